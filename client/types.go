@@ -1,0 +1,182 @@
+// Package client is the Go client of reckon's HTTP API, and holds the types of
+// that API as they travel: the server encodes them, the command line and other
+// programs decode them.
+//
+// Times are RFC 3339 in UTC; figures are in SI base units. A figure that was not
+// measured is absent (null), never zero.
+package client
+
+import "time"
+
+// Workload is one element of GET /api/reckon/v1/workloads and of `reckon jobs
+// --format json`.
+type Workload struct {
+	ID        string     `json:"id"`   // kind/name
+	Kind      string     `json:"kind"` // first word of id
+	Name      string     `json:"name"`
+	Owner     string     `json:"owner"`
+	Site      string     `json:"site,omitempty"`
+	Account   string     `json:"account,omitempty"`
+	Partition string     `json:"partition,omitempty"`
+	Command   string     `json:"command,omitempty"`
+	Nodes     []string   `json:"nodes"`
+	Start     time.Time  `json:"start"`
+	End       *time.Time `json:"end"` // null while it runs
+	Seen      time.Time  `json:"seen"`
+	Running   bool       `json:"running"`
+	ExitCode  *int       `json:"exit_code,omitempty"`
+
+	WallSeconds      float64  `json:"wall_seconds"`
+	CPUSeconds       *float64 `json:"cpu_seconds"`
+	CPUUserSeconds   *float64 `json:"cpu_user_seconds,omitempty"`
+	CPUSystemSeconds *float64 `json:"cpu_system_seconds,omitempty"`
+	CPUWaitSeconds   *float64 `json:"cpu_wait_seconds,omitempty"`
+	CoresMean        *float64 `json:"cores_mean"`
+	CoresP50         *float64 `json:"cores_p50"`
+	CoresP95         *float64 `json:"cores_p95"`
+	CoresMax         *float64 `json:"cores_max,omitempty"`
+	MemoryBytes      *float64 `json:"memory_bytes,omitempty"`
+	MemoryPeakBytes  *float64 `json:"memory_peak_bytes"`
+	MemoryMeanBytes  *float64 `json:"memory_mean_bytes,omitempty"`
+	ReadBytes        *float64 `json:"io_read_bytes,omitempty"`
+	WriteBytes       *float64 `json:"io_write_bytes,omitempty"`
+	NetworkBytes     *float64 `json:"network_bytes,omitempty"`
+	GPUSeconds       *float64 `json:"gpu_seconds,omitempty"`
+	GPUMemoryPeak    *float64 `json:"gpu_memory_peak_bytes,omitempty"`
+	EnergyJoules     *float64 `json:"energy_joules,omitempty"`
+	Processes        *float64 `json:"processes"`
+	Threads          *float64 `json:"threads,omitempty"`
+	RequestCores     *float64 `json:"request_cores,omitempty"`
+	RequestMemory    *float64 `json:"request_memory_bytes,omitempty"`
+	RequestGPUs      *float64 `json:"request_gpus,omitempty"`
+	RequestSeconds   *float64 `json:"request_seconds,omitempty"`
+}
+
+// WorkloadList is the answer of GET /api/reckon/v1/workloads.
+type WorkloadList struct {
+	Workloads []Workload `json:"workloads"`
+	Total     int        `json:"total"` // without limit and offset
+	// Missing names what could not be asked, when the answer is partial.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Point is one step of a profile. A step without a measurement is null.
+type Point struct {
+	Time  time.Time `json:"time"`
+	Value *float64  `json:"value"`
+}
+
+// Profile is one figure of a workload over time.
+type Profile struct {
+	Metric string  `json:"metric"` // cores, memory_bytes, io_read_bytes_per_second, ...
+	Unit   string  `json:"unit"`
+	Node   string  `json:"node,omitempty"`
+	Part   string  `json:"part,omitempty"`
+	Points []Point `json:"points"`
+}
+
+// Command is what one program used within a workload.
+type Command struct {
+	Command    string   `json:"command"`
+	CPUSeconds float64  `json:"cpu_seconds"`
+	Processes  *float64 `json:"processes,omitempty"`
+}
+
+// WorkloadDetail is the answer of GET /api/reckon/v1/workloads/{id}.
+type WorkloadDetail struct {
+	Workload
+	StepSeconds float64   `json:"step_seconds"`
+	Profile     []Profile `json:"profile"`
+	Commands    []Command `json:"commands"`
+	// CoresHistogram is the distribution of the cores in use, one observation a second.
+	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`
+	Parts          []Part   `json:"parts,omitempty"`
+}
+
+// Bucket is one bucket of a distribution: seconds spent in (Low, High].
+type Bucket struct {
+	Low     float64 `json:"low"`
+	High    float64 `json:"high"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Part is the piece of a workload on one node.
+type Part struct {
+	Node            string   `json:"node"`
+	Part            string   `json:"part"`
+	CPUSeconds      *float64 `json:"cpu_seconds"`
+	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
+}
+
+// Node is one element of GET /api/reckon/v1/nodes.
+type Node struct {
+	Node          string     `json:"node"`
+	Site          string     `json:"site,omitempty"`
+	Up            bool       `json:"up"`
+	Seen          time.Time  `json:"seen"`
+	Boot          *time.Time `json:"boot,omitempty"`
+	Cores         *float64   `json:"cores"`
+	CoresUsed     *float64   `json:"cores_used"`
+	MemoryBytes   *float64   `json:"memory_bytes"`
+	MemoryUsed    *float64   `json:"memory_used_bytes"`
+	Load1         *float64   `json:"load1,omitempty"`
+	CPUPressure   *float64   `json:"cpu_pressure,omitempty"` // share of time some task waited, 0 to 1
+	NetworkBytes  *float64   `json:"network_bytes_per_second,omitempty"`
+	DiskBytes     *float64   `json:"disk_bytes_per_second,omitempty"`
+	Workloads     int        `json:"workloads"`
+	AgentCPU      *float64   `json:"agent_cpu_cores,omitempty"`
+	AgentMemory   *float64   `json:"agent_memory_bytes,omitempty"`
+	Sensors       []Sensor   `json:"sensors"`
+	Distribution  string     `json:"distribution,omitempty"`
+	KernelRelease string     `json:"kernel,omitempty"`
+}
+
+// Sensor says whether a sensor of a node works, and why not.
+type Sensor struct {
+	Sensor string `json:"sensor"`
+	Up     bool   `json:"up"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// NodeList is the answer of GET /api/reckon/v1/nodes.
+type NodeList struct {
+	Nodes   []Node   `json:"nodes"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Error is the body of every answer with a status of 400 and above.
+type Error struct {
+	Error string `json:"error"` // what is wrong and where
+	Hint  string `json:"hint,omitempty"`
+}
+
+// Live is one tick of GET /api/reckon/v1/live, an event stream of what the local
+// agent sees, for `reckon top` and the pages.
+type Live struct {
+	Time      time.Time      `json:"time"`
+	Node      string         `json:"node"`
+	Cores     float64        `json:"cores"`      // of the machine
+	CoresUsed *float64       `json:"cores_used"` // over the last tick
+	Memory    *float64       `json:"memory_bytes"`
+	MemUsed   *float64       `json:"memory_used_bytes"`
+	Workloads []LiveWorkload `json:"workloads"`
+}
+
+// LiveWorkload is what one workload does now.
+type LiveWorkload struct {
+	ID          string   `json:"id"`
+	Part        string   `json:"part,omitempty"`
+	Name        string   `json:"name"`
+	Owner       string   `json:"owner"`
+	Cores       float64  `json:"cores"` // over the last tick
+	CPUSeconds  float64  `json:"cpu_seconds"`
+	MemoryBytes *float64 `json:"memory_bytes"`
+	MemoryPeak  *float64 `json:"memory_peak_bytes"`
+	ReadRate    *float64 `json:"io_read_bytes_per_second"`
+	WriteRate   *float64 `json:"io_write_bytes_per_second"`
+	Wait        *float64 `json:"cpu_wait"` // runnable but waiting, in cores
+	Processes   int      `json:"processes"`
+	Threads     int      `json:"threads"`
+	Command     string   `json:"command"` // the program that used most
+	StartedAt   int64    `json:"started_at"`
+}

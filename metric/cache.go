@@ -1,0 +1,58 @@
+package metric
+
+import "strings"
+
+// Cache makes one [Series] for each description and set of label values and hands
+// out the same pointer again, for producers that learn label values anew on every
+// read (device names, mount points). It forgets what was not asked for between two
+// calls of [Cache.Sweep]. It allocates only for what it has not seen before.
+type Cache struct {
+	byDesc map[*Desc]map[string]*entry
+	round  uint64
+	key    []byte
+}
+
+type entry struct {
+	series *Series
+	round  uint64
+}
+
+// Get returns the series of d with the given label values.
+func (c *Cache) Get(d *Desc, values ...string) *Series {
+	c.key = c.key[:0]
+	for _, v := range values {
+		c.key = append(c.key, v...)
+		c.key = append(c.key, 0xff) // not valid in UTF-8, so no two value sets share a key
+	}
+	m := c.byDesc[d]
+	if e, ok := m[string(c.key)]; ok {
+		e.round = c.round
+		return e.series
+	}
+	if c.byDesc == nil {
+		c.byDesc = make(map[*Desc]map[string]*entry)
+	}
+	if m == nil {
+		m = make(map[string]*entry)
+		c.byDesc[d] = m
+	}
+	own := make([]string, len(values))
+	for i, v := range values {
+		own[i] = strings.Clone(v)
+	}
+	e := &entry{series: NewSeries(d, own...), round: c.round}
+	m[string(c.key)] = e
+	return e.series
+}
+
+// Sweep drops every series that was not asked for since the previous Sweep.
+func (c *Cache) Sweep() {
+	for _, m := range c.byDesc {
+		for k, e := range m {
+			if e.round != c.round {
+				delete(m, k)
+			}
+		}
+	}
+	c.round++
+}

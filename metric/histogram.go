@@ -1,0 +1,116 @@
+package metric
+
+import "math"
+
+// HistogramSchema is the resolution of [Histogram]: bucket bounds are powers of
+// 2^(1/8), so that a quantile is known to within 4.5 %.
+const HistogramSchema = 3
+
+// histogramZero is the width of the zero bucket: observations up to it count as zero.
+const histogramZero = 1.0 / 1024
+
+const maxBuckets = 320 // 40 octaves: 1/1024 to 2^30
+
+// Histogram is a Prometheus native histogram of non-negative observations with
+// exponential buckets (https://prometheus.io/docs/specs/native_histograms/): bucket
+// i counts observations in (2^((i-1)/8), 2^(i/8)]. The zero value is empty and ready.
+type Histogram struct {
+	Count     uint64
+	ZeroCount uint64
+	Sum       float64
+	// Offset is the index of Buckets[0].
+	Offset int32
+	// Buckets are absolute counts of adjacent buckets.
+	Buckets []uint64
+}
+
+// ZeroThreshold is the upper bound of the zero bucket.
+func (h *Histogram) ZeroThreshold() float64 { return histogramZero }
+
+// Observe counts v. Negative values and NaN count as zero, so that a clock which
+// stepped back can not spoil the sum.
+func (h *Histogram) Observe(v float64) {
+	h.Count++
+	if !(v > histogramZero) {
+		h.ZeroCount++
+		if v > 0 {
+			h.Sum += v
+		}
+		return
+	}
+	h.Sum += v
+	i := BucketIndex(v)
+	switch {
+	case len(h.Buckets) == 0:
+		h.Offset = i
+		h.Buckets = append(h.Buckets, 0)
+	case i < h.Offset:
+		grow := int(h.Offset - i)
+		n := len(h.Buckets)
+		for range grow {
+			h.Buckets = append(h.Buckets, 0)
+		}
+		copy(h.Buckets[grow:], h.Buckets[:n])
+		clear(h.Buckets[:grow])
+		h.Offset = i
+	default:
+		for int(i-h.Offset) >= len(h.Buckets) {
+			h.Buckets = append(h.Buckets, 0)
+		}
+	}
+	h.Buckets[i-h.Offset]++
+}
+
+// BucketIndex returns the index of the bucket that holds v, for v above the zero
+// threshold; what lies beyond the last bucket is counted in it.
+func BucketIndex(v float64) int32 {
+	frac, exp := math.Frexp(v)
+	i := int32(math.Ceil(math.Log2(frac)*8)) + int32(exp)*8
+	return min(i, maxBuckets-80)
+}
+
+// Bound returns the inclusive upper bound of bucket i.
+func Bound(i int32) float64 { return math.Exp2(float64(i) / 8) }
+
+// Quantile returns the value below which the share q (0 to 1) of the observations
+// lies, interpolated geometrically inside its bucket, and NaN for an empty histogram.
+func (h *Histogram) Quantile(q float64) float64 {
+	if h.Count == 0 || math.IsNaN(q) {
+		return math.NaN()
+	}
+	rank := min(max(q, 0), 1) * float64(h.Count)
+	seen := float64(h.ZeroCount)
+	if rank <= seen {
+		return 0
+	}
+	for k, n := range h.Buckets {
+		if n == 0 {
+			continue
+		}
+		if rank <= seen+float64(n) {
+			i := h.Offset + int32(k)
+			return math.Exp2((float64(i-1) + (rank-seen)/float64(n)) / 8)
+		}
+		seen += float64(n)
+	}
+	return Bound(h.Offset + int32(len(h.Buckets)) - 1)
+}
+
+// Merge adds the observations of o to h.
+func (h *Histogram) Merge(o *Histogram) {
+	h.Count += o.Count
+	h.ZeroCount += o.ZeroCount
+	h.Sum += o.Sum
+	for k, n := range o.Buckets {
+		if n != 0 {
+			h.add(o.Offset+int32(k), n)
+		}
+	}
+}
+
+func (h *Histogram) add(i int32, n uint64) {
+	before := *h
+	h.Observe(math.Exp2((float64(i) - 0.5) / 8)) // makes room for the bucket
+	h.Count, h.ZeroCount, h.Sum = before.Count, before.ZeroCount, before.Sum
+	h.Buckets[i-h.Offset] += n - 1
+}

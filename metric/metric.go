@@ -1,0 +1,137 @@
+// Package metric is the vocabulary of every figure that reckon measures: what a
+// series is called, in which unit, and what one sample of it says.
+//
+// A reading describes itself: each sample points at its [Series], and the series
+// at its [Desc] with name, unit, kind and help. A new sensor therefore reaches
+// the exposition, the store, the reference documentation and the user interface
+// without any of them being told about it.
+//
+// Names and units follow the Prometheus conventions
+// (https://prometheus.io/docs/practices/naming/): SI base units, counters end in
+// _total, and what accumulates is a counter.
+//
+// The package imports the standard library only. Unless a comment says otherwise
+// its types are not safe for concurrent use.
+package metric
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind says how the value of a series behaves over time.
+type Kind uint8
+
+// The kinds of series.
+const (
+	// Gauge is a value that goes up and down.
+	Gauge Kind = iota + 1
+	// Counter is a value that only grows; a fall means that it began anew.
+	Counter
+	// NativeHistogram is a distribution with exponential buckets; see [Histogram].
+	NativeHistogram
+)
+
+// String returns the name of the kind in Prometheus metadata.
+func (k Kind) String() string {
+	switch k {
+	case Gauge:
+		return "gauge"
+	case Counter:
+		return "counter"
+	case NativeHistogram:
+		return "histogram"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Unit is an SI base unit in the plural, as the Prometheus conventions write it.
+// The empty unit is a plain number or, for names ending in _info, a fact.
+type Unit string
+
+// The units in use. A sensor that needs another one adds it here.
+const (
+	None        Unit = ""
+	Seconds     Unit = "seconds"
+	Bytes       Unit = "bytes"
+	ByteSeconds Unit = "byte_seconds"
+	Joules      Unit = "joules"
+	Watts       Unit = "watts"
+	Volts       Unit = "volts"
+	Amperes     Unit = "amperes"
+	Hertz       Unit = "hertz"
+	Celsius     Unit = "celsius"
+	Ratio       Unit = "ratio"
+	Cores       Unit = "cores"
+)
+
+// Desc describes a family of series. It is created once, as a package-level
+// variable of its producer, and never changes.
+type Desc struct {
+	// Name is the full metric name, with unit and, for counters, _total.
+	Name string
+	// Help is one sentence for people: what is measured, over what, from which source.
+	Help string
+	Kind Kind
+	Unit Unit
+	// Labels are the names of the variable labels, in the order of Series.Values.
+	Labels []string
+}
+
+// Series is one time series: a description and its label values. Producers make
+// it once and keep the pointer for as long as the series lives: consumers may key
+// caches on it. Neither field changes after creation.
+type Series struct {
+	Desc *Desc
+	// Values are the label values, one for each of Desc.Labels. An empty value is
+	// the same as an absent label.
+	Values []string
+	// Created is when a counter was zero, in milliseconds since the Unix epoch, or
+	// 0 if unknown. A consumer uses it to know that the first sample is all increase.
+	Created int64
+}
+
+// NewSeries returns a series of d. It panics when the number of values is not the
+// number of labels, which is a mistake of the program and not of its input.
+func NewSeries(d *Desc, values ...string) *Series {
+	if len(values) != len(d.Labels) {
+		panic(fmt.Sprintf("metric %s has %d labels, got %d values", d.Name, len(d.Labels), len(values)))
+	}
+	return &Series{Desc: d, Values: values}
+}
+
+// Sample is the value of a series at the time of its batch.
+type Sample struct {
+	Series *Series
+	Value  float64
+	// Histogram is set instead of Value for series of kind NativeHistogram. It is
+	// valid until the producer's next read.
+	Histogram *Histogram
+	// Last says that the series ends with this sample: a store writes a staleness
+	// marker behind it and forgets its cache entry.
+	Last bool
+}
+
+// Batch is a set of samples taken at one time. Its memory is reused: a consumer
+// that keeps samples beyond the call copies them.
+type Batch struct {
+	Time    time.Time
+	Samples []Sample
+}
+
+// Reset empties b and sets its time, keeping its memory.
+func (b *Batch) Reset(t time.Time) {
+	b.Time = t
+	clear(b.Samples)
+	b.Samples = b.Samples[:0]
+}
+
+// Add appends the value of s.
+func (b *Batch) Add(s *Series, value float64) {
+	b.Samples = append(b.Samples, Sample{Series: s, Value: value})
+}
+
+// AddHistogram appends the distribution h of s.
+func (b *Batch) AddHistogram(s *Series, h *Histogram) {
+	b.Samples = append(b.Samples, Sample{Series: s, Histogram: h})
+}

@@ -1,0 +1,60 @@
+package sensor
+
+// CgroupFields says which figures of a [Cgroup] its controllers gave.
+type CgroupFields uint32
+
+// The groups of figures of a cgroup.
+const (
+	CgroupCPU       CgroupFields = 1 << iota // UsageNanos
+	CgroupCPUSplit                           // UserNanos, SystemNanos
+	CgroupThrottle                           // ThrottledNanos, ThrottledPeriods
+	CgroupMemory                             // Current, Anon, File, Shmem
+	CgroupSwap                               // Swap
+	CgroupPeak                               // Peak
+	CgroupEvents                             // OOMKills, MaxEvents
+	CgroupIO                                 // ReadBytes, WriteBytes
+	CgroupPIDs                               // PIDs
+	CgroupPressure                           // CPUWaitNanos, MemoryStallNanos, IOStallNanos
+	CgroupMemoryMax                          // MemoryMax: a limit is set
+	CgroupCPUMax                             // CPUMax: a limit is set
+)
+
+// Cgroup holds the figures of one control group, its descendants included.
+//
+// Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/ of the kernel.
+type Cgroup struct {
+	Have CgroupFields
+
+	UsageNanos, UserNanos, SystemNanos uint64
+	ThrottledNanos, ThrottledPeriods   uint64
+
+	Current, Anon, File, Shmem, Swap uint64 // bytes
+	Peak                             uint64 // highest Current so far, bytes
+	OOMKills, MaxEvents              uint64
+
+	ReadBytes, WriteBytes uint64
+	PIDs                  uint64
+
+	// Pressure stall totals ("some"), nanoseconds (Documentation/accounting/psi.rst).
+	CPUWaitNanos, MemoryStallNanos, IOStallNanos uint64
+
+	MemoryMax uint64  // limit, bytes
+	CPUMax    float64 // limit, cores
+}
+
+// CgroupReader reads control groups of any version.
+type CgroupReader interface {
+	// Open returns a handle on the cgroup that has the given paths, one for each
+	// hierarchy, with its descriptors kept open. It fails with an error matching
+	// fs.ErrNotExist when the cgroup is gone.
+	Open(paths []CgroupPath) (CgroupHandle, error)
+	Close() error
+}
+
+// CgroupHandle reads one cgroup again and again without allocating.
+type CgroupHandle interface {
+	// Read fills c. After the cgroup was removed it returns an error matching
+	// fs.ErrNotExist, and c keeps what was read before it.
+	Read(c *Cgroup) error
+	Close() error
+}

@@ -1,0 +1,124 @@
+package sensor
+
+// Fields says which figures of a record its source could read. A figure whose bit
+// is not set is unknown, not zero.
+type Fields uint32
+
+// The groups of figures.
+const (
+	FieldWait     Fields = 1 << iota // WaitNanos
+	FieldSwitches                    // Voluntary, Involuntary
+	FieldFaults                      // MinorFaults, MajorFaults
+	FieldMemory                      // Anon, File, Shmem
+	FieldSwap                        // Swap
+	FieldPeak                        // PeakBytes
+	FieldIO                          // ReadBytes, WriteBytes
+	FieldCgroup                      // Cgroup
+	FieldGroup                       // PGID, SID
+	FieldThreads                     // Threads
+	FieldParent                      // PPID
+	FieldCPUSplit                    // UserNanos and SystemNanos apart; else all is in UserNanos
+)
+
+// Process is one process (a thread group) as a source saw it. Counters hold the
+// whole life of the process: live threads, threads that have ended, and the leader.
+type Process struct {
+	PID, PPID, PGID, SID int32
+	UID                  uint32
+	// Start is when the process began, in nanoseconds since boot (CLOCK_BOOTTIME).
+	// Sources differ in resolution: 1 ns with eBPF, one clock tick (10 ms) with
+	// procfs, up to 1 s in taskstats. See [SameStart].
+	Start uint64
+	// Cgroup is an opaque number that is equal for processes in the same set of
+	// cgroups and changes when a process moves; 0 if unknown. See [CgroupNamer].
+	Cgroup uint64
+	Have   Fields
+	State  byte // as in /proc/PID/stat: R S D Z T I X ...
+	Kernel bool // a kernel thread
+	Comm   Comm
+
+	Threads uint32
+
+	UserNanos, SystemNanos uint64 // CPU time
+	WaitNanos              uint64 // runnable but not running
+	Voluntary, Involuntary uint64 // context switches
+	MinorFaults            uint64
+	MajorFaults            uint64
+
+	Anon, File, Shmem, Swap uint64 // resident memory by type and swapped memory, bytes
+	PeakBytes               uint64 // highest resident size so far (VmHWM), bytes
+
+	ReadBytes, WriteBytes uint64 // storage I/O, bytes
+}
+
+// Comm is the name of a program as the kernel keeps it: at most 15 bytes and a NUL.
+// It may hold any byte but NUL; [Comm.String] makes it fit to print.
+type Comm [16]byte
+
+// CommOf returns the first 15 bytes of name.
+func CommOf(name []byte) (c Comm) {
+	copy(c[:15], name)
+	return c
+}
+
+// SameStart reports whether two start times may be those of one process, given that
+// sources round differently. A process id is not reused within the second.
+func SameStart(a, b uint64) bool {
+	d := int64(a - b)
+	return d > -1_500_000_000 && d < 1_500_000_000
+}
+
+// Pass is what one reading of the task table gives. Its memory is reused by the
+// next one.
+type Pass struct {
+	// Boot is when the pass began, in nanoseconds since boot (CLOCK_BOOTTIME).
+	Boot uint64
+	// Live are the processes that exist, zombies included (State 'Z').
+	Live []Process
+	// Exited are processes that ended since the previous pass, each once and with
+	// its final figures, whether or not any pass saw it alive.
+	Exited []Process
+	// Lost counts exit records that the source could not deliver (a full buffer).
+	Lost uint64
+}
+
+// Reset empties p and keeps its memory.
+func (p *Pass) Reset() {
+	p.Boot, p.Lost = 0, 0
+	p.Live, p.Exited = p.Live[:0], p.Exited[:0]
+}
+
+// TaskSource reads the task table.
+type TaskSource interface {
+	// Name is the word for the source in flags and reports: "ebpf", "procfs", "replay".
+	Name() string
+	// Read fills p, which the caller has reset. It is called from one goroutine and
+	// does not allocate after warm-up.
+	Read(p *Pass) error
+	Close() error
+}
+
+// ExitSource delivers the records of processes that ended.
+type ExitSource interface {
+	Name() string
+	// Drain appends to p.Exited what ended since the previous call and adds to p.Lost.
+	// It does not block.
+	Drain(p *Pass) error
+	Close() error
+}
+
+// CgroupNamer is implemented by task sources that know the paths behind the
+// Cgroup number of a process that may be gone already.
+type CgroupNamer interface {
+	// CgroupPaths returns the cgroups of number n, or false when it is not known.
+	CgroupPaths(n uint64) ([]CgroupPath, bool)
+}
+
+// CgroupPath is one line of /proc/PID/cgroup.
+type CgroupPath struct {
+	// Controllers is the list as the kernel writes it ("cpu,cpuacct", "name=systemd"),
+	// empty for the unified hierarchy.
+	Controllers string
+	// Path is relative to the root of the hierarchy and begins with a slash.
+	Path string
+}

@@ -1,0 +1,150 @@
+// Package workload is the vocabulary of what a person recognises as one piece of
+// work: a batch job, a pod, a service, a login session, or a group of processes.
+//
+// A [Resolver] says what a process belongs to, from its cgroups, its environment
+// and its place among other processes ([Hint]). Resolvers read no usage and run no
+// program. Each lives in a folder of its own below this one; workload/all lists
+// them in the order in which they are asked.
+package workload
+
+import "strings"
+
+// Kind is the first word of a workload's id.
+type Kind string
+
+// The kinds of workload.
+const (
+	Slurm      Kind = "slurm"      // slurm/4711, slurm/4711_3
+	Deployment Kind = "deployment" // deployment/shop/cart
+	Job        Kind = "job"        // job/train/resnet
+	Pod        Kind = "pod"        // pod/NAMESPACE/NAME, or pod/UID until the name is known
+	Container  Kind = "container"  // container/NAME-OR-ID
+	Unit       Kind = "unit"       // unit/nginx.service
+	Session    Kind = "session"    // session/alice/3
+	Group      Kind = "group"      // group/NODE/PGID-START
+	Short      Kind = "short"      // short/OWNER/NODE: short work, folded
+	Other      Kind = "other"      // other/NODE: kernel threads and what no rule claims
+)
+
+// ID is kind/name, as in the label "workload".
+type ID string
+
+// MakeID joins a kind and a name.
+func MakeID(k Kind, name string) ID { return ID(string(k) + "/" + name) }
+
+// Kind returns the first word of the id.
+func (id ID) Kind() Kind {
+	k, _, _ := strings.Cut(string(id), "/")
+	return Kind(k)
+}
+
+// Name returns what follows the kind.
+func (id ID) Name() string {
+	_, n, _ := strings.Cut(string(id), "/")
+	return n
+}
+
+// Identity is what a resolver found out about a process.
+type Identity struct {
+	Workload ID
+	// Part is the piece of the workload on this node: a job step, or pod and
+	// container; empty for other kinds. Never a process id.
+	Part string
+	// Owner answers for the workload: a Unix user, or the namespace of a pod. Empty
+	// means the user that the process runs as.
+	Owner string
+	// Cgroup is the path of the control group that holds this part and nothing else,
+	// as it stands in Hint.Cgroups, or empty when there is none. Its counters then
+	// charge what no reading of processes saw.
+	Cgroup string
+	// Facts go to reckon_workload_info: name, account, partition and the like.
+	Facts Facts
+}
+
+// Facts are what is known of a workload besides its usage. Unknown is empty or 0.
+type Facts struct {
+	Name      string // what its owner calls it: job name, command of the group leader
+	Account   string // project or account it is charged to
+	Partition string // partition, queue or slice
+	Command   string // program of its first process
+
+	RequestCores       float64
+	RequestMemoryBytes float64
+	RequestGPUs        float64
+	RequestSeconds     float64
+}
+
+// Hint is what a resolver may look at.
+type Hint struct {
+	Node string // name of this node
+
+	PID, PPID, PGID, SID int32
+	UID                  uint32
+	User                 string // name of UID, or the number when it has none
+	Comm                 string
+	Kernel               bool // a kernel thread
+	// Start is when the process began, in seconds since the Unix epoch.
+	Start int64
+	// GroupStart is when the leader of its process group began, in seconds since the
+	// Unix epoch; Start when that is not known.
+	GroupStart int64
+	// GroupComm is the name of the group's leader, or Comm.
+	GroupComm string
+
+	// Cgroups are the lines of /proc/PID/cgroup; nil when they could not be read.
+	Cgroups []Path
+	// Env returns a variable of the environment the process was started with. It is
+	// read on demand (it may be denied), so resolvers ask for it last.
+	Env func(key string) (string, bool)
+	// LoginSession returns the kernel's audit session id of the process
+	// (/proc/PID/sessionid), or false when it has none.
+	LoginSession func() (uint32, bool)
+	// LookupUser returns the name of a uid, or the number in decimal.
+	LookupUser func(uid uint32) string
+}
+
+// Path is one line of /proc/PID/cgroup. Controllers is empty for the unified hierarchy.
+type Path struct{ Controllers, Path string }
+
+// Getenv is Env, safe to call when Env is nil.
+func (h *Hint) Getenv(key string) (string, bool) {
+	if h.Env == nil {
+		return "", false
+	}
+	return h.Env(key)
+}
+
+// UserOf is LookupUser, safe to call when LookupUser is nil.
+func (h *Hint) UserOf(uid uint32) string {
+	if h.LookupUser == nil {
+		return ""
+	}
+	return h.LookupUser(uid)
+}
+
+// Resolver recognises one kind of workload.
+type Resolver interface {
+	// Name is the word for the resolver in flags and reports.
+	Name() string
+	// Resolve says what the process belongs to, or false when this resolver does not
+	// recognise it. It is called once for a process, from one goroutine, and must
+	// give the same answer for the same hint.
+	Resolve(*Hint) (Identity, bool)
+}
+
+// Chain asks resolvers in order; the first that recognises a process decides.
+type Chain []Resolver
+
+// Resolve returns the first answer. When nobody claims the process it belongs to
+// other/NODE.
+func (c Chain) Resolve(h *Hint) Identity {
+	for _, r := range c {
+		if id, ok := r.Resolve(h); ok {
+			if id.Owner == "" {
+				id.Owner = h.User
+			}
+			return id
+		}
+	}
+	return Identity{Workload: MakeID(Other, h.Node), Owner: "root"}
+}
