@@ -1,0 +1,21 @@
+package sensor
+
+// Machine holds the totals of the node that workloads are held against.
+type Machine struct {
+	// Boot is when the reading was taken, in nanoseconds since boot (CLOCK_BOOTTIME).
+	Boot uint64
+	// Cores is the number of processors online.
+	Cores int
+	// CPU time of all processors since boot, nanoseconds, from /proc/stat. Guest time
+	// is contained in User and Nice, as the kernel counts it.
+	User, Nice, System, Idle, IOWait, IRQ, SoftIRQ, Steal uint64
+
+	MemoryTotal, MemoryAvailable uint64 // bytes, from /proc/meminfo
+}
+
+// MachineReader reads the totals of the node.
+type MachineReader interface {
+	// ReadMachine fills m without allocating.
+	ReadMachine(m *Machine) error
+	Close() error
+}
