@@ -1,0 +1,156 @@
+package account
+
+import (
+	"cmp"
+	"slices"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+const (
+	// namedCommands is how many programs of one part get a series of their own.
+	namedCommands = 16
+	// trackedCommands is how many are told apart at one time.
+	trackedCommands = 64
+)
+
+// otherName is what the programs without a series are called together.
+var otherName = sensor.CommOf([]byte("other"))
+
+// commands holds the CPU time of the programs of one part. The number of series is
+// bounded and each is a true counter: a program is named once it has used a
+// hundredth of the part's time, and what it had used before is then in its series.
+type commands struct {
+	byName map[sensor.Comm]*command
+	named  []*command
+	other  uint64 // nanoseconds of programs that had to make room
+	last   *command
+	rest   *metric.Series
+}
+
+type command struct {
+	comm   sensor.Comm
+	nanos  uint64
+	series *metric.Series // nil until it is named
+}
+
+func (c *commands) add(comm sensor.Comm, nanos uint64) {
+	if c.last != nil && c.last.comm == comm {
+		c.last.nanos += nanos
+		return
+	}
+	e := c.byName[comm]
+	if e == nil {
+		if nanos == 0 {
+			return
+		}
+		// Names are told apart as they are printed, so that no two make one series.
+		comm = sensor.CommOf([]byte(comm.String()))
+		e = c.byName[comm]
+	}
+	if e == nil {
+		if comm == otherName {
+			c.other += nanos
+			return
+		}
+		if c.byName == nil {
+			c.byName = make(map[sensor.Comm]*command)
+		}
+		if len(c.byName) >= trackedCommands {
+			c.evict()
+		}
+		e = &command{comm: comm}
+		c.byName[comm] = e
+	}
+	e.nanos += nanos
+	c.last = e
+}
+
+// evict makes room by moving the smaller half of the unnamed programs to other.
+func (c *commands) evict() {
+	unnamed := c.unnamed()
+	for _, e := range unnamed[len(unnamed)/2:] {
+		c.other += e.nanos
+		delete(c.byName, e.comm)
+	}
+	c.last = nil
+}
+
+// unnamed returns the programs without a series, the largest first.
+func (c *commands) unnamed() []*command {
+	var list []*command
+	for _, e := range c.byName {
+		if e.series == nil {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *command) int {
+		return cmp.Or(cmp.Compare(b.nanos, a.nanos), slices.Compare(a.comm[:], b.comm[:]))
+	})
+	return list
+}
+
+// name gives series to the programs that deserve one; at the end of a part, to the
+// largest that fit, and the rest becomes other.
+func (c *commands) name(part *Part, total uint64, end bool) {
+	if len(c.named) == len(c.byName) {
+		return
+	}
+	threshold := max(total/100, 1)
+	waiting := false
+	for _, e := range c.byName {
+		if e.series == nil && (end || e.nanos >= threshold) {
+			waiting = true
+			break
+		}
+	}
+	if !waiting {
+		return
+	}
+	for _, e := range c.unnamed() {
+		switch {
+		case len(c.named) < namedCommands && (end || e.nanos >= threshold):
+			e.series = part.series(commandSeconds, e.comm.String())
+			c.named = append(c.named, e)
+		case end:
+			c.other += e.nanos
+			delete(c.byName, e.comm)
+		}
+	}
+	c.last = nil
+}
+
+func (c *commands) export(part *Part, b *metric.Batch) {
+	for _, e := range c.named {
+		b.Add(e.series, seconds(e.nanos))
+	}
+	if c.other > 0 {
+		if c.rest == nil {
+			c.rest = part.series(commandSeconds, "other")
+		}
+		b.Add(c.rest, seconds(c.other))
+	}
+}
+
+// merge adds the programs of o to c.
+func (c *commands) merge(o *commands) {
+	for comm, e := range o.byName {
+		c.add(comm, e.nanos)
+	}
+	c.other += o.other
+}
+
+// top returns the program that used most.
+func (c *commands) top() (sensor.Comm, bool) {
+	var best *command
+	for _, e := range c.byName {
+		if best == nil || e.nanos > best.nanos || (e.nanos == best.nanos && slices.Compare(e.comm[:], best.comm[:]) < 0) {
+			best = e
+		}
+	}
+	if best == nil {
+		return sensor.Comm{}, false
+	}
+	return best.comm, true
+}

@@ -1,0 +1,150 @@
+package account
+
+import "reckon/metric"
+
+// The series of a workload. Every one carries the identity: the workload, its
+// kind, the part of it on this node, and its owner.
+var (
+	cpuSeconds = &metric.Desc{
+		Name: "reckon_workload_cpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "CPU time used since the workload started, by mode; processes of any length of life are included.",
+		Labels: with("mode"),
+	}
+	waitSeconds = &metric.Desc{
+		Name: "reckon_workload_cpu_wait_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time threads of the workload were ready to run and waited for a processor.",
+		Labels: with(),
+	}
+	throttledSeconds = &metric.Desc{
+		Name: "reckon_workload_cpu_throttled_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time the workload was held back by the CPU limit of its control group.",
+		Labels: with(),
+	}
+	coresHistogram = &metric.Desc{
+		Name: "reckon_workload_cores", Kind: metric.NativeHistogram, Unit: metric.Cores,
+		Help:   "Cores in use by the whole workload on the node, one observation for each internal tick.",
+		Labels: with(),
+	}
+	memoryBytes = &metric.Desc{
+		Name: "reckon_workload_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Resident memory by type: anon, file (page cache of a control group included) and shmem.",
+		Labels: with("type"),
+	}
+	memoryPeak = &metric.Desc{
+		Name: "reckon_workload_memory_peak_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Highest memory since the workload started: the kernel's own maximum where there is a control group, else the maximum over internal ticks and over single processes.",
+		Labels: with(),
+	}
+	memoryByteSeconds = &metric.Desc{
+		Name: "reckon_workload_memory_byte_seconds_total", Kind: metric.Counter, Unit: metric.ByteSeconds,
+		Help:   "Resident memory integrated over time; divide an increase by the time for the mean.",
+		Labels: with(),
+	}
+	swapBytes = &metric.Desc{
+		Name: "reckon_workload_swap_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory of the workload that is swapped out.",
+		Labels: with(),
+	}
+	ioBytes = &metric.Desc{
+		Name: "reckon_workload_io_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Bytes read from and written to storage, by direction; what the page cache served is not included.",
+		Labels: with("direction"),
+	}
+	majorFaults = &metric.Desc{
+		Name: "reckon_workload_major_faults_total", Kind: metric.Counter,
+		Help:   "Page faults that had to read from storage.",
+		Labels: with(),
+	}
+	contextSwitches = &metric.Desc{
+		Name: "reckon_workload_context_switches_total", Kind: metric.Counter,
+		Help:   "Context switches by type: voluntary (the thread waited for something) or involuntary (it was preempted).",
+		Labels: with("type"),
+	}
+	oomKills = &metric.Desc{
+		Name: "reckon_workload_oom_kills_total", Kind: metric.Counter,
+		Help:   "Processes of the control group that the kernel killed for lack of memory.",
+		Labels: with(),
+	}
+	pressureSeconds = &metric.Desc{
+		Name: "reckon_workload_pressure_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time in which some task of the control group was stalled on the resource (PSI some).",
+		Labels: with("resource"),
+	}
+	processes = &metric.Desc{
+		Name: "reckon_workload_processes", Kind: metric.Gauge,
+		Help:   "Processes alive, zombies not included.",
+		Labels: with(),
+	}
+	threads = &metric.Desc{
+		Name: "reckon_workload_threads", Kind: metric.Gauge,
+		Help:   "Threads alive.",
+		Labels: with(),
+	}
+	processesStarted = &metric.Desc{
+		Name: "reckon_workload_processes_started_total", Kind: metric.Counter,
+		Help:   "Processes that belonged to the workload since it started, those that lived for a millisecond included where exit records are available.",
+		Labels: with(),
+	}
+	info = &metric.Desc{
+		Name: "reckon_workload_info", Kind: metric.Gauge,
+		Help:   "Facts about the workload; the value is always 1.",
+		Labels: with("name", "account", "partition", "command"),
+	}
+	startTime = &metric.Desc{
+		Name: "reckon_workload_start_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "When the part began, seconds since the Unix epoch.",
+		Labels: with(),
+	}
+	endTime = &metric.Desc{
+		Name: "reckon_workload_end_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "When the part ended, seconds since the Unix epoch; absent while it runs.",
+		Labels: with(),
+	}
+	requestCores = &metric.Desc{
+		Name: "reckon_workload_request_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Cores the workload asked for on this node.",
+		Labels: with(),
+	}
+	requestMemory = &metric.Desc{
+		Name: "reckon_workload_request_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory the workload asked for on this node, or the limit of its control group.",
+		Labels: with(),
+	}
+	requestGPUs = &metric.Desc{
+		Name: "reckon_workload_request_gpus", Kind: metric.Gauge,
+		Help:   "GPUs the workload asked for on this node.",
+		Labels: with(),
+	}
+	requestSeconds = &metric.Desc{
+		Name: "reckon_workload_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "Wall time the workload asked for.",
+		Labels: with(),
+	}
+	commandSeconds = &metric.Desc{
+		Name: "reckon_command_cpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "CPU time of the largest few programs of the workload; the rest is command \"other\".",
+		Labels: with("command"),
+	}
+	shortWorkloads = &metric.Desc{
+		Name: "reckon_short_workloads_total", Kind: metric.Counter,
+		Help:   "Process groups that ended within one export interval with less than one CPU second; their usage is in short/OWNER/NODE.",
+		Labels: []string{"owner"},
+	}
+)
+
+func with(labels ...string) []string {
+	return append([]string{"workload", "kind", "part", "owner"}, labels...)
+}
+
+// Descs returns every series that a ledger may export, for the metric reference.
+func Descs() []*metric.Desc {
+	return []*metric.Desc{
+		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
+		memoryBytes, memoryPeak, memoryByteSeconds, swapBytes,
+		ioBytes, majorFaults, contextSwitches, oomKills, pressureSeconds,
+		processes, threads, processesStarted,
+		info, startTime, endTime,
+		requestCores, requestMemory, requestGPUs, requestSeconds,
+		commandSeconds, shortWorkloads,
+	}
+}

@@ -1,0 +1,269 @@
+package account
+
+import (
+	"slices"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// rows are the series of a part, made once it is exported for the first time.
+type rows struct {
+	user, system, wait, throttled    *metric.Series
+	memory                           [3]*metric.Series
+	peak, byteSeconds, swap          *metric.Series
+	read, write, faults, vol, invol  *metric.Series
+	oom                              *metric.Series
+	pressure                         [3]*metric.Series
+	processes, threads, started      *metric.Series
+	info, start, end                 *metric.Series
+	reqCores, reqMem, reqGPU, reqSec *metric.Series
+}
+
+// series returns a series of d for the part.
+func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
+	s := metric.NewSeries(d, append([]string{string(p.id), string(p.kind), p.part, p.owner}, values...)...)
+	if d.Kind == metric.Counter {
+		s.Created = p.created
+	}
+	return s
+}
+
+// Export appends the series of every workload. What ended since the last export is
+// in it with its last values and then forgotten. The histograms it hands out are
+// valid until the next Tick.
+func (l *Ledger) Export(b *metric.Batch) {
+	boot := l.lastAt
+	l.fold()
+	for _, p := range l.order {
+		if p.pending(boot, l.config.Export) {
+			continue
+		}
+		from := len(b.Samples)
+		l.exportPart(p, b)
+		p.exported = true
+		if p.end != 0 && !p.lingers(boot, l.config.Linger) {
+			for i := range b.Samples[from:] {
+				b.Samples[from+i].Last = true
+			}
+			p.flushed = true
+		}
+	}
+	for owner, n := range l.counts {
+		s := l.shorts[owner]
+		if s == nil {
+			s = metric.NewSeries(shortWorkloads, owner)
+			l.shorts[owner] = s
+		}
+		b.Add(s, float64(n))
+	}
+	l.sweep()
+}
+
+// pending holds back a process group that may turn out to be short work.
+func (p *Part) pending(boot uint64, export time.Duration) bool {
+	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 &&
+		p.CPU() < uint64(time.Second) && grown(p.start, boot) < uint64(export)
+}
+
+func (p *Part) lingers(boot uint64, linger time.Duration) bool {
+	return linger > 0 && grown(p.end, boot) < uint64(linger)
+}
+
+// fold moves short work into one account for each owner, and short parts of a
+// workload that goes on into one part.
+func (l *Ledger) fold() {
+	for i := 0; i < len(l.order); i++ { // part appends to order
+		p := l.order[i]
+		if p.end == 0 || p.exported || p.flushed || p.CPU() >= uint64(time.Second) ||
+			grown(p.start, p.end) > uint64(l.config.Export) {
+			continue
+		}
+		var into workload.Identity
+		switch {
+		case p.kind == workload.Group:
+			into = workload.Identity{Workload: workload.MakeID(workload.Short, p.owner+"/"+l.config.Node), Owner: p.owner}
+			l.counts[p.owner]++
+		case p.part != "" && p.part != shortPart && p.group.parts > 1:
+			into = workload.Identity{Workload: p.id, Part: shortPart, Owner: p.owner}
+		default:
+			continue
+		}
+		p.flushed = true // before part looks it up
+		l.part(Identified{Identity: into}, p.start).absorb(p)
+	}
+}
+
+// shortPart is the name of the part that holds the short parts of a workload.
+const shortPart = "short"
+
+// sweep forgets what was flushed.
+func (l *Ledger) sweep() {
+	gone := false
+	for _, p := range l.order {
+		if p.flushed && p.end != 0 && !p.lingers(l.lastAt, l.config.Linger) {
+			gone = true
+			l.release(p)
+		}
+	}
+	if gone {
+		l.order = slices.DeleteFunc(l.order, func(p *Part) bool { return p.group == nil })
+	}
+}
+
+// release takes a part out of the maps. Its group goes with its last part.
+func (l *Ledger) release(p *Part) {
+	if p.cgroup != nil {
+		_ = p.cgroup.Close()
+		p.cgroup = nil
+	}
+	if l.parts[p.key] == p {
+		delete(l.parts, p.key)
+	}
+	g := p.group
+	p.group = nil
+	if g.parts--; g.parts == 0 {
+		delete(l.groups, g.id)
+	} else if g.lead == p {
+		g.lead = nil
+		for _, q := range l.order {
+			if q.group == g {
+				g.lead = q
+				break
+			}
+		}
+	}
+}
+
+func (l *Ledger) remove(p *Part) {
+	l.release(p)
+	l.order = slices.DeleteFunc(l.order, func(q *Part) bool { return q == p })
+}
+
+func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
+	if p.rows == nil {
+		p.rows = l.newRows(p)
+	}
+	r := p.rows
+	b.Add(r.user, seconds(p.total.user))
+	b.Add(r.system, seconds(p.total.system))
+	if p.have&sensor.FieldWait != 0 {
+		b.Add(p.lazy(&r.wait, waitSeconds), seconds(p.total.wait))
+	}
+	l.exportMemory(p, b)
+	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
+		b.Add(p.lazy(&r.read, ioBytes, "read"), float64(p.total.read))
+		b.Add(p.lazy(&r.write, ioBytes, "write"), float64(p.total.write))
+	}
+	if p.have&sensor.FieldFaults != 0 {
+		b.Add(p.lazy(&r.faults, majorFaults), float64(p.total.majorFaults))
+	}
+	if p.have&sensor.FieldSwitches != 0 {
+		b.Add(p.lazy(&r.vol, contextSwitches, "voluntary"), float64(p.total.voluntary))
+		b.Add(p.lazy(&r.invol, contextSwitches, "involuntary"), float64(p.total.involun))
+	}
+	l.exportCgroup(p, b)
+	b.Add(r.processes, float64(p.live))
+	b.Add(r.threads, float64(p.thread))
+	b.Add(r.started, float64(p.started))
+	l.exportFacts(p, b)
+	p.commands.name(p, p.CPU(), p.end != 0)
+	p.commands.export(p, b)
+	if g := p.group; g.lead == p && g.cores.Count > 0 && p.kind != workload.Short {
+		if g.series == nil {
+			g.series = metric.NewSeries(coresHistogram, string(p.id), string(p.kind), "", p.owner)
+		}
+		b.AddHistogram(g.series, &g.cores)
+	}
+}
+
+func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
+	r := p.rows
+	if p.have&sensor.FieldMemory != 0 {
+		for i, t := range [...]string{"anon", "file", "shmem"} {
+			b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(p.memory[i]))
+		}
+		b.Add(p.lazy(&r.byteSeconds, memoryByteSeconds), p.byteSeconds)
+	}
+	if p.peak > 0 {
+		b.Add(p.lazy(&r.peak, memoryPeak), float64(p.peak))
+	}
+	if p.have&sensor.FieldSwap != 0 {
+		b.Add(p.lazy(&r.swap, swapBytes), float64(p.swap))
+	}
+}
+
+func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
+	r := p.rows
+	if p.cg.Have&sensor.CgroupThrottle != 0 {
+		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.cg.ThrottledNanos))
+	}
+	if p.cg.Have&sensor.CgroupEvents != 0 {
+		b.Add(p.lazy(&r.oom, oomKills), float64(p.cg.OOMKills))
+	}
+	if p.cg.Have&sensor.CgroupPressure != 0 {
+		b.Add(p.lazy(&r.pressure[0], pressureSeconds, "cpu"), seconds(p.cg.CPUWaitNanos))
+		b.Add(p.lazy(&r.pressure[1], pressureSeconds, "memory"), seconds(p.cg.MemoryStallNanos))
+		b.Add(p.lazy(&r.pressure[2], pressureSeconds, "io"), seconds(p.cg.IOStallNanos))
+	}
+}
+
+func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
+	r, f := p.rows, &p.facts
+	if f.Command == "" {
+		if comm, ok := p.commands.top(); ok {
+			f.Command, f.changed = comm.String(), true
+		}
+	}
+	if r.info == nil || f.changed {
+		if r.info != nil {
+			b.Samples = append(b.Samples, metric.Sample{Series: r.info, Value: 1, Last: true})
+		}
+		r.info = p.series(info, f.Name, f.Account, f.Partition, f.Command)
+		f.changed = false
+	}
+	b.Add(r.info, 1)
+	b.Add(r.start, l.unix(p.start))
+	if p.end != 0 && p.kind != workload.Short {
+		b.Add(p.lazy(&r.end, endTime), l.unix(p.end))
+	}
+	if f.RequestCores == 0 && p.cg.Have&sensor.CgroupCPUMax != 0 {
+		b.Add(p.lazy(&r.reqCores, requestCores), p.cg.CPUMax)
+	} else if f.RequestCores > 0 {
+		b.Add(p.lazy(&r.reqCores, requestCores), f.RequestCores)
+	}
+	if f.RequestMemoryBytes == 0 && p.cg.Have&sensor.CgroupMemoryMax != 0 {
+		b.Add(p.lazy(&r.reqMem, requestMemory), float64(p.cg.MemoryMax))
+	} else if f.RequestMemoryBytes > 0 {
+		b.Add(p.lazy(&r.reqMem, requestMemory), f.RequestMemoryBytes)
+	}
+	if f.RequestGPUs > 0 {
+		b.Add(p.lazy(&r.reqGPU, requestGPUs), f.RequestGPUs)
+	}
+	if f.RequestSeconds > 0 {
+		b.Add(p.lazy(&r.reqSec, requestSeconds), f.RequestSeconds)
+	}
+}
+
+func (l *Ledger) newRows(p *Part) *rows {
+	return &rows{
+		user: p.series(cpuSeconds, "user"), system: p.series(cpuSeconds, "system"),
+		processes: p.series(processes), threads: p.series(threads),
+		started: p.series(processesStarted), start: p.series(startTime),
+	}
+}
+
+// lazy makes a series when its first value is known.
+func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+	if *s == nil {
+		*s = p.series(d, values...)
+	}
+	return *s
+}
+
+// unix turns a boot time into seconds since the Unix epoch.
+func (l *Ledger) unix(boot uint64) float64 { return float64(l.epoch+int64(boot)) / 1e9 }
+
+func seconds(nanos uint64) float64 { return float64(nanos) / 1e9 }

@@ -1,0 +1,275 @@
+// Package account integrates what sensors read into the running totals of each
+// workload on a node: counters, peaks and distributions.
+//
+// A [Ledger] is fed once per internal tick with a pass over the task table and the
+// totals of the machine, and asked once per export interval for its series. What
+// accumulates is a counter since the start of the workload, so a lost export loses
+// no usage. The invariants it keeps, and the tests hold:
+//
+//	conservation   Σ workloads + other = processors · time − idle − iowait − steal
+//	once           a process is charged what it used, once, whoever saw it: a live
+//	               pass, its exit record, or the counter of its control group
+//	short work     what lived between two ticks is charged to its workload
+//
+// The package is pure: it reads no clock, file or socket. A Ledger is used from one
+// goroutine.
+package account
+
+import (
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// Config sets up a [Ledger].
+type Config struct {
+	// Node is the name of the machine, for other/NODE and short/OWNER/NODE.
+	Node string
+	// Export is the time between two exports. Process groups that end within one and
+	// use less than a CPU second are folded.
+	Export time.Duration
+	// Linger is how long an ended workload stays in the exports, for consumers that
+	// scrape; 0 exports it once.
+	Linger time.Duration
+	// Identify says what a process belongs to. It is called when a process is first
+	// seen and when it moved; parent is the part of its parent, or nil.
+	Identify func(p *sensor.Process, parent *Part) Identified
+}
+
+// Identified is the answer of Config.Identify.
+type Identified struct {
+	workload.Identity
+	// Handle reads the control group named by Identity.Cgroup. The ledger closes it.
+	// It may be nil.
+	Handle sensor.CgroupHandle
+	// Retry asks for another identification on the next tick, because the process
+	// could not be looked at well enough yet.
+	Retry bool
+}
+
+// process is what the ledger remembers of a process.
+type process struct {
+	start  uint64
+	cgroup uint64
+	part   *Part
+	last   usage
+	tick   uint64 // when it was last seen
+	pgid   int32
+	sid    int32
+	gone   bool // its exit was accounted for
+	retry  bool
+}
+
+// Ledger holds the accounts of one node.
+type Ledger struct {
+	config Config
+	table  map[int32]*process
+	free   []*process // reused, so that a steady machine allocates nothing
+	parts  map[key]*Part
+	order  []*Part // parts in order of appearance, for stable exports
+	groups map[workload.ID]*group
+	shorts map[string]*metric.Series // by owner, for shortWorkloads
+	counts map[string]uint64
+
+	tick    uint64
+	began   uint64 // boot time of the first tick
+	lastAt  uint64 // boot time of the last tick
+	epoch   int64  // nanoseconds between the Unix epoch and boot
+	machine sensor.Machine
+	span    float64 // seconds between the last two ticks
+	balance int64   // CPU nanoseconds charged beyond what the machine was busy
+	lost    uint64
+	other   *Part
+}
+
+// New returns an empty ledger.
+func New(c Config) *Ledger {
+	if c.Export <= 0 {
+		c.Export = 15 * time.Second
+	}
+	return &Ledger{
+		config: c,
+		table:  make(map[int32]*process),
+		parts:  make(map[key]*Part),
+		groups: make(map[workload.ID]*group),
+		shorts: make(map[string]*metric.Series),
+		counts: make(map[string]uint64),
+	}
+}
+
+// Tick takes in one pass. wall is the time of day that belongs to pass.Boot; it
+// names moments and never measures spans, so a clock that jumps spoils nothing.
+// m may be nil when the totals of the machine could not be read.
+func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
+	first := l.began == 0
+	if first {
+		l.began, l.lastAt = pass.Boot, pass.Boot
+		l.epoch = wall.UnixNano() - int64(pass.Boot)
+	}
+	l.tick++
+	elapsed := grown(l.lastAt, pass.Boot)
+	l.lost += pass.Lost
+
+	l.begin()
+	// Parents end after their children, so the last records come first: a child that
+	// nobody saw alive then finds its parent's part.
+	for i := len(pass.Exited) - 1; i >= 0; i-- {
+		l.ended(&pass.Exited[i])
+	}
+	for i := range pass.Live {
+		l.alive(&pass.Live[i], first)
+	}
+	l.forget()
+	l.settle(pass.Boot, elapsed, m, first)
+	l.lastAt = pass.Boot
+}
+
+func (l *Ledger) begin() {
+	for _, p := range l.order {
+		p.now = tick{}
+		if p.cgroup == nil || p.end != 0 {
+			continue
+		}
+		p.readCgroup()
+	}
+}
+
+// alive takes in a process of the live pass.
+func (l *Ledger) alive(p *sensor.Process, first bool) {
+	e := l.find(p)
+	if e == nil {
+		e = l.meet(p)
+		e.part.started++
+	} else if e.gone {
+		e.tick = l.tick // a zombie that waits to be reaped
+		return
+	}
+	if e.retry || (p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup) || p.PGID != e.pgid || p.SID != e.sid {
+		l.identify(e, p)
+	}
+	e.tick = l.tick
+	d := e.last.advance(usageOf(p), p.Have)
+	e.part.charge(d, p, first)
+	if p.State != 'Z' || p.Threads > 1 {
+		e.part.occupy(p)
+	}
+}
+
+// ended takes in an exit record.
+func (l *Ledger) ended(p *sensor.Process) {
+	e := l.find(p)
+	switch {
+	case e == nil:
+		e = l.meet(p)
+		e.part.started++
+	case e.gone:
+		return
+	}
+	d := e.last.advance(usageOf(p), p.Have)
+	e.part.charge(d, p, false)
+	e.gone, e.tick = true, l.tick
+}
+
+// find returns the entry of p. An entry of an earlier process with the same id is
+// dropped: the id was reused.
+func (l *Ledger) find(p *sensor.Process) *process {
+	e := l.table[p.PID]
+	if e == nil {
+		return nil
+	}
+	if e.start == p.Start || sensor.SameStart(e.start, p.Start) {
+		return e
+	}
+	if p.Start < e.start {
+		return nil // a late record of the earlier process; meet keeps the newer one
+	}
+	l.drop(p.PID, e)
+	return nil
+}
+
+// meet makes the entry of a process that was not known.
+func (l *Ledger) meet(p *sensor.Process) *process {
+	var e *process
+	if n := len(l.free); n > 0 {
+		e, l.free = l.free[n-1], l.free[:n-1]
+	} else {
+		e = new(process)
+	}
+	*e = process{start: p.Start}
+	l.identify(e, p)
+	if old := l.table[p.PID]; old == nil || old.start < p.Start {
+		l.table[p.PID] = e
+	}
+	return e
+}
+
+// identify finds the part that a process belongs to.
+func (l *Ledger) identify(e *process, p *sensor.Process) {
+	var parent *Part
+	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && q.start <= p.Start+uint64(time.Second) {
+		parent = q.part
+	}
+	found := l.config.Identify(p, parent)
+	e.cgroup, e.pgid, e.sid, e.retry = p.Cgroup, p.PGID, p.SID, found.Retry
+	part := l.part(found, p.Start)
+	if e.part != part {
+		e.part = part
+		part.start = min(part.start, p.Start)
+	}
+}
+
+// part returns the account of an identity, new if need be.
+func (l *Ledger) part(found Identified, start uint64) *Part {
+	k := key{found.Workload, found.Part, found.Owner}
+	if p := l.parts[k]; p != nil && !p.flushed {
+		p.adopt(found.Handle)
+		p.facts.merge(found.Facts)
+		p.end = 0 // it had ended a moment ago and nobody was told: a service restarted
+		return p
+	}
+	if old := l.parts[k]; old != nil {
+		l.remove(old) // it was exported to its end; a new run takes the name
+	}
+	p := &Part{key: k, kind: k.id.Kind(), start: start}
+	p.facts.merge(found.Facts)
+	if l.tick > 1 && start >= l.began {
+		p.created = (l.epoch + int64(start)) / 1e6
+	}
+	p.adopt(found.Handle)
+	g := l.groups[k.id]
+	if g == nil {
+		g = &group{id: k.id}
+		l.groups[k.id] = g
+	}
+	g.parts++
+	p.group = g
+	if g.lead == nil {
+		g.lead = p
+	}
+	l.parts[k] = p
+	l.order = append(l.order, p)
+	return p
+}
+
+// forget drops processes that were not seen in this tick.
+func (l *Ledger) forget() {
+	for pid, e := range l.table {
+		if e.tick == l.tick {
+			continue
+		}
+		// One that ended stays a tick longer, for children whose records come later.
+		if e.gone && e.tick+1 == l.tick {
+			continue
+		}
+		l.drop(pid, e)
+	}
+}
+
+func (l *Ledger) drop(pid int32, e *process) {
+	if l.table[pid] == e {
+		delete(l.table, pid)
+	}
+	l.free = append(l.free, e)
+}

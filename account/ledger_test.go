@@ -1,0 +1,362 @@
+package account
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+const second = uint64(time.Second)
+
+var wall = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// rig feeds a ledger second by second.
+type rig struct {
+	t      interface{ Fatalf(string, ...any) }
+	l      *Ledger
+	boot   uint64
+	pass   sensor.Pass
+	m      sensor.Machine
+	values map[string]float64 // of the last export, by name and labels
+}
+
+func newRig(t interface{ Fatalf(string, ...any) }, c Config) *rig {
+	c.Node = "n1"
+	if c.Identify == nil {
+		c.Identify = byGroup
+	}
+	return &rig{t: t, l: New(c), boot: 1000 * second, m: sensor.Machine{Cores: 4}}
+}
+
+// byGroup puts each process into its process group, and what has none into its
+// parent's part.
+func byGroup(p *sensor.Process, parent *Part) Identified {
+	if p.Have&sensor.FieldGroup == 0 && parent != nil {
+		return Identified{Identity: workload.Identity{Workload: parent.Workload(), Part: parent.Name(), Owner: parent.Owner()}}
+	}
+	return Identified{Identity: workload.Identity{
+		Workload: workload.MakeID(workload.Group, fmt.Sprintf("n1/%d", p.PGID)), Owner: "alice",
+	}}
+}
+
+const allFields = sensor.FieldWait | sensor.FieldSwitches | sensor.FieldFaults | sensor.FieldMemory |
+	sensor.FieldIO | sensor.FieldGroup | sensor.FieldThreads | sensor.FieldParent | sensor.FieldCPUSplit
+
+func proc(pid, pgid int32, start, cpu uint64) sensor.Process {
+	return sensor.Process{
+		PID: pid, PPID: 1, PGID: pgid, SID: pgid, Start: start, Have: allFields, State: 'S', Threads: 1,
+		UserNanos: cpu, Comm: sensor.CommOf([]byte(fmt.Sprintf("cmd%d", pid%3))),
+	}
+}
+
+// tick lets a second pass in which the machine was busy for the given time.
+func (r *rig) tick(busy uint64, live []sensor.Process, exited ...sensor.Process) {
+	r.boot += second
+	r.m.Boot = r.boot
+	r.m.User += busy
+	r.m.Idle += uint64(r.m.Cores)*second - busy
+	r.pass.Boot, r.pass.Live, r.pass.Exited = r.boot, live, exited
+	r.l.Tick(wall.Add(time.Duration(r.boot)), &r.pass, &r.m)
+}
+
+func (r *rig) export() {
+	var b metric.Batch
+	b.Reset(wall)
+	r.l.Export(&b)
+	r.values = map[string]float64{}
+	for _, s := range b.Samples {
+		k := s.Series.Desc.Name
+		for _, v := range s.Series.Values {
+			k += "|" + v
+		}
+		if _, dup := r.values[k]; dup {
+			r.t.Fatalf("series %s is twice in one export", k)
+		}
+		if s.Histogram != nil {
+			r.values[k] = float64(s.Histogram.Count)
+			continue
+		}
+		r.values[k] = s.Value
+	}
+}
+
+func (r *rig) cpu(id, part, owner string) float64 {
+	k := "|" + id + "|" + string(workload.ID(id).Kind()) + "|" + part + "|" + owner + "|"
+	return r.values["reckon_workload_cpu_seconds_total"+k+"user"] + r.values["reckon_workload_cpu_seconds_total"+k+"system"]
+}
+
+func (r *rig) want(name string, got, want float64) {
+	if math.Abs(got-want) > 1e-6*math.Max(1, want) {
+		r.t.Fatalf("%s: got %v, want %v", name, got, want)
+	}
+}
+
+func TestProcessIsChargedOnce(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
+	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 8*second)})
+	// It is seen alive and, in the same pass, as ended; then as a zombie.
+	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 85*second/10)}, proc(10, 10, 5*second+3, 9*second))
+	z := proc(10, 10, 5*second, 9*second)
+	z.State = 'Z'
+	r.tick(0, []sensor.Process{z})
+	r.export()
+	r.want("group", r.cpu("group/n1/10", "", "alice"), 9)
+	r.want("other", r.cpu("other/n1", "", "root"), 0)
+}
+
+func TestShortLivedChildOfShortLivedParent(t *testing.T) {
+	r := newRig(t, Config{})
+	shell := proc(10, 10, 5*second, 0)
+	r.tick(0, []sensor.Process{shell})
+	// Records of taskstats: no process group, the child's before the parent's.
+	parent := proc(20, 0, r.boot+1, second/2)
+	parent.PPID, parent.Have = 10, parent.Have&^sensor.FieldGroup
+	child := proc(21, 0, r.boot+2, second/4)
+	child.PPID, child.Have = 20, child.Have&^sensor.FieldGroup
+	r.tick(second*3/4, []sensor.Process{shell}, child, parent)
+	r.export()
+	r.want("group", r.cpu("group/n1/10", "", "alice"), 0.75)
+	r.want("other", r.cpu("other/n1", "", "root"), 0)
+	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/10|group||alice"], 3)
+}
+
+func TestReusedPID(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, []sensor.Process{proc(10, 10, 5*second, second)})
+	r.tick(second, []sensor.Process{proc(10, 10, 5*second, 2*second)})
+	r.tick(second, []sensor.Process{proc(10, 11, r.boot+second/2, second)})
+	r.export()
+	r.want("old", r.cpu("group/n1/10", "", "alice"), 2)
+	r.want("new", r.cpu("group/n1/11", "", "alice"), 1)
+}
+
+func TestShortWorkIsFolded(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	r.tick(0, nil)
+	for i := range int32(100) {
+		r.tick(second/100, nil, proc(100+i, 100+i, r.boot, second/100))
+		if i%15 == 14 {
+			r.export()
+		}
+	}
+	r.export()
+	r.want("short", r.cpu("short/alice/n1", "", "alice"), 1)
+	r.want("number", r.values["reckon_short_workloads_total|alice"], 100)
+	r.want("other", r.cpu("other/n1", "", "root"), 0)
+	if parts, _, _ := r.l.Counts(); parts > 2 {
+		t.Fatalf("the ledger holds %d parts after short work, want short and other", parts)
+	}
+}
+
+func TestEndedGroupIsFlushedOnceAndForgotten(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	r.tick(0, nil)
+	p := proc(10, 10, r.boot+1, 0)
+	for i := range uint64(10) {
+		p.UserNanos = i * second
+		r.tick(second, []sensor.Process{p})
+	}
+	r.export()
+	r.tick(0, nil)
+	r.export()
+	r.want("flushed", r.cpu("group/n1/10", "", "alice"), 9)
+	if _, ok := r.values["reckon_workload_end_time_seconds|group/n1/10|group||alice"]; !ok {
+		t.Fatal("no end time")
+	}
+	r.tick(0, nil)
+	r.export()
+	if _, ok := r.values["reckon_workload_info|group/n1/10|group||alice||||cmd1"]; ok {
+		t.Fatal("an ended workload is exported again")
+	}
+	if parts, procs, _ := r.l.Counts(); parts != 1 || procs != 0 {
+		t.Fatalf("the ledger holds %d parts and %d processes, want only other", parts, procs)
+	}
+}
+
+// fakeCgroup is a control group whose counters a test sets.
+type fakeCgroup struct {
+	c    sensor.Cgroup
+	gone bool
+}
+
+func (f *fakeCgroup) Read(c *sensor.Cgroup) error {
+	if f.gone {
+		return fs.ErrNotExist
+	}
+	*c = f.c
+	return nil
+}
+func (f *fakeCgroup) Close() error { return nil }
+
+func TestCgroupChargesWhatNobodySaw(t *testing.T) {
+	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupPeak}}
+	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part) Identified {
+		return Identified{Identity: workload.Identity{Workload: "slurm/1", Part: "0", Owner: "bob"}, Handle: cg}
+	}})
+	r.tick(0, nil)
+	step := proc(10, 10, r.boot+1, second/10)
+	cg.c.UsageNanos = 8 * second / 10
+	cg.c.Peak = 12345
+	r.tick(second, []sensor.Process{step})
+	step.UserNanos = 5 * second / 10
+	cg.c.UsageNanos = 15 * second / 10
+	r.tick(second, []sensor.Process{step})
+	cg.gone = true
+	step.UserNanos = 6 * second / 10
+	r.tick(second, nil, step)
+	r.export()
+	r.want("step", r.cpu("slurm/1", "0", "bob"), 1.5)
+	r.want("peak", r.values["reckon_workload_memory_peak_bytes|slurm/1|slurm|0|bob"], 12345)
+}
+
+func TestCgroupOlderThanTheAccount(t *testing.T) {
+	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU, UsageNanos: 500 * second}}
+	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part) Identified {
+		return Identified{Identity: workload.Identity{Workload: "unit/a.service", Owner: "root"}, Handle: cg}
+	}})
+	r.tick(0, nil)
+	p := proc(10, 10, r.boot+1, second/10)
+	r.tick(second, []sensor.Process{p})
+	r.export()
+	r.want("unit", r.cpu("unit/a.service", "", "root"), 0.1)
+	cg.c.UsageNanos += second
+	r.tick(second, []sensor.Process{p})
+	r.export()
+	r.want("unit", r.cpu("unit/a.service", "", "root"), 1.1)
+}
+
+func TestCommandsAreBoundedCounters(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, nil)
+	last := map[string]float64{}
+	for i := range int32(300) {
+		e := proc(1000+i, 10, r.boot, second/10)
+		e.Comm = sensor.CommOf([]byte(fmt.Sprintf("prog%d", i%97)))
+		keep := proc(10, 10, 1000*second, 0)
+		r.tick(second/10, []sensor.Process{keep}, e)
+		if i%10 != 9 {
+			continue
+		}
+		r.export()
+		sum, n := 0.0, 0
+		for k, v := range r.values {
+			if len(k) > 33 && k[:33] == "reckon_command_cpu_seconds_total|" {
+				if v < last[k] {
+					t.Fatalf("%s fell from %v to %v", k, last[k], v)
+				}
+				last[k] = v
+				sum += v
+				n++
+			}
+		}
+		if n > namedCommands+1 {
+			t.Fatalf("%d series of commands", n)
+		}
+		if total := r.cpu("group/n1/10", "", "alice"); sum > total+1e-9 {
+			t.Fatalf("commands sum to %v, more than the total %v", sum, total)
+		}
+	}
+	r.tick(0, nil)
+	r.export()
+	sum := 0.0
+	for k, v := range r.values {
+		if len(k) > 33 && k[:33] == "reckon_command_cpu_seconds_total|" {
+			sum += v
+		}
+	}
+	r.want("sum of commands at the end", sum, r.cpu("group/n1/10", "", "alice"))
+}
+
+func TestHostileNamesMakeNoDuplicateSeries(t *testing.T) {
+	r := newRig(t, Config{})
+	a, b, c := proc(10, 10, second, 0), proc(11, 10, second, 0), proc(12, 10, second, 0)
+	r.tick(0, []sensor.Process{a, b, c})
+	a.Comm, b.Comm, c.Comm = sensor.CommOf([]byte("x\x01")), sensor.CommOf([]byte("x\x02")), sensor.CommOf([]byte("other"))
+	a.UserNanos, b.UserNanos, c.UserNanos = second, second, second
+	r.tick(3*second, []sensor.Process{a, b, c})
+	r.export() // fails on a duplicate
+	r.want("x?", r.values["reckon_command_cpu_seconds_total|group/n1/10|group||alice|x?"], 2)
+}
+
+// TestConservation runs random traces and holds the sum of all workloads and other
+// against what the machine was busy, on every tick.
+func TestConservation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		type alive struct{ p sensor.Process }
+		var live []alive
+		next := int32(100)
+		hidden := rapid.Bool().Draw(t, "exit records are missing")
+		for range rapid.IntRange(0, 5).Draw(t, "processes before the ledger") {
+			live = append(live, alive{proc(next, next%7, 10*second, uint64(rapid.IntRange(0, 100).Draw(t, "cpu"))*second)})
+			next++
+		}
+		ps := func() (out []sensor.Process) {
+			for _, a := range live {
+				out = append(out, a.p)
+			}
+			return out
+		}
+		r.tick(0, ps())
+		sum0 := total(r.l)
+		var busy uint64
+		for range rapid.IntRange(1, 40).Draw(t, "ticks") {
+			var used uint64
+			var exited []sensor.Process
+			budget := 4 * second
+			for i := range live {
+				d := min(uint64(rapid.IntRange(0, 1_000_000_000).Draw(t, "use")), budget)
+				live[i].p.UserNanos += d
+				used, budget = used+d, budget-d
+			}
+			for len(live) > 0 && rapid.IntRange(0, 9).Draw(t, "exit") < 4 {
+				if !hidden {
+					exited = append(exited, live[0].p)
+				}
+				live = live[1:]
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "short") {
+				d := min(uint64(rapid.IntRange(0, 50_000_000).Draw(t, "use")), budget)
+				used, budget = used+d, budget-d
+				if !hidden {
+					exited = append(exited, proc(next, next%7, r.boot+5, d))
+				}
+				next++
+			}
+			if rapid.Bool().Draw(t, "birth") {
+				live = append(live, alive{proc(next, next%7, r.boot+7, 0)})
+				next++
+			}
+			irq := min(uint64(rapid.IntRange(0, 100_000_000).Draw(t, "interrupts")), budget)
+			r.tick(used+irq, ps(), exited...)
+			busy += used + irq
+			if got := total(r.l) - sum0; got != busy {
+				t.Fatalf("workloads and other sum to %d ns, the machine was busy for %d ns", got, busy)
+			}
+			if rapid.IntRange(0, 4).Draw(t, "export") == 0 {
+				gone := ended(r.l)
+				r.export()
+				sum0 -= gone - (ended(r.l))
+			}
+		}
+	})
+}
+
+func total(l *Ledger) (sum uint64) {
+	for _, p := range l.order {
+		sum += p.CPU()
+	}
+	return sum
+}
+
+// ended is the sum over all accounts: its fall over an export is what was forgotten.
+func ended(l *Ledger) uint64 { return total(l) }

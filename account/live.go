@@ -1,0 +1,89 @@
+package account
+
+import (
+	"time"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// Live is what one workload, or one part of it, does now.
+type Live struct {
+	Workload workload.ID
+	Part     string
+	Owner    string
+	Name     string
+	Command  string
+	Start    time.Time
+
+	Cores            float64 // over the last tick
+	CPUSeconds       float64 // since the start
+	Memory, Peak     uint64  // bytes
+	Wait             float64 // cores wanted and not had, over the last tick
+	ReadRate         float64 // bytes per second over the last tick
+	WriteRate        float64
+	Processes        int
+	Threads          int
+	KnowMemory       bool
+	KnowIO, KnowWait bool
+}
+
+// Live appends what every running part did in the last tick to rows.
+func (l *Ledger) Live(rows []Live) []Live {
+	if l.span <= 0 {
+		return rows
+	}
+	for _, p := range l.order {
+		if p.end != 0 || (p.kind == workload.Short && p.now.cpu == 0) {
+			continue
+		}
+		name := p.facts.Name
+		if name == "" {
+			name = p.id.Name()
+		}
+		comm, _ := p.commands.top()
+		rows = append(rows, Live{
+			Workload: p.id, Part: p.part, Owner: p.owner, Name: name, Command: comm.String(),
+			Start:      time.Unix(0, l.epoch+int64(p.start)).UTC(),
+			Cores:      float64(p.now.cpu) / 1e9 / l.span,
+			CPUSeconds: seconds(p.CPU()),
+			Memory:     p.memoryNow(), Peak: p.peak,
+			Wait:      float64(p.now.used.wait) / 1e9 / l.span,
+			ReadRate:  float64(p.now.used.read) / l.span,
+			WriteRate: float64(p.now.used.write) / l.span,
+			Processes: int(p.live), Threads: int(p.thread),
+			KnowMemory: p.have&sensor.FieldMemory != 0,
+			KnowIO:     p.have&sensor.FieldIO != 0,
+			KnowWait:   p.have&sensor.FieldWait != 0,
+		})
+	}
+	return rows
+}
+
+// Busy returns the cores that were busy over the last tick, all workloads together,
+// and false before the second tick.
+func (l *Ledger) Busy() (cores float64, ok bool) {
+	if l.span <= 0 {
+		return 0, false
+	}
+	var sum uint64
+	for _, p := range l.order {
+		sum += p.now.cpu
+	}
+	return float64(sum) / 1e9 / l.span, true
+}
+
+// Parts calls f for every running part, for what splits machine totals over them.
+func (l *Ledger) Parts(f func(*Part)) {
+	for _, p := range l.order {
+		if p.end == 0 {
+			f(p)
+		}
+	}
+}
+
+// Counts returns how many parts and processes the ledger holds, and how many exit
+// records were lost since it began.
+func (l *Ledger) Counts() (parts, processes int, lost uint64) {
+	return len(l.order), len(l.table), l.lost
+}

@@ -1,0 +1,255 @@
+package account
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// key tells parts apart.
+type key struct {
+	id    workload.ID
+	part  string
+	owner string
+}
+
+// Part is the account of one piece of one workload on this node. It is made and
+// changed by its [Ledger]; others read it between two ticks.
+type Part struct {
+	key
+	kind   workload.Kind
+	facts  facts
+	group  *group
+	cgroup sensor.CgroupHandle
+	cg     sensor.Cgroup // last reading, Have == 0 when there is none
+
+	// start and end are nanoseconds since boot; end is 0 while it runs. created is
+	// the start in milliseconds since the Unix epoch when the account saw all of it
+	// from zero, else 0.
+	start, end uint64
+	created    int64
+	emptySince uint64 // when it was first seen without a process, 0 if it has one
+	flushed    bool   // its end was exported
+	exported   bool   // some export carried it
+
+	total    usage  // what is exported
+	tasks    uint64 // CPU nanoseconds seen by processes
+	cgBase   int64  // CPU nanoseconds of the control group that are not this account's
+	have     sensor.Fields
+	commands commands
+	started  uint64
+	folded   uint64 // process groups folded into this one
+	peak     uint64
+
+	memory       [3]uint64 // anon, file, shmem: now
+	swap         uint64
+	byteSeconds  float64
+	live, thread uint32
+
+	now  tick // this tick
+	rows *rows
+}
+
+// tick is what one tick adds to a part, before it is settled.
+type tick struct {
+	used    usage  // by processes
+	cpu     uint64 // after the control group had its say; what histograms and shares use
+	live    uint32
+	threads uint32
+	memory  [3]uint64
+	swap    uint64
+}
+
+// group is one workload on this node: its parts share the distribution of cores.
+type group struct {
+	id     workload.ID
+	parts  int
+	cores  metric.Histogram
+	cpu    uint64 // this tick
+	seen   uint64 // tick number of cpu
+	lead   *Part  // exports the distribution
+	series *metric.Series
+}
+
+// Workload returns the id of the workload that the part belongs to.
+func (p *Part) Workload() workload.ID { return p.id }
+
+// Name returns the part's name, often empty.
+func (p *Part) Name() string { return p.part }
+
+// Owner returns who answers for the part.
+func (p *Part) Owner() string { return p.owner }
+
+// TickCPU returns the CPU nanoseconds that the last tick charged to the part.
+func (p *Part) TickCPU() uint64 { return p.now.cpu }
+
+// CPU returns the CPU nanoseconds charged since the part's start.
+func (p *Part) CPU() uint64 { return p.total.user + p.total.system }
+
+func (p *Part) memoryNow() uint64 { return p.memory[0] + p.memory[1] + p.memory[2] }
+
+// charge adds what a process used since it was last seen.
+func (p *Part) charge(d usage, proc *sensor.Process, initial bool) {
+	if initial {
+		p.total.add(d)
+		p.tasks += d.user + d.system
+	} else {
+		p.now.used.add(d)
+	}
+	p.have |= proc.Have
+	if cpu := d.user + d.system; cpu > 0 {
+		p.commands.add(proc.Comm, cpu)
+	}
+	if proc.Have&sensor.FieldPeak != 0 && p.cg.Have&sensor.CgroupPeak == 0 {
+		p.peak = max(p.peak, proc.PeakBytes)
+	}
+}
+
+// occupy counts a living process and its memory in this tick.
+func (p *Part) occupy(proc *sensor.Process) {
+	p.now.live++
+	p.now.threads += max(proc.Threads, 1)
+	p.now.memory[0] += proc.Anon
+	p.now.memory[1] += proc.File
+	p.now.memory[2] += proc.Shmem
+	p.now.swap += proc.Swap
+}
+
+// settle closes the tick: the cgroup's counters are held against what processes
+// showed, and the larger one is what was used.
+//
+// seconds is the time since the last tick and capacity the CPU nanoseconds that the
+// machine has in it; initial says that what is found now is from before the ledger.
+func (p *Part) settle(seconds float64, capacity uint64, initial bool) {
+	p.settleCPU(capacity, initial)
+	p.settleIO()
+
+	p.live, p.thread = p.now.live, p.now.threads
+	p.memory, p.swap = p.now.memory, p.now.swap
+	if p.cg.Have&sensor.CgroupMemory != 0 {
+		p.memory = [3]uint64{p.cg.Anon, p.cg.File, p.cg.Shmem}
+		p.have |= sensor.FieldMemory
+	}
+	if p.cg.Have&sensor.CgroupSwap != 0 {
+		p.swap = p.cg.Swap
+		p.have |= sensor.FieldSwap
+	}
+	switch {
+	case p.cg.Have&sensor.CgroupPeak != 0:
+		p.peak = max(p.peak, p.cg.Peak)
+	case p.have&sensor.FieldMemory != 0:
+		p.peak = max(p.peak, p.memoryNow())
+	}
+	p.byteSeconds += float64(p.memoryNow()) * seconds
+}
+
+// settleCPU makes the total the largest of what it was, what processes showed, and
+// what the control group counted, so that neither a process that no reading saw nor a
+// group that is read a moment later is lost or counted twice.
+func (p *Part) settleCPU(capacity uint64, initial bool) {
+	used := p.now.used
+	p.tasks += used.user + used.system
+	before := p.total.user + p.total.system
+	after := max(before, p.tasks)
+	if counted := int64(p.cg.UsageNanos) - p.cgBase; p.cg.Have&sensor.CgroupCPU != 0 && counted > int64(after) {
+		unseen := uint64(counted) - after
+		if unseen > capacity && !initial {
+			// More than the machine can have done since the last tick: the control
+			// group is older than this account, and its past was charged before.
+			p.cgBase += int64(unseen)
+			unseen = 0
+		}
+		after += unseen
+		if unseen > 0 && p.cg.Have&sensor.CgroupCPUSplit != 0 {
+			used.user = max(used.user, grown(p.total.user, p.cg.UserNanos))
+			used.system = max(used.system, grown(p.total.system, p.cg.SystemNanos))
+		}
+	}
+	added := after - before
+	u := split(added, used.user, used.system)
+	p.total.user += u
+	p.total.system += added - u
+	if !initial {
+		p.now.cpu = added
+	}
+	used.user, used.system = 0, 0
+	p.total.add(used)
+}
+
+// settleIO uses the control group's counters where processes could not be read.
+func (p *Part) settleIO() {
+	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
+		p.total.read = max(p.total.read, p.cg.ReadBytes)
+		p.total.write = max(p.total.write, p.cg.WriteBytes)
+	}
+}
+
+// absorb adds a part that ended to a folded one.
+func (p *Part) absorb(o *Part) {
+	p.total.add(o.total)
+	p.have |= o.have
+	p.tasks += o.total.user + o.total.system
+	p.byteSeconds += o.byteSeconds
+	p.peak = max(p.peak, o.peak)
+	p.started += o.started
+	p.folded++
+	p.commands.merge(&o.commands)
+	if p.start == 0 || o.start < p.start {
+		p.start = o.start
+	}
+}
+
+// adopt takes over the handle of the part's control group.
+func (p *Part) adopt(h sensor.CgroupHandle) {
+	switch {
+	case h == nil || h == p.cgroup:
+	case p.cgroup != nil:
+		_ = h.Close()
+	default:
+		p.cgroup = h
+		p.readCgroup()
+	}
+}
+
+// readCgroup reads the control group. When it was removed the last reading stands.
+func (p *Part) readCgroup() {
+	last := p.cg.UsageNanos
+	if err := p.cgroup.Read(&p.cg); err != nil {
+		_ = p.cgroup.Close()
+		p.cgroup = nil
+		p.cg.Have &= sensor.CgroupCPU | sensor.CgroupPeak | sensor.CgroupEvents
+		p.cg.UsageNanos = last
+		return
+	}
+	if p.cg.UsageNanos < last { // made anew under the same name: it counts from zero
+		p.cgBase -= int64(last)
+	}
+}
+
+// facts are what is known of a part besides usage, and whether that changed since
+// the series that carry them were made.
+type facts struct {
+	workload.Facts
+	changed bool
+}
+
+// merge fills in what was not known before.
+func (f *facts) merge(o workload.Facts) {
+	was := f.Facts
+	fill(&f.Name, o.Name)
+	fill(&f.Account, o.Account)
+	fill(&f.Partition, o.Partition)
+	fill(&f.Command, o.Command)
+	fill(&f.RequestCores, o.RequestCores)
+	fill(&f.RequestMemoryBytes, o.RequestMemoryBytes)
+	fill(&f.RequestGPUs, o.RequestGPUs)
+	fill(&f.RequestSeconds, o.RequestSeconds)
+	f.changed = f.changed || f.Facts != was
+}
+
+func fill[T comparable](dst *T, v T) {
+	var zero T
+	if *dst == zero {
+		*dst = v
+	}
+}

@@ -1,0 +1,125 @@
+package account
+
+import (
+	"time"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// endGrace is how long a part whose control group still exists may be without a
+// process before it counts as ended, so that the pause between two job steps or the
+// restart of a service does not end it.
+const endGrace = uint64(10 * time.Second)
+
+// settle closes the tick for every part and holds their sum against the machine.
+func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
+	if l.other == nil {
+		l.other = l.part(Identified{Identity: workload.Identity{
+			Workload: workload.MakeID(workload.Other, l.config.Node), Owner: "root",
+		}}, boot)
+	}
+	span := float64(elapsed) / 1e9
+	l.span = span
+	capacity := uint64(1 << 62)
+	if m != nil {
+		// A quarter more than the time allows, and a tenth of a second: counters of one
+		// tick are not all read in the same instant.
+		capacity = elapsed*uint64(max(m.Cores, 1))*5/4 + 1e8
+	}
+	var charged uint64
+	for _, p := range l.order {
+		if p.end != 0 {
+			p.now = tick{}
+			continue
+		}
+		p.settle(span, capacity, first)
+		charged += p.now.cpu
+	}
+	if m != nil && !first {
+		l.conserve(charged, m)
+	}
+	if m != nil {
+		l.machine = *m
+	}
+	l.observe(span, first)
+	for _, p := range l.order {
+		l.endIfEmpty(p, boot)
+	}
+}
+
+// conserve charges to other what the machine did and no process showed: interrupts,
+// and short work where there are no exit records.
+//
+// Busy time is what is left of the processors' time after idle, iowait and steal,
+// which the kernel measures exactly even where it only samples the busy modes.
+func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
+	var busy int64
+	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.machine.Idle+l.machine.IOWait+l.machine.Steal)
+	if span := grown(l.machine.Boot, m.Boot); m.Cores == l.machine.Cores && span > 0 {
+		busy = int64(span)*int64(m.Cores) - unused
+	} else { // processors came or went
+		busy = int64(grown(busyTicks(&l.machine), busyTicks(m)))
+	}
+	l.balance += max(busy, 0) - int64(charged)
+	if l.balance <= 0 {
+		return
+	}
+	rest := uint64(l.balance)
+	l.balance = 0
+	l.other.total.system += rest
+	l.other.tasks += rest
+	l.other.now.cpu += rest
+}
+
+// busyTicks is the busy time as the kernel's modes count it.
+func busyTicks(m *sensor.Machine) uint64 {
+	return m.User + m.Nice + m.System + m.IRQ + m.SoftIRQ
+}
+
+// observe adds one observation of the cores in use to each workload.
+func (l *Ledger) observe(span float64, first bool) {
+	if first || span <= 0 {
+		return
+	}
+	for _, p := range l.order {
+		if g := p.group; g.seen != l.tick {
+			g.seen, g.cpu = l.tick, p.now.cpu
+		} else {
+			g.cpu += p.now.cpu
+		}
+	}
+	for _, p := range l.order {
+		if g := p.group; g.seen == l.tick && (p.end == 0 || p.now.cpu > 0) {
+			g.cores.Observe(float64(g.cpu) / 1e9 / span)
+			g.seen = l.tick - 1
+		}
+	}
+}
+
+// endIfEmpty marks the end of a part that has no process any more.
+func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
+	switch {
+	case p == l.other || p.end != 0 || p.kind == workload.Short:
+	case p.part == shortPart && p.group.parts > 1: // more may follow
+	case p.live > 0:
+		p.emptySince = 0
+	case p.emptySince == 0:
+		p.emptySince = boot
+		if p.cgroup == nil {
+			p.finish(boot)
+		}
+	case p.cgroup == nil || boot-p.emptySince >= endGrace:
+		p.finish(p.emptySince)
+	}
+}
+
+// finish ends a part. The memory is gone, so the gauges say so.
+func (p *Part) finish(boot uint64) {
+	p.end = boot
+	p.memory, p.swap, p.live, p.thread = [3]uint64{}, 0, 0, 0
+	if p.cgroup != nil {
+		_ = p.cgroup.Close()
+		p.cgroup = nil
+	}
+}

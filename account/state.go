@@ -1,0 +1,183 @@
+package account
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// stateVersion is raised when the meaning of the state changes; another version is
+// not restored.
+const stateVersion = 1
+
+// state is a ledger at rest. It lets an agent that was restarted on the same boot go
+// on counting where it stopped, so that a restart loses no usage and makes no counter
+// fall.
+type state struct {
+	Version   int                         `json:"version"`
+	BootID    string                      `json:"boot_id"`
+	Node      string                      `json:"node"`
+	Began     uint64                      `json:"began"`
+	LastAt    uint64                      `json:"last_at"`
+	Epoch     int64                       `json:"epoch"`
+	Machine   sensor.Machine              `json:"machine"`
+	Balance   int64                       `json:"balance"`
+	Lost      uint64                      `json:"lost"`
+	Counts    map[string]uint64           `json:"counts"`
+	Parts     []partState                 `json:"parts"`
+	Processes []processState              `json:"processes"`
+	Cores     map[string]metric.Histogram `json:"cores"`
+}
+
+type partState struct {
+	ID       string            `json:"id"`
+	Part     string            `json:"part"`
+	Owner    string            `json:"owner"`
+	Facts    workload.Facts    `json:"facts"`
+	Start    uint64            `json:"start"`
+	End      uint64            `json:"end"`
+	Created  int64             `json:"created"`
+	Exported bool              `json:"exported"`
+	Usage    [8]uint64         `json:"usage"`
+	Tasks    uint64            `json:"tasks"`
+	CgBase   int64             `json:"cg_base"`
+	CgUsage  uint64            `json:"cg_usage"`
+	Have     uint32            `json:"have"`
+	Started  uint64            `json:"started"`
+	Folded   uint64            `json:"folded"`
+	Peak     uint64            `json:"peak"`
+	ByteSecs float64           `json:"byte_seconds"`
+	Commands map[string]uint64 `json:"commands"`
+	Named    []string          `json:"named"`
+	Rest     uint64            `json:"rest"`
+}
+
+type processState struct {
+	PID   int32     `json:"p"`
+	Start uint64    `json:"s"`
+	Part  int       `json:"a"` // index into parts
+	Usage [8]uint64 `json:"u"`
+	Gone  bool      `json:"g,omitempty"`
+}
+
+func (u usage) array() [8]uint64 {
+	return [8]uint64{u.user, u.system, u.wait, u.voluntary, u.involun, u.majorFaults, u.read, u.write}
+}
+
+func usageFrom(a [8]uint64) usage {
+	return usage{a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]}
+}
+
+// State returns the ledger at rest. bootID names the boot that its times belong to
+// (/proc/sys/kernel/random/boot_id).
+func (l *Ledger) State(bootID string) ([]byte, error) {
+	s := state{
+		Version: stateVersion, BootID: bootID, Node: l.config.Node,
+		Began: l.began, LastAt: l.lastAt, Epoch: l.epoch,
+		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
+		Cores: make(map[string]metric.Histogram, len(l.groups)),
+	}
+	index := make(map[*Part]int, len(l.order))
+	for _, p := range l.order {
+		if p.flushed {
+			continue
+		}
+		index[p] = len(s.Parts)
+		s.Parts = append(s.Parts, p.state())
+		s.Cores[string(p.id)] = p.group.cores
+	}
+	for pid, e := range l.table {
+		if i, ok := index[e.part]; ok {
+			s.Processes = append(s.Processes, processState{pid, e.start, i, e.last.array(), e.gone})
+		}
+	}
+	return json.Marshal(s)
+}
+
+func (p *Part) state() partState {
+	s := partState{
+		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
+		Start: p.start, End: p.end, Created: p.created, Exported: p.exported,
+		Usage: p.total.array(), Tasks: p.tasks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
+		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.peak,
+		ByteSecs: p.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
+	}
+	for comm, c := range p.commands.byName {
+		s.Commands[comm.String()] += c.nanos
+	}
+	for _, c := range p.commands.named {
+		s.Named = append(s.Named, c.comm.String())
+	}
+	return s
+}
+
+// Restore makes an empty ledger go on from a state of the same boot. When the state
+// is of another boot, node or version, or is damaged, it says so and the ledger
+// stays empty.
+func (l *Ledger) Restore(data []byte, bootID string) error {
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("read the saved accounts: %w", err)
+	}
+	switch {
+	case s.Version != stateVersion:
+		return fmt.Errorf("the saved accounts have version %d, this program reads %d", s.Version, stateVersion)
+	case s.BootID != bootID:
+		return fmt.Errorf("the saved accounts are of an earlier boot")
+	case s.Node != l.config.Node:
+		return fmt.Errorf("the saved accounts are of node %q", s.Node)
+	}
+	for _, p := range s.Processes {
+		if p.Part < 0 || p.Part >= len(s.Parts) {
+			return fmt.Errorf("the saved accounts are damaged: process %d belongs to no part", p.PID)
+		}
+	}
+	l.began, l.lastAt, l.epoch = s.Began, s.LastAt, s.Epoch
+	l.machine, l.balance, l.lost = s.Machine, s.Balance, s.Lost
+	for owner, n := range s.Counts {
+		l.counts[owner] = n
+	}
+	parts := make([]*Part, len(s.Parts))
+	for i := range s.Parts {
+		parts[i] = l.restorePart(&s.Parts[i])
+	}
+	for id, h := range s.Cores {
+		if g := l.groups[workload.ID(id)]; g != nil {
+			g.cores = h
+		}
+	}
+	for _, p := range s.Processes {
+		// Everybody is identified again, which opens the control groups.
+		l.table[p.PID] = &process{start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, retry: true}
+	}
+	return nil
+}
+
+func (l *Ledger) restorePart(s *partState) *Part {
+	p := l.part(Identified{Identity: workload.Identity{
+		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts,
+	}}, s.Start)
+	p.start, p.end, p.created, p.exported = s.Start, s.End, s.Created, s.Exported
+	p.total, p.tasks = usageFrom(s.Usage), s.Tasks
+	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
+	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
+	p.peak, p.byteSeconds = s.Peak, s.ByteSecs
+	p.commands.other = s.Rest
+	for name, nanos := range s.Commands {
+		p.commands.add(sensor.CommOf([]byte(name)), nanos)
+	}
+	for _, name := range s.Named {
+		comm := sensor.CommOf([]byte(name))
+		if c := p.commands.byName[comm]; c != nil && c.series == nil && len(p.commands.named) < namedCommands {
+			c.series = p.series(commandSeconds, comm.String())
+			p.commands.named = append(p.commands.named, c)
+		}
+	}
+	if p.kind == workload.Other && p.id.Name() == l.config.Node {
+		l.other = p
+	}
+	return p
+}

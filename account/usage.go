@@ -1,0 +1,81 @@
+package account
+
+import "reckon/sensor"
+
+// usage is a set of counters, of a process or of a part.
+type usage struct {
+	user, system       uint64 // nanoseconds
+	wait               uint64 // nanoseconds
+	voluntary, involun uint64
+	majorFaults        uint64
+	read, write        uint64 // bytes
+}
+
+func usageOf(p *sensor.Process) usage {
+	return usage{
+		user: p.UserNanos, system: p.SystemNanos, wait: p.WaitNanos,
+		voluntary: p.Voluntary, involun: p.Involuntary,
+		majorFaults: p.MajorFaults,
+		read:        p.ReadBytes, write: p.WriteBytes,
+	}
+}
+
+// advance moves last to now, for the figures that now knows, and returns what was
+// added. A counter that fell (a source that rounds differently, a hostile reading)
+// adds nothing until it has caught up with its own maximum.
+func (last *usage) advance(now usage, have sensor.Fields) (d usage) {
+	// User and system are scaled by the kernel against each other, so each may fall
+	// while their sum grows: the sum decides, the parts only split it.
+	was, is := last.user+last.system, now.user+now.system
+	if is > was {
+		total := is - was
+		if have&sensor.FieldCPUSplit != 0 {
+			du, ds := grown(last.user, now.user), grown(last.system, now.system)
+			d.user = split(total, du, ds)
+		} else {
+			d.user = total
+		}
+		d.system = total - d.user
+		last.user, last.system = now.user, now.system
+	}
+	step(&last.wait, now.wait, &d.wait, have&sensor.FieldWait)
+	step(&last.voluntary, now.voluntary, &d.voluntary, have&sensor.FieldSwitches)
+	step(&last.involun, now.involun, &d.involun, have&sensor.FieldSwitches)
+	step(&last.majorFaults, now.majorFaults, &d.majorFaults, have&sensor.FieldFaults)
+	step(&last.read, now.read, &d.read, have&sensor.FieldIO)
+	step(&last.write, now.write, &d.write, have&sensor.FieldIO)
+	return d
+}
+
+func (u *usage) add(d usage) {
+	u.user += d.user
+	u.system += d.system
+	u.wait += d.wait
+	u.voluntary += d.voluntary
+	u.involun += d.involun
+	u.majorFaults += d.majorFaults
+	u.read += d.read
+	u.write += d.write
+}
+
+func step(last *uint64, now uint64, d *uint64, known sensor.Fields) {
+	if known != 0 && now > *last {
+		*d = now - *last
+		*last = now
+	}
+}
+
+func grown(a, b uint64) uint64 {
+	if b > a {
+		return b - a
+	}
+	return 0
+}
+
+// split returns the share of total that falls to a, in the ratio a to b.
+func split(total, a, b uint64) uint64 {
+	if a+b == 0 {
+		return total
+	}
+	return min(total, uint64(float64(total)*(float64(a)/float64(a+b))))
+}
