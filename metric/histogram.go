@@ -64,6 +64,9 @@ func (h *Histogram) Observe(v float64) {
 // BucketIndex returns the index of the bucket that holds v, for v above the zero
 // threshold; what lies beyond the last bucket is counted in it.
 func BucketIndex(v float64) int32 {
+	if math.IsInf(v, 1) {
+		return maxBuckets - 80
+	}
 	frac, exp := math.Frexp(v)
 	i := int32(math.Ceil(math.Log2(frac)*8)) + int32(exp)*8
 	return min(i, maxBuckets-80)

@@ -1,0 +1,114 @@
+// Package expose writes batches of samples in the formats that a Prometheus
+// scrape understands, and serves them over HTTP.
+//
+// Three formats, chosen by the Accept header of the request:
+//
+//   - [Text], the Prometheus text format 0.0.4
+//     (https://prometheus.io/docs/instrumenting/exposition_formats/);
+//   - [OpenMetrics], OpenMetrics 1.0 text
+//     (https://prometheus.io/docs/specs/om/open_metrics_spec/);
+//   - [Protobuf], length-delimited io.prometheus.client.MetricFamily messages, the
+//     only one that carries native histograms and the moment a counter was zero.
+//
+// In the text formats a native histogram is written as a classic one, with its
+// buckets summed up at the powers of two that it touches. A counter whose name
+// does not end in _total is of type unknown in OpenMetrics, which would otherwise
+// rename it: a series has the same name in every format.
+//
+// Label values may hold anything. Bytes that are not UTF-8, and NUL, which
+// Prometheus's own parser takes for the end of the page, become U+FFFD; the
+// formats escape the rest. Names of metrics and labels are brought into the classic
+// character set. An empty label value is left out, as Prometheus treats it the
+// same. Samples carry no timestamp, so that a series that ends is stale at once.
+//
+// An [Encoder] serves one goroutine at a time; [Handler] is safe for concurrent
+// use. Encoding does not allocate once buffers have grown. Standard library only.
+package expose
+
+import (
+	"mime"
+	"strconv"
+	"strings"
+)
+
+// Format is a way to write samples.
+type Format uint8
+
+// The formats.
+const (
+	Text Format = iota
+	OpenMetrics
+	Protobuf
+)
+
+// ContentType is the value of the HTTP header for f.
+func (f Format) ContentType() string {
+	switch f {
+	case OpenMetrics:
+		return "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	case Protobuf:
+		return "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+	default:
+		return "text/plain; version=0.0.4; charset=utf-8"
+	}
+}
+
+// Options say how samples are written. The zero value is ready to use.
+type Options struct {
+	// Labels are added to every series, such as site and node. A label that a series
+	// has itself wins.
+	Labels map[string]string
+	// Created adds a _created line for each counter and histogram to OpenMetrics
+	// text. Off by default: Prometheus stores each as a series of its own. The
+	// protobuf format has a field for it and always carries it.
+	Created bool
+}
+
+// Negotiate picks the format that an Accept header (RFC 9110, section 12.5.1)
+// prefers among those known here, and Text when it names none of them.
+func Negotiate(accept string) Format {
+	best, bestQ := Text, 0.0
+	for part := range strings.SplitSeq(accept, ",") {
+		f, q, ok := acceptable(part)
+		if ok && q > bestQ {
+			best, bestQ = f, q
+		}
+	}
+	return best
+}
+
+// acceptable reads one element of an Accept header.
+func acceptable(part string) (f Format, q float64, ok bool) {
+	media, params, err := mime.ParseMediaType(part)
+	if err != nil {
+		return Text, 0, false
+	}
+	switch media {
+	case "application/vnd.google.protobuf":
+		f = Protobuf
+		ok = params["proto"] == "io.prometheus.client.MetricFamily" && params["encoding"] == "delimited"
+	case "application/openmetrics-text":
+		f = OpenMetrics
+		ok = oneOf(params["version"], "", "1.0.0", "0.0.1")
+	case "text/plain":
+		ok = oneOf(params["version"], "", "0.0.4")
+	case "text/*", "*/*":
+		ok = true
+	}
+	q = 1
+	if s, given := params["q"]; given {
+		if q, err = strconv.ParseFloat(s, 64); err != nil || !(q >= 0 && q <= 1) {
+			return Text, 0, false
+		}
+	}
+	return f, q, ok
+}
+
+func oneOf(s string, list ...string) bool {
+	for _, l := range list {
+		if s == l {
+			return true
+		}
+	}
+	return false
+}
