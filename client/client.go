@@ -1,0 +1,262 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// DefaultServer is where `reckon up` listens unless told otherwise.
+const DefaultServer = "http://127.0.0.1:9870"
+
+// maxAnswer bounds what is read of one answer, so that a wrong address can not fill
+// the memory.
+const maxAnswer = 1 << 30
+
+// Client asks one server. It is safe for concurrent use.
+type Client struct {
+	base      *url.URL
+	http      *http.Client
+	userAgent string
+}
+
+// Option changes a [Client] as it is made.
+type Option func(*Client)
+
+// WithHTTP sets the HTTP client, for TLS, proxies and tests.
+func WithHTTP(h *http.Client) Option { return func(c *Client) { c.http = h } }
+
+// WithUserAgent sets the User-Agent header.
+func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s } }
+
+// New returns a client of the server at the given address; empty means
+// [DefaultServer]. An address may leave out the scheme (http) and the port (9870);
+// a path in front of the API, as behind a proxy, is kept. Nothing is sent yet.
+func New(server string, opts ...Option) (*Client, error) {
+	base, err := normalise(server)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{base: base, http: &http.Client{}, userAgent: "reckon"}
+	for _, o := range opts {
+		o(c)
+	}
+	return c, nil
+}
+
+// Server is the address in full.
+func (c *Client) Server() string { return c.base.String() }
+
+func normalise(server string) (*url.URL, error) {
+	text := strings.TrimSpace(server)
+	if text == "" {
+		text = DefaultServer
+	}
+	bad := func(why string) error {
+		return fmt.Errorf("server address %q: %s; write it as http://HOST:9870 or https://HOST", server, why)
+	}
+	if strings.HasPrefix(text, ":") { // :9870, as in --listen
+		text = "127.0.0.1" + text
+	}
+	explicit := strings.Contains(text, "://")
+	if !explicit {
+		if strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "[") { // a bare IPv6 address
+			text = "[" + text + "]"
+		}
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return nil, bad(err.Error())
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, bad("the scheme " + u.Scheme + " is not http or https")
+	case u.Hostname() == "":
+		return nil, bad("there is no host in it")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, bad("it must end with the host or a path")
+	}
+	if u.Port() == "" && !explicit {
+		u.Host = net.JoinHostPort(u.Hostname(), "9870")
+	}
+	if host := u.Hostname(); host == "0.0.0.0" || host == "::" { // what servers listen on, not what one can call
+		u.Host = strings.Replace(u.Host, host, map[string]string{"0.0.0.0": "127.0.0.1", "::": "::1"}[host], 1)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	return u, nil
+}
+
+// APIError is an answer of the server with a status of 400 and above.
+type APIError struct {
+	Status int
+	Err    Error
+}
+
+// Error joins what is wrong and what to do.
+func (e *APIError) Error() string {
+	if e.Err.Hint != "" {
+		return e.Err.Error + "; " + e.Err.Hint
+	}
+	return e.Err.Error
+}
+
+// Workloads lists what the filter selects.
+func (c *Client) Workloads(ctx context.Context, f Filter) (WorkloadList, error) {
+	var list WorkloadList
+	err := c.get(ctx, "/api/reckon/v1/workloads", f.Query(), &list)
+	return list, err
+}
+
+// Workload returns one workload with its profile. The id is kind/name; a name alone
+// is enough when it is unique.
+func (c *Client) Workload(ctx context.Context, id string, r Range) (WorkloadDetail, error) {
+	var d WorkloadDetail
+	words := strings.Split(id, "/")
+	for i := range words {
+		words[i] = url.PathEscape(words[i])
+	}
+	err := c.get(ctx, "/api/reckon/v1/workloads/"+strings.Join(words, "/"), r.Query(), &d)
+	return d, err
+}
+
+// Nodes lists the nodes of the site.
+func (c *Client) Nodes(ctx context.Context) (NodeList, error) {
+	var list NodeList
+	err := c.get(ctx, "/api/reckon/v1/nodes", nil, &list)
+	return list, err
+}
+
+func (c *Client) get(ctx context.Context, path string, q url.Values, into any) error {
+	body, err := c.do(ctx, http.MethodGet, path, q)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%s%s did not answer with reckon's JSON (%v); is this a reckon server?", c.base, path, err)
+	}
+	return nil
+}
+
+// do sends a request and returns the body of an answer with status 200. POST sends
+// q as a form.
+func (c *Client) do(ctx context.Context, method, path string, q url.Values) ([]byte, error) {
+	resp, err := c.open(ctx, method, path, q, "application/json")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, c.refused(resp, body)
+	}
+	return body, nil
+}
+
+func (c *Client) open(ctx context.Context, method, path string, q url.Values, accept string) (*http.Response, error) {
+	target, err := url.Parse(c.base.String() + path)
+	if err != nil {
+		return nil, fmt.Errorf("address %s%s: %w", c.base, path, err)
+	}
+	var form io.Reader
+	if method == http.MethodPost {
+		form = strings.NewReader(q.Encode())
+	} else {
+		target.RawQuery = q.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.String(), form)
+	if err != nil {
+		return nil, err
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	req.Header.Set("Accept", accept)
+	req.Header.Set("User-Agent", c.userAgent)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	return resp, nil
+}
+
+// refused reads the error in an answer, also that of a proxy or of another program.
+func (c *Client) refused(resp *http.Response, body []byte) error {
+	e := &APIError{Status: resp.StatusCode}
+	if json.Unmarshal(body, &e.Err) == nil && e.Err.Error != "" {
+		return e
+	}
+	e.Err.Error = fmt.Sprintf("%s answered %s", c.base, resp.Status)
+	if resp.StatusCode == http.StatusNotFound {
+		e.Err.Hint = "is this a reckon server? name one with --server or RECKON_SERVER"
+	}
+	return e
+}
+
+// unreachable says in words why no answer came and what to do.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	var transport *url.Error
+	if errors.As(err, &transport) {
+		err = transport.Err
+	}
+	const do = "start one with `reckon up`, or name one with --server or RECKON_SERVER"
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &UnreachableError{c.Server(), "connection refused", do, err}
+	case errors.As(err, &dns):
+		return &UnreachableError{c.Server(), "the name " + dns.Name + " is not known", "check --server or RECKON_SERVER", err}
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return &UnreachableError{c.Server(), "no answer in time", "check the address, a firewall, and whether the server is busy", err}
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return &UnreachableError{c.Server(), "it speaks http, not https", "write " + strings.Replace(c.Server(), "https:", "http:", 1), err}
+	case strings.Contains(err.Error(), "malformed HTTP"):
+		return &UnreachableError{c.Server(), "it does not speak HTTP", "check the port, or write https:// in front", err}
+	}
+	return &UnreachableError{c.Server(), err.Error(), do, err}
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// UnreachableError says that no server answered.
+type UnreachableError struct {
+	Server string
+	Reason string
+	Fix    string
+	Err    error
+}
+
+// Error is one line: where, why, and what to do.
+func (e *UnreachableError) Error() string {
+	return "no reckon server at " + e.Server + ": " + e.Reason + "; " + e.Fix
+}
+
+// Unwrap makes the cause visible to errors.Is.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// timeFloat is Unix seconds as the Prometheus API writes them.
+func timeFloat(seconds float64) time.Time {
+	return time.UnixMilli(int64(seconds * 1000)).UTC()
+}

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// WriteCSV writes rows (structs of this package) with a header line (RFC 4180, line
+// ends are LF). Columns are the fields by their JSON names, embedded structs in
+// place. Figures keep their full precision; what is unknown is an empty cell, lists
+// of words are joined with ";", and nested objects are JSON.
+func WriteCSV[T any](w io.Writer, rows []T) error {
+	out := csv.NewWriter(w)
+	var header []string
+	eachField(reflect.ValueOf(*new(T)), func(name string, _ reflect.Value) { header = append(header, name) })
+	if err := out.Write(header); err != nil {
+		return err
+	}
+	record := make([]string, 0, len(header))
+	for i := range rows {
+		record = record[:0]
+		eachField(reflect.ValueOf(&rows[i]).Elem(), func(_ string, v reflect.Value) {
+			record = append(record, cell(v))
+		})
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func eachField(v reflect.Value, f func(name string, v reflect.Value)) {
+	t := v.Type()
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if field.Anonymous {
+			eachField(v.Field(i), f)
+			continue
+		}
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		f(name, v.Field(i))
+	}
+}
+
+func cell(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		v = v.Elem()
+	}
+	switch x := v.Interface().(type) {
+	case time.Time:
+		return formatTime(x)
+	case float64:
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	case []string:
+		return strings.Join(x, ";")
+	case string:
+		return x
+	}
+	switch v.Kind() {
+	case reflect.Slice, reflect.Struct, reflect.Map:
+		if v.Kind() == reflect.Slice && v.Len() == 0 {
+			return ""
+		}
+		body, err := json.Marshal(v.Interface())
+		if err != nil {
+			return ""
+		}
+		return string(body)
+	default:
+		return fmt.Sprint(v.Interface())
+	}
+}

@@ -1,0 +1,102 @@
+package client
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Filter selects workloads. Zero fields select everything, several values of one
+// field are alternatives, and different fields must all hold.
+//
+// Its fields are, in name, type and order, those of the store's filter, so that the
+// one converts to the other.
+type Filter struct {
+	ID           string // one workload, by its full id
+	Kinds        []string
+	Owners       []string
+	Nodes        []string
+	Name         string    // shell pattern on the name: "train*"
+	Since, Until time.Time // workloads that existed in this interval
+	MinCPU       float64   // CPU seconds, at least
+	Running      *bool
+
+	Sort   string // one of SortKeys; "-" in front for descending
+	Limit  int    // 0 is the server's default
+	Offset int
+}
+
+// SortKeys are the fields that workloads can be sorted by.
+func SortKeys() []string {
+	return []string{
+		"id", "kind", "name", "owner", "account", "partition", "start", "end", "seen",
+		"cpu_seconds", "cpu_user_seconds", "cpu_system_seconds", "cpu_wait_seconds",
+		"cores_mean", "cores_p50", "cores_p95", "cores_max",
+		"memory_bytes", "memory_peak_bytes", "io_read_bytes", "io_write_bytes",
+		"network_bytes", "gpu_seconds", "gpu_memory_peak_bytes", "energy_joules", "processes", "threads",
+		"request_cores", "request_memory_bytes", "request_gpus", "request_seconds",
+	}
+}
+
+// Query writes the filter as parameters of GET /api/reckon/v1/workloads.
+func (f Filter) Query() url.Values {
+	q := url.Values{}
+	set := func(key, value string) {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	set("id", f.ID)
+	q["kind"], q["owner"], q["node"] = f.Kinds, f.Owners, f.Nodes
+	for _, key := range []string{"kind", "owner", "node"} {
+		if len(q[key]) == 0 {
+			delete(q, key)
+		}
+	}
+	set("name", f.Name)
+	set("since", formatTime(f.Since))
+	set("until", formatTime(f.Until))
+	if f.MinCPU != 0 {
+		set("min_cpu", strconv.FormatFloat(f.MinCPU, 'g', -1, 64))
+	}
+	if f.Running != nil {
+		set("running", strconv.FormatBool(*f.Running))
+	}
+	set("sort", f.Sort)
+	if f.Limit != 0 {
+		set("limit", strconv.Itoa(f.Limit))
+	}
+	if f.Offset != 0 {
+		set("offset", strconv.Itoa(f.Offset))
+	}
+	return q
+}
+
+// Range is the time that a profile covers. The zero value is the whole life of the
+// workload, with a step that gives a few hundred points.
+type Range struct {
+	From, To time.Time
+	Step     time.Duration
+}
+
+// Query writes the range as parameters of GET /api/reckon/v1/workloads/{id}.
+func (r Range) Query() url.Values {
+	q := url.Values{}
+	if s := formatTime(r.From); s != "" {
+		q.Set("from", s)
+	}
+	if s := formatTime(r.To); s != "" {
+		q.Set("to", s)
+	}
+	if r.Step > 0 {
+		q.Set("step", r.Step.String())
+	}
+	return q
+}
+
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,86 @@
+package client
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// TimeForms says which forms [ParseTime] takes, for error messages and help texts.
+const TimeForms = "a duration before now (30m, 2h, 7d), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds (1795255200), or now"
+
+// ParseTime reads a moment as a person or a program writes it: see [TimeForms].
+// Durations count back from now, with or without a minus sign. A date is midnight
+// in the zone of now.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	s := strings.TrimSpace(text)
+	if s == "now" {
+		return now, nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"} {
+		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	if unix, err := strconv.ParseFloat(s, 64); err == nil {
+		if unix < 0 || unix > 1e11 || math.IsNaN(unix) {
+			return time.Time{}, fmt.Errorf("%q is out of range for Unix seconds; give %s", text, TimeForms)
+		}
+		whole, frac := math.Modf(unix)
+		return time.Unix(int64(whole), int64(math.Round(frac*1e3))*1e6).In(now.Location()), nil
+	}
+	if d, err := ParseDuration(strings.TrimPrefix(s, "-")); err == nil {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time; give %s", text, TimeForms)
+}
+
+// ParseDuration is time.ParseDuration with days (d) and weeks (w) as well, and
+// without a sign: 1d12h, 90s, 1.5h. A bare number is seconds.
+func ParseDuration(text string) (time.Duration, error) {
+	bad := func() (time.Duration, error) {
+		return 0, fmt.Errorf("%q is not a duration; give a number with a unit: 15s, 30m, 2h, 7d", text)
+	}
+	s := strings.TrimSpace(text)
+	if s == "" || s[0] == '-' || s[0] == '+' {
+		return bad()
+	}
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		if math.IsNaN(n) || n > math.MaxInt64/1e9 {
+			return bad()
+		}
+		return time.Duration(n * float64(time.Second)), nil
+	}
+	var sum float64
+	for s != "" {
+		digits := len(s) - len(strings.TrimLeft(s, "0123456789."))
+		rest := s[digits:]
+		letters := len(rest) - len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzµ"))
+		n, err := strconv.ParseFloat(s[:digits], 64)
+		if err != nil || letters == 0 {
+			return bad()
+		}
+		var unit time.Duration
+		switch word := rest[:letters]; word {
+		case "d":
+			unit = 24 * time.Hour
+		case "w":
+			unit = 7 * 24 * time.Hour
+		default:
+			if unit, err = time.ParseDuration("1" + word); err != nil {
+				return bad()
+			}
+		}
+		sum += n * float64(unit)
+		s = rest[letters:]
+	}
+	if sum > math.MaxInt64 {
+		return bad()
+	}
+	return time.Duration(sum), nil
+}

@@ -1,0 +1,70 @@
+// Package buildinfo says which build of reckon this is, from what the Go toolchain
+// records in the binary (runtime/debug.BuildInfo), so that no build script has to
+// pass it in. A release build sets Version by the linker:
+//
+//	go build -ldflags "-X reckon/internal/buildinfo.Version=1.2.3"
+package buildinfo
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// Version is set by the linker for releases; otherwise it is empty and [Get] asks
+// the toolchain. It is a variable only because the linker can set nothing else.
+var Version string
+
+// Info is what `reckon version --json` prints.
+type Info struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // commit, with -dirty when the tree was changed
+	Time     string `json:"time,omitempty"`     // of the commit, RFC 3339
+	Go       string `json:"go"`
+	Platform string `json:"platform"` // GOOS/GOARCH
+}
+
+// Get returns the build of this binary.
+func Get() Info {
+	info, _ := debug.ReadBuildInfo()
+	return from(Version, info)
+}
+
+func from(version string, b *debug.BuildInfo) Info {
+	i := Info{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if b != nil {
+		dirty := false
+		for _, s := range b.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				i.Revision = s.Value
+			case "vcs.time":
+				i.Time = s.Value
+			case "vcs.modified":
+				dirty = s.Value == "true"
+			}
+		}
+		if dirty && i.Revision != "" {
+			i.Revision += "-dirty"
+		}
+		if b.Main.Version != "(devel)" {
+			i.Version = cmp.Or(i.Version, strings.TrimPrefix(b.Main.Version, "v"))
+		}
+	}
+	i.Version = cmp.Or(i.Version, "devel")
+	return i
+}
+
+// String is one line for people.
+func (i Info) String() string {
+	s := "reckon " + i.Version
+	if i.Revision != "" && !strings.Contains(i.Version, i.Revision[:min(12, len(i.Revision))]) {
+		s += " (" + i.Revision[:min(12, len(i.Revision))]
+		if strings.HasSuffix(i.Revision, "-dirty") {
+			s += "-dirty"
+		}
+		s += ")"
+	}
+	return s + ", " + i.Go + ", " + i.Platform
+}

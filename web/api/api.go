@@ -1,0 +1,78 @@
+// Package api answers reckon's HTTP API: workloads, nodes and the live stream under
+// /api/reckon/v1, the OpenAPI 3.1 document that describes them, health, and the
+// landing page. The wire types are those of package client.
+//
+// Times are RFC 3339 in UTC and figures are in SI base units; what was not measured
+// is null or absent. Every answer with a status of 400 and above is a client.Error
+// that names the parameter, its value and what to write instead. Parameters are
+// strict: an unknown one is an error, because a misspelt filter that selects
+// everything is worse than none.
+//
+// The package reads no store: a [Backend] gives the answers, and a [Hub] the ticks.
+// Handlers are safe for concurrent use. Timeouts of connections are the server's.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"reckon/client"
+)
+
+// Backend answers from a store. Its methods may be called from any number of
+// goroutines; they stop when the context ends.
+type Backend interface {
+	// Workloads returns what the filter selects, with its Total. An empty result is
+	// not an error. Limit is always set.
+	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
+	// Workload returns one workload by its full id, with its profile. Zero times mean
+	// the whole life of the workload, a zero step one that gives a few hundred points.
+	// The error matches ErrNotFound when there is no such workload.
+	Workload(ctx context.Context, id string, from, to time.Time, step time.Duration) (client.WorkloadDetail, error)
+	// Nodes returns every node of the site, sorted by name.
+	Nodes(ctx context.Context) (client.NodeList, error)
+}
+
+// ErrNotFound is what errors.Is finds when a [Backend] has no such workload.
+var ErrNotFound = errors.New("no such workload")
+
+// Options are what the API is made of.
+type Options struct {
+	Backend Backend
+	// Hub gives the ticks of /api/reckon/v1/live; nil when no agent runs in this
+	// process, and the stream then says so.
+	Hub *Hub
+	// Ready says why the server can not answer yet, or nil when it can; a nil func is
+	// always ready. Until it is, everything under /api/reckon/v1 answers 503.
+	Ready func() error
+	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
+	Prometheus http.Handler
+	Metrics    http.Handler
+	// Version is shown in the OpenAPI document and on the landing page.
+	Version string
+	// Logger takes one line for each request at level debug, and errors of the
+	// server at level error; nil discards them.
+	Logger *slog.Logger
+}
+
+type server struct {
+	Options
+	document []byte // the OpenAPI document
+}
+
+// New returns the handler of everything that the server answers.
+func New(o Options) http.Handler {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Ready == nil {
+		o.Ready = func() error { return nil }
+	}
+	s := &server{Options: o}
+	routes := s.routes()
+	s.document = document(routes, o.Version)
+	return s.outer(s.mux(routes))
+}

@@ -1,0 +1,29 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"reckon/client"
+)
+
+// writeCSV sends rows as a table. What is missing from a partial answer is named in
+// the header field Reckon-Missing, since a CSV file has no room for it.
+func writeCSV[T any](w http.ResponseWriter, name string, rows []T, missing []string) error {
+	var body bytes.Buffer
+	if err := client.WriteCSV(&body, rows); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	h.Set("Content-Disposition", `inline; filename="reckon-`+name+`.csv"`)
+	h.Set("Content-Length", strconv.Itoa(body.Len()))
+	h.Add("Vary", "Accept")
+	if len(missing) > 0 {
+		h.Set("Reckon-Missing", strings.Join(missing, "; "))
+	}
+	_, _ = w.Write(body.Bytes()) // the client went away: nothing left to say
+	return nil
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"reckon/client"
+)
+
+// statusError is an answer that is not 200.
+type statusError struct {
+	status int
+	body   client.Error
+}
+
+func (e *statusError) Error() string { return e.body.Error }
+
+func fail(status int, hint, format string, args ...any) error {
+	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
+}
+
+// statusOf turns any error into an answer. What is the server's own fault keeps its
+// text, which names no secret: it comes from the store.
+func statusOf(err error) *statusError {
+	var s *statusError
+	switch {
+	case errors.As(err, &s):
+		return s
+	case errors.Is(err, ErrNotFound):
+		return &statusError{http.StatusNotFound, client.Error{Error: err.Error()}}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &statusError{http.StatusGatewayTimeout, client.Error{Error: "the answer took too long: " + err.Error(), Hint: "ask for less: a shorter time, a coarser step, or a limit"}}
+	case errors.Is(err, context.Canceled):
+		return &statusError{499, client.Error{Error: "the client went away"}} // nginx's number; nobody reads the body
+	default:
+		return &statusError{http.StatusInternalServerError, client.Error{Error: err.Error(), Hint: "the log of the server says more"}}
+	}
+}
+
+func writeError(w http.ResponseWriter, err error) int {
+	s := statusOf(err)
+	if s.status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeJSON(w, s.status, s.body)
+	return s.status
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // NaN or Inf in a figure: a mistake of the backend
+		status = http.StatusInternalServerError
+		body, _ = json.Marshal(client.Error{Error: "encode the answer: " + err.Error()})
+	}
+	body = append(body, '\n')
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client went away: nothing left to say
+}

@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"reckon/client"
+)
+
+// Hub hands each tick of the agent to everyone who listens. Publishing never waits:
+// a reader that is slow misses ticks and gets the newest one. The zero value is
+// ready for use; all methods are safe for concurrent use.
+type Hub struct {
+	mu     sync.Mutex
+	last   *tick
+	next   int
+	subs   map[int]subscriber
+	closed bool
+}
+
+// subscriber takes a tick without waiting, and nil when the hub closes.
+type subscriber func(*tick)
+
+// tick is one event, encoded once for all readers, by the first of them.
+type tick struct {
+	live client.Live
+	once sync.Once
+	body []byte
+	err  error
+}
+
+func (t *tick) json() ([]byte, error) {
+	t.once.Do(func() { t.body, t.err = json.Marshal(&t.live) })
+	return t.body, t.err
+}
+
+// Publish hands l to all subscribers. The hub keeps l: nothing it refers to may
+// change afterwards.
+func (h *Hub) Publish(l client.Live) {
+	t := &tick{live: l}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	h.last = t
+	for _, s := range h.subs {
+		s(t)
+	}
+}
+
+// Subscribers is the number of readers, so that an agent can spare itself the work
+// of building a tick that nobody reads.
+func (h *Hub) Subscribers() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs)
+}
+
+// Subscribe returns a channel of ticks that begins with the latest one, if there is
+// one, and is closed when ctx or the hub ends.
+func (h *Hub) Subscribe(ctx context.Context) <-chan client.Live {
+	return subscribe(ctx, h, func(t *tick) client.Live { return t.live })
+}
+
+// Close ends all subscriptions. A server calls it when it shuts down, since
+// streams would otherwise hold it up.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	h.closed = true
+	for id, s := range h.subs {
+		delete(h.subs, id)
+		s(nil)
+	}
+}
+
+// subscribe keeps the newest tick in a channel of capacity one. All sends and the
+// close happen under the hub's lock.
+func subscribe[T any](ctx context.Context, h *Hub, of func(*tick) T) <-chan T {
+	ch := make(chan T, 1)
+	s := func(t *tick) {
+		if t == nil {
+			close(ch)
+			return
+		}
+		select {
+		case <-ch: // make room: the reader has not taken the previous one
+		default:
+		}
+		ch <- of(t)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || ctx.Err() != nil {
+		close(ch)
+		return ch
+	}
+	if h.subs == nil {
+		h.subs = make(map[int]subscriber)
+	}
+	id := h.next
+	h.next++
+	h.subs[id] = s
+	if h.last != nil {
+		s(h.last)
+	}
+	context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if _, ok := h.subs[id]; ok {
+			delete(h.subs, id)
+			s(nil)
+		}
+	})
+	return ch
+}

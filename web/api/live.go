@@ -1,0 +1,63 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	// keepAlive is how long a stream may be silent, so that proxies do not cut it.
+	keepAlive = 15 * time.Second
+	// writeWait is how long one event may take to leave: a reader that is stuck for
+	// longer is dropped.
+	writeWait = 10 * time.Second
+)
+
+// live streams ticks as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
+	if s.Hub == nil {
+		return fail(http.StatusNotFound, "ask the server of a node that runs `reckon up`", "this server runs no agent, so it has no live stream")
+	}
+	ctl := http.NewResponseController(w)
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	send := func(text string, args ...any) error {
+		if err := ctl.SetWriteDeadline(time.Now().Add(writeWait)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, text, args...); err != nil {
+			return err
+		}
+		return ctl.Flush()
+	}
+	if err := send("retry: 1000\n\n"); err != nil {
+		return nil // the client went away
+	}
+	ticks := subscribe(r.Context(), s.Hub, func(t *tick) *tick { return t })
+	silence := time.NewTimer(keepAlive)
+	defer silence.Stop()
+	for {
+		var err error
+		select {
+		case t, ok := <-ticks:
+			if !ok {
+				return nil
+			}
+			body, encodeErr := t.json()
+			if encodeErr != nil {
+				s.Logger.ErrorContext(r.Context(), "encode a live tick", "error", encodeErr)
+				continue
+			}
+			err = send("event: live\nid: %d\ndata: %s\n\n", t.live.Time.UnixMilli(), body)
+		case <-silence.C:
+			err = send(": alive\n\n")
+		}
+		if err != nil {
+			return nil // the client went away
+		}
+		silence.Reset(keepAlive)
+	}
+}

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/client"
+)
+
+// schema is a JSON Schema (draft 2020-12) or any other object of the document.
+type schema map[string]any
+
+func enum(words ...string) schema { return schema{"type": "string", "enum": words} }
+
+// document builds the OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1)
+// from the routes and, by reflection, from the wire types.
+func document(routes []route, version string) []byte {
+	if version == "" {
+		version = "0"
+	}
+	schemas := schema{}
+	paths := schema{}
+	for _, r := range routes {
+		paths[strings.Replace(r.path, "...", "", 1)] = schema{"get": operation(r, schemas)}
+	}
+	for _, name := range []string{"query", "query_range", "series", "labels", "label/{name}/values", "metadata"} {
+		paths["/api/v1/"+name] = prometheusPath(name)
+	}
+	paths["/metrics"] = schema{"get": schema{
+		"operationId": "metrics", "summary": "Metrics of this process", "tags": []string{"prometheus"},
+		"responses": schema{"200": schema{"description": "Prometheus text format", "content": schema{"text/plain": schema{}}}},
+	}}
+	schemaOf(reflect.TypeFor[client.Error](), schemas)
+	schemaOf(reflect.TypeFor[client.Live](), schemas)
+	body, err := json.MarshalIndent(schema{
+		"openapi": "3.1.0",
+		"info": schema{
+			"title": "reckon", "version": version,
+			"summary":     "Who used what: CPU, memory, GPU, disk, network and energy, for every job, pod, service and user.",
+			"description": "Times are RFC 3339 in UTC, figures are in SI base units, and what was not measured is null or absent, never zero. Unknown parameters are refused.",
+			"license":     schema{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+		},
+		"servers": []schema{{"url": "/"}},
+		"tags": []schema{
+			{"name": "reckon", "description": "Workloads, nodes and the live stream."},
+			{"name": "health", "description": "For supervisors."},
+			{"name": "prometheus", "description": "The Prometheus HTTP API, answered by Prometheus's own handlers.", "externalDocs": schema{"url": "https://prometheus.io/docs/prometheus/latest/querying/api/"}},
+		},
+		"paths":      paths,
+		"components": schema{"schemas": schemas},
+	}, "", "  ")
+	if err != nil {
+		panic(err) // only maps, slices and strings are in it
+	}
+	return append(body, '\n')
+}
+
+func operation(r route, schemas schema) schema {
+	op := schema{"operationId": operationID(r.path), "summary": r.summary, "tags": []string{tagOf(r.path)}}
+	if r.doc != "" {
+		op["description"] = r.doc
+	}
+	var params []schema
+	for _, p := range r.params {
+		params = append(params, p.document())
+	}
+	if params != nil {
+		op["parameters"] = params
+	}
+	content := schema{}
+	if r.answer != nil {
+		content["application/json"] = schema{"schema": schemaOf(reflect.TypeOf(r.answer), schemas)}
+	} else {
+		content[r.media] = schema{}
+	}
+	if r.csv {
+		content["text/csv"] = schema{"schema": schema{"type": "string"}}
+	}
+	responses := schema{"200": schema{"description": "The answer.", "content": content}}
+	for _, status := range r.fails {
+		media, body := "application/json", schema{"schema": schema{"$ref": "#/components/schemas/Error"}}
+		if r.answer == nil && r.media == "text/plain" {
+			media, body = "text/plain", schema{}
+		}
+		responses[strconv.Itoa(status)] = schema{"description": failDocs[status], "content": schema{media: body}}
+	}
+	op["responses"] = responses
+	return op
+}
+
+var failDocs = map[int]string{
+	400: "A parameter is unknown or malformed; the error names it and what is accepted.",
+	404: "There is no such thing; the hint names what is near.",
+	409: "The name can be several workloads; the hint lists them.",
+	503: "The store is not open yet; try again in a moment.",
+}
+
+func (p param) document() schema {
+	d := schema{"name": p.name, "in": "query", "description": p.doc, "schema": p.schema}
+	if p.inPath {
+		d["in"], d["required"] = "path", true
+	}
+	if p.many {
+		d["schema"] = schema{"type": "array", "items": p.schema}
+		d["style"], d["explode"] = "form", true
+	}
+	return d
+}
+
+func operationID(path string) string {
+	id := strings.NewReplacer("/api/reckon/v1/", "", "/api/reckon/", "", "{id...}", "by_id", "/", "_", ".json", "").Replace(path)
+	return strings.Trim(id, "_")
+}
+
+func tagOf(path string) string {
+	if strings.HasSuffix(path, "z") {
+		return "health"
+	}
+	return "reckon"
+}
+
+func prometheusPath(name string) schema {
+	op := schema{
+		"operationId": "prometheus_" + strings.NewReplacer("/", "_", "{", "", "}", "").Replace(name),
+		"summary":     "Prometheus: " + name, "tags": []string{"prometheus"},
+		"responses": schema{"200": schema{"description": "As in the Prometheus documentation.", "content": schema{"application/json": schema{}}}},
+	}
+	if strings.Contains(name, "{name}") {
+		op["parameters"] = []schema{{"name": "name", "in": "path", "required": true, "description": "Name of the label.", "schema": schema{"type": "string"}}}
+	}
+	return schema{"get": op}
+}
+
+// schemaOf describes a Go type as encoding/json writes it; named structs go to
+// schemas and are referred to.
+func schemaOf(t reflect.Type, schemas schema) schema {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return schema{"type": "string", "format": "date-time"}
+	case t.Kind() == reflect.Pointer:
+		s := schemaOf(t.Elem(), schemas)
+		out := schema{}
+		for k, v := range s {
+			out[k] = v
+		}
+		out["type"] = []string{s["type"].(string), "null"}
+		return out
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return schema{"type": "string"}
+	case reflect.Bool:
+		return schema{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return schema{"type": "integer"}
+	case reflect.Float64:
+		return schema{"type": "number"}
+	case reflect.Slice:
+		return schema{"type": "array", "items": schemaOf(t.Elem(), schemas)}
+	case reflect.Struct:
+		ref := schema{"$ref": "#/components/schemas/" + t.Name()}
+		if _, done := schemas[t.Name()]; !done {
+			schemas[t.Name()] = schema{} // ends recursion
+			properties, required := schema{}, []string{}
+			structFields(t, schemas, properties, &required)
+			schemas[t.Name()] = schema{
+				"type": "object", "description": descriptions()[t.Name()],
+				"properties": properties, "required": required,
+			}
+		}
+		return ref
+	}
+	panic("no schema for " + t.String()) // a wire type of a kind that JSON has no word for
+}
+
+func structFields(t reflect.Type, schemas, properties schema, required *[]string) {
+	docs := descriptions()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			structFields(f.Type, schemas, properties, required)
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		s := schema{}
+		for k, v := range schemaOf(f.Type, schemas) {
+			s[k] = v
+		}
+		s["description"] = docs[t.Name()+"."+name]
+		properties[name] = s
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+			*required = append(*required, name)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package api
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/client"
+)
+
+// param describes one parameter of a route: the parser refuses what is not listed,
+// and the OpenAPI document lists what the parser takes.
+type param struct {
+	name   string
+	doc    string
+	schema schema
+	many   bool // may be repeated, or hold a list with commas
+	inPath bool
+}
+
+const (
+	defaultLimit = 1000
+	maxLimit     = 100_000
+	maxPoints    = 11_000 // as Prometheus
+)
+
+// query is the parameters of one request. The first mistake is kept, so that a
+// handler reads all parameters and asks for the error once.
+type query struct {
+	values url.Values
+	now    time.Time
+	err    error
+}
+
+// parse checks the names of the parameters against the route's.
+func parse(r *http.Request, params []param) (*query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "escape the values of parameters: %2F for /, %20 for a space", "query string %q: %v", r.URL.RawQuery, err)
+	}
+	var names []string
+	for _, p := range params {
+		if !p.inPath {
+			names = append(names, p.name)
+		}
+	}
+	keys := make([]string, 0, len(values))
+	for key := range values {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	for _, key := range keys {
+		i := slices.IndexFunc(params, func(p param) bool { return !p.inPath && p.name == key })
+		if i < 0 {
+			accepted := "this address takes no parameters"
+			if len(names) > 0 {
+				accepted = "accepted: " + strings.Join(names, ", ")
+				if near := nearest(key, names, 1); len(near) > 0 {
+					accepted = fmt.Sprintf("did you mean %s? %s", near[0], accepted)
+				}
+			}
+			return nil, fail(http.StatusBadRequest, accepted, "unknown parameter %q", key)
+		}
+		if len(values[key]) > 1 && !params[i].many {
+			return nil, fail(http.StatusBadRequest, "give it once", "parameter %s is given %d times", key, len(values[key]))
+		}
+	}
+	return &query{values: values, now: time.Now()}, nil
+}
+
+func (q *query) bad(name, value, hint string) {
+	if q.err == nil {
+		q.err = fail(http.StatusBadRequest, hint, "parameter %s: %q is not accepted", name, value)
+	}
+}
+
+// get returns the value, and false when the parameter is absent. Present but empty
+// is a mistake: it is what an unset variable in a script leaves.
+func (q *query) get(name string) (string, bool) {
+	v, ok := q.values[name]
+	if !ok {
+		return "", false
+	}
+	if strings.TrimSpace(v[0]) == "" {
+		q.bad(name, v[0], "give a value or leave the parameter out")
+		return "", false
+	}
+	return v[0], true
+}
+
+func (q *query) list(name string) []string {
+	var out []string
+	for _, v := range q.values[name] {
+		for word := range strings.SplitSeq(v, ",") {
+			if word = strings.TrimSpace(word); word == "" {
+				q.bad(name, v, "give values separated by commas, or leave the parameter out")
+			} else {
+				out = append(out, word)
+			}
+		}
+	}
+	return out
+}
+
+func (q *query) pattern(name string) string {
+	v, ok := q.get(name)
+	if !ok {
+		return ""
+	}
+	if _, err := path.Match(v, ""); err != nil {
+		q.bad(name, v, "give a shell pattern: * any text, ? one character, [ab] one of these")
+	}
+	return v
+}
+
+func (q *query) time(name string) time.Time {
+	v, ok := q.get(name)
+	if !ok {
+		return time.Time{}
+	}
+	t, err := client.ParseTime(v, q.now)
+	if err != nil {
+		q.bad(name, v, "give "+client.TimeForms)
+	}
+	return t
+}
+
+func (q *query) duration(name string) time.Duration {
+	v, ok := q.get(name)
+	if !ok {
+		return 0
+	}
+	d, err := client.ParseDuration(v)
+	if err != nil || d <= 0 {
+		q.bad(name, v, "give a number above 0 with a unit: 15s, 5m, 1h")
+	}
+	return d
+}
+
+func (q *query) number(name string) float64 {
+	v, ok := q.get(name)
+	if !ok {
+		return 0
+	}
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || f < 0 || math.IsInf(f, 0) || math.IsNaN(f) {
+		q.bad(name, v, "give a number, 0 or more")
+	}
+	return f
+}
+
+func (q *query) integer(name string, def, low, high int) int {
+	v, ok := q.get(name)
+	if !ok {
+		return def
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < low || n > high {
+		q.bad(name, v, fmt.Sprintf("give a whole number from %d to %d", low, high))
+	}
+	return n
+}
+
+func (q *query) boolean(name string) *bool {
+	v, ok := q.get(name)
+	if !ok {
+		return nil
+	}
+	b := v == "true" || v == "1"
+	if !b && v != "false" && v != "0" {
+		q.bad(name, v, "give true or false")
+	}
+	return &b
+}
+
+func (q *query) sort(name string, keys []string) string {
+	v, ok := q.get(name)
+	if ok && !slices.Contains(keys, strings.TrimPrefix(v, "-")) {
+		q.bad(name, v, "give one of "+strings.Join(keys, ", ")+"; with - in front for descending")
+	}
+	return v
+}
+
+// format is json or csv, from the parameter or else from the Accept header.
+func (q *query) format(r *http.Request) string {
+	if v, ok := q.get("format"); ok {
+		if v != "json" && v != "csv" {
+			q.bad("format", v, "give json or csv")
+		}
+		return v
+	}
+	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		switch kind, _, _ := strings.Cut(strings.TrimSpace(part), ";"); kind {
+		case "text/csv":
+			return "csv"
+		case "application/json", "*/*":
+			return "json"
+		}
+	}
+	return "json"
+}
+
+func filterOf(q *query) client.Filter {
+	f := client.Filter{}
+	f.ID, _ = q.get("id")
+	f.Kinds, f.Owners, f.Nodes = q.list("kind"), q.list("owner"), q.list("node")
+	f.Name = q.pattern("name")
+	f.Since, f.Until = q.time("since"), q.time("until")
+	f.MinCPU = q.number("min_cpu")
+	f.Running = q.boolean("running")
+	f.Sort = q.sort("sort", client.SortKeys())
+	f.Limit = q.integer("limit", defaultLimit, 1, maxLimit)
+	f.Offset = q.integer("offset", 0, 0, math.MaxInt32)
+	if q.err == nil && !f.Since.IsZero() && !f.Until.IsZero() && f.Until.Before(f.Since) {
+		q.bad("until", q.values.Get("until"), "give a time after since")
+	}
+	return f
+}
+
+func rangeOf(q *query) client.Range {
+	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step")}
+	if q.err == nil && !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
+		q.bad("to", q.values.Get("to"), "give a time after from")
+	}
+	if q.err == nil && r.Step > 0 && r.Step < time.Second {
+		q.bad("step", q.values.Get("step"), "give 1s or more")
+	}
+	if from, to := r.From, r.To; q.err == nil && r.Step > 0 && !from.IsZero() {
+		if to.IsZero() {
+			to = q.now
+		}
+		if n := to.Sub(from) / r.Step; n > maxPoints {
+			q.bad("step", q.values.Get("step"), fmt.Sprintf("it would give %d points, at most %d are sent; give a longer step", n, maxPoints))
+		}
+	}
+	return r
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"net/http"
+
+	"reckon/client"
+)
+
+// route is one address: what the mux serves and the OpenAPI document describes.
+type route struct {
+	path    string // with {id...} for the rest of the path
+	summary string
+	doc     string
+	params  []param
+	answer  any    // a value of the type of the answer, nil for another media type
+	media   string // media type when answer is nil
+	csv     bool   // also as CSV
+	always  bool   // answers before the store is open
+	stream  bool   // never compressed
+	fails   []int
+	handle  func(http.ResponseWriter, *http.Request, *query) error
+}
+
+func (s *server) routes() []route {
+	return []route{
+		{
+			path: "/api/reckon/v1/workloads", summary: "List workloads",
+			doc:    "Workloads that the filters select. Several values of one filter are alternatives; different filters must all hold.",
+			params: append(listParams(), formatParam), answer: client.WorkloadList{}, csv: true,
+			fails: []int{400, 503}, handle: s.workloads,
+		},
+		{
+			path: "/api/reckon/v1/workloads/{id...}", summary: "One workload with its profile over time",
+			doc:    "The id is kind/name, with slashes as they are or escaped. A name alone is enough when it is unique.",
+			params: detailParams(), answer: client.WorkloadDetail{},
+			fails: []int{400, 404, 409, 503}, handle: s.workload,
+		},
+		{
+			path: "/api/reckon/v1/nodes", summary: "List nodes",
+			doc:    "Every node of the site with its load and its sensors.",
+			params: []param{formatParam}, answer: client.NodeList{}, csv: true,
+			fails: []int{400, 503}, handle: s.nodes,
+		},
+		{
+			path: "/api/reckon/v1/live", summary: "Live stream",
+			doc:    "Server-sent events named live, one for each tick of the local agent; the data of each is a Live object. A slow reader misses ticks and gets the newest.",
+			media:  "text/event-stream",
+			always: true, stream: true, fails: []int{400, 404}, handle: s.live,
+		},
+		{
+			path: "/api/reckon/openapi.json", summary: "This document",
+			media: "application/json", always: true, handle: s.openapi,
+		},
+		{
+			path: "/healthz", summary: "Whether the process is alive",
+			media: "text/plain", always: true, handle: s.healthz,
+		},
+		{
+			path: "/readyz", summary: "Whether the store is open and queries are answered",
+			media: "text/plain", always: true, fails: []int{503}, handle: s.readyz,
+		},
+	}
+}
+
+// mux serves the routes, and says in JSON what is wrong with any other request
+// below /api/reckon/.
+func (s *server) mux(routes []route) http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		h := s.handler(r)
+		if !r.stream {
+			h = compress(h)
+		}
+		mux.Handle("GET "+r.path, h)
+		mux.HandleFunc(r.path, methodNotAllowed)
+	}
+	mux.HandleFunc("/api/reckon/", func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, fail(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
+	})
+	if s.Prometheus != nil {
+		mux.Handle("/api/v1/", s.Prometheus)
+	}
+	if s.Metrics != nil {
+		mux.Handle("/metrics", s.Metrics)
+	}
+	s.landing(mux)
+	return mux
+}
+
+func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	writeError(w, fail(http.StatusMethodNotAllowed, "use GET", "method %s is not allowed on %s", r.Method, r.URL.Path))
+}
+
+// handler parses the parameters of the route and writes its errors.
+func (s *server) handler(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q, err := parse(r, rt.params)
+		if err == nil && !rt.always {
+			if reason := s.Ready(); reason != nil {
+				err = notReady(reason)
+			}
+		}
+		if err == nil {
+			err = rt.handle(w, r, q)
+		}
+		if err != nil {
+			if status := writeError(w, err); status >= 500 && status != http.StatusServiceUnavailable {
+				s.Logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
+			}
+		}
+	})
+}
+
+func notReady(reason error) error {
+	return fail(http.StatusServiceUnavailable, "try again in a moment", "the server is not ready: %v", reason)
+}
+
+var formatParam = param{name: "format", doc: "Form of the answer; without it the Accept header decides.", schema: enum("json", "csv")}
+
+func listParams() []param {
+	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"2h", "2026-11-21", "2026-11-21T10:00:00Z", "1795255200"}}
+	return []param{
+		{name: "id", doc: "One workload by its full id.", schema: text},
+		{name: "owner", doc: "Unix user, or namespace for pods.", schema: text, many: true},
+		{name: "kind", doc: "Kind of workload: slurm, deployment, job, pod, container, unit, session, group, short, other.", schema: text, many: true},
+		{name: "node", doc: "Node that it ran on.", schema: text, many: true},
+		{name: "name", doc: "Shell pattern on the name, such as train*.", schema: text},
+		{name: "since", doc: "Workloads that existed after this time: " + client.TimeForms + ".", schema: when},
+		{name: "until", doc: "Workloads that existed before this time, in the same forms.", schema: when},
+		{name: "min_cpu", doc: "CPU seconds, at least.", schema: schema{"type": "number", "minimum": 0}},
+		{name: "running", doc: "Only workloads that run (true) or that ended (false).", schema: schema{"type": "boolean"}},
+		{name: "sort", doc: "Field to sort by, with - in front for descending.", schema: enum(withDescending(client.SortKeys())...)},
+		{name: "limit", doc: "At most this many workloads.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
+		{name: "offset", doc: "Leave out this many first.", schema: schema{"type": "integer", "minimum": 0, "default": 0}},
+	}
+}
+
+func detailParams() []param {
+	when := schema{"type": "string", "examples": []string{"2h", "2026-11-21T10:00:00Z"}}
+	return []param{
+		{name: "id", doc: "kind/name, such as slurm/4711; a unique name alone will do.", schema: schema{"type": "string"}, inPath: true},
+		{name: "from", doc: "Begin of the profile; without it the start of the workload. Forms as since.", schema: when},
+		{name: "to", doc: "End of the profile; without it the end of the workload, or now.", schema: when},
+		{name: "step", doc: "Length of a step of the profile, 1s or more; without it one that gives a few hundred points.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
+	}
+}
+
+func withDescending(keys []string) []string {
+	out := make([]string, 0, 2*len(keys))
+	for _, k := range keys {
+		out = append(out, k, "-"+k)
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"reckon/client"
+	"reckon/workload"
+)
+
+func (s *server) workloads(w http.ResponseWriter, r *http.Request, q *query) error {
+	f, format := filterOf(q), q.format(r)
+	if q.err != nil {
+		return q.err
+	}
+	list, err := s.Backend.Workloads(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	if list.Workloads == nil {
+		list.Workloads = []client.Workload{}
+	}
+	for i := range list.Workloads {
+		complete(&list.Workloads[i])
+	}
+	if format == "csv" {
+		return writeCSV(w, "workloads", list.Workloads, list.Missing)
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+// complete makes lists that are empty arrays, never null.
+func complete(w *client.Workload) {
+	if w.Nodes == nil {
+		w.Nodes = []string{}
+	}
+}
+
+func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) error {
+	rng := rangeOf(q)
+	if q.err != nil {
+		return q.err
+	}
+	asked := strings.Trim(r.PathValue("id"), "/")
+	if asked == "" {
+		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
+	}
+	d, err := s.Backend.Workload(r.Context(), asked, rng.From, rng.To, rng.Step)
+	if errors.Is(err, ErrNotFound) {
+		var id string
+		if id, err = s.resolve(r.Context(), asked); err == nil {
+			d, err = s.Backend.Workload(r.Context(), id, rng.From, rng.To, rng.Step)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	complete(&d.Workload)
+	if d.Profile == nil {
+		d.Profile = []client.Profile{}
+	}
+	for i := range d.Profile {
+		if d.Profile[i].Points == nil {
+			d.Profile[i].Points = []client.Point{}
+		}
+	}
+	if d.Commands == nil {
+		d.Commands = []client.Command{}
+	}
+	writeJSON(w, http.StatusOK, d)
+	return nil
+}
+
+// searched is how many workloads, the latest first, are looked through for what a
+// person may have meant.
+const searched = 5000
+
+// resolve finds the one workload that a person means by a part of its id, or says
+// which ones it could be.
+func (s *server) resolve(ctx context.Context, text string) (string, error) {
+	list, err := s.Backend.Workloads(ctx, client.Filter{Sort: "-seen", Limit: searched})
+	if err != nil {
+		return "", err
+	}
+	named, err := s.Backend.Workloads(ctx, client.Filter{Name: literal(text), Sort: "-seen", Limit: 10})
+	if err != nil {
+		return "", err
+	}
+	var exact, loose []string
+	for _, k := range kinds() { // also those that ended long ago
+		id := string(workload.MakeID(k, text))
+		old, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		if len(old.Workloads) > 0 {
+			exact = append(exact, id)
+		}
+	}
+	ids := make([]string, 0, len(list.Workloads))
+	for _, w := range list.Workloads {
+		ids = append(ids, w.ID)
+		_, name, _ := strings.Cut(w.ID, "/")
+		switch {
+		case slices.Contains(exact, w.ID):
+		case name == text:
+			exact = append(exact, w.ID)
+		case path.Base(w.ID) == text, strings.TrimSuffix(name, ".service") == text, strings.HasSuffix(w.ID, "/"+text):
+			loose = append(loose, w.ID)
+		}
+	}
+	for _, w := range named.Workloads {
+		if !slices.Contains(exact, w.ID) && !slices.Contains(loose, w.ID) {
+			loose = append(loose, w.ID)
+		}
+	}
+	if len(exact) == 0 {
+		exact = loose
+	}
+	switch len(exact) {
+	case 0:
+		hint := "GET /api/reckon/v1/workloads lists what there is"
+		if near := nearest(text, ids, 5); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, ", ") + "?"
+		}
+		return "", fail(http.StatusNotFound, hint, "no workload %q", text)
+	case 1:
+		return exact[0], nil
+	}
+	more := ""
+	if len(exact) > 10 {
+		exact, more = exact[:10], ", ..."
+	}
+	return "", fail(http.StatusConflict, "name one of them: "+strings.Join(exact, ", ")+more, "%q can be several workloads", text)
+}
+
+func kinds() []workload.Kind {
+	return []workload.Kind{
+		workload.Slurm, workload.Deployment, workload.Job, workload.Pod, workload.Container,
+		workload.Unit, workload.Session, workload.Group, workload.Short, workload.Other,
+	}
+}
+
+// literal escapes what a shell pattern would interpret.
+func literal(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+}
+
+func (s *server) nodes(w http.ResponseWriter, r *http.Request, q *query) error {
+	format := q.format(r)
+	if q.err != nil {
+		return q.err
+	}
+	list, err := s.Backend.Nodes(r.Context())
+	if err != nil {
+		return err
+	}
+	if list.Nodes == nil {
+		list.Nodes = []client.Node{}
+	}
+	for i := range list.Nodes {
+		if list.Nodes[i].Sensors == nil {
+			list.Nodes[i].Sensors = []client.Sensor{}
+		}
+	}
+	if format == "csv" {
+		return writeCSV(w, "nodes", list.Nodes, list.Missing)
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
