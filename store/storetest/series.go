@@ -1,0 +1,464 @@
+// Package storetest holds the suites that every store passes: [Series] for stores of
+// samples and [Catalogue] for catalogues. A new store's test is one call of its suite.
+//
+// The suites use times around the present, as stores may refuse the far future and
+// the distant past, but never wait for the clock.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/metric"
+	"reckon/store"
+)
+
+// Now is the time of the suite's first sample: some minutes ago, on a full second.
+func Now() time.Time { return time.Now().Add(-30 * time.Minute).Truncate(time.Second) }
+
+// Point is a sample as a query returns it: a number, or the count and sum of a histogram.
+type Point struct {
+	T          int64
+	V          float64
+	Histogram  bool
+	Count, Sum float64
+	Stale      bool
+}
+
+// Read returns all samples of the series that match, by label set, staleness markers
+// included.
+func Read(tb testing.TB, q storage.Queryable, from, to time.Time, ms ...*labels.Matcher) map[string][]Point {
+	tb.Helper()
+	querier, err := q.Querier(from.UnixMilli(), to.UnixMilli())
+	if err != nil {
+		tb.Fatalf("open querier: %v", err)
+	}
+	defer querier.Close()
+	out := map[string][]Point{}
+	set := querier.Select(tb.Context(), true, nil, ms...)
+	var it chunkenc.Iterator
+	for set.Next() {
+		s := set.At()
+		var points []Point
+		it = s.Iterator(it)
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			switch vt {
+			case chunkenc.ValFloat:
+				t, v := it.At()
+				p := Point{T: t, V: v, Stale: value.IsStaleNaN(v)}
+				if p.Stale {
+					p.V = 0
+				}
+				points = append(points, p)
+			default:
+				t, h := it.AtFloatHistogram(nil)
+				p := Point{T: t, Histogram: true, Count: h.Count, Sum: h.Sum, Stale: value.IsStaleNaN(h.Sum)}
+				if p.Stale {
+					p.Sum = 0
+				}
+				points = append(points, p)
+			}
+		}
+		if it.Err() != nil {
+			tb.Fatalf("read %s: %v", s.Labels(), it.Err())
+		}
+		out[s.Labels().String()] = points
+	}
+	if set.Err() != nil {
+		tb.Fatalf("select: %v", set.Err())
+	}
+	return out
+}
+
+// Named matches a metric by name.
+func Named(name string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name)
+}
+
+var (
+	gauge   = &metric.Desc{Name: "suite_gauge_bytes", Help: "A gauge.", Kind: metric.Gauge, Unit: metric.Bytes, Labels: []string{"device"}}
+	counter = &metric.Desc{Name: "suite_counter_seconds_total", Help: "A counter.", Kind: metric.Counter, Unit: metric.Seconds, Labels: []string{"workload"}}
+	native  = &metric.Desc{Name: "suite_cores", Help: "A distribution.", Kind: metric.NativeHistogram, Unit: metric.Cores, Labels: []string{"workload"}}
+	node1   = map[string]string{"site": "here", "node": "n1"}
+)
+
+// Series runs the suite. open returns an empty store, which the suite closes; want of
+// out-of-order samples is at least five minutes.
+func Series(t *testing.T, open func(testing.TB) store.Series) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, store.Series)
+	}{
+		{"RoundTrip", roundTrip},
+		{"LabelsAreWhole", wholeLabels},
+		{"SameBatchTwice", sameBatchTwice},
+		{"Conflict", conflict},
+		{"OutOfOrder", outOfOrder},
+		{"LastIsStale", lastIsStale},
+		{"CreatedIsZero", createdIsZero},
+		{"NativeHistogram", nativeHistogram},
+		{"Concurrent", concurrent},
+		{"ManyShortSeries", manyShortSeries},
+		{"Cancelled", cancelled},
+		{"Closed", closed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t)
+			c.test(t, s)
+			if err := s.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func all(t *testing.T, s store.Series, name string) map[string][]Point {
+	t.Helper()
+	return Read(t, s, Now().Add(-24*time.Hour), Now().Add(24*time.Hour), Named(name))
+}
+
+func equal(t *testing.T, got map[string][]Point, want map[string][]Point) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%d series, want %d: %v", len(got), len(want), got)
+	}
+	for k, w := range want {
+		if !slices.Equal(got[k], w) {
+			t.Errorf("%s:\n got %v\nwant %v", k, got[k], w)
+		}
+	}
+}
+
+func roundTrip(t *testing.T, s store.Series) {
+	now := Now()
+	a, b := metric.NewSeries(gauge, "sda"), metric.NewSeries(gauge, "sdb")
+	var batch metric.Batch
+	for i := range 3 {
+		batch.Reset(now.Add(time.Duration(i) * 15 * time.Second))
+		batch.Add(a, float64(i))
+		if i != 1 {
+			batch.Add(b, -math.Pi*float64(i))
+		}
+		must(t, s.Append(t.Context(), node1, &batch))
+	}
+	t0 := now.UnixMilli()
+	equal(t, all(t, s, gauge.Name), map[string][]Point{
+		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`: {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}},
+		`{__name__="suite_gauge_bytes", device="sdb", node="n1", site="here"}`: {{T: t0}, {T: t0 + 30000, V: -2 * math.Pi}},
+	})
+}
+
+// wholeLabels: empty values are absent, a series' own label wins over an external one,
+// hostile values come back as they were, and what is not UTF-8 is made so.
+func wholeLabels(t *testing.T, s store.Series) {
+	hostile := "a\"b\\c\n{}🦀 \u202e" + string(make([]byte, 0)) + "x"
+	d := &metric.Desc{Name: "suite_fact_info", Help: "A fact.", Kind: metric.Gauge, Labels: []string{"name", "empty", "node", "bad"}}
+	var batch metric.Batch
+	batch.Reset(Now())
+	batch.Add(metric.NewSeries(d, hostile, "", "own", "\xff\xfe"), 1)
+	must(t, s.Append(t.Context(), node1, &batch))
+	want := labels.FromStrings(labels.MetricName, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
+	equal(t, all(t, s, d.Name), map[string][]Point{want: {{T: Now().Truncate(time.Second).UnixMilli(), V: 1}}})
+}
+
+func sameBatchTwice(t *testing.T, s store.Series) {
+	now := Now()
+	var h metric.Histogram
+	h.Observe(2)
+	g, n, end := metric.NewSeries(gauge, "sda"), metric.NewSeries(native, "unit/a"), metric.NewSeries(gauge, "gone")
+	for range 3 {
+		for i := range 2 {
+			var batch metric.Batch
+			batch.Reset(now.Add(time.Duration(i) * time.Minute))
+			batch.Add(g, 7)
+			batch.AddHistogram(n, &h)
+			if i == 0 {
+				batch.Samples = append(batch.Samples, metric.Sample{Series: end, Value: 1, Last: true})
+			}
+			must(t, s.Append(t.Context(), node1, &batch))
+		}
+	}
+	t0 := now.UnixMilli()
+	equal(t, all(t, s, gauge.Name), map[string][]Point{
+		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`:  {{T: t0, V: 7}, {T: t0 + 60000, V: 7}},
+		`{__name__="suite_gauge_bytes", device="gone", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true}},
+	})
+	for k, p := range all(t, s, native.Name) {
+		if len(p) != 2 {
+			t.Errorf("%s: %d samples, want 2", k, len(p))
+		}
+	}
+}
+
+func conflict(t *testing.T, s store.Series) {
+	now := Now()
+	a, b := metric.NewSeries(gauge, "a"), metric.NewSeries(gauge, "b")
+	var batch metric.Batch
+	batch.Reset(now)
+	batch.Add(a, 1)
+	must(t, s.Append(t.Context(), node1, &batch))
+	batch.Reset(now)
+	batch.Add(a, 2)
+	batch.Add(b, 3)
+	if err := s.Append(t.Context(), node1, &batch); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("second value for one time: %v, want ErrConflict", err)
+	}
+	equal(t, all(t, s, gauge.Name), map[string][]Point{
+		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 1}},
+		`{__name__="suite_gauge_bytes", device="b", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 3}},
+	})
+}
+
+func outOfOrder(t *testing.T, s store.Series) {
+	now := Now()
+	a := metric.NewSeries(gauge, "a")
+	for _, sec := range []int{300, 0, 150, 310, 60} {
+		var batch metric.Batch
+		batch.Reset(now.Add(time.Duration(sec) * time.Second))
+		batch.Add(a, float64(sec))
+		must(t, s.Append(t.Context(), node1, &batch))
+	}
+	t0 := now.UnixMilli()
+	equal(t, all(t, s, gauge.Name), map[string][]Point{
+		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {
+			{T: t0}, {T: t0 + 60000, V: 60}, {T: t0 + 150000, V: 150}, {T: t0 + 300000, V: 300}, {T: t0 + 310000, V: 310}},
+	})
+}
+
+func lastIsStale(t *testing.T, s store.Series) {
+	now := Now()
+	g, n := metric.NewSeries(gauge, "a"), metric.NewSeries(native, "unit/a")
+	var h metric.Histogram
+	h.Observe(1)
+	var batch metric.Batch
+	batch.Reset(now)
+	batch.Samples = append(batch.Samples, metric.Sample{Series: g, Value: 1, Last: true}, metric.Sample{Series: n, Histogram: &h, Last: true})
+	must(t, s.Append(t.Context(), node1, &batch))
+	// A series that comes back goes on.
+	batch.Reset(now.Add(time.Minute))
+	batch.Add(metric.NewSeries(gauge, "a"), 2)
+	must(t, s.Append(t.Context(), node1, &batch))
+	t0 := now.UnixMilli()
+	equal(t, all(t, s, gauge.Name), map[string][]Point{
+		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true}, {T: t0 + 60000, V: 2}},
+	})
+	for _, p := range all(t, s, native.Name) {
+		if len(p) != 2 || p[1].T != t0+1 || !p[1].Stale {
+			t.Errorf("histogram series does not end in a staleness marker: %v", p)
+		}
+	}
+}
+
+func createdIsZero(t *testing.T, s store.Series) {
+	now := Now()
+	t0 := now.UnixMilli()
+	c := metric.NewSeries(counter, "unit/a")
+	c.Created = t0 - 10_000
+	late := metric.NewSeries(counter, "unit/late")
+	late.Created = t0 + 500 // after its sample: a clock that stepped back; no zero
+	for i := range 2 {
+		var batch metric.Batch
+		batch.Reset(now.Add(time.Duration(i) * time.Minute))
+		batch.Add(c, 5+float64(i))
+		if i == 0 {
+			batch.Add(late, 1)
+		}
+		must(t, s.Append(t.Context(), node1, &batch))
+	}
+	// The same series by another pointer, as after a restart of the agent: no second zero.
+	again := metric.NewSeries(counter, "unit/a")
+	again.Created = c.Created
+	var batch metric.Batch
+	batch.Reset(now.Add(2 * time.Minute))
+	batch.Add(again, 7)
+	must(t, s.Append(t.Context(), node1, &batch))
+	// Begun anew: the zero is newer than all samples and is taken.
+	anew := metric.NewSeries(counter, "unit/a")
+	anew.Created = t0 + 150_000
+	batch.Reset(now.Add(3 * time.Minute))
+	batch.Add(anew, 1)
+	must(t, s.Append(t.Context(), node1, &batch))
+	equal(t, all(t, s, counter.Name), map[string][]Point{
+		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/a"}`: {
+			{T: t0 - 10000}, {T: t0, V: 5}, {T: t0 + 60000, V: 6}, {T: t0 + 120000, V: 7}, {T: t0 + 150000}, {T: t0 + 180000, V: 1}},
+		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/late"}`: {{T: t0, V: 1}},
+	})
+}
+
+func nativeHistogram(t *testing.T, s store.Series) {
+	now := Now()
+	n := metric.NewSeries(native, "unit/a")
+	var h metric.Histogram
+	observed := []float64{0, 0.0001, 0.01, 0.5, 0.5, 1, 1.01, 3.99, 64, 64, 63.9, 4096}
+	for i, v := range observed {
+		h.Observe(v)
+		var batch metric.Batch
+		batch.Reset(now.Add(time.Duration(i) * time.Second))
+		batch.AddHistogram(n, &h)
+		must(t, s.Append(t.Context(), node1, &batch))
+	}
+	q, err := s.Querier(now.Add(-time.Minute).UnixMilli(), now.Add(time.Minute).UnixMilli())
+	must(t, err)
+	defer q.Close()
+	set := q.Select(t.Context(), true, nil, Named(native.Name))
+	if !set.Next() {
+		t.Fatal("no histogram series")
+	}
+	it := set.At().Iterator(nil)
+	samples := 0
+	var count, sum float64
+	buckets := map[float64]float64{}
+	for it.Next() != chunkenc.ValNone {
+		samples++
+		_, fh := it.AtFloatHistogram(nil)
+		count, sum = fh.Count, fh.Sum
+		clear(buckets)
+		for b := fh.PositiveBucketIterator(); b.Next(); {
+			if c := b.At().Count; c != 0 {
+				buckets[b.At().Upper] = c
+			}
+		}
+	}
+	if samples != len(observed) || count != float64(h.Count) || sum != h.Sum {
+		t.Errorf("%d samples, count %g, sum %g; want %d, %d, %g", samples, count, sum, len(observed), h.Count, h.Sum)
+	}
+	filled := 0
+	for k, c := range h.Buckets {
+		if c == 0 {
+			continue
+		}
+		filled++
+		bound := metric.Bound(h.Offset + int32(k))
+		found := false
+		for upper, got := range buckets {
+			if math.Abs(upper-bound) < 1e-9*bound {
+				found = got == float64(c)
+			}
+		}
+		if !found {
+			t.Errorf("bucket up to %g holds %d: not in %v", bound, c, buckets)
+		}
+	}
+	if filled != len(buckets) {
+		t.Errorf("%d buckets filled, want %d: %v", len(buckets), filled, buckets)
+	}
+}
+
+// concurrent: several nodes and readers at once; each node's counter ends complete.
+func concurrent(t *testing.T, s store.Series) {
+	const nodes, batches, series = 4, 40, 25
+	now := Now()
+	var wg sync.WaitGroup
+	errs := make(chan error, nodes*batches+nodes)
+	for n := range nodes {
+		wg.Go(func() {
+			external := map[string]string{"site": "here", "node": fmt.Sprintf("n%d", n)}
+			own := make([]*metric.Series, series)
+			for i := range own {
+				own[i] = metric.NewSeries(gauge, fmt.Sprintf("d%d", i))
+			}
+			var b metric.Batch
+			for k := range batches {
+				b.Reset(now.Add(time.Duration(k) * time.Second))
+				for _, sr := range own {
+					b.Add(sr, float64(k))
+				}
+				errs <- s.Append(t.Context(), external, &b)
+			}
+		})
+		wg.Go(func() {
+			q, err := s.Querier(now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli())
+			if err != nil {
+				errs <- err
+				return
+			}
+			set := q.Select(t.Context(), false, nil, Named(gauge.Name))
+			for set.Next() {
+				it := set.At().Iterator(nil)
+				for it.Next() != chunkenc.ValNone {
+				}
+			}
+			errs <- errors.Join(set.Err(), q.Close())
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		must(t, err)
+	}
+	got := all(t, s, gauge.Name)
+	if len(got) != nodes*series {
+		t.Errorf("%d series, want %d", len(got), nodes*series)
+	}
+	for k, p := range got {
+		if len(p) != batches {
+			t.Errorf("%s: %d samples, want %d", k, len(p), batches)
+		}
+	}
+}
+
+// manyShortSeries: series that come and go, and pointers that are made anew each time.
+func manyShortSeries(t *testing.T, s store.Series) {
+	now := Now()
+	var b metric.Batch
+	for k := range 200 {
+		b.Reset(now.Add(time.Duration(k) * time.Second))
+		b.Add(metric.NewSeries(gauge, "steady"), float64(k))
+		b.Samples = append(b.Samples, metric.Sample{Series: metric.NewSeries(gauge, fmt.Sprintf("short%d", k)), Value: 1, Last: true})
+		must(t, s.Append(t.Context(), node1, &b))
+	}
+	got := all(t, s, gauge.Name)
+	if len(got) != 201 {
+		t.Errorf("%d series, want 201", len(got))
+	}
+	if n := len(got[`{__name__="suite_gauge_bytes", device="steady", node="n1", site="here"}`]); n != 200 {
+		t.Errorf("steady series has %d samples, want 200", n)
+	}
+}
+
+func cancelled(t *testing.T, s store.Series) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var b metric.Batch
+	b.Reset(Now())
+	b.Add(metric.NewSeries(gauge, "a"), 1)
+	if err := s.Append(ctx, node1, &b); !errors.Is(err, context.Canceled) {
+		t.Errorf("append with a cancelled context: %v", err)
+	}
+}
+
+func closed(t *testing.T, s store.Series) {
+	must(t, s.Close())
+	must(t, s.Close()) // twice does no harm
+	var b metric.Batch
+	b.Reset(Now())
+	b.Add(metric.NewSeries(gauge, "a"), 1)
+	if err := s.Append(t.Context(), node1, &b); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("append after close: %v, want ErrClosed", err)
+	}
+	if q, err := s.Querier(0, 1); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("querier after close: %v, want ErrClosed", err)
+		if err == nil {
+			q.Close()
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package tsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/metric"
+	"reckon/store"
+)
+
+// Append stores a batch; see [store.Writer]. What was refused is in an
+// [*AppendError]. A steady batch, whose series were seen before, allocates nothing
+// here but for its histograms.
+func (s *Store) Append(ctx context.Context, external map[string]string, b *metric.Batch) error {
+	if len(b.Samples) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.torn.Load() {
+		if err := s.repair(); err != nil {
+			return err
+		}
+	}
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer s.gate.leave()
+	if err := s.admit(b.Time); err != nil {
+		s.refused.Add(uint64(len(b.Samples)))
+		return err
+	}
+	tn := s.tenant(external)
+	tn.mu.Lock()
+	defer tn.mu.Unlock()
+
+	w := writer{app: db.AppenderV2(ctx), tenant: tn, t: b.Time.UnixMilli(), headMax: db.Head().MaxTime(), ooo: s.ooo.Load()}
+	tn.round++
+	known := true
+	for i := range b.Samples {
+		known = w.sample(&b.Samples[i], &s.meta) && known
+	}
+	if err := w.app.Commit(); err != nil {
+		s.torn.Store(true)
+		clear(tn.refs)
+		if full(err) {
+			return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
+		}
+		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	}
+	tn.forget(&w)
+	s.appended.Add(uint64(w.stored))
+	s.late.note(w.t, w.headMax)
+	if !known {
+		if err := s.meta.save(); err != nil {
+			s.log.Warn("descriptions of metrics could not be saved", "err", err)
+		}
+	}
+	if w.refused == nil {
+		return nil
+	}
+	s.refused.Add(uint64(w.refused.Refused))
+	w.refused.Stored = w.stored
+	return w.refused
+}
+
+// admit says whether a batch of time t can be taken at all, and opens the
+// out-of-order window when the store holds samples from the future.
+func (s *Store) admit(t time.Time) error {
+	now := s.opts.Clock()
+	if s.opts.Ahead > 0 && t.Sub(now) > s.opts.Ahead {
+		return fmt.Errorf("%w: %s is %s ahead of the clock here; check both clocks", store.ErrFuture,
+			t.UTC().Format(time.RFC3339), t.Sub(now).Round(time.Second))
+	}
+	if s.opts.Reserve > 0 {
+		if free, err := freeBytes(s.opts.Dir); err == nil && free < uint64(s.opts.Reserve) {
+			return fmt.Errorf("%w: %s free on the disk of %s, %s are kept free; free space, or lower the retention",
+				store.ErrFull, size(free), s.opts.Dir, size(uint64(s.opts.Reserve)))
+		}
+	}
+	newest := s.db.Head().MaxTime()
+	if newest == math.MinInt64 || s.opts.OutOfOrder == 0 {
+		return nil
+	}
+	if ahead := newest - max(now.UnixMilli(), t.UnixMilli()); s.opts.Ahead > 0 && ahead > s.opts.Ahead.Milliseconds() {
+		s.widen(time.Duration(ahead) * time.Millisecond)
+	}
+	return nil
+}
+
+// writer holds the state of one Append.
+type writer struct {
+	app     storage.AppenderV2
+	tenant  *tenant
+	t       int64
+	headMax int64
+	ooo     int64
+	stored  int
+	ended   []*metric.Series
+	refused *AppendError
+}
+
+// sample appends one sample; it reports false when its metric was not known before.
+func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
+	known = true
+	r := w.tenant.refs[sm.Series]
+	if r == nil {
+		r = w.tenant.add(sm.Series)
+		known = meta.learn(sm.Series.Desc)
+		if c := sm.Series.Created; c != 0 && sm.Series.Desc.Kind == metric.Counter {
+			w.begin(r, c)
+		}
+	}
+	r.round = w.tenant.round
+	var err error
+	if sm.Series.Desc.Kind == metric.NativeHistogram {
+		if sm.Histogram == nil {
+			w.refuse(sm, fmt.Errorf("%w: histogram series without a histogram", store.ErrInvalid))
+			return known
+		}
+		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, 0, nativeHistogram(sm.Histogram), nil, storage.AOptions{})
+	} else {
+		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, sm.Value, nil, nil, storage.AOptions{})
+	}
+	if err != nil {
+		w.refuse(sm, err)
+		r.ref = 0
+	} else {
+		w.stored++
+	}
+	if sm.Last {
+		w.ended = append(w.ended, sm.Series)
+		if err == nil {
+			// The marker may fail where the sample was old; the series then ends by itself.
+			_, _ = w.app.Append(r.ref, r.labels, 0, w.t+1, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{})
+		}
+	}
+	return known
+}
+
+// begin writes the zero that a counter had when it was created, so that its first
+// sample counts as increase. A series that the head knows has had its zero: then only
+// one that is newer than all its samples is taken, which is a counter begun anew.
+func (w *writer) begin(r *ref, created int64) {
+	if created >= w.t || w.t-created > (blockRange/2).Milliseconds() || (w.headMax != math.MinInt64 && created < w.headMax-w.ooo) {
+		return
+	}
+	var opts storage.AOptions
+	if g, ok := w.app.(storage.GetRef); ok {
+		known, _ := g.GetRef(r.labels, r.labels.Hash())
+		opts.RejectOutOfOrder = known != 0
+	}
+	if got, err := w.app.Append(0, r.labels, 0, created, 0, nil, nil, opts); err == nil {
+		r.ref = got
+	}
+}
+
+// refuse notes why a sample was not stored, in words that say what to do.
+func (w *writer) refuse(sm *metric.Sample, err error) {
+	switch {
+	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds):
+		behind := time.Duration(w.headMax-w.t) * time.Millisecond
+		err = fmt.Errorf("%w: %s behind the newest one of the store, and %s are taken; check the clock that stamped it",
+			store.ErrTooOld, behind.Round(time.Second), time.Duration(w.ooo)*time.Millisecond)
+	case errors.Is(err, storage.ErrOutOfOrderSample):
+		err = fmt.Errorf("%w: older than the last one of its series", store.ErrTooOld)
+	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
+		err = fmt.Errorf("%w: %w", store.ErrConflict, err)
+	case !errors.Is(err, store.ErrInvalid):
+		err = fmt.Errorf("%w: %w", store.ErrInvalid, err)
+	}
+	if w.refused == nil {
+		w.refused = &AppendError{}
+	}
+	w.refused.add(sm.Series, err)
+}

@@ -1,0 +1,76 @@
+package tsdb
+
+import (
+	"sync"
+
+	"reckon/store"
+)
+
+// gate counts the uses of the database, so that it is closed or replaced only when
+// there are none. Unlike a sync.RWMutex it lets a goroutine enter twice while
+// somebody waits to close.
+type gate struct {
+	mu     sync.Mutex
+	change sync.Cond
+	users  int
+	shut   bool // a repair is under way: entering waits
+	closed bool // entering fails
+}
+
+func (g *gate) init() { g.change.L = &g.mu }
+
+func (g *gate) enter() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.shut && !g.closed {
+		g.change.Wait()
+	}
+	if g.closed {
+		return store.ErrClosed
+	}
+	g.users++
+	return nil
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	g.users--
+	if g.users == 0 {
+		g.change.Broadcast()
+	}
+	g.mu.Unlock()
+}
+
+// tryShut makes others wait, if nobody is inside.
+func (g *gate) tryShut() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.users > 0 || g.shut || g.closed {
+		return false
+	}
+	g.shut = true
+	return true
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	g.shut = false
+	g.change.Broadcast()
+	g.mu.Unlock()
+}
+
+// close refuses new users and waits for those inside. It reports false when the
+// gate was closed before.
+func (g *gate) close() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.closed = true
+	g.change.Broadcast()
+	for g.users > 0 || g.shut {
+		g.change.Wait()
+	}
+	return true
+}

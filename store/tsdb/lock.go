@@ -1,0 +1,51 @@
+package tsdb
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/store"
+)
+
+// dirLock is an flock(2) on the file "lock" of the directory, the same file that
+// Prometheus locks; unlike its lock, it says who holds it. The kernel frees it when the
+// process ends, however it ends.
+type dirLock struct{ f *os.File }
+
+func lockDir(dir string) (*dirLock, error) {
+	path := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		who, _ := io.ReadAll(io.LimitReader(f, 64))
+		f.Close()
+		holder := strings.TrimSpace(string(who))
+		if holder == "" {
+			holder = "another process"
+		}
+		return nil, fmt.Errorf("%w: %s is open in %s; stop that one, or choose another directory", store.ErrLocked, dir, holder)
+	case err != nil:
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w (the file system must support flock)", path, err)
+	}
+	if err := f.Truncate(0); err == nil {
+		// On a full disk the lock holds all the same, without a name on it.
+		_, _ = fmt.Fprintf(f, "process %d\n", os.Getpid())
+	}
+	return &dirLock{f}, nil
+}
+
+// release keeps the file: removing it would let two processes lock two files.
+func (l *dirLock) release() error {
+	return errors.Join(l.f.Truncate(0), l.f.Close())
+}

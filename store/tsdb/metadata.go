@@ -1,0 +1,96 @@
+package tsdb
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"sync"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/metadata"
+
+	"reckon/metric"
+)
+
+// metadataTable keeps type, unit and help of every metric that was ever appended, in
+// a small file that is written only when a new metric appears.
+type metadataTable struct {
+	mu     sync.RWMutex
+	path   string
+	dirty  bool
+	byName map[string]metadata.Metadata
+}
+
+// Metadata returns type, unit and help of the metrics, by full name, for
+// /api/v1/metadata.
+func (s *Store) Metadata() map[string]metadata.Metadata {
+	s.meta.mu.RLock()
+	defer s.meta.mu.RUnlock()
+	return maps.Clone(s.meta.byName)
+}
+
+// Describe adds descriptions that came by another way than Append.
+func (s *Store) Describe(name string, m metadata.Metadata) error {
+	s.meta.mu.Lock()
+	if s.meta.byName[name] != m {
+		s.meta.byName[name], s.meta.dirty = m, true
+	}
+	s.meta.mu.Unlock()
+	return s.meta.save()
+}
+
+// learn reports whether d was known.
+func (t *metadataTable) learn(d *metric.Desc) bool {
+	m := metadata.Metadata{Type: model.MetricType(d.Kind.String()), Unit: string(d.Unit), Help: d.Help}
+	t.mu.RLock()
+	known := t.byName[d.Name] == m
+	t.mu.RUnlock()
+	if known {
+		return true
+	}
+	t.mu.Lock()
+	t.byName[d.Name], t.dirty = m, true
+	t.mu.Unlock()
+	return false
+}
+
+func (t *metadataTable) load(path string, log *slog.Logger) {
+	t.path, t.byName = path, map[string]metadata.Metadata{}
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &t.byName)
+	}
+	if err != nil || t.byName == nil {
+		log.Warn("descriptions of metrics are not readable; they come again with the samples", "file", path, "err", err)
+		t.byName = map[string]metadata.Metadata{}
+	}
+}
+
+// save writes the file through a temporary one, so that it is whole or not there.
+func (t *metadataTable) save() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.dirty {
+		return nil
+	}
+	raw, err := json.Marshal(t.byName)
+	if err != nil {
+		return err
+	}
+	tmp := t.path + ".tmp"
+	if err := os.WriteFile(tmp, raw, 0o640); err != nil {
+		return fmt.Errorf("write %s: %w", tmp, err)
+	}
+	if err := os.Rename(tmp, t.path); err != nil {
+		return err
+	}
+	t.dirty = false
+	return nil
+}

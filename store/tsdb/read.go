@@ -1,0 +1,174 @@
+package tsdb
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	promtsdb "github.com/prometheus/prometheus/tsdb"
+)
+
+// The Store stands where Prometheus's HTTP API wants its storage, so that nobody
+// needs to hold the database itself, which a repair replaces.
+var (
+	_ storage.SampleAndChunkQueryable = (*Store)(nil)
+	_ storage.ExemplarQueryable       = (*Store)(nil)
+	_ storage.AppendableV2            = (*Store)(nil)
+)
+
+// Querier reads samples from mint to maxt, both in milliseconds and inclusive.
+func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
+	db, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	q, err := db.Querier(mint, maxt)
+	if err != nil {
+		s.gate.leave()
+		return nil, err
+	}
+	return &gatedQuerier{Querier: q, gate: &s.gate}, nil
+}
+
+// ChunkQuerier reads chunks, for remote read.
+func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	db, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	q, err := db.ChunkQuerier(mint, maxt)
+	if err != nil {
+		s.gate.leave()
+		return nil, err
+	}
+	return &gatedChunkQuerier{ChunkQuerier: q, gate: &s.gate}, nil
+}
+
+type gatedQuerier struct {
+	storage.Querier
+	gate *gate
+	done bool
+}
+
+func (q *gatedQuerier) Close() error {
+	if q.done {
+		return nil
+	}
+	q.done = true
+	defer q.gate.leave()
+	return q.Querier.Close()
+}
+
+type gatedChunkQuerier struct {
+	storage.ChunkQuerier
+	gate *gate
+	done bool
+}
+
+func (q *gatedChunkQuerier) Close() error {
+	if q.done {
+		return nil
+	}
+	q.done = true
+	defer q.gate.leave()
+	return q.ChunkQuerier.Close()
+}
+
+// ExemplarQuerier finds no exemplars: the store keeps none.
+func (s *Store) ExemplarQuerier(context.Context) (storage.ExemplarQuerier, error) {
+	return noExemplars{}, nil
+}
+
+type noExemplars struct{}
+
+func (noExemplars) Select(_, _ int64, _ ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
+	return nil, nil
+}
+
+type gatedAppender struct {
+	storage.AppenderV2
+	gate *gate
+	done bool
+}
+
+func (a *gatedAppender) leave() {
+	if !a.done {
+		a.done = true
+		a.gate.leave()
+	}
+}
+
+func (a *gatedAppender) Commit() error   { defer a.leave(); return a.AppenderV2.Commit() }
+func (a *gatedAppender) Rollback() error { defer a.leave(); return a.AppenderV2.Rollback() }
+
+type failedAppender struct{ err error }
+
+func (a failedAppender) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
+	return 0, a.err
+}
+func (a failedAppender) Commit() error   { return a.err }
+func (a failedAppender) Rollback() error { return nil }
+
+// What follows are the administrative questions of Prometheus's HTTP API
+// (TSDBAdminStats of its web/api/v1).
+
+// CleanTombstones removes what Delete marked.
+func (s *Store) CleanTombstones() error {
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer s.gate.leave()
+	return db.CleanTombstones()
+}
+
+// Delete marks samples as deleted.
+func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) error {
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer s.gate.leave()
+	return db.Delete(ctx, mint, maxt, ms...)
+}
+
+// Snapshot writes a copy of the store to dir, by hard links where it can.
+func (s *Store) Snapshot(dir string, withHead bool) error {
+	db, err := s.use()
+	if err != nil {
+		return err
+	}
+	defer s.gate.leave()
+	return db.Snapshot(dir, withHead)
+}
+
+// Stats returns the cardinality of the head; see [Store.Status] for the store's own figures.
+func (s *Store) Stats(statsByLabelName string, limit int) (*promtsdb.Stats, error) {
+	db, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	defer s.gate.leave()
+	return db.Head().Stats(statsByLabelName, limit), nil
+}
+
+// WALReplayStatus says how far the write-ahead log was read.
+func (s *Store) WALReplayStatus() (promtsdb.WALReplayStatus, error) {
+	if _, err := s.use(); err != nil {
+		return promtsdb.WALReplayStatus{}, err
+	}
+	defer s.gate.leave()
+	return s.wal.Head.WALReplayStatus.GetWALReplayStatus(), nil
+}
+
+// BlockMetas lists the blocks on disk.
+func (s *Store) BlockMetas() ([]promtsdb.BlockMeta, error) {
+	db, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	defer s.gate.leave()
+	return db.BlockMetas(), nil
+}

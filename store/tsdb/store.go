@@ -1,0 +1,272 @@
+// Package tsdb keeps series in the embedded time-series database of Prometheus
+// (https://prometheus.io/docs/prometheus/latest/storage/): a write-ahead log, a
+// head in memory, and blocks on disk that Prometheus, promtool and Thanos read.
+//
+// What [Store.Append] has acknowledged is in the page cache of the kernel: killing
+// the process loses none of it, a power cut at most the last seconds. Samples of a
+// batch become visible to queries together.
+//
+// On opening, leftovers of an interrupted compaction are removed, a torn end of the
+// write-ahead log is cut off, and a block that can not be read is moved to the
+// folder corrupt/ beside the others; each is logged, nothing is deleted that could
+// be read. One process at a time may open a directory.
+//
+// A Store is safe for concurrent use. Times inside are milliseconds since the Unix
+// epoch; figures are stored as they come.
+package tsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/storage"
+	promtsdb "github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+
+	"reckon/store"
+)
+
+// Options says where and how to keep series. The zero value of each field but Dir
+// is a good choice for one node.
+type Options struct {
+	// Dir is the directory, made if it is not there.
+	Dir string
+	// Retention is for how long samples are kept; 0 is 90 days, below 0 forever.
+	Retention time.Duration
+	// MaxBytes bounds the blocks on disk: the oldest go first. 0 is no bound.
+	MaxBytes int64
+	// OutOfOrder is by how much a sample may be older than the newest one of the
+	// store; 0 is 24 h, below 0 nothing.
+	OutOfOrder time.Duration
+	// Ahead is by how much a sample may be newer than the clock; 0 is 10 min, below 0
+	// any. One node with a wrong clock would else make the samples of all others too old.
+	Ahead time.Duration
+	// Reserve is the free space on the disk, in bytes, below which samples are refused
+	// before the write-ahead log is torn; 0 is 32 MiB, below 0 nothing.
+	Reserve int64
+	// Series is how many live series are expected; 0 is a few thousand. It sizes tables
+	// only and bounds nothing.
+	Series int
+	// Logger takes what happens besides; nil discards it.
+	Logger *slog.Logger
+	// Registry takes the database's own metrics, if set.
+	Registry prometheus.Registerer
+	// Clock is time.Now unless a test says otherwise.
+	Clock func() time.Time
+}
+
+// blockRange is the time that one block of the head covers. Its half is how far back
+// a new series may begin without being out of order.
+const blockRange = 2 * time.Hour
+
+func (o *Options) defaults() {
+	pick := func(v *time.Duration, def time.Duration) {
+		switch {
+		case *v == 0:
+			*v = def
+		case *v < 0:
+			*v = 0
+		}
+	}
+	pick(&o.Retention, 90*24*time.Hour)
+	pick(&o.OutOfOrder, 24*time.Hour)
+	if o.Ahead == 0 {
+		o.Ahead = 10 * time.Minute
+	}
+	if o.Reserve == 0 {
+		o.Reserve = 32 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+}
+
+// Store is a time-series database in a directory.
+type Store struct {
+	opts Options
+	log  *slog.Logger
+	lock *dirLock
+	meta metadataTable
+
+	gate gate         // guards db: uses enter it, repair and Close shut it
+	db   *promtsdb.DB // nil while a repair has not succeeded
+	wal  *promtsdb.DBStats
+	torn atomic.Bool   // the write-ahead log failed; nothing may be written before a repair
+	ooo  atomic.Int64  // out-of-order window in force, milliseconds
+	stop chan struct{} // ends the janitor
+	done sync.WaitGroup
+
+	tenantsMu sync.Mutex
+	tenants   map[uint64][]*tenant
+
+	replay   atomic.Int64 // nanoseconds that opening took
+	appended atomic.Uint64
+	refused  atomic.Uint64
+	late     lateness
+}
+
+var (
+	_ store.Series      = (*Store)(nil)
+	_ storage.Queryable = (*Store)(nil)
+)
+
+// Open opens the store in o.Dir and repairs what an unclean end left behind.
+func Open(o Options) (*Store, error) {
+	o.defaults()
+	if o.Dir == "" {
+		return nil, errors.New("open series store: no directory given")
+	}
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("open series store: %w", err)
+	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open series store: %w", err)
+	}
+	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), tenants: map[uint64][]*tenant{}}
+	s.gate.init()
+	s.meta.load(filepath.Join(o.Dir, "metadata.json"), s.log)
+	if err := quarantineBlocks(o.Dir, s.log); err != nil {
+		lock.release()
+		return nil, fmt.Errorf("open series store: %w", err)
+	}
+	if err := s.openDB(); err != nil {
+		lock.release()
+		return nil, fmt.Errorf("open series store %s: %w", o.Dir, err)
+	}
+	s.done.Add(1)
+	go s.janitor()
+	return s, nil
+}
+
+// openDB opens the database, with a log and head set aside when they can not be repaired.
+func (s *Store) openDB() error {
+	begin := time.Now()
+	s.wal = promtsdb.NewDBStats()
+	db, err := promtsdb.Open(s.opts.Dir, s.log, s.opts.Registry, s.dbOptions(), s.wal)
+	if err != nil && unreadable(err) {
+		if aside := setLogAside(s.opts.Dir, err, s.log); aside != nil {
+			return fmt.Errorf("%w (and could not set the write-ahead log aside: %w)", err, aside)
+		}
+		db, err = promtsdb.Open(s.opts.Dir, s.log, nil, s.dbOptions(), s.wal)
+	}
+	if err != nil {
+		if full(err) {
+			return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
+		}
+		return err
+	}
+	s.db = db
+	s.replay.Store(int64(time.Since(begin)))
+	s.ooo.Store(s.opts.OutOfOrder.Milliseconds())
+	return nil
+}
+
+func (s *Store) dbOptions() *promtsdb.Options {
+	o := promtsdb.DefaultOptions()
+	o.NoLockfile = true // ours is the same file and says who holds it
+	o.RetentionDuration = s.opts.Retention.Milliseconds()
+	o.MaxBytes = s.opts.MaxBytes
+	o.OutOfOrderTimeWindow = s.opts.OutOfOrder.Milliseconds()
+	o.WALCompression = compression.Snappy
+	o.MinBlockDuration = blockRange.Milliseconds()
+	o.MaxBlockDuration = min(31*24*time.Hour, max(blockRange, s.opts.Retention/10)).Milliseconds()
+	if s.opts.Retention == 0 {
+		o.MaxBlockDuration = (31 * 24 * time.Hour).Milliseconds()
+	}
+	o.WALReplayConcurrency = min(4, runtime.GOMAXPROCS(0))
+	o.BlocksToDelete = s.blocksToDelete
+	// Sized for thousands of series: a node with few must not pay for a fleet.
+	o.WALSegmentSize = 16 << 20
+	o.HeadChunksWriteBufferSize = 64 << 10
+	o.StripeSize = 512
+	for o.StripeSize < s.opts.Series/16 && o.StripeSize < promtsdb.DefaultStripeSize {
+		o.StripeSize *= 2
+	}
+	if s.opts.Series > 100_000 {
+		o.WALSegmentSize = 128 << 20
+		o.HeadChunksWriteBufferSize = 4 << 20
+	}
+	return o
+}
+
+// Close waits for appends and queries under way and closes the store.
+func (s *Store) Close() error {
+	if !s.gate.close() {
+		return nil
+	}
+	close(s.stop)
+	s.done.Wait()
+	err := s.meta.save()
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return errors.Join(err, s.lock.release())
+}
+
+// repair opens the database again after a failed write to its log, if the disk has
+// room again. It waits for no query: while one runs the store stays as it is.
+func (s *Store) repair() error {
+	if free, err := freeBytes(s.opts.Dir); err == nil && free < 1<<20 {
+		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, size(free), s.opts.Dir)
+	}
+	if !s.gate.tryShut() {
+		return fmt.Errorf("%w: %s: the write-ahead log could not be written; it is repaired when the queries under way have ended", store.ErrDamaged, s.opts.Dir)
+	}
+	defer s.gate.open()
+	if !s.torn.Load() {
+		return nil // another goroutine was faster
+	}
+	if s.db != nil {
+		if err := s.db.Close(); err != nil {
+			s.log.Warn("closing the database before its repair", "err", err)
+		}
+		s.db = nil
+	}
+	s.tenantsMu.Lock()
+	clear(s.tenants) // series have other references after the repair
+	s.tenantsMu.Unlock()
+	registry := s.opts.Registry
+	s.opts.Registry = nil // its metrics are registered already
+	err := s.openDB()
+	s.opts.Registry = registry
+	if err != nil {
+		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	}
+	s.torn.Store(false)
+	s.log.Info("series store repaired", "dir", s.opts.Dir)
+	return nil
+}
+
+// use enters the gate and returns the database and what to call when done with it.
+func (s *Store) use() (*promtsdb.DB, error) {
+	if err := s.gate.enter(); err != nil {
+		return nil, err
+	}
+	if s.db == nil {
+		s.gate.leave()
+		return nil, fmt.Errorf("%w: %s", store.ErrDamaged, s.opts.Dir)
+	}
+	return s.db, nil
+}
+
+// AppenderV2 gives the database's own appender, for rules and the like.
+func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	db, err := s.use()
+	if err != nil {
+		return failedAppender{err}
+	}
+	return &gatedAppender{AppenderV2: db.AppenderV2(ctx), gate: &s.gate}
+}

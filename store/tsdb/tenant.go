@@ -1,0 +1,112 @@
+package tsdb
+
+import (
+	"hash/maphash"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/metric"
+)
+
+// tenant is the cache of one set of external labels, which is one node: it knows
+// the database's reference and the full label set of each series, so that a steady
+// batch builds no labels. It is a cache only; what it forgets is found again.
+type tenant struct {
+	mu       sync.Mutex
+	external map[string]string
+	refs     map[*metric.Series]*ref
+	round    uint32 // number of the batch
+	seen     time.Time
+}
+
+type ref struct {
+	ref    storage.SeriesRef
+	labels labels.Labels
+	round  uint32 // last batch that held it
+}
+
+// sweepEvery is the number of batches after which series not seen in as many are
+// forgotten; a batch of an agent is one export.
+const sweepEvery = 32
+
+var seed = maphash.MakeSeed()
+
+// tenant returns the cache for a set of external labels.
+func (s *Store) tenant(external map[string]string) *tenant {
+	var key uint64
+	for k, v := range external { // in any order: the sum does not mind
+		key += maphash.String(seed, k)*31 + maphash.String(seed, v)
+	}
+	s.tenantsMu.Lock()
+	defer s.tenantsMu.Unlock()
+	now := s.opts.Clock()
+	for _, t := range s.tenants[key] {
+		if maps.Equal(t.external, external) {
+			t.seen = now
+			return t
+		}
+	}
+	t := &tenant{external: maps.Clone(external), refs: map[*metric.Series]*ref{}, seen: now}
+	s.tenants[key] = append(s.tenants[key], t)
+	return t
+}
+
+// dropIdle forgets nodes that sent nothing for the given time.
+func (s *Store) dropIdle(idle time.Duration) {
+	s.tenantsMu.Lock()
+	defer s.tenantsMu.Unlock()
+	now := s.opts.Clock()
+	for key, list := range s.tenants {
+		kept := list[:0]
+		for _, t := range list {
+			if now.Sub(t.seen) < idle {
+				kept = append(kept, t)
+			}
+		}
+		clear(list[len(kept):])
+		if len(kept) == 0 {
+			delete(s.tenants, key)
+		} else {
+			s.tenants[key] = kept
+		}
+	}
+}
+
+// add builds the label set of a series. Labels of the series win over external ones
+// of the same name, and bytes that are not UTF-8 are replaced.
+func (t *tenant) add(s *metric.Series) *ref {
+	b := labels.NewBuilder(labels.EmptyLabels())
+	for k, v := range t.external {
+		b.Set(k, strings.ToValidUTF8(v, "\ufffd"))
+	}
+	for i, name := range s.Desc.Labels {
+		if s.Values[i] != "" {
+			b.Set(name, strings.ToValidUTF8(s.Values[i], "\ufffd"))
+		}
+	}
+	b.Set(labels.MetricName, s.Desc.Name)
+	r := &ref{labels: b.Labels()}
+	t.refs[s] = r
+	return r
+}
+
+// forget drops series that ended with this batch and, now and then, those that were
+// not seen for long.
+func (t *tenant) forget(w *writer) {
+	for _, s := range w.ended {
+		delete(t.refs, s)
+	}
+	if t.round%sweepEvery != 0 {
+		return
+	}
+	for s, r := range t.refs {
+		if t.round-r.round >= sweepEvery {
+			delete(t.refs, s)
+		}
+	}
+}
