@@ -16,7 +16,11 @@ import (
 // dirLock is an flock(2) on the file "lock" of the directory, the same file that
 // Prometheus locks; unlike its lock, it says who holds it. The kernel frees it when the
 // process ends, however it ends.
-type dirLock struct{ f *os.File }
+type dirLock struct {
+	f *os.File
+	// died says that the holder before did not release the lock.
+	died bool
+}
 
 func lockDir(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "lock")
@@ -38,11 +42,13 @@ func lockDir(dir string) (*dirLock, error) {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w (the file system must support flock)", path, err)
 	}
-	if err := f.Truncate(0); err == nil {
-		// On a full disk the lock holds all the same, without a name on it.
-		_, _ = fmt.Fprintf(f, "process %d\n", os.Getpid())
+	l := &dirLock{f: f}
+	if st, err := f.Stat(); err == nil {
+		l.died = st.Size() > 0
 	}
-	return &dirLock{f}, nil
+	// On a full disk the lock holds all the same, with the former holder's name.
+	_, _ = f.WriteAt(fmt.Appendf(nil, "process %-10d\n", os.Getpid()), 0)
+	return l, nil
 }
 
 // release keeps the file: removing it would let two processes lock two files.

@@ -58,8 +58,6 @@ type Options struct {
 	Series int
 	// Logger takes what happens besides; nil discards it.
 	Logger *slog.Logger
-	// Registry takes the database's own metrics, if set.
-	Registry prometheus.Registerer
 	// Clock is time.Now unless a test says otherwise.
 	Clock func() time.Time
 }
@@ -103,9 +101,10 @@ type Store struct {
 	gate gate         // guards db: uses enter it, repair and Close shut it
 	db   *promtsdb.DB // nil while a repair has not succeeded
 	wal  *promtsdb.DBStats
-	torn atomic.Bool   // the write-ahead log failed; nothing may be written before a repair
-	ooo  atomic.Int64  // out-of-order window in force, milliseconds
-	stop chan struct{} // ends the janitor
+	own  *prometheus.Registry // the database's metrics; a new one for each opening
+	torn atomic.Bool          // the write-ahead log failed; nothing may be written before a repair
+	ooo  atomic.Int64         // out-of-order window in force, milliseconds
+	stop chan struct{}        // ends the janitor
 	done sync.WaitGroup
 
 	tenantsMu sync.Mutex
@@ -142,36 +141,13 @@ func Open(o Options) (*Store, error) {
 		lock.release()
 		return nil, fmt.Errorf("open series store: %w", err)
 	}
-	if err := s.openDB(); err != nil {
+	if err := s.openDB(lock.died); err != nil {
 		lock.release()
 		return nil, fmt.Errorf("open series store %s: %w", o.Dir, err)
 	}
 	s.done.Add(1)
 	go s.janitor()
 	return s, nil
-}
-
-// openDB opens the database, with a log and head set aside when they can not be repaired.
-func (s *Store) openDB() error {
-	begin := time.Now()
-	s.wal = promtsdb.NewDBStats()
-	db, err := promtsdb.Open(s.opts.Dir, s.log, s.opts.Registry, s.dbOptions(), s.wal)
-	if err != nil && unreadable(err) {
-		if aside := setLogAside(s.opts.Dir, err, s.log); aside != nil {
-			return fmt.Errorf("%w (and could not set the write-ahead log aside: %w)", err, aside)
-		}
-		db, err = promtsdb.Open(s.opts.Dir, s.log, nil, s.dbOptions(), s.wal)
-	}
-	if err != nil {
-		if full(err) {
-			return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
-		}
-		return err
-	}
-	s.db = db
-	s.replay.Store(int64(time.Since(begin)))
-	s.ooo.Store(s.opts.OutOfOrder.Milliseconds())
-	return nil
 }
 
 func (s *Store) dbOptions() *promtsdb.Options {
@@ -238,11 +214,7 @@ func (s *Store) repair() error {
 	s.tenantsMu.Lock()
 	clear(s.tenants) // series have other references after the repair
 	s.tenantsMu.Unlock()
-	registry := s.opts.Registry
-	s.opts.Registry = nil // its metrics are registered already
-	err := s.openDB()
-	s.opts.Registry = registry
-	if err != nil {
+	if err := s.openDB(true); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
 	s.torn.Store(false)

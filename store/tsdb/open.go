@@ -1,0 +1,106 @@
+package tsdb
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	promtsdb "github.com/prometheus/prometheus/tsdb"
+
+	"reckon/store"
+)
+
+// openDB opens the database. What can not be repaired of its logs is set aside.
+//
+// Two traps of the database make this more than one call. Samples out of order have a
+// log of their own, and it is not read when the other one had to be repaired: then the
+// database is opened twice. And after a crash that log may refer to chunks that were
+// never written; it is believed that they are there once newer ones are, so that a
+// second crash loses samples: after a crash these chunk files, which only save time,
+// are dropped, and the samples out of order go to a block at once.
+func (s *Store) openDB(crashed bool) error {
+	begin := time.Now()
+	ooo := crashed && holdsBytes(filepath.Join(s.opts.Dir, "wbl"))
+	if ooo {
+		if err := os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")); err != nil {
+			return err
+		}
+	}
+	db, err := s.openOnce()
+	if err == nil && s.logWasRepaired() {
+		s.log.Warn("the write-ahead log ended in the middle of a record, as after a crash; it was cut there", "dir", s.opts.Dir)
+		if err = db.Close(); err == nil {
+			db, err = s.openOnce()
+		}
+	}
+	if err != nil && unreadable(err) {
+		if aside := setLogAside(s.opts.Dir, err, s.log); aside != nil {
+			return fmt.Errorf("%w (and could not set the write-ahead log aside: %w)", err, aside)
+		}
+		db, err = s.openOnce()
+	}
+	if err != nil {
+		if full(err) {
+			return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
+		}
+		return err
+	}
+	if ooo {
+		if err := db.CompactOOOHead(context.Background()); err != nil {
+			s.log.Warn("samples out of order stay in the log", "err", err)
+		}
+	}
+	s.db = db
+	s.replay.Store(int64(time.Since(begin)))
+	s.ooo.Store(s.opts.OutOfOrder.Milliseconds())
+	return nil
+}
+
+func (s *Store) openOnce() (*promtsdb.DB, error) {
+	s.wal, s.own = promtsdb.NewDBStats(), prometheus.NewRegistry()
+	return promtsdb.Open(s.opts.Dir, s.log, s.own, s.dbOptions(), s.wal)
+}
+
+// logWasRepaired reports whether the last opening cut a log.
+func (s *Store) logWasRepaired() bool {
+	families, err := s.own.Gather()
+	if err != nil {
+		return false
+	}
+	for _, f := range families {
+		if f.GetName() == "prometheus_tsdb_wal_corruptions_total" {
+			for _, m := range f.GetMetric() {
+				return m.GetCounter().GetValue() > 0
+			}
+		}
+	}
+	return false
+}
+
+// Gather returns the database's own metrics (prometheus_tsdb_...), for /metrics: the
+// Store is a prometheus.Gatherer.
+func (s *Store) Gather() ([]*dto.MetricFamily, error) {
+	if _, err := s.use(); err != nil {
+		return nil, err
+	}
+	defer s.gate.leave()
+	return s.own.Gather()
+}
+
+// holdsBytes reports whether any file of dir has contents.
+func holdsBytes(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && !info.IsDir() && info.Size() > 0 {
+			return true
+		}
+	}
+	return false
+}
