@@ -34,8 +34,9 @@ type Config struct {
 	// scrape; 0 exports it once.
 	Linger time.Duration
 	// Identify says what a process belongs to. It is called when a process is first
-	// seen and when it moved; parent is the part of its parent, or nil.
-	Identify func(p *sensor.Process, parent *Part) Identified
+	// seen and when it moved. parent is the part of its parent, or nil; ended says that
+	// the process is gone, so that nothing more can be read of it.
+	Identify func(p *sensor.Process, parent *Part, ended bool) Identified
 }
 
 // Identified is the answer of Config.Identify.
@@ -140,14 +141,14 @@ func (l *Ledger) begin() {
 func (l *Ledger) alive(p *sensor.Process, first bool) {
 	e := l.find(p)
 	if e == nil {
-		e = l.meet(p)
+		e = l.meet(p, false)
 		e.part.started++
 	} else if e.gone {
 		e.tick = l.tick // a zombie that waits to be reaped
 		return
 	}
 	if e.retry || (p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup) || p.PGID != e.pgid || p.SID != e.sid {
-		l.identify(e, p)
+		l.identify(e, p, false)
 	}
 	e.tick = l.tick
 	d := e.last.advance(usageOf(p), p.Have)
@@ -162,7 +163,7 @@ func (l *Ledger) ended(p *sensor.Process) {
 	e := l.find(p)
 	switch {
 	case e == nil:
-		e = l.meet(p)
+		e = l.meet(p, true)
 		e.part.started++
 	case e.gone:
 		return
@@ -190,7 +191,7 @@ func (l *Ledger) find(p *sensor.Process) *process {
 }
 
 // meet makes the entry of a process that was not known.
-func (l *Ledger) meet(p *sensor.Process) *process {
+func (l *Ledger) meet(p *sensor.Process, ended bool) *process {
 	var e *process
 	if n := len(l.free); n > 0 {
 		e, l.free = l.free[n-1], l.free[:n-1]
@@ -198,7 +199,7 @@ func (l *Ledger) meet(p *sensor.Process) *process {
 		e = new(process)
 	}
 	*e = process{start: p.Start}
-	l.identify(e, p)
+	l.identify(e, p, ended)
 	if old := l.table[p.PID]; old == nil || old.start < p.Start {
 		l.table[p.PID] = e
 	}
@@ -206,12 +207,12 @@ func (l *Ledger) meet(p *sensor.Process) *process {
 }
 
 // identify finds the part that a process belongs to.
-func (l *Ledger) identify(e *process, p *sensor.Process) {
+func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	var parent *Part
 	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && q.start <= p.Start+uint64(time.Second) {
 		parent = q.part
 	}
-	found := l.config.Identify(p, parent)
+	found := l.config.Identify(p, parent, ended)
 	e.cgroup, e.pgid, e.sid, e.retry = p.Cgroup, p.PGID, p.SID, found.Retry
 	part := l.part(found, p.Start)
 	if e.part != part {

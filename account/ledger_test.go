@@ -38,7 +38,7 @@ func newRig(t interface{ Fatalf(string, ...any) }, c Config) *rig {
 
 // byGroup puts each process into its process group, and what has none into its
 // parent's part.
-func byGroup(p *sensor.Process, parent *Part) Identified {
+func byGroup(p *sensor.Process, parent *Part, _ bool) Identified {
 	if p.Have&sensor.FieldGroup == 0 && parent != nil {
 		return Identified{Identity: workload.Identity{Workload: parent.Workload(), Part: parent.Name(), Owner: parent.Owner()}}
 	}
@@ -199,7 +199,7 @@ func (f *fakeCgroup) Close() error { return nil }
 
 func TestCgroupChargesWhatNobodySaw(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupPeak}}
-	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part) Identified {
+	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {
 		return Identified{Identity: workload.Identity{Workload: "slurm/1", Part: "0", Owner: "bob"}, Handle: cg}
 	}})
 	r.tick(0, nil)
@@ -220,7 +220,7 @@ func TestCgroupChargesWhatNobodySaw(t *testing.T) {
 
 func TestCgroupOlderThanTheAccount(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU, UsageNanos: 500 * second}}
-	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part) Identified {
+	r := newRig(t, Config{Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {
 		return Identified{Identity: workload.Identity{Workload: "unit/a.service", Owner: "root"}, Handle: cg}
 	}})
 	r.tick(0, nil)
