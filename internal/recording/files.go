@@ -1,0 +1,183 @@
+package recording
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Files lists what is recorded of the machine's file tree, as patterns of
+// [path.Match]. Everything that could hold what people wrote is left out: command
+// lines, environments, file names that are open, addresses of the network.
+func Files() []string {
+	return slices.Concat(machineFiles(), deviceFiles())
+}
+
+func machineFiles() []string {
+	return []string{
+		"etc/os-release",
+		"proc/stat", "proc/meminfo", "proc/loadavg", "proc/uptime", "proc/version", "proc/vmstat", "proc/diskstats",
+		"proc/cpuinfo", "proc/cgroups", "proc/filesystems", "proc/schedstat",
+		"proc/mounts", "proc/self/mounts", "proc/self/mountinfo", "proc/self/cgroup", "proc/1/mounts", "proc/1/mountinfo",
+		"proc/net/dev", "proc/self/net/dev", "proc/net/netstat", "proc/net/snmp", "proc/net/sockstat",
+		"proc/pressure/cpu", "proc/pressure/io", "proc/pressure/memory",
+		"proc/sys/kernel/osrelease", "proc/sys/kernel/hostname", "proc/sys/kernel/pid_max", "proc/sys/kernel/random/boot_id",
+		"proc/sys/kernel/random/entropy_avail", "proc/sys/kernel/threads-max", "proc/sys/fs/file-nr",
+		"proc/sys/net/netfilter/nf_conntrack_count", "proc/sys/net/netfilter/nf_conntrack_max",
+		"sys/devices/system/cpu/online", "sys/devices/system/cpu/possible", "sys/devices/system/cpu/present",
+		"sys/devices/system/cpu/cpu[0-9]*/topology/core_id", "sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id",
+		"sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq", "sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
+		"sys/devices/system/node/node[0-9]*/cpulist", "sys/devices/system/node/node[0-9]*/meminfo",
+		"sys/class/net/*/speed", "sys/class/net/*/operstate", "sys/class/net/*/carrier", "sys/class/net/*/mtu",
+		"sys/block/*/size", "sys/block/*/queue/hw_sector_size", "sys/block/*/queue/rotational",
+	}
+}
+
+func deviceFiles() []string {
+	return []string{
+		"sys/class/powercap/*/name", "sys/class/powercap/*/enabled", "sys/class/powercap/*/energy_uj", "sys/class/powercap/*/max_energy_range_uj",
+		"sys/class/hwmon/hwmon*/name", "sys/class/hwmon/hwmon*/device",
+		"sys/class/hwmon/hwmon*/*_input", "sys/class/hwmon/hwmon*/*_label", "sys/class/hwmon/hwmon*/*_average", "sys/class/hwmon/hwmon*/*_enable",
+		"sys/class/hwmon/hwmon*/*_crit", "sys/class/hwmon/hwmon*/*_max", "sys/class/hwmon/hwmon*/shunt*_resistor",
+		"sys/class/thermal/thermal_zone*/type", "sys/class/thermal/thermal_zone*/temp",
+		"sys/class/drm/card[0-9]*/device/vendor", "sys/class/drm/card[0-9]*/device/device", "sys/class/drm/card[0-9]*/device/driver",
+		"sys/class/drm/card[0-9]*/device/gpu_busy_percent", "sys/class/drm/card[0-9]*/device/mem_busy_percent",
+		"sys/class/drm/card[0-9]*/device/mem_info_*", "sys/class/drm/card[0-9]*/device/gpu_metrics", "sys/class/drm/card[0-9]*/device/pp_dpm_*",
+		"sys/class/drm/card[0-9]*/device/hwmon/hwmon*/name", "sys/class/drm/card[0-9]*/device/hwmon/hwmon*/*_input",
+		"sys/class/drm/card[0-9]*/device/hwmon/hwmon*/*_average", "sys/class/drm/card[0-9]*/device/hwmon/hwmon*/*_label",
+		"sys/class/devfreq/*/cur_freq", "sys/class/devfreq/*/max_freq", "sys/class/devfreq/*/load", "sys/class/devfreq/*/device/load",
+		"sys/devices/gpu.0/load", "sys/devices/platform/gpu.0/load",
+		"sys/bus/iio/devices/iio:device*/name", "sys/bus/iio/devices/iio:device*/in_*", "sys/bus/iio/devices/iio:device*/rail_name_*",
+		"sys/bus/i2c/drivers/ina3221*/*/hwmon/hwmon*/*_input", "sys/bus/i2c/drivers/ina3221*/*/hwmon/hwmon*/*_label",
+		"sys/cray/pm_counters/*",
+		"sys/class/power_supply/*/type", "sys/class/power_supply/*/status", "sys/class/power_supply/*/capacity", "sys/class/power_supply/*/online",
+		"sys/class/power_supply/*/energy_*", "sys/class/power_supply/*/charge_*", "sys/class/power_supply/*/power_now",
+		"sys/class/power_supply/*/current_now", "sys/class/power_supply/*/voltage_now",
+	}
+}
+
+// processFiles are recorded of each process.
+func processFiles() []string {
+	return []string{"stat", "status", "statm", "cgroup", "io", "schedstat", "sessionid"}
+}
+
+// cgroupFiles are recorded of each control group, of either version.
+func cgroupFiles() []string {
+	return []string{
+		"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.peak", "memory.stat", "memory.events", "memory.max",
+		"memory.swap.current", "memory.pressure", "io.stat", "io.pressure", "pids.current", "cgroup.controllers", "cgroup.procs",
+		"cpuacct.usage", "cpuacct.stat", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.cfs_quota_us", "cpu.cfs_period_us",
+		"memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.memsw.usage_in_bytes", "memory.limit_in_bytes",
+		"memory.failcnt", "memory.oom_control", "blkio.throttle.io_service_bytes", "blkio.throttle.io_service_bytes_recursive",
+	}
+}
+
+// Collector reads the listed files of a machine.
+type Collector struct {
+	// Root of the file tree, "/" by default.
+	Root string
+	// Bounds; what lies beyond is not recorded. NewCollector sets them.
+	Processes, Cgroups int
+	Bytes              int64
+
+	left int64
+	out  []File
+}
+
+// NewCollector returns a collector of at most 5,000 processes, 5,000 control groups
+// and 128 MiB a pass.
+func NewCollector(root string) *Collector {
+	if root == "" {
+		root = "/"
+	}
+	return &Collector{Root: root, Processes: 5000, Cgroups: 5000, Bytes: 128 << 20}
+}
+
+// Collect returns the files as they are now. What is not there, or may not be read,
+// is left out.
+func (c *Collector) Collect() []File {
+	c.left, c.out = c.Bytes, nil
+	tree := os.DirFS(c.Root)
+	for _, pattern := range Files() {
+		names, _ := fs.Glob(tree, pattern) // the patterns are well formed (test)
+		for _, name := range names {
+			c.add(name)
+		}
+	}
+	for _, pid := range c.pids() {
+		for _, f := range processFiles() {
+			c.add(path.Join("proc", pid, f))
+		}
+	}
+	groups := 0
+	c.groups("sys/fs/cgroup", 0, &groups)
+	slices.SortFunc(c.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return c.out
+}
+
+func (c *Collector) pids() []string {
+	entries, _ := os.ReadDir(filepath.Join(c.Root, "proc"))
+	var pids []string
+	for _, e := range entries {
+		if _, err := strconv.ParseUint(e.Name(), 10, 31); err == nil {
+			pids = append(pids, e.Name())
+		}
+	}
+	return pids[:min(len(pids), c.Processes)]
+}
+
+// groups walks a directory of control groups, parents first.
+func (c *Collector) groups(dir string, depth int, n *int) {
+	if *n >= c.Cgroups || depth > 12 {
+		return
+	}
+	*n++
+	entries, _ := os.ReadDir(filepath.Join(c.Root, dir))
+	for _, e := range entries {
+		if slices.Contains(cgroupFiles(), e.Name()) {
+			c.add(path.Join(dir, e.Name()))
+		}
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			c.groups(path.Join(dir, e.Name()), depth+1, n)
+		}
+	}
+}
+
+// add reads one file, whose size the kernel does not tell beforehand.
+func (c *Collector) add(name string) {
+	if c.left <= 0 {
+		return
+	}
+	full := filepath.Join(c.Root, name)
+	info, err := os.Stat(full)
+	if err != nil {
+		return
+	}
+	if info.IsDir() { // the target's name says which driver or device it is
+		if link, err := os.Readlink(full); err == nil && !path.IsAbs(link) && fs.ValidPath(path.Join(path.Dir(name), link)) {
+			c.out = append(c.out, File{Path: name, Link: link})
+		}
+		return
+	}
+	if !info.Mode().IsRegular() {
+		return
+	}
+	f, err := os.Open(full)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, DefaultLimits().File))
+	if err != nil {
+		return
+	}
+	c.left -= int64(len(data))
+	c.out = append(c.out, File{Path: name, Data: data})
+}

@@ -1,0 +1,266 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// EnvKeys are the variables of a process's environment that are recorded, if their
+// value is a number: they say which batch job it is part of where the name of the
+// control group does not.
+func EnvKeys() []string {
+	return []string{"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"}
+}
+
+// Looker reads what identifies a process.
+type Looker interface {
+	Cgroups(pid int32) ([]sensor.CgroupPath, error)
+	Env(pid int32, keys ...string) (map[string]string, error)
+	LoginSession(pid int32) (uint32, bool, error)
+}
+
+// Recorder takes passes of a machine. Sources that are nil are not recorded.
+type Recorder struct {
+	Tasks   sensor.TaskSource
+	Machine sensor.MachineReader
+	Cgroups sensor.CgroupReader
+	Look    Looker
+	// User returns the name of a user.
+	User    func(uid uint32) string
+	Sensors []sensor.Sensor
+	// Files reads raw files; nil records readings only.
+	Files *Collector
+	// Scrub replaces names; nil keeps them.
+	Scrub *Scrubber
+
+	pass    sensor.Pass
+	seen    map[int32]seen
+	paths   map[uint64]bool
+	users   map[uint32]bool
+	handles map[string]*handle
+	round   uint64
+}
+
+type seen struct {
+	start, cgroup uint64
+	paths         []sensor.CgroupPath
+	round         uint64
+}
+
+type handle struct {
+	sensor.CgroupHandle
+	paths []sensor.CgroupPath
+	round uint64
+}
+
+// Record writes n passes, or passes until ctx ends if n is 0, one at every interval.
+// A source that fails is named in the pass and the others go on; an error is one of
+// the writer. It closes w and the control groups it opened, not the sources.
+func (r *Recorder) Record(ctx context.Context, w *Writer, n int, interval time.Duration) (err error) {
+	defer func() { err = errors.Join(err, r.close(), w.Close()) }()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for i := 0; ; {
+		if err := w.Pass(r.Pass(time.Now())); err != nil {
+			return err
+		}
+		if i++; i == n {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// Pass reads everything once.
+func (r *Recorder) Pass(now time.Time) PassData {
+	if r.seen == nil {
+		r.seen, r.paths, r.users, r.handles = map[int32]seen{}, map[uint64]bool{}, map[uint32]bool{}, map[string]*handle{}
+	}
+	r.round++
+	d := PassData{
+		Time: now, About: map[int32]About{}, Paths: map[uint64][]sensor.CgroupPath{},
+		Users: map[uint32]string{}, Errors: map[string]string{},
+	}
+	if r.Tasks != nil {
+		r.pass.Reset()
+		d.note(r.Tasks.Name(), r.Tasks.Read(&r.pass))
+		d.Tasks = &r.pass
+		r.identify(&d)
+	}
+	if r.Machine != nil {
+		d.Machine = &sensor.Machine{}
+		if err := r.Machine.ReadMachine(d.Machine); err != nil {
+			d.note("machine", err)
+			d.Machine = nil
+		}
+	}
+	r.readCgroups(&d)
+	for _, s := range r.Sensors {
+		var b metric.Batch
+		b.Reset(now)
+		reading := Reading{Sensor: s.Name()}
+		if err := s.Read(&b); err != nil {
+			reading.Error = err.Error()
+		}
+		reading.Samples = b.Samples
+		d.Sensors = append(d.Sensors, reading)
+	}
+	if r.Files != nil {
+		d.Files = r.Files.Collect()
+	}
+	if r.Scrub != nil {
+		r.Scrub.Pass(&d)
+	}
+	return d
+}
+
+func (d *PassData) note(source string, err error) {
+	if err != nil {
+		d.Errors[source] = err.Error()
+	}
+}
+
+// identify looks at the processes that are new or have moved.
+func (r *Recorder) identify(d *PassData) {
+	for i := range d.Tasks.Live {
+		p := &d.Tasks.Live[i]
+		r.user(d, p.UID)
+		s, known := r.seen[p.PID]
+		if !known || s.start != p.Start || s.cgroup != p.Cgroup {
+			s = seen{start: p.Start, cgroup: p.Cgroup}
+			s.paths = r.about(d, p)
+		}
+		s.round = r.round
+		r.seen[p.PID] = s
+		r.want(s.paths)
+	}
+	namer, _ := r.Tasks.(sensor.CgroupNamer)
+	for i := range d.Tasks.Exited {
+		p := &d.Tasks.Exited[i]
+		r.user(d, p.UID)
+		if n := p.Cgroup; namer != nil && n != 0 && !r.paths[n] {
+			if paths, ok := namer.CgroupPaths(n); ok {
+				d.Paths[n], r.paths[n] = paths, true
+			}
+		}
+	}
+	maps.DeleteFunc(r.seen, func(_ int32, s seen) bool { return s.round != r.round })
+}
+
+func (r *Recorder) user(d *PassData, uid uint32) {
+	if r.User != nil && !r.users[uid] {
+		r.users[uid] = true
+		d.Users[uid] = r.User(uid)
+	}
+}
+
+func (r *Recorder) about(d *PassData, p *sensor.Process) []sensor.CgroupPath {
+	if r.Look == nil || p.Kernel {
+		return nil
+	}
+	var a About
+	a.Cgroups, _ = r.Look.Cgroups(p.PID) // it may have ended meanwhile, or be another user's
+	if id, ok, err := r.Look.LoginSession(p.PID); ok && err == nil {
+		a.LoginSession = &id
+	}
+	if env, err := r.Look.Env(p.PID, EnvKeys()...); err == nil {
+		for k, v := range env {
+			if v == "" || len(v) > 20 || strings.Trim(v, "0123456789") != "" {
+				delete(env, k)
+			}
+		}
+		a.Env = env
+	}
+	d.About[p.PID] = a
+	if n := p.Cgroup; n != 0 && len(a.Cgroups) > 0 && !r.paths[n] {
+		d.Paths[n], r.paths[n] = a.Cgroups, true
+	}
+	return a.Cgroups
+}
+
+// maxHandles bounds the control groups that are kept open, each a few descriptors.
+const maxHandles = 5000
+
+// want opens the control groups that a process is in, and those above them: any of
+// them may be the one that holds a workload.
+func (r *Recorder) want(paths []sensor.CgroupPath) {
+	if r.Cgroups == nil {
+		return
+	}
+	for _, line := range paths {
+		for p := line.Path; len(p) > 1 && p[0] == '/'; p = p[:strings.LastIndexByte(p, '/')] {
+			set := below(paths, p)
+			key := CgroupKey(set)
+			h := r.handles[key]
+			if h == nil && len(r.handles) < maxHandles {
+				open, err := r.Cgroups.Open(set)
+				if err != nil {
+					continue // gone meanwhile
+				}
+				h = &handle{CgroupHandle: open, paths: set}
+				r.handles[key] = h
+			}
+			if h != nil {
+				h.round = r.round
+			}
+		}
+	}
+}
+
+// below returns the group p in every hierarchy in which the lines are in it or below.
+func below(lines []sensor.CgroupPath, p string) (set []sensor.CgroupPath) {
+	for _, c := range lines {
+		if c.Path == p || strings.HasPrefix(c.Path, p+"/") {
+			set = append(set, sensor.CgroupPath{Controllers: c.Controllers, Path: p})
+		}
+	}
+	return set
+}
+
+// CgroupKey is a text that is the same for the same set of paths.
+func CgroupKey(paths []sensor.CgroupPath) string {
+	var b strings.Builder
+	for _, p := range paths {
+		fmt.Fprintf(&b, "%s:%s\n", p.Controllers, p.Path)
+	}
+	return b.String()
+}
+
+func (r *Recorder) readCgroups(d *PassData) {
+	for key, h := range r.handles {
+		c := Cgroup{Paths: h.paths}
+		err := h.Read(&c.Figures)
+		if err == nil {
+			d.Cgroups = append(d.Cgroups, c)
+		}
+		if err != nil || h.round != r.round {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				d.note("cgroup", err)
+			}
+			_ = h.Close() // it was only read from
+			delete(r.handles, key)
+		}
+	}
+	slices.SortFunc(d.Cgroups, func(a, b Cgroup) int { return strings.Compare(CgroupKey(a.Paths), CgroupKey(b.Paths)) })
+}
+
+func (r *Recorder) close() (err error) {
+	for _, h := range r.handles {
+		err = errors.Join(err, h.Close())
+	}
+	clear(r.handles)
+	return err
+}

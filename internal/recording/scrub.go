@@ -1,0 +1,262 @@
+package recording
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Scrubber replaces the names of people and machines, the same name by the same
+// word in all passes: users become user1, user2..., hosts host1, host2... (the node
+// itself is host1). Host names are those of the node and of network file systems;
+// network addresses become 192.0.2.N and 2001:db8::N. Options of mounts are cut down
+// to ro and rw, the boot id and serial numbers of boards are blanked.
+//
+// Numbers of users, names of programs, of control groups (unless they contain a
+// name) and of directories stay: look at a recording before you give it to others.
+type Scrubber struct {
+	names map[string]string
+	users int
+	hosts int
+	addrs int
+	match *regexp.Regexp // all names, as whole words
+	descs map[*metric.Series]*metric.Series
+}
+
+// firstPerson is the lowest id of a person's account (login.defs, UID_MIN); the
+// accounts of the system are the same everywhere.
+const firstPerson = 1000
+
+var (
+	addrV4   = regexp.MustCompile(`\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b`)
+	addrV6   = regexp.MustCompile(`\b(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})+\b|\b[0-9a-fA-F]{1,4}::[0-9a-fA-F:]+\b`)
+	nfsHost  = regexp.MustCompile(`(?m)(?:^|\s)([A-Za-z0-9_-][A-Za-z0-9._-]*):/`)
+	cifsHost = regexp.MustCompile(`(?m)(?:^|\s)//([A-Za-z0-9._-]+)/`)
+	serial   = regexp.MustCompile(`(?m)^(Serial\s*:\s*).*$`)
+)
+
+// NewScrubber returns a scrubber for a node of the given name.
+func NewScrubber(node string) *Scrubber {
+	s := &Scrubber{names: map[string]string{}, descs: map[*metric.Series]*metric.Series{}}
+	s.host(node)
+	return s
+}
+
+func (s *Scrubber) host(name string) {
+	if len(name) < 2 || name == "localhost" || s.names[name] != "" || addrV4.MatchString(name) {
+		return
+	}
+	short, _, _ := strings.Cut(name, ".")
+	if s.names[short] == "" {
+		s.hosts++
+		s.names[short] = fmt.Sprintf("host%d", s.hosts)
+	}
+	s.names[name] = s.names[short]
+	s.match = nil
+}
+
+// User learns the name of a user. Ids below 1000 and the two conventional numbers
+// of nobody are not people.
+func (s *Scrubber) User(uid uint32, name string) {
+	if uid < firstPerson || uid == 65534 || uid == 1<<32-2 || len(name) < 2 || s.names[name] != "" || strings.Trim(name, "0123456789") == "" {
+		return
+	}
+	s.users++
+	s.names[name] = fmt.Sprintf("user%d", s.users)
+	s.match = nil
+}
+
+func (s *Scrubber) addr(kind string) func(string) string {
+	return func(a string) string {
+		if a == "127.0.0.1" || a == "0.0.0.0" || a == "::1" {
+			return a
+		}
+		if s.names[a] == "" {
+			s.addrs++
+			if s.names[a] = fmt.Sprintf("192.0.2.%d", s.addrs%256); kind == "v6" {
+				s.names[a] = fmt.Sprintf("2001:db8::%x", s.addrs)
+			}
+		}
+		return s.names[a]
+	}
+}
+
+// Text replaces every known name in t.
+func (s *Scrubber) Text(t string) string {
+	if s.match == nil {
+		names := make([]string, 0, len(s.names))
+		for n := range s.names {
+			if !addrV4.MatchString(n) && !addrV6.MatchString(n) {
+				names = append(names, regexp.QuoteMeta(n))
+			}
+		}
+		// The longest first, so that a full host name is not taken for its short one.
+		slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
+		if len(names) == 0 {
+			return t
+		}
+		s.match = regexp.MustCompile(`\b(?:` + strings.Join(names, "|") + `)\b`)
+	}
+	return s.match.ReplaceAllStringFunc(t, func(n string) string { return s.names[n] })
+}
+
+// Meta scrubs the description of a recording.
+func (s *Scrubber) Meta(m *Meta) {
+	m.Node = s.Text(m.Node)
+	for k, v := range m.Unavailable {
+		m.Unavailable[k] = s.Text(v)
+	}
+	m.Scrubbed = true
+}
+
+// Pass replaces the names in d, which keeps no memory in common with the caller's
+// records afterwards where something was changed in it.
+func (s *Scrubber) Pass(d *PassData) {
+	s.learn(d)
+	users := map[uint32]string{}
+	for uid, name := range d.Users {
+		users[uid] = s.Text(name)
+	}
+	d.Users = users
+	if t := d.Tasks; t != nil {
+		d.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost, Live: s.processes(t.Live), Exited: s.processes(t.Exited)}
+	}
+	about := map[int32]About{}
+	for pid, a := range d.About {
+		a.Cgroups = s.paths(a.Cgroups)
+		about[pid] = a
+	}
+	d.About = about
+	paths := map[uint64][]sensor.CgroupPath{}
+	for n, p := range d.Paths {
+		paths[n] = s.paths(p)
+	}
+	d.Paths = paths
+	d.Cgroups = slices.Clone(d.Cgroups)
+	for i := range d.Cgroups {
+		d.Cgroups[i].Paths = s.paths(d.Cgroups[i].Paths)
+	}
+	d.Sensors = slices.Clone(d.Sensors)
+	for i := range d.Sensors {
+		r := &d.Sensors[i]
+		r.Error, r.Samples = s.Text(r.Error), s.samples(r.Samples)
+	}
+	for k, v := range d.Errors {
+		d.Errors[k] = s.Text(v)
+	}
+	for i := range d.Files {
+		d.Files[i] = s.file(d.Files[i])
+	}
+}
+
+// learn finds the names of hosts and users that d mentions.
+func (s *Scrubber) learn(d *PassData) {
+	uids := make([]uint32, 0, len(d.Users))
+	for uid := range d.Users {
+		uids = append(uids, uid)
+	}
+	slices.Sort(uids) // the same numbers for the same machine
+	for _, uid := range uids {
+		s.User(uid, d.Users[uid])
+	}
+	for _, f := range d.Files {
+		switch {
+		case strings.HasSuffix(f.Path, "/hostname"):
+			s.host(strings.TrimSpace(string(f.Data)))
+		case isMounts(f.Path):
+			for _, re := range []*regexp.Regexp{nfsHost, cifsHost} {
+				for _, m := range re.FindAllSubmatch(f.Data, -1) {
+					s.host(string(m[1]))
+				}
+			}
+		}
+	}
+}
+
+func (s *Scrubber) processes(ps []sensor.Process) []sensor.Process {
+	out := slices.Clone(ps)
+	for i := range out {
+		name := string(out[i].Comm.Bytes())
+		if clean := s.Text(name); clean != name {
+			out[i].Comm = sensor.CommOf([]byte(clean))
+		}
+	}
+	return out
+}
+
+func (s *Scrubber) paths(ps []sensor.CgroupPath) []sensor.CgroupPath {
+	out := slices.Clone(ps)
+	for i := range out {
+		out[i].Path = s.Text(out[i].Path)
+	}
+	return out
+}
+
+func (s *Scrubber) samples(in []metric.Sample) []metric.Sample {
+	out := slices.Clone(in)
+	for i := range out {
+		old := out[i].Series
+		if s.descs[old] == nil {
+			clean := &metric.Series{Desc: old.Desc, Created: old.Created, Values: slices.Clone(old.Values)}
+			for k, v := range clean.Values {
+				clean.Values[k] = s.Text(v)
+			}
+			s.descs[old] = clean
+		}
+		out[i].Series = s.descs[old]
+	}
+	return out
+}
+
+func (s *Scrubber) file(f File) File {
+	f.Path, f.Link = s.Text(f.Path), s.Text(f.Link)
+	if bytes.IndexByte(f.Data, 0) >= 0 {
+		return f // binary, such as gpu_metrics
+	}
+	text := string(f.Data)
+	switch {
+	case strings.HasSuffix(f.Path, "/boot_id"):
+		text = "00000000-0000-0000-0000-000000000000\n"
+	case f.Path == "proc/cpuinfo":
+		text = serial.ReplaceAllString(text, "${1}0")
+	case isMounts(f.Path):
+		text = addrV6.ReplaceAllStringFunc(text, s.addr("v6"))
+		text = addrV4.ReplaceAllStringFunc(text, s.addr("v4"))
+		text = plainOptions(text)
+	}
+	f.Data = []byte(s.Text(text))
+	return f
+}
+
+func isMounts(name string) bool {
+	return strings.HasSuffix(name, "/mounts") || strings.HasSuffix(name, "/mountinfo")
+}
+
+// plainOptions keeps ro or rw of the options in mounts (proc(5): field 4) and
+// mountinfo (field 6 and the last), which may hold user names and addresses.
+func plainOptions(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), " ")
+		dash := slices.Index(fields, "-")
+		for i, f := range fields {
+			option := dash < 0 && i == 3 || dash > 0 && (i == 5 || i == len(fields)-1 && i > dash+2)
+			if option {
+				if f, _, _ = strings.Cut(f, ","); f != "ro" {
+					f = "rw"
+				}
+			}
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(f)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,278 @@
+package recording
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// The names of the bits of sensor.Fields and sensor.CgroupFields in a recording.
+// They are part of the format; the order of the constants is not.
+var (
+	fieldNames = []bitName[sensor.Fields]{
+		{sensor.FieldWait, "wait"}, {sensor.FieldSwitches, "switches"}, {sensor.FieldFaults, "faults"},
+		{sensor.FieldMemory, "memory"}, {sensor.FieldSwap, "swap"}, {sensor.FieldPeak, "peak"},
+		{sensor.FieldIO, "io"}, {sensor.FieldCgroup, "cgroup"}, {sensor.FieldGroup, "group"},
+		{sensor.FieldThreads, "threads"}, {sensor.FieldParent, "parent"}, {sensor.FieldCPUSplit, "cpu_split"},
+	}
+	cgroupNames = []bitName[sensor.CgroupFields]{
+		{sensor.CgroupCPU, "cpu"}, {sensor.CgroupCPUSplit, "cpu_split"}, {sensor.CgroupThrottle, "throttle"},
+		{sensor.CgroupMemory, "memory"}, {sensor.CgroupSwap, "swap"}, {sensor.CgroupPeak, "peak"},
+		{sensor.CgroupEvents, "events"}, {sensor.CgroupIO, "io"}, {sensor.CgroupPIDs, "pids"},
+		{sensor.CgroupPressure, "pressure"}, {sensor.CgroupMemoryMax, "memory_max"}, {sensor.CgroupCPUMax, "cpu_max"},
+	}
+
+	processShape = shape(reflect.TypeFor[sensor.Process]())
+	machineShape = shape(reflect.TypeFor[sensor.Machine]())
+	cgroupShape  = shape(reflect.TypeFor[sensor.Cgroup]())
+)
+
+type bitName[T ~uint32] struct {
+	bit  T
+	name string
+}
+
+func bitsToNames[T ~uint32](table []bitName[T], bits T) []string {
+	names := []string{}
+	for _, b := range table {
+		if bits&b.bit != 0 {
+			names = append(names, b.name)
+			bits &^= b.bit
+		}
+	}
+	return names
+}
+
+// namesToBits ignores names it does not know: they come from a newer writer.
+func namesToBits[T ~uint32](table []bitName[T], names []string) (bits T) {
+	for _, b := range table {
+		if slices.Contains(names, b.name) {
+			bits |= b.bit
+		}
+	}
+	return bits
+}
+
+// shape is the type t with a JSON name for each field: the Go name in snake_case.
+// Fields that have a form of their own in a recording are left out. In this way a
+// figure that is added to a record travels without a change here.
+func shape(t reflect.Type) reflect.Type {
+	fields := make([]reflect.StructField, t.NumField())
+	for i := range fields {
+		fields[i] = t.Field(i)
+		name := snake(fields[i].Name) + ",omitempty"
+		switch fields[i].Name {
+		case "Have", "Comm", "State":
+			name = "-"
+		}
+		fields[i].Tag = reflect.StructTag(`json:"` + name + `"`)
+	}
+	return reflect.StructOf(fields)
+}
+
+func snake(s string) string {
+	if s == "PIDs" {
+		return "pids"
+	}
+	var b strings.Builder
+	upper := func(i int) bool { return i < len(s) && s[i] >= 'A' && s[i] <= 'Z' }
+	for i := range len(s) {
+		if i > 0 && upper(i) && (!upper(i-1) || i+1 < len(s) && !upper(i+1)) {
+			b.WriteByte('_')
+		}
+		b.WriteString(strings.ToLower(s[i : i+1]))
+	}
+	return b.String()
+}
+
+func encodeShape(v any, t reflect.Type) any {
+	return reflect.ValueOf(v).Convert(t).Interface()
+}
+
+func decodeShape[T any](data []byte, t reflect.Type) (v T, err error) {
+	if len(data) == 0 {
+		return v, nil
+	}
+	p := reflect.New(t)
+	if err := json.Unmarshal(data, p.Interface()); err != nil {
+		return v, err
+	}
+	return p.Elem().Convert(reflect.TypeFor[T]()).Interface().(T), nil
+}
+
+// The file readings.json.
+type (
+	wirePass struct {
+		Time    time.Time                      `json:"time"`
+		Tasks   *wireTasks                     `json:"tasks,omitempty"`
+		Machine *wireRecord                    `json:"machine,omitempty"`
+		About   map[int32]About                `json:"about,omitempty"`
+		Paths   map[uint64][]sensor.CgroupPath `json:"cgroup_paths,omitempty"`
+		Users   map[uint32]string              `json:"users,omitempty"`
+		Cgroups []wireCgroup                   `json:"cgroups,omitempty"`
+		Sensors []wireReading                  `json:"sensors,omitempty"`
+		Errors  map[string]string              `json:"errors,omitempty"`
+	}
+	wireTasks struct {
+		Boot   uint64        `json:"boot"`
+		Live   []wireProcess `json:"live"`
+		Exited []wireProcess `json:"exited"`
+		Lost   uint64        `json:"lost,omitempty"`
+	}
+	wireProcess struct {
+		Comm    string   `json:"comm"`
+		State   string   `json:"state,omitempty"`
+		Have    []string `json:"have"`
+		Figures any      `json:"figures"`
+	}
+	wireRecord struct {
+		Figures any `json:"figures"`
+	}
+	wireCgroup struct {
+		Paths   []sensor.CgroupPath `json:"paths"`
+		Have    []string            `json:"have"`
+		Figures any                 `json:"figures"`
+	}
+	wireReading struct {
+		Sensor   string       `json:"sensor"`
+		Error    string       `json:"error,omitempty"`
+		Families []wireFamily `json:"families,omitempty"`
+	}
+	wireFamily struct {
+		Name   string       `json:"name"`
+		Help   string       `json:"help,omitempty"`
+		Kind   string       `json:"kind"`
+		Unit   string       `json:"unit,omitempty"`
+		Labels []string     `json:"labels,omitempty"`
+		Series []wireSeries `json:"series"`
+	}
+	wireSeries struct {
+		Values    []string       `json:"values,omitempty"`
+		Created   int64          `json:"created,omitempty"`
+		Value     *number        `json:"value,omitempty"`
+		Histogram *wireHistogram `json:"histogram,omitempty"`
+		Last      bool           `json:"last,omitempty"`
+	}
+	wireHistogram struct {
+		Count   uint64   `json:"count"`
+		Zero    uint64   `json:"zero"`
+		Sum     number   `json:"sum"`
+		Offset  int32    `json:"offset"`
+		Buckets []uint64 `json:"buckets"`
+	}
+)
+
+// number is a float64 that may be NaN or infinite: those are strings in JSON.
+type number float64
+
+// MarshalJSON writes a number, or "NaN", "+Inf" or "-Inf".
+func (n number) MarshalJSON() ([]byte, error) {
+	f := float64(n)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return strconv.AppendQuote(nil, strconv.FormatFloat(f, 'g', -1, 64)), nil
+	}
+	return strconv.AppendFloat(nil, f, 'g', -1, 64), nil
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (n *number) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64)
+	if err != nil {
+		return fmt.Errorf("not a number: %s", data)
+	}
+	*n = number(f)
+	return nil
+}
+
+// A program name may hold any byte; those that are not printable ASCII, and the
+// backslash, are written as \xNN.
+func encodeComm(c sensor.Comm) string {
+	raw := c.Bytes()
+	var b strings.Builder
+	for _, x := range raw {
+		if x < 0x20 || x >= 0x7f || x == '\\' {
+			fmt.Fprintf(&b, `\x%02x`, x)
+		} else {
+			b.WriteByte(x)
+		}
+	}
+	return b.String()
+}
+
+func decodeComm(s string) sensor.Comm {
+	b := make([]byte, 0, 15)
+	for i := 0; i < len(s) && len(b) < 15; i++ {
+		if strings.HasPrefix(s[i:], `\x`) && len(s) >= i+4 {
+			if x, err := strconv.ParseUint(s[i+2:i+4], 16, 8); err == nil {
+				b = append(b, byte(x))
+				i += 3
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return sensor.CommOf(b)
+}
+
+func encodeProcesses(ps []sensor.Process) []wireProcess {
+	out := make([]wireProcess, len(ps))
+	for i := range ps {
+		p := &ps[i]
+		out[i] = wireProcess{Comm: encodeComm(p.Comm), Have: bitsToNames(fieldNames, p.Have), Figures: encodeShape(*p, processShape)}
+		if p.State != 0 {
+			out[i].State = string(rune(p.State))
+		}
+	}
+	return out
+}
+
+// encodeSamples groups samples by description, in order of appearance.
+func encodeSamples(samples []metric.Sample) []wireFamily {
+	var out []wireFamily
+	at := map[*metric.Desc]int{}
+	for i := range samples {
+		s := &samples[i]
+		d := s.Series.Desc
+		k, ok := at[d]
+		if !ok {
+			k = len(out)
+			at[d] = k
+			out = append(out, wireFamily{Name: d.Name, Help: d.Help, Kind: d.Kind.String(), Unit: string(d.Unit), Labels: d.Labels})
+		}
+		w := wireSeries{Values: s.Series.Values, Created: s.Series.Created, Last: s.Last}
+		if h := s.Histogram; h != nil {
+			w.Histogram = &wireHistogram{h.Count, h.ZeroCount, number(h.Sum), h.Offset, h.Buckets}
+		} else {
+			v := number(s.Value)
+			w.Value = &v
+		}
+		out[k].Series = append(out[k].Series, w)
+	}
+	return out
+}
+
+func encodePass(d *PassData) ([]byte, error) {
+	w := wirePass{Time: d.Time.UTC(), About: d.About, Paths: d.Paths, Users: d.Users, Errors: d.Errors}
+	if t := d.Tasks; t != nil {
+		w.Tasks = &wireTasks{t.Boot, encodeProcesses(t.Live), encodeProcesses(t.Exited), t.Lost}
+	}
+	if d.Machine != nil {
+		w.Machine = &wireRecord{encodeShape(*d.Machine, machineShape)}
+	}
+	for i := range d.Cgroups {
+		c := &d.Cgroups[i]
+		w.Cgroups = append(w.Cgroups, wireCgroup{c.Paths, bitsToNames(cgroupNames, c.Figures.Have), encodeShape(c.Figures, cgroupShape)})
+	}
+	for _, r := range d.Sensors {
+		w.Sensors = append(w.Sensors, wireReading{r.Sensor, r.Error, encodeSamples(r.Samples)})
+	}
+	return json.Marshal(&w)
+}
