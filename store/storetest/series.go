@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -83,7 +84,7 @@ func Read(tb testing.TB, q storage.Queryable, from, to time.Time, ms ...*labels.
 
 // Named matches a metric by name.
 func Named(name string) *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name)
+	return labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name)
 }
 
 var (
@@ -176,7 +177,7 @@ func wholeLabels(t *testing.T, s store.Series) {
 	batch.Reset(Now())
 	batch.Add(metric.NewSeries(d, hostile, "", "own", "\xff\xfe"), 1)
 	must(t, s.Append(t.Context(), node1, &batch))
-	want := labels.FromStrings(labels.MetricName, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
+	want := labels.FromStrings(model.MetricNameLabel, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
 	equal(t, all(t, s, d.Name), map[string][]Point{want: {{T: Now().Truncate(time.Second).UnixMilli(), V: 1}}})
 }
 

@@ -91,9 +91,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "next"), []byte(strconv.Itoa(next)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range runAndKill(t, dir, 1+rng.IntN(40), time.Duration(rng.IntN(3000))*time.Microsecond) {
-			acked = append(acked, n)
-		}
+		acked = append(acked, runAndKill(t, dir, 1+rng.IntN(40), time.Duration(rng.IntN(3000))*time.Microsecond)...)
 		next = acked[len(acked)-1] + 100 // what was not acknowledged may be there or not
 		if round%3 == 2 {
 			tearLog(t, dir, rng)

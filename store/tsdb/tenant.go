@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
@@ -89,7 +90,7 @@ func (t *tenant) add(s *metric.Series) *ref {
 			b.Set(name, strings.ToValidUTF8(s.Values[i], "\ufffd"))
 		}
 	}
-	b.Set(labels.MetricName, s.Desc.Name)
+	b.Set(model.MetricNameLabel, s.Desc.Name)
 	r := &ref{labels: b.Labels()}
 	t.refs[s] = r
 	return r

@@ -1,0 +1,195 @@
+package catalogue
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/store"
+)
+
+// running stands for the end of a workload that has none yet.
+const running = 1<<53 - 1
+
+// column ties a column of the table to a field of a workload.
+type column struct {
+	name  string
+	field func(*store.Workload) **float64
+}
+
+// figures are the columns that hold measured figures, in the order of the table.
+var figures = []column{
+	{"cpu_seconds", func(w *store.Workload) **float64 { return &w.CPUSeconds }},
+	{"cpu_user_seconds", func(w *store.Workload) **float64 { return &w.CPUUserSeconds }},
+	{"cpu_system_seconds", func(w *store.Workload) **float64 { return &w.CPUSystemSeconds }},
+	{"cpu_wait_seconds", func(w *store.Workload) **float64 { return &w.CPUWaitSeconds }},
+	{"cores_mean", func(w *store.Workload) **float64 { return &w.CoresMean }},
+	{"cores_p50", func(w *store.Workload) **float64 { return &w.CoresP50 }},
+	{"cores_p95", func(w *store.Workload) **float64 { return &w.CoresP95 }},
+	{"cores_max", func(w *store.Workload) **float64 { return &w.CoresMax }},
+	{"memory_bytes", func(w *store.Workload) **float64 { return &w.MemoryBytes }},
+	{"memory_peak_bytes", func(w *store.Workload) **float64 { return &w.MemoryPeakBytes }},
+	{"memory_byte_seconds", func(w *store.Workload) **float64 { return &w.MemoryByteSeconds }},
+	{"io_read_bytes", func(w *store.Workload) **float64 { return &w.ReadBytes }},
+	{"io_write_bytes", func(w *store.Workload) **float64 { return &w.WriteBytes }},
+	{"network_bytes", func(w *store.Workload) **float64 { return &w.NetworkBytes }},
+	{"gpu_seconds", func(w *store.Workload) **float64 { return &w.GPUSeconds }},
+	{"gpu_memory_peak_bytes", func(w *store.Workload) **float64 { return &w.GPUMemoryPeak }},
+	{"energy_joules", func(w *store.Workload) **float64 { return &w.EnergyJoules }},
+	{"processes", func(w *store.Workload) **float64 { return &w.Processes }},
+	{"threads", func(w *store.Workload) **float64 { return &w.Threads }},
+	{"request_cores", func(w *store.Workload) **float64 { return &w.RequestCores }},
+	{"request_memory_bytes", func(w *store.Workload) **float64 { return &w.RequestMemoryBytes }},
+	{"request_gpus", func(w *store.Workload) **float64 { return &w.RequestGPUs }},
+	{"request_seconds", func(w *store.Workload) **float64 { return &w.RequestSeconds }},
+}
+
+// facts are the other columns; identity comes first.
+var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code"}
+
+var (
+	columns   = allColumns()
+	insertSQL = makeInsert()
+	findSQL   = `SELECT key, kind, owner, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
+)
+
+func allColumns() []string {
+	out := slices.Clone(facts)
+	for _, f := range figures {
+		out = append(out, f.name)
+	}
+	return out
+}
+
+func makeInsert() string {
+	set := make([]string, 0, len(columns))
+	for _, c := range columns[3:] {
+		set = append(set, c+" = excluded."+c)
+	}
+	return "INSERT INTO workloads (" + strings.Join(columns, ", ") + ") VALUES (" + params(1, len(columns)) +
+		") ON CONFLICT (id, start_ms, site) DO UPDATE SET " + strings.Join(set, ", ") + " RETURNING key"
+}
+
+// group is what workload_counts counts by.
+type group struct {
+	kind, owner string
+	running     bool
+}
+
+// Upsert writes rows in one transaction, each replacing what was known of the workload.
+func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	c.write.Lock()
+	defer c.write.Unlock()
+	err := c.inTx(ctx, func(tx *sql.Tx) error {
+		u := upsert{tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}}
+		defer u.insert.Close()
+		defer u.find.Close()
+		for i := range rows {
+			if err := u.row(ctx, &rows[i]); err != nil {
+				return fmt.Errorf("workload %s: %w", rows[i].ID, err)
+			}
+		}
+		return u.count(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), err)
+	}
+	return nil
+}
+
+type upsert struct {
+	tx           *sql.Tx
+	insert, find *sql.Stmt
+	counts       map[group]int
+	args         []any
+}
+
+func (u *upsert) row(ctx context.Context, w *store.Workload) error {
+	if w.ID == "" || w.Start.IsZero() {
+		return errors.New("a row needs an id and a start")
+	}
+	nodes, err := json.Marshal(append([]string{}, w.Nodes...))
+	if err != nil {
+		return err
+	}
+	var key, oldUntil int64
+	var oldKind, oldOwner, oldNodes string
+	err = u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site).Scan(&key, &oldKind, &oldOwner, &oldUntil, &oldNodes)
+	switch {
+	case err == nil:
+		u.counts[group{oldKind, oldOwner, oldUntil == running}]--
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	until := int64(running)
+	if !w.End.IsZero() {
+		until = w.End.UnixMilli()
+	}
+	u.counts[group{w.Kind, w.Owner, until == running}]++
+	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
+		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode)
+	for _, f := range figures {
+		u.args = append(u.args, *f.field(w))
+	}
+	if err := u.insert.QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
+		return err
+	}
+	if string(nodes) == oldNodes {
+		return nil
+	}
+	if oldNodes != "" {
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND node IN (SELECT value FROM json_each($2))`, key, oldNodes); err != nil {
+			return err
+		}
+	}
+	for _, n := range w.Nodes {
+		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_nodes (node, key) VALUES ($1, $2) ON CONFLICT DO NOTHING`, n, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count adds what changed to workload_counts.
+func (u *upsert) count(ctx context.Context) error {
+	for g, n := range u.counts {
+		if n == 0 {
+			continue
+		}
+		run := 0
+		if g.running {
+			run = 1
+		}
+		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_counts (kind, owner, running, n) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (kind, owner, running) DO UPDATE SET n = workload_counts.n + excluded.n`, g.kind, g.owner, run, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan reads one row in the order of columns.
+func scan(rows *sql.Rows) (w store.Workload, err error) {
+	var start, seen, until int64
+	var nodes string
+	dest := []any{&w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode}
+	for _, f := range figures {
+		dest = append(dest, f.field(&w))
+	}
+	if err := rows.Scan(dest...); err != nil {
+		return w, err
+	}
+	w.Start, w.Seen = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC()
+	if until != running {
+		w.End = time.UnixMilli(until).UTC()
+	}
+	return w, json.Unmarshal([]byte(nodes), &w.Nodes)
+}

@@ -1,0 +1,357 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reckon/store"
+)
+
+// Catalogue runs the suite. open returns an empty catalogue, which the suite closes.
+func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, store.Catalogue)
+	}{
+		{"RoundTrip", catalogueRoundTrip},
+		{"Identity", catalogueIdentity},
+		{"Filters", catalogueFilters},
+		{"Replace", catalogueReplace},
+		{"Paging", cataloguePaging},
+		{"Watermark", catalogueWatermark},
+		{"Drop", catalogueDrop},
+		{"Hostile", catalogueHostile},
+		{"UnknownSort", catalogueUnknownSort},
+		{"Concurrent", catalogueConcurrent},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cat := open(t)
+			c.test(t, cat)
+			must(t, cat.Close())
+		})
+	}
+}
+
+func num(v float64) *float64 { return &v }
+
+var epoch = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+// Row makes a row that has every field set, different for each i.
+func Row(i int) store.Workload {
+	x := float64(i)
+	code := i % 3
+	start := epoch.Add(time.Duration(i) * time.Minute)
+	return store.Workload{
+		Site: "here", ID: fmt.Sprintf("slurm/%d", i), Kind: "slurm", Name: fmt.Sprintf("train-%d", i%7), Owner: fmt.Sprintf("user%d", i%5),
+		Account: "physics", Partition: "gpu", Command: "python3", Nodes: []string{fmt.Sprintf("n%d", i%4), fmt.Sprintf("n%d", i%4+1)},
+		Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), ExitCode: &code,
+		CPUSeconds: num(x), CPUUserSeconds: num(x + .1), CPUSystemSeconds: num(x + .2), CPUWaitSeconds: num(x + .3),
+		CoresMean: num(x + .4), CoresP50: num(x + .5), CoresP95: num(x + .6), CoresMax: num(x + .7),
+		MemoryBytes: num(x + .8), MemoryPeakBytes: num(x + .9), MemoryByteSeconds: num(x + 1.1), ReadBytes: num(x + 1.2), WriteBytes: num(x + 1.3),
+		NetworkBytes: num(x + 1.4), GPUSeconds: num(x + 1.5), GPUMemoryPeak: num(x + 1.6), EnergyJoules: num(x + 1.7), Processes: num(x + 1.8), Threads: num(x + 1.9),
+		RequestCores: num(x + 2.1), RequestMemoryBytes: num(x + 2.2), RequestGPUs: num(x + 2.3), RequestSeconds: num(x + 2.4),
+	}
+}
+
+// show writes a row with its pointers followed, for comparing.
+func show(w store.Workload) string {
+	p := func(v *float64) any {
+		if v == nil {
+			return nil
+		}
+		return *v
+	}
+	var code any
+	if w.ExitCode != nil {
+		code = *w.ExitCode
+	}
+	nodes := slices.Sorted(slices.Values(w.Nodes))
+	return fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
+		p(w.CPUSeconds), p(w.CPUUserSeconds), p(w.CPUSystemSeconds), p(w.CPUWaitSeconds), p(w.CoresMean), p(w.CoresP50), p(w.CoresP95), p(w.CoresMax),
+		p(w.MemoryBytes), p(w.MemoryPeakBytes), p(w.MemoryByteSeconds), p(w.ReadBytes), p(w.WriteBytes), p(w.NetworkBytes), p(w.GPUSeconds),
+		p(w.GPUMemoryPeak), p(w.EnergyJoules), p(w.Processes), p(w.Threads), p(w.RequestCores), p(w.RequestMemoryBytes), p(w.RequestGPUs), p(w.RequestSeconds))
+}
+
+func list(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, int) {
+	t.Helper()
+	rows, n, err := c.Workloads(t.Context(), f)
+	if err != nil {
+		t.Fatalf("%+v: %v", f, err)
+	}
+	return rows, n
+}
+
+func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
+	full := Row(7)
+	bare := store.Workload{ID: "unit/cron.service", Kind: "unit", Name: "cron.service", Owner: "root", Start: epoch, Seen: epoch.Add(time.Minute)}
+	must(t, c.Upsert(t.Context(), []store.Workload{full, bare}))
+	for _, want := range []store.Workload{full, bare} {
+		rows, n := list(t, c, store.Filter{ID: want.ID})
+		if n != 1 || len(rows) != 1 || show(rows[0]) != show(want) {
+			t.Errorf("%d rows\n got %s\nwant %s", n, show(rows[0]), show(want))
+		}
+	}
+	rows, _ := list(t, c, store.Filter{ID: bare.ID})
+	if !rows[0].End.IsZero() || rows[0].CPUSeconds != nil || rows[0].ExitCode != nil {
+		t.Errorf("what was not measured came back as a figure: %s", show(rows[0]))
+	}
+	must(t, c.Upsert(t.Context(), nil))
+}
+
+// catalogueIdentity: job ids repeat, on other sites and at other times.
+func catalogueIdentity(t *testing.T, c store.Catalogue) {
+	a, b, d := Row(1), Row(1), Row(1)
+	b.Site = "there"
+	d.Start, d.Seen, d.End = a.Start.Add(48*time.Hour), a.Seen.Add(48*time.Hour), time.Time{}
+	must(t, c.Upsert(t.Context(), []store.Workload{a, b, d}))
+	if rows, n := list(t, c, store.Filter{ID: a.ID}); n != 3 || len(rows) != 3 {
+		t.Errorf("%d rows, want 3", n)
+	}
+}
+
+// catalogueFilters compares every filter with the same done by hand.
+func catalogueFilters(t *testing.T, c store.Catalogue) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var data []store.Workload
+	for i := range 300 {
+		w := Row(i)
+		w.Kind = []string{"slurm", "session", "unit"}[rng.IntN(3)]
+		w.Start = epoch.Add(time.Duration(rng.IntN(10_000)) * time.Minute)
+		w.Seen = w.Start.Add(time.Duration(rng.IntN(4000)) * time.Minute)
+		w.End = w.Seen
+		if rng.IntN(4) == 0 {
+			w.End = time.Time{}
+		}
+		if rng.IntN(5) == 0 {
+			w.CPUSeconds = nil
+		}
+		data = append(data, w)
+	}
+	must(t, c.Upsert(t.Context(), data))
+	yes, no := true, false
+	mid := epoch.Add(5000 * time.Minute)
+	filters := []store.Filter{
+		{}, {Kinds: []string{"slurm"}}, {Kinds: []string{"slurm", "unit"}}, {Owners: []string{"user1"}}, {Owners: []string{"user1", "nobody"}},
+		{Kinds: []string{"unit"}, Owners: []string{"user2"}, Running: &yes}, {Running: &yes}, {Running: &no}, {Nodes: []string{"n2"}}, {Nodes: []string{"n0", "n4"}},
+		{Name: "train-3"}, {Name: "train-[12]"}, {Name: "*-?"}, {Name: "TRAIN*"}, {MinCPU: 100}, {Since: mid}, {Until: mid},
+		{Since: mid, Until: mid.Add(time.Hour)}, {Since: mid, Until: mid.Add(48 * time.Hour), Kinds: []string{"session"}, MinCPU: 50, Nodes: []string{"n1"}},
+		{Since: epoch.AddDate(1, 0, 0)}, {Until: epoch.AddDate(-1, 0, 0)}, {ID: "slurm/5"}, {ID: "slurm/none"},
+	}
+	for _, f := range filters {
+		for _, sort := range []string{"", "cpu_seconds", "-cpu_seconds", "-start", "end", "-memory_peak_bytes", "name", "-owner", "wall_seconds", "-processes", "memory_mean_bytes"} {
+			f.Sort = sort
+			got, n := list(t, c, f)
+			var want []string
+			for _, w := range data {
+				if matches(f, w) {
+					want = append(want, w.ID)
+				}
+			}
+			var have []string
+			for _, w := range got {
+				have = append(have, w.ID)
+			}
+			slices.Sort(want)
+			if sorted := slices.Sorted(slices.Values(have)); n != len(want) || !slices.Equal(sorted, want) {
+				t.Fatalf("%+v: %d rows, total %d; want %d", f, len(have), n, len(want))
+			}
+			if !slices.IsSortedFunc(got, orderOf(sort)) {
+				t.Errorf("%+v: not in order", f)
+			}
+		}
+	}
+}
+
+func matches(f store.Filter, w store.Workload) bool {
+	in := func(list []string, v ...string) bool {
+		return len(list) == 0 || slices.ContainsFunc(v, func(s string) bool { return slices.Contains(list, s) })
+	}
+	name := true
+	if f.Name != "" {
+		name, _ = path.Match(f.Name, w.Name)
+	}
+	return (f.ID == "" || f.ID == w.ID) && in(f.Kinds, w.Kind) && in(f.Owners, w.Owner) && in(f.Nodes, w.Nodes...) && name &&
+		(f.MinCPU <= 0 || (w.CPUSeconds != nil && *w.CPUSeconds >= f.MinCPU)) && (f.Running == nil || *f.Running == w.End.IsZero()) &&
+		(f.Until.IsZero() || w.Start.Before(f.Until)) && (f.Since.IsZero() || w.End.IsZero() || !w.End.Before(f.Since))
+}
+
+func orderOf(field string) func(a, b store.Workload) int {
+	key, down := strings.CutPrefix(field, "-")
+	if field == "" {
+		key, down = "start", true
+	}
+	val := func(p *float64) float64 {
+		if p == nil {
+			return -1
+		}
+		return *p
+	}
+	end := func(w store.Workload) time.Time {
+		if w.End.IsZero() {
+			return epoch.AddDate(1000, 0, 0)
+		}
+		return w.End
+	}
+	by := map[string]func(a, b store.Workload) int{
+		"start":             func(a, b store.Workload) int { return a.Start.Compare(b.Start) },
+		"end":               func(a, b store.Workload) int { return end(a).Compare(end(b)) },
+		"name":              func(a, b store.Workload) int { return strings.Compare(a.Name, b.Name) },
+		"owner":             func(a, b store.Workload) int { return strings.Compare(a.Owner, b.Owner) },
+		"cpu_seconds":       func(a, b store.Workload) int { return cmp.Compare(val(a.CPUSeconds), val(b.CPUSeconds)) },
+		"processes":         func(a, b store.Workload) int { return cmp.Compare(val(a.Processes), val(b.Processes)) },
+		"memory_peak_bytes": func(a, b store.Workload) int { return cmp.Compare(val(a.MemoryPeakBytes), val(b.MemoryPeakBytes)) },
+		"wall_seconds":      func(a, b store.Workload) int { return cmp.Compare(a.Seen.Sub(a.Start), b.Seen.Sub(b.Start)) },
+		"memory_mean_bytes": func(a, b store.Workload) int {
+			mean := func(w store.Workload) float64 {
+				if d := w.Seen.Sub(w.Start).Seconds(); d > 0 {
+					return *w.MemoryByteSeconds / d
+				}
+				return -1
+			}
+			return cmp.Compare(mean(a), mean(b))
+		},
+	}[key]
+	if down {
+		return func(a, b store.Workload) int { return by(b, a) }
+	}
+	return by
+}
+
+// catalogueReplace: a later row replaces all of the earlier one, nodes and counts too.
+func catalogueReplace(t *testing.T, c store.Catalogue) {
+	w := Row(1)
+	w.End = time.Time{}
+	must(t, c.Upsert(t.Context(), []store.Workload{w}))
+	w.End, w.Nodes, w.Owner, w.CPUSeconds, w.Kind = w.Seen, []string{"moved"}, "other", nil, "job"
+	must(t, c.Upsert(t.Context(), []store.Workload{w, w}))
+	if rows, n := list(t, c, store.Filter{}); n != 1 || show(rows[0]) != show(w) {
+		t.Errorf("%d rows, %s", n, show(rows[0]))
+	}
+	yes := true
+	for _, f := range []store.Filter{{Nodes: []string{"n1"}}, {Owners: []string{"user1"}}, {Running: &yes}, {Kinds: []string{"slurm"}}} {
+		if rows, n := list(t, c, f); n != 0 || len(rows) != 0 {
+			t.Errorf("%+v still finds the old row", f)
+		}
+	}
+	if _, n := list(t, c, store.Filter{Nodes: []string{"moved"}, Owners: []string{"other"}}); n != 1 {
+		t.Error("new row is not found by its node")
+	}
+}
+
+func cataloguePaging(t *testing.T, c store.Catalogue) {
+	var data []store.Workload
+	for i := range 25 {
+		w := Row(i)
+		w.CPUSeconds = num(float64(i / 5)) // ties
+		data = append(data, w)
+	}
+	must(t, c.Upsert(t.Context(), data))
+	seen := map[string]bool{}
+	for off := 0; off < 30; off += 10 {
+		rows, n := list(t, c, store.Filter{Sort: "-cpu_seconds", Limit: 10, Offset: off})
+		if n != 25 || len(rows) != min(10, max(0, 25-off)) {
+			t.Errorf("offset %d: %d rows of %d", off, len(rows), n)
+		}
+		for _, w := range rows {
+			if seen[w.ID] {
+				t.Errorf("%s is on two pages", w.ID)
+			}
+			seen[w.ID] = true
+		}
+	}
+	if len(seen) != 25 {
+		t.Errorf("pages hold %d rows, want 25", len(seen))
+	}
+	if rows, _ := list(t, c, store.Filter{Offset: 20}); len(rows) != 5 {
+		t.Errorf("offset without limit: %d rows", len(rows))
+	}
+}
+
+func catalogueWatermark(t *testing.T, c store.Catalogue) {
+	w, err := c.Watermark(t.Context())
+	if err != nil || !w.IsZero() {
+		t.Errorf("new catalogue: %s %v", w, err)
+	}
+	must(t, c.SetWatermark(t.Context(), epoch))
+	must(t, c.SetWatermark(t.Context(), epoch.Add(time.Second)))
+	if w, err = c.Watermark(t.Context()); err != nil || !w.Equal(epoch.Add(time.Second)) {
+		t.Errorf("got %s %v", w, err)
+	}
+}
+
+func catalogueDrop(t *testing.T, c store.Catalogue) {
+	must(t, c.Upsert(t.Context(), []store.Workload{Row(1), Row(2)}))
+	must(t, c.SetWatermark(t.Context(), epoch))
+	must(t, c.Drop(t.Context()))
+	for _, f := range []store.Filter{{}, {Kinds: []string{"slurm"}}, {Nodes: []string{"n1"}}} {
+		if rows, n := list(t, c, f); n != 0 || len(rows) != 0 {
+			t.Errorf("%+v: %d rows after drop", f, n)
+		}
+	}
+	if w, err := c.Watermark(t.Context()); err != nil || !w.IsZero() {
+		t.Errorf("watermark after drop: %s %v", w, err)
+	}
+	must(t, c.Upsert(t.Context(), []store.Workload{Row(1)}))
+	if _, n := list(t, c, store.Filter{}); n != 1 {
+		t.Error("a dropped catalogue takes no rows")
+	}
+}
+
+func catalogueHostile(t *testing.T, c store.Catalogue) {
+	w := Row(1)
+	w.Name, w.Owner, w.Nodes = "'; DROP TABLE workloads; -- \x00 \U0001F980", `%_"\`, []string{`["n"]`, "\u202e"}
+	must(t, c.Upsert(t.Context(), []store.Workload{w}))
+	for _, f := range []store.Filter{{Owners: []string{w.Owner}}, {Nodes: []string{`["n"]`}}, {ID: w.ID}} {
+		if rows, n := list(t, c, f); n != 1 || show(rows[0]) != show(w) {
+			t.Errorf("%+v: %d rows", f, n)
+		}
+	}
+	if _, n := list(t, c, store.Filter{Owners: []string{"' OR 1=1 --"}}); n != 0 {
+		t.Error("a filter was taken as code")
+	}
+	if err := c.Upsert(t.Context(), []store.Workload{Row(2), {ID: "no/start"}}); err == nil {
+		t.Error("a row without a start was taken")
+	}
+	if _, n := list(t, c, store.Filter{}); n != 1 {
+		t.Error("half of a refused batch was kept")
+	}
+}
+
+func catalogueUnknownSort(t *testing.T, c store.Catalogue) {
+	for _, s := range []string{"nonsense", "cpu_seconds; DROP TABLE workloads", "-", "--start"} {
+		if _, _, err := c.Workloads(t.Context(), store.Filter{Sort: s}); err == nil || !strings.Contains(err.Error(), "cpu_seconds") {
+			t.Errorf("%q: %v; want an error that lists the fields", s, err)
+		}
+	}
+}
+
+func catalogueConcurrent(t *testing.T, c store.Catalogue) {
+	var wg sync.WaitGroup
+	errs := make(chan error, 100)
+	for g := range 4 {
+		wg.Go(func() {
+			for k := range 10 {
+				w := Row(g*10 + k)
+				errs <- c.Upsert(t.Context(), []store.Workload{w})
+				_, _, err := c.Workloads(t.Context(), store.Filter{Sort: "-cpu_seconds", Limit: 5})
+				errs <- err
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		must(t, err)
+	}
+	if _, n := list(t, c, store.Filter{}); n != 40 {
+		t.Errorf("%d rows, want 40", n)
+	}
+}
