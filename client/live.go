@@ -1,0 +1,166 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+const (
+	maxEvent     = 64 << 20         // bytes of one tick: a machine of 100,000 workloads
+	silence      = 45 * time.Second // three keep-alives of the server
+	firstBackoff = 500 * time.Millisecond
+	lastBackoff  = 10 * time.Second
+)
+
+// Live yields the ticks of the server's agent until ctx ends or the loop breaks.
+//
+// When the connection is lost it is opened again, with growing pauses, and the loss
+// is yielded as an error with a zero Live: a caller that wants to give up breaks the
+// loop. An answer that will not change (the server has no agent) ends the sequence
+// after its error.
+func (c *Client) Live(ctx context.Context) iter.Seq2[Live, error] {
+	return func(yield func(Live, error) bool) {
+		backoff := firstBackoff
+		for {
+			err := c.stream(ctx, func(l Live) bool {
+				backoff = firstBackoff
+				return yield(l, nil)
+			})
+			if errors.Is(err, errStop) || ctx.Err() != nil {
+				return
+			}
+			if !yield(Live{}, err) {
+				return
+			}
+			var refused *APIError
+			if errors.As(err, &refused) && refused.Status < 500 {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(backoff/2 + rand.N(backoff/2)):
+			}
+			backoff = min(2*backoff, lastBackoff)
+		}
+	}
+}
+
+var errStop = errors.New("the reader has had enough")
+
+// stream reads one connection. It returns an error always: a stream has no end.
+func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%s was silent for %s", c.base, silence)) })
+	defer quiet.Stop()
+	resp, err := c.open(ctx, http.MethodGet, "/api/reckon/v1/live", nil, "text/event-stream")
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		if err != nil {
+			return fmt.Errorf("read the answer of %s: %w", c.base, err)
+		}
+		return c.refused(resp, body)
+	}
+	err = readEvents(resp.Body, func(name string, data []byte) error {
+		quiet.Reset(silence)
+		if name != "live" {
+			return nil // a kind of event of a later version, or a keep-alive
+		}
+		var l Live
+		if err := json.Unmarshal(data, &l); err != nil {
+			return fmt.Errorf("%s sent a tick that is not JSON: %w", c.base, err)
+		}
+		if !each(l) {
+			return errStop
+		}
+		return nil
+	})
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, errStop) {
+		return cause
+	}
+	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%s ended the live stream", c.base)
+	}
+	return err
+}
+
+// readEvents reads server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream)
+// and calls each for every event, and with an empty name for every comment. It
+// returns nil at the end of the stream.
+func readEvents(r io.Reader, each func(name string, data []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)
+	lines.Split(scanLines)
+	name, data, have := "", []byte(nil), false
+	for lines.Scan() {
+		line := lines.Bytes()
+		if len(line) == 0 { // end of the event
+			if have {
+				if name == "" {
+					name = "message"
+				}
+				if err := each(name, data); err != nil {
+					return err
+				}
+			}
+			name, data, have = "", data[:0], false
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "": // a comment
+			if err := each("", nil); err != nil {
+				return err
+			}
+		case "event":
+			name = string(value)
+		case "data":
+			if have {
+				data = append(data, '\n')
+			}
+			if len(data)+len(value) > maxEvent {
+				return fmt.Errorf("an event of the live stream is longer than %d bytes", maxEvent)
+			}
+			data, have = append(data, value...), true
+		}
+	}
+	return lines.Err()
+}
+
+// scanLines splits at LF, CR LF or CR alone, as the standard says.
+func scanLines(b []byte, atEOF bool) (advance int, token []byte, err error) {
+	i := bytes.IndexAny(b, "\r\n")
+	switch {
+	case i < 0:
+		return 0, nil, nil // an unfinished last line is dropped
+	case b[i] == '\n':
+		return i + 1, b[:i], nil
+	case i+1 < len(b):
+		if b[i+1] == '\n' {
+			return i + 2, b[:i], nil
+		}
+		return i + 1, b[:i], nil
+	case atEOF:
+		return i + 1, b[:i], nil
+	}
+	return 0, nil, nil // CR at the end of the buffer: LF may follow
+}

@@ -1,0 +1,154 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Series is one time series of an answer to a PromQL query: one sample for an
+// instant query, several for a range.
+type Series struct {
+	Metric  map[string]string `json:"metric"` // labels; the name is __name__
+	Samples []Sample          `json:"samples"`
+}
+
+// Sample is one value. It is a string, as in the Prometheus API, so that NaN and Inf
+// survive: strconv.ParseFloat reads it. For a native histogram Value is its count and
+// Histogram holds the rest as Prometheus writes it.
+type Sample struct {
+	Time      time.Time       `json:"time"`
+	Value     string          `json:"value"`
+	Histogram json.RawMessage `json:"histogram,omitempty"`
+}
+
+// Float is the value as a number.
+func (s Sample) Float() (float64, error) { return strconv.ParseFloat(s.Value, 64) }
+
+// Result is the answer to a PromQL query.
+type Result struct {
+	Type     string   `json:"type"` // vector, matrix, scalar or string
+	Series   []Series `json:"series"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Query evaluates a PromQL expression at one time; the zero time is now.
+func (c *Client) Query(ctx context.Context, expr string, at time.Time) (Result, error) {
+	q := url.Values{"query": {expr}}
+	if !at.IsZero() {
+		q.Set("time", formatTime(at))
+	}
+	return c.promql(ctx, "/api/v1/query", q)
+}
+
+// QueryRange evaluates a PromQL expression at each step from one time to another.
+func (c *Client) QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) (Result, error) {
+	return c.promql(ctx, "/api/v1/query_range", url.Values{
+		"query": {expr}, "start": {formatTime(from)}, "end": {formatTime(to)},
+		"step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
+	})
+}
+
+func (c *Client) promql(ctx context.Context, path string, q url.Values) (Result, error) {
+	body, err := c.do(ctx, http.MethodPost, path, q) // POST: an expression may be longer than an address
+	if err != nil {
+		return Result{}, err
+	}
+	var answer promAnswer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return Result{}, fmt.Errorf("%s%s did not answer with Prometheus JSON (%w)", c.base, path, err)
+	}
+	res, err := answer.result()
+	if err != nil {
+		return Result{}, fmt.Errorf("%s%s: %w", c.base, path, err)
+	}
+	return res, nil
+}
+
+// promAnswer is the envelope of https://prometheus.io/docs/prometheus/latest/querying/api/.
+type promAnswer struct {
+	Status   string   `json:"status"`
+	Error    string   `json:"error"`
+	Warnings []string `json:"warnings"`
+	Data     struct {
+		Type   string          `json:"resultType"`
+		Result json.RawMessage `json:"result"`
+	} `json:"data"`
+}
+
+func (a promAnswer) result() (Result, error) {
+	r := Result{Type: a.Data.Type, Warnings: a.Warnings, Series: []Series{}}
+	switch a.Data.Type {
+	case "scalar", "string":
+		var p pair
+		if err := json.Unmarshal(a.Data.Result, &p); err != nil {
+			return r, err
+		}
+		r.Series = append(r.Series, Series{Metric: map[string]string{}, Samples: []Sample{Sample(p)}})
+		return r, nil
+	case "vector", "matrix":
+	default:
+		return r, fmt.Errorf("unknown type of result %q", a.Data.Type)
+	}
+	var rows []struct {
+		Metric     map[string]string `json:"metric"`
+		Value      *pair             `json:"value"`
+		Values     []pair            `json:"values"`
+		Histogram  *histogramPair    `json:"histogram"`
+		Histograms []histogramPair   `json:"histograms"`
+	}
+	if err := json.Unmarshal(a.Data.Result, &rows); err != nil {
+		return r, err
+	}
+	for _, row := range rows {
+		s := Series{Metric: row.Metric, Samples: []Sample{}}
+		if row.Value != nil {
+			row.Values = append(row.Values, *row.Value)
+		}
+		if row.Histogram != nil {
+			row.Histograms = append(row.Histograms, *row.Histogram)
+		}
+		for _, p := range row.Values {
+			s.Samples = append(s.Samples, Sample(p))
+		}
+		for _, p := range row.Histograms {
+			s.Samples = append(s.Samples, Sample(p))
+		}
+		r.Series = append(r.Series, s)
+	}
+	return r, nil
+}
+
+// pair is [seconds, "value"].
+type pair Sample
+
+func (p *pair) UnmarshalJSON(b []byte) error {
+	var seconds float64
+	if err := json.Unmarshal(b, &[]any{&seconds, &p.Value}); err != nil {
+		return err
+	}
+	p.Time = timeFloat(seconds)
+	return nil
+}
+
+// histogramPair is [seconds, {"count": "...", ...}].
+type histogramPair Sample
+
+func (p *histogramPair) UnmarshalJSON(b []byte) error {
+	var seconds float64
+	if err := json.Unmarshal(b, &[]any{&seconds, &p.Histogram}); err != nil {
+		return err
+	}
+	var h struct {
+		Count string `json:"count"`
+	}
+	if err := json.Unmarshal(p.Histogram, &h); err != nil {
+		return err
+	}
+	p.Time, p.Value = timeFloat(seconds), h.Count
+	return nil
+}

@@ -1,0 +1,46 @@
+package term
+
+import (
+	"math"
+	"strings"
+)
+
+var eighths = []rune(" ▏▎▍▌▋▊▉█")
+
+// Bar draws a share (0 to 1) as a bar of the given width. What lies beyond 1 fills it
+// and ends with ">"; unknown is empty, with "-" in the middle.
+func (s Screen) Bar(share *float64, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	if unknown(share) {
+		left := (width - 1) / 2
+		return strings.Repeat(" ", left) + Unknown + strings.Repeat(" ", width-left-1)
+	}
+	v := max(*share, 0)
+	over := v > 1.0005
+	v = min(v, 1)
+	var b strings.Builder
+	if s.ASCII {
+		full := int(math.Round(v * float64(width)))
+		b.WriteString(strings.Repeat("#", full) + strings.Repeat(".", width-full))
+	} else {
+		n := int(math.Round(v * float64(width) * 8))
+		if n == 0 && v > 0 {
+			n = 1 // little is not nothing
+		}
+		b.WriteString(strings.Repeat("█", n/8))
+		used := n / 8
+		if n%8 != 0 {
+			b.WriteRune(eighths[n%8])
+			used++
+		}
+		b.WriteString(strings.Repeat(" ", width-used))
+	}
+	if over {
+		r := []rune(b.String())
+		r[len(r)-1] = '>'
+		return string(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,181 @@
+package term
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// Point is one value of a chart; nil is a gap.
+type Point struct {
+	Time  time.Time
+	Value *float64
+}
+
+// Chart is one figure over time.
+type Chart struct {
+	Title  string
+	Points []Point               // in order of time
+	Format func(*float64) string // of the numbers at the axis, such as Bytes
+	Limit  *float64              // drawn into the scale and named, such as what was asked for
+	Width  int                   // columns, axis included; at least 20
+	Height int                   // lines of the plot itself, without title and time axis; at least 1
+}
+
+var blocks = []rune(" ▁▂▃▄▅▆▇█")
+
+// Draw returns the chart as lines of text, ended by newlines. Each column shows the
+// mean of the points that fall into it; a column without a point shows a dot on the
+// ground line, so that a gap does not look like zero.
+func (s Screen) Draw(c Chart) string {
+	width, height := max(c.Width, 20), max(c.Height, 1)
+	top, any := 0.0, false
+	for _, p := range c.Points {
+		if !unknown(p.Value) {
+			top, any = max(top, *p.Value), true
+		}
+	}
+	if !any {
+		return c.Title + ": nothing was measured\n"
+	}
+	if c.Limit != nil && *c.Limit > top && *c.Limit < 4*top {
+		top = *c.Limit
+	}
+	if top <= 0 {
+		top = 1
+	}
+	labels := make([]string, height+1)
+	labels[0] = c.Format(&top)
+	if height >= 4 {
+		half := top / 2
+		labels[height/2] = c.Format(&half)
+	}
+	zero := 0.0
+	labels[height] = c.Format(&zero)
+	margin := 0
+	for _, l := range labels {
+		margin = max(margin, textWidth(l))
+	}
+	plot := max(width-margin-2, 4)
+	cols := columns(c.Points, plot)
+
+	var b strings.Builder
+	if c.Title != "" {
+		title := c.Title
+		if c.Limit != nil {
+			title += fmt.Sprintf(" (asked for %s)", c.Format(c.Limit))
+		}
+		b.WriteString(s.Paint(Bold, title) + "\n")
+	}
+	axis, corner, dot := "┤", "└", '·'
+	if s.ASCII {
+		axis, corner, dot = "|", "+", '.'
+	}
+	for row := range height {
+		label := labels[row]
+		b.WriteString(strings.Repeat(" ", margin-textWidth(label)) + s.Paint(Quiet, label+" "+axis))
+		var line strings.Builder
+		for _, v := range cols {
+			low := float64(height-1-row) / float64(height) * top
+			line.WriteRune(s.block(v, low, top/float64(height), row == height-1, dot))
+		}
+		b.WriteString(s.Paint(Cyan, strings.TrimRight(line.String(), " ")) + "\n")
+	}
+	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet, labels[height]+" "+corner+timeAxis(c.Points, plot)) + "\n")
+	return b.String()
+}
+
+// block is the character of one cell, whose lower edge is low and whose height is h.
+func (s Screen) block(v *float64, low, h float64, ground bool, dot rune) rune {
+	if v == nil {
+		if ground {
+			return dot
+		}
+		return ' '
+	}
+	n := int(math.Round((*v - low) / h * 8))
+	if ground && *v > 0 {
+		n = max(n, 1)
+	}
+	n = min(max(n, 0), 8)
+	if s.ASCII {
+		if n >= 4 || (ground && n > 0) {
+			return '#'
+		}
+		return ' '
+	}
+	return blocks[n]
+}
+
+// columns gives each column the mean of its points; with fewer points than columns a
+// point fills the columns up to it.
+func columns(points []Point, n int) []*float64 {
+	out := make([]*float64, n)
+	for i := range n {
+		from := i * len(points) / n
+		to := max((i+1)*len(points)/n, from+1)
+		sum, count := 0.0, 0
+		for _, p := range points[from:min(to, len(points))] {
+			if !unknown(p.Value) {
+				sum += *p.Value
+				count++
+			}
+		}
+		if count > 0 {
+			mean := sum / float64(count)
+			out[i] = &mean
+		}
+	}
+	return out
+}
+
+// timeAxis names the first and the last moment, and one between when there is room.
+func timeAxis(points []Point, width int) string {
+	first, last := points[0].Time, points[len(points)-1].Time
+	layout := "15:04:05"
+	switch span := last.Sub(first); {
+	case span >= 48*time.Hour:
+		layout = "Jan 02 15:04"
+	case span >= 2*time.Hour:
+		layout = "15:04"
+	}
+	a, z := first.Format(layout), last.Format(layout)
+	if width < len(a)+len(z)+2 {
+		return a[:min(len(a), width)]
+	}
+	middle := first.Add(last.Sub(first) / 2).Format(layout)
+	gap := width - len(a) - len(z)
+	if gap < len(middle)+4 {
+		return a + strings.Repeat(" ", gap) + z
+	}
+	left := max((width-len(middle))/2-len(a), 1)
+	return a + strings.Repeat(" ", left) + middle + strings.Repeat(" ", gap-left-len(middle)) + z
+}
+
+// Spark draws values as one line of blocks; a gap is a dot.
+func (s Screen) Spark(values []*float64, width int) string {
+	if len(values) == 0 || width <= 0 {
+		return ""
+	}
+	points := make([]Point, len(values))
+	top := 0.0
+	for i, v := range values {
+		points[i].Value = v
+		if !unknown(v) {
+			top = max(top, *v)
+		}
+	}
+	if top == 0 {
+		top = 1
+	}
+	dot := '·'
+	if s.ASCII {
+		dot = '.'
+	}
+	var b strings.Builder
+	for _, v := range columns(points, width) {
+		b.WriteRune(s.block(v, 0, top, true, dot))
+	}
+	return b.String()
+}

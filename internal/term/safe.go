@@ -1,0 +1,46 @@
+package term
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Safe replaces what could move the cursor, change colours or reorder text (control
+// characters, escape sequences, bidirectional overrides, invalid UTF-8) by '?', so
+// that a hostile name stays a name.
+func Safe(s string) string {
+	clean := true
+	for _, r := range s {
+		if unsafeRune(r) {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if unsafeRune(r) {
+			b.WriteByte('?')
+		} else {
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+func unsafeRune(r rune) bool {
+	switch {
+	case r >= ' ' && r < 0x7f:
+		return false
+	case r == utf8.RuneError, r == '\u2028', r == '\u2029':
+		return true
+	case r >= '\u200b' && r <= '\u200f', r >= '\u202a' && r <= '\u202e', r >= '\u2060' && r <= '\u2069', r == '\ufeff':
+		return r != '\u200d' // a joiner is part of some emoji
+	}
+	return unicode.IsControl(r)
+}

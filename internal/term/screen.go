@@ -1,0 +1,100 @@
+package term
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	xterm "golang.org/x/term"
+)
+
+// Screen is what output goes to.
+type Screen struct {
+	io.Writer
+	// Terminal says that a person looks at it as it is written.
+	Terminal bool
+	// Width is the number of columns, 0 when lines may be as long as they like (a pipe
+	// or a file); Height is the number of lines, 0 when unknown.
+	Width, Height int
+	Color         bool
+	// ASCII says that the terminal can not show other characters.
+	ASCII bool
+}
+
+// Open looks at a writer and the environment (COLUMNS, LINES, NO_COLOR,
+// CLICOLOR_FORCE, TERM, and LC_ALL, LC_CTYPE, LANG).
+func Open(w io.Writer, getenv func(string) string) Screen {
+	s := Screen{Writer: w}
+	if f, ok := w.(*os.File); ok && xterm.IsTerminal(int(f.Fd())) {
+		s.Terminal = true
+		s.Width, s.Height = 80, 24
+		if width, height, err := xterm.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
+			s.Width, s.Height = width, height
+		}
+	}
+	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
+		s.Width = n
+	}
+	if n, err := strconv.Atoi(getenv("LINES")); err == nil && n > 0 {
+		s.Height = n
+	}
+	s.Color = s.Terminal && getenv("TERM") != "dumb"
+	if force := getenv("CLICOLOR_FORCE"); force != "" && force != "0" {
+		s.Color = true
+	}
+	if getenv("NO_COLOR") != "" {
+		s.Color = false
+	}
+	s.ASCII = s.Terminal && !utf8Locale(getenv)
+	return s
+}
+
+func utf8Locale(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := getenv(name); v != "" {
+			v = strings.ToUpper(v)
+			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
+		}
+	}
+	return true // unset in containers, whose terminal is nearly always UTF-8
+}
+
+// Style is how a piece of text looks; it is only for the eye and never the only
+// carrier of a meaning.
+type Style string
+
+// The styles, as SGR parameters (ECMA-48). They come from the 16 colours that every
+// terminal lets its user choose, so that they are readable on any background.
+const (
+	Plain  Style = ""
+	Bold   Style = "1"
+	Quiet  Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
+	Blue   Style = "34"
+	Cyan   Style = "36"
+
+	Reverse Style = "7"
+)
+
+// Paint returns text in a style, or as it is without colours.
+func (s Screen) Paint(style Style, text string) string {
+	if !s.Color || style == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+}
+
+// Level is the style of a share: quiet below half, plain, yellow from 80 %, red from
+// 95 %.
+func Level(share float64) Style {
+	switch {
+	case share >= 0.95:
+		return Red
+	case share >= 0.8:
+		return Yellow
+	}
+	return Plain
+}

@@ -1,0 +1,189 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// Column is one column of a [Table].
+type Column struct {
+	Title string
+	Right bool // numbers stand at the right
+	// Shrink is how many columns of the screen must remain when it is narrow; 0 keeps
+	// the column whole.
+	Shrink int
+	// Optional columns are left out, the highest first, when nothing else makes the
+	// table fit the screen; 0 is never left out.
+	Optional int
+	// Min is how wide the column is at least, so that a table that is drawn again and
+	// again does not jump.
+	Min int
+}
+
+// Table is rows of text under headings, without lines.
+type Table struct {
+	columns []Column
+	rows    [][]string
+}
+
+// NewTable returns an empty table.
+func NewTable(columns ...Column) *Table { return &Table{columns: columns} }
+
+// Add appends a row, one cell for each column.
+func (t *Table) Add(cells ...string) {
+	if len(cells) != len(t.columns) {
+		panic(fmt.Sprintf("table has %d columns, got %d cells", len(t.columns), len(cells)))
+	}
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = Safe(c)
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Len is the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+const gutter = 2 // columns between two cells
+
+// Print writes the table. On a screen with a width, optional columns give way, then
+// cells that may shrink are cut with "…"; in a pipe nothing is ever cut.
+func (t *Table) Print(s Screen) error {
+	widths := make([]int, len(t.columns))
+	for i, c := range t.columns {
+		widths[i] = max(textWidth(c.Title), c.Min)
+		for _, r := range t.rows {
+			widths[i] = max(widths[i], textWidth(r[i]))
+		}
+	}
+	hidden := t.fit(widths, s.Width)
+	w := table.NewWriter()
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", gutter)
+	style.Format = table.FormatOptions{}
+	w.SetStyle(style)
+	var configs []table.ColumnConfig
+	header := table.Row{}
+	shown := 0
+	for i, c := range t.columns {
+		if hidden[i] {
+			continue
+		}
+		shown++
+		cfg := table.ColumnConfig{Number: shown, WidthMin: widths[i], WidthMax: widths[i], WidthMaxEnforcer: func(cell string, width int) string { return Cut(cell, width, s.ASCII) }}
+		if c.Right {
+			cfg.Align, cfg.AlignHeader = text.AlignRight, text.AlignRight
+		}
+		configs = append(configs, cfg)
+		header = append(header, c.Title)
+	}
+	w.SetColumnConfigs(configs)
+	w.AppendHeader(header)
+	for _, r := range t.rows {
+		row := table.Row{}
+		for i, cell := range r {
+			if !hidden[i] {
+				row = append(row, cell)
+			}
+		}
+		w.AppendRow(row)
+	}
+	for i, line := range strings.Split(w.Render(), "\n") {
+		line = strings.TrimRight(line, " ")
+		if i == 0 {
+			line = s.Paint(Bold, line)
+		}
+		if _, err := fmt.Fprintln(s, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fit narrows columns until the table has at most limit columns (0: no limit), and
+// returns which ones are left out.
+func (t *Table) fit(widths []int, limit int) map[int]bool {
+	hidden := map[int]bool{}
+	if limit <= 0 {
+		return hidden
+	}
+	excess := func(smallest bool) int {
+		sum := -gutter
+		for i, w := range widths {
+			if hidden[i] {
+				continue
+			}
+			if c := t.columns[i]; smallest && c.Shrink > 0 {
+				w = min(w, c.Shrink)
+			}
+			sum += w + gutter
+		}
+		return sum - limit
+	}
+	for excess(true) > 0 {
+		last := -1
+		for i, c := range t.columns {
+			if c.Optional > 0 && !hidden[i] && (last < 0 || c.Optional >= t.columns[last].Optional) {
+				last = i
+			}
+		}
+		if last < 0 {
+			break
+		}
+		hidden[last] = true
+	}
+	for over := excess(false); over > 0; over = excess(false) {
+		widest := -1
+		for i, c := range t.columns {
+			if c.Shrink > 0 && !hidden[i] && widths[i] > c.Shrink && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	return hidden
+}
+
+func textWidth(s string) int { return text.StringWidthWithoutEscSequences(s) }
+
+// Width is the number of columns that text takes on a screen.
+func Width(s string) int { return textWidth(s) }
+
+// Strip removes colours.
+func Strip(s string) string { return text.StripEscape(s) }
+
+// Cut shortens text to width columns, with an ellipsis in place of what is gone.
+func Cut(s string, width int, ascii bool) string {
+	if textWidth(s) <= width {
+		return s
+	}
+	if width <= 0 {
+		return ""
+	}
+	mark := "…"
+	if ascii {
+		mark = "~"
+	}
+	if width == 1 {
+		return mark
+	}
+	return text.Trim(s, width-1) + mark
+}
+
+// Pad fills text with spaces to width columns, on the left when right is set, and
+// cuts what is longer.
+func Pad(s string, width int, right, ascii bool) string {
+	s = Cut(s, width, ascii)
+	fill := strings.Repeat(" ", max(width-textWidth(s), 0))
+	if right {
+		return fill + s
+	}
+	return s + fill
+}

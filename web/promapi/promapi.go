@@ -1,0 +1,223 @@
+// Package promapi serves the Prometheus HTTP API
+// (https://prometheus.io/docs/prometheus/latest/querying/api/) by Prometheus's own
+// handlers, so that Grafana, promtool and every other client of Prometheus work
+// against reckon.
+//
+// It is the one package that touches github.com/prometheus/prometheus/web/api/v1,
+// whose constructor changes from version to version. Times are Unix seconds or RFC
+// 3339, as there. The handler is safe for concurrent use.
+package promapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/grafana/regexp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/notifications"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+
+	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
+)
+
+// Options are what the API is made of. Engine, Queryable and DB are needed.
+type Options struct {
+	Engine    promql.QueryEngine
+	Queryable storage.SampleAndChunkQueryable
+	Exemplars storage.ExemplarQueryable // nil: there are none
+	DB        v1.TSDBAdminStats         // for status pages; deleting by HTTP is never enabled
+	// Metadata gives type, unit and help of each metric by its full name.
+	Metadata func() map[string]metadata.Metadata
+	// Ready says why queries can not be answered yet; nil is always ready.
+	Ready func() error
+
+	// RemoteWrite switches the receiver at /api/v1/write on; it stores in Appendable.
+	RemoteWrite bool
+	Appendable  storage.Appendable
+	Appendable2 storage.AppendableV2
+
+	// MaxConcurrent bounds the requests that read the store at one time (default 20);
+	// one that has waited for MaxWait (default 30 s) is refused with 503.
+	MaxConcurrent int
+	MaxWait       time.Duration
+	LookbackDelta time.Duration // default 5 minutes, as the engine's
+	Parser        parser.Parser // as the engine's
+
+	Version, Revision string
+	Gatherer          prometheus.Gatherer // for status/self_metrics
+	Retention         string              // shown in status/runtimeinfo
+	Logger            *slog.Logger
+}
+
+// Handler returns the handler of everything below /api/v1.
+func Handler(o Options) http.Handler {
+	o.defaults()
+	started := time.Now()
+	target := describedTarget(o.Metadata)
+	api := v1.NewAPI(
+		o.Engine,
+		o.Queryable,
+		o.Appendable, o.Appendable2,
+		o.Exemplars,
+		func(context.Context) v1.ScrapePoolsRetriever { return pools{} },
+		func(context.Context) v1.TargetRetriever { return targets{target} },
+		func(context.Context) v1.AlertmanagerRetriever { return nobody{} },
+		func() config.Config { return config.DefaultConfig },
+		map[string]string{},
+		v1.GlobalURLOptions{},
+		ready(o.Ready),
+		o.DB, "", false, // no administration by HTTP
+		false, 0, // no search
+		o.Logger,
+		func(context.Context) v1.RulesRetriever { return nobody{} },
+		5e7, 10, 1<<20, // remote read: samples, requests at one time, bytes in a frame (Prometheus's defaults)
+		false,
+		regexp.MustCompile(`^$`), // no other origin may read from a browser
+		func() (v1.RuntimeInfo, error) { return runtimeInfo(o, started), nil },
+		&v1.PrometheusVersion{Version: o.Version, Revision: o.Revision, GoVersion: runtime.Version()},
+		func() []notifications.Notification { return []notifications.Notification{} },
+		func() (<-chan notifications.Notification, func(), bool) { return nil, nil, false },
+		o.Gatherer,
+		nil, nil,
+		o.RemoteWrite,
+		remoteapi.MessageTypes{remoteapi.WriteV1MessageType, remoteapi.WriteV2MessageType},
+		false, false, false, // no OTLP
+		false,
+		o.LookbackDelta,
+		false, o.RemoteWrite,
+		nil, nil,
+		v1.OpenAPIOptions{Version: o.Version},
+		o.Parser,
+	)
+	router := route.New().WithPrefix("/api/v1")
+	api.Register(router)
+	return bound(router, o.MaxConcurrent, o.MaxWait)
+}
+
+func (o *Options) defaults() {
+	if o.Exemplars == nil {
+		o.Exemplars = noExemplars{}
+	}
+	if o.Metadata == nil {
+		o.Metadata = func() map[string]metadata.Metadata { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func() error { return nil }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Gatherer == nil {
+		o.Gatherer = prometheus.NewRegistry()
+	}
+	if o.Parser == nil {
+		o.Parser = parser.NewParser(parser.Options{})
+	}
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 20)
+	o.MaxWait = cmp.Or(o.MaxWait, 30*time.Second)
+	o.LookbackDelta = cmp.Or(o.LookbackDelta, 5*time.Minute)
+}
+
+// ready answers 503 in the form of the API until the store is open.
+func ready(reason func() error) func(http.HandlerFunc) http.HandlerFunc {
+	return func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if err := reason(); err != nil {
+				unavailable(w, "the server is not ready: "+err.Error())
+				return
+			}
+			next(w, r)
+		}
+	}
+}
+
+func runtimeInfo(o Options, started time.Time) v1.RuntimeInfo {
+	host, _ := os.Hostname() // an empty name is what is shown when there is none
+	return v1.RuntimeInfo{
+		StartTime: started, Hostname: host, ServerTime: time.Now(), ReloadConfigSuccess: true, LastConfigTime: started,
+		GoroutineCount: runtime.NumGoroutine(), GOMAXPROCS: runtime.GOMAXPROCS(0), StorageRetention: o.Retention,
+	}
+}
+
+// metadataStore makes our descriptions those of a scrape target, which is where
+// upstream's /api/v1/metadata looks.
+type metadataStore func() map[string]metadata.Metadata
+
+func (m metadataStore) ListMetadata() []scrape.MetricMetadata {
+	all := m()
+	out := make([]scrape.MetricMetadata, 0, len(all))
+	for name, md := range all {
+		out = append(out, scrape.MetricMetadata{MetricFamily: name, Type: md.Type, Help: md.Help, Unit: md.Unit})
+	}
+	return out
+}
+
+func (m metadataStore) GetMetadata(name string) (scrape.MetricMetadata, bool) {
+	md, ok := m()[name]
+	return scrape.MetricMetadata{MetricFamily: name, Type: md.Type, Help: md.Help, Unit: md.Unit}, ok
+}
+
+func (m metadataStore) LengthMetadata() int { return len(m()) }
+func (m metadataStore) SizeMetadata() int {
+	n := 0
+	for name, md := range m() {
+		n += len(name) + len(md.Help) + len(md.Unit) + len(md.Type)
+	}
+	return n
+}
+
+func describedTarget(md func() map[string]metadata.Metadata) *scrape.Target {
+	ls := model.LabelSet{"job": "reckon", model.AddressLabel: "localhost", model.SchemeLabel: "http", model.MetricsPathLabel: "/metrics"}
+	t := scrape.NewTarget(
+		labels.FromStrings("job", "reckon", "instance", "localhost", model.AddressLabel, "localhost", model.SchemeLabel, "http", model.MetricsPathLabel, "/metrics"),
+		&config.ScrapeConfig{JobName: "reckon", ScrapeInterval: model.Duration(15 * time.Second), ScrapeTimeout: model.Duration(10 * time.Second)}, ls, nil)
+	t.SetMetadataStore(metadataStore(md))
+	return t
+}
+
+// targets holds the one target that carries the metadata.
+type targets struct{ own *scrape.Target }
+
+func (t targets) TargetsActive() map[string][]*scrape.Target {
+	return map[string][]*scrape.Target{"reckon": {t.own}}
+}
+func (targets) TargetsDropped() map[string][]*scrape.Target { return nil }
+func (targets) TargetsDroppedCounts() map[string]int        { return nil }
+func (targets) ScrapePoolConfig(name string) (*config.ScrapeConfig, error) {
+	return nil, errors.New("scrape pool " + name + " does not exist: the agents of reckon push")
+}
+
+type pools struct{}
+
+func (pools) ScrapePools() []string { return []string{"reckon"} }
+
+// nobody has no rules and no Alertmanager.
+type nobody struct{}
+
+func (nobody) Alertmanagers() []*url.URL            { return nil }
+func (nobody) DroppedAlertmanagers() []*url.URL     { return nil }
+func (nobody) RuleGroups() []*rules.Group           { return nil }
+func (nobody) AlertingRules() []*rules.AlertingRule { return nil }
+
+type noExemplars struct{}
+
+func (noExemplars) ExemplarQuerier(context.Context) (storage.ExemplarQuerier, error) {
+	return nil, errors.New("exemplars are not stored")
+}
