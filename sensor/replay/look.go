@@ -1,0 +1,91 @@
+package replay
+
+import (
+	"fmt"
+	"io/fs"
+
+	"reckon/internal/recording"
+	"reckon/sensor"
+)
+
+// Cgroups returns the control groups of a process, as sensor/task/procfs does for a
+// process that lives. The error matches fs.ErrNotExist when nothing was recorded.
+func (p *Player) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
+	a, err := p.aboutOf(pid)
+	if err == nil && len(a.Cgroups) == 0 {
+		err = fmt.Errorf("replay: control groups of process %d were not recorded: %w", pid, fs.ErrPermission)
+	}
+	return a.Cgroups, err
+}
+
+// Env returns those of the named variables that were recorded.
+func (p *Player) Env(pid int32, keys ...string) (map[string]string, error) {
+	a, err := p.aboutOf(pid)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(keys))
+	for _, k := range keys {
+		if v, ok := a.Env[k]; ok {
+			out[k] = v
+		}
+	}
+	return out, nil
+}
+
+// LoginSession returns the audit session of a process.
+func (p *Player) LoginSession(pid int32) (uint32, bool, error) {
+	a, err := p.aboutOf(pid)
+	if err != nil || a.LoginSession == nil {
+		return 0, false, err
+	}
+	return *a.LoginSession, true, nil
+}
+
+func (p *Player) aboutOf(pid int32) (recording.About, error) {
+	a, ok := p.about[pid]
+	if !ok {
+		return a.About, fmt.Errorf("replay: process %d: %w", pid, fs.ErrNotExist)
+	}
+	return a.About, nil
+}
+
+// Groups returns a reader of the recorded control groups.
+func (p *Player) Groups() sensor.CgroupReader { return groups{p} }
+
+type groups struct{ p *Player }
+
+// Open finds a control group in the current pass.
+func (g groups) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
+	h := groupHandle{p: g.p, key: recording.CgroupKey(paths)}
+	if g.p.group[h.key] == nil {
+		return nil, h.gone()
+	}
+	return h, nil
+}
+
+// Close does nothing: the file is the player's.
+func (g groups) Close() error { return nil }
+
+type groupHandle struct {
+	p   *Player
+	key string
+}
+
+// Read gives the figures in the current pass.
+func (h groupHandle) Read(c *sensor.Cgroup) error {
+	now := h.p.group[h.key]
+	if now == nil {
+		return h.gone()
+	}
+	*c = *now
+	h.p.shift.group(h.key, c)
+	return nil
+}
+
+// Close does nothing.
+func (h groupHandle) Close() error { return nil }
+
+func (h groupHandle) gone() error {
+	return fmt.Errorf("replay: control group %q: %w", h.key, fs.ErrNotExist)
+}

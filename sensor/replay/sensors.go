@@ -1,0 +1,70 @@
+package replay
+
+import (
+	"errors"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Sensors returns the sensors of the recording's first pass, under their own names.
+func (p *Player) Sensors() []sensor.Sensor {
+	var out []sensor.Sensor
+	for _, r := range p.first.Sensors {
+		s := &played{p: p, name: r.Sensor}
+		for _, x := range r.Samples {
+			s.knows(x.Series.Desc)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// played is a sensor of the recording.
+type played struct {
+	p     *Player
+	name  string
+	descs []*metric.Desc
+	known map[*metric.Desc]bool
+}
+
+func (s *played) knows(d *metric.Desc) {
+	if !s.known[d] {
+		if s.known == nil {
+			s.known = map[*metric.Desc]bool{}
+		}
+		s.known[d] = true
+		s.descs = append(s.descs, d)
+	}
+}
+
+// Name is the name of the sensor that was recorded.
+func (s *played) Name() string { return s.name }
+
+// Descs lists what the recording has shown so far.
+func (s *played) Descs() []*metric.Desc { return s.descs }
+
+// Close does nothing: the file is the player's.
+func (s *played) Close() error { return nil }
+
+// Read appends what the sensor gave in the current pass.
+func (s *played) Read(b *metric.Batch) error {
+	for i := range s.p.cur.Sensors {
+		r := &s.p.cur.Sensors[i]
+		if r.Sensor != s.name {
+			continue
+		}
+		for _, x := range r.Samples {
+			s.knows(x.Series.Desc)
+			if x.Series.Desc.Kind == metric.Counter {
+				x.Value += s.p.shift.counters[seriesKey(x.Series)]
+			}
+			b.Samples = append(b.Samples, x)
+		}
+		if r.Error != "" {
+			return errors.New("recorded: " + r.Error)
+		}
+		return nil
+	}
+	return sensor.Unavailable("the recording does not hold sensor "+s.name+" at this pass", "", nil)
+}

@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"strings"
+
+	"reckon/internal/recording"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// shift is what earlier rounds of a loop add to the figures of this one, so that a
+// reader sees a machine that goes on: time and every counter of what lived from the
+// first pass to the last grow by what they grew in each round.
+type shift struct {
+	round    uint64
+	boot     uint64
+	survived map[procKey]*sensor.Process // with the figures to add
+	machine  sensor.Machine
+	groups   map[string]*sensor.Cgroup
+	counters map[string]float64
+}
+
+type procKey struct {
+	pid   int32
+	start uint64
+}
+
+// Fields of the records that count; the others are levels and identities.
+func processCounters(p *sensor.Process) []*uint64 {
+	return []*uint64{&p.UserNanos, &p.SystemNanos, &p.WaitNanos, &p.Voluntary, &p.Involuntary, &p.MinorFaults, &p.MajorFaults, &p.ReadBytes, &p.WriteBytes}
+}
+
+func machineCounters(m *sensor.Machine) []*uint64 {
+	return []*uint64{&m.User, &m.Nice, &m.System, &m.Idle, &m.IOWait, &m.IRQ, &m.SoftIRQ, &m.Steal}
+}
+
+func groupCounters(c *sensor.Cgroup) []*uint64 {
+	return []*uint64{&c.UsageNanos, &c.UserNanos, &c.SystemNanos, &c.ThrottledNanos, &c.ThrottledPeriods, &c.OOMKills, &c.MaxEvents,
+		&c.ReadBytes, &c.WriteBytes, &c.CPUWaitNanos, &c.MemoryStallNanos, &c.IOStallNanos}
+}
+
+// grow adds to sum what each counter grew from a to b.
+func grow(sum, a, b []*uint64) {
+	for i := range sum {
+		if *b[i] > *a[i] {
+			*sum[i] += *b[i] - *a[i]
+		}
+	}
+}
+
+func add(to, sum []*uint64) {
+	for i := range to {
+		*to[i] += *sum[i]
+	}
+}
+
+// lap takes in one round from its first to its last pass. One interval lies between
+// the last pass and the first one of the next round.
+func (s *shift) lap(first, last *recording.PassData, interval float64) {
+	s.round++
+	if first.Tasks != nil && last.Tasks != nil {
+		s.boot += last.Tasks.Boot - first.Tasks.Boot
+		s.lapTasks(first.Tasks, last.Tasks)
+	} else {
+		s.boot += uint64(last.Time.Sub(first.Time))
+	}
+	s.boot += uint64(max(interval, 0.001) * 1e9)
+	if first.Machine != nil && last.Machine != nil {
+		grow(machineCounters(&s.machine), machineCounters(first.Machine), machineCounters(last.Machine))
+	}
+	began := map[string]*sensor.Cgroup{}
+	for i := range first.Cgroups {
+		began[recording.CgroupKey(first.Cgroups[i].Paths)] = &first.Cgroups[i].Figures
+	}
+	if s.groups == nil {
+		s.groups, s.counters = map[string]*sensor.Cgroup{}, map[string]float64{}
+	}
+	for i := range last.Cgroups {
+		key := recording.CgroupKey(last.Cgroups[i].Paths)
+		if a := began[key]; a != nil {
+			if s.groups[key] == nil {
+				s.groups[key] = &sensor.Cgroup{}
+			}
+			grow(groupCounters(s.groups[key]), groupCounters(a), groupCounters(&last.Cgroups[i].Figures))
+		}
+	}
+	s.lapSensors(first, last)
+}
+
+func (s *shift) lapTasks(first, last *sensor.Pass) {
+	if s.survived == nil {
+		s.survived = map[procKey]*sensor.Process{}
+	}
+	began := map[procKey]*sensor.Process{}
+	for i := range first.Live {
+		began[keyOf(&first.Live[i])] = &first.Live[i]
+	}
+	for i := range last.Live {
+		b := &last.Live[i]
+		if a := began[keyOf(b)]; a != nil {
+			sum := s.survived[keyOf(b)]
+			if sum == nil {
+				sum = &sensor.Process{}
+				s.survived[keyOf(b)] = sum
+			}
+			grow(processCounters(sum), processCounters(a), processCounters(b))
+		}
+	}
+}
+
+func (s *shift) lapSensors(first, last *recording.PassData) {
+	began := map[string]float64{}
+	for _, r := range first.Sensors {
+		for _, x := range r.Samples {
+			began[seriesKey(x.Series)] = x.Value
+		}
+	}
+	for _, r := range last.Sensors {
+		for _, x := range r.Samples {
+			key := seriesKey(x.Series)
+			if a, ok := began[key]; ok && x.Series.Desc.Kind == metric.Counter && x.Value > a {
+				s.counters[key] += x.Value - a
+			}
+		}
+	}
+}
+
+func keyOf(p *sensor.Process) procKey { return procKey{p.PID, p.Start} }
+
+func seriesKey(s *metric.Series) string {
+	return s.Desc.Name + "\xff" + strings.Join(s.Values, "\xff")
+}
+
+// tasks copies a pass as it is in this round.
+func (s *shift) tasks(out, in *sensor.Pass) {
+	out.Boot, out.Lost = in.Boot+s.boot, in.Lost
+	out.Live = append(out.Live, in.Live...)
+	out.Exited = append(out.Exited, in.Exited...)
+	if s.round == 0 {
+		return
+	}
+	for _, list := range [][]sensor.Process{out.Live, out.Exited} {
+		for i := range list {
+			p := &list[i]
+			if sum := s.survived[keyOf(p)]; sum != nil {
+				add(processCounters(p), processCounters(sum))
+			} else {
+				p.Start += s.boot // another process in this round
+			}
+		}
+	}
+}
+
+// total moves the machine totals into this round.
+func (s *shift) total(m *sensor.Machine) {
+	if m.Boot != 0 {
+		m.Boot += s.boot
+	}
+	add(machineCounters(m), machineCounters(&s.machine))
+}
+
+// group moves a control group into this round.
+func (s *shift) group(key string, c *sensor.Cgroup) {
+	if sum := s.groups[key]; sum != nil {
+		add(groupCounters(c), groupCounters(sum))
+	}
+}
