@@ -39,11 +39,12 @@ func scaled(v, base float64, units ...string) string {
 	return digits(v) + " " + units[i]
 }
 
-// digits prints at least two significant digits: 0.052, 1.5, 15, 150.
+// digits prints two or three significant digits: 0.052, 1.5, 15.2, 150. A whole
+// number is printed as such: it was asked for or installed, not measured.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
-	case a == 0:
-		return "0"
+	case a == math.Trunc(a):
+		return strconv.FormatFloat(v, 'f', 0, 64)
 	case a < 0.0095:
 		return strconv.FormatFloat(v, 'f', 3, 64)
 	case a < 0.95:

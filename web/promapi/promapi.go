@@ -31,18 +31,19 @@ import (
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/notifications"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 )
 
-// Options are what the API is made of. Engine, Queryable and DB are needed.
+// Options are what the API is made of. Engine and Queryable are needed.
 type Options struct {
 	Engine    promql.QueryEngine
 	Queryable storage.SampleAndChunkQueryable
 	Exemplars storage.ExemplarQueryable // nil: there are none
-	DB        v1.TSDBAdminStats         // for status pages; deleting by HTTP is never enabled
+	DB        v1.TSDBAdminStats         // for status pages; nil: they say that there are none. Deleting by HTTP is never enabled
 	// Metadata gives type, unit and help of each metric by its full name.
 	Metadata func() map[string]metadata.Metadata
 	// Ready says why queries can not be answered yet; nil is always ready.
@@ -114,6 +115,9 @@ func Handler(o Options) http.Handler {
 func (o *Options) defaults() {
 	if o.Exemplars == nil {
 		o.Exemplars = noExemplars{}
+	}
+	if o.DB == nil {
+		o.DB = noDB{}
 	}
 	if o.Metadata == nil {
 		o.Metadata = func() map[string]metadata.Metadata { return nil }
@@ -221,3 +225,15 @@ type noExemplars struct{}
 func (noExemplars) ExemplarQuerier(context.Context) (storage.ExemplarQuerier, error) {
 	return nil, errors.New("exemplars are not stored")
 }
+
+// noDB is a store without blocks of its own, such as a remote one.
+type noDB struct{}
+
+var errNoDB = errors.New("this store has no blocks of its own")
+
+func (noDB) CleanTombstones() error                                         { return errNoDB }
+func (noDB) Delete(context.Context, int64, int64, ...*labels.Matcher) error { return errNoDB }
+func (noDB) Snapshot(string, bool) error                                    { return errNoDB }
+func (noDB) Stats(string, int) (*tsdb.Stats, error)                         { return nil, errNoDB }
+func (noDB) WALReplayStatus() (tsdb.WALReplayStatus, error)                 { return tsdb.WALReplayStatus{}, errNoDB }
+func (noDB) BlockMetas() ([]tsdb.BlockMeta, error)                          { return nil, errNoDB }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+)
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value string
+	words []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return strings.Join(c.words, "|") }
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.words, s) {
+		return fmt.Errorf("give one of %s", strings.Join(c.words, ", "))
+	}
+	c.value = s
+	return nil
+}
+
+// addFormat adds --format with the first word as default.
+func addFormat(cmd *cobra.Command, words ...string) *choice {
+	c := &choice{value: words[0], words: words}
+	cmd.Flags().Var(c, "format", "form of the output: "+strings.Join(words, ", "))
+	complete(cmd, "format", words...)
+	return c
+}
+
+// complete offers words for a flag in the shell.
+func complete(cmd *cobra.Command, flag string, words ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag does not exist: a mistake of the program
+	}
+}
+
+// moment reads a time from a flag.
+func moment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := client.ParseTime(text, now)
+	if err != nil {
+		return time.Time{}, &usageError{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	return t, nil
+}
+
+// span reads a duration from a flag.
+func span(flag, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := client.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%q is not above 0", text)
+	}
+	if err != nil {
+		return 0, &usageError{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	return d, nil
+}

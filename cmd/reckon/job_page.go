@@ -1,0 +1,267 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// page collects lines of text for a screen.
+type page struct {
+	term.Screen
+	b strings.Builder
+}
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
+
+// fact prints a name and what is known of it, nothing when nothing is.
+func (p *page) fact(name string, figures ...string) {
+	var known []string
+	for _, f := range figures {
+		if f != "" && !strings.HasSuffix(f, " "+term.Unknown) && f != term.Unknown {
+			known = append(known, f)
+		}
+	}
+	if len(known) > 0 {
+		p.line("%-11s %s", name, strings.Join(known, "   "))
+	}
+}
+
+func printJob(s term.Screen, d client.WorkloadDetail, now time.Time) error {
+	p := &page{Screen: s}
+	p.header(d.Workload, now)
+	p.totals(d.Workload)
+	p.requests(d.Workload)
+	p.profiles(d)
+	if err := p.commands(d); err != nil {
+		return err
+	}
+	if err := p.parts(d.Parts); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(s, p.b.String())
+	return err
+}
+
+func (p *page) header(w client.Workload, now time.Time) {
+	title := term.Safe(w.ID)
+	if name := shortName(w); name != "" {
+		title += "  " + term.Safe(name)
+	}
+	p.line("%s  %s", p.Paint(term.Bold, title), state(w))
+	word := func(name, value string) string {
+		if value == "" {
+			return ""
+		}
+		return name + " " + term.Safe(value)
+	}
+	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("command", w.Command))
+	p.fact("Nodes", term.Safe(strings.Join(w.Nodes, ", ")), word("site", w.Site))
+	end := ""
+	if w.End != nil {
+		end = "ended " + term.Clock(*w.End, now)
+	} else if !w.Running {
+		end = "last seen " + term.Clock(w.Seen, now)
+	}
+	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", end, "wall "+term.Seconds(&w.WallSeconds))
+}
+
+func (p *page) totals(w client.Workload) {
+	p.line("")
+	p.fact("CPU time", term.Seconds(w.CPUSeconds), "user "+term.Seconds(w.CPUUserSeconds),
+		"system "+term.Seconds(w.CPUSystemSeconds), "waited "+term.Seconds(w.CPUWaitSeconds))
+	p.fact("Cores", "mean "+term.Cores(w.CoresMean), "p50 "+term.Cores(w.CoresP50), "p95 "+term.Cores(w.CoresP95), "max "+term.Cores(w.CoresMax))
+	p.fact("Memory", "peak "+term.Bytes(w.MemoryPeakBytes), "mean "+term.Bytes(w.MemoryMeanBytes), "last "+term.Bytes(w.MemoryBytes))
+	p.fact("Storage", "read "+term.Bytes(w.ReadBytes), "written "+term.Bytes(w.WriteBytes))
+	p.fact("Network", term.Bytes(w.NetworkBytes))
+	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
+	p.fact("Energy", term.Joules(w.EnergyJoules))
+	p.fact("Processes", "started "+term.Number(w.Processes), "threads "+term.Number(w.Threads))
+}
+
+// requests holds what was used against what was asked for, as bars.
+func (p *page) requests(w client.Workload) {
+	type row struct {
+		name, text string
+		share      *float64
+	}
+	var rows []row
+	add := func(name, how string, format func(*float64) string, used, asked *float64) {
+		if asked != nil && *asked > 0 {
+			rows = append(rows, row{name, how + " " + format(used) + " of " + format(asked), share(used, asked)})
+		}
+	}
+	wall := &w.WallSeconds
+	add("Cores", "p95", term.Cores, w.CoresP95, w.RequestCores)
+	add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, w.RequestMemory)
+	var gpus *float64
+	if w.GPUSeconds != nil && w.WallSeconds > 0 {
+		mean := *w.GPUSeconds / w.WallSeconds
+		gpus = &mean
+	}
+	add("GPUs", "mean", term.Cores, gpus, w.RequestGPUs)
+	add("Time", "wall", term.Seconds, wall, w.RequestSeconds)
+	if len(rows) == 0 {
+		return
+	}
+	p.line("\n%s", p.Paint(term.Bold, "Used of what it asked for"))
+	wide := 0
+	for _, r := range rows {
+		wide = max(wide, term.Width(r.text))
+	}
+	for _, r := range rows {
+		p.line("%-11s %s  [%s] %s", r.name, term.Pad(r.text, wide, false, p.ASCII), p.Bar(r.share, 20), term.Percent(r.share))
+	}
+}
+
+// profiles draws cores and memory over time, and the other figures as one line each.
+func (p *page) profiles(d client.WorkloadDetail) {
+	width := p.Width
+	if width == 0 {
+		width = 80
+	}
+	height := 4
+	if p.Height == 0 || p.Height >= 40 {
+		height = 6
+	}
+	merged := merge(d.Profile)
+	for _, m := range merged {
+		var limit *float64
+		title := ""
+		switch m.Metric {
+		case "cores":
+			title, limit = "Cores over time", d.RequestCores
+		case "memory_bytes":
+			title, limit = "Memory over time", d.RequestMemory
+		default:
+			continue
+		}
+		p.b.WriteString("\n" + p.Draw(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Width: min(width, 100), Height: height}))
+	}
+	first := true
+	for _, m := range merged {
+		if m.Metric == "cores" || m.Metric == "memory_bytes" || m.max == nil || *m.max == 0 {
+			continue
+		}
+		if first {
+			p.line("")
+			first = false
+		}
+		values := make([]*float64, len(m.points))
+		for i := range m.points {
+			values[i] = m.points[i].Value
+		}
+		name := strings.NewReplacer("_per_second", "", "_bytes", "", "_", " ").Replace(m.Metric)
+		p.line("%-11s %s  max %s", term.Cut(term.Safe(name), 11, p.ASCII), p.Paint(term.Cyan, p.Spark(values, min(width, 100)-32)), unitFormat(m.Unit)(m.max))
+	}
+}
+
+type mergedProfile struct {
+	client.Profile
+	points []term.Point
+	max    *float64
+}
+
+// merge sums the profiles of one figure over nodes and parts, unless the server
+// already gives the sum. A step is unknown where none of the pieces is known.
+func merge(profiles []client.Profile) []mergedProfile {
+	var out []mergedProfile
+	whole := map[string]bool{}
+	for _, pr := range profiles {
+		if pr.Node == "" && pr.Part == "" {
+			whole[pr.Metric] = true
+		}
+	}
+	for _, pr := range profiles {
+		if whole[pr.Metric] && (pr.Node != "" || pr.Part != "") {
+			continue
+		}
+		i := slices.IndexFunc(out, func(m mergedProfile) bool { return m.Metric == pr.Metric })
+		if i < 0 {
+			out = append(out, mergedProfile{Profile: pr})
+			i = len(out) - 1
+		}
+		out[i].add(pr.Points)
+	}
+	for i := range out {
+		for _, pt := range out[i].points {
+			if pt.Value != nil && (out[i].max == nil || *pt.Value > *out[i].max) {
+				out[i].max = pt.Value
+			}
+		}
+	}
+	return out
+}
+
+func (m *mergedProfile) add(points []client.Point) {
+	for _, pt := range points {
+		i, found := slices.BinarySearchFunc(m.points, pt.Time, func(a term.Point, t time.Time) int { return a.Time.Compare(t) })
+		if !found {
+			m.points = slices.Insert(m.points, i, term.Point{Time: pt.Time.Local()})
+		}
+		if pt.Value == nil {
+			continue
+		}
+		sum := *pt.Value
+		if old := m.points[i].Value; old != nil {
+			sum += *old
+		}
+		m.points[i].Value = &sum
+	}
+}
+
+func unitFormat(unit string) func(*float64) string {
+	switch unit {
+	case "bytes":
+		return term.Bytes
+	case "bytes_per_second", "bytes/s":
+		return term.Rate
+	case "seconds":
+		return term.Seconds
+	case "ratio":
+		return term.Percent
+	case "joules":
+		return term.Joules
+	}
+	return term.Cores
+}
+
+func (p *page) commands(d client.WorkloadDetail) error {
+	if len(d.Commands) == 0 {
+		return nil
+	}
+	list := slices.Clone(d.Commands)
+	slices.SortStableFunc(list, func(a, b client.Command) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) })
+	total := 0.0
+	for _, c := range list {
+		total += c.CPUSeconds
+	}
+	t := term.NewTable(term.Column{Title: "COMMAND", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "SHARE", Right: true}, term.Column{Title: "PROCESSES", Right: true})
+	for _, c := range list {
+		t.Add(c.Command, term.Seconds(&c.CPUSeconds), term.Percent(share(&c.CPUSeconds, &total)), term.Number(c.Processes))
+	}
+	return p.table(t)
+}
+
+func (p *page) parts(parts []client.Part) error {
+	if len(parts) < 2 {
+		return nil
+	}
+	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "PART", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true})
+	for _, x := range parts {
+		t.Add(x.Node, cmp.Or(x.Part, term.Unknown), term.Seconds(x.CPUSeconds), term.Bytes(x.MemoryPeakBytes))
+	}
+	return p.table(t)
+}
+
+func (p *page) table(t *term.Table) error {
+	p.line("")
+	s := p.Screen
+	s.Writer = &p.b
+	return t.Print(s)
+}

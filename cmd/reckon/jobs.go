@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+type jobsOptions struct {
+	filter       client.Filter
+	since, until string
+	sinceSet     bool
+	running      bool
+	runningSet   bool
+	sort         string
+	limit        int
+	limitSet     bool
+	format       *choice
+}
+
+// sortWords are short names for what people sort by most, largest or newest first.
+func sortWords() map[string]string {
+	return map[string]string{
+		"cpu": "-cpu_seconds", "cores": "-cores_mean", "memory": "-memory_peak_bytes", "start": "-start",
+		"end": "-end", "seen": "-seen", "read": "-io_read_bytes", "write": "-io_write_bytes",
+		"gpu": "-gpu_seconds", "energy": "-energy_joules", "wait": "-cpu_wait_seconds", "processes": "-processes",
+	}
+}
+
+func newJobs(g *globals) *cobra.Command {
+	var o jobsOptions
+	cmd := &cobra.Command{
+		Use:     "jobs",
+		Aliases: []string{"ls"},
+		Short:   "List workloads and what they used",
+		Long: `List workloads and what they used: jobs, pods, services, login sessions and
+process groups, those that used the most CPU time first.
+
+Without --since it covers the 24 hours before now, or before --until. "-" stands
+for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full.`,
+		Example: `  reckon jobs                                  the last day
+  reckon jobs --since 1h --running             what runs now
+  reckon jobs --owner alice --sort memory      by peak memory
+  reckon jobs --kind slurm --name 'train*' --since 2026-11-01
+  reckon jobs --since 7d --min-cpu 3600 --format csv > week.csv
+  reckon jobs --format json | jq '.[].id'`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			changed := cmd.Flags().Changed
+			o.sinceSet, o.runningSet, o.limitSet = changed("since"), changed("running"), changed("limit")
+			return runJobs(cmd.Context(), g, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.filter.Owners, "owner", nil, "of these users or namespaces")
+	f.StringSliceVar(&o.filter.Kinds, "kind", nil, "of these kinds: slurm, deployment, job, pod, container, unit, session, group, short, other")
+	f.StringSliceVar(&o.filter.Nodes, "node", nil, "that ran on these nodes")
+	f.StringVar(&o.filter.Name, "name", "", "with a name that matches this shell pattern, such as 'train*'")
+	f.StringVar(&o.since, "since", "24h", "that existed after this time: 2h, 7d, 2026-11-21, or RFC 3339")
+	f.StringVar(&o.until, "until", "", "that existed before this time")
+	f.Float64Var(&o.filter.MinCPU, "min-cpu", 0, "that used at least this many CPU seconds")
+	f.BoolVar(&o.running, "running", false, "only those that run; --running=false: only those that ended")
+	f.StringVar(&o.sort, "sort", "cpu", "by cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or any key of the JSON (- in front: descending)")
+	f.IntVar(&o.limit, "limit", 50, "at most this many, 0 for all (default 50 in a table, all in json and csv)")
+	f.Lookup("limit").DefValue = "0"
+	o.format = addFormat(cmd, "table", "json", "csv")
+	complete(cmd, "kind", "slurm", "deployment", "job", "pod", "container", "unit", "session", "group", "short", "other")
+	words := append([]string{}, client.SortKeys()...)
+	for w := range sortWords() {
+		words = append(words, w)
+	}
+	slices.Sort(words)
+	complete(cmd, "sort", slices.Compact(words)...)
+	return cmd
+}
+
+const everything = 100_000 // what the server sends at most
+
+func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
+	f := o.filter
+	var err error
+	if f.Until, err = moment("until", o.until, now); err != nil {
+		return f, err
+	}
+	if !o.sinceSet && !f.Until.IsZero() {
+		now = f.Until // the default counts back from the end
+	}
+	if f.Since, err = moment("since", o.since, now); err != nil {
+		return f, err
+	}
+	if !f.Until.IsZero() && f.Until.Before(f.Since) {
+		return f, &usageError{fmt.Errorf("--until %s is before --since %s; give a later time", o.until, o.since)}
+	}
+	if o.runningSet {
+		f.Running = &o.running
+	}
+	if f.MinCPU < 0 {
+		return f, &usageError{fmt.Errorf("--min-cpu %g is below 0; give CPU seconds", f.MinCPU)}
+	}
+	f.Sort = o.sort
+	if s, ok := sortWords()[o.sort]; ok {
+		f.Sort = s
+	} else if !slices.Contains(client.SortKeys(), strings.TrimPrefix(o.sort, "-")) {
+		return f, &usageError{fmt.Errorf("--sort %q is not known; give cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or a key of --format json", o.sort)}
+	}
+	f.Limit = o.limit
+	switch {
+	case o.limit < 0 || o.limit > everything:
+		return f, &usageError{fmt.Errorf("--limit %d is out of range; give 0 (all) to %d", o.limit, everything)}
+	case o.limit == 0, !o.limitSet && o.format.value != "table":
+		f.Limit = everything
+	}
+	return f, nil
+}
+
+func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
+	now := g.now()
+	f, err := o.resolve(now)
+	if err != nil {
+		return err
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	list, err := c.Workloads(ctx, f)
+	if err != nil {
+		return err
+	}
+	g.partial(list.Missing)
+	switch o.format.value {
+	case "json":
+		return writeJSON(g.stdout, orEmpty(list.Workloads))
+	case "csv":
+		return client.WriteCSV(g.stdout, list.Workloads)
+	}
+	if len(list.Workloads) == 0 {
+		fmt.Fprintln(g.stderr, "no workload matches; a longer --since or fewer filters show more")
+		return nil
+	}
+	if err := jobsTable(list.Workloads, now).Print(g.screen()); err != nil {
+		return err
+	}
+	if list.Total > len(list.Workloads) {
+		fmt.Fprintf(g.stderr, "%d of %d workloads; --limit 0 shows all\n", len(list.Workloads), list.Total)
+	}
+	return nil
+}
+
+func jobsTable(list []client.Workload, now time.Time) *term.Table {
+	t := term.NewTable(
+		term.Column{Title: "WORKLOAD", Shrink: 18},
+		term.Column{Title: "NAME", Shrink: 8, Optional: 1},
+		term.Column{Title: "OWNER", Shrink: 8},
+		term.Column{Title: "NODES", Shrink: 8, Optional: 7},
+		term.Column{Title: "START", Optional: 4},
+		term.Column{Title: "WALL", Right: true},
+		term.Column{Title: "CPU TIME", Right: true},
+		term.Column{Title: "CORES", Right: true},
+		term.Column{Title: "P95", Right: true, Optional: 2},
+		term.Column{Title: "PEAK MEM", Right: true},
+		term.Column{Title: "READ", Right: true, Optional: 5},
+		term.Column{Title: "WRITTEN", Right: true, Optional: 5},
+		term.Column{Title: "PROCS", Right: true, Optional: 6},
+		term.Column{Title: "STATE"},
+	)
+	for _, w := range list {
+		t.Add(w.ID, shortName(w), w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
+			term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds), term.Cores(w.CoresMean), term.Cores(w.CoresP95),
+			term.Bytes(w.MemoryPeakBytes), term.Bytes(w.ReadBytes), term.Bytes(w.WriteBytes), term.Number(w.Processes), state(w))
+	}
+	return t
+}
+
+// shortName is the name where it says more than the id.
+func shortName(w client.Workload) string {
+	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
+		return ""
+	}
+	return w.Name
+}
+
+func nodeList(nodes []string) string {
+	if len(nodes) > 3 {
+		return fmt.Sprintf("%s and %d more", nodes[0], len(nodes)-1)
+	}
+	return strings.Join(nodes, ",")
+}
+
+func state(w client.Workload) string {
+	switch {
+	case w.Running:
+		return "running"
+	case w.ExitCode != nil && *w.ExitCode != 0:
+		return fmt.Sprintf("exit %d", *w.ExitCode)
+	case w.End == nil:
+		return "unseen" // no end was recorded, and no sample came lately
+	}
+	return "ended"
+}
+
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// partial says on standard error what an answer lacks.
+func (g *globals) partial(missing []string) {
+	for _, m := range missing {
+		fmt.Fprintln(g.stderr, "incomplete: "+term.Safe(m))
+	}
+}

@@ -1,0 +1,25 @@
+// Command reckon tells who used what: CPU, memory, GPU, disk, network and energy,
+// for every job, pod, service and user of a machine or a site.
+//
+// Each subcommand is one file: its constructor, its options and its run function.
+// What a command prints goes to standard output; errors and progress go to standard
+// error. It exits with 0 on success, 1 on failure and 2 when it was called wrongly;
+// `reckon run` exits with the status of the command that it ran.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	code := execute(ctx, deps{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+	}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}

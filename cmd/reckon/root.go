@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/buildinfo"
+	"reckon/internal/term"
+)
+
+// deps is what the program takes from the outside, so that a test can run all of it.
+type deps struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	// localLive starts the sensors in this process, for `reckon top` when there is no
+	// server; the channel closes with the context. Nil means that it can not.
+	localLive func(ctx context.Context) (<-chan client.Live, error)
+	// clock is the time of day; nil is time.Now. Tests fix it.
+	clock func() time.Time
+}
+
+func (d *deps) now() time.Time {
+	if d.clock == nil {
+		return time.Now()
+	}
+	return d.clock()
+}
+
+// globals is what every command shares.
+type globals struct {
+	deps
+	server string // --server
+}
+
+// newRoot returns the command tree. A new command is one file and one line here.
+func newRoot(d deps) *cobra.Command {
+	g := &globals{deps: d}
+	root := &cobra.Command{
+		Use:   "reckon",
+		Short: "Tell who used what: CPU, memory, GPU, disk, network and energy, for every job, pod, service and user",
+		Long: `reckon tells who used what on a machine or a site: CPU, memory, GPU, disk,
+network and energy, for every job, pod, service, login session and user.
+
+To begin, start it on the machine you sit at and ask it:
+
+  reckon up              measure this machine, keep the figures, answer questions
+  reckon top             who uses what right now
+  reckon jobs            who used how much
+  reckon job ID          what happened with one job
+
+To measure one command, no server is needed:
+
+  reckon run -- make -j8`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       buildinfo.Get().Version,
+		// A word that is no command is a mistake, not an argument.
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(d.stdin)
+	root.SetOut(d.stdout)
+	root.SetErr(d.stderr)
+	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
+	root.PersistentFlags().StringVar(&g.server, "server", "", "address of the reckon server (default RECKON_SERVER, else "+client.DefaultServer+")")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.AddCommand(
+		newJobs(g),
+		newJob(g),
+		newNodes(g),
+		newTop(g),
+		newQuery(g),
+		newVersion(g),
+	)
+	prepare(root)
+	return root
+}
+
+// prepare makes every mistake in arguments a usage error, also those that cobra finds.
+func prepare(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usage(c, err)
+			}
+			return nil
+		}
+	}
+	cmd.Flags().SortFlags = false
+	for _, sub := range cmd.Commands() {
+		prepare(sub)
+	}
+}
+
+// execute runs the program and returns its exit code.
+func execute(ctx context.Context, d deps, args []string) int {
+	root := newRoot(d)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var coded interface{ ExitCode() int }
+	var refused *client.APIError
+	code := 1
+	switch {
+	case errors.As(err, &coded):
+		code = coded.ExitCode()
+	case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
+		code = 2
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return 130 // ended by a signal, as shells say it
+	}
+	if text := oneLine(err); text != "" {
+		fmt.Fprintln(d.stderr, "reckon: "+text)
+	}
+	return code
+}
+
+// oneLine keeps an error on one line and free of control characters: parts of it
+// come from other machines.
+func oneLine(err error) string {
+	return term.Safe(strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// usageError is a mistake in how the program was called: exit code 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+func (e *usageError) ExitCode() int { return 2 }
+
+func usage(cmd *cobra.Command, err error) error {
+	var already *usageError
+	if errors.As(err, &already) {
+		return err
+	}
+	text := strings.TrimSpace(err.Error())
+	return &usageError{fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
+}
+
+// client connects to the server that --server, RECKON_SERVER or the default names.
+func (g *globals) client() (*client.Client, error) {
+	c, err := client.New(cmp.Or(g.server, g.getenv("RECKON_SERVER")))
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return c, nil
+}
+
+// screen is standard output as a terminal: its width, and whether it takes colours.
+func (g *globals) screen() term.Screen { return term.Open(g.stdout, g.getenv) }

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/spf13/cobra"
+	xterm "golang.org/x/term"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+type topOptions struct {
+	sort  *choice
+	local bool
+}
+
+func newTop(g *globals) *cobra.Command {
+	var o topOptions
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show who uses what right now, full-screen",
+		Long: `Show who uses what right now on the server's machine: one line for each
+workload, drawn anew every second. Without a server it measures this machine
+itself, for as long as it is open.
+
+Keys: c CPU, m memory, i storage, w wait, p processes, t CPU time, n name choose the
+order, r turns it round; / filters; up and down select, enter shows one workload;
+space pauses; ? helps; q quits.
+
+When the output is no terminal it prints one table and ends.`,
+		Example: `  reckon top
+  reckon top --sort memory
+  reckon top --local               measure this machine, ask no server
+  reckon top | head -5             one plain table`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), g, o) },
+	}
+	o.sort = &choice{value: "cpu", words: orderNames()}
+	cmd.Flags().Var(o.sort, "sort", "order at the start: cpu, memory, io, wait, processes, time, name")
+	complete(cmd, "sort", orderNames()...)
+	cmd.Flags().BoolVar(&o.local, "local", false, "measure this machine without asking a server")
+	return cmd
+}
+
+// feedMsg is one tick, or what went wrong.
+type feedMsg struct {
+	live client.Live
+	err  error
+	end  bool // nothing will follow
+}
+
+func runTop(ctx context.Context, g *globals, o topOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	feed, source, err := openFeed(ctx, g, c, o.local)
+	if err != nil {
+		return err
+	}
+	if source == sourceLocal {
+		c = nil
+	}
+	s := g.screen()
+	m := newTopModel(s, c, source, orderOf(o.sort.value))
+	if !s.Terminal || !isTerminal(g.stdin) {
+		return printTop(ctx, s, m, feed)
+	}
+	m.feed = feed
+	m.ctx = ctx
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(g.stdin), tea.WithOutput(g.stdout), tea.WithAltScreen(), tea.WithoutSignalHandler())
+	final, err := program.Run()
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("terminal: %w", err)
+	}
+	if end, ok := final.(*topModel); ok && end.fatal != nil {
+		return end.fatal
+	}
+	return nil
+}
+
+func isTerminal(r any) bool {
+	f, ok := r.(*os.File)
+	return ok && xterm.IsTerminal(int(f.Fd()))
+}
+
+const sourceLocal = "this machine, measured by reckon top itself"
+
+// openFeed asks the server for its stream, and measures here when there is no
+// server and none was named.
+func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-chan feedMsg, string, error) {
+	if !local {
+		feed := make(chan feedMsg)
+		first := make(chan feedMsg, 1)
+		go pump(ctx, c, first, feed)
+		select {
+		case <-ctx.Done():
+			return nil, "", ctx.Err()
+		case f := <-first:
+			var absent *client.UnreachableError
+			named := g.server != "" || g.getenv("RECKON_SERVER") != ""
+			if f.err == nil || (!f.end && !errors.As(f.err, &absent)) {
+				return prepend(ctx, f, feed), c.Server(), nil
+			}
+			if named || !errors.As(f.err, &absent) || g.localLive == nil {
+				return nil, "", f.err
+			}
+		}
+	}
+	if g.localLive == nil {
+		return nil, "", errors.New("top --local: this build can not measure by itself; start a server with `reckon up`")
+	}
+	ticks, err := g.localLive(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("measure this machine: %w", err)
+	}
+	feed := make(chan feedMsg)
+	go func() {
+		defer close(feed)
+		for l := range ticks {
+			select {
+			case feed <- feedMsg{live: l}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return feed, sourceLocal, nil
+}
+
+// pump reads the stream into feed, its first message into first.
+func pump(ctx context.Context, c *client.Client, first, feed chan<- feedMsg) {
+	defer close(feed)
+	out, begun := first, false
+	for l, err := range c.Live(ctx) {
+		f := feedMsg{live: l, err: err}
+		var refused *client.APIError
+		f.end = errors.As(err, &refused) && refused.Status < 500
+		select {
+		case out <- f:
+		case <-ctx.Done():
+			return
+		}
+		if !begun {
+			begun, out = true, feed
+		}
+		var absent *client.UnreachableError
+		if !begun && errors.As(err, &absent) {
+			return
+		}
+	}
+}
+
+func prepend(ctx context.Context, f feedMsg, rest <-chan feedMsg) <-chan feedMsg {
+	out := make(chan feedMsg)
+	go func() {
+		defer close(out)
+		for ok := true; ok; f, ok = <-rest {
+			select {
+			case out <- f:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// printTop prints the first tick as a table, for pipes.
+func printTop(ctx context.Context, s term.Screen, m *topModel, feed <-chan feedMsg) error {
+	timeout := time.NewTimer(10 * time.Second)
+	defer timeout.Stop()
+	var last error
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timeout.C:
+			if last == nil {
+				last = errors.New("no tick came within 10 s; is the agent of the server stuck?")
+			}
+			return last
+		case f, ok := <-feed:
+			if !ok || f.end {
+				return errors.Join(f.err, last)
+			}
+			if last = f.err; f.err != nil {
+				continue
+			}
+			m.take(f.live)
+			if _, err := fmt.Fprintln(s, m.machineLine()); err != nil {
+				return err
+			}
+			return m.table(m.rows()).Print(s)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// View draws the screen: at most its height in lines, each at most its width.
+func (m *topModel) View() string {
+	if m.screen.Width < 10 || m.screen.Height < 3 {
+		return "q quits"
+	}
+	var lines []string
+	switch {
+	case m.view == viewHelp:
+		lines = helpLines()
+	case !m.have:
+		lines = []string{"Waiting for the first figures of " + m.source + " ..."}
+	case m.view == viewDetail:
+		lines = append(m.header(), m.detailLines()...)
+	default:
+		lines = append(m.header(), m.listLines()...)
+	}
+	body := m.screen.Height - 1
+	if len(lines) > body {
+		lines = lines[:body]
+	}
+	for len(lines) < body {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.footer())
+	for i, l := range lines {
+		lines[i] = cutStyled(l, m.screen.Width, m.screen.ASCII)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cutStyled cuts a line that may hold colours; a line that is too long loses them.
+func cutStyled(l string, width int, ascii bool) string {
+	if term.Width(l) <= width {
+		return l
+	}
+	return term.Cut(term.Strip(l), width, ascii)
+}
+
+func (m *topModel) machineLine() string {
+	l := &m.now
+	return fmt.Sprintf("%s  %s  cores %s  memory %s  %d workloads", term.Safe(l.Node), l.Time.Local().Format(time.TimeOnly),
+		usedOf(term.Cores, l.CoresUsed, &l.Cores), usedOf(term.Bytes, l.MemUsed, l.Memory), len(l.Workloads))
+}
+
+// header is the name of the machine and its bars: three lines, or one on a small
+// screen.
+func (m *topModel) header() []string {
+	l := &m.now
+	if m.screen.Height < 12 || m.screen.Width < 50 {
+		return []string{m.machineLine()}
+	}
+	count := fmt.Sprintf("%d workloads", len(l.Workloads))
+	if m.filter != "" || m.typing {
+		count = fmt.Sprintf("%d of %d workloads", len(m.rows()), len(l.Workloads))
+	}
+	status := ""
+	switch {
+	case m.paused:
+		status = m.screen.Paint(term.Yellow, "  paused")
+	case m.trouble != "":
+		status = m.screen.Paint(term.Red, "  no news: "+term.Safe(m.trouble))
+	}
+	title := m.screen.Paint(term.Bold, term.Safe(l.Node)) + "  " + l.Time.Local().Format(time.TimeOnly) + "  " + count + status
+	width := min(m.screen.Width-36, 60)
+	bar := func(name string, part, whole *float64, format func(*float64) string) string {
+		s := share(part, whole)
+		style := term.Green
+		if s != nil && term.Level(*s) != term.Plain {
+			style = term.Level(*s)
+		}
+		return fmt.Sprintf("%-6s [%s] %s  %s", name, m.screen.Paint(style, m.screen.Bar(s, width)), term.Percent(s), usedOf(format, part, whole))
+	}
+	return []string{title, bar("CPU", l.CoresUsed, &l.Cores, term.Cores), bar("Memory", l.MemUsed, l.Memory, term.Bytes), ""}
+}
+
+// visible is the number of rows of the table that fit.
+func (m *topModel) visible() int {
+	return max(m.screen.Height-len(m.header())-2, 1) // headings and footer
+}
+
+func (m *topModel) listLines() []string {
+	rows := m.rows()
+	if len(rows) == 0 {
+		return []string{"no workload matches " + term.Safe(m.filter)}
+	}
+	at := 0
+	for i, w := range rows {
+		if rowKey(w) == m.chosen {
+			at = i
+		}
+	}
+	n := m.visible()
+	m.first = min(max(m.first, at-n+1, 0), max(len(rows)-n, 0), at)
+	shown := rows[m.first:min(m.first+n, len(rows))]
+	var b strings.Builder
+	s := m.screen
+	s.Writer = &b
+	s.Width -= 2 // the mark of the selected row
+	if err := m.table(shown).Print(s); err != nil {
+		return []string{err.Error()}
+	}
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i := range lines {
+		if m.first+i-1 == at && i > 0 {
+			lines[i] = m.screen.Paint(term.Reverse, term.Pad("> "+lines[i], m.screen.Width, false, s.ASCII))
+		} else {
+			lines[i] = "  " + lines[i]
+		}
+	}
+	return lines
+}
+
+// table has one row for each workload; the heading of the order is marked.
+func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
+	mark := func(name, title string) string {
+		if orders()[m.order].name != name {
+			return title
+		}
+		return title + m.arrow()
+	}
+	t := term.NewTable(
+		term.Column{Title: mark("name", "WORKLOAD"), Shrink: 14, Min: 20},
+		term.Column{Title: "OWNER", Shrink: 6, Min: 8, Optional: 1},
+		term.Column{Title: mark("cpu", "CORES"), Right: true, Min: 6},
+		term.Column{Title: mark("time", "CPU TIME"), Right: true, Min: 8, Optional: 3},
+		term.Column{Title: mark("memory", "MEMORY"), Right: true, Min: 8},
+		term.Column{Title: "PEAK", Right: true, Min: 8, Optional: 6},
+		term.Column{Title: mark("io", "READ"), Right: true, Min: 10, Optional: 5},
+		term.Column{Title: "WRITE", Right: true, Min: 10, Optional: 4},
+		term.Column{Title: mark("wait", "WAIT"), Right: true, Min: 5, Optional: 8},
+		term.Column{Title: mark("processes", "PROCS"), Right: true, Min: 6, Optional: 2},
+		term.Column{Title: "THR", Right: true, Min: 4, Optional: 9},
+		term.Column{Title: "COMMAND", Shrink: 8, Min: 15, Optional: 7},
+	)
+	for _, w := range rows {
+		processes, threads := float64(w.Processes), float64(w.Threads)
+		t.Add(label(w), w.Owner, term.Cores(&w.Cores), term.Seconds(&w.CPUSeconds), term.Bytes(w.MemoryBytes), term.Bytes(w.MemoryPeak),
+			term.Rate(w.ReadRate), term.Rate(w.WriteRate), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
+	}
+	return t
+}
+
+func (m *topModel) arrow() string {
+	up := m.reverse != (orders()[m.order].name == "name")
+	switch {
+	case m.screen.ASCII && up:
+		return "^"
+	case m.screen.ASCII:
+		return "v"
+	case up:
+		return "▲"
+	}
+	return "▼"
+}
+
+// label is what a person calls the workload: its id, its part, and its name where it
+// says more.
+func label(w *client.LiveWorkload) string {
+	s := w.ID
+	if strings.HasPrefix(s, "group/") && w.Name != "" {
+		return w.Name + " " + s
+	}
+	if w.Part != "" {
+		s += " " + w.Part
+	}
+	if w.Name != "" && !strings.HasSuffix(w.ID, "/"+w.Name) {
+		s += " " + w.Name
+	}
+	return s
+}
+
+func (m *topModel) detailLines() []string {
+	w := m.selected()
+	if w == nil {
+		id, _, _ := strings.Cut(m.chosen, "\x00")
+		return []string{term.Safe(id) + " has ended; esc goes back"}
+	}
+	p := &page{Screen: m.screen}
+	p.line("%s", p.Paint(term.Bold, term.Safe(label(w))))
+	started := ""
+	if w.StartedAt > 0 {
+		started = "started " + term.Ago(time.Unix(w.StartedAt, 0), m.now.Time)
+	}
+	p.fact("Owner", term.Safe(w.Owner), started, "busiest program "+term.Safe(cmp.Or(w.Command, term.Unknown)))
+	p.fact("Cores", "now "+term.Cores(&w.Cores), "waiting "+term.Cores(w.Wait), "CPU time "+term.Seconds(&w.CPUSeconds))
+	p.fact("Memory", "now "+term.Bytes(w.MemoryBytes), "peak "+term.Bytes(w.MemoryPeak))
+	p.fact("Storage", "read "+term.Rate(w.ReadRate), "write "+term.Rate(w.WriteRate))
+	processes, threads := float64(w.Processes), float64(w.Threads)
+	p.fact("Processes", term.Number(&processes), "threads "+term.Number(&threads))
+	m.coresChart(p, m.history[m.chosen])
+	if m.detail != nil {
+		if err := p.commands(*m.detail); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	return strings.Split(strings.TrimSuffix(p.b.String(), "\n"), "\n")
+}
+
+func (m *topModel) coresChart(p *page, history []*float64) {
+	if len(history) < 2 {
+		return
+	}
+	points := make([]term.Point, len(history))
+	for i, v := range history {
+		points[i] = term.Point{Time: m.now.Time.Local().Add(time.Duration(i-len(history)+1) * time.Second), Value: v}
+	}
+	p.b.WriteString("\n" + p.Draw(term.Chart{Title: "Cores since top began, at most two minutes", Points: points, Format: term.Cores, Width: min(m.screen.Width, 100), Height: 4}))
+}
+
+func (m *topModel) footer() string {
+	if m.typing {
+		return "/" + term.Safe(m.filter) + "_  enter keeps, esc clears"
+	}
+	if m.trouble != "" && (m.screen.Height < 12 || m.screen.Width < 50) {
+		return m.screen.Paint(term.Red, term.Safe(m.trouble))
+	}
+	var text string
+	switch m.view {
+	case viewDetail:
+		text = "esc back  up/down next  space pause  q quit"
+	case viewHelp:
+		text = "? or esc back  q quit"
+	default:
+		text = "? help  / filter  enter details  c m i w p t n order  r reverse  space pause  q quit"
+		if m.screen.Width < 80 {
+			text = "? help  / filter  q quit"
+		}
+		if m.filter != "" {
+			text = "filter " + term.Safe(m.filter) + " (esc clears)  " + text
+		}
+		if m.paused {
+			text = "paused (space goes on)  " + text
+		}
+	}
+	return m.screen.Paint(term.Quiet, term.Cut(text, m.screen.Width, m.screen.ASCII))
+}
+
+func helpLines() []string {
+	return strings.Split(`reckon top: who uses what right now
+
+  c  CPU: cores in use          up, down   select a workload (also k, j)
+  m  memory                     enter      show it alone, and come back
+  i  storage read and written   /          show only what contains a word
+  w  waiting for a processor    esc        forget the word, or go back
+  p  processes                  space      hold the picture, and go on
+  t  CPU time since the start   r          turn the order round
+  n  name                       q          quit
+
+  CORES   processors kept busy over the last second; 1 is one core
+  WAIT    threads that were ready to run and got no processor, in cores
+  PEAK    the highest memory so far
+  -       not measured on this machine; reckon nodes says why`, "\n")
+}

@@ -1,0 +1,156 @@
+// Package apitest holds a backend of web/api in memory and a small site to fill it
+// with, for tests of the API, the client and the command line. The figures are made
+// up, and add up.
+package apitest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/client"
+	"reckon/web/api"
+)
+
+// Backend answers from slices. It is safe for concurrent use when its fields no
+// longer change.
+type Backend struct {
+	Details []client.WorkloadDetail
+	Machine []client.Node
+	Missing []string
+	Err     error // what every call returns
+
+	mu    sync.Mutex
+	asked []client.Filter
+}
+
+// Asked are the filters of all calls so far.
+func (b *Backend) Asked() []client.Filter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.asked)
+}
+
+// Workloads filters, sorts and cuts as a catalogue does.
+func (b *Backend) Workloads(_ context.Context, f client.Filter) (client.WorkloadList, error) {
+	b.mu.Lock()
+	b.asked = append(b.asked, f)
+	b.mu.Unlock()
+	if b.Err != nil {
+		return client.WorkloadList{}, b.Err
+	}
+	list := client.WorkloadList{Missing: b.Missing}
+	for _, d := range b.Details {
+		if matches(d.Workload, f) {
+			list.Workloads = append(list.Workloads, d.Workload)
+		}
+	}
+	list.Total = len(list.Workloads)
+	key, descending := strings.CutPrefix(f.Sort, "-")
+	slices.SortStableFunc(list.Workloads, func(x, y client.Workload) int {
+		c := compare(field(x, key), field(y, key))
+		if descending {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(x.ID, y.ID))
+	})
+	list.Workloads = list.Workloads[min(f.Offset, len(list.Workloads)):]
+	if f.Limit > 0 {
+		list.Workloads = list.Workloads[:min(f.Limit, len(list.Workloads))]
+	}
+	return list, nil
+}
+
+func matches(w client.Workload, f client.Filter) bool {
+	among := func(have string, want []string) bool { return len(want) == 0 || slices.Contains(want, have) }
+	end := w.Seen
+	if w.End != nil {
+		end = *w.End
+	}
+	name, err := path.Match(f.Name, w.Name)
+	switch {
+	case f.ID != "" && f.ID != w.ID,
+		!among(w.Kind, f.Kinds), !among(w.Owner, f.Owners),
+		len(f.Nodes) > 0 && !slices.ContainsFunc(w.Nodes, func(n string) bool { return slices.Contains(f.Nodes, n) }),
+		f.Name != "" && (err != nil || !name),
+		!f.Since.IsZero() && end.Before(f.Since), !f.Until.IsZero() && w.Start.After(f.Until),
+		f.MinCPU > 0 && (w.CPUSeconds == nil || *w.CPUSeconds < f.MinCPU),
+		f.Running != nil && *f.Running != w.Running:
+		return false
+	}
+	return true
+}
+
+func field(w client.Workload, key string) any {
+	v := reflect.ValueOf(w)
+	for i := range v.NumField() {
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name == key {
+			if f := v.Field(i); f.Kind() != reflect.Pointer {
+				return f.Interface()
+			} else if !f.IsNil() {
+				return f.Elem().Interface()
+			}
+		}
+	}
+	return nil
+}
+
+// compare puts what is unknown first.
+func compare(a, b any) int {
+	switch x := a.(type) {
+	case float64:
+		if y, ok := b.(float64); ok {
+			return cmp.Compare(x, y)
+		}
+		return 1
+	case string:
+		if y, ok := b.(string); ok {
+			return cmp.Compare(x, y)
+		}
+	case time.Time:
+		if y, ok := b.(time.Time); ok {
+			return x.Compare(y)
+		}
+		return 1
+	}
+	if b != nil {
+		return -1
+	}
+	return 0
+}
+
+// Workload returns one workload; the profile is cut to the range.
+func (b *Backend) Workload(_ context.Context, id string, from, to time.Time, step time.Duration) (client.WorkloadDetail, error) {
+	if b.Err != nil {
+		return client.WorkloadDetail{}, b.Err
+	}
+	for _, d := range b.Details {
+		if d.ID != id {
+			continue
+		}
+		profiles := d.Profile
+		d.Profile = nil
+		for _, p := range profiles {
+			p.Points = slices.DeleteFunc(slices.Clone(p.Points), func(x client.Point) bool {
+				return (!from.IsZero() && x.Time.Before(from)) || (!to.IsZero() && x.Time.After(to))
+			})
+			d.Profile = append(d.Profile, p)
+		}
+		if step > 0 {
+			d.StepSeconds = step.Seconds()
+		}
+		return d, nil
+	}
+	return client.WorkloadDetail{}, fmt.Errorf("%w: %s", api.ErrNotFound, id)
+}
+
+// Nodes returns the machines.
+func (b *Backend) Nodes(context.Context) (client.NodeList, error) {
+	return client.NodeList{Nodes: b.Machine, Missing: b.Missing}, b.Err
+}

@@ -1,0 +1,96 @@
+package apitest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"reckon/client"
+)
+
+func f(v float64) *float64 { return &v }
+
+// Site is a site of two nodes at the given time: batch jobs, a pod, a service, a
+// session, and a process group with a hostile name.
+func Site(now time.Time) *Backend {
+	now = now.UTC().Truncate(time.Second)
+	job := func(id, name, owner string, wall time.Duration, cores float64, memory float64, nodes ...string) client.WorkloadDetail {
+		kind, _, _ := strings.Cut(id, "/")
+		cpu := cores * wall.Seconds()
+		d := client.WorkloadDetail{Workload: client.Workload{
+			ID: id, Kind: kind, Name: name, Owner: owner, Nodes: nodes, Start: now.Add(-wall), Seen: now, Running: true,
+			WallSeconds: wall.Seconds(), CPUSeconds: f(cpu), CPUUserSeconds: f(cpu * 0.9), CPUSystemSeconds: f(cpu * 0.1), CPUWaitSeconds: f(cpu * 0.02),
+			CoresMean: f(cores), CoresP50: f(cores), CoresP95: f(cores * 1.5), CoresMax: f(cores * 2),
+			MemoryBytes: f(memory * 0.8), MemoryPeakBytes: f(memory), MemoryMeanBytes: f(memory * 0.7),
+			ReadBytes: f(1.5 * (1 << 30)), WriteBytes: f(20 << 20), Processes: f(12345), Threads: f(17),
+		}, StepSeconds: wall.Seconds() / 120}
+		d.Profile = []client.Profile{
+			wave("cores", "cores", d.Start, wall, cores), wave("memory_bytes", "bytes", d.Start, wall, memory*0.7),
+			wave("io_read_bytes_per_second", "bytes_per_second", d.Start, wall, 3<<20),
+		}
+		d.Commands = []client.Command{{Command: "python3", CPUSeconds: cpu * 0.8, Processes: f(40)}, {Command: "gcc", CPUSeconds: cpu * 0.15, Processes: f(12000)}, {Command: "other", CPUSeconds: cpu * 0.05}}
+		return d
+	}
+	train := job("slurm/4711", "train", "alice", 2*time.Hour, 3.2, 6<<30, "n1", "n2")
+	train.Account, train.Partition, train.Command = "ml", "gpu", "python3"
+	train.RequestCores, train.RequestMemory, train.RequestSeconds, train.RequestGPUs = f(16), f(8<<30), f(4*3600), f(1)
+	train.GPUSeconds, train.GPUMemoryPeak, train.EnergyJoules = f(3600), f(11<<30), f(1.9e6)
+	train.Parts = []client.Part{{Node: "n1", Part: "batch", CPUSeconds: f(20000), MemoryPeakBytes: f(4 << 30)}, {Node: "n2", Part: "0", CPUSeconds: f(3040), MemoryPeakBytes: f(2 << 30)}}
+	train.CoresHistogram = []client.Bucket{{Low: 0, High: 1, Seconds: 100}, {Low: 1, High: 4, Seconds: 7000}}
+	train.Profile[0].Points[60].Value = nil // a gap
+
+	failed := job("slurm/4712", "train", "bob", 30*time.Minute, 0.8, 1<<30, "n1")
+	end, code := now.Add(-10*time.Minute), 1
+	failed.Start, failed.End, failed.Seen, failed.Running, failed.ExitCode = end.Add(-30*time.Minute), &end, end, false, &code
+
+	bare := job("group/n2/812-1795255200", "sh\x1b[31mred\u202e", "carol", time.Minute, 0.001, 1<<20, "n2")
+	bare.MemoryPeakBytes, bare.ReadBytes, bare.WriteBytes, bare.CoresP95, bare.CPUWaitSeconds = nil, nil, nil, nil, nil
+	bare.Profile, bare.Commands = nil, nil
+	boot := now.Add(-72 * time.Hour)
+	return &Backend{
+		Details: []client.WorkloadDetail{
+			train, failed,
+			job("deployment/shop/cart", "cart", "shop", 26*time.Hour, 0.4, 300<<20, "n1"),
+			job("unit/nginx.service", "nginx.service", "root", 70*time.Hour, 0.02, 50<<20, "n2"),
+			job("session/alice/3", "3", "alice", 5*time.Hour, 0.1, 700<<20, "n1"),
+			bare,
+		},
+		Machine: []client.Node{
+			{Node: "n1", Site: "lab", Up: true, Seen: now, Boot: &boot, Cores: f(16), CoresUsed: f(4.1), MemoryBytes: f(64 << 30), MemoryUsed: f(20 << 30),
+				Load1: f(5.2), CPUPressure: f(0.031), NetworkBytes: f(2 << 20), DiskBytes: f(5 << 20), Workloads: 4, AgentCPU: f(0.004), AgentMemory: f(20 << 20),
+				Sensors: []client.Sensor{{Sensor: "task", Up: true}, {Sensor: "rapl", Reason: "no such hardware"}}, KernelRelease: "6.12.0"},
+			{Node: "n2", Site: "lab", Seen: now.Add(-time.Hour), Cores: f(8), MemoryBytes: f(32 << 30), Workloads: 2,
+				Sensors: []client.Sensor{{Sensor: "rapl", Reason: "no such hardware"}}},
+		},
+	}
+}
+
+// wave is a profile that swings around its mean.
+func wave(metric, unit string, start time.Time, wall time.Duration, mean float64) client.Profile {
+	p := client.Profile{Metric: metric, Unit: unit}
+	const n = 120
+	for i := range n {
+		at := start.Add(wall / n * time.Duration(i+1))
+		p.Points = append(p.Points, client.Point{Time: at, Value: f(mean * (1 + 0.8*math.Sin(float64(i)/9)))})
+	}
+	return p
+}
+
+// Tick is what the agent of n1 sees: n workloads, the first the busiest.
+func Tick(now time.Time, n int) client.Live {
+	l := client.Live{Time: now.UTC(), Node: "n1", Cores: 16, CoresUsed: f(4.1), Memory: f(64 << 30), MemUsed: f(20 << 30), Workloads: []client.LiveWorkload{}}
+	owners := []string{"alice", "bob", "root"}
+	for i := range n {
+		w := client.LiveWorkload{
+			ID: fmt.Sprintf("slurm/%d", 4711+i), Part: "batch", Name: fmt.Sprintf("train%d", i), Owner: owners[i%3], Cores: 3.2 / float64(i+1), CPUSeconds: float64(100 * (i + 1)),
+			MemoryBytes: f(float64(i+1) * (100 << 20)), MemoryPeak: f(float64(i+1) * (150 << 20)), ReadRate: f(float64(i%4) * (1 << 20)), WriteRate: f(1 << 10),
+			Wait: f(0.05), Processes: n - i, Threads: 2 * (n - i), Command: "python3", StartedAt: now.Unix() - int64(3600*(i+1)),
+		}
+		if i%5 == 4 {
+			w.ID, w.Part, w.ReadRate, w.WriteRate, w.Wait = fmt.Sprintf("unit/daemon%d.service", i), "", nil, nil, nil
+		}
+		l.Workloads = append(l.Workloads, w)
+	}
+	return l
+}
