@@ -1,0 +1,50 @@
+# reckon: each target is one command that you could type. `make help` lists them.
+
+# A release is tagged; without a tag the binary says which commit it was built from.
+VERSION  := $(shell git describe --tags --dirty 2>/dev/null | sed 's/^v//')
+# Go asks git for the commit; where git does not answer (no .git, another owner) it is left out.
+BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
+BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-X reckon/internal/buildinfo.Version=$(VERSION)'
+FUZZTIME ?= 10s
+
+.PHONY: help up build test lint gen bench e2e fuzz size clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+up: build ## build, then measure this machine at http://127.0.0.1:9870
+	./bin/reckon up
+
+build: ## build ./bin/reckon and ./bin/reckon-agent, static, for this machine
+	$(BUILD) -o bin/ ./cmd/reckon ./cmd/reckon-agent
+
+test: ## everything that must hold before a commit; installs what it needs and says so
+	@script/setup
+	@script/lint
+	go test -count=1 -timeout 20m ./...
+
+lint: ## format, go vet, staticcheck and the architecture
+	@script/lint
+	go test -count=1 ./internal/archtest
+
+gen: ## write what is generated: doc/metrics.md and the files behind go:generate
+	go generate ./...
+
+bench: build ## measure reckon and its peers side by side, and the hot paths by themselves
+	@script/setup bench
+	go run ./test/bench -markdown bin/benchmarks.md
+	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/... ./internal/recording
+
+e2e: build ## whole programs against the real machine (minutes)
+	@script/setup bench
+	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e/...
+
+fuzz: ## run every fuzz test for FUZZTIME (10s)
+	@script/fuzz $(FUZZTIME)
+
+size: build ## bytes and linked packages of the binaries
+	@ls -l bin/reckon bin/reckon-agent
+	@for c in reckon reckon-agent; do echo "$$c links $$(go list -deps ./cmd/$$c | wc -l) packages"; done
+
+clean: ## remove what was built; the data directory stays
+	rm -rf bin dist

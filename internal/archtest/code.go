@@ -1,0 +1,297 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// CodeRules are habits that hold in every package.
+func CodeRules() []Rule {
+	return []Rule{
+		{"clock", "attribution, account and analysis read no clock: the time comes with the reading, so that yesterday's recording gives yesterday's answer.",
+			func(t *Tree) []Violation {
+				return t.calls(nonTest("attribution", "account", "analysis"), "time", "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer")
+			}},
+		{"init", "No init functions: what must exist is made by a constructor and listed in an all package, so that two can live in one process.",
+			initFunctions},
+		{"state", "No package-level variable that changes: put it into a struct that a constructor returns. Tables, errors and descriptions that are never written to are fine.",
+			mutableState},
+		{"print", "Only cmd writes to standard output and ends the program: take an io.Writer, return an error, or take a *slog.Logger.",
+			func(t *Tree) []Violation {
+				at := func(pkg string, f *File) bool { return !in(pkg, "cmd", "test") && !f.Test }
+				return slices.Concat(t.calls(at, "fmt", "Print", "Printf", "Println"),
+					t.calls(at, "log", "Print", "Printf", "Println", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"), t.calls(at, "os", "Exit"))
+			}},
+		{"getenv", "The environment is read once, in cmd and in internal/agent and internal/server: take the value as a field of Config or Options.",
+			func(t *Tree) []Violation {
+				at := func(pkg string, f *File) bool {
+					return !in(pkg, "cmd", "test", "internal/agent", "internal/server") && !f.Test
+				}
+				return t.calls(at, "os", "Getenv", "LookupEnv", "Environ", "ExpandEnv")
+			}},
+		{"sleep", "No time.Sleep in tests: wait for what you need on a channel, or use testing/synctest; a pause is too short on a busy machine and too long on all others.",
+			func(t *Tree) []Violation {
+				return t.calls(func(_ string, f *File) bool { return f.Test }, "time", "Sleep")
+			}},
+		{"comment", "Every package begins with a comment that says what it is, its units, its errors and who may call it from where.",
+			packageComments},
+		{"length", "A file above 600 lines is split by topic; one above 400 is worth a look.",
+			longFiles},
+		{"tour", "Every folder at the root is named in ARCHITECTURE.md: say there what it is for.",
+			rootFolders},
+	}
+}
+
+func nonTest(folders ...string) func(string, *File) bool {
+	return func(pkg string, f *File) bool { return in(pkg, folders...) && !f.Test }
+}
+
+// calls finds uses of functions of a package of the standard library, under
+// whatever name a file imports it.
+func (t *Tree) calls(at func(pkg string, f *File) bool, path string, names ...string) (out []Violation) {
+	for _, p := range t.Packages {
+		for _, f := range p.Files {
+			if f.Generated || !at(p.Path, f) {
+				continue
+			}
+			local := localName(f, path)
+			ast.Inspect(f.AST, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok || local == "" || !slices.Contains(names, sel.Sel.Name) {
+					return true
+				}
+				if id, ok := sel.X.(*ast.Ident); ok && id.Name == local {
+					out = append(out, t.at(f, sel, path+"."+sel.Sel.Name))
+				}
+				return true
+			})
+		}
+	}
+	return out
+}
+
+func (t *Tree) at(f *File, n ast.Node, what string) Violation {
+	return Violation{f.Path, t.Fset.Position(n.Pos()).Line, what}
+}
+
+func localName(f *File, path string) string {
+	for _, spec := range f.AST.Imports {
+		if spec.Path.Value == `"`+path+`"` {
+			if spec.Name != nil {
+				return spec.Name.Name
+			}
+			return path[strings.LastIndexByte(path, '/')+1:]
+		}
+	}
+	return ""
+}
+
+func initFunctions(t *Tree) (out []Violation) {
+	for _, p := range t.Packages {
+		for _, f := range p.Files {
+			for _, d := range f.AST.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+					out = append(out, t.at(f, fn, "func init"))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// mutableState finds package-level variables without a value, of a type that is made
+// to change, or that some function of the package writes to.
+func mutableState(t *Tree) (out []Violation) {
+	for _, p := range t.Packages {
+		vars := map[string]Violation{}
+		specs := map[*ast.ValueSpec]bool{}
+		for _, f := range p.Files {
+			if f.Test {
+				continue
+			}
+			for _, d := range f.AST.Decls {
+				gen, ok := d.(*ast.GenDecl)
+				if !ok || gen.Tok != token.VAR {
+					continue
+				}
+				for _, s := range gen.Specs {
+					spec := s.(*ast.ValueSpec)
+					specs[spec] = true
+					why := ""
+					switch {
+					case embedded(gen, spec):
+						continue
+					case len(spec.Values) == 0:
+						why = " has no value, so it must change"
+					case usesSync(f, spec):
+						why = " is made to change"
+					}
+					for _, name := range spec.Names {
+						if name.Name != "_" {
+							vars[name.Name] = t.at(f, name, "var "+name.Name+why)
+						}
+					}
+				}
+			}
+		}
+		for name, v := range vars {
+			if v.What != "var "+name {
+				out = append(out, v)
+			} else if w := writes(t, p, name, specs); w != nil {
+				v.What += fmt.Sprintf(" is written to at %s:%d", w.File, w.Line)
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+func embedded(gen *ast.GenDecl, spec *ast.ValueSpec) bool {
+	for _, doc := range []*ast.CommentGroup{gen.Doc, spec.Doc} {
+		if doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed") }) {
+			return true
+		}
+	}
+	return false
+}
+
+// usesSync reports whether a declaration names a type of sync or sync/atomic.
+// Functions of sync that give a value once are no state that anyone sees change.
+func usesSync(f *File, spec *ast.ValueSpec) bool {
+	found := false
+	look := func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if id, ok := sel.X.(*ast.Ident); ok && !strings.HasPrefix(sel.Sel.Name, "Once") &&
+				(id.Name == localName(f, "sync") || id.Name == localName(f, "sync/atomic")) {
+				found = true
+			}
+		}
+		return !found
+	}
+	if spec.Type != nil {
+		ast.Inspect(spec.Type, look)
+	}
+	for _, v := range spec.Values {
+		if _, isFunc := v.(*ast.FuncLit); !isFunc {
+			ast.Inspect(v, look)
+		}
+	}
+	return found
+}
+
+// writes returns the first place where a function of p assigns to the variable, to a
+// part of it, or deletes from it.
+func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (found *Violation) {
+	for _, f := range p.Files {
+		if f.Test {
+			continue
+		}
+		target := func(e ast.Expr) {
+			if id := root(e); found == nil && id != nil && id.Name == name && packageLevel(id, specs) {
+				v := t.at(f, e, "")
+				found = &v
+			}
+		}
+		ast.Inspect(f.AST, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if n.Tok != token.DEFINE {
+					for _, l := range n.Lhs {
+						target(l)
+					}
+				}
+			case *ast.IncDecStmt:
+				target(n.X)
+			case *ast.RangeStmt:
+				if n.Tok == token.ASSIGN && n.Key != nil {
+					target(n.Key)
+				}
+			case *ast.CallExpr:
+				if fn, ok := n.Fun.(*ast.Ident); ok && (fn.Name == "delete" || fn.Name == "clear") && len(n.Args) > 0 {
+					target(n.Args[0])
+				}
+			}
+			return found == nil
+		})
+	}
+	return found
+}
+
+// root is the variable that an assignment changes: x in x.f[i], *x.
+func root(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}
+
+// packageLevel tells a package-level name from a local one: the parser resolves names
+// within a file and leaves those of other files open.
+func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
+	if id.Obj == nil {
+		return true
+	}
+	spec, ok := id.Obj.Decl.(*ast.ValueSpec)
+	return ok && specs[spec]
+}
+
+func packageComments(t *Tree) (out []Violation) {
+	for _, p := range t.Packages {
+		code := slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test })
+		said := slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test && f.AST.Doc != nil && len(f.AST.Doc.Text()) > 20 })
+		if code && !said {
+			out = append(out, Violation{File: p.Path, What: "package without a comment"})
+		}
+	}
+	return out
+}
+
+func longFiles(t *Tree) (out []Violation) {
+	for _, p := range t.Packages {
+		for _, f := range p.Files {
+			if n := t.Fset.File(f.AST.Pos()).LineCount(); n > 600 && !f.Generated {
+				out = append(out, Violation{File: f.Path, What: fmt.Sprintf("%d lines", n)})
+			}
+		}
+	}
+	return out
+}
+
+// rootFolders looks at folders that hold something; the names that .gitignore lists
+// and hidden ones are not part of the source.
+func rootFolders(t *Tree) (out []Violation) {
+	tour, _ := os.ReadFile(filepath.Join(t.Dir, "ARCHITECTURE.md")) // if it is not there, nothing is named
+	ignored, _ := os.ReadFile(filepath.Join(t.Dir, ".gitignore"))
+	entries, err := os.ReadDir(t.Dir)
+	if err != nil {
+		return []Violation{{File: ".", What: err.Error()}}
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if !e.IsDir() || strings.HasPrefix(name, ".") || slices.Contains(strings.Fields(strings.ReplaceAll(string(ignored), "/", " ")), name) {
+			continue
+		}
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `/`).Match(tour) {
+			out = append(out, Violation{File: name + "/", What: "not named in ARCHITECTURE.md"})
+		}
+	}
+	return out
+}

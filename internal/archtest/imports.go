@@ -1,0 +1,105 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+)
+
+// ImportRules are the rules about who knows whom: data flows from sensor to web, and
+// no stage knows a later one.
+func ImportRules() []Rule {
+	return []Rule{
+		{"vocabulary", "metric and workload are words that all others share: they import nothing of ours but themselves. Move what needs more to the package that uses it.",
+			func(t *Tree) []Violation {
+				return t.imports(true, folder("metric", "workload"), func(pkg, imp string) bool {
+					return ours(imp) && !in(imp, "./"+first(pkg))
+				})
+			}},
+		{"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who uses them is decided in internal/agent.",
+			func(t *Tree) []Violation {
+				return t.imports(true, folder("sensor"), func(_, imp string) bool {
+					return in(imp, "./workload", "./attribution", "./account", "./store", "./query", "./analysis", "./graph", "./web", "./client", "./internal/agent", "./internal/server")
+				})
+			}},
+		{"sensor-exec", "A sensor runs no program: read the file, the socket or the library behind the program. os/exec belongs to tests only.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("sensor"), func(_, imp string) bool { return imp == "os/exec" })
+			}},
+		{"siblings", "Folders of one stage do not import each other; only their all package lists them. Move what two of them share to internal/ under the name of the thing.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("sensor/*", "workload/*", "analysis/*", "store/*"), func(pkg, imp string) bool {
+					stage, own := stageOf(pkg)
+					_, other := stageOf(strings.TrimPrefix(imp, "./"))
+					return own != "all" && own != "" && other != "" && in(imp, "./"+stage+"/*") && other != own
+				})
+			}},
+		{"pure", "attribution, account and analysis are functions from readings to figures: no file, no socket. Take what you need as an argument; internal/agent and internal/server read it.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("attribution", "account", "analysis"), func(_, imp string) bool {
+					return in(imp, "os", "net", "syscall", "golang.org/x/sys")
+				})
+			}},
+		{"store", "A store keeps numbers and does not know what they mean. Put meaning into query or analysis.",
+			func(t *Tree) []Violation {
+				return t.imports(true, folder("store"), func(_, imp string) bool {
+					return in(imp, "./sensor", "./attribution", "./query", "./analysis", "./web")
+				})
+			}},
+		{"query", "query sees the contract of package store, so that any store answers the same. Take a store.Series or a store.Catalogue as an argument.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("query"), func(_, imp string) bool { return in(imp, "./store/*", "./sensor") })
+			}},
+		{"web", "web and graph show what query and analysis give. Take an interface as an argument; internal/server connects it.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("web", "graph"), func(_, imp string) bool { return in(imp, "./store/*", "./sensor") })
+			}},
+		{"composition", "Only cmd and internal/agent, internal/server know everything. Move the code there, or take an interface.",
+			func(t *Tree) []Violation {
+				return t.imports(false, func(pkg string) bool { return !in(pkg, "cmd", "internal", "test") }, func(_, imp string) bool {
+					return in(imp, "./internal/agent", "./internal/server", "./cmd")
+				})
+			}},
+		{"kubernetes", "The Kubernetes libraries belong to the modules operator/ and scheduler/: they are large, and most sites have no cluster. Speak plain HTTP to the kubelet.",
+			func(t *Tree) []Violation {
+				return t.imports(true, func(pkg string) bool { return !in(pkg, "operator", "scheduler") }, func(_, imp string) bool {
+					return in(imp, "k8s.io", "sigs.k8s.io")
+				})
+			}},
+		{"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go list -deps ./cmd/reckon-agent` and `go mod why -m` show the way it came in; move the code that pulls it in behind an interface.",
+			agentLinks},
+	}
+}
+
+func agentLinks(t *Tree) (out []Violation) {
+	for _, p := range t.Packages {
+		if p.Path != "cmd/reckon-agent" {
+			continue
+		}
+		for _, d := range p.Deps {
+			if in(d, "github.com/prometheus/prometheus/tsdb", "github.com/prometheus/prometheus/promql", "github.com/prometheus/prometheus/storage",
+				"k8s.io", "sigs.k8s.io", "modernc.org", "github.com/jackc/pgx", "github.com/parquet-go",
+				t.Module+"/store", t.Module+"/query", t.Module+"/web/ui", t.Module+"/internal/server") {
+				out = append(out, Violation{File: p.Path, What: "links " + d})
+			}
+		}
+	}
+	return out
+}
+
+func folder(names ...string) func(string) bool {
+	return func(pkg string) bool { return in(pkg, names...) }
+}
+
+func ours(imp string) bool { return strings.HasPrefix(imp, "./") }
+
+func first(path string) string { return strings.Split(path, "/")[0] }
+
+// stageOf splits "sensor/task/ebpf" into "sensor" and "task". The suites for
+// implementers are not counted as siblings.
+func stageOf(path string) (stage, folder string) {
+	words := strings.Split(path, "/")
+	if len(words) < 2 || slices.Contains([]string{"sensortest", "workloadtest", "storetest", "analysistest"}, words[1]) {
+		return words[0], ""
+	}
+	return words[0], words[1]
+}

@@ -1,0 +1,4 @@
+// Package hog knows who puts it together.
+package hog
+
+import _ "reckon/internal/agent"

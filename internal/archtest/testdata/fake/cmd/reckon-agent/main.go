@@ -1,0 +1,10 @@
+// Command reckon-agent links a store through another package.
+package main
+
+import (
+	"fmt"
+
+	_ "reckon/internal/agent"
+)
+
+func main() { fmt.Println("cmd may print") }

@@ -1,0 +1,3 @@
+module reckon
+
+go 1.26.0

@@ -1,0 +1,7 @@
+// Package all may list its siblings.
+package all
+
+import (
+	_ "reckon/sensor/hwmon"
+	_ "reckon/sensor/rapl"
+)

@@ -1,0 +1,3 @@
+package rapl
+
+import _ "reckon/store"

@@ -1,0 +1,2 @@
+// Package sensor keeps to its rules.
+package sensor

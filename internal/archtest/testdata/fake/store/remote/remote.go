@@ -1,0 +1,4 @@
+// Package remote keeps to its rules.
+package remote
+
+import _ "reckon/store"

@@ -1,0 +1,2 @@
+// Package store keeps to its rules.
+package store

@@ -1,0 +1,3 @@
+package undocumented
+
+import _ "sigs.k8s.io/yaml"

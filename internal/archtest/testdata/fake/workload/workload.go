@@ -1,0 +1,2 @@
+// Package workload keeps to its rules.
+package workload
