@@ -39,8 +39,8 @@ func sortFields() map[string]string {
 	return m
 }
 
-// indexed are the sort columns that have an index, alone or behind owner and kind.
-var indexed = []string{"start_ms", "until_ms", "cpu_seconds", "memory_peak_bytes", "name"}
+// within are the columns that have an index behind owner and kind.
+var within = []string{"start_ms", "cpu_seconds"}
 
 // Workloads lists what the filter selects, and how many rows there are without limit.
 // Without a sort the latest start comes first. What was not measured sorts as the
@@ -54,30 +54,15 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
 	}
-	w := where(f)
-	total, err := c.total(ctx, f, w)
+	total, err := c.total(ctx, f)
 	if err != nil {
 		return nil, 0, fmt.Errorf("count workloads: %w", err)
 	}
 	if total == 0 || f.Offset >= total {
 		return nil, total, nil
 	}
-	if total <= few && slices.Contains(indexed, order) && len(w.conds) > 0 {
-		order = sortAside(order)
-	}
-	dir := ""
-	if down {
-		dir = " DESC"
-	}
-	q := "SELECT " + strings.Join(columns, ", ") + " FROM workloads" + w.sql() + " ORDER BY " + order + dir + ", key" + dir
-	if f.Limit > 0 || f.Offset > 0 {
-		limit := f.Limit
-		if limit <= 0 {
-			limit = total
-		}
-		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, max(f.Offset, 0))
-	}
-	rows, err := c.db.QueryContext(ctx, q, w.args...)
+	q, args := listSQL(f, order, down, total)
+	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list workloads: %w", err)
 	}
@@ -87,6 +72,49 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 		return nil, 0, fmt.Errorf("list workloads: %w", err)
 	}
 	return out, total, nil
+}
+
+// listSQL writes the query. When the filter leaves few rows they are fetched by its
+// index and sorted; else the index of the sort column is walked, past the rows that do
+// not match, until the page is full.
+func listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
+	w := &conditions{narrow: total <= few}
+	if !w.narrow && slices.Contains(within, order) {
+		switch {
+		case len(f.Owners) == 1:
+			w.lead = "owner"
+		case len(f.Kinds) == 1:
+			w.lead = "kind"
+		}
+	}
+	if w.narrow && len(f.Owners) > 0 {
+		w.lead = "owner" // rather than the kind: there are fewer rows of one owner
+	}
+	if !w.narrow {
+		w.sorted = order
+	}
+	w.filter(f)
+	dir := ""
+	if down {
+		dir = " DESC"
+	}
+	by := order
+	if w.narrow && len(w.conds) > 0 && !strings.HasPrefix(order, "(") {
+		by = aside(order)
+	}
+	by += dir
+	if order == "owner" || order == "kind" {
+		by += ", start_ms" + dir // as their indexes go on
+	}
+	q := "SELECT " + strings.Join(columns, ", ") + " FROM workloads" + w.sql() + " ORDER BY " + by + ", key" + dir
+	if f.Limit > 0 || f.Offset > 0 {
+		limit := f.Limit
+		if limit <= 0 {
+			limit = total
+		}
+		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, max(f.Offset, 0))
+	}
+	return q, w.args
 }
 
 func scanAll(rows *sql.Rows) ([]store.Workload, error) {
@@ -113,10 +141,11 @@ func SortFields() []string {
 
 // conditions collect a WHERE clause.
 type conditions struct {
-	conds []string
-	args  []any
-	// grouped says that all conditions are on what workload_counts counts by.
-	grouped bool
+	narrow bool   // the filter leaves few rows: lead to them by indexes
+	lead   string // the column whose index leads, when others must not
+	sorted string // the column that is sorted by, whose range may always lead
+	conds  []string
+	args   []any
 }
 
 func (w *conditions) sql() string {
@@ -126,92 +155,105 @@ func (w *conditions) sql() string {
 	return " WHERE " + strings.Join(w.conds, " AND ")
 }
 
-// add appends a condition; each %s in it is replaced by the next parameter.
-func (w *conditions) add(cond string, args ...any) {
-	names := make([]any, len(args))
-	for i := range args {
-		names[i] = fmt.Sprintf("$%d", len(w.args)+i+1)
+// column writes a column so that its index is used only where that helps.
+func (w *conditions) column(name string) string {
+	if name == w.lead || name == w.sorted || (w.narrow && w.lead == "") {
+		return name
 	}
-	w.conds = append(w.conds, fmt.Sprintf(cond, names...))
-	w.args = append(w.args, args...)
+	return aside(name)
 }
+
+// param adds an argument and returns its name.
+func (w *conditions) param(v any) string {
+	w.args = append(w.args, v)
+	return fmt.Sprintf("$%d", len(w.args))
+}
+
+func (w *conditions) and(cond string) { w.conds = append(w.conds, cond) }
 
 func (w *conditions) in(column string, values []string) {
 	if len(values) == 0 {
 		return
 	}
-	args := make([]any, len(values))
+	names := make([]string, len(values))
 	for i, v := range values {
-		args[i] = v
+		names[i] = w.param(v)
 	}
-	w.conds = append(w.conds, column+" IN ("+params(len(w.args)+1, len(args))+")")
-	w.args = append(w.args, args...)
+	w.and(column + " IN (" + strings.Join(names, ", ") + ")")
 }
 
-func where(f store.Filter) *conditions {
-	w := &conditions{}
-	w.in("kind", f.Kinds)
-	w.in("owner", f.Owners)
-	if f.Running != nil {
-		if *f.Running {
-			w.add("until_ms = %s", int64(running))
-		} else {
-			w.add("until_ms < %s", int64(running))
-		}
-	}
-	w.grouped = f.ID == "" && len(f.Nodes) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+// grouped reports whether a filter is on nothing but what workload_counts counts by.
+func grouped(f store.Filter) bool {
+	return f.ID == "" && len(f.Nodes) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+}
+
+func (w *conditions) filter(f store.Filter) {
 	if f.ID != "" {
-		w.add("id = %s", f.ID)
+		w.lead = "id"
+		w.and("id = " + w.param(f.ID))
+	}
+	w.in(w.column("kind"), f.Kinds)
+	w.in(w.column("owner"), f.Owners)
+	if f.Running != nil {
+		if *f.Running { // few run at any time: their index may lead
+			w.and("until_ms = " + w.param(int64(running)))
+		} else {
+			w.and(w.column("until_ms") + " < " + w.param(int64(running)))
+		}
 	}
 	if len(f.Nodes) > 0 {
 		sub := &conditions{args: w.args}
 		sub.in("node", f.Nodes)
-		w.conds = append(w.conds, "key IN (SELECT key FROM workload_nodes WHERE "+sub.conds[0]+")")
 		w.args = sub.args
+		w.and(w.column("key") + " IN (SELECT key FROM workload_nodes" + sub.sql() + ")")
 	}
 	if f.Name != "" {
-		w.add(pattern("name", "%s"), f.Name)
+		w.and(w.column("name") + " IN (SELECT name FROM workload_names WHERE " + pattern("name", w.param(f.Name)) + ")")
 	}
 	if f.MinCPU > 0 {
-		w.add("cpu_seconds >= %s", f.MinCPU)
+		w.and(w.column("cpu_seconds") + " >= " + w.param(f.MinCPU))
 	}
 	w.interval(f.Since, f.Until)
-	return w
 }
 
-// interval selects what existed between since and until. A workload that did either
-// started within the interval or the day before it, or is longer than a day.
+// interval selects what existed between since and until. Where few did, they are found
+// in two steps: what started in the interval or the day before it, and of what is
+// longer than a day, what started earlier.
 func (w *conditions) interval(since, until time.Time) {
-	if !until.IsZero() {
-		w.add("start_ms < %s", until.UnixMilli())
+	switch {
+	case since.IsZero() && until.IsZero():
+	case since.IsZero():
+		w.and(w.column("start_ms") + " < " + w.param(until.UnixMilli()))
+	case until.IsZero():
+		w.and(w.column("until_ms") + " >= " + w.param(since.UnixMilli()))
+	case !w.narrow || w.lead != "":
+		w.and(w.column("start_ms") + " < " + w.param(until.UnixMilli()))
+		w.and(w.column("until_ms") + " >= " + w.param(since.UnixMilli()))
+	default:
+		s, u, d := w.param(since.UnixMilli()), w.param(until.UnixMilli()), w.param(since.Add(-day).UnixMilli())
+		w.and("key IN (SELECT key FROM workloads WHERE start_ms >= " + d + " AND start_ms < " + u + " AND until_ms >= " + s +
+			" UNION ALL SELECT key FROM workloads WHERE until_ms - start_ms > 86400000 AND until_ms >= " + s + " AND start_ms < " + d + ")")
 	}
-	if since.IsZero() {
-		return
-	}
-	s := since.UnixMilli()
-	w.add("until_ms >= %s", s)
-	if until.IsZero() {
-		return
-	}
-	w.add("(start_ms >= %s OR until_ms - start_ms > 86400000)", s-day.Milliseconds())
 }
 
-// total counts what the conditions select.
-func (c *Catalogue) total(ctx context.Context, f store.Filter, w *conditions) (n int, err error) {
-	if !w.grouped {
+// total counts what a filter selects.
+func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
+	if !grouped(f) {
+		w := &conditions{narrow: true}
+		w.filter(f)
 		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
 		return n, err
 	}
-	g := &conditions{}
-	g.in("kind", f.Kinds)
-	g.in("owner", f.Owners)
+	w := &conditions{narrow: true}
+	w.in("kind", f.Kinds)
+	w.in("owner", f.Owners)
 	if f.Running != nil {
 		run := 0
 		if *f.Running {
 			run = 1
 		}
-		g.add("running = %s", run)
+		w.and("running = " + w.param(run))
 	}
-	err = c.db.QueryRowContext(ctx, "SELECT coalesce(sum(n), 0) FROM workload_counts"+g.sql(), g.args...).Scan(&n)
+	err = c.db.QueryRowContext(ctx, "SELECT coalesce(sum(n), 0) FROM workload_counts"+w.sql(), w.args...).Scan(&n)
 	return n, err
 }

@@ -89,7 +89,7 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	c.write.Lock()
 	defer c.write.Unlock()
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
-		u := upsert{tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}}
+		u := upsert{tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}, names: map[string]struct{}{}}
 		defer u.insert.Close()
 		defer u.find.Close()
 		for i := range rows {
@@ -109,6 +109,7 @@ type upsert struct {
 	tx           *sql.Tx
 	insert, find *sql.Stmt
 	counts       map[group]int
+	names        map[string]struct{} // written in this transaction
 	args         []any
 }
 
@@ -141,6 +142,12 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	}
 	if err := u.insert.QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
 		return err
+	}
+	if _, known := u.names[w.Name]; !known {
+		u.names[w.Name] = struct{}{}
+		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_names (name) VALUES ($1) ON CONFLICT DO NOTHING`, w.Name); err != nil {
+			return err
+		}
 	}
 	if string(nodes) == oldNodes {
 		return nil

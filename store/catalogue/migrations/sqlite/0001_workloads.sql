@@ -42,11 +42,18 @@ CREATE TABLE workloads (
 	UNIQUE (id, start_ms, site)
 );
 
--- Sorting without a filter.
-CREATE INDEX workloads_start ON workloads (start_ms);
+-- Sorting without a filter, or with one that leaves many rows.
+CREATE INDEX workloads_start ON workloads (start_ms, until_ms);
 CREATE INDEX workloads_until ON workloads (until_ms);
+CREATE INDEX workloads_wall ON workloads ((CASE WHEN until_ms = 9007199254740991 THEN seen_ms ELSE until_ms END - start_ms));
 CREATE INDEX workloads_cpu ON workloads (cpu_seconds);
+CREATE INDEX workloads_cores_mean ON workloads (cores_mean);
+CREATE INDEX workloads_cores_p95 ON workloads (cores_p95);
 CREATE INDEX workloads_memory ON workloads (memory_peak_bytes);
+CREATE INDEX workloads_read ON workloads (io_read_bytes);
+CREATE INDEX workloads_write ON workloads (io_write_bytes);
+CREATE INDEX workloads_gpu ON workloads (gpu_seconds);
+CREATE INDEX workloads_energy ON workloads (energy_joules);
 CREATE INDEX workloads_name ON workloads (name);
 -- Sorting within an owner or a kind.
 CREATE INDEX workloads_owner_start ON workloads (owner, start_ms);
@@ -55,7 +62,7 @@ CREATE INDEX workloads_kind_start ON workloads (kind, start_ms);
 CREATE INDEX workloads_kind_cpu ON workloads (kind, cpu_seconds);
 -- Workloads longer than a day are few; with them apart, "existed in an interval" looks
 -- at one day more than the interval only.
-CREATE INDEX workloads_long ON workloads (until_ms) WHERE until_ms - start_ms > 86400000;
+CREATE INDEX workloads_long ON workloads (until_ms, start_ms) WHERE until_ms - start_ms > 86400000;
 
 CREATE TABLE workload_nodes (
 	node TEXT NOT NULL,
@@ -71,6 +78,11 @@ CREATE TABLE workload_counts (
 	running INTEGER NOT NULL,
 	n BIGINT NOT NULL,
 	PRIMARY KEY (kind, owner, running)
+) WITHOUT ROWID;
+
+-- Names repeat: a pattern is held against each once. Names are forgotten only by Drop.
+CREATE TABLE workload_names (
+	name TEXT NOT NULL PRIMARY KEY
 ) WITHOUT ROWID;
 
 -- Small things to remember: the watermark, and the state of the catalogue's builder.
