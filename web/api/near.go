@@ -25,7 +25,7 @@ func nearest(text string, words []string, n int) []string {
 			cost = 1
 		default:
 			d := distance(text, low)
-			if d > max(1, len(text)/4) {
+			if d > max(min(2, len(text)/2), len(text)/4) {
 				continue
 			}
 			cost = 1 + d

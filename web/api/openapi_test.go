@@ -1,0 +1,218 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pb33f/libopenapi"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"reckon/client"
+	"reckon/web/api"
+	"reckon/web/api/apitest"
+)
+
+func document(t *testing.T, h http.Handler) map[string]any {
+	t.Helper()
+	return decode[map[string]any](t, get(t, h, "/api/reckon/openapi.json"), 200)
+}
+
+func full(t *testing.T) http.Handler {
+	t.Helper()
+	hub := new(api.Hub)
+	hub.Publish(apitest.Tick(now, 10))
+	b := apitest.Site(now)
+	b.Missing = []string{"site west"}
+	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler()})
+}
+
+// TestDocumentIsOpenAPI asks a parser of OpenAPI 3.1 whether the document is one.
+func TestDocumentIsOpenAPI(t *testing.T) {
+	doc, err := libopenapi.NewDocument(get(t, full(t), "/api/reckon/openapi.json").Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := doc.BuildV3Model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for path, item := range model.Model.Paths.PathItems.FromOldest() {
+		op := item.Get
+		if op == nil || op.Summary == "" || op.OperationId == "" || ids[op.OperationId] {
+			t.Errorf("%s: no summary, or no operation id of its own", path)
+			continue
+		}
+		ids[op.OperationId] = true
+		for _, p := range op.Parameters {
+			if p.Description == "" || p.Schema == nil {
+				t.Errorf("%s: parameter %s is not described", path, p.Name)
+			}
+			if inPath := strings.Contains(path, "{"+p.Name+"}"); inPath != (p.In == "path") {
+				t.Errorf("%s: parameter %s is in %s", path, p.Name, p.In)
+			}
+		}
+	}
+}
+
+// TestEveryRouteIsDescribed calls what is described, and wants what is served to be
+// described: an address that answers and is not in the document fails.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	h := full(t)
+	paths := document(t, h)["paths"].(map[string]any)
+	for _, target := range []string{
+		"/api/reckon/v1/workloads", "/api/reckon/v1/workloads/{id}", "/api/reckon/v1/nodes", "/api/reckon/v1/live",
+		"/api/reckon/openapi.json", "/healthz", "/readyz", "/metrics",
+	} {
+		if paths[target] == nil {
+			t.Errorf("%s is not described", target)
+		}
+	}
+	for path := range paths {
+		if strings.HasSuffix(path, "/live") || strings.HasPrefix(path, "/api/v1/") || path == "/metrics" {
+			continue // a stream has no end; the others belong to other handlers
+		}
+		if w := get(t, h, strings.Replace(path, "{id}", "slurm/4711", 1)); w.Code != 200 {
+			t.Errorf("%s is described and answers %d", path, w.Code)
+		}
+	}
+}
+
+// TestEveryParameterIsTaken sends each described parameter: the parser takes it.
+func TestEveryParameterIsTaken(t *testing.T) {
+	h := full(t)
+	values := map[string]string{"boolean": "true", "number": "1", "integer": "1", "string": "1h", "array": "x"}
+	for path, item := range document(t, h)["paths"].(map[string]any) {
+		op := item.(map[string]any)["get"].(map[string]any)
+		params, _ := op["parameters"].([]any)
+		for _, p := range params {
+			p := p.(map[string]any)
+			if p["in"] == "path" {
+				continue
+			}
+			schema := p["schema"].(map[string]any)
+			value := values[schema["type"].(string)]
+			if words, ok := schema["enum"].([]any); ok {
+				value = words[0].(string)
+			}
+			target := strings.Replace(path, "{id}", "slurm/4711", 1) + "?" + p["name"].(string) + "=" + value
+			if w := get(t, h, target); w.Code != 200 {
+				t.Errorf("%s: %d %s", target, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+// TestEveryFieldIsDescribed walks the wire types.
+func TestEveryFieldIsDescribed(t *testing.T) {
+	schemas := document(t, full(t))["components"].(map[string]any)["schemas"].(map[string]any)
+	used := map[string]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || typ.PkgPath() != reflect.TypeFor[client.Workload]().PkgPath() || used[typ.Name()] {
+			return
+		}
+		used[typ.Name()] = true
+		s, ok := schemas[typ.Name()].(map[string]any)
+		embedded := false
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			walk(f.Type)
+			if f.Anonymous {
+				embedded = true
+				continue
+			}
+			if !ok {
+				continue
+			}
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			p, _ := s["properties"].(map[string]any)[name].(map[string]any)
+			if text, _ := p["description"].(string); !strings.HasSuffix(text, ".") {
+				t.Errorf("%s.%s is not described by a sentence: %q", typ.Name(), name, text)
+			}
+		}
+		if text, _ := s["description"].(string); ok && text == "" {
+			t.Errorf("%s is not described", typ.Name())
+		}
+		if !ok && !embedded && typ.Name() != "Workload" {
+			t.Errorf("%s is not in the document", typ.Name())
+		}
+	}
+	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}} {
+		walk(reflect.TypeOf(v))
+	}
+	for name := range schemas {
+		if !used[name] {
+			t.Errorf("the document holds %s, which is no wire type", name)
+		}
+	}
+}
+
+// TestAnswersValidate holds real answers to the schemas, with every field closed, so
+// that a field that is sent and not described fails.
+func TestAnswersValidate(t *testing.T) {
+	h := full(t)
+	doc := document(t, h)
+	for _, s := range doc["components"].(map[string]any)["schemas"].(map[string]any) {
+		s.(map[string]any)["additionalProperties"] = false
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	if err := c.AddResource("openapi.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	validate := func(name string, body []byte) {
+		t.Helper()
+		s, err := c.Compile("openapi.json#/components/schemas/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(v); err != nil {
+			t.Errorf("%s: %v\n%.300s", name, err, body)
+		}
+	}
+	for target, name := range map[string]string{
+		"/api/reckon/v1/workloads":                         "WorkloadList",
+		"/api/reckon/v1/workloads?limit=1&offset=3":        "WorkloadList",
+		"/api/reckon/v1/workloads?owner=nobody":            "WorkloadList",
+		"/api/reckon/v1/workloads/slurm/4711":              "WorkloadDetail",
+		"/api/reckon/v1/workloads/slurm/4712":              "WorkloadDetail",
+		"/api/reckon/v1/workloads/group/n2/812-1795255200": "WorkloadDetail",
+		"/api/reckon/v1/nodes":                             "NodeList",
+		"/api/reckon/v1/workloads?limit=x":                 "Error",
+		"/api/reckon/v1/workloads/nothing":                 "Error",
+	} {
+		validate(name, get(t, h, target).Body.Bytes())
+	}
+	live, err := json.Marshal(apitest.Tick(now, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate("Live", live)
+
+	// The validator bites: an answer with a field too many, and one with too few.
+	s, err := c.Compile("openapi.json#/components/schemas/Error")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{`{"error":"x","more":1}`, `{}`, `{"error":1}`} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(bad))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Validate(v) == nil {
+			t.Errorf("%s passes for an Error", bad)
+		}
+	}
+}
