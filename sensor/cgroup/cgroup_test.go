@@ -1,0 +1,261 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"reckon/sensor"
+)
+
+// machine unpacks a recorded machine and opens a reader on it.
+func machine(t testing.TB, name string) (*Reader, string) {
+	t.Helper()
+	a, err := txtar.ParseFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	for _, f := range a.Files {
+		write(t, filepath.Join(root, f.Name), string(f.Data))
+	}
+	return reader(t, root), root
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reader(t testing.TB, root string) *Reader {
+	t.Helper()
+	r, err := New(Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func open(t testing.TB, r *Reader, paths ...sensor.CgroupPath) sensor.CgroupHandle {
+	t.Helper()
+	h, err := r.Open(paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+func TestRecordedTrees(t *testing.T) {
+	const (
+		cpuV2  = sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupThrottle
+		memory = sensor.CgroupMemory | sensor.CgroupPeak
+	)
+	for _, tt := range []struct {
+		machine string
+		paths   []sensor.CgroupPath
+		want    sensor.Cgroup
+	}{
+		{"slurm-v2.txtar", []sensor.CgroupPath{{Path: "/user.slice/user-20821.slice"}}, sensor.Cgroup{
+			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupPIDs | sensor.CgroupMemoryMax | sensor.CgroupCPUMax,
+			UsageNanos: 17975873000, UserNanos: 15270449000, SystemNanos: 2705424000,
+			Current: 27115520, Anon: 17854464, File: 4771840 - 16384, Shmem: 16384, Peak: 315523072,
+			PIDs: 12, MemoryMax: 2147483648, CPUMax: 1,
+		}},
+		{"slurm-v2.txtar", []sensor.CgroupPath{{Path: "/system.slice/slurmstepd.scope/job_4/step_0"}}, sensor.Cgroup{
+			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents,
+			UsageNanos: 131721000, UserNanos: 47997000, SystemNanos: 83723000,
+			Current: 5300224, Anon: 1933312, File: 1302528, Peak: 5603328,
+		}},
+		// A kernel that has no oom_kill in memory.oom_control, and an empty cpu.stat.
+		{"slurm-torque-v1.txtar", []sensor.CgroupPath{
+			{Controllers: "cpuacct,cpu", Path: "/torque/1182724.batch"}, {Controllers: "memory", Path: "/torque/1182724.batch"},
+		}, sensor.Cgroup{
+			Have:       sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupMemoryMax,
+			UsageNanos: 152995785583781, UserNanos: 153146310000000, SystemNanos: 260770000000,
+			Current: 82553999360, Anon: 82444320768, File: 109678592, Peak: 113726775296, MemoryMax: 196755132416,
+		}},
+		{"slurm-22.05-v1.txtar", []sensor.CgroupPath{
+			{Controllers: "name=systemd", Path: "/"}, {Controllers: "freezer", Path: "/slurm_vm/uid_1001/job_14/step_0"},
+			{Controllers: "cpuacct", Path: "/slurm_vm/uid_1001/job_14/step_0"}, {Controllers: "memory", Path: "/slurm_vm/uid_1001/job_14/step_0"},
+			{Path: "/"},
+		}, sensor.Cgroup{
+			Have:       sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupMemoryMax,
+			UsageNanos: 7634396466, UserNanos: 7550000000, SystemNanos: 70000000,
+			Current: 87592960, Anon: 86925312, File: 57344, Peak: 87896064, MemoryMax: 157286400,
+		}},
+	} {
+		r, _ := machine(t, tt.machine)
+		var got sensor.Cgroup
+		if err := open(t, r, tt.paths...).Read(&got); err != nil {
+			t.Errorf("%s %v: %v", tt.machine, tt.paths, err)
+		}
+		if got != tt.want {
+			t.Errorf("%s %v:\n got %+v\nwant %+v", tt.machine, tt.paths, got, tt.want)
+		}
+	}
+}
+
+const unifiedMount = "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+
+func TestRemovedGroup(t *testing.T) {
+	root := t.TempDir()
+	write(t, root+"/proc/self/mountinfo", unifiedMount)
+	write(t, root+"/sys/fs/cgroup/a/cpu.stat", "usage_usec 5\n")
+	r := reader(t, root)
+	if _, err := r.Open([]sensor.CgroupPath{{Path: "/b"}}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("opening a group that is not there: %v", err)
+	}
+	h := open(t, r, sensor.CgroupPath{Path: "/a"})
+	var c sensor.Cgroup
+	if err := h.Read(&c); err != nil || c.UsageNanos != 5000 || c.Have != sensor.CgroupCPU {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := os.RemoveAll(root + "/sys/fs/cgroup/a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Read(&c); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removed: %v", err)
+	}
+	if c.UsageNanos != 5000 {
+		t.Errorf("the last reading was not kept: %+v", c)
+	}
+}
+
+func TestFileAppears(t *testing.T) {
+	root := t.TempDir()
+	write(t, root+"/proc/self/mountinfo", unifiedMount)
+	write(t, root+"/sys/fs/cgroup/a/cpu.stat", "usage_usec 5\n")
+	h := open(t, reader(t, root), sensor.CgroupPath{Path: "/a"})
+	write(t, root+"/sys/fs/cgroup/a/pids.current", "3\n")
+	var c sensor.Cgroup
+	for range probe {
+		if err := h.Read(&c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Have&sensor.CgroupPIDs == 0 || c.PIDs != 3 {
+		t.Errorf("pids.current was not found: %+v", c)
+	}
+}
+
+func TestOverBudget(t *testing.T) {
+	r, _ := machine(t, "slurm-v2.txtar")
+	path := sensor.CgroupPath{Path: "/user.slice/user-20821.slice"}
+	var kept, opened sensor.Cgroup
+	if err := open(t, r, path).Read(&kept); err != nil {
+		t.Fatal(err)
+	}
+	r.budget = 0
+	h := open(t, r, path)
+	before := r.kept
+	if err := h.Read(&opened); err != nil || opened != kept {
+		t.Errorf("%v\n got %+v\nwant %+v", err, opened, kept)
+	}
+	if r.kept != before {
+		t.Errorf("a handle over the budget keeps %d descriptors more", r.kept-before)
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = h.Read(&opened) }); n != 0 {
+		t.Errorf("%v allocations per reading", n)
+	}
+}
+
+func TestDescriptorsAreGivenBack(t *testing.T) {
+	r, _ := machine(t, "slurm-22.05-v1.txtar")
+	h, err := r.Open([]sensor.CgroupPath{{Controllers: "cpuacct", Path: "/slurm_vm"}, {Controllers: "memory", Path: "/slurm_vm"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.kept < 5 {
+		t.Errorf("only %d descriptors kept", r.kept)
+	}
+	if err := h.Close(); err != nil || r.kept != 0 {
+		t.Errorf("%d descriptors left: %v", r.kept, err)
+	}
+	if err := h.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestReadDoesNotAllocate(t *testing.T) {
+	for name, paths := range map[string][]sensor.CgroupPath{
+		"slurm-v2.txtar":       {{Path: "/user.slice/user-20821.slice"}},
+		"slurm-22.05-v1.txtar": {{Controllers: "cpuacct", Path: "/slurm_vm"}, {Controllers: "memory", Path: "/slurm_vm"}},
+	} {
+		r, _ := machine(t, name)
+		h := open(t, r, paths...)
+		var c sensor.Cgroup
+		if n := testing.AllocsPerRun(200, func() {
+			if err := h.Read(&c); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations per reading", name, n)
+		}
+	}
+}
+
+func TestLargeFile(t *testing.T) {
+	root := t.TempDir()
+	write(t, root+"/proc/self/mountinfo", unifiedMount)
+	text := make([]byte, 0, 100<<10)
+	for len(text) < 90<<10 {
+		text = append(text, "unknown_key 1\n"...)
+	}
+	write(t, root+"/sys/fs/cgroup/cpu.stat", string(append(text, "usage_usec 7\n"...)))
+	var c sensor.Cgroup
+	if err := open(t, reader(t, root), sensor.CgroupPath{Path: "/"}).Read(&c); err != nil || c.UsageNanos != 7000 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Hybrid: version 1 owns memory, version 2 the rest; the figures of memory must not be
+// taken from the file of version 2, pressure may.
+func TestHybrid(t *testing.T) {
+	root := t.TempDir()
+	write(t, root+"/proc/self/mountinfo", "30 25 0:26 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")
+	v2, v1 := root+"/sys/fs/cgroup/unified/s/", root+"/sys/fs/cgroup/memory/s/"
+	write(t, v2+"cpu.stat", "usage_usec 1\nuser_usec 1\nsystem_usec 0\n")
+	write(t, v2+"memory.current", "999\n")
+	write(t, v2+"memory.stat", "anon 9\nfile 9\n")
+	for i, name := range []string{"cpu", "memory", "io"} {
+		write(t, v2+name+".pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total="+string(rune('1'+i))+"\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+	}
+	write(t, v1+"memory.usage_in_bytes", "500\n")
+	write(t, v1+"memory.stat", "total_cache 100\ntotal_rss 400\ntotal_shmem 30\nhierarchical_memory_limit 9223372036854771712\n")
+	write(t, v1+"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
+	write(t, v1+"memory.failcnt", "17\n")
+	var c sensor.Cgroup
+	h := open(t, reader(t, root), sensor.CgroupPath{Path: "/s"}, sensor.CgroupPath{Controllers: "memory", Path: "/s"})
+	if err := h.Read(&c); err != nil {
+		t.Fatal(err)
+	}
+	want := sensor.Cgroup{
+		Have: sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupMemory | sensor.CgroupEvents | sensor.CgroupPressure, UsageNanos: 1000, UserNanos: 1000,
+		Current: 500, Anon: 400, File: 70, Shmem: 30, OOMKills: 2, MaxEvents: 17,
+		CPUWaitNanos: 1000, MemoryStallNanos: 2000, IOStallNanos: 3000,
+	}
+	if c != want {
+		t.Errorf("\n got %+v\nwant %+v", c, want)
+	}
+}
+
+func TestNoHierarchy(t *testing.T) {
+	root := t.TempDir()
+	write(t, root+"/proc/self/mountinfo", "22 27 0:21 / /proc rw - proc proc rw\n")
+	if _, err := New(Options{Root: root}); !errors.Is(err, sensor.ErrUnavailable) {
+		t.Errorf("no hierarchy: %v", err)
+	}
+	if _, err := New(Options{Root: t.TempDir()}); !errors.Is(err, sensor.ErrUnavailable) {
+		t.Errorf("no proc: %v", err)
+	}
+}

@@ -1,0 +1,226 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// Descriptors of a file that is not kept open.
+const (
+	absent = -1 // does not exist, or may not be read
+	shared = -2 // exists; over the budget, so opened at each reading
+)
+
+// probe is after how many readings absent files are looked for again.
+const probe = 64
+
+// maxFile bounds how much of one file is read.
+const maxFile = 4 << 20
+
+// file is one source of a handle.
+type file struct {
+	dir    int32 // index in handle.dirs
+	fd     int32
+	source *source
+	name   string // the one of source.names that exists
+}
+
+// directory is the cgroup in one hierarchy.
+type directory struct {
+	fd   int
+	path string
+}
+
+type handle struct {
+	reader *Reader
+	dirs   []directory
+	files  []file
+	reads  uint
+}
+
+// add takes in the cgroup's directory in one hierarchy.
+func (h *handle) add(m *mount, path string, all []sensor.CgroupPath) error {
+	r := h.reader
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	r.kept++
+	dir := int32(len(h.dirs))
+	h.dirs = append(h.dirs, directory{fd, path})
+	sources := r.v1
+	if m.v2 {
+		sources = r.v2
+	}
+	for i := range sources {
+		s := &sources[i]
+		if m.v2 && has(all, s.names[0]) || !m.v2 && !m.serves(s.controller) {
+			continue
+		}
+		f := file{dir: dir, fd: absent, source: s}
+		h.open(&f)
+		h.files = append(h.files, f)
+	}
+	return nil
+}
+
+// open looks for the file and keeps it open while the budget lasts.
+func (h *handle) open(f *file) {
+	for _, name := range f.source.names {
+		fd, err := openat(h.dirs[f.dir].fd, name)
+		if err != 0 {
+			continue
+		}
+		f.name = name
+		if h.reader.kept >= h.reader.budget {
+			_ = unix.Close(fd)
+			f.fd = shared
+			return
+		}
+		h.reader.kept++
+		f.fd = int32(fd)
+		return
+	}
+}
+
+// Read implements [sensor.CgroupHandle].
+func (h *handle) Read(c *sensor.Cgroup) error {
+	h.reads++
+	r := &h.reader.r
+	*r = reading{devices: h.reader.devices}
+	got := 0
+	for i := range h.files {
+		f := &h.files[i]
+		if f.fd == absent {
+			if h.reads%probe != 0 {
+				continue
+			}
+			if h.open(f); f.fd == absent {
+				continue
+			}
+		}
+		b, err := h.content(f)
+		if err == unix.ENODEV || (err == unix.ENOENT && f.fd == shared) {
+			if err := h.check(f.dir); err != nil {
+				return err
+			}
+			h.drop(f) // the controller was taken away, the group is there
+			continue
+		}
+		if err != 0 { // such as EOPNOTSUPP where pressure is switched off
+			continue
+		}
+		f.source.parse(b, r)
+		got++
+	}
+	if got == 0 || !h.reader.kernel {
+		for i := range h.dirs {
+			if err := h.check(int32(i)); err != nil {
+				return err
+			}
+		}
+	}
+	r.finish()
+	*c = r.Cgroup
+	return nil
+}
+
+// content returns the bytes of a file, in the reader's buffer.
+func (h *handle) content(f *file) ([]byte, unix.Errno) {
+	fd := int(f.fd)
+	if fd == shared {
+		var err unix.Errno
+		if fd, err = openat(h.dirs[f.dir].fd, f.name); err != 0 {
+			return nil, err
+		}
+		defer unix.Close(fd)
+	}
+	for {
+		n, err := unix.Pread(fd, h.reader.buf, 0)
+		if err != nil {
+			if err == unix.EINTR {
+				continue
+			}
+			var errno unix.Errno
+			if !errors.As(err, &errno) {
+				errno = unix.EIO
+			}
+			return nil, errno
+		}
+		// The kernel makes these files in one piece: less than asked for is all.
+		if n < len(h.reader.buf) || n >= maxFile {
+			return h.reader.buf[:n], 0
+		}
+		h.reader.buf = make([]byte, 2*len(h.reader.buf))
+	}
+}
+
+// check finds out whether the cgroup still exists in a hierarchy when its files do not
+// tell: there are none, or it is a copy in a common file system, where a deleted file
+// can be read on.
+func (h *handle) check(dir int32) error {
+	d := &h.dirs[dir]
+	if !h.reader.kernel {
+		var st unix.Stat_t
+		if unix.Fstat(d.fd, &st) == nil && st.Nlink == 0 {
+			return gone(d)
+		}
+		return nil
+	}
+	fd, err := openat(d.fd, "cgroup.procs\x00")
+	switch err {
+	case 0:
+		_ = unix.Close(fd)
+	case unix.ENOENT, unix.ENODEV:
+		return gone(d)
+	}
+	return nil
+}
+
+// drop forgets a file.
+func (h *handle) drop(f *file) {
+	if f.fd >= 0 {
+		_ = unix.Close(int(f.fd))
+		h.reader.kept--
+	}
+	f.fd = absent
+}
+
+func gone(d *directory) error {
+	return fmt.Errorf("read cgroup %s: removed: %w", d.path, fs.ErrNotExist)
+}
+
+// Close implements [sensor.CgroupHandle].
+func (h *handle) Close() error {
+	var first error
+	for i := range h.files {
+		if f := &h.files[i]; f.fd >= 0 {
+			if err := unix.Close(int(f.fd)); err != nil && first == nil {
+				first = err
+			}
+			h.reader.kept--
+		}
+	}
+	for i := range h.dirs {
+		if err := unix.Close(h.dirs[i].fd); err != nil && first == nil {
+			first = err
+		}
+		h.reader.kept--
+	}
+	h.files, h.dirs = nil, nil
+	return first
+}
+
+// openat opens a file for reading. The name ends in a zero byte, so that looking for
+// one that is not there costs no allocation, as it would with unix.Openat.
+func openat(dir int, name string) (int, unix.Errno) {
+	fd, _, err := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(unsafe.StringData(name))),
+		unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)
+	return int(fd), err
+}

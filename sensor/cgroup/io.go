@@ -1,0 +1,166 @@
+package cgroup
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// device is the number of a block device, major and minor.
+type device struct{ major, minor uint32 }
+
+// layer says where a block device stands in a stack of them.
+type layer uint8
+
+const (
+	bottom  layer = iota // hardware, or nothing below it that we can see
+	middle               // has devices below and above it
+	top                  // has devices below it only: a volume with a file system
+	ignored              // in memory or backed by a file: its data is counted elsewhere
+)
+
+// traffic adds up the bytes of a cgroup by layer. The kernel charges a request to a
+// stacked device (device-mapper, md) and again to each device below it. Of two sums
+// over one layer the larger is the cgroup's traffic: the bottom, or the top where
+// encryption or the like submits the lower requests on behalf of nobody.
+type traffic struct {
+	bottomRead, bottomWrite uint64
+	topRead, topWrite       uint64
+}
+
+func (t *traffic) add(at layer, read, write uint64) {
+	switch at {
+	case bottom:
+		t.bottomRead += read
+		t.bottomWrite += write
+	case top:
+		t.topRead += read
+		t.topWrite += write
+	}
+}
+
+func (t *traffic) total() (read, write uint64) {
+	return max(t.bottomRead, t.topRead), max(t.bottomWrite, t.topWrite)
+}
+
+// parseDevice reads "MAJ:MIN" at the start of a line.
+func parseDevice(line []byte) (d device, rest []byte, ok bool) {
+	i := bytes.IndexByte(line, ' ')
+	if i < 0 {
+		return d, nil, false
+	}
+	colon := bytes.IndexByte(line[:i], ':')
+	if colon < 0 {
+		return d, nil, false
+	}
+	major, ok1 := number(line[:colon])
+	minor, ok2 := number(line[colon+1 : i])
+	return device{uint32(major), uint32(minor)}, line[i+1:], ok1 && ok2
+}
+
+// parseIOStat reads io.stat: "8:0 rbytes=1 wbytes=2 rios=3 ...", a line per device.
+func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		d, rest, ok := parseDevice(l)
+		if !ok {
+			continue
+		}
+		var read, write uint64
+		for len(rest) > 0 {
+			word := rest
+			if i := bytes.IndexByte(rest, ' '); i >= 0 {
+				word, rest = rest[:i], rest[i+1:]
+			} else {
+				rest = nil
+			}
+			if v, ok := bytes.CutPrefix(word, []byte("rbytes=")); ok {
+				read, _ = number(v)
+			} else if v, ok := bytes.CutPrefix(word, []byte("wbytes=")); ok {
+				write, _ = number(v)
+			}
+		}
+		t.add(layerOf(d), read, write)
+	}
+}
+
+// parseBlkio reads blkio.throttle.io_service_bytes: "8:0 Read 1", "8:0 Write 2" and
+// more per device, and a line "Total" at the end, which tells a whole file.
+func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		if bytes.HasPrefix(l, []byte("Total ")) {
+			ok = true
+			continue
+		}
+		d, rest, isDevice := parseDevice(l)
+		if !isDevice {
+			continue
+		}
+		key, n, isPair := pair(rest)
+		if !isPair {
+			continue
+		}
+		switch string(key) {
+		case "Read":
+			t.add(layerOf(d), n, 0)
+		case "Write":
+			t.add(layerOf(d), 0, n)
+		}
+	}
+	return ok
+}
+
+// maxDevices bounds the memory of [devices].
+const maxDevices = 4096
+
+// devices remembers the layer of each block device. A device keeps its layer while it
+// exists; what is stacked on it later moves it from top to middle only when the
+// agent is started again, which at worst leaves a larger sum at the top unused.
+type devices struct {
+	root  string
+	known map[device]layer
+	look  func(device) layer // d.layerOf, kept so that handing it on allocates nothing
+}
+
+func newDevices(root string) *devices {
+	d := &devices{root: root, known: make(map[device]layer)}
+	d.look = d.layerOf
+	return d
+}
+
+func (d *devices) layerOf(dev device) layer {
+	if at, ok := d.known[dev]; ok {
+		return at
+	}
+	if len(d.known) >= maxDevices {
+		clear(d.known)
+	}
+	at := d.find(dev)
+	d.known[dev] = at
+	return at
+}
+
+// find reads the stack from /sys/dev/block (Documentation/ABI/stable/sysfs-block).
+func (d *devices) find(dev device) layer {
+	const ramdisk, loop = 1, 7
+	if dev.major == ramdisk || dev.major == loop {
+		return ignored
+	}
+	dir := filepath.Join(d.root, "sys/dev/block", fmt.Sprintf("%d:%d", dev.major, dev.minor))
+	if target, err := os.Readlink(dir); err == nil && strings.HasPrefix(filepath.Base(target), "zram") {
+		return ignored
+	}
+	below, err := os.ReadDir(filepath.Join(dir, "slaves"))
+	if err != nil || len(below) == 0 {
+		return bottom
+	}
+	if above, err := os.ReadDir(filepath.Join(dir, "holders")); err == nil && len(above) > 0 {
+		return middle
+	}
+	return top
+}

@@ -1,0 +1,256 @@
+package cgroup
+
+import (
+	"bytes"
+	"math"
+
+	"reckon/sensor"
+)
+
+// Every parser here is a pure function of the bytes of one file. A line or a word that
+// it does not know is skipped on purpose: newer kernels add some. What is not there,
+// or is no number, leaves its bit unset.
+
+// tick is one USER_HZ clock tick, which is the same on every architecture of ours.
+const tick = 10_000_000 // nanoseconds
+
+// number returns the decimal at the start of b up to white space or its end.
+func number(b []byte) (n uint64, ok bool) {
+	for i, c := range b {
+		if c < '0' || c > '9' {
+			return n, i > 0 && (c == '\n' || c == ' ')
+		}
+		d := uint64(c - '0')
+		if n > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, len(b) > 0
+}
+
+// cut returns the first line of b without its newline, and what follows it.
+func cut(b []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
+
+// pair splits a line "key value".
+func pair(line []byte) (key []byte, value uint64, ok bool) {
+	i := bytes.IndexByte(line, ' ')
+	if i < 0 {
+		return nil, 0, false
+	}
+	value, ok = number(line[i+1:])
+	return line[:i], value, ok
+}
+
+// scale multiplies without wrapping.
+func scale(n, by uint64) uint64 {
+	if n > math.MaxUint64/by {
+		return math.MaxUint64
+	}
+	return n * by
+}
+
+// parts notes the members of one group of figures; the bit stands when all are there.
+type parts uint8
+
+func (p *parts) add(bit parts) { *p |= bit }
+
+// parseCPUStat reads cpu.stat of version 2: microseconds.
+func parseCPUStat(b []byte, c *sensor.Cgroup) {
+	var got parts
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, ok := pair(l)
+		if !ok {
+			continue
+		}
+		switch string(key) {
+		case "usage_usec":
+			c.UsageNanos = scale(n, 1000)
+			c.Have |= sensor.CgroupCPU
+		case "user_usec":
+			c.UserNanos = scale(n, 1000)
+			got.add(1)
+		case "system_usec":
+			c.SystemNanos = scale(n, 1000)
+			got.add(2)
+		case "nr_throttled":
+			c.ThrottledPeriods = n
+			got.add(4)
+		case "throttled_usec":
+			c.ThrottledNanos = scale(n, 1000)
+			got.add(8)
+		}
+	}
+	if got&3 == 3 {
+		c.Have |= sensor.CgroupCPUSplit
+	}
+	if got&12 == 12 {
+		c.Have |= sensor.CgroupThrottle
+	}
+}
+
+// parseThrottle reads cpu.stat of version 1: nanoseconds.
+func parseThrottle(b []byte, c *sensor.Cgroup) {
+	var got parts
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, ok := pair(l)
+		if !ok {
+			continue
+		}
+		switch string(key) {
+		case "nr_throttled":
+			c.ThrottledPeriods = n
+			got.add(1)
+		case "throttled_time":
+			c.ThrottledNanos = n
+			got.add(2)
+		}
+	}
+	if got == 3 {
+		c.Have |= sensor.CgroupThrottle
+	}
+}
+
+// parseAcct reads cpuacct.stat: clock ticks in user and in system mode.
+func parseAcct(b []byte, c *sensor.Cgroup) {
+	var got parts
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, ok := pair(l)
+		if !ok {
+			continue
+		}
+		switch string(key) {
+		case "user":
+			c.UserNanos = scale(n, tick)
+			got.add(1)
+		case "system":
+			c.SystemNanos = scale(n, tick)
+			got.add(2)
+		}
+	}
+	if got == 3 {
+		c.Have |= sensor.CgroupCPUSplit
+	}
+}
+
+// parseMemory reads memory.stat. The kernel's "file" and "cache" contain shared
+// memory; ours does not, so that anon, file and shmem add up.
+func parseMemory(b []byte, c *sensor.Cgroup, v2 bool) (ok bool) {
+	var got parts
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, isNumber := pair(l)
+		if !isNumber {
+			continue
+		}
+		if v2 {
+			switch string(key) {
+			case "anon":
+				c.Anon = n
+				got.add(1)
+			case "file":
+				c.File = n
+				got.add(2)
+			case "shmem":
+				c.Shmem = n
+			}
+			continue
+		}
+		switch string(key) {
+		case "total_rss":
+			c.Anon = n
+			got.add(1)
+		case "total_cache":
+			c.File = n
+			got.add(2)
+		case "total_shmem":
+			c.Shmem = n
+		case "total_swap":
+			c.Swap = n
+			c.Have |= sensor.CgroupSwap
+		case "hierarchical_memory_limit": // the lowest of its own and its ancestors'
+			setMemoryMax(n, c)
+		}
+	}
+	c.File -= min(c.File, c.Shmem)
+	return got == 3
+}
+
+// setMemoryMax notes a limit. "Unlimited" in version 1 is the largest number of whole
+// pages that fits in 63 bits, which differs with the page size.
+func setMemoryMax(n uint64, c *sensor.Cgroup) {
+	if n < 1<<62 {
+		c.MemoryMax = n
+		c.Have |= sensor.CgroupMemoryMax
+	}
+}
+
+// parseEvents reads memory.events of version 2, or memory.oom_control of version 1
+// (where the count of limit hits is in memory.failcnt).
+func parseEvents(b []byte, c *sensor.Cgroup) {
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, ok := pair(l)
+		if !ok {
+			continue
+		}
+		switch string(key) {
+		case "oom_kill":
+			c.OOMKills = n
+			c.Have |= sensor.CgroupEvents
+		case "max":
+			c.MaxEvents = n
+		}
+	}
+}
+
+// parsePressure returns the total of the line "some" of a pressure file, in
+// nanoseconds (Documentation/accounting/psi.rst; the file has microseconds).
+func parsePressure(b []byte) (uint64, bool) {
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		if !bytes.HasPrefix(l, []byte("some ")) {
+			continue
+		}
+		if i := bytes.LastIndex(l, []byte(" total=")); i >= 0 {
+			n, ok := number(l[i+len(" total="):])
+			return scale(n, 1000), ok
+		}
+	}
+	return 0, false
+}
+
+// parseCPUMax reads cpu.max: "QUOTA PERIOD" in microseconds, or "max PERIOD".
+func parseCPUMax(b []byte, c *sensor.Cgroup) {
+	line, _ := cut(b)
+	i := bytes.IndexByte(line, ' ')
+	if i < 0 {
+		return
+	}
+	quota, ok := number(line[:i])
+	period, ok2 := number(line[i+1:])
+	if ok && ok2 {
+		setCPUMax(quota, period, c)
+	}
+}
+
+func setCPUMax(quota, period uint64, c *sensor.Cgroup) {
+	if quota > 0 && period > 0 {
+		c.CPUMax = float64(quota) / float64(period)
+		c.Have |= sensor.CgroupCPUMax
+	}
+}

@@ -1,0 +1,135 @@
+package cgroup
+
+import "reckon/sensor"
+
+// reading is a [sensor.Cgroup] in the making, with what only counts when its other
+// half is there too.
+type reading struct {
+	sensor.Cgroup
+	devices *devices
+
+	current, stat bool // memory
+	quota, period uint64
+	pressure      parts
+	failcnt       uint64
+	hasFailcnt    bool
+}
+
+// finish sets what depends on more than one file.
+func (r *reading) finish() {
+	if r.current && r.stat {
+		r.Have |= sensor.CgroupMemory
+	}
+	if r.pressure == 7 {
+		r.Have |= sensor.CgroupPressure
+	}
+	setCPUMax(r.quota, r.period, &r.Cgroup)
+	if r.hasFailcnt {
+		r.MaxEvents = r.failcnt
+	}
+}
+
+// source is one file of a control group.
+type source struct {
+	controller string   // version 1 only
+	names      []string // the first that exists is taken
+	parse      func([]byte, *reading)
+}
+
+// The tables are functions returning values: no package state.
+
+// unified lists the files of version 2
+// (Documentation/admin-guide/cgroup-v2.rst).
+func unified() []source {
+	return []source{
+		{names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseCPUStat(b, &r.Cgroup) }},
+		{names: []string{"cpu.max\x00"}, parse: func(b []byte, r *reading) { parseCPUMax(b, &r.Cgroup) }},
+		{names: []string{"memory.current\x00"}, parse: current},
+		{names: []string{"memory.stat\x00"}, parse: func(b []byte, r *reading) { r.stat = parseMemory(b, &r.Cgroup, true) }},
+		{names: []string{"memory.peak\x00"}, parse: peak}, // since 5.19
+		{names: []string{"memory.events\x00"}, parse: func(b []byte, r *reading) { parseEvents(b, &r.Cgroup) }},
+		{names: []string{"memory.swap.current\x00"}, parse: func(b []byte, r *reading) {
+			if n, ok := number(b); ok {
+				r.Swap = n
+				r.Have |= sensor.CgroupSwap
+			}
+		}},
+		{names: []string{"memory.max\x00"}, parse: func(b []byte, r *reading) {
+			if n, ok := number(b); ok { // else "max"
+				setMemoryMax(n, &r.Cgroup)
+			}
+		}},
+		{names: []string{"io.stat\x00"}, parse: func(b []byte, r *reading) {
+			var t traffic
+			parseIOStat(b, &t, r.devices.look)
+			r.ReadBytes, r.WriteBytes = t.total()
+			r.Have |= sensor.CgroupIO // an empty file says that there was none
+		}},
+		{names: []string{"pids.current\x00"}, parse: pids},
+		{names: []string{"cpu.pressure\x00"}, parse: func(b []byte, r *reading) {
+			if n, ok := parsePressure(b); ok {
+				r.CPUWaitNanos = n
+				r.pressure.add(1)
+			}
+		}},
+		{names: []string{"memory.pressure\x00"}, parse: func(b []byte, r *reading) {
+			if n, ok := parsePressure(b); ok {
+				r.MemoryStallNanos = n
+				r.pressure.add(2)
+			}
+		}},
+		{names: []string{"io.pressure\x00"}, parse: func(b []byte, r *reading) {
+			if n, ok := parsePressure(b); ok {
+				r.IOStallNanos = n
+				r.pressure.add(4)
+			}
+		}},
+	}
+}
+
+// legacy lists the files of version 1 (Documentation/admin-guide/cgroup-v1/). CPU time
+// by mode comes from cpuacct.stat: cpuacct.usage_user and _sys are finer, but kernels
+// from 4.7 to 5.16 count system time in them as user time.
+func legacy() []source {
+	return []source{
+		{"cpuacct", []string{"cpuacct.usage\x00"}, func(b []byte, r *reading) {
+			if n, ok := number(b); ok {
+				r.UsageNanos = n
+				r.Have |= sensor.CgroupCPU
+			}
+		}},
+		{"cpuacct", []string{"cpuacct.stat\x00"}, func(b []byte, r *reading) { parseAcct(b, &r.Cgroup) }},
+		{"cpu", []string{"cpu.stat\x00"}, func(b []byte, r *reading) { parseThrottle(b, &r.Cgroup) }},
+		{"cpu", []string{"cpu.cfs_quota_us\x00"}, func(b []byte, r *reading) { r.quota, _ = number(b) }}, // -1 is none
+		{"cpu", []string{"cpu.cfs_period_us\x00"}, func(b []byte, r *reading) { r.period, _ = number(b) }},
+		{"memory", []string{"memory.usage_in_bytes\x00"}, current},
+		{"memory", []string{"memory.stat\x00"}, func(b []byte, r *reading) { r.stat = parseMemory(b, &r.Cgroup, false) }},
+		{"memory", []string{"memory.max_usage_in_bytes\x00"}, peak},
+		{"memory", []string{"memory.oom_control\x00"}, func(b []byte, r *reading) { parseEvents(b, &r.Cgroup) }},
+		{"memory", []string{"memory.failcnt\x00"}, func(b []byte, r *reading) { r.failcnt, r.hasFailcnt = number(b) }},
+		{"blkio", []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, func(b []byte, r *reading) {
+			var t traffic
+			if parseBlkio(b, &t, r.devices.look) {
+				r.ReadBytes, r.WriteBytes = t.total()
+				r.Have |= sensor.CgroupIO
+			}
+		}},
+		{"pids", []string{"pids.current\x00"}, pids},
+	}
+}
+
+func current(b []byte, r *reading) { r.Current, r.current = number(b) }
+
+func peak(b []byte, r *reading) {
+	if n, ok := number(b); ok {
+		r.Peak = n
+		r.Have |= sensor.CgroupPeak
+	}
+}
+
+func pids(b []byte, r *reading) {
+	if n, ok := number(b); ok {
+		r.PIDs = n
+		r.Have |= sensor.CgroupPIDs
+	}
+}
