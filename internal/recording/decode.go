@@ -48,7 +48,13 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, err
 	}
-	p := &PassData{Time: w.Time, About: w.About, Paths: w.Paths, Users: w.Users, Errors: w.Errors}
+	p := &PassData{Time: w.Time, Users: w.Users, Errors: w.Errors, About: map[int32]About{}, Paths: map[uint64][]sensor.CgroupPath{}}
+	for pid, a := range w.About {
+		p.About[pid] = About{a.Cgroups.decode(), a.LoginSession, a.Env}
+	}
+	for n, paths := range w.Paths {
+		p.Paths[n] = paths.decode()
+	}
 	var err error
 	if t := w.Tasks; t != nil {
 		p.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost}
@@ -73,7 +79,7 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 			return nil, fmt.Errorf("cgroup %v: %w", c.Paths, err)
 		}
 		f.Have = namesToBits(cgroupNames, c.Have)
-		p.Cgroups = append(p.Cgroups, Cgroup{c.Paths, f})
+		p.Cgroups = append(p.Cgroups, Cgroup{c.Paths.decode(), f})
 	}
 	for _, r := range w.Sensors {
 		samples, err := d.samples(r.Families)

@@ -69,11 +69,11 @@ type PassData struct {
 
 // About is what identifies a process, apart from its record.
 type About struct {
-	Cgroups []sensor.CgroupPath `json:"cgroups,omitempty"`
+	Cgroups []sensor.CgroupPath
 	// LoginSession is the audit session, nil when there is none.
-	LoginSession *uint32 `json:"login_session,omitempty"`
+	LoginSession *uint32
 	// Env holds the few variables of [EnvKeys] that are set and are numbers.
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string
 }
 
 // Cgroup is the reading of one control group, which has one path in each hierarchy.

@@ -147,7 +147,7 @@ func TestNamesInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"pid":`, `"ppid":`, `"user_nanos":`, `"minor_faults":`, `"soft_irq":`, `"io_wait":`, `"oom_kills":`, `"pids":`,
-		`"memory_stall_nanos":`, `"cpu_max":`, `"comm":"a b)\\x0a\\x5cx41\\xff\""`, `"have":["wait","memory","cpu_split"]`, `"value":"+Inf"`} {
+		`"memory_stall_nanos":`, `"cpu_max":`, `{"controllers":"cpu,cpuacct","path":"/a b"}`, `"comm":"a b)\\x0a\\x5cx41\\xff\""`, `"have":["wait","memory","cpu_split"]`, `"value":"+Inf"`} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("no %s in %s", want, data)
 		}

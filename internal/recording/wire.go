@@ -111,15 +111,25 @@ func decodeShape[T any](data []byte, t reflect.Type) (v T, err error) {
 // The file readings.json.
 type (
 	wirePass struct {
-		Time    time.Time                      `json:"time"`
-		Tasks   *wireTasks                     `json:"tasks,omitempty"`
-		Machine *wireRecord                    `json:"machine,omitempty"`
-		About   map[int32]About                `json:"about,omitempty"`
-		Paths   map[uint64][]sensor.CgroupPath `json:"cgroup_paths,omitempty"`
-		Users   map[uint32]string              `json:"users,omitempty"`
-		Cgroups []wireCgroup                   `json:"cgroups,omitempty"`
-		Sensors []wireReading                  `json:"sensors,omitempty"`
-		Errors  map[string]string              `json:"errors,omitempty"`
+		Time    time.Time            `json:"time"`
+		Tasks   *wireTasks           `json:"tasks,omitempty"`
+		Machine *wireRecord          `json:"machine,omitempty"`
+		About   map[int32]wireAbout  `json:"about,omitempty"`
+		Paths   map[uint64]wirePaths `json:"cgroup_paths,omitempty"`
+		Users   map[uint32]string    `json:"users,omitempty"`
+		Cgroups []wireCgroup         `json:"cgroups,omitempty"`
+		Sensors []wireReading        `json:"sensors,omitempty"`
+		Errors  map[string]string    `json:"errors,omitempty"`
+	}
+	wireAbout struct {
+		Cgroups      wirePaths         `json:"cgroups,omitempty"`
+		LoginSession *uint32           `json:"login_session,omitempty"`
+		Env          map[string]string `json:"env,omitempty"`
+	}
+	wirePaths []wirePath
+	wirePath  struct {
+		Controllers string `json:"controllers,omitempty"`
+		Path        string `json:"path"`
 	}
 	wireTasks struct {
 		Boot   uint64        `json:"boot"`
@@ -137,9 +147,9 @@ type (
 		Figures any `json:"figures"`
 	}
 	wireCgroup struct {
-		Paths   []sensor.CgroupPath `json:"paths"`
-		Have    []string            `json:"have"`
-		Figures any                 `json:"figures"`
+		Paths   wirePaths `json:"paths"`
+		Have    []string  `json:"have"`
+		Figures any       `json:"figures"`
 	}
 	wireReading struct {
 		Sensor   string       `json:"sensor"`
@@ -169,6 +179,20 @@ type (
 		Buckets []uint64 `json:"buckets"`
 	}
 )
+
+func encodePaths(ps []sensor.CgroupPath) (out wirePaths) {
+	for _, p := range ps {
+		out = append(out, wirePath(p))
+	}
+	return out
+}
+
+func (ps wirePaths) decode() (out []sensor.CgroupPath) {
+	for _, p := range ps {
+		out = append(out, sensor.CgroupPath(p))
+	}
+	return out
+}
 
 // number is a float64 that may be NaN or infinite: those are strings in JSON.
 type number float64
@@ -260,7 +284,13 @@ func encodeSamples(samples []metric.Sample) []wireFamily {
 }
 
 func encodePass(d *PassData) ([]byte, error) {
-	w := wirePass{Time: d.Time.UTC(), About: d.About, Paths: d.Paths, Users: d.Users, Errors: d.Errors}
+	w := wirePass{Time: d.Time.UTC(), Users: d.Users, Errors: d.Errors, About: map[int32]wireAbout{}, Paths: map[uint64]wirePaths{}}
+	for pid, a := range d.About {
+		w.About[pid] = wireAbout{encodePaths(a.Cgroups), a.LoginSession, a.Env}
+	}
+	for n, p := range d.Paths {
+		w.Paths[n] = encodePaths(p)
+	}
 	if t := d.Tasks; t != nil {
 		w.Tasks = &wireTasks{t.Boot, encodeProcesses(t.Live), encodeProcesses(t.Exited), t.Lost}
 	}
@@ -269,7 +299,7 @@ func encodePass(d *PassData) ([]byte, error) {
 	}
 	for i := range d.Cgroups {
 		c := &d.Cgroups[i]
-		w.Cgroups = append(w.Cgroups, wireCgroup{c.Paths, bitsToNames(cgroupNames, c.Figures.Have), encodeShape(c.Figures, cgroupShape)})
+		w.Cgroups = append(w.Cgroups, wireCgroup{encodePaths(c.Paths), bitsToNames(cgroupNames, c.Figures.Have), encodeShape(c.Figures, cgroupShape)})
 	}
 	for _, r := range d.Sensors {
 		w.Sensors = append(w.Sensors, wireReading{r.Sensor, r.Error, encodeSamples(r.Samples)})
