@@ -1,0 +1,220 @@
+package sensortest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// ownCPU is the CPU time of this process, all threads included, in nanoseconds.
+func ownCPU() uint64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts)
+	return uint64(ts.Nano())
+}
+
+// burn uses about d of CPU time on each of n threads, some of which end.
+func burn(n int, d time.Duration) {
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+			var begin, now unix.Timespec
+			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &begin)
+			for now = begin; now.Nano()-begin.Nano() < int64(d); {
+				_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// cpuTime tests that the CPU time of live and of ended threads is counted, and
+// nothing else: the figure lies between our own reading before and after the pass.
+func cpuTime(b *table, o TaskOptions) {
+	for range 3 {
+		burn(8, 10*time.Millisecond)
+		before := ownCPU()
+		p := b.must(os.Getpid())
+		after := ownCPU()
+		got := p.UserNanos + p.SystemNanos
+		if got+o.CPUResolution < before || got > after+o.CPUResolution {
+			b.t.Errorf("CPU time %d ns, want %d to %d within %d", got, before, after, o.CPUResolution)
+		}
+	}
+}
+
+// memory tests that 64 MiB more of anonymous memory are seen.
+func memory(b *table, _ TaskOptions) {
+	const size = 64 << 20
+	p := b.must(os.Getpid())
+	if p.Have&sensor.FieldMemory == 0 {
+		b.t.Skip("the source does not tell memory by type")
+	}
+	before, peak := p.Anon, p.PeakBytes
+	block, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		b.t.Skipf("64 MiB of memory: %v", err)
+	}
+	for i := 0; i < size; i += 4096 {
+		block[i] = 1
+	}
+	p = b.must(os.Getpid())
+	if p.Anon < before+size*9/10 {
+		b.t.Errorf("anonymous memory went from %d to %d with %d more", before, p.Anon, size)
+	}
+	high := p.Anon
+	if err := unix.Munmap(block); err != nil {
+		b.t.Fatal(err)
+	}
+	p = b.must(os.Getpid())
+	if p.Anon > high-size*9/10 {
+		b.t.Errorf("anonymous memory is %d after %d of %d were given back", p.Anon, size, high)
+	}
+	if p.Have&sensor.FieldPeak != 0 && (p.PeakBytes < peak || p.PeakBytes < high) {
+		b.t.Errorf("peak %d, was %d, and %d were in use", p.PeakBytes, peak, high)
+	}
+}
+
+// program finds a small program.
+func program(t *testing.T, name string) string {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("no program to start: %v", err)
+	}
+	return path
+}
+
+// sleeper starts a child that waits until it is killed.
+func sleeper(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(path, "600")
+	if err := c.Start(); err != nil {
+		t.Skipf("start %s: %v", path, err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c
+}
+
+// children tests how a process comes, ends, stays as a zombie and goes.
+func children(b *table, o TaskOptions) {
+	t := b.t
+	b.read()
+	c := sleeper(t, program(t, "sleep"))
+	pid := c.Process.Pid
+	p := b.must(pid)
+	if p.Have&sensor.FieldParent != 0 && p.PPID != int32(os.Getpid()) {
+		t.Errorf("the parent of our child is %d, not %d", p.PPID, os.Getpid())
+	}
+	if p.Start+o.StartResolution < b.must(os.Getpid()).Start {
+		t.Error("our child began before us")
+	}
+	if own := b.find(os.Getpid()); b.find(pid).Cgroup != own.Cgroup {
+		t.Errorf("our child is in cgroup %d, we in %d", b.find(pid).Cgroup, own.Cgroup)
+	}
+	start := p.Start
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p := b.must(pid); p.State != 'Z' {
+		t.Errorf("a zombie has the state %c", p.State)
+	} else if p.Start != start {
+		t.Errorf("its start went from %d to %d when it ended", start, p.Start)
+	}
+	_ = c.Wait()
+	b.read()
+	if b.find(pid) != nil {
+		t.Error("a process that was waited for is still told")
+	}
+}
+
+// hostile are names of programs. The kernel keeps the first 15 bytes.
+var hostile = []string{
+	"a b", ") R 1 1 1 (", "((", "))", "new\nline", "tab\tand\\back", "ünïcödé-名前-😀",
+	"\xff\xfe\x80", "0123456789abcdef", `"quoted"{}`, " ", "\x01\x1b[31m", "-",
+}
+
+// names tests programs with names that are not words.
+func names(b *table) {
+	t := b.t
+	sleep := program(t, "sleep")
+	for _, name := range hostile {
+		link := filepath.Join(t.TempDir(), name)
+		if err := os.Symlink(sleep, link); err != nil {
+			t.Fatal(err)
+		}
+		c := sleeper(t, link)
+		p := b.must(c.Process.Pid)
+		if want := sensor.CommOf([]byte(name)); p.Comm != want {
+			t.Errorf("name %q, want %q", p.Comm.Bytes(), want.Bytes())
+		}
+		if p.PPID != int32(os.Getpid()) || p.State == 0 {
+			t.Errorf("%q: parent %d, state %q", name, p.PPID, p.State)
+		}
+	}
+}
+
+// shortLives tests that processes which come and go during a pass disturb nothing.
+func shortLives(b *table) {
+	path := program(b.t, "true")
+	stop := make(chan struct{})
+	done := make(chan int)
+	go func() {
+		n := 0
+		for {
+			select {
+			case <-stop:
+				done <- n
+				return
+			default:
+				if exec.Command(path).Run() == nil {
+					n++
+				}
+			}
+		}
+	}()
+	for range 30 {
+		b.must(os.Getpid())
+		time.Sleep(2 * time.Millisecond)
+	}
+	close(stop)
+	if n := <-done; n == 0 {
+		b.t.Error("no process was started: nothing was tested")
+	}
+}
+
+// childCPU tests that a parent is not charged with what its children did: they
+// are told themselves, so it would count twice.
+func childCPU(b *table, o TaskOptions) {
+	sh := program(b.t, "sh")
+	before := b.must(os.Getpid())
+	was, own := before.UserNanos+before.SystemNanos, ownCPU()
+	c := exec.Command(sh, "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
+	if err := c.Run(); err != nil {
+		b.t.Fatal(err)
+	}
+	child := uint64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+	after := b.must(os.Getpid())
+	got, used := after.UserNanos+after.SystemNanos-was, ownCPU()-own
+	if child < 3*o.CPUResolution {
+		b.t.Skipf("the child used %d ns: too little to tell", child)
+	}
+	if got > used+o.CPUResolution {
+		b.t.Errorf("%d ns were added, %d ns used ourselves, %d ns by the child", got, used, child)
+	}
+}

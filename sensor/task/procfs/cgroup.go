@@ -1,0 +1,88 @@
+package procfs
+
+import (
+	"bytes"
+	"hash/maphash"
+
+	"reckon/sensor"
+)
+
+// parseCgroups reads /proc/PID/cgroup (cgroups(7)), one line for each hierarchy:
+//
+//	4:memory:/slurm/uid_1000/job_7
+//	0::/system.slice/ssh.service
+//
+// The kernel escapes nothing here, and need not: it refuses to make a cgroup whose name
+// holds a newline (cgroup_mkdir). A path may hold colons, and begins with /.. when it
+// lies outside the reader's cgroup namespace. In the unified hierarchy " (deleted)" is
+// appended for a zombie whose cgroup was removed; that is taken off.
+// Lines that do not look like this are skipped.
+func parseCgroups(b []byte) []sensor.CgroupPath {
+	var paths []sensor.CgroupPath
+	for len(b) > 0 {
+		var l []byte
+		l, b = line(b)
+		id, l, ok := bytes.Cut(l, []byte{':'})
+		if _, isNumber := number(id); !ok || !isNumber {
+			continue
+		}
+		controllers, path, ok := bytes.Cut(l, []byte{':'})
+		if !ok || len(path) == 0 || path[0] != '/' {
+			continue
+		}
+		if len(controllers) == 0 {
+			path = bytes.TrimSuffix(path, []byte(" (deleted)"))
+		}
+		paths = append(paths, sensor.CgroupPath{Controllers: string(controllers), Path: string(path)})
+	}
+	return paths
+}
+
+// cgroupSet is one set of cgroups that processes are in.
+type cgroupSet struct {
+	paths []sensor.CgroupPath
+	pass  uint64 // when a process was last read to be in it
+}
+
+// remembered is for how many passes a set of cgroups that no process was read to be in
+// is kept. It is longer than the interval at which every process is read again.
+const remembered = 600
+
+// membership returns the number of the set of cgroups that the text names, and keeps
+// its paths. It allocates for sets that are new.
+func (s *Source) membership(text []byte) uint64 {
+	n := maphash.Bytes(s.seed, text)
+	if n == 0 {
+		n = 1 // 0 is unknown
+	}
+	set := s.cgroups[n]
+	if set == nil {
+		set = &cgroupSet{paths: parseCgroups(text)}
+		s.cgroups[n] = set
+	}
+	set.pass = s.passes
+	return n
+}
+
+// forgetCgroups drops the sets of cgroups that no living process is in.
+func (s *Source) forgetCgroups() {
+	for _, e := range s.entries {
+		if set := s.cgroups[e.p.Cgroup]; set != nil {
+			set.pass = s.passes
+		}
+	}
+	for n, set := range s.cgroups {
+		if set.pass+remembered < s.passes {
+			delete(s.cgroups, n)
+		}
+	}
+}
+
+// CgroupPaths returns the cgroups behind the number in [sensor.Process.Cgroup].
+func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
+	set, ok := s.cgroups[n]
+	if !ok {
+		return nil, false
+	}
+	return set.paths, true
+}

@@ -1,0 +1,91 @@
+package procfs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// now returns the time since boot in nanoseconds (CLOCK_BOOTTIME).
+func now() uint64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+		return 0
+	}
+	return uint64(ts.Nano())
+}
+
+// cpuClock returns the CPU time of a process in nanoseconds: all its threads, the ended
+// ones included. It works for zombies and for processes of any user. The id of the
+// clock is that of clock_getcpuclockid(3).
+func cpuClock(pid int32) (uint64, bool) {
+	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
+	var ts unix.Timespec
+	if unix.ClockGettime(^pid<<3|scheduler, &ts) != nil {
+		return 0, false
+	}
+	return uint64(ts.Nano()), true
+}
+
+// sameNamespace reports whether the ids in this /proc are those of our own process id
+// namespace, so that they may be used in system calls. NStgid lists our ids from the
+// namespace of this /proc down to our own: one id says that they are the same.
+func (s *Source) sameNamespace() bool {
+	text, err := os.ReadFile(filepath.Join(s.name, "self/status"))
+	if err != nil {
+		return false
+	}
+	for len(text) > 0 {
+		var l []byte
+		l, text = line(text)
+		if ids, ok := bytes.CutPrefix(l, []byte("NStgid:")); ok {
+			first, rest := word(ids)
+			second, _ := word(rest)
+			pid, ok := number(first)
+			if !ok || len(second) != 0 || pid != uint64(os.Getpid()) {
+				return false
+			}
+			// A recorded tree may have a process of our number: the live one knows our name.
+			own, err := os.ReadFile(filepath.Join(s.name, strconv.Itoa(os.Getpid()), "stat"))
+			var st stat
+			_, ok = cpuClock(int32(os.Getpid()))
+			return err == nil && ok && parseStat(own, &st) == nil && isProc(s.dir)
+		}
+	}
+	return false
+}
+
+// isProc reports whether the directory is one of a mounted procfs.
+func isProc(dir int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(dir, &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC
+}
+
+// ticksPerSecond is the unit of times in /proc/PID/stat, as the kernel tells every program
+// (AT_CLKTCK of getauxval(3)); it is what sysconf(_SC_CLK_TCK) returns.
+func ticksPerSecond() uint64 {
+	aux, _ := os.ReadFile("/proc/self/auxv")
+	return auxTicks(aux)
+}
+
+// auxTicks finds AT_CLKTCK in an auxiliary vector, and returns 100 without it.
+func auxTicks(aux []byte) uint64 {
+	const clockTick, size = 17, strconv.IntSize / 8
+	get := func(b []byte) uint64 {
+		if size == 4 {
+			return uint64(binary.NativeEndian.Uint32(b))
+		}
+		return binary.NativeEndian.Uint64(b)
+	}
+	for len(aux) >= 2*size {
+		if v := get(aux[size:]); get(aux) == clockTick && v > 0 && v <= 1e6 {
+			return v
+		}
+		aux = aux[2*size:]
+	}
+	return 100
+}

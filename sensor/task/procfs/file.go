@@ -1,0 +1,158 @@
+package procfs
+
+import (
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// file is a descriptor, or closed.
+type file int32
+
+const closed file = -1
+
+func (f *file) close() {
+	if *f >= 0 {
+		_ = unix.Close(int(*f))
+		*f = closed
+	}
+}
+
+// budget bounds the descriptors that are kept between passes.
+type budget struct{ limit, used int }
+
+func newBudget(limit int) budget {
+	if limit <= 0 {
+		limit = 256
+		var r unix.Rlimit
+		if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) == nil {
+			limit = int(min(r.Cur/4, 8192))
+		}
+	}
+	return budget{limit: limit}
+}
+
+// open opens a file below /proc. It allocates nothing, which is why it does not use
+// package os: the name is built in place and handed to the kernel as it is.
+func (s *Source) open(name string) (file, error) {
+	s.path = append(append(s.path[:0], name...), 0)
+	return s.openPath()
+}
+
+// openPID opens /proc/PID/name.
+func (s *Source) openPID(pid int32, name string) (file, error) {
+	s.path = append(strconv.AppendInt(s.path[:0], int64(pid), 10), '/')
+	s.path = append(append(s.path, name...), 0)
+	return s.openPath()
+}
+
+// openTask opens /proc/PID/task/TID/name.
+func (s *Source) openTask(pid, tid int32, name string) (file, error) {
+	s.path = append(strconv.AppendInt(s.path[:0], int64(pid), 10), "/task/"...)
+	s.path = append(strconv.AppendInt(s.path, int64(tid), 10), '/')
+	s.path = append(append(s.path, name...), 0)
+	return s.openPath()
+}
+
+func (s *Source) openPath() (file, error) {
+	f, err := s.openAt()
+	if err == unix.EMFILE || err == unix.ENFILE {
+		s.shed()
+		f, err = s.openAt()
+	}
+	return f, err
+}
+
+func (s *Source) openAt() (file, error) {
+	for {
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(s.dir),
+			uintptr(unsafe.Pointer(&s.path[0])), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)
+		switch errno {
+		case 0:
+			return file(fd), nil
+		case unix.EINTR:
+		default:
+			return closed, errno
+		}
+	}
+}
+
+// shed closes all kept descriptors and keeps fewer from now on: the process ran out.
+func (s *Source) shed() {
+	s.files.limit = s.files.used / 2
+	for _, e := range s.entries {
+		s.drop(e)
+	}
+}
+
+// content reads a file from its beginning; the bytes are valid until the next call.
+func (s *Source) content(f file) ([]byte, error) {
+	n := 0
+	for {
+		m, err := unix.Pread(int(f), s.buf[n:], int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		n += m
+		// A seq_file gives what it has in one read, unless it is larger than a page.
+		if m == 0 || (n < 4000 && n < len(s.buf)) {
+			return s.buf[:n], nil
+		}
+		if n == len(s.buf) {
+			s.buf = append(s.buf, make([]byte, len(s.buf))...)
+		}
+	}
+}
+
+// kind is a file of a process.
+type kind uint8
+
+const (
+	statFile kind = iota
+	statusFile
+	schedstatFile
+	ioFile
+	kinds
+)
+
+var kindNames = [kinds]string{"stat", "status", "schedstat", "io"}
+
+// read reads a file of a process; its descriptor is kept if keep is true and the
+// budget allows.
+func (s *Source) read(e *entry, k kind, keep bool) ([]byte, error) {
+	if f := e.files[k]; f >= 0 {
+		b, err := s.content(f)
+		if err == nil || err == unix.EACCES {
+			return b, err
+		}
+		// The process of this descriptor is gone; its number may have a new one.
+		s.forget(e, k)
+	}
+	f, err := s.openPID(e.p.PID, kindNames[k])
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.content(f)
+	if err != nil || !keep || s.files.used >= s.files.limit {
+		f.close()
+		return b, err
+	}
+	e.files[k] = f
+	s.files.used++
+	return b, nil
+}
+
+// once reads another file of a process.
+func (s *Source) once(pid int32, name string) ([]byte, error) {
+	f, err := s.openPID(pid, name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.content(f)
+	f.close()
+	return b, err
+}

@@ -1,0 +1,121 @@
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// Proc looks at single processes, once each, to find out what they belong to. It may
+// be used from several goroutines. Errors match fs.ErrNotExist when the process is gone
+// and fs.ErrPermission when it may not be looked at.
+type Proc struct {
+	// Root is where the machine's file tree is mounted, "" for "/".
+	Root string
+}
+
+// environmentLimit bounds what is read of an environment. The kernel allows megabytes.
+const environmentLimit = 256 << 10
+
+// cgroupLimit bounds what is read of /proc/PID/cgroup: a dozen hierarchies with
+// paths of at most 4 KiB each.
+const cgroupLimit = 64 << 10
+
+func (p Proc) read(pid int32, name string, limit int) ([]byte, error) {
+	root := p.Root
+	if root == "" {
+		root = "/"
+	}
+	f, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(int(pid)), name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, int64(limit)))
+	if errors.Is(err, unix.ESRCH) { // it ended while it was read
+		return nil, fmt.Errorf("read %s: %w", f.Name(), fs.ErrNotExist)
+	}
+	return b, err
+}
+
+// Cgroups returns the cgroups of a process, one for each hierarchy, as the kernel
+// lists them.
+func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
+	b, err := p.read(pid, "cgroup", cgroupLimit)
+	if err != nil {
+		return nil, err
+	}
+	return parseCgroups(b), nil
+}
+
+// Env returns those of the keys that stand in the environment which the process was
+// started with. Nothing else of it is kept. What lies beyond its first 256 KiB is not
+// found. An empty map without an error is also what a kernel thread gives.
+func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
+	b, err := p.read(pid, "environ", environmentLimit)
+	if err != nil {
+		return nil, err
+	}
+	return environment(b, keys), nil
+}
+
+// environment finds variables in NAME=value strings that each end in NUL. The first
+// one of a name counts, as for getenv(3).
+func environment(b []byte, keys []string) map[string]string {
+	found := make(map[string]string, len(keys))
+	whole := len(b) < environmentLimit
+	for len(b) > 0 {
+		variable, rest, ended := bytes.Cut(b, []byte{0})
+		if !ended && !whole {
+			return found // cut off in the middle
+		}
+		b = rest
+		name, value, ok := bytes.Cut(variable, []byte{'='})
+		if !ok {
+			continue
+		}
+		for _, k := range keys {
+			if _, dup := found[k]; !dup && string(name) == k {
+				found[k] = string(value)
+			}
+		}
+	}
+	return found
+}
+
+// noSession is what the kernel writes for a process that no login began:
+// AUDIT_SID_UNSET of include/uapi/linux/audit.h.
+const noSession = 1<<32 - 1
+
+// LoginSession returns the audit session of a process, or false when it belongs to none
+// or the kernel keeps none (CONFIG_AUDIT).
+func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
+	b, err := p.read(pid, "sessionid", 32)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := p.read(pid, "stat", 16); gone == nil {
+			return 0, false, nil
+		}
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	id, ok := sessionID(b)
+	return id, ok, nil
+}
+
+func sessionID(b []byte) (uint32, bool) {
+	v, ok := number(bytes.TrimSpace(b))
+	if !ok || v >= noSession {
+		return 0, false
+	}
+	return uint32(v), true
+}

@@ -1,0 +1,158 @@
+// Package procfs reads the task table from /proc, for kernels and users that can
+// not have the eBPF task iterator. It needs no privilege: what is denied (the I/O of
+// other users' processes) is left out of [sensor.Process.Have], never reported as zero.
+//
+// Sources: Documentation/filesystems/proc.rst and proc(5). Times are nanoseconds,
+// memory is bytes.
+//
+// # What a pass costs
+//
+// Formatting /proc/PID/stat takes the kernel about 4 µs and status 9 µs, opening a file
+// as much again. Asking for the CPU clock of a process (clock_getcpuclockid(3)) takes
+// 0.2 µs, needs no permission, counts all threads, the ended ones included, and has a
+// resolution of 1 ns. A process whose clock stands still has not run, so nothing that it
+// does itself can have changed, and none of its files is read. What others do to it
+// without its running is seen later: memory that is reclaimed or swapped out, a move to
+// another cgroup, a new process group. All of that is read again when the process is
+// 1, 2, 4 ... 32 seconds old and then every 60 s, spread evenly over the passes. A process whose
+// parent ended is read again at once. Where the clock can not be asked, because the
+// tree is not that of our own process id namespace, stat is read at each pass and the
+// rest when it changed.
+//
+// /proc itself is listed when the kernel has given out a process id since the last
+// pass (last field of /proc/loadavg), and at every eighth pass.
+//
+// # What the figures mean
+//
+//   - UserNanos + SystemNanos is the CPU clock of the process, to the nanosecond; only its
+//     split is known to 10 ms (stat). Without the clock both come from stat.
+//   - WaitNanos is the sum over threads of run_delay (schedstat). What a thread waited
+//     after it was last read and before it ended is lost: with many short threads the
+//     figure is a lower bound.
+//   - Voluntary and Involuntary are known for processes of one thread only.
+//   - ReadBytes and WriteBytes are the process's own: the kernel adds to /proc/PID/io what
+//     waited-for children did, which would count it twice, so for a process that
+//     has waited for children the files of its threads are read instead.
+//   - UID is the real user id.
+//   - Memory comes from status. Kernels 6.2 to 6.16 keep these counters per processor, and
+//     may be off by some dozens of pages on machines with many processors.
+//
+// A [Source] is used from one goroutine; [Proc] from any.
+package procfs
+
+import (
+	"fmt"
+	"hash/maphash"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// Options says where to read.
+type Options struct {
+	// Root is where the machine's file tree is mounted, "" for "/".
+	Root string
+	// Descriptors is how many files are kept open between passes, for the processes
+	// that run; each also holds a page of kernel memory. 0 takes a quarter of the soft limit
+	// (RLIMIT_NOFILE), at most 8192. The limit itself is not changed: the Go runtime
+	// has raised it to the hard one already, for this process alone.
+	Descriptors int
+	// NoClock reads stat at each pass instead of asking for CPU clocks.
+	NoClock bool
+}
+
+// Source is the task table as /proc shows it.
+type Source struct {
+	dir   int    // descriptor of /proc
+	name  string // path of /proc
+	buf   []byte
+	path  []byte
+	list  lister
+	files budget
+
+	clock  bool   // CPU clocks of processes can be asked for
+	hertz  uint64 // clock ticks per second
+	page   uint64 // bytes
+	passes uint64
+
+	loadavg  file
+	lastPID  uint64
+	pids     []int32
+	entries  []*entry // by process id
+	spare    []*entry // the other half of a merge
+	free     []*entry
+	gone     []int32 // process ids that ended, for their children
+	tids     lister
+	tidBuf   []int32
+	stat     stat
+	status   status
+	seed     maphash.Seed
+	cgroups  map[uint64]*cgroupSet
+	hidepid  string // the option of the mount, if it hides processes from us
+	firstErr error  // of the last pass
+}
+
+// New opens /proc under the root. It fails with [sensor.ErrUnavailable] where there
+// is none.
+func New(o Options) (*Source, error) {
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	s := &Source{
+		name: filepath.Join(o.Root, "proc"),
+		buf:  make([]byte, 16<<10), path: make([]byte, 0, 64),
+		hertz: ticksPerSecond(), page: uint64(unix.Getpagesize()),
+		seed: maphash.MakeSeed(), cgroups: make(map[uint64]*cgroupSet),
+		loadavg: closed,
+	}
+	dir, err := unix.Open(s.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, sensor.Unavailable("no process table at "+s.name, "mount procfs there", err)
+	}
+	s.dir = dir
+	s.list.init(dir)
+	s.tids.init(-1)
+	s.files = newBudget(o.Descriptors)
+	if err := s.probe(o); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// probe finds out what kind of tree this is.
+func (s *Source) probe(o Options) error {
+	pids, err := s.list.read(nil)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", s.name, err)
+	}
+	if len(pids) == 0 {
+		return sensor.Unavailable("no processes in "+s.name, "mount procfs there", nil)
+	}
+	s.clock = !o.NoClock && s.sameNamespace()
+	if s.clock {
+		s.loadavg, _ = s.open("loadavg")
+	}
+	s.hidepid = s.hides()
+	return nil
+}
+
+// Name returns "procfs".
+func (s *Source) Name() string { return "procfs" }
+
+// Close closes all descriptors. Calling it again does nothing.
+func (s *Source) Close() error {
+	if s.dir < 0 {
+		return nil
+	}
+	for _, e := range s.entries {
+		s.release(e)
+	}
+	s.entries, s.free = nil, nil
+	s.loadavg.close()
+	err := unix.Close(s.dir)
+	s.dir = -1
+	return err
+}

@@ -1,0 +1,269 @@
+package procfs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/maphash"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// Read fills p with the processes that exist. A process that vanishes while it is read
+// is left out; one that can not be read is left out too or keeps its last figures, and
+// [Source.Notes] names it: it never hides the others.
+func (s *Source) Read(p *sensor.Pass) error {
+	p.Boot = now()
+	s.passes++
+	s.firstErr = nil
+	if s.mayHaveNew() {
+		var err error
+		if s.pids, err = s.list.read(s.pids[:0]); err != nil {
+			return fmt.Errorf("list %s: %w", s.name, err)
+		}
+		s.merge(s.pids)
+	}
+	s.markOrphans()
+	kept := s.entries[:0]
+	for _, e := range s.entries {
+		if !s.update(e, p.Boot) {
+			s.release(e)
+			continue
+		}
+		kept = append(kept, e)
+		if e.known {
+			p.Live = append(p.Live, e.p)
+		}
+	}
+	clear(s.entries[len(kept):])
+	s.entries = kept
+	if s.passes%remembered == 0 {
+		s.forgetCgroups()
+	}
+	if len(p.Live) == 0 {
+		return fmt.Errorf("no process can be read: %w", cmp.Or(s.firstErr, errors.New(s.name+" is empty")))
+	}
+	return nil
+}
+
+// mayHaveNew reports whether there may be processes that are not in the table.
+func (s *Source) mayHaveNew() bool {
+	if s.loadavg < 0 {
+		return true
+	}
+	b, err := s.content(s.loadavg)
+	if err != nil {
+		return true
+	}
+	last, ok := parseLastPID(b)
+	same := ok && last == s.lastPID
+	s.lastPID = last
+	return !same || s.passes%8 == 1
+}
+
+// update reads what may have changed of a process; false says that it is gone.
+func (s *Source) update(e *entry, boot uint64) bool {
+	clock, asked := uint64(0), false
+	if s.clock {
+		clock, asked = cpuClock(e.p.PID)
+		if asked && e.known && clock == e.clock && boot < e.due && !e.orphan {
+			if e.idle++; e.idle == keepIdle {
+				s.drop(e)
+			}
+			return true
+		}
+	}
+	ran := !asked || !e.known || clock != e.clock
+	text, err := s.read(e, statFile, e.known && ran)
+	if err != nil {
+		return s.failed(e, err)
+	}
+	if !asked {
+		finger := maphash.Bytes(s.seed, text)
+		if e.known && finger == e.finger && boot < e.due && !e.orphan {
+			if e.idle++; e.idle == keepIdle {
+				s.dropAllBut(e, statFile)
+			}
+			return true
+		}
+		ran = finger != e.finger
+		e.finger = finger
+	}
+	st := &s.stat
+	if err := parseStat(text, st); err != nil || st.pid != e.p.PID {
+		return s.failed(e, errMalformed)
+	}
+	start := st.start * (1e9 / s.hertz)
+	fresh := !e.known || start != e.p.Start
+	if fresh {
+		if e.known {
+			s.gone = append(s.gone, e.p.PID)
+		}
+		finger := e.finger
+		s.drop(e)
+		s.reset(e, e.p.PID)
+		e.p.Start, e.finger = start, finger
+	}
+	due := fresh || boot >= e.due
+	s.fromStat(e, st, clock, asked)
+	if ran {
+		e.idle = 0
+	}
+	e.orphan, e.hidden = false, false
+	gone := false
+	if due || e.memoryMoved(st) || (ran && e.since >= 8) {
+		gone = s.fromStatus(e, st, ran && !fresh)
+	}
+	if !st.kernel && !gone {
+		s.rest(e, st, ran, due, fresh)
+	}
+	if st.kernel && (ran || fresh) {
+		s.fromSchedstat(e, !fresh)
+	}
+	if due {
+		e.due = nextRefresh(boot, e.p.PID, start)
+	}
+	e.known = true
+	return !gone
+}
+
+// rest reads what neither stat nor status holds.
+func (s *Source) rest(e *entry, st *stat, ran, due, fresh bool) {
+	if ran || fresh {
+		e.since++
+		s.perThread(e, st, !fresh)
+		s.fromIO(e, st, !fresh, due)
+	}
+	if !due {
+		return
+	}
+	if text, err := s.once(e.p.PID, "cgroup"); err == nil && len(text) > 0 {
+		e.p.Cgroup = s.membership(text)
+		e.p.Have |= sensor.FieldCgroup
+	}
+}
+
+// failed decides what an error of reading stat means.
+func (s *Source) failed(e *entry, err error) bool {
+	switch err {
+	case unix.ENOENT, unix.ESRCH:
+		return false
+	case unix.EACCES, unix.EPERM:
+		e.hidden, e.known = true, false
+		return true
+	}
+	if s.firstErr == nil {
+		s.firstErr = fmt.Errorf("read %s/%d/stat: %w", s.name, e.p.PID, err)
+	}
+	return true // its last figures stand
+}
+
+// fromStat takes over what stat tells.
+func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
+	p := &e.p
+	p.PPID, p.PGID, p.SID = st.ppid, st.pgid, st.sid
+	p.State, p.Comm, p.Kernel, p.Threads = st.state, st.comm, st.kernel, st.threads
+	p.MinorFaults, p.MajorFaults = st.minflt, st.majflt
+	p.Have |= sensor.FieldFaults | sensor.FieldGroup | sensor.FieldThreads | sensor.FieldParent |
+		sensor.FieldCPUSplit
+	tick := 1e9 / s.hertz
+	user, system := st.utime*tick, st.stime*tick
+	if !asked {
+		p.UserNanos, p.SystemNanos = max(p.UserNanos, user), max(p.SystemNanos, system)
+		return
+	}
+	if !e.known {
+		p.UserNanos, p.SystemNanos = split(clock, user, system)
+	} else if clock > e.clock {
+		grown := clock - e.clock
+		sys := min(grown, max(system, p.SystemNanos)-p.SystemNanos)
+		p.SystemNanos += sys
+		p.UserNanos += grown - sys
+	}
+	e.clock = max(e.clock, clock)
+}
+
+// split divides the CPU clock of a process that is seen for the first time in
+// proportion to the ticks of stat.
+func split(clock, user, system uint64) (u, sys uint64) {
+	if user+system == 0 {
+		return clock, 0
+	}
+	sys = min(clock, uint64(float64(clock)*(float64(system)/float64(user+system))))
+	return clock - sys, sys
+}
+
+// memoryMoved reports whether the memory may differ from what status said.
+func (e *entry) memoryMoved(st *stat) bool {
+	return !st.kernel && (st.rss != e.rss || st.minflt+st.majflt != e.faults)
+}
+
+// fromStatus takes over the user, the memory and the context switches; it reports
+// whether the process is gone.
+func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
+	text, err := s.read(e, statusFile, keep)
+	if err == unix.ENOENT || err == unix.ESRCH {
+		return true
+	}
+	if err != nil {
+		s.owner(e)
+		return false
+	}
+	u := &s.status
+	parseStatus(text, u)
+	p := &e.p
+	if p.UID = u.uid; !u.haveUID {
+		s.owner(e)
+	}
+	e.since, e.rss, e.faults = 0, st.rss, st.minflt+st.majflt
+	if !u.haveTypes && u.haveRSS {
+		s.olderMemory(e, u)
+	}
+	p.Anon, p.File, p.Shmem, p.Swap = u.anon, u.file, u.shmem, u.swap
+	// A zombie and a kernel thread have no memory of their own: here zero is a figure.
+	none := !u.haveMemory && (st.kernel || st.state == 'Z' || st.state == 'X' || st.vsize == 0)
+	if u.haveTypes || none {
+		p.Have |= sensor.FieldMemory
+	}
+	if u.haveSwap || none {
+		p.Have |= sensor.FieldSwap
+	}
+	if u.haveHWM {
+		p.PeakBytes = max(p.PeakBytes, u.hwm)
+		p.Have |= sensor.FieldPeak
+	}
+	p.Have &^= sensor.FieldSwitches
+	if u.haveSwitches && st.threads == 1 && !e.threads.many {
+		p.Voluntary, p.Involuntary = u.voluntary, u.involuntary
+		p.Have |= sensor.FieldSwitches
+	}
+	return false
+}
+
+// olderMemory fills in the memory by type on kernels before 4.5, which know no more
+// than that some of it is files or shared; that is counted as files.
+func (s *Source) olderMemory(e *entry, u *status) {
+	text, err := s.once(e.p.PID, "statm")
+	if err != nil {
+		return
+	}
+	if resident, shared, err := parseStatm(text); err == nil {
+		u.anon, u.file, u.haveTypes = (resident-shared)*s.page, shared*s.page, true
+	}
+}
+
+// owner takes the user from the owner of the directory, where status does not tell. It is the
+// effective user, or root for programs that may not be dumped.
+func (s *Source) owner(e *entry) {
+	f, err := s.openPID(e.p.PID, "stat")
+	if err != nil {
+		return
+	}
+	var st unix.Stat_t
+	if unix.Fstat(int(f), &st) == nil {
+		e.p.UID = st.Uid
+	}
+	f.close()
+}

@@ -1,0 +1,63 @@
+package procfs
+
+// parseStatm reads /proc/PID/statm: pages resident, and those of them that are files
+// or shared memory.
+func parseStatm(b []byte) (resident, shared uint64, err error) {
+	_, b = word(b)
+	first, b := word(b)
+	second, _ := word(b)
+	resident, ok1 := number(first)
+	shared, ok2 := number(second)
+	if !ok1 || !ok2 {
+		return 0, 0, errMalformed
+	}
+	return resident, min(shared, resident), nil
+}
+
+// parseSchedstat reads /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst):
+// nanoseconds on a processor, nanoseconds runnable and waiting for one, and how often
+// it was given one. All three are zero where the kernel does not account them.
+func parseSchedstat(b []byte) (run, wait uint64, err error) {
+	first, b := word(b)
+	second, b := word(b)
+	third, _ := word(b)
+	run, ok1 := number(first)
+	wait, ok2 := number(second)
+	if _, ok3 := number(third); !ok1 || !ok2 || !ok3 {
+		return 0, 0, errMalformed
+	}
+	return run, wait, nil
+}
+
+// parseIO reads read_bytes and write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,
+// 3.3): bytes that the process caused to be fetched from and sent to storage.
+func parseIO(b []byte) (read, write uint64, err error) {
+	found := 0
+	for len(b) > 0 {
+		var l []byte
+		l, b = line(b)
+		if v, ok := field(l, "read_bytes:"); ok {
+			read = v
+			found |= 1
+		} else if v, ok := field(l, "write_bytes:"); ok {
+			write = v
+			found |= 2
+		}
+	}
+	if found != 3 {
+		return 0, 0, errMalformed
+	}
+	return read, write, nil
+}
+
+// parseLastPID reads the last field of /proc/loadavg: the process id that was given
+// out last in our namespace.
+//
+//	0.53 0.74 0.67 1/234 12345
+func parseLastPID(b []byte) (uint64, bool) {
+	var w []byte
+	for range 5 {
+		w, b = word(b)
+	}
+	return number(w)
+}

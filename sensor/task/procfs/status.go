@@ -1,0 +1,86 @@
+package procfs
+
+// status is what is used of /proc/PID/status (Documentation/filesystems/proc.rst, table
+// 1-2). Memory is in bytes. Lines that are not known are skipped on purpose: each
+// kernel adds some.
+//
+//	Uid:	1000	1000	1000	1000
+//	VmHWM:	    1724 kB
+//	RssAnon:	     112 kB
+//	voluntary_ctxt_switches:	0
+type status struct {
+	uid                      uint32 // the real one
+	haveUID                  bool
+	hwm, rss                 uint64
+	anon, file, shmem, swap  uint64
+	haveHWM, haveRSS         bool
+	haveTypes, haveSwap      bool // kernels before 4.5 do not tell the types
+	voluntary, involuntary   uint64
+	haveSwitches, haveMemory bool
+}
+
+// parseStatus fills all of s. A line that is malformed counts as absent.
+func parseStatus(b []byte, s *status) {
+	*s = status{}
+	types, switches := 0, 0
+	for len(b) > 0 {
+		var l []byte
+		l, b = line(b)
+		if len(l) < 5 {
+			continue
+		}
+		switch l[0] {
+		case 'U':
+			if v, ok := field(l, "Uid:"); ok && v <= 1<<32-1 {
+				s.uid, s.haveUID = uint32(v), true
+			}
+		case 'V':
+			switch l[2] {
+			case 'H':
+				s.haveHWM = kilobytes(l, "VmHWM:", &s.hwm)
+			case 'R':
+				s.haveRSS = kilobytes(l, "VmRSS:", &s.rss)
+			case 'S':
+				if l[3] == 'w' {
+					s.haveSwap = kilobytes(l, "VmSwap:", &s.swap)
+				}
+			}
+		case 'R':
+			if kilobytes(l, "RssAnon:", &s.anon) || kilobytes(l, "RssFile:", &s.file) ||
+				kilobytes(l, "RssShmem:", &s.shmem) {
+				types++
+			}
+		case 'v':
+			if v, ok := field(l, "voluntary_ctxt_switches:"); ok {
+				s.voluntary = v
+				switches++
+			}
+		case 'n':
+			if v, ok := field(l, "nonvoluntary_ctxt_switches:"); ok {
+				s.involuntary = v
+				switches++
+			}
+		}
+	}
+	s.haveTypes, s.haveSwitches = types == 3, switches == 2
+	s.haveMemory = s.haveRSS || s.haveTypes
+}
+
+// field returns the first number of a line that begins with key.
+func field(l []byte, key string) (uint64, bool) {
+	if len(l) < len(key) || string(l[:len(key)]) != key {
+		return 0, false
+	}
+	w, _ := word(l[len(key):])
+	return number(w)
+}
+
+// kilobytes reads a number in kB into bytes.
+func kilobytes(l []byte, key string, into *uint64) bool {
+	v, ok := field(l, key)
+	if !ok || v > (1<<64-1)>>10 {
+		return false
+	}
+	*into = v << 10
+	return true
+}

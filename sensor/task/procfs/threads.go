@@ -1,0 +1,167 @@
+package procfs
+
+import (
+	"reckon/sensor"
+)
+
+// threads is what is kept of the threads of a process.
+type threads struct {
+	many  bool // has ever had more than one
+	known bool // was read before
+	count uint32
+	skip  uint32 // readings until the threads are looked at again
+	round uint32
+	list  []thread
+}
+
+type thread struct {
+	tid  int32
+	file file // schedstat
+	wait uint64
+}
+
+// threadBatch is how many threads of one process are read at each pass without second
+// thoughts. A process of k times as many is read at each k-th, at least each 16th.
+const threadBatch = 32
+
+// perThread sums what the kernel tells of single threads only.
+func (s *Source) perThread(e *entry, st *stat, keep bool) {
+	t := &e.threads
+	t.many = t.many || st.threads > 1
+	if !t.many {
+		s.fromSchedstat(e, keep)
+		return
+	}
+	e.p.Have &^= sensor.FieldSwitches
+	if t.skip > 0 && t.known {
+		t.skip--
+		return
+	}
+	t.skip = min(st.threads/threadBatch, 15)
+	if t.round%8 == 0 || t.count != st.threads || !t.known {
+		if s.listThreads(e) != nil {
+			return // gone, or not ours to see: the last figures stand
+		}
+		t.count = st.threads
+	}
+	t.round++
+	kept := t.list[:0]
+	for i := range t.list {
+		th := &t.list[i]
+		if s.fromThread(e, th, keep) {
+			kept = append(kept, *th)
+		} else {
+			t.count = 0 // list again
+			s.dropThread(th)
+		}
+	}
+	t.list = kept
+	t.known = true
+}
+
+// listThreads makes the list follow /proc/PID/task.
+func (s *Source) listThreads(e *entry) error {
+	f, err := s.openPID(e.p.PID, "task")
+	if err != nil {
+		return err
+	}
+	s.tids.dir = int(f)
+	s.tidBuf, err = s.tids.read(s.tidBuf[:0])
+	f.close()
+	if err != nil {
+		return err
+	}
+	// Both are in ascending order. What is new goes behind, then all is sorted.
+	list, old := e.threads.list, len(e.threads.list)
+	i := 0
+	for _, tid := range s.tidBuf {
+		for i < old && list[i].tid < tid {
+			i++ // ended: found out when it is read
+		}
+		if i < old && list[i].tid == tid {
+			i++
+			continue
+		}
+		th := thread{tid: tid, file: closed}
+		if tid == e.p.PID && !e.threads.known {
+			th.wait = e.p.WaitNanos // was the only thread so far
+		}
+		list = append(list, th)
+	}
+	if len(list) > old {
+		sortThreads(list)
+	}
+	e.threads.list = list
+	return nil
+}
+
+// sortThreads sorts by insertion: the list is sorted but for a few at its end.
+func sortThreads(l []thread) {
+	for i := 1; i < len(l); i++ {
+		for j := i; j > 0 && l[j].tid < l[j-1].tid; j-- {
+			l[j], l[j-1] = l[j-1], l[j]
+		}
+	}
+}
+
+// fromThread adds what a thread waited; false says that it ended.
+func (s *Source) fromThread(e *entry, th *thread, keep bool) bool {
+	text, err := s.readThread(e, th, keep)
+	if err != nil {
+		return false
+	}
+	run, wait, err := parseSchedstat(text)
+	if err == nil && run|wait != 0 {
+		e.p.WaitNanos += grown(&th.wait, wait)
+		e.p.Have |= sensor.FieldWait
+	}
+	return true
+}
+
+func (s *Source) readThread(e *entry, th *thread, keep bool) ([]byte, error) {
+	if th.file >= 0 {
+		return s.content(th.file)
+	}
+	f, err := s.openTask(e.p.PID, th.tid, kindNames[schedstatFile])
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.content(f)
+	if err == nil && keep && s.files.used < s.files.limit {
+		th.file = f
+		s.files.used++
+		return text, nil
+	}
+	f.close()
+	return text, err
+}
+
+func (s *Source) dropThread(th *thread) {
+	if th.file >= 0 {
+		th.file.close()
+		s.files.used--
+	}
+}
+
+// grown returns by how much a counter grew, and remembers it.
+func grown(last *uint64, v uint64) uint64 {
+	d := uint64(0)
+	if v > *last {
+		d = v - *last
+	}
+	*last = v
+	return d
+}
+
+// fromSchedstat takes the wait of a process that has only ever had one thread.
+func (s *Source) fromSchedstat(e *entry, keep bool) {
+	text, err := s.read(e, schedstatFile, keep)
+	if err != nil {
+		return
+	}
+	// All zero means that this kernel does not account it, or that nothing ran yet.
+	if run, wait, err := parseSchedstat(text); err == nil && run|wait != 0 {
+		e.p.WaitNanos = max(e.p.WaitNanos, wait)
+		e.p.Have |= sensor.FieldWait
+	}
+}
