@@ -53,8 +53,8 @@ func New(server string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Server is the address in full.
-func (c *Client) Server() string { return c.base.String() }
+// Server is the address in full, without a password.
+func (c *Client) Server() string { return c.base.Redacted() }
 
 func normalise(server string) (*url.URL, error) {
 	text := strings.TrimSpace(server)
@@ -64,7 +64,7 @@ func normalise(server string) (*url.URL, error) {
 	bad := func(why string) error {
 		return fmt.Errorf("server address %q: %s; write it as http://HOST:9870 or https://HOST", server, why)
 	}
-	if strings.HasPrefix(text, ":") { // :9870, as in --listen
+	if strings.HasPrefix(text, ":") && strings.Count(text, ":") == 1 { // :9870, as in --listen
 		text = "127.0.0.1" + text
 	}
 	explicit := strings.Contains(text, "://")
@@ -146,7 +146,7 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("%s%s did not answer with reckon's JSON (%v); is this a reckon server?", c.base, path, err)
+		return fmt.Errorf("%s%s did not answer with reckon's JSON (%v); is this a reckon server?", c.Server(), path, err)
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values) ([]b
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
+		return nil, fmt.Errorf("read the answer of %s: %w", c.Server(), err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, c.refused(resp, body)
@@ -172,7 +172,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values) ([]b
 func (c *Client) open(ctx context.Context, method, path string, q url.Values, accept string) (*http.Response, error) {
 	target, err := url.Parse(c.base.String() + path)
 	if err != nil {
-		return nil, fmt.Errorf("address %s%s: %w", c.base, path, err)
+		return nil, fmt.Errorf("address %s%s: %w", c.Server(), path, err)
 	}
 	var form io.Reader
 	if method == http.MethodPost {
@@ -202,7 +202,7 @@ func (c *Client) refused(resp *http.Response, body []byte) error {
 	if json.Unmarshal(body, &e.Err) == nil && e.Err.Error != "" {
 		return e
 	}
-	e.Err.Error = fmt.Sprintf("%s answered %s", c.base, resp.Status)
+	e.Err.Error = fmt.Sprintf("%s answered %s", c.Server(), resp.Status)
 	if resp.StatusCode == http.StatusNotFound {
 		e.Err.Hint = "is this a reckon server? name one with --server or RECKON_SERVER"
 	}

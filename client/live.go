@@ -61,7 +61,7 @@ var errStop = errors.New("the reader has had enough")
 func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%s was silent for %s", c.base, silence)) })
+	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%s was silent for %s", c.Server(), silence)) })
 	defer quiet.Stop()
 	resp, err := c.open(ctx, http.MethodGet, "/api/reckon/v1/live", nil, "text/event-stream")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 	if resp.StatusCode != http.StatusOK {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 		if err != nil {
-			return fmt.Errorf("read the answer of %s: %w", c.base, err)
+			return fmt.Errorf("read the answer of %s: %w", c.Server(), err)
 		}
 		return c.refused(resp, body)
 	}
@@ -85,7 +85,7 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 		}
 		var l Live
 		if err := json.Unmarshal(data, &l); err != nil {
-			return fmt.Errorf("%s sent a tick that is not JSON: %w", c.base, err)
+			return fmt.Errorf("%s sent a tick that is not JSON: %w", c.Server(), err)
 		}
 		if !each(l) {
 			return errStop
@@ -96,7 +96,7 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 		return cause
 	}
 	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s ended the live stream", c.base)
+		return fmt.Errorf("%s ended the live stream", c.Server())
 	}
 	return err
 }

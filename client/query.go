@@ -60,11 +60,11 @@ func (c *Client) promql(ctx context.Context, path string, q url.Values) (Result,
 	}
 	var answer promAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return Result{}, fmt.Errorf("%s%s did not answer with Prometheus JSON (%w)", c.base, path, err)
+		return Result{}, fmt.Errorf("%s%s did not answer with Prometheus JSON (%w)", c.Server(), path, err)
 	}
 	res, err := answer.result()
 	if err != nil {
-		return Result{}, fmt.Errorf("%s%s: %w", c.base, path, err)
+		return Result{}, fmt.Errorf("%s%s: %w", c.Server(), path, err)
 	}
 	return res, nil
 }
