@@ -1,6 +1,6 @@
 // Package metricdoc writes the metric reference, doc/metrics.md, from the
-// descriptions that every series carries, and checks that names keep to the
-// conventions of Prometheus (https://prometheus.io/docs/practices/naming/).
+// descriptions that every series carries. That their names keep to the conventions
+// is the matter of sensortest.Lint.
 //
 // Pure functions, safe for concurrent use.
 package metricdoc
@@ -64,50 +64,4 @@ func labels(names []string) string {
 // cell keeps text inside its cell of a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(s)
-}
-
-// Lint says what is wrong with descriptions that are ours. Names that the world has
-// already given (node_*, container_* and the like) are only checked for their help.
-func Lint(descs []*metric.Desc) (problems []string) {
-	seen := map[string]*metric.Desc{}
-	for _, d := range descs {
-		say := func(format string, args ...any) {
-			problems = append(problems, d.Name+": "+fmt.Sprintf(format, args...))
-		}
-		if other := seen[d.Name]; other != nil && other != d {
-			say("described twice; share one description")
-		}
-		seen[d.Name] = d
-		if len(d.Help) < 10 || !strings.HasSuffix(d.Help, ".") {
-			say("the help %q is no sentence", d.Help)
-		}
-		if d.Kind < metric.Gauge || d.Kind > metric.NativeHistogram {
-			say("it has no kind")
-		}
-		if strings.HasPrefix(d.Name, "reckon_") {
-			lintName(d, say)
-		}
-	}
-	return problems
-}
-
-func lintName(d *metric.Desc, say func(string, ...any)) {
-	base, total := strings.CutSuffix(d.Name, "_total")
-	if total != (d.Kind == metric.Counter) {
-		say("counters end in _total and nothing else does")
-	}
-	if d.Unit != metric.None && !strings.HasSuffix(base, "_"+string(d.Unit)) {
-		say("the name does not end in its unit %s", d.Unit)
-	}
-	for i := range len(d.Name) {
-		if c := d.Name[i]; c != '_' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			say("names are in lower case letters, digits and underscores")
-			break
-		}
-	}
-	for i, l := range d.Labels {
-		if l == "" || l == "pid" || l == "le" || l == "quantile" || slices.Contains(d.Labels[:i], l) {
-			say("the label %q is not allowed, or there twice", l)
-		}
-	}
 }
