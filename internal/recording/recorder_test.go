@@ -202,7 +202,7 @@ func TestScrubFiles(t *testing.T) {
 	s := NewScrubber("node7.cluster.example.org")
 	d := PassData{Users: map[uint32]string{0: "root", 1000: "al", 1001: "al.smith", 65534: "nobody", 1002: "1002"}, Files: []File{
 		{Path: "proc/mounts", Data: []byte("nas1:/vol/al.smith /home/al nfs rw,addr=10.1.2.3,clientaddr=10.1.2.4 0 0\n//files/x /mnt cifs ro,username=secret 0 0\nserver.x.org:/a /a nfs4 rw 0 0\n")},
-		{Path: "proc/self/mountinfo", Data: []byte("36 35 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue,user=secret\n")},
+		{Path: "proc/self/mountinfo", Data: []byte("36 35 98:0 / /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue,user=secret\n31 25 0:26 / /sys/fs/cgroup/cpu rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n")},
 		{Path: "proc/sys/kernel/random/boot_id", Data: []byte("6f1b\n")},
 		{Path: "proc/sys/kernel/hostname", Data: []byte("node7\n")},
 		{Path: "proc/cpuinfo", Data: []byte("processor : 0\nSerial\t\t: 00000000abcdef\n")},
@@ -212,7 +212,7 @@ func TestScrubFiles(t *testing.T) {
 	s.Pass(&d)
 	for i, want := range []string{
 		"host2:/vol/user2 /home/user1 nfs rw 0 0\n//host4/x /mnt cifs ro 0 0\nhost3:/a /a nfs4 rw 0 0\n",
-		"36 35 98:0 / /mnt rw master:1 - ext3 /dev/root rw\n",
+		"36 35 98:0 / /mnt rw master:1 - ext3 /dev/root rw\n31 25 0:26 / /sys/fs/cgroup/cpu rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n",
 		"00000000-0000-0000-0000-000000000000\n",
 		"host1\n",
 		"processor : 0\nSerial\t\t: 0\n",

@@ -238,12 +238,17 @@ func isMounts(name string) bool {
 }
 
 // plainOptions keeps ro or rw of the options in mounts (proc(5): field 4) and
-// mountinfo (field 6 and the last), which may hold user names and addresses.
+// mountinfo (field 6 and the last), which may hold user names and addresses. Those of
+// the kernel's own file systems say how to read them, and stay.
 func plainOptions(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), " ")
 		dash := slices.Index(fields, "-")
+		if i := max(dash+1, 2); i < len(fields) && slices.Contains([]string{"cgroup", "cgroup2", "proc", "sysfs"}, fields[i]) {
+			b.WriteString(line)
+			continue
+		}
 		for i, f := range fields {
 			option := dash < 0 && i == 3 || dash > 0 && (i == 5 || i == len(fields)-1 && i > dash+2)
 			if option {
