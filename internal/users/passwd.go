@@ -1,0 +1,60 @@
+package users
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+)
+
+// maxPasswd is the largest passwd that is read: 64 MiB are a million users.
+const maxPasswd = 64 << 20
+
+// parsePasswd reads "name:password:uid:gid:gecos:home:shell" lines. Of two lines with
+// one number, or one name, the first counts, as it does for getpwuid(3). Comments,
+// the "+" and "-" lines of NIS and names that can not be printed are left out.
+func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
+	names, ids = map[uint32]string{}, map[string]uint32{}
+	for line := range bytes.Lines(text) {
+		name, rest, ok := bytes.Cut(bytes.TrimRight(line, "\n"), []byte(":"))
+		if !ok || !valid(string(name)) {
+			continue
+		}
+		_, rest, ok = bytes.Cut(rest, []byte(":"))
+		number, _, ok2 := bytes.Cut(rest, []byte(":"))
+		if !ok || !ok2 {
+			continue
+		}
+		n, err := strconv.ParseUint(string(number), 10, 32)
+		if err != nil {
+			continue
+		}
+		if _, dup := names[uint32(n)]; !dup {
+			names[uint32(n)] = string(name)
+		}
+		if _, dup := ids[string(name)]; !dup {
+			ids[string(name)] = uint32(n)
+		}
+	}
+	return names, ids
+}
+
+// valid reports whether a name may stand in a label: Windows domains ("DOM\user") and
+// mail addresses may, control characters, slashes and colons may not. A name of digits
+// only would be taken for a number.
+func valid(name string) bool {
+	if name == "" || len(name) > 256 || !utf8.ValidString(name) {
+		return false
+	}
+	switch name[0] {
+	case '#', '+', '-':
+		return false
+	}
+	digits := true
+	for _, r := range name {
+		if r <= ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '/' || r == ':' {
+			return false
+		}
+		digits = digits && r >= '0' && r <= '9'
+	}
+	return !digits
+}

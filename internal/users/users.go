@@ -1,0 +1,217 @@
+// Package users knows the names of users by their numbers and back.
+//
+// It asks, in this order: /etc/passwd under a root directory (passwd(5)), read again
+// when the file changes; and the user database of systemd
+// (/run/systemd/userdb/io.systemd.Multiplexer, systemd.io/USER_GROUP_API), which on
+// sites with LDAP or SSSD knows the rest without cgo and without running a program.
+// The database is asked in the background: until it has answered, and when nobody
+// knows the user, the name is the number in decimal. Answers are kept for ten minutes,
+// failures for one, and at most 4,096 of them.
+//
+// All methods may be called from any goroutine and none waits for the database.
+package users
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	keepKnown   = 10 * time.Minute // LDAP names change rarely
+	keepUnknown = time.Minute
+	checkFile   = 5 * time.Second // how often the time stamp of passwd is looked at
+	maxAnswers  = 4096
+	maxPending  = 64
+)
+
+// answer is what the database said about one user.
+type answer struct {
+	name  string
+	uid   uint32
+	known bool
+	until time.Time
+}
+
+// question asks for a uid, or for a name when it is not empty.
+type question struct {
+	name string
+	uid  uint32
+}
+
+// Table looks up users.
+type Table struct {
+	passwd, socket string
+
+	mu      sync.Mutex
+	checked time.Time
+	stamp   stamp
+	names   map[uint32]string
+	ids     map[string]uint32
+	answers map[question]answer
+	pending map[question]bool
+	ask     chan question
+	stop    chan struct{}
+	done    sync.WaitGroup
+	started bool
+	closed  bool
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// New returns a table for the file system under root ("/" if empty). Under another
+// root than "/" only its passwd is read: a socket in a recording answers nobody.
+func New(root string) *Table {
+	root = filepath.Clean("/" + root)
+	t := &Table{
+		passwd:  filepath.Join(root, "etc/passwd"),
+		names:   map[uint32]string{},
+		ids:     map[string]uint32{},
+		answers: map[question]answer{},
+		pending: map[question]bool{},
+		ask:     make(chan question, maxPending),
+		stop:    make(chan struct{}),
+	}
+	if root == "/" {
+		t.socket = multiplexer
+	}
+	return t
+}
+
+// Name returns the name of a user, or the number in decimal when it is not known (yet).
+func (t *Table) Name(uid uint32) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refresh()
+	if name, ok := t.names[uid]; ok {
+		return name
+	}
+	if a, ok := t.lookup(question{uid: uid}); ok {
+		return a.name
+	}
+	return strconv.FormatUint(uint64(uid), 10)
+}
+
+// Settled reports whether the name of a user is more than a number that stands in until
+// the database has answered.
+func (t *Table) Settled(uid uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.pending[question{uid: uid}]
+}
+
+// ID returns the number of a user, and false when it is not known (yet). A decimal
+// number that is nobody's name stands for itself.
+func (t *Table) ID(name string) (uint32, bool) {
+	if name == "" {
+		return 0, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refresh()
+	if uid, ok := t.ids[name]; ok {
+		return uid, true
+	}
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return uint32(n), true
+	}
+	if !valid(name) {
+		return 0, false
+	}
+	a, ok := t.lookup(question{name: name})
+	return a.uid, ok
+}
+
+// Close ends the background work.
+func (t *Table) Close() error {
+	t.mu.Lock()
+	if !t.closed {
+		t.closed = true
+		close(t.stop)
+	}
+	t.mu.Unlock()
+	t.done.Wait()
+	return nil
+}
+
+// refresh reads passwd when it changed. A file that can not be read, or is being
+// rewritten and is empty, leaves what was known before.
+func (t *Table) refresh() {
+	now := time.Now()
+	if !t.checked.IsZero() && now.Sub(t.checked) < checkFile {
+		return
+	}
+	t.checked = now
+	info, err := os.Stat(t.passwd)
+	if err != nil || info.Size() > maxPasswd {
+		return
+	}
+	s := stamp{info.ModTime(), info.Size()}
+	if s == t.stamp {
+		return
+	}
+	text, err := os.ReadFile(t.passwd)
+	if err != nil || len(text) == 0 {
+		return
+	}
+	t.stamp = s
+	t.names, t.ids = parsePasswd(text)
+}
+
+// lookup returns what the database said, and asks it when that is not known or old.
+// An old answer serves until the new one is here.
+func (t *Table) lookup(q question) (answer, bool) {
+	a, ok := t.answers[q]
+	if t.socket != "" && !t.closed && (!ok || time.Now().After(a.until)) && !t.pending[q] {
+		select {
+		case t.ask <- q:
+			t.pending[q] = true
+			t.start()
+		default: // too many at once: asked again at the next call
+		}
+	}
+	return a, ok && a.known
+}
+
+// start begins the background work with the first question: most machines have none.
+func (t *Table) start() {
+	if t.started {
+		return
+	}
+	t.started = true
+	t.done.Add(1)
+	go t.work()
+}
+
+func (t *Table) work() {
+	defer t.done.Done()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case q := <-t.ask:
+			a := query(t.socket, q)
+			t.mu.Lock()
+			delete(t.pending, q)
+			if old, ok := t.answers[q]; ok && old.known && !a.known {
+				a.name, a.uid, a.known = old.name, old.uid, true // the directory is away for a moment
+			}
+			t.store(q, a)
+			t.mu.Unlock()
+		}
+	}
+}
+
+// store keeps an answer; a full table starts anew rather than grow.
+func (t *Table) store(q question, a answer) {
+	if len(t.answers) >= maxAnswers {
+		clear(t.answers)
+	}
+	t.answers[q] = a
+}
