@@ -82,8 +82,22 @@ To measure one command, no server is needed:
 		newQuery(g),
 		newVersion(g),
 	)
+	group(root)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", ".FlagUsagesWrapped 80 |"))
 	prepare(root)
 	return root
+}
+
+// group sorts the commands of the help text by what a person wants.
+func group(root *cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
+	of := map[string]string{
+		"up": "measure", "run": "measure", "serve": "measure",
+		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "query": "ask",
+	}
+	for _, cmd := range root.Commands() {
+		cmd.GroupID = of[cmd.Name()]
+	}
 }
 
 // prepare makes every mistake in arguments a usage error, also those that cobra finds.

@@ -137,7 +137,7 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 	return feed, sourceLocal, nil
 }
 
-// pump reads the stream into feed, its first message into first.
+// pump reads the stream into feed, its first message into first, until ctx ends.
 func pump(ctx context.Context, c *client.Client, first, feed chan<- feedMsg) {
 	defer close(feed)
 	out, begun := first, false
@@ -152,10 +152,6 @@ func pump(ctx context.Context, c *client.Client, first, feed chan<- feedMsg) {
 		}
 		if !begun {
 			begun, out = true, feed
-		}
-		var absent *client.UnreachableError
-		if !begun && errors.As(err, &absent) {
-			return
 		}
 	}
 }

@@ -143,7 +143,14 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.detail = &msg.detail
 		}
 	case tea.KeyMsg:
-		return m, m.key(msg)
+		if msg.Type != tea.KeyRunes {
+			return m, m.key(msg)
+		}
+		var all []tea.Cmd // what was typed fast comes as one message
+		for _, r := range msg.Runes {
+			all = append(all, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
+		}
+		return m, tea.Batch(all...)
 	}
 	return m, nil
 }

@@ -130,15 +130,21 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 		}
 		return title + m.arrow()
 	}
+	wide := 22 // with it the columns for storage and processes fit into 80
+	switch w := m.screen.Width; {
+	case w > 0 && w < 70:
+		wide = max(w/3, 8)
+	case w >= 100:
+		wide = min(w/4, 40)
+	}
 	t := term.NewTable(
-		term.Column{Title: mark("name", "WORKLOAD"), Shrink: 14, Min: 20},
-		term.Column{Title: "OWNER", Shrink: 6, Min: 8, Optional: 1},
+		term.Column{Title: mark("name", "WORKLOAD"), Shrink: wide, Min: wide},
+		term.Column{Title: "OWNER", Shrink: 6, Min: 6, Optional: 1},
 		term.Column{Title: mark("cpu", "CORES"), Right: true, Min: 6},
 		term.Column{Title: mark("time", "CPU TIME"), Right: true, Min: 8, Optional: 3},
 		term.Column{Title: mark("memory", "MEMORY"), Right: true, Min: 8},
 		term.Column{Title: "PEAK", Right: true, Min: 8, Optional: 6},
-		term.Column{Title: mark("io", "READ"), Right: true, Min: 10, Optional: 5},
-		term.Column{Title: "WRITE", Right: true, Min: 10, Optional: 4},
+		term.Column{Title: mark("io", "STORAGE"), Right: true, Min: 10, Optional: 4},
 		term.Column{Title: mark("wait", "WAIT"), Right: true, Min: 5, Optional: 8},
 		term.Column{Title: mark("processes", "PROCS"), Right: true, Min: 6, Optional: 2},
 		term.Column{Title: "THR", Right: true, Min: 4, Optional: 9},
@@ -147,7 +153,7 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	for _, w := range rows {
 		processes, threads := float64(w.Processes), float64(w.Threads)
 		t.Add(label(w), w.Owner, term.Cores(&w.Cores), term.Seconds(&w.CPUSeconds), term.Bytes(w.MemoryBytes), term.Bytes(w.MemoryPeak),
-			term.Rate(w.ReadRate), term.Rate(w.WriteRate), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
+			term.Rate(transfer(w)), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
 	}
 	return t
 }
@@ -212,11 +218,14 @@ func (m *topModel) coresChart(p *page, history []*float64) {
 	if len(history) < 2 {
 		return
 	}
-	points := make([]term.Point, len(history))
-	for i, v := range history {
-		points[i] = term.Point{Time: m.now.Time.Local().Add(time.Duration(i-len(history)+1) * time.Second), Value: v}
+	points := make([]term.Point, historyLength) // what was before top began is a gap
+	for i := range points {
+		points[i].Time = m.now.Time.Local().Add(time.Duration(i-historyLength+1) * time.Second)
+		if k := i - historyLength + len(history); k >= 0 {
+			points[i].Value = history[k]
+		}
 	}
-	p.b.WriteString("\n" + p.Draw(term.Chart{Title: "Cores since top began, at most two minutes", Points: points, Format: term.Cores, Width: min(m.screen.Width, 100), Height: 4}))
+	p.b.WriteString("\n" + p.Draw(term.Chart{Title: "Cores over the last two minutes", Points: points, Format: term.Cores, Width: min(m.screen.Width, 100), Height: 4}))
 }
 
 func (m *topModel) footer() string {
@@ -233,7 +242,7 @@ func (m *topModel) footer() string {
 	case viewHelp:
 		text = "? or esc back  q quit"
 	default:
-		text = "? help  / filter  enter details  c m i w p t n order  r reverse  space pause  q quit"
+		text = "? help  / filter  enter details  c m i w p t n order  space pause  q quit"
 		if m.screen.Width < 80 {
 			text = "? help  / filter  q quit"
 		}
@@ -259,6 +268,7 @@ func helpLines() []string {
   n  name                       q          quit
 
   CORES   processors kept busy over the last second; 1 is one core
+  STORAGE read and written over the last second
   WAIT    threads that were ready to run and got no processor, in cores
   PEAK    the highest memory so far
   -       not measured on this machine; reckon nodes says why`, "\n")
