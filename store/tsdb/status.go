@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	promtsdb "github.com/prometheus/prometheus/tsdb"
 )
 
 // Status are the figures of a store.
@@ -39,14 +41,8 @@ func (s *Store) Status() (Status, error) {
 	defer s.gate.leave()
 	h := db.Head()
 	st.Series, st.Stale = h.NumSeries(), h.NumStaleSeries()
-	oldest, newest := h.MinTime(), h.MaxTime()
-	if ooo := h.MinOOOTime(); ooo != math.MaxInt64 {
-		oldest = min(oldest, ooo)
-	}
-	for _, m := range db.BlockMetas() {
-		st.Blocks++
-		oldest, newest = min(oldest, m.MinTime), max(newest, m.MaxTime-1)
-	}
+	st.Blocks = len(db.BlockMetas())
+	oldest, newest := extent(db)
 	if newest != math.MinInt64 {
 		st.Oldest, st.Newest = time.UnixMilli(oldest), time.UnixMilli(newest)
 	}
@@ -80,4 +76,29 @@ func dirBytes(dir string) (int64, error) {
 		return nil
 	})
 	return n, err
+}
+
+// Oldest returns the time of the oldest sample, and false when there is none.
+func (s *Store) Oldest() (time.Time, bool) {
+	db, err := s.use()
+	if err != nil {
+		return time.Time{}, false
+	}
+	defer s.gate.leave()
+	oldest, newest := extent(db)
+	return time.UnixMilli(oldest), newest != math.MinInt64
+}
+
+// extent returns the times of the oldest and newest sample; newest is math.MinInt64
+// when there is none.
+func extent(db *promtsdb.DB) (oldest, newest int64) {
+	h := db.Head()
+	oldest, newest = h.MinTime(), h.MaxTime()
+	if ooo := h.MinOOOTime(); ooo != math.MaxInt64 {
+		oldest = min(oldest, ooo)
+	}
+	for _, m := range db.BlockMetas() {
+		oldest, newest = min(oldest, m.MinTime), max(newest, m.MaxTime-1)
+	}
+	return oldest, newest
 }

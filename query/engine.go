@@ -1,0 +1,78 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// ErrBusy is what errors.Is finds when a query waited for its turn until its time was over.
+var ErrBusy = errors.New("too many queries at once")
+
+// EngineOptions bounds what queries may take together and each.
+type EngineOptions struct {
+	// Concurrent is how many queries run at once, others wait; 0 is 8.
+	Concurrent int
+	// Timeout ends a query, waiting included; 0 is 2 min.
+	Timeout time.Duration
+	// MaxSamples is how many samples one query may hold in memory; 0 is 20 million,
+	// which is about 320 MB.
+	MaxSamples int
+	// Lookback is how old the last sample of a series may be; 0 is 5 min.
+	Lookback time.Duration
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+}
+
+// Engine is the PromQL engine of the program: the HTTP API and our own views share
+// it, so that the bound on concurrent queries holds for both.
+type Engine struct {
+	*promql.Engine
+	parser parser.Parser
+}
+
+var _ promql.QueryEngine = (*Engine)(nil)
+
+// NewEngine returns an engine.
+func NewEngine(o EngineOptions) *Engine {
+	if o.Concurrent <= 0 {
+		o.Concurrent = 8
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 2 * time.Minute
+	}
+	if o.MaxSamples <= 0 {
+		o.MaxSamples = 20_000_000
+	}
+	p := parser.NewParser(parser.Options{})
+	return &Engine{parser: p, Engine: promql.NewEngine(promql.EngineOpts{
+		Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
+		ActiveQueryTracker: turns{make(chan struct{}, o.Concurrent)}, LookbackDelta: o.Lookback,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+		EnableAtModifier:         true, EnableNegativeOffset: true, Parser: p,
+	})}
+}
+
+// Parser is the parser that the engine uses, for the HTTP API.
+func (e *Engine) Parser() parser.Parser { return e.parser }
+
+// turns lets a bounded number of queries run.
+type turns struct{ slots chan struct{} }
+
+func (t turns) GetMaxConcurrent() int { return cap(t.slots) }
+func (t turns) Delete(int)            { <-t.slots }
+func (t turns) Close() error          { return nil }
+func (t turns) Insert(ctx context.Context, _ string) (int, error) {
+	select {
+	case t.slots <- struct{}{}:
+		return 0, nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: %d run already; ask for less or later: %w", ErrBusy, cap(t.slots), ctx.Err())
+	}
+}

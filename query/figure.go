@@ -1,0 +1,136 @@
+package query
+
+// slot is what a series adds to in the row of its workload.
+type slot uint8
+
+const (
+	cpuUser slot = iota
+	cpuSystem
+	cpuOther // a mode that is neither, as where the source can not split
+	cpuWait
+	memoryNow
+	memoryPeak
+	memorySeconds
+	ioRead
+	ioWrite
+	network
+	gpuSeconds
+	gpuMemory
+	energyParts // package and dram
+	energyGPU
+	energyPsys
+	energyBoard
+	started
+	threads
+	cores
+	requestCores
+	requestMemory
+	requestGPUs
+	requestSeconds
+	exitCode
+	startTime
+	endTime
+	info
+	ignored
+)
+
+const (
+	startMetric = "reckon_workload_start_time_seconds"
+	endMetric   = "reckon_workload_end_time_seconds"
+)
+
+// simple are the metrics whose slot follows from the name alone.
+var simple = map[string]slot{
+	"reckon_workload_cpu_wait_seconds_total":    cpuWait,
+	"reckon_workload_memory_bytes":              memoryNow,
+	"reckon_workload_memory_peak_bytes":         memoryPeak,
+	"reckon_workload_memory_byte_seconds_total": memorySeconds,
+	"reckon_workload_network_bytes_total":       network,
+	"reckon_workload_gpu_seconds_total":         gpuSeconds,
+	"reckon_workload_gpu_memory_bytes":          gpuMemory,
+	"reckon_workload_gpu_memory_peak_bytes":     gpuMemory,
+	"reckon_workload_processes_started_total":   started,
+	"reckon_workload_threads":                   threads,
+	"reckon_workload_cores":                     cores,
+	"reckon_workload_request_cores":             requestCores,
+	"reckon_workload_request_memory_bytes":      requestMemory,
+	"reckon_workload_request_gpus":              requestGPUs,
+	"reckon_workload_request_seconds":           requestSeconds,
+	"reckon_workload_exit_code":                 exitCode,
+	"reckon_workload_info":                      info,
+	startMetric:                                 startTime,
+	endMetric:                                   endTime,
+}
+
+const (
+	cpuMetric    = "reckon_workload_cpu_seconds_total"
+	ioMetric     = "reckon_workload_io_bytes_total"
+	energyMetric = "reckon_workload_energy_joules_total"
+)
+
+// rowMetrics are the metrics that make a row of the catalogue.
+var rowMetrics = func() []string {
+	out := []string{cpuMetric, ioMetric, energyMetric}
+	for name := range simple {
+		out = append(out, name)
+	}
+	return out
+}()
+
+// rowLabels are the labels that slots and facts need besides those in names.
+var rowLabels = []string{"mode", "direction", "domain", "share", "name", "account", "partition", "command"}
+
+// slotOf says what a series of the given names adds to.
+func slotOf(n *names) slot {
+	switch n.metric {
+	case cpuMetric:
+		switch n.rest["mode"] {
+		case "user":
+			return cpuUser
+		case "system":
+			return cpuSystem
+		}
+		return cpuOther
+	case ioMetric:
+		switch n.rest["direction"] {
+		case "read":
+			return ioRead
+		case "write":
+			return ioWrite
+		}
+		return ignored
+	case energyMetric:
+		return energySlot(n)
+	}
+	if s, ok := simple[n.metric]; ok {
+		return s
+	}
+	return ignored
+}
+
+// energySlot keeps apart what contains one another: psys holds the packages, the board
+// holds everything. Idle energy is nobody's use.
+func energySlot(n *names) slot {
+	if n.rest["share"] == "idle" {
+		return ignored
+	}
+	switch n.rest["domain"] {
+	case "gpu":
+		return energyGPU
+	case "psys":
+		return energyPsys
+	case "board":
+		return energyBoard
+	}
+	return energyParts
+}
+
+// counter reports whether the series of a slot only grow.
+func (s slot) counter() bool {
+	switch s {
+	case cpuUser, cpuSystem, cpuOther, cpuWait, memorySeconds, ioRead, ioWrite, network, gpuSeconds,
+		energyParts, energyGPU, energyPsys, energyBoard, started:
+		return true
+	}
+	return false
+}

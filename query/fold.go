@@ -1,0 +1,290 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// key names a workload before it is known which of its lives is meant: batch systems
+// give an id again.
+type key struct{ Site, ID string }
+
+// fold reads series in slices of time and keeps what rows need. Its memory follows the
+// workloads that live in a slice, not the length of history.
+type fold struct {
+	q        storage.Queryable
+	accounts map[key][]*account // the lives of each, by start
+	names    names
+}
+
+func newFold(q storage.Queryable) *fold {
+	return &fold{q: q, accounts: map[key][]*account{}}
+}
+
+// sameStart is by how much two starts may differ and still be one: sources round.
+const sameStart = 1500
+
+// nextPart is how long after the last sample of a workload another part of it may
+// begin: the steps of a batch job follow each other.
+const nextPart = 5 * 60 * 1000
+
+// life is a start that a part of a workload gave, and when it was seen to.
+type life struct {
+	place
+	start, first, last int64
+}
+
+// take folds all samples of the interval. Intervals of later calls may overlap earlier
+// ones: a sample is taken once.
+func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
+	if err := f.lives(ctx, from, to, ms); err != nil {
+		return err
+	}
+	ms = append(slices.Clip(ms), oneOf("__name__", rowMetrics))
+	return each(ctx, f.q, from, to, f.series, ms...)
+}
+
+// lives finds the starts in the interval and gives each life an account.
+func (f *fold) lives(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
+	found, ends := map[key][]life{}, map[key][]life{}
+	ms = append(slices.Clip(ms), oneOf("__name__", []string{startMetric, endMetric}))
+	err := each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+		f.names.read(l)
+		into := found
+		if f.names.metric == endMetric {
+			into = ends
+		}
+		k := key{f.names.site, f.names.workload}
+		into[k] = append(into[k], runs(place{f.names.node, f.names.part}, it)...)
+		return nil
+	}, ms...)
+	if err != nil {
+		return err
+	}
+	for k, list := range found {
+		slices.SortFunc(list, func(a, b life) int {
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
+		})
+		f.join(k, list, ends[k])
+	}
+	return nil
+}
+
+// runs splits a series of times (seconds) into runs of one value.
+func runs(p place, it chunkenc.Iterator) []life {
+	var out []life
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if math.IsNaN(v) || v <= 0 {
+			continue
+		}
+		at := int64(math.Floor(v * 1000))
+		if n := len(out); n == 0 || out[n-1].start != at {
+			out = append(out, life{place: p, start: at, first: t})
+		}
+		out[len(out)-1].last = t
+	}
+	return out
+}
+
+// going is how far a life is known to go on.
+type going struct {
+	until  int64
+	places map[place]bool
+}
+
+// join assigns starts to accounts: to a life that goes on, on another node or with an
+// agent begun anew, or to a new one.
+func (f *fold) join(k key, list, ends []life) {
+	known := map[*account]*going{}
+	for _, l := range list {
+		var mine *account
+		for _, a := range f.accounts[k] {
+			g := known[a]
+			if g == nil {
+				g = a.going()
+				known[a] = g
+			}
+			if a.continues(g, l, ends) {
+				mine = a // the latest that fits
+			}
+		}
+		if mine == nil {
+			mine = f.add(k, l.start)
+			known[mine] = &going{places: map[place]bool{}}
+		}
+		if !mine.Fixed {
+			if !mine.Known || l.start < mine.Start {
+				mine.Start = l.start
+			}
+			mine.Known = true
+		}
+		g := known[mine]
+		g.until = max(g.until, l.last)
+		g.places[l.place] = true
+	}
+}
+
+func (a *account) going() *going {
+	g := &going{until: a.seen(), places: map[place]bool{}}
+	for _, t := range a.Tracks {
+		g.places[place{t.Node, t.Part}] = true
+	}
+	for p := range a.Ends {
+		g.places[p] = true
+	}
+	return g
+}
+
+// continues reports whether l is the life of a.
+func (a *account) continues(g *going, l life, ends []life) bool {
+	switch {
+	case abs(l.start-a.Start) <= sameStart:
+		return true
+	case l.last < a.Start:
+		return false
+	case l.start > g.until:
+		// After a pause: a part not seen before is the next step, the same part again is
+		// the workload begun again.
+		return !g.places[l.place] && l.start <= g.until+nextPart
+	}
+	return !a.over(g, l.start, ends)
+}
+
+// over reports whether every part of a life had ended when another began.
+func (a *account) over(g *going, start int64, ends []life) bool {
+	for p := range g.places {
+		e, ok := a.Ends[p]
+		ended := ok && e.End <= start
+		for _, x := range ends {
+			ended = ended || (x.place == p && x.start >= a.Start && x.start <= start)
+		}
+		if !ended {
+			return false
+		}
+	}
+	return len(g.places) > 0
+}
+
+func abs(v int64) int64 { return max(v, -v) }
+
+func (f *fold) add(k key, start int64) *account {
+	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
+	f.accounts[k] = append(f.accounts[k], a)
+	slices.SortStableFunc(f.accounts[k], func(x, y *account) int { return cmp.Compare(x.Start, y.Start) })
+	return a
+}
+
+// series folds one series into the accounts of its workload.
+func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
+	n := &f.names
+	n.read(l, rowLabels...)
+	s := slotOf(n)
+	if n.workload == "" || s == ignored {
+		return nil
+	}
+	k := key{n.site, n.workload}
+	id := labels.StableHash(l)
+	var now *account
+	pick := func(t int64) *account {
+		now = f.at(k, t, now)
+		if !now.Known && t < now.Start {
+			now.Start = t
+		}
+		if now.Kind == "" {
+			now.Kind = n.kind
+		}
+		if now.Owner == "" {
+			now.Owner = n.owner
+		}
+		return now
+	}
+	switch s {
+	case endTime:
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			t, v := it.At()
+			if vt != chunkenc.ValFloat || math.IsNaN(v) {
+				continue
+			}
+			a := pick(t)
+			p := place{n.node, n.part}
+			if e, ok := a.Ends[p]; !ok || t > e.T {
+				a.Ends[p], a.touched = ending{End: int64(v * 1000), T: t}, true
+			}
+		}
+	default:
+		read(it, func(t int64) *track {
+			a := pick(t)
+			tr := a.Tracks[id]
+			if tr == nil {
+				tr = &track{Slot: s, Node: n.node, Part: n.part}
+				a.Tracks[id] = tr
+			}
+			if t > tr.T {
+				a.touched = true
+				if s == info && t >= a.FactsAt {
+					a.facts(t, n)
+				}
+			}
+			return tr
+		})
+	}
+	return nil
+}
+
+// facts takes what an info series says; the latest one counts, and what a later one
+// leaves open stays.
+func (a *account) facts(t int64, n *names) {
+	a.FactsAt = t
+	for label, field := range map[string]*string{"name": &a.Name, "account": &a.Account, "partition": &a.Partition, "command": &a.Command} {
+		if v := n.rest[label]; v != "" {
+			*field = v
+		}
+	}
+	if n.owner != "" {
+		a.Owner = n.owner
+	}
+}
+
+// at returns the life that a sample of time t belongs to. One millisecond before a
+// start belongs to it, for the zero of its counters is rounded by another hand.
+func (f *fold) at(k key, t int64, hint *account) *account {
+	list := f.accounts[k]
+	if len(list) == 1 {
+		return list[0]
+	}
+	if len(list) == 0 {
+		return f.add(k, t)
+	}
+	if hint != nil && hint == list[len(list)-1] && t >= hint.Start-1 {
+		return hint
+	}
+	for i := len(list) - 1; i > 0; i-- {
+		if t >= list[i].Start-1 {
+			return list[i]
+		}
+	}
+	return list[0]
+}
+
+// all lists the accounts in a fixed order.
+func (f *fold) all() []*account {
+	var out []*account
+	for _, list := range f.accounts {
+		out = append(out, list...)
+	}
+	slices.SortFunc(out, func(a, b *account) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Site, b.Site))
+	})
+	return out
+}

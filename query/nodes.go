@@ -1,0 +1,275 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/client"
+)
+
+// remembered is for how long a node that went silent is listed as down.
+const remembered = 24 * time.Hour
+
+// rateWindow is the time over which the rates of nodes are taken.
+const rateWindow = 2 * time.Minute
+
+// nodeMetrics are read for every node.
+var nodeMetrics = []string{
+	"node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
+	"node_pressure_cpu_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
+	"node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_boot_time_seconds", "node_uname_info", "node_os_info",
+	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", cpuMetric, startMetric,
+}
+
+// nodeKey names a node.
+type nodeKey struct{ site, node string }
+
+// machine collects a node while its series are read.
+type machine struct {
+	client.Node
+	cpus      map[string]bool
+	available *float64
+	workloads map[string]bool
+	sensors   map[string]sensorState
+}
+
+type sensorState struct {
+	client.Sensor
+	t int64
+}
+
+// Nodes returns the nodes that sent samples within the last day, as they are at now:
+// those silent for longer than the views' Gone are down, and their figures unknown.
+func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
+	found := map[nodeKey]*machine{}
+	var n names
+	get := func() *machine {
+		k := nodeKey{n.site, n.node}
+		m := found[k]
+		if m == nil {
+			m = &machine{Node: client.Node{Node: n.node, Site: n.site, Sensors: []client.Sensor{}},
+				cpus: map[string]bool{}, workloads: map[string]bool{}, sensors: map[string]sensorState{}}
+			found[k] = m
+		}
+		return m
+	}
+	err := each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name")
+		if n.node == "" {
+			return nil
+		}
+		r := recent(it, now.Add(-rateWindow).UnixMilli())
+		if r.t != 0 {
+			m := get()
+			if at := time.UnixMilli(r.t).UTC(); at.After(m.Seen) {
+				m.Seen, m.Up = at, true
+			}
+			m.take(&n, r)
+		}
+		return nil
+	}, oneOf("__name__", nodeMetrics))
+	if err != nil {
+		return nil, err
+	}
+	if err := v.silent(ctx, now, found); err != nil {
+		return nil, err
+	}
+	out := make([]client.Node, 0, len(found))
+	for _, m := range found {
+		out = append(out, m.finish())
+	}
+	slices.SortFunc(out, func(a, b client.Node) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
+	})
+	return out, nil
+}
+
+// silent adds the nodes that sent something within the last day but not lately.
+func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*machine) error {
+	from := now.Add(-remembered)
+	var n names
+	return each(ctx, v.q, from, now.Add(-v.gone), func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l, "sensor")
+		k := nodeKey{n.site, n.node}
+		if n.node == "" || (found[k] != nil && found[k].Up) {
+			return nil
+		}
+		t, x, _, ok := last(it)
+		if !ok {
+			return nil
+		}
+		m := found[k]
+		if m == nil {
+			m = &machine{Node: client.Node{Node: n.node, Site: n.site, Sensors: []client.Sensor{}}}
+			found[k] = m
+		}
+		if at := time.UnixMilli(t).UTC(); at.After(m.Seen) {
+			m.Seen = at
+		}
+		if n.metric == "node_boot_time_seconds" {
+			m.Boot = seconds(x)
+		}
+		return nil
+	}, oneOf("__name__", []string{"node_boot_time_seconds", "reckon_agent_memory_bytes"}))
+}
+
+// reading is the end of a series.
+type reading struct {
+	t     int64
+	v     float64
+	rate  *float64 // increase by seconds over the last samples, if there were two
+	ended bool
+}
+
+// recent reads a series: its last sample, and the rate since the first sample after
+// the given time, or since the one before the last.
+func recent(it chunkenc.Iterator, since int64) reading {
+	var r reading
+	var t0, prevT int64
+	var total, prev float64
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if value.IsStaleNaN(v) {
+			r.ended = true
+			continue
+		}
+		if math.IsNaN(v) {
+			continue
+		}
+		if r.t != 0 {
+			prevT, prev = r.t, r.v
+			if t0 == 0 || prevT < since {
+				t0, total = prevT, 0
+			}
+			if v >= prev {
+				total += v - prev
+			} else {
+				total += v
+			}
+		}
+		r.t, r.v, r.ended = t, v, false
+	}
+	if t0 != 0 && r.t > t0 {
+		r.rate = ptr(total / (float64(r.t-t0) / 1000))
+	}
+	return r
+}
+
+// take adds one series to the node.
+func (m *machine) take(n *names, r reading) {
+	add := func(p **float64, v *float64) {
+		if v == nil {
+			return
+		}
+		if *p == nil {
+			*p = new(float64)
+		}
+		**p += *v
+	}
+	if n.metric == cpuMetric || n.metric == startMetric {
+		if !r.ended {
+			m.workloads[n.workload] = true
+		}
+		return
+	}
+	if r.ended && n.metric != "reckon_sensor_up" {
+		return
+	}
+	switch n.metric {
+	case "node_cpu_seconds_total":
+		m.cpus[n.rest["cpu"]] = true
+		// Guest time is contained in user, and idle and iowait are no use.
+		switch n.rest["mode"] {
+		case "idle", "iowait", "guest", "guest_nice":
+		default:
+			add(&m.CoresUsed, r.rate)
+		}
+	case "node_memory_MemTotal_bytes":
+		m.MemoryBytes = ptr(r.v)
+	case "node_memory_MemAvailable_bytes":
+		m.available = ptr(r.v)
+	case "node_load1":
+		m.Load1 = ptr(r.v)
+	case "node_pressure_cpu_waiting_seconds_total":
+		if r.rate != nil {
+			m.CPUPressure = ptr(min(max(*r.rate, 0), 1))
+		}
+	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
+		if !virtual(n.rest["device"]) {
+			add(&m.NetworkBytes, r.rate)
+		}
+	case "node_disk_read_bytes_total", "node_disk_written_bytes_total":
+		if !stacked(n.rest["device"]) {
+			add(&m.DiskBytes, r.rate)
+		}
+	case "node_boot_time_seconds":
+		m.Boot = seconds(r.v)
+	case "node_uname_info":
+		m.KernelRelease = n.rest["release"]
+	case "node_os_info":
+		m.Distribution = n.rest["pretty_name"]
+	case "reckon_agent_cpu_seconds_total":
+		add(&m.AgentCPU, r.rate)
+	case "reckon_agent_memory_bytes":
+		m.AgentMemory = ptr(r.v)
+	case "reckon_sensor_up":
+		name := n.rest["sensor"]
+		if s := m.sensors[name]; r.t > s.t || (r.t == s.t && !r.ended) {
+			m.sensors[name] = sensorState{client.Sensor{Sensor: name, Up: r.v > 0, Reason: n.rest["reason"]}, r.t}
+		}
+	}
+}
+
+func (m *machine) finish() client.Node {
+	if len(m.cpus) > 0 {
+		m.Cores = ptr(float64(len(m.cpus)))
+	}
+	if m.MemoryBytes != nil && m.available != nil {
+		m.MemoryUsed = ptr(*m.MemoryBytes - *m.available)
+	}
+	m.Workloads = len(m.workloads)
+	for _, s := range m.sensors {
+		m.Sensors = append(m.Sensors, s.Sensor)
+	}
+	slices.SortFunc(m.Sensors, func(a, b client.Sensor) int { return cmp.Compare(a.Sensor, b.Sensor) })
+	return m.Node
+}
+
+// virtual reports whether the traffic of an interface is seen on another one as well.
+func virtual(device string) bool {
+	if device == "lo" {
+		return true
+	}
+	for _, p := range []string{"veth", "docker", "br-", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb", "dummy"} {
+		if strings.HasPrefix(device, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// stacked reports whether a block device lies on others, whose traffic counts already.
+func stacked(device string) bool {
+	for _, p := range []string{"dm-", "md", "loop", "ram", "zram"} {
+		if strings.HasPrefix(device, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func seconds(v float64) *time.Time {
+	t := time.UnixMilli(int64(v * 1000)).UTC()
+	return &t
+}

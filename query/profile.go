@@ -1,0 +1,239 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/client"
+)
+
+// maxSteps bounds a profile, as Prometheus bounds a range query.
+const maxSteps = 11_000
+
+// ErrSteps is what errors.Is finds when a profile would have too many steps or none.
+var ErrSteps = errors.New("steps of a profile: from must lie before to, and at most 11000 steps fit between them")
+
+// curve says how the series of a metric become a figure over time.
+type curve struct {
+	metric, label string            // the label whose value is in name
+	name          map[string]string // figure by the label's value; "" for all others
+	unit          string
+	rate          bool // a counter: its increase by seconds; else the mean of samples
+	total         string
+}
+
+var curves = []curve{
+	{metric: cpuMetric, name: map[string]string{"": "cores"}, unit: "cores", rate: true},
+	{metric: "reckon_workload_cpu_wait_seconds_total", name: map[string]string{"": "cpu_wait_cores"}, unit: "cores", rate: true},
+	{metric: "reckon_workload_memory_bytes", label: "type", name: map[string]string{"anon": "memory_anon_bytes", "file": "memory_file_bytes", "shmem": "memory_shmem_bytes"}, unit: "bytes", total: "memory_bytes"},
+	{metric: ioMetric, label: "direction", name: map[string]string{"read": "io_read_bytes_per_second", "write": "io_write_bytes_per_second"}, unit: "bytes_per_second", rate: true},
+	{metric: "reckon_workload_network_bytes_total", label: "direction", name: map[string]string{"receive": "network_receive_bytes_per_second", "transmit": "network_transmit_bytes_per_second"}, unit: "bytes_per_second", rate: true, total: "network_bytes_per_second"},
+	{metric: "reckon_workload_gpu_seconds_total", name: map[string]string{"": "gpus"}, unit: "gpus", rate: true},
+	{metric: "reckon_workload_gpu_memory_bytes", name: map[string]string{"": "gpu_memory_bytes"}, unit: "bytes"},
+	{metric: energyMetric, label: "domain", name: map[string]string{"package": "power_package_watts", "dram": "power_dram_watts", "gpu": "power_gpu_watts", "board": "power_board_watts", "psys": "power_psys_watts"}, unit: "watts", rate: true},
+	{metric: "reckon_workload_processes", name: map[string]string{"": "processes"}},
+	{metric: "reckon_workload_threads", name: map[string]string{"": "threads"}},
+}
+
+// profileKey is one line of a profile.
+type profileKey struct{ metric, unit, node, part string }
+
+// Profile returns the figures of a workload over time, for each node and part, in
+// steps: point i covers the step that ends at its time. Counters are shared over the
+// steps exactly as they grew between two samples, so that the area below the curve is
+// what the counter counted; a step that no pair of samples covers is nil.
+func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([]client.Profile, error) {
+	g, err := newGrid(s.From, s.To, step, v.gone)
+	if err != nil {
+		return nil, err
+	}
+	lines := map[profileKey]*line{}
+	metrics := make([]string, len(curves))
+	by := map[string]*curve{}
+	for i := range curves {
+		metrics[i], by[curves[i].metric] = curves[i].metric, &curves[i]
+	}
+	begin, err := v.start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var n names
+	ms := append(s.matchers(), oneOf("__name__", metrics))
+	err = each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l, "type", "direction", "domain", "share")
+		c := by[n.metric]
+		if n.metric == energyMetric && n.rest["share"] == "idle" {
+			return nil
+		}
+		one := g.line()
+		if c.rate {
+			g.increase(one, it, begin)
+		} else {
+			g.mean(one, it)
+		}
+		for _, name := range []string{c.name[n.rest[c.label]], c.total} {
+			if name == "" {
+				continue
+			}
+			k := profileKey{name, c.unit, n.node, n.part}
+			if lines[k] == nil {
+				lines[k] = g.line()
+			}
+			lines[k].add(one)
+		}
+		return nil
+	}, ms...)
+	if err != nil {
+		return nil, err
+	}
+	return g.profiles(lines), nil
+}
+
+// start is when the workload began, in milliseconds, or 0 if no series says so.
+func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
+	var start int64
+	err := each(ctx, v.q, s.From, s.To, func(_ labels.Labels, it chunkenc.Iterator) error {
+		if _, x, _, ok := last(it); ok && (start == 0 || int64(x*1000) < start) {
+			start = int64(x * 1000)
+		}
+		return nil
+	}, append(s.matchers(), equal("__name__", startMetric))...)
+	return start, err
+}
+
+// grid is a row of steps of equal length.
+type grid struct {
+	from, step int64 // milliseconds
+	n          int
+	gap        int64 // samples further apart say nothing about the time between
+}
+
+func newGrid(from, to time.Time, step, gap time.Duration) (*grid, error) {
+	if step < time.Millisecond || !from.Before(to) || to.Sub(from)/step >= maxSteps {
+		return nil, ErrSteps
+	}
+	n := int((to.Sub(from) + step - 1) / step)
+	return &grid{from: from.UnixMilli(), step: step.Milliseconds(), n: n, gap: max(gap.Milliseconds(), 1)}, nil
+}
+
+// line is a figure at each step: its sum, and how many milliseconds (or samples) are
+// behind it.
+type line struct{ sum, weight []float64 }
+
+func (g *grid) line() *line { return &line{make([]float64, g.n), make([]float64, g.n)} }
+
+// add adds another line: a step counts when either has it.
+func (l *line) add(o *line) {
+	for i, w := range o.weight {
+		if w > 0 {
+			l.sum[i] += o.sum[i] / w
+			l.weight[i] = 1
+		}
+	}
+}
+
+// increase spreads what a counter counted between two samples evenly over the time
+// between them, in units per second. A counter whose first sample comes soon after the
+// workload began was zero then.
+func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
+	var t0 int64
+	var v0 float64
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if value.IsStaleNaN(v) {
+			t0 = 0 // what comes next began anew, or after a pause
+			continue
+		}
+		if math.IsNaN(v) {
+			continue
+		}
+		if t0 == 0 && begin > 0 && begin < t && t-begin <= g.gap {
+			t0, v0 = begin, 0
+		}
+		if t0 != 0 && t-t0 <= g.gap {
+			inc := v - v0
+			if inc < 0 {
+				inc = v
+			}
+			g.spread(l, t0, t, inc)
+		}
+		t0, v0, begin = t, v, 0
+	}
+}
+
+// spread adds an amount that came between two times.
+func (g *grid) spread(l *line, t0, t1 int64, amount float64) {
+	perMilli := amount / float64(t1-t0)
+	for i := max(0, (t0-g.from)/g.step); i < int64(g.n); i++ {
+		lo, hi := max(t0, g.from+i*g.step), min(t1, g.from+(i+1)*g.step)
+		if lo >= t1 {
+			return
+		}
+		if hi > lo {
+			l.sum[i] += perMilli * float64(hi-lo) * 1000
+			l.weight[i] += float64(hi - lo)
+		}
+	}
+}
+
+// mean takes the mean of the samples within a step.
+func (g *grid) mean(l *line, it chunkenc.Iterator) {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		// A step includes its end and not its beginning.
+		if i := (t - g.from - 1) / g.step; t > g.from && i < int64(g.n) && !math.IsNaN(v) {
+			l.sum[i] += v
+			l.weight[i]++
+		}
+	}
+}
+
+// profiles writes lines out, cores first as the list of curves has them.
+func (g *grid) profiles(lines map[profileKey]*line) []client.Profile {
+	out := make([]client.Profile, 0, len(lines))
+	for k, l := range lines {
+		p := client.Profile{Metric: k.metric, Unit: k.unit, Node: k.node, Part: k.part, Points: make([]client.Point, g.n)}
+		some := false
+		for i := range p.Points {
+			p.Points[i].Time = time.UnixMilli(g.from + int64(i+1)*g.step).UTC()
+			if l.weight[i] > 0 {
+				p.Points[i].Value, some = ptr(l.sum[i]/l.weight[i]), true
+			}
+		}
+		if some {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b client.Profile) int {
+		return cmp.Or(cmp.Compare(rank(a.Metric), rank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
+	})
+	return out
+}
+
+func rank(metric string) int {
+	for i, c := range curves {
+		if c.total == metric {
+			return 2 * i
+		}
+		for _, name := range c.name {
+			if name == metric {
+				return 2*i + 1
+			}
+		}
+	}
+	return 2 * len(curves)
+}

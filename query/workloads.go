@@ -1,0 +1,131 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/store"
+)
+
+// Workloads makes the rows of all workloads that have samples between from and to, as
+// they stood at to. What they used before from counts too.
+func (v *Views) Workloads(ctx context.Context, from, to time.Time) ([]store.Workload, error) {
+	f := newFold(v.q)
+	if err := f.take(ctx, from, to); err != nil {
+		return nil, err
+	}
+	var older []*account
+	for _, a := range f.all() {
+		if a.Start < from.UnixMilli() {
+			older = append(older, a)
+		}
+	}
+	if err := f.reread(ctx, older, time.Time{}, to); err != nil {
+		return nil, err
+	}
+	var rows []store.Workload
+	for _, a := range f.all() {
+		if a.seen() >= from.UnixMilli() {
+			rows = append(rows, a.row(to, v.gone))
+		}
+	}
+	return rows, nil
+}
+
+// account returns the life of a workload that has samples in the selection, the latest
+// if there are several, or nil. What it used before counts too.
+func (v *Views) account(ctx context.Context, s Selection) (*account, error) {
+	f := newFold(v.q)
+	if err := f.take(ctx, s.From, s.To, s.matchers()...); err != nil {
+		return nil, err
+	}
+	list := f.all()
+	if len(list) == 0 {
+		return nil, nil
+	}
+	a := list[len(list)-1]
+	if a.Start < s.From.UnixMilli() {
+		if err := f.reread(ctx, []*account{a}, time.Time{}, s.To); err != nil {
+			return nil, err
+		}
+		if list = f.all(); len(list) > 0 {
+			a = list[len(list)-1]
+		}
+	}
+	return a, nil
+}
+
+// rereadTogether is how many workloads are asked for in one query.
+const rereadTogether = 200
+
+// reread replaces accounts by what their whole history says: it begins at their start,
+// or at oldest if that is later.
+func (f *fold) reread(ctx context.Context, list []*account, oldest, to time.Time) error {
+	slices.SortFunc(list, func(a, b *account) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+	for group := range slices.Chunk(list, rereadTogether) {
+		whole, err := history(ctx, f.q, group, oldest, to)
+		if err != nil {
+			return err
+		}
+		for _, a := range group {
+			// An earlier life of the id may be cut by the beginning of what was read.
+			k := key{a.Site, a.ID}
+			lives := slices.DeleteFunc(whole.accounts[k], func(b *account) bool { return b.Start < a.Start-sameStart })
+			f.accounts[k] = merge(f.accounts[k], lives)
+			delete(whole.accounts, k)
+		}
+	}
+	return nil
+}
+
+// merge takes the newly read lives of a workload in the place of the same ones before.
+func merge(old, read []*account) []*account {
+	for _, a := range old {
+		same := slices.IndexFunc(read, func(b *account) bool { return abs(a.Start-b.Start) <= sameStart })
+		if same >= 0 {
+			read[same].Fixed, read[same].touched = a.Fixed, true
+			if a.Fixed {
+				read[same].Start = a.Start
+			}
+			continue
+		}
+		read = append(read, a)
+	}
+	slices.SortStableFunc(read, func(x, y *account) int { return int(min(max(x.Start-y.Start, -1), 1)) })
+	return read
+}
+
+// rereadSlice bounds the memory of reading long histories.
+const rereadSlice = 24 * time.Hour
+
+// history folds all of the given workloads from the start of the first on.
+func history(ctx context.Context, q storage.Queryable, list []*account, oldest, to time.Time) (*fold, error) {
+	f := newFold(q)
+	from := to.UnixMilli()
+	ids := make([]string, len(list))
+	for i, a := range list {
+		from, ids[i] = min(from, a.Start-1), a.ID
+	}
+	begin := time.UnixMilli(from)
+	if begin.Before(oldest) {
+		begin = oldest
+	}
+	m := []*labels.Matcher{oneOf("workload", ids)}
+	for at := begin; !at.After(to); at = at.Add(rereadSlice) {
+		if err := f.take(ctx, at, earlier(at.Add(rereadSlice), to), m...); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
