@@ -9,10 +9,11 @@ import (
 // no stage knows a later one.
 func ImportRules() []Rule {
 	return []Rule{
-		{"vocabulary", "metric and workload are words that all others share: they import nothing of ours but themselves. Move what needs more to the package that uses it.",
+		{"vocabulary", "metric and workload are words that all others share: they import nothing of ours, and the folders below them only their own stage and what folders share in internal/. Move what needs more to the package that uses it.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("metric", "workload"), func(pkg, imp string) bool {
-					return ours(imp) && !in(imp, "./"+first(pkg))
+					below := pkg != first(pkg)
+					return ours(imp) && !in(imp, "./"+first(pkg)) && !(below && in(imp, "./internal"))
 				})
 			}},
 		{"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who uses them is decided in internal/agent.",

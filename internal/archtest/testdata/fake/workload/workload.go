@@ -1,2 +1,4 @@
-// Package workload keeps to its rules.
+// Package workload may not even import what is shared.
 package workload
+
+import _ "reckon/internal/deep"
