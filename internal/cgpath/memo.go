@@ -1,0 +1,29 @@
+package cgpath
+
+// Memo remembers the most recent answers for up to twice its size of keys: what was not
+// asked for while that many others were is forgotten. It is used from one goroutine.
+type Memo[V any] struct {
+	young, old map[string]V
+}
+
+// memoSize is more than the jobs or units of any one node.
+const memoSize = 2048
+
+// Get returns what was put last.
+func (m *Memo[V]) Get(key string) (v V, ok bool) {
+	if v, ok = m.young[key]; ok {
+		return v, true
+	}
+	if v, ok = m.old[key]; ok {
+		m.Put(key, v)
+	}
+	return v, ok
+}
+
+// Put remembers v.
+func (m *Memo[V]) Put(key string, v V) {
+	if m.young == nil || len(m.young) >= memoSize {
+		m.old, m.young = m.young, make(map[string]V)
+	}
+	m.young[key] = v
+}

@@ -1,0 +1,37 @@
+// Package all lists the resolvers in the order in which they are asked. To add one, add
+// a line.
+package all
+
+import (
+	"reckon/workload"
+	"reckon/workload/container"
+	"reckon/workload/kubernetes"
+	"reckon/workload/process"
+	"reckon/workload/session"
+	"reckon/workload/slurm"
+	"reckon/workload/systemd"
+)
+
+// Options are what resolvers take from other parts of the program.
+type Options struct {
+	// Namer knows the names of Kubernetes pods; nil if nobody does.
+	Namer kubernetes.Namer
+}
+
+// Chain returns the resolvers without options.
+func Chain() workload.Chain { return With(Options{}) }
+
+// With returns the resolvers. Slurm comes first, since slurmd may run in a container;
+// Kubernetes before containers, since pods are made of them; both before systemd, since
+// their engines run as units; a session before the process groups in it. Resolvers
+// remember what they learnt, so each chain is used from one goroutine.
+func With(o Options) workload.Chain {
+	return workload.Chain{
+		slurm.New(),
+		kubernetes.New(o.Namer),
+		container.New(),
+		systemd.New(),
+		session.New(),
+		process.New(),
+	}
+}

@@ -1,0 +1,155 @@
+// Package container recognises containers and virtual machines outside of Kubernetes by
+// their control groups.
+//
+//	/docker/CID, /system.slice/docker-CID.scope          Docker; rootless below user@UID.service
+//	/machine.slice/libpod-CID.scope[/container]          Podman; rootless below user@UID.service
+//	/libpod_parent/libpod-CID, /libpod_parent/CID        Podman with cgroupfs
+//	/NAMESPACE/CID, /system.slice/nerdctl-CID.scope      containerd (nerdctl, ctr)
+//	/machine.slice/crio-CID.scope, cri-containerd-CID.scope
+//	/ecs/TASK/CID, /ecs/TASK/TASK-N                      Amazon ECS
+//	/garden/ID                                           Cloud Foundry
+//	/lxc/NAME, /lxc.payload.NAME, /lxc.payload/NAME      LXC, LXD, Incus
+//	/machine.slice/machine-NAME.scope                    systemd-nspawn, libvirt
+//	/machine.slice/systemd-nspawn@NAME.service           systemd-nspawn as a service
+//
+// CID is 64 hexadecimal digits; twelve of them name the workload, as in the commands of
+// the engines. Of nested containers the outermost counts: that is what the node runs.
+// A monitor (conmon, lxc.monitor) belongs to its container but not to its Cgroup. The
+// owner is the user in whose tree the group is, else root, who runs the engine: the user
+// within a container says nothing about who answers for it.
+//
+// Apptainer and Singularity make no group of their own: their processes are those of the
+// job, session or unit that starts them. Podman with --cgroups=split (Quadlet) puts
+// its groups into the unit, which names the work better.
+package container
+
+import (
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+// Resolver implements [workload.Resolver].
+type Resolver struct{}
+
+var _ workload.Resolver = (*Resolver)(nil)
+
+// New returns a resolver.
+func New() *Resolver { return &Resolver{} }
+
+// Name implements [workload.Resolver].
+func (*Resolver) Name() string { return "container" }
+
+// Resolve implements [workload.Resolver].
+func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
+	if h.Kernel {
+		return workload.Identity{}, false
+	}
+	for _, c := range h.Cgroups {
+		pieces := cgpath.Split(c.Path)
+		for i := range pieces {
+			name, cgroup, ok := at(pieces, i)
+			if !ok {
+				continue
+			}
+			owner := cgpath.Owner(h, pieces[:i])
+			if owner == "" {
+				owner = "root"
+			}
+			return workload.Identity{Workload: workload.MakeID(workload.Container, name), Owner: owner, Cgroup: cgroup}, true
+		}
+	}
+	return workload.Identity{}, false
+}
+
+// at reads the component i of a path. cgroup is empty for a monitor.
+func at(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
+	c := pieces[i]
+	if i+1 < len(pieces) && cgpath.Hex(c.Name, digits) && strings.HasPrefix(pieces[i+1].Name, "libpod-") {
+		return "", "", false // a pod of Podman: its containers count one by one, as under systemd
+	}
+	if name, payload, ok := engine(c.Name); ok {
+		if payload {
+			cgroup = c.Prefix
+		}
+		return name, cgroup, true
+	}
+	if name, ok := machine(c.Name); ok {
+		return name, c.Prefix, true
+	}
+	if name, ok := strings.CutPrefix(c.Name, "lxc.payload."); ok && name != "" {
+		return cgpath.Clean(name), c.Prefix, true
+	}
+	if name, ok := strings.CutPrefix(c.Name, "lxc.monitor."); ok && name != "" {
+		return cgpath.Clean(name), "", true
+	}
+	if i+1 == len(pieces) {
+		return "", "", false
+	}
+	next := pieces[i+1]
+	switch c.Name {
+	case "lxc", "lxc.payload", "garden":
+		return cgpath.Clean(next.Name), next.Prefix, true
+	case "lxc.monitor":
+		return cgpath.Clean(next.Name), "", true
+	case "ecs":
+		if i+2 < len(pieces) {
+			last := pieces[i+2]
+			if cgpath.Hex(last.Name, 64) {
+				return last.Name[:12], last.Prefix, true
+			}
+			return cgpath.Clean(last.Name), last.Prefix, true
+		}
+	}
+	return "", "", false
+}
+
+// digits is the length of an id.
+const digits = 64
+
+// engine reads "CID", "ENGINE-CID" and "ENGINE-CID.scope". Only in a scope may the
+// engine be one that we do not know.
+func engine(name string) (id string, payload, ok bool) {
+	base, scope := strings.CutSuffix(name, ".scope")
+	if len(base) < digits {
+		return "", false, false
+	}
+	prefix, id := base[:len(base)-digits], base[len(base)-digits:]
+	if !cgpath.Hex(id, digits) {
+		return "", false, false
+	}
+	switch prefix {
+	case "", "docker-", "libpod-", "nerdctl-", "crio-", "cri-containerd-":
+	case "libpod-conmon-", "crio-conmon-":
+		return id[:12], false, true
+	default:
+		if !scope || !strings.HasSuffix(prefix, "-") || strings.HasPrefix(prefix, "libpod-payload-") {
+			return "", false, false
+		}
+	}
+	return id[:12], true, true
+}
+
+// machine reads the unit of a machine registered with systemd-machined. libvirt puts a
+// number that changes at each start before the name ("qemu-3-NAME").
+func machine(unit string) (string, bool) {
+	name, ok := strings.CutPrefix(unit, "machine-")
+	if ok {
+		name, ok = strings.CutSuffix(name, ".scope")
+	} else if name, ok = strings.CutPrefix(unit, "systemd-nspawn@"); ok {
+		name, ok = strings.CutSuffix(name, ".service")
+	}
+	if !ok || name == "" {
+		return "", false
+	}
+	name = cgpath.Unescape(name)
+	for _, driver := range []string{"qemu-", "lxc-"} {
+		rest, ok := strings.CutPrefix(name, driver)
+		number, domain, ok2 := strings.Cut(rest, "-")
+		if _, isNumber := cgpath.Number(number, ""); ok && ok2 && isNumber && domain != "" {
+			name = domain
+		}
+	}
+	return cgpath.Clean(name), true
+}

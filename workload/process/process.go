@@ -1,0 +1,48 @@
+// Package process makes a workload of each process group: a pipeline or a script that
+// a shell started, a daemon and its children. It claims every process that is not the
+// kernel's, so it is asked last.
+//
+// The name is group/NODE/PGID-START, where START is when the leader of the group began,
+// in seconds since the Unix epoch (UTC), so that a reused number names another group.
+package process
+
+import (
+	"strconv"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+// Resolver implements [workload.Resolver].
+type Resolver struct{}
+
+var _ workload.Resolver = (*Resolver)(nil)
+
+// New returns a resolver.
+func New() *Resolver { return &Resolver{} }
+
+// Name implements [workload.Resolver].
+func (*Resolver) Name() string { return "process" }
+
+// Resolve implements [workload.Resolver].
+func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
+	if h.Kernel {
+		return workload.Identity{}, false
+	}
+	pgid, start, comm := h.PGID, h.GroupStart, h.GroupComm
+	if pgid <= 0 { // its leader is outside of our process namespace, or not known
+		pgid, start, comm = h.PID, h.Start, h.Comm
+	}
+	if start == 0 {
+		start = h.Start
+	}
+	if comm == "" {
+		comm = h.Comm
+	}
+	name := cgpath.Clean(h.Node) + "/" + strconv.Itoa(int(pgid)) + "-" + strconv.FormatInt(start, 10)
+	comm = cgpath.Clean(comm)
+	return workload.Identity{
+		Workload: workload.MakeID(workload.Group, name),
+		Facts:    workload.Facts{Name: comm, Command: comm},
+	}, true
+}

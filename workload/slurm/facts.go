@@ -1,0 +1,97 @@
+package slurm
+
+import (
+	"strconv"
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+const mebibyte = 1 << 20
+
+// facts reads what sbatch(1) and srun(1) say of a job in the environment. The requests
+// are those on this node.
+func facts(h *workload.Hint) workload.Facts {
+	get := func(key string) string {
+		s, _ := h.Getenv(key)
+		return s
+	}
+	f := workload.Facts{
+		Name:         cgpath.Clean(get("SLURM_JOB_NAME")),
+		Account:      cgpath.Clean(get("SLURM_JOB_ACCOUNT")),
+		Partition:    cgpath.Clean(get("SLURM_JOB_PARTITION")),
+		RequestCores: cores(get("SLURM_JOB_CPUS_PER_NODE"), get("SLURM_CPUS_ON_NODE")),
+	}
+	switch {
+	case get("SLURM_MEM_PER_NODE") != "":
+		f.RequestMemoryBytes = megabytes(get("SLURM_MEM_PER_NODE"))
+	case f.RequestCores > 0:
+		f.RequestMemoryBytes = megabytes(get("SLURM_MEM_PER_CPU")) * f.RequestCores
+	}
+	if f.RequestGPUs = list(get("SLURM_JOB_GPUS")); f.RequestGPUs == 0 {
+		f.RequestGPUs = count(get("SLURM_GPUS_ON_NODE"))
+	}
+	start, end := count(get("SLURM_JOB_START_TIME")), count(get("SLURM_JOB_END_TIME"))
+	const unlimited = 10 * 365 * 86400 // what Slurm writes for no limit lies a century ahead
+	if start > 0 && end > start && end-start < unlimited {
+		f.RequestSeconds = end - start
+	}
+	return f
+}
+
+// cores prefers the processors of the job on each node ("8" or "8(x4)") to those of the
+// step; where nodes differ ("8(x2),4") only the step's are known to be of this node.
+func cores(job, step string) float64 {
+	if number, times, ok := strings.Cut(job, "("); ok && strings.HasPrefix(times, "x") && strings.HasSuffix(times, ")") && !strings.Contains(times, ",") {
+		job = number
+	}
+	if n := count(job); n > 0 {
+		return n
+	}
+	return count(step)
+}
+
+// count returns a number of 32 bits, or 0.
+func count(s string) float64 {
+	if !decimal(s) {
+		return 0
+	}
+	n, _ := strconv.ParseUint(s, 10, 32)
+	return float64(n)
+}
+
+// megabytes returns bytes. Slurm writes mebibytes; sbatch takes a unit in the same
+// variable. 0 asks for all of the node, which says no number.
+func megabytes(s string) float64 {
+	unit := float64(mebibyte)
+	if s != "" {
+		switch s[len(s)-1] {
+		case 'K', 'k':
+			s, unit = s[:len(s)-1], 1<<10
+		case 'M', 'm':
+			s = s[:len(s)-1]
+		case 'G', 'g':
+			s, unit = s[:len(s)-1], 1<<30
+		case 'T', 't':
+			s, unit = s[:len(s)-1], 1<<40
+		}
+	}
+	return count(s) * unit
+}
+
+// list counts the members of "0,2-4"; 0 if it is no such list.
+func list(s string) float64 {
+	total := 0.0
+	for item := range strings.SplitSeq(s, ",") {
+		from, to, isRange := strings.Cut(item, "-")
+		if !isRange {
+			to = from
+		}
+		if !decimal(from) || !decimal(to) || count(to) < count(from) || count(to) > 4096 {
+			return 0
+		}
+		total += count(to) - count(from) + 1
+	}
+	return total
+}

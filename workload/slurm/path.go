@@ -1,0 +1,118 @@
+package slurm
+
+import (
+	"strings"
+
+	"reckon/internal/cgpath"
+)
+
+// place is what the path of a control group says.
+type place struct {
+	job        string // the raw number, or the SLUID
+	number     bool   // job is a number
+	step       string // "batch", "0", ...
+	path       string // of the job's group
+	cgroup     string // the group that holds the tasks of the step and nothing else
+	uid        uint32
+	hasUID     bool
+	slurmstepd bool // the group of Slurm's own process of the step (version 2)
+}
+
+// depth orders the places that different hierarchies give for one process: a step says
+// more than a job.
+func (p *place) depth() int {
+	switch {
+	case p.step != "":
+		return 2
+	case p.job != "":
+		return 1
+	}
+	return 0
+}
+
+// find reads a path; ok is true when it is in a tree made by Slurm, also when it names
+// no job.
+func find(path string) (p place, ok bool) {
+	if !strings.Contains(path, "slurm") {
+		return p, false
+	}
+	pieces := cgpath.Split(path)
+	for i, c := range pieces {
+		if c.Name == "user.slice" {
+			return place{}, false // its users may make any name below
+		}
+		rest := pieces[i+1:]
+		switch {
+		case c.Name == "slurmstepd.scope" || strings.HasSuffix(c.Name, "_slurmstepd.scope"):
+			p.jobAndStep(rest)
+			return p, true
+		case (c.Name == "slurm" || strings.HasPrefix(c.Name, "slurm_")) && len(rest) > 0:
+			if p.uid, p.hasUID = cgpath.Number(rest[0].Name, "uid_"); p.hasUID {
+				p.jobAndStep(rest[1:])
+				return p, true
+			}
+		}
+	}
+	return place{}, false
+}
+
+// jobAndStep reads what follows the scope, or the user.
+func (p *place) jobAndStep(pieces []cgpath.Piece) {
+	if len(pieces) == 0 {
+		return
+	}
+	name := pieces[0].Name
+	switch number, isJob := strings.CutPrefix(name, "job_"); {
+	case isJob && decimal(number) && number != "0":
+		p.job, p.number = number, true
+	case sluid(name):
+		p.job = name
+	default:
+		return
+	}
+	p.path = pieces[0].Prefix
+	if len(pieces) == 1 {
+		return
+	}
+	s, isStep := strings.CutPrefix(pieces[1].Name, "step_")
+	if !isStep || s == "" {
+		return
+	}
+	p.step, p.cgroup = step(s), pieces[1].Prefix
+	if len(pieces) > 2 {
+		switch pieces[2].Name {
+		case "user":
+			p.cgroup = pieces[2].Prefix
+		case "slurm":
+			p.slurmstepd = true
+		}
+	}
+}
+
+// sluid reports whether a name is a Slurm unique id: "s" and 13 digits in Crockford's
+// base 32, as printed by slurmctld (src/common/sluid.h).
+func sluid(s string) bool {
+	if len(s) != 14 || s[0] != 's' {
+		return false
+	}
+	for _, c := range []byte(s[1:]) {
+		if !strings.ContainsRune("0123456789ABCDEFGHJKMNPQRSTVWXYZ", rune(c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// step returns the name of a step as Slurm's commands show it. Old releases, and the
+// environment of all, write the special ones as numbers (slurm/slurm.h).
+func step(s string) string {
+	switch s {
+	case "4294967294", "4294967291":
+		return "batch"
+	case "4294967295", "4294967292":
+		return "extern"
+	case "4294967290":
+		return "interactive"
+	}
+	return cgpath.Clean(s)
+}

@@ -1,0 +1,218 @@
+// Package slurm recognises the jobs of the Slurm workload manager.
+//
+// # Where a job is found
+//
+// From its control group, in every layout that Slurm has had (src/plugins/cgroup/ of
+// Slurm, up to 26.11):
+//
+//	/slurm/uid_1000/job_4711/step_0/task_0                       version 1
+//	/slurm_NODE/uid_1000/job_4711/step_batch                     version 1, several slurmd on a machine
+//	/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0   version 2, from 21.08
+//	/system.slice/NODE_slurmstepd.scope/job_4711/...             version 2, several slurmd
+//	/OTHER.slice/slurmstepd.scope/...                            CgroupSlice=
+//	/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/...     from 26.05: the job's SLUID
+//
+// Where the node has no such groups (proctrack/linuxproc, pgid) the environment decides.
+//
+// # What a job is called
+//
+// The control group has the raw number of a job. The environment, which slurmstepd
+// gives to each task, says that job 4720 is array task 4711_3, or component 4711+1 of
+// a heterogeneous job. The first process of a job that has such an environment names
+// the job for all its processes, so that those without one (an ssh session adopted
+// into the job, a daemon that cleared its environment) get the same name. Without
+// access to environments the raw number stands, or the SLUID, which Slurm's own
+// commands take too.
+//
+// # Who is believed
+//
+// A user may set any variable, so the control group comes first: an environment counts
+// only when its SLURM_JOB_ID (or SLURM_JOB_SLUID) is that of the group. What a user
+// can still do is give an own job the name of another array; the owner is never
+// taken from the environment, so the series stay apart. Once a layout of Slurm was
+// seen on the node, an environment without a group means nothing. Groups in the tree
+// of a login user, who may make any name there, are not believed.
+//
+// slurmd, slurmstepd and the placeholder "sleep" of an extern step, run by root, are not
+// jobs: they are left to the next resolver. The Cgroup of a step leaves slurmstepd out
+// on version 2 (step_0/user); on version 1 cpuacct does so by itself.
+//
+// A Resolver is used from one goroutine.
+package slurm
+
+import (
+	"strconv"
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+// Resolver implements [workload.Resolver].
+type Resolver struct {
+	jobs   cgpath.Memo[job] // by the path of the job's group
+	layout bool             // Slurm makes control groups on this node
+}
+
+var _ workload.Resolver = (*Resolver)(nil)
+
+// job is what the processes of one job have in common.
+type job struct {
+	name  string // "" until an environment named it
+	owner string
+	facts workload.Facts
+}
+
+// New returns a resolver.
+func New() *Resolver { return &Resolver{} }
+
+// Name implements [workload.Resolver].
+func (r *Resolver) Name() string { return "slurm" }
+
+// Resolve implements [workload.Resolver].
+func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
+	if h.Kernel {
+		return workload.Identity{}, false
+	}
+	var at place
+	for _, c := range h.Cgroups {
+		p, ok := find(c.Path)
+		r.layout = r.layout || ok
+		if p.depth() > at.depth() {
+			at = p
+		}
+	}
+	switch {
+	case at.job == "" && r.layout, at.job != "" && ofSlurm(h, &at):
+		return workload.Identity{}, false
+	case at.job == "":
+		return fromEnvironment(h)
+	}
+	j, known := r.jobs.Get(at.path)
+	was := j
+	if j.name == "" {
+		name(h, &at, &j)
+	}
+	if j.owner == "" || at.hasUID {
+		j.owner = owner(h, &at)
+	}
+	if !known || j != was {
+		r.jobs.Put(at.path, j)
+	}
+	id := workload.Identity{Part: at.step, Owner: j.owner, Cgroup: at.cgroup, Facts: j.facts}
+	id.Workload = workload.MakeID(workload.Slurm, at.job)
+	if j.name != "" {
+		id.Workload = workload.MakeID(workload.Slurm, j.name)
+	}
+	if id.Owner == "" {
+		id.Owner = h.User
+	}
+	return id, true
+}
+
+// ofSlurm reports whether a process in a job's group is Slurm's own. Only root's are, so
+// that no user can hide work under these names.
+func ofSlurm(h *workload.Hint, at *place) bool {
+	return at.slurmstepd || h.UID == 0 && (h.Comm == "slurmstepd" || at.step == "extern" && h.Comm == "sleep")
+}
+
+// owner returns the user of the job: the one in the path, or else the first that runs
+// something in it and is not root (a prolog, or a set-user-id program).
+func owner(h *workload.Hint, at *place) string {
+	switch {
+	case at.hasUID:
+		return cgpath.User(h, at.uid)
+	case h.UID != 0:
+		return h.User
+	}
+	return ""
+}
+
+// name takes name and facts from the environment, if it is one of this job.
+func name(h *workload.Hint, at *place, j *job) {
+	id, ok := jobID(h)
+	if !ok || at.number && id != at.job {
+		return
+	}
+	if !at.number {
+		if sluid, ok := h.Getenv("SLURM_JOB_SLUID"); ok && !strings.EqualFold(sluid, at.job) {
+			return
+		}
+	}
+	j.name, j.facts = display(h, id), facts(h)
+}
+
+// daemons are programs of Slurm that may inherit a job's environment when an
+// administrator starts them from within one.
+func daemon(comm string) bool {
+	switch comm {
+	case "slurmd", "slurmstepd", "slurmctld", "slurmdbd", "slurmrestd", "sackd", "munged":
+		return true
+	}
+	return false
+}
+
+// fromEnvironment is for nodes on which Slurm makes no control groups.
+func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
+	if daemon(h.Comm) {
+		return workload.Identity{}, false
+	}
+	id, ok := jobID(h)
+	if !ok {
+		return workload.Identity{}, false
+	}
+	task := isSet(h, "SLURMD_NODENAME") || isSet(h, "SLURM_TASK_PID") || isSet(h, "SLURM_PROCID")
+	if !task && (isSet(h, "SLURM_JOB_NODELIST") || isSet(h, "SLURM_NODELIST")) {
+		return workload.Identity{}, false // the shell that salloc starts where it is typed, outside of the job
+	}
+	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, display(h, id)), Facts: facts(h)}
+	if s, ok := h.Getenv("SLURM_STEP_ID"); ok && decimal(s) {
+		out.Part = step(s)
+	} else if task {
+		out.Part = "batch"
+	}
+	return out, true
+}
+
+// jobID returns SLURM_JOB_ID, or its old spelling.
+func jobID(h *workload.Hint) (string, bool) {
+	for _, key := range []string{"SLURM_JOB_ID", "SLURM_JOBID"} {
+		if s, ok := h.Getenv(key); ok {
+			return s, decimal(s) && s != "0"
+		}
+	}
+	return "", false
+}
+
+// display returns the name that Slurm's commands show for a job.
+func display(h *workload.Hint, id string) string {
+	if array, ok := h.Getenv("SLURM_ARRAY_JOB_ID"); ok && decimal(array) {
+		if task, ok := h.Getenv("SLURM_ARRAY_TASK_ID"); ok && decimal(task) {
+			return array + "_" + task
+		}
+	}
+	if first, ok := h.Getenv("SLURM_HET_JOB_ID"); ok && decimal(first) {
+		if offset, ok := h.Getenv("SLURM_HET_JOB_OFFSET"); ok && decimal(offset) {
+			return first + "+" + offset
+		}
+		a, _ := strconv.ParseUint(first, 10, 32) // the components are numbered in a row
+		if b, _ := strconv.ParseUint(id, 10, 32); b >= a && b-a < 1000 {
+			return first + "+" + strconv.FormatUint(b-a, 10)
+		}
+	}
+	return id
+}
+
+func isSet(h *workload.Hint, key string) bool {
+	_, ok := h.Getenv(key)
+	return ok
+}
+
+// decimal reports whether s is a plain number of 32 bits, as all of Slurm's are.
+func decimal(s string) bool {
+	if s == "" || s[0] == '+' || s[0] == '0' && len(s) > 1 {
+		return false
+	}
+	_, err := strconv.ParseUint(s, 10, 32)
+	return err == nil
+}

@@ -1,0 +1,154 @@
+package slurm
+
+import (
+	"testing"
+
+	"reckon/workload"
+	"reckon/workload/workloadtest"
+)
+
+func TestConformance(t *testing.T) {
+	workloadtest.Test(t, func() workload.Resolver { return New() })
+}
+
+func FuzzResolve(f *testing.F) {
+	workloadtest.Fuzz(f, func() workload.Resolver { return New() }, "/slurm/uid_1000/job_4711/step_0/task_0",
+		"/system.slice/slurmstepd.scope/job_4/step_0/user/task_0", "/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_extern/slurm")
+}
+
+func hint(uid uint32, comm string, cgroups []workload.Path, env map[string]string) *workload.Hint {
+	users := map[uint32]string{0: "root", 1000: "alice", 1001: "bob"}
+	h := &workload.Hint{Node: "n1", PID: 10, UID: uid, User: users[uid], Comm: comm, Cgroups: cgroups}
+	h.LookupUser = func(uid uint32) string { return users[uid] }
+	if env != nil {
+		h.Env = func(key string) (string, bool) { v, ok := env[key]; return v, ok }
+	}
+	return h
+}
+
+func v2(path string) []workload.Path { return []workload.Path{{Path: path}} }
+
+func TestLayouts(t *testing.T) {
+	const scope = "/system.slice/slurmstepd.scope"
+	for _, tt := range []struct {
+		name              string
+		uid               uint32
+		comm              string
+		cgroups           []workload.Path
+		env               map[string]string
+		id                workload.ID
+		part, owner, path string
+	}{
+		// Recorded under Slurm 22.05.8: the hierarchies differ in depth.
+		{"v1, several slurmd", 1001, "slurm_script", []workload.Path{
+			{Controllers: "name=systemd", Path: "/"}, {Controllers: "pids", Path: "/"}, {Controllers: "freezer", Path: "/slurm_vm/uid_1001/job_14/step_batch"},
+			{Controllers: "memory", Path: "/slurm_vm/uid_1001/job_14/step_batch/task_0"}, {Controllers: "cpuset", Path: "/slurm_vm/uid_1001/job_14/step_batch"},
+			{Controllers: "cpuacct", Path: "/slurm_vm/uid_1001/job_14/step_batch/task_0"}, {Path: "/"},
+		}, nil, "slurm/14", "batch", "bob", "/slurm_vm/uid_1001/job_14/step_batch"},
+		// treydock/cgroup_exporter fixtures (Apache-2.0).
+		{"v1", 0, "sudo", []workload.Path{{Controllers: "cpuacct,cpu", Path: "/slurm/uid_20821/job_11/step_0/task_1"}}, nil, "slurm/11", "0", "20821", "/slurm/uid_20821/job_11/step_0"},
+		{"v2", 1000, "app", v2(scope + "/job_4/step_0/user/task_0"), nil, "slurm/4", "0", "alice", scope + "/job_4/step_0/user"},
+		{"v2 daemon", 0, "slurmstepd", v2(scope + "/system"), nil, "", "", "", ""},
+		{"v2 slurmstepd", 0, "slurmstepd", v2(scope + "/job_4/step_0/slurm"), nil, "", "", "", ""},
+		// doc/html/cgroup_v2.shtml of Slurm 26.11.
+		{"v2 slurmd", 0, "slurmd", v2("/system.slice/slurmd.service"), nil, "", "", "", ""},
+		{"v2 slurmd by hand", 0, "slurmd", v2("/system.slice/gamba1_slurmstepd.scope/slurmd"), nil, "", "", "", ""},
+		{"v2 several slurmd", 1000, "app", v2("/system.slice/gamba1_slurmstepd.scope/job_4/step_0/user/task_special"), nil, "slurm/4", "0", "alice", "/system.slice/gamba1_slurmstepd.scope/job_4/step_0/user"},
+		{"v2 CgroupSlice", 1000, "app", v2("/hpc.slice/slurmstepd.scope/job_4/step_interactive/user/task_0"), nil, "slurm/4", "interactive", "alice", "/hpc.slice/slurmstepd.scope/job_4/step_interactive/user"},
+		{"v2 slurmd in a pod", 1000, "app", v2("/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope/system.slice/n_slurmstepd.scope/job_4/step_0/user/task_0"), nil,
+			"slurm/4", "0", "alice", "/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope/system.slice/n_slurmstepd.scope/job_4/step_0/user"},
+		{"placeholder", 0, "sleep", v2(scope + "/job_4/step_extern/user/task_0"), nil, "", "", "", ""},
+		{"adopted ssh session", 1000, "bash", v2(scope + "/job_4/step_extern/user/task_special"), nil, "slurm/4", "extern", "alice", scope + "/job_4/step_extern/user"},
+		{"a user's sleep hides nothing", 1000, "sleep", v2(scope + "/job_4/step_extern/user/task_0"), nil, "slurm/4", "extern", "alice", scope + "/job_4/step_extern/user"},
+		{"26.05, no environment", 1000, "app", v2(scope + "/s5K1KKYAYG5D00/step_0/user/task_0"), nil, "slurm/s5K1KKYAYG5D00", "0", "alice", scope + "/s5K1KKYAYG5D00/step_0/user"},
+		{"26.05", 1000, "app", v2(scope + "/s5K1KKYAYG5D00/step_0/user/task_0"), map[string]string{"SLURM_JOB_ID": "3385", "SLURM_JOB_SLUID": "s5K1KKYAYG5D00"}, "slurm/3385", "0", "alice", scope + "/s5K1KKYAYG5D00/step_0/user"},
+		{"26.05, another job's environment", 1000, "app", v2(scope + "/s5K1KKYAYG5D00/step_0/user/task_0"), map[string]string{"SLURM_JOB_ID": "1", "SLURM_JOB_SLUID": "s5K1KKYAYG5D01"}, "slurm/s5K1KKYAYG5D00", "0", "alice", scope + "/s5K1KKYAYG5D00/step_0/user"},
+		{"26.05 version 1", 1000, "app", []workload.Path{{Controllers: "memory", Path: "/slurm/uid_1000/sEKNKTV3WPV500/step_0/task_0"}}, nil, "slurm/sEKNKTV3WPV500", "0", "alice", "/slurm/uid_1000/sEKNKTV3WPV500/step_0"},
+		{"before 17.11", 1000, "app", []workload.Path{{Controllers: "memory", Path: "/slurm/uid_1000/job_4/step_4294967294"}}, nil, "slurm/4", "batch", "alice", "/slurm/uid_1000/job_4/step_4294967294"},
+		{"heterogeneous step", 1000, "app", v2(scope + "/job_4/step_0+1/user/task_0"), nil, "slurm/4", "0+1", "alice", scope + "/job_4/step_0+1/user"},
+		{"job without a step", 1000, "app", []workload.Path{{Controllers: "freezer", Path: "/slurm/uid_1000/job_4"}}, nil, "slurm/4", "", "alice", ""},
+		{"array task", 1000, "app", v2(scope + "/job_4720/step_batch/user/task_0"), map[string]string{"SLURM_JOB_ID": "4720", "SLURM_ARRAY_JOB_ID": "4711", "SLURM_ARRAY_TASK_ID": "3"}, "slurm/4711_3", "batch", "alice", scope + "/job_4720/step_batch/user"},
+		{"array task of another job", 1000, "app", v2(scope + "/job_4720/step_batch/user/task_0"), map[string]string{"SLURM_JOB_ID": "4719", "SLURM_ARRAY_JOB_ID": "4711", "SLURM_ARRAY_TASK_ID": "2"}, "slurm/4720", "batch", "alice", scope + "/job_4720/step_batch/user"},
+		{"heterogeneous job", 1000, "app", v2(scope + "/job_4712/step_0/user/task_0"), map[string]string{"SLURM_JOB_ID": "4712", "SLURM_HET_JOB_ID": "4711", "SLURM_HET_JOB_OFFSET": "1"}, "slurm/4711+1", "0", "alice", scope + "/job_4712/step_0/user"},
+		{"a user's own tree", 1000, "app", v2("/user.slice/user-1000.slice/user@1000.service/x.slice/slurmstepd.scope/job_1/step_0/user/task_0"), nil, "", "", "", ""},
+		{"no groups", 1000, "app", v2("/"), map[string]string{"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "2", "SLURM_PROCID": "0"}, "slurm/4711", "2", "", ""},
+		{"no groups, batch script", 1000, "app", nil, map[string]string{"SLURM_JOB_ID": "4711", "SLURMD_NODENAME": "n1", "SLURM_NODELIST": "n1"}, "slurm/4711", "batch", "", ""},
+		{"no groups, the least", 1000, "app", nil, map[string]string{"SLURM_JOBID": "4711"}, "slurm/4711", "", "", ""},
+		{"salloc's shell", 1000, "bash", nil, map[string]string{"SLURM_JOB_ID": "4711", "SLURM_JOB_NODELIST": "n2"}, "", "", "", ""},
+		{"slurmd started in a job", 0, "slurmd", nil, map[string]string{"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0"}, "", "", "", ""},
+		{"no job", 1000, "app", v2("/user.slice"), map[string]string{"PATH": "/bin"}, "", "", "", ""},
+		{"nonsense", 1000, "app", nil, map[string]string{"SLURM_JOB_ID": "4711; rm"}, "", "", "", ""},
+	} {
+		got, ok := New().Resolve(hint(tt.uid, tt.comm, tt.cgroups, tt.env))
+		if ok != (tt.id != "") || got.Workload != tt.id || got.Part != tt.part || got.Owner != tt.owner || got.Cgroup != tt.path {
+			t.Errorf("%s:\n got %+v, %v\nwant %s part %s owner %s cgroup %s", tt.name, got, ok, tt.id, tt.part, tt.owner, tt.path)
+		}
+	}
+}
+
+// All processes of a job have one name, whatever their own environment says later.
+func TestOneNamePerJob(t *testing.T) {
+	const dir = "/system.slice/slurmstepd.scope/job_4720/"
+	r := New()
+	first := map[string]string{"SLURM_JOB_ID": "4720", "SLURM_ARRAY_JOB_ID": "4711", "SLURM_ARRAY_TASK_ID": "3", "SLURM_JOB_NAME": "train"}
+	for i, h := range []*workload.Hint{
+		hint(1000, "slurm_script", v2(dir+"step_batch/user/task_0"), first),
+		hint(1000, "cleared", v2(dir+"step_batch/user/task_0"), map[string]string{}),
+		hint(1000, "denied", v2(dir+"step_0/user/task_0"), nil),
+		hint(0, "su", v2(dir+"step_extern/user/task_0"), nil),
+		hint(1000, "liar", v2(dir+"step_0/user/task_0"), map[string]string{"SLURM_JOB_ID": "4720", "SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": "1"}),
+	} {
+		id, ok := r.Resolve(h)
+		if !ok || id.Workload != "slurm/4711_3" || id.Owner != "alice" || id.Facts.Name != "train" {
+			t.Errorf("process %d: %+v, %v", i, id, ok)
+		}
+	}
+}
+
+// A variable set by hand means nothing on a node where Slurm makes control groups.
+func TestEnvironmentAloneIsNotBelieved(t *testing.T) {
+	r := New()
+	fake := hint(1001, "miner", v2("/user.slice/user-1001.slice/session-4.scope"), map[string]string{"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0"})
+	if _, ok := r.Resolve(fake); !ok {
+		t.Error("not taken where there are no groups")
+	}
+	r.Resolve(hint(0, "slurmstepd", v2("/system.slice/slurmstepd.scope/system"), nil))
+	if id, ok := r.Resolve(fake); ok {
+		t.Errorf("taken for %+v", id)
+	}
+}
+
+func TestFacts(t *testing.T) {
+	env := map[string]string{
+		"SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "tr\nain", "SLURM_JOB_ACCOUNT": "ec12", "SLURM_JOB_PARTITION": "accel", "SLURM_CPUS_ON_NODE": "4",
+		"SLURM_JOB_CPUS_PER_NODE": "16(x2)", "SLURM_MEM_PER_CPU": "2048", "SLURM_JOB_GPUS": "0,2-3", "SLURM_JOB_START_TIME": "1700000000", "SLURM_JOB_END_TIME": "1700003600",
+	}
+	id, _ := New().Resolve(hint(1000, "app", nil, env))
+	want := workload.Facts{Name: "tr?ain", Account: "ec12", Partition: "accel", RequestCores: 16, RequestMemoryBytes: 32 << 30, RequestGPUs: 3, RequestSeconds: 3600}
+	if id.Facts != want {
+		t.Errorf("\n got %+v\nwant %+v", id.Facts, want)
+	}
+	for _, tt := range []struct{ got, want float64 }{
+		{cores("8(x2),4", "4"), 4}, {cores("", "3"), 3}, {cores("8", "2"), 8}, {cores("8(y2)", ""), 0},
+		{megabytes("100"), 100 << 20}, {megabytes("4G"), 4 << 30}, {megabytes("0"), 0}, {megabytes("x"), 0}, {megabytes(""), 0},
+		{list("0"), 1}, {list(""), 0}, {list("gpu"), 0}, {list("3-1"), 0}, {list("0-99999999"), 0},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%v, want %v", tt.got, tt.want)
+		}
+	}
+	env["SLURM_JOB_END_TIME"], env["SLURM_MEM_PER_NODE"] = "4000000000", "1000"
+	id, _ = New().Resolve(hint(1000, "app", nil, env))
+	if id.Facts.RequestSeconds != 0 || id.Facts.RequestMemoryBytes != 1000<<20 {
+		t.Errorf("%+v", id.Facts)
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	r := New()
+	h := hint(1000, "app", v2("/system.slice/slurmstepd.scope/job_4/step_0/user/task_0"), map[string]string{"SLURM_JOB_ID": "4"})
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Resolve(h)
+	}
+}

@@ -1,0 +1,146 @@
+// Package systemd recognises units and login sessions of systemd by their control
+// groups (systemd.slice(5), systemd.scope(5), user@.service(5)).
+//
+//	/system.slice/nginx.service                                 unit/nginx.service
+//	/system.slice/system-getty.slice/getty@tty1.service         unit/getty@tty1.service
+//	/system.slice/docker.service/sub/group                      unit/docker.service (delegated)
+//	/init.scope                                                 unit/init.scope
+//	/user.slice/user-1000.slice/session-3.scope                 session/alice/3
+//	/user.slice/user-1000.slice/user@1000.service/init.scope    unit/user@1000.service
+//	.../user@1000.service/app.slice/app-firefox-12.scope        unit/alice/app-firefox-12.scope
+//
+// The owner of what lies in a user's slice is that user, whoever its processes run as
+// (sudo). The owner of a system unit is the user of the process of it that was seen
+// first, which is its main process as a rule (postgres, or root for nginx); it stays,
+// so that workers under other users do not split the unit.
+//
+// With version 1 of control groups the hierarchy name=systemd is asked, else the unified
+// one. Unit names are shown without systemd's escapes.
+//
+// A Resolver is used from one goroutine.
+package systemd
+
+import (
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+// Resolver implements [workload.Resolver].
+type Resolver struct{ owners cgpath.Memo[string] }
+
+var _ workload.Resolver = (*Resolver)(nil)
+
+// New returns a resolver.
+func New() *Resolver { return &Resolver{} }
+
+// Name implements [workload.Resolver].
+func (*Resolver) Name() string { return "systemd" }
+
+// Resolve implements [workload.Resolver].
+func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
+	if h.Kernel {
+		return workload.Identity{}, false
+	}
+	pieces := cgpath.Split(tree(h))
+	i := unit(pieces, 0)
+	if i < 0 {
+		return workload.Identity{}, false
+	}
+	uid, inUser := userOf(pieces[:i])
+	if !inUser {
+		return r.system(h, pieces[i]), true
+	}
+	owner := cgpath.User(h, uid)
+	c := pieces[i]
+	if n, ok := session(c.Name); ok {
+		return workload.Identity{Workload: workload.MakeID(workload.Session, cgpath.Clean(owner)+"/"+n), Owner: owner, Cgroup: c.Prefix}, true
+	}
+	name := display(c.Name)
+	if _, manager := cgpath.SliceUser(c.Name); manager {
+		// The user's own manager: its units are below. Its Cgroup holds them too.
+		if j := unit(pieces, i+1); j < 0 || pieces[j].Name == "init.scope" {
+			return workload.Identity{Workload: workload.MakeID(workload.Unit, name), Owner: owner}, true
+		} else if c = pieces[j]; c.Name != "" {
+			name = cgpath.Clean(owner) + "/" + display(c.Name)
+		}
+	} else {
+		name = cgpath.Clean(owner) + "/" + name
+	}
+	return workload.Identity{Workload: workload.MakeID(workload.Unit, name), Owner: owner, Cgroup: c.Prefix}, true
+}
+
+// system is the answer for a unit of the system's manager.
+func (r *Resolver) system(h *workload.Hint, c cgpath.Piece) workload.Identity {
+	owner, known := r.owners.Get(c.Prefix)
+	if !known {
+		owner = h.User
+		r.owners.Put(c.Prefix, owner)
+	}
+	return workload.Identity{Workload: workload.MakeID(workload.Unit, display(c.Name)), Owner: owner, Cgroup: c.Prefix}
+}
+
+// tree returns the path in the hierarchy that systemd keeps. On hybrid machines that
+// is name=systemd; the unified one has the same path or none.
+func tree(h *workload.Hint) string {
+	unified := ""
+	for _, c := range h.Cgroups {
+		switch {
+		case c.Controllers == "name=systemd" && c.Path != "/":
+			return c.Path
+		case c.Controllers == "":
+			unified = c.Path
+		}
+	}
+	return unified
+}
+
+// unit returns the index of the first component from i on that is a unit with
+// processes, or -1. Only slices may come before it: what lies in other groups was
+// not made by systemd. Climbing out of our own namespace is no group.
+func unit(pieces []cgpath.Piece, i int) int {
+	for ; i < len(pieces); i++ {
+		name := pieces[i].Name
+		dot := strings.LastIndexByte(name, '.')
+		if name == ".." {
+			continue
+		}
+		if dot <= 0 {
+			return -1
+		}
+		switch name[dot:] {
+		case ".slice":
+		case ".service", ".scope", ".socket", ".mount", ".swap":
+			return i
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
+// userOf returns the user of the slice that the pieces lie in.
+func userOf(pieces []cgpath.Piece) (uint32, bool) {
+	for _, p := range pieces {
+		if uid, ok := cgpath.SliceUser(p.Name); ok {
+			return uid, true
+		}
+	}
+	return 0, false
+}
+
+// session reads "session-3.scope", or "session-c1.scope" of a session that has no
+// audit id.
+func session(name string) (string, bool) {
+	n, ok := strings.CutSuffix(name, ".scope")
+	if !ok {
+		return "", false
+	}
+	if n, ok = strings.CutPrefix(n, "session-"); !ok || n == "" {
+		return "", false
+	}
+	return cgpath.Clean(n), true
+}
+
+func display(name string) string { return cgpath.Clean(cgpath.Unescape(name)) }
