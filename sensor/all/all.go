@@ -1,0 +1,50 @@
+// Package all lists the sensors that append samples, so that adding one is a folder
+// and a line here. It is the only package below sensor that knows its siblings.
+package all
+
+import (
+	"reckon/sensor"
+	"reckon/sensor/node"
+)
+
+// Entry is a sensor that may or may not be here.
+type Entry struct {
+	// Name is what the sensor calls itself, for flags and for saying that it is not here.
+	Name string
+	// Open finds out. The error is [sensor.ErrUnavailable] where the machine does not
+	// have it.
+	Open func() (sensor.Sensor, error)
+}
+
+// Sensors lists the sensors that read the machine whose file tree is at root, "" or
+// "/" for our own.
+func Sensors(root string) []Entry {
+	return []Entry{
+		{"cpu", at(root, node.NewCPU)},
+		{"memory", at(root, node.NewMemory)},
+		{"load", at(root, node.NewLoad)},
+		{"pressure", at(root, node.NewPressure)},
+		{"stat", at(root, node.NewStat)},
+		{"vmstat", at(root, node.NewVMStat)},
+		{"disk", at(root, node.NewDisk)},
+		{"filesystem", at(root, node.NewFilesystem)},
+		{"network", at(root, node.NewNetwork)},
+		{"sockstat", at(root, node.NewSockstat)},
+		{"filefd", at(root, node.NewFileFD)},
+		{"uname", at(root, node.NewUname)},
+		{"os", at(root, node.NewOS)},
+		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
+	}
+}
+
+// at binds the root to a constructor. A sensor that could not be opened is nil, not an
+// interface that holds a nil pointer.
+func at[S sensor.Sensor](root string, open func(root string) (S, error)) func() (sensor.Sensor, error) {
+	return func() (sensor.Sensor, error) {
+		s, err := open(root)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+}

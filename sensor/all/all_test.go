@@ -1,0 +1,48 @@
+package all
+
+import (
+	"errors"
+	"testing"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// TestSensors opens every sensor of this machine: each is here or says why not, under
+// the name of its entry, and no two describe a metric of the same name.
+func TestSensors(t *testing.T) {
+	names := make(map[string]bool)
+	owner := make(map[string]string)
+	for _, e := range Sensors("/") {
+		if names[e.Name] {
+			t.Errorf("%s is listed twice", e.Name)
+		}
+		names[e.Name] = true
+		s, err := e.Open()
+		if err != nil {
+			if s != nil {
+				t.Errorf("%s: a sensor and an error", e.Name)
+			}
+			if !errors.Is(err, sensor.ErrUnavailable) {
+				t.Errorf("%s: %v", e.Name, err)
+			}
+			continue
+		}
+		if s.Name() != e.Name {
+			t.Errorf("%s calls itself %s", e.Name, s.Name())
+		}
+		for _, d := range s.Descs() {
+			if other := owner[d.Name]; other != "" {
+				t.Errorf("%s is described by %s and by %s", d.Name, other, e.Name)
+			}
+			owner[d.Name] = e.Name
+		}
+		var b metric.Batch
+		if err := s.Read(&b); err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+	}
+}

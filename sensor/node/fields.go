@@ -1,0 +1,115 @@
+package node
+
+import (
+	"errors"
+	"strings"
+
+	"reckon/metric"
+)
+
+// fields is a file of many figures whose names the kernel chooses: each line or word
+// pair becomes a series without labels. The set is learned when the file is opened;
+// kernels do not change it while they run.
+type fields struct {
+	name   string
+	texts  []*text
+	parse  func(t []byte, emit func(key, sub []byte, value uint64))
+	desc   func(key, sub []byte) *metric.Desc // nil leaves the figure out
+	value  func(key, sub []byte, v uint64) float64
+	descs  []*metric.Desc
+	series map[string]*metric.Series
+	key    []byte
+	batch  *metric.Batch
+	found  bool
+	emit   func(key, sub []byte, value uint64)
+}
+
+// learn reads the files once to know the figures.
+func (f *fields) learn() error {
+	f.series = make(map[string]*metric.Series)
+	f.emit = f.add
+	for _, t := range f.texts {
+		b, err := t.read()
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		f.parse(b, func(key, sub []byte, _ uint64) {
+			f.join(key, sub)
+			if _, known := f.series[string(f.key)]; known {
+				return
+			}
+			var s *metric.Series
+			if d := f.desc(key, sub); d != nil {
+				s = metric.NewSeries(d)
+				f.descs = append(f.descs, d)
+			}
+			f.series[string(f.key)] = s
+		})
+	}
+	if len(f.descs) == 0 {
+		return errors.Join(f.texts[0].malformed("none of its figures"), f.Close())
+	}
+	return nil
+}
+
+func (f *fields) join(key, sub []byte) {
+	f.key = append(append(append(f.key[:0], key...), 0), sub...)
+}
+
+func (f *fields) add(key, sub []byte, v uint64) {
+	f.join(key, sub)
+	s := f.series[string(f.key)]
+	if s == nil {
+		return
+	}
+	f.found = true
+	if f.value != nil {
+		f.batch.Add(s, f.value(key, sub, v))
+		return
+	}
+	f.batch.Add(s, float64(v))
+}
+
+// Name returns the name of the sensor.
+func (f *fields) Name() string { return f.name }
+
+// Descs lists the figures that this kernel has.
+func (f *fields) Descs() []*metric.Desc { return f.descs }
+
+// Read appends them.
+func (f *fields) Read(b *metric.Batch) error {
+	f.batch, f.found = b, false
+	var errs error
+	for _, t := range f.texts {
+		text, err := t.read()
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		f.parse(text, f.emit)
+	}
+	f.batch = nil
+	if errs == nil && !f.found {
+		return f.texts[0].malformed("none of its figures")
+	}
+	return errs
+}
+
+// Close closes the files.
+func (f *fields) Close() error {
+	var errs error
+	for _, t := range f.texts {
+		errs = errors.Join(errs, t.Close())
+	}
+	return errs
+}
+
+// metricName makes a key of the kernel fit to be part of a name.
+func metricName(key []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || (r >= '0' && r <= '9') || (r >= 'a' && r <= 'z') || (r >= 'A' && r <= 'Z') {
+			return r
+		}
+		return '_'
+	}, string(key))
+}

@@ -1,0 +1,286 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/metric"
+)
+
+// What is left out, as in node_exporter.
+var (
+	ignoredMounts = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
+	ignoredTypes  = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$`)
+)
+
+// distant are types of file systems whose other end may be dead: statfs(2) on them may
+// block for ever, uninterruptibly.
+var distant = regexp.MustCompile(`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
+
+// patience is how long one reading waits for all distant file systems together.
+const patience = 500 * time.Millisecond
+
+var fsLabels = []string{"device", "mountpoint", "fstype"}
+
+// In the order of [mount.series].
+var fsDescs = []*metric.Desc{
+	gauge("node_filesystem_device_error", "Whether an error occurred while getting statistics for the given device.", metric.None, fsLabels...),
+	gauge("node_filesystem_readonly", "Filesystem read-only status.", metric.None, fsLabels...),
+	gauge("node_filesystem_size_bytes", "Filesystem size in bytes.", metric.Bytes, fsLabels...),
+	gauge("node_filesystem_free_bytes", "Filesystem free space in bytes.", metric.Bytes, fsLabels...),
+	gauge("node_filesystem_avail_bytes", "Filesystem space available to non-root users in bytes.", metric.Bytes, fsLabels...),
+	gauge("node_filesystem_files", "Filesystem total file nodes.", metric.None, fsLabels...),
+	gauge("node_filesystem_files_free", "Filesystem total free file nodes.", metric.None, fsLabels...),
+}
+
+// Filesystem is the space of each mounted file system.
+type Filesystem struct {
+	root   string
+	text   *text
+	last   []byte // the mounts as they were parsed
+	mounts []*mount
+	statfs func(path []byte, s *unix.Statfs_t) error
+	wait   time.Duration
+	answer unix.Statfs_t
+}
+
+// mount is one mounted file system.
+type mount struct {
+	device, point, fstype string
+	readonly              bool
+	path                  []byte // ends in NUL
+	series                [7]*metric.Series
+	worker                *worker // of a distant one
+}
+
+// NewFilesystem opens the list of mounts, that of the first process where it may be
+// read. A distant file system is asked by a goroutine of its own: one that does not
+// answer within half a second gets node_filesystem_device_error 1 and no figures, is not
+// waited for again until it answers, and holds up no other.
+func NewFilesystem(root string) (*Filesystem, error) {
+	t, err := openText(root, "proc/1/mounts")
+	if err == nil {
+		if _, unreadable := t.read(); unreadable != nil {
+			err = errors.Join(unreadable, t.Close())
+		}
+	}
+	if err != nil {
+		if t, err = openText(root, "proc/self/mounts"); err != nil {
+			return nil, err
+		}
+	}
+	return &Filesystem{root: strings.TrimSuffix(root, "/"), text: t, statfs: statfs, wait: patience}, nil
+}
+
+// Name returns "filesystem".
+func (f *Filesystem) Name() string { return "filesystem" }
+
+// Descs lists the figures.
+func (f *Filesystem) Descs() []*metric.Desc { return fsDescs }
+
+// Close ends the goroutines that are not blocked and closes the file.
+func (f *Filesystem) Close() error {
+	f.replace(nil)
+	return f.text.Close()
+}
+
+// Read appends every file system that is not left out.
+func (f *Filesystem) Read(b *metric.Batch) error {
+	t, err := f.text.read()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(t, f.last) || f.mounts == nil {
+		f.last = append(f.last[:0], t...)
+		f.replace(parseMounts(t))
+	}
+	for _, m := range f.mounts {
+		if m.worker != nil {
+			m.worker.ask()
+		}
+	}
+	deadline := time.Now().Add(f.wait)
+	for _, m := range f.mounts {
+		ok := false
+		if m.worker != nil {
+			ok = m.worker.answer(&f.answer, deadline)
+		} else {
+			ok = f.statfs(m.path, &f.answer) == nil
+		}
+		m.add(b, &f.answer, ok)
+	}
+	return nil
+}
+
+func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
+	if !ok {
+		b.Add(m.series[0], 1)
+		return
+	}
+	readonly := 0.0
+	if m.readonly {
+		readonly = 1
+	}
+	size := float64(s.Bsize)
+	for i, v := range [7]float64{
+		0, readonly, float64(s.Blocks) * size, float64(s.Bfree) * size, float64(s.Bavail) * size,
+		float64(s.Files), float64(s.Ffree),
+	} {
+		b.Add(m.series[i], v)
+	}
+}
+
+// replace takes over a new list of mounts; those that stay keep their series.
+func (f *Filesystem) replace(list []*mount) {
+	kept := list[:0]
+	for _, m := range list {
+		if ignoredMounts.MatchString(m.point) || ignoredTypes.MatchString(m.fstype) {
+			continue
+		}
+		dup := false
+		for _, k := range kept {
+			dup = dup || (k.device == m.device && k.point == m.point && k.fstype == m.fstype)
+		}
+		if !dup {
+			kept = append(kept, m)
+		}
+	}
+	for i, m := range kept {
+		if old := f.known(m); old != nil {
+			old.readonly = m.readonly
+			kept[i] = old
+			continue
+		}
+		m.path = append([]byte(f.root+m.point), 0)
+		for k, d := range fsDescs {
+			m.series[k] = metric.NewSeries(d, label([]byte(m.device)), label([]byte(m.point)), label([]byte(m.fstype)))
+		}
+		if distant.MatchString(m.fstype) {
+			m.worker = newWorker(f.statfs, m.path)
+		}
+	}
+	for _, old := range f.mounts {
+		stays := false
+		for _, m := range kept {
+			stays = stays || m == old
+		}
+		if !stays && old.worker != nil {
+			old.worker.close()
+		}
+	}
+	f.mounts = kept
+}
+
+func (f *Filesystem) known(m *mount) *mount {
+	for _, old := range f.mounts {
+		if old.device == m.device && old.point == m.point && old.fstype == m.fstype {
+			return old
+		}
+	}
+	return nil
+}
+
+// worker asks one distant file system. It may stay blocked in the kernel for ever.
+type worker struct {
+	question chan struct{}
+	done     chan struct{}
+	pending  bool // asked, and no answer taken yet
+	late     bool // did not answer an earlier question in time
+	s        unix.Statfs_t
+	err      error
+	timer    *time.Timer
+}
+
+func newWorker(statfs func([]byte, *unix.Statfs_t) error, path []byte) *worker {
+	w := &worker{question: make(chan struct{}, 1), done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	go func() {
+		for range w.question {
+			w.err = statfs(path, &w.s)
+			w.done <- struct{}{}
+		}
+	}()
+	return w
+}
+
+// ask asks, unless a question is still under way.
+func (w *worker) ask() {
+	if w.pending {
+		select {
+		case <-w.done: // too late for the reading that asked
+		default:
+			return
+		}
+	}
+	w.pending, w.late = true, false
+	w.question <- struct{}{}
+}
+
+// answer waits for the answer until the deadline, and not at all for one that is
+// overdue since an earlier reading.
+func (w *worker) answer(s *unix.Statfs_t, deadline time.Time) bool {
+	if w.late {
+		return false
+	}
+	w.timer.Reset(time.Until(deadline))
+	select {
+	case <-w.done:
+		w.pending = false
+		*s = w.s
+		return w.err == nil
+	case <-w.timer.C:
+		w.late = true
+		return false
+	}
+}
+
+// close lets the goroutine end, at once or when its question is answered.
+func (w *worker) close() {
+	close(w.question)
+	w.timer.Stop()
+}
+
+// parseMounts reads "device mountpoint type options 0 0" (proc_pid_mounts(5)), where the
+// kernel writes space, tab, newline and backslash as three octal digits.
+func parseMounts(t []byte) []*mount {
+	mounts := []*mount{}
+	for len(t) > 0 {
+		var l []byte
+		l, t = line(t)
+		device, l := word(l)
+		point, l := word(l)
+		fstype, l := word(l)
+		options, _ := word(l)
+		if len(point) == 0 || point[0] != '/' || len(options) == 0 {
+			continue
+		}
+		m := &mount{device: unescape(device), point: unescape(point), fstype: unescape(fstype)}
+		for option := range bytes.SplitSeq(options, []byte{','}) {
+			m.readonly = m.readonly || string(option) == "ro"
+		}
+		if strings.IndexByte(m.point, 0) < 0 {
+			mounts = append(mounts, m)
+		}
+	}
+	return mounts
+}
+
+// unescape turns \040 and its like into the byte.
+func unescape(b []byte) string {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] == '\\' && i+3 < len(b) && octal(b[i+1], 3) && octal(b[i+2], 7) && octal(b[i+3], 7) {
+			out = append(out, (b[i+1]-'0')<<6|(b[i+2]-'0')<<3|(b[i+3]-'0'))
+			i += 3
+			continue
+		}
+		out = append(out, b[i])
+	}
+	return string(out)
+}
+
+func octal(c, highest byte) bool { return c >= '0' && c <= '0'+highest }

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/metric"
+)
+
+// TestDeadServer has one file system that does not answer: the others are told, the
+// reading does not wait for it twice, and it comes back when its server does.
+func TestDeadServer(t *testing.T) {
+	f, err := NewFilesystem("testdata/vm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	var asked atomic.Int32
+	f.wait = 20 * time.Millisecond
+	f.statfs = func(path []byte, s *unix.Statfs_t) error {
+		*s = unix.Statfs_t{Bsize: 1, Blocks: 7}
+		if strings.HasSuffix(string(path), "/dead\x00") {
+			asked.Add(1)
+			<-release
+		}
+		return nil
+	}
+	read := func() (errors int, sizes int) {
+		var b metric.Batch
+		if err := f.Read(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range b.Samples {
+			switch m.Series.Desc.Name {
+			case "node_filesystem_device_error":
+				errors += int(m.Value)
+			case "node_filesystem_size_bytes":
+				sizes++
+			}
+		}
+		return errors, sizes
+	}
+	for range 3 {
+		if errors, sizes := read(); errors != 1 || sizes != 3 {
+			t.Fatalf("%d without an answer and %d with, want 1 and 3", errors, sizes)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times while it did not answer", n)
+	}
+	close(release)
+	f.wait = 10 * time.Second
+	recovered := false
+	for range 1000 {
+		if errors, _ := read(); errors == 0 {
+			recovered = true
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if !recovered {
+		t.Error("does not come back")
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnescape(t *testing.T) {
+	for in, want := range map[string]string{
+		`/a\040b`: "/a b", `\134x\011`: "\\x\t", `\777`: `\777`, `\04`: `\04`, `a\`: `a\`, `\012`: "\n", `\377`: "\xff",
+	} {
+		if got := unescape([]byte(in)); got != want {
+			t.Errorf("%s: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package node
+
+import (
+	"bytes"
+	"strings"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// NewMemory opens /proc/meminfo: every line of it as node_memory_<key>_bytes, or without
+// the unit where the kernel gives none.
+func NewMemory(root string) (sensor.Sensor, error) {
+	t, err := openText(root, "proc/meminfo")
+	if err != nil {
+		return nil, err
+	}
+	f := &fields{name: "memory", texts: []*text{t}, parse: parseMeminfo, desc: memoryDesc}
+	if err := f.learn(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func memoryDesc(key, unit []byte) *metric.Desc {
+	name := meminfoName(key)
+	u := metric.None
+	if len(unit) > 0 {
+		name, u = name+"_bytes", metric.Bytes
+	}
+	d := gauge("node_memory_"+name, "Memory information field "+name+".", u)
+	if strings.HasSuffix(name, "_total") {
+		d.Kind = metric.Counter
+	}
+	return d
+}
+
+// meminfoName turns "Active(anon)" into Active_anon, as node_exporter does.
+func meminfoName(key []byte) string {
+	return metricName(bytes.ReplaceAll(bytes.ReplaceAll(key, []byte("("), []byte("_")), []byte(")"), nil))
+}
+
+// parseMeminfo reads "MemTotal:       16316412 kB" and "HugePages_Total:       0". Values
+// in kB are given in bytes.
+func parseMeminfo(t []byte, emit func(key, unit []byte, v uint64)) {
+	for len(t) > 0 {
+		var l []byte
+		l, t = line(t)
+		key, rest, ok := bytes.Cut(l, []byte{':'})
+		if !ok || len(key) == 0 {
+			continue
+		}
+		w, rest := word(rest)
+		unit, _ := word(rest)
+		v, ok := number(w)
+		if !ok {
+			continue
+		}
+		switch string(unit) {
+		case "":
+			emit(key, nil, v)
+		case "kB":
+			if v <= (1<<64-1)>>10 {
+				emit(key, unit, v<<10)
+			}
+		}
+	}
+}

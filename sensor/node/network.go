@@ -1,0 +1,105 @@
+package node
+
+import (
+	"bytes"
+
+	"reckon/metric"
+)
+
+// netColumns are the columns of /proc/net/dev.
+var netColumns = [16]string{
+	"receive_bytes", "receive_packets", "receive_errs", "receive_drop", "receive_fifo", "receive_frame",
+	"receive_compressed", "receive_multicast", "transmit_bytes", "transmit_packets", "transmit_errs",
+	"transmit_drop", "transmit_fifo", "transmit_colls", "transmit_carrier", "transmit_compressed",
+}
+
+// Network is the traffic of each network device of the machine.
+type Network struct {
+	text    *text
+	descs   []*metric.Desc
+	devices map[string]*device
+	round   uint64
+}
+
+// device is a device with its series and when it was last seen.
+type device struct {
+	series []*metric.Series // nil: left out
+	round  uint64
+}
+
+// NewNetwork opens /proc/net/dev.
+func NewNetwork(root string) (*Network, error) {
+	t, err := openNet(root, "dev")
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{text: t, devices: make(map[string]*device)}
+	for i, c := range netColumns {
+		u := metric.None
+		if i%8 == 0 {
+			u = metric.Bytes
+		}
+		n.descs = append(n.descs, counter("node_network_"+c+"_total", "Network device statistic "+c+".", u, "device"))
+	}
+	return n, nil
+}
+
+// Name returns "network".
+func (n *Network) Name() string { return "network" }
+
+// Descs lists the columns.
+func (n *Network) Descs() []*metric.Desc { return n.descs }
+
+// Close closes the file.
+func (n *Network) Close() error { return n.text.Close() }
+
+// Read appends every device.
+func (n *Network) Read(b *metric.Batch) error {
+	t, err := n.text.read()
+	if err != nil {
+		return err
+	}
+	n.round++
+	for len(t) > 0 {
+		var l []byte
+		l, t = line(t)
+		name, f, ok := parseNetDev(l)
+		if !ok {
+			continue
+		}
+		d := n.devices[string(name)]
+		if d == nil {
+			d = &device{}
+			for _, desc := range n.descs {
+				d.series = append(d.series, metric.NewSeries(desc, label(name)))
+			}
+			n.devices[string(name)] = d
+		}
+		d.round = n.round
+		for i, v := range f {
+			b.Add(d.series[i], float64(v))
+		}
+	}
+	forget(n.devices, n.round)
+	return nil
+}
+
+// forget drops devices that were not seen in this round.
+func forget(devices map[string]*device, round uint64) {
+	for name, d := range devices {
+		if d.round != round {
+			delete(devices, name)
+		}
+	}
+}
+
+// parseNetDev reads "  eth0: 846719415 51742 0 ...". The name may hold colons ("eth0:1"), so it ends at the
+// last one.
+func parseNetDev(l []byte) (name []byte, f [16]uint64, ok bool) {
+	i := bytes.LastIndexByte(l, ':')
+	if i < 1 {
+		return nil, f, false
+	}
+	name = bytes.TrimLeft(l[:i], " ")
+	return name, f, len(name) > 0 && numbers(l[i+1:], f[:]) == 16
+}

@@ -1,0 +1,165 @@
+// Package node measures the machine as a whole under the names, labels and types
+// of the Prometheus node_exporter (https://github.com/prometheus/node_exporter), with its
+// defaults for what is left out, so that dashboards and alerts made for it work here.
+// Each group of figures is a sensor of its own, so that each tells by itself whether it is here.
+//
+// Sources: Documentation/filesystems/proc.rst, admin-guide/iostats.rst and accounting/psi.rst
+// of the kernel. Figures are in base units: seconds, bytes.
+//
+// It differs from node_exporter in this: a network file system that does not answer holds nothing up
+// (see [NewFilesystem]); the fields of /proc/vmstat, untyped there, are counters here; a
+// series that is absent there is absent here.
+//
+// The files stay open and are read in place: nothing is allocated after warm-up. A
+// sensor is used from one goroutine.
+package node
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// text is a file of the kernel that is read again and again from its beginning.
+type text struct {
+	file *os.File
+	buf  []byte
+}
+
+// openText opens a file below root. A file that is not there, or not for us, is
+// [sensor.ErrUnavailable].
+func openText(root, name string) (*text, error) {
+	if root == "" {
+		root = "/"
+	}
+	f, err := os.Open(filepath.Join(root, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, sensor.Unavailable("this kernel or file tree does not have it", "", err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, sensor.Unavailable("no permission", "run as root", err)
+	case err != nil:
+		return nil, err
+	}
+	return &text{file: f, buf: make([]byte, 4096)}, nil
+}
+
+// openNet opens a file of /proc/net of the machine: that of the first process where the file tree
+// is not our own, since /proc/net is that of the reader.
+func openNet(root, name string) (*text, error) {
+	if root != "" && root != "/" {
+		if t, err := openText(root, "proc/1/net/"+name); err == nil {
+			return t, nil
+		}
+	}
+	return openText(root, "proc/net/"+name)
+}
+
+// read returns the content, which is valid until the next call.
+func (t *text) read() ([]byte, error) {
+	for n := 0; ; {
+		m, err := t.file.ReadAt(t.buf[n:], int64(n))
+		n += m
+		if err == io.EOF {
+			return t.buf[:n], nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.buf = append(t.buf, make([]byte, len(t.buf))...)
+	}
+}
+
+// Close closes the file. Calling it again does nothing.
+func (t *text) Close() error {
+	if t == nil || t.file == nil {
+		return nil
+	}
+	err := t.file.Close()
+	t.file = nil
+	return err
+}
+
+// malformed says that a file is not what the kernel writes.
+func (t *text) malformed(what string) error {
+	return fmt.Errorf("read %s: malformed: %s", t.file.Name(), what)
+}
+
+func gauge(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: name, Help: help, Kind: metric.Gauge, Unit: unit, Labels: labels}
+}
+
+func counter(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: name, Help: help, Kind: metric.Counter, Unit: unit, Labels: labels}
+}
+
+// series makes one series without labels for each description.
+func series(descs []*metric.Desc) []*metric.Series {
+	out := make([]*metric.Series, len(descs))
+	for i, d := range descs {
+		out[i] = metric.NewSeries(d)
+	}
+	return out
+}
+
+// number parses an unsigned decimal number of up to 64 bits.
+func number(b []byte) (uint64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	var v uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || v > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		v = v*10 + d
+	}
+	return v, true
+}
+
+// word cuts the first word off b; words are separated by spaces or tabs.
+func word(b []byte) (w, rest []byte) {
+	i := 0
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
+		i++
+	}
+	j := i
+	for j < len(b) && b[j] != ' ' && b[j] != '\t' && b[j] != '\n' {
+		j++
+	}
+	return b[i:j], b[j:]
+}
+
+// line cuts the first line off b.
+func line(b []byte) (l, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
+
+// numbers reads the words of a line into f and returns how many there were.
+func numbers(l []byte, f []uint64) int {
+	for i := range f {
+		var w []byte
+		w, l = word(l)
+		v, ok := number(w)
+		if !ok {
+			return i
+		}
+		f[i] = v
+	}
+	return len(f)
+}
+
+// label makes a name fit for a label.
+func label(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

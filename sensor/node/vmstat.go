@@ -1,0 +1,101 @@
+package node
+
+import (
+	"bytes"
+	"strings"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// NewVMStat opens /proc/vmstat: paging, swapping, faults and OOM kills, which is what node_exporter
+// takes of it by default.
+func NewVMStat(root string) (sensor.Sensor, error) {
+	t, err := openText(root, "proc/vmstat")
+	if err != nil {
+		return nil, err
+	}
+	f := &fields{name: "vmstat", texts: []*text{t}, parse: parsePairs, desc: vmstatDesc}
+	if err := f.learn(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// vmstatDesc takes what matches ^(oom_kill|pgpg|pswp|pg.*fault).*
+func vmstatDesc(key, _ []byte) *metric.Desc {
+	k := string(key)
+	if !strings.HasPrefix(k, "oom_kill") && !strings.HasPrefix(k, "pgpg") && !strings.HasPrefix(k, "pswp") &&
+		!(strings.HasPrefix(k, "pg") && strings.Contains(k, "fault")) {
+		return nil
+	}
+	return counter("node_vmstat_"+metricName(key), "Field "+metricName(key)+" of /proc/vmstat.", metric.None)
+}
+
+// parsePairs reads lines of a name and a number.
+func parsePairs(t []byte, emit func(key, sub []byte, v uint64)) {
+	for len(t) > 0 {
+		var l []byte
+		l, t = line(t)
+		key, rest := word(l)
+		w, _ := word(rest)
+		if v, ok := number(w); ok && len(key) > 0 {
+			emit(key, nil, v)
+		}
+	}
+}
+
+// NewSockstat opens /proc/net/sockstat and sockstat6: sockets by protocol.
+func NewSockstat(root string) (sensor.Sensor, error) {
+	t, err := openNet(root, "sockstat")
+	if err != nil {
+		return nil, err
+	}
+	f := &fields{name: "sockstat", texts: []*text{t}, parse: parseSockstat, desc: sockstatDesc}
+	if six, err := openNet(root, "sockstat6"); err == nil { // absent without IPv6
+		f.texts = append(f.texts, six)
+	}
+	if err := f.learn(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func sockstatDesc(protocol, field []byte) *metric.Desc {
+	p, n := metricName(protocol), metricName(field)
+	if p == "sockets" {
+		return gauge("node_sockstat_sockets_"+n, "Number of IPv4 sockets in use.", metric.None)
+	}
+	u := metric.None
+	if n == "mem_bytes" {
+		u = metric.Bytes
+	}
+	return gauge("node_sockstat_"+p+"_"+n, "Number of "+p+" sockets in state "+n+".", u)
+}
+
+var memKey, memBytesKey = []byte("mem"), []byte("mem_bytes")
+
+// parseSockstat reads "TCP: inuse 4 orphan 0 tw 0 alloc 6 mem 1", where mem is in pages.
+func parseSockstat(t []byte, emit func(protocol, field []byte, v uint64)) {
+	for len(t) > 0 {
+		var l []byte
+		l, t = line(t)
+		protocol, rest, ok := bytes.Cut(l, []byte{':'})
+		if !ok || len(protocol) == 0 {
+			continue
+		}
+		for {
+			var key, w []byte
+			key, rest = word(rest)
+			w, rest = word(rest)
+			v, ok := number(w)
+			if !ok || len(key) == 0 {
+				break
+			}
+			emit(protocol, key, v)
+			if bytes.Equal(key, memKey) {
+				emit(protocol, memBytesKey, v*pageSize)
+			}
+		}
+	}
+}
