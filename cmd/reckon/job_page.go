@@ -156,8 +156,8 @@ func (p *page) profiles(d client.WorkloadDetail) {
 		for i := range m.points {
 			values[i] = m.points[i].Value
 		}
-		name := strings.NewReplacer("_per_second", "", "_bytes", "", "_", " ").Replace(m.Metric)
-		p.line("%-11s %s  max %s", term.Cut(term.Safe(name), 11, p.ASCII), p.Paint(term.Cyan, p.Spark(values, min(width, 100)-32)), unitFormat(m.Unit)(m.max))
+		name := strings.NewReplacer("_per_second", "", "_bytes", "", "_cores", "", "_watts", "", "_", " ").Replace(m.Metric)
+		p.line("%s %s  max %s", term.Pad(term.Safe(name), 16, false, p.ASCII), p.Paint(term.Cyan, p.Spark(values, min(width, 100)-34)), unitFormat(m.Unit)(m.max))
 	}
 }
 
@@ -227,6 +227,8 @@ func unitFormat(unit string) func(*float64) string {
 		return term.Percent
 	case "joules":
 		return term.Joules
+	case "watts":
+		return term.Watts
 	}
 	return term.Cores
 }

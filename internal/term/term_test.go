@@ -24,6 +24,7 @@ func TestUnits(t *testing.T) {
 		{"seconds", Seconds, map[float64]string{0: "0 s", 2e-6: "2 µs", 0.0123: "12 ms", 0.9996: "1.0 s", 1.25: "1.2 s", 9.96: "10 s", 59.4: "59 s", 59.6: "1m 0s", 125: "2m 5s", 3599.6: "1h 0m", 7384: "2h 3m", 86399: "1d 0h", 273600: "3d 4h", 8640000: "100d", -90: "-1m 30s"}},
 		{"percent", Percent, map[float64]string{0: "0 %", 0.0001: "< 0.1 %", 0.004: "0.4 %", 0.0996: "10 %", 0.37: "37 %", 1.2: "120 %"}},
 		{"number", Number, map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234"}},
+		{"watts", Watts, map[float64]string{0.52: "0.52 W", 120: "120 W", 1530: "1.5 kW"}},
 		{"joules", Joules, map[float64]string{512: "512 J", 1.9e6: "1.9 MJ", 999.6: "1.0 kJ"}},
 	} {
 		for in, want := range c.cases {

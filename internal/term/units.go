@@ -178,3 +178,14 @@ func Joules(v *float64) string {
 	}
 	return scaled(*v, 1000, "J", "kJ", "MJ", "GJ", "TJ")
 }
+
+// Watts prints power: 0.5 W, 120 W, 1.5 kW.
+func Watts(v *float64) string {
+	if unknown(v) {
+		return Unknown
+	}
+	if *v > -999.5 && *v < 999.5 {
+		return digits(*v) + " W"
+	}
+	return scaled(*v, 1000, "W", "kW", "MW", "GW")
+}

@@ -19,6 +19,13 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.body.Error }
 
+// Refuse returns an error that a [Backend] gives to answer with a status of its own,
+// such as 400 for a range with too many steps or 503 for a store that is busy. The
+// hint says what to do and may be empty.
+func Refuse(status int, hint string, err error) error {
+	return &statusError{status, client.Error{Error: err.Error(), Hint: hint}}
+}
+
 func fail(status int, hint, format string, args ...any) error {
 	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }

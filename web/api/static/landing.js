@@ -41,6 +41,7 @@
   }
 
   function show(list) {
+    if (body.contains(document.activeElement)) return; // do not take the link from under a keyboard
     body.replaceChildren(...list.slice(0, shown).map(row));
   }
 
