@@ -154,3 +154,15 @@ func (c *commands) top() (sensor.Comm, bool) {
 	}
 	return best.comm, true
 }
+
+// family is the name that the kernel's threads of one kind share: kworker/3:1H-kblockd
+// is kworker.
+func family(c sensor.Comm) sensor.Comm {
+	for i, b := range c {
+		if b == '/' {
+			clear(c[i:])
+			break
+		}
+	}
+	return c
+}

@@ -254,17 +254,18 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	return p
 }
 
-// forget drops processes that were not seen in this tick.
+// lateTicks is for how many ticks an exit record may come after its process was last
+// seen: the kernel completes the totals only when the process has been waited for and
+// released.
+const lateTicks = 3
+
+// forget drops processes that were not seen for a while. One whose end was accounted
+// for stays a tick longer, for children whose records come after its own.
 func (l *Ledger) forget() {
 	for pid, e := range l.table {
-		if e.tick == l.tick {
-			continue
+		if unseen := l.tick - e.tick; unseen > lateTicks || (e.gone && unseen > 1) {
+			l.drop(pid, e)
 		}
-		// One that ended stays a tick longer, for children whose records come later.
-		if e.gone && e.tick+1 == l.tick {
-			continue
-		}
-		l.drop(pid, e)
 	}
 }
 

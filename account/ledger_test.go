@@ -148,6 +148,7 @@ func TestShortWorkIsFolded(t *testing.T) {
 			r.export()
 		}
 	}
+	r.tick(0, nil)
 	r.export()
 	r.want("short", r.cpu("short/alice/n1", "", "alice"), 1)
 	r.want("number", r.values["reckon_short_workloads_total|alice"], 100)
@@ -167,6 +168,7 @@ func TestEndedGroupIsFlushedOnceAndForgotten(t *testing.T) {
 	}
 	r.export()
 	r.tick(0, nil)
+	r.tick(0, nil)
 	r.export()
 	r.want("flushed", r.cpu("group/n1/10", "", "alice"), 9)
 	if _, ok := r.values["reckon_workload_end_time_seconds|group/n1/10|group||alice"]; !ok {
@@ -177,9 +179,23 @@ func TestEndedGroupIsFlushedOnceAndForgotten(t *testing.T) {
 	if _, ok := r.values["reckon_workload_info|group/n1/10|group||alice||||cmd1"]; ok {
 		t.Fatal("an ended workload is exported again")
 	}
+	r.tick(0, nil)
 	if parts, procs, _ := r.l.Counts(); parts != 1 || procs != 0 {
 		t.Fatalf("the ledger holds %d parts and %d processes, want only other", parts, procs)
 	}
+}
+
+func TestExitRecordComesLate(t *testing.T) {
+	r := newRig(t, Config{})
+	p := proc(10, 10, 5*second, 7*second)
+	r.tick(0, []sensor.Process{p})
+	// It is reaped before this pass, and the kernel completes its record after it.
+	r.tick(0, nil)
+	p.UserNanos += second / 2
+	r.tick(second/2, nil, p)
+	r.export()
+	r.want("group", r.cpu("group/n1/10", "", "alice"), 7.5)
+	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/10|group||alice"], 1)
 }
 
 // fakeCgroup is a control group whose counters a test sets.
@@ -265,6 +281,7 @@ func TestCommandsAreBoundedCounters(t *testing.T) {
 			t.Fatalf("commands sum to %v, more than the total %v", sum, total)
 		}
 	}
+	r.tick(0, nil)
 	r.tick(0, nil)
 	r.export()
 	sum := 0.0

@@ -98,7 +98,11 @@ func (p *Part) charge(d usage, proc *sensor.Process, initial bool) {
 	}
 	p.have |= proc.Have
 	if cpu := d.user + d.system; cpu > 0 {
-		p.commands.add(proc.Comm, cpu)
+		comm := proc.Comm
+		if proc.Kernel {
+			comm = family(comm)
+		}
+		p.commands.add(comm, cpu)
 	}
 	if proc.Have&sensor.FieldPeak != 0 && p.cg.Have&sensor.CgroupPeak == 0 {
 		p.peak = max(p.peak, proc.PeakBytes)

@@ -105,10 +105,7 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	case p.live > 0:
 		p.emptySince = 0
 	case p.emptySince == 0:
-		p.emptySince = boot
-		if p.cgroup == nil {
-			p.finish(boot)
-		}
+		p.emptySince = boot // a record of how it ended may still come
 	case p.cgroup == nil || boot-p.emptySince >= endGrace:
 		p.finish(p.emptySince)
 	}
