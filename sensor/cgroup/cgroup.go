@@ -15,9 +15,9 @@
 // removed gives an error matching [fs.ErrNotExist].
 //
 // Known limits of the kernel's figures: version 1 charges no buffered writes to
-// anyone's blkio; I/O to stacked block devices is charged at each layer, of which one
-// is taken here (see traffic); version 1 memory.stat and version 2 io.stat lag a
-// little behind on busy machines.
+// anyone's blkio, and recent kernels (seen with 6.18) count there only on devices with a
+// limit; I/O to stacked block devices is charged at each layer, of which one is taken
+// here (see traffic); memory.stat lags a little behind on busy machines.
 //
 // A Reader and its handles are used from one goroutine.
 package cgroup

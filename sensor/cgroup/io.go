@@ -88,13 +88,16 @@ func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
 }
 
 // parseBlkio reads blkio.throttle.io_service_bytes: "8:0 Read 1", "8:0 Write 2" and
-// more per device, and a line "Total" at the end, which tells a whole file.
+// more per device, and a line "Total" at the end, which tells a whole file. Without a
+// line of a device the figure is not known: recent kernels (seen with 6.18) count
+// nothing here, and write "Total 0", until somebody sets a limit on the device.
 func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
+	counted, whole := false, false
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = cut(line)
 		if bytes.HasPrefix(l, []byte("Total ")) {
-			ok = true
+			whole = true
 			continue
 		}
 		d, rest, isDevice := parseDevice(l)
@@ -108,11 +111,13 @@ func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 		switch string(key) {
 		case "Read":
 			t.add(layerOf(d), n, 0)
+			counted = true
 		case "Write":
 			t.add(layerOf(d), 0, n)
+			counted = true
 		}
 	}
-	return ok
+	return counted && whole
 }
 
 // maxDevices bounds the memory of [devices].

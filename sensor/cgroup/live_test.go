@@ -97,8 +97,8 @@ func TestLiveLoad(t *testing.T) {
 	if got := time.Duration(c.UsageNanos); got > want+want/50 || got < want-want/50-10*time.Millisecond {
 		t.Errorf("%v of CPU time in the group, %v by getrusage", got, want)
 	}
-	if c.Have&sensor.CgroupIO != 0 && c.WriteBytes%4096 != 0 {
-		t.Errorf("%d bytes written", c.WriteBytes)
+	if c.Have&sensor.CgroupIO != 0 && c.WriteBytes != 0 && c.WriteBytes < 20<<20 {
+		t.Errorf("%d bytes written", c.WriteBytes) // none where dd could not write directly
 	}
 	for _, d := range dirs[0] {
 		for range 100 { // the last of the group may take a moment to leave

@@ -69,6 +69,9 @@ func TestIOLayers(t *testing.T) {
 	if r, w := sum.total(); !ok || r != 4096 || w != 8192 {
 		t.Errorf("blkio: %d, %d, %v", r, w, ok)
 	}
+	if parseBlkio([]byte("Total 0\n"), &sum, layerOf) {
+		t.Error("a blkio file that counts no device was taken for zero")
+	}
 	if parseBlkio([]byte("8:0 Read 4096\n"), &sum, layerOf) {
 		t.Error("a blkio file without its total was taken for whole")
 	}
