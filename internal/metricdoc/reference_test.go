@@ -1,0 +1,66 @@
+package metricdoc_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"reckon/account"
+	"reckon/internal/metricdoc"
+	"reckon/metric"
+	"reckon/sensor/all"
+	"reckon/sensor/sensortest"
+)
+
+var update = flag.Bool("update", false, "write doc/metrics.md")
+
+//go:generate go test -run TestReference . -update
+
+// doc/metrics.md is what the descriptions in the source say, and they keep to the
+// conventions. The series of the machine depend on its kernel: those of the recorded
+// one in sensor/node are listed.
+func TestReference(t *testing.T) {
+	sections := []metricdoc.Section{
+		{Title: "Workloads", Descs: account.Descs(), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`."},
+	}
+	machine := metricdoc.Section{Title: "The machine", Text: "Names, labels and types of node_exporter. What the kernel does not give is absent; a newer kernel may give more."}
+	for _, e := range all.Sensors(filepath.Join("..", "..", "sensor", "node", "testdata", "vm")) {
+		s, err := e.Open()
+		if err != nil {
+			t.Fatalf("%s: %v", e.Name, err)
+		}
+		machine.Descs = append(machine.Descs, s.Descs()...)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	sections = append(sections, machine)
+	seen := map[string]*metric.Desc{}
+	for _, s := range sections {
+		for _, d := range s.Descs {
+			if other := seen[d.Name]; other != nil && other != d {
+				t.Errorf("%s is described twice", d.Name)
+			}
+			seen[d.Name] = d
+		}
+	}
+	for _, s := range sections[:1] {
+		for _, d := range s.Descs {
+			for _, problem := range sensortest.Lint(d, false) {
+				t.Errorf("%s: %s", d.Name, problem)
+			}
+		}
+	}
+	path := filepath.Join("..", "..", "doc", "metrics.md")
+	want := metricdoc.Markdown(sections...)
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != string(want) {
+		t.Errorf("doc/metrics.md is not what the descriptions say (%v); run `make gen`", err)
+	}
+}
