@@ -5,9 +5,9 @@
 // the hierarchies are found in /proc/PID/mountinfo. CPU time is in nanoseconds,
 // memory and I/O in bytes. All figures hold the descendants of a group too.
 //
-// A handle keeps its descriptors open and reads by pread into one buffer, without
-// allocating. When seven eighths of the limit of open files are taken, further handles open and
-// close their files at each reading.
+// A handle keeps its descriptors open (13 to 21) and reads by pread into one buffer,
+// without allocating. When seven eighths of the limit of open files are taken, further
+// handles open and close their files at each reading, which costs several times as much.
 //
 // What can not be had leaves its bit unset, never a zero: a controller that is not
 // enabled, a file that an older kernel lacks, no permission. A file that appears later
