@@ -97,10 +97,16 @@ func runs(p place, it chunkenc.Iterator) []life {
 	return out
 }
 
-// going is how far a life is known to go on.
+// going is how far a life is known to go on, and from when on at which places.
 type going struct {
 	until  int64
-	places map[place]bool
+	places map[place]int64
+}
+
+func (g *going) at(p place, since int64) {
+	if t, ok := g.places[p]; !ok || since < t {
+		g.places[p] = since
+	}
 }
 
 // join assigns starts to accounts: to a life that goes on, on another node or with an
@@ -121,7 +127,8 @@ func (f *fold) join(k key, list, ends []life) {
 		}
 		if mine == nil {
 			mine = f.add(k, l.start)
-			known[mine] = &going{places: map[place]bool{}}
+			f.split(k, mine)
+			known[mine] = mine.going()
 		}
 		if !mine.Fixed {
 			if !mine.Known || l.start < mine.Start {
@@ -131,19 +138,54 @@ func (f *fold) join(k key, list, ends []life) {
 		}
 		g := known[mine]
 		g.until = max(g.until, l.last)
-		g.places[l.place] = true
+		g.at(l.place, l.start)
+	}
+}
+
+// split moves to a new life what was taken for the one before it: nodes whose network
+// was cut tell late that it had ended.
+func (f *fold) split(k key, mine *account) {
+	for _, a := range f.accounts[k] {
+		if a == mine || a.Start > mine.Start {
+			continue
+		}
+		for id, t := range a.Tracks {
+			if t.First >= mine.Start-1 {
+				mine.Tracks[id] = t
+				delete(a.Tracks, id)
+				a.touched, mine.touched = true, true
+			}
+		}
+		for p, e := range a.Ends {
+			if e.T >= mine.Start && e.End >= mine.Start {
+				mine.Ends[p] = e
+				delete(a.Ends, p)
+			}
+		}
+		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
+		mine.Partition, mine.Command = a.Partition, a.Command
 	}
 }
 
 func (a *account) going() *going {
-	g := &going{until: a.seen(), places: map[place]bool{}}
+	g := &going{until: a.seen(), places: map[place]int64{}}
 	for _, t := range a.Tracks {
-		g.places[place{t.Node, t.Part}] = true
+		g.at(place{t.Node, t.Part}, t.First)
 	}
-	for p := range a.Ends {
-		g.places[p] = true
+	for p, e := range a.Ends {
+		g.at(p, e.End)
 	}
 	return g
+}
+
+// on reports whether a part of the life was on the node.
+func (g *going) on(node string) bool {
+	for p := range g.places {
+		if p.Node == node {
+			return true
+		}
+	}
+	return false
 }
 
 // continues reports whether l is the life of a.
@@ -154,16 +196,24 @@ func (a *account) continues(g *going, l life, ends []life) bool {
 	case l.last < a.Start:
 		return false
 	case l.start > g.until:
-		// After a pause: a part not seen before is the next step, the same part again is
-		// the workload begun again.
-		return !g.places[l.place] && l.start <= g.until+nextPart
+		// After a pause: a part not seen before is the next step, if nothing said that
+		// all is over or it is on a node where the others were; the same part again is the
+		// workload begun again.
+		_, again := g.places[l.place]
+		return !again && l.start <= g.until+nextPart && (g.on(l.Node) || !a.over(g, l.start, ends))
 	}
 	return !a.over(g, l.start, ends)
 }
 
-// over reports whether every part of a life had ended when another began.
+// over reports whether every part of a life had ended when another began. Parts that
+// began no earlier than that one say nothing: they may be of the same new life.
 func (a *account) over(g *going, start int64, ends []life) bool {
-	for p := range g.places {
+	before := 0
+	for p, since := range g.places {
+		if since >= start {
+			continue
+		}
+		before++
 		e, ok := a.Ends[p]
 		ended := ok && e.End <= start
 		for _, x := range ends {
@@ -173,7 +223,7 @@ func (a *account) over(g *going, start int64, ends []life) bool {
 			return false
 		}
 	}
-	return len(g.places) > 0
+	return before > 0
 }
 
 func abs(v int64) int64 { return max(v, -v) }

@@ -39,12 +39,18 @@ func (k *track) number(t int64, v float64) {
 
 func (k *track) histogram(t int64, h *metric.Histogram) {
 	if k.Hist != nil && h.Count < k.Hist.Count {
-		if k.HistBase == nil {
-			k.HistBase = &metric.Histogram{}
-		}
-		k.HistBase.Merge(k.Hist)
+		k.anew()
 	}
 	k.T, k.Hist, k.Stale = t, h, false
+}
+
+// anew keeps what a histogram held before it began anew.
+func (k *track) anew() {
+	if k.HistBase == nil {
+		k.HistBase = &metric.Histogram{}
+	}
+	k.HistBase.Merge(k.Hist)
+	k.Hist = nil
 }
 
 // distribution is the whole of a histogram, over all its beginnings.
@@ -93,10 +99,18 @@ type histogramReader struct {
 }
 
 func (r *histogramReader) sample(k *track, t int64, it chunkenc.Iterator) {
+	if r.spare == nil {
+		// Never nil: the iterator would hand out slices of its own.
+		r.spare = &histogram.FloatHistogram{}
+	}
 	_, h := it.AtFloatHistogram(r.spare)
 	stale := value.IsStaleNaN(h.Sum)
-	if r.track != nil && (r.track != k || stale || h.Count < r.held.Count) {
+	fell := r.track == k && !stale && h.Count < r.held.Count
+	if r.track != nil && (r.track != k || stale || fell) {
 		r.flush()
+	}
+	if fell {
+		k.anew() // now: the next that is converted may be higher again
 	}
 	if stale {
 		k.Stale = true

@@ -1,0 +1,309 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reckon/client"
+	"reckon/metric"
+	"reckon/store/storetest"
+	"reckon/store/tsdb"
+)
+
+// writer appends samples of any series to a store.
+type writer struct {
+	t *testing.T
+	s *tsdb.Store
+}
+
+func newWriter(t *testing.T) *writer {
+	s, err := tsdb.Open(tsdb.Options{Dir: t.TempDir(), Ahead: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return &writer{t, s}
+}
+
+// put appends one sample: labels come in pairs behind the name.
+func (w *writer) put(at time.Time, node, name string, v float64, pairs ...string) {
+	w.t.Helper()
+	d := &metric.Desc{Name: name, Kind: metric.Gauge}
+	var values []string
+	for i := 0; i < len(pairs); i += 2 {
+		d.Labels, values = append(d.Labels, pairs[i]), append(values, pairs[i+1])
+	}
+	b := metric.Batch{Time: at}
+	b.Add(metric.NewSeries(d, values...), v)
+	if err := w.s.Append(w.t.Context(), map[string]string{"site": "s", "node": node}, &b); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func near(t *testing.T, what string, got *float64, want float64) {
+	t.Helper()
+	if got == nil || math.Abs(*got-want) > 1e-9*max(1, math.Abs(want)) {
+		t.Errorf("%s: %s, want %g", what, show(got), want)
+	}
+}
+
+func TestProfile(t *testing.T) {
+	w := newWriter(t)
+	t0 := storetest.Now()
+	id := []string{"workload", "slurm/1", "part", "0"}
+	cpu := func(sec int, mode string, v float64) {
+		w.put(t0.Add(time.Duration(sec)*time.Second), "n1", cpuMetric, v, append(id, "mode", mode)...)
+	}
+	w.put(t0.Add(15*time.Second), "n1", startMetric, float64(t0.Unix()), id...)
+	// 2 cores for 15 s, then 4 for 15 s, then silence, a restart of the agent, 1 core.
+	for _, s := range []struct {
+		sec int
+		v   float64
+	}{{15, 30}, {30, 90}, {630, 6}, {645, 21}} {
+		cpu(s.sec, "user", s.v)
+	}
+	cpu(15, "system", 15)
+	cpu(30, "system", 15)
+	for sec, v := range map[int]float64{15: 100, 30: 300, 645: 50} {
+		w.put(t0.Add(time.Duration(sec)*time.Second), "n1", "reckon_workload_memory_bytes", v, append(id, "type", "anon")...)
+		w.put(t0.Add(time.Duration(sec)*time.Second), "n1", "reckon_workload_memory_bytes", 1, append(id, "type", "file")...)
+	}
+	lines, err := New(w.s, Options{Gone: time.Minute}).Profile(t.Context(), Selection{ID: "slurm/1", From: t0, To: t0.Add(660 * time.Second)}, 15*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]client.Profile{}
+	for _, p := range lines {
+		if p.Node != "n1" || p.Part != "0" {
+			t.Errorf("%s is of %q %q", p.Metric, p.Node, p.Part)
+		}
+		by[p.Metric] = p
+	}
+	if lines[0].Metric != "cores" || len(by) != 4 {
+		t.Errorf("lines: %d, first %s", len(by), lines[0].Metric)
+	}
+	c := by["cores"].Points
+	if len(c) != 44 || !c[0].Time.Equal(t0.Add(15*time.Second)) {
+		t.Fatalf("%d steps, first ends %s", len(c), c[0].Time)
+	}
+	near(t, "first step, from the start on", c[0].Value, 3)
+	near(t, "second step", c[1].Value, 4)
+	near(t, "after the silence", c[42].Value, 1)
+	for _, i := range []int{2, 20, 41, 43} {
+		if c[i].Value != nil {
+			t.Errorf("step %d was not measured, but is %g", i, *c[i].Value)
+		}
+	}
+	near(t, "memory", by["memory_bytes"].Points[1].Value, 301)
+	near(t, "anonymous memory", by["memory_anon_bytes"].Points[1].Value, 300)
+	if v := by["memory_bytes"].Points[5].Value; v != nil {
+		t.Errorf("memory in the silence is %g", *v)
+	}
+	for _, bad := range []Selection{{ID: "x", From: t0, To: t0}, {ID: "x", From: t0, To: t0.Add(1e6 * time.Hour)}} {
+		if _, err := New(w.s, Options{}).Profile(t.Context(), bad, time.Second); !errors.Is(err, ErrSteps) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+// TestProfileKeepsTheArea: whatever the samples and steps, the profile sums up to what
+// the counter counted, for no step counts more or less time than it covers.
+func TestProfileKeepsTheArea(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := &grid{from: 0, step: int64(rapid.IntRange(1, 40_000).Draw(t, "step")), n: 300, gap: 1 << 40}
+		l := g.line()
+		at, sum := int64(0), 0.0
+		for range rapid.IntRange(1, 50).Draw(t, "samples") {
+			next := at + int64(rapid.IntRange(1, 60_000).Draw(t, "after"))
+			if next > g.step*int64(g.n) {
+				break
+			}
+			inc := rapid.Float64Range(0, 1e6).Draw(t, "increase")
+			g.spread(l, at, next, inc)
+			sum += inc
+			at = next
+		}
+		area, covered := 0.0, 0.0
+		for i := range l.sum {
+			area, covered = area+l.sum[i]/1000, covered+l.weight[i]
+			if l.weight[i] > float64(g.step) {
+				t.Errorf("step %d covers %g of %d ms", i, l.weight[i], g.step)
+			}
+		}
+		if math.Abs(area-sum) > 1e-6*max(1, sum) || covered != float64(at) {
+			t.Errorf("area %g of %g, %g of %d ms", area, sum, covered, at)
+		}
+	})
+}
+
+func TestCommandsAndParts(t *testing.T) {
+	w := newWriter(t)
+	t0 := storetest.Now()
+	for i, v := range []float64{10, 40, 5} { // begins anew after 40
+		at := t0.Add(time.Duration(i) * time.Minute)
+		w.put(at, "n1", commandCPU, v, "workload", "unit/a", "command", "gcc")
+		w.put(at, "n2", commandCPU, v, "workload", "unit/a", "command", "gcc")
+		w.put(at, "n1", commandCPU, 1, "workload", "unit/a", "command", "other")
+		w.put(at, "n1", commandCPU, 1e6, "workload", "unit/b", "command", "gcc")
+		w.put(at, "n1", cpuMetric, v, "workload", "unit/a", "part", "x", "mode", "user")
+		w.put(at, "n1", "reckon_workload_memory_peak_bytes", v, "workload", "unit/a", "part", "x")
+		w.put(at, "n2", "reckon_workload_threads", v, "workload", "unit/a", "part", "y")
+	}
+	sel := Selection{ID: "unit/a", From: t0.Add(-time.Minute), To: t0.Add(time.Hour)}
+	v := New(w.s, Options{})
+	c, err := v.Commands(t.Context(), sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c) != 2 || c[0].Command != "gcc" || c[0].CPUSeconds != 90 || c[1].CPUSeconds != 1 || c[0].Processes != nil {
+		t.Errorf("commands: %+v", c)
+	}
+	p, err := v.Parts(t.Context(), sel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p) != 2 || p[0].Node != "n1" || p[0].Part != "x" || p[1].CPUSeconds != nil || p[1].MemoryPeakBytes != nil {
+		t.Fatalf("parts: %+v", p)
+	}
+	near(t, "CPU of the part", p[0].CPUSeconds, 45)
+	near(t, "peak of the part", p[0].MemoryPeakBytes, 40)
+	if row, err := v.Workload(t.Context(), Selection{ID: "unit/none", From: t0, To: t0.Add(time.Hour)}); row != nil || err != nil {
+		t.Errorf("row of nothing: %v %v", row, err)
+	}
+}
+
+// TestLanes: steps of a job that follow each other share a lane, steps at the same
+// time and other nodes do not.
+func TestLanes(t *testing.T) {
+	got := lanes([]span{
+		{place: place{"n1", "0"}, first: 0, last: 10}, {place: place{"n1", "1"}, first: 10, last: 20},
+		{place: place{"n1", "2"}, first: 15, last: 30}, {place: place{"n2", "0"}, first: 0, last: 10},
+	})
+	if got[place{"n1", "0"}] != got[place{"n1", "1"}] || got[place{"n1", "1"}] == got[place{"n1", "2"}] || got[place{"n1", "0"}] == got[place{"n2", "0"}] {
+		t.Errorf("lanes: %v", got)
+	}
+}
+
+func TestEnergyIsNotCountedTwice(t *testing.T) {
+	for _, c := range []struct {
+		parts, gpu, psys, board float64
+		want                    float64
+	}{{100, 50, 0, 0, 150}, {100, 50, 130, 0, 180}, {100, 50, 130, 200, 200}, {0, 50, 0, 0, 50}} {
+		var e [4]*float64
+		for i, v := range []float64{c.parts, c.gpu, c.psys, c.board} {
+			if v != 0 {
+				e[i] = &v
+			}
+		}
+		if got, ok := nodeEnergy(&e); !ok || got != c.want {
+			t.Errorf("%+v: %g", c, got)
+		}
+	}
+	if _, ok := nodeEnergy(&[4]*float64{}); ok {
+		t.Error("energy out of nothing")
+	}
+}
+
+func TestNodes(t *testing.T) {
+	w := newWriter(t)
+	now := storetest.Now()
+	boot := float64(now.Add(-48 * time.Hour).Unix())
+	for i := range 9 { // two minutes
+		at := now.Add(time.Duration(i-8) * 15 * time.Second)
+		sec := float64(i * 15)
+		for _, cpu := range []string{"0", "1"} {
+			w.put(at, "up", "node_cpu_seconds_total", sec*0.5, "cpu", cpu, "mode", "user")
+			w.put(at, "up", "node_cpu_seconds_total", sec*0.5, "cpu", cpu, "mode", "idle")
+			w.put(at, "up", "node_cpu_seconds_total", sec*0.1, "cpu", cpu, "mode", "guest")
+		}
+		w.put(at, "up", "node_memory_MemTotal_bytes", 1000)
+		w.put(at, "up", "node_memory_MemAvailable_bytes", 400)
+		w.put(at, "up", "node_boot_time_seconds", boot)
+		w.put(at, "up", "node_network_receive_bytes_total", sec*10, "device", "eth0")
+		w.put(at, "up", "node_network_receive_bytes_total", sec*99, "device", "veth1")
+		w.put(at, "up", "reckon_agent_cpu_seconds_total", sec*0.01)
+		w.put(at, "up", cpuMetric, sec, "workload", "unit/a", "mode", "user")
+		w.put(at, "up", cpuMetric, sec, "workload", "unit/b", "mode", "user")
+	}
+	w.put(now, "up", "reckon_sensor_up", 0, "sensor", "rapl", "reason", "no permission")
+	w.put(now, "up", "reckon_sensor_up", 1, "sensor", "procfs", "reason", "")
+	w.put(now, "up", "node_uname_info", 1, "release", "6.1.0")
+	w.put(now.Add(-3*time.Hour), "down", "node_boot_time_seconds", boot)
+	nodes, err := New(w.s, Options{}).Nodes(t.Context(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes) != 2 || nodes[0].Node != "down" {
+		t.Fatalf("%+v", nodes)
+	}
+	d, u := nodes[0], nodes[1]
+	if d.Up || !d.Seen.Equal(now.Add(-3*time.Hour)) || d.Cores != nil || d.CoresUsed != nil || d.Boot == nil {
+		t.Errorf("silent node: %+v", d)
+	}
+	if !u.Up || !u.Seen.Equal(now) || u.Workloads != 2 || u.KernelRelease != "6.1.0" || u.Load1 != nil || u.DiskBytes != nil {
+		t.Errorf("node: %+v", u)
+	}
+	near(t, "cores", u.Cores, 2)
+	near(t, "cores used", u.CoresUsed, 1)
+	near(t, "memory used", u.MemoryUsed, 600)
+	near(t, "network", u.NetworkBytes, 10)
+	near(t, "agent", u.AgentCPU, 0.01)
+	if len(u.Sensors) != 2 || u.Sensors[0].Up != true || u.Sensors[1].Reason != "no permission" {
+		t.Errorf("sensors: %+v", u.Sensors)
+	}
+}
+
+func TestEngineBoundsQueries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := turns{make(chan struct{}, 2)}
+		for range 2 {
+			if _, err := q.Insert(t.Context(), "up"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := q.Insert(ctx, "up"); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "2 run already") {
+			t.Errorf("third query: %v", err)
+		}
+		q.Delete(0)
+		if _, err := q.Insert(t.Context(), "up"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEngineRunsPromQL(t *testing.T) {
+	w := newWriter(t)
+	t0 := storetest.Now()
+	for i := range 5 {
+		w.put(t0.Add(time.Duration(i)*15*time.Second), "n1", cpuMetric, float64(i*30), "workload", "unit/a", "mode", "user")
+	}
+	e := NewEngine(EngineOptions{})
+	q, err := e.NewInstantQuery(t.Context(), w.s, nil, `sum by (workload) (rate(reckon_workload_cpu_seconds_total[1m]))`, t0.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	v, err := q.Exec(t.Context()).Vector()
+	if err != nil || len(v) != 1 || math.Abs(v[0].F-2) > 1e-9 {
+		t.Errorf("got %v, %v", v, err)
+	}
+}
+
+func FuzzDecodeState(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte("junk"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if s, err := decodeState(raw); err == nil && s.Accounts == nil {
+			t.Error("a state without accounts")
+		}
+	})
+}
