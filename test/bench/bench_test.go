@@ -81,6 +81,16 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// A machine that is nearly full is left alone.
+func TestNoRoom(t *testing.T) {
+	if err := room(1 << 30); err == nil {
+		t.Error("there was room for 2^30 processes")
+	}
+	if err := newCrowd().idle(context.Background(), 1<<30); err == nil {
+		t.Error("and they were started")
+	}
+}
+
 // Programs that are missing are named, and the rest goes on.
 func TestWithoutPrograms(t *testing.T) {
 	t.Setenv("PATH", "")

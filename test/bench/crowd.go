@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -43,8 +44,26 @@ func (c *crowd) add(name string, args ...string) error {
 	return nil
 }
 
+// room says no when n processes more would take half of the ids that the kernel has:
+// other people's work on this machine needs some too.
+func room(n int) error {
+	limit := 32768
+	if data, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {
+		if v, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+			limit = v
+		}
+	}
+	if have := countProcesses(); have+n > limit/2 {
+		return fmt.Errorf("%d processes more on top of %d would be over half of kernel.pid_max %d; give smaller numbers with -idle and -busy", n, have, limit)
+	}
+	return nil
+}
+
 // idle makes the crowd n processes that sleep.
 func (c *crowd) idle(ctx context.Context, n int) error {
+	if err := room(n - len(c.cmds)); err != nil {
+		return err
+	}
 	for len(c.cmds) < n && ctx.Err() == nil {
 		if err := c.add("sleep", "infinity"); err != nil {
 			return err
@@ -58,6 +77,9 @@ const busyArg = "-be-busy"
 
 // busy adds n processes that run for about 0.2 ms, five times a second.
 func (c *crowd) busy(ctx context.Context, n int) error {
+	if err := room(n); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err

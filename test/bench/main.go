@@ -125,7 +125,7 @@ func (r *report) measure(ctx context.Context, o options, targets []target, title
 			return ctx.Err()
 		}
 		if err != nil {
-			row.Note = err.Error() // one that fails does not hide the others
+			row.Note = firstLine(err.Error()) // one that fails does not hide the others
 		}
 		row.Name = target.name
 		t.Rows = append(t.Rows, row)

@@ -94,7 +94,7 @@ func (t target) measure(ctx context.Context, o options) (r row, err error) {
 	}()
 	url := "http://" + listen + "/metrics"
 	if err := await(ctx, url, exited); err != nil {
-		return r, fmt.Errorf("%w: %s", err, lastLine(stderr.String()))
+		return r, fmt.Errorf("%w: %s", err, firstLine(stderr.String()))
 	}
 	pid := cmd.Process.Pid
 	for range 3 { // caches and buffers grow
@@ -184,7 +184,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func lastLine(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return lines[len(lines)-1]
+// firstLine is what a program said first; what follows is often a stack.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line[:min(len(line), 200)]
 }
