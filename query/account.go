@@ -21,7 +21,6 @@ type account struct {
 	Fixed                 bool  // a row was written: Start is its identity and stays
 
 	Name, Account, Partition, Command string
-	factsAt                           int64
 	FactsAt                           int64
 
 	Tracks map[uint64]*track
