@@ -91,7 +91,7 @@ func (l *Ledger) fold() {
 		default:
 			continue
 		}
-		p.flushed = true // before part looks it up
+		p.flushed, p.absorbed = true, true // before part looks it up
 		l.part(Identified{Identity: into}, p.start).absorb(p)
 	}
 }
@@ -121,6 +121,9 @@ func (l *Ledger) release(p *Part) {
 	}
 	if l.parts[p.key] == p {
 		delete(l.parts, p.key)
+	}
+	if !p.absorbed {
+		l.forgotten += p.CPU()
 	}
 	g := p.group
 	p.group = nil

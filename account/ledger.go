@@ -82,7 +82,9 @@ type Ledger struct {
 	span    float64 // seconds between the last two ticks
 	balance int64   // CPU nanoseconds charged beyond what the machine was busy
 	lost    uint64
-	other   *Part
+	// forgotten is the CPU time of parts that were flushed, nanoseconds.
+	forgotten uint64
+	other     *Part
 }
 
 // New returns an empty ledger.

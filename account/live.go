@@ -82,6 +82,16 @@ func (l *Ledger) Parts(f func(*Part)) {
 	}
 }
 
+// Total returns the CPU nanoseconds charged to all workloads and other since the
+// ledger began, those that it has forgotten included, and what the first tick found.
+func (l *Ledger) Total() uint64 {
+	sum := l.forgotten
+	for _, p := range l.order {
+		sum += p.CPU()
+	}
+	return sum
+}
+
 // Counts returns how many parts and processes the ledger holds, and how many exit
 // records were lost since it began.
 func (l *Ledger) Counts() (parts, processes int, lost uint64) {

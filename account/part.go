@@ -30,6 +30,7 @@ type Part struct {
 	created    int64
 	emptySince uint64 // when it was first seen without a process, 0 if it has one
 	flushed    bool   // its end was exported
+	absorbed   bool   // another part holds what it used
 	exported   bool   // some export carried it
 
 	total    usage  // what is exported

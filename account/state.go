@@ -26,6 +26,7 @@ type state struct {
 	Machine   sensor.Machine              `json:"machine"`
 	Balance   int64                       `json:"balance"`
 	Lost      uint64                      `json:"lost"`
+	Forgotten uint64                      `json:"forgotten"`
 	Counts    map[string]uint64           `json:"counts"`
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
@@ -78,7 +79,8 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		Version: stateVersion, BootID: bootID, Node: l.config.Node,
 		Began: l.began, LastAt: l.lastAt, Epoch: l.epoch,
 		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
-		Cores: make(map[string]metric.Histogram, len(l.groups)),
+		Forgotten: l.forgotten,
+		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 	}
 	index := make(map[*Part]int, len(l.order))
 	for _, p := range l.order {
@@ -136,7 +138,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		}
 	}
 	l.began, l.lastAt, l.epoch = s.Began, s.LastAt, s.Epoch
-	l.machine, l.balance, l.lost = s.Machine, s.Balance, s.Lost
+	l.machine, l.balance, l.lost, l.forgotten = s.Machine, s.Balance, s.Lost, s.Forgotten
 	for owner, n := range s.Counts {
 		l.counts[owner] = n
 	}
