@@ -159,8 +159,15 @@ func names(b *table) {
 			t.Fatal(err)
 		}
 		c := sleeper(t, link)
-		p := b.must(c.Process.Pid)
-		if want := sensor.CommOf([]byte(name)); p.Comm != want {
+		p, want := b.must(c.Process.Pid), sensor.CommOf([]byte(name))
+		for range 1000 { // it gets its name a moment after exec has closed our pipe
+			if p.Comm == want {
+				break
+			}
+			time.Sleep(time.Millisecond)
+			p = b.must(c.Process.Pid)
+		}
+		if p.Comm != want {
 			t.Errorf("name %q, want %q", p.Comm.Bytes(), want.Bytes())
 		}
 		if p.PPID != int32(os.Getpid()) || p.State == 0 {
@@ -202,8 +209,9 @@ func shortLives(b *table) {
 // are told themselves, so it would count twice.
 func childCPU(b *table, o TaskOptions) {
 	sh := program(b.t, "sh")
+	own := ownCPU()
 	before := b.must(os.Getpid())
-	was, own := before.UserNanos+before.SystemNanos, ownCPU()
+	was := before.UserNanos + before.SystemNanos
 	c := exec.Command(sh, "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
 	if err := c.Run(); err != nil {
 		b.t.Fatal(err)

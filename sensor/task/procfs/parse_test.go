@@ -185,6 +185,9 @@ func TestVanishing(t *testing.T) {
 	if err := fresh.Read(&p); err != nil {
 		t.Fatal(err)
 	}
+	if len(p.Live) != len(dirs)-1 {
+		t.Errorf("%d of %d processes, one without stat", len(p.Live), len(dirs))
+	}
 	for _, q := range p.Live {
 		dir := filepath.Join(root, "proc", strconv.Itoa(int(q.PID)))
 		for file, bit := range map[string]sensor.Fields{"io": sensor.FieldIO, "status": sensor.FieldMemory, "cgroup": sensor.FieldCgroup} {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -62,10 +63,24 @@ func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 // found. An empty map without an error is also what a kernel thread gives.
 func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
 	b, err := p.read(pid, "environ", environmentLimit)
+	for range 3 {
+		if err != nil || len(b) > 0 || !p.starting(pid) {
+			break
+		}
+		time.Sleep(200 * time.Microsecond)
+		b, err = p.read(pid, "environ", environmentLimit)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return environment(b, keys), nil
+}
+
+// starting reports whether a process may be in the middle of execve(2), where it has
+// neither arguments nor an environment for a moment.
+func (p Proc) starting(pid int32) bool {
+	b, err := p.read(pid, "cmdline", 1)
+	return err == nil && len(b) == 0
 }
 
 // environment finds variables in NAME=value strings that each end in NUL. The first

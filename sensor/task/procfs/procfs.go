@@ -88,6 +88,7 @@ type Source struct {
 	tidBuf   []int32
 	stat     stat
 	status   status
+	inode    unix.Stat_t
 	seed     maphash.Seed
 	cgroups  map[uint64]*cgroupSet
 	hidepid  string // the option of the mount, if it hides processes from us

@@ -204,18 +204,14 @@ func (e *entry) memoryMoved(st *stat) bool {
 // whether the process is gone.
 func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	text, err := s.read(e, statusFile, keep)
-	if err == unix.ENOENT || err == unix.ESRCH {
-		return true
-	}
-	if err != nil {
-		s.owner(e)
-		return false
+	if err != nil { // it ended meanwhile; whose it was must be known, or it is not told
+		return !s.owner(e) && !e.known
 	}
 	u := &s.status
 	parseStatus(text, u)
 	p := &e.p
-	if p.UID = u.uid; !u.haveUID {
-		s.owner(e)
+	if p.UID = u.uid; !u.haveUID && !s.owner(e) {
+		return true
 	}
 	e.since, e.rss, e.faults = 0, st.rss, st.minflt+st.majflt
 	if !u.haveTypes && u.haveRSS {
@@ -254,16 +250,17 @@ func (s *Source) olderMemory(e *entry, u *status) {
 	}
 }
 
-// owner takes the user from the owner of the directory, where status does not tell. It is the
-// effective user, or root for programs that may not be dumped.
-func (s *Source) owner(e *entry) {
+// owner takes the user from the owner of a file of the process, where status does not
+// tell. It is the effective user, or root for programs that may not be dumped.
+func (s *Source) owner(e *entry) bool {
 	f, err := s.openPID(e.p.PID, "stat")
 	if err != nil {
-		return
+		return false
 	}
-	var st unix.Stat_t
-	if unix.Fstat(int(f), &st) == nil {
-		e.p.UID = st.Uid
+	defer f.close()
+	err = unix.Fstat(int(f), &s.inode)
+	if err == nil {
+		e.p.UID = s.inode.Uid
 	}
-	f.close()
+	return err == nil
 }
