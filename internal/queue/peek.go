@@ -1,0 +1,159 @@
+package queue
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+	"time"
+)
+
+// Record is one record of the queue.
+type Record struct {
+	Time time.Time // when it was put
+	Data []byte
+
+	at place
+}
+
+// Peek returns the oldest record, and ErrEmpty when there is none. It stays until
+// [Queue.Done]. The record is read into buf if that is large enough.
+func (q *Queue) Peek(buf []byte) (Record, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return Record{}, ErrClosed
+	}
+	for {
+		n, t, err := q.header()
+		if err == nil && q.tooOld(t) {
+			q.stats.Expired++
+			if err := q.step(n); err != nil {
+				return Record{}, err
+			}
+			continue
+		}
+		if err == nil {
+			buf = slices.Grow(buf[:0], n)[:n]
+			if err = q.read(buf, q.at.offset+headerBytes); err == nil && q.sum(buf) != binary.LittleEndian.Uint32(q.head[4:]) {
+				err = errDamaged
+			}
+		}
+		switch {
+		case err == nil:
+			return Record{Time: t, Data: buf, at: q.at}, nil
+		case errors.Is(err, errDamaged):
+			if err := q.skipDamaged(); err != nil {
+				return Record{}, err
+			}
+		default:
+			return Record{}, err
+		}
+	}
+}
+
+// Done removes the record, which is the oldest unless it was dropped meanwhile.
+func (q *Queue) Done(r Record) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return ErrClosed
+	}
+	if r.at != q.at || len(q.segments) == 0 {
+		return nil // the queue was full and it went by itself
+	}
+	return q.step(len(r.Data))
+}
+
+func (q *Queue) tooOld(t time.Time) bool {
+	return q.o.MaxAge >= 0 && q.o.Clock().Sub(t) > q.o.MaxAge
+}
+
+// header reads the header of the next record into q.head. It moves on to the next
+// segment when one has ended.
+func (q *Queue) header() (n int, t time.Time, err error) {
+	for len(q.segments) > 0 && q.at.offset >= q.segments[0].size {
+		if len(q.segments) == 1 {
+			return 0, time.Time{}, ErrEmpty
+		}
+		if err := q.dropFirst(); err != nil {
+			return 0, time.Time{}, err
+		}
+	}
+	if len(q.segments) == 0 {
+		return 0, time.Time{}, ErrEmpty
+	}
+	if err := q.read(q.head[:], q.at.offset); err != nil {
+		return 0, time.Time{}, err
+	}
+	length := int64(binary.LittleEndian.Uint32(q.head[:]))
+	if length == 0 || length > maxRecord || q.at.offset+headerBytes+length > q.segments[0].size {
+		return 0, time.Time{}, errDamaged
+	}
+	return int(length), time.UnixMilli(int64(binary.LittleEndian.Uint64(q.head[8:]))), nil
+}
+
+func (q *Queue) read(b []byte, at int64) error {
+	n, err := q.segments[0].file.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if n < len(b) && isEOF(err) {
+		return errDamaged // shorter than it was: somebody cut the file
+	}
+	return fmt.Errorf("read queue %s: %w", q.segments[0].name, err)
+}
+
+func (q *Queue) sum(data []byte) uint32 {
+	return crc32.Update(crc32.Checksum(q.head[8:], castagnoli), castagnoli, data)
+}
+
+// step moves behind a record of n bytes. When all is read the segment is left behind
+// too, so that an agent with a good connection keeps its disk empty.
+func (q *Queue) step(n int) error {
+	s := q.segments[0]
+	s.waiting--
+	q.stats.Records--
+	if err := q.move(place{s.id, q.at.offset + headerBytes + int64(n)}); err != nil {
+		return err
+	}
+	if len(q.segments) > 1 || q.at.offset < s.size {
+		return nil
+	}
+	return q.empty()
+}
+
+// empty removes the only segment, which was read to its end.
+func (q *Queue) empty() error {
+	s := q.segments[0]
+	if err := q.move(place{s.id + 1, fileHeaderBytes}); err != nil {
+		return err
+	}
+	q.at.segment = s.id // the next one made is that of the place
+	q.segments = q.segments[:0]
+	q.stats.Bytes -= s.size
+	q.stats.Records -= s.waiting
+	q.synced = true
+	return errors.Join(s.file.Close(), os.Remove(s.name))
+}
+
+// skipDamaged leaves the rest of a segment: where a record ends is not known.
+func (q *Queue) skipDamaged() error {
+	s := q.segments[0]
+	q.stats.Damaged += uint64(s.size - q.at.offset)
+	if len(q.segments) > 1 {
+		return q.dropFirst()
+	}
+	return q.empty()
+}
+
+// move writes the reader's place.
+func (q *Queue) move(to place) error {
+	if err := writePlace(q.cursor, to); err != nil {
+		return fmt.Errorf("write the place in queue %s: %w", q.o.Dir, err)
+	}
+	q.at = to
+	return nil
+}

@@ -1,0 +1,247 @@
+// Package queue keeps records on disk in the order in which they came, until somebody
+// has taken them: what an agent measured, while the network is away.
+//
+// The queue is a log in segments. A record is a header of 16 bytes (length, CRC-32C
+// of what follows, time in milliseconds since the Unix epoch; little endian) and its
+// bytes; a segment is a file of them behind 8 bytes that name the format. The place
+// of the reader stands in a file of its own, with a checksum.
+//
+// It is bounded in bytes and in age. When it is full the oldest segment goes, and what
+// was in it is counted in [Stats]; nothing is ever refused for the newest.
+//
+// A process that is killed loses nothing that Put returned for. A power cut loses what
+// the kernel had not written: at most what came since the last [Queue.Sync]. A torn
+// end of a segment is cut off, a damaged middle is left behind and counted, and a
+// place that can not be read makes records come twice, never not at all.
+//
+// One process uses a directory at a time. A Queue is safe for concurrent use.
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// What a queue answers, for errors.Is.
+var (
+	ErrEmpty  = errors.New("the queue is empty")
+	ErrLocked = errors.New("another process uses the queue")
+	ErrTooBig = errors.New("record is larger than the queue takes")
+	ErrClosed = errors.New("the queue is closed")
+)
+
+// Options say where a queue is and how large it may grow.
+type Options struct {
+	Dir      string
+	MaxBytes int64         // of all segments, default 256 MiB
+	MaxAge   time.Duration // of a record, default 7 days; negative is unbounded
+	// SegmentBytes is the size from which on a new segment is begun, and so how much
+	// goes at a time when the queue is full; default a sixteenth of MaxBytes, between
+	// 64 KiB and 4 MiB.
+	SegmentBytes int64
+	// Clock is time.Now unless a test says otherwise.
+	Clock func() time.Time
+}
+
+func (o *Options) defaults() {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 256 << 20
+	}
+	if o.MaxAge == 0 {
+		o.MaxAge = 7 * 24 * time.Hour
+	}
+	if o.SegmentBytes <= 0 {
+		o.SegmentBytes = min(max(o.MaxBytes/16, 64<<10), 4<<20)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+}
+
+// Stats is what a queue knows of itself. The counters begin with the process.
+type Stats struct {
+	Records int       // waiting
+	Bytes   int64     // on disk
+	Oldest  time.Time // of those waiting; zero when there are none
+	// Dropped counts records that went unread because the queue was full, Expired those
+	// that were too old, and Damaged the bytes that could not be read back.
+	Dropped, Expired uint64
+	Damaged          uint64
+}
+
+// Queue is an open queue.
+type Queue struct {
+	o    Options
+	lock *os.File
+
+	mu       sync.Mutex
+	segments []*segment // oldest first; the last one is written to
+	at       place      // of the next record to read
+	cursor   *os.File
+	synced   bool // everything written has reached the disk
+	closed   bool
+	head     [headerBytes]byte
+	stats    Stats
+	ready    chan struct{}
+}
+
+// place is a position in the log.
+type place struct {
+	segment uint64
+	offset  int64
+}
+
+// Open opens or makes the queue in o.Dir, and repairs what an unclean end left.
+func Open(o Options) (*Queue, error) {
+	o.defaults()
+	if o.Dir == "" {
+		return nil, errors.New("open queue: no directory given")
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open queue: %w", err)
+	}
+	q := &Queue{o: o, synced: true, ready: make(chan struct{}, 1)}
+	if err := q.open(); err != nil {
+		q.free()
+		return nil, fmt.Errorf("open queue %s: %w", o.Dir, err)
+	}
+	if q.stats.Records > 0 {
+		q.wake()
+	}
+	return q, nil
+}
+
+func (q *Queue) open() error {
+	var err error
+	if q.lock, err = os.OpenFile(filepath.Join(q.o.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(q.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return ErrLocked
+		}
+		return fmt.Errorf("lock: %w", err)
+	}
+	if q.cursor, err = os.OpenFile(filepath.Join(q.o.Dir, "place"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	names, err := filepath.Glob(filepath.Join(q.o.Dir, "*"+suffix))
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	at := readPlace(q.cursor)
+	for _, name := range names {
+		id, ok := parseName(filepath.Base(name))
+		if !ok {
+			continue // not ours
+		}
+		if id < at.segment {
+			if err := os.Remove(name); err != nil { // read to its end before
+				return err
+			}
+			continue
+		}
+		s, damaged, err := openSegment(name, id)
+		if err != nil {
+			return err
+		}
+		q.stats.Damaged += uint64(damaged)
+		q.segments = append(q.segments, s)
+	}
+	q.resume(at)
+	return nil
+}
+
+// resume finds where reading goes on, and counts what waits behind it.
+func (q *Queue) resume(at place) {
+	if at.segment > 0 {
+		q.at.segment = at.segment - 1 // with nothing left, the next segment is that of the place
+	}
+	for i, s := range q.segments {
+		from := int64(fileHeaderBytes)
+		if s.id == at.segment && s.boundary(at.offset) {
+			from = at.offset
+		}
+		if i == 0 {
+			q.at = place{s.id, from}
+		}
+		s.waiting = s.count(from)
+		q.stats.Records += s.waiting
+		q.stats.Bytes += s.size
+	}
+}
+
+// Ready gets a value when a record was put, for a reader that found the queue empty.
+func (q *Queue) Ready() <-chan struct{} { return q.ready }
+
+func (q *Queue) wake() {
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Sync waits until what was put has reached the disk.
+func (q *Queue) Sync() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return ErrClosed
+	}
+	if q.synced || len(q.segments) == 0 {
+		return nil
+	}
+	if err := fdatasync(q.last().file); err != nil {
+		return fmt.Errorf("sync queue %s: %w", q.o.Dir, err)
+	}
+	q.synced = true
+	return nil
+}
+
+// Stats returns what the queue knows of itself.
+func (q *Queue) Stats() Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.stats
+	if !q.closed && s.Records > 0 {
+		if _, at, err := q.header(); err == nil {
+			s.Oldest = at
+		}
+	}
+	return s
+}
+
+// Close syncs and frees the queue. What waits is there when it is opened again.
+func (q *Queue) Close() error {
+	err := q.Sync()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	return errors.Join(err, q.free())
+}
+
+func (q *Queue) free() error {
+	var errs []error
+	for _, s := range q.segments {
+		errs = append(errs, s.file.Close())
+	}
+	if q.cursor != nil {
+		errs = append(errs, q.cursor.Close())
+	}
+	if q.lock != nil {
+		errs = append(errs, q.lock.Close()) // and with it the lock
+	}
+	return errors.Join(errs...)
+}
+
+func (q *Queue) last() *segment { return q.segments[len(q.segments)-1] }
