@@ -1,0 +1,107 @@
+package powermodel
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// maxLag bounds the history that a Tracker keeps.
+const maxLag = 60
+
+// Fits says whether the model holds for machine, or names every difference. What
+// either side does not know is no difference.
+func (m *Model) Fits(machine Machine) error {
+	var diff []string
+	text := func(what, ours, theirs string) {
+		if ours != "" && theirs != "" && !strings.EqualFold(squeeze(ours), squeeze(theirs)) {
+			diff = append(diff, fmt.Sprintf("%s %q, here %q", what, ours, theirs))
+		}
+	}
+	num := func(what string, ours, theirs, tolerance float64) {
+		if ours > 0 && theirs > 0 && math.Abs(ours-theirs) > tolerance*ours {
+			diff = append(diff, fmt.Sprintf("%s %g, here %g", what, ours, theirs))
+		}
+	}
+	text("arch", m.Machine.Arch, machine.Arch)
+	text("cpu", m.Machine.CPU, machine.CPU)
+	text("product", m.Machine.Product, machine.Product)
+	num("sockets", float64(m.Machine.Sockets), float64(machine.Sockets), 0)
+	num("cores", float64(m.Machine.Cores), float64(machine.Cores), 0)
+	num("threads", float64(m.Machine.Threads), float64(machine.Threads), 0)
+	num("memory bytes", m.Machine.Memory, machine.Memory, 0.1)
+	if len(diff) == 0 {
+		return nil
+	}
+	return fmt.Errorf("power model %q was made for %s: %w", m.Name, strings.Join(diff, "; "), ErrMachine)
+}
+
+// squeeze drops what vendors change between releases of one name.
+func squeeze(s string) string {
+	s = strings.NewReplacer("(R)", "", "(r)", "", "(TM)", "", "(tm)", "", " CPU", "", " Processor", "").Replace(s)
+	if i := strings.Index(s, " @"); i > 0 {
+		s = s[:i]
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// Tracker evaluates a model on a stream of readings: it knows where each feature
+// lies among the caller's values and keeps the history that lags need. After it
+// was made it allocates nothing. It is not safe for concurrent use.
+type Tracker struct {
+	m *Model
+	// from is, for each feature, its index among the caller's values.
+	from []int
+	// past holds the last readings of the caller, newest at at.
+	past [][]float64
+	at   int
+	seen int
+	x    []float64
+}
+
+// NewTracker binds m to a caller that will give the values of names, in that
+// order. A feature that the caller does not have is an error that lists all such.
+func NewTracker(m *Model, names []string) (*Tracker, error) {
+	t := &Tracker{m: m, x: make([]float64, len(m.Features))}
+	var unknown []string
+	depth := 1
+	for _, f := range m.Features {
+		i := slices.Index(names, f.Name)
+		if i < 0 && !slices.Contains(unknown, f.Name) {
+			unknown = append(unknown, f.Name)
+		}
+		t.from = append(t.from, i)
+		depth = max(depth, f.Lag+1)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("power model %q needs %s, which this machine does not measure; it measures %s: %w",
+			m.Name, strings.Join(unknown, ", "), strings.Join(names, ", "), ErrFeature)
+	}
+	for range depth {
+		t.past = append(t.past, make([]float64, len(names)))
+	}
+	return t, nil
+}
+
+// Observe takes the newest readings and returns the power. Before a lag has a
+// history it stands for the oldest reading known.
+func (t *Tracker) Observe(values []float64) Prediction {
+	if len(values) != len(t.past[0]) {
+		return t.m.Predict(nil)
+	}
+	t.at = (t.at + 1) % len(t.past)
+	copy(t.past[t.at], values)
+	t.seen = min(t.seen+1, len(t.past))
+	for i, f := range t.m.Features {
+		lag := min(f.Lag, t.seen-1)
+		t.x[i] = t.past[(t.at-lag+len(t.past))%len(t.past)][t.from[i]]
+	}
+	return t.m.Predict(t.x)
+}
+
+// Explain is [Model.Explain] for the readings last observed.
+func (t *Tracker) Explain(watts []float64) (base float64) { return t.m.Explain(t.x, watts) }
+
+// Reset forgets the history, as after a gap in the readings.
+func (t *Tracker) Reset() { t.seen = 0 }

@@ -1,0 +1,141 @@
+package powermodel
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+)
+
+// Families are averages derived from published SPECpower_ssj2008 results by CPU
+// family; no result of a single system is in them. SPEC and SPECpower_ssj are
+// trademarks of the Standard Performance Evaluation Corporation, www.spec.org.
+type Families struct {
+	Source string `json:"source"`
+	Notice string `json:"notice"`
+	// Load are the utilisations of the shapes, 0 to 1.
+	Load []float64 `json:"load"`
+	// Full power is exp(level + PerCore*log(cores) + PerSocket*log(sockets) + PerByte*log(memory in GiB)).
+	PerCore   float64  `json:"per_core"`
+	PerSocket float64  `json:"per_socket"`
+	PerByte   float64  `json:"per_memory"`
+	Families  []Family `json:"families"`
+}
+
+// Family is one generation of server processors.
+type Family struct {
+	Name    string  `json:"name"`
+	Systems int     `json:"systems"`
+	Level   float64 `json:"level"`
+	// Shape is power at Load over power at full load.
+	Shape []float64 `json:"shape"`
+	// Error is the mean absolute error of a system left out of the derivation, as a
+	// ratio over all loads; Low and High hold 90 % of measured over estimated.
+	Error float64 `json:"error"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+//go:embed families.json
+var familiesJSON []byte
+
+// ErrNoFamily says that no starting point is built in for a machine.
+var ErrNoFamily = errors.New("no built-in power curve")
+
+// AnyFamily is the name of the average over all families.
+const AnyFamily = "any server"
+
+var families = []struct {
+	name string
+	re   *regexp.Regexp
+}{
+	{"AMD EPYC 7001", regexp.MustCompile(`EPYC 7\d\d1`)},
+	{"AMD EPYC 7002", regexp.MustCompile(`EPYC 7\w\d2`)},
+	{"AMD EPYC 7003", regexp.MustCompile(`EPYC 7\w\d3`)},
+	{"AMD EPYC 9004", regexp.MustCompile(`EPYC [98]\w\d4`)},
+	{"AMD Opteron", regexp.MustCompile(`Opteron`)},
+	{"Intel Xeon Scalable 1", regexp.MustCompile(`(Platinum|Gold|Silver|Bronze) \d1\d\d`)},
+	{"Intel Xeon Scalable 2", regexp.MustCompile(`(Platinum|Gold|Silver|Bronze) \d2\d\d`)},
+	{"Intel Xeon Scalable 3", regexp.MustCompile(`(Platinum|Gold|Silver|Bronze) \d3\d\d`)},
+	{"Intel Xeon Scalable 4", regexp.MustCompile(`(Platinum|Gold|Silver|Bronze) \d4\d\d`)},
+	{"Intel Xeon v2", regexp.MustCompile(`E[357]-\d{4}\w? ?v2`)},
+	{"Intel Xeon v3", regexp.MustCompile(`E[357]-\d{4}\w? ?v3`)},
+	{"Intel Xeon v4", regexp.MustCompile(`E[357]-\d{4}\w? ?v4`)},
+	{"Intel Xeon E3/E5/E7", regexp.MustCompile(`E[357]-\d{4}`)},
+	{"Intel Xeon 3400/5500/5600", regexp.MustCompile(`[ELWX](34|55|56|65|75)\d\d\b`)},
+	{"Intel Xeon 3000/5000", regexp.MustCompile(`[ELX]?(30|32|33|50|51|52|53|54|73|74)\d\d\b`)},
+}
+
+// FamilyOf returns the name of the family of a CPU by its model name, or [AnyFamily].
+func FamilyOf(cpu string) string {
+	cpu = squeeze(cpu)
+	for _, f := range families {
+		if f.re.MatchString(cpu) {
+			return f.name
+		}
+	}
+	return AnyFamily
+}
+
+// BuiltinFamilies returns the table of built-in families.
+func BuiltinFamilies() (*Families, error) {
+	f := new(Families)
+	if err := json.Unmarshal(familiesJSON, f); err != nil {
+		return nil, fmt.Errorf("read built-in families: %w", err)
+	}
+	return f, nil
+}
+
+// Builtin returns a starting point for a server that was never measured: node
+// power over cpu_utilization. Its band and its training score state how far
+// systems left out of the derivation were off; it is wide. Cores are physical ones.
+func Builtin(m Machine) (*Model, error) {
+	if m.Cores <= 0 || m.Sockets <= 0 || m.Memory <= 0 {
+		return nil, fmt.Errorf("built-in power curve needs cores, sockets and memory, got %d, %d, %g bytes: %w", m.Cores, m.Sockets, m.Memory, ErrNoFamily)
+	}
+	if m.Arch != "" && m.Arch != "amd64" && m.Arch != "x86_64" {
+		return nil, fmt.Errorf("built-in power curves are of amd64 servers, this is %s: %w", m.Arch, ErrNoFamily)
+	}
+	t, err := BuiltinFamilies()
+	if err != nil {
+		return nil, err
+	}
+	name := FamilyOf(m.CPU)
+	f := t.find(name)
+	if f == nil {
+		if f = t.find(AnyFamily); f == nil {
+			return nil, fmt.Errorf("cpu %q: %w", m.CPU, ErrNoFamily)
+		}
+	}
+	full := t.Full(f, m)
+	y := make([]float64, len(f.Shape))
+	for i, s := range f.Shape {
+		y[i] = math.Round(100*s*full) / 100
+	}
+	out := &Model{Format: Format, Version: Version, Name: "built-in: " + f.Name, Domain: "node",
+		Machine:  Machine{Arch: m.Arch, CPU: m.CPU, Sockets: m.Sockets, Cores: m.Cores, Memory: m.Memory},
+		Features: []Feature{{Name: "cpu_utilization", Unit: "ratio", Max: 1}},
+		Parts:    []Part{{Kind: KindCurve, Weight: 1, Curve: NewCurve(0, t.Load, y)}},
+		Band:     Band{Coverage: 0.9, Low: f.Low, High: f.High, Points: f.Systems * len(t.Load)},
+		Training: Training{Family: "built-in", Source: t.Source, Licence: t.Notice, Rows: f.Systems * len(t.Load),
+			Protocol: "leave one system out", Score: Score{Points: f.Systems * len(t.Load), MAPE: f.Error}}}
+	return out, out.Check()
+}
+
+// Full is the estimated power of a machine at full load.
+func (t *Families) Full(f *Family, m Machine) float64 {
+	return math.Exp(f.Level + t.PerCore*math.Log(float64(m.Cores)) + t.PerSocket*math.Log(float64(m.Sockets)) +
+		t.PerByte*math.Log(m.Memory/(1<<30)))
+}
+
+func (t *Families) find(name string) *Family {
+	for i := range t.Families {
+		if strings.EqualFold(t.Families[i].Name, name) {
+			return &t.Families[i]
+		}
+	}
+	return nil
+}
