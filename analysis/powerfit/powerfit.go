@@ -1,0 +1,250 @@
+// Package powerfit fits models that turn what a machine counts (CPU use, cycles,
+// memory, disk and network traffic, GPU use) into the watts it draws, picks one
+// by honest validation, and says how far it can be trusted.
+//
+// Validation never splits at random: rows of one workload resemble each other,
+// so a random split tests nothing. With three workloads or more each is left out
+// in turn; else the series is cut into blocks of time; a handful of calibration
+// points is left out one level at a time. Everything a family chooses for
+// itself (features, knots, exponents) it chooses inside the training part.
+// The families, from simple to rich: the mean (the baseline), a straight line, a
+// monotone piecewise-linear curve with knots found, Fan's curve (Fan, Weber and
+// Barroso, ISCA 2007), a monotone curve under a prior learnt from many servers,
+// non-negative least squares over several features, and gradient-boosted trees.
+// The chosen model is never worse, in any figure printed, than the baseline.
+//
+// Units: watts, seconds, and ratios from 0 to 1 for utilisation and for errors.
+// The package is pure and deterministic: no file, no clock, and random choices
+// only from Options.Seed. Functions are safe for concurrent use on separate data.
+package powerfit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"reckon/attribution/powermodel"
+)
+
+// ErrData says that a data set cannot be fitted; it is wrapped with the reason.
+var ErrData = errors.New("data set cannot be fitted")
+
+// Column is one feature of a data set.
+type Column struct {
+	Name string
+	Unit string
+	// Values has one entry per row; NaN marks a gap.
+	Values []float64
+}
+
+// Data is a data set: features and measured power, row by row.
+type Data struct {
+	Features []Column
+	// Watts is the measured power of each row.
+	Watts []float64
+	// Time is in seconds since any epoch, or nil.
+	Time []float64
+	// Workload names what ran in each row, or is nil.
+	Workload []string
+}
+
+// Options say how to fit. The zero value is useful.
+type Options struct {
+	// Seed drives the trees; the same seed and data give the same model.
+	Seed uint64
+	// Families restricts the candidates; nil means all. See [Families].
+	Families []string
+	// Primary is the utilisation feature of the one-dimensional families. Empty:
+	// cpu_utilization where there is one, else the feature closest to power.
+	Primary string
+	// Lags is how many earlier readings of each feature are offered to the trees;
+	// negative means none, 0 means 2 where times are known.
+	Lags int
+	// Blocks is the number of blocks of time where there are no workloads; 0 means 5.
+	Blocks int
+	// Prior is the knowledge about server curves; nil means [DefaultPrior].
+	Prior *Prior
+	// Name, Domain, Machine, Source and Licence go into the model file.
+	Name, Domain    string
+	Machine         powermodel.Machine
+	Source, Licence string
+}
+
+// The ways of validating, as printed.
+const (
+	ByWorkload = "leave one workload out"
+	ByBlock    = "blocks of time"
+	ByLevel    = "leave one level out"
+)
+
+// Candidate is how one family did in validation.
+type Candidate struct {
+	Family string
+	Score  powermodel.Score
+	// Folds is the MAPE of each fold, in the order of Result.Folds.
+	Folds []float64
+	// Skipped says why the family was not tried; Score is then empty.
+	Skipped string
+}
+
+// Result is a fitted model and how it was chosen.
+type Result struct {
+	Model    *powermodel.Model
+	Protocol string
+	// Folds names the workloads, blocks or levels left out.
+	Folds      []string
+	Chosen     string
+	Candidates []Candidate
+	Baseline   powermodel.Score
+	Score      powermodel.Score
+	// Warnings are for people: what was dropped and what to doubt.
+	Warnings []string
+}
+
+// Fit cleans d, validates every family on it and returns the best one fitted
+// to all of it.
+func Fit(d Data, o Options) (*Result, error) {
+	t, warn, err := prepare(d, &o)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.names) < 2 {
+		return nil, fmt.Errorf("nothing to validate on: %w", ErrData)
+	}
+	r := choose(t, &o)
+	r.Warnings = append(warn, r.Warnings...)
+	return r, nil
+}
+
+// choose validates the families on t and fits the best.
+func choose(t *table, o *Options) *Result {
+	r := &Result{Protocol: t.protocol, Folds: t.names}
+	out := validate(t, o)
+	best := out.pick(t.protocol)
+	for _, c := range out.candidates {
+		r.Candidates = append(r.Candidates, c.Candidate)
+	}
+	r.Chosen, r.Score = out.candidates[best].Family, out.candidates[best].Score
+	r.Baseline = out.candidates[0].Score
+	parts, err := out.candidates[best].fitAll(t, o)
+	if err != nil {
+		// The fit of the whole failed although every fold went well: the mean always fits.
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s could not be fitted to the whole: %v; the mean is used", r.Chosen, err))
+		best, r.Chosen, r.Score = 0, Mean, r.Baseline
+		parts = []powermodel.Part{meanPart(t)}
+	}
+	if best == 0 {
+		r.Warnings = append(r.Warnings, "no feature explains the power better than its mean: the model is a constant")
+	}
+	r.Model = assemble(t, o, parts, r, out.candidates[best].pred)
+	return r
+}
+
+// assemble makes the model file of the chosen parts, keeping only used features.
+func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []float64) *powermodel.Model {
+	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version,
+		Name: o.Name, Domain: o.Domain, Machine: o.Machine, Parts: parts,
+		Band: band(t.y, pred, t.weights(false))}
+	if m.Name == "" {
+		m.Name = r.Chosen
+	}
+	if m.Domain == "" {
+		m.Domain = "node"
+	}
+	m.Features = prune(m.Parts, t.feats)
+	for _, f := range m.Features {
+		if f.Lag > 0 {
+			m.StepSeconds = t.step
+		}
+	}
+	m.Training = powermodel.Training{Family: r.Chosen, Source: o.Source, Licence: o.Licence,
+		Protocol: r.Protocol, Rows: len(t.y), Score: r.Score, Baseline: r.Baseline}
+	if t.protocol == ByWorkload {
+		m.Training.Workloads = slices.Clone(t.names)
+	}
+	return m
+}
+
+// band takes the 5th and 95th percentile of measured over modelled power on rows
+// that the model had not seen, widened a little for the few it rests on.
+func band(y, pred, w []float64) powermodel.Band {
+	var ratio, weight []float64
+	for i, p := range pred {
+		if p > 0 && !math.IsNaN(p) {
+			ratio, weight = append(ratio, y[i]/p), append(weight, w[i])
+		}
+	}
+	b := powermodel.Band{Coverage: 0.9, Low: 0.5, High: 2, Points: len(ratio)}
+	if len(ratio) < 5 {
+		return b
+	}
+	order := make([]int, len(ratio))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmpFloat(ratio[a], ratio[b]) })
+	total := 0.0
+	for _, v := range weight {
+		total += v
+	}
+	// With n points the outermost are the best one can say about the tails.
+	tail := 0.05 * float64(len(ratio)) / float64(len(ratio)+20)
+	sum := 0.0
+	lowSet := false
+	for _, i := range order {
+		sum += weight[i]
+		if !lowSet && sum >= tail*total {
+			b.Low, lowSet = ratio[i], true
+		}
+		if sum >= (1-tail)*total {
+			b.High = ratio[i]
+			break
+		}
+	}
+	b.Low, b.High = min(b.Low, 1), max(b.High, 1)
+	return b
+}
+
+// prune renumbers the features of parts to those in use and returns them.
+func prune(parts []powermodel.Part, feats []powermodel.Feature) []powermodel.Feature {
+	to := make([]int, len(feats))
+	for i := range to {
+		to[i] = -1
+	}
+	out := []powermodel.Feature{}
+	use := func(f *int) {
+		if to[*f] < 0 {
+			to[*f] = len(out)
+			out = append(out, feats[*f])
+		}
+		*f = to[*f]
+	}
+	for i := range parts {
+		p := &parts[i]
+		for j := range p.Terms {
+			use(&p.Terms[j].Feature)
+		}
+		if p.Curve != nil {
+			use(&p.Curve.Feature)
+		}
+		if p.Trees != nil {
+			for n := range p.Trees.Feature {
+				if p.Trees.Left[n] != 0 {
+					use(&p.Trees.Feature[n])
+				}
+			}
+		}
+	}
+	return out
+}
+
+func cmpFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,373 @@
+package powerfit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"reckon/attribution/powermodel"
+)
+
+// The families, in order from simple to rich.
+const (
+	Mean     = "mean"
+	Linear   = "linear"
+	Pieces   = "piecewise"
+	Fan      = "fan"
+	CurveFam = "curve"
+	Additive = "nnls"
+	Devices  = "nnls+devices"
+	TreesFam = "trees"
+	TreesLag = "trees+lags"
+	Blend    = "blend"
+)
+
+type family struct {
+	name string
+	fit  func(*table, *Options) (powermodel.Part, error)
+}
+
+func families() []family {
+	return []family{
+		{Mean, fitMean}, {Linear, fitLinear}, {Fan, fitFan}, {Pieces, fitPieces}, {CurveFam, fitCurve},
+		{Additive, fitAdditive}, {Devices, fitDevices}, {TreesFam, fitTrees}, {TreesLag, fitTreesLag},
+	}
+}
+
+// Families returns the names of all families, simple ones first. The mean is
+// always among the candidates, and a blend of the two best where it helps.
+func Families() []string {
+	var out []string
+	for _, f := range families() {
+		out = append(out, f.name)
+	}
+	return append(out, Blend)
+}
+
+// candidate is a family with its predictions of the rows it had not seen.
+type candidate struct {
+	Candidate
+	pred []float64
+	// members and weights are set for a blend, with one member for a plain family.
+	members []family
+	weights []float64
+}
+
+// fitAll fits the candidate to the whole of t.
+func (c *candidate) fitAll(t *table, o *Options) ([]powermodel.Part, error) {
+	var parts []powermodel.Part
+	for k, f := range c.members {
+		p, err := f.fit(t, o)
+		if err != nil {
+			return nil, err
+		}
+		p.Weight = c.weights[k]
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+type validation struct{ candidates []candidate }
+
+// pick returns the index of the best candidate: the lowest mean error over folds
+// among those that are no worse than the mean in any figure, and among those within
+// a hundredth of it the simplest.
+//
+// Of calibration points there are too few to tell families apart by leaving points
+// out, so the curve under the prior is taken unless it did clearly worse.
+func (v *validation) pick(protocol string) int {
+	base := v.candidates[0].Score
+	ok := func(c *candidate) bool {
+		s := c.Score
+		return c.Skipped == "" && s.MAPE <= base.MAPE && s.RMSE <= base.RMSE && s.DRE <= base.DRE && s.Worst <= base.Worst
+	}
+	best := 0
+	for i := range v.candidates {
+		if c := &v.candidates[i]; ok(c) && c.Score.MAPE < v.candidates[best].Score.MAPE {
+			best = i
+		}
+	}
+	for i := range v.candidates {
+		c := &v.candidates[i]
+		if protocol == ByLevel && c.Family == CurveFam && ok(c) && c.Score.MAPE <= 2*v.candidates[best].Score.MAPE {
+			return i
+		}
+	}
+	for i := range v.candidates {
+		if c := &v.candidates[i]; ok(c) && c.Score.MAPE <= 1.01*v.candidates[best].Score.MAPE {
+			return i
+		}
+	}
+	return best
+}
+
+// validate runs every family over the folds of t.
+func validate(t *table, o *Options) *validation {
+	v := &validation{}
+	var train []*table
+	for g := range t.names {
+		train = append(train, t.without(g))
+	}
+	for _, f := range families() {
+		if f.name != Mean && o.Families != nil && !slices.Contains(o.Families, f.name) {
+			continue
+		}
+		if f.name == TreesLag && len(t.feats) == t.base {
+			continue
+		}
+		c := candidate{Candidate: Candidate{Family: f.name}, members: []family{f}, weights: []float64{1}}
+		pred, err := outOfFold(t, train, f, o)
+		if err != nil {
+			c.Skipped = err.Error()
+		} else {
+			c.pred = pred
+			c.Score, c.Folds = foldScore(t, pred)
+		}
+		v.candidates = append(v.candidates, c)
+	}
+	if o.Families == nil || slices.Contains(o.Families, Blend) {
+		v.blend(t)
+	}
+	return v
+}
+
+// outOfFold predicts each row by a model that has not seen its fold.
+func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error) {
+	pred := make([]float64, len(t.y))
+	x := make([]float64, len(t.feats))
+	for g := range t.names {
+		if len(train[g].y) == 0 {
+			return nil, errors.New("a fold leaves nothing to train on")
+		}
+		part, err := f.fit(train[g], o)
+		if err != nil {
+			return nil, err
+		}
+		m := bare(t, part)
+		for i := range t.y {
+			if t.group[i] == g {
+				t.row(i, x)
+				pred[i] = m.Predict(x).Watts
+			}
+		}
+	}
+	return pred, nil
+}
+
+// bare is a model of parts over all features of t, without a band.
+func bare(t *table, parts ...powermodel.Part) *powermodel.Model {
+	return &powermodel.Model{Features: t.feats, Parts: parts}
+}
+
+// blend adds a candidate made of the two best of different kinds. Its weight is
+// fitted on the rows unseen by its members, and judged on folds that the weight
+// has not seen either.
+func (v *validation) blend(t *table) {
+	first, second := -1, -1
+	for i := range v.candidates {
+		c := &v.candidates[i]
+		if c.Skipped != "" || i == 0 {
+			continue
+		}
+		switch {
+		case first < 0 || c.Score.MAPE < v.candidates[first].Score.MAPE:
+			first, second = i, first
+		case second < 0 || c.Score.MAPE < v.candidates[second].Score.MAPE:
+			second = i
+		}
+	}
+	if second < 0 {
+		return
+	}
+	a, b := &v.candidates[first], &v.candidates[second]
+	w := t.weights(true)
+	pred := make([]float64, len(t.y))
+	for g := range t.names {
+		share := blendShare(t, a.pred, b.pred, w, g)
+		for i := range pred {
+			if t.group[i] == g {
+				pred[i] = share*a.pred[i] + (1-share)*b.pred[i]
+			}
+		}
+	}
+	share := blendShare(t, a.pred, b.pred, w, -1)
+	if share <= 0.05 || share >= 0.95 {
+		return
+	}
+	c := candidate{Candidate: Candidate{Family: Blend}, pred: pred,
+		members: []family{a.members[0], b.members[0]}, weights: []float64{share, 1 - share}}
+	c.Score, c.Folds = foldScore(t, pred)
+	v.candidates = append(v.candidates, c)
+}
+
+// blendShare is the weight of a against b with the least squares of relative errors
+// on all folds but one, half way to equal shares since it rests on few folds.
+func blendShare(t *table, a, b, w []float64, without int) float64 {
+	var num, den float64
+	for i, y := range t.y {
+		if t.group[i] == without {
+			continue
+		}
+		d := a[i] - b[i]
+		num += w[i] * d * (y - b[i])
+		den += w[i] * d * d
+	}
+	if den == 0 {
+		return 1
+	}
+	return (min(max(num/den, 0), 1) + 0.5) / 2
+}
+
+// foldScore scores predictions: the MAPE is the mean over folds, the other figures
+// are over all rows.
+func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
+	s := score(t.y, pred)
+	folds := make([]float64, len(t.names))
+	n := make([]float64, len(t.names))
+	for i, g := range t.group {
+		folds[g] += math.Abs(pred[i]-t.y[i]) / t.y[i]
+		n[g]++
+	}
+	s.MAPE, s.Worst = 0, 0
+	for g := range folds {
+		folds[g] /= max(n[g], 1)
+		s.MAPE += folds[g] / float64(len(folds))
+		s.Worst = max(s.Worst, folds[g])
+	}
+	return s, folds
+}
+
+// score compares predictions with measured power, row by row.
+func score(y, pred []float64) powermodel.Score {
+	s := powermodel.Score{Points: len(y)}
+	n := float64(len(y))
+	if len(y) == 0 {
+		return s
+	}
+	mean := 0.0
+	for _, v := range y {
+		mean += v / n
+	}
+	var sq, tot float64
+	for i, v := range y {
+		s.MAPE += math.Abs(pred[i]-v) / v / n
+		sq += (pred[i] - v) * (pred[i] - v)
+		tot += (v - mean) * (v - mean)
+	}
+	s.RMSE = math.Sqrt(sq / n)
+	if tot > 0 {
+		s.R2 = 1 - sq/tot
+	}
+	if span := slices.Max(y) - slices.Min(y); span > 0 {
+		s.DRE = s.RMSE / span
+	}
+	s.Worst = s.MAPE
+	return s
+}
+
+// Nested is the honest estimate of what Fit achieves: for every fold, families are
+// chosen and fitted without it, and the fold is predicted.
+type Nested struct {
+	Protocol string
+	Folds    []string
+	// Chosen is the family that each fold's training part chose.
+	Chosen []string
+	// Errors is the MAPE of each fold, BaselineErrors that of the mean power.
+	Errors, BaselineErrors []float64
+	Score, Baseline        powermodel.Score
+	Warnings               []string
+}
+
+// Validate estimates the error of Fit on work it has not seen.
+func Validate(d Data, o Options) (*Nested, error) {
+	t, warn, err := prepare(d, &o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Nested{Protocol: t.protocol, Folds: t.names, Warnings: warn}
+	pred, base := make([]float64, len(t.y)), make([]float64, len(t.y))
+	x := make([]float64, len(t.feats))
+	for g := range t.names {
+		train := t.without(g).renumber()
+		if len(train.y) < minRows || len(train.names) < 2 {
+			return nil, fmt.Errorf("without %s too little is left to choose a model: %w", t.names[g], ErrData)
+		}
+		v := validate(train, &o)
+		c := &v.candidates[v.pick(train.protocol)]
+		parts, err := c.fitAll(train, &o)
+		if err != nil {
+			return nil, fmt.Errorf("fit %s without %s: %w", c.Family, t.names[g], err)
+		}
+		r.Chosen = append(r.Chosen, c.Family)
+		m, b := bare(t, parts...), meanPart(train).Base
+		for i := range t.y {
+			if t.group[i] == g {
+				t.row(i, x)
+				pred[i], base[i] = m.Predict(x).Watts, b
+			}
+		}
+	}
+	r.Score, r.Errors = foldScore(t, pred)
+	r.Baseline, r.BaselineErrors = foldScore(t, base)
+	return r, nil
+}
+
+// renumber drops groups that have no rows.
+func (t *table) renumber() *table {
+	s := *t
+	to := make(map[int]int)
+	s.group, s.names = make([]int, len(t.group)), nil
+	for i, g := range t.group {
+		if _, ok := to[g]; !ok {
+			to[g] = len(to)
+			s.names = append(s.names, t.names[g])
+		}
+		s.group[i] = to[g]
+	}
+	return &s
+}
+
+// Evaluate scores a model on a data set that it was not made from, next to the
+// baseline that its training part's mean power would have scored.
+func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
+	if err := shape(d); err != nil {
+		return powermodel.Score{}, err
+	}
+	pred, y, err := Replay(m, d)
+	if err != nil {
+		return powermodel.Score{}, err
+	}
+	if len(y) == 0 {
+		return powermodel.Score{}, fmt.Errorf("no row has power and all features of %s: %w", m.Name, ErrData)
+	}
+	return score(y, pred), nil
+}
+
+// Replay runs a model over a data set in its order and returns modelled and measured
+// power of the rows that have both.
+func Replay(m *powermodel.Model, d Data) (pred, measured []float64, err error) {
+	var names []string
+	for _, c := range d.Features {
+		names = append(names, c.Name)
+	}
+	tr, err := powermodel.NewTracker(m, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := make([]float64, len(names))
+	for i, y := range d.Watts {
+		if d.Workload != nil && i > 0 && d.Workload[i] != d.Workload[i-1] ||
+			d.Time != nil && i > 0 && m.StepSeconds > 0 && math.Abs(d.Time[i]-d.Time[i-1]) >= 1.5*m.StepSeconds {
+			tr.Reset()
+		}
+		for f := range d.Features {
+			x[f] = d.Features[f].Values[i]
+		}
+		p := tr.Observe(x)
+		if p.Missing == 0 && y > 0 && !math.IsInf(y, 0) {
+			pred, measured = append(pred, p.Watts), append(measured, y)
+		}
+	}
+	return pred, measured, nil
+}
