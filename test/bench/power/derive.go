@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"reckon/analysis/powerfit"
+	"reckon/attribution/powermodel"
+)
+
+const notice = "Averages derived from published SPECpower_ssj2008 results (www.spec.org, read 2026-11-20). SPEC and SPECpower_ssj are trademarks of the Standard Performance Evaluation Corporation."
+
+// derive writes the two tables that the product embeds: the prior of curve shapes
+// and the averages by CPU family. Run from the root of the repository.
+func derive(dir, root string) error {
+	systems, err := readSpec(dir)
+	if err != nil {
+		return err
+	}
+	var curves []powerfit.Curve
+	for _, s := range systems {
+		curves = append(curves, s.curve)
+	}
+	p, err := powerfit.NewPrior(notice, curves)
+	if err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(root, "analysis/powerfit/prior.json"), p); err != nil {
+		return err
+	}
+	f := fitFamilies(systems, fewestSystems)
+	judge(systems, f)
+	return writeJSON(filepath.Join(root, "attribution/powermodel/families.json"), f)
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
+
+// ratio is power over full power at load u.
+func (s *system) ratio(u float64) float64 {
+	return powermodel.NewCurve(0, s.curve.Load, s.curve.Watts).At(u) / s.curve.Watts[10]
+}
+
+func (s *system) machine() powermodel.Machine {
+	return powermodel.Machine{CPU: s.cpu, Cores: s.cores, Sockets: s.chips, Memory: s.memory * (1 << 30)}
+}
+
+// shrink is how many systems the average over all families counts for against a
+// family's own: a family of few is drawn towards it.
+const shrink = 3
+
+// fewestSystems is how many systems a family needs for a line of its own.
+const fewestSystems = 6
+
+// fitFamilies derives the table: slopes by least squares within families, levels
+// and shapes as means drawn towards the mean of all.
+func fitFamilies(systems []system, fewest int) *powermodel.Families {
+	t := &powermodel.Families{Source: notice, Notice: notice, Load: powerfit.PriorKnots()}
+	by := map[string][]*system{}
+	for i := range systems {
+		s := &systems[i]
+		by[powermodel.FamilyOf(s.cpu)] = append(by[powermodel.FamilyOf(s.cpu)], s)
+	}
+	var names []string
+	for n := range by {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	facts := func(s *system) [4]float64 {
+		return [4]float64{math.Log(float64(s.cores)), math.Log(float64(s.chips)), math.Log(s.memory), math.Log(s.curve.Watts[10])}
+	}
+	var a [3][4]float64
+	for _, n := range names {
+		var m [4]float64
+		for _, s := range by[n] {
+			for k, v := range facts(s) {
+				m[k] += v / float64(len(by[n]))
+			}
+		}
+		for _, s := range by[n] {
+			v := facts(s)
+			for i := range 3 {
+				for j := range 4 {
+					a[i][j] += (v[i] - m[i]) * (v[j] - m[j])
+				}
+			}
+		}
+	}
+	x := solve3(a)
+	t.PerCore, t.PerSocket, t.PerByte = x[0], x[1], x[2]
+	summary := func(ss []*system) (level float64, shape []float64) {
+		shape = make([]float64, len(t.Load))
+		for _, s := range ss {
+			v := facts(s)
+			level += (v[3] - x[0]*v[0] - x[1]*v[1] - x[2]*v[2]) / float64(len(ss))
+			for k, u := range t.Load {
+				shape[k] += s.ratio(u) / float64(len(ss))
+			}
+		}
+		return level, shape
+	}
+	var everything []*system
+	for i := range systems {
+		everything = append(everything, &systems[i])
+	}
+	level, shape := summary(everything)
+	t.Families = []powermodel.Family{{Name: powermodel.AnyFamily, Systems: len(systems), Level: level, Shape: shape}}
+	for _, n := range names {
+		if n == powermodel.AnyFamily || len(by[n]) < fewest {
+			continue
+		}
+		l, sh := summary(by[n])
+		k := float64(len(by[n]))
+		l = (k*l + shrink*level) / (k + shrink)
+		for i := range sh {
+			sh[i] = (k*sh[i] + shrink*shape[i]) / (k + shrink)
+		}
+		t.Families = append(t.Families, powermodel.Family{Name: n, Systems: len(by[n]), Level: l, Shape: sh})
+	}
+	return t
+}
+
+// solve3 solves a three by three system by elimination; a tiny ridge keeps it regular.
+func solve3(a [3][4]float64) [3]float64 {
+	for i := range 3 {
+		a[i][i] += 1e-6
+		for r := range 3 {
+			if r != i {
+				f := a[r][i] / a[i][i]
+				for c := range 4 {
+					a[r][c] -= f * a[i][c]
+				}
+			}
+		}
+	}
+	return [3]float64{a[0][3] / a[0][0], a[1][3] / a[1][1], a[2][3] / a[2][2]}
+}
+
+// judge states the error of each family by deriving the table again without each
+// system in turn and estimating that system.
+func judge(systems []system, t *powermodel.Families) {
+	ratios := map[string][]float64{}
+	for i := range systems {
+		without := fitFamilies(append(slices.Clone(systems[:i]), systems[i+1:]...), fewestSystems-1)
+		s := &systems[i]
+		for _, f := range without.Families {
+			if f.Name != powermodel.FamilyOf(s.cpu) && f.Name != powermodel.AnyFamily {
+				continue
+			}
+			full := without.Full(&f, s.machine())
+			for k := range s.curve.Watts {
+				ratios[f.Name] = append(ratios[f.Name], s.curve.Watts[k]/(full*f.Shape[k]))
+			}
+		}
+	}
+	for i := range t.Families {
+		f := &t.Families[i]
+		r := ratios[f.Name]
+		if len(r) == 0 {
+			continue
+		}
+		slices.Sort(r)
+		for _, v := range r {
+			f.Error += math.Abs(1/v-1) / float64(len(r))
+		}
+		// A few systems that happen to agree do not make a narrow band.
+		f.Low, f.High = min(r[len(r)/20], 0.8), max(r[len(r)-1-len(r)/20], 1.25)
+		fmt.Printf("%-28s %3d systems, error %4.1f %%, band %.2f..%.2f\n", f.Name, f.Systems, 100*f.Error, f.Low, f.High)
+	}
+}
