@@ -1,0 +1,212 @@
+// Package correlate tells how the columns of a data set go together: Pearson's and
+// Spearman's coefficients of every pair, the lag at which they agree best, and how
+// many points each figure rests on.
+//
+// Gaps are NaN and are left out pair by pair. Readings of a time series resemble
+// the ones before them, so a thousand rows say less than a thousand independent
+// ones would; the effective number of points (Bartlett 1946) and the interval
+// (Fisher's z) take that into account. A lag is in rows of an even grid.
+//
+// The package is pure; its functions are safe for concurrent use.
+package correlate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// ErrInput says that the columns cannot be compared; it is wrapped with the reason.
+var ErrInput = errors.New("columns cannot be correlated")
+
+// Column is one series on the common grid; NaN marks a gap.
+type Column struct {
+	Name   string
+	Values []float64
+}
+
+// Options say what to look for. The zero value looks for lags of up to 60 rows.
+type Options struct {
+	// MaxLag is the greatest lag tried, in rows; 0 means 60, negative none.
+	MaxLag int
+	// MinPoints is the fewest common points for a figure; 0 means 8.
+	MinPoints int
+	// StepSeconds is the spacing of the rows, 0 if unknown.
+	StepSeconds float64
+	// Breaks are the rows at which a new recording begins: lags do not reach across.
+	Breaks []int
+}
+
+// Pair is the relation of two columns. Figures are NaN where too few points are
+// common or a column does not vary.
+type Pair struct {
+	A, B string
+	// Points is the number of rows in which both have a value, Effective what
+	// they are worth once each column's memory is taken into account.
+	Points    int
+	Effective float64
+	Pearson   float64
+	Spearman  float64
+	// Low and High hold Pearson's coefficient with 95 % confidence.
+	Low, High float64
+	// Lag is by how many rows B follows A where they agree best (negative: A follows
+	// B), LagPearson the coefficient there and LagPoints its points.
+	Lag        int
+	LagPearson float64
+	LagPoints  int
+	// LagSeconds is Lag in seconds, 0 where the spacing is unknown.
+	LagSeconds float64
+}
+
+// Matrix is the relation of all columns.
+type Matrix struct {
+	Names []string
+	// Pairs holds each pair once, in the order of the columns.
+	Pairs []Pair
+	// Warnings name columns that say nothing: constant ones and empty ones.
+	Warnings []string
+}
+
+// At returns the pair of columns i and j, in either order; i and j differ.
+func (m *Matrix) At(i, j int) Pair {
+	if i > j {
+		i, j = j, i
+	}
+	n := len(m.Names)
+	return m.Pairs[i*n-i*(i+1)/2+j-i-1]
+}
+
+// Strongest returns the pairs by falling strength of the lagged coefficient.
+func (m *Matrix) Strongest() []Pair {
+	out := slices.Clone(m.Pairs)
+	strength := func(p Pair) float64 {
+		if math.IsNaN(p.LagPearson) {
+			return -1
+		}
+		return math.Abs(p.LagPearson)
+	}
+	slices.SortStableFunc(out, func(a, b Pair) int {
+		switch d := strength(b) - strength(a); {
+		case d < 0:
+			return -1
+		case d > 0:
+			return 1
+		}
+		return 0
+	})
+	return out
+}
+
+// Pairs relates every pair of columns.
+func Pairs(columns []Column, o Options) (*Matrix, error) {
+	if o.MaxLag == 0 {
+		o.MaxLag = 60
+	}
+	if o.MinPoints <= 0 {
+		o.MinPoints = 8
+	}
+	m := &Matrix{}
+	for i, c := range columns {
+		if len(c.Values) != len(columns[0].Values) {
+			return nil, fmt.Errorf("column %s has %d rows, %s has %d: %w", c.Name, len(c.Values), columns[0].Name, len(columns[0].Values), ErrInput)
+		}
+		if slices.ContainsFunc(columns[:i], func(d Column) bool { return d.Name == c.Name }) {
+			return nil, fmt.Errorf("column %s occurs twice: %w", c.Name, ErrInput)
+		}
+		m.Names = append(m.Names, c.Name)
+		if w := dull(c, o.MinPoints); w != "" {
+			m.Warnings = append(m.Warnings, w)
+		}
+	}
+	run := runs(columns, o.Breaks)
+	for i := range columns {
+		for j := i + 1; j < len(columns); j++ {
+			m.Pairs = append(m.Pairs, relate(columns[i], columns[j], run, o))
+		}
+	}
+	return m, nil
+}
+
+// dull says why a column says nothing, or "".
+func dull(c Column, need int) string {
+	n, lo, hi := 0, math.Inf(1), math.Inf(-1)
+	for _, v := range c.Values {
+		if finite(v) {
+			n, lo, hi = n+1, min(lo, v), max(hi, v)
+		}
+	}
+	switch {
+	case n < need:
+		return fmt.Sprintf("column %s has %d points, fewer than %d", c.Name, n, need)
+	case lo == hi:
+		return fmt.Sprintf("column %s is constant (%g)", c.Name, lo)
+	}
+	return ""
+}
+
+// runs numbers the recording that each row belongs to.
+func runs(columns []Column, breaks []int) []int {
+	if len(columns) == 0 || len(breaks) == 0 {
+		return nil
+	}
+	run := make([]int, len(columns[0].Values))
+	for i := range run {
+		if i > 0 {
+			run[i] = run[i-1]
+			if slices.Contains(breaks, i) {
+				run[i]++
+			}
+		}
+	}
+	return run
+}
+
+func relate(a, b Column, run []int, o Options) Pair {
+	p := Pair{A: a.Name, B: b.Name}
+	x, y := common(a.Values, b.Values, run, 0)
+	nan := math.NaN()
+	p.Points = len(x)
+	p.Pearson, p.Spearman, p.Low, p.High, p.LagPearson = nan, nan, nan, nan, nan
+	if len(x) < o.MinPoints {
+		return p
+	}
+	p.Pearson = Pearson(x, y)
+	p.Spearman = Pearson(Ranks(x), Ranks(y))
+	p.Effective = effective(x, y)
+	p.Low, p.High = interval(p.Pearson, p.Effective)
+	p.LagPearson, p.LagPoints = p.Pearson, p.Points
+	// A shift must hold on at least half of the points that no shift has.
+	need := max(o.MinPoints, p.Points/2)
+	for lag := 1; lag <= o.MaxLag; lag++ {
+		for _, s := range [2]int{lag, -lag} {
+			x, y := common(a.Values, b.Values, run, s)
+			if len(x) < need {
+				continue
+			}
+			r := Pearson(x, y)
+			// A later lag must be better by more than rounding, so that the smallest wins.
+			if math.Abs(r) > math.Abs(p.LagPearson)+1e-9 || math.IsNaN(p.LagPearson) && !math.IsNaN(r) {
+				p.Lag, p.LagPearson, p.LagPoints = s, r, len(x)
+			}
+		}
+	}
+	p.LagSeconds = float64(p.Lag) * o.StepSeconds
+	return p
+}
+
+// common returns the values of rows in which both are known, b taken lag rows later.
+func common(a, b []float64, run []int, lag int) (x, y []float64) {
+	for i := range a {
+		j := i + lag
+		if j < 0 || j >= len(b) || run != nil && run[i] != run[j] {
+			continue
+		}
+		if finite(a[i]) && finite(b[j]) {
+			x, y = append(x, a[i]), append(y, b[j])
+		}
+	}
+	return x, y
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
