@@ -1,0 +1,704 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The task table of the kernel, as records: see ../record.go for what they mean and
+ * ../ebpf.go for how they are put together.
+ *
+ * walk   a task iterator: a record for each process and a short one for each further
+ *        thread. The iterator goes by process id, so threads of one process do not follow
+ *        each other; user space adds them up. (Walking the threads of a process
+ *        here would need a read through a helper for each field of each of them, and
+ *        the iterator visits every thread anyway.)
+ * ended  when the last thread of a process ends: notes who it was, as the kernel forgets
+ *        group, session and parent when the process is waited for.
+ * freed  when the kernel frees a process: its final totals, the CPU time up to its last
+ *        switch included. At its end that is not known: the scheduler has not charged
+ *        the last slice yet, which may be all of a short life.
+ * claim  freed comes some 10 ms after the process was waited for (a grace period of RCU).
+ *        This reads the totals of those between the two.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define PF_KTHREAD 0x00200000
+#define EXIT_DEAD 0x10
+#define PIDTYPE_PGID 2
+#define PIDTYPE_SID 3
+
+#define MAX_CPUS 4096
+#define MAX_HIERARCHIES 24
+#define MAX_DEPTH 32
+#define NAME_SIZE 256
+#define PATH_SIZE 4096
+#define RUN_SLOTS 16384
+#define SET_SLOTS 256
+
+enum kind {
+	KIND_PASS = 1,
+	KIND_PROCESS,
+	KIND_THREAD,
+	KIND_EXIT,
+	KIND_PATH,
+};
+
+/* What the record could tell on this kernel. */
+enum flag {
+	HAVE_WAIT = 1 << 0,
+	HAVE_IO = 1 << 1,
+	HAVE_GROUP = 1 << 2,
+	HAVE_MEMORY = 1 << 3,
+	HAVE_MM = 1 << 4,     /* it has an address space */
+	EXACT = 1 << 5,       /* delta is the whole difference to pages */
+	KERNEL = 1 << 6,
+	UNSTABLE = 1 << 7,    /* a thread ended while the totals were read */
+	CHILD_IO = 1 << 8,    /* I/O of ended threads can not be told from that of children */
+};
+
+struct pass {
+	__u32 kind, level;
+	__u64 lost; /* exit records so far that found no room */
+};
+
+struct usage {
+	__u64 runtime, utime, stime, wait; /* ns */
+	__u64 nvcsw, nivcsw, minflt, majflt;
+	__u64 read_bytes, write_bytes;
+};
+
+struct process {
+	__u32 kind, flags;
+	__s32 pid, ppid, pgid, sid;
+	__u32 uid, threads;
+	__u32 state, seq;
+	__u64 start, cgroup;
+	struct usage use;
+	__u64 wait;        /* of the leader alone: ended threads leave no wait */
+	__s64 pages[4];    /* file, anonymous, swapped, shmem */
+	__s64 delta[4];    /* to be added to pages */
+	__u64 peak;        /* pages */
+	char comm[16];
+};
+
+struct thread {
+	__u32 kind, seq;
+	__s32 pid; /* of the process */
+	__u32 unused;
+	struct usage use;
+};
+
+struct path {
+	__u32 kind, hierarchy;
+	__u64 set;
+	__u32 count;   /* number of hierarchies of the set */
+	__u32 length;  /* bytes of names; ~0 if the path is too long */
+	char names[PATH_SIZE]; /* leaf first, each ended by NUL */
+};
+
+/* What is known of a process when its last thread ends. */
+struct obituary {
+	struct process r; /* totals short of the last slice of CPU time */
+	__u64 task;       /* address of the leader, valid until freed was run for it */
+	__u64 claimed;
+};
+
+/* Only for the generator of the Go types. */
+const struct pass *unused_pass __attribute__((unused));
+const struct process *unused_process __attribute__((unused));
+const struct thread *unused_thread __attribute__((unused));
+
+const volatile __u32 nr_cpus = 1;    /* highest possible processor + 1 */
+const volatile __u32 exact_cpus = 8; /* up to which memory is summed in each pass */
+
+__u64 lost = 0;
+__u64 pass_number = 0;
+__u32 level = 0;                 /* depth of the pid namespace of the reader */
+__u64 namespace = 0;             /* and its address, if it is not the first */
+__u64 cpu_offset[MAX_CPUS] = {}; /* of the memory of each processor */
+__u32 offsets_known = 0;
+__u32 last_run[RUN_SLOTS] = {};
+struct {
+	__u64 set, number, pass;
+} set_memo[SET_SLOTS] = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
+/* The oldest give way: what is left behind when freed was not run (the kernel skips trace
+ * points on a processor that goes offline) does not fill it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct obituary);
+} ending SEC(".maps");
+
+/* Sets of cgroups whose paths were told. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, __u32);
+} told SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct path);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct obituary);
+} writing SEC(".maps");
+
+static __always_inline __u64 mix(__u64 hierarchy, __u64 id)
+{
+	__u64 x = id + (hierarchy + 1) * 0x9e3779b97f4a7c15ULL;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+static __always_inline __u64 read_u64(__u64 address)
+{
+	__u64 v = 0;
+
+	bpf_probe_read_kernel(&v, sizeof(v), (void *)address);
+	return v;
+}
+
+static __always_inline __u64 parent_of(__u64 kn)
+{
+	struct kernfs_node___rcu *now = (void *)kn;
+	struct kernfs_node___parent *before = (void *)kn;
+
+	if (bpf_core_field_exists(now->__parent))
+		return (__u64)BPF_CORE_READ(now, __parent);
+	return (__u64)BPF_CORE_READ(before, parent);
+}
+
+/* write_path appends the names from a cgroup up to its root. */
+static __noinline __u32 write_path(struct path *r, __u64 kn)
+{
+	__u32 n = 0;
+
+	if (!r)
+		return ~0U;
+	for (int depth = 0; depth < MAX_DEPTH; depth++) {
+		__u64 parent = parent_of(kn);
+		const char *name;
+		long got;
+
+		if (!parent)
+			return n;
+		name = BPF_CORE_READ((struct kernfs_node *)kn, name);
+		if (n >= PATH_SIZE - NAME_SIZE)
+			return ~0U;
+		got = bpf_probe_read_kernel_str(&r->names[n], NAME_SIZE, name);
+		if (got <= 0 || got > NAME_SIZE)
+			return ~0U;
+		n += got;
+		kn = parent;
+	}
+	return ~0U;
+}
+
+#define LINK(next) ((next) - bpf_core_field_offset(struct cgrp_cset_link, cgrp_link))
+#define LINK_CGROUP(next) ((struct cgroup *)read_u64(LINK(next) + bpf_core_field_offset(struct cgrp_cset_link, cgrp)))
+
+/* tell_paths sends the paths of a set of cgroups, once. */
+static __noinline int tell_paths(__u64 set, __u64 number, __u32 count)
+{
+	__u64 head = set + bpf_core_field_offset(struct css_set, cgrp_links);
+	__u64 next = read_u64(head);
+	__u32 zero = 0, one = 1;
+	struct path *r;
+
+	if (bpf_map_lookup_elem(&told, &number))
+		return 0;
+	r = bpf_map_lookup_elem(&scratch, &zero);
+	if (!r)
+		return 0;
+	for (int i = 0; i < MAX_HIERARCHIES; i++) {
+		struct cgroup *cg;
+		__u32 length;
+
+		if (!next || next == head)
+			break;
+		cg = LINK_CGROUP(next);
+		r->kind = KIND_PATH;
+		r->hierarchy = BPF_CORE_READ(cg, root, hierarchy_id);
+		r->set = number;
+		r->count = count;
+		length = write_path(r, (__u64)BPF_CORE_READ(cg, kn));
+		r->length = length;
+		if (length >= PATH_SIZE)
+			length = 0;
+		if (bpf_ringbuf_output(&events, r, __builtin_offsetof(struct path, names) + (length & (PATH_SIZE - 1)), 0))
+			return 0; /* no room: the next sight of the set tries again */
+		next = read_u64(next);
+	}
+	bpf_map_update_elem(&told, &number, &one, BPF_ANY);
+	return 0;
+}
+
+/* number_of_set mixes hierarchy and id of every cgroup of a set. Ids of cgroups are not
+ * reused (kernfs counts generations), the address of a set is. */
+static __noinline __u64 number_of_set(__u64 set)
+{
+	__u64 head = set + bpf_core_field_offset(struct css_set, cgrp_links);
+	__u64 next = read_u64(head);
+	__u64 number = 0;
+	__u32 count = 0;
+
+	for (int i = 0; i < MAX_HIERARCHIES; i++) {
+		struct cgroup *cg;
+
+		if (!next || next == head)
+			break;
+		cg = LINK_CGROUP(next);
+		number += mix(BPF_CORE_READ(cg, root, hierarchy_id), BPF_CORE_READ(cg, kn, id));
+		count++;
+		next = read_u64(next);
+	}
+	if (!count)
+		return 0;
+	if (!number)
+		number = 1;
+	tell_paths(set, number, count);
+	return number;
+}
+
+static __always_inline __u64 cgroups_of(struct task_struct *t)
+{
+	if (!bpf_core_field_exists(t->cgroups) || !bpf_core_field_exists(struct css_set, cgrp_links))
+		return 0;
+	return number_of_set((__u64)BPF_CORE_READ(t, cgroups));
+}
+
+/* cgroups_in_pass is cgroups_of with a memory that is valid within one pass. */
+static __always_inline __u64 cgroups_in_pass(struct task_struct *t)
+{
+	__u64 set, number, pass = pass_number;
+	__u32 i;
+
+	if (!bpf_core_field_exists(t->cgroups))
+		return 0;
+	set = (__u64)BPF_CORE_READ(t, cgroups); /* a number: the verifier shifts no pointers */
+	i = ((set >> 6) ^ (set >> 14)) & (SET_SLOTS - 1);
+	if (set_memo[i].set == set && set_memo[i].pass == pass)
+		return set_memo[i].number;
+	number = cgroups_of(t);
+	set_memo[i].set = set;
+	set_memo[i].number = number;
+	set_memo[i].pass = pass;
+	return number;
+}
+
+/* nested_pid returns the number of a pid in the reader's namespace, 0 if it has none there. */
+static __noinline __s32 nested_pid(struct pid *pid)
+{
+	struct pid *volatile copy = pid;
+	__u64 at = read_u64((__u64)&copy); /* a number, to reckon with */
+
+	if (!at || BPF_CORE_READ((struct pid *)at, level) < level)
+		return 0;
+	at += bpf_core_field_offset(struct pid, numbers) + (__u64)level * bpf_core_type_size(struct upid);
+	if (read_u64(at + bpf_core_field_offset(struct upid, ns)) != namespace)
+		return 0;
+	return (__s32)read_u64(at + bpf_core_field_offset(struct upid, nr));
+}
+
+static __always_inline __s32 pid_at(struct pid *pid)
+{
+	return level ? nested_pid(pid) : pid->numbers[0].nr;
+}
+
+static __always_inline __s32 tgid_of(struct task_struct *t)
+{
+	return level ? pid_at(t->group_leader->thread_pid) : t->tgid;
+}
+
+static __always_inline __u32 sequence(struct signal_struct *sig)
+{
+	return *(volatile __u32 *)&sig->stats_lock;
+}
+
+static __always_inline __u32 state_of(struct task_struct *t)
+{
+	struct task_struct___u32 *now = (void *)t;
+	struct task_struct___state *before = (void *)t;
+	__u32 state;
+
+	if (bpf_core_field_exists(now->__state))
+		state = now->__state;
+	else
+		state = before->state;
+	return (state & 0xffff) | ((__u32)t->exit_state << 16);
+}
+
+static __always_inline void own_usage(struct usage *u, struct task_struct *t)
+{
+	u->runtime = t->se.sum_exec_runtime;
+	u->utime = t->utime;
+	u->stime = t->stime;
+	u->nvcsw = t->nvcsw;
+	u->nivcsw = t->nivcsw;
+	u->minflt = t->min_flt;
+	u->majflt = t->maj_flt;
+	if (bpf_core_field_exists(t->ioac.read_bytes)) {
+		u->read_bytes = t->ioac.read_bytes;
+		u->write_bytes = t->ioac.write_bytes;
+	}
+	if (bpf_core_field_exists(t->sched_info.run_delay))
+		u->wait = t->sched_info.run_delay;
+}
+
+/* add_ended adds what threads left behind that ended and were released. */
+static __always_inline void add_ended(struct process *r, struct signal_struct *sig)
+{
+	r->use.runtime += sig->sum_sched_runtime;
+	r->use.utime += sig->utime;
+	r->use.stime += sig->stime;
+	r->use.nvcsw += sig->nvcsw;
+	r->use.nivcsw += sig->nivcsw;
+	r->use.minflt += sig->min_flt;
+	r->use.majflt += sig->maj_flt;
+	if (bpf_core_field_exists(sig->ioac.read_bytes)) {
+		/* The kernel adds the I/O of children that were waited for to the same
+		 * place; every child has taken a page fault. */
+		if (sig->cmin_flt) {
+			r->flags |= CHILD_IO;
+		} else {
+			r->use.read_bytes += sig->ioac.read_bytes;
+			r->use.write_bytes += sig->ioac.write_bytes;
+		}
+	}
+}
+
+static __always_inline void capabilities(struct process *r)
+{
+	struct task_struct *t = 0;
+
+	if (bpf_core_field_exists(t->ioac.read_bytes))
+		r->flags |= HAVE_IO;
+	if (bpf_core_field_exists(t->sched_info.run_delay))
+		r->flags |= HAVE_WAIT;
+}
+
+/* deltas adds what each processor has counted and not handed in yet. The counters
+ * of the four types lie side by side. */
+static __noinline int deltas(struct process *r, __u64 counters)
+{
+	__u32 n = nr_cpus;
+
+	if (!r)
+		return 0;
+	for (__u32 i = 0; i < MAX_CPUS; i++) {
+		__s32 part[4];
+
+		if (i >= n)
+			break;
+		if (bpf_probe_read_kernel(part, sizeof(part), (void *)(counters + cpu_offset[i])))
+			continue;
+		r->delta[0] += part[0];
+		r->delta[1] += part[1];
+		r->delta[2] += part[2];
+		r->delta[3] += part[3];
+	}
+	r->flags |= EXACT;
+	return 0;
+}
+
+/* memory reads the resident pages. exact says whether to add up the processors. */
+static __always_inline void memory(struct process *r, struct mm_struct *mm, bool exact)
+{
+	struct mm_struct___total *total = (void *)mm;
+	struct mm_struct___percpu *percpu = (void *)mm;
+
+	r->flags |= HAVE_MM;
+	r->peak = mm->hiwater_rss;
+	if (bpf_core_field_exists(percpu->rss_stat[0].counters)) {
+		r->flags |= HAVE_MEMORY;
+		r->pages[0] = percpu->rss_stat[0].count;
+		r->pages[1] = percpu->rss_stat[1].count;
+		r->pages[2] = percpu->rss_stat[2].count;
+		r->pages[3] = percpu->rss_stat[3].count;
+		if (exact && offsets_known)
+			deltas(r, read_u64((__u64)&percpu->rss_stat[0].counters));
+	} else if (bpf_core_field_exists(total->rss_stat.count)) {
+		r->flags |= HAVE_MEMORY | EXACT;
+		r->pages[0] = total->rss_stat.count[0].counter;
+		r->pages[1] = total->rss_stat.count[1].counter;
+		r->pages[2] = total->rss_stat.count[2].counter;
+		r->pages[3] = total->rss_stat.count[3].counter;
+	}
+}
+
+/* find_offsets learns where the memory of each processor lies, from a map that has an
+ * element there for each: the address of the element less that of the original.
+ * (Symbols of variables would do it too, but many kernels keep none.) */
+static __always_inline void find_offsets(void)
+{
+	struct mm_struct___percpu *percpu = 0;
+	void *volatile map = &scratch;
+	__u64 original;
+	__u32 zero = 0;
+
+	if (offsets_known || !bpf_core_field_exists(percpu->rss_stat[0].counters))
+		return;
+	/* The verifier lets nobody reckon with a pointer to a map, but what a helper copies is a number. */
+	original = read_u64(read_u64((__u64)&map) + bpf_core_field_offset(struct bpf_array, pptrs));
+	if (!original)
+		return;
+	for (__u32 i = 0; i < MAX_CPUS; i++) {
+		void *here;
+
+		if (i >= nr_cpus)
+			break;
+		here = bpf_map_lookup_percpu_elem(&scratch, &zero, i);
+		if (!here)
+			continue;
+		*(volatile __u64 *)&cpu_offset[i] = (__u64)here; /* read back, it is a number */
+		*(volatile __u64 *)&cpu_offset[i] -= original;
+	}
+	offsets_known = 1;
+}
+
+static __always_inline void tell_pass(struct seq_file *seq)
+{
+	struct pass r = { .kind = KIND_PASS, .level = level, .lost = lost };
+
+	bpf_seq_write(seq, &r, sizeof(r));
+}
+
+static __always_inline void begin_pass(struct seq_file *seq)
+{
+	struct task_struct *me = (void *)bpf_get_current_task();
+	struct pid *pid = BPF_CORE_READ(me, thread_pid);
+
+	level = BPF_CORE_READ(pid, level);
+	if (level)
+		namespace = read_u64((__u64)pid + bpf_core_field_offset(struct pid, numbers) +
+			level * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, ns));
+	find_offsets();
+	pass_number++;
+	tell_pass(seq);
+}
+
+SEC("iter/task")
+int walk(struct bpf_iter__task *ctx)
+{
+	struct seq_file *seq = ctx->meta->seq;
+	struct task_struct *t = ctx->task;
+	struct signal_struct *sig;
+	struct mm_struct *mm;
+	struct process r = {};
+	__u32 slot = 0, run = 0;
+	bool sum = false;
+
+	if (ctx->meta->seq_num == 0)
+		begin_pass(seq);
+	if (!t)
+		return 0;
+	sig = t->signal;
+	if (t->pid != t->tgid) {
+		struct thread th = { .kind = KIND_THREAD };
+
+		th.seq = sequence(sig);
+		th.pid = tgid_of(t);
+		own_usage(&th.use, t);
+		bpf_seq_write(seq, &th, sizeof(th));
+		return 0;
+	}
+	if (t->exit_state & EXIT_DEAD)
+		return 0;
+	r.kind = KIND_PROCESS;
+	r.pid = tgid_of(t);
+	if (!r.pid)
+		return 0;
+	capabilities(&r);
+	r.seq = sequence(sig);
+	own_usage(&r.use, t);
+	r.wait = r.use.wait;
+	add_ended(&r, sig);
+	if ((r.seq & 1) || r.seq != sequence(sig))
+		r.flags |= UNSTABLE;
+	r.ppid = tgid_of(t->real_parent);
+	r.pgid = pid_at(sig->pids[PIDTYPE_PGID]);
+	r.sid = pid_at(sig->pids[PIDTYPE_SID]);
+	r.flags |= HAVE_GROUP;
+	r.uid = t->real_cred->uid.val;
+	r.threads = sig->nr_threads;
+	r.state = state_of(t);
+	r.start = t->start_boottime;
+	r.cgroup = cgroups_in_pass(t);
+	mm = t->mm;
+	if (t->flags & PF_KTHREAD) {
+		r.flags |= KERNEL;
+	} else if (mm) {
+		slot = r.pid & (RUN_SLOTS - 1);
+		run = (__u32)mix(t->se.sum_exec_runtime, r.start ^ r.pid) | 1;
+		sum = nr_cpus <= exact_cpus || r.threads > 1 || last_run[slot] != run ||
+		      ((r.pid + pass_number) & 63) == 0;
+		memory(&r, mm, sum);
+	}
+	__builtin_memcpy(r.comm, t->comm, sizeof(r.comm));
+	if (bpf_seq_write(seq, &r, sizeof(r)) == 0 && sum)
+		last_run[slot] = run;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(ended, struct task_struct *t)
+{
+	struct signal_struct *sig = t->signal;
+	struct task_struct *leader = t->group_leader;
+	__u32 tgid = t->tgid, zero = 0;
+	struct obituary *v;
+	struct process *r;
+	struct mm_struct *mm;
+
+	if (sig->live.counter > 0)
+		return 0;
+	v = bpf_map_lookup_elem(&writing, &zero);
+	if (!v)
+		return 0;
+	__builtin_memset(v, 0, sizeof(*v));
+	r = &v->r;
+	r->pid = tgid_of(t);
+	if (!r->pid)
+		return 0; /* not in the reader's pid namespace */
+	r->kind = KIND_EXIT;
+	r->start = leader->start_boottime;
+	r->ppid = tgid_of(t->real_parent);
+	r->pgid = pid_at(sig->pids[PIDTYPE_PGID]);
+	r->sid = pid_at(sig->pids[PIDTYPE_SID]);
+	r->flags |= HAVE_GROUP;
+	r->uid = t->real_cred->uid.val;
+	r->state = EXIT_DEAD << 16;
+	r->cgroup = cgroups_of(t);
+	__builtin_memcpy(r->comm, leader->comm, sizeof(r->comm));
+	capabilities(r);
+	own_usage(&r->use, t);
+	if (t != leader) {
+		struct usage first = {};
+
+		own_usage(&first, leader);
+		r->use.runtime += first.runtime;
+		r->use.utime += first.utime;
+		r->use.stime += first.stime;
+		r->use.nvcsw += first.nvcsw;
+		r->use.nivcsw += first.nivcsw;
+		r->use.minflt += first.minflt;
+		r->use.majflt += first.majflt;
+		r->use.read_bytes += first.read_bytes;
+		r->use.write_bytes += first.write_bytes;
+	}
+	r->wait = r->use.wait;
+	add_ended(r, sig);
+	/* Since 6.16 the address space is still there. Before, all that is left is
+	 * maxrss, which holds also what it was before an exec. */
+	mm = t->mm;
+	if (t->flags & PF_KTHREAD) {
+		r->flags |= KERNEL;
+	} else if (mm) {
+		__s64 now;
+
+		memory(r, mm, true);
+		now = r->pages[0] + r->pages[1] + r->pages[3] + r->delta[0] + r->delta[1] + r->delta[3];
+		if (now > (__s64)r->peak)
+			r->peak = now;
+	} else {
+		r->peak = sig->maxrss;
+	}
+	v->task = (__u64)leader;
+	bpf_map_update_elem(&ending, &tgid, v, BPF_ANY);
+	return 0;
+}
+
+/* final puts the totals of a process that was waited for into r: its leader, too, is in
+ * the sums of its signal_struct by then. If they are less than they were, this is
+ * not the memory of that process any more. */
+static __noinline int final(struct process *r, __u64 task)
+{
+	struct task_struct *t = (void *)task;
+	struct signal_struct *sig;
+	__u64 runtime;
+
+	if (!r)
+		return 0;
+	sig = BPF_CORE_READ(t, signal);
+	runtime = BPF_CORE_READ(sig, sum_sched_runtime);
+	if (runtime < r->use.runtime)
+		return 0;
+	r->use.runtime = runtime;
+	r->use.utime = BPF_CORE_READ(sig, utime);
+	r->use.stime = BPF_CORE_READ(sig, stime);
+	r->use.nvcsw = BPF_CORE_READ(sig, nvcsw);
+	r->use.nivcsw = BPF_CORE_READ(sig, nivcsw);
+	r->use.minflt = BPF_CORE_READ(sig, min_flt);
+	r->use.majflt = BPF_CORE_READ(sig, maj_flt);
+	if (bpf_core_field_exists(t->ioac.read_bytes) && !(r->flags & CHILD_IO)) {
+		r->use.read_bytes = BPF_CORE_READ(sig, ioac.read_bytes);
+		r->use.write_bytes = BPF_CORE_READ(sig, ioac.write_bytes);
+	}
+	if (bpf_core_field_exists(t->sched_info.run_delay))
+		r->wait = BPF_CORE_READ(t, sched_info.run_delay);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(freed, struct task_struct *t)
+{
+	__u32 tgid = t->tgid;
+	struct obituary *v;
+
+	if (t->pid != t->tgid)
+		return 0;
+	v = bpf_map_lookup_elem(&ending, &tgid);
+	if (!v || v->r.start != t->start_boottime)
+		return 0; /* it ended before we began, or is outside the reader's pid namespace */
+	if (!v->claimed) {
+		struct process r = v->r;
+
+		final(&r, (__u64)t);
+		if (bpf_ringbuf_output(&events, &r, sizeof(r), 0))
+			__sync_fetch_and_add(&lost, 1);
+	}
+	bpf_map_delete_elem(&ending, &tgid);
+	return 0;
+}
+
+SEC("iter/bpf_map_elem")
+int claim(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct obituary *v = ctx->value;
+	struct task_struct *t;
+	struct process r;
+
+	if (ctx->meta->seq_num == 0)
+		tell_pass(ctx->meta->seq);
+	if (!v || v->claimed)
+		return 0;
+	t = (void *)v->task;
+	r = v->r;
+	if (BPF_CORE_READ(t, start_boottime) == r.start) {
+		if (BPF_CORE_READ(t, sighand))
+			return 0; /* it ends, or waits to be waited for: walk tells it */
+		final(&r, (__u64)t);
+	}
+	if (bpf_seq_write(ctx->meta->seq, &r, sizeof(r)) == 0)
+		v->claimed = 1;
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,193 @@
+package ebpf
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reckon/sensor"
+)
+
+// set is one set of cgroups, a cgroup in each hierarchy.
+type set struct {
+	ids   []uint32 // of the hierarchies, beside paths
+	paths []sensor.CgroupPath
+	count int    // of hierarchies; paths may be lacking
+	pass  uint64 // when a process was last seen in it
+}
+
+// remembered is for how many passes a set is kept that no process is in.
+const remembered = 600
+
+// hierarchies knows the numbers of cgroup hierarchies (cgroups(7)).
+type hierarchies struct {
+	root  string            // of the file tree
+	names map[uint32]string // controllers
+	own   map[uint32]string // path of the reader's cgroup namespace, where it is not "/"
+}
+
+// CgroupPaths returns the cgroups behind the number in [sensor.Process.Cgroup].
+func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
+	c := s.sets[n]
+	if c == nil && s.ring != nil {
+		s.drain() // a set that the last pass met
+		c = s.sets[n]
+	}
+	if c == nil || len(c.paths) < c.count {
+		return nil, false
+	}
+	return c.paths, true
+}
+
+// addPath takes the path of one cgroup of a set:
+//
+//	u32 kind, u32 hierarchy, u64 set, u32 count, u32 length, names from leaf to root
+func (s *Source) addPath(b []byte) {
+	const header = 24
+	if len(b) < header {
+		return
+	}
+	hierarchy := binary.NativeEndian.Uint32(b[4:])
+	number := binary.NativeEndian.Uint64(b[8:])
+	count := binary.NativeEndian.Uint32(b[16:])
+	length := binary.NativeEndian.Uint32(b[20:])
+	c := s.sets[number]
+	if c == nil {
+		c = &set{count: int(min(count, 64)), pass: s.pass}
+		s.sets[number] = c
+	}
+	if length == math.MaxUint32 || int(length) > len(b)-header || slices.Contains(c.ids, hierarchy) {
+		return
+	}
+	path := s.names.relative(hierarchy, pathOf(b[header:header+length]))
+	at, _ := slices.BinarySearchFunc(c.ids, hierarchy, func(have, want uint32) int { return cmp.Compare(want, have) })
+	c.ids = slices.Insert(c.ids, at, hierarchy)
+	c.paths = slices.Insert(c.paths, at, sensor.CgroupPath{Controllers: s.names.of(hierarchy), Path: path})
+}
+
+// pathOf joins names that go from the leaf to the root, each ended by NUL.
+func pathOf(names []byte) string {
+	if len(names) == 0 {
+		return "/"
+	}
+	path := make([]byte, 0, len(names))
+	names = bytes.TrimSuffix(names, []byte{0})
+	for {
+		i := bytes.LastIndexByte(names, 0)
+		path = append(path, '/')
+		path = append(path, names[i+1:]...)
+		if i < 0 {
+			return string(path)
+		}
+		names = names[:i]
+	}
+}
+
+// of returns the controllers of a hierarchy as /proc/PID/cgroup lists them.
+func (h *hierarchies) of(id uint32) string {
+	if id == 0 {
+		return ""
+	}
+	if _, ok := h.names[id]; !ok {
+		h.read()
+	}
+	return h.names[id]
+}
+
+// read learns the hierarchies from the list for ourselves, and returns our own paths.
+func (h *hierarchies) read() map[uint32]string {
+	h.names = make(map[uint32]string)
+	own := make(map[uint32]string)
+	text, err := os.ReadFile(filepath.Join(h.root, "/proc/self/cgroup"))
+	if err != nil {
+		return own
+	}
+	for line := range strings.Lines(string(text)) {
+		number, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, path, ok := strings.Cut(rest, ":")
+		id, err := strconv.ParseUint(number, 10, 32)
+		if !ok || err != nil {
+			continue
+		}
+		h.names[uint32(id)] = controllers
+		own[uint32(id)] = path
+	}
+	return own
+}
+
+// findOwn learns where our cgroup namespace begins: paths are told relative to it, as
+// /proc does, by comparing what the kernel told of ourselves with what /proc says.
+func (s *Source) findOwn() {
+	seen := s.names.read()
+	i := find(s.last, int32(os.Getpid()))
+	if i < 0 {
+		return
+	}
+	paths, ok := s.CgroupPaths(s.last[i].Cgroup)
+	if !ok {
+		return
+	}
+	own := make(map[uint32]string)
+	for k, id := range s.sets[s.last[i].Cgroup].ids {
+		full := paths[k].Path
+		begin := "/" + strings.Trim(strings.TrimSuffix(full, strings.TrimSuffix(seen[id], "/")), "/")
+		if rel, ok := seen[id]; ok && rel != full && strings.HasSuffix(full, strings.TrimSuffix(rel, "/")) {
+			own[id] = begin
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
+	s.names.own = own
+	for _, c := range s.sets {
+		for k, id := range c.ids {
+			c.paths[k].Path = s.names.relative(id, c.paths[k].Path)
+		}
+	}
+}
+
+// relative gives a path as it looks from our cgroup namespace: "/../x" for a sibling.
+func (h *hierarchies) relative(id uint32, path string) string {
+	own, ok := h.own[id]
+	if !ok {
+		return path
+	}
+	up := ""
+	for at := own; ; at = at[:strings.LastIndexByte(at, '/')] {
+		if at == "" {
+			return up + strings.TrimSuffix(path, "/")
+		}
+		if path == at {
+			return cmp.Or(up, "/")
+		}
+		if strings.HasPrefix(path, at+"/") {
+			return up + path[len(at):]
+		}
+		up += "/.."
+	}
+}
+
+// tidySets forgets sets that no process was in for long, and has the kernel tell them
+// again should one appear.
+func (s *Source) tidySets(p *sensor.Pass) {
+	if s.pass%64 != 0 {
+		return
+	}
+	for i := range p.Live {
+		if c := s.sets[p.Live[i].Cgroup]; c != nil {
+			c.pass = s.pass
+		}
+	}
+	for n, c := range s.sets {
+		if c.pass+remembered < s.pass || len(c.paths) < c.count {
+			delete(s.sets, n)
+			_ = s.kernel.told.Delete(n) // where it is not there, it is told anyway
+		}
+	}
+}

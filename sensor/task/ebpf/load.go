@@ -1,0 +1,194 @@
+package ebpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+//go:generate bash bpf/build
+
+// kernelSide is what was loaded into the kernel.
+type kernelSide struct {
+	programs []*ebpf.Program
+	events   *ebpf.Map
+	told     *ebpf.Map
+	walk     *link.Iter
+	claim    *link.Iter // nil before Linux 5.9
+	traces   []link.Link
+	exits    error // why the ends of processes are not traced; nil if they are
+}
+
+func (k *kernelSide) close() {
+	for _, l := range k.traces {
+		_ = l.Close()
+	}
+	for _, it := range []*link.Iter{k.walk, k.claim} {
+		if it != nil {
+			_ = it.Close()
+		}
+	}
+	for _, m := range []*ebpf.Map{k.events, k.told} {
+		if m != nil {
+			_ = m.Close()
+		}
+	}
+	for _, p := range k.programs {
+		_ = p.Close()
+	}
+}
+
+// load brings the programs into the kernel. The types of the kernel take some MB
+// while they are read; they are dropped again before it returns.
+func load(o Options) (*kernelSide, error) {
+	defer debug.FreeOSMemory()
+	cache := btf.NewCache()
+	if _, err := cache.Kernel(); err != nil {
+		if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
+			return nil, sensor.Unavailable("the kernel does not describe its types (no BTF)", "use a kernel built with CONFIG_DEBUG_INFO_BTF", nil)
+		}
+		return nil, fmt.Errorf("read the types of the kernel: %w", err)
+	}
+	spec, err := loadTasks()
+	if err != nil {
+		return nil, fmt.Errorf("read the compiled programs: %w", err)
+	}
+	cpus := possibleCPUs(o.Root)
+	if err := spec.Variables[tasksVarNrCpus].Set(cpus); err != nil {
+		return nil, fmt.Errorf("set the number of processors: %w", err)
+	}
+	if o.noExact {
+		if err := spec.Variables[tasksVarExactCpus].Set(uint32(0)); err != nil {
+			return nil, fmt.Errorf("set up to how many processors memory is summed: %w", err)
+		}
+	}
+
+	var without error
+	attempts := [][]string{nil, {tasksProgClaim}, {tasksProgClaim, tasksProgEnded, tasksProgFreed}}
+	if o.NoExits {
+		attempts, without = attempts[2:], errNotAsked
+	}
+	for _, drop := range attempts {
+		for _, name := range drop {
+			delete(spec.Programs, name)
+		}
+		k, e := install(spec, cache)
+		if e == nil {
+			k.exits = without
+			return k, nil
+		}
+		without = e
+	}
+	return nil, explain(without, o.Root)
+}
+
+// errNotAsked stands for the reason of exits that nobody wanted.
+var errNotAsked = errors.New("not asked for")
+
+// install loads the programs of spec and attaches them.
+func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
+	options := ebpf.CollectionOptions{Cache: cache}
+	c, err := ebpf.NewCollectionWithOptions(spec, options)
+	if errors.Is(err, unix.EPERM) && raiseMemlock() == nil {
+		// Before Linux 5.11 BPF memory counts as locked memory.
+		c, err = ebpf.NewCollectionWithOptions(spec, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	k := &kernelSide{events: c.DetachMap(tasksMapEvents), told: c.DetachMap(tasksMapTold)}
+	fail := func(err error) (*kernelSide, error) {
+		k.close()
+		return nil, err
+	}
+	program := func(name string) *ebpf.Program {
+		p := c.DetachProgram(name)
+		if p != nil {
+			k.programs = append(k.programs, p)
+		}
+		return p
+	}
+	if k.walk, err = link.AttachIter(link.IterOptions{Program: program(tasksProgWalk)}); err != nil {
+		return fail(fmt.Errorf("attach the task iterator: %w", err))
+	}
+	if p := program(tasksProgClaim); p != nil {
+		if k.claim, err = link.AttachIter(link.IterOptions{Program: p, Map: c.Maps[tasksMapEnding]}); err != nil {
+			return fail(fmt.Errorf("attach the map iterator: %w", err))
+		}
+	}
+	// freed first: an entry that ended writes is then always taken out again.
+	for _, name := range []string{tasksProgFreed, tasksProgEnded} {
+		p := program(name)
+		if p == nil {
+			continue
+		}
+		l, err := link.AttachTracing(link.TracingOptions{Program: p})
+		if err != nil {
+			return fail(fmt.Errorf("trace the end of processes: %w", err))
+		}
+		k.traces = append(k.traces, l)
+	}
+	return k, nil
+}
+
+func raiseMemlock() error {
+	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+}
+
+// possibleCPUs returns the highest number of a processor that may ever be, plus one
+// (Documentation/admin-guide/cputopology.rst).
+func possibleCPUs(root string) uint32 {
+	text, err := os.ReadFile(filepath.Join(root, "/sys/devices/system/cpu/possible"))
+	if err == nil {
+		last := strings.TrimSpace(string(text))
+		last = last[strings.LastIndexAny(last, ",-")+1:]
+		if n, err := strconv.ParseUint(last, 10, 16); err == nil {
+			return uint32(n) + 1
+		}
+	}
+	return uint32(runtime.NumCPU())
+}
+
+// explain makes of an error of loading what a person can act on.
+func explain(err error, root string) error {
+	const grant = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
+	var log *ebpf.VerifierError
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &log):
+		return sensor.Unavailable("no permission to load BPF programs", grant, cause(err))
+	case lockedDown(root):
+		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
+			"boot with lockdown=integrity or less", cause(err))
+	case errors.Is(err, unix.ENOSYS):
+		return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", cause(err))
+	}
+	return sensor.Unavailable("the kernel does not take the BPF task iterator", "use Linux 5.8 or later", cause(err))
+}
+
+// cause shortens what the verifier said to its first line.
+func cause(err error) error {
+	text, _, cut := strings.Cut(err.Error(), "\n")
+	if !cut {
+		return err
+	}
+	return errors.New(text)
+}
+
+// lockedDown reads Documentation/security/lockdown's file: "none integrity [confidentiality]".
+func lockedDown(root string) bool {
+	text, err := os.ReadFile(filepath.Join(root, "/sys/kernel/security/lockdown"))
+	return err == nil && strings.Contains(string(text), "[confidentiality]")
+}

@@ -1,0 +1,220 @@
+package ebpf
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"reckon/sensor"
+)
+
+// The kinds of records, enum kind in task.bpf.c.
+const (
+	kindPass = 1 + iota
+	kindProcess
+	kindThread
+	kindExit
+	kindPath
+)
+
+// Flags of a record, enum flag in task.bpf.c.
+const (
+	haveWait = 1 << iota
+	haveIO
+	haveGroup
+	haveMemory
+	haveMM
+	exact
+	kernelThread
+	unstable
+	childIO
+)
+
+const (
+	passSize    = int(unsafe.Sizeof(tasksPass{}))
+	processSize = int(unsafe.Sizeof(tasksProcess{}))
+	threadSize  = int(unsafe.Sizeof(tasksThread{}))
+)
+
+// usage is what threads add up to.
+type usage struct {
+	runtime, utime, stime, wait   uint64
+	nvcsw, nivcsw, minflt, majflt uint64
+	readBytes, writeBytes         uint64
+}
+
+// total is what is kept of a process beside its record.
+type total struct {
+	use   usage
+	wait  uint64   // of live threads, this pass
+	pages [4]int64 // as the kernel's total has them
+	delta [4]int64 // what the processors have not added to it
+	flags uint32
+	seq   uint32
+	ended bool // its exit record has come
+}
+
+func (u *usage) add(v *usage) {
+	u.runtime += v.runtime
+	u.utime += v.utime
+	u.stime += v.stime
+	u.wait += v.wait
+	u.nvcsw += v.nvcsw
+	u.nivcsw += v.nivcsw
+	u.minflt += v.minflt
+	u.majflt += v.majflt
+	u.readBytes += v.readBytes
+	u.writeBytes += v.writeBytes
+}
+
+// atLeast raises every counter to what it was: a thread that ended while the table was read
+// may be missing from it.
+func (u *usage) atLeast(v *usage) {
+	u.runtime = max(u.runtime, v.runtime)
+	u.utime = max(u.utime, v.utime)
+	u.stime = max(u.stime, v.stime)
+	u.wait = max(u.wait, v.wait)
+	u.nvcsw = max(u.nvcsw, v.nvcsw)
+	u.nivcsw = max(u.nivcsw, v.nivcsw)
+	u.minflt = max(u.minflt, v.minflt)
+	u.majflt = max(u.majflt, v.majflt)
+	u.readBytes = max(u.readBytes, v.readBytes)
+	u.writeBytes = max(u.writeBytes, v.writeBytes)
+}
+
+// usageOf copies the counters of a record, whose layout is that of usage.
+func usageOf(r *tasksProcess) usage {
+	return usage{
+		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,
+		nvcsw: r.Use.Nvcsw, nivcsw: r.Use.Nivcsw, minflt: r.Use.Minflt, majflt: r.Use.Majflt,
+		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes,
+	}
+}
+
+func threadUsage(r *tasksThread) usage {
+	return usage{
+		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,
+		nvcsw: r.Use.Nvcsw, nivcsw: r.Use.Nivcsw, minflt: r.Use.Minflt, majflt: r.Use.Majflt,
+		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes,
+	}
+}
+
+// identity fills in what is not a counter.
+func identity(p *sensor.Process, r *tasksProcess) {
+	p.PID, p.PPID, p.PGID, p.SID = r.Pid, r.Ppid, r.Pgid, r.Sid
+	p.UID, p.Start, p.Cgroup = r.Uid, r.Start, r.Cgroup
+	p.Threads = r.Threads
+	p.State = stateOf(r.State)
+	p.Kernel = r.Flags&kernelThread != 0
+	for i, c := range r.Comm[:15] {
+		p.Comm[i] = byte(c)
+		if c == 0 {
+			break
+		}
+	}
+	p.Have = sensor.FieldSwitches | sensor.FieldFaults | sensor.FieldCPUSplit | sensor.FieldThreads
+	if r.Flags&haveGroup != 0 {
+		p.Have |= sensor.FieldGroup | sensor.FieldParent
+	}
+	if r.Flags&haveWait != 0 {
+		p.Have |= sensor.FieldWait
+	}
+	if r.Flags&haveIO != 0 {
+		p.Have |= sensor.FieldIO
+	}
+	if r.Cgroup != 0 {
+		p.Have |= sensor.FieldCgroup
+	}
+}
+
+// counters fills in the totals. was are those of the pass before, or nil; never does a figure
+// fall below them.
+func counters(p *sensor.Process, u *usage, was *sensor.Process) {
+	p.WaitNanos = u.wait
+	p.Voluntary, p.Involuntary = u.nvcsw, u.nivcsw
+	p.MinorFaults, p.MajorFaults = u.minflt, u.majflt
+	p.ReadBytes, p.WriteBytes = u.readBytes, u.writeBytes
+	p.UserNanos, p.SystemNanos = split(u.runtime, u.utime, u.stime, p.Kernel)
+	if was == nil {
+		return
+	}
+	// As cputime_adjust in kernel/sched/cputime.c: neither part ever falls.
+	p.SystemNanos = max(p.SystemNanos, min(was.SystemNanos, u.runtime))
+	p.UserNanos = u.runtime - p.SystemNanos
+	if p.UserNanos < was.UserNanos && was.UserNanos <= u.runtime {
+		p.UserNanos = was.UserNanos
+		p.SystemNanos = u.runtime - p.UserNanos
+	}
+}
+
+// split divides the precise CPU time in the ratio of the sampled ones.
+func split(runtime, utime, stime uint64, kernel bool) (user, system uint64) {
+	switch {
+	case kernel || utime == 0 && stime != 0:
+		return 0, runtime
+	case stime == 0:
+		return runtime, 0
+	}
+	hi, lo := bits.Mul64(runtime, stime)
+	sum := utime + stime
+	if hi >= sum {
+		return 0, runtime // only numbers that no clock counts to
+	}
+	system, _ = bits.Div64(hi, lo, sum)
+	system = min(system, runtime)
+	return runtime - system, system
+}
+
+// memory fills in resident memory; t.delta must be up to date.
+func memory(p *sensor.Process, t *total, hiwater, page uint64) {
+	if t.flags&haveMM == 0 {
+		p.Have |= sensor.FieldMemory | sensor.FieldSwap // none, and that is known
+		return
+	}
+	if t.flags&haveMemory == 0 {
+		return
+	}
+	var b [4]uint64
+	for i := range b {
+		b[i] = uint64(max(t.pages[i]+t.delta[i], 0)) * page
+	}
+	p.File, p.Anon, p.Swap, p.Shmem = b[0], b[1], b[2], b[3]
+	p.PeakBytes = max(hiwater*page, p.File+p.Anon+p.Shmem)
+	p.Have |= sensor.FieldMemory | sensor.FieldSwap | sensor.FieldPeak
+}
+
+// stateOf gives the letter of /proc/PID/stat (fs/proc/array.c, include/linux/sched.h). The
+// low half is the state of the task, the high half how far it has ended.
+func stateOf(state uint32) byte {
+	const (
+		interruptible   = 0x1
+		uninterruptible = 0x2
+		stopped         = 0x4
+		traced          = 0x8
+		dead            = 0x10
+		zombie          = 0x20
+		parked          = 0x40
+		noLoad          = 0x400
+		lockWait        = 0x1000
+		frozen          = 0x8000
+	)
+	exit := state >> 16
+	switch {
+	case exit&dead != 0:
+		return 'X'
+	case exit&zombie != 0:
+		return 'Z'
+	case state&(uninterruptible|noLoad) == uninterruptible|noLoad:
+		return 'I'
+	case state&(uninterruptible|lockWait|frozen) != 0:
+		return 'D'
+	case state&interruptible != 0:
+		return 'S'
+	case state&stopped != 0:
+		return 'T'
+	case state&traced != 0:
+		return 't'
+	case state&parked != 0:
+		return 'P'
+	}
+	return 'R'
+}

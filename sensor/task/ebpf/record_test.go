@@ -1,0 +1,283 @@
+package ebpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"reckon/sensor"
+)
+
+func TestLayout(t *testing.T) {
+	// usage and the C structure are copied field by field; the sizes tell when one grows.
+	if unsafe.Sizeof(usage{}) != unsafe.Sizeof(tasksThread{}.Use) {
+		t.Errorf("usage has %d bytes, the record %d", unsafe.Sizeof(usage{}), unsafe.Sizeof(tasksThread{}.Use))
+	}
+	for _, size := range []int{passSize, processSize, threadSize} {
+		if size%8 != 0 {
+			t.Errorf("a record of %d bytes: the next is not aligned", size)
+		}
+	}
+}
+
+func TestState(t *testing.T) {
+	for state, want := range map[uint32]byte{
+		0: 'R', 1: 'S', 2: 'D', 0x402: 'I', 4: 'T', 8: 't', 0x40: 'P', 0x8000: 'D', 0x1000: 'D', 0x2000: 'R',
+		0x200000: 'Z', 0x100000: 'X', 0x200000 | 0x80: 'Z', 0x101: 'S',
+	} {
+		if got := stateOf(state); got != want {
+			t.Errorf("state %#x is %c, want %c", state, got, want)
+		}
+	}
+}
+
+// TestSplit tests that user and system time add up to the precise total, that neither
+// ever falls, and that the ratio is that of the ticks.
+func TestSplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var u usage
+		var was *sensor.Process
+		for range 20 {
+			u.runtime += rapid.Uint64Range(0, 1e12).Draw(t, "runtime")
+			u.utime += rapid.Uint64Range(0, 1e12).Draw(t, "utime")
+			u.stime += rapid.Uint64Range(0, 1e12).Draw(t, "stime")
+			var p sensor.Process
+			counters(&p, &u, was)
+			if p.UserNanos+p.SystemNanos != u.runtime {
+				t.Fatalf("%d and %d are not %d", p.UserNanos, p.SystemNanos, u.runtime)
+			}
+			if was != nil && (p.UserNanos < was.UserNanos || p.SystemNanos < was.SystemNanos) {
+				t.Fatalf("from %d and %d to %d and %d", was.UserNanos, was.SystemNanos, p.UserNanos, p.SystemNanos)
+			}
+			was = &p
+		}
+		user, system := split(u.runtime, u.utime, u.stime, false)
+		want := float64(u.runtime) * (float64(u.stime) / max(1, float64(u.utime+u.stime)))
+		if u.utime > 0 && u.stime > 0 && math.Abs(float64(system)-want) > 1+want*1e-9 {
+			t.Fatalf("%d of %d is system, want %.0f", system, user+system, want)
+		}
+	})
+	if user, system := split(1<<63, math.MaxUint64/2, math.MaxUint64, false); user+system != 1<<63 {
+		t.Errorf("%d and %d", user, system)
+	}
+}
+
+// process builds the bytes of a record as the kernel writes them.
+func process(r tasksProcess) []byte {
+	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&r)), processSize))
+}
+
+func thread(r tasksThread) []byte {
+	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&r)), threadSize))
+}
+
+// bare is a source without a kernel.
+func bare() *Source {
+	s := &Source{page: 4096, sets: make(map[uint64]*set)}
+	s.names.root = "/nowhere"
+	s.names.names = map[uint32]string{4: "memory", 9: "name=systemd"}
+	s.kernel = &kernelSide{}
+	return s
+}
+
+// pass plays one pass of given records.
+func pass(t *testing.T, s *Source, records ...[]byte) *sensor.Pass {
+	t.Helper()
+	p := new(sensor.Pass)
+	s.live, s.threads = s.live[:0], s.threads[:0]
+	if err := s.parse(bytes.Join(records, nil), p); err != nil {
+		t.Fatal(err)
+	}
+	s.addThreads(p.Live)
+	s.hold(p.Live, s.finish(p.Live))
+	s.last = append(s.last[:0], p.Live...)
+	s.live, s.was = s.was, s.live
+	return p
+}
+
+// TestThreads tests which threads are added to their process, when some end during the pass.
+func TestThreads(t *testing.T) {
+	leader := tasksProcess{Kind: kindProcess, Pid: 10, Seq: 4, Start: 7, Flags: haveWait}
+	leader.Use.Runtime, leader.Use.Wait = 100, 10
+	th := func(pid int32, seq uint32, runtime, wait uint64) []byte {
+		r := tasksThread{Kind: kindThread, Pid: pid, Seq: seq}
+		r.Use.Runtime, r.Use.Wait = runtime, wait
+		return thread(r)
+	}
+	s := bare()
+	p := pass(t, s, th(10, 4, 1, 5), process(leader), th(10, 4, 20, 7), th(11, 4, 1000, 0))
+	if got := p.Live[0].UserNanos; got != 121 {
+		t.Errorf("runtime %d, want that of the leader, of a thread with a lower id, and of one after it", got)
+	}
+	if got := p.Live[0].WaitNanos; got != 22 {
+		t.Errorf("wait %d, want 22", got)
+	}
+	// The thread of 20 ends after the leader was read: it is missing, nothing falls.
+	p = pass(t, s, process(leader), th(10, 4, 1, 5))
+	if got := p.Live[0].UserNanos; got != 121 {
+		t.Errorf("runtime %d fell", got)
+	}
+	// The thread with the lower id was read before it ended, the leader after: it is not counted twice.
+	leader.Seq, leader.Use.Runtime = 8, 400
+	p = pass(t, s, th(10, 6, 150, 9), process(leader))
+	if got := p.Live[0].UserNanos; got != 400 {
+		t.Errorf("runtime %d, want 400", got)
+	}
+	if got := p.Live[0].WaitNanos; got != 22 {
+		t.Errorf("wait %d, want 22: what ended threads waited is not kept by the kernel", got)
+	}
+	// The totals were being written: those of the pass before are told.
+	leader.Flags |= unstable
+	leader.Use.Runtime = 9000
+	if p = pass(t, s, process(leader)); p.Live[0].UserNanos != 400 {
+		t.Errorf("runtime %d from totals that were being written", p.Live[0].UserNanos)
+	}
+}
+
+// TestProcessorParts tests that what the processors have not handed in stays known while a process sleeps.
+func TestProcessorParts(t *testing.T) {
+	r := tasksProcess{Kind: kindProcess, Pid: 10, Start: 7, Flags: haveMM | haveMemory | exact, Pages: [4]int64{5, 100, 0, 1}, Delta: [4]int64{1, -30, 0, -9}, Peak: 60}
+	s := bare()
+	want := func(p *sensor.Pass, file, anon, shmem, peak uint64) {
+		t.Helper()
+		q := &p.Live[0]
+		if q.File != file*4096 || q.Anon != anon*4096 || q.Shmem != shmem*4096 || q.PeakBytes != peak*4096 {
+			t.Errorf("%d %d %d peak %d, want %d %d %d peak %d pages", q.File/4096, q.Anon/4096, q.Shmem/4096, q.PeakBytes/4096, file, anon, shmem, peak)
+		}
+	}
+	want(pass(t, s, process(r)), 6, 70, 0, 76)
+	r.Flags &^= exact
+	r.Delta = [4]int64{}
+	want(pass(t, s, process(r)), 6, 70, 0, 76)
+	r.Start = 8 // another process with the same id
+	want(pass(t, s, process(r)), 5, 100, 1, 106)
+	r.Flags = haveMM
+	if q := pass(t, s, process(r)).Live[0]; q.Have&(sensor.FieldMemory|sensor.FieldPeak) != 0 {
+		t.Error("memory that the kernel did not tell is called known")
+	}
+}
+
+// TestGone tests a process that left the table: it is told as a zombie until its record comes,
+// once, and never below what was told before.
+func TestGone(t *testing.T) {
+	r := tasksProcess{Kind: kindProcess, Pid: 10, Start: 7, Threads: 1, Flags: haveGroup | haveWait}
+	r.Use.Runtime, r.Use.Wait = 500, 40
+	r.Wait = 40
+	s := bare()
+	pass(t, s, process(r))
+	pass(t, s)
+	if len(s.held) != 1 || s.held[0].process.State != 'Z' {
+		t.Fatalf("held: %+v", s.held)
+	}
+	e := r
+	e.Kind, e.Use.Runtime, e.Wait = kindExit, 700, 45
+	s.event(process(e))
+	s.event(process(e))
+	if len(s.done) != 1 || s.done[0].UserNanos != 700 || s.done[0].WaitNanos != 45 {
+		t.Errorf("told as ended: %+v", s.done)
+	}
+	if pass(t, s); len(s.held) != 0 {
+		t.Errorf("still held: %+v", s.held)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	s := bare()
+	tell := func(hierarchy uint32, count uint32, names string) {
+		b := binary.NativeEndian.AppendUint32(nil, kindPath)
+		b = binary.NativeEndian.AppendUint32(b, hierarchy)
+		b = binary.NativeEndian.AppendUint64(b, 99)
+		b = binary.NativeEndian.AppendUint32(b, count)
+		b = binary.NativeEndian.AppendUint32(b, uint32(len(names)))
+		s.event(append(b, names...))
+	}
+	tell(4, 3, "leaf\x00middle\x00top\x00")
+	tell(0, 3, "")
+	tell(4, 3, "leaf\x00middle\x00top\x00") // again, after the ring was full
+	if paths, ok := s.CgroupPaths(99); ok {
+		t.Errorf("a set of 3 is told with %d: %v", len(paths), paths)
+	}
+	tell(9, 3, "a:b c\x00")
+	paths, ok := s.CgroupPaths(99)
+	want := []sensor.CgroupPath{{Controllers: "name=systemd", Path: "/a:b c"}, {Controllers: "memory", Path: "/top/middle/leaf"}, {Controllers: "", Path: "/"}}
+	if !ok || len(paths) != len(want) {
+		t.Fatalf("%v %v", paths, ok)
+	}
+	for i := range want {
+		if paths[i] != want[i] {
+			t.Errorf("line %d is %v, want %v", i, paths[i], want[i])
+		}
+	}
+}
+
+func TestRelative(t *testing.T) {
+	h := hierarchies{own: map[uint32]string{1: "/a/b"}}
+	for path, want := range map[string]string{
+		"/a/b": "/", "/a/b/c": "/c", "/a": "/..", "/a/bc": "/../bc", "/x/y": "/../../x/y", "/": "/../..",
+	} {
+		if got := h.relative(1, path); got != want {
+			t.Errorf("%s seen from /a/b is %s, want %s", path, got, want)
+		}
+	}
+	if got := h.relative(2, "/a/b"); got != "/a/b" {
+		t.Errorf("without a namespace: %s", got)
+	}
+}
+
+// FuzzRecords feeds the parsers of what the kernel writes.
+func FuzzRecords(f *testing.F) {
+	f.Add(process(tasksProcess{Kind: kindProcess, Pid: 3, Flags: 0xffff}))
+	f.Add(thread(tasksThread{Kind: kindThread, Pid: 3}))
+	f.Add(process(tasksProcess{Kind: kindExit, Pid: 3, Peak: math.MaxUint64}))
+	f.Add([]byte("\x05\x00\x00\x00\x04\x00\x00\x00AAAAAAAA\x02\x00\x00\x00\x03\x00\x00\x00a\x00b"))
+	f.Add([]byte(strings.Repeat("\x01\x00\x00\x00", 4)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		b = append(make([]byte, 0, len(b)+8), b...)
+		s := bare()
+		for range 2 {
+			p := new(sensor.Pass)
+			s.live, s.threads = s.live[:0], s.threads[:0]
+			_ = s.parse(b, p)
+			s.addThreads(p.Live)
+			s.hold(p.Live, s.finish(p.Live))
+			s.last = append(s.last[:0], p.Live...)
+			s.live, s.was = s.was, s.live
+			s.event(b)
+			for i := range p.Live {
+				if q := &p.Live[i]; q.Comm[15] != 0 {
+					t.Errorf("a name of 16 bytes: %q", q.Comm)
+				}
+			}
+		}
+		for _, c := range s.sets {
+			for _, path := range c.paths {
+				if !strings.HasPrefix(path.Path, "/") {
+					t.Errorf("path %q", path.Path)
+				}
+			}
+		}
+	})
+}
+
+// FuzzRing feeds a ring with any contents: it never reads beyond it and always ends.
+func FuzzRing(f *testing.F) {
+	f.Add([]byte("\x08\x00\x00\x00\x00\x00\x00\x00AAAAAAAA\x04\x00\x00\x40\x00\x00\x00\x00BBBB"), uint64(0), uint64(32))
+	f.Add([]byte{0, 0, 0, 0x80}, uint64(8), uint64(64))
+	f.Fuzz(func(t *testing.T, content []byte, at, end uint64) {
+		const size = 4096
+		back := make([]uint64, 2*size/8) // aligned as the kernel's
+		data := unsafe.Slice((*byte)(unsafe.Pointer(&back[0])), 2*size)
+		copy(data, content)
+		copy(data[size:], data[:size])
+		positions := []uint64{at &^ 7, at&^7 + end%size}
+		r := &ring{data: data, size: size,
+			consumer: unsafe.Slice((*byte)(unsafe.Pointer(&positions[0])), 8),
+			producer: unsafe.Slice((*byte)(unsafe.Pointer(&positions[1])), 8)}
+		r.drain(func(b []byte) { _ = kindOf(b) })
+	})
+}
