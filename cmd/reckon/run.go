@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/run"
+	"reckon/internal/term"
+)
+
+type runOptions struct {
+	json, plot, wait bool
+	output, profile  string
+	without          []string
+}
+
+// runExit carries the exit code of the command; there is nothing to say about it.
+type runExit int
+
+func (e runExit) Error() string { return "" }
+func (e runExit) ExitCode() int { return int(e) }
+
+// newRunCommand returns `reckon run`.
+func newRunCommand(g *globals) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command and report what it and all its descendants used",
+		Long: `Run a command and report what it and all its descendants used: wall time, CPU
+time, cores in use, CPU wait, memory, storage, processes, a breakdown by program,
+and one plain sentence on each resource. No server and no privilege is needed.
+
+The command keeps standard input, output and error. The report follows on standard
+error, so that pipes keep working; with --json it goes to standard output, after
+what the command printed there; --output FILE keeps either apart.
+
+Every descendant counts, also one that daemonises or lives for a millisecond. The
+report is made when the command ends: what still runs then is named, counted up to
+that moment and left alone; --wait waits for it.
+
+Signals are passed on to the command; those of the keyboard reach it anyway. The
+exit code is that of the command, 128+N when signal N ended it, 127 when it was not
+found and 126 when it could not be run.`,
+		Example: `  reckon run -- make -j8
+  reckon run --json --output report.json -- ./simulate input.dat
+  reckon run --plot --profile profile.csv -- python3 train.py`,
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runRun(g, cmd, o, args) },
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // what follows the command is the command's
+	f.BoolVar(&o.json, "json", false, "print the report as JSON, on standard output")
+	f.StringVarP(&o.output, "output", "o", "", "write the report to this file")
+	f.StringVar(&o.profile, "profile", "", "write the profile, one line a second, to this CSV file")
+	f.BoolVar(&o.plot, "plot", false, "draw cores and memory over time after the report")
+	f.BoolVar(&o.wait, "wait", false, "wait for every descendant, also those that daemonised")
+	f.StringSliceVar(&o.without, "without", nil, "leave out a source: cgroup, perf")
+	complete(cmd, "without", "cgroup", "perf")
+	return cmd
+}
+
+func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
+	if len(args) == 0 {
+		return usage(cmd, errors.New("say what to run: reckon run -- COMMAND"))
+	}
+	ro := run.Options{Args: args, Wait: o.wait}
+	for _, w := range o.without {
+		switch w {
+		case "cgroup":
+			ro.NoCgroup = true
+		case "perf":
+			ro.NoPerf = true
+		default:
+			return usage(cmd, fmt.Errorf("--without %s: give cgroup or perf", w))
+		}
+	}
+	// Both files are opened first: hours of work are not to end in a full path that is wrong.
+	profile, err := createFor("profile", o.profile)
+	if err != nil {
+		return err
+	}
+	output, err := createFor("output", o.output)
+	if err != nil {
+		return err
+	}
+	var lost error // of the profile: the command goes on without it
+	if profile != nil {
+		rows, err := run.NewCSV(profile)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", o.profile, err)
+		}
+		ro.Row = func(r run.Row) {
+			if lost == nil {
+				lost = rows.Write(r)
+			}
+		}
+	}
+	report, err := run.Run(ro)
+	if err != nil {
+		return runFailed(err)
+	}
+	if profile != nil {
+		if err := errors.Join(lost, profile.Close()); err != nil {
+			report.Notes = append(report.Notes, fmt.Sprintf("the profile is not complete: write %s: %v", o.profile, err))
+		}
+	}
+	if err := writeReport(g, o, output, report); err != nil {
+		fmt.Fprintln(g.stderr, "reckon: write the report: "+oneLine(err))
+	}
+	if report.ExitCode != 0 {
+		return runExit(report.ExitCode)
+	}
+	return nil
+}
+
+// runFailed gives an error the exit code that a shell has for it.
+func runFailed(err error) error {
+	var start *run.StartError
+	if errors.As(err, &start) {
+		return &startFailure{start}
+	}
+	return err
+}
+
+type startFailure struct{ *run.StartError }
+
+func (e *startFailure) ExitCode() int { return e.Code }
+
+func createFor(flag, path string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	return f, nil
+}
+
+// writeReport writes it where it was asked for.
+func writeReport(g *globals, o runOptions, file *os.File, r *run.Report) error {
+	w := g.stderr
+	if o.json {
+		w = g.stdout
+	}
+	if file != nil {
+		w = file
+	}
+	err := printReport(g, o, w, r)
+	if file != nil {
+		err = errors.Join(err, file.Close())
+	}
+	return err
+}
+
+func printReport(g *globals, o runOptions, w io.Writer, r *run.Report) error {
+	if o.json {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+		if !o.plot {
+			return nil
+		}
+		w = g.stderr // the chart is for a person
+	}
+	s := term.Open(w, g.getenv)
+	if !o.json {
+		if s.Terminal {
+			fmt.Fprintln(s)
+		}
+		if err := r.Print(s); err != nil {
+			return err
+		}
+	}
+	if o.plot {
+		_, err := fmt.Fprint(s, "\n"+strings.TrimRight(r.Plot(s), "\n")+"\n")
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package run
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/internal/term"
+	"reckon/sensor"
+)
+
+func TestBreakdown(t *testing.T) {
+	m := map[string]*tally{
+		"a": {n: 2, cpu: 600e6, split: 2, user: 90e6, system: 30e6, peak: 5},
+		"b": {n: 8, cpu: 200e6},
+	}
+	sum := func(l []Command) (cpu float64, n uint64) {
+		for _, c := range l {
+			cpu += c.CPUSeconds
+			n += c.Processes
+		}
+		return
+	}
+	for _, c := range []struct {
+		name           string
+		total, started uint64
+		rest           bool
+	}{
+		{"all known", 800e6, 10, false},
+		{"beginning and end of each missing", 850e6, 10, false},
+		{"processes missing", 850e6, 12, true},
+		{"much missing", 8000e6, 10, true},
+		{"clocks differ", 790e6, 10, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := breakdown(m, c.total, c.started)
+			cpu, n := sum(l)
+			if math.Abs(cpu-seconds(c.total)) > 1e-9 || n != c.started {
+				t.Errorf("sum %.6f s of %d processes, want %.6f s of %d", cpu, n, seconds(c.total), c.started)
+			}
+			if l[0].Name != "a" || (l[len(l)-1].Name == otherName) != c.rest {
+				t.Errorf("order %+v, want a first, other last: %v", l, c.rest)
+			}
+			if a := l[0]; math.Abs(*a.User/(*a.User+*a.System)-0.75) > 1e-9 {
+				t.Errorf("split %v %v, want 3 to 1", *a.User, *a.System)
+			}
+		})
+	}
+}
+
+func TestBreakdownIsBounded(t *testing.T) {
+	tree := newTree(1, t.TempDir())
+	for i := range 5000 {
+		p := tree.add(int32(i+10), 1)
+		p.comm = sensor.CommOf([]byte("n" + time.Duration(i).String()))
+		tree.bury(p, 0)
+	}
+	tree.sweep(func(*proc) bool { return true })
+	if len(tree.commands) > maxNames+1 || len(tree.procs) != 0 || len(tree.order) != 0 {
+		t.Errorf("%d names, %d processes kept", len(tree.commands), len(tree.procs))
+	}
+	if n := tree.commands[otherName].n; n != 5000-maxNames {
+		t.Errorf("%d in other, want %d", n, 5000-maxNames)
+	}
+}
+
+func TestSummarise(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		windows []weighted
+		mean    float64
+		want    Cores
+	}{
+		{"shorter than a second", []weighted{{3, 0.3}}, 3, Cores{3, 3, 3, 3}},
+		{"even", []weighted{{1, 1}, {2, 1}, {3, 1}, {4, 1}}, 2.5, Cores{2.5, 2, 4, 4}},
+		{"a short last window is no maximum", []weighted{{1, 1}, {1, 1}, {1, 1}, {9, 0.01}}, 1, Cores{1, 1, 1.0792, 1.0792}},
+		{"windows weigh by their length", []weighted{{1, 9}, {5, 1}}, 1.4, Cores{1.4, 1, 5, 5}},
+	} {
+		got := summarise(c.windows, c.mean)
+		for _, d := range []float64{got.Mean - c.want.Mean, got.P50 - c.want.P50, got.P95 - c.want.P95, got.Max - c.want.Max} {
+			if math.Abs(d) > 1e-3 {
+				t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+			}
+		}
+	}
+}
+
+// What is added up over windows is what was counted, however often they are merged.
+func TestProfileConserves(t *testing.T) {
+	var p profile
+	var sum totals
+	area := 0.0
+	for i := range keptRows*2 + 3 {
+		at := float64(i + 1)
+		sum.cpu += uint64(i%7) * 1e9
+		sum.read += uint64(i)
+		p.memory(at-0.5, 100)
+		p.close(at, sum, 0, level{})
+	}
+	cpu, read := 0.0, 0.0
+	for _, r := range p.rows {
+		cpu += r.Cores * r.Seconds
+		read += r.Read * r.Seconds
+		area += r.Memory * r.Seconds
+	}
+	if math.Abs(cpu-seconds(sum.cpu)) > 1e-3 || math.Abs(read-float64(sum.read)) > 1 {
+		t.Errorf("windows hold %.3f s and %.0f bytes, want %.3f s and %d", cpu, read, seconds(sum.cpu), sum.read)
+	}
+	if len(p.rows) > keptRows {
+		t.Errorf("%d rows kept", len(p.rows))
+	}
+}
+
+func TestCSVLeavesGapsEmpty(t *testing.T) {
+	var b bytes.Buffer
+	c, err := NewCSV(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gap := math.NaN()
+	if err := c.Write(Row{Start: 1, Seconds: 1, Cores: 0.5, User: gap, System: gap, Memory: gap, MemoryPeak: gap, Anon: gap, File: gap, Processes: 2, Threads: 3}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if want := "2.000,1.000,0.5000,,,0.0000,,,,,0,0,2,3"; len(lines) != 2 || lines[1] != want {
+		t.Errorf("got %q, want the second line %q", lines, want)
+	}
+	if n := strings.Count(lines[0], ","); n != strings.Count(lines[1], ",") {
+		t.Errorf("header has %d columns", n+1)
+	}
+}
+
+// recorded is an exit source that plays back what it was given, one batch for each call.
+type recorded struct{ batches [][]sensor.Process }
+
+func (r *recorded) Name() string { return "recorded" }
+func (r *recorded) Close() error { return nil }
+func (r *recorded) Drain(p *sensor.Pass) error {
+	if len(r.batches) > 0 {
+		p.Exited = append(p.Exited, r.batches[0]...)
+		r.batches = r.batches[1:]
+	}
+	return nil
+}
+
+// The records of a machine hold much that is not of the tree, children before their
+// parents, and grandchildren whose parent nobody ever saw.
+func TestExitRecordsFindTheTree(t *testing.T) {
+	rec := func(pid, ppid int32, name string, ms uint64) sensor.Process {
+		return sensor.Process{PID: pid, PPID: ppid, Comm: sensor.CommOf([]byte(name)), UserNanos: ms * 1e6, WaitNanos: 5e5,
+			Have: sensor.FieldParent | sensor.FieldWait | sensor.FieldPeak, PeakBytes: 1 << 20}
+	}
+	source := &recorded{batches: [][]sensor.Process{
+		{rec(900, 800, "foreign", 50), rec(31, 30, "leaf", 3), rec(30, 20, "middle", 2), rec(40, 21, "early", 4)},
+		{rec(21, 20, "parent", 1), rec(901, 800, "foreign", 50)},
+		{rec(20, 1, "main", 10)},
+	}}
+	tree := newTree(1, t.TempDir())
+	tree.add(20, 1)
+	f := &exitFeed{source: source}
+	for i := range 6 {
+		f.drain(tree, float64(i))
+	}
+	tree.sweep(func(*proc) bool { return true })
+	var cpu uint64
+	for _, c := range tree.commands {
+		cpu += c.cpu
+	}
+	if tree.started != 5 || cpu != 20e6 || tree.commands["foreign"] != nil || !f.whole {
+		t.Errorf("%d processes, %d ns, commands %v; want 5, 20 ms, none foreign", tree.started, cpu, tree.commands)
+	}
+	if len(f.pending) != 0 {
+		t.Errorf("%d foreign records are still kept", len(f.pending))
+	}
+	if tree.observed.wait != 5*5e5 || tree.largestEnded != 1<<20 {
+		t.Errorf("waited %d ns, largest %d", tree.observed.wait, tree.largestEnded)
+	}
+}
+
+func sample() *Report {
+	peak, mean, largest, wait := uint64(300<<20), uint64(200<<20), uint64(250<<20), 0.1
+	r := &Report{
+		Command: []string{"make", "-j8", "evil\x1b[31m"}, Start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		WallSeconds: 10, CPU: CPU{15, 5, 20}, Cores: Cores{2, 2, 3.5, 4}, CPUWaitSeconds: &wait,
+		MemoryPeakBytes: &peak, MemoryMeanBytes: &mean, MemoryLargestBytes: &largest,
+		IO: IO{10 << 20, 20 << 20}, Switches: Switches{1000, 50}, Processes: 1234, ProcessesExact: true, ProcessesPeak: 9, ThreadsPeak: 12,
+		Commands: []Command{{Name: "cc1", Processes: 400, CPUSeconds: 18}, {Name: otherName, Processes: 834, CPUSeconds: 2}},
+		Machine:  Machine{Cores: 8, MemoryBytes: 16 << 30}, Source: "cgroup+perf",
+	}
+	for i := range 10 {
+		r.Rows = append(r.Rows, Row{Start: float64(i), Seconds: 1, Cores: float64(i % 5), Memory: float64(i) * 30e6})
+	}
+	r.Judgement = Judge(r)
+	return r
+}
+
+func TestPrint(t *testing.T) {
+	for _, width := range []int{0, 80, 40} {
+		var b bytes.Buffer
+		if err := sample().Print(term.Screen{Writer: &b, Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		out := b.String()
+		for _, want := range []string{"wall time  10.000 s", "p95 3.50", "1,234 started", "cc1", "measured by cgroup+perf"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("width %d: %q is not in\n%s", width, want, out)
+			}
+		}
+		if strings.Contains(out, "\x1b") {
+			t.Errorf("width %d: an escape sequence of the command came through", width)
+		}
+	}
+}
+
+func TestPlotFitsTheScreen(t *testing.T) {
+	out := sample().Plot(term.Screen{Width: 80})
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	if len(lines) > 23 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, l := range lines {
+		if n := len([]rune(l)); n > 80 {
+			t.Errorf("%d columns: %q", n, l)
+		}
+	}
+	if !strings.Contains(out, "█") || !strings.Contains(out, "cores in use") {
+		t.Errorf("nothing is drawn:\n%s", out)
+	}
+	empty := sample()
+	empty.Rows = nil
+	if out := empty.Plot(term.Screen{Width: 80}); !strings.Contains(out, "nothing was measured") {
+		t.Errorf("a run without windows: %s", out)
+	}
+}

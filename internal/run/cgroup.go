@@ -1,0 +1,379 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// hierarchy is one mounted cgroup hierarchy and where we are in it.
+type hierarchy struct {
+	controllers []string // empty for version 2
+	mount       string   // mount point
+	dir         string   // our own cgroup, below the mount point
+}
+
+// ownCgroups finds our cgroup in every hierarchy that is mounted where we see it.
+func ownCgroups(procRoot string) ([]hierarchy, error) {
+	own, err := os.ReadFile(procRoot + "/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := os.Open(procRoot + "/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer mounts.Close()
+	return parseCgroups(own, mounts)
+}
+
+// parseCgroups joins /proc/self/cgroup (cgroups(7)) and /proc/self/mountinfo (proc(5)).
+func parseCgroups(own []byte, mountinfo io.Reader) ([]hierarchy, error) {
+	paths := map[string]string{} // sorted controllers, "" for version 2
+	for line := range bytes.Lines(own) {
+		parts := strings.SplitN(strings.TrimSuffix(string(line), "\n"), ":", 3)
+		if len(parts) == 3 {
+			paths[sortedList(parts[1])] = parts[2]
+		}
+	}
+	var out []hierarchy
+	in := bufio.NewScanner(mountinfo)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		left, right, ok := strings.Cut(in.Text(), " - ")
+		f, g := strings.Fields(left), strings.Fields(right)
+		if !ok || len(f) < 5 || len(g) < 3 || (g[0] != "cgroup" && g[0] != "cgroup2") {
+			continue
+		}
+		root, point := unescape(f[3]), unescape(f[4])
+		for key, path := range paths {
+			if (g[0] == "cgroup2") != (key == "") || (key != "" && !hasAll(g[2], key)) {
+				continue
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+				continue // mounted from elsewhere: our group is not to be seen there
+			}
+			h := hierarchy{mount: point, dir: filepath.Join(point, rel)}
+			if key != "" {
+				h.controllers = strings.Split(key, ",")
+			}
+			out = append(out, h)
+		}
+	}
+	return out, in.Err()
+}
+
+func sortedList(s string) string {
+	l := strings.Split(s, ",")
+	slices.Sort(l)
+	return strings.Join(l, ",")
+}
+
+// hasAll reports whether the options of a mount name every controller of key.
+func hasAll(options, key string) bool {
+	have := strings.Split(options, ",")
+	for c := range strings.SplitSeq(key, ",") {
+		if !slices.Contains(have, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// unescape undoes the octal escapes of mountinfo.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(v))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// group is the private control group of a run: a folder below our own cgroup in each
+// hierarchy where that changes nothing for the work. The zero value is no group.
+type group struct {
+	v2, cpuacct, memory string // folders, empty where there is none
+	fd                  int    // of v2
+	back                map[string]string
+	buf                 []byte
+}
+
+// openGroup makes the group. A hierarchy is used only if a new group in it neither takes
+// a share of processor or disk time of its own nor escapes a limit: cpuacct and memory of
+// version 1 when mounted alone, and version 2 unless its groups share out cpu, io or cpuset.
+func openGroup(own []hierarchy, name string) (*group, error) {
+	g := &group{fd: -1, back: map[string]string{}}
+	var errs []error
+	for _, h := range own {
+		var slot *string
+		switch {
+		case len(h.controllers) == 0 && !sharesOut(h.dir):
+			slot = &g.v2
+		case slices.Equal(h.controllers, []string{"cpuacct"}):
+			slot = &g.cpuacct
+		case slices.Equal(h.controllers, []string{"memory"}) && readWord(h.dir+"/memory.use_hierarchy") != "0":
+			slot = &g.memory
+		}
+		if slot == nil || *slot != "" {
+			continue
+		}
+		removeStale(h.dir)
+		dir := filepath.Join(h.dir, name)
+		_ = unix.Rmdir(dir) // of an earlier run of this process, if its daemons have ended
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		*slot, g.back[dir] = dir, h.dir
+	}
+	if g.v2 != "" {
+		fd, err := unix.Open(g.v2, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil || readWord(g.v2+"/cgroup.type") != "domain" {
+			g.drop(&g.v2)
+		} else {
+			g.fd = fd
+		}
+	}
+	if g.v2 != "" && g.cpuacct != "" {
+		g.drop(&g.cpuacct) // version 2 counts the same, and splits it better
+	}
+	if g.v2 == "" && g.cpuacct == "" && g.memory == "" {
+		return g, sensor.Unavailable("no control group can be made below ours without changing how the work runs", "", errors.Join(errs...))
+	}
+	return g, nil
+}
+
+// sharesOut reports whether groups below dir (version 2) compete for cpu, io or cpuset.
+func sharesOut(dir string) bool {
+	b, err := os.ReadFile(dir + "/cgroup.subtree_control")
+	if err != nil {
+		return true
+	}
+	for w := range strings.FieldsSeq(string(b)) {
+		if w == "cpu" || w == "io" || w == "cpuset" {
+			return true
+		}
+	}
+	return false
+}
+
+const groupPrefix = "reckon-run-"
+
+// removeStale removes groups whose run was killed and whose processes have ended since.
+func removeStale(dir string) {
+	old, _ := filepath.Glob(dir + "/" + groupPrefix + "*")
+	for _, d := range old {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(d), groupPrefix))
+		if err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			_ = unix.Rmdir(d) // fails while it holds a process
+		}
+	}
+}
+
+// dropV2 gives version 2 up after the fork could not use it.
+func (g *group) dropV2() {
+	_ = unix.Close(g.fd)
+	g.fd = -1
+	g.drop(&g.v2)
+}
+
+func (g *group) drop(slot *string) {
+	_ = unix.Rmdir(*slot)
+	*slot = ""
+}
+
+// enter makes the next fork of this thread begin inside the group: version 2 by clone3
+// (CLONE_INTO_CGROUP), version 1 by moving the thread, and only the thread, for as long
+// as the fork takes. The function returned moves it back.
+func (g *group) enter(sys *syscall.SysProcAttr) func() {
+	if g == nil {
+		return func() {}
+	}
+	if g.v2 != "" {
+		sys.UseCgroupFD, sys.CgroupFD = true, g.fd
+	}
+	tid := strconv.Itoa(unix.Gettid())
+	var moved []string
+	for _, slot := range []*string{&g.cpuacct, &g.memory} {
+		if *slot == "" {
+			continue
+		}
+		if os.WriteFile(*slot+"/tasks", []byte(tid), 0) != nil {
+			g.drop(slot)
+			continue
+		}
+		moved = append(moved, g.back[*slot])
+	}
+	return func() {
+		for _, dir := range moved {
+			_ = os.WriteFile(dir+"/tasks", []byte(tid), 0)
+		}
+	}
+}
+
+// cpu returns the CPU time of the group in ns; ok is false when it has no counter. The
+// split is 0, 0 where the source has none that can be trusted.
+func (g *group) cpu() (total, user, system uint64, ok bool) {
+	switch {
+	case g == nil:
+	case g.v2 != "":
+		b, err := g.read(g.v2 + "/cpu.stat")
+		if err != nil {
+			return
+		}
+		total, ok = keyed(b, "usage_usec")
+		user, _ = keyed(b, "user_usec")
+		system, _ = keyed(b, "system_usec")
+		return total * 1000, user * 1000, system * 1000, ok
+	case g.cpuacct != "":
+		b, err := g.read(g.cpuacct + "/cpuacct.usage")
+		if err != nil {
+			return
+		}
+		total, ok = number(bytes.TrimSpace(b))
+	}
+	return total, 0, 0, ok
+}
+
+// groupMemory is what the group is charged, bytes.
+type groupMemory struct {
+	anon, shared uint64 // shared: mapped files and shared memory
+	current      uint64 // page cache and kernel memory too
+}
+
+func (g *group) memoryNow() (m groupMemory, ok bool) {
+	dir, keys, now := g.memoryFiles()
+	if dir == "" {
+		return m, false
+	}
+	b, err := g.read(dir + "/memory.stat")
+	if err != nil {
+		return m, false
+	}
+	anon, ok1 := keyed(b, keys[0])
+	mapped, ok2 := keyed(b, keys[1])
+	shmem, _ := keyed(b, keys[2])
+	b, err = g.read(dir + "/" + now)
+	if err != nil {
+		return m, false
+	}
+	current, ok3 := number(bytes.TrimSpace(b))
+	return groupMemory{anon, max(mapped, shmem), current}, ok1 && ok2 && ok3
+}
+
+func (g *group) memoryFiles() (dir string, keys [3]string, now string) {
+	switch {
+	case g == nil:
+	case g.memory != "":
+		return g.memory, [3]string{"total_rss", "total_mapped_file", "total_shmem"}, "memory.usage_in_bytes"
+	case g.v2 != "":
+		if _, err := os.Stat(g.v2 + "/memory.current"); err == nil {
+			return g.v2, [3]string{"anon", "file_mapped", "shmem"}, "memory.current"
+		}
+	}
+	return "", keys, ""
+}
+
+// memoryPeak is the highest charge so far; false where the kernel does not keep it.
+func (g *group) memoryPeak() (uint64, bool) {
+	if g == nil {
+		return 0, false
+	}
+	for _, path := range []string{g.memory + "/memory.max_usage_in_bytes", g.v2 + "/memory.peak"} {
+		if path[0] == '/' && filepath.Dir(path) != "/" {
+			if b, err := g.read(path); err == nil {
+				if v, ok := number(bytes.TrimSpace(b)); ok {
+					return v, true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// close removes the group. Processes that outlived the command keep it in place.
+func (g *group) close() error {
+	if g == nil {
+		return nil
+	}
+	if g.fd >= 0 {
+		_ = unix.Close(g.fd)
+		g.fd = -1
+	}
+	var errs []error
+	for _, dir := range []string{g.v2, g.cpuacct, g.memory} {
+		if dir == "" {
+			continue
+		}
+		err := unix.Rmdir(dir)
+		for i := 0; i < 20 && errors.Is(err, unix.EBUSY); i++ { // a task is counted until it is released
+			if b, e := os.ReadFile(dir + "/cgroup.procs"); e != nil || len(b) > 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+			err = unix.Rmdir(dir)
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("remove control group %s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (g *group) read(path string) ([]byte, error) {
+	if g.buf == nil {
+		g.buf = make([]byte, 16<<10)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, g.buf)
+	if err != nil {
+		return nil, err
+	}
+	return g.buf[:n], nil
+}
+
+// keyed finds "key value" among the lines of b.
+func keyed(b []byte, key string) (uint64, bool) {
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte(key)); ok && len(rest) > 1 && rest[0] == ' ' {
+			return number(bytes.TrimSpace(rest))
+		}
+	}
+	return 0, false
+}
+
+func readWord(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,163 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+
+	"reckon/sensor"
+)
+
+// tally sums the processes of one program name.
+type tally struct {
+	n            uint64
+	cpu          uint64 // ns
+	user, system uint64 // ns
+	split        uint64 // processes with user and system
+	peak         uint64 // bytes
+	read, write  uint64 // bytes
+	io           uint64 // processes with I/O
+}
+
+func (t *tree) tally(name sensor.Comm) *tally {
+	key := name.String()
+	c := t.commands[key]
+	if c == nil {
+		if len(t.commands) >= maxNames {
+			key = otherName
+			if c = t.commands[key]; c != nil {
+				return c
+			}
+		}
+		c = &tally{}
+		t.commands[key] = c
+	}
+	return c
+}
+
+// maxNames bounds the table: a program that gives each thread or process a name of its
+// own does not make the report, or us, grow without end.
+const (
+	maxNames  = 1000
+	otherName = "other"
+)
+
+// add charges a process: its own figures, and those of its exit record where they are better.
+func (c *tally) add(p *proc) {
+	c.n++
+	cpu := p.cpu() - min(p.credited, p.cpu())
+	c.cpu += cpu
+	user, system, split := p.stat.user, p.stat.system, p.split && p.credited == 0
+	peak, io, ioKnown := p.peak, IO{p.io.read, p.io.write}, p.haveIO && !p.parent
+	if e := p.exit; e != nil {
+		if e.Have&sensor.FieldCPUSplit != 0 && p.credited == 0 {
+			user, system, split = e.UserNanos, e.SystemNanos, true
+		}
+		if e.Have&sensor.FieldPeak != 0 {
+			peak = max(peak, e.PeakBytes)
+		}
+		if e.Have&sensor.FieldIO != 0 {
+			io, ioKnown = IO{e.ReadBytes, e.WriteBytes}, true
+		}
+	}
+	c.peak = max(c.peak, peak)
+	if split {
+		c.split++
+		c.user += user
+		c.system += system
+	}
+	if ioKnown {
+		c.io++
+		c.read += io.Read
+		c.write += io.Write
+	}
+}
+
+// breakdown turns the tallies into the list of the report, so that CPU time adds up to
+// total (ns) and processes to started: what is missing goes to "other".
+func breakdown(m map[string]*tally, total, started uint64) []Command {
+	list := make([]Command, 0, len(m)+1)
+	var cpu, n uint64
+	var rest *Command
+	for name, c := range m {
+		cpu += c.cpu
+		n += c.n
+		list = append(list, c.command(name))
+	}
+	// Clocks of different sources differ by parts per thousand: scaled down, never up.
+	if cpu > total && cpu > 0 {
+		f := float64(total) / float64(cpu)
+		for i := range list {
+			list[i].scale(f)
+		}
+		cpu = total
+	}
+	slices.SortFunc(list, func(a, b Command) int {
+		return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(b.Processes, a.Processes), cmp.Compare(a.Name, b.Name))
+	})
+	if i := slices.IndexFunc(list, func(c Command) bool { return c.Name == otherName }); i >= 0 {
+		c := list[i]
+		list = append(slices.Delete(list, i, i+1), c)
+		rest = &list[len(list)-1]
+	}
+	missing := float64(total-cpu) / 1e9
+	unnamed := started - min(n, started)
+	if unnamed == 0 && n > 0 && missing <= spread*seconds(total) {
+		// All processes are known by name: what is missing is the beginning and the very
+		// end of each, about the same for all, which their events do not hold.
+		for i := range list {
+			list[i].grow(missing * float64(list[i].Processes) / float64(n))
+		}
+		return list
+	}
+	if missing > 0 || unnamed > 0 {
+		if rest == nil {
+			list = append(list, Command{Name: otherName})
+			rest = &list[len(list)-1]
+		}
+		rest.CPUSeconds += missing
+		rest.Processes += unnamed
+	}
+	return list
+}
+
+func (c *tally) command(name string) Command {
+	out := Command{Name: name, Processes: c.n, CPUSeconds: seconds(c.cpu)}
+	if c.split == c.n && c.split > 0 {
+		// The split is the kernel's estimate from its ticks, the sum is exact.
+		// Below some ticks there is nothing to estimate from.
+		if s := c.user + c.system; s >= 5*tick {
+			user := out.CPUSeconds * float64(c.user) / float64(s)
+			system := out.CPUSeconds - user
+			out.User, out.System = &user, &system
+		}
+	}
+	if c.peak > 0 {
+		out.MemoryPeakBytes = &c.peak
+	}
+	if c.io == c.n && c.io > 0 {
+		out.IO = &IO{Read: c.read, Write: c.write}
+	}
+	return out
+}
+
+// spread is how much of the CPU time may be shared out by number of processes.
+const spread = 0.2
+
+func (c *Command) grow(by float64) {
+	if c.CPUSeconds > 0 {
+		c.scale(1 + by/c.CPUSeconds)
+	} else {
+		c.CPUSeconds = by
+	}
+}
+
+func (c *Command) scale(f float64) {
+	c.CPUSeconds *= f
+	for _, v := range []*float64{c.User, c.System} {
+		if v != nil {
+			*v *= f
+		}
+	}
+}
+
+func seconds(ns uint64) float64 { return float64(ns) / 1e9 }

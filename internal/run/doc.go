@@ -1,0 +1,27 @@
+// Package run runs one command and reports what it and all its descendants used.
+//
+// It needs no server and no privilege, and takes the best of what the machine offers:
+//
+//   - wait4(2). The calling process makes itself a child subreaper (prctl(2),
+//     PR_SET_CHILD_SUBREAPER), so every descendant, one that daemonised too, is waited
+//     for by its parent or by us. The rusage of what we reap then holds the CPU time,
+//     the context switches, faults and block I/O of all that ended. Only children whose
+//     parent ignores SIGCHLD escape it: the kernel adds them to nobody.
+//   - A private control group below the one we are in (never outside it, so that a batch
+//     system or systemd still sees and limits the work), wherever making one changes
+//     neither scheduling nor limits: a counter of the whole tree, dead or alive.
+//   - Inherited perf events (perf_event_open(2), a software event, kernel.perf_event_paranoid
+//     2 or less suffices): the kernel reports each fork, program name and exit of the tree
+//     and the CPU time of each thread, so that a process of one millisecond is known by name.
+//   - Exit records of the task sources (eBPF, taskstats), given in [Options.Exits].
+//   - /proc of the live descendants: memory, CPU wait, and the profile over time.
+//
+// The [Report] says in Source which of them gave what. A figure that nobody could give is
+// absent, never zero. Units: seconds, bytes, cores (CPU seconds per second).
+//
+// [Run] takes over wait4(-1) of the process: nothing else in it may have child processes
+// meanwhile. One Run at a time; the report is not shared with the goroutines that made it.
+//
+// Kernel documents: Documentation/filesystems/proc.rst, admin-guide/cgroup-v1/,
+// admin-guide/cgroup-v2.rst, scheduler/sched-stats.rst, perf_event_open(2), getrusage(2).
+package run

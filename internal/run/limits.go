@@ -1,0 +1,88 @@
+package run
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// machine says what the command has to itself: processors by affinity and by the quotas
+// of our cgroups up to the root, memory by their limits, else that of the machine.
+func machine(procRoot string, own []hierarchy) Machine {
+	m := Machine{MemoryBytes: memTotal(procRoot + "/meminfo")}
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) == nil {
+		m.Cores = float64(set.Count())
+	}
+	for _, h := range own {
+		for dir := h.dir; ; dir = filepath.Dir(dir) {
+			if quota := cpuQuota(dir, h.controllers); quota > 0 && (m.Cores == 0 || quota < m.Cores) {
+				m.Cores = quota
+			}
+			if limit := memoryLimit(dir, h.controllers); limit > 0 && limit < m.MemoryBytes {
+				m.MemoryBytes, m.MemoryLimited = limit, true
+			}
+			if dir == h.mount || len(dir) <= len(h.mount) {
+				break
+			}
+		}
+	}
+	return m
+}
+
+// cpuQuota returns the limit of one group in cores, 0 for none.
+func cpuQuota(dir string, controllers []string) float64 {
+	var quota, period string
+	switch {
+	case len(controllers) == 0:
+		quota, period, _ = strings.Cut(readWord(dir+"/cpu.max"), " ")
+	case slices.Contains(controllers, "cpu"):
+		quota, period = readWord(dir+"/cpu.cfs_quota_us"), readWord(dir+"/cpu.cfs_period_us")
+	}
+	q, err1 := strconv.ParseFloat(quota, 64)
+	p, err2 := strconv.ParseFloat(period, 64)
+	if err1 != nil || err2 != nil || q <= 0 || p <= 0 {
+		return 0
+	}
+	return q / p
+}
+
+// memoryLimit returns the limit of one group in bytes, 0 for none.
+func memoryLimit(dir string, controllers []string) uint64 {
+	var word string
+	switch {
+	case len(controllers) == 0:
+		word = readWord(dir + "/memory.max")
+	case slices.Contains(controllers, "memory"):
+		word = readWord(dir + "/memory.limit_in_bytes")
+	}
+	v, _ := strconv.ParseUint(word, 10, 64)
+	return v
+}
+
+func memTotal(path string) uint64 { return kilobytes(path, "MemTotal:") }
+
+// highWater is the peak resident size of a process, by its status file.
+func highWater(path string) uint64 { return kilobytes(path, "VmHWM:") }
+
+// kilobytes reads one line of a file such as /proc/meminfo, in bytes; 0 if it is not there.
+func kilobytes(path, key string) uint64 {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	for in.Scan() {
+		if rest, ok := strings.CutPrefix(in.Text(), key); ok {
+			kb, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 54)
+			return kb << 10
+		}
+	}
+	return 0
+}

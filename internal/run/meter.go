@@ -1,0 +1,361 @@
+package run
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// reaped sums what wait4 returned. Each rusage holds the process and all the
+// descendants that were waited for, so the sum holds every process that ended.
+type reaped struct {
+	user, system           uint64 // ns
+	maxRSS                 uint64 // bytes
+	minor, major           uint64
+	voluntary, involuntary uint64
+	read, write            uint64 // bytes of storage I/O
+	calls                  IO     // bytes of read and write calls
+	callsMissing           bool
+}
+
+func (r *reaped) add(u *unix.Rusage) {
+	r.user += uint64(u.Utime.Nano())
+	r.system += uint64(u.Stime.Nano())
+	r.maxRSS = max(r.maxRSS, uint64(u.Maxrss)<<10)
+	r.minor += uint64(u.Minflt)
+	r.major += uint64(u.Majflt)
+	r.voluntary += uint64(u.Nvcsw)
+	r.involuntary += uint64(u.Nivcsw)
+	r.read += uint64(u.Inblock) * 512
+	r.write += uint64(u.Oublock) * 512
+}
+
+// totals are counters of the whole tree since the start.
+type totals struct {
+	cpu, user, system uint64 // ns; user and system have the kernel's own share of cpu
+	read, write       uint64 // bytes
+	calls             IO
+}
+
+// meter watches the tree. It is used from one goroutine, which also reaps, so that no
+// process is counted both as alive and as ended.
+type meter struct {
+	begin time.Time
+	main  int // pid of the command
+	group *group
+	perf  *perfWatch
+	exits *exitFeed
+
+	tree   *tree
+	reaped reaped
+	last   totals
+
+	// Memory: the integral over time, the peak, and what a group is charged beyond it.
+	area, areaTime  float64 // byte-seconds, seconds
+	lastAt, lastMem float64
+	sampled, beyond uint64 // bytes
+	peakProcs       int
+	peakThreads     int
+	cost, costStudy time.Duration // of the last look and study
+	studied, shared float64       // when last done
+	level           level
+	profile         profile
+	memoryByGroup   bool
+	samples         int
+	looks           int
+	largest, floor  uint64 // bytes: of one process; below floor ru_maxrss says nothing
+}
+
+// threadClock is the CPU time of the calling thread.
+func threadClock() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
+	return time.Duration(ts.Nano())
+}
+
+func (m *meter) now() float64 { return time.Since(m.begin).Seconds() }
+
+// look takes the cheap sample: who lives, and how much memory they hold.
+func (m *meter) look() {
+	began := threadClock()
+	at := m.now()
+	m.follow(at)
+	l := m.tree.look(at)
+	m.tree.sweep(m.ready(at))
+	m.looks++
+	largest := m.tree.largest()
+	if l.resident == 0 && (l.procs > 0 || m.samples == 0) {
+		m.cost = threadClock() - began
+		return // forked, and not yet a program: or ended, and not yet reaped
+	}
+	m.largest = max(m.largest, largest)
+	if g, ok := m.group.memoryNow(); ok {
+		m.memoryByGroup = true
+		held := min(max(g.anon+g.shared, largest), l.resident)
+		l.anon, l.shared = min(g.anon, held), held-min(g.anon, held)
+		l.resident = held
+		if g.current > held {
+			m.beyond = max(m.beyond, g.current-held)
+		}
+	} else {
+		l.resident = max(l.resident, largest)
+	}
+	m.remember(at, l)
+	m.cost = threadClock() - began
+}
+
+// finish takes the memory up to the end as it was at the last look, and what the group
+// is charged now that its processes are gone: page cache, which no process holds.
+func (m *meter) finish(end float64) {
+	at := m.now()
+	m.follow(at)
+	m.tree.look(at)
+	if m.samples > 0 && end > m.lastAt {
+		m.area += (end - m.lastAt) * m.lastMem
+		m.areaTime += end - m.lastAt
+		m.profile.memory(end, m.lastMem)
+	}
+	if g, ok := m.group.memoryNow(); ok {
+		held := g.anon + g.shared
+		m.beyond = max(m.beyond, g.current-min(g.current, held))
+	}
+}
+
+// follow takes in the events of the kernel up to now.
+func (m *meter) follow(at float64) {
+	if m.perf != nil {
+		m.perf.drain(m.tree, at)
+	}
+}
+
+// ready says when a dead process can be folded: when its last perf records are in and
+// we have reaped it, if that is for us to do; later when an exit record, which knows
+// more, may still come.
+func (m *meter) ready(at float64) func(*proc) bool {
+	return func(p *proc) bool {
+		switch {
+		case at > p.died+exitDelay:
+			return true
+		case m.exits != nil && p.exit == nil, p.reads < 0, p.orphan() && !p.reaped:
+			return false
+		}
+		return at > p.died
+	}
+}
+
+func (m *meter) remember(at float64, l level) {
+	if m.samples > 0 {
+		// Between two samples the memory is taken to change evenly.
+		m.area += (at - m.lastAt) * (m.lastMem + float64(l.resident)) / 2
+		m.areaTime += at - m.lastAt
+	}
+	m.samples++
+	m.lastAt, m.lastMem, m.level = at, float64(l.resident), l
+	m.sampled = max(m.sampled, l.resident)
+	m.peakProcs = max(m.peakProcs, l.procs)
+	m.peakThreads = max(m.peakThreads, l.threads)
+	m.profile.memory(at, float64(l.resident))
+}
+
+// study takes the costly sample: I/O, waiting, the split of CPU time, exit records.
+func (m *meter) study() {
+	began := threadClock()
+	at := m.now()
+	m.follow(at)
+	m.tree.study()
+	if m.exits != nil {
+		m.exits.drain(m.tree, at)
+	}
+	m.sum()
+	m.studied = at
+	m.costStudy = threadClock() - began
+	if !m.memoryByGroup && at-m.shared > max(1, 200*m.profile.shareCost) {
+		share := threadClock()
+		m.tree.proportion()
+		m.shared, m.profile.shareCost = at, (threadClock() - share).Seconds()
+	}
+}
+
+// sum brings the totals up to date. They never fall: a process that ended between two
+// reads is missing for a moment, until its parent or we have waited for it.
+func (m *meter) sum() {
+	t := totals{user: m.reaped.user, system: m.reaped.system, read: m.reaped.read, write: m.reaped.write, calls: m.reaped.calls}
+	live := uint64(0)
+	for _, p := range m.tree.order {
+		if p.pid == 0 || p.dead {
+			continue
+		}
+		t.user += p.stat.user + p.stat.cuser
+		t.system += p.stat.system + p.stat.csys
+		live += max(p.clock, p.stat.user+p.stat.system) + p.stat.cuser + p.stat.csys
+		t.read += p.io.read
+		t.write += p.io.write
+		t.calls.Read += p.io.rchar
+		t.calls.Write += p.io.wchar
+	}
+	t.cpu = m.reaped.user + m.reaped.system + live + m.tree.unwaited
+	if total, _, _, ok := m.group.cpu(); ok {
+		t.cpu = max(t.cpu, total)
+	}
+	m.last.cpu = max(m.last.cpu, t.cpu)
+	m.last.user = max(m.last.user, t.user)
+	m.last.system = max(m.last.system, t.system)
+	m.last.read = max(m.last.read, t.read)
+	m.last.write = max(m.last.write, t.write)
+	m.last.calls.Read = max(m.last.calls.Read, t.calls.Read)
+	m.last.calls.Write = max(m.last.calls.Write, t.calls.Write)
+}
+
+// row closes a window of the profile.
+func (m *meter) row(at float64) Row {
+	return m.profile.close(at, m.last, m.tree.observed.wait, m.level)
+}
+
+// reap waits for one child that has ended, whose zombie still shows what rusage does
+// not: its name and the waiting of its first thread.
+func (m *meter) reap(pid int) (unix.WaitStatus, error) {
+	at := m.now()
+	m.follow(at)
+	t := m.tree
+	p := t.procs[int32(pid)]
+	switch {
+	case p == nil && t.byEvents: // folded already: its events came before us
+		p = &proc{pid: int32(pid), statm: -1}
+	case p == nil:
+		p = t.add(int32(pid), t.self)
+	}
+	p.ppid = t.self
+	if t.readStat(p) {
+		p.threads = 1
+		p.split = true
+		if t.studyOne(p) {
+			m.reaped.calls.Read += p.io.rchar
+			m.reaped.calls.Write += p.io.wchar
+		} else {
+			m.reaped.callsMissing = true // zombies show it to root only, on newer kernels
+		}
+	}
+	var status unix.WaitStatus
+	var usage unix.Rusage
+	for {
+		_, err := unix.Wait4(pid, &status, unix.WNOHANG, &usage)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		break
+	}
+	m.reaped.add(&usage)
+	p.reaped = true
+	p.io.read, p.io.write, p.haveIO = uint64(usage.Inblock)*512, uint64(usage.Oublock)*512, true
+	// The peak is its own if it had no children. That of an orphan holds what its parent
+	// had when it forked.
+	if pid == m.main && !p.parent && t.byEvents && uint64(usage.Maxrss)<<10 > m.floor {
+		p.peak = max(p.peak, uint64(usage.Maxrss)<<10)
+	}
+	t.bury(p, at)
+	return status, nil
+}
+
+// pause is how long to wait for the next look: watching takes about 1 % of one core at
+// most, and samples 50 times a second at best. The first looks follow sooner, for
+// commands that are over in no time.
+func (m *meter) pause() time.Duration {
+	if m.looks < 6 {
+		return 500 * time.Microsecond << m.looks
+	}
+	return min(max(100*m.cost, 20*time.Millisecond), time.Second)
+}
+
+func (m *meter) studyDue(at float64) bool {
+	every := min(max(100*m.costStudy.Seconds(), 0.1), 1)
+	return at-m.studied >= every
+}
+
+// largest is the resident size of the largest process: no estimate of what is shared
+// may fall below it.
+func (t *tree) largest() uint64 {
+	var l uint64
+	for _, p := range t.order {
+		if p.pid != 0 && !p.dead && p.looks > 0 {
+			l = max(l, p.rss)
+		}
+	}
+	return l
+}
+
+// exitDelay is how long a dead process waits for its exit record, seconds.
+const exitDelay = 3
+
+// exitFeed filters the exit records of the machine for those of the tree.
+type exitFeed struct {
+	source  sensor.ExitSource
+	pass    sensor.Pass
+	pending []sensor.Process // parent not known, or not known yet
+	age     []uint8
+	lost    uint64
+	err     error
+	taken   uint64
+	whole   bool // the record of a child of ours came: the source does tell
+}
+
+func (f *exitFeed) drain(t *tree, at float64) {
+	f.pass.Reset()
+	if err := f.source.Drain(&f.pass); err != nil {
+		f.err = err
+	}
+	f.lost += f.pass.Lost
+	f.pending = append(f.pending, f.pass.Exited...)
+	for len(f.age) < len(f.pending) {
+		f.age = append(f.age, 0)
+	}
+	for again := true; again; { // the record of a parent may follow that of its child
+		again = false
+		n := 0
+		for i := range f.pending {
+			if f.take(t, &f.pending[i], at) {
+				again = true
+				continue
+			}
+			f.pending[n], f.age[n] = f.pending[i], f.age[i]
+			n++
+		}
+		f.pending, f.age = f.pending[:n], f.age[:n]
+	}
+	n := 0
+	for i := range f.pending {
+		if f.age[i]++; f.age[i] < 4 {
+			f.pending[n], f.age[n] = f.pending[i], f.age[i]
+			n++
+		}
+	}
+	f.pending, f.age = f.pending[:n], f.age[:n]
+}
+
+// take charges the record to its command if it belongs to the tree.
+func (f *exitFeed) take(t *tree, e *sensor.Process, at float64) bool {
+	p := t.procs[e.PID]
+	switch {
+	case p != nil && (p.exit != nil || p.stat.start != 0 && e.Start != 0 && !sensor.SameStart(p.stat.start, e.Start)):
+		return false
+	case p == nil && (t.byEvents || e.Have&sensor.FieldParent == 0 || e.PPID != t.self && t.procs[e.PPID] == nil):
+		return false
+	case p == nil:
+		p = t.add(e.PID, e.PPID)
+	}
+	if e.Have&sensor.FieldPeak != 0 {
+		t.largestEnded = max(t.largestEnded, e.PeakBytes)
+	}
+	record := *e
+	p.exit, p.comm = &record, e.Comm
+	f.taken++
+	f.whole = f.whole || e.PPID == t.self
+	if !t.byEvents {
+		t.bury(p, at)
+	}
+	return true
+}

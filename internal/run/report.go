@@ -1,0 +1,144 @@
+package run
+
+import "time"
+
+// Report is what a command used, from its start until it ended. It is what
+// `reckon run --json` prints. Pointers are nil where nothing could measure the figure.
+type Report struct {
+	Command     []string  `json:"command"`
+	Start       time.Time `json:"start"`
+	WallSeconds float64   `json:"wall_seconds"`
+	ExitCode    int       `json:"exit_code"`
+	Signal      string    `json:"signal,omitempty"` // the signal that ended the command
+
+	CPU   CPU   `json:"cpu_seconds"`
+	Cores Cores `json:"cores"`
+	// CPUWaitSeconds is the time threads were ready to run and had no processor.
+	CPUWaitSeconds *float64 `json:"cpu_wait_seconds"`
+
+	// MemoryPeakBytes and MemoryMeanBytes are resident memory of the whole tree:
+	// anonymous, shared, and mapped files. Page cache that no process maps is not in it.
+	MemoryPeakBytes *uint64 `json:"memory_peak_bytes"`
+	MemoryMeanBytes *uint64 `json:"memory_mean_bytes"`
+	// MemoryLargestBytes is the peak of the largest single process.
+	MemoryLargestBytes *uint64 `json:"memory_largest_process_bytes"`
+	// MemoryCgroupPeakBytes holds page cache and kernel memory as well, as a limit would count.
+	MemoryCgroupPeakBytes *uint64 `json:"memory_cgroup_peak_bytes,omitempty"`
+
+	IO IO `json:"io_bytes"`
+	// IOCalls counts bytes passed by read and write calls: caches, pipes and terminals too.
+	IOCalls *IO `json:"io_call_bytes,omitempty"`
+
+	Switches Switches `json:"context_switches"`
+	Faults   Faults   `json:"page_faults"`
+
+	// Processes is how many were started, the command itself included.
+	// ProcessesExact is false when short ones may have been missed: then it is a minimum.
+	Processes      uint64 `json:"processes"`
+	ProcessesExact bool   `json:"processes_exact"`
+	ProcessesPeak  int    `json:"processes_peak"`
+	ThreadsPeak    int    `json:"threads_peak"`
+
+	// Commands sums the tree by program name, the largest CPU time first; what could not
+	// be told apart is in the last element, named "other".
+	Commands []Command `json:"commands"`
+	// Survivors still ran when the command ended. They were left alone.
+	Survivors []Survivor `json:"still_running,omitempty"`
+
+	Machine   Machine   `json:"machine"`
+	Judgement []Verdict `json:"judgement"`
+	// Source is a short word for where the figures come from ("cgroup+perf+wait4"),
+	// Sources the same figure by figure.
+	Source  string            `json:"source"`
+	Sources map[string]string `json:"sources"`
+	// Notes say what could not be measured, why, and what to do about it.
+	Notes []string `json:"notes,omitempty"`
+	// OverheadCPUSeconds is what watching cost: CPU time of the watcher itself.
+	OverheadCPUSeconds float64 `json:"overhead_cpu_seconds"`
+
+	// Rows is the profile for a plot: at most a few thousand windows, 1 s each until the
+	// run is long, then merged in pairs.
+	Rows []Row `json:"-"`
+}
+
+// CPU is CPU time by mode, seconds.
+type CPU struct {
+	User   float64 `json:"user"`
+	System float64 `json:"system"`
+	Total  float64 `json:"total"`
+}
+
+// Cores is CPU time per second: the mean of the run, and quantiles over windows of 1 s.
+type Cores struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	Max  float64 `json:"max"`
+}
+
+// IO is bytes by direction.
+type IO struct {
+	Read  uint64 `json:"read"`
+	Write uint64 `json:"write"`
+}
+
+// Switches counts context switches: voluntary ones waited for something, involuntary
+// ones lost the processor.
+type Switches struct {
+	Voluntary   uint64 `json:"voluntary"`
+	Involuntary uint64 `json:"involuntary"`
+}
+
+// Faults counts page faults: major ones had to read from storage.
+type Faults struct {
+	Minor uint64 `json:"minor"`
+	Major uint64 `json:"major"`
+}
+
+// Command is one program name of the tree.
+type Command struct {
+	Name      string `json:"command"`
+	Processes uint64 `json:"processes"`
+	// CPUSeconds is all CPU time; User and System its parts where the source tells them apart.
+	CPUSeconds float64  `json:"cpu_seconds"`
+	User       *float64 `json:"cpu_user_seconds,omitempty"`
+	System     *float64 `json:"cpu_system_seconds,omitempty"`
+	// MemoryPeakBytes is the largest resident size seen of one process of that name.
+	MemoryPeakBytes *uint64 `json:"memory_peak_bytes,omitempty"`
+	IO              *IO     `json:"io_bytes,omitempty"`
+}
+
+// Survivor is a process that outlived the command.
+type Survivor struct {
+	PID         int     `json:"pid"`
+	Name        string  `json:"command"`
+	CPUSeconds  float64 `json:"cpu_seconds"` // so far, its waited-for children included
+	MemoryBytes uint64  `json:"memory_bytes"`
+}
+
+// Machine is what the command had to itself.
+type Machine struct {
+	Cores       float64 `json:"cores"`        // by affinity and cgroup quota
+	MemoryBytes uint64  `json:"memory_bytes"` // by cgroup limits, else of the machine
+	// MemoryLimited says that MemoryBytes is a limit of a cgroup.
+	MemoryLimited bool `json:"memory_limited"`
+}
+
+// Verdict is one sentence about one resource.
+type Verdict struct {
+	Resource string `json:"resource"` // cpu, wait, memory, io, processes
+	Level    string `json:"level"`    // ok, notice, warning
+	Text     string `json:"text"`
+}
+
+// Row is one window of the profile: rates and levels at its end. A NaN is a gap.
+type Row struct {
+	Start, Seconds     float64 // since the command started; width
+	Cores              float64
+	User, System, Wait float64 // CPU seconds per second
+	Memory             float64 // bytes, mean over the window
+	MemoryPeak         float64 // bytes, highest sample in the window
+	Anon, File         float64 // bytes at the end; File is mapped files and shared memory
+	Read, Write        float64 // bytes per second
+	Processes, Threads float64
+}

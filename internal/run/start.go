@@ -1,0 +1,96 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// StartError says that the command could not be started. Code is the exit code a shell
+// gives for it: 127 not found, 126 found but not executable.
+type StartError struct {
+	Code int
+	Err  error
+}
+
+// Error names the command and the reason.
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// lookUp finds the program as execvp(3) does.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot):
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "", &StartError{127, fmt.Errorf("%s: command not found", name)}
+	default:
+		var why *exec.Error
+		if errors.As(err, &why) {
+			err = why.Err
+		}
+		return "", &StartError{126, fmt.Errorf("%s: can not be run: %w", name, err)}
+	}
+}
+
+// forked is what came of a fork.
+type forked struct {
+	pid   int
+	err   error
+	begin time.Time
+	// settled is closed when our thread has left the group again.
+	settled chan struct{}
+}
+
+// start forks the command from a locked thread, with perf events inherited and inside
+// the private group, where there are such. It returns the process id.
+func start(o *Options, path string, g *group, perf func()) (forked, error) {
+	out := make(chan forked, 1)
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		// Never unlocked: the thread ends with the goroutine, and with it all it was given.
+		runtime.LockOSThread()
+		perf()
+		attr := &syscall.ProcAttr{
+			Env:   os.Environ(),
+			Files: []uintptr{o.Stdin.Fd(), o.Stdout.Fd(), o.Stderr.Fd()},
+			Sys:   &syscall.SysProcAttr{},
+		}
+		leave := g.enter(attr.Sys)
+		defer leave() // takes milliseconds with version 1, while the command runs already
+		begin := time.Now()
+		pid, err := syscall.ForkExec(path, o.Args, attr)
+		if err != nil && attr.Sys.UseCgroupFD && !errors.Is(err, unix.ENOENT) {
+			// A kernel before 5.7, or a filter of system calls, has no CLONE_INTO_CGROUP.
+			attr.Sys.UseCgroupFD = false
+			if pid, err = syscall.ForkExec(path, o.Args, attr); err == nil {
+				g.dropV2()
+			}
+		}
+		if errors.Is(err, unix.ENOEXEC) { // a script without #!, as execvp(3) does
+			pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, o.Args[1:]...), attr)
+		}
+		out <- forked{pid, err, begin, settled}
+	}()
+	f := <-out
+	err := f.err
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return f, &StartError{127, fmt.Errorf("%s: its interpreter, or the file itself, is not there: %w", path, err)}
+	default:
+		return f, &StartError{126, fmt.Errorf("%s: can not be run: %w", path, err)}
+	}
+}

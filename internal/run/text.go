@@ -1,0 +1,216 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"reckon/internal/term"
+)
+
+// Print writes the report for a person.
+func (r *Report) Print(s term.Screen) error {
+	var b strings.Builder
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%s %s\n", s.Paint(term.Quiet, fmt.Sprintf("%-10s", label)), fmt.Sprintf(format, args...))
+	}
+	end := fmt.Sprintf("exit code %d", r.ExitCode)
+	if r.Signal != "" {
+		end = "ended by " + r.Signal
+	}
+	title := term.Safe(strings.Join(r.Command, " "))
+	if s.Width > 0 {
+		title = term.Cut(title, max(s.Width-len(end)-12, 20), s.ASCII)
+	}
+	fmt.Fprintf(&b, "%s: %s\n", s.Paint(term.Bold, "reckon: "+title), end)
+	line("wall time", "%s", exact(r.WallSeconds))
+	line("CPU time", "%s  (user %s, system %s)", exact(r.CPU.Total), exact(r.CPU.User), exact(r.CPU.System))
+	c := r.Cores
+	line("cores", "mean %s, p50 %s, p95 %s, max %s  (of %s)", num(c.Mean), num(c.P50), num(c.P95), num(c.Max), num(r.Machine.Cores))
+	wait := term.Unknown
+	if r.CPUWaitSeconds != nil {
+		wait = exact(*r.CPUWaitSeconds)
+	}
+	line("CPU wait", "%s", wait)
+	line("memory", "peak %s, mean %s, largest process %s%s", optional(r.MemoryPeakBytes), optional(r.MemoryMeanBytes), optional(r.MemoryLargestBytes), cgroupPeak(r))
+	calls := ""
+	if r.IOCalls != nil {
+		calls = fmt.Sprintf("  (by calls: %s read, %s written)", bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
+	}
+	line("storage", "read %s, written %s%s", bytesOf(r.IO.Read), bytesOf(r.IO.Write), calls)
+	line("switches", "%s voluntary, %s involuntary", count(r.Switches.Voluntary), count(r.Switches.Involuntary))
+	least := ""
+	if !r.ProcessesExact {
+		least = "at least "
+	}
+	line("processes", "%s%s started, at most %d at a time with %d threads", least, count(r.Processes), r.ProcessesPeak, r.ThreadsPeak)
+	if _, err := s.Write([]byte(b.String() + "\n")); err != nil {
+		return err
+	}
+	if err := r.printCommands(s); err != nil {
+		return err
+	}
+	b.Reset()
+	b.WriteByte('\n')
+	for _, v := range r.Judgement {
+		style := term.Plain
+		switch v.Level {
+		case levelNotice:
+			style = term.Yellow
+		case levelWarning:
+			style = term.Red
+		}
+		wrap(&b, s.Paint(style, fmt.Sprintf("%-10s", labels[v.Resource])), v.Text, s.Width)
+	}
+	for _, n := range r.Notes {
+		wrap(&b, s.Paint(term.Quiet, fmt.Sprintf("%-10s", "note")), term.Safe(n), s.Width)
+	}
+	fmt.Fprintln(&b, s.Paint(term.Quiet, "measured by "+r.Source))
+	_, err := s.Write([]byte(b.String()))
+	return err
+}
+
+var labels = map[string]string{"cpu": "CPU", "wait": "CPU wait", "memory": "memory", "io": "storage", "processes": "processes"}
+
+// shownCommands bounds the table of the text; --json has them all.
+const shownCommands = 12
+
+func (r *Report) printCommands(s term.Screen) error {
+	t := term.NewTable(term.Column{Title: "COMMAND"}, term.Column{Title: "PROCESSES", Right: true}, term.Column{Title: "CPU", Right: true},
+		term.Column{Title: "SHARE", Right: true}, term.Column{Title: "USER", Right: true, Optional: 2}, term.Column{Title: "SYSTEM", Right: true, Optional: 2},
+		term.Column{Title: "PEAK MEM", Right: true, Optional: 1}, term.Column{Title: "READ", Right: true, Optional: 3}, term.Column{Title: "WRITTEN", Right: true, Optional: 3})
+	shown := r.Commands
+	if len(shown) > shownCommands {
+		shown = shown[:shownCommands]
+	}
+	for _, c := range shown {
+		read, written := term.Unknown, term.Unknown
+		if c.IO != nil {
+			read, written = bytesOf(c.IO.Read), bytesOf(c.IO.Write)
+		}
+		share := math.NaN()
+		if r.CPU.Total > 0 {
+			share = c.CPUSeconds / r.CPU.Total
+		}
+		t.Add(c.Name, count(c.Processes), exact(c.CPUSeconds), term.Percent(&share), exactOr(c.User), exactOr(c.System), optional(c.MemoryPeakBytes), read, written)
+	}
+	if err := t.Print(s); err != nil {
+		return err
+	}
+	if n := len(r.Commands) - len(shown); n > 0 {
+		cpu, procs := 0.0, uint64(0)
+		for _, c := range r.Commands[len(shown):] {
+			cpu += c.CPUSeconds
+			procs += c.Processes
+		}
+		_, err := fmt.Fprintf(s, "and %d more names: %s processes, %s of CPU\n", n, count(procs), exact(cpu))
+		return err
+	}
+	return nil
+}
+
+// Plot draws cores and memory over time for a screen of at least 80 columns and 24 lines.
+func (r *Report) Plot(s term.Screen) string {
+	width := s.Width
+	if width <= 0 {
+		width = 80
+	}
+	coresOf := func(row Row) float64 { return row.Cores }
+	memoryOf := func(row Row) float64 { return row.Memory }
+	limit := r.Machine.Cores
+	return s.Draw(term.Chart{Title: "cores in use", Points: r.points(coresOf), Format: term.Cores, Width: width, Height: 7}) +
+		s.Draw(term.Chart{Title: "resident memory", Points: r.points(memoryOf), Format: term.Bytes, Width: width, Height: 7}) +
+		fmt.Sprintf("%s of %s\n", "windows of one second; the machine gave", cores(limit))
+}
+
+// points puts the rows on an even grid of seconds, so that windows of different length
+// take the room of their length.
+func (r *Report) points(value func(Row) float64) []term.Point {
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	step := r.Rows[0].Seconds
+	for _, row := range r.Rows[:max(len(r.Rows)-1, 1)] {
+		step = min(step, row.Seconds)
+	}
+	var out []term.Point
+	for _, row := range r.Rows {
+		n := max(int(math.Round(row.Seconds/max(step, 1e-3))), 1)
+		if row.Seconds < step/2 {
+			continue // the last moment of a long run
+		}
+		v := value(row)
+		for i := range min(n, keptRows) {
+			at := row.Start + row.Seconds*float64(i)/float64(n)
+			p := term.Point{Time: r.Start.Add(time.Duration(at * float64(time.Second)))}
+			if !math.IsNaN(v) {
+				p.Value = &v
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func cgroupPeak(r *Report) string {
+	if r.MemoryCgroupPeakBytes == nil {
+		return ""
+	}
+	return ", with page cache " + bytesOf(*r.MemoryCgroupPeakBytes)
+}
+
+// exact prints seconds with three digits behind the point up to a minute, as a person
+// who compares two runs wants them.
+func exact(v float64) string {
+	if v < 60 {
+		return fmt.Sprintf("%.3f s", v)
+	}
+	return fmt.Sprintf("%.1f s (%s)", v, term.Seconds(&v))
+}
+
+func exactOr(v *float64) string {
+	if v == nil {
+		return term.Unknown
+	}
+	return exact(*v)
+}
+
+func num(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+func count(v uint64) string {
+	f := float64(v)
+	return term.Number(&f)
+}
+
+func optional(v *uint64) string {
+	if v == nil {
+		return term.Unknown
+	}
+	return bytesOf(*v)
+}
+
+// wrap writes a labelled text in lines of the screen's width.
+func wrap(b *strings.Builder, label, text string, width int) {
+	if width <= 0 {
+		fmt.Fprintf(b, "%s %s\n", label, text)
+		return
+	}
+	const indent = 11
+	room := max(width-indent, 20)
+	b.WriteString(label + " ")
+	col := 0
+	for i, w := range strings.Fields(text) {
+		n := len([]rune(w))
+		if i > 0 && col+1+n > room {
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			col = 0
+		} else if i > 0 {
+			b.WriteByte(' ')
+			col++
+		}
+		b.WriteString(w)
+		col += n
+	}
+	b.WriteByte('\n')
+}

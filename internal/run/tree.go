@@ -1,0 +1,494 @@
+package run
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// proc is one process of the tree: alive, or dead and not yet folded into its command.
+type proc struct {
+	pid, ppid int32
+	comm      sensor.Comm
+	dead      bool
+	died      float64 // when it was found dead, seconds since the start
+	looks     int     // how often it was looked at: the name is read again after the exec
+
+	threads  int    // alive, as last known
+	alive    int    // threads by fork and exit events
+	clock    uint64 // own CPU time when last read, ns
+	credited uint64 // part of it that went to the name before an exec, ns
+	events   uint64 // CPU time of ended threads by perf events, ns
+	reads    int    // records of CPU time come less those due: 0 when all are in
+	stat     stat
+	split    bool // stat.user and stat.system are the final ones
+
+	rss, shared, peak uint64 // bytes
+	io                ioFile // waited-for children included
+	haveIO, parent    bool   // parent: it had children, so io is not its own alone
+	statm             int    // kept descriptor of /proc/PID/statm, -1 if none
+	waits             map[int32]threadRun
+	mark              uint64
+	waited            uint64          // CPU time of the ended children it waited for, and of theirs, ns
+	heir              *proc           // who waited for it, if that was one of the tree
+	lost              bool            // nobody did: its parent ignores SIGCHLD
+	reaped            bool            // by us
+	ignores           bool            // it ignores SIGCHLD itself
+	asked             uint64          // when that was last looked up, by the count of studies
+	exit              *sensor.Process // its exit record
+}
+
+// threadRun is what schedstat said of a thread: nanoseconds running and waiting.
+type threadRun struct{ run, wait uint64 }
+
+// cpu is the best known CPU time of the process itself, ns.
+func (p *proc) cpu() uint64 {
+	c := max(p.clock, p.stat.user+p.stat.system)
+	if p.dead {
+		c = max(c, p.events)
+	}
+	if p.exit != nil {
+		c = max(c, p.exit.UserNanos+p.exit.SystemNanos)
+	}
+	return c
+}
+
+// keptFiles bounds the descriptors that are kept open.
+const keptFiles = 256
+
+// tree is the table of the descendants. It is not safe for concurrent use.
+type tree struct {
+	self  int32
+	files *procReader
+	page  uint64
+	start time.Time // of the command; zero in tests of recorded trees
+	cpus  float64
+
+	procs map[int32]*proc
+	order []*proc // parents stand before their children
+	turn  uint64
+
+	commands     map[string]*tally
+	started      uint64 // processes known to have been started
+	foldedCPU    uint64 // of those, ns
+	unwaited     uint64 // of those that nobody waited for, ns
+	studies      uint64
+	largestEnded uint64 // peak of the largest process by exit records, bytes
+	byEvents     bool   // fork and exit events keep the table: nothing need be searched
+	kept         int
+
+	observed threadRun // all threads ever looked at
+	share    float64   // proportional over resident memory: shared pages counted once
+
+	ids  []int32
+	list []byte
+}
+
+func newTree(self int, procRoot string) *tree {
+	return &tree{cpus: float64(runtime.NumCPU()), self: int32(self), files: newProcReader(procRoot), page: uint64(os.Getpagesize()),
+		procs: map[int32]*proc{}, commands: map[string]*tally{}, share: 1}
+}
+
+// add enters a process that was started by ppid.
+func (t *tree) add(pid, ppid int32) *proc {
+	if old := t.procs[pid]; old != nil {
+		t.fold(old) // the number is used again
+	}
+	p := &proc{pid: pid, ppid: ppid, statm: -1, alive: 1, threads: 1, mark: t.turn}
+	if up := t.procs[ppid]; up != nil {
+		up.parent = true
+		if !t.byEvents { // both may be gone at the next look
+			t.ask(up)
+		}
+		p.comm = up.comm // until it runs a program of its own
+	}
+	t.procs[pid] = p
+	t.order = append(t.order, p)
+	t.started++
+	return p
+}
+
+// orphan reports whether a dead process is for us to wait for.
+func (p *proc) orphan() bool { return p.heir == nil && !p.lost }
+
+// leaving reports whether a process has ended that we are about to reap.
+func (t *tree) leaving() bool {
+	for _, p := range t.order {
+		if p.pid == 0 || p.reaped {
+			continue
+		}
+		if p.dead && p.orphan() && t.byEvents || !p.dead && p.stat.state == 'Z' && p.stat.ppid == t.self {
+			return true
+		}
+	}
+	return false
+}
+
+// becomes credits what a process has used to its old name, when it begins another
+// program without a fork.
+func (t *tree) becomes(p *proc) {
+	if t.readClock(p); p.clock > p.credited+shortest {
+		t.tally(p.comm).cpu += p.clock - p.credited
+		p.credited = p.clock
+	}
+}
+
+// shortest is the CPU time below which the part before an exec is left with the rest, ns:
+// it is that of the fork itself.
+const shortest = 2_000_000
+
+// bury marks a process as dead; fold follows when its last figures are in.
+func (t *tree) bury(p *proc, now float64) {
+	if !p.dead {
+		t.bequeath(p)
+		p.dead, p.died, p.rss, p.shared = true, now, 0, 0
+		t.closeFile(p)
+	}
+}
+
+// bequeath finds out who will wait for a process that ends: its parent, we, or nobody.
+// The kernel adds CPU time to who waits, and drops it when the parent ignores SIGCHLD.
+func (t *tree) bequeath(p *proc) {
+	up := t.procs[p.ppid]
+	if up == nil {
+		return
+	}
+	t.ask(up)
+	if up.ignores {
+		p.lost = true
+	} else if !up.dead {
+		p.heir = up
+	}
+}
+
+// settleWait puts the exact waiting of an ended process in place of what was sampled.
+func (t *tree) settleWait(p *proc) {
+	for _, w := range p.waits {
+		t.observed.run -= w.run
+		t.observed.wait -= w.wait
+	}
+	p.waits = nil
+	t.observed.run += p.cpu()
+	t.observed.wait += p.exit.WaitNanos
+}
+
+// ask looks up whether a parent ignores SIGCHLD, at most once between two studies.
+func (t *tree) ask(p *proc) {
+	if p.dead || p.asked == t.studies+1 {
+		return
+	}
+	p.asked = t.studies + 1
+	if b, err := t.files.pid(p.pid, "status"); err == nil {
+		p.ignores = ignoresChildren(b)
+	}
+}
+
+// fold adds a process to its command and forgets it.
+func (t *tree) fold(p *proc) {
+	if all := p.cpu() + p.waited; p.lost {
+		t.unwaited += all
+	} else if p.heir != nil {
+		p.heir.waited += all
+	}
+	t.tally(p.comm).add(p)
+	t.foldedCPU += p.cpu()
+	if p.exit != nil && p.exit.Have&sensor.FieldWait != 0 {
+		t.settleWait(p)
+	}
+	t.forget(p)
+}
+
+func (t *tree) forget(p *proc) {
+	t.closeFile(p)
+	if t.procs[p.pid] == p {
+		delete(t.procs, p.pid)
+	}
+	p.pid = 0 // removed from order at the next sweep
+}
+
+func (t *tree) closeFile(p *proc) {
+	if p.statm >= 0 {
+		_ = unix.Close(p.statm)
+		p.statm = -1
+		t.kept--
+	}
+}
+
+// sweep folds what is dead for long enough and packs the order.
+func (t *tree) sweep(ready func(*proc) bool) {
+	for _, p := range slices.Backward(t.order) { // children before their parents
+		if p.pid != 0 && p.dead && ready(p) {
+			t.fold(p)
+		}
+	}
+	out := t.order[:0]
+	for _, p := range t.order {
+		if p.pid != 0 {
+			out = append(out, p)
+		}
+	}
+	clear(t.order[len(out):])
+	t.order = out
+}
+
+// level is the sum over the live tree at one moment.
+type level struct {
+	resident, anon, shared uint64 // bytes
+	procs, threads         int
+}
+
+// look finds the live descendants, and reads what is cheap: resident memory, and the
+// name of what is new.
+func (t *tree) look(now float64) level {
+	if !t.byEvents {
+		t.search(now)
+	}
+	var l level
+	for _, p := range t.order {
+		if p.pid == 0 || p.dead {
+			continue
+		}
+		resident, shared, ok := t.statm(p)
+		if !ok {
+			if !t.byEvents {
+				t.bury(p, now)
+			}
+			continue
+		}
+		t.readClock(p)
+		if p.looks < 2 {
+			t.readStat(p)
+		}
+		l.procs++
+		l.threads += max(p.threads, 1)
+		p.rss, p.shared = resident, shared
+		if p.looks++; p.looks <= 2 && t.borrowed(p) {
+			p.rss, p.shared = 0, 0
+			continue
+		}
+		p.peak = max(p.peak, resident)
+		l.resident += resident
+		l.shared += shared
+	}
+	l.resident = uint64(float64(l.resident) * t.share)
+	l.shared = min(uint64(float64(l.shared)*t.share), l.resident)
+	l.anon = l.resident - l.shared
+	return l
+}
+
+// borrowed reports whether a process just seen for the first time still shows the memory
+// of its parent: between fork, or vfork, and exec.
+func (t *tree) borrowed(p *proc) bool {
+	up := t.procs[p.ppid]
+	return up != nil && p.comm == up.comm && p.rss > 4<<20 && p.rss > up.rss/2
+}
+
+func (t *tree) statm(p *proc) (resident, shared uint64, ok bool) {
+	var b []byte
+	var err error
+	if p.statm < 0 && t.kept < keptFiles {
+		path := t.files.root + "/" + strconv.Itoa(int(p.pid)) + "/statm"
+		if fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+			p.statm = fd
+			t.kept++
+		}
+	}
+	if p.statm >= 0 {
+		var n int
+		n, err = unix.Pread(p.statm, t.files.buf, 0)
+		if err == nil {
+			b = t.files.buf[:n]
+		}
+	} else {
+		b, err = t.files.pid(p.pid, "statm")
+	}
+	if err != nil {
+		return 0, 0, false
+	}
+	resident, shared, err = parseStatm(b)
+	return resident * t.page, shared * t.page, err == nil
+}
+
+func (t *tree) readStat(p *proc) bool {
+	b, err := t.files.pid(p.pid, "stat")
+	if err != nil {
+		return false
+	}
+	var s stat
+	if parseStat(b, &s) != nil || (p.stat.start != 0 && s.start != p.stat.start) {
+		return false
+	}
+	if !t.believable(s.user + s.system) {
+		s.user, s.system = p.stat.user, p.stat.system
+	}
+	p.stat, p.comm, p.threads = s, s.comm, s.threads
+	if t.procs[s.ppid] != nil || s.ppid == t.self {
+		p.ppid = s.ppid
+	}
+	return true
+}
+
+// study reads everything of every live process: times, I/O, waiting of threads.
+func (t *tree) study() {
+	t.studies++
+	for _, p := range t.order {
+		if p.pid != 0 && !p.dead && t.readStat(p) {
+			t.studyOne(p)
+		}
+	}
+}
+
+// studyOne reads what a zombie still shows too.
+func (t *tree) studyOne(p *proc) (ioRead bool) {
+	t.readClock(p)
+	if b, err := t.files.pid(p.pid, "io"); err == nil {
+		var f ioFile
+		if parseIO(b, &f) == nil {
+			p.io, p.haveIO, ioRead = f, true, true
+		}
+	}
+	if p.threads <= 1 {
+		t.wait(p, p.pid)
+		return ioRead
+	}
+	for _, tid := range t.threads(p.pid) {
+		t.wait(p, tid)
+	}
+	return ioRead
+}
+
+// readClock brings the CPU time of a live process up to date. The clock of one that is
+// just being made was seen to return the age of the machine: more than all processors
+// could have given since the start is not believed.
+func (t *tree) readClock(p *proc) {
+	if c, ok := cpuClock(p.pid); ok && t.believable(c) {
+		p.clock = max(p.clock, c)
+	}
+}
+
+func (t *tree) believable(ns uint64) bool {
+	return t.start.IsZero() || float64(ns) <= (time.Since(t.start).Seconds()+1)*t.cpus*1e9
+}
+
+func (t *tree) wait(p *proc, tid int32) {
+	b, err := t.files.task(p.pid, tid, "schedstat")
+	if err != nil {
+		return
+	}
+	run, wait, err := parseSchedstat(b)
+	if err != nil {
+		return
+	}
+	old := p.waits[tid]
+	if run < old.run || wait < old.wait {
+		old = threadRun{} // the number is used again
+	}
+	if p.waits == nil {
+		p.waits = map[int32]threadRun{}
+	}
+	p.waits[tid] = threadRun{run, wait}
+	t.observed.run += run - old.run
+	t.observed.wait += wait - old.wait
+}
+
+// threads lists the threads of a process; the slice is good until the next call.
+func (t *tree) threads(pid int32) []int32 {
+	t.ids = t.ids[:0]
+	return listNumbers(t.files.root+"/"+strconv.Itoa(int(pid))+"/task", t.ids)
+}
+
+func listNumbers(dir string, out []int32) []int32 {
+	d, err := os.Open(dir)
+	if err != nil {
+		return out
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	for _, n := range names {
+		if v, err := strconv.ParseInt(n, 10, 32); err == nil {
+			out = append(out, int32(v))
+		}
+	}
+	return out
+}
+
+// search walks from us down the lists of children (CONFIG_PROC_CHILDREN), and buries
+// what is not found any more.
+func (t *tree) search(now float64) {
+	t.turn++
+	t.children(t.self, true)
+	for i := 0; i < len(t.order); i++ { // children of what is appended meanwhile too
+		if p := t.order[i]; p.pid != 0 && !p.dead && p.mark == t.turn {
+			t.children(p.pid, p.threads > 1)
+		}
+	}
+	for _, p := range t.order {
+		// One that is handed from a parent that ended to us can be in neither list.
+		if p.pid != 0 && !p.dead && p.mark != t.turn && !t.readStat(p) {
+			t.bury(p, now)
+		}
+	}
+}
+
+func (t *tree) children(pid int32, threads bool) {
+	tids := []int32{pid}
+	if threads {
+		tids = append([]int32(nil), t.threads(pid)...)
+	}
+	for _, tid := range tids {
+		b, err := t.files.task(pid, tid, "children")
+		if err != nil {
+			continue
+		}
+		t.list = append(t.list[:0], b...) // to enter a child reads files into the same buffer
+		for word := range bytes.FieldsSeq(t.list) {
+			n, ok := number(word)
+			if !ok || n == 0 || n > math.MaxInt32 {
+				continue
+			}
+			p := t.procs[int32(n)]
+			if p == nil || p.dead {
+				p = t.add(int32(n), pid)
+			} else if p.mark == t.turn {
+				continue
+			} else if p.ppid != pid {
+				// A child that lost its parent moves behind us: it stays where it is in the
+				// order, and is walked now or was already.
+				p.ppid = pid
+			}
+			p.mark = t.turn
+		}
+	}
+}
+
+// proportion measures how much of the resident memory is shared within the tree, so
+// that pages of forked workers are counted once (smaps_rollup, proportional set size).
+func (t *tree) proportion() {
+	var pss, rss uint64
+	n := 0
+	for _, p := range t.order {
+		if p.pid == 0 || p.dead || p.rss == 0 {
+			continue
+		}
+		n++
+		b, err := t.files.pid(p.pid, "smaps_rollup")
+		if err != nil {
+			continue
+		}
+		if a, r, err := parsePSS(b); err == nil {
+			pss, rss = pss+a, rss+r
+		}
+	}
+	t.share = 1
+	if n > 1 && rss > 0 && pss < rss {
+		t.share = float64(pss) / float64(rss)
+	}
+}
