@@ -1,0 +1,159 @@
+package stress
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// spinner burns the CPU in one thread: a burst in every period.
+type spinner struct {
+	clock  clock
+	curve  *curve
+	period time.Duration
+	phase  time.Duration // the periods of the threads lie side by side, so that their sum is smooth
+	parts  float64       // how many threads share the wish
+	cpu    int           // to be pinned to; -1 is anywhere
+
+	// others is the CPU time, in nanoseconds, that the rest of the process used and that
+	// this thread leaves out for it; the meter writes it.
+	others atomic.Int64
+	tid    atomic.Int64 // 0 until the thread is there
+	begun  atomic.Int64 // its CPU time at the start of the program
+
+	perNano float64 // rounds of work in a nanosecond, measured all the time
+	sink    uint64
+}
+
+// catchUpShare is how much of a period a thread works above what it wishes, at most,
+// to catch up.
+const catchUpShare = 0.25
+
+// prepare ties the goroutine to its thread and reports what did not work.
+func (s *spinner) prepare() error {
+	// Never unlocked: the thread is pinned and ends with the goroutine.
+	runtime.LockOSThread()
+	steady()
+	s.perNano = 0.5
+	for range 20 { // a millisecond, to know the speed before the first burst
+		s.work(50_000)
+	}
+	s.tid.Store(int64(unix.Gettid()))
+	if s.cpu < 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	set.Set(s.cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to CPU %d: %w", s.cpu, err)
+	}
+	return nil
+}
+
+// run burns until the program ends or stop is set. prepare was called in the same
+// goroutine.
+func (s *spinner) run(stop *atomic.Bool) {
+	s.begun.Store(read(unix.CLOCK_THREAD_CPUTIME_ID))
+	p := pace{curve: s.curve}
+	end := s.curve.end()
+	for n := time.Duration(0); ; n++ {
+		begin := s.phase + n*s.period
+		if begin >= end {
+			return
+		}
+		if now := s.clock.now(); now < begin {
+			s.clock.sleepUntil(begin)
+		} else if late := (now - begin) / s.period; late > 0 {
+			n += late // these periods are over
+			begin += late * s.period
+		}
+		if stop.Load() {
+			return
+		}
+		until := min(begin+s.period, end)
+		done := s.used() + s.others.Load()
+		owed := p.owed(until, float64(done)*s.parts) / s.parts
+		wish := (s.curve.due(until) - s.curve.due(until-s.period)) / s.parts
+		burst := min(owed, wish+catchUpShare*float64(s.period))
+		if burst > 0 {
+			s.burn(int64(burst), until)
+		}
+	}
+}
+
+func (s *spinner) used() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
+
+// Bounds of a piece of work between two looks at the clock, in nanoseconds: reading
+// the clock of a thread is a system call.
+const (
+	longest = 200_000
+	enough  = 1_000 // nearer is not worth a look
+)
+
+// burn works for some nanoseconds of CPU time, but not beyond a time of the program.
+func (s *spinner) burn(cpu int64, until time.Duration) {
+	last := read(unix.CLOCK_THREAD_CPUTIME_ID)
+	goal := last + cpu
+	for {
+		left := goal - last
+		if left < enough || s.clock.now() >= until {
+			return
+		}
+		rounds := max(16, int(float64(min(left, longest))*0.9*s.perNano))
+		s.spin(rounds)
+		now := read(unix.CLOCK_THREAD_CPUTIME_ID)
+		s.learn(rounds, now-last)
+		last = now
+	}
+}
+
+// work is spin with a measurement.
+func (s *spinner) work(rounds int) {
+	before := read(unix.CLOCK_THREAD_CPUTIME_ID)
+	s.spin(rounds)
+	s.learn(rounds, read(unix.CLOCK_THREAD_CPUTIME_ID)-before)
+}
+
+// learn follows the speed of the CPU, which changes with its frequency.
+func (s *spinner) learn(rounds int, nanos int64) {
+	if rounds < 1000 || nanos <= 0 {
+		return // too short to tell
+	}
+	if speed := float64(rounds) / float64(nanos); speed < 100 {
+		s.perNano += (speed - s.perNano) / 4
+	}
+}
+
+// spin is the work: whole numbers and floating point in registers, so that it does
+// not depend on what else uses the caches.
+//
+//go:noinline
+func (s *spinner) spin(rounds int) {
+	x, y := s.sink|1, 1.0
+	for range rounds {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		y = y*0.999 + float64(x>>40)
+	}
+	s.sink = x ^ math.Float64bits(y)
+}
+
+// allowed are the CPUs that this process may run on, in order.
+func allowed() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("read the CPUs of this process: %w", err)
+	}
+	var cpus []int
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			cpus = append(cpus, i)
+		}
+	}
+	return cpus, nil
+}

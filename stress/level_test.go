@@ -1,0 +1,189 @@
+package stress
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestCheck(t *testing.T) {
+	one := func(l Level) Program { return Constant(l, time.Second) }
+	for _, c := range []struct {
+		name string
+		p    Program
+		want string // in the error; "" is none
+	}{
+		{"a core", one(Level{CPU: 1}), ""},
+		{"a microsecond", Constant(Level{CPU: 1}, time.Microsecond), ""},
+		{"nothing", Program{}, "no steps"},
+		{"all 0", one(Level{}), "every step"},
+		{"no time", Constant(Level{CPU: 1}, 0), "above 0"},
+		{"time back", Constant(Level{CPU: 1}, -time.Second), "above 0"},
+		{"two years", Constant(Level{CPU: 1}, 2*maxDuration), "a year"},
+		{"not a number", one(Level{Memory: math.NaN()}), "memory_bytes is NaN"},
+		{"below 0", one(Level{Network: -1}), "network_bytes_per_second is -1"},
+		{"endless", one(Level{DiskRead: math.Inf(1)}), "io_read"},
+		{"two GPUs", one(Level{GPU: 2}), "one GPU"},
+		{"too few workers", Program{Steps: []Step{{Level{CPU: 3}, 1}}, Workers: 2}, "by 2 workers"},
+		{"too many workers", Program{Steps: []Step{{Level{CPU: 3}, 1}}, Workers: 1 << 20}, "workers"},
+		{"too many cores", one(Level{CPU: 1e6}), "at most"},
+	} {
+		err := c.p.Check()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	for cores, want := range map[float64]int{0: 0, 0.4: 1, 1: 1, 1.5: 2, 4: 4} {
+		if got := Constant(Level{CPU: cores}, 1).workers(); got != want {
+			t.Errorf("%g cores: %d workers, want %d", cores, got, want)
+		}
+	}
+	p := Program{Steps: []Step{{Level{CPU: 0.8}, 1}}, Workers: 2}
+	if got := p.workers(); got != 2 {
+		t.Errorf("2x40%%: %d workers", got)
+	}
+}
+
+func TestRamp(t *testing.T) {
+	p, err := Ramp(Level{CPU: 2, Memory: 100}, 0, 1, 5, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cores []float64
+	for _, s := range p.Steps {
+		cores = append(cores, s.Level[CPU])
+		if s.Duration != 2*time.Second || s.Level[Memory] != 50*s.Level[CPU] {
+			t.Errorf("step %+v", s)
+		}
+	}
+	if want := []float64{0, 0.5, 1, 1.5, 2}; !reflect.DeepEqual(cores, want) {
+		t.Errorf("cores %v, want %v", cores, want)
+	}
+	if p, err := Ramp(Level{CPU: 2}, 0.5, 1, 1, time.Second); err != nil || p.Steps[0].Level[CPU] != 1 {
+		t.Errorf("one step: %+v, %v", p, err)
+	}
+	if _, err := Ramp(Level{CPU: 2}, 0, 1, 0, time.Second); err == nil {
+		t.Error("no steps: no error")
+	}
+	if _, err := Ramp(Level{CPU: 2}, 0, 1, 2000, time.Second); err == nil {
+		t.Error("steps of half a millisecond: no error")
+	}
+}
+
+func TestRandom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 50).Draw(t, "steps")
+		d := time.Duration(rapid.Int64Range(int64(n)*int64(time.Millisecond), int64(time.Hour)).Draw(t, "length"))
+		seed := rapid.Uint64().Draw(t, "seed")
+		most := Level{CPU: 4, Memory: 1 << 30, Network: 5e6}
+		p, err := Random(most, n, d, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := Random(most, n, d, seed); !reflect.DeepEqual(p, again) {
+			t.Fatal("the same seed gave another program")
+		}
+		// One resource less leaves the others as they were.
+		less, _ := Random(most.Only(CPU), n, d, seed)
+		for i, s := range p.Steps {
+			if less.Steps[i].Level[CPU] != s.Level[CPU] {
+				t.Fatalf("step %d: CPU %g alone, %g with others", i, less.Steps[i].Level[CPU], s.Level[CPU])
+			}
+			for r, v := range s.Level {
+				if v < 0 || v > most[r] {
+					t.Fatalf("step %d: %s is %g of %g", i, Resource(r), v, most[r])
+				}
+			}
+			if diff := s.Duration - d/time.Duration(n); diff < 0 || diff > 1 {
+				t.Fatalf("step %d of %d in %s lasts %s", i, n, d, s.Duration)
+			}
+		}
+		if len(p.Steps) != n || p.Duration() != d {
+			t.Fatalf("%d steps in %s, want %d in %s", len(p.Steps), p.Duration(), n, d)
+		}
+	})
+}
+
+func TestCut(t *testing.T) {
+	p := Program{Steps: []Step{{Level{CPU: 1}, 2 * time.Second}, {Level{CPU: 2}, time.Second}}}
+	for d, want := range map[time.Duration]int{time.Second: 1, 2 * time.Second: 1, 2500 * time.Millisecond: 2, time.Hour: 2} {
+		got := p.Cut(d)
+		if len(got.Steps) != want || got.Duration() != min(d, 3*time.Second) {
+			t.Errorf("cut at %s: %+v", d, got)
+		}
+	}
+}
+
+// The integral is that of the steps, wherever it is asked for.
+func TestCurve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var p Program
+		for range rapid.IntRange(1, 8).Draw(t, "n") {
+			p.Steps = append(p.Steps, Step{Level{CPU: float64(rapid.IntRange(0, 9).Draw(t, "level"))}, time.Duration(rapid.IntRange(1, 1000).Draw(t, "length"))})
+		}
+		c := newCurve(p, CPU)
+		at := time.Duration(rapid.IntRange(-10, 9000).Draw(t, "at"))
+		var want float64
+		left := at
+		for _, s := range p.Steps {
+			if left > 0 {
+				want += s.Level[CPU] * float64(min(left, s.Duration))
+			}
+			left -= s.Duration
+		}
+		if got := c.due(at); got != want {
+			t.Fatalf("due at %d: %g, want %g (%v)", at, got, want, p.Steps)
+		}
+		if c.end() != p.Duration() {
+			t.Fatalf("end %s, want %s", c.end(), p.Duration())
+		}
+	})
+}
+
+// What is owed is due less done less given up, and never beyond the bound.
+func TestPace(t *testing.T) {
+	c := newCurve(Program{Steps: []Step{{Level{CPU: 1}, 10 * time.Second}, {Level{CPU: 0}, time.Second}, {Level{CPU: 0.5}, 10 * time.Second}}}, CPU)
+	rapid.Check(t, func(t *rapid.T) {
+		p := pace{curve: c}
+		var at time.Duration
+		var done float64
+		for range 50 {
+			at += time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "dt"))
+			done += rapid.Float64Range(0, 2e9).Draw(t, "work")
+			owed := p.owed(at, done)
+			if owed > float64(catchUp) || owed < -float64(catchUp) {
+				t.Fatalf("owed %g at %s", owed, at)
+			}
+			if got := c.due(at) - done - p.given; math.Abs(got-owed) > 1 {
+				t.Fatalf("owed %g, but due less done less given is %g", owed, got)
+			}
+		}
+	})
+	// Within the bound nothing is given up.
+	p := pace{curve: c}
+	if got := p.owed(400*time.Millisecond, 0); got != 400e6 || p.given != 0 {
+		t.Errorf("400 ms late: owed %g, given up %g", got, p.given)
+	}
+	if got := p.owed(2*time.Second, 0); got != 500e6 || p.given != 1500e6 {
+		t.Errorf("2 s late: owed %g, given up %g", got, p.given)
+	}
+}
+
+func BenchmarkOwed(b *testing.B) {
+	p, err := Ramp(Level{CPU: 4}, 0, 1, 1000, time.Hour)
+	if err != nil {
+		b.Fatal(err)
+	}
+	q := pace{curve: newCurve(p, CPU)}
+	b.ReportAllocs()
+	for b.Loop() {
+		q.owed(time.Minute, 1e9)
+	}
+}

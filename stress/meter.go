@@ -1,0 +1,141 @@
+package stress
+
+import (
+	"math"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lengths of the meter: how often it accounts for the threads that do not burn, and
+// the window in which CPU use is compared with itself.
+const (
+	tick   = 20 * time.Millisecond
+	window = 100 * time.Millisecond
+)
+
+// meter reads what the process used, at the borders of steps and of windows, and
+// tells the spinners what the rest of the process used.
+type meter struct {
+	clock    clock
+	curve    *curve // of CPU; its steps are those of the program
+	spinners []*spinner
+	bytes    func() [resources]int64 // read, written and sent since the start
+	step     func(i int, m mark)     // is told of the beginning of each step
+
+	zero   int64 // CPU time of the process at the start, nanoseconds
+	most   int64 // what others used, as told last
+	shares []float64
+	begin  mark // of the window
+}
+
+// mark is a reading.
+type mark struct {
+	at    time.Duration
+	cpu   int64 // nanoseconds of the process since the start
+	bytes [resources]int64
+}
+
+func (m *meter) read() mark {
+	return mark{at: m.clock.now(), cpu: read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero}
+}
+
+// run measures until the end of the program or until stop is set, and tells step of
+// every border that it saw, with the shares of the windows before it. The last border
+// is returned: what is counted is complete when all threads have ended.
+func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	steady()
+	m.step(0, mark{}) // the start, however late this thread is
+	for i := range m.curve.level {
+		from, to := m.curve.begin[i], m.curve.begin[i+1]
+		if i > 0 {
+			m.border(i)
+		}
+		m.begin = m.read()
+		for n := time.Duration(1); ; n++ {
+			next := min(from+n*tick, to)
+			if late := (m.clock.now() - next) / tick; late > 0 && next < to {
+				n += late
+				next = min(from+n*tick, to)
+			}
+			m.clock.sleepUntil(next)
+			if stop.Load() {
+				return i + 1, m.read()
+			}
+			m.others()
+			if next == to {
+				break
+			}
+			if (next-from)%window == 0 {
+				m.window()
+			}
+		}
+		m.window()
+	}
+	return len(m.curve.level), m.read()
+}
+
+// window ends a window of at least nine tenths of its length: a shorter one at the
+// end of a step would weigh as much as the others.
+func (m *meter) window() {
+	now := m.read()
+	if d := now.at - m.begin.at; d >= window*9/10 && d <= window*11/10 {
+		m.shares = append(m.shares, float64(now.cpu-m.begin.cpu)/float64(d))
+	}
+	m.begin = now
+}
+
+func (m *meter) border(i int) {
+	now := m.read()
+	now.bytes = m.bytes()
+	m.step(i, now)
+	m.shares = m.shares[:0]
+}
+
+// others tells the spinners what the rest of the process used. The clock of the
+// process is read first: what a spinner burns meanwhile makes the rest look smaller,
+// never larger, and the largest seen counts.
+func (m *meter) others() {
+	if len(m.spinners) == 0 {
+		return
+	}
+	rest := read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero
+	for _, s := range m.spinners {
+		rest -= s.used0()
+	}
+	if rest <= m.most {
+		return
+	}
+	m.most = rest
+	for _, s := range m.spinners {
+		s.others.Store(rest / int64(len(m.spinners)))
+	}
+}
+
+// used0 is the CPU time of the thread since the start, read from another thread.
+func (s *spinner) used0() int64 {
+	begun := s.begun.Load()
+	if begun == 0 {
+		return 0 // has not begun
+	}
+	return max(0, read(threadClock(int(s.tid.Load())))-begun)
+}
+
+// deviation is the standard deviation; NaN of fewer than two.
+func deviation(v []float64) float64 {
+	if len(v) < 2 {
+		return math.NaN()
+	}
+	var mean, sum float64
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	return math.Sqrt(sum / float64(len(v)-1))
+}

@@ -1,0 +1,139 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// network sends bytes over TCP: to itself over the loopback interface, or to a peer
+// that takes them (see [Sink]).
+type network struct {
+	out, in    net.Conn // in is nil with a peer
+	buf, inbuf []byte
+	sent, got  atomic.Int64
+}
+
+// netPiece is what is sent at once, at most.
+const netPiece = 128 << 10
+
+func (n *network) open(ctx context.Context, peer string) error {
+	n.buf, n.inbuf = make([]byte, netPiece), make([]byte, 2*netPiece)
+	for i := range n.buf {
+		n.buf[i] = byte(i*131 ^ i>>8)
+	}
+	d := net.Dialer{Timeout: 5 * time.Second}
+	if peer != "" {
+		c, err := d.DialContext(ctx, "tcp", peer)
+		if err != nil {
+			return fmt.Errorf("network load: reach the peer: %w (`reckon stress --net-sink ADDRESS` there takes what is sent)", err)
+		}
+		n.out = c
+		return nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		if l, err = net.Listen("tcp", "[::1]:0"); err != nil {
+			return fmt.Errorf("network load: listen on loopback: %w", err)
+		}
+	}
+	defer l.Close()
+	if n.out, err = d.DialContext(ctx, "tcp", l.Addr().String()); err != nil {
+		return fmt.Errorf("network load: %w", err)
+	}
+	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(5 * time.Second))
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return errors.Join(fmt.Errorf("network load: %w", err), n.out.Close())
+		}
+		if c.RemoteAddr().String() == n.out.LocalAddr().String() {
+			n.in = c
+			return nil
+		}
+		c.Close() // a stranger
+	}
+}
+
+// send is the step of a stream.
+func (n *network) send(want int) (int, error) {
+	got, err := n.out.Write(n.buf[:want])
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return got, fmt.Errorf("network load: %w", err)
+	}
+	return got, err
+}
+
+// ended says that nothing more is sent; what is under way is received.
+func (n *network) ended() {
+	if c, ok := n.out.(*net.TCPConn); ok {
+		_ = c.CloseWrite() // a peer that has gone has its own error
+	}
+}
+
+// receive takes what was sent until the sender has ended.
+func (n *network) receive() {
+	if n.in == nil {
+		return
+	}
+	for {
+		got, err := n.in.Read(n.inbuf)
+		n.got.Add(int64(got))
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (n *network) close() error {
+	var err error
+	if n.out != nil {
+		err = n.out.Close()
+	}
+	if n.in != nil {
+		err = errors.Join(err, n.in.Close())
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("network load: close: %w", err)
+	}
+	return nil
+}
+
+// maxSinks bounds the connections that a sink serves at once.
+const maxSinks = 64
+
+// Sink takes TCP connections from l and throws away what comes, until ctx ends. It
+// sends nothing. It returns how many bytes came.
+func Sink(ctx context.Context, l net.Listener) (int64, error) {
+	var total atomic.Int64
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	places := make(chan struct{}, maxSinks)
+	for {
+		c, err := l.Accept()
+		if ctx.Err() != nil {
+			return total.Load(), nil
+		}
+		if err != nil {
+			return total.Load(), fmt.Errorf("accept: %w", err)
+		}
+		places <- struct{}{}
+		go func() {
+			defer func() { <-places }()
+			closed := context.AfterFunc(ctx, func() { c.Close() })
+			defer closed()
+			defer c.Close()
+			buf := make([]byte, 256<<10)
+			for {
+				n, err := c.Read(buf)
+				total.Add(int64(n))
+				if err != nil {
+					return // the peer has ended, one way or another
+				}
+			}
+		}()
+	}
+}

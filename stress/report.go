@@ -1,0 +1,204 @@
+package stress
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Figure is what was wished of a resource in a step, and what was achieved, in the
+// unit of the resource.
+type Figure struct {
+	Wish     float64  `json:"wish"`
+	Achieved *float64 `json:"achieved"` // null when it could not be measured
+	// Deviation is the standard deviation of the CPU use of the process over windows of
+	// 100 ms, in cores; null where a step has fewer than two windows.
+	Deviation *float64 `json:"deviation,omitempty"`
+}
+
+// StepReport is what became of a step. Figures are by the name of the resource.
+type StepReport struct {
+	Step    int               `json:"step"`
+	Start   float64           `json:"start_seconds"`
+	Seconds float64           `json:"seconds"`
+	Figures map[string]Figure `json:"figures"`
+}
+
+// Report is what became of a program.
+type Report struct {
+	Start   time.Time    `json:"start"`
+	Seconds float64      `json:"seconds"`
+	Ended   bool         `json:"ended"` // false when it was interrupted
+	Steps   []StepReport `json:"steps"`
+	// Warnings say where the machine did not give what was wished, Notes what else is
+	// worth knowing.
+	Warnings []string `json:"warnings"`
+	Notes    []string `json:"notes"`
+}
+
+func (r *Report) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// finish completes the report after the last step.
+func (r *player) finish(ctx context.Context) {
+	rep := &r.report
+	rep.Seconds = r.last.at.Seconds()
+	rep.Ended = ctx.Err() == nil && len(rep.Steps) == len(r.p.Steps)
+	for _, of := range All() {
+		if r.peak[of] > 0 {
+			r.judge(of)
+		}
+	}
+	for _, f := range r.failures {
+		rep.warn("%s", f)
+	}
+	if r.memory != nil {
+		switch r.memory.short.Load() {
+		case shortOfMemory:
+			rep.warn("memory: filled no further, so that the machine keeps some free")
+		case shortOfMapping:
+			rep.warn("memory: the kernel did not take memory back")
+		}
+	}
+	r.storage()
+}
+
+// tolerance is how far a resource may lie from the wish before it is worth a warning:
+// a share of the wish, and an amount.
+func tolerance(of Resource, wish float64) float64 {
+	switch of {
+	case CPU:
+		return max(0.01*wish, 0.005)
+	case Memory:
+		return max(0.01*wish, 1<<20)
+	case GPU:
+		return 0.02
+	default:
+		return max(0.02*wish, 64<<10)
+	}
+}
+
+// judge warns of steps that were missed: the worst in words, the others by number.
+func (r *player) judge(of Resource) {
+	missed, worst, far := 0, 0, 0.0
+	for i, s := range r.report.Steps {
+		f := s.Figures[of.String()]
+		if f.Achieved == nil || s.Seconds < 0.1 {
+			continue // too short to judge
+		}
+		off := math.Abs(*f.Achieved - f.Wish)
+		if off <= tolerance(of, f.Wish) {
+			continue
+		}
+		if missed++; off > far {
+			far, worst = off, i
+		}
+	}
+	if missed == 0 {
+		return
+	}
+	s := r.report.Steps[worst]
+	f := s.Figures[of.String()]
+	word := "less than"
+	if *f.Achieved > f.Wish {
+		word = "more than"
+	}
+	r.report.warn("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, many(missed, "step"), *f.Achieved, f.Wish, s.Step, r.why(of, *f.Achieved > f.Wish))
+}
+
+func many(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// why is what most likely kept a resource from its wish.
+func (r *player) why(of Resource, more bool) string {
+	switch {
+	case of == CPU && more:
+		return "; the other loads of the program take more CPU than it wishes"
+	case of == CPU:
+		return "; others use the CPUs, or a limit (cgroup, affinity) holds the process back"
+	case of == Memory && more:
+		return "; the program itself needs as much"
+	case of == Memory:
+		return "; the step was too short to fill it, or there was no more"
+	}
+	return ""
+}
+
+// storage compares what was read and written with what the kernel counted.
+func (r *player) storage() {
+	if r.disk == nil {
+		return
+	}
+	now, ours := storageBytes(), [2]int64{r.disk.read.Load(), r.disk.written.Load()}
+	for i, word := range []string{"read", "wrote"} {
+		if now[i] < 0 || r.io[i] < 0 || ours[i] == 0 {
+			continue
+		}
+		if counted := now[i] - r.io[i]; math.Abs(float64(counted-ours[i])) > max(0.02*float64(ours[i]), 1<<20) {
+			r.report.warn("disk: the program %s %d bytes, and the kernel counted %d for it: %s is held in memory (tmpfs) or cached; choose another --dir or --disk-mode direct", word, ours[i], counted, r.disk.dir)
+		}
+	}
+}
+
+// WriteCSV writes a line for each step: what was wished and achieved of each
+// resource that the program uses. Unknown figures are empty.
+func (r *Report) WriteCSV(w io.Writer) error {
+	var used []Resource
+	for _, of := range All() {
+		if len(r.Steps) > 0 {
+			if _, ok := r.Steps[0].Figures[of.String()]; ok {
+				used = append(used, of)
+			}
+		}
+	}
+	head := []string{"step", "start_seconds", "seconds"}
+	for _, of := range used {
+		head = append(head, of.String()+"_wish", of.String()+"_achieved")
+		if of == CPU {
+			head = append(head, of.String()+"_deviation")
+		}
+	}
+	out := csv.NewWriter(w)
+	if err := out.Write(head); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	for _, s := range r.Steps {
+		row := []string{strconv.Itoa(s.Step), number(&s.Start), number(&s.Seconds)}
+		for _, of := range used {
+			f := s.Figures[of.String()]
+			row = append(row, number(&f.Wish), number(f.Achieved))
+			if of == CPU {
+				row = append(row, number(f.Deviation))
+			}
+		}
+		if err := out.Write(row); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func number(v *float64) string {
+	if v == nil || math.IsNaN(*v) {
+		return ""
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(*v, 'f', -1, 64), ".")
+}

@@ -1,0 +1,394 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnavailable says that this machine can not make a load at all.
+var ErrUnavailable = errors.New("this machine can not make that load")
+
+// Options say how a program is played. The zero value will do.
+type Options struct {
+	Period time.Duration // of the bursts of CPU; 0 is 5 ms
+	Pin    bool          // each CPU thread to a CPU of its own
+
+	Dir      string // where the file of the disk load is; "" is the working directory
+	Keep     bool   // leave that file behind
+	FileSize int64  // of that file; 0 is 256 MiB
+	DiskMode DiskMode
+
+	Peer string // host:port that takes the network load; "" is this process, over loopback
+
+	// Done is told of each step when it has ended; nil is nobody. It delays nothing.
+	Done func(StepReport)
+}
+
+var errHangs = errors.New("a thread of the load hangs in the kernel: storage or network does not answer")
+
+// grace is how long threads may take to end after the program.
+const grace = 5 * time.Second
+
+// lastBytes is how long the last bytes may take to be sent.
+const lastBytes = 200 * time.Millisecond
+
+// player is a program while it runs.
+type player struct {
+	Options
+	p     Program
+	peak  Level
+	clock clock
+	stop  atomic.Bool
+	wg    sync.WaitGroup
+
+	spinners []*spinner
+	memory   *memory
+	disk     *disk
+	net      *network
+	gpu      *gpuLoad
+	meter    *meter
+
+	mu       sync.Mutex
+	failures []string
+	report   Report
+	last     mark
+	io       [2]int64 // what the kernel counted for storage at the start: read, written
+}
+
+// Run plays a program and reports what was wished and what was achieved. When ctx
+// ends, so does the load, and the report says how far it came; that is no error.
+func Run(ctx context.Context, p Program, o Options) (*Report, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if o.Period == 0 {
+		o.Period = 5 * time.Millisecond
+	}
+	if o.Period < 500*time.Microsecond || o.Period > time.Second {
+		return nil, fmt.Errorf("a period of %s: give 500us to 1s", o.Period)
+	}
+	if o.FileSize == 0 {
+		o.FileSize = 256 << 20
+	}
+	r := &player{Options: o, p: p, peak: p.Peak()}
+	cancel := context.AfterFunc(ctx, func() { r.stop.Store(true) })
+	defer cancel()
+	err := r.open(ctx)
+	if err == nil {
+		err = r.play(ctx)
+	}
+	if !errors.Is(err, errHangs) { // else a thread still uses what would be closed
+		err = errors.Join(err, r.close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &r.report, nil
+}
+
+// open makes everything that may be refused, before anything is loaded.
+func (r *player) open(ctx context.Context) error {
+	if r.peak[GPU] > 0 {
+		g, err := openGPU()
+		if err != nil {
+			return err
+		}
+		r.gpu = g
+	}
+	if r.peak[DiskRead] > 0 || r.peak[DiskWrite] > 0 {
+		r.disk = &disk{dir: r.Dir, keep: r.Keep, size: r.FileSize, mode: r.DiskMode}
+		if err := r.disk.open(r.peak[DiskRead] > 0, &r.stop); err != nil {
+			return err
+		}
+		if asked := r.DiskMode; (asked == DiskAuto || asked == "") && r.disk.mode == DiskSync {
+			r.report.note("the file system of %s has no direct I/O: what is written goes through the page cache and is synced", r.disk.dir)
+		}
+	}
+	if r.peak[Network] > 0 {
+		r.net = &network{}
+		if err := r.net.open(ctx, r.Peer); err != nil {
+			return err
+		}
+	}
+	if r.peak[Memory] > 0 {
+		r.memory = &memory{curve: newCurve(r.p, Memory)}
+		if err := r.memory.prepare(r.peak[Memory]); err != nil {
+			return err
+		}
+		r.memory.set(r.p.Steps[0].Level[Memory], &r.stop) // before the time begins
+	}
+	return r.cores()
+}
+
+// cores makes the threads that burn the CPU.
+func (r *player) cores() error {
+	n := r.p.workers()
+	cpus, err := allowed()
+	if err != nil {
+		return err
+	}
+	if r.peak[CPU] > float64(len(cpus)) {
+		r.report.note("%.4g cores are wished, and this process may use %d CPUs", r.peak[CPU], len(cpus))
+	}
+	if r.Pin && n > len(cpus) {
+		r.report.note("%d threads are pinned to %d CPUs: some share one", n, len(cpus))
+	}
+	curve := newCurve(r.p, CPU)
+	for i := range n {
+		s := &spinner{curve: curve, period: r.Period, phase: r.Period * time.Duration(i) / time.Duration(n), parts: float64(n), cpu: -1}
+		if r.Pin {
+			s.cpu = cpus[i%len(cpus)]
+		}
+		r.spinners = append(r.spinners, s)
+	}
+	r.meter = &meter{curve: curve, spinners: r.spinners, bytes: r.bytes, step: r.step}
+	return nil
+}
+
+// play runs the program; it returns when all threads have ended, or some seconds
+// after the end when the kernel does not let one go.
+func (r *player) play(ctx context.Context) error {
+	// Threads that burn must not wait for one another.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(r.spinners) + 6))
+	ready, begin := make(chan error, len(r.spinners)), make(chan struct{})
+	for _, s := range r.spinners {
+		r.wg.Go(func() {
+			ready <- s.prepare()
+			<-begin
+			s.run(&r.stop)
+		})
+	}
+	for range r.spinners {
+		if err := <-ready; err != nil {
+			r.report.note("%v: the threads run where the kernel puts them", err)
+		}
+	}
+	r.clock = newClock()
+	for _, s := range r.spinners {
+		s.clock = r.clock
+	}
+	r.meter.clock, r.meter.zero = r.clock, read(unix.CLOCK_PROCESS_CPUTIME_ID)
+	r.io = storageBytes()
+	r.report.Start = r.clock.start
+	close(begin)
+	r.start()
+	var border int
+	var end mark
+	r.wg.Go(func() {
+		border, end = r.meter.run(&r.stop)
+		if r.net != nil { // a peer that takes nothing is not waited for
+			_ = r.net.out.SetDeadline(time.Now().Add(lastBytes))
+		}
+	})
+
+	ended := make(chan struct{})
+	go func() { r.wg.Wait(); close(ended) }()
+	late := time.NewTimer(r.p.Duration() + grace)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		return fmt.Errorf("the program is over: %w", errHangs)
+	case <-ctx.Done():
+		late.Reset(grace)
+		select {
+		case <-ended:
+		case <-late.C:
+			return fmt.Errorf("%w: %w", ctx.Err(), errHangs)
+		}
+	}
+	end.bytes = r.bytes()
+	r.step(border, end)
+	r.finish(ctx)
+	return nil
+}
+
+// start starts everything that is not a spinner.
+func (r *player) start() {
+	if r.memory != nil {
+		r.memory.clock = r.clock
+		r.wg.Go(func() { r.memory.run(&r.stop, r.wait) })
+	}
+	if r.disk != nil {
+		r.stream(DiskWrite, &r.disk.written, block, piece, r.disk.writer())
+		if r.peak[DiskRead] > 0 {
+			read, err := r.disk.reader()
+			if err != nil {
+				r.fail(err)
+			} else {
+				r.stream(DiskRead, &r.disk.read, block, piece, read)
+			}
+		}
+	}
+	if r.net != nil {
+		r.wg.Go(r.net.receive)
+		r.stream(Network, &r.net.sent, 1, netPiece, r.net.send)
+	}
+	if r.gpu != nil {
+		r.wg.Go(func() {
+			if err := r.gpu.run(r.clock, newCurve(r.p, GPU), &r.stop); err != nil {
+				r.fail(err)
+			}
+		})
+	}
+}
+
+func (r *player) stream(of Resource, done *atomic.Int64, unit, most int, move func(int) (int, error)) {
+	if r.peak[of] == 0 {
+		return
+	}
+	s := &stream{clock: r.clock, curve: newCurve(r.p, of), unit: unit, max: most, done: done, interval: interval, move: move}
+	r.wg.Go(func() {
+		if err := s.run(&r.stop, r.wait); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			r.fail(err)
+		}
+		if of == Network {
+			r.net.ended()
+		}
+	})
+}
+
+// wait sleeps until a time of the program; false says that the load is to end.
+func (r *player) wait(at time.Duration) bool {
+	for {
+		now := r.clock.now()
+		if r.stop.Load() {
+			return false
+		}
+		if now >= at {
+			return true
+		}
+		r.clock.sleepUntil(min(at, now+50*time.Millisecond))
+	}
+}
+
+func (r *player) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, err.Error())
+}
+
+func (r *player) bytes() (b [resources]int64) {
+	if r.disk != nil {
+		b[DiskRead], b[DiskWrite] = r.disk.read.Load(), r.disk.written.Load()
+	}
+	if r.net != nil {
+		b[Network] = r.net.sent.Load()
+		if r.net.in != nil {
+			b[Network] = r.net.got.Load()
+		}
+	}
+	if r.memory != nil {
+		b[Memory] = -1
+		if now, err := residentBytes(); err == nil {
+			b[Memory] = now
+		}
+	}
+	if r.gpu != nil {
+		b[GPU] = r.gpu.busy.Load()
+	}
+	return b
+}
+
+// step is told by the meter of the border before step i.
+func (r *player) step(i int, m mark) {
+	if i > 0 {
+		s := r.stepReport(i-1, r.last, m)
+		r.report.Steps = append(r.report.Steps, s)
+		if r.Done != nil {
+			r.Done(s)
+		}
+	}
+	r.last = m
+}
+
+func (r *player) stepReport(i int, from, to mark) StepReport {
+	d := to.at - from.at
+	s := StepReport{Step: i + 1, Start: from.at.Seconds(), Seconds: d.Seconds(), Figures: map[string]Figure{}}
+	for _, of := range All() {
+		if r.peak[of] == 0 {
+			continue
+		}
+		f := Figure{Wish: r.p.Steps[i].Level[of]}
+		if got := r.achieved(of, from, to); !math.IsNaN(got) && !math.IsInf(got, 0) {
+			f.Achieved = &got
+		}
+		if of == CPU {
+			f.Wish = (r.meter.curve.due(to.at) - r.meter.curve.due(from.at)) / float64(d)
+			if dev := deviation(r.meter.shares); !math.IsNaN(dev) {
+				f.Deviation = &dev
+			}
+		}
+		s.Figures[of.String()] = f
+	}
+	return s
+}
+
+func (r *player) achieved(of Resource, from, to mark) float64 {
+	d := (to.at - from.at).Seconds()
+	switch of {
+	case CPU:
+		return float64(to.cpu-from.cpu) / 1e9 / d
+	case Memory:
+		if to.bytes[of] < 0 {
+			return math.NaN()
+		}
+		return float64(to.bytes[of])
+	case GPU:
+		return float64(to.bytes[of]-from.bytes[of]) / 1e9 / d
+	default:
+		return float64(to.bytes[of]-from.bytes[of]) / d
+	}
+}
+
+func (r *player) close() error {
+	var errs []error
+	if r.memory != nil {
+		errs = append(errs, r.memory.close())
+	}
+	if r.disk != nil {
+		errs = append(errs, r.disk.close())
+	}
+	if r.net != nil {
+		errs = append(errs, r.net.close())
+	}
+	if r.gpu != nil {
+		errs = append(errs, r.gpu.close())
+	}
+	return errors.Join(errs...)
+}
+
+// storageBytes is what the kernel counted for this process (proc_pid_io(5)): read and
+// written; -1 is unknown.
+func storageBytes() [2]int64 {
+	text, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return [2]int64{-1, -1}
+	}
+	return parseIO(string(text))
+}
+
+func parseIO(text string) [2]int64 {
+	out := [2]int64{-1, -1}
+	for i, name := range []string{"read_bytes:", "write_bytes:"} {
+		for line := range strings.Lines(text) {
+			if rest, ok := strings.CutPrefix(line, name); ok {
+				if n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64); err == nil && n >= 0 {
+					out[i] = n
+				}
+			}
+		}
+	}
+	return out
+}
