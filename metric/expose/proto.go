@@ -100,7 +100,7 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	dst = append(dst, histCount)
 	dst = binary.AppendUvarint(dst, h.Count)
 	dst = appendDouble(dst, histSum, h.Sum)
-	classicBuckets(h, func(bound float64, n uint64) {
+	ClassicBuckets(h, func(bound float64, n uint64) {
 		var buf [32]byte
 		b := append(buf[:0], bucketCount)
 		b = binary.AppendUvarint(b, n)

@@ -79,7 +79,7 @@ func appendMeta(dst []byte, word, family string) []byte {
 // textHistogram writes a classic histogram: cumulative counts at the powers of two
 // from below the first to above the last observation, then +Inf, sum and count.
 func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool) []byte {
-	classicBuckets(s.Histogram, func(bound float64, n uint64) {
+	ClassicBuckets(s.Histogram, func(bound float64, n uint64) {
 		dst = append(dst, g.name...)
 		dst = append(dst, "_bucket"...)
 		dst = e.closeLabels(dst, g, s.Series, "le", bound, om)
@@ -192,9 +192,9 @@ func appendValue(dst []byte, v float64) []byte {
 	return append(dst, '\n')
 }
 
-// classicBuckets yields the cumulative counts of h at powers of two, then at +Inf.
+// ClassicBuckets yields the cumulative counts of h at powers of two, then at +Inf.
 // Bounds at powers of two are bounds of the native buckets, so the counts are exact.
-func classicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
+func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	const perOctave = 1 << metric.HistogramSchema
 	first, last := occupied(h)
 	if first > last {

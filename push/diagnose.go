@@ -1,0 +1,210 @@
+package push
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// Finding is what a test of an endpoint found.
+type Finding struct {
+	URL      string
+	Protocol string // "2.0" or "1.0"
+	// Problem says what is wrong and what to write instead. Empty when all is well.
+	Problem string
+}
+
+// otherPaths is where receivers of remote write listen, by the kind of server.
+var otherPaths = []struct{ path, of string }{
+	{defaultPath, "reckon, Prometheus, VictoriaMetrics"},
+	{"/api/v1/push", "Mimir, Cortex"},
+	{"/api/v1/receive", "Thanos"},
+	{"/insert/0/prometheus/api/v1/write", "VictoriaMetrics cluster"},
+	{"/api/v1/prom/write?db=prometheus", "InfluxDB 1.x"},
+}
+
+// check sends a request without samples and explains the answer.
+func (t *target) check(ctx context.Context) Finding {
+	f := Finding{URL: t.shown}
+	a, err := t.post(ctx, s2.EncodeSnappy(nil, appendString(nil, reqSymbol, "")), true)
+	if err != nil {
+		f.Problem = Explain(t.url, &t.e, err)
+		return f
+	}
+	if a.speaks1(false) && t.e.Protocol != "2.0" {
+		f.Protocol = "1.0"
+		if a, err = t.post(ctx, s2.EncodeSnappy(nil, nil), false); err != nil {
+			f.Problem = Explain(t.url, &t.e, err)
+			return f
+		}
+	} else if a.status/100 == 2 {
+		f.Protocol = "2.0"
+	}
+	switch {
+	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || strings.Contains(a.text, "unsupported path") || a.location != "" || a.isPage():
+		f.Problem = t.wrongPath(ctx, a)
+	case a.status/100 == 2:
+	case a.status == http.StatusBadRequest && !a.plainToTLS() && a.header.Get(written) != "":
+		// It minds that the request is empty, as it may.
+	default:
+		f.Problem = Explain(t.url, &t.e, a.judge())
+	}
+	if f.Problem != "" {
+		f.Protocol = ""
+	}
+	return f
+}
+
+// statusError is an answer that refuses everything.
+type statusError struct {
+	*answer
+	err error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+
+func (a *answer) isPage() bool {
+	return a.status/100 == 2 && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
+}
+
+func (a *answer) plainToTLS() bool {
+	return strings.Contains(a.text, "HTTP request to an HTTPS server")
+}
+
+// wrongPath looks for the path that the server listens on.
+func (t *target) wrongPath(ctx context.Context, a *answer) string {
+	u, err := url.Parse(t.url)
+	if err != nil {
+		return err.Error()
+	}
+	said := fmt.Sprintf("%s answers %d to %s", u.Host, a.status, u.Path)
+	if a.location != "" {
+		if to, err := u.Parse(a.location); err == nil {
+			return fmt.Sprintf("%s and sends us on to %s; write --push %s if that is the same server", said, to.Redacted(), to.Redacted())
+		}
+	}
+	if strings.Contains(a.text, "remote-write-receiver") || strings.Contains(a.text, "remote write receiver") {
+		return fmt.Sprintf("%s: it is a Prometheus that takes no remote write (%q); start it with --web.enable-remote-write-receiver", said, a.text)
+	}
+	for _, o := range otherPaths {
+		other, err := url.Parse(u.Scheme + "://" + u.Host + o.path)
+		if err != nil || other.Path == u.Path {
+			continue
+		}
+		b, err := t.postTo(ctx, other.String(), s2.EncodeSnappy(nil, nil), false)
+		if err == nil && b.status/100 == 2 && !b.isPage() && b.status != http.StatusOK {
+			return fmt.Sprintf("%s, so nothing takes remote write there, but %s does; write --push %s", said, o.path, other.Redacted())
+		}
+	}
+	if a.isPage() {
+		return said + " with a web page, which is no remote write endpoint; give the whole address, with the path of the documentation of that server"
+	}
+	return said + ", so nothing takes remote write there, nor at the usual paths; give the whole address, with the path of the documentation of that server"
+}
+
+// Explain says what an error of sending means and what can be done.
+func Explain(address string, e *Endpoint, err error) string {
+	u, bad := url.Parse(address)
+	if bad != nil {
+		return bad.Error()
+	}
+	var later *laterError
+	if errors.As(err, &later) {
+		err = later.err
+	}
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	var (
+		status   *statusError
+		dns      *net.DNSError
+		name     x509.HostnameError
+		unknown  x509.UnknownAuthorityError
+		invalid  x509.CertificateInvalidError
+		record   tls.RecordHeaderError
+		alert    tls.AlertError
+		timeouts interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &status):
+		return explainStatus(u, e, status)
+	case errors.As(err, &dns):
+		if dns.IsNotFound {
+			return fmt.Sprintf("no host is called %s; check the name, or write the IP address", u.Hostname())
+		}
+		return fmt.Sprintf("the name %s can not be looked up now: %v", u.Hostname(), dns)
+	case errors.As(err, &name):
+		return explainName(u, name)
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("the certificate of %s is signed by nobody that this machine trusts; give the file of the authority with --push-ca FILE", u.Host)
+	case errors.As(err, &invalid):
+		if invalid.Reason == x509.Expired {
+			return fmt.Sprintf("the certificate of %s is not valid now (%v); renew it, or set the clock of this machine (it says %s)", u.Host, invalid, time.Now().UTC().Format(time.RFC3339))
+		}
+		return fmt.Sprintf("the certificate of %s can not be used: %v", u.Host, invalid)
+	case errors.As(err, &record), u.Scheme == "https" && strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		plain := *u
+		plain.Scheme = "http"
+		return fmt.Sprintf("%s speaks no TLS; write --push %s", u.Host, plain.Redacted())
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls"):
+		return fmt.Sprintf("%s refuses the TLS connection (%v); if it asks for a certificate of ours give cert_file and key_file", u.Host, err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Sprintf("nothing listens at %s; is the server started, and is the port right?", u.Host)
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return fmt.Sprintf("%s can not be reached from here: %v; check the network and the routes", u.Host, err)
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return err.Error()
+	case errors.As(err, &timeouts) && timeouts.Timeout():
+		return fmt.Sprintf("%s did not answer in time; a firewall may drop the packets", u.Host)
+	}
+	return err.Error()
+}
+
+func explainName(u *url.URL, err x509.HostnameError) string {
+	names := err.Certificate.DNSNames
+	for _, ip := range err.Certificate.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("the certificate of %s names no host at all; make a new one with a subject alternative name %s", u.Host, u.Hostname())
+	}
+	other := *u
+	other.Host = names[0]
+	if port := u.Port(); port != "" {
+		other.Host = net.JoinHostPort(names[0], port)
+	}
+	return fmt.Sprintf("the certificate of %s is for %s; write --push %s if that is the same server, or make a certificate for %s",
+		u.Host, strings.Join(names, ", "), other.Redacted(), u.Hostname())
+}
+
+func explainStatus(u *url.URL, e *Endpoint, a *statusError) string {
+	switch {
+	case a.plainToTLS():
+		secure := *u
+		secure.Scheme = "https"
+		return fmt.Sprintf("%s speaks TLS only; write --push %s", u.Host, secure.Redacted())
+	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
+		switch {
+		case e.TokenFile != "":
+			return fmt.Sprintf("%s refuses the token in %s (%v); write a valid one into that file", u.Host, e.TokenFile, a.err)
+		case e.Username != "":
+			return fmt.Sprintf("%s refuses the user %s with the password in %s (%v)", u.Host, e.Username, e.PasswordFile, a.err)
+		}
+		return fmt.Sprintf("%s wants to know who sends (%v); give a file with a token by --push-token-file FILE", u.Host, a.err)
+	case a.status == http.StatusTooManyRequests:
+		return fmt.Sprintf("%s asks to slow down (%v)", u.Host, a.err)
+	}
+	return fmt.Sprintf("%s: %v", u.Host, a.err)
+}

@@ -1,0 +1,290 @@
+package push
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"reckon/metric"
+	"reckon/metric/expose"
+)
+
+// legacy turns requests of remote write 2.0, as the [Encoder] writes them, into
+// requests of 1.0. What 1.0 has no place for is left out: when a counter was zero,
+// and descriptions.
+type legacy struct {
+	// native leaves native histograms as they are. Otherwise they become classic ones,
+	// with buckets at the powers of two.
+	native bool
+
+	symbols [][]byte
+	labels  []byte // the labels of the series, encoded
+	name    []byte
+	out     []byte
+	series  []byte
+	hist    []byte
+	samples []byte
+	classic map[string]*classic
+	order   []*classic
+}
+
+// classic is one series of a classic histogram.
+type classic struct {
+	suffix, le string
+	samples    []byte
+}
+
+// convert returns the request as 1.0. It is valid until the next call.
+func (l *legacy) convert(request []byte) ([]byte, error) {
+	l.symbols, l.out = l.symbols[:0], l.out[:0]
+	for f := (fields{rest: request}); ; {
+		if !f.next() {
+			if f.err != nil {
+				return nil, f.err
+			}
+			break
+		}
+		if f.tag == reqSymbol {
+			l.symbols = append(l.symbols, f.data)
+		}
+	}
+	f := fields{rest: request}
+	for f.next() {
+		if f.tag == reqSeries {
+			if err := l.convertSeries(f.data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return l.out, nil
+}
+
+func (l *legacy) convertSeries(series []byte) error {
+	l.labels, l.name, l.samples = l.labels[:0], nil, l.samples[:0]
+	var last metric.Histogram // the one before a marker of the end says which buckets end
+	histograms := false
+	f := fields{rest: series}
+	for f.next() {
+		var err error
+		switch f.tag {
+		case seriesRefs:
+			err = l.labelsOf(f.data)
+		case seriesSample:
+			l.hist, err = withoutStart(l.hist[:0], f.data, sampleStart)
+			l.samples = appendBytes(l.samples, series1Sample, l.hist)
+		case seriesHistogram:
+			histograms = true
+			if l.native {
+				l.hist, err = withoutStart(l.hist[:0], f.data, histStartTail)
+				l.samples = appendBytes(l.samples, series1Histogram, l.hist)
+			} else {
+				err = l.split(f.data, &last)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.err != nil {
+		return f.err
+	}
+	if histograms && !l.native {
+		l.emitClassic()
+		return nil
+	}
+	l.emit("", "", l.samples)
+	return nil
+}
+
+// labelsOf keeps the labels but for the name, which stands first where it is written.
+func (l *legacy) labelsOf(refs []byte) error {
+	f := fields{rest: refs}
+	for len(f.rest) > 0 {
+		n, v := f.uvarint(), f.uvarint()
+		if f.err != nil || n >= uint64(len(l.symbols)) || v >= uint64(len(l.symbols)) {
+			return errWire
+		}
+		if string(l.symbols[n]) == "__name__" {
+			l.name = l.symbols[v]
+		}
+		l.labels = appendLabel(l.labels, l.symbols[n], l.symbols[v])
+	}
+	return nil
+}
+
+func appendLabel(dst, name, value []byte) []byte {
+	n := 2 + uvarintLen(len(name)) + len(name) + uvarintLen(len(value)) + len(value)
+	dst = appendUint(dst, series1Label, uint64(n))
+	dst = appendBytes(dst, labelName, name)
+	return appendBytes(dst, labelValue, value)
+}
+
+func uvarintLen(n int) int {
+	l := 1
+	for ; n >= 0x80; n >>= 7 {
+		l++
+	}
+	return l
+}
+
+// withoutStart copies a message but for one field.
+func withoutStart(dst, message []byte, start uint64) ([]byte, error) {
+	f := fields{rest: message}
+	for {
+		before := f.rest
+		if !f.next() {
+			return dst, f.err
+		}
+		if f.tag != start {
+			dst = append(dst, before[:len(before)-len(f.rest)]...)
+		}
+	}
+}
+
+// split adds a histogram to the series of the classic one.
+func (l *legacy) split(data []byte, last *metric.Histogram) error {
+	h, t, stale, err := decodeHistogram(data)
+	if err != nil {
+		return err
+	}
+	if !stale {
+		*last = h
+	}
+	add := func(suffix, le string, v float64) {
+		bits := math.Float64bits(v)
+		if stale {
+			bits = staleNaN
+		}
+		if l.classic == nil {
+			l.classic = make(map[string]*classic)
+		}
+		c := l.classic[suffix+le]
+		if c == nil {
+			c = &classic{suffix: suffix, le: le}
+			l.classic[suffix+le] = c
+		}
+		if len(c.samples) == 0 {
+			l.order = append(l.order, c)
+		}
+		l.hist = appendSample(l.hist[:0], bits, t, 0)
+		c.samples = appendBytes(c.samples, series1Sample, l.hist)
+	}
+	expose.ClassicBuckets(last, func(bound float64, n uint64) {
+		le := "+Inf"
+		if !math.IsInf(bound, 1) {
+			le = strconv.FormatFloat(bound, 'g', -1, 64)
+		}
+		add("_bucket", le, float64(n))
+	})
+	add("_sum", "", last.Sum)
+	add("_count", "", float64(last.Count))
+	return nil
+}
+
+func (l *legacy) emitClassic() {
+	for _, c := range l.order {
+		l.emit(c.suffix, c.le, c.samples)
+		c.samples = c.samples[:0]
+	}
+	l.order = l.order[:0]
+	if len(l.classic) > 4096 {
+		clear(l.classic)
+	}
+}
+
+// emit writes a series with the labels at hand: with a suffix to the name, and le.
+func (l *legacy) emit(suffix, le string, samples []byte) {
+	l.series = l.series[:0]
+	if suffix == "" {
+		l.series = append(l.series, l.labels...)
+	} else {
+		l.relabel(suffix, le)
+	}
+	l.series = append(l.series, samples...)
+	l.out = appendBytes(l.out, req1Series, l.series)
+}
+
+// relabel writes the labels with another name and le in its place by the alphabet.
+func (l *legacy) relabel(suffix, le string) {
+	put := le == ""
+	f := fields{rest: l.labels}
+	for {
+		before := f.rest
+		if !f.next() {
+			break
+		}
+		name, _ := labelParts(f.data)
+		if !put && string(name) > "le" {
+			l.series = appendLabel(l.series, []byte("le"), []byte(le))
+			put = true
+		}
+		switch string(name) {
+		case "__name__":
+			l.series = appendLabel(l.series, name, append(slices.Clone(l.name), suffix...))
+		case "le":
+			if le == "" {
+				l.series = append(l.series, before[:len(before)-len(f.rest)]...)
+			}
+		default:
+			l.series = append(l.series, before[:len(before)-len(f.rest)]...)
+		}
+	}
+	if !put {
+		l.series = appendLabel(l.series, []byte("le"), []byte(le))
+	}
+}
+
+func labelParts(label []byte) (name, value []byte) {
+	f := fields{rest: label}
+	for f.next() {
+		switch f.tag {
+		case labelName:
+			name = f.data
+		case labelValue:
+			value = f.data
+		}
+	}
+	return name, value
+}
+
+// decodeHistogram reads a histogram with one span of positive buckets at most, which
+// is all that the encoder writes.
+func decodeHistogram(data []byte) (h metric.Histogram, t int64, stale bool, err error) {
+	f := fields{rest: data}
+	spans := 0
+	for f.next() {
+		switch f.tag {
+		case histCount:
+			h.Count = f.num
+		case histSum:
+			h.Sum, stale = float(f.num), f.num == staleNaN
+		case histZeroCount:
+			h.ZeroCount = f.num
+		case histTime:
+			t = int64(f.num)
+		case histSpan:
+			spans++
+			for s := (fields{rest: f.data}); s.next(); {
+				if s.tag == spanOffset {
+					h.Offset = int32(unzigzag(s.num))
+				}
+			}
+		case histDelta:
+			prev := uint64(0)
+			for d := (fields{rest: f.data}); len(d.rest) > 0; {
+				prev += uint64(unzigzag(d.uvarint()))
+				if d.err != nil || len(h.Buckets) > maxBuckets {
+					return h, t, stale, errWire
+				}
+				h.Buckets = append(h.Buckets, prev)
+			}
+		}
+	}
+	if spans > 1 || h.Offset < -maxBuckets || h.Offset > maxBuckets {
+		return h, t, stale, errWire
+	}
+	return h, t, stale, f.err
+}
+
+// maxBuckets bounds what is believed of a queue that somebody else may have written.
+const maxBuckets = 4096

@@ -1,0 +1,116 @@
+package push
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// Fields as tags (number << 3 | wire type). Wire types: 0 varint, 1 eight bytes, 2
+// length and bytes, 5 four bytes.
+const (
+	// io.prometheus.write.v2.Request and what is in it.
+	reqSymbol, reqSeries                                    = 4<<3 | 2, 5<<3 | 2
+	seriesRefs, seriesSample, seriesHistogram, seriesMeta   = 1<<3 | 2, 2<<3 | 2, 3<<3 | 2, 5<<3 | 2
+	sampleValue, sampleTime, sampleStart                    = 1<<3 | 1, 2 << 3, 3 << 3
+	metaType, metaHelp, metaUnit                            = 1 << 3, 3 << 3, 4 << 3
+	histCount, histSum, histSchema                          = 1 << 3, 3<<3 | 1, 4 << 3
+	histZeroThreshold, histZeroCount                        = 5<<3 | 1, 6 << 3
+	histSpan, histDelta, histReset, histTime, histStartTail = 11<<3 | 2, 12<<3 | 2, 14 << 3, 15 << 3, 17 << 3
+	spanOffset, spanLength                                  = 1 << 3, 2 << 3
+
+	// prometheus.WriteRequest, where it differs. A sample is the same but for its start,
+	// a histogram too.
+	req1Series, series1Label, series1Sample, series1Histogram = 1<<3 | 2, 1<<3 | 2, 2<<3 | 2, 4<<3 | 2
+	labelName, labelValue                                     = 1<<3 | 2, 2<<3 | 2
+)
+
+// staleNaN is the value that ends a series (prometheus/model/value).
+const staleNaN = 0x7ff0000000000002
+
+func appendTag(dst []byte, tag uint64) []byte { return binary.AppendUvarint(dst, tag) }
+
+func appendUint(dst []byte, tag, v uint64) []byte {
+	return binary.AppendUvarint(appendTag(dst, tag), v)
+}
+
+func appendFixed(dst []byte, tag, bits uint64) []byte {
+	return binary.LittleEndian.AppendUint64(appendTag(dst, tag), bits)
+}
+
+func appendBytes(dst []byte, tag uint64, b []byte) []byte {
+	return append(binary.AppendUvarint(appendTag(dst, tag), uint64(len(b))), b...)
+}
+
+func appendString(dst []byte, tag uint64, s string) []byte {
+	return append(binary.AppendUvarint(appendTag(dst, tag), uint64(len(s))), s...)
+}
+
+func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// clean makes a string one that protobuf takes: UTF-8.
+func clean(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
+}
+
+var errWire = errors.New("not a remote write request")
+
+// fields walks the fields of a message.
+type fields struct {
+	rest []byte
+	tag  uint64
+	num  uint64 // of a varint, or of eight bytes
+	data []byte // of length and bytes
+	err  error
+}
+
+func (f *fields) next() bool {
+	if f.err != nil || len(f.rest) == 0 {
+		return false
+	}
+	if f.tag = f.uvarint(); f.err != nil {
+		return false
+	}
+	switch f.tag & 7 {
+	case 0:
+		f.num = f.uvarint()
+	case 1:
+		if b := f.take(8); b != nil {
+			f.num = binary.LittleEndian.Uint64(b)
+		}
+	case 2:
+		f.data = f.take(f.uvarint())
+	case 5:
+		f.take(4)
+	default:
+		f.err = errWire
+	}
+	return f.err == nil
+}
+
+func (f *fields) uvarint() uint64 {
+	v, n := binary.Uvarint(f.rest)
+	if n <= 0 {
+		f.err, n = errWire, 0
+	}
+	f.rest = f.rest[n:]
+	return v
+}
+
+func (f *fields) take(n uint64) []byte {
+	if f.err != nil || n > uint64(len(f.rest)) {
+		f.err = errWire
+		return nil
+	}
+	b := f.rest[:n]
+	f.rest = f.rest[n:]
+	return b
+}
+
+func float(bits uint64) float64 { return math.Float64frombits(bits) }

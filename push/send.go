@@ -1,0 +1,356 @@
+package push
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+
+	"reckon/internal/queue"
+)
+
+const (
+	backoffMin = time.Second
+	backoffMax = time.Minute
+	patience   = 10 * time.Minute // the longest time that Retry-After may ask for
+)
+
+// refusedError says that the other side will never take these samples.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return e.err.Error() }
+
+// laterError says that they can be sent again.
+type laterError struct {
+	err   error
+	after time.Duration // not before; 0 when nothing was said
+}
+
+func (e *laterError) Error() string { return e.err.Error() }
+
+// run sends what is in the queue until ctx ends.
+func (t *target) run(ctx context.Context) {
+	wait := time.Duration(0)
+	for ctx.Err() == nil {
+		err := t.next(ctx)
+		var later *laterError
+		switch {
+		case errors.Is(err, queue.ErrEmpty):
+			wait = 0
+			select {
+			case <-t.queue.Ready():
+			case <-ctx.Done():
+			}
+			continue
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			wait = 0
+			continue
+		case errors.As(err, &later):
+			t.count(func(s *Status) { s.Retries++ })
+			wait = min(max(2*wait, t.soonest), backoffMax)
+			t.fails(later.err)
+			pause(ctx, max(later.after, jitter(wait)))
+		default: // the queue itself
+			wait = min(max(2*wait, t.soonest), backoffMax)
+			t.fails(err)
+			pause(ctx, jitter(wait))
+		}
+	}
+}
+
+// drain sends until the queue is empty or anything goes wrong.
+func (t *target) drain(ctx context.Context) {
+	for ctx.Err() == nil && t.next(ctx) == nil {
+		continue
+	}
+}
+
+// jitter spreads the nodes of a site that all wait for the same server.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// next sends the oldest record. It returns nil when the record is dealt with.
+func (t *target) next(ctx context.Context) error {
+	r, err := t.queue.Peek(t.buf)
+	if err != nil {
+		return err
+	}
+	t.buf = r.Data
+	if len(r.Data) < 5 {
+		return t.queue.Done(r) // nothing of ours
+	}
+	samples := uint64(binary.LittleEndian.Uint32(r.Data))
+	taken, err := t.send(ctx, r.Data[4:], samples)
+	var refused *refusedError
+	if errors.As(err, &refused) && t.status().LastSent.IsZero() {
+		// Nothing was ever taken there. Is it this record, or is it no such server?
+		if f := t.check(ctx); f.Problem != "" {
+			return &laterError{err: errors.New(f.Problem)}
+		}
+	}
+	switch {
+	case errors.As(err, &refused):
+		t.refused(refused.err, samples-min(taken, samples), r.Time)
+	case err != nil:
+		return err
+	}
+	t.works(taken)
+	return t.queue.Done(r)
+}
+
+// send sends one request, by the protocol that the other side speaks, and returns how
+// many of its samples were taken.
+func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken uint64, err error) {
+	if t.protocol != "1.0" {
+		a, err := t.post(ctx, packed, true)
+		if err != nil {
+			return 0, err
+		}
+		taken, why := a.judge2(samples)
+		forced := t.e.Protocol == "2.0"
+		if forced || !a.speaks1(t.protocol != "") {
+			if a.status/100 == 2 && t.protocol == "" {
+				t.settle("2.0")
+			}
+			return taken, why
+		}
+		t.protocol = "" // it may have been replaced by another one
+	}
+	body, err := t.as1(packed)
+	if err != nil {
+		return 0, &refusedError{fmt.Errorf("the queue holds what is no request: %w", err)}
+	}
+	a, err := t.post(ctx, body, false)
+	if err != nil {
+		return 0, err
+	}
+	if t.native && a.noNative() {
+		t.native = false
+		t.log.Warn("native histograms are not taken; they are sent as classic ones", "to", t.shown)
+		return 0, &laterError{err: errors.New(a.text)}
+	}
+	if err := a.judge(); err != nil {
+		return 0, err
+	}
+	if t.protocol == "" {
+		t.settle("1.0")
+	}
+	return samples, nil
+}
+
+func (t *target) settle(protocol string) {
+	t.protocol = protocol
+	t.count(func(s *Status) { s.Protocol = protocol })
+	t.log.Info("pushing", "to", t.shown, "remote write", protocol, "native histograms", protocol == "2.0" || t.native)
+}
+
+// as1 makes a request of 1.0.
+func (t *target) as1(packed []byte) ([]byte, error) {
+	n, err := s2.DecodedLen(packed)
+	if err != nil || n > 64<<20 {
+		return nil, errWire
+	}
+	if t.plain, err = s2.Decode(t.plain[:0:cap(t.plain)], packed); err != nil {
+		return nil, errWire
+	}
+	t.legacy.native = t.native
+	out, err := t.legacy.convert(t.plain)
+	if err != nil {
+		return nil, err
+	}
+	t.body = s2.EncodeSnappy(t.body[:0:cap(t.body)], out)
+	return t.body, nil
+}
+
+// answer is what came back.
+type answer struct {
+	status   int
+	header   http.Header
+	text     string // the beginning of the body, on one line
+	location string
+}
+
+// post sends a request. An error is one of the network, or of a file that holds a
+// token: it is always worth another try.
+func (t *target) post(ctx context.Context, body []byte, v2 bool) (*answer, error) {
+	return t.postTo(ctx, t.url, body, v2)
+}
+
+func (t *target) postTo(ctx context.Context, address string, body []byte, v2 bool) (*answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, &laterError{err: err}
+	}
+	req.Header.Set("Content-Encoding", "snappy")
+	req.Header.Set("User-Agent", t.agent)
+	if v2 {
+		req.Header.Set("Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request")
+		req.Header.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
+	} else {
+		req.Header.Set("Content-Type", "application/x-protobuf")
+		req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	}
+	if err := t.e.authorize(req.Header); err != nil {
+		return nil, &laterError{err: err}
+	}
+	resp, err := t.client.Do(req)
+	if err != nil {
+		return nil, &laterError{err: err}
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil && resp.StatusCode/100 != 2 {
+		return nil, &laterError{err: fmt.Errorf("read the answer: %w", err)}
+	}
+	t.count(func(s *Status) { s.Bytes += uint64(len(body)) })
+	return &answer{status: resp.StatusCode, header: resp.Header, text: oneLine(raw), location: resp.Header.Get("Location")}, nil
+}
+
+// oneLine is what a log takes of a body written by others.
+func oneLine(raw []byte) string {
+	s := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\ufffd' {
+			return ' '
+		}
+		return r
+	}, string(raw[:min(len(raw), 600)]))
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 300 {
+		s = s[:300] + "..."
+	}
+	return s
+}
+
+const written = "X-Prometheus-Remote-Write-Samples-Written"
+
+// speaks1 reports whether the answer to a request of 2.0 is that of a receiver which
+// knows only 1.0: it says so, it took no notice of the kind of message (and found
+// nothing in it), or it could not read it. settled says that it spoke 2.0 before.
+func (a *answer) speaks1(settled bool) bool {
+	none := a.header.Get(written) == ""
+	switch {
+	case a.status/100 == 2:
+		return none
+	case a.status == http.StatusBadRequest:
+		return none && !settled
+	default:
+		return a.status == http.StatusUnsupportedMediaType
+	}
+}
+
+// judge2 says how many samples were taken, and why not all.
+func (a *answer) judge2(samples uint64) (taken uint64, err error) {
+	err = a.judge()
+	known := false
+	for _, h := range []string{written, "X-Prometheus-Remote-Write-Histograms-Written"} {
+		if n, bad := strconv.ParseUint(a.header.Get(h), 10, 32); bad == nil {
+			taken, known = taken+n, true
+		}
+	}
+	switch {
+	case err == nil && !known:
+		return samples, nil
+	case err == nil && taken < samples:
+		return taken, &refusedError{fmt.Errorf("%d of %d samples were taken, and nothing was said about the others", taken, samples)}
+	}
+	return min(taken, samples), err
+}
+
+// judge turns a status into what to do.
+func (a *answer) judge() error {
+	err := fmt.Errorf("answer %d %s", a.status, http.StatusText(a.status))
+	if a.text != "" {
+		err = fmt.Errorf("%w: %s", err, a.text)
+	}
+	if a.plainToTLS() {
+		return &laterError{err: &statusError{a, err}}
+	}
+	switch a.status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return &refusedError{err}
+	}
+	if a.status/100 == 2 {
+		return nil
+	}
+	if a.location != "" {
+		err = fmt.Errorf("it sends us on to %s; write that address", a.location)
+	}
+	// A wrong token or path is mended by people, and then nothing is to be missing.
+	return &laterError{&statusError{a, err}, a.retryAfter(time.Now())}
+}
+
+// retryAfter reads the header (RFC 9110, section 10.2.3): seconds, or a date.
+func (a *answer) retryAfter(now time.Time) time.Duration {
+	v := a.header.Get("Retry-After")
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return min(time.Duration(n)*time.Second, patience)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return min(max(at.Sub(now), 0), patience)
+	}
+	return 0
+}
+
+// noNative reports whether the answer is that of a Prometheus that was not told to
+// take native histograms, which is a failure of the server by its status.
+func (a *answer) noNative() bool {
+	return a.status/100 != 2 && strings.Contains(a.text, "native histograms are disabled")
+}
+
+// works notes a request that was dealt with.
+func (t *target) works(taken uint64) {
+	was := ""
+	t.count(func(s *Status) {
+		was, s.LastError = s.LastError, ""
+		s.Sent += taken
+		s.LastSent = time.Now()
+	})
+	if was != "" {
+		t.log.Info("pushing again", "to", t.shown, "waiting", t.queue.Stats().Records)
+	}
+}
+
+// fails notes why nothing is sent. It is logged when it is new.
+func (t *target) fails(err error) {
+	text := Explain(t.url, &t.e, err)
+	was := ""
+	t.count(func(s *Status) { was, s.LastError = s.LastError, text })
+	if was != text {
+		t.log.Warn("nothing can be pushed; it is kept and sent later", "to", t.shown, "err", text)
+	}
+}
+
+// refused counts what the other side called unusable.
+func (t *target) refused(err error, samples uint64, at time.Time) {
+	first := false
+	t.count(func(s *Status) {
+		first = s.Refused == 0
+		s.Refused += samples
+	})
+	level := t.log.Debug
+	if first {
+		level = t.log.Warn // the others are counted in reckon_agent_push_refused_samples_total
+	}
+	level("samples were refused and are dropped", "to", t.shown, "samples", samples, "from", at.UTC().Format(time.RFC3339), "err", err)
+}

@@ -1,0 +1,132 @@
+package push
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+
+	"reckon/internal/queue"
+	"reckon/metric"
+)
+
+// target is an endpoint with its queue and its sender.
+type target struct {
+	e      Endpoint
+	name   string
+	url    string
+	shown  string // the address as people may see it
+	agent  string
+	log    *slog.Logger
+	client *http.Client
+	queue  *queue.Queue
+
+	// For put, under the lock of the Pusher.
+	encoder *Encoder
+	record  []byte
+
+	// For the sender's goroutine.
+	protocol string // what the other side is known to speak; empty before it answered
+	native   bool   // it takes native histograms by 1.0
+	legacy   legacy
+	soonest  time.Duration // that a failed request is sent again
+	buf      []byte
+	plain    []byte
+	body     []byte
+
+	mu sync.Mutex
+	st Status
+}
+
+func newTarget(e *Endpoint, c *Config) (*target, error) {
+	u, err := ParseURL(e.URL)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{e: *e, name: cmp.Or(e.Name, nameOf(u)), url: u.String(), shown: u.Redacted(), agent: c.UserAgent, log: c.Logger, soonest: backoffMin}
+	t.e.Timeout = cmp.Or(e.Timeout, 30*time.Second)
+	if t.name != folderName(t.name) || t.name == "." || t.name == ".." {
+		return nil, fmt.Errorf("push to %s: the name %q is that of a folder too: letters, digits, dot, dash and underscore only", t.shown, t.name)
+	}
+	switch e.Protocol {
+	case "", "auto":
+	case "1.0", "2.0":
+		t.protocol = e.Protocol
+	default:
+		return nil, fmt.Errorf("push to %s: protocol %q: write auto, 2.0 or 1.0", t.shown, e.Protocol)
+	}
+	switch e.Histograms {
+	case "native":
+		t.native = true
+	case "", "auto", "classic":
+	default:
+		return nil, fmt.Errorf("push to %s: histograms %q: write auto, native or classic", t.shown, e.Histograms)
+	}
+	if e.Username != "" && e.PasswordFile == "" {
+		return nil, fmt.Errorf("push to %s: a username without password_file", t.shown)
+	}
+	filter, err := NewFilter(e.Keep, e.Drop)
+	if err != nil {
+		return nil, fmt.Errorf("push to %s: %w", t.shown, err)
+	}
+	labels := maps.Clone(c.Labels)
+	if labels == nil {
+		labels = make(map[string]string)
+	}
+	maps.Copy(labels, e.Labels)
+	t.encoder = NewEncoder(labels, filter)
+	if t.client, err = newClient(&t.e, u.Host); err != nil {
+		return nil, err
+	}
+	t.st = Status{Name: t.name, URL: t.shown, Protocol: t.protocol}
+	return t, nil
+}
+
+// put queues a batch. What waits from before is brought to the disk first: an
+// endpoint that is well needs no such write, and one that is away loses one export at
+// most when power fails.
+func (t *target) put(b *metric.Batch) error {
+	if t.queue.Stats().Records > 0 {
+		if err := t.queue.Sync(); err != nil {
+			t.log.Warn("what waits to be sent is not safe from a power cut", "to", t.shown, "err", err)
+		}
+	}
+	var errs []error
+	err := t.encoder.Encode(b, func(request []byte, samples int) error {
+		// A record is the number of samples and the request as it is sent.
+		t.record = binary.LittleEndian.AppendUint32(t.record[:0], uint32(samples))
+		need := len(t.record) + s2.MaxEncodedLen(len(request))
+		if cap(t.record) < need {
+			t.record = append(make([]byte, 0, need), t.record...)
+		}
+		packed := s2.EncodeSnappy(t.record[len(t.record):need], request)
+		t.record = t.record[:len(t.record)+len(packed)]
+		if err := t.queue.Put(t.record); err != nil {
+			errs = append(errs, err)
+			t.count(func(s *Status) { s.Lost += uint64(samples) })
+		}
+		return nil
+	})
+	return errors.Join(append(errs, err)...)
+}
+
+func (t *target) count(f func(*Status)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(&t.st)
+}
+
+func (t *target) status() Status {
+	t.mu.Lock()
+	s := t.st
+	t.mu.Unlock()
+	s.Queue = t.queue.Stats()
+	return s
+}
