@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -62,16 +63,22 @@ func TestKernelFigures(t *testing.T) {
 
 // The crowd is there and goes again.
 func TestCrowd(t *testing.T) {
-	c := newCrowd()
+	c := newCrowd(2)
 	if err := c.idle(context.Background(), 3); err != nil {
 		t.Skip("no sleep here:", err)
 	}
-	pids := []int{}
+	pids, groups := []int{}, map[int]bool{}
 	for _, cmd := range c.cmds {
+		if g, err := syscall.Getpgid(cmd.Process.Pid); err == nil {
+			groups[g] = true
+		}
 		pids = append(pids, cmd.Process.Pid)
 		if _, err := rssOf(cmd.Process.Pid); err != nil {
 			t.Error(err)
 		}
+	}
+	if len(groups) != 2 {
+		t.Errorf("3 processes by twos are in %d groups", len(groups))
 	}
 	c.end()
 	for _, pid := range pids {
@@ -86,7 +93,7 @@ func TestNoRoom(t *testing.T) {
 	if err := room(1 << 30); err == nil {
 		t.Error("there was room for 2^30 processes")
 	}
-	if err := newCrowd().idle(context.Background(), 1<<30); err == nil {
+	if err := newCrowd(20).idle(context.Background(), 1<<30); err == nil {
 		t.Error("and they were started")
 	}
 }

@@ -16,12 +16,14 @@ import (
 // if the benchmark ends in any way: they are started from one thread that lives as
 // long as the crowd, with PR_SET_PDEATHSIG.
 type crowd struct {
-	cmds  []*exec.Cmd
-	start chan func()
+	cmds   []*exec.Cmd
+	start  chan func()
+	group  int // processes in a process group, hence in a workload
+	leader int
 }
 
-func newCrowd() *crowd {
-	c := &crowd{start: make(chan func())}
+func newCrowd(group int) *crowd {
+	c := &crowd{start: make(chan func()), group: group}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the signal follows the thread
 		for f := range c.start {
@@ -33,12 +35,18 @@ func newCrowd() *crowd {
 
 func (c *crowd) add(name string, args ...string) error {
 	cmd := exec.Command(name, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if len(c.cmds)%c.group == 0 {
+		c.leader = 0 // the next one leads a group of its own
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Pgid: c.leader}
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off")
 	done := make(chan error)
 	c.start <- func() { done <- cmd.Start() }
 	if err := <-done; err != nil {
 		return fmt.Errorf("start %s as process %d of the crowd: %w", name, len(c.cmds)+1, err)
+	}
+	if c.leader == 0 {
+		c.leader = cmd.Process.Pid
 	}
 	c.cmds = append(c.cmds, cmd)
 	return nil

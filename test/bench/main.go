@@ -5,7 +5,8 @@
 // than there were, and with 200 that run a little five times a second. Its CPU time is
 // read from the kernel's clock of the process (clock_gettime(2), clock_getcpuclockid(3)),
 // to the nanosecond: first with nobody asking, then while its page is scraped.
-// Programs that are not there are named and left out.
+// The processes are in groups of 20, each a workload to reckon; -group 1 is the worst
+// case, in which every process is one. Programs that are not there are named and left out.
 //
 //	go run ./test/bench                                  # what make bench does
 //	go run ./test/bench -markdown doc/benchmarks.md      # and keep the tables
@@ -31,6 +32,7 @@ type options struct {
 	bin      string
 	idle     []int
 	busy     int
+	group    int
 	rest     time.Duration
 	scrapes  int
 	only     string
@@ -55,6 +57,7 @@ func parse(args []string) (o options, err error) {
 	idle := f.String("idle", "0,1000,5000", "how many idle processes to add, one table for each")
 	f.StringVar(&o.bin, "bin", "bin", "folder of reckon and reckon-agent")
 	f.IntVar(&o.busy, "busy", 200, "processes that run a little in the last table; 0 leaves it out")
+	f.IntVar(&o.group, "group", 20, "processes in a process group, which is a workload to reckon")
 	f.DurationVar(&o.rest, "rest", 15*time.Second, "how long each program is measured without a scrape")
 	f.IntVar(&o.scrapes, "scrapes", 20, "how often each program is scraped")
 	f.StringVar(&o.only, "only", "", "measure only programs whose name contains this")
@@ -68,6 +71,9 @@ func parse(args []string) (o options, err error) {
 			return o, fmt.Errorf("-idle %q: give numbers from 0 to 20000 with commas between them", *idle)
 		}
 		o.idle = append(o.idle, n)
+	}
+	if o.group < 1 {
+		return o, fmt.Errorf("-group %d: a group has at least one process", o.group)
 	}
 	return o, nil
 }
@@ -91,13 +97,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	r := report{Date: time.Now(), Machine: machine(), Missing: missing,
 		Command: strings.Join(append([]string{"go run ./test/bench"}, args...), " ")}
-	crowd := newCrowd()
+	crowd := newCrowd(o.group)
 	defer crowd.end()
 	for _, n := range o.idle {
 		if err := crowd.idle(ctx, n); err != nil {
 			return err
 		}
-		if err := r.measure(ctx, o, targets, fmt.Sprintf("%d idle processes more", n), out); err != nil {
+		if err := r.measure(ctx, o, targets, fmt.Sprintf("%d idle processes more, %d to a process group", n, o.group), out); err != nil {
 			return err
 		}
 	}
@@ -106,7 +112,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err := crowd.busy(ctx, o.busy); err != nil {
 			return err
 		}
-		if err := r.measure(ctx, o, targets, fmt.Sprintf("%d busy processes more", o.busy), out); err != nil {
+		if err := r.measure(ctx, o, targets, fmt.Sprintf("%d busy processes more, %d to a process group", o.busy, o.group), out); err != nil {
 			return err
 		}
 	}
