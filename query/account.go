@@ -129,7 +129,22 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	if wall := float64(until-a.Start) / 1000; w.CPUSeconds != nil && wall > 0 {
 		w.CoresMean = ptr(*w.CPUSeconds / wall)
 	}
+	// Memory is integrated from when it was first watched, which for a workload that is
+	// older than its agent is not its start.
+	if watched := float64(until-max(a.Start, a.watched())) / 1000; w.MemoryByteSeconds != nil && watched > 0 {
+		w.MemoryMeanBytes = ptr(*w.MemoryByteSeconds / watched)
+	}
 	return w
+}
+
+// watched is the time of the first sample of memory.
+func (a *account) watched() (first int64) {
+	for _, k := range a.Tracks {
+		if k.Slot == memorySeconds && k.T != 0 && (first == 0 || k.First < first) {
+			first = k.First
+		}
+	}
+	return first
 }
 
 // usage fills what is a sum over series. Gauges count while they are fresh: a part that

@@ -61,6 +61,7 @@ type Workload struct {
 	MemoryBytes       *float64 // last
 	MemoryPeakBytes   *float64 // sum over nodes of the true maximum
 	MemoryByteSeconds *float64
+	MemoryMeanBytes   *float64 // over the time in which it was watched
 	ReadBytes         *float64
 	WriteBytes        *float64
 	NetworkBytes      *float64

@@ -30,8 +30,8 @@ func sortFields() map[string]string {
 		"id": "id", "kind": "kind", "name": "name", "owner": "owner", "site": "site", "account": "account",
 		"partition": "partition_name", "command": "command", "nodes": "nodes", "exit_code": "exit_code",
 		"start": "start_ms", "seen": "seen_ms", "end": "until_ms", "running": "until_ms",
-		"wall_seconds": wall, "memory_mean_bytes": "memory_byte_seconds / nullif(" + wall + ", 0)",
-		"cpu": "cpu_seconds", "memory": "memory_peak_bytes", "time": wall,
+		"wall_seconds": wall,
+		"cpu":          "cpu_seconds", "memory": "memory_peak_bytes", "time": wall,
 	}
 	for _, f := range figures {
 		m[f.name] = f.name

@@ -35,6 +35,7 @@ var figures = []column{
 	{"memory_bytes", func(w *store.Workload) **float64 { return &w.MemoryBytes }},
 	{"memory_peak_bytes", func(w *store.Workload) **float64 { return &w.MemoryPeakBytes }},
 	{"memory_byte_seconds", func(w *store.Workload) **float64 { return &w.MemoryByteSeconds }},
+	{"memory_mean_bytes", func(w *store.Workload) **float64 { return &w.MemoryMeanBytes }},
 	{"io_read_bytes", func(w *store.Workload) **float64 { return &w.ReadBytes }},
 	{"io_write_bytes", func(w *store.Workload) **float64 { return &w.WriteBytes }},
 	{"network_bytes", func(w *store.Workload) **float64 { return &w.NetworkBytes }},

@@ -55,7 +55,7 @@ func Row(i int) store.Workload {
 		Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), ExitCode: &code,
 		CPUSeconds: num(x), CPUUserSeconds: num(x + .1), CPUSystemSeconds: num(x + .2), CPUWaitSeconds: num(x + .3),
 		CoresMean: num(x + .4), CoresP50: num(x + .5), CoresP95: num(x + .6), CoresMax: num(x + .7),
-		MemoryBytes: num(x + .8), MemoryPeakBytes: num(x + .9), MemoryByteSeconds: num(x + 1.1), ReadBytes: num(x + 1.2), WriteBytes: num(x + 1.3),
+		MemoryBytes: num(x + .8), MemoryPeakBytes: num(x + .9), MemoryByteSeconds: num(x + 1.1), MemoryMeanBytes: num(x + 1.15), ReadBytes: num(x + 1.2), WriteBytes: num(x + 1.3),
 		NetworkBytes: num(x + 1.4), GPUSeconds: num(x + 1.5), GPUMemoryPeak: num(x + 1.6), EnergyJoules: num(x + 1.7), Processes: num(x + 1.8), Threads: num(x + 1.9),
 		RequestCores: num(x + 2.1), RequestMemoryBytes: num(x + 2.2), RequestGPUs: num(x + 2.3), RequestSeconds: num(x + 2.4),
 	}
@@ -76,7 +76,7 @@ func show(w store.Workload) string {
 	nodes := slices.Sorted(slices.Values(w.Nodes))
 	return fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
 		p(w.CPUSeconds), p(w.CPUUserSeconds), p(w.CPUSystemSeconds), p(w.CPUWaitSeconds), p(w.CoresMean), p(w.CoresP50), p(w.CoresP95), p(w.CoresMax),
-		p(w.MemoryBytes), p(w.MemoryPeakBytes), p(w.MemoryByteSeconds), p(w.ReadBytes), p(w.WriteBytes), p(w.NetworkBytes), p(w.GPUSeconds),
+		p(w.MemoryBytes), p(w.MemoryPeakBytes), p(w.MemoryByteSeconds), p(w.MemoryMeanBytes), p(w.ReadBytes), p(w.WriteBytes), p(w.NetworkBytes), p(w.GPUSeconds),
 		p(w.GPUMemoryPeak), p(w.EnergyJoules), p(w.Processes), p(w.Threads), p(w.RequestCores), p(w.RequestMemoryBytes), p(w.RequestGPUs), p(w.RequestSeconds))
 }
 
@@ -209,15 +209,7 @@ func orderOf(field string) func(a, b store.Workload) int {
 		"processes":         func(a, b store.Workload) int { return cmp.Compare(val(a.Processes), val(b.Processes)) },
 		"memory_peak_bytes": func(a, b store.Workload) int { return cmp.Compare(val(a.MemoryPeakBytes), val(b.MemoryPeakBytes)) },
 		"wall_seconds":      func(a, b store.Workload) int { return cmp.Compare(a.Seen.Sub(a.Start), b.Seen.Sub(b.Start)) },
-		"memory_mean_bytes": func(a, b store.Workload) int {
-			mean := func(w store.Workload) float64 {
-				if d := w.Seen.Sub(w.Start).Seconds(); d > 0 {
-					return *w.MemoryByteSeconds / d
-				}
-				return -1
-			}
-			return cmp.Compare(mean(a), mean(b))
-		},
+		"memory_mean_bytes": func(a, b store.Workload) int { return cmp.Compare(val(a.MemoryMeanBytes), val(b.MemoryMeanBytes)) },
 	}[key]
 	if down {
 		return func(a, b store.Workload) int { return by(b, a) }

@@ -27,6 +27,7 @@ CREATE TABLE workloads (
 	memory_bytes DOUBLE PRECISION,
 	memory_peak_bytes DOUBLE PRECISION,
 	memory_byte_seconds DOUBLE PRECISION,
+	memory_mean_bytes DOUBLE PRECISION,
 	io_read_bytes DOUBLE PRECISION,
 	io_write_bytes DOUBLE PRECISION,
 	network_bytes DOUBLE PRECISION,
