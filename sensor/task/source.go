@@ -1,0 +1,99 @@
+package task
+
+import (
+	"errors"
+	"slices"
+
+	"reckon/sensor"
+	"reckon/sensor/task/ebpf"
+)
+
+// Source is the task table with the records of processes that ended.
+type Source struct {
+	live  sensor.TaskSource
+	exits sensor.ExitSource // nil if there is none, or live tells them itself
+	bpf   *ebpf.Source      // live, if it is that
+	own   bool              // live tells exits itself
+
+	waiting []sensor.Process // exit records of processes that are still in the table
+}
+
+// Name returns the word for the source of live processes.
+func (s *Source) Name() string { return s.live.Name() }
+
+// Live returns "ebpf" or "procfs".
+func (s *Source) Live() string { return s.live.Name() }
+
+// Exits returns "ebpf" or "taskstats", or "" if processes that ended are not told.
+func (s *Source) Exits() string {
+	switch {
+	case s.own:
+		return s.live.Name()
+	case s.exits != nil:
+		return s.exits.Name()
+	}
+	return ""
+}
+
+// Read fills p. With two sources the table is read first: the record of a process that is not in
+// it any more was sent before. The record of one that is in it, as a zombie or in
+// its last moments, waits until it has left, so that nobody is told alive after the end.
+func (s *Source) Read(p *sensor.Pass) error {
+	if err := s.live.Read(p); err != nil {
+		return err
+	}
+	if s.exits == nil {
+		return nil
+	}
+	from := len(p.Exited)
+	p.Exited = append(p.Exited, s.waiting...)
+	s.waiting = s.waiting[:0]
+	err := s.exits.Drain(p)
+	kept := p.Exited[:from]
+	for i := range p.Exited[from:] {
+		e := &p.Exited[from+i]
+		if q := find(p.Live, e.PID); q != nil && sensor.SameStart(q.Start, e.Start) {
+			s.waiting = append(s.waiting, *e)
+			continue
+		}
+		kept = append(kept, *e)
+	}
+	p.Exited = kept
+	return err
+}
+
+// find looks for a process in a table that is in order of ids.
+func find(live []sensor.Process, pid int32) *sensor.Process {
+	i, ok := slices.BinarySearchFunc(live, pid, func(p sensor.Process, pid int32) int { return int(p.PID) - int(pid) })
+	if !ok {
+		return nil
+	}
+	return &live[i]
+}
+
+// CgroupPaths returns the cgroups of number n, or false when they are not known.
+func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
+	if namer, ok := s.live.(sensor.CgroupNamer); ok {
+		if paths, ok := namer.CgroupPaths(n); ok {
+			return paths, true
+		}
+	}
+	if namer, ok := s.exits.(sensor.CgroupNamer); ok {
+		return namer.CgroupPaths(n)
+	}
+	return nil, false
+}
+
+// Close closes both sources.
+func (s *Source) Close() error {
+	var errs []error
+	if s.exits != nil {
+		errs = append(errs, s.exits.Close())
+	}
+	return errors.Join(append(errs, s.live.Close())...)
+}
+
+var _ interface {
+	sensor.TaskSource
+	sensor.CgroupNamer
+} = (*Source)(nil)

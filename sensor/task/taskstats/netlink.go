@@ -1,0 +1,183 @@
+package taskstats
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// From include/uapi/linux/taskstats.h and genetlink.h.
+const (
+	familyName = "TASKSTATS"
+
+	cmdGet             = 1
+	cmdNew             = 2
+	attrPID            = 1 // of cmdGet
+	attrRegisterCPUs   = 3
+	typeStats          = 3
+	typeAggrPID        = 4
+	typeAggrTGID       = 5
+	nestedMask         = 0x3fff // NLA_F_NESTED and NLA_F_NET_BYTEORDER are flags
+	nlmsgHeader        = 16
+	genlHeader         = 4
+	attrHeader         = 4
+	controlFamilyID    = 1
+	controlFamilyName  = 2
+	controlGetFamily   = 3
+	controlFamily      = 16 // GENL_ID_CTRL
+	controlNewFamily   = 1
+	requestVersion     = 1
+	requestFlags       = unix.NLM_F_REQUEST
+	requestFlagsAndAck = unix.NLM_F_REQUEST | unix.NLM_F_ACK
+)
+
+// attributes walks through netlink attributes and calls f for each that is whole.
+func attributes(b []byte, f func(kind uint16, value []byte)) {
+	for len(b) >= attrHeader {
+		size := int(binary.NativeEndian.Uint16(b))
+		if size < attrHeader || size > len(b) {
+			return
+		}
+		f(binary.NativeEndian.Uint16(b[2:])&nestedMask, b[attrHeader:size])
+		b = b[min((size+3)&^3, len(b)):]
+	}
+}
+
+// next cuts the first netlink message off b. ok is false when there is none that is whole.
+func next(b []byte) (kind uint16, body, rest []byte, ok bool) {
+	if len(b) < nlmsgHeader {
+		return 0, nil, nil, false
+	}
+	size := int(binary.NativeEndian.Uint32(b))
+	if size < nlmsgHeader || size > len(b) {
+		return 0, nil, nil, false
+	}
+	return binary.NativeEndian.Uint16(b[4:]), b[nlmsgHeader:size], b[min((size+3)&^3, len(b)):], true
+}
+
+// request builds one generic netlink message with one attribute.
+func request(family, flags uint16, cmd byte, attr uint16, value []byte) []byte {
+	size := attrHeader + len(value)
+	b := make([]byte, nlmsgHeader+genlHeader+(size+3)&^3)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], family)
+	binary.NativeEndian.PutUint16(b[6:], flags)
+	b[nlmsgHeader], b[nlmsgHeader+1] = cmd, requestVersion
+	a := b[nlmsgHeader+genlHeader:]
+	binary.NativeEndian.PutUint16(a, uint16(size))
+	binary.NativeEndian.PutUint16(a[2:], attr)
+	copy(a[attrHeader:], value)
+	return b
+}
+
+// ask sends a request and returns the first answer of the wanted family, or nil for
+// an acknowledgement. An error number in the answer is returned as such.
+func (s *Source) ask(message []byte, wanted uint16) ([]byte, error) {
+	if err := unix.Sendto(s.fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, err
+	}
+	for {
+		n, err := unix.Read(s.fd, s.buf)
+		if err == unix.EINTR || err == unix.ENOBUFS {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for b := s.buf[:n]; ; {
+			kind, body, rest, ok := next(b)
+			if !ok {
+				break
+			}
+			switch {
+			case kind == unix.NLMSG_ERROR && len(body) >= 4:
+				if code := int32(binary.NativeEndian.Uint32(body)); code != 0 {
+					return nil, unix.Errno(-code)
+				}
+				return nil, nil
+			case kind == wanted && len(body) >= genlHeader:
+				return body, nil
+			}
+			b = rest
+		}
+	}
+}
+
+// findFamily asks for the number of the family TASKSTATS.
+func (s *Source) findFamily() error {
+	body, err := s.ask(request(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)), controlFamily)
+	if errors.Is(err, unix.ENOENT) {
+		return sensor.Unavailable("the kernel has no taskstats", "use a kernel built with CONFIG_TASKSTATS", nil)
+	}
+	if err != nil {
+		return fmt.Errorf("ask for the netlink family %s: %w", familyName, err)
+	}
+	if len(body) >= genlHeader && body[0] == controlNewFamily {
+		attributes(body[genlHeader:], func(kind uint16, v []byte) {
+			if kind == controlFamilyID && len(v) >= 2 {
+				s.family = binary.NativeEndian.Uint16(v)
+			}
+		})
+	}
+	if s.family == 0 {
+		return fmt.Errorf("ask for the netlink family %s: the answer names no number", familyName)
+	}
+	return nil
+}
+
+// learn asks for the record of our own process, and returns the version of records and
+// how they are laid out.
+func (s *Source) learn() (version uint16, layout int, err error) {
+	pid := uint32(unix.Getpid())
+	body, err := s.ask(request(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
+	if err != nil {
+		return 0, 0, refused(err)
+	}
+	layout = -1
+	if len(body) >= genlHeader {
+		attributes(body[genlHeader:], func(kind uint16, v []byte) {
+			if kind != typeAggrPID {
+				return
+			}
+			attributes(v, func(kind uint16, v []byte) {
+				if kind != typeStats || len(v) < 2 {
+					return
+				}
+				version = binary.NativeEndian.Uint16(v)
+				for _, d := range layouts() {
+					if layout < 0 && isOf(v, d, pid, uint32(unix.Getppid())) {
+						layout = d
+					}
+				}
+			})
+		})
+	}
+	if layout < 0 {
+		return 0, 0, sensor.Unavailable(fmt.Sprintf("exit records (taskstats) of version %d are laid out in an unknown way", version), "use the eBPF source", nil)
+	}
+	return version, layout, nil
+}
+
+func (s *Source) register(cpus string) error {
+	_, err := s.ask(request(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
+	if err != nil {
+		return refused(err)
+	}
+	return nil
+}
+
+// refused says why the kernel does not let us listen.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
+		return sensor.Unavailable("no permission to receive exit records (taskstats)", "run as root or grant CAP_NET_ADMIN", err)
+	case errors.Is(err, unix.EINVAL):
+		return sensor.Unavailable("exit records (taskstats) are told in the first user and pid namespace only",
+			"run the agent in the pid namespace of the machine (hostPID)", err)
+	}
+	return fmt.Errorf("register for exit records: %w", err)
+}

@@ -1,0 +1,263 @@
+package taskstats
+
+import (
+	"encoding/binary"
+
+	"reckon/sensor"
+)
+
+const (
+	// oldest is the first version whose records name the process (ac_tgid).
+	oldest = 12
+	// lastOfGroup is AGROUP of linux/acct.h: the thread was the last of its process.
+	lastOfGroup = 0x20
+
+	commSize = 32
+)
+
+// stats is what is used of struct taskstats.
+type stats struct {
+	version      uint16
+	flags        byte
+	comm         [commSize]byte
+	uid, pid     uint32
+	ppid, tgid   uint32
+	btime        uint64 // when the thread began, seconds since the Unix epoch
+	elapsed      uint64 // lifetime of the thread, µs
+	groupElapsed uint64 // lifetime of the process, µs
+	utime, stime uint64 // µs, sampled at clock ticks
+	runReal      uint64 // ns, the same for all threads (of a process record)
+	runtime      uint64 // ns, precise to the last tick or switch
+	wait         uint64 // ns
+	minflt, majflt, nvcsw, nivcsw,
+	readBytes, writeBytes uint64
+	hiwater uint64 // KiB
+}
+
+// layouts are the places that struct taskstats is known in: how many bytes of new fields follow each
+// delay. Versions add to the end of the structure, but for some (Linux 6.14 and after) that put one
+// or two fields of 8 bytes behind each delay; the version does not tell which, so [New] looks
+// where its own record has its process id.
+func layouts() []int { return []int{0, 8, 16} }
+
+// isOf reports whether a record laid out by d is that of a process, as far as can be seen.
+func isOf(b []byte, d int, pid, ppid uint32) bool {
+	var s stats
+	return s.parse(b, d) && s.pid == pid && s.ppid == ppid
+}
+
+// parse reads struct taskstats of include/uapi/linux/taskstats.h.
+func (s *stats) parse(b []byte, d int) bool {
+	if len(b) < 328+4*d {
+		return false
+	}
+	*s = stats{version: binary.NativeEndian.Uint16(b)}
+	if s.version < 8 {
+		return false
+	}
+	u64 := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
+	s.flags = b[8]
+	s.wait = u64(24)
+	o := 3 * d // after the delays of CPU, block I/O and swapping
+	s.runReal, s.runtime = u64(64+o), u64(72+o)
+	copy(s.comm[:], b[80+o:])
+	s.uid, s.pid, s.ppid = u32(120+o), u32(128+o), u32(132+o)
+	s.btime = uint64(u32(136 + o))
+	s.elapsed, s.utime, s.stime = u64(144+o), u64(152+o), u64(160+o)
+	s.minflt, s.majflt = u64(168+o), u64(176+o)
+	s.hiwater = u64(200 + o)
+	s.readBytes, s.writeBytes = u64(248+o), u64(256+o)
+	s.nvcsw, s.nivcsw = u64(272+o), u64(280+o)
+	o = 5 * d // after those of reclaim and thrashing
+	if s.version >= 10 && len(b) >= 352+o {
+		s.btime = u64(344 + o)
+	}
+	o = 6 * d // and of compaction
+	if s.version >= oldest && len(b) >= 384+o {
+		s.tgid, s.groupElapsed = u32(368+o), u64(376+o)
+	}
+	return true
+}
+
+// partial adds up the threads of a process that ended so far.
+type partial struct {
+	runtime, utime, stime, wait uint64
+	runReal                     uint64 // ns; utime + stime of the threads seen
+	minflt, majflt              uint64
+	nvcsw, nivcsw               uint64
+	readBytes, writeBytes       uint64
+	hiwater                     uint64
+	heard                       uint64 // boot time
+}
+
+func (a *partial) add(s *stats) {
+	a.runtime += s.runtime
+	a.utime += s.utime
+	a.stime += s.stime
+	a.runReal += s.runReal
+	a.wait += s.wait
+	a.minflt += s.minflt
+	a.majflt += s.majflt
+	a.nvcsw += s.nvcsw
+	a.nivcsw += s.nivcsw
+	a.readBytes += s.readBytes
+	a.writeBytes += s.writeBytes
+	a.hiwater = max(a.hiwater, s.hiwater)
+}
+
+// maxPartials bounds the processes whose ended threads are remembered.
+const maxPartials = 8192
+
+// collector makes processes of threads.
+type collector struct {
+	layout    int                 // see layouts
+	threads   map[uint32]*partial // by process
+	free      []*partial
+	since     uint64 // boot time of the previous call
+	now, wall uint64 // boot and wall time of this one
+
+	one, all stats // of the message at hand
+}
+
+// messages takes in what one read gave.
+func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
+	for {
+		kind, body, rest, ok := next(b)
+		if !ok {
+			return
+		}
+		b = rest
+		if kind == family && len(body) >= genlHeader && body[0] == cmdNew {
+			c.message(body[genlHeader:], p)
+		}
+	}
+}
+
+// message takes in one record: that of a thread, and with the last thread of a process that
+// had others, that of all of them.
+func (c *collector) message(b []byte, p *sensor.Pass) {
+	one, all := false, false
+	attributes(b, func(kind uint16, v []byte) {
+		switch kind {
+		case typeAggrPID:
+			attributes(v, func(kind uint16, v []byte) {
+				one = one || kind == typeStats && c.one.parse(v, c.layout)
+			})
+		case typeAggrTGID:
+			attributes(v, func(kind uint16, v []byte) {
+				all = all || kind == typeStats && c.all.parse(v, c.layout)
+			})
+		}
+	})
+	if !one || c.one.tgid == 0 || int32(c.one.tgid) < 0 {
+		return
+	}
+	if c.one.flags&lastOfGroup == 0 {
+		c.keep(&c.one)
+		return
+	}
+	c.end(all, p)
+}
+
+// keep remembers a thread that ended before its process.
+func (c *collector) keep(s *stats) {
+	a := c.threads[s.tgid]
+	if a == nil {
+		if len(c.threads) >= maxPartials {
+			return // the record of all threads still holds its CPU time
+		}
+		if n := len(c.free); n > 0 {
+			a, c.free = c.free[n-1], c.free[:n-1]
+		} else {
+			a = new(partial)
+		}
+		*a = partial{}
+		c.threads[s.tgid] = a
+	}
+	a.add(s)
+	a.heard = c.now
+}
+
+// end makes the record of a process.
+func (c *collector) end(threads bool, p *sensor.Pass) {
+	s := &c.one
+	var t partial
+	if a := c.threads[s.tgid]; a != nil {
+		t = *a
+		delete(c.threads, s.tgid)
+		c.free = append(c.free, a)
+	}
+	t.add(s)
+	have := sensor.FieldWait | sensor.FieldSwitches | sensor.FieldPeak | sensor.FieldParent
+	if whole := !threads || t.runReal >= c.all.runReal; whole {
+		have |= sensor.FieldFaults | sensor.FieldIO
+	}
+	if threads {
+		t.runtime = max(t.runtime, c.all.runtime)
+		t.wait = max(t.wait, c.all.wait)
+		t.nvcsw = max(t.nvcsw, c.all.nvcsw)
+		t.nivcsw = max(t.nivcsw, c.all.nivcsw)
+	} else {
+		t.runtime = lastSlice(&t, s)
+	}
+	p.Exited = append(p.Exited, sensor.Process{
+		PID: int32(s.tgid), PPID: int32(s.ppid), UID: s.uid, Start: c.start(s),
+		Have: have, State: 'X', Comm: sensor.CommOf(s.comm[:15]),
+		WaitNanos: t.wait, Voluntary: t.nvcsw, Involuntary: t.nivcsw,
+		PeakBytes: t.hiwater << 10,
+	})
+	q := &p.Exited[len(p.Exited)-1]
+	if have&sensor.FieldFaults != 0 {
+		q.MinorFaults, q.MajorFaults = t.minflt, t.majflt
+		q.ReadBytes, q.WriteBytes = t.readBytes, t.writeBytes
+	}
+	q.UserNanos = t.runtime
+	if t.utime+t.stime > 0 {
+		q.Have |= sensor.FieldCPUSplit
+		q.SystemNanos = uint64(float64(t.runtime) * (float64(t.stime) / float64(t.utime+t.stime)))
+		q.SystemNanos = min(q.SystemNanos, t.runtime)
+		q.UserNanos = t.runtime - q.SystemNanos
+	}
+}
+
+// lastSlice adds the time since the scheduler last charged the only thread of a
+// process. One that never gave the processor up of itself was running whenever it
+// was not waiting for one.
+func lastSlice(t *partial, s *stats) uint64 {
+	const longestTick = 10e6 // ns, CONFIG_HZ=100
+	ran := s.elapsed * 1000
+	if s.nvcsw != 0 || ran < t.wait {
+		return t.runtime
+	}
+	return min(max(t.runtime, ran-t.wait), t.runtime+longestTick)
+}
+
+// start returns when a process began, in nanoseconds since boot. The record has the
+// second in which its last thread began, and both lifetimes; besides, the end lies
+// between the two last calls of Drain.
+func (c *collector) start(s *stats) uint64 {
+	const second = 1_000_000_000
+	life := s.groupElapsed * 1000
+	epoch := int64(c.wall - c.now)
+	lo := int64((s.btime+s.elapsed/1e6)*second) - epoch - int64(life)
+	hi := lo + second
+	if a, b := int64(c.since)-int64(life), int64(c.now)-int64(life); max(lo, a) <= min(hi, b) {
+		lo, hi = max(lo, a), min(hi, b)
+	}
+	return uint64(max(lo+(hi-lo)/2, 0))
+}
+
+// forget drops threads of processes whose end was missed.
+func (c *collector) forget() {
+	const hour = 3600 * 1_000_000_000
+	if len(c.threads) < maxPartials/2 {
+		return
+	}
+	for tgid, a := range c.threads {
+		if a.heard+hour < c.now {
+			delete(c.threads, tgid)
+			c.free = append(c.free, a)
+		}
+	}
+}
