@@ -62,10 +62,14 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.sweep()
 }
 
+// pendingCPU is how much a young process group may have used and still be held back:
+// little enough that the sum over all workloads stays whole.
+const pendingCPU = uint64(50 * time.Millisecond)
+
 // pending holds back a process group that may turn out to be short work.
 func (p *Part) pending(boot uint64, export time.Duration) bool {
 	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 &&
-		p.CPU() < uint64(time.Second) && grown(p.start, boot) < uint64(export)
+		p.CPU() < pendingCPU && grown(p.start, boot) < uint64(export)
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {

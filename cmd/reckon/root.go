@@ -75,11 +75,14 @@ To measure one command, no server is needed:
 	root.PersistentFlags().StringVar(&g.server, "server", "", "address of the reckon server (default RECKON_SERVER, else "+client.DefaultServer+")")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	root.AddCommand(
+		newUp(g),
+		newRunCommand(g),
 		newJobs(g),
 		newJob(g),
 		newNodes(g),
 		newTop(g),
 		newQuery(g),
+		newCatalogue(g),
 		newVersion(g),
 	)
 	group(root)
@@ -92,7 +95,7 @@ To measure one command, no server is needed:
 func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
-		"up": "measure", "run": "measure", "serve": "measure",
+		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure",
 		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "query": "ask",
 	}
 	for _, cmd := range root.Commands() {

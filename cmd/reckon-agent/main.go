@@ -1,0 +1,81 @@
+// Command reckon-agent measures one node: the sensors and the accounts, with
+// /metrics for a scrape, and no store. It is the light half of reckon; the other
+// commands are in `reckon`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/buildinfo"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	root := newRoot()
+	err := root.ExecuteContext(ctx)
+	stop()
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "reckon-agent: "+strings.Join(strings.Fields(err.Error()), " "))
+	var u *usageError
+	if errors.As(err, &u) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+// usageError is a mistake in how the program was called: exit code 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func newRoot() *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:   "reckon-agent",
+		Short: "Measure who uses what on this node, and expose it at /metrics",
+		Long: `reckon-agent reads the processes, control groups and devices of this node every
+second, charges what they use to jobs, pods, services, sessions and process groups,
+and exposes the accounts at /metrics for Prometheus or anything that scrapes it.
+
+It needs no root, but sees more with it: eBPF and exit records take CAP_BPF,
+CAP_PERFMON and CAP_NET_ADMIN, the I/O of other users' processes CAP_SYS_PTRACE.
+What it can not read it says at start, with the reason, and in reckon_sensor_up.`,
+		Example: `  reckon-agent                          # http://127.0.0.1:9871/metrics
+  reckon-agent --listen :9871           # for a Prometheus on another machine
+  reckon-agent --source procfs          # without eBPF
+  reckon-agent record -o node.rec       # record this machine for a bug report`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true, SilenceUsage: true,
+		Version: buildinfo.Get().Version,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), cmd.ErrOrStderr(), o) },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
+	})
+	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
+	o.register(root.Flags())
+	root.AddCommand(newRecord(), newVersion())
+	return root
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Get().String())
+			return err
+		},
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"reckon/internal/agent"
+	"reckon/internal/buildinfo"
+	"reckon/metric/expose"
+)
+
+type options struct {
+	listen       string
+	node         string
+	root         string
+	source       string
+	exits        string
+	replay       string
+	state        string
+	tick, export time.Duration
+	linger       time.Duration
+	verbose      bool
+	push         pushOptions
+}
+
+func (o *options) register(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9871", "address of /metrics; anyone who reaches it can read it")
+	f.StringVar(&o.source, "source", "auto", "where processes are read: auto, ebpf or procfs")
+	f.StringVar(&o.exits, "exits", "auto", "where ends of processes are read: auto, ebpf, taskstats or none")
+	f.DurationVar(&o.tick, "tick", time.Second, "time between two readings")
+	f.DurationVar(&o.export, "export", 15*time.Second, "time between two exports; use the scrape interval")
+	f.DurationVar(&o.linger, "linger", time.Minute, "how long a workload that ended can still be scraped")
+	f.StringVar(&o.node, "node", "", "name of this node (default: the host name)")
+	f.StringVar(&o.state, "state", "", "file that carries the accounts over a restart, such as /run/reckon/agent.state")
+	f.StringVar(&o.root, "root", "/", "where the file systems of the host are mounted, inside a container")
+	f.StringVar(&o.replay, "replay", "", "play a recording instead of reading this machine")
+	o.push.register(f)
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+}
+
+// config is what the flags say about the agent.
+func (o *options) config(log *slog.Logger) agent.Config {
+	return agent.Config{
+		Node: o.node, Root: o.root, Source: o.source, Exits: o.exits, Replay: o.replay,
+		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
+		Expose: true, Version: buildinfo.Get().Version, Logger: log,
+	}
+}
+
+func runAgent(ctx context.Context, stderr io.Writer, o options) error {
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	ln, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w; choose another address with --listen", o.listen, err)
+	}
+	defer ln.Close()
+	pusher, err := o.push.open(o.node, log)
+	if err != nil {
+		return err
+	}
+	conf := o.config(log)
+	if pusher != nil {
+		defer pusher.Close()
+		conf.Extra = append(conf.Extra, pusher.Reporter())
+	}
+	a, notes, err := agent.Open(conf)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	for _, n := range notes {
+		fmt.Fprintf(stderr, "reckon-agent: not available: %s: %v\n", n.Sensor, n.Err)
+	}
+	fmt.Fprintf(stderr, "reckon-agent: node %s at http://%s/metrics, reading %s\n", a.Node(), ln.Addr(), a.Reading())
+
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: map[string]string{"node": a.Node()}}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  what was measured\n/healthz  whether it runs\n", buildinfo.Get().Version, a.Node())
+	})
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	failed := make(chan error, 1)
+	go func() {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serve /metrics: %w", err)
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case err := <-failed:
+			cancel(err)
+		case <-ctx.Done():
+		}
+	}()
+	err = a.Run(ctx, nil)
+	stop, done := context.WithTimeout(context.Background(), 2*time.Second)
+	defer done()
+	_ = srv.Shutdown(stop) // scrapes under way are given a moment
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}

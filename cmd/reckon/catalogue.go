@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/server"
+)
+
+func newCatalogue(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "catalogue",
+		Short: "Look after the catalogue of workloads",
+		Long: `The catalogue is the list behind "reckon jobs". It is a view of the series: it can be
+dropped and built again from them, and nothing is lost by it.`,
+		Args: cobra.NoArgs,
+	}
+	var data string
+	rebuild := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Build the catalogue again from the series",
+		Long: `rebuild empties the catalogue in the data directory and builds it again from the series.
+The server of that directory must be stopped first.`,
+		Example: `  reckon catalogue rebuild
+  reckon catalogue rebuild --data /var/lib/reckon`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runRebuild(cmd.Context(), g, data) },
+	}
+	rebuild.Flags().StringVar(&data, "data", "data", "directory in which the numbers are kept")
+	cmd.AddCommand(rebuild)
+	return cmd
+}
+
+func runRebuild(ctx context.Context, g *globals, data string) error {
+	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	began := time.Now()
+	n, err := server.Rebuild(ctx, data, log, func(at time.Time, rows int) {
+		fmt.Fprintf(g.stderr, "built up to %s: %d rows\n", at.UTC().Format(time.RFC3339), rows)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(g.stdout, "wrote %d rows in %.1f s\n", n, time.Since(began).Seconds())
+	return err
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+
+	"reckon/client"
+	"reckon/internal/agent"
+	"reckon/web/api"
+)
+
+// localLive runs the sensors in this process, without a store, for `reckon top` when
+// there is no server.
+func localLive(ctx context.Context) (<-chan client.Live, error) {
+	a, _, err := agent.Open(agent.Config{})
+	if err != nil {
+		return nil, err
+	}
+	hub := new(api.Hub)
+	ticks := hub.Subscribe(ctx)
+	go func() {
+		defer a.Close()
+		defer hub.Close()
+		_ = a.Run(ctx, hub) // it ends with ctx; what a sensor lacks is no reason to stop
+	}()
+	return ticks, nil
+}

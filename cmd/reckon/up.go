@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/agent"
+	"reckon/internal/buildinfo"
+	"reckon/internal/server"
+)
+
+type upOptions struct {
+	listen    string
+	data      string
+	site      string
+	retention time.Duration
+	maxBytes  int64
+	late      time.Duration
+	agent     agent.Config
+	verbose   bool
+}
+
+func newUp(g *globals) *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Measure this machine, keep the numbers and answer questions, all in one process",
+		Long: `up starts the agent, the store and the API in one process: within seconds it shows
+who uses what on this machine, and from then on keeps it.
+
+It needs no root. With root it sees more: the I/O of everybody's processes, and short
+processes exactly. What it can not read it says at start, with the reason.
+
+The numbers are kept in the data directory. Stop it with Ctrl-C; started again it goes
+on where it stopped.`,
+		Example: `  reckon up
+  reckon up --listen 127.0.0.1:9999 --data /var/lib/reckon
+  reckon up --retention 720h --source procfs`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), g, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; whoever reaches it can read everything")
+	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
+	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long they are kept")
+	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
+	f.DurationVar(&o.late, "out-of-order", 24*time.Hour, "by how much a sample may be late and is still taken")
+	f.StringVar(&o.site, "site", "", "name of the site, a label on every series")
+	f.StringVar(&o.agent.Node, "node", "", "name of this node (default: the host name)")
+	f.StringVar(&o.agent.Source, "source", "auto", "where processes are read: auto, ebpf or procfs")
+	f.StringVar(&o.agent.Exits, "exits", "auto", "where ends of processes are read: auto, ebpf, taskstats or none")
+	f.DurationVar(&o.agent.Tick, "tick", time.Second, "time between two readings")
+	f.DurationVar(&o.agent.Export, "export", 15*time.Second, "time between two samples in the store")
+	f.StringVar(&o.agent.Root, "root", "/", "where the file systems of the host are mounted, inside a container")
+	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	return cmd
+}
+
+func runUp(ctx context.Context, g *globals, o upOptions) error {
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := server.Open(ctx, server.Config{
+		Listen: o.listen, Data: o.data, Site: o.site,
+		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
+		Agent: &o.agent, Version: buildinfo.Get().Version,
+		Logger: slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level})),
+	})
+	if err != nil {
+		return err
+	}
+	greet(g, s, o)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	select {
+	case <-s.First():
+		showFirst(ctx, g, s)
+	case err := <-done:
+		return err
+	case <-time.After(9 * time.Second):
+		fmt.Fprintln(g.stdout, "No workload was measured yet; `reckon jobs` will show them.")
+	}
+	err = <-done
+	if err == nil {
+		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon up` goes on from here.")
+	}
+	return err
+}
+
+// greet says where everything is, and what can not be read and why.
+func greet(g *globals, s *server.Server, o upOptions) {
+	fmt.Fprintf(g.stdout, "reckon %s measures %s at http://%s (data in %s)\n",
+		buildinfo.Get().Version, s.Agent().Node(), s.Addr(), o.data)
+	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(g.stdout, "Running without root: other users' I/O and some short processes stay unseen; with root it sees more.")
+	}
+	if notes := s.Notes(); len(notes) > 0 {
+		fmt.Fprintln(g.stdout, "\nNot available here:")
+		for _, n := range notes {
+			fmt.Fprintf(g.stdout, "  %-12s %v\n", n.Sensor, n.Err)
+		}
+	}
+}
+
+// showFirst prints the workloads that used most so far.
+func showFirst(ctx context.Context, g *globals, s *server.Server) {
+	c, err := client.New("http://" + s.Addr())
+	if err != nil {
+		return
+	}
+	running := true
+	list, err := c.Workloads(ctx, client.Filter{Running: &running, Sort: "-cpu_seconds", Limit: 10})
+	if err != nil {
+		fmt.Fprintln(g.stderr, "reckon: the first table: "+oneLine(err))
+		return
+	}
+	screen := g.screen()
+	fmt.Fprintf(g.stdout, "\nThe %d of %d workloads that have used the most CPU time:\n\n", len(list.Workloads), list.Total)
+	if err := jobsTable(list.Workloads, time.Now()).Print(screen); err != nil {
+		return
+	}
+	fmt.Fprint(g.stdout, "\nWhat now:\n"+
+		"  reckon top         what happens, live\n"+
+		"  reckon jobs        everything that was measured\n"+
+		"  reckon job ID      one workload in full\n"+
+		"Ctrl-C stops.\n")
+}

@@ -1,0 +1,242 @@
+// Package agent composes the sensors, the resolvers and the accounts of one node
+// into a loop: read at a fine internal tick, export at a coarse one.
+//
+// One goroutine owns the sensors and the ledger. What others may ask for at any time
+// (the exposition, the state of the sensors) is copied under a lock at each export.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/account"
+	"reckon/client"
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// Config says what an agent reads and when.
+type Config struct {
+	Node string // name of this machine; empty asks the kernel
+	Root string // root of the file trees of the machine, "/" by default
+
+	Source string // auto, ebpf, procfs
+	Exits  string // auto, ebpf, taskstats, none
+	Replay string // a recording to play instead of this machine
+
+	Tick   time.Duration // between two readings, 1 s by default
+	Export time.Duration // between two exports, 15 s by default
+	Linger time.Duration // how long an ended workload stays in the exposition
+
+	// State is the file that carries the accounts over a restart; empty for none.
+	State string
+	// Extra are read at each export, beside the sensors of this machine.
+	Extra []sensor.Sensor
+	// Expose keeps a copy of each export for Gather.
+	Expose bool
+	// Version is put into reckon_agent_info.
+	Version string
+	Logger  *slog.Logger
+
+	named bool // Node was given
+}
+
+func (c *Config) defaults() error {
+	if c.Root == "" {
+		c.Root = "/"
+	}
+	if c.Tick <= 0 {
+		c.Tick = time.Second
+	}
+	if c.Export <= 0 {
+		c.Export = 15 * time.Second
+	}
+	if c.Export < c.Tick {
+		return fmt.Errorf("the export interval %v is shorter than the tick %v", c.Export, c.Tick)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.named = c.Node != ""; !c.named {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("read the name of this machine: %w; give it with --node", err)
+		}
+		c.Node, _, _ = strings.Cut(name, ".")
+	}
+	return nil
+}
+
+// Sink takes an export. It must not keep the batch.
+type Sink func(ctx context.Context, b *metric.Batch) error
+
+// Listener takes the ticks of a live view.
+type Listener interface {
+	Subscribers() int
+	Publish(client.Live)
+}
+
+// Agent measures one node. Run is called once; the other methods may be called from
+// any goroutine.
+type Agent struct {
+	config Config
+	log    *slog.Logger
+
+	tasks   taskSource
+	machine sensor.MachineReader
+	cgroups sensor.CgroupReader
+	sensors []*unit
+	chain   workload.Chain
+	user    func(uid uint32) string
+	look    looker // at a process in /proc
+	ledger  *account.Ledger
+	closers []io.Closer
+
+	// The loop's own memory.
+	pass     sensor.Pass
+	total    sensor.Machine
+	haveNode bool
+	batch    metric.Batch
+	known    map[uint64]*membership
+	leaders  map[int32]*leader
+	handles  map[string]*sharedHandle
+	now      func() time.Time
+	btime    int64 // seconds since the Unix epoch of boot
+	bootID   string
+	self     self
+	rows     []account.Live
+
+	mu      sync.RWMutex // guards what follows
+	exposed [2]exposure
+	current int
+	status  []client.Sensor
+}
+
+// Node is the name of the machine that the agent measures.
+func (a *Agent) Node() string { return a.config.Node }
+
+// Run reads until ctx ends, or until a recording that is not repeated has ended. Each
+// export goes to every sink; a sink that fails is logged and does not stop the
+// others. The last export, when ctx ends, is given a few seconds.
+func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
+	ticker := time.NewTicker(a.config.Tick)
+	defer ticker.Stop()
+	started := time.Now()
+	next := started // the first export follows the first complete tick
+	failing := make([]bool, len(sinks))
+	for n := 0; ; n++ {
+		err := a.tick()
+		switch {
+		case errors.Is(err, io.EOF):
+			a.export(a.now())
+			a.send(ctx, sinks, failing)
+			return nil
+		case err != nil:
+			return err
+		}
+		if live != nil && live.Subscribers() > 0 {
+			live.Publish(a.live())
+		}
+		if now := time.Now(); n > 0 && !now.Before(next) {
+			a.export(a.now())
+			a.send(ctx, sinks, failing)
+			a.save()
+			if next = next.Add(a.config.Export); next.Before(now) {
+				next = now.Add(a.config.Export)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return a.last(sinks, failing)
+		case <-ticker.C:
+		}
+	}
+}
+
+// last takes a final reading, so that stopping loses nothing.
+func (a *Agent) last(sinks []Sink, failing []bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := a.tick(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	a.export(a.now())
+	a.send(ctx, sinks, failing)
+	a.save()
+	return nil
+}
+
+// tick reads the task table and the machine once.
+func (a *Agent) tick() error {
+	began := time.Now()
+	a.pass.Reset()
+	if err := a.tasks.Read(&a.pass); err != nil {
+		if errors.Is(err, io.EOF) {
+			return err
+		}
+		// One failed pass loses nothing: the next one sees the same counters.
+		a.report(a.tasks.Name(), err)
+		a.self.failed++
+		return nil
+	}
+	a.report(a.tasks.Name(), nil)
+	var m *sensor.Machine
+	if a.machine != nil {
+		err := a.machine.ReadMachine(&a.total)
+		a.report("machine", err)
+		if err == nil {
+			m, a.haveNode = &a.total, true
+		}
+	}
+	a.ledger.Tick(a.now(), &a.pass, m)
+	a.self.ticked(time.Since(began), a.config.Tick)
+	return nil
+}
+
+func (a *Agent) send(ctx context.Context, sinks []Sink, failing []bool) {
+	for i, sink := range sinks {
+		err := sink(ctx, &a.batch)
+		switch {
+		case err != nil:
+			a.self.exportErrors++
+			if !failing[i] { // once, not at every export
+				a.log.Error("an export was not stored whole", "err", err)
+			}
+			failing[i] = true
+		case failing[i]:
+			a.log.Info("exports are stored again")
+			failing[i] = false
+		}
+	}
+}
+
+// Close frees what the agent holds. Run has returned.
+func (a *Agent) Close() error {
+	var errs []error
+	for _, u := range a.sensors {
+		if u.sensor != nil {
+			errs = append(errs, u.sensor.Close())
+		}
+	}
+	for _, c := range a.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Reading says in a few words where processes and their ends are read from.
+func (a *Agent) Reading() string {
+	s := "processes by " + a.tasks.Live()
+	if exits := a.tasks.Exits(); exits != "" {
+		return s + ", their ends by " + exits
+	}
+	return s + ", no exit records"
+}

@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"reckon/client"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// exposure is a copy of an export, for scrapes.
+type exposure struct {
+	samples    []metric.Sample
+	histograms []metric.Histogram
+}
+
+// unit is one sensor and its state.
+type unit struct {
+	name   string
+	sensor sensor.Sensor // nil when it is not available
+	series *metric.Series
+	reason string
+	up     bool
+	failed bool // the last reading failed, and that was logged
+}
+
+// export fills the batch with everything there is to say now.
+func (a *Agent) export(now time.Time) {
+	a.batch.Reset(now)
+	a.ledger.Export(&a.batch)
+	for _, u := range a.sensors {
+		if u.sensor != nil {
+			a.observe(u, u.sensor.Read(&a.batch))
+		}
+	}
+	for _, u := range a.sensors {
+		up := 0.0
+		if u.up {
+			up = 1
+		}
+		a.batch.Add(u.series, up)
+	}
+	a.self.export(a, &a.batch)
+	a.tidy()
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status = a.status[:0]
+	for _, u := range a.sensors {
+		a.status = append(a.status, client.Sensor{Sensor: u.name, Up: u.up, Reason: u.reason})
+	}
+	if a.config.Expose {
+		a.current = 1 - a.current
+		a.exposed[a.current].copy(&a.batch)
+	}
+}
+
+// copy takes over the samples of b, reusing memory.
+func (e *exposure) copy(b *metric.Batch) {
+	e.samples = append(e.samples[:0], b.Samples...)
+	n := 0
+	for i := range e.samples {
+		h := e.samples[i].Histogram
+		if h == nil {
+			continue
+		}
+		if n == len(e.histograms) {
+			e.histograms = append(e.histograms, metric.Histogram{})
+		}
+		own := &e.histograms[n]
+		buckets := append(own.Buckets[:0], h.Buckets...)
+		*own = *h
+		own.Buckets = buckets
+		n++
+	}
+	n = 0
+	for i := range e.samples { // after the last append, so that no pointer moves
+		if e.samples[i].Histogram != nil {
+			e.samples[i].Histogram = &e.histograms[n]
+			n++
+		}
+	}
+}
+
+// Gather appends the last export to b, for an exposition. It fails before the first.
+func (a *Agent) Gather(b *metric.Batch) error {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	e := &a.exposed[a.current]
+	if len(e.samples) == 0 {
+		return errors.New("nothing was measured yet; ask again in a moment")
+	}
+	b.Samples = append(b.Samples, e.samples...)
+	return nil
+}
+
+// Sensors returns the state of every sensor as of the last export.
+func (a *Agent) Sensors() []client.Sensor {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return append([]client.Sensor(nil), a.status...)
+}
+
+var sensorUp = &metric.Desc{
+	Name: "reckon_sensor_up", Kind: metric.Gauge,
+	Help:   "Whether the sensor works on this node; the reason says why not.",
+	Labels: []string{"sensor", "reason"},
+}
+
+// add registers a sensor that is here (err nil) or is not.
+func (a *Agent) add(name string, s sensor.Sensor, err error) {
+	u := &unit{name: name, sensor: s, up: err == nil}
+	if err != nil {
+		u.reason = reasonOf(err)
+		a.log.Info("sensor not available", "sensor", name, "reason", err.Error())
+	}
+	u.series = metric.NewSeries(sensorUp, name, u.reason)
+	a.sensors = append(a.sensors, u)
+}
+
+// report notes how a reading of a sensor went that is not in the list of plain ones.
+func (a *Agent) report(name string, err error) {
+	for _, u := range a.sensors {
+		if u.name == name {
+			a.observe(u, err)
+			return
+		}
+	}
+	a.add(name, nil, err)
+}
+
+// observe notes how a reading went. A failure is logged once, and so is its end.
+func (a *Agent) observe(u *unit, err error) {
+	switch {
+	case err != nil && !u.failed:
+		a.log.Warn("sensor fails", "sensor", u.name, "err", err)
+		u.change(false, reasonOf(err))
+		u.failed = true
+	case err == nil && u.failed:
+		a.log.Info("sensor works again", "sensor", u.name)
+		u.change(true, "")
+		u.failed = false
+	}
+}
+
+func (u *unit) change(up bool, reason string) {
+	if u.up != up || u.reason != reason {
+		u.up, u.reason = up, reason
+		u.series = metric.NewSeries(sensorUp, u.name, reason)
+	}
+}
+
+// reasonOf is what a label can hold of an error.
+func reasonOf(err error) string {
+	var u *sensor.UnavailableError
+	s := err.Error()
+	if errors.As(err, &u) {
+		s = u.Reason
+	}
+	if len(s) > 160 {
+		s = fmt.Sprintf("%.160s", s)
+	}
+	return s
+}

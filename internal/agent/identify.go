@@ -1,0 +1,224 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"reckon/account"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// looker reads what identifies a process.
+type looker interface {
+	Cgroups(pid int32) ([]sensor.CgroupPath, error)
+	Env(pid int32, keys ...string) (map[string]string, error)
+	LoginSession(pid int32) (uint32, bool, error)
+}
+
+// membership is what is known of one set of control groups.
+type membership struct {
+	paths []workload.Path
+	seen  uint64
+}
+
+// leader is what is known of a process group: its name is made of the leader's start,
+// which must stay the same after the leader has gone.
+type leader struct {
+	start int64 // seconds since the Unix epoch
+	comm  string
+	seen  uint64
+}
+
+// identify says what a process belongs to.
+func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) account.Identified {
+	h := workload.Hint{
+		Node: a.config.Node, PID: p.PID, PPID: p.PPID, PGID: p.PGID, SID: p.SID,
+		UID: p.UID, User: a.user(p.UID), Comm: p.Comm.String(), Kernel: p.Kernel,
+		Start:      a.btime + int64(p.Start/1e9),
+		LookupUser: a.user,
+	}
+	if p.Kernel {
+		return account.Identified{Identity: a.chain.Resolve(&h)}
+	}
+	gone := a.cgroupsOf(&h, p, ended)
+	if gone && p.Have&sensor.FieldGroup == 0 {
+		return a.orphan(&h, parent)
+	}
+	a.groupOf(&h, p)
+	if !gone {
+		h.Env = func(key string) (string, bool) {
+			vars, err := a.look.Env(p.PID, key)
+			v, ok := vars[key]
+			return v, ok && err == nil
+		}
+		h.LoginSession = func() (uint32, bool) {
+			id, ok, err := a.look.LoginSession(p.PID)
+			return id, ok && err == nil
+		}
+	}
+	id := a.chain.Resolve(&h)
+	found := account.Identified{Identity: id}
+	if id.Cgroup != "" && a.cgroups != nil {
+		found.Handle = a.open(&h, id)
+	}
+	return found
+}
+
+// orphan is the answer for a process that nobody saw alive and whose record says
+// neither its group nor its control groups (taskstats): it belongs where its parent
+// belongs, and if that is unknown, to the short work of its user.
+func (a *Agent) orphan(h *workload.Hint, parent *account.Part) account.Identified {
+	if parent != nil && parent.Workload().Kind() != workload.Other {
+		return account.Identified{Identity: workload.Identity{
+			Workload: parent.Workload(), Part: parent.Name(), Owner: parent.Owner(),
+		}}
+	}
+	return account.Identified{Identity: workload.Identity{
+		Workload: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), Owner: h.User,
+	}}
+}
+
+// cgroupsOf fills in the control groups of a process, from memory where its set of
+// groups was seen before. gone says that the process can not be looked at any more.
+func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
+	var n uint64
+	if p.Have&sensor.FieldCgroup != 0 {
+		n = p.Cgroup
+	}
+	if m := a.known[n]; n != 0 && m != nil {
+		m.seen = a.self.ticks
+		h.Cgroups = m.paths
+		return ended
+	}
+	var paths []sensor.CgroupPath
+	err := fs.ErrNotExist
+	if !ended { // the id of a process that ended may be another's already
+		paths, err = a.look.Cgroups(p.PID)
+		gone = err != nil && !errors.Is(err, fs.ErrPermission)
+	}
+	if err != nil {
+		var ok bool
+		if paths, ok = a.tasks.CgroupPaths(n); n == 0 || !ok {
+			return gone || ended
+		}
+	}
+	m := &membership{seen: a.self.ticks, paths: make([]workload.Path, len(paths))}
+	for i, c := range paths {
+		m.paths[i] = workload.Path{Controllers: c.Controllers, Path: c.Path}
+	}
+	if n != 0 {
+		a.known[n] = m
+	}
+	h.Cgroups = m.paths
+	return gone || ended
+}
+
+// groupOf fills in the leader of the process group.
+func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
+	h.GroupStart, h.GroupComm = h.Start, h.Comm
+	if p.Have&sensor.FieldGroup == 0 || p.PGID == 0 {
+		return
+	}
+	g := a.leaders[p.PGID]
+	if g == nil || (p.PGID == p.PID && g.start != h.Start && !a.groupLives(p)) {
+		g = &leader{start: h.Start, comm: h.Comm}
+		if q := a.find(p.PGID); q != nil {
+			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
+		}
+		a.leaders[p.PGID] = g
+	}
+	g.seen = a.self.ticks
+	h.GroupStart, h.GroupComm = g.start, g.comm
+}
+
+// groupLives reports whether another living process is in the group that p leads, so
+// that the id can not be a reused one.
+func (a *Agent) groupLives(p *sensor.Process) bool {
+	for i := range a.pass.Live {
+		if q := &a.pass.Live[i]; q.PGID == p.PGID && q.PID != p.PID && q.Start < p.Start {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns a process of this pass by its id.
+func (a *Agent) find(pid int32) *sensor.Process {
+	for i := range a.pass.Live {
+		if a.pass.Live[i].PID == pid {
+			return &a.pass.Live[i]
+		}
+	}
+	for i := range a.pass.Exited {
+		if a.pass.Exited[i].PID == pid {
+			return &a.pass.Exited[i]
+		}
+	}
+	return nil
+}
+
+// sharedHandle is a control group that several processes were found in: it is opened
+// once and closed with the part.
+type sharedHandle struct {
+	sensor.CgroupHandle
+	agent *Agent
+	key   string
+}
+
+// Close closes the handle and lets it be opened anew.
+func (s *sharedHandle) Close() error {
+	if s.agent.handles[s.key] == s {
+		delete(s.agent.handles, s.key)
+	}
+	return s.CgroupHandle.Close()
+}
+
+// open returns a handle on the control group of an identity, in every hierarchy in
+// which the process is in it or below it.
+func (a *Agent) open(h *workload.Hint, id workload.Identity) sensor.CgroupHandle {
+	if s := a.handles[id.Cgroup]; s != nil {
+		return s
+	}
+	var paths []sensor.CgroupPath
+	for _, c := range h.Cgroups {
+		if c.Path == id.Cgroup || strings.HasPrefix(c.Path, id.Cgroup+"/") {
+			paths = append(paths, sensor.CgroupPath{Controllers: c.Controllers, Path: id.Cgroup})
+		}
+	}
+	handle, err := a.cgroups.Open(paths)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			a.report("cgroup", err)
+		}
+		return nil
+	}
+	a.report("cgroup", nil)
+	s := &sharedHandle{CgroupHandle: handle, agent: a, key: id.Cgroup}
+	a.handles[id.Cgroup] = s
+	return s
+}
+
+// tidy forgets the groups that no process was seen in for a while.
+func (a *Agent) tidy() {
+	for i := range a.pass.Live {
+		p := &a.pass.Live[i]
+		if g := a.leaders[p.PGID]; g != nil {
+			g.seen = a.self.ticks
+		}
+		if m := a.known[p.Cgroup]; m != nil {
+			m.seen = a.self.ticks
+		}
+	}
+	for id, g := range a.leaders {
+		if g.seen+2 < a.self.ticks {
+			delete(a.leaders, id)
+		}
+	}
+	for id, m := range a.known {
+		if m.seen+600 < a.self.ticks {
+			delete(a.known, id)
+		}
+	}
+}

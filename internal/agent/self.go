@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/metric"
+)
+
+// The agent measures itself with the same care.
+var (
+	agentInfo = &metric.Desc{
+		Name: "reckon_agent_info", Kind: metric.Gauge,
+		Help:   "The version of the agent and where it reads processes and their ends from; the value is always 1.",
+		Labels: []string{"version", "source", "exits"},
+	}
+	agentCPU = &metric.Desc{
+		Name: "reckon_agent_cpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help: "CPU time the process that holds the agent has used, user and system.",
+	}
+	agentMemory = &metric.Desc{
+		Name: "reckon_agent_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help: "Resident memory of the process that holds the agent.",
+	}
+	agentTicks = &metric.Desc{
+		Name: "reckon_agent_ticks_total", Kind: metric.Counter,
+		Help: "Readings of the task table since the agent started.",
+	}
+	agentTickSeconds = &metric.Desc{
+		Name: "reckon_agent_tick_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help: "Wall time spent in internal ticks.",
+	}
+	agentLate = &metric.Desc{
+		Name: "reckon_agent_ticks_late_total", Kind: metric.Counter,
+		Help: "Internal ticks that took longer than their interval.",
+	}
+	agentFailed = &metric.Desc{
+		Name: "reckon_agent_ticks_failed_total", Kind: metric.Counter,
+		Help: "Internal ticks in which the task table could not be read.",
+	}
+	agentLost = &metric.Desc{
+		Name: "reckon_agent_exit_records_lost_total", Kind: metric.Counter,
+		Help: "Exit records that the kernel could not deliver; short processes may be missing from their workload and are in other.",
+	}
+	agentExportErrors = &metric.Desc{
+		Name: "reckon_agent_export_errors_total", Kind: metric.Counter,
+		Help: "Exports that a sink did not take whole.",
+	}
+	agentParts = &metric.Desc{
+		Name: "reckon_agent_parts", Kind: metric.Gauge,
+		Help: "Parts of workloads that the agent holds accounts of.",
+	}
+	agentProcesses = &metric.Desc{
+		Name: "reckon_agent_processes", Kind: metric.Gauge,
+		Help: "Processes that the agent knows.",
+	}
+)
+
+// self is what the agent knows of itself.
+type self struct {
+	ticks, late, failed, exportErrors uint64
+	spent                             time.Duration
+	saveFailed                        bool
+	info                              *metric.Series
+	series                            map[*metric.Desc]*metric.Series
+	statm                             *os.File
+	buf                               [128]byte
+}
+
+func (s *self) ticked(d, interval time.Duration) {
+	s.ticks++
+	s.spent += d
+	if d > interval {
+		s.late++
+	}
+}
+
+func (s *self) export(a *Agent, b *metric.Batch) {
+	if s.series == nil {
+		s.series = make(map[*metric.Desc]*metric.Series)
+		s.info = metric.NewSeries(agentInfo, a.config.Version, a.tasks.Live(), a.tasks.Exits())
+	}
+	b.Add(s.info, 1)
+	var use unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &use) == nil {
+		s.add(b, agentCPU, float64(use.Utime.Nano()+use.Stime.Nano())/1e9)
+	}
+	if rss, ok := s.resident(); ok {
+		s.add(b, agentMemory, float64(rss))
+	}
+	parts, processes, lost := a.ledger.Counts()
+	s.add(b, agentTicks, float64(s.ticks))
+	s.add(b, agentTickSeconds, s.spent.Seconds())
+	s.add(b, agentLate, float64(s.late))
+	s.add(b, agentFailed, float64(s.failed))
+	s.add(b, agentLost, float64(lost))
+	s.add(b, agentExportErrors, float64(s.exportErrors))
+	s.add(b, agentParts, float64(parts))
+	s.add(b, agentProcesses, float64(processes))
+}
+
+func (s *self) add(b *metric.Batch, d *metric.Desc, v float64) {
+	row := s.series[d]
+	if row == nil {
+		row = metric.NewSeries(d)
+		s.series[d] = row
+	}
+	b.Add(row, v)
+}
+
+// resident reads the second field of /proc/self/statm, in pages (proc(5)). It is the
+// agent's own /proc even when it measures another root.
+func (s *self) resident() (bytesResident uint64, ok bool) {
+	if s.statm == nil {
+		f, err := os.Open("/proc/self/statm")
+		if err != nil {
+			return 0, false
+		}
+		s.statm = f
+	}
+	n, err := s.statm.ReadAt(s.buf[:], 0)
+	if n == 0 && err != nil {
+		return 0, false
+	}
+	rest := s.buf[:n]
+	_, rest, _ = bytes.Cut(rest, []byte(" "))
+	field, _, _ := bytes.Cut(rest, []byte(" "))
+	pages, err := strconv.ParseUint(string(field), 10, 64)
+	return pages * uint64(os.Getpagesize()), err == nil
+}
+
+// Descs lists what the agent says of itself, for the metric reference.
+func Descs() []*metric.Desc {
+	return []*metric.Desc{
+		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
+		agentLate, agentFailed, agentLost, agentExportErrors, agentParts, agentProcesses,
+	}
+}

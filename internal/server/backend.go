@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"reckon/client"
+	"reckon/query"
+	"reckon/store"
+	"reckon/web/api"
+)
+
+// backend answers the HTTP API: lists from the catalogue, details from the series.
+type backend struct {
+	facts store.Catalogue
+	views *query.Views
+}
+
+var _ api.Backend = (*backend)(nil)
+
+// Workloads implements api.Backend.
+func (b *backend) Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error) {
+	rows, total, err := b.facts.Workloads(ctx, store.Filter(f))
+	if err != nil {
+		return client.WorkloadList{}, err
+	}
+	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total}
+	for i := range rows {
+		list.Workloads[i] = wire(&rows[i])
+	}
+	return list, nil
+}
+
+// Workload implements api.Backend. Of an id that was used again the latest life is
+// meant.
+func (b *backend) Workload(ctx context.Context, id string, from, to time.Time, step time.Duration) (client.WorkloadDetail, error) {
+	rows, _, err := b.facts.Workloads(ctx, store.Filter{ID: id, Sort: "-start", Limit: 1})
+	if err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	if len(rows) == 0 {
+		return client.WorkloadDetail{}, fmt.Errorf("%s: %w", id, api.ErrNotFound)
+	}
+	d := client.WorkloadDetail{Workload: wire(&rows[0])}
+	whole := query.Selection{Site: rows[0].Site, ID: id, From: rows[0].Start, To: last(&rows[0])}
+	shown := whole
+	if !from.IsZero() {
+		shown.From = from
+	}
+	if !to.IsZero() {
+		shown.To = to
+	}
+	if !shown.To.After(shown.From) {
+		return client.WorkloadDetail{}, fmt.Errorf("the profile of %s would end at %s, before it begins at %s",
+			id, shown.To.Format(time.RFC3339), shown.From.Format(time.RFC3339))
+	}
+	if step <= 0 {
+		step = stepFor(shown.To.Sub(shown.From))
+	}
+	d.StepSeconds = step.Seconds()
+	if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	// A workload that is older than its agent has nothing to show before it.
+	if at := firstPoint(d.Profile); from.IsZero() && at.Sub(shown.From) > shown.To.Sub(shown.From)/10 {
+		shown.From = at.Add(-step)
+		step = stepFor(shown.To.Sub(shown.From))
+		d.StepSeconds = step.Seconds()
+		if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+			return client.WorkloadDetail{}, err
+		}
+	}
+	if d.Commands, err = b.views.Commands(ctx, whole); err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	if d.Parts, err = b.views.Parts(ctx, whole); err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole)
+	return d, err
+}
+
+// firstPoint is the time of the first step that has a figure; zero when none has.
+func firstPoint(lines []client.Profile) (first time.Time) {
+	for _, l := range lines {
+		for _, p := range l.Points {
+			if p.Value != nil {
+				if first.IsZero() || p.Time.Before(first) {
+					first = p.Time
+				}
+				break
+			}
+		}
+	}
+	return first
+}
+
+// last is when the last sample of a workload may be: its end is the moment its last
+// process was gone, and its last export follows that.
+func last(w *store.Workload) time.Time {
+	t := w.Seen
+	if w.End.After(t) {
+		t = w.End
+	}
+	return t.Add(time.Millisecond)
+}
+
+// steps are the lengths of a step that people can read.
+var steps = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// stepFor gives a few hundred points, and none finer than samples are taken.
+func stepFor(span time.Duration) time.Duration {
+	for _, s := range steps[3:] {
+		if span/s <= 400 {
+			return s
+		}
+	}
+	return (span / 400).Truncate(24*time.Hour) + 24*time.Hour
+}
+
+// Nodes implements api.Backend.
+func (b *backend) Nodes(ctx context.Context) (client.NodeList, error) {
+	nodes, err := b.views.Nodes(ctx, time.Now())
+	if err != nil {
+		return client.NodeList{}, err
+	}
+	if nodes == nil {
+		nodes = []client.Node{}
+	}
+	return client.NodeList{Nodes: nodes}, nil
+}
+
+// wire turns a row of the catalogue into what travels.
+func wire(w *store.Workload) client.Workload {
+	c := client.Workload{
+		ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Site: w.Site,
+		Account: w.Account, Partition: w.Partition, Command: w.Command, Nodes: w.Nodes,
+		Start: w.Start.UTC(), Seen: w.Seen.UTC(), Running: w.End.IsZero(), ExitCode: w.ExitCode,
+		CPUSeconds: w.CPUSeconds, CPUUserSeconds: w.CPUUserSeconds, CPUSystemSeconds: w.CPUSystemSeconds,
+		CPUWaitSeconds: w.CPUWaitSeconds,
+		CoresMean:      w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95, CoresMax: w.CoresMax,
+		MemoryBytes: w.MemoryBytes, MemoryPeakBytes: w.MemoryPeakBytes, MemoryMeanBytes: w.MemoryMeanBytes,
+		ReadBytes: w.ReadBytes, WriteBytes: w.WriteBytes, NetworkBytes: w.NetworkBytes,
+		GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak, EnergyJoules: w.EnergyJoules,
+		Processes: w.Processes, Threads: w.Threads,
+		RequestCores: w.RequestCores, RequestMemory: w.RequestMemoryBytes,
+		RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+	}
+	if c.Nodes == nil {
+		c.Nodes = []string{}
+	}
+	until := c.Seen
+	if !c.Running {
+		end := w.End.UTC()
+		c.End, until = &end, end
+	}
+	if c.WallSeconds = until.Sub(c.Start).Seconds(); c.WallSeconds < 0 {
+		c.WallSeconds = 0
+	}
+	return c
+}

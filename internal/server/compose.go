@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"reckon/internal/buildinfo"
+	"reckon/metric/expose"
+	"reckon/query"
+	"reckon/store/catalogue"
+	"reckon/web/api"
+	"reckon/web/promapi"
+)
+
+// gone is for how long a workload or a node may be silent before it counts as ended
+// or down.
+func (c *Config) gone() time.Duration {
+	export := 15 * time.Second
+	if c.Agent != nil && c.Agent.Export > 0 {
+		export = c.Agent.Export
+	}
+	return max(4*export, time.Minute)
+}
+
+func (s *Server) openCatalogue(context.Context) error {
+	var err error
+	if s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log); err != nil {
+		return err
+	}
+	s.builder = query.NewBuilder(s.series, s.facts, query.BuilderOptions{
+		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
+	})
+	return nil
+}
+
+// buildCatalogue brings the catalogue up to date after every export, and from time to
+// time when none comes, until ctx ends.
+func (s *Server) buildCatalogue(ctx context.Context) error {
+	idle := time.NewTicker(30 * time.Second)
+	defer idle.Stop()
+	said := ""
+	for {
+		n, err := s.builder.Advance(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			said = ""
+			if n > 0 && s.built.CompareAndSwap(false, true) {
+				close(s.first)
+			}
+		case err.Error() != said: // once, not every few seconds
+			said = err.Error()
+			s.log.Error("catalogue could not be brought up to date", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.updated:
+		case <-idle.C:
+		}
+	}
+}
+
+// catchUp takes the last export into the catalogue when the server stops.
+func (s *Server) catchUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := s.builder.Advance(ctx)
+	if err = errors.Join(err, s.builder.Save(ctx)); err != nil {
+		s.log.Warn("catalogue is behind the series; the next start brings it up to date", "err", err)
+	}
+}
+
+// handler mounts everything that is served.
+func (s *Server) handler() (http.Handler, error) {
+	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log})
+	ready := func() error {
+		if err := s.series.Ready(); err != nil {
+			return err
+		}
+		if s.agent != nil && !s.built.Load() {
+			return errors.New("the first workloads are being measured")
+		}
+		return nil
+	}
+	info := buildinfo.Get()
+	prometheus := promapi.Handler(promapi.Options{
+		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series, DB: s.series,
+		Metadata: s.series.Metadata, Ready: s.series.Ready,
+		Version: info.Version, Revision: info.Revision,
+		Retention: s.config.Retention.String(), Logger: s.log,
+	})
+	o := api.Options{
+		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()})},
+		Ready:   ready, Prometheus: prometheus,
+		Version: s.config.Version, Logger: s.log,
+	}
+	if s.agent != nil {
+		o.Hub = &s.hub
+		labels := map[string]string{"node": s.agent.Node()}
+		if s.config.Site != "" {
+			labels["site"] = s.config.Site
+		}
+		o.Metrics = expose.Handler(s.agent.Gather, expose.Options{Labels: labels})
+	}
+	return api.New(o), nil
+}

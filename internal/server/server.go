@@ -1,0 +1,199 @@
+// Package server composes a store, the catalogue, the queries, the HTTP API and, if
+// wanted, the agent of this node into one process.
+//
+// Opening goes from the outside in, so that what is most often wrong is said first:
+// the address, the data directory, the store, the sensors. Closing goes in reverse.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reckon/internal/agent"
+	"reckon/metric"
+	"reckon/query"
+	"reckon/store/catalogue"
+	"reckon/store/tsdb"
+	"reckon/web/api"
+)
+
+// Config says what the server is made of.
+type Config struct {
+	Listen string // address of HTTP
+	Data   string // directory of everything that is kept
+	Site   string // external label of all that this server's own agent measures
+
+	Retention  time.Duration // for how long series are kept
+	MaxBytes   int64         // and how much of them, 0 for no bound
+	OutOfOrder time.Duration // by how much a sample may be late
+
+	// Agent measures this node too; nil for a server without sensors.
+	Agent *agent.Config
+
+	Version string
+	Logger  *slog.Logger
+}
+
+// Server is a running composition. Open it, Run it once, and it is closed.
+type Server struct {
+	config  Config
+	log     *slog.Logger
+	ln      net.Listener
+	series  *tsdb.Store
+	facts   *catalogue.Catalogue
+	engine  *query.Engine
+	builder *query.Builder
+	agent   *agent.Agent
+	notes   []agent.Note
+	hub     api.Hub
+	http    *http.Server
+
+	updated chan struct{} // an export was stored
+	built   atomic.Bool   // the catalogue was built at least once
+	first   chan struct{} // closed then
+}
+
+// Open opens everything. Errors name what can be done about them.
+func Open(ctx context.Context, c Config) (*Server, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), first: make(chan struct{})}
+	var err error
+	if s.ln, err = listen(c.Listen); err != nil {
+		return nil, err
+	}
+	if err := s.openStores(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if c.Agent != nil {
+		ac := *c.Agent
+		ac.State = filepath.Join(c.Data, "agent.state")
+		ac.Expose, ac.Version, ac.Logger = true, c.Version, c.Logger
+		if s.agent, s.notes, err = agent.Open(ac); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+	}
+	handler, err := s.handler()
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	s.http = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// listen takes the address. That it is taken is the commonest mistake of all.
+func listen(addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("the address %s is taken; stop what listens there or choose another one with --listen", addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen", addr, err)
+	}
+	return ln, nil
+}
+
+func (s *Server) openStores(ctx context.Context) error {
+	c := &s.config
+	if err := os.MkdirAll(c.Data, 0o750); err != nil {
+		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)
+	}
+	var err error
+	s.series, err = tsdb.Open(tsdb.Options{
+		Dir: filepath.Join(c.Data, "series"), Retention: c.Retention, MaxBytes: c.MaxBytes,
+		OutOfOrder: c.OutOfOrder, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	return s.openCatalogue(ctx)
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Agent is the agent of this node, or nil.
+func (s *Server) Agent() *agent.Agent { return s.agent }
+
+// Notes are the sensors that are not available.
+func (s *Server) Notes() []agent.Note { return s.notes }
+
+// First is closed when the first workloads are in the catalogue.
+func (s *Server) First() <-chan struct{} { return s.first }
+
+// Run serves until ctx ends or something that everything hangs on fails, and then
+// closes the server.
+func (s *Server) Run(ctx context.Context) error {
+	g, run := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := s.http.Serve(s.ln); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error { return s.buildCatalogue(run) })
+	if s.agent != nil {
+		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
+	}
+	g.Go(func() error {
+		<-run.Done()
+		s.hub.Close()
+		stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.http.Shutdown(stop); err != nil {
+			return s.http.Close()
+		}
+		return nil
+	})
+	err := g.Wait()
+	s.catchUp()
+	return errors.Join(err, s.close())
+}
+
+// store is the sink of the agent of this node.
+func (s *Server) store(ctx context.Context, b *metric.Batch) error {
+	external := map[string]string{"node": s.agent.Node()}
+	if s.config.Site != "" {
+		external["site"] = s.config.Site
+	}
+	err := s.series.Append(ctx, external, b)
+	select {
+	case s.updated <- struct{}{}:
+	default:
+	}
+	return err
+}
+
+// close frees what was opened, in reverse order.
+func (s *Server) close() error {
+	var errs []error
+	if s.agent != nil {
+		errs = append(errs, s.agent.Close())
+	}
+	if s.facts != nil {
+		errs = append(errs, s.facts.Close())
+	}
+	if s.series != nil {
+		errs = append(errs, s.series.Close())
+	}
+	_ = s.ln.Close() // closed already when HTTP was served
+	return errors.Join(errs...)
+}

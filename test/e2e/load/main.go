@@ -1,0 +1,87 @@
+// Command load does a known amount of work and prints what the kernel counted for
+// it, for end-to-end tests to compare with.
+//
+//	load -burn 2s -procs 2000 -each 2ms -alloc 100MiB-as-bytes -for 20s
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// result is what the kernel says that this process and its children used.
+type result struct {
+	PID        int     `json:"pid"`
+	PGID       int     `json:"pgid"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	Processes  int     `json:"processes"`
+	Bytes      int     `json:"bytes"`
+}
+
+func main() {
+	burn := flag.Duration("burn", 0, "CPU time to use in this process")
+	procs := flag.Int("procs", 0, "children to run one after the other")
+	each := flag.Duration("each", 2*time.Millisecond, "CPU time of each child")
+	alloc := flag.Int("alloc", 0, "bytes to allocate and touch")
+	hold := flag.Duration("hold", 0, "how long to stay at the end")
+	flag.Parse()
+	spin(*burn)
+	var held []byte
+	if *alloc > 0 {
+		held = make([]byte, *alloc)
+		for i := 0; i < len(held); i += 4096 {
+			held[i] = 1
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		fail(err)
+	}
+	for range *procs {
+		if err := exec.Command(self, "-burn", each.String()).Run(); err != nil {
+			fail(err)
+		}
+	}
+	if *procs == 0 && *alloc == 0 && *hold == 0 {
+		return // a child
+	}
+	var own, children unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &children); err != nil {
+		fail(err)
+	}
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
+		fail(err)
+	}
+	nanos := own.Utime.Nano() + own.Stime.Nano() + children.Utime.Nano() + children.Stime.Nano()
+	_ = json.NewEncoder(os.Stdout).Encode(result{
+		PID: os.Getpid(), PGID: unix.Getpgrp(), CPUSeconds: float64(nanos) / 1e9,
+		Processes: *procs + 1, Bytes: len(held),
+	})
+	os.Stdout.Close()
+	time.Sleep(*hold)
+}
+
+// spin uses CPU time by the process's own clock, so that a busy machine changes
+// nothing.
+func spin(d time.Duration) {
+	var t unix.Timespec
+	for {
+		if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+			fail(err)
+		}
+		if time.Duration(t.Nano()) >= d {
+			return
+		}
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "load:", err)
+	os.Exit(1)
+}
