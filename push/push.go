@@ -110,7 +110,7 @@ func (p *Pusher) Flush(ctx context.Context) {
 	wg.Wait()
 }
 
-// Check tests every endpoint and returns what is wrong with each; see [Diagnose].
+// Check tests every endpoint and returns what is wrong with each.
 func (p *Pusher) Check(ctx context.Context) []Finding {
 	out := make([]Finding, len(p.targets))
 	var wg sync.WaitGroup
@@ -119,6 +119,24 @@ func (p *Pusher) Check(ctx context.Context) []Finding {
 	}
 	wg.Wait()
 	return out
+}
+
+// Check tests every endpoint without its queue, so that it can be done beside an
+// agent that runs. The error is one of the configuration.
+func Check(ctx context.Context, c Config) ([]Finding, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Pusher{log: c.Logger}
+	for i := range c.Endpoints {
+		t, err := newTarget(&c.Endpoints[i], &c)
+		if err != nil {
+			return nil, err
+		}
+		defer t.client.CloseIdleConnections()
+		p.targets = append(p.targets, t)
+	}
+	return p.Check(ctx), nil
 }
 
 // Status is the state of one endpoint.

@@ -48,6 +48,8 @@ func newRoot() *cobra.Command {
 		Long: `reckon-agent reads the processes, control groups and devices of this node every
 second, charges what they use to jobs, pods, services, sessions and process groups,
 and exposes the accounts at /metrics for Prometheus or anything that scrapes it.
+With --push it sends them to a reckon server, or to any other that takes Prometheus
+remote write, and keeps them on disk while that can not be reached.
 
 It needs no root, but sees more with it: eBPF and exit records take CAP_BPF,
 CAP_PERFMON and CAP_NET_ADMIN, the I/O of other users' processes CAP_SYS_PTRACE.
@@ -55,6 +57,8 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
 		Example: `  reckon-agent                          # http://127.0.0.1:9871/metrics
   reckon-agent --listen :9871           # for a Prometheus on another machine
   reckon-agent --source procfs          # without eBPF
+  reckon-agent --push http://server:9870
+  reckon-agent check --push http://server:9870
   reckon-agent record -o node.rec       # record this machine for a bug report`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true, SilenceUsage: true,
@@ -66,7 +70,7 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
 	})
 	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
 	o.register(root.Flags())
-	root.AddCommand(newRecord(), newVersion())
+	root.AddCommand(newRecord(), newCheck(), newVersion())
 	return root
 }
 

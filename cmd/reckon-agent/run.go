@@ -62,32 +62,35 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	if err := o.push.read(); err != nil {
+		return err
+	}
 	ln, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w; choose another address with --listen", o.listen, err)
 	}
 	defer ln.Close()
-	pusher, err := o.push.open(o.node, log)
-	if err != nil {
-		return err
-	}
-	conf := o.config(log)
-	if pusher != nil {
-		defer pusher.Close()
-		conf.Extra = append(conf.Extra, pusher.Reporter())
-	}
-	a, notes, err := agent.Open(conf)
+	a, notes, err := agent.Open(o.config(log))
 	if err != nil {
 		return err
 	}
 	defer a.Close()
+	var sinks []agent.Sink
+	if len(o.push.endpoints) > 0 {
+		pusher, err := o.push.start(ctx, a, stderr, log)
+		if err != nil {
+			return err
+		}
+		defer pusher.stop()
+		sinks = append(sinks, pusher.Put)
+	}
 	for _, n := range notes {
 		fmt.Fprintf(stderr, "reckon-agent: not available: %s: %v\n", n.Sensor, n.Err)
 	}
 	fmt.Fprintf(stderr, "reckon-agent: node %s at http://%s/metrics, reading %s\n", a.Node(), ln.Addr(), a.Reading())
 
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: map[string]string{"node": a.Node()}}))
+	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: o.push.labels(a.Node())}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  what was measured\n/healthz  whether it runs\n", buildinfo.Get().Version, a.Node())
@@ -108,7 +111,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 		case <-ctx.Done():
 		}
 	}()
-	err = a.Run(ctx, nil)
+	err = a.Run(ctx, nil, sinks...)
 	stop, done := context.WithTimeout(context.Background(), 2*time.Second)
 	defer done()
 	_ = srv.Shutdown(stop) // scrapes under way are given a moment

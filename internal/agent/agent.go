@@ -38,8 +38,6 @@ type Config struct {
 
 	// State is the file that carries the accounts over a restart; empty for none.
 	State string
-	// Extra are read at each export, beside the sensors of this machine.
-	Extra []sensor.Sensor
 	// Expose keeps a copy of each export for Gather.
 	Expose bool
 	// Version is put into reckon_agent_info.

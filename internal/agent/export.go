@@ -120,6 +120,10 @@ func (a *Agent) add(name string, s sensor.Sensor, err error) {
 	a.sensors = append(a.sensors, u)
 }
 
+// Attach adds what is read at each export beside the sensors of this machine, before
+// Run. The agent closes it.
+func (a *Agent) Attach(s sensor.Sensor) { a.add(s.Name(), s, nil) }
+
 // report notes how a reading of a sensor went that is not in the list of plain ones.
 func (a *Agent) report(name string, err error) {
 	for _, u := range a.sensors {

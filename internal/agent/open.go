@@ -58,9 +58,6 @@ func Open(c Config) (*Agent, []Note, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range c.Extra {
-		a.add(s.Name(), s, nil)
-	}
 	a.restore()
 	return a, notes, nil
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/agent"
+	"reckon/push"
+)
+
+func newCheck() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Test every sensor and every endpoint, and say what is wrong",
+		Long: `check takes the flags of the agent. It reads every sensor once and sends every endpoint
+an empty request, and can be run beside an agent that runs. The exit
+code is 1 when an endpoint can not be used or a sensor that is here does not work; a
+sensor that this machine does not have is no failure.`,
+		Example: `  reckon-agent check
+  reckon-agent check --push https://server:9870 --push-token-file /etc/reckon/token`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Minute)
+			defer cancel()
+			return runCheck(ctx, cmd.OutOrStdout(), o)
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func runCheck(ctx context.Context, out io.Writer, o options) error {
+	if err := o.push.read(); err != nil {
+		return err
+	}
+	log := slog.New(slog.DiscardHandler)
+	o.state = "" // the accounts of the agent that runs are not ours
+	a, notes, err := agent.Open(o.config(log))
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	broken := checkSensors(ctx, out, a, notes)
+	findings, err := push.Check(ctx, o.push.config(a.Node(), log))
+	if err != nil {
+		return &usageError{err}
+	}
+	if len(findings) > 0 {
+		fmt.Fprintln(out, "\nEndpoints:")
+		for _, f := range findings {
+			if f.Problem == "" {
+				fmt.Fprintf(out, "  ok    %s (remote write %s)\n", f.URL, f.Protocol)
+				continue
+			}
+			broken++
+			fmt.Fprintf(out, "  FAIL  %s\n        %s\n", f.URL, f.Problem)
+		}
+		if err := writable(o.push.queue); err != nil {
+			broken++
+			fmt.Fprintf(out, "\nQueue:\n  FAIL  %s\n        %v; give another directory with --push-queue, or let this user write there\n", o.push.queue, err)
+		} else {
+			fmt.Fprintf(out, "\nQueue:\n  ok    %s\n", o.push.queue)
+		}
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d of the above need a hand", broken)
+	}
+	return nil
+}
+
+// checkSensors reads everything once and returns how many sensors fail.
+func checkSensors(ctx context.Context, out io.Writer, a *agent.Agent, notes []agent.Note) (broken int) {
+	why := make(map[string]error)
+	for _, n := range notes {
+		why[n.Sensor] = n.Err
+	}
+	fmt.Fprintf(out, "Node %s, reading %s.\n\nSensors:\n", a.Node(), a.Reading())
+	once, cancel := context.WithCancel(ctx)
+	cancel() // one reading, and the export that follows the end
+	if err := a.Run(once, nil); err != nil {
+		fmt.Fprintf(out, "  FAIL  %v\n", err)
+		broken++
+	}
+	for _, s := range a.Sensors() {
+		switch {
+		case s.Up:
+			fmt.Fprintf(out, "  ok    %s\n", s.Sensor)
+		case why[s.Sensor] != nil:
+			fmt.Fprintf(out, "  -     %s: %v\n", s.Sensor, why[s.Sensor])
+		default:
+			broken++
+			fmt.Fprintf(out, "  FAIL  %s: %s\n", s.Sensor, s.Reason)
+		}
+	}
+	return broken
+}
+
+// writable tries to write a file.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".check")
+	if err != nil {
+		return err
+	}
+	_ = f.Close()
+	return os.Remove(f.Name())
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"reckon/internal/agent"
+	"reckon/internal/buildinfo"
+	"reckon/internal/queue"
+	"reckon/push"
+)
+
+// pushOptions say where the samples go.
+type pushOptions struct {
+	urls      []string
+	file      string
+	queue     string
+	tokenFile string
+	caFile    string
+	site      string
+
+	endpoints []push.Endpoint // of urls and file; see read
+}
+
+func (o *pushOptions) register(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.urls, "push", nil, "address that takes Prometheus remote write, such as http://server:9870; can be given again")
+	f.StringVar(&o.tokenFile, "push-token-file", "", "file with the bearer token to send to every --push")
+	f.StringVar(&o.caFile, "push-ca", "", "file with the certificates of the authorities to trust for every --push")
+	f.StringVar(&o.queue, "push-queue", "", "directory for what waits to be sent (default: "+defaultQueue()+")")
+	f.StringVar(&o.file, "push-config", "", "YAML file with endpoints, each with its own filter, labels and limits")
+	f.StringVar(&o.site, "site", "", "name of the site, a label on every series")
+}
+
+// defaultQueue survives a restart of the machine.
+func defaultQueue() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/reckon-agent/queue"
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "reckon-agent", "queue")
+	}
+	return "reckon-agent.queue"
+}
+
+// read makes the list of endpoints. Its errors are mistakes in how the program was
+// called, or in the file.
+func (o *pushOptions) read() error {
+	o.endpoints = nil
+	if o.queue == "" {
+		o.queue = defaultQueue()
+	}
+	for _, u := range o.urls {
+		e := push.Endpoint{URL: u, TokenFile: o.tokenFile}
+		e.TLS.CAFile = o.caFile
+		o.endpoints = append(o.endpoints, e)
+	}
+	if o.file != "" {
+		more, err := readEndpoints(o.file)
+		if err != nil {
+			return &usageError{err}
+		}
+		o.endpoints = append(o.endpoints, more...)
+	}
+	if len(o.endpoints) == 0 && (o.tokenFile != "" || o.caFile != "") {
+		return &usageError{errors.New("--push-token-file and --push-ca say nothing without --push")}
+	}
+	for _, e := range o.endpoints {
+		if _, err := push.ParseURL(e.URL); err != nil {
+			return &usageError{fmt.Errorf("--push: %w", err)}
+		}
+	}
+	return nil
+}
+
+// readEndpoints reads a file of the form
+//
+//	push:
+//	  - url: https://server/api/v1/write
+//	    token_file: /etc/reckon/token
+//	    keep: ['reckon_workload_*{kind="slurm"}']
+//
+// with the fields of [push.Endpoint]. A field that is not known is an error.
+func readEndpoints(file string) ([]push.Endpoint, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--push-config: %w", err)
+	}
+	var c struct {
+		Push []push.Endpoint `yaml:"push"`
+	}
+	d := yaml.NewDecoder(bytes.NewReader(raw))
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil {
+		return nil, fmt.Errorf("--push-config %s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(c.Push) == 0 {
+		return nil, fmt.Errorf("--push-config %s lists no endpoint under push:", file)
+	}
+	return c.Push, nil
+}
+
+// labels are those of every series of this node.
+func (o *pushOptions) labels(node string) map[string]string {
+	l := map[string]string{"node": node}
+	if o.site != "" {
+		l["site"] = o.site
+	}
+	return l
+}
+
+func (o *pushOptions) config(node string, log *slog.Logger) push.Config {
+	return push.Config{
+		Endpoints: o.endpoints, Labels: o.labels(node), QueueDir: o.queue,
+		UserAgent: "reckon-agent/" + buildinfo.Get().Version, Logger: log,
+	}
+}
+
+// pushing is a Pusher that runs.
+type pushing struct {
+	*push.Pusher
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// start opens the queues, begins to send, and says of each endpoint how it is. One
+// that is away is no error: what is measured waits for it.
+func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*pushing, error) {
+	p, err := push.Open(o.config(a.Node(), log))
+	if errors.Is(err, queue.ErrLocked) {
+		return nil, fmt.Errorf("%w: does another reckon-agent run? Give this one another directory with --push-queue", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; the queues are in --push-queue %s", err, o.queue)
+	}
+	a.Attach(p.Reporter())
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the last export is sent after ctx has ended
+	r := &pushing{Pusher: p, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		p.Run(run)
+	}()
+	go func() {
+		check, cancel := context.WithTimeout(run, 30*time.Second)
+		defer cancel()
+		for _, f := range p.Check(check) {
+			if f.Problem == "" {
+				fmt.Fprintf(stderr, "reckon-agent: pushing to %s (remote write %s)\n", f.URL, f.Protocol)
+			} else if check.Err() == nil {
+				fmt.Fprintf(stderr, "reckon-agent: can not push to %s now: %s. What is measured is kept in %s meanwhile.\n", f.URL, f.Problem, o.queue)
+			}
+		}
+	}()
+	return r, nil
+}
+
+// stop sends what still waits, for a few seconds, and closes the queues.
+func (r *pushing) stop() {
+	r.cancel()
+	<-r.done
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	r.Flush(ctx)
+	_ = r.Close() // everything is on disk; there is nothing more to do about it
+}
