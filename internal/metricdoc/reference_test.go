@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"reckon/account"
+	"reckon/internal/agent"
 	"reckon/internal/metricdoc"
 	"reckon/metric"
 	"reckon/sensor/all"
@@ -35,7 +36,8 @@ func TestReference(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	sections = append(sections, machine)
+	sections = append(sections, machine, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
+		Text: "The agent measures itself with the same care."})
 	seen := map[string]*metric.Desc{}
 	for _, s := range sections {
 		for _, d := range s.Descs {
