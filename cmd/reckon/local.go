@@ -8,9 +8,9 @@ import (
 	"reckon/web/api"
 )
 
-// localLive runs the sensors in this process, without a store, for `reckon top` when
+// inProcess runs the sensors in this process, without a store, for `reckon top` when
 // there is no server.
-func localLive(ctx context.Context) (<-chan client.Live, error) {
+func inProcess(ctx context.Context) (<-chan client.Live, error) {
 	a, _, err := agent.Open(agent.Config{})
 	if err != nil {
 		return nil, err
