@@ -77,6 +77,7 @@ To measure one command, no server is needed:
 	root.AddCommand(
 		newUp(g),
 		newRunCommand(g),
+		newStress(g),
 		newJobs(g),
 		newJob(g),
 		newNodes(g),

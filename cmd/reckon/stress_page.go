@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"reckon/internal/term"
+	"reckon/stress"
+)
+
+// writeStress writes a report in the form that was asked for.
+func writeStress(g *globals, w io.Writer, r *stress.Report, format string) error {
+	switch format {
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	case "csv":
+		return r.WriteCSV(w)
+	}
+	return printStress(term.Open(w, g.getenv), r)
+}
+
+func printStress(s term.Screen, r *stress.Report) error {
+	t := term.NewTable(term.Column{Title: "STEP", Right: true}, term.Column{Title: "FROM", Right: true}, term.Column{Title: "TIME", Right: true},
+		term.Column{Title: "RESOURCE"}, term.Column{Title: "WISH", Right: true}, term.Column{Title: "ACHIEVED", Right: true},
+		term.Column{Title: "OFF BY", Right: true}, term.Column{Title: "DEVIATION", Right: true, Optional: 1})
+	for _, step := range r.Steps {
+		number, from, length := strconv.Itoa(step.Step), exact(step.Start)+" s", exact(step.Seconds)+" s"
+		for _, of := range stress.All() {
+			f, ok := step.Figures[of.String()]
+			if !ok {
+				continue
+			}
+			t.Add(number, from, length, stressNames[of], amount(of, &f.Wish), amount(of, f.Achieved), off(of, f), points(f.Deviation))
+			number, from, length = "", "", ""
+		}
+	}
+	if err := t.Print(s); err != nil {
+		return err
+	}
+	word := "complete"
+	if !r.Ended {
+		word = "interrupted"
+	}
+	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, exact(r.Seconds), map[bool]string{true: "everything as wished", false: "see the warnings"}[len(r.Warnings) == 0])
+	return err
+}
+
+var stressNames = map[stress.Resource]string{
+	stress.CPU: "cpu", stress.Memory: "memory", stress.DiskRead: "disk read", stress.DiskWrite: "disk write", stress.Network: "network", stress.GPU: "gpu",
+}
+
+// stepLine is what was achieved in a step, in a line.
+func stepLine(step stress.StepReport) string {
+	var parts []string
+	for _, of := range stress.All() {
+		if f, ok := step.Figures[of.String()]; ok {
+			parts = append(parts, fmt.Sprintf("%s %s of %s", stressNames[of], amount(of, f.Achieved), amount(of, &f.Wish)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// amount prints a figure of a resource; CPU in points of a core, to see what a wish
+// of 40.0 % became.
+func amount(of stress.Resource, v *float64) string {
+	switch of {
+	case stress.CPU, stress.GPU:
+		return points(v)
+	case stress.Memory:
+		return term.Bytes(v)
+	}
+	if v == nil {
+		return term.Unknown
+	}
+	return rate(*v)
+}
+
+// rate prints bytes each second by 1000, as such loads are asked for.
+func rate(v float64) string {
+	units := []string{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"}
+	i := 0
+	for v >= 999.5 && i < len(units)-1 {
+		v /= 1000
+		i++
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64) + " " + units[i]
+}
+
+func points(v *float64) string {
+	if v == nil {
+		return term.Unknown
+	}
+	return strconv.FormatFloat(100**v, 'f', 2, 64) + "%"
+}
+
+func off(of stress.Resource, f stress.Figure) string {
+	switch {
+	case f.Achieved == nil:
+		return term.Unknown
+	case of == stress.CPU || of == stress.GPU:
+		return fmt.Sprintf("%+.2f points", 100*(*f.Achieved-f.Wish))
+	case f.Wish == 0:
+		return "-"
+	}
+	return fmt.Sprintf("%+.2f %%", 100*(*f.Achieved/f.Wish-1))
+}
+
+func exact(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
