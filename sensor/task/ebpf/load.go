@@ -53,6 +53,9 @@ func (k *kernelSide) close() {
 // load brings the programs into the kernel. The types of the kernel take some MB
 // while they are read; they are dropped again before it returns.
 func load(o Options) (*kernelSide, error) {
+	if err := permitted(); err != nil {
+		return nil, explain(err, o.Root)
+	}
 	defer debug.FreeOSMemory()
 	cache := btf.NewCache()
 	if _, err := cache.Kernel(); err != nil {
@@ -97,14 +100,23 @@ func load(o Options) (*kernelSide, error) {
 // errNotAsked stands for the reason of exits that nobody wanted.
 var errNotAsked = errors.New("not asked for")
 
+// permitted finds out by the smallest thing that only the privileged may make whether the
+// rest is worth trying: reading the types of the kernel takes a while.
+func permitted() error {
+	spec := &ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1}
+	m, err := ebpf.NewMap(spec)
+	if errors.Is(err, unix.EPERM) && raiseMemlock() == nil {
+		m, err = ebpf.NewMap(spec) // before Linux 5.11 BPF memory counts as locked memory
+	}
+	if err != nil {
+		return err
+	}
+	return m.Close()
+}
+
 // install loads the programs of spec and attaches them.
 func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
-	options := ebpf.CollectionOptions{Cache: cache}
-	c, err := ebpf.NewCollectionWithOptions(spec, options)
-	if errors.Is(err, unix.EPERM) && raiseMemlock() == nil {
-		// Before Linux 5.11 BPF memory counts as locked memory.
-		c, err = ebpf.NewCollectionWithOptions(spec, options)
-	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +180,7 @@ func explain(err error, root string) error {
 	var log *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &log):
-		return sensor.Unavailable("no permission to load BPF programs", grant, cause(err))
+		return sensor.Unavailable("no permission to load BPF programs", grant, unix.EPERM)
 	case lockedDown(root):
 		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
 			"boot with lockdown=integrity or less", cause(err))

@@ -3,11 +3,16 @@ package ebpf
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"reckon/sensor"
@@ -280,4 +285,48 @@ func FuzzRing(f *testing.F) {
 			producer: unsafe.Slice((*byte)(unsafe.Pointer(&positions[1])), 8)}
 		r.drain(func(b []byte) { _ = kindOf(b) })
 	})
+}
+
+// TestExplain tests that every way to fail says what it is and what to do.
+func TestExplain(t *testing.T) {
+	root := t.TempDir()
+	for _, c := range []struct {
+		err    error
+		reason string
+	}{
+		{fmt.Errorf("map: %w", unix.EPERM), "no permission"},
+		{fmt.Errorf("call: %w", unix.ENOSYS), "no BPF"},
+		{fmt.Errorf("load program: %w:\n0: R1=ctx()\n", unix.EINVAL), "task iterator"},
+	} {
+		err := explain(c.err, root)
+		var u *sensor.UnavailableError
+		if !errors.As(err, &u) || !strings.Contains(u.Reason, c.reason) || u.Fix == "" || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: %v", c.err, err)
+		}
+	}
+	if err := os.MkdirAll(root+"/sys/kernel/security", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(root+"/sys/kernel/security/lockdown", []byte("none integrity [confidentiality]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := explain(unix.EINVAL, root); !strings.Contains(err.Error(), "lockdown") {
+		t.Error(err)
+	}
+}
+
+func TestPossibleCPUs(t *testing.T) {
+	root := t.TempDir()
+	dir := root + "/sys/devices/system/cpu"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]uint32{"0\n": 1, "0-127\n": 128, "0-3,8-11\n": 12, "": uint32(runtime.NumCPU()), "x": uint32(runtime.NumCPU())} {
+		if err := os.WriteFile(dir+"/possible", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := possibleCPUs(root); got != want {
+			t.Errorf("%q are %d processors, want %d", text, got, want)
+		}
+	}
 }
