@@ -171,9 +171,6 @@ func TestContract(t *testing.T) {
 	t.Run("memory of idle processes is not summed anew", func(t *testing.T) {
 		sensortest.RunTasks(t, func(t *testing.T) sensor.TaskSource { return open(t, Options{noExact: true}) }, o)
 	})
-	t.Run("without exits", func(t *testing.T) {
-		sensortest.RunTasks(t, func(t *testing.T) sensor.TaskSource { return open(t, Options{NoExits: true}) }, o)
-	})
 }
 
 // TestExitOnce tests that every child is told once when it has ended, with what wait4(2)
