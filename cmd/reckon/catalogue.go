@@ -18,7 +18,7 @@ func newCatalogue(g *globals) *cobra.Command {
 		Long: `The catalogue is the list behind "reckon jobs". It is a view of the series: it can be
 dropped and built again from them, and nothing is lost by it.`,
 		Example: `  reckon catalogue rebuild`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
 	}
 	var data string
 	rebuild := &cobra.Command{
