@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -121,6 +122,9 @@ type Agent struct {
 // Node is the name of the machine that the agent measures.
 func (a *Agent) Node() string { return a.config.Node }
 
+// warmUp is after how many ticks the memory of the start is given back.
+const warmUp = 5
+
 // Run reads until ctx ends, or until a recording that is not repeated has ended. Each
 // export goes to every sink; a sink that fails is logged and does not stop the
 // others. The last export, when ctx ends, is given a few seconds.
@@ -139,6 +143,9 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 			return nil
 		case err != nil:
 			return err
+		}
+		if n == warmUp {
+			debug.FreeOSMemory() // what opening the sensors took
 		}
 		if live != nil && live.Subscribers() > 0 {
 			live.Publish(a.live())
