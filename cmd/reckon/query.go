@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,7 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 		return err
 	}
 	g.partial(res.Warnings)
+	sortByLabels(res, o.expr)
 	format := o.format.value
 	if length != 0 && !o.formatSet {
 		format = "chart"
@@ -101,6 +103,26 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 		return resultCharts(g.screen(), res, at.Add(-length), at, step)
 	}
 	return resultTable(g, res)
+}
+
+// ranked begins the expressions whose answer has an order of its own.
+var ranked = regexp.MustCompile(`^\s*(sort|topk|bottomk|limitk)`)
+
+// sortByLabels sorts the series by their labels, since the server gives most answers in no
+// order at all.
+func sortByLabels(res client.Result, expr string) {
+	if ranked.MatchString(expr) {
+		return
+	}
+	names := labelNames(res)
+	slices.SortStableFunc(res.Series, func(a, b client.Series) int {
+		for _, n := range names {
+			if c := strings.Compare(a.Metric[n], b.Metric[n]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
 }
 
 // labelNames are the labels that any of the series has, the name of the metric first.
