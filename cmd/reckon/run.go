@@ -12,12 +12,16 @@ import (
 
 	"reckon/internal/run"
 	"reckon/internal/term"
+	"reckon/sensor"
+	"reckon/sensor/task/ebpf"
+	"reckon/sensor/task/taskstats"
 )
 
 type runOptions struct {
 	json, plot, wait bool
 	output, profile  string
 	without          []string
+	exits            *choice
 }
 
 // runExit carries the exit code of the command; there is nothing to say about it.
@@ -65,6 +69,9 @@ found and 126 when it could not be run.`,
 	f.BoolVar(&o.wait, "wait", false, "wait for every descendant, also those that daemonised")
 	f.StringSliceVar(&o.without, "without", nil, "leave out a source: cgroup, perf")
 	complete(cmd, "without", "cgroup", "perf")
+	o.exits = &choice{value: "auto", words: []string{"auto", "taskstats", "ebpf", "none"}}
+	f.Var(o.exits, "exits", "exit records, for exact figures of each process: auto, taskstats, ebpf (half a second to load), none")
+	complete(cmd, "exits", o.exits.words...)
 	return cmd
 }
 
@@ -82,6 +89,14 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 		default:
 			return usage(cmd, fmt.Errorf("--without %s: give cgroup or perf", w))
 		}
+	}
+	exits, err := openExits(o.exits.value)
+	if err != nil {
+		return err
+	}
+	if exits != nil {
+		defer exits.Close()
+		ro.Exits = exits
 	}
 	// Both files are opened first: hours of work are not to end in a full path that is wrong.
 	profile, err := createFor("profile", o.profile)
@@ -120,6 +135,32 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 		return runExit(report.ExitCode)
 	}
 	return nil
+}
+
+// openExits opens the exit records of the machine. By default they are taken if they can
+// be had without delay: without privilege the report does without them.
+func openExits(word string) (sensor.ExitSource, error) {
+	switch word {
+	case "none":
+		return nil, nil
+	case "ebpf":
+		s, err := ebpf.New(ebpf.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("exit records of ebpf: %w", err)
+		}
+		if err := s.Exits(); err != nil {
+			return nil, errors.Join(fmt.Errorf("exit records of ebpf: %w", err), s.Close())
+		}
+		return s, nil
+	}
+	s, err := taskstats.New(taskstats.Options{})
+	switch {
+	case err == nil:
+		return s, nil
+	case word == "auto":
+		return nil, nil
+	}
+	return nil, fmt.Errorf("exit records of taskstats: %w", err)
 }
 
 // runFailed gives an error the exit code that a shell has for it.

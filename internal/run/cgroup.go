@@ -120,6 +120,10 @@ type group struct {
 	fd                  int    // of v2
 	back                map[string]string
 	buf                 []byte
+	files               map[string]int // descriptors by path
+	stat, now           string         // paths of the memory files, found once
+	keys                [3]string
+	looked              bool
 }
 
 // openGroup makes the group. A hierarchy is used only if a new group in it neither takes
@@ -266,18 +270,27 @@ type groupMemory struct {
 }
 
 func (g *group) memoryNow() (m groupMemory, ok bool) {
-	dir, keys, now := g.memoryFiles()
-	if dir == "" {
+	if g == nil {
 		return m, false
 	}
-	b, err := g.read(dir + "/memory.stat")
+	if !g.looked {
+		g.looked = true
+		dir, keys, now := g.memoryFiles()
+		if g.keys = keys; dir != "" {
+			g.stat, g.now = dir+"/memory.stat", dir+"/"+now
+		}
+	}
+	if g.stat == "" {
+		return m, false
+	}
+	b, err := g.read(g.stat)
 	if err != nil {
 		return m, false
 	}
-	anon, ok1 := keyed(b, keys[0])
-	mapped, ok2 := keyed(b, keys[1])
-	shmem, _ := keyed(b, keys[2])
-	b, err = g.read(dir + "/" + now)
+	anon, ok1 := keyed(b, g.keys[0])
+	mapped, ok2 := keyed(b, g.keys[1])
+	shmem, _ := keyed(b, g.keys[2])
+	b, err = g.read(g.now)
 	if err != nil {
 		return m, false
 	}
@@ -287,7 +300,6 @@ func (g *group) memoryNow() (m groupMemory, ok bool) {
 
 func (g *group) memoryFiles() (dir string, keys [3]string, now string) {
 	switch {
-	case g == nil:
 	case g.memory != "":
 		return g.memory, [3]string{"total_rss", "total_mapped_file", "total_shmem"}, "memory.usage_in_bytes"
 	case g.v2 != "":
@@ -324,6 +336,10 @@ func (g *group) close() error {
 		_ = unix.Close(g.fd)
 		g.fd = -1
 	}
+	for _, fd := range g.files {
+		_ = unix.Close(fd)
+	}
+	g.files = nil
 	var errs []error
 	for _, dir := range []string{g.v2, g.cpuacct, g.memory} {
 		if dir == "" {
@@ -344,16 +360,20 @@ func (g *group) close() error {
 	return errors.Join(errs...)
 }
 
+// read reads a file of the group, which stays open from the first time on.
 func (g *group) read(path string) ([]byte, error) {
 	if g.buf == nil {
-		g.buf = make([]byte, 16<<10)
+		g.buf, g.files = make([]byte, 16<<10), map[string]int{}
 	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
+	fd, ok := g.files[path]
+	if !ok {
+		var err error
+		if fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			return nil, err
+		}
+		g.files[path] = fd
 	}
-	defer unix.Close(fd)
-	n, err := unix.Read(fd, g.buf)
+	n, err := unix.Pread(fd, g.buf, 0)
 	if err != nil {
 		return nil, err
 	}

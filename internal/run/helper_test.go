@@ -10,11 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+	"reckon/sensor/task/taskstats"
 )
 
 // The test binary is its own load: with RECKON_LOAD set it does what that says, and ends.
@@ -178,11 +182,11 @@ func spin(clock int32, d time.Duration) {
 		for range 1000 {
 			x = x*2862933555777941757 + 3037000493
 		}
-		sink = x
+		sink.Store(x)
 	}
 }
 
-var sink uint64
+var sink atomic.Uint64
 
 func touch(mib int) []byte {
 	b, err := unix.Mmap(-1, 0, mib<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -225,6 +229,15 @@ func measure(t *testing.T, o Options) (*Report, float64) {
 	return r, childrenCPU() - before
 }
 
+// waitForAll waits for daemons that a report left alone.
+func waitForAll() {
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && err != unix.EINTR {
+			return
+		}
+	}
+}
+
 func childrenCPU() float64 {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &u)
@@ -250,7 +263,21 @@ func near(t *testing.T, what string, got, want float64) {
 func everySource(t *testing.T, f func(t *testing.T, o Options)) {
 	t.Run("all", func(t *testing.T) { f(t, Options{}) })
 	t.Run("no cgroup", func(t *testing.T) { f(t, Options{NoCgroup: true}) })
+	t.Run("taskstats", func(t *testing.T) {
+		f(t, Options{NoCgroup: true, NoPerf: true, Exits: exitRecords(t)})
+	})
+	t.Run("all and taskstats", func(t *testing.T) { f(t, Options{Exits: exitRecords(t)}) })
 	t.Run("procfs", func(t *testing.T) { f(t, Options{NoCgroup: true, NoPerf: true}) })
+}
+
+func exitRecords(t *testing.T) sensor.ExitSource {
+	t.Helper()
+	s, err := taskstats.New(taskstats.Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 // TestUnprivileged runs this package's tests as nobody.

@@ -21,6 +21,7 @@ var limits = struct {
 	OneCore                  float64 // p95 of cores up to which a program runs on one
 	Uneven                   float64 // max over mean use, from which a run is uneven
 	Wait, WaitMuch           float64 // waiting over wanting to run
+	WaitLittle               float64 // waiting over wall time that nobody would feel
 	System                   float64 // CPU time in the kernel
 	Memory, MemoryFull       float64 // peak over what is at hand
 	MemorySpread             float64 // peak over mean
@@ -31,7 +32,7 @@ var limits = struct {
 }{
 	Short: 0.2,
 	Full:  0.9, Idle: 0.05, OneCore: 1.1, Uneven: 3,
-	Wait: 0.05, WaitMuch: 0.2,
+	Wait: 0.05, WaitMuch: 0.2, WaitLittle: 0.01,
 	System: 0.4,
 	Memory: 0.8, MemoryFull: 0.95, MemorySpread: 3,
 	MajorFaults: 100,
@@ -98,7 +99,7 @@ func judgeWait(r *Report) Verdict {
 	share := wait / want
 	text := fmt.Sprintf("waited %s for a processor, %s of the time it wanted to run", term.Seconds(&wait), percent(share))
 	switch {
-	case r.WallSeconds < limits.Short || share < limits.Wait:
+	case r.WallSeconds < limits.Short || share < limits.Wait || wait < limits.WaitLittle*r.WallSeconds:
 		v.Text = text + "."
 		if r.WallSeconds >= limits.Short {
 			v.Text = text + ": no shortage."

@@ -27,6 +27,7 @@ func TestJudge(t *testing.T) {
 		{"no wait", "wait", levelOK, "no shortage", func(*Report) {}},
 		{"wait unknown", "wait", levelOK, "could not be measured", func(r *Report) { r.CPUWaitSeconds = nil }},
 		{"some wait", "wait", levelNotice, "now and then", func(r *Report) { r.CPUWaitSeconds = sec(10) }},
+		{"hardly ran, hardly waited", "wait", levelOK, "no shortage", func(r *Report) { r.CPUWaitSeconds = sec(0.3); r.CPU.Total = 0.1 }},
 		{"overbooked", "wait", levelWarning, "overbooked", func(r *Report) { r.CPUWaitSeconds = sec(60) }},
 		{"too many threads", "wait", levelWarning, "more runnable threads than", func(r *Report) { r.CPUWaitSeconds = sec(800); r.Cores.Mean = 8; r.CPU.Total = 800 }},
 		{"fine", "memory", levelOK, "fine", func(*Report) {}},

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"math"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -65,6 +67,7 @@ type meter struct {
 	memoryByGroup   bool
 	samples         int
 	looks           int
+	restless        bool   // the last two looks saw different trees
 	largest, floor  uint64 // bytes: of one process; below floor ru_maxrss says nothing
 }
 
@@ -79,6 +82,8 @@ func (m *meter) now() float64 { return time.Since(m.begin).Seconds() }
 
 // look takes the cheap sample: who lives, and how much memory they hold.
 func (m *meter) look() {
+	runtime.LockOSThread() // the clock of the thread tells what this costs
+	defer runtime.UnlockOSThread()
 	began := threadClock()
 	at := m.now()
 	m.follow(at)
@@ -136,6 +141,8 @@ func (m *meter) follow(at float64) {
 func (m *meter) ready(at float64) func(*proc) bool {
 	return func(p *proc) bool {
 		switch {
+		case p.exit != nil && !m.tree.byEvents && p.mark == m.tree.turn:
+			return false // still a zombie: forgotten, it would be found again
 		case at > p.died+exitDelay:
 			return true
 		case m.exits != nil && p.exit == nil, p.reads < 0, p.orphan() && !p.reaped:
@@ -152,6 +159,7 @@ func (m *meter) remember(at float64, l level) {
 		m.areaTime += at - m.lastAt
 	}
 	m.samples++
+	m.restless = l.procs != m.level.procs || math.Abs(float64(l.resident)-m.lastMem) > 0.02*m.lastMem+1<<20
 	m.lastAt, m.lastMem, m.level = at, float64(l.resident), l
 	m.sampled = max(m.sampled, l.resident)
 	m.peakProcs = max(m.peakProcs, l.procs)
@@ -161,6 +169,8 @@ func (m *meter) remember(at float64, l level) {
 
 // study takes the costly sample: I/O, waiting, the split of CPU time, exit records.
 func (m *meter) study() {
+	runtime.LockOSThread() // the clock of the thread tells what this costs
+	defer runtime.UnlockOSThread()
 	began := threadClock()
 	at := m.now()
 	m.follow(at)
@@ -219,6 +229,15 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	at := m.now()
 	m.follow(at)
 	t := m.tree
+	if t.foreign[int32(pid)] {
+		if m.exits != nil {
+			m.exits.drain(t, at) // its record has come: it is not to be taken for one of the tree
+		}
+		var status unix.WaitStatus
+		_, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)
+		delete(t.foreign, int32(pid))
+		return status, err
+	}
 	p := t.procs[int32(pid)]
 	switch {
 	case p == nil && t.byEvents: // folded already: its events came before us
@@ -261,18 +280,22 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	return status, nil
 }
 
-// pause is how long to wait for the next look: watching takes about 1 % of one core at
-// most, and samples 50 times a second at best. The first looks follow sooner, for
-// commands that are over in no time.
-func (m *meter) pause() time.Duration {
+// pause is how long to wait for the next look. Watching takes about 1 % of one core at
+// most. The first looks follow soon, for commands that are over in no time; then there
+// are 50 in a second, and as the run goes on 10, unless the tree is changing.
+func (m *meter) pause(at float64) time.Duration {
 	if m.looks < 6 {
 		return 500 * time.Microsecond << m.looks
 	}
-	return min(max(100*m.cost, 20*time.Millisecond), time.Second)
+	calm := time.Duration(at * float64(time.Second) / 100)
+	if m.restless {
+		calm = 0
+	}
+	return min(max(100*m.cost, calm, 20*time.Millisecond), max(100*m.cost, 100*time.Millisecond), time.Second)
 }
 
 func (m *meter) studyDue(at float64) bool {
-	every := min(max(100*m.costStudy.Seconds(), 0.1), 1)
+	every := min(max(100*m.costStudy.Seconds(), at/10, 0.1), 1)
 	return at-m.studied >= every
 }
 
@@ -340,6 +363,8 @@ func (f *exitFeed) drain(t *tree, at float64) {
 func (f *exitFeed) take(t *tree, e *sensor.Process, at float64) bool {
 	p := t.procs[e.PID]
 	switch {
+	case t.foreign[e.PID]:
+		return false
 	case p != nil && (p.exit != nil || p.stat.start != 0 && e.Start != 0 && !sensor.SameStart(p.stat.start, e.Start)):
 		return false
 	case p == nil && (t.byEvents || e.Have&sensor.FieldParent == 0 || e.PPID != t.self && t.procs[e.PPID] == nil):

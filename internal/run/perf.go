@@ -142,9 +142,9 @@ func (w *perfWatch) wakeups(stop <-chan struct{}) <-chan struct{} {
 	return out
 }
 
-// waitFull waits until a ring is full enough, for a tenth of a second at most.
+// waitFull waits until a ring is full enough, for a quarter of a second at most.
 func waitFull(fds []unix.PollFd) bool {
-	n, err := unix.Poll(fds, 100)
+	n, err := unix.Poll(fds, 250)
 	if err != nil || n == 0 {
 		return false
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +82,7 @@ func (r *runner) start(path string) error {
 		r.group, _ = openGroup(r.own, groupPrefix+strconv.Itoa(os.Getpid()))
 	}
 	m := &meter{group: r.group, tree: newTree(os.Getpid(), "/proc")}
+	m.tree.disown()
 	if r.o.Exits != nil {
 		m.exits = &exitFeed{source: r.o.Exits}
 		r.drainOld()
@@ -174,8 +174,6 @@ func (r *runner) watch(signals <-chan os.Signal) {
 		defer close(stop)
 		full = m.perf.wakeups(stop)
 	}
-	runtime.LockOSThread() // so that the clock of the thread tells what a look costs
-	defer runtime.UnlockOSThread()
 	second := 1.0
 	m.look()
 	timer := time.NewTimer(0)
@@ -183,7 +181,7 @@ func (r *runner) watch(signals <-chan os.Signal) {
 	over := false
 	for {
 		left := time.Duration((second - m.now()) * float64(time.Second))
-		timer.Reset(max(min(m.pause(), left), 0))
+		timer.Reset(max(min(m.pause(m.now()), left), 0))
 		select {
 		case s := <-signals:
 			if over { // the command is gone, and we are asked to go too
@@ -205,6 +203,11 @@ func (r *runner) watch(signals <-chan os.Signal) {
 				r.status, over = status, true
 				if !r.o.Wait {
 					r.reapRest()
+					return
+				}
+			}
+			if over && len(m.tree.foreign) > 0 { // those we do not wait for
+				if m.look(); m.tree.empty() {
 					return
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -99,7 +100,7 @@ func TestRunIO(t *testing.T) {
 func TestRunManyShortProcesses(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {
 		n := 200
-		if !testing.Short() && !o.NoPerf {
+		if !testing.Short() && !o.NoPerf && !o.NoCgroup && o.Exits == nil {
 			n = 2000
 		}
 		o.Args = []string{"sh", "-c", "i=0; while [ $i -lt " + strconv.Itoa(n) + " ]; do /bin/true; i=$((i+1)); done"}
@@ -127,6 +128,7 @@ func TestRunDaemon(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {
 		file := filepath.Join(t.TempDir(), "told")
 		r, _ := load(t, o, "daemon 300 "+file)
+		defer waitForAll()
 		if r.CPU.Total < told(t, file) {
 			t.Errorf("CPU %.3f s, the daemon alone used %.3f s", r.CPU.Total, told(t, file))
 		}
@@ -183,6 +185,22 @@ func TestRunWaitsForAll(t *testing.T) {
 		r, _ := load(t, o, "survivor 300")
 		if len(r.Survivors) != 0 || r.WallSeconds < 0.3 {
 			t.Errorf("survivors %+v after %.3f s, want none after 0.3 s", r.Survivors, r.WallSeconds)
+		}
+	})
+}
+
+// A shell that became us by exec may have left children: they are not the command's.
+func TestRunForeignChildren(t *testing.T) {
+	everySource(t, func(t *testing.T, o Options) {
+		pid, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "60"}, nil)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer func() { _ = unix.Kill(pid, unix.SIGKILL); _, _ = unix.Wait4(pid, nil, 0, nil) }()
+		o.Args, o.Wait = []string{"sh", "-c", "sleep 0.1; exit 2"}, true
+		r, _ := measure(t, o)
+		if r.Processes != 2 || len(r.Survivors) != 0 || r.ExitCode != 2 || r.WallSeconds > 30 {
+			t.Errorf("%d processes, survivors %+v, exit code %d; want 2, none, 2", r.Processes, r.Survivors, r.ExitCode)
 		}
 	})
 }

@@ -118,10 +118,9 @@ func (r *Report) Plot(s term.Screen) string {
 	}
 	coresOf := func(row Row) float64 { return row.Cores }
 	memoryOf := func(row Row) float64 { return row.Memory }
-	limit := r.Machine.Cores
 	return s.Draw(term.Chart{Title: "cores in use", Points: r.points(coresOf), Format: term.Cores, Width: width, Height: 7}) +
 		s.Draw(term.Chart{Title: "resident memory", Points: r.points(memoryOf), Format: term.Bytes, Width: width, Height: 7}) +
-		fmt.Sprintf("%s of %s\n", "windows of one second; the machine gave", cores(limit))
+		s.Paint(term.Quiet, "means of one second; "+cores(r.Machine.Cores)+" and "+bytesOf(r.Machine.MemoryBytes)+" at hand") + "\n"
 }
 
 // points puts the rows on an even grid of seconds, so that windows of different length
@@ -157,7 +156,7 @@ func cgroupPeak(r *Report) string {
 	if r.MemoryCgroupPeakBytes == nil {
 		return ""
 	}
-	return ", with page cache " + bytesOf(*r.MemoryCgroupPeakBytes)
+	return ", cgroup peak " + bytesOf(*r.MemoryCgroupPeakBytes)
 }
 
 // exact prints seconds with three digits behind the point up to a minute, as a person

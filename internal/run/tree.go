@@ -66,11 +66,12 @@ const keptFiles = 256
 
 // tree is the table of the descendants. It is not safe for concurrent use.
 type tree struct {
-	self  int32
-	files *procReader
-	page  uint64
-	start time.Time // of the command; zero in tests of recorded trees
-	cpus  float64
+	self    int32
+	foreign map[int32]bool // children we had before the command began
+	files   *procReader
+	page    uint64
+	start   time.Time // of the command; zero in tests of recorded trees
+	cpus    float64
 
 	procs map[int32]*proc
 	order []*proc // parents stand before their children
@@ -438,6 +439,22 @@ func (t *tree) search(now float64) {
 	}
 }
 
+// disown notes the children that we have already: whoever became us by exec left them.
+func (t *tree) disown() {
+	t.turn++
+	t.children(t.self, true)
+	t.foreign = map[int32]bool{}
+	for pid := range t.procs {
+		t.foreign[pid] = true
+	}
+	t.procs, t.order, t.started = map[int32]*proc{}, nil, 0
+}
+
+// empty reports whether nothing of the tree lives.
+func (t *tree) empty() bool {
+	return !slices.ContainsFunc(t.order, func(p *proc) bool { return p.pid != 0 && !p.dead })
+}
+
 func (t *tree) children(pid int32, threads bool) {
 	tids := []int32{pid}
 	if threads {
@@ -451,10 +468,14 @@ func (t *tree) children(pid int32, threads bool) {
 		t.list = append(t.list[:0], b...) // to enter a child reads files into the same buffer
 		for word := range bytes.FieldsSeq(t.list) {
 			n, ok := number(word)
-			if !ok || n == 0 || n > math.MaxInt32 {
+			if !ok || n == 0 || n > math.MaxInt32 || t.foreign[int32(n)] {
 				continue
 			}
 			p := t.procs[int32(n)]
+			if p != nil && p.exit != nil { // a zombie, whose record we have
+				p.mark = t.turn
+				continue
+			}
 			if p == nil || p.dead {
 				p = t.add(int32(n), pid)
 			} else if p.mark == t.turn {
