@@ -102,8 +102,10 @@ func greet(g *globals, s *server.Server, o upOptions) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at http://%s (data in %s)\n",
 		buildinfo.Get().Version, s.Agent().Node(), s.Addr(), o.data)
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
-	if os.Geteuid() != 0 {
-		fmt.Fprintln(g.stdout, "Running without root: other users' I/O and some short processes stay unseen; with root it sees more.")
+	if os.Geteuid() == 0 {
+		fmt.Fprintln(g.stdout, "Running as root: it sees everybody's processes in full.")
+	} else {
+		fmt.Fprintln(g.stdout, "Running without root: the I/O of other users and the ends of short processes stay unseen; with root it sees them.")
 	}
 	if notes := s.Notes(); len(notes) > 0 {
 		fmt.Fprintln(g.stdout, "\nNot available here:")
