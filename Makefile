@@ -33,6 +33,7 @@ gen: ## write what is generated: doc/metrics.md and the files behind go:generate
 bench: build ## measure reckon and its peers side by side, and the hot paths by themselves
 	@script/setup bench
 	go run ./test/bench -markdown bin/benchmarks.md
+	go run ./test/bench/stress -bin bin
 	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/... ./internal/recording
 
 e2e: build ## whole programs against the real machine (minutes)

@@ -3,7 +3,7 @@
 // wished and what was achieved, by the kernel's own figures.
 //
 // Units are SI base units: cores (CPU seconds each second), bytes, bytes each second
-// and the busy share of a GPU (0 to 1). A step of a program lasts a fraction of a
+// and busy GPUs (which a trace may hold, but no load is made for yet). A step of a program lasts a fraction of a
 // second or longer, and every program ends: [Run] returns when its time is over, when
 // its context ends, or, when the kernel does not let go of a thread of it (storage
 // that hangs), a few seconds later.
@@ -19,7 +19,7 @@
 // are counted where they are written, read and received.
 //
 // Errors name the resource and what to do. A load that this machine can not make at
-// all (no GPU, no space, no such folder) is refused before anything starts
+// all (no space, no such folder, a GPU) is refused before anything starts
 // ([ErrUnavailable]); one that it makes in part is played, and the report warns.
 //
 // [Run] may be called from any goroutine, but measures the process: one at a time. It

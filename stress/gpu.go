@@ -1,18 +1,12 @@
 package stress
 
-import (
-	"fmt"
-	"sync/atomic"
-)
+import "fmt"
 
-// gpuLoad keeps the first GPU busy for a share of the time.
-type gpuLoad struct {
-	busy atomic.Int64 // nanoseconds that the device was busy for us, by its own events
+// refuseGPU says that no GPU is loaded. A program may name one all the same: it is
+// part of what a real workload used, and is kept in its trace.
+func refuseGPU(p Program) error {
+	if p.Peak()[GPU] == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: this version loads no GPU; leave out --gpu", ErrUnavailable)
 }
-
-func openGPU() (*gpuLoad, error) {
-	return nil, fmt.Errorf("%w: gpu", ErrUnavailable)
-}
-
-func (g *gpuLoad) run(c clock, w *curve, stop *atomic.Bool) error { return nil }
-func (g *gpuLoad) close() error                                   { return nil }

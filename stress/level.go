@@ -134,9 +134,6 @@ func (p Program) Check() error {
 				return fmt.Errorf("step %d: %s is %g: give a number that is not below 0", i+1, Resource(r), v)
 			}
 		}
-		if gpu := s.Level[GPU]; gpu > 1 {
-			return fmt.Errorf("step %d: %g GPUs: one GPU is loaded, by 0 to 100 %%", i+1, gpu)
-		}
 	}
 	if p.Workers < 0 || p.Workers > maxWorkers {
 		return fmt.Errorf("%d CPU workers: give 1 to %d", p.Workers, maxWorkers)

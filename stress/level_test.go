@@ -27,7 +27,6 @@ func TestCheck(t *testing.T) {
 		{"not a number", one(Level{Memory: math.NaN()}), "memory_bytes is NaN"},
 		{"below 0", one(Level{Network: -1}), "network_bytes_per_second is -1"},
 		{"endless", one(Level{DiskRead: math.Inf(1)}), "io_read"},
-		{"two GPUs", one(Level{GPU: 2}), "one GPU"},
 		{"too few workers", Program{Steps: []Step{{Level{CPU: 3}, 1}}, Workers: 2}, "by 2 workers"},
 		{"too many workers", Program{Steps: []Step{{Level{CPU: 3}, 1}}, Workers: 1 << 20}, "workers"},
 		{"too many cores", one(Level{CPU: 1e6}), "at most"},

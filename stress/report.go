@@ -81,8 +81,6 @@ func tolerance(of Resource, wish float64) float64 {
 		return max(0.01*wish, 0.005)
 	case Memory:
 		return max(0.01*wish, 1<<20)
-	case GPU:
-		return 0.02
 	default:
 		return max(0.02*wish, 64<<10)
 	}

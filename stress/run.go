@@ -21,7 +21,7 @@ var ErrUnavailable = errors.New("this machine can not make that load")
 
 // Options say how a program is played. The zero value will do.
 type Options struct {
-	Period time.Duration // of the bursts of CPU; 0 is 5 ms
+	Period time.Duration // of the bursts of CPU; 0 is 2 ms
 	Pin    bool          // each CPU thread to a CPU of its own
 
 	Dir      string // where the file of the disk load is; "" is the working directory
@@ -56,7 +56,6 @@ type player struct {
 	memory   *memory
 	disk     *disk
 	net      *network
-	gpu      *gpuLoad
 	meter    *meter
 
 	mu       sync.Mutex
@@ -73,7 +72,7 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 		return nil, err
 	}
 	if o.Period == 0 {
-		o.Period = 5 * time.Millisecond
+		o.Period = 2 * time.Millisecond
 	}
 	if o.Period < 500*time.Microsecond || o.Period > time.Second {
 		return nil, fmt.Errorf("a period of %s: give 500us to 1s", o.Period)
@@ -99,12 +98,8 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 
 // open makes everything that may be refused, before anything is loaded.
 func (r *player) open(ctx context.Context) error {
-	if r.peak[GPU] > 0 {
-		g, err := openGPU()
-		if err != nil {
-			return err
-		}
-		r.gpu = g
+	if err := refuseGPU(r.p); err != nil {
+		return err
 	}
 	if r.peak[DiskRead] > 0 || r.peak[DiskWrite] > 0 {
 		r.disk = &disk{dir: r.Dir, keep: r.Keep, size: r.FileSize, mode: r.DiskMode}
@@ -235,13 +230,6 @@ func (r *player) start() {
 		r.wg.Go(r.net.receive)
 		r.stream(Network, &r.net.sent, 1, netPiece, r.net.send)
 	}
-	if r.gpu != nil {
-		r.wg.Go(func() {
-			if err := r.gpu.run(r.clock, newCurve(r.p, GPU), &r.stop); err != nil {
-				r.fail(err)
-			}
-		})
-	}
 }
 
 func (r *player) stream(of Resource, done *atomic.Int64, unit, most int, move func(int) (int, error)) {
@@ -295,9 +283,6 @@ func (r *player) bytes() (b [resources]int64) {
 			b[Memory] = now
 		}
 	}
-	if r.gpu != nil {
-		b[GPU] = r.gpu.busy.Load()
-	}
 	return b
 }
 
@@ -345,8 +330,6 @@ func (r *player) achieved(of Resource, from, to mark) float64 {
 			return math.NaN()
 		}
 		return float64(to.bytes[of])
-	case GPU:
-		return float64(to.bytes[of]-from.bytes[of]) / 1e9 / d
 	default:
 		return float64(to.bytes[of]-from.bytes[of]) / d
 	}
@@ -362,9 +345,6 @@ func (r *player) close() error {
 	}
 	if r.net != nil {
 		errs = append(errs, r.net.close())
-	}
-	if r.gpu != nil {
-		errs = append(errs, r.gpu.close())
 	}
 	return errors.Join(errs...)
 }

@@ -14,6 +14,7 @@ type jobOptions struct {
 	id             string
 	from, to, step string
 	format         *choice
+	trace          *choice
 }
 
 func newJob(g *globals) *cobra.Command {
@@ -30,7 +31,8 @@ do when it is unique.`,
 		Example: `  reckon job slurm/4711
   reckon job 4711                        the same, when no other workload is called so
   reckon job unit/nginx.service --from 2h --step 1m
-  reckon job slurm/4711 --format json | jq .memory_peak_bytes`,
+  reckon job slurm/4711 --format json | jq .memory_peak_bytes
+  reckon job slurm/4711 --step 1s --trace csv > job.csv     for reckon stress --trace`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -47,6 +49,10 @@ do when it is unique.`,
 	cmd.Flags().StringVar(&o.to, "to", "", "end of the profile (default: the end of the workload, or now)")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the profile, 1s or more")
 	o.format = addFormat(cmd, "table", "json")
+	o.trace = &choice{words: []string{"csv", "json"}}
+	cmd.Flags().Var(o.trace, "trace", "write what it used over time as a program for reckon stress: csv, json")
+	complete(cmd, "trace", o.trace.words...)
+	cmd.MarkFlagsMutuallyExclusive("trace", "format")
 	return cmd
 }
 
@@ -70,6 +76,9 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	d, err := c.Workload(ctx, o.id, r)
 	if err != nil {
 		return err
+	}
+	if o.trace.value != "" {
+		return writeTrace(g, d, o.trace.value)
 	}
 	if o.format.value == "json" {
 		return writeJSON(g.stdout, d)

@@ -38,7 +38,7 @@ func newStress(g *globals) *cobra.Command {
 		Use:   "stress",
 		Short: "Load this machine by a program of known use, and tell how near it came",
 		Long: `Load this machine by a program of known use: a row of steps, each an amount of CPU,
-memory, storage, network and GPU for some time. For every step it says what was
+memory, storage and network for some time. For every step it says what was
 wished and what was achieved, by the kernel's own figures, and it warns when the
 machine could not give it.
 
@@ -66,7 +66,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.StringVar(&o.memory, "memory", "", "resident memory: 512MiB")
 	f.StringVar(&o.disk, "disk", "", "storage: write=20MB/s, read=5MB/s or both with a comma")
 	f.StringVar(&o.net, "net", "", "bytes sent each second: 5MB/s; over loopback to itself unless --net-peer is given")
-	f.StringVar(&o.gpu, "gpu", "", "busy share of the first NVIDIA GPU: 30%")
+	f.StringVar(&o.gpu, "gpu", "", "busy share of a GPU: 30% (refused: this version loads no GPU)")
 	f.StringVar(&o.length, "for", "", "how long: 30s, 0.5s, 2h (default 30s; of a trace: all of it)")
 	f.StringVar(&o.ramp, "ramp", "", "from one share of the load to another in --steps steps: 0..100 (alone: of all CPUs)")
 	f.IntVar(&o.steps, "steps", 10, "steps of --ramp and --random")
@@ -75,7 +75,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.StringVar(&o.trace, "trace", "", "play this file: CSV or JSON, as `reckon job ID --trace` writes it; - is standard input")
 	f.BoolVar(&o.cpuOnly, "cpu-only", false, "play only the CPU part of the program")
 	f.BoolVar(&o.pin, "pin", false, "keep each CPU thread on a CPU of its own")
-	f.StringVar(&o.period, "period", "5ms", "length of the period of CPU bursts")
+	f.StringVar(&o.period, "period", "2ms", "length of the period of CPU bursts")
 	f.StringVar(&o.dir, "dir", ".", "folder for the file of the disk load")
 	f.StringVar(&o.diskSize, "disk-size", "256MiB", "size of that file; it is written and read around")
 	o.diskMode = &choice{value: string(stress.DiskAuto), words: []string{string(stress.DiskAuto), string(stress.DiskDirect), string(stress.DiskSync), string(stress.DiskCached)}}
@@ -250,6 +250,12 @@ func readTrace(g *globals, name string) (stress.Program, error) {
 	p, ignored, err := stress.ReadTrace(in)
 	if err != nil {
 		return p, fmt.Errorf("--trace %s: %w", name, err)
+	}
+	if p.Peak()[stress.GPU] > 0 {
+		fmt.Fprintf(g.stderr, "reckon: note: the GPU part of %s is not played\n", term.Safe(name))
+		for i := range p.Steps {
+			p.Steps[i].Level[stress.GPU] = 0
+		}
 	}
 	if len(ignored) > 0 {
 		fmt.Fprintf(g.stderr, "reckon: note: columns of %s that are no resource: %s\n", term.Safe(name), term.Safe(strings.Join(ignored, ", ")))

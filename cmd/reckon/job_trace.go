@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+	"reckon/stress"
+)
+
+// writeTrace writes what a workload used over time as a program for `reckon stress
+// --trace`: the sum over its nodes and parts.
+func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
+	p, gaps := traceOf(d)
+	if len(p.Steps) == 0 {
+		return fmt.Errorf("no profile of %s is kept: nothing to record; `reckon job %s` says what is known", term.Safe(d.ID), term.Safe(d.ID))
+	}
+	if gaps > 0 {
+		fmt.Fprintf(g.stderr, "reckon: note: %d of %d steps were not measured and hold the values before them\n", gaps, len(p.Steps))
+	}
+	if len(d.Nodes) > 1 {
+		fmt.Fprintf(g.stderr, "reckon: note: the trace is the sum over %d nodes\n", len(d.Nodes))
+	}
+	return stress.WriteTrace(g.stdout, p, d.ID, format)
+}
+
+// traceOf makes a program of the profiles of a workload. A step without any figure
+// holds the one before it and is counted as a gap; such steps at the beginning are
+// left out.
+func traceOf(d client.WorkloadDetail) (p stress.Program, gaps int) {
+	step := time.Duration(math.Round(d.StepSeconds * 1e9))
+	if step <= 0 {
+		return p, 0
+	}
+	figures := map[string][]term.Point{}
+	steps := 0
+	for _, m := range merge(d.Profile) {
+		figures[m.Metric] = m.points
+		steps = max(steps, len(m.points))
+	}
+	var level stress.Level
+	for i := range steps {
+		known := false
+		take := func(of stress.Resource, metric string, factor float64) bool {
+			points := figures[metric]
+			if i >= len(points) || points[i].Value == nil {
+				return false
+			}
+			level[of], known = max(0, *points[i].Value*factor), true
+			return true
+		}
+		for _, of := range stress.All() {
+			// The figure of the network has both directions; a load sends.
+			if of != stress.Network || !take(of, "network_transmit_bytes_per_second", 1) {
+				factor := 1.0
+				if of == stress.Network {
+					factor = 0.5
+				}
+				take(of, of.String(), factor)
+			}
+		}
+		switch {
+		case known:
+		case len(p.Steps) == 0:
+			continue
+		default:
+			gaps++
+		}
+		p.Steps = append(p.Steps, stress.Step{Level: level, Duration: step})
+	}
+	return p, gaps
+}
