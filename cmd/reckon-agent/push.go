@@ -105,7 +105,7 @@ func readEndpoints(file string) ([]push.Endpoint, error) {
 		return nil, fmt.Errorf("--push-config %s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(c.Push) == 0 {
-		return nil, fmt.Errorf("--push-config %s lists no endpoint under push:", file)
+		return nil, fmt.Errorf("--push-config %s lists no endpoint under the word push", file)
 	}
 	return c.Push, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/prometheus/prometheus/model/exemplar"
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
@@ -86,30 +85,6 @@ type noExemplars struct{}
 func (noExemplars) Select(_, _ int64, _ ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
 	return nil, nil
 }
-
-type gatedAppender struct {
-	storage.AppenderV2
-	gate *gate
-	done bool
-}
-
-func (a *gatedAppender) leave() {
-	if !a.done {
-		a.done = true
-		a.gate.leave()
-	}
-}
-
-func (a *gatedAppender) Commit() error   { defer a.leave(); return a.AppenderV2.Commit() }
-func (a *gatedAppender) Rollback() error { defer a.leave(); return a.AppenderV2.Rollback() }
-
-type failedAppender struct{ err error }
-
-func (a failedAppender) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AOptions) (storage.SeriesRef, error) {
-	return 0, a.err
-}
-func (a failedAppender) Commit() error   { return a.err }
-func (a failedAppender) Rollback() error { return nil }
 
 // What follows are the administrative questions of Prometheus's HTTP API
 // (TSDBAdminStats of its web/api/v1).

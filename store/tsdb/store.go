@@ -16,7 +16,6 @@
 package tsdb
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -232,13 +231,4 @@ func (s *Store) use() (*promtsdb.DB, error) {
 		return nil, fmt.Errorf("%w: %s", store.ErrDamaged, s.opts.Dir)
 	}
 	return s.db, nil
-}
-
-// AppenderV2 gives the database's own appender, for rules and the like.
-func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
-	db, err := s.use()
-	if err != nil {
-		return failedAppender{err}
-	}
-	return &gatedAppender{AppenderV2: db.AppenderV2(ctx), gate: &s.gate}
 }

@@ -1,0 +1,299 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/prometheus/prometheus/storage"
+)
+
+const (
+	// oldStart is for how long after its start a counter of a new series is still given
+	// the zero that it began with, and freshStart the same for a series that is known:
+	// longer than any export interval, for it matters only to the first sample.
+	oldStart   = time.Hour
+	freshStart = 10 * time.Minute
+	// sayAtMost is how many refusals an answer names.
+	sayAtMost = 5
+)
+
+// result counts what was stored.
+type result struct{ samples, histograms int }
+
+// writer takes one request.
+type writer struct {
+	h       *handler
+	app     storage.AppenderV2
+	refs    storage.GetRef // nil when the store has none
+	latest  int64          // the latest time that is taken
+	scratch labels.ScratchBuilder
+
+	done    bool
+	result  result
+	refused int
+	reasons []string
+}
+
+func (h *handler) newWriter(ctx context.Context) *writer {
+	w := &writer{h: h, app: h.Store.AppenderV2(ctx), latest: h.Clock().Add(h.Ahead).UnixMilli(), scratch: labels.NewScratchBuilder(16)}
+	w.refs, _ = w.app.(storage.GetRef)
+	return w
+}
+
+// abandon ends a writer that was left by a panic: the store waits for all writers.
+func (w *writer) abandon() {
+	if !w.done {
+		w.done = true
+		_ = w.app.Rollback() // whoever panicked says what was wrong
+	}
+}
+
+// finish commits what was taken. err is a failure of the store.
+func (w *writer) finish(err error) (result, error) {
+	w.done = true
+	if err != nil {
+		_ = w.app.Rollback() // the first error says it all
+		return result{}, err
+	}
+	if err := w.app.Commit(); err != nil {
+		return result{}, err
+	}
+	if w.refused == 0 {
+		return w.result, nil
+	}
+	text := strings.Join(w.reasons, "; ")
+	if more := w.refused - len(w.reasons); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return w.result, status(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused, w.result.samples+w.result.histograms, text)
+}
+
+// refuse notes n samples that will never be taken.
+func (w *writer) refuse(n int, format string, args ...any) {
+	w.refused += n
+	if len(w.reasons) < sayAtMost {
+		w.reasons = append(w.reasons, fmt.Sprintf(format, args...))
+	}
+}
+
+// take2 stores a request of remote write 2.0.
+func (w *writer) take2(req *writev2.Request) (result, error) {
+	for i := range req.Timeseries {
+		ts := &req.Timeseries[i]
+		n := max(len(ts.Samples)+len(ts.Histograms), 1)
+		ls, err := ts.ToLabels(&w.scratch, req.Symbols)
+		if err != nil {
+			w.refuse(n, "labels: %v", err)
+			continue
+		}
+		m, err := ts.ToMetadata(req.Symbols)
+		if err != nil {
+			w.refuse(n, "description of %s: %v", ls, err)
+			continue
+		}
+		if !w.valid(ls, n) {
+			continue
+		}
+		s := series{ls: ls}
+		for j := range ts.Samples {
+			p := &ts.Samples[j]
+			if err := w.sample(&s, p.StartTimestamp, p.Timestamp, p.Value); err != nil {
+				return w.finish(err)
+			}
+		}
+		for j := range ts.Histograms {
+			p := &ts.Histograms[j]
+			var ih *histogram.Histogram
+			var fh *histogram.FloatHistogram
+			if p.IsFloatHistogram() {
+				fh = p.ToFloatHistogram()
+			} else {
+				ih = p.ToIntHistogram()
+			}
+			if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
+				return w.finish(err)
+			}
+		}
+		w.h.meta.learn(ls.Get(model.MetricNameLabel), m)
+	}
+	return w.finish(nil)
+}
+
+// take1 stores a request of remote write 1.0.
+func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
+	for i := range req.Timeseries {
+		ts := &req.Timeseries[i]
+		ls := ts.ToLabels(&w.scratch, nil)
+		if !w.valid(ls, max(len(ts.Samples)+len(ts.Histograms), 1)) {
+			continue
+		}
+		s := series{ls: ls}
+		for j := range ts.Samples {
+			if err := w.sample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
+				return w.finish(err)
+			}
+		}
+		for j := range ts.Histograms {
+			p := &ts.Histograms[j]
+			var ih *histogram.Histogram
+			var fh *histogram.FloatHistogram
+			if p.IsFloatHistogram() {
+				fh = p.ToFloatHistogram()
+			} else {
+				ih = p.ToIntHistogram()
+			}
+			if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
+				return w.finish(err)
+			}
+		}
+	}
+	for _, m := range req.Metadata {
+		w.h.meta.learn(m.MetricFamilyName, metadata.Metadata{
+			Type: model.MetricType(strings.ToLower(m.Type.String())), Unit: m.Unit, Help: m.Help,
+		})
+	}
+	return w.finish(nil)
+}
+
+// series is one series of a request, with the store's reference once it is known.
+type series struct {
+	ls  labels.Labels
+	ref storage.SeriesRef
+}
+
+func (w *writer) valid(ls labels.Labels, samples int) bool {
+	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) {
+		w.refuse(samples, "%s is no valid set of labels", ls)
+		return false
+	}
+	if twice, bad := ls.HasDuplicateLabelNames(); bad {
+		w.refuse(samples, "%s has the label %s twice", ls, twice)
+		return false
+	}
+	return true
+}
+
+// sample stores one value. The error is one of the store.
+func (w *writer) sample(s *series, start, t int64, v float64) error {
+	if w.future(s, t) {
+		return nil
+	}
+	if start > 0 {
+		w.begin(s, start, t)
+	}
+	ref, err := w.app.Append(s.ref, s.ls, 0, t, v, nil, nil, storage.AOptions{})
+	if err == nil {
+		s.ref = ref
+		w.result.samples++
+		return nil
+	}
+	return w.judge(s, t, err)
+}
+
+func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {
+	if w.future(s, t) {
+		return nil
+	}
+	var err error
+	// A finer resolution than the store keeps is made coarser, not refused.
+	if h != nil && histogram.IsExponentialSchemaReserved(h.Schema) && h.Schema > histogram.ExponentialSchemaMax {
+		err = h.ReduceResolution(histogram.ExponentialSchemaMax)
+	}
+	if fh != nil && histogram.IsExponentialSchemaReserved(fh.Schema) && fh.Schema > histogram.ExponentialSchemaMax {
+		err = fh.ReduceResolution(histogram.ExponentialSchemaMax)
+	}
+	if err == nil {
+		var ref storage.SeriesRef
+		if ref, err = w.app.Append(s.ref, s.ls, 0, t, 0, h, fh, storage.AOptions{}); err == nil {
+			s.ref = ref
+			w.result.histograms++
+			return nil
+		}
+	}
+	return w.judge(s, t, err)
+}
+
+func (w *writer) future(s *series, t int64) bool {
+	if t <= w.latest {
+		return false
+	}
+	w.refuse(1, "%s: %s lies in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
+	return true
+}
+
+// judge parts what will never be taken from failures of the store.
+func (w *writer) judge(s *series, t int64, err error) error {
+	var invalid histogram.Error
+	switch {
+	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
+		errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp),
+		errors.As(err, &invalid):
+		w.refuse(1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
+		return nil
+	}
+	return err
+}
+
+// begin writes the zero that a counter had when it began, so that its first sample
+// counts as increase. To a series that is known it is written only if it is newer than
+// all its samples: then the counter began anew.
+func (w *writer) begin(s *series, start, t int64) {
+	if start >= t || t-start > oldStart.Milliseconds() {
+		return
+	}
+	o := storage.AOptions{}
+	if w.refs != nil {
+		if known, ls := w.refs.GetRef(s.ls, s.ls.Hash()); known != 0 {
+			s.ref, s.ls = known, ls
+			if t-start > freshStart.Milliseconds() {
+				return
+			}
+			o.RejectOutOfOrder = true
+		}
+	}
+	if ref, err := w.app.Append(s.ref, s.ls, 0, start, 0, nil, nil, o); err == nil {
+		s.ref = ref
+	}
+}
+
+// described remembers which descriptions were passed on, so that those that come with
+// every request cost a look-up.
+type described struct {
+	tell func(string, metadata.Metadata) error
+	mu   sync.RWMutex
+	seen map[string]metadata.Metadata
+}
+
+// maxDescribed bounds what senders can make us remember.
+const maxDescribed = 20_000
+
+func (d *described) learn(name string, m metadata.Metadata) {
+	if d.tell == nil || m.Type == "" && m.Help == "" && m.Unit == "" || m.Type == model.MetricTypeUnknown && m.Help == "" {
+		return
+	}
+	d.mu.RLock()
+	same := d.seen[name] == m
+	full := len(d.seen) >= maxDescribed
+	d.mu.RUnlock()
+	if same || full {
+		return
+	}
+	d.mu.Lock()
+	if d.seen == nil {
+		d.seen = make(map[string]metadata.Metadata)
+	}
+	d.seen[strings.Clone(name)] = m
+	d.mu.Unlock()
+	_ = d.tell(name, m) // a file of words that could not be written; the samples are what counts
+}
