@@ -38,7 +38,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.lastAt
 	l.fold()
 	for _, p := range l.order {
-		if p.pending(boot, l.config.Export) {
+		if p.absorbed || p.pending(boot, l.config.Export) {
 			continue
 		}
 		from := len(b.Samples)
@@ -107,7 +107,7 @@ const shortPart = "short"
 func (l *Ledger) sweep() {
 	gone := false
 	for _, p := range l.order {
-		if p.flushed && p.end != 0 && !p.lingers(l.lastAt, l.config.Linger) {
+		if p.absorbed || (p.flushed && p.end != 0 && !p.lingers(l.lastAt, l.config.Linger)) {
 			gone = true
 			l.release(p)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,12 +141,17 @@ func TestReusedPID(t *testing.T) {
 }
 
 func TestShortWorkIsFolded(t *testing.T) {
-	r := newRig(t, Config{Export: 15 * time.Second})
+	r := newRig(t, Config{Export: 15 * time.Second, Linger: time.Minute})
 	r.tick(0, nil)
 	for i := range int32(100) {
 		r.tick(second/100, nil, proc(100+i, 100+i, r.boot, second/100))
 		if i%15 == 14 {
 			r.export()
+			for k := range r.values {
+				if strings.Contains(k, "|group/") {
+					t.Fatalf("short work has a series of its own: %s", k)
+				}
+			}
 		}
 	}
 	r.tick(0, nil)
