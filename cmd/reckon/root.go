@@ -83,6 +83,8 @@ To measure one command, no server is needed:
 		newNodes(g),
 		newTop(g),
 		newQuery(g),
+		newDataset(g),
+		newCorrelate(g),
 		newCatalogue(g),
 		newVersion(g),
 	)
@@ -97,7 +99,7 @@ func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
 		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure",
-		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "query": "ask",
+		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "query": "ask", "dataset": "ask", "correlate": "ask",
 	}
 	for _, cmd := range root.Commands() {
 		cmd.GroupID = of[cmd.Name()]

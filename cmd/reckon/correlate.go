@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"reckon/analysis/correlate"
+	"reckon/internal/dataset"
+	"reckon/internal/term"
+)
+
+type correlateOptions struct {
+	columns []string
+	maxLag  int
+	limit   int
+	format  *choice
+}
+
+// newCorrelate returns `reckon correlate`.
+func newCorrelate(g *globals) *cobra.Command {
+	var o correlateOptions
+	cmd := &cobra.Command{
+		Use:   "correlate FILE",
+		Short: "Tell which columns of a data set go together, at which lag",
+		Long: `Tell which columns of a data set go together: Pearson's and Spearman's coefficients
+of every pair, the lag at which they agree best, and how many points stand behind
+each figure, the strongest first.
+
+The file is CSV with a header: a column of times (time, timestamp or ts), columns of
+numbers, and columns of words, which are labels. Gaps are empty fields. Where a label
+changes, another recording begins: lags do not reach across. - is standard input.
+
+Readings of a time series resemble the ones before them. EFFECTIVE is what the points
+are worth as independent ones; the band of 95 % rests on it.`,
+		Example: `  reckon correlate measurements.csv
+  reckon correlate measurements.csv --columns watts,cores --max-lag 300
+  reckon correlate measurements.csv --format csv > pairs.csv`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCorrelate(cmd, g, o, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.columns, "columns", nil, "only these columns (default: all that hold numbers)")
+	f.IntVar(&o.maxLag, "max-lag", 60, "longest lag to try, in rows; 0 tries none")
+	f.IntVar(&o.limit, "limit", 50, "how many pairs to print, the strongest first; 0 is all")
+	o.format = addFormat(cmd, "table", "csv")
+	return cmd
+}
+
+// maxPairs bounds the work: a thousand columns are half a million pairs.
+const maxPairs = 50_000
+
+func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name string) error {
+	if o.maxLag < 0 || o.limit < 0 {
+		return usage(cmd, fmt.Errorf("--max-lag and --limit must not be below 0"))
+	}
+	text, err := readInput(g, name)
+	if err != nil {
+		return err
+	}
+	frame, warnings, err := dataset.ReadCSV(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	warnings = append(warnings, frame.Tidy()...)
+	columns, err := pickColumns(frame, o.columns)
+	if err != nil {
+		return usage(cmd, err)
+	}
+	if n := len(columns); n < 2 || n*(n-1)/2 > maxPairs {
+		return usage(cmd, fmt.Errorf("%s: %d columns of numbers; give 2 or more, and at most %d pairs of them, by --columns", name, n, maxPairs))
+	}
+	co := correlate.Options{MaxLag: o.maxLag, StepSeconds: spacing(frame), Breaks: breaks(frame)}
+	if o.maxLag == 0 {
+		co.MaxLag = -1
+	}
+	m, err := correlate.Pairs(columns, co)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, w := range slices.Concat(warnings, m.Warnings) {
+		fmt.Fprintln(g.stderr, "reckon: note: "+term.Safe(w))
+	}
+	pairs := m.Strongest()
+	if o.limit > 0 && len(pairs) > o.limit {
+		fmt.Fprintf(g.stderr, "reckon: note: %d of %d pairs; --limit 0 shows all\n", o.limit, len(pairs))
+		pairs = pairs[:o.limit]
+	}
+	if o.format.value == "csv" {
+		return pairsCSV(g.stdout, pairs)
+	}
+	return printPairs(g.screen(), pairs)
+}
+
+func readInput(g *globals, name string) ([]byte, error) {
+	if name == "-" {
+		text, err := io.ReadAll(g.stdin)
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return text, nil
+	}
+	return os.ReadFile(name)
+}
+
+func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err error) {
+	for _, c := range f.Columns {
+		if len(names) == 0 || slices.Contains(names, c.Name) {
+			out = append(out, correlate.Column{Name: c.Name, Values: c.Values})
+		}
+	}
+	for _, n := range names {
+		if f.Column(n) == nil {
+			return nil, fmt.Errorf("--columns: there is no column of numbers called %q", n)
+		}
+	}
+	return out, nil
+}
+
+// breaks are the rows at which a label changes.
+func breaks(f *dataset.Frame) (at []int) {
+	for i := 1; i < f.Rows(); i++ {
+		if slices.ContainsFunc(f.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// spacing is the time between rows in seconds, 0 when it is not the same everywhere
+// within a recording: then a lag in rows is no time.
+func spacing(f *dataset.Frame) float64 {
+	cuts, step := breaks(f), int64(0)
+	for i := 1; i < f.Rows(); i++ {
+		if _, cut := slices.BinarySearch(cuts, i); cut {
+			continue
+		}
+		d := f.Time[i] - f.Time[i-1]
+		if step != 0 && d != step {
+			return 0
+		}
+		step = d
+	}
+	return float64(step) / 1000
+}
+
+func printPairs(s term.Screen, pairs []correlate.Pair) error {
+	right := func(title string, optional int) term.Column {
+		return term.Column{Title: title, Right: true, Optional: optional}
+	}
+	t := term.NewTable(term.Column{Title: "COLUMN", Shrink: 12}, term.Column{Title: "WITH", Shrink: 12}, right("PEARSON", 0), right("95 % BAND", 2),
+		right("SPEARMAN", 1), right("POINTS", 0), right("EFFECTIVE", 3), right("LAG", 0), right("AT LAG", 0))
+	for _, p := range pairs {
+		lag := strconv.Itoa(p.Lag) + " rows"
+		if p.LagSeconds != 0 || p.Lag == 0 {
+			lag = strconv.FormatFloat(p.LagSeconds, 'g', 6, 64) + " s"
+		}
+		if math.IsNaN(p.LagPearson) {
+			lag = term.Unknown
+		}
+		band := term.Unknown
+		if !math.IsNaN(p.Low) && !math.IsNaN(p.High) {
+			band = coefficient(p.Low) + " to " + coefficient(p.High)
+		}
+		t.Add(p.A, p.B, coefficient(p.Pearson), band, coefficient(p.Spearman), strconv.Itoa(p.Points), whole(p.Effective), lag, coefficient(p.LagPearson))
+	}
+	return t.Print(s)
+}
+
+func coefficient(v float64) string {
+	if math.IsNaN(v) {
+		return term.Unknown
+	}
+	return fmt.Sprintf("%+.2f", v)
+}
+
+func whole(v float64) string {
+	if math.IsNaN(v) {
+		return term.Unknown
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// pairsCSV writes every figure; unknown ones are empty.
+func pairsCSV(w io.Writer, pairs []correlate.Pair) error {
+	out := csv.NewWriter(w)
+	f := func(v float64) string {
+		if math.IsNaN(v) {
+			return ""
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	_ = out.Write([]string{"a", "b", "points", "effective", "pearson", "low", "high", "spearman", "lag_rows", "lag_seconds", "lag_pearson", "lag_points"})
+	for _, p := range pairs {
+		_ = out.Write([]string{p.A, p.B, strconv.Itoa(p.Points), f(p.Effective), f(p.Pearson), f(p.Low), f(p.High), f(p.Spearman),
+			strconv.Itoa(p.Lag), f(p.LagSeconds), f(p.LagPearson), strconv.Itoa(p.LagPoints)})
+	}
+	out.Flush() // the first error stays and is returned here
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write pairs: %w", err)
+	}
+	return nil
+}
