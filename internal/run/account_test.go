@@ -2,7 +2,11 @@ package run
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -232,5 +236,45 @@ func TestPlotFitsTheScreen(t *testing.T) {
 	empty.Rows = nil
 	if out := empty.Plot(term.Screen{Width: 80}); !strings.Contains(out, "nothing was measured") {
 		t.Errorf("a run without windows: %s", out)
+	}
+}
+
+// recordedProc writes what a look reads of a process; sizes in pages of 4 KiB.
+func recordedProc(t *testing.T, root string, pid, ppid, resident, pssKB int) {
+	t.Helper()
+	dir := filepath.Join(root, strconv.Itoa(pid))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"stat":         fmt.Sprintf("%d (worker) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 %d 0", pid, ppid, resident),
+		"statm":        fmt.Sprintf("%d %d 10 1 0 1 0", resident*2, resident),
+		"smaps_rollup": fmt.Sprintf("0-1 ---p 0 00:00 0 [rollup]\nRss: %d kB\nPss: %d kB\n", resident*4, pssKB),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Five processes of 100 MiB that share all of it hold 100 MiB, not 500.
+func TestSharedPagesCountOnce(t *testing.T) {
+	root := t.TempDir()
+	const pages = 25600
+	tree := newTree(1, root)
+	tree.page, tree.byEvents = 4096, true
+	for i := range 5 {
+		recordedProc(t, root, 5_000_000+i, 5_000_000, pages, pages*4/5)
+		tree.add(int32(5_000_000+i), 5_000_000)
+	}
+	m := &meter{tree: tree, begin: time.Now()}
+	for range 4 {
+		m.look()
+	}
+	if want := uint64(pages * 4096); m.level.resident < want || m.level.resident > want*11/10 {
+		t.Errorf("%d bytes resident, want about %d", m.level.resident, want)
+	}
+	if m.sampled > pages*4096*11/10 {
+		t.Errorf("the peak is %d: the first looks counted shared pages again", m.sampled)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"reckon/sensor"
 )
 
 // reaped sums what wait4 returned. Each rusage holds the process and all the
@@ -67,6 +65,7 @@ type meter struct {
 	memoryByGroup   bool
 	samples         int
 	looks           int
+	sharedProcs     int    // processes when shared pages were last measured
 	restless        bool   // the last two looks saw different trees
 	largest, floor  uint64 // bytes: of one process; below floor ru_maxrss says nothing
 }
@@ -105,10 +104,29 @@ func (m *meter) look() {
 			m.beyond = max(m.beyond, g.current-held)
 		}
 	} else {
-		l.resident = max(l.resident, largest)
+		m.countOnce(at, &l, largest)
 	}
 	m.remember(at, l)
 	m.cost = threadClock() - began
+}
+
+// countOnce corrects the sum of resident sizes for pages that several processes share:
+// forked workers hold those of their parent. How much that is, is measured anew when the
+// number of processes has changed and each second, as far as it costs little.
+func (m *meter) countOnce(at float64, l *level, largest uint64) {
+	pause := max(1, 200*m.profile.shareCost)
+	if l.procs != m.sharedProcs {
+		pause = 50 * m.profile.shareCost
+	}
+	if l.procs > 1 && l.resident > largest+largest/16 && at-m.shared >= pause {
+		began := threadClock()
+		m.tree.proportion()
+		m.shared, m.sharedProcs, m.profile.shareCost = at, l.procs, (threadClock() - began).Seconds()
+	}
+	if l.procs > 1 {
+		l.scale(m.tree.share)
+	}
+	l.resident = max(l.resident, largest)
 }
 
 // finish takes the memory up to the end as it was at the last look, and what the group
@@ -181,11 +199,6 @@ func (m *meter) study() {
 	m.sum()
 	m.studied = at
 	m.costStudy = threadClock() - began
-	if !m.memoryByGroup && at-m.shared > max(1, 200*m.profile.shareCost) {
-		share := threadClock()
-		m.tree.proportion()
-		m.shared, m.profile.shareCost = at, (threadClock() - share).Seconds()
-	}
 }
 
 // sum brings the totals up to date. They never fall: a process that ended between two
@@ -309,78 +322,4 @@ func (t *tree) largest() uint64 {
 		}
 	}
 	return l
-}
-
-// exitDelay is how long a dead process waits for its exit record, seconds.
-const exitDelay = 3
-
-// exitFeed filters the exit records of the machine for those of the tree.
-type exitFeed struct {
-	source  sensor.ExitSource
-	pass    sensor.Pass
-	pending []sensor.Process // parent not known, or not known yet
-	age     []uint8
-	lost    uint64
-	err     error
-	taken   uint64
-	whole   bool // the record of a child of ours came: the source does tell
-}
-
-func (f *exitFeed) drain(t *tree, at float64) {
-	f.pass.Reset()
-	if err := f.source.Drain(&f.pass); err != nil {
-		f.err = err
-	}
-	f.lost += f.pass.Lost
-	f.pending = append(f.pending, f.pass.Exited...)
-	for len(f.age) < len(f.pending) {
-		f.age = append(f.age, 0)
-	}
-	for again := true; again; { // the record of a parent may follow that of its child
-		again = false
-		n := 0
-		for i := range f.pending {
-			if f.take(t, &f.pending[i], at) {
-				again = true
-				continue
-			}
-			f.pending[n], f.age[n] = f.pending[i], f.age[i]
-			n++
-		}
-		f.pending, f.age = f.pending[:n], f.age[:n]
-	}
-	n := 0
-	for i := range f.pending {
-		if f.age[i]++; f.age[i] < 4 {
-			f.pending[n], f.age[n] = f.pending[i], f.age[i]
-			n++
-		}
-	}
-	f.pending, f.age = f.pending[:n], f.age[:n]
-}
-
-// take charges the record to its command if it belongs to the tree.
-func (f *exitFeed) take(t *tree, e *sensor.Process, at float64) bool {
-	p := t.procs[e.PID]
-	switch {
-	case t.foreign[e.PID]:
-		return false
-	case p != nil && (p.exit != nil || p.stat.start != 0 && e.Start != 0 && !sensor.SameStart(p.stat.start, e.Start)):
-		return false
-	case p == nil && (t.byEvents || e.Have&sensor.FieldParent == 0 || e.PPID != t.self && t.procs[e.PPID] == nil):
-		return false
-	case p == nil:
-		p = t.add(e.PID, e.PPID)
-	}
-	if e.Have&sensor.FieldPeak != 0 {
-		t.largestEnded = max(t.largestEnded, e.PeakBytes)
-	}
-	record := *e
-	p.exit, p.comm = &record, e.Comm
-	f.taken++
-	f.whole = f.whole || e.PPID == t.self
-	if !t.byEvents {
-		t.bury(p, at)
-	}
-	return true
 }

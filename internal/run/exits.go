@@ -1,0 +1,77 @@
+package run
+
+import "reckon/sensor"
+
+// exitDelay is how long a dead process waits for its exit record, seconds.
+const exitDelay = 3
+
+// exitFeed filters the exit records of the machine for those of the tree.
+type exitFeed struct {
+	source  sensor.ExitSource
+	pass    sensor.Pass
+	pending []sensor.Process // parent not known, or not known yet
+	age     []uint8
+	lost    uint64
+	err     error
+	taken   uint64
+	whole   bool // the record of a child of ours came: the source does tell
+}
+
+func (f *exitFeed) drain(t *tree, at float64) {
+	f.pass.Reset()
+	if err := f.source.Drain(&f.pass); err != nil {
+		f.err = err
+	}
+	f.lost += f.pass.Lost
+	f.pending = append(f.pending, f.pass.Exited...)
+	for len(f.age) < len(f.pending) {
+		f.age = append(f.age, 0)
+	}
+	for again := true; again; { // the record of a parent may follow that of its child
+		again = false
+		n := 0
+		for i := range f.pending {
+			if f.take(t, &f.pending[i], at) {
+				again = true
+				continue
+			}
+			f.pending[n], f.age[n] = f.pending[i], f.age[i]
+			n++
+		}
+		f.pending, f.age = f.pending[:n], f.age[:n]
+	}
+	n := 0
+	for i := range f.pending {
+		if f.age[i]++; f.age[i] < 4 {
+			f.pending[n], f.age[n] = f.pending[i], f.age[i]
+			n++
+		}
+	}
+	f.pending, f.age = f.pending[:n], f.age[:n]
+}
+
+// take charges the record to its command if it belongs to the tree.
+func (f *exitFeed) take(t *tree, e *sensor.Process, at float64) bool {
+	p := t.procs[e.PID]
+	switch {
+	case t.foreign[e.PID]:
+		return false
+	case p != nil && (p.exit != nil || p.stat.start != 0 && e.Start != 0 && !sensor.SameStart(p.stat.start, e.Start)):
+		return false
+	case p == nil && (t.byEvents || e.Have&sensor.FieldParent == 0 || e.PPID != t.self && t.procs[e.PPID] == nil):
+		return false
+	case p == nil:
+		p = t.add(e.PID, e.PPID)
+	}
+	if e.Have&sensor.FieldPeak != 0 {
+		t.largestEnded = max(t.largestEnded, e.PeakBytes)
+	}
+	record := *e
+	p.exit, p.comm = &record, e.Comm
+	f.taken++
+	f.whole = f.whole || e.PPID == t.self
+	if !t.byEvents {
+		t.bury(p, at)
+	}
+	return true
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"bytes"
+	"math"
+	"slices"
+)
+
+// search walks from us down the lists of children (CONFIG_PROC_CHILDREN), and buries
+// what is not found any more.
+func (t *tree) search(now float64) {
+	t.turn++
+	t.children(t.self, true)
+	for i := 0; i < len(t.order); i++ { // children of what is appended meanwhile too
+		if p := t.order[i]; p.pid != 0 && !p.dead && p.mark == t.turn {
+			t.children(p.pid, p.threads > 1)
+		}
+	}
+	for _, p := range t.order {
+		// One that is handed from a parent that ended to us can be in neither list.
+		if p.pid != 0 && !p.dead && p.mark != t.turn && !t.readStat(p) {
+			t.bury(p, now)
+		}
+	}
+}
+
+// disown notes the children that we have already: whoever became us by exec left them.
+func (t *tree) disown() {
+	t.turn++
+	t.children(t.self, true)
+	t.foreign = map[int32]bool{}
+	for pid := range t.procs {
+		t.foreign[pid] = true
+	}
+	t.procs, t.order, t.started = map[int32]*proc{}, nil, 0
+}
+
+// empty reports whether nothing of the tree lives.
+func (t *tree) empty() bool {
+	return !slices.ContainsFunc(t.order, func(p *proc) bool { return p.pid != 0 && !p.dead })
+}
+
+func (t *tree) children(pid int32, threads bool) {
+	tids := []int32{pid}
+	if threads {
+		tids = append([]int32(nil), t.threads(pid)...)
+	}
+	for _, tid := range tids {
+		b, err := t.files.task(pid, tid, "children")
+		if err != nil {
+			continue
+		}
+		t.list = append(t.list[:0], b...) // to enter a child reads files into the same buffer
+		for word := range bytes.FieldsSeq(t.list) {
+			n, ok := number(word)
+			if !ok || n == 0 || n > math.MaxInt32 || t.foreign[int32(n)] {
+				continue
+			}
+			p := t.procs[int32(n)]
+			if p != nil && p.exit != nil { // a zombie, whose record we have
+				p.mark = t.turn
+				continue
+			}
+			if p == nil || p.dead {
+				p = t.add(int32(n), pid)
+			} else if p.mark == t.turn {
+				continue
+			} else if p.ppid != pid {
+				// A child that lost its parent moves behind us: it stays where it is in the
+				// order, and is walked now or was already.
+				p.ppid = pid
+			}
+			p.mark = t.turn
+		}
+	}
+}
+
+// bequeath finds out who will wait for a process that ends: its parent, we, or nobody.
+// The kernel adds CPU time to who waits, and drops it when the parent ignores SIGCHLD.
+func (t *tree) bequeath(p *proc) {
+	up := t.procs[p.ppid]
+	if up == nil {
+		return
+	}
+	t.ask(up)
+	if up.ignores {
+		p.lost = true
+	} else if !up.dead {
+		p.heir = up
+	}
+}
+
+// settleWait puts the exact waiting of an ended process in place of what was sampled.
+func (t *tree) settleWait(p *proc) {
+	for _, w := range p.waits {
+		t.observed.run -= w.run
+		t.observed.wait -= w.wait
+	}
+	p.waits = nil
+	t.observed.run += p.cpu()
+	t.observed.wait += p.exit.WaitNanos
+}
+
+// ask looks up whether a parent ignores SIGCHLD, at most once between two studies.
+func (t *tree) ask(p *proc) {
+	if p.dead || p.asked == t.studies+1 {
+		return
+	}
+	p.asked = t.studies + 1
+	if b, err := t.files.pid(p.pid, "status"); err == nil {
+		p.ignores = ignoresChildren(b)
+	}
+}

@@ -1,0 +1,240 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// report closes the books.
+func (r *runner) report() *Report {
+	m, t := r.meter, r.meter.tree
+	m.finish(r.end)
+	m.study()
+	for range 50 { // what has ended is a zombie within moments
+		if !t.leaving() {
+			break
+		}
+		time.Sleep(time.Millisecond)
+		r.reapRest()
+		m.tree.look(m.now())
+		m.study()
+	}
+	survivors := r.survivors()
+	t.sweep(func(*proc) bool { return true })
+	for _, p := range t.order {
+		if p.pid != 0 { // still running: what they used until now
+			r.living += p.cpu() + p.stat.cuser + p.stat.csys
+			t.fold(p)
+		}
+	}
+	rep := &Report{Command: r.o.Args, Start: r.began, WallSeconds: r.end, Survivors: survivors,
+		Sources: map[string]string{}, Machine: machine("/proc", r.own)}
+	rep.ExitCode = r.status.ExitStatus()
+	if r.status.Signaled() {
+		rep.ExitCode, rep.Signal = 128+int(r.status.Signal()), unix.SignalName(r.status.Signal())
+	}
+	r.fillCPU(rep)
+	if r.end > m.profile.start {
+		r.row(r.end)
+	}
+	if r.end > 0 {
+		rep.Cores = summarise(m.profile.cores, rep.CPU.Total/r.end)
+	}
+	r.fillMemory(rep)
+	r.fillRest(rep)
+	rep.Commands = breakdown(t.commands, m.last.cpu, rep.Processes)
+	rep.Rows = m.profile.rows
+	rep.Source = sourceWord(rep.Sources)
+	rep.OverheadCPUSeconds = selfCPU() - r.self
+	rep.Notes = r.notes
+	rep.Judgement = Judge(rep)
+	return rep
+}
+
+// eventSource names what tells of processes that ended.
+func (r *runner) eventSource() string {
+	switch {
+	case r.meter.perf != nil:
+		return "perf"
+	case r.meter.exits != nil:
+		return r.meter.exits.source.Name()
+	}
+	return "/proc samples"
+}
+
+func (r *runner) survivors() []Survivor {
+	var out []Survivor
+	for _, p := range r.meter.tree.order {
+		if p.pid == 0 || p.dead || p.stat.state == 'Z' || p.stat.state == 'X' {
+			continue
+		}
+		out = append(out, Survivor{PID: int(p.pid), Name: p.comm.String(), CPUSeconds: seconds(p.cpu() + p.stat.cuser + p.stat.csys), MemoryBytes: p.rss})
+	}
+	return out
+}
+
+// fillCPU settles the CPU time. A private group counts everything; rusage all but the
+// children of parents that ignore SIGCHLD, which the events still tell of.
+func (r *runner) fillCPU(rep *Report) {
+	m := r.meter
+	source := "wait4"
+	total := m.reaped.user + m.reaped.system
+	total += r.living
+	waited := total
+	user, system := m.last.user, m.last.system
+	if g, u, s, ok := m.group.cpu(); ok && g >= total {
+		total, source = g, "cgroup"
+		if user+system == 0 {
+			user, system = u, s
+		}
+	} else if m.tree.unwaited > 0 {
+		total, source = total+m.tree.unwaited, "wait4, and what nobody waited for by "+r.eventSource()
+		if m.perf == nil && m.exits == nil {
+			r.note("a program ignored SIGCHLD: the kernel forgot its children, they count as last seen (%.2f s of CPU)", seconds(m.tree.unwaited))
+		}
+	}
+	if m.perf != nil && waited > m.tree.foldedCPU+waited/10+50e6 {
+		m.perf.lost++ // a program that changed its user took its subtree out of our sight
+	}
+	m.last.cpu = total
+	rep.CPU.Total = seconds(total)
+	if user+system > 0 {
+		rep.CPU.User = rep.CPU.Total * float64(user) / float64(user+system)
+	} else {
+		rep.CPU.User = rep.CPU.Total
+	}
+	rep.CPU.System = max(0, rep.CPU.Total-rep.CPU.User)
+	rep.Sources["cpu"] = source
+}
+
+// fillMemory settles peak and mean. Each figure at hand is a lower bound of the peak:
+// the highest sample, the largest process, and the peak of the group less the page
+// cache and kernel memory it held beside; the group's peak bounds it from above.
+func (r *runner) fillMemory(rep *Report) {
+	m := r.meter
+	largest := max(m.largest, m.tree.largestEnded)
+	source := "/proc samples"
+	if m.reaped.maxRSS > m.floor {
+		largest = max(largest, m.reaped.maxRSS)
+		source = "/proc samples and ru_maxrss"
+	}
+	if largest > 0 {
+		rep.MemoryLargestBytes = &largest
+	}
+	peak := m.sampled
+	if charged, ok := m.group.memoryPeak(); ok {
+		rep.MemoryCgroupPeakBytes = &charged
+		if m.sampled == 0 { // gone before the first look
+			peak = charged
+		} else if charged > m.beyond {
+			peak = max(peak, charged-m.beyond)
+		}
+		peak = min(peak, charged)
+		source = "cgroup peak less page cache and kernel memory"
+	}
+	if peak = max(peak, largest); peak == 0 {
+		return
+	}
+	rep.MemoryPeakBytes = &peak
+	rep.Sources["memory"] = source
+	if m.areaTime > 0 {
+		mean := min(uint64(m.area/m.areaTime), peak)
+		rep.MemoryMeanBytes = &mean
+	} else if m.sampled > 0 {
+		mean := min(m.sampled, peak)
+		rep.MemoryMeanBytes = &mean
+	}
+}
+
+func (r *runner) fillRest(rep *Report) {
+	m, t := r.meter, r.meter.tree
+	rep.IO = IO{m.last.read, m.last.write}
+	if !m.reaped.callsMissing {
+		calls := m.last.calls
+		rep.IOCalls = &calls
+	}
+	rep.Sources["io"] = "wait4"
+	rep.Switches = Switches{m.reaped.voluntary, m.reaped.involuntary}
+	rep.Faults = Faults{m.reaped.minor, m.reaped.major}
+	rep.ProcessesPeak, rep.ThreadsPeak = max(m.peakProcs, 1), max(m.peakThreads, 1)
+	rep.Processes = t.started
+	switch {
+	case m.perf != nil && m.perf.lost == 0:
+		rep.ProcessesExact = true
+		rep.Sources["processes"] = "perf"
+	case m.exits != nil && m.exits.whole && m.exits.lost == 0 && m.exits.err == nil:
+		rep.ProcessesExact = true
+		rep.Sources["processes"] = m.exits.source.Name()
+	default:
+		rep.Sources["processes"] = "/proc samples"
+	}
+	rep.Sources["commands"] = rep.Sources["processes"]
+	if m.exits != nil && m.exits.taken > 0 {
+		rep.Sources["commands"] = m.exits.source.Name()
+	}
+	if m.exits != nil && m.exits.err != nil {
+		r.note("exit records: %v", m.exits.err)
+	}
+	r.fillWait(rep)
+	if len(rep.Survivors) > 0 {
+		r.note("%s", survivorNote(rep.Survivors))
+	}
+}
+
+// fillWait settles the waiting, if enough of the tree was seen.
+func (r *runner) fillWait(rep *Report) {
+	o, cpu := r.meter.tree.observed, float64(r.meter.last.cpu)
+	seen := 1.0
+	if cpu > 0 {
+		seen = float64(o.run) / cpu
+	}
+	if o.run == 0 || seen < 0.5 {
+		r.note("CPU wait is unknown: its threads lived too short to be asked (%.0f %% of the CPU time was seen)", 100*seen)
+		return
+	}
+	wait := seconds(o.wait)
+	rep.Sources["wait"] = "schedstat of threads"
+	if r.meter.exits != nil && r.meter.exits.taken > 0 {
+		rep.Sources["wait"] = r.meter.exits.source.Name() + " and schedstat of threads"
+	}
+	if seen < 0.98 {
+		wait /= seen
+		rep.Sources["wait"] += fmt.Sprintf(" with %.0f %% of the CPU time, scaled", 100*seen)
+	}
+	rep.CPUWaitSeconds = &wait
+}
+
+func survivorNote(s []Survivor) string {
+	var names []string
+	for i, p := range s {
+		if i == 5 {
+			names = append(names, fmt.Sprintf("and %d more", len(s)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (pid %d, %.2f s of CPU so far)", p.Name, p.PID, p.CPUSeconds))
+	}
+	verb := "processes still run and were"
+	if len(s) == 1 {
+		verb = "process still runs and was"
+	}
+	return fmt.Sprintf("%d %s left alone: %s; what they used until the command ended is counted (--wait waits for them)", len(s), verb, strings.Join(names, ", "))
+}
+
+// sourceWord joins the first words of the sources, each once.
+func sourceWord(m map[string]string) string {
+	var out []string
+	for _, key := range []string{"cpu", "memory", "commands", "processes", "io", "wait"} {
+		word, _, _ := strings.Cut(m[key], " ")
+		if word == "/proc" || word == "schedstat" {
+			word = "procfs"
+		}
+		if word != "" && !slices.Contains(out, word) {
+			out = append(out, word)
+		}
+	}
+	return strings.Join(out, "+")
+}
