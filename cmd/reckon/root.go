@@ -76,6 +76,7 @@ To measure one command, no server is needed:
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	root.AddCommand(
 		newUp(g),
+		newServe(g),
 		newRunCommand(g),
 		newStress(g),
 		newJobs(g),

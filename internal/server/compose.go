@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reckon/internal/buildinfo"
+	"reckon/internal/ingest"
 	"reckon/metric/expose"
 	"reckon/query"
 	"reckon/store/catalogue"
@@ -18,6 +19,9 @@ import (
 // gone is for how long a workload or a node may be silent before it counts as ended
 // or down.
 func (c *Config) gone() time.Duration {
+	if c.Receive {
+		return 5 * time.Minute // others may export once a minute, over a bad network
+	}
 	export := 15 * time.Second
 	if c.Agent != nil && c.Agent.Export > 0 {
 		export = c.Agent.Export
@@ -39,7 +43,11 @@ func (s *Server) openCatalogue(context.Context) error {
 // buildCatalogue brings the catalogue up to date after every export, and from time to
 // time when none comes, until ctx ends.
 func (s *Server) buildCatalogue(ctx context.Context) error {
-	idle := time.NewTicker(30 * time.Second)
+	every := 30 * time.Second
+	if s.config.Receive {
+		every = 10 * time.Second // what others send announces itself not at all
+	}
+	idle := time.NewTicker(every)
 	defer idle.Stop()
 	said := ""
 	for {
@@ -93,6 +101,12 @@ func (s *Server) handler() (http.Handler, error) {
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Logger: s.log,
 	})
+	if s.config.Receive {
+		mux := http.NewServeMux()
+		mux.Handle("/api/v1/write", ingest.Handler(ingest.Options{Store: s.series, Describe: s.series.Describe, Logger: s.log}))
+		mux.Handle("/", prometheus)
+		prometheus = mux
+	}
 	o := api.Options{
 		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()})},
 		Ready:   ready, Prometheus: prometheus,

@@ -40,6 +40,8 @@ type Config struct {
 
 	// Agent measures this node too; nil for a server without sensors.
 	Agent *agent.Config
+	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
+	Receive bool
 
 	Version string
 	Logger  *slog.Logger

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/buildinfo"
+	"reckon/internal/server"
+)
+
+type serveOptions struct {
+	listen    string
+	data      string
+	retention time.Duration
+	maxBytes  int64
+	late      time.Duration
+	verbose   bool
+}
+
+func newServe(g *globals) *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Keep what agents on other machines send, and answer questions about it",
+		Long: `serve is the server of a site: it takes what agents push, keeps it, and answers the
+same questions as up does for one machine. It measures nothing itself; run reckon-agent
+beside it for that.
+
+It takes Prometheus remote write 2.0 and 1.0 at /api/v1/write, from reckon-agent or from
+any other sender, with native histograms and samples that come late.`,
+		Example: `  reckon serve --listen 0.0.0.0:9870 --data /var/lib/reckon
+  reckon-agent --push http://SERVER:9870        # on each node`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), g, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; whoever reaches it can read everything, and send")
+	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
+	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long they are kept")
+	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
+	f.DurationVar(&o.late, "out-of-order", 7*24*time.Hour, "by how much a sample may be late and is still taken; agents keep a week")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	return cmd
+}
+
+func runServe(ctx context.Context, g *globals, o serveOptions) error {
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	s, err := server.Open(ctx, server.Config{
+		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
+		Receive: true, Version: buildinfo.Get().Version,
+		Logger: slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level})),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "reckon %s at http://%s (data in %s)\n\nOn each node:\n  reckon-agent --push http://%s\n\nCtrl-C stops.\n",
+		buildinfo.Get().Version, s.Addr(), o.data, s.Addr())
+	err = s.Run(ctx)
+	if err == nil {
+		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` goes on from here.")
+	}
+	return err
+}
