@@ -10,6 +10,7 @@ import (
 	"reckon/internal/agent"
 	"reckon/internal/metricdoc"
 	"reckon/metric"
+	"reckon/push"
 	"reckon/sensor/all"
 	"reckon/sensor/sensortest"
 )
@@ -37,7 +38,8 @@ func TestReference(t *testing.T) {
 		}
 	}
 	sections = append(sections, machine, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
-		Text: "The agent measures itself with the same care."})
+		Text: "The agent measures itself with the same care."},
+		metricdoc.Section{Title: "What is pushed", Descs: push.Descs(), Text: "One series for each endpoint of `--push`."})
 	seen := map[string]*metric.Desc{}
 	for _, s := range sections {
 		for _, d := range s.Descs {
