@@ -5,6 +5,7 @@ package all
 import (
 	"reckon/sensor"
 	"reckon/sensor/node"
+	"reckon/sensor/rapl"
 )
 
 // Entry is a sensor that may or may not be here.
@@ -33,6 +34,7 @@ func Sensors(root string) []Entry {
 		{"filefd", at(root, node.NewFileFD)},
 		{"uname", at(root, node.NewUname)},
 		{"os", at(root, node.NewOS)},
+		{"rapl", at(root, rapl.New)},
 		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}
 }

@@ -43,10 +43,10 @@ type zone struct {
 	buf    [32]byte
 }
 
-// Open finds the zones below root ("/"). It returns sensor.ErrUnavailable where there
+// Open finds the zones below root, "" or "/" for our own machine. It returns sensor.ErrUnavailable where there
 // are none, or where none may be read.
 func Open(root string) (*Source, error) {
-	dir := filepath.Join(root, "sys/class/powercap")
+	dir := filepath.Join("/", root, "sys/class/powercap")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, sensor.Unavailable("the kernel shows no power capping zones", "", err)
