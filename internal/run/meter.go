@@ -219,8 +219,8 @@ func (m *meter) sum() {
 		t.calls.Write += p.io.wchar
 	}
 	t.cpu = m.reaped.user + m.reaped.system + live + m.tree.unwaited
-	if total, _, _, ok := m.group.cpu(); ok {
-		t.cpu = max(t.cpu, total)
+	if total, _, _, ok := m.group.cpu(); ok && whole(total, m.reaped.user+m.reaped.system) {
+		t.cpu = total
 	}
 	m.last.cpu = max(m.last.cpu, t.cpu)
 	m.last.user = max(m.last.user, t.user)
@@ -230,6 +230,10 @@ func (m *meter) sum() {
 	m.last.calls.Read = max(m.last.calls.Read, t.calls.Read)
 	m.last.calls.Write = max(m.last.calls.Write, t.calls.Write)
 }
+
+// whole reports whether a control group has counted everything: it may miss what moved
+// out of it, and then what we have waited for is more.
+func whole(group, waited uint64) bool { return group >= waited-waited/50 }
 
 // row closes a window of the profile.
 func (m *meter) row(at float64) Row {

@@ -86,8 +86,8 @@ func (r *runner) fillCPU(rep *Report) {
 	total += r.living
 	waited := total
 	user, system := m.last.user, m.last.system
-	if g, u, s, ok := m.group.cpu(); ok && g >= total {
-		total, source = g, "cgroup"
+	if g, u, s, ok := m.group.cpu(); ok && whole(g, m.reaped.user+m.reaped.system) {
+		total, source = max(g, m.reaped.user+m.reaped.system), "cgroup"
 		if user+system == 0 {
 			user, system = u, s
 		}

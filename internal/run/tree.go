@@ -18,6 +18,7 @@ type proc struct {
 	comm      sensor.Comm
 	dead      bool
 	died      float64 // when it was found dead, seconds since the start
+	missed    int     // looks in a row at which it was not in /proc
 	looks     int     // how often it was looked at: the name is read again after the exec
 
 	threads  int    // alive, as last known
@@ -214,6 +215,9 @@ func (l *level) scale(share float64) {
 	l.anon = l.resident - l.shared
 }
 
+// missedLooks is after how many looks in vain a process has ended whose end no event told.
+const missedLooks = 3
+
 // look finds the live descendants, and reads what is cheap: resident memory, and the
 // name of what is new.
 func (t *tree) look(now float64) level {
@@ -227,11 +231,14 @@ func (t *tree) look(now float64) level {
 		}
 		resident, shared, ok := t.statm(p)
 		if !ok {
-			if !t.byEvents {
+			// With events a process is buried when its exit is told; one that stays
+			// away from /proc has ended all the same, and the record was lost.
+			if p.missed++; !t.byEvents || p.missed > missedLooks {
 				t.bury(p, now)
 			}
 			continue
 		}
+		p.missed = 0
 		t.readClock(p)
 		if p.looks < 2 {
 			t.readStat(p)
