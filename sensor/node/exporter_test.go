@@ -137,7 +137,7 @@ func TestLikeNodeExporter(t *testing.T) {
 				delete(wrong, name)
 			case !there:
 				wrong[name] = "node_exporter has no such series"
-			case between(x, a, b):
+			case between(x, a-ownFiles(name), b+ownFiles(name)):
 				delete(wrong, name)
 			default:
 				wrong[name] = fmt.Sprintf("node_exporter says %v, we %v before and %v after", x, a, b)
@@ -152,6 +152,15 @@ func TestLikeNodeExporter(t *testing.T) {
 
 // newer reports whether the installed node_exporter may be too old for the series.
 func newer(name string) bool { return strings.HasPrefix(name, "node_pressure_irq_") }
+
+// ownFiles is how many files the exporter itself may have open while it is asked and
+// not before and after: the connection, and what it reads.
+func ownFiles(name string) float64 {
+	if name == "node_filefd_allocated" {
+		return 64
+	}
+	return 0
+}
 
 func between(x, a, b float64) bool {
 	low, high := min(a, b), max(a, b)
