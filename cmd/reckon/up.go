@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,9 @@ on where it stopped.`,
 }
 
 func runUp(ctx context.Context, g *globals, o upOptions) error {
+	if g.getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // most of the heap is series that stay: less room for garbage
+	}
 	level := slog.LevelWarn
 	if o.verbose {
 		level = slog.LevelDebug
