@@ -20,6 +20,10 @@ type Filter struct {
 	Since, Until time.Time // workloads that existed in this interval
 	MinCPU       float64   // CPU seconds, at least
 	Running      *bool
+	Accounts     []string
+	Partitions   []string
+	States       []string // pending, running, completed, failed, ...
+	Command      string   // shell pattern on the program's name
 
 	Sort   string // one of SortKeys; "-" in front for descending
 	Limit  int    // 0 is the server's default
@@ -29,12 +33,13 @@ type Filter struct {
 // SortKeys are the fields that workloads can be sorted by.
 func SortKeys() []string {
 	return []string{
-		"id", "kind", "name", "owner", "account", "partition", "start", "end", "seen",
+		"id", "kind", "name", "owner", "account", "partition", "state", "submit", "start", "end", "seen",
 		"cpu_seconds", "cpu_user_seconds", "cpu_system_seconds", "cpu_wait_seconds",
 		"cores_mean", "cores_p50", "cores_p95", "cores_max",
 		"memory_bytes", "memory_peak_bytes", "io_read_bytes", "io_write_bytes",
 		"network_bytes", "gpu_seconds", "gpu_memory_peak_bytes", "energy_joules", "processes", "threads",
-		"request_cores", "request_memory_bytes", "request_gpus", "request_seconds",
+		"request_cores", "request_memory_bytes", "request_gpus", "request_seconds", "request_nodes",
+		"oom_kills", "cpu_throttled_seconds", "major_faults", "swap_peak_bytes",
 	}
 }
 
@@ -47,13 +52,16 @@ func (f Filter) Query() url.Values {
 		}
 	}
 	set("id", f.ID)
-	q["kind"], q["owner"], q["node"] = f.Kinds, f.Owners, f.Nodes
-	for _, key := range []string{"kind", "owner", "node"} {
-		if len(q[key]) == 0 {
-			delete(q, key)
+	for key, values := range map[string][]string{
+		"kind": f.Kinds, "owner": f.Owners, "node": f.Nodes,
+		"account": f.Accounts, "partition": f.Partitions, "state": f.States,
+	} {
+		if len(values) > 0 {
+			q[key] = values
 		}
 	}
 	set("name", f.Name)
+	set("command", f.Command)
 	set("since", formatTime(f.Since))
 	set("until", formatTime(f.Until))
 	if f.MinCPU != 0 {

@@ -50,6 +50,17 @@ type Workload struct {
 	RequestMemory    *float64 `json:"request_memory_bytes,omitempty"`
 	RequestGPUs      *float64 `json:"request_gpus,omitempty"`
 	RequestSeconds   *float64 `json:"request_seconds,omitempty"`
+	RequestNodes     *float64 `json:"request_nodes,omitempty"`
+
+	// What a batch system says of it.
+	State  string     `json:"state,omitempty"`  // pending, running, completed, failed, ...
+	Reason string     `json:"reason,omitempty"` // why it waits or is in that state
+	Submit *time.Time `json:"submit,omitempty"`
+
+	OOMKills         *float64 `json:"oom_kills,omitempty"`
+	ThrottledSeconds *float64 `json:"cpu_throttled_seconds,omitempty"`
+	MajorFaults      *float64 `json:"major_faults,omitempty"`
+	SwapBytes        *float64 `json:"swap_peak_bytes,omitempty"`
 }
 
 // WorkloadList is the answer of GET /api/reckon/v1/workloads.

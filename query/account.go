@@ -22,6 +22,8 @@ type account struct {
 
 	Name, Account, Partition, Command string
 	FactsAt                           int64
+	State, Reason                     string
+	StateAt                           int64
 
 	Tracks map[uint64]*track
 	Ends   map[place]ending
@@ -107,6 +109,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	seen := a.seen()
 	w := store.Workload{
 		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition, Command: a.Command,
+		State: a.State, Reason: a.Reason,
 		Start: time.UnixMilli(a.Start).UTC(), Seen: time.UnixMilli(seen).UTC(),
 	}
 	if w.Kind == "" {
@@ -162,6 +165,7 @@ func (a *account) usage(w *store.Workload, fresh int64) {
 	}
 	energy := map[string]*[4]*float64{}
 	requests := map[request]float64{}
+	swapped := map[place]float64{}
 	var code *track
 	for _, k := range a.ordered() {
 		switch k.Slot {
@@ -210,13 +214,32 @@ func (a *account) usage(w *store.Workload, fresh int64) {
 			requests[r] = max(requests[r], k.V)
 		case requestSeconds:
 			w.RequestSeconds = ptr(k.V)
+		case requestNodes:
+			w.RequestNodes = ptr(k.V)
+		case oomKills:
+			add(&w.OOMKills, k.total())
+		case throttled:
+			add(&w.ThrottledSeconds, k.total())
+		case majorFaults:
+			add(&w.MajorFaults, k.total())
+		case swap:
+			at := place{k.Node, k.Part}
+			swapped[at] = max(swapped[at], k.Max)
+		case submitTime:
+			w.Submit = time.UnixMilli(int64(math.Round(k.V * 1000))).UTC()
 		case exitCode:
 			if code == nil || k.T > code.T || (k.T == code.T && k.V > code.V) {
 				code = k
 			}
 		}
 	}
+	for _, v := range swapped {
+		add(&w.SwapBytes, v)
+	}
 	for r, v := range requests {
+		if _, whole := requests[request{"", r.slot}]; whole && r.node != "" {
+			continue // the batch system said it for all nodes together
+		}
 		switch r.slot {
 		case requestCores:
 			add(&w.RequestCores, v)

@@ -334,7 +334,7 @@ type state struct {
 	Accounts map[key][]*account
 }
 
-const stateVersion = 1
+const stateVersion = 2
 
 func (b *Builder) save(ctx context.Context, now time.Time) error {
 	keeper, ok := b.cat.(StateKeeper)

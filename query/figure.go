@@ -27,7 +27,14 @@ const (
 	requestMemory
 	requestGPUs
 	requestSeconds
+	requestNodes
+	oomKills
+	throttled
+	majorFaults
+	swap
 	exitCode
+	stateInfo
+	submitTime
 	startTime
 	endTime
 	info
@@ -41,25 +48,32 @@ const (
 
 // simple are the metrics whose slot follows from the name alone.
 var simple = map[string]slot{
-	"reckon_workload_cpu_wait_seconds_total":    cpuWait,
-	"reckon_workload_memory_bytes":              memoryNow,
-	"reckon_workload_memory_peak_bytes":         memoryPeak,
-	"reckon_workload_memory_byte_seconds_total": memorySeconds,
-	"reckon_workload_network_bytes_total":       network,
-	"reckon_workload_gpu_seconds_total":         gpuSeconds,
-	"reckon_workload_gpu_memory_bytes":          gpuMemory,
-	"reckon_workload_gpu_memory_peak_bytes":     gpuMemory,
-	"reckon_workload_processes_started_total":   started,
-	"reckon_workload_threads":                   threads,
-	"reckon_workload_cores":                     cores,
-	"reckon_workload_request_cores":             requestCores,
-	"reckon_workload_request_memory_bytes":      requestMemory,
-	"reckon_workload_request_gpus":              requestGPUs,
-	"reckon_workload_request_seconds":           requestSeconds,
-	"reckon_workload_exit_code":                 exitCode,
-	"reckon_workload_info":                      info,
-	startMetric:                                 startTime,
-	endMetric:                                   endTime,
+	"reckon_workload_cpu_wait_seconds_total":      cpuWait,
+	"reckon_workload_memory_bytes":                memoryNow,
+	"reckon_workload_memory_peak_bytes":           memoryPeak,
+	"reckon_workload_memory_byte_seconds_total":   memorySeconds,
+	"reckon_workload_network_bytes_total":         network,
+	"reckon_workload_gpu_seconds_total":           gpuSeconds,
+	"reckon_workload_gpu_memory_bytes":            gpuMemory,
+	"reckon_workload_gpu_memory_peak_bytes":       gpuMemory,
+	"reckon_workload_processes_started_total":     started,
+	"reckon_workload_threads":                     threads,
+	"reckon_workload_cores":                       cores,
+	"reckon_workload_request_cores":               requestCores,
+	"reckon_workload_request_memory_bytes":        requestMemory,
+	"reckon_workload_request_gpus":                requestGPUs,
+	"reckon_workload_request_seconds":             requestSeconds,
+	"reckon_workload_request_nodes":               requestNodes,
+	"reckon_workload_oom_kills_total":             oomKills,
+	"reckon_workload_cpu_throttled_seconds_total": throttled,
+	"reckon_workload_major_faults_total":          majorFaults,
+	"reckon_workload_swap_bytes":                  swap,
+	"reckon_workload_submit_time_seconds":         submitTime,
+	"reckon_workload_state":                       stateInfo,
+	"reckon_workload_exit_code":                   exitCode,
+	"reckon_workload_info":                        info,
+	startMetric:                                   startTime,
+	endMetric:                                     endTime,
 }
 
 const (
@@ -78,7 +92,7 @@ var rowMetrics = func() []string {
 }()
 
 // rowLabels are the labels that slots and facts need besides those in names.
-var rowLabels = []string{"mode", "direction", "domain", "share", "name", "account", "partition", "command"}
+var rowLabels = []string{"mode", "direction", "domain", "share", "name", "account", "partition", "command", "state", "reason"}
 
 // slotOf says what a series of the given names adds to.
 func slotOf(n *names) slot {
@@ -129,7 +143,8 @@ func energySlot(n *names) slot {
 func (s slot) counter() bool {
 	switch s {
 	case cpuUser, cpuSystem, cpuOther, cpuWait, memorySeconds, ioRead, ioWrite, network, gpuSeconds,
-		energyParts, energyGPU, energyPsys, energyBoard, started:
+		energyParts, energyGPU, energyPsys, energyBoard, started,
+		oomKills, throttled, majorFaults:
 		return true
 	}
 	return false

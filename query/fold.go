@@ -164,6 +164,7 @@ func (f *fold) split(k key, mine *account) {
 		}
 		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
 		mine.Partition, mine.Command = a.Partition, a.Command
+		mine.State, mine.Reason, mine.StateAt = a.State, a.Reason, a.StateAt
 	}
 }
 
@@ -284,6 +285,9 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 				a.touched = true
 				if s == info && t >= a.FactsAt {
 					a.facts(t, n)
+				}
+				if s == stateInfo && t >= a.StateAt {
+					a.StateAt, a.State, a.Reason = t, n.rest["state"], n.rest["reason"]
 				}
 			}
 			return tr

@@ -44,7 +44,14 @@ type Workload struct {
 
 	Account, Partition, Command string
 
+	// State is the batch system's word for it in lower case: pending, running, completed,
+	// failed, cancelled, timeout, out_of_memory, node_fail, preempted and the like; empty
+	// when nobody said. Reason is why it waits, or why it is in that state.
+	State, Reason string
+
 	Nodes []string
+	// Submit is when it was handed in; zero when unknown.
+	Submit time.Time
 	// Start is the first moment the workload is known to have existed, and Seen the
 	// last sample of it. End is zero while it runs.
 	Start, Seen, End time.Time
@@ -75,6 +82,12 @@ type Workload struct {
 	RequestMemoryBytes *float64
 	RequestGPUs        *float64
 	RequestSeconds     *float64
+	RequestNodes       *float64
+
+	OOMKills         *float64 // processes killed for lack of memory
+	ThrottledSeconds *float64 // held back by its CPU quota
+	MajorFaults      *float64 // pages read from disk because they were not in memory
+	SwapBytes        *float64 // sum over nodes and parts of the most that was swapped out
 }
 
 // Filter selects workloads of the catalogue. Zero fields select everything.
@@ -87,6 +100,10 @@ type Filter struct {
 	Since, Until time.Time // workloads that existed in this interval
 	MinCPU       float64   // CPU seconds, at least
 	Running      *bool
+	Accounts     []string
+	Partitions   []string
+	States       []string
+	Command      string // shell pattern on the program's name
 
 	Sort   string // a field in snake_case as in the HTTP API; "-" in front for descending
 	Limit  int    // 0 is unlimited

@@ -149,10 +149,16 @@ func wire(w *store.Workload) client.Workload {
 		GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak, EnergyJoules: w.EnergyJoules,
 		Processes: w.Processes, Threads: w.Threads,
 		RequestCores: w.RequestCores, RequestMemory: w.RequestMemoryBytes,
-		RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+		RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds, RequestNodes: w.RequestNodes,
+		State: w.State, Reason: w.Reason,
+		OOMKills: w.OOMKills, ThrottledSeconds: w.ThrottledSeconds, MajorFaults: w.MajorFaults, SwapBytes: w.SwapBytes,
 	}
 	if c.Nodes == nil {
 		c.Nodes = []string{}
+	}
+	if !w.Submit.IsZero() {
+		at := w.Submit.UTC()
+		c.Submit = &at
 	}
 	until := c.Seen
 	if !c.Running {

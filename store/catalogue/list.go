@@ -29,7 +29,7 @@ func sortFields() map[string]string {
 	m := map[string]string{
 		"id": "id", "kind": "kind", "name": "name", "owner": "owner", "site": "site", "account": "account",
 		"partition": "partition_name", "command": "command", "nodes": "nodes", "exit_code": "exit_code",
-		"start": "start_ms", "seen": "seen_ms", "end": "until_ms", "running": "until_ms",
+		"state": "state", "submit": "submit_ms", "start": "start_ms", "seen": "seen_ms", "end": "until_ms", "running": "until_ms",
 		"wall_seconds": wall,
 		"cpu":          "cpu_seconds", "memory": "memory_peak_bytes", "time": wall,
 	}
@@ -184,7 +184,8 @@ func (w *conditions) in(column string, values []string) {
 
 // grouped reports whether a filter is on nothing but what workload_counts counts by.
 func grouped(f store.Filter) bool {
-	return f.ID == "" && len(f.Nodes) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+	return f.ID == "" && len(f.Nodes) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0 &&
+		len(f.Accounts) == 0 && len(f.Partitions) == 0 && len(f.States) == 0 && f.Command == ""
 }
 
 func (w *conditions) filter(f store.Filter) {
@@ -194,6 +195,12 @@ func (w *conditions) filter(f store.Filter) {
 	}
 	w.in(w.column("kind"), f.Kinds)
 	w.in(w.column("owner"), f.Owners)
+	w.in(w.column("account"), f.Accounts)
+	w.in(w.column("partition_name"), f.Partitions)
+	w.in(w.column("state"), f.States)
+	if f.Command != "" {
+		w.and(pattern(w.column("command"), w.param(f.Command)))
+	}
 	if f.Running != nil {
 		if *f.Running { // few run at any time: their index may lead
 			w.and("until_ms = " + w.param(int64(running)))

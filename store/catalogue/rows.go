@@ -48,10 +48,15 @@ var figures = []column{
 	{"request_memory_bytes", func(w *store.Workload) **float64 { return &w.RequestMemoryBytes }},
 	{"request_gpus", func(w *store.Workload) **float64 { return &w.RequestGPUs }},
 	{"request_seconds", func(w *store.Workload) **float64 { return &w.RequestSeconds }},
+	{"request_nodes", func(w *store.Workload) **float64 { return &w.RequestNodes }},
+	{"oom_kills", func(w *store.Workload) **float64 { return &w.OOMKills }},
+	{"cpu_throttled_seconds", func(w *store.Workload) **float64 { return &w.ThrottledSeconds }},
+	{"major_faults", func(w *store.Workload) **float64 { return &w.MajorFaults }},
+	{"swap_peak_bytes", func(w *store.Workload) **float64 { return &w.SwapBytes }},
 }
 
 // facts are the other columns; identity comes first.
-var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code"}
+var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms"}
 
 var (
 	columns   = allColumns()
@@ -136,8 +141,13 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		until = w.End.UnixMilli()
 	}
 	u.counts[group{w.Kind, w.Owner, until == running}]++
+	var submit *int64
+	if !w.Submit.IsZero() {
+		at := w.Submit.UnixMilli()
+		submit = &at
+	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
-		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode)
+		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit)
 	for _, f := range figures {
 		u.args = append(u.args, *f.field(w))
 	}
@@ -187,8 +197,9 @@ func (u *upsert) count(ctx context.Context) error {
 // scan reads one row in the order of columns.
 func scan(rows *sql.Rows) (w store.Workload, err error) {
 	var start, seen, until int64
+	var submit *int64
 	var nodes string
-	dest := []any{&w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode}
+	dest := []any{&w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit}
 	for _, f := range figures {
 		dest = append(dest, f.field(&w))
 	}
@@ -196,6 +207,9 @@ func scan(rows *sql.Rows) (w store.Workload, err error) {
 		return w, err
 	}
 	w.Start, w.Seen = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC()
+	if submit != nil {
+		w.Submit = time.UnixMilli(*submit).UTC()
+	}
 	if until != running {
 		w.End = time.UnixMilli(until).UTC()
 	}

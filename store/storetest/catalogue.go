@@ -57,7 +57,9 @@ func Row(i int) store.Workload {
 		CoresMean: num(x + .4), CoresP50: num(x + .5), CoresP95: num(x + .6), CoresMax: num(x + .7),
 		MemoryBytes: num(x + .8), MemoryPeakBytes: num(x + .9), MemoryByteSeconds: num(x + 1.1), MemoryMeanBytes: num(x + 1.15), ReadBytes: num(x + 1.2), WriteBytes: num(x + 1.3),
 		NetworkBytes: num(x + 1.4), GPUSeconds: num(x + 1.5), GPUMemoryPeak: num(x + 1.6), EnergyJoules: num(x + 1.7), Processes: num(x + 1.8), Threads: num(x + 1.9),
-		RequestCores: num(x + 2.1), RequestMemoryBytes: num(x + 2.2), RequestGPUs: num(x + 2.3), RequestSeconds: num(x + 2.4),
+		RequestCores: num(x + 2.1), RequestMemoryBytes: num(x + 2.2), RequestGPUs: num(x + 2.3), RequestSeconds: num(x + 2.4), RequestNodes: num(x + 2.5),
+		State: []string{"completed", "failed", "pending"}[i%3], Reason: fmt.Sprintf("reason %d", i%2), Submit: start.Add(-time.Minute),
+		OOMKills: num(x + 2.6), ThrottledSeconds: num(x + 2.7), MajorFaults: num(x + 2.8), SwapBytes: num(x + 2.9),
 	}
 }
 
@@ -77,7 +79,8 @@ func show(w store.Workload) string {
 	return fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
 		p(w.CPUSeconds), p(w.CPUUserSeconds), p(w.CPUSystemSeconds), p(w.CPUWaitSeconds), p(w.CoresMean), p(w.CoresP50), p(w.CoresP95), p(w.CoresMax),
 		p(w.MemoryBytes), p(w.MemoryPeakBytes), p(w.MemoryByteSeconds), p(w.MemoryMeanBytes), p(w.ReadBytes), p(w.WriteBytes), p(w.NetworkBytes), p(w.GPUSeconds),
-		p(w.GPUMemoryPeak), p(w.EnergyJoules), p(w.Processes), p(w.Threads), p(w.RequestCores), p(w.RequestMemoryBytes), p(w.RequestGPUs), p(w.RequestSeconds))
+		p(w.GPUMemoryPeak), p(w.EnergyJoules), p(w.Processes), p(w.Threads), p(w.RequestCores), p(w.RequestMemoryBytes), p(w.RequestGPUs), p(w.RequestSeconds), p(w.RequestNodes),
+		w.State, w.Reason, w.Submit.UTC(), p(w.OOMKills), p(w.ThrottledSeconds), p(w.MajorFaults), p(w.SwapBytes))
 }
 
 func list(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, int) {
@@ -144,9 +147,11 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 		{Name: "train-3"}, {Name: "train-[12]"}, {Name: "*-?"}, {Name: "TRAIN*"}, {MinCPU: 100}, {Since: mid}, {Until: mid},
 		{Since: mid, Until: mid.Add(time.Hour)}, {Since: mid, Until: mid.Add(48 * time.Hour), Kinds: []string{"session"}, MinCPU: 50, Nodes: []string{"n1"}},
 		{Since: epoch.AddDate(1, 0, 0)}, {Until: epoch.AddDate(-1, 0, 0)}, {ID: "slurm/5"}, {ID: "slurm/none"},
+		{Accounts: []string{"physics"}}, {Accounts: []string{"none"}}, {Partitions: []string{"gpu", "cpu"}, Owners: []string{"user1"}},
+		{States: []string{"failed"}}, {States: []string{"failed", "pending"}, Running: &no}, {Command: "python*"}, {Command: "R"},
 	}
 	for _, f := range filters {
-		for _, sort := range []string{"", "cpu_seconds", "-cpu_seconds", "-start", "end", "-memory_peak_bytes", "name", "-owner", "wall_seconds", "-processes", "memory_mean_bytes"} {
+		for _, sort := range []string{"", "cpu_seconds", "-cpu_seconds", "-start", "end", "-memory_peak_bytes", "name", "-owner", "wall_seconds", "-processes", "memory_mean_bytes", "submit", "-state"} {
 			f.Sort = sort
 			got, n := list(t, c, f)
 			var want []string
@@ -179,8 +184,14 @@ func matches(f store.Filter, w store.Workload) bool {
 		name, _ = path.Match(f.Name, w.Name)
 	}
 	return (f.ID == "" || f.ID == w.ID) && in(f.Kinds, w.Kind) && in(f.Owners, w.Owner) && in(f.Nodes, w.Nodes...) && name &&
+		in(f.Accounts, w.Account) && in(f.Partitions, w.Partition) && in(f.States, w.State) && (f.Command == "" || glob(f.Command, w.Command)) &&
 		(f.MinCPU <= 0 || (w.CPUSeconds != nil && *w.CPUSeconds >= f.MinCPU)) && (f.Running == nil || *f.Running == w.End.IsZero()) &&
 		(f.Until.IsZero() || w.Start.Before(f.Until)) && (f.Since.IsZero() || w.End.IsZero() || !w.End.Before(f.Since))
+}
+
+func glob(pattern, s string) bool {
+	ok, _ := path.Match(pattern, s)
+	return ok
 }
 
 func orderOf(field string) func(a, b store.Workload) int {
@@ -201,6 +212,8 @@ func orderOf(field string) func(a, b store.Workload) int {
 		return w.End
 	}
 	by := map[string]func(a, b store.Workload) int{
+		"submit":            func(a, b store.Workload) int { return a.Submit.Compare(b.Submit) },
+		"state":             func(a, b store.Workload) int { return strings.Compare(a.State, b.State) },
 		"start":             func(a, b store.Workload) int { return a.Start.Compare(b.Start) },
 		"end":               func(a, b store.Workload) int { return end(a).Compare(end(b)) },
 		"name":              func(a, b store.Workload) int { return strings.Compare(a.Name, b.Name) },

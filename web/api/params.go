@@ -211,7 +211,8 @@ func filterOf(q *query) client.Filter {
 	f := client.Filter{}
 	f.ID, _ = q.get("id")
 	f.Kinds, f.Owners, f.Nodes = q.list("kind"), q.list("owner"), q.list("node")
-	f.Name = q.pattern("name")
+	f.Accounts, f.Partitions, f.States = q.list("account"), q.list("partition"), q.list("state")
+	f.Name, f.Command = q.pattern("name"), q.pattern("command")
 	f.Since, f.Until = q.time("since"), q.time("until")
 	f.MinCPU = q.number("min_cpu")
 	f.Running = q.boolean("running")
