@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/web/access"
 )
 
 // Backend answers from a store. Its methods may be called from any number of
@@ -51,6 +52,10 @@ type Options struct {
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler
+	// Viewer says who sent a request; an error is answered with its status (see
+	// [Refuse]), or 401. nil is for a server that only its own machine reaches:
+	// everybody is admin. Handlers find the viewer in the context (access.From).
+	Viewer func(*http.Request) (access.Viewer, error)
 	// Version is shown in the OpenAPI document and on the landing page.
 	Version string
 	// Logger takes one line for each request at level debug, and errors of the
@@ -70,6 +75,9 @@ func New(o Options) http.Handler {
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
+	}
+	if o.Backend != nil {
+		o.Backend = newGuard(o.Backend)
 	}
 	s := &server{Options: o}
 	routes := s.routes()

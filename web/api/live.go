@@ -1,10 +1,13 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
+
+	"reckon/web/access"
 )
 
 const (
@@ -36,6 +39,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
 	if err := send("retry: 1000\n\n"); err != nil {
 		return nil // the client went away
 	}
+	viewer := access.From(r.Context())
 	ticks := subscribe(r.Context(), s.Hub, func(t *tick) *tick { return t })
 	silence := time.NewTimer(keepAlive)
 	defer silence.Stop()
@@ -47,6 +51,9 @@ func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
 				return nil
 			}
 			body, encodeErr := t.json()
+			if !viewer.All() {
+				body, encodeErr = json.Marshal(visible(viewer, t.live))
+			}
 			if encodeErr != nil {
 				s.Logger.ErrorContext(r.Context(), "encode a live tick", "error", encodeErr)
 				continue

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
+
+	"reckon/web/access"
 )
 
 // compress sends bodies of a kilobyte and more with gzip to clients that take it.
@@ -34,7 +37,18 @@ func (s *server) outer(h http.Handler) http.Handler {
 				slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", rec.status),
 				slog.Int64("bytes", rec.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr))
 		}()
-		h.ServeHTTP(rec, r)
+		v := access.Viewer{Role: access.Admin}
+		if s.Viewer != nil {
+			var err error
+			if v, err = s.Viewer(r); err != nil {
+				if !errors.As(err, new(*statusError)) {
+					err = fail(http.StatusUnauthorized, "", "%v", err)
+				}
+				writeError(rec, err)
+				return
+			}
+		}
+		h.ServeHTTP(rec, r.WithContext(access.With(r.Context(), v)))
 	})
 }
 

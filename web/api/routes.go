@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"reckon/client"
+	"reckon/web/access"
 )
 
 // route is one address: what the mux serves and the OpenAPI document describes.
@@ -18,7 +19,11 @@ type route struct {
 	always  bool   // answers before the store is open
 	stream  bool   // never compressed
 	fails   []int
-	handle  func(http.ResponseWriter, *http.Request, *query) error
+	// role is the least that a viewer must be; the zero value stands for support, so
+	// that what nobody thought about is not shown. free is for what tells nothing.
+	role   access.Role
+	free   bool
+	handle func(http.ResponseWriter, *http.Request, *query) error
 }
 
 func (s *server) routes() []route {
@@ -27,37 +32,37 @@ func (s *server) routes() []route {
 			path: "/api/reckon/v1/workloads", summary: "List workloads",
 			doc:    "Workloads that the filters select. Several values of one filter are alternatives; different filters must all hold.",
 			params: append(listParams(), formatParam), answer: client.WorkloadList{}, csv: true,
-			fails: []int{400, 503}, handle: s.workloads,
+			fails: []int{400, 401, 403, 503}, role: access.Public, handle: s.workloads,
 		},
 		{
 			path: "/api/reckon/v1/workloads/{id...}", summary: "One workload with its profile over time",
 			doc:    "The id is kind/name, with slashes as they are or escaped. A name alone is enough when it is unique.",
 			params: detailParams(), answer: client.WorkloadDetail{},
-			fails: []int{400, 404, 409, 503}, handle: s.workload,
+			fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.workload,
 		},
 		{
 			path: "/api/reckon/v1/nodes", summary: "List nodes",
 			doc:    "Every node of the site with its load and its sensors.",
 			params: []param{formatParam}, answer: client.NodeList{}, csv: true,
-			fails: []int{400, 503}, handle: s.nodes,
+			fails: []int{400, 401, 503}, role: access.Public, handle: s.nodes,
 		},
 		{
 			path: "/api/reckon/v1/live", summary: "Live stream",
 			doc:    "Server-sent events named live, one for each tick of the local agent; the data of each is a Live object. A slow reader misses ticks and gets the newest.",
 			media:  "text/event-stream",
-			always: true, stream: true, fails: []int{400, 404}, handle: s.live,
+			always: true, stream: true, fails: []int{400, 401, 404}, role: access.Public, handle: s.live,
 		},
 		{
 			path: "/api/reckon/openapi.json", summary: "This document",
-			media: "application/json", always: true, handle: s.openapi,
+			media: "application/json", always: true, free: true, handle: s.openapi,
 		},
 		{
 			path: "/healthz", summary: "Whether the process is alive",
-			media: "text/plain", always: true, handle: s.healthz,
+			media: "text/plain", always: true, free: true, handle: s.healthz,
 		},
 		{
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
-			media: "text/plain", always: true, fails: []int{503}, handle: s.readyz,
+			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
 	}
 }
@@ -78,10 +83,10 @@ func (s *server) mux(routes []route) http.Handler {
 		writeError(w, fail(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
 	})
 	if s.Prometheus != nil {
-		mux.Handle("/api/v1/", s.Prometheus)
+		mux.Handle("/api/v1/", atLeast(access.Public, s.Prometheus))
 	}
 	if s.Metrics != nil {
-		mux.Handle("/metrics", s.Metrics)
+		mux.Handle("/metrics", atLeast(access.Support, s.Metrics))
 	}
 	s.landing(mux)
 	return mux
@@ -95,7 +100,11 @@ func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 // handler parses the parameters of the route and writes its errors.
 func (s *server) handler(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q, err := parse(r, rt.params)
+		err := rt.allows(access.From(r.Context()))
+		var q *query
+		if err == nil {
+			q, err = parse(r, rt.params)
+		}
 		if err == nil && !rt.always {
 			if reason := s.Ready(); reason != nil {
 				err = notReady(reason)
@@ -109,6 +118,33 @@ func (s *server) handler(rt route) http.Handler {
 				s.Logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 			}
 		}
+	})
+}
+
+// allows refuses viewers whose role is too low.
+func (r *route) allows(v access.Viewer) error {
+	least := r.role
+	if least == access.Nobody {
+		least = access.Support
+	}
+	switch {
+	case r.free || v.Role >= least:
+		return nil
+	case v.Role == access.Nobody:
+		return nobody(v)
+	}
+	return fail(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not see %s; it takes %s", v.Role, r.path, least)
+}
+
+// atLeast guards a handler that is not one of the routes.
+func atLeast(least access.Role, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rt := route{path: r.URL.Path, role: least}
+		if err := rt.allows(access.From(r.Context())); err != nil {
+			writeError(w, err)
+			return
+		}
+		h.ServeHTTP(w, r)
 	})
 }
 

@@ -46,6 +46,13 @@ func readsSeries(path string) bool {
 	return false
 }
 
+// forbidden writes a refusal in the form of the Prometheus API.
+func forbidden(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "forbidden", "error": text}) // the client went away: nothing left to say
+}
+
 // unavailable writes an error in the form of the Prometheus API.
 func unavailable(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "application/json")

@@ -74,9 +74,9 @@ func Handler(o Options) http.Handler {
 	target := describedTarget(o.Metadata)
 	api := v1.NewAPI(
 		o.Engine,
-		o.Queryable,
+		restricted{o.Queryable},
 		o.Appendable, o.Appendable2,
-		o.Exemplars,
+		restrictedExemplars{o.Exemplars},
 		func(context.Context) v1.ScrapePoolsRetriever { return pools{} },
 		func(context.Context) v1.TargetRetriever { return targets{target} },
 		func(context.Context) v1.AlertmanagerRetriever { return nobody{} },
@@ -109,7 +109,7 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return bound(router, o.MaxConcurrent, o.MaxWait)
+	return gate(bound(router, o.MaxConcurrent, o.MaxWait))
 }
 
 func (o *Options) defaults() {

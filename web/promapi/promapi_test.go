@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
 	"reckon/web/promapi"
@@ -55,6 +56,11 @@ func serve(t *testing.T, o promapi.Options) string {
 	s := httptest.NewServer(api.New(api.Options{Backend: &apitest.Backend{}, Prometheus: promapi.Handler(o)}))
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// admin is the context of a request of someone who sees all.
+func admin(t *testing.T) context.Context {
+	return access.With(t.Context(), access.Viewer{Role: access.Admin})
 }
 
 // TestClientGolang uses Prometheus's own client.
@@ -192,17 +198,17 @@ func TestEveryAddressAnswers(t *testing.T) {
 		"/api/v1/search/metric_names?query=a", "/api/v1/targets/relabel_steps", "/api/v1/scrape_pools/config?pool=reckon",
 	} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)) // a panic fails the test
+		h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodGet, target, nil)) // a panic fails the test
 		if w.Code == 404 && !strings.Contains(w.Body.String(), `"status"`) {
 			t.Errorf("%s: %d %s", target, w.Code, w.Body)
 		}
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/write", strings.NewReader("x")))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodPost, "/api/v1/write", strings.NewReader("x")))
 	if w.Code != 404 {
 		t.Errorf("remote write is switched off and answers %d", w.Code)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/labels", nil)
+	r := httptest.NewRequestWithContext(admin(t), http.MethodGet, "/api/v1/labels", nil)
 	r.Header.Set("Origin", "http://evil.example")
 	w = httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -215,7 +221,7 @@ func TestNotReady(t *testing.T) {
 	o := options(t)
 	o.Ready = func() error { return errors.New("the store replays its log") }
 	w := httptest.NewRecorder()
-	promapi.Handler(o).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/query?query=1", nil))
+	promapi.Handler(o).ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodGet, "/api/v1/query?query=1", nil))
 	var e struct{ Status, ErrorType, Error string }
 	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != 503 || e.ErrorType != "unavailable" || !strings.Contains(e.Error, "replays its log") {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -251,7 +257,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	h := promapi.Handler(o)
 	call := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil)) //nolint:noctx // a recorder has no connection
+		h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodGet, path, nil))
 		return w
 	}
 	done := make(chan int, 2)

@@ -1,0 +1,123 @@
+// Package access says who asks and what they may see. Every answer of the server
+// passes it: the pages and the API of reckon, PromQL, remote read and /metrics.
+//
+//	admin    everything, and may change things
+//	support  everything that was measured, of everybody
+//	user     own workloads in full, the others only as totals without names
+//	public   totals of nodes and of the site; workloads without names
+//
+// A [Viewer] travels in the context of a request. Nobody is in a context into which
+// nobody was put: what forgets to ask who asks shows nothing.
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Role is what a viewer may see. The zero value may see nothing.
+type Role uint8
+
+// The roles, each seeing what the one before it sees, and more.
+const (
+	Nobody Role = iota
+	Public
+	User
+	Support
+	Admin
+)
+
+var names = []string{"nobody", "public", "user", "support", "admin"}
+
+// String is the name of the role.
+func (r Role) String() string {
+	if int(r) >= len(names) {
+		return fmt.Sprintf("role %d", r)
+	}
+	return names[r]
+}
+
+// ParseRole reads admin, support, user or public.
+func ParseRole(s string) (Role, error) {
+	if at := slices.Index(names, s); at > int(Nobody) {
+		return Role(at), nil
+	}
+	return Nobody, fmt.Errorf("%q is no role; give admin, support, user or public", s)
+}
+
+// Viewer is who asks.
+type Viewer struct {
+	Role Role
+	// Name is the login name; empty for the public.
+	Name string
+	// Owners are the owners whose work is this viewer's own: the Unix user of the same
+	// name if it is empty, else exactly these (users, namespaces).
+	Owners []string
+}
+
+// All reports whether the viewer sees the work of everybody.
+func (v Viewer) All() bool { return v.Role >= Support }
+
+// Changes reports whether the viewer may change what others see.
+func (v Viewer) Changes() bool { return v.Role >= Admin }
+
+// Own lists the owners whose work is the viewer's own.
+func (v Viewer) Own() []string {
+	switch {
+	case v.Role < User:
+		return nil
+	case len(v.Owners) > 0:
+		return v.Owners
+	case v.Name != "":
+		return []string{v.Name}
+	}
+	return nil
+}
+
+// Sees reports whether work of the owner may be shown with its name. Work that nobody
+// owns is shown to those who see all.
+func (v Viewer) Sees(owner string) bool {
+	return v.All() || (owner != "" && slices.Contains(v.Own(), owner))
+}
+
+// machine are the beginnings of the names of series about nodes, sensors and the site.
+var machine = []string{
+	"node_", "reckon_node_", "reckon_gpu_", "reckon_sensor_", "reckon_agent_", "reckon_push_", "reckon_build_info",
+	"reckon_site_", "reckon_partition_", "reckon_slurm_node_", "reckon_slurm_partition_",
+}
+
+// telling are labels that name a workload or a person.
+var telling = []string{"workload", "user", "username", "pod", "container", "container_id", "namespace", "hpc_job", "job_id", "jobid", "pid", "comm", "command", "groupname"}
+
+// SeesSeries reports whether a series may be shown: one with an owner by its owner; one
+// without only if it is about a machine, and no label names a workload. get returns
+// the value of a label, empty when it is not there.
+func (v Viewer) SeesSeries(get func(label string) string) bool {
+	if v.All() {
+		return true
+	}
+	if v.Role == Nobody {
+		return false
+	}
+	if owner := get("owner"); owner != "" {
+		return v.Sees(owner)
+	}
+	name := get("__name__")
+	if name != "up" && !slices.ContainsFunc(machine, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		return false
+	}
+	return !slices.ContainsFunc(telling, func(l string) bool { return get(l) != "" })
+}
+
+type key struct{}
+
+// With puts the viewer into a context.
+func With(ctx context.Context, v Viewer) context.Context { return context.WithValue(ctx, key{}, v) }
+
+// From is the viewer of a context; nobody if there is none.
+func From(ctx context.Context) Viewer {
+	v, _ := ctx.Value(key{}).(Viewer)
+	return v
+}

@@ -1,0 +1,235 @@
+package promapi
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/web/access"
+)
+
+// restricted shows each viewer the series that they may see. It stands below PromQL,
+// not in front of it: whatever a query says, it is answered as if no other series
+// existed. A query is narrowed by the index first and every series is then looked at.
+type restricted struct {
+	storage.SampleAndChunkQueryable
+}
+
+func (r restricted) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := r.SampleAndChunkQueryable.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	return querier{q, values{q}}, nil
+}
+
+func (r restricted) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	q, err := r.SampleAndChunkQueryable.ChunkQuerier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := r.SampleAndChunkQueryable.Querier(mint, maxt)
+	if err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return chunkQuerier{q, values{plain}, plain}, nil
+}
+
+type querier struct {
+	storage.Querier
+	values values
+}
+
+func (q querier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	v := access.From(ctx)
+	if v.All() {
+		return q.Querier.Select(ctx, sorted, hints, ms...)
+	}
+	return seriesSet{q.Querier.Select(ctx, sorted, unlimited(hints), narrowed(v, ms)...), v}
+}
+
+func (q querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	if access.From(ctx).All() {
+		return q.Querier.LabelValues(ctx, name, hints, ms...)
+	}
+	return q.values.of(ctx, name, hints, ms)
+}
+
+func (q querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	if access.From(ctx).All() {
+		return q.Querier.LabelNames(ctx, hints, ms...)
+	}
+	return q.values.names(ctx, hints, ms)
+}
+
+type chunkQuerier struct {
+	storage.ChunkQuerier
+	values values
+	plain  storage.Querier
+}
+
+func (q chunkQuerier) Close() error { return errors.Join(q.ChunkQuerier.Close(), q.plain.Close()) }
+
+func (q chunkQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
+	v := access.From(ctx)
+	if v.All() {
+		return q.ChunkQuerier.Select(ctx, sorted, hints, ms...)
+	}
+	return chunkSeriesSet{q.ChunkQuerier.Select(ctx, sorted, unlimited(hints), narrowed(v, ms)...), v}
+}
+
+func (q chunkQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	if access.From(ctx).All() {
+		return q.ChunkQuerier.LabelValues(ctx, name, hints, ms...)
+	}
+	return q.values.of(ctx, name, hints, ms)
+}
+
+func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	if access.From(ctx).All() {
+		return q.ChunkQuerier.LabelNames(ctx, hints, ms...)
+	}
+	return q.values.names(ctx, hints, ms)
+}
+
+// unlimited takes a limit off: it would count series that are then left out.
+func unlimited(h *storage.SelectHints) *storage.SelectHints {
+	if h == nil || h.Limit == 0 {
+		return h
+	}
+	c := *h
+	c.Limit = 0
+	return &c
+}
+
+// narrowed adds what the index can tell: the owner is the viewer's own, or there is none.
+func narrowed(v access.Viewer, ms []*labels.Matcher) []*labels.Matcher {
+	alternatives := []string{""}
+	for _, o := range v.Own() {
+		alternatives = append(alternatives, regexp.QuoteMeta(o))
+	}
+	m, err := labels.NewMatcher(labels.MatchRegexp, "owner", strings.Join(alternatives, "|"))
+	if err != nil { // a name that no regular expression can hold: nothing carries it
+		m = labels.MustNewMatcher(labels.MatchEqual, "owner", "")
+	}
+	return append(slices.Clip(slices.Clone(ms)), m)
+}
+
+type seriesSet struct {
+	storage.SeriesSet
+	viewer access.Viewer
+}
+
+func (s seriesSet) Next() bool {
+	for s.SeriesSet.Next() {
+		if l := s.SeriesSet.At().Labels(); s.viewer.SeesSeries(l.Get) {
+			return true
+		}
+	}
+	return false
+}
+
+type chunkSeriesSet struct {
+	storage.ChunkSeriesSet
+	viewer access.Viewer
+}
+
+func (s chunkSeriesSet) Next() bool {
+	for s.ChunkSeriesSet.Next() {
+		if l := s.ChunkSeriesSet.At().Labels(); s.viewer.SeesSeries(l.Get) {
+			return true
+		}
+	}
+	return false
+}
+
+// values answers about names and values of labels from the series that may be seen:
+// the index itself knows those of all.
+type values struct{ q storage.Querier }
+
+func (v values) each(ctx context.Context, ms []*labels.Matcher, take func(labels.Labels)) (annotations.Annotations, error) {
+	who := access.From(ctx)
+	if len(ms) == 0 {
+		ms = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+")}
+	}
+	set := seriesSet{v.q.Select(ctx, false, &storage.SelectHints{Func: "series"}, narrowed(who, ms)...), who}
+	for set.Next() {
+		take(set.At().Labels())
+	}
+	return set.Warnings(), set.Err()
+}
+
+func (v values) of(ctx context.Context, name string, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations, error) {
+	found := map[string]struct{}{}
+	w, err := v.each(ctx, ms, func(l labels.Labels) {
+		if value := l.Get(name); value != "" {
+			found[value] = struct{}{}
+		}
+	})
+	return limited(found, hints), w, err
+}
+
+func (v values) names(ctx context.Context, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations, error) {
+	found := map[string]struct{}{}
+	w, err := v.each(ctx, ms, func(l labels.Labels) {
+		l.Range(func(l labels.Label) { found[l.Name] = struct{}{} })
+	})
+	return limited(found, hints), w, err
+}
+
+func limited(found map[string]struct{}, hints *storage.LabelHints) []string {
+	out := slices.Sorted(maps.Keys(found))
+	if hints != nil && hints.Limit > 0 && len(out) > hints.Limit {
+		out = out[:hints.Limit]
+	}
+	return out
+}
+
+// restrictedExemplars shows exemplars, which carry any label, to those who see all.
+type restrictedExemplars struct{ storage.ExemplarQueryable }
+
+func (r restrictedExemplars) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
+	if access.From(ctx).All() {
+		return r.ExemplarQueryable.ExemplarQuerier(ctx)
+	}
+	return noneVisible{}, nil
+}
+
+type noneVisible struct{}
+
+func (noneVisible) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
+	return nil, nil
+}
+
+// gate lets viewers who do not see all use what reads series through [restricted], and
+// what tells nothing of anybody; all else answers from what the server knows of all.
+func gate(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := access.From(r.Context())
+		if v.All() || (v.Role > access.Nobody && open(r.URL.Path)) {
+			h.ServeHTTP(w, r)
+			return
+		}
+		forbidden(w, "a viewer of role "+v.Role.String()+" may not see "+r.URL.Path)
+	})
+}
+
+func open(path string) bool {
+	if readsSeries(path) {
+		return true
+	}
+	switch strings.TrimPrefix(path, "/api/v1/") {
+	case "metadata", "format_query", "parse_query", "status/buildinfo", "features":
+		return true
+	}
+	return false
+}
