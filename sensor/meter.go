@@ -34,6 +34,14 @@ type Meter struct {
 
 // MeterSource reads meters of energy or power.
 //
+// A [Sensor] that is one as well needs nothing else to take part in attribution: the
+// agent reads the meters of every such sensor of sensor/all at each internal tick, so
+// ReadMeters never waits (a slow source reads in the background and hands out what it
+// has) and Read may write what ReadMeters gave last with [MeterSeries]. A meter with a
+// counter sets Joules; one that only knows its power now sets Watts, and attribution
+// integrates it. Where several sources meter one domain only one of them counts:
+// attribution says which.
+//
 // A meter that can not be read, or whose value has not been renewed by the hardware,
 // is left out: what is absent is not zero. It is used from one goroutine and does not
 // allocate after warm-up.

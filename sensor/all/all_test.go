@@ -13,6 +13,7 @@ import (
 func TestSensors(t *testing.T) {
 	names := make(map[string]bool)
 	owner := make(map[string]string)
+	descs := make(map[string]*metric.Desc)
 	for _, e := range Sensors("/") {
 		if names[e.Name] {
 			t.Errorf("%s is listed twice", e.Name)
@@ -32,10 +33,10 @@ func TestSensors(t *testing.T) {
 			t.Errorf("%s calls itself %s", e.Name, s.Name())
 		}
 		for _, d := range s.Descs() {
-			if other := owner[d.Name]; other != "" {
-				t.Errorf("%s is described by %s and by %s", d.Name, other, e.Name)
+			if other := descs[d.Name]; other != nil && other != d {
+				t.Errorf("%s is described by %s and by %s", d.Name, owner[d.Name], e.Name)
 			}
-			owner[d.Name] = e.Name
+			owner[d.Name], descs[d.Name] = e.Name, d
 		}
 		var b metric.Batch
 		if err := s.Read(&b); err != nil {

@@ -1,0 +1,61 @@
+package sensor
+
+import "reckon/metric"
+
+// NodeEnergy is what every meter of a node counts, whatever reads it. Sensors that
+// meter share the description; [MeterSeries] writes it.
+var NodeEnergy = &metric.Desc{
+	Name: "reckon_node_energy_joules_total", Kind: metric.Counter, Unit: metric.Joules,
+	Help:   "Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold packages, package holds core and uncore.",
+	Labels: []string{"domain", "zone", "method"},
+}
+
+// NodePower is the power that a meter of the node shows now.
+var NodePower = &metric.Desc{
+	Name: "reckon_node_power_watts", Kind: metric.Gauge, Unit: metric.Watts,
+	Help:   "Power that a meter of the node shows now, by domain and zone; domains overlap as those of reckon_node_energy_joules_total.",
+	Labels: []string{"domain", "zone", "method"},
+}
+
+// MeterDescs lists what [MeterSeries] writes.
+func MeterDescs() []*metric.Desc { return []*metric.Desc{NodeEnergy, NodePower} }
+
+// MeterSeries writes meters as series of the node. The zero value is ready; it is used
+// from one goroutine and allocates only for meters that it has not seen before.
+type MeterSeries struct {
+	rows map[meterKey]*meterRows
+}
+
+type meterKey struct {
+	domain Domain
+	zone   string
+}
+
+type meterRows struct{ joules, watts *metric.Series }
+
+// Append adds the readings to b.
+func (s *MeterSeries) Append(b *metric.Batch, meters []Meter) {
+	if s.rows == nil {
+		s.rows = make(map[meterKey]*meterRows)
+	}
+	for i := range meters {
+		m := &meters[i]
+		r := s.rows[meterKey{m.Domain, m.Zone}]
+		if r == nil {
+			r = new(meterRows)
+			s.rows[meterKey{m.Domain, m.Zone}] = r
+		}
+		if m.HasJoules {
+			if r.joules == nil {
+				r.joules = metric.NewSeries(NodeEnergy, string(m.Domain), m.Zone, "measured")
+			}
+			b.Add(r.joules, m.Joules)
+		}
+		if m.HasWatts {
+			if r.watts == nil {
+				r.watts = metric.NewSeries(NodePower, string(m.Domain), m.Zone, "measured")
+			}
+			b.Add(r.watts, m.Watts)
+		}
+	}
+}
