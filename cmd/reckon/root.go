@@ -86,6 +86,7 @@ To measure one command, no server is needed:
 		newQuery(g),
 		newDataset(g),
 		newCorrelate(g),
+		newPower(g),
 		newCatalogue(g),
 		newVersion(g),
 	)
@@ -100,7 +101,7 @@ func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
 		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure",
-		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "query": "ask", "dataset": "ask", "correlate": "ask",
+		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "power": "ask",
 	}
 	for _, cmd := range root.Commands() {
 		cmd.GroupID = of[cmd.Name()]

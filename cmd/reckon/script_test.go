@@ -69,6 +69,10 @@ func site(t testing.TB) *httptest.Server {
 load 1m
   reckon_workload_cpu_seconds_total{workload="slurm/4711",owner="alice"} 0+60x1440
   reckon_workload_cpu_seconds_total{workload="slurm/4712",owner="bob"} 0+6x720 _x720
+  node_cpu_seconds_total{node="n1",cpu="0",mode="idle"} 0+60x60 3630+30x60 5430+0x60 5490+60x60 9120+30x60
+  node_cpu_seconds_total{node="n1",cpu="0",mode="user"} 0+0x60 30+30x60 1890+60x60 5490+0x60 5520+30x60
+  reckon_node_energy_joules_total{node="n1",domain="package",zone="0",method="measured"} 0+3600x60 222000+6000x60 590400+8400x60 1098000+3600x60 1320000+6000x60
+  reckon_node_energy_joules_total{node="n2",domain="package",zone="0",method="modelled"} 0+3600x300
 `)
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})
 	hub := new(api.Hub)

@@ -1,0 +1,385 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reckon/analysis/powerfit"
+	"reckon/attribution/powermodel"
+	"reckon/internal/term"
+)
+
+// newPower returns `reckon power`.
+func newPower(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "power",
+		Short: "Make, explain and judge models of the power that a machine draws",
+		Long: `Make, explain and judge models that turn what a machine counts (CPU use, cycles,
+memory, disk and network traffic, GPU use) into the watts it draws. A model is a
+small file; give it to ` + "`reckon up --power-model FILE`" + ` or to the agents of machines
+that have no meter.
+
+Errors are always those on work that the model had not seen: whole workloads or
+blocks of time are left out in turn, and the mean power is judged beside it as the
+baseline. A model that is not better than the mean is never chosen.`,
+		Example: `  reckon power fit measurements.csv -o node.json     from a data set
+  reckon power fit --node n1 --from 1d -o n1.json    from what the server measured
+  reckon power show node.json --at cpu_utilization=0.4
+  reckon power eval node.json other-day.csv
+  reckon power compare measurements.csv
+  reckon power builtin --cpu "Intel Xeon Gold 6248R" --cores 48 --sockets 2 --memory 384GiB`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newPowerFit(g), newPowerShow(g), newPowerEval(g), newPowerCompare(g), newPowerBuiltin(g))
+	return cmd
+}
+
+type powerFit struct {
+	in       powerInput
+	families []string
+	seed     uint64
+	name     string
+	domain   string
+	licence  string
+	machine  powermodel.Machine
+	output   string
+	honest   bool
+	format   *choice
+}
+
+func newPowerFit(g *globals) *cobra.Command {
+	var o powerFit
+	cmd := &cobra.Command{
+		Use:   "fit [FILE]",
+		Short: "Fit a model to measured power",
+		Long: `Fit a model to measured power: of a data set (CSV or Parquet, as ` + "`reckon dataset`" + `
+and ` + "`reckon experiment`" + ` make it; - is standard input), or without a file of what the
+server has measured of a node.
+
+Every family is tried on work it has not seen, and the best one is fitted to all of
+it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
+		Example: `  reckon power fit measurements.csv -o node.json
+  reckon power fit run.parquet --power wall_watts --feature cpu_utilization --family linear
+  reckon power fit --node n1 --from 7d -o n1.json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, g, args) },
+	}
+	o.in.flags(cmd)
+	f := cmd.Flags()
+	f.StringSliceVar(&o.families, "family", nil, "try only these families (default: all)")
+	f.Uint64Var(&o.seed, "seed", 1, "of random choices: the same data and seed give the same model")
+	f.StringVar(&o.name, "name", "", "what the model is of, in a few words")
+	f.StringVar(&o.domain, "domain", "node", "what the watts are of: node, package, dram, gpu or board")
+	f.StringVar(&o.licence, "licence", "", "licence of the data, kept in the model")
+	f.StringVar(&o.machine.CPU, "cpu", "", "model name of the CPU that was measured: other machines then refuse the model")
+	f.IntVar(&o.machine.Cores, "cores", 0, "its physical cores, kept in the model")
+	f.IntVar(&o.machine.Sockets, "sockets", 0, "its sockets, kept in the model")
+	f.BoolVar(&o.honest, "nested", false, "also state the error of choosing and fitting together (slower)")
+	f.StringVarP(&o.output, "output", "o", "", "write the model to this file (default: only print how it did)")
+	o.format = addFormat(cmd, "table", "json")
+	complete(cmd, "family", powerfit.Families()...)
+	complete(cmd, "domain", "node", "package", "dram", "gpu", "board")
+	return cmd
+}
+
+func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
+	for _, f := range o.families {
+		if !slices.Contains(powerfit.Families(), f) {
+			return usage(cmd, fmt.Errorf("--family %q is not known; give some of %s", f, strings.Join(powerfit.Families(), ", ")))
+		}
+	}
+	d, source, err := o.in.read(cmd.Context(), g, first(args))
+	if err != nil {
+		return err
+	}
+	options := powerfit.Options{Seed: o.seed, Families: o.families, Name: o.name, Domain: o.domain, Machine: o.machine, Source: source, Licence: o.licence}
+	r, err := powerfit.Fit(d, options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", source, err)
+	}
+	notes(g, r.Warnings)
+	var nested *powerfit.Nested
+	if o.honest {
+		if nested, err = powerfit.Validate(d, options); err != nil {
+			return fmt.Errorf("%s: %w", source, err)
+		}
+		notes(g, nested.Warnings)
+	}
+	if o.output != "" {
+		var b bytes.Buffer
+		if err := r.Model.Write(&b); err != nil {
+			return err
+		}
+		if err := os.WriteFile(o.output, b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if o.format.value == "json" {
+		return printJSON(g, map[string]any{"source": source, "protocol": r.Protocol, "folds": r.Folds, "chosen": r.Chosen, "score": r.Score, "baseline": r.Baseline, "candidates": r.Candidates, "nested": nested, "warnings": r.Warnings})
+	}
+	if err := printCandidates(g, r); err != nil {
+		return err
+	}
+	if nested != nil {
+		fmt.Fprintf(g.stdout, "\nChoosing and fitting together, on work it had not seen: MAPE %s (worst %s), the mean power %s.\n",
+			errorText(nested.Score.MAPE), errorText(nested.Score.Worst), errorText(nested.Baseline.MAPE))
+	}
+	switch {
+	case o.output != "":
+		fmt.Fprintf(g.stdout, "\nThe model is in %s. `reckon power show %s` explains it.\n", term.Safe(o.output), term.Safe(o.output))
+	default:
+		fmt.Fprintln(g.stdout, "\nNo file was written; give --output FILE to keep the model.")
+	}
+	return nil
+}
+
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+func notes(g *globals, warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintln(g.stderr, "reckon: note: "+term.Safe(w))
+	}
+}
+
+func printJSON(g *globals, v any) error {
+	enc := json.NewEncoder(g.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printCandidates shows how every family did beside the baseline.
+func printCandidates(g *globals, r *powerfit.Result) error {
+	fmt.Fprintf(g.stdout, "%s rows, %d features; judged by: %s (%d parts)\n\n", term.Number(ptrOf(float64(r.Score.Points))), len(r.Model.Features), r.Protocol, len(r.Folds))
+	t := scoreTable("FAMILY")
+	for _, c := range r.Candidates {
+		name := c.Family
+		if c.Family == r.Chosen {
+			name += " *"
+		}
+		if c.Skipped != "" {
+			t.Add(name, term.Unknown, term.Unknown, term.Unknown, term.Unknown, term.Unknown, c.Skipped)
+			continue
+		}
+		addScore(t, name, c.Score, "")
+	}
+	if err := t.Print(g.screen()); err != nil {
+		return err
+	}
+	verb := fmt.Sprintf("%s is chosen", r.Chosen)
+	if r.Chosen == powerfit.Mean {
+		verb = "no family beats the mean power, so the mean is chosen: these features do not explain the power"
+	}
+	_, err := fmt.Fprintf(g.stdout, "\n* %s. Errors are on work that was left out; the mean power alone has a MAPE of %s.\n", verb, errorText(r.Baseline.MAPE))
+	return err
+}
+
+func scoreTable(first string) *term.Table {
+	right := func(title string, optional int) term.Column {
+		return term.Column{Title: title, Right: true, Optional: optional}
+	}
+	return term.NewTable(term.Column{Title: first, Shrink: 10}, right("MAPE", 0), right("WORST PART", 1), right("RMSE", 0), right("R2", 2), right("DRE", 3), term.Column{Title: "", Shrink: 1, Optional: 4})
+}
+
+func addScore(t *term.Table, name string, s powermodel.Score, note string) {
+	t.Add(name, errorText(s.MAPE), errorText(s.Worst), term.Watts(&s.RMSE), number(s.R2), errorText(s.DRE), note)
+}
+
+// errorText prints a ratio in percent, with two digits where it is small.
+func errorText(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return term.Unknown
+	case math.Abs(v) >= 10:
+		return fmt.Sprintf("%.0f %%", 100*v)
+	}
+	return fmt.Sprintf("%.2f %%", 100*v)
+}
+
+func number(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return term.Unknown
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
+}
+
+func ptrOf(v float64) *float64 { return &v }
+
+// readModel reads a model file.
+func readModel(g *globals, name string) (*powermodel.Model, error) {
+	text, err := readInput(g, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := powermodel.Read(bytes.NewReader(text))
+	switch {
+	case errors.Is(err, powermodel.ErrNewer):
+		return nil, fmt.Errorf("%s: %w; use the reckon that made it, or fit it again", name, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+func newPowerEval(g *globals) *cobra.Command {
+	var in powerInput
+	cmd := &cobra.Command{
+		Use:   "eval MODEL [FILE]",
+		Short: "Judge a model by measurements that it was not made from",
+		Long: `Judge a model by measurements that it was not made from: of a data set, or without a
+file of what the server has measured. The mean power is judged beside it, and rows
+outside the range that the model was trained on are counted.`,
+		Example: `  reckon power eval node.json other-day.csv
+  reckon power eval n1.json --node n1 --from 1d`,
+		Args: cobra.RangeArgs(1, 2),
+	}
+	in.flags(cmd)
+	format := addFormat(cmd, "table", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		m, err := readModel(g, args[0])
+		if err != nil {
+			return err
+		}
+		d, source, err := in.read(cmd.Context(), g, first(args[1:]))
+		if err != nil {
+			return err
+		}
+		score, baseline, outside, err := evaluate(m, d)
+		if err != nil {
+			return fmt.Errorf("%s on %s: %w", args[0], source, err)
+		}
+		if format.value == "json" {
+			return printJSON(g, map[string]any{"model": m.Name, "data": source, "score": score, "baseline": baseline, "rows_outside_range": outside})
+		}
+		t := scoreTable("MODEL")
+		addScore(t, cmp.Or(m.Name, args[0]), score, "")
+		addScore(t, "mean power of the data", baseline, "baseline")
+		if err := t.Print(g.screen()); err != nil {
+			return err
+		}
+		fmt.Fprintf(g.stdout, "\n%d rows of %s.", score.Points, term.Safe(source))
+		if score.MAPE >= baseline.MAPE {
+			fmt.Fprint(g.stdout, " The model is worse than a constant: do not use it for this machine and work.")
+		}
+		if outside > 0 {
+			fmt.Fprintf(g.stdout, " %d rows (%s) lie outside the range that the model was trained on: there it guesses.", outside, errorText(float64(outside)/float64(len(d.Watts))))
+		}
+		fmt.Fprintln(g.stdout)
+		return nil
+	}
+	return cmd
+}
+
+// evaluate scores a model, the mean of the data, and counts rows outside its range.
+func evaluate(m *powermodel.Model, d powerfit.Data) (score, baseline powermodel.Score, outside int, err error) {
+	if score, err = powerfit.Evaluate(m, d); err != nil {
+		return score, baseline, 0, err
+	}
+	baseline = meanScore(d.Watts)
+	names := make([]string, len(d.Features))
+	for i, f := range d.Features {
+		names[i] = f.Name
+	}
+	tr, err := powermodel.NewTracker(m, names)
+	if err != nil {
+		return score, baseline, 0, err
+	}
+	x := make([]float64, len(names))
+	for row := range d.Watts {
+		for i, f := range d.Features {
+			x[i] = f.Values[row]
+		}
+		if tr.Observe(x).Outside > 0 {
+			outside++
+		}
+	}
+	return score, baseline, outside, nil
+}
+
+// meanScore is the score of the mean power of the same rows, the best constant.
+func meanScore(watts []float64) powermodel.Score {
+	var n, sum float64
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, w := range watts {
+		if !math.IsNaN(w) {
+			n, sum, low, high = n+1, sum+w, min(low, w), max(high, w)
+		}
+	}
+	s := powermodel.Score{Points: int(n)}
+	mean := sum / n
+	for _, w := range watts {
+		if !math.IsNaN(w) {
+			s.RMSE += (w - mean) * (w - mean) / n
+			if w > 0 {
+				s.MAPE += math.Abs(w-mean) / w / n
+			}
+		}
+	}
+	s.RMSE = math.Sqrt(s.RMSE)
+	s.DRE = s.RMSE / (high - low)
+	s.Worst = s.MAPE
+	return s
+}
+
+func newPowerCompare(g *globals) *cobra.Command {
+	var o powerFit
+	cmd := &cobra.Command{
+		Use:   "compare FILE [MODEL...]",
+		Short: "Compare families, or models, on one data set",
+		Long: `Compare families on one data set, each on work it has not seen, or with MODEL files
+compare those: they must not have been made from this data set.`,
+		Example: `  reckon power compare measurements.csv
+  reckon power compare wednesday.csv monday.json builtin.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d, source, err := o.in.read(cmd.Context(), g, args[0])
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				r, err := powerfit.Fit(d, powerfit.Options{Seed: o.seed, Source: source})
+				if err != nil {
+					return fmt.Errorf("%s: %w", source, err)
+				}
+				notes(g, r.Warnings)
+				return printCandidates(g, r)
+			}
+			t := scoreTable("MODEL")
+			for _, name := range args[1:] {
+				m, err := readModel(g, name)
+				if err != nil {
+					return err
+				}
+				score, _, outside, err := evaluate(m, d)
+				if err != nil {
+					return fmt.Errorf("%s on %s: %w", name, source, err)
+				}
+				note := ""
+				if outside > 0 {
+					note = fmt.Sprintf("%d rows outside its range", outside)
+				}
+				addScore(t, name, score, note)
+			}
+			addScore(t, "mean power of the data", meanScore(d.Watts), "baseline")
+			return t.Print(g.screen())
+		},
+	}
+	o.in.flags(cmd)
+	cmd.Flags().Uint64Var(&o.seed, "seed", 1, "of random choices")
+	return cmd
+}

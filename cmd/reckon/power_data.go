@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/analysis/powerfit"
+	"reckon/client"
+	"reckon/internal/dataset"
+	"reckon/internal/term"
+)
+
+// powerInput says where readings of power and of what goes with it come from: a data
+// set, or the store of a server.
+type powerInput struct {
+	power    string   // column of watts, or a PromQL expression
+	workload string   // column that names what ran
+	features []string // columns, or NAME=PROMQL
+	node     string
+	from, to string
+	step     string
+}
+
+func (in *powerInput) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&in.power, "power", "", "column that holds watts (default: watts, power_watts, power, or the one whose unit is watts); from the store: a PromQL expression")
+	f.StringVar(&in.workload, "workload", "", "column that names what ran in each row (default: workload)")
+	f.StringArrayVar(&in.features, "feature", nil, "column to use as a feature, may be given again (default: all that hold numbers); from the store: NAME=PROMQL")
+	f.StringVar(&in.node, "node", "", "from the store: the node (default: the only one that has a meter)")
+	f.StringVar(&in.from, "from", "2h", "from the store: begin")
+	f.StringVar(&in.to, "to", "now", "from the store: end")
+	f.StringVar(&in.step, "step", "15s", "from the store: time between rows, 1s or more")
+}
+
+// read returns the data set of a file (- is standard input), or without a name what
+// the server has of the node.
+func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerfit.Data, string, error) {
+	if name == "" {
+		return in.fromStore(ctx, g)
+	}
+	frame, err := readFrame(g, name)
+	if err != nil {
+		return powerfit.Data{}, "", err
+	}
+	d, err := in.fromFrame(frame)
+	if err != nil {
+		return d, "", fmt.Errorf("%s: %w", name, err)
+	}
+	return d, filepath.Base(name), nil
+}
+
+// readFrame reads a data set, CSV or Parquet by its first bytes, and says on standard
+// error what is odd about it.
+func readFrame(g *globals, name string) (*dataset.Frame, error) {
+	text, err := readInput(g, name)
+	if err != nil {
+		return nil, err
+	}
+	var frame *dataset.Frame
+	var warnings []string
+	if bytes.HasPrefix(text, []byte("PAR1")) {
+		frame, err = dataset.ReadParquet(bytes.NewReader(text), int64(len(text)))
+	} else {
+		frame, warnings, err = dataset.ReadCSV(bytes.NewReader(text))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, w := range append(warnings, frame.Tidy()...) {
+		fmt.Fprintln(g.stderr, "reckon: note: "+term.Safe(w))
+	}
+	return frame, nil
+}
+
+func (in *powerInput) fromFrame(f *dataset.Frame) (powerfit.Data, error) {
+	watts, err := powerColumn(f, in.power)
+	if err != nil {
+		return powerfit.Data{}, err
+	}
+	d := powerfit.Data{Watts: watts.Values, Time: make([]float64, f.Rows())}
+	for i, t := range f.Time {
+		d.Time[i] = float64(t) / 1000
+	}
+	label := f.Label(cmp.Or(in.workload, "workload"))
+	if label == nil && in.workload != "" {
+		return d, fmt.Errorf("--workload: there is no column of words called %q", in.workload)
+	}
+	if label != nil {
+		d.Workload = label.Values
+	}
+	for _, name := range in.features {
+		if f.Column(name) == nil {
+			return d, fmt.Errorf("--feature: there is no column of numbers called %q; there are %s", name, strings.Join(numbers(f), ", "))
+		}
+	}
+	for _, c := range f.Columns {
+		if c.Name == watts.Name || (len(in.features) > 0 && !slices.Contains(in.features, c.Name)) {
+			continue
+		}
+		d.Features = append(d.Features, powerfit.Column{Name: c.Name, Unit: c.Unit, Values: c.Values})
+	}
+	if len(d.Features) == 0 {
+		return d, fmt.Errorf("beside %s there is no column of numbers to explain the power with", watts.Name)
+	}
+	return d, nil
+}
+
+func numbers(f *dataset.Frame) (names []string) {
+	for _, c := range f.Columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// powerColumn is the column that holds the measured watts.
+func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
+	if name != "" {
+		if c := f.Column(name); c != nil {
+			return c, nil
+		}
+		return nil, fmt.Errorf("--power: there is no column of numbers called %q; there are %s", name, strings.Join(numbers(f), ", "))
+	}
+	for _, n := range []string{"watts", "power_watts", "power"} {
+		if c := f.Column(n); c != nil {
+			return c, nil
+		}
+	}
+	var found []string
+	for _, c := range f.Columns {
+		if c.Unit == "watts" || c.Unit == "W" || strings.HasSuffix(c.Name, "_watts") {
+			found = append(found, c.Name)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return f.Column(found[0]), nil
+	case 0:
+		return nil, fmt.Errorf("which column holds the measured power? Name it with --power: %s", strings.Join(numbers(f), ", "))
+	}
+	return nil, fmt.Errorf("several columns hold watts; name one with --power: %s", strings.Join(found, ", "))
+}
+
+// storeFeature is a feature of a power model as PromQL over the series of a node; NODE
+// stands for its matcher and WINDOW for the time of a rate.
+type storeFeature struct{ name, unit, expr string }
+
+// storeFeatures have the names that attribution knows (doc/power-model-format.md).
+var storeFeatures = []storeFeature{
+	{"cpu_utilization", "ratio", `clamp(1 - sum(rate(node_cpu_seconds_total{mode=~"idle|iowait",NODE}[WINDOW])) / count(node_cpu_seconds_total{mode="idle",NODE}), 0, 1)`},
+	{"cpu_cycles", "1/s", `sum(rate(node_cpu_seconds_total{mode!~"idle|iowait",NODE}[WINDOW])) * scalar(avg(node_cpu_scaling_frequency_hertz{NODE}))`},
+	{"gpu_utilization", "ratio", `sum(rate(reckon_gpu_busy_seconds_total{NODE}[WINDOW]))`},
+	{"disk_read_bytes", "B/s", `sum(rate(node_disk_read_bytes_total{NODE}[WINDOW]))`},
+	{"disk_write_bytes", "B/s", `sum(rate(node_disk_written_bytes_total{NODE}[WINDOW]))`},
+	{"network_bytes", "B/s", `sum(rate(node_network_receive_bytes_total{device!="lo",NODE}[WINDOW])) + sum(rate(node_network_transmit_bytes_total{device!="lo",NODE}[WINDOW]))`},
+}
+
+// storePower are ways to the power of a whole node, the widest first.
+var storePower = []string{
+	`sum(rate(reckon_node_energy_joules_total{domain="board",method="measured",NODE}[WINDOW]))`,
+	`sum(rate(reckon_node_energy_joules_total{domain="psys",method="measured",NODE}[WINDOW]))`,
+	`sum(rate(reckon_node_energy_joules_total{domain=~"package|dram|gpu",method="measured",NODE}[WINDOW]))`,
+}
+
+var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows what the sensors say; name a series with --power, or give a data set with a column of watts")
+
+func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Data, source string, err error) {
+	now := g.now()
+	from, err := moment("from", in.from, now)
+	if err != nil {
+		return d, "", err
+	}
+	to, err := moment("to", in.to, now)
+	if err != nil {
+		return d, "", err
+	}
+	step, err := span("step", in.step)
+	if err != nil {
+		return d, "", err
+	}
+	if step < time.Second || !from.Before(to) || to.Sub(from)/step > 11_000 {
+		return d, "", &usageError{errors.New("--from, --to and --step: give a beginning before the end and 1 to 11000 steps of 1s or more")}
+	}
+	features, err := in.storeFeatures()
+	if err != nil {
+		return d, "", err
+	}
+	c, err := g.client()
+	if err != nil {
+		return d, "", err
+	}
+	node := in.node
+	if node == "" && in.power == "" {
+		if node, err = meteredNode(ctx, c, from, to); err != nil {
+			return d, "", err
+		}
+	}
+	window := max(4*step, time.Minute)
+	ask := func(expr string) (map[int64]float64, error) {
+		matcher := ""
+		if node != "" {
+			matcher = fmt.Sprintf("node=%q", node)
+		}
+		expr = strings.NewReplacer(",NODE", strings.TrimSuffix(","+matcher, ","), "{NODE}", "{"+matcher+"}", "WINDOW", fmt.Sprintf("%dms", window.Milliseconds())).Replace(expr)
+		return oneSeries(ctx, c, expr, from, to, step)
+	}
+	ways := storePower
+	if in.power != "" {
+		ways = []string{in.power}
+	}
+	var watts map[int64]float64
+	for _, w := range append(slices.Clip(ways), ways...) {
+		if watts, err = ask(w); err != nil {
+			return d, "", fmt.Errorf("power: %w", err)
+		}
+		if len(watts) > 0 {
+			break
+		}
+		if w == ways[len(ways)-1] {
+			window = max(window, 5*time.Minute) // a node that exports once a minute
+		}
+	}
+	if len(watts) == 0 {
+		return d, "", errNoMeter
+	}
+	times := make([]int64, 0, len(watts))
+	for t := range watts {
+		times = append(times, t)
+	}
+	slices.Sort(times)
+	for _, t := range times {
+		d.Time, d.Watts = append(d.Time, float64(t)/1000), append(d.Watts, watts[t])
+	}
+	for _, f := range features {
+		values, err := ask(f.expr)
+		if err != nil {
+			return d, "", fmt.Errorf("feature %s: %w", f.name, err)
+		}
+		if len(values) == 0 {
+			continue // not measured on this node
+		}
+		col := powerfit.Column{Name: f.name, Unit: f.unit, Values: make([]float64, len(times))}
+		for i, t := range times {
+			col.Values[i] = math.NaN()
+			if v, ok := values[t]; ok {
+				col.Values[i] = v
+			}
+		}
+		d.Features = append(d.Features, col)
+	}
+	if len(d.Features) == 0 {
+		return d, "", fmt.Errorf("there is power of node %s in that time, but nothing to explain it with", node)
+	}
+	return d, fmt.Sprintf("%s, %s to %s", cmp.Or(node, c.Server()), from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)), nil
+}
+
+func (in *powerInput) storeFeatures() ([]storeFeature, error) {
+	if len(in.features) == 0 {
+		return storeFeatures, nil
+	}
+	var out []storeFeature
+	for _, f := range in.features {
+		name, expr, ok := strings.Cut(f, "=")
+		if at := slices.IndexFunc(storeFeatures, func(s storeFeature) bool { return s.name == f }); at >= 0 {
+			out = append(out, storeFeatures[at])
+			continue
+		}
+		if !ok || name == "" || expr == "" || strings.ContainsAny(name, "{( ") {
+			return nil, &usageError{fmt.Errorf("--feature %q: give NAME=PROMQL, or one of cpu_utilization, cpu_cycles, gpu_utilization, disk_read_bytes, disk_write_bytes, network_bytes", f)}
+		}
+		out = append(out, storeFeature{name: name, expr: expr})
+	}
+	return out, nil
+}
+
+// meteredNode is the one node that has a meter.
+func meteredNode(ctx context.Context, c *client.Client, from, to time.Time) (string, error) {
+	r, err := c.Query(ctx, fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(to.Sub(from).Seconds())), to)
+	if err != nil {
+		return "", err
+	}
+	var nodes []string
+	for _, s := range r.Series {
+		nodes = append(nodes, s.Metric["node"])
+	}
+	slices.Sort(nodes)
+	switch len(nodes) {
+	case 0:
+		return "", errNoMeter
+	case 1:
+		return nodes[0], nil
+	}
+	return "", &usageError{fmt.Errorf("several nodes have a meter; name one with --node: %s", strings.Join(nodes, ", "))}
+}
+
+// oneSeries evaluates an expression that gives one series, by time in milliseconds.
+func oneSeries(ctx context.Context, c *client.Client, expr string, from, to time.Time, step time.Duration) (map[int64]float64, error) {
+	r, err := c.QueryRange(ctx, expr, from, to, step)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Series) > 1 {
+		return nil, fmt.Errorf("%s gives %d series; aggregate them to one, for example with sum()", expr, len(r.Series))
+	}
+	out := map[int64]float64{}
+	for _, s := range r.Series {
+		for _, p := range s.Samples {
+			if v, err := p.Float(); err == nil && p.Histogram == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+				out[p.Time.UnixMilli()] = v
+			}
+		}
+	}
+	return out, nil
+}
