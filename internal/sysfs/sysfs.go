@@ -1,0 +1,129 @@
+// Package sysfs reads attributes of the kernel: small files that hold one value
+// (Documentation/filesystems/sysfs.rst, "one value per file"). A [File] stays open and is
+// read in place, so that reading it again costs one system call and no memory.
+//
+// Reading a device that has been unplugged gives ENODEV; [Gone] tells that from an error
+// of the device itself. A File is used from one goroutine; the functions are safe for
+// concurrent use.
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// size holds every attribute that is a number or a word. What is longer is cut.
+const size = 128
+
+// File is an open attribute.
+type File struct {
+	file *os.File
+	buf  [size]byte
+}
+
+// Open opens the attribute at path.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &File{file: f}, nil
+}
+
+// Path is the name that the file was opened by.
+func (f *File) Path() string { return f.file.Name() }
+
+// Text returns the value without the newline. It is valid until the next call.
+func (f *File) Text() ([]byte, error) {
+	if f == nil || f.file == nil {
+		return nil, fs.ErrClosed
+	}
+	n, err := f.file.ReadAt(f.buf[:], 0)
+	if n == 0 {
+		if err == nil || err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	b := f.buf[:n]
+	for len(b) > 0 && (b[len(b)-1] == '\n' || b[len(b)-1] == 0 || b[len(b)-1] == ' ') {
+		b = b[:len(b)-1]
+	}
+	return b, nil
+}
+
+// Int returns the value as a whole number.
+func (f *File) Int() (int64, error) {
+	b, err := f.Text()
+	if err != nil {
+		return 0, err
+	}
+	v, ok := Number(b)
+	if !ok {
+		return 0, fmt.Errorf("read %s: %q is no whole number", f.file.Name(), b)
+	}
+	return v, nil
+}
+
+// Close closes the file. Calling it again, or on nil, does nothing.
+func (f *File) Close() error {
+	if f == nil || f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	return err
+}
+
+// Number parses a whole decimal number with an optional sign. A unit behind a space is
+// passed over ("1234 W"), as in the files of pm_counters.
+func Number(b []byte) (v int64, ok bool) {
+	negative := false
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		negative = b[0] == '-'
+		b = b[1:]
+	}
+	digits := 0
+	for _, c := range b {
+		if c == ' ' && digits > 0 {
+			break
+		}
+		if c < '0' || c > '9' || v > (1<<63-10)/10 {
+			return 0, false
+		}
+		v = v*10 + int64(c-'0')
+		digits++
+	}
+	if negative {
+		v = -v
+	}
+	return v, digits > 0
+}
+
+// Word returns the content of a small file, "" when it can not be read.
+func Word(path ...string) string {
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.Trim(string(b), "\x00 \n\t"), "")
+}
+
+// Gone reports whether the device behind an attribute is not there any more.
+func Gone(err error) bool {
+	return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESTALE)
+}
+
+// Path joins names below root, "" or "/" for our own machine.
+func Path(root string, names ...string) string {
+	if root == "" {
+		root = "/"
+	}
+	return filepath.Join(append([]string{root}, names...)...)
+}

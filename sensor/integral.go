@@ -1,0 +1,58 @@
+package sensor
+
+import "time"
+
+// Gap is the longest time between two readings of a power over which it is integrated.
+// What was used in a longer one is not known, and is left out rather than invented. It
+// is longer than the longest usual export interval, for meters read only then.
+const Gap = 90 * time.Second
+
+// Integral makes energy out of readings of power, by the trapezoid rule. The zero
+// value is ready. It only grows: a gap, a meter that is gone and a negative reading add
+// nothing.
+type Integral struct {
+	joules float64
+	watts  float64
+	at     time.Time
+}
+
+// Add takes a reading and returns the energy since the first one, in joules.
+func (i *Integral) Add(now time.Time, watts float64) float64 {
+	watts = max(watts, 0)
+	if !(watts < MaxWatts) {
+		i.at = time.Time{}
+		return i.joules
+	}
+	if d := now.Sub(i.at); !i.at.IsZero() && d > 0 && d <= Gap {
+		i.joules += d.Seconds() * (i.watts + watts) / 2
+	}
+	i.watts, i.at = watts, now
+	return i.joules
+}
+
+// Busy likewise integrates a share (0 to 1) of a device into seconds.
+func (i *Integral) Busy(now time.Time, share float64) float64 { return i.Add(now, min(share, 1)) }
+
+// Total is the energy so far.
+func (i *Integral) Total() float64 { return i.joules }
+
+// MaxWatts is beyond what any meter of one node shows: larger readings are blanks of
+// the hardware, such as 65535 or 9223372036854775794 of the unit.
+const MaxWatts = 1e6
+
+// Odometer makes a counter that never falls of one that may: when a register begins
+// anew, or jumps back, the interval in which it did so is left out. The zero value is
+// ready, and begins at zero.
+type Odometer struct {
+	total, last float64
+	primed      bool
+}
+
+// Add takes a reading of the register and returns what was counted since the first.
+func (o *Odometer) Add(raw float64) float64 {
+	if o.primed && raw > o.last {
+		o.total += raw - o.last
+	}
+	o.last, o.primed = raw, true
+	return o.total
+}
