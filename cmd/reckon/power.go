@@ -37,7 +37,7 @@ baseline. A model that is not better than the mean is never chosen.`,
   reckon power show node.json --at cpu_utilization=0.4
   reckon power eval node.json other-day.csv
   reckon power compare measurements.csv
-  reckon power builtin --cpu "Intel Xeon Gold 6248R" --cores 48 --sockets 2 --memory 384GiB`,
+  reckon power builtin --cpu "AMD EPYC 7763" --cores 64 --memory 256GiB`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

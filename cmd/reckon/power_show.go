@@ -207,7 +207,7 @@ func newPowerBuiltin(g *globals) *cobra.Command {
 averages over published SPECpower_ssj2008 results of its CPU family. The error stated
 is that of systems left out of the derivation; it is large. One day beside a meter
 and ` + "`reckon power fit`" + ` make a better model.`,
-		Example: `  reckon power builtin --cpu "AMD EPYC 7763" --cores 128 --sockets 2 --memory 512GiB -o guess.json`,
+		Example: `  reckon power builtin --cpu "AMD EPYC 7763" --cores 64 --memory 256GiB -o g.json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if m.CPU == "" || m.Cores <= 0 || m.Sockets <= 0 || memory == "" {
