@@ -146,5 +146,6 @@ func Descs() []*metric.Desc {
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds,
 		commandSeconds, shortWorkloads,
+		workloadEnergy, attributedEnergy,
 	}
 }

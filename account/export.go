@@ -59,6 +59,9 @@ func (l *Ledger) Export(b *metric.Batch) {
 		}
 		b.Add(s, float64(n))
 	}
+	if l.energy != nil {
+		l.energy.exportNode(b)
+	}
 	l.sweep()
 }
 
@@ -128,6 +131,7 @@ func (l *Ledger) release(p *Part) {
 	}
 	if !p.absorbed {
 		l.forgotten += p.CPU()
+		l.leave(p)
 	}
 	g := p.group
 	p.group = nil
@@ -175,6 +179,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	b.Add(r.processes, float64(p.live))
 	b.Add(r.threads, float64(p.thread))
 	b.Add(r.started, float64(p.started))
+	l.exportEnergy(p, b)
 	l.exportFacts(p, b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)

@@ -33,6 +33,8 @@ type Config struct {
 	// Linger is how long an ended workload stays in the exports, for consumers that
 	// scrape; 0 exports it once.
 	Linger time.Duration
+	// Idle says whose idle energy is; empty is nobody's.
+	Idle IdleShare
 	// Identify says what a process belongs to. It is called when a process is first
 	// seen and when it moved. parent is the part of its parent, or nil; ended says that
 	// the process is gone, so that nothing more can be read of it.
@@ -85,6 +87,7 @@ type Ledger struct {
 	// forgotten is the CPU time of parts that were flushed, nanoseconds.
 	forgotten uint64
 	other     *Part
+	energy    *energy // nil until a meter was read
 }
 
 // New returns an empty ledger.

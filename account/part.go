@@ -47,6 +47,10 @@ type Part struct {
 	byteSeconds  float64
 	live, thread uint32
 
+	energy   partEnergy
+	packages uint64  // see SetPlace
+	clock    float64 // see SetPlace
+
 	now  tick // this tick
 	rows *rows
 }
@@ -199,6 +203,7 @@ func (p *Part) absorb(o *Part) {
 	p.started += o.started
 	p.folded++
 	p.commands.merge(&o.commands)
+	p.energy.absorb(&o.energy)
 	if p.start == 0 || o.start < p.start {
 		p.start = o.start
 	}

@@ -31,6 +31,7 @@ type state struct {
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
+	Energy    *energyState                `json:"energy,omitempty"`
 }
 
 type partState struct {
@@ -54,6 +55,8 @@ type partState struct {
 	Commands map[string]uint64 `json:"commands"`
 	Named    []string          `json:"named"`
 	Rest     uint64            `json:"rest"`
+	Marks    []int64           `json:"marks,omitempty"`
+	Joules   [][2]float64      `json:"joules,omitempty"`
 }
 
 type processState struct {
@@ -80,6 +83,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		Began: l.began, LastAt: l.lastAt, Epoch: l.epoch,
 		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
 		Forgotten: l.forgotten,
+		Energy:    l.energy.state(),
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 	}
 	index := make(map[*Part]int, len(l.order))
@@ -107,6 +111,7 @@ func (p *Part) state() partState {
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.peak,
 		ByteSecs: p.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
 	}
+	s.Marks, s.Joules = p.energy.state()
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -146,6 +151,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	for i := range s.Parts {
 		parts[i] = l.restorePart(&s.Parts[i])
 	}
+	l.restoreEnergy(s.Energy, parts, s.Parts)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
 			g.cores = h

@@ -1,0 +1,83 @@
+package attribution
+
+// The idle power of a stream is learned: it is the mean power over ten seconds at the
+// lowest utilisation seen in the last day, times one minus that utilisation. On a node
+// that has been idle once in a day that is its idle power; on one that never is, the
+// rule errs towards active energy, so that nobody's use is hidden in idle. A fitted
+// model replaces it.
+const (
+	idleSpan  = 10.0   // seconds of one observation
+	idleSlot  = 3600.0 // seconds of which the quietest observation is kept
+	idleSlots = 24
+	// sameLoad is by how much two utilisations may differ and still be compared by power.
+	sameLoad = 0.01
+)
+
+// observation is the mean power at a mean utilisation.
+type observation struct {
+	Load  float64 `json:"load"`
+	Watts float64 `json:"watts"`
+	Set   bool    `json:"set"`
+}
+
+// quieter reports whether a says more about idle than b.
+func (a observation) quieter(b observation) bool {
+	switch {
+	case !a.Set || !b.Set:
+		return a.Set
+	case a.Load < b.Load-sameLoad:
+		return true
+	}
+	return a.Load <= b.Load+sameLoad && a.Watts < b.Watts
+}
+
+// idle learns the idle power of a stream.
+type idle struct {
+	slots [idleSlots]observation
+	at    int
+	spent float64 // seconds in the slot
+
+	joules, seconds, load float64 // of the observation under way; load is utilisation·seconds
+}
+
+// take adds what the stream drew in some seconds at a mean utilisation.
+func (d *idle) take(joules, seconds, load float64) {
+	d.joules += joules
+	d.seconds += seconds
+	d.load += load * seconds
+	if d.seconds < idleSpan {
+		return
+	}
+	o := observation{Load: min(max(d.load/d.seconds, 0), 1), Watts: d.joules / d.seconds, Set: true}
+	if d.spent += d.seconds; d.spent > idleSlot {
+		d.spent = 0
+		d.at = (d.at + 1) % idleSlots
+		d.slots[d.at] = observation{}
+	}
+	if o.Watts > 0 && o.quieter(d.slots[d.at]) {
+		d.slots[d.at] = o
+	}
+	d.joules, d.seconds, d.load = 0, 0, 0
+}
+
+// watts returns the idle power, and false before it is known.
+func (d *idle) watts() (float64, bool) {
+	var best observation
+	for _, o := range d.slots {
+		if o.quieter(best) {
+			best = o
+		}
+	}
+	return best.Watts * (1 - best.Load), best.Set
+}
+
+// split divides energy into active and idle.
+func (d *idle) split(joules, seconds, load float64) (active, inactive float64) {
+	w, ok := d.watts()
+	inactive = w * seconds
+	if !ok {
+		inactive = joules * (1 - min(max(load, 0), 1))
+	}
+	inactive = min(max(inactive, 0), joules)
+	return joules - inactive, inactive
+}

@@ -1,0 +1,495 @@
+package attribution
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reckon/sensor"
+)
+
+// Source is what one source of meters gave in a tick. What it could not read is absent.
+type Source struct {
+	Name   string
+	Meters []sensor.Meter
+	// Model says that the figures come from a power model: they count only where nothing
+	// measures. Idle is then what the model gives for an idle machine, in watts, and GPU
+	// says that GPUs are in it.
+	Model bool
+	Idle  float64
+	GPU   bool
+}
+
+// Load is what the machine did since the previous tick.
+type Load struct {
+	// Boot is when the tick was, in nanoseconds since boot.
+	Boot uint64
+	// CPU is the share of the processors' time that was busy, NaN when unknown.
+	CPU float64
+	// Packages is the CPU time spent on each package, by its number; nil when unknown.
+	Packages []float64
+	// Devices is the share of its time that a GPU computed, by the zone of its meter.
+	// One that is not in it is unknown.
+	Devices func(zone string) (busy float64, ok bool)
+}
+
+// Stream is energy that is split over workloads: that of a meter, or of a wide meter
+// without what narrower ones count. Its index in [Meters.Streams] stays the same.
+type Stream struct {
+	Domain string // package, dram, gpu, psys, board or rest
+	Zone   string
+	Model  bool
+	// Package is the number of the package it belongs to, -1 for none.
+	Package int
+
+	// What came since it last came. Fresh says that it did: meters may be slower than
+	// ticks, and until they move nothing is known. Anew says that it began to count in
+	// this tick, so that only what was used in this tick matters.
+	Fresh, Anew  bool
+	Active, Idle float64 // joules
+	Seconds      float64
+	// Busy is the CPU time that was spent on the package in those seconds, 0 if unknown.
+	Busy float64
+
+	learned idle
+	wait    float64 // seconds since it last came
+	unseen  float64 // seconds since it last counted
+	load    float64 // utilisation·seconds in them
+	known   float64 // seconds of them of which the utilisation is known
+	busy    float64
+}
+
+// gauge is one meter of one source.
+type gauge struct {
+	joules, watts float64
+	before        float64 // the counter before it fell; it may have been one false reading
+	fell          bool
+	resumed       bool   // restored, and not read since
+	covered       bool   // while it was away something else counted
+	at            uint64 // boot time of the last good reading
+	moved         uint64 // boot time at which it last grew, or was first seen
+	primed        bool
+	odd           int // implausible readings in a row
+	delta         float64
+	came          bool // delta is of this tick
+	alive         bool
+}
+
+type gaugeKey struct {
+	source string
+	domain sensor.Domain
+	zone   string
+}
+
+const (
+	// mostWatts is more than any node draws: a reading beyond it is a blank or a fault.
+	mostWatts = 100e3
+	// dead is after how many nanoseconds without a reading a meter counts no more.
+	dead = uint64(10e9)
+	// stalled is after how many nanoseconds without a move, under load, it does not.
+	stalled = uint64(60e9)
+	// bridge is over how many nanoseconds without a reading power is integrated.
+	bridge = uint64(60e9)
+	// loaded is the utilisation from which on a meter has to show something.
+	loaded = 0.05
+	// patience is how many implausible readings in a row begin a new scale.
+	patience = 3
+	// idleGap is after how many seconds a stream that did not count begins anew.
+	idleGap = 60.0
+	// mostDebt is how much narrow meters may be ahead of a wide one, in seconds of what
+	// they count: meters are not read by the hardware in the same instant.
+	mostDebt = 120.0
+)
+
+// Meters turns readings into streams. The zero value is ready.
+type Meters struct {
+	gauges  map[gaugeKey]*gauge
+	picks   map[sensor.Domain]string // which source counts
+	streams []Stream
+	index   map[streamKey]int
+	// modelled says that a model counted in the previous tick.
+	modelled bool
+	debt     float64 // joules that narrow meters counted before the wide one did
+	last     uint64
+	problem  string
+	resumed  bool // restored, and no tick since
+}
+
+type streamKey struct{ domain, zone, method string }
+
+// preference is the order in which sources of the same power are believed: counters in
+// the device before sensors beside it, and what is near before what is asked over a
+// network. Sources that are not in it follow in the order in which they are given.
+var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery"}
+
+// devices are the sources that name each GPU: all of them count, as each knows the
+// devices of its own vendor only, and then no other source's GPUs do.
+var devices = []string{"nvml", "amdgpu", "drm"}
+
+// Streams are all streams so far, with what came in the last tick.
+func (m *Meters) Streams() []Stream { return m.streams }
+
+// Measures reports whether anything is measured or modelled at all.
+func (m *Meters) Measures() bool { return len(m.picks) > 0 }
+
+// Problem says what is wrong with a meter that is here and does not count, "" if none.
+func (m *Meters) Problem() string { return m.problem }
+
+// Advance takes the readings of a tick. sources come in the same order each time.
+func (m *Meters) Advance(l Load, sources []Source) []Stream {
+	if m.gauges == nil {
+		m.gauges = make(map[gaugeKey]*gauge)
+		m.picks = make(map[sensor.Domain]string)
+		m.index = make(map[streamKey]int)
+	}
+	seconds := 0.0
+	if m.last != 0 && l.Boot > m.last {
+		seconds = float64(l.Boot-m.last) / 1e9
+	}
+	m.last = l.Boot
+	m.problem = ""
+	m.read(&l, sources)
+	for _, d := range [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainPsys, sensor.DomainGPU, sensor.DomainBoard} {
+		m.pick(d, sources)
+	}
+	for i := range m.streams {
+		m.streams[i].pass(seconds, &l)
+		if m.resumed {
+			m.streams[i].unseen = 0 // nobody looked
+		}
+	}
+	m.resumed = false
+	m.count(sources)
+	return m.streams
+}
+
+// read brings the gauges up to date.
+func (m *Meters) read(l *Load, sources []Source) {
+	for k, g := range m.gauges {
+		g.delta, g.came = 0, false
+		g.alive = g.primed && l.Boot-g.at <= dead
+		if g.alive && l.CPU > loaded && l.Boot-g.moved > stalled && k.domain != sensor.DomainGPU {
+			g.alive = false
+			m.complain(k, "has not moved for a minute under load")
+		}
+		if p := m.picks[k.domain]; !g.alive && ((p != "" && p != k.source) || m.modelled) {
+			g.covered = true
+		}
+	}
+	for i := range sources {
+		s := &sources[i]
+		for j := range s.Meters {
+			r := &s.Meters[j]
+			switch r.Domain {
+			case sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainPsys, sensor.DomainGPU, sensor.DomainBoard:
+			default:
+				continue // core, uncore and rails are part of something that counts
+			}
+			k := gaugeKey{s.Name, r.Domain, r.Zone}
+			g := m.gauges[k]
+			if g == nil {
+				if !r.HasJoules && !r.HasWatts {
+					continue
+				}
+				k.zone = strings.Clone(k.zone)
+				g = &gauge{moved: l.Boot}
+				m.gauges[k] = g
+			}
+			if why := g.read(r, l); why != "" {
+				m.complain(k, why)
+			}
+		}
+	}
+}
+
+func (m *Meters) complain(k gaugeKey, why string) {
+	if m.problem == "" {
+		m.problem = strings.TrimSpace(fmt.Sprintf("%s %s %s", k.source, k.domain, k.zone)) + " " + why
+	}
+}
+
+// read takes one reading. What can not be is left out, and said.
+func (g *gauge) read(r *sensor.Meter, l *Load) (why string) {
+	switch {
+	case r.HasJoules:
+		return g.counter(r.Joules, l)
+	case r.HasWatts:
+		return g.power(r.Watts, l)
+	}
+	return ""
+}
+
+func (g *gauge) counter(joules float64, l *Load) (why string) {
+	if math.IsNaN(joules) || math.IsInf(joules, 0) || joules < 0 {
+		return "shows no number"
+	}
+	most := mostWatts * (float64(l.Boot-min(g.at, l.Boot))/1e9 + 1)
+	switch {
+	case !g.primed:
+		g.primed, g.moved = true, l.Boot
+	case g.covered, g.resumed && joules < g.joules: // it began anew with the agent
+		g.moved = l.Boot
+	case joules < g.joules:
+		// It jumped back: nobody knows what was between. The next reading tells whether it
+		// began anew or gave one false reading.
+		g.before, g.fell, why = g.joules, true, "fell"
+		g.joules, g.at, g.odd = joules, l.Boot, 0
+		return why
+	case g.fell && joules >= g.before:
+		g.joules = g.before
+		if joules-g.before > most {
+			break // the true counter is somewhere between
+		}
+		g.delta, g.came, g.moved = joules-g.before, true, l.Boot
+	case joules-g.joules > most:
+		if g.odd++; g.odd < patience {
+			return "jumped by more than any machine draws"
+		}
+	case joules > g.joules:
+		g.delta, g.came, g.moved = joules-g.joules, true, l.Boot
+	}
+	g.joules, g.at, g.odd, g.fell, g.covered, g.resumed = joules, l.Boot, 0, false, false, false
+	g.alive = g.alive || !stuck(g, l)
+	return why
+}
+
+// stuck reports whether a counter stands still although the machine works.
+func stuck(g *gauge, l *Load) bool { return l.CPU > loaded && l.Boot-g.moved > stalled }
+
+func (g *gauge) power(watts float64, l *Load) (why string) {
+	switch {
+	case math.IsNaN(watts) || math.IsInf(watts, 0) || watts < 0 || watts > mostWatts:
+		return "shows no power"
+	case watts == 0 && l.CPU > loaded:
+		return "shows zero under load"
+	}
+	if g.primed && l.Boot > g.at && l.Boot-g.at <= bridge {
+		g.delta = (watts + g.watts) / 2 * float64(l.Boot-g.at) / 1e9
+		g.came = true
+	}
+	g.primed, g.watts, g.at, g.moved, g.alive = true, watts, l.Boot, l.Boot, true
+	return ""
+}
+
+// pick chooses the source that counts in a domain, and stays with it while it lives.
+func (m *Meters) pick(d sensor.Domain, sources []Source) {
+	now := m.picks[d]
+	best, rank := "", math.MaxInt
+	for i := range sources {
+		s := &sources[i]
+		if !m.lives(s.Name, d) || (s.Model && m.measured(sources)) {
+			continue
+		}
+		if s.Name == now {
+			best = now
+			break
+		}
+		if r := rankOf(s.Name, i); r < rank {
+			best, rank = s.Name, r
+		}
+	}
+	switch {
+	case best == "":
+		delete(m.picks, d)
+	case best != now:
+		m.picks[d] = best
+	}
+}
+
+func rankOf(name string, at int) int {
+	if i := slices.Index(preference, name); i >= 0 {
+		return i
+	}
+	return len(preference) + at
+}
+
+// lives reports whether a source has a meter of the domain that can be believed.
+func (m *Meters) lives(source string, d sensor.Domain) bool {
+	for k, g := range m.gauges {
+		if k.source == source && k.domain == d && g.alive {
+			return true
+		}
+	}
+	return false
+}
+
+// measured reports whether anything but a model meters processors or the board.
+func (m *Meters) measured(sources []Source) bool {
+	for i := range sources {
+		if s := &sources[i]; !s.Model && (m.lives(s.Name, sensor.DomainPackage) || m.lives(s.Name, sensor.DomainPsys) || m.lives(s.Name, sensor.DomainBoard)) {
+			return true
+		}
+	}
+	return false
+}
+
+// counts reports whether the meters of a source count in a domain.
+func (m *Meters) counts(source string, d sensor.Domain) bool {
+	if d == sensor.DomainGPU && slices.Contains(devices, m.picks[d]) {
+		return slices.Contains(devices, source)
+	}
+	return m.picks[d] == source
+}
+
+// count gives what came to the streams.
+func (m *Meters) count(sources []Source) {
+	var cpu, gpu float64 // what narrow meters counted
+	var haveCPU, haveGPU bool
+	wide, widePsys := m.picks[sensor.DomainBoard], false
+	if wide == "" {
+		wide, widePsys = m.picks[sensor.DomainPsys], m.picks[sensor.DomainPsys] != ""
+	}
+	var wideJoules float64
+	var model *Source
+	wideCame := false
+	for i := range sources {
+		s := &sources[i]
+		for j := range s.Meters {
+			r := &s.Meters[j]
+			g := m.gauges[gaugeKey{s.Name, r.Domain, r.Zone}]
+			if g == nil || !m.counts(s.Name, r.Domain) {
+				continue
+			}
+			switch r.Domain {
+			case sensor.DomainPackage, sensor.DomainDRAM:
+				haveCPU = true
+				cpu += g.delta
+				m.give(string(r.Domain), r.Zone, g.delta, g.came, nil)
+			case sensor.DomainGPU:
+				haveGPU = true
+				gpu += g.delta
+				m.give(string(r.Domain), r.Zone, g.delta, g.came, nil)
+			case sensor.DomainBoard, sensor.DomainPsys:
+				if (r.Domain == sensor.DomainPsys) == widePsys && s.Name == wide {
+					wideJoules += g.delta
+					wideCame = wideCame || g.came
+					if s.Model {
+						model = s
+					}
+				}
+			}
+			g.delta, g.came = 0, false // a meter that is listed twice counts once
+		}
+	}
+	m.modelled = model != nil
+	if wide == "" {
+		m.debt = 0
+		return
+	}
+	domain, narrow := string(sensor.DomainBoard), cpu+gpu
+	inside := haveCPU || haveGPU
+	if widePsys {
+		domain, narrow, inside = string(sensor.DomainPsys), cpu, haveCPU
+	}
+	if model != nil && !model.GPU {
+		narrow, inside = 0, false
+	}
+	if inside {
+		domain = Rest
+	}
+	rest := wideJoules - narrow + m.debt
+	if !wideCame || rest < 0 {
+		m.debt = max(rest, -mostDebt*m.narrowWatts())
+		m.give(domain, "", 0, false, model)
+		return
+	}
+	m.debt = 0
+	m.give(domain, "", rest, true, model)
+}
+
+// narrowWatts is what the narrow streams drew when they last came, at least 1 W.
+func (m *Meters) narrowWatts() float64 {
+	w := 1.0
+	for i := range m.streams {
+		if s := &m.streams[i]; s.Seconds > 0 && (s.Domain == string(sensor.DomainPackage) || s.Domain == string(sensor.DomainDRAM) || s.Domain == string(sensor.DomainGPU)) {
+			w += (s.Active + s.Idle) / s.Seconds
+		}
+	}
+	return w
+}
+
+// give adds energy to a stream.
+func (m *Meters) give(domain, zone string, joules float64, came bool, model *Source) {
+	k := streamKey{domain, zone, ""}
+	if model != nil {
+		k.method = Modelled
+	}
+	i, ok := m.index[k]
+	if !ok {
+		k.domain, k.zone = strings.Clone(domain), strings.Clone(zone)
+		i = len(m.streams)
+		m.streams = append(m.streams, Stream{Domain: k.domain, Zone: k.zone, Model: model != nil, Package: packageOf(domain, zone)})
+		m.index[k] = i
+	}
+	s := &m.streams[i]
+	if s.unseen > idleGap || !ok {
+		s.wait, s.load, s.known, s.busy = 0, 0, 0, 0
+		s.Anew = true
+	}
+	s.unseen = 0
+	if came {
+		s.come(joules, model)
+	}
+}
+
+// packageOf is the number of the package in a zone such as "1" or "1-die-0".
+func packageOf(domain, zone string) int {
+	if domain != string(sensor.DomainPackage) && domain != string(sensor.DomainDRAM) {
+		return -1
+	}
+	digits, _, _ := strings.Cut(zone, "-")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > 63 {
+		return -1
+	}
+	return n
+}
+
+// pass lets time go by in which the stream waits for its meter.
+func (s *Stream) pass(seconds float64, l *Load) {
+	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
+	s.wait += seconds
+	s.unseen += seconds
+	load, ok := l.CPU, !math.IsNaN(l.CPU)
+	if s.Domain == string(sensor.DomainGPU) {
+		load, ok = 0, false
+		if l.Devices != nil {
+			load, ok = l.Devices(s.Zone)
+		}
+	}
+	if ok {
+		s.load += load * seconds
+		s.known += seconds
+	}
+	if s.Package >= 0 && s.Package < len(l.Packages) {
+		s.busy += l.Packages[s.Package]
+	}
+}
+
+// come takes the energy of the time that it waited.
+func (s *Stream) come(joules float64, model *Source) {
+	if s.wait <= 0 && joules <= 0 {
+		return
+	}
+	s.Fresh, s.Seconds, s.Busy = true, s.wait, s.busy
+	switch {
+	case s.wait <= 0: // it began in this tick: how long that took nobody knows
+		s.Active, s.Idle = joules, 0
+	case model != nil:
+		s.Idle = min(max(model.Idle*s.wait, 0), joules)
+		s.Active = joules - s.Idle
+	case s.known > 0:
+		load := s.load / s.known
+		s.learned.take(joules, s.wait, load)
+		s.Active, s.Idle = s.learned.split(joules, s.wait, load)
+	default: // nobody knows how busy it was: all of it is use, as long as idle is not known
+		s.Active, s.Idle = joules, 0
+		if w, ok := s.learned.watts(); ok {
+			s.Idle = min(w*s.wait, joules)
+			s.Active = joules - s.Idle
+		}
+	}
+	s.wait, s.load, s.known, s.busy = 0, 0, 0, 0
+}
