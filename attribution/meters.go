@@ -343,9 +343,13 @@ func (m *Meters) count(sources []Source) {
 	}
 	var wideJoules float64
 	var model *Source
-	wideCame := false
+	wideCame, modelled := false, false
 	for i := range sources {
 		s := &sources[i]
+		var by *Source // the model, if it is one
+		if s.Model {
+			by = s
+		}
 		for j := range s.Meters {
 			r := &s.Meters[j]
 			g := m.gauges[gaugeKey{s.Name, r.Domain, r.Zone}]
@@ -356,7 +360,8 @@ func (m *Meters) count(sources []Source) {
 			case sensor.DomainPackage, sensor.DomainDRAM:
 				haveCPU = true
 				cpu += g.delta
-				m.give(string(r.Domain), r.Zone, g.delta, g.came, nil)
+				m.give(string(r.Domain), r.Zone, g.delta, g.came, by)
+				modelled = modelled || s.Model
 			case sensor.DomainGPU:
 				haveGPU = true
 				gpu += g.delta
@@ -368,12 +373,13 @@ func (m *Meters) count(sources []Source) {
 					if s.Model {
 						model = s
 					}
+					modelled = modelled || s.Model
 				}
 			}
 			g.delta, g.came = 0, false // a meter that is listed twice counts once
 		}
 	}
-	m.modelled = model != nil
+	m.modelled = modelled
 	if wide == "" {
 		m.debt = 0
 		return

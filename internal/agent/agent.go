@@ -37,6 +37,12 @@ type Config struct {
 	Export time.Duration // between two exports, 15 s by default
 	Linger time.Duration // how long an ended workload stays in the exposition
 
+	// PowerModel is a file with a power model for a machine without a meter; empty takes
+	// the curve that is built in for machines of its kind, "none" no model.
+	PowerModel string
+	// Idle says whose the energy is that the node draws without work: none, request, even.
+	Idle account.IdleShare
+
 	// State is the file that carries the accounts over a restart; empty for none.
 	State string
 	// Expose keeps a copy of each export for Gather.
@@ -60,6 +66,11 @@ func (c *Config) defaults() error {
 	}
 	if c.Export < c.Tick {
 		return fmt.Errorf("the export interval %v is shorter than the tick %v", c.Export, c.Tick)
+	}
+	switch c.Idle {
+	case "", account.IdleNone, account.IdleRequest, account.IdleEven:
+	default:
+		return fmt.Errorf("idle energy can be shared by none, request or even, not by %q", c.Idle)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -97,6 +108,7 @@ type Agent struct {
 	user    func(uid uint32) string
 	look    looker // at a process in /proc
 	ledger  *account.Ledger
+	meter   *metering // nil where a recording is played
 	closers []io.Closer
 
 	// The loop's own memory.
@@ -202,6 +214,7 @@ func (a *Agent) tick() error {
 		}
 	}
 	a.ledger.Tick(a.now(), &a.pass, m)
+	a.tickEnergy(m)
 	a.self.ticked(time.Since(began), a.config.Tick)
 	return nil
 }

@@ -35,6 +35,7 @@ func (a *Agent) export(now time.Time) {
 			a.observe(u, u.sensor.Read(&a.batch))
 		}
 	}
+	a.exportEnergy(&a.batch)
 	for _, u := range a.sensors {
 		up := 0.0
 		if u.up {

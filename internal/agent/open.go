@@ -64,7 +64,7 @@ func Open(c Config) (*Agent, []Note, error) {
 
 func (a *Agent) newLedger() *account.Ledger {
 	return account.New(account.Config{
-		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify,
+		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify, Idle: a.config.Idle,
 	})
 }
 
@@ -111,7 +111,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 		s, err := e.Open()
 		note(e.Name, s, err)
 	}
-	return notes, nil
+	return append(notes, a.openMeters()...), nil
 }
 
 // bootTime returns the second in which the machine booted (btime of /proc/stat, see

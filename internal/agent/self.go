@@ -137,6 +137,6 @@ func (s *self) resident() (bytesResident uint64, ok bool) {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
-		agentLate, agentFailed, agentLost, agentExportErrors, agentParts, agentProcesses,
+		agentLate, agentFailed, agentLost, agentExportErrors, agentParts, agentProcesses, modelInfo,
 	}
 }

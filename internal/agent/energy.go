@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"errors"
+	"math"
+
+	"reckon/account"
+	"reckon/attribution"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// metering reads the meters of the node at each tick and lets the ledger split what
+// they count.
+type metering struct {
+	sources []*meterReader
+	list    []attribution.Source
+	model   *powerModel // nil without one
+	machine sensor.Machine
+	primed  bool
+
+	// What the GPUs did in this tick, for the split of their energy; see gpu.go.
+	shares []account.GPUShare
+	busy   func(zone string) (share float64, ok bool)
+}
+
+// meterReader is a sensor that meters.
+type meterReader struct {
+	unit   *unit
+	source sensor.MeterSource
+	meters []sensor.Meter
+}
+
+// openMeters finds the sensors that meter, and the power model where none does.
+func (a *Agent) openMeters() []Note {
+	a.meter = &metering{}
+	for _, u := range a.sensors {
+		if s, ok := u.sensor.(sensor.MeterSource); ok {
+			a.meter.sources = append(a.meter.sources, &meterReader{unit: u, source: s})
+		}
+	}
+	var notes []Note
+	m, err := openPowerModel(a.config.Root, a.config.PowerModel)
+	switch {
+	case err == nil:
+		if a.meter.model = m; m != nil && m.io != nil { // nil where models are not wanted
+			a.closers = append(a.closers, m.io.disk, m.io.network)
+		}
+	case len(a.meter.sources) > 0 && a.config.PowerModel == "":
+		// A meter is better than the curve that is built in.
+	default:
+		a.add("power-model", nil, err)
+		notes = append(notes, Note{"power-model", err})
+	}
+	return notes
+}
+
+// tickEnergy reads the meters and charges what they counted. m is nil when the totals
+// of the machine could not be read.
+func (a *Agent) tickEnergy(m *sensor.Machine) {
+	e := a.meter
+	if e == nil {
+		return
+	}
+	load := attribution.Load{Boot: a.pass.Boot, CPU: e.utilisation(m), Devices: e.busy}
+	e.list = e.list[:0]
+	for _, r := range e.sources {
+		var err error
+		r.meters, err = r.source.ReadMeters(r.meters[:0])
+		a.observe(r.unit, err)
+		e.list = append(e.list, attribution.Source{Name: r.source.Name(), Meters: r.meters})
+	}
+	if e.model != nil {
+		if s, ok := e.model.read(load.CPU, load.Boot); ok {
+			e.list = append(e.list, s)
+		}
+	}
+	if len(e.list) == 0 {
+		return
+	}
+	a.ledger.Energy(load, e.list, e.shares)
+	if why := a.ledger.EnergyProblem(); why != "" {
+		a.report("energy", errors.New(why))
+	} else {
+		a.report("energy", nil)
+	}
+}
+
+// utilisation is the share of the processors' time that was busy since the last tick.
+func (e *metering) utilisation(m *sensor.Machine) float64 {
+	if m == nil {
+		e.primed = false
+		return math.NaN()
+	}
+	was := e.machine
+	e.machine = *m
+	if !e.primed || m.Boot <= was.Boot || m.Cores != was.Cores || m.Cores == 0 {
+		e.primed = true
+		return math.NaN()
+	}
+	span := float64(m.Boot-was.Boot) * float64(m.Cores)
+	unused := float64(m.Idle+m.IOWait+m.Steal) - float64(was.Idle+was.IOWait+was.Steal)
+	return min(max(1-unused/span, 0), 1)
+}
+
+// exportEnergy appends what is known of the power of the node beside its meters.
+func (a *Agent) exportEnergy(b *metric.Batch) {
+	if a.meter != nil && a.meter.model != nil {
+		a.meter.model.export(b)
+	}
+}
