@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"reckon/account"
 	"reckon/internal/agent"
 	"reckon/internal/buildinfo"
+	"reckon/metric/compat"
 	"reckon/metric/expose"
 )
 
@@ -28,6 +31,9 @@ type options struct {
 	tick, export time.Duration
 	linger       time.Duration
 	verbose      bool
+	powerModel   string
+	idle         string
+	compat       []string
 	push         pushOptions
 }
 
@@ -43,6 +49,9 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.state, "state", "", "file that carries the accounts over a restart, such as /run/reckon/agent.state")
 	f.StringVar(&o.root, "root", "/", "where the file systems of the host are mounted, inside a container")
 	f.StringVar(&o.replay, "replay", "", "play a recording instead of reading this machine")
+	f.StringVar(&o.powerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
+	f.StringVar(&o.idle, "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
+	f.StringSliceVar(&o.compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	o.push.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
@@ -52,6 +61,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	return agent.Config{
 		Node: o.node, Root: o.root, Source: o.source, Exits: o.exits, Replay: o.replay,
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
+		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
 		Expose: true, Version: buildinfo.Get().Version, Logger: log,
 	}
 }

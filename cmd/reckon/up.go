@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"reckon/internal/agent"
 	"reckon/internal/buildinfo"
 	"reckon/internal/server"
+	"reckon/metric/compat"
 )
 
 type upOptions struct {
@@ -59,6 +61,9 @@ on where it stopped.`,
 	f.DurationVar(&o.agent.Tick, "tick", time.Second, "time between two readings")
 	f.DurationVar(&o.agent.Export, "export", 15*time.Second, "time between two samples in the store")
 	f.StringVar(&o.agent.Root, "root", "/", "where the file systems of the host are mounted, inside a container")
+	f.StringVar(&o.agent.PowerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
+	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
+	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd

@@ -20,6 +20,7 @@ import (
 	"reckon/account"
 	"reckon/client"
 	"reckon/metric"
+	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/workload"
 )
@@ -42,6 +43,9 @@ type Config struct {
 	PowerModel string
 	// Idle says whose the energy is that the node draws without work: none, request, even.
 	Idle account.IdleShare
+
+	// Compat names views under which Gather also shows each export; see metric/compat.
+	Compat []string
 
 	// State is the file that carries the accounts over a restart; empty for none.
 	State string
@@ -116,6 +120,7 @@ type Agent struct {
 	total    sensor.Machine
 	haveNode bool
 	batch    metric.Batch
+	views    []compat.View
 	known    map[uint64]*membership
 	leaders  map[int32]*leader
 	handles  map[string]*sharedHandle

@@ -54,7 +54,12 @@ func (a *Agent) export(now time.Time) {
 	}
 	if a.config.Expose {
 		a.current = 1 - a.current
+		n := len(a.batch.Samples)
+		for _, v := range a.views {
+			v.Append(&a.batch, n)
+		}
 		a.exposed[a.current].copy(&a.batch)
+		a.batch.Samples = a.batch.Samples[:n] // views are for scrapes: the store keeps our names
 	}
 }
 

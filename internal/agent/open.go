@@ -10,6 +10,7 @@ import (
 
 	"reckon/account"
 	"reckon/internal/users"
+	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/sensor/all"
 	"reckon/sensor/cgroup"
@@ -56,6 +57,10 @@ func Open(c Config) (*Agent, []Note, error) {
 		notes, err = a.openMachine()
 	}
 	if err != nil {
+		return nil, nil, err
+	}
+	if a.views, err = compat.New(a.config.Node, c.Compat); err != nil {
+		_ = a.Close()
 		return nil, nil, err
 	}
 	a.restore()
