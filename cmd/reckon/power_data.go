@@ -206,12 +206,7 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 	}
 	window := max(4*step, time.Minute)
 	ask := func(expr string) (map[int64]float64, error) {
-		matcher := ""
-		if node != "" {
-			matcher = fmt.Sprintf("node=%q", node)
-		}
-		expr = strings.NewReplacer(",NODE", strings.TrimSuffix(","+matcher, ","), "{NODE}", "{"+matcher+"}", "WINDOW", fmt.Sprintf("%dms", window.Milliseconds())).Replace(expr)
-		return oneSeries(ctx, c, expr, from, to, step)
+		return oneSeries(ctx, c, onNode(expr, node, window), from, to, step)
 	}
 	ways := storePower
 	if in.power != "" {
@@ -261,6 +256,15 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 		return d, "", fmt.Errorf("there is power of node %s in that time, but nothing to explain it with", node)
 	}
 	return d, fmt.Sprintf("%s, %s to %s", cmp.Or(node, c.Server()), from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)), nil
+}
+
+// onNode fills in the matcher of a node, which may be empty, and the window of rates.
+func onNode(expr, node string, window time.Duration) string {
+	matcher := ""
+	if node != "" {
+		matcher = fmt.Sprintf("node=%q", node)
+	}
+	return strings.NewReplacer(",NODE", strings.TrimSuffix(","+matcher, ","), "{NODE}", "{"+matcher+"}", "WINDOW", fmt.Sprintf("%dms", window.Milliseconds())).Replace(expr)
 }
 
 func (in *powerInput) storeFeatures() ([]storeFeature, error) {

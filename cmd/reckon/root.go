@@ -85,6 +85,7 @@ To measure one command, no server is needed:
 		newTop(g),
 		newQuery(g),
 		newDataset(g),
+		newExperiment(g),
 		newCorrelate(g),
 		newPower(g),
 		newCatalogue(g),
@@ -100,7 +101,7 @@ To measure one command, no server is needed:
 func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
-		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure",
+		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "experiment": "measure",
 		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "power": "ask",
 	}
 	for _, cmd := range root.Commands() {

@@ -32,8 +32,9 @@ type stressOptions struct {
 }
 
 // newStress returns `reckon stress`.
-func newStress(g *globals) *cobra.Command {
-	var o stressOptions
+func newStress(g *globals) *cobra.Command { return stressCommand(g, &stressOptions{}) }
+
+func stressCommand(g *globals, o *stressOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stress",
 		Short: "Load this machine by a program of known use, and tell how near it came",
@@ -59,7 +60,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
   reckon job slurm/4711 --trace csv > job.csv               record a real workload ...
   reckon stress --trace job.csv                             ... and play it`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runStress(cmd, g, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runStress(cmd, g, *o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.cpu, "cpu", "", "CPU: 40% of a core, 2x40% (two threads), all, allx40%, or cores such as 1.5")
@@ -101,19 +102,11 @@ func runStress(cmd *cobra.Command, g *globals, o stressOptions) error {
 	if o.sink != "" {
 		return runSink(ctx, g, o.sink, length)
 	}
-	p, err := o.program(cmd, g, length)
+	l, err := o.load(cmd, g, length)
 	if err != nil {
 		return usage(cmd, err)
 	}
-	so := stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer}
-	if so.Period, err = span("period", o.period); err != nil {
-		return err
-	}
-	size, err := stress.ParseBytes(o.diskSize)
-	if err != nil {
-		return usage(cmd, fmt.Errorf("--disk-size: %w", err))
-	}
-	so.FileSize = int64(size)
+	p, so := l.program, l.options
 	output, err := createFor("output", o.output)
 	if err != nil {
 		return err
@@ -154,6 +147,29 @@ func runStress(cmd *cobra.Command, g *globals, o stressOptions) error {
 		return runExit(1)
 	}
 	return nil
+}
+
+// load is a program and how it is played.
+type load struct {
+	program stress.Program
+	options stress.Options
+}
+
+// load makes what the flags describe.
+func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duration) (l load, err error) {
+	if l.program, err = o.program(cmd, g, length); err != nil {
+		return l, err
+	}
+	l.options = stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer}
+	if l.options.Period, err = span("period", o.period); err != nil {
+		return l, err
+	}
+	size, err := stress.ParseBytes(o.diskSize)
+	if err != nil {
+		return l, fmt.Errorf("--disk-size: %w", err)
+	}
+	l.options.FileSize = int64(size)
+	return l, nil
 }
 
 // defaultLength is how long a program runs that says nothing of it.

@@ -1,0 +1,429 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/dataset"
+	"reckon/internal/experiment"
+	"reckon/internal/term"
+	"reckon/stress"
+)
+
+type experimentOptions struct {
+	output string
+	check  bool
+	noData bool
+	format *choice
+}
+
+// newExperiment returns `reckon experiment`.
+func newExperiment(g *globals) *cobra.Command {
+	var o experimentOptions
+	cmd := &cobra.Command{
+		Use:   "experiment FILE.yaml",
+		Short: "Run a plan of loads and commands, and leave a data set of what was measured",
+		Long: `Run a plan: programs of load (as of ` + "`reckon stress`" + `) and commands, repeated, with
+pauses between them, in an order that a seed decides. When each began and ended is
+marked, and what the server measured meanwhile becomes a data set: one row for each
+step of time, with the run in the column workload. Rows between runs are "idle"; rows
+on the edge of a run are left out.
+
+Without columns: or select: in the plan the columns are the power of the node and
+what explains it, ready for ` + "`reckon power fit`" + `.
+
+The folder of --output holds data.csv (or .parquet) with its data dictionary,
+marks.csv, the plan, and what each run wrote: for a load, what was wished and what
+was achieved. The first signal stops the run under way; what was done is kept.
+
+For runs of a few seconds let the server sample as finely:
+  reckon up --export 1s`,
+		Example: `  reckon experiment plan.yaml --output run1
+  reckon power fit run1/data.csv -o node.json
+
+A plan:
+  seed: 7
+  repeat: 3
+  shuffle: true
+  pause: 30s
+  measure: {step: 15s}
+  runs:
+    - {name: half, stress: {cpu: allx50%, for: 3m}}
+    - {name: disk, stress: {disk: write=20MB/s, for: 3m}}
+    - {name: build, command: [make, -j2], timeout: 10m}`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runExperiment(cmd, g, o, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "", "folder for the results; it must not exist yet, or be empty (default: the name of the plan and the time)")
+	f.BoolVar(&o.check, "check", false, "say what would be done and how long it takes, and do nothing")
+	f.BoolVar(&o.noData, "no-data", false, "run and mark only; ask no server")
+	o.format = addFormat(cmd, "csv", "parquet")
+	return cmd
+}
+
+func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name string) error {
+	text, err := readInput(g, name)
+	if err != nil {
+		return err
+	}
+	p, err := experiment.Read(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	programs, err := experimentPrograms(cmd, g, p)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if o.check {
+		return printPlan(g, p, programs)
+	}
+	var m *measurement
+	if !o.noData {
+		if m, err = newMeasurement(cmd.Context(), g, p.Measure); err != nil {
+			return fmt.Errorf("%w; --no-data runs the plan without a server", err)
+		}
+	}
+	if o.output == "" {
+		o.output = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + g.now().Format("-20060102-150405")
+	}
+	if err := makeEmpty(o.output); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.output, "plan.yaml"), text, 0o644); err != nil {
+		return err
+	}
+	begin := g.now()
+	marks, ran := experimentRunner(g, o.output, programs).Do(cmd.Context(), p)
+	var b bytes.Buffer
+	if err := experiment.WriteMarks(&b, marks); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.output, "marks.csv"), b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if m != nil && len(marks) > 0 {
+		// Also after a signal: what was done is worth keeping.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 5*time.Minute)
+		defer cancel()
+		if err := m.write(ctx, g, o, marks, begin, g.now()); err != nil {
+			return errors.Join(ran, err)
+		}
+	}
+	failed := 0
+	for _, k := range marks {
+		if k.Failed != "" {
+			failed++
+		}
+	}
+	fmt.Fprintf(g.stderr, "reckon: %d runs, %d failed; everything is in %s\n", len(marks), failed, term.Safe(o.output))
+	if ran == nil && failed > 0 {
+		return runExit(1)
+	}
+	return ran
+}
+
+// makeEmpty makes a folder, or takes an empty one: an experiment never mixes with
+// another.
+func makeEmpty(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("--output %s holds files already; name another folder", dir)
+	}
+	return err
+}
+
+// experimentPrograms makes the programs of all runs before the first one begins.
+func experimentPrograms(cmd *cobra.Command, g *globals, p *experiment.Plan) (map[string]load, error) {
+	out := map[string]load{}
+	for i, r := range p.Runs {
+		if len(r.Stress) == 0 {
+			continue
+		}
+		// The flags of `reckon stress` by their names, with its defaults and its errors.
+		var so stressOptions
+		sub := stressCommand(g, &so)
+		for _, flag := range slices.Sorted(mapKeys(r.Stress)) {
+			known := sub.Flags().Lookup(flag)
+			if known == nil || slices.Contains([]string{"format", "output", "strict", "quiet", "net-sink"}, flag) {
+				return nil, fmt.Errorf("run %q: stress has no %q; see `reckon stress --help`", r.Name, flag)
+			}
+			if err := sub.Flags().Set(flag, r.Stress[flag]); err != nil {
+				return nil, fmt.Errorf("run %q: %s: %w", r.Name, flag, err)
+			}
+		}
+		if !sub.Flags().Changed("seed") {
+			if err := sub.Flags().Set("seed", fmt.Sprint(p.Seed+uint64(i))); err != nil {
+				return nil, err
+			}
+		}
+		length, err := span("for", so.length)
+		if err != nil {
+			return nil, fmt.Errorf("run %q: %w", r.Name, err)
+		}
+		if out[r.Name], err = so.load(sub, g, length); err != nil {
+			return nil, fmt.Errorf("run %q: %w", r.Name, err)
+		}
+	}
+	return out, nil
+}
+
+func mapKeys(m map[string]string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func printPlan(g *globals, p *experiment.Plan, programs map[string]load) error {
+	order := p.Order()
+	t := term.NewTable(term.Column{Title: "#", Right: true}, term.Column{Title: "RUN", Shrink: 10}, term.Column{Title: "REPETITION", Right: true}, term.Column{Title: "AT MOST", Right: true}, term.Column{Title: "WHAT", Shrink: 20})
+	total := time.Duration(p.Pause) * time.Duration(len(order)+1)
+	for i, turn := range order {
+		length, what := time.Duration(turn.Run.Timeout), strings.Join(turn.Run.Command, " ")
+		if len(turn.Run.Command) > 0 && length == 0 {
+			length = time.Hour
+		}
+		if l, ok := programs[turn.Run.Name]; ok {
+			length, what = l.program.Duration(), "load"
+			for _, k := range slices.Sorted(mapKeys(turn.Run.Stress)) {
+				what += " " + k + " " + turn.Run.Stress[k]
+			}
+		}
+		total += length
+		t.Add(fmt.Sprint(i+1), turn.Run.Name, fmt.Sprint(turn.Repetition), length.String(), what)
+	}
+	if err := t.Print(g.screen()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(g.stdout, "\n%d runs, at most %s with pauses of %s.\n", len(order), total, time.Duration(p.Pause))
+	return err
+}
+
+func experimentRunner(g *globals, dir string, programs map[string]load) *experiment.Runner {
+	file := func(t experiment.Turn, ext string) string {
+		return filepath.Join(dir, fmt.Sprintf("%s-%d%s", t.Run.Name, t.Repetition, ext))
+	}
+	return &experiment.Runner{
+		Stress: func(ctx context.Context, t experiment.Turn) error {
+			l := programs[t.Run.Name]
+			report, err := stress.Run(ctx, l.program, l.options)
+			if err != nil {
+				return err
+			}
+			for _, w := range report.Warnings {
+				fmt.Fprintln(g.stderr, "reckon: warning: "+term.Safe(w))
+			}
+			var b bytes.Buffer
+			if err := writeStress(g, &b, report, "csv"); err != nil {
+				return err
+			}
+			return os.WriteFile(file(t, ".csv"), b.Bytes(), 0o644)
+		},
+		Output: func(t experiment.Turn) (io.WriteCloser, error) { return os.Create(file(t, ".log")) },
+		Before: func(t experiment.Turn, n, of int) {
+			fmt.Fprintf(g.stderr, "reckon: run %d of %d: %s, repetition %d\n", n, of, term.Safe(t.Run.Name), t.Repetition)
+		},
+		After: func(m experiment.Mark) {
+			if m.Failed != "" {
+				fmt.Fprintf(g.stderr, "reckon: %s failed: %s\n", term.Safe(m.Name), term.Safe(m.Failed))
+			}
+		},
+		Clock: g.now,
+	}
+}
+
+// measurement asks a server for what it measured during an experiment.
+type measurement struct {
+	c       *client.Client
+	plan    experiment.Measure
+	step    time.Duration
+	columns []storeFeature
+}
+
+// newMeasurement finds out before the first run whether the server has what is asked
+// for.
+func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*measurement, error) {
+	c, err := g.client()
+	if err != nil {
+		return nil, err
+	}
+	m := &measurement{c: c, plan: p, step: time.Duration(p.Step)}
+	if m.step == 0 {
+		m.step = 15 * time.Second
+	}
+	for _, name := range slices.Sorted(mapKeys(p.Columns)) {
+		m.columns = append(m.columns, storeFeature{name: name, expr: p.Columns[name]})
+	}
+	if len(p.Columns) == 0 && len(p.Select) == 0 {
+		if m.columns, err = m.power(ctx, g.now()); err != nil {
+			return nil, err
+		}
+	}
+	for _, col := range m.columns {
+		if _, err := m.ask(ctx, col.expr, g.now().Add(-time.Minute), g.now()); err != nil {
+			return nil, fmt.Errorf("column %s: %w", col.name, err)
+		}
+	}
+	return m, nil
+}
+
+// power is the power of the node and what explains it.
+func (m *measurement) power(ctx context.Context, now time.Time) ([]storeFeature, error) {
+	if m.plan.Node == "" {
+		node, err := meteredNode(ctx, m.c, now.Add(-10*time.Minute), now)
+		if err != nil {
+			return nil, err
+		}
+		m.plan.Node = node
+	}
+	for _, way := range storePower {
+		got, err := m.ask(ctx, way, now.Add(-10*time.Minute), now)
+		if err != nil {
+			return nil, err
+		}
+		if len(got) > 0 {
+			return append([]storeFeature{{"watts", "W", way}}, storeFeatures...), nil
+		}
+	}
+	return nil, errNoMeter
+}
+
+func (m *measurement) window() time.Duration { return 4 * m.step }
+
+func (m *measurement) ask(ctx context.Context, expr string, from, to time.Time) (map[int64]float64, error) {
+	return oneSeries(ctx, m.c, onNode(expr, m.plan.Node, m.window()), from, to, m.step)
+}
+
+// write leaves the data set in the folder.
+func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions, marks []experiment.Mark, from, to time.Time) error {
+	if err := m.settle(ctx, to); err != nil {
+		return err
+	}
+	frame, err := m.frame(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	whole := frame.Rows()
+	labelRuns(frame, marks, m.window())
+	for _, k := range marks {
+		if runs := frame.Label("workload"); !slices.Contains(runs.Values, k.Name) {
+			fmt.Fprintf(g.stderr, "reckon: note: no row lies within %s: it is shorter than %s; make it longer, or the step shorter and let the server export as often (`reckon up --export %s`)\n", term.Safe(k.Name), m.window(), m.step)
+		}
+	}
+	if frame.Rows() == 0 {
+		return fmt.Errorf("none of %d rows lies within a run or a pause", whole)
+	}
+	return writeDataset(g, datasetOptions{output: filepath.Join(o.output, "data."+o.format.value), format: o.format}, frame)
+}
+
+// settle waits until the server has samples of the end, or no longer gets any.
+func (m *measurement) settle(ctx context.Context, end time.Time) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for range 60 {
+		r, err := m.c.Query(ctx, onNode(`max(timestamp(node_cpu_seconds_total{mode="idle",NODE}))`, m.plan.Node, m.window()), time.Time{})
+		if err != nil {
+			return err
+		}
+		for _, s := range r.Series {
+			for _, p := range s.Samples {
+				if v, err := p.Float(); err == nil && v >= float64(end.Unix()) {
+					return nil
+				}
+			}
+		}
+		if len(r.Series) == 0 {
+			return nil // a store without our series of the machine
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+func (m *measurement) frame(ctx context.Context, from, to time.Time) (*dataset.Frame, error) {
+	f := &dataset.Frame{StepSeconds: m.step.Seconds()}
+	begin := from.Truncate(m.step).Add(m.step)
+	for at := begin; !at.After(to); at = at.Add(m.step) {
+		f.Time = append(f.Time, at.UnixMilli())
+	}
+	for _, col := range m.columns {
+		values, err := m.ask(ctx, col.expr, begin, to)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", col.name, err)
+		}
+		if len(values) == 0 {
+			continue // not measured on this node
+		}
+		c := dataset.Column{Name: col.name, Unit: col.unit, Source: onNode(col.expr, m.plan.Node, m.window()), Values: make([]float64, len(f.Time))}
+		for i, t := range f.Time {
+			c.Values[i] = math.NaN()
+			if v, ok := values[t]; ok {
+				c.Values[i] = v
+			}
+		}
+		f.Columns = append(f.Columns, c)
+	}
+	if len(m.plan.Select) > 0 && len(f.Time) > 0 {
+		series, err := fetchSeries(ctx, m.c, m.plan.Select, from, to)
+		if err != nil {
+			return nil, err
+		}
+		joined, _, err := dataset.Join(series, dataset.Grid{Start: f.Time[0], End: f.Time[len(f.Time)-1], Step: m.step.Milliseconds()})
+		if err != nil {
+			return nil, err
+		}
+		f.Columns = append(f.Columns, joined.Columns...)
+	}
+	if len(f.Columns) == 0 {
+		return nil, errors.New("the server has no samples of that time; is `reckon up` still running?")
+	}
+	return f, nil
+}
+
+// labelRuns says which run each row belongs to, and leaves out rows on the edge of one.
+func labelRuns(f *dataset.Frame, marks []experiment.Mark, window time.Duration) {
+	var runs, reps []string
+	var keep []int
+	for i, t := range f.Time {
+		at := time.UnixMilli(t)
+		if name, rep, ok := experiment.At(marks, at.Add(-window), at); ok {
+			keep, runs, reps = append(keep, i), append(runs, name), append(reps, fmt.Sprint(rep))
+		}
+	}
+	times := make([]int64, len(keep))
+	for to, i := range keep {
+		times[to] = f.Time[i]
+	}
+	for c := range f.Columns {
+		values := make([]float64, len(keep))
+		for to, i := range keep {
+			values[to] = f.Columns[c].Values[i]
+		}
+		f.Columns[c].Values = values
+	}
+	f.Time = times
+	f.Labels = []dataset.LabelColumn{{Name: "workload", Values: runs}, {Name: "repetition", Values: reps}}
+}

@@ -1,0 +1,160 @@
+// Package experiment runs a plan: programs of load and commands, repeated, in an order
+// that a seed decides, with pauses between them. It marks when each began and ended,
+// so that what was measured meanwhile can be told apart.
+//
+// A plan is a YAML file. Unknown fields are errors that name their line. Durations are
+// written as 30s, 5m or 1h. Nothing in a plan runs without end: a program of load has
+// its length, a command its timeout (default 1 h).
+//
+// The package starts commands and waits for them; what a program of load is and where
+// measurements come from, its caller knows. It is used from one goroutine.
+package experiment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Duration is a time.Duration written as in 1m30s.
+type Duration time.Duration
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil || v < 0 {
+		return fmt.Errorf("line %d: %q is no duration; write 30s, 5m or 1h", n.Line, n.Value)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
+
+// Plan is what a file says.
+type Plan struct {
+	Name string `yaml:"name"`
+	// Seed decides the order and random programs; the same one gives the same experiment.
+	Seed uint64 `yaml:"seed"`
+	// Repeat is how often every run is done; 0 is once.
+	Repeat int `yaml:"repeat"`
+	// Shuffle puts the runs of each repetition into an order of its own, so that what
+	// drifts (a machine that warms up) does not look like an effect.
+	Shuffle bool `yaml:"shuffle"`
+	// Pause is the rest before each run and after the last.
+	Pause   Duration `yaml:"pause"`
+	Measure Measure  `yaml:"measure"`
+	Runs    []Run    `yaml:"runs"`
+}
+
+// Measure says what of the server becomes columns.
+type Measure struct {
+	// Node is the machine that is measured; empty for the only one with a meter.
+	Node string `yaml:"node"`
+	// Columns are PromQL expressions by the name of their column. Without columns and
+	// selectors they are the power of the node and what explains it.
+	Columns map[string]string `yaml:"columns"`
+	// Select are PromQL selectors of series that become columns as they are.
+	Select []string `yaml:"select"`
+	// Step is the time between rows; 0 is 15 s.
+	Step Duration `yaml:"step"`
+}
+
+// Run is one program of load, or one command.
+type Run struct {
+	Name string `yaml:"name"`
+	// Stress has the flags of `reckon stress` by their names: cpu: 2x40%, for: 30s.
+	Stress map[string]string `yaml:"stress,omitempty"`
+	// Command is a program and its arguments; no shell reads them.
+	Command []string `yaml:"command,omitempty,flow"`
+	// Timeout ends a command; 0 is an hour.
+	Timeout Duration `yaml:"timeout,omitempty"`
+}
+
+// most bounds how many runs one plan may come to.
+const most = 10_000
+
+// Read reads and checks a plan.
+func Read(r io.Reader) (*Plan, error) {
+	text, err := io.ReadAll(io.LimitReader(r, 4<<20))
+	if err != nil {
+		return nil, err
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	var p Plan
+	if err := dec.Decode(&p); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errors.New("the plan is empty")
+		}
+		text := strings.Join(strings.Fields(err.Error()), " ")
+		return nil, errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type experiment.Plan", "", " in type experiment.", " in ").Replace(text))
+	}
+	return &p, p.check()
+}
+
+func (p *Plan) check() error {
+	if len(p.Runs) == 0 {
+		return errors.New("the plan has no runs; list them under runs:, each with a name and one of stress and command")
+	}
+	if p.Repeat < 0 || max(p.Repeat, 1)*len(p.Runs) > most {
+		return fmt.Errorf("repeat: %d times %d runs; give 1 or more, and at most %d runs in all", p.Repeat, len(p.Runs), most)
+	}
+	seen := map[string]bool{}
+	for i, r := range p.Runs {
+		switch {
+		case r.Name == "" || r.Name == Idle || r.Name != filepath.Base(r.Name) || strings.ContainsAny(r.Name, "\\\x00\n") || strings.HasPrefix(r.Name, "."):
+			return fmt.Errorf("run %d: name %q; give each run a word of its own, other than %q, that can be the name of a file", i+1, r.Name, Idle)
+		case seen[r.Name]:
+			return fmt.Errorf("run %d: the name %q is used twice; repeat: does a run several times", i+1, r.Name)
+		case (len(r.Stress) > 0) == (len(r.Command) > 0):
+			return fmt.Errorf("run %q: give one of stress and command", r.Name)
+		case len(r.Command) > 0 && r.Command[0] == "":
+			return fmt.Errorf("run %q: the command is empty", r.Name)
+		}
+		seen[r.Name] = true
+	}
+	for name := range p.Measure.Columns {
+		if name == "" || name == "time" || name == "workload" || name == "repetition" {
+			return fmt.Errorf("measure: the column %q has a name of ours; choose another", name)
+		}
+	}
+	if s := time.Duration(p.Measure.Step); s != 0 && s < time.Second {
+		return fmt.Errorf("measure: step %s; give 1s or more", s)
+	}
+	return nil
+}
+
+// Idle is the name of the time between runs.
+const Idle = "idle"
+
+// Turn is one run at its place in the order.
+type Turn struct {
+	Run        *Run
+	Repetition int // from 1
+}
+
+// Order is every run of every repetition, in the order in which they are done.
+func (p *Plan) Order() []Turn {
+	rng := rand.New(rand.NewPCG(p.Seed, 0x5eed))
+	var out []Turn
+	for rep := 1; rep <= max(p.Repeat, 1); rep++ {
+		at := len(out)
+		for i := range p.Runs {
+			out = append(out, Turn{&p.Runs[i], rep})
+		}
+		if p.Shuffle {
+			mine := out[at:]
+			rng.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+		}
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+package experiment
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Mark says when a run began and ended, and how.
+type Mark struct {
+	Name       string
+	Repetition int
+	Start, End time.Time
+	// Failed says why it did not do all it should; empty when it did. A run that failed
+	// is marked like any other: the machine was loaded.
+	Failed string
+}
+
+// Runner does the runs of a plan. All fields are needed.
+type Runner struct {
+	// Stress plays a program of load; its error fails the run, not the experiment.
+	Stress func(ctx context.Context, t Turn) error
+	// Output is where commands write; nil throws it away.
+	Output func(t Turn) (io.WriteCloser, error)
+	// Before is told of each run, with its number from 1 and how many there are.
+	Before func(t Turn, n, of int)
+	// After is told how it went.
+	After func(m Mark)
+	Clock func() time.Time
+}
+
+// Do does the runs in order. It returns the marks of those that began; when the context
+// ends, the run under way is stopped and marked, and the context's error returned.
+func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
+	var marks []Mark
+	order := p.Order()
+	for i, t := range order {
+		if err := rest(ctx, time.Duration(p.Pause)); err != nil {
+			return marks, err
+		}
+		r.Before(t, i+1, len(order))
+		m := Mark{Name: t.Run.Name, Repetition: t.Repetition, Start: r.Clock()}
+		var err error
+		if len(t.Run.Command) > 0 {
+			err = r.command(ctx, t)
+		} else {
+			err = r.Stress(ctx, t)
+		}
+		m.End = r.Clock()
+		if err != nil {
+			m.Failed = err.Error()
+		}
+		if ctx.Err() != nil {
+			m.Failed = "interrupted"
+		}
+		marks = append(marks, m)
+		r.After(m)
+		if ctx.Err() != nil {
+			return marks, ctx.Err()
+		}
+	}
+	return marks, rest(ctx, time.Duration(p.Pause))
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// patience is how long a command that is told to end may take to do so.
+const patience = 5 * time.Second
+
+// command runs a program in a process group of its own, so that what it started ends
+// with it.
+func (r *Runner) command(ctx context.Context, t Turn) (err error) {
+	limit := time.Duration(t.Run.Timeout)
+	if limit == 0 {
+		limit = time.Hour
+	}
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(timed, t.Run.Command[0], t.Run.Command[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = patience
+	out, err := r.Output(t)
+	if err != nil {
+		return err
+	}
+	if out != nil {
+		defer func() { err = errors.Join(err, out.Close()) }()
+		cmd.Stdout, cmd.Stderr = out, out
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left behind; none is no error
+	switch {
+	case timed.Err() != nil && ctx.Err() == nil:
+		return fmt.Errorf("stopped after its timeout of %s", limit)
+	case err != nil:
+		return fmt.Errorf("%s: %w", t.Run.Command[0], err)
+	}
+	return nil
+}
+
+// WriteMarks writes marks as CSV: run, repetition, start, end (RFC 3339) and failed.
+func WriteMarks(w io.Writer, marks []Mark) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"workload", "repetition", "start", "end", "failed"})
+	for _, m := range marks {
+		_ = out.Write([]string{m.Name, strconv.Itoa(m.Repetition), stamp(m.Start), stamp(m.End), m.Failed})
+	}
+	out.Flush() // the first error stays and is returned here
+	return out.Error()
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// At is the run that a step of time belongs to: the one that lasted through all of it.
+// A step on the edge of a run is neither that run nor idle, and ok is false.
+func At(marks []Mark, from, to time.Time) (name string, repetition int, ok bool) {
+	for _, m := range marks {
+		switch {
+		case !from.Before(m.Start) && !to.After(m.End):
+			return m.Name, m.Repetition, true
+		case from.Before(m.End) && to.After(m.Start):
+			return "", 0, false
+		}
+	}
+	return Idle, 0, true
+}
