@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -34,15 +33,17 @@ func newCorrelate(g *globals) *cobra.Command {
 of every pair, the lag at which they agree best, and how many points stand behind
 each figure, the strongest first.
 
-The file is CSV with a header: a column of times (time, timestamp or ts), columns of
-numbers, and columns of words, which are labels. Gaps are empty fields. Where a label
-changes, another recording begins: lags do not reach across. - is standard input.
+The file is CSV with a header, or Parquet: a column of times (time, timestamp or ts),
+columns of numbers, and columns of words, which are labels. Gaps are empty fields.
+Where a label changes, another recording begins: lags do not reach across. - is
+standard input.
 
 Readings of a time series resemble the ones before them. EFFECTIVE is what the points
 are worth as independent ones; the band of 95 % rests on it.`,
 		Example: `  reckon correlate measurements.csv
   reckon correlate measurements.csv --columns watts,cores --max-lag 300
-  reckon correlate measurements.csv --format csv > pairs.csv`,
+  reckon correlate measurements.csv --format csv > pairs.csv
+  reckon correlate measurements.parquet --format html > pairs.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCorrelate(cmd, g, o, args[0]) },
 	}
@@ -50,9 +51,12 @@ are worth as independent ones; the band of 95 % rests on it.`,
 	f.StringSliceVar(&o.columns, "columns", nil, "only these columns (default: all that hold numbers)")
 	f.IntVar(&o.maxLag, "max-lag", 60, "longest lag to try, in rows; 0 tries none")
 	f.IntVar(&o.limit, "limit", 50, "how many pairs to print, the strongest first; 0 is all")
-	o.format = addFormat(cmd, "table", "csv")
+	o.format = addFormat(cmd, "table", "csv", "svg", "html")
 	return cmd
 }
+
+// maxPlotted is how many columns a plot shows at most.
+const maxPlotted = 60
 
 // maxPairs bounds the work: a thousand columns are half a million pairs.
 const maxPairs = 50_000
@@ -61,15 +65,10 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 	if o.maxLag < 0 || o.limit < 0 {
 		return usage(cmd, fmt.Errorf("--max-lag and --limit must not be below 0"))
 	}
-	text, err := readInput(g, name)
+	frame, err := readFrame(g, name)
 	if err != nil {
 		return err
 	}
-	frame, warnings, err := dataset.ReadCSV(bytes.NewReader(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	warnings = append(warnings, frame.Tidy()...)
 	columns, err := pickColumns(frame, o.columns)
 	if err != nil {
 		return usage(cmd, err)
@@ -85,7 +84,7 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	for _, w := range slices.Concat(warnings, m.Warnings) {
+	for _, w := range m.Warnings {
 		fmt.Fprintln(g.stderr, "reckon: note: "+term.Safe(w))
 	}
 	pairs := m.Strongest()
@@ -93,8 +92,19 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 		fmt.Fprintf(g.stderr, "reckon: note: %d of %d pairs; --limit 0 shows all\n", o.limit, len(pairs))
 		pairs = pairs[:o.limit]
 	}
-	if o.format.value == "csv" {
+	switch o.format.value {
+	case "csv":
 		return pairsCSV(g.stdout, pairs)
+	case "svg":
+		if n := len(m.Names); n > maxPlotted {
+			return usage(cmd, fmt.Errorf("a plot of %d columns can not be read; name at most %d with --columns", n, maxPlotted))
+		}
+		return matrixSVG(g.stdout, m)
+	case "html":
+		if n := len(m.Names); n > maxPlotted {
+			return usage(cmd, fmt.Errorf("a plot of %d columns can not be read; name at most %d with --columns", n, maxPlotted))
+		}
+		return pairsHTML(g.stdout, name, m, pairs, columns)
 	}
 	return printPairs(g.screen(), pairs)
 }

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"reckon/analysis/correlate"
+	"reckon/internal/term"
+)
+
+// The plots use no script, no font and no file of others: an SVG that opens anywhere,
+// and a page around it. A colour is never alone: each cell holds its number, and blue
+// and orange are told apart by all common kinds of colour blindness (Wong, Nature
+// Methods 8, 441, 2011).
+
+const plotStyle = `<style>
+.t{font:12px system-ui,sans-serif;fill:#1b1f24}.s{font:10px system-ui,sans-serif;fill:#1b1f24}.q{fill:#57606a}
+.bg{fill:#fff}.gap{fill:#f0f1f3}.ax{stroke:#8c959f;stroke-width:1;fill:none}.dot{fill:#0072b2;fill-opacity:.45}
+@media(prefers-color-scheme:dark){.t,.s{fill:#e6edf3}.q{fill:#9da7b1}.bg{fill:#0d1117}.gap{fill:#1c2128}.dot{fill:#56b4e9}}
+</style>`
+
+// cellColour goes from orange (-1) by nothing (0) to blue (+1); opacity says how strong.
+func cellColour(v float64) string {
+	colour := "#0072b2"
+	if v < 0 {
+		colour = "#d55e00"
+	}
+	return fmt.Sprintf(`fill=%q fill-opacity="%.2f"`, colour, 0.06+0.44*math.Min(math.Abs(v), 1))
+}
+
+const (
+	cellWidth, cellHeight = 74, 46
+	nameWidth             = 190
+	top                   = 110
+)
+
+// matrixSVG draws every pair as a cell: the coefficient, the lag at which the two agree
+// best, and the points behind it.
+func matrixSVG(w io.Writer, m *correlate.Matrix) error {
+	n := len(m.Names)
+	width, height := max(nameWidth+n*cellWidth+60, 340), top+n*cellHeight+64
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="Correlation of every pair of %d columns">`, width, height, width, n)
+	b.WriteString(plotStyle)
+	fmt.Fprintf(&b, `<rect class="bg" width="%d" height="%d"/>`, width, height)
+	for i, name := range m.Names {
+		x, y := nameWidth+i*cellWidth+cellWidth/2, top-8
+		fmt.Fprintf(&b, `<text class="t" transform="translate(%d %d) rotate(-35)">%s</text>`, x, y, plotText(name, 22))
+		fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="end">%s</text>`, nameWidth-8, top+i*cellHeight+cellHeight/2+4, plotText(name, 26))
+	}
+	for i := range n {
+		for j := range n {
+			x, y := nameWidth+j*cellWidth, top+i*cellHeight
+			if i == j {
+				fmt.Fprintf(&b, `<rect class="gap" x="%d" y="%d" width="%d" height="%d"/>`, x+1, y+1, cellWidth-2, cellHeight-2)
+				continue
+			}
+			p := m.At(i, j)
+			if math.IsNaN(p.Pearson) {
+				fmt.Fprintf(&b, `<rect class="gap" x="%d" y="%d" width="%d" height="%d"/><text class="s q" x="%d" y="%d" text-anchor="middle">%d points</text>`,
+					x+1, y+1, cellWidth-2, cellHeight-2, x+cellWidth/2, y+cellHeight/2+4, p.Points)
+				continue
+			}
+			fmt.Fprintf(&b, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" %s/>`, plotText(pairText(p), 300), x+1, y+1, cellWidth-2, cellHeight-2, cellColour(p.Pearson))
+			fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="middle">%s</text>`, x+cellWidth/2, y+17, coefficient(p.Pearson))
+			fmt.Fprintf(&b, `<text class="s" x="%d" y="%d" text-anchor="middle">lag %s</text>`, x+cellWidth/2, y+29, html.EscapeString(lagOf(p, p.A == m.Names[i])))
+			fmt.Fprintf(&b, `<text class="s" x="%d" y="%d" text-anchor="middle">n %d</text></g>`, x+cellWidth/2, y+40, p.Points)
+		}
+	}
+	for i, line := range []string{"Pearson's coefficient, the lag at which they agree best", "(how much later the column follows the row), and the points.", "Blue: they rise together. Orange: one falls as the other rises."} {
+		fmt.Fprintf(&b, `<text class="s q" x="8" y="%d">%s</text>`, height-44+15*i, line)
+	}
+	b.WriteString(`</svg>`)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// lagOf prints the lag of a pair as seen from one of its columns.
+func lagOf(p correlate.Pair, forward bool) string {
+	if math.IsNaN(p.LagPearson) {
+		return term.Unknown
+	}
+	sign := 1.0
+	if !forward {
+		sign = -1
+	}
+	if p.LagSeconds != 0 {
+		return strconv.FormatFloat(sign*p.LagSeconds+0, 'g', 4, 64) + " s"
+	}
+	if p.Lag == 0 {
+		return "0"
+	}
+	return strconv.Itoa(int(sign)*p.Lag) + " rows"
+}
+
+func pairText(p correlate.Pair) string {
+	return fmt.Sprintf("%s with %s: %s (95 %% between %s and %s), Spearman %s, %d points worth %s independent ones; at a lag of %s: %s",
+		p.A, p.B, coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High), coefficient(p.Spearman), p.Points, whole(p.Effective), lagOf(p, true), coefficient(p.LagPearson))
+}
+
+// plotText is text in a plot: safe, escaped, and cut.
+func plotText(s string, width int) string {
+	return html.EscapeString(term.Cut(term.Safe(s), width, false))
+}
+
+// scatterSVG draws the points of one pair.
+func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
+	const w, h, pad = 300, 220, 58
+	low := func(v []float64) (float64, float64) {
+		lo, hi := math.Inf(1), math.Inf(-1)
+		for i := range v {
+			if !math.IsNaN(x[i]) && !math.IsNaN(y[i]) {
+				lo, hi = math.Min(lo, v[i]), math.Max(hi, v[i])
+			}
+		}
+		return lo, hi
+	}
+	x0, x1 := low(x)
+	y0, y1 := low(y)
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" width="%d" height="%d"/>`, w, h, w, plotText(pairText(p), 300), plotStyle, w, h)
+	fmt.Fprintf(b, `<path class="ax" d="M%d 10V%dH%d"/>`, pad, h-pad, w-8)
+	// At most a few thousand points: more hide each other.
+	step := max(1, len(x)/2000)
+	for i := 0; i < len(x); i += step {
+		if math.IsNaN(x[i]) || math.IsNaN(y[i]) || x1 <= x0 || y1 <= y0 {
+			continue
+		}
+		fmt.Fprintf(b, `<circle class="dot" cx="%.1f" cy="%.1f" r="2"/>`, pad+4+(x[i]-x0)/(x1-x0)*(w-pad-18), h-pad-4-(y[i]-y0)/(y1-y0)*(h-pad-20))
+	}
+	fmt.Fprintf(b, `<text class="s" x="%d" y="%d" text-anchor="middle">%s</text>`, w/2, h-4, plotText(p.A, 40))
+	fmt.Fprintf(b, `<text class="s" transform="translate(11 %d) rotate(-90)" text-anchor="middle">%s</text>`, h/2-10, plotText(p.B, 30))
+	for _, l := range []struct {
+		x, y   int
+		anchor string
+		v      float64
+	}{{pad, h - 20, "start", x0}, {w - 8, h - 20, "end", x1}, {pad - 2, h - pad, "end", y0}, {pad - 2, 18, "end", y1}} {
+		fmt.Fprintf(b, `<text class="s q" x="%d" y="%d" text-anchor="%s">%s</text>`, l.x, l.y, l.anchor, strconv.FormatFloat(l.v, 'g', 3, 64))
+	}
+	b.WriteString(`</svg>`)
+}
+
+// pairsHTML writes a page that needs nothing else: the matrix, the strongest pairs as
+// clouds of points, and all pairs as a table.
+func pairsHTML(w io.Writer, title string, m *correlate.Matrix, pairs []correlate.Pair, columns []correlate.Column) error {
+	values := map[string][]float64{}
+	for _, c := range columns {
+		values[c.Name] = c.Values
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Correlations of %s</title><style>
+body{font:15px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:76rem;padding:0 1rem;color:#1b1f24;background:#fff}
+table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #d0d7de}th:nth-child(-n+2),td:nth-child(-n+2){text-align:left}
+.wide{overflow-x:auto}.grid{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0;max-width:300px;min-width:0}figcaption{font-size:13px}
+@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}th,td{border-color:#30363d}}
+</style></head><body><h1>Correlations of %s</h1>`, html.EscapeString(term.Safe(title)), html.EscapeString(term.Safe(title)))
+	b.WriteString(`<p>What goes together need not cause each other. A coefficient counts for little when few independent points stand behind it: look at the band.</p><div class="wide">`)
+	if err := matrixSVG(&b, m); err != nil {
+		return err
+	}
+	b.WriteString(`</div>`)
+	for _, warning := range m.Warnings {
+		fmt.Fprintf(&b, `<p>Note: %s</p>`, html.EscapeString(term.Safe(warning)))
+	}
+	b.WriteString(`<h2>The strongest pairs</h2><div class="grid">`)
+	for i, p := range pairs {
+		if i == 12 {
+			break
+		}
+		b.WriteString(`<figure>`)
+		scatterSVG(&b, p, values[p.A], values[p.B])
+		fmt.Fprintf(&b, `<figcaption>%s, at lag %s %s; %d points</figcaption></figure>`, coefficient(p.Pearson), html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson), p.Points)
+	}
+	b.WriteString(`</div><h2>All pairs</h2><div class="wide"><table><thead><tr><th>Column<th>with<th>Pearson<th>95 % band<th>Spearman<th>Points<th>Effective<th>Lag<th>At lag</tr></thead><tbody>`)
+	for _, p := range pairs {
+		fmt.Fprintf(&b, `<tr><td>%s<td>%s<td>%s<td>%s to %s<td>%s<td>%d<td>%s<td>%s<td>%s</tr>`, plotText(p.A, 60), plotText(p.B, 60), coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High),
+			coefficient(p.Spearman), p.Points, whole(p.Effective), html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson))
+	}
+	b.WriteString("</tbody></table></div></body></html>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
