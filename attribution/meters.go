@@ -35,54 +35,6 @@ type Load struct {
 	Devices func(zone string) (busy float64, ok bool)
 }
 
-// Stream is energy that is split over workloads: that of a meter, or of a wide meter
-// without what narrower ones count. Its index in [Meters.Streams] stays the same.
-type Stream struct {
-	Domain string // package, dram, gpu, psys, board or rest
-	Zone   string
-	Model  bool
-	// Package is the number of the package it belongs to, -1 for none.
-	Package int
-
-	// What came since it last came. Fresh says that it did: meters may be slower than
-	// ticks, and until they move nothing is known. Anew says that it began to count in
-	// this tick, so that only what was used in this tick matters.
-	Fresh, Anew  bool
-	Active, Idle float64 // joules
-	Seconds      float64
-	// Busy is the CPU time that was spent on the package in those seconds, 0 if unknown.
-	Busy float64
-
-	learned idle
-	wait    float64 // seconds since it last came
-	unseen  float64 // seconds since it last counted
-	load    float64 // utilisation·seconds in them
-	known   float64 // seconds of them of which the utilisation is known
-	busy    float64
-}
-
-// gauge is one meter of one source.
-type gauge struct {
-	joules, watts float64
-	before        float64 // the counter before it fell; it may have been one false reading
-	fell          bool
-	resumed       bool   // restored, and not read since
-	covered       bool   // while it was away something else counted
-	at            uint64 // boot time of the last good reading
-	moved         uint64 // boot time at which it last grew, or was first seen
-	primed        bool
-	odd           int // implausible readings in a row
-	delta         float64
-	came          bool // delta is of this tick
-	alive         bool
-}
-
-type gaugeKey struct {
-	source string
-	domain sensor.Domain
-	zone   string
-}
-
 const (
 	// mostWatts is more than any node draws: a reading beyond it is a blank or a fault.
 	mostWatts = 100e3
@@ -111,13 +63,20 @@ type Meters struct {
 	index   map[streamKey]int
 	// modelled says that a model counted in the previous tick.
 	modelled bool
-	debt     float64 // joules that narrow meters counted before the wide one did
+	wide     wideMeter // the last one that counted
+	debt     float64   // joules that narrow meters counted before the wide one did
 	last     uint64
 	problem  string
 	resumed  bool // restored, and no tick since
 }
 
 type streamKey struct{ domain, zone, method string }
+
+// wideMeter is a meter that holds others.
+type wideMeter struct {
+	source string
+	psys   bool
+}
 
 // preference is the order in which sources of the same power are believed: counters in
 // the device before sensors beside it, and what is near before what is asked over a
@@ -160,22 +119,24 @@ func (m *Meters) Advance(l Load, sources []Source) []Stream {
 			m.streams[i].unseen = 0 // nobody looked
 		}
 	}
-	m.resumed = false
 	m.count(sources)
+	for k, g := range m.gauges {
+		if !g.alive && !m.resumed && m.covered(k) {
+			g.covered = true
+		}
+	}
+	m.resumed = false
 	return m.streams
 }
 
 // read brings the gauges up to date.
 func (m *Meters) read(l *Load, sources []Source) {
 	for k, g := range m.gauges {
-		g.delta, g.came = 0, false
+		g.delta, g.came, g.resync = 0, false, false
 		g.alive = g.primed && l.Boot-g.at <= dead
 		if g.alive && l.CPU > loaded && l.Boot-g.moved > stalled && k.domain != sensor.DomainGPU {
 			g.alive = false
 			m.complain(k, "has not moved for a minute under load")
-		}
-		if p := m.picks[k.domain]; !g.alive && ((p != "" && p != k.source) || m.modelled) {
-			g.covered = true
 		}
 	}
 	for i := range sources {
@@ -204,73 +165,24 @@ func (m *Meters) read(l *Load, sources []Source) {
 	}
 }
 
+// covered reports whether something else counts what a meter would.
+func (m *Meters) covered(k gaugeKey) bool {
+	if p := m.picks[k.domain]; p != "" && p != k.source {
+		return true
+	}
+	switch k.domain {
+	case sensor.DomainPackage, sensor.DomainDRAM:
+		return m.modelled || m.picks[sensor.DomainBoard] != "" || m.picks[sensor.DomainPsys] != ""
+	case sensor.DomainGPU:
+		return m.picks[sensor.DomainBoard] != "" && !m.modelled
+	}
+	return m.modelled
+}
+
 func (m *Meters) complain(k gaugeKey, why string) {
 	if m.problem == "" {
 		m.problem = strings.TrimSpace(fmt.Sprintf("%s %s %s", k.source, k.domain, k.zone)) + " " + why
 	}
-}
-
-// read takes one reading. What can not be is left out, and said.
-func (g *gauge) read(r *sensor.Meter, l *Load) (why string) {
-	switch {
-	case r.HasJoules:
-		return g.counter(r.Joules, l)
-	case r.HasWatts:
-		return g.power(r.Watts, l)
-	}
-	return ""
-}
-
-func (g *gauge) counter(joules float64, l *Load) (why string) {
-	if math.IsNaN(joules) || math.IsInf(joules, 0) || joules < 0 {
-		return "shows no number"
-	}
-	most := mostWatts * (float64(l.Boot-min(g.at, l.Boot))/1e9 + 1)
-	switch {
-	case !g.primed:
-		g.primed, g.moved = true, l.Boot
-	case g.covered, g.resumed && joules < g.joules: // it began anew with the agent
-		g.moved = l.Boot
-	case joules < g.joules:
-		// It jumped back: nobody knows what was between. The next reading tells whether it
-		// began anew or gave one false reading.
-		g.before, g.fell, why = g.joules, true, "fell"
-		g.joules, g.at, g.odd = joules, l.Boot, 0
-		return why
-	case g.fell && joules >= g.before:
-		g.joules = g.before
-		if joules-g.before > most {
-			break // the true counter is somewhere between
-		}
-		g.delta, g.came, g.moved = joules-g.before, true, l.Boot
-	case joules-g.joules > most:
-		if g.odd++; g.odd < patience {
-			return "jumped by more than any machine draws"
-		}
-	case joules > g.joules:
-		g.delta, g.came, g.moved = joules-g.joules, true, l.Boot
-	}
-	g.joules, g.at, g.odd, g.fell, g.covered, g.resumed = joules, l.Boot, 0, false, false, false
-	g.alive = g.alive || !stuck(g, l)
-	return why
-}
-
-// stuck reports whether a counter stands still although the machine works.
-func stuck(g *gauge, l *Load) bool { return l.CPU > loaded && l.Boot-g.moved > stalled }
-
-func (g *gauge) power(watts float64, l *Load) (why string) {
-	switch {
-	case math.IsNaN(watts) || math.IsInf(watts, 0) || watts < 0 || watts > mostWatts:
-		return "shows no power"
-	case watts == 0 && l.CPU > loaded:
-		return "shows zero under load"
-	}
-	if g.primed && l.Boot > g.at && l.Boot-g.at <= bridge {
-		g.delta = (watts + g.watts) / 2 * float64(l.Boot-g.at) / 1e9
-		g.came = true
-	}
-	g.primed, g.watts, g.at, g.moved, g.alive = true, watts, l.Boot, l.Boot, true
-	return ""
 }
 
 // pick chooses the source that counts in a domain, and stays with it while it lives.
@@ -368,6 +280,9 @@ func (m *Meters) count(sources []Source) {
 				m.give(string(r.Domain), r.Zone, g.delta, g.came, nil)
 			case sensor.DomainBoard, sensor.DomainPsys:
 				if (r.Domain == sensor.DomainPsys) == widePsys && s.Name == wide {
+					if g.resync {
+						m.debt = 0
+					}
 					wideJoules += g.delta
 					wideCame = wideCame || g.came
 					if s.Model {
@@ -380,9 +295,12 @@ func (m *Meters) count(sources []Source) {
 		}
 	}
 	m.modelled = modelled
-	if wide == "" {
-		m.debt = 0
+	if wide == "" { // it may come back, and then it has counted what the narrow ones did
+		m.debt = max(m.debt-cpu-gpu, -mostDebt*m.narrowWatts())
 		return
+	}
+	if now := (wideMeter{wide, widePsys}); now != m.wide {
+		m.wide, m.debt = now, 0
 	}
 	domain, narrow := string(sensor.DomainBoard), cpu+gpu
 	inside := haveCPU || haveGPU
@@ -409,8 +327,8 @@ func (m *Meters) count(sources []Source) {
 func (m *Meters) narrowWatts() float64 {
 	w := 1.0
 	for i := range m.streams {
-		if s := &m.streams[i]; s.Seconds > 0 && (s.Domain == string(sensor.DomainPackage) || s.Domain == string(sensor.DomainDRAM) || s.Domain == string(sensor.DomainGPU)) {
-			w += (s.Active + s.Idle) / s.Seconds
+		if s := &m.streams[i]; s.Domain == string(sensor.DomainPackage) || s.Domain == string(sensor.DomainDRAM) || s.Domain == string(sensor.DomainGPU) {
+			w += s.watts
 		}
 	}
 	return w
@@ -451,51 +369,4 @@ func packageOf(domain, zone string) int {
 		return -1
 	}
 	return n
-}
-
-// pass lets time go by in which the stream waits for its meter.
-func (s *Stream) pass(seconds float64, l *Load) {
-	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
-	s.wait += seconds
-	s.unseen += seconds
-	load, ok := l.CPU, !math.IsNaN(l.CPU)
-	if s.Domain == string(sensor.DomainGPU) {
-		load, ok = 0, false
-		if l.Devices != nil {
-			load, ok = l.Devices(s.Zone)
-		}
-	}
-	if ok {
-		s.load += load * seconds
-		s.known += seconds
-	}
-	if s.Package >= 0 && s.Package < len(l.Packages) {
-		s.busy += l.Packages[s.Package]
-	}
-}
-
-// come takes the energy of the time that it waited.
-func (s *Stream) come(joules float64, model *Source) {
-	if s.wait <= 0 && joules <= 0 {
-		return
-	}
-	s.Fresh, s.Seconds, s.Busy = true, s.wait, s.busy
-	switch {
-	case s.wait <= 0: // it began in this tick: how long that took nobody knows
-		s.Active, s.Idle = joules, 0
-	case model != nil:
-		s.Idle = min(max(model.Idle*s.wait, 0), joules)
-		s.Active = joules - s.Idle
-	case s.known > 0:
-		load := s.load / s.known
-		s.learned.take(joules, s.wait, load)
-		s.Active, s.Idle = s.learned.split(joules, s.wait, load)
-	default: // nobody knows how busy it was: all of it is use, as long as idle is not known
-		s.Active, s.Idle = joules, 0
-		if w, ok := s.learned.watts(); ok {
-			s.Idle = min(w*s.wait, joules)
-			s.Active = joules - s.Idle
-		}
-	}
-	s.wait, s.load, s.known, s.busy = 0, 0, 0, 0
 }

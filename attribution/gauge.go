@@ -1,0 +1,98 @@
+package attribution
+
+import (
+	"math"
+	"reckon/sensor"
+)
+
+// gauge is one meter of one source.
+type gauge struct {
+	joules, watts float64
+	before        float64 // the counter before it fell; it may have been one false reading
+	fell          bool
+	resumed       bool   // restored, and not read since
+	covered       bool   // while it was away something else counted
+	at            uint64 // boot time of the last good reading
+	moved         uint64 // boot time at which it last grew, or was first seen
+	primed        bool
+	odd           int // implausible readings in a row
+	delta         float64
+	resync        bool // this tick began a new count: what was before is lost
+	came          bool // delta is of this tick
+	alive         bool
+}
+
+type gaugeKey struct {
+	source string
+	domain sensor.Domain
+	zone   string
+}
+
+// read takes one reading. What can not be is left out, and said.
+func (g *gauge) read(r *sensor.Meter, l *Load) (why string) {
+	switch {
+	case r.HasJoules:
+		return g.counter(r.Joules, l)
+	case r.HasWatts:
+		return g.power(r.Watts, l)
+	}
+	return ""
+}
+
+func (g *gauge) counter(joules float64, l *Load) (why string) {
+	if math.IsNaN(joules) || math.IsInf(joules, 0) || joules < 0 {
+		return "shows no number"
+	}
+	most := mostWatts * (float64(l.Boot-min(g.at, l.Boot))/1e9 + 1)
+	switch {
+	case !g.primed:
+		g.primed, g.moved = true, l.Boot
+	case g.covered, g.resumed && joules < g.joules: // it began anew with the agent
+		g.moved, g.resync = l.Boot, true
+	case joules < g.joules:
+		// It jumped back: nobody knows what was between. The next reading tells whether it
+		// began anew or gave one false reading.
+		g.before, g.fell, why = g.joules, true, "fell"
+		g.joules, g.at, g.odd, g.resync = joules, l.Boot, 0, true
+		return why
+	case g.fell && joules >= g.before:
+		g.joules = g.before
+		if joules-g.before > most {
+			break // the true counter is somewhere between
+		}
+		g.delta, g.came, g.moved = joules-g.before, true, l.Boot
+	case joules-g.joules > most:
+		if g.odd++; g.odd < patience {
+			return "jumped by more than any machine draws"
+		}
+		g.resync = true
+	case joules > g.joules:
+		g.delta, g.came, g.moved = joules-g.joules, true, l.Boot
+	}
+	g.joules, g.at, g.odd, g.fell, g.covered, g.resumed = joules, l.Boot, 0, false, false, false
+	g.alive = g.alive || !stuck(g, l)
+	return why
+}
+
+// stuck reports whether a counter stands still although the machine works.
+func stuck(g *gauge, l *Load) bool { return l.CPU > loaded && l.Boot-g.moved > stalled }
+
+func (g *gauge) power(watts float64, l *Load) (why string) {
+	switch {
+	case math.IsNaN(watts) || math.IsInf(watts, 0) || watts < 0 || watts > mostWatts:
+		return "shows no power"
+	case watts == 0 && l.CPU > loaded:
+		return "shows zero under load"
+	}
+	if g.primed && l.Boot > g.at && l.Boot-g.at <= bridge {
+		g.delta = (watts + g.watts) / 2 * float64(l.Boot-g.at) / 1e9
+		g.came = true
+	} else {
+		g.resync = true
+	}
+	if g.covered {
+		g.delta, g.came, g.covered, g.resync = 0, false, false, true
+	}
+	g.primed, g.watts, g.at, g.moved, g.alive = true, watts, l.Boot, l.Boot, true
+	return ""
+}

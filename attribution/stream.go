@@ -1,0 +1,83 @@
+package attribution
+
+import (
+	"math"
+	"reckon/sensor"
+)
+
+// Stream is energy that is split over workloads: that of a meter, or of a wide meter
+// without what narrower ones count. Its index in [Meters.Streams] stays the same.
+type Stream struct {
+	Domain string // package, dram, gpu, psys, board or rest
+	Zone   string
+	Model  bool
+	// Package is the number of the package it belongs to, -1 for none.
+	Package int
+
+	// What came since it last came. Fresh says that it did: meters may be slower than
+	// ticks, and until they move nothing is known. Anew says that it began to count in
+	// this tick, so that only what was used in this tick matters.
+	Fresh, Anew  bool
+	Active, Idle float64 // joules
+	Seconds      float64
+	// Busy is the CPU time that was spent on the package in those seconds, 0 if unknown.
+	Busy float64
+
+	learned idle
+	wait    float64 // seconds since it last came
+	unseen  float64 // seconds since it last counted
+	load    float64 // utilisation·seconds in them
+	known   float64 // seconds of them of which the utilisation is known
+	busy    float64
+	watts   float64 // when it last came
+}
+
+// pass lets time go by in which the stream waits for its meter.
+func (s *Stream) pass(seconds float64, l *Load) {
+	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
+	s.wait += seconds
+	s.unseen += seconds
+	load, ok := l.CPU, !math.IsNaN(l.CPU)
+	if s.Domain == string(sensor.DomainGPU) {
+		load, ok = 0, false
+		if l.Devices != nil {
+			load, ok = l.Devices(s.Zone)
+		}
+	}
+	if ok {
+		s.load += load * seconds
+		s.known += seconds
+	}
+	if s.Package >= 0 && s.Package < len(l.Packages) {
+		s.busy += l.Packages[s.Package]
+	}
+}
+
+// come takes the energy of the time that it waited.
+func (s *Stream) come(joules float64, model *Source) {
+	if s.wait <= 0 && joules <= 0 {
+		return
+	}
+	s.Fresh, s.Seconds, s.Busy = true, s.wait, s.busy
+	switch {
+	case s.wait <= 0: // it began in this tick: how long that took nobody knows
+		s.Active, s.Idle = joules, 0
+	case model != nil:
+		s.Idle = min(max(model.Idle*s.wait, 0), joules)
+		s.Active = joules - s.Idle
+	case s.known > 0:
+		load := s.load / s.known
+		s.learned.take(joules, s.wait, load)
+		s.Active, s.Idle = s.learned.split(joules, s.wait, load)
+	default: // nobody knows how busy it was: all of it is use, as long as idle is not known
+		s.Active, s.Idle = joules, 0
+		if w, ok := s.learned.watts(); ok {
+			s.Idle = min(w*s.wait, joules)
+			s.Active = joules - s.Idle
+		}
+	}
+	if s.wait > 0 {
+		s.watts = joules / s.wait
+	}
+	s.wait, s.load, s.known, s.busy = 0, 0, 0, 0
+}
