@@ -1,0 +1,151 @@
+package nvml
+
+import (
+	"fmt"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// device is one GPU, or one MIG instance.
+type device struct {
+	gpu         sensor.GPU
+	handle      handle
+	lost        bool
+	mig, noMIG  bool // it is divided; it can not be
+	instances   int
+	gpuInstance uint32
+	read        time.Time
+
+	busy, engineMemory       float64 // seconds
+	hasBusy, hasEngineMemory bool
+	sampledGPU               sampled
+	sampledMemory            sampled
+
+	odometer                                sensor.Odometer
+	integral                                sensor.Integral
+	joules, watts                           float64
+	hasJoules, hasWatts, counter, noCounter bool
+
+	hasReasons      bool
+	throttled       [len(throttles)]float64 // seconds
+	throttleCounted [len(throttles)]bool    // the device counts it itself
+	throttleMeter   [len(throttles)]sensor.Odometer
+	throttleBase    [len(throttles)]float64 // what was integrated before it counted
+
+	uses     []sensor.GPUUse
+	seen     uint64 // microseconds; samples of processes were read up to here
+	noUse    bool
+	noList   [processKinds]bool
+	shown    [figures]shown
+	series   *sensor.GPUSeries
+	lostText error
+}
+
+// shown is a figure that only exports show.
+type shown struct {
+	value float64
+	has   bool
+}
+
+// Figures that only exports show.
+const (
+	figPowerLimit = iota
+	figGraphics
+	figSM
+	figMemoryClock
+	figVideo
+	figTemperature
+	figMemoryTemperature
+	figFan
+	figCorrected
+	figUncorrected
+	figReplays
+	figures
+)
+
+var figureOf = [figures]sensor.GPUFigure{
+	figPowerLimit: sensor.GPUPowerLimitWatts, figGraphics: sensor.GPUClockGraphics, figSM: sensor.GPUClockCompute,
+	figMemoryClock: sensor.GPUClockMemory, figVideo: sensor.GPUClockVideo, figTemperature: sensor.GPUTemperatureCore,
+	figMemoryTemperature: sensor.GPUTemperatureMemory, figFan: sensor.GPUFanRatio,
+	figCorrected: sensor.GPUErrorsCorrected, figUncorrected: sensor.GPUErrorsUncorrected, figReplays: sensor.GPUReplays,
+}
+
+// throttles are the reasons for which clocks are held down. Idle and what people have
+// set are none. Where the device counts the time itself the field says so.
+var throttles = [...]struct {
+	bit    uint64
+	field  uint32
+	figure sensor.GPUFigure
+}{
+	{reasonPowerCap, fieldPowerPolicy, sensor.GPUThrottledPower},
+	{reasonHardware, 0, sensor.GPUThrottledHardware},
+	{reasonSyncBoost, fieldSyncBoost, sensor.GPUThrottledSyncBoost},
+	{reasonSoftThermal, fieldSoftThermal, sensor.GPUThrottledThermal},
+	{reasonHardThermal, fieldHardThermal, sensor.GPUThrottledHardwareThermal},
+	{reasonPowerBrake, fieldPowerBrake, sensor.GPUThrottledPowerBrake},
+}
+
+func newDevice(g sensor.GPU) *device {
+	return &device{gpu: g, series: sensor.NewGPUSeries(&g), gpuInstance: instanceNone}
+}
+
+// span returns the seconds since the previous reading, 0 at the first and after a gap
+// in which nobody knows what the device did.
+func (d *device) span(now time.Time) float64 {
+	was := d.read
+	d.read = now
+	if was.IsZero() {
+		return 0
+	}
+	if s := now.Sub(was); s > 0 && s <= sensor.Gap {
+		return s.Seconds()
+	}
+	return 0
+}
+
+// lostError says that the device is away. It is made once.
+func (d *device) lostError(c code) error {
+	if d.lostText == nil {
+		d.lostText = fmt.Errorf("GPU %d (%s): %w", d.gpu.Index, d.gpu.Device, c)
+	}
+	return d.lostText
+}
+
+// export appends the series of a device that is there.
+func (d *device) export(b *metric.Batch) {
+	if d.lost {
+		return
+	}
+	g := d.gpu
+	if d.hasBusy && !d.mig {
+		g.Have |= sensor.GPUBusy
+	}
+	d.series.AddUsed(b, &g, d.busy)
+	if d.hasEngineMemory {
+		d.series.Add(b, sensor.GPUEngineMemory, d.engineMemory)
+	}
+	if d.hasJoules {
+		d.series.Add(b, sensor.GPUEnergyJoules, d.joules)
+	}
+	if d.hasWatts {
+		d.series.Add(b, sensor.GPUPowerWatts, d.watts)
+	}
+	if d.gpu.Parent != "" {
+		return
+	}
+	for i := range throttles {
+		if d.hasReasons || d.throttleCounted[i] {
+			d.series.Add(b, throttles[i].figure, d.throttled[i])
+		}
+	}
+	for i := range d.shown {
+		if d.shown[i].has {
+			d.series.Add(b, figureOf[i], d.shown[i].value)
+		}
+	}
+	if !d.noMIG {
+		d.series.Add(b, sensor.GPUPartitions, float64(d.instances))
+	}
+}

@@ -1,0 +1,235 @@
+//go:build nvml && linux && (amd64 || arm64)
+
+package nvml
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"reckon/sensor"
+)
+
+// names are the functions we call; where there are two, either will do.
+var names = [...]string{
+	fnInit: "nvmlInit_v2", fnShutdown: "nvmlShutdown", fnDriver: "nvmlSystemGetDriverVersion",
+	fnCount: "nvmlDeviceGetCount_v2", fnDevice: "nvmlDeviceGetHandleByIndex_v2",
+	fnUUID: "nvmlDeviceGetUUID", fnModel: "nvmlDeviceGetName",
+	fnUtilization: "nvmlDeviceGetUtilizationRates", fnSamples: "nvmlDeviceGetSamples",
+	fnMemory2: "nvmlDeviceGetMemoryInfo_v2", fnMemory: "nvmlDeviceGetMemoryInfo",
+	fnEnergy: "nvmlDeviceGetTotalEnergyConsumption", fnPower: "nvmlDeviceGetPowerUsage",
+	fnPowerLimit: "nvmlDeviceGetEnforcedPowerLimit", fnClock: "nvmlDeviceGetClockInfo",
+	fnTemperature: "nvmlDeviceGetTemperature", fnFan: "nvmlDeviceGetFanSpeed",
+	fnReasons: "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons",
+	fnErrors:  "nvmlDeviceGetTotalEccErrors", fnFields: "nvmlDeviceGetFieldValues",
+	fnCompute:    "nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2",
+	fnGraphics:   "nvmlDeviceGetGraphicsRunningProcesses_v3 nvmlDeviceGetGraphicsRunningProcesses_v2",
+	fnMPS:        "nvmlDeviceGetMPSComputeRunningProcesses_v3 nvmlDeviceGetMPSComputeRunningProcesses_v2",
+	fnProcessUse: "nvmlDeviceGetProcessUtilization", fnMIG: "nvmlDeviceGetMigMode",
+	fnMIGCount: "nvmlDeviceGetMaxMigDeviceCount", fnMIGDevice: "nvmlDeviceGetMigDeviceHandleByIndex",
+	fnGPUInstance: "nvmlDeviceGetGpuInstanceId",
+}
+
+const (
+	fnInit = iota
+	fnShutdown
+	fnDriver
+	fnCount
+	fnDevice
+	fnUUID
+	fnModel
+	fnUtilization
+	fnSamples
+	fnMemory2
+	fnMemory
+	fnEnergy
+	fnPower
+	fnPowerLimit
+	fnClock
+	fnTemperature
+	fnFan
+	fnReasons
+	fnErrors
+	fnFields
+	fnCompute
+	fnGraphics
+	fnMPS
+	fnProcessUse
+	fnMIG
+	fnMIGCount
+	fnMIGDevice
+	fnGPUInstance
+	functions
+)
+
+// dynamic calls the library that the driver has installed. What C writes to lies in
+// this struct, which is on the heap and so does not move while C has its address.
+type dynamic struct {
+	fn   [functions]uintptr
+	args [6]uintptr
+	out  [12]uint64
+	text [128]byte
+}
+
+// load opens the library by its name.
+func load(path string) (library, error) {
+	l, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, sensor.Unavailable("no NVIDIA driver library", "install the NVIDIA driver, or mount "+path+" into the container (NVIDIA_DRIVER_CAPABILITIES=utility)", err)
+	}
+	d := new(dynamic)
+	for i, list := range names {
+		for name := range strings.FieldsSeq(list) {
+			if d.fn[i] == 0 {
+				d.fn[i], _ = purego.Dlsym(l, name) // an absent one answers noFunction
+			}
+		}
+	}
+	if d.fn[fnInit] == 0 || d.fn[fnDevice] == 0 {
+		return nil, sensor.Unavailable(path+" is not the management library of NVIDIA", "", nil)
+	}
+	return d, nil
+}
+
+// call calls a function with the first n of d.args.
+func (d *dynamic) call(fn, n int) code {
+	if d.fn[fn] == 0 {
+		return noFunction
+	}
+	r, _, _ := purego.SyscallN(d.fn[fn], d.args[:n]...)
+	return code(uint32(r))
+}
+
+func (d *dynamic) at(i int) uintptr { return uintptr(unsafe.Pointer(&d.out[i])) }
+
+// one calls fn(h, &out) or, with an argument, fn(h, arg, &out).
+func (d *dynamic) one(fn int, h handle, arg ...uintptr) (uint64, code) {
+	d.out[0] = 0
+	d.args[0] = uintptr(h)
+	n := 1 + copy(d.args[1:], arg)
+	d.args[n] = d.at(0)
+	c := d.call(fn, n+1)
+	return d.out[0], c
+}
+
+func (d *dynamic) one32(fn int, h handle, arg ...uintptr) (uint32, code) {
+	v, c := d.one(fn, h, arg...)
+	return uint32(v), c
+}
+
+// string calls fn(h, text, length), or fn(text, length) without a device.
+func (d *dynamic) string(fn int, h handle) (string, code) {
+	clear(d.text[:])
+	n := 0
+	if h != 0 {
+		d.args[0], n = uintptr(h), 1
+	}
+	d.args[n], d.args[n+1] = uintptr(unsafe.Pointer(&d.text)), uintptr(len(d.text)-1)
+	if c := d.call(fn, n+2); c != success {
+		return "", c
+	}
+	s, _, _ := strings.Cut(string(d.text[:]), "\x00")
+	return strings.ToValidUTF8(s, ""), success
+}
+
+func (d *dynamic) Init() code                         { return d.call(fnInit, 0) }
+func (d *dynamic) Shutdown() code                     { return d.call(fnShutdown, 0) }
+func (d *dynamic) Driver() (string, code)             { return d.string(fnDriver, 0) }
+func (d *dynamic) UUID(h handle) (string, code)       { return d.string(fnUUID, h) }
+func (d *dynamic) Model(h handle) (string, code)      { return d.string(fnModel, h) }
+func (d *dynamic) Energy(h handle) (uint64, code)     { return d.one(fnEnergy, h) }
+func (d *dynamic) Power(h handle) (uint32, code)      { return d.one32(fnPower, h) }
+func (d *dynamic) PowerLimit(h handle) (uint32, code) { return d.one32(fnPowerLimit, h) }
+func (d *dynamic) Fan(h handle) (uint32, code)        { return d.one32(fnFan, h) }
+func (d *dynamic) Reasons(h handle) (uint64, code)    { return d.one(fnReasons, h) }
+func (d *dynamic) Temperature(h handle) (uint32, code) {
+	return d.one32(fnTemperature, h, 0) // NVML_TEMPERATURE_GPU
+}
+func (d *dynamic) Clock(h handle, kind uint32) (uint32, code) {
+	return d.one32(fnClock, h, uintptr(kind))
+}
+func (d *dynamic) GPUInstance(h handle) (uint32, code) { return d.one32(fnGPUInstance, h) }
+
+func (d *dynamic) Count() (int, code) {
+	d.out[0] = 0
+	d.args[0] = d.at(0)
+	c := d.call(fnCount, 1)
+	return int(uint32(d.out[0])), c
+}
+
+func (d *dynamic) Device(i int) (handle, code) {
+	d.out[0] = 0
+	d.args[0], d.args[1] = uintptr(i), d.at(0)
+	c := d.call(fnDevice, 2)
+	return handle(d.out[0]), c
+}
+
+func (d *dynamic) Utilization(h handle) (gpu, memory uint32, c code) {
+	v, c := d.one(fnUtilization, h) // two unsigned int in one word, the first in the low half
+	return uint32(v), uint32(v >> 32), c
+}
+
+func (d *dynamic) Memory(h handle) (used, size uint64, c code) {
+	const version2 = 40 | 2<<24 // size of nvmlMemory_v2_t, and its version
+	clear(d.out[:])
+	d.out[0] = version2
+	d.args[0], d.args[1] = uintptr(h), d.at(0)
+	if c = d.call(fnMemory2, 2); c == success { // version, total, reserved, free, used
+		return d.out[4], d.out[1], c
+	}
+	clear(d.out[:])
+	c = d.call(fnMemory, 2) // total, free, used
+	return d.out[2], d.out[0], c
+}
+
+func (d *dynamic) Errors(h handle, uncorrected bool) (uint64, code) {
+	kind := uintptr(0)
+	if uncorrected {
+		kind = 1
+	}
+	return d.one(fnErrors, h, kind, 1) // NVML_AGGREGATE_ECC
+}
+
+func (d *dynamic) Fields(h handle, f []field) code {
+	d.args[0], d.args[1], d.args[2] = uintptr(h), uintptr(len(f)), uintptr(unsafe.Pointer(unsafe.SliceData(f)))
+	return d.call(fnFields, 3)
+}
+
+func (d *dynamic) Samples(h handle, kind uint32, since uint64, dst []sample) (int, code) {
+	d.out[0], d.out[1] = 0, uint64(len(dst)) // kind of value, number
+	d.args = [6]uintptr{uintptr(h), uintptr(kind), uintptr(since), d.at(0), d.at(1), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))}
+	c := d.call(fnSamples, 6)
+	return int(uint32(d.out[1])), c
+}
+
+func (d *dynamic) Processes(h handle, kind int, dst []process) (int, code) {
+	d.out[0] = uint64(len(dst))
+	d.args[0], d.args[1], d.args[2] = uintptr(h), d.at(0), uintptr(unsafe.Pointer(unsafe.SliceData(dst)))
+	c := d.call(fnCompute+kind, 3)
+	return int(uint32(d.out[0])), c
+}
+
+func (d *dynamic) ProcessUse(h handle, since uint64, dst []processSample) (int, code) {
+	d.out[0] = uint64(len(dst))
+	d.args[0], d.args[1], d.args[2], d.args[3] = uintptr(h), uintptr(unsafe.Pointer(unsafe.SliceData(dst))), d.at(0), uintptr(since)
+	c := d.call(fnProcessUse, 4)
+	return int(uint32(d.out[0])), c
+}
+
+func (d *dynamic) MIG(h handle) (bool, code) {
+	d.out[0], d.out[1] = 0, 0
+	d.args[0], d.args[1], d.args[2] = uintptr(h), d.at(0), d.at(1)
+	c := d.call(fnMIG, 3)
+	return uint32(d.out[0]) == 1, c
+}
+
+func (d *dynamic) MIGCount(h handle) (int, code) {
+	v, c := d.one32(fnMIGCount, h)
+	return int(v), c
+}
+
+func (d *dynamic) MIGDevice(h handle, i int) (handle, code) {
+	v, c := d.one(fnMIGDevice, h, uintptr(i))
+	return handle(v), c
+}

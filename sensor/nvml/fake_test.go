@@ -1,0 +1,251 @@
+package nvml
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+// fake answers as a driver with made-up devices would. The figures are constructed, the
+// codes for what a generation of devices does not have are those of the manual.
+type fake struct {
+	mu    sync.Mutex
+	gpus  []*fakeGPU
+	down  code          // what Init answers
+	hang  chan struct{} // when set, Memory waits for it
+	times uint64        // microseconds
+}
+
+type fakeGPU struct {
+	uuid, model      string
+	lost             code
+	util             uint32 // percent of each sample
+	noSamples, noUse bool
+	noEnergy         bool
+	used, size       uint64
+	mj               uint64
+	mw               uint32
+	reasons          uint64
+	throttle         uint64 // nanoseconds of the power policy; 0: the device does not count
+	errors           uint64
+	lists            [processKinds][]process
+	uses             []processSample
+	mig              []*fakeGPU
+	canMIG           bool
+	instance         uint32
+}
+
+func (f *fake) gpu(h handle) (*fakeGPU, code) {
+	i, j := int(h)/100-1, int(h)%100
+	if i < 0 || i >= len(f.gpus) {
+		return nil, 2
+	}
+	g := f.gpus[i]
+	if g.lost != 0 {
+		return nil, g.lost
+	}
+	if j > 0 {
+		if j > len(g.mig) {
+			return nil, notFound
+		}
+		g = g.mig[j-1]
+	}
+	return g, success
+}
+
+func (f *fake) Init() code             { return f.down }
+func (f *fake) Shutdown() code         { return success }
+func (f *fake) Driver() (string, code) { return "580.65.06", success }
+func (f *fake) Count() (int, code)     { return len(f.gpus), success }
+func (f *fake) Device(i int) (handle, code) {
+	h := handle(100 * (i + 1))
+	_, c := f.gpu(h)
+	return h, c
+}
+func (f *fake) UUID(h handle) (string, code) {
+	g, c := f.gpu(h)
+	if c != success {
+		return "", c
+	}
+	return g.uuid, success
+}
+func (f *fake) Model(h handle) (string, code) {
+	g, c := f.gpu(h)
+	if c != success {
+		return "", c
+	}
+	return g.model, success
+}
+func (f *fake) Utilization(h handle) (uint32, uint32, code) {
+	g, c := f.gpu(h)
+	if c == success && (len(g.mig) > 0 || int(h)%100 > 0) {
+		c = notSupported
+	}
+	if c != success {
+		return 0, 0, c
+	}
+	return g.util, g.util / 2, success
+}
+func (f *fake) Samples(h handle, kind uint32, since uint64, dst []sample) (int, code) {
+	g, c := f.gpu(h)
+	switch {
+	case c != success:
+		return 0, c
+	case g.noSamples || len(g.mig) > 0:
+		return 0, notSupported
+	case since >= f.times:
+		return 0, notFound
+	}
+	n := 6
+	for i := range min(n, len(dst)) {
+		dst[i].time = f.times - uint64(5-i)*1000
+		binary.NativeEndian.PutUint64(dst[i].value[:], uint64(g.util))
+	}
+	return n, success
+}
+func (f *fake) Memory(h handle) (uint64, uint64, code) {
+	if f.hang != nil {
+		<-f.hang
+	}
+	g, c := f.gpu(h)
+	if c != success {
+		return 0, 0, c
+	}
+	return g.used, g.size, success
+}
+func (f *fake) Energy(h handle) (uint64, code) {
+	g, c := f.gpu(h)
+	if c == success && g.noEnergy {
+		c = notSupported
+	}
+	if c != success {
+		return 0, c
+	}
+	return g.mj, success
+}
+func (f *fake) Power(h handle) (uint32, code) {
+	g, c := f.gpu(h)
+	if c != success {
+		return 0, c
+	}
+	return g.mw, success
+}
+func (f *fake) PowerLimit(h handle) (uint32, code)      { return 400_000, f.ok(h) }
+func (f *fake) Clock(h handle, k uint32) (uint32, code) { return 1000 + k, f.ok(h) }
+func (f *fake) Temperature(h handle) (uint32, code)     { return 61, f.ok(h) }
+func (f *fake) Fan(handle) (uint32, code)               { return 0, notSupported }
+func (f *fake) ok(h handle) code                        { _, c := f.gpu(h); return c }
+func (f *fake) Reasons(h handle) (uint64, code) {
+	g, c := f.gpu(h)
+	if c != success {
+		return 0, c
+	}
+	return g.reasons, success
+}
+func (f *fake) Errors(h handle, bad bool) (uint64, code) {
+	g, c := f.gpu(h)
+	if c != success || bad {
+		return 0, c
+	}
+	return g.errors, success
+}
+func (f *fake) Fields(h handle, l []field) code {
+	g, c := f.gpu(h)
+	if c != success {
+		return c
+	}
+	for i := range l {
+		l[i].code, l[i].kind = notSupported, 3
+		switch l[i].id {
+		case fieldMemoryTemp:
+			l[i].code, l[i].kind = success, 1
+			binary.NativeEndian.PutUint64(l[i].value[:], 77)
+		case fieldPowerPolicy:
+			if g.throttle > 0 {
+				l[i].code = success
+				binary.NativeEndian.PutUint64(l[i].value[:], g.throttle)
+			}
+		case fieldReplays:
+			l[i].code = success
+			binary.NativeEndian.PutUint64(l[i].value[:], 9223372036854775794)
+		}
+	}
+	return success
+}
+func (f *fake) Processes(h handle, kind int, dst []process) (int, code) {
+	g, c := f.gpu(h)
+	if c != success {
+		return 0, c
+	}
+	n := copy(dst, g.lists[kind])
+	if n < len(g.lists[kind]) {
+		return len(g.lists[kind]), insufficientSize
+	}
+	return n, success
+}
+func (f *fake) ProcessUse(h handle, since uint64, dst []processSample) (int, code) {
+	g, c := f.gpu(h)
+	switch {
+	case c != success:
+		return 0, c
+	case g.noUse:
+		return 0, notSupported
+	case len(g.uses) == 0:
+		return 0, notFound
+	}
+	n := copy(dst, g.uses)
+	if n < len(g.uses) {
+		return len(g.uses), insufficientSize
+	}
+	for i := range n {
+		dst[i].time = f.times
+	}
+	return n, success
+}
+func (f *fake) MIG(h handle) (bool, code) {
+	g, c := f.gpu(h)
+	if c == success && !g.canMIG {
+		c = notSupported
+	}
+	if c != success {
+		return false, c
+	}
+	return len(g.mig) > 0, success
+}
+func (f *fake) MIGCount(handle) (int, code) { return 7, success }
+func (f *fake) MIGDevice(h handle, i int) (handle, code) {
+	m := h + handle(i) + 1
+	_, c := f.gpu(m)
+	return m, c
+}
+func (f *fake) GPUInstance(h handle) (uint32, code) {
+	g, c := f.gpu(h)
+	if c != success {
+		return 0, c
+	}
+	return g.instance, success
+}
+
+// farm returns n devices like an H100 on which so many processes compute.
+func farm(n, processes int) *fake {
+	f := &fake{times: 1_000_000}
+	for i := range n {
+		g := &fakeGPU{uuid: fmt.Sprintf("GPU-%08d-0000-0000-0000-000000000000", i), model: "NVIDIA H100 80GB HBM3",
+			util: 80, used: 40 << 30, size: 80 << 30, mj: 1e9, mw: 650_000, reasons: reasonPowerCap, errors: 3}
+		for p := range processes / n {
+			pid := uint32(1000 + i*processes + p)
+			g.lists[compute] = append(g.lists[compute], process{pid: pid, memory: 100 << 20, gpuInstance: instanceNone, instance: instanceNone})
+			g.uses = append(g.uses, processSample{pid: pid, sm: 1})
+		}
+		f.gpus = append(f.gpus, g)
+	}
+	return f
+}
+
+// pass lets a second pass on all devices.
+func (f *fake) pass() {
+	f.times += 1_000_000
+	for _, g := range f.gpus {
+		g.mj += uint64(g.mw)
+	}
+}

@@ -1,0 +1,175 @@
+package nvml
+
+import "strconv"
+
+// handle is a device as the library knows it.
+type handle uintptr
+
+// code is what a function of the library returns (nvmlReturn_t).
+type code uint32
+
+// The codes that mean something to us.
+const (
+	success          code = 0
+	notSupported     code = 3
+	noPermission     code = 4
+	notFound         code = 6
+	insufficientSize code = 7
+	driverNotLoaded  code = 9
+	noFunction       code = 13 // also: this version of the library does not have it
+	gpuLost          code = 15
+	resetRequired    code = 16
+	versionMismatch  code = 18
+)
+
+// Error says what a code means, in the words of the manual.
+func (c code) Error() string {
+	switch c {
+	case 1:
+		return "the library was not initialised"
+	case 2:
+		return "invalid argument"
+	case notSupported:
+		return "the device does not support it"
+	case noPermission:
+		return "no permission"
+	case notFound:
+		return "not found"
+	case insufficientSize:
+		return "the buffer is too small"
+	case driverNotLoaded:
+		return "the driver is not loaded"
+	case 10:
+		return "the driver did not answer in time"
+	case noFunction:
+		return "this version of the library does not have the function"
+	case gpuLost:
+		return "the GPU is lost: it has fallen off the bus"
+	case resetRequired:
+		return "the GPU needs a reset before it can be used again"
+	case 17:
+		return "the operating system or a device cgroup blocks the GPU"
+	case versionMismatch:
+		return "driver and library have different versions: reboot after the update"
+	case 21:
+		return "no data"
+	case 999:
+		return "unknown error of the driver"
+	}
+	return "error " + strconv.Itoa(int(c)) + " of the library"
+}
+
+// gone reports whether the device itself is away, not one figure of it.
+func (c code) gone() bool {
+	return c == gpuLost || c == resetRequired || c == 2 || c == 1 || c == notFound
+}
+
+// Kinds of lists of processes.
+const (
+	compute = iota
+	graphics
+	mps
+	processKinds
+)
+
+// Clocks (nvmlClockType_t).
+const (
+	clockGraphics = 0
+	clockSM       = 1
+	clockMemory   = 2
+	clockVideo    = 3
+)
+
+// Kinds of samples (nvmlSamplingType_t).
+const (
+	sampleGPU    = 1
+	sampleMemory = 2
+)
+
+// Numbers of fields (NVML_FI_*).
+const (
+	fieldPowerPolicy  = 74
+	fieldSyncBoost    = 76
+	fieldMemoryTemp   = 82
+	fieldReplays      = 94
+	fieldSoftThermal  = 251
+	fieldHardThermal  = 252
+	fieldPowerBrake   = 253
+	noValue32         = ^uint32(0)         // NVML_VALUE_NOT_AVAILABLE
+	noValue64         = ^uint64(0)         // the same
+	blank64           = 0x7ffffffffffffff0 // DCGM's blank values begin here: 9223372036854775794 is the one for an integer
+	blank32           = 0x7ffffff0
+	instanceNone      = noValue32
+	reasonPowerCap    = 1 << 2
+	reasonHardware    = 1 << 3
+	reasonSyncBoost   = 1 << 4
+	reasonSoftThermal = 1 << 5
+	reasonHardThermal = 1 << 6
+	reasonPowerBrake  = 1 << 7
+)
+
+// field is nvmlFieldValue_t.
+type field struct {
+	id, scope          uint32
+	timestamp, latency int64
+	kind               uint32
+	code               code
+	value              [8]byte
+}
+
+// process is nvmlProcessInfo_v2_t.
+type process struct {
+	pid         uint32
+	_           uint32
+	memory      uint64
+	gpuInstance uint32
+	instance    uint32
+}
+
+// processSample is nvmlProcessUtilizationSample_t.
+type processSample struct {
+	pid             uint32
+	_               uint32
+	time            uint64 // microseconds
+	sm, memory      uint32 // percent
+	encoder, decode uint32
+}
+
+// sample is nvmlSample_t; the value is an unsigned int in percent.
+type sample struct {
+	time  uint64 // microseconds
+	value [8]byte
+}
+
+// library is what we call of libnvidia-ml. The lists are filled up to their length; the
+// number says how many there are, also when the list was too small. It is used from
+// one goroutine and allocates only for strings.
+type library interface {
+	Init() code
+	Shutdown() code
+	Driver() (string, code)
+	Count() (int, code)
+	Device(i int) (handle, code)
+	UUID(h handle) (string, code)
+	Model(h handle) (string, code)
+
+	Utilization(h handle) (gpu, memory uint32, c code) // percent
+	Samples(h handle, kind uint32, since uint64, dst []sample) (int, code)
+	Memory(h handle) (used, size uint64, c code)      // bytes
+	Energy(h handle) (uint64, code)                   // millijoules since the driver was loaded
+	Power(h handle) (uint32, code)                    // milliwatts
+	PowerLimit(h handle) (uint32, code)               // milliwatts
+	Clock(h handle, kind uint32) (uint32, code)       // megahertz
+	Temperature(h handle) (uint32, code)              // degrees Celsius
+	Fan(h handle) (uint32, code)                      // percent
+	Reasons(h handle) (uint64, code)                  // why clocks are held down, a bit each
+	Errors(h handle, uncorrected bool) (uint64, code) // over the life of the device
+	Fields(h handle, f []field) code
+	Processes(h handle, kind int, dst []process) (int, code)
+	ProcessUse(h handle, since uint64, dst []processSample) (int, code)
+
+	MIG(h handle) (on bool, c code)
+	MIGCount(h handle) (int, code) // the most there can be
+	MIGDevice(h handle, i int) (handle, code)
+	GPUInstance(h handle) (uint32, code)
+}

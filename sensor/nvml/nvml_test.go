@@ -1,0 +1,408 @@
+package nvml
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/sensortest"
+)
+
+// start opens a sensor over f whose clock moves with next.
+func start(t testing.TB, f *fake) (s *Sensor, next func()) {
+	t.Helper()
+	s, err := open(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	now := time.Now()
+	s.reader.now = func() time.Time { return now }
+	return s, func() { now = now.Add(time.Second); f.pass() }
+}
+
+func read(t testing.TB, s *Sensor) map[string]float64 {
+	t.Helper()
+	var b metric.Batch
+	err := s.Read(&b)
+	if err != nil {
+		t.Logf("read: %v", err)
+	}
+	out := map[string]float64{}
+	for _, m := range b.Samples {
+		out[strings.TrimPrefix(m.Series.Desc.Name, "reckon_")+"|"+strings.Join(m.Series.Values, "|")] = m.Value
+	}
+	return out
+}
+
+func want(t testing.TB, got map[string]float64, k string, v float64) {
+	t.Helper()
+	if g, ok := got[k]; !ok || math.Abs(g-v) > 1e-6*max(1, math.Abs(v)) {
+		t.Errorf("%s: got %v (there: %v), want %v", k, g, ok, v)
+	}
+}
+
+func absent(t testing.TB, got map[string]float64, part string) {
+	t.Helper()
+	for k, v := range got {
+		if strings.Contains(k, part) {
+			t.Errorf("%s is there: %v", k, v)
+		}
+	}
+}
+
+const first = "nvidia|GPU-00000000-0000-0000-0000-000000000000|0"
+
+func TestSensor(t *testing.T) {
+	f := farm(2, 20)
+	sensortest.Run(t, func(t *testing.T) sensor.Sensor { s, _ := start(t, f); return s }, sensortest.Options{
+		Advance: func(*testing.T) { f.pass() },
+		Empty: func(root string) (sensor.Sensor, error) {
+			s, err := New(root)
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+	})
+}
+
+func TestFigures(t *testing.T) {
+	f := farm(1, 4)
+	s, next := start(t, f)
+	read(t, s)
+	for range 10 {
+		next()
+		if err := s.ReadGPU(new(sensor.GPUPass)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := read(t, s)
+	want(t, got, "gpu_busy_seconds_total|"+first, 8)
+	want(t, got, "gpu_engine_busy_seconds_total|"+first+"|memory", 8)
+	want(t, got, "gpu_energy_joules_total|"+first, 6500)
+	want(t, got, "node_energy_joules_total|gpu|GPU-00000000-0000-0000-0000-000000000000|measured", 6500)
+	want(t, got, "gpu_power_watts|"+first, 650)
+	want(t, got, "gpu_power_limit_watts|"+first, 400)
+	want(t, got, "gpu_clock_hertz|"+first+"|compute", 1001e6)
+	want(t, got, "gpu_temperature_celsius|"+first+"|memory", 77)
+	want(t, got, "gpu_memory_bytes|"+first, 40<<30)
+	want(t, got, "gpu_throttled_seconds_total|"+first+"|power_cap", 10)
+	want(t, got, "gpu_throttled_seconds_total|"+first+"|thermal", 0)
+	want(t, got, "gpu_ecc_errors_total|"+first+"|corrected", 3)
+	want(t, got, "gpu_info|"+first+"|NVIDIA H100 80GB HBM3|580.65.06|", 1)
+	absent(t, got, "gpu_fan_ratio")    // not supported
+	absent(t, got, "gpu_pcie_replays") // the driver's blank value
+	absent(t, got, "gpu_partitions")   // it can not be divided
+}
+
+// Where the device counts for how long it was held down, its counter goes on from what
+// was seen at ticks.
+func TestThrottleCounter(t *testing.T) {
+	f := farm(1, 0)
+	f.gpus[0].throttle = 5e9
+	s, next := start(t, f)
+	read(t, s)
+	next()
+	f.gpus[0].throttle += 25e7
+	got := read(t, s)
+	want(t, got, "gpu_throttled_seconds_total|"+first+"|power_cap", 0.25)
+}
+
+func TestUses(t *testing.T) {
+	f := farm(1, 0)
+	g := f.gpus[0]
+	g.lists[compute] = []process{{pid: 7, memory: 1 << 30}, {pid: 8, memory: noValue64}, {pid: 0, memory: 5}}
+	g.lists[graphics] = []process{{pid: 7, memory: 2 << 30}}
+	g.lists[mps] = []process{{pid: 9, memory: 3 << 30}}
+	g.uses = []processSample{{pid: 7, sm: 50}, {pid: 9, sm: 25}, {pid: 11, sm: 101}, {pid: 1 << 31, sm: 5}}
+	s, next := start(t, f)
+	var p sensor.GPUPass
+	if err := s.ReadGPU(&p); err != nil {
+		t.Fatal(err)
+	}
+	next()
+	p.Reset()
+	if err := s.ReadGPU(&p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Devices) != 1 || p.Devices[0].Span != 1 || math.Abs(p.Devices[0].Busy-0.8) > 1e-9 {
+		t.Errorf("device %+v", p.Devices)
+	}
+	const all = sensor.GPUBusy | sensor.GPUMemory
+	d := p.Devices[0].Device
+	for i, w := range []sensor.GPUUse{
+		{PID: 7, Device: d, Have: all, Busy: 0.5, Memory: 2 << 30},
+		{PID: 8, Device: d, Have: sensor.GPUBusy},
+		{PID: 9, Device: d, Have: all, Busy: 0.25, Memory: 3 << 30},
+	} {
+		if i >= len(p.Uses) || p.Uses[i] != w {
+			t.Errorf("use %d: got %+v, want %+v", i, p.Uses, w)
+		}
+	}
+	if len(p.Uses) != 3 {
+		t.Errorf("%d uses, want 3: %+v", len(p.Uses), p.Uses)
+	}
+}
+
+// A sample counts for no more time than there was, whatever the driver says.
+func TestUseOfAReturningProcess(t *testing.T) {
+	f := farm(1, 0)
+	g := f.gpus[0]
+	g.uses = []processSample{{pid: 7, sm: 100}}
+	s, next := start(t, f)
+	var p sensor.GPUPass
+	_ = s.ReadGPU(&p)
+	g.uses = nil
+	for range 10 {
+		next()
+		_ = s.ReadGPU(&p)
+	}
+	g.uses = []processSample{{pid: 7, sm: 100}}
+	next()
+	p.Reset()
+	_ = s.ReadGPU(&p)
+	if len(p.Uses) != 1 || p.Uses[0].Busy != 1 {
+		t.Errorf("got %+v, want one second", p.Uses)
+	}
+}
+
+func TestOldDevice(t *testing.T) {
+	f := farm(1, 2)
+	g := f.gpus[0]
+	g.noSamples, g.noEnergy, g.noUse = true, true, true
+	s, next := start(t, f)
+	var p sensor.GPUPass
+	_ = s.ReadGPU(&p)
+	next()
+	p.Reset()
+	if err := s.ReadGPU(&p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Uses) != 2 || p.Uses[0].Have != sensor.GPUMemory {
+		t.Errorf("uses %+v: busy is not known", p.Uses)
+	}
+	next()
+	got := read(t, s)
+	want(t, got, "gpu_busy_seconds_total|"+first, 1.6)   // the latest value, integrated
+	want(t, got, "gpu_energy_joules_total|"+first, 1300) // power, integrated
+}
+
+func TestMIG(t *testing.T) {
+	f := farm(2, 0)
+	g := f.gpus[0]
+	g.canMIG = true
+	g.mig = []*fakeGPU{{uuid: "MIG-a", model: "H100 MIG 3g.40gb", used: 1 << 30, size: 40 << 30, instance: 1,
+		lists: [processKinds][]process{{{pid: 5, memory: 1 << 30, gpuInstance: 1}}}},
+		{uuid: "MIG-b", model: "H100 MIG 4g.40gb", used: 0, size: 40 << 30, instance: 2}}
+	s, next := start(t, f)
+	read(t, s)
+	next()
+	var p sensor.GPUPass
+	if err := s.ReadGPU(&p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Devices) != 4 || p.Devices[1].Parent != p.Devices[0].Device || p.Devices[1].Have&sensor.GPUBusy != 0 {
+		t.Fatalf("devices %+v", p.Devices)
+	}
+	if len(p.Uses) != 1 || p.Uses[0].Device != "MIG-a" || p.Uses[0].Memory != 1<<30 || p.Uses[0].Have != sensor.GPUMemory {
+		t.Errorf("uses %+v", p.Uses)
+	}
+	got := read(t, s)
+	want(t, got, "gpu_partitions|"+first, 2)
+	want(t, got, "gpu_memory_bytes|nvidia|MIG-a|0", 1<<30)
+	absent(t, got, "gpu_busy_seconds_total|"+first)
+	g.mig = g.mig[:1]
+	next()
+	read(t, s)
+	if got = read(t, s); got["gpu_partitions|"+first] != 1 {
+		t.Errorf("an instance was removed: got %v", got["gpu_partitions|"+first])
+	}
+	absent(t, got, "MIG-b")
+}
+
+func TestLostAndBack(t *testing.T) {
+	f := farm(3, 3)
+	s, next := start(t, f)
+	read(t, s)
+	f.gpus[1].lost = gpuLost
+	for range 3 {
+		next()
+		var p sensor.GPUPass
+		err := s.ReadGPU(&p)
+		if err == nil || !strings.Contains(err.Error(), "GPU 1 ") || !strings.Contains(err.Error(), "fallen off the bus") {
+			t.Fatalf("got %v, want the lost device named", err)
+		}
+		if len(p.Devices) != 2 {
+			t.Errorf("%d devices, want the two others", len(p.Devices))
+		}
+		m, err := s.ReadMeters(nil)
+		if len(m) != 2 || err == nil {
+			t.Errorf("%d meters and %v, want two and an error", len(m), err)
+		}
+		got := read(t, s)
+		absent(t, got, "GPU-00000001")
+		want(t, got, "gpu_power_watts|"+first, 650)
+	}
+	f.gpus[1].lost = 0
+	next()
+	read(t, s)
+	next()
+	if got := read(t, s); got["gpu_power_watts|nvidia|GPU-00000001-0000-0000-0000-000000000000|1"] != 650 {
+		t.Errorf("the device is back and not read: %v", got)
+	}
+}
+
+func TestBlanks(t *testing.T) {
+	f := farm(1, 0)
+	g := f.gpus[0]
+	g.mj, g.mw, g.used = 9223372036854775794, noValue32, noValue64
+	g.errors, g.reasons = noValue64, noValue64
+	s, _ := start(t, f)
+	got := read(t, s)
+	for _, name := range []string{"energy", "power_watts", "memory_bytes", "throttled"} {
+		absent(t, got, "gpu_"+name)
+	}
+	absent(t, got, "node_energy")
+	absent(t, got, "|corrected")
+}
+
+func TestHangingDriver(t *testing.T) {
+	f := farm(1, 1)
+	s, next := start(t, f)
+	read(t, s)
+	hang := make(chan struct{})
+	f.hang, s.wait = hang, time.Millisecond
+	next()
+	for range 3 {
+		if err := s.ReadGPU(new(sensor.GPUPass)); !errors.Is(err, errStalled) {
+			t.Fatalf("got %v, want that the driver does not answer", err)
+		}
+	}
+	close(hang)
+	s.wait = 10 * time.Second
+	answer := <-s.done // the goroutine comes back
+	s.done <- answer
+	if err := s.ReadGPU(new(sensor.GPUPass)); err != nil {
+		t.Fatalf("the driver answers again: %v", err)
+	}
+}
+
+func TestNotHere(t *testing.T) {
+	for c, part := range map[code]string{driverNotLoaded: "modprobe", noPermission: "/dev/nvidiactl", versionMismatch: "reboot"} {
+		f := farm(1, 0)
+		f.down = c
+		if _, err := open(f); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), part) {
+			t.Errorf("code %d: got %v, want it unavailable with %q", c, err, part)
+		}
+	}
+	if _, err := open(&fake{}); !errors.Is(err, sensor.ErrUnavailable) {
+		t.Errorf("no device: got %v", err)
+	}
+	// A machine with a driver, but without a library that this build can open.
+	root := t.TempDir()
+	path := filepath.Join(root, "proc/driver/nvidia/version")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if driver("/") {
+		t.Skip("this machine has an NVIDIA driver; TestLive reads it")
+	}
+	if _, err := New(root); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), Name) {
+		t.Errorf("got %v, want what is missing", err)
+	}
+}
+
+// TestLive reads the GPUs of this machine, where there are any.
+func TestLive(t *testing.T) {
+	s, err := New("/")
+	if errors.Is(err, sensor.ErrUnavailable) {
+		t.Skipf("needs an NVIDIA GPU and -tags nvml: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var p sensor.GPUPass
+	for range 2 {
+		p.Reset()
+		if err := s.ReadGPU(&p); err != nil {
+			t.Error(err)
+		}
+	}
+	got := read(t, s)
+	for k, v := range got {
+		t.Logf("%s %v", k, v)
+	}
+	for _, d := range p.Devices {
+		if d.Have&sensor.GPUMemory != 0 && (d.Memory > d.MemorySize || d.MemorySize < 1<<28) {
+			t.Errorf("memory of %s: %d of %d bytes", d.Device, d.Memory, d.MemorySize)
+		}
+	}
+	sensortest.Run(t, func(t *testing.T) sensor.Sensor {
+		s, err := New("/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}, sensortest.Options{})
+}
+
+func TestAllocations(t *testing.T) {
+	f := farm(8, 1000)
+	s, next := start(t, f)
+	var p sensor.GPUPass
+	var m []sensor.Meter
+	tick := func() {
+		next()
+		p.Reset()
+		_ = s.ReadGPU(&p)
+		m, _ = s.ReadMeters(m[:0])
+	}
+	tick()
+	tick()
+	if n := testing.AllocsPerRun(20, tick); n != 0 {
+		t.Errorf("a tick allocates %v times", n)
+	}
+	if len(p.Devices) != 8 || len(p.Uses) != 1000 || len(m) != 8 {
+		t.Errorf("%d devices, %d uses, %d meters", len(p.Devices), len(p.Uses), len(m))
+	}
+}
+
+// BenchmarkTick is our own part of a tick over eight devices and a thousand processes:
+// what the driver itself takes is not in it.
+func BenchmarkTick(b *testing.B) {
+	f := farm(8, 1000)
+	s, next := start(b, f)
+	var p sensor.GPUPass
+	var m []sensor.Meter
+	b.ReportAllocs()
+	for b.Loop() {
+		next()
+		p.Reset()
+		_ = s.ReadGPU(&p)
+		m, _ = s.ReadMeters(m[:0])
+	}
+}
+
+func FuzzField(f *testing.F) {
+	f.Add(uint32(3), uint64(9223372036854775794))
+	f.Add(uint32(5), uint64(0xffffffff))
+	f.Fuzz(func(t *testing.T, kind uint32, v uint64) {
+		l := field{kind: kind}
+		for i := range l.value {
+			l.value[i] = byte(v >> (8 * i))
+		}
+		if n, ok := l.number(); ok && (n < 0 || n >= 9.2233720368547e18) {
+			t.Fatalf("kind %d, %#x: %v is taken for a value", kind, v, n)
+		}
+	})
+}

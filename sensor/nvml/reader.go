@@ -1,0 +1,306 @@
+package nvml
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/sensor"
+)
+
+// reader asks the library. All of it belongs to one goroutine at a time.
+type reader struct {
+	lib     library
+	now     func() time.Time
+	devices []*device // each followed by its MIG instances
+	driver  string
+	trouble error // what is wrong with some of the devices, nil if nothing
+
+	samples   []sample
+	processes []process
+	uses      []processSample
+	fields    [7]field
+}
+
+// enumerate finds the devices, and goes on with those it knows.
+func (r *reader) enumerate() error {
+	n, c := r.lib.Count()
+	if c != success {
+		return fmt.Errorf("count the GPUs: %w", c)
+	}
+	r.driver, _ = r.lib.Driver()
+	known := make(map[string]*device, len(r.devices))
+	for _, d := range r.devices {
+		known[d.gpu.Device] = d
+	}
+	old := r.devices
+	r.devices = nil
+	var failed error
+	for i := range n {
+		h, c := r.lib.Device(i)
+		if c != success {
+			failed = errors.Join(failed, fmt.Errorf("GPU %d: %w", i, c))
+			continue
+		}
+		d, err := r.meet(h, i, "", known)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("GPU %d: %w", i, err))
+			continue
+		}
+		r.devices = append(r.devices, d)
+		r.partitions(d, known)
+	}
+	for _, d := range old { // what was here and is not: it may come back, and is said meanwhile
+		if d.gpu.Parent == "" && !slices.Contains(r.devices, d) {
+			d.lost = true
+			r.devices = append(r.devices, d)
+		}
+	}
+	return failed
+}
+
+// meet returns what is known of the device behind a handle, or begins to know it.
+func (r *reader) meet(h handle, index int, parent string, known map[string]*device) (*device, error) {
+	uuid, c := r.lib.UUID(h)
+	if c != success {
+		return nil, fmt.Errorf("read its UUID: %w", c)
+	}
+	if uuid = strings.TrimSpace(uuid); uuid == "" {
+		return nil, errors.New("its UUID is empty")
+	}
+	d := known[uuid]
+	if d == nil {
+		model, _ := r.lib.Model(h)
+		d = newDevice(sensor.GPU{Vendor: "nvidia", Device: uuid, Parent: parent, Model: model, Driver: r.driver, Index: index})
+	}
+	d.handle, d.lost = h, false
+	return d, nil
+}
+
+// partitions finds the MIG instances of d and appends them.
+func (r *reader) partitions(d *device, known map[string]*device) {
+	d.mig, d.instances = false, 0
+	on, c := r.lib.MIG(d.handle)
+	if c != success {
+		d.noMIG = c == notSupported || c == noFunction
+		return
+	}
+	if d.mig = on; !on {
+		return
+	}
+	most, c := r.lib.MIGCount(d.handle)
+	if c != success {
+		return
+	}
+	for i := range min(most, 64) {
+		h, c := r.lib.MIGDevice(d.handle, i)
+		if c != success {
+			continue // not in use
+		}
+		if m, err := r.meet(h, d.gpu.Index, d.gpu.Device, known); err == nil {
+			m.gpuInstance, _ = r.lib.GPUInstance(h)
+			r.devices = append(r.devices, m)
+			d.instances++
+		}
+	}
+}
+
+// quick reads what every tick needs.
+func (r *reader) quick() error {
+	r.trouble = nil
+	now := r.now()
+	for _, d := range r.devices {
+		if d.lost {
+			r.complain(d, gpuLost)
+			continue
+		}
+		d.uses = d.uses[:0]
+		if c := r.tick(d, now); c != success {
+			d.lost = true
+			r.complain(d, c)
+		}
+	}
+	return r.trouble
+}
+
+func (r *reader) complain(d *device, c code) {
+	if r.trouble == nil { // one is enough: it is said once
+		r.trouble = d.lostError(c)
+	}
+}
+
+// tick reads one device. A code other than success says that the device is away.
+func (r *reader) tick(d *device, now time.Time) code {
+	used, size, c := r.lib.Memory(d.handle)
+	if c.gone() {
+		return c
+	}
+	d.gpu.Have &^= sensor.GPUMemory | sensor.GPUSize | sensor.GPUBusy
+	if c == success && valid64(used) && valid64(size) {
+		d.gpu.Memory, d.gpu.MemorySize = used, size
+		d.gpu.Have |= sensor.GPUMemory | sensor.GPUSize
+	}
+	d.gpu.Span = d.span(now)
+	if d.gpu.Parent == "" && !d.mig {
+		r.busy(d)
+		r.memoryBusy(d)
+	}
+	if d.gpu.Parent == "" {
+		r.energy(d, now)
+		r.reasons(d)
+	}
+	if !d.mig { // the processes of a divided device are those of its instances
+		r.listUses(d)
+	}
+	return success
+}
+
+// busy adds to the time for which the device computed: from the driver's samples since
+// the last reading, else from its latest value.
+func (r *reader) busy(d *device) {
+	share, ok := r.mean(d, sampleGPU, &d.sampledGPU)
+	if !ok {
+		gpu, memory, c := r.lib.Utilization(d.handle)
+		if ok = c == success && gpu <= 100; !ok {
+			return
+		}
+		share = float64(gpu) / 100
+		if memory <= 100 && d.sampledMemory.no {
+			d.engineMemory += float64(memory) / 100 * d.gpu.Span
+			d.hasEngineMemory = true
+		}
+	}
+	d.gpu.Busy = share * d.gpu.Span
+	d.busy += d.gpu.Busy
+	d.gpu.Have |= sensor.GPUBusy
+	d.hasBusy = true
+}
+
+func (r *reader) memoryBusy(d *device) {
+	if share, ok := r.mean(d, sampleMemory, &d.sampledMemory); ok {
+		d.engineMemory += share * d.gpu.Span
+		d.hasEngineMemory = true
+	}
+}
+
+// sampled is how far the samples of one kind were read.
+type sampled struct {
+	last  uint64 // microseconds
+	share float64
+	known bool
+	no    bool // the device does not have them
+}
+
+// mean is the mean of the samples since the last reading. Where there is no new one
+// yet, the last value still holds.
+func (r *reader) mean(d *device, kind uint32, s *sampled) (float64, bool) {
+	if s.no {
+		return 0, false
+	}
+	if len(r.samples) == 0 {
+		r.samples = make([]sample, 256)
+	}
+	n, c := r.lib.Samples(d.handle, kind, s.last, r.samples)
+	if c == insufficientSize && n > len(r.samples) && n < 1<<16 {
+		r.samples = make([]sample, n+n/4)
+		n, c = r.lib.Samples(d.handle, kind, s.last, r.samples)
+	}
+	if c == notSupported || c == noFunction {
+		s.no = true
+		return 0, false
+	}
+	if c != success && c != notFound { // not found: none since then
+		return 0, false
+	}
+	sum, count := 0.0, 0
+	if c == success {
+		for _, v := range r.samples[:min(max(n, 0), len(r.samples))] {
+			percent := binary.NativeEndian.Uint32(v.value[:])
+			if v.time <= s.last || percent > 100 {
+				continue
+			}
+			sum += float64(percent) / 100
+			count++
+		}
+		for _, v := range r.samples[:min(max(n, 0), len(r.samples))] {
+			s.last = max(s.last, v.time)
+		}
+	}
+	if count > 0 {
+		s.share, s.known = sum/float64(count), true
+	}
+	return s.share, s.known
+}
+
+// energy reads the counter of the device, or integrates its power.
+func (r *reader) energy(d *device, now time.Time) {
+	d.hasWatts = false
+	if mw, c := r.lib.Power(d.handle); c == success && valid32(mw) {
+		d.watts, d.hasWatts = float64(mw)/1e3, true
+	}
+	if !d.noCounter {
+		mj, c := r.lib.Energy(d.handle)
+		switch {
+		case c == success && valid64(mj):
+			d.joules, d.hasJoules, d.counter = d.odometer.Add(float64(mj)/1e3), true, true
+			return
+		case c == notSupported || c == noFunction:
+			d.noCounter = true
+		}
+		if d.counter {
+			return // it has one, which did not answer now
+		}
+	}
+	if d.hasWatts {
+		d.joules, d.hasJoules = d.integral.Add(now, d.watts), true
+	}
+}
+
+// reasons integrates what holds the clocks down.
+func (r *reader) reasons(d *device) {
+	bits, c := r.lib.Reasons(d.handle)
+	if d.hasReasons = c == success && valid64(bits); !d.hasReasons {
+		return
+	}
+	for i := range throttles {
+		if bits&throttles[i].bit != 0 && !d.throttleCounted[i] {
+			d.throttled[i] += d.gpu.Span
+		}
+	}
+}
+
+// meters appends the meters of the devices that are there.
+func (r *reader) meters(dst []sensor.Meter) []sensor.Meter {
+	for _, d := range r.devices {
+		if d.lost || d.gpu.Parent != "" || !d.hasJoules && !d.hasWatts {
+			continue
+		}
+		m := sensor.Meter{Domain: sensor.DomainGPU, Zone: d.gpu.Device, HasJoules: d.hasJoules, HasWatts: d.hasWatts}
+		if d.hasJoules {
+			m.Joules = d.joules
+		}
+		if d.hasWatts {
+			m.Watts = d.watts
+		}
+		dst = append(dst, m)
+	}
+	return dst
+}
+
+// give appends the devices and their uses.
+func (r *reader) give(p *sensor.GPUPass) {
+	for _, d := range r.devices {
+		if d.lost {
+			continue
+		}
+		p.Devices = append(p.Devices, d.gpu)
+		p.Uses = append(p.Uses, d.uses...)
+	}
+}
+
+// valid64 and valid32 tell values from the driver's blanks.
+func valid64(v uint64) bool { return v < blank64 }
+func valid32(v uint32) bool { return v < blank32 }

@@ -1,0 +1,121 @@
+package nvml
+
+import "reckon/sensor"
+
+// listUses finds who has the device open, what memory each holds, and for how long it
+// computed for each.
+//
+// Memory comes from the lists of compute, graphics and MPS processes; one that is in
+// several holds the largest of them. Busy time comes from the samples of SM use that
+// the driver keeps of each process. A MIG instance has lists of its own, and no samples.
+func (r *reader) listUses(d *device) {
+	for kind := range processKinds {
+		if !d.noList[kind] {
+			r.list(d, kind)
+		}
+	}
+	if d.gpu.Parent == "" && !d.noUse {
+		r.sampleUses(d)
+	}
+}
+
+// list takes in one list of processes.
+func (r *reader) list(d *device, kind int) {
+	if len(r.processes) == 0 {
+		r.processes = make([]process, 128)
+	}
+	n, c := r.lib.Processes(d.handle, kind, r.processes)
+	for range 3 {
+		if c != insufficientSize || n > 1<<20 {
+			break
+		}
+		// Others may begin meanwhile, so there is room for more of them.
+		r.processes = make([]process, max(n, len(r.processes))*3/2)
+		n, c = r.lib.Processes(d.handle, kind, r.processes)
+	}
+	if c == notSupported || c == noFunction {
+		d.noList[kind] = true
+	}
+	if c != success {
+		return
+	}
+	for i := range r.processes[:min(max(n, 0), len(r.processes))] {
+		p := &r.processes[i]
+		u := d.use(int32(p.pid))
+		if u == nil || !valid64(p.memory) || p.memory == noValue64 {
+			continue
+		}
+		u.Memory = max(u.Memory, p.memory)
+		u.Have |= sensor.GPUMemory
+	}
+}
+
+// use returns the record of a process, new if need be; nil for what is no process.
+func (d *device) use(pid int32) *sensor.GPUUse {
+	if pid <= 0 {
+		return nil
+	}
+	for i := range d.uses { // few processes have one device open
+		if d.uses[i].PID == pid {
+			return &d.uses[i]
+		}
+	}
+	d.uses = append(d.uses, sensor.GPUUse{PID: pid, Device: d.gpu.Device})
+	return &d.uses[len(d.uses)-1]
+}
+
+// sampleUses adds the time that the device computed for each process: a sample says
+// which share of the time before it was the process's. The driver gives one sample for
+// each process that used the device at all, or several of different times; each counts
+// for the time since the one before it, at most for the time since our last reading.
+func (r *reader) sampleUses(d *device) {
+	if len(r.uses) == 0 {
+		r.uses = make([]processSample, 128)
+	}
+	n, c := r.lib.ProcessUse(d.handle, d.seen, r.uses)
+	if c == insufficientSize && n > len(r.uses) && n < 1<<20 {
+		r.uses = make([]processSample, n*3/2)
+		n, c = r.lib.ProcessUse(d.handle, d.seen, r.uses)
+	}
+	switch c {
+	case success:
+	case notFound: // nobody used it
+		n = 0
+	case notSupported, noFunction:
+		d.noUse = true
+		return
+	default:
+		return
+	}
+	// The list is complete: who is not in it has used nothing.
+	for i := range d.uses {
+		d.uses[i].Have |= sensor.GPUBusy
+	}
+	samples := r.uses[:min(max(n, 0), len(r.uses))]
+	newest := d.seen
+	for i := range samples {
+		s := &samples[i]
+		if s.sm > 100 || s.time <= d.seen {
+			continue
+		}
+		newest = max(newest, s.time)
+		u := d.use(int32(s.pid))
+		if u == nil {
+			continue
+		}
+		u.Have |= sensor.GPUBusy
+		before := d.seen
+		for j := range samples {
+			if samples[j].pid == s.pid && samples[j].time < s.time {
+				before = max(before, samples[j].time)
+			}
+		}
+		if d.gpu.Span > 0 {
+			u.Busy += float64(s.sm) / 100 * min(float64(s.time-before)/1e6, d.gpu.Span)
+		}
+	}
+	d.seen = newest
+	for i := range d.uses {
+		d.uses[i].Busy = min(d.uses[i].Busy, d.gpu.Span)
+	}
+}
