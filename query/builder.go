@@ -47,6 +47,7 @@ type Builder struct {
 	fold  *fold
 	at    time.Time // up to when series were taken in; zero before the first round
 	saved time.Time
+	roll  *roller // nil for a catalogue that keeps no roll-ups
 }
 
 // StateKeeper is a catalogue that remembers a few bytes for its builder.
@@ -81,7 +82,9 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Builder{q: q, cat: c, o: o}
+	b := &Builder{q: q, cat: c, o: o}
+	b.roll = b.newRoller()
+	return b
 }
 
 // Advance takes in what came since the last round and returns how many rows it wrote.
@@ -109,7 +112,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if now.Sub(b.saved) >= b.o.SaveEvery {
 		err = b.save(ctx, now)
 	}
-	return n, err
+	return n, errors.Join(err, b.roll.advance(ctx, b.oldest(now), b.o.Clock))
 }
 
 // Rebuild empties the catalogue and builds it from all history. progress, if not nil,
@@ -133,7 +136,8 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 			progress(b.at, total)
 		}
 	}
-	return total, b.save(ctx, now)
+	b.roll = b.newRoller()
+	return total, errors.Join(b.save(ctx, now), b.roll.advance(ctx, b.oldest(now), b.o.Clock))
 }
 
 // Run advances every interval until ctx ends, and saves the state at the end. Errors
@@ -268,6 +272,9 @@ func (b *Builder) late(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	since, ok := teller.Late()
+	if ok {
+		b.roll.heard(since)
+	}
 	if !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
 		return 0, nil
 	}

@@ -361,10 +361,16 @@ func TestTotalsEqualTheTruth(outer *testing.T) {
 			t.Fatal(err)
 		}
 		x.check(t, "kept up to date", x.rows(), x.now)
+		b.roll.next = time.Time{}
+		if _, err := b.Advance(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		x.checkRollups(t, "kept up to date")
 		if _, err := b.Rebuild(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		x.check(t, "rebuilt", x.rows(), x.now)
+		x.checkRollups(t, "rebuilt")
 		rows, err := New(x.s, Options{}).Workloads(context.Background(), x.now.Add(-time.Hour), x.now)
 		if err != nil {
 			t.Fatal(err)

@@ -220,7 +220,7 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 	c.write.Lock()
 	defer c.write.Unlock()
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
-		for _, table := range []string{"workloads", "workload_nodes", "workload_counts", "workload_names", "state"} {
+		for _, table := range []string{"workloads", "workload_nodes", "workload_counts", "workload_names", "state", "uses", "node_uses", "use_groups"} {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}

@@ -31,6 +31,10 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestRollups(t *testing.T) {
+	storetest.Rollups(t, func(tb testing.TB) store.Catalogue { return openAt(tb, filepath.Join(tb.TempDir(), "c.db"), nil) })
+}
+
 func TestRowsSurviveReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.db")
 	c := openAt(t, path, nil)

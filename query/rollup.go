@@ -1,0 +1,350 @@
+package query
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/store"
+)
+
+const (
+	// lookAround is how far beyond an hour samples are read, so that what was counted
+	// between two samples on both sides of its end is split between the two hours.
+	lookAround = 5 * time.Minute
+	// settled is how long after its end an hour is made a last time.
+	settled = 2 * lookAround
+	// lookBack is how far back the sample before a gap is looked for.
+	lookBack = 7 * 24 * time.Hour
+	// beforeWatch is how much older than its first sample a workload may be for what it
+	// had used by then to be spread over that time; of an older one, history begins with
+	// the first sample, since nobody knows when it used what.
+	beforeWatch = 24 * time.Hour
+	rollSlice   = 6 * time.Hour
+	rollKey     = "rollups"
+)
+
+// roller makes roll-ups of whole hours. An hour depends on nothing but the series and
+// the catalogue's rows, so that making it again changes nothing: what a counter
+// counted between two samples is spread evenly over the time between them, so that the
+// hours of a workload sum up to its counters, whatever was lost in between.
+type roller struct {
+	q    storage.Queryable
+	cat  store.Catalogue
+	out  store.Rollups
+	done time.Time // hours before are settled
+	next time.Time // when the hour under way is made again
+	late time.Time // samples came this late; zero when none did
+}
+
+func (b *Builder) newRoller() *roller {
+	out, ok := b.cat.(store.Rollups)
+	if !ok {
+		return nil
+	}
+	return &roller{q: b.q, cat: b.cat, out: out}
+}
+
+// heard notes that samples of a time came late.
+func (r *roller) heard(t time.Time) {
+	if r != nil && (r.late.IsZero() || t.Before(r.late)) {
+		r.late = t
+	}
+}
+
+// load finds where to go on.
+func (r *roller) load(ctx context.Context, oldest time.Time) error {
+	if !r.done.IsZero() {
+		return nil
+	}
+	r.done = oldest.Truncate(time.Hour)
+	keeper, ok := r.cat.(StateKeeper)
+	if !ok {
+		return nil
+	}
+	raw, err := keeper.State(ctx, rollKey)
+	if err == nil && len(raw) == 8 {
+		r.done = time.UnixMilli(int64(binary.BigEndian.Uint64(raw)))
+	}
+	return err
+}
+
+// advance makes the hours that are not settled, the one under way included.
+func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() time.Time) error {
+	if r == nil {
+		return nil
+	}
+	now := clock()
+	if now.Before(r.next) {
+		return nil
+	}
+	if err := r.load(ctx, oldest); err != nil {
+		return err
+	}
+	from := r.done
+	if !r.late.IsZero() && r.late.Before(from) {
+		from = r.late.Truncate(time.Hour)
+	}
+	if old := oldest.Truncate(time.Hour); from.Before(old) {
+		from = old // what the store has forgotten stays as it was made
+	}
+	for from.Before(now) {
+		to := earlier(from.Add(rollSlice), now.Truncate(time.Hour).Add(time.Hour))
+		if err := r.make(ctx, from, to, oldest); err != nil {
+			return err
+		}
+		from = to
+	}
+	r.late = time.Time{}
+	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) {
+		r.done = done
+	}
+	if keeper, ok := r.cat.(StateKeeper); ok {
+		if err := keeper.SetState(ctx, rollKey, binary.BigEndian.AppendUint64(nil, uint64(r.done.UnixMilli()))); err != nil {
+			return err
+		}
+	}
+	// At most a fiftieth of the time goes into it.
+	r.next = now.Add(max(time.Minute, 50*clock().Sub(now)))
+	return nil
+}
+
+// make makes the hours from one time to another, and those before that a gap reaches
+// back into.
+func (r *roller) make(ctx context.Context, from, to, oldest time.Time) error {
+	for {
+		p := newPass(from, to)
+		if err := p.read(ctx, r.q, r.cat, oldest); err != nil {
+			return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
+		}
+		if back := time.UnixMilli(p.back).Truncate(time.Hour); back.Before(from) && !oldest.Truncate(time.Hour).After(back) {
+			from = back
+			continue
+		}
+		use, nodes := p.rows()
+		return r.out.ReplaceHours(ctx, from, to, use, nodes)
+	}
+}
+
+// rollCounters are the counters that roll-ups add up.
+var rollCounters = map[string]int{
+	cpuMetric:                                   rollCPU,
+	"reckon_workload_cpu_wait_seconds_total":    rollWait,
+	"reckon_workload_memory_byte_seconds_total": rollMemory,
+	"reckon_workload_gpu_seconds_total":         rollGPU,
+	ioMetric:                                    rollRead,
+	"reckon_workload_network_bytes_total":       rollNetwork,
+	energyMetric:                                rollEnergy,
+	"reckon_workload_processes_started_total":   rollStarted,
+	commandCPU:                                  rollCommand,
+	nodeCPUMetric:                               rollNodeCPU,
+	splitEnergy:                                 rollNodeEnergy,
+}
+
+const (
+	rollCPU = iota
+	rollWait
+	rollMemory
+	rollGPU
+	rollRead
+	rollWrite
+	rollNetwork
+	rollEnergy
+	rollStarted
+	rollFigures // how many are kept of a workload
+	rollCommand
+	rollNodeCPU
+	rollNodeEnergy
+	rollIgnored
+)
+
+const (
+	nodeCPUMetric = "node_cpu_seconds_total"
+	splitEnergy   = "reckon_node_attributed_energy_joules_total"
+	memoryTotal   = "node_memory_MemTotal_bytes"
+	memoryFree    = "node_memory_MemAvailable_bytes"
+	bootMetric    = "node_boot_time_seconds"
+	coresMetric   = "reckon_workload_request_cores"
+	infoMetric    = "reckon_workload_info"
+)
+
+func rollSlot(n *names) int {
+	s, ok := rollCounters[n.metric]
+	switch {
+	case !ok, s < rollFigures && n.workload == "":
+		return rollIgnored
+	case s == rollRead && n.rest["direction"] == "write":
+		return rollWrite
+	case s == rollRead && n.rest["direction"] != "read", s == rollEnergy && n.rest["share"] == "idle":
+		return rollIgnored
+	}
+	return s
+}
+
+// gap is a series whose first sample in reach has none before it in reach.
+type gap struct {
+	labels labels.Labels
+	t      int64
+	v      float64
+}
+
+// counters reads all counters around the hours of the pass.
+func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
+	ms := oneOf("__name__", keysOf(rollCounters))
+	var gaps []gap
+	reach := time.UnixMilli(p.from).Add(-lookAround)
+	err := each(ctx, q, reach, time.UnixMilli(p.to).Add(lookAround), func(l labels.Labels, it chunkenc.Iterator) error {
+		p.names.read(l, rollLabels...)
+		slot := rollSlot(&p.names)
+		if slot == rollIgnored {
+			return nil
+		}
+		p.clear()
+		begins := p.begins(&p.names, slot)
+		var t0 int64
+		var v0 float64
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if vt != chunkenc.ValFloat {
+				continue
+			}
+			t, v := it.At()
+			if value.IsStaleNaN(v) || v != v {
+				continue
+			}
+			switch {
+			case t0 == 0 && t > p.from:
+				// What it had counted by then, if it began with its workload in reach.
+				if at := latest(begins, t); slot < rollNodeCPU && at >= p.from-lookAround.Milliseconds() {
+					p.spread(at, t, v)
+				} else {
+					gaps = append(gaps, gap{l.Copy(), t, v})
+				}
+			case t0 == 0:
+			case latest(begins, t) > t0:
+				p.spread(latest(begins, t), t, v) // another life, or booted: until then it counted nothing
+			case v >= v0:
+				p.spread(t0, t, v-v0)
+			default:
+				p.spread(t0, t, v)
+			}
+			t0, v0 = t, v
+		}
+		p.keep(&p.names, slot)
+		return nil
+	}, ms)
+	if err != nil {
+		return err
+	}
+	return p.close(ctx, q, gaps, reach, oldest)
+}
+
+// begins are the times at which a counter began at zero: the starts of its part of the
+// workload, or the boot of the node.
+func (p *pass) begins(n *names, slot int) []int64 {
+	if slot < rollNodeCPU {
+		return p.starts[partKey{key{n.site, n.workload}, place{n.node, n.part}}]
+	}
+	if at := p.boots[nodeKey{n.site, n.node}]; at != 0 {
+		return []int64{at}
+	}
+	return nil
+}
+
+// latest is the last of the times that is not after t, or 0.
+func latest(times []int64, t int64) (at int64) {
+	for _, s := range times {
+		if s <= t {
+			at = max(at, s)
+		}
+	}
+	return at
+}
+
+// close finds the sample before each gap and spreads what was counted in between.
+func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach, oldest time.Time) error {
+	back := reach.Add(-lookBack)
+	if back.Before(oldest) {
+		back = oldest
+	}
+	before := map[uint64][2]float64{} // time and value of the last sample
+	if len(gaps) > 0 && back.Before(reach) {
+		for label, of := range map[string]func(labels.Labels) string{
+			"workload": func(l labels.Labels) string { return l.Get("workload") },
+			"node": func(l labels.Labels) string {
+				if l.Get("workload") != "" {
+					return ""
+				}
+				return l.Get("node")
+			},
+		} {
+			if err := p.lastBefore(ctx, q, back, reach, label, distinct(gaps, of), before); err != nil {
+				return err
+			}
+		}
+	}
+	for _, g := range gaps {
+		p.names.read(g.labels, rollLabels...)
+		slot := rollSlot(&p.names)
+		p.clear()
+		had, known := before[labels.StableHash(g.labels)]
+		begin := latest(p.begins(&p.names, slot), g.t)
+		switch t0 := int64(had[0]); {
+		case known && begin > t0:
+			p.spread(begin, g.t, g.v)
+		case known && g.v >= had[1]:
+			p.spread(t0, g.t, g.v-had[1])
+		case known:
+			p.spread(t0, g.t, g.v)
+		case slot < rollNodeCPU && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
+			p.spread(begin, g.t, g.v)
+		default:
+			p.spread(g.t-1, g.t, 0) // known from here on, and nothing before
+		}
+		p.keep(&p.names, slot)
+	}
+	return nil
+}
+
+// lastBefore reads the last sample of each series of the workloads or nodes.
+func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string, into map[uint64][2]float64) error {
+	for group := range slices.Chunk(values, rereadTogether) {
+		// Only what has a gap is asked for, and as in any outage it is near: a day first.
+		err := each(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
+			if t, v, _, ok := last(it); ok {
+				into[labels.StableHash(l)] = [2]float64{float64(t), v}
+			}
+			return nil
+		}, oneOf("__name__", keysOf(rollCounters)), oneOf(label, group))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func distinct(gaps []gap, of func(labels.Labels) string) []string {
+	var out []string
+	for _, g := range gaps {
+		if v := of(g.labels); v != "" {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func keysOf(m map[string]int) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
