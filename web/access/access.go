@@ -13,6 +13,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -55,7 +56,50 @@ type Viewer struct {
 	// Owners are the owners whose work is this viewer's own: the Unix user of the same
 	// name if it is empty, else exactly these (users, namespaces).
 	Owners []string
+	// Writes says for which nodes samples may be sent; nil is for none, and for an admin
+	// for all.
+	Writes *Scope
 }
+
+// Scope is the part of a fleet that a token of an agent speaks for.
+type Scope struct {
+	Site  string   // empty: any site
+	Nodes []string // shell patterns on names of nodes; none: any node
+}
+
+// Holds reports whether samples with these labels are within the scope.
+func (s *Scope) Holds(site, node string) bool {
+	if s.Site != "" && s.Site != site {
+		return false
+	}
+	return len(s.Nodes) == 0 || slices.ContainsFunc(s.Nodes, func(p string) bool {
+		ok, err := path.Match(p, node)
+		return ok && err == nil
+	})
+}
+
+// String says what the scope is, for people.
+func (s *Scope) String() string {
+	site, nodes := "any site", "any node"
+	if s.Site != "" {
+		site = "site " + s.Site
+	}
+	if len(s.Nodes) > 0 {
+		nodes = "nodes " + strings.Join(s.Nodes, ", ")
+	}
+	return site + ", " + nodes
+}
+
+// MayWrite reports whether the viewer may send samples with these labels.
+func (v Viewer) MayWrite(site, node string) bool {
+	if v.Writes != nil {
+		return v.Writes.Holds(site, node)
+	}
+	return v.Changes()
+}
+
+// Sends reports whether the viewer may send any samples at all.
+func (v Viewer) Sends() bool { return v.Writes != nil || v.Changes() }
 
 // All reports whether the viewer sees the work of everybody.
 func (v Viewer) All() bool { return v.Role >= Support }

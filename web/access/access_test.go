@@ -75,6 +75,29 @@ func TestSeesSeries(t *testing.T) {
 	}
 }
 
+func TestMayWrite(t *testing.T) {
+	agent := func(site string, nodes ...string) access.Viewer {
+		return access.Viewer{Name: "agent", Writes: &access.Scope{Site: site, Nodes: nodes}}
+	}
+	for _, c := range []struct {
+		v          access.Viewer
+		site, node string
+		want       bool
+	}{
+		{agent(""), "lab", "n1", true}, {agent("lab"), "lab", "n1", true}, {agent("lab"), "", "n1", false}, {agent("lab"), "lab2", "n1", false},
+		{agent("lab", "n1"), "lab", "n1", true}, {agent("lab", "n1"), "lab", "n10", false}, {agent("", "gpu*", "n1"), "x", "gpu7", true}, {agent("", "gpu*"), "x", "", false},
+		{agent("", "[bad"), "x", "[bad", false},
+		{access.Viewer{Role: access.Admin}, "any", "any", true}, {access.Viewer{Role: access.Support}, "any", "any", false}, {access.Viewer{}, "", "", false},
+	} {
+		if got := c.v.MayWrite(c.site, c.node); got != c.want {
+			t.Errorf("%+v may write %s/%s: %v", c.v.Writes, c.site, c.node, got)
+		}
+	}
+	if v := agent("lab"); v.All() || v.Sees("alice") || !v.Sends() || (access.Viewer{Role: access.Support}).Sends() {
+		t.Error("an agent may send and see nothing")
+	}
+}
+
 // TestNobody: who was not put into a context sees nothing.
 func TestNobody(t *testing.T) {
 	if v := access.From(context.Background()); v.Role != access.Nobody || v.Sees("alice") || v.All() || v.Changes() {
