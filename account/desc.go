@@ -147,5 +147,6 @@ func Descs() []*metric.Desc {
 		requestCores, requestMemory, requestGPUs, requestSeconds,
 		commandSeconds, shortWorkloads,
 		workloadEnergy, attributedEnergy,
+		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}
 }

@@ -62,6 +62,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	if l.energy != nil {
 		l.energy.exportNode(b)
 	}
+	l.gpus.export(b)
 	l.sweep()
 }
 
@@ -69,10 +70,11 @@ func (l *Ledger) Export(b *metric.Batch) {
 // little enough that the sum over all workloads stays whole.
 const pendingCPU = uint64(50 * time.Millisecond)
 
-// pending holds back a process group that may turn out to be short work.
+// pending holds back a process group that may turn out to be short work, unless it has
+// a GPU open.
 func (p *Part) pending(boot uint64, export time.Duration) bool {
 	return p.kind == workload.Group && !p.exported && p.created != 0 && p.end == 0 &&
-		p.CPU() < pendingCPU && grown(p.start, boot) < uint64(export)
+		p.CPU() < pendingCPU && grown(p.start, boot) < uint64(export) && len(p.gpus) == 0
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
@@ -180,6 +182,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	b.Add(r.threads, float64(p.thread))
 	b.Add(r.started, float64(p.started))
 	l.exportEnergy(p, b)
+	l.exportGPUs(p, b)
 	l.exportFacts(p, b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)

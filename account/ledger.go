@@ -88,6 +88,7 @@ type Ledger struct {
 	forgotten uint64
 	other     *Part
 	energy    *energy // nil until a meter was read
+	gpus      gpus
 }
 
 // New returns an empty ledger.

@@ -48,8 +48,9 @@ type Part struct {
 	live, thread uint32
 
 	energy   partEnergy
-	packages uint64  // see SetPlace
-	clock    float64 // see SetPlace
+	gpus     []gpuAccount // by number of the device
+	packages uint64       // see SetPlace
+	clock    float64      // see SetPlace
 
 	now  tick // this tick
 	rows *rows
@@ -204,6 +205,7 @@ func (p *Part) absorb(o *Part) {
 	p.folded++
 	p.commands.merge(&o.commands)
 	p.energy.absorb(&o.energy)
+	p.absorbGPUs(o)
 	if p.start == 0 || o.start < p.start {
 		p.start = o.start
 	}

@@ -32,6 +32,7 @@ type state struct {
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
 	Energy    *energyState                `json:"energy,omitempty"`
+	GPUs      []gpuState                  `json:"gpus,omitempty"`
 }
 
 type partState struct {
@@ -57,6 +58,8 @@ type partState struct {
 	Rest     uint64            `json:"rest"`
 	Marks    []int64           `json:"marks,omitempty"`
 	Joules   [][2]float64      `json:"joules,omitempty"`
+
+	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
 }
 
 type processState struct {
@@ -84,6 +87,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
 		Forgotten: l.forgotten,
 		Energy:    l.energy.state(),
+		GPUs:      l.gpus.state(),
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 	}
 	index := make(map[*Part]int, len(l.order))
@@ -112,6 +116,7 @@ func (p *Part) state() partState {
 		ByteSecs: p.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
 	}
 	s.Marks, s.Joules = p.energy.state()
+	s.GPUs = p.gpuState()
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -152,6 +157,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		parts[i] = l.restorePart(&s.Parts[i])
 	}
 	l.restoreEnergy(s.Energy, parts, s.Parts)
+	l.restoreGPUs(s.GPUs, parts, s.Parts)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
 			g.cores = h

@@ -31,8 +31,8 @@ type GPU struct {
 	Memory, MemorySize uint64 // device memory in use, and there altogether; bytes
 }
 
-// GPUUse is what one process uses of one device. A process may have several records of
-// a device, one for each source that sees it; busy times of one source are disjoint.
+// GPUUse is what one process uses of one device. What several records of a process say
+// of one device is disjoint: it is added up.
 type GPUUse struct {
 	PID    int32
 	Device string // as in GPU.Device

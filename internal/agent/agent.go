@@ -120,6 +120,7 @@ type Agent struct {
 	total    sensor.Machine
 	haveNode bool
 	batch    metric.Batch
+	gpu      gpuing
 	views    []compat.View
 	known    map[uint64]*membership
 	leaders  map[int32]*leader
@@ -219,6 +220,7 @@ func (a *Agent) tick() error {
 		}
 	}
 	a.ledger.Tick(a.now(), &a.pass, m)
+	a.tickGPU()
 	a.tickEnergy(m)
 	a.self.ticked(time.Since(began), a.config.Tick)
 	return nil

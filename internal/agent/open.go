@@ -116,7 +116,9 @@ func (a *Agent) openMachine() ([]Note, error) {
 		s, err := e.Open()
 		note(e.Name, s, err)
 	}
-	return append(notes, a.openMeters()...), nil
+	notes = append(notes, a.openMeters()...)
+	a.openGPUs()
+	return notes, nil
 }
 
 // bootTime returns the second in which the machine booted (btime of /proc/stat, see

@@ -32,8 +32,8 @@ func TestReference(t *testing.T) {
 	machine := metricdoc.Section{Title: "The machine", Text: "Names, labels and types of node_exporter. What the kernel does not give is absent; a newer kernel may give more."}
 	for _, e := range all.Sensors(filepath.Join("..", "..", "sensor", "node", "testdata", "vm")) {
 		s, err := e.Open()
-		if errors.Is(err, sensor.ErrUnavailable) && e.Name == "rapl" {
-			continue // the recorded machine has no meters; they are listed below
+		if errors.Is(err, sensor.ErrUnavailable) {
+			continue // the recorded machine has no meters and GPUs; they are listed below
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", e.Name, err)
@@ -43,7 +43,8 @@ func TestReference(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: rapl.Descs(), Text: "What the meters of the node count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
+	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: rapl.Descs(), Text: "What the meters of the node count."},
+		metricdoc.Section{Title: "GPUs", Descs: sensor.GPUDescs(), Text: "Devices of every vendor under the same names; `device` is the UUID or the PCI address, `index` what the vendor's tools count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
 		Text: "The agent measures itself with the same care."},
 		metricdoc.Section{Title: "What is pushed", Descs: push.Descs(), Text: "One series for each endpoint of `--push`."})
 	seen := map[string]*metric.Desc{}

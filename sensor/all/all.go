@@ -5,6 +5,7 @@ package all
 import (
 	"reckon/sensor"
 	"reckon/sensor/node"
+	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
 )
 
@@ -35,6 +36,7 @@ func Sensors(root string) []Entry {
 		{"uname", at(root, node.NewUname)},
 		{"os", at(root, node.NewOS)},
 		{"rapl", at(root, rapl.New)},
+		{"nvml", at(root, nvml.New)},
 		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}
 }

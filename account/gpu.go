@@ -1,0 +1,408 @@
+package account
+
+import (
+	"reckon/attribution"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// The use of GPUs.
+var (
+	gpuSeconds = &metric.Desc{
+		Name: "reckon_workload_gpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time that a device computed for the workload; over all workloads and other it is the time that the device was busy. The method says whether that is known of each process (measured), or split by the device memory held or evenly over those that have the device open.",
+		Labels: with("vendor", "device", "method"),
+	}
+	gpuMemory = &metric.Desc{
+		Name: "reckon_workload_gpu_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory of a device that the workload holds.",
+		Labels: with("vendor", "device"),
+	}
+	gpuByteSeconds = &metric.Desc{
+		Name: "reckon_workload_gpu_memory_byte_seconds_total", Kind: metric.Counter, Unit: metric.ByteSeconds,
+		Help:   "Device memory held integrated over time; divide an increase by the time for the mean.",
+		Labels: with("vendor", "device"),
+	}
+	nodeGPUSeconds = &metric.Desc{
+		Name: "reckon_node_gpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time of a device by state: busy is what workloads and other were charged, busy and idle together are the time that the device was there and told.",
+		Labels: []string{"vendor", "device", "state"},
+	}
+)
+
+// gpuMethods are the ways in which busy time is split.
+var gpuMethods = [...]string{attribution.Measured, attribution.MeasuredByMemory, attribution.MeasuredEqually}
+
+// gpuDevice is a device as the ledger knows it.
+type gpuDevice struct {
+	vendor, name string
+	meter        string // the device whose meter and busy time it shares
+	busy, idle   float64
+	rows         [2]*metric.Series
+	began        int64
+
+	// This tick.
+	now        sensor.GPU
+	there      bool
+	useBusy    float64 // seconds that processes are known to have used
+	hasUseBusy bool
+}
+
+// gpuAccount is what a part used of one device.
+type gpuAccount struct {
+	seconds     [len(gpuMethods)]float64
+	memory      float64
+	byteSeconds float64
+	hasMemory   bool
+	rows        [len(gpuMethods) + 2]*metric.Series
+
+	// This tick.
+	busy, held       float64
+	hasBusy, hasHeld bool
+	open             bool
+}
+
+// gpus is what the ledger knows of devices.
+type gpus struct {
+	devices []*gpuDevice
+	use     []attribution.DeviceUse
+	parts   []*Part
+	share   []float64
+	shares  []GPUShare
+}
+
+// GPU takes in what devices and their users did in the tick that the ledger took last,
+// and returns the shares of each part for [Ledger.Energy]. They are valid until the
+// next call.
+//
+//	Σ workloads + other = busy time of the device
+//	Σ workloads + other + idle = time of the device
+//
+// Use by processes is measured by another clock than the device's own busy time, and
+// kernels of several processes run side by side: what they used together is cut to the
+// busy time, and what of it no process is known to have used goes to other. Where
+// nothing is known of the use by processes the busy time is split by the memory they
+// hold, else evenly.
+func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
+	if l.other == nil {
+		return nil // no tick yet
+	}
+	g := &l.gpus
+	for _, d := range g.devices {
+		d.there, d.useBusy, d.hasUseBusy = false, 0, false
+	}
+	for i := range pass.Devices {
+		g.device(pass.Devices[i].Device, pass.Devices[i].Vendor, l).meet(&pass.Devices[i])
+	}
+	for _, p := range l.order {
+		for i := range p.gpus {
+			p.gpus[i].begin()
+		}
+	}
+	for i := range pass.Uses {
+		l.useGPU(&pass.Uses[i])
+	}
+	g.shares = g.shares[:0]
+	for i := range g.devices {
+		l.settleGPU(i)
+	}
+	return g.shares
+}
+
+func (d *gpuDevice) meet(now *sensor.GPU) {
+	d.now, d.there = *now, true
+	if d.meter = now.Parent; d.meter == "" {
+		d.meter = now.Device
+	}
+	d.vendor = now.Vendor
+}
+
+// device returns a device, new if need be. A device that no sensor described, only the
+// use of it, is one without a vendor.
+func (g *gpus) device(name, vendor string, l *Ledger) *gpuDevice {
+	for _, d := range g.devices {
+		if d.name == name {
+			return d
+		}
+	}
+	d := &gpuDevice{vendor: vendor, name: name, meter: name, began: (l.epoch + int64(l.lastAt)) / 1e6}
+	g.devices = append(g.devices, d)
+	return d
+}
+
+func (g *gpus) index(name string) int {
+	for i, d := range g.devices {
+		if d.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (a *gpuAccount) begin() {
+	a.busy, a.held, a.hasBusy, a.hasHeld, a.open = 0, 0, false, false, false
+	a.hasMemory = false
+}
+
+// useGPU adds the use of one process to its part; what belongs to no process that is
+// known goes to other.
+func (l *Ledger) useGPU(u *sensor.GPUUse) {
+	at := l.gpus.index(u.Device)
+	if at < 0 || !l.gpus.devices[at].there {
+		return // a device that no sensor describes has no time to split
+	}
+	part := l.other
+	if e := l.table[u.PID]; e != nil && e.part != nil && !e.part.flushed && !e.part.absorbed {
+		part = e.part
+	}
+	a := part.gpu(at)
+	a.open = true
+	if u.Have&sensor.GPUBusy != 0 && u.Busy >= 0 {
+		a.hasBusy = true
+		a.busy += u.Busy
+		d := l.gpus.devices[at]
+		d.hasUseBusy = true
+		d.useBusy += u.Busy
+	}
+	if u.Have&sensor.GPUMemory != 0 {
+		a.hasHeld = true
+		a.held += float64(u.Memory)
+	}
+}
+
+// gpu returns the account of device number at.
+func (p *Part) gpu(at int) *gpuAccount {
+	for len(p.gpus) <= at {
+		p.gpus = append(p.gpus, gpuAccount{})
+	}
+	return &p.gpus[at]
+}
+
+// settleGPU charges what device number at did in this tick.
+func (l *Ledger) settleGPU(at int) {
+	g := &l.gpus
+	d := g.devices[at]
+	if !d.there {
+		return
+	}
+	l.other.gpu(at) // so that it is there to take the rest
+	g.use, g.parts = g.use[:0], g.parts[:0]
+	for _, p := range l.order {
+		if at >= len(p.gpus) || !p.gpus[at].open {
+			continue
+		}
+		a := &p.gpus[at]
+		if a.hasHeld {
+			a.memory, a.hasMemory = a.held, true
+			a.byteSeconds += a.held * max(d.now.Span, 0)
+		}
+		g.parts = append(g.parts, p)
+		g.use = append(g.use, attribution.DeviceUse{Busy: a.busy, Memory: a.held, HasBusy: a.hasBusy, HasMemory: a.hasHeld})
+	}
+	busy, known := l.busyGPU(d)
+	method := 0
+	g.share = room(g.share, len(g.use))
+	split := known && busy > 0
+	if split {
+		split, method = g.split(d, busy)
+	}
+	// A part comes once for a device, but may use several partitions of one.
+	from := len(g.shares)
+	if d.meter != d.name {
+		from = 0
+	}
+	charged := 0.0
+	for i, p := range g.parts {
+		again := len(g.shares)
+		if d.meter != d.name {
+			again = 0
+		}
+		a := &p.gpus[at]
+		mine := 0.0
+		if split {
+			mine = busy * g.share[i]
+			a.seconds[method] += mine
+			charged += mine
+		}
+		g.addShare(again, GPUShare{Part: p, Device: d.meter, Busy: mine, HasBusy: split && method == 0,
+			Memory: a.held, HasMemory: a.hasHeld})
+	}
+	if rest := busy - charged; known && rest > 1e-12 {
+		l.other.gpus[at].seconds[0] += rest
+		g.addShare(from, GPUShare{Part: l.other, Device: d.meter, Busy: rest, HasBusy: true})
+	}
+}
+
+// busyGPU is for how long the device computed in this tick, and adds it to its totals.
+func (l *Ledger) busyGPU(d *gpuDevice) (busy float64, known bool) {
+	switch span := d.now.Span; {
+	case !(span > 0):
+		return 0, false
+	case d.now.Have&sensor.GPUBusy != 0:
+		busy = min(max(d.now.Busy, 0), span)
+	case d.hasUseBusy: // the device does not say, its users do
+		busy = min(d.useBusy, span)
+	default:
+		return 0, false
+	}
+	d.busy += busy
+	d.idle += d.now.Span - busy
+	return busy, true
+}
+
+// split fills in which part of the busy time is whose; what is left of 1 is of nobody
+// that is known.
+func (g *gpus) split(d *gpuDevice, busy float64) (ok bool, method int) {
+	switch {
+	case len(g.use) == 0:
+		return false, 0
+	case len(g.use) == 1 && g.use[0].HasBusy:
+		g.share[0] = 1 // who has it alone has all of it
+		return true, 0
+	case d.hasUseBusy:
+		if d.useBusy <= 0 {
+			return false, 0
+		}
+		whole := max(d.useBusy, busy)
+		for i := range g.use {
+			g.share[i] = g.use[i].Busy / whole
+		}
+		return true, 0
+	}
+	name, ok := attribution.ByDevice(g.share, g.use)
+	for i := range gpuMethods {
+		if gpuMethods[i] == name {
+			method = i
+		}
+	}
+	return ok, method
+}
+
+// addShare adds to the share that a part has of a device, which is at or behind from.
+func (g *gpus) addShare(from int, s GPUShare) {
+	for i := from; i < len(g.shares); i++ {
+		if o := &g.shares[i]; o.Part == s.Part && o.Device == s.Device {
+			o.Busy += s.Busy
+			o.Memory += s.Memory
+			o.HasBusy = o.HasBusy || s.HasBusy
+			o.HasMemory = o.HasMemory || s.HasMemory
+			return
+		}
+	}
+	g.shares = append(g.shares, s)
+}
+
+// absorbGPUs takes over what a part that was folded used.
+func (p *Part) absorbGPUs(o *Part) {
+	for i := range o.gpus {
+		if o.gpus[i].empty() {
+			continue
+		}
+		a := p.gpu(i)
+		for k, v := range o.gpus[i].seconds {
+			a.seconds[k] += v
+		}
+		a.byteSeconds += o.gpus[i].byteSeconds
+	}
+}
+
+// empty reports whether the part never had the device open.
+func (a *gpuAccount) empty() bool {
+	return a.seconds == [len(gpuMethods)]float64{} && a.byteSeconds == 0 && !a.hasMemory
+}
+
+// exportGPUs appends what a part used of devices; one that it never opened is absent.
+func (l *Ledger) exportGPUs(p *Part, b *metric.Batch) {
+	for i := range p.gpus {
+		a := &p.gpus[i]
+		if a.empty() && !a.open {
+			continue
+		}
+		d := l.gpus.devices[i]
+		for k, v := range a.seconds {
+			if v > 0 {
+				b.Add(p.lazy(&a.rows[k], gpuSeconds, d.vendor, d.name, gpuMethods[k]), v)
+			}
+		}
+		if a.byteSeconds > 0 {
+			b.Add(p.lazy(&a.rows[len(gpuMethods)], gpuByteSeconds, d.vendor, d.name), a.byteSeconds)
+		}
+		if a.hasMemory && d.there && p.end == 0 {
+			b.Add(p.lazy(&a.rows[len(gpuMethods)+1], gpuMemory, d.vendor, d.name), a.memory)
+		}
+	}
+}
+
+// export appends the time of the devices.
+func (g *gpus) export(b *metric.Batch) {
+	for _, d := range g.devices {
+		for k, v := range [...]float64{d.busy, d.idle} {
+			if d.busy+d.idle == 0 {
+				continue
+			}
+			if d.rows[k] == nil {
+				d.rows[k] = metric.NewSeries(nodeGPUSeconds, d.vendor, d.name, [...]string{"busy", "idle"}[k])
+				d.rows[k].Created = d.began
+			}
+			b.Add(d.rows[k], v)
+		}
+	}
+}
+
+// gpuState is a device at rest.
+type gpuState struct {
+	Vendor string  `json:"vendor"`
+	Name   string  `json:"name"`
+	Busy   float64 `json:"busy"`
+	Idle   float64 `json:"idle"`
+	Began  int64   `json:"began"`
+}
+
+func (g *gpus) state() (out []gpuState) {
+	for _, d := range g.devices {
+		out = append(out, gpuState{d.vendor, d.name, d.busy, d.idle, d.began})
+	}
+	return out
+}
+
+// gpuState gives, for each device, the seconds by method and the byte-seconds.
+func (p *Part) gpuState() (out [][len(gpuMethods) + 1]float64) {
+	for i := range p.gpus {
+		a := &p.gpus[i]
+		out = append(out, [len(gpuMethods) + 1]float64{a.seconds[0], a.seconds[1], a.seconds[2], a.byteSeconds})
+	}
+	return out
+}
+
+// restoreGPUs takes up the devices of a saved ledger; damage makes them begin anew.
+func (l *Ledger) restoreGPUs(s []gpuState, parts []*Part, saved []partState) {
+	sound := func(v float64) bool { return v >= 0 && v < 1e30 }
+	for _, d := range s {
+		if !sound(d.Busy) || !sound(d.Idle) || d.Began < 0 {
+			return
+		}
+	}
+	for i := range saved {
+		if len(saved[i].GPUs) > len(s) {
+			return
+		}
+		for _, a := range saved[i].GPUs {
+			for _, v := range a {
+				if !sound(v) {
+					return
+				}
+			}
+		}
+	}
+	for _, d := range s {
+		n := l.gpus.device(d.Name, d.Vendor, l)
+		n.busy, n.idle, n.began = d.Busy, d.Idle, d.Began
+	}
+	for i, p := range parts {
+		for k, v := range saved[i].GPUs {
+			a := p.gpu(k)
+			copy(a.seconds[:], v[:])
+			a.byteSeconds = v[len(gpuMethods)]
+		}
+	}
+}

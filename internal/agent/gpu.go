@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"reckon/sensor"
+)
+
+// gpuing reads the GPUs of the node at each tick and lets the ledger split what they
+// did.
+type gpuing struct {
+	sources []gpuReader
+	pass    sensor.GPUPass
+}
+
+// gpuReader is a sensor that reads GPUs.
+type gpuReader struct {
+	unit   *unit
+	source sensor.GPUSource
+}
+
+// openGPUs finds the sensors that read GPUs.
+func (a *Agent) openGPUs() {
+	for _, u := range a.sensors {
+		if s, ok := u.sensor.(sensor.GPUSource); ok {
+			a.gpu.sources = append(a.gpu.sources, gpuReader{u, s})
+		}
+	}
+	if a.meter != nil && len(a.gpu.sources) > 0 {
+		a.meter.busy = a.gpu.busy
+	}
+}
+
+// tickGPU reads the GPUs and charges what they did. It comes before the energy of the
+// tick, which is split by it.
+func (a *Agent) tickGPU() {
+	g := &a.gpu
+	if len(g.sources) == 0 {
+		return
+	}
+	g.pass.Reset()
+	for _, r := range g.sources {
+		a.observe(r.unit, r.source.ReadGPU(&g.pass))
+	}
+	shares := a.ledger.GPU(&g.pass)
+	if a.meter != nil {
+		a.meter.shares = shares
+	}
+}
+
+// busy is the share of its time that a device computed in this tick.
+func (g *gpuing) busy(zone string) (float64, bool) {
+	for i := range g.pass.Devices {
+		d := &g.pass.Devices[i]
+		if d.Device == zone && d.Have&sensor.GPUBusy != 0 && d.Span > 0 {
+			return min(d.Busy/d.Span, 1), true
+		}
+	}
+	return 0, false
+}
