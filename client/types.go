@@ -44,6 +44,9 @@ type Workload struct {
 	GPUSeconds       *float64 `json:"gpu_seconds,omitempty"`
 	GPUMemoryPeak    *float64 `json:"gpu_memory_peak_bytes,omitempty"`
 	EnergyJoules     *float64 `json:"energy_joules,omitempty"`
+	CO2Grams         *float64 `json:"co2_grams,omitempty"`
+	Cost             *float64 `json:"cost,omitempty"`
+	Currency         string   `json:"currency,omitempty"` // of cost
 	Processes        *float64 `json:"processes"`
 	Threads          *float64 `json:"threads,omitempty"`
 	RequestCores     *float64 `json:"request_cores,omitempty"`
@@ -121,25 +124,33 @@ type Part struct {
 
 // Node is one element of GET /api/reckon/v1/nodes.
 type Node struct {
-	Node          string     `json:"node"`
-	Site          string     `json:"site,omitempty"`
-	Up            bool       `json:"up"`
-	Seen          time.Time  `json:"seen"`
-	Boot          *time.Time `json:"boot,omitempty"`
-	Cores         *float64   `json:"cores"`
-	CoresUsed     *float64   `json:"cores_used"`
-	MemoryBytes   *float64   `json:"memory_bytes"`
-	MemoryUsed    *float64   `json:"memory_used_bytes"`
-	Load1         *float64   `json:"load1,omitempty"`
-	CPUPressure   *float64   `json:"cpu_pressure,omitempty"` // share of time some task waited, 0 to 1
-	NetworkBytes  *float64   `json:"network_bytes_per_second,omitempty"`
-	DiskBytes     *float64   `json:"disk_bytes_per_second,omitempty"`
-	Workloads     int        `json:"workloads"`
-	AgentCPU      *float64   `json:"agent_cpu_cores,omitempty"`
-	AgentMemory   *float64   `json:"agent_memory_bytes,omitempty"`
-	Sensors       []Sensor   `json:"sensors"`
-	Distribution  string     `json:"distribution,omitempty"`
-	KernelRelease string     `json:"kernel,omitempty"`
+	Node         string     `json:"node"`
+	Site         string     `json:"site,omitempty"`
+	Up           bool       `json:"up"`
+	Seen         time.Time  `json:"seen"`
+	Boot         *time.Time `json:"boot,omitempty"`
+	Cores        *float64   `json:"cores"`
+	CoresUsed    *float64   `json:"cores_used"`
+	MemoryBytes  *float64   `json:"memory_bytes"`
+	MemoryUsed   *float64   `json:"memory_used_bytes"`
+	Load1        *float64   `json:"load1,omitempty"`
+	CPUPressure  *float64   `json:"cpu_pressure,omitempty"` // share of time some task waited, 0 to 1
+	NetworkBytes *float64   `json:"network_bytes_per_second,omitempty"`
+	DiskBytes    *float64   `json:"disk_bytes_per_second,omitempty"`
+	// Power of the whole node as it is counted, each joule once, and the part of it that
+	// the node draws without work; modelled where PowerMethod says so.
+	Watts           *float64 `json:"power_watts,omitempty"`
+	WattsIdle       *float64 `json:"power_idle_watts,omitempty"`
+	PowerMethod     string   `json:"power_method,omitempty"` // measured, modelled or both
+	CO2GramsPerHour *float64 `json:"co2_grams_per_hour,omitempty"`
+	CostPerHour     *float64 `json:"cost_per_hour,omitempty"`
+	Currency        string   `json:"currency,omitempty"` // of cost_per_hour
+	Workloads       int      `json:"workloads"`
+	AgentCPU        *float64 `json:"agent_cpu_cores,omitempty"`
+	AgentMemory     *float64 `json:"agent_memory_bytes,omitempty"`
+	Sensors         []Sensor `json:"sensors"`
+	Distribution    string   `json:"distribution,omitempty"`
+	KernelRelease   string   `json:"kernel,omitempty"`
 }
 
 // Sensor says whether a sensor of a node works, and why not.

@@ -163,7 +163,6 @@ func (a *account) usage(w *store.Workload, fresh int64) {
 		node string
 		slot slot
 	}
-	energy := map[string]*[4]*float64{}
 	requests := map[request]float64{}
 	swapped := map[place]float64{}
 	var code *track
@@ -193,13 +192,8 @@ func (a *account) usage(w *store.Workload, fresh int64) {
 			add(&w.GPUMemoryPeak, k.Max)
 		case started:
 			add(&w.Processes, k.total())
-		case energyParts, energyGPU, energyPsys, energyBoard:
-			e := energy[k.Node]
-			if e == nil {
-				e = new([4]*float64)
-				energy[k.Node] = e
-			}
-			add(&e[k.Slot-energyParts], k.total())
+		case energyUsed:
+			add(&w.EnergyJoules, k.total())
 		case memoryNow:
 			if k.T >= fresh {
 				add(&w.MemoryBytes, k.V)
@@ -249,11 +243,6 @@ func (a *account) usage(w *store.Workload, fresh int64) {
 			add(&w.RequestGPUs, v)
 		}
 	}
-	for _, e := range energy {
-		if v, ok := nodeEnergy(e); ok {
-			add(&w.EnergyJoules, v)
-		}
-	}
 	if code != nil {
 		n := int(code.V)
 		w.ExitCode = &n
@@ -269,27 +258,6 @@ func (a *account) ordered() []*track {
 		}
 	}
 	return out
-}
-
-// nodeEnergy takes the widest measurement of a node and adds what it does not contain.
-func nodeEnergy(e *[4]*float64) (float64, bool) {
-	parts, gpu, psys, board := e[0], e[1], e[2], e[3]
-	if board != nil {
-		return *board, true
-	}
-	base := psys
-	if base == nil {
-		base = parts
-	}
-	switch {
-	case base != nil && gpu != nil:
-		return *base + *gpu, true
-	case base != nil:
-		return *base, true
-	case gpu != nil:
-		return *gpu, true
-	}
-	return 0, false
 }
 
 // lanes puts parts of a node that ran one after another into one lane, and parts that

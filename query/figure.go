@@ -16,10 +16,7 @@ const (
 	network
 	gpuSeconds
 	gpuMemory
-	energyParts // package and dram
-	energyGPU
-	energyPsys
-	energyBoard
+	energyUsed
 	started
 	threads
 	cores
@@ -114,7 +111,9 @@ func slotOf(n *names) slot {
 		}
 		return ignored
 	case energyMetric:
-		return energySlot(n)
+		// Each joule is in one domain. Idle energy has series of workloads only where the
+		// site shares it out, and then it is theirs.
+		return energyUsed
 	}
 	if s, ok := simple[n.metric]; ok {
 		return s
@@ -122,28 +121,11 @@ func slotOf(n *names) slot {
 	return ignored
 }
 
-// energySlot keeps apart what contains one another: psys holds the packages, the board
-// holds everything. Idle energy is nobody's use.
-func energySlot(n *names) slot {
-	if n.rest["share"] == "idle" {
-		return ignored
-	}
-	switch n.rest["domain"] {
-	case "gpu":
-		return energyGPU
-	case "psys":
-		return energyPsys
-	case "board":
-		return energyBoard
-	}
-	return energyParts
-}
-
 // counter reports whether the series of a slot only grow.
 func (s slot) counter() bool {
 	switch s {
 	case cpuUser, cpuSystem, cpuOther, cpuWait, memorySeconds, ioRead, ioWrite, network, gpuSeconds,
-		energyParts, energyGPU, energyPsys, energyBoard, started,
+		energyUsed, started,
 		oomKills, throttled, majorFaults:
 		return true
 	}

@@ -26,8 +26,11 @@ var nodeMetrics = []string{
 	"node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
 	"node_pressure_cpu_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_boot_time_seconds", "node_uname_info", "node_os_info",
-	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", cpuMetric, startMetric,
+	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", cpuMetric, startMetric, countedEnergy,
 }
+
+// countedEnergy counts each joule of a node once.
+const countedEnergy = "reckon_node_attributed_energy_joules_total"
 
 // nodeKey names a node.
 type nodeKey struct{ site, node string }
@@ -62,7 +65,7 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 		return m
 	}
 	err := each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name")
+		n.read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method")
 		if n.node == "" {
 			return nil
 		}
@@ -213,6 +216,8 @@ func (m *machine) take(n *names, r reading) {
 		if !stacked(n.rest["device"]) {
 			add(&m.DiskBytes, r.rate)
 		}
+	case countedEnergy:
+		m.power(n, r.rate, add)
 	case "node_boot_time_seconds":
 		m.Boot = seconds(r.v)
 	case "node_uname_info":
@@ -229,6 +234,28 @@ func (m *machine) take(n *names, r reading) {
 			m.sensors[name] = sensorState{client.Sensor{Sensor: name, Up: r.v > 0, Reason: n.rest["reason"]}, r.t}
 		}
 	}
+}
+
+// power adds what one stream of energy draws.
+func (m *machine) power(n *names, watts *float64, add func(**float64, *float64)) {
+	if watts == nil {
+		return
+	}
+	add(&m.Watts, watts)
+	if n.rest["share"] == "idle" {
+		add(&m.WattsIdle, watts)
+	}
+	if *watts == 0 {
+		return
+	}
+	method := "measured"
+	if n.rest["method"] == "modelled" {
+		method = "modelled"
+	}
+	if m.PowerMethod != "" && m.PowerMethod != method {
+		method = "both"
+	}
+	m.PowerMethod = method
 }
 
 func (m *machine) finish() client.Node {

@@ -38,7 +38,7 @@ var curves = []curve{
 	{metric: "reckon_workload_network_bytes_total", label: "direction", name: map[string]string{"receive": "network_receive_bytes_per_second", "transmit": "network_transmit_bytes_per_second"}, unit: "bytes_per_second", rate: true, total: "network_bytes_per_second"},
 	{metric: "reckon_workload_gpu_seconds_total", name: map[string]string{"": "gpus"}, unit: "gpus", rate: true},
 	{metric: "reckon_workload_gpu_memory_bytes", name: map[string]string{"": "gpu_memory_bytes"}, unit: "bytes"},
-	{metric: energyMetric, label: "domain", name: map[string]string{"package": "power_package_watts", "dram": "power_dram_watts", "gpu": "power_gpu_watts", "board": "power_board_watts", "psys": "power_psys_watts"}, unit: "watts", rate: true},
+	{metric: energyMetric, label: "domain", name: map[string]string{"package": "power_package_watts", "dram": "power_dram_watts", "gpu": "power_gpu_watts", "board": "power_board_watts", "psys": "power_psys_watts", "rest": "power_rest_watts"}, unit: "watts", rate: true, total: "power_watts"},
 	{metric: "reckon_workload_processes", name: map[string]string{"": "processes"}},
 	{metric: "reckon_workload_threads", name: map[string]string{"": "threads"}},
 }
@@ -70,9 +70,6 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 	err = each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.read(l, "type", "direction", "domain", "share")
 		c := by[n.metric]
-		if n.metric == energyMetric && n.rest["share"] == "idle" {
-			return nil
-		}
 		one := g.line()
 		if c.rate {
 			g.increase(one, it, begin)

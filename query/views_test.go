@@ -13,6 +13,7 @@ import (
 
 	"reckon/client"
 	"reckon/metric"
+	"reckon/store"
 	"reckon/store/storetest"
 	"reckon/store/tsdb"
 )
@@ -191,23 +192,17 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-func TestEnergyIsNotCountedTwice(t *testing.T) {
-	for _, c := range []struct {
-		parts, gpu, psys, board float64
-		want                    float64
-	}{{100, 50, 0, 0, 150}, {100, 50, 130, 0, 180}, {100, 50, 130, 200, 200}, {0, 50, 0, 0, 50}} {
-		var e [4]*float64
-		for i, v := range []float64{c.parts, c.gpu, c.psys, c.board} {
-			if v != 0 {
-				e[i] = &v
-			}
-		}
-		if got, ok := nodeEnergy(&e); !ok || got != c.want {
-			t.Errorf("%+v: %g", c, got)
-		}
+// Domains of a workload's energy hold each joule once, so they add up.
+func TestEnergyAddsUp(t *testing.T) {
+	a := &account{Tracks: map[uint64]*track{}}
+	for i, domain := range []string{"package", "gpu", "rest", "board"} {
+		n := &names{metric: energyMetric, rest: map[string]string{"domain": domain, "share": "active"}}
+		a.Tracks[uint64(i)] = &track{Slot: slotOf(n), T: 1, V: 100, Node: "n1"}
 	}
-	if _, ok := nodeEnergy(&[4]*float64{}); ok {
-		t.Error("energy out of nothing")
+	var w store.Workload
+	a.usage(&w, 0)
+	if w.EnergyJoules == nil || *w.EnergyJoules != 400 {
+		t.Errorf("energy %v, want 400 J", w.EnergyJoules)
 	}
 }
 

@@ -80,7 +80,7 @@ func (p *page) totals(w client.Workload) {
 	p.fact("Storage", "read "+term.Bytes(w.ReadBytes), "written "+term.Bytes(w.WriteBytes))
 	p.fact("Network", term.Bytes(w.NetworkBytes))
 	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
-	p.fact("Energy", term.Joules(w.EnergyJoules))
+	p.fact("Energy", energyText(w)...)
 	p.fact("Processes", "started "+term.Number(w.Processes), "threads "+term.Number(w.Threads))
 }
 

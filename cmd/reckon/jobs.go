@@ -175,13 +175,14 @@ func jobsTable(list []client.Workload, now time.Time) *term.Table {
 		term.Column{Title: "PEAK MEM", Right: true},
 		term.Column{Title: "READ", Right: true, Optional: 5},
 		term.Column{Title: "WRITTEN", Right: true, Optional: 5},
+		term.Column{Title: "ENERGY", Right: true, Optional: 3},
 		term.Column{Title: "PROCS", Right: true, Optional: 6},
 		term.Column{Title: "STATE"},
 	)
 	for _, w := range list {
 		t.Add(w.ID, shortName(w), w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
 			term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds), term.Cores(w.CoresMean), term.Cores(w.CoresP95),
-			term.Bytes(w.MemoryPeakBytes), term.Bytes(w.ReadBytes), term.Bytes(w.WriteBytes), term.Number(w.Processes), state(w))
+			term.Bytes(w.MemoryPeakBytes), term.Bytes(w.ReadBytes), term.Bytes(w.WriteBytes), term.Joules(w.EnergyJoules), term.Number(w.Processes), state(w))
 	}
 	return t
 }

@@ -70,6 +70,7 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 		term.Column{Title: "", Optional: 1},
 		term.Column{Title: "PRESSURE", Right: true, Optional: 3},
 		term.Column{Title: "LOAD", Right: true, Optional: 4},
+		term.Column{Title: "POWER", Right: true, Optional: 2},
 		term.Column{Title: "DISK", Right: true, Optional: 5},
 		term.Column{Title: "NETWORK", Right: true, Optional: 5},
 		term.Column{Title: "WORKLOADS", Right: true},
@@ -88,10 +89,18 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 		t.Add(n.Node, status,
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
+			term.Percent(n.CPUPressure), term.Cores(n.Load1), power(n), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
 			fmt.Sprint(n.Workloads), boot, cmp.Or(n.KernelRelease, term.Unknown))
 	}
 	return t
+}
+
+// power is what the node draws; a figure of a model is marked.
+func power(n client.Node) string {
+	if n.Watts != nil && n.PowerMethod != "measured" {
+		return "~" + term.Watts(n.Watts)
+	}
+	return term.Watts(n.Watts)
 }
 
 func usedOf(format func(*float64) string, used, of *float64) string {

@@ -18,6 +18,7 @@ type serveOptions struct {
 	retention time.Duration
 	maxBytes  int64
 	late      time.Duration
+	footprint footprintFlags
 	verbose   bool
 }
 
@@ -43,6 +44,7 @@ any other sender, with native histograms and samples that come late.`,
 	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long they are kept")
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
 	f.DurationVar(&o.late, "out-of-order", 7*24*time.Hour, "by how much a sample may be late and is still taken; agents keep a week")
+	o.footprint.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
 }
@@ -52,10 +54,15 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if o.verbose {
 		level = slog.LevelDebug
 	}
+	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level}))
+	prices, err := o.footprint.open(log)
+	if err != nil {
+		return err
+	}
 	s, err := server.Open(ctx, server.Config{
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Receive: true, Version: buildinfo.Get().Version,
-		Logger: slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level})),
+		Footprint: prices, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type upOptions struct {
 	maxBytes  int64
 	late      time.Duration
 	agent     agent.Config
+	footprint footprintFlags
 	verbose   bool
 }
 
@@ -65,6 +66,7 @@ on where it stopped.`,
 	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
 	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
+	o.footprint.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
 }
@@ -79,11 +81,16 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level}))
+	prices, err := o.footprint.open(log)
+	if err != nil {
+		return err
+	}
 	s, err := server.Open(ctx, server.Config{
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Agent: &o.agent, Version: buildinfo.Get().Version,
-		Logger: slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level})),
+		Footprint: prices, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ import (
 type backend struct {
 	facts store.Catalogue
 	views *query.Views
+	// footprint is nil where nobody said what energy emits and costs.
+	footprint *Footprint
 }
 
 var _ api.Backend = (*backend)(nil)
@@ -28,6 +30,7 @@ func (b *backend) Workloads(ctx context.Context, f client.Filter) (client.Worklo
 	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total}
 	for i := range rows {
 		list.Workloads[i] = wire(&rows[i])
+		b.footprint.workload(&list.Workloads[i])
 	}
 	return list, nil
 }
@@ -76,6 +79,10 @@ func (b *backend) Workload(ctx context.Context, id string, from, to time.Time, s
 	}
 	if d.Parts, err = b.views.Parts(ctx, whole); err != nil {
 		return client.WorkloadDetail{}, err
+	}
+	b.footprint.workload(&d.Workload)
+	if from.IsZero() && to.IsZero() {
+		b.footprint.detail(&d)
 	}
 	d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole)
 	return d, err
@@ -131,6 +138,9 @@ func (b *backend) Nodes(ctx context.Context) (client.NodeList, error) {
 	}
 	if nodes == nil {
 		nodes = []client.Node{}
+	}
+	for i := range nodes {
+		b.footprint.node(&nodes[i], time.Now())
 	}
 	return client.NodeList{Nodes: nodes}, nil
 }

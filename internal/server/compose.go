@@ -108,7 +108,7 @@ func (s *Server) handler() (http.Handler, error) {
 		prometheus = mux
 	}
 	o := api.Options{
-		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()})},
+		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()}), footprint: s.config.Footprint},
 		Ready:   ready, Prometheus: prometheus,
 		Version: s.config.Version, Logger: s.log,
 	}

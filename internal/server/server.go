@@ -40,6 +40,8 @@ type Config struct {
 
 	// Agent measures this node too; nil for a server without sensors.
 	Agent *agent.Config
+	// Footprint says what energy emits and costs; nil where nobody knows.
+	Footprint *Footprint
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
 

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"log/slog"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"reckon/client"
+	"reckon/internal/server"
+	"reckon/internal/term"
+)
+
+// footprintFlags say what energy emits and costs.
+type footprintFlags struct{ grid, tariff string }
+
+func (o *footprintFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&o.grid, "grid-intensity", "", "grams of CO2 for each kWh, such as 385, or a CSV file of time,value")
+	f.StringVar(&o.tariff, "tariff", "", "price of a kWh, such as \"0.28 EUR\", or a CSV file of time,EUR_per_kWh")
+}
+
+func (o *footprintFlags) open(log *slog.Logger) (*server.Footprint, error) {
+	f, err := server.OpenFootprint(o.grid, o.tariff, log)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return f, nil
+}
+
+// gramsText prints a mass of CO2.
+func gramsText(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	switch g := *v; {
+	case g >= 999.5e3:
+		return "CO2 " + strconv.FormatFloat(g/1e6, 'g', 3, 64) + " t"
+	case g >= 999.5:
+		return "CO2 " + strconv.FormatFloat(g/1e3, 'g', 3, 64) + " kg"
+	default:
+		return "CO2 " + strconv.FormatFloat(g, 'g', 3, 64) + " g"
+	}
+}
+
+// costText prints an amount of money, with as many digits as it has to show.
+func costText(v *float64, currency string) string {
+	if v == nil {
+		return ""
+	}
+	digits := 2
+	if *v < 1 && *v > -1 {
+		digits = 4
+	}
+	return "cost " + strconv.FormatFloat(*v, 'f', digits, 64) + " " + term.Safe(currency)
+}
+
+// energyText is what is known of the energy of a workload.
+func energyText(w client.Workload) []string {
+	out := []string{term.Joules(w.EnergyJoules)}
+	if w.EnergyJoules != nil && w.WallSeconds > 0 {
+		mean := *w.EnergyJoules / w.WallSeconds
+		out = append(out, "mean "+term.Watts(&mean))
+	}
+	return append(out, gramsText(w.CO2Grams), costText(w.Cost, w.Currency))
+}
