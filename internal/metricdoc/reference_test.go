@@ -45,7 +45,7 @@ func TestReference(t *testing.T) {
 	}
 	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: rapl.Descs(), Text: "What the meters of the node count."},
 		metricdoc.Section{Title: "GPUs", Descs: sensor.GPUDescs(), Text: "Devices of every vendor under the same names; `device` is the UUID or the PCI address, `index` what the vendor's tools count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
-		Text: "The agent measures itself with the same care."},
+			Text: "The agent measures itself with the same care."},
 		metricdoc.Section{Title: "What is pushed", Descs: push.Descs(), Text: "One series for each endpoint of `--push`."})
 	seen := map[string]*metric.Desc{}
 	for _, s := range sections {
