@@ -47,6 +47,9 @@ func costText(v *float64, currency string) string {
 	if v == nil {
 		return ""
 	}
+	if *v != 0 && *v < 0.0001 && *v > -0.0001 {
+		return "cost below 0.0001 " + term.Safe(currency)
+	}
 	digits := 2
 	if *v < 1 && *v > -1 {
 		digits = 4
@@ -56,10 +59,5 @@ func costText(v *float64, currency string) string {
 
 // energyText is what is known of the energy of a workload.
 func energyText(w client.Workload) []string {
-	out := []string{term.Joules(w.EnergyJoules)}
-	if w.EnergyJoules != nil && w.WallSeconds > 0 {
-		mean := *w.EnergyJoules / w.WallSeconds
-		out = append(out, "mean "+term.Watts(&mean))
-	}
-	return append(out, gramsText(w.CO2Grams), costText(w.Cost, w.Currency))
+	return []string{term.Joules(w.EnergyJoules), gramsText(w.CO2Grams), costText(w.Cost, w.Currency)}
 }
