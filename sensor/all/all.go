@@ -4,6 +4,7 @@ package all
 
 import (
 	"reckon/sensor"
+	"reckon/sensor/amdgpu"
 	"reckon/sensor/node"
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
@@ -37,6 +38,7 @@ func Sensors(root string) []Entry {
 		{"os", at(root, node.NewOS)},
 		{"rapl", at(root, rapl.New)},
 		{"nvml", at(root, nvml.New)},
+		{"amdgpu", at(root, amdgpu.New)},
 		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}
 }

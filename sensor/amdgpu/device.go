@@ -1,0 +1,374 @@
+package amdgpu
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// plain are the attributes whose number is one figure of the device.
+type plain struct {
+	file   *sysfs.File
+	figure sensor.GPUFigure
+	scale  float64
+	value  float64
+	has    bool
+}
+
+// device is one GPU.
+type device struct {
+	gpu    sensor.GPU
+	dir    string
+	series *sensor.GPUSeries
+	read0  time.Time
+	lost   bool
+	gone   error
+
+	status, busyFile, used, size *sysfs.File
+	power                        *sysfs.File // microwatts
+	memoryBusy                   *sysfs.File
+	shown                        []plain
+	errors                       *sysfs.File // of the memory, see readErrors
+	failed, corrected            int64
+	hasErrors                    bool
+	blob                         *os.File
+	raw                          [4096]byte
+	table, was                   table
+	hasTable, hadTable           bool
+	tableErr                     error
+
+	busy, engineMemory, engineMedia float64 // seconds
+	hasMemory, hasMedia             bool
+	joules, watts                   float64
+	hasJoules, hasWatts, counter    bool
+	odometer                        sensor.Odometer
+	integral                        sensor.Integral
+	throttled                       [len(residencies)]float64 // seconds
+	hasThrottled                    [len(residencies)]bool
+}
+
+// residencies are the accumulators of throttling, and the bits that say the same where
+// there are none.
+var residencies = [...]struct {
+	what   figure
+	bits   uint64
+	figure sensor.GPUFigure
+}{
+	{prochotResidency, throttleProchot, sensor.GPUThrottledProchot},
+	{powerResidency, throttlePower, sensor.GPUThrottledPower},
+	{thermalResidency, throttleThermal, sensor.GPUThrottledThermal},
+	{regulatorResidency, 0, sensor.GPUThrottledRegulatorThermal},
+	{memoryThermalResidency, 0, sensor.GPUThrottledMemoryThermal},
+}
+
+func newDevice(dir, root string) *device {
+	name := filepath.Base(filepath.Dir(dir))
+	if target, err := os.Readlink(dir); err == nil {
+		name = filepath.Base(target)
+	} else if target, err := filepath.EvalSymlinks(dir); err == nil {
+		name = filepath.Base(target)
+	}
+	model := sysfs.Word(dir, "product_name")
+	if model == "" {
+		model = "AMD " + strings.TrimPrefix(sysfs.Word(dir, "device"), "0x")
+	}
+	d := &device{dir: dir, gpu: sensor.GPU{Vendor: "amd", Device: name, Model: model,
+		Driver: sysfs.Word(sysfs.Path(root, "sys/module/amdgpu/version"))}}
+	open := func(path ...string) *sysfs.File {
+		f, err := sysfs.Open(filepath.Join(append([]string{dir}, path...)...))
+		if err != nil {
+			return nil // this device does not have it
+		}
+		return f
+	}
+	d.status = open("power/runtime_status")
+	d.busyFile, d.memoryBusy = open("gpu_busy_percent"), open("mem_busy_percent")
+	d.used, d.size = open("mem_info_vram_used"), open("mem_info_vram_total")
+	d.errors = open("ras/umc_err_count")
+	if f, err := os.Open(filepath.Join(dir, "gpu_metrics")); err == nil {
+		d.blob = f
+	}
+	d.openHwmon()
+	return d
+}
+
+// openHwmon opens what the device shows of its sensors
+// (Documentation/hwmon/sysfs-interface.rst): microwatts, millidegrees, hertz.
+func (d *device) openHwmon() {
+	dirs, _ := filepath.Glob(filepath.Join(d.dir, "hwmon/hwmon*"))
+	if len(dirs) == 0 {
+		return
+	}
+	dir := dirs[0]
+	for _, name := range []string{"power1_average", "power1_input"} { // the mean first: it misses nothing
+		if d.power == nil {
+			if f, err := sysfs.Open(filepath.Join(dir, name)); err == nil {
+				d.power = f
+			}
+		}
+	}
+	add := func(name string, figure sensor.GPUFigure, scale float64) {
+		if f, err := sysfs.Open(filepath.Join(dir, name)); err == nil {
+			d.shown = append(d.shown, plain{file: f, figure: figure, scale: scale})
+		}
+	}
+	add("power1_cap", sensor.GPUPowerLimitWatts, 1e-6)
+	for _, n := range []string{"1", "2", "3"} {
+		switch sysfs.Word(dir, "temp"+n+"_label") {
+		case "edge":
+			add("temp"+n+"_input", sensor.GPUTemperatureCore, 1e-3)
+		case "junction":
+			add("temp"+n+"_input", sensor.GPUTemperatureHotspot, 1e-3)
+		case "mem":
+			add("temp"+n+"_input", sensor.GPUTemperatureMemory, 1e-3)
+		}
+		switch sysfs.Word(dir, "freq"+n+"_label") {
+		case "sclk":
+			add("freq"+n+"_input", sensor.GPUClockGraphics, 1)
+		case "mclk":
+			add("freq"+n+"_input", sensor.GPUClockMemory, 1)
+		}
+	}
+	if most, ok := sysfs.Number([]byte(sysfs.Word(dir, "fan1_max"))); ok && most > 0 {
+		add("fan1_input", sensor.GPUFanRatio, 1/float64(most))
+	}
+}
+
+// read takes a reading. An error says that the device is gone, or that its table is
+// none that we know; the rest of what it shows is then still read.
+func (d *device) read(now time.Time, known []layout) error {
+	was := d.read0
+	d.read0 = now
+	d.gpu.Span = 0
+	if s := now.Sub(was); !was.IsZero() && s > 0 && s <= sensor.Gap {
+		d.gpu.Span = s.Seconds()
+	}
+	d.gpu.Have, d.gpu.Busy, d.hasWatts = 0, 0, false
+	if b, err := d.status.Text(); err == nil && string(b) == "suspended" {
+		d.sleep(now)
+		return nil
+	}
+	used, err := d.used.Int()
+	if d.used != nil && err != nil && (sysfs.Gone(err) || sysfs.Word(d.dir, "vendor") == "") {
+		d.lost = true
+		if d.gone == nil {
+			d.gone = fmt.Errorf("AMD GPU %s has vanished: %w", d.gpu.Device, err)
+		}
+		return d.gone
+	}
+	d.lost = false
+	if size, e := d.size.Int(); err == nil && e == nil && used >= 0 && size > 0 {
+		d.gpu.Memory, d.gpu.MemorySize = uint64(used), uint64(size)
+		d.gpu.Have |= sensor.GPUMemory | sensor.GPUSize
+	}
+	err = d.readTable(known)
+	d.readBusy()
+	d.readEnergy(now)
+	d.readThrottle()
+	if b, err := d.errors.Text(); err == nil {
+		d.failed, d.corrected, d.hasErrors = parseErrors(b)
+	}
+	for i := range d.shown {
+		p := &d.shown[i]
+		v, err := p.file.Int()
+		p.value, p.has = float64(v)*p.scale, err == nil && v >= 0
+	}
+	return err
+}
+
+// sleep is a reading of a device that is powered down.
+func (d *device) sleep(now time.Time) {
+	d.lost = false
+	d.gpu.Have = sensor.GPUBusy
+	d.integral.Add(now, 0)
+	d.hasTable = false
+	for i := range d.shown {
+		d.shown[i].has = false
+	}
+}
+
+// parseErrors reads "ue: 0\nce: 3" (Documentation/gpu/amdgpu/ras.rst): errors that could
+// not be corrected, and those that were.
+func parseErrors(b []byte) (failed, corrected int64, ok bool) {
+	first, second, _ := bytes.Cut(b, []byte("\n"))
+	first, ue := bytes.CutPrefix(first, []byte("ue: "))
+	second, ce := bytes.CutPrefix(second, []byte("ce: "))
+	failed, one := sysfs.Number(first)
+	corrected, two := sysfs.Number(second)
+	return failed, corrected, ue && ce && one && two && failed >= 0 && corrected >= 0
+}
+
+func (d *device) readTable(known []layout) error {
+	d.was, d.hadTable = d.table, d.hasTable
+	d.hasTable = false
+	if d.blob == nil {
+		return nil
+	}
+	n, _ := d.blob.ReadAt(d.raw[:], 0)
+	if n == 0 {
+		return nil // the driver does not fill it for this chip
+	}
+	if err := d.table.parse(d.raw[:n], known); err != nil {
+		if d.tableErr == nil {
+			d.tableErr = fmt.Errorf("AMD GPU %s: %w", d.gpu.Device, err)
+		}
+		return d.tableErr
+	}
+	d.hasTable = true
+	return nil
+}
+
+// grown returns by how much an accumulator of 32 bits grew since the last reading.
+func (d *device) grown(f figure) (float64, bool) {
+	if !d.hasTable || !d.hadTable || !d.table.has[f] || !d.was.has[f] {
+		return 0, false
+	}
+	return float64(uint32(d.table.value[f]) - uint32(d.was.value[f])), true // wraps as it does
+}
+
+// mean is the mean since the last reading of what one accumulator adds at each
+// accumulation, which is at most most.
+func (d *device) mean(f figure, most float64) (float64, bool) {
+	n, ok := d.grown(accumulations)
+	v, known := d.grown(f)
+	if !ok || !known || n == 0 || v > n*most*1.01 {
+		return 0, false // the firmware did not move, or began anew
+	}
+	return min(v/(n*most), 1), true
+}
+
+func (d *device) readBusy() {
+	share, ok := d.mean(gfxAccumulated, 100)
+	if v, err := d.busyFile.Int(); !ok && err == nil && v >= 0 && v <= 100 {
+		share, ok = float64(v)/100, true
+	}
+	if v := d.table.value[gfxActivity]; !ok && d.hasTable && d.table.has[gfxActivity] && v <= 100 {
+		share, ok = float64(v)/100, true
+	}
+	if ok {
+		d.gpu.Busy = share * d.gpu.Span
+		d.gpu.Have |= sensor.GPUBusy
+		d.busy += d.gpu.Busy
+	}
+	share, ok = d.mean(memoryAccumulated, 100)
+	if v, err := d.memoryBusy.Int(); !ok && err == nil && v >= 0 && v <= 100 {
+		share, ok = float64(v)/100, true
+	}
+	if ok {
+		d.engineMemory += share * d.gpu.Span
+		d.hasMemory = true
+	}
+	if v := d.table.value[mediaActivity]; d.hasTable && d.table.has[mediaActivity] && v <= 100 {
+		d.engineMedia += float64(v) / 100 * d.gpu.Span
+		d.hasMedia = true
+	}
+}
+
+func (d *device) readEnergy(now time.Time) {
+	if v, err := d.power.Int(); err == nil && v >= 0 {
+		d.watts, d.hasWatts = float64(v)/1e6, true
+	} else if d.hasTable && d.table.has[socketPower] {
+		d.watts, d.hasWatts = float64(d.table.value[socketPower]), true
+	}
+	switch {
+	case d.hasTable && d.table.has[energyUnits] && d.table.value[energyUnits] > 0:
+		d.joules, d.hasJoules, d.counter = d.odometer.Add(float64(d.table.value[energyUnits])/65536), true, true
+	case d.hasWatts && !d.counter:
+		d.joules, d.hasJoules = d.integral.Add(now, d.watts), true
+	}
+}
+
+func (d *device) readThrottle() {
+	for i := range residencies {
+		r := &residencies[i]
+		if share, ok := d.mean(r.what, 1); ok {
+			d.throttled[i] += share * d.gpu.Span
+			d.hasThrottled[i] = true
+		} else if r.bits != 0 && d.hasTable && d.table.has[throttleBits] {
+			if d.table.value[throttleBits]&r.bits != 0 {
+				d.throttled[i] += d.gpu.Span
+			}
+			d.hasThrottled[i] = true
+		}
+	}
+}
+
+// export appends the series of the device.
+func (d *device) export(b *metric.Batch) {
+	d.series.AddUsed(b, &d.gpu, d.busy)
+	if d.hasMemory {
+		d.series.Add(b, sensor.GPUEngineMemory, d.engineMemory)
+	}
+	if d.hasMedia {
+		d.series.Add(b, sensor.GPUEngineMedia, d.engineMedia)
+	}
+	if d.hasJoules {
+		d.series.Add(b, sensor.GPUEnergyJoules, d.joules)
+	}
+	if d.hasWatts {
+		d.series.Add(b, sensor.GPUPowerWatts, d.watts)
+	}
+	for i := range residencies {
+		if d.hasThrottled[i] {
+			d.series.Add(b, residencies[i].figure, d.throttled[i])
+		}
+	}
+	if d.hasErrors {
+		d.series.Add(b, sensor.GPUErrorsUncorrected, float64(d.failed))
+		d.series.Add(b, sensor.GPUErrorsCorrected, float64(d.corrected))
+	}
+	for i := range d.shown {
+		if d.shown[i].has {
+			d.series.Add(b, d.shown[i].figure, d.shown[i].value)
+		}
+	}
+	d.exportTable(b)
+}
+
+// exportTable appends what hwmon does not show and the table does.
+func (d *device) exportTable(b *metric.Batch) {
+	if !d.hasTable {
+		return
+	}
+	for _, f := range [...]struct {
+		what   figure
+		figure sensor.GPUFigure
+		scale  float64
+	}{
+		{temperatureHot, sensor.GPUTemperatureHotspot, 1}, {temperatureMem, sensor.GPUTemperatureMemory, 1},
+		{graphicsClock, sensor.GPUClockGraphics, 1e6}, {memoryClock, sensor.GPUClockMemory, 1e6},
+	} {
+		if d.table.has[f.what] && !d.shows(f.figure) {
+			d.series.Add(b, f.figure, float64(d.table.value[f.what])*f.scale)
+		}
+	}
+}
+
+func (d *device) shows(f sensor.GPUFigure) bool {
+	for i := range d.shown {
+		if d.shown[i].figure == f && d.shown[i].has {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *device) close() error {
+	errs := []error{d.status.Close(), d.busyFile.Close(), d.memoryBusy.Close(), d.used.Close(), d.size.Close(), d.power.Close(), d.errors.Close()}
+	for i := range d.shown {
+		errs = append(errs, d.shown[i].file.Close())
+	}
+	if d.blob != nil {
+		errs = append(errs, d.blob.Close())
+		d.blob = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,140 @@
+package amdgpu
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// figure is a field of gpu_metrics that we use.
+type figure uint8
+
+const (
+	gfxActivity       figure = iota // percent, mean of a short time
+	memoryActivity                  // percent, of the memory controller
+	mediaActivity                   // percent
+	temperatureHot                  // degrees Celsius
+	temperatureMem                  // degrees Celsius
+	socketPower                     // watts
+	energyUnits                     // 2^-16 joules since the driver was loaded
+	accumulations                   // number of times that the accumulators below were added to
+	gfxAccumulated                  // percent, added up
+	memoryAccumulated               // percent, added up
+	prochotResidency                // number of times that it held the clocks down
+	powerResidency
+	thermalResidency
+	regulatorResidency
+	memoryThermalResidency
+	throttleBits  // see the throttle* masks
+	memoryClock   // megahertz
+	graphicsClock // megahertz
+	figures
+)
+
+// at is where a field stands: its offset, and its width in bytes.
+type at struct {
+	what       figure
+	offset, by uint16
+}
+
+// layout is one revision of the table.
+type layout struct {
+	format, content uint8
+	size            uint16 // smallest that holds the fields
+	fields          []at
+}
+
+// dgpu are the fields that revisions 1.1 to 1.3 share.
+func dgpu(extra ...at) []at {
+	return append([]at{{temperatureHot, 6, 2}, {temperatureMem, 8, 2}, {gfxActivity, 16, 2}, {memoryActivity, 18, 2}, {mediaActivity, 20, 2},
+		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
+}
+
+// layouts are the revisions of struct gpu_metrics in
+// drivers/gpu/drm/amd/include/kgd_pp_interface.h, aligned as on 64-bit machines. Figures
+// whose unit differs between drivers of one revision are left to hwmon, where the unit
+// is part of the interface: power, temperatures and clocks of revisions 2 and 3, and
+// energy before 1.4.
+func layouts() []layout {
+	return []layout{
+		{1, 0, 80, []at{{temperatureHot, 18, 2}, {temperatureMem, 20, 2}, {gfxActivity, 28, 2}, {memoryActivity, 30, 2}, {mediaActivity, 32, 2},
+			{socketPower, 34, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}},
+		{1, 1, 96, dgpu()},
+		{1, 2, 104, dgpu()},
+		{1, 3, 120, dgpu(at{throttleBits, 112, 8})},
+		{1, 4, 288, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
+			{mediaActivity, 16, 2}, {energyUnits, 24, 8}, {graphicsClock, 240, 2}, {memoryClock, 280, 2}}},
+		{1, 5, 360, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
+			{mediaActivity, 16, 2}, {energyUnits, 88, 8}, {graphicsClock, 312, 2}, {memoryClock, 352, 2}}},
+		{1, 6, 308, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
+			{energyUnits, 16, 8}, {accumulations, 32, 4}, {prochotResidency, 36, 4}, {powerResidency, 40, 4}, {thermalResidency, 44, 4},
+			{regulatorResidency, 48, 4}, {memoryThermalResidency, 52, 4}, {gfxAccumulated, 68, 4}, {memoryAccumulated, 72, 4},
+			{graphicsClock, 264, 2}, {memoryClock, 304, 2}}},
+		{1, 7, 340, accelerator()},
+		{1, 8, 340, accelerator()},
+		{2, 0, 4, nil},
+		{2, 1, 4, nil},
+		{2, 2, 128, []at{{throttleBits, 120, 8}}},
+		{2, 3, 152, []at{{throttleBits, 120, 8}}},
+		{2, 4, 164, []at{{throttleBits, 120, 8}}},
+		{3, 0, 4, nil},
+	}
+}
+
+// accelerator are the fields of revisions 1.7 and 1.8.
+func accelerator() []at {
+	return []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
+		{energyUnits, 24, 8}, {accumulations, 40, 4}, {prochotResidency, 44, 4}, {powerResidency, 48, 4}, {thermalResidency, 52, 4},
+		{regulatorResidency, 56, 4}, {memoryThermalResidency, 60, 4}, {gfxAccumulated, 76, 4}, {memoryAccumulated, 80, 4},
+		{graphicsClock, 296, 2}, {memoryClock, 336, 2}}
+}
+
+// Bits of the throttle status that does not depend on the chip (SMU_THROTTLER_* in
+// drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h).
+const (
+	throttlePower   = uint64(0xffffffff)                  // power and current: bits 0 to 31
+	throttleThermal = uint64(0xffffff) << 32 &^ (3 << 44) // temperature: bits 32 to 55
+	throttleProchot = uint64(3) << 44
+)
+
+// table is what one reading of gpu_metrics says.
+type table struct {
+	value [figures]uint64
+	has   [figures]bool
+}
+
+// parse reads b into t, by the layout that its header names. What the driver filled
+// with ones is not known.
+func (t *table) parse(b []byte, known []layout) error {
+	*t = table{}
+	if len(b) < 4 {
+		return fmt.Errorf("gpu_metrics has %d bytes, no header", len(b))
+	}
+	size := int(binary.LittleEndian.Uint16(b))
+	for i := range known {
+		l := &known[i]
+		if l.format != b[2] || l.content != b[3] {
+			continue
+		}
+		if n := min(size, len(b)); n < int(l.size) {
+			return fmt.Errorf("gpu_metrics %d.%d has %d bytes, %d are needed", b[2], b[3], n, l.size)
+		}
+		for _, f := range l.fields {
+			t.take(f, b)
+		}
+		return nil
+	}
+	return fmt.Errorf("gpu_metrics has revision %d.%d, which this program does not know", b[2], b[3])
+}
+
+func (t *table) take(f at, b []byte) {
+	var v, blank uint64
+	switch b = b[f.offset:]; f.by {
+	case 2:
+		v, blank = uint64(binary.LittleEndian.Uint16(b)), 0xffff
+	case 4:
+		v, blank = uint64(binary.LittleEndian.Uint32(b)), 0xffffffff
+	default:
+		v, blank = binary.LittleEndian.Uint64(b), ^uint64(0)
+	}
+	t.value[f.what], t.has[f.what] = v, v != blank
+}
