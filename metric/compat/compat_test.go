@@ -1,0 +1,217 @@
+package compat
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/metric"
+)
+
+// build makes a batch of lines "name{a=b,c=d} value".
+type builder struct {
+	descs  map[string]*metric.Desc
+	series map[string]*metric.Series
+	batch  metric.Batch
+}
+
+func (m *builder) at(t time.Time, lines map[string]float64) *metric.Batch {
+	if m.descs == nil {
+		m.descs, m.series = map[string]*metric.Desc{}, map[string]*metric.Series{}
+	}
+	m.batch.Reset(t)
+	for line, v := range lines {
+		s := m.series[line]
+		if s == nil {
+			name, rest, _ := strings.Cut(strings.TrimSuffix(line, "}"), "{")
+			var labels, values []string
+			for _, kv := range strings.Split(rest, ",") {
+				if k, v, ok := strings.Cut(kv, "="); ok {
+					labels, values = append(labels, k), append(values, v)
+				}
+			}
+			key := name + strings.Join(labels, ",")
+			if m.descs[key] == nil {
+				m.descs[key] = &metric.Desc{Name: name, Labels: labels}
+			}
+			s = metric.NewSeries(m.descs[key], values...)
+			m.series[line] = s
+		}
+		m.batch.Add(s, v)
+	}
+	return &m.batch
+}
+
+// text writes a sample as a scrape would show it, empty labels left out.
+func text(s *metric.Series) string {
+	var l []string
+	for i, v := range s.Values {
+		if v != "" {
+			l = append(l, s.Desc.Labels[i]+"="+v)
+		}
+	}
+	return s.Desc.Name + "{" + strings.Join(l, ",") + "}"
+}
+
+func show(t *testing.T, v View, before, after map[string]float64) map[string]float64 {
+	t.Helper()
+	var m builder
+	at := time.Unix(1_800_000_000, 0)
+	b := m.at(at, before)
+	v.Append(b, len(b.Samples))
+	b = m.at(at.Add(10*time.Second), after)
+	n := len(b.Samples)
+	v.Append(b, n)
+	known := map[*metric.Desc]bool{}
+	for _, d := range v.Descs() {
+		known[d] = true
+	}
+	out := map[string]float64{}
+	for _, s := range b.Samples[n:] {
+		if !known[s.Series.Desc] {
+			t.Errorf("%s is not in Descs", s.Series.Desc.Name)
+		}
+		k := text(s.Series)
+		if _, twice := out[k]; twice {
+			t.Errorf("%s is there twice", k)
+		}
+		out[k] = s.Value
+	}
+	return out
+}
+
+func want(t *testing.T, got, want map[string]float64) {
+	t.Helper()
+	for k, v := range want {
+		g, ok := got[k]
+		if !ok || math.Abs(g-v) > 1e-9*max(1, v) {
+			t.Errorf("%s: got %v (%v), want %v", k, g, ok, v)
+		}
+	}
+	for k, v := range got {
+		if _, ok := want[k]; !ok {
+			t.Errorf("also %s %v", k, v)
+		}
+	}
+}
+
+func TestKepler(t *testing.T) {
+	const e, n = "reckon_workload_energy_joules_total", "reckon_node_attributed_energy_joules_total"
+	step := func(f float64) map[string]float64 {
+		return map[string]float64{
+			n + "{domain=package,share=active,method=measured}":                                                                          100 * f,
+			n + "{domain=package,share=idle,method=measured}":                                                                            50 * f,
+			n + "{domain=gpu,share=active,method=measured}":                                                                              900 * f,
+			e + "{workload=group/n1/77-18,kind=group,part=,owner=al,domain=package,share=active,method=measured}":                        40 * f,
+			e + "{workload=group/n1/77-18,kind=group,part=,owner=al,domain=gpu,share=active,method=measured}":                            900 * f,
+			e + "{workload=deployment/shop/cart,kind=deployment,part=cart-1/app,owner=shop,domain=package,share=active,method=measured}": 60 * f,
+			"reckon_workload_info{workload=group/n1/77-18,kind=group,part=,owner=al,name=,account=,partition=,command=python3}":          1,
+			"reckon_workload_cpu_seconds_total{workload=group/n1/77-18,kind=group,part=,owner=al,mode=user}":                             8 * f,
+			"reckon_workload_cpu_seconds_total{workload=group/n1/77-18,kind=group,part=,owner=al,mode=system}":                           2 * f,
+			"node_cpu_seconds_total{cpu=0,mode=idle}":                                                                                    5 * f,
+			"node_cpu_seconds_total{cpu=0,mode=user}":                                                                                    15 * f,
+		}
+	}
+	want(t, show(t, Kepler("n1"), step(1), step(2)), map[string]float64{
+		"kepler_node_cpu_joules_total{zone=package,node_name=n1}":                                                                      300,
+		"kepler_node_cpu_watts{zone=package,node_name=n1}":                                                                             15,
+		"kepler_node_cpu_active_joules_total{zone=package,node_name=n1}":                                                               200,
+		"kepler_node_cpu_active_watts{zone=package,node_name=n1}":                                                                      10,
+		"kepler_node_cpu_idle_joules_total{zone=package,node_name=n1}":                                                                 100,
+		"kepler_node_cpu_idle_watts{zone=package,node_name=n1}":                                                                        5,
+		"kepler_node_cpu_usage_ratio{node_name=n1}":                                                                                    0.75,
+		"kepler_process_cpu_joules_total{pid=77,comm=python3,type=regular,state=running,zone=package,node_name=n1}":                    80,
+		"kepler_process_cpu_watts{pid=77,comm=python3,type=regular,state=running,zone=package,node_name=n1}":                           4,
+		"kepler_process_cpu_seconds_total{pid=77,comm=python3,type=regular,node_name=n1}":                                              20,
+		"kepler_container_cpu_joules_total{container_id=app,container_name=app,state=running,zone=package,pod_id=cart-1,node_name=n1}": 120,
+		"kepler_container_cpu_watts{container_id=app,container_name=app,state=running,zone=package,pod_id=cart-1,node_name=n1}":        6,
+		"kepler_pod_cpu_joules_total{pod_id=cart-1,pod_name=cart-1,pod_namespace=shop,state=running,zone=package,node_name=n1}":        120,
+		"kepler_pod_cpu_watts{pod_id=cart-1,pod_name=cart-1,pod_namespace=shop,state=running,zone=package,node_name=n1}":               6,
+	})
+}
+
+func TestDCGM(t *testing.T) {
+	const id = "vendor=nvidia,device=GPU-1,index=0"
+	step := func(f float64) map[string]float64 {
+		return map[string]float64{
+			"reckon_gpu_info{" + id + ",model=H200,driver=570.1,parent=}":                     1,
+			"reckon_gpu_info{vendor=nvidia,device=MIG-1,index=0,model=,driver=,parent=GPU-1}": 1,
+			"reckon_gpu_power_watts{vendor=nvidia,device=MIG-1,index=0}":                      1,
+			"reckon_gpu_power_watts{vendor=amd,device=0000:03:00.0,index=0}":                  1,
+			"reckon_gpu_power_watts{" + id + "}":                                              350,
+			"reckon_gpu_energy_joules_total{" + id + "}":                                      3500 * f,
+			"reckon_gpu_busy_seconds_total{" + id + "}":                                       7.5 * f,
+			"reckon_gpu_clock_hertz{" + id + ",clock=compute}":                                1.98e9,
+			"reckon_gpu_memory_bytes{" + id + "}":                                             30 << 20,
+			"reckon_gpu_memory_size_bytes{" + id + "}":                                        100 << 20,
+			"reckon_gpu_temperature_celsius{" + id + ",place=core}":                           61,
+		}
+	}
+	l := "{gpu=0,UUID=GPU-1,device=nvidia0,modelName=H200,Hostname=n1,DCGM_FI_DRIVER_VERSION=570.1}"
+	want(t, show(t, DCGM("n1"), step(1), step(2)), map[string]float64{
+		"DCGM_FI_DEV_POWER_USAGE" + l: 350, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" + l: 7e6, "DCGM_FI_DEV_GPU_UTIL" + l: 75,
+		"DCGM_FI_DEV_SM_CLOCK" + l: 1980, "DCGM_FI_DEV_FB_USED" + l: 30, "DCGM_FI_DEV_FB_FREE" + l: 70, "DCGM_FI_DEV_GPU_TEMP" + l: 61,
+	})
+}
+
+func TestCAdvisor(t *testing.T) {
+	const id = "workload=deployment/shop/cart,kind=deployment,part=cart-1/app,owner=shop"
+	lines := map[string]float64{
+		"reckon_workload_cpu_seconds_total{" + id + ",mode=user}":                       8,
+		"reckon_workload_cpu_seconds_total{" + id + ",mode=system}":                     2,
+		"reckon_workload_memory_bytes{" + id + ",type=anon}":                            70,
+		"reckon_workload_memory_bytes{" + id + ",type=file}":                            30,
+		"reckon_workload_processes{workload=unit/a.service,kind=unit,part=,owner=root}": 3,
+	}
+	l := "{id=deployment/shop/cart,container=app,name=cart-1/app,namespace=shop,pod=cart-1"
+	want(t, show(t, CAdvisor("n1"), lines, lines), map[string]float64{
+		"container_cpu_usage_seconds_total" + l + ",cpu=total}": 10, "container_cpu_user_seconds_total" + l + "}": 8, "container_cpu_system_seconds_total" + l + "}": 2,
+		"container_memory_usage_bytes" + l + "}": 100, "container_memory_rss" + l + "}": 70, "container_memory_cache" + l + "}": 30,
+		"container_processes{id=unit/a.service}": 3,
+	})
+}
+
+func TestNew(t *testing.T) {
+	v, err := New("n1", append(Names(), Names()...))
+	if err != nil || len(v) != len(Names()) {
+		t.Errorf("%d views of %d, %v", len(v), len(Names()), err)
+	}
+	for i, x := range v {
+		if x.Name() != Names()[i] {
+			t.Errorf("%s calls itself %s", Names()[i], x.Name())
+		}
+	}
+	if _, err := New("n1", []string{"ganglia"}); err == nil || !strings.Contains(err.Error(), "kepler") {
+		t.Errorf("%v, want it to name those that there are", err)
+	}
+}
+
+func TestViewsAllocateNothing(t *testing.T) {
+	var m builder
+	lines := map[string]float64{
+		"reckon_workload_energy_joules_total{workload=group/n1/77-18,kind=group,part=,owner=al,domain=package,share=active,method=measured}": 5,
+		"reckon_workload_cpu_seconds_total{workload=group/n1/77-18,kind=group,part=,owner=al,mode=user}":                                     8,
+		"reckon_gpu_info{vendor=nvidia,device=GPU-1,index=0,model=H200,driver=1,parent=}":                                                    1,
+		"reckon_gpu_power_watts{vendor=nvidia,device=GPU-1,index=0}":                                                                         1,
+	}
+	views, err := New("n1", Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := m.at(time.Unix(1_800_000_000, 0), lines)
+	n := len(b.Samples)
+	round := func() {
+		b.Samples = b.Samples[:n]
+		b.Time = b.Time.Add(time.Second)
+		for _, v := range views {
+			v.Append(b, n)
+		}
+	}
+	for range 5 {
+		round()
+	}
+	if a := testing.AllocsPerRun(20, round); a != 0 {
+		t.Errorf("a round allocates %v times", a)
+	}
+}

@@ -1,0 +1,190 @@
+package compat
+
+import (
+	"strings"
+
+	"reckon/metric"
+)
+
+// kepler shows energy as Kepler 0.10 and newer do
+// (https://sustainable-computing.io/kepler/, docs/user/metrics.md). Differences that
+// matter: a process of it is one of our process groups or whole workloads outside
+// containers (its pid is the leader's, if there is one), so that the number of series
+// does not follow the number of processes; energy of a model is in zone psys.
+type kepler struct {
+	node     string
+	t        table
+	commands map[place]string
+	idle     float64 // seconds of all processors, at the last export
+	all      float64
+}
+
+// place is a part of a workload.
+type place struct{ workload, part string }
+
+func keplerDesc(name string, kind metric.Kind, unit metric.Unit, help string, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: name, Kind: kind, Unit: unit, Help: help, Labels: append(labels, "node_name")}
+}
+
+func keplerPair(what, of string, labels ...string) [2]*metric.Desc {
+	return [2]*metric.Desc{
+		keplerDesc("kepler_"+what+"_joules_total", metric.Counter, metric.Joules, "Energy consumption of "+of+" in joules.", labels...),
+		keplerDesc("kepler_"+what+"_watts", metric.Gauge, metric.Watts, "Power consumption of "+of+" in watts.", labels...),
+	}
+}
+
+var (
+	keplerNode       = keplerPair("node_cpu", "cpu at node level", "zone", "path")
+	keplerNodeActive = keplerPair("node_cpu_active", "cpu in active state at node level", "zone", "path")
+	keplerNodeIdle   = keplerPair("node_cpu_idle", "cpu in idle state at node level", "zone", "path")
+	keplerContainer  = keplerPair("container_cpu", "cpu at container level", "container_id", "container_name", "runtime", "state", "zone", "pod_id")
+	keplerPod        = keplerPair("pod_cpu", "cpu at pod level", "pod_id", "pod_name", "pod_namespace", "state", "zone")
+	keplerProcess    = keplerPair("process_cpu", "cpu at process level", "pid", "comm", "exe", "type", "state", "container_id", "vm_id", "zone")
+	keplerSeconds    = keplerDesc("kepler_process_cpu_seconds_total", metric.Counter, metric.Seconds,
+		"Total user and system time of cpu at process level in seconds.", "pid", "comm", "exe", "type", "container_id", "vm_id")
+	keplerUsage = keplerDesc("kepler_node_cpu_usage_ratio", metric.Gauge, metric.Ratio, "CPU usage ratio of a node (value between 0.0 and 1.0).")
+)
+
+func keplerPairs() [][2]*metric.Desc {
+	return [][2]*metric.Desc{keplerNode, keplerNodeActive, keplerNodeIdle, keplerContainer, keplerPod, keplerProcess}
+}
+
+// Kepler returns the view under Kepler's names.
+func Kepler(node string) View {
+	k := &kepler{node: node, commands: make(map[place]string), t: table{rates: make(map[*metric.Desc]rate)}}
+	for _, p := range keplerPairs() {
+		k.t.rates[p[0]] = rate{desc: p[1], scale: 1}
+	}
+	return k
+}
+
+// Name implements View.
+func (k *kepler) Name() string { return "kepler" }
+
+// Descs implements View.
+func (k *kepler) Descs() []*metric.Desc {
+	out := []*metric.Desc{keplerSeconds, keplerUsage}
+	for _, p := range keplerPairs() {
+		out = append(out, p[:]...)
+	}
+	return out
+}
+
+// zone is what Kepler calls a domain; "" is none of its own.
+func zone(domain string) string {
+	switch domain {
+	case "package", "dram", "core", "uncore", "psys":
+		return domain
+	case "board":
+		return "psys" // the widest that it has for processors
+	}
+	return ""
+}
+
+// Append implements View.
+func (k *kepler) Append(b *metric.Batch, n int) {
+	k.t.begin(b.Time)
+	var idle, all float64
+	for i := range b.Samples[:n] {
+		s := b.Samples[i].Series
+		if s.Desc.Name == "reckon_workload_info" && !b.Samples[i].Last {
+			at := place{label(s, "workload"), label(s, "part")}
+			if c := label(s, "command"); k.commands[at] != c {
+				k.commands[at] = c
+			}
+		}
+	}
+	for i := range b.Samples[:n] {
+		s, v := b.Samples[i].Series, b.Samples[i].Value
+		switch s.Desc.Name {
+		case "reckon_node_attributed_energy_joules_total":
+			z := zone(label(s, "domain"))
+			if z == "" {
+				continue
+			}
+			k.t.add(keplerNode[0], v, z, "", k.node)
+			if label(s, "share") == "idle" {
+				k.t.add(keplerNodeIdle[0], v, z, "", k.node)
+			} else {
+				k.t.add(keplerNodeActive[0], v, z, "", k.node)
+			}
+		case "reckon_workload_energy_joules_total":
+			if z := zone(label(s, "domain")); z != "" {
+				k.energy(s, z, v)
+			}
+		case "reckon_workload_cpu_seconds_total":
+			if kind := label(s, "kind"); !contained(kind) {
+				pid, comm := k.process(s)
+				k.t.add(keplerSeconds, v, pid, comm, "", "regular", "", "", k.node)
+			}
+		case "node_cpu_seconds_total":
+			all += v
+			if m := label(s, "mode"); m == "idle" || m == "iowait" {
+				idle += v
+			}
+		}
+	}
+	if d := all - k.all; k.all > 0 && d > 0 {
+		k.t.add(keplerUsage, min(max(1-(idle-k.idle)/d, 0), 1), k.node)
+	}
+	k.idle, k.all = idle, all
+	k.t.end(b)
+	if len(k.commands) > 4*n {
+		clear(k.commands)
+	}
+}
+
+// contained reports whether workloads of a kind are containers.
+func contained(kind string) bool {
+	switch kind {
+	case "slurm", "unit", "session", "group", "short", "other":
+		return false
+	}
+	return true
+}
+
+func (k *kepler) energy(s *metric.Series, z string, v float64) {
+	kind, part, owner := label(s, "kind"), label(s, "part"), label(s, "owner")
+	switch {
+	case kind == "container":
+		_, name, _ := strings.Cut(label(s, "workload"), "/")
+		k.t.add(keplerContainer[0], v, name, name, "", "running", z, "", k.node)
+	case contained(kind):
+		id, pod, container := podOf(label(s, "workload"), part)
+		k.t.add(keplerContainer[0], v, container, container, "", "running", z, id, k.node)
+		k.t.add(keplerPod[0], v, id, pod, owner, "running", z, k.node)
+	default:
+		pid, comm := k.process(s)
+		k.t.add(keplerProcess[0], v, pid, comm, "", "regular", "running", "", "", z, k.node)
+	}
+}
+
+// podOf takes apart how pods are named: the part of a known pod is POD/CONTAINER, that
+// of a pod of which only the uid is known its container.
+func podOf(workload, part string) (id, pod, container string) {
+	kind, name, _ := strings.Cut(workload, "/")
+	if kind == "pod" && !strings.Contains(name, "/") {
+		return name, name, part
+	}
+	if kind == "pod" {
+		_, pod, _ = strings.Cut(name, "/")
+		return pod, pod, part
+	}
+	pod, container, _ = strings.Cut(part, "/")
+	return pod, pod, container
+}
+
+// process names what stands for a process: the leader of a group, or the workload.
+func (k *kepler) process(s *metric.Series) (pid, comm string) {
+	workload := label(s, "workload")
+	comm = k.commands[place{workload, label(s, "part")}]
+	if comm == "" {
+		comm = workload
+	}
+	if strings.HasPrefix(workload, "group/") {
+		last := workload[strings.LastIndexByte(workload, '/')+1:]
+		pid, _, _ = strings.Cut(last, "-")
+		return pid, comm
+	}
+	return "", workload
+}
