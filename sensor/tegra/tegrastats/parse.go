@@ -1,0 +1,262 @@
+package tegrastats
+
+import "strings"
+
+// maxNames bounds what a stream of nonsense can make the parser remember.
+const maxNames = 512
+
+// maxParts bounds each list of a line.
+const maxParts = 256
+
+// Parser reads lines. It keeps the names it has seen, so that a steady stream costs no
+// memory. The zero value is ready.
+type Parser struct {
+	names    map[string]string
+	line     []byte // what is left of the line
+	clusters []float64
+}
+
+// Parse reads a line into s and reports whether it is one of tegrastats: whether it
+// holds any figure at all. What is not understood is passed over.
+func (p *Parser) Parse(line []byte, s *Stats) bool {
+	s.Reset()
+	p.line = line
+	found := false
+	for {
+		w := p.word()
+		if len(w) == 0 {
+			return found
+		}
+		if !named(w) {
+			continue // the date, or the rest of something unknown
+		}
+		if at := index(w, '@'); at > 0 { // name@31.5C
+			if c, ok := celsius(w[at+1:]); ok {
+				found = true
+				if name := p.name(w[:at]); name != "" && c > off && len(s.Temperatures) < maxParts {
+					s.Temperatures = append(s.Temperatures, Temperature{name, c})
+				}
+			}
+			continue
+		}
+		found = p.field(w, s) || found
+	}
+}
+
+// off and below is not a temperature: Tegra writes -256 for a zone without power.
+const off = -200
+
+// field reads the value behind a name.
+func (p *Parser) field(key []byte, s *Stats) bool {
+	switch string(key) {
+	case "RAM":
+		return p.memory(&s.RAMUsed, &s.RAMTotal, nil, s)
+	case "SWAP":
+		return p.memory(&s.SwapUsed, &s.SwapTotal, &s.SwapCached, s)
+	case "IRAM":
+		var used, total Value
+		return p.memory(&used, &total, nil, nil)
+	case "MTS":
+		return p.translation(s)
+	case "EDP": // "EDP limit 1734"
+		p.word()
+		p.word()
+		return false
+	}
+	v := p.peek()
+	switch {
+	case len(v) == 0:
+		return false
+	case v[0] == '[':
+		if k := string(key); k == "CPU" || k == "cpu" {
+			p.word()
+			return cores(v, s)
+		}
+		return false
+	}
+	if r, ok := rail(v); ok {
+		p.word()
+		if r.Name = p.name(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts {
+			s.Rails = append(s.Rails, r)
+		}
+		return true
+	}
+	var e Engine
+	var ok bool
+	if e, p.clusters, ok = engine(v, p.clusters); !ok {
+		return false
+	}
+	p.word()
+	switch k := strings.TrimSuffix(p.name(key), "_FREQ"); k {
+	case "":
+	case "GR3D":
+		e.Name = k
+		s.GPU, s.Clusters = e, append(s.Clusters[:0], p.clusters...)
+	case "EMC":
+		e.Name, s.Memory = k, e
+	case "GR3D2": // the second cluster of Orin, before L4T 35.4
+		if len(s.Clusters) == 0 && s.GPU.Hertz.OK {
+			s.Clusters = append(s.Clusters, s.GPU.Hertz.V)
+		}
+		if e.Hertz.OK && len(s.Clusters) < maxParts {
+			s.Clusters = append(s.Clusters, e.Hertz.V)
+		}
+		if e.Busy.OK && (!s.GPU.Busy.OK || e.Busy.V > s.GPU.Busy.V) {
+			s.GPU.Busy = e.Busy
+		}
+	default:
+		if e.Name = k; len(s.Engines) < maxParts {
+			s.Engines = append(s.Engines, e)
+		}
+	}
+	return true
+}
+
+// memory reads "5246/7771MB (lfb 7x4MB)" or "983/20269MB (cached 280MB)".
+func (p *Parser) memory(used, total, cached *Value, s *Stats) bool {
+	v := p.peek()
+	a, rest, ok := number(v)
+	if !ok || len(rest) == 0 || rest[0] != '/' {
+		return false
+	}
+	b, unit, ok := number(rest[1:])
+	scale := bytesOf(unit)
+	if !ok || scale == 0 {
+		return false
+	}
+	p.word()
+	*used, *total = Value{a * scale, true}, Value{b * scale, true}
+	if v := p.peek(); index(unit, '(') < 0 && (len(v) == 0 || v[0] != '(') {
+		return true
+	} else if index(unit, '(') < 0 {
+		p.word()
+	}
+	v = p.word() // what is in the parentheses
+	n, rest, ok := number(v)
+	switch {
+	case !ok:
+	case len(rest) > 0 && rest[0] == 'x' && s != nil:
+		if size, unit, ok := number(rest[1:]); ok && bytesOf(unit) > 0 {
+			s.FreeBlocks, s.FreeBlockSize = Value{n, true}, Value{size * bytesOf(unit), true}
+		}
+	case cached != nil && bytesOf(rest) > 0:
+		*cached = Value{n * bytesOf(rest), true}
+	}
+	return true
+}
+
+// translation reads "fg 1% bg 9%".
+func (p *Parser) translation(s *Stats) bool {
+	found := false
+	for _, f := range []struct {
+		name string
+		to   *Value
+	}{{"fg", &s.Foreground}, {"bg", &s.Background}} {
+		if string(p.peek()) != f.name {
+			return found
+		}
+		p.word()
+		v, rest, ok := number(p.peek())
+		if !ok || len(rest) == 0 || rest[0] != '%' {
+			return found
+		}
+		p.word()
+		*f.to, found = Value{v / 100, true}, true
+	}
+	return found
+}
+
+// cores reads "[47%@1420,off,3%]" and the older "[0%,0%]@345".
+func cores(v []byte, s *Stats) bool {
+	end := index(v, ']')
+	if end < 0 {
+		return false
+	}
+	var all Value
+	if rest := v[end+1:]; len(rest) > 1 && rest[0] == '@' {
+		if f, _, ok := number(rest[1:]); ok {
+			all = Value{f * 1e6, true}
+		}
+	}
+	for list := v[1:end]; len(list) > 0 && len(s.CPUs) < 4096; {
+		item := list
+		if i := index(list, ','); i >= 0 {
+			item, list = list[:i], list[i+1:]
+		} else {
+			list = nil
+		}
+		e, _, ok := engine(item, nil)
+		c := CPU{Online: ok && !e.Off, Busy: e.Busy, Hertz: e.Hertz}
+		if c.Online && !c.Hertz.OK {
+			c.Hertz = all
+		}
+		s.CPUs = append(s.CPUs, c)
+	}
+	return len(s.CPUs) > 0
+}
+
+// engine reads "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]", "@[0,0,0]". The
+// clocks of several clusters are put into clusters; that of the engine is the highest.
+func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
+	clusters = clusters[:0]
+	if string(v) == "off" {
+		return Engine{Off: true}, clusters, true
+	}
+	if n, rest, is := number(v); is {
+		switch {
+		case len(rest) == 0:
+			e.Hertz = Value{n * 1e6, true}
+			return e, clusters, true
+		case rest[0] != '%':
+			return e, clusters, false
+		}
+		e.Busy = Value{min(n/100, 1), n >= 0}
+		v = rest[1:]
+		if len(v) == 0 {
+			return e, clusters, true
+		}
+	}
+	if len(v) < 2 || v[0] != '@' {
+		return e, clusters, false
+	}
+	v = v[1:]
+	if v[0] != '[' {
+		n, rest, is := number(v)
+		e.Hertz = Value{n * 1e6, is}
+		return e, clusters, is && len(rest) == 0
+	}
+	for v = v[1:]; ; v = v[1:] {
+		n, rest, is := number(v)
+		if !is || len(rest) == 0 || len(clusters) >= maxParts {
+			return e, clusters, false
+		}
+		clusters = append(clusters, n*1e6)
+		e.Hertz = Value{max(e.Hertz.V, n*1e6), true}
+		if v = rest; v[0] != ',' {
+			return e, clusters, v[0] == ']'
+		}
+	}
+}
+
+// rail reads "6140/5510", "2763mW/2846mW", "5139mW/5139mW/5139mW" and "2171mW".
+func rail(v []byte) (r Rail, ok bool) {
+	now, rest, ok := number(v)
+	if !ok {
+		return r, false
+	}
+	scale, rest, unit := wattsOf(rest)
+	r.Watts = now * scale
+	if len(rest) == 0 {
+		return r, unit // a number alone is a clock
+	}
+	if rest[0] != '/' {
+		return r, false
+	}
+	average, rest, ok := number(rest[1:])
+	if !ok {
+		return r, false
+	}
+	scale, rest, _ = wattsOf(rest)
+	r.Average = Value{average * scale, true}
+	return r, len(rest) == 0 || rest[0] == '/'
+}

@@ -1,0 +1,148 @@
+package tegrastats
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reader follows a file or a named pipe that tegrastats writes to, such as that of
+// `tegrastats --interval 1000 --logfile FILE`. It never waits. A file that was cut or
+// replaced is read from its beginning.
+//
+// When no line has come for [Stale] the reader has nothing to say: a program that has
+// died is absent, not frozen at its last line.
+type Reader struct {
+	path   string
+	fd     int
+	inode  uint64
+	offset int64
+	fifo   bool
+	buf    [8192]byte
+	n      int // how much of buf is the beginning of a line
+	skip   bool
+	parser Parser
+	stats  Stats // of the newest line
+	next   Stats // of the line that is being read
+	seen   time.Time
+	looked time.Time // when the name was last compared with the open file
+}
+
+// Stale is how old the last line may be: three of the longest intervals in use.
+const Stale = 15 * time.Second
+
+// lookAgain is how often a file that was replaced is looked for.
+const lookAgain = 2 * time.Second
+
+// NewReader makes a reader of path, which need not be there yet.
+func NewReader(path string) *Reader { return &Reader{path: path, fd: -1} }
+
+// Read returns what the newest complete line says. The error says why there is none.
+func (r *Reader) Read(now time.Time) (*Stats, error) {
+	if r.fd < 0 || now.Sub(r.looked) >= lookAgain {
+		r.looked = now
+		if err := r.reopen(); err != nil {
+			return nil, fmt.Errorf("follow tegrastats: open %s: %w; start `tegrastats --interval 1000 --logfile %s`", r.path, err, r.path)
+		}
+	}
+	for range 64 { // at most half a megabyte at once
+		var n int
+		var err error
+		if r.fifo {
+			n, err = unix.Read(r.fd, r.buf[r.n:])
+		} else {
+			n, err = unix.Pread(r.fd, r.buf[r.n:], r.offset)
+		}
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) || (err == nil && n == 0) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", r.path, err)
+		}
+		r.offset += int64(n)
+		r.n += n
+		r.take(now)
+	}
+	if r.seen.IsZero() {
+		return nil, fmt.Errorf("read %s: no line of tegrastats yet; is it running?", r.path)
+	}
+	if now.Sub(r.seen) > Stale {
+		return nil, fmt.Errorf("read %s: tegrastats has written nothing for more than %v; start it again", r.path, Stale)
+	}
+	return &r.stats, nil
+}
+
+// take parses the complete lines in the buffer and keeps the rest.
+func (r *Reader) take(now time.Time) {
+	b := r.buf[:r.n]
+	for {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			break
+		}
+		if !r.skip && r.parser.Parse(b[:i], &r.next) {
+			r.stats, r.next = r.next, r.stats
+			r.seen = now
+		}
+		r.skip = false
+		b = b[i+1:]
+	}
+	if len(b) == len(r.buf) { // no line of tegrastats is as long
+		b, r.skip = b[:0], true
+	}
+	r.n = copy(r.buf[:], b)
+}
+
+// reopen opens the file, and opens it again where another one has taken its place.
+func (r *Reader) reopen() error {
+	var st unix.Stat_t
+	if err := unix.Stat(r.path, &st); err != nil {
+		if errors.Is(err, fs.ErrNotExist) && r.fd >= 0 {
+			return nil // removed while it was open: what is still written can be read
+		}
+		return err
+	}
+	if r.fd >= 0 && st.Ino == r.inode {
+		if !r.fifo && st.Size < r.offset {
+			r.offset, r.n, r.skip = 0, 0, false
+		}
+		return nil
+	}
+	first := r.fd < 0 && r.inode == 0
+	fd, err := unix.Open(r.path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_ = r.Close()
+	r.fd, r.inode, r.fifo = fd, st.Ino, st.Mode&unix.S_IFMT == unix.S_IFIFO
+	r.offset, r.n, r.skip = 0, 0, false
+	if tail := st.Size - 4096; !r.fifo && first && tail > 0 {
+		r.offset, r.skip = tail, true // begin with the last lines of what was there
+	}
+	if !r.fifo && first {
+		return r.old(&st)
+	}
+	return nil
+}
+
+// old passes over a file that was finished before: its lines are not of now.
+func (r *Reader) old(st *unix.Stat_t) error {
+	if time.Since(time.Unix(st.Mtim.Unix())) > Stale {
+		r.offset, r.skip = st.Size, false
+	}
+	return nil
+}
+
+// Close closes the file. Calling it again does nothing.
+func (r *Reader) Close() error {
+	if r.fd < 0 {
+		return nil
+	}
+	err := unix.Close(r.fd)
+	r.fd = -1
+	return err
+}
