@@ -112,6 +112,7 @@ func (s *Server) handler() (http.Handler, error) {
 		Ready:   ready, Prometheus: prometheus,
 		Version: s.config.Version, Logger: s.log,
 	}
+	o.Usage = &usage{rolls: s.facts, facts: s.facts, clock: time.Now}
 	if s.agent != nil {
 		o.Hub = &s.hub
 		labels := map[string]string{"node": s.agent.Node()}

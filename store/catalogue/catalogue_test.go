@@ -166,6 +166,14 @@ func million(b *testing.B, n int) *Catalogue {
 		w.Owner = fmt.Sprintf("user%03d", int(rng.ExpFloat64()*30))
 		w.Name = fmt.Sprintf("job-%d", rng.IntN(50_000))
 		w.Nodes = []string{fmt.Sprintf("n%04d", rng.IntN(500))}
+		w.Account, w.Partition = fmt.Sprintf("a%02d", int(rng.ExpFloat64()*10)), []string{"cpu", "cpu", "cpu", "gpu", "long"}[rng.IntN(5)]
+		w.Command, w.State = fmt.Sprintf("prog%d", int(rng.ExpFloat64()*20)), "completed"
+		if k := rng.IntN(1000); k < 80 {
+			w.State = "failed"
+		} else if k < 82 {
+			w.State = "node_fail"
+		}
+		w.Submit = start.Add(-time.Duration(rng.ExpFloat64()*1800) * time.Second)
 		cpu, mem := rng.ExpFloat64()*length.Seconds()*8, rng.ExpFloat64()*8e9
 		w.CPUSeconds, w.MemoryPeakBytes = &cpu, &mem
 		w.EnergyJoules, w.GPUSeconds = nil, nil
@@ -218,6 +226,22 @@ func BenchmarkList(b *testing.B) {
 		{"low min cpu by start", store.Filter{MinCPU: 100}},
 		{"page 5000", store.Filter{Sort: "-cpu_seconds", Offset: 5000}},
 		{"id", store.Filter{ID: "slurm/500000"}},
+		{"account by start", store.Filter{Accounts: []string{"a07"}}},
+		{"account by cpu", store.Filter{Accounts: []string{"a07"}, Sort: "-cpu_seconds"}},
+		{"account by energy", store.Filter{Accounts: []string{"a07"}, Sort: "-energy_joules"}},
+		{"big partition by memory", store.Filter{Partitions: []string{"cpu"}, Sort: "-memory_peak_bytes"}},
+		{"partition by wait", store.Filter{Partitions: []string{"gpu"}, Sort: "-cpu_wait_seconds"}},
+		{"state by submit", store.Filter{States: []string{"failed"}, Sort: "-submit"}},
+		{"state by cpu", store.Filter{States: []string{"completed"}, Sort: "-cpu_seconds"}},
+		{"rare state", store.Filter{States: []string{"node_fail"}}},
+		{"command by start", store.Filter{Command: "prog1*"}},
+		{"command by threads", store.Filter{Command: "prog12", Sort: "-threads"}},
+		{"all by submit", store.Filter{Sort: "-submit"}},
+		{"all by seen", store.Filter{Sort: "-seen"}},
+		{"all by account", store.Filter{Sort: "account"}},
+		{"all by threads", store.Filter{Sort: "-threads"}},
+		{"all by throttled", store.Filter{Sort: "-cpu_throttled_seconds"}},
+		{"owner account state by cpu", store.Filter{Owners: []string{"user003"}, Accounts: []string{"a03"}, States: []string{"failed"}, Sort: "-cpu_seconds"}},
 	} {
 		q.f.Limit = 100
 		b.Run(strings.ReplaceAll(q.name, " ", "-"), func(b *testing.B) {

@@ -49,6 +49,8 @@ type Options struct {
 	// Ready says why the server can not answer yet, or nil when it can; a nil func is
 	// always ready. Until it is, everything under /api/reckon/v1 answers 503.
 	Ready func() error
+	// Usage answers history; nil: this server keeps none.
+	Usage Usage
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler

@@ -142,6 +142,9 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 		return schema{"type": "string", "format": "date-time"}
 	case t.Kind() == reflect.Pointer:
 		s := schemaOf(t.Elem(), schemas)
+		if _, named := s["$ref"]; named {
+			return schema{"anyOf": []schema{s, {"type": "null"}}}
+		}
 		out := schema{}
 		for k, v := range s {
 			out[k] = v

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"reckon/client"
 	"reckon/web/access"
@@ -27,7 +28,7 @@ type route struct {
 }
 
 func (s *server) routes() []route {
-	return []route{
+	return slices.Concat([]route{
 		{
 			path: "/api/reckon/v1/workloads", summary: "List workloads",
 			doc:    "Workloads that the filters select. Several values of one filter are alternatives; different filters must all hold.",
@@ -64,7 +65,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}
+	}, s.usageRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request

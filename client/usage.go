@@ -1,0 +1,144 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"time"
+)
+
+// UsageQuery asks for history: what was used, by whom and when. Zero fields select
+// everything.
+type UsageQuery struct {
+	Since, Until time.Time // rounded outwards to whole hours, UTC
+	// Span is hour, day, week, month, whole or hour-of-week.
+	Span string
+	// By names what rows are told apart by: owner, account, partition, command, kind,
+	// site; or node, alone or with site.
+	By []string
+
+	Sites, Kinds, Owners, Accounts, Partitions, Nodes []string
+	Command                                           string // shell pattern
+}
+
+// UsageDimensions are what rows can be told apart by.
+func UsageDimensions() []string {
+	return []string{"owner", "account", "partition", "node", "command", "kind", "site"}
+}
+
+// UsageSpans are the lengths of time that usage is added up over.
+func UsageSpans() []string {
+	return []string{"whole", "hour", "day", "week", "month", "hour-of-week"}
+}
+
+// Query writes the question as parameters of GET /api/reckon/v1/usage.
+func (u UsageQuery) Query() url.Values {
+	q := url.Values{}
+	for key, v := range map[string]string{"since": formatTime(u.Since), "until": formatTime(u.Until), "span": u.Span, "command": u.Command} {
+		if v != "" {
+			q.Set(key, v)
+		}
+	}
+	for key, v := range map[string][]string{
+		"by": u.By, "site": u.Sites, "kind": u.Kinds, "owner": u.Owners, "account": u.Accounts, "partition": u.Partitions, "node": u.Nodes,
+	} {
+		if len(v) > 0 {
+			q[key] = v
+		}
+	}
+	return q
+}
+
+// UsageFigures are sums over a stretch of time; what was never measured is null.
+type UsageFigures struct {
+	CPUSeconds        *float64 `json:"cpu_seconds"`
+	CPUWaitSeconds    *float64 `json:"cpu_wait_seconds"`
+	MemoryByteSeconds *float64 `json:"memory_byte_seconds"`
+	GPUSeconds        *float64 `json:"gpu_seconds"`
+	ReadBytes         *float64 `json:"io_read_bytes"`
+	WriteBytes        *float64 `json:"io_write_bytes"`
+	NetworkBytes      *float64 `json:"network_bytes"`
+	EnergyJoules      *float64 `json:"energy_joules"`
+	Processes         *float64 `json:"processes"`
+	HeldCoreSeconds   *float64 `json:"held_core_seconds"` // cores requested by the time they were held
+	Started           *float64 `json:"started"`           // workloads that began
+	Waited            *float64 `json:"waited"`            // those of which the wait is known
+	WaitSeconds       *float64 `json:"wait_seconds"`      // all waits together, booked at the start
+	WaitCoreSeconds   *float64 `json:"wait_core_seconds"` // each wait by the cores requested
+}
+
+// Add adds o; what neither knows stays unknown.
+func (f *UsageFigures) Add(o *UsageFigures) {
+	for _, x := range []struct{ to, from **float64 }{
+		{&f.CPUSeconds, &o.CPUSeconds}, {&f.CPUWaitSeconds, &o.CPUWaitSeconds}, {&f.MemoryByteSeconds, &o.MemoryByteSeconds},
+		{&f.GPUSeconds, &o.GPUSeconds}, {&f.ReadBytes, &o.ReadBytes}, {&f.WriteBytes, &o.WriteBytes}, {&f.NetworkBytes, &o.NetworkBytes},
+		{&f.EnergyJoules, &o.EnergyJoules}, {&f.Processes, &o.Processes}, {&f.HeldCoreSeconds, &o.HeldCoreSeconds},
+		{&f.Started, &o.Started}, {&f.Waited, &o.Waited}, {&f.WaitSeconds, &o.WaitSeconds}, {&f.WaitCoreSeconds, &o.WaitCoreSeconds},
+	} {
+		if *x.from == nil {
+			continue
+		}
+		sum := **x.from
+		if *x.to != nil {
+			sum += **x.to
+		}
+		*x.to = &sum
+	}
+}
+
+// Capacity is what machines had while they were up, and what was used of it. A machine
+// that is down is not idle: it has nothing.
+type Capacity struct {
+	UpSeconds                 *float64 `json:"up_seconds"`
+	CoreSeconds               *float64 `json:"core_seconds"`
+	CoreUsedSeconds           *float64 `json:"core_used_seconds"` // by the kernel's count, the system's own work included
+	NodeMemoryByteSeconds     *float64 `json:"node_memory_byte_seconds"`
+	NodeMemoryUsedByteSeconds *float64 `json:"node_memory_used_byte_seconds"`
+	NodeJoules                *float64 `json:"node_energy_joules"` // idle included
+}
+
+// Usage is one row of history.
+type Usage struct {
+	From      *time.Time `json:"from"` // null when the span is whole
+	Site      string     `json:"site,omitempty"`
+	Owner     string     `json:"owner,omitempty"`
+	Account   string     `json:"account,omitempty"`
+	Partition string     `json:"partition,omitempty"`
+	Node      string     `json:"node,omitempty"`
+	Command   string     `json:"command,omitempty"`
+	Kind      string     `json:"kind,omitempty"`
+	UsageFigures
+	// Capacity is that of the node in a row of one, else of all nodes in that time.
+	Capacity
+	// CapacityShare is CPU time by the core time that was there.
+	CapacityShare *float64 `json:"capacity_share"`
+}
+
+// UsageList is the answer of GET /api/reckon/v1/usage.
+type UsageList struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Span  string    `json:"span"`
+	By    []string  `json:"by"`
+	Rows  []Usage   `json:"rows"`
+	// Total is over all rows and times.
+	Total Usage `json:"total"`
+	// Pending is what waits now.
+	Pending *Pending `json:"pending,omitempty"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Pending is demand that waits now.
+type Pending struct {
+	Workloads    int      `json:"workloads"`
+	RequestCores *float64 `json:"request_cores"`
+	RequestGPUs  *float64 `json:"request_gpus"`
+	// LongestSeconds is how long the one waits that waits longest.
+	LongestSeconds *float64 `json:"longest_seconds"`
+}
+
+// Usage asks for history.
+func (c *Client) Usage(ctx context.Context, u UsageQuery) (UsageList, error) {
+	var list UsageList
+	err := c.get(ctx, "/api/reckon/v1/usage", u.Query(), &list)
+	return list, err
+}

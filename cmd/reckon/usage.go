@@ -1,0 +1,313 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+type usageOptions struct {
+	query        client.UsageQuery
+	since, until string
+	sinceSet     bool
+	span         *choice
+	heatmap      *choice
+	sort         *choice
+	limit        int
+	format       *choice
+}
+
+func newUsage(g *globals) *cobra.Command {
+	var o usageOptions
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "Tell who used how much over days, months and years",
+		Long: `Tell who used how much over long times, by owner, account, partition, node,
+program or kind, and how full the machines were. A machine that is down is not
+idle: shares are of the capacity that was up.
+
+CPU time by program is what each program used; what is measured only for
+workloads as a whole (memory, GPU, disk, network, energy) stands with the program
+that used most in it. "-" stands for what was not measured. Times are UTC.`,
+		Example: `  reckon usage                                     owners, the last 30 days
+  reckon usage --by account,owner --since 365d --per month
+  reckon usage --by command --since 2026-01-01     who ran which software: --by command,owner
+  reckon usage --by node --since 7d                how full each machine was
+  reckon usage --heatmap hour-of-week --since 90d
+  reckon usage --by owner --per month --since 365d --format csv > year.csv`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.sinceSet = cmd.Flags().Changed("since")
+			return runUsage(cmd.Context(), g, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.query.By, "by", []string{"owner"}, "told apart by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
+	o.span = &choice{value: "whole", words: []string{"whole", "hour", "day", "week", "month"}}
+	f.Var(o.span, "per", "one row for each hour, day, week or month; whole: for all the time together")
+	f.StringVar(&o.since, "since", "30d", "from this time on: 7d, 365d, 2026-01-01, or RFC 3339")
+	f.StringVar(&o.until, "until", "", "up to this time")
+	o.heatmap = &choice{words: []string{"hour-of-week"}}
+	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are")
+	f.StringSliceVar(&o.query.Owners, "owner", nil, "of these owners")
+	f.StringSliceVar(&o.query.Accounts, "account", nil, "charged to these accounts")
+	f.StringSliceVar(&o.query.Partitions, "partition", nil, "of these partitions")
+	f.StringSliceVar(&o.query.Kinds, "kind", nil, "of these kinds of workloads")
+	f.StringSliceVar(&o.query.Nodes, "node", nil, "of these nodes, with --by node")
+	f.StringSliceVar(&o.query.Sites, "site", nil, "of these sites")
+	f.StringVar(&o.query.Command, "command", "", "of programs that match this shell pattern, such as 'python*'")
+	o.sort = &choice{value: "cpu", words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
+	f.Var(o.sort, "sort", "by "+strings.Join(o.sort.words, ", ")+", most first within each stretch of time")
+	f.IntVar(&o.limit, "limit", 0, "at most this many rows for each stretch of time in a table, 0 for all")
+	o.format = addFormat(cmd, "table", "json", "csv")
+	complete(cmd, "by", client.UsageDimensions()...)
+	complete(cmd, "per", o.span.words...)
+	complete(cmd, "heatmap", o.heatmap.words...)
+	complete(cmd, "sort", o.sort.words...)
+	return cmd
+}
+
+func (o *usageOptions) resolve(now time.Time) (client.UsageQuery, error) {
+	q := o.query
+	var err error
+	if q.Until, err = moment("until", o.until, now); err != nil {
+		return q, err
+	}
+	if q.Until.IsZero() {
+		q.Until = now
+	}
+	at := now
+	if !o.sinceSet {
+		at = q.Until
+	}
+	if q.Since, err = moment("since", o.since, at); err != nil {
+		return q, err
+	}
+	if !q.Since.Before(q.Until) {
+		return q, &usageError{fmt.Errorf("--until %s is not after --since %s; give a later time", cmp.Or(o.until, "now"), o.since)}
+	}
+	for _, by := range q.By {
+		if !slices.Contains(client.UsageDimensions(), by) {
+			return q, &usageError{fmt.Errorf("--by %q is not known; give %s", by, strings.Join(client.UsageDimensions(), ", "))}
+		}
+	}
+	if o.limit < 0 {
+		return q, &usageError{fmt.Errorf("--limit %d is below 0; give 0 for all", o.limit)}
+	}
+	q.Span = o.span.value
+	if o.heatmap.value != "" {
+		q.Span, q.By = "hour-of-week", nil
+	}
+	return q, nil
+}
+
+func runUsage(ctx context.Context, g *globals, o usageOptions) error {
+	q, err := o.resolve(g.now())
+	if err != nil {
+		return err
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	list, err := c.Usage(ctx, q)
+	if err != nil {
+		return err
+	}
+	g.partial(list.Missing)
+	sortUsage(list.Rows, o.sort.value)
+	switch o.format.value {
+	case "json":
+		return writeJSON(g.stdout, list)
+	case "csv":
+		return client.WriteCSV(g.stdout, list.Rows)
+	}
+	if len(list.Rows) == 0 {
+		fmt.Fprintln(g.stderr, "nothing was used that matches; a longer --since or fewer filters show more")
+		return nil
+	}
+	s := g.screen()
+	if q.Span == "hour-of-week" {
+		return printWeek(s, list)
+	}
+	if err := usageTable(list, o.limit).Print(s); err != nil {
+		return err
+	}
+	return printTotals(s, list)
+}
+
+// sortUsage orders the rows of each stretch of time.
+func sortUsage(rows []client.Usage, by string) {
+	key := map[string]func(*client.Usage) *float64{
+		"cpu": func(u *client.Usage) *float64 { return u.CPUSeconds }, "memory": func(u *client.Usage) *float64 { return u.MemoryByteSeconds },
+		"gpu": func(u *client.Usage) *float64 { return u.GPUSeconds }, "read": func(u *client.Usage) *float64 { return u.ReadBytes },
+		"write": func(u *client.Usage) *float64 { return u.WriteBytes }, "network": func(u *client.Usage) *float64 { return u.NetworkBytes },
+		"energy": func(u *client.Usage) *float64 { return u.EnergyJoules }, "held": func(u *client.Usage) *float64 { return u.HeldCoreSeconds },
+		"wait": func(u *client.Usage) *float64 { return u.WaitSeconds }, "started": func(u *client.Usage) *float64 { return u.Started },
+	}[by]
+	if key == nil { // as the server sends them
+		return
+	}
+	value := func(u *client.Usage) float64 {
+		if v := key(u); v != nil {
+			return *v
+		}
+		return -1
+	}
+	slices.SortStableFunc(rows, func(a, b client.Usage) int {
+		if a.From != nil && b.From != nil && !a.From.Equal(*b.From) {
+			return a.From.Compare(*b.From)
+		}
+		return cmp.Compare(value(&b), value(&a))
+	})
+}
+
+func usageTable(list client.UsageList, limit int) *term.Table {
+	columns := []term.Column{}
+	if list.Span != "whole" {
+		columns = append(columns, term.Column{Title: "FROM (UTC)"})
+	}
+	for _, by := range list.By {
+		columns = append(columns, term.Column{Title: strings.ToUpper(by), Shrink: 8})
+	}
+	columns = append(columns,
+		term.Column{Title: "CPU HOURS", Right: true}, term.Column{Title: "SHARE", Right: true},
+		term.Column{Title: "HELD", Right: true, Optional: 4}, term.Column{Title: "MEM HOURS", Right: true, Optional: 1},
+		term.Column{Title: "GPU HOURS", Right: true, Optional: 2}, term.Column{Title: "READ", Right: true, Optional: 5}, term.Column{Title: "WRITTEN", Right: true, Optional: 5},
+		term.Column{Title: "NETWORK", Right: true, Optional: 6}, term.Column{Title: "ENERGY", Right: true, Optional: 3})
+	node := slices.Contains(list.By, "node")
+	if node {
+		columns = append(columns, term.Column{Title: "UP", Right: true}, term.Column{Title: "BUSY", Right: true}, term.Column{Title: "MEM BUSY", Right: true, Optional: 2})
+	} else {
+		columns = append(columns, term.Column{Title: "BEGAN", Right: true, Optional: 7}, term.Column{Title: "MEAN WAIT", Right: true, Optional: 7})
+	}
+	t := term.NewTable(columns...)
+	var last time.Time
+	n := 0
+	for i := range list.Rows {
+		r := &list.Rows[i]
+		if r.From != nil && !r.From.Equal(last) {
+			last, n = *r.From, 0
+		}
+		if n++; limit > 0 && n > limit {
+			continue
+		}
+		var cells []string
+		if list.Span != "whole" {
+			cells = append(cells, stretch(list.Span, r.From))
+		}
+		for _, by := range list.By {
+			cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
+				"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
+		}
+		cells = append(cells, hours(r.CPUSeconds), term.Percent(r.CapacityShare), hours(r.HeldCoreSeconds), term.Bytes(per(r.MemoryByteSeconds, 3600)),
+			hours(r.GPUSeconds), term.Bytes(r.ReadBytes), term.Bytes(r.WriteBytes), term.Bytes(r.NetworkBytes), term.Joules(r.EnergyJoules))
+		if node {
+			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)), term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
+		} else {
+			cells = append(cells, term.Number(r.Started), term.Seconds(share(r.WaitSeconds, r.Waited)))
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+func stretch(span string, t *time.Time) string {
+	switch {
+	case t == nil:
+		return term.Unknown
+	case span == "hour":
+		return t.Format("2006-01-02 15:00")
+	case span == "month":
+		return t.Format("2006-01")
+	}
+	return t.Format(time.DateOnly)
+}
+
+func per(v *float64, by float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	x := *v / by
+	return &x
+}
+
+func hours(seconds *float64) string { return term.Number(per(seconds, 3600)) }
+
+// printTotals says how full the machines were and what waits.
+func printTotals(s term.Screen, list client.UsageList) error {
+	t := &list.Total
+	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), list.Until.UTC().Format("2006-01-02 15:04"), hours(t.CPUSeconds))
+	if t.CoreSeconds != nil {
+		line += fmt.Sprintf(", %s of the %s core hours that machines were up; by the kernel's count %s were busy",
+			term.Percent(share(t.CPUSeconds, t.CoreSeconds)), hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
+	}
+	if t.NodeJoules != nil {
+		line += fmt.Sprintf("; the machines took %s", term.Joules(t.NodeJoules))
+	}
+	if _, err := fmt.Fprintln(s, line+"."); err != nil {
+		return err
+	}
+	if t.Waited != nil && *t.Waited > 0 {
+		text := fmt.Sprintf("%s that began had waited %s on average", term.Number(t.Waited), term.Seconds(share(t.WaitSeconds, t.Waited)))
+		if t.WaitCoreSeconds != nil {
+			text += fmt.Sprintf(": %s core hours of demand that waited", hours(t.WaitCoreSeconds))
+		}
+		if _, err := fmt.Fprintln(s, text+"."); err != nil {
+			return err
+		}
+	}
+	if p := list.Pending; p != nil {
+		_, err := fmt.Fprintf(s, "%d wait now, for %s cores and %s GPUs, the longest since %s.\n", p.Workloads, term.Number(p.RequestCores), term.Number(p.RequestGPUs), term.Seconds(p.LongestSeconds))
+		return err
+	}
+	return nil
+}
+
+// printWeek draws how busy each hour of the week was: CPU used by the core time that
+// was up.
+func printWeek(s term.Screen, list client.UsageList) error {
+	var cells [7 * 24]*float64
+	for i := range list.Rows {
+		r := &list.Rows[i]
+		if r.From != nil {
+			at := int(r.From.Sub(time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)) / time.Hour)
+			if at >= 0 && at < len(cells) {
+				busy := share(r.CoreUsedSeconds, r.CoreSeconds)
+				if busy == nil || len(list.By) > 0 {
+					busy = r.CapacityShare
+				}
+				cells[at] = busy
+			}
+		}
+	}
+	fmt.Fprintln(s, "Share of the cores that were up in use, in per cent, by hour of the week (UTC)")
+	fmt.Fprint(s, "     ")
+	for h := range 24 {
+		fmt.Fprintf(s, "%3d", h)
+	}
+	fmt.Fprintln(s)
+	for d, day := range []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"} {
+		fmt.Fprintf(s, "%-5s", day)
+		for h := range 24 {
+			v := cells[d*24+h]
+			if v == nil {
+				fmt.Fprintf(s, "%3s", term.Unknown)
+				continue
+			}
+			fmt.Fprint(s, s.Paint(term.Level(*v), fmt.Sprintf("%3.0f", 100*min(*v, 1))))
+		}
+		fmt.Fprintln(s)
+	}
+	_, err := fmt.Fprintln(s, "- stands for hours in which no machine was up, or none was measured")
+	return err
+}

@@ -1,0 +1,152 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"reckon/client"
+	"reckon/store"
+	"reckon/web/api"
+)
+
+// usage answers history from the roll-ups.
+type usage struct {
+	rolls store.Rollups
+	facts store.Catalogue
+	clock func() time.Time
+}
+
+var _ api.Usage = (*usage)(nil)
+
+// Usage implements api.Usage.
+func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
+	span := store.Span(q.Span)
+	rq := store.RollupQuery{
+		From: q.Since, To: q.Until, Span: span, By: q.By, Sites: q.Sites, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts,
+		Partitions: q.Partitions, Nodes: q.Nodes, Command: q.Command,
+	}
+	list := client.UsageList{
+		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
+		Span: q.Span, By: q.By, Rows: []client.Usage{},
+	}
+	machines, err := u.rolls.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, Sites: q.Sites, Nodes: q.Nodes})
+	if err != nil {
+		return list, err
+	}
+	capacity := map[int64]*store.NodeUse{}
+	for i := range machines {
+		capacity[machines[i].At.UnixMilli()] = &machines[i]
+		addCapacity(&list.Total.Capacity, capacityOf(&machines[i]))
+	}
+	if slices.Contains(q.By, "node") {
+		nodes, err := u.rolls.NodeUse(ctx, rq)
+		if err != nil {
+			return list, err
+		}
+		for i := range nodes {
+			n := &nodes[i]
+			list.Rows = append(list.Rows, client.Usage{
+				From: moment(span, n.At), Site: n.Site, Node: n.Node, UsageFigures: figuresOf(&n.Used), Capacity: capacityOf(n), CapacityShare: over(n.CPUSeconds, n.CoreSeconds),
+			})
+		}
+	} else {
+		rows, err := u.rolls.Use(ctx, rq)
+		if err != nil {
+			return list, err
+		}
+		for i := range rows {
+			r := &rows[i]
+			row := client.Usage{From: moment(span, r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
+				Command: r.Command, Kind: r.Kind, UsageFigures: figuresOf(&r.Used)}
+			if m := capacity[r.At.UnixMilli()]; m != nil {
+				row.Capacity, row.CapacityShare = capacityOf(m), over(r.CPUSeconds, m.CoreSeconds)
+			}
+			list.Rows = append(list.Rows, row)
+		}
+		if list.Pending, err = u.pending(ctx, q); err != nil {
+			return list, err
+		}
+	}
+	for i := range list.Rows {
+		list.Total.Add(&list.Rows[i].UsageFigures)
+	}
+	list.Total.CapacityShare = over(list.Total.CPUSeconds, list.Total.CoreSeconds)
+	return list, nil
+}
+
+// pending is what waits now of what the question selects; nil when nothing does.
+func (u *usage) pending(ctx context.Context, q client.UsageQuery) (*client.Pending, error) {
+	rows, n, err := u.facts.Workloads(ctx, store.Filter{
+		States: []string{"pending"}, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts, Partitions: q.Partitions, Command: q.Command,
+	})
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	p := &client.Pending{Workloads: n}
+	sum := func(to **float64, v *float64) {
+		if v != nil {
+			x := *v
+			if *to != nil {
+				x += **to
+			}
+			*to = &x
+		}
+	}
+	now := u.clock()
+	for i := range rows {
+		sum(&p.RequestCores, rows[i].RequestCores)
+		sum(&p.RequestGPUs, rows[i].RequestGPUs)
+		if at := rows[i].Submit; !at.IsZero() && !at.After(now) {
+			if s := now.Sub(at).Seconds(); p.LongestSeconds == nil || s > *p.LongestSeconds {
+				p.LongestSeconds = &s
+			}
+		}
+	}
+	return p, nil
+}
+
+func moment(span store.Span, at time.Time) *time.Time {
+	if span == store.SpanWhole {
+		return nil
+	}
+	return &at
+}
+
+func figuresOf(u *store.Used) client.UsageFigures {
+	return client.UsageFigures{
+		CPUSeconds: u.CPUSeconds, CPUWaitSeconds: u.CPUWaitSeconds, MemoryByteSeconds: u.MemoryByteSeconds, GPUSeconds: u.GPUSeconds,
+		ReadBytes: u.ReadBytes, WriteBytes: u.WriteBytes, NetworkBytes: u.NetworkBytes, EnergyJoules: u.EnergyJoules, Processes: u.Processes,
+		HeldCoreSeconds: u.HeldCoreSeconds, Started: u.Started, Waited: u.Waited, WaitSeconds: u.WaitSeconds, WaitCoreSeconds: u.WaitCoreSeconds,
+	}
+}
+
+func capacityOf(n *store.NodeUse) client.Capacity {
+	return client.Capacity{UpSeconds: n.UpSeconds, CoreSeconds: n.CoreSeconds, CoreUsedSeconds: n.CoreUsedSeconds,
+		NodeMemoryByteSeconds: n.NodeMemoryByteSeconds, NodeMemoryUsedByteSeconds: n.NodeMemoryUsedByteSeconds, NodeJoules: n.NodeJoules}
+}
+
+func addCapacity(to *client.Capacity, c client.Capacity) {
+	for _, f := range []struct{ to, from **float64 }{
+		{&to.UpSeconds, &c.UpSeconds}, {&to.CoreSeconds, &c.CoreSeconds}, {&to.CoreUsedSeconds, &c.CoreUsedSeconds},
+		{&to.NodeMemoryByteSeconds, &c.NodeMemoryByteSeconds}, {&to.NodeMemoryUsedByteSeconds, &c.NodeMemoryUsedByteSeconds}, {&to.NodeJoules, &c.NodeJoules},
+	} {
+		if *f.from == nil {
+			continue
+		}
+		sum := **f.from
+		if *f.to != nil {
+			sum += **f.to
+		}
+		*f.to = &sum
+	}
+}
+
+// over divides what is known; nil when the whole is unknown or nothing.
+func over(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole <= 0 {
+		return nil
+	}
+	v := *part / *whole
+	return &v
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"reckon/client"
+	"reckon/web/access"
+)
+
+// Usage answers what was used over long times, from roll-ups.
+type Usage interface {
+	// Usage adds up what the question selects. Since, Until and Span are always set.
+	Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error)
+}
+
+// others stands for the work of everybody else in answers to users.
+const others = "others"
+
+func (s *server) usageRoutes() []route {
+	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"30d", "2026-01-01", "2026-11-21T10:00:00Z"}}
+	return []route{{
+		path: "/api/reckon/v1/usage", summary: "What was used, by whom and when",
+		doc: "History from hourly roll-ups, added up over spans of time and told apart by what `by` names. Times are UTC, whole hours, weeks from Monday. Users see themselves and the others together.",
+		params: []param{
+			{name: "since", doc: "Begin; without it 30 days before the end: " + client.TimeForms + ".", schema: when},
+			{name: "until", doc: "End, not included; without it now.", schema: when},
+			{name: "span", doc: "Length of the stretches of time that are added up; hour-of-week adds up the same hours of all weeks, dated in the week from 1970-01-05 on.", schema: enum(client.UsageSpans()...)},
+			{name: "by", doc: "What rows are told apart by; node stands alone or with site.", schema: enum(client.UsageDimensions()...), many: true},
+			{name: "site", doc: "Of these sites.", schema: text, many: true},
+			{name: "owner", doc: "Of these owners.", schema: text, many: true},
+			{name: "account", doc: "Charged to these accounts.", schema: text, many: true},
+			{name: "partition", doc: "Of these partitions.", schema: text, many: true},
+			{name: "kind", doc: "Of these kinds.", schema: text, many: true},
+			{name: "node", doc: "Of these nodes; by node only.", schema: text, many: true},
+			{name: "command", doc: "Shell pattern on the program's name.", schema: text},
+			formatParam,
+		},
+		answer: client.UsageList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.Public, handle: s.usage,
+	}}
+}
+
+func usageOf(q *query) client.UsageQuery {
+	u := client.UsageQuery{
+		Since: q.time("since"), Until: q.time("until"), By: q.list("by"), Sites: q.list("site"), Owners: q.list("owner"), Accounts: q.list("account"),
+		Partitions: q.list("partition"), Kinds: q.list("kind"), Nodes: q.list("node"), Command: q.pattern("command"), Span: "whole",
+	}
+	if v, ok := q.get("span"); ok {
+		if u.Span = v; !slices.Contains(client.UsageSpans(), v) {
+			q.bad("span", v, "give whole, hour, day, week, month or hour-of-week")
+		}
+	}
+	for _, by := range u.By {
+		if !slices.Contains(client.UsageDimensions(), by) {
+			q.bad("by", by, "give owner, account, partition, node, command, kind or site")
+		}
+	}
+	if len(u.Nodes) > 0 && len(u.By) == 0 {
+		u.By = []string{"node"}
+	}
+	slices.Sort(u.By)
+	u.By = slices.Compact(u.By)
+	if u.Until.IsZero() {
+		u.Until = q.now
+	}
+	if u.Since.IsZero() {
+		u.Since = u.Until.AddDate(0, 0, -30)
+	}
+	if q.err == nil && !u.Since.Before(u.Until) {
+		q.bad("until", q.values.Get("until"), "give a time after since")
+	}
+	if q.err == nil && u.Span == "hour" && u.Until.Sub(u.Since) > maxPoints*time.Hour {
+		q.bad("span", "hour", "give a coarser span, such as day, for so long a time")
+	}
+	if q.err == nil && (slices.Contains(u.By, "node") || len(u.Nodes) > 0) {
+		mixed := slices.ContainsFunc(u.By, func(by string) bool { return by != "node" && by != "site" }) || !slices.Contains(u.By, "node") ||
+			len(u.Owners)+len(u.Accounts)+len(u.Partitions)+len(u.Kinds) > 0 || u.Command != ""
+		if mixed {
+			q.bad("by", "node", "nodes are told apart alone or with site, and are not filtered by anything else; /api/reckon/v1/workloads takes node with any other filter")
+		}
+	}
+	return u
+}
+
+func (s *server) usage(w http.ResponseWriter, r *http.Request, q *query) error {
+	u, format := usageOf(q), q.format(r)
+	if q.err != nil {
+		return q.err
+	}
+	if s.Usage == nil {
+		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no history of usage")
+	}
+	list, err := s.visibleUsage(r.Context(), u)
+	if err != nil {
+		return err
+	}
+	if list.Rows == nil {
+		list.Rows = []client.Usage{}
+	}
+	if list.By == nil {
+		list.By = []string{}
+	}
+	if format == "csv" {
+		return writeCSV(w, "usage", list.Rows, list.Missing)
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+// visibleUsage answers each viewer with what they may see: users themselves by name and
+// the others together, the public no names at all.
+func (s *server) visibleUsage(ctx context.Context, u client.UsageQuery) (client.UsageList, error) {
+	v := access.From(ctx)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(u.By, func(by string) bool { return slices.Contains(words, by) })
+	}
+	names := has("account", "command") || len(u.Owners)+len(u.Accounts) > 0 || u.Command != ""
+	switch {
+	case v.All():
+		return s.Usage.Usage(ctx, u)
+	case v.Role == access.User && names:
+		if u.Owners = owned(v, u.Owners); len(u.Owners) == 0 {
+			return client.UsageList{Since: u.Since, Until: u.Until, Span: u.Span, By: u.By}, nil
+		}
+		list, err := s.Usage.Usage(ctx, u)
+		return list, err
+	case v.Role == access.User:
+		list, err := s.Usage.Usage(ctx, u)
+		if has("owner") {
+			list.Rows = foldOthers(v, list.Rows)
+		}
+		return list, err
+	case v.Role == access.Public:
+		if names || has("owner") {
+			return client.UsageList{}, fail(http.StatusForbidden, "sign in, or ask by kind, partition, node or site", "usage is shown to the public without names")
+		}
+		return s.Usage.Usage(ctx, u)
+	}
+	return client.UsageList{}, nobody(v)
+}
+
+// foldOthers adds the rows of other owners up.
+func foldOthers(v access.Viewer, rows []client.Usage) []client.Usage {
+	type place struct {
+		at                    int64
+		site, partition, kind string
+	}
+	var out []client.Usage
+	at := map[place]int{}
+	for _, r := range rows {
+		if v.Sees(r.Owner) {
+			out = append(out, r)
+			continue
+		}
+		k := place{site: r.Site, partition: r.Partition, kind: r.Kind}
+		if r.From != nil {
+			k.at = r.From.UnixNano()
+		}
+		i, ok := at[k]
+		if !ok {
+			r.Owner = others
+			at[k] = len(out)
+			out = append(out, r)
+			continue
+		}
+		out[i].Add(&r.UsageFigures)
+		if share := r.CapacityShare; share != nil {
+			sum := *share
+			if out[i].CapacityShare != nil {
+				sum += *out[i].CapacityShare
+			}
+			out[i].CapacityShare = &sum
+		}
+	}
+	return out
+}
