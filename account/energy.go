@@ -372,6 +372,14 @@ func room(s []float64, n int) []float64 {
 // unknown.
 func (p *Part) SetPlace(packages uint64, clock float64) { p.packages, p.clock = packages, clock }
 
+// PartOf returns the part that a process is charged to, or nil.
+func (l *Ledger) PartOf(pid int32, start uint64) *Part {
+	if e := l.table[pid]; e != nil && sensor.SameStart(e.start, start) && !e.gone {
+		return e.part
+	}
+	return nil
+}
+
 // energyState is the energy of a ledger at rest.
 type energyState struct {
 	Began  int64             `json:"began"`

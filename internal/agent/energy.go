@@ -18,6 +18,7 @@ type metering struct {
 	model   *powerModel // nil without one
 	machine sensor.Machine
 	primed  bool
+	place   placing
 
 	// What the GPUs did in this tick, for the split of their energy; see gpu.go.
 	shares []account.GPUShare
@@ -39,6 +40,7 @@ func (a *Agent) openMeters() []Note {
 			a.meter.sources = append(a.meter.sources, &meterReader{unit: u, source: s})
 		}
 	}
+	a.openPlaces()
 	var notes []Note
 	m, err := openPowerModel(a.config.Root, a.config.PowerModel)
 	switch {
@@ -77,6 +79,10 @@ func (a *Agent) tickEnergy(m *sensor.Machine) {
 	}
 	if len(e.list) == 0 {
 		return
+	}
+	a.tickPlaces()
+	if e.place.reader != nil {
+		load.Packages = e.place.reader.Busy()
 	}
 	a.ledger.Energy(load, e.list, e.shares)
 	if why := a.ledger.EnergyProblem(); why != "" {

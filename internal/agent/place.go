@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"reckon/account"
+	"reckon/sensor/topology"
+)
+
+// placing finds out where parts run, on nodes with several packages or kinds of
+// processors, so that the energy of each goes to those who ran on it.
+type placing struct {
+	reader *topology.Reader // nil where there is nothing to tell apart
+	parts  map[*account.Part]*placed
+	whole  uint64 // tick of the last look at every process
+	seen   uint64 // boot time of the last look
+}
+
+// placed is what the processes of a part say together.
+type placed struct {
+	tick      uint64
+	packages  uint64
+	anywhere  bool
+	clock     float64
+	processes int
+}
+
+// wholeEvery is after how many ticks every process is looked at again; new ones are at
+// once.
+const wholeEvery = 15
+
+// openPlaces finds out whether there is anything to tell apart.
+func (a *Agent) openPlaces() {
+	r, err := topology.Open(a.config.Root)
+	if err != nil {
+		return // the usual case: one package of one kind
+	}
+	a.meter.place = placing{reader: r, parts: make(map[*account.Part]*placed)}
+	a.closers = append(a.closers, r)
+}
+
+// tickPlaces looks at the processes that began since the last tick, and from time to
+// time at all of them.
+func (a *Agent) tickPlaces() {
+	p := &a.meter.place
+	if p.reader == nil {
+		return
+	}
+	p.reader.Clocks()
+	whole := p.whole == 0 || a.self.ticks-p.whole >= wholeEvery
+	if whole {
+		p.whole = a.self.ticks + 1
+		for part, at := range p.parts {
+			if at.tick+2*wholeEvery < a.self.ticks {
+				delete(p.parts, part)
+			}
+		}
+	}
+	for i := range a.pass.Live {
+		q := &a.pass.Live[i]
+		if q.Kernel || (!whole && q.Start <= p.seen) {
+			continue
+		}
+		part := a.ledger.PartOf(q.PID, q.Start)
+		if part == nil {
+			continue
+		}
+		at := p.parts[part]
+		if at == nil {
+			at = new(placed)
+			p.parts[part] = at
+		}
+		if whole && at.tick != p.whole {
+			*at = placed{tick: p.whole}
+		}
+		at.tick = max(at.tick, a.self.ticks)
+		packages, clock := p.reader.Place(int(q.PID))
+		at.packages |= packages
+		at.anywhere = at.anywhere || packages == 0
+		at.clock += clock
+		at.processes++
+		packages = at.packages
+		if at.anywhere {
+			packages = 0
+		}
+		part.SetPlace(packages, at.clock/float64(at.processes))
+	}
+	p.seen = a.pass.Boot
+}

@@ -1,0 +1,275 @@
+// Package topology says where on a node processor time was spent: how busy each
+// processor package was (/proc/stat, proc(5)), which packages a process may run on
+// (sched_getaffinity(2), which holds for cpusets too and needs no privilege), and how
+// fast the processors run that it may run on (scaling_cur_freq,
+// Documentation/admin-guide/pm/cpufreq.rst).
+//
+// It matters where there is more than one package, or more than one kind of processor:
+// elsewhere [Open] returns sensor.ErrUnavailable. Busy time is in seconds, frequencies
+// are in relation to each other. A Reader is used from one goroutine and allocates
+// nothing after Open.
+package topology
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// mostPolicies is for how many frequency domains frequencies are read: boards with
+// several kinds of cores have a few, servers one for each thread, where that costs more
+// than it tells.
+const mostPolicies = 16
+
+// hertz is the unit of /proc/stat: USER_HZ is 100 on every Linux.
+const hertz = 100
+
+// Reader knows the processors of one machine.
+type Reader struct {
+	packageOf []int // by processor, -1 where there is none
+	packages  int
+	stat      *os.File
+	buf       []byte
+	last      []uint64 // by processor, in ticks
+	busy      []float64
+	primed    bool
+
+	policies []policy
+	policyOf []int // by processor, -1 unknown
+	mean     float64
+}
+
+type policy struct {
+	file *os.File
+	cpus int
+	freq float64
+	ok   bool
+}
+
+// Open reads the layout of the machine whose file tree is at root.
+func Open(root string) (*Reader, error) {
+	base := filepath.Join("/", root)
+	r := new(Reader)
+	dirs, _ := filepath.Glob(filepath.Join(base, "sys/devices/system/cpu/cpu[0-9]*"))
+	for _, d := range dirs {
+		cpu, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(d), "cpu"))
+		if err != nil || cpu > 1<<16 {
+			continue
+		}
+		for len(r.packageOf) <= cpu {
+			r.packageOf = append(r.packageOf, -1)
+			r.policyOf = append(r.policyOf, -1)
+		}
+		b, err := os.ReadFile(filepath.Join(d, "topology/physical_package_id"))
+		if err != nil {
+			continue // offline
+		}
+		if p, err := strconv.Atoi(string(bytes.TrimSpace(b))); err == nil && p >= 0 && p < 64 {
+			r.packageOf[cpu] = p
+			r.packages = max(r.packages, p+1)
+		}
+	}
+	r.openPolicies(base)
+	if r.packages < 2 && len(r.policies) < 2 {
+		return nil, errors.Join(sensor.Unavailable("one processor package of one kind: nothing to tell apart", "", nil), r.Close())
+	}
+	if r.packages > 1 {
+		f, err := os.Open(filepath.Join(base, "proc/stat"))
+		if err != nil {
+			return nil, errors.Join(sensor.Unavailable("the time of each processor can not be read", "", err), r.Close())
+		}
+		r.stat = f
+		r.buf = make([]byte, 4096+160*len(r.packageOf))
+		r.last = make([]uint64, len(r.packageOf))
+		r.busy = make([]float64, r.packages)
+	}
+	return r, nil
+}
+
+func (r *Reader) openPolicies(base string) {
+	dirs, _ := filepath.Glob(filepath.Join(base, "sys/devices/system/cpu/cpufreq/policy[0-9]*"))
+	if len(dirs) < 2 || len(dirs) > mostPolicies {
+		return
+	}
+	for _, d := range dirs {
+		related, err := os.ReadFile(filepath.Join(d, "related_cpus"))
+		if err != nil {
+			continue
+		}
+		f, err := os.Open(filepath.Join(d, "scaling_cur_freq"))
+		if err != nil {
+			continue
+		}
+		p := policy{file: f}
+		for _, w := range strings.Fields(string(related)) {
+			if cpu, err := strconv.Atoi(w); err == nil && cpu >= 0 && cpu < len(r.policyOf) {
+				r.policyOf[cpu] = len(r.policies)
+				p.cpus++
+			}
+		}
+		r.policies = append(r.policies, p)
+	}
+}
+
+// Packages is the number of packages that Busy tells apart, 0 if it does not.
+func (r *Reader) Packages() int { return len(r.busy) }
+
+// Busy returns the seconds that processors of each package were busy since the last
+// call, and nil where that is not known. It is valid until the next call.
+func (r *Reader) Busy() []float64 {
+	if r.stat == nil {
+		return nil
+	}
+	n, err := r.stat.ReadAt(r.buf, 0)
+	if n == 0 || n == len(r.buf) || (err != nil && n == 0) {
+		r.primed = false
+		return nil
+	}
+	clear(r.busy)
+	rest := r.buf[:n]
+	for len(rest) > 0 {
+		line := rest
+		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+			line, rest = rest[:i], rest[i+1:]
+		} else {
+			rest = nil
+		}
+		cpu, ticks, ok := parse(line)
+		if !ok || cpu >= len(r.last) {
+			continue
+		}
+		if p := r.packageOf[cpu]; p >= 0 && ticks > r.last[cpu] {
+			r.busy[p] += float64(ticks-r.last[cpu]) / hertz
+		}
+		r.last[cpu] = max(r.last[cpu], ticks)
+	}
+	if !r.primed {
+		r.primed = true
+		return nil
+	}
+	return r.busy
+}
+
+// parse takes the busy ticks out of a line "cpu3 user nice system idle iowait irq
+// softirq steal guest guest_nice": all but idle, iowait, steal, and guest time, which is
+// contained in user.
+func parse(line []byte) (cpu int, busy uint64, ok bool) {
+	if !bytes.HasPrefix(line, []byte("cpu")) || len(line) < 5 || line[3] == ' ' {
+		return 0, 0, false
+	}
+	at := 3
+	n, digits := uint64(0), 0
+	next := func() bool {
+		n, digits = 0, 0
+		for ; at < len(line) && line[at] >= '0' && line[at] <= '9'; at++ {
+			if n > 1<<58 {
+				return false
+			}
+			n = n*10 + uint64(line[at]-'0')
+			digits++
+		}
+		for at < len(line) && line[at] == ' ' {
+			at++
+		}
+		return digits > 0
+	}
+	if !next() || n > 1<<16 {
+		return 0, 0, false
+	}
+	cpu = int(n)
+	for i := range 7 {
+		if !next() {
+			return 0, 0, false
+		}
+		if i != 3 && i != 4 {
+			busy += n
+		}
+	}
+	return cpu, busy, true
+}
+
+// Clocks reads the frequencies for the calls of Place that follow.
+func (r *Reader) Clocks() {
+	sum, cpus := 0.0, 0
+	for i := range r.policies {
+		p := &r.policies[i]
+		p.ok = false
+		var buf [24]byte
+		n, _ := p.file.ReadAt(buf[:], 0)
+		if v, ok := number(buf[:n]); ok && v > 0 {
+			p.freq, p.ok = float64(v), true
+			sum += p.freq * float64(p.cpus)
+			cpus += p.cpus
+		}
+	}
+	r.mean = 0
+	if cpus > 0 {
+		r.mean = sum / float64(cpus)
+	}
+}
+
+func number(b []byte) (v uint64, ok bool) {
+	for _, c := range b {
+		if c < '0' || c > '9' || v > 1<<58 {
+			return v, ok && c == '\n'
+		}
+		v, ok = v*10+uint64(c-'0'), true
+	}
+	return v, ok
+}
+
+// Place returns where a process may run: a bit for each package, 0 for any or unknown,
+// and the mean frequency of its processors in relation to that of all, 0 when unknown.
+func (r *Reader) Place(pid int) (packages uint64, clock float64) {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(pid, &set) != nil {
+		return 0, 0
+	}
+	return r.place(&set)
+}
+
+func (r *Reader) place(set *unix.CPUSet) (packages uint64, clock float64) {
+	all := true
+	sum, n := 0.0, 0
+	for cpu, p := range r.packageOf {
+		if p < 0 {
+			continue
+		}
+		if !set.IsSet(cpu) {
+			all = false
+			continue
+		}
+		packages |= 1 << p
+		if i := r.policyOf[cpu]; i >= 0 && r.policies[i].ok {
+			sum += r.policies[i].freq
+			n++
+		}
+	}
+	if all || packages == 1<<r.packages-1 {
+		packages = 0
+	}
+	if n > 0 && r.mean > 0 {
+		clock = sum / float64(n) / r.mean
+	}
+	return packages, clock
+}
+
+// Close closes the files.
+func (r *Reader) Close() error {
+	var errs []error
+	if r.stat != nil {
+		errs = append(errs, r.stat.Close())
+	}
+	for _, p := range r.policies {
+		errs = append(errs, p.file.Close())
+	}
+	r.stat, r.policies = nil, nil
+	return errors.Join(errs...)
+}
