@@ -304,6 +304,10 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 			p.spread(t0, g.t, g.v)
 		case slot < rollNodeCPU && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
 			p.spread(begin, g.t, g.v)
+		case slot == rollNodeCPU && begin != 0 && begin < g.t && g.v > 0:
+			// It was up since its boot; of that no more than of workloads.
+			since := max(begin, g.t-beforeWatch.Milliseconds())
+			p.spread(since, g.t, g.v*float64(g.t-since)/float64(g.t-begin))
 		default:
 			p.spread(g.t-1, g.t, 0) // known from here on, and nothing before
 		}

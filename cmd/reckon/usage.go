@@ -241,7 +241,13 @@ func per(v *float64, by float64) *float64 {
 	return &x
 }
 
-func hours(seconds *float64) string { return term.Number(per(seconds, 3600)) }
+// hours writes seconds as hours, with decimals while they are few.
+func hours(seconds *float64) string {
+	if h := per(seconds, 3600); h != nil && *h < 100 {
+		return fmt.Sprintf("%.2f", *h)
+	}
+	return term.Number(per(seconds, 3600))
+}
 
 // printTotals says how full the machines were and what waits.
 func printTotals(s term.Screen, list client.UsageList) error {

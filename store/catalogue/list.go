@@ -103,7 +103,7 @@ func listSQL(f store.Filter, order string, down bool, total int) (string, []any)
 		by = aside(order)
 	}
 	by += dir
-	if order == "owner" || order == "kind" {
+	if slices.Contains([]string{"owner", "kind", "account", "partition_name", "state", "command"}, order) {
 		by += ", start_ms" + dir // as their indexes go on
 	}
 	q := "SELECT " + strings.Join(columns, ", ") + " FROM workloads" + w.sql() + " ORDER BY " + by + ", key" + dir
