@@ -30,7 +30,10 @@ import (
 )
 
 // Source reads the zones of one machine.
-type Source struct{ zones []*zone }
+type Source struct {
+	zones  []*zone
+	events []*event // instead of zones, where those can not be read
+}
 
 type zone struct {
 	path   string
@@ -43,9 +46,30 @@ type zone struct {
 	buf    [32]byte
 }
 
-// Open finds the zones below root, "" or "/" for our own machine. It returns sensor.ErrUnavailable where there
-// are none, or where none may be read.
+// Open finds the zones below root, "" or "/" for our own machine, or where there are
+// none the events of the power PMU. It returns sensor.ErrUnavailable where there is
+// neither, or where none may be read.
 func Open(root string) (*Source, error) {
+	s, err := openZones(root)
+	if err == nil {
+		return s, nil
+	}
+	list, perf := openEvents(root, openPerf)
+	if perf == nil {
+		return &Source{events: list}, nil
+	}
+	var zones, pmu *sensor.UnavailableError
+	if errors.As(err, &zones) && errors.As(perf, &pmu) && pmu.Fix != "" {
+		if zones.Fix == "" { // no zones at all: what can be done is about the events
+			return nil, perf
+		}
+		return nil, sensor.Unavailable(zones.Reason, zones.Fix+"; or "+pmu.Fix, zones.Err)
+	}
+	return nil, err
+}
+
+// openZones finds the zones below root.
+func openZones(root string) (*Source, error) {
 	dir := filepath.Join("/", root, "sys/class/powercap")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +187,7 @@ func (s *Source) Name() string { return "rapl" }
 
 // ReadMeters implements sensor.MeterSource.
 func (s *Source) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
-	var failed error
+	dst, failed := readEvents(s.events, dst)
 	for _, z := range s.zones {
 		now, err := z.read()
 		if err != nil {
@@ -187,11 +211,11 @@ func (z *zone) advance(now uint64) {
 		z.total, z.primed = now, true
 	case now >= z.last:
 		z.total += now - z.last
-	case z.span > z.last:
+	case z.span > z.last && z.span-z.last+now <= z.span/2:
 		z.total += z.span - z.last + now // wrapped
-	default:
+	case z.span == 0 || z.last > z.span:
 		z.total += now // began anew, and nobody knows where it was
-	}
+	} // else it jumped back: that is not most of a turn within a moment, and counts nothing
 	z.last = now
 }
 
@@ -231,7 +255,10 @@ func (s *Source) Close() error {
 	for _, z := range s.zones {
 		errs = append(errs, z.file.Close())
 	}
-	s.zones = nil
+	for _, e := range s.events {
+		errs = append(errs, e.count.Close())
+	}
+	s.zones, s.events = nil, nil
 	return errors.Join(errs...)
 }
 

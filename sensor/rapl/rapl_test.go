@@ -101,6 +101,25 @@ func TestWrapAround(t *testing.T) {
 	}
 }
 
+// A counter that falls by a little has not gone round.
+func TestJumpBack(t *testing.T) {
+	root := tree(t, map[string][3]string{"intel-rapl:0": {"package-0", "5000000", "262143328850"}})
+	s, err := Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	before := read(t, s)["package 0"]
+	set(t, root, "intel-rapl:0", 4000000)
+	if got := read(t, s)["package 0"]; got != before {
+		t.Errorf("after the fall: %v J, was %v", got, before)
+	}
+	set(t, root, "intel-rapl:0", 6000000)
+	if got := read(t, s)["package 0"] - before; got != 2 {
+		t.Errorf("then: %v J more, want 2", got)
+	}
+}
+
 func TestOneBrokenZoneHidesNoOther(t *testing.T) {
 	root := tree(t, xeon)
 	s, err := Open(root)

@@ -1,0 +1,238 @@
+package rapl
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// Where the kernel has no powercap zones, or does not let us read them, the same
+// registers are counted by the power PMU (perf_event_open(2),
+// /sys/bus/event_source/devices/power): its counters are 64 bits wide, begin at zero
+// when they are opened, and are scaled by the event's file:
+//
+//	type                     25
+//	cpumask                  0,24                   one processor of each package
+//	events/energy-pkg        event=0x02
+//	events/energy-pkg.scale  2.3283064365386962890625e-10
+//	events/energy-pkg.unit   Joules
+const pmuDir = "sys/bus/event_source/devices/power"
+
+// events are those of the power PMU and what they measure.
+var events = []struct {
+	name   string
+	domain sensor.Domain
+}{
+	{"energy-pkg", sensor.DomainPackage},
+	{"energy-ram", sensor.DomainDRAM},
+	{"energy-cores", sensor.DomainCore},
+	{"energy-gpu", sensor.DomainUncore},
+	{"energy-psys", sensor.DomainPsys},
+}
+
+// counter is an open event.
+type counter interface {
+	Count() (uint64, error)
+	Close() error
+}
+
+// event is a counter of one domain of one package.
+type event struct {
+	name  string
+	count counter
+	scale float64 // joules for each count
+	meter sensor.Meter
+}
+
+// openEvents opens the events of the power PMU of the machine at root.
+func openEvents(root string, open func(typ uint32, config uint64, cpu int) (counter, error)) ([]*event, error) {
+	dir := filepath.Join("/", root, pmuDir)
+	text, err := readLine(filepath.Join(dir, "type"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, sensor.Unavailable("the kernel has no power PMU", "", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("read the power PMU: %w", err)
+	}
+	typ, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("type of the power PMU: %w", err)
+	}
+	mask, err := readLine(filepath.Join(dir, "cpumask"))
+	if err != nil {
+		return nil, fmt.Errorf("read the power PMU: %w", err)
+	}
+	cpus, err := parseList(mask)
+	if err != nil {
+		return nil, fmt.Errorf("cpumask of the power PMU: %w", err)
+	}
+	var out []*event
+	var denied, broken error
+	for _, e := range events {
+		spec, err := readLine(filepath.Join(dir, "events", e.name))
+		if err != nil {
+			continue // this processor does not count it
+		}
+		config, err := parseEvent(spec)
+		if err != nil {
+			broken = fmt.Errorf("event %s: %w", e.name, err)
+			continue
+		}
+		scale, err := readScale(filepath.Join(dir, "events", e.name))
+		if err != nil {
+			broken = err
+			continue
+		}
+		for i, cpu := range cpus {
+			if e.domain == sensor.DomainPsys && i > 0 {
+				break // there is one platform
+			}
+			c, err := open(uint32(typ), config, cpu)
+			switch {
+			case errors.Is(err, fs.ErrPermission):
+				denied = err
+			case err != nil:
+				broken = fmt.Errorf("open %s on processor %d: %w", e.name, cpu, err)
+			default:
+				out = append(out, &event{name: e.name, count: c, scale: scale,
+					meter: sensor.Meter{Domain: e.domain, Zone: packageOf(root, cpu, i), HasJoules: true}})
+			}
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out, nil
+	case denied != nil:
+		return nil, sensor.Unavailable("no permission to count energy", "grant CAP_PERFMON, or set kernel.perf_event_paranoid to 0", denied)
+	case broken != nil:
+		return nil, fmt.Errorf("power PMU: %w", broken)
+	}
+	return nil, sensor.Unavailable("the power PMU has no events", "", nil)
+}
+
+// packageOf is the number of the package of a processor; without the file, its place in
+// the mask.
+func packageOf(root string, cpu, at int) string {
+	p, err := readLine(filepath.Join("/", root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
+	if err != nil || p == "" || p[0] == '-' {
+		return strconv.Itoa(at)
+	}
+	return p
+}
+
+// readScale reads how many joules a count is.
+func readScale(path string) (float64, error) {
+	unit, err := readLine(path + ".unit")
+	if err == nil && unit != "Joules" {
+		return 0, fmt.Errorf("%s counts in %q, want Joules", path, unit)
+	}
+	text, err := readLine(path + ".scale")
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) || v > 1 {
+		return 0, fmt.Errorf("%s.scale: %q is no scale", path, text)
+	}
+	return v, nil
+}
+
+// parseEvent reads "event=0x02" or "event=0x02,umask=0x01".
+func parseEvent(s string) (config uint64, err error) {
+	for term := range strings.SplitSeq(s, ",") {
+		k, v, ok := strings.Cut(strings.TrimSpace(term), "=")
+		n, err := strconv.ParseUint(v, 0, 8)
+		switch {
+		case !ok || err != nil:
+			return 0, fmt.Errorf("%q is no event", s)
+		case k == "event":
+			config |= n
+		case k == "umask":
+			config |= n << 8
+		default:
+			return 0, fmt.Errorf("%q has a term %q that is not known", s, k)
+		}
+	}
+	return config, nil
+}
+
+// mostCPUs bounds what a list of processors may name.
+const mostCPUs = 1 << 16
+
+// parseList reads a list of processors, "0,24" or "0-1".
+func parseList(s string) (cpus []int, err error) {
+	for r := range strings.SplitSeq(strings.TrimSpace(s), ",") {
+		first, last, isRange := strings.Cut(r, "-")
+		a, err := strconv.Atoi(first)
+		b := a
+		if err == nil && isRange {
+			b, err = strconv.Atoi(last)
+		}
+		if err != nil || a < 0 || b < a || b >= mostCPUs || len(cpus)+b-a >= mostCPUs {
+			return nil, fmt.Errorf("%q is no list of processors", s)
+		}
+		for ; a <= b; a++ {
+			cpus = append(cpus, a)
+		}
+	}
+	return cpus, nil
+}
+
+// perfCounter is a counter of the kernel.
+type perfCounter struct {
+	fd  int
+	buf [8]byte
+}
+
+// openPerf opens an event for everything that runs on a processor.
+func openPerf(typ uint32, config uint64, cpu int) (counter, error) {
+	attr := unix.PerfEventAttr{Type: typ, Config: config, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{}))}
+	fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("perf_event_open", err)
+	}
+	return &perfCounter{fd: fd}, nil
+}
+
+// Count implements counter.
+func (c *perfCounter) Count() (uint64, error) {
+	n, err := unix.Read(c.fd, c.buf[:])
+	if err != nil {
+		return 0, err
+	}
+	if n != len(c.buf) {
+		return 0, fmt.Errorf("%d bytes, want %d", n, len(c.buf))
+	}
+	return binary.NativeEndian.Uint64(c.buf[:]), nil
+}
+
+// Close implements counter.
+func (c *perfCounter) Close() error { return unix.Close(c.fd) }
+
+// readEvents appends what the events have counted.
+func readEvents(list []*event, dst []sensor.Meter) ([]sensor.Meter, error) {
+	var failed error
+	for _, e := range list {
+		n, err := e.count.Count()
+		if err != nil {
+			if failed == nil {
+				failed = fmt.Errorf("read %s of package %s: %w", e.name, e.meter.Zone, err)
+			}
+			continue
+		}
+		m := e.meter
+		m.Joules = float64(n) * e.scale
+		dst = append(dst, m)
+	}
+	return dst, failed
+}
