@@ -5,6 +5,7 @@ package all
 import (
 	"reckon/sensor"
 	"reckon/sensor/amdgpu"
+	"reckon/sensor/drm"
 	"reckon/sensor/node"
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
@@ -39,6 +40,7 @@ func Sensors(root string) []Entry {
 		{"rapl", at(root, rapl.New)},
 		{"nvml", at(root, nvml.New)},
 		{"amdgpu", at(root, amdgpu.New)},
+		{"drm", at(root, drm.New)},
 		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}
 }

@@ -1,0 +1,104 @@
+package drm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// device is one GPU.
+type device struct {
+	gpu    sensor.GPU
+	ours   bool // no other sensor describes it
+	pdev   []byte
+	series *sensor.GPUSeries
+
+	class     [engines][16]byte // classes of engines
+	used      [engines]float64  // seconds of this reading, by class
+	busy      float64           // seconds so far
+	energy    *sysfs.File       // microjoules
+	clock     *sysfs.File       // megahertz
+	megahertz int64
+	odometer  sensor.Odometer
+	joules    float64
+	hasJoules bool
+}
+
+// newDevice looks at a folder of /sys/class/drm; nil is a device that is not for us.
+func newDevice(card string) *device {
+	dir := filepath.Join(card, "device")
+	target, err := os.Readlink(dir)
+	if err != nil {
+		return nil
+	}
+	d := &device{gpu: sensor.GPU{Device: filepath.Base(target)}, pdev: []byte(filepath.Base(target))}
+	driver, _ := os.Readlink(filepath.Join(dir, "driver"))
+	switch driver = filepath.Base(driver); driver {
+	case "amdgpu":
+		d.gpu.Vendor = "amd"
+		return d
+	case "i915", "xe":
+		d.gpu.Vendor, d.ours = "intel", true
+	default:
+		return nil
+	}
+	d.gpu.Model = "Intel " + strings.TrimPrefix(sysfs.Word(dir, "device"), "0x")
+	if found, _ := filepath.Glob(filepath.Join(dir, "hwmon/hwmon*/energy1_input")); len(found) > 0 {
+		if f, err := sysfs.Open(found[0]); err == nil {
+			d.energy = f
+		}
+	}
+	for _, name := range []string{filepath.Join(card, "gt_act_freq_mhz"), filepath.Join(dir, "tile0/gt0/freq0/act_freq")} {
+		if f, err := sysfs.Open(name); err == nil && d.clock == nil {
+			d.clock = f
+		}
+	}
+	return d
+}
+
+// use adds busy time of one class of engines.
+func (d *device) use(name [16]byte, seconds float64) {
+	for i := range d.class {
+		if d.class[i] == name || d.class[i] == [16]byte{} {
+			d.class[i] = name
+			d.used[i] += seconds
+			return
+		}
+	}
+}
+
+// settle closes a reading.
+func (d *device) settle(seen bool) {
+	most := 0.0
+	for _, v := range d.used {
+		most = max(most, v)
+	}
+	d.gpu.Busy, d.gpu.Have = min(most, d.gpu.Span), 0
+	if seen { // else others may have used it, too
+		d.gpu.Have = sensor.GPUBusy
+		d.busy += d.gpu.Busy
+	}
+	if v, err := d.energy.Int(); err == nil && v >= 0 {
+		d.joules, d.hasJoules = d.odometer.Add(float64(v)/1e6), true
+	} else if err != nil {
+		d.hasJoules = false
+	}
+	d.megahertz = -1
+	if v, err := d.clock.Int(); err == nil {
+		d.megahertz = v
+	}
+}
+
+func (d *device) export(b *metric.Batch) {
+	d.series.AddUsed(b, &d.gpu, d.busy)
+	if d.hasJoules {
+		d.series.Add(b, sensor.GPUEnergyJoules, d.joules)
+	}
+	if d.megahertz >= 0 {
+		d.series.Add(b, sensor.GPUClockGraphics, float64(d.megahertz)*1e6)
+	}
+}

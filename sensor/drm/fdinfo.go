@@ -1,0 +1,160 @@
+package drm
+
+import "bytes"
+
+// engines is how many classes of engines of one client are told apart; drivers have
+// five or six.
+const engines = 8
+
+// engine is one class of engines of one client. Its times and cycles are those of all
+// engines of the class, of which there are capacity.
+type engine struct {
+	name          [16]byte
+	nanos         uint64 // drm-engine-NAME
+	cycles, total uint64 // drm-cycles-NAME, drm-total-cycles-NAME
+	capacity      uint64
+	hasNanos      bool
+	hasCycles     bool
+}
+
+// client is what one fdinfo file says.
+type client struct {
+	driver, pdev []byte // parts of the text
+	id           uint64
+	hasID        bool
+	engines      [engines]engine
+	count        int
+	memory       uint64 // of the device itself, bytes
+	hasMemory    bool
+}
+
+// Which key gave the memory: resident is what is there, the other two also count what
+// was moved out.
+const (
+	memoryTotal = iota + 1
+	memoryOld
+	memoryResident
+)
+
+// parse reads the text of /proc/PID/fdinfo/FD into c. It reports false when it is not
+// that of a DRM client with an id.
+func (c *client) parse(b []byte) bool {
+	*c = client{}
+	rank, sum := 0, [4]uint64{}
+	for len(b) > 0 {
+		var line []byte
+		line, b, _ = bytes.Cut(b, newline)
+		key, value, ok := bytes.Cut(line, colon)
+		if !ok || !bytes.HasPrefix(key, prefix) {
+			continue
+		}
+		key, value = key[len(prefix):], bytes.TrimLeft(value, " \t")
+		switch string(key) {
+		case "driver":
+			c.driver = value
+			continue
+		case "pdev":
+			c.pdev = value
+			continue
+		case "client-id":
+			c.id, _, c.hasID = number(value)
+			continue
+		}
+		kind, name, _ := bytes.Cut(key, dash)
+		v, unit, ok := number(value)
+		if !ok {
+			continue
+		}
+		switch string(kind) {
+		case "engine":
+			if n, found := bytes.CutPrefix(name, capacity); found {
+				if e := c.engine(n); e != nil && v > 0 && v < 1<<16 {
+					e.capacity = v
+				}
+			} else if e := c.engine(name); e != nil && string(unit) == "ns" {
+				e.nanos, e.hasNanos = v, true
+			}
+		case "cycles":
+			if e := c.engine(name); e != nil {
+				e.cycles, e.hasCycles = v, true
+			}
+		case "total":
+			if n, found := bytes.CutPrefix(name, cycles); found {
+				if e := c.engine(n); e != nil {
+					e.total = v
+				}
+				continue
+			}
+			add(&sum, &rank, memoryTotal, name, v, unit)
+		case "memory":
+			add(&sum, &rank, memoryOld, name, v, unit)
+		case "resident":
+			add(&sum, &rank, memoryResident, name, v, unit)
+		}
+	}
+	c.memory, c.hasMemory = sum[rank], rank > 0
+	return c.hasID && len(c.pdev) > 0 && len(c.driver) > 0
+}
+
+var (
+	newline  = []byte{'\n'}
+	colon    = []byte{':'}
+	dash     = []byte{'-'}
+	prefix   = []byte("drm-")
+	capacity = []byte("capacity-")
+	cycles   = []byte("cycles-")
+)
+
+// add counts memory of a region that belongs to the device.
+func add(sum *[4]uint64, rank *int, kind int, region []byte, v uint64, unit []byte) {
+	if !bytes.HasPrefix(region, []byte("vram")) && !bytes.HasPrefix(region, []byte("local")) {
+		return
+	}
+	shift := 0
+	switch string(unit) {
+	case "KiB":
+		shift = 10
+	case "MiB":
+		shift = 20
+	case "":
+	default:
+		return
+	}
+	if v > 1<<60>>shift {
+		return
+	}
+	sum[kind] += v << shift
+	*rank = max(*rank, kind)
+}
+
+// engine returns the class of the name, new if need be, nil when there are too many.
+func (c *client) engine(name []byte) *engine {
+	var n [16]byte
+	if len(name) == 0 || len(name) > len(n) {
+		return nil
+	}
+	copy(n[:], name)
+	for i := range c.engines[:c.count] {
+		if c.engines[i].name == n {
+			return &c.engines[i]
+		}
+	}
+	if c.count == engines {
+		return nil
+	}
+	c.count++
+	c.engines[c.count-1] = engine{name: n, capacity: 1}
+	return &c.engines[c.count-1]
+}
+
+// number reads a decimal number and the unit behind it.
+func number(b []byte) (v uint64, unit []byte, ok bool) {
+	i := 0
+	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		if v > (1<<64-10)/10 {
+			return 0, nil, false
+		}
+		v = v*10 + uint64(b[i]-'0')
+	}
+	return v, bytes.TrimSpace(b[i:]), i > 0
+}

@@ -1,0 +1,241 @@
+package drm
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// holder is a client that is known, and the process that holds it.
+type holder struct {
+	key    key
+	pid    int32
+	fd     int // of its fdinfo file, -1 when the process or the file is gone
+	seen   uint64
+	last   [engines]engine
+	count  int
+	primed bool
+
+	busy   float64
+	memory uint64
+	have   sensor.GPUFields
+}
+
+func (h *holder) close() {
+	if h.fd >= 0 {
+		_ = unix.Close(h.fd)
+		h.fd = -1
+	}
+}
+
+// read takes a reading of all clients that are known, and looks for others.
+func (s *Sensor) read(now time.Time) error {
+	s.reading++
+	span := 0.0
+	if d := now.Sub(s.at); !s.at.IsZero() && d > 0 && d <= sensor.Gap {
+		span = d.Seconds()
+	}
+	for _, d := range s.devices {
+		clear(d.used[:])
+		d.gpu.Span = span
+	}
+	for k, h := range s.found {
+		h.busy = 0
+		if h.fd >= 0 && !s.again(h, span) {
+			h.close()
+		}
+		if h.fd < 0 && s.sweeps > h.seen+2 {
+			delete(s.found, k) // two rounds found nobody who holds it
+		}
+	}
+	err := s.search(span)
+	for _, d := range s.devices {
+		d.settle(s.hidden == 0 && s.denied == 0)
+	}
+	if err == nil && (s.hidden > 0 || s.denied > 0) {
+		err = errHidden
+	}
+	return err
+}
+
+var errHidden = fmt.Errorf("the open files of other users' processes may not be seen, so their use of GPUs is missing: run as root or grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+
+// again reads a client that is known. It reports false when its file is another one now.
+func (s *Sensor) again(h *holder, span float64) bool {
+	n, err := unix.Pread(h.fd, s.text, 0)
+	if err != nil || n <= 0 || !s.parsed.parse(s.text[:n]) {
+		return false
+	}
+	if s.parsed.id != h.key.id || !bytes.Equal(s.parsed.pdev, s.devices[h.key.device].pdev) {
+		return false
+	}
+	s.take(h, span)
+	return true
+}
+
+// take charges what the parsed client did since it was last read. Its counters may go
+// back: then its own maximum stands.
+func (s *Sensor) take(h *holder, span float64) {
+	d := s.devices[h.key.device]
+	h.seen = s.sweeps
+	h.have = 0
+	for i := range s.parsed.engines[:s.parsed.count] {
+		e := &s.parsed.engines[i]
+		l := h.engine(e.name)
+		if l == nil {
+			continue
+		}
+		used := 0.0
+		switch {
+		case e.hasNanos:
+			if e.nanos > l.nanos {
+				if h.primed {
+					used = float64(e.nanos-l.nanos) / 1e9 / float64(e.capacity)
+				}
+				l.nanos = e.nanos
+			}
+		case e.hasCycles && e.total > 0:
+			if e.cycles > l.cycles && e.total > l.total && l.total > 0 && h.primed {
+				used = min(float64(e.cycles-l.cycles)/float64(e.total-l.total)/float64(e.capacity), 1) * span
+			}
+			l.cycles, l.total = max(e.cycles, l.cycles), max(e.total, l.total)
+		default:
+			continue
+		}
+		h.have |= sensor.GPUBusy
+		h.busy = max(h.busy, used)
+		d.use(e.name, used)
+	}
+	h.primed = true
+	if s.parsed.hasMemory {
+		h.memory = s.parsed.memory
+		h.have |= sensor.GPUMemory
+	}
+}
+
+func (h *holder) engine(name [16]byte) *engine {
+	for i := range h.last[:h.count] {
+		if h.last[i].name == name {
+			return &h.last[i]
+		}
+	}
+	if h.count == engines {
+		return nil
+	}
+	h.count++
+	h.last[h.count-1] = engine{name: name}
+	return &h.last[h.count-1]
+}
+
+// search looks at the open files of some processes: those that were never looked at,
+// then the next in turn.
+func (s *Sensor) search(span float64) error {
+	if s.reading > 1 && s.reading%s.every != 0 {
+		return nil
+	}
+	if _, err := unix.Seek(s.proc.dir, 0, unix.SEEK_SET); err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	var err error
+	if s.pids, err = s.proc.numbers(s.proc.dir, s.pids[:0]); err != nil {
+		return fmt.Errorf("list processes: %w", err)
+	}
+	slices.Sort(s.pids)
+	left, links := perSearch, 0
+	if s.reading == 1 {
+		left, links = len(s.pids), -1<<30 // the first reading sees all of them
+	}
+	for _, pid := range s.pids {
+		if _, known := s.checked[pid]; !known && left > 0 && links < mostLinks {
+			links += s.look(pid, span)
+			left--
+		}
+	}
+	if s.reading == 1 {
+		s.hidden, s.denied = s.denied, 0
+		return nil
+	}
+	for left > 0 && links < mostLinks && len(s.pids) > 0 {
+		if s.next >= len(s.pids) {
+			s.round()
+			break
+		}
+		links += s.look(s.pids[s.next], span)
+		s.next++
+		left--
+	}
+	return nil
+}
+
+// round ends a round over all processes, and forgets those that are gone.
+func (s *Sensor) round() {
+	s.next = 0
+	s.sweeps++
+	s.hidden, s.denied = s.denied, 0
+	for pid := range s.checked {
+		if _, ok := slices.BinarySearch(s.pids, pid); !ok {
+			delete(s.checked, pid)
+		}
+	}
+}
+
+var dri = []byte("/dev/dri/")
+
+// look looks at the open files of one process and returns how many there are.
+func (s *Sensor) look(pid int32, span float64) int {
+	s.checked[pid] = s.reading
+	dir, errno := s.proc.open(s.proc.path(pid, "fd", -1), unix.O_RDONLY|unix.O_DIRECTORY)
+	if errno != 0 {
+		if errno == unix.EACCES || errno == unix.EPERM {
+			s.denied++
+		}
+		return 1
+	}
+	defer unix.Close(dir)
+	s.fds, _ = s.proc.numbers(dir, s.fds[:0])
+	for _, fd := range s.fds {
+		if bytes.HasPrefix(s.proc.readlink(dir, fd), dri) {
+			s.meet(pid, fd, span)
+		}
+	}
+	return len(s.fds) + 1
+}
+
+// meet takes in an open file of a device.
+func (s *Sensor) meet(pid, fd int32, span float64) {
+	info, errno := s.proc.open(s.proc.path(pid, "fdinfo", fd), unix.O_RDONLY)
+	if errno != 0 {
+		return
+	}
+	n, err := unix.Pread(info, s.text, 0)
+	at := -1
+	if err == nil && n > 0 && s.parsed.parse(s.text[:n]) {
+		for i, d := range s.devices {
+			if bytes.Equal(d.pdev, s.parsed.pdev) {
+				at = i
+			}
+		}
+	}
+	if at < 0 {
+		_ = unix.Close(info)
+		return
+	}
+	k := key{at, s.parsed.id}
+	h := s.found[k]
+	if h == nil {
+		// One that is met after the first reading began since: all it did counts.
+		h = &holder{key: k, fd: -1, primed: s.reading > 1}
+		s.found[k] = h
+	} else if h.fd >= 0 {
+		h.seen = s.sweeps
+		_ = unix.Close(info)
+		return // it is known, by this descriptor or another
+	}
+	h.pid, h.fd = pid, info
+	s.take(h, span)
+}
