@@ -27,6 +27,7 @@ type Client struct {
 	base      *url.URL
 	http      *http.Client
 	userAgent string
+	token     string
 }
 
 // Option changes a [Client] as it is made.
@@ -37,6 +38,9 @@ func WithHTTP(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
 // WithUserAgent sets the User-Agent header.
 func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s } }
+
+// WithToken sends a token with every request to the server, and nowhere else.
+func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
 // New returns a client of the server at the given address; empty means
 // [DefaultServer]. An address may leave out the scheme (http) and the port (9870);
@@ -189,6 +193,9 @@ func (c *Client) open(ctx context.Context, method, path string, q url.Values, ac
 	}
 	req.Header.Set("Accept", accept)
 	req.Header.Set("User-Agent", c.userAgent)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.unreachable(ctx, err)

@@ -39,7 +39,7 @@ func (d *deps) now() time.Time {
 // globals is what every command shares.
 type globals struct {
 	deps
-	server string // --server
+	connection
 }
 
 // newRoot returns the command tree. A new command is one file and one line here.
@@ -72,7 +72,7 @@ To measure one command, no server is needed:
 	root.SetOut(d.stdout)
 	root.SetErr(d.stderr)
 	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
-	root.PersistentFlags().StringVar(&g.server, "server", "", "address of the reckon server (default RECKON_SERVER, else "+client.DefaultServer+")")
+	g.connection.flags(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	root.AddCommand(
 		newUp(g),
@@ -90,6 +90,9 @@ To measure one command, no server is needed:
 		newCorrelate(g),
 		newPower(g),
 		newCatalogue(g),
+		newUser(g),
+		newToken(g),
+		newAudit(g),
 		newVersion(g),
 	)
 	group(root)
@@ -176,7 +179,11 @@ func usage(cmd *cobra.Command, err error) error {
 
 // client connects to the server that --server, RECKON_SERVER or the default names.
 func (g *globals) client() (*client.Client, error) {
-	c, err := client.New(cmp.Or(g.server, g.getenv("RECKON_SERVER")))
+	options, err := g.options()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cmp.Or(g.server, g.getenv("RECKON_SERVER")), options...)
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -20,6 +20,7 @@ type serveOptions struct {
 	late      time.Duration
 	footprint footprintFlags
 	verbose   bool
+	access    server.Access
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -39,12 +40,13 @@ any other sender, with native histograms and samples that come late.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), g, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; whoever reaches it can read everything, and send")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see `reckon user`")
 	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
 	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long they are kept")
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
 	f.DurationVar(&o.late, "out-of-order", 7*24*time.Hour, "by how much a sample may be late and is still taken; agents keep a week")
 	o.footprint.register(f)
+	accessFlags(cmd, &o.access)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
 }
@@ -61,7 +63,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	}
 	s, err := server.Open(ctx, server.Config{
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Receive: true, Version: buildinfo.Get().Version,
+		Access: o.access, Receive: true, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {

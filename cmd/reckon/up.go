@@ -28,6 +28,7 @@ type upOptions struct {
 	agent     agent.Config
 	footprint footprintFlags
 	verbose   bool
+	access    server.Access
 }
 
 func newUp(g *globals) *cobra.Command {
@@ -50,7 +51,7 @@ on where it stopped.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), g, o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; whoever reaches it can read everything")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see `reckon user`")
 	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
 	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long they are kept")
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
@@ -67,6 +68,7 @@ on where it stopped.`,
 	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
 	o.footprint.register(f)
+	accessFlags(cmd, &o.access)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
 }
@@ -89,7 +91,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	s, err := server.Open(ctx, server.Config{
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Agent: &o.agent, Version: buildinfo.Get().Version,
+		Access: o.access, Agent: &o.agent, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {
@@ -133,7 +135,7 @@ func greet(g *globals, s *server.Server, o upOptions) {
 
 // showFirst prints the workloads that used most so far.
 func showFirst(ctx context.Context, g *globals, s *server.Server) {
-	c, err := client.New("http://" + s.Addr())
+	c, err := client.New("", client.WithHTTP(s.Inside()))
 	if err != nil {
 		return
 	}

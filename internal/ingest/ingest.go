@@ -41,6 +41,9 @@ type Options struct {
 	Store storage.AppendableV2
 	// Describe takes type, unit and help of a metric, when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
+	// Allow says for which nodes the sender of a request may send; nil is for all. An
+	// error refuses the request, so that the sender keeps it.
+	Allow func(ctx context.Context) (func(site, node string) bool, error)
 	// MaxBody and MaxDecoded bound a request in bytes before and after it is unpacked;
 	// 16 and 64 MiB by default.
 	MaxBody, MaxDecoded int64
@@ -140,6 +143,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err != nil {
 		return got, false, err
 	}
+	var allowed func(site, node string) bool
+	if h.Allow != nil {
+		if allowed, err = h.Allow(r.Context()); err != nil {
+			return got, v2, status(http.StatusForbidden, "%v", err)
+		}
+	}
 	select {
 	case h.slots <- struct{}{}:
 		defer func() { <-h.slots }()
@@ -158,7 +167,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 		if err := proto.Unmarshal(plain, &req); err != nil {
 			return got, v2, status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
-		in := h.newWriter(r.Context())
+		in := h.newWriter(r.Context(), allowed)
 		defer in.abandon()
 		got, err = in.take2(&req)
 		return got, v2, err
@@ -167,7 +176,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err := proto.Unmarshal(plain, &req); err != nil {
 		return got, v2, status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 	}
-	in := h.newWriter(r.Context())
+	in := h.newWriter(r.Context(), allowed)
 	defer in.abandon()
 	got, err = in.take1(&req)
 	return got, v2, err

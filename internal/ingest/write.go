@@ -36,7 +36,8 @@ type writer struct {
 	h       *handler
 	app     storage.AppenderV2
 	refs    storage.GetRef // nil when the store has none
-	latest  int64          // the latest time that is taken
+	allowed func(site, node string) bool
+	latest  int64 // the latest time that is taken
 	scratch labels.ScratchBuilder
 
 	done    bool
@@ -45,8 +46,8 @@ type writer struct {
 	reasons []string
 }
 
-func (h *handler) newWriter(ctx context.Context) *writer {
-	w := &writer{h: h, app: h.Store.AppenderV2(ctx), latest: h.Clock().Add(h.Ahead).UnixMilli(), scratch: labels.NewScratchBuilder(16)}
+func (h *handler) newWriter(ctx context.Context, allowed func(site, node string) bool) *writer {
+	w := &writer{h: h, allowed: allowed, app: h.Store.AppenderV2(ctx), latest: h.Clock().Add(h.Ahead).UnixMilli(), scratch: labels.NewScratchBuilder(16)}
 	w.refs, _ = w.app.(storage.GetRef)
 	return w
 }
@@ -102,6 +103,9 @@ func (w *writer) take2(req *writev2.Request) (result, error) {
 			w.refuse(n, "description of %s: %v", ls, err)
 			continue
 		}
+		if err := w.within(ls); err != nil {
+			return w.finish(err)
+		}
 		if !w.valid(ls, n) {
 			continue
 		}
@@ -135,6 +139,9 @@ func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
 	for i := range req.Timeseries {
 		ts := &req.Timeseries[i]
 		ls := ts.ToLabels(&w.scratch, nil)
+		if err := w.within(ls); err != nil {
+			return w.finish(err)
+		}
 		if !w.valid(ls, max(len(ts.Samples)+len(ts.Histograms), 1)) {
 			continue
 		}
@@ -170,6 +177,16 @@ func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
 type series struct {
 	ls  labels.Labels
 	ref storage.SeriesRef
+}
+
+// within refuses the whole request when a series is of a node that the sender does not
+// speak for: the sender then keeps it until somebody has put it right.
+func (w *writer) within(ls labels.Labels) error {
+	if w.allowed == nil || w.allowed(ls.Get("site"), ls.Get("node")) {
+		return nil
+	}
+	return status(http.StatusForbidden, "the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE --node NODE`",
+		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))
 }
 
 func (w *writer) valid(ls labels.Labels, samples int) bool {

@@ -101,18 +101,17 @@ func (s *Server) handler() (http.Handler, error) {
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Logger: s.log,
 	})
-	if s.config.Receive {
-		mux := http.NewServeMux()
-		mux.Handle("/api/v1/write", ingest.Handler(ingest.Options{Store: s.series, Describe: s.series.Describe, Logger: s.log}))
-		mux.Handle("/", prometheus)
-		prometheus = mux
-	}
 	o := api.Options{
 		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()}), footprint: s.config.Footprint},
 		Ready:   ready, Prometheus: prometheus,
 		Version: s.config.Version, Logger: s.log,
 	}
 	o.Usage = &usage{rolls: s.facts, facts: s.facts, clock: time.Now}
+	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
+	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
+	if s.config.Receive {
+		o.Write = ingest.Handler(ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Logger: s.log})
+	}
 	if s.agent != nil {
 		o.Hub = &s.hub
 		labels := map[string]string{"node": s.agent.Node()}

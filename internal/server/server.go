@@ -42,6 +42,8 @@ type Config struct {
 	Agent *agent.Config
 	// Footprint says what energy emits and costs; nil where nobody knows.
 	Footprint *Footprint
+	// Access says who may reach the server; the zero value is for the loopback address.
+	Access Access
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
 
@@ -59,6 +61,7 @@ type Server struct {
 	engine  *query.Engine
 	builder *query.Builder
 	agent   *agent.Agent
+	gate    *gate
 	notes   []agent.Note
 	hub     api.Hub
 	http    *http.Server
@@ -79,6 +82,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	if err := s.openStores(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openGate(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if c.Agent != nil {
@@ -148,7 +154,7 @@ func (s *Server) First() <-chan struct{} { return s.first }
 func (s *Server) Run(ctx context.Context) error {
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := s.http.Serve(s.ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.serveHTTP(); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve HTTP: %w", err)
 		}
 		return nil
@@ -197,6 +203,9 @@ func (s *Server) close() error {
 	}
 	if s.series != nil {
 		errs = append(errs, s.series.Close())
+	}
+	if s.gate != nil {
+		errs = append(errs, s.gate.keeper.Close())
 	}
 	_ = s.ln.Close() // closed already when HTTP was served
 	return errors.Join(errs...)

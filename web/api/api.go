@@ -54,6 +54,13 @@ type Options struct {
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler
+	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people
+	// sign in and out at /auth/; either may be nil.
+	Write http.Handler
+	Auth  http.Handler
+	// Audit is told when somebody who sees all looks at the work of somebody else: what
+	// was asked for, and whose it is, empty for several owners. nil tells nobody.
+	Audit func(r *http.Request, action, object, owner string)
 	// Viewer says who sent a request; an error is answered with its status (see
 	// [Refuse]), or 401. nil is for a server that only its own machine reaches:
 	// everybody is admin. Handlers find the viewer in the context (access.From).

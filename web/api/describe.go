@@ -205,5 +205,22 @@ func descriptions() map[string]string {
 		"Pending.request_cores":                  "Cores they ask for together.",
 		"Pending.request_gpus":                   "GPUs they ask for together.",
 		"Pending.longest_seconds":                "How long the one waits that waits longest, seconds.",
+
+		"Report": "How a site was used in a period.",
+		"Report.period": "Length of the period.",
+		"Report.since": "Begin, a whole hour.",
+		"Report.until": "End, a whole hour.",
+		"Report.public": "Whether names were removed.",
+		"Report.total": "All together, and the capacity.",
+		"Report.steps": "Over time.",
+		"Report.step": "Length of a step of time.",
+		"Report.week": "By hour of the week, from Monday 1970-01-05 on, UTC.",
+		"Report.owners": "By owner, most CPU time first.",
+		"Report.accounts": "By account.",
+		"Report.commands": "By program.",
+		"Report.kinds": "By kind of workload.",
+		"Report.nodes": "By node.",
+		"Report.pending": "What waits now; null when nothing does.",
+		"Report.missing": "What could not be asked.",
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -38,7 +39,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 				slog.Int64("bytes", rec.bytes), slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr))
 		}()
 		v := access.Viewer{Role: access.Admin}
-		if s.Viewer != nil {
+		if s.Viewer != nil && !strings.HasPrefix(r.URL.Path, "/static/") {
 			var err error
 			if v, err = s.Viewer(r); err != nil {
 				if !errors.As(err, new(*statusError)) {

@@ -148,7 +148,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			t.Errorf("%s is not in the document", typ.Name())
 		}
 	}
-	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}} {
+	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {

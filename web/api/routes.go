@@ -65,7 +65,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes())
+	}, s.usageRoutes(), s.reportRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request
@@ -84,7 +84,13 @@ func (s *server) mux(routes []route) http.Handler {
 		writeError(w, fail(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
 	})
 	if s.Prometheus != nil {
-		mux.Handle("/api/v1/", atLeast(access.Public, s.Prometheus))
+		mux.Handle("/api/v1/", atLeast(access.Public, s.audited(s.Prometheus)))
+	}
+	if s.Write != nil {
+		mux.Handle("/api/v1/write", senders(s.Write))
+	}
+	if s.Auth != nil {
+		mux.Handle("/auth/", s.Auth)
 	}
 	if s.Metrics != nil {
 		mux.Handle("/metrics", atLeast(access.Support, s.Metrics))

@@ -21,6 +21,7 @@ func (s *server) workloads(w http.ResponseWriter, r *http.Request, q *query) err
 	if err != nil {
 		return err
 	}
+	s.lookAt(r, f)
 	if list.Workloads == nil {
 		list.Workloads = []client.Workload{}
 	}
@@ -60,6 +61,7 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 	if err != nil {
 		return err
 	}
+	s.look(r, "workload", d.ID, d.Owner)
 	complete(&d.Workload)
 	if d.Profile == nil {
 		d.Profile = []client.Profile{}

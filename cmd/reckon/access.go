@@ -1,0 +1,104 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/server"
+)
+
+// accessFlags are those of a server about who may reach it.
+func accessFlags(cmd *cobra.Command, a *server.Access) {
+	f := cmd.Flags()
+	f.StringVar(&a.WebConfig, "web-config", "", "file with TLS certificates and the like, in the form of Prometheus's web configuration; read again while the server runs")
+	f.StringVar(&a.OIDC, "oidc-config", "", "file that says how people sign in by OpenID Connect")
+	f.BoolVar(&a.Public, "public", false, "show totals, without names, to those who are not signed in")
+	f.BoolVar(&a.Insecure, "insecure", false, "let everybody who reaches the address see and change everything")
+}
+
+// connection says how the command line reaches a server.
+type connection struct {
+	server, tokenFile, caFile string
+}
+
+func (c *connection) flags(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.server, "server", "", "address of the reckon server (default RECKON_SERVER, else "+client.DefaultServer+")")
+	f.StringVar(&c.tokenFile, "token-file", "", "file with a token for it (default RECKON_TOKEN_FILE, else reckon/token in the configuration of the user)")
+	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides those of the system (default RECKON_CA_FILE)")
+}
+
+// options are what a client needs to be let in.
+func (g *globals) options() ([]client.Option, error) {
+	var out []client.Option
+	token, err := g.token()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		out = append(out, client.WithToken(token))
+	}
+	file := g.caFile
+	if file == "" {
+		file = g.getenv("RECKON_CA_FILE")
+	}
+	if file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--ca-file %s holds no certificate in PEM form", file)
+		}
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		out = append(out, client.WithHTTP(&http.Client{Transport: transport}))
+	}
+	return out, nil
+}
+
+// token reads the token of the user: never from an argument or a variable, which others
+// can see.
+func (g *globals) token() (string, error) {
+	file, named := g.tokenFile, true
+	if file == "" {
+		file = g.getenv("RECKON_TOKEN_FILE")
+	}
+	if file == "" {
+		named = false
+		dir := g.getenv("XDG_CONFIG_HOME")
+		if home := g.getenv("HOME"); dir == "" && home != "" {
+			dir = filepath.Join(home, ".config")
+		}
+		if dir == "" {
+			return "", nil
+		}
+		file = filepath.Join(dir, "reckon", "token")
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		if !named && errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		return "", fmt.Errorf("the file of the token: %w", err)
+	}
+	text := strings.TrimSpace(string(raw))
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("%s holds no token; it is one line, as `reckon token create` prints it", file)
+	}
+	return text, nil
+}

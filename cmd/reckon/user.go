@@ -1,0 +1,437 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	xterm "golang.org/x/term"
+
+	"reckon/client"
+	"reckon/internal/auth"
+	"reckon/internal/term"
+	"reckon/web/access"
+)
+
+// keeper opens the file of users and tokens of a server, which may run meanwhile.
+func keeper(data string) (*auth.Keeper, error) {
+	if _, err := os.Stat(data); err != nil {
+		return nil, fmt.Errorf("there is no server's directory at %s: %w; name it with --data", data, err)
+	}
+	return auth.Open(data, auth.Options{})
+}
+
+// newUser returns `reckon user`.
+func newUser(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "user",
+		Short: "Say which people may sign in to a server, and what they see",
+		Long: `Say which people may sign in to a server, and what they see:
+
+  admin    everything, and may change things
+  support  everything that was measured, of everybody
+  user     own work in full, that of others only as totals without names
+
+The commands work on the directory of the server, whether it runs or not. As soon as
+there is a user, everybody must sign in.`,
+		Example: `  reckon user add root --role admin --data /var/lib/reckon
+  reckon user add alice --data /var/lib/reckon
+  reckon user add carol --owner shop --owner carol`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var data string
+	cmd.PersistentFlags().StringVar(&data, "data", "data", "directory of the server")
+	cmd.AddCommand(userAdd(g, &data), userList(g, &data), userPassword(g, &data), userRemove(g, &data))
+	return cmd
+}
+
+func userAdd(g *globals, data *string) *cobra.Command {
+	var role string
+	var owners []string
+	var file string
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Add a user; the password is asked for, or read from --password-file",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := access.ParseRole(role)
+			if err != nil || r < access.User {
+				return usage(cmd, fmt.Errorf("--role %q: give admin, support or user", role))
+			}
+			if err := auth.CheckName(args[0]); err != nil {
+				return usage(cmd, err)
+			}
+			if err := os.MkdirAll(*data, 0o750); err != nil {
+				return err
+			}
+			k, err := keeper(*data)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			password, err := g.password(file)
+			if err != nil {
+				return err
+			}
+			if err := k.AddUser(cmd.Context(), auth.User{Name: args[0], Role: r, Owners: owners}, password); err != nil {
+				return err
+			}
+			fmt.Fprintf(g.stdout, "%s may sign in as %s.\n", args[0], r)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", "user", "admin, support or user")
+	cmd.Flags().StringArrayVar(&owners, "owner", nil, "owner whose work is this user's own, may be given again (default: the owner of the same name)")
+	cmd.Flags().StringVar(&file, "password-file", "", "file with the password, - for standard input; never an argument, which others can see")
+	complete(cmd, "role", "admin", "support", "user")
+	return cmd
+}
+
+func userPassword(g *globals, data *string) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "passwd NAME",
+		Short: "Give a user another password and end the user's sessions",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := keeper(*data)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			password, err := g.password(file)
+			if err != nil {
+				return err
+			}
+			return k.SetPassword(cmd.Context(), args[0], password)
+		},
+	}
+	cmd.Flags().StringVar(&file, "password-file", "", "file with the password, - for standard input")
+	return cmd
+}
+
+func userRemove(g *globals, data *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove a user, with the user's sessions and tokens",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := keeper(*data)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			if err := k.RemoveUser(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(g.stdout, "%s can no longer sign in.\n", term.Safe(args[0]))
+			return nil
+		},
+	}
+}
+
+func userList(g *globals, data *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the users",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			k, err := keeper(*data)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			users, err := k.Users(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(users) == 0 {
+				fmt.Fprintln(g.stdout, "There are no users: whoever reaches the server on this machine is admin. `reckon user add NAME --role admin` changes that.")
+				return nil
+			}
+			t := term.NewTable(term.Column{Title: "NAME", Shrink: 10}, term.Column{Title: "ROLE"}, term.Column{Title: "SEES THE WORK OF", Shrink: 12}, term.Column{Title: "SINCE"})
+			for _, u := range users {
+				sees := strings.Join(access.Viewer{Role: u.Role, Name: u.Name, Owners: u.Owners}.Own(), ", ")
+				if u.Role > access.User {
+					sees = "everybody"
+				}
+				t.Add(u.Name, u.Role.String(), sees, term.Clock(u.Created, g.now()))
+			}
+			return t.Print(g.screen())
+		},
+	}
+}
+
+// password reads a password from a file, standard input, or twice from the terminal
+// without showing it.
+func (g *globals) password(file string) (string, error) {
+	if file == "" {
+		in, ok := g.stdin.(*os.File)
+		if !ok || !xterm.IsTerminal(int(in.Fd())) {
+			return "", &usageError{errors.New("standard input is no terminal; give the password with --password-file FILE, or - for standard input")}
+		}
+		var typed [2]string
+		for i, ask := range []string{"Password: ", "Again: "} {
+			fmt.Fprint(g.stderr, ask)
+			raw, err := xterm.ReadPassword(int(in.Fd()))
+			fmt.Fprintln(g.stderr)
+			if err != nil {
+				return "", fmt.Errorf("read the password: %w", err)
+			}
+			typed[i] = string(raw)
+		}
+		if typed[0] != typed[1] {
+			return "", errors.New("the two passwords differ; nothing was changed")
+		}
+		return typed[0], nil
+	}
+	in := g.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", fmt.Errorf("--password-file: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	line, err := bufio.NewReader(io.LimitReader(in, 4096)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("--password-file: %w", err)
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+// newToken returns `reckon token`.
+func newToken(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make and revoke tokens for agents, scripts, Grafana and scrapes",
+		Long: `Make and revoke tokens. One of an agent sends samples of the nodes that it speaks for
+and sees nothing; one of a person or program sees what its role sees.
+
+A token is shown once, when it is made. Revoked, it is useless at once, also to a
+server that runs.`,
+		Example: `  reckon token create --agent --site lab --node 'gpu*' --note "rack 3"
+  reckon token create --role support --note grafana --expires 365d
+  reckon token create --role user --name alice
+  reckon token revoke dm9pZA4x`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var data string
+	cmd.PersistentFlags().StringVar(&data, "data", "data", "directory of the server")
+	cmd.AddCommand(tokenCreate(g, &data), tokenList(g, &data), tokenRevoke(g, &data))
+	return cmd
+}
+
+func tokenCreate(g *globals, data *string) *cobra.Command {
+	var agent bool
+	var role, expires string
+	var t auth.Token
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token and print it, this one time",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case agent == (role != ""):
+				return usage(cmd, errors.New("say what the token is for: --agent, or --role admin, support, user or public"))
+			case agent && (t.Name != "" || len(t.Owners) > 0):
+				return usage(cmd, errors.New("--name and --owner go with --role"))
+			case !agent && (t.Scope.Site != "" || len(t.Scope.Nodes) > 0):
+				return usage(cmd, errors.New("--site and --node go with --agent"))
+			}
+			t.Kind = auth.Agent
+			if role != "" {
+				r, err := access.ParseRole(role)
+				if err != nil {
+					return usage(cmd, fmt.Errorf("--role: %w", err))
+				}
+				t.Kind, t.Role = auth.Person, r
+			}
+			life, err := span("expires", expires)
+			if err != nil {
+				return err
+			}
+			if life > 0 {
+				at := g.now().Add(life)
+				t.Expires = &at
+			}
+			if err := os.MkdirAll(*data, 0o750); err != nil {
+				return err
+			}
+			k, err := keeper(*data)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			text, err := k.AddToken(cmd.Context(), t)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			fmt.Fprintln(g.stdout, text)
+			hint := "give its file to --token-file or name it in RECKON_TOKEN_FILE"
+			if agent {
+				hint = "write it into a file and give that to `reckon-agent --push-token-file`"
+			}
+			fmt.Fprintf(g.stderr, "reckon: this is the only time it is shown; %s\n", hint)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&agent, "agent", false, "for an agent: sends samples, sees nothing")
+	f.StringVar(&t.Scope.Site, "site", "", "of an agent: the site it speaks for (default: any)")
+	f.StringArrayVar(&t.Scope.Nodes, "node", nil, "of an agent: pattern of names of nodes it speaks for, may be given again (default: any)")
+	f.StringVar(&role, "role", "", "for a person or program: admin, support, user or public")
+	f.StringVar(&t.Name, "name", "", "of a role: the name under which it is known in the audit log, and for user the owner")
+	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: owner whose work it sees, may be given again (default: --name)")
+	f.StringVar(&t.Note, "note", "", "what it is for")
+	f.StringVar(&expires, "expires", "", "time until it expires, such as 90d (default: never)")
+	complete(cmd, "role", "admin", "support", "user", "public")
+	return cmd
+}
+
+func tokenList(g *globals, data *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			k, err := keeper(*data)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			tokens, err := k.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if len(tokens) == 0 {
+				fmt.Fprintln(g.stdout, "There are no tokens; `reckon token create --agent` makes one.")
+				return nil
+			}
+			t := term.NewTable(term.Column{Title: "ID"}, term.Column{Title: "FOR"}, term.Column{Title: "MAY", Shrink: 16}, term.Column{Title: "STATE"}, term.Column{Title: "USED"}, term.Column{Title: "NOTE", Shrink: 8, Optional: 1})
+			for _, x := range tokens {
+				t.Add(x.ID, string(x.Kind), tokenMay(x), tokenState(x, g.now()), orNever(x.Used, g.now()), x.Note)
+			}
+			return t.Print(g.screen())
+		},
+	}
+}
+
+func tokenMay(t auth.Token) string {
+	if t.Kind == auth.Agent {
+		return "send for " + t.Scope.String()
+	}
+	own := strings.Join(access.Viewer{Role: t.Role, Name: t.Name, Owners: t.Owners}.Own(), ", ")
+	if t.Role == access.User {
+		return "see the work of " + own
+	}
+	return "see as " + t.Role.String()
+}
+
+func tokenState(t auth.Token, now time.Time) string {
+	switch {
+	case t.Revoked != nil:
+		return "revoked"
+	case t.Expires == nil:
+		return "valid"
+	case !now.Before(*t.Expires):
+		return "expired"
+	}
+	return "until " + term.Clock(*t.Expires, now)
+}
+
+func orNever(t *time.Time, now time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return term.Ago(*t, now)
+}
+
+func tokenRevoke(g *globals, data *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Make a token useless",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := keeper(*data)
+			if err != nil {
+				return err
+			}
+			defer k.Close()
+			if err := k.Revoke(cmd.Context(), args[0]); err != nil {
+				return fmt.Errorf("%w; `reckon token list` shows the ids", err)
+			}
+			fmt.Fprintln(g.stdout, "The token is useless from now on.")
+			return nil
+		},
+	}
+}
+
+// newAudit returns `reckon audit`.
+func newAudit(g *globals) *cobra.Command {
+	var data, owner, viewer, since string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Show who looked at whose work, and who signed in",
+		Long: `Show who looked at whose work, and who signed in. Noted is what people and programs
+whose role sees all asked for about others; the same question within ten minutes is
+noted once. Entries are kept for 400 days.`,
+		Example: `  reckon audit --owner alice --since 30d
+  reckon audit --viewer sue --format csv`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&data, "data", "data", "directory of the server")
+	f.StringVar(&owner, "owner", "", "about the work of this owner")
+	f.StringVar(&viewer, "viewer", "", "by this viewer")
+	f.StringVar(&since, "since", "7d", "since this time")
+	f.IntVar(&limit, "limit", 1000, "at most this many, the newest")
+	format := addFormat(cmd, "table", "json", "csv")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		from, err := moment("since", since, g.now())
+		if err != nil {
+			return err
+		}
+		if limit < 1 {
+			return usage(cmd, errors.New("--limit: give 1 or more"))
+		}
+		k, err := keeper(data)
+		if err != nil {
+			return err
+		}
+		defer k.Close()
+		entries, err := k.Entries(cmd.Context(), owner, viewer, from, limit)
+		if err != nil {
+			return err
+		}
+		return printAudit(g, entries, format.value)
+	}
+	return cmd
+}
+
+func printAudit(g *globals, entries []auth.Entry, format string) error {
+	switch format {
+	case "json":
+		return printJSON(g, entries)
+	case "csv":
+		return client.WriteCSV(g.stdout, entries)
+	}
+	if len(entries) == 0 {
+		fmt.Fprintln(g.stdout, "Nobody looked at the work of others in that time.")
+		return nil
+	}
+	t := term.NewTable(term.Column{Title: "TIME"}, term.Column{Title: "WHO", Shrink: 8}, term.Column{Title: "ROLE", Optional: 2}, term.Column{Title: "DID"}, term.Column{Title: "WHAT", Shrink: 16}, term.Column{Title: "OF", Shrink: 6}, term.Column{Title: "FROM", Optional: 1})
+	for _, e := range entries {
+		t.Add(term.Clock(e.Time, g.now()), e.Viewer, e.Role, e.Action, e.Object, e.Owner, e.Source)
+	}
+	return t.Print(g.screen())
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"reckon/client"
+	"reckon/web/access"
+)
+
+// senders lets in who may send samples.
+func senders(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if v := access.From(r.Context()); !v.Sends() {
+			status := http.StatusForbidden
+			if v.Role == access.Nobody {
+				status = http.StatusUnauthorized
+			}
+			writeError(w, Refuse(status, "send the token of an agent: `reckon token create --agent` makes one", errors.New("who sends samples must say who it is")))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// look notes that a viewer who sees all looks at somebody's work. Own work, and what a
+// viewer without a name does, is not noted.
+func (s *server) look(r *http.Request, action, object, owner string) {
+	v := access.From(r.Context())
+	if s.Audit == nil || !v.All() || v.Name == "" || (owner != "" && v.Name == owner) {
+		return
+	}
+	s.Audit(r, action, object, owner)
+}
+
+// lookAt notes a list of workloads: whose they are is known when one owner is asked for.
+func (s *server) lookAt(r *http.Request, f client.Filter) {
+	owner := ""
+	if len(f.Owners) == 1 {
+		owner = f.Owners[0]
+	}
+	s.look(r, "workloads", f.Query().Encode(), owner)
+}
+
+// audited notes queries for series of workloads.
+func (s *server) audited(h http.Handler) http.Handler {
+	if s.Audit == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if access.From(r.Context()).All() {
+			// Read from the address and, for forms, from the body, which is kept for the handler.
+			if text := queryText(r); text != "" {
+				s.look(r, "query", text, "")
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// queryText is what a request of the Prometheus API asks for, if it is about workloads
+// or may be: metrics of machines belong to nobody.
+func queryText(r *http.Request) string {
+	if strings.HasSuffix(r.URL.Path, "/read") {
+		return "remote read"
+	}
+	if err := r.ParseForm(); err != nil {
+		return "" // the handler says what is wrong
+	}
+	text := r.Form.Get("query")
+	if m := r.Form["match[]"]; text == "" && len(m) > 0 {
+		text = strings.Join(m, " ")
+	}
+	for _, word := range []string{"workload", "owner", "command", "container", "kepler", "__name__", "user", "pod"} {
+		if strings.Contains(text, word) {
+			return text
+		}
+	}
+	return ""
+}
