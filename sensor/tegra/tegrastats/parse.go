@@ -76,7 +76,7 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 	}
 	if r, ok := rail(v); ok {
 		p.word()
-		if r.Name = p.name(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts {
+		if r.Name = p.name(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts && !known(s.Rails, r.Name) {
 			s.Rails = append(s.Rails, r)
 		}
 		return true
@@ -110,6 +110,15 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 		}
 	}
 	return true
+}
+
+func known(rails []Rail, name string) bool {
+	for i := range rails {
+		if rails[i].Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // memory reads "5246/7771MB (lfb 7x4MB)" or "983/20269MB (cached 280MB)".

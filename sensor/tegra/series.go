@@ -1,0 +1,141 @@
+package tegra
+
+import (
+	"strconv"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/tegra/tegrastats"
+)
+
+func gauge(name string, unit metric.Unit, help string, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: name, Help: help, Kind: metric.Gauge, Unit: unit, Labels: labels}
+}
+
+var (
+	gpuSeconds = &metric.Desc{Name: "reckon_tegra_gpu_busy_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help: "Time that the GPU of a Tegra was busy: its load, integrated."}
+	gpuBusy     = gauge("reckon_tegra_gpu_busy_ratio", metric.Ratio, "Share of time that the GPU of a Tegra is busy, as of the last reading.")
+	gpuHertz    = gauge("reckon_tegra_gpu_frequency_hertz", metric.Hertz, "Clock of a cluster of the GPU of a Tegra.", "cluster")
+	memBusy     = gauge("reckon_tegra_memory_controller_busy_ratio", metric.Ratio, "Share of the bandwidth of the memory controller (EMC) in use.")
+	memHertz    = gauge("reckon_tegra_memory_controller_frequency_hertz", metric.Hertz, "Clock of the memory controller (EMC).")
+	engineUp    = gauge("reckon_tegra_engine_up", metric.None, "Whether an engine (encoder, decoder, accelerator) of a Tegra has a clock.", "engine")
+	engineHertz = gauge("reckon_tegra_engine_frequency_hertz", metric.Hertz, "Clock of an engine of a Tegra that is on.", "engine")
+	engineBusy  = gauge("reckon_tegra_engine_busy_ratio", metric.Ratio, "Share of time that an engine of a Tegra is busy.", "engine")
+	celsius     = gauge("reckon_tegra_temperature_celsius", metric.Celsius, "Temperature of a zone as tegrastats says; a zone that is off is absent.", "zone")
+	cpuBusy     = gauge("reckon_tegra_cpu_busy_ratio", metric.Ratio, "Share of time that a core is busy, as tegrastats says; a core that is off is absent.", "cpu")
+	cpuHertz    = gauge("reckon_tegra_cpu_frequency_hertz", metric.Hertz, "Clock of a core, as tegrastats says.", "cpu")
+	ramUsed     = gauge("reckon_tegra_memory_used_bytes", metric.Bytes, "Memory in use, shared by CPU and GPU, as tegrastats says.")
+	ramTotal    = gauge("reckon_tegra_memory_bytes", metric.Bytes, "Memory of the board, as tegrastats says.")
+	swapUsed    = gauge("reckon_tegra_swap_used_bytes", metric.Bytes, "Swap space in use, as tegrastats says.")
+	swapTotal   = gauge("reckon_tegra_swap_bytes", metric.Bytes, "Swap space, as tegrastats says.")
+	swapCached  = gauge("reckon_tegra_swap_cached_bytes", metric.Bytes, "Swap space whose content is in memory as well, as tegrastats says.")
+	freeBlocks  = gauge("reckon_tegra_largest_free_blocks", metric.None, "Number of the largest free blocks of memory.")
+	freeBytes   = gauge("reckon_tegra_largest_free_block_bytes", metric.Bytes, "Size of each of the largest free blocks of memory.")
+	translation = gauge("reckon_tegra_code_translation_ratio", metric.Ratio, "Share of time in the translation of code (MTS) of Denver and Carmel cores.", "ground")
+	railWatts   = gauge("reckon_tegra_rail_watts", metric.Watts, "Power of a supply rail now; a rail that holds others is not to be added to them.", "rail")
+	railAverage = gauge("reckon_tegra_rail_average_watts", metric.Watts, "Power of a supply rail on the average since tegrastats was started.", "rail")
+	fanRatio    = gauge("reckon_tegra_fan_ratio", metric.Ratio, "Drive of a fan, 1 is full.", "fan")
+	powerMode   = gauge("reckon_tegra_power_mode_info", metric.None, "The power mode that nvpmodel has set.", "mode", "name")
+)
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc {
+	return append(sensor.MeterDescs(), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp, engineHertz, engineBusy, celsius,
+		cpuBusy, cpuHertz, ramUsed, ramTotal, swapUsed, swapTotal, swapCached, freeBlocks, freeBytes, translation,
+		railWatts, railAverage, fanRatio, powerMode)
+}
+
+// numbers are label values for cores and clusters, made once.
+var numbers = func() (n [256]string) {
+	for i := range n {
+		n[i] = strconv.Itoa(i)
+	}
+	return n
+}()
+
+// output writes samples and keeps their series.
+type output struct {
+	cache    metric.Cache
+	meters   sensor.MeterSeries
+	mode     *metric.Series
+	modeText string
+}
+
+func (o *output) get(d *metric.Desc, values ...string) *metric.Series {
+	return o.cache.Get(d, values...)
+}
+
+func (o *output) value(b *metric.Batch, v tegrastats.Value, d *metric.Desc, labels ...string) {
+	if v.OK {
+		b.Add(o.cache.Get(d, labels...), v.V)
+	}
+}
+
+// append writes everything of s but the meters.
+func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
+	o.value(b, s.GPU.Busy, gpuBusy)
+	switch {
+	case len(s.Clusters) > 0:
+		for i, hz := range s.Clusters[:min(len(s.Clusters), len(numbers))] {
+			b.Add(o.get(gpuHertz, numbers[i]), hz)
+		}
+	default:
+		o.value(b, s.GPU.Hertz, gpuHertz, numbers[0])
+	}
+	o.value(b, s.Memory.Busy, memBusy)
+	o.value(b, s.Memory.Hertz, memHertz)
+	for i := range s.Engines {
+		o.engine(b, s.Engines, i)
+	}
+	for i, t := range s.Temperatures {
+		if !same(s.Temperatures[:i], t.Name) {
+			b.Add(o.get(celsius, t.Name), t.Celsius)
+		}
+	}
+	for i, c := range s.CPUs[:min(len(s.CPUs), len(numbers))] {
+		if c.Online {
+			o.value(b, c.Busy, cpuBusy, numbers[i])
+			o.value(b, c.Hertz, cpuHertz, numbers[i])
+		}
+	}
+	o.value(b, s.RAMUsed, ramUsed)
+	o.value(b, s.RAMTotal, ramTotal)
+	o.value(b, s.SwapUsed, swapUsed)
+	o.value(b, s.SwapTotal, swapTotal)
+	o.value(b, s.SwapCached, swapCached)
+	o.value(b, s.FreeBlocks, freeBlocks)
+	o.value(b, s.FreeBlockSize, freeBytes)
+	o.value(b, s.Foreground, translation, "foreground")
+	o.value(b, s.Background, translation, "background")
+	for i := range s.Rails {
+		b.Add(o.get(railWatts, s.Rails[i].Name), s.Rails[i].Watts)
+		o.value(b, s.Rails[i].Average, railAverage, s.Rails[i].Name)
+	}
+}
+
+// engine writes the i-th engine, unless one of its name came before.
+func (o *output) engine(b *metric.Batch, all []tegrastats.Engine, i int) {
+	e := &all[i]
+	for k := range all[:i] {
+		if all[k].Name == e.Name {
+			return
+		}
+	}
+	up := 1.0
+	if e.Off {
+		up = 0
+	}
+	b.Add(o.get(engineUp, e.Name), up)
+	o.value(b, e.Hertz, engineHertz, e.Name)
+	o.value(b, e.Busy, engineBusy, e.Name)
+}
+
+func same(zones []tegrastats.Temperature, name string) bool {
+	for i := range zones {
+		if zones[i].Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+// Package tegra measures NVIDIA Jetson and other Tegra boards: supply rails, the load
+// and clock of the GPU, the memory controller, engines, fan and power mode, of every
+// release of Jetson Linux (L4T 21 to 39).
+//
+// It reads two sources. The first is sysfs: the INA3221 monitors under hwmon (L4T 35
+// and newer: in1_label, in1_input in mV, curr1_input in mA) or under iio (L4T 28 to 32:
+// rail_name_0, in_power0_input in mW), the INA238 of Thor (power1_input in µW), the
+// load of the GPU (0 to 1000), clocks in debugfs where root may read them. The second is
+// the text of NVIDIA's tegrastats, followed from a file or pipe ([Options].Stats), for
+// containers and users who may not read the first; while its program writes, what it
+// says is taken and the rails of sysfs are not. The program is never started.
+//
+// Where a rail measures the input of the board it is the meter of the board; where none
+// does, the rails are summed. If one of them can not be read there is no sum: it would
+// be too small. The share of the GPU that a workload uses is not known on Tegra.
+//
+// Units: watts, hertz, shares of 1, seconds. A Sensor is used from one goroutine.
+package tegra
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/tegra/tegrastats"
+)
+
+// Options says what to read.
+type Options struct {
+	Root  string // of the file tree; "" or "/" is our own machine
+	Stats string // file or named pipe that tegrastats writes to; empty for none
+}
+
+// Sensor reads one board.
+type Sensor struct {
+	board  *board // nil where sysfs shows nothing
+	text   *tegrastats.Reader
+	own    tegrastats.Stats // what sysfs said
+	energy map[string]*sensor.Integral
+	busy   sensor.Integral
+	meters []sensor.Meter
+	out    output
+	now    func() time.Time
+}
+
+// New opens the board below root by sysfs.
+func New(root string) (*Sensor, error) { return Open(Options{Root: root}) }
+
+// Open finds the board. It returns sensor.ErrUnavailable where there is none.
+func Open(o Options) (*Sensor, error) {
+	s := &Sensor{energy: make(map[string]*sensor.Integral), now: time.Now}
+	s.board = openBoard(o.Root)
+	switch {
+	case o.Stats != "":
+		s.text = tegrastats.NewReader(o.Stats)
+	case s.board == nil:
+		path := sysfs.Path(o.Root, "proc/device-tree/compatible")
+		_, err := os.Stat(path)
+		if err == nil {
+			err = errors.New(path + " names no Tegra, or its sysfs is not here")
+		}
+		return nil, sensor.Unavailable("not a Tegra board", "", err)
+	}
+	return s, nil
+}
+
+// Name returns "tegra".
+func (s *Sensor) Name() string { return "tegra" }
+
+// Descs lists the series of the sensor.
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// read returns what is known now, from the text while it lives, else from sysfs.
+func (s *Sensor) read(now time.Time) (*tegrastats.Stats, error) {
+	var errs error
+	if s.text != nil {
+		st, err := s.text.Read(now)
+		if err == nil {
+			return st, nil
+		}
+		errs = err
+	}
+	if s.board == nil {
+		return nil, errs
+	}
+	return &s.own, errors.Join(errs, s.board.read(&s.own))
+}
+
+// ReadMeters implements sensor.MeterSource.
+func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	now := s.now()
+	st, err := s.read(now)
+	if st == nil {
+		return dst, err
+	}
+	if st.GPU.Busy.OK {
+		s.busy.Busy(now, st.GPU.Busy.V)
+	}
+	total, watts, ok := tegrastats.Total(st.Rails)
+	if ok && total == tegrastats.SumOfRails && st == &s.own && s.board.missing {
+		ok = false // one of the rails could not be read
+	}
+	if ok && watts > 0 { // a board that reads has power: zero is a monitor that sleeps
+		dst = append(dst, s.meter(sensor.DomainBoard, total, watts, now))
+	}
+	for i := range st.Rails {
+		if r := &st.Rails[i]; r.Name != total && r.Watts < sensor.MaxWatts {
+			dst = append(dst, s.meter(sensor.DomainRail, r.Name, r.Watts, now))
+		}
+	}
+	return dst, err
+}
+
+func (s *Sensor) meter(d sensor.Domain, zone string, watts float64, now time.Time) sensor.Meter {
+	e := s.energy[zone]
+	if e == nil {
+		e = new(sensor.Integral)
+		s.energy[zone] = e
+	}
+	return sensor.Meter{Domain: d, Zone: zone, Watts: watts, HasWatts: true, Joules: e.Add(now, watts), HasJoules: true}
+}
+
+// Read implements sensor.Sensor.
+func (s *Sensor) Read(b *metric.Batch) error {
+	var err error
+	s.meters, err = s.ReadMeters(s.meters[:0])
+	s.out.meters.Append(b, s.meters)
+	st := &s.own
+	if s.text != nil {
+		if t, bad := s.text.Read(s.now()); bad == nil {
+			st = t
+		} else if s.board == nil {
+			return err
+		}
+	}
+	s.out.append(b, st)
+	if st.GPU.Busy.OK {
+		b.Add(s.out.get(gpuSeconds), s.busy.Total())
+	}
+	if s.board != nil {
+		s.board.rest(b, &s.out)
+	}
+	return err
+}
+
+// Close closes the files.
+func (s *Sensor) Close() error {
+	var errs []error
+	if s.text != nil {
+		errs = append(errs, s.text.Close())
+	}
+	if s.board != nil {
+		errs = append(errs, s.board.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Is reports whether the machine is a Tegra, by the names that its firmware gives it.
+func Is(root string) bool {
+	b, err := os.ReadFile(sysfs.Path(root, "proc/device-tree/compatible"))
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err = os.Stat(sysfs.Path(root, "etc/nv_tegra_release"))
+		return err == nil
+	}
+	return strings.Contains(string(b), "nvidia,tegra")
+}
