@@ -7,7 +7,7 @@ BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo 
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
-.PHONY: help up build test lint gen bench e2e fuzz size clean
+.PHONY: help up build build-nvml test-nvml test lint gen bench e2e fuzz size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -17,6 +17,13 @@ up: build ## build, then measure this machine at http://127.0.0.1:9870
 
 build: ## build ./bin/reckon and ./bin/reckon-agent, static, for this machine
 	$(BUILD) -o bin/ ./cmd/reckon ./cmd/reckon-agent
+
+build-nvml: ## the same for machines with NVIDIA GPUs (needs glibc there; no compiler here)
+	$(BUILD) -tags nvml -o bin/ ./cmd/reckon ./cmd/reckon-agent
+
+test-nvml: ## the calls into NVIDIA's library, against one of our own and the GPUs of this machine
+	cc -Wall -shared -fPIC -o sensor/nvml/testdata/libfakenvml.so sensor/nvml/testdata/fakenvml.c
+	CGO_ENABLED=0 go test -count=1 -tags nvml ./sensor/nvml
 
 test: ## everything that must hold before a commit; installs what it needs and says so
 	@script/setup

@@ -1,0 +1,97 @@
+//go:build nvml && linux && (amd64 || arm64)
+
+package nvml
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"reckon/sensor"
+)
+
+// TestABI calls a shared library that answers as testdata/fakenvml.c says, through the
+// same calls as that of the driver: names, order of arguments, layout of structs. The
+// library is built beforehand (make test-nvml), because a test of a sensor runs no
+// program.
+func TestABI(t *testing.T) {
+	path := filepath.Join("testdata", "libfakenvml.so")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("needs testdata/libfakenvml.so, which make test-nvml builds")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := open(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	read(t, s)
+	got := read(t, s)
+	const dev = "nvidia|GPU-abi|0"
+	want(t, got, "gpu_info|"+dev+"|Fake GPU|580.1|", 1)
+	want(t, got, "gpu_memory_bytes|"+dev, 3<<30)
+	want(t, got, "gpu_memory_size_bytes|"+dev, 80<<30)
+	want(t, got, "gpu_power_watts|"+dev, 123.456)
+	want(t, got, "gpu_power_limit_watts|"+dev, 700)
+	want(t, got, "gpu_clock_hertz|"+dev+"|graphics", 1100e6)
+	want(t, got, "gpu_clock_hertz|"+dev+"|video", 1103e6)
+	want(t, got, "gpu_temperature_celsius|"+dev+"|core", 44)
+	want(t, got, "gpu_temperature_celsius|"+dev+"|memory", 55)
+	want(t, got, "gpu_ecc_errors_total|"+dev+"|corrected", 5)
+	want(t, got, "gpu_ecc_errors_total|"+dev+"|uncorrected", 6)
+	want(t, got, "gpu_pcie_replays_total|"+dev, 7)
+	want(t, got, "gpu_partitions|"+dev, 1)
+	want(t, got, "gpu_memory_bytes|nvidia|MIG-abi|0", 1<<30)
+	var p sensor.GPUPass
+	if err := s.ReadGPU(&p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Uses) != 1 || p.Uses[0].PID != 4711 || p.Uses[0].Memory != 1<<29 || p.Uses[0].Device != "MIG-abi" {
+		t.Errorf("uses %+v", p.Uses)
+	}
+	// What a divided device does not show, straight from the calls.
+	h, c := l.Device(0)
+	if c != success {
+		t.Fatal(c)
+	}
+	samples := make([]sample, 4)
+	if n, c := l.Samples(h, sampleGPU, 1000, samples); n != 2 || c != success || samples[1].time != 3000 || samples[1].value[0] != 42 {
+		t.Errorf("samples: %d, %v, %+v", n, c, samples)
+	}
+	use := make([]processSample, 2)
+	if n, c := l.ProcessUse(h, 1000, use); n != 1 || c != success || use[0] != (processSample{pid: 4711, time: 2000, sm: 30, memory: 20, encoder: 10, decode: 5}) {
+		t.Errorf("use: %d, %v, %+v", n, c, use)
+	}
+	if _, c := l.ProcessUse(h, 0, use[:0]); c != insufficientSize {
+		t.Errorf("a list that is too small: %v", c)
+	}
+	if gpu, memory, c := l.Utilization(h); gpu != 37 || memory != 11 || c != success {
+		t.Errorf("utilisation %d, %d, %v", gpu, memory, c)
+	}
+	if mj, c := l.Energy(h); mj != 9_000_000_000 || c != success {
+		t.Errorf("energy %d, %v", mj, c)
+	}
+	if bits, c := l.Reasons(h); bits != reasonPowerCap|1<<40 || c != success {
+		t.Errorf("reasons %#x, %v", bits, c)
+	}
+	if _, c := l.Fan(h); c != noFunction {
+		t.Errorf("a function that the library does not have: %v", c)
+	}
+	if _, c := l.Device(9); c != 2 {
+		t.Errorf("no such device: %v", c)
+	}
+}
+
+func TestNoLibrary(t *testing.T) {
+	if _, err := load("libnosuchthing.so.1"); !errors.Is(err, sensor.ErrUnavailable) {
+		t.Errorf("got %v, want it unavailable", err)
+	}
+}
