@@ -1,0 +1,179 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/attribution/powermodel"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// steady is a meter of a machine that draws 10 W and 90 W more for each busy core.
+type steady struct {
+	a      *Agent
+	joules float64
+	boot   uint64
+	idle   uint64
+	fail   error
+}
+
+func (s *steady) Name() string { return "steady" }
+func (s *steady) Close() error { return nil }
+
+func (s *steady) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	if s.fail != nil {
+		return dst, s.fail
+	}
+	m := &s.a.total
+	if idle := m.Idle + m.IOWait + m.Steal; s.boot != 0 {
+		span := float64(m.Boot-s.boot) / 1e9
+		s.joules += 10*span + 90*max(span*float64(m.Cores)-float64(idle-s.idle)/1e9, 0)
+	}
+	s.boot, s.idle = m.Boot, m.Idle+m.IOWait+m.Steal
+	return append(dst, sensor.Meter{Domain: sensor.DomainPackage, Zone: "0", Joules: s.joules, HasJoules: true}), nil
+}
+
+// TestEnergyOfOwnUse lets this process work beside a meter, and holds its energy against
+// its share of the CPU time, and the sum of all against the meter.
+func TestEnergyOfOwnUse(t *testing.T) {
+	a := open(t, Config{Source: "procfs", PowerModel: noModel})
+	u := &unit{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
+	a.sensors = append(a.sensors, u)
+	s := &steady{a: a}
+	a.meter.sources = []*meterReader{{unit: u, source: s}}
+	if err := a.tick(); err != nil {
+		t.Fatal(err)
+	}
+	first, charged := s.joules, a.ledger.Total()
+	for range 8 {
+		burn(100 * time.Millisecond)
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.fail = errors.New("no such device")
+	burn(50 * time.Millisecond)
+	if err := a.tick(); err != nil {
+		t.Fatal(err)
+	}
+	if u.up || !strings.Contains(u.reason, "no such device") {
+		t.Errorf("a meter that fails is %v, %q", u.up, u.reason)
+	}
+	s.fail = nil // and comes back: what it counted meanwhile is charged
+	if err := a.tick(); err != nil {
+		t.Fatal(err)
+	}
+	a.export(time.Now())
+	node, _ := sum(&a.batch, "reckon_node_attributed_energy_joules_total")
+	if math.Abs(node-(s.joules-first)) > 1e-6*s.joules {
+		t.Errorf("%.3f J were split, the meter counted %.3f J", node, s.joules-first)
+	}
+	var own, all, cpu float64
+	for _, sample := range a.batch.Samples {
+		if sample.Series.Desc.Name == "reckon_workload_energy_joules_total" {
+			all += sample.Value
+			if strings.HasSuffix(sample.Series.Values[0], "/"+groupName(a)) {
+				own += sample.Value
+			}
+		}
+	}
+	active, _ := sum(&a.batch, "reckon_node_attributed_energy_joules_total", "share", "active")
+	// A group so young that it is not exported yet may hold a little.
+	if all > active*(1+1e-6) || all < active*0.9 {
+		t.Errorf("workloads have %.3f J, %.3f J were split as active", all, active)
+	}
+	cpu = float64(a.ledger.Total()-charged) / 1e9
+	if own <= 0 || cpu < 0.5 {
+		t.Errorf("this process has %.3f J of %.3f J; %.3f s were charged", own, all, cpu)
+	}
+}
+
+// groupName is the last word of the workload of this process.
+func groupName(a *Agent) string {
+	p := a.find(int32(unix.Getpid()))
+	if p == nil {
+		return "?"
+	}
+	part := a.ledger.PartOf(p.PID, p.Start)
+	return string(part.Workload())[strings.LastIndexByte(string(part.Workload()), '/')+1:]
+}
+
+func TestPowerModel(t *testing.T) {
+	good := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version, Name: "lab node", Domain: "node",
+		Features: []powermodel.Feature{{Name: "cpu_utilization", Max: 1}, {Name: "network_bytes", Max: 1e9}},
+		Parts: []powermodel.Part{{Kind: powermodel.KindTerms, Weight: 1, Base: 50, Terms: []powermodel.Term{
+			{Feature: 0, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 100}, {Feature: 1, Shape: powermodel.ShapeLinear, Scale: 1e9, Watts: 10}}}},
+		Band: powermodel.Band{Coverage: 0.9, Low: 0.9, High: 1.1, Points: 10}}
+	var b bytes.Buffer
+	if err := good.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	p, err := openPowerModel("/", file("good.json", b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.io.disk.Close()
+	defer p.io.network.Close()
+	if _, ok := p.read(0.5, 1e9); ok {
+		t.Error("a figure before rates are known")
+	}
+	s, ok := p.read(0.5, 2e9)
+	if !ok || s.Idle != 50 || s.Meters[0].Watts < 100 || s.Meters[0].Watts > 200 || !s.Model {
+		t.Errorf("%+v %v, want some 100 W, 50 of them idle", s, ok)
+	}
+	if _, ok := p.read(math.NaN(), 3e9); ok {
+		t.Error("a figure without a utilisation")
+	}
+	for name, c := range map[string]struct{ path, want string }{
+		"newer":         {file("newer.json", strings.Replace(b.String(), `"version": 1`, `"version": 9`, 1)), "version 9"},
+		"other machine": {file("other.json", strings.Replace(b.String(), `"machine": {}`, `"machine": {"arch": "vax"}`, 1)), `arch "vax"`},
+		"other feature": {file("feature.json", strings.Replace(b.String(), "network_bytes", "llc_misses", 1)), "llc_misses"},
+		"other domain":  {file("domain.json", strings.Replace(b.String(), `"domain": "node"`, `"domain": "gpu"`, 1)), "of gpu"},
+		"not there":     {filepath.Join(dir, "none.json"), "no such file"},
+		"no model":      {file("text.json", "hello"), "not a power model"},
+	} {
+		_, err := openPowerModel("/", c.path)
+		if !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		// The agent says so and measures the rest.
+		a, notes, err := Open(Config{Source: "procfs", PowerModel: c.path})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := a.tick(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		said := false
+		for _, n := range notes {
+			said = said || n.Sensor == "power-model"
+		}
+		if !said {
+			t.Errorf("%s: nothing is said", name)
+		}
+		_ = a.Close()
+	}
+	if m, err := openPowerModel("/", noModel); m != nil || err != nil {
+		t.Errorf("no model wanted: %v %v", m, err)
+	}
+	if _, _, err := Open(Config{Source: "procfs", Idle: "mine"}); err == nil || !strings.Contains(err.Error(), "request") {
+		t.Errorf("%v", err)
+	}
+}
