@@ -114,6 +114,9 @@ func (l *Ledger) EnergyProblem() string {
 	return l.energy.meters.Problem()
 }
 
+// EnergyModelled reports whether a power model counts now, because nothing measures.
+func (l *Ledger) EnergyModelled() bool { return l.energy != nil && l.energy.meters.Modelled() }
+
 // mark makes a stream begin now, or with this tick if it came already.
 func (e *energy) mark(stream int, came bool) {
 	for _, p := range e.parts {

@@ -93,6 +93,9 @@ func (m *Meters) Streams() []Stream { return m.streams }
 // Measures reports whether anything is measured or modelled at all.
 func (m *Meters) Measures() bool { return len(m.picks) > 0 }
 
+// Modelled reports whether a model counted in the last tick.
+func (m *Meters) Modelled() bool { return m.modelled }
+
 // Problem says what is wrong with a meter that is here and does not count, "" if none.
 func (m *Meters) Problem() string { return m.problem }
 

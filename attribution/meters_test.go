@@ -179,6 +179,9 @@ func TestModelStandsIn(t *testing.T) {
 			rapl = from("rapl", joules(sensor.DomainPackage, "0", 20*float64(i)))
 		}
 		r.step(0.5, rapl, model)
+		if r.m.Modelled() != (i < 50) {
+			t.Fatalf("tick %d: modelled is %v", i, r.m.Modelled())
+		}
 		if i == 49 {
 			near(t, "modelled", r.total, 49*40)
 			near(t, "idle", r.idle, 49*30)

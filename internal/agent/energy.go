@@ -111,7 +111,7 @@ func (e *metering) utilisation(m *sensor.Machine) float64 {
 
 // exportEnergy appends what is known of the power of the node beside its meters.
 func (a *Agent) exportEnergy(b *metric.Batch) {
-	if a.meter != nil && a.meter.model != nil {
+	if a.meter != nil && a.meter.model != nil && a.ledger.EnergyModelled() {
 		a.meter.model.export(b)
 	}
 }
