@@ -256,6 +256,19 @@ func TestComeAndGo(t *testing.T) {
 	}
 }
 
+// The compute queues of ROCm are not accounted for: a client that never used an engine
+// may well compute.
+func TestQueuesOfROCm(t *testing.T) {
+	m := newMachine(t)
+	m.open(300, 3, amd(1, 0))
+	s, next := m.start()
+	uses(t, s)
+	next()
+	if got, _ := uses(t, s); got["300 "+radeon].Have != sensor.GPUMemory {
+		t.Errorf("got %+v, want its memory and no busy time", got)
+	}
+}
+
 func TestDevice(t *testing.T) {
 	m := newMachine(t)
 	m.open(100, 5, i915(1, 0, 0))

@@ -86,6 +86,9 @@ func (s *Sensor) take(h *holder, span float64) {
 	h.have = 0
 	for i := range s.parsed.engines[:s.parsed.count] {
 		e := &s.parsed.engines[i]
+		if !d.ours && e.hasNanos && e.nanos == 0 {
+			continue // ROCm computes on queues that amdgpu does not account for here
+		}
 		l := h.engine(e.name)
 		if l == nil {
 			continue

@@ -5,7 +5,7 @@
 //
 // The library is opened at run time, without cgo. A program that can do so needs the
 // dynamic loader of the C library, so it is a build of its own (build tag nvml); the
-// static default build says that it can not and what to do (doc/decisions/0042-nvml.md).
+// static default build says that it can not and what to do (doc/decisions/0410-nvml.md).
 //
 // What accumulates comes from counters or from the samples that the driver keeps, so
 // that nothing is lost between two readings: energy from the counter of the device
