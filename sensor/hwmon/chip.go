@@ -1,0 +1,226 @@
+package hwmon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// chip is one directory hwmonN.
+type chip struct {
+	name   string // of the driver
+	label  string // chip as node_exporter calls it
+	meters []*meter
+	values []value
+	info   []*metric.Series
+	slow   bool
+	ask    chan struct{}
+	broken error
+}
+
+// value is an attribute shown under the name that node_exporter gives it.
+type value struct {
+	file   *sysfs.File
+	series *metric.Series
+	scale  float64
+}
+
+// elsewhere are chips that another sensor reads, or that meter nothing of the machine.
+func elsewhere(name, dir string, tegra bool) bool {
+	switch {
+	case name == "amdgpu" || name == "radeon" || name == "nvidia":
+		return true
+	case tegra && strings.HasPrefix(name, "ina"):
+		return true
+	}
+	t := sysfs.Word(dir, "device/type") // registered by a supply: see sensor/battery
+	return t == "Battery" || t == "Mains" || t == "UPS" || t == "USB"
+}
+
+func isTegra(root string) bool {
+	b, _ := os.ReadFile(sysfs.Path(root, "proc/device-tree/compatible"))
+	return strings.Contains(string(b), "nvidia,tegra")
+}
+
+// openChip opens what a chip measures; nil when there is nothing for us.
+func openChip(dir string, tegra bool, labels map[string]int) *chip {
+	c := &chip{name: sysfs.Word(dir, "name")}
+	attrs := dir
+	if c.name == "" { // drivers that register the old way
+		attrs = filepath.Join(dir, "device")
+		c.name = sysfs.Word(attrs, "name")
+	}
+	names := list(attrs)
+	if c.name == "power_meter" && !slices.Contains(names, "power1_average") {
+		attrs = filepath.Join(dir, "device") // since it registers the new way, some files stay there
+		names = list(attrs)
+	}
+	c.label = chipLabel(dir, c.name)
+	if labels[c.label]++; labels[c.label] > 1 {
+		c.label += "_" + strconv.Itoa(labels[c.label])
+	}
+	c.slow = c.name == "power_meter"
+	meters := !elsewhere(c.name, dir, tegra)
+	for _, n := range names {
+		kind, number, element, ok := split(n)
+		if !ok {
+			continue
+		}
+		if meters {
+			c.addMeter(dir, attrs, names, kind, number, element)
+		}
+		c.addValue(attrs, n, kind, number, element)
+	}
+	if len(c.values) > 0 {
+		if c.name != "" {
+			c.info = append(c.info, metric.NewSeries(chipNames, c.label, c.name))
+		}
+		for _, n := range names {
+			if kind, number, element, ok := split(n); ok && element == "label" {
+				if l := sysfs.Word(attrs, n); l != "" {
+					c.info = append(c.info, metric.NewSeries(sensorLabel, c.label, kind+number, l))
+				}
+			}
+		}
+	}
+	if len(c.meters) == 0 && len(c.values) == 0 && c.broken == nil {
+		return nil
+	}
+	return c
+}
+
+func list(dir string) []string {
+	entries, _ := os.ReadDir(dir) // what can not be listed has nothing for us
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// split takes "curr12_crit_alarm" apart into curr, 12 and crit_alarm.
+func split(name string) (kind, number, element string, ok bool) {
+	head, element, ok := strings.Cut(name, "_")
+	if !ok {
+		return "", "", "", false
+	}
+	kind = strings.TrimRight(head, "0123456789")
+	number = head[len(kind):]
+	switch kind {
+	case "temp", "fan", "in", "curr", "power", "energy":
+		return kind, number, element, number != ""
+	}
+	return "", "", "", false
+}
+
+// addMeter adds power, energy, or the product of a voltage and a current.
+func (c *chip) addMeter(dir, attrs string, names []string, kind, number, element string) {
+	have := func(n string) bool { return slices.Contains(names, n) }
+	m := &meter{path: filepath.Join(attrs, kind+number+"_"+element)}
+	switch {
+	case kind == "energy" && element == "input":
+		m.kind = byEnergy
+	case kind == "power" && element == "input", kind == "power" && element == "average" && !have("power"+number+"_input"):
+		if have("energy" + number + "_input") {
+			return // the counter is better
+		}
+		m.kind = byPower
+	case kind == "curr" && element == "input" && have("in"+number+"_input") && !slices.ContainsFunc(names, metersPower):
+		m.kind = byProduct
+		m.other, _ = sysfs.Open(filepath.Join(attrs, "in"+number+"_input"))
+		if m.other == nil {
+			return
+		}
+	default:
+		return
+	}
+	label := sysfs.Word(attrs, kind+number+"_label")
+	if label == "" && m.kind == byProduct {
+		label = sysfs.Word(attrs, "in"+number+"_label")
+	}
+	for _, place := range []string{attrs, dir, filepath.Join(dir, "device")} {
+		if label == "" && kind == "power" {
+			label = sysfs.Word(place, "power"+number+"_oem_info")
+		}
+	}
+	m.classify(c, label, number)
+	f, err := sysfs.Open(m.path)
+	if m.domain == "" || err != nil {
+		_ = m.other.Close()
+		if errors.Is(err, os.ErrPermission) {
+			c.broken = sensor.Unavailable("no permission to read "+m.path, "run as root, or let a udev rule make it readable", err)
+		}
+		return
+	}
+	m.file = f
+	m.slow = c.slow
+	c.meters = append(c.meters, m)
+}
+
+func metersPower(n string) bool {
+	kind, _, element, ok := split(n)
+	return ok && (kind == "power" || kind == "energy") && (element == "input" || element == "average")
+}
+
+// chipLabel is the chip as node_exporter calls it: the kind and name of its device, else
+// its driver, else its directory.
+func chipLabel(dir, name string) string {
+	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "device")); err == nil && filepath.Dir(target) != dir {
+		kind, own := clean(filepath.Base(filepath.Dir(target))), clean(filepath.Base(target))
+		if kind != "" && own != "" {
+			return kind + "_" + own
+		}
+	}
+	if n := clean(name); n != "" {
+		return n
+	}
+	return filepath.Base(dir)
+}
+
+func clean(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == ':' || r == '_' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(s)), "_")
+}
+
+// unique gives meters of one domain and zone different names, so that none is lost.
+func unique(chips []*chip) {
+	seen := make(map[zone]int)
+	for _, c := range chips {
+		for _, m := range c.meters {
+			k := zone{m.domain, m.zone}
+			if seen[k]++; seen[k] > 1 {
+				m.zone += "#" + strconv.Itoa(seen[k])
+			}
+		}
+	}
+}
+
+// Close closes the files.
+func (c *chip) Close() error {
+	if c.ask != nil {
+		close(c.ask) // its goroutine closes the files of the meters
+	}
+	var errs []error
+	for _, m := range c.meters {
+		if c.ask == nil {
+			errs = append(errs, m.Close())
+		}
+	}
+	c.ask = nil
+	for _, v := range c.values {
+		errs = append(errs, v.file.Close())
+	}
+	return errors.Join(errs...)
+}

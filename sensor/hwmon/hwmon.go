@@ -1,0 +1,170 @@
+// Package hwmon reads the hardware monitors of a machine
+// (Documentation/hwmon/sysfs-interface.rst): power and energy as meters, and temperatures,
+// fans, voltages and currents under the names of node_exporter.
+//
+//	power*_input, power*_average   µW
+//	energy*_input                  µJ since some zero
+//	in*_input, curr*_input         mV and mA; their product where the chip has no power
+//
+// Among the meters are the ACPI power meter of a server, the sockets of NVIDIA Grace
+// (told apart by power1_oem_info), supplies on PMBus, the sockets of AMD and Ampere
+// processors, and INA monitors of boards. What measures the input of the machine is the
+// meter of the board, a socket that of a package, all else a rail. If several families
+// of chips measure the input, that nearest to it counts, so that nothing counts twice.
+// GPUs, batteries and Tegra boards have sensors of their own.
+//
+// An input that reads zero while the machine runs on it is not believed: it is left out.
+// Chips that answer slowly (ACPI asks the BMC) are read in the background.
+//
+// A Sensor is used from one goroutine, and has one of its own for each slow chip.
+package hwmon
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// rescan is how often a device that has gone is looked for.
+const rescan = 30 * time.Second
+
+// Sensor reads the chips of one machine.
+type Sensor struct {
+	root   string
+	chips  []*chip
+	meters []sensor.Meter
+	series sensor.MeterSeries
+	energy map[zone]*counted
+	lost   bool // a device has gone
+	looked time.Time
+	now    func() time.Time
+}
+
+type zone struct {
+	domain sensor.Domain
+	name   string
+}
+
+// counted is what was counted in a zone; it outlives the device, so that a device
+// that comes back goes on.
+type counted struct {
+	power    sensor.Integral
+	register sensor.Odometer
+}
+
+// New finds the chips below root, "" or "/" for our own machine.
+func New(root string) (*Sensor, error) {
+	s := &Sensor{root: root, energy: make(map[zone]*counted), now: time.Now}
+	s.scan()
+	if !slices.ContainsFunc(s.chips, func(c *chip) bool { return len(c.meters)+len(c.values) > 0 }) {
+		for _, c := range s.chips {
+			if c.broken != nil {
+				return nil, c.broken
+			}
+		}
+		return nil, sensor.Unavailable("the kernel shows no hardware monitors", "",
+			errors.New("nothing in "+sysfs.Path(root, "sys/class/hwmon")))
+	}
+	return s, nil
+}
+
+// scan opens every chip anew.
+func (s *Sensor) scan() {
+	_ = s.Close()
+	s.lost, s.looked = false, s.now()
+	dirs, _ := filepath.Glob(sysfs.Path(s.root, "sys/class/hwmon/hwmon*"))
+	slices.Sort(dirs)
+	tegra := isTegra(s.root)
+	labels := make(map[string]int)
+	for _, dir := range dirs {
+		if c := openChip(dir, tegra, labels); c != nil {
+			s.chips = append(s.chips, c)
+		}
+	}
+	inputs(s.chips)
+	unique(s.chips)
+	for _, c := range s.chips {
+		if c.slow {
+			c.start()
+		}
+	}
+}
+
+// Name implements sensor.Sensor.
+func (s *Sensor) Name() string { return "hwmon" }
+
+// ReadMeters implements sensor.MeterSource.
+func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	now := s.now()
+	if s.lost && now.Sub(s.looked) >= rescan {
+		s.scan()
+	}
+	var failed error
+	for _, c := range s.chips {
+		c.wake()
+		for _, p := range c.meters {
+			r, err := p.read(now)
+			if err == errWait {
+				continue
+			}
+			if err == nil && !p.plausible(r) {
+				err = fmt.Errorf("reads %v W, which can not be", r.watts)
+			}
+			if err != nil {
+				s.lost = s.lost || sysfs.Gone(err)
+				if failed == nil {
+					failed = fmt.Errorf("read %s: %w", p.path, err)
+				}
+				continue
+			}
+			dst = append(dst, s.meter(p, r))
+		}
+	}
+	return dst, failed
+}
+
+func (s *Sensor) meter(p *meter, r reading) sensor.Meter {
+	k := zone{p.domain, p.zone}
+	e := s.energy[k]
+	if e == nil {
+		e = new(counted)
+		s.energy[k] = e
+	}
+	m := sensor.Meter{Domain: p.domain, Zone: p.zone, HasJoules: true, Watts: r.watts, HasWatts: r.hasWatts}
+	if r.hasJoules {
+		m.Joules = e.register.Add(r.joules)
+	} else {
+		m.Joules = e.power.Add(r.at, r.watts)
+	}
+	return m
+}
+
+// Read implements sensor.Sensor.
+func (s *Sensor) Read(b *metric.Batch) error {
+	var err error
+	s.meters, err = s.ReadMeters(s.meters[:0])
+	s.series.Append(b, s.meters)
+	for _, c := range s.chips {
+		if bad := c.append(b); bad != nil {
+			s.lost = s.lost || sysfs.Gone(bad)
+			err = errors.Join(err, bad)
+		}
+	}
+	return err
+}
+
+// Close closes the chips and waits for nobody: a slow one ends when it has answered.
+func (s *Sensor) Close() error {
+	var errs []error
+	for _, c := range s.chips {
+		errs = append(errs, c.Close())
+	}
+	s.chips = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,192 @@
+package hwmon
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/sensor"
+)
+
+type method uint8
+
+const (
+	byPower method = iota
+	byEnergy
+	byProduct
+)
+
+// meter is one power or energy of a chip.
+type meter struct {
+	path   string
+	kind   method
+	file   *sysfs.File
+	other  *sysfs.File // the voltage of a product
+	domain sensor.Domain
+	zone   string
+	rank   int // how near to the input of the machine; 0 is no input
+	slow   bool
+
+	mu   sync.Mutex // of a slow chip
+	last reading
+	err  error
+}
+
+type reading struct {
+	watts, joules       float64
+	hasWatts, hasJoules bool
+	at                  time.Time
+}
+
+// errWait says that a slow chip has not answered yet.
+var errWait = errors.New("no answer yet")
+
+// Ranks of what measures the input of a machine.
+const (
+	rankSupply = iota + 1 // inputs of supplies: AC
+	rankMeter             // the ACPI meter, a board's controller
+	rankModule            // the modules of a Grace machine
+)
+
+// classify says what a meter measures, by the driver and the label.
+func (m *meter) classify(c *chip, label, number string) {
+	low := strings.ToLower(label)
+	words := strings.Fields(low)
+	last := "0"
+	if len(words) > 0 {
+		last = words[len(words)-1]
+	}
+	m.domain, m.zone = sensor.DomainRail, c.label+" "+label
+	if label == "" {
+		m.zone = c.label + " " + number
+	}
+	board := func(rank int) { m.domain, m.rank = sensor.DomainBoard, rank }
+	switch {
+	case c.name == "power_meter" && strings.HasPrefix(low, "module power socket"):
+		m.zone = "module " + last
+		board(rankModule)
+	case c.name == "power_meter" && strings.HasPrefix(low, "grace power socket"):
+		m.domain, m.zone = sensor.DomainPsys, "grace "+last
+	case c.name == "power_meter" && strings.HasPrefix(low, "cpu power socket"):
+		m.domain, m.zone = sensor.DomainPackage, last
+	case c.name == "power_meter" && strings.Contains(low, " power socket "): // SysIO, DRAM
+		m.zone = words[0] + " " + last
+	case c.name == "power_meter":
+		m.zone = c.label
+		board(rankMeter)
+	case c.name == "amd_energy" && strings.HasPrefix(low, "esocket"):
+		m.domain, m.zone = sensor.DomainPackage, strings.TrimPrefix(low, "esocket")
+	case c.name == "amd_energy":
+		m.domain = "" // one for each core: more series than anyone reads
+	case c.name == "fam15h_power":
+		m.domain, m.zone = sensor.DomainPackage, "0"
+	case (c.name == "smpro" || c.name == "smpro_hwmon" || c.name == "apm_xgene") && low == "cpu power":
+		m.domain, m.zone = sensor.DomainPackage, "0"
+	case c.name == "i915" || c.name == "xe" || c.name == "nouveau":
+		m.domain, m.zone = sensor.DomainGPU, strings.TrimSpace(c.label+" "+label)
+	case low == "pin" || strings.HasPrefix(low, "pin"), c.name == "corsairpsu" && low == "power total":
+		board(rankSupply)
+	case low == "system" || low == "total system power" || low == "sys pow" || low == "vdd_in" || low == "vin" || low == "pom_5v_in":
+		board(rankMeter)
+	}
+}
+
+// inputs leaves one family of meters as that of the board: the nearest to what the
+// machine uses. The others are rails, so that nothing counts twice.
+func inputs(chips []*chip) {
+	best := 0
+	for _, c := range chips {
+		for _, m := range c.meters {
+			best = max(best, m.rank)
+		}
+	}
+	for _, c := range chips {
+		for _, m := range c.meters {
+			if m.rank > 0 && m.rank < best {
+				m.domain = sensor.DomainRail
+			}
+		}
+	}
+}
+
+// plausible tells blanks of the hardware from power: a machine that runs on an input
+// does not draw nothing from it.
+func (m *meter) plausible(r reading) bool {
+	if !r.hasWatts {
+		return true
+	}
+	input := m.domain == sensor.DomainBoard && m.rank != rankSupply || m.domain == sensor.DomainPackage || m.domain == sensor.DomainPsys
+	return r.watts < sensor.MaxWatts && r.watts > -sensor.MaxWatts && !(input && r.watts <= 0)
+}
+
+// read returns the newest reading, and has a slow chip read again.
+func (m *meter) read(now time.Time) (reading, error) {
+	if !m.slow {
+		return m.measure(now)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.err != nil:
+		return reading{}, m.err
+	case m.last.at.IsZero():
+		return reading{}, errWait
+	case now.Sub(m.last.at) > sensor.Gap:
+		return reading{}, errors.New("the device has not answered for more than " + sensor.Gap.String())
+	}
+	return m.last, nil
+}
+
+func (m *meter) measure(now time.Time) (reading, error) {
+	v, err := m.file.Int()
+	if err != nil {
+		return reading{}, err
+	}
+	switch m.kind {
+	case byEnergy:
+		if v < 0 || v >= 1<<62 {
+			return reading{}, errors.New("blank value")
+		}
+		return reading{joules: float64(v) / 1e6, hasJoules: true, at: now}, nil
+	case byProduct:
+		mv, err := m.other.Int()
+		return reading{watts: float64(v) * float64(mv) / 1e6, hasWatts: true, at: now}, err
+	}
+	return reading{watts: float64(v) / 1e6, hasWatts: true, at: now}, nil
+}
+
+// Close closes the files.
+func (m *meter) Close() error { return errors.Join(m.file.Close(), m.other.Close()) }
+
+// start reads a slow chip in a goroutine of its own, whenever it is asked to: never
+// more often than the sensor is read, and never twice at once.
+func (c *chip) start() {
+	c.ask = make(chan struct{}, 1)
+	ask := c.ask
+	meters := c.meters
+	go func() {
+		for range ask {
+			for _, m := range meters {
+				r, err := m.measure(time.Now())
+				m.mu.Lock()
+				m.last, m.err = r, err
+				m.mu.Unlock()
+			}
+		}
+		for _, m := range meters {
+			_ = m.Close()
+		}
+	}()
+}
+
+// wake asks a slow chip to read again.
+func (c *chip) wake() {
+	if c.ask != nil {
+		select {
+		case c.ask <- struct{}{}:
+		default: // it has not answered the last time yet
+		}
+	}
+}
