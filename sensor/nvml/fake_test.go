@@ -3,13 +3,11 @@ package nvml
 import (
 	"encoding/binary"
 	"fmt"
-	"sync"
 )
 
 // fake answers as a driver with made-up devices would. The figures are constructed, the
 // codes for what a generation of devices does not have are those of the manual.
 type fake struct {
-	mu    sync.Mutex
 	gpus  []*fakeGPU
 	down  code          // what Init answers
 	hang  chan struct{} // when set, Memory waits for it

@@ -95,9 +95,9 @@ const (
 	fieldSoftThermal  = 251
 	fieldHardThermal  = 252
 	fieldPowerBrake   = 253
-	noValue32         = ^uint32(0)         // NVML_VALUE_NOT_AVAILABLE
-	noValue64         = ^uint64(0)         // the same
-	blank64           = 0x7ffffffffffffff0 // DCGM's blank values begin here: 9223372036854775794 is the one for an integer
+	noValue32         = ^uint32(0) // NVML_VALUE_NOT_AVAILABLE
+	noValue64         = ^uint64(0) // the same
+	blank64           = 1 << 62    // nothing counts so far; the blanks of the driver and of DCGM (9223372036854775794 ...) are beyond
 	blank32           = 0x7ffffff0
 	instanceNone      = noValue32
 	reasonPowerCap    = 1 << 2
@@ -110,11 +110,12 @@ const (
 
 // field is nvmlFieldValue_t.
 type field struct {
-	id, scope          uint32
-	timestamp, latency int64
-	kind               uint32
-	code               code
-	value              [8]byte
+	id    uint32
+	_     uint32   // scope
+	_     [2]int64 // time stamp and latency
+	kind  uint32
+	code  code
+	value [8]byte
 }
 
 // process is nvmlProcessInfo_v2_t.
@@ -128,11 +129,11 @@ type process struct {
 
 // processSample is nvmlProcessUtilizationSample_t.
 type processSample struct {
-	pid             uint32
-	_               uint32
-	time            uint64 // microseconds
-	sm, memory      uint32 // percent
-	encoder, decode uint32
+	pid  uint32
+	_    uint32
+	time uint64    // microseconds
+	sm   uint32    // percent
+	_    [3]uint32 // memory interface, encoder, decoder
 }
 
 // sample is nvmlSample_t; the value is an unsigned int in percent.
