@@ -87,8 +87,8 @@ func listSQL(f store.Filter, order string, down bool, total int) (string, []any)
 			w.lead = "kind"
 		}
 	}
-	if w.narrow && len(f.Owners) > 0 {
-		w.lead = "owner" // rather than the kind: there are fewer rows of one owner
+	if w.narrow {
+		w.lead = leading(f)
 	}
 	if !w.narrow {
 		w.sorted = order
@@ -115,6 +115,18 @@ func listSQL(f store.Filter, order string, down bool, total int) (string, []any)
 		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, max(f.Offset, 0))
 	}
 	return q, w.args
+}
+
+// leading is the column whose index leads where the filter is on several: there are fewer
+// rows of one owner than of a kind, and fewer of an account than in a state.
+func leading(f store.Filter) string {
+	switch {
+	case len(f.Owners) > 0:
+		return "owner"
+	case len(f.Accounts) > 0:
+		return "account"
+	}
+	return ""
 }
 
 func scanAll(rows *sql.Rows) ([]store.Workload, error) {
@@ -246,7 +258,7 @@ func (w *conditions) interval(since, until time.Time) {
 // total counts what a filter selects.
 func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
 	if !grouped(f) {
-		w := &conditions{narrow: true}
+		w := &conditions{narrow: true, lead: leading(f)}
 		w.filter(f)
 		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
 		return n, err

@@ -1,0 +1,201 @@
+// Package report writes how a site was used as one HTML page that needs nothing else:
+// plots are SVG in the page, there is no script, no font and no image to fetch. It
+// follows the light or dark colours of the reader's system and prints in black on
+// white. Every text is escaped (html/template); what was not measured is a dash.
+//
+// Figures are those of client.Report, in SI base units. Functions are pure and safe for
+// concurrent use.
+package report
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"time"
+
+	"reckon/client"
+)
+
+//go:embed page.html
+var files embed.FS
+
+// Write writes the page. site is its heading, and is left out of public reports.
+func Write(w io.Writer, r *client.Report, site string) error {
+	t, err := template.New("page.html").Funcs(template.FuncMap{
+		"hours": hours, "percent": percent, "joules": joules, "bytes": bytesOf, "count": count, "span": span, "dash": dash,
+		"bars": bars, "week": week, "over": over, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "top": top, "minus": minus,
+	}).ParseFS(files, "page.html")
+	if err != nil {
+		return err
+	}
+	if r.Public {
+		site = ""
+	}
+	return t.Execute(w, struct {
+		*client.Report
+		SiteName string
+	}{r, site})
+}
+
+func dash(s string) string { return cmp.Or(s, "–") }
+
+func number(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 1e6:
+		return fmt.Sprintf("%.2f million", v/1e6)
+	case a >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 1:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func hours(seconds *float64) string {
+	if seconds == nil {
+		return "–"
+	}
+	return number(*seconds / 3600)
+}
+
+func count(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", *v)
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f %%", *v*100)
+}
+
+func span(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return (time.Duration(*v) * time.Second).Round(time.Second).String()
+}
+
+func scaled(v *float64, base float64, units ...string) string {
+	if v == nil {
+		return "–"
+	}
+	x := *v
+	for i, u := range units {
+		if math.Abs(x) < base || i == len(units)-1 {
+			return number(x) + " " + u
+		}
+		x /= base
+	}
+	return "–"
+}
+
+func joules(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	wh := *v / 3600
+	return scaled(&wh, 1000, "Wh", "kWh", "MWh", "GWh")
+}
+
+func bytesOf(v *float64) string { return scaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB") }
+
+// over divides what is known.
+func over(part, whole *float64) *float64 {
+	if part == nil || whole == nil || *whole <= 0 {
+		return nil
+	}
+	v := *part / *whole
+	return &v
+}
+
+func minus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	v := *a - *b
+	return &v
+}
+
+// top is the first n rows.
+func top(n int, rows []client.Usage) []client.Usage { return rows[:min(n, len(rows))] }
+
+// bar is one column of the plot of utilisation; a time without figures has none.
+type bar struct {
+	X, W       float64
+	Top, Up    float64 // what was up
+	Y, H       float64 // what was in use
+	Label, Tip string
+	Known      bool
+}
+
+// bars are columns of the core time in use in each step, of the most that there was in
+// one step; the height of a column's ground is what was up.
+func bars(r *client.Report) []bar {
+	most := 0.0
+	for i := range r.Steps {
+		if c := r.Steps[i].CoreSeconds; c != nil {
+			most = max(most, *c)
+		}
+	}
+	out := make([]bar, 0, len(r.Steps))
+	whole := max(r.Until.Sub(r.Since).Hours(), 1)
+	wide := map[string]float64{"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}[r.Step]
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		b := bar{X: 40, W: max(700*wide/whole*0.85, 1)}
+		if s.From != nil {
+			b.X += 700 * max(s.From.Sub(r.Since).Hours(), 0) / whole
+			b.W = min(b.W, 745-b.X)
+			layout := map[string]string{"hour": "15:04", "month": "Jan 06"}[r.Step]
+			b.Label = s.From.UTC().Format(cmp.Or(layout, "2 Jan"))
+			if every := (len(r.Steps) + 9) / 10; i%every != 0 {
+				b.Label = ""
+			}
+			b.Tip = s.From.UTC().Format("2006-01-02 15:04") + ": "
+		}
+		if s.CoreSeconds != nil && most > 0 {
+			b.Known = true
+			b.Up = 140 * *s.CoreSeconds / most
+			if s.CoreUsedSeconds != nil {
+				b.H = min(140**s.CoreUsedSeconds/most, b.Up)
+			}
+			b.Tip += hours(s.CoreUsedSeconds) + " of " + hours(s.CoreSeconds) + " core hours in use"
+		}
+		b.Top, b.Y = 170-b.Up, 170-b.H
+		out = append(out, b)
+	}
+	return out
+}
+
+// square is one hour of the week.
+type square struct {
+	X, Y    float64
+	Opacity float64
+	Tip     string
+}
+
+func week(r *client.Report) []square {
+	var out []square
+	days := []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
+	for i := range r.Week {
+		u := &r.Week[i]
+		if u.From == nil {
+			continue
+		}
+		at := int(u.From.Sub(time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)) / time.Hour)
+		busy := over(u.CoreUsedSeconds, u.CoreSeconds)
+		if at < 0 || at >= 7*24 || busy == nil {
+			continue
+		}
+		out = append(out, square{X: 60 + float64(at%24)*27, Y: 20 + float64(at/24)*22, Opacity: min(max(*busy, 0.02), 1),
+			Tip: fmt.Sprintf("%s %02d:00 UTC: %s in use", days[at/24], at%24, percent(busy))})
+	}
+	return out
+}
