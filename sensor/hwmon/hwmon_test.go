@@ -173,7 +173,7 @@ func TestUnplug(t *testing.T) {
 	}
 	defer s.Close()
 	now := time.Unix(1000, 0)
-	s.now = func() time.Time { return now }
+	s.now, s.looked = func() time.Time { return now }, now
 	_, _ = s.ReadMeters(nil)
 	now = now.Add(10 * time.Second)
 	m, _ := s.ReadMeters(nil)

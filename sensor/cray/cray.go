@@ -1,0 +1,202 @@
+// Package cray reads the energy that the blade controller of HPE Cray EX and older Cray
+// systems publishes ten times a second (the man page of pm_counters):
+//
+//	/sys/cray/pm_counters/energy        4711 J      the node
+//	/sys/cray/pm_counters/power         312 W
+//	/sys/cray/pm_counters/cpu_energy    and memory_energy, accel0_energy ... (EX)
+//	/sys/cray/pm_counters/freshness     123456      grows with every update
+//	/sys/cray/pm_counters/generation    17          changes when the power cap is changed
+//
+// A controller that hangs leaves the last values in place, so a meter counts only while
+// freshness moves: when it has stood still for [Stale], there are no meters. Freshness
+// is read before and after, and what was updated in between is read once more, so that
+// energy and power are of one update.
+//
+// Joules and watts, as the files have them. A Sensor is used from one goroutine.
+package cray
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Stale is how long freshness may stand still: thirty updates, or three readings.
+const Stale = 3 * time.Second
+
+var (
+	fresh = &metric.Desc{Name: "reckon_cray_freshness_total", Kind: metric.Counter,
+		Help: "Updates of pm_counters by the blade controller; when it stands still, there are no meters."}
+	generation = &metric.Desc{Name: "reckon_cray_generation", Kind: metric.Gauge,
+		Help: "Generation of pm_counters; it changes when a power cap is changed."}
+)
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc { return append(sensor.MeterDescs(), fresh, generation) }
+
+// Sensor reads the counters of one node.
+type Sensor struct {
+	dir        string
+	domains    []*domain
+	freshness  *sysfs.File
+	generation *sysfs.File
+	last       int64
+	moved      time.Time
+	meters     []sensor.Meter
+	series     sensor.MeterSeries
+	rows       [2]*metric.Series
+	now        func() time.Time
+}
+
+type domain struct {
+	domain        sensor.Domain
+	zone          string
+	energy, power *sysfs.File
+	total         sensor.Odometer
+}
+
+// New opens the counters below root, "" or "/" for our own machine.
+func New(root string) (*Sensor, error) {
+	dir := sysfs.Path(root, "sys/cray/pm_counters")
+	f, err := sysfs.Open(filepath.Join(dir, "freshness"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, sensor.Unavailable("not a Cray", "", err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, sensor.Unavailable("no permission to read pm_counters", "run as root, or make "+dir+" readable", err)
+	case err != nil:
+		return nil, fmt.Errorf("open pm_counters: %w", err)
+	}
+	s := &Sensor{dir: dir, freshness: f, now: time.Now, rows: [2]*metric.Series{metric.NewSeries(fresh), metric.NewSeries(generation)}}
+	s.generation, _ = sysfs.Open(filepath.Join(dir, "generation")) // not everywhere
+	names, _ := filepath.Glob(filepath.Join(dir, "*energy"))
+	slices.Sort(names)
+	for _, n := range names {
+		base := filepath.Base(n)
+		d, zone, ok := classify(base)
+		if !ok {
+			continue
+		}
+		energy, err := sysfs.Open(n)
+		if err != nil {
+			continue
+		}
+		power, _ := sysfs.Open(filepath.Join(dir, strings.TrimSuffix(base, "energy")+"power"))
+		s.domains = append(s.domains, &domain{domain: d, zone: zone, energy: energy, power: power})
+	}
+	if len(s.domains) == 0 {
+		_ = s.Close()
+		return nil, sensor.Unavailable("pm_counters has no energy that can be read", "run as root", errors.New("nothing in "+dir))
+	}
+	return s, nil
+}
+
+// classify says what a file of energy counts.
+func classify(name string) (d sensor.Domain, zone string, ok bool) {
+	part, found := strings.CutSuffix(name, "_energy")
+	switch {
+	case name == "energy":
+		return sensor.DomainBoard, "node", true
+	case !found:
+		return "", "", false
+	case strings.HasPrefix(part, "cpu"):
+		return sensor.DomainPackage, number(part, "cpu"), true
+	case strings.HasPrefix(part, "memory"):
+		return sensor.DomainDRAM, number(part, "memory"), true
+	case strings.HasPrefix(part, "accel"):
+		return sensor.DomainGPU, part, true
+	}
+	return sensor.DomainRail, part, true
+}
+
+// number is what follows a prefix; cpu_energy alone counts all packages.
+func number(part, prefix string) string {
+	if n := strings.TrimPrefix(part, prefix); n != "" {
+		return n
+	}
+	return "all"
+}
+
+// Name implements sensor.Sensor.
+func (s *Sensor) Name() string { return "cray" }
+
+// Descs implements sensor.Sensor.
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// ReadMeters implements sensor.MeterSource.
+func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	begin := len(dst)
+	for try := 0; ; try++ {
+		before, err := s.freshness.Int()
+		if err != nil {
+			return dst, fmt.Errorf("read freshness: %w", err)
+		}
+		if now := s.now(); before != s.last || s.moved.IsZero() {
+			s.last, s.moved = before, now
+		} else if now.Sub(s.moved) > Stale {
+			return dst, fmt.Errorf("read %s: the blade controller has not updated it for more than %v (freshness stands at %d)", s.dir, Stale, before)
+		}
+		dst, err = s.read(dst[:begin])
+		if after, bad := s.freshness.Int(); bad == nil && after != before && try == 0 {
+			continue // an update came in between
+		}
+		return dst, err
+	}
+}
+
+func (s *Sensor) read(dst []sensor.Meter) ([]sensor.Meter, error) {
+	var failed error
+	for _, d := range s.domains {
+		joules, err := d.energy.Int()
+		if err == nil && (joules < 0 || joules >= 1<<62) {
+			err = errors.New("blank value")
+		}
+		if err != nil {
+			if failed == nil {
+				failed = fmt.Errorf("read %s: %w", d.energy.Path(), err)
+			}
+			continue
+		}
+		m := sensor.Meter{Domain: d.domain, Zone: d.zone, Joules: d.total.Add(float64(joules)), HasJoules: true}
+		if d.power != nil {
+			if w, err := d.power.Int(); err == nil && w > 0 && w < sensor.MaxWatts {
+				m.Watts, m.HasWatts = float64(w), true
+			}
+		}
+		dst = append(dst, m)
+	}
+	return dst, failed
+}
+
+// Read implements sensor.Sensor.
+func (s *Sensor) Read(b *metric.Batch) error {
+	var err error
+	s.meters, err = s.ReadMeters(s.meters[:0])
+	s.series.Append(b, s.meters)
+	if s.last >= 0 {
+		b.Add(s.rows[0], float64(s.last))
+	}
+	if s.generation != nil {
+		if g, bad := s.generation.Int(); bad == nil {
+			b.Add(s.rows[1], float64(g))
+		}
+	}
+	return err
+}
+
+// Close closes the files.
+func (s *Sensor) Close() error {
+	errs := []error{s.freshness.Close(), s.generation.Close()}
+	for _, d := range s.domains {
+		errs = append(errs, d.energy.Close(), d.power.Close())
+	}
+	return errors.Join(errs...)
+}
