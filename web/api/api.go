@@ -51,6 +51,8 @@ type Options struct {
 	Ready func() error
 	// Usage answers history; nil: this server keeps none.
 	Usage Usage
+	// Fit answers where a job would fit; nil: this server does not know.
+	Fit Fit
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler

@@ -65,7 +65,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes())
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request

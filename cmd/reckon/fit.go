@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+func newFit(g *globals) *cobra.Command {
+	var q client.FitQuery
+	var memory, length string
+	var format *choice
+	cmd := &cobra.Command{
+		Use:   "fit",
+		Short: "Tell where a job would fit, and what comparable jobs waited there",
+		Long: `Tell which machines or partitions fit a job, where there is room now, and what
+jobs that asked for about as much (half to twice) waited there in the last 30
+days. Amounts are of one node. It works with and without a batch system; waits are
+known only from one.`,
+		Example: `  reckon fit --cores 16 --memory 64G --time 8h
+  reckon fit --gpus 1
+  reckon fit --cores 4 --format json | jq '.places[0]'`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if q.MemoryBytes, err = byteCount("memory", memory); err != nil {
+				return err
+			}
+			if q.Time, err = span("time", length); err != nil {
+				return err
+			}
+			if q.Cores < 0 || q.GPUs < 0 {
+				return &usageError{fmt.Errorf("--cores %g, --gpus %g: give 0 or more", q.Cores, q.GPUs)}
+			}
+			return runFit(cmd.Context(), g, q, format.value)
+		},
+	}
+	f := cmd.Flags()
+	f.Float64Var(&q.Cores, "cores", 0, "cores on one node")
+	f.StringVar(&memory, "memory", "", "memory on one node, such as 64G (1024 based)")
+	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs on one node")
+	f.StringVar(&length, "time", "", "how long it runs, such as 8h: longer jobs are not compared")
+	format = addFormat(cmd, "table", "json", "csv")
+	return cmd
+}
+
+// byteCount reads bytes: a number with K, M, G or T behind it, 1024 based.
+func byteCount(flag, text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	s := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(text)), "B"), "I")
+	factor := 1.0
+	if at := strings.IndexAny("KMGT", s[max(len(s)-1, 0):]); at >= 0 && s != "" {
+		s = s[:len(s)-1]
+		for range at + 1 {
+			factor *= 1024
+		}
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0) || v > 1e15 {
+		return 0, &usageError{fmt.Errorf("--%s: %q is no amount of memory; give a number with K, M, G or T, such as 64G", flag, text)}
+	}
+	return v * factor, nil
+}
+
+func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	list, err := c.Fit(ctx, q)
+	if err != nil {
+		return err
+	}
+	g.partial(list.Missing)
+	switch format {
+	case "json":
+		return writeJSON(g.stdout, list)
+	case "csv":
+		return client.WriteCSV(g.stdout, list.Places)
+	}
+	if len(list.Places) == 0 {
+		fmt.Fprintln(g.stderr, "no node has reported within the last day; start an agent with `reckon up` or reckon-agent")
+		return nil
+	}
+	t := term.NewTable(
+		term.Column{Title: "FITS"}, term.Column{Title: "SITE", Shrink: 6, Optional: 1}, term.Column{Title: "PARTITIONS", Shrink: 8},
+		term.Column{Title: "NODES UP", Right: true}, term.Column{Title: "ROOM NOW", Right: true}, term.Column{Title: "CORES", Right: true},
+		term.Column{Title: "MEMORY", Right: true}, term.Column{Title: "GPUS", Right: true}, term.Column{Title: "COMPARABLE", Right: true},
+		term.Column{Title: "WAIT P50", Right: true}, term.Column{Title: "P90", Right: true}, term.Column{Title: "WHY", Shrink: 12})
+	for i := range list.Places {
+		p := &list.Places[i]
+		fits := "unknown"
+		if p.Fits != nil {
+			fits = map[bool]string{true: "yes", false: "no"}[*p.Fits]
+		}
+		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), fmt.Sprintf("%d of %d", p.Up, p.Nodes), fmt.Sprint(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
+			term.Number(p.GPUs), fmt.Sprint(p.Comparable), term.Seconds(p.WaitP50), term.Seconds(p.WaitP90), p.Why)
+	}
+	return t.Print(g.screen())
+}

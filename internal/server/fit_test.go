@@ -1,0 +1,58 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/store"
+	"reckon/store/catalogue"
+)
+
+func TestFit(t *testing.T) {
+	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var rows []store.Workload
+	for i := range 11 {
+		start := now.Add(-time.Duration(i+1) * time.Hour)
+		rows = append(rows, store.Workload{ID: "slurm/" + string(rune('a'+i)), Kind: "slurm", Partition: "cpu", Nodes: []string{"small1"},
+			Submit: start.Add(-time.Duration(i) * time.Minute), Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), RequestCores: at(4)})
+	}
+	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Start: now.Add(-time.Hour), Seen: now, RequestCores: at(64), RequestGPUs: at(2)})
+	if err := facts.Upsert(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	node := func(name string, cores, used float64, up bool) client.Node {
+		return client.Node{Node: name, Up: up, Cores: at(cores), CoresUsed: at(used), MemoryBytes: at(cores * 1e9), MemoryUsed: at(1e9)}
+	}
+	f := &fit{facts: facts, clock: func() time.Time { return now }, nodes: func(context.Context, time.Time) ([]client.Node, error) {
+		return []client.Node{node("small1", 8, 7, true), node("small2", 8, 1, true), node("small3", 8, 0, false), node("big1", 64, 1, true)}, nil
+	}}
+	ask := func(q client.FitQuery) []client.Place {
+		list, err := f.Fit(t.Context(), q)
+		if err != nil || len(list.Places) != 2 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return list.Places
+	}
+	p := ask(client.FitQuery{Cores: 4})
+	small := p[0]
+	if *small.Cores != 8 || !*small.Fits || small.Nodes != 3 || small.Up != 2 || small.FreeNow != 1 || small.Comparable != 11 || *small.WaitP50 != 300 || *small.WaitP90 != 540 || small.Partitions[0] != "cpu" {
+		t.Errorf("%+v", small)
+	}
+	if p[1].WaitP50 != nil || !*p[1].Fits {
+		t.Errorf("a wait that nobody knows: %+v", p[1])
+	}
+	if p = ask(client.FitQuery{Cores: 32}); *p[0].Cores != 64 || *p[1].Fits || p[1].Why == "" || p[1].Comparable != 0 {
+		t.Errorf("%+v", p)
+	}
+	if p = ask(client.FitQuery{GPUs: 2}); *p[0].Cores != 64 || !*p[0].Fits || p[1].Fits != nil || p[1].Why == "" || p[0].FreeNow != 0 {
+		t.Errorf("%+v", p)
+	}
+}

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"reckon/client"
+	"reckon/web/access"
+)
+
+// Fit answers where a job would fit. What it tells of other jobs are totals without
+// names.
+type Fit interface {
+	Fit(ctx context.Context, q client.FitQuery) (client.FitList, error)
+}
+
+func (s *server) fitRoutes() []route {
+	amount := schema{"type": "number", "minimum": 0}
+	return []route{{
+		path: "/api/reckon/v1/fit", summary: "Where a job would fit",
+		doc: "Classes of nodes that are alike, whether one of them is big enough, where there is room now, and what comparable jobs of the last 30 days waited there.",
+		params: []param{
+			{name: "cores", doc: "Cores on one node.", schema: amount}, {name: "memory_bytes", doc: "Memory on one node, bytes.", schema: amount},
+			{name: "gpus", doc: "GPUs on one node.", schema: amount},
+			{name: "time", doc: "How long it runs: comparable jobs are those that ran for up to twice as long.", schema: schema{"type": "string", "examples": []string{"2h", "1d"}}},
+			formatParam,
+		},
+		answer: client.FitList{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.fit,
+	}}
+}
+
+func (s *server) fit(w http.ResponseWriter, r *http.Request, q *query) error {
+	f := client.FitQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"), Time: q.duration("time")}
+	format := q.format(r)
+	if q.err != nil {
+		return q.err
+	}
+	if s.Fit == nil {
+		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not know what jobs waited")
+	}
+	list, err := s.Fit.Fit(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	if list.Places == nil {
+		list.Places = []client.Place{}
+	}
+	if format == "csv" {
+		return writeCSV(w, "fit", list.Places, list.Missing)
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
