@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"reckon/account"
@@ -14,8 +15,13 @@ import (
 	"reckon/push"
 	"reckon/sensor"
 	"reckon/sensor/all"
+	"reckon/sensor/battery"
+	"reckon/sensor/cray"
+	"reckon/sensor/hwmon"
 	"reckon/sensor/rapl"
 	"reckon/sensor/sensortest"
+	"reckon/sensor/tegra"
+	"reckon/sensor/thermal"
 )
 
 var update = flag.Bool("update", false, "write doc/metrics.md")
@@ -43,7 +49,9 @@ func TestReference(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: rapl.Descs(), Text: "What the meters of the node count."},
+	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: slices.Concat(rapl.Descs(), battery.Descs(), cray.Descs()), Text: "What the meters of the node count."},
+		metricdoc.Section{Title: "Boards", Descs: slices.Concat(hwmon.Descs(), thermal.Descs()), Text: "Temperatures, fans and throttling; names of node_exporter where it has them."},
+		metricdoc.Section{Title: "Jetson", Descs: tegra.Descs(), Text: "Boards with a Tegra, from sysfs and from tegrastats."},
 		metricdoc.Section{Title: "GPUs", Descs: sensor.GPUDescs(), Text: "Devices of every vendor under the same names; `device` is the UUID or the PCI address, `index` what the vendor's tools count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
 			Text: "The agent measures itself with the same care."},
 		metricdoc.Section{Title: "What is pushed", Descs: push.Descs(), Text: "One series for each endpoint of `--push`."})

@@ -5,10 +5,15 @@ package all
 import (
 	"reckon/sensor"
 	"reckon/sensor/amdgpu"
+	"reckon/sensor/battery"
+	"reckon/sensor/cray"
 	"reckon/sensor/drm"
+	"reckon/sensor/hwmon"
 	"reckon/sensor/node"
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
+	"reckon/sensor/tegra"
+	"reckon/sensor/thermal"
 )
 
 // Entry is a sensor that may or may not be here.
@@ -20,9 +25,20 @@ type Entry struct {
 	Open func() (sensor.Sensor, error)
 }
 
+// Options says what sensors read that can not be found out.
+type Options struct {
+	Root string // of the file tree; "" or "/" is our own machine
+	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
+	Tegrastats string
+}
+
 // Sensors lists the sensors that read the machine whose file tree is at root, "" or
 // "/" for our own.
-func Sensors(root string) []Entry {
+func Sensors(root string) []Entry { return Configured(Options{Root: root}) }
+
+// Configured lists the sensors with what is configured.
+func Configured(o Options) []Entry {
+	root := o.Root
 	return []Entry{
 		{"cpu", at(root, node.NewCPU)},
 		{"memory", at(root, node.NewMemory)},
@@ -38,6 +54,13 @@ func Sensors(root string) []Entry {
 		{"uname", at(root, node.NewUname)},
 		{"os", at(root, node.NewOS)},
 		{"rapl", at(root, rapl.New)},
+		{"cray", at(root, cray.New)},
+		{"hwmon", at(root, hwmon.New)},
+		{"battery", at(root, battery.New)},
+		{"thermal", at(root, thermal.New)},
+		{"tegra", at(root, func(root string) (*tegra.Sensor, error) {
+			return tegra.Open(tegra.Options{Root: root, Stats: o.Tegrastats})
+		})},
 		{"nvml", at(root, nvml.New)},
 		{"amdgpu", at(root, amdgpu.New)},
 		{"drm", at(root, drm.New)},

@@ -35,7 +35,7 @@ type value struct {
 // elsewhere are chips that another sensor reads, or that meter nothing of the machine.
 func elsewhere(name, dir string, tegra bool) bool {
 	switch {
-	case name == "amdgpu" || name == "radeon" || name == "nvidia":
+	case name == "amdgpu" || name == "radeon" || name == "nvidia" || name == "i915" || name == "xe": // sensor/amdgpu, sensor/drm
 		return true
 	case tegra && strings.HasPrefix(name, "ina"):
 		return true

@@ -84,7 +84,7 @@ func (m *meter) classify(c *chip, label, number string) {
 		m.domain, m.zone = sensor.DomainPackage, "0"
 	case (c.name == "smpro" || c.name == "smpro_hwmon" || c.name == "apm_xgene") && low == "cpu power":
 		m.domain, m.zone = sensor.DomainPackage, "0"
-	case c.name == "i915" || c.name == "xe" || c.name == "nouveau":
+	case c.name == "nouveau":
 		m.domain, m.zone = sensor.DomainGPU, strings.TrimSpace(c.label+" "+label)
 	case low == "pin" || strings.HasPrefix(low, "pin"), c.name == "corsairpsu" && low == "power total":
 		board(rankSupply)
