@@ -23,7 +23,8 @@ build-nvml: ## the same for machines with NVIDIA GPUs (needs glibc there; no com
 
 test-nvml: ## the calls into NVIDIA's library, against one of our own and the GPUs of this machine
 	cc -Wall -shared -fPIC -o sensor/nvml/testdata/libfakenvml.so sensor/nvml/testdata/fakenvml.c
-	CGO_ENABLED=0 go test -count=1 -tags nvml ./sensor/nvml
+	cc -Wall -shared -fPIC -o stress/testdata/libfakecuda.so stress/testdata/fakecuda.c
+	CGO_ENABLED=0 go test -count=1 -tags nvml ./sensor/nvml ./stress
 
 test: ## everything that must hold before a commit; installs what it needs and says so
 	@script/setup

@@ -3,10 +3,9 @@
 // wished and what was achieved, by the kernel's own figures.
 //
 // Units are SI base units: cores (CPU seconds each second), bytes, bytes each second
-// and busy GPUs (which a trace may hold, but no load is made for yet). A step of a program lasts a fraction of a
-// second or longer, and every program ends: [Run] returns when its time is over, when
-// its context ends, or, when the kernel does not let go of a thread of it (storage
-// that hangs), a few seconds later.
+// and busy GPUs. A step of a program lasts a fraction of a second or longer, and every
+// program ends: [Run] returns when its time is over, when its context ends, or, when
+// the kernel does not let go of a thread of it (storage that hangs), a few seconds later.
 //
 // The wish is for the whole process: the CPU time of the runtime, of writing files
 // and of sending bytes counts as well, and so does the memory of the program itself.
@@ -17,6 +16,10 @@
 // errors do not add up. What is missed is caught up, at a bounded speed and up to a
 // bounded amount. Memory is read back from /proc/self/smaps_rollup (proc(5)); bytes
 // are counted where they are written, read and received.
+//
+// A GPU is kept busy by a small kernel that is started every 20 ms through the driver
+// API of CUDA (no toolkit is needed). How long the device was busy is taken from its own
+// events and decides the length of the next kernel. It needs a build with -tags nvml.
 //
 // Errors name the resource and what to do. A load that this machine can not make at
 // all (no space, no such folder, a GPU) is refused before anything starts

@@ -1,12 +1,108 @@
 package stress
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
 
-// refuseGPU says that no GPU is loaded. A program may name one all the same: it is
-// part of what a real workload used, and is kept in its trace.
-func refuseGPU(p Program) error {
-	if p.Peak()[GPU] == 0 {
-		return nil
+// gpuDevice is a GPU that can be kept busy. It is used from one thread, which calls
+// enter first.
+type gpuDevice interface {
+	name() string
+	enter() error
+	// spin runs a kernel for about so many turns on all of the device, waits for its end
+	// without using a CPU, and returns for how long the device was busy, by its own clock.
+	spin(turns uint64) (time.Duration, error)
+	close() error
+}
+
+// gpuLoad keeps a GPU busy for a share of the time.
+type gpuLoad struct {
+	dev  gpuDevice
+	pace gpuPace
+	busy atomic.Int64 // nanoseconds that the device was busy
+}
+
+// gpuPeriod is how often a kernel is started: short against the windows in which tools
+// look at a GPU (a sixth of a second and more), long against the start of a kernel.
+const gpuPeriod = 20 * time.Millisecond
+
+// gpuLeast is the shortest kernel that is worth its start.
+const gpuLeast = 50 * time.Microsecond
+
+// openGPU finds a device for a program that wishes one.
+func openGPU(p Program, device int, open func(int) (gpuDevice, error)) (*gpuLoad, error) {
+	if top := p.Peak()[GPU]; top > 1 {
+		return nil, fmt.Errorf("%w: %.4g GPUs are wished; one is loaded at a time: give at most 100%%, or leave out --gpu", ErrUnavailable, top)
 	}
-	return fmt.Errorf("%w: this version loads no GPU; leave out --gpu", ErrUnavailable)
+	dev, err := open(device)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w; leave out --gpu, or the column gpus of a trace (--cpu-only plays the CPU part)", ErrUnavailable, err)
+	}
+	return &gpuLoad{dev: dev, pace: gpuPace{pace: pace{curve: newCurve(p, GPU)}}}, nil
+}
+
+// run loads the device until the program is over or wait says that the load is to end.
+func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := g.dev.enter(); err != nil {
+		return fmt.Errorf("GPU load: %w", err)
+	}
+	end := g.pace.end()
+	for at := time.Duration(0); at < end; at = max(at+gpuPeriod, c.now().Truncate(gpuPeriod)) {
+		if !wait(at) {
+			return nil
+		}
+		turns := g.pace.turns(min(at+gpuPeriod, end), time.Duration(g.busy.Load()))
+		if turns == 0 {
+			continue
+		}
+		took, err := g.dev.spin(turns)
+		if err != nil {
+			return fmt.Errorf("GPU load: %w", err)
+		}
+		g.busy.Add(int64(took))
+		g.pace.took(turns, took)
+	}
+	return nil
+}
+
+// gpuPace turns what is due into turns of the kernel, and learns how long a turn takes:
+// clocks of a GPU rise and fall with its load.
+type gpuPace struct {
+	pace
+	turn float64 // nanoseconds; 0 is unknown
+}
+
+// firstTurns is how long the first kernel is, in turns: well below a period on any
+// device.
+const firstTurns = 10_000
+
+// turns is the length of the next kernel so that the device was busy for its share by a
+// time, when it was busy for done so far.
+func (p *gpuPace) turns(by, done time.Duration) uint64 {
+	owed := min(p.owed(by, float64(done)), float64(gpuPeriod)*0.98)
+	if owed < float64(gpuLeast) {
+		return 0
+	}
+	if p.turn == 0 {
+		return firstTurns
+	}
+	return uint64(owed / p.turn)
+}
+
+// took tells how long the device was busy with a kernel.
+func (p *gpuPace) took(turns uint64, busy time.Duration) {
+	if turns == 0 || busy <= 0 {
+		return
+	}
+	now := float64(busy) / float64(turns)
+	if p.turn == 0 || now > 4*p.turn || now < p.turn/4 {
+		p.turn = now
+		return
+	}
+	p.turn += (now - p.turn) / 4
 }

@@ -81,6 +81,8 @@ func tolerance(of Resource, wish float64) float64 {
 		return max(0.01*wish, 0.005)
 	case Memory:
 		return max(0.01*wish, 1<<20)
+	case GPU:
+		return max(0.02*wish, 0.01)
 	default:
 		return max(0.02*wish, 64<<10)
 	}
@@ -128,6 +130,8 @@ func (r *player) why(of Resource, more bool) string {
 		return "; the other loads of the program take more CPU than it wishes"
 	case of == CPU:
 		return "; others use the CPUs, or a limit (cgroup, affinity) holds the process back"
+	case of == GPU:
+		return "; others use the GPU, or the step was too short"
 	case of == Memory && more:
 		return "; the program itself needs as much"
 	case of == Memory:

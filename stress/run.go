@@ -29,6 +29,8 @@ type Options struct {
 	FileSize int64  // of that file; 0 is 256 MiB
 	DiskMode DiskMode
 
+	GPU int // number of the GPU that is loaded, from 0
+
 	Peer string // host:port that takes the network load; "" is this process, over loopback
 
 	// Done is told of each step when it has ended; nil is nobody. It delays nothing.
@@ -56,6 +58,7 @@ type player struct {
 	memory   *memory
 	disk     *disk
 	net      *network
+	gpu      *gpuLoad
 	meter    *meter
 
 	mu       sync.Mutex
@@ -98,8 +101,13 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 
 // open makes everything that may be refused, before anything is loaded.
 func (r *player) open(ctx context.Context) error {
-	if err := refuseGPU(r.p); err != nil {
-		return err
+	if r.peak[GPU] > 0 {
+		load, err := openGPU(r.p, r.GPU, openCUDA)
+		if err != nil {
+			return err
+		}
+		r.gpu = load
+		r.report.note("the GPU load is on %s", load.dev.name())
 	}
 	if r.peak[DiskRead] > 0 || r.peak[DiskWrite] > 0 {
 		r.disk = &disk{dir: r.Dir, keep: r.Keep, size: r.FileSize, mode: r.DiskMode}
@@ -226,6 +234,13 @@ func (r *player) start() {
 			}
 		}
 	}
+	if r.gpu != nil {
+		r.wg.Go(func() {
+			if err := r.gpu.run(r.clock, r.wait); err != nil {
+				r.fail(err)
+			}
+		})
+	}
 	if r.net != nil {
 		r.wg.Go(r.net.receive)
 		r.stream(Network, &r.net.sent, 1, netPiece, r.net.send)
@@ -276,6 +291,9 @@ func (r *player) bytes() (b [resources]int64) {
 		if r.net.in != nil {
 			b[Network] = r.net.got.Load()
 		}
+	}
+	if r.gpu != nil {
+		b[GPU] = r.gpu.busy.Load()
 	}
 	if r.memory != nil {
 		b[Memory] = -1
@@ -330,6 +348,8 @@ func (r *player) achieved(of Resource, from, to mark) float64 {
 			return math.NaN()
 		}
 		return float64(to.bytes[of])
+	case GPU: // nanoseconds that the device was busy
+		return float64(to.bytes[of]-from.bytes[of]) / 1e9 / d
 	default:
 		return float64(to.bytes[of]-from.bytes[of]) / d
 	}
@@ -345,6 +365,9 @@ func (r *player) close() error {
 	}
 	if r.net != nil {
 		errs = append(errs, r.net.close())
+	}
+	if r.gpu != nil {
+		errs = append(errs, r.gpu.dev.close())
 	}
 	return errors.Join(errs...)
 }

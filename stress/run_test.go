@@ -153,7 +153,7 @@ func TestRefused(t *testing.T) {
 		"no space":     {disk, Options{Dir: t.TempDir(), FileSize: 1 << 60}, "bytes free"},
 		"tiny file":    {disk, Options{Dir: t.TempDir(), FileSize: 1}, "give"},
 		"no peer":      {Constant(Level{Network: 1}, time.Millisecond), Options{Peer: nobody}, "reach the peer"},
-		"a GPU":        {Constant(Level{GPU: 0.3}, time.Millisecond), Options{}, "loads no GPU"},
+		"a GPU":        {Constant(Level{GPU: 0.3}, time.Millisecond), Options{}, "leave out --gpu"},
 		"short period": {Constant(Level{CPU: 1}, time.Millisecond), Options{Period: 1}, "period"},
 	} {
 		if _, err := Run(t.Context(), c.p, c.o); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -23,7 +23,7 @@ type stressOptions struct {
 	length                      string
 	ramp, trace                 string
 	random, cpuOnly             bool
-	steps                       int
+	steps, device               int
 	seed                        uint64
 	pin, keep, strict, quiet    bool
 	period, dir, diskSize       string
@@ -67,7 +67,8 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.StringVar(&o.memory, "memory", "", "resident memory: 512MiB")
 	f.StringVar(&o.disk, "disk", "", "storage: write=20MB/s, read=5MB/s or both with a comma")
 	f.StringVar(&o.net, "net", "", "bytes sent each second: 5MB/s; over loopback to itself unless --net-peer is given")
-	f.StringVar(&o.gpu, "gpu", "", "busy share of a GPU: 30% (refused: this version loads no GPU)")
+	f.StringVar(&o.gpu, "gpu", "", "busy share of a GPU: 30% (needs the build for NVIDIA machines)")
+	f.IntVar(&o.device, "gpu-device", 0, "number of the GPU, from 0")
 	f.StringVar(&o.length, "for", "", "how long: 30s, 0.5s, 2h (default 30s; of a trace: all of it)")
 	f.StringVar(&o.ramp, "ramp", "", "from one share of the load to another in --steps steps: 0..100 (alone: of all CPUs)")
 	f.IntVar(&o.steps, "steps", 10, "steps of --ramp and --random")
@@ -160,7 +161,7 @@ func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duratio
 	if l.program, err = o.program(cmd, g, length); err != nil {
 		return l, err
 	}
-	l.options = stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer}
+	l.options = stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer, GPU: o.device}
 	if l.options.Period, err = span("period", o.period); err != nil {
 		return l, err
 	}
@@ -266,12 +267,6 @@ func readTrace(g *globals, name string) (stress.Program, error) {
 	p, ignored, err := stress.ReadTrace(in)
 	if err != nil {
 		return p, fmt.Errorf("--trace %s: %w", name, err)
-	}
-	if p.Peak()[stress.GPU] > 0 {
-		fmt.Fprintf(g.stderr, "reckon: note: the GPU part of %s is not played\n", term.Safe(name))
-		for i := range p.Steps {
-			p.Steps[i].Level[stress.GPU] = 0
-		}
 	}
 	if len(ignored) > 0 {
 		fmt.Fprintf(g.stderr, "reckon: note: columns of %s that are no resource: %s\n", term.Safe(name), term.Safe(strings.Join(ignored, ", ")))
