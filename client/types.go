@@ -105,6 +105,8 @@ type WorkloadDetail struct {
 	// CoresHistogram is the distribution of the cores in use, one observation a second.
 	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`
 	Parts          []Part   `json:"parts,omitempty"`
+	// Verdicts say in words how it went, the gravest first.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
 
 // Bucket is one bucket of a distribution: seconds spent in (Low, High].

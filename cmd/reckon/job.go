@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,25 +18,32 @@ type jobOptions struct {
 	from, to, step string
 	format         *choice
 	trace          *choice
+	mail, seff     bool
+	find           client.Filter
+	finds          bool // look for jobs by find instead of an id
 }
 
 func newJob(g *globals) *cobra.Command {
 	var o jobOptions
 	cmd := &cobra.Command{
-		Use:   "job ID",
+		Use:   "job [ID]",
 		Short: "Tell what happened with one workload",
 		Long: `Tell what happened with one workload: what it used in total and at its peak,
-what of its request it used, its profile over time, and which programs and nodes
-did the work.
+a verdict in words, what of its request it used, its profile over time, and which
+programs and nodes did the work.
 
 The ID is the one that ` + "`reckon jobs`" + ` prints, such as slurm/4711. The name alone will
-do when it is unique.`,
+do when it is unique. Of an id that was used more than once the latest is told;
+--last finds the latest by owner and name instead.`,
 		Example: `  reckon job slurm/4711
   reckon job 4711                        the same, when no other workload is called so
   reckon job unit/nginx.service --from 2h --step 1m
   reckon job slurm/4711 --format json | jq .memory_peak_bytes
+  reckon job --last 3 --owner alice      the three that began last
+  reckon job slurm/4711 --seff           the lines of Slurm's seff
+  reckon job slurm/4711 --email-text | mail -s "your job" alice
   reckon job slurm/4711 --step 1s --trace csv > job.csv     for reckon stress --trace`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -41,7 +51,21 @@ do when it is unique.`,
 			return completeIDs(cmd.Context(), g, prefix)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.id = args[0]
+			for _, name := range []string{"last", "owner", "name"} {
+				o.finds = o.finds || cmd.Flags().Changed(name)
+			}
+			switch {
+			case len(args) == 0 && !o.finds:
+				return &usageError{errors.New("no ID was given; give one that `reckon jobs` lists, or --last N, --owner or --name")}
+			case len(args) > 0 && o.finds:
+				return &usageError{fmt.Errorf("%q names one job, and --last, --owner and --name look for others; give one or the other", args[0])}
+			case o.finds && (o.find.Limit < 1 || o.find.Limit > 100):
+				return &usageError{fmt.Errorf("--last %d is out of range; give 1 to 100", o.find.Limit)}
+			case o.finds && o.trace.value != "" && o.find.Limit > 1:
+				return &usageError{errors.New("--trace writes one job; give its ID, or --last 1")}
+			case len(args) > 0:
+				o.id = args[0]
+			}
 			return runJob(cmd.Context(), g, o)
 		},
 	}
@@ -52,7 +76,12 @@ do when it is unique.`,
 	o.trace = &choice{words: []string{"csv", "json"}}
 	cmd.Flags().Var(o.trace, "trace", "write what it used over time as a program for reckon stress: csv, json")
 	complete(cmd, "trace", o.trace.words...)
-	cmd.MarkFlagsMutuallyExclusive("trace", "format")
+	cmd.Flags().BoolVar(&o.mail, "email-text", false, "plain text for a mail: 72 columns, no charts, ASCII")
+	cmd.Flags().BoolVar(&o.seff, "seff", false, "the lines of Slurm's seff, in its order")
+	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N that began, 1 to 100")
+	cmd.Flags().StringSliceVar(&o.find.Owners, "owner", nil, "the last of these owners")
+	cmd.Flags().StringVar(&o.find.Name, "name", "", "the last whose name matches this shell pattern, such as 'train*'")
+	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff")
 	return cmd
 }
 
@@ -73,17 +102,66 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.Workload(ctx, o.id, r)
-	if err != nil {
-		return err
+	ids := []string{o.id}
+	if o.finds {
+		if ids, err = lastJobs(ctx, c, o.find); err != nil {
+			return err
+		}
 	}
-	if o.trace.value != "" {
+	var details []client.WorkloadDetail
+	for i, id := range ids {
+		d, err := c.Workload(ctx, id, r)
+		if err != nil {
+			return err
+		}
+		if o.finds && o.format.value == "json" {
+			details = append(details, d)
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(g.stdout)
+		}
+		if err := writeJob(g, o, d, now); err != nil {
+			return err
+		}
+	}
+	if details != nil {
+		return writeJSON(g.stdout, details)
+	}
+	return nil
+}
+
+func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) error {
+	switch {
+	case o.trace.value != "":
 		return writeTrace(g, d, o.trace.value)
-	}
-	if o.format.value == "json" {
+	case o.format.value == "json":
 		return writeJSON(g.stdout, d)
+	case o.seff:
+		return printSeff(g.stdout, d)
+	case o.mail:
+		return printMail(g.stdout, d, now)
 	}
 	return printJob(g.screen(), d, now)
+}
+
+// lastJobs finds the ids of the workloads that began last, each once.
+func lastJobs(ctx context.Context, c *client.Client, f client.Filter) ([]string, error) {
+	f.Sort = "-start"
+	list, err := c.Workloads(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, w := range list.Workloads {
+		if !slices.Contains(ids, w.ID) {
+			ids = append(ids, w.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("no job matches; `reckon jobs --since 30d` lists what there is")
+	}
+	return ids, nil
 }
 
 // completeIDs offers the ids of workloads in the shell, the latest first.

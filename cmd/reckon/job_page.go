@@ -36,6 +36,7 @@ func printJob(s term.Screen, d client.WorkloadDetail, now time.Time) error {
 	p := &page{Screen: s}
 	p.header(d.Workload, now)
 	p.totals(d.Workload)
+	p.verdicts(d.Verdicts)
 	p.requests(d.Workload)
 	p.profiles(d)
 	if err := p.commands(d); err != nil {
@@ -82,6 +83,7 @@ func (p *page) totals(w client.Workload) {
 	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
 	p.fact("Energy", energyText(w)...)
 	p.fact("Processes", "started "+term.Number(w.Processes), "threads "+term.Number(w.Threads))
+	p.fact("Events", events(w)...)
 }
 
 // requests holds what was used against what was asked for, as bars.

@@ -84,7 +84,10 @@ func (b *backend) Workload(ctx context.Context, id string, from, to time.Time, s
 	if from.IsZero() && to.IsZero() {
 		b.footprint.detail(&d)
 	}
-	d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole)
+	if d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole); err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	d.Verdicts, err = b.verdicts(ctx, &d)
 	return d, err
 }
 

@@ -67,6 +67,7 @@ func descriptions() map[string]string {
 		"WorkloadDetail.commands":        "What each program used; the largest few by name, the rest as other.",
 		"WorkloadDetail.cores_histogram": "Distribution of the cores in use, one observation a second.",
 		"WorkloadDetail.parts":           "The pieces of the workload on each node.",
+		"WorkloadDetail.verdicts":        "What is worth saying about it, the gravest first.",
 
 		"Profile":        "One figure of a workload over time.",
 		"Profile.metric": "Name of the figure: cores, memory_bytes, io_read_bytes_per_second and the like.",
@@ -88,6 +89,13 @@ func descriptions() map[string]string {
 		"Bucket.low":     "Exclusive lower bound.",
 		"Bucket.high":    "Inclusive upper bound.",
 		"Bucket.seconds": "Time spent in the bucket, seconds.",
+
+		"Verdict":          "One sentence on a workload and the number behind it.",
+		"Verdict.kind":     "What it is about: cores, memory, gpu, cpu_wait, throttled, balance, time, swap, oom, timeout, node_fail, exit or short.",
+		"Verdict.severity": "critical, warning, good or info.",
+		"Verdict.text":     "The sentence.",
+		"Verdict.value":    "The number behind it.",
+		"Verdict.unit":     "Unit of the number: ratio, bytes, seconds, count or code.",
 
 		"Part":                   "The piece of a workload on one node.",
 		"Part.node":              "The node.",

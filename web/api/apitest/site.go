@@ -39,6 +39,11 @@ func Site(now time.Time) *Backend {
 	train.Parts = []client.Part{{Node: "n1", Part: "batch", CPUSeconds: f(20000), MemoryPeakBytes: f(4 << 30)}, {Node: "n2", Part: "0", CPUSeconds: f(3040), MemoryPeakBytes: f(2 << 30)}}
 	train.CoresHistogram = []client.Bucket{{Low: 0, High: 1, Seconds: 100}, {Low: 1, High: 4, Seconds: 7000}}
 	train.Profile[0].Points[60].Value = nil // a gap
+	train.OOMKills = f(1)
+	train.Verdicts = []client.Verdict{
+		{Kind: "oom", Severity: "critical", Text: "the kernel killed 1 process of it for want of memory; ask for more memory, or use less", Value: 1, Unit: "count"},
+		{Kind: "cores", Severity: "warning", Text: "it used 3.2 of the 16 cores it held on average (20%), and no more than 4.8 for 95% of the time: 5 cores would have done", Value: 0.2, Unit: "ratio"},
+	}
 
 	failed := job("slurm/4712", "train", "bob", 30*time.Minute, 0.8, 1<<30, "n1")
 	end, code := now.Add(-10*time.Minute), 1

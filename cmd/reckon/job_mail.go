@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+const mailWidth = 72
+
+// printMail writes what fits the mail of a job epilogue: at most 72 columns of ASCII,
+// no charts, no colour.
+func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
+	p := &page{Screen: term.Screen{Width: mailWidth, ASCII: true}}
+	p.header(d.Workload, now)
+	p.totals(d.Workload)
+	p.requests(d.Workload)
+	p.verdicts(d.Verdicts)
+	var b strings.Builder
+	for _, line := range strings.Split(strings.TrimRight(p.b.String(), "\n"), "\n") {
+		for _, short := range mailLines(line) {
+			b.WriteString(short + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// mailLines breaks a line that is too long for a mail, between figures where it can, and
+// leaves only printable ASCII in it.
+func mailLines(line string) []string {
+	line = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, line)
+	indent := strings.Repeat(" ", 12)
+	var out []string
+	for len(line) > mailWidth {
+		at := strings.LastIndex(line[:mailWidth+1], "   ")
+		if at <= len(indent) {
+			at = strings.LastIndex(line[:mailWidth+1], " ")
+		}
+		if at <= len(indent) {
+			at = mailWidth
+		}
+		out = append(out, strings.TrimRight(line[:at], " "))
+		line = indent + strings.TrimLeft(line[at:], " ")
+	}
+	return append(out, strings.TrimRight(line, " "))
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"strings"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// events are what befell a workload; what did not happen is left out.
+func events(w client.Workload) []string {
+	var out []string
+	some := func(v *float64) bool { return v != nil && *v > 0 }
+	if some(w.OOMKills) {
+		out = append(out, "killed for want of memory "+term.Number(w.OOMKills))
+	}
+	if some(w.ThrottledSeconds) {
+		out = append(out, "throttled "+term.Seconds(w.ThrottledSeconds))
+	}
+	if some(w.MajorFaults) {
+		out = append(out, "major faults "+term.Number(w.MajorFaults))
+	}
+	if some(w.SwapBytes) {
+		out = append(out, "swap peak "+term.Bytes(w.SwapBytes))
+	}
+	return out
+}
+
+// marks stand before verdicts, so that their weight shows without colour.
+func mark(severity string) (string, term.Style) {
+	switch severity {
+	case "critical":
+		return "!!", term.Red
+	case "warning":
+		return "! ", term.Yellow
+	case "good":
+		return "ok", term.Green
+	}
+	return "- ", term.Cyan
+}
+
+// verdicts prints what a colleague would say, wrapped to the screen.
+func (p *page) verdicts(list []client.Verdict) {
+	if len(list) == 0 {
+		return
+	}
+	width := p.Width
+	if width == 0 {
+		width = 80
+	}
+	p.line("\n%s", p.Paint(term.Bold, "Verdict"))
+	for _, v := range list {
+		sign, style := mark(v.Severity)
+		for i, text := range wrap(term.Safe(v.Text), min(width, 100)-3) {
+			if i == 0 {
+				p.line("%s %s", p.Paint(style, sign), text)
+				continue
+			}
+			p.line("   %s", text)
+		}
+	}
+}
+
+// wrap breaks text between words into lines of at most width; a longer word stays whole.
+func wrap(text string, width int) []string {
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case term.Width(line)+1+term.Width(word) <= width:
+			line += " " + word
+		default:
+			out, line = append(out, line), word
+		}
+	}
+	if line != "" {
+		out = append(out, line)
+	}
+	return out
+}
