@@ -341,7 +341,7 @@ type state struct {
 	Accounts map[key][]*account
 }
 
-const stateVersion = 2
+const stateVersion = 3
 
 func (b *Builder) save(ctx context.Context, now time.Time) error {
 	keeper, ok := b.cat.(StateKeeper)
