@@ -1,0 +1,175 @@
+// Package scaling says from runs of the same work at different sizes how it scales: by
+// Amdahl's law (a serial share bounds the speed-up) and by Gunther's Universal
+// Scalability Law (talk between the cores makes more of them slower).
+//
+// Both are fitted to the wall time T at n cores, as n T(n) = T1 (1 + s (n-1) + k n (n-1)),
+// with s, k >= 0 and Amdahl's k = 0, by least squares of the relative error, which lets
+// long runs not drown short ones. Times are in seconds. The runs must be of the same
+// amount of work: nobody but the caller can know. What the runs can not show is an
+// [ErrTooFew], never a guess. Pure, and safe for concurrent use.
+package scaling
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrTooFew is what errors.Is finds when the runs can not show what is asked.
+var ErrTooFew = errors.New("too few sizes")
+
+// Run is one run.
+type Run struct {
+	Cores   float64 // that it held, 1 or more
+	Seconds float64 // wall time, above 0
+}
+
+// Fit is a law with its parameters.
+type Fit struct {
+	Serial    float64 // share of the work of one core that does not run in parallel (contention)
+	Crosstalk float64 // cost of each pair of cores; 0 in Amdahl's law
+	OneCore   float64 // seconds that one core would take
+	Sizes     int     // distinct numbers of cores
+	// Error is the typical relative distance of a run from the law; NaN when there are
+	// no more sizes than parameters, so that any law of this form would pass through.
+	Error float64
+	// SerialLow and SerialHigh bound the serial share over the fits that leave out one
+	// size each; NaN where that leaves too few.
+	SerialLow, SerialHigh float64
+}
+
+// Amdahl fits the serial share; it takes two sizes, and three to know the error.
+func Amdahl(runs []Run) (Fit, error) { return fit(runs, 2) }
+
+// USL fits serial share and crosstalk; it takes three sizes, and four to know the error.
+func USL(runs []Run) (Fit, error) { return fit(runs, 3) }
+
+// Speedup is how many times faster than one core n cores are.
+func (f Fit) Speedup(n float64) float64 {
+	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
+}
+
+// Limit is the highest speed-up, and the number of cores that gives it: +Inf for
+// Amdahl's law, where each further core helps a little less.
+func (f Fit) Limit() (speedup, cores float64) {
+	if f.Crosstalk > 0 {
+		cores = max(1, math.Sqrt(max(0, 1-f.Serial)/f.Crosstalk))
+		return f.Speedup(cores), cores
+	}
+	return 1 / f.Serial, math.Inf(1)
+}
+
+func fit(runs []Run, parameters int) (Fit, error) {
+	sizes := map[float64]bool{}
+	for i, r := range runs {
+		if !(r.Cores >= 1) || !(r.Seconds > 0) || math.IsInf(r.Cores, 0) || math.IsInf(r.Seconds, 0) {
+			return Fit{}, fmt.Errorf("run %d: %g cores for %g s; give at least 1 core and a time above 0", i+1, r.Cores, r.Seconds)
+		}
+		sizes[r.Cores] = true
+	}
+	if len(sizes) < parameters {
+		return Fit{}, fmt.Errorf("%w: %d of the %d numbers of cores that it takes to see how it scales", ErrTooFew, len(sizes), parameters)
+	}
+	f := solve(runs, parameters)
+	f.Sizes, f.SerialLow, f.SerialHigh = len(sizes), math.NaN(), math.NaN()
+	if len(sizes) == parameters {
+		f.Error = math.NaN()
+		return f, nil
+	}
+	f.SerialLow, f.SerialHigh = f.Serial, f.Serial
+	for size := range sizes {
+		rest := make([]Run, 0, len(runs))
+		for _, r := range runs {
+			if r.Cores != size {
+				rest = append(rest, r)
+			}
+		}
+		s := solve(rest, parameters).Serial
+		f.SerialLow, f.SerialHigh = min(f.SerialLow, s), max(f.SerialHigh, s)
+	}
+	return f, nil
+}
+
+// solve finds the best law with non-negative parameters: the best of the fits in which
+// some of them are zero.
+func solve(runs []Run, parameters int) Fit {
+	best, least := Fit{}, math.Inf(1)
+	for _, use := range [][]int{{0}, {0, 1}, {0, 2}, {0, 1, 2}} {
+		if use[len(use)-1] >= parameters {
+			continue
+		}
+		c, ok := leastSquares(runs, use)
+		if !ok || !(c[0] > 0) || c[1] < 0 || c[2] < 0 {
+			continue
+		}
+		sum := 0.0
+		for _, r := range runs {
+			d := c[0]*term(r, 0) + c[1]*term(r, 1) + c[2]*term(r, 2) - 1
+			sum += d * d
+		}
+		if sum < least {
+			least = sum
+			best = Fit{OneCore: c[0], Serial: min(1, c[1]/c[0]), Crosstalk: c[2] / c[0], Error: math.Sqrt(sum / float64(max(1, len(runs)-parameters)))}
+		}
+	}
+	return best
+}
+
+// term is a column of the equation for a run, divided by its n T.
+func term(r Run, column int) float64 {
+	w := 1 / (r.Cores * r.Seconds)
+	switch column {
+	case 1:
+		return w * (r.Cores - 1)
+	case 2:
+		return w * r.Cores * (r.Cores - 1)
+	}
+	return w
+}
+
+// leastSquares solves for the columns in use, by modified Gram-Schmidt, which keeps its
+// precision where columns differ by many powers of ten.
+func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
+	k := len(use)
+	q := make([][]float64, k)
+	var r [3][3]float64
+	var y [3]float64
+	for j, column := range use {
+		q[j] = make([]float64, len(runs))
+		for i := range runs {
+			q[j][i] = term(runs[i], column)
+		}
+		whole := norm(q[j])
+		for p := range j {
+			for i := range runs {
+				r[p][j] += q[p][i] * q[j][i]
+			}
+			for i := range runs {
+				q[j][i] -= r[p][j] * q[p][i]
+			}
+		}
+		if r[j][j] = norm(q[j]); !(r[j][j] > 1e-10*whole) {
+			return c, false // the runs do not tell these columns apart
+		}
+		for i := range runs {
+			q[j][i] /= r[j][j]
+			y[j] += q[j][i] // the right-hand side is 1 for each run
+		}
+	}
+	for j := k - 1; j >= 0; j-- {
+		for p := j + 1; p < k; p++ {
+			y[j] -= r[j][p] * y[p]
+		}
+		y[j] /= r[j][j]
+		c[use[j]] = y[j]
+	}
+	return c, true
+}
+
+func norm(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x * x
+	}
+	return math.Sqrt(sum)
+}
