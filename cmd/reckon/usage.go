@@ -39,7 +39,7 @@ workloads as a whole (memory, GPU, disk, network, energy) stands with the progra
 that used most in it. "-" stands for what was not measured. Times are UTC.`,
 		Example: `  reckon usage                                     owners, the last 30 days
   reckon usage --by account,owner --since 365d --per month
-  reckon usage --by command --since 2026-01-01     who ran which software: --by command,owner
+  reckon usage --by command,owner --since 2026-01-01  who ran which software
   reckon usage --by node --since 7d                how full each machine was
   reckon usage --heatmap hour-of-week --since 90d
   reckon usage --by owner --per month --since 365d --format csv > year.csv`,
