@@ -29,6 +29,8 @@ import (
 type Config struct {
 	Node string // name of this machine; empty asks the kernel
 	Root string // root of the file trees of the machine, "/" by default
+	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
+	Tegrastats string
 
 	Source string // auto, ebpf, procfs
 	Exits  string // auto, ebpf, taskstats, none

@@ -42,6 +42,7 @@ func views() []entry {
 		{"cadvisor", CAdvisor},
 		{"dcgm", DCGM},
 		{"kepler", Kepler},
+		{"tegra", Tegra},
 	}
 }
 
