@@ -59,6 +59,10 @@ func main() {
 	runtime.KeepAlive(b)
 	runtime.KeepAlive(view)
 	fmt.Printf("\nHeap of all of it: %.1f MB (Kepler, resident: 44 to 64 MB)\n", float64(held)/1e6)
+	if err := passes(12); err != nil {
+		fmt.Fprintln(os.Stderr, "energy: "+err.Error())
+		os.Exit(1)
+	}
 }
 
 // node is a machine that is made up.

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/all"
+)
+
+// machineTree is a node as the sensors of energy and GPUs see it, made up in a folder:
+// two packages with memory and a platform meter, a server's power meter, eight
+// accelerators with their tables and sensors, and processes of which some compute on
+// them. File names, units and layouts are those of the kernel's documents.
+func machineTree(root string, processes, clients int) error {
+	var err error
+	write := func(path, text string) {
+		path = filepath.Join(root, path)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+	}
+	link := func(to, path string) {
+		path = filepath.Join(root, path)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o755)
+		}
+		if err == nil {
+			err = os.Symlink(to, path)
+		}
+	}
+	zone := func(dir, name, joules string) {
+		write("sys/class/powercap/"+dir+"/name", name+"\n")
+		write("sys/class/powercap/"+dir+"/energy_uj", joules+"\n")
+		write("sys/class/powercap/"+dir+"/max_energy_range_uj", "262143328850\n")
+	}
+	for i := range 2 {
+		zone(fmt.Sprintf("intel-rapl:%d", i), fmt.Sprintf("package-%d", i), "123456789")
+		zone(fmt.Sprintf("intel-rapl:%d:0", i), "dram", "23456789")
+	}
+	zone("intel-rapl:2", "psys", "323456789")
+	write("sys/class/hwmon/hwmon0/name", "power_meter\n")
+	write("sys/class/hwmon/hwmon0/power1_average", "812000000\n")
+	for i := range 8 {
+		pci := fmt.Sprintf("0000:%02x:00.0", 0x10+i)
+		dir := "sys/devices/pci0000:00/" + pci
+		for name, text := range map[string]string{
+			"vendor": "0x1002\n", "device": "0x74a1\n", "product_name": "AMD Instinct MI300X\n", "gpu_busy_percent": "90\n",
+			"mem_info_vram_used": "8589934592\n", "mem_info_vram_total": "206141652992\n", "ras/umc_err_count": "ue: 1\nce: 4\n",
+			"hwmon/hwmon3/power1_input": "500000000\n", "hwmon/hwmon3/temp2_label": "junction\n", "hwmon/hwmon3/temp2_input": "71000\n",
+			"gpu_metrics": string(instinct()),
+		} {
+			write(dir+"/"+name, text)
+		}
+		link("../../../bus/pci/drivers/amdgpu", dir+"/driver")
+		link("../../../devices/pci0000:00/"+pci, fmt.Sprintf("sys/class/drm/card%d/device", i))
+	}
+	write("dev/null", "")
+	for i := range processes {
+		pid := 1000 + i
+		for fd := range 5 {
+			link("/dev/null", fmt.Sprintf("proc/%d/fd/%d", pid, fd))
+		}
+		write(fmt.Sprintf("proc/%d/fdinfo/0", pid), "pos:\t0\nflags:\t02\n")
+		if i < clients {
+			link("/dev/dri/renderD128", fmt.Sprintf("proc/%d/fd/9", pid))
+			write(fmt.Sprintf("proc/%d/fdinfo/9", pid), fmt.Sprintf("pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t685\ndrm-driver:\tamdgpu\ndrm-client-id:\t%d\ndrm-pdev:\t0000:%02x:00.0\npasid:\t32771\ndrm-memory-vram:\t1024 KiB\ndrm-memory-gtt:\t5 KiB\ndrm-engine-gfx:\t5000000 ns\n", i+1, 0x10+i%8))
+		}
+	}
+	return err
+}
+
+// instinct is a gpu_metrics table of revision 1.8 in which everything is blank but what
+// tells the temperature, the power, the energy and the use.
+func instinct() []byte {
+	b := make([]byte, 3872)
+	for i := range b {
+		b[i] = 0xff
+	}
+	binary.LittleEndian.PutUint16(b, uint16(len(b)))
+	b[2], b[3] = 1, 8
+	binary.LittleEndian.PutUint16(b[4:], 71)
+	binary.LittleEndian.PutUint16(b[10:], 500)
+	binary.LittleEndian.PutUint64(b[24:], 1e12)
+	binary.LittleEndian.PutUint32(b[40:], 1000)
+	binary.LittleEndian.PutUint32(b[76:], 60000)
+	return b
+}
+
+// passes measures a reading of all sensors of energy and GPUs, by CPU time of this
+// process: what a tick takes, and what an export takes besides.
+func passes(rounds int) error {
+	root, err := os.MkdirTemp("", "reckon-energy")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root)
+	if err := machineTree(root, 1000, 100); err != nil {
+		return err
+	}
+	var meters []sensor.MeterSource
+	var gpus []sensor.GPUSource
+	var samples []sensor.Sensor
+	var names []string
+	for _, e := range all.Sensors(root) {
+		switch e.Name {
+		case "rapl", "cray", "hwmon", "battery", "thermal", "tegra", "nvml", "amdgpu", "drm":
+		default:
+			continue
+		}
+		s, err := e.Open()
+		if err != nil {
+			continue // not on this node
+		}
+		defer s.Close()
+		names, samples = append(names, e.Name), append(samples, s)
+		if m, ok := s.(sensor.MeterSource); ok {
+			meters = append(meters, m)
+		}
+		if g, ok := s.(sensor.GPUSource); ok {
+			gpus = append(gpus, g)
+		}
+	}
+	var read []sensor.Meter
+	var pass sensor.GPUPass
+	var batch metric.Batch
+	failed := map[string]error{}
+	tick := func() {
+		pass.Reset()
+		for _, g := range gpus {
+			if err := g.ReadGPU(&pass); err != nil {
+				failed[g.Name()] = err
+			}
+		}
+		read = read[:0]
+		for _, m := range meters {
+			if read, err = m.ReadMeters(read); err != nil {
+				failed[m.Name()] = err
+			}
+		}
+	}
+	export := func() {
+		batch.Reset(time.Now())
+		for _, s := range samples {
+			if err := s.Read(&batch); err != nil {
+				failed[s.Name()] = err
+			}
+		}
+	}
+	// One reading a second, as in the agent: some of what a sensor does it does by the
+	// clock, such as looking for processes that opened a device since.
+	per := func(f func()) (float64, error) {
+		f()
+		var sum float64
+		for range rounds {
+			time.Sleep(time.Second)
+			before, err := cpu()
+			if err != nil {
+				return 0, err
+			}
+			f()
+			after, err := cpu()
+			if err != nil {
+				return 0, err
+			}
+			sum += after - before
+		}
+		return sum * 1e3 / float64(rounds), nil
+	}
+	t, err := per(tick)
+	if err != nil {
+		return err
+	}
+	x, err := per(export)
+	if err != nil {
+		return err
+	}
+	for name, err := range failed {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	fmt.Printf("\nA pass over %v: %d meters, %d GPUs, %d uses of them by 1,000 processes\n\n", names, len(read), len(pass.Devices), len(pass.Uses))
+	fmt.Println("| what | CPU time | budget |\n|---|---|---|")
+	fmt.Printf("| one tick (each second) | %.3f ms | 2 ms |\n| one export of %d samples (each 15 s) | %.3f ms | |\n", t, len(batch.Samples), x)
+	return nil
+}
+
+// cpu is the CPU time of this process in seconds.
+func cpu() (float64, error) {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0, err
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, nil
+}
