@@ -22,7 +22,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -152,23 +154,51 @@ func (c *Catalogue) migrate(ctx context.Context) error {
 	if _, err := c.db.ExecContext(ctx, createMigrations); err != nil {
 		return err
 	}
-	var have int
-	if err := c.db.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM migrations`).Scan(&have); err != nil {
+	done, newest, err := c.applied(ctx)
+	if err != nil {
 		return err
 	}
 	names, err := fs.Glob(files, migrations+"/*.sql") // sorted by name
 	if err != nil {
 		return err
 	}
-	if have > len(names) {
-		return fmt.Errorf("schema %d is newer than the %d this program knows: use the newer reckon, or delete the file to have it built again from the series", have, len(names))
-	}
-	for i, name := range names[have:] {
-		if err := c.apply(ctx, have+i+1, name); err != nil {
-			return fmt.Errorf("migration %s: %w", filepath.Base(name), err)
+	known := 0
+	for _, name := range names {
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		version, err := strconv.Atoi(number)
+		if err != nil || version <= known {
+			return fmt.Errorf("migration %s: its name must begin with a number of its own", path.Base(name))
+		}
+		known = version
+		if done[version] {
+			continue
+		}
+		if err := c.apply(ctx, version, name); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(name), err)
 		}
 	}
+	if newest > known {
+		return fmt.Errorf("schema %d is newer than the %d this program knows: use the newer reckon, or delete the file to have it built again from the series", newest, known)
+	}
 	return nil
+}
+
+// applied are the versions that were applied, and the newest of them.
+func (c *Catalogue) applied(ctx context.Context) (map[int]bool, int, error) {
+	rows, err := c.db.QueryContext(ctx, `SELECT version FROM migrations`)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	done, newest := map[int]bool{}, 0
+	for rows.Next() {
+		var v int
+		if err := rows.Scan(&v); err != nil {
+			return nil, 0, err
+		}
+		done[v], newest = true, max(newest, v)
+	}
+	return done, newest, rows.Err()
 }
 
 func (c *Catalogue) apply(ctx context.Context, version int, name string) error {
