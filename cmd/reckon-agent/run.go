@@ -28,6 +28,7 @@ type options struct {
 	exits        string
 	replay       string
 	tegrastats   string
+	redfish      string
 	state        string
 	tick, export time.Duration
 	linger       time.Duration
@@ -50,6 +51,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.state, "state", "", "file that carries the accounts over a restart, such as /run/reckon/agent.state")
 	f.StringVar(&o.root, "root", "/", "where the file systems of the host are mounted, inside a container")
 	f.StringVar(&o.replay, "replay", "", "play a recording instead of reading this machine")
+	f.StringVar(&o.redfish, "redfish-config", "", "YAML file that names management controllers to ask for power")
 	f.StringVar(&o.tegrastats, "tegrastats", "", "on a Jetson, a file or named pipe that tegrastats writes to")
 	f.StringVar(&o.powerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
 	f.StringVar(&o.idle, "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
@@ -61,7 +63,7 @@ func (o *options) register(f *pflag.FlagSet) {
 // config is what the flags say about the agent.
 func (o *options) config(log *slog.Logger) agent.Config {
 	return agent.Config{
-		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Source: o.source, Exits: o.exits, Replay: o.replay,
+		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Redfish: o.redfish, Source: o.source, Exits: o.exits, Replay: o.replay,
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
 		Expose: true, Version: buildinfo.Get().Version, Logger: log,

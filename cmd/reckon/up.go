@@ -63,6 +63,7 @@ on where it stopped.`,
 	f.DurationVar(&o.agent.Tick, "tick", time.Second, "time between two readings")
 	f.DurationVar(&o.agent.Export, "export", 15*time.Second, "time between two samples in the store")
 	f.StringVar(&o.agent.Root, "root", "/", "where the file systems of the host are mounted, inside a container")
+	f.StringVar(&o.agent.Redfish, "redfish-config", "", "YAML file that names management controllers to ask for power")
 	f.StringVar(&o.agent.Tegrastats, "tegrastats", "", "on a Jetson, a file or named pipe that tegrastats writes to")
 	f.StringVar(&o.agent.PowerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
 	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")

@@ -31,6 +31,8 @@ type Config struct {
 	Root string // root of the file trees of the machine, "/" by default
 	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
 	Tegrastats string
+	// Redfish is a file that names management controllers to ask for power; empty for none.
+	Redfish string
 
 	Source string // auto, ebpf, procfs
 	Exits  string // auto, ebpf, taskstats, none

@@ -112,7 +112,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 		a.closers = append(a.closers, groups)
 	}
 	note("cgroup", nil, err)
-	for _, e := range all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats}) {
+	for _, e := range all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, Redfish: c.Redfish}) {
 		s, err := e.Open()
 		note(e.Name, s, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"reckon/sensor/cray"
 	"reckon/sensor/hwmon"
 	"reckon/sensor/rapl"
+	"reckon/sensor/redfish"
 	"reckon/sensor/sensortest"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
@@ -49,7 +50,7 @@ func TestReference(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: slices.Concat(rapl.Descs(), battery.Descs(), cray.Descs()), Text: "What the meters of the node count."},
+	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: slices.Concat(rapl.Descs(), battery.Descs(), cray.Descs(), redfish.Descs()), Text: "What the meters of the node count."},
 		metricdoc.Section{Title: "Boards", Descs: slices.Concat(hwmon.Descs(), thermal.Descs()), Text: "Temperatures, fans and throttling; names of node_exporter where it has them."},
 		metricdoc.Section{Title: "Jetson", Descs: tegra.Descs(), Text: "Boards with a Tegra, from sysfs and from tegrastats."},
 		metricdoc.Section{Title: "GPUs", Descs: sensor.GPUDescs(), Text: "Devices of every vendor under the same names; `device` is the UUID or the PCI address, `index` what the vendor's tools count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),

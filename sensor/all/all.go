@@ -12,6 +12,7 @@ import (
 	"reckon/sensor/node"
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
+	"reckon/sensor/redfish"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
 )
@@ -30,6 +31,8 @@ type Options struct {
 	Root string // of the file tree; "" or "/" is our own machine
 	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
 	Tegrastats string
+	// Redfish is the file that names management controllers; empty for none.
+	Redfish string
 }
 
 // Sensors lists the sensors that read the machine whose file tree is at root, "" or
@@ -56,6 +59,7 @@ func Configured(o Options) []Entry {
 		{"rapl", at(root, rapl.New)},
 		{"cray", at(root, cray.New)},
 		{"hwmon", at(root, hwmon.New)},
+		{"redfish", at(o.Redfish, redfish.New)},
 		{"battery", at(root, battery.New)},
 		{"thermal", at(root, thermal.New)},
 		{"tegra", at(root, func(root string) (*tegra.Sensor, error) {

@@ -1,0 +1,205 @@
+package redfish
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// controller is one management controller and what it said last.
+type controller struct {
+	target
+	zone     string
+	interval time.Duration
+	client   *http.Client
+	source   string // path of the resource that has the power, once it is known
+	energy   sensor.Integral
+	row      *metric.Series
+
+	mu      sync.Mutex // guards what follows
+	last    reading
+	failure error
+}
+
+type reading struct {
+	watts float64
+	at    time.Time
+	took  time.Duration
+}
+
+// refusedError says that the controller does not take the credentials.
+type refusedError struct{ status string }
+
+func (e *refusedError) Error() string {
+	return "it refuses the credentials (" + e.status + "); the account needs the privilege Login"
+}
+
+func newController(t target) (*controller, error) {
+	c := &controller{target: t, zone: t.host, interval: t.Interval}
+	if t.Chassis != "" {
+		c.zone += "/" + t.Chassis
+	}
+	c.row = metric.NewSeries(duration, c.zone)
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	switch {
+	case t.CA != "":
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read the authorities of controller %s: %w", t.host, err)
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read the authorities of controller %s: %s holds no certificate in PEM", t.host, t.CA)
+		}
+	case t.sum != nil:
+		conf.InsecureSkipVerify = true // verified by its sum instead, also when a session is resumed
+		conf.VerifyConnection = func(s tls.ConnectionState) error {
+			sum := sha256.Sum256(s.PeerCertificates[0].Raw)
+			if !bytes.Equal(sum[:], t.sum) {
+				return fmt.Errorf("its certificate has the SHA-256 sum %x, not the one of the configuration", sum)
+			}
+			return nil
+		}
+	}
+	c.client = &http.Client{
+		Timeout:       20 * time.Second,
+		Transport:     &http.Transport{TLSClientConfig: conf, MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * time.Minute},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// get reads one resource into v.
+func (c *controller) get(ctx context.Context, resource string, v any) error {
+	if !strings.HasPrefix(resource, "/redfish/") {
+		return fmt.Errorf("it points to %q, which is no resource of its own", resource)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+resource, nil)
+	if err != nil {
+		return err
+	}
+	req.SetBasicAuth(c.user, c.password)
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		return &refusedError{resp.Status}
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("get %s: %s", resource, resp.Status)
+	case err != nil:
+		return fmt.Errorf("get %s: %w", resource, err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("get %s: %w", resource, err)
+	}
+	return nil
+}
+
+type link struct {
+	ID string `json:"@odata.id"`
+}
+
+// resource has the fields of Chassis, EnvironmentMetrics and Power that are read.
+type resource struct {
+	Environment link `json:"EnvironmentMetrics"`
+	Power       link `json:"Power"`
+	PowerWatts  struct {
+		Reading *float64 `json:"Reading"`
+	} `json:"PowerWatts"`
+	PowerControl []struct {
+		Watts *float64 `json:"PowerConsumedWatts"`
+	} `json:"PowerControl"`
+}
+
+// watts is the power in a resource, if it has one.
+func (r *resource) watts() (float64, bool) {
+	if w := r.PowerWatts.Reading; w != nil {
+		return *w, true
+	}
+	if len(r.PowerControl) > 0 && r.PowerControl[0].Watts != nil {
+		return *r.PowerControl[0].Watts, true
+	}
+	return 0, false
+}
+
+// power asks for the power, and looks for the resource that has it the first time.
+func (c *controller) power(ctx context.Context) (float64, error) {
+	if c.source != "" {
+		var r resource
+		if err := c.get(ctx, c.source, &r); err != nil {
+			return 0, err
+		}
+		if w, ok := r.watts(); ok {
+			return w, nil
+		}
+		source := c.source
+		c.source = "" // firmware that was replaced may have it elsewhere
+		return 0, fmt.Errorf("%s has no power now", source)
+	}
+	var all struct {
+		Members []link `json:"Members"`
+	}
+	if err := c.get(ctx, "/redfish/v1/Chassis", &all); err != nil {
+		return 0, err
+	}
+	var names []string
+	for _, m := range all.Members[:min(len(all.Members), 64)] {
+		names = append(names, path.Base(m.ID))
+		if c.Chassis != "" && path.Base(m.ID) != c.Chassis {
+			continue
+		}
+		w, source, err := c.inChassis(ctx, m.ID)
+		if err != nil {
+			return 0, err
+		}
+		if source != "" {
+			c.source = source
+			return w, nil
+		}
+	}
+	if c.Chassis != "" {
+		return 0, fmt.Errorf("chassis %q has no power; there are %s", c.Chassis, strings.Join(names, ", "))
+	}
+	return 0, errors.New("no chassis of it has power: " + strings.Join(names, ", "))
+}
+
+// inChassis looks for power in a chassis; source is empty where there is none.
+func (c *controller) inChassis(ctx context.Context, id string) (watts float64, source string, err error) {
+	var chassis resource
+	if err := c.get(ctx, id, &chassis); err != nil {
+		return 0, "", err
+	}
+	for _, l := range []link{chassis.Environment, chassis.Power} {
+		if l.ID == "" {
+			continue
+		}
+		var r resource
+		if err := c.get(ctx, l.ID, &r); err != nil {
+			return 0, "", err
+		}
+		if w, ok := r.watts(); ok {
+			return w, l.ID, nil
+		}
+	}
+	return 0, "", nil
+}

@@ -1,0 +1,184 @@
+// Package redfish reads the power of a machine from its management controller (DMTF
+// DSP0266, Redfish) over HTTPS: PowerWatts of EnvironmentMetrics where the chassis has
+// them, else PowerConsumedWatts of the first PowerControl of Power.
+//
+// Controllers are slow and easily overloaded. Each is asked by one goroutine, one request
+// at a time, every 30 s by default; after a failure the pause doubles up to ten minutes, and is
+// ten minutes at once when the controller refuses the credentials, so that no account is
+// locked. Readings are handed out as long as they are not older than three intervals.
+//
+// Credentials come from a file that only its owner may read and appear in no error.
+// The certificate is verified, by the authorities of a file or by its SHA-256 sum; there
+// is no way to leave that out. Redirects are not followed.
+//
+// Watts. A Sensor is used from one goroutine beside its own.
+package redfish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+var duration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds, Labels: []string{"controller"},
+	Help: "How long a management controller took to tell its power the last time."}
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc { return append(sensor.MeterDescs(), duration) }
+
+// Sensor reads the controllers of a configuration.
+type Sensor struct {
+	controllers []*controller
+	meters      []sensor.Meter
+	series      sensor.MeterSeries
+	stop        context.CancelFunc
+	running     sync.WaitGroup
+	now         func() time.Time
+}
+
+// New reads the file of configuration and begins to ask the controllers. Without a file the sensor is unavailable.
+func New(file string) (*Sensor, error) {
+	s, err := open(file)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	for _, c := range s.controllers {
+		s.running.Go(func() { c.run(ctx) })
+	}
+	return s, nil
+}
+
+func open(file string) (*Sensor, error) {
+	if file == "" {
+		return nil, sensor.Unavailable("no management controller is configured", "name it in a file given with --redfish-config", nil)
+	}
+	targets, err := readConfig(file)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sensor{now: time.Now, stop: func() {}}
+	for _, t := range targets {
+		c, err := newController(t)
+		if err != nil {
+			return nil, err
+		}
+		s.controllers = append(s.controllers, c)
+	}
+	return s, nil
+}
+
+// Name implements sensor.Sensor.
+func (s *Sensor) Name() string { return "redfish" }
+
+// Descs implements sensor.Sensor.
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// ReadMeters implements sensor.MeterSource. It hands out what the controllers said last.
+func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	now := s.now()
+	var failed error
+	for _, c := range s.controllers {
+		r, err := c.latest(now)
+		if err != nil {
+			failed = errors.Join(failed, err)
+		} else if !r.at.IsZero() {
+			dst = append(dst, sensor.Meter{Domain: sensor.DomainBoard, Zone: c.zone, Watts: r.watts, HasWatts: true,
+				Joules: c.energy.Add(r.at, r.watts), HasJoules: true})
+		}
+	}
+	return dst, failed
+}
+
+// Read implements sensor.Sensor.
+func (s *Sensor) Read(b *metric.Batch) error {
+	var err error
+	s.meters, err = s.ReadMeters(s.meters[:0])
+	s.series.Append(b, s.meters)
+	now := s.now()
+	for _, c := range s.controllers {
+		if r, bad := c.latest(now); bad == nil && !r.at.IsZero() {
+			b.Add(c.row, r.took.Seconds())
+		}
+	}
+	return err
+}
+
+// Close stops the requests and waits for their end.
+func (s *Sensor) Close() error {
+	s.stop()
+	s.running.Wait()
+	for _, c := range s.controllers {
+		c.client.CloseIdleConnections()
+	}
+	return nil
+}
+
+// run asks again and again until ctx ends.
+func (c *controller) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failures := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := c.poll(ctx)
+		if err == nil {
+			failures = 0
+		} else {
+			failures++
+		}
+		timer.Reset(c.pause(err, failures))
+	}
+}
+
+const longestPause = 10 * time.Minute
+
+// pause is the time until the next request.
+func (c *controller) pause(err error, failures int) time.Duration {
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		return longestPause
+	}
+	return min(c.interval<<min(failures, 10), longestPause)
+}
+
+// poll asks once and keeps the answer.
+func (c *controller) poll(ctx context.Context) error {
+	began := time.Now()
+	watts, err := c.power(ctx)
+	now := time.Now()
+	if err == nil && !(watts > 0 && watts < sensor.MaxWatts) {
+		err = fmt.Errorf("it says %v W for a machine that runs", watts)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure = err; err == nil {
+		c.last = reading{watts: watts, at: now, took: now.Sub(began)}
+	}
+	return err
+}
+
+// latest returns the newest reading, an empty one before the first.
+func (c *controller) latest(now time.Time) (reading, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.last.at.IsZero() && now.Sub(c.last.at) <= 3*c.interval {
+		return c.last, nil
+	}
+	if c.failure != nil {
+		return reading{}, fmt.Errorf("ask management controller %s: %w", c.zone, c.failure)
+	}
+	if c.last.at.IsZero() {
+		return reading{}, nil
+	}
+	return reading{}, fmt.Errorf("ask management controller %s: no answer since %s", c.zone, c.last.at.UTC().Format(time.RFC3339))
+}
