@@ -65,8 +65,12 @@ func (s *spinner) run(stop *atomic.Bool) {
 		if begin >= end {
 			return
 		}
-		if now := s.clock.now(); now < begin {
-			s.clock.sleepUntil(begin)
+		// The burst lies in the middle of its period: one that is late, as others use the
+		// CPU, still ends within it, and no border of a window cuts through it.
+		wish := (s.curve.due(min(begin+s.period, end)) - s.curve.due(begin)) / s.parts
+		start := begin + max(0, (s.period-time.Duration(wish))/2)
+		if now := s.clock.now(); now < start {
+			s.clock.sleepUntil(start)
 		} else if late := (now - begin) / s.period; late > 0 {
 			n += late // these periods are over
 			begin += late * s.period
@@ -77,7 +81,6 @@ func (s *spinner) run(stop *atomic.Bool) {
 		until := min(begin+s.period, end)
 		done := s.used() + s.others.Load()
 		owed := p.owed(until, float64(done)*s.parts) / s.parts
-		wish := (s.curve.due(until) - s.curve.due(until-s.period)) / s.parts
 		burst := min(owed, wish+catchUpShare*float64(s.period))
 		if burst > 0 {
 			s.burn(int64(burst), until)
