@@ -80,12 +80,21 @@ func (f Filter) Query() url.Values {
 	return q
 }
 
-// Range is the time that a profile covers. The zero value is the whole life of the
-// workload, with a step that gives a few hundred points.
+// Range is the time that a profile covers, and of what it is. The zero value is the
+// whole life of the workload, with a step that gives a few hundred points.
 type Range struct {
 	From, To time.Time
 	Step     time.Duration
+	// By is of what the profile is: one of [Splits]; empty is as fine as it is measured.
+	By string
+	// Start names one life of an id that was given more than once, by a moment in it or
+	// by its start; zero is the latest.
+	Start time.Time
 }
+
+// Splits are the words of [Range.By]: the whole workload, each node, each part on each
+// node, or each program.
+func Splits() []string { return []string{"total", "node", "part", "command"} }
 
 // Query writes the range as parameters of GET /api/reckon/v1/workloads/{id}.
 func (r Range) Query() url.Values {
@@ -98,6 +107,12 @@ func (r Range) Query() url.Values {
 	}
 	if r.Step > 0 {
 		q.Set("step", r.Step.String())
+	}
+	if r.By != "" {
+		q.Set("by", r.By)
+	}
+	if s := formatTime(r.Start); s != "" {
+		q.Set("start", s)
 	}
 	return q
 }

@@ -86,6 +86,8 @@ type Profile struct {
 	Unit   string  `json:"unit"`
 	Node   string  `json:"node,omitempty"`
 	Part   string  `json:"part,omitempty"`
+	// Command is the program that a line of command_cores is of.
+	Command string  `json:"command,omitempty"`
 	Points []Point `json:"points"`
 }
 
@@ -107,6 +109,15 @@ type WorkloadDetail struct {
 	Parts          []Part   `json:"parts,omitempty"`
 	// Verdicts say in words how it went, the gravest first.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
+	// Events are what befell it and when, in order of time.
+	Events []Event `json:"events,omitempty"`
+	// EnergyMethod says how sure energy_joules is: measured, modelled or both; empty
+	// where there is no energy.
+	EnergyMethod string `json:"energy_method,omitempty"`
+	// Advice is what to ask for next time; null where nothing can be said.
+	Advice *Advice `json:"advice,omitempty"`
+	// Lives are all lives of the id, the latest first, where there is more than one.
+	Lives []Life `json:"lives,omitempty"`
 }
 
 // Bucket is one bucket of a distribution: seconds spent in (Low, High].
@@ -122,6 +133,7 @@ type Part struct {
 	Part            string   `json:"part"`
 	CPUSeconds      *float64 `json:"cpu_seconds"`
 	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
+	GPUSeconds      *float64 `json:"gpu_seconds,omitempty"`
 }
 
 // Node is one element of GET /api/reckon/v1/nodes.

@@ -1,5 +1,7 @@
 package client
 
+import "time"
+
 // Verdict is one sentence on a workload and the number behind it.
 type Verdict struct {
 	Kind     string  `json:"kind"`     // cores, memory, gpu, cpu_wait, throttled, balance, time, swap, oom, timeout, exit, ...
@@ -7,4 +9,38 @@ type Verdict struct {
 	Text     string  `json:"text"`
 	Value    float64 `json:"value"`
 	Unit     string  `json:"unit"` // ratio, bytes, seconds, count or code
+}
+
+// Event is something that befell a workload: at some time in (From, To], for counters
+// are read every few seconds, and what goes on from one reading to the next is one event.
+type Event struct {
+	Kind  string    `json:"kind"` // oom_kill or throttled
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
+	Node  string    `json:"node,omitempty"`
+	Part  string    `json:"part,omitempty"`
+	Value float64   `json:"value"`
+	Unit  string    `json:"unit"` // count, or seconds held back
+}
+
+// Life is one of the lives of an id that was given more than once.
+type Life struct {
+	Start time.Time  `json:"start"`
+	End   *time.Time `json:"end"`
+	Owner string     `json:"owner"`
+	Name  string     `json:"name"`
+}
+
+// Advice is what to ask for next time. A figure that is null has nothing to rest on.
+type Advice struct {
+	Runs        int      `json:"runs"`         // that it rests on, this one included
+	Cores       *float64 `json:"cores"`        // on all nodes together
+	MemoryBytes *float64 `json:"memory_bytes"` // on each node
+	Seconds     *float64 `json:"seconds"`      // wall time
+	GPUs        *float64 `json:"gpus"`         // on all nodes together
+	Nodes       int      `json:"nodes"`
+	// Paste is the same in the words of the batch system or of Kubernetes; empty for
+	// kinds that ask nobody.
+	Paste string   `json:"paste,omitempty"`
+	Why   []string `json:"why"` // one sentence for each figure, and what speaks against it
 }

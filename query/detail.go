@@ -49,6 +49,11 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 			if p.MemoryPeakBytes == nil || *p.MemoryPeakBytes < k.Max {
 				p.MemoryPeakBytes = ptr(k.Max)
 			}
+		case gpuSeconds:
+			if p.GPUSeconds == nil {
+				p.GPUSeconds = new(float64)
+			}
+			*p.GPUSeconds += k.total()
 		}
 	}
 	out := make([]client.Part, 0, len(by))

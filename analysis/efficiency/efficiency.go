@@ -38,8 +38,8 @@ type Verdict struct {
 
 // Node is the piece of a workload on one node.
 type Node struct {
-	Name       string
-	CPUSeconds *float64
+	Name                               string
+	CPUSeconds, MemoryPeak, GPUSeconds *float64
 }
 
 // Usage is what is known of a workload.
@@ -80,6 +80,7 @@ func Judge(u Usage) []Verdict {
 		j.gpus()
 		j.waits()
 		j.balance()
+		j.otherBalance()
 		j.time()
 	}
 	slices.SortStableFunc(j.out, func(a, b Verdict) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
@@ -230,6 +231,43 @@ func (j *judge) balance() {
 		return
 	}
 	j.say("balance", Good, share, "ratio", "its %d nodes shared the work evenly; the least did %s of the mean", len(j.u.Nodes), percent(share))
+}
+
+// otherBalance says where the memory or the GPUs of one node stand out.
+func (j *judge) otherBalance() {
+	for _, x := range []struct {
+		kind, unit string
+		of         func(Node) *float64
+		least      float64 // below this mean it does not matter
+	}{
+		{"gpu_balance", "GPU time", func(n Node) *float64 { return n.GPUSeconds }, settled},
+		{"memory_balance", "memory", func(n Node) *float64 { return n.MemoryPeak }, 1 << 30},
+	} {
+		sum, high, low := 0.0, Node{}, Node{}
+		most, fewest := -1.0, math.Inf(1)
+		all := len(j.u.Nodes) > 1
+		for _, n := range j.u.Nodes {
+			v, ok := known(x.of(n))
+			if all = all && ok; !all {
+				break
+			}
+			sum += v
+			if v > most {
+				most, high = v, n
+			}
+			if v < fewest {
+				fewest, low = v, n
+			}
+		}
+		mean := sum / float64(max(1, len(j.u.Nodes)))
+		switch {
+		case !all || mean < x.least:
+		case fewest < uneven*mean && x.kind == "gpu_balance":
+			j.say(x.kind, Warning, fewest/mean, "ratio", "node %s had %s of the GPU time of the mean of its %d nodes: its GPUs idle while others work", low.Name, percent(fewest/mean), len(j.u.Nodes))
+		case most > 2*mean:
+			j.say(x.kind, Info, most/mean, "ratio", "node %s peaked at %s times the %s of the mean of its %d nodes: what all of them ask for is what this one needs", high.Name, count(most/mean), x.unit, len(j.u.Nodes))
+		}
+	}
 }
 
 func (j *judge) time() {

@@ -32,8 +32,10 @@ func TestJudge(t *testing.T) {
 		"idle gpu":           {Usage{WallSeconds: 3600, GPUSeconds: at(36), RequestGPUs: at(1)}, "gpu", Warning, "its 1 GPU"},
 		"waits":              {Usage{WallSeconds: 100, CPUSeconds: at(100), CPUWaitSeconds: at(100)}, "cpu_wait", Warning, "50%"},
 		"throttled":          {Usage{WallSeconds: 100, ThrottledSeconds: at(40)}, "throttled", Warning, "40 s"},
-		"one node idle":      {Usage{WallSeconds: 100, Nodes: []Node{{"a", at(1000)}, {"b", at(0)}}}, "balance", Warning, "node b did 0%"},
-		"even":               {Usage{WallSeconds: 100, Nodes: []Node{{"a", at(1000)}, {"b", at(900)}}}, "balance", Good, "95%"},
+		"one node idle":      {Usage{WallSeconds: 100, Nodes: []Node{{Name: "a", CPUSeconds: at(1000)}, {Name: "b", CPUSeconds: at(0)}}}, "balance", Warning, "node b did 0%"},
+		"even":               {Usage{WallSeconds: 100, Nodes: []Node{{Name: "a", CPUSeconds: at(1000)}, {Name: "b", CPUSeconds: at(900)}}}, "balance", Good, "95%"},
+		"gpu of one idle":    {Usage{WallSeconds: 100, Nodes: []Node{{Name: "a", GPUSeconds: at(100)}, {Name: "b", GPUSeconds: at(1)}}}, "gpu_balance", Warning, "node b had 2% of the GPU time"},
+		"memory of one":      {Usage{WallSeconds: 100, Nodes: []Node{{Name: "a", MemoryPeak: at(60 << 30)}, {Name: "b", MemoryPeak: at(1 << 30)}, {Name: "c", MemoryPeak: at(1 << 30)}}}, "memory_balance", Info, "node a peaked at 2.9 times the memory"},
 		"short":              {Usage{WallSeconds: 3, CPUSeconds: at(1), RequestCores: at(64), CoresP95: at(1)}, "short", Info, "too short"},
 		"shorter than asked": {Usage{WallSeconds: 600, RequestSeconds: at(86400)}, "time", Info, "10 min of the 24 h 00 min"},
 		"swap":               {Usage{WallSeconds: 600, SwapPeak: at(1 << 30)}, "swap", Warning, "1 GiB"},
@@ -51,7 +53,9 @@ func TestJudge(t *testing.T) {
 func TestSilent(t *testing.T) {
 	for name, u := range map[string]Usage{
 		"nothing known":       {WallSeconds: 3600},
-		"node not measured":   {WallSeconds: 100, Nodes: []Node{{"a", at(1000)}, {"b", nil}}},
+		"node not measured":   {WallSeconds: 100, Nodes: []Node{{Name: "a", CPUSeconds: at(1000)}, {Name: "b"}}},
+		"memory not measured": {WallSeconds: 100, Nodes: []Node{{Name: "a", MemoryPeak: at(60 << 30)}, {Name: "b"}}},
+		"no gpu anywhere":     {WallSeconds: 100, Nodes: []Node{{Name: "a"}, {Name: "b"}}},
 		"running, code kept":  {WallSeconds: 100, Running: true, ExitCode: code(1)},
 		"running, time left":  {WallSeconds: 100, Running: true, RequestSeconds: at(86400)},
 		"small memory":        {WallSeconds: 100, MemoryPeak: at(10 << 20), RequestMemory: at(512 << 20)},

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"reckon/client"
@@ -36,43 +38,16 @@ func (b *backend) Workloads(ctx context.Context, f client.Filter) (client.Worklo
 }
 
 // Workload implements api.Backend. Of an id that was used again the latest life is
-// meant.
-func (b *backend) Workload(ctx context.Context, id string, from, to time.Time, step time.Duration) (client.WorkloadDetail, error) {
-	rows, _, err := b.facts.Workloads(ctx, store.Filter{ID: id, Sort: "-start", Limit: 1})
+// meant, unless the range names another.
+func (b *backend) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
+	row, err := b.row(ctx, id, r.Start)
 	if err != nil {
 		return client.WorkloadDetail{}, err
 	}
-	if len(rows) == 0 {
-		return client.WorkloadDetail{}, fmt.Errorf("%s: %w", id, api.ErrNotFound)
-	}
-	d := client.WorkloadDetail{Workload: wire(&rows[0])}
-	whole := query.Selection{Site: rows[0].Site, ID: id, From: rows[0].Start, To: last(&rows[0])}
-	shown := whole
-	if !from.IsZero() {
-		shown.From = from
-	}
-	if !to.IsZero() {
-		shown.To = to
-	}
-	if !shown.To.After(shown.From) {
-		return client.WorkloadDetail{}, fmt.Errorf("the profile of %s would end at %s, before it begins at %s",
-			id, shown.To.Format(time.RFC3339), shown.From.Format(time.RFC3339))
-	}
-	if step <= 0 {
-		step = stepFor(shown.To.Sub(shown.From))
-	}
-	d.StepSeconds = step.Seconds()
-	if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+	d := client.WorkloadDetail{Workload: wire(row)}
+	whole := query.Selection{Site: row.Site, ID: id, From: row.Start, To: last(row)}
+	if err := b.profile(ctx, &d, whole, r); err != nil {
 		return client.WorkloadDetail{}, err
-	}
-	// A workload that is older than its agent has nothing to show before it.
-	if at := firstPoint(d.Profile); from.IsZero() && at.Sub(shown.From) > shown.To.Sub(shown.From)/10 {
-		shown.From = at.Add(-step)
-		step = stepFor(shown.To.Sub(shown.From))
-		d.StepSeconds = step.Seconds()
-		if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
-			return client.WorkloadDetail{}, err
-		}
 	}
 	if d.Commands, err = b.views.Commands(ctx, whole); err != nil {
 		return client.WorkloadDetail{}, err
@@ -81,14 +56,99 @@ func (b *backend) Workload(ctx context.Context, id string, from, to time.Time, s
 		return client.WorkloadDetail{}, err
 	}
 	b.footprint.workload(&d.Workload)
-	if from.IsZero() && to.IsZero() {
+	if r.From.IsZero() && r.To.IsZero() {
 		b.footprint.detail(&d)
 	}
 	if d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole); err != nil {
 		return client.WorkloadDetail{}, err
 	}
+	if d.Events, err = b.views.Events(ctx, whole); err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	if d.EnergyJoules != nil {
+		if d.EnergyMethod, err = b.views.EnergyMethod(ctx, whole); err != nil {
+			return client.WorkloadDetail{}, err
+		}
+	}
+	if d.Advice, err = b.advice(ctx, &d); err != nil {
+		return client.WorkloadDetail{}, err
+	}
 	d.Verdicts, err = b.verdicts(ctx, &d)
 	return d, err
+}
+
+// row finds the life of an id that began at a time; the latest when that is zero.
+func (b *backend) row(ctx context.Context, id string, start time.Time) (*store.Workload, error) {
+	f := store.Filter{ID: id, Sort: "-start", Limit: 1}
+	if !start.IsZero() {
+		f.Limit = 0
+	}
+	rows, _, err := b.facts.Workloads(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if start.IsZero() || same(&rows[i], start.UnixMilli()) {
+			return &rows[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", id, api.ErrNotFound)
+}
+
+// profile fills the figures over time.
+func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
+	shown := whole
+	if !r.From.IsZero() {
+		shown.From = r.From
+	}
+	if !r.To.IsZero() {
+		shown.To = r.To
+	}
+	if !shown.To.After(shown.From) && (!r.From.IsZero() || !r.To.IsZero()) {
+		return api.Refuse(http.StatusBadRequest, "give from and to within its life, or leave them out",
+			fmt.Errorf("the profile of %s would end at %s, before it begins at %s; it lived from %s to %s", d.ID,
+				shown.To.UTC().Format(time.RFC3339), shown.From.UTC().Format(time.RFC3339), whole.From.UTC().Format(time.RFC3339), whole.To.UTC().Format(time.RFC3339)))
+	}
+	if !shown.To.After(shown.From) { // the clock of its node is ahead of the server's
+		return nil
+	}
+	step := r.Step
+	if step <= 0 {
+		step = stepFor(shown.To.Sub(shown.From))
+	}
+	d.StepSeconds = step.Seconds()
+	if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+		return refusedSteps(err)
+	}
+	// A workload that is older than its agent has nothing to show before it.
+	if at := firstPoint(d.Profile); r.From.IsZero() && at.Sub(shown.From) > shown.To.Sub(shown.From)/10 {
+		shown.From = at.Add(-step)
+		if r.Step <= 0 {
+			step = stepFor(shown.To.Sub(shown.From))
+		}
+		d.StepSeconds = step.Seconds()
+		if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+			return refusedSteps(err)
+		}
+	}
+	if r.By != "command" {
+		d.Profile = query.Combine(d.Profile, r.By)
+		return nil
+	}
+	commands, err := b.views.CommandProfile(ctx, shown, step)
+	if err != nil {
+		return err
+	}
+	d.Profile = append(query.Combine(d.Profile, "total"), commands...)
+	return nil
+}
+
+// refusedSteps says that a step is too fine, which is the asker's to change.
+func refusedSteps(err error) error {
+	if errors.Is(err, query.ErrSteps) {
+		return api.Refuse(http.StatusBadRequest, "give a longer step, or from and to that are nearer", err)
+	}
+	return err
 }
 
 // firstPoint is the time of the first step that has a figure; zero when none has.

@@ -107,6 +107,7 @@ func (s *Server) handler() (http.Handler, error) {
 		Version: s.config.Version, Logger: s.log,
 	}
 	o.Fit = &fit{nodes: query.New(s.series, query.Options{Gone: s.config.gone()}).Nodes, facts: s.facts, clock: time.Now}
+	o.Scale = &scale{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()})}
 	o.Usage = &usage{rolls: s.facts, facts: s.facts, clock: time.Now}
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"reckon/analysis/efficiency"
 	"reckon/client"
@@ -18,11 +17,11 @@ func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]cli
 		Nodes: byNode(d.Parts),
 	}
 	if u.RequestCores == nil {
-		nodes, err := b.views.Nodes(ctx, time.Now())
-		if err != nil {
+		var err error
+		if u.RequestCores, err = impliedCores(ctx, b.views, &d.Workload); err != nil {
 			return nil, err
 		}
-		u.RequestCores, u.CoresImplied = coresOf(nodes, d.Site, d.Nodes), true
+		u.CoresImplied = true
 	}
 	var out []client.Verdict
 	for _, v := range efficiency.Judge(u) {
@@ -31,8 +30,9 @@ func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]cli
 	return out, nil
 }
 
-// byNode adds the parts on each node up; a node with a part that was not measured is
-// not known.
+// byNode adds the parts on each node up; a figure of a node with a part of which it was
+// not measured is not known. Parts of a node that follow each other share its memory:
+// the greatest peak is the least that the node had.
 func byNode(parts []client.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}
@@ -40,33 +40,26 @@ func byNode(parts []client.Part) []efficiency.Node {
 		i, ok := at[p.Node]
 		if !ok {
 			at[p.Node] = len(out)
-			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds})
+			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds, MemoryPeak: p.MemoryPeakBytes, GPUSeconds: p.GPUSeconds})
 			continue
 		}
-		if out[i].CPUSeconds == nil || p.CPUSeconds == nil {
-			out[i].CPUSeconds = nil
-			continue
+		n := &out[i]
+		n.CPUSeconds = both(n.CPUSeconds, p.CPUSeconds, func(a, b float64) float64 { return a + b })
+		if p.GPUSeconds != nil && n.GPUSeconds != nil {
+			n.GPUSeconds = both(n.GPUSeconds, p.GPUSeconds, func(a, b float64) float64 { return a + b })
+		} else if n.GPUSeconds == nil {
+			n.GPUSeconds = p.GPUSeconds // a part without a GPU has no such figure
 		}
-		sum := *out[i].CPUSeconds + *p.CPUSeconds
-		out[i].CPUSeconds = &sum
+		n.MemoryPeak = both(n.MemoryPeak, p.MemoryPeakBytes, func(a, b float64) float64 { return max(a, b) })
 	}
 	return out
 }
 
-// coresOf adds the cores of the named nodes up; nil when one of them is not known.
-func coresOf(nodes []client.Node, site string, names []string) *float64 {
-	sum, found := 0.0, 0
-	for _, name := range names {
-		for i := range nodes {
-			if n := &nodes[i]; n.Node == name && n.Site == site && n.Cores != nil {
-				sum += *n.Cores
-				found++
-				break
-			}
-		}
-	}
-	if found == 0 || found < len(names) {
+// both joins two figures; not known when one of them is not.
+func both(a, b *float64, f func(a, b float64) float64) *float64 {
+	if a == nil || b == nil {
 		return nil
 	}
-	return &sum
+	v := f(*a, *b)
+	return &v
 }

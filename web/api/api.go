@@ -17,7 +17,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"reckon/client"
 	"reckon/web/access"
@@ -29,10 +28,10 @@ type Backend interface {
 	// Workloads returns what the filter selects, with its Total. An empty result is
 	// not an error. Limit is always set.
 	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
-	// Workload returns one workload by its full id, with its profile. Zero times mean
-	// the whole life of the workload, a zero step one that gives a few hundred points.
+	// Workload returns one workload by its full id, with its profile. Start is zero for
+	// the latest life of the id, or the start of another of its lives.
 	// The error matches ErrNotFound when there is no such workload.
-	Workload(ctx context.Context, id string, from, to time.Time, step time.Duration) (client.WorkloadDetail, error)
+	Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error)
 	// Nodes returns every node of the site, sorted by name.
 	Nodes(ctx context.Context) (client.NodeList, error)
 }
@@ -53,6 +52,8 @@ type Options struct {
 	Usage Usage
 	// Fit answers where a job would fit; nil: this server does not know.
 	Fit Fit
+	// Scale answers how a workload scales; nil: this server does not know.
+	Scale Scale
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler

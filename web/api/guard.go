@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"reckon/client"
 	"reckon/web/access"
@@ -56,7 +55,7 @@ func (g *guard) Workloads(ctx context.Context, f client.Filter) (client.Workload
 }
 
 // Workload implements [Backend].
-func (g *guard) Workload(ctx context.Context, id string, from, to time.Time, step time.Duration) (client.WorkloadDetail, error) {
+func (g *guard) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
 	v := access.From(ctx)
 	switch v.Role {
 	case access.Nobody:
@@ -65,15 +64,18 @@ func (g *guard) Workload(ctx context.Context, id string, from, to time.Time, ste
 		return client.WorkloadDetail{}, fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
 	case access.User:
 		// Asked first, so that work of others costs and tells nothing.
-		list, err := g.Workloads(ctx, client.Filter{ID: id, Limit: 1})
+		list, err := g.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: 1})
 		if err != nil {
 			return client.WorkloadDetail{}, err
 		}
 		if len(list.Workloads) == 0 {
 			return client.WorkloadDetail{}, fmt.Errorf("%s: %w", id, ErrNotFound)
 		}
+		if r.Start.IsZero() { // the latest of the viewer's own
+			r.Start = list.Workloads[0].Start
+		}
 	}
-	d, err := g.Backend.Workload(ctx, id, from, to, step)
+	d, err := g.Backend.Workload(ctx, id, r)
 	if err == nil && !v.Sees(d.Owner) { // batch systems give an id again, to somebody else
 		return client.WorkloadDetail{}, fmt.Errorf("%s: %w", id, ErrNotFound)
 	}

@@ -207,6 +207,15 @@ func (q *query) format(r *http.Request) string {
 	return "json"
 }
 
+// word is one of some words, or empty when the parameter is absent.
+func (q *query) word(name string, words []string) string {
+	v, ok := q.get(name)
+	if ok && !slices.Contains(words, v) {
+		q.bad(name, v, "give one of "+strings.Join(words, ", "))
+	}
+	return v
+}
+
 func filterOf(q *query) client.Filter {
 	f := client.Filter{}
 	f.ID, _ = q.get("id")
@@ -226,7 +235,7 @@ func filterOf(q *query) client.Filter {
 }
 
 func rangeOf(q *query) client.Range {
-	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step")}
+	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.word("by", client.Splits()), Start: q.time("start")}
 	if q.err == nil && !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
 		q.bad("to", q.values.Get("to"), "give a time after from")
 	}

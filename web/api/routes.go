@@ -65,7 +65,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes())
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.scaleRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request
@@ -190,6 +190,8 @@ func detailParams() []param {
 		{name: "from", doc: "Begin of the profile; without it the start of the workload. Forms as since.", schema: when},
 		{name: "to", doc: "End of the profile; without it the end of the workload, or now.", schema: when},
 		{name: "step", doc: "Length of a step of the profile, 1s or more; without it one that gives a few hundred points.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
+		{name: "by", doc: "What the lines of the profile are of: the whole workload, each node, each part on each node, or each program (command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
+		{name: "start", doc: "Which life of an id that was given more than once: a moment in it, or its start; without it the latest. Forms as since.", schema: when},
 	}
 }
 

@@ -51,17 +51,20 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 	if asked == "" {
 		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
 	}
-	d, err := s.Backend.Workload(r.Context(), asked, rng.From, rng.To, rng.Step)
+	d, err := s.life(r.Context(), asked, rng)
 	if errors.Is(err, ErrNotFound) {
 		var id string
 		if id, err = s.resolve(r.Context(), asked); err == nil {
-			d, err = s.Backend.Workload(r.Context(), id, rng.From, rng.To, rng.Step)
+			d, err = s.life(r.Context(), id, rng)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	s.look(r, "workload", d.ID, d.Owner)
+	if d.Lives, err = s.lives(r.Context(), d.ID); err != nil {
+		return err
+	}
 	complete(&d.Workload)
 	if d.Profile == nil {
 		d.Profile = []client.Profile{}
@@ -150,7 +153,7 @@ func kinds() []workload.Kind {
 
 // literal escapes what a shell pattern would interpret.
 func literal(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
+	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s) // one that all readers of patterns read alike
 }
 
 func (s *server) nodes(w http.ResponseWriter, r *http.Request, q *query) error {

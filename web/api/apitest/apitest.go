@@ -132,24 +132,24 @@ func compare(a, b any) int {
 }
 
 // Workload returns one workload; the profile is cut to the range.
-func (b *Backend) Workload(_ context.Context, id string, from, to time.Time, step time.Duration) (client.WorkloadDetail, error) {
+func (b *Backend) Workload(_ context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
 	if b.Err != nil {
 		return client.WorkloadDetail{}, b.Err
 	}
 	for _, d := range b.Details {
-		if d.ID != id {
+		if d.ID != id || !r.Start.IsZero() && !r.Start.Equal(d.Start) {
 			continue
 		}
 		profiles := d.Profile
 		d.Profile = nil
 		for _, p := range profiles {
 			p.Points = slices.DeleteFunc(slices.Clone(p.Points), func(x client.Point) bool {
-				return (!from.IsZero() && x.Time.Before(from)) || (!to.IsZero() && x.Time.After(to))
+				return (!r.From.IsZero() && x.Time.Before(r.From)) || (!r.To.IsZero() && x.Time.After(r.To))
 			})
 			d.Profile = append(d.Profile, p)
 		}
-		if step > 0 {
-			d.StepSeconds = step.Seconds()
+		if r.Step > 0 {
+			d.StepSeconds = r.Step.Seconds()
 		}
 		return d, nil
 	}

@@ -1,0 +1,103 @@
+package rightsize
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/quick"
+)
+
+func at(v float64) *float64 { return &v }
+
+const gib = 1 << 30
+
+func TestFor(t *testing.T) {
+	good := Run{Seconds: 3600, Nodes: 1, CoresP95: at(7.8), MemoryPeak: at(10 * gib), RequestCores: at(64), RequestMemory: at(256 * gib), Done: true}
+	with := func(f func(*Run)) Run { r := good; f(&r); return r }
+	for name, c := range map[string]struct {
+		runs                      []Run
+		cores, memory, secs, gpus float64 // below 0: nothing
+		n                         int
+		why                       string
+	}{
+		"one run":           {[]Run{good}, 8, 12 * gib, 4500, -1, 1, "the highest peak of 1 run was 10 GiB"},
+		"p95 hardly above":  {[]Run{with(func(r *Run) { r.CoresP95 = at(8.04) })}, 8, 12 * gib, 4500, -1, 1, ""},
+		"most of all runs":  {[]Run{good, with(func(r *Run) { r.MemoryPeak, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h 00 min"},
+		"other sizes apart": {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryPeak = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
+		"killed":            {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "half as much again, and the need is not known"},
+		"killed, then well": {[]Run{good, with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(4*gib), at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
+		"time limit":        {[]Run{with(func(r *Run) { r.Limit, r.Done, r.RequestSeconds = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h 00 min"},
+		"uses all":          {[]Run{with(func(r *Run) { r.RequestCores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
+		"idle gpu":          {[]Run{with(func(r *Run) { r.RequestGPUs, r.GPUSeconds = at(2), at(36) })}, 8, 12 * gib, 4500, 0, 1, "find out why it idles"},
+		"one of two gpus":   {[]Run{with(func(r *Run) { r.RequestGPUs, r.GPUSeconds = at(2), at(3000) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 it held"},
+		"too short":         {[]Run{{Seconds: 3, Nodes: 1, CoresP95: at(1), MemoryPeak: at(100 << 20), Done: true}}, -1, 128 << 20, 60, -1, 1, ""},
+		"failed":            {[]Run{{Seconds: 60, Nodes: 1, MemoryPeak: at(1)}}, -1, 64 << 20, -1, -1, 1, ""},
+	} {
+		a := For(c.runs)
+		if a == nil {
+			t.Errorf("%s: nothing", name)
+			continue
+		}
+		if a.Runs != c.n || !strings.Contains(strings.Join(a.Why, "\n"), c.why) {
+			t.Errorf("%s: %d runs, %q", name, a.Runs, a.Why)
+		}
+		for what, x := range map[string]struct {
+			got  *float64
+			want float64
+		}{"cores": {a.Cores, c.cores}, "memory": {a.Memory, c.memory}, "seconds": {a.Seconds, c.secs}, "gpus": {a.GPUs, c.gpus}} {
+			if (x.got == nil) != (x.want < 0) || x.got != nil && *x.got != x.want {
+				t.Errorf("%s: %s is %s, want %g", name, what, show(x.got), x.want)
+			}
+		}
+	}
+	for _, runs := range [][]Run{nil, {{Seconds: 100, Nodes: 1}}, {{Seconds: 100, MemoryPeak: at(math.NaN()), CoresP95: at(-1)}}} {
+		if a := For(runs); a != nil {
+			t.Errorf("%+v: said %+v", runs, a)
+		}
+	}
+}
+
+func show(v *float64) string {
+	if v == nil {
+		return "nothing"
+	}
+	return fmt.Sprint(*v)
+}
+
+// TestEnough holds for any runs: what they used would have fitted into the advice.
+func TestEnough(t *testing.T) {
+	f := func(peaks [3]uint32, cores [3]uint16, seconds [3]uint16) bool {
+		var runs []Run
+		for i := range peaks {
+			runs = append(runs, Run{Seconds: 30 + float64(seconds[i]), Nodes: 1, CoresP95: at(float64(cores[i]) / 100), MemoryPeak: at(float64(peaks[i]) * 1000), Done: true})
+		}
+		a := For(runs)
+		for _, r := range runs {
+			if *r.MemoryPeak > 0 && *a.Memory < *r.MemoryPeak*memoryMargin*(1-1e-6) || *a.Cores < *r.CoresP95-0.05 || *a.Seconds < r.Seconds*timeMargin*(1-1e-6) {
+				t.Logf("%+v for %+v", a, r)
+				return false
+			}
+		}
+		return true
+	}
+	if err := quick.Check(f, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPaste(t *testing.T) {
+	a := &Advice{Cores: at(8), Memory: at(12 * gib), Seconds: at(90000), GPUs: at(1)}
+	if got, want := a.Slurm(1, a.Memory), "#SBATCH --cpus-per-task=8\n#SBATCH --mem=12288M\n#SBATCH --gpus=1\n#SBATCH --time=1-01:00:00"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := a.Slurm(3, at(5<<20+1)), "#SBATCH --nodes=3\n#SBATCH --mincpus=3\n#SBATCH --mem=6M\n#SBATCH --gpus=1\n#SBATCH --time=1-01:00:00"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := a.Kubernetes(), "resources:\n  requests:\n    cpu: \"8\"\n    memory: 12288Mi\n  limits:\n    memory: 12288Mi\n    nvidia.com/gpu: 1"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if (&Advice{}).Kubernetes() != "" || (&Advice{}).Slurm(1, nil) != "" {
+		t.Error("nothing known, and something to paste")
+	}
+}

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+
+	"reckon/analysis/rightsize"
+	"reckon/client"
+	"reckon/query"
+	"reckon/store"
+)
+
+// advisedRuns is how many runs of the same name, the latest first, advice rests on.
+const advisedRuns = 20
+
+// advice says what to ask for next time; nil when nothing can be said, and for what
+// nobody hands in: it has no request to change.
+func (b *backend) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
+	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" {
+		return nil, nil
+	}
+	rows, err := sameName(ctx, b.facts, &d.Workload, advisedRuns)
+	if err != nil {
+		return nil, err
+	}
+	runs := []rightsize.Run{runOf(&d.Workload)}
+	for i := range rows {
+		r := wire(&rows[i])
+		if r.ID == d.ID && r.Start.Equal(d.Start) {
+			continue
+		}
+		runs = append(runs, runOf(&r))
+	}
+	a := rightsize.For(runs)
+	if a == nil {
+		return nil, nil
+	}
+	nodes := runs[0].Nodes
+	out := &client.Advice{Runs: a.Runs, Cores: a.Cores, MemoryBytes: a.Memory, Seconds: a.Seconds, GPUs: a.GPUs, Nodes: nodes, Why: a.Why}
+	if nodes > 1 && a.Memory != nil {
+		each, uneven := perNode(d, *a.Memory)
+		out.MemoryBytes = &each
+		if uneven != "" {
+			out.Why = append(out.Why, uneven)
+		}
+	}
+	switch d.Kind {
+	case "slurm":
+		out.Paste = a.Slurm(nodes, out.MemoryBytes)
+	case "pod", "deployment", "job", "container":
+		if nodes == 1 {
+			out.Paste = a.Kubernetes()
+		}
+	}
+	return out, nil
+}
+
+func runOf(w *client.Workload) rightsize.Run {
+	return rightsize.Run{
+		Seconds: w.WallSeconds, Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
+		RequestCores: w.RequestCores, RequestMemory: w.RequestMemory, RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+		Done:        endedWell(w),
+		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
+		Limit:       w.State == "timeout" || w.State == "deadline",
+	}
+}
+
+// perNode shares memory over the nodes as their peaks were: what the node with most
+// needs, all must be given.
+func perNode(d *client.WorkloadDetail, total float64) (float64, string) {
+	n := float64(len(d.Nodes))
+	most, sum := 0.0, 0.0
+	for _, node := range byNode(d.Parts) {
+		if node.MemoryPeak == nil {
+			return math.Ceil(total / n), "memory is shared evenly over the nodes: the peak of one of them was not measured"
+		}
+		most, sum = max(most, *node.MemoryPeak), sum+*node.MemoryPeak
+	}
+	if sum == 0 {
+		return math.Ceil(total / n), ""
+	}
+	each := math.Ceil(total * most / sum)
+	if share := most / sum * n; share > 1.5 {
+		return each, "memory is that of the node with the most, which took " + oneDecimal(share) + " times the mean of its nodes"
+	}
+	return each, ""
+}
+
+func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+
+// impliedCores are those of the nodes that a workload ran on, at its end; nil when one
+// of them is not known.
+func impliedCores(ctx context.Context, views *query.Views, w *client.Workload) (*float64, error) {
+	by, err := views.NodeCores(ctx, w.Site, w.Nodes, wholeUntil(w))
+	if err != nil || len(w.Nodes) == 0 {
+		return nil, err
+	}
+	sum := 0.0
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(w.Nodes))) {
+		cores, ok := by[n]
+		if !ok {
+			return nil, nil
+		}
+		sum += cores
+	}
+	return &sum, nil
+}
+
+// same reports whether a row is the life that began at a time.
+func same(r *store.Workload, start int64) bool {
+	d := r.Start.UnixMilli() - start
+	return d <= 1000 && d >= -1000
+}

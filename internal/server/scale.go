@@ -1,0 +1,261 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/analysis/scaling"
+	"reckon/client"
+	"reckon/query"
+	"reckon/store"
+	"reckon/web/api"
+)
+
+// scale answers how a workload scales, from its own series and from other runs of the
+// same name and owner in the catalogue.
+type scale struct {
+	facts store.Catalogue
+	views *query.Views
+}
+
+var _ api.Scale = (*scale)(nil)
+
+// comparedRuns is how many runs of the same name, the latest first, are looked through;
+// shorter ones than shortest show start and end more than the work.
+const (
+	comparedRuns = 500
+	shortest     = 10 * time.Second
+)
+
+// Scale implements api.Scale.
+func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
+	out := client.Scale{Workload: w}
+	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
+	use := scaling.Use{
+		WallSeconds: w.WallSeconds, Held: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
+		CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
+		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, MemoryPeak: w.MemoryPeakBytes, Memory: w.RequestMemory, SwapPeak: w.SwapBytes,
+	}
+	if use.Held == nil {
+		cores, err := impliedCores(ctx, s.views, &w)
+		if err != nil {
+			return out, err
+		}
+		use.Held, use.HeldFrom = cores, "of its node"
+		if len(w.Nodes) > 1 {
+			use.HeldFrom = "of its nodes"
+		}
+	}
+	pressure, err := s.views.Pressure(ctx, whole)
+	if err != nil {
+		return out, err
+	}
+	if v, ok := pressure["io"]; ok {
+		use.StorageStalledSeconds = &v
+	}
+	if v, ok := pressure["memory"]; ok {
+		use.MemoryStalledSeconds = &v
+	}
+	if err := s.resources(ctx, &out, whole, use.Held); err != nil {
+		return out, err
+	}
+	if err := s.runs(ctx, &out); err != nil {
+		return out, err
+	}
+	s.judge(&out, use)
+	return out, nil
+}
+
+// wholeUntil is when the last sample of a workload may be.
+func wholeUntil(w *client.Workload) time.Time {
+	t := w.Seen
+	if w.End != nil && w.End.After(t) {
+		t = *w.End
+	}
+	return t.Add(time.Millisecond)
+}
+
+// resources tells of each resource how much was used of what was held.
+func (s *scale) resources(ctx context.Context, out *client.Scale, whole query.Selection, held *float64) error {
+	w := &out.Workload
+	add := func(r client.ScaleResource) {
+		if r.Mean != nil || r.P95 != nil || r.Max != nil {
+			out.Resources = append(out.Resources, r)
+		}
+	}
+	add(client.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
+	if !whole.To.After(whole.From) {
+		return nil
+	}
+	step := stepFor(whole.To.Sub(whole.From))
+	out.StepSeconds = step.Seconds()
+	lines, err := s.views.Profile(ctx, whole, step)
+	if err != nil {
+		return err
+	}
+	by := map[string][]client.Point{}
+	for _, l := range query.Combine(lines, "total") {
+		by[l.Metric] = l.Points
+	}
+	for _, r := range []struct {
+		name, unit string
+		held, max  *float64
+		metrics    []string
+	}{
+		{"memory", "bytes", w.RequestMemory, w.MemoryPeakBytes, []string{"memory_bytes"}},
+		{"gpus", "gpus", w.RequestGPUs, nil, []string{"gpus"}},
+		{"gpu_memory", "bytes", nil, w.GPUMemoryPeak, []string{"gpu_memory_bytes"}},
+		{"disk", "bytes_per_second", nil, nil, []string{"io_read_bytes_per_second", "io_write_bytes_per_second"}},
+		{"network", "bytes_per_second", nil, nil, []string{"network_bytes_per_second"}},
+	} {
+		one := spread(by, r.metrics)
+		one.Resource, one.Unit, one.Held = r.name, r.unit, r.held
+		if r.max != nil {
+			one.Max = r.max
+		}
+		add(one)
+	}
+	return nil
+}
+
+// spread tells the mean, quantiles and maximum of a sum of lines over their steps.
+func spread(by map[string][]client.Point, metrics []string) client.ScaleResource {
+	sums := map[int64]float64{}
+	for _, m := range metrics {
+		for _, p := range by[m] {
+			if p.Value != nil {
+				sums[p.Time.UnixMilli()] += *p.Value
+			}
+		}
+	}
+	if len(sums) == 0 {
+		return client.ScaleResource{}
+	}
+	values := make([]float64, 0, len(sums))
+	total := 0.0
+	for _, v := range sums {
+		values = append(values, v)
+	}
+	slices.Sort(values)
+	for _, v := range values {
+		total += v
+	}
+	quantile := func(q float64) *float64 { return at(values[int(math.Ceil(q*float64(len(values))))-1]) }
+	return client.ScaleResource{Mean: at(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: at(values[len(values)-1])}
+}
+
+// runs lists the runs of the same work that ended well.
+func (s *scale) runs(ctx context.Context, out *client.Scale) error {
+	rows, err := sameName(ctx, s.facts, &out.Workload, comparedRuns)
+	if err != nil {
+		return err
+	}
+	from := "used"
+	if out.RequestCores != nil {
+		from = "requested"
+	}
+	for i := range rows {
+		r := wire(&rows[i])
+		if r.Running {
+			continue
+		}
+		cores := r.RequestCores
+		if from == "used" && cores == nil && r.CoresP95 != nil {
+			cores = at(math.Max(1, math.Round(*r.CoresP95)))
+		} else if from == "used" {
+			cores = nil
+		}
+		if !endedWell(&r) || r.WallSeconds < shortest.Seconds() || cores == nil || *cores < 1 {
+			out.LeftOut++
+			continue
+		}
+		out.Runs = append(out.Runs, client.ScaleRun{ID: r.ID, Start: r.Start, Cores: *cores, CoresFrom: from, Seconds: r.WallSeconds, CPUSeconds: r.CPUSeconds})
+	}
+	slices.SortStableFunc(out.Runs, func(a, b client.ScaleRun) int {
+		return cmp.Or(cmp.Compare(a.Cores, b.Cores), a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+	})
+	return nil
+}
+
+// endedWell reports whether a run ended by itself and without a fault, as far as is known.
+func endedWell(w *client.Workload) bool {
+	return !w.Running && (w.State == "" || w.State == "completed") && (w.ExitCode == nil || *w.ExitCode == 0)
+}
+
+// sameName finds the workloads that began last with the site, kind, name and owner of
+// w, itself among them. A name that is that of the id stands for this one thing, whose
+// lives are then the runs.
+func sameName(ctx context.Context, facts store.Catalogue, w *client.Workload, limit int) ([]store.Workload, error) {
+	f := store.Filter{Kinds: []string{w.Kind}, Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
+	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
+		f = store.Filter{ID: w.ID, Owners: []string{w.Owner}, Sort: "-start", Limit: limit}
+	}
+	rows, _, err := facts.Workloads(ctx, f)
+	return slices.DeleteFunc(rows, func(r store.Workload) bool {
+		return r.Site != w.Site || r.Name != w.Name || r.Owner != w.Owner || r.State == "pending"
+	}), err
+}
+
+// literal writes a name as a shell pattern that matches nothing else, but for a
+// backslash, which readers of patterns read differently.
+func literal(s string) string {
+	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
+}
+
+// judge fits the laws and says what follows.
+func (s *scale) judge(out *client.Scale, use scaling.Use) {
+	runs := make([]scaling.Run, len(out.Runs))
+	var cpu []float64
+	for i, r := range out.Runs {
+		runs[i] = scaling.Run{Cores: r.Cores, Seconds: r.Seconds}
+		if r.CPUSeconds != nil {
+			cpu = append(cpu, *r.CPUSeconds)
+		}
+	}
+	var amdahl, usl *scaling.Fit
+	if f, err := scaling.Amdahl(runs); err == nil {
+		amdahl = &f
+	}
+	if f, err := scaling.USL(runs); err == nil {
+		usl = &f
+	}
+	out.Amdahl, out.USL = wireFit(amdahl, len(runs)), wireFit(usl, len(runs))
+	if best := scaling.Better(amdahl, usl); best != nil {
+		for i := range out.Runs {
+			out.Runs[i].Speedup = at(best.OneCore / out.Runs[i].Seconds)
+		}
+	}
+	for _, v := range scaling.Judge(use, runs, amdahl, usl) {
+		out.Verdicts = append(out.Verdicts, client.Verdict(v))
+	}
+	if ratio, ok := scaling.SameWork(cpu); ok && amdahl != nil && ratio >= 2 {
+		out.Verdicts = append(out.Verdicts, client.Verdict{Kind: "work", Severity: "warning", Value: ratio, Unit: "ratio",
+			Text: "one of the runs took " + oneDecimal(ratio) + " times the CPU time of another: if they are not the same work, the laws say nothing"})
+	}
+	order := []string{"critical", "warning", "good", "info"}
+	slices.SortStableFunc(out.Verdicts, func(a, b client.Verdict) int {
+		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
+	})
+}
+
+func wireFit(f *scaling.Fit, runs int) *client.ScaleFit {
+	if f == nil {
+		return nil
+	}
+	finite := func(v float64) *float64 {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil
+		}
+		return &v
+	}
+	speed, cores := f.Limit()
+	return &client.ScaleFit{
+		Serial: f.Serial, Crosstalk: f.Crosstalk, OneCore: f.OneCore, Sizes: f.Sizes, Runs: runs,
+		Error: finite(f.Error), SerialLow: finite(f.SerialLow), SerialHigh: finite(f.SerialHigh),
+		SpeedupLimit: finite(speed), BestCores: finite(cores),
+	}
+}

@@ -1,0 +1,153 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/client"
+)
+
+const (
+	oomMetric       = "reckon_workload_oom_kills_total"
+	throttledMetric = "reckon_workload_cpu_throttled_seconds_total"
+	pressureMetric  = "reckon_workload_pressure_seconds_total"
+)
+
+// maxEvents bounds the events of one workload: the gravest are kept.
+const maxEvents = 200
+
+// heldBack is the share of the time that a quota must take for it to be an event.
+const heldBack = 0.01
+
+// Events returns when processes of the workload were killed for want of memory, and
+// when its quota of CPU time held it back, in order of time. A reading says that
+// something came since the one before, so that each event has two ends.
+func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error) {
+	var out []client.Event
+	var n names
+	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l)
+		out = append(out, events(&n, it, s.From.UnixMilli())...)
+		return nil
+	}, append(s.matchers(), oneOf("__name__", []string{oomMetric, throttledMetric}))...)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) > maxEvents {
+		slices.SortFunc(out, func(a, b client.Event) int {
+			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Value, a.Value)) // oom_kill comes first
+		})
+		out = out[:maxEvents]
+	}
+	slices.SortFunc(out, func(a, b client.Event) int {
+		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
+	})
+	return out, nil
+}
+
+// events reads one counter, which was zero when the workload began. What goes on from
+// one reading to the next is one event of throttling; kills stay apart.
+func events(n *names, it chunkenc.Iterator, begin int64) []client.Event {
+	var out []client.Event
+	t0, v0 := begin, 0.0
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if value.IsStaleNaN(v) || math.IsNaN(v) || t <= t0 {
+			continue
+		}
+		inc := v - v0
+		if inc < 0 {
+			inc = v // the counter began anew
+		}
+		e := client.Event{Kind: "oom_kill", Unit: "count", Node: n.node, Part: n.part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
+		switch {
+		case inc <= 0:
+		case n.metric == oomMetric:
+			out = append(out, e)
+		case inc < heldBack*float64(t-t0)/1000:
+		default:
+			e.Kind, e.Unit = "throttled", "seconds"
+			if k := len(out) - 1; k >= 0 && out[k].To.Equal(e.From) {
+				out[k].To, out[k].Value = e.To, out[k].Value+inc
+				break
+			}
+			out = append(out, e)
+		}
+		t0, v0 = t, v
+	}
+	return out
+}
+
+// EnergyMethod says how sure the energy of a workload is: measured, modelled, or both
+// where some of it is; empty where no energy was counted.
+func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
+	method := ""
+	var n names
+	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l, "method")
+		if _, x, _, ok := last(it); !ok || !(x > 0) {
+			return nil
+		}
+		one := "modelled"
+		if strings.HasPrefix(n.rest["method"], "measured") {
+			one = "measured"
+		}
+		if method != "" && method != one {
+			one = "both"
+		}
+		method = one
+		return nil
+	}, append(s.matchers(), equal("__name__", energyMetric))...)
+	return method, err
+}
+
+// Pressure returns for how long, in seconds, some task of the workload was stalled on
+// each resource (cpu, memory, io): the most of its parts, which are stalled at the same
+// time. A resource that was not measured is absent.
+func (v *Views) Pressure(ctx context.Context, s Selection) (map[string]float64, error) {
+	out := map[string]float64{}
+	var n names
+	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l, "resource")
+		k := track{Slot: started} // a counter
+		read(it, func(int64) *track { return &k })
+		if k.T != 0 {
+			out[n.rest["resource"]] = max(out[n.rest["resource"]], k.total())
+		}
+		return nil
+	}, append(s.matchers(), equal("__name__", pressureMetric))...)
+	return out, err
+}
+
+// NodeCores returns how many processors were online on the named nodes of a site at a
+// time. A node that sent nothing then is absent.
+func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error) {
+	out := map[string]float64{}
+	if len(nodes) == 0 {
+		return out, nil
+	}
+	ms := []*labels.Matcher{equal("__name__", "node_cpu_seconds_total"), equal("mode", "idle"), oneOf("node", nodes)}
+	if site != "" {
+		ms = append(ms, equal("site", site))
+	}
+	var n names
+	err := each(ctx, v.q, at.Add(-v.gone), at, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l)
+		if _, _, ended, ok := last(it); ok && !ended {
+			out[n.node]++
+		}
+		return nil
+	}, ms...)
+	return out, err
+}

@@ -1,0 +1,121 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/client"
+)
+
+// namedCommands is how many programs have a line of their own.
+const namedCommands = 20
+
+// CommandProfile returns the cores that each program used over time, all nodes and
+// parts together, the program that used most first; all but the largest few are
+// "other", as is what the agent did not name. Steps are those of [Views.Profile].
+func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Duration) ([]client.Profile, error) {
+	g, err := newGrid(s.From, s.To, step, v.gone)
+	if err != nil {
+		return nil, err
+	}
+	begin, err := v.start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	lines := map[string]*line{}
+	var n names
+	err = each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l, "command")
+		one := g.line()
+		g.increase(one, it, begin)
+		name := n.rest["command"]
+		if lines[name] == nil {
+			lines[name] = g.line()
+		}
+		lines[name].add(one)
+		return nil
+	}, append(s.matchers(), equal("__name__", commandCPU))...)
+	if err != nil {
+		return nil, err
+	}
+	var order []string
+	area := map[string]float64{}
+	for name, l := range lines {
+		order = append(order, name)
+		for i, w := range l.weight {
+			if w > 0 {
+				area[name] += l.sum[i] / w
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b string) int { return cmp.Or(cmp.Compare(area[b], area[a]), cmp.Compare(a, b)) })
+	const rest = "other"
+	named := 0
+	for _, name := range order {
+		if name == rest {
+			continue
+		}
+		if named++; named <= namedCommands {
+			continue
+		}
+		if lines[rest] == nil {
+			lines[rest] = g.line()
+		}
+		lines[rest].add(lines[name])
+		delete(lines, name)
+	}
+	order = slices.DeleteFunc(order, func(name string) bool { return lines[name] == nil || name == rest })
+	if lines[rest] != nil {
+		order = append(order, rest)
+	}
+	var out []client.Profile
+	for _, name := range order {
+		for _, p := range g.profiles(map[profileKey]*line{{metric: "command_cores", unit: "cores"}: lines[name]}) {
+			p.Command = name
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// Combine adds the lines of a profile up: over everything ("total"), or for each
+// "node"; any other word leaves them. A step is unknown where none of its lines is
+// known. All lines must have the same steps, as those of one profile have.
+func Combine(lines []client.Profile, by string) []client.Profile {
+	if by != "total" && by != "node" {
+		return lines
+	}
+	type key struct{ metric, node string }
+	at := map[key]int{}
+	var out []client.Profile
+	for _, p := range lines {
+		k := key{metric: p.Metric}
+		if by == "node" {
+			k.node = p.Node
+		}
+		i, ok := at[k]
+		if !ok {
+			at[k] = len(out)
+			p.Node, p.Part, p.Points = k.node, "", slices.Clone(p.Points)
+			out = append(out, p)
+			continue
+		}
+		sum := out[i].Points
+		for j := range min(len(sum), len(p.Points)) {
+			add := p.Points[j].Value
+			switch {
+			case add == nil:
+			case sum[j].Value == nil:
+				sum[j].Value = add
+			default:
+				sum[j].Value = ptr(*sum[j].Value + *add)
+			}
+		}
+	}
+	return out
+}

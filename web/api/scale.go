@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"reckon/client"
+	"reckon/web/access"
+)
+
+// Scale answers how a workload scales. It is asked only for workloads that the viewer
+// may see; the other runs that it looks at must be of the same owner.
+type Scale interface {
+	Scale(ctx context.Context, w client.Workload) (client.Scale, error)
+}
+
+func (s *server) scaleRoutes() []route {
+	var params []param
+	for _, p := range detailParams() {
+		if p.inPath || p.name == "start" {
+			params = append(params, p)
+		}
+	}
+	return []route{{
+		path: "/api/reckon/v1/scale/{id...}", summary: "How one workload scales",
+		doc:    "What the workload used of what it held, and the serial share and speed-up limit that runs of the same name and owner with other numbers of cores show. Nothing is claimed that the runs do not show: a law without an error was fitted to no more sizes than it has parameters.",
+		params: params, answer: client.Scale{},
+		fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.scale,
+	}}
+}
+
+func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
+	rng := client.Range{Start: q.time("start")}
+	if q.err != nil {
+		return q.err
+	}
+	asked := strings.Trim(r.PathValue("id"), "/")
+	switch {
+	case asked == "":
+		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
+	case s.Scale == nil:
+		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not know how workloads scale")
+	case access.From(r.Context()).Role == access.Public:
+		return fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
+	}
+	one, err := s.found(r.Context(), asked, rng)
+	if errors.Is(err, ErrNotFound) {
+		var id string
+		if id, err = s.resolve(r.Context(), asked); err == nil {
+			one, err = s.found(r.Context(), id, rng)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.look(r, "scale", one.ID, one.Owner)
+	answer, err := s.Scale.Scale(r.Context(), *one)
+	if err != nil {
+		return err
+	}
+	complete(&answer.Workload)
+	if answer.Resources == nil {
+		answer.Resources = []client.ScaleResource{}
+	}
+	if answer.Runs == nil {
+		answer.Runs = []client.ScaleRun{}
+	}
+	if answer.Verdicts == nil {
+		answer.Verdicts = []client.Verdict{}
+	}
+	writeJSON(w, http.StatusOK, answer)
+	return nil
+}
+
+// found returns a workload as the list has it, in the life that is asked for.
+func (s *server) found(ctx context.Context, id string, r client.Range) (*client.Workload, error) {
+	if !r.Start.IsZero() {
+		return s.livedAt(ctx, id, r.Start)
+	}
+	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Workloads) == 0 {
+		return nil, ErrNotFound
+	}
+	return &list.Workloads[0], nil
+}
