@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -16,6 +18,7 @@ import (
 	"reckon/internal/buildinfo"
 	"reckon/internal/server"
 	"reckon/metric/compat"
+	"reckon/sensor"
 )
 
 type upOptions struct {
@@ -127,11 +130,25 @@ func greet(g *globals, s *server.Server, o upOptions) {
 	} else {
 		fmt.Fprintln(g.stdout, "Running without root: the I/O of other users and the ends of short processes stay unseen; with root it sees them.")
 	}
-	if notes := s.Notes(); len(notes) > 0 {
-		fmt.Fprintln(g.stdout, "\nNot available here:")
-		for _, n := range notes {
-			fmt.Fprintf(g.stdout, "  %-12s %v\n", n.Sensor, n.Err)
+	showNotes(g.stdout, s.Notes())
+}
+
+// showNotes says which sensors are not here: those that a person can do something about
+// with what to do, the others by their names, since most machines lack most hardware.
+func showNotes(w io.Writer, notes []agent.Note) {
+	var absent []string
+	title := "\nNot available here:\n"
+	for _, n := range notes {
+		var u *sensor.UnavailableError
+		if errors.As(n.Err, &u) && u.Fix == "" {
+			absent = append(absent, n.Sensor)
+			continue
 		}
+		fmt.Fprintf(w, "%s  %-12s %v\n", title, n.Sensor, n.Err)
+		title = ""
+	}
+	if len(absent) > 0 {
+		fmt.Fprintf(w, "\nNothing to read here for %s; `reckon nodes` says why.\n", strings.Join(absent, ", "))
 	}
 }
 

@@ -57,7 +57,7 @@ func New(file string) (*Sensor, error) {
 
 func open(file string) (*Sensor, error) {
 	if file == "" {
-		return nil, sensor.Unavailable("no management controller is configured", "name it in a file given with --redfish-config", nil)
+		return nil, sensor.Unavailable("no management controller is configured; --redfish-config FILE names one", "", nil)
 	}
 	targets, err := readConfig(file)
 	if err != nil {
