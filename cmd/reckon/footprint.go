@@ -58,6 +58,11 @@ func costText(v *float64, currency string) string {
 }
 
 // energyText is what is known of the energy of a workload.
-func energyText(w client.Workload) []string {
-	return []string{term.Joules(w.EnergyJoules), gramsText(w.CO2Grams), costText(w.Cost, w.Currency)}
+func energyText(d client.WorkloadDetail) []string {
+	w := d.Workload
+	joules := term.Joules(w.EnergyJoules)
+	if word := map[string]string{"modelled": "modelled", "both": "part of it modelled", "measured": "measured"}[d.EnergyMethod]; word != "" && w.EnergyJoules != nil {
+		joules += " (" + word + ")"
+	}
+	return []string{joules, gramsText(w.CO2Grams), costText(w.Cost, w.Currency)}
 }

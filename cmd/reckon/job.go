@@ -16,6 +16,8 @@ import (
 type jobOptions struct {
 	id             string
 	from, to, step string
+	start          string
+	by             *choice
 	format         *choice
 	trace          *choice
 	mail, seff     bool
@@ -32,13 +34,19 @@ func newJob(g *globals) *cobra.Command {
 a verdict in words, what of its request it used, its profile over time, and which
 programs and nodes did the work.
 
+Where more than one node worked it tells how the work was spread over them, and at
+the end what to ask for next time, from this run and earlier ones of its name.
+
 The ID is the one that ` + "`reckon jobs`" + ` prints, such as slurm/4711. The name alone will
-do when it is unique. Of an id that was used more than once the latest is told;
---last finds the latest by owner and name instead.`,
+do when it is unique. Of an id that was used more than once the latest is told,
+unless --start (or ID@TIME) says when another began; --last finds the latest by
+owner and name instead.`,
 		Example: `  reckon job slurm/4711
   reckon job 4711                        the same, when no other workload is called so
   reckon job unit/nginx.service --from 2h --step 1m
   reckon job slurm/4711 --format json | jq .memory_peak_bytes
+  reckon job slurm/4711 --by node        the profile of each node; or command, part
+  reckon job slurm/4711@2026-08-20       an earlier life of an id that was given again
   reckon job --last 3 --owner alice      the three that began last
   reckon job slurm/4711 --seff           the lines of Slurm's seff
   reckon job slurm/4711 --email-text | mail -s "your job" alice
@@ -63,6 +71,8 @@ do when it is unique. Of an id that was used more than once the latest is told;
 				return &usageError{fmt.Errorf("--last %d is out of range; give 1 to 100", o.find.Limit)}
 			case o.finds && o.trace.value != "" && o.find.Limit > 1:
 				return &usageError{errors.New("--trace writes one job; give its ID, or --last 1")}
+			case o.finds && o.start != "":
+				return &usageError{errors.New("--start names a life of one id; give the ID, not --last, --owner or --name")}
 			case len(args) > 0:
 				o.id = args[0]
 			}
@@ -72,6 +82,10 @@ do when it is unique. Of an id that was used more than once the latest is told;
 	cmd.Flags().StringVar(&o.from, "from", "", "begin of the profile (default: the start of the workload)")
 	cmd.Flags().StringVar(&o.to, "to", "", "end of the profile (default: the end of the workload, or now)")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the profile, 1s or more")
+	cmd.Flags().StringVar(&o.start, "start", "", "which life of an id that was given more than once: its start, or a time in it")
+	o.by = &choice{words: []string{"node", "command", "part"}}
+	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")
+	complete(cmd, "by", o.by.words...)
 	o.format = addFormat(cmd, "table", "json")
 	o.trace = &choice{words: []string{"csv", "json"}}
 	cmd.Flags().Var(o.trace, "trace", "write what it used over time as a program for reckon stress: csv, json")
@@ -82,6 +96,9 @@ do when it is unique. Of an id that was used more than once the latest is told;
 	cmd.Flags().StringSliceVar(&o.find.Owners, "owner", nil, "the last of these owners")
 	cmd.Flags().StringVar(&o.find.Name, "name", "", "the last whose name matches this shell pattern, such as 'train*'")
 	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff")
+	for _, other := range []string{"trace", "email-text", "seff"} {
+		cmd.MarkFlagsMutuallyExclusive("by", other)
+	}
 	return cmd
 }
 
@@ -97,6 +114,12 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	}
 	if r.Step, err = span("step", o.step); err != nil {
 		return err
+	}
+	if o.id, r.Start, err = lifeOf(o.id, o.start, now); err != nil {
+		return err
+	}
+	if r.By = o.by.value; r.By == "" && o.format.value == "table" {
+		r.By = "total"
 	}
 	c, err := g.client()
 	if err != nil {
@@ -142,7 +165,7 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 	case o.mail:
 		return printMail(g.stdout, d, now)
 	}
-	return printJob(g.screen(), d, now)
+	return printJob(g.screen(), d, o.by.value, now)
 }
 
 // lastJobs finds the ids of the workloads that began last, each once.

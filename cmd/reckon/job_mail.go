@@ -16,9 +16,12 @@ const mailWidth = 72
 func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	p := &page{Screen: term.Screen{Width: mailWidth, ASCII: true}}
 	p.header(d.Workload, now)
-	p.totals(d.Workload)
+	p.lives(d, now)
+	p.totals(d)
 	p.requests(d.Workload)
 	p.verdicts(d.Verdicts)
+	p.events(d, now)
+	p.advice(d.Advice)
 	var b strings.Builder
 	for _, line := range strings.Split(strings.TrimRight(p.b.String(), "\n"), "\n") {
 		for _, short := range mailLines(line) {

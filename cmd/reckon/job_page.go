@@ -32,19 +32,29 @@ func (p *page) fact(name string, figures ...string) {
 	}
 }
 
-func printJob(s term.Screen, d client.WorkloadDetail, now time.Time) error {
+func printJob(s term.Screen, d client.WorkloadDetail, by string, now time.Time) error {
 	p := &page{Screen: s}
 	p.header(d.Workload, now)
-	p.totals(d.Workload)
+	p.lives(d, now)
+	p.totals(d)
 	p.verdicts(d.Verdicts)
+	p.events(d, now)
 	p.requests(d.Workload)
-	p.profiles(d)
+	if by != "" {
+		p.split(d.Profile, by)
+	} else {
+		p.profiles(d)
+	}
 	if err := p.commands(d); err != nil {
+		return err
+	}
+	if err := p.balance(d); err != nil {
 		return err
 	}
 	if err := p.parts(d.Parts); err != nil {
 		return err
 	}
+	p.advice(d.Advice)
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
 }
@@ -72,7 +82,8 @@ func (p *page) header(w client.Workload, now time.Time) {
 	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", end, "wall "+term.Seconds(&w.WallSeconds))
 }
 
-func (p *page) totals(w client.Workload) {
+func (p *page) totals(d client.WorkloadDetail) {
+	w := d.Workload
 	p.line("")
 	p.fact("CPU time", term.Seconds(w.CPUSeconds), "user "+term.Seconds(w.CPUUserSeconds),
 		"system "+term.Seconds(w.CPUSystemSeconds), "waited "+term.Seconds(w.CPUWaitSeconds))
@@ -81,7 +92,7 @@ func (p *page) totals(w client.Workload) {
 	p.fact("Storage", "read "+term.Bytes(w.ReadBytes), "written "+term.Bytes(w.WriteBytes))
 	p.fact("Network", term.Bytes(w.NetworkBytes))
 	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
-	p.fact("Energy", energyText(w)...)
+	p.fact("Energy", energyText(d)...)
 	p.fact("Processes", "started "+term.Number(w.Processes), "threads "+term.Number(w.Threads))
 	p.fact("Events", events(w)...)
 }
@@ -107,6 +118,9 @@ func (p *page) requests(w client.Workload) {
 		gpus = &mean
 	}
 	add("GPUs", "mean", term.Cores, gpus, w.RequestGPUs)
+	if ran := float64(len(w.Nodes)); ran > 0 {
+		add("Nodes", "ran on", term.Number, &ran, w.RequestNodes)
+	}
 	add("Time", "wall", term.Seconds, wall, w.RequestSeconds)
 	if len(rows) == 0 {
 		return
@@ -180,7 +194,7 @@ func merge(profiles []client.Profile) []mergedProfile {
 		}
 	}
 	for _, pr := range profiles {
-		if whole[pr.Metric] && (pr.Node != "" || pr.Part != "") {
+		if pr.Metric == commandCores || whole[pr.Metric] && (pr.Node != "" || pr.Part != "") {
 			continue
 		}
 		i := slices.IndexFunc(out, func(m mergedProfile) bool { return m.Metric == pr.Metric })
@@ -256,11 +270,31 @@ func (p *page) parts(parts []client.Part) error {
 	if len(parts) < 2 {
 		return nil
 	}
-	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "PART", Shrink: 8}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true})
-	for _, x := range parts {
-		t.Add(x.Node, cmp.Or(x.Part, term.Unknown), term.Seconds(x.CPUSeconds), term.Bytes(x.MemoryPeakBytes))
+	named := slices.ContainsFunc(parts, func(x client.Part) bool { return x.Part != "" })
+	if !named {
+		return nil // the nodes are told already
 	}
-	return p.table(t)
+	columns := []term.Column{{Title: "NODE", Shrink: 8}, {Title: "PART", Shrink: 8}, {Title: "CPU TIME", Right: true}, {Title: "PEAK MEM", Right: true}}
+	gpus := slices.ContainsFunc(parts, func(x client.Part) bool { return x.GPUSeconds != nil })
+	if gpus {
+		columns = append(columns, term.Column{Title: "GPU TIME", Right: true})
+	}
+	t := term.NewTable(columns...)
+	shown := parts[:min(len(parts), listed)]
+	for _, x := range shown {
+		cells := []string{x.Node, cmp.Or(x.Part, term.Unknown), term.Seconds(x.CPUSeconds), term.Bytes(x.MemoryPeakBytes)}
+		if gpus {
+			cells = append(cells, term.Seconds(x.GPUSeconds))
+		}
+		t.Add(cells...)
+	}
+	if err := p.table(t); err != nil {
+		return err
+	}
+	if more := len(parts) - len(shown); more > 0 {
+		p.line("and %d more parts; --format json lists all", more)
+	}
+	return nil
 }
 
 func (p *page) table(t *term.Table) error {

@@ -14,32 +14,41 @@ import (
 const notKnown = "unknown"
 
 // printSeff writes the lines of Slurm's seff, in its order and units (1 GB there is
-// 1024 MB), so that scripts that read it work. What was not measured is "unknown".
+// 1024 MB), so that scripts that read it work. A line whose figure was not measured is
+// left out and named at the end: scripts expect a number there, and 0 would be one.
 func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	var b strings.Builder
-	line := func(name, format string, args ...any) { fmt.Fprintf(&b, name+": "+format+"\n", args...) }
-	_, id, _ := strings.Cut(d.ID, "/")
+	var missing []string
+	line := func(name, format string, args ...any) {
+		for _, a := range args {
+			if text, ok := a.(string); ok && text == "" {
+				missing = append(missing, name)
+				return
+			}
+		}
+		fmt.Fprintf(&b, name+": "+format+"\n", args...)
+	}
+	id := d.ID
+	if d.Kind == "slurm" {
+		_, id, _ = strings.Cut(d.ID, "/")
+	}
 	line("Job ID", "%s", term.Safe(id))
 	line("Cluster", "%s", term.Safe(cmp.Or(d.Site, notKnown)))
 	line("User/Group", "%s/%s", term.Safe(cmp.Or(d.Owner, notKnown)), notKnown)
-	if word := seffState(d.Workload); word == "RUNNING" || word == "PENDING" {
+	if word := seffState(d.Workload); word == "RUNNING" || word == "PENDING" || d.ExitCode == nil {
 		line("State", "%s", word)
 	} else {
-		code := notKnown
-		if d.ExitCode != nil {
-			code = fmt.Sprint(*d.ExitCode)
-		}
-		line("State", "%s (exit code %s)", word, code)
+		line("State", "%s (exit code %d)", word, *d.ExitCode)
 	}
 	cores, nodes := d.RequestCores, float64(max(1, len(d.Nodes)))
 	if d.RequestNodes != nil && *d.RequestNodes > 0 {
 		nodes = *d.RequestNodes
 	}
 	switch {
-	case cores == nil || *cores <= 0:
+	case cores == nil || !(*cores > 0):
 		cores = nil
 		line("Nodes", "%.0f", nodes)
-		line("Cores per node", notKnown)
+		missing = append(missing, "Cores per node")
 	case *cores == 1:
 		line("Cores", "1")
 	default:
@@ -47,21 +56,20 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		line("Cores per node", "%.0f", math.Ceil(*cores/nodes))
 	}
 	line("CPU Utilized", "%s", seffTime(d.CPUSeconds))
+	var held *float64
 	if cores != nil {
-		held := *cores * d.WallSeconds
-		line("CPU Efficiency", "%s of %s core-walltime", seffShare(d.CPUSeconds, &held), seffTime(&held))
-	} else {
-		line("CPU Efficiency", notKnown)
+		v := *cores * d.WallSeconds
+		held = &v
 	}
+	line("CPU Efficiency", "%s of %s core-walltime", seffShare(d.CPUSeconds, held), seffTime(held))
 	line("Job Wall-clock time", "%s", seffTime(&d.WallSeconds))
 	line("Memory Utilized", "%s", seffBytes(d.MemoryPeakBytes))
-	if d.RequestMemory != nil && *d.RequestMemory > 0 {
-		line("Memory Efficiency", "%s of %s", seffShare(d.MemoryPeakBytes, d.RequestMemory), seffBytes(d.RequestMemory))
-	} else {
-		line("Memory Efficiency", notKnown)
-	}
+	line("Memory Efficiency", "%s of %s", seffShare(d.MemoryPeakBytes, d.RequestMemory), seffBytes(d.RequestMemory))
 	if d.Running {
 		b.WriteString("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n")
+	}
+	if len(missing) > 0 {
+		b.WriteString("NOTE: not known, and left out: " + strings.Join(missing, ", ") + ".\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -83,7 +91,7 @@ func seffState(w client.Workload) string {
 
 func seffTime(v *float64) string {
 	if v == nil || *v < 0 || math.IsNaN(*v) {
-		return notKnown
+		return ""
 	}
 	s := int64(*v)
 	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
@@ -97,12 +105,12 @@ func seffShare(part, whole *float64) string {
 	if v := share(part, whole); v != nil {
 		return fmt.Sprintf("%.2f%%", 100**v)
 	}
-	return notKnown
+	return ""
 }
 
 func seffBytes(v *float64) string {
 	if v == nil || *v < 0 || math.IsNaN(*v) {
-		return notKnown
+		return ""
 	}
 	x, units := *v/1024, []string{"KB", "MB", "GB", "TB", "PB", "EB"}
 	i := 0

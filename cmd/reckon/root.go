@@ -81,6 +81,7 @@ To measure one command, no server is needed:
 		newStress(g),
 		newJobs(g),
 		newJob(g),
+		newScale(g),
 		newNodes(g),
 		newUsage(g),
 		newReport(g),

@@ -77,8 +77,9 @@ load 1m
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute})
 	hub := new(api.Hub)
 	hub.Publish(apitest.Tick(fixedNow(), 12))
+	backend := apitest.Site(fixedNow())
 	server := httptest.NewServer(api.New(api.Options{
-		Backend: apitest.Site(fixedNow()), Hub: hub, Version: "test",
+		Backend: backend, Scale: backend, Hub: hub, Version: "test",
 		Prometheus: promapi.Handler(promapi.Options{Engine: engine, Queryable: storage, Exemplars: storage}),
 	}))
 	t.Cleanup(func() {

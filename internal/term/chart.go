@@ -158,15 +158,25 @@ func (s Screen) Spark(values []*float64, width int) string {
 	if len(values) == 0 || width <= 0 {
 		return ""
 	}
-	points := make([]Point, len(values))
 	top := 0.0
-	for i, v := range values {
-		points[i].Value = v
+	for _, v := range values {
 		if !unknown(v) {
 			top = max(top, *v)
 		}
 	}
-	if top == 0 {
+	return s.SparkTo(values, width, top)
+}
+
+// SparkTo is Spark with a top of its own, so that several lines can be compared.
+func (s Screen) SparkTo(values []*float64, width int, top float64) string {
+	if len(values) == 0 || width <= 0 {
+		return ""
+	}
+	points := make([]Point, len(values))
+	for i, v := range values {
+		points[i].Value = v
+	}
+	if !(top > 0) {
 		top = 1
 	}
 	dot := '·'

@@ -39,7 +39,15 @@ func Site(now time.Time) *Backend {
 	train.Parts = []client.Part{{Node: "n1", Part: "batch", CPUSeconds: f(20000), MemoryPeakBytes: f(4 << 30)}, {Node: "n2", Part: "0", CPUSeconds: f(3040), MemoryPeakBytes: f(2 << 30)}}
 	train.CoresHistogram = []client.Bucket{{Low: 0, High: 1, Seconds: 100}, {Low: 1, High: 4, Seconds: 7000}}
 	train.Profile[0].Points[60].Value = nil // a gap
-	train.OOMKills = f(1)
+	train.OOMKills, train.RequestNodes, train.EnergyMethod = f(1), f(2), "modelled"
+	train.Events = []client.Event{
+		{Kind: "oom_kill", From: now.Add(-45 * time.Minute), To: now.Add(-45*time.Minute + 15*time.Second), Node: "n1", Part: "batch", Value: 1, Unit: "count"},
+		{Kind: "throttled", From: now.Add(-30 * time.Minute), To: now.Add(-20 * time.Minute), Node: "n2", Part: "0", Value: 240, Unit: "seconds"},
+	}
+	train.Advice = &client.Advice{
+		Runs: 3, Cores: f(5), MemoryBytes: f(5 << 30), Nodes: 2, Paste: "#SBATCH --nodes=2\n#SBATCH --mincpus=3\n#SBATCH --mem=5120M",
+		Why: []string{"cores 5: for 95% of the time it used no more than 4.8 (the most of 3 runs)", "memory 7.25 GiB: the highest peak of 3 runs was 6 GiB, and a fifth above it"},
+	}
 	train.Verdicts = []client.Verdict{
 		{Kind: "oom", Severity: "critical", Text: "the kernel killed 1 process of it for want of memory; ask for more memory, or use less", Value: 1, Unit: "count"},
 		{Kind: "cores", Severity: "warning", Text: "it used 3.2 of the 16 cores it held on average (20%), and no more than 4.8 for 95% of the time: 5 cores would have done", Value: 0.2, Unit: "ratio"},

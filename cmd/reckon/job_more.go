@@ -1,0 +1,254 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// listed is how many nodes, parts, programs or events a page shows.
+const listed = 20
+
+// commandCores is the figure of the lines of a profile by command.
+const commandCores = "command_cores"
+
+// lives says that the id was given more than once, and how to ask for the others.
+func (p *page) lives(d client.WorkloadDetail, now time.Time) {
+	if len(d.Lives) < 2 {
+		return
+	}
+	var others []string
+	for _, l := range d.Lives {
+		if l.Start.Equal(d.Start) {
+			continue
+		}
+		if len(others) == 3 {
+			others = append(others, "...")
+			break
+		}
+		others = append(others, "--start "+l.Start.UTC().Format(time.RFC3339)+" ("+term.Safe(l.Owner)+")")
+	}
+	which := "an earlier one"
+	if d.Lives[0].Start.Equal(d.Start) {
+		which = "the latest"
+	}
+	p.line("%-11s the id was given %d times, this is %s; others: %s", "Lives", len(d.Lives), which, strings.Join(others, ", "))
+}
+
+// events lists what befell it and when.
+func (p *page) events(d client.WorkloadDetail, now time.Time) {
+	if len(d.Events) == 0 {
+		return
+	}
+	p.line("\n%s", p.Paint(term.Bold, "Events"))
+	nodes := len(d.Nodes) > 1
+	for i, e := range d.Events {
+		if i == listed {
+			p.line("and %d more; --format json lists them", len(d.Events)-i)
+			break
+		}
+		what := "throttled for " + term.Seconds(&e.Value)
+		sign, style := mark("warning")
+		if e.Kind == "oom_kill" {
+			what = "killed for want of memory: " + term.Number(&e.Value) + " processes"
+			if e.Value == 1 {
+				what = "killed for want of memory: 1 process"
+			}
+			sign, style = mark("critical")
+		}
+		where := ""
+		if nodes {
+			where = " on " + term.Safe(e.Node)
+		}
+		if e.Part != "" {
+			where += ", part " + term.Safe(e.Part)
+		}
+		p.line("%s %s to %s  %s%s", p.Paint(style, sign), term.Clock(e.From, now), term.Clock(e.To, now), what, where)
+	}
+}
+
+// split draws one line for each node, part or command, all on one scale.
+func (p *page) split(profile []client.Profile, by string) {
+	width := p.Width
+	if width == 0 {
+		width = 80
+	}
+	metrics := []struct{ metric, title string }{{"cores", "Cores by "}, {"memory_bytes", "Memory by "}, {"gpus", "GPUs by "}}
+	if by == "command" {
+		metrics = []struct{ metric, title string }{{commandCores, "Cores by "}}
+	}
+	some := false
+	for _, m := range metrics {
+		some = p.splitOne(profile, m.metric, m.title+by, by, min(width, 100)) || some
+	}
+	if !some {
+		p.line("\nNothing was measured by %s.", by)
+	}
+}
+
+func (p *page) splitOne(profile []client.Profile, metric, title, by string, width int) bool {
+	type row struct {
+		name      string
+		values    []*float64
+		mean, max *float64
+	}
+	var rows []row
+	top := 0.0
+	unit := ""
+	for _, pr := range profile {
+		if pr.Metric != metric {
+			continue
+		}
+		unit = pr.Unit
+		r := row{name: map[string]string{"node": pr.Node, "command": pr.Command, "part": pr.Node + " " + cmp.Or(pr.Part, term.Unknown)}[by]}
+		sum, n := 0.0, 0.0
+		for i := range pr.Points {
+			v := pr.Points[i].Value
+			r.values = append(r.values, v)
+			if v != nil {
+				sum, n, top = sum+*v, n+1, max(top, *v)
+				if r.max == nil || *v > *r.max {
+					r.max = v
+				}
+			}
+		}
+		if n > 0 {
+			sum /= n
+			r.mean = &sum
+			rows = append(rows, r)
+		}
+	}
+	if len(rows) == 0 || top == 0 {
+		return false
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(*b.mean, *a.mean) })
+	format := unitFormat(unit)
+	wide := 0
+	shown := rows[:min(len(rows), listed)]
+	for _, r := range shown {
+		wide = min(max(wide, term.Width(term.Safe(r.name))), 24)
+	}
+	p.line("\n%s %s", p.Paint(term.Bold, title), fmt.Sprintf("(height: %s)", format(&top)))
+	for _, r := range shown {
+		name := term.Pad(term.Cut(term.Safe(r.name), wide, p.ASCII), wide, false, p.ASCII)
+		p.line("%s %s  mean %s  max %s", name, p.Paint(term.Cyan, p.SparkTo(r.values, max(width-wide-30, 10), top)), term.Pad(format(r.mean), 8, true, p.ASCII), format(r.max))
+	}
+	if more := len(rows) - len(shown); more > 0 {
+		p.line("and %d more, which used less; --format json has all", more)
+	}
+	return true
+}
+
+// balance holds the nodes against their mean.
+func (p *page) balance(d client.WorkloadDetail) error {
+	type node struct {
+		name     string
+		cpu, gpu *float64
+		mem      *float64
+	}
+	var nodes []node
+	at := map[string]int{}
+	add := func(to **float64, v *float64, join func(a, b float64) float64) {
+		switch {
+		case v == nil:
+		case *to == nil:
+			x := *v
+			*to = &x
+		default:
+			x := join(**to, *v)
+			*to = &x
+		}
+	}
+	sum := func(a, b float64) float64 { return a + b }
+	for _, x := range d.Parts {
+		i, ok := at[x.Node]
+		if !ok {
+			i, at[x.Node] = len(nodes), len(nodes)
+			nodes = append(nodes, node{name: x.Node})
+		}
+		add(&nodes[i].cpu, x.CPUSeconds, sum)
+		add(&nodes[i].gpu, x.GPUSeconds, sum)
+		add(&nodes[i].mem, x.MemoryPeakBytes, func(a, b float64) float64 { return max(a, b) })
+	}
+	if len(nodes) < 2 {
+		return nil
+	}
+	mean, gpus := 0.0, false
+	for _, n := range nodes {
+		if n.cpu != nil {
+			mean += *n.cpu / float64(len(nodes))
+		}
+		gpus = gpus || n.gpu != nil
+	}
+	slices.SortStableFunc(nodes, func(a, b node) int {
+		return cmp.Or(cmp.Compare(deref(b.cpu), deref(a.cpu)), strings.Compare(a.name, b.name))
+	})
+	columns := []term.Column{{Title: "NODE", Shrink: 8}, {Title: "CPU TIME", Right: true}, {Title: "OF THE MEAN", Right: true}, {Title: "", Optional: 1}, {Title: "PEAK MEM", Right: true}}
+	if gpus {
+		columns = append(columns, term.Column{Title: "GPU TIME", Right: true})
+	}
+	t := term.NewTable(columns...)
+	shown := nodes
+	if len(nodes) > listed { // the ends are what tells
+		shown = append(slices.Clone(nodes[:listed/2]), nodes[len(nodes)-listed/2:]...)
+	}
+	most := max(deref(nodes[0].cpu), mean)
+	for _, n := range shown {
+		cells := []string{n.name, term.Seconds(n.cpu), term.Percent(share(n.cpu, &mean)), p.Bar(share(n.cpu, &most), 16), term.Bytes(n.mem)}
+		if gpus {
+			cells = append(cells, term.Seconds(n.gpu))
+		}
+		t.Add(cells...)
+	}
+	if err := p.table(t); err != nil {
+		return err
+	}
+	if more := len(nodes) - len(shown); more > 0 {
+		p.line("and %d more nodes between them; --format json lists all", more)
+	}
+	return nil
+}
+
+func deref(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// advice says what to ask for next time.
+func (p *page) advice(a *client.Advice) {
+	if a == nil || len(a.Why) == 0 {
+		return
+	}
+	width := p.Width
+	if width == 0 {
+		width = 80
+	}
+	runs := "this run"
+	if a.Runs > 1 {
+		runs = fmt.Sprintf("%d runs of this name", a.Runs)
+	}
+	p.line("\n%s", p.Paint(term.Bold, "Next time, by "+runs))
+	for _, why := range a.Why {
+		for i, text := range wrap(term.Safe(why), min(width, 100)-3) {
+			if i == 0 {
+				text = "-  " + text
+			} else {
+				text = "   " + text
+			}
+			p.line("%s", text)
+		}
+	}
+	if a.Paste != "" {
+		p.line("")
+		for _, line := range strings.Split(a.Paste, "\n") {
+			p.line("    %s", term.Safe(line))
+		}
+	}
+}

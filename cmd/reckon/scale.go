@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+func newScale(g *globals) *cobra.Command {
+	var start string
+	var format *choice
+	cmd := &cobra.Command{
+		Use:   "scale ID",
+		Short: "Tell whether more cores would make one workload faster",
+		Long: `Tell what one workload used of the cores, memory, GPUs, disk and network that it
+held, what holds it back, and, from runs of the same name and owner with other
+numbers of cores, which share of the work does not run in parallel and how fast it
+can get (Amdahl's law and the Universal Scalability Law, with the error of the fit).
+
+One run shows whether it used what it held. Two sizes give a serial share, three
+show whether the law holds. The runs must have done the same work: only you know.
+Without a batch system a run counts with the cores that it used (p95).`,
+		Example: `  reckon scale slurm/4711
+  reckon scale 4711                      the same, when no other workload is called so
+  reckon scale slurm/4711 --start 2026-11-20T10:00:00Z     an earlier life of the id
+  reckon scale slurm/4711 --format json | jq .amdahl.speedup_limit`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeIDs(cmd.Context(), g, prefix)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{errors.New("no ID was given; give one that `reckon jobs` lists")}
+			}
+			return runScale(cmd.Context(), g, args[0], start, format.value)
+		},
+	}
+	cmd.Flags().StringVar(&start, "start", "", "which life of an id that was given more than once: its start, or a time in it")
+	format = addFormat(cmd, "table", "json")
+	return cmd
+}
+
+func runScale(ctx context.Context, g *globals, id, start, format string) error {
+	id, at, err := lifeOf(id, start, g.now())
+	if err != nil {
+		return err
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	s, err := c.Scale(ctx, id, at)
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		return writeJSON(g.stdout, s)
+	}
+	return printScale(g.screen(), s, g.now())
+}
+
+func printScale(s term.Screen, d client.Scale, now time.Time) error {
+	p := &page{Screen: s}
+	p.header(d.Workload, now)
+	if len(d.Resources) > 0 {
+		t := term.NewTable(term.Column{Title: "RESOURCE"}, term.Column{Title: "HELD", Right: true}, term.Column{Title: "MEAN", Right: true},
+			term.Column{Title: "P50", Right: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "MAX", Right: true}, term.Column{Title: "P95 OF HELD", Right: true})
+		for _, r := range d.Resources {
+			f := unitFormat(r.Unit)
+			t.Add(resourceName(r.Resource), f(r.Held), f(r.Mean), f(r.P50), f(r.P95), f(r.Max), term.Percent(share(r.P95, r.Held)))
+		}
+		if err := p.table(t); err != nil {
+			return err
+		}
+	}
+	p.verdicts(d.Verdicts)
+	best := better(d)
+	if best != nil {
+		p.speedups(d, best)
+	}
+	if err := p.sizes(d, best); err != nil {
+		return err
+	}
+	if d.LeftOut > 0 {
+		p.line("\n%d more of this name did not end well, or are too short to compare", d.LeftOut)
+	}
+	_, err := fmt.Fprint(s, p.b.String())
+	return err
+}
+
+func resourceName(word string) string {
+	if name := map[string]string{"gpus": "GPUs", "gpu_memory": "GPU memory"}[word]; name != "" {
+		return name
+	}
+	return term.Safe(word)
+}
+
+// better is the law that the speed-ups of the runs are by: the richer one where it
+// explains them clearly better, as the server has it.
+func better(d client.Scale) *client.ScaleFit {
+	for _, f := range []*client.ScaleFit{d.Amdahl, d.USL} {
+		if f == nil {
+			continue
+		}
+		for _, r := range d.Runs {
+			if r.Speedup != nil && r.Seconds > 0 && math.Abs(*r.Speedup*r.Seconds/f.OneCore-1) < 1e-9 {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// speedups draws the speed-up by cores: the runs, and the law through them.
+func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
+	law := "Amdahl's law"
+	if fit.Crosstalk > 0 {
+		law = "the Universal Scalability Law"
+	}
+	off := "which two sizes can not test"
+	if fit.Error != nil {
+		off = "off by " + term.Percent(fit.Error)
+	}
+	p.line("\n%s (%s, %s)", p.Paint(term.Bold, "Speed-up by cores"), law, off)
+	width := p.Width
+	if width == 0 {
+		width = 80
+	}
+	for _, line := range plotSpeedup(d.Runs, fit, min(width, 80), 10, p.ASCII) {
+		p.line("%s", line)
+	}
+}
+
+// plotSpeedup draws runs and law over the number of cores, up to half as many again as
+// were tried.
+func plotSpeedup(runs []client.ScaleRun, fit *client.ScaleFit, width, height int, ascii bool) []string {
+	dot, run, axis, corner, rule := '·', '●', "┤", "└", "─"
+	if ascii {
+		dot, run, axis, corner, rule = '.', 'o', "|", "+", "-"
+	}
+	right, top := 2.0, 1.0
+	for _, r := range runs {
+		right, top = max(right, r.Cores*1.5), max(top, *r.Speedup)
+	}
+	columns := max(width-8, 20)
+	at := func(column int) float64 { return 1 + (right-1)*float64(column)/float64(columns-1) }
+	for c := range columns {
+		top = max(top, fit.Speedup(at(c)))
+	}
+	top *= 1.05
+	cells := make([][]rune, height)
+	for i := range cells {
+		cells[i] = []rune(fmt.Sprintf("%*s", columns, ""))
+	}
+	set := func(n, speed float64, mark rune) {
+		c := int(math.Round((n - 1) / (right - 1) * float64(columns-1)))
+		r := height - 1 - int(speed/top*float64(height))
+		if c >= 0 && c < columns && r >= 0 && r < height {
+			cells[r][c] = mark
+		}
+	}
+	for c := range columns {
+		set(at(c), fit.Speedup(at(c)), dot)
+	}
+	for _, r := range runs {
+		set(r.Cores, *r.Speedup, run)
+	}
+	var out []string
+	for i, row := range cells {
+		label := ""
+		if i%3 == 0 {
+			v := top * float64(height-i) / float64(height)
+			label = fmt.Sprintf("%.1f", v)
+		}
+		out = append(out, fmt.Sprintf("%6s %s%s", label, axis, trimRight(row)))
+	}
+	line := ""
+	for range columns {
+		line += rule
+	}
+	out = append(out, fmt.Sprintf("%6s %s%s", "", corner, line))
+	left, end := "1 core", fmt.Sprintf("%.0f cores", right)
+	return append(out, fmt.Sprintf("%8s%s%*s", "", left, columns-len(left), end))
+}
+
+func trimRight(row []rune) string {
+	n := len(row)
+	for n > 0 && row[n-1] == ' ' {
+		n--
+	}
+	return string(row[:n])
+}
+
+// sizes lists what the runs at each number of cores took.
+func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
+	if len(d.Runs) == 0 {
+		return nil
+	}
+	t := term.NewTable(term.Column{Title: "CORES", Right: true}, term.Column{Title: "RUNS", Right: true}, term.Column{Title: "TIME", Right: true},
+		term.Column{Title: "SPEED-UP", Right: true}, term.Column{Title: "BY THE LAW", Right: true}, term.Column{Title: "EFFICIENCY", Right: true}, term.Column{Title: "LATEST", Shrink: 10})
+	for i := 0; i < len(d.Runs); {
+		j := i
+		var seconds []float64
+		latest := d.Runs[i]
+		for ; j < len(d.Runs) && d.Runs[j].Cores == d.Runs[i].Cores; j++ {
+			seconds = append(seconds, d.Runs[j].Seconds)
+			if d.Runs[j].Start.After(latest.Start) {
+				latest = d.Runs[j]
+			}
+		}
+		slices.Sort(seconds)
+		median := (seconds[(len(seconds)-1)/2] + seconds[len(seconds)/2]) / 2
+		var speed, law, efficiency *float64
+		if fit != nil {
+			v, l := fit.OneCore/median, fit.Speedup(latest.Cores)
+			e := v / latest.Cores
+			speed, law, efficiency = &v, &l, &e
+		}
+		t.Add(term.Cores(&latest.Cores), fmt.Sprint(j-i), term.Seconds(&median), times(speed), times(law), term.Percent(efficiency), latest.ID)
+		i = j
+	}
+	if err := p.table(t); err != nil {
+		return err
+	}
+	if d.Runs[0].CoresFrom == "used" {
+		p.line("Cores are those that the runs used (p95): nobody asked for any.")
+	}
+	return nil
+}
+
+func times(v *float64) string {
+	if v == nil {
+		return term.Unknown
+	}
+	return fmt.Sprintf("%.2f", *v)
+}
+
+// lifeOf splits ID@TIME, and reads --start. An id may hold an @ itself.
+func lifeOf(id, start string, now time.Time) (string, time.Time, error) {
+	at, err := moment("start", start, now)
+	if err != nil || start != "" {
+		return id, at, err
+	}
+	for i := len(id) - 1; i > 0; i-- {
+		if id[i] == '@' {
+			if t, err := client.ParseTime(id[i+1:], now); err == nil {
+				return id[:i], t, nil
+			}
+			break
+		}
+	}
+	return id, time.Time{}, nil
+}
