@@ -1,0 +1,186 @@
+// Package hog tells who takes more than a fair share of a machine while others want it.
+//
+//	hog_seconds(owner, R) = integral of max(0, use - fair share) / capacity
+//
+// over the time in which the resource R is contended and at least two owners want it.
+// The score is in seconds of the whole machine: 600 is as if the owner had kept others
+// from all of it for ten minutes. It is 0 on an idle machine by construction, and the
+// same however an owner splits the work into jobs, since owners are summed first.
+//
+// The fair share is the capacity by the number of owners that want the resource then.
+// The package is pure: no file, no network, no clock; safe for concurrent use. Use and
+// capacity have one unit (cores, bytes, GPUs); gaps are NaN and count as nothing.
+package hog
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// Limits say when a resource is contended. The zero value is not useful; see [Default].
+type Limits struct {
+	// Full is the share of the capacity in use from which it is contended.
+	Full float64 `yaml:"full"`
+	// Pressure is the share of time in which some task waited (PSI some).
+	Pressure float64 `yaml:"pressure"`
+	// Available is the share of memory below which it is contended.
+	Available float64 `yaml:"available"`
+	// Wants is the share of the capacity that an owner must use to be one that wants it.
+	Wants float64 `yaml:"wants"`
+}
+
+// Default are the limits of the definition.
+func Default() Limits { return Limits{Full: 0.9, Pressure: 0.1, Available: 0.1, Wants: 0.02} }
+
+// Trace is one resource of one node over time, on an even grid.
+type Trace struct {
+	Step     float64 // seconds
+	Capacity float64
+	Owners   []Owner
+	// Pressure is the share of time in which some task waited, Runnable the number of tasks
+	// that run or could, Available the share of memory that new work could have; nil where
+	// they are not known or do not apply.
+	Pressure, Runnable, Available []float64
+	// Machine is what all of the node uses, nil for the sum of the owners.
+	Machine []float64
+}
+
+// Owner is what one owner uses, all jobs together, and whether a request of this owner
+// waits for the node; Waits may be nil.
+type Owner struct {
+	Name  string
+	Use   []float64
+	Waits []bool
+}
+
+// Score is what one owner took.
+type Score struct {
+	Owner string
+	// Seconds is the score: seconds of the whole machine.
+	Seconds float64
+	// Contended is how long the resource was contended while this owner used more than a
+	// fair share, First and Last the steps of it.
+	Contended   float64
+	First, Last int
+	// Share is the mean share of the capacity that the owner used in that time, Others how
+	// many other owners wanted it at the same time, on average.
+	Share, Others float64
+	// Why counts steps by what made the resource contended.
+	Why map[string]int
+}
+
+// Scores are the owners with a score above 0, the highest first.
+func Scores(t Trace, l Limits) []Score {
+	if !(t.Capacity > 0) || !(t.Step > 0) {
+		return nil
+	}
+	steps := 0
+	for _, o := range t.Owners {
+		steps = max(steps, len(o.Use), len(o.Waits))
+	}
+	found := make([]*Score, len(t.Owners))
+	wants := make([]bool, len(t.Owners))
+	for i := range steps {
+		n, waiting := 0, -1
+		for k := range t.Owners {
+			o := &t.Owners[k]
+			w := i < len(o.Waits) && o.Waits[i]
+			if wants[k] = w || at(o.Use, i) > l.Wants*t.Capacity; wants[k] {
+				n++
+			}
+			if w {
+				waiting = k
+			}
+		}
+		if n < 2 {
+			continue
+		}
+		fair := t.Capacity / float64(n)
+		for k := range t.Owners {
+			use := at(t.Owners[k].Use, i)
+			if !(use > fair) {
+				continue
+			}
+			why := t.contended(i, l, waiting >= 0 && (waiting != k || others(t.Owners, i, k)))
+			if why == "" {
+				continue
+			}
+			s := found[k]
+			if s == nil {
+				s = &Score{Owner: t.Owners[k].Name, First: i, Why: map[string]int{}}
+				found[k] = s
+			}
+			s.Seconds += (use - fair) / t.Capacity * t.Step
+			s.Contended += t.Step
+			s.Share += use / t.Capacity
+			s.Others += float64(n - 1)
+			s.Why[why]++
+			s.Last = i
+		}
+	}
+	var out []Score
+	for _, s := range found {
+		if s != nil {
+			if steps := s.Contended / t.Step; steps > 0 {
+				s.Share /= steps
+				s.Others /= steps
+			}
+			out = append(out, *s)
+		}
+	}
+	slices.SortFunc(out, func(a, b Score) int {
+		switch {
+		case a.Seconds > b.Seconds:
+			return -1
+		case a.Seconds < b.Seconds:
+			return 1
+		}
+		return strings.Compare(a.Owner, b.Owner)
+	})
+	return out
+}
+
+// others reports whether another owner than k waits.
+func others(owners []Owner, i, k int) bool {
+	for j := range owners {
+		if j != k && i < len(owners[j].Waits) && owners[j].Waits[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// contended says what makes the resource contended at a step; empty when nothing does.
+func (t *Trace) contended(i int, l Limits, waits bool) string {
+	used := at(t.Machine, i)
+	if t.Machine == nil || math.IsNaN(used) {
+		used = 0
+		for k := range t.Owners {
+			if v := at(t.Owners[k].Use, i); v > 0 {
+				used += v
+			}
+		}
+	}
+	switch {
+	case used >= l.Full*t.Capacity:
+		return "full"
+	case at(t.Pressure, i) >= l.Pressure:
+		return "pressure"
+	case at(t.Runnable, i) > t.Capacity:
+		return "runnable"
+	case at(t.Available, i) < l.Available:
+		return "available"
+	case waits:
+		return "waiting"
+	}
+	return ""
+}
+
+// at is the value at a step; NaN where there is none.
+func at(v []float64, i int) float64 {
+	if i >= len(v) {
+		return math.NaN()
+	}
+	return v[i]
+}
