@@ -1,0 +1,247 @@
+package slurmctl
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Commands asks by the commands of Slurm, which find their controller by themselves.
+type Commands struct {
+	// Text takes text also where the release writes JSON.
+	Text bool
+	// Env is added to the environment of the commands, such as SLURM_CONF=FILE.
+	Env []string
+
+	noJSON map[string]bool // commands that have no JSON here, or none to rely on
+	asked  bool            // the release was asked for
+	bare   bool            // sacct does not know all the states
+}
+
+// Name implements Source.
+func (c *Commands) Name() string { return "squeue, sacct and sinfo" }
+
+// Check reports whether the commands are there.
+func (c *Commands) Check() error {
+	for _, name := range []string{"squeue", "sinfo"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("the command %s of Slurm is not found: install slurm-client on this machine, start reckon where it is, or give the address of slurmrestd with --slurm-url", name)
+		}
+	}
+	return nil
+}
+
+// Jobs implements Source.
+func (c *Commands) Jobs(ctx context.Context) (jobs []Job, got Read, err error) {
+	err = c.either("squeue", func() error {
+		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err }, "squeue", "-a", "-t", "all", "--json")
+	}, func() error {
+		m := newMark()
+		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readQueueText(r, m); return err },
+			"squeue", "-a", "-t", "all", "-h", "-o", strings.Join(queueFields, string(m)))
+	})
+	return jobs, got, err
+}
+
+// Ended implements Source.
+func (c *Commands) Ended(ctx context.Context, since, until time.Time) ([]Job, Read, error) {
+	which := []string{"-S", clockArg(since), "-E", clockArg(until)}
+	if !c.bare {
+		jobs, got, err := c.accounts(ctx, append(which, "-s", lastStatesShort)...)
+		if err == nil || !strings.Contains(err.Error(), "state") {
+			return jobs, got, err
+		}
+		c.bare = true // an old sacct: it then says also what runs
+	}
+	return c.accounts(ctx, which...)
+}
+
+// ByNumber implements Source.
+func (c *Commands) ByNumber(ctx context.Context, raw []uint32, since time.Time) ([]Job, Read, error) {
+	ids := make([]string, len(raw))
+	for i, n := range raw {
+		ids[i] = strconv.FormatUint(uint64(n), 10)
+	}
+	return c.accounts(ctx, "-j", strings.Join(ids, ","), "-S", clockArg(since))
+}
+
+func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []Job, got Read, err error) {
+	if !c.asked {
+		c.release(ctx)
+	}
+	args := append([]string{"sacct", "-a", "-D"}, which...)
+	err = c.either("sacct", func() error {
+		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err }, append(args, "--json")...)
+	}, func() error {
+		m := newMark()
+		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readAccountText(r, m); return err },
+			append(args, "-n", "-P", "--delimiter="+string(m), "-o", strings.Join(accountFields, ","))...)
+	})
+	return jobs, got, err
+}
+
+// release asks how old sacct is. Before 23.02 its JSON says that every job ended with
+// exit code 0 (seen with 22.05.8), so that there text is taken.
+func (c *Commands) release(ctx context.Context) {
+	var said []byte
+	err := c.run(ctx, func(r io.Reader) (err error) { said, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct", "-V")
+	if err != nil {
+		return // the question itself will say what is wrong
+	}
+	c.asked = true
+	words := strings.Fields(string(said)) // slurm-wlm 22.05.8
+	if len(words) < 2 {
+		return
+	}
+	major, _, _ := strings.Cut(words[1], ".")
+	if n, err := strconv.Atoi(major); err == nil && n < 23 {
+		c.without("sacct")
+	}
+}
+
+// Nodes implements Source.
+func (c *Commands) Nodes(ctx context.Context) (nodes []Node, parts []Partition, got Read, err error) {
+	var byText []Node
+	text := func() error {
+		m := newMark()
+		return c.run(ctx, func(r io.Reader) (err error) { byText, parts, got, err = readNodesText(r, m); return err },
+			"sinfo", "-a", "-N", "-h", "-o", strings.Join(nodeFields, string(m)))
+	}
+	asJSON := func(r io.Reader) (err error) { nodes, got, err = readNodes(r); return err }
+	err = c.either("scontrol", func() error {
+		if err := c.run(ctx, asJSON, "scontrol", "-a", "show", "nodes", "--json"); err != nil {
+			return err
+		}
+		return c.run(ctx, func(r io.Reader) (err error) { parts, _, err = readPartitions(r); return err }, "scontrol", "-a", "show", "partitions", "--json")
+	}, func() error {
+		if err := text(); err != nil {
+			return err
+		}
+		nodes = byText
+		return c.either("sinfo", func() error { return c.run(ctx, asJSON, "sinfo", "-a", "--json") }, func() error { return nil })
+	})
+	if len(nodes) == 0 {
+		nodes = byText
+	}
+	return nodes, parts, got, err
+}
+
+// either asks for JSON and, where the command has none, for text, then and ever after.
+func (c *Commands) either(name string, asJSON, asText func() error) error {
+	if !c.Text && !c.noJSON[name] {
+		err := asJSON()
+		if !withoutJSON(err) {
+			return err
+		}
+		c.without(name)
+	}
+	return asText()
+}
+
+func (c *Commands) without(name string) {
+	if c.noJSON == nil {
+		c.noJSON = map[string]bool{}
+	}
+	c.noJSON[name] = true
+}
+
+// withoutJSON recognises that a release, or how it was built or packaged, has no JSON.
+func withoutJSON(err error) bool {
+	var f *failure
+	if err == nil {
+		return false
+	}
+	if errors.As(err, &f) {
+		said := strings.ToLower(f.said)
+		for _, s := range []string{"unrecognized option", "invalid option", "unknown option", "plugin", "serializer", "json", "invalid keyword", "too many arguments"} {
+			if strings.Contains(said, s) {
+				return true
+			}
+		}
+		return false
+	}
+	return strings.Contains(err.Error(), "no JSON object") || strings.Contains(err.Error(), "has no list")
+}
+
+// failure is a command that ended with an error.
+type failure struct {
+	name, said string
+	err        error
+}
+
+func (f *failure) Error() string {
+	if f.said != "" {
+		return f.name + ": " + f.said
+	}
+	return f.name + ": " + f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// run starts a command and reads what it writes while it writes it.
+func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = c.environment(cmd.Environ())
+	cmd.WaitDelay = 5 * time.Second
+	said := &head{room: 2000}
+	cmd.Stderr = said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	if err := cmd.Start(); err != nil {
+		return &failure{name: args[0], err: err}
+	}
+	readErr := read(out)
+	_, _ = io.Copy(io.Discard, out) // what a broken document has left, so that it can end
+	err = cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s gave no answer in time: %w", args[0], context.Cause(ctx))
+	case err != nil:
+		return &failure{args[0], said.line(), err}
+	case readErr != nil:
+		return fmt.Errorf("%s: %w", args[0], readErr)
+	}
+	return nil
+}
+
+// environment leaves out what users set to change what these commands show.
+func (c *Commands) environment(all []string) []string {
+	out := make([]string, 0, len(all)+2)
+	for _, v := range all {
+		if !strings.HasPrefix(v, "SQUEUE_") && !strings.HasPrefix(v, "SACCT_") && !strings.HasPrefix(v, "SINFO_") && !strings.HasPrefix(v, "SCONTROL_") &&
+			!strings.HasPrefix(v, "SLURM_TIME_FORMAT=") && !strings.HasPrefix(v, "SLURM_BITSTR_LEN=") {
+			out = append(out, v)
+		}
+	}
+	return append(append(out, "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0"), c.Env...)
+}
+
+// clockArg writes a time as the commands read it: local time, for all releases do.
+func clockArg(t time.Time) string { return t.Local().Format("2006-01-02T15:04:05") }
+
+func newMark() mark { return mark("\x1f" + rand.Text() + "\x1f") }
+
+// head keeps the first bytes that are written to it.
+type head struct {
+	buf  bytes.Buffer
+	room int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	h.buf.Write(p[:min(len(p), max(h.room-h.buf.Len(), 0))])
+	return len(p), nil
+}
+
+// line is what was said, in one line.
+func (h *head) line() string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(h.buf.String(), "\n", "; ")), " ")
+}

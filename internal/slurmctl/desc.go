@@ -1,0 +1,193 @@
+package slurmctl
+
+import (
+	"reckon/account"
+	"reckon/metric"
+)
+
+// Series of workloads that the agents write too, under the same descriptions.
+var (
+	info           = shared("reckon_workload_info")
+	startTime      = shared("reckon_workload_start_time_seconds")
+	endTime        = shared("reckon_workload_end_time_seconds")
+	requestCores   = shared("reckon_workload_request_cores")
+	requestMemory  = shared("reckon_workload_request_memory_bytes")
+	requestGPUs    = shared("reckon_workload_request_gpus")
+	requestSeconds = shared("reckon_workload_request_seconds")
+)
+
+// Series that a batch system alone can write.
+var (
+	workloadState = &metric.Desc{
+		Name: "reckon_workload_state", Kind: metric.Gauge,
+		Help:   "State in the words of the batch system, in lower case, and why it is in it; the value is always 1, the series with the newest sample counts.",
+		Labels: with("state", "reason"),
+	}
+	submitTime = &metric.Desc{
+		Name: "reckon_workload_submit_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "When the workload was handed in, seconds since the Unix epoch.",
+		Labels: with(),
+	}
+	requestNodes = &metric.Desc{
+		Name: "reckon_workload_request_nodes", Kind: metric.Gauge,
+		Help:   "Nodes the workload asked for or was given.",
+		Labels: with(),
+	}
+	exitCodes = &metric.Desc{
+		Name: "reckon_workload_exit_code", Kind: metric.Gauge,
+		Help:   "Exit code of the workload; 128 and the number of the signal that ended it.",
+		Labels: with(),
+	}
+	nodesInfo = &metric.Desc{
+		Name: "reckon_workload_nodes_info", Kind: metric.Gauge,
+		Help:   "Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.",
+		Labels: with("nodes"),
+	}
+	jobTasks = &metric.Desc{
+		Name: "reckon_slurm_waiting_tasks", Kind: metric.Gauge,
+		Help:   "Tasks of the array that wait and that this workload stands for.",
+		Labels: with(),
+	}
+	jobSteps = &metric.Desc{
+		Name: "reckon_slurm_steps", Kind: metric.Gauge,
+		Help:   "Steps that the job had, by accounting, those of which no series is kept included.",
+		Labels: with(),
+	}
+	stepInfo = &metric.Desc{
+		Name: "reckon_slurm_step_info", Kind: metric.Gauge,
+		Help:   "A step of a job, by accounting; part is its name in the job. The value is always 1.",
+		Labels: with("name", "state", "nodes"),
+	}
+	stepStart = &metric.Desc{
+		Name: "reckon_slurm_step_start_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "When the step began, by accounting, seconds since the Unix epoch.",
+		Labels: with(),
+	}
+	stepEnd = &metric.Desc{
+		Name: "reckon_slurm_step_end_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "When the step ended, by accounting, seconds since the Unix epoch.",
+		Labels: with(),
+	}
+	stepExit = &metric.Desc{
+		Name: "reckon_slurm_step_exit_code", Kind: metric.Gauge,
+		Help:   "Exit code of the step; 128 and the number of the signal that ended it.",
+		Labels: with(),
+	}
+)
+
+// Series of nodes and partitions.
+var (
+	nodeInfo = &metric.Desc{
+		Name: "reckon_slurm_node_info", Kind: metric.Gauge,
+		Help:   "Node as Slurm knows it, with its features; the value is always 1.",
+		Labels: []string{"node", "features"},
+	}
+	nodeState = &metric.Desc{
+		Name: "reckon_slurm_node_state", Kind: metric.Gauge,
+		Help:   "State of a node in Slurm, its flags and why it was drained; 1 when it takes jobs, 0 when not.",
+		Labels: []string{"node", "state", "flags", "reason"},
+	}
+	nodeCores = &metric.Desc{
+		Name: "reckon_slurm_node_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Processors of a node that Slurm gives out.",
+		Labels: []string{"node"},
+	}
+	nodeCoresHeld = &metric.Desc{
+		Name: "reckon_slurm_node_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Processors of a node that jobs hold.",
+		Labels: []string{"node"},
+	}
+	nodeMemory = &metric.Desc{
+		Name: "reckon_slurm_node_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory of a node that Slurm gives out.",
+		Labels: []string{"node"},
+	}
+	nodeMemoryHeld = &metric.Desc{
+		Name: "reckon_slurm_node_allocated_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory of a node that jobs hold; absent where Slurm says it in text only.",
+		Labels: []string{"node"},
+	}
+	nodeGPUs = &metric.Desc{
+		Name: "reckon_slurm_node_gpus", Kind: metric.Gauge,
+		Help:   "GPUs of a node that Slurm gives out.",
+		Labels: []string{"node"},
+	}
+	nodeGPUsHeld = &metric.Desc{
+		Name: "reckon_slurm_node_allocated_gpus", Kind: metric.Gauge,
+		Help:   "GPUs of a node that jobs hold; absent where Slurm says it in text only.",
+		Labels: []string{"node"},
+	}
+	partitionInfo = &metric.Desc{
+		Name: "reckon_slurm_partition_info", Kind: metric.Gauge,
+		Help:   "Partition, whether it takes jobs (state) and whether it is the default; the value is always 1.",
+		Labels: []string{"partition", "state", "default"},
+	}
+	partitionNode = &metric.Desc{
+		Name: "reckon_slurm_partition_node", Kind: metric.Gauge,
+		Help:   "A node is in a partition; the value is always 1.",
+		Labels: []string{"partition", "node"},
+	}
+	partitionLimit = &metric.Desc{
+		Name: "reckon_slurm_partition_limit_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "Longest time that a job of the partition may take; absent where there is no limit.",
+		Labels: []string{"partition"},
+	}
+	partitionJobs = &metric.Desc{
+		Name: "reckon_slurm_partition_jobs", Kind: metric.Gauge,
+		Help:   "Jobs of a partition by state; each waiting task of an array is one.",
+		Labels: []string{"partition", "state"},
+	}
+	partitionCores = &metric.Desc{
+		Name: "reckon_slurm_partition_requested_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Processors that the jobs of a partition hold or wait for, by state.",
+		Labels: []string{"partition", "state"},
+	}
+)
+
+// Series of the reading itself.
+var (
+	readUp = &metric.Desc{
+		Name: "reckon_slurm_up", Kind: metric.Gauge,
+		Help:   "1 when the last question to Slurm was answered, by what was asked: jobs, accounting, nodes.",
+		Labels: []string{"source"},
+	}
+	readSeconds = &metric.Desc{
+		Name: "reckon_slurm_read_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "Time that the last answer of Slurm took.",
+		Labels: []string{"source"},
+	}
+	badRecords = &metric.Desc{
+		Name: "reckon_slurm_bad_records_total", Kind: metric.Counter,
+		Help:   "Records of Slurm that could not be read and were passed over.",
+		Labels: []string{"source"},
+	}
+	unresolved = &metric.Desc{
+		Name: "reckon_slurm_unresolved_jobs", Kind: metric.Gauge,
+		Help:   "Jobs that left the queue and of which accounting has not said how they ended.",
+		Labels: []string{},
+	}
+)
+
+func with(labels ...string) []string {
+	return append([]string{"workload", "kind", "part", "owner"}, labels...)
+}
+
+// shared is a description of package account. A name that it has not is a mistake of the program.
+func shared(name string) *metric.Desc {
+	for _, d := range account.Descs() {
+		if d.Name == name {
+			return d
+		}
+	}
+	panic("account has no series " + name)
+}
+
+// Descs returns every series that only this package writes.
+func Descs() []*metric.Desc {
+	return []*metric.Desc{
+		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd, stepExit,
+		nodeInfo, nodeState, nodeCores, nodeCoresHeld, nodeMemory, nodeMemoryHeld, nodeGPUs, nodeGPUsHeld,
+		partitionInfo, partitionNode, partitionLimit, partitionJobs, partitionCores,
+		readUp, readSeconds, badRecords, unresolved,
+	}
+}

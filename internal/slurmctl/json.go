@@ -1,0 +1,117 @@
+package slurmctl
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Read is what came of one question.
+type Read struct {
+	Records  int
+	Bad      int    // records that said nothing to go by
+	FirstBad string // what was wrong with the first of them
+}
+
+func (r *Read) bad(format string, args ...any) {
+	if r.Bad++; r.FirstBad == "" {
+		r.FirstBad = fmt.Sprintf(format, args...)
+	}
+}
+
+// list calls f for each element of the array that stands under the name at the top of a
+// document, and returns what the document says went wrong. Elements that came before the
+// document broke off were given to f.
+func list(r io.Reader, name string, f func(json.RawMessage)) error {
+	d := json.NewDecoder(r)
+	t, err := d.Token()
+	if err != nil || t != json.Delim('{') {
+		return fmt.Errorf("answer is no JSON object: %w", orEOF(err))
+	}
+	var problems []problem
+	found := false
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("answer breaks off: %w", err)
+		}
+		switch key {
+		case name:
+			t, err := d.Token()
+			if err != nil {
+				return fmt.Errorf("answer breaks off: %w", err)
+			}
+			if t == nil {
+				continue
+			}
+			if t != json.Delim('[') {
+				return fmt.Errorf("%q is no list", name)
+			}
+			found = true
+			for d.More() {
+				var raw json.RawMessage
+				if err := d.Decode(&raw); err != nil {
+					return fmt.Errorf("answer breaks off in %q: %w", name, err)
+				}
+				f(raw)
+			}
+			if _, err := d.Token(); err != nil {
+				return fmt.Errorf("answer breaks off in %q: %w", name, err)
+			}
+		case "errors":
+			var raw json.RawMessage
+			if err := d.Decode(&raw); err != nil {
+				return fmt.Errorf("answer breaks off: %w", err)
+			}
+			_ = json.Unmarshal(raw, &problems) // another shape says less, not more
+		default:
+			var skip json.RawMessage
+			if err := d.Decode(&skip); err != nil {
+				return fmt.Errorf("answer breaks off: %w", err)
+			}
+		}
+	}
+	for _, p := range problems {
+		if !p.nothingFound() {
+			return errors.New(p.say())
+		}
+		found = true
+	}
+	if !found {
+		return fmt.Errorf("answer has no list %q", name)
+	}
+	return nil
+}
+
+func orEOF(err error) error {
+	if err == nil {
+		return errors.New("it begins otherwise")
+	}
+	return err
+}
+
+// problem is an error in the words of Slurm.
+type problem struct {
+	Description, Error text
+	Number             number `json:"error_number"`
+	Code               number `json:"error_code"`
+}
+
+func (p problem) nothingFound() bool {
+	all := strings.ToLower(string(p.Description + " " + p.Error))
+	return strings.Contains(all, "nothing found") || strings.Contains(all, "no results")
+}
+
+func (p problem) say() string {
+	switch {
+	case p.Error != "" && p.Description != "":
+		return string(p.Error) + ": " + string(p.Description)
+	case p.Error != "":
+		return string(p.Error)
+	case p.Description != "":
+		return string(p.Description)
+	}
+	return "Slurm reports error " + plain(p.Number.or(p.Code.or(0)))
+}

@@ -1,0 +1,193 @@
+package slurmctl
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"reckon/internal/hostlist"
+)
+
+// Node is what the controller says of a node. Unknown is zero or empty.
+type Node struct {
+	Name, Features, Reason string
+	State                  string   // base state in lower case: idle, mixed, allocated, down, ...
+	Flags                  []string // drain, reserved, maintenance, not_responding, ...
+	Partitions             []string
+
+	Cores, CoresHeld        float64
+	MemoryBytes, MemoryHeld float64
+	GPUs                    float64
+	GPUsHeld                number // not said in text
+}
+
+// Partition is what the controller says of a partition.
+type Partition struct {
+	Name    string
+	State   string // up, down, drain, inactive
+	Default bool
+	Seconds float64 // the longest time of a job; 0 for no limit
+}
+
+type nodeRecord struct {
+	Name       text
+	State      words
+	Flags      words `json:"state_flags"`
+	Features   words // of 23.02 a list
+	Active     words `json:"active_features"`
+	Gres       text
+	GresUsed   text `json:"gres_used"`
+	CPUs       number
+	Held       number `json:"alloc_cpus"`
+	Memory     number `json:"real_memory"` // MiB
+	MemoryHeld number `json:"alloc_memory"`
+	Partitions words
+	Reason     text
+}
+
+// readNodes reads nodes as sinfo --json (up to 23.02), scontrol show nodes --json and
+// GET /slurm/*/nodes write them.
+func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
+	err = list(r, "nodes", func(raw json.RawMessage) {
+		got.Records++
+		var n nodeRecord
+		if json.Unmarshal(raw, &n) != nil || n.Name == "" || len(n.State) == 0 {
+			got.bad("a node without name or state: %.80s", raw)
+			return
+		}
+		out := Node{
+			Name: string(n.Name), Reason: string(n.Reason), Partitions: n.Partitions,
+			Cores: n.CPUs.or(0), CoresHeld: n.Held.or(0),
+			MemoryBytes: n.Memory.or(0) * (1 << 20), MemoryHeld: n.MemoryHeld.or(0) * (1 << 20), GPUs: gres(string(n.Gres)),
+		}
+		if n.GresUsed != "" || n.Gres == "" {
+			out.GPUsHeld = number{v: gres(string(n.GresUsed)), ok: true}
+		}
+		if out.Features = strings.Join(n.Active, ","); out.Features == "" {
+			out.Features = strings.Join(n.Features, ",")
+		}
+		out.state(append(append(words{}, n.State...), n.Flags...))
+		nodes = append(nodes, out)
+	})
+	return nodes, got, err
+}
+
+// state reads a base state and its flags: "mixed+drain", ["IDLE","PLANNED"], "idle*".
+func (n *Node) state(list words) {
+	for _, w := range list {
+		for s := range strings.SplitSeq(strings.ToLower(w), "+") {
+			if bare := strings.TrimRight(s, "*~#!%$@^-"); bare != s {
+				if strings.Contains(s, "*") {
+					n.Flags = append(n.Flags, "not_responding")
+				}
+				s = bare
+			}
+			switch {
+			case s == "":
+			case n.State == "":
+				n.State = s
+			case s != n.State:
+				n.Flags = append(n.Flags, s)
+			}
+		}
+	}
+	switch n.State { // sinfo -T joins base and flag into one word
+	case "draining", "drained", "maint", "reserved", "planned", "completing", "inval", "blocked":
+		n.Flags = append(n.Flags, n.State)
+	}
+}
+
+// Open reports whether the node takes jobs.
+func (n *Node) Open() bool {
+	switch n.State {
+	case "down", "drained", "draining", "fail", "failing", "unknown", "inval", "error", "future", "powered_down", "perfctrs":
+		return false
+	}
+	for _, f := range n.Flags {
+		switch f {
+		case "drain", "drained", "draining", "down", "fail", "maint", "maintenance", "not_responding", "invalid_reg":
+			return false
+		}
+	}
+	return true
+}
+
+type partitionRecord struct {
+	Name  text
+	Nodes struct {
+		Configured text
+	}
+	Maximums  struct{ Time number } // minutes
+	Partition struct{ State words }
+	Default   words  `json:"flags"`
+	OldState  words  `json:"state"`
+	OldLimit  number `json:"max_time_limit"`
+}
+
+// readPartitions reads partitions as scontrol show partitions --json and GET
+// /slurm/*/partitions write them.
+func readPartitions(r io.Reader) (parts []Partition, got Read, err error) {
+	err = list(r, "partitions", func(raw json.RawMessage) {
+		got.Records++
+		var p partitionRecord
+		if json.Unmarshal(raw, &p) != nil || p.Name == "" {
+			got.bad("a partition without a name: %.80s", raw)
+			return
+		}
+		out := Partition{Name: string(p.Name), State: state(append(p.Partition.State, p.OldState...))}
+		if t := p.Maximums.Time; t.ok && t.v < 4294967294 {
+			out.Seconds = 60 * t.v
+		} else if t := p.OldLimit; t.ok && t.v < 4294967294 {
+			out.Seconds = 60 * t.v
+		}
+		for _, f := range p.Default {
+			out.Default = out.Default || strings.EqualFold(f, "default")
+		}
+		parts = append(parts, out)
+	})
+	return parts, got, err
+}
+
+// nodeFields are the fields of sinfo -N -o: one line for each node and partition of it.
+var nodeFields = []string{"%N", "%P", "%T", "%C", "%m", "%f", "%G", "%l", "%a", "%E"}
+
+// readNodesText reads what sinfo writes by nodeFields.
+func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Read, err error) {
+	at, known := map[string]int{}, map[string]bool{}
+	err = m.split(r, len(nodeFields), func(f []string) {
+		got.Records++
+		if len(f) != len(nodeFields) || f[0] == "" || f[2] == "" {
+			got.bad("a line of sinfo with %d of %d fields", len(f), len(nodeFields))
+			return
+		}
+		names, err := hostlist.Expand(f[0])
+		if err != nil {
+			got.bad("%v", err)
+			return
+		}
+		partition := Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"), State: strings.ToLower(f[8])}
+		partition.Seconds, _ = span(f[7])
+		if partition.Name != "" && !known[partition.Name] {
+			known[partition.Name] = true
+			parts = append(parts, partition)
+		}
+		for _, name := range names {
+			i, ok := at[name]
+			if !ok {
+				i, at[name] = len(nodes), len(nodes)
+				nodes = append(nodes, nodeOf(name, f))
+			}
+			nodes[i].Partitions = append(nodes[i].Partitions, partition.Name)
+		}
+	})
+	return nodes, parts, got, err
+}
+
+func nodeOf(name string, f []string) Node {
+	n := Node{Name: name, Features: reason(f[5]), Reason: reason(f[9]), GPUs: gres(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20, 0)}
+	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
+		n.CoresHeld, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
+	}
+	n.state(words{f[2]})
+	return n
+}

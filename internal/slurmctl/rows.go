@@ -1,0 +1,158 @@
+package slurmctl
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"reckon/internal/cgpath"
+	"reckon/metric"
+	"reckon/workload"
+)
+
+// rows are the series of a life. They are made anew only where a label changed: the store
+// knows them by their address.
+type rows struct {
+	byDesc map[*metric.Desc]*metric.Series
+}
+
+// stale is the value that ends a series in the Prometheus data model
+// (https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness).
+var stale = math.Float64frombits(0x7ff0000000000002)
+
+// facts is everything that is told of a job, to see whether it changed.
+func (j *Job) facts() string {
+	exit := -1
+	if j.Exit != nil {
+		exit = *j.Exit
+	}
+	return fmt.Sprint(j.User, j.Account, j.Partition, j.Name, j.State, j.Reason, j.Start.UnixMilli(), j.End.UnixMilli(),
+		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, j.StepCount)
+}
+
+// tell writes a life into a batch.
+func (l *life) tell(b *metric.Batch) {
+	j := &l.job
+	from := len(b.Samples)
+	if l.rows.byDesc == nil {
+		l.rows.byDesc = map[*metric.Desc]*metric.Series{}
+	}
+	number := func(d *metric.Desc, v float64) { l.add(b, d, v) }
+	amount := func(d *metric.Desc, v float64) {
+		if v > 0 {
+			number(d, v)
+		}
+	}
+	moment := func(d *metric.Desc, t time.Time) {
+		if !t.IsZero() {
+			number(d, seconds(t))
+		}
+	}
+	moment(submitTime, j.Submit)
+	moment(startTime, j.Start)
+	moment(endTime, j.End)
+	l.add(b, workloadState, 1, j.State, label(j.Reason))
+	l.add(b, info, 1, cgpath.Clean(j.Name), cgpath.Clean(j.Account), cgpath.Clean(j.Partition), "")
+	if j.NodeList != "" {
+		l.add(b, nodesInfo, 1, nodesLabel(j.NodeList))
+	}
+	many := float64(max(j.Tasks, 1)) // what waits of an array asks for all its tasks
+	amount(requestCores, j.Cores*many)
+	amount(requestMemory, j.MemoryBytes*many)
+	amount(requestGPUs, j.GPUs*many)
+	amount(requestNodes, j.Nodes*many)
+	amount(requestSeconds, j.Seconds)
+	amount(jobTasks, float64(j.Tasks))
+	amount(jobSteps, float64(j.StepCount))
+	if j.Exit != nil {
+		number(exitCodes, float64(*j.Exit))
+	}
+	if !j.Ended {
+		return
+	}
+	l.steps(b)
+	for i := range b.Samples[from:] {
+		b.Samples[from+i].Last = true
+	}
+	l.rows.byDesc = nil // told once, and if ever again then by new ones
+}
+
+// mostNodes is how long a node list may be as a label: longer ones are cut at a comma.
+const mostNodes = 1800
+
+func nodesLabel(s string) string {
+	if len(s) <= mostNodes {
+		return s
+	}
+	cut := strings.LastIndexByte(s[:mostNodes], ',')
+	s = s[:max(cut, 0)]
+	if strings.Count(s, "[") > strings.Count(s, "]") {
+		s += "]"
+	}
+	return s
+}
+
+// steps tells the steps of a job that ended.
+func (l *life) steps(b *metric.Batch) {
+	for i := range l.job.Steps {
+		s := &l.job.Steps[i]
+		part := cgpath.Clean(s.ID)
+		one := func(d *metric.Desc, v float64, values ...string) {
+			b.Add(metric.NewSeries(d, append(l.labels(part), values...)...), v)
+		}
+		one(stepInfo, 1, cgpath.Clean(s.Name), s.State, nodesLabel(s.NodeList))
+		if !s.Start.IsZero() {
+			one(stepStart, seconds(s.Start))
+		}
+		if !s.End.IsZero() {
+			one(stepEnd, seconds(s.End))
+		}
+		if s.Exit != nil {
+			one(stepExit, float64(*s.Exit))
+		}
+	}
+}
+
+func (l *life) labels(part string) []string {
+	return []string{string(workload.MakeID(workload.Slurm, l.job.ID)), string(workload.Slurm), part, cgpath.Clean(l.job.User)}
+}
+
+// add appends a sample, and ends the series that had other labels before.
+func (l *life) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+	all := append(l.labels(""), values...)
+	s := l.rows.byDesc[d]
+	if s == nil || !equal(s.Values, all) {
+		if s != nil {
+			b.Samples = append(b.Samples, metric.Sample{Series: s, Value: stale, Last: true})
+		}
+		s = metric.NewSeries(d, all...)
+		l.rows.byDesc[d] = s
+	}
+	b.Add(s, v)
+}
+
+func equal(a, b []string) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// label makes text of Slurm fit for a label.
+func label(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > 200 {
+		s = strings.ToValidUTF8(s[:200], "")
+	}
+	return s
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -1,0 +1,111 @@
+package slurmctl
+
+import (
+	"strconv"
+	"strings"
+
+	"reckon/metric"
+)
+
+// table keeps the series of things that come and go, and ends those that a round
+// does not mention.
+type table struct {
+	series map[string]*entry
+	round  uint64
+}
+
+type entry struct {
+	series *metric.Series
+	round  uint64
+}
+
+// begin begins a round.
+func (t *table) begin() { t.round++ }
+
+func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+	k := d.Name + "\x00" + strings.Join(values, "\x00")
+	e := t.series[k]
+	if e == nil {
+		if t.series == nil {
+			t.series = map[string]*entry{}
+		}
+		e = &entry{series: metric.NewSeries(d, values...)}
+		t.series[k] = e
+	}
+	if e.round != t.round { // else it was said in this round: a record that came twice
+		e.round = t.round
+		b.Add(e.series, v)
+	}
+}
+
+// end ends what the round did not mention.
+func (t *table) end(b *metric.Batch) {
+	for k, e := range t.series {
+		if e.round != t.round {
+			b.Samples = append(b.Samples, metric.Sample{Series: e.series, Value: stale, Last: true})
+			delete(t.series, k)
+		}
+	}
+}
+
+// tellNodes writes what the controller says of nodes and partitions.
+func (t *table) tellNodes(b *metric.Batch, nodes []Node, parts []Partition) {
+	t.begin()
+	for i := range nodes {
+		n := &nodes[i]
+		name := label(n.Name)
+		open := 0.0
+		if n.Open() {
+			open = 1
+		}
+		t.add(b, nodeState, open, name, label(n.State), label(strings.Join(n.Flags, ",")), label(n.Reason))
+		t.add(b, nodeInfo, 1, name, label(n.Features))
+		if n.Cores > 0 {
+			t.add(b, nodeCores, n.Cores, name)
+			t.add(b, nodeCoresHeld, n.CoresHeld, name)
+		}
+		if n.MemoryBytes > 0 {
+			t.add(b, nodeMemory, n.MemoryBytes, name)
+		}
+		if n.GPUsHeld.ok && n.MemoryBytes > 0 {
+			t.add(b, nodeMemoryHeld, n.MemoryHeld, name)
+		}
+		t.add(b, nodeGPUs, n.GPUs, name)
+		if n.GPUsHeld.ok {
+			t.add(b, nodeGPUsHeld, n.GPUsHeld.v, name)
+		}
+		for _, p := range n.Partitions {
+			t.add(b, partitionNode, 1, label(p), name)
+		}
+	}
+	for i := range parts {
+		p := &parts[i]
+		t.add(b, partitionInfo, 1, label(p.Name), label(p.State), strconv.FormatBool(p.Default))
+		if p.Seconds > 0 {
+			t.add(b, partitionLimit, p.Seconds, label(p.Name))
+		}
+	}
+	t.end(b)
+}
+
+// tellJobs writes how many jobs each partition has, by state.
+func (t *table) tellJobs(b *metric.Batch, jobs []Job) {
+	type group struct{ partition, state string }
+	count, cores := map[group]float64{}, map[group]float64{}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.Ended {
+			continue
+		}
+		g := group{label(j.Partition), j.State}
+		many := float64(max(j.Tasks, 1))
+		count[g] += many
+		cores[g] += many * j.Cores
+	}
+	t.begin()
+	for g, n := range count {
+		t.add(b, partitionJobs, n, g.partition, g.state)
+		t.add(b, partitionCores, cores[g], g.partition, g.state)
+	}
+	t.end(b)
+}
