@@ -145,7 +145,7 @@ func Descs() []*metric.Desc {
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds,
-		commandSeconds, shortWorkloads,
+		commandSeconds, shortWorkloads, zombies,
 		workloadEnergy, attributedEnergy,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}

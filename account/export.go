@@ -59,6 +59,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		}
 		b.Add(s, float64(n))
 	}
+	l.exportZombies(b)
 	if l.energy != nil {
 		l.energy.exportNode(b)
 	}

@@ -61,7 +61,8 @@ type process struct {
 	tick   uint64 // when it was last seen
 	pgid   int32
 	sid    int32
-	gone   bool // its exit was accounted for
+	gone   bool   // its exit was accounted for
+	dead   uint64 // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
 }
 
@@ -75,6 +76,7 @@ type Ledger struct {
 	groups map[workload.ID]*group
 	shorts map[string]*metric.Series // by owner, for shortWorkloads
 	counts map[string]uint64
+	dead   map[string]*dead // zombies, by owner
 
 	tick    uint64
 	began   uint64 // boot time of the first tick
@@ -103,6 +105,7 @@ func New(c Config) *Ledger {
 		groups: make(map[workload.ID]*group),
 		shorts: make(map[string]*metric.Series),
 		counts: make(map[string]uint64),
+		dead:   make(map[string]*dead),
 	}
 }
 
@@ -134,6 +137,9 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 }
 
 func (l *Ledger) begin() {
+	for _, d := range l.dead {
+		d.n = 0
+	}
 	for _, p := range l.order {
 		p.now = tick{}
 		if p.cgroup == nil || p.end != 0 {
@@ -150,6 +156,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 		e = l.meet(p, false)
 		e.part.started++
 	} else if e.gone {
+		l.bury(e, p)
 		e.tick = l.tick // a zombie that waits to be reaped
 		return
 	}
@@ -159,7 +166,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	e.tick = l.tick
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, first)
-	if p.State != 'Z' || p.Threads > 1 {
+	if l.bury(e, p); !isZombie(p) {
 		e.part.occupy(p)
 	}
 }
