@@ -34,6 +34,9 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	}
 	by := map[place]*client.Part{}
 	for _, k := range a.ordered() {
+		if k.Node == "" || k.Slot.fact() {
+			continue // said of the whole
+		}
 		p := by[place{k.Node, k.Part}]
 		if p == nil {
 			p = &client.Part{Node: k.Node, Part: k.Part}

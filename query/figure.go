@@ -121,6 +121,15 @@ func slotOf(n *names) slot {
 	return ignored
 }
 
+// fact reports whether a slot holds what was said of a workload, not what it used.
+func (s slot) fact() bool {
+	switch s {
+	case requestCores, requestMemory, requestGPUs, requestSeconds, requestNodes, exitCode, stateInfo, submitTime, startTime, endTime, info:
+		return true
+	}
+	return false
+}
+
 // counter reports whether the series of a slot only grow.
 func (s slot) counter() bool {
 	switch s {

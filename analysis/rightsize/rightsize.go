@@ -46,7 +46,8 @@ const (
 
 // For says what to ask for after the given runs, the latest first. The last one is what
 // the answer is about: with other numbers of nodes before, only runs on as many count.
-func For(runs []Run) *Advice {
+// Cores are rounded up to whole ones, or to tenths where fraction says that they can be had.
+func For(runs []Run, fraction bool) *Advice {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -58,7 +59,7 @@ func For(runs []Run) *Advice {
 	}
 	a := &Advice{Runs: len(same)}
 	a.memory(same)
-	a.cores(same)
+	a.cores(same, fraction)
 	a.gpus(same)
 	a.time(same)
 	if a.Cores == nil && a.Memory == nil && a.Seconds == nil && a.GPUs == nil {
@@ -86,7 +87,7 @@ func (a *Advice) memory(runs []Run) {
 	case floor > 0 && floor*raised > peak*memoryMargin:
 		v := roundMemory(floor * raised)
 		a.Memory = &v
-		a.say("memory %s: it was killed with %s; this is half as much again, and the need is not known", size(v), size(floor))
+		a.say("memory %s: it was killed with %s; this is at least half as much again, and the need is not known", size(v), size(floor))
 	case n > 0:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
@@ -94,7 +95,11 @@ func (a *Advice) memory(runs []Run) {
 	}
 }
 
-func (a *Advice) cores(runs []Run) {
+func (a *Advice) cores(runs []Run, fraction bool) {
+	unit := 1.0
+	if fraction {
+		unit = 0.1
+	}
 	most, n, held := 0.0, 0, 0.0
 	for _, r := range runs {
 		if v, ok := known(r.CoresP95); ok && r.Seconds >= settled {
@@ -108,7 +113,7 @@ func (a *Advice) cores(runs []Run) {
 	if n == 0 {
 		return
 	}
-	v := max(1, math.Ceil(most-0.05))
+	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
 	if held > 0 && most >= 0.9*held {
 		v = max(v, held)
 		a.Cores = &v

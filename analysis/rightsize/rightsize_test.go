@@ -25,7 +25,7 @@ func TestFor(t *testing.T) {
 		"p95 hardly above":  {[]Run{with(func(r *Run) { r.CoresP95 = at(8.04) })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"most of all runs":  {[]Run{good, with(func(r *Run) { r.MemoryPeak, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h 00 min"},
 		"other sizes apart": {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryPeak = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"killed":            {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "half as much again, and the need is not known"},
+		"killed":            {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the need is not known"},
 		"killed, then well": {[]Run{good, with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(4*gib), at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
 		"time limit":        {[]Run{with(func(r *Run) { r.Limit, r.Done, r.RequestSeconds = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h 00 min"},
 		"uses all":          {[]Run{with(func(r *Run) { r.RequestCores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
@@ -34,7 +34,7 @@ func TestFor(t *testing.T) {
 		"too short":         {[]Run{{Seconds: 3, Nodes: 1, CoresP95: at(1), MemoryPeak: at(100 << 20), Done: true}}, -1, 128 << 20, 60, -1, 1, ""},
 		"failed":            {[]Run{{Seconds: 60, Nodes: 1, MemoryPeak: at(1)}}, -1, 64 << 20, -1, -1, 1, ""},
 	} {
-		a := For(c.runs)
+		a := For(c.runs, false)
 		if a == nil {
 			t.Errorf("%s: nothing", name)
 			continue
@@ -52,7 +52,7 @@ func TestFor(t *testing.T) {
 		}
 	}
 	for _, runs := range [][]Run{nil, {{Seconds: 100, Nodes: 1}}, {{Seconds: 100, MemoryPeak: at(math.NaN()), CoresP95: at(-1)}}} {
-		if a := For(runs); a != nil {
+		if a := For(runs, false); a != nil {
 			t.Errorf("%+v: said %+v", runs, a)
 		}
 	}
@@ -72,7 +72,7 @@ func TestEnough(t *testing.T) {
 		for i := range peaks {
 			runs = append(runs, Run{Seconds: 30 + float64(seconds[i]), Nodes: 1, CoresP95: at(float64(cores[i]) / 100), MemoryPeak: at(float64(peaks[i]) * 1000), Done: true})
 		}
-		a := For(runs)
+		a := For(runs, false)
 		for _, r := range runs {
 			if *r.MemoryPeak > 0 && *a.Memory < *r.MemoryPeak*memoryMargin*(1-1e-6) || *a.Cores < *r.CoresP95-0.05 || *a.Seconds < r.Seconds*timeMargin*(1-1e-6) {
 				t.Logf("%+v for %+v", a, r)
@@ -83,6 +83,15 @@ func TestEnough(t *testing.T) {
 	}
 	if err := quick.Check(f, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFraction(t *testing.T) {
+	for p95, want := range map[float64]float64{0.04: 0.1, 0.104: 0.1, 0.41: 0.5, 2.06: 2.1, 0: 0.1} {
+		a := For([]Run{{Seconds: 100, Nodes: 1, CoresP95: at(p95), RequestCores: at(4)}}, true)
+		if *a.Cores != want {
+			t.Errorf("p95 %g: %g cores, want %g", p95, *a.Cores, want)
+		}
 	}
 }
 

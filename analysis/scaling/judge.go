@@ -163,6 +163,9 @@ func (j *judge) runs(runs []Run, amdahl, usl *Fit) {
 			text = fmt.Sprintf("%s at one size (%s)", plural(len(runs), "run", "runs"), cores(sizes[0]))
 		}
 		try := 2.0
+		if held, ok := known(j.u.Held); ok && j.u.HeldFrom == "" {
+			try = max(2, held)
+		}
 		if len(sizes) == 1 {
 			try = sizes[0]
 		}

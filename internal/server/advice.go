@@ -33,7 +33,7 @@ func (b *backend) advice(ctx context.Context, d *client.WorkloadDetail) (*client
 		}
 		runs = append(runs, runOf(&r))
 	}
-	a := rightsize.For(runs)
+	a := rightsize.For(runs, d.Kind != "slurm" && d.RequestCores != nil)
 	if a == nil {
 		return nil, nil
 	}

@@ -183,7 +183,8 @@ func (s *scale) runs(ctx context.Context, out *client.Scale) error {
 
 // endedWell reports whether a run ended by itself and without a fault, as far as is known.
 func endedWell(w *client.Workload) bool {
-	return !w.Running && (w.State == "" || w.State == "completed") && (w.ExitCode == nil || *w.ExitCode == 0)
+	killed := w.OOMKills != nil && *w.OOMKills > 0
+	return !w.Running && !killed && (w.State == "" || w.State == "completed") && (w.ExitCode == nil || *w.ExitCode == 0)
 }
 
 // sameName finds the workloads that began last with the site, kind, name and owner of
