@@ -82,13 +82,13 @@ type Point struct {
 
 // Profile is one figure of a workload over time.
 type Profile struct {
-	Metric string  `json:"metric"` // cores, memory_bytes, io_read_bytes_per_second, ...
-	Unit   string  `json:"unit"`
-	Node   string  `json:"node,omitempty"`
-	Part   string  `json:"part,omitempty"`
+	Metric string `json:"metric"` // cores, memory_bytes, io_read_bytes_per_second, ...
+	Unit   string `json:"unit"`
+	Node   string `json:"node,omitempty"`
+	Part   string `json:"part,omitempty"`
 	// Command is the program that a line of command_cores is of.
 	Command string  `json:"command,omitempty"`
-	Points []Point `json:"points"`
+	Points  []Point `json:"points"`
 }
 
 // Command is what one program used within a workload.

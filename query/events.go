@@ -151,3 +151,61 @@ func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at t
 	}, ms...)
 	return out, err
 }
+
+// Renamed is a node that was seen under another name before.
+type Renamed struct {
+	From, To string
+	At       time.Time // the first sample under the new name
+}
+
+// Renames finds among the nodes of a workload those that are one machine under two
+// names: they tell the same time of boot to the second, and the one fell silent before
+// the other began.
+func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Renamed, error) {
+	if len(nodes) < 2 {
+		return nil, nil
+	}
+	type seen struct {
+		node        string
+		first, last int64
+		boot        float64
+	}
+	var all []seen
+	ms := []*labels.Matcher{equal("__name__", "node_boot_time_seconds"), oneOf("node", nodes)}
+	if s.Site != "" {
+		ms = append(ms, equal("site", s.Site))
+	}
+	var n names
+	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l)
+		one := seen{node: n.node}
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if vt != chunkenc.ValFloat {
+				continue
+			}
+			if t, x := it.At(); !math.IsNaN(x) {
+				if one.first == 0 {
+					one.first = t
+				}
+				one.last, one.boot = t, x
+			}
+		}
+		if one.first != 0 {
+			all = append(all, one)
+		}
+		return nil
+	}, ms...)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b seen) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.node, b.node)) })
+	var out []Renamed
+	for i, b := range all {
+		for _, a := range all[:i] {
+			if math.Abs(a.boot-b.boot) < 1 && a.last < b.first && a.node != b.node {
+				out = append(out, Renamed{From: a.node, To: b.node, At: time.UnixMilli(b.first).UTC()})
+			}
+		}
+	}
+	return out, nil
+}

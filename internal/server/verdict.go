@@ -2,9 +2,12 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"reckon/analysis/efficiency"
 	"reckon/client"
+	"reckon/query"
 )
 
 // verdicts judges a workload. Where nobody asked for cores it holds those of its nodes.
@@ -26,6 +29,34 @@ func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]cli
 	var out []client.Verdict
 	for _, v := range efficiency.Judge(u) {
 		out = append(out, client.Verdict{Kind: v.Kind, Severity: string(v.Severity), Text: v.Text, Value: v.Value, Unit: v.Unit})
+	}
+	renamed, err := b.renamed(ctx, d)
+	return append(renamed, out...), err
+}
+
+// renamed says that two nodes of a workload are one machine, whose agent began to count
+// anew from the birth of its processes when the name changed.
+func (b *backend) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
+	list, err := b.views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	var out []client.Verdict
+	for _, r := range list {
+		twice := 0.0
+		for _, p := range d.Parts {
+			for _, q := range d.Parts {
+				if p.Node == r.From && q.Node == r.To && p.Part == q.Part && p.CPUSeconds != nil && q.CPUSeconds != nil && *q.CPUSeconds >= *p.CPUSeconds {
+					twice += *p.CPUSeconds
+				}
+			}
+		}
+		if twice == 0 {
+			continue
+		}
+		out = append(out, client.Verdict{Kind: "renamed", Severity: "warning", Value: twice, Unit: "seconds", Text: fmt.Sprintf(
+			"node %s was called %s until %s, and each name has its own counters since its processes began: %.0f s of CPU time, and what else was used until then, count twice in these totals",
+			r.To, r.From, r.At.Format(time.RFC3339), twice)})
 	}
 	return out, nil
 }

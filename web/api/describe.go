@@ -161,7 +161,7 @@ func descriptions() map[string]string {
 		"Bucket.seconds": "Time spent in the bucket, seconds.",
 
 		"Verdict":          "One sentence on a workload and the number behind it.",
-		"Verdict.kind":     "What it is about: cores, memory, gpu, cpu_wait, throttled, balance, gpu_balance, memory_balance, time, swap, oom, timeout, node_fail, exit or short.",
+		"Verdict.kind":     "What it is about: cores, memory, gpu, cpu_wait, throttled, balance, gpu_balance, memory_balance, renamed, time, swap, oom, timeout, node_fail, exit or short.",
 		"Verdict.severity": "critical, warning, good or info.",
 		"Verdict.text":     "The sentence.",
 		"Verdict.value":    "The number behind it.",
