@@ -53,9 +53,12 @@ type Workload struct {
 	// Submit is when it was handed in; zero when unknown.
 	Submit time.Time
 	// Start is the first moment the workload is known to have existed, and Seen the
-	// last sample of it. End is zero while it runs.
+	// last sample of it. End is zero while it runs. Of one that waits ([Workload.Waits]) Start
+	// is when it was handed in.
 	Start, Seen, End time.Time
-	ExitCode         *int
+	// Was are other starts under which the row was written before: it moves. It is not read back.
+	Was      []time.Time
+	ExitCode *int
 
 	CPUSeconds        *float64 // user and system
 	CPUUserSeconds    *float64
@@ -90,6 +93,18 @@ type Workload struct {
 	SwapBytes        *float64 // sum over nodes and parts of the most that was swapped out
 }
 
+// Waits reports whether the workload has not begun: the batch system has it, no node.
+func (w *Workload) Waits() bool {
+	if !w.End.IsZero() || w.Submit.IsZero() || !w.Start.Equal(w.Submit) {
+		return false
+	}
+	switch w.State {
+	case "pending", "requeue_hold", "requeue_fed", "special_exit", "resv_del_hold":
+		return true
+	}
+	return false
+}
+
 // Filter selects workloads of the catalogue. Zero fields select everything.
 type Filter struct {
 	ID           string
@@ -99,7 +114,7 @@ type Filter struct {
 	Name         string    // shell pattern on the name
 	Since, Until time.Time // workloads that existed in this interval
 	MinCPU       float64   // CPU seconds, at least
-	Running      *bool
+	Running      *bool     // false is what ended or still waits
 	Accounts     []string
 	Partitions   []string
 	States       []string

@@ -25,7 +25,7 @@ var ErrSort = errors.New("unknown field to sort by")
 var sorts = sortFields()
 
 func sortFields() map[string]string {
-	wall := "(CASE WHEN until_ms = 9007199254740991 THEN seen_ms ELSE until_ms END - start_ms)"
+	wall := "(CASE until_ms WHEN 9007199254740991 THEN seen_ms WHEN 9007199254740990 THEN start_ms ELSE until_ms END - start_ms)"
 	m := map[string]string{
 		"id": "id", "kind": "kind", "name": "name", "owner": "owner", "site": "site", "account": "account",
 		"partition": "partition_name", "command": "command", "nodes": "nodes", "exit_code": "exit_code",

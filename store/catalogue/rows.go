@@ -13,8 +13,12 @@ import (
 	"reckon/store"
 )
 
-// running stands for the end of a workload that has none yet.
-const running = 1<<53 - 1
+// running stands for the end of a workload that has none yet, waiting for that of one that
+// has not begun.
+const (
+	running = 1<<53 - 1
+	waiting = running - 1
+)
 
 // column ties a column of the table to a field of a workload.
 type column struct {
@@ -123,6 +127,11 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if w.ID == "" || w.Start.IsZero() {
 		return errors.New("a row needs an id and a start")
 	}
+	for _, was := range w.Was {
+		if err := u.remove(ctx, w, was); err != nil {
+			return err
+		}
+	}
 	nodes, err := json.Marshal(append([]string{}, w.Nodes...))
 	if err != nil {
 		return err
@@ -137,8 +146,11 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		return err
 	}
 	until := int64(running)
-	if !w.End.IsZero() {
+	switch {
+	case !w.End.IsZero():
 		until = w.End.UnixMilli()
+	case w.Waits():
+		until = waiting
 	}
 	u.counts[group{w.Kind, w.Owner, until == running}]++
 	var submit *int64
@@ -176,6 +188,28 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	return nil
 }
 
+// remove deletes the row that a workload had under another start, if there is one.
+func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) error {
+	if was.Equal(w.Start) {
+		return nil
+	}
+	var key, until int64
+	var kind, owner, nodes string
+	err := u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site).Scan(&key, &kind, &owner, &until, &nodes)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	u.counts[group{kind, owner, until == running}]--
+	if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND node IN (SELECT value FROM json_each($2))`, key, nodes); err != nil {
+		return err
+	}
+	_, err = u.tx.ExecContext(ctx, `DELETE FROM workloads WHERE key = $1`, key)
+	return err
+}
+
 // count adds what changed to workload_counts.
 func (u *upsert) count(ctx context.Context) error {
 	for g, n := range u.counts {
@@ -210,7 +244,7 @@ func scan(rows *sql.Rows) (w store.Workload, err error) {
 	if submit != nil {
 		w.Submit = time.UnixMilli(*submit).UTC()
 	}
-	if until != running {
+	if until < waiting {
 		w.End = time.UnixMilli(until).UTC()
 	}
 	return w, json.Unmarshal([]byte(nodes), &w.Nodes)

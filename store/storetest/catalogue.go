@@ -23,6 +23,7 @@ func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
 	}{
 		{"RoundTrip", catalogueRoundTrip},
 		{"Identity", catalogueIdentity},
+		{"Waiting", catalogueWaiting},
 		{"Filters", catalogueFilters},
 		{"Replace", catalogueReplace},
 		{"Paging", cataloguePaging},
@@ -117,6 +118,47 @@ func catalogueIdentity(t *testing.T, c store.Catalogue) {
 	must(t, c.Upsert(t.Context(), []store.Workload{a, b, d}))
 	if rows, n := list(t, c, store.Filter{ID: a.ID}); n != 3 || len(rows) != 3 {
 		t.Errorf("%d rows, want 3", n)
+	}
+}
+
+// catalogueWaiting: what waits is neither running nor has it a wall time, and moves when it begins.
+func catalogueWaiting(t *testing.T, c store.Catalogue) {
+	yes, no := true, false
+	w := Row(1)
+	w.State, w.Nodes, w.End, w.CPUSeconds = "pending", nil, time.Time{}, nil
+	w.Start, w.Submit, w.Seen = epoch, epoch, epoch.Add(time.Hour)
+	other := Row(4)
+	other.Start, other.Seen, other.End = epoch, epoch.Add(time.Minute), epoch.Add(time.Minute)
+	must(t, c.Upsert(t.Context(), []store.Workload{w, other}))
+	rows, n := list(t, c, store.Filter{ID: w.ID})
+	if n != 1 || !rows[0].End.IsZero() || !rows[0].Waits() || !rows[0].Start.Equal(epoch) {
+		t.Fatalf("%d rows, %+v", n, rows)
+	}
+	if _, n := list(t, c, store.Filter{Running: &yes}); n != 0 {
+		t.Errorf("%d rows run", n)
+	}
+	if rows, n := list(t, c, store.Filter{Running: &no, Sort: "-wall_seconds"}); n != 2 || rows[0].ID != other.ID {
+		t.Errorf("%d rows do not run; the longest is %s", n, rows[0].ID)
+	}
+	begun := Row(1)
+	begun.State, begun.Submit, begun.End, begun.Nodes = "running", epoch, time.Time{}, []string{"n9"}
+	begun.Start, begun.Seen = epoch.Add(2*time.Hour), epoch.Add(3*time.Hour)
+	begun.Was = []time.Time{epoch, epoch.Add(time.Second)}
+	for range 2 { // a repeated write changes nothing
+		must(t, c.Upsert(t.Context(), []store.Workload{begun}))
+		rows, n = list(t, c, store.Filter{ID: w.ID})
+		if n != 1 || !rows[0].Start.Equal(begun.Start) || rows[0].Waits() {
+			t.Fatalf("after it began: %d rows, %+v", n, rows)
+		}
+	}
+	if _, n := list(t, c, store.Filter{Running: &yes}); n != 1 {
+		t.Errorf("%d rows run after one began", n)
+	}
+	again := begun // the start was corrected
+	again.Start, again.Was = begun.Start.Add(time.Second), []time.Time{begun.Start}
+	must(t, c.Upsert(t.Context(), []store.Workload{again}))
+	if rows, n := list(t, c, store.Filter{Nodes: []string{"n9"}}); n != 1 || !rows[0].Start.Equal(again.Start) {
+		t.Errorf("after the correction %d rows are on the node", n)
 	}
 }
 
