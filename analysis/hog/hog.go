@@ -7,7 +7,11 @@
 // from all of it for ten minutes. It is 0 on an idle machine by construction, and the
 // same however an owner splits the work into jobs, since owners are summed first.
 //
-// The fair share is the capacity by the number of owners that want the resource then.
+// The fair share is the max-min one: who wants less than an even part gets what they
+// want, and the rest is divided evenly over those who want more. So nobody is a hog for
+// what others do not want. Where it is not known how much an owner wants, it is as much
+// as can be had, and the share is the even part.
+//
 // The package is pure: no file, no network, no clock; safe for concurrent use. Use and
 // capacity have one unit (cores, bytes, GPUs); gaps are NaN and count as nothing.
 package hog
@@ -46,11 +50,13 @@ type Trace struct {
 	Machine []float64
 }
 
-// Owner is what one owner uses, all jobs together, and whether a request of this owner
-// waits for the node; Waits may be nil.
+// Owner is what one owner uses, all jobs together, what this owner wants (the use, and
+// what was waited for: for CPU the cores that threads were ready for and did not get),
+// and whether a request of this owner waits for the node. Want and Waits may be nil.
 type Owner struct {
 	Name  string
 	Use   []float64
+	Want  []float64
 	Waits []bool
 }
 
@@ -80,14 +86,16 @@ func Scores(t Trace, l Limits) []Score {
 		steps = max(steps, len(o.Use), len(o.Waits))
 	}
 	found := make([]*Score, len(t.Owners))
-	wants := make([]bool, len(t.Owners))
+	wish := make([]float64, 0, len(t.Owners))
 	for i := range steps {
 		n, waiting := 0, -1
+		wish = wish[:0]
 		for k := range t.Owners {
 			o := &t.Owners[k]
 			w := i < len(o.Waits) && o.Waits[i]
-			if wants[k] = w || at(o.Use, i) > l.Wants*t.Capacity; wants[k] {
+			if w || at(o.Use, i) > l.Wants*t.Capacity || at(o.Want, i) > l.Wants*t.Capacity {
 				n++
+				wish = append(wish, o.wants(i, w))
 			}
 			if w {
 				waiting = k
@@ -96,7 +104,7 @@ func Scores(t Trace, l Limits) []Score {
 		if n < 2 {
 			continue
 		}
-		fair := t.Capacity / float64(n)
+		fair := level(t.Capacity, wish)
 		for k := range t.Owners {
 			use := at(t.Owners[k].Use, i)
 			if !(use > fair) {
@@ -139,6 +147,32 @@ func Scores(t Trace, l Limits) []Score {
 		return strings.Compare(a.Owner, b.Owner)
 	})
 	return out
+}
+
+// wants is how much the owner would use if nobody else were there.
+func (o *Owner) wants(i int, waits bool) float64 {
+	want := at(o.Want, i)
+	if waits || math.IsNaN(want) {
+		return math.Inf(1)
+	}
+	if use := at(o.Use, i); use > want {
+		return use
+	}
+	return want
+}
+
+// level is the most that anybody can have so that those who want less have what they
+// want; infinite when there is enough for all. It sorts the wishes.
+func level(capacity float64, wishes []float64) float64 {
+	slices.Sort(wishes)
+	for i, w := range wishes {
+		even := capacity / float64(len(wishes)-i)
+		if w > even {
+			return even
+		}
+		capacity -= w
+	}
+	return math.Inf(1)
 }
 
 // others reports whether another owner than k waits.
