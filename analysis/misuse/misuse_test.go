@@ -1,0 +1,200 @@
+package misuse_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reckon/analysis/hog"
+	"reckon/analysis/misuse"
+)
+
+var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+func min(n float64) misuse.Duration { return misuse.Duration(n * float64(time.Minute)) }
+
+// policy is that of the program (internal/findings/policy.yaml holds the same).
+func policy() *misuse.Policy {
+	return &misuse.Policy{
+		Hog:        misuse.HogRule{On: true, Limits: hog.Default(), Seconds: 600, High: 7200},
+		Misfit:     misuse.MisfitRule{On: true, Minimum: min(10), CPUShare: 0.1, GPUBusy: 0.05, GPUMinimum: min(30), GPUHighHours: 24},
+		Greedy:     misuse.GreedyRule{On: true, Minimum: min(10), Share: 0.25, MinCores: 4, MinMemory: 8 << 30, CoreHours: 24, GiBHours: 192},
+		Deadweight: misuse.DeadweightRule{On: true, GPUIdle: min(30), Empty: min(10)},
+		Vampire:    misuse.VampireRule{On: true, Count: 20, Short: min(1), ShortCount: 1000},
+		Thrash:     misuse.ThrashRule{On: true, Minimum: min(5), FaultRate: 100, SwapShare: 0.3, ThrottledShare: 0.3},
+		Imbalance:  misuse.ImbalanceRule{On: true, Minimum: min(10), Idle: 0.05, Busy: 0.5, GPUBusy: 0.2},
+	}
+}
+
+func num(v float64) *float64 { return &v }
+
+// job lasts hours on one node of 64 cores, uses all it asked for, and is fine.
+func job(id int, hours float64, edit ...func(*misuse.Workload)) misuse.Workload {
+	w := misuse.Workload{
+		Site: "lab", ID: fmt.Sprintf("slurm/%d", id), Kind: "slurm", Owner: "alice", Partition: "cpu", State: "completed", Nodes: []string{"n1"},
+		Start: epoch, Last: epoch.Add(time.Duration(hours * float64(time.Hour))), Reports: true, NodeCores: num(64),
+		CPUSeconds: num(16 * hours * 3600 * 0.95), CoresMean: num(15.2), CoresP95: num(16), MemoryPeak: num(30 << 30), MajorFaults: num(10),
+		RequestCores: num(16), RequestMemory: num(32 << 30), RequestSeconds: num(hours * 3600),
+	}
+	for _, e := range edit {
+		e(&w)
+	}
+	return w
+}
+
+func onGPU(requested, busySeconds float64) func(*misuse.Workload) {
+	return func(w *misuse.Workload) {
+		w.GPUNodes, w.RequestGPUs, w.GPUSeconds = 1, num(requested), num(busySeconds)
+	}
+}
+
+// labelled are cases with what a help desk would say of them: the rule, or nothing.
+func labelled() map[string]struct {
+	list []misuse.Workload
+	want []string
+} {
+	many := func(n int, hours float64, edit ...func(*misuse.Workload)) (out []misuse.Workload) {
+		for i := range n {
+			out = append(out, job(1000+i, hours, edit...))
+		}
+		return out
+	}
+	wasteful := func(w *misuse.Workload) { w.CoresP95, w.CoresMean = num(2), num(1.9) }
+	unmeasured := func(w *misuse.Workload) {
+		w.CPUSeconds, w.CoresMean, w.CoresP95, w.MemoryPeak, w.MajorFaults = nil, nil, nil, nil, nil
+	}
+	return map[string]struct {
+		list []misuse.Workload
+		want []string
+	}{
+		"a good job":            {many(1, 10), nil},
+		"a good GPU job":        {many(1, 10, onGPU(2, 60000)), nil},
+		"nothing was measured":  {many(1, 100, unmeasured, func(w *misuse.Workload) { w.GPUNodes, w.RequestGPUs = 1, num(4); w.State = "completed" }), nil},
+		"CPU job on a GPU node": {many(1, 5, func(w *misuse.Workload) { w.GPUNodes, w.RequestGPUs = 1, nil }), []string{"misfit"}},
+		"small job on GPU node": {many(1, 5, func(w *misuse.Workload) {
+			w.GPUNodes = 1
+			w.CoresMean, w.CoresP95, w.RequestCores = num(1), num(1), num(1)
+		}), nil},
+		"short on a GPU node":    {many(1, 0.1, func(w *misuse.Workload) { w.GPUNodes = 1 }), nil},
+		"GPUs that do nothing":   {many(1, 10, onGPU(4, 100)), []string{"misfit"}},
+		"GPU for a quarter hour": {many(1, 0.25, onGPU(4, 0)), nil},
+		"no GPU sensor there":    {many(1, 10, func(w *misuse.Workload) { w.RequestGPUs = num(4) }), nil},
+		"eight times too many":   {many(1, 10, wasteful), []string{"greedy"}},
+		"too many for a moment":  {many(1, 0.5, wasteful), nil},
+		"one burst of all cores": {many(1, 10, func(w *misuse.Workload) { w.CoresP95 = num(15) }), nil},
+		"two cores of four":      {many(1, 100, func(w *misuse.Workload) { w.RequestCores, w.CoresP95 = num(4), num(2) }), nil},
+		"memory for nothing":     {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(1 << 30) }), []string{"greedy"}},
+		"memory a little much":   {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(20 << 30) }), nil},
+		"GPU memory held, idle":  {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(7200) }), []string{"deadweight"}},
+		"GPU idle for a while":   {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(600) }), nil},
+		"allocation, no process": {many(1, 2, unmeasured, func(w *misuse.Workload) { w.Running, w.State = true, "running" }), []string{"deadweight"}},
+		"the node is silent":     {many(1, 2, unmeasured, func(w *misuse.Workload) { w.Running, w.State, w.Reports = true, "running", false }), nil},
+		"it waits":               {many(1, 2, unmeasured, func(w *misuse.Workload) { w.State = "pending" }), nil},
+		"many that waste little": {many(40, 0.4, wasteful), []string{"vampire"}},
+		"few that waste little":  {many(5, 0.4, wasteful), nil},
+		"many good ones":         {many(40, 0.4), nil},
+		"two thousand short":     {many(2000, 0.003), []string{"vampire"}},
+		"a hundred short":        {many(100, 0.003), nil},
+		"pages from disk":        {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), []string{"thrash"}},
+		"a start from disk":      {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(20000) }), nil},
+		"swapped out":            {many(1, 1, func(w *misuse.Workload) { w.SwapPeak = num(20 << 30) }), []string{"thrash"}},
+		"held by a quota":        {many(1, 1, func(w *misuse.Workload) { w.Throttled = num(2000) }), []string{"thrash"}},
+		"nodes stand still":      {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 30, "n3": 20} }), []string{"imbalance"}},
+		"nodes share the work":   {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 60000} }), nil},
+		"all nodes stand still":  {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100, "n2": 0} }), nil},
+		"one of two GPUs works":  {many(1, 2, onGPU(2, 7000), func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), []string{"imbalance"}},
+	}
+}
+
+// TestLabelled prints precision and recall of every rule over the labelled cases; both
+// are 1, or the case that is not is named.
+func TestLabelled(t *testing.T) {
+	hit, found, wanted := map[string]int{}, map[string]int{}, map[string]int{}
+	for name, c := range labelled() {
+		var got []string
+		for _, f := range misuse.Judge(c.list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+			if !slices.Contains(got, f.Rule) {
+				got = append(got, f.Rule)
+			}
+			if f.Text == "" || len(f.Evidence) == 0 || f.Owner != "alice" || strings.Contains(f.Text, "alice") || f.Last.Before(f.First) {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %v, want %v", name, got, c.want)
+		}
+		for _, r := range got {
+			found[r]++
+			if slices.Contains(c.want, r) {
+				hit[r]++
+			}
+		}
+		for _, r := range c.want {
+			wanted[r]++
+		}
+	}
+	for _, r := range misuse.Rules()[1:] { // hog has cases of its own
+		if wanted[r] == 0 {
+			t.Errorf("%s has no labelled case", r)
+			continue
+		}
+		t.Logf("%-11s precision %.2f, recall %.2f (%d cases)", r, float64(hit[r])/math.Max(1, float64(found[r])), float64(hit[r])/float64(wanted[r]), wanted[r])
+	}
+}
+
+// TestUnknownIsNothing: a workload of which any figures are missing never makes a finding
+// that the same workload with them would not make.
+func TestUnknownIsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := func(name string, most float64) *float64 {
+			if rapid.Bool().Draw(t, name+" known") {
+				return num(rapid.Float64Range(0, most).Draw(t, name))
+			}
+			return nil
+		}
+		w := misuse.Workload{
+			Site: "lab", ID: "slurm/1", Owner: "alice", State: "completed", Nodes: []string{"n1"}, Start: epoch, Last: epoch.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "wall")) * time.Second),
+			CPUSeconds: num(1), CoresMean: f("mean", 64), CoresP95: f("p95", 64), MemoryPeak: f("peak", 1<<40), SwapPeak: f("swap", 1<<40), MajorFaults: f("faults", 1e9),
+			Throttled: f("throttled", 1e6), GPUSeconds: f("gpu", 1e6), RequestCores: f("cores", 64), RequestMemory: f("memory", 1<<40), RequestGPUs: f("gpus", 8), NodeCores: f("node", 64),
+			GPUNodes: rapid.IntRange(0, 1).Draw(t, "gpu nodes"),
+		}
+		judge := func(w misuse.Workload) map[string]bool {
+			out := map[string]bool{}
+			for _, x := range misuse.Judge([]misuse.Workload{w}, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+				out[x.Rule+x.Part] = true
+			}
+			return out
+		}
+		whole := judge(w)
+		for name, forget := range map[string]func(*misuse.Workload){
+			"p95": func(w *misuse.Workload) { w.CoresP95 = nil }, "mean": func(w *misuse.Workload) { w.CoresMean = nil }, "peak": func(w *misuse.Workload) { w.MemoryPeak = nil },
+			"cores": func(w *misuse.Workload) { w.RequestCores = nil }, "memory": func(w *misuse.Workload) { w.RequestMemory = nil }, "faults": func(w *misuse.Workload) { w.MajorFaults = nil },
+			"swap": func(w *misuse.Workload) { w.SwapPeak = nil }, "throttled": func(w *misuse.Workload) { w.Throttled = nil }, "node": func(w *misuse.Workload) { w.NodeCores = nil },
+		} {
+			less := w
+			forget(&less)
+			for r := range judge(less) {
+				if !whole[r] {
+					t.Fatalf("without %s there is %s", name, r)
+				}
+			}
+		}
+	})
+}
+
+// TestOff: a rule that is switched off finds nothing.
+func TestOff(t *testing.T) {
+	p := policy()
+	p.Misfit.On, p.Greedy.On, p.Deadweight.On, p.Vampire.On, p.Thrash.On, p.Imbalance.On = false, false, false, false, false, false
+	for name, c := range labelled() {
+		if f := misuse.Judge(c.list, func(*misuse.Workload) *misuse.Policy { return p }); len(f) != 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
