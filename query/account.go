@@ -18,15 +18,21 @@ type account struct {
 	Site, ID, Kind, Owner string
 	Start                 int64 // milliseconds
 	Known                 bool  // Start comes from the start series, not from the first sample
-	Fixed                 bool  // a row was written: Start is its identity and stays
+	Fixed                 bool  // a row was written: Start is its identity and stays, if nobody told another
+
+	Told
+	Next int64   // when the next life of the id was told to begin; 0 when there is none
+	Born int64   // earliest start that an agent saw; 0 when none did
+	Rows []int64 // starts under which rows were written
 
 	Name, Account, Partition, Command string
 	FactsAt                           int64
 	State, Reason                     string
 	StateAt                           int64
 
-	Tracks map[uint64]*track
-	Ends   map[place]ending
+	NodeList string // that the batch system gave to it
+	Tracks   map[uint64]*track
+	Ends     map[place]ending
 
 	touched bool
 	Ended   bool // the last row said so
@@ -87,10 +93,29 @@ func (a *account) spans() []span {
 	return out
 }
 
-// end returns when the workload ended, or 0 while a part of it runs at the time now.
+// toldGone is for how long a batch system may say nothing about a job that it has.
+const toldGone = 15 * 60 * 1000
+
+// neverMeasured is the same for a job of which nobody else says anything.
+const neverMeasured = 24 * 60 * 60 * 1000
+
+// end returns when the workload ended, or 0 while a part of it runs at the time now. What
+// the batch system says counts before what the nodes say.
 func (a *account) end(spans []span, now, gone int64) int64 {
-	var end int64
+	if a.ToldEnd != 0 {
+		return max(a.ToldEnd, a.Start)
+	}
+	var end, lastTold int64
 	for _, s := range spans {
+		if a.isTold() && s.place == (place{}) {
+			lastTold = s.last
+			if a.Next != 0 { // it is over, only the end was not told yet
+				lastTold = min(lastTold, a.Next)
+			} else if lastTold > now-max(gone, toldGone) {
+				return 0
+			}
+			continue
+		}
 		if e, ok := a.Ends[s.place]; ok && s.last <= e.T {
 			end = max(end, e.End)
 			continue
@@ -99,6 +124,12 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 			return 0
 		}
 		end = max(end, s.last)
+	}
+	if end == 0 {
+		if a.Next == 0 && lastTold > now-neverMeasured {
+			return 0
+		}
+		end = lastTold
 	}
 	return max(end, a.Start)
 }
@@ -118,6 +149,9 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	if w.Name == "" {
 		w.Name = workload.ID(a.ID).Name()
 	}
+	if a.Submit != 0 {
+		w.Submit = time.UnixMilli(a.Submit).UTC()
+	}
 	until := seen
 	if end := a.end(spans, now.UnixMilli(), gone.Milliseconds()); end != 0 {
 		w.End, until = time.UnixMilli(end).UTC(), end
@@ -125,6 +159,12 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	for _, s := range spans {
 		if s.Node != "" && !slices.Contains(w.Nodes, s.Node) {
 			w.Nodes = append(w.Nodes, s.Node)
+		}
+	}
+	w.Nodes = a.withTold(w.Nodes)
+	for _, start := range a.Rows {
+		if start != a.Start {
+			w.Was = append(w.Was, time.UnixMilli(start).UTC())
 		}
 	}
 	a.usage(&w, seen-gone.Milliseconds())
@@ -219,8 +259,6 @@ func (a *account) usage(w *store.Workload, fresh int64) {
 		case swap:
 			at := place{k.Node, k.Part}
 			swapped[at] = max(swapped[at], k.Max)
-		case submitTime:
-			w.Submit = time.UnixMilli(int64(math.Round(k.V * 1000))).UTC()
 		case exitCode:
 			if code == nil || k.T > code.T || (k.T == code.T && k.V > code.V) {
 				code = k

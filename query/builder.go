@@ -198,7 +198,7 @@ func (b *Builder) slice(ctx context.Context, to time.Time) (int, error) {
 	var met []*account // in the middle of their life
 	oldest := b.oldest(to)
 	for _, a := range b.fold.all() {
-		if !had[a] && a.Start < from.UnixMilli() && a.seen() != 0 && oldest.Before(from) {
+		if !had[a] && a.from(true) < from.UnixMilli() && a.seen() != 0 && oldest.Before(from) {
 			met = append(met, a)
 		}
 	}
@@ -238,7 +238,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 		}
 	}
 	for i, a := range done {
-		a.touched, a.Fixed, a.Ended = false, true, ended[i]
+		a.touched, a.Fixed, a.Ended, a.Rows = false, true, ended[i], []int64{a.Start}
 	}
 	return len(rows), nil
 }
@@ -314,6 +314,12 @@ func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.T
 		for _, own := range b.fold.accounts[k] {
 			own.touched = true
 			for _, r := range rows {
+				if r.Site == a.Site && own.isTold() {
+					if own.wrote(&r) {
+						own.Rows = append(own.Rows, r.Start.UnixMilli())
+					}
+					continue
+				}
 				if r.Site == a.Site && !own.Fixed && r.Start.UnixMilli() <= own.seen() && r.Seen.UnixMilli() >= own.Start {
 					own.Start, own.Fixed = r.Start.UnixMilli(), true
 				}
@@ -321,6 +327,15 @@ func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.T
 		}
 	}
 	return nil
+}
+
+// wrote reports whether a row of the catalogue is the account's, under whatever start.
+func (a *account) wrote(r *store.Workload) bool {
+	if !r.Submit.IsZero() {
+		return r.Submit.UnixMilli() == a.Submit
+	}
+	// What nodes alone knew of.
+	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.covers(r.Start.UnixMilli(), skew)
 }
 
 // oldest is the time before which there is nothing to read.
@@ -341,7 +356,7 @@ type state struct {
 	Accounts map[key][]*account
 }
 
-const stateVersion = 3
+const stateVersion = 4
 
 func (b *Builder) save(ctx context.Context, now time.Time) error {
 	keeper, ok := b.cat.(StateKeeper)

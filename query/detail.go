@@ -112,7 +112,7 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, er
 	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.read(l, "command")
 		k := track{Slot: started} // a counter
-		read(it, func(int64) *track { return &k })
+		read(it, func(int64) *track { return &k }, nil)
 		if k.T == 0 {
 			return nil
 		}

@@ -121,7 +121,7 @@ func (v *Views) Pressure(ctx context.Context, s Selection) (map[string]float64, 
 	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.read(l, "resource")
 		k := track{Slot: started} // a counter
-		read(it, func(int64) *track { return &k })
+		read(it, func(int64) *track { return &k }, nil)
 		if k.T != 0 {
 			out[n.rest["resource"]] = max(out[n.rest["resource"]], k.total())
 		}

@@ -32,6 +32,7 @@ const (
 	exitCode
 	stateInfo
 	submitTime
+	nodeList
 	startTime
 	endTime
 	info
@@ -41,6 +42,8 @@ const (
 const (
 	startMetric = "reckon_workload_start_time_seconds"
 	endMetric   = "reckon_workload_end_time_seconds"
+
+	submitMetric = "reckon_workload_submit_time_seconds"
 )
 
 // simple are the metrics whose slot follows from the name alone.
@@ -67,6 +70,7 @@ var simple = map[string]slot{
 	"reckon_workload_swap_bytes":                  swap,
 	"reckon_workload_submit_time_seconds":         submitTime,
 	"reckon_workload_state":                       stateInfo,
+	"reckon_workload_nodes_info":                  nodeList,
 	"reckon_workload_exit_code":                   exitCode,
 	"reckon_workload_info":                        info,
 	startMetric:                                   startTime,
@@ -89,7 +93,7 @@ var rowMetrics = func() []string {
 }()
 
 // rowLabels are the labels that slots and facts need besides those in names.
-var rowLabels = []string{"mode", "direction", "domain", "share", "name", "account", "partition", "command", "state", "reason"}
+var rowLabels = []string{"mode", "direction", "domain", "share", "name", "account", "partition", "command", "state", "reason", "nodes"}
 
 // slotOf says what a series of the given names adds to.
 func slotOf(n *names) slot {

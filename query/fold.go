@@ -53,8 +53,8 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 
 // lives finds the starts in the interval and gives each life an account.
 func (f *fold) lives(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
-	found, ends := map[key][]life{}, map[key][]life{}
-	ms = append(slices.Clip(ms), oneOf("__name__", []string{startMetric, endMetric}))
+	found, ends, said := map[key][]life{}, map[key][]life{}, map[key]*toldRuns{}
+	ms = append(slices.Clip(ms), oneOf("__name__", []string{startMetric, endMetric, submitMetric}))
 	err := each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.read(l)
 		into := found
@@ -62,11 +62,27 @@ func (f *fold) lives(ctx context.Context, from, to time.Time, ms []*labels.Match
 			into = ends
 		}
 		k := key{f.names.site, f.names.workload}
+		if p := (place{f.names.node, f.names.part}); p == (place{}) {
+			if said[k] == nil {
+				said[k] = &toldRuns{}
+			}
+			to := map[string]*[]life{startMetric: &said[k].starts, endMetric: &said[k].ends, submitMetric: &said[k].submits}[f.names.metric]
+			*to = append(*to, runs(p, it)...)
+			return nil
+		}
+		if f.names.metric == submitMetric {
+			return nil
+		}
 		into[k] = append(into[k], runs(place{f.names.node, f.names.part}, it)...)
 		return nil
 	}, ms...)
 	if err != nil {
 		return err
+	}
+	for k, r := range said {
+		for _, l := range r.lives() {
+			f.tell(k, l)
+		}
 	}
 	for k, list := range found {
 		slices.SortFunc(list, func(a, b life) int {
@@ -114,8 +130,19 @@ func (g *going) at(p place, since int64) {
 func (f *fold) join(k key, list, ends []life) {
 	known := map[*account]*going{}
 	for _, l := range list {
-		var mine *account
+		mine := f.ofTold(k, l.start)
+		if mine != nil {
+			if mine.Born == 0 || l.start < mine.Born {
+				mine.Born = l.start
+				mine.Start = mine.begin()
+				f.sort(k)
+			}
+			continue
+		}
 		for _, a := range f.accounts[k] {
+			if a.isTold() {
+				continue
+			}
 			g := known[a]
 			if g == nil {
 				g = a.going()
@@ -146,25 +173,24 @@ func (f *fold) join(k key, list, ends []life) {
 // was cut tell late that it had ended.
 func (f *fold) split(k key, mine *account) {
 	for _, a := range f.accounts[k] {
-		if a == mine || a.Start > mine.Start {
+		if a == mine || a.from(true) > mine.from(true) {
 			continue
 		}
 		for id, t := range a.Tracks {
-			if t.First >= mine.Start-1 {
+			if t.First >= mine.from(t.byBatch())-1 {
 				mine.Tracks[id] = t
 				delete(a.Tracks, id)
 				a.touched, mine.touched = true, true
 			}
 		}
 		for p, e := range a.Ends {
-			if e.T >= mine.Start && e.End >= mine.Start {
+			if since := mine.from(p == place{}); e.T >= since && e.End >= since {
 				mine.Ends[p] = e
 				delete(a.Ends, p)
 			}
 		}
 		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
 		mine.Partition, mine.Command = a.Partition, a.Command
-		mine.State, mine.Reason, mine.StateAt = a.State, a.Reason, a.StateAt
 	}
 }
 
@@ -232,7 +258,7 @@ func abs(v int64) int64 { return max(v, -v) }
 func (f *fold) add(k key, start int64) *account {
 	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
 	f.accounts[k] = append(f.accounts[k], a)
-	slices.SortStableFunc(f.accounts[k], func(x, y *account) int { return cmp.Compare(x.Start, y.Start) })
+	f.sort(k)
 	return a
 }
 
@@ -246,9 +272,10 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	}
 	k := key{n.site, n.workload}
 	id := labels.StableHash(l)
+	byBatch := place{n.node, n.part} == place{}
 	var now *account
 	pick := func(t int64) *account {
-		now = f.at(k, t, now)
+		now = f.at(k, t, byBatch, now)
 		if !now.Known && t < now.Start {
 			now.Start = t
 		}
@@ -283,14 +310,18 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			}
 			if t > tr.T {
 				a.touched = true
-				if s == info && t >= a.FactsAt {
-					a.facts(t, n)
-				}
-				if s == stateInfo && t >= a.StateAt {
-					a.StateAt, a.State, a.Reason = t, n.rest["state"], n.rest["reason"]
-				}
 			}
 			return tr
+		}, func(t int64, v float64) {
+			// Only a value says something: a series that was marked as ended said it before.
+			switch a := now; {
+			case s == info && t >= a.FactsAt:
+				a.facts(t, n)
+			case s == stateInfo && t >= a.StateAt:
+				a.StateAt, a.State, a.Reason = t, n.rest["state"], n.rest["reason"]
+			case s == nodeList:
+				a.NodeList = n.rest["nodes"]
+			}
 		})
 	}
 	return nil
@@ -312,7 +343,7 @@ func (a *account) facts(t int64, n *names) {
 
 // at returns the life that a sample of time t belongs to. One millisecond before a
 // start belongs to it, for the zero of its counters is rounded by another hand.
-func (f *fold) at(k key, t int64, hint *account) *account {
+func (f *fold) at(k key, t int64, byBatch bool, hint *account) *account {
 	list := f.accounts[k]
 	if len(list) == 1 {
 		return list[0]
@@ -320,11 +351,11 @@ func (f *fold) at(k key, t int64, hint *account) *account {
 	if len(list) == 0 {
 		return f.add(k, t)
 	}
-	if hint != nil && hint == list[len(list)-1] && t >= hint.Start-1 {
+	if hint != nil && hint == list[len(list)-1] && t >= hint.from(byBatch)-1 {
 		return hint
 	}
 	for i := len(list) - 1; i > 0; i-- {
-		if t >= list[i].Start-1 {
+		if t >= list[i].from(byBatch)-1 {
 			return list[i]
 		}
 	}

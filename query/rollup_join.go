@@ -20,7 +20,7 @@ func (p *pass) begun(ctx context.Context, cat store.Catalogue) ([]store.Use, err
 	for i := range rows {
 		w := &rows[i]
 		at := w.Start.UnixMilli()
-		if at < p.from || w.State == "pending" {
+		if at < p.from || !hasBegun(w) {
 			continue
 		}
 		k := key{w.Site, w.ID}
@@ -41,6 +41,13 @@ func (p *pass) begun(ctx context.Context, cat store.Catalogue) ([]store.Use, err
 		out = append(out, u)
 	}
 	return out, nil
+}
+
+// hasBegun tells what ran from what waits, was cancelled while it waited, or is what is
+// left to say of an array whose tasks are workloads of their own.
+func hasBegun(w *store.Workload) bool {
+	never := w.State == "cancelled" && w.CPUSeconds == nil && w.Start.Equal(w.End)
+	return !never && !w.Waits() && w.State != "pending" && w.State != "started"
 }
 
 // joined adds up the rows of one hour and group, in a fixed order.

@@ -24,6 +24,9 @@ type track struct {
 	Hist, HistBase *metric.Histogram // the same for histograms
 }
 
+// byBatch reports whether a batch system wrote the series.
+func (k *track) byBatch() bool { return k.Node == "" && k.Part == "" }
+
 // total is what a counter counted since the workload began.
 func (k *track) total() float64 { return k.Base + k.V }
 
@@ -65,8 +68,8 @@ func (k *track) distribution() *metric.Histogram {
 }
 
 // read folds the samples of an iterator into the tracks that pick returns for their
-// times. Samples that a track has seen are passed over.
-func read(it chunkenc.Iterator, pick func(t int64) *track) {
+// times, and calls note for each number taken. Samples that a track has seen are passed over.
+func read(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v float64)) {
 	h := histogramReader{}
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
@@ -85,6 +88,9 @@ func read(it chunkenc.Iterator, pick func(t int64) *track) {
 			k.Stale = true
 		case !math.IsNaN(v):
 			k.number(t, v)
+			if note != nil {
+				note(t, v)
+			}
 		}
 	}
 	h.flush()

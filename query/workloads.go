@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -74,7 +75,7 @@ func (f *fold) reread(ctx context.Context, list []*account, oldest, to time.Time
 		for _, a := range group {
 			// An earlier life of the id may be cut by the beginning of what was read.
 			k := key{a.Site, a.ID}
-			lives := slices.DeleteFunc(whole.accounts[k], func(b *account) bool { return b.Start < a.Start-sameStart })
+			lives := slices.DeleteFunc(whole.accounts[k], func(b *account) bool { return b.from(true) < a.from(true)-sameStart })
 			f.accounts[k] = merge(f.accounts[k], lives)
 			delete(whole.accounts, k)
 		}
@@ -85,17 +86,23 @@ func (f *fold) reread(ctx context.Context, list []*account, oldest, to time.Time
 // merge takes the newly read lives of a workload in the place of the same ones before.
 func merge(old, read []*account) []*account {
 	for _, a := range old {
-		same := slices.IndexFunc(read, func(b *account) bool { return abs(a.Start-b.Start) <= sameStart })
+		same := slices.IndexFunc(read, func(b *account) bool {
+			if a.Submit != 0 && b.Submit != 0 {
+				return a.Submit == b.Submit
+			}
+			return abs(a.Start-b.Start) <= sameStart
+		})
 		if same >= 0 {
-			read[same].Fixed, read[same].touched = a.Fixed, true
-			if a.Fixed {
-				read[same].Start = a.Start
+			b := read[same]
+			b.Fixed, b.touched, b.Rows = a.Fixed, true, append(b.Rows, a.Rows...)
+			if a.Fixed && !b.isTold() {
+				b.Start = a.Start
 			}
 			continue
 		}
 		read = append(read, a)
 	}
-	slices.SortStableFunc(read, func(x, y *account) int { return int(min(max(x.Start-y.Start, -1), 1)) })
+	slices.SortStableFunc(read, func(x, y *account) int { return cmp.Compare(x.from(true), y.from(true)) })
 	return read
 }
 
@@ -108,7 +115,7 @@ func history(ctx context.Context, q storage.Queryable, list []*account, oldest, 
 	from := to.UnixMilli()
 	ids := make([]string, len(list))
 	for i, a := range list {
-		from, ids[i] = min(from, a.Start-1), a.ID
+		from, ids[i] = min(from, a.from(true)-1), a.ID
 	}
 	begin := time.UnixMilli(from)
 	if begin.Before(oldest) {

@@ -213,7 +213,7 @@ func wire(w *store.Workload) client.Workload {
 	c := client.Workload{
 		ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Site: w.Site,
 		Account: w.Account, Partition: w.Partition, Command: w.Command, Nodes: w.Nodes,
-		Start: w.Start.UTC(), Seen: w.Seen.UTC(), Running: w.End.IsZero(), ExitCode: w.ExitCode,
+		Start: w.Start.UTC(), Seen: w.Seen.UTC(), Running: w.End.IsZero() && !w.Waits(), ExitCode: w.ExitCode,
 		CPUSeconds: w.CPUSeconds, CPUUserSeconds: w.CPUUserSeconds, CPUSystemSeconds: w.CPUSystemSeconds,
 		CPUWaitSeconds: w.CPUWaitSeconds,
 		CoresMean:      w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95, CoresMax: w.CoresMax,
@@ -234,7 +234,10 @@ func wire(w *store.Workload) client.Workload {
 		c.Submit = &at
 	}
 	until := c.Seen
-	if !c.Running {
+	if w.Waits() {
+		until = c.Start
+	}
+	if !w.End.IsZero() {
 		end := w.End.UTC()
 		c.End, until = &end, end
 	}
