@@ -90,6 +90,7 @@ To measure one command, no server is needed:
 		newQuery(g),
 		newDataset(g),
 		newExperiment(g),
+		newFindings(g),
 		newCorrelate(g),
 		newPower(g),
 		newCatalogue(g),
@@ -109,7 +110,7 @@ func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
 		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "experiment": "measure",
-		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "usage": "ask", "report": "ask", "fit": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "power": "ask",
+		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "usage": "ask", "report": "ask", "fit": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "findings": "ask", "power": "ask",
 	}
 	for _, cmd := range root.Commands() {
 		cmd.GroupID = of[cmd.Name()]

@@ -19,8 +19,11 @@ type serveOptions struct {
 	maxBytes  int64
 	late      time.Duration
 	footprint footprintFlags
+	slurm     slurmFlags
+	site      string
 	verbose   bool
 	access    server.Access
+	policy    string
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -46,7 +49,10 @@ any other sender, with native histograms and samples that come late.`,
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
 	f.DurationVar(&o.late, "out-of-order", 7*24*time.Hour, "by how much a sample may be late and is still taken; agents keep a week")
 	o.footprint.register(f)
+	o.slurm.register(f)
+	f.StringVar(&o.site, "site", "", "name of the site that the jobs of Slurm belong to, as the agents of its nodes say it")
 	accessFlags(cmd, &o.access)
+	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
 }
@@ -61,9 +67,18 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	policy, err := readPolicy(o.policy)
+	if err != nil {
+		return err
+	}
+	slurm, err := o.slurm.open()
+	if err != nil {
+		return err
+	}
 	s, err := server.Open(ctx, server.Config{
+		Slurm: slurm, Site: o.site,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Access: o.access, Receive: true, Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Receive: true, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {

@@ -30,8 +30,10 @@ type upOptions struct {
 	late      time.Duration
 	agent     agent.Config
 	footprint footprintFlags
+	slurm     slurmFlags
 	verbose   bool
 	access    server.Access
+	policy    string
 }
 
 func newUp(g *globals) *cobra.Command {
@@ -73,7 +75,9 @@ on where it stopped.`,
 	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
 	o.footprint.register(f)
+	o.slurm.register(f)
 	accessFlags(cmd, &o.access)
+	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
 }
@@ -93,10 +97,19 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	if err != nil {
 		return err
 	}
+	policy, err := readPolicy(o.policy)
+	if err != nil {
+		return err
+	}
+	slurm, err := o.slurm.open()
+	if err != nil {
+		return err
+	}
 	s, err := server.Open(ctx, server.Config{
+		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Access: o.access, Agent: &o.agent, Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Agent: &o.agent, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {

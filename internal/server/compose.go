@@ -3,17 +3,20 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"time"
 
 	"reckon/internal/buildinfo"
+	"reckon/internal/findings"
 	"reckon/internal/ingest"
 	"reckon/metric/expose"
 	"reckon/query"
 	"reckon/store/catalogue"
 	"reckon/web/api"
 	"reckon/web/promapi"
+	"reckon/web/ui"
 )
 
 // gone is for how long a workload or a node may be silent before it counts as ended
@@ -108,7 +111,16 @@ func (s *Server) handler() (http.Handler, error) {
 	}
 	o.Fit = &fit{nodes: query.New(s.series, query.Options{Gone: s.config.gone()}).Nodes, facts: s.facts, clock: time.Now}
 	o.Scale = &scale{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()})}
+	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
+		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
+	}
+	s.keeper = &findings.Keeper{
+		Evaluator: &findings.Evaluator{Engine: s.engine, Series: s.series, Facts: s.facts},
+		Store:     s.facts, Policy: s.config.Policy, Clock: time.Now,
+	}
+	o.Findings = &cases{s.keeper}
 	o.Usage = &usage{rolls: s.facts, facts: s.facts, clock: time.Now}
+	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
 	if s.config.Receive {

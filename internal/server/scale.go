@@ -191,13 +191,13 @@ func endedWell(w *client.Workload) bool {
 // w, itself among them. A name that is that of the id stands for this one thing, whose
 // lives are then the runs.
 func sameName(ctx context.Context, facts store.Catalogue, w *client.Workload, limit int) ([]store.Workload, error) {
-	f := store.Filter{Kinds: []string{w.Kind}, Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
+	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
 		f = store.Filter{ID: w.ID, Owners: []string{w.Owner}, Sort: "-start", Limit: limit}
 	}
 	rows, _, err := facts.Workloads(ctx, f)
 	return slices.DeleteFunc(rows, func(r store.Workload) bool {
-		return r.Site != w.Site || r.Name != w.Name || r.Owner != w.Owner || r.State == "pending"
+		return r.Site != w.Site || r.Kind != w.Kind || r.Name != w.Name || r.Owner != w.Owner || r.State == "pending"
 	}), err
 }
 

@@ -21,6 +21,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reckon/internal/agent"
+	"reckon/internal/findings"
+	"reckon/internal/slurmctl"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store/catalogue"
@@ -44,6 +46,10 @@ type Config struct {
 	Footprint *Footprint
 	// Access says who may reach the server; the zero value is for the loopback address.
 	Access Access
+	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
+	Policy []byte
+	// Slurm asks the controller of a Slurm cluster; nil for none.
+	Slurm *Slurm
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
 
@@ -62,6 +68,8 @@ type Server struct {
 	builder *query.Builder
 	agent   *agent.Agent
 	gate    *gate
+	slurm   *slurmctl.Poller
+	keeper  *findings.Keeper
 	notes   []agent.Note
 	hub     api.Hub
 	http    *http.Server
@@ -85,6 +93,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.openGate(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openSlurm(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if c.Agent != nil {
@@ -160,6 +171,13 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return s.buildCatalogue(run) })
+	g.Go(func() error {
+		s.keeper.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
+		return nil
+	})
+	if s.slurm != nil {
+		g.Go(func() error { return s.slurm.Run(run) })
+	}
 	if s.agent != nil {
 		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
 	}

@@ -57,6 +57,8 @@ type Options struct {
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler
+	// Findings answers what was found of misuse; nil: the server does not look.
+	Findings Findings
 	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people
 	// sign in and out at /auth/; either may be nil.
 	Write http.Handler
@@ -68,6 +70,8 @@ type Options struct {
 	// [Refuse]), or 401. nil is for a server that only its own machine reaches:
 	// everybody is admin. Handlers find the viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
+	// Pages are served at / and below; nil: a small page that lists the addresses.
+	Pages *Pages
 	// Version is shown in the OpenAPI document and on the landing page.
 	Version string
 	// Logger takes one line for each request at level debug, and errors of the

@@ -1,34 +1,84 @@
 package api
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"html/template"
+	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 )
 
 //go:embed static
 var static embed.FS
 
-// landing serves the page at / and its files. The page holds no data: its script
-// asks the API, and without a script it lists the addresses.
-func (s *server) landing(mux *http.ServeMux) {
-	page := template.Must(template.ParseFS(static, "static/index.html"))
-	mux.Handle("GET /{$}", compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		if err := page.Execute(w, map[string]any{
-			"Version": s.Version, "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil,
-		}); err != nil {
-			s.Logger.DebugContext(r.Context(), "send the landing page", "error", err)
-		}
-	})))
-	for name, media := range map[string]string{
-		"landing.js": "text/javascript; charset=utf-8", "landing.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml",
+// Pages are what people see in a browser.
+type Pages struct {
+	// Files hold index.html, a template that is told .Version and what the server .Has
+	// (words, separated by spaces), and what it refers to below /static/.
+	Files fs.FS
+	// Paths are the patterns of addresses that index.html answers.
+	Paths []string
+}
+
+// has names what this server answers, so that pages offer nothing else.
+func (s *server) has() string {
+	var words []string
+	for _, topic := range []struct {
+		word string
+		here bool
+	}{
+		{"live", s.Hub != nil}, {"auth", s.Auth != nil}, {"usage", s.Usage != nil}, {"scale", s.Scale != nil}, {"fit", s.Fit != nil},
+		{"prometheus", s.Prometheus != nil}, {"metrics", s.Metrics != nil},
 	} {
-		mux.Handle("GET /static/"+name, compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", media)
-			w.Header().Set("Cache-Control", "no-cache")
-			http.ServeFileFS(w, r, static, path.Join("static", name))
+		if topic.here {
+			words = append(words, topic.word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// landing serves the pages and their files; without them a small page at / that lists
+// the addresses. Neither holds data: their scripts ask the API.
+func (s *server) landing(mux *http.ServeMux) {
+	files, paths := fs.FS(static), []string{"/{$}"}
+	root := "static"
+	if s.Pages != nil {
+		files, paths, root = s.Pages.Files, s.Pages.Paths, "."
+	}
+	page := template.Must(template.ParseFS(files, path.Join(root, "index.html")))
+	told := map[string]any{"Version": s.Version, "Has": s.has(), "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil}
+	for _, p := range paths {
+		mux.Handle("GET "+p, compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			if err := page.Execute(w, told); err != nil {
+				s.Logger.DebugContext(r.Context(), "send the page", "error", err)
+			}
+		})))
+	}
+	media := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+	entries, err := fs.ReadDir(files, root)
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	for _, e := range entries {
+		kind, name := media[path.Ext(e.Name())], path.Join(root, e.Name())
+		if kind == "" {
+			continue
+		}
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			panic(err) // they are embedded
+		}
+		sum := sha256.Sum256(content)
+		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+		mux.Handle("GET /static/"+e.Name(), compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Cache-Control", "no-cache") // kept, and asked for whether it is still the same
+			w.Header().Set("ETag", tag)
+			http.ServeFileFS(w, r, files, name)
 		})))
 	}
 }

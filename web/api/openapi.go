@@ -2,6 +2,8 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
+	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
@@ -24,7 +26,7 @@ func document(routes []route, version string) []byte {
 	schemas := schema{}
 	paths := schema{}
 	for _, r := range routes {
-		paths[strings.Replace(r.path, "...", "", 1)] = schema{"get": operation(r, schemas)}
+		paths[strings.Replace(r.path, "...", "", 1)] = schema{strings.ToLower(r.verb()): operation(r, schemas)}
 	}
 	for _, name := range []string{"query", "query_range", "series", "labels", "label/{name}/values", "metadata"} {
 		paths["/api/v1/"+name] = prometheusPath(name)
@@ -64,11 +66,21 @@ func operation(r route, schemas schema) schema {
 		op["description"] = r.doc
 	}
 	var params []schema
+	fields := schema{}
 	for _, p := range r.params {
+		if r.method == http.MethodPost && !p.inPath {
+			field := maps.Clone(p.schema)
+			field["description"] = p.doc
+			fields[p.name] = field
+			continue
+		}
 		params = append(params, p.document())
 	}
 	if params != nil {
 		op["parameters"] = params
+	}
+	if len(fields) > 0 {
+		op["requestBody"] = schema{"content": schema{"application/x-www-form-urlencoded": schema{"schema": schema{"type": "object", "properties": fields}}}}
 	}
 	content := schema{}
 	if r.answer != nil {
@@ -111,7 +123,7 @@ func (p param) document() schema {
 }
 
 func operationID(path string) string {
-	id := strings.NewReplacer("/api/reckon/v1/", "", "/api/reckon/", "", "{id...}", "by_id", "/", "_", ".json", "").Replace(path)
+	id := strings.NewReplacer("/api/reckon/v1/", "", "/api/reckon/", "", "{id...}", "by_id", "{id}", "by_id", "/", "_", ".json", "").Replace(path)
 	return strings.Trim(id, "_")
 }
 

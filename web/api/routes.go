@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 // route is one address: what the mux serves and the OpenAPI document describes.
 type route struct {
 	path    string // with {id...} for the rest of the path
+	method  string // empty is GET; the parameters of a POST are a form
 	summary string
 	doc     string
 	params  []param
@@ -65,7 +67,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.scaleRoutes())
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.scaleRoutes(), s.findingRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request
@@ -77,8 +79,8 @@ func (s *server) mux(routes []route) http.Handler {
 		if !r.stream {
 			h = compress(h)
 		}
-		mux.Handle("GET "+r.path, h)
-		mux.HandleFunc(r.path, methodNotAllowed)
+		mux.Handle(r.verb()+" "+r.path, h)
+		mux.HandleFunc(r.path, methodNotAllowed(r.verb()))
 	}
 	mux.HandleFunc("/api/reckon/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, fail(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
@@ -99,9 +101,27 @@ func (s *server) mux(routes []route) http.Handler {
 	return mux
 }
 
-func methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD")
-	writeError(w, fail(http.StatusMethodNotAllowed, "use GET", "method %s is not allowed on %s", r.Method, r.URL.Path))
+func (r *route) verb() string { return cmp.Or(r.method, http.MethodGet) }
+
+func methodNotAllowed(verb string) http.HandlerFunc {
+	allow := verb
+	if verb == http.MethodGet {
+		allow = "GET, HEAD"
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeError(w, fail(http.StatusMethodNotAllowed, "use "+verb, "method %s is not allowed on %s", r.Method, r.URL.Path))
+	}
+}
+
+// form puts the parameters of a form where those of a query are read.
+func form(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+	if err := r.ParseForm(); err != nil {
+		return fail(http.StatusBadRequest, "send a form (application/x-www-form-urlencoded) of at most 1 MiB", "the form can not be read: %v", err)
+	}
+	r.URL.RawQuery = r.Form.Encode()
+	return nil
 }
 
 // handler parses the parameters of the route and writes its errors.
@@ -109,6 +129,9 @@ func (s *server) handler(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := rt.allows(access.From(r.Context()))
 		var q *query
+		if err == nil && rt.method == http.MethodPost {
+			err = form(w, r)
+		}
 		if err == nil {
 			q, err = parse(r, rt.params)
 		}

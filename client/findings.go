@@ -1,0 +1,146 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Evidence is one figure behind a finding, and the limit that it is held against.
+type Evidence struct {
+	Text  string   `json:"text"`
+	Value float64  `json:"value"`
+	Unit  string   `json:"unit"`
+	Limit *float64 `json:"limit,omitempty"`
+}
+
+// Finding is one case of misuse.
+type Finding struct {
+	ID       string     `json:"id"`
+	Rule     string     `json:"rule"`     // hog, misfit, greedy, deadweight, vampire, thrash, imbalance
+	Severity string     `json:"severity"` // high, medium, low
+	State    string     `json:"state"`    // new, open, gone
+	Site     string     `json:"site,omitempty"`
+	Owner    string     `json:"owner"`
+	Workload string     `json:"workload,omitempty"`
+	Node     string     `json:"node,omitempty"`
+	Part     string     `json:"part,omitempty"` // of what: cpu, memory, gpu, nodes, ...
+	Text     string     `json:"text"`
+	First    time.Time  `json:"first"` // the time that the evidence is about
+	Last     time.Time  `json:"last"`
+	Found    time.Time  `json:"found"` // when it was found first, and confirmed last
+	Seen     time.Time  `json:"seen"`
+	Evidence []Evidence `json:"evidence"`
+
+	AckBy      string     `json:"acknowledged_by,omitempty"`
+	AckAt      *time.Time `json:"acknowledged,omitempty"`
+	MutedUntil *time.Time `json:"muted_until,omitempty"`
+	MuteReason string     `json:"mute_reason,omitempty"`
+}
+
+// FindingList is the answer of GET /api/reckon/v1/findings.
+type FindingList struct {
+	Findings []Finding `json:"findings"`
+	Total    int       `json:"total"` // without limit
+	// Looked is when the server looked last; null before it did.
+	Looked *time.Time `json:"looked"`
+}
+
+// FindingDifference is what another policy would change.
+type FindingDifference struct {
+	Since   time.Time `json:"since"`
+	Now     int       `json:"now"`  // findings by the present policy
+	Then    int       `json:"then"` // by the other one
+	Added   []Finding `json:"added"`
+	Removed []Finding `json:"removed"`
+}
+
+// FindingFilter selects findings. Zero fields select everything that is new or open and
+// not muted.
+type FindingFilter struct {
+	Rules, Severities, Owners, States []string
+	Workload, Node                    string
+	Since                             time.Time // confirmed after
+	Muted                             bool      // those that are muted too
+	Limit                             int
+}
+
+// Query writes the filter as parameters.
+func (f FindingFilter) Query() url.Values {
+	q := url.Values{}
+	for key, v := range map[string][]string{"rule": f.Rules, "severity": f.Severities, "owner": f.Owners, "state": f.States} {
+		if len(v) > 0 {
+			q[key] = v
+		}
+	}
+	for key, v := range map[string]string{"workload": f.Workload, "node": f.Node, "since": formatTime(f.Since)} {
+		if v != "" {
+			q.Set(key, v)
+		}
+	}
+	if f.Muted {
+		q.Set("muted", "true")
+	}
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return q
+}
+
+// Findings lists what the filter selects, the gravest first.
+func (c *Client) Findings(ctx context.Context, f FindingFilter) (FindingList, error) {
+	var list FindingList
+	err := c.get(ctx, "/api/reckon/v1/findings", f.Query(), &list)
+	return list, err
+}
+
+// Finding returns one finding.
+func (c *Client) Finding(ctx context.Context, id string) (Finding, error) {
+	var f Finding
+	err := c.get(ctx, "/api/reckon/v1/findings/"+url.PathEscape(id), nil, &f)
+	return f, err
+}
+
+// AcknowledgeFinding notes that somebody takes care of a finding.
+func (c *Client) AcknowledgeFinding(ctx context.Context, id string) (Finding, error) {
+	return c.changeFinding(ctx, id, "acknowledge", nil)
+}
+
+// MuteFinding keeps a finding out of lists and alerts until a time; one in the past ends
+// it.
+func (c *Client) MuteFinding(ctx context.Context, id, reason string, until time.Time) (Finding, error) {
+	return c.changeFinding(ctx, id, "mute", url.Values{"reason": {reason}, "until": {formatTime(until)}})
+}
+
+func (c *Client) changeFinding(ctx context.Context, id, verb string, q url.Values) (Finding, error) {
+	var f Finding
+	err := c.post(ctx, "/api/reckon/v1/findings/"+url.PathEscape(id)+"/"+verb, q, &f)
+	return f, err
+}
+
+// WhatIf says what another policy (YAML) would have found since a time.
+func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (FindingDifference, error) {
+	var d FindingDifference
+	err := c.post(ctx, "/api/reckon/v1/policy/what-if", url.Values{"policy": {string(policy)}, "since": {formatTime(since)}}, &d)
+	return d, err
+}
+
+// FindingPolicy is the policy of the server, as YAML.
+func (c *Client) FindingPolicy(ctx context.Context) ([]byte, error) {
+	return c.do(ctx, http.MethodGet, "/api/reckon/v1/policy", nil)
+}
+
+func (c *Client) post(ctx context.Context, path string, q url.Values, into any) error {
+	body, err := c.do(ctx, http.MethodPost, path, q)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%s%s did not answer with reckon's JSON (%v); is this a reckon server?", c.Server(), path, err)
+	}
+	return nil
+}

@@ -1,0 +1,373 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/findings"
+	"reckon/internal/term"
+)
+
+type findingsOptions struct {
+	filter  client.FindingFilter
+	since   string
+	explain string
+	whatIf  string
+	all     bool
+	format  *choice
+}
+
+// newFindings returns `reckon findings`.
+func newFindings(g *globals) *cobra.Command {
+	var o findingsOptions
+	cmd := &cobra.Command{
+		Use:   "findings",
+		Short: "Who holds what they do not use, takes too much, or harms their own work",
+		Long: `Who holds what they do not use, takes too much, or harms their own work:
+
+  hog         more than a fair share of a node while others want it
+  misfit      on a GPU node without its GPUs, or GPUs that hardly work
+  greedy      a request far above what is used, with a waste that matters
+  deadweight  held and dead: GPU memory without use, allocations without processes
+  vampire     many small jobs that together break a rule no one of them breaks
+  thrash      swapping, reading its own pages from disk, held back by a quota
+  imbalance   nodes or GPUs of a job that stand still while others work
+
+The server looks every few minutes at the last day. A finding is new at first, open
+while it lasts and gone when it is no longer confirmed. The thresholds are a policy:
+` + "`reckon findings policy`" + ` prints it with comments.`,
+		Example: `  reckon findings
+  reckon findings --owner alice --rule greedy,hog
+  reckon findings --explain 3f2a9c1b04de       how one came about
+  reckon findings --explain hog                what a rule means, and its thresholds
+  reckon findings --what-if stricter.yaml --since 7d
+  reckon findings mute 3f2a9c1b04de --reason "agreed until the paper" --until 30d`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runFindings(cmd, g, o) },
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.filter.Rules, "rule", nil, "of these rules")
+	f.StringSliceVar(&o.filter.Owners, "owner", nil, "of these owners")
+	f.StringSliceVar(&o.filter.Severities, "severity", nil, "of these severities: high, medium, low")
+	f.StringSliceVar(&o.filter.States, "state", nil, "in these states: new, open, gone (default: new and open)")
+	f.StringVar(&o.filter.Workload, "workload", "", "about this workload")
+	f.StringVar(&o.filter.Node, "node", "", "about this node")
+	f.StringVar(&o.since, "since", "", "confirmed after this time; with --what-if: history from then on (default 1d)")
+	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
+	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
+	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
+	f.StringVar(&o.whatIf, "what-if", "", "file of another policy: what it would have found, without keeping it")
+	o.format = addFormat(cmd, "table", "json", "csv")
+	complete(cmd, "rule", "hog", "misfit", "greedy", "deadweight", "vampire", "thrash", "imbalance")
+	complete(cmd, "severity", "high", "medium", "low")
+	complete(cmd, "state", "new", "open", "gone")
+	cmd.AddCommand(findingsPolicy(g), findingsAck(g), findingsMute(g))
+	return cmd
+}
+
+func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
+	if o.explain != "" && o.whatIf != "" {
+		return usage(cmd, errors.New("give one of --explain and --what-if"))
+	}
+	since, err := moment("since", o.since, g.now())
+	if err != nil {
+		return err
+	}
+	if o.explain != "" {
+		if _, ok := ruleWords[o.explain]; ok {
+			return explainRule(cmd, g, o.explain)
+		}
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.explain != "":
+		f, err := c.Finding(cmd.Context(), o.explain)
+		if err != nil {
+			return err
+		}
+		return explainFinding(g, f)
+	case o.whatIf != "":
+		return whatIf(cmd, g, c, o, since)
+	}
+	o.filter.Since = since
+	if o.all {
+		o.filter.Muted = true
+		if len(o.filter.States) == 0 {
+			o.filter.States = []string{"new", "open", "gone"}
+		}
+	}
+	list, err := c.Findings(cmd.Context(), o.filter)
+	if err != nil {
+		return err
+	}
+	switch o.format.value {
+	case "json":
+		return printJSON(g, list.Findings)
+	case "csv":
+		return client.WriteCSV(g.stdout, list.Findings)
+	}
+	if len(list.Findings) == 0 {
+		said := "Nothing was found."
+		if list.Looked == nil {
+			said = "The server has not looked yet; it does within minutes of its start."
+		}
+		fmt.Fprintln(g.stdout, said)
+		return nil
+	}
+	if err := findingsTable(g, list.Findings); err != nil {
+		return err
+	}
+	if n := list.Total - len(list.Findings); n > 0 {
+		fmt.Fprintf(g.stdout, "\n%d more; --limit shows them.\n", n)
+	}
+	fmt.Fprintf(g.stdout, "\n`reckon findings --explain %s` says how the first one came about.\n", list.Findings[0].ID)
+	return nil
+}
+
+func findingsTable(g *globals, list []client.Finding) error {
+	t := term.NewTable(term.Column{Title: "ID"}, term.Column{Title: "SEVERITY"}, term.Column{Title: "RULE"}, term.Column{Title: "OWNER", Shrink: 8},
+		term.Column{Title: "ABOUT", Shrink: 12}, term.Column{Title: "WHAT", Shrink: 24}, term.Column{Title: "SINCE", Optional: 2}, term.Column{Title: "STATE", Optional: 1})
+	for _, f := range list {
+		state := f.State
+		if f.MutedUntil != nil && f.MutedUntil.After(g.now()) {
+			state = "muted"
+		} else if f.AckBy != "" && f.State != "gone" {
+			state = "seen by " + f.AckBy
+		}
+		about := f.Workload
+		if about == "" {
+			about = f.Node
+		}
+		t.Add(f.ID, f.Severity, f.Rule, f.Owner, about, f.Text, term.Clock(f.First, g.now()), state)
+	}
+	return t.Print(g.screen())
+}
+
+// explainFinding shows step by step how a finding came about.
+func explainFinding(g *globals, f client.Finding) error {
+	about := f.Workload
+	if about == "" {
+		about = f.Node
+	}
+	if about == "" {
+		about = "all work of " + f.Owner
+	}
+	w := g.stdout
+	fmt.Fprintf(w, "%s: %s %s\n  %s\n\n", term.Safe(f.Rule), term.Safe(f.Owner), term.Safe(about), term.Safe(f.Text))
+	fmt.Fprintf(w, "Severity   %s\nTime       %s to %s\nFound      %s, confirmed %s, %s\n", f.Severity, term.Clock(f.First, g.now()), term.Clock(f.Last, g.now()), term.Clock(f.Found, g.now()), term.Ago(f.Seen, g.now()), f.State)
+	if f.AckBy != "" {
+		fmt.Fprintf(w, "Seen by    %s\n", term.Safe(f.AckBy))
+	}
+	if f.MutedUntil != nil && f.MutedUntil.After(g.now()) {
+		fmt.Fprintf(w, "Muted      until %s: %s\n", term.Clock(*f.MutedUntil, g.now()), term.Safe(f.MuteReason))
+	}
+	fmt.Fprintln(w, "\nThe figures behind it:")
+	t := term.NewTable(term.Column{Title: "FIGURE", Shrink: 30}, term.Column{Title: "VALUE", Right: true}, term.Column{Title: "LIMIT", Right: true})
+	for _, e := range f.Evidence {
+		limit := term.Unknown
+		if e.Limit != nil {
+			limit = figure(*e.Limit, e.Unit)
+		}
+		t.Add(e.Text, figure(e.Value, e.Unit), limit)
+	}
+	if err := t.Print(g.screen()); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nThe rule: %s.\n", ruleWords[f.Rule])
+	if f.Workload != "" {
+		fmt.Fprintf(w, "`reckon job %s` shows the workload.\n", term.Safe(f.Workload))
+	}
+	return nil
+}
+
+func figure(v float64, unit string) string {
+	switch unit {
+	case "ratio":
+		return fmt.Sprintf("%.1f %%", 100*v)
+	case "seconds":
+		return term.Seconds(&v)
+	case "bytes":
+		return term.Bytes(&v)
+	case "core-seconds":
+		return fmt.Sprintf("%.1f core-hours", v/3600)
+	case "byte-seconds":
+		return fmt.Sprintf("%.1f GiB-hours", v/3600/(1<<30))
+	case "count":
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
+}
+
+// ruleWords say what each rule means.
+var ruleWords = map[string]string{
+	"hog":        "hog_seconds is the integral of max(0, use - fair share) / capacity over the time in which the resource was contended and at least two owners wanted it; contended means 90 % in use, or PSI of 10 %, or more runnable tasks than cores, or less than 10 % of memory available, or a request of another owner that waits for the node. It is 0 on an idle machine, and the same however an owner splits the work",
+	"misfit":     "the CPUs of a GPU node used without its GPUs, or GPUs that were asked for and hardly work, for long enough to matter",
+	"greedy":     "the p95 of the cores in use, or the peak of memory, is a small share of the request, and what was held and not used adds up to something",
+	"deadweight": "memory of a GPU held without use, or an allocation in which no process runs",
+	"vampire":    "many small jobs that together break a rule that no one of them breaks, or so many short ones that starting them costs more than their work",
+	"thrash":     "pages read back from disk for lack of memory, memory swapped out, or a CPU quota that holds the work back, for a large share of the time",
+	"imbalance":  "some nodes or GPUs of one job stand still while others work",
+}
+
+// explainRule prints what a rule means and the part of the policy about it.
+func explainRule(cmd *cobra.Command, g *globals, rule string) error {
+	text := findings.DefaultPolicy()
+	said := "of this program"
+	if c, err := g.client(); err == nil {
+		if mine, err := c.FindingPolicy(cmd.Context()); err == nil {
+			text, said = mine, "of "+c.Server()
+		}
+	}
+	fmt.Fprintf(g.stdout, "%s: %s.\n\nThe policy %s:\n", rule, ruleWords[rule], said)
+	lines := strings.Split(string(text), "\n")
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == rule+":" })
+	if at < 0 {
+		fmt.Fprintln(g.stdout, "  (nothing about this rule: the thresholds of the program)")
+		return nil
+	}
+	indent := len(lines[at]) - len(strings.TrimLeft(lines[at], " "))
+	fmt.Fprintln(g.stdout, lines[at])
+	for _, l := range lines[at+1:] {
+		if strings.TrimSpace(l) == "" || len(l)-len(strings.TrimLeft(l, " ")) <= indent {
+			break
+		}
+		fmt.Fprintln(g.stdout, l)
+	}
+	return nil
+}
+
+func whatIf(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, since time.Time) error {
+	text, err := os.ReadFile(o.whatIf)
+	if err != nil {
+		return fmt.Errorf("--what-if: %w", err)
+	}
+	if _, err := findings.ReadPolicy(text); err != nil {
+		return usage(cmd, fmt.Errorf("--what-if %s: %w", o.whatIf, err))
+	}
+	d, err := c.WhatIf(cmd.Context(), text, since)
+	if err != nil {
+		return err
+	}
+	if o.format.value == "json" {
+		return printJSON(g, d)
+	}
+	fmt.Fprintf(g.stdout, "Since %s the present policy finds %d, this one %d.\n", term.Clock(d.Since, g.now()), d.Now, d.Then)
+	for _, part := range []struct {
+		title string
+		list  []client.Finding
+	}{{"Only by this one", d.Added}, {"Only by the present one", d.Removed}} {
+		fmt.Fprintf(g.stdout, "\n%s: %d\n", part.title, len(part.list))
+		if len(part.list) > 0 {
+			if err := findingsTable(g, part.list); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func findingsPolicy(g *globals) *cobra.Command {
+	var own bool
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Print the thresholds of the rules, with comments, to begin a policy of your own",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text := findings.DefaultPolicy()
+			if own {
+				c, err := g.client()
+				if err != nil {
+					return err
+				}
+				if text, err = c.FindingPolicy(cmd.Context()); err != nil {
+					return err
+				}
+			}
+			_, err := g.stdout.Write(text)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&own, "of-server", false, "that of the server, not that of the program")
+	return cmd
+}
+
+func findingsAck(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ack ID",
+		Short: "Say that you take care of a finding",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			f, err := c.AcknowledgeFinding(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(g.stdout, "%s is seen by %s.\n", f.ID, term.Safe(f.AckBy))
+			return nil
+		},
+	}
+}
+
+func findingsMute(g *globals) *cobra.Command {
+	var reason, until string
+	cmd := &cobra.Command{
+		Use:   "mute ID",
+		Short: "Keep a finding out of lists and alerts for some time",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if reason == "" || until == "" {
+				return usage(cmd, errors.New("give --reason and --until"))
+			}
+			// 30d is a time from now on, not back.
+			d, err := client.ParseDuration(until)
+			at := g.now().Add(d)
+			if err != nil {
+				if at, err = moment("until", until, g.now()); err != nil {
+					return err
+				}
+			}
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			f, err := c.MuteFinding(cmd.Context(), args[0], reason, at)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(g.stdout, "%s is muted until %s.\n", f.ID, term.Clock(*f.MutedUntil, g.now()))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().StringVar(&until, "until", "", "for how long, such as 30d, or until when")
+	return cmd
+}
+
+// readPolicy reads the file of a server's policy, if there is one.
+func readPolicy(file string) ([]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--policy: %w", err)
+	}
+	if _, err := findings.ReadPolicy(text); err != nil {
+		return nil, fmt.Errorf("--policy %s: %w", file, err)
+	}
+	return text, nil
+}

@@ -1,0 +1,232 @@
+// Package findings looks for misuse in what was measured: it reads the series and the
+// catalogue, asks the rules of analysis/hog and analysis/misuse, and keeps what they
+// found with a state, so that nobody is told twice.
+//
+// A finding is new when it was found for the first time, open while it lasts, and gone
+// when a later look no longer confirms it. Coming back within a day it is the same one.
+//
+// Times are UTC. A [Keeper] and an [Evaluator] are safe for concurrent use.
+package findings
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"reckon/analysis/misuse"
+	"reckon/store"
+)
+
+// Keeper evaluates and keeps.
+type Keeper struct {
+	Evaluator *Evaluator
+	Store     store.Findings
+	Policy    []byte        // of the server; empty is the default
+	Window    time.Duration // that each look covers; 0 is a day
+	Clock     func() time.Time
+
+	mu   sync.Mutex // one look at a time
+	last time.Time
+	took time.Duration
+}
+
+// ErrUnknown is what errors.Is finds when there is no such finding.
+var ErrUnknown = errors.New("no such finding")
+
+func (k *Keeper) window() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
+
+// back is for how long a finding that was gone is the same one when it comes back.
+const back = 24 * time.Hour
+
+// Look evaluates the time up to now and keeps what was found.
+func (k *Keeper) Look(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	policy, err := ReadPolicy(k.Policy)
+	if err != nil {
+		return err
+	}
+	begin, now := time.Now(), k.Clock()
+	found, err := k.Evaluator.Evaluate(ctx, policy, now.Add(-k.window()), now)
+	if err != nil {
+		return err
+	}
+	if err := k.keep(ctx, found, now); err != nil {
+		return err
+	}
+	k.last, k.took = now, time.Since(begin)
+	return nil
+}
+
+// Run looks every interval, and less often when a look takes long: at most a twentieth
+// of one core is spent. It ends with the context.
+func (k *Keeper) Run(ctx context.Context, every time.Duration, failed func(error)) {
+	timer := time.NewTimer(min(every, time.Minute))
+	defer timer.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := k.Look(ctx)
+		if err != nil && ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			failed(err)
+		}
+		if err == nil {
+			said = ""
+		}
+		k.mu.Lock()
+		timer.Reset(max(every, 20*k.took))
+		k.mu.Unlock()
+	}
+}
+
+// Last is when the latest look was done; zero before the first.
+func (k *Keeper) Last() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.last
+}
+
+// ID names a case: the same as long as it lasts.
+func ID(f *misuse.Finding) string {
+	start := ""
+	if f.Workload != "" { // batch systems give an id again
+		start = fmt.Sprint(f.First.Unix() / 60)
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q %q %q %q", f.Rule, f.Site, f.Owner, f.Workload, start, f.Node, f.Part)))
+	return hex.EncodeToString(sum[:6])
+}
+
+// keep writes what was found beside what is known.
+func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, now time.Time) error {
+	known, _, err := k.Store.Findings(ctx, store.FindingFilter{Since: now.Add(-k.window() - 2*back)})
+	if err != nil {
+		return err
+	}
+	old := map[string]*store.Finding{}
+	for i := range known {
+		old[known[i].ID] = &known[i]
+	}
+	var put []store.Finding
+	seen := map[string]bool{}
+	for i := range found {
+		f := &found[i]
+		id := ID(f)
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		row, err := asRow(f, now)
+		if err != nil {
+			return err
+		}
+		row.ID, row.State, row.Found = id, store.FindingNew, now
+		if was := old[id]; was != nil && (was.State != store.FindingGone || now.Sub(was.Seen) < back) {
+			row.State, row.Found = store.FindingOpen, was.Found
+			row.AckBy, row.AckAt, row.MutedUntil, row.MuteReason = was.AckBy, was.AckAt, was.MutedUntil, was.MuteReason
+			if was.First.Before(row.First) && f.Workload == "" {
+				row.First = was.First // the window moves on; the case began earlier
+			}
+		}
+		put = append(put, row)
+	}
+	for _, was := range known {
+		if !seen[was.ID] && was.State != store.FindingGone {
+			was.State = store.FindingGone
+			put = append(put, was)
+		}
+	}
+	return k.Store.PutFindings(ctx, put)
+}
+
+func asRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
+	evidence, err := json.Marshal(f.Evidence)
+	if err != nil {
+		return store.Finding{}, fmt.Errorf("evidence of %s: %w", f.Rule, err)
+	}
+	return store.Finding{
+		Rule: f.Rule, Severity: string(f.Severity), Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part,
+		Text: f.Text, Evidence: evidence, First: f.First, Last: f.Last, Seen: now,
+	}, nil
+}
+
+// Acknowledge notes that somebody takes care of a finding.
+func (k *Keeper) Acknowledge(ctx context.Context, id, by string) (store.Finding, error) {
+	return k.change(ctx, id, func(f *store.Finding) { f.AckBy, f.AckAt = by, k.Clock() })
+}
+
+// Mute keeps a finding out of lists and alerts until a time; a time in the past ends it.
+func (k *Keeper) Mute(ctx context.Context, id, reason string, until time.Time) (store.Finding, error) {
+	return k.change(ctx, id, func(f *store.Finding) { f.MutedUntil, f.MuteReason = until, reason })
+}
+
+func (k *Keeper) change(ctx context.Context, id string, set func(*store.Finding)) (store.Finding, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list, _, err := k.Store.Findings(ctx, store.FindingFilter{ID: id})
+	if err != nil {
+		return store.Finding{}, err
+	}
+	if len(list) == 0 {
+		return store.Finding{}, fmt.Errorf("%s: %w", id, ErrUnknown)
+	}
+	set(&list[0])
+	return list[0], k.Store.PutFindings(ctx, list)
+}
+
+// Difference is what another policy would change.
+type Difference struct {
+	Now, Then      []misuse.Finding
+	Added, Removed []misuse.Finding
+}
+
+// WhatIf evaluates history by another policy and by the present one.
+func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Difference, error) {
+	var d Difference
+	other, err := ReadPolicy(text)
+	if err != nil {
+		return d, err
+	}
+	present, err := ReadPolicy(k.Policy)
+	if err != nil {
+		return d, err
+	}
+	now := k.Clock()
+	read, err := k.Evaluator.read(ctx, since, now)
+	if err != nil {
+		return d, err
+	}
+	if d.Now, err = k.Evaluator.judge(ctx, read, present); err != nil {
+		return d, err
+	}
+	if d.Then, err = k.Evaluator.judge(ctx, read, other); err != nil {
+		return d, err
+	}
+	d.Added, d.Removed = without(d.Then, d.Now), without(d.Now, d.Then)
+	return d, nil
+}
+
+// without are the findings of a that are not in b.
+func without(a, b []misuse.Finding) (out []misuse.Finding) {
+	have := map[string]bool{}
+	for i := range b {
+		have[ID(&b[i])] = true
+	}
+	for i := range a {
+		if !have[ID(&a[i])] {
+			out = append(out, a[i])
+		}
+	}
+	return slices.Clip(out)
+}

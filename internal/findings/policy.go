@@ -1,0 +1,201 @@
+package findings
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"reckon/analysis/misuse"
+)
+
+//go:embed policy.yaml
+var defaultPolicy []byte
+
+// DefaultPolicy is the commented file with the thresholds of the program.
+func DefaultPolicy() []byte { return slices.Clone(defaultPolicy) }
+
+// Policy says which thresholds hold for which workload.
+type Policy struct {
+	base  *misuse.Policy
+	rules []override
+	memo  map[string]*misuse.Policy
+}
+
+type override struct {
+	partition, node string
+	rules           yaml.Node
+}
+
+// rules decodes thresholds with durations as people write them.
+type file struct {
+	Rules     yaml.Node `yaml:"rules"`
+	Overrides []struct {
+		Partition string    `yaml:"partition"`
+		Node      string    `yaml:"node"`
+		Rules     yaml.Node `yaml:"rules"`
+	} `yaml:"overrides"`
+}
+
+// ReadPolicy reads a policy; what it leaves out has the value of the default. An empty
+// text is the default.
+func ReadPolicy(text []byte) (*Policy, error) {
+	base := new(misuse.Policy)
+	var f file
+	if err := strict(defaultPolicy, &f); err != nil {
+		return nil, fmt.Errorf("the policy of the program: %w", err)
+	}
+	if err := merge(base, &f.Rules); err != nil {
+		return nil, fmt.Errorf("the policy of the program: %w", err)
+	}
+	p := &Policy{base: base, memo: map[string]*misuse.Policy{}}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return p, nil
+	}
+	f = file{}
+	if err := strict(text, &f); err != nil {
+		return nil, err
+	}
+	if err := merge(base, &f.Rules); err != nil {
+		return nil, err
+	}
+	if err := check(base); err != nil {
+		return nil, err
+	}
+	for i, o := range f.Overrides {
+		if o.Partition == "" && o.Node == "" {
+			return nil, fmt.Errorf("override %d: say for which partition or node", i+1)
+		}
+		for _, pattern := range []string{o.Partition, o.Node} {
+			if _, err := path.Match(pattern, ""); err != nil {
+				return nil, fmt.Errorf("override %d: %q is no pattern", i+1, pattern)
+			}
+		}
+		probe := *base
+		if err := merge(&probe, &o.Rules); err != nil {
+			return nil, fmt.Errorf("override %d: %w", i+1, err)
+		}
+		if err := check(&probe); err != nil {
+			return nil, fmt.Errorf("override %d: %w", i+1, err)
+		}
+		p.rules = append(p.rules, override{o.Partition, o.Node, o.Rules})
+	}
+	return p, nil
+}
+
+func strict(text []byte, into any) error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return plain(err)
+	}
+	return nil
+}
+
+// merge lays rules over a policy.
+func merge(p *misuse.Policy, n *yaml.Node) error {
+	if n.IsZero() {
+		return nil
+	}
+	if err := durations(n); err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(n)
+	if err != nil {
+		return plain(err)
+	}
+	return strict(text, p)
+}
+
+// done marks what durations has turned.
+const done = yaml.TaggedStyle
+
+// durations turns 10m into nanoseconds, which is what a misuse.Duration holds: that
+// package knows no YAML.
+func durations(n *yaml.Node) error {
+	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if value.Kind == yaml.ScalarNode && value.Style != done && slices.Contains([]string{"minimum", "gpu_minimum", "gpu_idle", "empty", "short"}, key.Value) {
+			d, err := time.ParseDuration(value.Value)
+			if err != nil || d < 0 {
+				return fmt.Errorf("line %d: %s: %q is no duration; write 10m or 2h", value.Line, key.Value, value.Value)
+			}
+			value.Value, value.Tag, value.Style = fmt.Sprint(d.Nanoseconds()), "!!int", done
+			continue
+		}
+		if err := durations(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses thresholds that can not be meant.
+func check(p *misuse.Policy) error {
+	for name, v := range map[string]float64{
+		"hog.full": p.Hog.Full, "hog.pressure": p.Hog.Pressure, "hog.available": p.Hog.Available, "hog.wants": p.Hog.Wants,
+		"misfit.cpu_share": p.Misfit.CPUShare, "misfit.gpu_busy": p.Misfit.GPUBusy, "greedy.share": p.Greedy.Share, "thrash.swap_share": p.Thrash.SwapShare,
+		"imbalance.idle": p.Imbalance.Idle, "imbalance.gpu_busy": p.Imbalance.GPUBusy,
+	} {
+		if !(v >= 0 && v <= 1) {
+			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)
+		}
+	}
+	for name, v := range map[string]float64{
+		"hog.seconds": p.Hog.Seconds, "greedy.core_hours": p.Greedy.CoreHours, "greedy.gib_hours": p.Greedy.GiBHours, "thrash.fault_rate": p.Thrash.FaultRate,
+		"vampire.count": float64(p.Vampire.Count), "vampire.short_count": float64(p.Vampire.ShortCount),
+	} {
+		if !(v > 0) {
+			return fmt.Errorf("%s: %g; give a number above 0, or on: false", name, v)
+		}
+	}
+	return nil
+}
+
+func plain(err error) error {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	return errors.New(strings.NewReplacer("yaml: ", "", "unmarshal errors: ", "", " in type findings.file", "", " in type misuse.", " in ").Replace(text))
+}
+
+// For gives the thresholds for a workload of a partition on some nodes. It is used from
+// one goroutine.
+func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
+	if len(p.rules) == 0 {
+		return p.base
+	}
+	key := partition
+	for _, o := range p.rules {
+		key += "\x00" + fmt.Sprint(o.fits(partition, nodes))
+	}
+	if m := p.memo[key]; m != nil {
+		return m
+	}
+	m := *p.base
+	for i := range p.rules {
+		if p.rules[i].fits(partition, nodes) {
+			// It was merged once when it was read: no error is left.
+			_ = merge(&m, &p.rules[i].rules)
+		}
+	}
+	p.memo[key] = &m
+	return &m
+}
+
+func (o *override) fits(partition string, nodes []string) bool {
+	if o.partition != "" {
+		if ok, err := path.Match(o.partition, partition); err != nil || !ok {
+			return false
+		}
+	}
+	return o.node == "" || slices.ContainsFunc(nodes, func(n string) bool {
+		ok, err := path.Match(o.node, n)
+		return ok && err == nil
+	})
+}

@@ -1,0 +1,235 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"reckon/client"
+	"reckon/web/access"
+)
+
+// Findings answers what was found of misuse, and takes what people say of it. An error
+// that matches ErrNotFound says that there is no such finding.
+type Findings interface {
+	Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error)
+	Finding(ctx context.Context, id string) (client.Finding, error)
+	Acknowledge(ctx context.Context, id, by string) (client.Finding, error)
+	Mute(ctx context.Context, id, reason string, until time.Time) (client.Finding, error)
+	// WhatIf evaluates history by another policy; an error in the policy is a
+	// [Refuse] with status 400.
+	WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error)
+	Policy() []byte
+}
+
+var (
+	findingRules      = []string{"hog", "misfit", "greedy", "deadweight", "vampire", "thrash", "imbalance"}
+	findingSeverities = []string{"high", "medium", "low"}
+	findingStates     = []string{"new", "open", "gone"}
+)
+
+func (s *server) findingRoutes() []route {
+	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"7d", "2026-11-21", "2026-11-21T10:00:00Z"}}
+	id := param{name: "id", doc: "Id of the finding.", schema: text, inPath: true}
+	return []route{
+		{
+			path: "/api/reckon/v1/findings", summary: "List findings",
+			doc: "Cases of misuse, the gravest first; without a state those that are new or open. Users see their own.",
+			params: []param{
+				{name: "rule", doc: "Of these rules.", schema: enum(findingRules...), many: true},
+				{name: "severity", doc: "Of these severities.", schema: enum(findingSeverities...), many: true},
+				{name: "state", doc: "In these states.", schema: enum(findingStates...), many: true},
+				{name: "owner", doc: "Of these owners.", schema: text, many: true},
+				{name: "workload", doc: "About this workload.", schema: text},
+				{name: "node", doc: "About this node.", schema: text},
+				{name: "since", doc: "Confirmed after this time: " + client.TimeForms + ".", schema: when},
+				{name: "muted", doc: "Also those that are muted.", schema: schema{"type": "boolean"}},
+				{name: "limit", doc: "At most this many.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
+				formatParam,
+			},
+			answer: client.FindingList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.findings,
+		},
+		{
+			path: "/api/reckon/v1/policy", summary: "The thresholds of the rules",
+			doc: "The policy of the server, as commented YAML.", media: "application/yaml", fails: []int{401, 403, 404}, role: access.User, handle: s.findingPolicy,
+		},
+		{
+			path: "/api/reckon/v1/findings/{id}", summary: "One finding with its evidence",
+			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.User, handle: s.finding,
+		},
+		{
+			path: "/api/reckon/v1/findings/{id}/acknowledge", method: http.MethodPost, summary: "Say that somebody takes care of a finding",
+			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.Support, handle: s.acknowledge,
+		},
+		{
+			path: "/api/reckon/v1/findings/{id}/mute", method: http.MethodPost, summary: "Keep a finding out of lists and alerts for some time",
+			params: []param{id, {name: "reason", doc: "Why.", schema: text}, {name: "until", doc: "Until when; a time in the past ends it.", schema: when}},
+			answer: client.Finding{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.mute,
+		},
+		{
+			path: "/api/reckon/v1/policy/what-if", method: http.MethodPost, summary: "What another policy would have found",
+			params: []param{{name: "policy", doc: "The other policy, YAML.", schema: text}, {name: "since", doc: "From when on; without it a day.", schema: when}},
+			answer: client.FindingDifference{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.whatIf,
+		},
+	}
+}
+
+func (s *server) hasFindings() error {
+	if s.Findings == nil {
+		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not look for misuse")
+	}
+	return nil
+}
+
+func words(q *query, name string, known []string) []string {
+	list := q.list(name)
+	for _, w := range list {
+		if !slices.Contains(known, w) {
+			q.bad(name, w, fmt.Sprintf("give some of %v", known))
+		}
+	}
+	return list
+}
+
+func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) error {
+	f := client.FindingFilter{
+		Rules: words(q, "rule", findingRules), Severities: words(q, "severity", findingSeverities), States: words(q, "state", findingStates),
+		Owners: q.list("owner"), Since: q.time("since"), Limit: q.integer("limit", defaultLimit, 1, maxLimit),
+	}
+	f.Workload, _ = q.get("workload")
+	f.Node, _ = q.get("node")
+	if m := q.boolean("muted"); m != nil {
+		f.Muted = *m
+	}
+	format := q.format(r)
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasFindings(); err != nil {
+		return err
+	}
+	v := access.From(r.Context())
+	list := client.FindingList{}
+	if !v.All() {
+		if f.Owners = owned(v, f.Owners); len(f.Owners) == 0 {
+			f.Owners = nil
+			list.Findings = []client.Finding{}
+			writeJSON(w, http.StatusOK, list)
+			return nil
+		}
+	}
+	list, err := s.Findings.Findings(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	s.look(r, "findings", f.Query().Encode(), "")
+	if list.Findings == nil {
+		list.Findings = []client.Finding{}
+	}
+	if format == "csv" {
+		return writeCSV(w, "findings", list.Findings, nil)
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+func (s *server) findingPolicy(w http.ResponseWriter, _ *http.Request, q *query) error {
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasFindings(); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/yaml; charset=utf-8")
+	_, _ = w.Write(s.Findings.Policy()) // the client went away: nothing left to say
+	return nil
+}
+
+func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error {
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasFindings(); err != nil {
+		return err
+	}
+	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
+	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
+		err = fmt.Errorf("finding %s: %w", r.PathValue("id"), ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	s.look(r, "finding", f.ID, f.Owner)
+	writeJSON(w, http.StatusOK, f)
+	return nil
+}
+
+func (s *server) acknowledge(w http.ResponseWriter, r *http.Request, q *query) error {
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasFindings(); err != nil {
+		return err
+	}
+	by := access.From(r.Context()).Name
+	if by == "" {
+		by = "admin"
+	}
+	f, err := s.Findings.Acknowledge(r.Context(), r.PathValue("id"), by)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, f)
+	return nil
+}
+
+func (s *server) mute(w http.ResponseWriter, r *http.Request, q *query) error {
+	until := q.time("until")
+	reason, _ := q.get("reason")
+	if q.err == nil && (until.IsZero() || reason == "") {
+		return fail(http.StatusBadRequest, "give reason and until, such as until=2026-12-01", "a finding is muted for a reason and until a time")
+	}
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasFindings(); err != nil {
+		return err
+	}
+	f, err := s.Findings.Mute(r.Context(), r.PathValue("id"), reason, until)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, f)
+	return nil
+}
+
+func (s *server) whatIf(w http.ResponseWriter, r *http.Request, q *query) error {
+	since := q.time("since")
+	policy, _ := q.get("policy")
+	if q.err != nil {
+		return q.err
+	}
+	if since.IsZero() {
+		since = q.now.Add(-24 * time.Hour)
+	}
+	if q.now.Sub(since) < time.Minute || q.now.Sub(since) > 31*24*time.Hour {
+		return fail(http.StatusBadRequest, "give a time between a minute and 31 days ago", "parameter since: history of that length is not evaluated")
+	}
+	if err := s.hasFindings(); err != nil {
+		return err
+	}
+	d, err := s.Findings.WhatIf(r.Context(), []byte(policy), since)
+	if err != nil {
+		return err
+	}
+	if d.Added == nil {
+		d.Added = []client.Finding{}
+	}
+	if d.Removed == nil {
+		d.Removed = []client.Finding{}
+	}
+	writeJSON(w, http.StatusOK, d)
+	return nil
+}
