@@ -287,13 +287,13 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 
 // heap is what the small workloads of an owner come to.
 type heap struct {
-	policy                  *Policy
-	owner, site             string
-	count, short            int
-	coreSeconds, cpu        float64
-	first, last             time.Time
-	wasted                  int
-	shortWall, shortProcess float64
+	policy           *Policy
+	owner, site      string
+	count, short     int
+	coreSeconds, cpu float64
+	first, last      time.Time
+	wasted           int
+	shortWall        float64
 }
 
 // gather adds a workload that breaks no rule alone to those of its owner.
