@@ -10,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"reckon/analysis/hog"
 	"reckon/analysis/misuse"
 )
 
@@ -21,7 +20,7 @@ func min(n float64) misuse.Duration { return misuse.Duration(n * float64(time.Mi
 // policy is that of the program (internal/findings/policy.yaml holds the same).
 func policy() *misuse.Policy {
 	return &misuse.Policy{
-		Hog:        misuse.HogRule{On: true, Limits: hog.Default(), Seconds: 600, High: 7200},
+		Hog:        misuse.HogRule{On: true, Full: 0.9, Pressure: 0.1, Available: 0.1, Wants: 0.02, Seconds: 600, High: 7200},
 		Misfit:     misuse.MisfitRule{On: true, Minimum: min(10), CPUShare: 0.1, GPUBusy: 0.05, GPUMinimum: min(30), GPUHighHours: 24},
 		Greedy:     misuse.GreedyRule{On: true, Minimum: min(10), Share: 0.25, MinCores: 4, MinMemory: 8 << 30, CoreHours: 24, GiBHours: 192},
 		Deadweight: misuse.DeadweightRule{On: true, GPUIdle: min(30), Empty: min(10)},

@@ -1,10 +1,6 @@
 package misuse
 
-import (
-	"time"
-
-	"reckon/analysis/hog"
-)
+import "time"
 
 // Duration is a length of time, written as 10m or 2h.
 type Duration time.Duration
@@ -27,8 +23,12 @@ type Policy struct {
 
 // HogRule is about owners on a node.
 type HogRule struct {
-	On         bool `yaml:"on"`
-	hog.Limits `yaml:",inline"`
+	On bool `yaml:"on"`
+	// When a resource is contended, and who wants it: see analysis/hog.
+	Full      float64 `yaml:"full"`
+	Pressure  float64 `yaml:"pressure"`
+	Available float64 `yaml:"available"`
+	Wants     float64 `yaml:"wants"`
 	// Seconds of the whole machine from which it is a finding, and from which a grave one.
 	Seconds float64 `yaml:"seconds"`
 	High    float64 `yaml:"high_seconds"`

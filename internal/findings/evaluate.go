@@ -66,7 +66,7 @@ func hogs(r *reading, t *nodeTrace, p *Policy) (out []misuse.Finding) {
 	if !rule.On {
 		return nil
 	}
-	for _, s := range hog.Scores(t.trace, rule.Limits) {
+	for _, s := range hog.Scores(t.trace, hog.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants}) {
 		if s.Seconds < rule.Seconds {
 			continue
 		}
