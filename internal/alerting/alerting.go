@@ -1,0 +1,226 @@
+// Package alerting evaluates recording and alerting rules over our store and brings
+// alerts to people, by Prometheus's own rule manager and notifier and, where no other
+// Alertmanager is named, by Alertmanager's own dispatcher inside this process.
+//
+// Rules are files in the form of Prometheus
+// (https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/), the
+// configuration of receivers is one in the form of Alertmanager
+// (https://prometheus.io/docs/alerting/latest/configuration/).
+//
+// Nothing is lost and nothing told twice when either side is killed: how long an alert
+// has been pending is in the store (ALERTS_FOR_STATE), and the embedded Alertmanager
+// writes what fires, what was told to whom, and silences to files whenever they change.
+// What was sent in the instant of a kill, and not yet noted, may be sent once more.
+//
+// A [Service] is safe for concurrent use. Times are UTC.
+package alerting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/notifier"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/strutil"
+)
+
+// Options are what the service is made of. Engine, Parser, Queryable and Appendable are
+// needed.
+type Options struct {
+	Engine     promql.QueryEngine
+	Parser     parser.Parser
+	Queryable  storage.Queryable
+	Appendable storage.AppendableV2
+
+	// Rules are rule files or patterns of names; the word default stands for the rules
+	// that the program brings, none for no rules. Empty is default.
+	Rules []string
+	// Alertmanagers are the addresses of Alertmanagers; Config is the file that says what
+	// the one in this process does. Neither: rules are evaluated and nobody is told.
+	Alertmanagers []string
+	Config        string
+	// Dir is the directory of what the embedded Alertmanager keeps.
+	Dir string
+
+	// External is the address under which people reach this server, for links.
+	External string
+	// Interval is how often rules are evaluated that do not say so; 0 is 30 s.
+	Interval time.Duration
+	// Findings gives the open cases of misuse that are to be told; nil: there are none.
+	Findings func(context.Context) ([]Finding, error)
+	Logger   *slog.Logger
+}
+
+// resend is how often an alert that lasts is told to the Alertmanager, which takes it
+// for ended when it hears nothing for four times as long.
+const resend = time.Minute
+
+// sink is what takes alerts: Alertmanagers elsewhere or the one in this process.
+type sink interface {
+	put(...*notifier.Alert)
+	run(context.Context)
+	check(ctx context.Context, id string) []Delivery
+	reload() error
+	urls() []*url.URL
+}
+
+// Service evaluates rules. Open it and Run it once.
+type Service struct {
+	o       Options
+	log     *slog.Logger
+	manager *rules.Manager
+	sinks   []sink
+	inside  *embedded
+
+	mu    sync.Mutex
+	told  map[string]*notifier.Alert // findings that fire, by id
+	tests map[string]time.Time
+}
+
+// Open reads the rules and the configuration; nothing runs yet.
+func Open(ctx context.Context, o Options) (*Service, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Interval <= 0 {
+		o.Interval = 30 * time.Second
+	}
+	s := &Service{o: o, log: o.Logger, told: map[string]*notifier.Alert{}, tests: map[string]time.Time{}}
+	if len(o.Alertmanagers) > 0 && o.Config != "" {
+		return nil, errors.New("give --alertmanager for Alertmanagers that run elsewhere, or --alertmanager-config for the one in this process, not both")
+	}
+	if len(o.Alertmanagers) > 0 {
+		r, err := newRemote(o.Alertmanagers, s.log)
+		if err != nil {
+			return nil, err
+		}
+		s.sinks = append(s.sinks, r)
+	}
+	if o.Config != "" {
+		e, err := openEmbedded(o.Config, o.Dir, o.External, s.log)
+		if err != nil {
+			return nil, err
+		}
+		s.inside, s.sinks = e, append(s.sinks, e)
+	}
+	link, err := url.Parse(o.External)
+	if err != nil {
+		return nil, fmt.Errorf("address %q for links in alerts: %w", o.External, err)
+	}
+	s.manager = rules.NewManager(&rules.ManagerOptions{
+		ExternalURL: link, QueryFunc: rules.EngineQueryFunc(o.Engine, o.Queryable), NotifyFunc: s.notify,
+		Context: everything(context.WithoutCancel(ctx)), Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quiet(s.log),
+		OutageTolerance: 24 * time.Hour, ForGracePeriod: resend, ResendDelay: resend,
+		GroupLoader: loader{o.Parser, s.log}, Parser: o.Parser, RestoreNewRuleGroups: true,
+	})
+	if err := s.loadRules(); err != nil {
+		if s.inside != nil {
+			s.inside.close()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// Run evaluates and tells until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, k := range s.sinks {
+		wg.Go(func() { k.run(run) })
+	}
+	wg.Go(s.manager.Run)
+	if s.o.Findings != nil {
+		wg.Go(func() { s.followFindings(ctx) })
+	}
+	<-ctx.Done()
+	s.manager.Stop() // first, so that what it still has to tell is told
+	cancel()
+	wg.Wait()
+	return nil
+}
+
+// Close frees what Open took of a service that was never Run; after Run it does nothing.
+func (s *Service) Close() {
+	if s.inside != nil {
+		s.inside.close()
+	}
+}
+
+// Reload reads rules and configuration anew. When something is wrong with them the
+// present ones stay.
+func (s *Service) Reload() error {
+	errs := []error{s.loadRules()}
+	for _, k := range s.sinks {
+		errs = append(errs, k.reload())
+	}
+	return errors.Join(errs...)
+}
+
+// RuleGroups implements the retriever of Prometheus's HTTP API.
+func (s *Service) RuleGroups() []*rules.Group { return s.manager.RuleGroups() }
+
+// AlertingRules implements it too.
+func (s *Service) AlertingRules() []*rules.AlertingRule { return s.manager.AlertingRules() }
+
+// Alertmanagers are the addresses that alerts go to.
+func (s *Service) Alertmanagers() (out []*url.URL) {
+	for _, k := range s.sinks {
+		out = append(out, k.urls()...)
+	}
+	return out
+}
+
+// DroppedAlertmanagers are none: addresses are given, not discovered.
+func (s *Service) DroppedAlertmanagers() []*url.URL { return nil }
+
+// notify takes alerts of rules.
+func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
+	out := make([]*notifier.Alert, 0, len(list))
+	for _, a := range list {
+		n := &notifier.Alert{
+			StartsAt: a.FiredAt, EndsAt: a.ValidUntil, Labels: a.Labels, Annotations: a.Annotations,
+			GeneratorURL: strings.TrimRight(s.o.External, "/") + strutil.TableLinkForExpression(expr),
+		}
+		if !a.ResolvedAt.IsZero() {
+			n.EndsAt = a.ResolvedAt
+		}
+		out = append(out, n)
+	}
+	s.put(out...)
+}
+
+func (s *Service) put(list ...*notifier.Alert) {
+	if len(list) == 0 {
+		return
+	}
+	for _, k := range s.sinks {
+		k.put(list...)
+	}
+}
+
+// Findings and tests are alerts under these names.
+const (
+	findingName = "Finding"
+	testName    = "ReckonTest"
+	testLabel   = "reckon_test"
+)
+
+func labelsOf(pairs ...string) labels.Labels {
+	b := labels.NewBuilder(labels.EmptyLabels())
+	for i := 0; i < len(pairs); i += 2 {
+		b.Set(pairs[i], pairs[i+1]) // an empty value is no label
+	}
+	return b.Labels()
+}

@@ -1,0 +1,313 @@
+package alerting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/alertmanager/alert"
+	amapi "github.com/prometheus/alertmanager/api"
+	amconfig "github.com/prometheus/alertmanager/config"
+	"github.com/prometheus/alertmanager/config/receiver"
+	"github.com/prometheus/alertmanager/dispatch"
+	"github.com/prometheus/alertmanager/eventrecorder"
+	"github.com/prometheus/alertmanager/featurecontrol"
+	"github.com/prometheus/alertmanager/inhibit"
+	"github.com/prometheus/alertmanager/marker"
+	"github.com/prometheus/alertmanager/nflog"
+	"github.com/prometheus/alertmanager/notify"
+	"github.com/prometheus/alertmanager/provider/mem"
+	"github.com/prometheus/alertmanager/silence"
+	"github.com/prometheus/alertmanager/template"
+	"github.com/prometheus/alertmanager/timeinterval"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/notifier"
+)
+
+// keep is for how long it is known what was told: longer than any finding lasts.
+const keep = 400 * 24 * time.Hour
+
+// Prefix is where the API of the embedded Alertmanager is served.
+const Prefix = "/alertmanager"
+
+// embedded is an Alertmanager in this process: routes, grouping, inhibition, silences and
+// receivers are Alertmanager's own; what it must not forget is written when it changes.
+type embedded struct {
+	file, dir string
+	external  *url.URL
+	log       *slog.Logger
+	metrics   *prometheus.Registry
+	flags     featurecontrol.Flagger
+	recorder  eventrecorder.Recorder
+
+	alerts   *mem.Alerts
+	silences *silence.Silences
+	silencer *silence.Silencer
+	notified *nflog.Log
+	groups   marker.GroupMarker
+	pipeline *notify.PipelineBuilder
+	measured *dispatch.DispatcherMetrics
+	api      *amapi.API
+	mux      http.Handler
+	memory   *memory
+
+	mu         sync.RWMutex
+	dispatcher *dispatch.Dispatcher
+	inhibitor  *inhibit.Inhibitor
+	routes     *dispatch.Route
+	counts     map[string][]string // integrations by receiver
+
+	stop   chan struct{}
+	closed sync.Once
+	wg     sync.WaitGroup
+}
+
+func openEmbedded(file, dir, external string, log *slog.Logger) (*embedded, error) {
+	conf, err := readConfig(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("make the directory of alerts: %w", err)
+	}
+	log = quiet(log).With("part", "alertmanager")
+	e := &embedded{
+		file: file, dir: dir, log: log, metrics: prometheus.NewRegistry(), flags: featurecontrol.NoopFlags{},
+		groups: marker.NewGroupMarker(), stop: make(chan struct{}),
+	}
+	if e.external, err = url.Parse(strings.TrimRight(external, "/") + Prefix); err != nil {
+		return nil, fmt.Errorf("address %q for links in alerts: %w", external, err)
+	}
+	if e.notified, err = nflog.New(nflog.Options{SnapshotFile: filepath.Join(dir, "nflog"), Retention: keep, Logger: log, Metrics: e.metrics}); err != nil {
+		return nil, fmt.Errorf("read what was told (%s): %w; remove it, and alerts that last are told once more", filepath.Join(dir, "nflog"), err)
+	}
+	e.silences, err = silence.New(silence.Options{SnapshotFile: filepath.Join(dir, "silences"), Retention: 120 * time.Hour, Logger: log, Metrics: e.metrics})
+	if err != nil {
+		return nil, fmt.Errorf("read silences (%s): %w; remove it, and set them anew", filepath.Join(dir, "silences"), err)
+	}
+	e.silencer = silence.NewSilencer(e.silences, log, e.recorder)
+	if e.alerts, err = mem.NewAlerts(context.Background(), 30*time.Minute, 0, e.silencer, log, e.recorder, e.metrics, e.flags); err != nil {
+		return nil, err
+	}
+	e.pipeline = notify.NewPipelineBuilder(e.metrics, e.flags, e.recorder)
+	e.measured = dispatch.NewDispatcherMetrics(false, e.metrics, e.flags)
+	if e.memory, err = openMemory(dir, log); err != nil {
+		e.alerts.Close()
+		return nil, err
+	}
+	if err := e.alerts.Put(context.Background(), e.memory.load()...); err != nil {
+		e.alerts.Close()
+		return nil, err
+	}
+	if err := e.openAPI(); err != nil {
+		e.alerts.Close()
+		return nil, err
+	}
+	if err := e.apply(conf); err != nil {
+		e.alerts.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func readConfig(file string) (*amconfig.Config, error) {
+	conf, err := amconfig.LoadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--alertmanager-config %s: %w; deploy/alerts/alertmanager.yml is an example", file, err)
+	}
+	return conf, nil
+}
+
+func (e *embedded) openAPI() (err error) {
+	e.api, err = amapi.New(amapi.Options{
+		Alerts: e.alerts, Silences: e.silences, GroupMutedFunc: e.groups.Muted, Logger: e.log, Registry: e.metrics,
+		RequestDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "http_request_duration_seconds"}, []string{"handler", "method", "code"}),
+		GroupFunc: func(ctx context.Context, of func(*dispatch.Route) bool, is func(*alert.Alert, time.Time) bool) (dispatch.AlertGroups, map[model.Fingerprint][]string, error) {
+			e.mu.RLock()
+			d := e.dispatcher
+			e.mu.RUnlock()
+			return d.Groups(ctx, of, is)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	mux := e.api.Register(route.New(), Prefix)
+	e.mux = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(w, r)
+		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/silence") {
+			e.memory.snapshot("silences", e.silences.Snapshot)
+		}
+	})
+	return nil
+}
+
+// apply builds routes, receivers and what lies between from a configuration, and puts
+// them in the place of the present ones. What can fail comes first.
+func (e *embedded) apply(conf *amconfig.Config) error {
+	tmpl, err := template.FromGlobs(conf.Templates)
+	if err != nil {
+		return fmt.Errorf("templates of %s: %w", e.file, err)
+	}
+	tmpl.ExternalURL = e.external
+	routes := dispatch.NewRoute(conf.Route, nil)
+	used := map[string]bool{}
+	routes.Walk(func(r *dispatch.Route) { used[r.RouteOpts.Receiver] = true })
+	receivers, counts := map[string][]notify.Integration{}, map[string][]string{}
+	for _, rc := range conf.Receivers {
+		if !used[rc.Name] {
+			continue
+		}
+		list, err := receiver.BuildReceiverIntegrations(rc, tmpl, e.log)
+		if err != nil {
+			return fmt.Errorf("receiver %s of %s: %w", rc.Name, e.file, err)
+		}
+		receivers[rc.Name] = e.memory.watch(rc.Name, list)
+		counts[rc.Name] = []string{}
+		for i := range list {
+			counts[rc.Name] = append(counts[rc.Name], list[i].String())
+		}
+	}
+	times := map[string][]timeinterval.TimeInterval{}
+	for _, t := range conf.MuteTimeIntervals {
+		times[t.Name] = t.TimeIntervals
+	}
+	for _, t := range conf.TimeIntervals {
+		times[t.Name] = t.TimeIntervals
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopPresent()
+	e.inhibitor = inhibit.NewInhibitor(e.alerts, conf.InhibitRules, e.log, e.recorder)
+	inhibitor := e.inhibitor
+	stage := e.pipeline.New(receivers, func() time.Duration { return 0 }, inhibitor, e.silencer,
+		timeinterval.NewIntervener(times), e.groups, &noted{e.notified, e.memory, e.notified.Snapshot}, nil)
+	e.api.Update(conf, func(ctx context.Context, ls model.LabelSet) {
+		inhibitor.Mutes(ctx, ls)
+		e.silencer.Mutes(ctx, ls)
+	})
+	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, stage, e.groups,
+		func(d time.Duration) time.Duration { return max(d, notify.MinTimeout) }, 30*time.Second, nil, e.log, e.recorder, e.measured, tmpl)
+	e.routes, e.counts = routes, counts
+	go inhibitor.Run()
+	inhibitor.WaitForLoading()
+	go e.dispatcher.Run(time.Now())
+	e.dispatcher.WaitForLoading()
+	return nil
+}
+
+func (e *embedded) stopPresent() {
+	if e.inhibitor != nil {
+		e.inhibitor.Stop()
+	}
+	if e.dispatcher != nil {
+		e.dispatcher.Stop()
+	}
+}
+
+func (e *embedded) reload() error {
+	conf, err := readConfig(e.file)
+	if err != nil {
+		return err
+	}
+	return e.apply(conf)
+}
+
+func (e *embedded) run(ctx context.Context) {
+	maintain := func(f func()) { e.wg.Go(f) }
+	maintain(func() {
+		e.notified.Maintenance(time.Hour, filepath.Join(e.dir, "nflog"), e.stop, nil)
+	})
+	maintain(func() {
+		e.silences.Maintenance(time.Hour, filepath.Join(e.dir, "silences"), e.stop, nil)
+	})
+	<-ctx.Done()
+	e.close()
+}
+
+func (e *embedded) close() {
+	e.closed.Do(func() {
+		e.mu.Lock()
+		e.stopPresent()
+		e.mu.Unlock()
+		close(e.stop)
+		e.wg.Wait()
+		e.alerts.Close()
+	})
+}
+
+func (e *embedded) urls() []*url.URL { return []*url.URL{e.external} }
+
+func (e *embedded) put(list ...*notifier.Alert) {
+	now := time.Now()
+	out := make([]*alert.Alert, 0, len(list))
+	for _, n := range list {
+		a := &alert.Alert{UpdatedAt: now, Alert: model.Alert{
+			Labels: model.LabelSet{}, Annotations: model.LabelSet{}, StartsAt: n.StartsAt, EndsAt: n.EndsAt, GeneratorURL: n.GeneratorURL,
+		}}
+		n.Labels.Range(func(l labelPair) { a.Labels[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
+		n.Annotations.Range(func(l labelPair) { a.Annotations[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
+		if a.Resolved() && !e.memory.fires(a.Fingerprint()) {
+			continue // nobody was told that it began
+		}
+		out = append(out, a)
+	}
+	e.memory.put(out) // before it is told: what a kill interrupts is told by the next start
+	if err := e.alerts.Put(context.Background(), out...); err != nil {
+		e.log.Error("alerts were not taken", "err", err)
+	}
+}
+
+// has reports whether the alert was told by this Alertmanager, maybe before a restart.
+func (e *embedded) has(n *notifier.Alert) bool {
+	ls := model.LabelSet{}
+	n.Labels.Range(func(l labelPair) { ls[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
+	return e.memory.active(ls.Fingerprint())
+}
+
+func (e *embedded) check(_ context.Context, id string) []Delivery {
+	e.mu.RLock()
+	routes, counts := e.routes, e.counts
+	e.mu.RUnlock()
+	var out []Delivery
+	for _, r := range routes.Match(model.LabelSet{"alertname": testName, testLabel: model.LabelValue(id), "severity": "info"}) {
+		name := r.RouteOpts.Receiver
+		if len(counts[name]) == 0 {
+			out = append(out, Delivery{Alertmanager: "embedded", Receiver: name, Arrived: true, Error: "this receiver tells nobody"})
+		}
+		for _, integration := range counts[name] {
+			d := e.memory.delivered(id, name, integration)
+			d.Alertmanager, d.Receiver, d.Integration = "embedded", name, integration
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Handler serves the API of the embedded Alertmanager below Prefix; nil without one.
+func (s *Service) Handler() http.Handler {
+	if s.inside == nil {
+		return nil
+	}
+	return s.inside.mux
+}
+
+var errNoReceiver = errors.New("alerts go nowhere; start the server with --alertmanager URL or --alertmanager-config FILE")
+
+// Reachable says why no alert can reach anybody, or nil.
+func (s *Service) Reachable() error {
+	if len(s.sinks) == 0 {
+		return errNoReceiver
+	}
+	return nil
+}

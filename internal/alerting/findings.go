@@ -1,0 +1,130 @@
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/notifier"
+)
+
+// Finding is an open case of misuse as alerts tell it.
+type Finding struct {
+	ID, Rule, Severity          string
+	Site, Node, Owner, Workload string
+	Text                        string
+	Found                       time.Time
+	// Quiet: somebody has taken it up or muted it. It is not told anew, and one that was
+	// told does not end by it.
+	Quiet bool
+}
+
+func (f *Finding) alert(now time.Time) *notifier.Alert {
+	return &notifier.Alert{
+		Labels: labelsOf("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
+			"site", f.Site, "node", f.Node, "owner", f.Owner, "workload", f.Workload),
+		Annotations: labelsOf("summary", f.Text), StartsAt: f.Found, EndsAt: now.Add(4 * resend),
+	}
+}
+
+// followFindings tells findings when they open, keeps them alive while they last, and
+// ends them when they are gone.
+func (s *Service) followFindings(ctx context.Context) {
+	every := time.NewTicker(s.o.Interval)
+	defer every.Stop()
+	said := ""
+	for {
+		if err := s.Follow(ctx, time.Now()); err != nil && ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			s.log.Error("findings could not be told", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+// Follow compares the findings with those that were told, once.
+func (s *Service) Follow(ctx context.Context, now time.Time) error {
+	list, err := s.o.Findings(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := map[string]bool{}
+	var out []*notifier.Alert
+	for i := range list {
+		f := &list[i]
+		a := f.alert(now)
+		known := s.told[f.ID] != nil || (s.inside != nil && s.inside.has(a))
+		if f.Quiet && !known {
+			continue
+		}
+		open[f.ID] = true
+		s.told[f.ID] = a
+		out = append(out, a)
+	}
+	for id, a := range s.told {
+		if open[id] {
+			continue
+		}
+		if a.EndsAt.After(now) {
+			a.EndsAt = now
+		}
+		out = append(out, a)
+		if now.Sub(a.EndsAt) > 15*time.Minute { // told often enough that it ended, as rules do
+			delete(s.told, id)
+		}
+	}
+	s.put(out...)
+	return nil
+}
+
+// Delivery says where a test has come.
+type Delivery struct {
+	Alertmanager string // an address, or embedded
+	Receiver     string
+	Integration  string // what sent it: email[0], webhook[1] and the like; empty where only the Alertmanager knows
+	Arrived      bool
+	Error        string
+}
+
+// Test sends an alert that ends by itself through the whole path; Arrived then tells how
+// far it came.
+func (s *Service) Test(now time.Time, by string) (id string) {
+	id = ulid.Make().String()
+	s.mu.Lock()
+	s.tests[id] = now
+	for old, at := range s.tests {
+		if now.Sub(at) > time.Hour {
+			delete(s.tests, old)
+		}
+	}
+	s.mu.Unlock()
+	s.put(&notifier.Alert{
+		Labels:      labelsOf("alertname", testName, testLabel, id, "severity", "info", "sender", by),
+		Annotations: labelsOf("summary", "A test of the way that alerts take, sent by "+cmp.Or(by, "somebody")+"; nothing is wrong, and it ends by itself."),
+		StartsAt:    now, EndsAt: now.Add(3 * time.Minute), GeneratorURL: s.o.External,
+	})
+	return id
+}
+
+// Arrived says where a test has come and where it is still awaited; false: there was no
+// such test.
+func (s *Service) Arrived(ctx context.Context, id string) ([]Delivery, bool) {
+	s.mu.Lock()
+	_, known := s.tests[id]
+	s.mu.Unlock()
+	if !known {
+		return nil, false
+	}
+	out := []Delivery{}
+	for _, k := range s.sinks {
+		out = append(out, k.check(ctx, id)...)
+	}
+	return out, true
+}

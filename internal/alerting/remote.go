@@ -1,0 +1,119 @@
+package alerting
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	configutil "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/notifier"
+)
+
+// remote tells Alertmanagers that run elsewhere, by version 2 of their API
+// (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
+type remote struct {
+	manager *notifier.Manager
+	targets map[string][]*targetgroup.Group
+	bases   []*url.URL
+	http    *http.Client
+}
+
+func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
+	r := &remote{targets: map[string][]*targetgroup.Group{}, http: &http.Client{Timeout: 10 * time.Second}}
+	conf := &config.Config{GlobalConfig: config.DefaultGlobalConfig}
+	for i, text := range addresses {
+		u, err := url.Parse(text)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return nil, fmt.Errorf("--alertmanager %s: write it as http://HOST:9093 or https://HOST/PATH", hidden(text))
+		}
+		am := config.DefaultAlertmanagerConfig
+		am.Scheme, am.PathPrefix = u.Scheme, "/"+strings.Trim(u.Path, "/")
+		if password, has := u.User.Password(); has {
+			am.HTTPClientConfig.BasicAuth = &configutil.BasicAuth{Username: u.User.Username(), Password: configutil.Secret(password)}
+		}
+		conf.AlertingConfig.AlertmanagerConfigs = append(conf.AlertingConfig.AlertmanagerConfigs, &am)
+		r.targets[fmt.Sprintf("config-%d", i)] = []*targetgroup.Group{{Source: text, Targets: []model.LabelSet{{model.AddressLabel: model.LabelValue(u.Host)}}}}
+		r.bases = append(r.bases, u)
+	}
+	r.manager = notifier.NewManager(&notifier.Options{QueueCapacity: 10_000, DrainOnShutdown: true}, model.UTF8Validation, quiet(log))
+	if err := r.manager.ApplyConfig(conf); err != nil {
+		return nil, fmt.Errorf("--alertmanager: %w", err)
+	}
+	return r, nil
+}
+
+func (r *remote) run(ctx context.Context) {
+	sets := make(chan map[string][]*targetgroup.Group, 1)
+	sets <- r.targets
+	go func() {
+		<-ctx.Done()
+		r.manager.Stop()
+	}()
+	r.manager.Run(sets)
+}
+
+func (r *remote) put(list ...*notifier.Alert) { r.manager.Send(list...) }
+func (r *remote) reload() error               { return nil }
+func (r *remote) urls() []*url.URL            { return r.bases }
+
+// check asks each Alertmanager whether the test has arrived.
+func (r *remote) check(ctx context.Context, id string) (out []Delivery) {
+	for _, u := range r.bases {
+		d := Delivery{Alertmanager: u.Redacted()}
+		receivers, err := r.find(ctx, u, id)
+		switch {
+		case err != nil:
+			d.Error = err.Error()
+		case receivers != nil:
+			d.Arrived, d.Receiver = true, strings.Join(receivers, ", ")
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// find gives the receivers that an Alertmanager has for the test; nil: it has no such alert.
+func (r *remote) find(ctx context.Context, base *url.URL, id string) ([]string, error) {
+	u := *base
+	u.Path = strings.TrimRight(u.Path, "/") + "/api/v2/alerts"
+	u.RawQuery = url.Values{"filter": {fmt.Sprintf("%s=%q", testLabel, id)}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s", base.Redacted(), resp.Status)
+	}
+	var list []struct {
+		Receivers []struct{ Name string }
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("%s did not answer as an Alertmanager: %w", base.Redacted(), err)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	out := []string{}
+	for _, rcv := range list[0].Receivers {
+		out = append(out, rcv.Name)
+	}
+	return out, nil
+}
