@@ -169,8 +169,12 @@ func (j *judge) runs(runs []Run, amdahl, usl *Fit) {
 		if len(sizes) == 1 {
 			try = sizes[0]
 		}
+		one, two := math.Floor(try/2), 2*try
+		if one < 1 {
+			one, two = 2*try, 4*try
+		}
 		j.say("runs", "info", float64(len(sizes)), "count", "%s: how it scales can not be seen; run the same work under the same name with %s and with %s, and ask again",
-			text, cores(max(1, math.Floor(try/2))), cores(2*try))
+			text, cores(one), cores(two))
 		return
 	}
 	most := sizes[len(sizes)-1]

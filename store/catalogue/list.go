@@ -226,13 +226,28 @@ func (w *conditions) filter(f store.Filter) {
 		w.args = sub.args
 		w.and(w.column("key") + " IN (SELECT key FROM workload_nodes" + sub.sql() + ")")
 	}
-	if f.Name != "" {
+	if name, one := exact(f.Name); one && f.Name != "" {
+		column := w.column("name")
+		if w.lead == "owner" {
+			column = "name" // the index of owners goes on with it
+		}
+		w.and(column + " = " + w.param(name))
+	} else if f.Name != "" {
 		w.and(w.column("name") + " IN (SELECT name FROM workload_names WHERE " + pattern("name", w.param(f.Name)) + ")")
 	}
 	if f.MinCPU > 0 {
 		w.and(w.column("cpu_seconds") + " >= " + w.param(f.MinCPU))
 	}
 	w.interval(f.Since, f.Until)
+}
+
+// exact is the one name that a shell pattern stands for; false when it stands for more.
+func exact(pattern string) (string, bool) {
+	name := strings.NewReplacer("[*]", "\x00", "[?]", "\x01", "[[]", "\x02").Replace(pattern)
+	if strings.ContainsAny(name, "*?[") || strings.ContainsAny(pattern, "\x00\x01\x02") {
+		return "", false
+	}
+	return strings.NewReplacer("\x00", "*", "\x01", "?", "\x02", "[").Replace(name), true
 }
 
 // interval selects what existed between since and until. Where few did, they are found

@@ -1,0 +1,63 @@
+package catalogue
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reckon/store"
+	"reckon/store/storetest"
+)
+
+func TestExact(t *testing.T) {
+	for pattern, want := range map[string]string{"": "", "train": "train", "a b": "a b", "[*]x[?][[]y]": "*x?[y]", "100%": "100%"} {
+		if got, one := exact(pattern); !one || got != want {
+			t.Errorf("%q: %q %v", pattern, got, one)
+		}
+	}
+	for _, pattern := range []string{"*", "tr?in", "[ab]", "x\x00", "[", "[*]*"} {
+		if got, one := exact(pattern); one {
+			t.Errorf("%q stands for %q alone", pattern, got)
+		}
+	}
+}
+
+// TestNamesOfOneOwner finds the runs of a name, also of a name that looks like a pattern.
+func TestNamesOfOneOwner(t *testing.T) {
+	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
+	t.Cleanup(func() { _ = c.Close() })
+	var rows []store.Workload
+	for i, name := range []string{"train", "train*", "train[1]", "train", "trainer"} {
+		w := storetest.Row(i)
+		w.Name, w.Owner = name, []string{"alice", "alice", "alice", "bob", "alice"}[i]
+		rows = append(rows, w)
+	}
+	if err := c.Upsert(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]int{"train": 1, "train[*]": 1, "train[[]1]": 1, "train*": 4, "Train": 0, "train[*]*": 1} {
+		got, total, err := c.Workloads(t.Context(), store.Filter{Owners: []string{"alice"}, Name: pattern, Sort: "-start", Limit: 10})
+		if err != nil || len(got) != want || total != want {
+			t.Errorf("%s: %d of %d, want %d, %v", pattern, len(got), total, want, err)
+		}
+	}
+	// The index that makes it fast leads.
+	q, args := listSQL(store.Filter{Owners: []string{"alice"}, Name: "train"}, "start_ms", true, 3)
+	var plan []string
+	found, err := c.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var id, parent, unused int
+		var text string
+		if err := found.Scan(&id, &parent, &unused, &text); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, text)
+	}
+	if !strings.Contains(strings.Join(plan, "\n"), "workloads_owner_name (owner=? AND name=?)") {
+		t.Errorf("%s\n%s", q, strings.Join(plan, "\n"))
+	}
+}
