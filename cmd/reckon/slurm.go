@@ -1,0 +1,32 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"reckon/internal/server"
+)
+
+// slurmFlags say whether and how the controller of a Slurm cluster is asked.
+type slurmFlags struct {
+	on         bool
+	url, token string
+}
+
+func (o *slurmFlags) register(f *pflag.FlagSet) {
+	f.BoolVar(&o.on, "slurm", false, "ask Slurm for jobs, accounting and nodes, by squeue, sacct and sinfo; at one place of a cluster")
+	f.StringVar(&o.url, "slurm-url", "", "ask slurmrestd instead: http://HOST:6820 or unix:///PATH")
+	f.StringVar(&o.token, "slurm-token-file", "", "file with a token for slurmrestd, as scontrol token prints it; it may be renewed while reckon runs")
+}
+
+// open returns nil where Slurm is not to be asked.
+func (o *slurmFlags) open() (*server.Slurm, error) {
+	if o.token != "" && o.url == "" {
+		return nil, errors.New("--slurm-token-file is for slurmrestd: give its address with --slurm-url")
+	}
+	if !o.on && o.url == "" {
+		return nil, nil
+	}
+	return &server.Slurm{URL: o.url, Token: o.token}, nil
+}
