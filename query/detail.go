@@ -34,8 +34,8 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	}
 	by := map[place]*client.Part{}
 	for _, k := range a.ordered() {
-		if k.Node == "" || k.Slot.fact() {
-			continue // said of the whole
+		if k.Node == "" || k.Slot == cores || k.Slot.fact() {
+			continue // of the whole, or of the whole on a node
 		}
 		p := by[place{k.Node, k.Part}]
 		if p == nil {

@@ -164,6 +164,8 @@ func TestJobAnswers(t *testing.T) {
 	for i, v := range []float64{0, 5, 10, 10.01, 10.01, 12} {
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n1", "reckon_workload_cpu_throttled_seconds_total", v, who...)
 	}
+	// Of the whole on a node: no part of its own, which would keep balance from being judged.
+	h.put(begin.Add(time.Minute), "n1", "reckon_workload_request_memory_bytes", 8<<30, "workload", "slurm/7", "kind", "slurm", "part", "", "owner", "alice")
 	for i, v := range []float64{100, 200} {
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n1", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "measured-by-cpu")...)
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n2", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "modelled")...)
@@ -189,6 +191,9 @@ func TestJobAnswers(t *testing.T) {
 		if e.Kind != w.kind || e.From.Sub(begin) != time.Duration(w.from)*time.Second || e.To.Sub(begin) != time.Duration(w.to)*time.Second || math.Abs(e.Value-w.value) > 1e-9 {
 			t.Errorf("event %d: %+v, want %+v", i, e, w)
 		}
+	}
+	if len(d.Parts) != 2 {
+		t.Errorf("parts %+v", d.Parts)
 	}
 	// It was killed, so the time says nothing; the memory of the node with the most is asked for.
 	if a := d.Advice; a == nil || a.Nodes != 2 || a.MemoryBytes == nil || *a.MemoryBytes < 6<<30 || a.Seconds != nil || !strings.Contains(a.Paste, "--nodes=2") {
