@@ -7,7 +7,7 @@ BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo 
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
-.PHONY: help up build build-nvml test-nvml test lint gen bench e2e fuzz size clean
+.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e fuzz size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -34,6 +34,14 @@ test: ## everything that must hold before a commit; installs what it needs and s
 lint: ## format, go vet, staticcheck and the architecture
 	@script/lint
 	go test -count=1 ./internal/archtest
+
+ui: ## build the pages (needs npm; go build does not): web/ui/dist, which is committed
+	npm --prefix web/ui ci --no-audit --no-fund
+	cd web/ui && npx tsc
+	go run ./web/ui/build
+
+ui-test: ## the pages: types, logic, and every page in Chromium with screenshots in bin/shots
+	@script/ui
 
 gen: ## write what is generated: doc/metrics.md and the files behind go:generate
 	go generate ./...

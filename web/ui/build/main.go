@@ -1,0 +1,104 @@
+// Command build bundles the pages of reckon (../src) into ../dist with esbuild as a Go
+// library, so that no Node is needed; the npm packages must lie in ../node_modules
+// (npm ci). With -check it writes nothing and fails when what is committed differs, or
+// when the first load is above its budget.
+//
+// It is run from the root of the module: go run ./web/ui/build
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+// firstLoad is what a browser may have to fetch before it shows the first page, bytes
+// after compression.
+const firstLoad = 150_000
+
+func main() {
+	check := flag.Bool("check", false, "compare with what is committed, write nothing")
+	flag.Parse()
+	if err := run(filepath.Join("web", "ui"), *check); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir string, check bool) error {
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", "preact")); err != nil {
+		return fmt.Errorf("%w; run npm ci in %s", err, dir)
+	}
+	files, err := bundle(dir)
+	if err != nil {
+		return err
+	}
+	total := 0
+	for _, name := range []string{"index.html", "app.js", "app.css"} {
+		n, err := compressed(files[name])
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-10s %7d bytes, %6d compressed\n", name, len(files[name]), n)
+		total += n
+	}
+	if total > firstLoad {
+		return fmt.Errorf("the first load is %d bytes compressed, the budget is %d", total, firstLoad)
+	}
+	for name, content := range files {
+		at := filepath.Join(dir, "dist", name)
+		if !check {
+			if err := os.WriteFile(at, content, 0o644); err != nil {
+				return err
+			}
+			continue
+		}
+		if have, err := os.ReadFile(at); err != nil || !bytes.Equal(have, content) {
+			return fmt.Errorf("%s is not what the sources give; run make ui and commit it", at)
+		}
+	}
+	return nil
+}
+
+// bundle gives the files by their names in dist.
+func bundle(dir string) (map[string][]byte, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	result := api.Build(api.BuildOptions{
+		AbsWorkingDir: root, EntryPointsAdvanced: []api.EntryPoint{{InputPath: "src/main.tsx", OutputPath: "app"}},
+		Outdir: "dist", Bundle: true, Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsEndOfFile,
+		JSX: api.JSXAutomatic, JSXImportSource: "preact", Define: map[string]string{"process.env.NODE_ENV": `"production"`},
+		LogLevel: api.LogLevelWarning,
+	})
+	if len(result.Errors) > 0 {
+		return nil, fmt.Errorf("%d errors, told above", len(result.Errors))
+	}
+	files := map[string][]byte{}
+	for _, f := range result.OutputFiles {
+		files[filepath.Base(f.Path)] = f.Contents
+	}
+	for name, from := range map[string]string{"index.html": filepath.Join(root, "src", "index.html"), "icon.svg": filepath.Join(root, "src", "icon.svg")} {
+		if files[name], err = os.ReadFile(from); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func compressed(b []byte) (int, error) {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	if _, err := w.Write(b); err != nil {
+		return 0, err
+	}
+	err := w.Close()
+	return buf.Len(), err
+}

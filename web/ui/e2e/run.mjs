@@ -1,0 +1,244 @@
+// Every page in Chromium against a made-up site: contents, keys, accessibility, both
+// themes, phone width, hostile names, the states of failure, and no error on the console.
+// Usage: node e2e/run.mjs SITE [SHOTS]: the program of e2e/site and where screenshots go.
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+import assert from "node:assert/strict";
+import { chromium } from "playwright-core";
+
+const [program, shots = "shots"] = process.argv.slice(2);
+const browserAt = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+if (!browserAt) { console.log("ui: skipped, there is no Chromium here (on Debian: apt-get install chromium)"); process.exit(0); }
+mkdirSync(shots, { recursive: true });
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const children = [];
+async function serve(...flags) {
+  const child = spawn(program, [...flags, "0"], { stdio: ["pipe", "pipe", "inherit"] });
+  children.push(child);
+  for await (const line of createInterface({ input: child.stdout })) return "http://" + line;
+  throw new Error("the site did not start");
+}
+
+const browser = await chromium.launch({ executablePath: browserAt, args: ["--no-sandbox", "--force-prefers-reduced-motion"] });
+let failed = 0, done = 0;
+async function check(name, f) {
+  try { await f(); done++; } catch (err) { failed++; console.error(`FAIL ${name}\n     ${String(err?.stack ?? err).split("\n").slice(0, 6).join("\n     ")}`); }
+}
+async function open(base, path, { dark = false, phone = false, tour = false, allow = () => false } = {}) {
+  const context = await browser.newContext({ viewport: phone ? { width: 375, height: 740 } : { width: 1280, height: 900 }, colorScheme: dark ? "dark" : "light", timezoneId: "Europe/Berlin", locale: "en-GB", bypassCSP: false });
+  if (!tour) await context.addInitScript(() => localStorage.setItem("reckon.tour", "seen"));
+  const page = await context.newPage(), said = [];
+  page.on("console", (m) => { if ((m.type() === "error" || m.type() === "warning") && !allow(m.text())) said.push(m.text()); });
+  page.on("pageerror", (e) => said.push(String(e)));
+  await page.goto(base + path);
+  await page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".loading") && !document.querySelector("main").innerText.includes("Asking the server"), null, { timeout: 15000 });
+  page.problems = () => said;
+  return page;
+}
+async function shot(page, name) { await page.screenshot({ path: `${shots}/${name}.png`, fullPage: false }); }
+async function accessible(page, name) {
+  // axe runs in the page's world through the debugger, which the policy of the page does not hold back.
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => (await globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })).violations.map((v) => `${v.id}: ${v.help} at ${v.nodes.slice(0, 3).map((n) => n.target + " " + (n.any[0]?.message ?? "")).join("; ")}`));
+  assert.deepEqual(found, [], name);
+}
+
+const pages = {
+  site: ["/", "Nodes up", "Busiest now"], nodes: ["/nodes", "node-0002", "CPU pressure"], node: ["/node?name=n1", "Cores by workload", "slurm/4711", "idle"],
+  workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Asked for and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name"],
+  owners: ["/owners", "alice", "Share of all"], usage: ["/usage", "Hours of the week", "History by owner"], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
+};
+
+const base = await serve();
+for (const [name, [path, ...texts]] of Object.entries(pages)) for (const dark of [false, true]) for (const phone of [false, true]) {
+  const full = `${name}-${dark ? "dark" : "light"}-${phone ? "phone" : "wide"}`;
+  await check(full, async () => {
+    const page = await open(base, path, { dark, phone });
+    const text = await page.locator("main").innerText();
+    for (const t of texts) assert.ok(text.toLowerCase().includes(t.toLowerCase()), `no ${JSON.stringify(t)} in: ${text.slice(0, 400)}`);
+    await page.waitForTimeout(120);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `the page is ${wide} pixels wider than the window`);
+    await shot(page, full);
+    await accessible(page, full);
+    assert.equal(await page.evaluate(() => globalThis.hacked), undefined, "a name ran as code");
+    assert.deepEqual(page.problems(), [], "console");
+    await page.context().close();
+  });
+}
+
+await check("keyboard", async () => {
+  const page = await open(base, "/");
+  for (const [key, path] of [["n", "/nodes"], ["w", "/workloads"], ["o", "/owners"], ["u", "/usage"], ["e", "/explore"], ["a", "/about"], ["s", "/"]]) {
+    await page.keyboard.press("g"); await page.keyboard.press(key);
+    await page.waitForFunction((p) => location.pathname === p, path, { timeout: 3000 });
+  }
+  await page.keyboard.press("?");
+  assert.equal(await page.locator("dialog[open]").count(), 1);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  await page.keyboard.press("/");
+  await page.waitForFunction(() => document.activeElement?.id === "find");
+  await page.keyboard.type("owner:bob kind:slurm");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => new URL(location.href).searchParams.get("q") === "owner:bob kind:slurm");
+  await page.waitForFunction(() => [...document.querySelectorAll(".vtable tbody tr td:nth-child(3)")].some((c) => c.textContent === "bob"));
+  assert.ok(!(await page.locator(".vtable tbody").innerText()).includes("alice"), "the filter holds");
+  await page.goto(base + "/");
+  await page.waitForSelector(".cell");
+  await page.locator(".cell").first().focus();
+  await page.keyboard.press("ArrowRight");
+  assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /^n2 down/);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => location.pathname === "/node");
+  assert.deepEqual(page.problems(), []);
+  await page.context().close();
+});
+
+await check("suggestions by keyboard", async () => {
+  const page = await open(base, "/workloads");
+  await page.keyboard.press("/");
+  await page.keyboard.type("sta");
+  await page.keyboard.press("ArrowDown"); await page.keyboard.press("Enter");
+  assert.equal(await page.inputValue("#find"), "state:");
+  await page.keyboard.type("fai");
+  await page.keyboard.press("ArrowDown"); await page.keyboard.press("Tab");
+  assert.equal(await page.inputValue("#find"), "state:failed ");
+  await page.fill("#find", "onwer:x"); await page.keyboard.press("Enter");
+  await page.waitForSelector("text=There is no field onwer");
+  await page.context().close();
+});
+
+await check("virtual rows, sorting, columns, a shared address", async () => {
+  const many = await serve("-jobs", "99990");
+  const page = await open(many, "/workloads");
+  await page.waitForSelector("text=100,002 workloads");
+  assert.ok((await page.locator(".vtable tbody tr").count()) < 120, "only what is seen is drawn");
+  const took = await page.evaluate(async () => { const t = performance.now(), v = document.querySelector(".vtable"); v.scrollTop = v.scrollHeight; await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))); return performance.now() - t; });
+  await page.waitForFunction(() => { const r = [...document.querySelectorAll(".vtable tbody tr[aria-rowindex]")].at(-1); return r && r.getAttribute("aria-rowindex") === "100003" && !r.textContent.startsWith("…"); });
+  console.log(`  100,002 rows: to the end in ${took.toFixed(0)} ms of drawing`);
+  await page.getByRole("button", { name: "CPU time" }).click();
+  await page.waitForFunction(() => location.search.includes("sort=-cpu_seconds"));
+  await page.locator("summary", { hasText: "Columns" }).click();
+  await page.getByLabel("Account").check();
+  await page.waitForSelector("th:has-text('Account')");
+  const shared = page.url();
+  await page.goto("about:blank"); await page.goto(shared);
+  await page.waitForSelector("th[aria-sort=descending]:has-text('CPU time')");
+  await page.waitForSelector("th:has-text('Account')");
+  const csv = await page.evaluate(async () => (await (await fetch([...document.querySelectorAll("a")].find((a) => a.textContent === "CSV").href.replace("100000", "3"))).text()));
+  assert.match(csv.split("\n")[0], /^id,kind,name,owner/);
+  await page.context().close();
+});
+
+await check("hostile names are text", async () => {
+  const listed = await open(base, "/workloads?q=kind:group&sort=id");
+  await listed.waitForSelector(".vtable tbody tr[aria-rowindex] a");
+  const links = await listed.locator(".vtable tbody td:first-child a").evaluateAll((l) => l.map((a) => a.getAttribute("href")));
+  assert.equal(links.length, 7);
+  await shot(listed, "hostile-list");
+  await listed.context().close();
+  for (const [i, link] of links.entries()) {
+    const page = await open(base, link);
+    await page.waitForSelector("text=Verdict");
+    assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, "4 KB do not burst the page");
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    assert.ok(!(await page.locator("main").innerText()).includes("\u202e"), "marks of direction are made visible");
+    assert.deepEqual(page.problems(), []);
+    await shot(page, "hostile-" + i);
+    await page.context().close();
+  }
+});
+
+await check("failing, empty and partial sites say so", async () => {
+  const failing = await serve("-fail"), empty = await serve("-empty"), partial = await serve("-partial");
+  for (const [name, [path]] of Object.entries(pages)) {
+    if (["node", "owners", "usage", "explore", "workloads"].includes(name)) continue;
+    const page = await open(failing, path, { allow: (t) => t.includes("500") });
+    assert.ok((await page.locator("[role=alert]").count()) > 0, `${name}: no error is shown`);
+    await shot(page, "fail-" + name); await accessible(page, "fail-" + name);
+    await page.context().close();
+  }
+  for (const [name, [path]] of Object.entries(pages)) {
+    const page = await open(empty, path, { allow: (t) => t.includes("404") });
+    if (name !== "workload" && name !== "site") await page.waitForSelector(".empty");
+    await shot(page, "empty-" + name); await accessible(page, "empty-" + name);
+    assert.deepEqual(page.problems(), []);
+    await page.context().close();
+  }
+  for (const path of ["/", "/nodes", "/workloads"]) {
+    const page = await open(partial, path);
+    await page.waitForSelector("text=site north: no route to host");
+    await page.context().close();
+  }
+});
+
+await check("what may not be seen", async () => {
+  const page = await open(base, "/about");
+  await page.route("**/api/reckon/v1/usage*", (r) => r.fulfill({ status: 403, contentType: "application/json", body: '{"error":"a viewer of role public may not see owners","hint":"sign in"}' }));
+  await page.keyboard.press("g"); await page.keyboard.press("o");
+  await page.waitForSelector("text=You may not see this");
+  await page.route("**/api/reckon/v1/nodes", (r) => r.fulfill({ status: 401, contentType: "application/json", body: '{"error":"a viewer of role nobody sees nothing","hint":"sign in"}' }));
+  await page.route("**/auth/login*", (r) => r.fulfill({ status: 200, contentType: "text/html", body: "<h1>login</h1>" }));
+  await page.keyboard.press("g"); await page.keyboard.press("n");
+  await page.waitForURL(/\/auth\/login\?next=%2Fnodes/);
+  await page.context().close();
+});
+
+await check("the tour of a first visit", async () => {
+  const page = await open(base, "/", { tour: true });
+  await page.waitForSelector("dialog[open]");
+  assert.match(await page.locator("dialog").innerText(), /n1 uses 4\.1 of its 16 cores/);
+  await shot(page, "tour"); await accessible(page, "tour");
+  for (let i = 0; i < 4; i++) await page.getByRole("button", { name: "Next" }).click();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.reload(); await page.waitForSelector(".cell");
+  assert.equal(await page.locator("dialog[open]").count(), 0, "it is shown once");
+  await page.context().close();
+});
+
+await check("1,000 nodes, a year of a node, an error of PromQL", async () => {
+  const large = await serve("-nodes", "1000");
+  const page = await open(large, "/");
+  assert.equal(await page.locator(".cell").count(), 1000);
+  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+  console.log(`  first paint of the site page with 1,000 nodes: ${paint.toFixed(0)} ms`);
+  await shot(page, "site-1000"); await accessible(page, "site-1000");
+  await page.goto(base + "/node?name=n1&last=31536000");
+  const begin = Date.now();
+  await page.waitForSelector(".u-over");
+  console.log(`  a year of one node: ${Date.now() - begin} ms to the first chart, of ${await page.evaluate(() => Math.round(performance.now()))} ms since navigation`);
+  await page.goto(base + "/explore");
+  await page.fill("#expr", "sum(reckon_work");
+  await page.keyboard.press("End");
+  await page.keyboard.type("l");
+  await page.waitForSelector(".suggest li");
+  await page.keyboard.press("Tab");
+  assert.match(await page.inputValue("#expr"), /^sum\(reckon_workload_/);
+  await page.context().close();
+  const wrong = await open(base, "/explore?expr=oops&as=table", { allow: (t) => t.includes("400") });
+  await wrong.waitForSelector("text=parse error");
+  await wrong.context().close();
+});
+
+await check("the chart names what is under the pointer, and a click goes there", async () => {
+  const page = await open(base, "/node?name=n1");
+  const over = page.locator(".u-over").first();
+  await over.scrollIntoViewIfNeeded();
+  const box = await over.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height - 20);
+  await page.waitForSelector(".tip");
+  assert.match(await page.locator(".tip").innerText(), /slurm\/4711/);
+  await shot(page, "node-hover");
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height - 20);
+  await page.waitForFunction(() => location.pathname === "/workload");
+  await page.context().close();
+});
+
+await browser.close();
+for (const c of children) c.stdin.end();
+console.log(`ui: ${done} checks passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);

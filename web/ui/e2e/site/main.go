@@ -1,0 +1,246 @@
+// Command site serves the pages of reckon over a made-up site for the tests of the
+// pages: nodes, workloads with hostile names, history, live ticks and series, at
+// http://127.0.0.1:PORT with the port that the argument names (0: any; it is printed). With
+// -fail every question is answered with an error, with -empty there is nothing, with
+// -partial a part is missing. It runs until standard input ends.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/web/api"
+	"reckon/web/api/apitest"
+	"reckon/web/ui"
+)
+
+func main() {
+	fail := flag.Bool("fail", false, "answer every question with an error")
+	empty := flag.Bool("empty", false, "nothing was measured")
+	partial := flag.Bool("partial", false, "a part of the site can not be asked")
+	nodes := flag.Int("nodes", 12, "number of nodes")
+	jobs := flag.Int("jobs", 5000, "number of jobs")
+	flag.Parse()
+	b := site(*nodes, *jobs)
+	switch {
+	case *fail:
+		b.Err = errors.New("the store can not be read: disk I/O error")
+	case *empty:
+		b.Details, b.Machine = nil, nil
+	case *partial:
+		b.Missing = []string{"site north: no route to host"}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:"+flag.Arg(0))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "site:", err)
+		os.Exit(1)
+	}
+	hub := &api.Hub{}
+	hub.Publish(tick())
+	auth := http.NewServeMux()
+	auth.HandleFunc("GET /auth/me", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"name":"alice","role":"admin","owners":[]}`) // the browser went away: nothing to say
+	})
+	h := api.New(api.Options{
+		Backend: b, Hub: hub, Usage: history{*empty}, Scale: scales{b}, Prometheus: series(*empty), Auth: auth, Version: "1.0.0-test",
+		Pages: &api.Pages{Files: ui.Files(), Paths: ui.Paths()},
+	})
+	fmt.Println(l.Addr())
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // the test ended
+		_ = server.Close()
+	}()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		fmt.Fprintln(os.Stderr, "site:", err)
+		os.Exit(1)
+	}
+}
+
+// hostile are names that a page must show as text and survive.
+func hostile() []string {
+	return []string{
+		`<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`, "abc\u202egnp.exe", "🦊🔥 job 你好 שלום", strings.Repeat("long-name/", 409) + "end",
+		"a\"b'c&amp;{{7*7}}${1}`", "tab\there\x1b[31mred",
+	}
+}
+
+func tick() client.Live {
+	l := apitest.Tick(time.Now(), 20)
+	l.Workloads[1].ID, l.Workloads[1].Name = "group/n1/"+hostile()[0], hostile()[0]
+	l.Workloads[2].ID, l.Workloads[2].Owner = "group/n1/"+hostile()[1], hostile()[2]
+	return l
+}
+
+func site(nodes, jobs int) *apitest.Backend {
+	b := apitest.Site(time.Now())
+	first := b.Details[0]
+	for i, name := range hostile() {
+		d := first
+		d.ID, d.Kind, d.Name, d.Owner = fmt.Sprintf("group/n1/%s", name), "group", name, name[:min(len(name), 40)]
+		d.Start = first.Start.Add(time.Duration(i+1) * time.Minute)
+		b.Details = append(b.Details, d)
+	}
+	for i := range jobs {
+		d := b.Details[1]
+		cpu := float64((i*7919)%100000) / 3
+		d.ID, d.Name, d.Owner = fmt.Sprintf("slurm/%d", 10000+i), fmt.Sprintf("step%03d", i%250), []string{"alice", "bob", "carol"}[i%3]
+		d.Start, d.CPUSeconds, d.Profile = first.Start.Add(-time.Duration(i)*time.Minute), &cpu, nil
+		b.Details = append(b.Details, d)
+	}
+	for i := 2; i < nodes; i++ {
+		n := b.Machine[0]
+		used, watts, pressure := 16*math.Abs(math.Sin(float64(i))), 80+10*float64(i%30), float64(i%9)/10
+		n.Node, n.CoresUsed, n.Watts, n.PowerMethod, n.CPUPressure = fmt.Sprintf("node-%04d", i), &used, &watts, "measured", &pressure
+		n.Up = i%37 != 5
+		b.Machine = append(b.Machine, n)
+	}
+	return b
+}
+
+type scales struct{ b *apitest.Backend }
+
+func (s scales) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
+	return s.b.Scale(ctx, w)
+}
+
+// history is a month in which work follows the hours of the day.
+type history struct{ empty bool }
+
+func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList, error) {
+	l := client.UsageList{Since: q.Since, Until: q.Until, Span: q.Span, By: q.By, Total: client.Usage{}}
+	if h.empty {
+		return l, nil
+	}
+	step := map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour, "hour-of-week": time.Hour}[q.Span]
+	from, until := q.Since.Truncate(time.Hour), q.Until
+	if q.Span == "hour-of-week" {
+		from = time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)
+		until = from.Add(168 * time.Hour)
+	}
+	names := []string{"alice", "bob", "shop", hostile()[0]}
+	if len(q.By) == 0 {
+		names = []string{""}
+	}
+	for at := from; at.Before(until); at = at.Add(max(step, time.Minute)) {
+		for i, name := range names {
+			cpu := 3600 * float64(i+1) * (1.2 + math.Sin(float64(at.Hour()-6)/24*2*math.Pi)) * max(step, time.Hour).Hours()
+			joules, started := cpu*9, float64(10*(i+1))
+			u := client.Usage{UsageFigures: client.UsageFigures{CPUSeconds: &cpu, EnergyJoules: &joules, Started: &started}}
+			if step > 0 {
+				u.From = &at
+			}
+			switch strings.Join(q.By, ",") {
+			case "owner":
+				u.Owner = name
+			case "account":
+				u.Account = name
+			case "partition":
+				u.Partition = name
+			case "command":
+				u.Command = name
+			case "kind":
+				u.Kind = name
+			case "node":
+				u.Node = name
+			}
+			l.Rows = append(l.Rows, u)
+			l.Total.Add(&u.UsageFigures)
+		}
+		if step == 0 {
+			break
+		}
+	}
+	return l, nil
+}
+
+// series answers as Prometheus does, with waves.
+func series(empty bool) http.Handler {
+	mux := http.NewServeMux()
+	send := func(w http.ResponseWriter, data any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data}) // the browser went away: nothing to say
+	}
+	labels := func(q string) []map[string]string {
+		switch {
+		case empty:
+			return nil
+		case strings.Contains(q, "(workload)"):
+			return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"}, {"workload": "group/n1/" + hostile()[0]}}
+		case strings.Contains(q, "device"):
+			return []map[string]string{{"device": "sda"}, {"device": "eth0"}}
+		}
+		return []map[string]string{{}}
+	}
+	size := func(q string, i int) float64 {
+		switch {
+		case strings.Contains(q, "MemTotal") && !strings.Contains(q, "Available"):
+			return 64 << 30
+		case strings.Contains(q, "MemAvailable"):
+			return 40 << 30
+		case strings.HasPrefix(q, "count("):
+			return 16
+		case strings.Contains(q, "memory_bytes"):
+			return float64(int(4)<<30) / float64(i+1)
+		case strings.Contains(q, "node_cpu_seconds"):
+			return 9
+		case strings.HasPrefix(q, "sum(rate"):
+			return 7
+		case strings.Contains(q, "pressure"):
+			return 0.2
+		}
+		return 3 / float64(i+1)
+	}
+	mux.HandleFunc("GET /api/v1/query", func(w http.ResponseWriter, r *http.Request) {
+		q := r.FormValue("query")
+		if strings.Contains(q, "oops") {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"status":"error","errorType":"bad_data","error":"1:5: parse error: unexpected end of input"}`) // as above
+			return
+		}
+		out := []any{}
+		for i, l := range labels(q) {
+			out = append(out, map[string]any{"metric": l, "value": []any{time.Now().Unix(), fmt.Sprint(size(q, i))}})
+		}
+		send(w, map[string]any{"resultType": "vector", "result": out})
+	})
+	mux.HandleFunc("GET /api/v1/query_range", func(w http.ResponseWriter, r *http.Request) {
+		q := r.FormValue("query")
+		number := func(name string) float64 { v, _ := strconv.ParseFloat(r.FormValue(name), 64); return v }
+		from, to, step := number("start"), number("end"), max(1, number("step"))
+		out := []any{}
+		for i, l := range labels(q) {
+			var values [][]any
+			for t := from; t <= to; t += step {
+				wave := 1.0
+				if strings.Contains(q, "workload") && !strings.HasPrefix(q, "sum(") {
+					wave = 1 + 0.3*math.Sin(t/900+float64(i))
+				}
+				values = append(values, []any{t, fmt.Sprint(size(q, i) * wave)})
+			}
+			out = append(out, map[string]any{"metric": l, "values": values})
+		}
+		send(w, map[string]any{"resultType": "matrix", "result": out})
+	})
+	mux.HandleFunc("GET /api/v1/metadata", func(w http.ResponseWriter, _ *http.Request) {
+		send(w, map[string]any{"reckon_workload_cpu_seconds_total": []any{map[string]string{"type": "counter", "unit": "seconds", "help": "CPU time."}}})
+	})
+	mux.HandleFunc("GET /api/v1/label/{name}/values", func(w http.ResponseWriter, r *http.Request) {
+		send(w, []string{"reckon_workload_cpu_seconds_total", "reckon_workload_memory_bytes", "node_load1"})
+	})
+	mux.HandleFunc("GET /api/v1/labels", func(w http.ResponseWriter, _ *http.Request) { send(w, []string{"node", "owner", "workload"}) })
+	return mux
+}

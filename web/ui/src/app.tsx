@@ -1,0 +1,107 @@
+// The frame of all pages: navigation, keys, theme, who is signed in, help and the tour.
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { ask } from "./lib/api";
+import { Dialog } from "./lib/parts";
+import { go, has, keep, live, liveState, me, page, paused, recall, theme, version } from "./lib/state";
+import type { Me } from "./lib/types";
+import { About } from "./pages/about";
+import { Explore } from "./pages/explore";
+import { NodePage } from "./pages/node";
+import { Nodes } from "./pages/nodes";
+import { Owners } from "./pages/owners";
+import { Site } from "./pages/site";
+import { Tour } from "./pages/tour";
+import { UsagePage } from "./pages/usage";
+import { WorkloadPage } from "./pages/workload";
+import { Workloads } from "./pages/workloads";
+
+interface Place { path: string; title: string; key?: string; view: ComponentType; under?: string; when?: string }
+const places: Place[] = [
+  { path: "/", title: "Site", key: "s", view: Site },
+  { path: "/nodes", title: "Nodes", key: "n", view: Nodes },
+  { path: "/node", title: "Node", view: NodePage, under: "/nodes" },
+  { path: "/workloads", title: "Workloads", key: "w", view: Workloads },
+  { path: "/workload", title: "Workload", view: WorkloadPage, under: "/workloads" },
+  { path: "/owners", title: "Owners", key: "o", view: Owners, when: "usage" },
+  { path: "/usage", title: "Usage", key: "u", view: UsagePage, when: "usage" },
+  { path: "/explore", title: "Explore", key: "e", view: Explore, when: "prometheus" },
+  { path: "/about", title: "About", key: "a", view: About },
+];
+const offered = places.filter((p) => !p.when || has(p.when));
+
+const help = signal(false), tour = signal(false);
+
+function keys(): () => void {
+  let g = 0;
+  const typing = (t: EventTarget | null) => t instanceof HTMLElement && (/^(TEXTAREA|SELECT)$/.test(t.tagName) || t.isContentEditable || (t instanceof HTMLInputElement && t.type !== "radio" && t.type !== "checkbox"));
+  const press = (e: KeyboardEvent) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || typing(e.target) || document.querySelector("dialog[open]")) return;
+    const place = Date.now() - g < 1500 && offered.find((p) => p.key === e.key);
+    g = 0;
+    if (place) { e.preventDefault(); go(place.path); return; }
+    switch (e.key) {
+      case "g": g = Date.now(); break;
+      case "?": e.preventDefault(); help.value = true; break;
+      case "t": theme.value = document.documentElement.dataset.theme === "dark" ? "light" : "dark"; break;
+      case "p": paused.value = !paused.value; break;
+      case "/": {
+        e.preventDefault();
+        const box = document.querySelector<HTMLElement>("[data-search]");
+        if (box) box.focus(); else { go("/workloads"); requestAnimationFrame(() => document.querySelector<HTMLElement>("[data-search]")?.focus()); }
+      }
+    }
+  };
+  addEventListener("keydown", press);
+  return () => removeEventListener("keydown", press);
+}
+
+export function App() {
+  useEffect(keys, []);
+  useEffect(() => {
+    if (has("auth")) ask<Me>("/auth/me").then((m) => {
+      me.value = m;
+      if (m.role === "nobody") location.assign("/auth/login?" + new URLSearchParams({ next: location.pathname + location.search }));
+    }, () => { me.value = null; });
+    if (!recall("reckon.tour")) tour.value = true;
+  }, []);
+  const here = offered.find((p) => p.path === page.value);
+  useEffect(() => { document.title = (here?.title ?? "Not found") + " – reckon"; }, [here]);
+  const View = here?.view;
+  const m = me.value;
+  return <>
+    <a class="skip" href="#main">Skip to the page</a>
+    <header class="top">
+      <a class="brand" href="/"><img src="/static/icon.svg" width="22" height="22" alt="" />reckon</a>
+      <nav aria-label="Pages">{offered.filter((p) => p.key).map((p) => <a href={p.path} aria-current={p.path === page.value || p.path === here?.under ? "page" : undefined} aria-keyshortcuts={"g " + p.key}>{p.title}</a>)}</nav>
+      <div class="tools">
+        <LiveMark />
+        <button aria-label={`Theme: ${theme.value}. Change`} title="Theme: as the system, light or dark" onClick={() => { theme.value = theme.value === "auto" ? "light" : theme.value === "light" ? "dark" : "auto"; }}>{theme.value === "auto" ? "◐ auto" : theme.value === "light" ? "☀ light" : "☾ dark"}</button>
+        <button aria-label="Help and keys" title="Help (?)" onClick={() => { help.value = true; }}>?</button>
+        {m && m.name && <form method="post" action="/auth/logout"><span title={`role ${m.role}`}><bdi>{m.name}</bdi></span> <button>Sign out</button></form>}
+        {m && !m.name && m.role === "public" && <a href="/auth/login">Sign in</a>}
+      </div>
+    </header>
+    <main id="main" tabIndex={-1}>{View ? <View /> : <><h1>Not found</h1><p>There is no page here. <a href="/">The site</a> is a good place to start.</p></>}</main>
+    {help.value && <Help />}
+    {tour.value && <Tour close={() => { tour.value = false; keep("reckon.tour", "seen"); }} />}
+  </>;
+}
+
+function LiveMark() {
+  if (!has("live")) return <span class="quiet" title="Figures are asked for again every 15 s">{paused.value ? "paused" : "every 15 s"}</span>;
+  const text = paused.value ? "⏸ paused" : liveState.value === "lost" ? "✕ no live figures" : liveState.value === "on" ? "● live" : "○ waiting";
+  return <button aria-pressed={paused.value} title={live.value ? `last tick ${live.value.time} (p pauses)` : "p pauses"} onClick={() => { paused.value = !paused.value; }}>{text}</button>;
+}
+
+function Help() {
+  return <Dialog title="Help" close={() => { help.value = false; }}>
+    <p>Every figure tells its exact value on hover, every time its UTC; – means not measured. The address of a page holds all you chose: copy it to share it.</p>
+    <h3>Keys</h3>
+    <dl class="keys">{offered.filter((p) => p.key).map((p) => <><dt><kbd>g</kbd> <kbd>{p.key}</kbd></dt><dd>{p.title}</dd></>)}
+      <dt><kbd>/</kbd></dt><dd>search workloads</dd><dt><kbd>t</kbd></dt><dd>light or dark</dd><dt><kbd>p</kbd></dt><dd>pause and resume live figures</dd>
+      <dt><kbd>?</kbd></dt><dd>this help</dd><dt><kbd>Esc</kbd></dt><dd>close</dd><dt><kbd>←</kbd><kbd>→</kbd><kbd>↑</kbd><kbd>↓</kbd></dt><dd>from node to node on the site page</dd></dl>
+    <p><button onClick={() => { help.value = false; tour.value = true; }}>Show the tour</button> <a href="/api/reckon/openapi.json">API</a> <span class="quiet">version {version || "unknown"}</span></p>
+  </Dialog>;
+}

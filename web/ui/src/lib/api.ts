@@ -1,0 +1,68 @@
+// Asking the server: one function, one hook, and the errors as people need them.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { beat, has } from "./state";
+import type { PromSeries } from "./types";
+
+export class Failure extends Error {
+  constructor(readonly status: number, message: string, readonly hint = "") { super(message); }
+}
+
+export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, { signal, headers: { Accept: "application/json" } });
+  } catch (err) {
+    if (signal?.aborted) throw err;
+    throw new Failure(0, "The server does not answer.", "Is reckon still running, and the network up? The page asks again by itself.");
+  }
+  const text = await answer.text();
+  let body: Record<string, unknown> = {};
+  try { body = JSON.parse(text); } catch { if (answer.ok) throw new Failure(answer.status, `${path.split("?")[0]}: the answer is not JSON.`, "Does a proxy stand in between?"); }
+  if (!answer.ok) {
+    if (answer.status === 401 && has("auth")) {
+      location.assign("/auth/login?" + new URLSearchParams({ next: location.pathname + location.search }));
+    }
+    throw new Failure(answer.status, String(body.error ?? `status ${answer.status}`), String(body.hint ?? ""));
+  }
+  return body as T;
+}
+
+export interface Asked<T> { data?: T; error?: Failure; at?: number; busy: boolean; again: () => void }
+
+/** Asks for path, again whenever it changes and, if fresh, with each beat. Keeps the last good answer of the same path. */
+export function useAsk<T>(path: string | null, fresh = false, load: (p: string, s: AbortSignal) => Promise<T> = ask): Asked<T> {
+  const [state, setState] = useState<{ path: string | null; data?: T; error?: Failure; at?: number }>({ path: null });
+  const [busy, setBusy] = useState(false);
+  const [turn, setTurn] = useState(0);
+  const fn = useRef(load);
+  fn.current = load;
+  const b = fresh ? beat.value : 0;
+  useEffect(() => {
+    if (path === null) return;
+    const stop = new AbortController();
+    setBusy(true);
+    fn.current(path, stop.signal).then(
+      (data) => { if (!stop.signal.aborted) { setState({ path, data, at: Date.now() }); setBusy(false); } },
+      (error) => {
+        if (stop.signal.aborted) return;
+        const e = error instanceof Failure ? error : new Failure(0, String(error));
+        setState((s) => (s.path === path ? { ...s, error: e } : { path, error: e }));
+        setBusy(false);
+      },
+    );
+    return () => stop.abort();
+  }, [path, b, turn]);
+  const same = state.path === path;
+  return { data: same ? state.data : undefined, error: same ? state.error : undefined, at: state.at, busy, again: () => setTurn(turn + 1) };
+}
+
+interface PromAnswer { status: string; error?: string; warnings?: string[]; data: { resultType: string; result: PromSeries[] } }
+export async function promInstant(expr: string, signal?: AbortSignal, at?: number): Promise<PromSeries[]> {
+  const q = new URLSearchParams({ query: expr });
+  if (at) q.set("time", String(at));
+  return (await ask<PromAnswer>("/api/v1/query?" + q, signal)).data.result;
+}
+export async function promRange(expr: string, from: number, to: number, step: number, signal?: AbortSignal): Promise<PromSeries[]> {
+  const q = new URLSearchParams({ query: expr, start: String(from), end: String(to), step: String(step) });
+  return (await ask<PromAnswer>("/api/v1/query_range?" + q, signal)).data.result;
+}

@@ -1,0 +1,98 @@
+// Lines and stacks over time, drawn by uPlot; what a chart says is also there as text.
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { dark, go } from "./state";
+import { clean } from "./parts";
+import { bandAt, stacked, stats, type Row } from "./stack";
+import { clock, exact, human, utc, type Unit } from "./units";
+
+// Colour-blind safe in either theme; lines differ in their dashes too, and hover and legend name each.
+const light = ["#0072b2", "#d55e00", "#00795b", "#aa3377", "#332288", "#8a6d00", "#44779f", "#882255", "#5c6632", "#b3371e", "#4d4dff", "#7a4a00"];
+const night = ["#56b4e9", "#e69f00", "#2dc79c", "#ee99cc", "#bbaaff", "#ddcc55", "#88ccee", "#ff9977", "#bbcc88", "#ee7733", "#9fb4ff", "#d9a76a"];
+const dashes = [[], [8, 4], [2, 3], [10, 3, 2, 3], [4, 4]];
+export const colour = (i: number) => (dark.value ? night : light)[i % light.length];
+const grey = () => (dark.value ? ["#8b949e", "#30363d", "#57606a"] : ["#6e7781", "#e6e9ed", "#afb8c1"]);
+
+export interface Line { label: string; row: Row; href?: string; quiet?: 1 | 2 | 3 }
+export interface Mark { from: number; to: number; label: string }
+interface Props { title: string; times: number[]; lines: Line[]; unit: Unit; stack?: boolean; total?: Line; marks?: Mark[]; height?: number; zoom?: (from: number, to: number) => void }
+
+export function TimeChart({ title, times, lines, unit, stack, total, marks = [], height = 220, zoom }: Props) {
+  const box = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), tip = useRef<HTMLDivElement>(null);
+  const [at, setAt] = useState<number | null>(null), [over, setOver] = useState(-1);
+  const night = dark.value;
+  const rows = useMemo(() => (stack ? stacked(lines.map((l) => l.row)) : lines.map((l) => l.row)), [lines, stack]);
+  const shade = (i: number) => (lines[i].quiet ? grey()[lines[i].quiet! - 1] : colour(i));
+  useEffect(() => {
+    const el = box.current!;
+    const css = getComputedStyle(document.documentElement), ink = css.getPropertyValue("--quiet"), rule = css.getPropertyValue("--line");
+    const all = total ? [...rows, total.row] : rows;
+    const order = stack ? rows.map((_, i) => rows.length - 1 - i) : rows.map((_, i) => i); // the highest of a stack is drawn first
+    const axisStyle = { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1 }, font: "12px system-ui, sans-serif" };
+    const u = new uPlot({
+      width: Math.max(200, el.clientWidth), height, legend: { show: false }, pxAlign: 0,
+      cursor: { drag: { x: !!zoom, y: false, setScale: false }, points: { show: !stack }, y: false },
+      scales: { x: { time: true }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? hi * 1.05 : 1] } },
+      axes: [{ ...axisStyle, space: 70, values: (_u, splits, _i, _s, incr) => splits.map((t) => label(t, incr)) }, { ...axisStyle, size: 74, values: (_u, splits) => splits.map((v) => human(v, unit)) }],
+      series: [{}, ...order.map((i) => ({ label: "", stroke: lines[i].quiet === 2 ? rule : shade(i), width: stack ? 1 : 1.75, dash: stack ? undefined : dashes[Math.floor(i / 2) % dashes.length], fill: stack ? shade(i) : lines.length === 1 ? shade(i) + "22" : undefined, points: { show: false }, spanGaps: false })),
+        ...(total ? [{ label: "", stroke: css.getPropertyValue("--text"), width: 1.5, dash: [6, 4], points: { show: false } }] : [])],
+      hooks: {
+        setCursor: [(p) => {
+          const i = p.cursor.idx ?? null;
+          setAt(p.cursor.left !== undefined && p.cursor.left >= 0 ? i : null);
+          const y = p.cursor.top !== undefined && p.cursor.top >= 0 ? p.posToVal(p.cursor.top, "y") : -1;
+          setOver(i === null || y < 0 ? -1 : stack ? bandAt(rows, i, y) : closest(rows, i, y));
+          const t = tip.current;
+          if (t) { t.style.left = Math.min(Math.max(0, (p.cursor.left ?? 0) + 80), el.clientWidth - 220) + "px"; t.style.top = Math.max(0, (p.cursor.top ?? 0) - 50) + "px"; }
+        }],
+        setSelect: [(p) => { if (zoom && p.select.width > 4) zoom(p.posToVal(p.select.left, "x"), p.posToVal(p.select.left + p.select.width, "x")); }],
+        drawClear: [(p) => {
+          const c = p.ctx; c.save();
+          for (const m of marks) {
+            const x = p.valToPos(m.from, "x", true), x2 = p.valToPos(m.to, "x", true);
+            c.fillStyle = night ? "#ff7b7244" : "#cf222e33"; c.fillRect(x, p.bbox.top, Math.max(2, x2 - x), p.bbox.height);
+          }
+          c.restore();
+        }],
+      },
+    }, [times, ...order.map((i) => rows[i]), ...(total ? [all[all.length - 1]] : [])] as uPlot.AlignedData, el);
+    plot.current = u;
+    const sized = new ResizeObserver(() => u.setSize({ width: Math.max(200, el.clientWidth), height }));
+    sized.observe(el);
+    return () => { sized.disconnect(); u.destroy(); };
+  }, [times, rows, total, night, height]);
+
+  const name = over >= 0 ? lines[over] : undefined;
+  const summary = `${title}. ` + [...(total ? [total] : []), ...lines].slice(0, 12).map((l) => { const s = stats(l.row); return `${clean(l.label)}: mean ${human(s.mean, unit)}, highest ${human(s.max, unit)}`; }).join("; ");
+  const target = over >= 0 ? lines[over]?.href : undefined;
+  return <figure class="chart">
+    <div class={"plot" + (target ? " link" : "")} role="img" aria-label={summary} ref={box} onClick={() => { if (target) go(target); }} />
+    {at !== null && <div class="tip" ref={tip} aria-hidden="true"><b>{clock(times[at] * 1000)}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}</div>}
+    <details class="legend" open={lines.length > 1 && lines.length < 16}><summary>{lines.length === 1 && !total ? "Figures" : `${lines.length} ${lines.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={utc(times[at] * 1000)}> at {clock(times[at] * 1000)}</span> : ""}</summary>
+      <table><caption class="hidden">{title}</caption><thead><tr><th scope="col">{stack ? "From the top" : "Line"}</th><th scope="col" class="number">{at === null ? "Last" : "Here"}</th><th scope="col" class="number">Mean</th><th scope="col" class="number">Highest</th></tr></thead><tbody>
+        {total && <LegendRow l={total} unit={unit} at={at} swatch={<path class="totalline" d="M0 6h14" />} />}
+        {(stack ? lines.map((_, i) => lines.length - 1 - i) : lines.map((_, i) => i)).map((i) => <LegendRow l={lines[i]} unit={unit} at={at} on={i === over}
+          swatch={stack ? <rect width="14" height="12" fill={shade(i)} stroke="currentColor" stroke-width=".5" /> : <path d="M0 6h14" stroke={shade(i)} stroke-width="3" stroke-dasharray={dashes[Math.floor(i / 2) % dashes.length].slice(0, 2).map((d) => d / 2).join(" ")} />} />)}
+      </tbody></table></details>
+  </figure>;
+}
+
+function LegendRow({ l, unit, at, swatch, on }: { l: Line; unit: Unit; at: number | null; swatch: preact.ComponentChild; on?: boolean }) {
+  const s = stats(l.row), here = at === null ? s.last : l.row[at];
+  const text = clean(l.label);
+  return <tr class={on ? "on" : ""}><th scope="row"><svg width="14" height="12" aria-hidden="true">{swatch}</svg> {l.href ? <a href={l.href}><bdi>{text.slice(0, 70)}</bdi></a> : <bdi>{text.slice(0, 70)}</bdi>}</th>
+    {[here, s.mean, s.max].map((v) => <td class="number" title={exact(v, unit)}>{human(v, unit)}</td>)}</tr>;
+}
+
+function closest(rows: Row[], i: number, y: number): number {
+  let best = -1, d = Infinity;
+  rows.forEach((r, k) => { const v = r[i]; if (v !== null && v !== undefined && Math.abs(v - y) < d) { d = Math.abs(v - y); best = k; } });
+  return best;
+}
+function label(t: number, incr: number): string {
+  const d = new Date(t * 1000);
+  if (incr >= 86400 * 27) return d.toLocaleDateString(undefined, { month: "short", year: "numeric" });
+  if (incr >= 86400 || (d.getHours() === 0 && d.getMinutes() === 0)) return d.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  return d.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", ...(incr < 60 ? { second: "2-digit" } : {}) });
+}

@@ -1,0 +1,113 @@
+// The pieces that every page is made of.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { Asked, Failure } from "./api";
+import { ago, clock, exact, human, unknown, utc, type Unit } from "./units";
+import { nodeLink, ownerLink, workloadLink } from "./state";
+import type { Num, Workload } from "./types";
+
+/** A figure: short, exact on hover. */
+export function Q({ v, unit, note }: { v: Num | unknown; unit: Unit; note?: string }) {
+  return <span class="q" title={exact(v, unit) + (note ? ` · ${note}` : "")}>{human(v, unit)}</span>;
+}
+/** A moment in the viewer's zone, UTC on hover. */
+export function When({ t, relative }: { t: string | null | undefined; relative?: boolean }) {
+  if (!t || t.startsWith("0001-")) return <span title="not known">{unknown}</span>;
+  return <time dateTime={t} title={utc(t)}>{relative ? ago(t) : clock(t)}</time>;
+}
+
+/** Names come from anywhere: shown as text, isolated against right-to-left marks, cut when long. */
+export function Name({ children, href, max = 80 }: { children: string; href?: string; max?: number }) {
+  const text = [...clean(children)], cut = text.length > max ? text.slice(0, max - 1).join("") + "…" : text.join("");
+  const inner = <bdi>{cut === "" ? unknown : cut}</bdi>, title = text.length > max ? text.slice(0, 1000).join("") : undefined;
+  return href ? <a class="name" href={href} title={title}>{inner}</a> : <span class="name" title={title}>{inner}</span>;
+}
+/** Control and direction-changing characters made visible. */
+export function clean(s: string): string {
+  return s.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+export const W = ({ w }: { w: { id: string; name?: string; start?: string } }) => <Name href={workloadLink(w.id)}>{w.id}</Name>;
+export const Owner = ({ o }: { o?: string }) => (o ? <Name href={ownerLink(o)} max={32}>{o}</Name> : <span title="not shown, or not known">{unknown}</span>);
+export const NodeName = ({ n }: { n: string }) => <Name href={nodeLink(n)} max={40}>{n}</Name>;
+export function Named({ w }: { w: Workload }) {
+  return w.name && !w.id.endsWith("/" + w.name) ? <Name max={40}>{w.name}</Name> : null;
+}
+
+export function Section({ title, children, aside, id }: { title: string; children: ComponentChildren; aside?: ComponentChildren; id?: string }) {
+  const key = id ?? title.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  return <section aria-labelledby={key}><div class="head"><h2 id={key}>{title}</h2>{aside}</div>{children}</section>;
+}
+
+export function Problem({ e, again }: { e: Failure; again?: () => void }) {
+  const kind = e.status === 403 || e.status === 401 ? "forbidden" : "error";
+  const head = e.status === 401 ? "Sign in to see this" : e.status === 403 ? "You may not see this" : e.status === 404 ? "Not found" : e.status === 503 ? "Not ready yet" : "That did not work";
+  return <div class={"note " + kind} role="alert">
+    <strong>{head}.</strong> <span class="wrap">{e.message}</span>{e.hint && <p class="wrap">{e.hint}</p>}
+    {again && e.status !== 403 && e.status !== 404 && <button onClick={again}>Ask again</button>}
+  </div>;
+}
+
+/** Shows what was asked for in each of its states: loading, error, old figures, partial, and there. */
+export function Show<T>({ a, children, missing }: { a: Asked<T>; children: (d: T) => ComponentChildren; missing?: (d: T) => string[] | undefined }) {
+  if (a.data === undefined) {
+    if (a.error) return <Problem e={a.error} again={a.again} />;
+    return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
+  }
+  const lost = missing?.(a.data) ?? (a.data as { missing?: string[] }).missing;
+  return <>
+    {a.error && <div class="note warning" role="status"><strong>Old figures</strong>, of {clock(a.at ?? 0)}: {a.error.message} {a.error.hint}</div>}
+    {lost && lost.length > 0 && <div class="note warning" role="status"><strong>Partial answer.</strong> Could not be asked: {lost.join("; ")}</div>}
+    {children(a.data)}
+  </>;
+}
+export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
+
+/** Used against a whole, with the share in words. */
+export function Bar({ v, of, unit, label }: { v: Num; of: Num; unit: Unit; label: string }) {
+  const share = v !== null && v !== undefined && of ? v / of : null;
+  return <span class="meter" title={`${exact(v, unit)} of ${exact(of, unit)}`}>
+    <svg viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={`${label}: ${human(v, unit)} of ${human(of, unit)}${share === null ? "" : `, ${human(share, "ratio")}`}`}>
+      <rect class="track" width="100" height="8" />{share !== null && <rect class={share > 0.9 ? "full" : "fill"} width={Math.min(100, share * 100)} height="8" />}
+    </svg>
+    <span>{share === null ? unknown : human(share, "ratio")}</span>
+  </span>;
+}
+
+export function Spark({ rows, label, top }: { rows: (number | null)[]; label: string; top?: number }) {
+  const max = Math.max(top ?? 0, ...rows.map((v) => v ?? 0)) || 1;
+  let d = "", pen = false;
+  rows.forEach((v, i) => {
+    if (v === null) { pen = false; return; }
+    d += `${pen ? "L" : "M"}${((i * 100) / Math.max(1, rows.length - 1)).toFixed(1)} ${(19 - (18 * v) / max).toFixed(1)}`;
+    pen = true;
+  });
+  return <svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label={label}><title>{label}</title><path d={d} /></svg>;
+}
+
+export interface Col<T> { title: string; cell: (r: T) => ComponentChildren; number?: boolean; sort?: string; hide?: boolean }
+export function Table<T>({ cols, rows, caption, keyOf, sort, onSort }: { cols: Col<T>[]; rows: T[]; caption: string; keyOf: (r: T, i: number) => string; sort?: string; onSort?: (s: string) => void }) {
+  return <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
+    <table><caption class="hidden">{caption}</caption>
+      <thead><tr>{cols.map((c) => <th scope="col" class={c.number ? "number" : ""} aria-sort={c.sort && sort === c.sort ? "ascending" : c.sort && sort === "-" + c.sort ? "descending" : undefined}>
+        {c.sort && onSort ? <button class="sort" onClick={() => onSort(sort === "-" + c.sort ? c.sort! : "-" + c.sort)}>{c.title}<span aria-hidden="true">{sort === c.sort ? " ↑" : sort === "-" + c.sort ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
+      <tbody>{rows.map((r, i) => <tr key={keyOf(r, i)}>{cols.map((c) => <td class={c.number ? "number" : ""}>{c.cell(r)}</td>)}</tr>)}</tbody>
+    </table></div>;
+}
+
+/** A choice of a few words, as radio buttons that look like one control. */
+export function Choice({ label, value, of, pick }: { label: string; value: string; of: [string, string][]; pick: (v: string) => void }) {
+  return <fieldset class="choice"><legend>{label}</legend>{of.map(([v, text]) => <label class={v === value ? "on" : ""}>
+    <input type="radio" name={label} value={v} checked={v === value} onChange={() => pick(v)} />{text}</label>)}</fieldset>;
+}
+
+/** A dialog that keeps the focus and gives it back. */
+export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => { const d = ref.current!, before = document.activeElement as HTMLElement | null; d.showModal(); return () => { d.close(); before?.focus?.(); }; }, []);
+  return <dialog ref={ref} aria-label={title} onCancel={(e) => { e.preventDefault(); close(); }}>
+    <div class="head"><h2>{title}</h2><button onClick={close} aria-label="Close">✕</button></div>{children}</dialog>;
+}
+export function copy(text: string, done: (ok: boolean) => void): void {
+  const old = () => { const t = document.createElement("textarea"); t.value = text; document.body.append(t); t.select(); const ok = document.execCommand("copy"); t.remove(); done(ok); };
+  navigator.clipboard ? navigator.clipboard.writeText(text).then(() => done(true), old) : old();
+}

@@ -1,0 +1,82 @@
+// What the whole page shares: where it is, what the server can, who looks, which theme.
+import { computed, effect, signal } from "@preact/signals";
+import type { Live, Me } from "./types";
+
+const body = document.body.dataset;
+export const version = body.version ?? "";
+const can = new Set((body.has ?? "").split(" "));
+/** Whether this server answers a topic: live, auth, usage, scale, prometheus, metrics. */
+export const has = (topic: string) => can.has(topic);
+
+// --- where we are ---------------------------------------------------------------
+export const url = signal(new URL(location.href));
+export const page = computed(() => url.value.pathname);
+export const param = (name: string) => url.value.searchParams.get(name) ?? "";
+
+export function go(href: string, replace = false): void {
+  const next = new URL(href, location.href);
+  const moved = next.pathname !== url.value.pathname;
+  history[replace ? "replaceState" : "pushState"](null, "", next);
+  url.value = next;
+  if (moved && !replace) { scrollTo(0, 0); document.getElementById("main")?.focus({ preventScroll: true }); }
+}
+/** Changes parameters of the address of this page; empty removes one. */
+export function set(values: Record<string, string>, replace = true): void {
+  const next = new URL(url.value);
+  for (const [k, v] of Object.entries(values)) v === "" ? next.searchParams.delete(k) : next.searchParams.set(k, v);
+  if (next.href !== url.value.href) go(next.href, replace);
+}
+export const workloadLink = (id: string, start?: string) => "/workload?" + new URLSearchParams(start ? { id, start } : { id });
+export const nodeLink = (node: string) => "/node?" + new URLSearchParams({ name: node });
+export const ownerLink = (owner: string) => "/workloads?" + new URLSearchParams({ q: "owner:" + (/[\s":,]/.test(owner) ? JSON.stringify(owner) : owner) });
+
+addEventListener("popstate", () => { url.value = new URL(location.href); });
+document.addEventListener("click", (e) => {
+  if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  const a = (e.target as Element).closest?.("a[href]") as HTMLAnchorElement | null;
+  if (!a || a.target || a.hasAttribute("download") || a.origin !== location.origin || /^\/(api|auth|metrics|static|readyz|healthz)/.test(a.pathname)) return;
+  if (a.getAttribute("href")!.startsWith("#")) return;
+  e.preventDefault();
+  go(a.href);
+});
+
+// --- theme ------------------------------------------------------------------------
+const kept = (key: string) => { try { return localStorage.getItem(key); } catch { return null; } };
+export const keep = (key: string, v: string) => { try { localStorage.setItem(key, v); } catch { /* private window: not kept */ } };
+export const recall = kept;
+export const theme = signal(kept("reckon.theme") ?? "auto");
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const systemDark = signal(prefersDark.matches);
+prefersDark.addEventListener("change", (e) => { systemDark.value = e.matches; });
+export const dark = computed(() => theme.value === "dark" || (theme.value === "auto" && systemDark.value));
+effect(() => { document.documentElement.dataset.theme = dark.value ? "dark" : "light"; keep("reckon.theme", theme.value); });
+
+// --- time ------------------------------------------------------------------------
+/** Goes up when views of now should ask again: every 15 s while somebody looks. */
+export const beat = signal(0);
+export const live = signal<Live | null>(null);
+export const liveState = signal<"off" | "on" | "lost">("off");
+export const paused = signal(false);
+let last = Date.now();
+function tick(): void {
+  if (document.hidden || paused.value || Date.now() - last < 14_500) return;
+  last = Date.now();
+  beat.value++;
+}
+export function start(): void {
+  setInterval(tick, 1000);
+  if (!has("live")) return;
+  let source: EventSource | null = null;
+  const listen = () => {
+    if (document.hidden) { source?.close(); source = null; return; }
+    if (source) return;
+    source = new EventSource("/api/reckon/v1/live");
+    source.addEventListener("live", (e) => { liveState.value = "on"; if (!paused.value) live.value = JSON.parse((e as MessageEvent).data) as Live; });
+    source.addEventListener("error", () => { liveState.value = "lost"; });
+  };
+  document.addEventListener("visibilitychange", listen);
+  listen();
+}
+
+// --- who looks -------------------------------------------------------------------
+export const me = signal<Me | null>(null);

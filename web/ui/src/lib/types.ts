@@ -1,0 +1,48 @@
+// The wire types of package client, as far as the pages use them. null or absent: not measured.
+export type Num = number | null | undefined;
+
+export interface Workload {
+  id: string; kind: string; name: string; owner: string; site?: string; account?: string; partition?: string; command?: string;
+  nodes: string[]; start: string; end: string | null; seen: string; running: boolean; exit_code?: number; wall_seconds: number;
+  state?: string; reason?: string; submit?: string; currency?: string;
+  [figure: string]: unknown;
+}
+export interface WorkloadList { workloads: Workload[]; total: number; missing?: string[] }
+export interface Point { time: string; value: number | null }
+export interface Profile { metric: string; unit: string; node?: string; part?: string; command?: string; points: Point[] }
+export interface Verdict { kind: string; severity: string; text: string; value: number; unit: string }
+export interface Event { kind: string; from: string; to: string; node?: string; part?: string; value: number; unit: string }
+export interface Advice { runs: number; cores: Num; memory_bytes: Num; seconds: Num; gpus: Num; nodes: number; paste?: string; why: string[] }
+export interface Bucket { low: number; high: number; seconds: number }
+export interface WorkloadDetail extends Workload {
+  step_seconds: number; profile: Profile[]; commands: { command: string; cpu_seconds: number; processes?: Num }[];
+  cores_histogram?: Bucket[]; parts?: { node: string; part: string; cpu_seconds: Num; memory_peak_bytes: Num; gpu_seconds?: Num }[];
+  verdicts?: Verdict[]; events?: Event[]; energy_method?: string; advice?: Advice | null;
+  lives?: { start: string; end: string | null; owner: string; name: string }[];
+}
+export interface Sensor { sensor: string; up: boolean; reason?: string }
+export interface Node {
+  node: string; site?: string; up: boolean; seen: string; boot?: string; cores: Num; cores_used: Num; memory_bytes: Num; memory_used_bytes: Num;
+  load1?: Num; cpu_pressure?: Num; network_bytes_per_second?: Num; disk_bytes_per_second?: Num; power_watts?: Num; power_idle_watts?: Num;
+  power_method?: string; co2_grams_per_hour?: Num; cost_per_hour?: Num; currency?: string; workloads: number;
+  agent_cpu_cores?: Num; agent_memory_bytes?: Num; sensors: Sensor[]; distribution?: string; kernel?: string;
+}
+export interface NodeList { nodes: Node[]; missing?: string[] }
+export interface Usage {
+  from: string | null; site?: string; owner?: string; account?: string; partition?: string; node?: string; command?: string; kind?: string;
+  capacity_share: Num; [figure: string]: unknown;
+}
+export interface UsageList {
+  since: string; until: string; span: string; by: string[]; rows: Usage[]; total: Usage; missing?: string[];
+  pending?: { workloads: number; request_cores: Num; request_gpus: Num; longest_seconds: Num } | null;
+}
+export interface LiveWorkload {
+  id: string; part?: string; name: string; owner: string; cores: number; memory_bytes: Num;
+  io_read_bytes_per_second: Num; io_write_bytes_per_second: Num; processes: number; command: string;
+}
+export interface Live { time: string; node: string; cores: number; cores_used: Num; memory_bytes: Num; memory_used_bytes: Num; workloads: LiveWorkload[] }
+export interface ScaleRun { id: string; start: string; cores: number; cores_from: string; seconds: number; cpu_seconds?: Num; speedup: Num }
+export interface Scale { runs: ScaleRun[]; left_out: number; verdicts: Verdict[] | null }
+export interface Me { name: string; role: string; owners: string[] }
+/** One series of a Prometheus answer. */
+export interface PromSeries { metric: Record<string, string>; values?: [number, string][]; value?: [number, string] }

@@ -1,0 +1,7 @@
+import { render } from "preact";
+import "./style.css";
+import { App } from "./app";
+import { start } from "./lib/state";
+
+render(<App />, document.getElementById("app")!);
+start();

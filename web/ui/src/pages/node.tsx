@@ -1,0 +1,114 @@
+// One node: who uses it over time, stacked up to the machine's total, and its pressures.
+import { useMemo } from "preact/hooks";
+import { promInstant, promRange, useAsk } from "../lib/api";
+import { TimeChart, type Line } from "../lib/chart";
+import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
+import { beat, has, param, set, workloadLink } from "../lib/state";
+import { axis, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
+import type { Node, NodeList, PromSeries } from "../lib/types";
+import { known, type Unit } from "../lib/units";
+
+export const spans: [string, string][] = [["3600", "1 h"], ["21600", "6 h"], ["86400", "1 d"], ["604800", "7 d"], ["2592000", "30 d"], ["31536000", "1 y"]];
+const biggest = 9;
+
+export function NodePage() {
+  const name = param("name"), a = useAsk<NodeList>("/api/reckon/v1/nodes", true);
+  if (!name) return <Empty>Which node? <a href="/nodes">All nodes</a></Empty>;
+  return <><h1>Node <bdi>{clean(name)}</bdi></h1>
+    <Show a={a}>{(d) => {
+      const n = d.nodes.find((x) => x.node === name);
+      return n ? <Facts n={n} /> : <Empty>No node of this name has reported. <a href="/nodes">All nodes</a></Empty>;
+    }}</Show>
+    {has("prometheus") && <Charts node={name} n={a.data?.nodes.find((x) => x.node === name)} />}
+  </>;
+}
+
+function Facts({ n }: { n: Node }) {
+  return <>
+    {!n.up && <div class="note error" role="status"><strong>Down.</strong> Its agent was last heard of <When t={n.seen} relative /> (<When t={n.seen} />). Figures below end there.</div>}
+    <ul class="facts">
+      <li><span class="what">Cores in use</span><b><Q v={n.cores_used} unit="cores" /> of <Q v={n.cores} unit="cores" /></b><Bar v={n.cores_used} of={n.cores} unit="cores" label="Cores in use" /></li>
+      <li><span class="what">Memory in use</span><b><Q v={n.memory_used_bytes} unit="bytes" /></b><Bar v={n.memory_used_bytes} of={n.memory_bytes} unit="bytes" label="Memory in use" /></li>
+      <li><span class="what">Power</span><b><Q v={n.power_watts} unit="watts" /></b><small>{known(n.power_watts) ? <>{n.power_method}, idle <Q v={n.power_idle_watts} unit="watts" /></> : <a href={"/about?" + new URLSearchParams({ node: n.node })}>not measured: why?</a>}</small></li>
+      <li><span class="what">CPU pressure</span><b><Q v={n.cpu_pressure} unit="ratio" /></b><small>of the time some task waits</small></li>
+      <li><span class="what">Workloads</span><b>{n.workloads}</b><small><a href={"/workloads?" + new URLSearchParams({ q: `node:${/[\s":,]/.test(n.node) ? JSON.stringify(n.node) : n.node} running:yes` })}>list them</a></small></li>
+      <li><span class="what">Started</span><b><When t={n.boot} /></b><small>{n.distribution} {n.kernel && <>kernel {clean(n.kernel)}</>}</small></li>
+    </ul></>;
+}
+
+interface Window { from: number; to: number; step: number }
+function window_(): Window {
+  const from = Number(param("from")), to = Number(param("to"));
+  if (from > 0 && to > from) { const step = niceStep(to - from); return { from: Math.floor(from / step) * step, to, step }; }
+  const length = Number(param("last")) || 3600, step = niceStep(length), end = Math.floor(Date.now() / 1000 / step) * step;
+  return { from: end - length, to: end, step };
+}
+
+function Charts({ node, n }: { node: string; n?: Node }) {
+  const b = beat.value, w = useMemo(window_, [param("last"), param("from"), param("to"), param("last") === "" || Number(param("last")) <= 86400 ? b : 0]);
+  const zoomed = param("from") !== "";
+  const zoom = (from: number, to: number) => set({ from: String(Math.floor(from)), to: String(Math.ceil(to)) }, false);
+  const sel = `node=${promQuote(node)}`, r = `[${Math.max(60, w.step)}s]`;
+  const stack = param("show") || "cpu";
+  const kinds = {
+    cpu: { title: "Cores by workload", unit: "cores", metric: (x: string) => `rate(reckon_workload_cpu_seconds_total{${x}}${r})`, total: `sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${r}))`, size: `count(node_cpu_seconds_total{${sel},mode="idle"})`, restName: "system and not attributed", freeName: "idle" },
+    memory: { title: "Memory by workload", unit: "bytes", metric: (x: string) => `reckon_workload_memory_bytes{${x}}`, total: `node_memory_MemTotal_bytes{${sel}} - node_memory_MemAvailable_bytes{${sel}}`, size: `node_memory_MemTotal_bytes{${sel}}`, restName: "kernel and not attributed", freeName: "available" },
+    energy: { title: "Power by workload", unit: "watts", metric: (x: string) => `rate(reckon_workload_energy_joules_total{${x}}${r})`, total: `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${r}))`, size: "", restName: "idle and not attributed", freeName: "" },
+    gpu: { title: "GPUs by workload", unit: "gpus", metric: (x: string) => `rate(reckon_workload_gpu_seconds_total{${x}}${r})`, total: `sum(rate(reckon_gpu_busy_seconds_total{${sel}}${r}))`, size: `count(reckon_gpu_busy_seconds_total{${sel}})`, restName: "not attributed", freeName: "idle" },
+  } as const;
+  const k = kinds[stack as keyof typeof kinds] ?? kinds.cpu;
+  return <>
+    <div class="controls"><Choice label="Last" value={zoomed ? "" : param("last") || "3600"} of={spans} pick={(v) => set({ last: v === "3600" ? "" : v, from: "", to: "" })} />
+      {zoomed && <button onClick={() => set({ from: "", to: "" }, false)}>Leave zoom</button>}<span class="quiet">drag over a chart to zoom</span></div>
+    <Section title={k.title} aside={<Choice label="Show" value={stack} of={[["cpu", "CPU"], ["memory", "Memory"], ["energy", "Power"], ["gpu", "GPU"]]} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
+      <Stack key={stack} node={sel} w={w} k={k} zoom={zoom} /></Section>
+    <div class="cols">
+      <Lines title="Pressure (share of time waiting)" unit="ratio" w={w} zoom={zoom} empty="This kernel gives no pressure figures (PSI); boot with psi=1."
+        of={[["CPU, some", `rate(node_pressure_cpu_waiting_seconds_total{${sel}}${r})`], ["memory, some", `rate(node_pressure_memory_waiting_seconds_total{${sel}}${r})`], ["memory, all", `rate(node_pressure_memory_stalled_seconds_total{${sel}}${r})`], ["I/O, some", `rate(node_pressure_io_waiting_seconds_total{${sel}}${r})`], ["I/O, all", `rate(node_pressure_io_stalled_seconds_total{${sel}}${r})`]]} />
+      <Lines title="Disks" unit="bytes_per_second" w={w} zoom={zoom} empty="No disk has reported." by={["device"]}
+        of={[["read", `rate(node_disk_read_bytes_total{${sel},device!~"loop.*|ram.*"}${r}) > 0`], ["write", `rate(node_disk_written_bytes_total{${sel},device!~"loop.*|ram.*"}${r}) > 0`]]} />
+      <Lines title="Network" unit="bytes_per_second" w={w} zoom={zoom} empty="No network interface has reported." by={["device"]}
+        of={[["received", `rate(node_network_receive_bytes_total{${sel},device!="lo"}${r})`], ["sent", `rate(node_network_transmit_bytes_total{${sel},device!="lo"}${r})`]]} />
+      <Lines title="Power by meter" unit="watts" w={w} zoom={zoom} empty={n && known(n.power_watts) ? "No meter counts energy; the power of the node is modelled." : "Nothing measures power here; see About for what is missing."} by={["domain", "zone", "method"]}
+        of={[["", `rate(reckon_node_energy_joules_total{${sel}}${r})`]]} />
+    </div></>;
+}
+
+async function stackOf(node: string, w: Window, k: { metric: (x: string) => string; total: string; size: string }, signal: AbortSignal) {
+  const whole = { ...w, range: `[${Math.max(60, w.to - w.from)}s]` };
+  // Who used most in the window, by one instant query; then their lines alone.
+  const metric = k.metric(node), inWindow = metric.startsWith("rate(") ? metric.replace(/\[\d+s\]/, whole.range) : `avg_over_time(${metric}${whole.range})`;
+  const top = await promInstant(`topk(${biggest}, sum by (workload) (${inWindow}))`, signal, w.to);
+  const names = top.sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1])).map((s) => s.metric.workload).filter(Boolean);
+  const range = (q: string) => promRange(q, w.from, w.to, w.step, signal);
+  const [lines, all, total, size] = await Promise.all([
+    names.length ? range(`sum by (workload) (${k.metric(`${node},workload=~${promAny(names)}`)})`) : Promise.resolve([] as PromSeries[]),
+    range(`sum(${metric})`), range(k.total), k.size ? range(k.size) : Promise.resolve([] as PromSeries[]),
+  ]);
+  return { names, lines, all, total, size };
+}
+
+function Stack({ node, w, k, zoom }: { node: string; w: Window; k: { title: string; unit: Unit; metric: (x: string) => string; total: string; size: string; restName: string; freeName: string }; zoom: (a: number, b: number) => void }) {
+  const a = useAsk(`${k.title} ${node} ${w.from} ${w.to}`, false, (_p, s) => stackOf(node, w, k, s));
+  const drawn = useMemo(() => {
+    const d = a.data;
+    if (!d) return null;
+    const times = axis(w.from, w.to, w.step), one = (s: PromSeries[]): Row => (s[0] ? onto(times, s[0]) : new Array(times.length).fill(null));
+    const lines: Line[] = d.names.flatMap((name) => { const s = d.lines.find((x) => x.metric.workload === name); return s ? [{ label: name, row: onto(times, s), href: workloadLink(name) }] : []; });
+    const all = one(d.all), total = one(d.total), size = one(d.size);
+    const others = rest(all, lines.map((l) => l.row));
+    if (others.some((v) => (v ?? 0) > 0)) lines.push({ label: "other workloads", row: others, quiet: 1 });
+    const base = total.map((t, i) => (t === null ? all[i] : Math.max(t, all[i] ?? 0)));
+    if (total.some((v) => v !== null)) lines.push({ label: k.restName, row: rest(base, [all]), quiet: 3 });
+    if (k.freeName && size.some((v) => v !== null)) lines.push({ label: k.freeName, row: rest(size, [base]), quiet: 2 });
+    const top = k.size ? size : total;
+    return { times, lines, total: top.some((v) => v !== null) ? { label: "the machine", row: top } : undefined };
+  }, [a.data, k]);
+  return <Show a={a}>{() => (!drawn || drawn.lines.length === 0 ? <Empty>Nothing was measured in this time.</Empty> : <TimeChart title={k.title} times={drawn.times} lines={drawn.lines} unit={k.unit} stack total={drawn.total} height={320} zoom={zoom} />)}</Show>;
+}
+
+function Lines({ title, unit, w, of, by = [], empty, zoom }: { title: string; unit: Unit; w: Window; of: [string, string][]; by?: string[]; empty: string; zoom: (a: number, b: number) => void }) {
+  const a = useAsk(`${title} ${of[0][1]} ${w.from} ${w.to}`, false, (_p, s) => Promise.all(of.map(([, q]) => promRange(q, w.from, w.to, w.step, s))));
+  const lines = useMemo(() => a.data && { times: axis(w.from, w.to, w.step), list: a.data.flatMap((series, i) => series.slice(0, 12).map((s): Line => ({ label: [...by.map((l) => s.metric[l]).filter(Boolean), of[i][0]].filter(Boolean).join(" "), row: onto(axis(w.from, w.to, w.step), s) }))) }, [a.data]);
+  return <Section title={title}><Show a={a}>{() => (!lines || lines.list.length === 0 ? <Empty>{empty}</Empty> : <TimeChart title={title} times={lines.times} lines={lines.list} unit={unit} zoom={zoom} />)}</Show></Section>;
+}

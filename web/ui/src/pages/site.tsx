@@ -1,0 +1,109 @@
+// Site: every node a cell, totals, who uses most.
+import { useRef } from "preact/hooks";
+import { useAsk } from "../lib/api";
+import { Bar, clean, Empty, Named, Owner, Q, Section, Show, Table, W, Choice } from "../lib/parts";
+import { go, has, live, nodeLink, ownerLink, param, set } from "../lib/state";
+import type { Node, NodeList, Num, Usage, UsageList, Workload, WorkloadList } from "../lib/types";
+import { human, known } from "../lib/units";
+
+type What = "cpu" | "memory" | "power" | "pressure" | "disk";
+const whats: [What, string][] = [["cpu", "CPU"], ["memory", "Memory"], ["power", "Power"], ["pressure", "Pressure"], ["disk", "Disk"]];
+
+/** The share (0 to 1) that colours a cell, and its words; null when not measured. */
+export function figure(n: Node, what: string, top: number): { share: number | null; text: string } {
+  const of = (v: Num, w: Num) => (known(v) && known(w) && w > 0 ? v / w : null);
+  const share = what === "memory" ? of(n.memory_used_bytes, n.memory_bytes) : what === "power" ? of(n.power_watts, top) : what === "pressure" ? (n.cpu_pressure ?? null)
+    : what === "disk" ? of(n.disk_bytes_per_second, top) : of(n.cores_used, n.cores);
+  const text = what === "power" ? human(n.power_watts, "watts") : what === "disk" ? human(n.disk_bytes_per_second, "bytes_per_second") : human(share, "ratio");
+  return { share, text };
+}
+export const sum = (list: Node[], f: (n: Node) => Num): number | null => {
+  const have = list.map(f).filter(known);
+  return have.length ? have.reduce((a, b) => a + b, 0) : null;
+};
+
+export function Site() {
+  const nodes = useAsk<NodeList>("/api/reckon/v1/nodes", true);
+  const day = useAsk<UsageList>(has("usage") ? "/api/reckon/v1/usage?since=24h&by=owner" : null);
+  const top = useAsk<WorkloadList>("/api/reckon/v1/workloads?running=true&sort=-cpu_seconds&limit=10", true);
+  return <>
+    <h1>Site</h1>
+    <Show a={nodes}>{(d) => (d.nodes.length === 0 ? <Empty>No node has reported yet. On each machine run <code>reckon-agent</code>, or <code>reckon up</code> here.</Empty> : <>
+      <Totals nodes={d.nodes} day={day.data?.total} /><Cells nodes={d.nodes} /></>)}</Show>
+    <div class="cols">
+      <Section title={live.value ? "Busiest now" : "Running, by CPU time"} aside={<a href="/workloads?q=running:yes">all that run</a>}>
+        {live.value ? <LiveTop /> : <Show a={top}>{(d) => <Running list={d.workloads} />}</Show>}</Section>
+      {has("usage") && <Section title="Owners, last day" aside={<a href="/owners?since=24h">all owners</a>}><Show a={day}>{(d) => <TopOwners list={d} />}</Show></Section>}
+    </div>
+  </>;
+}
+
+function Totals({ nodes, day }: { nodes: Node[]; day?: Usage }) {
+  const up = nodes.filter((n) => n.up), down = nodes.length - up.length;
+  const l = live.value && nodes.length === 1 ? live.value : null;
+  const used = l?.cores_used ?? sum(up, (n) => n.cores_used), cores = sum(up, (n) => n.cores), watts = sum(up, (n) => n.power_watts);
+  const missingPower = up.filter((n) => !known(n.power_watts)).length;
+  return <ul class="facts">
+    <li><span class="what">Nodes up</span><b>{up.length} of {nodes.length}</b><small>{down > 0 ? <a href="/nodes?state=down">{down} down</a> : "none down"}</small></li>
+    <li><span class="what">Cores in use</span><b><Q v={used} unit="cores" /> of <Q v={cores} unit="cores" /></b><Bar v={used} of={cores} unit="cores" label="Cores in use" /></li>
+    <li><span class="what">Memory in use</span><b><Q v={sum(up, (n) => n.memory_used_bytes)} unit="bytes" /></b><small>of <Q v={sum(up, (n) => n.memory_bytes)} unit="bytes" /></small></li>
+    <li><span class="what">Power</span><b><Q v={watts} unit="watts" /></b><small>{watts === null ? <a href="/about">not measured: why?</a> : missingPower ? `without ${missingPower} node${missingPower === 1 ? "" : "s"}` : up.every((n) => n.power_method === "measured") ? "measured" : "measured and modelled"}</small></li>
+    <li><span class="what">Workloads</span><b>{up.reduce((a, n) => a + n.workloads, 0)}</b><small><a href="/workloads?q=running:yes">that run now</a></small></li>
+    {day && <li><span class="what">CPU time, last day</span><b><Q v={day.cpu_seconds} unit="seconds" /></b><small>{known(day.capacity_share) ? `${human(day.capacity_share, "ratio")} of what was there` : ""}</small></li>}
+    {day && known(day.energy_joules) && <li><span class="what">Energy, last day</span><b><Q v={day.energy_joules} unit="joules" /></b><small>of workloads</small></li>}
+  </ul>;
+}
+
+function Cells({ nodes }: { nodes: Node[] }) {
+  const what = param("show") || "cpu";
+  const top = Math.max(0, ...nodes.map((n) => (what === "power" ? n.power_watts : n.disk_bytes_per_second) ?? 0));
+  const box = useRef<HTMLDivElement>(null);
+  const move = (e: KeyboardEvent) => {
+    const all = [...box.current!.querySelectorAll<HTMLElement>(".cell")], i = all.indexOf(document.activeElement as HTMLElement);
+    if (i < 0) return;
+    const across = all.filter((c) => c.offsetTop === all[0].offsetTop).length;
+    const to = i + ({ ArrowRight: 1, ArrowLeft: -1, ArrowDown: across, ArrowUp: -across }[e.key] ?? 0);
+    if (e.key === "Enter" || to === i || !all[to]) return;
+    e.preventDefault();
+    all[i].tabIndex = -1; all[to].tabIndex = 0; all[to].focus();
+  };
+  const size = nodes.length <= 24 ? "few" : nodes.length > 200 ? "many" : "";
+  return <Section title="Nodes" aside={<Choice label="Colour by" value={what} of={whats} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
+    <div class={"grid " + size} ref={box} role="group" aria-label={`Nodes by ${what}; arrow keys move`} onKeyDown={move}>
+      {nodes.map((n, i) => {
+        const f = figure(n, what, top);
+        const c = !n.up ? "isdown" : f.share === null ? "none" : "c" + Math.min(5, Math.floor(f.share * 6));
+        const seen = !n.up ? "✕" : f.share === null ? "–" : size === "many" ? String(Math.round(f.share * 100)) : f.text;
+        const words = `${clean(n.node).slice(0, 40)} ${!n.up ? "down" : f.share === null ? `${what} not measured` : `${size === "many" ? seen + " percent" : seen} ${what}`}`;
+        return <a key={n.node} class={"cell " + c} href={nodeLink(n.node)} tabIndex={i === 0 ? 0 : -1} aria-label={words} title={words} onClick={(e) => { if (!e.ctrlKey && !e.metaKey) { e.preventDefault(); go(nodeLink(n.node)); } }}>
+          {size === "few" && <span class="label"><bdi>{clean(n.node).slice(0, 40)}</bdi></span>}{" "}{seen}</a>;
+      })}
+    </div>
+    <p class="scale">idle {[0, 1, 2, 3, 4, 5].map((i) => <i class={"c" + i} />)} full {what === "power" || what === "disk" ? `(${human(top, what === "power" ? "watts" : "bytes_per_second")})` : ""} · ✕ down · – not measured</p>
+  </Section>;
+}
+
+function LiveTop() {
+  const l = live.value!, list = [...l.workloads].sort((a, b) => b.cores - a.cores || (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0)).slice(0, 10);
+  if (list.length === 0) return <Empty>Nothing runs.</Empty>;
+  return <Table caption={"Workloads on " + clean(l.node) + " by cores in use"} rows={list} keyOf={(w) => w.id + w.part} cols={[
+    { title: "Workload", cell: (w) => (w.id === "others" ? "others" : <W w={w} />) }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> },
+    { title: "Cores", number: true, cell: (w) => <Q v={w.cores} unit="cores" /> }, { title: "Memory", number: true, cell: (w) => <Q v={w.memory_bytes} unit="bytes" /> },
+    { title: "Read", number: true, cell: (w) => <Q v={w.io_read_bytes_per_second} unit="bytes_per_second" /> }, { title: "Write", number: true, cell: (w) => <Q v={w.io_write_bytes_per_second} unit="bytes_per_second" /> }]} />;
+}
+function Running({ list }: { list: Workload[] }) {
+  if (list.length === 0) return <Empty>Nothing runs.</Empty>;
+  return <Table caption="Running workloads by CPU time" rows={list} keyOf={(w) => w.id} cols={[
+    { title: "Workload", cell: (w) => <><W w={w} /> <Named w={w} /></> }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> },
+    { title: "CPU time", number: true, cell: (w) => <Q v={w.cpu_seconds} unit="seconds" /> }, { title: "Cores", number: true, cell: (w) => <Q v={w.cores_mean} unit="cores" /> },
+    { title: "Memory", number: true, cell: (w) => <Q v={w.memory_peak_bytes} unit="bytes" /> }]} />;
+}
+function TopOwners({ list }: { list: UsageList }) {
+  const rows = [...list.rows].filter((r) => known(r.cpu_seconds)).sort((a, b) => Number(b.cpu_seconds) - Number(a.cpu_seconds)).slice(0, 10);
+  if (rows.length === 0) return <Empty>Nothing was used yet, or it is still within the first hour.</Empty>;
+  const all = list.total.cpu_seconds as Num;
+  return <Table caption="Owners by CPU time of the last day" rows={rows} keyOf={(r, i) => (r.owner ?? "") + i} cols={[
+    { title: "Owner", cell: (r) => (r.owner && r.owner !== "others" ? <a href={ownerLink(r.owner)}><bdi>{clean(r.owner).slice(0, 40)}</bdi></a> : r.owner || "nobody") },
+    { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Share", cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(r.owner ?? "")} /> },
+    { title: "Energy", number: true, cell: (r) => <Q v={r.energy_joules} unit="joules" /> }]} />;
+}

@@ -1,0 +1,117 @@
+// One workload: the verdict first, then what it held and used, when, and what to ask for next.
+import { useMemo, useState } from "preact/hooks";
+import { useAsk } from "../lib/api";
+import { TimeChart, type Line } from "../lib/chart";
+import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When } from "../lib/parts";
+import { has, param, set, workloadLink } from "../lib/state";
+import { stateOf } from "../lib/search";
+import { quantile } from "../lib/stack";
+import type { Bucket, Num, Profile, Scale, WorkloadDetail } from "../lib/types";
+import { exact, human, known, type Unit } from "../lib/units";
+
+const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
+const titles: Record<string, string> = {
+  cores: "Cores", memory_bytes: "Memory", command_cores: "Cores by program", gpus: "GPUs", gpu_memory_bytes: "GPU memory", io_read_bytes_per_second: "Read from storage",
+  io_write_bytes_per_second: "Written to storage", network_bytes_per_second: "Network", watts: "Power", power_watts: "Power", cpu_wait: "Waiting for a core", cpu_wait_cores: "Waiting for a core",
+};
+
+export function WorkloadPage() {
+  const id = param("id"), start = param("start"), by = param("by") || "total";
+  const q = new URLSearchParams({ by, ...(start ? { start } : {}) });
+  const a = useAsk<WorkloadDetail>(id ? `/api/reckon/v1/workloads/${path(id)}?${q}` : null, true);
+  if (!id) return <Empty>Which workload? <a href="/workloads">All workloads</a></Empty>;
+  return <><h1><bdi>{clean(id).slice(0, 160)}</bdi></h1><Show a={a}>{(d) => <Detail d={d} by={by} />}</Show></>;
+}
+
+const energyNote = (d: WorkloadDetail) => (d.energy_method === "both" ? "measured and modelled" : d.energy_method);
+
+function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
+  return <>
+    <p>{d.name && !d.id.endsWith("/" + d.name) && <><b><Name>{d.name}</Name></b> · </>}of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}
+      {" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`} · <When t={d.start} /> to {d.end ? <When t={d.end} /> : "now"} (<Q v={d.wall_seconds} unit="seconds" />)</p>
+    {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Life <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{new Date(l.start).toLocaleString()} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
+    <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
+      : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
+    <ul class="facts">
+      {([["CPU time", d.cpu_seconds, "seconds"], ["Cores, mean", d.cores_mean, "cores"], ["Cores, p95", d.cores_p95, "cores"], ["Memory, peak", d.memory_peak_bytes, "bytes"], ["GPU time", d.gpu_seconds, "seconds"], ["Read", d.io_read_bytes, "bytes"], ["Written", d.io_write_bytes, "bytes"], ["Network", d.network_bytes, "bytes"], ["Energy", d.energy_joules, "joules"], ["CO₂", d.co2_grams, "grams"], ["CPU wait", d.cpu_wait_seconds, "seconds"], ["Processes", d.processes, "count"]] as [string, Num, Unit][])
+        .filter(([what, v]) => known(v) || ["CPU time", "Memory, peak", "Energy"].includes(what)).map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b>{what === "Energy" && energyNote(d) && <small>{energyNote(d)}</small>}</li>)}
+    </ul>
+    <div class="cols"><Requests d={d} />{d.advice && <Next d={d} />}</div>
+    <Profiles d={d} by={by} />
+    <div class="cols">
+      {d.cores_histogram && d.cores_histogram.length > 0 && <Section title="Cores in use, by time"><Histogram b={d.cores_histogram} /></Section>}
+      {d.events && d.events.length > 0 && <Section title="Events"><Table caption="Events" rows={d.events} keyOf={(_e, i) => String(i)} cols={[{ title: "When", cell: (e) => <When t={e.from} /> }, { title: "What", cell: (e) => eventText(e) }, { title: "Where", cell: (e) => <><NodeName n={e.node ?? ""} /> {e.part && <Name>{e.part}</Name>}</> }]} /></Section>}
+      {d.commands.length > 0 && <Section title="Programs"><Table caption="CPU time by program" rows={d.commands} keyOf={(c) => c.command} cols={[{ title: "Program", cell: (c) => <Name>{c.command}</Name> }, { title: "CPU time", number: true, cell: (c) => <Q v={c.cpu_seconds} unit="seconds" /> }, { title: "Share", number: true, cell: (c) => (known(d.cpu_seconds) && d.cpu_seconds > 0 ? <Q v={c.cpu_seconds / d.cpu_seconds} unit="ratio" /> : "–") }, { title: "Processes", number: true, cell: (c) => <Q v={c.processes} unit="count" /> }]} /></Section>}
+      {d.parts && d.parts.length > 1 && <Section title="Parts"><Table caption="What each part used" rows={d.parts.slice(0, 200)} keyOf={(p) => p.node + p.part} cols={[{ title: "Node", cell: (p) => <NodeName n={p.node} /> }, { title: "Part", cell: (p) => <Name>{p.part}</Name> }, { title: "CPU time", number: true, cell: (p) => <Q v={p.cpu_seconds} unit="seconds" /> }, { title: "Memory, peak", number: true, cell: (p) => <Q v={p.memory_peak_bytes} unit="bytes" /> }, { title: "GPU time", number: true, cell: (p) => <Q v={p.gpu_seconds} unit="seconds" /> }]} />{d.parts.length > 200 && <p class="quiet">The first 200 of {d.parts.length}.</p>}</Section>}
+    </div>
+    {has("scale") && <Runs d={d} />}
+  </>;
+}
+
+const eventText = (e: { kind: string; value: number; unit: string }) => (e.kind === "oom_kill" ? `${e.value} process${e.value === 1 ? "" : "es"} killed for want of memory` : e.kind === "throttled" ? `held back by its quota for ${human(e.value, "seconds")}` : `${e.kind} ${human(e.value, e.unit)}`);
+
+function Requests({ d }: { d: WorkloadDetail }) {
+  const rows: [string, unknown, unknown, unknown, Unit][] = [
+    ["Cores", d.cores_mean, d.request_cores, d.cores_p95, "cores"], ["Memory", d.memory_peak_bytes, d.request_memory_bytes, null, "bytes"],
+    ["GPUs", known(d.gpu_seconds) && d.wall_seconds > 0 ? d.gpu_seconds / d.wall_seconds : null, d.request_gpus, null, "gpus"], ["Time", d.wall_seconds, d.request_seconds, null, "seconds"],
+  ];
+  const have = rows.filter(([, , asked]) => known(asked) && asked > 0);
+  return <Section title="Asked for and used">{have.length === 0 ? <Empty>Nobody said what it asked for.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
+    const u = known(used) ? used : null, r = asked as number, top = Math.max(r, u ?? 0, known(p95) ? p95 : 0);
+    return <><span>{name}</span><svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${name}: used ${human(u, unit)} of ${human(r, unit)}${known(p95) ? `, 95th percentile ${human(p95, unit)}` : ""}`}><title>{`used ${exact(u, unit)} of ${exact(r, unit)}`}</title>
+      <rect class="track" width={(100 * r) / top} height="14" />{u !== null && <rect class={u > r ? "full" : "fill"} y="3" width={(100 * u) / top} height="8" />}{known(p95) && <line class="p95" x1={(100 * p95) / top} x2={(100 * p95) / top} y1="0" y2="14" />}</svg>
+      <span><Q v={u} unit={unit} /> of <Q v={r} unit={unit} /> ({u === null ? "not measured" : human(u / r, "ratio")}){known(p95) && <span class="quiet">, p95 <Q v={p95} unit={unit} /></span>}</span></>;
+  })}</div>}</Section>;
+}
+
+function Next({ d }: { d: WorkloadDetail }) {
+  const a = d.advice!, [said, setSaid] = useState("");
+  return <Section title="Next time, ask for"><p>{([["cores", a.cores, "cores"], ["memory on each node", a.memory_bytes, "bytes"], ["wall time", a.seconds, "seconds"], ["GPUs", a.gpus, "gpus"]] as [string, Num, Unit][]).filter(([, v]) => known(v)).map(([w, v, u], i) => <>{i > 0 && ", "}<b><Q v={v} unit={u} /></b> {w}</>)} <span class="quiet">from {a.runs} run{a.runs === 1 ? "" : "s"}</span></p>
+    {a.paste && <><pre class="paste" tabIndex={0}>{clean(a.paste.replaceAll("\n", "\u2028")).replaceAll("\u2028", "\n")}</pre><button onClick={() => copy(a.paste!, (ok) => setSaid(ok ? "Copied." : "Could not copy: select the lines and copy them."))}>Copy</button> <span role="status">{said}</span></>}
+    <ul>{a.why.map((w) => <li class="wrap">{clean(w)}</li>)}</ul></Section>;
+}
+
+function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
+  const marks = useMemo(() => (d.events ?? []).map((e) => ({ from: Date.parse(e.from) / 1000, to: Date.parse(e.to) / 1000, label: eventText(e) })), [d.events]);
+  const groups = useMemo(() => grouped(d.profile, by), [d.profile, by]);
+  return <Section title="Over time" aside={<Choice label="By" value={by} of={[["total", "whole"], ["node", "node"], ["part", "part"], ["command", "program"]]} pick={(v) => set({ by: v === "total" ? "" : v })} />}>
+    {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `Nothing was told apart by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
+      {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} height={180} /></div>)}</div>}
+    {marks.length > 0 && <p class="quiet">Shaded: {d.events!.length} event{d.events!.length === 1 ? "" : "s"}, listed below.</p>}</Section>;
+}
+
+/** One chart for each figure; lines on one axis of time, the largest 12 of them. */
+export function grouped(profile: Profile[], by: string): { title: string; unit: string; times: number[]; lines: Line[]; stack: boolean }[] {
+  const metrics = [...new Set(profile.map((p) => p.metric))];
+  return metrics.flatMap((m) => {
+    const of = profile.filter((p) => p.metric === m && p.points.length > 0);
+    if (of.length === 0) return [];
+    const times = [...new Set(of.flatMap((p) => p.points.map((x) => Date.parse(x.time) / 1000)))].sort((a, b) => a - b), place = new Map(times.map((t, i) => [t, i]));
+    const all = of.map((p): Line & { sum: number } => {
+      const row: (number | null)[] = new Array(times.length).fill(null);
+      for (const x of p.points) row[place.get(Date.parse(x.time) / 1000)!] = x.value;
+      return { label: [p.node, p.part, p.command].filter(Boolean).join(" ") || (titles[m] ?? m), row, sum: row.reduce<number>((a, v) => a + (v ?? 0), 0) };
+    }).sort((a, b) => b.sum - a.sum);
+    const lines: Line[] = all.slice(0, 12);
+    if (all.length > 12) lines.push({ label: `${all.length - 12} more`, quiet: 1, row: times.map((_, i) => { const v = all.slice(12).map((l) => l.row[i]).filter((x): x is number => x !== null); return v.length ? v.reduce((a, b) => a + b, 0) : null; }) });
+    const unit = m === "gpus" ? "gpus" : of[0].unit;
+    return [{ title: titles[m] ?? m.replaceAll("_", " "), unit, times, lines, stack: by !== "total" && lines.length > 1 && !/peak|max/.test(m) }];
+  });
+}
+
+function Histogram({ b }: { b: Bucket[] }) {
+  const top = b[b.length - 1].high || 1, most = Math.max(...b.map((x) => x.seconds / Math.max(1e-9, x.high - x.low))), p50 = quantile(b, 0.5), p95 = quantile(b, 0.95);
+  const x = (v: number) => 30 + (560 * v) / top;
+  return <><svg class="hist" viewBox="0 0 600 150" role="img" aria-label={`Distribution of cores in use: half of the time up to ${human(p50, "cores")}, 95 percent of the time up to ${human(p95, "cores")}`}>
+    {b.map((k) => { const h = (110 * (k.seconds / Math.max(1e-9, k.high - k.low))) / most; return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores for ${human(k.seconds, "seconds")}`}</title></rect>; })}
+    {([["p50", p50, 10], ["p95", p95, 22]] as [string, number | null, number][]).map(([n, v, y]) => v !== null && <><line x1={x(v)} x2={x(v)} y1={y} y2="125" /><text x={Math.min(x(v) + 3, 510)} y={y + 2}>{n} {human(v, "cores")}</text></>)}
+    {[0, 0.25, 0.5, 0.75, 1].map((f) => <text x={x(top * f)} y="142" text-anchor="middle">{human(top * f, "cores")}</text>)}
+  </svg><p class="quiet">Height: time at that many cores.</p></>;
+}
+
+function Runs({ d }: { d: WorkloadDetail }) {
+  const a = useAsk<Scale>(`/api/reckon/v1/scale/${path(d.id)}?start=${encodeURIComponent(d.start)}`);
+  return <Section title="Runs of the same name"><Show a={a}>{(s) => (s.runs.length < 2 ? <Empty>No other run of the same name and owner has ended well{s.left_out > 0 ? `; ${s.left_out} did not end well or were too short` : ""}.</Empty> : <>
+    {(s.verdicts ?? []).map((v) => <p class="wrap">{clean(v.text)}</p>)}
+    <Table caption="Runs" rows={s.runs} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} /></>)}</Show></Section>;
+}

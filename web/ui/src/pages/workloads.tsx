@@ -1,0 +1,143 @@
+// Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ask, Failure, promRange } from "../lib/api";
+import { Empty, Name, Owner, Problem, Q, Spark, W, When } from "../lib/parts";
+import { beat, has, param, set } from "../lib/state";
+import { columns, parse, query, shown, stateOf, suggest, type Column } from "../lib/search";
+import { axis, onto, promAny, type Row } from "../lib/stack";
+import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
+
+const rowHeight = 32, chunk = 100;
+
+export function Workloads() {
+  const text = param("q"), sort = param("sort") || "-start";
+  const keys = (param("cols") || shown.join(",")).split(",");
+  const cols = columns.filter((c) => keys.includes(c.key) && (c.key !== "spark" || has("prometheus")));
+  const parsed = useMemo(() => parse(text), [text]);
+  const base = useMemo(() => query({ ...parsed.params, sort }), [parsed, sort]);
+  const file = (format: string) => `/api/reckon/v1/workloads?${base}&limit=100000&format=${format}`;
+  return <><h1>Workloads</h1>
+    <div class="controls"><SearchBox text={text} />
+      <details class="menu"><summary>Columns</summary><div>{columns.map((c) => <label><input type="checkbox" checked={keys.includes(c.key)} disabled={c.key === "id"} onChange={(e) => {
+        const next = columns.map((x) => x.key).filter((k) => (k === c.key ? e.currentTarget.checked : keys.includes(k)));
+        set({ cols: next.join(",") === shown.join(",") ? "" : next.join(",") });
+      }} /> {c.title}</label>)}</div></details>
+      {!parsed.problem && <><a href={file("csv")} download="workloads.csv">CSV</a> <a href={file("json")} download="workloads.json">JSON</a></>}</div>
+    {parsed.problem ? <div class="note warning" role="status">{parsed.problem}</div> : <Rows base={base} cols={cols} sort={sort} filtered={text !== ""} />}
+  </>;
+}
+
+function SearchBox({ text }: { text: string }) {
+  const [draft, setDraft] = useState(text), [open, setOpen] = useState(false), [at, setAt] = useState(-1);
+  const [values, setValues] = useState<Record<string, string[]>>({});
+  const later = useRef(0), asked = useRef(false);
+  useEffect(() => setDraft(text), [text]);
+  const learn = () => {
+    if (asked.current) return;
+    asked.current = true;
+    const by = (what: string) => (has("usage") ? ask<UsageList>(`/api/reckon/v1/usage?since=30d&by=${what}`).then((u) => u.rows.map((r) => String((r as Record<string, unknown>)[what] ?? "")).filter((x) => x && x !== "others"), () => []) : Promise.resolve([]));
+    Promise.all([by("owner"), by("account"), by("partition"), ask<NodeList>("/api/reckon/v1/nodes").then((d) => d.nodes.map((n) => n.node), () => [])])
+      .then(([owner, account, partition, node]) => setValues({ owner, account, partition, node }));
+  };
+  const list = open ? suggest(draft, values) : [];
+  const apply = (t: string) => { clearTimeout(later.current); set({ q: t.trim() }); };
+  const change = (t: string) => { setDraft(t); setAt(-1); setOpen(true); clearTimeout(later.current); later.current = setTimeout(() => { if (!parse(t).problem) apply(t); }, 350) as unknown as number; };
+  return <div class="search" role="search">
+    <label class="hidden" for="find">Search workloads: field:value or words of the name</label>
+    <input id="find" data-search type="text" role="combobox" autocomplete="off" spellcheck={false} aria-expanded={list.length > 0} aria-controls="find-list" aria-autocomplete="list" aria-activedescendant={at >= 0 ? "find-" + at : undefined}
+      placeholder="owner:alice state:failed since:7d cpu>1h train*   ( / )" value={draft} onInput={(e) => change(e.currentTarget.value)} onFocus={() => { learn(); setOpen(true); }} onBlur={() => setTimeout(() => setOpen(false), 150)}
+      onKeyDown={(e) => {
+        if (e.key === "ArrowDown" && list.length) { e.preventDefault(); setAt((at + 1) % list.length); }
+        else if (e.key === "ArrowUp" && list.length) { e.preventDefault(); setAt((at + list.length) % (list.length + 1) - 1); }
+        else if (e.key === "Tab" && at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); }
+        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(draft); setOpen(false); } }
+        else if (e.key === "Escape") { if (list.length) setOpen(false); else e.currentTarget.blur(); }
+      }} />
+    {list.length > 0 && <ul class="suggest" id="find-list" role="listbox" aria-label="Suggestions">{list.map((s, i) => <li id={"find-" + i} role="option" aria-selected={i === at} onMouseDown={(e) => { e.preventDefault(); change(s.text); }}><span><bdi>{s.text.slice(0, 90)}</bdi></span><small>{s.doc}</small></li>)}</ul>}
+  </div>;
+}
+
+function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; sort: string; filtered: boolean }) {
+  const box = useRef<HTMLDivElement>(null), pages = useRef(new Map<number, Workload[]>()), pending = useRef(new Set<number>());
+  const [total, setTotal] = useState<number | null>(null), [missing, setMissing] = useState<string[]>([]), [error, setError] = useState<Failure | null>(null);
+  const [range, setRange] = useState<[number, number]>([0, 40]), [, redraw] = useState(0), [sparks, setSparks] = useState(new Map<string, Row>());
+  const current = useRef("");
+
+  const load = (page: number, again = false) => {
+    if (pending.current.has(page) || (!again && pages.current.has(page))) return;
+    pending.current.add(page);
+    const of = base;
+    ask<WorkloadList>(`/api/reckon/v1/workloads?${base}&limit=${chunk}&offset=${page * chunk}`).then((l) => {
+      if (current.current !== of) return;
+      pages.current.set(page, l.workloads);
+      setTotal(l.total); setMissing(l.missing ?? []); setError(null); redraw((x) => x + 1);
+    }, (e) => { if (current.current === of) setError(e instanceof Failure ? e : new Failure(0, String(e))); }).finally(() => { if (current.current === of) pending.current.delete(page); });
+  };
+  useEffect(() => {
+    current.current = base; pages.current = new Map(); pending.current = new Set();
+    setTotal(null); setError(null); box.current?.scrollTo(0, 0); setRange([0, 40]); load(0);
+  }, [base]);
+  const seen = () => { for (let p = Math.floor(range[0] / chunk); p <= Math.floor(Math.min(range[1], (total ?? 1) - 1) / chunk); p++) load(p); };
+  useEffect(() => { if (total !== null) seen(); }, [range, total]);
+  const b = beat.value, first = useRef(b);
+  useEffect(() => {
+    if (b === first.current) return;
+    // Pages out of sight are forgotten, those in sight are asked for again.
+    const [lo, hi] = [Math.floor(range[0] / chunk), Math.floor(range[1] / chunk)];
+    for (const p of pages.current.keys()) if (p < lo || p > hi) pages.current.delete(p);
+    for (let p = lo; p <= hi; p++) if (pages.current.has(p)) load(p, true);
+  }, [b]);
+
+  const row = (i: number) => pages.current.get(Math.floor(i / chunk))?.[i % chunk];
+  const visible = Array.from({ length: Math.max(0, Math.min(range[1], total ?? 0) - range[0]) }, (_, k) => row(range[0] + k));
+  const wantSparks = cols.some((c) => c.key === "spark"), ids = visible.filter((w): w is Workload => !!w).map((w) => w.id);
+  const unknownIds = wantSparks ? ids.filter((id) => id.length < 300 && !sparks.has(id)) : [];
+  useEffect(() => {
+    if (unknownIds.length === 0) return;
+    const t = setTimeout(() => {
+      const end = Math.floor(Date.now() / 600000) * 600, from = end - 21600, list = [...new Set(unknownIds)].slice(0, 60);
+      const times = axis(from, end, 600), found = new Map(sparks);
+      for (const id of list) found.set(id, []);
+      promRange(`sum by (workload) (rate(reckon_workload_cpu_seconds_total{workload=~${promAny(list)}}[10m]))`, from, end, 600).then((s) => { for (const x of s) found.set(x.metric.workload, onto(times, x)); }, () => undefined).finally(() => setSparks(found));
+    }, 150);
+    return () => clearTimeout(t);
+  }, [unknownIds.join("\n")]);
+
+  if (error && total === null) return <Problem e={error} again={() => { setError(null); load(0, true); }} />;
+  const onScroll = () => {
+    const el = box.current!, at = Math.max(0, Math.floor(el.scrollTop / rowHeight) - 10);
+    const next: [number, number] = [at, at + Math.ceil(el.clientHeight / rowHeight) + 20];
+    if (next[0] !== range[0] || next[1] !== range[1]) setRange(next);
+  };
+  const start = Math.min(range[0], Math.max(0, (total ?? 0) - 1)), end = Math.min(range[1], total ?? 0);
+  return <>
+    {error && <div class="note warning" role="status"><strong>Old figures:</strong> {error.message} {error.hint}</div>}
+    {missing.length > 0 && <div class="note warning" role="status"><strong>Partial answer.</strong> Could not be asked: {missing.join("; ")}</div>}
+    <p class="quiet" role="status" aria-live="polite">{total === null ? "Asking the server…" : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}</p>
+    {total === 0 ? <Empty>{filtered ? <>Nothing is like that. <button onClick={() => set({ q: "" })}>Show all</button></> : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
+      <div class="vtable" ref={box} tabIndex={0} role="region" aria-label="Workloads" onScroll={onScroll}>
+        <table aria-rowcount={(total ?? 0) + 1}>
+          <thead><tr>{cols.map((c) => <th scope="col" class={(c.wide ? "wide " : "") + (c.unit ? "number" : "")} aria-sort={sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined}>
+            {c.sort ? <button class="sort" onClick={() => { const v = sort === "-" + c.key ? c.key : "-" + c.key; set({ sort: v === "-start" ? "" : v }); }}>{c.title}<span aria-hidden="true">{sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
+          <tbody>
+            {start > 0 && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={start * rowHeight} /></td></tr>}
+            {visible.map((w, k) => <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>{cols.map((c) => <td class={(c.wide ? "wide " : "") + (c.unit ? "number" : "")}>{w ? <Cell w={w} c={c} spark={sparks.get(w.id)} /> : <span class="quiet">…</span>}</td>)}</tr>)}
+            {total !== null && end < total && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={(total - end) * rowHeight} /></td></tr>}
+          </tbody>
+        </table></div>}
+  </>;
+}
+
+function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
+  switch (c.key) {
+    case "id": return <W w={w} />;
+    case "name": return <Name max={60}>{w.name}</Name>;
+    case "owner": return <Owner o={w.owner} />;
+    case "state": return <span title={w.reason ?? undefined}>{stateOf(w)}</span>;
+    case "nodes": return <Name max={40}>{w.nodes.join(", ")}</Name>;
+    case "start": return <When t={w.start} />;
+    case "end": return w.end ? <When t={w.end} /> : <span class="quiet">runs</span>;
+    case "spark": return spark?.some((v) => v !== null) ? <Spark rows={spark} label={`cores of the last 6 hours of ${w.id.slice(0, 60)}`} /> : <span title="no samples in the last 6 hours">–</span>;
+  }
+  return c.unit ? <Q v={w[c.key]} unit={c.unit} /> : <Name max={40}>{String(w[c.key] ?? "")}</Name>;
+}
