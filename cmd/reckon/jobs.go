@@ -202,11 +202,15 @@ func nodeList(nodes []string) string {
 	return strings.Join(nodes, ",")
 }
 
+// state says in a word how it stands: in that of the batch system, unless an exit code says more.
 func state(w client.Workload) string {
+	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {
+	case w.State != "" && w.State != "completed" && !(w.State == "failed" && failed):
+		return w.State
 	case w.Running:
 		return "running"
-	case w.ExitCode != nil && *w.ExitCode != 0:
+	case failed:
 		return fmt.Sprintf("exit %d", *w.ExitCode)
 	case w.End == nil:
 		return "unseen" // no end was recorded, and no sample came lately

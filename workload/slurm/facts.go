@@ -10,10 +10,16 @@ import (
 
 const mebibyte = 1 << 20
 
-// facts reads what sbatch(1) and srun(1) say of a job in the environment. The requests
+// factsOf reads what sbatch(1) and srun(1) say of a job in the environment. The requests
 // are those on this node.
-func facts(h *workload.Hint) workload.Facts {
+func factsOf(h *workload.Hint, id string) workload.Facts {
+	part, several := component(h, id)
 	get := func(key string) string {
+		if several {
+			if s, ok := h.Getenv(key + part.suffix(part.offset)); ok {
+				return s
+			}
+		}
 		s, _ := h.Getenv(key)
 		return s
 	}

@@ -131,6 +131,13 @@ func owner(h *workload.Hint, at *place) string {
 // name takes name and facts from the environment, if it is one of this job.
 func name(h *workload.Hint, at *place, j *job) {
 	id, ok := jobID(h)
+	if ok && at.number && id != at.job {
+		// A step over several components of a heterogeneous job carries the number of the
+		// first; which of them this is, the control group knows.
+		if _, ok = component(h, at.job); ok {
+			id = at.job
+		}
+	}
 	if !ok || at.number && id != at.job {
 		return
 	}
@@ -139,7 +146,7 @@ func name(h *workload.Hint, at *place, j *job) {
 			return
 		}
 	}
-	j.name, j.facts = display(h, id), facts(h)
+	j.name, j.facts = display(h, id), factsOf(h, id)
 }
 
 // daemons are programs of Slurm that may inherit a job's environment when an
@@ -165,7 +172,7 @@ func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 	if !task && (isSet(h, "SLURM_JOB_NODELIST") || isSet(h, "SLURM_NODELIST")) {
 		return workload.Identity{}, false // the shell that salloc starts where it is typed, outside of the job
 	}
-	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, display(h, id)), Facts: facts(h)}
+	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, display(h, id)), Facts: factsOf(h, id)}
 	if s, ok := h.Getenv("SLURM_STEP_ID"); ok && decimal(s) {
 		out.Part = step(s)
 	} else if task {
@@ -200,7 +207,42 @@ func display(h *workload.Hint, id string) string {
 			return first + "+" + strconv.FormatUint(b-a, 10)
 		}
 	}
+	if n, ok := component(h, id); ok {
+		if first, ok := h.Getenv("SLURM_JOB_ID" + n.suffix(0)); ok && decimal(first) {
+			return first + "+" + strconv.Itoa(n.offset)
+		}
+	}
 	return id
+}
+
+// hetero is a component of a heterogeneous job.
+type hetero struct {
+	offset int
+	word   string // HET, or PACK before 20.02
+}
+
+func (n hetero) suffix(offset int) string { return "_" + n.word + "_GROUP_" + strconv.Itoa(offset) }
+
+// mostComponents is MAX_HET_JOB_COMPS of slurm.h.
+const mostComponents = 128
+
+// component finds the one that has a number among the SLURM_JOB_ID_HET_GROUP_N that each
+// task of a heterogeneous job is given.
+func component(h *workload.Hint, id string) (hetero, bool) {
+	for _, word := range []string{"HET", "PACK"} {
+		s, ok := h.Getenv("SLURM_" + word + "_SIZE")
+		if !ok || !decimal(s) {
+			continue
+		}
+		size, _ := strconv.Atoi(s)
+		for i := range min(size, mostComponents) {
+			n := hetero{i, word}
+			if x, ok := h.Getenv("SLURM_JOB_ID" + n.suffix(i)); ok && x == id {
+				return n, true
+			}
+		}
+	}
+	return hetero{}, false
 }
 
 func isSet(h *workload.Hint, key string) bool {

@@ -70,6 +70,10 @@ func TestLayouts(t *testing.T) {
 		{"array task", 1000, "app", v2(scope + "/job_4720/step_batch/user/task_0"), map[string]string{"SLURM_JOB_ID": "4720", "SLURM_ARRAY_JOB_ID": "4711", "SLURM_ARRAY_TASK_ID": "3"}, "slurm/4711_3", "batch", "alice", scope + "/job_4720/step_batch/user"},
 		{"array task of another job", 1000, "app", v2(scope + "/job_4720/step_batch/user/task_0"), map[string]string{"SLURM_JOB_ID": "4719", "SLURM_ARRAY_JOB_ID": "4711", "SLURM_ARRAY_TASK_ID": "2"}, "slurm/4720", "batch", "alice", scope + "/job_4720/step_batch/user"},
 		{"heterogeneous job", 1000, "app", v2(scope + "/job_4712/step_0/user/task_0"), map[string]string{"SLURM_JOB_ID": "4712", "SLURM_HET_JOB_ID": "4711", "SLURM_HET_JOB_OFFSET": "1"}, "slurm/4711+1", "0", "alice", scope + "/job_4712/step_0/user"},
+		// Recorded under Slurm 22.05.8: both components of a step carry the number of the first.
+		{"heterogeneous job, as 22.05 tells", 1000, "app", v2(scope + "/job_18/step_batch/user/task_0"), het2205, "slurm/18+0", "batch", "alice", scope + "/job_18/step_batch/user"},
+		{"its second component", 1000, "app", v2(scope + "/job_19/step_0/user/task_0"), het2205, "slurm/18+1", "0", "alice", scope + "/job_19/step_0/user"},
+		{"not a component of it", 1000, "app", v2(scope + "/job_20/step_0/user/task_0"), het2205, "slurm/20", "0", "alice", scope + "/job_20/step_0/user"},
 		{"a user's own tree", 1000, "app", v2("/user.slice/user-1000.slice/user@1000.service/x.slice/slurmstepd.scope/job_1/step_0/user/task_0"), nil, "", "", "", ""},
 		{"no groups", 1000, "app", v2("/"), map[string]string{"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "2", "SLURM_PROCID": "0"}, "slurm/4711", "2", "", ""},
 		{"no groups, batch script", 1000, "app", nil, map[string]string{"SLURM_JOB_ID": "4711", "SLURMD_NODENAME": "n1", "SLURM_NODELIST": "n1"}, "slurm/4711", "batch", "", ""},
@@ -83,6 +87,18 @@ func TestLayouts(t *testing.T) {
 		if ok != (tt.id != "") || got.Workload != tt.id || got.Part != tt.part || got.Owner != tt.owner || got.Cgroup != tt.path {
 			t.Errorf("%s:\n got %+v, %v\nwant %s part %s owner %s cgroup %s", tt.name, got, ok, tt.id, tt.part, tt.owner, tt.path)
 		}
+	}
+}
+
+var het2205 = map[string]string{
+	"SLURM_JOB_ID": "18", "SLURM_HET_SIZE": "2", "SLURM_JOB_ID_HET_GROUP_0": "18", "SLURM_JOB_ID_HET_GROUP_1": "19", "SLURM_JOB_PARTITION": "normal",
+	"SLURM_JOB_PARTITION_HET_GROUP_1": "devel", "SLURM_MEM_PER_NODE": "100", "SLURM_MEM_PER_NODE_HET_GROUP_1": "120", "SLURM_CPUS_ON_NODE": "1",
+}
+
+func TestFactsOfAComponent(t *testing.T) {
+	id, _ := New().Resolve(hint(1000, "app", v2("/system.slice/slurmstepd.scope/job_19/step_0/user/task_0"), het2205))
+	if id.Facts.Partition != "devel" || id.Facts.RequestMemoryBytes != 120<<20 {
+		t.Errorf("%+v", id.Facts)
 	}
 }
 
