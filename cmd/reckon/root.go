@@ -91,8 +91,10 @@ To measure one command, no server is needed:
 		newDataset(g),
 		newExperiment(g),
 		newFindings(g),
+		newAlerts(g),
 		newCorrelate(g),
 		newPower(g),
+		newImport(g),
 		newCatalogue(g),
 		newUser(g),
 		newToken(g),
@@ -110,7 +112,7 @@ func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
 		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "experiment": "measure",
-		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "usage": "ask", "report": "ask", "fit": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "findings": "ask", "power": "ask",
+		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "usage": "ask", "report": "ask", "fit": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "findings": "ask", "alerts": "ask", "power": "ask",
 	}
 	for _, cmd := range root.Commands() {
 		cmd.GroupID = of[cmd.Name()]

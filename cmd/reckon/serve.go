@@ -24,6 +24,7 @@ type serveOptions struct {
 	verbose   bool
 	access    server.Access
 	policy    string
+	alerts    server.Alerts
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -52,6 +53,7 @@ any other sender, with native histograms and samples that come late.`,
 	o.slurm.register(f)
 	f.StringVar(&o.site, "site", "", "name of the site that the jobs of Slurm belong to, as the agents of its nodes say it")
 	accessFlags(cmd, &o.access)
+	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
@@ -78,7 +80,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	s, err := server.Open(ctx, server.Config{
 		Slurm: slurm, Site: o.site,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Access: o.access, Policy: policy, Receive: true, Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {

@@ -34,6 +34,7 @@ type upOptions struct {
 	verbose   bool
 	access    server.Access
 	policy    string
+	alerts    server.Alerts
 }
 
 func newUp(g *globals) *cobra.Command {
@@ -77,6 +78,7 @@ on where it stopped.`,
 	o.footprint.register(f)
 	o.slurm.register(f)
 	accessFlags(cmd, &o.access)
+	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
@@ -109,7 +111,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Access: o.access, Policy: policy, Agent: &o.agent, Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Alerts: o.alerts, Agent: &o.agent, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {

@@ -86,7 +86,7 @@ func (s *Server) catchUp() {
 }
 
 // handler mounts everything that is served.
-func (s *Server) handler() (http.Handler, error) {
+func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log})
 	ready := func() error {
 		if err := s.series.Ready(); err != nil {
@@ -98,29 +98,35 @@ func (s *Server) handler() (http.Handler, error) {
 		return nil
 	}
 	info := buildinfo.Get()
-	prometheus := promapi.Handler(promapi.Options{
+	if err := s.openAlerts(ctx); err != nil {
+		return nil, err
+	}
+	prometheus := promapi.Options{
 		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series, DB: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Logger: s.log,
-	})
+	}
 	o := api.Options{
 		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()}), footprint: s.config.Footprint},
-		Ready:   ready, Prometheus: prometheus,
+		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
 	}
+	s.mountAlerts(&o, &prometheus)
+	o.Prometheus = promapi.Handler(prometheus)
 	o.Fit = &fit{nodes: query.New(s.series, query.Options{Gone: s.config.gone()}).Nodes, facts: s.facts, clock: time.Now}
 	o.Scale = &scale{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()})}
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}
 	s.keeper = &findings.Keeper{
-		Evaluator: &findings.Evaluator{Engine: s.engine, Series: s.series, Facts: s.facts},
+		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.facts},
 		Store:     s.facts, Policy: s.config.Policy, Clock: time.Now,
 	}
 	o.Findings = &cases{s.keeper}
 	o.Usage = &usage{rolls: s.facts, facts: s.facts, clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
+	o.Import = &imports{series: s.series, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
 	if s.config.Receive {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reckon/internal/agent"
+	"reckon/internal/alerting"
 	"reckon/internal/findings"
 	"reckon/internal/slurmctl"
 	"reckon/metric"
@@ -46,6 +47,8 @@ type Config struct {
 	Footprint *Footprint
 	// Access says who may reach the server; the zero value is for the loopback address.
 	Access Access
+	// Alerts says which rules are evaluated and who is told.
+	Alerts Alerts
 	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
 	Policy []byte
 	// Slurm asks the controller of a Slurm cluster; nil for none.
@@ -68,6 +71,7 @@ type Server struct {
 	builder *query.Builder
 	agent   *agent.Agent
 	gate    *gate
+	alerts  *alerting.Service
 	slurm   *slurmctl.Poller
 	keeper  *findings.Keeper
 	notes   []agent.Note
@@ -106,7 +110,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 			return nil, errors.Join(err, s.close())
 		}
 	}
-	handler, err := s.handler()
+	handler, err := s.handler(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -171,6 +175,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return s.buildCatalogue(run) })
+	g.Go(func() error { return s.runAlerts(run) })
 	g.Go(func() error {
 		s.keeper.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
 		return nil
@@ -213,6 +218,9 @@ func (s *Server) store(ctx context.Context, b *metric.Batch) error {
 // close frees what was opened, in reverse order.
 func (s *Server) close() error {
 	var errs []error
+	if s.alerts != nil {
+		s.alerts.Close()
+	}
 	if s.agent != nil {
 		errs = append(errs, s.agent.Close())
 	}

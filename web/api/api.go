@@ -57,8 +57,14 @@ type Options struct {
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.
 	Prometheus http.Handler
 	Metrics    http.Handler
+	// Alerts sends tests of alerts; nil: this server sends none. Alertmanager is mounted at
+	// /alertmanager/ and may be nil.
+	Alerts       Alerts
+	Alertmanager http.Handler
 	// Findings answers what was found of misuse; nil: the server does not look.
 	Findings Findings
+	// Import takes history; nil: this server does not.
+	Import Import
 	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people
 	// sign in and out at /auth/; either may be nil.
 	Write http.Handler

@@ -213,6 +213,16 @@ func descriptions() map[string]string {
 		"FindingDifference.added":   "Those that only the other one finds.",
 		"FindingDifference.removed": "Those that only the present one finds.",
 
+		"AlertTest":                  "A test of the way that alerts take.",
+		"AlertTest.id":               "Names the test.",
+		"AlertTest.deliveries":       "The places that it goes to.",
+		"AlertDelivery":              "One place that an alert goes to.",
+		"AlertDelivery.alertmanager": "Address of the Alertmanager, or embedded.",
+		"AlertDelivery.receiver":     "Receiver of its configuration; empty until the alert has arrived at one that runs elsewhere.",
+		"AlertDelivery.integration":  "What tells: email, webhook and the like with their number in the receiver; empty where only the Alertmanager knows.",
+		"AlertDelivery.arrived":      "Whether it has arrived.",
+		"AlertDelivery.error":        "Why it has not.",
+
 		"NodeList":         "The nodes of the site.",
 		"NodeList.nodes":   "The nodes, by name.",
 		"NodeList.missing": "What could not be asked, when the answer is partial.",

@@ -12,6 +12,7 @@ import (
 // route is one address: what the mux serves and the OpenAPI document describes.
 type route struct {
 	path    string // with {id...} for the rest of the path
+	raw     bool   // the body of a POST is the handler's to read
 	method  string // empty is GET; the parameters of a POST are a form
 	summary string
 	doc     string
@@ -67,7 +68,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.scaleRoutes(), s.findingRoutes())
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.scaleRoutes(), s.alertRoutes(), s.findingRoutes(), s.importRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request
@@ -97,6 +98,7 @@ func (s *server) mux(routes []route) http.Handler {
 	if s.Metrics != nil {
 		mux.Handle("/metrics", atLeast(access.Support, s.Metrics))
 	}
+	s.alertmanager(mux)
 	s.landing(mux)
 	return mux
 }
@@ -129,7 +131,7 @@ func (s *server) handler(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := rt.allows(access.From(r.Context()))
 		var q *query
-		if err == nil && rt.method == http.MethodPost {
+		if err == nil && rt.method == http.MethodPost && !rt.raw {
 			err = form(w, r)
 		}
 		if err == nil {

@@ -49,6 +49,11 @@ type Options struct {
 	// Ready says why queries can not be answered yet; nil is always ready.
 	Ready func() error
 
+	// Rules and Alertmanagers are told at /api/v1/rules, alerts and alertmanagers to those
+	// who see all; nil: there are none.
+	Rules         v1.RulesRetriever
+	Alertmanagers v1.AlertmanagerRetriever
+
 	// RemoteWrite switches the receiver at /api/v1/write on; it stores in Appendable.
 	RemoteWrite bool
 	Appendable  storage.Appendable
@@ -79,7 +84,7 @@ func Handler(o Options) http.Handler {
 		restrictedExemplars{o.Exemplars},
 		func(context.Context) v1.ScrapePoolsRetriever { return pools{} },
 		func(context.Context) v1.TargetRetriever { return targets{target} },
-		func(context.Context) v1.AlertmanagerRetriever { return nobody{} },
+		func(context.Context) v1.AlertmanagerRetriever { return o.Alertmanagers },
 		func() config.Config { return config.DefaultConfig },
 		map[string]string{},
 		v1.GlobalURLOptions{},
@@ -87,7 +92,7 @@ func Handler(o Options) http.Handler {
 		o.DB, "", false, // no administration by HTTP
 		false, 0, // no search
 		o.Logger,
-		func(context.Context) v1.RulesRetriever { return nobody{} },
+		func(context.Context) v1.RulesRetriever { return o.Rules },
 		5e7, 10, 1<<20, // remote read: samples, requests at one time, bytes in a frame (Prometheus's defaults)
 		false,
 		regexp.MustCompile(`^$`), // no other origin may read from a browser
@@ -115,6 +120,12 @@ func Handler(o Options) http.Handler {
 func (o *Options) defaults() {
 	if o.Exemplars == nil {
 		o.Exemplars = noExemplars{}
+	}
+	if o.Rules == nil {
+		o.Rules = nobody{}
+	}
+	if o.Alertmanagers == nil {
+		o.Alertmanagers = nobody{}
 	}
 	if o.DB == nil {
 		o.DB = noDB{}

@@ -1,0 +1,105 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"time"
+)
+
+// AlertTest is the answer about a test of the way that alerts take.
+type AlertTest struct {
+	ID         string          `json:"id"`
+	Deliveries []AlertDelivery `json:"deliveries"`
+}
+
+// AlertDelivery is one place that an alert goes to.
+type AlertDelivery struct {
+	Alertmanager string `json:"alertmanager"`
+	Receiver     string `json:"receiver"`
+	Integration  string `json:"integration"`
+	Arrived      bool   `json:"arrived"`
+	Error        string `json:"error"`
+}
+
+// Done reports whether nothing is awaited any more.
+func (t *AlertTest) Done() bool {
+	for i := range t.Deliveries {
+		if d := &t.Deliveries[i]; !d.Arrived && d.Error == "" {
+			return false
+		}
+	}
+	return len(t.Deliveries) > 0
+}
+
+// TestAlert sends a test.
+func (c *Client) TestAlert(ctx context.Context) (AlertTest, error) {
+	var t AlertTest
+	err := c.post(ctx, "/api/reckon/v1/alerts/test", nil, &t)
+	return t, err
+}
+
+// AlertTest asks how far a test has come.
+func (c *Client) AlertTest(ctx context.Context, id string) (AlertTest, error) {
+	var t AlertTest
+	err := c.get(ctx, "/api/reckon/v1/alerts/test/"+url.PathEscape(id), nil, &t)
+	return t, err
+}
+
+// Alert is one alert of a rule, as Prometheus's HTTP API tells it.
+type Alert struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	State       string            `json:"state"` // pending or firing
+	ActiveAt    time.Time         `json:"activeAt"`
+	Value       string            `json:"value"`
+}
+
+// Alerts lists the alerts that are pending or fire.
+func (c *Client) Alerts(ctx context.Context) ([]Alert, error) {
+	var answer struct {
+		Data struct {
+			Alerts []Alert `json:"alerts"`
+		} `json:"data"`
+	}
+	err := c.get(ctx, "/api/v1/alerts", nil, &answer)
+	return answer.Data.Alerts, err
+}
+
+// Rule is a rule as Prometheus's HTTP API tells it.
+type Rule struct {
+	Group     string  `json:"-"`
+	File      string  `json:"-"`
+	Type      string  `json:"type"` // alerting or recording
+	Name      string  `json:"name"`
+	Query     string  `json:"query"`
+	Duration  float64 `json:"duration"` // seconds that it must hold
+	State     string  `json:"state"`    // inactive, pending or firing; empty for a recording rule
+	Health    string  `json:"health"`
+	LastError string  `json:"lastError"`
+	Seconds   float64 `json:"evaluationTime"`
+	Alerts    []Alert `json:"alerts"`
+}
+
+// Rules lists the rules that are evaluated.
+func (c *Client) Rules(ctx context.Context) ([]Rule, error) {
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Name  string `json:"name"`
+				File  string `json:"file"`
+				Rules []Rule `json:"rules"`
+			} `json:"groups"`
+		} `json:"data"`
+	}
+	if err := c.get(ctx, "/api/v1/rules", nil, &answer); err != nil {
+		return nil, err
+	}
+	var out []Rule
+	for _, g := range answer.Data.Groups {
+		for _, r := range g.Rules {
+			r.Group, r.File = g.Name, g.File
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}

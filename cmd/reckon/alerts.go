@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/server"
+	"reckon/internal/term"
+)
+
+// alertFlags are those of a server about alerts.
+func alertFlags(cmd *cobra.Command, a *server.Alerts) {
+	f := cmd.Flags()
+	f.StringSliceVar(&a.Rules, "rules", nil, "files with recording and alerting rules in the form of Prometheus, default for those that reckon brings, none for none; SIGHUP reads them anew (default: default)")
+	f.StringSliceVar(&a.Alertmanagers, "alertmanager", nil, "address of an Alertmanager that alerts go to, such as http://HOST:9093")
+	f.StringVar(&a.Config, "alertmanager-config", "", "tell people without another Alertmanager: file with routes and receivers in the form of Alertmanager")
+	f.StringVar(&a.External, "external-url", "", "address of this server in links of alerts (default: the one of --listen)")
+}
+
+func newAlerts(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "alerts",
+		Short: "Show what fires, the rules, and test the way that alerts take",
+		Long: `Show the alerts that are pending or fire, the rules behind them, and send a test
+through the whole path. Rules are evaluated by the server (--rules); people are told by
+an Alertmanager (--alertmanager) or by the one inside (--alertmanager-config).`,
+		Example: `  reckon alerts list
+  reckon alerts rules
+  reckon alerts test`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAlertsList(g), newAlertsRules(g), newAlertsTest(g))
+	return cmd
+}
+
+func newAlertsList(g *globals) *cobra.Command {
+	var format *choice
+	cmd := &cobra.Command{
+		Use: "list", Short: "List alerts that are pending or fire", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Alerts(cmd.Context())
+			if err != nil {
+				return err
+			}
+			slices.SortStableFunc(list, func(a, b client.Alert) int {
+				return strings.Compare(a.State+a.Labels["severity"]+a.Labels["alertname"], b.State+b.Labels["severity"]+b.Labels["alertname"])
+			})
+			if format.value == "json" {
+				return writeJSON(g.stdout, list)
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(g.stdout, "No alert is pending or fires.")
+				return nil
+			}
+			t := term.NewTable(term.Column{Title: "STATE"}, term.Column{Title: "SEVERITY"}, term.Column{Title: "ALERT"},
+				term.Column{Title: "FOR", Right: true}, term.Column{Title: "WHAT", Shrink: 20})
+			for _, a := range list {
+				age := g.now().Sub(a.ActiveAt).Seconds()
+				t.Add(a.State, a.Labels["severity"], a.Labels["alertname"], term.Seconds(&age), a.Annotations["summary"])
+			}
+			return t.Print(g.screen())
+		},
+	}
+	format = addFormat(cmd, "table", "json")
+	return cmd
+}
+
+func newAlertsRules(g *globals) *cobra.Command {
+	var format *choice
+	cmd := &cobra.Command{
+		Use: "rules", Short: "List the rules that are evaluated", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Rules(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if format.value == "json" {
+				return writeJSON(g.stdout, list)
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(g.stdout, "No rules are evaluated; start the server without --rules none.")
+				return nil
+			}
+			t := term.NewTable(term.Column{Title: "GROUP"}, term.Column{Title: "RULE"}, term.Column{Title: "STATE"},
+				term.Column{Title: "HEALTH"}, term.Column{Title: "TOOK", Right: true}, term.Column{Title: "FILE", Shrink: 10}, term.Column{Title: "ERROR", Shrink: 12, Optional: 1})
+			for _, r := range list {
+				t.Add(r.Group, r.Name, r.State, r.Health, term.Seconds(&r.Seconds), r.File, r.LastError)
+			}
+			return t.Print(g.screen())
+		},
+	}
+	format = addFormat(cmd, "table", "json")
+	return cmd
+}
+
+func newAlertsTest(g *globals) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use: "test", Short: "Send a test alert through the whole path and say where it arrived",
+		Long: `Send a test alert through the whole path and say where it arrived. It is marked as a
+test and ends by itself after three minutes, which receivers that ask for ends are told
+too. An Alertmanager waits before it tells (group_wait, 30 s unless configured).`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runAlertsTest(cmd.Context(), g, wait) },
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 2*time.Minute, "for how long to wait until it arrives")
+	return cmd
+}
+
+func runAlertsTest(ctx context.Context, g *globals, wait time.Duration) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	test, err := c.TestAlert(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "Sent test %s.\n", test.ID)
+	end := time.After(wait)
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for id, waiting := test.ID, true; waiting && !test.Done(); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-end:
+			waiting = false
+		case <-tick.C:
+			if test, err = c.AlertTest(ctx, id); err != nil {
+				return err
+			}
+		}
+	}
+	return showTest(g, &test, wait)
+}
+
+func showTest(g *globals, test *client.AlertTest, wait time.Duration) error {
+	t := term.NewTable(term.Column{Title: "ALERTMANAGER", Shrink: 12}, term.Column{Title: "RECEIVER", Shrink: 8}, term.Column{Title: "BY"}, term.Column{Title: "ARRIVED", Shrink: 20})
+	missing := 0
+	for _, d := range test.Deliveries {
+		said := "yes"
+		switch {
+		case d.Error != "" && d.Arrived:
+			said = "yes; " + d.Error
+		case d.Error != "":
+			said = "no: " + d.Error
+		case !d.Arrived:
+			said = "not within " + wait.String()
+		}
+		if !d.Arrived {
+			missing++
+		}
+		t.Add(d.Alertmanager, d.Receiver, d.Integration, said)
+	}
+	if err := t.Print(g.screen()); err != nil {
+		return err
+	}
+	if missing > 0 || len(test.Deliveries) == 0 {
+		return fmt.Errorf("the test did not arrive at %d of %d places; look at the receivers in the configuration of the Alertmanager", missing, len(test.Deliveries))
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"reckon/client"
+	"reckon/web/access"
+)
+
+// Alerts sends tests of the way that alerts take. Alerts and rules themselves are
+// answered at /api/v1/alerts and /api/v1/rules, as by Prometheus.
+type Alerts interface {
+	// Test sends one; the error says why it can reach nobody.
+	Test(ctx context.Context, by string) (client.AlertTest, error)
+	// Arrived says how far one has come; the error matches ErrNotFound when there was no
+	// such test.
+	Arrived(ctx context.Context, id string) (client.AlertTest, error)
+}
+
+func (s *server) alertRoutes() []route {
+	return []route{{
+		path: "/api/reckon/v1/alerts/test", method: http.MethodPost, summary: "Send a test alert through the whole path",
+		doc:    "It ends by itself. Ask for its id how far it has come.",
+		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.testAlert,
+	}, {
+		path: "/api/reckon/v1/alerts/test/{id...}", summary: "How far a test alert has come",
+		params: []param{{name: "id", doc: "As the test was answered.", schema: schema{"type": "string"}, inPath: true}},
+		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.testedAlert,
+	}}
+}
+
+func (s *server) testAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
+	if s.Alerts == nil {
+		return fail(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
+	}
+	t, err := s.Alerts.Test(r.Context(), access.From(r.Context()).Name)
+	if err != nil {
+		return err
+	}
+	return answerTest(w, t)
+}
+
+func (s *server) testedAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
+	if s.Alerts == nil {
+		return fail(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
+	}
+	t, err := s.Alerts.Arrived(r.Context(), strings.Trim(r.PathValue("id"), "/"))
+	if err != nil {
+		return err
+	}
+	return answerTest(w, t)
+}
+
+func answerTest(w http.ResponseWriter, t client.AlertTest) error {
+	if t.Deliveries == nil {
+		t.Deliveries = []client.AlertDelivery{}
+	}
+	writeJSON(w, http.StatusOK, t)
+	return nil
+}
+
+// alertmanager mounts the API of an Alertmanager in this process, for silences and for
+// amtool: to be read by those who see all, changed by admins.
+func (s *server) alertmanager(mux *http.ServeMux) {
+	if s.Alertmanager == nil {
+		return
+	}
+	mux.Handle("/alertmanager/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		least := access.Admin
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			least = access.Support
+		}
+		atLeast(least, s.Alertmanager).ServeHTTP(w, r)
+	}))
+}

@@ -1,0 +1,49 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"reckon/client"
+	"reckon/web/access"
+	"reckon/web/api"
+)
+
+type fakeAlerts struct{}
+
+func (fakeAlerts) Test(context.Context, string) (client.AlertTest, error) {
+	return client.AlertTest{ID: "t1"}, nil
+}
+
+func (fakeAlerts) Arrived(_ context.Context, id string) (client.AlertTest, error) {
+	return client.AlertTest{ID: id, Deliveries: []client.AlertDelivery{{Alertmanager: "embedded", Receiver: "hook", Integration: "webhook[0]", Arrived: true}}}, nil
+}
+
+// Tests and silences are for admins, to be looked at by those who see all.
+func TestAlertsByRole(t *testing.T) {
+	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	for _, c := range []struct {
+		method, path string
+		least        access.Role
+	}{
+		{http.MethodPost, "/api/reckon/v1/alerts/test", access.Admin},
+		{http.MethodGet, "/api/reckon/v1/alerts/test/t1", access.Support},
+		{http.MethodGet, "/alertmanager/api/v2/silences", access.Support},
+		{http.MethodPost, "/alertmanager/api/v2/silences", access.Admin},
+		{http.MethodDelete, "/alertmanager/api/v2/silence/x", access.Admin},
+	} {
+		for _, role := range []access.Role{access.Public, access.User, access.Support, access.Admin} {
+			h := api.New(api.Options{Alerts: fakeAlerts{}, Alertmanager: inside, Viewer: func(*http.Request) (access.Viewer, error) {
+				return access.Viewer{Role: role, Name: "x"}, nil
+			}})
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, strings.NewReader("")))
+			if open := w.Code == http.StatusOK; open != (role >= c.least) {
+				t.Errorf("%s %s answers %s with %d", c.method, c.path, role, w.Code)
+			}
+		}
+	}
+}
