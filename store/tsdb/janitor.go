@@ -74,7 +74,7 @@ func (s *Store) verifyOne(db *promtsdb.DB, checked map[ulid.ULID]bool) {
 // blocksToDelete applies retention by age and by size, and deletes what a larger
 // block has replaced. Age is measured against the newest sample or the clock,
 // whichever is older: neither a clock that jumped nor a sample from the future may
-// throw history away.
+// throw history away. What was imported is spared by age.
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
 	out := map[ulid.ULID]struct{}{}
 	newest, bytes := int64(math.MinInt64), int64(0)
@@ -90,7 +90,7 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	if s.opts.Retention > 0 {
 		limit := min(newest, s.opts.Clock().UnixMilli()) - s.opts.Retention.Milliseconds()
 		for _, b := range blocks {
-			if _, gone := out[b.Meta().ULID]; !gone && b.Meta().MaxTime < limit {
+			if _, gone := out[b.Meta().ULID]; !gone && b.Meta().MaxTime < limit && !s.imported.holds(s.opts.Dir, b.Meta()) {
 				out[b.Meta().ULID] = struct{}{}
 				bytes -= b.Size()
 			}

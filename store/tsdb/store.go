@@ -113,6 +113,7 @@ type Store struct {
 	appended atomic.Uint64
 	refused  atomic.Uint64
 	late     lateness
+	imported importedSet
 }
 
 var (

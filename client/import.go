@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// ImportOptions say what is imported and what the input does not say itself.
+type ImportOptions struct {
+	Format string // sonar or sacct
+	// Site is the label of input that names no cluster; with Force, of all of it.
+	Site  string
+	Force bool
+	// Batch says that jobs without an epoch are those of the batch system (sonar).
+	Batch bool
+	// Fields are the columns of an export without a line of names, Zone that of its times
+	// (sacct): a name such as Europe/Oslo.
+	Fields string
+	Zone   string
+}
+
+// Query writes the options as parameters of POST /api/reckon/v1/import/FORMAT.
+func (o ImportOptions) Query() url.Values {
+	q := url.Values{}
+	for key, v := range map[string]string{"site": o.Site, "fields": o.Fields, "zone": o.Zone} {
+		if v != "" {
+			q.Set(key, v)
+		}
+	}
+	for key, v := range map[string]bool{"force": o.Force, "batch": o.Batch} {
+		if v {
+			q.Set(key, "true")
+		}
+	}
+	return q
+}
+
+// ImportBad is a piece of input that could not be read.
+type ImportBad struct {
+	File  string `json:"file"`
+	Line  int    `json:"line"` // 0 when it is not one line's fault
+	Error string `json:"error"`
+}
+
+// ImportResult says what came of an import. Records are processes in readings of sonar,
+// and jobs of sacct; each is counted in one of the fields below Records, or is bad or idle.
+type ImportResult struct {
+	Files     int         `json:"files"`
+	Records   int         `json:"records"`
+	Taken     int         `json:"taken"`     // new
+	Known     int         `json:"known"`     // imported before
+	Late      int         `json:"late"`      // older than what was imported of the node before, and left out
+	Measured  int         `json:"measured"`  // reckon itself measured the node at that time
+	Waiting   int         `json:"waiting"`   // jobs that had not begun
+	Workloads int         `json:"workloads"` // that got something new
+	Samples   int         `json:"samples"`   // written
+	Rows      int         `json:"rows"`      // of the catalogue, written
+	From      *time.Time  `json:"from"`
+	To        *time.Time  `json:"to"`
+	BadCount  int         `json:"bad_count"`
+	Bad       []ImportBad `json:"bad"` // the first hundred
+}
+
+// ImportFile is one input.
+type ImportFile struct {
+	Name string
+	Open func() (io.ReadCloser, error)
+}
+
+// Import sends files to the server, one after another in one request, and returns what
+// came of them.
+func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile) (ImportResult, error) {
+	target, err := url.Parse(c.base.String() + "/api/reckon/v1/import/" + url.PathEscape(o.Format))
+	if err != nil {
+		return ImportResult{}, fmt.Errorf("address of %s: %w", c.Server(), err)
+	}
+	target.RawQuery = o.Query().Encode()
+	body, w := io.Pipe()
+	form := multipart.NewWriter(w)
+	sent := make(chan error, 1)
+	go func() {
+		err := sendFiles(form, files)
+		_ = w.CloseWithError(errors.Join(err, form.Close()))
+		sent <- err
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), body)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", c.userAgent)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	_ = body.CloseWithError(io.ErrClosedPipe) // the sender ends, also when the server did not read all
+	local := <-sent
+	if err != nil {
+		if local != nil && !errors.Is(local, io.ErrClosedPipe) {
+			return ImportResult{}, local
+		}
+		return ImportResult{}, c.unreachable(ctx, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return ImportResult{}, fmt.Errorf("read the answer of %s: %w", c.Server(), err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return ImportResult{}, c.refused(resp, raw)
+	}
+	var r ImportResult
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return r, fmt.Errorf("%s did not answer with reckon's JSON (%w)", c.Server(), err)
+	}
+	return r, nil
+}
+
+func sendFiles(form *multipart.Writer, files []ImportFile) error {
+	for _, f := range files {
+		part, err := form.CreateFormFile("file", f.Name)
+		if err != nil {
+			return err
+		}
+		in, err := f.Open()
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(part, in)
+		if err = errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

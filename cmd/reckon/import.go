@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/server"
+)
+
+func newImport(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Take what sonar or sacct wrote as history",
+		Long: `import takes what other programs have written about the past, so that jobs, job, usage
+and everything else answer about it too. What is imported stays, whatever the retention.
+
+Input that was imported before adds nothing, also in part: a file that has grown is
+imported again as a whole. What reckon itself measured is not counted twice. Lines that
+can not be read are counted and named, and the rest is taken.`,
+		Example: `  reckon import sonar /var/log/sonar
+  sacct -aP -S 2023-01-01 -o ALL > jobs.txt; reckon import sacct jobs.txt`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newImportSonar(g), newImportSacct(g))
+	return cmd
+}
+
+type importFlags struct {
+	client.ImportOptions
+	data   string
+	format *choice
+}
+
+func (f *importFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Site, "site", "", "site (cluster) of input that names none")
+	flags.BoolVar(&f.Force, "force-site", false, "take --site for all input, also for what names a cluster")
+	flags.StringVar(&f.data, "data", "", "import into this directory, of a server that is stopped, instead of into a running server")
+	f.format = addFormat(cmd, "text", "json")
+}
+
+func newImportSonar(g *globals) *cobra.Command {
+	f := &importFlags{ImportOptions: client.ImportOptions{Format: "sonar"}}
+	cmd := &cobra.Command{
+		Use:   "sonar PATH...",
+		Short: "Import what sonar wrote: CSV of every release, JSON, trees of them",
+		Long: `sonar takes files and directories of sonar: its CSV, untagged as of the first releases
+or tagged, and its JSON of types sample, sysinfo, job and cluster, plain or gzip. "-" is
+standard input. Files are taken in the order of their first reading.
+
+Jobs with epoch 0 are those of the batch system, others are process groups of one node.
+Older CSV names no epoch: with --batch its jobs are those of the batch system.`,
+		Example: `  reckon import sonar /data/sonar/fox.educloud.no
+  reckon import sonar --site ml --data /var/lib/reckon 2023/
+  reckon import sonar --batch --site saga saga-2023.csv.gz`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&f.Batch, "batch", false, "jobs of CSV without an epoch are those of the batch system")
+	return cmd
+}
+
+func newImportSacct(g *globals) *cobra.Command {
+	f := &importFlags{ImportOptions: client.ImportOptions{Format: "sacct"}}
+	cmd := &cobra.Command{
+		Use:   "sacct PATH...",
+		Short: "Import an export of Slurm's accounting",
+		Long: `sacct takes the text that sacct writes with --parsable or --parsable2, with | or ^ between
+the fields, with the names of the fields in the first line or without: --fields then
+names them (without it, the fields that sonar asks for). "-" is standard input.
+
+What sacct says that a job used is taken for jobs that nobody measured.`,
+		Example: `  sacct -aP -S 2023-01-01 -o ALL | reckon import sacct -
+  reckon import sacct --zone Europe/Oslo jobs.txt
+  reckon import sacct --fields JobID,JobIDRaw,User,State,Submit,Start,End old.txt`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&f.Fields, "fields", "", "names of the columns, for an export without them")
+	cmd.Flags().StringVar(&f.Zone, "zone", "", "time zone of the times in it, such as Europe/Oslo (default that of the server)")
+	return cmd
+}
+
+func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) error {
+	if f.Force && f.Site == "" {
+		return &usageError{errors.New("--force-site needs --site")}
+	}
+	files, err := inputs(g, paths)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var r client.ImportResult
+	if f.data != "" {
+		log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+		r, err = server.ImportFiles(ctx, f.data, log, f.ImportOptions, files)
+	} else {
+		var c *client.Client
+		if c, err = g.client(); err != nil {
+			return err
+		}
+		r, err = c.Import(ctx, f.ImportOptions, files)
+	}
+	if err != nil {
+		return err
+	}
+	if f.format.value == "json" {
+		enc := json.NewEncoder(g.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	return showImport(g, r, time.Since(began))
+}
+
+// showImport says in words what came of an import.
+func showImport(g *globals, r client.ImportResult, took time.Duration) error {
+	for _, b := range r.Bad {
+		where := b.File
+		if b.Line > 0 {
+			where = fmt.Sprintf("%s:%d", b.File, b.Line)
+		}
+		fmt.Fprintln(g.stderr, oneLine(fmt.Errorf("%s: %s", where, b.Error)))
+	}
+	if more := r.BadCount - len(r.Bad); more > 0 {
+		fmt.Fprintf(g.stderr, "and %d more that can not be read\n", more)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d files, %d records: %d new, %d known", r.Files, r.Records, r.Taken, r.Known)
+	for _, c := range []struct {
+		n    int
+		text string
+	}{
+		{r.BadCount, "could not be read"}, {r.Waiting, "had not begun"}, {r.Measured, "of times that reckon measured itself"},
+	} {
+		if c.n > 0 {
+			fmt.Fprintf(&b, ", %d %s", c.n, c.text)
+		}
+	}
+	fmt.Fprintf(&b, "\n%d workloads, %d samples in %.1f s", r.Workloads, r.Samples, took.Seconds())
+	if r.From != nil && r.To != nil {
+		fmt.Fprintf(&b, ", from %s to %s\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))
+	}
+	b.WriteByte('\n')
+	if r.Late > 0 {
+		fmt.Fprintf(&b, "%d records were left out: they are older than what was imported of their nodes before; to have them, import all files of these nodes together into an empty directory\n", r.Late)
+	}
+	_, err := io.WriteString(g.stdout, b.String())
+	return err
+}
+
+// inputs lists the files of the paths in the order of the first time in them: what is
+// older than what was taken of a node before is left out.
+func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
+	type input struct {
+		client.ImportFile
+		first time.Time
+	}
+	var list []input
+	for _, path := range paths {
+		if path == "-" {
+			list = append(list, input{ImportFile: client.ImportFile{Name: "stdin", Open: func() (io.ReadCloser, error) { return io.NopCloser(g.stdin), nil }}})
+			continue
+		}
+		err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if e.IsDir() || (name != path && (strings.HasPrefix(e.Name(), ".") || !e.Type().IsRegular())) {
+				return nil
+			}
+			first, err := firstTime(name)
+			if err != nil {
+				return err
+			}
+			list = append(list, input{client.ImportFile{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }}, first})
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for input: %w", err)
+		}
+	}
+	if len(list) == 0 {
+		return nil, &usageError{fmt.Errorf("there is no file in %s", strings.Join(paths, ", "))}
+	}
+	slices.SortStableFunc(list, func(a, b input) int {
+		return cmp.Or(a.first.Compare(b.first), strings.Compare(a.Name, b.Name))
+	})
+	out := make([]client.ImportFile, len(list))
+	for i := range list {
+		out[i] = list[i].ImportFile
+	}
+	return out, nil
+}
+
+var timeInText = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+
+// firstTime is the first time with a zone in the beginning of a file; zero without one.
+func firstTime(path string) (time.Time, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer f.Close()
+	var in io.Reader = bufio.NewReader(f)
+	if head, _ := in.(*bufio.Reader).Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		if in, err = gzip.NewReader(in); err != nil {
+			return time.Time{}, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	head := make([]byte, 16<<10)
+	n, err := io.ReadFull(in, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return time.Time{}, fmt.Errorf("%s: %w", path, err)
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(timeInText.Find(head[:n])))
+	if err != nil {
+		return time.Time{}, nil //nolint:nilerr // a file without a time comes first
+	}
+	return t, nil
+}

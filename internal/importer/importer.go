@@ -1,0 +1,289 @@
+// Package importer turns what sonar and sacct have written into the series that reckon
+// would have measured, so that everything that answers from series answers about it too.
+//
+// Every series carries the label source, sonar or sacct, besides those of a measured one.
+// What was imported counts once: readings of a node are taken in the order of time and
+// each once, jobs of accounting are known again by what is said of them, and what reckon
+// itself measured goes before what others did. The same input again, or input that has
+// grown or that overlaps, adds what is new and nothing else. For that a file per site,
+// imports/SITE.gob below the data directory, keeps what the last readings said.
+//
+// What sonar means (see package sonar) and what becomes of it:
+//   - The CPU time of a process holds that of children it has waited for. What a process
+//     that is gone had used is therefore not counted again when its parent, or the nearest
+//     living one above that, has grown by it.
+//   - A mean over the lifetime of a process says nothing about any time: it is not used.
+//     Releases that wrote nothing else have no CPU time here.
+//   - A job is slurm/NUMBER when its epoch is 0 and group/NODE/NUMBER-EPOCH otherwise, on
+//     one node alone. Without an epoch the caller says which; a group's number may come
+//     again, so its name then ends with the time of its first reading. Job 0 is no job:
+//     each of its processes stands for itself, and those without a number for other/NODE.
+//   - GPU use is a reading of a moment and is integrated between readings that are at most
+//     an hour apart.
+//
+// sacct says what a job asked for and how it ended, and what it used in all: that is spread
+// evenly over its time, and kept only for jobs that nobody measured.
+//
+// Units are SI. An [Importer] is used from one goroutine.
+package importer
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/internal/sacct"
+	"reckon/internal/sonar"
+	"reckon/store/tsdb"
+)
+
+// Store is where series go.
+type Store interface {
+	storage.Queryable
+	ImportBlocks(ctx context.Context, h *tsdb.History) error
+	Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) error
+}
+
+// Options say what the input does not.
+type Options struct {
+	Store Store
+	// Dir keeps what is known of earlier imports.
+	Dir string
+	// Site is the label of input that names no cluster, and of all input with Force.
+	Site  string
+	Force bool
+	// Batch says that jobs without an epoch are those of the batch system.
+	Batch bool
+	// Fields and Zone are those of sacct's export; see package sacct.
+	Fields []string
+	Zone   *time.Location
+	Clock  func() time.Time
+}
+
+// Bad is input that could not be read.
+type Bad struct {
+	File string
+	Line int
+	Err  string
+}
+
+// maxBad is how many are named; all are counted.
+const maxBad = 100
+
+// Result counts what came of an import. Records are processes in readings of sonar, and
+// jobs of accounting.
+type Result struct {
+	Files, Records int
+	Taken          int // records that were new
+	Known          int // imported before
+	Late           int // readings older than what was imported of the node before, and not among it
+	Measured       int // reckon itself measured that node at that time
+	Waiting        int // jobs that had not begun
+	Workloads      int
+	Samples        int
+	From, To       time.Time
+	BadCount       int
+	Bad            []Bad
+	// Ranges are the stretches of time that got samples, for the catalogue.
+	Ranges [][2]time.Time
+}
+
+// Importer takes input file by file.
+type Importer struct {
+	o      Options
+	res    Result
+	sites  map[string]*siteState
+	reader *sonar.Reader
+
+	file string
+	rows int // records in the buffer
+	hold int // when the buffer is written next
+	buf  map[place]*buffer
+	jobs []sacct.Job // waiting to be written
+	last *sacct.Job  // waits for its steps
+	out  *sink
+	seen map[string]bool // workloads
+
+	newest  int64
+	touched map[int64]bool // ranges, in units of touchedRange
+}
+
+type place struct{ site, node string }
+
+const (
+	softRows = 150_000
+	// holdBack is how old readings are at least when a full buffer is written: files of
+	// one day may follow each other.
+	holdBack = 2 * 3600
+	jobBatch = 20_000
+)
+
+// New returns an importer.
+func New(o Options) *Importer {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Zone == nil {
+		o.Zone = time.Local
+	}
+	return &Importer{
+		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}), hold: softRows,
+		buf: map[place]*buffer{}, out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
+	}
+}
+
+// Sonar takes one input of sonar. An error is the store's, the reader's or the context's.
+func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error {
+	in, err := plain(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	im.begin(name)
+	h := sonar.Handler{
+		Sample:  func(s *sonar.Sample) error { return im.sample(ctx, s) },
+		Sysinfo: im.sysinfo,
+		Job: func(j *sacct.Job) error {
+			if j.Step != "" {
+				if im.last != nil && im.last.Raw == j.Raw && im.last.Cluster == j.Cluster {
+					im.last.AddStep(j)
+				}
+				return nil
+			}
+			err := im.endJob(ctx)
+			one := *j
+			im.last = &one
+			return err
+		},
+		Bad: im.bad,
+	}
+	err = im.reader.Read(in, &h)
+	if err = errors.Join(err, im.endJob(ctx)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Sacct takes one export of sacct.
+func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error {
+	in, err := plain(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	im.begin(name)
+	err = sacct.Read(in, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) }, im.bad)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Finish writes what is left and returns what came of everything.
+func (im *Importer) Finish(ctx context.Context) (Result, error) {
+	if err := im.flushSamples(ctx, 1<<62); err != nil {
+		return im.res, err
+	}
+	if err := im.flushJobs(ctx); err != nil {
+		return im.res, err
+	}
+	for _, s := range im.sites {
+		if err := s.save(); err != nil {
+			return im.res, err
+		}
+	}
+	im.res.Workloads = len(im.seen)
+	im.res.Ranges = im.ranges()
+	return im.res, nil
+}
+
+func (im *Importer) begin(name string) {
+	im.file = name
+	im.res.Files++
+}
+
+func (im *Importer) bad(line int, err error) {
+	im.res.BadCount++
+	if len(im.res.Bad) < maxBad {
+		im.res.Bad = append(im.res.Bad, Bad{File: im.file, Line: line, Err: err.Error()})
+	}
+}
+
+// plain unpacks gzip, which says what it is by its first bytes.
+func plain(in io.Reader) (io.Reader, error) {
+	var head [2]byte
+	n, err := io.ReadFull(in, head[:])
+	if errors.Is(err, io.EOF) {
+		return in, nil
+	}
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	whole := io.MultiReader(&prefix{head[:n]}, in)
+	if n == 2 && head[0] == 0x1f && head[1] == 0x8b {
+		return gzip.NewReader(whole)
+	}
+	return whole, nil
+}
+
+type prefix struct{ rest []byte }
+
+func (p *prefix) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+func (im *Importer) site(cluster string) string {
+	if cluster == "" || im.o.Force {
+		return im.o.Site
+	}
+	return cluster
+}
+
+// state returns what is known of a site.
+func (im *Importer) state(site string) (*siteState, error) {
+	if s := im.sites[site]; s != nil {
+		return s, nil
+	}
+	s, err := loadSite(im.o.Dir, site)
+	if err == nil {
+		im.sites[site] = s
+	}
+	return s, err
+}
+
+// note remembers the extent of what was written.
+func (im *Importer) note(t int64) {
+	at := time.Unix(t, 0).UTC()
+	if im.res.From.IsZero() || at.Before(im.res.From) {
+		im.res.From = at
+	}
+	if at.After(im.res.To) {
+		im.res.To = at
+	}
+	im.touched[t/touchedRange] = true
+}
+
+// touchedRange is how finely the time that got samples is told, in seconds.
+const touchedRange = 6 * 3600
+
+func (im *Importer) ranges() [][2]time.Time {
+	var out [][2]time.Time
+	for _, k := range sortedKeys(im.touched) {
+		from, to := time.Unix(k*touchedRange, 0).UTC(), time.Unix((k+1)*touchedRange, 0).UTC()
+		if n := len(out); n > 0 && out[n-1][1].Equal(from) {
+			out[n-1][1] = to
+			continue
+		}
+		out = append(out, [2]time.Time{from, to})
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+
+	"reckon/internal/sonar"
+)
+
+// jobKey is what tells the jobs of a node apart in a reading.
+type jobKey struct {
+	Job, Epoch uint64
+	Batch      bool
+	PID        uint32 // of processes of job 0
+	User       string // of processes of job 0 without a number
+}
+
+// jobState is one workload on one node so far.
+type jobState struct {
+	ID, Kind, Owner, Command string
+	Start, Last              int64
+
+	CPU       float64 // seconds, in all
+	HasCPU    bool
+	Commands  map[string]float64
+	Peak      float64
+	ByteSecs  float64
+	Resident  float64 // at the last reading
+	HasMemory bool
+	Read      float64
+	Written   float64
+	HasIO     bool
+	GPU       map[string]float64 // seconds by card
+	HasGPU    bool
+	Procs     map[procKey]procState
+
+	out *jobSeries // of the write under way
+}
+
+// procKey tells processes of a job apart: by number, or by name and parent where sonar
+// added several up.
+type procKey struct {
+	PID, PPID uint32
+	Cmd       string
+}
+
+type procState struct {
+	PPID               uint32
+	CPU, Read, Written float64
+}
+
+// restart is for how long a group without an epoch may be silent before its number
+// means another one, in seconds.
+const restart = 86400
+
+// maxCommands is how many programs of a job are told apart.
+const maxCommands = 16
+
+// maxGap is how long a reading of a moment stands for the time before it, in seconds.
+const maxGap = 3600
+
+func keyOf(p *sonar.Process, batch bool) jobKey {
+	slurm := p.Epoch == 0 && (p.HasEpoch || batch)
+	switch {
+	case p.Job != 0:
+		return jobKey{Job: p.Job, Epoch: p.Epoch, Batch: slurm}
+	case p.PID != 0:
+		return jobKey{Epoch: p.Epoch, PID: p.PID}
+	}
+	return jobKey{User: p.User}
+}
+
+// newJob begins a life.
+func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
+	j := &jobState{Owner: procs[0].User, Start: t, Commands: map[string]float64{}, Procs: map[procKey]procState{}}
+	number := k.Job
+	if number == 0 {
+		number = uint64(k.PID)
+	}
+	suffix := k.Epoch
+	if suffix == 0 {
+		suffix = uint64(t)
+	}
+	switch {
+	case k.Batch:
+		j.ID, j.Kind = fmt.Sprintf("slurm/%d", k.Job), "slurm"
+	case number != 0:
+		j.ID, j.Kind = fmt.Sprintf("group/%s/%d-%d", node, number, suffix), "group"
+	default:
+		j.ID, j.Kind = "other/"+node, "other"
+	}
+	// The leader of the group names it, else what used most.
+	lead := procs[0]
+	for _, p := range procs {
+		if uint64(p.PID) == number && number != 0 {
+			lead = p
+			break
+		}
+		if p.CPU > lead.CPU {
+			lead = p
+		}
+	}
+	j.Command = strings.TrimSuffix(lead.Cmd, " <defunct>")
+	return j
+}
+
+// take adds a reading.
+func (j *jobState) take(t int64, procs []*sonar.Process, resident bool) {
+	now := make(map[procKey]procState, len(procs))
+	grown := make(map[procKey]float64, len(procs))
+	byPID := map[uint32]procKey{}
+	type loss struct {
+		amount float64
+		parent uint32
+	}
+	var lost []loss
+	memory := 0.0
+	var gpus []*sonar.Process
+	for _, p := range procs {
+		k := procKey{PID: p.PID}
+		if p.PID == 0 {
+			k = procKey{PPID: p.PPID, Cmd: p.Cmd}
+		}
+		if _, twice := now[k]; twice {
+			continue
+		}
+		s := procState{PPID: p.PPID, CPU: p.CPU, Read: p.Read, Written: p.Written}
+		before, had := j.Procs[k]
+		now[k] = s
+		if p.PID != 0 {
+			byPID[p.PID] = k
+		}
+		if p.CPU >= 0 {
+			j.HasCPU = true
+			switch {
+			case !had || before.CPU < 0:
+				grown[k] = p.CPU
+			case p.CPU >= before.CPU:
+				grown[k] = p.CPU - before.CPU
+			case p.PID != 0 && p.Rolled == 0: // the number was given again
+				lost = append(lost, loss{before.CPU, before.PPID})
+				grown[k] = p.CPU
+			default: // of several processes some are gone
+				lost = append(lost, loss{before.CPU - p.CPU, before.PPID})
+			}
+		}
+		if p.Read >= 0 || p.Written >= 0 {
+			j.HasIO = true
+			j.Read += rise(before.Read, p.Read, had)
+			j.Written += rise(before.Written, p.Written, had)
+		}
+		if p.Resident >= 0 {
+			memory += p.Resident
+		}
+		if p.GPUs != "" {
+			gpus = append(gpus, p)
+		}
+	}
+	for k, s := range j.Procs {
+		if _, alive := now[k]; !alive && s.CPU > 0 {
+			lost = append(lost, loss{s.CPU, s.PPID})
+		}
+	}
+	// What is gone was waited for by its parent, whose time has then grown by it.
+	for _, l := range lost {
+		parent := l.parent
+		for range 64 {
+			if parent == 0 {
+				break
+			}
+			if k, alive := byPID[parent]; alive {
+				grown[k] -= min(grown[k], l.amount)
+				break
+			}
+			gone, had := j.Procs[procKey{PID: parent}]
+			if !had {
+				break
+			}
+			parent = gone.PPID
+		}
+	}
+	for _, p := range procs {
+		k := procKey{PID: p.PID}
+		if p.PID == 0 {
+			k = procKey{PPID: p.PPID, Cmd: p.Cmd}
+		}
+		if g, ok := grown[k]; ok {
+			j.CPU += g
+			j.command(p.Cmd, g)
+			delete(grown, k)
+		}
+	}
+	dt := float64(t - j.Last)
+	if j.Last == 0 || dt > maxGap {
+		dt = 0
+	}
+	if resident {
+		// The mean of both ends of the time between.
+		before := j.Resident
+		if !j.HasMemory {
+			before = memory
+		}
+		j.ByteSecs += dt * (before + memory) / 2
+		j.Resident, j.Peak, j.HasMemory = memory, max(j.Peak, memory), true
+	}
+	if len(gpus) > 0 {
+		j.HasGPU = true
+		if j.GPU == nil {
+			j.GPU = map[string]float64{}
+		}
+		for _, p := range gpus {
+			list := strings.Split(p.GPUs, ",")
+			for _, card := range list {
+				j.GPU[card] += dt * max(p.GPU, 0) / float64(len(list))
+			}
+		}
+	}
+	j.Procs, j.Last = now, t
+}
+
+func rise(before, now float64, had bool) float64 {
+	if now < 0 {
+		return 0
+	}
+	if !had || before < 0 || now < before {
+		before = 0
+	}
+	return now - before
+}
+
+func (j *jobState) command(cmd string, seconds float64) {
+	cmd = strings.TrimSuffix(cmd, " <defunct>")
+	if _, ok := j.Commands[cmd]; !ok && (len(j.Commands) >= maxCommands || cmd == "") {
+		cmd = "other"
+	}
+	j.Commands[cmd] += seconds
+}

@@ -1,0 +1,226 @@
+package sacct
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SonarFields are the fields in the order in which sonar asks for them, for exports
+// without a line of names.
+var SonarFields = strings.Split("JobID,JobIDRaw,User,Account,State,Start,End,AveCPU,AveDiskRead,AveDiskWrite,AveRSS,AveVMSize,"+
+	"ElapsedRaw,ExitCode,Layout,MaxRSS,MaxVMSize,MinCPU,ReqCPUS,ReqMem,ReqNodes,Reservation,Submit,Suspended,SystemCPU,"+
+	"TimelimitRaw,UserCPU,NodeList,Partition,AllocTRES,Priority,JobName", ",")
+
+// Options say what an export does not say itself.
+type Options struct {
+	// Fields are the names of the columns where the first line does not name them; nil is
+	// for SonarFields.
+	Fields []string
+	// Zone is that of the times; nil is the machine's.
+	Zone *time.Location
+	// MaxLine bounds a line in bytes; 1 MiB.
+	MaxLine int
+}
+
+// canonical is the name of a field as sacct(1) writes it: it takes any case.
+func canonical(name string) string {
+	for _, n := range []string{
+		"JobID", "JobIDRaw", "Cluster", "User", "Account", "State", "Reason", "Start", "End", "Submit", "ElapsedRaw", "ExitCode",
+		"MaxRSS", "AveRSS", "AveDiskRead", "AveDiskWrite", "NTasks", "ReqCPUS", "NCPUS", "AllocCPUS", "ReqMem", "ReqNodes", "NNodes",
+		"SystemCPU", "UserCPU", "TotalCPU", "TimelimitRaw", "Timelimit", "NodeList", "Partition", "ReqTRES", "AllocTRES", "JobName", "SubmitLine", "Comment",
+	} {
+		if strings.EqualFold(n, name) {
+			return n
+		}
+	}
+	return name
+}
+
+// Read reads an export and gives its jobs, each with what its steps say besides. bad is
+// told of lines that can not be read.
+func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err error)) error {
+	if o.MaxLine <= 0 {
+		o.MaxLine = 1 << 20
+	}
+	p := parser{o: o, job: job, bad: bad}
+	sc := bufio.NewScanner(in)
+	sc.Buffer(make([]byte, 64<<10), o.MaxLine)
+	for sc.Scan() {
+		p.line++
+		if err := p.take(strings.TrimRight(sc.Text(), "\r")); err != nil {
+			return err
+		}
+	}
+	if errors.Is(sc.Err(), bufio.ErrTooLong) {
+		bad(p.line+1, fmt.Errorf("line is longer than %d bytes; what follows it is not read", o.MaxLine))
+	} else if sc.Err() != nil {
+		return sc.Err()
+	}
+	return p.end()
+}
+
+type parser struct {
+	o      Options
+	job    func(*Job) error
+	bad    func(int, error)
+	line   int
+	sep    string
+	fields []string
+	free   []int // columns that may hold the separator themselves
+
+	held  []string // cells of a record that goes on in the next line: names hold line breaks
+	began int
+	last  *Job // waits for its steps
+}
+
+// maxLines is over how many lines a record may go.
+const maxLines = 200
+
+// take reads one line.
+func (p *parser) take(text string) error {
+	if p.fields == nil {
+		if strings.TrimSpace(text) == "" {
+			return nil
+		}
+		p.sep = "|"
+		if strings.Count(text, "^") > strings.Count(text, "|") {
+			p.sep = "^"
+		}
+		cells := strings.Split(strings.TrimSuffix(text, p.sep), p.sep)
+		header := slices.ContainsFunc(cells, func(c string) bool { return strings.EqualFold(c, "JobID") || strings.EqualFold(c, "JobIDRaw") })
+		p.fields = slices.Clone(p.o.Fields)
+		if header {
+			p.fields = cells
+		} else if p.fields == nil {
+			p.fields = slices.Clone(SonarFields)
+		}
+		for i, f := range p.fields {
+			p.fields[i] = canonical(strings.TrimSpace(f))
+		}
+		for _, name := range []string{"JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "WorkDir"} {
+			if i := slices.Index(p.fields, name); i >= 0 {
+				p.free = append(p.free, i)
+			}
+		}
+		if header {
+			return nil
+		}
+	}
+	n := len(p.fields)
+	cells := strings.Split(text, p.sep)
+	switch {
+	case p.held == nil && strings.TrimSpace(text) == "":
+		return nil
+	case p.held != nil && len(cells) < n && p.line-p.began < maxLines:
+		p.held[len(p.held)-1] += " " + cells[0]
+		p.held = append(p.held, cells[1:]...)
+	case p.held != nil: // a whole record: the one before was cut off
+		p.bad(p.began, fmt.Errorf("%d fields, want %d", len(p.held), n))
+		p.held, p.began = cells, p.line
+	default:
+		p.held, p.began = cells, p.line
+	}
+	if len(p.held) < n {
+		if len(p.held) > 1 || p.held[0] != "" {
+			if !looksLikeJob(p.held[0]) && len(p.free) == 0 {
+				p.bad(p.began, fmt.Errorf("%d fields, want %d", len(p.held), n))
+				p.held = nil
+			}
+		}
+		return nil
+	}
+	cells, p.held = p.held, nil
+	return p.record(cells)
+}
+
+func looksLikeJob(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
+
+func (p *parser) record(cells []string) error {
+	n := len(p.fields)
+	if len(cells) == n+1 && cells[n] == "" { // --parsable ends lines with a separator
+		cells = cells[:n]
+	}
+	if len(cells) > n && cells[len(cells)-1] == "" && !slices.Contains(p.free, n-1) {
+		cells = cells[:len(cells)-1]
+	}
+	var j Job
+	err := fmt.Errorf("%d fields, want %d", len(cells), n)
+	if len(cells) == n {
+		j, err = p.parse(cells)
+	}
+	// More fields than columns: a name holds the separator. Which one it is shows in that
+	// everything else can be read.
+	if extra := len(cells) - n; extra > 0 {
+		for _, at := range p.free {
+			if at+extra >= len(cells) {
+				continue
+			}
+			joined := append(slices.Clone(cells[:at]), strings.Join(cells[at:at+extra+1], p.sep))
+			if j, err = p.parse(append(joined, cells[at+extra+1:]...)); err == nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		p.bad(p.began, err)
+		return nil
+	}
+	if j.Step != "" {
+		if p.last != nil && p.last.Raw == j.Raw {
+			p.last.AddStep(&j)
+		}
+		return nil
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	p.last = &j
+	return nil
+}
+
+func (p *parser) parse(cells []string) (Job, error) {
+	return FromFields(func(name string) string {
+		if i := slices.Index(p.fields, name); i >= 0 {
+			return cells[i]
+		}
+		return ""
+	}, p.o.Zone)
+}
+
+// AddStep adds what a step tells: the highest memory of any of them, and CPU time and bytes
+// where the job itself has none.
+func (j *Job) AddStep(s *Job) {
+	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
+		j.PeakMemory = s.PeakMemory
+	}
+	add := func(to **float64, v *float64) {
+		if v != nil && *to == nil {
+			*to = pointer(*v)
+		} else if v != nil {
+			**to += *v
+		}
+	}
+	add(&j.Read, s.Read)
+	add(&j.Written, s.Written)
+}
+
+func (p *parser) flush() error {
+	if p.last == nil {
+		return nil
+	}
+	j := p.last
+	p.last = nil
+	return p.job(j)
+}
+
+func (p *parser) end() error {
+	if p.held != nil {
+		p.bad(p.began, fmt.Errorf("%d fields, want %d: the file is cut off", len(p.held), len(p.fields)))
+	}
+	return p.flush()
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/web/access"
+)
+
+// Import takes what other programs measured. next gives the inputs one after another,
+// each valid until the next is asked for, and io.EOF behind the last.
+type Import interface {
+	Import(ctx context.Context, o client.ImportOptions, next func() (name string, in io.Reader, err error)) (client.ImportResult, error)
+}
+
+// maxImport bounds the body of one import in bytes; it is read as a stream.
+const maxImport = 64 << 30
+
+func (s *server) importRoutes() []route {
+	text := schema{"type": "string"}
+	return []route{{
+		path: "/api/reckon/v1/import/{format}", method: http.MethodPost, raw: true, summary: "Import history",
+		doc: "Takes what sonar or sacct wrote as history: multipart/form-data with one part for each file, plain or gzip. What was imported before adds nothing. Lines that can not be read are counted and the first hundred named, and the rest is taken.",
+		params: []param{
+			{name: "format", doc: "sonar or sacct.", schema: enum("sonar", "sacct"), inPath: true},
+			{name: "site", doc: "Site of input that names no cluster.", schema: text},
+			{name: "force", doc: "The site is that of all input, also of what names a cluster.", schema: schema{"type": "boolean"}},
+			{name: "batch", doc: "sonar: jobs without an epoch are those of the batch system.", schema: schema{"type": "boolean"}},
+			{name: "fields", doc: "sacct: names of the columns of an export without a line of names, with commas between them.", schema: text},
+			{name: "zone", doc: "sacct: time zone of the times, such as Europe/Oslo; without it the server's.", schema: text},
+		},
+		answer: client.ImportResult{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.importFiles,
+	}}
+}
+
+func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) error {
+	o := client.ImportOptions{Format: r.PathValue("format")}
+	for name, into := range map[string]*string{"site": &o.Site, "fields": &o.Fields, "zone": &o.Zone} {
+		*into, _ = q.get(name)
+	}
+	for name, into := range map[string]*bool{"force": &o.Force, "batch": &o.Batch} {
+		if v, ok := q.get(name); ok {
+			if v != "true" && v != "false" {
+				q.bad(name, v, "give true or false")
+			}
+			*into = v == "true"
+		}
+	}
+	switch {
+	case q.err != nil:
+		return q.err
+	case o.Format != "sonar" && o.Format != "sacct":
+		return fail(http.StatusNotFound, "give sonar or sacct", "nothing is imported from %q", o.Format)
+	case s.Import == nil:
+		return fail(http.StatusNotFound, "ask a server that keeps series", "this server does not import")
+	}
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
+		return fail(http.StatusBadRequest, "send multipart/form-data with one part for each file, as `reckon import` and curl -F do", "the body is of type %q", r.Header.Get("Content-Type"))
+	}
+	// History may take longer to send than the server waits for other requests.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	parts := multipart.NewReader(http.MaxBytesReader(w, r.Body, maxImport), params["boundary"])
+	var refused error
+	result, err := s.Import.Import(r.Context(), o, func() (string, io.Reader, error) {
+		for {
+			part, err := parts.NextRawPart()
+			if errors.Is(err, io.EOF) {
+				return "", nil, io.EOF
+			}
+			if err != nil {
+				refused = fail(http.StatusBadRequest, "what was sent before is imported; send all again", "the body can not be read: %v", err)
+				return "", nil, err
+			}
+			if name := strings.TrimSpace(part.FileName()); name != "" {
+				return name, part, nil
+			}
+		}
+	})
+	if refused != nil {
+		return refused
+	}
+	if err != nil {
+		return err
+	}
+	if result.Bad == nil {
+		result.Bad = []client.ImportBad{}
+	}
+	writeJSON(w, http.StatusOK, result)
+	return nil
+}
