@@ -30,7 +30,7 @@ func (s *server) has() string {
 		word string
 		here bool
 	}{
-		{"live", s.Hub != nil}, {"auth", s.Auth != nil}, {"usage", s.Usage != nil}, {"scale", s.Scale != nil}, {"fit", s.Fit != nil},
+		{"live", s.Hub != nil}, {"auth", s.Auth != nil}, {"usage", s.Usage != nil}, {"scale", s.Scale != nil}, {"fit", s.Fit != nil}, {"findings", s.Findings != nil},
 		{"prometheus", s.Prometheus != nil}, {"metrics", s.Metrics != nil},
 	} {
 		if topic.here {

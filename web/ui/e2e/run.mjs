@@ -48,7 +48,7 @@ async function accessible(page, name) {
 const pages = {
   site: ["/", "Nodes up", "Busiest now"], nodes: ["/nodes", "node-0002", "CPU pressure"], node: ["/node?name=n1", "Cores by workload", "slurm/4711", "idle"],
   workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Asked for and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name"],
-  owners: ["/owners", "alice", "Share of all"], usage: ["/usage", "Hours of the week", "History by owner"], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
+  owners: ["/owners", "alice", "Share of all"], usage: ["/usage", "Hours of the week", "History by owner"], findings: ["/findings", "high: hog", "two owners wanted it", "Acknowledge"], power: ["/power", "Power now", "By node", "Power against work"], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
 };
 
 const base = await serve();
@@ -71,7 +71,7 @@ for (const [name, [path, ...texts]] of Object.entries(pages)) for (const dark of
 
 await check("keyboard", async () => {
   const page = await open(base, "/");
-  for (const [key, path] of [["n", "/nodes"], ["w", "/workloads"], ["o", "/owners"], ["u", "/usage"], ["e", "/explore"], ["a", "/about"], ["s", "/"]]) {
+  for (const [key, path] of [["n", "/nodes"], ["w", "/workloads"], ["o", "/owners"], ["u", "/usage"], ["f", "/findings"], ["p", "/power"], ["e", "/explore"], ["a", "/about"], ["s", "/"]]) {
     await page.keyboard.press("g"); await page.keyboard.press(key);
     await page.waitForFunction((p) => location.pathname === p, path, { timeout: 3000 });
   }
@@ -93,6 +93,21 @@ await check("keyboard", async () => {
   assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /^n2 down/);
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => location.pathname === "/node");
+  assert.deepEqual(page.problems(), []);
+  await page.context().close();
+});
+
+await check("findings are acknowledged and muted", async () => {
+  const page = await open(base, "/findings");
+  await page.getByRole("button", { name: "Acknowledge" }).first().click();
+  await page.waitForSelector("text=acknowledged by admin");
+  await page.getByRole("button", { name: "Mute…" }).first().click();
+  await page.getByLabel("Why").fill("known <b>case</b>");
+  await accessible(page, "mute dialog");
+  await page.locator("dialog").getByRole("button", { name: "Mute", exact: true }).click();
+  await page.waitForSelector("text=Nothing was found");
+  await page.getByLabel("with those muted").check();
+  await page.waitForSelector("text=known <b>case</b>");
   assert.deepEqual(page.problems(), []);
   await page.context().close();
 });
@@ -156,7 +171,7 @@ await check("hostile names are text", async () => {
 await check("failing, empty and partial sites say so", async () => {
   const failing = await serve("-fail"), empty = await serve("-empty"), partial = await serve("-partial");
   for (const [name, [path]] of Object.entries(pages)) {
-    if (["node", "owners", "usage", "explore", "workloads"].includes(name)) continue;
+    if (["node", "owners", "usage", "explore", "workloads", "findings", "power"].includes(name)) continue;
     const page = await open(failing, path, { allow: (t) => t.includes("500") });
     assert.ok((await page.locator("[role=alert]").count()) > 0, `${name}: no error is shown`);
     await shot(page, "fail-" + name); await accessible(page, "fail-" + name);

@@ -8,9 +8,11 @@ import { go, has, keep, live, liveState, me, page, paused, recall, theme, versio
 import type { Me } from "./lib/types";
 import { About } from "./pages/about";
 import { Explore } from "./pages/explore";
+import { Findings } from "./pages/findings";
 import { NodePage } from "./pages/node";
 import { Nodes } from "./pages/nodes";
 import { Owners } from "./pages/owners";
+import { Power } from "./pages/power";
 import { Site } from "./pages/site";
 import { Tour } from "./pages/tour";
 import { UsagePage } from "./pages/usage";
@@ -26,6 +28,8 @@ const places: Place[] = [
   { path: "/workload", title: "Workload", view: WorkloadPage, under: "/workloads" },
   { path: "/owners", title: "Owners", key: "o", view: Owners, when: "usage" },
   { path: "/usage", title: "Usage", key: "u", view: UsagePage, when: "usage" },
+  { path: "/findings", title: "Findings", key: "f", view: Findings, when: "findings" },
+  { path: "/power", title: "Power", key: "p", view: Power, when: "prometheus" },
   { path: "/explore", title: "Explore", key: "e", view: Explore, when: "prometheus" },
   { path: "/about", title: "About", key: "a", view: About },
 ];

@@ -53,8 +53,13 @@ func main() {
 	auth.HandleFunc("GET /auth/me", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"name":"alice","role":"admin","owners":[]}`) // the browser went away: nothing to say
 	})
+	found := newCases()
+	if *empty {
+		found.list = nil
+	}
 	h := api.New(api.Options{
-		Backend: b, Hub: hub, Usage: history{*empty}, Scale: scales{b}, Prometheus: series(*empty), Auth: auth, Version: "1.0.0-test",
+		Findings: found,
+		Backend:  b, Hub: hub, Usage: history{*empty}, Scale: scales{b}, Prometheus: series(*empty), Auth: auth, Version: "1.0.0-test",
 		Pages: &api.Pages{Files: ui.Files(), Paths: ui.Paths()},
 	})
 	fmt.Println(l.Addr())
@@ -179,6 +184,10 @@ func series(empty bool) http.Handler {
 			return nil
 		case strings.Contains(q, "(workload)"):
 			return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"}, {"workload": "group/n1/" + hostile()[0]}}
+		case strings.Contains(q, "(node)"):
+			return []map[string]string{{"node": "n1"}, {"node": "node-0002"}}
+		case strings.Contains(q, "(domain"):
+			return []map[string]string{{"domain": "package", "share": "active", "method": "measured"}, {"domain": "board", "share": "idle", "method": "modelled"}}
 		case strings.Contains(q, "device"):
 			return []map[string]string{{"device": "sda"}, {"device": "eth0"}}
 		}

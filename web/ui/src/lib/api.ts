@@ -7,10 +7,10 @@ export class Failure extends Error {
   constructor(readonly status: number, message: string, readonly hint = "") { super(message); }
 }
 
-export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
+export async function ask<T>(path: string, signal?: AbortSignal, method = "GET"): Promise<T> {
   let answer: Response;
   try {
-    answer = await fetch(path, { signal, headers: { Accept: "application/json" } });
+    answer = await fetch(path, { method, signal, headers: { Accept: "application/json" } });
   } catch (err) {
     if (signal?.aborted) throw err;
     throw new Failure(0, "The server does not answer.", "Is reckon still running, and the network up? The page asks again by itself.");
@@ -30,7 +30,7 @@ export async function ask<T>(path: string, signal?: AbortSignal): Promise<T> {
 export interface Asked<T> { data?: T; error?: Failure; at?: number; busy: boolean; again: () => void }
 
 /** Asks for path, again whenever it changes and, if fresh, with each beat. Keeps the last good answer of the same path. */
-export function useAsk<T>(path: string | null, fresh = false, load: (p: string, s: AbortSignal) => Promise<T> = ask): Asked<T> {
+export function useAsk<T>(path: string | null, fresh = false, load: (p: string, s: AbortSignal) => Promise<T> = (p, s) => ask<T>(p, s)): Asked<T> {
   const [state, setState] = useState<{ path: string | null; data?: T; error?: Failure; at?: number }>({ path: null });
   const [busy, setBusy] = useState(false);
   const [turn, setTurn] = useState(0);

@@ -43,6 +43,11 @@ export interface LiveWorkload {
 export interface Live { time: string; node: string; cores: number; cores_used: Num; memory_bytes: Num; memory_used_bytes: Num; workloads: LiveWorkload[] }
 export interface ScaleRun { id: string; start: string; cores: number; cores_from: string; seconds: number; cpu_seconds?: Num; speedup: Num }
 export interface Scale { runs: ScaleRun[]; left_out: number; verdicts: Verdict[] | null }
+export interface Finding {
+  id: string; rule: string; severity: string; state: string; owner: string; workload?: string; node?: string; part?: string; text: string; first: string; last: string; found: string; seen: string;
+  evidence: { text: string; value: number; unit: string; limit?: Num }[]; acknowledged_by?: string; acknowledged?: string; muted_until?: string; mute_reason?: string;
+}
+export interface FindingList { findings: Finding[]; total: number; looked: string | null }
 export interface Me { name: string; role: string; owners: string[] }
 /** One series of a Prometheus answer. */
 export interface PromSeries { metric: Record<string, string>; values?: [number, string][]; value?: [number, string] }

@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import { useAsk } from "../lib/api";
 import { Bar, clean, Empty, Named, Owner, Q, Section, Show, Table, W, Choice } from "../lib/parts";
 import { go, has, live, nodeLink, ownerLink, param, set } from "../lib/state";
-import type { Node, NodeList, Num, Usage, UsageList, Workload, WorkloadList } from "../lib/types";
+import type { FindingList, Node, NodeList, Num, Usage, UsageList, Workload, WorkloadList } from "../lib/types";
 import { human, known } from "../lib/units";
 
 type What = "cpu" | "memory" | "power" | "pressure" | "disk";
@@ -34,6 +34,7 @@ export function Site() {
       <Section title={live.value ? "Busiest now" : "Running, by CPU time"} aside={<a href="/workloads?q=running:yes">all that run</a>}>
         {live.value ? <LiveTop /> : <Show a={top}>{(d) => <Running list={d.workloads} />}</Show>}</Section>
       {has("usage") && <Section title="Owners, last day" aside={<a href="/owners?since=24h">all owners</a>}><Show a={day}>{(d) => <TopOwners list={d} />}</Show></Section>}
+      {has("findings") && <OpenFindings />}
     </div>
   </>;
 }
@@ -81,6 +82,13 @@ function Cells({ nodes }: { nodes: Node[] }) {
     </div>
     <p class="scale">idle {[0, 1, 2, 3, 4, 5].map((i) => <i class={"c" + i} />)} full {what === "power" || what === "disk" ? `(${human(top, what === "power" ? "watts" : "bytes_per_second")})` : ""} · ✕ down · – not measured</p>
   </Section>;
+}
+
+function OpenFindings() {
+  const a = useAsk<FindingList>("/api/reckon/v1/findings?limit=5", true);
+  if (a.error && (a.error.status === 401 || a.error.status === 403)) return null;
+  return <Section title="Open findings" aside={<a href="/findings">all findings</a>}><Show a={a}>{(d) => (d.findings.length === 0 ? <Empty>{d.looked ? "None." : "The server has not looked yet."}</Empty>
+    : <>{d.findings.map((f) => <p key={f.id} class="wrap"><b>{f.severity}: {clean(f.rule)}</b> {clean(f.text)}</p>)}{d.total > 5 && <p class="quiet">and {d.total - 5} more</p>}</>)}</Show></Section>;
 }
 
 function LiveTop() {

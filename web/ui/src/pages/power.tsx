@@ -1,0 +1,66 @@
+// Power: what draws it, what it is known by, and how it follows the work.
+import { useMemo } from "preact/hooks";
+import { promInstant, promRange, useAsk } from "../lib/api";
+import { TimeChart, type Line } from "../lib/chart";
+import { Choice, clean, Empty, NodeName, Q, Section, Show, Table } from "../lib/parts";
+import { nodeLink, param, set } from "../lib/state";
+import { axis, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
+import type { NodeList } from "../lib/types";
+import { human, known } from "../lib/units";
+import { spans } from "./node";
+import { sum } from "./site";
+
+export function Power() {
+  const last = Number(param("last")) || 21600, nodes = useAsk<NodeList>("/api/reckon/v1/nodes", true);
+  const w = useMemo(() => { const step = niceStep(last), to = Math.floor(Date.now() / 1000 / step) * step; return { from: to - last, to, step, r: `[${Math.max(60, step)}s]` }; }, [last]);
+  const rate = (by: string, sel = "") => `sum by (${by}) (rate(reckon_node_attributed_energy_joules_total${sel}${w.r}))`;
+  const byNode = useAsk(`power of nodes ${last}`, false, async (_p, s) => {
+    const top = await promInstant(`topk(9, sum by (node) (rate(reckon_node_attributed_energy_joules_total[${Math.max(300, last)}s])))`, s, w.to), names = top.map((x) => x.metric.node).filter(Boolean);
+    const [each, all, kind] = await Promise.all([names.length ? promRange(rate("node", `{node=~${promAny(names)}}`), w.from, w.to, w.step, s) : [], promRange(`sum(rate(reckon_node_attributed_energy_joules_total${w.r}))`, w.from, w.to, w.step, s), promRange(rate("domain, share, method"), w.from, w.to, w.step, s)]);
+    return { each, all, kind };
+  });
+  const times = useMemo(() => axis(w.from, w.to, w.step), [w]);
+  const stack = useMemo(() => {
+    if (!byNode.data) return [];
+    const lines: Line[] = byNode.data.each.map((x) => ({ label: x.metric.node ?? "", row: onto(times, x), href: nodeLink(x.metric.node ?? "") })), all: Row = byNode.data.all[0] ? onto(times, byNode.data.all[0]) : [];
+    const others = rest(all, lines.map((l) => l.row));
+    if (others.some((v) => (v ?? 0) > 0.01)) lines.push({ label: "other nodes", row: others, quiet: 1 });
+    return lines;
+  }, [byNode.data, times]);
+  const kinds = useMemo(() => (byNode.data?.kind ?? []).slice(0, 12).map((x): Line => ({ label: [x.metric.domain, x.metric.share, x.metric.method].filter(Boolean).join(", "), row: onto(times, x) })), [byNode.data, times]);
+  return <><h1>Power</h1>
+    <Show a={nodes}>{(d) => {
+      const up = d.nodes.filter((n) => n.up), watts = sum(up, (n) => n.power_watts), idle = sum(up, (n) => n.power_idle_watts), cost = sum(up, (n) => n.cost_per_hour), co2 = sum(up, (n) => n.co2_grams_per_hour);
+      const method = (m: string) => up.filter((n) => known(n.power_watts) && n.power_method === m).length;
+      return <ul class="facts"><li><span class="what">Power now</span><b><Q v={watts} unit="watts" /></b><small>{up.filter((n) => known(n.power_watts)).length} of {up.length} nodes are known</small></li>
+        <li><span class="what">Of it without work</span><b><Q v={idle} unit="watts" /></b><small>{known(watts) && known(idle) && watts > 0 ? human(idle / watts, "ratio") : ""}</small></li>
+        <li><span class="what">Known by</span><b>{method("measured")} measured</b><small>{method("modelled")} modelled, {method("both")} both</small></li>
+        {known(cost) && <li><span class="what">Cost of an hour</span><b>{cost.toFixed(2)} {up.find((n) => n.currency)?.currency}</b></li>}{known(co2) && <li><span class="what">CO₂ of an hour</span><b><Q v={co2} unit="grams" /></b></li>}</ul>;
+    }}</Show>
+    <div class="controls"><Choice label="Last" value={String(last)} of={spans} pick={(v) => set({ last: v === "21600" ? "" : v })} /></div>
+    <Section title="By node"><Show a={byNode}>{() => (stack.length === 0 ? <Empty>Nothing measures power, and no model stands in. <a href="/about">What is missing, and how to get it</a></Empty> : <TimeChart title="Power by node" times={times} lines={stack} unit="watts" stack height={260} />)}</Show></Section>
+    {kinds.length > 0 && <Section title="By part of the machine"><TimeChart title="Power by part, share and method" times={times} lines={kinds} unit="watts" stack height={220} /></Section>}
+    {nodes.data && nodes.data.nodes.length > 0 && <Follows nodes={nodes.data} w={w} />}
+    <Models /></>;
+}
+
+/** Power against cores in use of one node: how well the one follows the other is for the eye to judge. */
+function Follows({ nodes, w }: { nodes: NodeList; w: { from: number; to: number; step: number; r: string } }) {
+  const node = param("node") || nodes.nodes.find((n) => known(n.power_watts))?.node || nodes.nodes[0].node, sel = `node=${promQuote(node)}`;
+  const a = useAsk(`scatter ${node} ${w.from} ${w.to}`, false, (_p, s) => Promise.all([`sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${w.r}))`, `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${w.r}))`].map((q) => promRange(q, w.from, w.to, w.step, s))));
+  const times = axis(w.from, w.to, w.step);
+  return <Section title="Power against work" aside={nodes.nodes.length > 1 ? <label>Node <select value={node} onChange={(e) => set({ node: e.currentTarget.value })}>{nodes.nodes.slice(0, 2000).map((n) => <option value={n.node}>{clean(n.node).slice(0, 60)}</option>)}</select></label> : undefined}><Show a={a}>{([x, y]) => {
+    if (!x[0] || !y[0]) return <Empty><NodeName n={node} /> has no power in this time.</Empty>;
+    const xs = onto(times, x[0]), ys = onto(times, y[0]), points = times.flatMap((t, i) => (xs[i] !== null && ys[i] !== null ? [{ t, x: xs[i]!, y: ys[i]! }] : []));
+    const right = Math.max(...points.map((p) => p.x), 0.01), top = Math.max(...points.map((p) => p.y), 1);
+    return <div class="scroll" tabIndex={0} role="region" aria-label="Power against work"><svg class="scatter" viewBox="0 0 640 260" role="img" aria-label={`${points.length} points: cores in use from 0 to ${human(right, "cores")}, power up to ${human(top, "watts")}`}>
+      {[0, 0.25, 0.5, 0.75, 1].map((f) => <><line x1="60" x2="630" y1={230 - 210 * f} y2={230 - 210 * f} /><text x="54" y={234 - 210 * f} text-anchor="end">{human(top * f, "watts")}</text><text x={60 + 570 * f} y="246" text-anchor="middle">{human(right * f, "cores")}</text></>)}
+      {points.map((p) => <circle cx={60 + (570 * p.x) / right} cy={230 - (210 * p.y) / top} r="3"><title>{`${new Date(p.t * 1000).toLocaleString()}: ${human(p.x, "cores")} cores, ${human(p.y, "watts")}`}</title></circle>)}</svg><p class="quiet">Cores in use (across), power (up); a point for each step.</p></div>;
+  }}</Show></Section>;
+}
+
+function Models() {
+  const a = useAsk("models", false, (_p, s) => promInstant("reckon_power_model_info", s));
+  if (!a.data || a.data.length === 0) return null;
+  return <Section title="Models that stand in"><Table caption="Power models" rows={a.data.slice(0, 200)} keyOf={(m) => JSON.stringify(m.metric)} cols={[{ title: "Node", cell: (m) => <NodeName n={m.metric.node ?? ""} /> }, { title: "Model", cell: (m) => <span class="wrap">{Object.entries(m.metric).filter(([k]) => !["__name__", "node", "site", "job", "instance"].includes(k)).map(([k, v]) => `${k} ${clean(v)}`).join(", ")}</span> }]} /></Section>;
+}
