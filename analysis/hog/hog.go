@@ -88,11 +88,14 @@ func Scores(t Trace, l Limits) []Score {
 	found := make([]*Score, len(t.Owners))
 	wish := make([]float64, 0, len(t.Owners))
 	for i := range steps {
-		n, waiting := 0, -1
+		n, waiting, most := 0, -1, 0.0
 		wish = wish[:0]
 		for k := range t.Owners {
 			o := &t.Owners[k]
 			w := i < len(o.Waits) && o.Waits[i]
+			if use := at(o.Use, i); use > most {
+				most = use
+			}
 			if w || at(o.Use, i) > l.Wants*t.Capacity || at(o.Want, i) > l.Wants*t.Capacity {
 				n++
 				wish = append(wish, o.wants(i, w))
@@ -101,7 +104,7 @@ func Scores(t Trace, l Limits) []Score {
 				waiting = k
 			}
 		}
-		if n < 2 {
+		if n < 2 || most <= t.Capacity/float64(n) { // no share is smaller than the even part
 			continue
 		}
 		fair := level(t.Capacity, wish)

@@ -60,6 +60,10 @@ type DeadweightRule struct {
 	On      bool     `yaml:"on"`
 	GPUIdle Duration `yaml:"gpu_idle"`
 	Empty   Duration `yaml:"empty"`
+	// Zombies is how many dead processes of an owner on a node matter when they stay for
+	// ZombiesFor.
+	Zombies    float64  `yaml:"zombies"`
+	ZombiesFor Duration `yaml:"zombies_for"`
 }
 
 // VampireRule is about many small jobs.

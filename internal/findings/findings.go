@@ -100,11 +100,14 @@ func (k *Keeper) Last() time.Time {
 
 // ID names a case: the same as long as it lasts.
 func ID(f *misuse.Finding) string {
-	start := ""
+	start, node := "", f.Node
 	if f.Workload != "" { // batch systems give an id again
 		start = fmt.Sprint(f.First.Unix() / 60)
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q %q %q %q", f.Rule, f.Site, f.Owner, f.Workload, start, f.Node, f.Part)))
+	if f.Rule == misuse.Hog { // summed over nodes: the one that stands for them may change
+		node = ""
+	}
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q %q %q %q", f.Rule, f.Site, f.Owner, f.Workload, start, node, f.Part)))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -202,17 +205,11 @@ func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Diff
 	if err != nil {
 		return d, err
 	}
-	now := k.Clock()
-	read, err := k.Evaluator.read(ctx, since, now)
+	found, err := k.Evaluator.evaluate(ctx, since, k.Clock(), present, other)
 	if err != nil {
 		return d, err
 	}
-	if d.Now, err = k.Evaluator.judge(ctx, read, present); err != nil {
-		return d, err
-	}
-	if d.Then, err = k.Evaluator.judge(ctx, read, other); err != nil {
-		return d, err
-	}
+	d.Now, d.Then = found[0], found[1]
 	d.Added, d.Removed = without(d.Then, d.Now), without(d.Now, d.Then)
 	return d, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 
 	"reckon/analysis/misuse"
-	"reckon/query"
 	"reckon/store"
 	"reckon/store/catalogue"
 )
@@ -112,7 +111,7 @@ load 1m
 	}
 	now := start.Add(300 * time.Minute)
 	return &Keeper{
-		Evaluator: &Evaluator{Engine: query.NewEngine(query.EngineOptions{}), Series: s, Facts: c},
+		Evaluator: &Evaluator{Series: s, Facts: c},
 		Store:     c, Window: 290 * time.Minute, Clock: func() time.Time { return now },
 	}, &now
 }
@@ -231,7 +230,7 @@ load 1m
 		t.Fatal(err)
 	}
 	defer c.Close()
-	e := &Evaluator{Engine: query.NewEngine(query.EngineOptions{}), Series: s, Facts: c}
+	e := &Evaluator{Series: s, Facts: c}
 	p, err := ReadPolicy(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ const done = yaml.TaggedStyle
 func durations(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if value.Kind == yaml.ScalarNode && value.Style != done && slices.Contains([]string{"minimum", "gpu_minimum", "gpu_idle", "empty", "short"}, key.Value) {
+		if value.Kind == yaml.ScalarNode && value.Style != done && slices.Contains([]string{"minimum", "gpu_minimum", "gpu_idle", "empty", "short", "zombies_for"}, key.Value) {
 			d, err := time.ParseDuration(value.Value)
 			if err != nil || d < 0 {
 				return fmt.Errorf("line %d: %s: %q is no duration; write 10m or 2h", value.Line, key.Value, value.Value)
@@ -149,7 +149,7 @@ func check(p *misuse.Policy) error {
 		}
 	}
 	for name, v := range map[string]float64{
-		"hog.seconds": p.Hog.Seconds, "greedy.core_hours": p.Greedy.CoreHours, "greedy.gib_hours": p.Greedy.GiBHours, "thrash.fault_rate": p.Thrash.FaultRate,
+		"hog.seconds": p.Hog.Seconds, "hog.high_seconds": p.Hog.High, "deadweight.zombies": p.Deadweight.Zombies, "greedy.core_hours": p.Greedy.CoreHours, "greedy.gib_hours": p.Greedy.GiBHours, "thrash.fault_rate": p.Thrash.FaultRate,
 		"vampire.count": float64(p.Vampire.Count), "vampire.short_count": float64(p.Vampire.ShortCount),
 	} {
 		if !(v > 0) {

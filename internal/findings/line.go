@@ -1,0 +1,69 @@
+package findings
+
+import "math"
+
+// line is a figure over time, step by step; NaN where it is not known. nil is known
+// nowhere.
+type line []float64
+
+// add adds to a step what one of several series has there.
+func (l *line) add(steps, i int, v float64) {
+	if *l == nil {
+		*l = make(line, steps)
+		for k := range *l {
+			(*l)[k] = math.NaN()
+		}
+	}
+	if old := (*l)[i]; math.IsNaN(old) {
+		(*l)[i] = v
+	} else {
+		(*l)[i] = old + v
+	}
+}
+
+// scaled multiplies all steps.
+func (l line) scaled(by float64) line {
+	for i := range l {
+		l[i] *= by
+	}
+	return l
+}
+
+// over divides step by step; what one of the two does not know, or has none of, is not
+// known.
+func (l line) over(by line) line {
+	if l == nil || by == nil {
+		return nil
+	}
+	out := make(line, len(l))
+	for i := range l {
+		if out[i] = l[i] / by[i]; math.IsInf(out[i], 0) {
+			out[i] = math.NaN()
+		}
+	}
+	return out
+}
+
+// plus adds step by step where both are known, else nothing is.
+func (l line) plus(o line) line {
+	if l == nil || o == nil {
+		return nil
+	}
+	out := make(line, len(l))
+	for i := range l {
+		out[i] = l[i] + o[i]
+	}
+	return out
+}
+
+// spans walks an interval of time, in milliseconds, step by step of a grid that begins at
+// from: take gets the step and how many seconds of it the interval covers.
+func spans(from, step int64, steps int, t0, t int64, take func(i int, seconds float64)) {
+	t0, t = max(t0, from), min(t, from+step*int64(steps))
+	for t0 < t {
+		i := (t0 - from) / step
+		end := min(from+(i+1)*step, t)
+		take(int(i), float64(end-t0)/1000)
+		t0 = end
+	}
+}

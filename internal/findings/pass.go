@@ -1,0 +1,364 @@
+package findings
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"golang.org/x/sync/errgroup"
+)
+
+// The series that are read, node by node.
+const (
+	workloadCPU    = "reckon_workload_cpu_seconds_total"
+	workloadWait   = "reckon_workload_cpu_wait_seconds_total"
+	workloadMemory = "reckon_workload_memory_bytes"
+	workloadGPU    = "reckon_workload_gpu_seconds_total"
+	gpuMemory      = "reckon_workload_gpu_memory_bytes"
+	nodeCPU        = "node_cpu_seconds_total"
+	nodeMemory     = "node_memory_MemTotal_bytes"
+	nodeAvailable  = "node_memory_MemAvailable_bytes"
+	nodeRunnable   = "node_procs_running"
+	cpuPressure    = "node_pressure_cpu_waiting_seconds_total"
+	memoryPressure = "node_pressure_memory_waiting_seconds_total"
+	gpuInfo        = "reckon_gpu_info"
+	zombieCount    = "reckon_zombie_processes"
+)
+
+var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, gpuInfo, zombieCount}
+
+const (
+	// before is how far before the time of a look the sample is looked for that its
+	// first increase begins with.
+	before = 5 * time.Minute
+	// gap is for how long a figure holds, and an increase is spread, without a sample.
+	gap = 10 * time.Minute
+	// silent is for how long a node may say nothing and still count as there.
+	silent = 5 * time.Minute
+	// idleGPU is the share of a device below which it counts as not used.
+	idleGPU = 0.002
+)
+
+// machine is what was read of one node. Lines are on the grid of the look.
+type machine struct {
+	place
+	cpus, gpus map[string]bool
+	latest     int64 // the last sample of its processors, milliseconds
+
+	used, all                              line // seconds of processors
+	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds of which that is known
+	tasks, tasksWatched                    line // tasks by seconds
+	free, total                            line // bytes by seconds
+	size                                   float64
+	owners                                 map[string]*owner
+	zombies                                []zombieRun
+	work                                   map[id]*piece
+}
+
+// owner is what all work of one owner used on a node: amounts by step.
+type owner struct{ cpu, wait, memory, gpu line }
+
+// id names a workload.
+type id struct{ site, workload string }
+
+// piece is what the look keeps of a workload on a node.
+type piece struct {
+	cpu  float64            // the counters, which hold its whole life
+	gpus map[string]float64 // by device
+	// held is since when it holds memory of a GPU, used when it used one last, seen when it
+	// was last said, all in milliseconds; 0 never.
+	held, used, seen int64
+}
+
+// zombieRun is how many zombies an owner has had at each of the last samples.
+type zombieRun struct {
+	owner  string
+	times  []int64
+	counts []float64
+}
+
+// nodesOf lists the names of nodes with series in a time.
+func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time) ([]string, error) {
+	q, err := s.Querier(from.UnixMilli(), to.UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("query the nodes: %w", err)
+	}
+	defer q.Close()
+	names, _, err := q.LabelValues(ctx, "node", nil)
+	if err != nil {
+		return nil, fmt.Errorf("query the nodes: %w", err)
+	}
+	return names, nil
+}
+
+// workers is how many nodes are read at once.
+const workers = 2
+
+// machines reads every node by itself, so that what a look holds in memory is that of two
+// nodes, and hands each to take, from two goroutines. wide are the workloads of which
+// more than their owner's sum is kept.
+func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wide map[id]bool, take func(*machine)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
+	for _, name := range names {
+		g.Go(func() error {
+			found, err := e.machine(ctx, r, name, wide)
+			if err != nil {
+				return err
+			}
+			for _, m := range found {
+				take(m)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// machine reads the nodes of one name: several sites may have one.
+func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide map[id]bool) ([]*machine, error) {
+	from := r.from.Add(-before).UnixMilli()
+	q, err := e.Series.Querier(from, r.to.UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("query the series of node %s: %w", name, err)
+	}
+	defer q.Close()
+	set := q.Select(ctx, false, &storage.SelectHints{Start: from, End: r.to.UnixMilli()},
+		labels.MustNewMatcher(labels.MatchEqual, "node", name),
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join(read, "|")))
+	found := map[string]*machine{}
+	var it chunkenc.Iterator
+	p := pass{reading: r, grid: r.from.UnixMilli(), width: r.step.Milliseconds(), steps: r.steps(), wide: wide}
+	for set.Next() {
+		s := set.At()
+		l := s.Labels()
+		site := l.Get("site")
+		m := found[site]
+		if m == nil {
+			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, owners: map[string]*owner{}, work: map[id]*piece{}}
+			found[site] = m
+		}
+		it = s.Iterator(it)
+		p.series(m, l, it)
+		if err := it.Err(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", l, err)
+		}
+	}
+	if err := set.Err(); err != nil {
+		return nil, fmt.Errorf("query the series of node %s: %w", name, err)
+	}
+	out := make([]*machine, 0, len(found))
+	for _, m := range found {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *machine) int { return strings.Compare(a.site, b.site) })
+	return out, nil
+}
+
+// pass is the reading of one node.
+type pass struct {
+	*reading
+	grid, width int64
+	steps       int
+	wide        map[id]bool
+}
+
+// series adds one series to its node.
+func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
+	name := l.Get(model.MetricNameLabel)
+	switch name {
+	case nodeCPU:
+		mode := l.Get("mode")
+		if mode == "guest" || mode == "guest_nice" { // contained in user and nice
+			return
+		}
+		m.cpus[l.Get("cpu")] = true
+		last := p.counter(it, func(i int, amount, _ float64) {
+			m.all.add(p.steps, i, amount)
+			if mode != "idle" && mode != "iowait" {
+				m.used.add(p.steps, i, amount)
+			}
+		}, nil)
+		m.latest = max(m.latest, last)
+	case cpuPressure, memoryPressure:
+		amount, watched := &m.cpuWaits, &m.cpuWatched
+		if name == memoryPressure {
+			amount, watched = &m.memWaits, &m.memAll
+		}
+		p.counter(it, func(i int, v, seconds float64) {
+			amount.add(p.steps, i, v)
+			watched.add(p.steps, i, seconds)
+		}, nil)
+	case nodeRunnable:
+		p.gauge(it, func(i int, v, seconds float64) {
+			m.tasks.add(p.steps, i, v*seconds)
+			m.tasksWatched.add(p.steps, i, seconds)
+		}, nil)
+	case nodeMemory:
+		p.gauge(it, func(i int, v, seconds float64) { m.total.add(p.steps, i, v*seconds) }, func(_ int64, v float64) { m.size = v })
+	case nodeAvailable:
+		p.gauge(it, func(i int, v, seconds float64) { m.free.add(p.steps, i, v*seconds) }, nil)
+	case gpuInfo:
+		if l.Get("parent") == "" { // a partition is part of its device
+			m.gpus[l.Get("device")] = true
+		}
+	case zombieCount:
+		run := zombieRun{owner: l.Get("owner")}
+		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
+			run.times, run.counts = append(run.times, t), append(run.counts, v)
+		})
+		m.zombies = append(m.zombies, run)
+	default:
+		p.workload(m, name, l, it)
+	}
+}
+
+// workload adds a series of a workload to its owner.
+func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.Iterator) {
+	of := l.Get("owner")
+	kind := l.Get("kind")
+	if kind == "other" && name != workloadGPU || of == "" {
+		return // what the kernel does is nobody's
+	}
+	o := m.owners[of]
+	if o == nil {
+		o = new(owner)
+		m.owners[of] = o
+	}
+	var w *piece
+	k := id{m.site, l.Get("workload")}
+	if name == gpuMemory || name == workloadGPU || p.wide[k] {
+		if w = m.work[k]; w == nil {
+			w = &piece{gpus: map[string]float64{}}
+			m.work[k] = w
+		}
+	}
+	switch name {
+	case workloadCPU:
+		counted := p.counter2(it, func(i int, v, _ float64) { o.cpu.add(p.steps, i, v) })
+		if w != nil {
+			w.cpu += counted.last
+		}
+	case workloadWait:
+		p.counter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
+	case workloadMemory:
+		p.gauge(it, func(i int, v, seconds float64) { o.memory.add(p.steps, i, v*seconds) }, nil)
+	case workloadGPU:
+		counted := p.counter2(it, func(i int, v, _ float64) { o.gpu.add(p.steps, i, v) })
+		w.gpus[l.Get("device")] += counted.last
+		w.used, w.seen = max(w.used, counted.used), max(w.seen, counted.at)
+	case gpuMemory:
+		held := int64(0)
+		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
+			switch {
+			case v <= 0:
+				held = 0
+			case held == 0:
+				held = t
+			}
+		})
+		if held != 0 && (w.held == 0 || held < w.held) {
+			w.held = held
+		}
+	}
+}
+
+// total is where a counter stood: its last value and time, and when it last grew by
+// more than a trifle.
+type total struct {
+	last     float64
+	at, used int64
+}
+
+// counter spreads what a counter counted between two samples over the steps between, and
+// returns the time of the last sample. It may begin anew; a long gap is not known.
+func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds float64), grew func(t int64, rate float64)) int64 {
+	var t0 int64
+	var v0 float64
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if math.IsNaN(v) {
+			continue
+		}
+		if t0 != 0 && t > t0 && t-t0 <= gap.Milliseconds() {
+			amount := v - v0
+			if amount < 0 {
+				amount = v
+			}
+			rate := amount / (float64(t-t0) / 1000)
+			if grew != nil {
+				grew(t, rate)
+			}
+			spans(p.grid, p.width, p.steps, t0, t, func(i int, seconds float64) { take(i, rate*seconds, seconds) })
+		}
+		t0, v0 = t, v
+	}
+	return t0
+}
+
+// counter2 is counter, for those of which the whole count matters as well.
+func (p *pass) counter2(it chunkenc.Iterator, take func(i int, amount, seconds float64)) (c total) {
+	w := &watched{Iterator: it}
+	c.at = p.counter(w, take, func(t int64, rate float64) {
+		if rate > idleGPU {
+			c.used = t
+		}
+	})
+	c.last = w.base + w.last
+	return c
+}
+
+// watched keeps what a counter counted in all.
+type watched struct {
+	chunkenc.Iterator
+	base, last float64
+}
+
+// At implements chunkenc.Iterator.
+func (w *watched) At() (int64, float64) {
+	t, v := w.Iterator.At()
+	if !math.IsNaN(v) {
+		if v < w.last {
+			w.base += w.last
+		}
+		w.last = v
+	}
+	return t, v
+}
+
+// gauge spreads a figure over the time that it held.
+func (p *pass) gauge(it chunkenc.Iterator, take func(i int, v, seconds float64), sample func(t int64, v float64)) {
+	var t0 int64
+	var v0 float64
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if t0 != 0 && t > t0 && t-t0 <= gap.Milliseconds() {
+			spans(p.grid, p.width, p.steps, t0, t, func(i int, seconds float64) { take(i, v0, seconds) })
+		}
+		if t0 = t; math.IsNaN(v) {
+			t0 = 0
+			if value.IsStaleNaN(v) && sample != nil {
+				sample(t, 0) // it ended
+			}
+			continue
+		}
+		v0 = v
+		if sample != nil {
+			sample(t, v)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/analysis/hog"
+	"reckon/analysis/misuse"
+	"reckon/store"
+)
+
+// resolution is the time between the steps of a trace: fine for a few nodes, coarser for
+// many, so that a look stays cheap.
+func resolution(span time.Duration, nodes int) time.Duration {
+	step := time.Minute
+	for span/step*time.Duration(max(nodes, 1)) > 400_000 && step < 15*time.Minute {
+		step *= 5
+	}
+	return min(step, 15*time.Minute)
+}
+
+func (r *reading) steps() int { return int(r.to.Sub(r.from) / r.step) }
+
+// nodeTrace is one resource of one node.
+type nodeTrace struct {
+	place
+	part, what string
+	trace      hog.Trace
+}
+
+// traces are the resources of a node on which more than one owner worked or waited.
+func (m *machine) traces(r *reading, waits map[string][]bool) (out []nodeTrace) {
+	second := 1 / r.step.Seconds()
+	add := func(part, what string, t hog.Trace, of func(*owner) (use, want line)) {
+		t.Step = r.step.Seconds()
+		for _, name := range slices.Sorted(maps.Keys(m.owners)) {
+			if use, want := of(m.owners[name]); use != nil {
+				t.Owners = append(t.Owners, hog.Owner{Name: name, Use: use, Want: want, Waits: waits[name]})
+			}
+		}
+		if len(t.Owners) == 0 {
+			return
+		}
+		for name, w := range waits { // who waits and uses nothing here
+			if !slices.ContainsFunc(t.Owners, func(o hog.Owner) bool { return o.Name == name }) {
+				t.Owners = append(t.Owners, hog.Owner{Name: name, Waits: w})
+			}
+		}
+		if len(t.Owners) < 2 {
+			return
+		}
+		slices.SortFunc(t.Owners, func(a, b hog.Owner) int { return strings.Compare(a.Name, b.Name) })
+		out = append(out, nodeTrace{place: m.place, part: part, what: what, trace: t})
+	}
+	cores := float64(len(m.cpus))
+	add("cpu", "CPUs", hog.Trace{
+		Capacity: cores, Machine: m.used.over(m.all).scaled(cores), Pressure: m.cpuWaits.over(m.cpuWatched), Runnable: m.tasks.over(m.tasksWatched),
+	}, func(o *owner) (use, want line) {
+		use = o.cpu.scaled(second)
+		return use, use.plus(o.wait.scaled(second))
+	})
+	available := m.free.over(m.total)
+	inUse := make(line, len(available))
+	for i, share := range available {
+		inUse[i] = (1 - share) * m.size
+	}
+	add("memory", "memory", hog.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
+		func(o *owner) (use, want line) { return o.memory.scaled(second), nil })
+	add("gpu", "GPUs", hog.Trace{Capacity: float64(len(m.gpus))}, func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
+	return out
+}
+
+// hogs adds up what owners took beyond a fair share, over all nodes: an owner who is on
+// twenty nodes is told once.
+type hogs struct {
+	sums map[hogKey]*hogSum
+}
+
+type hogKey struct{ site, owner, part string }
+
+type hogSum struct {
+	what                              string
+	over, grave                       float64 // the score in units of the limits of each node
+	seconds, contended, share, others float64
+	first, last                       int
+	why                               map[string]int
+	nodes                             []nodeScore
+}
+
+type nodeScore struct {
+	node    string
+	seconds float64
+}
+
+// scores are those of one resource of one node.
+func scores(t *nodeTrace, rule *misuse.HogRule) []hog.Score {
+	if !rule.On {
+		return nil
+	}
+	return hog.Scores(t.trace, hog.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants})
+}
+
+// add takes in the scores of one resource of one node.
+func (h *hogs) add(t *nodeTrace, scores []hog.Score, rule *misuse.HogRule) {
+	for _, s := range scores {
+		k := hogKey{t.site, s.Owner, t.part}
+		sum := h.sums[k]
+		if sum == nil {
+			sum = &hogSum{what: t.what, first: s.First, last: s.Last, why: map[string]int{}}
+			h.sums[k] = sum
+		}
+		sum.over += s.Seconds / rule.Seconds
+		sum.grave += s.Seconds / rule.High
+		sum.seconds += s.Seconds
+		sum.contended += s.Contended
+		sum.share += s.Share * s.Contended
+		sum.others += s.Others * s.Contended
+		sum.first, sum.last = min(sum.first, s.First), max(sum.last, s.Last)
+		for why, n := range s.Why {
+			sum.why[why] += n
+		}
+		sum.nodes = append(sum.nodes, nodeScore{t.node, s.Seconds})
+	}
+}
+
+// shownNodes is how many nodes stand in the evidence, the worst first.
+const shownNodes = 5
+
+// findings are the owners whose score is above the limit.
+func (h *hogs) findings(r *reading) (out []misuse.Finding) {
+	for k, s := range h.sums {
+		if s.over < 1 {
+			continue
+		}
+		severity := misuse.Medium
+		if s.grave >= 1 {
+			severity = misuse.High
+		}
+		why, most := "", 0
+		for _, w := range slices.Sorted(maps.Keys(s.why)) {
+			if s.why[w] > most {
+				why, most = w, s.why[w]
+			}
+		}
+		slices.SortFunc(s.nodes, func(a, b nodeScore) int {
+			return cmp.Or(cmp.Compare(b.seconds, a.seconds), strings.Compare(a.node, b.node))
+		})
+		where := s.nodes[0].node
+		if n := len(s.nodes) - 1; n > 0 {
+			where = fmt.Sprintf("%s and %d more nodes", where, n)
+		}
+		limit := s.seconds / s.over
+		f := misuse.Finding{
+			Rule: misuse.Hog, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
+			Text: fmt.Sprintf("took %.0f %% of the %s of %s while others wanted them, for %s in all", 100*s.share/s.contended, s.what, where,
+				time.Duration(s.contended*float64(time.Second)).Round(time.Minute)),
+			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
+			Evidence: []misuse.Evidence{
+				{Text: "hog_seconds: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds", Limit: &limit},
+				{Text: "mean share of the capacity in that time", Value: s.share / s.contended, Unit: "ratio"},
+				{Text: "owners who wanted it too, on average", Value: s.others / s.contended, Unit: "count"},
+				{Text: "time in which it was contended and the owner above a fair share; most often: " + reasons[why], Value: s.contended, Unit: "seconds"},
+			},
+		}
+		for i := range min(len(s.nodes), shownNodes) {
+			if len(s.nodes) > 1 {
+				f.Evidence = append(f.Evidence, misuse.Evidence{Text: "of it on " + s.nodes[i].node, Value: s.nodes[i].seconds, Unit: "seconds"})
+			}
+		}
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b misuse.Finding) int {
+		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Owner, b.Owner), strings.Compare(a.Part, b.Part))
+	})
+	return out
+}
+
+var reasons = map[string]string{
+	"full": "nine tenths or more were in use", "pressure": "tasks waited (PSI)", "runnable": "more tasks could run than there are cores",
+	"available": "memory was nearly full", "waiting": "a request of another owner waited for the node",
+}
+
+// forNode are the reasons for which a job waits for room on a node. Others wait for a
+// date, another job or their own limits: no hog keeps them from anything.
+var forNode = []string{"", "none", "resources", "priority"}
+
+// waiting tells for which partitions requests of which owners waited, and when.
+type waiting struct {
+	parts map[partition]map[string][]bool
+	of    map[place][]partition
+}
+
+type partition struct{ site, name string }
+
+// waitingOf finds them: a job that was handed in for a partition waits for the nodes on
+// which others of that partition run.
+func waitingOf(r *reading, rows []store.Workload) *waiting {
+	w := &waiting{parts: map[partition]map[string][]bool{}, of: map[place][]partition{}}
+	steps := r.steps()
+	for i := range rows {
+		row := &rows[i]
+		if row.Partition == "" {
+			continue
+		}
+		k := partition{row.Site, row.Partition}
+		for _, n := range row.Nodes {
+			if p := (place{row.Site, n}); !slices.Contains(w.of[p], k) {
+				w.of[p] = append(w.of[p], k)
+			}
+		}
+		until := row.Start
+		if row.State == "pending" {
+			if until = r.to; !slices.Contains(forNode, strings.ToLower(row.Reason)) {
+				continue
+			}
+		}
+		if row.Submit.IsZero() || row.Owner == "" || until.Sub(row.Submit) < time.Minute {
+			continue
+		}
+		first, last := max(0, int(math.Floor(row.Submit.Sub(r.from).Seconds()/r.step.Seconds()))), min(steps, int(until.Sub(r.from)/r.step))
+		if first >= last {
+			continue
+		}
+		flags := w.parts[k]
+		if flags == nil {
+			flags = map[string][]bool{}
+			w.parts[k] = flags
+		}
+		if flags[row.Owner] == nil {
+			flags[row.Owner] = make([]bool, steps)
+		}
+		for s := first; s < last; s++ {
+			flags[row.Owner][s] = true
+		}
+	}
+	return w
+}
+
+// at are those who wait for a node. Most nodes are in one partition.
+func (w *waiting) at(p place) map[string][]bool {
+	parts := w.of[p]
+	switch len(parts) {
+	case 0:
+		return nil
+	case 1:
+		return w.parts[parts[0]]
+	}
+	out := map[string][]bool{}
+	for _, k := range parts {
+		for owner, flags := range w.parts[k] {
+			if out[owner] == nil {
+				out[owner] = slices.Clone(flags)
+				continue
+			}
+			for i, f := range flags {
+				out[owner][i] = out[owner][i] || f
+			}
+		}
+	}
+	return out
+}
