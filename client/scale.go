@@ -17,10 +17,12 @@ type Scale struct {
 	// than cores is a mean; those of cores are over seconds.
 	StepSeconds float64 `json:"step_seconds"`
 	// Runs are those of the same work that are compared, this one among them where it
-	// fits, by cores and start; LeftOut is how many others did not end well, or are too
-	// short to compare.
+	// fits, by cores and start; LeftOut is how many others did not end well, are too short
+	// to compare, or got fewer cores than they wanted where nobody asked for any. Waited is
+	// how many of the runs had to wait for cores.
 	Runs    []ScaleRun `json:"runs"`
 	LeftOut int        `json:"left_out"`
+	Waited  int        `json:"waited"`
 	// Amdahl and USL are null where the runs do not show them.
 	Amdahl *ScaleFit `json:"amdahl"`
 	USL    *ScaleFit `json:"usl"`

@@ -159,7 +159,11 @@ func (j *judge) cores() {
 	share := cpu / (held * u.WallSeconds)
 	mean := cpu / u.WallSeconds
 	p95, sustained := known(u.CoresP95)
+	wait, _ := known(u.CPUWaitSeconds)
+	starved := wait >= waiting*(cpu+wait) && wait >= 10
 	switch {
+	case starved && share < 0.8:
+		j.say("cores", Info, share, "ratio", "it used %s of %s on average (%s) while its threads waited for cores: what it would have used can not be seen", count(mean), of, percent(share))
 	case u.CoresImplied:
 		j.say("cores", Info, share, "ratio", "it used %s of %s on average (%s)", count(mean), of, percent(share))
 	case share >= 0.8:

@@ -60,11 +60,22 @@ func TestSilent(t *testing.T) {
 		"running, time left":  {WallSeconds: 100, Running: true, RequestSeconds: at(86400)},
 		"small memory":        {WallSeconds: 100, MemoryPeak: at(10 << 20), RequestMemory: at(512 << 20)},
 		"not a number":        {WallSeconds: 100, CPUSeconds: at(math.NaN()), RequestCores: at(4), MemoryPeak: at(math.Inf(1)), RequestMemory: at(1)},
+		"waited, no request":  {WallSeconds: 100, CPUSeconds: at(100), CPUWaitSeconds: at(5)},
 		"request of nothing":  {WallSeconds: 100, CPUSeconds: at(100), RequestCores: at(0), RequestMemory: at(0), MemoryPeak: at(1)},
 		"waited for a moment": {WallSeconds: 100, CPUSeconds: at(1), CPUWaitSeconds: at(1)},
 	} {
 		if got := Judge(u); len(got) != 0 {
 			t.Errorf("%s: said %+v", name, got)
+		}
+	}
+}
+
+// TestStarved: who waited for cores is not told that fewer would have done.
+func TestStarved(t *testing.T) {
+	u := Usage{WallSeconds: 1000, CPUSeconds: at(1000), CoresP95: at(1.2), RequestCores: at(8), CPUWaitSeconds: at(5000)}
+	for _, v := range Judge(u) {
+		if v.Kind == "cores" && (v.Severity != Info || strings.Contains(v.Text, "would have done")) {
+			t.Errorf("said %+v", v)
 		}
 	}
 }

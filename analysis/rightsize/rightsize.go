@@ -26,6 +26,8 @@ type Run struct {
 	// the work takes.
 	Done               bool
 	OutOfMemory, Limit bool // it was killed for want of memory, at its limit of time
+	// Waited says that its threads waited for cores, so that it used fewer than it wanted.
+	Waited bool
 }
 
 // Advice is what to ask for, in sum over all nodes.
@@ -102,13 +104,15 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	}
 	most, n, held := 0.0, 0, 0.0
 	for _, r := range runs {
-		if v, ok := known(r.CoresP95); ok && r.Seconds >= settled {
-			if v >= most {
-				most = v
-				held, _ = known(r.RequestCores)
-			}
-			n++
+		v, ok := known(r.CoresP95)
+		had, _ := known(r.RequestCores)
+		if !ok || r.Seconds < settled || r.Waited && !(had > 0 && v >= 0.9*had) {
+			continue
 		}
+		if v >= most {
+			most, held = v, had
+		}
+		n++
 	}
 	if n == 0 {
 		return

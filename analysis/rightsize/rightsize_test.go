@@ -29,6 +29,8 @@ func TestFor(t *testing.T) {
 		"killed, then well": {[]Run{good, with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(4*gib), at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
 		"time limit":        {[]Run{with(func(r *Run) { r.Limit, r.Done, r.RequestSeconds = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h 00 min"},
 		"uses all":          {[]Run{with(func(r *Run) { r.RequestCores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
+		"waited for cores":  {[]Run{with(func(r *Run) { r.Waited = true })}, -1, 12 * gib, 4500, -1, 1, ""},
+		"waited, used all":  {[]Run{with(func(r *Run) { r.Waited, r.RequestCores = true, at(8) })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"idle gpu":          {[]Run{with(func(r *Run) { r.RequestGPUs, r.GPUSeconds = at(2), at(36) })}, 8, 12 * gib, 4500, 0, 1, "find out why it idles"},
 		"one of two gpus":   {[]Run{with(func(r *Run) { r.RequestGPUs, r.GPUSeconds = at(2), at(3000) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 it held"},
 		"too short":         {[]Run{{Seconds: 3, Nodes: 1, CoresP95: at(1), MemoryPeak: at(100 << 20), Done: true}}, -1, 128 << 20, 60, -1, 1, ""},

@@ -89,7 +89,12 @@ func (j *judge) held() (spare bool) {
 		of += " " + u.HeldFrom
 	}
 	mean, _ := known(u.CoresMean)
+	cpu, _ := known(u.CPUSeconds)
+	wait, _ := known(u.WaitSeconds)
+	starved := wait >= 0.1*(cpu+wait) && wait > 0
 	switch {
+	case starved && p95 < 0.8*held:
+		j.say("cores", "info", p95/held, "ratio", "it used %s of %s (p95; %s on average) while its threads waited for cores: what it would use of cores of its own can not be seen from this run", number(p95), of, number(mean))
 	case p95 <= 0.6*held && held >= 2:
 		j.say("cores", "warning", p95/held, "ratio", "it uses %s of %s (p95; %s on average): more cores will not help", number(p95), of, number(mean))
 		return true

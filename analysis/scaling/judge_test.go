@@ -44,6 +44,8 @@ func TestOneRun(t *testing.T) {
 		"memory":      {Use{WallSeconds: 100, Held: at(8), CoresP95: at(1), CoresMean: at(1), Memory: at(100), MemoryPeak: at(99)}, "its memory is full (99%"},
 		"swap":        {Use{WallSeconds: 100, Held: at(8), CoresP95: at(1), CoresMean: at(1), SwapPeak: at(1 << 30)}, "it wants for memory"},
 		"waits":       {Use{WallSeconds: 100, Held: at(8), CoresP95: at(4), CoresMean: at(4), CPUSeconds: at(400), WaitSeconds: at(400)}, "wait for a core for 50%"},
+		"starved":     {Use{WallSeconds: 100, Held: at(8), CoresP95: at(4), CoresMean: at(4), CPUSeconds: at(400), WaitSeconds: at(400)}, "what it would use of cores of its own can not be seen"},
+		"waits a bit": {Use{WallSeconds: 100, Held: at(8), CoresP95: at(4), CoresMean: at(4), CPUSeconds: at(400), WaitSeconds: at(4)}, "more cores will not help"},
 		"too short":   {Use{WallSeconds: 5, Held: at(8), CoresP95: at(1)}, "too short"},
 		"not known":   {Use{WallSeconds: 500, Held: at(8)}, "nothing can be said"},
 	} {

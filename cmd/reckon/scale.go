@@ -93,7 +93,7 @@ func printScale(s term.Screen, d client.Scale, now time.Time) error {
 		return err
 	}
 	if d.LeftOut > 0 {
-		p.line("\n%d more of this name did not end well, or are too short to compare", d.LeftOut)
+		p.line("\n%d more of this name did not end well, are too short, or waited for cores", d.LeftOut)
 	}
 	_, err := fmt.Fprint(s, p.b.String())
 	return err

@@ -64,7 +64,17 @@ func runOf(w *client.Workload) rightsize.Run {
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout" || w.State == "deadline",
+		Waited:      waitShare(w) >= 0.1,
 	}
+}
+
+// waitShare is the share of the time that its threads wanted to run in which they
+// waited for a core.
+func waitShare(w *client.Workload) float64 {
+	if w.CPUSeconds == nil || w.CPUWaitSeconds == nil || *w.CPUSeconds+*w.CPUWaitSeconds <= 0 {
+		return 0
+	}
+	return *w.CPUWaitSeconds / (*w.CPUSeconds + *w.CPUWaitSeconds)
 }
 
 // perNode shares memory over the nodes as their peaks were: what the node with most

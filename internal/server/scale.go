@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -169,9 +170,17 @@ func (s *scale) runs(ctx context.Context, out *client.Scale) error {
 		} else if from == "used" {
 			cores = nil
 		}
+		// Cores that a run had to wait for say how many it got, not how many it is made for.
+		if from == "used" && waitShare(&r) >= 0.2 {
+			out.LeftOut++
+			continue
+		}
 		if !endedWell(&r) || r.WallSeconds < shortest.Seconds() || cores == nil || *cores < 1 {
 			out.LeftOut++
 			continue
+		}
+		if waitShare(&r) >= 0.2 {
+			out.Waited++
 		}
 		out.Runs = append(out.Runs, client.ScaleRun{ID: r.ID, Start: r.Start, Cores: *cores, CoresFrom: from, Seconds: r.WallSeconds, CPUSeconds: r.CPUSeconds})
 	}
@@ -236,6 +245,10 @@ func (s *scale) judge(out *client.Scale, use scaling.Use) {
 	if ratio, ok := scaling.SameWork(cpu); ok && amdahl != nil && ratio >= 2 {
 		out.Verdicts = append(out.Verdicts, client.Verdict{Kind: "work", Severity: "warning", Value: ratio, Unit: "ratio",
 			Text: "one of the runs took " + oneDecimal(ratio) + " times the CPU time of another: if they are not the same work, the laws say nothing"})
+	}
+	if out.Waited > 0 && amdahl != nil {
+		out.Verdicts = append(out.Verdicts, client.Verdict{Kind: "waited", Severity: "warning", Value: float64(out.Waited), Unit: "count",
+			Text: fmt.Sprintf("the threads of %d of the runs waited for cores for a fifth of the time or more: neighbours, or more threads than cores, slowed them, and not the work alone", out.Waited)})
 	}
 	order := []string{"critical", "warning", "good", "info"}
 	slices.SortStableFunc(out.Verdicts, func(a, b client.Verdict) int {
