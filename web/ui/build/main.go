@@ -44,7 +44,7 @@ func run(dir string, check bool) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-10s %7d bytes, %6d compressed\n", name, len(files[name]), n)
+		fmt.Fprintf(os.Stdout, "%-10s %7d bytes, %6d compressed\n", name, len(files[name]), n)
 		total += n
 	}
 	if total > firstLoad {

@@ -1,6 +1,6 @@
 // Every page in Chromium against a made-up site: contents, keys, accessibility, both
 // themes, phone width, hostile names, the states of failure, and no error on the console.
-// Usage: node e2e/run.mjs SITE [SHOTS]: the program of e2e/site and where screenshots go.
+// Usage: node e2e/run.mjs SITE [SHOTS]: the program of test/ui/site and where screenshots go.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";

@@ -21,7 +21,8 @@ interface Props { title: string; times: number[]; lines: Line[]; unit: Unit; sta
 export function TimeChart({ title, times, lines, unit, stack, total, marks = [], height = 220, zoom }: Props) {
   const box = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), tip = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null), [over, setOver] = useState(-1);
-  const night = dark.value;
+  const spot = useRef([0, 0]), night = dark.value;
+  const put = (t: HTMLDivElement | null) => { tip.current = t; if (t) { t.style.left = spot.current[0] + "px"; t.style.top = spot.current[1] + "px"; } };
   const rows = useMemo(() => (stack ? stacked(lines.map((l) => l.row)) : lines.map((l) => l.row)), [lines, stack]);
   const shade = (i: number) => (lines[i].quiet ? grey()[lines[i].quiet! - 1] : colour(i));
   useEffect(() => {
@@ -43,8 +44,8 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = [],
           setAt(p.cursor.left !== undefined && p.cursor.left >= 0 ? i : null);
           const y = p.cursor.top !== undefined && p.cursor.top >= 0 ? p.posToVal(p.cursor.top, "y") : -1;
           setOver(i === null || y < 0 ? -1 : stack ? bandAt(rows, i, y) : closest(rows, i, y));
-          const t = tip.current;
-          if (t) { t.style.left = Math.min(Math.max(0, (p.cursor.left ?? 0) + 80), el.clientWidth - 220) + "px"; t.style.top = Math.max(0, (p.cursor.top ?? 0) - 50) + "px"; }
+          spot.current = [Math.min(Math.max(0, (p.cursor.left ?? 0) + 80), el.clientWidth - 220), Math.max(0, (p.cursor.top ?? 0) - 50)];
+          put(tip.current);
         }],
         setSelect: [(p) => { if (zoom && p.select.width > 4) zoom(p.posToVal(p.select.left, "x"), p.posToVal(p.select.left + p.select.width, "x")); }],
         drawClear: [(p) => {
@@ -68,7 +69,7 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = [],
   const target = over >= 0 ? lines[over]?.href : undefined;
   return <figure class="chart">
     <div class={"plot" + (target ? " link" : "")} role="img" aria-label={summary} ref={box} onClick={() => { if (target) go(target); }} />
-    {at !== null && <div class="tip" ref={tip} aria-hidden="true"><b>{clock(times[at] * 1000)}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}</div>}
+    {at !== null && <div class="tip" ref={put} aria-hidden="true"><b>{clock(times[at] * 1000)}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}</div>}
     <details class="legend" open={lines.length > 1 && lines.length < 16}><summary>{lines.length === 1 && !total ? "Figures" : `${lines.length} ${lines.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={utc(times[at] * 1000)}> at {clock(times[at] * 1000)}</span> : ""}</summary>
       <table><caption class="hidden">{title}</caption><thead><tr><th scope="col">{stack ? "From the top" : "Line"}</th><th scope="col" class="number">{at === null ? "Last" : "Here"}</th><th scope="col" class="number">Mean</th><th scope="col" class="number">Highest</th></tr></thead><tbody>
         {total && <LegendRow l={total} unit={unit} at={at} swatch={<path class="totalline" d="M0 6h14" />} />}

@@ -34,7 +34,7 @@ function One({ f, again }: { f: Finding; again: () => void }) {
     <p class="wrap">{clean(f.text)}</p>
     <p class="quiet">{f.owner && <>of <Owner o={f.owner} /> · </>}{f.workload && <><Name href={workloadLink(f.workload)}>{f.workload}</Name> · </>}{f.node && <><NodeName n={f.node} /> · </>}<When t={f.first} /> to <When t={f.last} /> · found <When t={f.found} relative />
       {f.acknowledged && <> · acknowledged{f.acknowledged_by && <> by <bdi>{clean(f.acknowledged_by)}</bdi></>} <When t={f.acknowledged} relative /></>}{isMuted && <> · muted until <When t={f.muted_until} />: <bdi>{clean(f.mute_reason ?? "")}</bdi></>}</p>
-    {f.evidence.length > 0 && <details><summary>Evidence</summary><div class="hbars">{f.evidence.map((e) => {
+    {f.evidence.length > 0 && <details open><summary>Evidence</summary><div class="hbars">{f.evidence.map((e) => {
       const has = known(e.limit) && Number.isFinite(e.value), top = has ? Math.max(Math.abs(e.value), Math.abs(e.limit!), 1e-12) : 1;
       return <><span>{clean(e.text)}</span>{has ? <svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${human(e.value, e.unit)}, limit ${human(e.limit, e.unit)}`}><title>{`${exact(e.value, e.unit)}, limit ${exact(e.limit, e.unit)}`}</title><rect class="track" width="100" height="14" /><rect class="fill" y="3" width={(100 * Math.abs(e.value)) / top} height="8" /><line class="p95" x1={(100 * Math.abs(e.limit!)) / top} x2={(100 * Math.abs(e.limit!)) / top} y1="0" y2="14" /></svg> : <span />}
         <span title={exact(e.value, e.unit)}>{human(e.value, e.unit)}{has && <span class="quiet"> limit {human(e.limit, e.unit)}</span>}</span></>;
