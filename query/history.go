@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 
 	"reckon/store"
@@ -81,6 +82,12 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time) (int, erro
 			if err := b.roll.make(ctx, from, from.Add(rollSlice), b.oldest(now)); err != nil {
 				return total, err
 			}
+		}
+	}
+	if keeper, ok := b.cat.(StateKeeper); ok && b.roll != nil {
+		// What came before is rolled up here: the next start must not do it again.
+		if err := keeper.SetState(ctx, rollKey, binary.BigEndian.AppendUint64(nil, uint64(b.roll.done.UnixMilli()))); err != nil {
+			return total, err
 		}
 	}
 	if err := b.cat.SetWatermark(ctx, b.at); err != nil {

@@ -95,6 +95,7 @@ To measure one command, no server is needed:
 		newCorrelate(g),
 		newPower(g),
 		newImport(g),
+		newExport(g),
 		newCatalogue(g),
 		newUser(g),
 		newToken(g),

@@ -102,8 +102,8 @@ func (p *parser) take(text string) error {
 		for i, f := range p.fields {
 			p.fields[i] = canonical(strings.TrimSpace(f))
 		}
-		for _, name := range []string{"JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "WorkDir"} {
-			if i := slices.Index(p.fields, name); i >= 0 {
+		for i, f := range p.fields { // in their order: what is joined moves those behind it
+			if slices.Contains([]string{"JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "WorkDir"}, f) {
 				p.free = append(p.free, i)
 			}
 		}
@@ -156,14 +156,9 @@ func (p *parser) record(cells []string) error {
 	// More fields than columns: a name holds the separator. Which one it is shows in that
 	// everything else can be read.
 	if extra := len(cells) - n; extra > 0 {
-		for _, at := range p.free {
-			if at+extra >= len(cells) {
-				continue
-			}
-			joined := append(slices.Clone(cells[:at]), strings.Join(cells[at:at+extra+1], p.sep))
-			if j, err = p.parse(append(joined, cells[at+extra+1:]...)); err == nil {
-				break
-			}
+		tries := maxTries
+		if found, ok := p.join(cells, 0, extra, &tries); ok {
+			j, err = found, nil
 		}
 	}
 	if err != nil {
@@ -181,6 +176,32 @@ func (p *parser) record(cells []string) error {
 	}
 	p.last = &j
 	return nil
+}
+
+// maxTries bounds the ways in which fields that are too many are put together.
+const maxTries = 500
+
+// join puts extra cells back into the free columns from one on, in every way until one can
+// be read.
+func (p *parser) join(cells []string, from, extra int, tries *int) (Job, bool) {
+	if extra == 0 {
+		*tries--
+		j, err := p.parse(cells)
+		return j, err == nil
+	}
+	for f := from; f < len(p.free) && *tries > 0; f++ {
+		at := p.free[f]
+		for n := extra; n > 0; n-- {
+			if at+n >= len(cells) {
+				continue
+			}
+			joined := append(slices.Clone(cells[:at]), strings.Join(cells[at:at+n+1], p.sep))
+			if j, ok := p.join(append(joined, cells[at+n+1:]...), f+1, extra-n, tries); ok {
+				return j, true
+			}
+		}
+	}
+	return Job{}, false
 }
 
 func (p *parser) parse(cells []string) (Job, error) {

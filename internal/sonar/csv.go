@@ -127,7 +127,7 @@ func (r *Reader) tagged(h *Handler) (bad, fatal error) {
 	slurm := w.slurm
 	clear(slurm)
 	*w = row{slurm: slurm}
-	w.p = Process{Resident: -1, Virtual: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
+	w.p = Process{Mean: -1, Resident: -1, Virtual: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
 	for _, c := range r.cells {
 		at := bytes.IndexByte(c, '=')
 		if at <= 0 {
@@ -147,8 +147,8 @@ func (r *Reader) tagged(h *Handler) (bad, fatal error) {
 		}
 		return nil, nil
 	}
-	for bit, name := range map[uint8]string{hasTime: "time", hasHost: "host", hasUser: "user", hasCmd: "cmd"} {
-		if w.has&bit == 0 {
+	for i, name := range []string{"time", "host", "user", "cmd"} {
+		if w.has&(1<<i) == 0 {
 			return fmt.Errorf("field %s is missing", name), nil
 		}
 	}
@@ -205,8 +205,10 @@ func (r *Reader) field(name string, v []byte) (err error) {
 		w.p.Read, err = amount(v, 1024)
 	case "data_written":
 		w.p.Written, err = amount(v, 1024)
-	case "cpu%", "gpumem%", "cpu_util%":
-		_, err = amount(v, 1) // the mean over the lifetime: not the use of any time
+	case "cpu%":
+		w.p.Mean, err = amount(v, 0.01)
+	case "gpumem%", "cpu_util%":
+		_, err = amount(v, 1)
 	case "cores":
 		_, err = whole(v, 32)
 	case "gpus":
@@ -257,7 +259,7 @@ func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 	if len(c[1]) == 0 || len(c[3]) == 0 || len(c[5]) == 0 {
 		return errors.New("host, user or command is empty"), nil
 	}
-	p := Process{User: r.name(c[3]), Cmd: r.name(c[5]), CPU: -1, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
+	p := Process{User: r.name(c[3]), Cmd: r.name(c[5]), CPU: -1, Mean: -1, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
 	_, e1 := whole(c[2], 32)
 	job, e2 := whole(c[4], 64)
 	_, e3 := amount(c[6], 1)

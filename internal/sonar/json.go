@@ -54,12 +54,14 @@ func (r *Reader) document(br *bufio.Reader, line *int) (raw []byte, began int, e
 		if err != nil {
 			return nil, began, err
 		}
+		if raw == nil {
+			began = *line
+		}
 		if b == '\n' {
 			*line++
 		}
 		switch {
 		case depth == 0 && b == '{':
-			began = *line
 		case depth == 0 && (b == ' ' || b == '\n' || b == '\r' || b == '\t'):
 			continue
 		case depth == 0:
@@ -128,7 +130,7 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	case e.Data != nil:
 		return r.data(e.Data.Type, e.Data.Attributes, h)
 	case len(e.Errors) > 0:
-		return fmt.Errorf("sonar on %s reported an error and nothing else: %s", e.Errors[0].Node, clip([]byte(e.Errors[0].Detail))), nil
+		return fmt.Errorf("sonar on node %q reported an error and nothing else: %s", e.Errors[0].Node, clip([]byte(e.Errors[0].Detail))), nil
 	case e.Error != "":
 		return fmt.Errorf("sonar reported an error and nothing else: %s", clip([]byte(e.Error))), nil
 	case e.Hostname != "":
@@ -226,6 +228,7 @@ type newProcess struct {
 	PPID     uint32   `json:"ppid"`
 	Threads  uint32   `json:"num_threads"`
 	CPUTime  float64  `json:"cpu_time"`
+	Mean     float64  `json:"cpu_avg"` // percent
 	Rolled   uint32   `json:"rolledup"`
 	Read     *float64 `json:"data_read"`
 	Written  *float64 `json:"data_written"`
@@ -258,7 +261,7 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 			p := Process{
 				Job: j.Job, Epoch: j.Epoch, HasEpoch: true, User: r.intern(j.User), Cmd: r.intern(n.Cmd),
 				PID: n.PID, PPID: n.PPID, Rolled: n.Rolled, Threads: n.Threads + 1,
-				CPU: n.CPUTime, Resident: n.Resident * 1024, Virtual: n.Virtual * 1024, Read: -1, Written: -1,
+				CPU: n.CPUTime, Mean: n.Mean / 100, Resident: n.Resident * 1024, Virtual: n.Virtual * 1024, Read: -1, Written: -1,
 			}
 			if n.Read != nil || n.Written != nil {
 				p.Read, p.Written = kib(n.Read), kib(n.Written)
@@ -303,6 +306,7 @@ type oldProcess struct {
 	GPU      float64 `json:"gpu%"`
 	GPUKib   float64 `json:"gpukib"`
 	CPUTime  float64 `json:"cputime_sec"`
+	Mean     float64 `json:"cpu%"`
 	Rolled   uint32  `json:"rolledup"`
 }
 
@@ -319,7 +323,7 @@ func (r *Reader) oldSample(e *envelope, h *Handler) (bad, fatal error) {
 			continue
 		}
 		p := Process{Job: o.Job, User: r.intern(o.User), Cmd: r.intern(o.Cmd), PID: o.PID, PPID: o.PPID, Rolled: o.Rolled,
-			CPU: o.CPUTime, Resident: o.Resident * 1024, Virtual: o.Virtual * 1024, Read: -1, Written: -1,
+			CPU: o.CPUTime, Mean: o.Mean / 100, Resident: o.Resident * 1024, Virtual: o.Virtual * 1024, Read: -1, Written: -1,
 			GPUs: cards, GPU: o.GPU / 100, GPUMemory: o.GPUKib * 1024}
 		if o.Epoch != nil {
 			p.Epoch, p.HasEpoch = *o.Epoch, true

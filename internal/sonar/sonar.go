@@ -53,6 +53,9 @@ type Process struct {
 	// for included. It is negative when unknown: sonar's first releases wrote only the
 	// mean over the lifetime, of which nothing follows about any time in particular.
 	CPU float64
+	// Mean is the mean of cores used over the whole life, negative when unknown: with CPU
+	// it tells how old the process is, and nothing about any time.
+	Mean float64
 	// Resident and Virtual are bytes, negative when unknown.
 	Resident, Virtual float64
 	Read, Written     float64 // bytes since the process began, negative when unknown

@@ -1,0 +1,402 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/buildinfo"
+	"reckon/internal/sonar"
+)
+
+type exportOptions struct {
+	since, until, step, cluster string
+	kind                        *choice
+}
+
+func newExport(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "export",
+		Short:   "Write what was measured in the form of another program",
+		Long:    "export writes history in the form of another program, so that what reads that goes on working.",
+		Example: `  reckon export sonar --since 1d`,
+		Args:    cobra.NoArgs,
+	}
+	cmd.AddCommand(newExportSonar(g))
+	return cmd
+}
+
+func newExportSonar(g *globals) *cobra.Command {
+	var o exportOptions
+	cmd := &cobra.Command{
+		Use:   "sonar",
+		Short: "Write the JSON that sonar writes",
+		Long: `sonar writes JSON as sonar does, a document on each line, for sonalyze and what else reads
+it. --type sample has one for each node and step, with a process for each program of a
+job: reckon keeps programs, not processes. sysinfo has one for each node, job those of
+the batch system.
+
+Workloads that are neither jobs nor process groups get a number that no process has.`,
+		Example: `  reckon export sonar --since 1d --step 5m > sample.json
+  reckon export sonar --type job --since 2026-11-01 --cluster fox.example > jobs.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runExportSonar(cmd.Context(), g, &o) },
+	}
+	f := cmd.Flags()
+	o.kind = &choice{value: "sample", words: []string{"sample", "sysinfo", "job"}}
+	f.Var(o.kind, "type", "what to write: sample, sysinfo, job")
+	complete(cmd, "type", o.kind.words...)
+	f.StringVar(&o.since, "since", "1h", "from then on: "+client.TimeForms)
+	f.StringVar(&o.until, "until", "", "up to then (default now)")
+	f.StringVar(&o.step, "step", "5m", "time between two samples of a node")
+	f.StringVar(&o.cluster, "cluster", "", "name of the cluster (default the site)")
+	return cmd
+}
+
+func runExportSonar(ctx context.Context, g *globals, o *exportOptions) error {
+	now := g.now()
+	since, err := moment("since", o.since, now)
+	if err != nil {
+		return err
+	}
+	until := now
+	if o.until != "" {
+		if until, err = moment("until", o.until, now); err != nil {
+			return err
+		}
+	}
+	step, err := span("step", o.step)
+	if err != nil {
+		return err
+	}
+	if step < time.Second || !until.After(since) {
+		return &usageError{errors.New("--step is at least 1s, and --until lies after --since")}
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(g.stdout)
+	x := &sonarExport{client: c, cluster: o.cluster, write: func(kind string, attributes any) error {
+		return sonar.Write(out, buildinfo.Get().Version, kind, attributes)
+	}}
+	switch o.kind.value {
+	case "sysinfo":
+		err = x.sysinfo(ctx, now)
+	case "job":
+		err = x.jobs(ctx, since, until, now)
+	default:
+		err = x.samples(ctx, since, until, step)
+	}
+	if err == nil && x.nameless {
+		fmt.Fprintln(g.stderr, "reckon: nodes without a site were left out: give the name of the cluster by --cluster")
+	}
+	return errors.Join(err, out.Flush())
+}
+
+type sonarExport struct {
+	client   *client.Client
+	cluster  string
+	write    func(kind string, attributes any) error
+	nameless bool
+}
+
+// name is that of the cluster; sonar's must not be empty.
+func (x *sonarExport) name(site string) string {
+	n := cmp.Or(x.cluster, site)
+	x.nameless = x.nameless || n == ""
+	return n
+}
+
+// chunk is how much is asked for at a time.
+const exportChunk = 2 * time.Hour
+
+func (x *sonarExport) samples(ctx context.Context, since, until time.Time, step time.Duration) error {
+	since = since.Truncate(step)
+	for from := since; !from.After(until); from = from.Add(max(exportChunk.Truncate(step), step)) {
+		to := from.Add(max(exportChunk.Truncate(step), step) - step)
+		if to.After(until) {
+			to = until.Truncate(step)
+		}
+		if to.Before(from) {
+			break
+		}
+		if err := x.some(ctx, from, to, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type readingKey struct {
+	at         int64
+	site, node string
+}
+
+// reading is a sample under way: figures by job, and by program of a job.
+type sonarReading struct {
+	sonar.OutSample
+	jobs map[string]*exportJob
+}
+
+type exportJob struct {
+	owner, command                      string
+	cpu, memory, procs, threads, rd, wr float64
+	programs                            map[string]float64
+	gpus                                map[string]*[2]float64 // share, bytes
+}
+
+func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Duration) error {
+	all := map[readingKey]*sonarReading{}
+	at := func(l map[string]string, t time.Time) *sonarReading {
+		k := readingKey{t.Unix(), l["site"], l["node"]}
+		r := all[k]
+		if r == nil {
+			r = &sonarReading{jobs: map[string]*exportJob{}}
+			all[k] = r
+		}
+		return r
+	}
+	job := func(l map[string]string, t time.Time) *exportJob {
+		r := at(l, t)
+		j := r.jobs[l["workload"]]
+		if j == nil {
+			j = &exportJob{programs: map[string]float64{}, gpus: map[string]*[2]float64{}}
+			r.jobs[l["workload"]] = j
+		}
+		j.owner = cmp.Or(j.owner, l["owner"])
+		return j
+	}
+	gpu := func(l map[string]string, t time.Time) *[2]float64 {
+		j := job(l, t)
+		if j.gpus[l["device"]] == nil {
+			j.gpus[l["device"]] = new([2]float64)
+		}
+		return j.gpus[l["device"]]
+	}
+	const by = "sum by (site, node, workload, owner"
+	window := fmt.Sprintf("[%ds]", int(max(2*step, time.Minute).Seconds()))
+	for _, q := range []struct {
+		expr string
+		take func(l map[string]string, t time.Time, v float64)
+	}{
+		{by + `) (reckon_workload_cpu_seconds_total{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).cpu = v }},
+		{by + `, command) (reckon_command_cpu_seconds_total{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).programs[l["command"]] = v }},
+		{by + `) (reckon_workload_memory_bytes{node!="",type!="file"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).memory = v }},
+		{by + `) (reckon_workload_processes{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).procs = v }},
+		{by + `) (reckon_workload_threads{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).threads = v }},
+		{by + `) (reckon_workload_io_bytes_total{node!="",direction="read"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).rd = v }},
+		{by + `) (reckon_workload_io_bytes_total{node!="",direction="write"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).wr = v }},
+		{by + `, device) (rate(reckon_workload_gpu_seconds_total{node!=""}` + window + `))`, func(l map[string]string, t time.Time, v float64) { gpu(l, t)[0] = v }},
+		{by + `, device) (reckon_workload_gpu_memory_bytes{node!=""})`, func(l map[string]string, t time.Time, v float64) { gpu(l, t)[1] = v }},
+		{by + `, command) (reckon_workload_info{node!=""})`, func(l map[string]string, t time.Time, _ float64) { job(l, t).command = l["command"] }},
+		{`sum by (site, node, cpu) (node_cpu_seconds_total{mode!~"idle|iowait|guest|guest_nice"})`, func(l map[string]string, t time.Time, v float64) {
+			r := at(l, t)
+			n, err := strconv.Atoi(l["cpu"])
+			if err != nil || n < 0 || n >= 1<<16 {
+				return
+			}
+			for len(r.System.CPUs) <= n {
+				r.System.CPUs = append(r.System.CPUs, 0)
+			}
+			r.System.CPUs[n] = uint64(v)
+		}},
+		{`node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes`, func(l map[string]string, t time.Time, v float64) { at(l, t).System.UsedMemory = kib(v) }},
+		{`node_load1`, func(l map[string]string, t time.Time, v float64) { at(l, t).System.Load1 = v }},
+		{`node_boot_time_seconds`, func(l map[string]string, t time.Time, v float64) {
+			at(l, t).System.Boot = sonar.Stamp(time.Unix(int64(v), 0))
+		}},
+	} {
+		res, err := x.client.QueryRange(ctx, q.expr, from, to, step)
+		if err != nil {
+			return fmt.Errorf("ask for %s: %w", q.expr, err)
+		}
+		for _, s := range res.Series {
+			if s.Metric["node"] == "" {
+				continue
+			}
+			for _, p := range s.Samples {
+				if v, err := p.Float(); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0 {
+					q.take(s.Metric, p.Time, v)
+				}
+			}
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b readingKey) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.site, b.site), strings.Compare(a.node, b.node))
+	})
+	for _, k := range keys {
+		r := all[k]
+		if r.Cluster = x.name(k.site); r.Cluster == "" {
+			continue
+		}
+		r.Time, r.Node = sonar.Stamp(time.Unix(k.at, 0)), k.node
+		for _, id := range slices.Sorted(maps.Keys(r.jobs)) {
+			r.Jobs = append(r.Jobs, r.jobs[id].out(id))
+		}
+		if err := x.write("sample", r.OutSample); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// out writes a job as a process for each of its programs. What is known of the whole job
+// alone stands with the program that used most.
+func (j *exportJob) out(id string) *sonar.OutJob {
+	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
+	o.Job, o.Epoch = sonar.Number(id)
+	rest := j.cpu
+	for _, cmd := range slices.SortedFunc(maps.Keys(j.programs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(j.programs[b], j.programs[a]), strings.Compare(a, b))
+	}) {
+		o.Processes = append(o.Processes, &sonar.OutProcess{Cmd: cmd, CPUTime: uint64(math.Round(j.programs[cmd]))})
+		rest -= j.programs[cmd]
+	}
+	if len(o.Processes) == 0 {
+		o.Processes = []*sonar.OutProcess{{Cmd: cmp.Or(j.command, "other")}}
+	}
+	lead := o.Processes[0]
+	if rest > 0 { // the counters of programs are sampled
+		lead.CPUTime += uint64(math.Round(rest))
+	}
+	lead.Resident, lead.Read, lead.Written = kib(j.memory), kib(j.rd), kib(j.wr)
+	if more := j.procs - float64(len(o.Processes)); more > 0 {
+		lead.Rolled = uint64(more)
+	}
+	if j.threads > j.procs && j.procs > 0 {
+		lead.Threads = uint64(j.threads - j.procs)
+	}
+	for _, device := range slices.Sorted(maps.Keys(j.gpus)) {
+		g := sonar.OutGPU{UUID: cmp.Or(device, "unknown"), Util: math.Round(j.gpus[device][0]*1000) / 10, Memory: kib(j.gpus[device][1])}
+		if n, err := strconv.ParseUint(device, 10, 16); err == nil {
+			g.Index = n
+		}
+		lead.GPUs = append(lead.GPUs, g)
+	}
+	return o
+}
+
+func kib(bytes float64) uint64 { return uint64(math.Round(bytes / 1024)) }
+
+func (x *sonarExport) sysinfo(ctx context.Context, now time.Time) error {
+	list, err := x.client.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	uname, err := x.client.Query(ctx, `last_over_time(node_uname_info[1d])`, now)
+	if err != nil {
+		return err
+	}
+	for _, n := range list.Nodes {
+		s := sonar.OutSysinfo{Time: sonar.Stamp(n.Seen), Cluster: x.name(n.Site), Node: n.Node, Sockets: 1, ThreadsPerCore: 1}
+		if s.Cluster == "" || n.Cores == nil || n.MemoryBytes == nil {
+			continue // sonar's readers refuse a node of which this is not said
+		}
+		s.CoresPerSocket, s.Memory = uint64(*n.Cores), kib(*n.MemoryBytes)
+		for _, u := range uname.Series {
+			if u.Metric["node"] == n.Node && u.Metric["site"] == n.Site {
+				s.OS, s.Release, s.Architecture = u.Metric["sysname"], u.Metric["release"], u.Metric["machine"]
+			}
+		}
+		s.OS, s.Release, s.Architecture = cmp.Or(s.OS, "unknown"), cmp.Or(s.Release, "unknown"), cmp.Or(s.Architecture, "unknown")
+		if err := x.write("sysinfo", s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *sonarExport) jobs(ctx context.Context, since, until, now time.Time) error {
+	bySite := map[string][]sonar.OutSlurmJob{}
+	const page = 10_000
+	for offset := 0; ; offset += page {
+		list, err := x.client.Workloads(ctx, client.Filter{Kinds: []string{"slurm"}, Since: since, Until: until, Sort: "start", Limit: page, Offset: offset})
+		if err != nil {
+			return err
+		}
+		for i := range list.Workloads {
+			if name := x.name(list.Workloads[i].Site); name != "" {
+				bySite[name] = append(bySite[name], slurmOut(&list.Workloads[i]))
+			}
+		}
+		if len(list.Workloads) < page {
+			break
+		}
+	}
+	for _, site := range slices.Sorted(maps.Keys(bySite)) {
+		for part := range slices.Chunk(bySite[site], 1000) {
+			if err := x.write("job", sonar.OutJobs{Time: sonar.Stamp(now), Cluster: site, Jobs: part}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func slurmOut(w *client.Workload) sonar.OutSlurmJob {
+	s := sonar.OutSlurmJob{Name: w.Name, User: w.Owner, Account: w.Account, Partition: w.Partition, Nodes: w.Nodes, State: strings.ToUpper(w.State)}
+	s.JobID, _ = sonar.Number(w.ID)
+	if array, task, ok := strings.Cut(strings.TrimPrefix(w.ID, "slurm/"), "_"); ok {
+		s.ArrayJobID, _ = strconv.ParseUint(array, 10, 64)
+		s.ArrayTaskID, _ = strconv.ParseUint(task, 10, 64)
+	}
+	if s.State == "" {
+		s.State = "COMPLETED"
+		if w.Running {
+			s.State = "RUNNING"
+		}
+	}
+	if w.Submit != nil {
+		s.Submit = sonar.Stamp(*w.Submit)
+	}
+	s.Submit = cmp.Or(s.Submit, sonar.Stamp(w.Start)) // it must be there
+	s.Start = sonar.Stamp(w.Start)
+	if w.End != nil {
+		s.End = sonar.Stamp(*w.End)
+	}
+	if w.ExitCode != nil && *w.ExitCode > 0 {
+		s.ExitCode = uint64(*w.ExitCode)
+	}
+	whole := func(v *float64) uint64 {
+		if v == nil || *v < 0 {
+			return 0
+		}
+		return uint64(math.Round(*v))
+	}
+	s.ReqCPUs, s.ReqNodes = whole(w.RequestCores), whole(w.RequestNodes)
+	if w.RequestMemory != nil {
+		s.ReqMemory = kib(*w.RequestMemory / float64(max(s.ReqNodes, 1)))
+	}
+	if w.RequestSeconds != nil {
+		s.TimeLimit = uint64(math.Ceil(*w.RequestSeconds/60)) + 2
+	}
+	var tres []string
+	for _, t := range []struct {
+		name string
+		v    uint64
+	}{{"cpu", s.ReqCPUs}, {"gres/gpu", whole(w.RequestGPUs)}, {"node", s.ReqNodes}} {
+		if t.v > 0 {
+			tres = append(tres, fmt.Sprintf("%s=%d", t.name, t.v))
+		}
+	}
+	s.Sacct = &sonar.OutSacct{AllocTRES: strings.Join(tres, ","), ElapsedRaw: whole(&w.WallSeconds), SystemCPU: whole(w.CPUSystemSeconds), UserCPU: whole(w.CPUUserSeconds)}
+	if w.CPUUserSeconds == nil {
+		s.Sacct.UserCPU = whole(w.CPUSeconds)
+	}
+	if w.MemoryPeakBytes != nil {
+		s.Sacct.MaxRSS = kib(*w.MemoryPeakBytes)
+	}
+	return s
+}

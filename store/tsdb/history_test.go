@@ -1,0 +1,100 @@
+package tsdb
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/metric"
+)
+
+// Samples of years ago, those that overlap with the head, the same ones twice, and after
+// the store was opened again: each is there once, and retention by age spares them.
+func TestImportBlocks(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	now := time.Now().Truncate(time.Second)
+	open := func() *Store {
+		s, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	desc := &metric.Desc{Name: "live", Kind: metric.Gauge, Help: "x"}
+	b := &metric.Batch{Time: now}
+	b.Add(metric.NewSeries(desc), 42)
+	if err := s.Append(context.Background(), nil, b); err != nil {
+		t.Fatal(err)
+	}
+	old := now.Add(-3 * 365 * 24 * time.Hour)
+	history := func() *History {
+		h := &History{}
+		for i := range 3 {
+			one := h.Series(labels.FromStrings("__name__", "past", "n", fmt.Sprint(i)))
+			for k := range 1000 { // over three blocks and nine chunks
+				if err := one.Add(old.Add(time.Duration(k)*3*time.Minute).UnixMilli(), float64(k)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := one.Add(now.Add(-time.Minute).UnixMilli(), 1e6); err != nil {
+				t.Fatal(err)
+			}
+			if err := one.Add(0, 7); err != nil { // older than the one before: passed over
+				t.Fatal(err)
+			}
+		}
+		return h
+	}
+	check := func(when string) {
+		t.Helper()
+		for name, want := range map[string]int{"past": 3003, "live": 1} {
+			q, err := s.Querier(0, math.MaxInt64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			set := q.Select(context.Background(), false, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", name))
+			for set.Next() {
+				it := set.At().Iterator(nil)
+				for it.Next() != chunkenc.ValNone {
+					n++
+				}
+			}
+			if set.Err() != nil || n != want {
+				t.Errorf("%s: %d samples of %s, want %d (%v)", when, n, name, want, set.Err())
+			}
+			_ = q.Close()
+		}
+	}
+	for _, when := range []string{"first", "again"} {
+		if err := s.ImportBlocks(context.Background(), history()); err != nil {
+			t.Fatal(err)
+		}
+		check(when)
+	}
+	if at, ok := s.Oldest(); !ok || at.After(old) {
+		t.Errorf("oldest %v", at)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open()
+	defer s.Close()
+	check("opened again")
+	db, err := s.use()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Compact(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s.gate.leave()
+	check("compacted")
+}
