@@ -57,6 +57,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 e2e: build ## whole programs against the real machine (minutes)
 	@script/setup bench
 	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e/...
+	@script/ui
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@script/fuzz $(FUZZTIME)

@@ -1,7 +1,7 @@
 // Site: every node a cell, totals, who uses most.
 import { useRef } from "preact/hooks";
 import { useAsk } from "../lib/api";
-import { Bar, clean, Empty, Named, Owner, Q, Section, Show, Table, W, Choice } from "../lib/parts";
+import { Bar, clean, Empty, Name, Named, Owner, Q, Section, Show, Table, W, Choice } from "../lib/parts";
 import { go, has, live, nodeLink, ownerLink, param, set } from "../lib/state";
 import type { FindingList, Node, NodeList, Num, Usage, UsageList, Workload, WorkloadList } from "../lib/types";
 import { human, known } from "../lib/units";
@@ -48,7 +48,7 @@ function Totals({ nodes, day }: { nodes: Node[]; day?: Usage }) {
     <li><span class="what">Nodes up</span><b>{up.length} of {nodes.length}</b><small>{down > 0 ? <a href="/nodes?state=down">{down} down</a> : "none down"}</small></li>
     <li><span class="what">Cores in use</span><b><Q v={used} unit="cores" /> of <Q v={cores} unit="cores" /></b><Bar v={used} of={cores} unit="cores" label="Cores in use" /></li>
     <li><span class="what">Memory in use</span><b><Q v={sum(up, (n) => n.memory_used_bytes)} unit="bytes" /></b><small>of <Q v={sum(up, (n) => n.memory_bytes)} unit="bytes" /></small></li>
-    <li><span class="what">Power</span><b><Q v={watts} unit="watts" /></b><small>{watts === null ? <a href="/about">not measured: why?</a> : missingPower ? `without ${missingPower} node${missingPower === 1 ? "" : "s"}` : up.every((n) => n.power_method === "measured") ? "measured" : "measured and modelled"}</small></li>
+    <li><span class="what">Power</span><b><Q v={watts} unit="watts" /></b><small>{watts === null ? <a href="/about">not measured: why?</a> : missingPower ? `without ${missingPower} node${missingPower === 1 ? "" : "s"}` : ["measured", "modelled"].find((m) => up.every((n) => n.power_method === m)) ?? "measured and modelled"}</small></li>
     <li><span class="what">Workloads</span><b>{up.reduce((a, n) => a + n.workloads, 0)}</b><small><a href="/workloads?q=running:yes">that run now</a></small></li>
     {day && <li><span class="what">CPU time, last day</span><b><Q v={day.cpu_seconds} unit="seconds" /></b><small>{known(day.capacity_share) ? `${human(day.capacity_share, "ratio")} of what was there` : ""}</small></li>}
     {day && known(day.energy_joules) && <li><span class="what">Energy, last day</span><b><Q v={day.energy_joules} unit="joules" /></b><small>of workloads</small></li>}
@@ -95,7 +95,7 @@ function LiveTop() {
   const l = live.value!, list = [...l.workloads].sort((a, b) => b.cores - a.cores || (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0)).slice(0, 10);
   if (list.length === 0) return <Empty>Nothing runs.</Empty>;
   return <Table caption={"Workloads on " + clean(l.node) + " by cores in use"} rows={list} keyOf={(w) => w.id + w.part} cols={[
-    { title: "Workload", cell: (w) => (w.id === "others" ? "others" : <W w={w} />) }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> },
+    { title: "Workload", cell: (w) => (w.id === "others" ? "others" : <><W w={w} />{w.name && !w.id.endsWith("/" + w.name) && <> <Name max={30}>{w.name}</Name></>}</>) }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> },
     { title: "Cores", number: true, cell: (w) => <Q v={w.cores} unit="cores" /> }, { title: "Memory", number: true, cell: (w) => <Q v={w.memory_bytes} unit="bytes" /> },
     { title: "Read", number: true, cell: (w) => <Q v={w.io_read_bytes_per_second} unit="bytes_per_second" /> }, { title: "Write", number: true, cell: (w) => <Q v={w.io_write_bytes_per_second} unit="bytes_per_second" /> }]} />;
 }
