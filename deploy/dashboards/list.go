@@ -5,7 +5,7 @@ const (
 	toNode     = "/d/reckon-node?var-node=${__field.labels.node}&${source:queryparam}&${__url_time_range}"
 	toWorkload = "/d/reckon-workload?var-workload=${__field.labels.workload}&${source:queryparam}&${__url_time_range}"
 	toOwner    = "/d/reckon-owner?var-owner=${__field.labels.owner}&${source:queryparam}&${__url_time_range}"
-	pageOfJob  = "${reckon}/workloads/${__field.labels.workload}"
+	pageOfJob  = "${reckon}/workload?id=${__field.labels.workload:percentencode}"
 )
 
 // The choices, and how each narrows a query.
