@@ -38,7 +38,8 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time) (int, erro
 	now := b.o.Clock()
 	o := b.o
 	o.Gone, o.Overlap, o.Slice = max(o.Gone, historyGone), max(o.Overlap, historyOverlap), 24*time.Hour
-	past := &Builder{q: b.q, cat: unmarked{b.cat}, o: o, fold: newFold(b.q)}
+	known := &unmarked{Catalogue: b.cat, wider: map[key]*wider{}}
+	past := &Builder{q: b.q, cat: known, o: o, fold: newFold(b.q)}
 	total := 0
 	for _, r := range ranges {
 		to := earlier(r[1].Add(2*o.Gone), now)
@@ -52,6 +53,10 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time) (int, erro
 		if total += n; err != nil {
 			return total, err
 		}
+	}
+	n, err := past.widen(ctx, known)
+	if total += n; err != nil {
+		return total, err
 	}
 	// What still lives goes on in the rounds to come.
 	var alive []*account
@@ -96,7 +101,92 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time) (int, erro
 	return total, b.save(ctx, now)
 }
 
-// unmarked is a catalogue whose watermark stays.
-type unmarked struct{ store.Catalogue }
+// widen reads again as a whole what was known of times that the stretches do not hold.
+func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
+	if len(known.wider) == 0 {
+		return 0, nil
+	}
+	b.cat, b.fold = unguarded{known.Catalogue}, newFold(b.q)
+	var list []*account
+	var to time.Time
+	for k, w := range known.wider {
+		a := b.fold.add(k, w.from.UnixMilli())
+		list = append(list, a)
+		if w.to.After(to) {
+			to = w.to
+		}
+	}
+	to = to.Add(time.Second)
+	if err := b.reread(ctx, list, b.oldest(to), to); err != nil {
+		return 0, err
+	}
+	return b.write(ctx, to.Add(2*b.o.Gone))
+}
 
-func (unmarked) SetWatermark(context.Context, time.Time) error { return nil }
+// wider is from when to when a workload is known to have lived.
+type wider struct{ from, to time.Time }
+
+// unmarked is a catalogue whose watermark stays. It does not take rows of workloads of
+// which it knows more than the stretch of time that made them: those are in wider.
+type unmarked struct {
+	store.Catalogue
+	wider map[key]*wider
+}
+
+func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
+
+// Upsert implements store.Catalogue.
+func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	from, to := rows[0].Start, rows[0].Seen
+	for i := range rows {
+		from, to = earlier(from, rows[i].Start), later(to, rows[i].Seen)
+	}
+	old, _, err := u.Workloads(ctx, store.Filter{Since: from.Add(-time.Second), Until: to.Add(time.Second)})
+	if err != nil {
+		return err
+	}
+	byKey := make(map[key][]*store.Workload, len(old))
+	for i := range old {
+		k := key{old[i].Site, old[i].ID}
+		byKey[k] = append(byKey[k], &old[i])
+	}
+	kept := rows[:0:0]
+	for i := range rows {
+		r := &rows[i]
+		k := key{r.Site, r.ID}
+		for _, o := range byKey[k] {
+			if !(o.Start.Before(r.Start) || o.Seen.After(r.Seen)) || o.Start.After(r.Seen) || later(o.Seen, o.End).Before(r.Start) {
+				continue
+			}
+			if u.wider[k] == nil {
+				u.wider[k] = &wider{r.Start, r.Seen}
+			}
+			w := u.wider[k]
+			w.from, w.to = earlier(w.from, o.Start), later(later(w.to, o.Seen), o.End)
+			if !o.Submit.IsZero() { // lives that a batch system told of are known by it
+				w.from = earlier(w.from, o.Submit)
+			}
+		}
+		if w := u.wider[k]; w != nil {
+			w.from, w.to = earlier(w.from, r.Start), later(w.to, r.Seen)
+			continue
+		}
+		kept = append(kept, *r)
+	}
+	return u.Catalogue.Upsert(ctx, kept)
+}
+
+// unguarded is the same catalogue taking all rows.
+type unguarded struct{ store.Catalogue }
+
+func (unguarded) SetWatermark(context.Context, time.Time) error { return nil }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

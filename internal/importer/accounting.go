@@ -177,6 +177,11 @@ func (im *Importer) account(b book, j *sacct.Job, measured map[string]bool) {
 	}
 	im.note(j.Start.Unix())
 	maybe(j.PeakMemory, mPeak)
+	// Each point in time says when the job began: else what comes a day later looks like
+	// another job.
+	for at := j.Start; at.Before(j.End); at = at.Add(every) {
+		b.add(at.UnixMilli(), float64(j.Start.Unix()), mStart, base)
+	}
 	spread := func(v *float64, name string, pairs ...string) {
 		if v == nil {
 			return

@@ -12,8 +12,9 @@
 //   - The CPU time of a process holds that of children it has waited for. What a process
 //     that is gone had used is therefore not counted again when its parent, or the nearest
 //     living one above that, has grown by it.
-//   - A mean over the lifetime of a process says nothing about any time: it is not used.
-//     Releases that wrote nothing else have no CPU time here.
+//   - A mean over the lifetime of a process says nothing about any time, so releases that
+//     wrote nothing else have no CPU time here. With the CPU time it tells the age of the
+//     process: a job that was older than its first reading begins then.
 //   - A job is slurm/NUMBER when its epoch is 0 and group/NODE/NUMBER-EPOCH otherwise, on
 //     one node alone. Without an epoch the caller says which; a group's number may come
 //     again, so its name then ends with the time of its first reading. Job 0 is no job:

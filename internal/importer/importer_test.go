@@ -121,10 +121,157 @@ func TestJobOverNodes(t *testing.T) {
 	if res.Taken != 12 || res.BadCount != 0 {
 		t.Errorf("%+v", res)
 	}
-	const want = "slurm/937627 ec-testuser c1-10.fox,c1-18.fox,c1-19.fox 2024-10-22T01:05:01 900 30729"
+	const want = "slurm/937627 ec-testuser c1-10.fox,c1-18.fox,c1-19.fox 2024-10-22T01:03:52 969 30729"
 	l.want(want)
 	if res := l.take("a.csv", text, "b.csv", text); res.Taken != 0 || res.Known != 24 || res.Samples != 0 {
 		t.Errorf("again: %+v", res)
 	}
 	l.want(want)
+}
+
+// said is a reading of one process by sonar, a minute after another.
+func said(minute int, job, pid, ppid uint32, cmd string, cpu int, more string) string {
+	at := time.Date(2025, 3, 1, 10, minute, 0, 0, time.UTC).Format(time.RFC3339)
+	return fmt.Sprintf("v=0.13.0,time=%s,host=n1,user=alice,cmd=%s,job=%d,pid=%d,ppid=%d,rssanonkib=1024,cputime_sec=%d%s\n", at, cmd, job, pid, ppid, cpu, more)
+}
+
+// What a parent has waited for was counted while the child lived; what nobody waited for
+// stays counted; a number that is given again is another process.
+func TestWaitedForChildren(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want float64
+	}{
+		"waited for": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
+			said(5, 7, 70, 1, "sh", 62, ",epoch=0"), 62},
+		"by the grandparent": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "make", 2, ",epoch=0") + said(0, 7, 72, 71, "cc", 50, ",epoch=0") +
+			said(5, 7, 70, 1, "sh", 60, ",epoch=0"), 60},
+		"nobody waited": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
+			said(5, 7, 70, 1, "sh", 2, ",epoch=0"), 51},
+		"another process with the number": {said(0, 7, 71, 1, "cc", 50, ",epoch=0") + said(5, 7, 71, 1, "ld", 3, ",epoch=0"), 53},
+		"some of several gone": {said(0, 7, 0, 70, "w", 50, ",epoch=0,rolledup=4") + said(5, 7, 0, 70, "w", 30, ",epoch=0,rolledup=2") +
+			said(10, 7, 0, 70, "w", 40, ",epoch=0,rolledup=2"), 60},
+	} {
+		l := newLab(t)
+		l.take("x", c.text)
+		rows, _, err := l.facts.Workloads(t.Context(), store.Filter{})
+		if err != nil || len(rows) != 1 || *rows[0].CPUSeconds != c.want {
+			t.Errorf("%s: %s want %g (%v)", name, l.rows(), c.want, err)
+		}
+	}
+}
+
+// Without a batch system a job is a process group of one node and one time it was up;
+// job 0 is none.
+func TestGroups(t *testing.T) {
+	l := newLab(t)
+	l.take("x", said(0, 7, 7, 1, "a", 5, ",epoch=12")+said(0, 7, 7, 1, "a", 6, ",epoch=13")+said(0, 0, 8, 1, "b", 2, ",epoch=12")+
+		said(0, 0, 9, 1, "b", 3, ",epoch=12")+said(0, 7, 7, 1, "a", 4, ",epoch=0")+said(5, 7, 7, 1, "a", 9, ",epoch=12"))
+	l.want(`group/n1/7-12 alice n1 2025-03-01T10:00:00 300 9
+group/n1/7-13 alice n1 2025-03-01T10:00:00 0 6
+group/n1/pid8-12 alice n1 2025-03-01T10:00:00 0 2
+group/n1/pid9-12 alice n1 2025-03-01T10:00:00 0 3
+slurm/7 alice n1 2025-03-01T10:00:00 0 4`)
+}
+
+// A file that has grown, and one that overlaps, add what is new; together they are what one
+// import of all would have been. What is older than all is left out and said.
+func TestGrowing(t *testing.T) {
+	var all []string
+	for m := 0; m < 50; m += 5 {
+		all = append(all, said(m, 7, 70, 1, "sh", 10*m, ",epoch=0")+said(m, 7, 71, 70, "cc", m, ",epoch=0"))
+	}
+	once := newLab(t)
+	once.take("all", strings.Join(all, ""))
+	bits := newLab(t)
+	bits.take("a", strings.Join(all[2:5], ""))
+	if r := bits.take("a", strings.Join(all[2:7], "")); r.Taken != 4 || r.Known != 6 {
+		t.Errorf("grown: %+v", r)
+	}
+	if r := bits.take("b", strings.Join(all[4:], "")); r.Taken != 6 || r.Known != 6 {
+		t.Errorf("overlap: %+v", r)
+	}
+	if r := bits.take("old", strings.Join(all, "")); r.Taken != 0 || r.Known != 16 || r.Late != 4 {
+		t.Errorf("older: %+v", r)
+	}
+	bits.want(strings.Replace(once.rows(), "10:00:00 2700", "10:10:00 2100", 1))
+}
+
+// Files in any order in one import are taken in the order of time.
+func TestOrder(t *testing.T) {
+	l := newLab(t)
+	l.take("b", said(10, 7, 70, 1, "sh", 30, ",epoch=0"), "a", said(0, 7, 70, 1, "sh", 10, ",epoch=0"), "c", said(5, 7, 70, 1, "sh", 20, ",epoch=0"))
+	l.want("slurm/7 alice n1 2025-03-01T10:00:00 600 30")
+}
+
+// Lines of sonalyze's own tests: of two readings of one process at one time one counts,
+// and time that falls is no use.
+func TestRegressions(t *testing.T) {
+	l := newLab(t)
+	l.o.Batch = true
+	l.take("x", read(t, "testdata/regress_60_filter_dup_timestamps.csv"))
+	rows, _, err := l.facts.Workloads(t.Context(), store.Filter{})
+	if err != nil || len(rows) != 1 || *rows[0].CPUSeconds != 316 || rows[0].GPUSeconds == nil {
+		t.Errorf("%v\n%s", err, l.rows())
+	}
+	l = newLab(t)
+	l.o.Batch = true
+	l.take("x", read(t, "testdata/regress_63_filter_negative_utilization.csv"))
+	rows, _, err = l.facts.Workloads(t.Context(), store.Filter{})
+	if err != nil || len(rows) != 1 || *rows[0].CPUSeconds != 310+710 {
+		t.Errorf("%v\n%s", err, l.rows())
+	}
+}
+
+const accounted = `JobID|JobIDRaw|User|Account|State|Submit|Start|End|ElapsedRaw|UserCPU|SystemCPU|ReqCPUS|MaxRSS|NodeList|JobName
+7|7|alice|p1|OUT_OF_MEMORY|2025-03-01T09:00:00|2025-03-01T10:00:00|2025-03-03T10:00:00|172800|1-00:00:00|00:10.000|4||n[1-2]|train
+7.batch|7.batch||p1|OUT_OF_MEMORY|2025-03-01T10:00:00|2025-03-01T10:00:00|2025-03-03T10:00:00|172800|||4|2G|n1|batch
+8|8|bob|p1|PENDING|2025-03-01T09:00:00|Unknown|Unknown|0|||4|||wait
+`
+
+// What accounting says counts where nobody measured, before or after, and once.
+func TestAccounting(t *testing.T) {
+	l := newLab(t)
+	if r := l.take("a.sacct", accounted); r.Taken != 1 || r.Waiting != 1 {
+		t.Errorf("%+v", r)
+	}
+	l.take("a.sacct", accounted)
+	get := func() store.Workload {
+		t.Helper()
+		rows, _, err := l.facts.Workloads(t.Context(), store.Filter{})
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%v\n%s", err, l.rows())
+		}
+		return rows[0]
+	}
+	w := get()
+	if *w.CPUSeconds != 86410 || *w.MemoryPeakBytes != 2<<30 || w.State != "out_of_memory" || w.Name != "train" || w.Account != "p1" || *w.RequestCores != 4 ||
+		w.End.Sub(w.Start) != 48*time.Hour || strings.Join(w.Nodes, ",") != "n1,n2" || !w.Submit.Equal(time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", w)
+	}
+	use, err := l.facts.Use(t.Context(), store.RollupQuery{From: w.Start, To: w.End, Span: store.SpanWhole, By: []string{"owner"}})
+	if err != nil || len(use) != 1 || *use[0].CPUSeconds < 86409 || *use[0].CPUSeconds > 86411 {
+		t.Errorf("usage %+v, %v", use, err)
+	}
+	l.take("x", said(0, 7, 70, 1, "python", 10, ",epoch=0")+said(30, 7, 70, 1, "python", 500, ",epoch=0"))
+	if w := get(); *w.CPUSeconds != 500 || *w.MemoryPeakBytes != 1<<20 || w.State != "out_of_memory" || w.Name != "train" {
+		t.Errorf("measured afterwards: %+v", w)
+	}
+	other := newLab(t)
+	other.take("x", said(0, 7, 70, 1, "python", 10, ",epoch=0")+said(30, 7, 70, 1, "python", 500, ",epoch=0"))
+	other.take("a.sacct", accounted)
+	l = other
+	if w := get(); *w.CPUSeconds != 500 || w.State != "out_of_memory" {
+		t.Errorf("measured before: %+v", w)
+	}
+}
+
+// Readings and jobs of tomorrow are refused and named.
+func TestFuture(t *testing.T) {
+	l := newLab(t)
+	r := l.take("x", "v=0.13.0,time=2027-01-01T00:00:00Z,host=n1,user=a,cmd=b,job=1,pid=2,cputime_sec=1\n",
+		"a.sacct", "JobID|User|State|Submit|Start|End|JobName\n9|a|COMPLETED|2027-01-01T00:00:00|2027-01-01T00:00:00|2027-01-01T00:01:00|x\n")
+	if r.BadCount != 2 || r.Taken != 0 || len(l.rows()) != 0 {
+		t.Errorf("%+v %s", r, l.rows())
+	}
 }

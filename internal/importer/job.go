@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"reckon/internal/sonar"
@@ -18,7 +19,7 @@ type jobKey struct {
 // jobState is one workload on one node so far.
 type jobState struct {
 	ID, Kind, Owner, Command string
-	Start, Last              int64
+	Start, First, Last       int64 // when it began, first and last reading
 
 	CPU       float64 // seconds, in all
 	HasCPU    bool
@@ -72,7 +73,7 @@ func keyOf(p *sonar.Process, batch bool) jobKey {
 
 // newJob begins a life.
 func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
-	j := &jobState{Owner: procs[0].User, Start: t, Commands: map[string]float64{}, Procs: map[procKey]procState{}}
+	j := &jobState{Owner: procs[0].User, First: t, Commands: map[string]float64{}, Procs: map[procKey]procState{}}
 	number := k.Job
 	if number == 0 {
 		number = uint64(k.PID)
@@ -85,7 +86,11 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	case k.Batch:
 		j.ID, j.Kind = fmt.Sprintf("slurm/%d", k.Job), "slurm"
 	case number != 0:
-		j.ID, j.Kind = fmt.Sprintf("group/%s/%d-%d", node, number, suffix), "group"
+		name := strconv.FormatUint(number, 10)
+		if k.Job == 0 {
+			name = "pid" + name // no group of processes has this name
+		}
+		j.ID, j.Kind = fmt.Sprintf("group/%s/%s-%d", node, name, suffix), "group"
 	default:
 		j.ID, j.Kind = "other/"+node, "other"
 	}
@@ -100,8 +105,31 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 			lead = p
 		}
 	}
+	j.Start = t - age(procs)
 	j.Command = strings.TrimSuffix(lead.Cmd, " <defunct>")
 	return j
+}
+
+// Ages are believed of processes that used this much, in seconds, and of this mean of
+// cores: both are written with few digits. None is older than a machine stays up.
+const (
+	ageCPU  = 30
+	ageMean = 0.05
+	ageMost = 400 * 86400
+)
+
+// age is how old a job is, by the process that used most: its CPU time by its mean.
+func age(procs []*sonar.Process) int64 {
+	var most *sonar.Process
+	for _, p := range procs {
+		if p.CPU >= ageCPU && p.Mean >= ageMean && (most == nil || p.CPU > most.CPU) {
+			most = p
+		}
+	}
+	if most == nil {
+		return 0
+	}
+	return int64(min(most.CPU/most.Mean, ageMost))
 }
 
 // take adds a reading.

@@ -175,7 +175,14 @@ func (im *Importer) reading(p place, node *nodeState, t int64, r *reading, out *
 		procs := byJob[k]
 		j := node.Jobs[k]
 		if j == nil || j.Owner != procs[0].User || (k.Epoch == 0 && !k.Batch && t-j.Last > restart) {
+			before := j
 			j = newJob(k, p.node, t, procs)
+			if before != nil {
+				j.Start = max(j.Start, before.Last+1)
+			}
+			if r.system != nil && r.system.Boot < t {
+				j.Start = max(j.Start, r.system.Boot)
+			}
 			node.Jobs[k] = j
 		}
 		j.take(t, procs, r.resident)

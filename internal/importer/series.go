@@ -113,9 +113,22 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
 	put(float64(j.Start), mStart)
 	put(1, mInfo, "name", j.Command, "command", j.Command)
+	// A job that was older than its first reading used what it had by then since its start.
+	older := j.First == t && j.Start < t
+	if older {
+		for at := j.Start; at < t; at += touchedRange {
+			im.note(at)
+		}
+	}
 	if j.HasCPU {
+		if older {
+			im.out.add(im.series(j.out, mCPU), j.Start*1000, 0)
+		}
 		put(j.CPU, mCPU)
 		for _, c := range sortedKeys(j.Commands) {
+			if older {
+				im.out.add(im.series(j.out, mCommand, "command", c), j.Start*1000, 0)
+			}
 			put(j.Commands[c], mCommand, "command", c)
 		}
 	}
