@@ -43,6 +43,9 @@ func target(path string) string {
 // ask calls an address by the method of the document.
 func ask(t *testing.T, h http.Handler, item any, path string) *httptest.ResponseRecorder {
 	t.Helper()
+	if strings.Contains(path, "/import/") {
+		return upload(t, h, strings.Replace(path, "{format}", "sonar", 1), "", "text")
+	}
 	if _, post := item.(map[string]any)["post"]; post {
 		form := ""
 		switch {

@@ -28,7 +28,7 @@ func full(t *testing.T) http.Handler {
 	hub.Publish(apitest.Tick(now, 10))
 	b := apitest.Site(now)
 	b.Missing = []string{"site west"}
-	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Scale: fakeScale{}, Findings: newFindings(), Alerts: fakeAlerts{}})
+	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Alerts: fakeAlerts{}})
 }
 
 // TestDocumentIsOpenAPI asks a parser of OpenAPI 3.1 whether the document is one.
@@ -158,7 +158,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			t.Errorf("%s is not in the document", typ.Name())
 		}
 	}
-	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.AlertTest{}} {
+	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.ImportResult{}, client.AlertTest{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {
