@@ -264,7 +264,7 @@ func (b *Builder) forget(now time.Time) {
 }
 
 // late takes in workloads that began and ended while their node could not send: what
-// came long after its time. Those that still live need nothing, for their counters
+// came long after its time, and the last word of a batch system on a life that was over. Those that still live need nothing, for their counters
 // hold what happened meanwhile.
 func (b *Builder) late(ctx context.Context) (int, error) {
 	teller, ok := b.q.(lateTeller)
@@ -286,8 +286,11 @@ func (b *Builder) late(ctx context.Context) (int, error) {
 	}
 	var missed []*account
 	for k, lives := range seen.accounts {
-		if _, known := b.fold.accounts[k]; !known {
-			missed = append(missed, lives...)
+		_, known := b.fold.accounts[k]
+		for _, a := range lives {
+			if !known || a.hasTold() {
+				missed = append(missed, a)
+			}
 		}
 	}
 	if len(missed) == 0 {

@@ -74,6 +74,16 @@ func (t *Told) from() int64 {
 	return t.ToldStart
 }
 
+// hasTold reports whether samples of the batch system were taken in.
+func (a *account) hasTold() bool {
+	for _, t := range a.Tracks {
+		if t.byBatch() && t.T != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // from is the time from which on samples belong to the account: those that the batch
 // system wrote, or those of nodes.
 func (a *account) from(byBatch bool) int64 {

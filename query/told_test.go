@@ -2,10 +2,13 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/model/value"
 
 	"reckon/metric"
 	"reckon/store"
@@ -57,7 +60,7 @@ func (c *cluster) says(at int, id, state string, submit, start, end int) {
 	}
 	for _, s := range c.series { // a state that was left is marked as ended
 		if s.Desc == simState && s.Values[0] == id && s.Values[4] != state {
-			b.Samples = append(b.Samples, metric.Sample{Series: s, Value: 1, Last: true})
+			b.Samples = append(b.Samples, metric.Sample{Series: s, Value: math.Float64frombits(value.StaleNaN), Last: true})
 			delete(c.series, s.Desc.Name+strings.Join(s.Values, "|"))
 		}
 	}
@@ -192,6 +195,25 @@ func TestToldRequeue(t *testing.T) {
 	c.measures(200, "n2", "slurm/3", 161, 190, 6)
 	c.says(201, "slurm/3", "completed", 40, 160, 191)
 	c.at(210, "slurm/3 requeued 5-6-38 12", "slurm/3 completed 40-160-191 6")
+}
+
+// Of a life that was over, accounting says the last word when the next life is old.
+func TestToldLate(t *testing.T) {
+	c := newCluster(t)
+	c.says(10, "slurm/3", "running", 5, 6, 0)
+	c.measures(30, "n1", "slurm/3", 6, 29, 12)
+	c.at(31, "slurm/3 running 5-6-? 12")
+	c.says(50, "slurm/3", "pending", 40, 0, 0)
+	c.says(170, "slurm/3", "running", 40, 160, 0)
+	c.measures(175, "n1", "slurm/3", 161, 0, 1)
+	c.at(180, "slurm/3 running 5-6-29 12", "slurm/3 running 40-160-? 1")
+	c.measures(600, "n1", "slurm/3", 161, 0, 5)
+	c.at(601, "slurm/3 running 5-6-29 12", "slurm/3 running 40-160-? 5")
+	c.s2(39, "slurm/3", "requeued", 5, 6, 38)
+	c.at(630, "slurm/3 requeued 5-6-38 12", "slurm/3 running 40-160-? 5")
+	c.says(700, "slurm/3", "completed", 40, 160, 690)
+	c.measures(701, "n1", "slurm/3", 161, 690, 6)
+	c.at(702, "slurm/3 requeued 5-6-38 12", "slurm/3 completed 40-160-690 6")
 }
 
 // s2 is says without ending the states of other lives.

@@ -127,6 +127,9 @@ func (j *Job) times() {
 	if !j.Ended {
 		j.End, j.Exit = time.Time{}, nil
 	}
+	if j.Exit != nil && *j.Exit == 0 && (j.State != "completed" || j.Start.IsZero()) {
+		j.Exit = nil // Slurm writes 0 also for what did not end by itself
+	}
 	if !j.Start.IsZero() && !j.End.IsZero() && j.End.Before(j.Start) {
 		j.Start = j.End // cancelled before it could begin
 	}

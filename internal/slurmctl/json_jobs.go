@@ -154,9 +154,6 @@ func (a *accounted) job() Job {
 	}
 	j.name(a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
 	j.past()
-	if j.Exit != nil && *j.Exit == 0 && (j.State == "failed" || j.State == "requeued") {
-		j.Exit = nil // before 23.02 the JSON of accounting says 0 for every code
-	}
 	for i := range a.Steps {
 		if j.StepCount++; len(j.Steps) == mostSteps {
 			continue

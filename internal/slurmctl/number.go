@@ -136,7 +136,7 @@ func exitCode(code, signal float64) *int {
 	if signal > 0 && code == 0 {
 		n = 128 + int(signal)
 	}
-	if n < 0 || n > 1<<16 {
+	if n < 0 || n > 1<<16 || signal > 64 { // 125 is Slurm's word for out of memory
 		return nil
 	}
 	return &n

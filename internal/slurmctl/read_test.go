@@ -94,16 +94,16 @@ func TestQueue(t *testing.T) {
 
 const accounts2205 = `1 1 hpcuser normal completed/ "a|b c=d UserId=root(0)" 2872-2873-2906 c1 m100 g0 n1 86400s vm x0 t0 s2
 2 2 hpcuser normal completed/ "new\nline" 2872-2873-2906 c1 m100 g0 n1 86400s vm x0 t0 s2
-3+0 3 hpcuser normal cancelled/ "het" 2872-0-3418 c1 m50 g0 n1 0s  x0 t0 s0
-3+1 4 hpcuser normal cancelled/ "het" 2872-0-3418 c1 m60 g0 n1 0s  x0 t0 s0
+3+0 3 hpcuser normal cancelled/ "het" 2872-0-3418 c1 m50 g0 n1 0s  x- t0 s0
+3+1 4 hpcuser normal cancelled/ "het" 2872-0-3418 c1 m60 g0 n1 0s  x- t0 s0
 5 5 hpcuser normal failed/ "fails" 2872-3422-3423 c2 m50 g0 n1 86400s vm x3 t0 s4
 7_0 10 hpcuser normal completed/ "arr" 2914-3423-3425 c1 m50 g0 n1 86400s vm x0 t0 s2
 7_1 11 hpcuser normal completed/ "arr" 2914-3425-3427 c1 m50 g0 n1 86400s vm x0 t0 s2
 7_199 209 hpcuser normal completed/ "arr" 2914-3840-3842 c1 m50 g0 n1 86400s vm x0 t0 s2
-7 7 hpcuser normal cancelled/ "arr" 2914-3879-3879 c1 m50 g0 n1 86400s  x0 t282 s0
-9 9 hpcuser normal cancelled/ "rq" 3283-0-3288 c1 m50 g0 n1 0s  x0 t0 s0
+7 7 hpcuser normal cancelled/ "arr" 2914-3879-3879 c1 m50 g0 n1 86400s  x- t282 s0
+9 9 hpcuser normal cancelled/ "rq" 3283-0-3288 c1 m50 g0 n1 0s  x- t0 s0
 228 228 hpcuser normal requeued/ "rq" 3880-3880-3884 c1 m50 g0 n1 86400s vm x- t0 s2
-229 229 hpcuser normal timeout/ "tl" 3880-3880-3959 c1 m50 g0 n1 60s vm x0 t0 s2
+229 229 hpcuser normal timeout/ "tl" 3880-3880-3959 c1 m50 g0 n1 60s vm x- t0 s2
 `
 
 func TestAccounts(t *testing.T) {
