@@ -27,9 +27,10 @@ type exportOptions struct {
 
 func newExport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "export",
-		Short:   "Write what was measured in the form of another program",
-		Long:    "export writes history in the form of another program, so that what reads that goes on working.",
+		Use:   "export",
+		Short: "Write what was measured in the form of another program",
+		Long: `export writes history in the form of another program, so that what reads that form goes
+on working.`,
 		Example: `  reckon export sonar --since 1d`,
 		Args:    cobra.NoArgs,
 	}

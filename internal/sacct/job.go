@@ -78,6 +78,9 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		id = raw
 	}
 	id, _, _ = strings.Cut(id, "_[") // tasks of an array that wait together
+	if id == "" {
+		return j, fmt.Errorf("job %q has no number", clip(get("JobID")))
+	}
 	j.ID, j.Raw = id, raw
 	j.Cluster, j.User, j.Account, j.Partition, j.Name = get("Cluster"), get("User"), get("Account"), get("Partition"), get("JobName")
 	j.State, j.Reason = State(get("State"))

@@ -91,6 +91,7 @@ func TestForms(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(load(f, "sonar.txt")[:4000])
 	f.Add(load(f, "all.txt")[:8000])
+	f.Add("JobID|JobIDRaw\n_[1]|00\n")
 	f.Add("JobID|State\n1|COMPLETED|\n2.batch|x\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		jobs, _ := parse(t, text, Options{})

@@ -1,0 +1,5 @@
+// Package importbench measures what it costs to import a million records of sonar, and to
+// ask for a job of them:
+//
+//	go test ./test/bench/import -run xxx -bench . -benchtime 1x
+package importbench
