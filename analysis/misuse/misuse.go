@@ -315,7 +315,9 @@ func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	if w.Last.After(h.last) {
 		h.last = w.Last
 	}
-	_, coreSeconds, share, _, _, _ := waste(w, &p.Greedy)
+	small := p.Greedy
+	small.MinCores = 0 // what is nobody's business alone adds up
+	_, coreSeconds, share, _, _, _ := waste(w, &small)
 	if share < p.Greedy.Share {
 		h.wasted++
 		h.coreSeconds += coreSeconds

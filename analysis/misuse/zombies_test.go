@@ -62,3 +62,30 @@ func TestDeadProcesses(t *testing.T) {
 		t.Error("a rule that is off found something")
 	}
 }
+
+// TestSmallRequests: jobs too small for greedy to look at are a vampire when they are many
+// and what they hold without use adds up; the same number that use it are not.
+func TestSmallRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		n    int
+		p95  float64
+		want int
+	}{"many that idle": {30, 0.1, 1}, "few that idle": {10, 0.1, 0}, "many that work": {30, 1.9, 0}} {
+		var list []misuse.Workload
+		for i := range c.n {
+			list = append(list, job(i, 1, func(w *misuse.Workload) {
+				w.RequestCores, w.CoresP95, w.CoresMean, w.CPUSeconds = num(2), num(c.p95), num(c.p95), num(c.p95*3600)
+			}))
+		}
+		got := 0
+		for _, f := range misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+			if f.Rule != misuse.Vampire {
+				t.Errorf("%s: %+v", name, f)
+			}
+			got++
+		}
+		if got != c.want {
+			t.Errorf("%s: %d findings, want %d", name, got, c.want)
+		}
+	}
+}

@@ -18,7 +18,7 @@ import (
 // many, so that a look stays cheap.
 func resolution(span time.Duration, nodes int) time.Duration {
 	step := time.Minute
-	for span/step*time.Duration(max(nodes, 1)) > 400_000 && step < 15*time.Minute {
+	for span/step*time.Duration(max(nodes, 1)) > 100_000 && step < 15*time.Minute {
 		step *= 5
 	}
 	return min(step, 15*time.Minute)
