@@ -106,7 +106,27 @@ func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matc
 		return err
 	}
 	defer s.gate.leave()
-	return db.Delete(ctx, mint, maxt, ms...)
+	return db.Delete(ctx, mint, maxt, intersectingFirst(ms)...)
+}
+
+// intersectingFirst puts the matchers in the order in which the database sorts them: it
+// sorts one slice for all blocks at the same time, and while it moves something a matcher
+// may be missing, which deletes more than was asked for.
+func intersectingFirst(ms []*labels.Matcher) []*labels.Matcher {
+	set := map[string]bool{}
+	for _, m := range ms {
+		set[m.Name] = set[m.Name] || !m.Matches("")
+	}
+	var first, last []*labels.Matcher
+	for _, m := range ms {
+		not := m.Type == labels.MatchNotEqual || m.Type == labels.MatchNotRegexp
+		if !set[m.Name] || (not && m.Matches("")) {
+			last = append(last, m)
+			continue
+		}
+		first = append(first, m)
+	}
+	return append(first, last...)
 }
 
 // Snapshot writes a copy of the store to dir, by hard links where it can.
