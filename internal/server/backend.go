@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"reckon/client"
@@ -120,6 +121,14 @@ func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole q
 	if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
 		return refusedSteps(err)
 	}
+	// What others read every few minutes has no point at each of our steps.
+	if gap := gapOf(d.Profile); r.Step <= 0 && gap > step && shown.To.Sub(shown.From)/gap >= 4 {
+		step = gap
+		d.StepSeconds = step.Seconds()
+		if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+			return refusedSteps(err)
+		}
+	}
 	// A workload that is older than its agent has nothing to show before it.
 	if at := firstPoint(d.Profile); r.From.IsZero() && at.Sub(shown.From) > shown.To.Sub(shown.From)/10 {
 		shown.From = at.Add(-step)
@@ -149,6 +158,33 @@ func refusedSteps(err error) error {
 		return api.Refuse(http.StatusBadRequest, "give a longer step, or from and to that are nearer", err)
 	}
 	return err
+}
+
+// gapOf is the usual time between two points that have a figure, of the line where it is
+// longest, rounded up to a step that people can read; 0 where no line has three.
+func gapOf(lines []client.Profile) (longest time.Duration) {
+	for _, l := range lines {
+		var gaps []time.Duration
+		var last time.Time
+		for _, p := range l.Points {
+			if p.Value == nil {
+				continue
+			}
+			if !last.IsZero() {
+				gaps = append(gaps, p.Time.Sub(last))
+			}
+			last = p.Time
+		}
+		if len(gaps) < 2 {
+			continue
+		}
+		slices.Sort(gaps)
+		longest = max(longest, gaps[len(gaps)/2])
+	}
+	if i := slices.IndexFunc(steps, func(s time.Duration) bool { return s >= longest }); i >= 0 && longest > 0 {
+		return steps[i]
+	}
+	return longest
 }
 
 // firstPoint is the time of the first step that has a figure; zero when none has.

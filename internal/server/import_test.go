@@ -93,6 +93,30 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// Readings five minutes apart make a profile of steps of five minutes, without holes.
+func TestProfileOfReadings(t *testing.T) {
+	c, stop := serveOnly(t, filepath.Join(t.TempDir(), "d"))
+	defer stop()
+	var text strings.Builder
+	for m := 0; m < 60; m += 5 {
+		fmt.Fprintf(&text, "v=0.13.0,time=2023-03-01T10:%02d:00+00:00,host=n1,user=alice,cmd=sim,job=4711,pid=70,ppid=1,rssanonkib=%d,cputime_sec=%d,epoch=0\n", m, 1024+m, 10+60*m)
+	}
+	if _, err := c.Import(t.Context(), client.ImportOptions{Format: "sonar"}, []client.ImportFile{file("a.csv", text.String())}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.Workload(t.Context(), "slurm/4711", client.Range{})
+	if err != nil || d.StepSeconds != 300 {
+		t.Fatalf("step %g, %v", d.StepSeconds, err)
+	}
+	for _, l := range d.Profile {
+		for i, p := range l.Points {
+			if p.Value == nil && i > 0 && i < len(l.Points)-1 {
+				t.Errorf("%s %s: no figure at %s", l.Metric, l.Node, p.Time)
+			}
+		}
+	}
+}
+
 // Mistakes of the caller are told as such, and nothing is left behind.
 func TestImportRefused(t *testing.T) {
 	c, stop := serveOnly(t, filepath.Join(t.TempDir(), "d"))
