@@ -154,11 +154,21 @@ func (f *fold) toldAccount(k key, l *toldLife) *account {
 	}
 	var mine *account
 	for _, a := range f.accounts[k] {
-		if !a.isTold() && a.Known && l.Told.covers(a.Start, skew) && (mine == nil || l.Told.far(a.Start) < l.Told.far(mine.Start)) {
+		if !a.isTold() && a.mayBe(l) && (mine == nil || l.Told.far(a.Start) < l.Told.far(mine.Start)) {
 			mine = a
 		}
 	}
 	return mine
+}
+
+// mayBe reports whether the account, of which nothing was told, is of the life. One of which
+// no start was seen was met between two queries, the first of which came too early for
+// what was told: its samples are then among those of the life.
+func (a *account) mayBe(l *toldLife) bool {
+	if a.Known {
+		return l.Told.covers(a.Start, skew)
+	}
+	return a.Start >= l.first-1 && a.Start <= l.last
 }
 
 // covers reports whether a start that a node saw lies in the life, or misses it by no more

@@ -216,6 +216,26 @@ func TestToldLate(t *testing.T) {
 	c.at(702, "slurm/3 requeued 5-6-38 12", "slurm/3 completed 40-160-690 6")
 }
 
+// The samples of a batch are found by two queries, and what is told may be stored between
+// them: then the first round sees a state of a job of which it knows no time.
+func TestToldBetweenQueries(t *testing.T) {
+	c := newCluster(t)
+	b := metric.Batch{Time: sec(10)}
+	b.Add(c.get(simState, "slurm/3", "slurm", "", "alice", "pending", ""), 1)
+	if err := c.s.Append(t.Context(), map[string]string{"site": "x"}, &b); err != nil {
+		t.Fatal(err)
+	}
+	c.now = sec(11)
+	advance(t, c.b)
+	if got := c.lines(); len(got) != 1 {
+		t.Fatalf("%q", got)
+	}
+	c.says(10, "slurm/3", "pending", 5, 0, 0)
+	c.at(12, "slurm/3 pending 5-5-? ?")
+	c.says(60, "slurm/3", "cancelled", 5, 50, 50)
+	c.at(62, "slurm/3 cancelled 5-50-50 ?")
+}
+
 // s2 is says without ending the states of other lives.
 func (c *cluster) s2(at int, id, state string, submit, start, end int) {
 	saved := c.series

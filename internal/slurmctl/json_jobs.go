@@ -41,7 +41,7 @@ func readJobs(r io.Reader) (jobs []Job, got Read, err error) {
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var q queued
-		if json.Unmarshal(raw, &q) != nil || q.JobID.or(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
+		if !decode(raw, &q) || q.JobID.or(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
 			got.bad("a job without id or state: %.80s", raw)
 			return
 		}
@@ -124,7 +124,7 @@ func readAccounts(r io.Reader) (jobs []Job, got Read, err error) {
 	err = list(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var a accounted
-		if json.Unmarshal(raw, &a) != nil || a.JobID.or(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
+		if !decode(raw, &a) || a.JobID.or(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
 			got.bad("a job without id or state: %.80s", raw)
 			return
 		}

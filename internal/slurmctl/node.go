@@ -51,7 +51,7 @@ func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
 	err = list(r, "nodes", func(raw json.RawMessage) {
 		got.Records++
 		var n nodeRecord
-		if json.Unmarshal(raw, &n) != nil || n.Name == "" || len(n.State) == 0 {
+		if !decode(raw, &n) || n.Name == "" || len(n.State) == 0 {
 			got.bad("a node without name or state: %.80s", raw)
 			return
 		}
@@ -113,10 +113,7 @@ func (n *Node) Open() bool {
 }
 
 type partitionRecord struct {
-	Name  text
-	Nodes struct {
-		Configured text
-	}
+	Name      text
 	Maximums  struct{ Time number } // minutes
 	Partition struct{ State words }
 	Default   words  `json:"flags"`
@@ -130,7 +127,7 @@ func readPartitions(r io.Reader) (parts []Partition, got Read, err error) {
 	err = list(r, "partitions", func(raw json.RawMessage) {
 		got.Records++
 		var p partitionRecord
-		if json.Unmarshal(raw, &p) != nil || p.Name == "" {
+		if !decode(raw, &p) || p.Name == "" {
 			got.bad("a partition without a name: %.80s", raw)
 			return
 		}

@@ -3,12 +3,21 @@ package slurmctl
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 )
 
 // The types here take a value in every shape that a release of Slurm has given it, and
 // nothing where there is none: a record with one odd field keeps the others.
+
+// decode reads a record; a field of another type than is known leaves the others as
+// they are.
+func decode(raw []byte, v any) bool {
+	err := json.Unmarshal(raw, v)
+	odd := (*json.UnmarshalTypeError)(nil)
+	return err == nil || errors.As(err, &odd)
+}
 
 // number is a number, a string of digits, or {"set":true,"infinite":false,"number":5}.
 type number struct {

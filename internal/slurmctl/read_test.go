@@ -202,6 +202,17 @@ func TestNodes(t *testing.T) {
 	}
 }
 
+// As slurmrestd 22.05.8 wrote it on the bed, the fields that matter and one that has
+// another type than in later releases.
+func TestPartitions(t *testing.T) {
+	parts, got, err := readPartitions(strings.NewReader(`{"errors":[],"partitions":[{"flags":["default"],"max_time_limit":1440,"name":"normal","nodes":"vm","partition":7,"state":"UP"},
+{"flags":[],"max_time_limit":null,"name":"devel","nodes":"vm-two","state":"DOWN"},{"name":""}]}`))
+	want := "[{normal up true 86400} {devel down false 0}]"
+	if err != nil || got.Bad != 1 || fmt.Sprint(parts) != want {
+		t.Errorf("%v, %+v, %v", err, got, parts)
+	}
+}
+
 // The shapes that later releases give to the same fields, written by hand after the
 // OpenAPI descriptions of data_parser/v0.0.40 to v0.0.43.
 const later = `{"jobs":[
