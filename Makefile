@@ -56,7 +56,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/... ./internal/recording
 
 e2e: build ## whole programs against the real machine (minutes)
-	@script/setup bench
+	@script/setup e2e
 	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e/...
 	@script/ui
 

@@ -81,14 +81,31 @@ func (l *lockedBuffer) String() string { l.mu.Lock(); defer l.mu.Unlock(); retur
 // startUp starts `reckon up` on a free port and waits until it is ready.
 func startUp(t *testing.T, data string, args ...string) *up {
 	t.Helper()
+	return start(t, "up", data, args)
+}
+
+// startServe starts `reckon serve` in the same way.
+func startServe(t *testing.T, data string, args ...string) *up {
+	t.Helper()
+	return start(t, "serve", data, args)
+}
+
+// freeAddress is an address on which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := ln.Addr().String()
-	ln.Close()
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func start(t *testing.T, command, data string, args []string) *up {
+	t.Helper()
+	addr := freeAddress(t)
 	u := &up{t: t, addr: addr, data: data, out: new(lockedBuffer)}
-	u.cmd = exec.Command(program(t, "reckon"), append([]string{"up", "--listen", addr, "--data", data}, args...)...)
+	u.cmd = exec.Command(program(t, "reckon"), append([]string{command, "--listen", addr, "--data", data}, args...)...)
 	u.cmd.Stdout, u.cmd.Stderr = u.out, u.out
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -165,6 +182,13 @@ func (u *up) prom(expr string) map[string]float64 { return u.promAt(expr, 0) }
 
 // promAt evaluates it at a time, seconds since the Unix epoch; 0 is now.
 func (u *up) promAt(expr string, at float64) map[string]float64 {
+	return u.promOf(expr, at, "workload")
+}
+
+// promBy evaluates an instant query to one number for each value of a label.
+func (u *up) promBy(expr, label string) map[string]float64 { return u.promOf(expr, 0, label) }
+
+func (u *up) promOf(expr string, at float64, label string) map[string]float64 {
 	u.t.Helper()
 	params := url.Values{"query": {expr}}
 	if at != 0 {
@@ -183,7 +207,7 @@ func (u *up) promAt(expr string, at float64) map[string]float64 {
 	for _, r := range answer.Data.Result {
 		var v float64
 		fmt.Sscan(r.Value[1].(string), &v)
-		out[r.Metric["workload"]] += v
+		out[r.Metric[label]] += v
 	}
 	return out
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Starts a real Slurm with accounting on this machine, on loopback, with the packages of
-# Debian 12 (install.sh). Needs root, and control groups of version 1.
+# Debian 12 (script/setup e2e). Needs root, and control groups of version 1.
 #   up.sh FOLDER      then: export SLURM_CONF=FOLDER/etc/slurm.conf
 # FOLDER must be readable by all. A node is idle after some seconds. down.sh FOLDER stops it.
 set -euo pipefail
