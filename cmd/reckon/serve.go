@@ -37,7 +37,9 @@ same questions as up does for one machine. It measures nothing itself; run recko
 beside it for that.
 
 It takes Prometheus remote write 2.0 and 1.0 at /api/v1/write, from reckon-agent or from
-any other sender, with native histograms and samples that come late.`,
+any other sender, with native histograms and samples that come late; and metrics of
+OpenTelemetry at /api/v1/otlp/v1/metrics or /v1/metrics, whose sums and histograms must
+be cumulative.`,
 		Example: `  reckon serve --listen 0.0.0.0:9870 --data /var/lib/reckon
   reckon-agent --push http://SERVER:9870        # on each node`,
 		Args: cobra.NoArgs,

@@ -1,7 +1,8 @@
 // Package ingest takes samples that other machines send: the receiver of Prometheus
 // remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/) and 1.0
 // (https://prometheus.io/docs/specs/prw/remote_write_spec/), with native histograms,
-// samples out of order, descriptions of metrics, and the moment a counter was zero.
+// samples out of order, descriptions of metrics, and the moment a counter was zero; and
+// that of OpenTelemetry metrics over HTTP (see OTLP).
 //
 // Of a request everything is stored that can be, by both versions of the protocol; what
 // can not is named in the answer, which is then 400, so that the sender does not send
@@ -64,7 +65,9 @@ type handler struct {
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
-func Handler(o Options) http.Handler {
+func Handler(o Options) http.Handler { return newHandler(o) }
+
+func newHandler(o Options) *handler {
 	o.MaxBody = cmp.Or(o.MaxBody, 16<<20)
 	o.MaxDecoded = cmp.Or(o.MaxDecoded, 64<<20)
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*runtime.GOMAXPROCS(0))

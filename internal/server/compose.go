@@ -130,7 +130,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
 	if s.config.Receive {
-		o.Write = ingest.Handler(ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Logger: s.log})
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Logger: s.log}
+		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	if s.agent != nil {
 		o.Hub = &s.hub

@@ -68,7 +68,9 @@ type Options struct {
 	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people
 	// sign in and out at /auth/; either may be nil.
 	Write http.Handler
-	Auth  http.Handler
+	// OTLP takes OpenTelemetry metrics at /api/v1/otlp/v1/metrics and /v1/metrics; may be nil.
+	OTLP http.Handler
+	Auth http.Handler
 	// Audit is told when somebody who sees all looks at the work of somebody else: what
 	// was asked for, and whose it is, empty for several owners. nil tells nobody.
 	Audit func(r *http.Request, action, object, owner string)

@@ -92,6 +92,10 @@ func (s *server) mux(routes []route) http.Handler {
 	if s.Write != nil {
 		mux.Handle("/api/v1/write", senders(s.Write))
 	}
+	if s.OTLP != nil {
+		mux.Handle("/api/v1/otlp/v1/metrics", senders(s.OTLP))
+		mux.Handle("/v1/metrics", senders(s.OTLP))
+	}
 	if s.Auth != nil {
 		mux.Handle("/auth/", s.Auth)
 	}

@@ -1,0 +1,265 @@
+package ingest
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	translate "github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+)
+
+// otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp),
+// protobuf or JSON, plain or packed by gzip, and translates them as Prometheus does.
+//
+// Sums and histograms must be cumulative: to add up deltas a receiver has to remember
+// every series, and loses what came while it was away. Deltas are refused by name in a
+// partial success, the rest of the request is stored.
+type otlp struct {
+	*handler
+	converters sync.Pool
+}
+
+// OTLP returns the receiver of OpenTelemetry metrics, to be mounted at
+// /api/v1/otlp/v1/metrics and /v1/metrics.
+//
+// The resource attributes site and node become labels of every series; without node it
+// is host.name. A token's scope is held against these two.
+func OTLP(o Options) http.Handler {
+	h := &otlp{handler: newHandler(o)}
+	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *otlp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer, kind, err := h.serve(w, r)
+	if err != nil {
+		var s *statusError
+		if !errors.As(err, &s) {
+			s = storeError(err)
+			if s.code == http.StatusInternalServerError {
+				s.code, s.after = http.StatusServiceUnavailable, 5*time.Second // senders of OTLP drop what is answered by 500
+			}
+			h.Logger.Error("OTLP metrics could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
+		} else {
+			h.Logger.Debug("OTLP metrics refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
+		}
+		if s.after > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
+		}
+		http.Error(w, s.text, s.code)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(answer) // the sender went away: nothing left to say
+}
+
+const (
+	otlpProto = "application/x-protobuf"
+	otlpJSON  = "application/json"
+)
+
+func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kind string, err error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, "", status(http.StatusMethodNotAllowed, "OTLP is a POST of metrics; to read them see /api/v1/query")
+	}
+	kind, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != otlpProto && kind != otlpJSON {
+		return nil, "", status(http.StatusUnsupportedMediaType, "content type %q is not known; send %s or %s", r.Header.Get("Content-Type"), otlpProto, otlpJSON)
+	}
+	var allowed func(site, node string) bool
+	if h.Allow != nil {
+		if allowed, err = h.Allow(r.Context()); err != nil {
+			return nil, "", status(http.StatusForbidden, "%v", err)
+		}
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-r.Context().Done():
+		return nil, "", r.Context().Err()
+	}
+	body, err := h.unzip(w, r)
+	if err != nil {
+		return nil, "", err
+	}
+	req := pmetricotlp.NewExportRequest()
+	if kind == otlpJSON {
+		err = req.UnmarshalJSON(body)
+	} else {
+		err = req.UnmarshalProto(body)
+	}
+	if err != nil {
+		return nil, "", status(http.StatusBadRequest, "the body is no ExportMetricsServiceRequest: %v", err)
+	}
+	in := h.newWriter(r.Context(), allowed)
+	defer in.abandon()
+	resp := pmetricotlp.NewExportResponse()
+	_, err = h.take(r.Context(), in, req.Metrics())
+	if err != nil {
+		var s *statusError
+		if in.refused == 0 || !errors.As(err, &s) || s.code != http.StatusBadRequest {
+			return nil, "", err
+		}
+		resp.PartialSuccess().SetRejectedDataPoints(int64(in.refused))
+		resp.PartialSuccess().SetErrorMessage(s.text)
+		h.Logger.Debug("OTLP metrics refused in part", "from", r.RemoteAddr, "err", s.text)
+	}
+	if kind == otlpJSON {
+		answer, err = resp.MarshalJSON()
+	} else {
+		answer, err = resp.MarshalProto()
+	}
+	return answer, kind, err
+}
+
+// unzip returns the body, bounded before and after it is unpacked.
+func (h *otlp) unzip(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	var from io.Reader = http.MaxBytesReader(w, r.Body, h.MaxBody)
+	switch e := r.Header.Get("Content-Encoding"); strings.ToLower(e) {
+	case "", "identity":
+	case "gzip":
+		z, err := gzip.NewReader(from)
+		if err != nil {
+			return nil, status(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
+		}
+		defer z.Close()
+		from = io.LimitReader(z, h.MaxDecoded+1)
+	default:
+		return nil, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; send gzip or none", e)
+	}
+	body, err := io.ReadAll(from)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer metrics at a time", h.MaxBody)
+	case err != nil:
+		return nil, status(http.StatusBadRequest, "read the request: %v", err)
+	case int64(len(body)) > h.MaxDecoded:
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer metrics at a time", h.MaxDecoded)
+	}
+	return body, nil
+}
+
+// promoted are the resource attributes that become labels of every series.
+var promoted = config.OTLPConfig{PromoteResourceAttributes: []string{"site", "node"}}
+
+// take translates and stores.
+func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result, error) {
+	for i := range md.ResourceMetrics().Len() {
+		rm := md.ResourceMetrics().At(i)
+		placeNode(rm.Resource().Attributes())
+		for j := range rm.ScopeMetrics().Len() {
+			rm.ScopeMetrics().At(j).Metrics().RemoveIf(func(m pmetric.Metric) bool { return refuseDelta(in, m) })
+		}
+	}
+	to := &translated{writer: in}
+	c := h.converters.Get().(*translate.PrometheusConverter)
+	c.Reset(to)
+	_, err := c.FromMetrics(ctx, md, translate.Settings{
+		AddMetricSuffixes: true, PromoteResourceAttributes: translate.NewPromoteResourceAttributes(promoted),
+		LookbackDelta: 5 * time.Minute, LabelNameUnderscoreSanitization: true,
+	})
+	c.Reset(nil)
+	h.converters.Put(c)
+	switch {
+	case to.failed != nil:
+		return in.finish(to.failed)
+	case ctx.Err() != nil:
+		return in.finish(ctx.Err())
+	case err != nil:
+		in.refuse(1, "%v", err)
+	}
+	return in.finish(nil)
+}
+
+func placeNode(attributes pcommon.Map) {
+	if _, there := attributes.Get("node"); there {
+		return
+	}
+	if host, there := attributes.Get("host.name"); there && host.AsString() != "" {
+		attributes.PutStr("node", host.AsString())
+	}
+}
+
+// refuseDelta tells whether a metric is not cumulative, and notes that it is refused.
+func refuseDelta(in *writer, m pmetric.Metric) bool {
+	var kind pmetric.AggregationTemporality
+	var points int
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		kind, points = m.Sum().AggregationTemporality(), m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		kind, points = m.Histogram().AggregationTemporality(), m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		kind, points = m.ExponentialHistogram().AggregationTemporality(), m.ExponentialHistogram().DataPoints().Len()
+	default:
+		return false
+	}
+	if kind == pmetric.AggregationTemporalityCumulative {
+		return false
+	}
+	in.refuse(points, "%s has %s temporality; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the sender, or put the deltatocumulative processor of a collector before it",
+		m.Name(), strings.ToLower(kind.String()))
+	return true
+}
+
+// translated is the writer as the translation wants it: what will never be taken is
+// noted and passed over, so that only failures end a request.
+type translated struct {
+	*writer
+	failed error
+}
+
+// Append implements storage.AppenderV2.
+func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, ih *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	if a.failed != nil {
+		return 0, a.failed
+	}
+	if a.failed = a.within(ls); a.failed != nil {
+		return 0, a.failed
+	}
+	if !a.valid(ls, 1) {
+		return ref, nil
+	}
+	s := series{ls: ls, ref: ref}
+	if ih != nil || fh != nil {
+		a.failed = a.histogram(&s, t, ih, fh)
+	} else {
+		switch o.Metadata.Type {
+		case model.MetricTypeCounter, model.MetricTypeHistogram, model.MetricTypeSummary:
+		default:
+			start = 0 // a gauge did not begin with a zero
+		}
+		if ls.Has(model.QuantileLabel) {
+			start = 0
+		}
+		a.failed = a.sample(&s, start, t, v)
+	}
+	if a.failed == nil {
+		a.h.meta.learn(o.MetricFamilyName, o.Metadata)
+	}
+	return s.ref, a.failed
+}
+
+// Commit implements storage.AppenderV2; finish commits.
+func (a *translated) Commit() error { return nil }
+
+// Rollback implements storage.AppenderV2; finish rolls back.
+func (a *translated) Rollback() error { return nil }
