@@ -34,7 +34,9 @@ type EngineOptions struct {
 // it, so that the bound on concurrent queries holds for both.
 type Engine struct {
 	*promql.Engine
-	parser parser.Parser
+	parser  parser.Parser
+	options EngineOptions
+	turns   turns
 }
 
 var _ promql.QueryEngine = (*Engine)(nil)
@@ -50,10 +52,21 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 20_000_000
 	}
-	p := parser.NewParser(parser.Options{})
-	return &Engine{parser: p, Engine: promql.NewEngine(promql.EngineOpts{
+	return newEngine(o, parser.NewParser(parser.Options{}), turns{make(chan struct{}, o.Concurrent)})
+}
+
+// Within is the same engine with other bounds for each query. They wait for their turn
+// in one queue.
+func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
+	o := e.options
+	o.MaxSamples, o.Timeout, o.Registry = samples, timeout, nil
+	return newEngine(o, e.parser, e.turns)
+}
+
+func newEngine(o EngineOptions, p parser.Parser, t turns) *Engine {
+	return &Engine{parser: p, options: o, turns: t, Engine: promql.NewEngine(promql.EngineOpts{
 		Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
-		ActiveQueryTracker: turns{make(chan struct{}, o.Concurrent)}, LookbackDelta: o.Lookback,
+		ActiveQueryTracker: t, LookbackDelta: o.Lookback,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
 		EnableAtModifier:         true, EnableNegativeOffset: true, Parser: p,
 	})}

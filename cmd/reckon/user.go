@@ -244,6 +244,8 @@ func tokenCreate(g *globals, data *string) *cobra.Command {
 				return usage(cmd, errors.New("say what the token is for: --agent, or --role admin, support, user or public"))
 			case agent && (t.Name != "" || len(t.Owners) > 0):
 				return usage(cmd, errors.New("--name and --owner go with --role"))
+			case !agent && t.Bound != access.Bound{}:
+				return usage(cmd, errors.New("--max-series and --max-samples-per-second go with --agent; queries are bounded by role, see --limits of `reckon serve`"))
 			case !agent && (t.Scope.Site != "" || len(t.Scope.Nodes) > 0):
 				return usage(cmd, errors.New("--site and --node go with --agent"))
 			}
@@ -288,6 +290,8 @@ func tokenCreate(g *globals, data *string) *cobra.Command {
 	f.BoolVar(&agent, "agent", false, "for an agent: sends samples, sees nothing")
 	f.StringVar(&t.Scope.Site, "site", "", "of an agent: the site it speaks for (default: any)")
 	f.StringArrayVar(&t.Scope.Nodes, "node", nil, "of an agent: pattern of names of nodes it speaks for, may be given again (default: any)")
+	f.IntVar(&t.Bound.Series, "max-series", 0, "of an agent: most series that it keeps going (default: what the server says in --limits)")
+	f.Float64Var(&t.Bound.SamplesPerSecond, "max-samples-per-second", 0, "of an agent: most samples that it sends (default: what the server says in --limits)")
 	f.StringVar(&role, "role", "", "for a person or program: admin, support, user or public")
 	f.StringVar(&t.Name, "name", "", "of a role: the name under which it is known in the audit log, and for user the owner")
 	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: owner whose work it sees, may be given again (default: --name)")
@@ -327,7 +331,14 @@ func tokenList(g *globals, data *string) *cobra.Command {
 
 func tokenMay(t auth.Token) string {
 	if t.Kind == auth.Agent {
-		return "send for " + t.Scope.String()
+		may := "send for " + t.Scope.String()
+		if t.Bound.Series > 0 {
+			may += fmt.Sprintf(", %d series", t.Bound.Series)
+		}
+		if t.Bound.SamplesPerSecond > 0 {
+			may += fmt.Sprintf(", %g samples/s", t.Bound.SamplesPerSecond)
+		}
+		return may
 	}
 	own := strings.Join(access.Viewer{Role: t.Role, Name: t.Name, Owners: t.Owners}.Own(), ", ")
 	if t.Role == access.User {

@@ -104,6 +104,9 @@ func Open(dir string, o Options) (*Keeper, error) {
 	if _, err := db.ExecContext(context.Background(), schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", file, err), db.Close())
 	}
+	if err := grow(db); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", file, err), db.Close())
+	}
 	k := &Keeper{db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
 	if k.clock == nil {
 		k.clock = time.Now
@@ -112,6 +115,17 @@ func Open(dir string, o Options) (*Keeper, error) {
 		k.cost = cost{time: 1, memory: 64, threads: 1}
 	}
 	return k, nil
+}
+
+// grow adds what files of earlier versions do not have.
+func grow(db *sql.DB) error {
+	ctx := context.Background()
+	var n int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pragma_table_info('tokens') WHERE name = 'bound'`).Scan(&n); err != nil || n > 0 {
+		return err
+	}
+	_, err := db.ExecContext(ctx, `ALTER TABLE tokens ADD COLUMN bound TEXT NOT NULL DEFAULT ''`)
+	return err
 }
 
 // Close closes the file.

@@ -35,8 +35,9 @@ type Token struct {
 	Role   access.Role `json:"-"`
 	Name   string      `json:"name,omitempty"`
 	Owners []string    `json:"owners,omitempty"`
-	// Of an agent: what it may send for.
+	// Of an agent: what it may send for, and how much.
 	Scope access.Scope `json:"scope"`
+	Bound access.Bound `json:"bound"`
 
 	Created time.Time  `json:"created"`
 	Expires *time.Time `json:"expires,omitempty"`
@@ -56,6 +57,9 @@ func (k *Keeper) AddToken(ctx context.Context, t Token) (text string, err error)
 				return "", fmt.Errorf("%q is no pattern of names of nodes; write n1 or gpu*", p)
 			}
 		}
+		if t.Bound.Series < -1 || !(t.Bound.SamplesPerSecond >= -1) {
+			return "", errors.New("a bound is a number above 0, 0 for what the server says, or -1 for none")
+		}
 		t.Role, t.Name, t.Owners = access.Nobody, "", nil
 	case Person:
 		if t.Role == access.Nobody {
@@ -64,7 +68,7 @@ func (k *Keeper) AddToken(ctx context.Context, t Token) (text string, err error)
 		if t.Role == access.User && t.Name == "" && len(t.Owners) == 0 {
 			return "", errors.New("a token of role user needs the name of the user, or the owners whose work it sees")
 		}
-		t.Scope = access.Scope{}
+		t.Scope, t.Bound = access.Scope{}, access.Bound{}
 	default:
 		return "", fmt.Errorf("%q is no kind of token; give agent or person", t.Kind)
 	}
@@ -81,6 +85,10 @@ func (k *Keeper) AddToken(ctx context.Context, t Token) (text string, err error)
 	if err != nil {
 		return "", err
 	}
+	bound, err := json.Marshal(t.Bound)
+	if err != nil {
+		return "", err
+	}
 	role := ""
 	if t.Kind == Person {
 		role = t.Role.String()
@@ -89,9 +97,9 @@ func (k *Keeper) AddToken(ctx context.Context, t Token) (text string, err error)
 	if t.Expires != nil {
 		expires = t.Expires.UnixMilli()
 	}
-	_, err = k.db.ExecContext(ctx, `INSERT INTO tokens (id, hash, note, kind, role, name, owners, site, nodes, created_ms, expires_ms, used_ms, revoked_ms)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, 0)`,
-		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), k.clock().UnixMilli(), expires)
+	_, err = k.db.ExecContext(ctx, `INSERT INTO tokens (id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0)`,
+		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound), k.clock().UnixMilli(), expires)
 	return prefix + id + "." + secret, err
 }
 
@@ -101,7 +109,7 @@ func (k *Keeper) Revoke(ctx context.Context, id string) error {
 	return one(r, err, fmt.Errorf("token %s %w, or is revoked already", id, ErrUnknown))
 }
 
-const tokenColumns = `id, hash, note, kind, role, name, owners, site, nodes, created_ms, expires_ms, used_ms, revoked_ms`
+const tokenColumns = `id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms`
 
 // Tokens lists all tokens, those that were revoked too, the newest first.
 func (k *Keeper) Tokens(ctx context.Context) ([]Token, error) {
@@ -122,9 +130,9 @@ func (k *Keeper) Tokens(ctx context.Context) ([]Token, error) {
 }
 
 func scanToken(scan func(...any) error) (t Token, hash []byte, err error) {
-	var kind, role, owners, nodes string
+	var kind, role, owners, nodes, bound string
 	var created, expires, used, revoked int64
-	if err := scan(&t.ID, &hash, &t.Note, &kind, &role, &t.Name, &owners, &t.Scope.Site, &nodes, &created, &expires, &used, &revoked); err != nil {
+	if err := scan(&t.ID, &hash, &t.Note, &kind, &role, &t.Name, &owners, &t.Scope.Site, &nodes, &bound, &created, &expires, &used, &revoked); err != nil {
 		return t, nil, err
 	}
 	t.Kind, t.Created = Kind(kind), time.UnixMilli(created).UTC()
@@ -142,8 +150,10 @@ func scanToken(scan func(...any) error) (t Token, hash []byte, err error) {
 	if t.Owners, err = words(owners); err != nil {
 		return t, nil, err
 	}
-	t.Scope.Nodes, err = words(nodes)
-	return t, hash, err
+	if t.Scope.Nodes, err = words(nodes); err != nil || bound == "" {
+		return t, hash, err
+	}
+	return t, hash, json.Unmarshal([]byte(bound), &t.Bound)
 }
 
 // CheckToken says who sends a token.
@@ -168,7 +178,7 @@ func (k *Keeper) CheckToken(ctx context.Context, text string) (access.Viewer, er
 		return access.Viewer{}, err
 	}
 	if t.Kind == Agent {
-		return access.Viewer{Name: "agent " + id, Writes: &t.Scope}, nil
+		return access.Viewer{Name: "agent " + id, Writes: &t.Scope, Bound: t.Bound}, nil
 	}
 	return access.Viewer{Role: t.Role, Name: t.Name, Owners: t.Owners}, nil
 }

@@ -34,6 +34,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/internal/limits"
 	"reckon/store"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 	// Allow says for which nodes the sender of a request may send; nil is for all. An
 	// error refuses the request, so that the sender keeps it.
 	Allow func(ctx context.Context) (func(site, node string) bool, error)
+	// Begin counts a request against what its sender may send; an error, such as a
+	// [*limits.Slow], refuses it for now. nil bounds nobody.
+	Begin func(ctx context.Context) (*limits.Request, error)
 	// MaxBody and MaxDecoded bound a request in bytes before and after it is unpacked;
 	// 16 and 64 MiB by default.
 	MaxBody, MaxDecoded int64
@@ -146,11 +150,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err != nil {
 		return got, false, err
 	}
-	var allowed func(site, node string) bool
-	if h.Allow != nil {
-		if allowed, err = h.Allow(r.Context()); err != nil {
-			return got, v2, status(http.StatusForbidden, "%v", err)
-		}
+	who, err := h.sender(r.Context())
+	if err != nil {
+		return got, v2, err
 	}
 	select {
 	case h.slots <- struct{}{}:
@@ -170,7 +172,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 		if err := proto.Unmarshal(plain, &req); err != nil {
 			return got, v2, status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
-		in := h.newWriter(r.Context(), allowed)
+		in := h.newWriter(r.Context(), who)
 		defer in.abandon()
 		got, err = in.take2(&req)
 		return got, v2, err
@@ -179,10 +181,39 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err := proto.Unmarshal(plain, &req); err != nil {
 		return got, v2, status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 	}
-	in := h.newWriter(r.Context(), allowed)
+	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
 	got, err = in.take1(&req)
 	return got, v2, err
+}
+
+// sender is what is known of who sends a request.
+type sender struct {
+	allowed func(site, node string) bool // nil: for all
+	bounds  *limits.Request              // nil: none
+}
+
+func (h *handler) sender(ctx context.Context) (s sender, err error) {
+	if h.Allow != nil {
+		if s.allowed, err = h.Allow(ctx); err != nil {
+			return s, status(http.StatusForbidden, "%v", err)
+		}
+	}
+	if h.Begin != nil {
+		if s.bounds, err = h.Begin(ctx); err != nil {
+			return s, slow(err)
+		}
+	}
+	return s, nil
+}
+
+// slow is the answer to who sends too fast: the sender keeps what it has.
+func slow(err error) error {
+	var s *limits.Slow
+	if errors.As(err, &s) {
+		return &statusError{http.StatusTooManyRequests, s.Error(), s.Wait}
+	}
+	return err
 }
 
 // version reads which message the body holds.

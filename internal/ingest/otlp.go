@@ -83,11 +83,9 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	if err != nil || kind != otlpProto && kind != otlpJSON {
 		return nil, "", status(http.StatusUnsupportedMediaType, "content type %q is not known; send %s or %s", r.Header.Get("Content-Type"), otlpProto, otlpJSON)
 	}
-	var allowed func(site, node string) bool
-	if h.Allow != nil {
-		if allowed, err = h.Allow(r.Context()); err != nil {
-			return nil, "", status(http.StatusForbidden, "%v", err)
-		}
+	who, err := h.sender(r.Context())
+	if err != nil {
+		return nil, "", err
 	}
 	select {
 	case h.slots <- struct{}{}:
@@ -108,7 +106,7 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	if err != nil {
 		return nil, "", status(http.StatusBadRequest, "the body is no ExportMetricsServiceRequest: %v", err)
 	}
-	in := h.newWriter(r.Context(), allowed)
+	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
 	resp := pmetricotlp.NewExportResponse()
 	_, err = h.take(r.Context(), in, req.Metrics())
@@ -232,10 +230,11 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 	if a.failed != nil {
 		return 0, a.failed
 	}
-	if a.failed = a.within(ls); a.failed != nil {
-		return 0, a.failed
+	ok, err := a.admit(ls, 1)
+	if a.failed = err; err != nil {
+		return 0, err
 	}
-	if !a.valid(ls, 1) {
+	if !ok {
 		return ref, nil
 	}
 	s := series{ls: ls, ref: ref}

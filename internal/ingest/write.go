@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
+
+	"reckon/internal/limits"
 )
 
 const (
@@ -36,7 +38,7 @@ type writer struct {
 	h       *handler
 	app     storage.AppenderV2
 	refs    storage.GetRef // nil when the store has none
-	allowed func(site, node string) bool
+	who     sender
 	latest  int64 // the latest time that is taken
 	scratch labels.ScratchBuilder
 
@@ -46,8 +48,8 @@ type writer struct {
 	reasons []string
 }
 
-func (h *handler) newWriter(ctx context.Context, allowed func(site, node string) bool) *writer {
-	w := &writer{h: h, allowed: allowed, app: h.Store.AppenderV2(ctx), latest: h.Clock().Add(h.Ahead).UnixMilli(), scratch: labels.NewScratchBuilder(16)}
+func (h *handler) newWriter(ctx context.Context, who sender) *writer {
+	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: h.Clock().Add(h.Ahead).UnixMilli(), scratch: labels.NewScratchBuilder(16)}
 	w.refs, _ = w.app.(storage.GetRef)
 	return w
 }
@@ -69,6 +71,9 @@ func (w *writer) finish(err error) (result, error) {
 	}
 	if err := w.app.Commit(); err != nil {
 		return result{}, err
+	}
+	if w.who.bounds != nil {
+		w.who.bounds.Stored()
 	}
 	if w.refused == 0 {
 		return w.result, nil
@@ -103,10 +108,11 @@ func (w *writer) take2(req *writev2.Request) (result, error) {
 			w.refuse(n, "description of %s: %v", ls, err)
 			continue
 		}
-		if err := w.within(ls); err != nil {
+		ok, err := w.admit(ls, n)
+		if err != nil {
 			return w.finish(err)
 		}
-		if !w.valid(ls, n) {
+		if !ok {
 			continue
 		}
 		s := series{ls: ls}
@@ -139,10 +145,11 @@ func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
 	for i := range req.Timeseries {
 		ts := &req.Timeseries[i]
 		ls := ts.ToLabels(&w.scratch, nil)
-		if err := w.within(ls); err != nil {
+		ok, err := w.admit(ls, max(len(ts.Samples)+len(ts.Histograms), 1))
+		if err != nil {
 			return w.finish(err)
 		}
-		if !w.valid(ls, max(len(ts.Samples)+len(ts.Histograms), 1)) {
+		if !ok {
 			continue
 		}
 		s := series{ls: ls}
@@ -179,10 +186,34 @@ type series struct {
 	ref storage.SeriesRef
 }
 
+// admit reports whether a series with so many samples is taken. The error refuses the
+// whole request.
+func (w *writer) admit(ls labels.Labels, samples int) (bool, error) {
+	if err := w.within(ls); err != nil {
+		return false, err
+	}
+	if !w.valid(ls, samples) {
+		return false, nil
+	}
+	if w.who.bounds == nil {
+		return true, nil
+	}
+	err := w.who.bounds.Series(ls, samples)
+	if err == nil {
+		return true, nil
+	}
+	var tooFast *limits.Slow
+	if errors.As(err, &tooFast) {
+		return false, slow(err)
+	}
+	w.refuse(samples, "%v", err)
+	return false, nil
+}
+
 // within refuses the whole request when a series is of a node that the sender does not
 // speak for: the sender then keeps it until somebody has put it right.
 func (w *writer) within(ls labels.Labels) error {
-	if w.allowed == nil || w.allowed(ls.Get("site"), ls.Get("node")) {
+	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil
 	}
 	return status(http.StatusForbidden, "the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE --node NODE`",

@@ -33,6 +33,9 @@ type Access struct {
 	WebConfig string
 	// OIDC is a file with an auth.ProviderConfig.
 	OIDC string
+	// Limits is a file that bounds what senders, sites and viewers take (limits.Config);
+	// empty is for the defaults.
+	Limits string
 }
 
 // gate knows who is who.

@@ -14,6 +14,7 @@ import (
 	"reckon/metric/expose"
 	"reckon/query"
 	"reckon/store/catalogue"
+	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/promapi"
 	"reckon/web/ui"
@@ -102,7 +103,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series, DB: s.series,
+		Engine: engines{s.engine, s.bounded()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series, DB: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Logger: s.log,
@@ -127,10 +128,11 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Usage = &usage{rolls: s.facts, facts: s.facts, clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	o.Import = &imports{series: s.series, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
+	o.Within = func(v access.Viewer) time.Duration { return s.limits.Of(v.Role.String()).Time }
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Logger: s.log}
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Begin: s.begin, MaxBody: s.limits.Body(), MaxDecoded: s.limits.Unpacked(), Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	if s.agent != nil {

@@ -23,6 +23,7 @@ import (
 	"reckon/internal/agent"
 	"reckon/internal/alerting"
 	"reckon/internal/findings"
+	"reckon/internal/limits"
 	"reckon/internal/slurmctl"
 	"reckon/metric"
 	"reckon/query"
@@ -74,6 +75,7 @@ type Server struct {
 	alerts  *alerting.Service
 	slurm   *slurmctl.Poller
 	keeper  *findings.Keeper
+	limits  *limits.Limiter
 	notes   []agent.Note
 	hub     api.Hub
 	http    *http.Server
@@ -89,7 +91,11 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), first: make(chan struct{})}
-	var err error
+	bounds, err := readLimits(c.Access.Limits)
+	if err != nil {
+		return nil, err
+	}
+	s.limits = limits.New(bounds, nil, s.log)
 	if s.ln, err = listen(c.Listen); err != nil {
 		return nil, err
 	}

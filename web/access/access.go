@@ -59,6 +59,16 @@ type Viewer struct {
 	// Writes says for which nodes samples may be sent; nil is for none, and for an admin
 	// for all.
 	Writes *Scope
+	// Bound is what the sender may send, where its token has bounds of its own.
+	Bound Bound
+}
+
+// Bound is how much a sender may send. 0 is what the server says, -1 is no bound.
+type Bound struct {
+	// Series that had a sample in the last half hour to an hour.
+	Series int `yaml:"series" json:"series,omitempty"`
+	// SamplesPerSecond, over two minutes.
+	SamplesPerSecond float64 `yaml:"samples_per_second" json:"samples_per_second,omitempty"`
 }
 
 // Scope is the part of a fleet that a token of an agent speaks for.

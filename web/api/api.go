@@ -17,6 +17,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"reckon/client"
 	"reckon/web/access"
@@ -78,6 +79,9 @@ type Options struct {
 	// [Refuse]), or 401. nil is for a server that only its own machine reaches:
 	// everybody is admin. Handlers find the viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
+	// Within is the time in which a viewer's question is answered or given up; nil or 0:
+	// no bound. Streams and imports have none.
+	Within func(access.Viewer) time.Duration
 	// Pages are served at / and below; nil: a small page that lists the addresses.
 	Pages *Pages
 	// Version is shown in the OpenAPI document and on the landing page.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 
@@ -87,7 +88,7 @@ func (s *server) mux(routes []route) http.Handler {
 		writeError(w, fail(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
 	})
 	if s.Prometheus != nil {
-		mux.Handle("/api/v1/", atLeast(access.Public, s.audited(s.Prometheus)))
+		mux.Handle("/api/v1/", atLeast(access.Public, s.audited(s.bounded(s.Prometheus))))
 	}
 	if s.Write != nil {
 		mux.Handle("/api/v1/write", senders(s.Write))
@@ -147,6 +148,11 @@ func (s *server) handler(rt route) http.Handler {
 			}
 		}
 		if err == nil {
+			if !rt.stream && !rt.raw {
+				var cancel context.CancelFunc
+				r, cancel = s.within(r)
+				defer cancel()
+			}
 			err = rt.handle(w, r, q)
 		}
 		if err != nil {
@@ -154,6 +160,25 @@ func (s *server) handler(rt route) http.Handler {
 				s.Logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "error", err)
 			}
 		}
+	})
+}
+
+// within gives a request the time that its viewer has.
+func (s *server) within(r *http.Request) (*http.Request, context.CancelFunc) {
+	if s.Within != nil {
+		if d := s.Within(access.From(r.Context())); d > 0 {
+			ctx, cancel := context.WithTimeout(r.Context(), d)
+			return r.WithContext(ctx), cancel
+		}
+	}
+	return r, func() {}
+}
+
+func (s *server) bounded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r, cancel := s.within(r)
+		defer cancel()
+		h.ServeHTTP(w, r)
 	})
 }
 

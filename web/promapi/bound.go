@@ -5,36 +5,86 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
+
+	"reckon/web/access"
 )
 
 // bound lets at most n requests into the store at one time, so that a dashboard of a
-// hundred panels can not take all memory. The others wait, and are refused after a
-// while. Answers that read no series are never held up.
-func bound(h http.Handler, n int, wait time.Duration) http.Handler {
+// hundred panels can not take all memory, and of one viewer at most atOnce, so that one
+// does not keep all others waiting. The others wait, and are refused after a while.
+// Answers that read no series are never held up.
+func bound(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer) int) http.Handler {
 	slots := make(chan struct{}, n)
+	own := &viewers{slots: map[string]*share{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !readsSeries(r.URL.Path) {
 			h.ServeHTTP(w, r)
 			return
 		}
-		select {
-		case slots <- struct{}{}:
-		default:
-			patience := time.NewTimer(wait)
-			defer patience.Stop()
+		patience := time.NewTimer(wait)
+		defer patience.Stop()
+		enter := func(slots chan struct{}, whose string) bool {
 			select {
 			case slots <- struct{}{}:
+				return true
 			case <-r.Context().Done():
-				return
 			case <-patience.C:
-				unavailable(w, fmt.Sprintf("%d queries are being answered and this one waited for %s; try again, or ask for less at a time", n, wait))
-				return
+				unavailable(w, fmt.Sprintf("%d queries%s are being answered and this one waited for %s; try again, or ask for less at a time", cap(slots), whose, wait))
 			}
+			return false
+		}
+		if v := access.From(r.Context()); atOnce != nil {
+			if most := atOnce(v); most < n {
+				mine := own.take(v, most)
+				defer own.give(v)
+				if !enter(mine, " of yours") {
+					return
+				}
+				defer func() { <-mine }()
+			}
+		}
+		if !enter(slots, "") {
+			return
 		}
 		defer func() { <-slots }()
 		h.ServeHTTP(w, r)
 	})
+}
+
+// viewers holds the slots of those who ask just now.
+type viewers struct {
+	mu    sync.Mutex
+	slots map[string]*share
+}
+
+type share struct {
+	taken chan struct{}
+	users int
+}
+
+func whose(v access.Viewer) string { return v.Role.String() + " " + v.Name }
+
+func (s *viewers) take(v access.Viewer, n int) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, ok := s.slots[whose(v)]
+	if !ok {
+		own = &share{taken: make(chan struct{}, n)}
+		s.slots[whose(v)] = own
+	}
+	own.users++
+	return own.taken
+}
+
+func (s *viewers) give(v access.Viewer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.slots[whose(v)]
+	if own.users--; own.users == 0 {
+		delete(s.slots, whose(v))
+	}
 }
 
 func readsSeries(path string) bool {

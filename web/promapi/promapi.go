@@ -36,6 +36,8 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
+
+	"reckon/web/access"
 )
 
 // Options are what the API is made of. Engine and Queryable are needed.
@@ -63,6 +65,8 @@ type Options struct {
 	// one that has waited for MaxWait (default 30 s) is refused with 503.
 	MaxConcurrent int
 	MaxWait       time.Duration
+	// AtOnce bounds those of one viewer; nil bounds nobody.
+	AtOnce        func(access.Viewer) int
 	LookbackDelta time.Duration // default 5 minutes, as the engine's
 	Parser        parser.Parser // as the engine's
 
@@ -114,7 +118,7 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(router, o.MaxConcurrent, o.MaxWait))
+	return gate(bound(router, o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
 func (o *Options) defaults() {

@@ -280,6 +280,39 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	}
 }
 
+// One viewer who asks much does not keep others waiting.
+func TestViewersAreBounded(t *testing.T) {
+	o := options(t)
+	s := stuck{o.Queryable, make(chan struct{}), make(chan struct{})}
+	o.Queryable, o.MaxConcurrent, o.MaxWait = s, 4, time.Millisecond
+	o.AtOnce = func(access.Viewer) int { return 1 }
+	h := promapi.Handler(o)
+	call := func(name string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		ctx := access.With(t.Context(), access.Viewer{Role: access.Admin, Name: name})
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/labels", nil))
+		return w
+	}
+	done := make(chan int, 2)
+	go func() { done <- call("alice").Code }()
+	<-s.entered
+	if w := call("alice"); w.Code != 503 || !strings.Contains(w.Body.String(), "1 queries of yours are being answered") {
+		t.Errorf("her second query: %d %s", w.Code, w.Body)
+	}
+	go func() { done <- call("bob").Code }()
+	<-s.entered
+	close(s.release)
+	for range 2 {
+		if code := <-done; code != 200 {
+			t.Errorf("a query that was let in: %d", code)
+		}
+	}
+	go func() { <-s.entered }()
+	if w := call("alice"); w.Code != 200 {
+		t.Errorf("her next query: %d %s", w.Code, w.Body)
+	}
+}
+
 // TestPromtool lets Prometheus's tool ask.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")

@@ -1,0 +1,272 @@
+package limits
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+const (
+	// Burst is over how long samples per second are counted: an agent that was cut off
+	// sends what it kept as fast as it may, and one export a minute is no burst.
+	Burst = 2 * time.Minute
+	// generation is how long a series without samples is counted at least.
+	generation = 30 * time.Minute
+	// sayEvery is how often the log says that somebody is held back.
+	sayEvery = 10 * time.Minute
+)
+
+// Limiter holds senders and sites to their bounds.
+type Limiter struct {
+	Config
+	clock  func() time.Time
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	meters map[string]*meter
+}
+
+// New returns a limiter. clock is time.Now unless a test says otherwise.
+func New(c Config, clock func() time.Time, logger *slog.Logger) *Limiter {
+	if clock == nil {
+		clock = time.Now
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &Limiter{Config: c, clock: clock, logger: logger, meters: map[string]*meter{}}
+}
+
+// Slow says that a sender or a site sends faster than it may.
+type Slow struct {
+	Who   string
+	Bound float64       // samples per second
+	Wait  time.Duration // until there is room again
+}
+
+// Error implements error.
+func (e *Slow) Error() string {
+	return fmt.Sprintf("%s sends more than %g samples per second; send again in %s, measure less often, or ask for a higher bound", e.Who, e.Bound, e.Wait)
+}
+
+// Request is one request of a sender; it is used by one goroutine.
+type Request struct {
+	l      *Limiter
+	sender *meter
+	sites  map[string]*meter // those seen so far, with their samples
+	taken  map[*meter]int
+}
+
+// Begin starts a request of a sender. own are the bounds of its token; what they leave
+// out is that of all senders. The error is a [*Slow].
+func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
+	b := l.Senders
+	b.Series = cmp.Or(own.Series, b.Series)
+	b.SamplesPerSecond = cmp.Or(own.SamplesPerSecond, b.SamplesPerSecond)
+	r := &Request{l: l, taken: map[*meter]int{}}
+	if r.sender = l.meter("sender", sender, b); r.sender != nil {
+		return r, r.sender.admit(l)
+	}
+	return r, nil
+}
+
+// Series reports why a series may not be stored, or nil. A [*Slow] is about the whole
+// request, any other error about this series. samples is how many of it come.
+func (r *Request) Series(ls labels.Labels, samples int) error {
+	if err := r.l.Labels.check(ls); err != nil {
+		return err
+	}
+	site, err := r.site(ls.Get("site"))
+	if err != nil {
+		return err
+	}
+	for _, m := range [...]*meter{r.sender, site} {
+		if m == nil {
+			continue
+		}
+		if !m.holds(ls.Hash(), r.l.clock()) {
+			m.say(r.l, "more series than the bound", "series", m.bound.Series)
+			return fmt.Errorf("%s has %d series already, which is its bound; drop labels that change with every sample, or ask for a higher bound", m.who, m.bound.Series)
+		}
+		r.taken[m] += samples
+	}
+	return nil
+}
+
+// Stored counts what the request brought, when it was stored.
+func (r *Request) Stored() {
+	now := r.l.clock()
+	for m, n := range r.taken {
+		m.spend(n, now)
+	}
+}
+
+func (r *Request) site(name string) (*meter, error) {
+	if len(r.l.Sites) == 0 {
+		return nil, nil
+	}
+	if m, ok := r.sites[name]; ok {
+		return m, nil
+	}
+	b, ok := r.l.Sites[name]
+	if !ok {
+		b = r.l.Sites["*"]
+	}
+	m := r.l.meter("site", name, b)
+	if r.sites == nil {
+		r.sites = map[string]*meter{}
+	}
+	r.sites[name] = m
+	if m == nil {
+		return nil, nil
+	}
+	return m, m.admit(r.l)
+}
+
+// maxMeters bounds what strangers' names can make us remember.
+const maxMeters = 100_000
+
+// meter returns that of a name, or nil where nothing is bounded.
+func (l *Limiter) meter(kind, name string, b Bound) *meter {
+	if b.Series <= 0 && b.SamplesPerSecond <= 0 {
+		return nil
+	}
+	who := kind + " " + name
+	if name == "" {
+		who = kind + " without a name"
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m, ok := l.meters[who]
+	if !ok {
+		if len(l.meters) >= maxMeters {
+			clear(l.meters)
+		}
+		m = &meter{who: who, at: l.clock(), turn: l.clock(), now: map[uint64]struct{}{}}
+		l.meters[who] = m
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !ok || m.bound.SamplesPerSecond != b.SamplesPerSecond {
+		m.room = b.SamplesPerSecond * Burst.Seconds()
+	}
+	m.bound = b
+	return m
+}
+
+// meter counts what one sender or site sent.
+type meter struct {
+	who string
+
+	mu    sync.Mutex
+	bound Bound
+	room  float64 // samples that may come now; below zero after a request that was larger
+	at    time.Time
+	// The series with samples since turn, and those of the generation before.
+	now, before map[uint64]struct{}
+	live        int
+	turn        time.Time
+	said        time.Time
+}
+
+// admit lets a request in while there is room: how much it brings is known only when it
+// is unpacked, and a request larger than the burst has to pass some day.
+func (m *meter) admit(l *Limiter) error {
+	m.mu.Lock()
+	if m.bound.SamplesPerSecond <= 0 {
+		m.mu.Unlock()
+		return nil
+	}
+	m.fill(l.clock())
+	room, rate := m.room, m.bound.SamplesPerSecond
+	m.mu.Unlock()
+	if room > 0 {
+		return nil
+	}
+	m.say(l, "too many samples per second", "samples_per_second", rate)
+	wait := time.Duration(math.Ceil(1-room/rate)) * time.Second
+	return &Slow{m.who, rate, wait}
+}
+
+func (m *meter) spend(n int, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bound.SamplesPerSecond > 0 {
+		m.fill(now)
+		m.room -= float64(n)
+	}
+}
+
+func (m *meter) fill(now time.Time) {
+	if passed := now.Sub(m.at).Seconds(); passed > 0 {
+		m.room = min(m.room+passed*m.bound.SamplesPerSecond, m.bound.SamplesPerSecond*Burst.Seconds())
+		m.at = now
+	}
+}
+
+// holds notes a series, if it is known or there is room for it.
+func (m *meter) holds(hash uint64, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bound.Series <= 0 {
+		return true
+	}
+	if now.Sub(m.turn) >= generation {
+		m.before, m.now = m.now, make(map[uint64]struct{}, len(m.now))
+		if now.Sub(m.turn) >= 2*generation {
+			m.before = nil
+		}
+		m.live, m.turn = len(m.before), now
+	}
+	if _, ok := m.now[hash]; ok {
+		return true
+	}
+	if _, ok := m.before[hash]; !ok {
+		if m.live >= m.bound.Series {
+			return false
+		}
+		m.live++
+	}
+	m.now[hash] = struct{}{}
+	return true
+}
+
+// say puts into the log that somebody is held back, not with every request.
+func (m *meter) say(l *Limiter, what, key string, bound any) {
+	now := l.clock()
+	m.mu.Lock()
+	fresh := !m.said.IsZero() && now.Sub(m.said) < sayEvery
+	if !fresh {
+		m.said = now
+	}
+	m.mu.Unlock()
+	if !fresh {
+		l.logger.Warn(m.who+" is held back: "+what, key, bound)
+	}
+}
+
+// check reports a label that is too long.
+func (b *Labels) check(ls labels.Labels) error {
+	count, name, value := or(b.Count, 64, math.MaxInt), or(b.Name, 512, math.MaxInt), or(b.Value, 8192, math.MaxInt)
+	if n := ls.Len(); n > count {
+		return fmt.Errorf("%.200s has %d labels, more than %d", ls.Get(labels.MetricName), n, count)
+	}
+	var bad error
+	ls.Range(func(l labels.Label) {
+		switch {
+		case bad != nil:
+		case len(l.Name) > name:
+			bad = fmt.Errorf("%.200s: the name of the label %.60s… has %d bytes, more than %d", ls.Get(labels.MetricName), l.Name, len(l.Name), name)
+		case l.Name == labels.MetricName && len(l.Value) > name:
+			bad = fmt.Errorf("the name of the metric %.60s… has %d bytes, more than %d", l.Value, len(l.Value), name)
+		case len(l.Value) > value:
+			bad = fmt.Errorf("%.200s: the label %s has %d bytes, more than %d", ls.Get(labels.MetricName), l.Name, len(l.Value), value)
+		}
+	})
+	return bad
+}
