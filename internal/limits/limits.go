@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -254,18 +255,18 @@ func (m *meter) say(l *Limiter, what, key string, bound any) {
 func (b *Labels) check(ls labels.Labels) error {
 	count, name, value := or(b.Count, 64, math.MaxInt), or(b.Name, 512, math.MaxInt), or(b.Value, 8192, math.MaxInt)
 	if n := ls.Len(); n > count {
-		return fmt.Errorf("%.200s has %d labels, more than %d", ls.Get(labels.MetricName), n, count)
+		return fmt.Errorf("%.200s has %d labels, more than %d", ls.Get(model.MetricNameLabel), n, count)
 	}
 	var bad error
 	ls.Range(func(l labels.Label) {
 		switch {
 		case bad != nil:
 		case len(l.Name) > name:
-			bad = fmt.Errorf("%.200s: the name of the label %.60s… has %d bytes, more than %d", ls.Get(labels.MetricName), l.Name, len(l.Name), name)
-		case l.Name == labels.MetricName && len(l.Value) > name:
+			bad = fmt.Errorf("%.200s: the name of the label %.60s… has %d bytes, more than %d", ls.Get(model.MetricNameLabel), l.Name, len(l.Name), name)
+		case l.Name == model.MetricNameLabel && len(l.Value) > name:
 			bad = fmt.Errorf("the name of the metric %.60s… has %d bytes, more than %d", l.Value, len(l.Value), name)
 		case len(l.Value) > value:
-			bad = fmt.Errorf("%.200s: the label %s has %d bytes, more than %d", ls.Get(labels.MetricName), l.Name, len(l.Value), value)
+			bad = fmt.Errorf("%.200s: the label %s has %d bytes, more than %d", ls.Get(model.MetricNameLabel), l.Name, len(l.Value), value)
 		}
 	})
 	return bad
