@@ -61,7 +61,7 @@ It needs no root, but sees more with it: eBPF and exit records take CAP_BPF,
 CAP_PERFMON and CAP_NET_ADMIN, the I/O of other users' processes CAP_SYS_PTRACE.
 What it can not read it says at start, with the reason, and in reckon_sensor_up.`,
 		Example: `  reckon-agent                          # http://127.0.0.1:9871/metrics
-  reckon-agent --listen :9871           # for a Prometheus on another machine
+  reckon-agent --listen :9871 --web-config web.yml   # for a Prometheus elsewhere
   reckon-agent --source procfs          # without eBPF
   reckon-agent --push http://server:9870
   reckon-agent check --push http://server:9870

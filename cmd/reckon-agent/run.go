@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -37,11 +36,13 @@ type options struct {
 	idle         string
 	compat       []string
 	push         pushOptions
+	web          webOptions
 }
 
 func (o *options) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&o.listen, "listen", "127.0.0.1:9871", "address of /metrics; anyone who reaches it can read it")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9871", "address of /metrics; any but a loopback address needs --web-config")
+	o.web.register(f)
 	f.StringVar(&o.source, "source", "auto", "where processes are read: auto, ebpf or procfs")
 	f.StringVar(&o.exits, "exits", "auto", "where ends of processes are read: auto, ebpf, taskstats or none")
 	f.DurationVar(&o.tick, "tick", time.Second, "time between two readings")
@@ -79,11 +80,11 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	if err := o.push.read(); err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", o.listen)
+	door, err := o.web.open(o.listen, log)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w; choose another address with --listen", o.listen, err)
+		return err
 	}
-	defer ln.Close()
+	defer door.Close()
 	a, notes, err := agent.Open(o.config(log))
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	for _, n := range notes {
 		fmt.Fprintf(stderr, "reckon-agent: not available: %s: %v\n", n.Sensor, n.Err)
 	}
-	fmt.Fprintf(stderr, "reckon-agent: node %s at http://%s/metrics, reading %s\n", a.Node(), ln.Addr(), a.Reading())
+	fmt.Fprintf(stderr, "reckon-agent: node %s at %s/metrics, reading %s\n", a.Node(), door.address(), a.Reading())
 
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: o.push.labels(a.Node())}))
@@ -109,10 +110,10 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  what was measured\n/healthz  whether it runs\n", buildinfo.Get().Version, a.Node())
 	})
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+	srv := &http.Server{Handler: door.handler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
 	failed := make(chan error, 1)
 	go func() {
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(door); !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("serve /metrics: %w", err)
 		}
 	}()

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/spf13/pflag"
+
+	"reckon/internal/webconfig"
+)
+
+// webOptions say who may read /metrics.
+type webOptions struct {
+	config   string
+	insecure bool
+}
+
+func (o *webOptions) register(f *pflag.FlagSet) {
+	f.StringVar(&o.config, "web-config", "", "file with TLS certificates and users of /metrics, in the form of Prometheus's web configuration; read again while the agent runs")
+	f.BoolVar(&o.insecure, "insecure", false, "let everybody who reaches the address read /metrics")
+}
+
+// door is where /metrics is asked for.
+type door struct {
+	net.Listener
+	config *webconfig.Config // nil: plain HTTP for everybody who reaches it
+}
+
+func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
+	var d door
+	var err error
+	if o.config != "" {
+		if d.config, err = webconfig.Open(o.config, log); err != nil {
+			return nil, fmt.Errorf("--web-config: %w", err)
+		}
+	}
+	if d.Listener, err = net.Listen("tcp", listen); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen", listen, err)
+	}
+	addr, _ := d.Addr().(*net.TCPAddr)
+	if open := d.config == nil || !d.config.Closed(); open && !o.insecure && (addr == nil || !addr.IP.IsLoopback()) {
+		at := d.Addr()
+		_ = d.Close()
+		return nil, fmt.Errorf("others reach the address %s, and what users run could be read without a password: name users or client certificates in --web-config, push instead (--push URL), or let everybody read with --insecure", at)
+	}
+	if d.config != nil {
+		d.Listener = d.config.Listener(d.Listener)
+	}
+	return &d, nil
+}
+
+func (d *door) address() string {
+	if d.config != nil && d.config.TLS() {
+		return "https://" + d.Addr().String()
+	}
+	return "http://" + d.Addr().String()
+}
+
+func (d *door) handler(h http.Handler) http.Handler {
+	if d.config == nil {
+		return h
+	}
+	return d.config.Handler(h)
+}
