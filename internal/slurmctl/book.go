@@ -2,6 +2,7 @@ package slurmctl
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -199,7 +200,11 @@ func (b *Book) LeftSince() (t time.Time) {
 func (b *Book) Tell(now time.Time) []metric.Batch {
 	next := b.following()
 	byTime := map[int64]*metric.Batch{}
-	for k, l := range b.lives {
+	order := slices.SortedFunc(maps.Keys(b.lives), func(x, y key) int {
+		return cmp.Or(cmp.Compare(x.submit, y.submit), cmp.Compare(x.id, y.id))
+	})
+	for _, k := range order {
+		l := b.lives[k]
 		if l.forgotten(now) {
 			delete(b.lives, k)
 			continue

@@ -28,6 +28,8 @@ type Options struct {
 	// Write stores a batch.
 	Write  func(ctx context.Context, b *metric.Batch) error
 	Logger *slog.Logger
+	// Clock is the time of day; nil is time.Now. See [Poller.Step].
+	Clock func() time.Time
 }
 
 func (o *Options) defaults() {
@@ -44,6 +46,9 @@ func (o *Options) defaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
 	}
 }
 
@@ -104,11 +109,7 @@ func (p *Poller) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		for _, t := range p.tasks {
-			if ctx.Err() == nil && !time.Now().Before(t.next) {
-				p.do(ctx, t)
-			}
-		}
+		p.Step(ctx)
 		next := p.tasks[0].next
 		for _, t := range p.tasks[1:] {
 			if t.next.Before(next) {
@@ -119,16 +120,26 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
+// Step asks what is due by the clock of the options. It is for a caller that moves the
+// clock itself, in the place of Run.
+func (p *Poller) Step(ctx context.Context) {
+	for _, t := range p.tasks {
+		if ctx.Err() == nil && !p.o.Clock().Before(t.next) {
+			p.do(ctx, t)
+		}
+	}
+}
+
 // do asks one question and says when the next one is.
 func (p *Poller) do(ctx context.Context, t *task) {
-	begin := time.Now()
+	begin := p.o.Clock()
 	limited, cancel := context.WithTimeoutCause(ctx, p.o.Timeout, fmt.Errorf("the limit is %v", p.o.Timeout))
 	got, err := t.ask(limited)
 	cancel()
 	if ctx.Err() != nil {
 		return
 	}
-	now := time.Now()
+	now := p.o.Clock()
 	t.took, t.asked = now.Sub(begin), true
 	t.bad += float64(got.Bad)
 	pause := max(t.every, share*t.took)
@@ -186,7 +197,7 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 
 func (p *Poller) readJobs(ctx context.Context) (Read, error) {
 	jobs, got, err := p.source.Jobs(ctx)
-	now := time.Now()
+	now := p.o.Clock()
 	p.book.Queue(now, jobs, err == nil)
 	p.tell(ctx, now)
 	if err == nil {
@@ -206,7 +217,7 @@ const longestStretch = 24 * time.Hour
 // readAccounts asks what ended since the last time. After a failure it looks back
 // further: what slurmdbd did not have while it was down comes to it late.
 func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
-	now := time.Now()
+	now := p.o.Clock()
 	if p.mark.IsZero() || p.mark.After(now) {
 		p.mark = now.Add(-p.o.First)
 	}
@@ -238,7 +249,7 @@ func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 			}
 		}
 	}
-	p.tell(ctx, time.Now())
+	p.tell(ctx, p.o.Clock())
 	p.save()
 	return got, err
 }
@@ -246,7 +257,7 @@ func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 func (p *Poller) readNodes(ctx context.Context) (Read, error) {
 	nodes, parts, got, err := p.source.Nodes(ctx)
 	if err == nil {
-		b := metric.Batch{Time: time.Now()}
+		b := metric.Batch{Time: p.o.Clock()}
 		p.nodes.tellNodes(&b, nodes, parts)
 		p.write(ctx, &b)
 	}

@@ -1,6 +1,9 @@
 package slurmctl
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,8 +43,8 @@ func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string
 
 // end ends what the round did not mention.
 func (t *table) end(b *metric.Batch) {
-	for k, e := range t.series {
-		if e.round != t.round {
+	for _, k := range slices.Sorted(maps.Keys(t.series)) {
+		if e := t.series[k]; e.round != t.round {
 			b.Samples = append(b.Samples, metric.Sample{Series: e.series, Value: stale, Last: true})
 			delete(t.series, k)
 		}
@@ -103,7 +106,10 @@ func (t *table) tellJobs(b *metric.Batch, jobs []Job) {
 		cores[g] += many * j.Cores
 	}
 	t.begin()
-	for g, n := range count {
+	for _, g := range slices.SortedFunc(maps.Keys(count), func(x, y group) int {
+		return cmp.Or(cmp.Compare(x.partition, y.partition), cmp.Compare(x.state, y.state))
+	}) {
+		n := count[g]
 		t.add(b, partitionJobs, n, g.partition, g.state)
 		t.add(b, partitionCores, cores[g], g.partition, g.state)
 	}
