@@ -41,13 +41,7 @@ func Open(c Config) (*Agent, []Note, error) {
 	if err := c.defaults(); err != nil {
 		return nil, nil, err
 	}
-	a := &Agent{
-		config: c, log: c.Logger,
-		chain: resolvers.Chain(),
-		known: make(map[uint64]*membership), leaders: make(map[int32]*leader),
-		handles: make(map[string]*sharedHandle),
-		now:     time.Now,
-	}
+	a := newAgent(c)
 	a.ledger = a.newLedger()
 	var notes []Note
 	var err error
@@ -65,6 +59,16 @@ func Open(c Config) (*Agent, []Note, error) {
 	}
 	a.restore()
 	return a, notes, nil
+}
+
+func newAgent(c Config) *Agent {
+	return &Agent{
+		config: c, log: c.Logger,
+		chain: resolvers.Chain(),
+		known: make(map[uint64]*membership), leaders: make(map[int32]*leader),
+		handles: make(map[string]*sharedHandle),
+		now:     time.Now,
+	}
 }
 
 func (a *Agent) newLedger() *account.Ledger {

@@ -65,6 +65,7 @@ type self struct {
 	ticks, late, failed, exportErrors uint64
 	spent                             time.Duration
 	saveFailed                        bool
+	madeUp                            bool // the machine is: what this process uses says nothing
 	info                              *metric.Series
 	series                            map[*metric.Desc]*metric.Series
 	statm                             *os.File
@@ -85,6 +86,20 @@ func (s *self) export(a *Agent, b *metric.Batch) {
 		s.info = metric.NewSeries(agentInfo, a.config.Version, a.tasks.Live(), a.tasks.Exits())
 	}
 	b.Add(s.info, 1)
+	if !s.madeUp {
+		s.process(b)
+	}
+	parts, processes, lost := a.ledger.Counts()
+	s.add(b, agentTicks, float64(s.ticks))
+	s.add(b, agentFailed, float64(s.failed))
+	s.add(b, agentLost, float64(lost))
+	s.add(b, agentExportErrors, float64(s.exportErrors))
+	s.add(b, agentParts, float64(parts))
+	s.add(b, agentProcesses, float64(processes))
+}
+
+// process appends what this process uses and how it keeps time.
+func (s *self) process(b *metric.Batch) {
 	var use unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &use) == nil {
 		s.add(b, agentCPU, float64(use.Utime.Nano()+use.Stime.Nano())/1e9)
@@ -92,15 +107,8 @@ func (s *self) export(a *Agent, b *metric.Batch) {
 	if rss, ok := s.resident(); ok {
 		s.add(b, agentMemory, float64(rss))
 	}
-	parts, processes, lost := a.ledger.Counts()
-	s.add(b, agentTicks, float64(s.ticks))
 	s.add(b, agentTickSeconds, s.spent.Seconds())
 	s.add(b, agentLate, float64(s.late))
-	s.add(b, agentFailed, float64(s.failed))
-	s.add(b, agentLost, float64(lost))
-	s.add(b, agentExportErrors, float64(s.exportErrors))
-	s.add(b, agentParts, float64(parts))
-	s.add(b, agentProcesses, float64(processes))
 }
 
 func (s *self) add(b *metric.Batch, d *metric.Desc, v float64) {

@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Machine is everything that an agent reads, of a machine that is made up or played.
+type Machine interface {
+	taskSource
+	sensor.MachineReader
+	looker
+	Groups() sensor.CgroupReader
+	UserName(uid uint32) string
+	Booted() time.Time
+	// Time is the moment that the next reading is of.
+	Time() time.Time
+}
+
+// OpenMachine returns an agent that reads m and the given sensors in the place of this
+// machine. Its time is that of m, and the caller moves both: [Agent.Step] takes a reading
+// and [Agent.Take] makes an export. It says nothing of this process, which is not what m
+// would have, so that the same readings make the same exports.
+func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) {
+	if err := c.defaults(); err != nil {
+		return nil, err
+	}
+	a := newAgent(c)
+	a.config.State = ""
+	a.tasks, a.machine, a.cgroups, a.look = m, m, m.Groups(), m
+	a.now, a.btime, a.user = m.Time, m.Booted().Unix(), m.UserName
+	a.self.madeUp = true
+	a.ledger = a.newLedger()
+	a.add(m.Name(), nil, nil)
+	for _, s := range sensors {
+		a.add(s.Name(), s, nil)
+	}
+	a.meter = &metering{}
+	for _, u := range a.sensors {
+		if s, ok := u.sensor.(sensor.MeterSource); ok {
+			a.meter.sources = append(a.meter.sources, &meterReader{unit: u, source: s})
+		}
+	}
+	a.openGPUs()
+	return a, nil
+}
+
+// Step takes a reading.
+func (a *Agent) Step() error { return a.tick() }
+
+// Take makes an export of what was read. The batch is valid until the next Take.
+func (a *Agent) Take() *metric.Batch {
+	a.export(a.now())
+	return &a.batch
+}
