@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
 
+	"reckon/metric"
 	"reckon/store"
 )
 
@@ -70,6 +71,39 @@ func (s *HistorySeries) Add(t int64, v float64) error {
 	s.app.Append(0, t, v)
 	s.chunks[n-1].MaxTime = t
 	return nil
+}
+
+// AddHistogram appends a distribution, which is passed over when it is not newer than the
+// sample before it. A series holds either numbers or distributions.
+func (s *HistorySeries) AddHistogram(t int64, h *metric.Histogram) error {
+	n := len(s.chunks)
+	if n > 0 && t <= s.chunks[n-1].MaxTime {
+		return nil
+	}
+	packed := nativeHistogram(h)
+	if n > 0 && s.chunks[n-1].Chunk.NumSamples() < chunkSamples && rangeOf(s.chunks[n-1].MinTime) == rangeOf(t) {
+		// It is refused where its buckets do not fit those of the chunk.
+		if _, _, app, err := s.app.AppendHistogram(nil, 0, t, packed, true); err == nil {
+			s.app, s.chunks[n-1].MaxTime = app, t
+			return nil
+		}
+	}
+	c := chunkenc.NewHistogramChunk()
+	app, err := c.Appender()
+	if err != nil {
+		return err
+	}
+	if _, _, app, err = app.AppendHistogram(s.app, 0, t, packed, true); err != nil {
+		return err
+	}
+	s.chunks, s.app = append(s.chunks, chunks.Meta{Chunk: c, MinTime: t, MaxTime: t}), app
+	return nil
+}
+
+// Join moves the series of o into h. No label set is in both.
+func (h *History) Join(o *History) {
+	h.series = append(h.series, o.series...)
+	o.series = nil
 }
 
 // rangeOf is the begin of the block that a time lies in.

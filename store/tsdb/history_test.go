@@ -98,3 +98,62 @@ func TestImportBlocks(t *testing.T) {
 	s.gate.leave()
 	check("compacted")
 }
+
+// TestImportHistograms: distributions that grow new buckets, begin anew and end are read
+// as they were added.
+func TestImportHistograms(t *testing.T) {
+	s, err := Open(Options{Dir: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	begin := time.Now().Add(-48 * time.Hour).UnixMilli()
+	var h, other History
+	one := other.Series(labels.FromStrings("__name__", "spread"))
+	var d metric.Histogram
+	var counts []uint64
+	for k := range 500 {
+		if k == 300 { // begun anew
+			d = metric.Histogram{}
+		}
+		d.Observe(float64(1 + k%7*k%5*k%3))
+		d.Observe(float64(k) / 10)
+		counts = append(counts, d.Count)
+		if err := one.AddHistogram(begin+int64(k)*60_000, &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := one.AddHistogram(begin, &d); err != nil { // older: passed over
+		t.Fatal(err)
+	}
+	h.Join(&other)
+	if err := s.ImportBlocks(t.Context(), &h); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ImportBlocks(t.Context(), &other); err != nil { // moved: there is nothing
+		t.Fatal(err)
+	}
+	q, err := s.Querier(0, math.MaxInt64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", "spread"))
+	n := 0
+	for set.Next() {
+		it := set.At().Iterator(nil)
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			at, got := it.AtHistogram(nil)
+			if want := begin + int64(n)*60_000; at != want || got.Count != counts[n] || got.Validate() != nil {
+				t.Fatalf("sample %d: at %d with %d observations, want %d with %d", n, at, got.Count, want, counts[n])
+			}
+			n++
+		}
+		if it.Err() != nil {
+			t.Fatal(it.Err())
+		}
+	}
+	if set.Err() != nil || n != len(counts) {
+		t.Fatalf("%d samples, want %d (%v)", n, len(counts), set.Err())
+	}
+}

@@ -1,0 +1,172 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+
+	"reckon/metric"
+	"reckon/store/tsdb"
+)
+
+// Blocks takes what was collected of the past: [tsdb.Store] does.
+type Blocks interface {
+	ImportBlocks(ctx context.Context, h *tsdb.History) error
+}
+
+// History is a [Sink] that writes samples of the past into a store, packed, in blocks of
+// their own: many times quicker than one export after the other. What it holds is in the
+// store when [History.Flush] has returned.
+type History struct {
+	store Blocks
+	site  string
+
+	mu    sync.Mutex
+	nodes map[string]*past
+	first time.Time // of what is held
+	last  time.Time
+}
+
+// past is what is held of one sender.
+type past struct {
+	external []labels.Label
+	packed   tsdb.History
+	rows     map[*metric.Series]*pastRow
+	byLabels map[string]*tsdb.HistorySeries
+	key      []byte
+}
+
+type pastRow struct {
+	labels labels.Labels
+	to     *tsdb.HistorySeries // nil until a sample of this stretch came
+}
+
+const (
+	// holds is the longest stretch that is held in memory: that of one block.
+	holds = 18 * time.Hour
+	// oldStart is for how long after its start a counter is still given the zero that it
+	// began with, as the store does with what it is sent.
+	oldStart = time.Hour
+)
+
+// NewHistory returns a sink that writes into a store, under the name of a site.
+func NewHistory(store Blocks, site string) *History {
+	return &History{store: store, site: site, nodes: map[string]*past{}}
+}
+
+// Put implements [Sink].
+func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
+	h.mu.Lock()
+	if h.first.IsZero() || b.Time.Before(h.first) {
+		h.first = b.Time
+	}
+	if b.Time.After(h.last) {
+		h.last = b.Time
+	}
+	p := h.nodes[node]
+	if p == nil {
+		p = &past{rows: map[*metric.Series]*pastRow{}, byLabels: map[string]*tsdb.HistorySeries{}}
+		for _, l := range []labels.Label{{Name: "node", Value: node}, {Name: "site", Value: h.site}} {
+			if l.Value != "" {
+				p.external = append(p.external, l)
+			}
+		}
+		h.nodes[node] = p
+	}
+	h.mu.Unlock()
+	return p.put(b)
+}
+
+func (p *past) put(b *metric.Batch) error {
+	t := b.Time.UnixMilli()
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		r := p.rows[s.Series]
+		fresh := r == nil
+		if fresh {
+			r = &pastRow{labels: p.labels(s.Series)}
+			p.rows[s.Series] = r
+		}
+		if r.to == nil {
+			p.key = r.labels.Bytes(p.key[:0])
+			if r.to = p.byLabels[string(p.key)]; r.to == nil {
+				r.to = p.packed.Series(r.labels)
+				p.byLabels[string(p.key)] = r.to
+			}
+		}
+		if err := r.add(s, t, fresh); err != nil {
+			return fmt.Errorf("pack %s: %w", s.Series.Desc.Name, err)
+		}
+		if s.Last {
+			delete(p.rows, s.Series)
+		}
+	}
+	return nil
+}
+
+func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
+	if s.Series.Desc.Kind == metric.NativeHistogram {
+		err := r.to.AddHistogram(t, s.Histogram)
+		if err == nil && s.Last {
+			err = r.to.AddHistogram(t+1, &metric.Histogram{Sum: math.Float64frombits(value.StaleNaN)})
+		}
+		return err
+	}
+	if c := s.Series.Created; fresh && c != 0 && s.Series.Desc.Kind == metric.Counter && c < t && t-c <= oldStart.Milliseconds() {
+		if err := r.to.Add(c, 0); err != nil {
+			return err
+		}
+	}
+	err := r.to.Add(t, s.Value)
+	if err == nil && s.Last {
+		err = r.to.Add(t+1, math.Float64frombits(value.StaleNaN))
+	}
+	return err
+}
+
+// labels are the name, the labels of the series and those of the sender.
+func (p *past) labels(s *metric.Series) labels.Labels {
+	list := append([]labels.Label{{Name: labels.MetricName, Value: s.Desc.Name}}, p.external...)
+	for i, name := range s.Desc.Labels {
+		if s.Values[i] == "" {
+			continue
+		}
+		own := true
+		for k := range list {
+			if list[k].Name == name {
+				list[k].Value, own = s.Values[i], false
+			}
+		}
+		if own {
+			list = append(list, labels.Label{Name: name, Value: s.Values[i]})
+		}
+	}
+	return labels.New(list...)
+}
+
+// Wait implements [Waiter]: it writes what is held when that is long enough for a block.
+func (h *History) Wait(ctx context.Context) error {
+	if h.last.Sub(h.first) < holds {
+		return nil
+	}
+	return h.Flush(ctx)
+}
+
+// Flush writes what is held.
+func (h *History) Flush(ctx context.Context) error {
+	var all tsdb.History
+	for _, p := range h.nodes {
+		all.Join(&p.packed)
+		clear(p.byLabels)
+		for _, r := range p.rows {
+			r.to = nil
+		}
+	}
+	h.first, h.last = time.Time{}, time.Time{}
+	return h.store.ImportBlocks(ctx, &all)
+}

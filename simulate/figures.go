@@ -1,0 +1,248 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// gpuMemory is what a device has, bytes.
+const gpuMemory = 80 << 30
+
+// gpu is a device of the machine.
+type gpu struct {
+	joules float64
+	busy   float64 // seconds since it was read last
+	span   float64
+	memory uint64
+	uses   []sensor.GPUUse
+	total  float64 // busy seconds since the machine booted
+	step   float64 // busy seconds in this step
+}
+
+// begin begins a step.
+func (g *gpu) begin() {
+	g.memory, g.step = 0, 0
+	for i := range g.uses {
+		g.uses[i].Memory = 0
+	}
+}
+
+// add adds what a process used in a step.
+func (g *gpu) add(pid int32, busy float64, memory uint64) {
+	g.step += busy
+	g.memory += memory
+	for i := range g.uses {
+		if u := &g.uses[i]; u.PID == pid {
+			u.Busy, u.Memory = u.Busy+busy, memory
+			return
+		}
+	}
+	g.uses = append(g.uses, sensor.GPUUse{PID: pid, Have: sensor.GPUBusy | sensor.GPUMemory, Busy: busy, Memory: memory})
+}
+
+// figures is the hardware of the machine beside its processes: what node_exporter would
+// say of it, meters and GPUs.
+type figures struct {
+	node       *Node
+	joules     [2]float64 // package, memory
+	load       float64
+	pressure   float64
+	disk, net  [2]float64 // read and written, received and sent; bytes
+	rows       map[*metric.Desc][]*metric.Series
+	meterRows  sensor.MeterSeries
+	meters     []sensor.Meter
+	gpuRows    []*sensor.GPUSeries
+	deviceName []string
+}
+
+func gauge(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: name, Help: help, Kind: metric.Gauge, Unit: unit, Labels: labels}
+}
+
+func counter(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: name, Help: help, Kind: metric.Counter, Unit: unit, Labels: labels}
+}
+
+// The figures of the machine, under node_exporter's names.
+var (
+	nodeCPU      = counter("node_cpu_seconds_total", "Seconds the CPUs spent in each mode.", metric.Seconds, "cpu", "mode")
+	nodeMemory   = gauge("node_memory_MemTotal_bytes", "Memory information field MemTotal_bytes.", metric.Bytes)
+	nodeFree     = gauge("node_memory_MemAvailable_bytes", "Memory information field MemAvailable_bytes.", metric.Bytes)
+	nodeLoad     = gauge("node_load1", "1m load average.", metric.None)
+	nodeRunning  = gauge("node_procs_running", "Number of processes in runnable state.", metric.None)
+	nodePressure = counter("node_pressure_cpu_waiting_seconds_total", "Total time in seconds that processes have waited for CPU time", metric.Seconds)
+	nodeRead     = counter("node_disk_read_bytes_total", "The total number of bytes read successfully.", metric.Bytes, "device")
+	nodeWritten  = counter("node_disk_written_bytes_total", "The total number of bytes written successfully.", metric.Bytes, "device")
+	nodeReceived = counter("node_network_receive_bytes_total", "Network device statistic receive_bytes.", metric.Bytes, "device")
+	nodeSent     = counter("node_network_transmit_bytes_total", "Network device statistic transmit_bytes.", metric.Bytes, "device")
+	nodeBoot     = gauge("node_boot_time_seconds", "Node boot time, in unixtime.", metric.Seconds)
+	nodeUname    = gauge("node_uname_info", "Labeled system information as provided by the uname system call.", metric.None, "sysname", "release", "machine", "nodename")
+	nodeOS       = gauge("node_os_info", "A metric with a constant '1' value labeled by what the distribution says of itself.", metric.None, "id", "pretty_name")
+)
+
+func newFigures(n *Node) figures {
+	return figures{node: n, rows: map[*metric.Desc][]*metric.Series{}}
+}
+
+// advance moves the hardware by a step.
+func (f *figures) advance(n *Node, busy, waiting, span float64) {
+	cores := float64(n.site.Cores)
+	share := min(busy/cores, 1)
+	f.joules[0] += span * cores * (1.6 + 4.2*math.Pow(share, 0.85))
+	held := 1 - float64(n.machine.MemoryAvailable)/float64(n.spec.memory)
+	f.joules[1] += span * cores * (0.15 + 0.5*held*share)
+	decay := math.Exp(-span / 60)
+	f.load = f.load*decay + (busy+waiting)*(1-decay)
+	f.pressure += span * min(waiting, 1)
+	read, write := 0.0, 0.0
+	for _, g := range n.groups {
+		read, write = read+g.wish.read*g.active, write+g.wish.write*g.active
+	}
+	f.disk[0], f.disk[1] = f.disk[0]+read*0.2, f.disk[1]+write*0.2+span*20e3 // the rest lies on other machines
+	f.net[0], f.net[1] = f.net[0]+read*0.8+span*4e3, f.net[1]+write*0.8+span*6e3
+	for i := range n.gpus {
+		g := &n.gpus[i]
+		step := min(g.step, span)
+		g.busy, g.total, g.span = g.busy+step, g.total+step, g.span+span
+		g.joules += 55*span + 260*step
+	}
+}
+
+// Descs lists what Read may append.
+func (n *Node) Descs() []*metric.Desc {
+	return append(append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodePressure, nodeRead, nodeWritten, nodeReceived, nodeSent,
+		nodeBoot, nodeUname, nodeOS}, sensor.MeterDescs()...), sensor.GPUDescs()...)
+}
+
+// Sensor is the hardware of the machine: a [sensor.Sensor], a [sensor.MeterSource] and a
+// [sensor.GPUSource] in one.
+type Sensor struct{ n *Node }
+
+// Sensor returns the hardware of the machine.
+func (n *Node) Sensor() *Sensor { return &Sensor{n} }
+
+// Name implements [sensor.Sensor].
+func (*Sensor) Name() string { return "simulated-hardware" }
+
+// Descs implements [sensor.Sensor].
+func (s *Sensor) Descs() []*metric.Desc { return s.n.Descs() }
+
+// Close implements [sensor.Sensor].
+func (*Sensor) Close() error { return nil }
+
+// Read implements [sensor.Sensor].
+func (s *Sensor) Read(b *metric.Batch) error {
+	n := s.n
+	f := &n.figures
+	f.cpus(b)
+	running := 0
+	for _, g := range n.groups {
+		for _, p := range g.procs {
+			if p.State == 'R' {
+				running++
+			}
+		}
+	}
+	f.one(b, nodeMemory, float64(n.spec.memory))
+	f.one(b, nodeFree, float64(n.machine.MemoryAvailable))
+	f.one(b, nodeLoad, math.Round(f.load*100)/100)
+	f.one(b, nodeRunning, float64(running+1))
+	f.one(b, nodePressure, f.pressure)
+	f.one(b, nodeRead, f.disk[0], "nvme0n1")
+	f.one(b, nodeWritten, f.disk[1], "nvme0n1")
+	f.one(b, nodeReceived, f.net[0], "eth0")
+	f.one(b, nodeSent, f.net[1], "eth0")
+	f.one(b, nodeBoot, float64(n.boot.Unix()))
+	f.one(b, nodeUname, 1, "Linux", "6.1.0-simulated", "x86_64", n.spec.name)
+	f.one(b, nodeOS, 1, "simulated", "Simulated Linux")
+	f.meterRows.Append(b, f.meters)
+	for i := range n.gpus {
+		for len(f.gpuRows) <= i {
+			d := f.device(len(f.gpuRows))
+			f.gpuRows = append(f.gpuRows, sensor.NewGPUSeries(&d))
+		}
+		d := f.device(i)
+		f.gpuRows[i].AddUsed(b, &d, n.gpus[i].total)
+		f.gpuRows[i].Add(b, sensor.GPUEnergyJoules, n.gpus[i].joules)
+	}
+	return nil
+}
+
+// one appends a figure that there is once.
+func (f *figures) one(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+	if len(f.rows[d]) == 0 {
+		f.rows[d] = append(f.rows[d], metric.NewSeries(d, values...))
+	}
+	b.Add(f.rows[d][0], v)
+}
+
+// cpus appends the time of each processor, which all work alike.
+func (f *figures) cpus(b *metric.Batch) {
+	m := &f.node.machine
+	rows := f.rows[nodeCPU]
+	if rows == nil {
+		for c := range f.node.site.Cores {
+			for _, mode := range []string{"user", "system", "idle"} {
+				rows = append(rows, metric.NewSeries(nodeCPU, strconv.Itoa(c), mode))
+			}
+		}
+		f.rows[nodeCPU] = rows
+	}
+	each := 1e9 * float64(f.node.site.Cores)
+	modes := [3]float64{float64(m.User) / each, float64(m.System) / each, float64(m.Idle) / each}
+	for i, s := range rows {
+		// As the kernel says it: in hundredths.
+		b.Add(s, math.Floor(modes[i%3]*100)/100)
+	}
+}
+
+// ReadMeters implements [sensor.MeterSource].
+func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	f := &s.n.figures
+	dst = append(dst,
+		sensor.Meter{Domain: sensor.DomainPackage, Zone: "0", Joules: f.joules[0], HasJoules: true},
+		sensor.Meter{Domain: sensor.DomainDRAM, Zone: "0", Joules: f.joules[1], HasJoules: true})
+	for i := range s.n.gpus {
+		dst = append(dst, sensor.Meter{Domain: sensor.DomainGPU, Zone: f.name(i), Joules: s.n.gpus[i].joules, HasJoules: true})
+	}
+	f.meters = append(f.meters[:0], dst...)
+	return dst, nil
+}
+
+// name is the name of a device.
+func (f *figures) name(i int) string {
+	for len(f.deviceName) <= i {
+		f.deviceName = append(f.deviceName, fmt.Sprintf("GPU-%s-%d", f.node.spec.name, len(f.deviceName)))
+	}
+	return f.deviceName[i]
+}
+
+func (f *figures) device(i int) sensor.GPU {
+	g := &f.node.gpus[i]
+	return sensor.GPU{Vendor: "nvidia", Device: f.name(i), Model: "Simulated 80GB", Driver: "simulated", Index: i,
+		Have: sensor.GPUBusy | sensor.GPUMemory | sensor.GPUSize, Span: g.span, Busy: g.busy, Memory: g.memory, MemorySize: gpuMemory}
+}
+
+// ReadGPU implements [sensor.GPUSource].
+func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
+	for i := range s.n.gpus {
+		g := &s.n.gpus[i]
+		p.Devices = append(p.Devices, s.n.figures.device(i))
+		kept := g.uses[:0]
+		for _, u := range g.uses {
+			u.Device = s.n.figures.name(i)
+			if u.Busy > 0 || u.Memory > 0 {
+				p.Uses = append(p.Uses, u)
+			}
+			if u.Busy = 0; u.Memory > 0 {
+				kept = append(kept, u)
+			}
+		}
+		g.uses, g.busy, g.span = kept, 0, 0
+	}
+	return nil
+}

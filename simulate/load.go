@@ -1,0 +1,181 @@
+package simulate
+
+import (
+	"time"
+)
+
+// demand is what a group would use at a moment.
+type demand struct {
+	cores             float64
+	anon, file, shmem uint64
+	read, write       float64 // bytes a second
+	shorts            float64 // short processes in the step
+	tools             []string
+	gpu               float64 // busy share of each device
+	gpuBytes          uint64
+	killed            bool // the kernel ends a process for lack of memory
+}
+
+// unit is a service.
+type unit struct {
+	unit, comm string
+	uid        uint32
+	threads    uint32
+	cores      float64
+	memory     uint64
+	write      float64 // bytes a second
+}
+
+// units are the services of a machine.
+func units(r role) []unit {
+	list := []unit{
+		{"systemd-journald", "systemd-journal", 0, 1, 0.0008, 48 << 20, 9e3},
+		{"sshd", "sshd", 0, 1, 0.0001, 9 << 20, 0},
+		{"chronyd", "chronyd", 994, 1, 0.0001, 4 << 20, 0},
+		{"munge", "munged", 993, 4, 0.0002, 6 << 20, 0},
+	}
+	switch r {
+	case services:
+		return append(list,
+			unit{"slurmctld", "slurmctld", 992, 24, 0.06, 900 << 20, 40e3},
+			unit{"slurmdbd", "slurmdbd", 992, 8, 0.02, 300 << 20, 10e3},
+			unit{"mariadb", "mariadbd", 991, 40, 0.15, 6 << 30, 900e3},
+			unit{"grafana-server", "grafana", 990, 18, 0.03, 250 << 20, 5e3})
+	case login:
+		return append(list, unit{"nfs-client", "rpc.gssd", 0, 2, 0.0004, 7 << 20, 0})
+	}
+	return append(list, unit{"slurmd", "slurmd", 0, 3, 0.001, 22 << 20, 0})
+}
+
+// load is what the group wants around a moment; seconds is how long the step takes.
+func (g *group) load(n *Node, at time.Time, seconds float64) demand {
+	switch {
+	case g == n.kernel:
+		return demand{cores: 0.003 + 0.001*wobble(n.site.Seed, at.Unix()/60)}
+	case g.place != nil:
+		return g.jobLoad(n, at, seconds)
+	case g.session != nil:
+		return g.session.load(at, seconds)
+	}
+	u := &g.unit
+	day := hours[at.Hour()] / 12
+	d := demand{cores: u.cores * (0.5 + day + 0.3*wobble(n.site.Seed+uint64(len(u.unit)), at.Unix()/120)), anon: u.memory, file: u.memory / 5, write: u.write}
+	d.cores = max(d.cores, u.cores/10)
+	return d
+}
+
+// jobLoad is what a job wants on one node.
+func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
+	j := g.place.job
+	if !g.works {
+		return demand{cores: 0.001, anon: 3 << 20, file: 2 << 20}
+	}
+	k := j.kind
+	life := max(j.length, time.Second)
+	done := min(max(at.Sub(j.Start).Seconds()/life.Seconds(), 0), 1)
+	ph, before, inside := k.phase(done)
+	seed := j.seed + uint64(n.pid%7) // nodes of one job differ a little
+	step := at.Unix() / 20
+	d := demand{shorts: k.shorts * float64(j.Cores) * seconds, tools: k.tools}
+	d.cores = float64(j.Cores) * j.used * k.busy * ph.busy * (1 + k.jitter*wobble(seed, step))
+	d.read, d.write = ph.read*(1+0.4*wobble(seed+1, step)), ph.write*(1+0.4*wobble(seed+2, step))
+	if ph.repeat > 0 { // a checkpoint
+		if since := int64(at.Sub(j.Start).Seconds()) % int64(ph.repeat); since < 30 {
+			d.write, d.cores = d.write+250*mb, d.cores*0.5
+		}
+	}
+	level := before + (ph.memory-before)*inside
+	memory := float64(j.peak) * max(level, 0.02)
+	if j.Outcome == outOfMemory {
+		// It grows to the limit, where the kernel ends it a little before the job is over.
+		to := max(j.End.Sub(j.Start).Seconds()-20, 1)
+		part := min(at.Sub(j.Start).Seconds()/to, 1)
+		memory = float64(j.MemoryBytes) * (0.2 + 0.8*part*part)
+		if part >= 1 || j.End.Sub(at) < time.Duration(seconds*float64(time.Second)) {
+			d.killed = true
+			memory = float64(j.MemoryBytes) * 0.3
+		}
+	}
+	d.anon = uint64(memory * 0.94)
+	d.shmem = uint64(memory * 0.02)
+	d.file = uint64(min((d.read+d.write)*60, float64(j.MemoryBytes)/10))
+	if k.gpus != nil {
+		wave := 0.5 + 0.5*wobble(seed+3, at.Unix()/45)
+		d.gpu = min(k.gpuBusy*ph.busy*(0.8+0.4*wave), 1)
+		d.gpuBytes = uint64(k.gpuBytes * gpuMemory * (0.9 + 0.1*wobble(j.seed, 4)))
+	}
+	return d
+}
+
+// phase is where in its life a program is: the phase, the memory at the end of the one
+// before it, and how much of it is done.
+func (k *kind) phase(done float64) (p *phase, before, inside float64) {
+	before = 0.05
+	for i := range k.phases {
+		p = &k.phases[i]
+		if done < p.share || i == len(k.phases)-1 {
+			return p, before, min(done/p.share, 1)
+		}
+		done -= p.share
+		before = p.memory
+	}
+	return p, before, 1
+}
+
+// session is somebody who is logged in.
+type session struct {
+	number     int
+	user       *User
+	start, end time.Time
+	program    string
+	cores      float64
+	memory     uint64
+	burst      bool // it works now and then
+	tools      []string
+	seed       uint64
+}
+
+// sessions draws who logs in when, the same at each call.
+func (s *Site) sessions() []*session {
+	rnd := random(s.Seed, 4)
+	from := s.From.Add(-s.lead)
+	clock := newArrivals(from, s.lead+s.For)
+	days := (s.lead + s.For).Hours() / 24
+	count := min(int(days*float64(len(s.Users))*1.5)+1, 20_000)
+	out := make([]*session, count)
+	for i := range out {
+		u := s.Users[rnd.IntN(len(s.Users))]
+		v := &session{number: i + 1, user: u, start: clock.draw(false, rnd), seed: rnd.Uint64()}
+		v.end = v.start.Add(5*time.Minute + time.Duration(rnd.ExpFloat64()*float64(90*time.Minute))).Truncate(time.Second)
+		switch at := rnd.Float64(); {
+		case at < 0.5: // a shell that waits
+		case at < 0.8:
+			v.program, v.cores, v.memory = "vim", 0.01, 60<<20
+		case at < 0.95:
+			v.program, v.cores, v.memory, v.burst = "make", 6, 500<<20, true
+			v.tools = []string{"cc1plus", "as", "ld", "sh"}
+		default: // what is not done on a login node
+			v.program, v.cores, v.memory = "python3", float64(s.Cores)*0.8, 24<<30
+			v.end = v.end.Add(2 * time.Hour)
+		}
+		out[i] = v
+	}
+	return out
+}
+
+func (v *session) load(at time.Time, seconds float64) demand {
+	d := demand{cores: 0.0005, anon: 6 << 20, file: 4 << 20}
+	if v.program == "" {
+		return d
+	}
+	d.cores += v.cores * (1 + 0.1*wobble(v.seed, at.Unix()/30))
+	d.anon += v.memory
+	if v.burst {
+		if wobble(v.seed, at.Unix()/300) < 0.5 {
+			d.cores = 0.001
+			return d
+		}
+		d.shorts, d.tools, d.write = 2*seconds, v.tools, 3*mb
+	}
+	return d
+}

@@ -1,0 +1,317 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"reckon/sensor"
+)
+
+// Node is one machine of a site at one moment. It is read by an agent; see the package
+// comment. [Node.Advance] comes before each reading.
+type Node struct {
+	site *Site
+	spec *spec
+
+	boot, now time.Time
+	down      int // the outage that is next or now
+	stints    []stint
+	next      int // the stint that begins next
+	groups    []*group
+	paths     map[string]*group
+	numbers   map[uint64]*group
+	procs     map[int32]*proc
+	pid       int32
+	count     uint64 // of control groups so far
+
+	exited  []sensor.Process
+	machine sensor.Machine
+	kernel  *group
+	gpus    []gpu
+	figures figures
+	begun   bool
+}
+
+// stint is something that begins and ends on a node.
+type stint struct {
+	start, end time.Time
+	place      *place
+	session    *session
+}
+
+// Node returns the machine with a number, as it is before the site begins. Each call
+// returns a machine of its own.
+func (s *Site) Node(i int) *Node {
+	n := &Node{site: s, spec: &s.specs[i]}
+	for k := range n.spec.places {
+		p := &n.spec.places[k]
+		n.stints = append(n.stints, stint{start: p.start, end: p.end, place: p})
+	}
+	if n.spec.role == login {
+		for _, v := range s.sessions() {
+			n.stints = append(n.stints, stint{start: v.start, end: v.end, session: v})
+		}
+	}
+	slices.SortStableFunc(n.stints, func(a, b stint) int { return a.start.Compare(b.start) })
+	n.figures = newFigures(n)
+	n.start(n.spec.boot)
+	return n
+}
+
+// Hostname is the name of the machine.
+func (n *Node) Hostname() string { return n.spec.name }
+
+// Booted is when the machine was started last.
+func (n *Node) Booted() time.Time { return n.boot }
+
+// Time is the moment to which the machine was brought.
+func (n *Node) Time() time.Time { return n.now }
+
+// Down reports whether the machine is off now.
+func (n *Node) Down() bool {
+	return n.down < len(n.spec.outages) && !n.now.Before(n.spec.outages[n.down].from)
+}
+
+// start makes the machine as it is when it has just booted.
+func (n *Node) start(at time.Time) {
+	n.boot, n.now = at, at
+	n.groups, n.exited = nil, nil
+	n.paths, n.numbers, n.procs = map[string]*group{}, map[uint64]*group{}, map[int32]*proc{}
+	n.pid = 1
+	n.machine = sensor.Machine{Cores: n.site.Cores, MemoryTotal: n.spec.memory}
+	n.kernel = n.newGroup("/", at, time.Time{})
+	n.kernel.add(n, "kworker/0:1", 0, 1).Kernel = true
+	for _, u := range units(n.spec.role) {
+		g := n.newGroup("/system.slice/"+u.unit+".service", at, time.Time{})
+		g.unit = u
+		g.add(n, u.comm, u.uid, u.threads)
+	}
+	if n.spec.role == withGPUs && n.gpus == nil {
+		n.gpus = make([]gpu, gpusEach)
+	}
+	for i := range n.gpus {
+		n.gpus[i] = gpu{joules: n.gpus[i].joules}
+	}
+}
+
+// farthest is the longest step in which the machine moves.
+const farthest = 10 * time.Minute
+
+// Advance brings the machine to a moment. A moment that has passed changes nothing.
+func (n *Node) Advance(to time.Time) {
+	n.exited = n.exited[:0]
+	if !n.begun {
+		n.begun = true
+		n.past(n.site.From.Add(-n.site.lead))
+	}
+	for n.now.Before(to) {
+		at := to
+		if far := n.now.Add(farthest); far.Before(at) {
+			at = far
+		}
+		if n.down < len(n.spec.outages) {
+			switch o := n.spec.outages[n.down]; {
+			case n.now.Before(o.from):
+				if o.from.Before(at) {
+					at = o.from
+				}
+			case !to.Before(o.to):
+				n.down++
+				n.start(o.to)
+				for n.next < len(n.stints) && n.stints[n.next].start.Before(o.to) {
+					n.next++
+				}
+				continue
+			default:
+				n.now = to // off
+				return
+			}
+		}
+		n.step(at)
+	}
+}
+
+// past gives the services what they used since the machine booted.
+func (n *Node) past(to time.Time) {
+	span := to.Sub(n.now)
+	if span <= 0 {
+		return
+	}
+	busy := 0.0
+	for _, g := range n.groups {
+		d := g.load(n, to, span.Seconds())
+		g.use(n, d, d.cores, span.Seconds())
+		busy += d.cores
+	}
+	n.account(busy, 0, span.Seconds())
+	n.now = to
+	n.exited = n.exited[:0]
+}
+
+// step moves by a stretch in which no outage begins or ends.
+func (n *Node) step(at time.Time) {
+	from, span := n.now, at.Sub(n.now).Seconds()
+	for n.next < len(n.stints) && !n.stints[n.next].start.After(at) {
+		if st := &n.stints[n.next]; st.place != nil {
+			n.begin(st.place)
+		} else {
+			n.logIn(st.session)
+		}
+		n.next++
+	}
+	for i := range n.gpus {
+		n.gpus[i].begin()
+	}
+	// What is wanted, then what there is.
+	wanted, capacity := 0.0, float64(n.site.Cores)
+	for _, g := range n.groups {
+		g.want(n, from, at, span)
+		wanted += g.got
+	}
+	scale := 1.0
+	if wanted > capacity {
+		scale = capacity / wanted
+	}
+	busy, waiting := 0.0, 0.0
+	for _, g := range n.groups {
+		if g.active <= 0 {
+			continue
+		}
+		got := g.got * scale
+		g.use(n, g.wish, got*span/g.active, g.active)
+		busy += got
+		waiting += max(g.wish.cores*g.active/span-got, 0)
+	}
+	n.account(busy, waiting, span)
+	n.now = at
+	n.end(at)
+}
+
+// end ends the groups whose time is over, and removes those that ended a step ago.
+func (n *Node) end(at time.Time) {
+	gone := false
+	for _, g := range n.groups {
+		switch {
+		case g.over:
+			g.gone, gone = true, true
+			delete(n.paths, g.path)
+			delete(n.numbers, g.number)
+		case !g.until.IsZero() && !g.until.After(at):
+			g.over = true
+			for _, p := range g.procs {
+				p.Anon, p.File, p.Shmem = 0, 0, 0
+				n.exited = append(n.exited, p.Process)
+				delete(n.procs, p.PID)
+			}
+			g.procs = nil
+			g.figures.Anon, g.figures.Shmem, g.figures.PIDs = 0, 0, 0
+		}
+	}
+	if gone {
+		n.groups = slices.DeleteFunc(n.groups, func(g *group) bool { return g.gone })
+	}
+}
+
+// account adds to the totals of the machine.
+func (n *Node) account(busy, waiting, span float64) {
+	m := &n.machine
+	nanos := func(cores float64) uint64 { return uint64(max(cores, 0) * span * 1e9) }
+	all := nanos(float64(n.site.Cores))
+	system := nanos(busy * systemShare)
+	user := nanos(busy) - system
+	m.User += user
+	m.System += system
+	m.Idle += all - min(user+system, all)
+	used := uint64(1 << 30)
+	for _, g := range n.groups {
+		used += g.figures.Anon + g.figures.Shmem
+	}
+	m.MemoryAvailable = n.spec.memory - min(used, n.spec.memory*99/100)
+	n.figures.advance(n, busy, waiting, span)
+}
+
+// begin starts a job on the machine.
+func (n *Node) begin(p *place) {
+	j := p.job
+	if !p.end.After(n.now) {
+		return
+	}
+	base := "/system.slice/slurmstepd.scope/job_" + strconv.FormatUint(uint64(j.Raw), 10) + "/step_"
+	batch := n.newGroup(base+"batch/user/task_0", p.start, p.end)
+	batch.place, batch.step = p, "batch"
+	batch.limit, batch.figures.MemoryMax = float64(j.Cores), j.MemoryBytes
+	shell := batch.add(n, "slurm_script", j.User.UID, 1)
+	work := batch
+	if j.kind.steps {
+		work = n.newGroup(base+"0/user/task_0", p.start, p.end)
+		work.place, work.step = p, "0"
+		work.limit, work.figures.MemoryMax = float64(j.Cores), j.MemoryBytes
+	}
+	work.works = true
+	ranks := min(max(j.kind.ranks, j.GPUs, 1), j.Cores)
+	for r := range ranks {
+		q := work.add(n, j.Program, j.User.UID, uint32(max(j.Cores/ranks, 1)))
+		q.share = 1 / float64(ranks)
+		q.gpu = -1
+		if r < len(p.gpus) {
+			q.gpu = p.gpus[r]
+		}
+		if work == batch {
+			q.PPID, q.PGID, q.SID = shell.PID, shell.PID, shell.PID
+		}
+	}
+}
+
+// logIn starts a login session.
+func (n *Node) logIn(v *session) {
+	if !v.end.After(n.now) {
+		return
+	}
+	uid := strconv.FormatUint(uint64(v.user.UID), 10)
+	g := n.newGroup("/user.slice/user-"+uid+".slice/session-"+strconv.Itoa(v.number)+".scope", v.start, v.end)
+	g.session = v
+	shell := g.add(n, "bash", v.user.UID, 1)
+	if v.program != "" {
+		q := g.add(n, v.program, v.user.UID, max(uint32(v.cores), 1))
+		q.PPID, q.SID, q.share = shell.PID, shell.PID, 1
+	}
+}
+
+// Name is the word for the source in flags and reports.
+func (n *Node) Name() string { return "simulated" }
+
+// Live and Exits name the sources of processes and of their ends.
+func (n *Node) Live() string { return "simulated" }
+
+// Exits is the source of ends.
+func (n *Node) Exits() string { return "simulated" }
+
+// Close does nothing: a machine that is made up holds nothing open.
+func (n *Node) Close() error { return nil }
+
+// Read implements [sensor.TaskSource].
+func (n *Node) Read(p *sensor.Pass) error {
+	p.Boot = uint64(n.now.Sub(n.boot))
+	p.Exited = append(p.Exited, n.exited...)
+	n.exited = n.exited[:0]
+	for _, g := range n.groups {
+		for _, q := range g.procs {
+			p.Live = append(p.Live, q.Process)
+		}
+	}
+	return nil
+}
+
+// ReadMachine implements [sensor.MachineReader].
+func (n *Node) ReadMachine(m *sensor.Machine) error {
+	*m = n.machine
+	m.Boot = uint64(n.now.Sub(n.boot))
+	return nil
+}
+
+// sortJobs sorts jobs by their number.
+func sortJobs(list []*Job) {
+	slices.SortFunc(list, func(a, b *Job) int { return cmp.Compare(a.Raw, b.Raw) })
+}

@@ -1,0 +1,78 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// User is somebody who works at the site.
+type User struct {
+	Name, Account string
+	UID           uint32
+
+	// kinds are what this user hands in, the first most often.
+	kinds []*kind
+	// weight is how much of all work is theirs; a few do most.
+	weight float64
+	// nightly says that it is handed in by a program, at any hour.
+	nightly bool
+	// wasteful says that more is asked for than is used.
+	wasteful bool
+}
+
+var firstNames = []string{
+	"alice", "bob", "carol", "dmitri", "elena", "farid", "grace", "hiro", "ines", "jonas", "karin", "liang", "maria", "nils",
+	"olga", "pavel", "quinn", "rosa", "sven", "tara", "umar", "vera", "wei", "xenia", "yusuf", "zoe", "amir", "berit", "chen",
+	"dana", "emil", "fatou", "goran", "helga", "ivan", "jana", "kofi", "lena", "milan", "nora",
+}
+
+var accounts = []string{"astro", "bio", "chem", "climate", "cfd", "ml", "physics", "geo"}
+
+// people makes up users. Most do a little, a few do most: the n-th by 1/n^0.8.
+func people(n int, rnd *rand.Rand) []*User {
+	out := make([]*User, n)
+	for i := range out {
+		u := &User{Name: firstNames[i%len(firstNames)], UID: uint32(2000 + i)}
+		if round := i / len(firstNames); round > 0 {
+			u.Name += fmt.Sprint(round + 1)
+		}
+		u.Account = accounts[rnd.IntN(len(accounts))]
+		u.weight = math.Pow(float64(1+rnd.IntN(n)), -0.8)
+		u.nightly = rnd.IntN(3) == 0
+		u.wasteful = rnd.IntN(5) == 0
+		for range 1 + rnd.IntN(3) {
+			u.kinds = append(u.kinds, pickKind(u.Account, rnd))
+		}
+		out[i] = u
+	}
+	return out
+}
+
+// pickKind draws what somebody of an account would run.
+func pickKind(account string, rnd *rand.Rand) *kind {
+	total := 0.0
+	for i := range kinds {
+		total += kinds[i].liked(account)
+	}
+	at := rnd.Float64() * total
+	for i := range kinds {
+		if at -= kinds[i].liked(account); at < 0 {
+			return &kinds[i]
+		}
+	}
+	return &kinds[0]
+}
+
+func (k *kind) liked(account string) float64 {
+	if k.home == account {
+		return 4 * k.often
+	}
+	return k.often
+}
+
+// hours is how much is handed in at each hour of a working day, UTC.
+var hours = [24]float64{2, 1, 1, 1, 1, 1, 2, 4, 8, 11, 12, 11, 9, 11, 12, 12, 11, 9, 6, 4, 4, 3, 3, 2}
+
+// weekend is how much of that is handed in on Saturdays and Sundays.
+const weekend = 0.3

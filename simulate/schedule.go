@@ -1,0 +1,207 @@
+package simulate
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"time"
+)
+
+// place is a job on one of its nodes.
+type place struct {
+	job        *Job
+	start, end time.Time
+	gpus       []int // numbers of its devices on the node
+}
+
+// ends are the jobs that run, those that end first in front.
+type ends []*Job
+
+func (e ends) Len() int { return len(e) }
+func (e ends) Less(i, k int) bool {
+	return cmp.Or(e[i].End.Compare(e[k].End), cmp.Compare(e[i].Raw, e[k].Raw)) < 0
+}
+func (e ends) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
+func (e *ends) Push(j any)   { *e = append(*e, j.(*Job)) }
+func (e *ends) Pop() any {
+	last := len(*e) - 1
+	j := (*e)[last]
+	*e = (*e)[:last]
+	return j
+}
+
+// free is what is left of a node.
+type free struct {
+	cores  int
+	memory uint64
+	gpus   uint64 // one bit for each
+	down   int    // the next outage of the node
+}
+
+// scheduler places jobs in the order in which they came; a few that fit go ahead of one
+// that does not, unless that has waited for long.
+type scheduler struct {
+	site  *Site
+	now   time.Time
+	left  []free
+	queue map[string][]*Job // by partition
+	run   ends
+	at    int // where the last one was placed
+}
+
+const (
+	depth   = 20        // how many of a queue are tried
+	patient = time.Hour // after which nobody overtakes
+)
+
+// schedule says when and where each job runs.
+func (s *Site) schedule() {
+	q := &scheduler{site: s, left: make([]free, len(s.specs)), queue: map[string][]*Job{}}
+	for i := range q.left {
+		q.left[i] = free{cores: s.Cores, memory: s.specs[i].memory}
+		if s.specs[i].role == withGPUs {
+			q.left[i].gpus = 1<<gpusEach - 1
+		}
+	}
+	next := 0
+	for horizon := s.End(); ; {
+		switch {
+		case len(q.run) > 0 && (next == len(s.Jobs) || !q.run[0].End.After(s.Jobs[next].Submit)):
+			j := heap.Pop(&q.run).(*Job)
+			q.now = j.End
+			q.release(j)
+			q.try(j.Partition)
+		case next < len(s.Jobs):
+			j := s.Jobs[next]
+			next++
+			q.now = j.Submit
+			q.queue[j.Partition] = append(q.queue[j.Partition], j)
+			if len(q.queue[j.Partition]) <= depth {
+				q.try(j.Partition)
+			}
+		default:
+			s.order()
+			return
+		}
+		if q.now.After(horizon) {
+			s.order()
+			return
+		}
+	}
+}
+
+func (s *Site) order() {
+	for i := range s.specs {
+		slices.SortStableFunc(s.specs[i].places, func(a, b place) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
+	}
+}
+
+// try begins what can begin.
+func (q *scheduler) try(partition string) {
+	list := q.queue[partition]
+	kept, tried := list[:0], 0
+	for i, j := range list {
+		held := len(kept) > 0 && q.now.Sub(kept[0].Submit) > patient
+		if tried++; tried > depth || held {
+			kept = append(kept, list[i:]...)
+			break
+		}
+		if !q.begin(j) {
+			kept = append(kept, j)
+		}
+	}
+	q.queue[partition] = kept
+}
+
+// begin starts a job where it fits.
+func (q *scheduler) begin(j *Job) bool {
+	var on []int
+	for n := range q.left {
+		i := (q.at + n) % len(q.left)
+		if q.fits(j, i) {
+			if on = append(on, i); len(on) == j.Nodes {
+				break
+			}
+		}
+	}
+	if len(on) < j.Nodes {
+		return false
+	}
+	slices.Sort(on)
+	j.On, j.Start = on, q.now.Add(time.Second)
+	j.End = j.Start.Add(j.length)
+	q.settle(j)
+	for _, i := range on {
+		p := place{job: j, start: j.Start, end: j.End}
+		f := &q.left[i]
+		f.cores -= j.Cores
+		f.memory -= j.MemoryBytes
+		for g := 0; len(p.gpus) < j.GPUs; g++ {
+			if f.gpus&(1<<g) != 0 {
+				f.gpus &^= 1 << g
+				p.gpus = append(p.gpus, g)
+			}
+		}
+		q.site.specs[i].places = append(q.site.specs[i].places, p)
+	}
+	q.at = (on[len(on)-1] + 1) % len(q.left)
+	heap.Push(&q.run, j)
+	return true
+}
+
+// settle cuts the life of a job by what ends it.
+func (q *scheduler) settle(j *Job) {
+	switch j.Outcome {
+	case timeout:
+		j.End = j.Start.Add(j.Limit + 30*time.Second)
+	case cancelled:
+		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.55+0.45*wobble(j.seed, 7))).Truncate(time.Second) + time.Second)
+	case outOfMemory:
+		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.6+0.3*wobble(j.seed, 7))).Truncate(time.Second) + time.Second)
+	}
+	for _, i := range j.On {
+		for _, o := range q.site.specs[i].outages {
+			if o.from.After(j.Start) && o.from.Before(j.End) {
+				j.End, j.Outcome, j.Exit = o.from, nodeFail, 0
+			}
+		}
+	}
+}
+
+func (q *scheduler) fits(j *Job, i int) bool {
+	n, f := &q.site.specs[i], &q.left[i]
+	want := compute
+	if j.GPUs > 0 {
+		want = withGPUs
+	}
+	if n.role != want || f.cores < j.Cores || f.memory < j.MemoryBytes || bits(f.gpus) < j.GPUs {
+		return false
+	}
+	for f.down < len(n.outages) && n.outages[f.down].to.Before(q.now) {
+		f.down++
+	}
+	return f.down == len(n.outages) || q.now.Add(2*time.Second).Before(n.outages[f.down].from)
+}
+
+func (q *scheduler) release(j *Job) {
+	for _, i := range j.On {
+		f := &q.left[i]
+		f.cores += j.Cores
+		f.memory += j.MemoryBytes
+		for k := len(q.site.specs[i].places) - 1; k >= 0; k-- {
+			if p := &q.site.specs[i].places[k]; p.job == j {
+				for _, g := range p.gpus {
+					f.gpus |= 1 << g
+				}
+				break
+			}
+		}
+	}
+}
+
+func bits(v uint64) (n int) {
+	for ; v != 0; v &= v - 1 {
+		n++
+	}
+	return n
+}
