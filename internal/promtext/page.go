@@ -1,0 +1,265 @@
+package promtext
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"reckon/metric"
+)
+
+// Bounds of what one series may be.
+const (
+	maxName   = 200  // bytes of a name
+	maxLabels = 30   // of one series
+	maxValue  = 1024 // bytes of a label value
+	maxHelp   = 500  // bytes that are kept of a description
+)
+
+// Reserved are the labels that say whose a series is. They are never taken from a page:
+// the agent sets them.
+func Reserved() []string { return []string{"workload", "kind", "part", "owner", "node", "site"} }
+
+// Rules say how a page is read.
+type Rules struct {
+	// MaxSeries is how many series a page may have; a larger one is refused whole.
+	MaxSeries int
+	// Labels are added to each series; a label of the page that is called the same becomes
+	// exported_NAME, and so do [Reserved] labels.
+	Labels []Label
+	// Claims lets a page say by the label workload what each series is about.
+	Claims bool
+	// Strict refuses what would be renamed.
+	Strict bool
+	// Wanted says which metrics are taken, by name; nil takes all.
+	Wanted func(name string) bool
+}
+
+// Figure is one value of a page.
+type Figure struct {
+	Series *metric.Series
+	Claim  string // the workload that the page says it is about, if it may
+	Value  float64
+}
+
+// Page reads the same page again and again.
+type Page struct {
+	rules   Rules
+	known   map[string]*row         // by the series as written
+	descs   map[string]*metric.Desc // by name and names of labels
+	told    map[string]told         // by name
+	figures []Figure
+	round   uint64
+}
+
+type row struct {
+	series *metric.Series // nil: not wanted
+	claim  string
+	round  uint64
+}
+
+// told is what a page says of a metric.
+type told struct {
+	kind, help string
+}
+
+// NewPage returns a page that was not read yet.
+func NewPage(r Rules) *Page {
+	if r.MaxSeries <= 0 {
+		r.MaxSeries = 1000
+	}
+	return &Page{rules: r, known: map[string]*row{}, descs: map[string]*metric.Desc{}, told: map[string]told{}}
+}
+
+// Read takes all of a text or, with an error, nothing of it. The figures are valid until
+// the next Read; a series keeps its pointer as long as it is in every text.
+func (p *Page) Read(text []byte) ([]Figure, error) {
+	p.round++
+	p.figures = p.figures[:0]
+	lines := Parse(text)
+	for {
+		l, err := lines.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if l.Kind != Sample {
+			p.describe(&l)
+			continue
+		}
+		r := p.known[string(l.Series)]
+		if r == nil {
+			if r, err = p.meet(l.Series); err != nil {
+				return nil, fmt.Errorf("line %d: %w", lines.Number(), err)
+			}
+			p.known[string(l.Series)] = r
+		}
+		if r.series == nil || math.IsNaN(l.Value) {
+			r.round = p.round
+			continue
+		}
+		if r.round == p.round {
+			return nil, fmt.Errorf("line %d: the series stands there twice", lines.Number())
+		}
+		r.round = p.round
+		if len(p.figures) == p.rules.MaxSeries {
+			return nil, fmt.Errorf("it has more than %d series; leave some out, or allow more", p.rules.MaxSeries)
+		}
+		p.figures = append(p.figures, Figure{r.series, r.claim, l.Value})
+	}
+	p.sweep()
+	return p.figures, nil
+}
+
+// sweep forgets what is no longer there.
+func (p *Page) sweep() {
+	if len(p.known) > 2*len(p.figures)+16 || p.round%16 == 0 {
+		for text, r := range p.known {
+			if r.round != p.round {
+				delete(p.known, text)
+			}
+		}
+	}
+	if most := 2*p.rules.MaxSeries + 64; len(p.told) > most || len(p.descs) > most {
+		clear(p.told)
+		clear(p.descs)
+		clear(p.known)
+	}
+}
+
+func (p *Page) describe(l *Line) {
+	was, known := p.told[string(l.Series)]
+	now := was
+	if l.Kind == Type {
+		if string(l.Text) != was.kind {
+			now.kind = string(l.Text)
+		}
+	} else if string(l.Text) != was.help {
+		now.help = clean(l.Text)
+	}
+	if !known || now != was {
+		p.told[string(l.Series)] = now
+	}
+}
+
+// clean undoes the escapes of a description and bounds it.
+func clean(text []byte) string {
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte(`\\`), []byte(`\`)), []byte(`\n`), []byte(" "))
+	if len(text) > maxHelp {
+		text = text[:maxHelp]
+	}
+	return strings.ToValidUTF8(string(text), "")
+}
+
+// meet makes a series of its text.
+func (p *Page) meet(text []byte) (*row, error) {
+	name, labels, err := Split(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(name) > maxName {
+		return nil, fmt.Errorf("the name of the metric is longer than %d bytes", maxName)
+	}
+	if p.rules.Wanted != nil && !p.rules.Wanted(name) {
+		return &row{}, nil
+	}
+	r := &row{}
+	names, values := make([]string, 0, len(labels)+len(p.rules.Labels)), make([]string, 0, len(labels)+len(p.rules.Labels))
+	for _, l := range p.rules.Labels {
+		names, values = append(names, l.Name), append(values, l.Value)
+	}
+	for _, l := range labels {
+		if l.Name == "workload" && p.rules.Claims {
+			r.claim = l.Value
+			continue
+		}
+		if l.Name, err = p.rename(l.Name, names); err != nil {
+			return nil, err
+		}
+		if len(l.Value) > maxValue {
+			return nil, fmt.Errorf("the value of the label %s is longer than %d bytes", l.Name, maxValue)
+		}
+		names, values = append(names, l.Name), append(values, l.Value)
+	}
+	if len(names) > maxLabels {
+		return nil, fmt.Errorf("the series has more than %d labels", maxLabels)
+	}
+	sortByName(names, values)
+	r.series = metric.NewSeries(p.desc(name, names), values...)
+	return r, nil
+}
+
+// rename gives a label of the page a name that is not taken.
+func (p *Page) rename(name string, taken []string) (string, error) {
+	if strings.HasPrefix(name, "__") {
+		return "", fmt.Errorf("the label %s begins with two underscores, which is kept for the database", name)
+	}
+	for slices.Contains(taken, name) || slices.Contains(Reserved(), name) {
+		if p.rules.Strict {
+			return "", fmt.Errorf("the label %s is set by the agent, from where the figure comes from; leave it out", name)
+		}
+		name = "exported_" + name
+	}
+	if len(name) > maxName {
+		return "", errors.New("the name of a label is too long")
+	}
+	return name, nil
+}
+
+func sortByName(names, values []string) {
+	for i := 1; i < len(names); i++ { // few, and mostly in order
+		for j := i; j > 0 && names[j] < names[j-1]; j-- {
+			names[j], names[j-1] = names[j-1], names[j]
+			values[j], values[j-1] = values[j-1], values[j]
+		}
+	}
+}
+
+// desc returns the description of a metric with these labels.
+func (p *Page) desc(name string, labels []string) *metric.Desc {
+	key := name + "\xff" + strings.Join(labels, "\xff")
+	if d := p.descs[key]; d != nil {
+		return d
+	}
+	kind, help := p.kindOf(name)
+	d := &metric.Desc{Name: name, Kind: kind, Help: help, Labels: labels}
+	p.descs[key] = d
+	return d
+}
+
+// kindOf finds what the page says of a metric, or of the histogram or summary that it
+// is a part of. What it says nothing of is a counter if its name says so.
+func (p *Page) kindOf(name string) (metric.Kind, string) {
+	if t, ok := p.told[name]; ok && t.kind != "" && t.kind != "untyped" && t.kind != "unknown" {
+		if t.kind == "counter" {
+			return metric.Counter, t.help
+		}
+		return metric.Gauge, t.help // quantiles of a summary too
+	}
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		base, ok := strings.CutSuffix(name, suffix)
+		if t := p.told[base]; ok && (t.kind == "histogram" || t.kind == "summary") {
+			return metric.Counter, t.help
+		}
+	}
+	help := p.told[name].help
+	if strings.HasSuffix(name, "_total") {
+		return metric.Counter, help
+	}
+	return metric.Gauge, help
+}
+
+// Quote writes a label value as the format has it.
+func Quote(value string) string {
+	if !utf8.ValidString(value) {
+		value = strings.ToValidUTF8(value, "\uFFFD")
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(value) + `"`
+}

@@ -1,0 +1,326 @@
+// Package promtext reads the Prometheus text exposition format, version 0.0.4
+// (https://prometheus.io/docs/instrumenting/exposition_formats/), as scripts, exporters and
+// `reckon push` write it.
+//
+// A [Parser] goes through the lines of a page. A [Page] makes series of them and
+// remembers the text of each from one reading to the next, so that a page that has the
+// same series again costs no allocation. Histograms and summaries come as the parts that
+// the format has for them: _bucket, _sum, _count and quantiles. What is not a number (NaN)
+// is left out; time stamps are refused, since all samples of an agent are of one moment.
+//
+// Errors name the line, and never repeat what stands there: the file may not be the
+// reader's to see. Parsers and pages are used from one goroutine.
+package promtext
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// LineKind says what a line of a page is.
+type LineKind uint8
+
+// The kinds of lines that are not empty and not plain comments.
+const (
+	Sample LineKind = iota + 1
+	Type
+	Help
+)
+
+// Line is one line. Its bytes are those of the page.
+type Line struct {
+	Kind LineKind
+	// Series is the name with the labels, as written, of a sample; else the name alone.
+	Series []byte
+	Text   []byte // of a Help, with its escapes; of a Type, the word
+	Value  float64
+}
+
+// Parser goes through a page.
+type Parser struct {
+	rest []byte
+	line int
+}
+
+// Parse begins a page.
+func Parse(page []byte) Parser { return Parser{rest: page} }
+
+// Number is that of the line that Next gave last, from 1.
+func (p *Parser) Number() int { return p.line }
+
+// Next returns the next line that says something, and io.EOF at the end.
+func (p *Parser) Next() (Line, error) {
+	for len(p.rest) > 0 {
+		var text []byte
+		if i := bytes.IndexByte(p.rest, '\n'); i >= 0 {
+			text, p.rest = p.rest[:i], p.rest[i+1:]
+		} else {
+			text, p.rest = p.rest, nil
+		}
+		p.line++
+		text = trim(bytes.TrimSuffix(text, []byte{'\r'}))
+		if len(text) == 0 {
+			continue
+		}
+		l, err := parseLine(text)
+		if err != nil {
+			return Line{}, fmt.Errorf("line %d: %w", p.line, err)
+		}
+		if l.Kind != 0 {
+			return l, nil
+		}
+	}
+	return Line{}, io.EOF
+}
+
+func parseLine(text []byte) (Line, error) {
+	if text[0] == '#' {
+		return comment(text[1:])
+	}
+	n, err := seriesEnd(text)
+	if err != nil {
+		return Line{}, err
+	}
+	l := Line{Kind: Sample, Series: trim(text[:n])}
+	rest := trim(text[n:])
+	end := bytes.IndexAny(rest, " \t")
+	if end < 0 {
+		end = len(rest)
+	}
+	if end == 0 {
+		return Line{}, errors.New("there is no value behind the name")
+	}
+	if len(trim(rest[end:])) > 0 {
+		return Line{}, errors.New("there is more than a value behind the name; time stamps are not taken, and label values stand in double quotes")
+	}
+	if l.Value, err = number(rest[:end]); err != nil {
+		return Line{}, err
+	}
+	return l, nil
+}
+
+// number reads a value without allocating for the usual ones.
+func number(b []byte) (float64, error) {
+	whole, small := int64(0), len(b) <= 15
+	for i, c := range b {
+		if c == '-' && i == 0 && len(b) > 1 {
+			continue
+		}
+		if c < '0' || c > '9' {
+			small = false
+			break
+		}
+		whole = whole*10 + int64(c-'0')
+	}
+	if small {
+		if b[0] == '-' {
+			whole = -whole
+		}
+		if whole != 0 { // -0 is for ParseFloat
+			return float64(whole), nil
+		}
+	}
+	if bytes.IndexByte(b, '_') >= 0 || bytes.ContainsAny(b, "xXpP") {
+		return 0, errors.New("the value is not a number")
+	}
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, errors.New("the value is not a number")
+	}
+	return v, nil
+}
+
+// comment reads what stands behind a #.
+func comment(text []byte) (Line, error) {
+	word, rest := cut(trim(text))
+	var l Line
+	switch string(word) {
+	case "TYPE":
+		l.Kind = Type
+	case "HELP":
+		l.Kind = Help
+	default:
+		return Line{}, nil
+	}
+	l.Series, l.Text = cut(rest)
+	if !validName(l.Series, true) {
+		return Line{}, fmt.Errorf("%s is followed by no name of a metric", word)
+	}
+	if l.Kind == Type {
+		switch string(l.Text) {
+		case "counter", "gauge", "histogram", "summary", "untyped", "unknown":
+		default:
+			return Line{}, errors.New("the type is none of counter, gauge, histogram, summary, untyped")
+		}
+	}
+	return l, nil
+}
+
+// seriesEnd finds where the name and its labels end. It checks quotes and braces only;
+// see [Split].
+func seriesEnd(text []byte) (int, error) {
+	n := 0
+	for n < len(text) && nameByte(n, text[n], true) {
+		n++
+	}
+	if n == 0 {
+		return 0, errors.New("it does not begin with the name of a metric (letters, digits, _ and :)")
+	}
+	open := n
+	for open < len(text) && (text[open] == ' ' || text[open] == '\t') {
+		open++
+	}
+	if open == len(text) || text[open] != '{' {
+		if n < len(text) && text[n] != ' ' && text[n] != '\t' {
+			return 0, errors.New("the name of the metric holds a character that is no letter, digit, _ or :")
+		}
+		return n, nil
+	}
+	quoted := false
+	for i := open + 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c == '}':
+			return i + 1, nil
+		}
+	}
+	return 0, errors.New("the labels are not closed; they are written as {label=\"value\"}")
+}
+
+// Label is a name and its value.
+type Label struct{ Name, Value string }
+
+// Split takes a series as written apart: its name, and its labels in the order in which
+// they stand. Empty values are left out, for they are the same as no label.
+func Split(series []byte) (name string, labels []Label, err error) {
+	n := 0
+	for n < len(series) && nameByte(n, series[n], true) {
+		n++
+	}
+	name, rest := string(series[:n]), trim(series[n:])
+	if n == 0 {
+		return "", nil, errors.New("it does not begin with the name of a metric")
+	}
+	if len(rest) == 0 {
+		return name, nil, nil
+	}
+	if rest[0] != '{' || rest[len(rest)-1] != '}' || len(rest) < 2 {
+		return "", nil, errors.New("the labels are not closed; they are written as {label=\"value\"}")
+	}
+	rest = trim(rest[1 : len(rest)-1])
+	for len(rest) > 0 {
+		var l Label
+		if l, rest, err = nextLabel(rest); err != nil {
+			return "", nil, err
+		}
+		for _, other := range labels {
+			if other.Name == l.Name {
+				return "", nil, fmt.Errorf("the label %s stands twice", l.Name)
+			}
+		}
+		if l.Value != "" {
+			labels = append(labels, l)
+		}
+	}
+	return name, labels, nil
+}
+
+func nextLabel(b []byte) (l Label, rest []byte, err error) {
+	n := 0
+	for n < len(b) && nameByte(n, b[n], false) {
+		n++
+	}
+	l.Name, rest = string(b[:n]), trim(b[n:])
+	if n == 0 || len(rest) == 0 || rest[0] != '=' {
+		return l, nil, errors.New("a label is not written like label=\"value\" in quotes")
+	}
+	rest = trim(rest[1:])
+	if len(rest) == 0 || rest[0] != '"' {
+		return l, nil, fmt.Errorf("the value of the label %s does not stand in double quotes", l.Name)
+	}
+	value := make([]byte, 0, 32)
+	i := 1
+	for ; ; i++ {
+		if i >= len(rest) {
+			return l, nil, fmt.Errorf("the value of the label %s does not end", l.Name)
+		}
+		c := rest[i]
+		if c == '"' {
+			break
+		}
+		if c == '\\' && i+1 < len(rest) {
+			i++
+			switch rest[i] {
+			case 'n':
+				c = '\n'
+			case '\\', '"':
+				c = rest[i]
+			default:
+				value = append(value, '\\')
+				c = rest[i]
+			}
+		}
+		value = append(value, c)
+	}
+	if !utf8.Valid(value) || bytes.IndexByte(value, 0) >= 0 {
+		return l, nil, fmt.Errorf("the value of the label %s is not UTF-8", l.Name)
+	}
+	l.Value = string(value)
+	rest = trim(rest[i+1:])
+	if len(rest) > 0 {
+		if rest[0] != ',' {
+			return l, nil, fmt.Errorf("there is no comma behind the label %s", l.Name)
+		}
+		rest = trim(rest[1:])
+	}
+	return l, rest, nil
+}
+
+// ValidName reports whether a metric may be called so.
+func ValidName(s string) bool { return validName([]byte(s), true) }
+
+// ValidLabel reports whether a label may be called so.
+func ValidLabel(s string) bool {
+	return validName([]byte(s), false) && !bytes.HasPrefix([]byte(s), []byte("__"))
+}
+
+func validName(b []byte, colon bool) bool {
+	for i, c := range b {
+		if !nameByte(i, c, colon) {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+func nameByte(i int, c byte, colon bool) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || colon && c == ':' || i > 0 && c >= '0' && c <= '9'
+}
+
+func trim(b []byte) []byte {
+	for len(b) > 0 && blank(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && blank(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
+// cut parts the first word from the rest.
+func cut(b []byte) (word, rest []byte) {
+	i := bytes.IndexAny(b, " \t")
+	if i < 0 {
+		return b, nil
+	}
+	return b[:i], trim(b[i:])
+}
