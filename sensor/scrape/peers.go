@@ -1,0 +1,203 @@
+package scrape
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// peers finds out which process of this machine is behind a connection. Its methods but
+// connected are used from one goroutine.
+type peers struct {
+	root string
+
+	mu    sync.Mutex
+	local netip.AddrPort // of the other end, where it is on this machine
+	cred  *unix.Ucred    // of the other end of a unix socket
+
+	socket socket // that listens at local
+	pid    int32  // that holds it, 0 when unknown
+	looked netip.AddrPort
+}
+
+// socket is what /proc/net/tcp says of one.
+type socket struct {
+	inode uint64
+	uid   uint32
+}
+
+// connected notes the other end of a new connection.
+func (p *peers) connected(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.local, p.cred = netip.AddrPort{}, nil
+	if u, ok := c.(*net.UnixConn); ok {
+		p.cred = credentials(u)
+		return
+	}
+	remote, err1 := netip.ParseAddrPort(c.RemoteAddr().String())
+	own, err2 := netip.ParseAddrPort(c.LocalAddr().String())
+	if err1 != nil || err2 != nil {
+		return
+	}
+	if a := remote.Addr().Unmap(); a.IsLoopback() || a == own.Addr().Unmap() {
+		p.local = netip.AddrPortFrom(a, remote.Port())
+	}
+}
+
+// credentials are those that the other end had when it began to listen (unix(7), SO_PEERCRED).
+func credentials(c *net.UnixConn) (cred *unix.Ucred) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if got, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			cred = got
+		}
+	})
+	return cred
+}
+
+// origin is what is known of the other end of the last connection.
+func (p *peers) origin() sensor.Origin {
+	p.mu.Lock()
+	local, cred := p.local, p.cred
+	p.mu.Unlock()
+	if cred != nil {
+		o := sensor.Origin{UID: cred.Uid, HasUID: true}
+		if cred.Pid > 0 {
+			o.PID = cred.Pid
+		}
+		return o
+	}
+	if !local.IsValid() {
+		return sensor.Origin{Trusted: true} // another machine: the administrator named it
+	}
+	s, ok := p.listener(local)
+	if !ok {
+		return sensor.Origin{Trusted: true} // not in our network namespace: published by a proxy
+	}
+	if s != p.socket || local != p.looked || p.pid == 0 || !holds(p.root, p.pid, s.inode) {
+		p.socket, p.looked, p.pid = s, local, holder(p.root, s.inode)
+	}
+	return sensor.Origin{PID: p.pid, UID: s.uid, HasUID: true}
+}
+
+// listener finds the socket that listens at an address (proc_net_tcp(5)).
+func (p *peers) listener(at netip.AddrPort) (found socket, ok bool) {
+	for _, name := range []string{"proc/net/tcp", "proc/net/tcp6"} {
+		f, err := os.Open(filepath.Join(p.root, name))
+		if err != nil {
+			continue
+		}
+		s, score := listening(f, at)
+		_ = f.Close()
+		if score > 0 {
+			return s, true
+		}
+	}
+	return socket{}, false
+}
+
+// listening reads a table of sockets; score is 0 when none listens at the address.
+func listening(r io.Reader, at netip.AddrPort) (best socket, score int) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) < 10 || f[3] != "0A" { // TCP_LISTEN
+			continue
+		}
+		a, ok := endpoint(f[1])
+		if !ok || a.Port() != at.Port() {
+			continue
+		}
+		s := 0
+		switch addr := a.Addr().Unmap(); {
+		case addr == at.Addr():
+			s = 2
+		case addr.IsUnspecified():
+			s = 1
+		}
+		uid, err1 := strconv.ParseUint(f[7], 10, 32)
+		inode, err2 := strconv.ParseUint(f[9], 10, 64)
+		if s > score && err1 == nil && err2 == nil {
+			best, score = socket{inode, uint32(uid)}, s
+		}
+	}
+	return best, score
+}
+
+// endpoint reads an address as the kernel prints it: words of 32 bits in the order of the
+// processor's bytes, and the port.
+func endpoint(s string) (netip.AddrPort, bool) {
+	host, port, ok := strings.Cut(s, ":")
+	n, err := strconv.ParseUint(port, 16, 16)
+	if !ok || err != nil || len(host) != 8 && len(host) != 32 {
+		return netip.AddrPort{}, false
+	}
+	raw, err := hex.DecodeString(host)
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	for i := 0; i < len(raw); i += 4 {
+		binary.NativeEndian.PutUint32(raw[i:], binary.BigEndian.Uint32(raw[i:]))
+	}
+	addr, ok := netip.AddrFromSlice(raw)
+	return netip.AddrPortFrom(addr, uint16(n)), ok
+}
+
+// holder finds a process that has a socket open: the one with the lowest id.
+func holder(root string, inode uint64) int32 {
+	proc, err := os.Open(filepath.Join(root, "proc"))
+	if err != nil {
+		return 0
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	best := int32(0)
+	for _, n := range names {
+		pid, err := strconv.ParseInt(n, 10, 32)
+		if err != nil || best != 0 && int32(pid) > best {
+			continue
+		}
+		if holds(root, int32(pid), inode) {
+			best = int32(pid)
+		}
+	}
+	return best
+}
+
+// holds reports whether a process has a socket open.
+func holds(root string, pid int32, inode uint64) bool {
+	dir, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(int(pid)), "fd"))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	want := "socket:[" + strconv.FormatUint(inode, 10) + "]"
+	var buf [64]byte
+	for {
+		names, err := dir.Readdirnames(256)
+		for _, n := range names {
+			if l, err := unix.Readlinkat(int(dir.Fd()), n, buf[:]); err == nil && string(buf[:l]) == want {
+				return true
+			}
+		}
+		if err != nil || len(names) == 0 {
+			return false
+		}
+	}
+}
