@@ -48,6 +48,7 @@ func runCheck(ctx context.Context, out io.Writer, o options) error {
 	}
 	defer a.Close()
 	broken := checkSensors(ctx, out, a, notes)
+	broken += checkOwn(out, a)
 	findings, err := push.Check(ctx, o.push.config(a.Node(), log))
 	if err != nil {
 		return &usageError{err}
@@ -98,6 +99,24 @@ func checkSensors(ctx context.Context, out io.Writer, a *agent.Agent, notes []ag
 			broken++
 			fmt.Fprintf(out, "  FAIL  %s: %s\n", s.Sensor, s.Reason)
 		}
+	}
+	return broken
+}
+
+// checkOwn says how each file and address with figures of others is, and returns how
+// many are not taken whole.
+func checkOwn(out io.Writer, a *agent.Agent) (broken int) {
+	inputs := a.Inputs()
+	if len(inputs) > 0 {
+		fmt.Fprintln(out, "\nOwn metrics:")
+	}
+	for _, in := range inputs {
+		if in.Reason == "" {
+			fmt.Fprintf(out, "  ok    %s %s\n", in.Sensor, in.Name)
+			continue
+		}
+		broken++
+		fmt.Fprintf(out, "  FAIL  %s %s\n        %s\n", in.Sensor, in.Name, in.Reason)
 	}
 	return broken
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -37,6 +39,9 @@ type options struct {
 	compat       []string
 	push         pushOptions
 	web          webOptions
+	own          string
+	textfile     []string
+	socket       string
 }
 
 func (o *options) register(f *pflag.FlagSet) {
@@ -57,6 +62,9 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.powerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
 	f.StringVar(&o.idle, "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
 	f.StringSliceVar(&o.compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
+	f.StringVar(&o.own, "own-metrics", "", "YAML file that names metrics of your own to read, see doc/guides/own-metrics.md")
+	f.StringArrayVar(&o.textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
+	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else "+agent.SystemSocket+" as root) or none")
 	o.push.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
@@ -66,9 +74,28 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	return agent.Config{
 		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Redfish: o.redfish, Source: o.source, Exits: o.exits, Replay: o.replay,
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
+		OwnMetrics: o.own, Textfile: o.textfile,
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
 		Expose: true, Version: buildinfo.Get().Version, Logger: log,
 	}
+}
+
+// listenOwn lets scripts of this machine send figures of their own; nil where they can not
+// and nobody asked for it by name.
+func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, error) {
+	path := o.socket
+	if path == "auto" {
+		path = cmp.Or(os.Getenv("RECKON_SOCKET"), agent.DefaultSocket(os.Getenv))
+	}
+	if path == "" || path == "none" || o.replay != "" {
+		return nil, nil
+	}
+	s, err := a.Listen(path)
+	if err != nil && o.socket == "auto" {
+		log.Info("`reckon push` does not work with this agent", "reason", err)
+		return nil, nil
+	}
+	return s, err
 }
 
 func runAgent(ctx context.Context, stderr io.Writer, o options) error {
@@ -90,6 +117,11 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 		return err
 	}
 	defer a.Close()
+	if s, err := o.listenOwn(a, log); err != nil {
+		return err
+	} else if s != nil {
+		defer s.Close()
+	}
 	var sinks []agent.Sink
 	if len(o.push.endpoints) > 0 {
 		pusher, err := o.push.start(ctx, a, stderr, log)

@@ -79,6 +79,7 @@ To measure one command, no server is needed:
 		newServe(g),
 		newRunCommand(g),
 		newStress(g),
+		newPush(g),
 		newJobs(g),
 		newJob(g),
 		newScale(g),
@@ -112,7 +113,7 @@ To measure one command, no server is needed:
 func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
-		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "experiment": "measure",
+		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "experiment": "measure", "push": "measure",
 		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "usage": "ask", "report": "ask", "fit": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "findings": "ask", "alerts": "ask", "power": "ask",
 	}
 	for _, cmd := range root.Commands() {

@@ -29,6 +29,7 @@ type upOptions struct {
 	maxBytes  int64
 	late      time.Duration
 	agent     agent.Config
+	own       ownFlags
 	footprint footprintFlags
 	slurm     slurmFlags
 	verbose   bool
@@ -74,6 +75,7 @@ on where it stopped.`,
 	f.StringVar(&o.agent.PowerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
 	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
 	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
+	o.own.register(f, &o.agent)
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
 	o.footprint.register(f)
 	o.slurm.register(f)
@@ -111,7 +113,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Access: o.access, Policy: policy, Alerts: o.alerts, Agent: &o.agent, Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Alerts: o.alerts, Agent: &o.agent, Socket: o.own.path(g.getenv), SocketWanted: o.own.wanted(), Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {

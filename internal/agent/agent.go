@@ -33,6 +33,10 @@ type Config struct {
 	Tegrastats string
 	// Redfish is a file that names management controllers to ask for power; empty for none.
 	Redfish string
+	// OwnMetrics is a file that says where figures of others are read, see ownconfig.go;
+	// Textfile are folders of text files beside those. Empty for none.
+	OwnMetrics string
+	Textfile   []string
 
 	Source string // auto, ebpf, procfs
 	Exits  string // auto, ebpf, taskstats, none
@@ -125,6 +129,7 @@ type Agent struct {
 	haveNode bool
 	batch    metric.Batch
 	gpu      gpuing
+	own      owning
 	views    []compat.View
 	known    map[uint64]*membership
 	leaders  map[int32]*leader
@@ -135,7 +140,9 @@ type Agent struct {
 	self     self
 	rows     []account.Live
 
-	mu      sync.RWMutex // guards what follows
+	asks chan func() // run by the loop, between two ticks
+
+	mu      sync.RWMutex // guards what follows, and own.inputs
 	exposed [2]exposure
 	current int
 	status  []client.Sensor
@@ -180,10 +187,22 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 				next = now.Add(a.config.Export)
 			}
 		}
+		if !a.wait(ctx, ticker.C) {
+			return a.last(sinks, failing)
+		}
+	}
+}
+
+// wait answers what is asked of the loop until the next tick; false is the end.
+func (a *Agent) wait(ctx context.Context, tick <-chan time.Time) bool {
+	for {
 		select {
 		case <-ctx.Done():
-			return a.last(sinks, failing)
-		case <-ticker.C:
+			return false
+		case <-tick:
+			return true
+		case ask := <-a.asks:
+			ask()
 		}
 	}
 }

@@ -33,20 +33,35 @@ type leader struct {
 
 // identify says what a process belongs to.
 func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) account.Identified {
-	h := workload.Hint{
+	h, gone := a.hint(p, ended)
+	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
+		return a.orphan(h, parent)
+	}
+	id := a.chain.Resolve(h)
+	found := account.Identified{Identity: id}
+	if id.Cgroup != "" && a.cgroups != nil {
+		found.Handle = a.open(h, id)
+	}
+	return found
+}
+
+// hint gathers what a process can be recognised by. gone says that it can not be looked
+// at any more.
+func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
+	h = &workload.Hint{
 		Node: a.config.Node, PID: p.PID, PPID: p.PPID, PGID: p.PGID, SID: p.SID,
 		UID: p.UID, User: a.user(p.UID), Comm: p.Comm.String(), Kernel: p.Kernel,
 		Start:      a.btime + int64(p.Start/1e9),
 		LookupUser: a.user,
 	}
 	if p.Kernel {
-		return account.Identified{Identity: a.chain.Resolve(&h)}
+		return h, false
 	}
-	gone := a.cgroupsOf(&h, p, ended)
+	gone = a.cgroupsOf(h, p, ended)
 	if gone && p.Have&sensor.FieldGroup == 0 {
-		return a.orphan(&h, parent)
+		return h, true
 	}
-	a.groupOf(&h, p)
+	a.groupOf(h, p)
 	if !gone {
 		h.Env = func(key string) (string, bool) {
 			vars, err := a.look.Env(p.PID, key)
@@ -58,12 +73,7 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 			return id, ok && err == nil
 		}
 	}
-	id := a.chain.Resolve(&h)
-	found := account.Identified{Identity: id}
-	if id.Cgroup != "" && a.cgroups != nil {
-		found.Handle = a.open(&h, id)
-	}
-	return found
+	return h, gone
 }
 
 // orphan is the answer for a process that nobody saw alive and whose record says

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,7 +68,7 @@ func newAgent(c Config) *Agent {
 		chain: resolvers.Chain(),
 		known: make(map[uint64]*membership), leaders: make(map[int32]*leader),
 		handles: make(map[string]*sharedHandle),
-		now:     time.Now,
+		now:     time.Now, asks: make(chan func()),
 	}
 }
 
@@ -80,6 +81,10 @@ func (a *Agent) newLedger() *account.Ledger {
 // openMachine opens the sensors of this machine.
 func (a *Agent) openMachine() ([]Note, error) {
 	c := &a.config
+	own, err := readOwn(c)
+	if err != nil {
+		return nil, err
+	}
 	source, missing, err := task.Open(task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits})
 	if err != nil {
 		return nil, fmt.Errorf("read the task table: %w", err)
@@ -116,10 +121,16 @@ func (a *Agent) openMachine() ([]Note, error) {
 		a.closers = append(a.closers, groups)
 	}
 	note("cgroup", nil, err)
-	for _, e := range all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, Redfish: c.Redfish}) {
+	for _, e := range all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, Redfish: c.Redfish,
+		Textfile: own.Textfile, Scrape: own.Scrape, Custom: own.Custom}) {
 		s, err := e.Open()
+		if own.names(e.Name) && err != nil && !errors.Is(err, sensor.ErrUnavailable) {
+			_ = a.Close() // the mistake is to be mended first
+			return nil, fmt.Errorf("own metrics, %s: %w", e.Name, err)
+		}
 		note(e.Name, s, err)
 	}
+	a.openOwn(own.MaxSeries)
 	notes = append(notes, a.openMeters()...)
 	a.openGPUs()
 	return notes, nil

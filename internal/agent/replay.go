@@ -32,6 +32,7 @@ func (a *Agent) openReplay() error {
 		return strconv.FormatUint(uint64(uid), 10)
 	}
 	a.add(player.Name(), nil, nil)
+	defer a.openOwn(0)
 	for _, s := range player.Sensors() {
 		a.add(s.Name(), s, nil)
 	}

@@ -21,8 +21,10 @@ import (
 	"reckon/sensor/hwmon"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
+	"reckon/sensor/scrape"
 	"reckon/sensor/sensortest"
 	"reckon/sensor/tegra"
+	"reckon/sensor/textfile"
 	"reckon/sensor/thermal"
 )
 
@@ -57,6 +59,7 @@ func TestReference(t *testing.T) {
 		metricdoc.Section{Title: "Jetson", Descs: tegra.Descs(), Text: "Boards with a Tegra, from sysfs and from tegrastats."},
 		metricdoc.Section{Title: "GPUs", Descs: sensor.GPUDescs(), Text: "Devices of every vendor under the same names; `device` is the UUID or the PCI address, `index` what the vendor's tools count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
 			Text: "The agent measures itself with the same care."},
+		metricdoc.Section{Title: "Own metrics", Descs: slices.Concat(textfile.Descs(), scrape.Descs()), Text: "What the readers of figures of others say of themselves; see also `reckon_own_*` of the agent."},
 		metricdoc.Section{Title: "What is pushed", Descs: push.Descs(), Text: "One series for each endpoint of `--push`."})
 	seen := map[string]*metric.Desc{}
 	for _, s := range sections {

@@ -44,6 +44,12 @@ type Config struct {
 
 	// Agent measures this node too; nil for a server without sensors.
 	Agent *agent.Config
+	// Play measures in the place of an agent: a site that is made up. Nil for none.
+	Play Play
+	// Socket is where `reckon push` of this machine sends to; empty for nowhere. Unless
+	// SocketWanted, it is no error when it can not be used.
+	Socket       string
+	SocketWanted bool
 	// Footprint says what energy emits and costs; nil where nobody knows.
 	Footprint *Footprint
 	// Access says who may reach the server; the zero value is for the loopback address.
@@ -71,6 +77,7 @@ type Server struct {
 	engine  *query.Engine
 	builder *query.Builder
 	agent   *agent.Agent
+	socket  *agent.Socket
 	gate    *gate
 	alerts  *alerting.Service
 	slurm   *slurmctl.Poller
@@ -113,6 +120,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		ac.State = filepath.Join(c.Data, "agent.state")
 		ac.Expose, ac.Version, ac.Logger = true, c.Version, c.Logger
 		if s.agent, s.notes, err = agent.Open(ac); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		if err := s.openSocket(); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
 	}
@@ -192,6 +202,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.agent != nil {
 		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
 	}
+	if s.config.Play != nil {
+		g.Go(func() error { return s.play(run) })
+	}
 	g.Go(func() error {
 		<-run.Done()
 		s.hub.Close()
@@ -226,6 +239,9 @@ func (s *Server) close() error {
 	var errs []error
 	if s.alerts != nil {
 		s.alerts.Close()
+	}
+	if s.socket != nil {
+		errs = append(errs, s.socket.Close())
 	}
 	if s.agent != nil {
 		errs = append(errs, s.agent.Close())

@@ -134,3 +134,28 @@ func sessionID(b []byte) (uint32, bool) {
 	}
 	return uint32(v), true
 }
+
+// Process returns what identifies a process: its parent, group, session, start, user and
+// name. Nothing of what it used is set.
+func (p Proc) Process(pid int32) (sensor.Process, error) {
+	b, err := p.read(pid, "stat", 4<<10)
+	if err != nil {
+		return sensor.Process{}, err
+	}
+	var s stat
+	if err := parseStat(b, &s); err != nil {
+		return sensor.Process{}, fmt.Errorf("read the stat of process %d: %w", pid, err)
+	}
+	root := p.Root
+	if root == "" {
+		root = "/"
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join(root, "proc", strconv.Itoa(int(pid))), &st); err != nil {
+		return sensor.Process{}, err
+	}
+	return sensor.Process{
+		PID: s.pid, PPID: s.ppid, PGID: s.pgid, SID: s.sid, UID: st.Uid, Comm: s.comm, Kernel: s.kernel, State: s.state,
+		Start: s.start * (1e9 / ticksPerSecond()), Have: sensor.FieldGroup | sensor.FieldParent,
+	}, nil
+}

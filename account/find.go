@@ -1,0 +1,42 @@
+package account
+
+import "reckon/workload"
+
+// Standing says how an identity stands in the ledger after an export.
+type Standing uint8
+
+// The standings.
+const (
+	// Unknown: no part is called so; it may have ended, or have been folded into short work.
+	Unknown Standing = iota
+	// Pending: it was not exported yet, for it may turn out to be short work.
+	Pending
+	// Shown: the last export carried it.
+	Shown
+)
+
+// Stands says how a part stands. It is asked after [Ledger.Export].
+func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
+	switch p := l.parts[key{id, part, owner}]; {
+	case p == nil || p.flushed || p.absorbed:
+		return Unknown
+	case p.exported:
+		return Shown
+	}
+	return Pending
+}
+
+// OwnerOf returns the owner of a workload that runs on this node, or false when none of
+// that name does.
+func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {
+	g := l.groups[id]
+	if g == nil {
+		return "", false
+	}
+	for _, p := range l.order {
+		if p.group == g && p.end == 0 {
+			return p.owner, true
+		}
+	}
+	return "", false
+}

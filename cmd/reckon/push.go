@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/agent"
+	"reckon/internal/promtext"
+)
+
+type pushOptions struct {
+	add     bool
+	keep    string
+	socket  string
+	verbose bool
+}
+
+func newPush(g *globals) *cobra.Command {
+	var o pushOptions
+	cmd := &cobra.Command{
+		Use:   "push NAME[{label=\"value\",...}] VALUE ...",
+		Short: "Send a figure of your own from a script; it is filed under the workload it runs in",
+		Long: `push gives a number to the agent of this machine, which stores it with the labels of
+the workload that the script runs in: the Slurm job, the service, the login session.
+Nobody can send in the name of others, and no password is needed.
+
+A figure stands until the next one of the same name and labels, until its workload
+ends, or for the time of --for. With - lines are read from standard input, in the
+Prometheus text format; HELP and TYPE lines are welcome.
+
+Put names with labels into single quotes: shells take braces for themselves.
+Without this program: curl --unix-socket /run/reckon/push.sock -d 'loss 0.3' http://x/`,
+		Example: `  reckon push loss 0.31
+  reckon push 'loss{phase="train"}' 0.31 epoch 4
+  reckon push --add files_done_total 1
+  ./measure.sh | reckon push -`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runPush(cmd, g, o, args) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.add, "add", false, "add to what was sent before: the figure is a counter")
+	f.StringVar(&o.keep, "for", "1h", "for how long the figure stands if nothing newer comes")
+	f.StringVar(&o.socket, "socket", "", "where the agent listens (default RECKON_SOCKET, else "+agent.SystemSocket+", else that of your own agent)")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what workload it was filed under")
+	return cmd
+}
+
+func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error {
+	keep, err := span("for", o.keep)
+	if err != nil {
+		return err
+	}
+	text, err := pushText(args, g.stdin)
+	if err != nil {
+		return usage(cmd, err)
+	}
+	answer, err := client.PushOwn(cmd.Context(), client.Pushing{Socket: g.socket(o.socket), Add: o.add, Keep: keep.Round(time.Millisecond)}, text)
+	if err != nil {
+		return err
+	}
+	if o.verbose {
+		fmt.Fprintln(g.stdout, answer)
+	}
+	return nil
+}
+
+// socket is where the agent listens: as told, else that of root's agent, else the user's.
+func (g *globals) socket(told string) string {
+	if told == "" {
+		told = g.getenv("RECKON_SOCKET")
+	}
+	if told != "" {
+		return told
+	}
+	if own := agent.DefaultSocket(g.getenv); own != "" {
+		if _, err := os.Stat(agent.SystemSocket); err != nil {
+			return own
+		}
+	}
+	return agent.SystemSocket
+}
+
+// pushText makes lines of the arguments, or reads them from in.
+func pushText(args []string, in io.Reader) ([]byte, error) {
+	if len(args) == 1 && args[0] == "-" {
+		text, err := io.ReadAll(io.LimitReader(in, 1<<20))
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return text, checkPush(text)
+	}
+	var lines bytes.Buffer
+	switch {
+	case len(args) == 1 && strings.ContainsAny(args[0], " \t"): // all of it in one pair of quotes
+		lines.WriteString(args[0] + "\n")
+	case len(args)%2 != 0:
+		return nil, errors.New("give NAME and VALUE in pairs, names with labels in single quotes: reckon push 'loss{phase=\"train\"}' 0.31")
+	default:
+		for i := 0; i < len(args); i += 2 {
+			lines.WriteString(quoted(args[i]) + " " + args[i+1] + "\n")
+		}
+	}
+	return lines.Bytes(), checkPush(lines.Bytes())
+}
+
+// checkPush says what is wrong before anything is sent.
+func checkPush(text []byte) error {
+	figures, err := promtext.NewPage(promtext.Rules{Strict: true}).Read(text)
+	if err != nil && bytes.Count(text, []byte{'\n'}) < 2 {
+		return errors.New(strings.TrimPrefix(err.Error(), "line 1: "))
+	}
+	if err == nil && len(figures) == 0 {
+		return errors.New("there is no number to send")
+	}
+	return err
+}
+
+// quoted puts the quotes back that a shell has taken away: loss{phase=train}.
+func quoted(series string) string {
+	name, labels, ok := strings.Cut(series, "{")
+	if !ok || strings.Contains(labels, `"`) || !strings.HasSuffix(labels, "}") {
+		return series
+	}
+	var out []string
+	for l := range strings.SplitSeq(strings.TrimSuffix(labels, "}"), ",") {
+		k, v, ok := strings.Cut(l, "=")
+		if !ok {
+			return series
+		}
+		out = append(out, k+"="+promtext.Quote(v))
+	}
+	return name + "{" + strings.Join(out, ",") + "}"
+}

@@ -1,0 +1,357 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// Figures that others measure: the agent reads them, finds the workload behind each and
+// adds its labels. See sensor.OwnSource for those it reads itself, pushed.go for those
+// that are sent to it.
+
+var (
+	ownInput = &metric.Desc{
+		Name: "reckon_own_input_up", Kind: metric.Gauge, Labels: []string{"sensor", "input", "reason"},
+		Help: "Whether everything was taken of a file or address with figures of its own; the reason says what was not, and why.",
+	}
+	ownSeries = &metric.Desc{
+		Name: "reckon_own_series", Kind: metric.Gauge, Labels: []string{"sensor"},
+		Help: "Series with figures of others that the last export carried.",
+	}
+	ownPushes = &metric.Desc{
+		Name: "reckon_own_pushes_total", Kind: metric.Counter, Labels: []string{"result"},
+		Help: "Requests of `reckon push` and the like, by result: taken or refused.",
+	}
+)
+
+// Bounds of what others may add.
+const (
+	ownPerWorkload = 200    // series of one workload, unless the configuration says otherwise
+	ownAltogether  = 20_000 // series of all
+	ownPatience    = time.Second
+)
+
+// owning is the state of figures of others.
+type owning struct {
+	readers []*ownReader
+	names   map[string]bool // of metrics that sensors of ours give
+	limit   int             // series of one workload
+	rows    map[*metric.Series]*ownRow
+	descs   map[string]*metric.Desc // by name and labels
+	cache   metric.Cache
+	status  metric.Cache
+	seen    map[*metric.Series]struct{} // what this export has already
+	counts  map[whose]int
+	origins map[*sensor.Origin]verdict
+	inputs  []OwnInput
+	said    map[string]string // last reason of an input
+	round   uint64
+	pushed  map[pushKey]*pushed
+	pushes  [2]uint64 // taken, refused
+}
+
+// whose says to whom figures belong: a part of a workload, an owner, or, when it is
+// empty, the machine.
+type whose struct {
+	id          workload.ID
+	part, owner string
+}
+
+// total is whose without the part: bounds are for workloads.
+func (w whose) total() whose { return whose{w.id, "", w.owner} }
+
+// verdict is what was found out about an origin.
+type verdict struct {
+	whose   whose
+	trusted bool
+	later   bool // nothing is exported of the workload yet
+	err     error
+}
+
+// ownReader is a sensor that reads figures of others.
+type ownReader struct {
+	unit   *unit
+	source sensor.OwnSource
+	pass   sensor.OwnPass
+	done   chan struct{}
+	busy   bool
+	bad    []refusals // by input
+}
+
+// refusals are what was not taken of an input.
+type refusals struct {
+	n     int
+	first error
+}
+
+// ownRow is what became of a series of somebody.
+type ownRow struct {
+	whose whose
+	final *metric.Series
+	err   error
+	round uint64
+}
+
+// OwnInput is the state of a file or address with figures of its own.
+type OwnInput struct {
+	Sensor, Name string
+	Reason       string // why nothing, or not everything, was taken; empty when all is well
+}
+
+// openOwn finds the sensors that read figures of others.
+func (a *Agent) openOwn(limit int) {
+	o := &a.own
+	*o = owning{
+		names: map[string]bool{}, limit: limit, rows: map[*metric.Series]*ownRow{}, descs: map[string]*metric.Desc{},
+		seen: map[*metric.Series]struct{}{}, counts: map[whose]int{}, origins: map[*sensor.Origin]verdict{},
+		said: map[string]string{}, pushed: map[pushKey]*pushed{},
+	}
+	if o.limit <= 0 {
+		o.limit = ownPerWorkload
+	}
+	for _, u := range a.sensors {
+		if u.sensor == nil {
+			continue
+		}
+		for _, d := range u.sensor.Descs() {
+			o.names[d.Name] = true
+		}
+		if s, ok := u.sensor.(sensor.OwnSource); ok {
+			o.readers = append(o.readers, &ownReader{unit: u, source: s, done: make(chan struct{}, 1)})
+		}
+	}
+}
+
+// exportOwn appends the figures of others. It comes after the export of the ledger, which
+// tells what is shown of a workload.
+func (a *Agent) exportOwn(b *metric.Batch) {
+	o := &a.own
+	if len(o.readers) == 0 && len(o.pushed) == 0 && o.pushes == [2]uint64{} {
+		return
+	}
+	o.round++
+	clear(o.seen)
+	clear(o.counts)
+	clear(o.origins)
+	var inputs []OwnInput
+	for _, r := range o.readers {
+		from := len(b.Samples)
+		if !r.read() {
+			a.observe(r.unit, errors.New("reading takes long: does a file system hang?"))
+			continue
+		}
+		r.bad = slices.Grow(r.bad[:0], len(r.pass.Inputs))[:len(r.pass.Inputs)]
+		clear(r.bad)
+		for i := range r.pass.Samples {
+			s := &r.pass.Samples[i]
+			if s.Origin == nil {
+				b.Add(s.Series, s.Value)
+				continue
+			}
+			if err := a.addOwn(b, s); err != nil {
+				bad := &r.bad[s.Input]
+				if bad.n++; bad.first == nil {
+					bad.first = err
+				}
+			}
+		}
+		b.Add(o.status.Get(ownSeries, r.source.Name()), float64(len(b.Samples)-from))
+		for i := range r.pass.Inputs {
+			inputs = append(inputs, a.input(r, i, b))
+		}
+	}
+	a.exportPushed(b)
+	for s, row := range o.rows {
+		if row.round != o.round {
+			delete(o.rows, s)
+		}
+	}
+	if len(o.descs) > ownAltogether {
+		clear(o.descs)
+		clear(o.rows)
+	}
+	o.cache.Sweep()
+	o.status.Sweep()
+	a.mu.Lock()
+	o.inputs = inputs
+	a.mu.Unlock()
+}
+
+// read lets the source read, and does not wait for ever.
+func (r *ownReader) read() bool {
+	if r.busy {
+		select {
+		case <-r.done:
+			r.busy = false
+		default:
+			return false
+		}
+	}
+	r.pass.Reset()
+	r.busy = true
+	go func() {
+		r.source.ReadOwn(&r.pass)
+		r.done <- struct{}{}
+	}()
+	patience := time.NewTimer(ownPatience)
+	defer patience.Stop()
+	select {
+	case <-r.done:
+		r.busy = false
+		return true
+	case <-patience.C:
+		return false
+	}
+}
+
+// reading reports whether a sensor is busy with figures of others, longer than was waited
+// for. It is left alone then.
+func (o *owning) reading(u *unit) bool {
+	for _, r := range o.readers {
+		if r.unit == u {
+			return r.busy
+		}
+	}
+	return false
+}
+
+// input says how an input is, and logs what changes.
+func (a *Agent) input(r *ownReader, i int, b *metric.Batch) OwnInput {
+	in, bad := &r.pass.Inputs[i], &r.bad[i]
+	up, reason := 1.0, ""
+	switch {
+	case in.Err != nil:
+		up, reason = 0, reasonOf(in.Err)
+	case bad.first != nil:
+		up, reason = 0, reasonOf(fmt.Errorf("%d series were not taken: %w", bad.n, bad.first))
+	}
+	name := strings.ToValidUTF8(in.Name, "?")
+	b.Add(a.own.status.Get(ownInput, r.source.Name(), name, reason), up)
+	key := r.source.Name() + " " + name
+	if was, known := a.own.said[key]; was != reason || !known && reason != "" {
+		if len(a.own.said) > 10_000 {
+			clear(a.own.said)
+		}
+		a.own.said[key] = reason
+		if reason != "" {
+			a.log.Warn("own metrics are not taken", "sensor", r.source.Name(), "input", name, "reason", reason)
+		} else {
+			a.log.Info("own metrics are taken again", "sensor", r.source.Name(), "input", name)
+		}
+	}
+	return OwnInput{Sensor: r.source.Name(), Name: name, Reason: reason}
+}
+
+// addOwn appends one figure under the name of its workload.
+func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
+	o := &a.own
+	v, known := o.origins[s.Origin]
+	if !known {
+		v = a.judge(s.Origin)
+		o.origins[s.Origin] = v
+	}
+	if v.err != nil {
+		return v.err
+	}
+	row := o.rows[s.Series]
+	if row == nil || row.whose != v.whose {
+		row = &ownRow{whose: v.whose, err: o.mayName(s.Series.Desc.Name, v.trusted)}
+		o.rows[s.Series] = row
+	}
+	row.round = o.round
+	switch {
+	case row.err != nil:
+		return row.err
+	case v.later:
+		return nil
+	}
+	return o.add(b, row, s.Series, s.Value)
+}
+
+// add appends a figure once, within the bounds.
+func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value float64) error {
+	if n := o.counts[row.whose.total()]; row.whose != (whose{}) && n >= o.limit {
+		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload", row.whose.name(), n)
+	}
+	if len(o.seen) >= ownAltogether {
+		return fmt.Errorf("there are %d series of others on this node already", ownAltogether)
+	}
+	row.final = o.series(raw, row.whose)
+	if _, twice := o.seen[row.final]; twice {
+		return fmt.Errorf("%s is there twice", raw.Desc.Name)
+	}
+	o.seen[row.final] = struct{}{}
+	o.counts[row.whose.total()]++
+	b.Add(row.final, value)
+	return nil
+}
+
+// name is what people call it.
+func (w whose) name() string {
+	if w.id != "" {
+		return string(w.id)
+	}
+	return "the user " + w.owner
+}
+
+// series is raw with the labels of its workload.
+func (o *owning) series(raw *metric.Series, w whose) *metric.Series {
+	labels, values := make([]string, 0, 12), make([]string, 0, 12)
+	add := func(name, value string) {
+		if value != "" {
+			labels, values = append(labels, name), append(values, value)
+		}
+	}
+	if w.id != "" {
+		add("workload", string(w.id))
+		add("kind", string(w.id.Kind()))
+		add("part", w.part)
+	}
+	add("owner", w.owner)
+	labels, values = append(labels, raw.Desc.Labels...), append(values, raw.Values...)
+	key := raw.Desc.Name + "\xff" + strings.Join(labels, "\xff")
+	d := o.descs[key]
+	if d == nil {
+		d = &metric.Desc{Name: raw.Desc.Name, Help: raw.Desc.Help, Kind: raw.Desc.Kind, Unit: raw.Desc.Unit, Labels: labels}
+		o.descs[key] = d
+	}
+	return o.cache.Get(d, values...)
+}
+
+// mayName says why a metric may not be called so.
+func (o *owning) mayName(name string, trusted bool) error {
+	switch {
+	case strings.HasPrefix(name, "reckon_"):
+		return fmt.Errorf("%s: names that begin with reckon_ are the agent's; choose another", name)
+	case o.names[name]:
+		return fmt.Errorf("%s: the agent measures that itself; choose another name, or drop it", name)
+	case trusted:
+		return nil
+	case strings.Contains(name, ":"):
+		return fmt.Errorf("%s: names with a colon are those of rules; choose another", name)
+	}
+	for _, p := range []string{"node_", "container_", "machine_", "kube_", "kepler_", "DCGM_", "tegra_", "scrape_", "ALERTS"} {
+		if strings.HasPrefix(name, p) {
+			return fmt.Errorf("%s: names that begin with %s are about machines, and only root's figures may be; choose another", name, p)
+		}
+	}
+	if name == "up" || name == "target_info" {
+		return fmt.Errorf("%s: the name is taken; choose another", name)
+	}
+	return nil
+}
+
+// Inputs returns the state of every file and address with figures of its own, as of the
+// last export.
+func (a *Agent) Inputs() []OwnInput {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.Clone(a.own.inputs)
+}

@@ -1,0 +1,479 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// own is what an export has of metrics whose names begin so, with their labels.
+func own(b *metric.Batch, prefix string) map[string]float64 {
+	got := map[string]float64{}
+	for _, s := range b.Samples {
+		if !strings.HasPrefix(s.Series.Desc.Name, prefix) {
+			continue
+		}
+		key := s.Series.Desc.Name
+		for i, l := range s.Series.Desc.Labels {
+			key += " " + l + "=" + s.Series.Values[i]
+		}
+		got[key] = s.Value
+	}
+	return got
+}
+
+// twice ticks and exports, so that what began a moment ago is known.
+func twice(t *testing.T, a *Agent) *metric.Batch {
+	t.Helper()
+	for range 2 {
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+		a.export(time.Now())
+	}
+	return &a.batch
+}
+
+// labelsOf are those of this process.
+func labelsOf(t *testing.T, a *Agent) string {
+	t.Helper()
+	w, err := a.processOwner(int32(os.Getpid()), 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := " workload=" + string(w.id) + " kind=" + string(w.id.Kind())
+	if w.part != "" {
+		s += " part=" + w.part
+	}
+	return s + " owner=" + w.owner
+}
+
+func TestOwnMetrics(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "own_requests_total 7\nown_kind{kind=\"x\"} 1\nreckon_workload_cpu_seconds_total 1\n")
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	files := map[string]string{
+		"rig.json": `{"volts": 11.5}`,
+		"own.yaml": "textfile:\n  - dir: " + dir + "\nscrape:\n  - url: " + srv.URL + "\n    labels: {app: shop}\ncustom:\n  - name: own_rig_volts\n    unit: volts\n    file: " + dir + "/rig.json\n    json: volts\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := open(t, Config{Source: "procfs", Node: "n1", OwnMetrics: filepath.Join(dir, "own.yaml")})
+	if err := a.tick(); err != nil {
+		t.Fatal(err)
+	}
+	mine, _ := a.processOwner(int32(os.Getpid()), 0, false)
+	page := fmt.Sprintf("own_backup_seconds 812\nown_loss{workload=%q} 0.5\nown_other{workload=\"slurm/none\"} 1\nnode_load1 3\n", mine.id)
+	if err := os.WriteFile(filepath.Join(dir, "a.prom"), []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]float64
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+		if got = own(twice(t, a), "own_"); len(got) >= 5 { // the first answer of the server has come
+			break
+		}
+	}
+	label := labelsOf(t, a)
+	claimed := " workload=" + string(mine.id) + " kind=" + string(mine.id.Kind()) + " owner=" + mine.owner
+	want := map[string]float64{
+		"own_backup_seconds":                             812,
+		"own_rig_volts":                                  11.5,
+		"own_loss" + claimed:                             0.5,
+		"own_requests_total" + label + " app=shop":       7,
+		"own_kind" + label + " app=shop exported_kind=x": 1,
+	}
+	for k, v := range want {
+		if got[k] != v {
+			t.Errorf("%s: %v, want %v", k, got[k], v)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+	var reasons []string
+	for _, in := range a.Inputs() {
+		reasons = append(reasons, in.Sensor+": "+in.Reason)
+	}
+	slices.Sort(reasons)
+	if want := []string{
+		"custom: ",
+		"scrape: 1 series were not taken: reckon_workload_cpu_seconds_total: names that begin with reckon_ are the agent's; choose another",
+		"textfile: 2 series were not taken: no workload slurm/none runs on this node",
+	}; !slices.Equal(reasons, want) {
+		t.Errorf("%q", reasons)
+	}
+	if up := own(&a.batch, "reckon_own_input_up"); len(up) != 3 {
+		t.Errorf("%v", up)
+	}
+}
+
+func TestOwnBounds(t *testing.T) {
+	a := open(t, Config{Source: "procfs", Node: "n1"})
+	a.own.limit = 3
+	twice(t, a)
+	var b metric.Batch
+	origin := &sensor.Origin{PID: int32(os.Getpid())}
+	machine := &sensor.Origin{Trusted: true}
+	theirs := &sensor.Origin{UID: 54321, HasUID: true}
+	a.own.round++
+	sample := func(o *sensor.Origin, name string) error {
+		d := &metric.Desc{Name: name, Kind: metric.Gauge}
+		return a.addOwn(&b, &sensor.OwnSample{Series: metric.NewSeries(d), Origin: o})
+	}
+	for i := range 3 {
+		if err := sample(origin, fmt.Sprint("m", i)); err != nil {
+			t.Error(err)
+		}
+	}
+	for want, err := range map[string]error{
+		"has 3 series of its own already":           sample(origin, "m3"),
+		"the agent measures that itself":            sample(machine, "node_load1"),
+		"only root's figures may be":                sample(theirs, "node_mine"),
+		"are those of rules":                        sample(theirs, "job:x"),
+		"the name is taken":                         sample(theirs, "up"),
+		"nobody knows whose they are":               sample(&sensor.Origin{}, "m"),
+		"is not written as kind/name":               sample(&sensor.Origin{Workload: "7", Trusted: true}, "m"),
+		"no workload other/n1 of 54321 runs":        sample(&sensor.Origin{Workload: "other/n1", UID: 54321, HasUID: true}, "m"),
+		"the process that they come from has ended": sample(&sensor.Origin{PID: 1 << 30}, "m"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if err := errors.Join(sample(theirs, "mine"), sample(machine, "mine"), sample(machine, "node_mine")); err != nil {
+		t.Error(err)
+	}
+	if err := sample(machine, "mine"); err == nil || err.Error() != "mine is there twice" {
+		t.Error(err)
+	}
+}
+
+// A source that hangs holds nobody up, and is asked again when it is back.
+func TestOwnHangs(t *testing.T) {
+	a := open(t, Config{Source: "procfs"})
+	s := &hanging{release: make(chan struct{}), calls: make(chan struct{}, 10)}
+	a.Attach(s)
+	a.openOwn(0)
+	_ = a.tick()
+	a.export(time.Now())
+	if up := a.Sensors()[len(a.Sensors())-1]; up.Up || !strings.Contains(up.Reason, "takes long") {
+		t.Errorf("%+v", up)
+	}
+	a.export(time.Now())
+	if len(s.calls) != 1 || s.reads != 0 {
+		t.Errorf("asked %d times while it hung, %d reads", len(s.calls), s.reads)
+	}
+	close(s.release)
+	for deadline := time.Now().Add(2 * time.Minute); !a.Sensors()[len(a.Sensors())-1].Up && time.Now().Before(deadline); {
+		a.export(time.Now())
+	}
+	if got := own(&a.batch, "thing"); got["thing"] != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+type hanging struct {
+	release chan struct{}
+	calls   chan struct{}
+	reads   int
+}
+
+func (*hanging) Name() string               { return "hanging" }
+func (*hanging) Descs() []*metric.Desc      { return nil }
+func (*hanging) Close() error               { return nil }
+func (h *hanging) Read(*metric.Batch) error { h.reads++; return nil }
+func (h *hanging) ReadOwn(p *sensor.OwnPass) {
+	h.calls <- struct{}{}
+	<-h.release
+	p.Samples = append(p.Samples, sensor.OwnSample{Series: thing, Value: 1})
+}
+
+var thing = metric.NewSeries(&metric.Desc{Name: "thing", Kind: metric.Gauge})
+
+func TestOwnConfigErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "own.yaml")
+	for want, text := range map[string]string{
+		"field targets not found":      "targets: []\n",
+		"names nothing under textfile": "# nothing\n",
+		"is below 0":                   "max_series_per_workload: -1\ntextfile: [{dir: /x}]\n",
+		"own metrics, scrape: target 1 (ftp://x): the url does not begin with": "scrape: [{url: 'ftp://x'}]\n",
+		"own metrics, custom: reading 1 (a)":                                   "custom: [{name: a, file: b}]\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Open(Config{Source: "procfs", OwnMetrics: file}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// running serves the socket of an agent whose loop runs until the test ends; exports
+// come by the channel.
+func running(t *testing.T, c Config) (*Agent, *Socket, <-chan map[string]float64) {
+	t.Helper()
+	a := open(t, c)
+	s, err := a.Listen(filepath.Join(t.TempDir(), "run", "push.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	exports := make(chan map[string]float64)
+	done := make(chan error, 1)
+	go func() {
+		done <- a.Run(ctx, nil, func(_ context.Context, b *metric.Batch) error {
+			select {
+			case exports <- own(b, "my_"):
+			case <-ctx.Done():
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, s, exports
+}
+
+// until waits for an export that is as wished.
+func until(t *testing.T, exports <-chan map[string]float64, ok func(map[string]float64) bool) map[string]float64 {
+	t.Helper()
+	limit := time.After(2 * time.Minute)
+	var got map[string]float64
+	for {
+		select {
+		case got = <-exports:
+			if ok(got) {
+				return got
+			}
+		case <-limit:
+			t.Fatalf("the last export has %v", got)
+		}
+	}
+}
+
+func TestPushSocket(t *testing.T) {
+	a, s, exports := running(t, Config{Source: "procfs", Node: "n1"})
+	<-exports
+	send := func(text string, o client.Pushing) (string, error) {
+		o.Socket = s.Path
+		done := make(chan struct{})
+		defer close(done)
+		go func() { // the loop waits for who takes its exports
+			for {
+				select {
+				case <-exports:
+				case <-done:
+					return
+				}
+			}
+		}()
+		return client.PushOwn(t.Context(), o, []byte(text))
+	}
+	answer, err := send("my_loss{phase=\"train\"} 0.25\nmy_epoch 4\n", client.Pushing{})
+	if err != nil || !strings.HasPrefix(answer, "2 for ") {
+		t.Fatalf("%q %v", answer, err)
+	}
+	for range 2 {
+		if _, err := send("my_files_total 2\n", client.Pushing{Add: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := until(t, exports, func(m map[string]float64) bool { return len(m) == 3 })
+	var w string
+	for k, v := range got {
+		name, labels, _ := strings.Cut(k, " ")
+		if strings.HasSuffix(labels, " phase=train") {
+			labels = strings.TrimSuffix(labels, " phase=train")
+		}
+		w = labels
+		if want := map[string]float64{"my_loss": 0.25, "my_epoch": 4, "my_files_total": 4}[name]; v != want {
+			t.Errorf("%s: %v, want %v", k, v, want)
+		}
+		if !strings.HasPrefix(labels, "workload="+strings.TrimPrefix(answer, "2 for ")+" kind=") || !strings.Contains(labels, " owner=") {
+			t.Errorf("labels %q, the answer was %q", labels, answer)
+		}
+	}
+
+	// What stands for a moment only is told once.
+	if _, err := send("my_epoch 5\n", client.Pushing{Keep: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, exports, func(m map[string]float64) bool { return len(m) == 2 && m["my_epoch "+w] == 0 })
+
+	for want, text := range map[string]string{
+		"names that begin with reckon_": "reckon_workload_cpu_seconds_total 1\n",
+		"the label owner is set by":     "my_loss{owner=\"bob\"} 1\n",
+		"line 2: there is no value":     "my_loss 1\nmy_loss\n",
+		"there is no figure":            "# nothing\n",
+		"time stamps are not taken":     "my_loss 1 1700000000\n",
+		"would have 203 series":         strings.Join(many(201), ""),
+		"more than 64 KiB":              strings.Repeat("# long\n", 20_000),
+	} {
+		if _, err := send(text, client.Pushing{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.100v, want %q", err, want)
+		}
+	}
+	if _, err := send("my_loss 1\n", client.Pushing{Keep: 300 * time.Hour}); err == nil || !strings.Contains(err.Error(), "168h at most") {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.Listen(s.Path); !errors.Is(err, ErrSocketTaken) {
+		t.Errorf("a second agent at the same socket: %v", err)
+	}
+}
+
+func many(n int) (lines []string) {
+	for i := range n {
+		lines = append(lines, fmt.Sprintf("my_m{i=\"%d\"} 1\n", i))
+	}
+	return lines
+}
+
+func TestSocketLeftBehind(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "push.sock")
+	old, err := net.ListenUnix("unix", &net.UnixAddr{Name: file, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.SetUnlinkOnClose(false)
+	_ = old.Close()
+	if _, err := client.PushOwn(t.Context(), client.Pushing{Socket: file}, []byte("a 1\n")); err == nil || !strings.Contains(err.Error(), "no agent listens at "+file+" any more") {
+		t.Errorf("%v", err)
+	}
+	a := open(t, Config{Source: "procfs"})
+	s, err := a.Listen(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.PushOwn(t.Context(), client.Pushing{Socket: file}, []byte("a 1\n")); err == nil || !strings.Contains(err.Error(), "there is no such socket") {
+		t.Errorf("%v", err)
+	}
+	plain := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Listen(plain); err == nil {
+		t.Error("a plain file was replaced by the socket")
+	}
+}
+
+// pushHelper makes this binary send one figure and end, see TestPushFromOthers.
+const pushHelper = "RECKON_TEST_PUSH_SOCKET"
+
+func TestPushHelper(t *testing.T) {
+	socket := os.Getenv(pushHelper)
+	if socket == "" {
+		t.Skip("it is run by TestPushFromOthers")
+	}
+	answer, err := client.PushOwn(t.Context(), client.Pushing{Socket: socket}, []byte("my_short 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("answer: " + answer)
+}
+
+// A process of another user and group, which ends at once, is told as short work of
+// its user: the agent learns who it is while it waits for the answer.
+func TestPushFromOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run a process as another user")
+	}
+	a, s, exports := running(t, Config{Source: "procfs", Node: "n1"})
+	<-exports
+	var w whose
+	var err error
+	asked := make(chan struct{})
+	a.asks <- func() {
+		defer close(asked)
+		w, err = a.processOwner(int32(os.Getpid()), 0, true)
+	}
+	<-asked
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.id.Kind() != workload.Group {
+		t.Skip("this test runs in " + string(w.id) + ", where everybody is in one workload")
+	}
+	dir, err := os.MkdirTemp("", "reckon-push") // those of t.TempDir are closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	exe := filepath.Join(dir, "push.test")
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(exe, self, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for d := filepath.Dir(filepath.Dir(s.Path)); strings.HasPrefix(d, os.TempDir()+"/"); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(exe, "-test.run=^TestPushHelper$", "-test.v")
+	cmd.Env = []string{pushHelper + "=" + s.Path}
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}, Setsid: true}
+	type result struct {
+		out []byte
+		err error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		out, err := cmd.CombinedOutput()
+		ended <- result{out, err}
+	}()
+	got := until(t, exports, func(m map[string]float64) bool { return len(m) > 0 })
+	want := "my_short workload=short/54321/n1 kind=short owner=54321"
+	for k := range got {
+		if k != want && !strings.HasPrefix(k, "my_short workload=group/n1/") {
+			t.Errorf("got %s, want %s", k, want)
+		}
+		if !strings.HasSuffix(k, " owner=54321") {
+			t.Errorf("got %s", k)
+		}
+	}
+	for {
+		select {
+		case <-exports:
+			continue
+		case r := <-ended:
+			if r.err != nil || !strings.Contains(string(r.out), "answer: 1 for group/n1/") {
+				t.Errorf("%v: %s", r.err, r.out)
+			}
+		}
+		break
+	}
+}

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"reckon/account"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// processLooker reads what identifies a process by its id. A recording can not.
+type processLooker interface {
+	Process(pid int32) (sensor.Process, error)
+}
+
+// judge finds out whose figures of an origin are.
+func (a *Agent) judge(o *sensor.Origin) verdict {
+	v := verdict{trusted: o.Trusted}
+	switch {
+	case o.Workload != "":
+		id := workload.ID(o.Workload)
+		owner, runs := a.ledger.OwnerOf(id)
+		user := ""
+		if o.HasUID {
+			user = a.user(o.UID)
+		}
+		switch {
+		case id.Kind() == "" || id.Name() == "":
+			v.err = fmt.Errorf("workload %.100q is not written as kind/name, such as slurm/4711", o.Workload)
+		case !o.Trusted && (!runs || owner != user): // whether others' work runs is not told
+			v.err = fmt.Errorf("no workload %.100s of %s runs on this node", id, user)
+		case !runs:
+			v.err = fmt.Errorf("no workload %.100s runs on this node", id)
+		default:
+			v.whose = whose{id: id, owner: owner}
+		}
+	case o.PID != 0:
+		v.whose, v.err = a.processOwner(o.PID, o.UID, o.HasUID)
+		v.trusted = v.trusted || v.whose.owner == "root"
+		if v.err == nil {
+			v.later = a.ledger.Stands(v.whose.id, v.whose.part, v.whose.owner) != account.Shown
+		}
+	case o.Trusted:
+	case o.HasUID:
+		v.whose.owner = a.user(o.UID)
+		v.trusted = o.UID == 0
+	default:
+		v.err = errors.New("nobody knows whose they are")
+	}
+	return v
+}
+
+// processOwner finds the workload of a process that is alive. A process that leads a group
+// of its own, as what is typed at a prompt does, belongs where its parent belongs: its
+// group is gone in a moment.
+func (a *Agent) processOwner(pid int32, uid uint32, known bool) (whose, error) {
+	look, ok := a.look.(processLooker)
+	if !ok {
+		return whose{}, errors.New("a recording is played: its processes are not here")
+	}
+	p, err := look.Process(pid)
+	if errors.Is(err, fs.ErrNotExist) {
+		return whose{}, errors.New("the process that they come from has ended")
+	}
+	if err != nil {
+		return whose{}, fmt.Errorf("look at the process that they come from: %w", err)
+	}
+	if known {
+		p.UID = uid // the kernel said so of the connection
+	}
+	found := a.partOf(&p)
+	if found.id.Kind() != workload.Group || p.PGID != p.PID || p.PPID <= 1 {
+		return found, nil
+	}
+	parent, err := look.Process(p.PPID)
+	if err != nil {
+		return found, nil
+	}
+	if w := a.partOf(&parent); w.owner == found.owner && w.id.Kind() != workload.Other {
+		return w, nil
+	}
+	return found, nil
+}
+
+// partOf is the part that a process is charged to, or will be.
+func (a *Agent) partOf(p *sensor.Process) whose {
+	if part := a.ledger.PartOf(p.PID, p.Start); part != nil {
+		return whose{part.Workload(), part.Name(), part.Owner()}
+	}
+	h, gone := a.hint(p, false)
+	if gone {
+		return whose{id: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), owner: h.User}
+	}
+	id := a.chain.Resolve(h)
+	return whose{id.Workload, id.Part, id.Owner}
+}
