@@ -7,7 +7,7 @@ BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo 
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
-.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e fuzz size clean
+.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e fuzz release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -62,6 +62,12 @@ e2e: build ## whole programs against the real machine (minutes)
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@script/fuzz $(FUZZTIME)
+
+release: ## binaries, packages, bills of materials and checksums for amd64 and arm64, in dist/
+	go run -C deploy/release . -root ../.. -out dist
+
+packages: ## deb and rpm for amd64 and arm64, in dist/
+	go run -C deploy/release . -root ../.. -out dist -packages
 
 size: build ## bytes and linked packages of the binaries
 	@ls -l bin/reckon bin/reckon-agent

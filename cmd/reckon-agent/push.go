@@ -44,6 +44,9 @@ func (o *pushOptions) register(f *pflag.FlagSet) {
 
 // defaultQueue survives a restart of the machine.
 func defaultQueue() string {
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // a service of systemd
+		return filepath.Join(dir, "queue")
+	}
 	if os.Geteuid() == 0 {
 		return "/var/lib/reckon-agent/queue"
 	}

@@ -54,6 +54,7 @@ func TestMain(m *testing.M) {
 	if dir, err := build(); err == nil {
 		_ = os.RemoveAll(dir)
 	}
+	removeBase()
 	os.Exit(code)
 }
 

@@ -1,0 +1,176 @@
+// Command release builds what is handed out: static binaries for each architecture,
+// packages (deb, rpm), container images from scratch, a software bill of materials for each binary, and checksums.
+//
+//	go run -C deploy/release . -root ../.. -out dist            # make release
+//	go run -C deploy/release . -root ../.. -out dist -packages  # make packages
+//
+// The same commit with the same Go gives the same bytes: paths are trimmed, times are
+// that of the commit (or SOURCE_DATE_EPOCH), and nothing of the machine that builds goes
+// in. It is a module of its own, so that the library that writes packages is no
+// dependency of the program.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// release is one run.
+type release struct {
+	root, out string
+	version   string
+	time      time.Time
+	arch      []string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r := release{}
+	var packages bool
+	var arch string
+	flag.StringVar(&r.root, "root", ".", "the root of the repository")
+	flag.StringVar(&r.out, "out", "dist", "where to write, below the root unless absolute")
+	flag.StringVar(&r.version, "version", "", "version to write into what is built (default: from git)")
+	flag.StringVar(&arch, "arch", "amd64,arm64", "architectures")
+	flag.BoolVar(&packages, "packages", false, "build deb and rpm only")
+	flag.Parse()
+	r.arch = strings.Split(arch, ",")
+	if err := r.run(ctx, packages); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func (r *release) run(ctx context.Context, packages bool) error {
+	var err error
+	if r.root, err = filepath.Abs(r.root); err != nil {
+		return err
+	}
+	if !filepath.IsAbs(r.out) {
+		r.out = filepath.Join(r.root, r.out)
+	}
+	if err := r.describe(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	for _, arch := range r.arch {
+		if !packages {
+			if err := r.archive(ctx, arch); err != nil {
+				return fmt.Errorf("%s: %w", arch, err)
+			}
+			if err := r.images(ctx, arch); err != nil {
+				return fmt.Errorf("%s: %w", arch, err)
+			}
+		}
+		if err := r.packages(ctx, arch); err != nil {
+			return fmt.Errorf("%s: %w", arch, err)
+		}
+	}
+	return r.checksums()
+}
+
+// describe finds the version and the time of what is built.
+func (r *release) describe(ctx context.Context) error {
+	text := os.Getenv("SOURCE_DATE_EPOCH")
+	if text == "" {
+		var err error
+		if text, err = r.git(ctx, "log", "-1", "--format=%ct"); err != nil {
+			return fmt.Errorf("the time of the commit is not known: %w; give it in SOURCE_DATE_EPOCH", err)
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("the time of the commit: %w", err)
+	}
+	r.time = time.Unix(n, 0).UTC()
+	if r.version != "" {
+		return nil
+	}
+	if text, err = r.git(ctx, "describe", "--tags", "--always", "--dirty", "--match", "v*"); err != nil {
+		return fmt.Errorf("the version is not known: %w; give it with -version", err)
+	}
+	r.version = version(text, r.time)
+	return nil
+}
+
+// version turns what git says into one that sorts right in packages: v1.2.3 is 1.2.3, 4
+// commits later 1.2.3+4.gabc, and without any tag 0.0.0+20261121.083000.gabc.
+func version(described string, at time.Time) string {
+	dirty := strings.HasSuffix(described, "-dirty")
+	described = strings.TrimSuffix(described, "-dirty")
+	v, tagged := strings.CutPrefix(described, "v")
+	parts := strings.Split(v, "-")
+	switch n := len(parts); {
+	case !tagged:
+		v = "0.0.0+" + at.Format("20060102.150405") + ".g" + described
+	case n >= 3 && strings.HasPrefix(parts[n-1], "g"):
+		v = strings.Join(parts[:n-2], "-") + "+" + parts[n-2] + "." + parts[n-1]
+	}
+	if dirty {
+		if strings.Contains(v, "+") {
+			return v + ".dirty"
+		}
+		return v + "+dirty"
+	}
+	return v
+}
+
+func (r *release) git(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = r.root
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "", fmt.Errorf("git %s: %s", args[0], bytes.TrimSpace(exit.Stderr))
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// build builds one command. tags may be empty.
+func (r *release) build(ctx context.Context, arch, tags, name, dir string) (string, error) {
+	file := filepath.Join(dir, name)
+	args := []string{
+		"build", "-trimpath", "-buildvcs=false", "-tags", tags,
+		"-ldflags", "-s -w -X reckon/internal/buildinfo.Version=" + r.version, "-o", file, "./cmd/" + name,
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = r.root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
+	}
+	return file, nil
+}
+
+// commands are what is built.
+var commands = []string{"reckon", "reckon-agent"}
+
+// completions lets a binary of this machine write what shells read.
+func (r *release) completions(ctx context.Context, dir string) error {
+	bin, err := r.build(ctx, runtime.GOARCH, "", "reckon", dir)
+	if err != nil {
+		return err
+	}
+	text, err := exec.CommandContext(ctx, bin, "completion", "bash").Output()
+	if err != nil {
+		return fmt.Errorf("reckon completion: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "completions"), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "completions", "reckon.bash"), text, 0o644)
+}
