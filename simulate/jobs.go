@@ -118,7 +118,7 @@ func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
 		j.Name += "-" + strconv.Itoa(n)
 	}
 	most := s.Nodes - s.GPUNodes - 2
-	j.Nodes = max(min(j.Nodes, most/2), 1)
+	j.Nodes = max(min(j.Nodes, most/4), 1)
 	j.Cores = max(int(math.Round(k.cores[rnd.IntN(len(k.cores))]*float64(s.Cores))), 1)
 	whole := uint64(s.Cores) * 4 << 30
 	j.MemoryBytes = max(whole*uint64(j.Cores)/uint64(s.Cores)*9/10, 2<<30)
@@ -154,7 +154,7 @@ func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
 // fit stretches or shortens all jobs so that the site is about three quarters full, and
 // says how long each may take.
 func (s *Site) fit() {
-	const full = 0.72
+	const full = 0.62
 	var demand, room [2]float64 // core seconds by partition: batch, gpu
 	of := func(j *Job) int {
 		if j.GPUs > 0 {

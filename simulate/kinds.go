@@ -58,7 +58,7 @@ var kinds = []kind{
 	},
 	{
 		name: "sweep", program: "python3", home: "physics", often: 3, nodes: []int{1}, cores: []float64{0}, hours: 0.7, spread: 0.9, memory: 0.4,
-		limit: 4, array: 24, ranks: 1, busy: 0.99, jitter: 0.02, fails: 0.06, runsOut: 0.02, overdue: 0.02, cancelled: 0.01,
+		limit: 4, array: 12, ranks: 1, busy: 0.99, jitter: 0.02, fails: 0.06, runsOut: 0.02, overdue: 0.02, cancelled: 0.01,
 		phases: []phase{{0.05, 0.8, 0.4, 10 * mb, 0, 0}, {0.9, 1, 1, 0.1 * mb, 0.1 * mb, 0}, {0.05, 0.7, 0.6, 0, 6 * mb, 0}},
 	},
 	{
@@ -68,18 +68,18 @@ var kinds = []kind{
 		phases: []phase{{0.1, 0.15, 0.2, 150 * mb, 1 * mb, 0}, {0.6, 1.4, 0.7, 60 * mb, 30 * mb, 0}, {0.2, 0.3, 1, 20 * mb, 60 * mb, 0}, {0.1, 0.05, 0.3, 0, 90 * mb, 0}},
 	},
 	{
-		name: "train", program: "python3", home: "ml", often: 1.6, nodes: []int{1}, cores: []float64{0.25, 0.25, 0.5, 1}, gpus: []int{1, 1, 2, 4}, hours: 7, spread: 0.8, memory: 0.5,
+		name: "train", program: "python3", home: "ml", often: 6, nodes: []int{1}, cores: []float64{0.25, 0.25, 0.5, 1}, gpus: []int{1, 1, 2, 4}, hours: 7, spread: 0.8, memory: 0.5,
 		limit: 2.2, ranks: 4, busy: 0.45, jitter: 0.2, gpuBusy: 0.88, gpuBytes: 0.8, fails: 0.1, runsOut: 0.03, overdue: 0.12, cancelled: 0.08,
 		phases: []phase{{0.03, 0.4, 0.5, 250 * mb, 0, 0}, {0.97, 1, 1, 40 * mb, 1 * mb, 1800}},
 	},
 	{
-		name: "infer", program: "python3", home: "ml", often: 0.8, nodes: []int{1}, cores: []float64{0.25}, gpus: []int{1}, hours: 1.5, spread: 0.7, memory: 0.3,
+		name: "infer", program: "python3", home: "ml", often: 3, nodes: []int{1}, cores: []float64{0.25}, gpus: []int{1}, hours: 1.5, spread: 0.7, memory: 0.3,
 		limit: 3, ranks: 1, busy: 0.3, jitter: 0.3, gpuBusy: 0.35, gpuBytes: 0.4, fails: 0.06, cancelled: 0.05,
 		phases: []phase{{0.1, 0.5, 0.8, 120 * mb, 0, 0}, {0.9, 1, 1, 5 * mb, 2 * mb, 0}},
 	},
 	{
 		// Somebody holds a GPU for a day and looks at it now and then.
-		name: "jupyter", program: "jupyter-lab", home: "ml", often: 0.5, nodes: []int{1}, cores: []float64{0.25}, gpus: []int{1, 1, 2}, hours: 9, spread: 0.3, memory: 0.1,
+		name: "jupyter", program: "jupyter-lab", home: "ml", often: 2, nodes: []int{1}, cores: []float64{0.25}, gpus: []int{1, 1, 2}, hours: 9, spread: 0.3, memory: 0.1,
 		limit: 1.1, ranks: 1, busy: 0.02, jitter: 0.9, gpuBusy: 0.004, gpuBytes: 0.3, overdue: 0.5, cancelled: 0.2,
 		phases: []phase{{1, 1, 1, 0.05 * mb, 0.05 * mb, 0}},
 	},

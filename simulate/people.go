@@ -65,7 +65,7 @@ func pickKind(account string, rnd *rand.Rand) *kind {
 }
 
 func (k *kind) liked(account string) float64 {
-	if k.home == account {
+	if k.home == account && k.gpus == nil {
 		return 4 * k.often
 	}
 	return k.often

@@ -50,8 +50,8 @@ type scheduler struct {
 }
 
 const (
-	depth   = 20        // how many of a queue are tried
-	patient = time.Hour // after which nobody overtakes
+	depth   = 60            // how many of a queue are tried
+	patient = 6 * time.Hour // after which nobody overtakes
 )
 
 // schedule says when and where each job runs.

@@ -79,6 +79,7 @@ To measure one command, no server is needed:
 		newServe(g),
 		newRunCommand(g),
 		newStress(g),
+		newSimulate(g),
 		newPush(g),
 		newJobs(g),
 		newJob(g),
@@ -113,7 +114,7 @@ To measure one command, no server is needed:
 func group(root *cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
 	of := map[string]string{
-		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "experiment": "measure", "push": "measure",
+		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "simulate": "measure", "experiment": "measure", "push": "measure",
 		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "usage": "ask", "report": "ask", "fit": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "findings": "ask", "alerts": "ask", "power": "ask",
 	}
 	for _, cmd := range root.Commands() {

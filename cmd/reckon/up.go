@@ -33,6 +33,7 @@ type upOptions struct {
 	footprint footprintFlags
 	slurm     slurmFlags
 	verbose   bool
+	demo      bool
 	access    server.Access
 	policy    string
 	alerts    server.Alerts
@@ -53,9 +54,17 @@ The numbers are kept in the data directory. Stop it with Ctrl-C; started again i
 on where it stopped.`,
 		Example: `  reckon up
   reckon up --listen 127.0.0.1:9999 --data /var/lib/reckon
-  reckon up --retention 720h --source procfs`,
+  reckon up --retention 720h --source procfs
+  reckon up --demo                            # a site that is made up, to look around`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(cmd.Context(), g, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.demo {
+				if err := demoFlags(cmd, &o); err != nil {
+					return err
+				}
+			}
+			return runUp(cmd.Context(), g, o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see `reckon user`")
@@ -82,6 +91,7 @@ on where it stopped.`,
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
+	f.BoolVar(&o.demo, "demo", false, "show a site that is made up, with a week behind it, instead of this machine")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	return cmd
 }
@@ -109,13 +119,18 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.Open(ctx, server.Config{
+	c := server.Config{
 		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Access: o.access, Policy: policy, Alerts: o.alerts, Agent: &o.agent, Socket: o.own.path(g.getenv), SocketWanted: o.own.wanted(), Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Alerts: o.alerts, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
-	})
+	}
+	if o.demo {
+		return runDemo(ctx, g, demoOptions{data: o.data, config: c, log: log})
+	}
+	c.Agent, c.Socket, c.SocketWanted = &o.agent, o.own.path(g.getenv), o.own.wanted()
+	s, err := server.Open(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -55,3 +55,16 @@ func lockDir(dir string) (*dirLock, error) {
 func (l *dirLock) release() error {
 	return errors.Join(l.f.Truncate(0), l.f.Close())
 }
+
+// Unused returns an error that matches [store.ErrLocked] when a process has the store in
+// a directory open.
+func Unused(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	l, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	return l.release()
+}

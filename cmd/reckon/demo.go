@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/buildinfo"
+	"reckon/internal/server"
+	"reckon/internal/simulation"
+	"reckon/metric"
+	"reckon/simulate"
+)
+
+// What a demonstration is like: small enough to stand after half a minute, and with a week
+// behind it.
+const (
+	demoSite  = "demo"
+	demoData  = "demo-data"
+	demoNodes = 16
+	demoJobs  = 25 // a node and day
+	demoPast  = 7 * 24 * time.Hour
+	demoAhead = 7 * 24 * time.Hour
+	demoMark  = "made-up.json" // in the data directory: nothing in it was measured
+)
+
+// demoNote is what the file demoMark holds.
+type demoNote struct {
+	Warning string    `json:"warning"`
+	Made    time.Time `json:"made"`
+	Seed    uint64    `json:"seed"`
+}
+
+// demoFlags says which flags of up a demonstration can not follow, and where its data is.
+func demoFlags(cmd *cobra.Command, o *upOptions) error {
+	for _, name := range []string{"site", "node", "source", "exits", "tick", "export", "root", "replay", "slurm"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			return &usageError{fmt.Errorf("--demo shows no machine, so --%s says nothing; leave one of them out (`reckon simulate` makes other sites)", name)}
+		}
+	}
+	if !cmd.Flags().Changed("data") {
+		o.data = demoData
+	}
+	return nil
+}
+
+// demoOptions are what a demonstration takes of those of up.
+type demoOptions struct {
+	data   string
+	config server.Config
+	log    *slog.Logger
+}
+
+// runDemo serves a site that is made up: a week of it is written first, then it goes on
+// at the speed of the clock.
+func runDemo(ctx context.Context, g *globals, o demoOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seed := uint64(1)
+	now := g.now().UTC().Truncate(time.Minute)
+	site, err := simulate.New(simulate.Config{
+		Nodes: demoNodes, GPUNodes: 4, Seed: seed, From: now.Add(-demoPast), For: demoPast + demoAhead,
+		Jobs: demoNodes * demoJobs * int((demoPast+demoAhead)/(24*time.Hour)),
+	})
+	if err != nil {
+		return err
+	}
+	if err := clearDemo(o, seed, now); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "DEMO: a site of %d nodes and %d users that is made up; nothing is measured.\nA week of it is written into %s; that takes half a minute ...\n",
+		site.Nodes, len(site.Users), o.data)
+	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
+	done, err := simulation.Fill(ctx, fleet, o.data, demoSite, o.log,
+		simulation.Stretch{Until: now.Add(-24 * time.Hour), Tick: time.Minute, Export: 2 * time.Minute},
+		simulation.Stretch{Until: now, Tick: 30 * time.Second, Export: time.Minute})
+	if err != nil {
+		return err
+	}
+	c := o.config
+	c.Data, c.Site = o.data, demoSite
+	c.Play = func(ctx context.Context, put func(context.Context, string, *metric.Batch) error) error {
+		_, err := fleet.Run(ctx, simulation.Stretch{Until: site.End(), Tick: 5 * time.Second, Export: 15 * time.Second, Speed: 1}, sink(put))
+		return err
+	}
+	s, err := server.Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "reckon %s shows the made-up site %q at http://%s: %s samples, %d workloads of a week, and it goes on.\n",
+		c.Version, demoSite, s.Addr(), count(done.Samples), done.Workloads)
+	finished := make(chan error, 1)
+	go func() { finished <- s.Run(ctx) }()
+	select {
+	case <-s.First():
+		showFirst(ctx, g, s)
+	case err := <-finished:
+		return err
+	case <-time.After(30 * time.Second):
+	}
+	if err = <-finished; err == nil {
+		fmt.Fprintf(g.stdout, "\nStopped. The next demo makes %s anew.\n", o.data)
+	}
+	return err
+}
+
+// sink is a function as a sink.
+type sink func(ctx context.Context, node string, b *metric.Batch) error
+
+// Put implements simulation.Sink.
+func (s sink) Put(ctx context.Context, node string, b *metric.Batch) error { return s(ctx, node, b) }
+
+// clearDemo makes the data directory of a demonstration empty. It takes none that holds
+// anything else, and none that is in use.
+func clearDemo(o demoOptions, seed uint64, now time.Time) error {
+	file := filepath.Join(o.data, demoMark)
+	list, err := os.ReadDir(o.data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the data directory: %w; choose another one with --data", err)
+	}
+	if len(list) > 0 {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("%s holds something that is no demo, and a demo would make it anew; choose another directory with --data, or move that one away", o.data)
+		}
+	}
+	if ln, err := net.Listen("tcp", o.config.Listen); err != nil { // said before anything is deleted
+		return fmt.Errorf("listen on %s: %w; stop what listens there or choose another address with --listen", o.config.Listen, err)
+	} else if err := ln.Close(); err != nil {
+		return err
+	}
+	if err := server.Unused(o.data); err != nil {
+		return err
+	}
+	for _, e := range list {
+		if err := os.RemoveAll(filepath.Join(o.data, e.Name())); err != nil {
+			return fmt.Errorf("make the demo anew: %w", err)
+		}
+	}
+	if err := os.MkdirAll(o.data, 0o750); err != nil {
+		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)
+	}
+	raw, err := json.MarshalIndent(demoNote{Warning: "everything in this directory is made up by reckon up --demo, which deletes it when it starts again", Made: now, Seed: seed}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(raw, '\n'), 0o640)
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/buildinfo"
+	"reckon/internal/simulation"
+	"reckon/push"
+	"reckon/simulate"
+)
+
+type simulateOptions struct {
+	site   simulate.Config
+	gpus   int
+	from   string
+	speed  string
+	tick   time.Duration
+	export time.Duration
+	name   string
+	push   []string
+	queue  string
+	data   string
+	drain  time.Duration
+}
+
+func newSimulate(g *globals) *cobra.Command {
+	var o simulateOptions
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Make up a site and let it send to a server, for tests and demonstrations",
+		Long: `simulate makes up a site: users with habits, jobs that come by day and by night, a queue,
+nodes with services and logins, and what goes wrong. Each node is read by a real agent,
+which pushes what it measures; Slurm's side of the jobs is told too. Every series carries
+the label site, "simulated" unless you say otherwise.
+
+Time is simulated as well. At --speed 60x an hour takes a minute, and the site begins so
+far in the past that it reaches the present when it ends. It goes slower where this
+machine or the server can not follow, and says how fast it went. The same --seed, nodes,
+jobs and times make the same samples, byte by byte.
+
+With --data it is written straight into the data directory of a server that is stopped,
+as fast as can be. Otherwise it is pushed: to --push, which may be given several times, or
+to the server of --server.`,
+		Example: `  reckon serve --data site &
+  reckon simulate --nodes 1000 --jobs 20000 --speed 60x --for 6h
+  reckon simulate --nodes 50 --for 168h --data demo; reckon serve --data demo
+  reckon simulate --push http://127.0.0.1:9870 --push http://127.0.0.1:8428`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runSimulate(cmd.Context(), g, o, cmd.Flags().Changed("speed"))
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.site.Nodes, "nodes", 20, "nodes of the site")
+	f.IntVar(&o.site.Jobs, "jobs", 0, "jobs that are handed in (default 20 a node and day)")
+	f.StringVar(&o.speed, "speed", "60x", "simulated seconds in a second, or max")
+	f.Uint64Var(&o.site.Seed, "seed", 1, "another number makes another site")
+	f.DurationVar(&o.site.For, "for", 24*time.Hour, "simulated time")
+	f.StringVar(&o.from, "from", "", "when the site begins (default: so that it ends now)")
+	f.IntVar(&o.site.Cores, "cores", 32, "processors of a node")
+	f.IntVar(&o.gpus, "gpu-nodes", -1, "nodes with four GPUs each (default one in eight)")
+	f.IntVar(&o.site.Users, "users", 0, "users (default one for 25 jobs, between 6 and 400)")
+	f.DurationVar(&o.tick, "tick", 5*time.Second, "simulated time between two readings of a node")
+	f.DurationVar(&o.export, "export", 15*time.Second, "simulated time between two samples")
+	f.StringVar(&o.name, "site", "simulated", "name of the site, a label on every series")
+	f.StringArrayVar(&o.push, "push", nil, "address to push to, as of reckon-agent; may be repeated (default: the server)")
+	f.StringVar(&o.queue, "queue", "", "directory of the queues of the nodes (default: a temporary one)")
+	f.DurationVar(&o.drain, "drain", 5*time.Minute, "how long to wait at the end for a server that is behind or away")
+	f.StringVar(&o.data, "data", "", "write into this directory, of a server that is stopped, instead of pushing")
+	return cmd
+}
+
+// speedOf reads "60x", "60" or "max", which is 0.
+func speedOf(text string) (float64, error) {
+	if text == "max" {
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return 0, &usageError{fmt.Errorf("--speed %q: write it like 1x, 60x or max", text)}
+	}
+	return v, nil
+}
+
+func runSimulate(ctx context.Context, g *globals, o simulateOptions, speedGiven bool) error {
+	speed, err := speedOf(o.speed)
+	switch {
+	case err != nil:
+		return err
+	case o.data != "" && (len(o.push) > 0 || o.queue != ""):
+		return &usageError{errors.New("give --data or --push, not both: the one writes into a directory, the other sends to a server")}
+	case o.tick <= 0 || o.export < o.tick:
+		return &usageError{fmt.Errorf("--tick %v --export %v: the tick is longer than nothing and no longer than the time between two samples", o.tick, o.export)}
+	case o.data != "" && !speedGiven:
+		speed = 0
+	}
+	switch {
+	case o.gpus >= 0:
+		o.site.GPUNodes = o.gpus
+	default:
+		o.site.GPUNodes = o.site.Nodes / 8
+	}
+	if o.site.From, err = moment("from", o.from, g.now()); err != nil {
+		return err
+	}
+	if o.site.From.IsZero() {
+		ahead := time.Duration(0) // by how much the clock here moves meanwhile
+		if speed > 0 && o.data == "" {
+			ahead = time.Duration(float64(o.site.For) / speed)
+		}
+		o.site.From = g.now().Add(min(ahead-o.site.For, 0))
+	}
+	site, err := simulate.New(o.site)
+	if err != nil {
+		return &usageError{err}
+	}
+	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version})
+	fmt.Fprintf(g.stdout, "Site %q, made up: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
+		o.name, site.Nodes, site.Cores, site.GPUNodes, len(site.Users), o.site.Jobs+len(site.Jobs)*b2i(o.site.Jobs == 0),
+		short(site.For), site.From.Local().Format("Mon 2 Jan 15:04"))
+	stretch := simulation.Stretch{Until: site.End(), Tick: o.tick, Export: o.export, Speed: speed, Progress: tellProgress(g.stderr)}
+	if o.data != "" {
+		return simulateInto(ctx, g, o, fleet, stretch)
+	}
+	return simulatePush(ctx, g, o, site, fleet, stretch)
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// short is a duration without the zeros at its end.
+func short(d time.Duration) string {
+	s := d.Round(time.Second).String()
+	s = strings.TrimSuffix(s, "m0s")
+	if s != d.Round(time.Second).String() {
+		s += "m"
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// tellProgress writes a line now and then.
+func tellProgress(w io.Writer) func(simulation.Progress) {
+	next := 5 * time.Second
+	return func(p simulation.Progress) {
+		if p.Took < next {
+			return
+		}
+		next = p.Took + 10*time.Second
+		fmt.Fprintf(w, "%s  %d jobs run, %d wait; %s samples, %.3gx\n", p.At.Local().Format("Mon 2 Jan 15:04"), p.Live, p.Waiting, count(p.Samples), p.Speed())
+	}
+}
+
+// count is a number that can be read.
+func count[T int | int64 | uint64](n T) string {
+	switch v := float64(n); {
+	case v >= 1e7:
+		return fmt.Sprintf("%.0f M", v/1e6)
+	case v >= 1e6:
+		return fmt.Sprintf("%.1f M", v/1e6)
+	case v >= 1e4:
+		return fmt.Sprintf("%.0f k", v/1e3)
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// simulateInto writes into a data directory.
+func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *simulation.Fleet, stretch simulation.Stretch) error {
+	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	done, err := simulation.Fill(ctx, fleet, o.data, o.name, log, stretch)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "%s samples of %d workloads are in %s after %s. Look at them with `reckon serve --data %s`.\n",
+		count(done.Samples), done.Workloads, o.data, short(done.Writing+done.Counting), o.data)
+	return nil
+}
+
+// simulatePush sends to servers.
+func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simulate.Site, fleet *simulation.Fleet, stretch simulation.Stretch) error {
+	if len(o.push) == 0 {
+		o.push = []string{cmp.Or(g.server, g.getenv("RECKON_SERVER"), client.DefaultServer)}
+		if !strings.Contains(o.push[0], "://") {
+			o.push[0] = "http://" + o.push[0]
+		}
+	}
+	var ends []push.Endpoint
+	for i, url := range o.push {
+		e := push.Endpoint{URL: url, Name: fmt.Sprintf("to%d", i+1)}
+		if i == 0 {
+			e.TokenFile, e.TLS.CAFile = cmp.Or(g.tokenFile, g.getenv("RECKON_TOKEN_FILE")), cmp.Or(g.caFile, g.getenv("RECKON_CA_FILE"))
+		}
+		ends = append(ends, e)
+	}
+	found, err := push.Check(ctx, push.Config{Endpoints: ends})
+	if err != nil {
+		return &usageError{err}
+	}
+	for _, f := range found {
+		if f.Problem != "" {
+			return fmt.Errorf("push to %s: %s; `reckon serve` is the server that takes it, and --data needs none", f.URL, f.Problem)
+		}
+	}
+	dir := o.queue
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "reckon-simulate-"); err != nil {
+			return fmt.Errorf("make the directory of the queues: %w; name one with --queue", err)
+		}
+		defer os.RemoveAll(dir)
+	}
+	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	out, err := simulation.NewPush(simulation.PushConfig{
+		Endpoints: ends, Site: o.name, Nodes: site.Names(), Dir: filepath.Clean(dir), UserAgent: "reckon-simulate/" + buildinfo.Get().Version, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	p, err := fleet.Run(ctx, stretch, out)
+	stopped := ctx.Err() != nil
+	if err != nil && !stopped {
+		return errors.Join(err, out.Close(0))
+	}
+	patience := o.drain
+	if stopped {
+		patience = min(patience, 5*time.Second)
+	}
+	sentTo := p.Took
+	began := time.Now()
+	left := out.Drain(context.WithoutCancel(ctx), patience)
+	caught := time.Since(began)
+	if err := out.Close(0); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "%s of %d nodes in %s: %.3gx. %s samples in %s exports, %s taken by %s",
+		short(p.Passed), site.Nodes, short(sentTo), p.Speed(), count(p.Samples), count(p.Batches), count(left.Sent), strings.Join(o.push, " and "))
+	if caught > time.Second {
+		fmt.Fprintf(g.stdout, ", the last %s later", short(caught))
+	}
+	fmt.Fprintln(g.stdout, ".")
+	switch {
+	case left.Refused+left.Lost+left.Dropped > 0:
+		return fmt.Errorf("%d samples were refused, %d could not be queued and %d exports fell out of full queues (%s)", left.Refused, left.Lost, left.Dropped, cmp.Or(left.Error, "the log of the server says why"))
+	case left.Exports > 0 && o.queue == "":
+		return fmt.Errorf("%d exports were not taken in %s (%s) and are gone with the temporary queues; --queue keeps them", left.Exports, short(patience), cmp.Or(left.Error, http.StatusText(http.StatusGatewayTimeout)))
+	case left.Exports > 0:
+		return fmt.Errorf("%d exports were not taken in %s and wait in %s: %s", left.Exports, short(patience), dir, left.Error)
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"reckon/metric"
+	"reckon/store/tsdb"
+)
+
+// Play is what measures in the place of this machine: a site that is made up. It calls put
+// for each export, also from several goroutines for different nodes, until ctx ends; node
+// is empty for what is not of a node.
+type Play func(ctx context.Context, put func(ctx context.Context, node string, b *metric.Batch) error) error
+
+// play lets the made-up site write into the store.
+func (s *Server) play(ctx context.Context) error {
+	err := s.config.Play(ctx, func(ctx context.Context, node string, b *metric.Batch) error {
+		external := map[string]string{}
+		if s.config.Site != "" {
+			external["site"] = s.config.Site
+		}
+		if node != "" {
+			external["node"] = node
+		}
+		err := s.series.Append(ctx, external, b)
+		select {
+		case s.updated <- struct{}{}:
+		default:
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the made-up site: %w", err)
+	}
+	<-ctx.Done() // when it has played to its end its past can still be asked for
+	return nil
+}
+
+// Unused returns an error when a server has a data directory open.
+func Unused(data string) error { return tsdb.Unused(filepath.Join(data, "series")) }
