@@ -17,6 +17,11 @@ func (o *ownFlags) register(f *pflag.FlagSet, c *agent.Config) {
 	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else "+agent.SystemSocket+" as root) or none")
 }
 
+// scrapeFlag names the targets of a server.
+func scrapeFlag(f *pflag.FlagSet, file *string) {
+	f.StringVar(file, "scrape-config", "", "file in the form of Prometheus (scrape_configs) that names targets to scrape; read again when it changes")
+}
+
 // path is where to listen, empty for nowhere.
 func (o *ownFlags) path(getenv func(string) string) string {
 	switch o.socket {

@@ -25,6 +25,7 @@ type serveOptions struct {
 	access    server.Access
 	policy    string
 	alerts    server.Alerts
+	scrape    string
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -39,7 +40,7 @@ beside it for that.
 It takes Prometheus remote write 2.0 and 1.0 at /api/v1/write, from reckon-agent or from
 any other sender, with native histograms and samples that come late; and metrics of
 OpenTelemetry at /api/v1/otlp/v1/metrics or /v1/metrics, whose sums and histograms must
-be cumulative.`,
+be cumulative. With --scrape-config it asks exporters itself, as Prometheus does.`,
 		Example: `  reckon serve --listen 0.0.0.0:9870 --data /var/lib/reckon
   reckon-agent --push http://SERVER:9870        # on each node`,
 		Args: cobra.NoArgs,
@@ -51,6 +52,7 @@ be cumulative.`,
 	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long they are kept")
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
 	f.DurationVar(&o.late, "out-of-order", 7*24*time.Hour, "by how much a sample may be late and is still taken; agents keep a week")
+	scrapeFlag(f, &o.scrape)
 	o.footprint.register(f)
 	o.slurm.register(f)
 	f.StringVar(&o.site, "site", "", "name of the site that the jobs of Slurm belong to, as the agents of its nodes say it")
@@ -82,7 +84,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	s, err := server.Open(ctx, server.Config{
 		Slurm: slurm, Site: o.site,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, Version: buildinfo.Get().Version,
+		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {

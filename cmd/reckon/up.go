@@ -30,6 +30,7 @@ type upOptions struct {
 	late      time.Duration
 	agent     agent.Config
 	own       ownFlags
+	scrape    string
 	footprint footprintFlags
 	slurm     slurmFlags
 	verbose   bool
@@ -49,6 +50,9 @@ who uses what on this machine, and from then on keeps it.
 
 It needs no root. With root it sees more: the I/O of everybody's processes, and short
 processes exactly. What it can not read it says at start, with the reason.
+
+It also takes what agents on other machines push (reckon-agent --push), Prometheus
+remote write and OpenTelemetry metrics, and figures of scripts (reckon push).
 
 The numbers are kept in the data directory. Stop it with Ctrl-C; started again it goes
 on where it stopped.`,
@@ -85,6 +89,7 @@ on where it stopped.`,
 	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
 	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	o.own.register(f, &o.agent)
+	scrapeFlag(f, &o.scrape)
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
 	o.footprint.register(f)
 	o.slurm.register(f)
@@ -129,6 +134,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	if o.demo {
 		return runDemo(ctx, g, demoOptions{data: o.data, config: c, log: log})
 	}
+	c.Receive, c.ScrapeConfig = true, o.scrape
 	c.Agent, c.Socket, c.SocketWanted = &o.agent, o.own.path(g.getenv), o.own.wanted()
 	s, err := server.Open(ctx, c)
 	if err != nil {

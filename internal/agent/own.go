@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -319,7 +320,8 @@ func (o *owning) series(raw *metric.Series, w whose) *metric.Series {
 	key := raw.Desc.Name + "\xff" + strings.Join(labels, "\xff")
 	d := o.descs[key]
 	if d == nil {
-		d = &metric.Desc{Name: raw.Desc.Name, Help: raw.Desc.Help, Kind: raw.Desc.Kind, Unit: raw.Desc.Unit, Labels: labels}
+		help := cmp.Or(raw.Desc.Help, "Who gives this figure did not describe it.")
+		d = &metric.Desc{Name: raw.Desc.Name, Help: help, Kind: raw.Desc.Kind, Unit: raw.Desc.Unit, Labels: labels}
 		o.descs[key] = d
 	}
 	return o.cache.Get(d, values...)

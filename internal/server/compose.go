@@ -23,12 +23,15 @@ import (
 // gone is for how long a workload or a node may be silent before it counts as ended
 // or down.
 func (c *Config) gone() time.Duration {
-	if c.Receive {
+	if c.Agent == nil && c.Receive {
 		return 5 * time.Minute // others may export once a minute, over a bad network
 	}
 	export := 15 * time.Second
 	if c.Agent != nil && c.Agent.Export > 0 {
 		export = c.Agent.Export
+	}
+	if c.Receive {
+		export = max(export, time.Minute) // and so may those that send to this one
 	}
 	return max(4*export, time.Minute)
 }
@@ -48,7 +51,7 @@ func (s *Server) openCatalogue(context.Context) error {
 // time when none comes, until ctx ends.
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
-	if s.config.Receive {
+	if s.config.Receive || s.scraper != nil {
 		every = 10 * time.Second // what others send announces itself not at all
 	}
 	idle := time.NewTicker(every)
@@ -106,7 +109,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Engine: engines{s.engine, s.bounded()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series, DB: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
-		Retention: s.config.Retention.String(), Logger: s.log,
+		Retention: s.config.Retention.String(), Targets: s.targets(), Logger: s.log,
 	}
 	o := api.Options{
 		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()}), footprint: s.config.Footprint},

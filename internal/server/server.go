@@ -24,6 +24,7 @@ import (
 	"reckon/internal/alerting"
 	"reckon/internal/findings"
 	"reckon/internal/limits"
+	"reckon/internal/scraping"
 	"reckon/internal/slurmctl"
 	"reckon/metric"
 	"reckon/query"
@@ -62,6 +63,9 @@ type Config struct {
 	Slurm *Slurm
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
+	// ScrapeConfig is a file in the form of Prometheus that names targets to scrape; empty
+	// for none.
+	ScrapeConfig string
 
 	Version string
 	Logger  *slog.Logger
@@ -82,6 +86,7 @@ type Server struct {
 	alerts  *alerting.Service
 	slurm   *slurmctl.Poller
 	keeper  *findings.Keeper
+	scraper *scraping.Service // nil without targets
 	limits  *limits.Limiter
 	notes   []agent.Note
 	hub     api.Hub
@@ -113,6 +118,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.openSlurm(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openScraper(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if c.Agent != nil {
@@ -199,6 +207,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.slurm != nil {
 		g.Go(func() error { return s.slurm.Run(run) })
 	}
+	if s.scraper != nil {
+		g.Go(func() error { return s.scraper.Run(run) })
+	}
 	if s.agent != nil {
 		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
 	}
@@ -239,6 +250,9 @@ func (s *Server) close() error {
 	var errs []error
 	if s.alerts != nil {
 		s.alerts.Close()
+	}
+	if s.scraper != nil {
+		s.scraper.Close()
 	}
 	if s.socket != nil {
 		errs = append(errs, s.socket.Close())

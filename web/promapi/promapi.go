@@ -13,10 +13,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -56,6 +58,9 @@ type Options struct {
 	Rules         v1.RulesRetriever
 	Alertmanagers v1.AlertmanagerRetriever
 
+	// Targets are shown at /api/v1/targets; nil: the server scrapes nothing.
+	Targets Targets
+
 	// RemoteWrite switches the receiver at /api/v1/write on; it stores in Appendable.
 	RemoteWrite bool
 	Appendable  storage.Appendable
@@ -86,8 +91,8 @@ func Handler(o Options) http.Handler {
 		restricted{o.Queryable},
 		o.Appendable, o.Appendable2,
 		restrictedExemplars{o.Exemplars},
-		func(context.Context) v1.ScrapePoolsRetriever { return pools{} },
-		func(context.Context) v1.TargetRetriever { return targets{target} },
+		func(context.Context) v1.ScrapePoolsRetriever { return pools{o.Targets} },
+		func(context.Context) v1.TargetRetriever { return targets{target, o.Targets} },
 		func(context.Context) v1.AlertmanagerRetriever { return o.Alertmanagers },
 		func() config.Config { return config.DefaultConfig },
 		map[string]string{},
@@ -211,21 +216,59 @@ func describedTarget(md func() map[string]metadata.Metadata) *scrape.Target {
 	return t
 }
 
-// targets holds the one target that carries the metadata.
-type targets struct{ own *scrape.Target }
+// Targets are what a server scrapes.
+type Targets interface {
+	v1.ScrapePoolsRetriever
+	v1.TargetRetriever
+}
+
+// targets holds the one target that carries the metadata, and those that are scraped.
+type targets struct {
+	own     *scrape.Target
+	scraped Targets
+}
+
+// ownPool is the name of the pool of our own target.
+const ownPool = "reckon"
 
 func (t targets) TargetsActive() map[string][]*scrape.Target {
-	return map[string][]*scrape.Target{"reckon": {t.own}}
-}
-func (targets) TargetsDropped() map[string][]*scrape.Target { return nil }
-func (targets) TargetsDroppedCounts() map[string]int        { return nil }
-func (targets) ScrapePoolConfig(name string) (*config.ScrapeConfig, error) {
-	return nil, errors.New("scrape pool " + name + " does not exist: the agents of reckon push")
+	all := map[string][]*scrape.Target{}
+	if t.scraped != nil {
+		maps.Copy(all, t.scraped.TargetsActive())
+	}
+	all[ownPool] = append([]*scrape.Target{t.own}, all[ownPool]...)
+	return all
 }
 
-type pools struct{}
+func (t targets) TargetsDropped() map[string][]*scrape.Target {
+	if t.scraped == nil {
+		return nil
+	}
+	return t.scraped.TargetsDropped()
+}
 
-func (pools) ScrapePools() []string { return []string{"reckon"} }
+func (t targets) TargetsDroppedCounts() map[string]int {
+	if t.scraped == nil {
+		return nil
+	}
+	return t.scraped.TargetsDroppedCounts()
+}
+
+func (t targets) ScrapePoolConfig(name string) (*config.ScrapeConfig, error) {
+	if t.scraped == nil {
+		return nil, errors.New("scrape pool " + name + " does not exist: this server scrapes nothing, see --scrape-config")
+	}
+	return t.scraped.ScrapePoolConfig(name)
+}
+
+type pools struct{ scraped Targets }
+
+func (p pools) ScrapePools() []string {
+	if p.scraped == nil {
+		return []string{ownPool}
+	}
+	return append([]string{ownPool}, slices.DeleteFunc(p.scraped.ScrapePools(), func(s string) bool { return s == ownPool })...)
+}
 
 // nobody has no rules and no Alertmanager.
 type nobody struct{}

@@ -1,0 +1,32 @@
+package scraping
+
+import (
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// learning is an appender that hears descriptions.
+type learning struct {
+	storage.AppenderV2
+	d *describing
+}
+
+var _ storage.GetRef = (*learning)(nil)
+
+// GetRef implements storage.GetRef.
+func (a *learning) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
+	if g, ok := a.AppenderV2.(storage.GetRef); ok {
+		return g.GetRef(ls, hash)
+	}
+	return 0, ls
+}
+
+// Append implements storage.AppenderV2.
+func (a *learning) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	got, err := a.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
+	if err == nil {
+		a.d.learn(o.MetricFamilyName, o.Metadata)
+	}
+	return got, err
+}
