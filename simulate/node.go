@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -309,9 +308,4 @@ func (n *Node) ReadMachine(m *sensor.Machine) error {
 	*m = n.machine
 	m.Boot = uint64(n.now.Sub(n.boot))
 	return nil
-}
-
-// sortJobs sorts jobs by their number.
-func sortJobs(list []*Job) {
-	slices.SortFunc(list, func(a, b *Job) int { return cmp.Compare(a.Raw, b.Raw) })
 }

@@ -75,4 +75,4 @@ func (k *kind) liked(account string) float64 {
 var hours = [24]float64{2, 1, 1, 1, 1, 1, 2, 4, 8, 11, 12, 11, 9, 11, 12, 12, 11, 9, 6, 4, 4, 3, 3, 2}
 
 // weekend is how much of that is handed in on Saturdays and Sundays.
-const weekend = 0.3
+const weekend = 0.6

@@ -30,7 +30,7 @@ type Config struct {
 	Cores int // processors of a node: 32
 	// GPUNodes is how many of the nodes have GPUs, four each: one in eight.
 	GPUNodes int
-	// Users is how many people there are: one for 25 jobs, between 6 and 400.
+	// Users is how many people there are: one for 60 jobs, between 6 and 400.
 	Users int
 	Seed  uint64
 	From  time.Time     // when it begins; it must be given
@@ -58,7 +58,7 @@ func (c *Config) defaults() error {
 	set(&c.Cores, 32)
 	set(&c.Jobs, max(int(float64(20*c.Nodes)*c.For.Hours()/24), 1))
 	set(&c.GPUNodes, c.Nodes/8)
-	set(&c.Users, min(max(c.Jobs/25, 6), 400))
+	set(&c.Users, min(max(c.Jobs/60, 6), 400))
 	switch {
 	case c.Nodes < 1 || c.Nodes > maxNodes:
 		return fmt.Errorf("%d nodes: give 1 to %d", c.Nodes, maxNodes)

@@ -28,6 +28,7 @@ const (
 	demoData  = "demo-data"
 	demoNodes = 16
 	demoJobs  = 25 // a node and day
+	demoUsers = 40
 	demoPast  = 7 * 24 * time.Hour
 	demoAhead = 7 * 24 * time.Hour
 	demoMark  = "made-up.json" // in the data directory: nothing in it was measured
@@ -68,7 +69,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	seed := uint64(1)
 	now := g.now().UTC().Truncate(time.Minute)
 	site, err := simulate.New(simulate.Config{
-		Nodes: demoNodes, GPUNodes: 4, Seed: seed, From: now.Add(-demoPast), For: demoPast + demoAhead,
+		Nodes: demoNodes, GPUNodes: 4, Users: demoUsers, Seed: seed, From: now.Add(-demoPast), For: demoPast + demoAhead,
 		Jobs: demoNodes * demoJobs * int((demoPast+demoAhead)/(24*time.Hour)),
 	})
 	if err != nil {
@@ -77,7 +78,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	if err := clearDemo(o, seed, now); err != nil {
 		return err
 	}
-	fmt.Fprintf(g.stdout, "DEMO: a site of %d nodes and %d users that is made up; nothing is measured.\nA week of it is written into %s; that takes half a minute ...\n",
+	fmt.Fprintf(g.stdout, "DEMO: a site of %d nodes and %d users that is made up; nothing is measured.\nA week of it is written into %s; that takes about half a minute ...\n",
 		site.Nodes, len(site.Users), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
 	done, err := simulation.Fill(ctx, fleet, o.data, demoSite, o.log,
@@ -89,7 +90,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	c := o.config
 	c.Data, c.Site = o.data, demoSite
 	c.Play = func(ctx context.Context, put func(context.Context, string, *metric.Batch) error) error {
-		_, err := fleet.Run(ctx, simulation.Stretch{Until: site.End(), Tick: 5 * time.Second, Export: 15 * time.Second, Speed: 1}, sink(put))
+		_, err := fleet.Run(ctx, simulation.Stretch{Until: site.End(), Tick: 5 * time.Second, Export: 15 * time.Second, Live: true}, sink(put))
 		return err
 	}
 	s, err := server.Open(ctx, c)

@@ -74,7 +74,7 @@ to the server of --server.`,
 	f.StringVar(&o.from, "from", "", "when the site begins (default: so that it ends now)")
 	f.IntVar(&o.site.Cores, "cores", 32, "processors of a node")
 	f.IntVar(&o.gpus, "gpu-nodes", -1, "nodes with four GPUs each (default one in eight)")
-	f.IntVar(&o.site.Users, "users", 0, "users (default one for 25 jobs, between 6 and 400)")
+	f.IntVar(&o.site.Users, "users", 0, "users (default one for 60 jobs, between 6 and 400)")
 	f.DurationVar(&o.tick, "tick", 5*time.Second, "simulated time between two readings of a node")
 	f.DurationVar(&o.export, "export", 15*time.Second, "simulated time between two samples")
 	f.StringVar(&o.name, "site", "simulated", "name of the site, a label on every series")
@@ -131,20 +131,13 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, speedGiven 
 	}
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version})
 	fmt.Fprintf(g.stdout, "Site %q, made up: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
-		o.name, site.Nodes, site.Cores, site.GPUNodes, len(site.Users), o.site.Jobs+len(site.Jobs)*b2i(o.site.Jobs == 0),
+		o.name, site.Nodes, site.Cores, site.GPUNodes, len(site.Users), site.Config.Jobs,
 		short(site.For), site.From.Local().Format("Mon 2 Jan 15:04"))
 	stretch := simulation.Stretch{Until: site.End(), Tick: o.tick, Export: o.export, Speed: speed, Progress: tellProgress(g.stderr)}
 	if o.data != "" {
 		return simulateInto(ctx, g, o, fleet, stretch)
 	}
 	return simulatePush(ctx, g, o, site, fleet, stretch)
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // short is a duration without the zeros at its end.

@@ -27,6 +27,11 @@ type Waiter interface {
 	Wait(ctx context.Context) error
 }
 
+// Preparer is a [Sink] that hears of the time of the exports that come next, before them.
+type Preparer interface {
+	Before(ctx context.Context, at time.Time) error
+}
+
 // Config sets up a fleet.
 type Config struct {
 	Site    *simulate.Site
@@ -89,6 +94,8 @@ type Stretch struct {
 	Export time.Duration // between two exports of it
 	// Speed is how many simulated seconds pass in one; 0 is as many as can be.
 	Speed float64
+	// Live makes simulated time that of the clock, catching up first where it is behind.
+	Live bool
 	// Progress, if not nil, hears after each export interval.
 	Progress func(Progress)
 }
@@ -125,12 +132,23 @@ func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) 
 			Took: time.Since(began), Passed: f.now.Sub(from), Live: running, Waiting: waiting}
 	}
 	waiter, _ := out.(Waiter)
+	preparer, _ := out.(Preparer)
 	for f.now.Before(s.Until) {
 		base := f.now
 		for slot := range f.config.Slots {
 			f.now = base.Add(s.Export * time.Duration(slot+1) / time.Duration(f.config.Slots))
-			if s.Speed > 0 {
+			switch {
+			case s.Live:
+				if err := until(ctx, f.now); err != nil {
+					return progress(), err
+				}
+			case s.Speed > 0:
 				if err := until(ctx, began.Add(time.Duration(float64(f.now.Sub(from))/s.Speed))); err != nil {
+					return progress(), err
+				}
+			}
+			if preparer != nil {
+				if err := preparer.Before(ctx, f.now); err != nil {
 					return progress(), err
 				}
 			}

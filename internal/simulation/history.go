@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 
@@ -29,7 +30,6 @@ type History struct {
 	mu    sync.Mutex
 	nodes map[string]*past
 	first time.Time // of what is held
-	last  time.Time
 }
 
 // past is what is held of one sender.
@@ -46,13 +46,9 @@ type pastRow struct {
 	to     *tsdb.HistorySeries // nil until a sample of this stretch came
 }
 
-const (
-	// holds is the longest stretch that is held in memory: that of one block.
-	holds = 18 * time.Hour
-	// oldStart is for how long after its start a counter is still given the zero that it
-	// began with, as the store does with what it is sent.
-	oldStart = time.Hour
-)
+// oldStart is for how long after its start a counter is still given the zero that it
+// began with, as the store does with what it is sent.
+const oldStart = time.Hour
 
 // NewHistory returns a sink that writes into a store, under the name of a site.
 func NewHistory(store Blocks, site string) *History {
@@ -64,9 +60,6 @@ func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
 	h.mu.Lock()
 	if h.first.IsZero() || b.Time.Before(h.first) {
 		h.first = b.Time
-	}
-	if b.Time.After(h.last) {
-		h.last = b.Time
 	}
 	p := h.nodes[node]
 	if p == nil {
@@ -118,8 +111,11 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 		return err
 	}
 	if c := s.Series.Created; fresh && c != 0 && s.Series.Desc.Kind == metric.Counter && c < t && t-c <= oldStart.Milliseconds() {
-		if err := r.to.Add(c, 0); err != nil {
-			return err
+		// Not in the block before, which is written.
+		if zero := max(c, block(time.UnixMilli(t)).UnixMilli()); zero < t {
+			if err := r.to.Add(zero, 0); err != nil {
+				return err
+			}
 		}
 	}
 	err := r.to.Add(t, s.Value)
@@ -131,7 +127,7 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 
 // labels are the name, the labels of the series and those of the sender.
 func (p *past) labels(s *metric.Series) labels.Labels {
-	list := append([]labels.Label{{Name: labels.MetricName, Value: s.Desc.Name}}, p.external...)
+	list := append([]labels.Label{{Name: model.MetricNameLabel, Value: s.Desc.Name}}, p.external...)
 	for i, name := range s.Desc.Labels {
 		if s.Values[i] == "" {
 			continue
@@ -149,9 +145,14 @@ func (p *past) labels(s *metric.Series) labels.Labels {
 	return labels.New(list...)
 }
 
-// Wait implements [Waiter]: it writes what is held when that is long enough for a block.
-func (h *History) Wait(ctx context.Context) error {
-	if h.last.Sub(h.first) < holds {
+// block is the begin of the block that a time lies in.
+func block(t time.Time) time.Time {
+	return time.UnixMilli(t.UnixMilli() - t.UnixMilli()%tsdb.HistoryRange.Milliseconds())
+}
+
+// Before implements [Preparer]: when the time of a block is over, it is written.
+func (h *History) Before(ctx context.Context, at time.Time) error {
+	if h.first.IsZero() || block(at).Equal(block(h.first)) {
 		return nil
 	}
 	return h.Flush(ctx)
@@ -167,6 +168,6 @@ func (h *History) Flush(ctx context.Context) error {
 			r.to = nil
 		}
 	}
-	h.first, h.last = time.Time{}, time.Time{}
+	h.first = time.Time{}
 	return h.store.ImportBlocks(ctx, &all)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
@@ -24,9 +25,12 @@ import (
 	"reckon/store"
 )
 
-// historyRange is the time that one block of imported samples covers: a step of the
-// ladder by which the database joins blocks, so that it joins these too.
-const historyRange = 9 * int64(blockRange/1e6)
+// HistoryRange is the time that one block of imported samples covers, from a multiple of
+// it since the Unix epoch: a step of the ladder by which the database joins blocks, so that
+// it joins these too.
+const HistoryRange = 9 * blockRange
+
+const historyRange = int64(HistoryRange / time.Millisecond)
 
 // chunkSamples is how many samples a chunk holds, as in the database's own blocks.
 const chunkSamples = 120

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// call runs the program and returns what it wrote.
+func call(t *testing.T, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = execute(t.Context(), deps{stdin: strings.NewReader(""), stdout: &o, stderr: &e, getenv: func(string) string { return "" }}, args)
+	return o.String(), e.String(), code
+}
+
+func TestSimulate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "site")
+	out, errs, code := call(t, "simulate", "--nodes", "4", "--jobs", "30", "--for", "2h", "--export", "1m", "--tick", "30s", "--data", dir)
+	if code != 0 || !strings.Contains(out, `Site "simulated", made up: 4 nodes with 32 cores`) || !strings.Contains(out, "30 jobs in 2h") || !strings.Contains(out, "reckon serve --data "+dir) {
+		t.Fatalf("code %d\n%s\n%s", code, out, errs)
+	}
+	for _, f := range []string{"series", "catalogue.db"} {
+		if _, err := os.Stat(filepath.Join(dir, f)); err != nil {
+			t.Error(err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"write it like 1x":          {"simulate", "--speed", "fast"},
+		"not both":                  {"simulate", "--data", dir, "--push", "http://127.0.0.1:1"},
+		"give one minute to a year": {"simulate", "--for", "1s"},
+		"nodes: give":               {"simulate", "--nodes", "-3"},
+		"no longer than the time":   {"simulate", "--tick", "1m"},
+		"--from":                    {"simulate", "--from", "yesterdayish"},
+		"write http://":             {"simulate", "--push", "server:9870"},
+		"says nothing":              {"up", "--demo", "--replay", "x"},
+	} {
+		if out, errs, code := call(t, args...); code != 2 || !strings.Contains(errs, want) {
+			t.Errorf("%v: code %d\n%s%s", args, code, out, errs)
+		}
+	}
+	// Nobody there: it is said at once, and what to do.
+	if _, errs, code := call(t, "simulate", "--push", "http://127.0.0.1:1", "--nodes", "2", "--jobs", "3", "--for", "10m"); code != 1 || !strings.Contains(errs, "reckon serve") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+}
+
+func TestDemoKeepsOthers(t *testing.T) {
+	dir := t.TempDir()
+	own := filepath.Join(dir, "mine")
+	if err := os.WriteFile(own, []byte("measured"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := call(t, "up", "--demo", "--data", dir, "--listen", "127.0.0.1:0")
+	if code != 1 || !strings.Contains(errs, "holds something that is no demo") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	if got, err := os.ReadFile(own); err != nil || string(got) != "measured" {
+		t.Errorf("what was there is %q, %v", got, err)
+	}
+}
+
+func TestShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		6 * time.Hour: "6h", 90 * time.Minute: "1h30m", time.Minute: "1m", 61 * time.Second: "1m1s", 1500 * time.Millisecond: "2s", 0: "0s",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+	for n, want := range map[int64]string{9999: "9999", 12_345: "12 k", 1_234_567: "1.2 M", 77e6: "77 M"} {
+		if got := count(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
