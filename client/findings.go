@@ -18,6 +18,35 @@ type Evidence struct {
 	Limit *float64 `json:"limit,omitempty"`
 }
 
+// FindingQuery is PromQL that shows what a finding is made of, over its time.
+type FindingQuery struct {
+	Text  string `json:"text"`
+	Query string `json:"query"`
+}
+
+// FindingStep is a stretch of time that adds to the score of a hog, for somebody who
+// wants to add it up again: (Use - Fair) / Capacity times its length is Seconds.
+type FindingStep struct {
+	Node     string    `json:"node"`
+	Start    time.Time `json:"start"`
+	End      time.Time `json:"end"`
+	Use      float64   `json:"use"`      // mean; cores, bytes or GPUs
+	Fair     float64   `json:"fair"`     // mean fair share
+	Capacity float64   `json:"capacity"` // of the node
+	Owners   float64   `json:"owners"`   // who wanted it, this one included, on average
+	Why      string    `json:"why"`      // what made it contended: full, pressure, runnable, available, waiting
+	Seconds  float64   `json:"seconds"`  // what it adds to the score
+}
+
+// FindingSteps is the answer of GET /api/reckon/v1/findings/ID/steps.
+type FindingSteps struct {
+	Total float64       `json:"total"` // of all steps: the score in this time
+	Unit  string        `json:"unit"`  // of use, fair share and capacity
+	Start time.Time     `json:"start"`
+	End   time.Time     `json:"end"`
+	Steps []FindingStep `json:"steps"`
+}
+
 // Finding is one case of misuse.
 type Finding struct {
 	ID       string     `json:"id"`
@@ -35,6 +64,8 @@ type Finding struct {
 	Found    time.Time  `json:"found"` // when it was found first, and confirmed last
 	Seen     time.Time  `json:"seen"`
 	Evidence []Evidence `json:"evidence"`
+	// Queries show the same to anybody, over the time from First to Last.
+	Queries []FindingQuery `json:"queries,omitempty"`
 
 	AckBy      string     `json:"acknowledged_by,omitempty"`
 	AckAt      *time.Time `json:"acknowledged,omitempty"`
@@ -103,6 +134,13 @@ func (c *Client) Finding(ctx context.Context, id string) (Finding, error) {
 	var f Finding
 	err := c.get(ctx, "/api/reckon/v1/findings/"+url.PathEscape(id), nil, &f)
 	return f, err
+}
+
+// FindingSteps adds the score of a hog up again, step by step.
+func (c *Client) FindingSteps(ctx context.Context, id string) (FindingSteps, error) {
+	var s FindingSteps
+	err := c.get(ctx, "/api/reckon/v1/findings/"+url.PathEscape(id)+"/steps", nil, &s)
+	return s, err
 }
 
 // AcknowledgeFinding notes that somebody takes care of a finding.

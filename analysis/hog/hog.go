@@ -76,16 +76,78 @@ type Score struct {
 	Why map[string]int
 }
 
+// Step is how a step of time adds to the score of an owner.
+type Step struct {
+	I int // which one
+	// Use is what the owner used, Fair the fair share, in the unit of the capacity.
+	Use, Fair float64
+	// Owners is how many owners wanted the resource, this one included.
+	Owners int
+	// Why is what made it contended.
+	Why string
+	// Seconds is what the step adds: (Use - Fair) / Capacity * Step of the trace.
+	Seconds float64
+}
+
+// Steps are the steps that make the score of one owner, for somebody who wants to add
+// them up again; their sum is the score.
+func Steps(t Trace, l Limits, owner string) (out []Step) {
+	walk(t, l, func(k int, s Step) {
+		if t.Owners[k].Name == owner {
+			out = append(out, s)
+		}
+	})
+	return out
+}
+
 // Scores are the owners with a score above 0, the highest first.
 func Scores(t Trace, l Limits) []Score {
+	found := make([]*Score, len(t.Owners))
+	walk(t, l, func(k int, step Step) {
+		s := found[k]
+		if s == nil {
+			s = &Score{Owner: t.Owners[k].Name, First: step.I, Why: map[string]int{}}
+			found[k] = s
+		}
+		s.Seconds += step.Seconds
+		s.Contended += t.Step
+		s.Share += step.Use / t.Capacity
+		s.Others += float64(step.Owners - 1)
+		s.Why[step.Why]++
+		s.Last = step.I
+	})
+	var out []Score
+	for _, s := range found {
+		if s != nil {
+			if steps := s.Contended / t.Step; steps > 0 {
+				s.Share /= steps
+				s.Others /= steps
+			}
+			out = append(out, *s)
+		}
+	}
+	slices.SortFunc(out, func(a, b Score) int {
+		switch {
+		case a.Seconds > b.Seconds:
+			return -1
+		case a.Seconds < b.Seconds:
+			return 1
+		}
+		return strings.Compare(a.Owner, b.Owner)
+	})
+	return out
+}
+
+// walk gives each step in which an owner had more than a fair share of a contended
+// resource, in the order of time.
+func walk(t Trace, l Limits, take func(owner int, s Step)) {
 	if !(t.Capacity > 0) || !(t.Step > 0) {
-		return nil
+		return
 	}
 	steps := 0
 	for _, o := range t.Owners {
 		steps = max(steps, len(o.Use), len(o.Waits))
 	}
-	found := make([]*Score, len(t.Owners))
 	wish := make([]float64, 0, len(t.Owners))
 	for i := range steps {
 		n, waiting, most := 0, -1, 0.0
@@ -113,43 +175,11 @@ func Scores(t Trace, l Limits) []Score {
 			if !(use > fair) {
 				continue
 			}
-			why := t.contended(i, l, waiting >= 0 && (waiting != k || others(t.Owners, i, k)))
-			if why == "" {
-				continue
+			if why := t.contended(i, l, waiting >= 0 && (waiting != k || others(t.Owners, i, k))); why != "" {
+				take(k, Step{I: i, Use: use, Fair: fair, Owners: n, Why: why, Seconds: (use - fair) / t.Capacity * t.Step})
 			}
-			s := found[k]
-			if s == nil {
-				s = &Score{Owner: t.Owners[k].Name, First: i, Why: map[string]int{}}
-				found[k] = s
-			}
-			s.Seconds += (use - fair) / t.Capacity * t.Step
-			s.Contended += t.Step
-			s.Share += use / t.Capacity
-			s.Others += float64(n - 1)
-			s.Why[why]++
-			s.Last = i
 		}
 	}
-	var out []Score
-	for _, s := range found {
-		if s != nil {
-			if steps := s.Contended / t.Step; steps > 0 {
-				s.Share /= steps
-				s.Others /= steps
-			}
-			out = append(out, *s)
-		}
-	}
-	slices.SortFunc(out, func(a, b Score) int {
-		switch {
-		case a.Seconds > b.Seconds:
-			return -1
-		case a.Seconds < b.Seconds:
-			return 1
-		}
-		return strings.Compare(a.Owner, b.Owner)
-	})
-	return out
 }
 
 // wants is how much the owner would use if nobody else were there.

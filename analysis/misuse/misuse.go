@@ -85,8 +85,14 @@ type Workload struct {
 	// IdleGPU is for how long it has held memory of a GPU and not used it, up to Last.
 	IdleGPU *float64
 	// Reports is whether all its nodes reported in its time: only then does silence say
-	// that there was no process.
+	// that there was no process. Empty is for how long none was seen of it, up to Last; nil
+	// when one was, or nobody looked.
 	Reports bool
+	Empty   *float64
+	// Faults are its major faults per second, Swapped the share of its memory that was
+	// swapped out, Throttles the share of time in which its quota held it back, over time;
+	// nil where only the totals are known.
+	Faults, Swapped, Throttles *Line
 	// PerNode is its CPU time by node, PerGPU the busy time by device, in seconds.
 	PerNode, PerGPU map[string]float64
 }
@@ -143,7 +149,7 @@ func misfit(w *Workload, p *Policy) (out []Finding) {
 	case !asks && w.GPUNodes == len(w.Nodes) && len(w.Nodes) > 0 && noGPU && known(w.CoresMean) && known(w.NodeCores) && *w.CoresMean >= m.CPUShare**w.NodeCores:
 		share := *w.CoresMean / *w.NodeCores
 		out = append(out, w.finding(Misfit, Medium, "cpu", fmt.Sprintf("uses %.0f %% of the CPUs of a GPU node and no GPU", 100*share),
-			Evidence{"share of the node's CPUs", share, "ratio", limit(m.CPUShare)}, Evidence{"GPU time", 0, "seconds", nil}, Evidence{"for", wall, "seconds", limit(m.Minimum.Seconds())}))
+			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)}, Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, Evidence{Text: "for", Value: wall, Unit: "seconds", Limit: limit(m.Minimum.Seconds())}))
 	case asks && w.GPUNodes > 0 && known(w.GPUSeconds) && wall >= m.GPUMinimum.Seconds():
 		busy := *w.GPUSeconds / wall / *w.RequestGPUs
 		if busy < m.GPUBusy {
@@ -152,7 +158,7 @@ func misfit(w *Workload, p *Policy) (out []Finding) {
 				s = High
 			}
 			out = append(out, w.finding(Misfit, s, "gpu", fmt.Sprintf("keeps its %.3g GPUs busy for %.1f %% of the time", *w.RequestGPUs, 100*busy),
-				Evidence{"GPUs busy", busy, "ratio", limit(m.GPUBusy)}, Evidence{"GPU time held", wall * *w.RequestGPUs, "seconds", nil}, Evidence{"for", wall, "seconds", limit(m.GPUMinimum.Seconds())}))
+				Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)}, Evidence{Text: "GPU time held", Value: wall * *w.RequestGPUs, Unit: "seconds"}, Evidence{Text: "for", Value: wall, Unit: "seconds", Limit: limit(m.GPUMinimum.Seconds())}))
 		}
 	}
 	return out
@@ -192,11 +198,11 @@ func greedy(w *Workload, p *Policy, weight float64) (out []Finding) {
 			s = High
 		}
 		out = append(out, w.finding(Greedy, s, "cpu", fmt.Sprintf("holds %.4g cores and uses at most %.3g for 95 %% of the time", *w.RequestCores, *w.CoresP95),
-			Evidence{"p95 of the cores held", share, "ratio", limit(g.Share)}, Evidence{"held and not used", coreSeconds, "core-seconds", limit(g.CoreHours * 3600)}))
+			Evidence{Text: "p95 of the cores held", Value: share, Unit: "ratio", Limit: limit(g.Share)}, Evidence{Text: "held and not used", Value: coreSeconds, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600)}))
 	}
 	if mshare < g.Share && byteSeconds >= weight*g.GiBHours*3600*(1<<30) {
 		out = append(out, w.finding(Greedy, Low, "memory", fmt.Sprintf("holds %.3g GiB of memory and used %.3g GiB at its peak", *w.RequestMemory/(1<<30), *w.MemoryPeak/(1<<30)),
-			Evidence{"peak of the memory held", mshare, "ratio", limit(g.Share)}, Evidence{"held and not used", byteSeconds, "byte-seconds", limit(g.GiBHours * 3600 * (1 << 30))}))
+			Evidence{Text: "peak of the memory held", Value: mshare, Unit: "ratio", Limit: limit(g.Share)}, Evidence{Text: "held and not used", Value: byteSeconds, Unit: "byte-seconds", Limit: limit(g.GiBHours * 3600 * (1 << 30))}))
 	}
 	return out
 }
@@ -209,38 +215,16 @@ func deadweight(w *Workload, p *Policy) (out []Finding) {
 	}
 	if w.Running && known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
 		out = append(out, w.finding(Deadweight, High, "gpu", "holds memory of a GPU and has not used it for long",
-			Evidence{"GPU memory held without use", *w.IdleGPU, "seconds", limit(d.GPUIdle.Seconds())}))
+			Evidence{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}))
 	}
-	if w.Running && w.State == "running" && w.Reports && w.CPUSeconds == nil && w.Wall() >= d.Empty.Seconds() {
-		out = append(out, w.finding(Deadweight, High, "allocation", "holds an allocation in which no process runs",
-			Evidence{"allocation without a process", w.Wall(), "seconds", limit(d.Empty.Seconds())}))
-	}
-	return out
-}
-
-// thrash: swapping, reading its own pages back from disk, or held back by its quota.
-func thrash(w *Workload, p *Policy) (out []Finding) {
-	t := p.Thrash
-	wall := w.Wall()
-	if !t.On || wall < t.Minimum.Seconds() {
-		return nil
-	}
-	if known(w.MajorFaults) {
-		if rate := *w.MajorFaults / wall; rate >= t.FaultRate {
-			out = append(out, w.finding(Thrash, Medium, "faults", fmt.Sprintf("reads %.0f pages a second back from disk for lack of memory", rate),
-				Evidence{"major faults", rate, "1/s", limit(t.FaultRate)}))
+	if w.Running && w.State == "running" && w.Reports && (w.CPUSeconds == nil || w.Empty != nil) {
+		text, span := "holds an allocation in which no process ever ran", w.Wall()
+		if w.CPUSeconds != nil {
+			text, span = "holds an allocation in which no process runs any more", *w.Empty
 		}
-	}
-	if known(w.SwapPeak) && known(w.MemoryPeak) && *w.MemoryPeak+*w.SwapPeak > 0 {
-		if share := *w.SwapPeak / (*w.MemoryPeak + *w.SwapPeak); share >= t.SwapShare && *w.SwapPeak >= 64<<20 {
-			out = append(out, w.finding(Thrash, Medium, "swap", fmt.Sprintf("had %.0f %% of its memory swapped out", 100*share),
-				Evidence{"swapped out", share, "ratio", limit(t.SwapShare)}, Evidence{"swapped out", *w.SwapPeak, "bytes", nil}))
-		}
-	}
-	if known(w.Throttled) {
-		if share := *w.Throttled / wall; share >= t.ThrottledShare {
-			out = append(out, w.finding(Thrash, Low, "quota", fmt.Sprintf("was held back by its CPU quota for %.0f %% of the time", 100*share),
-				Evidence{"held back by the quota", share, "ratio", limit(t.ThrottledShare)}))
+		if span >= d.Empty.Seconds() {
+			out = append(out, w.finding(Deadweight, High, "allocation", text,
+				Evidence{Text: "allocation without a process, at least", Value: span, Unit: "seconds", Limit: limit(d.Empty.Seconds())}))
 		}
 	}
 	return out
@@ -280,7 +264,7 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 			s = High
 		}
 		out = append(out, w.finding(Imbalance, s, k.part, fmt.Sprintf("%d of its %d %s stand still while others work", idle, len(k.by), k.what),
-			Evidence{k.what + " that stand still", float64(idle), "count", nil}, Evidence{"use of the busiest", most / wall, "ratio", limit(k.floor)}))
+			Evidence{Text: k.what + " that stand still", Value: float64(idle), Unit: "count"}, Evidence{Text: "use of the busiest", Value: most / wall, Unit: "ratio", Limit: limit(k.floor)}))
 	}
 	return out
 }
@@ -338,12 +322,12 @@ func vampires(all map[[2]string]*heap) (out []Finding) {
 		f := Finding{Rule: Vampire, Severity: Medium, Site: h.site, Owner: h.owner, First: h.first, Last: h.last}
 		if need := h.policy.Greedy.CoreHours * 3600; h.wasted >= v.Count && h.coreSeconds >= need {
 			f.Part, f.Text = "cpu", fmt.Sprintf("%d jobs, each too small to matter, together held %.0f core-hours that they did not use", h.wasted, h.coreSeconds/3600)
-			f.Evidence = []Evidence{{"jobs", float64(h.wasted), "count", limit(float64(v.Count))}, {"held and not used", h.coreSeconds, "core-seconds", limit(need)}}
+			f.Evidence = []Evidence{{Text: "jobs", Value: float64(h.wasted), Unit: "count", Limit: limit(float64(v.Count))}, {Text: "held and not used", Value: h.coreSeconds, Unit: "core-seconds", Limit: limit(need)}}
 			out = append(out, f)
 		}
 		if h.short >= v.ShortCount {
 			f.Part, f.Text = "short", fmt.Sprintf("%d jobs of less than %s each: starting them costs more than their work; put many into one", h.short, v.Short.text())
-			f.Evidence = []Evidence{{"short jobs", float64(h.short), "count", limit(float64(v.ShortCount))}, {"CPU time of all of them", h.cpu, "seconds", nil}}
+			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))}, {Text: "CPU time of all of them", Value: h.cpu, Unit: "seconds"}}
 			f.Severity = Low
 			out = append(out, f)
 		}

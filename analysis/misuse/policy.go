@@ -1,6 +1,10 @@
 package misuse
 
-import "time"
+import (
+	"path"
+	"slices"
+	"time"
+)
 
 // Duration is a length of time, written as 10m or 2h.
 type Duration time.Duration
@@ -29,9 +33,20 @@ type HogRule struct {
 	Pressure  float64 `yaml:"pressure"`
 	Available float64 `yaml:"available"`
 	Wants     float64 `yaml:"wants"`
+	// Exempt are owners who are not told, such as root: their use counts in everybody's
+	// shares all the same. Patterns as in the shell.
+	Exempt []string `yaml:"exempt"`
 	// Seconds of the whole machine from which it is a finding, and from which a grave one.
 	Seconds float64 `yaml:"seconds"`
 	High    float64 `yaml:"high_seconds"`
+}
+
+// Exempts reports whether an owner is not told.
+func (r *HogRule) Exempts(owner string) bool {
+	return slices.ContainsFunc(r.Exempt, func(p string) bool {
+		ok, err := path.Match(p, owner)
+		return ok && err == nil
+	})
 }
 
 // MisfitRule is about work on the wrong machine.

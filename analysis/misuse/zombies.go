@@ -48,8 +48,8 @@ func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 		Rule: Deadweight, Severity: s, Site: z.Site, Node: z.Node, Owner: z.Owner, Part: "zombies", First: begin, Last: end,
 		Text: fmt.Sprintf("leaves %.0f zombies behind: processes that ended and whose parent does not wait for them", least),
 		Evidence: []Evidence{
-			{"zombies, at least", least, "count", limit(d.Zombies)}, {"zombies now", z.Counts[n-1], "count", nil},
-			{"for", span, "seconds", limit(d.ZombiesFor.Seconds())},
+			{Text: "zombies, at least", Value: least, Unit: "count", Limit: limit(d.Zombies)}, {Text: "zombies now", Value: z.Counts[n-1], Unit: "count"},
+			{Text: "for", Value: span, Unit: "seconds", Limit: limit(d.ZombiesFor.Seconds())},
 		},
 	}, true
 }

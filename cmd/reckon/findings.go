@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -96,7 +97,7 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 		if err != nil {
 			return err
 		}
-		return explainFinding(g, f)
+		return explainFinding(cmd, g, c, o, f)
 	case o.whatIf != "":
 		return whatIf(cmd, g, c, o, since)
 	}
@@ -155,7 +156,27 @@ func findingsTable(g *globals, list []client.Finding) error {
 }
 
 // explainFinding shows step by step how a finding came about.
-func explainFinding(g *globals, f client.Finding) error {
+func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, f client.Finding) error {
+	var sum *client.FindingSteps
+	if f.Rule == "hog" {
+		s, err := c.FindingSteps(cmd.Context(), f.ID)
+		if err != nil {
+			return err
+		}
+		sum = &s
+	}
+	switch o.format.value {
+	case "json":
+		return printJSON(g, struct {
+			client.Finding
+			Steps *client.FindingSteps `json:"steps,omitempty"`
+		}{f, sum})
+	case "csv":
+		if sum == nil {
+			return usage(cmd, errors.New("--format csv gives the steps of a hog's score; this finding has none"))
+		}
+		return client.WriteCSV(g.stdout, sum.Steps)
+	}
 	about := f.Workload
 	if about == "" {
 		about = f.Node
@@ -184,11 +205,67 @@ func explainFinding(g *globals, f client.Finding) error {
 	if err := t.Print(g.screen()); err != nil {
 		return err
 	}
+	if sum != nil {
+		if err := addUp(g, *sum); err != nil {
+			return err
+		}
+	}
+	if len(f.Queries) > 0 {
+		fmt.Fprintln(w, "\nThe same in PromQL, over that time:")
+		for _, q := range f.Queries {
+			fmt.Fprintf(w, "  # %s\n  %s\n", term.Safe(q.Text), term.Safe(q.Query))
+		}
+	}
 	fmt.Fprintf(w, "\nThe rule: %s.\n", ruleWords[f.Rule])
 	if f.Workload != "" {
 		fmt.Fprintf(w, "`reckon job %s` shows the workload.\n", term.Safe(f.Workload))
 	}
 	return nil
+}
+
+// shownSteps is how many steps of a score are shown, those that weigh most.
+const shownSteps = 20
+
+// addUp shows how the score of a hog comes together.
+func addUp(g *globals, s client.FindingSteps) error {
+	w := g.stdout
+	if len(s.Steps) == 0 {
+		fmt.Fprintln(w, "\nThe steps behind the score are no longer kept.")
+		return nil
+	}
+	list := slices.Clone(s.Steps)
+	slices.SortStableFunc(list, func(a, b client.FindingStep) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	list = list[:min(len(list), shownSteps)]
+	slices.SortStableFunc(list, func(a, b client.FindingStep) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), a.Start.Compare(b.Start))
+	})
+	fmt.Fprintln(w, "\nHow the score adds up: (use - fair share) / capacity x time")
+	amount := func(v float64) string {
+		if s.Unit == "bytes" {
+			return term.Bytes(&v)
+		}
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	t := term.NewTable(term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "FROM"}, term.Column{Title: "FOR", Right: true}, term.Column{Title: "USE", Right: true}, term.Column{Title: "FAIR", Right: true},
+		term.Column{Title: "OF", Right: true}, term.Column{Title: "OWNERS", Right: true, Optional: 1}, term.Column{Title: "CONTENDED BY", Optional: 2}, term.Column{Title: "SCORE", Right: true})
+	shown := 0.0
+	for _, x := range list {
+		span := x.End.Sub(x.Start).Seconds()
+		shown += x.Seconds
+		t.Add(x.Node, term.Clock(x.Start, g.now()), term.Seconds(&span), amount(x.Use), amount(x.Fair), amount(x.Capacity), strconv.FormatFloat(x.Owners, 'f', 1, 64), contendedBy[x.Why], fmt.Sprintf("%.0f s", x.Seconds))
+	}
+	if err := t.Print(g.screen()); err != nil {
+		return err
+	}
+	if n := len(s.Steps) - len(list); n > 0 {
+		fmt.Fprintf(w, "and %d smaller ones with %.0f s; --format csv shows all.\n", n, s.Total-shown)
+	}
+	fmt.Fprintf(w, "Together %.0f s of the whole machine.\n", s.Total)
+	return nil
+}
+
+var contendedBy = map[string]string{
+	"full": "90 % in use", "pressure": "tasks that waited", "runnable": "more tasks than cores", "available": "little memory left", "waiting": "a waiting request",
 }
 
 func figure(v float64, unit string) string {

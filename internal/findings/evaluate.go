@@ -65,7 +65,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, policies .
 	}
 	var mu sync.Mutex // machines are read and judged two at a time
 	err = e.machines(ctx, r, names, wide, func(m *machine) {
-		traces := m.traces(r, waits.at(m.place))
+		traces := m.traces(r, waits.at(m))
 		for i, p := range policies {
 			mu.Lock()
 			policy := p.For("", []string{m.node})
@@ -93,12 +93,21 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, policies .
 	for i := range rows {
 		r.list = append(r.list, all.workload(r, &rows[i], wide))
 	}
+	if err := e.deepen(ctx, r); err != nil {
+		return nil, err
+	}
 	for i, p := range policies {
 		out[i] = misuse.Judge(r.list, func(w *misuse.Workload) *misuse.Policy { return p.For(w.Partition, w.Nodes) })
 		slices.SortFunc(dead[i], func(a, b misuse.Finding) int {
 			return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Owner, b.Owner))
 		})
-		out[i] = slices.Concat(out[i], dead[i], took[i].findings(r))
+		out[i] = slices.Concat(out[i], dead[i], took[i].findings(r, func(_ string, nodes []nodeScore) *misuse.HogRule {
+			on := make([]string, len(nodes))
+			for k := range nodes {
+				on[k] = nodes[k].node
+			}
+			return &p.For("", on).Hog
+		}))
 	}
 	return out, ctx.Err()
 }

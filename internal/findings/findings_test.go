@@ -2,6 +2,7 @@ package findings
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 
 	"reckon/analysis/misuse"
@@ -237,5 +239,75 @@ load 1m
 	}
 	if f, err := e.Evaluate(context.Background(), p, start, start.Add(100*time.Minute)); err != nil || len(f) != 0 {
 		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestSteps: the score of a finding is the sum of its steps, which anybody can add up.
+func TestSteps(t *testing.T) {
+	k, _ := lab(t)
+	if err := k.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	told := list(t, k, store.FindingFilter{Rules: []string{misuse.Hog}})
+	if len(told) == 0 {
+		t.Fatal("no hog in the lab")
+	}
+	for _, f := range told {
+		_, steps, err := k.Steps(t.Context(), f.ID)
+		if err != nil || len(steps) == 0 {
+			t.Fatalf("%v %v", steps, err)
+		}
+		var evidence []misuse.Evidence
+		if err := json.Unmarshal(f.Evidence, &evidence); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for i, s := range steps {
+			again := (s.Use - s.Fair) / s.Capacity * s.End.Sub(s.Start).Seconds()
+			if d := again - s.Seconds; d > 1e-6 || d < -1e-6 || s.End.Sub(s.Start) > 2*time.Hour || s.Owners < 2 || reasons[s.Why] == "" {
+				t.Errorf("%+v adds %g", s, again)
+			}
+			if i > 0 && s.Node == steps[i-1].Node && s.Start.Before(steps[i-1].End) {
+				t.Errorf("%+v overlaps %+v", s, steps[i-1])
+			}
+			sum += s.Seconds
+		}
+		if d := sum - evidence[0].Value; d > 1e-6 || d < -1e-6 {
+			t.Errorf("the steps add up to %g, the finding says %g", sum, evidence[0].Value)
+		}
+		if q := Queries(&f); len(q) == 0 {
+			t.Error("no queries")
+		}
+	}
+	other := list(t, k, store.FindingFilter{Rules: []string{misuse.Greedy}})
+	if _, _, err := k.Steps(t.Context(), other[0].ID); !errors.Is(err, ErrNoSteps) {
+		t.Errorf("steps of greedy: %v", err)
+	}
+	if _, _, err := k.Steps(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("steps of nothing: %v", err)
+	}
+}
+
+// TestQueries: every query is PromQL, whatever the names are, and there is one for every
+// rule and part.
+func TestQueries(t *testing.T) {
+	for _, part := range []string{"hog cpu", "hog memory", "hog gpu", "misfit cpu", "misfit gpu", "greedy cpu", "greedy memory", "deadweight gpu", "deadweight allocation", "deadweight zombies",
+		"vampire cpu", "vampire short", "thrash faults", "thrash swap", "thrash quota", "imbalance nodes", "imbalance gpus"} {
+		rule, p, _ := strings.Cut(part, " ")
+		for _, f := range []store.Finding{
+			{Rule: rule, Part: p, Owner: "alice", Node: "n1", Workload: "slurm/1", Site: "lab"},
+			{Rule: rule, Part: p, Owner: "a\"b\\", Node: "n\n1", Workload: "group/\u202eé{}\x00"},
+			{Rule: rule, Part: p, Owner: "alice", Node: "n1"},
+		} {
+			q := Queries(&f)
+			if len(q) == 0 {
+				t.Errorf("%s has no query", part)
+			}
+			for _, x := range q {
+				if _, err := parser.NewParser(parser.Options{}).ParseExpr(x.Query); err != nil || x.Text == "" {
+					t.Errorf("%s: %s: %v", part, x.Query, err)
+				}
+			}
+		}
 	}
 }

@@ -86,13 +86,13 @@ type zombieRun struct {
 }
 
 // nodesOf lists the names of nodes with series in a time.
-func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time) ([]string, error) {
+func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where ...*labels.Matcher) ([]string, error) {
 	q, err := s.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("query the nodes: %w", err)
 	}
 	defer q.Close()
-	names, _, err := q.LabelValues(ctx, "node", nil)
+	names, _, err := q.LabelValues(ctx, "node", nil, where...)
 	if err != nil {
 		return nil, fmt.Errorf("query the nodes: %w", err)
 	}

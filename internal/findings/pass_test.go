@@ -97,7 +97,7 @@ func TestHogs(t *testing.T) {
 		}
 		return out
 	}
-	for name, c := range map[string]struct{ load, want string }{
+	cases := map[string]struct{ load, want string }{
 		"full":                       {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "hog alice n1 cpu"},
 		"full, in seven workloads":   {node("n1", 4, 4) + split("n1", 7, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "hog alice n1 cpu"},
 		"idle":                       {node("n1", 8, 4) + split("n1", 1, 3, 0) + uses("n1", "session/b", "bob", 1, 0), ""},
@@ -107,7 +107,9 @@ func TestHogs(t *testing.T) {
 			`  reckon_workload_cpu_seconds_total{site="lab",node="n1",workload="other/n1",kind="other",part="",owner="root",mode="system"} 0+60x100` + "\n", ""},
 		"told once for two nodes": {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2) +
 			node("n2", 4, 4) + split("n2", 1, 3.5, 4) + uses("n2", "session/c", "carol", 0.5, 2), "hog alice n2 cpu"},
-	} {
+		"root is not told, and counts": {node("n1", 4, 4) + uses("n1", "session/r", "root", 3, 4) + uses("n1", "session/b", "bob", 1, 2), ""},
+	}
+	for name, c := range cases {
 		found := evaluate(t, c.load, "")
 		if got := rules(found); got != c.want {
 			t.Errorf("%s: found %q, want %q", name, got, c.want)
@@ -118,6 +120,20 @@ func TestHogs(t *testing.T) {
 			}
 		}
 	}
+	hits, told, wanted := 0, 0, 0
+	for _, c := range cases {
+		found := rules(evaluate(t, c.load, ""))
+		if found != "" {
+			told++
+		}
+		if c.want != "" {
+			wanted++
+			if found == c.want {
+				hits++
+			}
+		}
+	}
+	t.Logf("hog         precision %.2f, recall %.2f (%d cases)", float64(hits)/float64(told), float64(hits)/float64(wanted), wanted)
 	// A node class with another limit, and the rule switched off there.
 	full := node("gpu1", 4, 4) + split("gpu1", 1, 3, 4) + uses("gpu1", "session/b", "bob", 1, 2)
 	for policy, want := range map[string]string{
@@ -141,6 +157,23 @@ func TestWaiting(t *testing.T) {
 		waits := store.Workload{Site: "lab", ID: "slurm/2", Kind: "slurm", Owner: "bob", Partition: "all", State: "pending", Reason: reason, Submit: start.Add(time.Minute), Start: start.Add(time.Minute), Seen: start.Add(100 * time.Minute)}
 		if got := rules(evaluate(t, half, "", runs, waits)); got != want {
 			t.Errorf("pending for %q: %q, want %q", reason, got, want)
+		}
+		// What could never run there waits for other nodes.
+		for text, change := range map[string]func(*store.Workload){
+			"more cores":  func(w *store.Workload) { v := 9.0; w.RequestCores = &v },
+			"a GPU":       func(w *store.Workload) { v := 1.0; w.RequestGPUs = &v },
+			"all of them": func(w *store.Workload) { v := 8.0; w.RequestCores = &v },
+			"two nodes":   func(w *store.Workload) { v, n := 16.0, 2.0; w.RequestCores, w.RequestNodes = &v, &n },
+		} {
+			other := waits
+			change(&other)
+			wanted := want
+			if text == "more cores" || text == "a GPU" {
+				wanted = ""
+			}
+			if got := rules(evaluate(t, half, "", runs, other)); got != wanted {
+				t.Errorf("pending for %q, needs %s: %q, want %q", reason, text, got, wanted)
+			}
 		}
 		waits.Partition = "other"
 		if got := rules(evaluate(t, half, "", runs, waits)); got != "" {
@@ -189,5 +222,66 @@ func TestMemory(t *testing.T) {
 	}
 	if got := rules(evaluate(t, load(2e10), "")); got != "" {
 		t.Errorf("a fifth is free: %q", got)
+	}
+}
+
+// TestThrash: what a workload did over time decides, where it is known.
+func TestThrash(t *testing.T) {
+	faults := 2e6
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), MajorFaults: &faults, CPUSeconds: &faults}
+	series := func(name, points string) string {
+		return fmt.Sprintf("  %s{site=\"lab\",node=\"n1\",workload=\"slurm/1\",kind=\"slurm\",part=\"0\",owner=\"alice\"} %s\n", name, points)
+	}
+	for name, c := range map[string]struct{ load, want string }{
+		"only totals":          {"", "thrash alice slurm/1 faults"},
+		"at the start only":    {series(workloadFaults, "0 25000x99"), ""},
+		"for twenty minutes":   {series(workloadFaults, "0x40 0+60000x20 1200000x40"), "thrash alice slurm/1 faults"},
+		"on two nodes in half": {series(workloadFaults, "0+3500x100") + strings.ReplaceAll(series(workloadFaults, "0+3500x100"), `node="n1"`, `node="n2"`), "thrash alice slurm/1 faults"},
+		"somebody else's":      {strings.ReplaceAll(series(workloadFaults, "0+60000x100"), `site="lab"`, `site="other"`) + series(workloadFaults, "0x100"), ""},
+	} {
+		row := job
+		if strings.HasPrefix(name, "on two") {
+			row.Nodes = []string{"n1", "n2"}
+		}
+		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", row)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	swap, peak := 20e9, 30e9
+	job.MajorFaults, job.SwapBytes, job.MemoryPeakBytes = nil, &swap, &peak
+	for name, c := range map[string]struct{ load, want string }{
+		"only totals":  {"", "thrash alice slurm/1 swap"},
+		"for a moment": {series(workloadSwap, "0x50 2e10x2 0x48") + series(workloadMemory, "3e10x100"), ""},
+		"for long":     {series(workloadSwap, "0x50 2e10x50") + series(workloadMemory, "3e10x100"), "thrash alice slurm/1 swap"},
+	} {
+		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", job)); got != c.want {
+			t.Errorf("swap, %s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestEmpty: an allocation whose processes ended, while the batch system says it runs.
+func TestEmpty(t *testing.T) {
+	used := 60.0
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
+	processes := func(id, points string) string {
+		return fmt.Sprintf("  reckon_workload_processes{site=\"lab\",node=\"n1\",workload=%q,kind=\"slurm\",part=\"0\",owner=\"alice\"} %s\n", id, points)
+	}
+	for name, c := range map[string]struct{ load, want string }{
+		"it runs":                  {processes("slurm/1", "3x100"), ""},
+		"ended an hour ago":        {processes("slurm/1", "3x40 stale") + processes("slurm/2", "3x100"), "deadweight alice slurm/1 allocation"},
+		"none for half an hour":    {processes("slurm/1", "3x70 0x30"), "deadweight alice slurm/1 allocation"},
+		"ended a moment ago":       {processes("slurm/1", "3x97 stale") + processes("slurm/2", "3x100"), ""},
+		"the node counts none":     {"", ""},
+		"one of its parts goes on": {processes("slurm/1", "3x40 stale") + strings.ReplaceAll(processes("slurm/1", "1x100"), `part="0"`, `part="1"`), ""},
+	} {
+		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", job)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	job.State = "completed"
+	job.End = start.Add(50 * time.Minute)
+	if got := rules(evaluate(t, node("n1", 4, 1)+processes("slurm/1", "3x40 stale")+processes("slurm/2", "3x100"), "", job)); got != "" {
+		t.Errorf("it ended and was said to: %q", got)
 	}
 }

@@ -148,6 +148,11 @@ func check(p *misuse.Policy) error {
 			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)
 		}
 	}
+	for _, pattern := range p.Hog.Exempt {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("hog.exempt: %q is no pattern", pattern)
+		}
+	}
 	for name, v := range map[string]float64{
 		"hog.seconds": p.Hog.Seconds, "hog.high_seconds": p.Hog.High, "deadweight.zombies": p.Deadweight.Zombies, "greedy.core_hours": p.Greedy.CoreHours, "greedy.gib_hours": p.Greedy.GiBHours, "thrash.fault_rate": p.Thrash.FaultRate,
 		"vampire.count": float64(p.Vampire.Count), "vampire.short_count": float64(p.Vampire.ShortCount),

@@ -34,10 +34,14 @@ type nodeTrace struct {
 }
 
 // traces are the resources of a node on which more than one owner worked or waited.
-func (m *machine) traces(r *reading, waits map[string][]bool) (out []nodeTrace) {
+func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	second := 1 / r.step.Seconds()
 	add := func(part, what string, t hog.Trace, of func(*owner) (use, want line)) {
 		t.Step = r.step.Seconds()
+		waits := wait.any
+		if part == "gpu" {
+			waits = wait.gpu
+		}
 		for _, name := range slices.Sorted(maps.Keys(m.owners)) {
 			if use, want := of(m.owners[name]); use != nil {
 				t.Owners = append(t.Owners, hog.Owner{Name: name, Use: use, Want: want, Waits: waits[name]})
@@ -102,7 +106,11 @@ func scores(t *nodeTrace, rule *misuse.HogRule) []hog.Score {
 	if !rule.On {
 		return nil
 	}
-	return hog.Scores(t.trace, hog.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants})
+	return hog.Scores(t.trace, limits(rule))
+}
+
+func limits(rule *misuse.HogRule) hog.Limits {
+	return hog.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants}
 }
 
 // add takes in the scores of one resource of one node.
@@ -132,9 +140,9 @@ func (h *hogs) add(t *nodeTrace, scores []hog.Score, rule *misuse.HogRule) {
 const shownNodes = 5
 
 // findings are the owners whose score is above the limit.
-func (h *hogs) findings(r *reading) (out []misuse.Finding) {
+func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *misuse.HogRule) (out []misuse.Finding) {
 	for k, s := range h.sums {
-		if s.over < 1 {
+		if s.over < 1 || rule(k.site, s.nodes).Exempts(k.owner) {
 			continue
 		}
 		severity := misuse.Medium
@@ -189,18 +197,22 @@ var reasons = map[string]string{
 // date, another job or their own limits: no hog keeps them from anything.
 var forNode = []string{"", "none", "resources", "priority"}
 
-// waiting tells for which partitions requests of which owners waited, and when.
+// waiting tells for which partitions requests of which shape and owner waited, and when.
 type waiting struct {
-	parts map[partition]map[string][]bool
+	parts map[partition]map[shape]map[string][]bool
 	of    map[place][]partition
 }
 
 type partition struct{ site, name string }
 
+// waits are the owners whose requests wait for a node, and when: any requests, and those
+// that need GPUs.
+type waits struct{ any, gpu map[string][]bool }
+
 // waitingOf finds them: a job that was handed in for a partition waits for the nodes on
 // which others of that partition run.
 func waitingOf(r *reading, rows []store.Workload) *waiting {
-	w := &waiting{parts: map[partition]map[string][]bool{}, of: map[place][]partition{}}
+	w := &waiting{parts: map[partition]map[shape]map[string][]bool{}, of: map[place][]partition{}}
 	steps := r.steps()
 	for i := range rows {
 		row := &rows[i]
@@ -226,10 +238,16 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 		if first >= last {
 			continue
 		}
-		flags := w.parts[k]
+		shapes := w.parts[k]
+		if shapes == nil {
+			shapes = map[shape]map[string][]bool{}
+			w.parts[k] = shapes
+		}
+		need := shapeOf(row)
+		flags := shapes[need]
 		if flags == nil {
 			flags = map[string][]bool{}
-			w.parts[k] = flags
+			shapes[need] = flags
 		}
 		if flags[row.Owner] == nil {
 			flags[row.Owner] = make([]bool, steps)
@@ -241,26 +259,35 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 	return w
 }
 
-// at are those who wait for a node. Most nodes are in one partition.
-func (w *waiting) at(p place) map[string][]bool {
-	parts := w.of[p]
-	switch len(parts) {
-	case 0:
-		return nil
-	case 1:
-		return w.parts[parts[0]]
-	}
-	out := map[string][]bool{}
-	for _, k := range parts {
-		for owner, flags := range w.parts[k] {
-			if out[owner] == nil {
-				out[owner] = slices.Clone(flags)
+// at are those who wait for a node: what could never run there waits for others.
+func (w *waiting) at(m *machine) (out waits) {
+	cores, gpus := float64(len(m.cpus)), float64(len(m.gpus))
+	for _, k := range w.of[m.place] {
+		for need, owners := range w.parts[k] {
+			if !need.fits(cores, m.size, gpus) {
 				continue
 			}
-			for i, f := range flags {
-				out[owner][i] = out[owner][i] || f
+			out.any = join(out.any, owners)
+			if need.gpus > 0 {
+				out.gpu = join(out.gpu, owners)
 			}
 		}
 	}
 	return out
+}
+
+func join(into, from map[string][]bool) map[string][]bool {
+	if into == nil {
+		into = map[string][]bool{}
+	}
+	for owner, flags := range from {
+		if into[owner] == nil {
+			into[owner] = slices.Clone(flags)
+			continue
+		}
+		for i, f := range flags {
+			into[owner][i] = into[owner][i] || f
+		}
+	}
+	return into
 }

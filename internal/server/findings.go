@@ -56,6 +56,9 @@ func caseOf(f *store.Finding) (client.Finding, error) {
 		ID: f.ID, Rule: f.Rule, Severity: f.Severity, State: f.State, Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
 		First: f.First.UTC(), Last: f.Last.UTC(), Found: f.Found.UTC(), Seen: f.Seen.UTC(), AckBy: f.AckBy, MuteReason: f.MuteReason, Evidence: []client.Evidence{},
 	}
+	for _, q := range findings.Queries(f) {
+		out.Queries = append(out.Queries, client.FindingQuery(q))
+	}
 	if !f.AckAt.IsZero() {
 		out.AckAt = &f.AckAt
 	}
@@ -78,6 +81,26 @@ func (c *cases) Finding(ctx context.Context, id string) (client.Finding, error) 
 		return client.Finding{}, fmt.Errorf("finding %s: %w", id, api.ErrNotFound)
 	}
 	return caseOf(&rows[0])
+}
+
+// FindingSteps implements api.Findings.
+func (c *cases) FindingSteps(ctx context.Context, id string) (client.FindingSteps, error) {
+	f, steps, err := c.keeper.Steps(ctx, id)
+	switch {
+	case errors.Is(err, findings.ErrUnknown):
+		return client.FindingSteps{}, fmt.Errorf("finding %w: %w", err, api.ErrNotFound)
+	case errors.Is(err, findings.ErrNoSteps):
+		return client.FindingSteps{}, api.Refuse(http.StatusBadRequest, "the evidence of the finding has its figures", err)
+	case err != nil:
+		return client.FindingSteps{}, err
+	}
+	out := client.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Steps: make([]client.FindingStep, len(steps))}
+	for i, s := range steps {
+		s.Start, s.End = s.Start.UTC(), s.End.UTC()
+		out.Steps[i] = client.FindingStep(s)
+		out.Total += s.Seconds
+	}
+	return out, nil
 }
 
 // Acknowledge implements api.Findings.

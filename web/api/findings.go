@@ -22,6 +22,9 @@ type Findings interface {
 	// [Refuse] with status 400.
 	WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error)
 	Policy() []byte
+	// FindingSteps adds the score of a hog up again; the error matches ErrNotFound when
+	// there is no such finding, and is a [Refuse] for other rules.
+	FindingSteps(ctx context.Context, id string) (client.FindingSteps, error)
 }
 
 var (
@@ -58,6 +61,11 @@ func (s *server) findingRoutes() []route {
 		{
 			path: "/api/reckon/v1/findings/{id}", summary: "One finding with its evidence",
 			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.User, handle: s.finding,
+		},
+		{
+			path: "/api/reckon/v1/findings/{id}/steps", summary: "How the score of a hog adds up",
+			doc:    "Every stretch of time that adds to it, with the use, the fair share, and what made the node contended; names of others are not in it.",
+			params: []param{id}, answer: client.FindingSteps{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.findingSteps,
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}/acknowledge", method: http.MethodPost, summary: "Say that somebody takes care of a finding",
@@ -163,6 +171,29 @@ func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error
 	}
 	s.look(r, "finding", f.ID, f.Owner)
 	writeJSON(w, http.StatusOK, f)
+	return nil
+}
+
+func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) error {
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasFindings(); err != nil {
+		return err
+	}
+	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
+	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
+		err = fmt.Errorf("finding %s: %w", r.PathValue("id"), ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	steps, err := s.Findings.FindingSteps(r.Context(), f.ID)
+	if err != nil {
+		return err
+	}
+	s.look(r, "finding", f.ID, f.Owner)
+	writeJSON(w, http.StatusOK, steps)
 	return nil
 }
 

@@ -105,6 +105,10 @@ func (f *fakeFindings) Mute(ctx context.Context, id, reason string, until time.T
 func (f *fakeFindings) WhatIf(_ context.Context, policy []byte, since time.Time) (client.FindingDifference, error) {
 	return client.FindingDifference{Since: since, Now: len(policy)}, nil
 }
+func (f *fakeFindings) FindingSteps(ctx context.Context, id string) (client.FindingSteps, error) {
+	_, err := f.Finding(ctx, id)
+	return client.FindingSteps{Total: 60, Unit: "cores", Steps: []client.FindingStep{{Node: "n1", Start: now, End: now, Use: 3, Fair: 2, Capacity: 4, Owners: 2, Why: "full", Seconds: 60}}}, err
+}
 func (f *fakeFindings) Policy() []byte { return []byte("rules: {}\n") }
 
 func TestFindings(t *testing.T) {
@@ -120,6 +124,7 @@ func TestFindings(t *testing.T) {
 		status                       int
 	}{
 		{"public", "GET", base, "", 403}, {"", "GET", base, "", 401}, {"alice", "GET", base + "?owner=bob", "", 200},
+		{"alice", "GET", base + "/f1/steps", "", 200}, {"alice", "GET", base + "/f2/steps", "", 404}, {"admin", "GET", base + "/f9/steps", "", 404}, {"public", "GET", base + "/f1/steps", "", 403},
 		{"alice", "GET", base + "/f1", "", 200}, {"alice", "GET", base + "/f2", "", 404}, {"admin", "GET", base + "/f9", "", 404},
 		{"alice", "POST", base + "/f1/acknowledge", "", 403}, {"support", "POST", base + "/f1/acknowledge", "", 200}, {"admin", "POST", base + "/f9/acknowledge", "", 404},
 		{"admin", "POST", base + "/f1/mute", "", 400}, {"admin", "POST", base + "/f1/mute", "reason=x", 400}, {"admin", "POST", base + "/f1/mute", "reason=x&until=2030-01-01", 200},

@@ -1,0 +1,220 @@
+package findings
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/analysis/misuse"
+	"reckon/store"
+)
+
+// What is read of single workloads, those that their totals make suspect.
+const (
+	workloadFaults    = "reckon_workload_major_faults_total"
+	workloadSwap      = "reckon_workload_swap_bytes"
+	workloadThrottled = "reckon_workload_cpu_throttled_seconds_total"
+	workloadProcesses = "reckon_workload_processes"
+)
+
+const (
+	// suspects is how many workloads are looked at one by one; the rest is judged by totals.
+	suspects = 2000
+	// From these totals on a workload may have thrashed for a while: the least that the
+	// thresholds of a policy can be meant to be.
+	suspectFaults    = 3000
+	suspectThrottled = 30.0
+	suspectSwap      = 64 << 20
+	// fine is the grid on which it is looked at.
+	fine = time.Minute
+)
+
+// deepen adds to suspect workloads their figures over time, and to running ones for how
+// long nothing ran in them.
+func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
+	q, err := e.Series.Querier(r.from.Add(-before).UnixMilli(), r.to.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("query single workloads: %w", err)
+	}
+	defer q.Close()
+	type suspect struct {
+		at    int
+		score float64
+	}
+	var list []suspect
+	over := func(v *float64, by float64) float64 {
+		if v == nil || !(*v >= by) {
+			return 0
+		}
+		return *v / by
+	}
+	for i := range r.list {
+		w := &r.list[i]
+		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap); s > 0 && len(w.Nodes) > 0 {
+			list = append(list, suspect{i, s})
+		}
+	}
+	slices.SortFunc(list, func(a, b suspect) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.at, b.at)) })
+	for _, s := range list[:min(len(list), suspects)] {
+		if err := follow(ctx, q, r, &r.list[s.at]); err != nil {
+			return err
+		}
+	}
+	return e.empty(ctx, r)
+}
+
+// follow reads what a workload that may thrash did over time.
+func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload) error {
+	from, to := w.Start, w.Last
+	if from.Before(r.from) {
+		from = r.from
+	}
+	if to.After(r.to) {
+		to = r.to
+	}
+	from = from.Truncate(fine)
+	steps := int((to.Sub(from) + fine - 1) / fine)
+	if steps < 1 {
+		return nil
+	}
+	p := pass{reading: r, grid: from.UnixMilli(), width: fine.Milliseconds(), steps: steps}
+	hints := &storage.SelectHints{Start: from.Add(-before).UnixMilli(), End: to.UnixMilli()}
+	set := q.Select(ctx, false, hints,
+		labels.MustNewMatcher(labels.MatchEqual, "workload", w.ID),
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join([]string{workloadFaults, workloadSwap, workloadThrottled, workloadMemory}, "|")))
+	var faults, throttled, swap, memory line
+	var it chunkenc.Iterator
+	for set.Next() {
+		s := set.At()
+		l := s.Labels()
+		if l.Get("site") != w.Site || !slices.Contains(w.Nodes, l.Get("node")) {
+			continue
+		}
+		it = s.Iterator(it)
+		sum := func(to *line) func(int, float64, float64) {
+			return func(i int, v, _ float64) { to.add(steps, i, v) }
+		}
+		held := func(to *line) func(int, float64, float64) {
+			return func(i int, v, seconds float64) { to.add(steps, i, v*seconds) }
+		}
+		switch l.Get(model.MetricNameLabel) {
+		case workloadFaults:
+			p.counter(it, sum(&faults), nil)
+		case workloadThrottled:
+			p.counter(it, sum(&throttled), nil)
+		case workloadSwap:
+			p.gauge(it, held(&swap), nil)
+		case workloadMemory:
+			p.gauge(it, held(&memory), nil)
+		}
+		if err := it.Err(); err != nil {
+			return fmt.Errorf("read %s: %w", l, err)
+		}
+	}
+	if err := set.Err(); err != nil {
+		return fmt.Errorf("query workload %s: %w", w.ID, err)
+	}
+	over := func(l line) *misuse.Line {
+		if l == nil {
+			return nil
+		}
+		return &misuse.Line{Start: from, Step: fine, Values: l}
+	}
+	second := 1 / fine.Seconds()
+	w.Faults, w.Throttles = over(faults.scaled(second)), over(throttled.scaled(second))
+	w.Swapped = over(swap.over(memory.plus(swap)))
+	return nil
+}
+
+// longest is how far back it is looked for the last process of an allocation.
+const longest = 6 * time.Hour
+
+// empty finds the allocations that say they run and in which no process was seen lately.
+func (e *Evaluator) empty(ctx context.Context, r *reading) error {
+	running := map[id]int{}
+	for i := range r.list {
+		if w := &r.list[i]; w.Running && w.State == "running" && w.Reports && w.CPUSeconds != nil {
+			running[id{w.Site, w.ID}] = i
+		}
+	}
+	if len(running) == 0 {
+		return nil
+	}
+	from := r.to.Add(-min(longest, r.to.Sub(r.from)))
+	q, err := e.Series.Querier(from.UnixMilli(), r.to.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("query the processes of workloads: %w", err)
+	}
+	defer q.Close()
+	set := q.Select(ctx, false, &storage.SelectHints{Start: from.UnixMilli(), End: r.to.UnixMilli()},
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, workloadProcesses))
+	last := map[id]int64{}      // when a process of a workload was seen last
+	counted := map[place]bool{} // nodes on which processes are counted
+	var it chunkenc.Iterator
+	for set.Next() {
+		s := set.At()
+		l := s.Labels()
+		counted[place{l.Get("site"), l.Get("node")}] = true
+		k := id{l.Get("site"), l.Get("workload")}
+		if _, ok := running[k]; !ok {
+			continue
+		}
+		it = s.Iterator(it)
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if t, v := it.At(); vt == chunkenc.ValFloat && v > 0 && !math.IsNaN(v) {
+				last[k] = max(last[k], t)
+			}
+		}
+		if err := it.Err(); err != nil {
+			return fmt.Errorf("read %s: %w", l, err)
+		}
+	}
+	if err := set.Err(); err != nil {
+		return fmt.Errorf("query the processes of workloads: %w", err)
+	}
+	for k, i := range running {
+		w := &r.list[i]
+		if slices.ContainsFunc(w.Nodes, func(n string) bool { return !counted[place{w.Site, n}] }) {
+			continue // nobody looked there
+		}
+		since := max(last[k], from.UnixMilli(), w.Start.UnixMilli())
+		if silence := r.to.Sub(time.UnixMilli(since)); silence >= silent {
+			seconds := silence.Seconds()
+			w.Empty = &seconds
+		}
+	}
+	return nil
+}
+
+// shape is what a request needs of one node.
+type shape struct{ cores, memory, gpus float64 }
+
+// shapeOf is the need of a request on each of its nodes; what it does not say is 0.
+func shapeOf(w *store.Workload) shape {
+	n := 1.0
+	if w.RequestNodes != nil && *w.RequestNodes > 1 {
+		n = *w.RequestNodes
+	}
+	part := func(v *float64) float64 {
+		if v == nil || !(*v > 0) {
+			return 0
+		}
+		return *v / n
+	}
+	return shape{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
+}
+
+// fits reports whether a machine could ever serve the need. What is not known of a
+// machine does not refuse.
+func (s shape) fits(cores, memory, gpus float64) bool {
+	return (cores == 0 || s.cores <= cores) && (memory == 0 || s.memory <= memory*1.02) && s.gpus <= gpus
+}

@@ -1,0 +1,101 @@
+package findings
+
+import (
+	"fmt"
+	"strings"
+
+	"reckon/store"
+)
+
+// Query is PromQL that shows what a finding is made of, over its time.
+type Query struct{ Text, Query string }
+
+// Queries are those by which anybody sees the same as a finding does.
+func Queries(f *store.Finding) []Query {
+	work := match("site", f.Site, "workload", f.Workload)
+	if f.Workload == "" {
+		work = match("site", f.Site, "owner", f.Owner)
+	}
+	on := match("site", f.Site, "node", f.Node)
+	cores := rate(workloadCPU, work)
+	gpus := rate(workloadGPU, work)
+	switch f.Rule + " " + f.Part {
+	case "hog cpu":
+		return []Query{
+			{"cores in use by owner", "sum by (owner) (" + rate(workloadCPU, on) + ")"},
+			{"cores", "count(" + nodeCPU + match("site", f.Site, "node", f.Node, "mode", "idle") + ")"},
+			{"share of time in which a task waited", rate(cpuPressure, on)},
+			{"tasks that run or could", nodeRunnable + on},
+		}
+	case "hog memory":
+		return []Query{
+			{"memory by owner", "sum by (owner) (" + workloadMemory + on + ")"},
+			{"memory", nodeMemory + on},
+			{"share that is available", nodeAvailable + on + " / " + nodeMemory + on},
+			{"share of time in which a task waited", rate(memoryPressure, on)},
+		}
+	case "hog gpu":
+		return []Query{
+			{"GPUs busy by owner", "sum by (owner) (" + rate(workloadGPU, on) + ")"},
+			{"GPUs", "count(" + gpuInfo + on + ")"},
+		}
+	case "misfit cpu":
+		return []Query{
+			{"cores in use", "sum(" + cores + ")"},
+			{"GPUs busy", "sum(" + gpus + ")"},
+		}
+	case "misfit gpu":
+		return []Query{
+			{"GPUs busy", "sum(" + gpus + ")"},
+			{"GPUs asked for", "max(reckon_workload_request_gpus" + work + ")"},
+		}
+	case "greedy cpu":
+		return []Query{
+			{"cores in use", "sum(" + cores + ")"},
+			{"cores asked for", "max(reckon_workload_request_cores" + work + ")"},
+		}
+	case "greedy memory":
+		return []Query{
+			{"memory in use", "sum(" + workloadMemory + work + ")"},
+			{"memory asked for", "max(reckon_workload_request_memory_bytes" + work + ")"},
+		}
+	case "deadweight gpu":
+		return []Query{
+			{"GPUs busy", "sum by (node, device) (" + gpus + ")"},
+			{"memory of GPUs held", "sum by (node, device) (" + gpuMemory + work + ")"},
+		}
+	case "deadweight allocation":
+		return []Query{{"processes", "sum by (node) (" + workloadProcesses + work + ")"}}
+	case "deadweight zombies":
+		return []Query{{"zombies", zombieCount + match("site", f.Site, "node", f.Node, "owner", f.Owner)}}
+	case "vampire cpu", "vampire short":
+		return []Query{
+			{"workloads", "count(count by (workload) (" + workloadCPU + work + "))"},
+			{"cores in use", "sum(" + cores + ")"},
+		}
+	case "thrash faults":
+		return []Query{{"major faults per second", "sum(" + rate(workloadFaults, work) + ")"}}
+	case "thrash swap":
+		return []Query{{"share of its memory that is swapped out", fmt.Sprintf("sum(%s) / (sum(%s) + sum(%s))", workloadSwap+work, workloadSwap+work, workloadMemory+work)}}
+	case "thrash quota":
+		return []Query{{"share of time in which the quota held it back", "sum(" + rate(workloadThrottled, work) + ")"}}
+	case "imbalance nodes":
+		return []Query{{"cores in use by node", "sum by (node) (" + cores + ")"}}
+	case "imbalance gpus":
+		return []Query{{"GPUs busy, by device", "sum by (node, device) (" + gpus + ")"}}
+	}
+	return nil
+}
+
+func rate(name, labels string) string { return "rate(" + name + labels + "[5m])" }
+
+// match writes matchers of labels; one without a value is left out.
+func match(pairs ...string) string {
+	var out []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			out = append(out, fmt.Sprintf("%s=%q", pairs[i], pairs[i+1]))
+		}
+	}
+	return "{" + strings.Join(out, ",") + "}"
+}

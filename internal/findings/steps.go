@@ -1,0 +1,120 @@
+package findings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"reckon/analysis/hog"
+	"reckon/analysis/misuse"
+	"reckon/store"
+)
+
+// ErrNoSteps is what errors.Is finds when a finding is not added up from steps of time.
+var ErrNoSteps = errors.New("only the score of a hog is added up from steps of time")
+
+// Step is a stretch of time on a node that adds to a score; alike steps that follow each
+// other are one, up to an hour. Figures are means over it.
+type Step struct {
+	Node                        string
+	Start, End                  time.Time
+	Use, Fair, Capacity, Owners float64
+	Why                         string
+	Seconds                     float64
+}
+
+// together is how long steps that follow each other are shown as one.
+const together = time.Hour
+
+// Steps adds the score of a hog up again, from the same time that the finding was
+// confirmed with.
+func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps []Step, err error) {
+	list, _, err := k.Store.Findings(ctx, store.FindingFilter{ID: id})
+	if err != nil {
+		return f, nil, err
+	}
+	if len(list) == 0 {
+		return f, nil, fmt.Errorf("%s: %w", id, ErrUnknown)
+	}
+	f = list[0]
+	if f.Rule != misuse.Hog {
+		return f, nil, ErrNoSteps
+	}
+	policy, err := ReadPolicy(k.Policy)
+	if err != nil {
+		return f, nil, err
+	}
+	steps, err = k.Evaluator.steps(ctx, policy, f.Seen.Add(-k.window()), f.Seen, f.Site, f.Owner, f.Part)
+	return f, steps, err
+}
+
+func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, site, owner, part string) ([]Step, error) {
+	rows, _, err := e.Facts.Workloads(ctx, store.Filter{Since: from, Until: to})
+	if err != nil {
+		return nil, fmt.Errorf("read the workloads: %w", err)
+	}
+	all, err := nodesOf(ctx, e.Series, from, to)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := nodesOf(ctx, e.Series, from, to, labels.MustNewMatcher(labels.MatchEqual, "owner", owner))
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{from: from, to: to, step: resolution(to.Sub(from), len(all))}
+	if r.steps() < 1 {
+		return nil, nil
+	}
+	wait := waitingOf(r, rows)
+	var out []Step
+	var mu sync.Mutex
+	err = e.machines(ctx, r, mine, nil, func(m *machine) {
+		if m.site != site {
+			return
+		}
+		traces := m.traces(r, wait.at(m))
+		mu.Lock()
+		defer mu.Unlock()
+		rule := &p.For("", []string{m.node}).Hog
+		for i := range traces {
+			if t := &traces[i]; t.part == part && rule.On {
+				out = append(out, merged(r, t, hog.Steps(t.trace, limits(rule), owner))...)
+			}
+		}
+	})
+	slices.SortFunc(out, func(a, b Step) int {
+		if c := strings.Compare(a.Node, b.Node); c != 0 {
+			return c
+		}
+		return a.Start.Compare(b.Start)
+	})
+	return out, err
+}
+
+// merged puts steps that follow each other, for the same reason, into one.
+func merged(r *reading, t *nodeTrace, steps []hog.Step) (out []Step) {
+	n := 0.0 // steps in the last one
+	mean := func(old, v float64) float64 { return old + (v-old)/n }
+	for _, s := range steps {
+		start := r.from.Add(time.Duration(s.I) * r.step)
+		if k := len(out) - 1; k >= 0 && out[k].End.Equal(start) && out[k].Why == s.Why && start.Sub(out[k].Start) < together {
+			n++
+			o := &out[k]
+			o.Use, o.Fair, o.Owners = mean(o.Use, s.Use), mean(o.Fair, s.Fair), mean(o.Owners, float64(s.Owners))
+			o.End, o.Seconds = start.Add(r.step), o.Seconds+s.Seconds
+			continue
+		}
+		n = 1
+		out = append(out, Step{
+			Node: t.node, Start: start, End: start.Add(r.step), Use: s.Use, Fair: s.Fair, Capacity: t.trace.Capacity,
+			Owners: float64(s.Owners), Why: s.Why, Seconds: s.Seconds,
+		})
+	}
+	return out
+}
