@@ -133,7 +133,7 @@ func storeError(err error) *statusError {
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return &statusError{http.StatusServiceUnavailable, err.Error(), time.Minute}
-	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrClosed):
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
 		return &statusError{http.StatusServiceUnavailable, err.Error(), 5 * time.Second}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &statusError{http.StatusServiceUnavailable, err.Error(), time.Second}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/internal/limits"
+	"reckon/store"
 )
 
 const (
@@ -69,7 +70,12 @@ func (w *writer) finish(err error) (result, error) {
 		_ = w.app.Rollback() // the first error says it all
 		return result{}, err
 	}
-	if err := w.app.Commit(); err != nil {
+	err = w.app.Commit()
+	var some *store.RefusedError
+	switch {
+	case errors.As(err, &some): // a store elsewhere says only now what it does not take
+		w.elsewhere(some)
+	case err != nil:
 		return result{}, err
 	}
 	if w.who.bounds != nil {
@@ -83,6 +89,19 @@ func (w *writer) finish(err error) (result, error) {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return w.result, status(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused, w.result.samples+w.result.histograms, text)
+}
+
+// elsewhere takes what another server refused out of what was stored.
+func (w *writer) elsewhere(e *store.RefusedError) {
+	stored := w.result.samples + w.result.histograms
+	w.result.samples = max(w.result.samples-e.Refused, 0)
+	w.result.histograms = max(stored-e.Refused-w.result.samples, 0)
+	w.refused += e.Refused
+	for _, r := range e.Reasons {
+		if len(w.reasons) < sayAtMost {
+			w.reasons = append(w.reasons, r.Error())
+		}
+	}
 }
 
 // refuse notes n samples that will never be taken.

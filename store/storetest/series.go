@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,10 +95,41 @@ var (
 	node1   = map[string]string{"site": "here", "node": "n1"}
 )
 
+// Limits are what a store of others can not do; each says why. Everything else holds of
+// it as of any store.
+type Limits struct {
+	// Staleness: the end of a series leaves no marker.
+	Staleness string
+	// Conflict: a second value for one time is taken.
+	Conflict string
+	// Text: labels with line breaks come back otherwise.
+	Text string
+	// Digits: figures come back with twelve digits.
+	Digits string
+	// LateNative: native histograms are taken in the order of time only.
+	LateNative string
+}
+
+type limited struct {
+	store.Series
+	Limits
+}
+
+func limitsOf(s store.Series) Limits {
+	if l, ok := s.(*limited); ok {
+		return l.Limits
+	}
+	return Limits{}
+}
+
 // Series runs the suite. open returns an empty store, which the suite closes; want of
 // out-of-order samples is at least five minutes.
-func Series(t *testing.T, open func(testing.TB) store.Series) {
+func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) {
 	t.Helper()
+	if len(limits) > 0 {
+		whole := open
+		open = func(tb testing.TB) store.Series { return &limited{whole(tb), limits[0]} }
+	}
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, store.Series)
@@ -137,13 +169,20 @@ func all(t *testing.T, s store.Series, name string) map[string][]Point {
 	return Read(t, s, Now().Add(-24*time.Hour), Now().Add(24*time.Hour), Named(name))
 }
 
-func equal(t *testing.T, got map[string][]Point, want map[string][]Point) {
+func equal(t *testing.T, s store.Series, got map[string][]Point, want map[string][]Point) {
 	t.Helper()
+	if limitsOf(s).Staleness != "" {
+		for k, points := range want {
+			want[k] = slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.Stale })
+		}
+	}
 	if len(got) != len(want) {
 		t.Errorf("%d series, want %d: %v", len(got), len(want), got)
 	}
 	for k, w := range want {
-		if !slices.Equal(got[k], w) {
+		if !slices.EqualFunc(got[k], w, func(a, b Point) bool {
+			return a == b || (limitsOf(s).Digits != "" && a.T == b.T && math.Abs(a.V-b.V) <= 1e-12*math.Abs(b.V))
+		}) {
 			t.Errorf("%s:\n got %v\nwant %v", k, got[k], w)
 		}
 	}
@@ -162,7 +201,7 @@ func roundTrip(t *testing.T, s store.Series) {
 		must(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
-	equal(t, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`: {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}},
 		`{__name__="suite_gauge_bytes", device="sdb", node="n1", site="here"}`: {{T: t0}, {T: t0 + 30000, V: -2 * math.Pi}},
 	})
@@ -171,14 +210,18 @@ func roundTrip(t *testing.T, s store.Series) {
 // wholeLabels: empty values are absent, a series' own label wins over an external one,
 // hostile values come back as they were, and what is not UTF-8 is made so.
 func wholeLabels(t *testing.T, s store.Series) {
+	plain := limitsOf(s).Text != ""
 	hostile := "a\"b\\c\n{}🦀 \u202e" + string(make([]byte, 0)) + "x"
+	if plain {
+		hostile = strings.ReplaceAll(hostile, "\n", " ")
+	}
 	d := &metric.Desc{Name: "suite_fact_info", Help: "A fact.", Kind: metric.Gauge, Labels: []string{"name", "empty", "node", "bad"}}
 	var batch metric.Batch
 	batch.Reset(Now())
 	batch.Add(metric.NewSeries(d, hostile, "", "own", "\xff\xfe"), 1)
 	must(t, s.Append(t.Context(), node1, &batch))
 	want := labels.FromStrings(model.MetricNameLabel, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
-	equal(t, all(t, s, d.Name), map[string][]Point{want: {{T: Now().Truncate(time.Second).UnixMilli(), V: 1}}})
+	equal(t, s, all(t, s, d.Name), map[string][]Point{want: {{T: Now().Truncate(time.Second).UnixMilli(), V: 1}}})
 }
 
 func sameBatchTwice(t *testing.T, s store.Series) {
@@ -186,7 +229,11 @@ func sameBatchTwice(t *testing.T, s store.Series) {
 	var h metric.Histogram
 	h.Observe(2)
 	g, n, end := metric.NewSeries(gauge, "sda"), metric.NewSeries(native, "unit/a"), metric.NewSeries(gauge, "gone")
-	for range 3 {
+	times := 3
+	if limitsOf(s).LateNative != "" {
+		times = 1
+	}
+	for range times {
 		for i := range 2 {
 			var batch metric.Batch
 			batch.Reset(now.Add(time.Duration(i) * time.Minute))
@@ -199,7 +246,7 @@ func sameBatchTwice(t *testing.T, s store.Series) {
 		}
 	}
 	t0 := now.UnixMilli()
-	equal(t, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`:  {{T: t0, V: 7}, {T: t0 + 60000, V: 7}},
 		`{__name__="suite_gauge_bytes", device="gone", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true}},
 	})
@@ -220,10 +267,18 @@ func conflict(t *testing.T, s store.Series) {
 	batch.Reset(now)
 	batch.Add(a, 2)
 	batch.Add(b, 3)
-	if err := s.Append(t.Context(), node1, &batch); !errors.Is(err, store.ErrConflict) {
+	err := s.Append(t.Context(), node1, &batch)
+	if limitsOf(s).Conflict != "" {
+		must(t, err)
+		if got := all(t, s, gauge.Name); len(got) != 2 {
+			t.Errorf("%d series, want 2: %v", len(got), got)
+		}
+		return
+	}
+	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("second value for one time: %v, want ErrConflict", err)
 	}
-	equal(t, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 1}},
 		`{__name__="suite_gauge_bytes", device="b", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 3}},
 	})
@@ -239,7 +294,7 @@ func outOfOrder(t *testing.T, s store.Series) {
 		must(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
-	equal(t, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {
 			{T: t0}, {T: t0 + 60000, V: 60}, {T: t0 + 150000, V: 150}, {T: t0 + 300000, V: 300}, {T: t0 + 310000, V: 310}},
 	})
@@ -259,10 +314,16 @@ func lastIsStale(t *testing.T, s store.Series) {
 	batch.Add(metric.NewSeries(gauge, "a"), 2)
 	must(t, s.Append(t.Context(), node1, &batch))
 	t0 := now.UnixMilli()
-	equal(t, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true}, {T: t0 + 60000, V: 2}},
 	})
 	for _, p := range all(t, s, native.Name) {
+		if limitsOf(s).Staleness != "" {
+			if len(p) != 1 {
+				t.Errorf("histogram series has %d samples, want 1", len(p))
+			}
+			continue
+		}
 		if len(p) != 2 || p[1].T != t0+1 || !p[1].Stale {
 			t.Errorf("histogram series does not end in a staleness marker: %v", p)
 		}
@@ -298,7 +359,7 @@ func createdIsZero(t *testing.T, s store.Series) {
 	batch.Reset(now.Add(3 * time.Minute))
 	batch.Add(anew, 1)
 	must(t, s.Append(t.Context(), node1, &batch))
-	equal(t, all(t, s, counter.Name), map[string][]Point{
+	equal(t, s, all(t, s, counter.Name), map[string][]Point{
 		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/a"}`: {
 			{T: t0 - 10000}, {T: t0, V: 5}, {T: t0 + 60000, V: 6}, {T: t0 + 120000, V: 7}, {T: t0 + 150000}, {T: t0 + 180000, V: 1}},
 		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/late"}`: {{T: t0, V: 1}},

@@ -1,0 +1,210 @@
+package remote
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// kind is the kind of server that is on the other side.
+type kind string
+
+const (
+	kindPrometheus kind = "prometheus"
+	kindVictoria   kind = "victoriametrics"
+	kindMimir      kind = "mimir"
+	kindInflux1    kind = "influxdb"
+	kindInflux2    kind = "influxdb2"
+)
+
+var kinds = []kind{kindPrometheus, kindVictoria, kindMimir, kindInflux1, kindInflux2}
+
+// settings are a parsed address.
+type settings struct {
+	kind  kind
+	shown string // without a secret
+
+	write, read, api string // whole addresses; read is empty for the query API
+	database         string // of InfluxDB 1.x, or the bucket of 2.x
+	org              string
+
+	tenant                     string
+	tokenFile                  string
+	username, passwordFile     string
+	caFile, certFile, keyFile  string
+	timeout                    time.Duration
+	native                     bool
+	maxBytes                   int64
+	writePath, readPath, apiAt string
+}
+
+// parameters are what may stand behind the question mark of an address.
+var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms", "write", "read", "api"}
+
+// ParseURL checks an address of a store:
+//
+//	http://HOST:9090                               Prometheus, and what speaks like it
+//	victoriametrics+http://HOST:8428               VictoriaMetrics
+//	mimir+https://HOST?tenant=NAME                 Mimir, Cortex
+//	influxdb+http://HOST:8086/DATABASE             InfluxDB 1.x
+//	influxdb2+https://HOST:8086/ORG/BUCKET         InfluxDB 2.x
+//
+// Behind a question mark may stand: token_file, or username and password_file; ca_file,
+// cert_file and key_file; tenant, sent as X-Scope-OrgID; timeout (30s); histograms=native
+// where the other side takes native histograms; and other paths or addresses for write, read
+// and api, with read=query for a server without remote read.
+func ParseURL(s string) error {
+	_, err := parse(s)
+	return err
+}
+
+func parse(s string) (*settings, error) {
+	form := "write it like http://prometheus:9090, victoriametrics+http://HOST:8428, mimir+https://HOST?tenant=NAME, influxdb+http://HOST:8086/DATABASE or influxdb2+https://HOST:8086/ORG/BUCKET"
+	scheme, rest, ok := strings.Cut(strings.TrimSpace(s), "://")
+	if !ok {
+		return nil, fmt.Errorf("store %q is no address: %s", s, form)
+	}
+	c := &settings{kind: kindPrometheus, timeout: 30 * time.Second, maxBytes: 1 << 30}
+	if k, plain, ok := strings.Cut(scheme, "+"); ok {
+		c.kind, scheme = kind(k), plain
+	}
+	if !slices.Contains(kinds, c.kind) || (scheme != "http" && scheme != "https") {
+		return nil, fmt.Errorf("store %q: no server is known that is called %s: %s", redact(s), strings.Split(s, "://")[0], form)
+	}
+	u, err := url.Parse(scheme + "://" + rest)
+	if err != nil {
+		return nil, fmt.Errorf("store %s is no address; %s", redact(s), form)
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("store %s: the address holds a password, which others can see in the list of processes; write it into a file and give username=NAME&password_file=FILE, or token_file=FILE", redact(s))
+	}
+	if u.Hostname() == "" || u.Fragment != "" {
+		return nil, fmt.Errorf("store %s names no host, or has a #; %s", redact(s), form)
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("store %s: %w", redact(s), err)
+	}
+	if err := c.options(q); err != nil {
+		return nil, fmt.Errorf("store %s: %w", redact(s), err)
+	}
+	u.RawQuery = ""
+	c.shown = u.String()
+	return c, c.paths(u)
+}
+
+// settings reads what stands behind the question mark.
+func (c *settings) options(q url.Values) error {
+	into := map[string]*string{
+		"tenant": &c.tenant, "token_file": &c.tokenFile, "username": &c.username, "password_file": &c.passwordFile,
+		"ca_file": &c.caFile, "cert_file": &c.certFile, "key_file": &c.keyFile, "write": &c.writePath, "read": &c.readPath, "api": &c.apiAt,
+	}
+	for name, values := range q {
+		if !slices.Contains(parameters, name) {
+			return fmt.Errorf("%q is no setting of a store; there are %s", name, strings.Join(parameters, ", "))
+		}
+		if len(values) != 1 || values[0] == "" {
+			return fmt.Errorf("give %s once, and not empty", name)
+		}
+		if to := into[name]; to != nil {
+			*to = values[0]
+		}
+	}
+	if t := q.Get("timeout"); t != "" {
+		d, err := time.ParseDuration(t)
+		if err != nil || d < time.Millisecond {
+			return fmt.Errorf("timeout %q: write it like 30s", t)
+		}
+		c.timeout = d
+	}
+	switch h := q.Get("histograms"); h {
+	case "native":
+		c.native = true
+	case "", "classic":
+	default:
+		return fmt.Errorf("histograms %q: write native or classic", h)
+	}
+	switch {
+	case (c.certFile == "") != (c.keyFile == ""):
+		return errors.New("cert_file and key_file belong together; give both")
+	case (c.username == "") != (c.passwordFile == ""):
+		return errors.New("username and password_file belong together; give both")
+	case c.username != "" && c.tokenFile != "":
+		return errors.New("give token_file, or username with password_file, not both")
+	}
+	return nil
+}
+
+// paths sets where the other side listens.
+func (c *settings) paths(u *url.URL) error {
+	base := strings.TrimRight(u.Path, "/")
+	root := u.Scheme + "://" + u.Host
+	at := func(given, usual string) string {
+		switch {
+		case strings.Contains(given, "://"):
+			return strings.TrimRight(given, "/")
+		case given != "":
+			return root + base + "/" + strings.TrimLeft(given, "/")
+		}
+		return root + base + usual
+	}
+	write, read, api := "/api/v1/write", "/api/v1/read", "/api/v1"
+	switch c.kind {
+	case kindMimir:
+		write, read, api = "/api/v1/push", "/prometheus/api/v1/read", "/prometheus/api/v1"
+		c.tenant = cmp.Or(c.tenant, "anonymous")
+	case kindInflux1, kindInflux2:
+		return c.influx(u, root)
+	}
+	c.write, c.api = at(c.writePath, write), at(c.apiAt, api)
+	if c.readPath != "query" && c.kind != kindVictoria {
+		c.read = at(c.readPath, read)
+	}
+	return nil
+}
+
+func (c *settings) influx(u *url.URL, root string) error {
+	if c.native {
+		return fmt.Errorf("store %s: InfluxDB takes no native histograms; leave histograms=native out", c.shown)
+	}
+	names := strings.Split(strings.Trim(u.Path, "/"), "/")
+	if c.kind == kindInflux1 {
+		if len(names) != 1 || names[0] == "" {
+			return fmt.Errorf("store %s: name the database, as in influxdb+http://HOST:8086/DATABASE", c.shown)
+		}
+		c.database = names[0]
+		db := "?db=" + url.QueryEscape(c.database)
+		c.write, c.read, c.api = root+"/api/v1/prom/write"+db, root+"/api/v1/prom/read"+db, root+"/query"
+		return nil
+	}
+	if len(names) != 2 || names[0] == "" || names[1] == "" {
+		return fmt.Errorf("store %s: name the organisation and the bucket, as in influxdb2+https://HOST:8086/ORG/BUCKET", c.shown)
+	}
+	c.org, c.database = names[0], names[1]
+	c.write = root + "/api/v2/write?" + url.Values{"org": {c.org}, "bucket": {c.database}, "precision": {"ms"}}.Encode()
+	if c.writePath != "" { // of 1.x, which takes line protocol too
+		c.write = root + c.writePath
+	}
+	c.read, c.api = "", root+"/query"
+	return nil
+}
+
+// redact hides what may be a password in an address that could not be read.
+func redact(s string) string {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		return s
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if i := strings.LastIndex(host, "@"); i >= 0 {
+		host = "..." + host[i:]
+	}
+	if path != "" {
+		host += "/" + path
+	}
+	return scheme + "://" + host
+}

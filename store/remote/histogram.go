@@ -1,0 +1,201 @@
+package remote
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/metric"
+)
+
+// parts are what a classic histogram is made of.
+var parts = []string{"_bucket", "_sum", "_count"}
+
+// nativeHistogram converts h: one span, from the first to the last bucket.
+func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
+	out := &histogram.Histogram{
+		Schema: metric.HistogramSchema, ZeroThreshold: h.ZeroThreshold(), ZeroCount: h.ZeroCount, Count: h.Count, Sum: h.Sum,
+	}
+	first, last := 0, len(h.Buckets)-1
+	for first <= last && h.Buckets[first] == 0 {
+		first++
+	}
+	for last >= first && h.Buckets[last] == 0 {
+		last--
+	}
+	if first > last {
+		return out
+	}
+	out.PositiveSpans = []histogram.Span{{Offset: h.Offset + int32(first), Length: uint32(last - first + 1)}}
+	prev := int64(0)
+	for _, n := range h.Buckets[first : last+1] {
+		out.PositiveBuckets = append(out.PositiveBuckets, int64(n)-prev)
+		prev = int64(n)
+	}
+	return out
+}
+
+// classic gives the series of the classic histogram that holds as much as h: a bucket for
+// each one that is filled, with its bound.
+func classic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Labels, float64)) {
+	name := ls.Get(labels.MetricName)
+	b := labels.NewBuilder(ls)
+	b.Set(labels.MetricName, name+"_bucket")
+	sum := 0.0
+	bucket := func(le, n float64) {
+		b.Set("le", strconv.FormatFloat(le, 'g', -1, 64))
+		emit(b.Labels(), n)
+	}
+	if !value.IsStaleNaN(h.Sum) {
+		for it := h.AllBucketIterator(); it.Next(); {
+			at := it.At()
+			if at.Count == 0 || math.IsInf(at.Upper, 1) {
+				continue
+			}
+			sum += at.Count
+			bucket(at.Upper, sum)
+		}
+	}
+	b.Set("le", "+Inf")
+	emit(b.Labels(), h.Count)
+	b.Del("le")
+	b.Set(labels.MetricName, name+"_sum")
+	emit(b.Labels(), h.Sum)
+	b.Set(labels.MetricName, name+"_count")
+	emit(b.Labels(), h.Count)
+}
+
+// folded is a histogram of which the parts are being collected.
+type folded struct {
+	labels     labels.Labels
+	sum, count map[int64]float64
+	buckets    []bucketSeries
+}
+
+type bucketSeries struct {
+	le float64
+	at map[int64]float64
+}
+
+// fold puts histograms together again from the series of their parts.
+func (s *Store) fold(set storage.SeriesSet) (*prompb.QueryResult, error) {
+	groups := map[uint64]*folded{}
+	var order []*folded
+	var it chunkenc.Iterator
+	for set.Next() {
+		one := set.At()
+		ls := one.Labels()
+		name := ls.Get(labels.MetricName)
+		whole, ok := s.natives[name]
+		if !ok {
+			continue
+		}
+		b := labels.NewBuilder(ls)
+		b.Set(labels.MetricName, whole)
+		b.Del("le")
+		own := b.Labels()
+		g := groups[own.Hash()]
+		if g == nil {
+			g = &folded{labels: own}
+			groups[own.Hash()] = g
+			order = append(order, g)
+		}
+		at := map[int64]float64{}
+		it = one.Iterator(it)
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if vt == chunkenc.ValFloat {
+				t, v := it.At()
+				at[t] = v
+			}
+		}
+		if it.Err() != nil {
+			return nil, it.Err()
+		}
+		g.add(ls, at)
+	}
+	if set.Err() != nil {
+		return nil, set.Err()
+	}
+	out := &prompb.QueryResult{}
+	for _, g := range order {
+		if ts := g.series(); len(ts.Histograms) > 0 {
+			out.Timeseries = append(out.Timeseries, ts)
+		}
+	}
+	return out, nil
+}
+
+// add takes a part.
+func (g *folded) add(part labels.Labels, at map[int64]float64) {
+	name := part.Get(labels.MetricName)
+	switch {
+	case strings.HasSuffix(name, "_sum"):
+		g.sum = at
+	case strings.HasSuffix(name, "_count"):
+		g.count = at
+	default:
+		if le, err := strconv.ParseFloat(part.Get("le"), 64); err == nil && !math.IsInf(le, 1) {
+			g.buckets = append(g.buckets, bucketSeries{le, at})
+		}
+	}
+}
+
+func (g *folded) series() *prompb.TimeSeries {
+	ts := &prompb.TimeSeries{Labels: prompb.FromLabels(g.labels, nil)}
+	slices.SortFunc(g.buckets, func(a, b bucketSeries) int { return cmp.Compare(a.le, b.le) })
+	times := make([]int64, 0, len(g.count))
+	for t := range g.count {
+		times = append(times, t)
+	}
+	slices.Sort(times)
+	for _, t := range times {
+		if h := g.at(t); h != nil {
+			ts.Histograms = append(ts.Histograms, prompb.FromIntHistogram(t, h))
+		}
+	}
+	return ts
+}
+
+// at is the histogram of one time; nil where its parts do not add up.
+func (g *folded) at(t int64) *histogram.Histogram {
+	sum, ok := g.sum[t]
+	count := g.count[t]
+	if !ok || (value.IsStaleNaN(count) != value.IsStaleNaN(sum)) {
+		return nil
+	}
+	if value.IsStaleNaN(sum) {
+		return &histogram.Histogram{Sum: sum}
+	}
+	h := &histogram.Histogram{Schema: metric.HistogramSchema, Sum: sum, Count: uint64(count), ZeroThreshold: (&metric.Histogram{}).ZeroThreshold()}
+	var own metric.Histogram
+	before := 0.0
+	for i := range g.buckets {
+		b := &g.buckets[i]
+		v, ok := b.at[t]
+		if !ok || math.IsNaN(v) {
+			continue
+		}
+		n := v - before
+		before = v
+		if n < 0 || v > count {
+			return nil
+		}
+		if b.le <= h.ZeroThreshold*(1+1e-9) {
+			own.ZeroCount += uint64(n)
+			continue
+		}
+		own.Merge(&metric.Histogram{Offset: int32(math.Round(math.Log2(b.le) * (1 << metric.HistogramSchema))), Buckets: []uint64{uint64(n)}})
+	}
+	own.Count, own.Sum = h.Count, h.Sum
+	// What lies above the last bound was counted in no bucket of its own.
+	return nativeHistogram(&own)
+}

@@ -1,0 +1,286 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
+
+	promremote "github.com/prometheus/prometheus/storage/remote"
+)
+
+// finite refuses what InfluxDB can not keep.
+func finite(v float64) error {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return errNoForm
+	}
+	return nil
+}
+
+// influx1 is InfluxDB 1.x by its endpoints for Prometheus
+// (https://docs.influxdata.com/influxdb/v1/supported_protocols/prometheus/). A metric is a
+// measurement, its labels are tags, and its value is the field "value".
+type influx1 struct {
+	prometheus
+	ql influxQL
+}
+
+func (i *influx1) takes(v float64) error { return finite(v) }
+
+func (i *influx1) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
+	set, err := i.prometheus.read(ctx, mint, maxt, filled(ms))
+	if err != nil {
+		return nil, err
+	}
+	return &filtered{SeriesSet: set, ms: ms}, nil
+}
+
+func (i *influx1) labelValues(ctx context.Context, name string, mint, maxt int64, ms []*labels.Matcher) ([]string, error) {
+	return i.ql.labelValues(ctx, name, mint, maxt, ms)
+}
+
+func (i *influx1) labelNames(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) ([]string, error) {
+	return i.ql.labelNames(ctx, mint, maxt, ms)
+}
+
+// filled leaves matchers out that an absent label fulfils: InfluxDB reads them otherwise.
+func filled(ms []*labels.Matcher) []*labels.Matcher {
+	return slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Matches("") })
+}
+
+// filtered leaves out what does not match.
+type filtered struct {
+	storage.SeriesSet
+	ms []*labels.Matcher
+}
+
+func (f *filtered) Next() bool {
+next:
+	for f.SeriesSet.Next() {
+		ls := f.At().Labels()
+		for _, m := range f.ms {
+			if !m.Matches(ls.Get(m.Name)) {
+				continue next
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// influx2 is InfluxDB 2.x: samples go as line protocol
+// (https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/), in the same form
+// as InfluxDB 1.x keeps those of Prometheus, and come back by InfluxQL, for which the bucket
+// needs a mapping of its name (DBRP).
+type influx2 struct{ influxQL }
+
+func (i *influx2) takes(v float64) error { return finite(v) }
+
+// encode implements peer.
+func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, error) {
+	var b bytes.Buffer
+	for k := range w.Timeseries {
+		ts := &w.Timeseries[k]
+		var head strings.Builder
+		for _, l := range ts.Labels {
+			if l.Name == labels.MetricName {
+				head.WriteString(measurement.Replace(l.Value))
+			}
+		}
+		for _, l := range ts.Labels {
+			if l.Name != labels.MetricName && l.Value != "" {
+				head.WriteString("," + tag.Replace(l.Name) + "=" + ending(tag.Replace(l.Value)))
+			}
+		}
+		for _, s := range ts.Samples {
+			b.WriteString(head.String())
+			b.WriteString(" value=")
+			b.WriteString(strconv.FormatFloat(s.Value, 'g', -1, 64))
+			b.WriteByte(' ')
+			b.WriteString(strconv.FormatInt(s.Timestamp, 10))
+			b.WriteByte('\n')
+		}
+	}
+	return b.Bytes(), map[string]string{"Content-Type": "text/plain; charset=utf-8"}, nil
+}
+
+// Line protocol has no line break in a name or a tag, and its backslash escapes only what
+// stands here.
+var (
+	measurement = strings.NewReplacer(",", `\,`, " ", `\ `, "\n", "\u2424", "\r", "\u240d")
+	tag         = strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`, "\n", "\u2424", "\r", "\u240d")
+)
+
+// ending keeps a backslash at the end of a tag from escaping what follows.
+func ending(s string) string {
+	if strings.HasSuffix(s, `\`) {
+		return s + "\u200b"
+	}
+	return s
+}
+
+// influxQL asks by InfluxQL (https://docs.influxdata.com/influxdb/v1/query_language/), which
+// 1.x and 2.x answer at /query.
+type influxQL struct {
+	conf *settings
+	web  *web
+}
+
+type influxSeries struct {
+	Name    string              `json:"name"`
+	Tags    map[string]string   `json:"tags"`
+	Columns []string            `json:"columns"`
+	Values  [][]json.RawMessage `json:"values"`
+}
+
+func (i *influxQL) ask(ctx context.Context, text string) ([]influxSeries, error) {
+	q := url.Values{"db": {i.conf.database}, "epoch": {"ms"}, "q": {text}}
+	in, _, err := i.web.do(ctx, http.MethodGet, i.conf.api+"?"+q.Encode(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var a struct {
+		Error   string
+		Results []struct {
+			Error  string
+			Series []influxSeries
+		}
+	}
+	if err := json.NewDecoder(in).Decode(&a); err != nil {
+		return nil, fmt.Errorf("the answer is not that of InfluxDB: %w", err)
+	}
+	var out []influxSeries
+	for _, r := range a.Results {
+		if r.Error != "" {
+			return nil, fmt.Errorf("%s says %q", i.conf.shown, r.Error)
+		}
+		out = append(out, r.Series...)
+	}
+	if a.Error != "" {
+		return nil, fmt.Errorf("%s says %q", i.conf.shown, a.Error)
+	}
+	return out, nil
+}
+
+func ident(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}
+
+func text(s string) string {
+	return `'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + `'`
+}
+
+func regex(s string) string { return "/" + strings.ReplaceAll(s, "/", `\/`) + "/" }
+
+// from writes which measurements are meant.
+func from(ms []*labels.Matcher) string {
+	for _, m := range ms {
+		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+			return ident(m.Value)
+		}
+	}
+	for _, m := range ms {
+		if m.Name == labels.MetricName && m.Type == labels.MatchRegexp {
+			return regex("^(?:" + m.Value + ")$")
+		}
+	}
+	return "/.+/"
+}
+
+// where writes the other matchers that an absent tag does not fulfil.
+func where(ms []*labels.Matcher) (conds []string) {
+	for _, m := range filled(ms) {
+		switch {
+		case m.Name == labels.MetricName:
+		case m.Type == labels.MatchEqual:
+			conds = append(conds, ident(m.Name)+" = "+text(m.Value))
+		case m.Type == labels.MatchRegexp:
+			conds = append(conds, ident(m.Name)+" =~ "+regex("^(?:"+m.Value+")$"))
+		}
+	}
+	return conds
+}
+
+// read implements peer.
+func (i *influxQL) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
+	conds := append(where(ms), fmt.Sprintf("time >= %dms", max(mint, 0)), fmt.Sprintf("time <= %dms", min(maxt, 1<<43)))
+	series, err := i.ask(ctx, `SELECT "value" FROM `+from(ms)+" WHERE "+strings.Join(conds, " AND ")+" GROUP BY *")
+	if err != nil {
+		return nil, err
+	}
+	res := &prompb.QueryResult{}
+	for _, s := range series {
+		b := labels.NewBuilder(labels.EmptyLabels())
+		for k, v := range s.Tags {
+			b.Set(k, strings.TrimSuffix(strings.NewReplacer("\u2424", "\n", "\u240d", "\r").Replace(v), "\u200b"))
+		}
+		b.Set(labels.MetricName, s.Name)
+		ts := &prompb.TimeSeries{Labels: prompb.FromLabels(b.Labels(), nil)}
+		for _, row := range s.Values {
+			if len(row) != 2 {
+				return nil, fmt.Errorf("a row of %s has %d columns, not a time and a value", s.Name, len(row))
+			}
+			t, err1 := strconv.ParseInt(string(row[0]), 10, 64)
+			v, err2 := strconv.ParseFloat(string(row[1]), 64)
+			if err1 != nil || err2 != nil {
+				return nil, fmt.Errorf("a row of %s is %s, %s, not a time and a value", s.Name, row[0], row[1])
+			}
+			ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: v})
+		}
+		res.Timeseries = append(res.Timeseries, ts)
+	}
+	return &filtered{SeriesSet: promremote.FromQueryResult(true, res), ms: ms}, nil
+}
+
+// column reads one column of all rows.
+func column(series []influxSeries, k int) (out []string) {
+	for _, s := range series {
+		for _, row := range s.Values {
+			var v string
+			if len(row) > k && json.Unmarshal(row[k], &v) == nil {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}
+
+// labelValues implements peer. InfluxDB does not bound it by time.
+func (i *influxQL) labelValues(ctx context.Context, name string, _, _ int64, ms []*labels.Matcher) ([]string, error) {
+	cond := ""
+	if c := where(ms); len(c) > 0 {
+		cond = " WHERE " + strings.Join(c, " AND ")
+	}
+	if name == labels.MetricName {
+		with := ""
+		if f := from(ms); strings.HasPrefix(f, "/") {
+			with = " WITH MEASUREMENT =~ " + f
+		} else {
+			with = " WITH MEASUREMENT = " + f
+		}
+		series, err := i.ask(ctx, "SHOW MEASUREMENTS"+with+cond)
+		return column(series, 0), err
+	}
+	series, err := i.ask(ctx, "SHOW TAG VALUES FROM "+from(ms)+" WITH KEY = "+ident(name)+cond)
+	return column(series, 1), err
+}
+
+func (i *influxQL) labelNames(ctx context.Context, _, _ int64, ms []*labels.Matcher) ([]string, error) {
+	cond := ""
+	if c := where(ms); len(c) > 0 {
+		cond = " WHERE " + strings.Join(c, " AND ")
+	}
+	series, err := i.ask(ctx, "SHOW TAG KEYS FROM "+from(ms)+cond)
+	return append(column(series, 0), labels.MetricName), err
+}

@@ -1,0 +1,48 @@
+package remote
+
+import (
+	"sync"
+	"time"
+)
+
+// known remembers the newest sample of each series that was written lately, by the hash of
+// its labels. It is a cache: what it forgets costs a zero that is written twice.
+type known struct {
+	mu    sync.Mutex
+	at    map[uint64]int64
+	sweep time.Time
+}
+
+// forgetAfter is for how long a series without samples is remembered.
+const forgetAfter = 2 * time.Hour
+
+func (k *known) wrote(hash uint64, t int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.at == nil {
+		k.at, k.sweep = map[uint64]int64{}, time.Now()
+	}
+	k.at[hash] = max(k.at[hash], t)
+	if now := time.Now(); now.Sub(k.sweep) > forgetAfter/4 {
+		k.sweep = now
+		limit := now.Add(-forgetAfter).UnixMilli()
+		for h, last := range k.at {
+			if last < limit {
+				delete(k.at, h)
+			}
+		}
+	}
+}
+
+func (k *known) last(hash uint64) (int64, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t, ok := k.at[hash]
+	return t, ok
+}
+
+// before reports whether the series is not known, or all of it is older than t.
+func (k *known) before(hash uint64, t int64) bool {
+	last, ok := k.last(hash)
+	return !ok || last < t
+}

@@ -1,0 +1,151 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/gogo/protobuf/proto"
+	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/prometheus/prompb"
+
+	"reckon/internal/queue"
+)
+
+// outbox is a queue on disk of requests, and the goroutine that sends them in order.
+type outbox struct {
+	s      *Store
+	queue  *queue.Queue
+	cancel context.CancelFunc
+	done   chan struct{}
+	lost   atomic.Uint64
+	said   string
+}
+
+// What a record begins with: the zeros that counters began with may be refused.
+const (
+	recordZeros = 'z'
+	recordMain  = 'm'
+)
+
+func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
+	q, err := queue.Open(queue.Options{Dir: dir, MaxBytes: bytes})
+	if err != nil {
+		return nil, fmt.Errorf("open the queue of what is to be sent to %s: %w", s, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &outbox{s: s, queue: q, cancel: cancel, done: make(chan struct{})}
+	go o.run(ctx)
+	return o, nil
+}
+
+// put queues what was collected. What the other side has no form for is in the error.
+func (o *outbox) put(w *write) error {
+	if o.queue.Stats().Records > 0 {
+		if err := o.queue.Sync(); err != nil {
+			o.s.log.Warn("what waits to be sent is not safe from a power cut", "to", o.s.String(), "err", err)
+		}
+	}
+	var errs []error
+	record := func(kind byte, list []prompb.TimeSeries, meta []prompb.MetricMetadata) {
+		raw, err := proto.Marshal(&prompb.WriteRequest{Timeseries: list, Metadata: meta})
+		if err == nil {
+			err = o.queue.Put(append([]byte{kind}, s2.EncodeSnappy(nil, raw)...))
+		}
+		errs = append(errs, err)
+	}
+	if len(w.zeros) > 0 {
+		record(recordZeros, w.zeros, nil)
+	}
+	meta := o.s.described()
+	for _, part := range split(w.series) {
+		record(recordMain, part, meta)
+		meta = nil
+	}
+	o.s.note(w.series)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("queue for %s: %w", o.s, err)
+	}
+	if w.refused.Refused > 0 {
+		w.refused.Stored = count(w.series)
+		return &w.refused
+	}
+	return nil
+}
+
+func (o *outbox) run(ctx context.Context) {
+	defer close(o.done)
+	wait := time.Duration(0)
+	for ctx.Err() == nil {
+		err := o.next(ctx)
+		switch {
+		case err == nil:
+			wait = 0
+		case errors.Is(err, queue.ErrEmpty):
+			select {
+			case <-o.queue.Ready():
+			case <-ctx.Done():
+			}
+		default:
+			if o.said != err.Error() && ctx.Err() == nil {
+				o.said = err.Error()
+				o.s.log.Warn("nothing can be sent to the store; it is kept and sent later", "to", o.s.String(), "err", err)
+			}
+			wait = min(max(2*wait, time.Second), waitAtMost)
+			timer := time.NewTimer(wait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		}
+	}
+}
+
+// next sends the oldest record.
+func (o *outbox) next(ctx context.Context) error {
+	r, err := o.queue.Peek(nil)
+	if err != nil {
+		return err
+	}
+	var req prompb.WriteRequest
+	if len(r.Data) > 1 {
+		var raw []byte
+		if raw, err = s2.Decode(nil, r.Data[1:]); err == nil {
+			err = proto.Unmarshal(raw, &req)
+		}
+	}
+	if err != nil || len(r.Data) < 2 {
+		o.s.log.Error("the queue held what is no request; it is left out", "to", o.s.String(), "err", err)
+		return o.queue.Done(r)
+	}
+	budget, refuse := tries, func(n int, err error) {
+		o.lost.Add(uint64(n))
+		o.s.log.Warn("samples were refused and are dropped", "to", o.s.String(), "samples", n, "err", err)
+	}
+	if r.Data[0] == recordZeros {
+		budget, refuse = zeroTries, func(int, error) {}
+	}
+	if _, err := o.s.deliver(ctx, req.Timeseries, req.Metadata, &budget, refuse); err != nil {
+		return err
+	}
+	if o.said != "" {
+		o.said = ""
+		o.s.log.Info("sending to the store again", "to", o.s.String(), "waiting", o.queue.Stats().Records)
+	}
+	return o.queue.Done(r)
+}
+
+func (o *outbox) stats() (int, uint64) {
+	s := o.queue.Stats()
+	return int(s.Records), o.lost.Load()
+}
+
+// close ends sending. What waits stays on disk.
+func (o *outbox) close() error {
+	o.cancel()
+	<-o.done
+	return o.queue.Close()
+}

@@ -1,0 +1,124 @@
+package remote
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	promremote "github.com/prometheus/prometheus/storage/remote"
+)
+
+// read returns the series that match, sorted.
+func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
+	if err := s.use(); err != nil {
+		return nil, err
+	}
+	defer s.uses.Done()
+	wholes, only := s.wholes(ms)
+	var plain storage.SeriesSet = storage.EmptySeriesSet()
+	var err error
+	if !only {
+		if plain, err = s.peer.read(ctx, mint, maxt, ms); err != nil {
+			return nil, err
+		}
+	}
+	if len(wholes) == 0 {
+		return plain, nil
+	}
+	rest := slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Name == labels.MetricName })
+	set, err := s.peer.read(ctx, mint, maxt, append(rest, oneOf(labels.MetricName, withParts(wholes))))
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.fold(set)
+	if err != nil {
+		return nil, err
+	}
+	histograms := promremote.FromQueryResult(true, res)
+	if only {
+		return histograms, nil
+	}
+	return storage.NewMergeSeriesSet([]storage.SeriesSet{plain, histograms}, 0, storage.ChainedSeriesMerge), nil
+}
+
+// wholes are the histograms that are asked for by their name and travel in parts, and
+// whether nothing else is asked for.
+func (s *Store) wholes(ms []*labels.Matcher) (names []string, only bool) {
+	asked := false
+	for name := range s.whole {
+		fits := true
+		for _, m := range ms {
+			if m.Name == labels.MetricName {
+				asked = true
+				fits = fits && m.Matches(name)
+			}
+		}
+		if fits && asked {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, false
+	}
+	for _, m := range ms {
+		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+			return names, true
+		}
+	}
+	return names, false
+}
+
+func withParts(names []string) (out []string) {
+	for _, n := range names {
+		for _, p := range parts {
+			out = append(out, n+p)
+		}
+	}
+	return out
+}
+
+func oneOf(name string, values []string) *labels.Matcher {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = quoteMeta(v)
+	}
+	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
+}
+
+func quoteMeta(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// selector writes matchers as PromQL does. It has one that can not match the empty string.
+func selector(ms []*labels.Matcher) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	filled := false
+	for i, m := range ms {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		filled = filled || !m.Matches("")
+		b.WriteString(m.Name + m.Type.String() + strconv.Quote(m.Value))
+	}
+	if !filled {
+		if len(ms) > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`__name__=~".+"`)
+	}
+	b.WriteByte('}')
+	return b.String()
+}

@@ -1,0 +1,382 @@
+// Package remote keeps series in a server of somebody else: Prometheus, VictoriaMetrics,
+// Mimir, Thanos and the like, and InfluxDB. Such a store is named by one address, see
+// [ParseURL].
+//
+// Samples go by Prometheus remote write 1.0
+// (https://prometheus.io/docs/specs/prw/remote_write_spec/), which all of them take, and to
+// InfluxDB 2.x as line protocol. They come back by remote read
+// (https://prometheus.io/docs/prometheus/latest/querying/remote_read_api/), by
+// VictoriaMetrics's /api/v1/export, by range selectors of the query API, or by InfluxQL,
+// whichever the other side has. Native histograms travel as classic ones with all their
+// bounds unless the other side is said to take them, and are put together again when they
+// are read.
+//
+// A sample is acknowledged when the other side has acknowledged it. What the other side
+// refuses is named in a [*store.RefusedError]; when it can not be reached, the error is
+// [store.ErrUnavailable], and for some seconds nothing else waits for it. With a queue
+// ([Options.Queue]) Append returns when the samples are on disk, and they are sent in order
+// when they can be.
+//
+// A [Store] is safe for concurrent use. Times are milliseconds since the Unix epoch;
+// figures are stored as they come.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/store"
+)
+
+// Options say where the series are and how they travel.
+type Options struct {
+	// URL names the server, as in [ParseURL].
+	URL string
+	// Natives are the names of metrics that are native histograms of [metric.HistogramSchema],
+	// to be put together again where they travel as classic ones.
+	Natives []string
+	// Queue is a directory in which Append keeps what was not sent yet; empty: Append waits
+	// for the other side. QueueBytes bounds it, 256 MiB by default; the oldest go first.
+	Queue      string
+	QueueBytes int64
+	// History is how far back the other side may hold samples, 90 days by default.
+	History time.Duration
+	// Logger takes what happens besides; nil discards it.
+	Logger *slog.Logger
+}
+
+// peer is a kind of server.
+type peer interface {
+	// takes says why there is no form for a figure; markers of an end are then left out.
+	takes(v float64) error
+	// encode makes the body of a request of samples.
+	encode(w *prompb.WriteRequest) (body []byte, header map[string]string, err error)
+	// read returns the series that match, in the order of their labels. It may return more.
+	read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error)
+	labelValues(ctx context.Context, name string, mint, maxt int64, ms []*labels.Matcher) ([]string, error)
+	labelNames(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) ([]string, error)
+}
+
+// Store is a store of series in another server.
+type Store struct {
+	o     Options
+	conf  *settings
+	web   *web
+	peer  peer
+	log   *slog.Logger
+	known known
+	out   *outbox // nil without a queue
+
+	natives map[string]string // of each name of a part of a classic histogram, that of the whole
+	whole   map[string]bool   // the names of the whole
+
+	metaMu sync.Mutex
+	meta   map[string]metadata.Metadata
+	fresh  []prompb.MetricMetadata // to be told with the next request
+
+	late   lateness
+	oldest oldest
+	closed atomic.Bool
+	uses   sync.WaitGroup
+	gate   sync.RWMutex // held for reading while a use begins
+}
+
+var (
+	_ store.Series                    = (*Store)(nil)
+	_ store.Reachable                 = (*Store)(nil)
+	_ storage.SampleAndChunkQueryable = (*Store)(nil)
+	_ storage.ExemplarQueryable       = (*Store)(nil)
+	_ storage.AppendableV2            = (*Store)(nil)
+)
+
+// Open makes a store. It does not need the network: what is wrong is said by [Store.Check],
+// by Append and by queries.
+func Open(o Options) (*Store, error) {
+	conf, err := parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.History <= 0 {
+		o.History = 90 * 24 * time.Hour
+	}
+	s := &Store{o: o, conf: conf, log: o.Logger, meta: map[string]metadata.Metadata{}, natives: map[string]string{}, whole: map[string]bool{}}
+	if s.web, err = newWeb(conf); err != nil {
+		return nil, err
+	}
+	switch conf.kind {
+	case kindVictoria:
+		s.peer = &victoria{prometheus{conf: conf, web: s.web}}
+	case kindInflux1:
+		s.peer = &influx1{prometheus{conf: conf, web: s.web}, influxQL{conf: conf, web: s.web}}
+	case kindInflux2:
+		s.peer = &influx2{influxQL{conf: conf, web: s.web}}
+	default:
+		s.peer = &prometheus{conf: conf, web: s.web}
+	}
+	if !conf.native {
+		for _, name := range o.Natives {
+			s.whole[name] = true
+			for _, suffix := range parts {
+				s.natives[name+suffix] = name
+			}
+		}
+	}
+	if o.Queue != "" {
+		if s.out, err = openOutbox(s, o.Queue, o.QueueBytes); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// String is the address, without a secret.
+func (s *Store) String() string { return s.conf.shown }
+
+// use begins a use of the store, which Close waits for.
+func (s *Store) use() error {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	s.uses.Add(1)
+	return nil
+}
+
+// Close waits for writes under way. What is in the queue stays there.
+func (s *Store) Close() error {
+	s.gate.Lock()
+	first := s.closed.CompareAndSwap(false, true)
+	s.gate.Unlock()
+	if !first {
+		return nil
+	}
+	s.uses.Wait()
+	var err error
+	if s.out != nil {
+		err = s.out.close()
+	}
+	s.web.client.CloseIdleConnections()
+	return err
+}
+
+// Down says since when and why the other side can not be asked; nil when it can, as far as
+// is known.
+func (s *Store) Down() error { return s.web.breaker.down() }
+
+// Waiting is the number of requests in the queue, and how many of them were refused by the
+// other side, or lost because the queue was full, since the start.
+func (s *Store) Waiting() (waiting int, lost uint64) {
+	if s.out == nil {
+		return 0, 0
+	}
+	return s.out.stats()
+}
+
+// Ready says why queries can not be answered; a store elsewhere is always ready to be asked.
+func (s *Store) Ready() error { return nil }
+
+// Check asks the other side for one label, to find out whether it is there.
+func (s *Store) Check(ctx context.Context) error {
+	now := time.Now()
+	_, err := s.peer.labelValues(ctx, "site", now.Add(-time.Minute).UnixMilli(), now.UnixMilli(), nil)
+	return err
+}
+
+// Metadata returns type, unit and help of the metrics that were written since the start.
+func (s *Store) Metadata() map[string]metadata.Metadata {
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
+	return maps.Clone(s.meta)
+}
+
+// Describe adds the description of a metric, which goes with the next samples.
+func (s *Store) Describe(name string, m metadata.Metadata) error {
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
+	if s.meta[name] == m {
+		return nil
+	}
+	s.meta[name] = m
+	s.fresh = append(s.fresh, prompb.MetricMetadata{Type: prompb.FromMetadataType(m.Type), MetricFamilyName: name, Help: m.Help, Unit: m.Unit})
+	return nil
+}
+
+func (s *Store) described() []prompb.MetricMetadata {
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
+	fresh := s.fresh
+	s.fresh = nil
+	return fresh
+}
+
+// Querier reads samples from mint to maxt, both inclusive.
+func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
+	if s.closed.Load() {
+		return nil, store.ErrClosed
+	}
+	return &querier{s: s, mint: mint, maxt: maxt}, nil
+}
+
+// ChunkQuerier reads chunks, made of the samples.
+func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	q, err := s.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	return chunkQuerier{q}, nil
+}
+
+type chunkQuerier struct{ storage.Querier }
+
+func (q chunkQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
+	return storage.NewSeriesSetToChunkSet(q.Querier.Select(ctx, sorted, h, ms...))
+}
+
+// ExemplarQuerier finds no exemplars: none are written.
+func (s *Store) ExemplarQuerier(context.Context) (storage.ExemplarQuerier, error) {
+	return noExemplars{}, nil
+}
+
+type noExemplars struct{}
+
+func (noExemplars) Select(_, _ int64, _ ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
+	return nil, nil
+}
+
+type querier struct {
+	s          *Store
+	mint, maxt int64
+}
+
+// Select implements storage.Querier.
+func (q *querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	set, err := q.s.read(ctx, q.mint, q.maxt, ms)
+	if err != nil {
+		return storage.ErrSeriesSet(fmt.Errorf("read from %s: %w", q.s, err))
+	}
+	return set
+}
+
+// LabelValues implements storage.LabelQuerier.
+func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	list, err := q.s.peer.labelValues(ctx, name, q.mint, q.maxt, ms)
+	return q.list(h, list, err)
+}
+
+// LabelNames implements storage.LabelQuerier.
+func (q *querier) LabelNames(ctx context.Context, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	list, err := q.s.peer.labelNames(ctx, q.mint, q.maxt, ms)
+	return q.list(h, list, err)
+}
+
+func (q *querier) list(h *storage.LabelHints, list []string, err error) ([]string, annotations.Annotations, error) {
+	if err != nil {
+		return nil, nil, fmt.Errorf("read labels from %s: %w", q.s, err)
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if h != nil && h.Limit > 0 && len(list) > h.Limit {
+		list = list[:h.Limit]
+	}
+	return list, nil, nil
+}
+
+// Close implements storage.Querier.
+func (q *querier) Close() error { return nil }
+
+// lateness remembers the oldest sample that came long after its time.
+type lateness struct {
+	mu             sync.Mutex
+	newest, oldest int64
+}
+
+const lateAfter = 2 * time.Minute
+
+func (l *lateness) note(oldest, newest int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.newest = max(l.newest, newest)
+	if oldest < l.newest-lateAfter.Milliseconds() && (l.oldest == 0 || oldest < l.oldest) {
+		l.oldest = oldest
+	}
+}
+
+// Late returns the time of the oldest sample that was written here more than two minutes
+// behind the newest since the last call, and false when there was none. Of what others
+// write to the same server nothing is known.
+func (s *Store) Late() (time.Time, bool) {
+	s.late.mu.Lock()
+	defer s.late.mu.Unlock()
+	t := s.late.oldest
+	s.late.oldest = 0
+	return time.UnixMilli(t), t != 0
+}
+
+// oldest remembers for a while where the series begin.
+type oldest struct {
+	mu    sync.Mutex
+	at    time.Time
+	found bool
+	asked time.Time
+}
+
+// Oldest is a time before which there are no samples within the history, and false when
+// there are none at all.
+func (s *Store) Oldest() (time.Time, bool) {
+	s.oldest.mu.Lock()
+	defer s.oldest.mu.Unlock()
+	now := time.Now()
+	wait := time.Hour
+	if !s.oldest.found {
+		wait = time.Minute
+	}
+	if now.Sub(s.oldest.asked) < wait {
+		return s.oldest.at, s.oldest.found
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.conf.timeout)
+	defer cancel()
+	first := now.Add(-s.o.History)
+	any := func(to time.Time) (bool, error) {
+		list, err := s.peer.labelValues(ctx, labels.MetricName, first.UnixMilli(), to.UnixMilli(), nil)
+		return len(list) > 0, err
+	}
+	found, err := any(now)
+	if err != nil { // nothing is known: whoever asks reads from the beginning
+		return first, true
+	}
+	lo, hi := first, now // nothing up to lo, something up to hi
+	for found && hi.Sub(lo) > time.Hour {
+		mid := lo.Add(hi.Sub(lo) / 2)
+		here, err := any(mid)
+		if err != nil {
+			return first, true
+		}
+		if here {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	s.oldest.at, s.oldest.found, s.oldest.asked = lo, found, now
+	return lo, found
+}
+
+var errNoForm = errors.New("the store has no form for it")

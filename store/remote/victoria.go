@@ -1,0 +1,114 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
+
+	promremote "github.com/prometheus/prometheus/storage/remote"
+)
+
+// victoria is VictoriaMetrics, which has no remote read but exports raw samples as lines of
+// JSON (https://docs.victoriametrics.com/#how-to-export-data-in-json-line-format).
+type victoria struct{ prometheus }
+
+func (v *victoria) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
+	in, _, err := v.web.do(ctx, http.MethodGet, v.conf.api+"/export?"+within(mint, maxt, addName(ms)).Encode(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	res, err := readExport(in)
+	if err != nil {
+		return nil, err
+	}
+	return promremote.FromQueryResult(true, res), nil
+}
+
+// addName gives a selector that would be empty something to select.
+func addName(ms []*labels.Matcher) []*labels.Matcher {
+	if len(ms) > 0 {
+		return ms
+	}
+	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".+")}
+}
+
+// maxLine bounds one line, which is one series, in bytes.
+const maxLine = 256 << 20
+
+// readExport reads lines of JSON.
+func readExport(in io.Reader) (*prompb.QueryResult, error) {
+	res := &prompb.QueryResult{}
+	at := map[uint64]*prompb.TimeSeries{} // a long series may come in several lines
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	for lines.Scan() {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var l struct {
+			Metric     map[string]string `json:"metric"`
+			Values     figures           `json:"values"`
+			Timestamps []int64           `json:"timestamps"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return nil, fmt.Errorf("the export holds a line that can not be read: %w", err)
+		}
+		if len(l.Values) != len(l.Timestamps) {
+			return nil, fmt.Errorf("the export has %d values and %d times of one series", len(l.Values), len(l.Timestamps))
+		}
+		ls := labels.FromMap(l.Metric)
+		ts := at[ls.Hash()]
+		if ts == nil {
+			ts = &prompb.TimeSeries{Labels: prompb.FromLabels(ls, nil)}
+			at[ls.Hash()] = ts
+			res.Timeseries = append(res.Timeseries, ts)
+		}
+		for i, t := range l.Timestamps {
+			if n := len(ts.Samples); n > 0 && ts.Samples[n-1].Timestamp >= t {
+				continue // it keeps what came twice
+			}
+			ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: l.Values[i]})
+		}
+	}
+	return res, lines.Err()
+}
+
+// figures are numbers, of which null is the marker of an end, and "Infinity" what it says.
+type figures []float64
+
+func (f *figures) UnmarshalJSON(raw []byte) error {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) < 2 || raw[0] != '[' || raw[len(raw)-1] != ']' {
+		return errors.New("values are no list")
+	}
+	raw = bytes.TrimSpace(raw[1 : len(raw)-1])
+	if len(raw) == 0 {
+		return nil
+	}
+	for one := range bytes.SplitSeq(raw, []byte(",")) {
+		switch text := string(bytes.Trim(bytes.TrimSpace(one), `"`)); text {
+		case "null":
+			*f = append(*f, math.Float64frombits(value.StaleNaN))
+		default:
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return fmt.Errorf("a value: %w", err)
+			}
+			*f = append(*f, v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,361 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"reckon/store"
+)
+
+// web asks the other side over HTTP.
+type web struct {
+	conf    *settings
+	client  *http.Client
+	breaker breaker
+}
+
+func newWeb(c *settings) (*web, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.caFile != "" {
+		pem, err := os.ReadFile(c.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificates to trust for %s: %w", c.shown, err)
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM form", c.caFile)
+		}
+	}
+	if c.certFile != "" {
+		if _, err := tls.LoadX509KeyPair(c.certFile, c.keyFile); err != nil {
+			return nil, fmt.Errorf("read the certificate to show to %s: %w", c.shown, err)
+		}
+		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile) // anew, so that it can be replaced
+			return &pair, err
+		}
+	}
+	for _, file := range []string{c.tokenFile, c.passwordFile} {
+		if file != "" {
+			if _, err := secret(file); err != nil {
+				return nil, fmt.Errorf("store %s: %w", c.shown, err)
+			}
+		}
+	}
+	return &web{conf: c, client: &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         (&net.Dialer{Timeout: min(c.timeout, 10*time.Second), KeepAlive: 30 * time.Second}).DialContext,
+			TLSClientConfig:     conf,
+			TLSHandshakeTimeout: min(c.timeout, 10*time.Second),
+			MaxIdleConnsPerHost: 16,
+			IdleConnTimeout:     90 * time.Second,
+			ForceAttemptHTTP2:   true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// secret reads a file that holds one line.
+func secret(file string) (string, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	s := strings.TrimSpace(string(raw))
+	if s == "" || strings.ContainsAny(s, "\r\n") {
+		return "", fmt.Errorf("%s should hold one line", file)
+	}
+	return s, nil
+}
+
+// statusError is an answer of 400 and above that is about the request, not the server.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e *statusError) Error() string {
+	if e.text == "" {
+		return fmt.Sprintf("answer %d %s", e.status, http.StatusText(e.status))
+	}
+	return fmt.Sprintf("answer %d: %s", e.status, e.text)
+}
+
+// do sends a request and returns an answer of 2xx, whose body is to be closed. The timeout is
+// for the answer to begin, and then for each piece of it. What the other side can not do for
+// now is store.ErrUnavailable.
+func (w *web) do(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	if err := w.breaker.enter(); err != nil {
+		return nil, nil, err
+	}
+	limit, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(w.conf.timeout, func() { cancel(os.ErrDeadlineExceeded) })
+	resp, err := w.send(limit, method, address, header, body)
+	if err == nil && resp.StatusCode/100 == 2 {
+		w.breaker.succeeded()
+		return &answer{LimitedReader: io.LimitedReader{R: resp.Body, N: w.conf.maxBytes}, body: resp.Body, limit: limit, outer: ctx, cancel: cancel, timer: timer, w: w}, resp.Header, nil
+	}
+	defer cancel(nil)
+	defer timer.Stop()
+	if err != nil && context.Cause(limit) == os.ErrDeadlineExceeded {
+		err = os.ErrDeadlineExceeded
+	}
+	if err == nil {
+		err = w.judge(resp)
+		if !errors.Is(err, store.ErrUnavailable) {
+			w.breaker.succeeded() // it lives, and minds the request
+			return nil, nil, err
+		}
+	} else if ctx.Err() != nil {
+		w.breaker.abandoned()
+		return nil, nil, ctx.Err()
+	}
+	return nil, nil, w.breaker.failed(w.explain(err))
+}
+
+func (w *web) send(ctx context.Context, method, address string, header map[string]string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	req.Header.Set("User-Agent", "reckon")
+	if w.conf.tenant != "" {
+		req.Header.Set("X-Scope-OrgID", w.conf.tenant)
+	}
+	switch {
+	case w.conf.tokenFile != "":
+		token, err := secret(w.conf.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		scheme := "Bearer "
+		if w.conf.kind == kindInflux2 {
+			scheme = "Token "
+		}
+		req.Header.Set("Authorization", scheme+token)
+	case w.conf.username != "":
+		password, err := secret(w.conf.passwordFile)
+		if err != nil {
+			return nil, err
+		}
+		req.SetBasicAuth(w.conf.username, password)
+	}
+	return w.client.Do(req)
+}
+
+// judge reads an answer that is no success and closes it.
+func (w *web) judge(resp *http.Response) error {
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
+	if err != nil && len(raw) == 0 {
+		raw = nil // the status says enough
+	}
+	e := &statusError{resp.StatusCode, oneLine(raw)}
+	host := w.conf.shown
+	switch {
+	case resp.StatusCode/100 == 3:
+		return fmt.Errorf("%w: %s sends us on to %s; write that address", store.ErrUnavailable, host, resp.Header.Get("Location"))
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
+		hint := "give token_file=FILE, or username=NAME&password_file=FILE, behind a ? in the address"
+		if w.conf.tokenFile != "" || w.conf.username != "" {
+			hint = "write the right one into the file"
+		}
+		return fmt.Errorf("%w: %s does not let us in (%w); %s", store.ErrUnavailable, host, e, hint)
+	case resp.StatusCode == http.StatusNotFound && w.conf.database != "":
+		return fmt.Errorf("%w: %s (%w); make the database", store.ErrUnavailable, host, e)
+	case resp.StatusCode == http.StatusNotFound && strings.Contains(e.text, "remote write receiver"),
+		resp.StatusCode == http.StatusNotFound && strings.Contains(e.text, "remote-write-receiver"):
+		return fmt.Errorf("%w: %s is a Prometheus that takes no remote write; start it with --web.enable-remote-write-receiver", store.ErrUnavailable, host)
+	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
+		return fmt.Errorf("%w: %s answers %w to %s; see which kinds of store `reckon serve --help` names", store.ErrUnavailable, host, e, resp.Request.URL.Path)
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return &slowError{fmt.Errorf("%w: %s asks to slow down (%w)", store.ErrUnavailable, host, e), retryAfter(resp)}
+	case resp.StatusCode >= 500:
+		return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, host, e)
+	}
+	return e
+}
+
+// slowError asks to wait.
+type slowError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *slowError) Error() string { return e.err.Error() }
+func (e *slowError) Unwrap() error { return e.err }
+
+func retryAfter(resp *http.Response) time.Duration {
+	n, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return min(time.Duration(n)*time.Second, 5*time.Minute)
+}
+
+// explain says what an error of the network means.
+func (w *web) explain(err error) error {
+	if errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	host := w.conf.shown
+	var dns *net.DNSError
+	var timeout interface{ Timeout() bool }
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: nothing listens at %s; is the server started, and is the port right?", store.ErrUnavailable, host)
+	case errors.As(err, &dns):
+		return fmt.Errorf("%w: the host of %s is not known (%w)", store.ErrUnavailable, host, dns)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%w: the certificate of %s is signed by nobody that this machine trusts; give ca_file=FILE behind a ? in the address", store.ErrUnavailable, host)
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("%w: %s did not answer within %s", store.ErrUnavailable, host, w.conf.timeout)
+	}
+	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, host, err)
+}
+
+// answer is a body that says what went wrong in our words.
+type answer struct {
+	io.LimitedReader
+	body   io.Closer
+	limit  context.Context
+	outer  context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	w      *web
+}
+
+// Read implements io.Reader.
+func (a *answer) Read(p []byte) (int, error) {
+	a.timer.Reset(a.w.conf.timeout)
+	n, err := a.LimitedReader.Read(p)
+	if err != nil && context.Cause(a.limit) == os.ErrDeadlineExceeded {
+		err = os.ErrDeadlineExceeded
+	}
+	switch {
+	case a.N <= 0:
+		return n, fmt.Errorf("the answer of %s is larger than %d MiB; ask for less", a.w.conf.shown, a.w.conf.maxBytes>>20)
+	case err == nil, errors.Is(err, io.EOF):
+	case a.outer.Err() != nil:
+		err = a.outer.Err()
+	default:
+		err = a.w.breaker.failed(a.w.explain(err))
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (a *answer) Close() error {
+	defer a.cancel(nil)
+	a.timer.Stop()
+	return a.body.Close()
+}
+
+// oneLine is what is taken of a text written by others.
+func oneLine(raw []byte) string {
+	s := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\ufffd' {
+			return ' '
+		}
+		return r
+	}, string(raw[:min(len(raw), 600)]))
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 300 {
+		s = s[:300] + "..."
+	}
+	return s
+}
+
+// breaker keeps callers from waiting for a server that is away: after some failures in a
+// row it lets one request through at a time, more and more rarely, and refuses the others.
+type breaker struct {
+	mu     sync.Mutex
+	fails  int
+	since  time.Time // of the first failure
+	next   time.Time // when it is tried again
+	trying bool
+	why    error
+}
+
+const (
+	failsAtMost = 3
+	waitAtMost  = 30 * time.Second
+)
+
+func (b *breaker) enter() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fails < failsAtMost {
+		return nil
+	}
+	if b.trying || time.Now().Before(b.next) {
+		return b.why
+	}
+	b.trying = true
+	return nil
+}
+
+func (b *breaker) succeeded() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fails, b.trying, b.why, b.since = 0, false, nil, time.Time{}
+}
+
+// abandoned ends an attempt that says nothing, because whoever asked went away.
+func (b *breaker) abandoned() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trying = false
+}
+
+func (b *breaker) failed(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.fails == 0 {
+		b.since = now
+	}
+	b.fails, b.trying, b.why = b.fails+1, false, err
+	wait := min(time.Second<<min(max(b.fails-failsAtMost, 0), 5), waitAtMost)
+	var slow *slowError
+	if errors.As(err, &slow) {
+		wait = max(wait, slow.after)
+	}
+	b.next = now.Add(wait)
+	return err
+}
+
+func (b *breaker) down() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fails == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w (since %s)", b.why, b.since.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,381 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/metric"
+	"reckon/store"
+)
+
+const (
+	// maxSamples is the number of samples in one request.
+	maxSamples = 5000
+	// tries bounds the requests that find out which samples of one write are refused.
+	tries = 1024
+	// zeroTries bounds the same for the zeros that counters began with.
+	zeroTries = 64
+	// longAgo is for how long after its start a counter still gets its zero.
+	longAgo = time.Hour
+	// reasons is how many refusals are named.
+	reasons = 5
+)
+
+// Append stores a batch; see [store.Writer]. With a queue it returns when the batch is in it.
+func (s *Store) Append(ctx context.Context, external map[string]string, b *metric.Batch) error {
+	if len(b.Samples) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.uses.Done()
+	w := s.newWrite()
+	t := b.Time.UnixMilli()
+	for i := range b.Samples {
+		sm := &b.Samples[i]
+		d := sm.Series.Desc
+		ls := labelsOf(external, sm.Series)
+		_ = s.Describe(d.Name, metadata.Metadata{Type: model.MetricType(d.Kind.String()), Unit: string(d.Unit), Help: d.Help}) // never fails
+		if d.Kind == metric.NativeHistogram {
+			if sm.Histogram == nil {
+				w.refuse(1, fmt.Errorf("%w: %s: histogram series without a histogram", store.ErrInvalid, ls))
+				continue
+			}
+			h := nativeHistogram(sm.Histogram)
+			w.histogram(ls, t, h, nil)
+			if sm.Last {
+				w.histogramEnd(ls, t+1, h)
+			}
+			continue
+		}
+		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= longAgo.Milliseconds() && s.known.before(ls.Hash(), c) {
+			w.zero(ls, c)
+		}
+		w.float(ls, t, sm.Value)
+		if sm.Last {
+			w.float(ls, t+1, math.Float64frombits(value.StaleNaN))
+		}
+	}
+	if s.out != nil {
+		return s.out.put(w)
+	}
+	return w.send(ctx)
+}
+
+// labelsOf builds the labels of a series. Its own win over external ones of the same name,
+// and bytes that are not UTF-8 are replaced.
+func labelsOf(external map[string]string, s *metric.Series) labels.Labels {
+	b := labels.NewBuilder(labels.EmptyLabels())
+	for k, v := range external {
+		b.Set(k, strings.ToValidUTF8(v, "\ufffd"))
+	}
+	for i, name := range s.Desc.Labels {
+		if s.Values[i] != "" {
+			b.Set(name, strings.ToValidUTF8(s.Values[i], "\ufffd"))
+		}
+	}
+	b.Set(model.MetricNameLabel, s.Desc.Name)
+	return b.Labels()
+}
+
+// write collects the samples of one request.
+type write struct {
+	s       *Store
+	series  []prompb.TimeSeries
+	index   map[uint64]int // of the label sets in series, by their hash
+	zeros   []prompb.TimeSeries
+	refused store.RefusedError
+}
+
+func (s *Store) newWrite() *write { return &write{s: s, index: map[uint64]int{}} }
+
+func (w *write) refuse(n int, err error) {
+	w.refused.Refused += n
+	if len(w.refused.Reasons) < reasons {
+		w.refused.Reasons = append(w.refused.Reasons, err)
+	}
+}
+
+// of finds the place of a label set.
+func (w *write) of(ls labels.Labels) *prompb.TimeSeries {
+	h := ls.Hash()
+	if i, ok := w.index[h]; ok {
+		return &w.series[i]
+	}
+	w.index[h] = len(w.series)
+	w.series = append(w.series, prompb.TimeSeries{Labels: prompb.FromLabels(ls, nil)})
+	return &w.series[len(w.series)-1]
+}
+
+func (w *write) float(ls labels.Labels, t int64, v float64) {
+	if err := w.s.peer.takes(v); err != nil {
+		if !value.IsStaleNaN(v) {
+			w.refuse(1, fmt.Errorf("%w: %s is %g: %w", store.ErrInvalid, ls, v, err))
+		}
+		return
+	}
+	ts := w.of(ls)
+	ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: v})
+}
+
+// zero adds the value that a counter began with; it may be refused by the other side.
+func (w *write) zero(ls labels.Labels, t int64) {
+	w.zeros = append(w.zeros, prompb.TimeSeries{Labels: prompb.FromLabels(ls, nil), Samples: []prompb.Sample{{Timestamp: t}}})
+}
+
+func (w *write) histogram(ls labels.Labels, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+	if w.s.conf.native {
+		ts := w.of(ls)
+		if h != nil {
+			ts.Histograms = append(ts.Histograms, prompb.FromIntHistogram(t, h))
+		} else {
+			ts.Histograms = append(ts.Histograms, prompb.FromFloatHistogram(t, fh))
+		}
+		return
+	}
+	if h != nil {
+		fh = h.ToFloat(nil)
+	}
+	if value.IsStaleNaN(fh.Sum) {
+		w.classicEnd(ls, t, fh)
+		return
+	}
+	classic(ls, fh, func(ls labels.Labels, v float64) { w.float(ls, t, v) })
+}
+
+// histogramEnd marks the end of a series whose last sample was h.
+func (w *write) histogramEnd(ls labels.Labels, t int64, h *histogram.Histogram) {
+	if w.s.conf.native {
+		w.histogram(ls, t, &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}, nil)
+		return
+	}
+	w.classicEnd(ls, t, h.ToFloat(nil))
+}
+
+func (w *write) classicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogram) {
+	classic(ls, h, func(ls labels.Labels, _ float64) { w.float(ls, t, math.Float64frombits(value.StaleNaN)) })
+}
+
+// send sends what was collected. The error is a *store.RefusedError where everything that
+// the other side takes was stored.
+func (w *write) send(ctx context.Context) error {
+	if len(w.zeros) > 0 {
+		budget := zeroTries
+		if _, err := w.s.deliver(ctx, w.zeros, nil, &budget, func(int, error) {}); err != nil {
+			return err
+		}
+	}
+	budget := tries
+	meta := w.s.described()
+	stored := 0
+	for _, part := range split(w.series) {
+		n, err := w.s.deliver(ctx, part, meta, &budget, w.refuse)
+		if err != nil {
+			return err
+		}
+		stored, meta = stored+n, nil
+	}
+	w.s.note(w.series)
+	if w.refused.Refused == 0 {
+		return nil
+	}
+	w.refused.Stored = stored
+	return &w.refused
+}
+
+// note remembers what was written.
+func (s *Store) note(list []prompb.TimeSeries) {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	b := labels.NewScratchBuilder(16)
+	for i := range list {
+		newest := int64(math.MinInt64)
+		for _, sm := range list[i].Samples {
+			first, newest = min(first, sm.Timestamp), max(newest, sm.Timestamp)
+		}
+		for _, h := range list[i].Histograms {
+			first, newest = min(first, h.Timestamp), max(newest, h.Timestamp)
+		}
+		s.known.wrote(list[i].ToLabels(&b, nil).Hash(), newest)
+		last = max(last, newest)
+	}
+	if last != math.MinInt64 {
+		s.late.note(first, last)
+	}
+}
+
+// split parts a list into requests.
+func split(list []prompb.TimeSeries) (out [][]prompb.TimeSeries) {
+	begin, n := 0, 0
+	for i := range list {
+		m := len(list[i].Samples) + len(list[i].Histograms)
+		if n+m > maxSamples && i > begin {
+			out, begin, n = append(out, list[begin:i]), i, 0
+		}
+		n += m
+	}
+	if begin < len(list) {
+		out = append(out, list[begin:])
+	}
+	return out
+}
+
+func count(list []prompb.TimeSeries) (n int) {
+	for i := range list {
+		n += len(list[i].Samples) + len(list[i].Histograms)
+	}
+	return n
+}
+
+// deliver sends a list and returns how many samples were stored. Of a request that is
+// refused the halves are sent again, and so on, until those are found that are not taken:
+// some servers throw a whole request away for one sample.
+func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []prompb.MetricMetadata, budget *int, refuse func(int, error)) (int, error) {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	*budget--
+	err := s.post(ctx, &prompb.WriteRequest{Timeseries: list, Metadata: meta})
+	n := count(list)
+	var status *statusError
+	switch {
+	case err == nil:
+		return n, nil
+	case !errors.As(err, &status) || errors.Is(err, store.ErrUnavailable):
+		return 0, err
+	case n == 1 || *budget <= 0:
+		refuse(n, refusal(list, status))
+		return 0, nil
+	}
+	a, b := halves(list)
+	stored, err := s.deliver(ctx, a, nil, budget, refuse)
+	if err != nil {
+		return stored, err
+	}
+	more, err := s.deliver(ctx, b, nil, budget, refuse)
+	return stored + more, err
+}
+
+func halves(list []prompb.TimeSeries) (a, b []prompb.TimeSeries) {
+	if len(list) > 1 {
+		return list[:len(list)/2], list[len(list)/2:]
+	}
+	one, two := list[0], list[0]
+	k, m := len(one.Samples)/2, len(one.Histograms)/2
+	if len(one.Samples) == 1 {
+		k = 1
+	}
+	one.Samples, two.Samples = one.Samples[:k], two.Samples[k:]
+	one.Histograms, two.Histograms = one.Histograms[:m], two.Histograms[m:]
+	return []prompb.TimeSeries{one}, []prompb.TimeSeries{two}
+}
+
+// refusal puts what the other side said in our words.
+func refusal(list []prompb.TimeSeries, e *statusError) error {
+	kind := store.ErrInvalid
+	switch text := strings.ToLower(e.text); {
+	case strings.Contains(text, "duplicate sample"), strings.Contains(text, "different value"):
+		kind = store.ErrConflict
+	case strings.Contains(text, "out of order"), strings.Contains(text, "out of bounds"), strings.Contains(text, "too old"),
+		strings.Contains(text, "beyond retention"):
+		kind = store.ErrTooOld
+	}
+	b := labels.NewScratchBuilder(16)
+	return fmt.Errorf("%w: %s: %w", kind, list[0].ToLabels(&b, nil), e)
+}
+
+func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
+	body, header, err := s.peer.encode(r)
+	if err != nil {
+		return err
+	}
+	in, _, err := s.web.do(ctx, http.MethodPost, s.conf.write, header, body)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(in, 64<<10)) // so that the connection is used again
+	return in.Close()
+}
+
+// AppenderV2 collects samples of remote write, rules and the like; Commit sends them. What is
+// refused is then in a *store.RefusedError.
+func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	return &appender{ctx: ctx, s: s, w: s.newWrite()}
+}
+
+type appender struct {
+	ctx context.Context
+	s   *Store
+	w   *write
+}
+
+var _ storage.GetRef = (*appender)(nil)
+
+// GetRef implements storage.GetRef: series that were written lately are known.
+func (a *appender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
+	if _, ok := a.s.known.last(hash); ok {
+		return storage.SeriesRef(hash | 1), ls
+	}
+	return 0, ls
+}
+
+// Append implements storage.AppenderV2.
+func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	hash := ls.Hash()
+	last, known := a.s.known.last(hash)
+	if o.RejectOutOfOrder && known && t <= last {
+		return 0, storage.ErrOutOfOrderSample
+	}
+	if h != nil || fh != nil {
+		a.w.histogram(ls, t, h, fh)
+	} else {
+		a.w.float(ls, t, v)
+	}
+	return storage.SeriesRef(hash | 1), nil
+}
+
+// Commit implements storage.AppenderV2.
+func (a *appender) Commit() error {
+	if err := a.s.use(); err != nil {
+		return err
+	}
+	defer a.s.uses.Done()
+	a.w.partZeros()
+	return a.w.send(a.ctx)
+}
+
+// partZeros takes the zeros that counters began with out of the series that are new: the
+// other side may have them already, and refuse the request for it.
+func (w *write) partZeros() {
+	b := labels.NewScratchBuilder(16)
+	for i := range w.series {
+		ts := &w.series[i]
+		if len(ts.Samples) < 2 || ts.Samples[0].Value != 0 || ts.Samples[1].Timestamp <= ts.Samples[0].Timestamp {
+			continue
+		}
+		if _, known := w.s.known.last(ts.ToLabels(&b, nil).Hash()); !known {
+			w.zeros = append(w.zeros, prompb.TimeSeries{Labels: ts.Labels, Samples: ts.Samples[:1]})
+			ts.Samples = ts.Samples[1:]
+		}
+	}
+}
+
+// Rollback implements storage.AppenderV2.
+func (a *appender) Rollback() error { return nil }
