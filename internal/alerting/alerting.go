@@ -9,8 +9,10 @@
 //
 // Nothing is lost and nothing told twice when either side is killed: how long an alert
 // has been pending is in the store (ALERTS_FOR_STATE), and the embedded Alertmanager
-// writes what fires, what was told to whom, and silences to files whenever they change.
-// What was sent in the instant of a kill, and not yet noted, may be sent once more.
+// writes what fires, what was told to whom, and silences to files whenever they change. A
+// stop waits for what is on its way. Of what was on its way in the instant of a kill
+// nobody knows whether it came: it is sent once more if it still holds, and its end is
+// told if not.
 //
 // A [Service] is safe for concurrent use. Times are UTC.
 package alerting
@@ -49,21 +51,21 @@ type Options struct {
 	// the one in this process does. Neither: rules are evaluated and nobody is told.
 	Alertmanagers []string
 	Config        string
-	// Dir is the directory of what the embedded Alertmanager keeps.
+	// Dir is the directory of what a restart must not forget: the findings that were told,
+	// and what the embedded Alertmanager keeps.
 	Dir string
 
 	// External is the address under which people reach this server, for links.
 	External string
 	// Interval is how often rules are evaluated that do not say so; 0 is 30 s.
 	Interval time.Duration
+	// Resend is how often an alert that lasts is told to the Alertmanager, which takes it
+	// for ended when it hears nothing for four times as long; 0 is a minute.
+	Resend time.Duration
 	// Findings gives the open cases of misuse that are to be told; nil: there are none.
 	Findings func(context.Context) ([]Finding, error)
 	Logger   *slog.Logger
 }
-
-// resend is how often an alert that lasts is told to the Alertmanager, which takes it
-// for ended when it hears nothing for four times as long.
-const resend = time.Minute
 
 // sink is what takes alerts: Alertmanagers elsewhere or the one in this process.
 type sink interface {
@@ -82,20 +84,24 @@ type Service struct {
 	sinks   []sink
 	inside  *embedded
 
-	mu    sync.Mutex
-	told  map[string]*notifier.Alert // findings that fire, by id
-	tests map[string]time.Time
+	following sync.Mutex // held from the reading of findings until they are told
+	mu        sync.Mutex
+	told      map[string]*notifier.Alert // findings that fire or ended lately, by id
+	tests     map[string]time.Time
 }
 
 // Open reads the rules and the configuration; nothing runs yet.
-func Open(ctx context.Context, o Options) (*Service, error) {
+func Open(ctx context.Context, o Options) (_ *Service, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Interval <= 0 {
 		o.Interval = 30 * time.Second
 	}
-	s := &Service{o: o, log: o.Logger, told: map[string]*notifier.Alert{}, tests: map[string]time.Time{}}
+	if o.Resend <= 0 {
+		o.Resend = time.Minute
+	}
+	s := &Service{o: o, log: o.Logger, tests: map[string]time.Time{}}
 	if len(o.Alertmanagers) > 0 && o.Config != "" {
 		return nil, errors.New("give --alertmanager for Alertmanagers that run elsewhere, or --alertmanager-config for the one in this process, not both")
 	}
@@ -107,11 +113,15 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		s.sinks = append(s.sinks, r)
 	}
 	if o.Config != "" {
-		e, err := openEmbedded(o.Config, o.Dir, o.External, s.log)
+		e, err := openEmbedded(o.Config, o.Dir, o.External, o.Resend, s.log)
 		if err != nil {
 			return nil, err
 		}
 		s.inside, s.sinks = e, append(s.sinks, e)
+	}
+	if s.told, err = openTold(o.Dir); err != nil {
+		s.Close()
+		return nil, err
 	}
 	link, err := url.Parse(o.External)
 	if err != nil {
@@ -120,13 +130,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.manager = rules.NewManager(&rules.ManagerOptions{
 		ExternalURL: link, QueryFunc: rules.EngineQueryFunc(o.Engine, o.Queryable), NotifyFunc: s.notify,
 		Context: everything(context.WithoutCancel(ctx)), Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quiet(s.log),
-		OutageTolerance: 24 * time.Hour, ForGracePeriod: resend, ResendDelay: resend,
+		OutageTolerance: 24 * time.Hour, ForGracePeriod: o.Resend, ResendDelay: o.Resend,
 		GroupLoader: loader{o.Parser, s.log}, Parser: o.Parser, RestoreNewRuleGroups: true,
 	})
 	if err := s.loadRules(); err != nil {
-		if s.inside != nil {
-			s.inside.close()
-		}
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -141,7 +149,7 @@ func (s *Service) Run(ctx context.Context) error {
 		wg.Go(func() { k.run(run) })
 	}
 	wg.Go(s.manager.Run)
-	if s.o.Findings != nil {
+	if s.o.Findings != nil && len(s.sinks) > 0 {
 		wg.Go(func() { s.followFindings(ctx) })
 	}
 	<-ctx.Done()

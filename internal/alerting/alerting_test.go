@@ -2,7 +2,6 @@ package alerting
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,64 +18,6 @@ import (
 	"reckon/query"
 	"reckon/store/tsdb"
 )
-
-// hook is a receiver of webhooks: what came, one line for each alert.
-type hook struct {
-	*httptest.Server
-	mu    sync.Mutex
-	lines []string
-	came  chan struct{}
-	fail  bool
-}
-
-func newHook(t *testing.T) *hook {
-	h := &hook{came: make(chan struct{}, 100)}
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var m struct {
-			Alerts []struct {
-				Status string
-				Labels map[string]string
-			}
-		}
-		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
-			t.Error(err)
-		}
-		h.mu.Lock()
-		for _, a := range m.Alerts {
-			h.lines = append(h.lines, a.Status+" "+a.Labels["alertname"]+a.Labels["finding"])
-		}
-		if h.fail {
-			http.Error(w, "no", http.StatusBadRequest)
-		}
-		h.mu.Unlock()
-		h.came <- struct{}{}
-	}))
-	t.Cleanup(h.Close)
-	return h
-}
-
-func (h *hook) text() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.Join(h.lines, "\n")
-}
-
-// wait waits for the next request.
-func (h *hook) wait(t *testing.T) {
-	t.Helper()
-	select {
-	case <-h.came:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("nothing came; until now:\n%s", h.text())
-	}
-}
-
-func (h *hook) config(t *testing.T) string {
-	return write(t, "am.yml", fmt.Sprintf(`
-route: {receiver: hook, group_by: [alertname, finding], group_wait: 10ms, group_interval: 50ms, repeat_interval: 1h}
-receivers: [{name: hook, webhook_configs: [{url: %q, send_resolved: true}]}]
-`, h.URL))
-}
 
 func write(t *testing.T, name, text string) string {
 	t.Helper()
@@ -165,7 +106,7 @@ func TestRuleToWebhookOverRestart(t *testing.T) {
 	o := Options{Rules: []string{write(t, "r.yml", rulesText)}, Config: h.config(t)}
 	b.set(1)
 	s, stop := b.start(o)
-	h.wait(t)
+	h.wait(t, "firing Broken")
 	if got := len(s.AlertingRules()); got != 1 {
 		t.Errorf("%d alerting rules", got)
 	}
@@ -175,45 +116,27 @@ func TestRuleToWebhookOverRestart(t *testing.T) {
 	}
 	b.open()
 	b.set(1)
+	again := time.Now()
 	_, stop = b.start(o)
 	defer stop()
-	until(t, func() bool { return value(t, b, "ALERTS") > 0 })
+	until(t, func() bool { return evaluated(t, b, "ALERTS", again) })
 	b.set(0)
-	h.wait(t)
+	h.wait(t, "resolved Broken")
 	if got := h.text(); got != "firing Broken\nresolved Broken" {
 		t.Errorf("told:\n%s", got)
 	}
 }
 
-// value counts the samples of a name in the last minutes.
-func value(t *testing.T, b *bench, name string) (n int) {
+// evaluated reports whether a series of this name has a sample after a time.
+func evaluated(t *testing.T, b *bench, name string, after time.Time) bool {
 	t.Helper()
-	now := time.Now()
-	q, err := b.store.Querier(now.Add(-5*time.Second).UnixMilli(), now.UnixMilli())
+	q, err := b.store.Querier(after.UnixMilli(), time.Now().UnixMilli())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
 	set := q.Select(t.Context(), false, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", name))
-	for set.Next() {
-		n++
-	}
-	return n
-}
-
-// until asks again until it is so.
-func until(t *testing.T, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(30 * time.Second)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatal("it never became so")
-		}
-	}
+	return set.Next()
 }
 
 // A finding is told once while it lasts, also over a restart without a farewell, and
@@ -229,7 +152,7 @@ func TestFindingOnce(t *testing.T) {
 		return list, nil
 	}}
 	s, stop := b.start(o)
-	h.wait(t)
+	h.wait(t, "firing Findingf1")
 	for i := range 3 {
 		if err := s.Follow(t.Context(), time.Now().Add(time.Duration(i)*time.Minute)); err != nil {
 			t.Fatal(err)
@@ -250,7 +173,7 @@ func TestFindingOnce(t *testing.T) {
 	if err := s.Follow(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	h.wait(t)
+	h.wait(t, "resolved Findingf1")
 	if got := h.text(); got != "firing Findingf1\nresolved Findingf1" {
 		t.Errorf("told:\n%s", got)
 	}
@@ -260,7 +183,7 @@ func TestTestArrives(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	s, _ := b.start(Options{Rules: []string{"none"}, Config: h.config(t)})
 	id := s.Test(time.Now(), "root")
-	h.wait(t)
+	h.wait(t, "firing ReckonTest")
 	until(t, func() bool {
 		list, ok := s.Arrived(t.Context(), id)
 		return ok && len(list) == 1 && list[0].Arrived && list[0].Receiver == "hook" && list[0].Integration == "webhook[0]" && list[0].Error == ""

@@ -60,6 +60,7 @@ type embedded struct {
 	api      *amapi.API
 	mux      http.Handler
 	memory   *memory
+	flight   *flight // notifications on their way
 
 	mu         sync.RWMutex
 	dispatcher *dispatch.Dispatcher
@@ -72,7 +73,7 @@ type embedded struct {
 	wg     sync.WaitGroup
 }
 
-func openEmbedded(file, dir, external string, log *slog.Logger) (*embedded, error) {
+func openEmbedded(file, dir, external string, resend time.Duration, log *slog.Logger) (*embedded, error) {
 	conf, err := readConfig(file)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,11 @@ func openEmbedded(file, dir, external string, log *slog.Logger) (*embedded, erro
 	}
 	e.pipeline = notify.NewPipelineBuilder(e.metrics, e.flags, e.recorder)
 	e.measured = dispatch.NewDispatcherMetrics(false, e.metrics, e.flags)
-	if e.memory, err = openMemory(dir, log); err != nil {
+	if e.memory, err = openMemory(dir, resend, log); err != nil {
+		e.alerts.Close()
+		return nil, err
+	}
+	if err := e.memory.resume(e.notified); err != nil {
 		e.alerts.Close()
 		return nil, err
 	}
@@ -196,7 +201,8 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 		inhibitor.Mutes(ctx, ls)
 		e.silencer.Mutes(ctx, ls)
 	})
-	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, stage, e.groups,
+	e.flight = &flight{stage: stage}
+	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, e.flight, e.groups,
 		func(d time.Duration) time.Duration { return max(d, notify.MinTimeout) }, 30*time.Second, nil, e.log, e.recorder, e.measured, tmpl)
 	e.routes, e.counts = routes, counts
 	go inhibitor.Run()
@@ -212,6 +218,9 @@ func (e *embedded) stopPresent() {
 	}
 	if e.dispatcher != nil {
 		e.dispatcher.Stop()
+		if !e.flight.land() {
+			e.log.Warn("a receiver did not answer within 15 s of the stop; it may be told once more")
+		}
 	}
 }
 
@@ -266,13 +275,6 @@ func (e *embedded) put(list ...*notifier.Alert) {
 	if err := e.alerts.Put(context.Background(), out...); err != nil {
 		e.log.Error("alerts were not taken", "err", err)
 	}
-}
-
-// has reports whether the alert was told by this Alertmanager, maybe before a restart.
-func (e *embedded) has(n *notifier.Alert) bool {
-	ls := model.LabelSet{}
-	n.Labels.Range(func(l labelPair) { ls[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
-	return e.memory.active(ls.Fingerprint())
 }
 
 func (e *embedded) check(_ context.Context, id string) []Delivery {

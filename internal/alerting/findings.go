@@ -20,11 +20,12 @@ type Finding struct {
 	Quiet bool
 }
 
-func (f *Finding) alert(now time.Time) *notifier.Alert {
+// alert lasts until the given time unless somebody says again that it lasts.
+func (f *Finding) alert(until time.Time) *notifier.Alert {
 	return &notifier.Alert{
 		Labels: labelsOf("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
 			"site", f.Site, "node", f.Node, "owner", f.Owner, "workload", f.Workload),
-		Annotations: labelsOf("summary", f.Text), StartsAt: f.Found, EndsAt: now.Add(4 * resend),
+		Annotations: labelsOf("summary", f.Text), StartsAt: f.Found, EndsAt: until,
 	}
 }
 
@@ -49,22 +50,24 @@ func (s *Service) followFindings(ctx context.Context) {
 
 // Follow compares the findings with those that were told, once.
 func (s *Service) Follow(ctx context.Context, now time.Time) error {
+	s.following.Lock() // what was read earlier is told earlier
+	defer s.following.Unlock()
 	list, err := s.o.Findings(ctx)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	open := map[string]bool{}
+	open, changed := map[string]bool{}, false
 	var out []*notifier.Alert
 	for i := range list {
 		f := &list[i]
-		a := f.alert(now)
-		known := s.told[f.ID] != nil || (s.inside != nil && s.inside.has(a))
-		if f.Quiet && !known {
+		a := f.alert(now.Add(4 * s.o.Resend))
+		if f.Quiet && s.told[f.ID] == nil {
 			continue
 		}
 		open[f.ID] = true
+		changed = changed || s.told[f.ID] == nil
 		s.told[f.ID] = a
 		out = append(out, a)
 	}
@@ -73,11 +76,17 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 			continue
 		}
 		if a.EndsAt.After(now) {
-			a.EndsAt = now
+			a.EndsAt, changed = now, true
 		}
 		out = append(out, a)
 		if now.Sub(a.EndsAt) > 15*time.Minute { // told often enough that it ended, as rules do
 			delete(s.told, id)
+			changed = true
+		}
+	}
+	if changed {
+		if err := saveTold(s.o.Dir, s.told); err != nil { // before they are told
+			s.log.Error("findings that were told could not be saved; a restart may end them", "err", err)
 		}
 	}
 	s.put(out...)

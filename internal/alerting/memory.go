@@ -2,50 +2,79 @@ package alerting
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/prometheus/alertmanager/alert"
-	"github.com/prometheus/alertmanager/nflog"
-	"github.com/prometheus/alertmanager/nflog/nflogpb"
-	"github.com/prometheus/alertmanager/notify"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
 type labelPair = labels.Label
 
-// memory is what outlives a kill beside Alertmanager's own files: which alerts fire,
-// which findings were told to whom, and how tests fared (which does not outlive it).
+// memory is what outlives a kill beside Alertmanager's own files: which alerts fire, what
+// was told to whom, what is on its way, and how tests fared (which does not outlive it).
 type memory struct {
-	dir string
-	log *slog.Logger
+	dir    string
+	resend time.Duration
+	log    *slog.Logger
 
 	mu     sync.Mutex
 	alerts map[model.Fingerprint]*alert.Alert
-	told   map[string]time.Time // receiver, integration and fingerprint of a finding: when it was found
+	told   map[string]said                 // by receiver, integration and alert
+	over   map[string]map[uint64]time.Time // by group of a receiver, the alerts whose end it was told, by Alertmanager's hash
+	trying map[string]attempt              // by group of a receiver
 	tests  map[string]Delivery
 }
 
 // saved is the file.
 type saved struct {
-	Alerts []*alert.Alert       `json:"alerts"`
-	Told   map[string]time.Time `json:"told"`
+	Alerts []*alert.Alert                  `json:"alerts"`
+	Told   map[string]said                 `json:"told"`
+	Over   map[string]map[uint64]time.Time `json:"over"`
+	Trying map[string]attempt              `json:"trying"`
+}
+
+// said is what a receiver was told last of an alert. That one fires is kept of findings
+// only: of others the log of Alertmanager knows.
+type said struct {
+	Starts time.Time `json:"starts"`
+	Ended  time.Time `json:"ended,omitzero"`
+	// Maybe: the program was killed before the receiver answered.
+	Maybe bool `json:"maybe,omitempty"`
+}
+
+// attempt is a notification that is on its way.
+type attempt struct {
+	Group    string          `json:"group"`
+	Receiver string          `json:"receiver"`
+	Name     string          `json:"name"`
+	Index    int             `json:"index"`
+	Findings map[string]said `json:"findings"`
 }
 
 func (m *memory) file() string { return filepath.Join(m.dir, "alerts.json") }
 
-func openMemory(dir string, log *slog.Logger) (*memory, error) {
-	m := &memory{dir: dir, log: log, alerts: map[model.Fingerprint]*alert.Alert{}, told: map[string]time.Time{}, tests: map[string]Delivery{}}
+func openMemory(dir string, resend time.Duration, log *slog.Logger) (*memory, error) {
+	m := &memory{
+		dir: dir, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{}, told: map[string]said{},
+		over: map[string]map[uint64]time.Time{}, trying: map[string]attempt{}, tests: map[string]Delivery{},
+	}
+	for _, name := range []string{"alerts.json.*", "nflog.*", "silences.*"} { // a kill leaves what was half written
+		half, _ := filepath.Glob(filepath.Join(dir, name))
+		for _, f := range half {
+			_ = os.Remove(f)
+		}
+	}
 	raw, err := os.ReadFile(m.file())
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
@@ -60,9 +89,9 @@ func openMemory(dir string, log *slog.Logger) (*memory, error) {
 	for _, a := range s.Alerts {
 		m.alerts[a.Fingerprint()] = a
 	}
-	if s.Told != nil {
-		m.told = s.Told
-	}
+	maps.Copy(m.told, s.Told)
+	maps.Copy(m.over, s.Over)
+	maps.Copy(m.trying, s.Trying)
 	return m, nil
 }
 
@@ -79,7 +108,7 @@ func (m *memory) load() []*alert.Alert {
 			out = append(out, &c)
 			continue
 		}
-		if least := now.Add(4 * resend); a.Labels["alertname"] != testName && c.EndsAt.Before(least) {
+		if least := now.Add(4 * m.resend); a.Labels["alertname"] != testName && c.EndsAt.Before(least) {
 			c.EndsAt = least
 		}
 		c.UpdatedAt = now
@@ -95,14 +124,6 @@ func (m *memory) fires(fp model.Fingerprint) bool {
 	return m.alerts[fp] != nil
 }
 
-// active reports whether the alert was told by now and has not ended.
-func (m *memory) active(fp model.Fingerprint) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.alerts[fp]
-	return a != nil && !ended(a)
-}
-
 // ended reports whether somebody said that the alert is over, which is not the same as
 // that nobody said for a while that it lasts.
 func ended(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
@@ -115,7 +136,7 @@ func (m *memory) put(list []*alert.Alert) {
 	changed := false
 	for _, a := range list {
 		old := m.alerts[a.Fingerprint()]
-		changed = changed || old == nil || old.Resolved() != a.Resolved() || a.EndsAt.Sub(old.EndsAt) >= resend/2
+		changed = changed || old == nil || old.Resolved() != a.Resolved() || a.EndsAt.Sub(old.EndsAt) >= m.resend/2
 		m.alerts[a.Fingerprint()] = a
 	}
 	for fp, a := range m.alerts {
@@ -124,14 +145,31 @@ func (m *memory) put(list []*alert.Alert) {
 			changed = true
 		}
 	}
+	m.forget()
 	if changed {
 		m.save()
 	}
 }
 
+// forget drops what no alert that is still known can ask for. It is called with the lock
+// held.
+func (m *memory) forget() {
+	for key, s := range m.told {
+		if last := time.Since(s.Ended); (!s.Ended.IsZero() && last > 25*time.Hour) || time.Since(s.Starts) > keep {
+			delete(m.told, key)
+		}
+	}
+	for key, hashes := range m.over {
+		maps.DeleteFunc(hashes, func(_ uint64, at time.Time) bool { return time.Since(at) > 25*time.Hour })
+		if len(hashes) == 0 {
+			delete(m.over, key)
+		}
+	}
+}
+
 // save is called with the lock held.
 func (m *memory) save() {
-	s := saved{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Told: m.told}
+	s := saved{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Told: m.told, Over: m.over, Trying: m.trying}
 	for _, a := range m.alerts {
 		s.Alerts = append(s.Alerts, a)
 	}
@@ -148,14 +186,17 @@ func (m *memory) save() {
 func (m *memory) snapshot(name string, write func(io.Writer) (int64, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var b bytes.Buffer
-	_, err := write(&b)
-	if err == nil {
-		err = replace(filepath.Join(m.dir, name), b.Bytes())
-	}
-	if err != nil {
+	if err := writeSnapshot(filepath.Join(m.dir, name), write); err != nil {
 		m.log.Error("could not be saved", "file", name, "err", err)
 	}
+}
+
+func writeSnapshot(file string, write func(io.Writer) (int64, error)) error {
+	var b bytes.Buffer
+	if _, err := write(&b); err != nil {
+		return err
+	}
+	return replace(file, b.Bytes())
 }
 
 // replace writes a file so that a kill leaves the old one or the new one.
@@ -173,104 +214,4 @@ func replace(name string, raw []byte) error {
 		_ = os.Remove(f.Name())
 	}
 	return err
-}
-
-// noted is the log of what was told, written at once.
-type noted struct {
-	notify.NotificationLog
-	memory *memory
-	write  func(io.Writer) (int64, error)
-}
-
-func (n *noted) Log(r *nflogpb.Receiver, group string, firing, resolved []uint64, s *nflog.Store, expiry time.Duration) error {
-	err := n.NotificationLog.Log(r, group, firing, resolved, s, expiry)
-	n.memory.snapshot("nflog", n.write)
-	return err
-}
-
-// watch stands before every integration of a receiver.
-func (m *memory) watch(receiver string, list []notify.Integration) []notify.Integration {
-	out := make([]notify.Integration, len(list))
-	for i := range list {
-		w := &watched{to: &list[i], receiver: receiver, memory: m}
-		out[i] = notify.NewIntegration(w, &list[i], list[i].Name(), list[i].Index(), receiver)
-	}
-	return out
-}
-
-// watched is an integration that notes how tests fared, and tells a finding once.
-type watched struct {
-	to       *notify.Integration
-	receiver string
-	memory   *memory
-}
-
-func (w *watched) key(fp model.Fingerprint) string {
-	return w.receiver + "/" + w.to.String() + "/" + fp.String()
-}
-
-// Notify implements notify.Notifier.
-func (w *watched) Notify(ctx context.Context, list ...*alert.Alert) (bool, error) {
-	news := w.unknown(list)
-	if len(news) == 0 {
-		return false, nil
-	}
-	// A stop does not tear what is on its way: it would be told, and not be noted.
-	if end, has := ctx.Deadline(); has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(context.WithoutCancel(ctx), end)
-		defer cancel()
-	}
-	again, err := w.to.Notify(ctx, news...)
-	w.note(news, err)
-	return again, err
-}
-
-// unknown leaves out findings that this receiver was told of. The end is told once too.
-func (w *watched) unknown(list []*alert.Alert) []*alert.Alert {
-	w.memory.mu.Lock()
-	defer w.memory.mu.Unlock()
-	out := make([]*alert.Alert, 0, len(list))
-	for _, a := range list {
-		found, told := w.memory.told[w.key(a.Fingerprint())]
-		if a.Labels["alertname"] == findingName && told == !a.Resolved() && (!told || found.Equal(a.StartsAt)) {
-			continue
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
-func (w *watched) note(list []*alert.Alert, err error) {
-	m := w.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	changed := false
-	for _, a := range list {
-		if id, test := a.Labels[testLabel]; test && !a.Resolved() {
-			d := Delivery{Arrived: err == nil}
-			if err != nil {
-				d.Error = err.Error()
-			}
-			m.tests[string(id)+"/"+w.receiver+"/"+w.to.String()] = d
-		}
-		switch {
-		case err != nil || a.Labels["alertname"] != findingName:
-		case a.Resolved():
-			delete(m.told, w.key(a.Fingerprint()))
-			changed = true
-		default:
-			m.told[w.key(a.Fingerprint())] = a.StartsAt
-			changed = true
-		}
-	}
-	if changed {
-		m.save()
-	}
-}
-
-func (m *memory) delivered(id, receiver, integration string) Delivery {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.tests[id+"/"+receiver+"/"+integration]
 }

@@ -83,9 +83,27 @@ func (r *remote) check(ctx context.Context, id string) (out []Delivery) {
 
 // find gives the receivers that an Alertmanager has for the test; nil: it has no such alert.
 func (r *remote) find(ctx context.Context, base *url.URL, id string) ([]string, error) {
+	list, err := r.get(ctx, base, fmt.Sprintf("%s=%q", testLabel, id))
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	out := []string{}
+	for _, rcv := range list[0].Receivers {
+		out = append(out, rcv.Name)
+	}
+	return out, nil
+}
+
+// peerAlert is what we read of an alert of another Alertmanager.
+type peerAlert struct {
+	Receivers []struct{ Name string }
+}
+
+// get gives the alerts that an Alertmanager has, as far as a matcher lets them pass.
+func (r *remote) get(ctx context.Context, base *url.URL, matcher string) ([]peerAlert, error) {
 	u := *base
 	u.Path = strings.TrimRight(u.Path, "/") + "/api/v2/alerts"
-	u.RawQuery = url.Values{"filter": {fmt.Sprintf("%s=%q", testLabel, id)}}.Encode()
+	u.RawQuery = url.Values{"filter": {matcher}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -102,18 +120,9 @@ func (r *remote) find(ctx context.Context, base *url.URL, id string) ([]string, 
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answered %s", base.Redacted(), resp.Status)
 	}
-	var list []struct {
-		Receivers []struct{ Name string }
-	}
+	var list []peerAlert
 	if err := json.Unmarshal(body, &list); err != nil {
 		return nil, fmt.Errorf("%s did not answer as an Alertmanager: %w", base.Redacted(), err)
 	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	out := []string{}
-	for _, rcv := range list[0].Receivers {
-		out = append(out, rcv.Name)
-	}
-	return out, nil
+	return list, nil
 }

@@ -1,0 +1,338 @@
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/alertmanager/alert"
+	"github.com/prometheus/alertmanager/nflog"
+	"github.com/prometheus/alertmanager/nflog/nflogpb"
+	"github.com/prometheus/alertmanager/notify"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/notifier"
+)
+
+// grace is how long a stop waits for receivers to answer to what was sent to them.
+const grace = 10 * time.Second
+
+// flight is the last stage before receivers. Alertmanager's dispatcher does not wait for
+// what is on its way when it stops; we do, or it would be told and not be noted, and the
+// next start would tell it again or keep its end to itself.
+type flight struct {
+	stage notify.Stage
+
+	mu     sync.Mutex
+	landed bool
+	wg     sync.WaitGroup
+}
+
+// Exec implements notify.Stage.
+func (f *flight) Exec(ctx context.Context, l *slog.Logger, list ...*alert.Alert) (context.Context, []*alert.Alert, error) {
+	f.mu.Lock()
+	if f.landed {
+		f.mu.Unlock()
+		return ctx, nil, context.Canceled
+	}
+	f.wg.Add(1)
+	f.mu.Unlock()
+	defer f.wg.Done()
+	return f.stage.Exec(ctx, l, list...)
+}
+
+// land lets nothing leave any more and waits for what has left; false: something still
+// hangs after the grace.
+func (f *flight) land() bool {
+	f.mu.Lock()
+	f.landed = true
+	f.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		f.wg.Wait()
+		close(done)
+	}()
+	end := time.NewTimer(grace + grace/2)
+	defer end.Stop()
+	select {
+	case <-done:
+		return true
+	case <-end.C:
+		return false
+	}
+}
+
+// outlive is a context that ends by its deadline, and a grace after the one given is
+// cancelled.
+func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if end, has := ctx.Deadline(); has {
+		out, cancel = context.WithDeadline(context.WithoutCancel(ctx), end)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		late := time.AfterFunc(grace, cancel)
+		context.AfterFunc(out, func() { late.Stop() })
+	})
+	return out, func() { stop(); cancel() }
+}
+
+// noted is the log of what was told, written at once.
+type noted struct {
+	notify.NotificationLog
+	memory *memory
+	write  func(io.Writer) (int64, error)
+}
+
+// groupOf names a group of alerts at one integration of a receiver.
+func groupOf(receiver, name string, index int, group string) string {
+	return fmt.Sprintf("%s/%s[%d]/%s", receiver, name, index, group)
+}
+
+// Log implements notify.NotificationLog.
+func (n *noted) Log(r *nflogpb.Receiver, group string, firing, resolved []uint64, s *nflog.Store, expiry time.Duration) error {
+	err := n.NotificationLog.Log(r, group, firing, resolved, s, expiry)
+	n.memory.snapshot("nflog", n.write)
+	n.memory.arrived(groupOf(r.GroupName, r.Integration, int(r.Idx), group), firing, resolved)
+	return err
+}
+
+// Query implements notify.NotificationLog. Alertmanager forgets which ends it told as soon
+// as it tells something else of the group, for it has no such alert any more; after a
+// restart we have it again.
+func (n *noted) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
+	list, err := n.NotificationLog.Query(params...)
+	if err != nil {
+		return list, err
+	}
+	n.memory.mu.Lock()
+	defer n.memory.mu.Unlock()
+	for i, e := range list {
+		over := n.memory.over[groupOf(e.Receiver.GroupName, e.Receiver.Integration, int(e.Receiver.Idx), string(e.GroupKey))]
+		if len(over) == 0 {
+			continue
+		}
+		list[i] = &nflogpb.Entry{ // a copy: the log keeps its own
+			GroupKey: e.GroupKey, Receiver: e.Receiver, Timestamp: e.Timestamp, ReceiverData: e.ReceiverData,
+			FiringAlerts: e.FiringAlerts, ResolvedAlerts: slices.AppendSeq(slices.Clone(e.ResolvedAlerts), maps.Keys(over)),
+		}
+	}
+	return list, nil
+}
+
+// arrived notes that a group was told as a whole.
+func (m *memory) arrived(key string, firing, resolved []uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for _, h := range firing {
+		delete(m.over[key], h)
+	}
+	for _, h := range resolved {
+		if m.over[key] == nil {
+			m.over[key] = map[uint64]time.Time{}
+		}
+		if _, has := m.over[key][h]; !has {
+			m.over[key][h] = now
+		}
+	}
+	delete(m.trying, key)
+	m.save()
+}
+
+// unanswered stands in the log for the alerts of a notification of which nobody knows
+// whether it came: those that fire are told (again), and their end is told too.
+const unanswered = 1
+
+// resume takes up what a kill interrupted.
+func (m *memory) resume(log *nflog.Log) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.trying {
+		r := &nflogpb.Receiver{GroupName: t.Receiver, Integration: t.Name, Idx: uint32(t.Index)}
+		list, err := log.Query(nflog.QGroupKey(t.Group), nflog.QReceiver(r))
+		if err != nil && !errors.Is(err, nflog.ErrNotFound) {
+			return err
+		}
+		firing, resolved, store := []uint64{unanswered}, []uint64{}, nflog.NewStore(nil)
+		if len(list) > 0 {
+			firing, resolved, store = append(firing, list[0].FiringAlerts...), list[0].ResolvedAlerts, nflog.NewStore(list[0])
+		}
+		if err := log.Log(r, t.Group, firing, resolved, store, 0); err != nil {
+			return err
+		}
+		maps.Copy(m.told, t.Findings)
+	}
+	if len(m.trying) == 0 {
+		return nil
+	}
+	clear(m.trying)
+	var err error
+	if err = writeSnapshot(filepath.Join(m.dir, "nflog"), log.Snapshot); err == nil {
+		m.save()
+	}
+	return err
+}
+
+// watch stands before every integration of a receiver.
+func (m *memory) watch(receiver string, list []notify.Integration) []notify.Integration {
+	out := make([]notify.Integration, len(list))
+	for i := range list {
+		w := &watched{to: &list[i], receiver: receiver, memory: m}
+		out[i] = notify.NewIntegration(w, &list[i], list[i].Name(), list[i].Index(), receiver)
+	}
+	return out
+}
+
+// watched is an integration that notes what it tells, tells a finding and an end once, and
+// notes how tests fared.
+type watched struct {
+	to       *notify.Integration
+	receiver string
+	memory   *memory
+}
+
+func finding(a *alert.Alert) bool { return a.Labels["alertname"] == findingName }
+
+// key names an alert at this integration. A finding is told once in whatever group it is.
+func (w *watched) key(a *alert.Alert, group string) string {
+	if finding(a) {
+		group = ""
+	}
+	return w.receiver + "/" + w.to.String() + "/" + group + "/" + a.Fingerprint().String()
+}
+
+// Notify implements notify.Notifier.
+func (w *watched) Notify(ctx context.Context, list ...*alert.Alert) (bool, error) {
+	group, _ := notify.GroupKey(ctx)
+	news := w.unknown(group, list)
+	if len(news) == 0 {
+		return false, nil
+	}
+	w.begin(group, news)
+	// A stop does not tear what is on its way: it would be told, and not be noted.
+	ctx, cancel := outlive(ctx)
+	defer cancel()
+	again, err := w.to.Notify(ctx, news...)
+	w.note(group, news, err)
+	return again, err
+}
+
+// unknown leaves out the ends that this receiver was told, and the findings.
+func (w *watched) unknown(group string, list []*alert.Alert) []*alert.Alert {
+	w.memory.mu.Lock()
+	defer w.memory.mu.Unlock()
+	out := make([]*alert.Alert, 0, len(list))
+	for _, a := range list {
+		last, told := w.memory.told[w.key(a, group)]
+		switch {
+		case told && last.Maybe:
+		case a.Resolved() && told && !last.Ended.IsZero():
+			continue
+		case finding(a) && a.Resolved() && !told:
+			continue
+		case finding(a) && !a.Resolved() && told && last.Ended.IsZero() && last.Starts.Equal(a.StartsAt):
+			continue
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// begin notes what is sent before it is.
+func (w *watched) begin(group string, list []*alert.Alert) {
+	t := attempt{Group: group, Receiver: w.receiver, Name: w.to.Name(), Index: w.to.Index(), Findings: map[string]said{}}
+	for _, a := range list {
+		if finding(a) {
+			t.Findings[w.key(a, group)] = said{Starts: a.StartsAt, Maybe: true}
+		}
+	}
+	m := w.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trying[groupOf(t.Receiver, t.Name, t.Index, group)] = t
+	m.save()
+}
+
+// note notes what came of it. What arrived stays in trying until the log has it too.
+func (w *watched) note(group string, list []*alert.Alert, err error) {
+	m := w.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		delete(m.trying, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
+	}
+	for _, a := range list {
+		if id, test := a.Labels[testLabel]; test && !a.Resolved() {
+			d := Delivery{Arrived: err == nil}
+			if err != nil {
+				d.Error = err.Error()
+			}
+			m.tests[string(id)+"/"+w.receiver+"/"+w.to.String()] = d
+		}
+		switch key := w.key(a, group); {
+		case err != nil:
+		case a.Resolved():
+			m.told[key] = said{Starts: a.StartsAt, Ended: time.Now()}
+		case finding(a):
+			m.told[key] = said{Starts: a.StartsAt}
+		default:
+			delete(m.told, key)
+		}
+	}
+	m.save()
+}
+
+func (m *memory) delivered(id, receiver, integration string) Delivery {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tests[id+"/"+receiver+"/"+integration]
+}
+
+// toldFile is a finding that was told, as it is kept.
+type toldFile struct {
+	Labels, Annotations map[string]string
+	Starts, Ends        time.Time
+}
+
+func toldName(dir string) string { return filepath.Join(dir, "findings.json") }
+
+// openTold reads the findings that were told before.
+func openTold(dir string) (map[string]*notifier.Alert, error) {
+	out, kept := map[string]*notifier.Alert{}, map[string]toldFile{}
+	raw, err := os.ReadFile(toldName(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err = cmp.Or(err, json.Unmarshal(raw, &kept)); err != nil {
+		return nil, fmt.Errorf("read the findings that were told (%s): %w; remove it, and the end of those that are gone is told late", toldName(dir), err)
+	}
+	for id, f := range kept {
+		out[id] = &notifier.Alert{Labels: labels.FromMap(f.Labels), Annotations: labels.FromMap(f.Annotations), StartsAt: f.Starts, EndsAt: f.Ends}
+	}
+	return out, nil
+}
+
+func saveTold(dir string, list map[string]*notifier.Alert) error {
+	kept := make(map[string]toldFile, len(list))
+	for id, a := range list {
+		kept[id] = toldFile{Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Starts: a.StartsAt, Ends: a.EndsAt}
+	}
+	raw, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	return replace(toldName(dir), raw)
+}
