@@ -1,6 +1,8 @@
 // Package catalogue keeps facts about workloads in SQLite (https://sqlite.org, by the
 // pure Go port modernc.org/sqlite), so that lists with filters and sorting answer at
-// once however many workloads there were.
+// once however many workloads there were; or in PostgreSQL 12 and later
+// (https://www.postgresql.org/docs/, by github.com/jackc/pgx), where several servers share
+// a catalogue or a site backs its databases up.
 //
 // The catalogue is a view of the series: a file that is damaged is moved aside and an
 // empty one takes its place, whose watermark is zero, so that the builder fills it
@@ -34,12 +36,13 @@ import (
 	"reckon/store"
 )
 
-//go:embed migrations/sqlite/*.sql
+//go:embed migrations/*/*.sql
 var files embed.FS
 
-// Catalogue is a SQLite database of workloads.
+// Catalogue is a database of workloads.
 type Catalogue struct {
-	path string
+	d    *dialect
+	path string // or address, without a password
 	db   *sql.DB
 	log  *slog.Logger
 
@@ -64,7 +67,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 		return nil, fmt.Errorf("open catalogue: %w", err)
 	}
 	c, err := open(path, log)
-	if err != nil && corrupt(err) {
+	if err != nil && sqliteDialect().corrupt(err) {
 		aside := fmt.Sprintf("%s.corrupt-%d", path, time.Now().UnixNano())
 		if mv := moveAside(path, aside); mv != nil {
 			return nil, fmt.Errorf("open catalogue %s: %w (and could not move it aside: %w)", path, err, mv)
@@ -97,21 +100,22 @@ func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
 	}()
 	db.SetMaxOpenConns(4)
 	db.SetConnMaxIdleTime(time.Minute)
-	c := &Catalogue{path: path, db: db, log: log}
-	ctx := context.Background()
-	if err := c.verify(ctx, deep); err != nil {
+	c := &Catalogue{d: sqliteDialect(), path: path, db: db, log: log}
+	if err := c.verify(context.Background(), deep); err != nil {
 		return nil, err
 	}
+	return c, c.prepare(context.Background())
+}
+
+func (c *Catalogue) prepare(ctx context.Context) (err error) {
 	if err := c.migrate(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if c.insert, err = db.PrepareContext(ctx, insertSQL); err != nil {
-		return nil, err
+	if c.insert, err = c.db.PrepareContext(ctx, insertSQL); err != nil {
+		return err
 	}
-	if c.find, err = db.PrepareContext(ctx, findSQL); err != nil {
-		return nil, err
-	}
-	return c, nil
+	c.find, err = c.db.PrepareContext(ctx, findSQL)
+	return err
 }
 
 // damaged is what quick_check says, as an error that counts as corruption.
@@ -132,14 +136,14 @@ func errorCode(err error) (int, bool) {
 
 func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 	var n int
-	if err := c.db.QueryRowContext(ctx, readable).Scan(&n); err != nil {
+	if err := c.db.QueryRowContext(ctx, c.d.readable).Scan(&n); err != nil {
 		return err
 	}
 	if !deep {
 		return nil
 	}
 	var verdict string
-	if err := c.db.QueryRowContext(ctx, check).Scan(&verdict); err != nil {
+	if err := c.db.QueryRowContext(ctx, c.d.check).Scan(&verdict); err != nil {
 		return err
 	}
 	if verdict != "ok" {
@@ -151,14 +155,14 @@ func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 // migrate applies the numbered files that were not applied, in order, each in a
 // transaction. It never goes back.
 func (c *Catalogue) migrate(ctx context.Context) error {
-	if _, err := c.db.ExecContext(ctx, createMigrations); err != nil {
+	if _, err := c.db.ExecContext(ctx, c.d.createMigrations); err != nil {
 		return err
 	}
 	done, newest, err := c.applied(ctx)
 	if err != nil {
 		return err
 	}
-	names, err := fs.Glob(files, migrations+"/*.sql") // sorted by name
+	names, err := fs.Glob(files, "migrations/"+c.d.name+"/*.sql") // sorted by name
 	if err != nil {
 		return err
 	}
@@ -211,6 +215,11 @@ func (c *Catalogue) apply(ctx context.Context, version int, name string) error {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if c.d.begin != "" {
+		if _, err := tx.ExecContext(ctx, c.d.begin); err != nil {
+			return err
+		}
+	}
 	var done int
 	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM migrations WHERE version = $1`, version).Scan(&done); err != nil {
 		return err
@@ -241,7 +250,9 @@ func moveAside(path, to string) error {
 func (c *Catalogue) Close() error {
 	c.write.Lock()
 	defer c.write.Unlock()
-	_, _ = c.db.Exec(analyse) // advice for the next opening; not worth an error
+	if c.d.analyse != "" {
+		_, _ = c.db.Exec(c.d.analyse) // advice for the next opening; not worth an error
+	}
 	return errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
 }
 
@@ -260,7 +271,10 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("empty catalogue: %w", err)
 	}
-	if _, err := c.db.ExecContext(ctx, emptyFile); err != nil {
+	if c.d.emptyFile == "" {
+		return nil
+	}
+	if _, err := c.db.ExecContext(ctx, c.d.emptyFile); err != nil {
 		c.log.Warn("space of the old catalogue is not given back yet", "err", err)
 	}
 	return nil
@@ -269,6 +283,11 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 // inTx runs f in a transaction, the caller holding c.write.
 func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := c.db.BeginTx(ctx, nil)
+	if err == nil && c.d.begin != "" {
+		if _, err = tx.ExecContext(ctx, c.d.begin); err != nil {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}
 	if err == nil {
 		if err = f(tx); err == nil {
 			err = tx.Commit()
@@ -276,11 +295,25 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 			err = errors.Join(err, tx.Rollback())
 		}
 	}
+	return c.explain(ctx, err)
+}
+
+// explain says what an error of the database means.
+func (c *Catalogue) explain(ctx context.Context, err error) error {
 	switch {
-	case err != nil && corrupt(err):
+	case err == nil:
+		return nil
+	case c.d.corrupt(err):
 		return fmt.Errorf("%w: %s is damaged; restart, or run `reckon catalogue rebuild`: %w", store.ErrDamaged, c.path, err)
-	case err != nil && full(err):
+	case c.d.full(err):
 		return fmt.Errorf("%w: %s: %w", store.ErrFull, c.path, err)
+	case c.d.gone(err):
+		again := c.remake(ctx)
+		return fmt.Errorf("%w: the tables of the catalogue in %s are gone, and are made anew and built again from the series: %w", store.ErrUnavailable, c.path, errors.Join(err, again))
+	case ctx.Err() != nil:
+		return err
+	case c.d.away(err):
+		return fmt.Errorf("%w: the catalogue in %s can not be asked; is PostgreSQL started? %w", store.ErrUnavailable, c.path, err)
 	}
 	return err
 }
@@ -311,7 +344,7 @@ func (c *Catalogue) State(ctx context.Context, key string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read state %s of catalogue: %w", key, err)
+		return nil, fmt.Errorf("read state %s of catalogue: %w", key, c.explain(ctx, err))
 	}
 	return raw, nil
 }

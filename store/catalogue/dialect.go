@@ -6,24 +6,66 @@ import (
 	"strings"
 )
 
-// What differs between databases stands in this file and in the folder of migrations
-// named after each. Everything else is SQL that SQLite and PostgreSQL both run, with
-// numbered parameters ($1).
-
-const (
-	driver     = "sqlite"
-	migrations = "migrations/sqlite"
+// dialect is what differs between databases, beside the folder of migrations named after
+// each. Everything else is SQL that SQLite and PostgreSQL both run, with numbered parameters
+// ($1).
+type dialect struct {
+	name string
 	// createMigrations makes the table that says which migrations were applied.
-	createMigrations = `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`
-	// readable finds out whether the file is a database at all.
-	readable = `SELECT count(*) FROM sqlite_master`
-	// check returns "ok" when every page is sound.
-	check = `PRAGMA quick_check(1)`
-	// analyse refreshes what the query planner knows, in bounded time.
-	analyse = `PRAGMA optimize`
-	// emptyFile gives the space of deleted rows back.
-	emptyFile = `VACUUM`
-)
+	createMigrations string
+	// begin is run first in every transaction that writes; empty for nothing.
+	begin string
+	// readable finds out whether there is a database at all; check returns "ok" when all of it
+	// is sound; empty where the database sees to that itself.
+	readable, check string
+	// analyse refreshes what the query planner knows, in bounded time; emptyFile gives the
+	// space of deleted rows back. Either may be empty.
+	analyse, emptyFile string
+	// listed is a condition that a column is in the JSON list of a parameter.
+	listed func(column, param string) string
+	// pattern is a condition that a column matches a shell pattern (* ? [a-z]), and what stands
+	// for the pattern.
+	pattern func(column, param string) string
+	glob    func(string) string
+	// aside uses a column without walking its index. Our counts tell better than the planner's
+	// statistics which index leads to few rows.
+	aside func(column string) string
+	// down and up are the words for an order in which what is not known is the smallest.
+	down, up string
+	// put and get turn text into what the database can keep, and back.
+	put, get func(string) string
+
+	corrupt, full, gone, away func(error) bool
+}
+
+func same(s string) string { return s }
+
+func never(error) bool { return false }
+
+func sqliteDialect() *dialect {
+	return &dialect{
+		name:             "sqlite",
+		createMigrations: `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`,
+		readable:         `SELECT count(*) FROM sqlite_master`,
+		check:            `PRAGMA quick_check(1)`,
+		analyse:          `PRAGMA optimize`,
+		emptyFile:        `VACUUM`,
+		listed:           func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
+		pattern:          func(column, param string) string { return column + " GLOB " + param },
+		glob:             same,
+		aside:            func(column string) string { return "+" + column },
+		down:             " DESC",
+		put:              same,
+		get:              same,
+		corrupt:          func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) }, // SQLITE_CORRUPT, SQLITE_NOTADB
+		full:             func(err error) bool { code, ok := errorCode(err); return ok && code == 13 },                 // SQLITE_FULL
+		gone:             never,
+		away:             never,
+	}
+}
+
+// driver is the name of SQLite in package database/sql.
+const driver = "sqlite"
 
 // dsn names the database. Writers queue for a lock instead of failing; a commit is
 // in the write-ahead log of SQLite, so killing the process loses none.
@@ -37,26 +79,6 @@ func dsn(path string) string {
 	}
 	q.Set("_txlock", "immediate")
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
-}
-
-// pattern returns a condition that a column matches a shell pattern (* ? [a-z]).
-func pattern(column, param string) string { return column + " GLOB " + param }
-
-// aside uses a column without walking its index. Our counts tell better than the
-// planner's statistics which index leads to few rows.
-func aside(column string) string { return "+" + column }
-
-// corrupt reports whether the database says that its file is damaged (SQLITE_CORRUPT,
-// SQLITE_NOTADB).
-func corrupt(err error) bool {
-	code, ok := errorCode(err)
-	return ok && (code == 11 || code == 26)
-}
-
-// full reports whether there was no room on the disk (SQLITE_FULL).
-func full(err error) bool {
-	code, ok := errorCode(err)
-	return ok && code == 13
 }
 
 // params writes $first, $first+1, ...

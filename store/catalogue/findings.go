@@ -49,9 +49,9 @@ func (c *Catalogue) PutFindings(ctx context.Context, list []store.Finding) error
 		}
 		defer put.Close()
 		for i := range list {
-			f := &list[i]
-			if _, err := put.ExecContext(ctx, f.ID, f.Rule, f.Severity, f.Site, f.Owner, f.Workload, f.Node, f.Part, f.Text, string(f.Evidence),
-				millis(f.First), millis(f.Last), millis(f.Found), millis(f.Seen), f.State, f.AckBy, millis(f.AckAt), millis(f.MutedUntil), f.MuteReason); err != nil {
+			f, text := &list[i], c.d.put
+			if _, err := put.ExecContext(ctx, text(f.ID), f.Rule, f.Severity, text(f.Site), text(f.Owner), text(f.Workload), text(f.Node), text(f.Part), text(f.Text), text(string(f.Evidence)),
+				millis(f.First), millis(f.Last), millis(f.Found), millis(f.Seen), f.State, text(f.AckBy), millis(f.AckAt), millis(f.MutedUntil), text(f.MuteReason)); err != nil {
 				return fmt.Errorf("finding %s: %w", f.ID, err)
 			}
 		}
@@ -65,7 +65,7 @@ func (c *Catalogue) PutFindings(ctx context.Context, list []store.Finding) error
 
 // Findings implements store.Findings.
 func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]store.Finding, int, error) {
-	w := &conditions{narrow: true}
+	w := &conditions{d: c.d, narrow: true}
 	for column, value := range map[string]string{"id": f.ID, "workload": f.Workload, "node": f.Node} {
 		if value != "" {
 			w.and(column + " = " + w.param(value))
@@ -87,7 +87,7 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 	}
 	var total int
 	if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM findings"+w.sql(), w.args...).Scan(&total); err != nil {
-		return nil, 0, fmt.Errorf("count findings: %w", err)
+		return nil, 0, fmt.Errorf("count findings: %w", c.explain(ctx, err))
 	}
 	text := "SELECT " + findingColumns + " FROM findings" + w.sql() +
 		" ORDER BY CASE severity WHEN 'high' THEN 0 WHEN 'medium' THEN 1 ELSE 2 END, last_ms DESC, id"
@@ -96,7 +96,7 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 	}
 	rows, err := c.db.QueryContext(ctx, text, w.args...)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list findings: %w", err)
+		return nil, 0, fmt.Errorf("list findings: %w", c.explain(ctx, err))
 	}
 	defer rows.Close()
 	var out []store.Finding
@@ -108,7 +108,10 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 			&first, &last, &found, &seen, &x.State, &x.AckBy, &ack, &muted, &x.MuteReason); err != nil {
 			return nil, 0, fmt.Errorf("list findings: %w", err)
 		}
-		x.Evidence = []byte(evidence)
+		for _, p := range []*string{&x.ID, &x.Site, &x.Owner, &x.Workload, &x.Node, &x.Part, &x.Text, &x.AckBy, &x.MuteReason} {
+			*p = c.d.get(*p)
+		}
+		x.Evidence = []byte(c.d.get(evidence))
 		x.First, x.Last, x.Found, x.Seen = timeOf(first), timeOf(last), timeOf(found), timeOf(seen)
 		x.AckAt, x.MutedUntil = timeOf(ack), timeOf(muted)
 		out = append(out, x)

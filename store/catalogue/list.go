@@ -56,20 +56,20 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	}
 	total, err := c.total(ctx, f)
 	if err != nil {
-		return nil, 0, fmt.Errorf("count workloads: %w", err)
+		return nil, 0, fmt.Errorf("count workloads: %w", c.explain(ctx, err))
 	}
 	if total == 0 || f.Offset >= total {
 		return nil, total, nil
 	}
-	q, args := listSQL(f, order, down, total)
+	q, args := c.d.listSQL(f, order, down, total)
 	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list workloads: %w", err)
+		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
 	}
 	defer rows.Close()
-	out, err := scanAll(rows)
+	out, err := c.d.scanAll(rows)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list workloads: %w", err)
+		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
 	}
 	return out, total, nil
 }
@@ -77,8 +77,8 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 // listSQL writes the query. When the filter leaves few rows they are fetched by its
 // index and sorted; else the index of the sort column is walked, past the rows that do
 // not match, until the page is full.
-func listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
-	w := &conditions{narrow: total <= few}
+func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
+	w := &conditions{d: d, narrow: total <= few}
 	if !w.narrow && slices.Contains(within, order) {
 		switch {
 		case len(f.Owners) == 1:
@@ -94,13 +94,13 @@ func listSQL(f store.Filter, order string, down bool, total int) (string, []any)
 		w.sorted = order
 	}
 	w.filter(f)
-	dir := ""
+	dir := d.up
 	if down {
-		dir = " DESC"
+		dir = d.down
 	}
 	by := order
 	if w.narrow && len(w.conds) > 0 && !strings.HasPrefix(order, "(") {
-		by = aside(order)
+		by = d.aside(order)
 	}
 	by += dir
 	if slices.Contains([]string{"owner", "kind", "account", "partition_name", "state", "command"}, order) {
@@ -129,10 +129,10 @@ func leading(f store.Filter) string {
 	return ""
 }
 
-func scanAll(rows *sql.Rows) ([]store.Workload, error) {
+func (d *dialect) scanAll(rows *sql.Rows) ([]store.Workload, error) {
 	var out []store.Workload
 	for rows.Next() {
-		w, err := scan(rows)
+		w, err := d.scan(rows)
 		if err != nil {
 			return nil, err
 		}
@@ -153,6 +153,7 @@ func SortFields() []string {
 
 // conditions collect a WHERE clause.
 type conditions struct {
+	d      *dialect
 	narrow bool   // the filter leaves few rows: lead to them by indexes
 	lead   string // the column whose index leads, when others must not
 	sorted string // the column that is sorted by, whose range may always lead
@@ -172,13 +173,21 @@ func (w *conditions) column(name string) string {
 	if name == w.lead || name == w.sorted || (w.narrow && w.lead == "") {
 		return name
 	}
-	return aside(name)
+	return w.d.aside(name)
 }
 
 // param adds an argument and returns its name.
 func (w *conditions) param(v any) string {
+	if text, ok := v.(string); ok {
+		v = w.d.put(text)
+	}
 	w.args = append(w.args, v)
 	return fmt.Sprintf("$%d", len(w.args))
+}
+
+// pattern is a condition that a column matches a shell pattern.
+func (w *conditions) pattern(column, p string) string {
+	return w.d.pattern(column, w.param(w.d.glob(p)))
 }
 
 func (w *conditions) and(cond string) { w.conds = append(w.conds, cond) }
@@ -211,7 +220,7 @@ func (w *conditions) filter(f store.Filter) {
 	w.in(w.column("partition_name"), f.Partitions)
 	w.in(w.column("state"), f.States)
 	if f.Command != "" {
-		w.and(pattern(w.column("command"), w.param(f.Command)))
+		w.and(w.pattern(w.column("command"), f.Command))
 	}
 	if f.Running != nil {
 		if *f.Running { // few run at any time: their index may lead
@@ -221,7 +230,7 @@ func (w *conditions) filter(f store.Filter) {
 		}
 	}
 	if len(f.Nodes) > 0 {
-		sub := &conditions{args: w.args}
+		sub := &conditions{d: w.d, args: w.args}
 		sub.in("node", f.Nodes)
 		w.args = sub.args
 		w.and(w.column("key") + " IN (SELECT key FROM workload_nodes" + sub.sql() + ")")
@@ -233,7 +242,7 @@ func (w *conditions) filter(f store.Filter) {
 		}
 		w.and(column + " = " + w.param(name))
 	} else if f.Name != "" {
-		w.and(w.column("name") + " IN (SELECT name FROM workload_names WHERE " + pattern("name", w.param(f.Name)) + ")")
+		w.and(w.column("name") + " IN (SELECT name FROM workload_names WHERE " + w.pattern("name", f.Name) + ")")
 	}
 	if f.MinCPU > 0 {
 		w.and(w.column("cpu_seconds") + " >= " + w.param(f.MinCPU))
@@ -273,12 +282,12 @@ func (w *conditions) interval(since, until time.Time) {
 // total counts what a filter selects.
 func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
 	if !grouped(f) {
-		w := &conditions{narrow: true, lead: leading(f)}
+		w := &conditions{d: c.d, narrow: true, lead: leading(f)}
 		w.filter(f)
 		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
 		return n, err
 	}
-	w := &conditions{narrow: true}
+	w := &conditions{d: c.d, narrow: true}
 	w.in("kind", f.Kinds)
 	w.in("owner", f.Owners)
 	if f.Running != nil {
@@ -288,6 +297,6 @@ func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error
 		}
 		w.and("running = " + w.param(run))
 	}
-	err = c.db.QueryRowContext(ctx, "SELECT coalesce(sum(n), 0) FROM workload_counts"+w.sql(), w.args...).Scan(&n)
+	err = c.db.QueryRowContext(ctx, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM workload_counts"+w.sql(), w.args...).Scan(&n)
 	return n, err
 }

@@ -80,10 +80,10 @@ func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []
 				return err
 			}
 		}
-		if err := insertUse(ctx, tx, use); err != nil {
+		if err := c.d.insertUse(ctx, tx, use); err != nil {
 			return err
 		}
-		if err := insertNodes(ctx, tx, nodes); err != nil {
+		if err := c.d.insertNodes(ctx, tx, nodes); err != nil {
 			return err
 		}
 		return sumUp(ctx, tx, from.UTC(), to.UTC())
@@ -94,7 +94,7 @@ func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []
 	return nil
 }
 
-func insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
+func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
 	put, err := tx.PrepareContext(ctx, "INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedNames, ", ")+") VALUES ('h', "+params(1, 2+len(usedNames))+
 		") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedNames))
 	if err != nil {
@@ -104,7 +104,7 @@ func insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
 	ids := map[[6]string]int64{}
 	for i := range use {
 		u := &use[i]
-		k := [6]string{u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}
+		k := [6]string{d.put(u.Site), d.put(u.Kind), d.put(u.Owner), d.put(u.Account), d.put(u.Partition), d.put(u.Command)}
 		id, ok := ids[k]
 		if !ok {
 			err := tx.QueryRowContext(ctx, `INSERT INTO use_groups (site, kind, owner, account, partition_name, command) VALUES ($1, $2, $3, $4, $5, $6)
@@ -126,7 +126,7 @@ func insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
 	return nil
 }
 
-func insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
+func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
 	put, err := tx.PrepareContext(ctx, "INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodeUseNames, ", ")+") VALUES ('h', "+params(1, 3+len(nodeUseNames))+
 		") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodeUseNames))
 	if err != nil {
@@ -135,7 +135,7 @@ func insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
 	defer put.Close()
 	for i := range nodes {
 		u := &nodes[i]
-		args := []any{u.At.UnixMilli(), u.Site, u.Node}
+		args := []any{u.At.UnixMilli(), d.put(u.Site), d.put(u.Node)}
 		for _, p := range nodeUseFields(u) {
 			args = append(args, *p)
 		}
@@ -166,8 +166,8 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 				if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table+" WHERE span = $1 AND at_ms = $2", level.made, a); err != nil {
 					return err
 				}
-				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ") SELECT $1, $2, " + t.key + ", " + sums(t.names) +
-					" FROM " + t.table + " WHERE span = $3 AND at_ms >= $2 AND at_ms < $4 GROUP BY " + t.key
+				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sums(t.names) +
+					" FROM " + t.table + " WHERE span = $3 AND at_ms >= CAST($2 AS BIGINT) AND at_ms < $4 GROUP BY " + t.key
 				if _, err := tx.ExecContext(ctx, q, level.made, a, level.of, b); err != nil {
 					return fmt.Errorf("sum up the %s of %s: %w", level.description, at.Format(time.DateOnly), err)
 				}
@@ -259,7 +259,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 	}
 	rows := map[where]*store.Use{}
 	for _, s := range stretches(&q) {
-		w := &conditions{}
+		w := &conditions{d: c.d}
 		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
 		w.in("site", q.Sites)
 		w.in("kind", q.Kinds)
@@ -267,7 +267,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 		w.in("account", q.Accounts)
 		w.in("partition_name", q.Partitions)
 		if q.Command != "" {
-			w.and(pattern("command", w.param(q.Command)))
+			w.and(w.pattern("command", q.Command))
 		}
 		text := selectSums(s.bucket(q.Span), columns, usedNames, "uses JOIN use_groups ON id = group_id", w)
 		err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
@@ -282,6 +282,9 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 			}
 			if err := scan(dest...); err != nil {
 				return err
+			}
+			for _, by := range q.By {
+				*groupField(&u, by) = c.d.get(*groupField(&u, by))
 			}
 			u.At = begin(q.Span, at)
 			k := where{u.At.UnixMilli(), [6]string{u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}}
@@ -347,7 +350,7 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 	}
 	rows := map[where]*store.NodeUse{}
 	for _, s := range stretches(&q) {
-		w := &conditions{}
+		w := &conditions{d: c.d}
 		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
 		w.in("site", q.Sites)
 		w.in("node", q.Nodes)
@@ -365,6 +368,7 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 			if err := scan(dest...); err != nil {
 				return err
 			}
+			u.Site, u.Node = c.d.get(u.Site), c.d.get(u.Node)
 			u.At = begin(q.Span, at)
 			k := where{u.At.UnixMilli(), u.Site, u.Node}
 			if have := rows[k]; have != nil {
@@ -404,7 +408,7 @@ func selectSums(bucket string, keys, names []string, table string, w *conditions
 func (c *Catalogue) each(ctx context.Context, q string, args []any, f func(scan func(...any) error) error) error {
 	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
-		return err
+		return c.explain(ctx, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -412,5 +416,5 @@ func (c *Catalogue) each(ctx context.Context, q string, args []any, f func(scan 
 			return err
 		}
 	}
-	return rows.Err()
+	return c.explain(ctx, rows.Err())
 }

@@ -99,7 +99,7 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	c.write.Lock()
 	defer c.write.Unlock()
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
-		u := upsert{tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}, names: map[string]struct{}{}}
+		u := upsert{d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}, names: map[string]struct{}{}}
 		defer u.insert.Close()
 		defer u.find.Close()
 		for i := range rows {
@@ -116,6 +116,7 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 }
 
 type upsert struct {
+	d            *dialect
 	tx           *sql.Tx
 	insert, find *sql.Stmt
 	counts       map[group]int
@@ -132,6 +133,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 			return err
 		}
 	}
+	w = u.d.clean(w)
 	nodes, err := json.Marshal(append([]string{}, w.Nodes...))
 	if err != nil {
 		return err
@@ -176,7 +178,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		return nil
 	}
 	if oldNodes != "" {
-		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND node IN (SELECT value FROM json_each($2))`, key, oldNodes); err != nil {
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), key, oldNodes); err != nil {
 			return err
 		}
 	}
@@ -203,7 +205,7 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 		return err
 	}
 	u.counts[group{kind, owner, until == running}]--
-	if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND node IN (SELECT value FROM json_each($2))`, key, nodes); err != nil {
+	if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), key, nodes); err != nil {
 		return err
 	}
 	_, err = u.tx.ExecContext(ctx, `DELETE FROM workloads WHERE key = $1`, key)
@@ -229,7 +231,7 @@ func (u *upsert) count(ctx context.Context) error {
 }
 
 // scan reads one row in the order of columns.
-func scan(rows *sql.Rows) (w store.Workload, err error) {
+func (d *dialect) scan(rows *sql.Rows) (w store.Workload, err error) {
 	var start, seen, until int64
 	var submit *int64
 	var nodes string
@@ -247,5 +249,31 @@ func scan(rows *sql.Rows) (w store.Workload, err error) {
 	if until < waiting {
 		w.End = time.UnixMilli(until).UTC()
 	}
-	return w, json.Unmarshal([]byte(nodes), &w.Nodes)
+	if err := json.Unmarshal([]byte(nodes), &w.Nodes); err != nil {
+		return w, err
+	}
+	d.each(&w, d.get)
+	return w, nil
+}
+
+// each changes the text of a row.
+func (d *dialect) each(w *store.Workload, change func(string) string) {
+	if d.name == "sqlite" {
+		return // takes any
+	}
+	for _, p := range []*string{&w.Site, &w.ID, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &w.Reason} {
+		*p = change(*p)
+	}
+	nodes := make([]string, len(w.Nodes))
+	for i, n := range w.Nodes {
+		nodes[i] = change(n)
+	}
+	w.Nodes = nodes
+}
+
+// clean is the row with text that the database can keep.
+func (d *dialect) clean(w *store.Workload) *store.Workload {
+	c := *w
+	d.each(&c, d.put)
+	return &c
 }
