@@ -69,4 +69,9 @@ func (c *cases) WhatIf(context.Context, []byte, time.Time) (client.FindingDiffer
 	return client.FindingDifference{}, nil
 }
 
+// FindingSteps gives an hour in which the use went above the fair share and back.
+func (c *cases) FindingSteps(_ context.Context, id string) (client.FindingSteps, error) {
+	return client.FindingSteps{}, nil
+}
+
 func (c *cases) Policy() []byte { return []byte("rules: {}\n") }
