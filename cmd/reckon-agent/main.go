@@ -48,6 +48,7 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func newRoot() *cobra.Command {
 	var o options
+	version := false
 	root := &cobra.Command{
 		Use:   "reckon-agent",
 		Short: "Measure who uses what on this node, and expose it at /metrics",
@@ -68,14 +69,20 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
   reckon-agent record -o node.rec       # record this machine for a bug report`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true, SilenceUsage: true,
-		Version: buildinfo.Get().Version,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), cmd.ErrOrStderr(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return printVersion(cmd)
+			}
+			return runAgent(cmd.Context(), cmd.ErrOrStderr(), o)
+		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
-	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
 	o.register(root.Flags())
+	// Not the Version of cobra: its template would link text/template, for which the linker
+	// has to keep every exported method of everything (2 MB).
+	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddCommand(newRecord(), newCheck(), newVersion())
 	return root
 }
@@ -83,9 +90,11 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Get().String())
-			return err
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}
+}
+
+func printVersion(cmd *cobra.Command) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Get().String())
+	return err
 }

@@ -76,7 +76,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
 		OwnMetrics: o.own, Textfile: o.textfile,
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
-		Expose: true, Version: buildinfo.Get().Version, Logger: log,
+		Expose: true, Lean: true, Version: buildinfo.Get().Version, Logger: log,
 	}
 }
 

@@ -59,6 +59,9 @@ type Config struct {
 	State string
 	// Expose keeps a copy of each export for Gather.
 	Expose bool
+	// Lean gives memory back to the system every few minutes. It is for a process that
+	// does nothing else: the larger the heap, the more it costs.
+	Lean bool
 	// Version is put into reckon_agent_info.
 	Version string
 	Logger  *slog.Logger
@@ -154,6 +157,9 @@ func (a *Agent) Node() string { return a.config.Node }
 // warmUp is after how many ticks the memory of the start is given back.
 const warmUp = 5
 
+// giveBack is after how many ticks a lean agent does it again.
+const giveBack = 300
+
 // Run reads until ctx ends, or until a recording that is not repeated has ended. Each
 // export goes to every sink; a sink that fails is logged and does not stop the
 // others. The last export, when ctx ends, is given a few seconds.
@@ -173,8 +179,8 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		case err != nil:
 			return err
 		}
-		if n == warmUp {
-			debug.FreeOSMemory() // what opening the sensors took
+		if n == warmUp || a.config.Lean && n%giveBack == 0 {
+			debug.FreeOSMemory() // what opening the sensors took, and what came and went
 		}
 		if live != nil && live.Subscribers() > 0 {
 			live.Publish(a.live())
