@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	configutil "github.com/prometheus/common/config"
@@ -25,6 +26,10 @@ type remote struct {
 	targets map[string][]*targetgroup.Group
 	bases   []*url.URL
 	http    *http.Client
+
+	mu    sync.Mutex
+	ready bool
+	early []*notifier.Alert
 }
 
 func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
@@ -52,18 +57,44 @@ func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
 }
 
 func (r *remote) run(ctx context.Context) {
-	sets := make(chan map[string][]*targetgroup.Group, 1)
-	sets <- r.targets
+	sets := make(chan map[string][]*targetgroup.Group)
 	go func() {
+		defer r.manager.Stop()
+		for range 2 { // the second is taken when the first is in place
+			select {
+			case sets <- r.targets:
+			case <-ctx.Done():
+				return
+			}
+		}
+		r.open()
 		<-ctx.Done()
-		r.manager.Stop()
 	}()
 	r.manager.Run(sets)
 }
 
-func (r *remote) put(list ...*notifier.Alert) { r.manager.Send(list...) }
-func (r *remote) reload() error               { return nil }
-func (r *remote) urls() []*url.URL            { return r.bases }
+// put sends alerts, or keeps them until the notifier knows where to: it drops what comes
+// before.
+func (r *remote) put(list ...*notifier.Alert) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ready {
+		r.early = append(r.early, list...)
+		return
+	}
+	r.manager.Send(list...)
+}
+
+func (r *remote) open() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ready = true
+	r.manager.Send(r.early...)
+	r.early = nil
+}
+
+func (r *remote) reload() error    { return nil }
+func (r *remote) urls() []*url.URL { return r.bases }
 
 // check asks each Alertmanager whether the test has arrived.
 func (r *remote) check(ctx context.Context, id string) (out []Delivery) {
