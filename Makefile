@@ -29,6 +29,7 @@ test-nvml: ## the calls into NVIDIA's library, against one of our own and the GP
 test: ## everything that must hold before a commit; installs what it needs and says so
 	@script/setup
 	@script/lint
+	@script/ui build
 	go test -count=1 -timeout 20m ./...
 
 lint: ## format, go vet, staticcheck and the architecture
@@ -37,7 +38,7 @@ lint: ## format, go vet, staticcheck and the architecture
 
 ui: ## build the pages (needs npm; go build does not): web/ui/dist, which is committed
 	npm --prefix web/ui ci --no-audit --no-fund
-	cd web/ui && npx tsc
+	cd web/ui && npx --no tsc
 	go run ./web/ui/build
 
 ui-test: ## the pages: types, logic, and every page in Chromium with screenshots in bin/shots

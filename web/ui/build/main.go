@@ -50,8 +50,15 @@ func run(dir string, check bool) error {
 	if total > firstLoad {
 		return fmt.Errorf("the first load is %d bytes compressed, the budget is %d", total, firstLoad)
 	}
+	sum, err := sums(dir, files)
+	if err != nil {
+		return err
+	}
+	paths := map[string][]byte{filepath.Join(dir, sumFile): sum}
 	for name, content := range files {
-		at := filepath.Join(dir, "dist", name)
+		paths[filepath.Join(dir, "dist", name)] = content
+	}
+	for at, content := range paths {
 		if !check {
 			if err := os.WriteFile(at, content, 0o644); err != nil {
 				return err

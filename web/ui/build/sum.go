@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sumFile lists, beside dist, what the files in it were built from: without npm nothing can
+// be built again, but whether what is committed belongs together can still be told.
+const sumFile = "dist.sum"
+
+// sums is a line for each built file and one for all of its sources: those in src, the
+// versions of the npm packages, this program and the version of esbuild in go.mod.
+func sums(dir string, files map[string][]byte) ([]byte, error) {
+	sources, err := sourceSum(dir)
+	if err != nil {
+		return nil, err
+	}
+	lines := []string{sources + "  sources"}
+	for name, content := range files {
+		lines = append(lines, digest(content)+"  dist/"+name)
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
+	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+func sourceSum(dir string) (string, error) {
+	var names []string
+	err := filepath.WalkDir(filepath.Join(dir, "src"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	names = append(names, filepath.Join(dir, "package-lock.json"), filepath.Join(dir, "build", "main.go"), filepath.Join(dir, "build", "sum.go"))
+	slices.Sort(names)
+	var all bytes.Buffer
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		at, err := filepath.Rel(dir, name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&all, "%s  %s\n", digest(content), filepath.ToSlash(at))
+	}
+	version, err := esbuildVersion(filepath.Join(dir, "..", "..", "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&all, "esbuild %s\n", version)
+	return digest(all.Bytes()), nil
+}
+
+func esbuildVersion(goMod string) (string, error) {
+	f, err := os.Open(goMod)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if words := strings.Fields(lines.Text()); len(words) >= 2 && words[0] == "github.com/evanw/esbuild" {
+			return words[1], nil
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("%s: esbuild is not required", goMod)
+}
