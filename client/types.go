@@ -118,6 +118,8 @@ type WorkloadDetail struct {
 	Advice *Advice `json:"advice,omitempty"`
 	// Lives are all lives of the id, the latest first, where there is more than one.
 	Lives []Life `json:"lives,omitempty"`
+	// Missing names what could not be asked, when the answer is partial.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // Bucket is one bucket of a distribution: seconds spent in (Low, High].

@@ -47,6 +47,7 @@ type Builder struct {
 	fold  *fold
 	at    time.Time // up to when series were taken in; zero before the first round
 	saved time.Time
+	wrote bool    // the watermark was set
 	roll  *roller // nil for a catalogue that keeps no roll-ups
 }
 
@@ -88,10 +89,21 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 }
 
 // Advance takes in what came since the last round and returns how many rows it wrote.
-// The first round of a new catalogue reads all history.
+// The first round of a new catalogue reads all history, as does that of one that somebody
+// has emptied meanwhile.
 func (b *Builder) Advance(ctx context.Context) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.fold != nil {
+		mark, err := b.cat.Watermark(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if mark.IsZero() && b.wrote {
+			b.o.Logger.Warn("the catalogue was emptied; it is built again from the series")
+			b.fold, b.wrote, b.roll = nil, false, b.newRoller()
+		}
+	}
 	if b.fold == nil {
 		if err := b.load(ctx); err != nil {
 			return 0, err
@@ -120,11 +132,11 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows int)) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.cat.Drop(ctx); err != nil {
+	now := b.o.Clock()
+	if err := b.drop(ctx, b.oldest(now)); err != nil {
 		return 0, err
 	}
-	b.fold, b.at = newFold(b.q), time.Time{}
-	now := b.o.Clock()
+	b.fold, b.wrote = newFold(b.q), false
 	b.at = b.oldest(now)
 	total := 0
 	for b.at.Before(now) {
@@ -138,6 +150,19 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	}
 	b.roll = b.newRoller()
 	return total, errors.Join(b.save(ctx, now), b.roll.advance(ctx, b.oldest(now), b.o.Clock))
+}
+
+// pastKeeper is a catalogue that can keep what is older than the series.
+type pastKeeper interface {
+	DropSince(ctx context.Context, t time.Time) error
+}
+
+// drop empties the catalogue but for what the series have forgotten.
+func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
+	if k, ok := b.cat.(pastKeeper); ok {
+		return k.DropSince(ctx, oldest)
+	}
+	return b.cat.Drop(ctx)
 }
 
 // Run advances every interval until ctx ends, and saves the state at the end. Errors
@@ -211,7 +236,9 @@ func (b *Builder) slice(ctx context.Context, to time.Time) (int, error) {
 	}
 	b.at = to
 	b.forget(to)
-	return n, b.cat.SetWatermark(ctx, to)
+	err = b.cat.SetWatermark(ctx, to)
+	b.wrote = b.wrote || err == nil
+	return n, err
 }
 
 // write upserts the rows of workloads that changed, or that have been silent for too

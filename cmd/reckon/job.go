@@ -137,6 +137,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		if err != nil {
 			return err
 		}
+		g.partial(d.Missing)
 		if o.finds && o.format.value == "json" {
 			details = append(details, d)
 			continue

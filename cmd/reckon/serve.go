@@ -20,6 +20,7 @@ type serveOptions struct {
 	late      time.Duration
 	footprint footprintFlags
 	slurm     slurmFlags
+	stores    storeFlags
 	site      string
 	verbose   bool
 	access    server.Access
@@ -55,11 +56,13 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	scrapeFlag(f, &o.scrape)
 	o.footprint.register(f)
 	o.slurm.register(f)
+	o.stores.register(cmd)
 	f.StringVar(&o.site, "site", "", "name of the site that the jobs of Slurm belong to, as the agents of its nodes say it")
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	configFlag(cmd)
 	return cmd
 }
 
@@ -69,6 +72,9 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level}))
+	if err := o.stores.check(); err != nil {
+		return err
+	}
 	prices, err := o.footprint.open(log)
 	if err != nil {
 		return err
@@ -84,14 +90,15 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	s, err := server.Open(ctx, server.Config{
 		Slurm: slurm, Site: o.site,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
+		Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.stdout, "reckon %s at http://%s (data in %s)\n\nOn each node:\n  reckon-agent --push http://%s\n\nCtrl-C stops.\n",
-		buildinfo.Get().Version, s.Addr(), o.data, s.Addr())
+	fmt.Fprintf(g.stdout, "reckon %s at http://%s (%s)\n\nOn each node:\n  reckon-agent --push http://%s\n\nCtrl-C stops.\n",
+		buildinfo.Get().Version, s.Addr(), o.stores.place(o.data), s.Addr())
 	err = s.Run(ctx)
 	if err == nil {
 		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` goes on from here.")

@@ -33,6 +33,7 @@ type upOptions struct {
 	scrape    string
 	footprint footprintFlags
 	slurm     slurmFlags
+	stores    storeFlags
 	verbose   bool
 	demo      bool
 	access    server.Access
@@ -93,11 +94,13 @@ on where it stopped.`,
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
 	o.footprint.register(f)
 	o.slurm.register(f)
+	o.stores.register(cmd)
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
 	f.BoolVar(&o.demo, "demo", false, "show a site that is made up, with a week behind it, instead of this machine")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+	configFlag(cmd)
 	return cmd
 }
 
@@ -112,6 +115,12 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level}))
+	if err := o.stores.check(); err != nil {
+		return err
+	}
+	if o.demo && o.stores != (storeFlags{}) {
+		return &usageError{errors.New("--demo keeps what it makes up in the data directory; leave --store and --catalogue out")}
+	}
 	prices, err := o.footprint.open(log)
 	if err != nil {
 		return err
@@ -128,6 +137,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
+		Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	}
@@ -160,8 +170,8 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 
 // greet says where everything is, and what can not be read and why.
 func greet(g *globals, s *server.Server, o upOptions) {
-	fmt.Fprintf(g.stdout, "reckon %s measures %s at http://%s (data in %s)\n",
-		buildinfo.Get().Version, s.Agent().Node(), s.Addr(), o.data)
+	fmt.Fprintf(g.stdout, "reckon %s measures %s at http://%s (%s)\n",
+		buildinfo.Get().Version, s.Agent().Node(), s.Addr(), o.stores.place(o.data))
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
 	if os.Geteuid() == 0 {
 		fmt.Fprintln(g.stdout, "Running as root: it sees everybody's processes in full.")

@@ -20,6 +20,7 @@ type backend struct {
 	views *query.Views
 	// footprint is nil where nobody said what energy emits and costs.
 	footprint *Footprint
+	away      *outage // nil where the series are in this process
 }
 
 var _ api.Backend = (*backend)(nil)
@@ -30,7 +31,7 @@ func (b *backend) Workloads(ctx context.Context, f client.Filter) (client.Worklo
 	if err != nil {
 		return client.WorkloadList{}, err
 	}
-	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total}
+	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.away.missing(ctx)}
 	for i := range rows {
 		list.Workloads[i] = wire(&rows[i])
 		b.footprint.workload(&list.Workloads[i])
@@ -47,35 +48,42 @@ func (b *backend) Workload(ctx context.Context, id string, r client.Range) (clie
 	}
 	d := client.WorkloadDetail{Workload: wire(row)}
 	whole := query.Selection{Site: row.Site, ID: id, From: row.Start, To: last(row)}
-	if err := b.profile(ctx, &d, whole, r); err != nil {
-		return client.WorkloadDetail{}, err
-	}
-	if d.Commands, err = b.views.Commands(ctx, whole); err != nil {
-		return client.WorkloadDetail{}, err
-	}
-	if d.Parts, err = b.views.Parts(ctx, whole); err != nil {
-		return client.WorkloadDetail{}, err
-	}
 	b.footprint.workload(&d.Workload)
-	if r.From.IsZero() && r.To.IsZero() {
-		b.footprint.detail(&d)
-	}
-	if d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole); err != nil {
+	if err := b.away.lacks(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
 		return client.WorkloadDetail{}, err
-	}
-	if d.Events, err = b.views.Events(ctx, whole); err != nil {
-		return client.WorkloadDetail{}, err
-	}
-	if d.EnergyJoules != nil {
-		if d.EnergyMethod, err = b.views.EnergyMethod(ctx, whole); err != nil {
-			return client.WorkloadDetail{}, err
-		}
 	}
 	if d.Advice, err = b.advice(ctx, &d); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	d.Verdicts, err = b.verdicts(ctx, &d)
+	b.away.partly(ctx, &d)
 	return d, err
+}
+
+// overTime fills what is read from the series.
+func (b *backend) overTime(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
+	if err := b.profile(ctx, d, whole, r); err != nil {
+		return err
+	}
+	if d.Commands, err = b.views.Commands(ctx, whole); err != nil {
+		return err
+	}
+	if d.Parts, err = b.views.Parts(ctx, whole); err != nil {
+		return err
+	}
+	if r.From.IsZero() && r.To.IsZero() {
+		b.footprint.detail(d)
+	}
+	if d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole); err != nil {
+		return err
+	}
+	if d.Events, err = b.views.Events(ctx, whole); err != nil {
+		return err
+	}
+	if d.EnergyJoules != nil {
+		d.EnergyMethod, err = b.views.EnergyMethod(ctx, whole)
+	}
+	return err
 }
 
 // row finds the life of an id that began at a time; the latest when that is zero.
@@ -231,8 +239,9 @@ func stepFor(span time.Duration) time.Duration {
 
 // Nodes implements api.Backend.
 func (b *backend) Nodes(ctx context.Context) (client.NodeList, error) {
+	var missing []string
 	nodes, err := b.views.Nodes(ctx, time.Now())
-	if err != nil {
+	if err := b.away.lacks(&missing, "all nodes", err); err != nil {
 		return client.NodeList{}, err
 	}
 	if nodes == nil {
@@ -241,7 +250,7 @@ func (b *backend) Nodes(ctx context.Context) (client.NodeList, error) {
 	for i := range nodes {
 		b.footprint.node(&nodes[i], time.Now())
 	}
-	return client.NodeList{Nodes: nodes}, nil
+	return client.NodeList{Nodes: nodes, Missing: missing}, nil
 }
 
 // wire turns a row of the catalogue into what travels.

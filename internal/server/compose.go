@@ -13,7 +13,6 @@ import (
 	"reckon/internal/ingest"
 	"reckon/metric/expose"
 	"reckon/query"
-	"reckon/store/catalogue"
 	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/promapi"
@@ -36,9 +35,8 @@ func (c *Config) gone() time.Duration {
 	return max(4*export, time.Minute)
 }
 
-func (s *Server) openCatalogue(context.Context) error {
-	var err error
-	if s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log); err != nil {
+func (s *Server) openCatalogue(ctx context.Context) error {
+	if err := s.openFacts(ctx); err != nil {
 		return err
 	}
 	s.builder = query.NewBuilder(s.series, s.facts, query.BuilderOptions{
@@ -106,13 +104,20 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: engines{s.engine, s.bounded()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series, DB: s.series,
+		Engine: engines{s.engine, s.bounded()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Targets: s.targets(), Logger: s.log,
 	}
+	if s.inside != nil {
+		prometheus.DB = s.inside
+	}
+	var away *outage
+	if s.outside != nil {
+		away = &outage{s.outside, s.facts}
+	}
 	o := api.Options{
-		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()}), footprint: s.config.Footprint},
+		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()}), footprint: s.config.Footprint, away: away},
 		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
 	}
@@ -128,9 +133,11 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Store:     s.facts, Policy: s.config.Policy, Clock: time.Now,
 	}
 	o.Findings = &cases{s.keeper}
-	o.Usage = &usage{rolls: s.facts, facts: s.facts, clock: time.Now}
+	o.Usage = &usage{rolls: s.facts, facts: s.facts, away: away, clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
-	o.Import = &imports{series: s.series, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
+	if s.inside != nil {
+		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
+	}
 	o.Within = func(v access.Viewer) time.Duration { return s.limits.Of(v.Role.String()).Time }
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })

@@ -25,10 +25,7 @@ func (s *Server) play(ctx context.Context) error {
 			external["node"] = node
 		}
 		err := s.series.Append(ctx, external, b)
-		select {
-		case s.updated <- struct{}{}:
-		default:
-		}
+		s.changed()
 		return err
 	})
 	if err != nil && ctx.Err() == nil {

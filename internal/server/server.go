@@ -29,6 +29,7 @@ import (
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store/catalogue"
+	"reckon/store/remote"
 	"reckon/store/tsdb"
 	"reckon/web/api"
 )
@@ -42,6 +43,10 @@ type Config struct {
 	Retention  time.Duration // for how long series are kept
 	MaxBytes   int64         // and how much of them, 0 for no bound
 	OutOfOrder time.Duration // by how much a sample may be late
+
+	// Store is the address of another store of series (see remote.ParseURL), Catalogue that of
+	// a catalogue in PostgreSQL; empty is the data directory.
+	Store, Catalogue string
 
 	// Agent measures this node too; nil for a server without sensors.
 	Agent *agent.Config
@@ -76,7 +81,9 @@ type Server struct {
 	config  Config
 	log     *slog.Logger
 	ln      net.Listener
-	series  *tsdb.Store
+	series  seriesStore
+	inside  *tsdb.Store   // the series are here,
+	outside *remote.Store // or there
 	facts   *catalogue.Catalogue
 	engine  *query.Engine
 	builder *query.Builder
@@ -165,12 +172,10 @@ func (s *Server) openStores(ctx context.Context) error {
 	if err := os.MkdirAll(c.Data, 0o750); err != nil {
 		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)
 	}
-	var err error
-	s.series, err = tsdb.Open(tsdb.Options{
-		Dir: filepath.Join(c.Data, "series"), Retention: c.Retention, MaxBytes: c.MaxBytes,
-		OutOfOrder: c.OutOfOrder, Logger: s.log,
-	})
-	if err != nil {
+	if err := CheckStores(c.Store, c.Catalogue); err != nil {
+		return err
+	}
+	if err := s.openSeries(ctx); err != nil {
 		return err
 	}
 	return s.openCatalogue(ctx)
@@ -238,10 +243,7 @@ func (s *Server) store(ctx context.Context, b *metric.Batch) error {
 		external["site"] = s.config.Site
 	}
 	err := s.series.Append(ctx, external, b)
-	select {
-	case s.updated <- struct{}{}:
-	default:
-	}
+	s.changed()
 	return err
 }
 

@@ -48,9 +48,6 @@ func (s *Server) storeSlurm(ctx context.Context, b *metric.Batch) error {
 		external["site"] = s.config.Site
 	}
 	err := s.series.Append(ctx, external, b)
-	select {
-	case s.updated <- struct{}{}:
-	default:
-	}
+	s.changed()
 	return err
 }

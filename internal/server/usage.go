@@ -14,6 +14,7 @@ import (
 type usage struct {
 	rolls store.Rollups
 	facts store.Catalogue
+	away  *outage
 	clock func() time.Time
 }
 
@@ -28,7 +29,7 @@ func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 	}
 	list := client.UsageList{
 		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		Span: q.Span, By: q.By, Rows: []client.Usage{},
+		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.away.missing(ctx),
 	}
 	machines, err := u.rolls.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, Sites: q.Sites, Nodes: q.Nodes})
 	if err != nil {

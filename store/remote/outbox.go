@@ -135,7 +135,13 @@ func (o *outbox) next(ctx context.Context) error {
 		o.said = ""
 		o.s.log.Info("sending to the store again", "to", o.s.String(), "waiting", o.queue.Stats().Records)
 	}
-	return o.queue.Done(r)
+	if err := o.queue.Done(r); err != nil {
+		return err
+	}
+	if o.s.o.Sent != nil {
+		o.s.o.Sent()
+	}
+	return nil
 }
 
 func (o *outbox) stats() (int, uint64) {

@@ -53,6 +53,8 @@ type Options struct {
 	// for the other side. QueueBytes bounds it, 256 MiB by default; the oldest go first.
 	Queue      string
 	QueueBytes int64
+	// Sent is called when a request of the queue has arrived; may be nil.
+	Sent func()
 	// History is how far back the other side may hold samples, 90 days by default.
 	History time.Duration
 	// Logger takes what happens besides; nil discards it.

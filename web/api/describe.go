@@ -73,6 +73,7 @@ func descriptions() map[string]string {
 		"WorkloadDetail.energy_method": "How sure energy_joules is: measured, modelled or both; absent without energy.",
 		"WorkloadDetail.advice":        "What to ask for next time; null where nothing can be said.",
 		"WorkloadDetail.lives":         "All lives of the id, the latest first, where there is more than one: start names one.",
+		"WorkloadDetail.missing":       "What could not be asked when the answer was made, and why; absent when it is whole.",
 
 		"Event":       "Something that befell a workload between two readings.",
 		"Event.kind":  "oom_kill or throttled.",

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"reckon/client"
+	"reckon/store"
 )
 
 // statusError is an answer that is not 200.
@@ -39,6 +40,8 @@ func statusOf(err error) *statusError {
 		return s
 	case errors.Is(err, ErrNotFound):
 		return &statusError{http.StatusNotFound, client.Error{Error: err.Error()}}
+	case errors.Is(err, store.ErrUnavailable):
+		return &statusError{http.StatusServiceUnavailable, client.Error{Error: err.Error(), Hint: "it is tried again by itself; ask again in a while"}}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &statusError{http.StatusGatewayTimeout, client.Error{Error: "the answer took too long: " + err.Error(), Hint: "ask for less: a shorter time, a coarser step, or a limit"}}
 	case errors.Is(err, context.Canceled):

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"reckon/internal/server"
+)
+
+// storeFlags say where series and catalogue are kept, if not in the data directory.
+type storeFlags struct{ store, catalogue string }
+
+func (s *storeFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.store, "store", "", "keep the series elsewhere: http://HOST:9090 (Prometheus), victoriametrics+http://HOST:8428, mimir+https://HOST?tenant=NAME, influxdb+http://HOST:8086/DATABASE, influxdb2+https://HOST:8086/ORG/BUCKET; more behind a ?, such as token_file=FILE")
+	cmd.Flags().StringVar(&s.catalogue, "catalogue", "", "keep the catalogue in PostgreSQL: postgres://USER@HOST/DATABASE?password_file=FILE")
+}
+
+func (s *storeFlags) check() error {
+	if err := server.CheckStores(s.store, s.catalogue); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+// place says where the numbers are, for people.
+func (s *storeFlags) place(data string) string {
+	switch {
+	case s.store != "" && s.catalogue != "":
+		return "series in " + server.Shown(s.store) + ", catalogue in " + server.Shown(s.catalogue)
+	case s.store != "":
+		return "series in " + server.Shown(s.store) + ", the rest in " + data
+	case s.catalogue != "":
+		return "catalogue in " + server.Shown(s.catalogue) + ", the rest in " + data
+	}
+	return "data in " + data
+}

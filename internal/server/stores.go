@@ -1,0 +1,162 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/account"
+	"reckon/client"
+	"reckon/metric"
+	"reckon/store"
+	"reckon/store/catalogue"
+	"reckon/store/remote"
+	"reckon/store/tsdb"
+)
+
+// seriesStore is what the server needs of a store of series, embedded or elsewhere.
+type seriesStore interface {
+	store.Series
+	storage.SampleAndChunkQueryable
+	storage.ExemplarQueryable
+	storage.AppendableV2
+	// Describe adds the description of a metric, Metadata returns all of them.
+	Describe(name string, m metadata.Metadata) error
+	Metadata() map[string]metadata.Metadata
+	// Ready says why queries can not be answered yet.
+	Ready() error
+}
+
+var (
+	_ seriesStore = (*tsdb.Store)(nil)
+	_ seriesStore = (*remote.Store)(nil)
+)
+
+// CheckStores says what is wrong with the addresses of stores; empty ones are right.
+func CheckStores(series, facts string) error {
+	if series != "" {
+		if err := remote.ParseURL(series); err != nil {
+			return fmt.Errorf("--store: %w", err)
+		}
+	}
+	if facts != "" {
+		if err := catalogue.CheckURL(facts); err != nil {
+			return fmt.Errorf("--catalogue: %w", err)
+		}
+	}
+	return nil
+}
+
+// openSeries opens the embedded store, or the one that --store names.
+func (s *Server) openSeries(ctx context.Context) error {
+	c := &s.config
+	if c.Store == "" {
+		embedded, err := tsdb.Open(tsdb.Options{
+			Dir: filepath.Join(c.Data, "series"), Retention: c.Retention, MaxBytes: c.MaxBytes,
+			OutOfOrder: c.OutOfOrder, Logger: s.log,
+		})
+		if err != nil {
+			return err
+		}
+		s.series, s.inside = embedded, embedded
+		return nil
+	}
+	elsewhere, err := openRemote(c.Store, filepath.Join(c.Data, "queue"), c.Retention, s)
+	if err != nil {
+		return err
+	}
+	s.series, s.outside = elsewhere, elsewhere
+	check, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := elsewhere.Check(check); err != nil && ctx.Err() == nil {
+		s.log.Warn("the store of series does not answer; what is measured here waits on this disk, and it is asked again", "store", elsewhere.String(), "err", err)
+	}
+	return nil
+}
+
+func openRemote(address, queue string, history time.Duration, s *Server) (*remote.Store, error) {
+	o := remote.Options{URL: address, Natives: nativeNames(), Queue: queue, History: history}
+	if s != nil {
+		o.Logger, o.Sent = s.log, s.changed
+	}
+	return remote.Open(o)
+}
+
+// nativeNames are our native histograms.
+func nativeNames() (names []string) {
+	for _, d := range account.Descs() {
+		if d.Kind == metric.NativeHistogram {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// openFacts opens the catalogue, in the data directory or where --catalogue names it.
+func (s *Server) openFacts(ctx context.Context) (err error) {
+	if s.config.Catalogue != "" {
+		s.facts, err = catalogue.OpenURL(ctx, s.config.Catalogue, s.log)
+		return err
+	}
+	s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log)
+	return err
+}
+
+// changed tells that samples were stored.
+func (s *Server) changed() {
+	select {
+	case s.updated <- struct{}{}:
+	default:
+	}
+}
+
+// outage says what is missing from answers now; nil for a store that is never away.
+type outage struct {
+	store store.Reachable
+	facts store.Catalogue
+}
+
+// missing says what an answer from the catalogue lacks because the series can not be read.
+func (o *outage) missing(ctx context.Context) []string {
+	if o == nil {
+		return nil
+	}
+	err := o.store.Down()
+	if err == nil {
+		return nil
+	}
+	text := "what happened lately: "
+	if at, bad := o.facts.Watermark(ctx); bad == nil && !at.IsZero() {
+		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
+	}
+	return []string{text + err.Error()}
+}
+
+// lacks turns the error of a store that is away into what is missing from an answer; other
+// errors stay.
+func (o *outage) lacks(list *[]string, what string, err error) error {
+	if o == nil || !errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	*list = append(*list, what+": "+err.Error())
+	return nil
+}
+
+// partly adds what is missing to an answer, once.
+func (o *outage) partly(ctx context.Context, d *client.WorkloadDetail) {
+	if o != nil && len(d.Missing) == 0 {
+		d.Missing = o.missing(ctx)
+	}
+}
+
+// Shown is an address of a store without what stands behind the question mark.
+func Shown(address string) string {
+	plain, _, _ := strings.Cut(address, "?")
+	return plain
+}
