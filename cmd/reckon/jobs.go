@@ -206,7 +206,7 @@ func nodeList(nodes []string) string {
 func state(w client.Workload) string {
 	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {
-	case w.State != "" && w.State != "completed" && !(w.State == "failed" && failed):
+	case w.State != "" && !(w.State == "failed" && failed):
 		return w.State
 	case w.Running:
 		return "running"

@@ -20,6 +20,9 @@ const (
 	// remember is for how long a job is known after its end: longer than any question
 	// looks back, so that it is not told anew.
 	remember = 3 * time.Hour
+	// apart is the least time between two samples. One after the last word of a life stands
+	// the mark that its series ended; and one before a life begins is taken to be of it.
+	apart = time.Millisecond
 	// giveUp is for how long accounting is asked for a job that left the queue.
 	giveUp = 24 * time.Hour
 )
@@ -259,9 +262,13 @@ func (l *life) due(now, next time.Time) (time.Time, bool) {
 		if end := l.job.End; !end.IsZero() && end.Before(at) {
 			at = end
 		}
-		at = latestOf(at, now.Add(-behind), l.told.Add(time.Millisecond))
-		if !next.IsZero() && !at.Before(next) {
-			at = next.Add(-time.Millisecond)
+		at = latestOf(at, now.Add(-behind), l.told.Add(2*apart))
+		if limit := next.Add(-3 * apart); !next.IsZero() && !at.Before(limit) {
+			// Before the next life, with room for what may come to be known later.
+			at = latestOf(next.Add(-time.Second), l.job.Submit, l.told.Add(2*apart))
+			if at.After(limit) {
+				at = limit
+			}
 		}
 	case !at.After(l.told):
 		return at, false // the clock was set back

@@ -81,7 +81,7 @@ func TestLifeOfAJob(t *testing.T) {
 	late := job("1", "completed", 5, 150, 185)
 	late.StepCount, late.Steps = 1, []Step{{ID: "0", State: "completed", Start: at(151), End: at(152)}}
 	b.Accounts([]Job{late})
-	if got := b.Tell(at(250)); len(got) != 1 || got[0].Time.Sub(noon) != 185001*time.Millisecond {
+	if got := b.Tell(at(250)); len(got) != 1 || got[0].Time.Sub(noon) != 185002*time.Millisecond {
 		t.Errorf("steps that accounting knew later: %v", told(got))
 	}
 	b.Queue(at(260), nil, true)
@@ -131,9 +131,25 @@ func TestRequeue(t *testing.T) {
 	b.Queue(at(70), []Job{job("3", "pending", 38, 0, 0)}, true)
 	expect(t, "the new life waits, of the old one the end is not known", b.Tell(at(70)), "1m10s: slurm/3 pending")
 	b.Accounts([]Job{job("3", "requeued", 5, 6, 37), job("3", "pending", 38, 0, 0)})
-	expect(t, "the old one ended before the new one was handed in", b.Tell(at(100)), "37.999s: slurm/3 from 6 to 37 -completing requeued.")
+	expect(t, "the old one ended before the new one was handed in", b.Tell(at(100)), "37.997s: slurm/3 from 6 to 37 -completing requeued.")
 	b.Queue(at(130), []Job{job("3", "running", 38, 120, 0)}, true)
 	expect(t, "the new one began", b.Tell(at(130)), "2m10s: slurm/3 from 120 -pending running")
+}
+
+// A life that ended in the second in which the next was handed in, and was never seen in
+// the queue: what is told of it keeps clear of the next, also when it is told twice.
+func TestShortLifeBeforeRequeue(t *testing.T) {
+	b := NewBook()
+	b.Queue(at(40), []Job{job("3", "pending", 38, 0, 0)}, true)
+	b.Tell(at(40))
+	b.Accounts([]Job{job("3", "requeued", 35, 36, 38)})
+	expect(t, "before the next was handed in", b.Tell(at(100)), "37s: slurm/3 from 36 to 38 requeued.")
+	again := job("3", "requeued", 35, 36, 38)
+	again.StepCount = 2
+	b.Accounts([]Job{again})
+	expect(t, "its steps came later", b.Tell(at(101)), "37.002s: slurm/3 from 36 to 38 requeued.")
+	b.Accounts([]Job{job("4", "requeued", 38, 38, 39), job("4", "completed", 39, 40, 41)})
+	expect(t, "a life of a second", b.Tell(at(102)), "38s: slurm/4 from 38 to 39 requeued.", "41s: slurm/4 from 40 to 41 completed.")
 }
 
 func TestWhatWaitsOfAnArray(t *testing.T) {
@@ -167,7 +183,7 @@ func TestTimesAreNeverAhead(t *testing.T) {
 	b.Queue(at(10), []Job{job("1", "running", 5, 6, 0)}, true)
 	b.Tell(at(10))
 	b.Queue(at(5), []Job{job("1", "completed", 5, 6, 4)}, true)
-	expect(t, "our clock was set back", b.Tell(at(5)), "10.001s: slurm/1 from 6 to 4 -running completed.")
+	expect(t, "our clock was set back", b.Tell(at(5)), "10.002s: slurm/1 from 6 to 4 -running completed.")
 }
 
 func TestUndoTellsAgain(t *testing.T) {
