@@ -19,6 +19,7 @@ import (
 	"reckon/sensor/battery"
 	"reckon/sensor/cray"
 	"reckon/sensor/hwmon"
+	"reckon/sensor/node"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
 	"reckon/sensor/scrape"
@@ -54,6 +55,7 @@ func TestReference(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	machine.Descs = append(machine.Descs, node.TimexDescs()...)
 	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: slices.Concat(rapl.Descs(), battery.Descs(), cray.Descs(), redfish.Descs()), Text: "What the meters of the node count."},
 		metricdoc.Section{Title: "Boards", Descs: slices.Concat(hwmon.Descs(), thermal.Descs()), Text: "Temperatures, fans and throttling; names of node_exporter where it has them."},
 		metricdoc.Section{Title: "Jetson", Descs: tegra.Descs(), Text: "Boards with a Tegra, from sysfs and from tegrastats."},

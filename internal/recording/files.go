@@ -24,8 +24,8 @@ func machineFiles() []string {
 		"proc/stat", "proc/meminfo", "proc/loadavg", "proc/uptime", "proc/version", "proc/vmstat", "proc/diskstats",
 		"proc/cpuinfo", "proc/cgroups", "proc/filesystems", "proc/schedstat",
 		"proc/mounts", "proc/self/mounts", "proc/self/mountinfo", "proc/self/cgroup", "proc/1/mounts", "proc/1/mountinfo",
-		"proc/net/dev", "proc/self/net/dev", "proc/net/netstat", "proc/net/snmp", "proc/net/sockstat", "proc/net/sockstat6",
-		"proc/1/net/dev", "proc/1/net/netstat", "proc/1/net/snmp", "proc/1/net/sockstat", "proc/1/net/sockstat6",
+		"proc/net/dev", "proc/self/net/dev", "proc/net/netstat", "proc/net/snmp", "proc/net/snmp6", "proc/net/sockstat", "proc/net/sockstat6",
+		"proc/1/net/dev", "proc/1/net/netstat", "proc/1/net/snmp", "proc/1/net/snmp6", "proc/1/net/sockstat", "proc/1/net/sockstat6",
 		"proc/pressure/cpu", "proc/pressure/io", "proc/pressure/memory",
 		"proc/sys/kernel/osrelease", "proc/sys/kernel/hostname", "proc/sys/kernel/pid_max", "proc/sys/kernel/random/boot_id",
 		"proc/sys/kernel/random/entropy_avail", "proc/sys/kernel/threads-max", "proc/sys/fs/file-nr",
@@ -34,7 +34,7 @@ func machineFiles() []string {
 		"sys/devices/system/cpu/cpu[0-9]*/topology/core_id", "sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id",
 		"sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq", "sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
 		"sys/devices/system/node/node[0-9]*/cpulist", "sys/devices/system/node/node[0-9]*/meminfo",
-		"sys/class/net/*/speed", "sys/class/net/*/operstate", "sys/class/net/*/carrier", "sys/class/net/*/mtu",
+		"sys/class/net/*/device/vendor", "sys/class/net/*/speed", "sys/class/net/*/operstate", "sys/class/net/*/carrier", "sys/class/net/*/mtu",
 		"sys/block/*/size", "sys/block/*/queue/hw_sector_size", "sys/block/*/queue/rotational",
 	}
 }

@@ -31,6 +31,9 @@ var constructors = map[string]func(root string) (sensor.Sensor, error){
 	"filesystem": func(r string) (sensor.Sensor, error) { return wrap(NewFilesystem(r)) },
 	"network":    func(r string) (sensor.Sensor, error) { return wrap(NewNetwork(r)) },
 	"sockstat":   NewSockstat,
+	"netstat":    NewNetstat,
+	"conntrack":  func(r string) (sensor.Sensor, error) { return wrap(NewConntrack(r)) },
+	"netclass":   func(r string) (sensor.Sensor, error) { return wrap(NewNetclass(r)) },
 	"filefd":     func(r string) (sensor.Sensor, error) { return wrap(NewFileFD(r)) },
 	"uname":      func(r string) (sensor.Sensor, error) { return wrap(NewUname(r)) },
 	"os":         func(r string) (sensor.Sensor, error) { return wrap(NewOS(r)) },
@@ -63,6 +66,15 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	}
+	t.Run("timex", func(t *testing.T) {
+		sensortest.Run(t, func(t *testing.T) sensor.Sensor {
+			s, err := NewTimex("/")
+			if err != nil {
+				t.Skip(err)
+			}
+			return s
+		}, sensortest.Options{Foreign: true})
+	})
 	t.Run("time", func(t *testing.T) {
 		sensortest.Run(t, func(*testing.T) sensor.Sensor { return NewClock() }, sensortest.Options{Foreign: true})
 	})

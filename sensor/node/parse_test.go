@@ -139,7 +139,7 @@ func TestOSRelease(t *testing.T) {
 }
 
 func FuzzLines(f *testing.F) {
-	for _, name := range []string{"stat", "meminfo", "diskstats", "net/dev", "net/sockstat", "loadavg", "pressure/io", "self/mounts", "vmstat"} {
+	for _, name := range []string{"stat", "meminfo", "diskstats", "net/dev", "net/sockstat", "net/netstat", "net/snmp6", "loadavg", "pressure/io", "self/mounts", "vmstat"} {
 		b, err := os.ReadFile("testdata/vm/proc/" + name)
 		if err != nil {
 			f.Fatal(err)
@@ -171,6 +171,11 @@ func FuzzLines(f *testing.F) {
 			}
 		})
 		parseSockstat(text, func(p, key []byte, _ uint64) {
+			if len(p) == 0 || len(key) == 0 {
+				t.Errorf("%q: no key", text)
+			}
+		})
+		parseNetstat(text, func(p, key []byte, _ uint64) {
 			if len(p) == 0 || len(key) == 0 {
 				t.Errorf("%q: no key", text)
 			}

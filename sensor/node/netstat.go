@@ -1,0 +1,147 @@
+package node
+
+import (
+	"bytes"
+	"strings"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// NewNetstat opens /proc/net/netstat, snmp and snmp6: what goes through the network protocols and
+// what goes wrong there, as much of it as node_exporter takes by default.
+func NewNetstat(root string) (sensor.Sensor, error) {
+	t, err := openNet(root, "snmp")
+	if err != nil {
+		return nil, err
+	}
+	f := &fields{name: "netstat", texts: []*text{t}, parse: parseNetstat, desc: netstatDesc}
+	for _, name := range []string{"netstat", "snmp6"} { // the latter is absent without IPv6
+		if t, err := openNet(root, name); err == nil {
+			f.texts = append(f.texts, t)
+		}
+	}
+	if err := f.learn(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// netstatWords are the fields that are taken of each protocol, beside errors on the way in.
+var netstatWords = map[string][]string{
+	"Ip6": {"InOctets", "OutOctets"}, "IpExt": {"InOctets", "OutOctets"},
+	"Ip":   {"Forwarding"},
+	"Icmp": {"InMsgs", "OutMsgs"}, "Icmp6": {"InMsgs", "OutMsgs"},
+	"TcpExt": {"TCPSynRetrans", "TCPTimeouts", "TCPOFOQueue", "TCPRcvQDrop"},
+	"Tcp":    {"ActiveOpens", "InSegs", "OutSegs", "OutRsts", "PassiveOpens", "RetransSegs", "CurrEstab"},
+	"Udp":    {"InDatagrams", "OutDatagrams", "NoPorts", "RcvbufErrors", "SndbufErrors"},
+	"Udp6":   {"InDatagrams", "OutDatagrams", "NoPorts", "RcvbufErrors", "SndbufErrors"},
+}
+
+func netstatDesc(protocol, field []byte) *metric.Desc {
+	p, n := metricName(protocol), metricName(field)
+	wanted := n == "InErrors" || n == "InErrs" || (p == "TcpExt" && (strings.HasPrefix(n, "Listen") || strings.HasPrefix(n, "Syncookies")))
+	for _, w := range netstatWords[p] {
+		wanted = wanted || w == n
+	}
+	if !wanted {
+		return nil
+	}
+	name, help := "node_netstat_"+p+"_"+n, "Statistic "+p+n+"."
+	if n == "CurrEstab" || n == "Forwarding" {
+		return gauge(name, help, metric.None)
+	}
+	return counter(name, help, metric.None)
+}
+
+// parseNetstat reads pairs of lines, "Tcp: ActiveOpens InSegs" over "Tcp: 12 3456", and lines of a protocol
+// with its field and a number, "Ip6InOctets 123". A number below zero means that there is none.
+func parseNetstat(t []byte, emit func(protocol, field []byte, v uint64)) {
+	for len(t) > 0 {
+		var names, values []byte
+		names, t = line(t)
+		protocol, names, ok := bytes.Cut(names, []byte{':'})
+		if !ok {
+			w, rest := word(protocol)
+			value, _ := word(rest)
+			six := bytes.IndexByte(w, '6')
+			if v, isNumber := number(value); isNumber && six > 0 && six+1 < len(w) {
+				emit(w[:six+1], w[six+1:], v)
+			}
+			continue
+		}
+		values, t = line(t)
+		again, values, ok := bytes.Cut(values, []byte{':'})
+		if !ok || !bytes.Equal(again, protocol) || len(protocol) == 0 {
+			continue
+		}
+		for {
+			var n, w []byte
+			n, names = word(names)
+			w, values = word(values)
+			if len(n) == 0 || len(w) == 0 {
+				break
+			}
+			if v, isNumber := number(w); isNumber {
+				emit(protocol, n, v)
+			}
+		}
+	}
+}
+
+// Conntrack is how full the table of connections is that the firewall follows.
+type Conntrack struct {
+	texts  [2]*text
+	descs  []*metric.Desc
+	series []*metric.Series
+}
+
+// NewConntrack opens /proc/sys/net/netfilter, which is there where connections are followed.
+func NewConntrack(root string) (*Conntrack, error) {
+	c := &Conntrack{descs: []*metric.Desc{
+		gauge("node_nf_conntrack_entries", "Number of currently allocated flow entries for connection tracking.", metric.None),
+		gauge("node_nf_conntrack_entries_limit", "Maximum size of connection tracking table.", metric.None),
+	}}
+	for i, name := range []string{"nf_conntrack_count", "nf_conntrack_max"} {
+		t, err := openText(root, "proc/sys/net/netfilter/"+name)
+		if err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		c.texts[i] = t
+	}
+	c.series = series(c.descs)
+	return c, nil
+}
+
+// Name returns "conntrack".
+func (c *Conntrack) Name() string { return "conntrack" }
+
+// Descs lists the two figures.
+func (c *Conntrack) Descs() []*metric.Desc { return c.descs }
+
+// Close closes the files.
+func (c *Conntrack) Close() error {
+	first := c.texts[0].Close()
+	if err := c.texts[1].Close(); err != nil {
+		return err
+	}
+	return first
+}
+
+// Read appends the figures.
+func (c *Conntrack) Read(b *metric.Batch) error {
+	for i, t := range c.texts {
+		text, err := t.read()
+		if err != nil {
+			return err
+		}
+		w, _ := word(text)
+		v, ok := number(w)
+		if !ok {
+			return t.malformed("a number wanted")
+		}
+		b.Add(c.series[i], float64(v))
+	}
+	return nil
+}
