@@ -477,3 +477,42 @@ func TestPushFromOthers(t *testing.T) {
 		break
 	}
 }
+
+// A command that sends one figure and ends is of the script that ran it, also where a
+// shell gave it a process group of its own; a program that goes on is its own workload.
+func TestSenderOwner(t *testing.T) {
+	a := open(t, Config{Source: "procfs", Node: "n1"})
+	a.btime = bootTime("/")
+	twice(t, a)
+	shell, err := a.processOwner(int32(os.Getpid()), 0, false)
+	if err != nil || shell.id.Kind() != workload.Group {
+		t.Skipf("this test runs in %s (%v), where everybody is in one workload", shell.id, err)
+	}
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	pid, uid := int32(cmd.Process.Pid), uint32(os.Geteuid())
+	now := a.now
+	a.now = func() time.Time { // as if no time had passed since, however busy the machine is
+		p, err := a.look.(processLooker).Process(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Unix(a.btime+int64(p.Start/1e9)+1, 0)
+	}
+	if w, err := a.senderOwner(pid, uid); err != nil || w != shell {
+		t.Errorf("a command is of %v (%v), want %v", w, err, shell)
+	}
+	a.now = func() time.Time { return now().Add(time.Minute) }
+	own := fmt.Sprintf("group/n1/%d-", pid)
+	if w, err := a.senderOwner(pid, uid); err != nil || !strings.HasPrefix(string(w.id), own) {
+		t.Errorf("a program is of %v (%v), want %s", w, err, own)
+	}
+	a.now = now
+	if w, err := a.processOwner(pid, uid, true); err != nil || !strings.HasPrefix(string(w.id), own) {
+		t.Errorf("who listens is of %v (%v), want %s", w, err, own)
+	}
+}

@@ -67,7 +67,7 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w whose, err error) {
 // takePush is run by the loop.
 func (a *Agent) takePush(r *pushRequest) (whose, error) {
 	o := &a.own
-	w, err := a.processOwner(r.pid, r.uid, true)
+	w, err := a.senderOwner(r.pid, r.uid)
 	if err != nil {
 		return w, err
 	}

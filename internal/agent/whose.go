@@ -52,9 +52,33 @@ func (a *Agent) judge(o *sensor.Origin) verdict {
 	return v
 }
 
-// processOwner finds the workload of a process that is alive. A process that leads a group
-// of its own, as what is typed at a prompt does, belongs where its parent belongs: its
-// group is gone in a moment.
+// passing is how old a process may be that is taken for one that sends a figure and ends.
+const passing = 2 // seconds
+
+// senderOwner is processOwner for who sends figures. A process that leads a group of its
+// own and began a moment ago, as a command typed at a prompt does, belongs where its parent
+// belongs: its group is gone in a moment.
+func (a *Agent) senderOwner(pid int32, uid uint32) (whose, error) {
+	found, err := a.processOwner(pid, uid, true)
+	if err != nil || found.id.Kind() != workload.Group {
+		return found, err
+	}
+	look := a.look.(processLooker) // processOwner has used it
+	p, err := look.Process(pid)
+	if err != nil || p.PGID != p.PID || p.PPID <= 1 || a.now().Unix()-a.btime-int64(p.Start/1e9) > passing {
+		return found, nil
+	}
+	parent, err := look.Process(p.PPID)
+	if err != nil {
+		return found, nil
+	}
+	if w := a.partOf(&parent); w.owner == found.owner && w.id.Kind() != workload.Other {
+		return w, nil
+	}
+	return found, nil
+}
+
+// processOwner finds the workload of a process that is alive.
 func (a *Agent) processOwner(pid int32, uid uint32, known bool) (whose, error) {
 	look, ok := a.look.(processLooker)
 	if !ok {
@@ -70,18 +94,7 @@ func (a *Agent) processOwner(pid int32, uid uint32, known bool) (whose, error) {
 	if known {
 		p.UID = uid // the kernel said so of the connection
 	}
-	found := a.partOf(&p)
-	if found.id.Kind() != workload.Group || p.PGID != p.PID || p.PPID <= 1 {
-		return found, nil
-	}
-	parent, err := look.Process(p.PPID)
-	if err != nil {
-		return found, nil
-	}
-	if w := a.partOf(&parent); w.owner == found.owner && w.id.Kind() != workload.Other {
-		return w, nil
-	}
-	return found, nil
+	return a.partOf(&p), nil
 }
 
 // partOf is the part that a process is charged to, or will be.
