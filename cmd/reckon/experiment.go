@@ -256,7 +256,7 @@ type measurement struct {
 	c       *client.Client
 	plan    experiment.Measure
 	step    time.Duration
-	columns []storeFeature
+	columns []dataset.PowerFeature
 }
 
 // newMeasurement finds out before the first run whether the server has what is asked
@@ -271,7 +271,7 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 		m.step = 15 * time.Second
 	}
 	for _, name := range slices.Sorted(mapKeys(p.Columns)) {
-		m.columns = append(m.columns, storeFeature{name: name, expr: p.Columns[name]})
+		m.columns = append(m.columns, dataset.PowerFeature{Name: name, Expr: p.Columns[name]})
 	}
 	if len(p.Columns) == 0 && len(p.Select) == 0 {
 		if m.columns, err = m.power(ctx, g.now()); err != nil {
@@ -279,15 +279,15 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 		}
 	}
 	for _, col := range m.columns {
-		if _, err := m.ask(ctx, col.expr, g.now().Add(-time.Minute), g.now()); err != nil {
-			return nil, fmt.Errorf("column %s: %w", col.name, err)
+		if _, err := m.ask(ctx, col.Expr, g.now().Add(-time.Minute), g.now()); err != nil {
+			return nil, fmt.Errorf("column %s: %w", col.Name, err)
 		}
 	}
 	return m, nil
 }
 
 // power is the power of the node and what explains it.
-func (m *measurement) power(ctx context.Context, now time.Time) ([]storeFeature, error) {
+func (m *measurement) power(ctx context.Context, now time.Time) ([]dataset.PowerFeature, error) {
 	if m.plan.Node == "" {
 		node, err := meteredNode(ctx, m.c, now.Add(-10*time.Minute), now)
 		if err != nil {
@@ -295,13 +295,13 @@ func (m *measurement) power(ctx context.Context, now time.Time) ([]storeFeature,
 		}
 		m.plan.Node = node
 	}
-	for _, way := range storePower {
+	for _, way := range dataset.PowerMeters() {
 		got, err := m.ask(ctx, way, now.Add(-10*time.Minute), now)
 		if err != nil {
 			return nil, err
 		}
 		if len(got) > 0 {
-			return append([]storeFeature{{"watts", "W", way}}, storeFeatures...), nil
+			return append([]dataset.PowerFeature{{Name: "watts", Unit: "W", Expr: way}}, dataset.PowerFeatures()...), nil
 		}
 	}
 	return nil, errNoMeter
@@ -310,7 +310,7 @@ func (m *measurement) power(ctx context.Context, now time.Time) ([]storeFeature,
 func (m *measurement) window() time.Duration { return 4 * m.step }
 
 func (m *measurement) ask(ctx context.Context, expr string, from, to time.Time) (map[int64]float64, error) {
-	return oneSeries(ctx, m.c, onNode(expr, m.plan.Node, m.window()), from, to, m.step)
+	return oneSeries(ctx, m.c, dataset.OnNode(expr, m.plan.Node, m.window()), from, to, m.step)
 }
 
 // write leaves the data set in the folder.
@@ -340,7 +340,7 @@ func (m *measurement) settle(ctx context.Context, end time.Time) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for range 60 {
-		r, err := m.c.Query(ctx, onNode(`max(timestamp(node_cpu_seconds_total{mode="idle",NODE}))`, m.plan.Node, m.window()), time.Time{})
+		r, err := m.c.Query(ctx, dataset.OnNode(`max(timestamp(node_cpu_seconds_total{mode="idle",NODE}))`, m.plan.Node, m.window()), time.Time{})
 		if err != nil {
 			return err
 		}
@@ -370,14 +370,14 @@ func (m *measurement) frame(ctx context.Context, from, to time.Time) (*dataset.F
 		f.Time = append(f.Time, at.UnixMilli())
 	}
 	for _, col := range m.columns {
-		values, err := m.ask(ctx, col.expr, begin, to)
+		values, err := m.ask(ctx, col.Expr, begin, to)
 		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", col.name, err)
+			return nil, fmt.Errorf("column %s: %w", col.Name, err)
 		}
 		if len(values) == 0 {
 			continue // not measured on this node
 		}
-		c := dataset.Column{Name: col.name, Unit: col.unit, Source: onNode(col.expr, m.plan.Node, m.window()), Values: make([]float64, len(f.Time))}
+		c := dataset.Column{Name: col.Name, Unit: col.Unit, Source: dataset.OnNode(col.Expr, m.plan.Node, m.window()), Values: make([]float64, len(f.Time))}
 		for i, t := range f.Time {
 			c.Values[i] = math.NaN()
 			if v, ok := values[t]; ok {

@@ -150,27 +150,6 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 	return nil, fmt.Errorf("several columns hold watts; name one with --power: %s", strings.Join(found, ", "))
 }
 
-// storeFeature is a feature of a power model as PromQL over the series of a node; NODE
-// stands for its matcher and WINDOW for the time of a rate.
-type storeFeature struct{ name, unit, expr string }
-
-// storeFeatures have the names that attribution knows (doc/power-model-format.md).
-var storeFeatures = []storeFeature{
-	{"cpu_utilization", "ratio", `clamp(1 - sum(rate(node_cpu_seconds_total{mode=~"idle|iowait",NODE}[WINDOW])) / count(node_cpu_seconds_total{mode="idle",NODE}), 0, 1)`},
-	{"cpu_cycles", "1/s", `sum(rate(node_cpu_seconds_total{mode!~"idle|iowait",NODE}[WINDOW])) * scalar(avg(node_cpu_scaling_frequency_hertz{NODE}))`},
-	{"gpu_utilization", "ratio", `sum(rate(reckon_gpu_busy_seconds_total{NODE}[WINDOW]))`},
-	{"disk_read_bytes", "B/s", `sum(rate(node_disk_read_bytes_total{NODE}[WINDOW]))`},
-	{"disk_write_bytes", "B/s", `sum(rate(node_disk_written_bytes_total{NODE}[WINDOW]))`},
-	{"network_bytes", "B/s", `sum(rate(node_network_receive_bytes_total{device!="lo",NODE}[WINDOW])) + sum(rate(node_network_transmit_bytes_total{device!="lo",NODE}[WINDOW]))`},
-}
-
-// storePower are ways to the power of a whole node, the widest first.
-var storePower = []string{
-	`sum(rate(reckon_node_energy_joules_total{domain="board",method="measured",NODE}[WINDOW]))`,
-	`sum(rate(reckon_node_energy_joules_total{domain="psys",method="measured",NODE}[WINDOW]))`,
-	`sum(rate(reckon_node_energy_joules_total{domain=~"package|dram|gpu",method="measured",NODE}[WINDOW]))`,
-}
-
 var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows what the sensors say; name a series with --power, or give a data set with a column of watts")
 
 func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Data, source string, err error) {
@@ -206,9 +185,9 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 	}
 	window := max(4*step, time.Minute)
 	ask := func(expr string) (map[int64]float64, error) {
-		return oneSeries(ctx, c, onNode(expr, node, window), from, to, step)
+		return oneSeries(ctx, c, dataset.OnNode(expr, node, window), from, to, step)
 	}
-	ways := storePower
+	ways := dataset.PowerMeters()
 	if in.power != "" {
 		ways = []string{in.power}
 	}
@@ -236,14 +215,14 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 		d.Time, d.Watts = append(d.Time, float64(t)/1000), append(d.Watts, watts[t])
 	}
 	for _, f := range features {
-		values, err := ask(f.expr)
+		values, err := ask(f.Expr)
 		if err != nil {
-			return d, "", fmt.Errorf("feature %s: %w", f.name, err)
+			return d, "", fmt.Errorf("feature %s: %w", f.Name, err)
 		}
 		if len(values) == 0 {
 			continue // not measured on this node
 		}
-		col := powerfit.Column{Name: f.name, Unit: f.unit, Values: make([]float64, len(times))}
+		col := powerfit.Column{Name: f.Name, Unit: f.Unit, Values: make([]float64, len(times))}
 		for i, t := range times {
 			col.Values[i] = math.NaN()
 			if v, ok := values[t]; ok {
@@ -258,30 +237,22 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 	return d, fmt.Sprintf("%s, %s to %s", cmp.Or(node, c.Server()), from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)), nil
 }
 
-// onNode fills in the matcher of a node, which may be empty, and the window of rates.
-func onNode(expr, node string, window time.Duration) string {
-	matcher := ""
-	if node != "" {
-		matcher = fmt.Sprintf("node=%q", node)
-	}
-	return strings.NewReplacer(",NODE", strings.TrimSuffix(","+matcher, ","), "{NODE}", "{"+matcher+"}", "WINDOW", fmt.Sprintf("%dms", window.Milliseconds())).Replace(expr)
-}
-
-func (in *powerInput) storeFeatures() ([]storeFeature, error) {
+func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
+	storeFeatures := dataset.PowerFeatures()
 	if len(in.features) == 0 {
 		return storeFeatures, nil
 	}
-	var out []storeFeature
+	var out []dataset.PowerFeature
 	for _, f := range in.features {
 		name, expr, ok := strings.Cut(f, "=")
-		if at := slices.IndexFunc(storeFeatures, func(s storeFeature) bool { return s.name == f }); at >= 0 {
+		if at := slices.IndexFunc(storeFeatures, func(s dataset.PowerFeature) bool { return s.Name == f }); at >= 0 {
 			out = append(out, storeFeatures[at])
 			continue
 		}
 		if !ok || name == "" || expr == "" || strings.ContainsAny(name, "{( ") {
 			return nil, &usageError{fmt.Errorf("--feature %q: give NAME=PROMQL, or one of cpu_utilization, cpu_cycles, gpu_utilization, disk_read_bytes, disk_write_bytes, network_bytes", f)}
 		}
-		out = append(out, storeFeature{name: name, expr: expr})
+		out = append(out, dataset.PowerFeature{Name: name, Expr: expr})
 	}
 	return out, nil
 }

@@ -133,6 +133,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Store:     s.facts, Policy: s.config.Policy, Clock: time.Now,
 	}
 	o.Findings = &cases{s.keeper}
+	o.Data = &data{series: promapi.Restricted(s.series), parser: s.engine.Parser(), metadata: s.series.Metadata, slots: make(chan struct{}, 2)}
+	o.Power = &power{series: promapi.Restricted(s.series), engine: s.engine.Engine, slots: make(chan struct{}, 1)}
 	o.Usage = &usage{rolls: s.facts, facts: s.facts, away: away, clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	if s.inside != nil {

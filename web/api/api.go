@@ -64,6 +64,10 @@ type Options struct {
 	Alertmanager http.Handler
 	// Findings answers what was found of misuse; nil: the server does not look.
 	Findings Findings
+	// Data answers with series joined by time, Power how power follows work; nil: this
+	// server keeps no series.
+	Data  Data
+	Power Power
 	// Import takes history; nil: this server does not.
 	Import Import
 	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people

@@ -56,6 +56,9 @@ func ask(t *testing.T, h http.Handler, item any, path string) *httptest.Response
 		}
 		return send(t, h, http.MethodPost, target(path), form)
 	}
+	if strings.Contains(path, "/data") {
+		path += "?select=up"
+	}
 	return get(t, h, target(path))
 }
 

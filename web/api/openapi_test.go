@@ -28,7 +28,7 @@ func full(t *testing.T) http.Handler {
 	hub.Publish(apitest.Tick(now, 10))
 	b := apitest.Site(now)
 	b.Missing = []string{"site west"}
-	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Alerts: fakeAlerts{}})
+	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{}})
 }
 
 // TestDocumentIsOpenAPI asks a parser of OpenAPI 3.1 whether the document is one.
@@ -113,6 +113,9 @@ func TestEveryParameterIsTaken(t *testing.T) {
 				value = items["enum"].([]any)[0].(string)
 			}
 			target := target(path) + "?" + p["name"].(string) + "=" + value
+			if strings.Contains(path, "/data") && p["name"] != "select" {
+				target += "&select=up"
+			}
 			if w := get(t, h, target); w.Code != 200 {
 				t.Errorf("%s: %d %s", target, w.Code, w.Body)
 			}
@@ -158,7 +161,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			t.Errorf("%s is not in the document", typ.Name())
 		}
 	}
-	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.ImportResult{}, client.AlertTest{}} {
+	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {
