@@ -99,6 +99,8 @@ To measure one command, no server is needed:
 		newImport(g),
 		newExport(g),
 		newCatalogue(g),
+		newBackup(g),
+		newRestore(g),
 		newUser(g),
 		newToken(g),
 		newAudit(g),

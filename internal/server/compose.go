@@ -140,6 +140,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	if s.inside != nil {
 		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	}
+	o.Backup = s.copier()
 	o.Within = func(v access.Viewer) time.Duration { return s.limits.Of(v.Role.String()).Time }
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })

@@ -70,6 +70,8 @@ type Options struct {
 	Power Power
 	// Import takes history; nil: this server does not.
 	Import Import
+	// Backup copies what the server keeps; nil: it does not.
+	Backup Backup
 	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people
 	// sign in and out at /auth/; either may be nil.
 	Write http.Handler

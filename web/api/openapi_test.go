@@ -28,7 +28,7 @@ func full(t *testing.T) http.Handler {
 	hub.Publish(apitest.Tick(now, 10))
 	b := apitest.Site(now)
 	b.Missing = []string{"site west"}
-	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{}})
+	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{}})
 }
 
 // TestDocumentIsOpenAPI asks a parser of OpenAPI 3.1 whether the document is one.

@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Backup writes a copy of what the server keeps to w. What was written is whole only when
+// the error is nil.
+func (c *Client) Backup(ctx context.Context, w io.Writer) error {
+	resp, err := c.open(ctx, http.MethodGet, "/api/reckon/v1/backup", nil, "application/zstd")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		if err != nil {
+			return fmt.Errorf("read the answer of %s: %w", c.Server(), err)
+		}
+		return c.refused(resp, body)
+	}
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("the backup of %s broke off: %w; its log says why", c.Server(), err)
+	}
+	return nil
+}

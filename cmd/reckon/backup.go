@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/backup"
+	"reckon/internal/server"
+	"reckon/internal/term"
+)
+
+func newBackup(g *globals) *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use:   "backup [FILE]",
+		Short: "Copy everything that a server keeps into one file, while it runs",
+		Long: `backup asks the running server for a consistent copy of its series, its catalogue, its
+users and tokens, and its state, and writes it to FILE (default: reckon-TIME.tar.zst here;
+"-" is standard output). The file appears under its name when it is whole and checked.
+
+What is kept elsewhere, by --store or --catalogue, is not in it, and named. Of a server
+that is stopped give the directory with --data. The file holds the hashes of passwords and
+tokens: keep it as you keep those.`,
+		Example: `  reckon backup
+  reckon backup /backup/reckon.tar.zst
+  reckon backup --data /var/lib/reckon - | ssh elsewhere 'cat > reckon.tar.zst'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file := "reckon-" + g.now().UTC().Format("20060102T150405Z") + ".tar.zst"
+			if len(args) > 0 {
+				file = args[0]
+			}
+			return runBackup(cmd.Context(), g, data, file)
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", "", "back up this directory, of a server that is stopped, instead of a running server")
+	return cmd
+}
+
+func runBackup(ctx context.Context, g *globals, data, file string) error {
+	if file == "-" {
+		return writeBackup(ctx, g, data, g.stdout)
+	}
+	partial, err := os.OpenFile(file+".partial", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer partial.Close()
+	m, err := writeChecked(ctx, g, data, partial)
+	if err != nil {
+		return errors.Join(err, os.Remove(partial.Name()))
+	}
+	if err := os.Rename(partial.Name(), file); err != nil {
+		return err
+	}
+	st, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "%s: %s, %d files, checked\n", file, bytesOf(st.Size()), m.Files)
+	for _, what := range m.LeftOut {
+		fmt.Fprintf(g.stdout, "not in it: %s\n", term.Safe(what))
+	}
+	return nil
+}
+
+func writeChecked(ctx context.Context, g *globals, data string, f *os.File) (m backup.Manifest, err error) {
+	if err := writeBackup(ctx, g, data, f); err != nil {
+		return m, err
+	}
+	if err := f.Sync(); err != nil {
+		return m, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return m, err
+	}
+	return backup.Check(f)
+}
+
+func writeBackup(ctx context.Context, g *globals, data string, w io.Writer) error {
+	if data != "" {
+		return server.BackupFiles(ctx, data, slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})), w)
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	return c.Backup(ctx, w)
+}
+
+func newRestore(g *globals) *cobra.Command {
+	var data string
+	var replace, check bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a data directory of a backup",
+		Long: `restore makes the directory of a server of a file that backup wrote. Every file is
+checked first, and the directory appears whole or not at all. A directory that holds
+anything is left alone; with --replace it is moved aside, under a name that is said.
+
+The server of the directory must be stopped. "-" is standard input.`,
+		Example: `  reckon restore reckon-20261121T090000Z.tar.zst --data /var/lib/reckon
+  reckon restore reckon.tar.zst --check`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return runRestore(g, args[0], data, replace, check) },
+	}
+	cmd.Flags().StringVar(&data, "data", "data", "directory that is made")
+	cmd.Flags().BoolVar(&replace, "replace", false, "move a directory that is there aside")
+	cmd.Flags().BoolVar(&check, "check", false, "only say whether the backup is whole")
+	return cmd
+}
+
+func runRestore(g *globals, file, data string, replace, check bool) error {
+	in := g.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in = f
+	}
+	if check {
+		m, err := backup.Check(in)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		_, err = fmt.Fprintf(g.stdout, "%s is whole: %d files, %s, made at %s by reckon %s\n", file, m.Files, bytesOf(m.Bytes), m.Time.Format("2006-01-02 15:04:05Z"), term.Safe(m.Version))
+		return err
+	}
+	if err := server.Unused(data); err != nil {
+		return fmt.Errorf("%w; stop the server first", err)
+	}
+	m, aside, err := backup.Restore(in, data, replace, g.now())
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if aside != "" {
+		fmt.Fprintf(g.stdout, "what was in %s is in %s\n", data, aside)
+	}
+	full, err := filepath.Abs(data)
+	if err != nil {
+		full = data
+	}
+	fmt.Fprintf(g.stdout, "%s holds what was kept at %s; start `reckon up` or `reckon serve` with --data %s\n", data, m.Time.Format("2006-01-02 15:04:05Z"), full)
+	for _, what := range m.LeftOut {
+		fmt.Fprintf(g.stdout, "not in it: %s\n", term.Safe(what))
+	}
+	return nil
+}
+
+func bytesOf(n int64) string {
+	v := float64(n)
+	return term.Bytes(&v)
+}

@@ -1,0 +1,41 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"reckon/web/access"
+)
+
+// Backup copies what the server keeps. begin is called once, when everything is ready to be
+// written; an error before is answered, one after it cuts the answer off.
+type Backup interface {
+	Backup(ctx context.Context, begin func() io.Writer) error
+}
+
+func (s *server) backupRoutes() []route {
+	return []route{{
+		path: "/api/reckon/v1/backup", summary: "Back everything up",
+		doc:   "A consistent copy of what the server keeps, made while it runs: a tar archive packed by zstd, for `reckon restore`. Its last file is SHA256SUMS; without it the archive is not whole. It holds the hashes of passwords and tokens.",
+		media: "application/zstd", stream: true, fails: []int{401, 403, 404, 503}, role: access.Admin, handle: s.backup,
+	}}
+}
+
+func (s *server) backup(w http.ResponseWriter, r *http.Request, _ *query) error {
+	if s.Backup == nil {
+		return fail(http.StatusNotFound, "", "this server keeps nothing that it could back up")
+	}
+	begun := false
+	err := s.Backup.Backup(r.Context(), func() io.Writer {
+		begun = true
+		w.Header().Set("Content-Type", "application/zstd")
+		w.Header().Set("Content-Disposition", `attachment; filename="reckon.tar.zst"`)
+		return w
+	})
+	if err != nil && begun {
+		s.Logger.ErrorContext(r.Context(), "backup broke off", "error", err)
+		panic(http.ErrAbortHandler) // so that nobody takes it for whole
+	}
+	return err
+}
