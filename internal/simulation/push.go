@@ -64,6 +64,7 @@ func (p *Push) Put(ctx context.Context, node string, b *metric.Batch) error {
 // Backlog is what waits and how it goes.
 type Backlog struct {
 	Exports       int    // in all queues and for all endpoints
+	Behind        int    // those of them whose endpoint takes what it is sent
 	Sent          uint64 // samples that were taken
 	Refused, Lost uint64 // samples
 	Retries       uint64
@@ -84,10 +85,23 @@ func (p *Push) Backlog() Backlog {
 			b.Sent, b.Refused, b.Lost, b.Retries = b.Sent+s.Sent, b.Refused+s.Refused, b.Lost+s.Lost, b.Retries+s.Retries
 			if s.LastError != "" {
 				b.Failing, b.Error = b.Failing+1, s.LastError
+			} else {
+				b.Behind += s.Queue.Records
 			}
 		}
 	}
 	return b
+}
+
+// Sent is how many samples each endpoint has taken, by its name.
+func (p *Push) Sent() map[string]uint64 {
+	out := map[string]uint64{}
+	for _, n := range p.names {
+		for _, s := range p.nodes[n].Status() {
+			out[s.Name] += s.Sent
+		}
+	}
+	return out
 }
 
 // wait is how often is looked whether the receiver has caught up.
@@ -101,7 +115,7 @@ func (p *Push) Wait(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		b := p.Backlog()
-		if b.Exports <= p.Most*b.Queues || 2*b.Failing > b.Queues {
+		if b.Behind <= p.Most*(b.Queues-b.Failing) {
 			return nil
 		}
 		select {

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"reckon/internal/simulation"
+	"reckon/push"
+	"reckon/simulate"
+)
+
+// row is what was measured of one server.
+type row struct {
+	name    string
+	samples uint64
+	cpu     time.Duration
+	memory  int64
+	queries []time.Duration
+	failed  int
+}
+
+// bed is a site with servers to send to.
+type bed struct {
+	o     options
+	all   []*server
+	site  *simulate.Site
+	fleet *simulation.Fleet
+	out   *simulation.Push
+}
+
+// set starts servers and a site that sends to them.
+func set(ctx context.Context, o options, dir string, w io.Writer, span time.Duration, speed float64) (*bed, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	all, missing := servers(o, dir)
+	for _, m := range missing {
+		fmt.Fprintf(w, "Left out: %s.\n", m)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no server is here; build reckon with `make build`")
+	}
+	ahead := time.Duration(0)
+	if speed > 0 {
+		ahead = time.Duration(float64(span) / speed)
+	}
+	site, err := simulate.New(simulate.Config{
+		Nodes: o.nodes, Jobs: o.jobs, GPUNodes: o.nodes / 8, Seed: 1, For: max(span, time.Hour),
+		From: time.Now().Add(min(ahead-span, 0)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := &bed{o: o, all: all, site: site, fleet: simulation.New(simulation.Config{Site: site})}
+	var ends []push.Endpoint
+	for _, s := range all {
+		if err := s.start(ctx); err != nil {
+			b.stop()
+			return nil, err
+		}
+		ends = append(ends, s.end)
+	}
+	b.out, err = simulation.NewPush(simulation.PushConfig{Endpoints: ends, Site: "bench", Nodes: site.Names(), Dir: filepath.Join(dir, "queues"), UserAgent: "reckon-bench"})
+	if err != nil {
+		b.stop()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bed) stop() {
+	if b.out != nil {
+		_ = b.out.Close(0)
+	}
+	for _, s := range b.all {
+		s.stop()
+	}
+}
+
+// go on by a stretch of simulated time.
+func (b *bed) goOn(ctx context.Context, d time.Duration, speed float64, sink simulation.Sink) (simulation.Progress, error) {
+	if sink == nil {
+		sink = b.out
+	}
+	return b.fleet.Run(ctx, simulation.Stretch{Until: b.fleet.Now().Add(d), Tick: 5 * time.Second, Export: 15 * time.Second, Speed: speed}, sink)
+}
+
+// measure runs a stretch and measures the servers meanwhile.
+func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) ([]row, simulation.Progress, error) {
+	rows := make([]row, len(b.all))
+	before := b.out.Sent()
+	for i, s := range b.all {
+		rows[i] = row{name: s.name, cpu: -s.cpu()}
+	}
+	asking, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for i, s := range b.all {
+		wg.Go(func() { rows[i].queries, rows[i].failed = ask(asking, s) })
+	}
+	p, err := b.goOn(ctx, d, speed, nil)
+	stop()
+	wg.Wait()
+	if err != nil {
+		return nil, p, err
+	}
+	b.out.Drain(ctx, 2*time.Minute)
+	after := b.out.Sent()
+	for i, s := range b.all {
+		rows[i].cpu += s.cpu()
+		rows[i].memory = s.memory()
+		rows[i].samples = after[s.name] - before[s.name]
+	}
+	return rows, p, nil
+}
+
+// questions are what pages and people ask.
+var questions = []string{
+	`sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`,
+	`topk(10, sum by (workload) (rate(reckon_workload_cpu_seconds_total[2m])))`,
+	`node_load1`,
+	`sum(reckon_workload_memory_bytes{type="anon"})`,
+	`reckon_workload_cpu_seconds_total{node="cpu0001"}`,
+}
+
+// ask asks one question after the other, one a second, until ctx ends.
+func ask(ctx context.Context, s *server) (took []time.Duration, failed int) {
+	client := &http.Client{Timeout: time.Minute}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return took, failed
+		case <-tick.C:
+		}
+		began := time.Now()
+		resp, err := client.PostForm("http://"+s.addr+"/api/v1/query", url.Values{"query": {questions[i%len(questions)]}})
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			err = errors.Join(err, resp.Body.Close())
+		}
+		if err != nil || resp.StatusCode != http.StatusOK {
+			failed++
+			continue
+		}
+		took = append(took, time.Since(began))
+	}
+}
+
+// quantile of durations, in milliseconds.
+func quantile(d []time.Duration, q float64) string {
+	if len(d) == 0 {
+		return "-"
+	}
+	d = slices.Sorted(slices.Values(d))
+	return fmt.Sprintf("%.0f ms", float64(d[min(int(q*float64(len(d))), len(d)-1)].Microseconds())/1000)
+}
+
+func load(ctx context.Context, o options, dir string, w io.Writer) error {
+	whole := o.span + time.Minute
+	if o.cut {
+		whole += o.cutFor + 5*time.Minute
+	}
+	b, err := set(ctx, o, dir, w, whole, o.speed)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	if _, err := b.goOn(ctx, time.Minute, o.speed, nil); err != nil { // series are made, connections opened
+		return err
+	}
+	if left := b.out.Drain(ctx, 2*time.Minute); left.Exports > 0 {
+		return fmt.Errorf("%d exports of the first minute are not taken: %s", left.Exports, left.Error)
+	}
+	rows, p, err := b.measure(ctx, o.span, o.speed)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%d nodes at 15 s, %d samples in an export on average, %.3g times as fast as the clock; %d jobs ran and %d waited.\n\n",
+		o.nodes, p.Samples/max(p.Batches, 1), p.Speed(), p.Live, p.Waiting)
+	fmt.Fprintln(w, "| server | samples | CPU per million samples | CPU at that load in real time | resident | query p50 | p95 | failed |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
+	for _, r := range rows {
+		fmt.Fprintf(w, "| %s | %.1f M | %.2f s | %.1f %% of a core | %.0f MB | %s | %s | %d |\n", r.name, float64(r.samples)/1e6,
+			r.cpu.Seconds()/(float64(r.samples)/1e6), 100*r.cpu.Seconds()/p.Passed.Seconds(), float64(r.memory)/1e6,
+			quantile(r.queries, 0.5), quantile(r.queries, 0.95), r.failed)
+	}
+	if o.cut {
+		return b.cutOff(ctx, w)
+	}
+	return nil
+}
+
+// cutOff ends the servers, lets the site go on for an hour of simulated time, starts them
+// again and waits until every queue is empty.
+func (b *bed) cutOff(ctx context.Context, w io.Writer) error {
+	was := b.out.Backlog()
+	sent := b.out.Sent()
+	for _, s := range b.all {
+		s.stop()
+	}
+	began := time.Now()
+	p, err := b.goOn(ctx, b.o.cutFor, 0, nil)
+	if err != nil {
+		return err
+	}
+	away := time.Since(began)
+	held := b.out.Backlog()
+	size, err := bytesOf(filepath.Join(filepath.Dir(b.all[0].data), "queues"))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nAll %d nodes were cut off for %v of simulated time (%v of the clock): %d exports of %.0f M samples waited in the queues of the nodes, %.0f MB on disk (%.1f bytes a sample and endpoint).\n",
+		b.o.nodes, b.o.cutFor, away.Round(time.Second), held.Exports, float64(p.Samples)*float64(len(b.all))/1e6, float64(size)/1e6, float64(size)/float64(p.Samples)/float64(len(b.all)))
+	began = time.Now()
+	for _, s := range b.all {
+		if err := s.start(ctx); err != nil {
+			return err
+		}
+	}
+	left := b.out.Drain(ctx, 20*time.Minute)
+	took := time.Since(began)
+	after := b.out.Sent()
+	fmt.Fprintf(w, "They were sent within %v of the network's return: ", took.Round(time.Second))
+	for i, s := range b.all {
+		if i > 0 {
+			fmt.Fprint(w, ", ")
+		}
+		fmt.Fprintf(w, "%s took %.1f M", s.name, float64(after[s.name]-sent[s.name])/1e6)
+	}
+	fmt.Fprintf(w, "; %d refused, %d lost, %d exports dropped, %d left.\n", left.Refused-was.Refused, left.Lost-was.Lost, left.Dropped-was.Dropped, left.Exports)
+	if left.Exports > 0 || left.Lost > was.Lost || left.Dropped > was.Dropped {
+		return errors.New("samples were lost")
+	}
+	return nil
+}
