@@ -121,6 +121,7 @@ func TestKepler(t *testing.T) {
 		"kepler_node_cpu_idle_joules_total{zone=package,node_name=n1}":                                                                 100,
 		"kepler_node_cpu_idle_watts{zone=package,node_name=n1}":                                                                        5,
 		"kepler_node_cpu_usage_ratio{node_name=n1}":                                                                                    0.75,
+		"kepler_node_cpu_info{processor=0}":                                                                                            1,
 		"kepler_process_cpu_joules_total{pid=77,comm=python3,type=regular,state=running,zone=package,node_name=n1}":                    80,
 		"kepler_process_cpu_watts{pid=77,comm=python3,type=regular,state=running,zone=package,node_name=n1}":                           4,
 		"kepler_process_cpu_seconds_total{pid=77,comm=python3,type=regular,node_name=n1}":                                              20,
@@ -158,17 +159,24 @@ func TestDCGM(t *testing.T) {
 func TestCAdvisor(t *testing.T) {
 	const id = "workload=deployment/shop/cart,kind=deployment,part=cart-1/app,owner=shop"
 	lines := map[string]float64{
-		"reckon_workload_cpu_seconds_total{" + id + ",mode=user}":                       8,
-		"reckon_workload_cpu_seconds_total{" + id + ",mode=system}":                     2,
-		"reckon_workload_memory_bytes{" + id + ",type=anon}":                            70,
-		"reckon_workload_memory_bytes{" + id + ",type=file}":                            30,
+		"reckon_workload_cpu_seconds_total{" + id + ",mode=user}":                                                                 8,
+		"reckon_workload_cpu_seconds_total{" + id + ",mode=system}":                                                               2,
+		"reckon_workload_memory_bytes{" + id + ",type=anon}":                                                                      70,
+		"reckon_workload_memory_bytes{" + id + ",type=file}":                                                                      30,
+		"reckon_workload_memory_bytes{workload=container/abc,kind=container,part=,owner=root,type=anon}":                          9,
+		"reckon_workload_info{workload=container/abc,kind=container,part=,owner=root,name=web,account=,partition=,command=nginx}": 1,
+		"node_cpu_seconds_total{cpu=0,mode=idle}":                                                                                 5, "node_cpu_seconds_total{cpu=1,mode=idle}": 5, "node_cpu_seconds_total{cpu=1,mode=user}": 5,
+		"node_memory_MemTotal_bytes{}": 1000,
 		"reckon_workload_processes{workload=unit/a.service,kind=unit,part=,owner=root}": 3,
 	}
-	l := "{id=deployment/shop/cart,container=app,name=cart-1/app,namespace=shop,pod=cart-1"
+	l := "{id=deployment/shop/cart,container=app,name=cart-1/app,namespace=shop,pod=cart-1,image=unknown"
+	c := "{id=container/abc,container=abc,name=web,image=unknown"
 	want(t, show(t, CAdvisor("n1"), lines, lines), map[string]float64{
 		"container_cpu_usage_seconds_total" + l + ",cpu=total}": 10, "container_cpu_user_seconds_total" + l + "}": 8, "container_cpu_system_seconds_total" + l + "}": 2,
 		"container_memory_usage_bytes" + l + "}": 100, "container_memory_rss" + l + "}": 70, "container_memory_cache" + l + "}": 30,
 		"container_processes{id=unit/a.service}": 3,
+		"container_memory_usage_bytes" + c + "}": 9, "container_memory_rss" + c + "}": 9,
+		"machine_cpu_cores{}": 2, "machine_memory_bytes{}": 1000,
 	})
 }
 

@@ -39,8 +39,10 @@ var (
 	keplerNodeIdle   = keplerPair("node_cpu_idle", "cpu in idle state at node level", "zone", "path")
 	keplerContainer  = keplerPair("container_cpu", "cpu at container level", "container_id", "container_name", "runtime", "state", "zone", "pod_id")
 	keplerPod        = keplerPair("pod_cpu", "cpu at pod level", "pod_id", "pod_name", "pod_namespace", "state", "zone")
-	keplerProcess    = keplerPair("process_cpu", "cpu at process level", "pid", "comm", "exe", "type", "state", "container_id", "vm_id", "zone")
-	keplerSeconds    = keplerDesc("kepler_process_cpu_seconds_total", metric.Counter, metric.Seconds,
+	// What model it is, is not known here.
+	keplerInfo    = &metric.Desc{Name: "kepler_node_cpu_info", Kind: metric.Gauge, Help: "CPU information from procfs", Labels: []string{"processor", "vendor_id", "model_name", "physical_id", "core_id"}}
+	keplerProcess = keplerPair("process_cpu", "cpu at process level", "pid", "comm", "exe", "type", "state", "container_id", "vm_id", "zone")
+	keplerSeconds = keplerDesc("kepler_process_cpu_seconds_total", metric.Counter, metric.Seconds,
 		"Total user and system time of cpu at process level in seconds.", "pid", "comm", "exe", "type", "container_id", "vm_id")
 	keplerUsage = keplerDesc("kepler_node_cpu_usage_ratio", metric.Gauge, metric.Ratio, "CPU usage ratio of a node (value between 0.0 and 1.0).")
 )
@@ -63,7 +65,7 @@ func (k *kepler) Name() string { return "kepler" }
 
 // Descs implements View.
 func (k *kepler) Descs() []*metric.Desc {
-	out := []*metric.Desc{keplerSeconds, keplerUsage}
+	out := []*metric.Desc{keplerSeconds, keplerUsage, keplerInfo}
 	for _, p := range keplerPairs() {
 		out = append(out, p[:]...)
 	}
@@ -121,6 +123,9 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 			all += v
 			if m := label(s, "mode"); m == "idle" || m == "iowait" {
 				idle += v
+			}
+			if label(s, "mode") == "idle" {
+				k.t.add(keplerInfo, 1, label(s, "cpu"), "", "", "", "")
 			}
 		}
 	}
