@@ -33,7 +33,7 @@ func TestBackup(t *testing.T) {
 		want string
 	}{
 		{fakeBackup{"all", nil}, "all"},
-		{fakeBackup{"half", errors.New("disk")}, "broke off"},
+		{fakeBackup{strings.Repeat("half", 1<<18), errors.New("disk")}, "broke off"},
 		{fakeBackup{"", errors.New("no room")}, "no room"},
 		{nil, "keeps nothing"},
 	} {
@@ -51,7 +51,7 @@ func TestBackup(t *testing.T) {
 			got = b.String()
 		}
 		if !strings.Contains(got, c.want) {
-			t.Errorf("%+v: %s, want %s", c.b, got, c.want)
+			t.Errorf("got %.200s, want %s", got, c.want)
 		}
 	}
 }
