@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	amconfig "github.com/prometheus/alertmanager/config"
@@ -52,6 +53,9 @@ func TestEveryAlertIsTested(t *testing.T) {
 			if !fires[r.Alert] || !quiet[r.Alert] {
 				t.Errorf("%s: fires %t, stays quiet %t in reckon_test.yml", r.Alert, fires[r.Alert], quiet[r.Alert])
 			}
+			if r.Annotations["runbook"] == "" || !strings.HasPrefix(r.Annotations["page"], "{{ $externalURL }}/") {
+				t.Errorf("%s: says %q about what to do and leads to %q", r.Alert, r.Annotations["runbook"], r.Annotations["page"])
+			}
 			if r.Annotations["summary"] == "" || !slices.Contains([]string{"warning", "critical"}, r.Labels["severity"]) {
 				t.Errorf("%s: has severity %q and summary %q", r.Alert, r.Labels["severity"], r.Annotations["summary"])
 			}
@@ -59,6 +63,12 @@ func TestEveryAlertIsTested(t *testing.T) {
 	}
 	if alerts < 15 {
 		t.Errorf("%d alerts", alerts)
+	}
+	for _, name := range []string{"NodeDown", "AgentSilent", "SensorLost", "DiskFullSoon", "MemoryFullSoon", "ThermalThrottling", "PowerThrottling",
+		"GPUErrors", "JobIdleOnGPUs", "Hog", "BatteryLow", "QueueOfUnsentData", "EnergyBudgetExceeded"} {
+		if !fires[name] {
+			t.Errorf("there is no alert %s", name)
+		}
 	}
 }
 

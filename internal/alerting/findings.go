@@ -3,6 +3,7 @@ package alerting
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -21,11 +22,11 @@ type Finding struct {
 }
 
 // alert lasts until the given time unless somebody says again that it lasts.
-func (f *Finding) alert(until time.Time) *notifier.Alert {
+func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 	return &notifier.Alert{
 		Labels: labelsOf("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
 			"site", f.Site, "node", f.Node, "owner", f.Owner, "workload", f.Workload),
-		Annotations: labelsOf("summary", f.Text), StartsAt: f.Found, EndsAt: until,
+		Annotations: labelsOf("summary", f.Text, "page", page, "runbook", "Talk to the owner; acknowledge it there when that is done, or mute it with a reason."), GeneratorURL: page, StartsAt: f.Found, EndsAt: until,
 	}
 }
 
@@ -62,7 +63,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 	var out []*notifier.Alert
 	for i := range list {
 		f := &list[i]
-		a := f.alert(now.Add(4 * s.o.Resend))
+		a := f.alert(now.Add(4*s.o.Resend), strings.TrimRight(s.o.External, "/")+"/findings")
 		if f.Quiet && s.told[f.ID] == nil {
 			continue
 		}
