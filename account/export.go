@@ -216,8 +216,12 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 	if p.cg.Have&sensor.CgroupThrottle != 0 {
 		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.cg.ThrottledNanos))
 	}
+	kills := p.oomSeen
 	if p.cg.Have&sensor.CgroupEvents != 0 {
-		b.Add(p.lazy(&r.oom, oomKills), float64(p.cg.OOMKills))
+		kills = max(kills, p.cg.OOMKills)
+	}
+	if p.cg.Have&sensor.CgroupEvents != 0 || kills > 0 {
+		b.Add(p.lazy(&r.oom, oomKills), float64(kills))
 	}
 	if p.cg.Have&sensor.CgroupPressure != 0 {
 		b.Add(p.lazy(&r.pressure[0], pressureSeconds, "cpu"), seconds(p.cg.CPUWaitNanos))

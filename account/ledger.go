@@ -183,6 +183,9 @@ func (l *Ledger) ended(p *sensor.Process) {
 	}
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, false)
+	if p.OOMKilled {
+		e.part.oomSeen++
+	}
 	e.gone, e.tick = true, l.tick
 }
 

@@ -130,6 +130,39 @@ func TestShortLivedChildOfShortLivedParent(t *testing.T) {
 	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/10|group||alice"], 3)
 }
 
+// A group that the OOM killer ends is often gone before its counters are read.
+func TestOOMKillIsSeenWithoutACgroup(t *testing.T) {
+	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupEvents}}
+	inCgroup := Config{Identify: func(p *sensor.Process, _ *Part, _ bool) Identified {
+		return Identified{Identity: workload.Identity{Workload: "slurm/1", Part: "0", Owner: "bob"}, Handle: cg}
+	}}
+	for what, c := range map[string]struct {
+		config Config
+		group  uint64 // what the control group counts
+		want   float64
+	}{
+		"no control group":         {Config{}, 0, 1},
+		"gone before it was read":  {inCgroup, 0, 1},
+		"counted there too":        {inCgroup, 1, 1},
+		"more of them ended there": {inCgroup, 3, 3},
+	} {
+		cg.c.OOMKills = c.group
+		r := newRig(t, c.config)
+		p := proc(10, 10, 5*second, second)
+		r.tick(second, []sensor.Process{p})
+		p.OOMKilled = true
+		r.tick(0, nil, p)
+		r.export()
+		got := 0.0
+		for k, v := range r.values {
+			if strings.HasPrefix(k, "reckon_workload_oom_kills_total") {
+				got += v
+			}
+		}
+		r.want(what, got, c.want)
+	}
+}
+
 func TestReusedPID(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, []sensor.Process{proc(10, 10, 5*second, second)})

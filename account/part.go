@@ -32,6 +32,7 @@ type Part struct {
 	flushed    bool   // its end was exported
 	absorbed   bool   // another part holds what it used
 	exported   bool   // some export carried it
+	full       bool   // and told all of it, see brief
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds seen by processes
@@ -41,6 +42,9 @@ type Part struct {
 	started  uint64
 	folded   uint64 // process groups folded into this one
 	peak     uint64
+	// oomSeen counts its processes that the OOM killer chose. The control group counts
+	// them too, but is often gone before it could be read.
+	oomSeen uint64
 
 	memory       [3]uint64 // anon, file, shmem: now
 	swap         uint64

@@ -52,6 +52,7 @@ type partState struct {
 	Started  uint64            `json:"started"`
 	Folded   uint64            `json:"folded"`
 	Peak     uint64            `json:"peak"`
+	OOMSeen  uint64            `json:"oom_seen,omitempty"`
 	ByteSecs float64           `json:"byte_seconds"`
 	Commands map[string]uint64 `json:"commands"`
 	Named    []string          `json:"named"`
@@ -112,7 +113,7 @@ func (p *Part) state() partState {
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.exported,
 		Usage: p.total.array(), Tasks: p.tasks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
-		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.peak,
+		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.peak, OOMSeen: p.oomSeen,
 		ByteSecs: p.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
 	}
 	s.Marks, s.Joules = p.energy.state()
@@ -178,7 +179,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.total, p.tasks = usageFrom(s.Usage), s.Tasks
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
-	p.peak, p.byteSeconds = s.Peak, s.ByteSecs
+	p.peak, p.byteSeconds, p.oomSeen = s.Peak, s.ByteSecs, s.OOMSeen
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
 		p.commands.add(sensor.CommOf([]byte(name)), nanos)

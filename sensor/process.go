@@ -35,7 +35,10 @@ type Process struct {
 	Have   Fields
 	State  byte // as in /proc/PID/stat: R S D Z T I X ...
 	Kernel bool // a kernel thread
-	Comm   Comm
+	// OOMKilled says that it ended because the OOM killer chose it. Sources that can not
+	// tell leave it false.
+	OOMKilled bool
+	Comm      Comm
 
 	Threads uint32
 

@@ -27,6 +27,7 @@ const (
 	kernelThread
 	unstable
 	childIO
+	oomVictim
 )
 
 const (

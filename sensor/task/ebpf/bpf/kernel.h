@@ -100,6 +100,7 @@ struct signal_struct {
 	unsigned long maxrss;   /* pages */
 	struct task_io_accounting ioac;
 	unsigned long long sum_sched_runtime;
+	struct mm_struct *oom_mm; /* set when the OOM killer chose the process; since 4.10 */
 };
 
 struct mm_rss_stat {

@@ -54,6 +54,7 @@ enum flag {
 	KERNEL = 1 << 6,
 	UNSTABLE = 1 << 7,    /* a thread ended while the totals were read */
 	CHILD_IO = 1 << 8,    /* I/O of ended threads can not be told from that of children */
+	OOM_VICTIM = 1 << 9,  /* the OOM killer chose it */
 };
 
 struct pass {
@@ -605,6 +606,8 @@ int BPF_PROG(ended, struct task_struct *t)
 	}
 	r->wait = r->use.wait;
 	add_ended(r, sig);
+	if (bpf_core_field_exists(sig->oom_mm) && sig->oom_mm)
+		r->flags |= OOM_VICTIM;
 	/* Since 6.16 the address space is still there. Before, all that is left is
 	 * maxrss, which holds also what it was before an exec. */
 	mm = t->mm;
