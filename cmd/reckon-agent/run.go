@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -64,7 +62,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	f.StringVar(&o.own, "own-metrics", "", "YAML file that names metrics of your own to read, see doc/guides/own-metrics.md")
 	f.StringArrayVar(&o.textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
-	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else "+agent.SystemSocket+" as root) or none")
+	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+agent.SystemSocket+" as root) or none")
 	o.push.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
@@ -78,24 +76,6 @@ func (o *options) config(log *slog.Logger) agent.Config {
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
 		Expose: true, Lean: true, Version: buildinfo.Get().Version, Logger: log,
 	}
-}
-
-// listenOwn lets scripts of this machine send figures of their own; nil where they can not
-// and nobody asked for it by name.
-func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, error) {
-	path := o.socket
-	if path == "auto" {
-		path = cmp.Or(os.Getenv("RECKON_SOCKET"), agent.DefaultSocket(os.Getenv))
-	}
-	if path == "" || path == "none" || o.replay != "" {
-		return nil, nil
-	}
-	s, err := a.Listen(path)
-	if err != nil && o.socket == "auto" {
-		log.Info("`reckon push` does not work with this agent", "reason", err)
-		return nil, nil
-	}
-	return s, err
 }
 
 func runAgent(ctx context.Context, stderr io.Writer, o options) error {
@@ -117,10 +97,13 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 		return err
 	}
 	defer a.Close()
-	if s, err := o.listenOwn(a, log); err != nil {
+	socket, err := o.listenOwn(a, log)
+	if err != nil {
 		return err
-	} else if s != nil {
-		defer s.Close()
+	}
+	if socket != nil {
+		defer socket.Close()
+		fmt.Fprintf(stderr, "reckon-agent: figures of scripts (reckon push) at %s\n", socket.Path)
 	}
 	var sinks []agent.Sink
 	if len(o.push.endpoints) > 0 {

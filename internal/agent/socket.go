@@ -76,16 +76,21 @@ func (a *Agent) Listen(path string) (*Socket, error) {
 		_ = ln.Close()
 		return nil, fmt.Errorf("let everybody send to %s: %w", path, err)
 	}
-	s := &Socket{Path: path, agent: a, rates: map[uint32]*rate{}}
+	return a.ListenOn(ln), nil
+}
+
+// ListenOn takes figures at a unix socket that somebody else has opened, such as systemd.
+func (a *Agent) ListenOn(ln net.Listener) *Socket {
+	s := &Socket{Path: ln.Addr().String(), agent: a, rates: map[uint32]*rate{}}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second,
 		MaxHeaderBytes: 8 << 10, ConnContext: withPeer,
 	}
 	go func() { _ = s.http.Serve(&limited{Listener: ln, users: map[uint32]int{}}) }() // ends with Close
-	return s, nil
+	return s
 }
 
-// Close stops listening and removes the socket.
+// Close stops listening and removes the socket, unless somebody else has opened it.
 func (s *Socket) Close() error { return s.http.Close() }
 
 // limited bounds the connections that are open at one time, and those of one user, so

@@ -107,7 +107,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Engine: engines{s.engine, s.bounded()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
-		Retention: s.config.Retention.String(), Targets: s.targets(), Logger: s.log,
+		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,
 	}
 	if s.inside != nil {
 		prometheus.DB = s.inside

@@ -249,6 +249,8 @@ func TestPackages(t *testing.T) {
 		t.Log(lines[len(lines)-1])
 	}
 
+	m.must("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "/usr/lib/systemd/system/reckon-agent.socket")
+
 	port, metrics := freePort(t), freePort(t)
 	m.write("/etc/reckon/server.env", fmt.Sprintf("RECKON_FLAGS=\"--listen 127.0.0.1:%d\"\n", port), 0o644)
 	m.write("/etc/reckon/agent.env", fmt.Sprintf("RECKON_AGENT_FLAGS=\"--push http://127.0.0.1:%d --export 1s --listen 127.0.0.1:%d --node packaged --state /var/lib/reckon-agent/state\"\n", port, metrics), 0o644)

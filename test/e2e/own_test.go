@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"reckon/client"
 )
 
 // background starts a program in a process group of its own, and ends it with the test.
@@ -191,6 +194,47 @@ exec sleep 300`, dir, shared, shared)
 			until(t, "Prometheus", func() error { _, _, err := ask(serve.addr, `prometheus_build_info{job="prometheus"}`); return err })
 		}
 	})
+}
+
+// A socket that systemd opened is taken over, and left where it is.
+func TestOwnMetricsSocketOfSystemd(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "push.sock")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	file, err := ln.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddress(t)
+	cmd := exec.Command("/bin/sh", "-c", `export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"`, "sh", program(t, "reckon-agent"), "--listen", addr, "--node", "n1", "--export", "1s")
+	cmd.ExtraFiles = []*os.File{file}
+	out := new(lockedBuffer)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	_ = file.Close()
+	if answer, err := client.PushOwn(t.Context(), client.Pushing{Socket: path}, []byte("own_handed 1\n")); err != nil || !strings.HasPrefix(answer, "1 for ") {
+		t.Fatalf("%q %v; the agent said:\n%s", answer, err, out)
+	}
+	until(t, "the figure", func() error {
+		if !strings.Contains(page(t, "http://"+addr+"/metrics"), "own_handed{") {
+			return fmt.Errorf("it is not at /metrics")
+		}
+		return nil
+	})
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v; the agent said:\n%s", err, out)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the socket of systemd is gone: %v", err)
+	}
 }
 
 // ofGroup reports whether a series is of a process group, or of what holds it where a

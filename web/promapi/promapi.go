@@ -58,6 +58,8 @@ type Options struct {
 	Rules         v1.RulesRetriever
 	Alertmanagers v1.AlertmanagerRetriever
 
+	// Listen is the address of the server, HOST:PORT, for the addresses of targets on it.
+	Listen string
 	// Targets are shown at /api/v1/targets; nil: the server scrapes nothing.
 	Targets Targets
 
@@ -85,7 +87,7 @@ type Options struct {
 func Handler(o Options) http.Handler {
 	o.defaults()
 	started := time.Now()
-	target := describedTarget(o.Metadata)
+	target := describedTarget(o.Metadata, o.Listen)
 	api := v1.NewAPI(
 		o.Engine,
 		restricted{o.Queryable},
@@ -96,7 +98,7 @@ func Handler(o Options) http.Handler {
 		func(context.Context) v1.AlertmanagerRetriever { return o.Alertmanagers },
 		func() config.Config { return config.DefaultConfig },
 		map[string]string{},
-		v1.GlobalURLOptions{},
+		v1.GlobalURLOptions{ListenAddress: o.Listen, Host: o.Listen, Scheme: "http"},
 		ready(o.Ready),
 		o.DB, "", false, // no administration by HTTP
 		false, 0, // no search
@@ -154,6 +156,7 @@ func (o *Options) defaults() {
 	if o.Parser == nil {
 		o.Parser = parser.NewParser(parser.Options{})
 	}
+	o.Listen = cmp.Or(o.Listen, "localhost:9870")
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 20)
 	o.MaxWait = cmp.Or(o.MaxWait, 30*time.Second)
 	o.LookbackDelta = cmp.Or(o.LookbackDelta, 5*time.Minute)
@@ -207,10 +210,10 @@ func (m metadataStore) SizeMetadata() int {
 	return n
 }
 
-func describedTarget(md func() map[string]metadata.Metadata) *scrape.Target {
-	ls := model.LabelSet{"job": "reckon", model.AddressLabel: "localhost", model.SchemeLabel: "http", model.MetricsPathLabel: "/metrics"}
+func describedTarget(md func() map[string]metadata.Metadata, listen string) *scrape.Target {
+	ls := model.LabelSet{"job": "reckon", model.AddressLabel: model.LabelValue(listen), model.SchemeLabel: "http", model.MetricsPathLabel: "/metrics"}
 	t := scrape.NewTarget(
-		labels.FromStrings("job", "reckon", "instance", "localhost", model.AddressLabel, "localhost", model.SchemeLabel, "http", model.MetricsPathLabel, "/metrics"),
+		labels.FromStrings("job", "reckon", "instance", listen, model.AddressLabel, listen, model.SchemeLabel, "http", model.MetricsPathLabel, "/metrics"),
 		&config.ScrapeConfig{JobName: "reckon", ScrapeInterval: model.Duration(15 * time.Second), ScrapeTimeout: model.Duration(10 * time.Second)}, ls, nil)
 	t.SetMetadataStore(metadataStore(md))
 	return t

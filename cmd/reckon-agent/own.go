@@ -1,0 +1,66 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+
+	"reckon/internal/agent"
+)
+
+// listenOwn lets scripts of this machine send figures of their own; nil where they can not
+// and nobody asked for it by name.
+func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, error) {
+	path := o.socket
+	if o.replay != "" || path == "none" {
+		return nil, nil
+	}
+	if path == "auto" {
+		if path = os.Getenv("RECKON_SOCKET"); path == "" {
+			ln, err := handed(os.Getpid(), os.Getenv)
+			if err != nil {
+				return nil, err
+			}
+			if ln != nil {
+				return a.ListenOn(ln), nil
+			}
+		}
+		if path = cmp.Or(path, agent.DefaultSocket(os.Getenv)); path == "" || path == "none" {
+			return nil, nil
+		}
+	}
+	s, err := a.Listen(path)
+	if err != nil && o.socket == "auto" {
+		log.Info("`reckon push` does not work with this agent", "reason", err)
+		return nil, nil
+	}
+	return s, err
+}
+
+// firstHanded is SD_LISTEN_FDS_START of sd_listen_fds(3).
+const firstHanded = 3
+
+// handed returns the socket that systemd has opened for this process (reckon-agent.socket),
+// nil without one.
+func handed(pid int, getenv func(string) string) (net.Listener, error) {
+	if getenv("LISTEN_PID") != strconv.Itoa(pid) {
+		return nil, nil
+	}
+	if n, err := strconv.Atoi(getenv("LISTEN_FDS")); err != nil || n != 1 {
+		return nil, fmt.Errorf("systemd hands over %q sockets; reckon-agent.socket should name one", getenv("LISTEN_FDS"))
+	}
+	f := os.NewFile(firstHanded, "reckon-agent.socket")
+	defer f.Close()
+	ln, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("the socket that systemd hands over: %w", err)
+	}
+	if _, ok := ln.(*net.UnixListener); !ok {
+		_ = ln.Close()
+		return nil, fmt.Errorf("the socket that systemd hands over is %s: it should be a unix socket, whose other end the kernel names", ln.Addr())
+	}
+	return ln, nil
+}
