@@ -113,11 +113,15 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if now.Before(b.at) {
 		return 0, nil // the clock stepped back; what is new then comes within the overlap or as late
 	}
-	n, err := b.late(ctx)
+	n, seen, err := b.late(ctx)
 	if err != nil {
 		return n, err
 	}
 	m, err := b.through(ctx, now)
+	if n += m; err != nil {
+		return n, err
+	}
+	m, err = b.tails(ctx, seen)
 	if n += m; err != nil {
 		return n, err
 	}
@@ -288,45 +292,6 @@ func (b *Builder) forget(now time.Time) {
 		clear(lives[len(kept):])
 		b.fold.accounts[k] = kept
 	}
-}
-
-// late takes in workloads that began and ended while their node could not send: what
-// came long after its time, and the last word of a batch system on a life that was over. Those that still live need nothing, for their counters
-// hold what happened meanwhile.
-func (b *Builder) late(ctx context.Context) (int, error) {
-	teller, ok := b.q.(lateTeller)
-	if !ok || b.at.IsZero() {
-		return 0, nil
-	}
-	since, ok := teller.Late()
-	if ok {
-		b.roll.heard(since)
-	}
-	if !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
-		return 0, nil
-	}
-	seen := newFold(b.q)
-	for at := since; at.Before(b.at); at = at.Add(b.o.Slice) {
-		if err := seen.take(ctx, at.Add(-time.Minute), earlier(at.Add(b.o.Slice), b.at)); err != nil {
-			return 0, err
-		}
-	}
-	var missed []*account
-	for k, lives := range seen.accounts {
-		_, known := b.fold.accounts[k]
-		for _, a := range lives {
-			if !known || a.hasTold() {
-				missed = append(missed, a)
-			}
-		}
-	}
-	if len(missed) == 0 {
-		return 0, nil
-	}
-	if err := b.reread(ctx, missed, b.oldest(b.at), b.at); err != nil {
-		return 0, err
-	}
-	return b.write(ctx, b.at)
 }
 
 // reread reads workloads from their start on and takes the identity over that they
