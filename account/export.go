@@ -163,10 +163,20 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	r := p.rows
 	b.Add(r.user, seconds(p.total.user))
 	b.Add(r.system, seconds(p.total.system))
+	l.exportMemory(p, b)
+	b.Add(r.processes, float64(p.live))
+	b.Add(r.started, float64(p.started))
+	l.exportEnergy(p, b)
+	l.exportFacts(p, b)
+	if p.brief() {
+		return
+	}
 	if p.have&sensor.FieldWait != 0 {
 		b.Add(p.lazy(&r.wait, waitSeconds), seconds(p.total.wait))
 	}
-	l.exportMemory(p, b)
+	if p.have&sensor.FieldSwap != 0 {
+		b.Add(p.lazy(&r.swap, swapBytes), float64(p.swap))
+	}
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
 		b.Add(p.lazy(&r.read, ioBytes, "read"), float64(p.total.read))
 		b.Add(p.lazy(&r.write, ioBytes, "write"), float64(p.total.write))
@@ -179,12 +189,8 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 		b.Add(p.lazy(&r.invol, contextSwitches, "involuntary"), float64(p.total.involun))
 	}
 	l.exportCgroup(p, b)
-	b.Add(r.processes, float64(p.live))
-	b.Add(r.threads, float64(p.thread))
-	b.Add(r.started, float64(p.started))
-	l.exportEnergy(p, b)
+	b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	l.exportGPUs(p, b)
-	l.exportFacts(p, b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)
 	if g := p.group; g.lead == p && g.cores.Count > 0 && p.kind != workload.Short {
@@ -205,9 +211,6 @@ func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
 	}
 	if p.peak > 0 {
 		b.Add(p.lazy(&r.peak, memoryPeak), float64(p.peak))
-	}
-	if p.have&sensor.FieldSwap != 0 {
-		b.Add(p.lazy(&r.swap, swapBytes), float64(p.swap))
 	}
 }
 
@@ -270,8 +273,7 @@ func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 func (l *Ledger) newRows(p *Part) *rows {
 	return &rows{
 		user: p.series(cpuSeconds, "user"), system: p.series(cpuSeconds, "system"),
-		processes: p.series(processes), threads: p.series(threads),
-		started: p.series(processesStarted), start: p.series(startTime),
+		processes: p.series(processes), started: p.series(processesStarted), start: p.series(startTime),
 	}
 }
 

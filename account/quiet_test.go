@@ -1,0 +1,101 @@
+package account
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// named are the series of a workload in a batch, by name.
+func named(b *metric.Batch, workload string) map[string][]metric.Sample {
+	out := map[string][]metric.Sample{}
+	for _, s := range b.Samples {
+		if len(s.Series.Values) > 0 && s.Series.Values[0] == workload {
+			out[s.Series.Desc.Name] = append(out[s.Series.Desc.Name], s)
+		}
+	}
+	return out
+}
+
+// TestQuietGroupIsToldInBrief: a group that does nothing is few series, of which none is
+// an invented zero, and all of what it did is told once it does something.
+func TestQuietGroupIsToldInBrief(t *testing.T) {
+	r := newRig(t, Config{})
+	p := proc(100, 100, second, second/10)
+	p.Have |= sensor.FieldMemory | sensor.FieldSwap | sensor.FieldIO | sensor.FieldFaults | sensor.FieldSwitches | sensor.FieldWait | sensor.FieldThreads
+	p.Anon, p.WriteBytes, p.Voluntary, p.WaitNanos, p.Threads = 1<<20, 4096, 77, second/50, 3
+	live := []sensor.Process{p}
+	export := func() map[string][]metric.Sample {
+		r.tick(0, live)
+		var b metric.Batch
+		r.l.Export(&b)
+		for _, s := range b.Samples {
+			if s.Series.Values[0] != "" && strings.HasPrefix(s.Series.Values[0], "group/") {
+				return named(&b, s.Series.Values[0])
+			}
+		}
+		return nil
+	}
+	r.tick(0, live)
+	brief := export()
+	for _, name := range []string{"reckon_workload_cpu_seconds_total", "reckon_workload_memory_bytes", "reckon_workload_memory_peak_bytes", "reckon_workload_processes", "reckon_workload_info", "reckon_workload_start_time_seconds"} {
+		if len(brief[name]) == 0 {
+			t.Errorf("in brief %s is missing", name)
+		}
+	}
+	count := 0
+	for name, s := range brief {
+		if count += len(s); slices.Contains([]string{"reckon_workload_io_bytes_total", "reckon_workload_cores", "reckon_workload_threads", "reckon_workload_swap_bytes", "reckon_command_cpu_seconds_total"}, name) {
+			t.Errorf("in brief %s is told", name)
+		}
+	}
+	if count > 11 {
+		t.Errorf("in brief a group is %d series", count)
+	}
+	// It writes: everything is told, with what it did before.
+	live[0].WriteBytes += 20 << 20
+	full := export()
+	check := func(name string, want float64) {
+		t.Helper()
+		for _, s := range full[name] {
+			if s.Value == want {
+				return
+			}
+		}
+		t.Errorf("%s: %v, want %v", name, full[name], want)
+	}
+	check("reckon_workload_io_bytes_total", float64(20<<20+4096))
+	check("reckon_workload_context_switches_total", 77)
+	check("reckon_workload_cpu_wait_seconds_total", 0.02)
+	check("reckon_workload_threads", 3)
+	if len(full["reckon_workload_cores"]) != 1 {
+		t.Error("the distribution of cores is missing")
+	}
+	// And from then on.
+	again := export()
+	for name := range full {
+		if len(again[name]) != len(full[name]) {
+			t.Errorf("%s: %d series, then %d", name, len(full[name]), len(again[name]))
+		}
+	}
+}
+
+// TestBusyGroupIsToldInFull: CPU time alone is enough.
+func TestBusyGroupIsToldInFull(t *testing.T) {
+	r := newRig(t, Config{})
+	live := []sensor.Process{proc(100, 100, second, 2*second)}
+	for range 2 {
+		r.tick(0, live)
+	}
+	var b metric.Batch
+	r.l.Export(&b)
+	for _, s := range b.Samples {
+		if s.Series.Desc.Name == "reckon_workload_threads" {
+			return
+		}
+	}
+	t.Error("a group that used two seconds is told in brief")
+}
