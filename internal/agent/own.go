@@ -284,7 +284,11 @@ func (o *owning) add(b *metric.Batch, row *ownRow, raw *metric.Series, value flo
 	if len(o.seen) >= ownAltogether {
 		return fmt.Errorf("there are %d series of others on this node already", ownAltogether)
 	}
-	row.final = o.series(raw, row.whose)
+	if row.final == nil {
+		row.final = o.series(raw, row.whose)
+	} else { // the same pointer for all who give the same series
+		row.final = o.cache.Get(row.final.Desc, row.final.Values...)
+	}
 	if _, twice := o.seen[row.final]; twice {
 		return fmt.Errorf("%s is there twice", raw.Desc.Name)
 	}

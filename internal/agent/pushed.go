@@ -133,7 +133,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	from, now := len(b.Samples), a.now()
 	a.foldPushed()
 	for k, p := range o.pushed {
-		switch a.ledger.Stands(k.whose.id, k.whose.part, k.whose.owner) {
+		switch a.stands(k.whose) {
 		case account.Pending:
 			continue // it may turn out to be short work
 		case account.Unknown:
@@ -158,8 +158,23 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	b.Add(o.status.Get(ownPushes, "refused"), float64(o.pushes[1]))
 }
 
+// stands says how a workload stands to which figures were sent. Who sent them may have come
+// and gone unseen, as a part of a workload that goes on or as short work.
+func (a *Agent) stands(w whose) account.Standing {
+	if w.id.Kind() == workload.Short {
+		return account.Shown
+	}
+	s := a.ledger.Stands(w.id, w.part, w.owner)
+	if _, runs := a.ledger.OwnerOf(w.id); s == account.Unknown && runs {
+		return account.Shown
+	}
+	return s
+}
+
 func (a *Agent) addPushed(b *metric.Batch, k pushKey, p *pushed) {
-	p.row.whose = k.whose
+	if p.row.whose != k.whose {
+		p.row = ownRow{whose: k.whose}
+	}
 	if err := a.own.add(b, &p.row, p.series, p.value); err != nil {
 		a.log.Debug("a pushed figure is not exported", "err", err)
 	}
@@ -172,7 +187,7 @@ func (a *Agent) foldPushed() {
 	o := &a.own
 	var folded []pushKey
 	for k, p := range o.pushed {
-		if k.whose.id.Kind() == workload.Group && !p.shown && a.ledger.Stands(k.whose.id, k.whose.part, k.whose.owner) == account.Unknown {
+		if k.whose.id.Kind() == workload.Group && !p.shown && a.stands(k.whose) == account.Unknown {
 			folded = append(folded, k)
 		}
 	}

@@ -40,10 +40,12 @@ const (
 type Socket struct {
 	Path string
 
-	agent *Agent
-	http  *http.Server
-	mu    sync.Mutex
-	rates map[uint32]*rate
+	agent  *Agent
+	ln     net.Listener
+	http   *http.Server
+	served chan struct{} // closed when no more is accepted
+	mu     sync.Mutex
+	rates  map[uint32]*rate
 }
 
 // rate is a bucket of requests that a user may still send.
@@ -81,17 +83,25 @@ func (a *Agent) Listen(path string) (*Socket, error) {
 
 // ListenOn takes figures at a unix socket that somebody else has opened, such as systemd.
 func (a *Agent) ListenOn(ln net.Listener) *Socket {
-	s := &Socket{Path: ln.Addr().String(), agent: a, rates: map[uint32]*rate{}}
+	s := &Socket{Path: ln.Addr().String(), agent: a, ln: ln, served: make(chan struct{}), rates: map[uint32]*rate{}}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second,
 		MaxHeaderBytes: 8 << 10, ConnContext: withPeer,
 	}
-	go func() { _ = s.http.Serve(&limited{Listener: ln, users: map[uint32]int{}}) }() // ends with Close
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(&limited{Listener: ln, users: map[uint32]int{}}) // until Close
+	}()
 	return s
 }
 
 // Close stops listening and removes the socket, unless somebody else has opened it.
-func (s *Socket) Close() error { return s.http.Close() }
+func (s *Socket) Close() error {
+	err := s.http.Close()
+	_ = s.ln.Close() // closed already, unless serving had not begun
+	<-s.served
+	return err
+}
 
 // limited bounds the connections that are open at one time, and those of one user, so
 // that nobody keeps the others out. One too many is closed at once.

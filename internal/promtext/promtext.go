@@ -176,7 +176,7 @@ func seriesEnd(text []byte) (int, error) {
 	}
 	if open == len(text) || text[open] != '{' {
 		if n < len(text) && text[n] != ' ' && text[n] != '\t' {
-			return 0, errors.New("the name of the metric holds a character that is no letter, digit, _ or :")
+			return 0, errors.New("the name of the metric holds a character that is no letter, digit, underscore or colon")
 		}
 		return n, nil
 	}

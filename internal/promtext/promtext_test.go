@@ -101,7 +101,7 @@ func TestPageErrors(t *testing.T) {
 		"m{a=\"\xff\"} 2":               "line 1: the value of the label a is not UTF-8",
 		"m{a=\"1\"b=\"2\"} 2":           "line 1: there is no comma behind the label a",
 		"3m 1":                          "line 1: it does not begin with the name of a metric (letters, digits, _ and :)",
-		"a-b 1":                         "line 1: the name of the metric holds a character that is no letter, digit, _ or :",
+		"a-b 1":                         "line 1: the name of the metric holds a character that is no letter, digit, underscore or colon",
 		"# TYPE m meter":                "line 1: the type is none of counter, gauge, histogram, summary, untyped",
 		"# TYPE 0 counter":              "line 1: TYPE is followed by no name of a metric",
 		strings.Repeat("m", 201) + " 1": "line 1: the name of the metric is longer than 200 bytes",

@@ -8,9 +8,9 @@
 //
 // Where the answer comes from an address of this machine, the process that listens there
 // is looked up, so that the figures are of its workload: by /proc/net/tcp and the descriptors of
-// processes (CAP_SYS_PTRACE for those of other users; without it only the user is known), on a
-// unix socket by the kernel's credentials of the other end. The configuration can name the
-// workload instead. A program in another network namespace (a container) that is reached over a
+// processes (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH for those of other users; without them
+// only the user is known), on a unix socket by the kernel's credentials of the other end. The
+// configuration can name the workload instead. A program in another network namespace (a container) that is reached over a
 // bridge is not on an address of this machine: name its workload.
 //
 // A Sensor is used from one goroutine beside its own.
