@@ -101,6 +101,7 @@ To measure one command, no server is needed:
 		newCatalogue(g),
 		newBackup(g),
 		newRestore(g),
+		newMigrate(g),
 		newUser(g),
 		newToken(g),
 		newAudit(g),

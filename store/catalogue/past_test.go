@@ -106,3 +106,53 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("%d rows in the copy, %v", n, err)
 	}
 }
+
+// copied fills one catalogue, copies it twice, and compares.
+func copied(t *testing.T, to *Catalogue) {
+	ctx := t.Context()
+	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
+	defer c.Close()
+	var rows []store.Workload
+	for i := range 2500 {
+		rows = append(rows, storetest.Row(i))
+	}
+	one := 1.0
+	at := time.Date(2025, 1, 1, 5, 0, 0, 0, time.UTC)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(c.Upsert(ctx, rows))
+	check(c.ReplaceHours(ctx, at, at.Add(100*time.Hour), []store.Use{{At: at, Owner: "a", Used: store.Used{CPUSeconds: &one}}, {At: at.Add(99 * time.Hour), Owner: "b", Used: store.Used{CPUSeconds: &one}}},
+		[]store.NodeUse{{At: at.Add(50 * time.Hour), Node: "n", UpSeconds: &one}}))
+	check(c.PutFindings(ctx, []store.Finding{{ID: "f", Rule: "r", Severity: "low", Evidence: []byte("[]"), State: store.FindingNew}}))
+	check(c.SetWatermark(ctx, at))
+	for range 2 {
+		w, h, f, err := c.CopyTo(ctx, to)
+		check(err)
+		if w != 2500 || h != 3 || f != 1 {
+			t.Errorf("%d workloads, %d hours, %d findings were copied", w, h, f)
+		}
+		list, n, err := to.Workloads(ctx, store.Filter{ID: "slurm/7"})
+		check(err)
+		if _, total, _ := to.Workloads(ctx, store.Filter{Limit: 1}); n != 1 || total != 2500 || *list[0].CPUSeconds != *rows[7].CPUSeconds {
+			t.Errorf("%d of %d workloads there", n, total)
+		}
+		use, err := to.Use(ctx, store.RollupQuery{From: at, To: at.Add(200 * time.Hour), Span: store.SpanWhole})
+		check(err)
+		if len(use) != 1 || *use[0].CPUSeconds != 2 {
+			t.Errorf("use there: %+v", use)
+		}
+		if mark, err := to.Watermark(ctx); err != nil || !mark.Equal(at) {
+			t.Errorf("watermark %s, %v", mark, err)
+		}
+	}
+}
+
+func TestCopy(t *testing.T) {
+	to := openAt(t, filepath.Join(t.TempDir(), "d.db"), nil)
+	defer to.Close()
+	copied(t, to)
+}

@@ -30,6 +30,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("Rollups", func(t *testing.T) { storetest.Rollups(t, open) })
 	t.Run("Findings", func(t *testing.T) { storetest.Findings(t, openURL(t, fresh(t))) })
 	t.Run("Wiped", func(t *testing.T) { wiped(t, openURL(t, fresh(t))) })
+	t.Run("Copy", func(t *testing.T) { copied(t, openURL(t, fresh(t))) })
 	t.Run("Past", func(t *testing.T) { past(t, openURL(t, fresh(t))) })
 	t.Run("Reopened", func(t *testing.T) {
 		address := fresh(t)

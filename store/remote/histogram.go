@@ -195,6 +195,9 @@ func (g *folded) at(t int64) *histogram.Histogram {
 		}
 		own.Merge(&metric.Histogram{Offset: int32(math.Round(math.Log2(b.le) * (1 << metric.HistogramSchema))), Buckets: []uint64{uint64(n)}})
 	}
+	if before != count { // a part is not there, or not yet
+		return nil
+	}
 	own.Count, own.Sum = h.Count, h.Sum
 	// What lies above the last bound was counted in no bucket of its own.
 	return nativeHistogram(&own)

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,9 +22,7 @@ func mimir(tb testing.TB, tenants map[string]string) *httptest.Server {
 	tb.Helper()
 	proxies := map[string]http.Handler{}
 	for tenant, addr := range tenants {
-		u, err := url.Parse("http://" + addr)
-		must(tb, err)
-		proxies[tenant] = httputil.NewSingleHostReverseProxy(u)
+		proxies[tenant] = storetest.Forward(addr)
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()
@@ -93,9 +90,7 @@ type flaky struct {
 
 func newFlaky(tb testing.TB, addr string) *flaky {
 	tb.Helper()
-	u, err := url.Parse("http://" + addr)
-	must(tb, err)
-	f := &flaky{to: httputil.NewSingleHostReverseProxy(u)}
+	f := &flaky{to: storetest.Forward(addr)}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.asked.Add(1)
 		if h := f.broken.Load(); h != nil {

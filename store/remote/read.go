@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,4 +122,17 @@ func selector(ms []*labels.Matcher) string {
 	}
 	b.WriteByte('}')
 	return b.String()
+}
+
+// Flush makes what was written visible to queries, where that takes the other side a while.
+// VictoriaMetrics alone does: up to ten seconds, unless it is asked to at once.
+func (s *Store) Flush(ctx context.Context) error {
+	if s.conf.kind != kindVictoria {
+		return nil
+	}
+	in, _, err := s.web.do(ctx, http.MethodGet, strings.TrimSuffix(s.conf.api, "/api/v1")+"/internal/force_flush", nil, nil)
+	if err != nil {
+		return err
+	}
+	return in.Close()
 }

@@ -125,6 +125,12 @@ func (w *write) of(ls labels.Labels) *prompb.TimeSeries {
 	return &w.series[len(w.series)-1]
 }
 
+// Takes reports whether the other side has a form for a figure.
+func (s *Store) Takes(v float64) bool { return s.peer.takes(v) == nil }
+
+// Whole reports whether native histograms of a metric come back as they were.
+func (s *Store) Whole(name string) bool { return s.conf.native || s.whole[name] }
+
 func (w *write) float(ls labels.Labels, t int64, v float64) {
 	if err := w.s.peer.takes(v); err != nil {
 		if !value.IsStaleNaN(v) {

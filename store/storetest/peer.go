@@ -1,8 +1,11 @@
 package storetest
 
 import (
+	"bytes"
 	"database/sql"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -226,4 +229,33 @@ func postgresUser(tb testing.TB, dir string) *syscall.SysProcAttr {
 		tb.Fatal(err)
 	}
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+// Forward passes requests on to a server, each as a whole: what stands between can change or
+// lose them.
+func Forward(addr string) http.Handler {
+	own := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		req, err := http.NewRequest(r.Method, "http://"+addr+r.URL.RequestURI(), bytes.NewReader(body))
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		req.Header = r.Header.Clone()
+		resp, err := own.Do(req)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		maps.Copy(w.Header(), resp.Header)
+		w.WriteHeader(resp.StatusCode)
+		_, _ = w.Write(answer)
+	})
 }

@@ -217,11 +217,12 @@ func wholeLabels(t *testing.T, s store.Series) {
 	}
 	d := &metric.Desc{Name: "suite_fact_info", Help: "A fact.", Kind: metric.Gauge, Labels: []string{"name", "empty", "node", "bad"}}
 	var batch metric.Batch
-	batch.Reset(Now())
+	now := Now()
+	batch.Reset(now)
 	batch.Add(metric.NewSeries(d, hostile, "", "own", "\xff\xfe"), 1)
 	must(t, s.Append(t.Context(), node1, &batch))
 	want := labels.FromStrings(model.MetricNameLabel, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
-	equal(t, s, all(t, s, d.Name), map[string][]Point{want: {{T: Now().Truncate(time.Second).UnixMilli(), V: 1}}})
+	equal(t, s, all(t, s, d.Name), map[string][]Point{want: {{T: now.UnixMilli(), V: 1}}})
 }
 
 func sameBatchTwice(t *testing.T, s store.Series) {

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/internal/migrate"
+	"reckon/internal/server"
+)
+
+func newMigrate(g *globals) *cobra.Command {
+	var data string
+	var stores storeFlags
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Copy what is in a data directory to another store",
+		Long: `migrate copies the series of a data directory to the store that --store names, and the
+catalogue to the database that --catalogue names. Every sample is looked up there before and
+afterwards: what is there already is not sent again, and what was sent must be there. Broken
+off, by Ctrl-C too, it goes on where it was.
+
+The server of the directory must be stopped. To lose no time, restore a backup elsewhere,
+start the server anew with --store, and migrate the copy while it runs.`,
+		Example: `  reckon migrate --data /var/lib/reckon --store victoriametrics+http://vm:8428
+  reckon migrate --data /var/lib/reckon --catalogue 'postgres://reckon@db/reckon?password_file=/etc/reckon/db'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runMigrate(cmd.Context(), g, data, stores) },
+	}
+	cmd.Flags().StringVar(&data, "data", "data", "directory that is copied from")
+	stores.register(cmd)
+	return cmd
+}
+
+func runMigrate(ctx context.Context, g *globals, data string, to storeFlags) error {
+	if to == (storeFlags{}) {
+		return &usageError{errors.New("say where to: --store for the series, --catalogue for the catalogue, or both")}
+	}
+	if err := to.check(); err != nil {
+		return err
+	}
+	began, said := time.Now(), time.Now()
+	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	m, err := server.Migrate(ctx, data, to.store, to.catalogue, log, func(r migrate.Result, end time.Time) {
+		if time.Since(said) > 5*time.Second {
+			said = time.Now()
+			fmt.Fprintf(g.stderr, "copied up to %s of %s: %d samples\n", r.To.UTC().Format("2006-01-02 15:04"), end.UTC().Format("2006-01-02 15:04"), r.Samples)
+		}
+	})
+	if r := m.Series; r != nil {
+		fmt.Fprintf(g.stdout, "series: %d samples up to %s are in %s, each looked up there; %d of them sent\n", r.Samples, r.To.UTC().Format("2006-01-02 15:04:05Z"), server.Shown(to.store), r.Sent)
+		if r.LeftOut > 0 {
+			fmt.Fprintf(g.stdout, "left out: %d markers of the end of a series and other samples that it has no form for\n", r.LeftOut)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w; run it again to go on from there", err)
+	}
+	if to.catalogue != "" {
+		fmt.Fprintf(g.stdout, "catalogue: %d workloads, %d rows of roll-ups and %d findings are in %s\n", m.Workloads, m.Hours, m.Findings, server.Shown(to.catalogue))
+	}
+	_, err = fmt.Fprintf(g.stdout, "took %.1f s\n", time.Since(began).Seconds())
+	return err
+}

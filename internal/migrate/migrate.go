@@ -1,0 +1,384 @@
+// Package migrate copies series from one store to another.
+//
+// Time is cut into windows, which are copied one after another from the oldest on. Of each
+// window the other store is asked first what it has of it, and only what is missing is sent;
+// then it is asked again, and every sample must be there. A copy that was broken off goes on
+// with the window that it was in, and nothing is in the other store twice, also when somebody
+// else writes there at the same time.
+//
+// A window has to fit in memory. Times are milliseconds since the Unix epoch.
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/store"
+)
+
+// Target is a store that series are copied to.
+type Target interface {
+	storage.Queryable
+	storage.AppendableV2
+	// Takes reports whether the store has a form for a figure.
+	Takes(v float64) bool
+	// Whole reports whether native histograms of a metric come back as they were.
+	Whole(name string) bool
+	// Flush makes what was written visible at once; an error says that it can not.
+	Flush(ctx context.Context) error
+	String() string
+}
+
+// invisible is how long what was written may stay unseen where Flush can not help.
+const invisible = 15 * time.Second
+
+// Options say what is copied.
+type Options struct {
+	From     storage.Queryable
+	Oldest   time.Time
+	Newest   time.Time
+	To       Target
+	State    string        // directory of the note of how far it came
+	Window   time.Duration // half an hour by default; Prometheus takes an hour out of order
+	Patience time.Duration // for what was sent to become visible, two minutes by default
+	Progress func(Result)  // called after each window; may be nil
+}
+
+// Result counts.
+type Result struct {
+	To      time.Time `json:"to"`      // up to when all is copied
+	Samples int64     `json:"samples"` // found in both stores
+	Sent    int64     `json:"sent"`    // of them now sent; the others were there
+	LeftOut int64     `json:"left_out"`
+	Address string    `json:"address"`
+	// Sending is the window that was being sent when the note was written.
+	Sending time.Time `json:"sending,omitzero"`
+}
+
+// Run copies. What was copied before it failed stays copied and is not sent again.
+func Run(ctx context.Context, o Options) (Result, error) {
+	if o.Window <= 0 {
+		o.Window = 30 * time.Minute
+	}
+	if o.Patience <= 0 {
+		o.Patience = 2 * time.Minute
+	}
+	file := filepath.Join(o.State, fmt.Sprintf("migrate-%08x.json", hashOf(o.To.String())))
+	r, err := load(file, o.To.String())
+	if err != nil {
+		return r, err
+	}
+	at := o.Oldest.Truncate(o.Window)
+	if r.To.After(at) {
+		at = r.To
+	}
+	for !at.After(o.Newest) {
+		next := at.Add(o.Window)
+		begun := func() error {
+			r.Sending = at
+			return save(file, r)
+		}
+		if err := o.window(ctx, &r, at, next, begun); err != nil {
+			return r, fmt.Errorf("copy %s to %s: %w", at.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339), err)
+		}
+		// The newest window may grow until the next run.
+		if next.After(o.Newest) {
+			r.To = o.Newest
+			break
+		}
+		at, r.To, r.Sending = next, next, time.Time{}
+		if err := save(file, r); err != nil {
+			return r, err
+		}
+		if o.Progress != nil {
+			o.Progress(r)
+		}
+	}
+	return r, nil
+}
+
+func hashOf(s string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s)) // never fails
+	return h.Sum32()
+}
+
+func load(file, address string) (Result, error) {
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{Address: address}, nil
+	}
+	var r Result
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	if err == nil && r.Address != address {
+		err = fmt.Errorf("it is of %s", r.Address)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read how far the copy came (%s): %w; remove it to compare from the beginning, which sends nothing twice", file, err)
+	}
+	return r, nil
+}
+
+func save(file string, r Result) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".tmp", raw, 0o640); err != nil {
+		return err
+	}
+	return os.Rename(file+".tmp", file)
+}
+
+// window copies one window.
+func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, begun func() error) error {
+	mint, maxt := from.UnixMilli(), to.UnixMilli()-1
+	have, err := read(ctx, o.From, mint, maxt, nil)
+	if err != nil {
+		return fmt.Errorf("read here: %w", err)
+	}
+	if len(have) == 0 {
+		return nil
+	}
+	var total, left int64
+	for _, s := range have {
+		n := len(s.samples)
+		s.drop(o.To)
+		left += int64(n - len(s.samples))
+		total += int64(len(s.samples))
+	}
+	if r.Sending.Equal(from) { // what was sent last time is perhaps there, and not seen yet
+		wait := 2 * time.Second // of a flush of its own that is under way
+		if err := o.To.Flush(ctx); err != nil {
+			wait = invisible
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+	there, err := read(ctx, o.To, mint, maxt, have)
+	if err != nil {
+		return err
+	}
+	missing, err := compare(have, there)
+	if err != nil {
+		return err
+	}
+	if missing > 0 {
+		if err := begun(); err != nil {
+			return err
+		}
+		if err := o.send(ctx, have); err != nil {
+			return err
+		}
+		if err := o.verify(ctx, have, mint, maxt); err != nil {
+			return err
+		}
+	}
+	r.Samples, r.Sent, r.LeftOut = r.Samples+total, r.Sent+missing, r.LeftOut+left
+	return nil
+}
+
+// series is what one store has of a series in a window.
+type series struct {
+	labels  labels.Labels
+	samples []sample
+}
+
+type sample struct {
+	t    int64
+	v    float64 // the sum, of a histogram
+	h    *histogram.FloatHistogram
+	sent bool // or there before
+}
+
+func (s *series) drop(to Target) {
+	kept := s.samples[:0]
+	whole := to.Whole(s.labels.Get(labels.MetricName))
+	for _, p := range s.samples {
+		if (p.h != nil && whole && (to.Takes(p.v) || !math.IsNaN(p.v))) || (p.h == nil && to.Takes(p.v)) {
+			kept = append(kept, p)
+		}
+	}
+	s.samples = kept
+}
+
+// read reads a window; of the other store, where only is given, the series in it.
+func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only map[uint64]*series) (map[uint64]*series, error) {
+	q, err := from.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	out := map[uint64]*series{}
+	var it chunkenc.Iterator
+	for _, m := range selectors(only) {
+		set := q.Select(ctx, false, nil, m)
+		for set.Next() {
+			one := set.At()
+			ls := one.Labels()
+			hash := ls.Hash()
+			if only != nil && only[hash] == nil {
+				continue
+			}
+			s := &series{labels: ls}
+			it = one.Iterator(it)
+			for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+				if vt == chunkenc.ValFloat {
+					t, v := it.At()
+					s.samples = append(s.samples, sample{t: t, v: v})
+					continue
+				}
+				t, h := it.AtFloatHistogram(nil)
+				s.samples = append(s.samples, sample{t: t, v: h.Sum, h: h})
+			}
+			if it.Err() != nil {
+				return nil, it.Err()
+			}
+			out[hash] = s
+		}
+		if set.Err() != nil {
+			return nil, set.Err()
+		}
+	}
+	return out, nil
+}
+
+// selectors asks for everything, or for each name of what is there: a store may put
+// histograms together only when they are asked for by name.
+func selectors(only map[uint64]*series) []*labels.Matcher {
+	if only == nil {
+		return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".+")}
+	}
+	seen := map[string]bool{}
+	var out []*labels.Matcher
+	for _, s := range only {
+		if name := s.labels.Get(labels.MetricName); !seen[name] {
+			seen[name] = true
+			out = append(out, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name))
+		}
+	}
+	return out
+}
+
+// compare marks what is there, and returns how many samples are missing.
+func compare(have, there map[uint64]*series) (missing int64, err error) {
+	for hash, s := range have {
+		at := map[int64]sample{}
+		if other := there[hash]; other != nil {
+			for _, p := range other.samples {
+				at[p.t] = p
+			}
+		}
+		for i := range s.samples {
+			p := &s.samples[i]
+			other, ok := at[p.t]
+			switch {
+			case !ok:
+				missing++
+			case !alike(p, &other):
+				return 0, fmt.Errorf("%w: %s is %g here and %g there at %s: something else was written there; nothing is overwritten", store.ErrConflict,
+					s.labels, p.v, other.v, time.UnixMilli(p.t).UTC().Format(time.RFC3339))
+			}
+			p.sent = ok
+		}
+	}
+	return missing, nil
+}
+
+// alike allows for a store that keeps twelve decimal digits.
+func alike(a, b *sample) bool {
+	if (a.h != nil) != (b.h != nil) && !value.IsStaleNaN(a.v) {
+		return false
+	}
+	if a.h != nil && b.h != nil && a.h.Count != b.h.Count {
+		return false
+	}
+	return a.v == b.v || (math.IsNaN(a.v) && math.IsNaN(b.v)) || math.Abs(a.v-b.v) <= 1e-11*math.Abs(a.v)
+}
+
+// send sends what is missing.
+func (o *Options) send(ctx context.Context, have map[uint64]*series) error {
+	const most = 50_000
+	app, n := o.To.AppenderV2(ctx), 0
+	for _, s := range have {
+		for i := range s.samples {
+			p := &s.samples[i]
+			if p.sent {
+				continue
+			}
+			v := p.v
+			if p.h != nil {
+				v = 0
+			}
+			if _, err := app.Append(0, s.labels, 0, p.t, v, nil, p.h, storage.AOptions{}); err != nil {
+				return errors.Join(err, app.Rollback())
+			}
+			n++
+		}
+		if n >= most {
+			if err := commit(app); err != nil {
+				return err
+			}
+			app, n = o.To.AppenderV2(ctx), 0
+		}
+	}
+	return commit(app)
+}
+
+func commit(app storage.AppenderV2) error {
+	err := app.Commit()
+	if errors.Is(err, store.ErrTooOld) {
+		return fmt.Errorf("%w; a Prometheus takes the past only as far as its storage.tsdb.out_of_order_time_window says, or into an empty directory; doc/guides/stores.md says what else can be done", err)
+	}
+	return err
+}
+
+// verify waits until all of a window can be read there.
+func (o *Options) verify(ctx context.Context, have map[uint64]*series, mint, maxt int64) error {
+	limit := time.Now().Add(o.Patience)
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		_ = o.To.Flush(ctx) // where it can not, it takes longer
+		there, err := read(ctx, o.To, mint, maxt, have)
+		if err != nil {
+			return err
+		}
+		missing, err := compare(have, there)
+		if err != nil || missing == 0 {
+			return err
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("%d samples were acknowledged by %s and can not be read there after %s; does it drop samples of that age (its retention)?", missing, o.To, o.Patience)
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
