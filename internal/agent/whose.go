@@ -97,11 +97,9 @@ func (a *Agent) processOwner(pid int32, uid uint32, known bool) (whose, error) {
 	return a.partOf(&p), nil
 }
 
-// partOf is the part that a process is charged to, or will be.
+// partOf is the part that a process is charged to, or will be: what it is now counts, not
+// what the accounts saw of it, which may be from before it changed its user.
 func (a *Agent) partOf(p *sensor.Process) whose {
-	if part := a.ledger.PartOf(p.PID, p.Start); part != nil {
-		return whose{part.Workload(), part.Name(), part.Owner()}
-	}
 	h, gone := a.hint(p, false)
 	if gone {
 		return whose{id: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), owner: h.User}
