@@ -68,7 +68,7 @@ func (p *page) events(d client.WorkloadDetail, now time.Time) {
 		if e.Part != "" {
 			where += ", part " + term.Safe(e.Part)
 		}
-		p.line("%s %s to %s  %s%s", p.Paint(style, sign), term.Clock(e.From, now), term.Clock(e.To, now), what, where)
+		p.fold(3, "%s %s to %s  %s%s", p.Paint(style, sign), term.Clock(e.From, now), term.Clock(e.To, now), what, where)
 	}
 }
 

@@ -19,6 +19,11 @@ type page struct {
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
 
+// fold prints a line, or several on a screen that is narrower.
+func (p *page) fold(indent int, format string, args ...any) {
+	p.b.WriteString(p.Fold(fmt.Sprintf(format, args...), indent) + "\n")
+}
+
 // fact prints a name and what is known of it, nothing when nothing is.
 func (p *page) fact(name string, figures ...string) {
 	var known []string
@@ -28,7 +33,7 @@ func (p *page) fact(name string, figures ...string) {
 		}
 	}
 	if len(known) > 0 {
-		p.line("%-11s %s", name, strings.Join(known, "   "))
+		p.fold(12, "%-11s %s", name, strings.Join(known, "   "))
 	}
 }
 
@@ -64,7 +69,7 @@ func (p *page) header(w client.Workload, now time.Time) {
 	if name := shortName(w); name != "" {
 		title += "  " + term.Safe(name)
 	}
-	p.line("%s  %s", p.Paint(term.Bold, title), state(w))
+	p.fold(2, "%s  %s", p.Paint(term.Bold, title), state(w))
 	word := func(name, value string) string {
 		if value == "" {
 			return ""
@@ -130,8 +135,17 @@ func (p *page) requests(w client.Workload) {
 	for _, r := range rows {
 		wide = max(wide, term.Width(r.text))
 	}
+	bar := 20
+	if p.Width > 0 {
+		bar = min(bar, p.Width-12-wide-2-2-7) // brackets, and what is over 100 %
+	}
 	for _, r := range rows {
-		p.line("%-11s %s  [%s] %s", r.name, term.Pad(r.text, wide, false, p.ASCII), p.Bar(r.share, 20), term.Percent(r.share))
+		text := term.Pad(r.text, wide, false, p.ASCII)
+		if bar < 4 { // no room: the number says it
+			p.fold(12, "%-11s %s  %s", r.name, text, term.Percent(r.share))
+			continue
+		}
+		p.line("%-11s %s  [%s] %s", r.name, text, p.Bar(r.share, bar), term.Percent(r.share))
 	}
 }
 

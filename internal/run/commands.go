@@ -20,6 +20,9 @@ type tally struct {
 
 func (t *tree) tally(name sensor.Comm) *tally {
 	key := name.String()
+	if key == "" { // not known yet: it has not begun its program
+		key = otherName
+	}
 	c := t.commands[key]
 	if c == nil {
 		if len(t.commands) >= maxNames {

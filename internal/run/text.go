@@ -13,7 +13,7 @@ import (
 func (r *Report) Print(s term.Screen) error {
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
-		fmt.Fprintf(&b, "%s %s\n", s.Paint(term.Quiet, fmt.Sprintf("%-10s", label)), fmt.Sprintf(format, args...))
+		b.WriteString(s.Fold(s.Paint(term.Quiet, fmt.Sprintf("%-10s", label))+" "+fmt.Sprintf(format, args...), 11) + "\n")
 	}
 	end := fmt.Sprintf("exit code %d", r.ExitCode)
 	if r.Signal != "" {
@@ -21,7 +21,7 @@ func (r *Report) Print(s term.Screen) error {
 	}
 	title := term.Safe(strings.Join(r.Command, " "))
 	if s.Width > 0 {
-		title = term.Cut(title, max(s.Width-len(end)-12, 20), s.ASCII)
+		title = term.Cut(title, max(s.Width-len(end)-12, 8), s.ASCII)
 	}
 	fmt.Fprintf(&b, "%s: %s\n", s.Paint(term.Bold, "reckon: "+title), end)
 	line("wall time", "%s", exact(r.WallSeconds))
@@ -110,17 +110,24 @@ func (r *Report) printCommands(s term.Screen) error {
 	return nil
 }
 
-// Plot draws cores and memory over time for a screen of at least 80 columns and 24 lines.
+// Plot draws cores and memory over time, both at once on the screen.
 func (r *Report) Plot(s term.Screen) string {
 	width := s.Width
 	if width <= 0 {
 		width = 80
 	}
+	height := 7
+	if s.Height > 0 { // two charts with title and time, and the line below them
+		height = min(max((s.Height-6)/2, 2), 12)
+	}
+	if len(r.Rows) < 2 {
+		height = 1 // one reading
+	}
 	coresOf := func(row Row) float64 { return row.Cores }
 	memoryOf := func(row Row) float64 { return row.Memory }
-	return s.Draw(term.Chart{Title: "cores in use", Points: r.points(coresOf), Format: term.Cores, Width: width, Height: 7}) +
-		s.Draw(term.Chart{Title: "resident memory", Points: r.points(memoryOf), Format: term.Bytes, Width: width, Height: 7}) +
-		s.Paint(term.Quiet, "means of one second; "+cores(r.Machine.Cores)+" and "+bytesOf(r.Machine.MemoryBytes)+" at hand") + "\n"
+	return s.Draw(term.Chart{Title: "cores in use", Points: r.points(coresOf), Format: term.Cores, Width: width, Height: height}) +
+		s.Draw(term.Chart{Title: "resident memory", Points: r.points(memoryOf), Format: term.Bytes, Width: width, Height: height}) +
+		s.Paint(term.Quiet, s.Fold("means of one second; "+cores(r.Machine.Cores)+" and "+bytesOf(r.Machine.MemoryBytes)+" at hand", 0)) + "\n"
 }
 
 // points puts the rows on an even grid of seconds, so that windows of different length

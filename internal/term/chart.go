@@ -141,6 +141,9 @@ func timeAxis(points []Point, width int) string {
 		layout = "15:04"
 	}
 	a, z := first.Format(layout), last.Format(layout)
+	if last.Sub(first) < time.Second {
+		return a
+	}
 	if width < len(a)+len(z)+2 {
 		return a[:min(len(a), width)]
 	}
