@@ -25,5 +25,5 @@ func Files() fs.FS {
 
 // Paths are the addresses that index.html answers; what follows is in the query string.
 func Paths() []string {
-	return []string{"/{$}", "/nodes", "/node", "/workloads", "/workload", "/owners", "/usage", "/findings", "/power", "/explore", "/about"}
+	return []string{"/{$}", "/nodes", "/node", "/workloads", "/workload", "/owners", "/usage", "/findings", "/power", "/data", "/explore", "/about"}
 }

@@ -21,6 +21,7 @@ func newCases() *cases {
 	f := client.Finding{
 		ID: "f1", Rule: "hog", Severity: "high", State: "open", Owner: "alice", Workload: "slurm/4711", Node: "n1", Part: "cpu",
 		Text: "it used more than its share of n1 while two owners wanted it", First: now.Add(-time.Hour), Last: now, Found: now.Add(-30 * time.Minute), Seen: now,
+		Queries:  []client.FindingQuery{{Text: "cores it used", Query: `sum by (workload) (rate(reckon_workload_cpu_seconds_total{workload="slurm/4711"}[5m]))`}},
 		Evidence: []client.Evidence{{Text: "above its share, of the capacity", Value: 0.42, Unit: "ratio", Limit: &limit}, {Text: "time contended", Value: 1800, Unit: "seconds"}},
 	}
 	return &cases{list: []client.Finding{f}}
@@ -66,12 +67,25 @@ func (c *cases) Mute(_ context.Context, id, reason string, until time.Time) (cli
 }
 
 func (c *cases) WhatIf(context.Context, []byte, time.Time) (client.FindingDifference, error) {
-	return client.FindingDifference{}, nil
+	return client.FindingDifference{Now: len(c.list), Then: len(c.list) + 1, Added: []client.Finding{{ID: "f9", Rule: "greedy", Severity: "low", Owner: "bob", Text: "it held 16 cores and used <b>2</b>"}}, Removed: []client.Finding{}}, nil
 }
 
-// FindingSteps gives an hour in which the use went above the fair share and back.
+// FindingSteps gives stretches in which the use is above the fair share, with a hole.
 func (c *cases) FindingSteps(_ context.Context, id string) (client.FindingSteps, error) {
-	return client.FindingSteps{}, nil
+	f, err := c.Finding(context.Background(), id)
+	if err != nil {
+		return client.FindingSteps{}, err
+	}
+	s := client.FindingSteps{Unit: "cores", Start: f.First, End: f.Last}
+	for at, i := f.First, 0; at.Before(f.Last); at, i = at.Add(5*time.Minute), i+1 {
+		if i == 4 {
+			continue
+		}
+		one := client.FindingStep{Node: "n1", Start: at, End: at.Add(5 * time.Minute), Use: 12 + float64(i%3), Fair: 8, Capacity: 16, Owners: 2, Why: "runnable"}
+		one.Seconds = (one.Use - one.Fair) / one.Capacity * 300
+		s.Total, s.Steps = s.Total+one.Seconds, append(s.Steps, one)
+	}
+	return s, nil
 }
 
-func (c *cases) Policy() []byte { return []byte("rules: {}\n") }
+func (c *cases) Policy() []byte { return []byte("# thresholds\nrules: {}\n") }

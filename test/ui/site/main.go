@@ -53,13 +53,17 @@ func main() {
 	auth.HandleFunc("GET /auth/me", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"name":"alice","role":"admin","owners":[]}`) // the browser went away: nothing to say
 	})
+	begun := time.Now()
+	if len(b.Details) > 0 {
+		begun = b.Details[0].Start
+	}
 	found := newCases()
 	if *empty {
 		found.list = nil
 	}
 	h := api.New(api.Options{
-		Findings: found,
-		Backend:  b, Hub: hub, Usage: history{*empty}, Scale: scales{b}, Prometheus: series(*empty), Auth: auth, Version: "1.0.0-test",
+		Findings: found, Data: tables{*empty}, Power: tables{*empty},
+		Backend: b, Hub: hub, Usage: history{*empty}, Scale: scales{b, begun}, Prometheus: series(*empty), Auth: auth, Version: "1.0.0-test",
 		Pages: &api.Pages{Files: ui.Files(), Paths: ui.Paths()},
 	})
 	fmt.Println(l.Addr())
@@ -102,7 +106,10 @@ func site(nodes, jobs int) *apitest.Backend {
 		d := b.Details[1]
 		cpu := float64((i*7919)%100000) / 3
 		d.ID, d.Name, d.Owner = fmt.Sprintf("slurm/%d", 10000+i), fmt.Sprintf("step%03d", i%250), []string{"alice", "bob", "carol"}[i%3]
-		d.Start, d.CPUSeconds, d.Profile = first.Start.Add(-time.Duration(i)*time.Minute), &cpu, nil
+		d.Start, d.CPUSeconds = first.Start.Add(-time.Duration(i)*time.Minute), &cpu
+		if d.Profile = nil; i < runs {
+			d.Profile = earlier(first.Profile, d.Start.Sub(first.Start), 1/float64(i+1))
+		}
 		b.Details = append(b.Details, d)
 	}
 	for i := 2; i < nodes; i++ {
@@ -115,10 +122,37 @@ func site(nodes, jobs int) *apitest.Backend {
 	return b
 }
 
-type scales struct{ b *apitest.Backend }
+// runs is how many jobs have figures over time.
+const runs = 4
+
+// earlier is a profile of another run.
+func earlier(list []client.Profile, by time.Duration, share float64) (out []client.Profile) {
+	for _, p := range list {
+		points := make([]client.Point, 0, len(p.Points))
+		for _, x := range p.Points {
+			if x.Value != nil {
+				v := *x.Value * share
+				points = append(points, client.Point{Time: x.Time.Add(by), Value: &v})
+			}
+		}
+		p.Points = points
+		out = append(out, p)
+	}
+	return out
+}
+
+type scales struct {
+	b     *apitest.Backend
+	first time.Time
+}
 
 func (s scales) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
-	return s.b.Scale(ctx, w)
+	answer, err := s.b.Scale(ctx, w)
+	for i := range answer.Runs { // of jobs that the site has
+		r := &answer.Runs[i]
+		r.ID, r.Start = fmt.Sprintf("slurm/%d", 10000+i), s.first.Add(-time.Duration(i)*time.Minute)
+	}
+	return answer, err
 }
 
 // history is a month in which work follows the hours of the day.
@@ -195,6 +229,8 @@ func series(empty bool) http.Handler {
 	}
 	size := func(q string, i int) float64 {
 		switch {
+		case strings.Contains(q, "gpu_busy") && strings.Contains(q, " / count"):
+			return 0.72 / float64(i+1)
 		case strings.Contains(q, "MemTotal") && !strings.Contains(q, "Available"):
 			return 64 << 30
 		case strings.Contains(q, "MemAvailable"):
@@ -249,6 +285,11 @@ func series(empty bool) http.Handler {
 	})
 	mux.HandleFunc("GET /api/v1/label/{name}/values", func(w http.ResponseWriter, r *http.Request) {
 		send(w, []string{"reckon_workload_cpu_seconds_total", "reckon_workload_memory_bytes", "node_load1"})
+	})
+	mux.HandleFunc("GET /api/v1/series", func(w http.ResponseWriter, r *http.Request) {
+		send(w, []map[string]string{
+			{"__name__": "node_load1", "node": "n1"}, {"__name__": "node_load1", "node": "n2"}, {"__name__": "node_load1", "node": "n2", "workload": hostile()[0]},
+		})
 	})
 	mux.HandleFunc("GET /api/v1/labels", func(w http.ResponseWriter, _ *http.Request) { send(w, []string{"node", "owner", "workload"}) })
 	return mux

@@ -1,6 +1,7 @@
 // Every page in Chromium against a made-up site: contents, keys, accessibility, both
 // themes, phone width, hostile names, the states of failure, and no error on the console.
-// Usage: node e2e/run.mjs SITE [SHOTS]: the program of test/ui/site and where screenshots go.
+// Usage: node e2e/run.mjs SITE [SHOTS [ONLY]]: the program of test/ui/site, where screenshots go,
+// and a regular expression that the names of checks must match.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -8,7 +9,7 @@ import { createRequire } from "node:module";
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
-const [program, shots = "shots"] = process.argv.slice(2);
+const [program, shots = "shots", only = ""] = process.argv.slice(2);
 const browserAt = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 if (!browserAt) { console.log("ui: skipped, there is no Chromium here (on Debian: apt-get install chromium)"); process.exit(0); }
 mkdirSync(shots, { recursive: true });
@@ -24,6 +25,7 @@ async function serve(...flags) {
 const browser = await chromium.launch({ executablePath: browserAt, args: ["--no-sandbox", "--force-prefers-reduced-motion"] });
 let failed = 0, done = 0;
 async function check(name, f) {
+  if (!new RegExp(only).test(name)) return;
   try { await f(); done++; } catch (err) { failed++; console.error(`FAIL ${name}\n     ${String(err?.stack ?? err).split("\n").slice(0, 6).join("\n     ")}`); }
 }
 async function open(base, path, { dark = false, phone = false, tour = false, allow = () => false } = {}) {
@@ -37,7 +39,7 @@ async function open(base, path, { dark = false, phone = false, tour = false, all
   page.problems = () => said;
   return page;
 }
-async function shot(page, name) { await page.screenshot({ path: `${shots}/${name}.png`, fullPage: false }); }
+async function shot(page, name) { await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true }); }
 async function accessible(page, name) {
   // axe runs in the page's world through the debugger, which the policy of the page does not hold back.
   await page.evaluate(axe);
@@ -46,9 +48,10 @@ async function accessible(page, name) {
 }
 
 const pages = {
-  site: ["/", "Nodes up", "Busiest now"], nodes: ["/nodes", "node-0002", "CPU pressure"], node: ["/node?name=n1", "Cores by workload", "slurm/4711", "idle"],
-  workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Asked for and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name"],
-  owners: ["/owners", "alice", "Share of all"], usage: ["/usage", "Hours of the week", "History by owner"], findings: ["/findings", "high: hog", "two owners wanted it", "Acknowledge"], power: ["/power", "Power now", "By node", "Power against work"], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
+  site: ["/", "Nodes up", "Busiest now", "Energy, today", "forecast", "high: hog"], nodes: ["/nodes", "node-0002", "CPU pressure"], node: ["/node?name=n1", "Cores by workload", "slurm/4711", "idle"],
+  workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Asked for and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name", "start, ✕", "Side by side"],
+  owners: ["/owners", "alice", "Share of all"], usage: ["/usage", "Hours of the week", "History by owner"], findings: ["/findings", "high: hog", "two owners wanted it", "Acknowledge"], power: ["/power?node=n1", "Power now", "By node", "Power against work", "Model of the power", "piecewise", "What adds to it", "CPU use"],
+  data: ["/data?s=" + encodeURIComponent('reckon_workload_cpu_seconds_total{node="n1"}\nreckon_workload_memory_bytes'), "Over time", "Take along", "What goes together", "Pearson", "Parquet", "points."], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
 };
 
 const base = await serve();
@@ -71,7 +74,7 @@ for (const [name, [path, ...texts]] of Object.entries(pages)) for (const dark of
 
 await check("keyboard", async () => {
   const page = await open(base, "/");
-  for (const [key, path] of [["n", "/nodes"], ["w", "/workloads"], ["o", "/owners"], ["u", "/usage"], ["f", "/findings"], ["p", "/power"], ["e", "/explore"], ["a", "/about"], ["s", "/"]]) {
+  for (const [key, path] of [["n", "/nodes"], ["w", "/workloads"], ["o", "/owners"], ["u", "/usage"], ["f", "/findings"], ["p", "/power"], ["d", "/data"], ["e", "/explore"], ["a", "/about"], ["s", "/"]]) {
     await page.keyboard.press("g"); await page.keyboard.press(key);
     await page.waitForFunction((p) => location.pathname === p, path, { timeout: 3000 });
   }
@@ -108,6 +111,81 @@ await check("findings are acknowledged and muted", async () => {
   await page.waitForSelector("text=Nothing was found");
   await page.getByLabel("with those muted").check();
   await page.waitForSelector("text=known <b>case</b>");
+  assert.deepEqual(page.problems(), []);
+  await page.context().close();
+});
+
+await check("the evidence of a finding over time, and what another policy would find", async () => {
+  const page = await open(await serve(), "/findings");
+  await page.getByText("Over time", { exact: true }).first().click();
+  await page.waitForSelector("text=above the fair share they add up to");
+  await page.waitForSelector("h3:has-text('cores it used')");
+  assert.equal(await page.locator("article figure.chart").count(), 2);
+  await shot(page, "findings-evidence"); await accessible(page, "findings-evidence");
+  await page.getByRole("button", { name: "What if…" }).click();
+  await page.getByRole("textbox", { name: "Policy" }).fill("rules: {}  # other");
+  await page.getByRole("button", { name: "Evaluate" }).click();
+  await page.waitForSelector("text=1 more, 0 fewer");
+  await page.waitForSelector("text=used <b>2</b>");
+  await shot(page, "findings-whatif"); await accessible(page, "what if");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Mute…" }).first().click();
+  await page.getByLabel("For").selectOption("");
+  await page.getByLabel("Last day").fill("2030-01-31");
+  await page.getByLabel("Why").fill("until the end of January");
+  const [sent] = await Promise.all([page.waitForRequest((r) => r.url().includes("/mute")), page.locator("dialog").getByRole("button", { name: "Mute", exact: true }).click()]);
+  assert.match(new URL(sent.url()).searchParams.get("until"), /^2030-01-31T23:00/, "the day ends at midnight in Berlin");
+  await page.getByLabel("with those muted").check();
+  await page.getByRole("button", { name: "Unmute" }).click();
+  await page.waitForSelector("button:has-text('Mute…')");
+  assert.deepEqual(page.problems(), []);
+  await page.context().close();
+});
+
+await check("series are picked by keyboard, correlated and taken along", async () => {
+  const page = await open(base, "/data");
+  await page.waitForSelector(".empty");
+  await page.keyboard.press("/");
+  await page.keyboard.type("node_lo");
+  await page.waitForSelector("#series-list li");
+  await page.keyboard.press("ArrowDown"); await page.keyboard.press("Enter");
+  await page.getByRole("combobox", { name: /^node/ }).selectOption("n2");
+  await page.getByRole("button", { name: "Add these 2 series" }).click();
+  await page.waitForFunction(() => new URL(location.href).searchParams.get("s") === 'node_load1{node="n2"}');
+  await page.waitForSelector("figure.chart .u-over");
+  await page.waitForSelector("text=it takes two series", { state: "detached" });
+  for (const [name, format] of [["CSV", "csv"], ["Parquet", "parquet"]]) {
+    const link = await page.locator("section", { hasText: "Take along" }).getByRole("link", { name, exact: true }).getAttribute("href");
+    assert.match(await page.evaluate(async (u) => (await fetch(u)).text(), link), new RegExp("rows as " + format));
+  }
+  await page.getByLabel("Selector 1").fill("oops{");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("text=is no selector");
+  assert.equal(page.problems().filter((t) => !t.includes("400")).length, 0);
+  await page.context().close();
+});
+
+await check("nodes by GPU, down is not idle", async () => {
+  const page = await open(base, "/?show=gpu");
+  await page.waitForSelector('.cell[aria-label="n1 72 % gpu"]');
+  assert.match(await page.locator(".cell").nth(1).getAttribute("class"), /isdown/);
+  assert.match(await page.locator(".cell").nth(3).getAttribute("aria-label"), /gpu not measured/);
+  await shot(page, "site-gpu");
+  await page.context().close();
+});
+
+await check("runs of the same name lie over each other, events are marked", async () => {
+  const page = await open(base, "/workload?id=slurm/4711");
+  await page.waitForSelector("text=this: slurm/4711");
+  await page.getByText("Side by side").scrollIntoViewIfNeeded();
+  const over = page.locator("h3:has-text('Cores') + figure .u-over").first();
+  await over.scrollIntoViewIfNeeded();
+  const box = await over.boundingBox();
+  for (let x = 4; x < box.width && !(await page.locator(".tip b", { hasText: "killed" }).count()); x += 4) await page.mouse.move(box.x + x, box.y + 40);
+  assert.match(await page.locator(".tip").first().innerText(), /1 process killed for want of memory/);
+  await shot(page, "workload-marks");
+  for (const by of ["node", "part", "program"]) await page.locator("fieldset", { hasText: "By" }).getByText(by, { exact: true }).click();
+  await page.waitForFunction(() => location.search.includes("by=command"));
   assert.deepEqual(page.problems(), []);
   await page.context().close();
 });
@@ -171,7 +249,7 @@ await check("hostile names are text", async () => {
 await check("failing, empty and partial sites say so", async () => {
   const failing = await serve("-fail"), empty = await serve("-empty"), partial = await serve("-partial");
   for (const [name, [path]] of Object.entries(pages)) {
-    if (["node", "owners", "usage", "explore", "workloads", "findings", "power"].includes(name)) continue;
+    if (["node", "owners", "usage", "explore", "workloads", "findings", "power", "data"].includes(name)) continue;
     const page = await open(failing, path, { allow: (t) => t.includes("500") });
     assert.ok((await page.locator("[role=alert]").count()) > 0, `${name}: no error is shown`);
     await shot(page, "fail-" + name); await accessible(page, "fail-" + name);

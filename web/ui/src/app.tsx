@@ -7,6 +7,7 @@ import { Dialog } from "./lib/parts";
 import { go, has, keep, live, liveState, me, page, paused, recall, theme, version } from "./lib/state";
 import type { Me } from "./lib/types";
 import { About } from "./pages/about";
+import { Data } from "./pages/data";
 import { Explore } from "./pages/explore";
 import { Findings } from "./pages/findings";
 import { NodePage } from "./pages/node";
@@ -30,6 +31,7 @@ const places: Place[] = [
   { path: "/usage", title: "Usage", key: "u", view: UsagePage, when: "usage" },
   { path: "/findings", title: "Findings", key: "f", view: Findings, when: "findings" },
   { path: "/power", title: "Power", key: "p", view: Power, when: "prometheus" },
+  { path: "/data", title: "Data", key: "d", view: Data, when: "data" },
   { path: "/explore", title: "Explore", key: "e", view: Explore, when: "prometheus" },
   { path: "/about", title: "About", key: "a", view: About },
 ];

@@ -3,6 +3,8 @@ import { parse, query, suggest, words } from "../src/lib/search";
 import { axis, bandAt, localHours, niceStep, onto, promAny, promQuote, quantile, rest, stacked, stats } from "../src/lib/stack";
 import { duration, exact, human } from "../src/lib/units";
 import { complete, place } from "../src/lib/promql";
+import { forecast } from "../src/lib/forecast";
+import { parseSeries, selector, shortNames, unitOf } from "../src/lib/series";
 
 describe("units", () => {
   test.each([
@@ -60,6 +62,39 @@ describe("stacks", () => {
     expect(localHours(berlin, -60)).toEqual(utc);
   });
   test("quantiles of a distribution", () => { const b = [{ low: 0, high: 1, seconds: 50 }, { low: 1, high: 4, seconds: 50 }]; expect(quantile(b, 0.5)).toBe(1); expect(quantile(b, 0.95)).toBeCloseTo(3.7); expect(quantile([], 0.5)).toBeNull(); });
+});
+
+describe("forecast of the day", () => {
+  const h = 3.6e6, midnight = new Date(2026, 10, 21).getTime(), now = midnight + 10.5 * h;
+  const day = (back: number, joules: number) => Array.from({ length: 24 }, (_, i) => ({ from: new Date(2026, 10, 21 - back, i).getTime(), joules }));
+  test("a day like the ones before", () => {
+    const f = forecast([...day(1, 100), ...day(2, 100), ...day(0, 100).slice(0, 10)], now, 100 / 3600)!;
+    expect(f.soFar).toBeCloseTo(1050); expect(f.joules).toBeCloseTo(2400); expect(f.days).toBe(2);
+  });
+  test("a day that is busier so far stays busier, within bounds", () => {
+    expect(forecast([...day(1, 100), ...day(0, 150).slice(0, 10)], now, 150 / 3600)!.joules).toBeCloseTo(1575 + 13.5 * 150);
+    expect(forecast([...day(1, 1), ...day(0, 150).slice(0, 10)], now, 150 / 3600)!.joules).toBeCloseTo(1575 + 13.5 * 2);
+  });
+  test("without days before it is the power of now; the band is told", () => {
+    const f = forecast([], now, 1)!;
+    expect(f.joules).toBeCloseTo(1800 + 13.5 * 3600); expect(f.low).toBeLessThan(f.joules); expect(f.high).toBeGreaterThan(f.joules); expect(f.days).toBe(0);
+  });
+  test("nothing known is nothing said", () => expect(forecast([], now, null)).toBeNull());
+  test("days that differ widen the band", () => { const f = forecast([...day(1, 50), ...day(2, 150)], now, null)!; expect(f.high - f.low).toBeCloseTo(13.5 * 100); });
+});
+
+describe("names of series", () => {
+  test("what all share is left out", () => {
+    expect(shortNames(['a{node="n1",workload="x"}', 'a{node="n1",workload="y"}'])).toEqual(["x", "y"]);
+    expect(shortNames(['a{node="n1"}', 'b{node="n1"}'])).toEqual(["a", "b"]);
+    expect(shortNames(['a{node="n1",mode="user"}'])).toEqual(["a"]);
+  });
+  test("hostile values survive", () => {
+    expect(parseSeries('a{workload="}\\"{x="}').labels).toEqual([["workload", '}"{x=']]);
+    expect(parseSeries("no braces").name).toBe("no braces");
+    expect(selector("a", { workload: 'x"}', node: "" })).toBe('a{workload="x\\"}"}');
+  });
+  test("units of rates", () => expect(["seconds/second", "bytes/second", "joules/second", "bytes", "odd"].map(unitOf)).toEqual(["cores", "bytes_per_second", "watts", "bytes", "count"]));
 });
 
 describe("completion of PromQL", () => {

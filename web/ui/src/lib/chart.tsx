@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { dark, go } from "./state";
 import { clean } from "./parts";
 import { bandAt, stacked, stats, type Row } from "./stack";
-import { clock, exact, human, utc, type Unit } from "./units";
+import { clock, duration, exact, human, utc, type Unit } from "./units";
 
 // Colour-blind safe in either theme; lines differ in their dashes too, and hover and legend name each.
 const light = ["#0072b2", "#d55e00", "#00795b", "#aa3377", "#332288", "#8a6d00", "#44779f", "#882255", "#5c6632", "#b3371e", "#4d4dff", "#7a4a00"];
@@ -15,10 +15,13 @@ export const colour = (i: number) => (dark.value ? night : light)[i % light.leng
 const grey = () => (dark.value ? ["#8b949e", "#30363d", "#57606a"] : ["#6e7781", "#e6e9ed", "#afb8c1"]);
 
 export interface Line { label: string; row: Row; href?: string; quiet?: 1 | 2 | 3 }
-export interface Mark { from: number; to: number; label: string }
-interface Props { title: string; times: number[]; lines: Line[]; unit: Unit; stack?: boolean; total?: Line; marks?: Mark[]; height?: number; zoom?: (from: number, to: number) => void }
+export interface Mark { from: number; to: number; label: string; kind?: "start" | "end" | "bad" | "held" }
+const none: Mark[] = [];
+const spansOfTime = [1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000];
+const binary = Array.from({ length: 60 }, (_, i) => 2 ** i);
+interface Props { title: string; times: number[]; lines: Line[]; unit: Unit; stack?: boolean; total?: Line; marks?: Mark[]; height?: number; zoom?: (from: number, to: number) => void; relative?: boolean }
 
-export function TimeChart({ title, times, lines, unit, stack, total, marks = [], height = 220, zoom }: Props) {
+export function TimeChart({ title, times, lines, unit, stack, total, marks = none, height = 220, zoom, relative }: Props) {
   const box = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), tip = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null), [over, setOver] = useState(-1);
   const spot = useRef([0, 0]), night = dark.value;
@@ -34,8 +37,8 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = [],
     const u = new uPlot({
       width: Math.max(200, el.clientWidth), height, legend: { show: false }, pxAlign: 0,
       cursor: { drag: { x: !!zoom, y: false, setScale: false }, points: { show: !stack }, y: false },
-      scales: { x: { time: true }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? hi * 1.05 : 1] } },
-      axes: [{ ...axisStyle, space: 70, values: (_u, splits, _i, _s, incr) => splits.map((t) => label(t, incr)) }, { ...axisStyle, size: 74, values: (_u, splits) => splits.map((v) => human(v, unit)) }],
+      scales: { x: { time: !relative }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? hi * 1.05 : 1] } },
+      axes: [{ ...axisStyle, space: 70, ...(relative ? { incrs: spansOfTime } : {}), values: (_u, splits, _i, _s, incr) => splits.map((t) => (relative ? duration(t) : label(t, incr))) }, { ...axisStyle, size: unit === "bytes_per_second" ? 88 : 74, ...(/^bytes/.test(unit) ? { incrs: binary } : {}), values: (_u, splits) => splits.map((v) => human(v, unit)) }],
       series: [{}, ...order.map((i) => ({ label: "", stroke: lines[i].quiet === 2 ? rule : shade(i), width: stack ? 1 : 1.75, dash: stack ? undefined : dashes[Math.floor(i / 2) % dashes.length], fill: stack ? shade(i) : lines.length === 1 ? shade(i) + "22" : undefined, points: { show: false }, spanGaps: false })),
         ...(total ? [{ label: "", stroke: css.getPropertyValue("--text"), width: 1.5, dash: [6, 4], points: { show: false } }] : [])],
       hooks: {
@@ -51,8 +54,17 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = [],
         drawClear: [(p) => {
           const c = p.ctx; c.save();
           for (const m of marks) {
-            const x = p.valToPos(m.from, "x", true), x2 = p.valToPos(m.to, "x", true);
-            c.fillStyle = night ? "#ff7b7244" : "#cf222e33"; c.fillRect(x, p.bbox.top, Math.max(2, x2 - x), p.bbox.height);
+            // The first figure is of the end of the first step: a start just before it stands at the edge.
+            const slack = p.bbox.width / 25, inside = (v: number) => (v < p.bbox.left && v > p.bbox.left - slack ? p.bbox.left : v > p.bbox.left + p.bbox.width && v < p.bbox.left + p.bbox.width + slack ? p.bbox.left + p.bbox.width : v);
+            const x = inside(p.valToPos(m.from, "x", true)), x2 = Math.min(p.valToPos(m.to, "x", true), p.bbox.left + p.bbox.width);
+            if (x2 < p.bbox.left - slack || x > p.bbox.left + p.bbox.width || x < p.bbox.left && m.from === m.to) continue;
+            const ink = m.kind === "start" || m.kind === "end" ? css.getPropertyValue("--quiet") : m.kind === "held" ? (night ? "#e3b341" : "#7a4a00") : night ? "#ff7b72" : "#a40e26", edge = m.kind === "start" || m.kind === "end";
+            c.fillStyle = ink; c.globalAlpha = 0.22;
+            if (!edge) c.fillRect(Math.max(x, p.bbox.left), p.bbox.top, Math.max(2, x2 - Math.max(x, p.bbox.left)), p.bbox.height);
+            // What happened is told by the sign at the top too, not by colour alone.
+            c.globalAlpha = 1; c.fillRect(x - 0.5, p.bbox.top, edge ? 1 : 1.5, p.bbox.height);
+            c.font = `${12 * devicePixelRatio}px system-ui, sans-serif`; c.textBaseline = "top"; c.textAlign = m.kind === "end" ? "right" : "left";
+            c.fillText({ start: "▸", end: "■", held: "≈", bad: "✕" }[m.kind ?? "bad"], x + (m.kind === "end" ? -3 : 3), p.bbox.top + 1);
           }
           c.restore();
         }],
@@ -62,15 +74,16 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = [],
     const sized = new ResizeObserver(() => u.setSize({ width: Math.max(200, el.clientWidth), height }));
     sized.observe(el);
     return () => { sized.disconnect(); u.destroy(); };
-  }, [times, rows, total, night, height]);
+  }, [times, rows, total, night, height, marks]);
 
   const name = over >= 0 ? lines[over] : undefined;
   const summary = `${title}. ` + [...(total ? [total] : []), ...lines].slice(0, 12).map((l) => { const s = stats(l.row); return `${clean(l.label)}: mean ${human(s.mean, unit)}, highest ${human(s.max, unit)}`; }).join("; ");
+  const moment = (t: number) => (relative ? duration(t) : clock(t * 1000)), near = times.length > 1 ? (times[times.length - 1] - times[0]) / 100 : 0;
   const target = over >= 0 ? lines[over]?.href : undefined;
   return <figure class="chart">
     <div class={"plot" + (target ? " link" : "")} role="img" aria-label={summary} ref={box} onClick={() => { if (target) go(target); }} />
-    {at !== null && <div class="tip" ref={put} aria-hidden="true"><b>{clock(times[at] * 1000)}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}</div>}
-    <details class="legend" open={lines.length > 1 && lines.length < 16}><summary>{lines.length === 1 && !total ? "Figures" : `${lines.length} ${lines.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={utc(times[at] * 1000)}> at {clock(times[at] * 1000)}</span> : ""}</summary>
+    {at !== null && <div class="tip" ref={put} aria-hidden="true"><b>{moment(times[at])}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}{marks.filter((m) => times[at] >= m.from - near && times[at] <= m.to + near).slice(0, 4).map((m) => <><br /><b>{m.label}</b></>)}</div>}
+    <details class="legend" open={lines.length > 1 && lines.length < 16}><summary>{lines.length === 1 && !total ? "Figures" : `${lines.length} ${lines.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={relative ? undefined : utc(times[at] * 1000)}> at {moment(times[at])}</span> : ""}</summary>
       <table><caption class="hidden">{title}</caption><thead><tr><th scope="col">{stack ? "From the top" : "Line"}</th><th scope="col" class="number">{at === null ? "Last" : "Here"}</th><th scope="col" class="number">Mean</th><th scope="col" class="number">Highest</th></tr></thead><tbody>
         {total && <LegendRow l={total} unit={unit} at={at} swatch={<path class="totalline" d="M0 6h14" />} />}
         {(stack ? lines.map((_, i) => lines.length - 1 - i) : lines.map((_, i) => i)).map((i) => <LegendRow l={lines[i]} unit={unit} at={at} on={i === over}

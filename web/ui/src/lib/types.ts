@@ -45,7 +45,18 @@ export interface ScaleRun { id: string; start: string; cores: number; cores_from
 export interface Scale { runs: ScaleRun[]; left_out: number; verdicts: Verdict[] | null }
 export interface Finding {
   id: string; rule: string; severity: string; state: string; owner: string; workload?: string; node?: string; part?: string; text: string; first: string; last: string; found: string; seen: string;
-  evidence: { text: string; value: number; unit: string; limit?: Num }[]; acknowledged_by?: string; acknowledged?: string; muted_until?: string; mute_reason?: string;
+  evidence: { text: string; value: number; unit: string; limit?: Num }[]; acknowledged_by?: string; acknowledged?: string; muted_until?: string; mute_reason?: string; queries?: FindingQuery[];
+}
+export interface FindingQuery { text: string; query: string }
+export interface FindingSteps { total: number; unit: string; start: string; end: string; steps: { node: string; start: string; end: string; use: number; fair: number; capacity: number; owners: number; why: string; seconds: number }[] }
+export interface FindingDifference { since: string; now: number; then: number; added: Finding[]; removed: Finding[] }
+export interface DataTable { from: string; to: string; step_seconds: number; times: string[]; columns: { name: string; unit: string; help: string; source: string; rate: boolean; values: (number | null)[] }[]; warnings: string[] }
+export interface Pair { a: string; b: string; points: number; effective: Num; pearson: Num; low: Num; high: Num; spearman: Num; lag_seconds: number; lag_pearson: Num; lag_points: number }
+export interface Correlation { step_seconds: number; rows: number; columns: string[]; pairs: Pair[]; warnings: string[] }
+export interface PowerFit {
+  node: string; from: string; to: string; step_seconds: number; family: string; protocol: string; score: { mape: number; rmse_watts: number; r2: number; worst_mape: number }; baseline: { mape: number; rmse_watts: number; r2: number; worst_mape: number };
+  band_coverage: number; band_low: number; band_high: number; base_watts: number; contributions: { feature: string; watts: number; low_watts: number; high_watts: number }[];
+  points: { time: string; measured_watts: number; modelled_watts: number }[]; candidates: { family: string; mape: Num; skipped: string }[]; warnings: string[];
 }
 export interface FindingList { findings: Finding[]; total: number; looked: string | null }
 export interface Me { name: string; role: string; owners: string[] }

@@ -1,36 +1,40 @@
 // Findings: what was found of misuse, its evidence, and who takes care.
-import { useState } from "preact/hooks";
-import { Failure, ask, useAsk } from "../lib/api";
+import { useMemo, useState } from "preact/hooks";
+import { Failure, ask, promRange, useAsk } from "../lib/api";
+import { TimeChart, type Line } from "../lib/chart";
 import { Choice, clean, Dialog, Empty, Name, NodeName, Owner, Problem, Show, When } from "../lib/parts";
-import { go, me, param, set, workloadLink } from "../lib/state";
+import { axis, niceStep, onto } from "../lib/stack";
+import { go, has, me, param, set, workloadLink } from "../lib/state";
 import { query } from "../lib/search";
-import type { Finding, FindingList } from "../lib/types";
-import { exact, human, known } from "../lib/units";
+import type { Finding, FindingDifference, FindingList, FindingSteps } from "../lib/types";
+import { exact, human, known, type Unit } from "../lib/units";
 
 const severities: Record<string, string> = { high: "critical", medium: "warning", low: "info" };
+
+const may = () => !me.value || me.value.role === "admin" || me.value.role === "support";
 
 export function Findings() {
   const state = param("state"), rule = param("rule"), muted = param("muted") === "true", owner = param("owner");
   const path = "/api/reckon/v1/findings?" + query({ state: state === "all" ? ["new", "open", "gone"] : state || undefined, rule: rule || undefined, owner: owner || undefined, muted: muted ? "true" : undefined, limit: 500 });
-  const a = useAsk<FindingList>(path, true);
+  const a = useAsk<FindingList>(path, true), [trying, setTrying] = useState(false);
   return <><h1>Findings</h1>
     <div class="controls"><Choice label="Show" value={state} of={[["", "new and open"], ["new", "new"], ["gone", "gone"], ["all", "all"]]} pick={(v) => set({ state: v })} />
       <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["hog", "misfit", "greedy", "deadweight", "vampire", "thrash", "imbalance"].map((r) => <option value={r}>{r}</option>)}</select></label>
       <label><input type="checkbox" checked={muted} onChange={(e) => set({ muted: e.currentTarget.checked ? "true" : "" })} /> with those muted</label>
       {owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
-      <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a></div>
+      <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>
+    {trying && <WhatIf close={() => setTrying(false)} />}
     <Show a={a}>{(d) => (d.findings.length === 0 ? <Empty>{d.looked ? <>Nothing was found. The server looked <When t={d.looked} relative />.</> : "The server has not looked yet; it does so a few minutes after its start."}</Empty>
       : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p>{d.findings.map((f) => <One key={f.id} f={f} again={a.again} />)}</>)}</Show></>;
 }
 
 function One({ f, again }: { f: Finding; again: () => void }) {
   const [error, setError] = useState<Failure | null>(null), [muting, setMuting] = useState(false);
-  const may = !me.value || me.value.role === "admin" || me.value.role === "support";
   const isMuted = !!f.muted_until && Date.parse(f.muted_until) > Date.now();
   const post = (verb: string, q: Record<string, string>) => ask(`/api/reckon/v1/findings/${encodeURIComponent(f.id)}/${verb}?` + new URLSearchParams(q), undefined, "POST").then(() => { setError(null); setMuting(false); again(); }, (e) => setError(e instanceof Failure ? e : new Failure(0, String(e))));
   return <article class={"note " + (severities[f.severity] ?? "info")} aria-label={`${f.rule}, ${f.severity}`}>
     <div class="head"><h2><span class="word">{f.severity}</span>: {clean(f.rule)}{f.part && ` (${clean(f.part)})`} <small class="quiet">{f.state}</small></h2>
-      {may && <span>{!f.acknowledged && <button onClick={() => post("acknowledge", {})}>Acknowledge</button>} {isMuted ? <button onClick={() => post("mute", { reason: "no longer", until: new Date(Date.now() - 1000).toISOString() })}>Unmute</button> : <button onClick={() => setMuting(true)}>Mute…</button>}</span>}</div>
+      {may() && <span>{!f.acknowledged && <button onClick={() => post("acknowledge", {})}>Acknowledge</button>} {isMuted ? <button onClick={() => post("mute", { reason: "no longer", until: new Date(Date.now() - 1000).toISOString() })}>Unmute</button> : <button onClick={() => setMuting(true)}>Mute…</button>}</span>}</div>
     <p class="wrap">{clean(f.text)}</p>
     <p class="quiet">{f.owner && <>of <Owner o={f.owner} /> · </>}{f.workload && <><Name href={workloadLink(f.workload)}>{f.workload}</Name> · </>}{f.node && <><NodeName n={f.node} /> · </>}<When t={f.first} /> to <When t={f.last} /> · found <When t={f.found} relative />
       {f.acknowledged && <> · acknowledged{f.acknowledged_by && <> by <bdi>{clean(f.acknowledged_by)}</bdi></>} <When t={f.acknowledged} relative /></>}{isMuted && <> · muted until <When t={f.muted_until} />: <bdi>{clean(f.mute_reason ?? "")}</bdi></>}</p>
@@ -40,17 +44,81 @@ function One({ f, again }: { f: Finding; again: () => void }) {
         <span title={exact(e.value, e.unit)}>{human(e.value, e.unit)}{has && <span class="quiet"> limit {human(e.limit, e.unit)}</span>}</span></>;
     })}</div></details>}
     {f.node && f.workload && <p><button class="quiet" onClick={() => go("/node?" + new URLSearchParams({ name: f.node!, from: String(Math.floor(Date.parse(f.first) / 1000) - 600), to: String(Math.ceil(Date.parse(f.last) / 1000) + 600) }))}>Show the node at that time</button></p>}
+    <Shown f={f} />
     {error && <Problem e={error} />}
     {muting && <Mute f={f} close={() => setMuting(false)} send={(reason, until) => post("mute", { reason, until })} />}
   </article>;
 }
 
 function Mute({ f, close, send }: { f: Finding; close: () => void; send: (reason: string, until: string) => void }) {
-  const [reason, setReason] = useState(""), [days, setDays] = useState("7");
+  const [reason, setReason] = useState(""), [days, setDays] = useState("7"), [day, setDay] = useState("");
   return <Dialog title={`Mute ${clean(f.rule)}`} close={close}>
-    <form onSubmit={(e) => { e.preventDefault(); send(reason.trim(), new Date(Date.now() + Number(days) * 86400000).toISOString()); }}>
+    <form onSubmit={(e) => { e.preventDefault(); send(reason.trim(), muteEnd(days, day).toISOString()); }}>
       <p>It will not be listed, and no alert sent, until then.</p>
       <p><label>Why <input required value={reason} maxLength={500} onInput={(e) => setReason(e.currentTarget.value)} /></label></p>
-      <p><label>For <select value={days} onChange={(e) => setDays(e.currentTarget.value)}><option value="1">a day</option><option value="7">a week</option><option value="30">30 days</option><option value="365">a year</option></select></label></p>
+      <p><label>For <select value={days} onChange={(e) => setDays(e.currentTarget.value)}><option value="1">a day</option><option value="7">a week</option><option value="30">30 days</option><option value="365">a year</option><option value="">until a day</option></select></label>{days === "" && <> <label>Last day <input type="date" required value={day} min={new Date(Date.now()).toISOString().slice(0, 10)} onInput={(e) => setDay(e.currentTarget.value)} /></label></>}</p>
       <p class="controls"><button type="button" onClick={close}>Cancel</button><button>Mute</button></p></form></Dialog>;
+}
+
+/** A day that is named ends with it, in the viewer's zone. */
+export function muteEnd(days: string, day: string, now = Date.now()): Date {
+  if (days !== "") return new Date(now + Number(days) * 86400000);
+  const [y, m, d] = day.split("-").map(Number);
+  return new Date(y, m - 1, d + 1);
+}
+
+/** The evidence over its time: how a hog's score adds up, and what the queries of the finding give. */
+function Shown({ f }: { f: Finding }) {
+  const [open, setOpen] = useState(false);
+  if (!f.queries?.length && f.rule !== "hog") return null;
+  return <details onToggle={(e) => setOpen(e.currentTarget.open)}><summary>Over time</summary>{open && <>{f.rule === "hog" && <Steps f={f} />}{has("prometheus") && f.queries?.map((q) => <Evidence key={q.query} f={f} text={q.text} expr={q.query} />)}</>}</details>;
+}
+
+function Steps({ f }: { f: Finding }) {
+  const a = useAsk<FindingSteps>(`/api/reckon/v1/findings/${encodeURIComponent(f.id)}/steps`);
+  const drawn = useMemo(() => {
+    const list = [...(a.data?.steps ?? [])].sort((x, y) => Date.parse(x.start) - Date.parse(y.start)), times: number[] = [], use: (number | null)[] = [], fair: (number | null)[] = [], all: (number | null)[] = [];
+    for (const s of list) for (const t of [Date.parse(s.start) / 1000, Date.parse(s.end) / 1000 - 0.001]) {
+      if (times.length && t <= times[times.length - 1]) continue;
+      // A hole between two stretches was not contended: no line goes across.
+      if (t === Date.parse(s.start) / 1000 && times.length && t - times[times.length - 1] > 1) { times.push(t - 0.5); use.push(null); fair.push(null); all.push(null); }
+      times.push(t); use.push(s.use); fair.push(s.fair); all.push(s.capacity);
+    }
+    return { times, lines: [{ label: "what it used", row: use }, { label: "its fair share", row: fair }, { label: "what there is", row: all, quiet: 1 }] as Line[] };
+  }, [a.data]);
+  const unit = ({ bytes: "bytes", cores: "cores", gpus: "gpus" } as Record<string, Unit>)[a.data?.unit ?? ""] ?? "count";
+  return <Show a={a}>{(d) => (drawn.times.length === 0 ? <Empty>What it rests on is no longer kept.</Empty> : <><TimeChart title="Use and fair share while others wanted it" times={drawn.times} lines={drawn.lines} unit={unit} height={180} />
+    <p class="quiet">{d.steps.length} stretches in which others wanted it; above the fair share they add up to {human(d.total, "seconds")} of the whole node.</p></>)}</Show>;
+}
+
+function Evidence({ f, text, expr }: { f: Finding; text: string; expr: string }) {
+  const w = useMemo(() => { const a = Date.parse(f.first) / 1000, b = Date.parse(f.last) / 1000, pad = Math.max(300, (b - a) * 0.1), step = niceStep(b - a + 2 * pad), from = Math.floor((a - pad) / step) * step; return { from, to: b + pad, step }; }, [f.first, f.last]);
+  const a = useAsk(`${expr} ${w.from} ${w.to}`, false, (_p, s) => promRange(expr, w.from, w.to, w.step, s)), times = useMemo(() => axis(w.from, w.to, w.step), [w]);
+  const lines = useMemo(() => (a.data ?? []).slice(0, 12).map((s): Line => ({ label: Object.entries(s.metric).filter(([k]) => k !== "__name__").map(([, v]) => v).join(" ") || text, row: onto(times, s) })), [a.data, times]);
+  const marks = useMemo(() => [{ from: Date.parse(f.first) / 1000, to: Date.parse(f.last) / 1000, label: "the finding", kind: "held" as const }], [f.first, f.last]);
+  return <div><h3>{clean(text)} <a class="quiet" href={"/explore?" + new URLSearchParams({ expr })}>explore</a></h3><Show a={a}>{() => (lines.length === 0 ? <Empty>Nothing is kept of it any more.</Empty> : <TimeChart title={text} times={times} lines={lines} unit="count" marks={marks} height={160} />)}</Show></div>;
+}
+
+/** What another policy would have found. */
+function WhatIf({ close }: { close: () => void }) {
+  const now = useAsk<string>("/api/reckon/v1/policy", false, async (p, s) => { const r = await fetch(p, { signal: s }); const t = await r.text(); if (!r.ok) throw new Failure(r.status, t); return t; });
+  const [text, setText] = useState<string | null>(null), [since, setSince] = useState("1d"), [busy, setBusy] = useState(false), [error, setError] = useState<Failure | null>(null), [d, setD] = useState<FindingDifference | null>(null);
+  const policy = text ?? now.data ?? "";
+  const ran = async () => {
+    setBusy(true); setError(null);
+    try {
+      const r = await fetch("/api/reckon/v1/policy/what-if", { method: "POST", headers: { Accept: "application/json" }, body: new URLSearchParams({ policy, since }) }), body = await r.json() as FindingDifference & { error?: string; hint?: string };
+      if (!r.ok) throw new Failure(r.status, body.error ?? `status ${r.status}`, body.hint);
+      setD(body);
+    } catch (e) { setError(e instanceof Failure ? e : new Failure(0, String(e))); }
+    setBusy(false);
+  };
+  const list = (of: Finding[], sign: string) => of.slice(0, 50).map((f) => <p class={"wrap diff-" + sign}>{f.severity} {clean(f.rule)}: {clean(f.text)} {f.owner && <span class="quiet">of <bdi>{clean(f.owner)}</bdi></span>}</p>);
+  return <Dialog title="What if the policy were another" close={close}>
+    <Show a={now}>{() => <form onSubmit={(e) => { e.preventDefault(); void ran(); }}>
+      <p>Change thresholds and see what would have been found. Nothing is kept and nobody is told.</p>
+      <p><label>Policy<textarea class="policy" spellcheck={false} value={policy} onInput={(e) => setText(e.currentTarget.value)} /></label></p>
+      <div class="controls"><Choice label="Over the last" value={since} of={[["6h", "6 h"], ["1d", "day"], ["7d", "week"]]} pick={setSince} /><button disabled={busy}>{busy ? "Evaluating…" : "Evaluate"}</button></div></form>}</Show>
+    {error && <Problem e={error} />}
+    <div role="status">{d && <><p>This policy would have found <b>{d.then}</b>, the present one <b>{d.now}</b>: {d.added.length} more, {d.removed.length} fewer.</p>{list(d.added, "added")}{list(d.removed, "removed")}{d.added.length === 0 && d.removed.length === 0 && <p>No difference.</p>}</>}</div></Dialog>;
 }

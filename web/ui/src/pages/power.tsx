@@ -8,6 +8,7 @@ import { axis, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib
 import type { NodeList } from "../lib/types";
 import { human, known } from "../lib/units";
 import { spans } from "./node";
+import { Fit } from "./powerfit";
 import { sum } from "./site";
 
 export function Power() {
@@ -40,7 +41,7 @@ export function Power() {
     <div class="controls"><Choice label="Last" value={String(last)} of={spans} pick={(v) => set({ last: v === "21600" ? "" : v })} /></div>
     <Section title="By node"><Show a={byNode}>{() => (stack.length === 0 ? <Empty>Nothing measures power, and no model stands in. <a href="/about">What is missing, and how to get it</a></Empty> : <TimeChart title="Power by node" times={times} lines={stack} unit="watts" stack height={260} />)}</Show></Section>
     {kinds.length > 0 && <Section title="By part of the machine"><TimeChart title="Power by part, share and method" times={times} lines={kinds} unit="watts" stack height={220} /></Section>}
-    {nodes.data && nodes.data.nodes.length > 0 && <Follows nodes={nodes.data} w={w} />}
+    {nodes.data && nodes.data.nodes.length > 0 && <><Follows nodes={nodes.data} w={w} /><Fit nodes={nodes.data} from={w.from} to={w.to} /></>}
     <Models /></>;
 }
 

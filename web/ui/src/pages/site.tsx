@@ -1,18 +1,18 @@
 // Site: every node a cell, totals, who uses most.
-import { useRef } from "preact/hooks";
-import { useAsk } from "../lib/api";
-import { Bar, clean, Empty, Name, Named, Owner, Q, Section, Show, Table, W, Choice } from "../lib/parts";
+import { useMemo, useRef } from "preact/hooks";
+import { promInstant, useAsk, type Failure } from "../lib/api";
+import { forecast } from "../lib/forecast";
+import { Bar, clean, Empty, Name, Named, Owner, Problem, Q, Section, Show, Table, W, Choice } from "../lib/parts";
 import { go, has, live, nodeLink, ownerLink, param, set } from "../lib/state";
 import type { FindingList, Node, NodeList, Num, Usage, UsageList, Workload, WorkloadList } from "../lib/types";
 import { human, known } from "../lib/units";
 
-type What = "cpu" | "memory" | "power" | "pressure" | "disk";
-const whats: [What, string][] = [["cpu", "CPU"], ["memory", "Memory"], ["power", "Power"], ["pressure", "Pressure"], ["disk", "Disk"]];
+const whats: [string, string][] = [["cpu", "CPU"], ["memory", "Memory"], ["gpu", "GPU"], ["power", "Power"], ["pressure", "Pressure"], ["disk", "Disk"]];
 
 /** The share (0 to 1) that colours a cell, and its words; null when not measured. */
-export function figure(n: Node, what: string, top: number): { share: number | null; text: string } {
+export function figure(n: Node, what: string, top: number, gpu?: Map<string, number>): { share: number | null; text: string } {
   const of = (v: Num, w: Num) => (known(v) && known(w) && w > 0 ? v / w : null);
-  const share = what === "memory" ? of(n.memory_used_bytes, n.memory_bytes) : what === "power" ? of(n.power_watts, top) : what === "pressure" ? (n.cpu_pressure ?? null)
+  const share = what === "gpu" ? (gpu?.get(n.node) ?? null) : what === "memory" ? of(n.memory_used_bytes, n.memory_bytes) : what === "power" ? of(n.power_watts, top) : what === "pressure" ? (n.cpu_pressure ?? null)
     : what === "disk" ? of(n.disk_bytes_per_second, top) : of(n.cores_used, n.cores);
   const text = what === "power" ? human(n.power_watts, "watts") : what === "disk" ? human(n.disk_bytes_per_second, "bytes_per_second") : human(share, "ratio");
   return { share, text };
@@ -51,12 +51,13 @@ function Totals({ nodes, day }: { nodes: Node[]; day?: Usage }) {
     <li><span class="what">Power</span><b><Q v={watts} unit="watts" /></b><small>{watts === null ? <a href="/about">not measured: why?</a> : missingPower ? `without ${missingPower} node${missingPower === 1 ? "" : "s"}` : ["measured", "modelled"].find((m) => up.every((n) => n.power_method === m)) ?? "measured and modelled"}</small></li>
     <li><span class="what">Workloads</span><b>{up.reduce((a, n) => a + n.workloads, 0)}</b><small><a href="/workloads?q=running:yes">that run now</a></small></li>
     {day && <li><span class="what">CPU time, last day</span><b><Q v={day.cpu_seconds} unit="seconds" /></b><small>{known(day.capacity_share) ? `${human(day.capacity_share, "ratio")} of what was there` : ""}</small></li>}
+    {has("usage") && <Today watts={watts} />}
     {day && known(day.energy_joules) && <li><span class="what">Energy, last day</span><b><Q v={day.energy_joules} unit="joules" /></b><small>of workloads</small></li>}
   </ul>;
 }
 
 function Cells({ nodes }: { nodes: Node[] }) {
-  const what = param("show") || "cpu";
+  const what = param("show") || "cpu", [gpu, gpuError] = useGPU(what === "gpu");
   const top = Math.max(0, ...nodes.map((n) => (what === "power" ? n.power_watts : n.disk_bytes_per_second) ?? 0));
   const box = useRef<HTMLDivElement>(null);
   const move = (e: KeyboardEvent) => {
@@ -72,7 +73,7 @@ function Cells({ nodes }: { nodes: Node[] }) {
   return <Section title="Nodes" aside={<Choice label="Colour by" value={what} of={whats} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
     <div class={"grid " + size} ref={box} role="group" aria-label={`Nodes by ${what}; arrow keys move`} onKeyDown={move}>
       {nodes.map((n, i) => {
-        const f = figure(n, what, top);
+        const f = figure(n, what, top, gpu);
         const c = !n.up ? "isdown" : f.share === null ? "none" : "c" + Math.min(5, Math.floor(f.share * 6));
         const seen = !n.up ? "✕" : f.share === null ? "–" : size === "many" ? String(Math.round(f.share * 100)) : f.text;
         const words = `${clean(n.node).slice(0, 40)} ${!n.up ? "down" : f.share === null ? `${what} not measured` : `${size === "many" ? seen + " percent" : seen} ${what}`}`;
@@ -80,8 +81,23 @@ function Cells({ nodes }: { nodes: Node[] }) {
           {size === "few" && <span class="label"><bdi>{clean(n.node).slice(0, 40)}</bdi></span>}{" "}{seen}</a>;
       })}
     </div>
+    {gpuError && <Problem e={gpuError} />}
     <p class="scale">idle {[0, 1, 2, 3, 4, 5].map((i) => <i class={"c" + i} />)} full {what === "power" || what === "disk" ? `(${human(top, what === "power" ? "watts" : "bytes_per_second")})` : ""} · ✕ down · – not measured</p>
   </Section>;
+}
+
+/** Busy share of the GPUs of each node, mean of five minutes. */
+function useGPU(wanted: boolean): [Map<string, number> | undefined, Failure | undefined] {
+  const a = useAsk(wanted && has("prometheus") ? "busy share of GPUs" : null, true, (_p, s) => promInstant("sum by (node) (rate(reckon_gpu_busy_seconds_total[5m])) / count by (node) (reckon_gpu_busy_seconds_total)", s));
+  return [useMemo(() => a.data && new Map(a.data.map((s) => [s.metric.node ?? "", Number(s.value?.[1])])), [a.data]), a.error];
+}
+
+/** Energy of today so far, and what it will be. */
+function Today({ watts }: { watts: number | null }) {
+  const a = useAsk<UsageList>("/api/reckon/v1/usage?since=15d&span=hour");
+  const f = useMemo(() => a.data && forecast(a.data.rows.flatMap((r) => (r.from && known(r.node_energy_joules) ? [{ from: Date.parse(r.from), joules: r.node_energy_joules }] : [])), Date.now(), watts), [a.data, watts]);
+  if (!a.data) return a.error ? null : <li><span class="what">Energy, today</span><b>…</b></li>;
+  return <li><span class="what">Energy, today</span><b><Q v={f?.joules} unit="joules" /></b><small title={f ? `${f.days === 0 ? "from the power of now" : `from the same hours of ${f.days} day${f.days === 1 ? "" : "s"} before, as far as today was like them`}` : "no power is known"}>{f ? <>forecast, {human(f.low, "joules")} to {human(f.high, "joules")}; so far <Q v={f.soFar} unit="joules" /></> : "not measured"}</small></li>;
 }
 
 function OpenFindings() {

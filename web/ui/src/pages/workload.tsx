@@ -1,7 +1,7 @@
 // One workload: the verdict first, then what it held and used, when, and what to ask for next.
 import { useMemo, useState } from "preact/hooks";
-import { useAsk } from "../lib/api";
-import { TimeChart, type Line } from "../lib/chart";
+import { ask, useAsk } from "../lib/api";
+import { TimeChart, type Line, type Mark } from "../lib/chart";
 import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When } from "../lib/parts";
 import { has, param, set, workloadLink } from "../lib/state";
 import { stateOf } from "../lib/search";
@@ -72,12 +72,13 @@ function Next({ d }: { d: WorkloadDetail }) {
 }
 
 function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
-  const marks = useMemo(() => (d.events ?? []).map((e) => ({ from: Date.parse(e.from) / 1000, to: Date.parse(e.to) / 1000, label: eventText(e) })), [d.events]);
+  const marks = useMemo(() => [{ from: Date.parse(d.start) / 1000, to: Date.parse(d.start) / 1000, label: "start", kind: "start" }, ...(d.end ? [{ from: Date.parse(d.end) / 1000, to: Date.parse(d.end) / 1000, label: `end: ${stateOf(d)}`, kind: "end" }] : []),
+    ...(d.events ?? []).map((e) => ({ from: Date.parse(e.from) / 1000, to: Date.parse(e.to) / 1000, label: eventText(e), kind: e.kind === "throttled" ? "held" : "bad" }))] as Mark[], [d.events, d.start, d.end]);
   const groups = useMemo(() => grouped(d.profile, by), [d.profile, by]);
   return <Section title="Over time" aside={<Choice label="By" value={by} of={[["total", "whole"], ["node", "node"], ["part", "part"], ["command", "program"]]} pick={(v) => set({ by: v === "total" ? "" : v })} />}>
     {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `Nothing was told apart by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
       {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} height={180} /></div>)}</div>}
-    {marks.length > 0 && <p class="quiet">Shaded: {d.events!.length} event{d.events!.length === 1 ? "" : "s"}, listed below.</p>}</Section>;
+    <p class="quiet">▸ start{d.end && ", ■ end"}{(d.events ?? []).some((e) => e.kind !== "throttled") && ", ✕ a process was killed"}{(d.events ?? []).some((e) => e.kind === "throttled") && ", ≈ held back by its quota"}{(d.events?.length ?? 0) > 0 && "; listed below"}.</p></Section>;
 }
 
 /** One chart for each figure; lines on one axis of time, the largest 12 of them. */
@@ -103,7 +104,7 @@ function Histogram({ b }: { b: Bucket[] }) {
   const top = b[b.length - 1].high || 1, most = Math.max(...b.map((x) => x.seconds / Math.max(1e-9, x.high - x.low))), p50 = quantile(b, 0.5), p95 = quantile(b, 0.95);
   const x = (v: number) => 30 + (560 * v) / top;
   return <><svg class="hist" viewBox="0 0 600 150" role="img" aria-label={`Distribution of cores in use: half of the time up to ${human(p50, "cores")}, 95 percent of the time up to ${human(p95, "cores")}`}>
-    {b.map((k) => { const h = (110 * (k.seconds / Math.max(1e-9, k.high - k.low))) / most; return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores for ${human(k.seconds, "seconds")}`}</title></rect>; })}
+    {b.map((k) => { const h = (88 * (k.seconds / Math.max(1e-9, k.high - k.low))) / most; return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores for ${human(k.seconds, "seconds")}`}</title></rect>; })}
     {([["p50", p50, 10], ["p95", p95, 22]] as [string, number | null, number][]).map(([n, v, y]) => v !== null && <><line x1={x(v)} x2={x(v)} y1={y} y2="125" /><text x={Math.min(x(v) + 3, 510)} y={y + 2}>{n} {human(v, "cores")}</text></>)}
     {[0, 0.25, 0.5, 0.75, 1].map((f) => <text x={x(top * f)} y="142" text-anchor="middle">{human(top * f, "cores")}</text>)}
   </svg><p class="quiet">Height: time at that many cores.</p></>;
@@ -113,5 +114,34 @@ function Runs({ d }: { d: WorkloadDetail }) {
   const a = useAsk<Scale>(`/api/reckon/v1/scale/${path(d.id)}?start=${encodeURIComponent(d.start)}`);
   return <Section title="Runs of the same name"><Show a={a}>{(s) => (s.runs.length < 2 ? <Empty>No other run of the same name and owner has ended well{s.left_out > 0 ? `; ${s.left_out} did not end well or were too short` : ""}.</Empty> : <>
     {(s.verdicts ?? []).map((v) => <p class="wrap">{clean(v.text)}</p>)}
+    <Overlay d={d} runs={s.runs} />
     <Table caption="Runs" rows={s.runs} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} /></>)}</Show></Section>;
+}
+
+/** The latest runs of the same name, each from its own start on. */
+function Overlay({ d, runs }: { d: WorkloadDetail; runs: Scale["runs"] }) {
+  const what = param("runs") || "cores", others = runs.filter((r) => !(r.id === d.id && r.start === d.start)).sort((a, b) => Date.parse(b.start) - Date.parse(a.start)).slice(0, 5);
+  const a = useAsk(others.length ? `runs of ${d.id} ${d.start} ${others.map((r) => r.id + r.start).join(" ")}` : null, false, (_p, s) => Promise.all(others.map((r) => ask<WorkloadDetail>(`/api/reckon/v1/workloads/${path(r.id)}?${new URLSearchParams({ by: "total", start: r.start })}`, s).catch(() => null))));
+  const drawn = useMemo(() => overlaid([d, ...(a.data ?? []).filter((x): x is WorkloadDetail => x !== null)], what), [a.data, d, what]);
+  if (others.length === 0) return null;
+  return <Show a={a}>{() => (drawn.lines.length < 2 ? <Empty>No run before has figures over time that are still kept.</Empty> : <><div class="controls"><Choice label="Side by side" value={what} of={[["cores", "cores"], ["memory_bytes", "memory"]]} pick={(v) => set({ runs: v === "cores" ? "" : v })} /></div>
+    <TimeChart title={`${titles[what] ?? what} of runs of the same name, each from its start`} times={drawn.times} lines={drawn.lines} unit={what === "cores" ? "cores" : "bytes"} height={220} relative /></>)}</Show>;
+}
+
+/** Profiles on one axis of seconds since the start of each, of about 300 steps. */
+export function overlaid(list: WorkloadDetail[], metric: string): { times: number[]; lines: Line[] } {
+  const each = list.map((d) => {
+    const begin = Date.parse(d.start), of = d.profile.filter((p) => p.metric === metric), sums = new Map<number, number>();
+    for (const p of of) for (const x of p.points) if (x.value !== null) { const t = (Date.parse(x.time) - begin) / 1000; if (t >= 0) sums.set(t, (sums.get(t) ?? 0) + x.value); }
+    return { d, points: [...sums].sort((a, b) => a[0] - b[0]), step: d.step_seconds };
+  }).filter((e) => e.points.length > 0);
+  const longest = Math.max(0, ...each.map((e) => e.points[e.points.length - 1][0])), step = Math.max(longest / 300, 1, ...each.map((e) => e.step));
+  const times: number[] = [];
+  for (let t = 0; t <= longest + step / 2; t += step) times.push(t);
+  const lines = each.map((e, i): Line => {
+    const sum = new Array<number>(times.length).fill(0), n = new Array<number>(times.length).fill(0);
+    for (const [t, v] of e.points) { const k = Math.min(times.length - 1, Math.round(t / step)); sum[k] += v; n[k]++; }
+    return { label: (i === 0 ? "this: " : "") + e.d.id, row: sum.map((s, k) => (n[k] ? s / n[k] : null)), href: i === 0 ? undefined : workloadLink(e.d.id, e.d.start) };
+  });
+  return { times, lines };
 }
