@@ -50,7 +50,7 @@ func cutStyled(l string, width int, ascii bool) string {
 
 func (m *topModel) machineLine() string {
 	l := &m.now
-	if m.screen.Width < 72 {
+	if m.screen.Width > 0 && m.screen.Width < 72 {
 		return fmt.Sprintf("%s  CPU %s  memory %s  %s", term.Safe(l.Node), term.Percent(share(l.CoresUsed, &l.Cores)), term.Percent(share(l.MemUsed, l.Memory)), l.Time.Local().Format(time.TimeOnly))
 	}
 	return fmt.Sprintf("%s  %s  cores %s  memory %s  %d workloads", term.Safe(l.Node), l.Time.Local().Format(time.TimeOnly),
