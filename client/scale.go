@@ -26,6 +26,9 @@ type Scale struct {
 	// Amdahl and USL are null where the runs do not show them.
 	Amdahl *ScaleFit `json:"amdahl"`
 	USL    *ScaleFit `json:"usl"`
+	// Weak is what the runs show where their CPU time grows in step with their cores, which
+	// is weak scaling if the work did so too; no law is fitted then. Null where it does not.
+	Weak *ScaleWeak `json:"weak"`
 	// Verdicts say in words what follows, the gravest first.
 	Verdicts []Verdict `json:"verdicts"`
 }
@@ -71,6 +74,17 @@ type ScaleFit struct {
 	// BestCores the number of cores that gives it, null where more always help a little.
 	SpeedupLimit *float64 `json:"speedup_limit"`
 	BestCores    *float64 `json:"best_cores"`
+}
+
+// ScaleWeak compares runs of work that seems to grow with the cores.
+type ScaleWeak struct {
+	FromCores float64 `json:"from_cores"` // the fewest
+	ToCores   float64 `json:"to_cores"`   // the most
+	CPUGrowth float64 `json:"cpu_growth"` // CPU time with the most cores over that with the fewest
+	// Efficiency is the time with the fewest cores over that with the most.
+	Efficiency float64 `json:"efficiency"`
+	Sizes      int     `json:"sizes"`
+	Runs       int     `json:"runs"`
 }
 
 // Speedup is how many times faster than one core n cores are by the law.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +26,8 @@ can get (Amdahl's law and the Universal Scalability Law, with the error of the f
 
 One run shows whether it used what it held. Two sizes give a serial share, three
 show whether the law holds. The runs must have done the same work: only you know.
+Where the CPU time grows in step with the cores it says so: then either the work grew
+(weak scaling) or cores wait busily, and no serial share is claimed.
 Without a batch system a run counts with the cores that it used (p95).`,
 		Example: `  reckon scale slurm/4711
   reckon scale 4711                      the same, when no other workload is called so
@@ -200,43 +201,6 @@ func trimRight(row []rune) string {
 		n--
 	}
 	return string(row[:n])
-}
-
-// sizes lists what the runs at each number of cores took.
-func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
-	if len(d.Runs) == 0 {
-		return nil
-	}
-	t := term.NewTable(term.Column{Title: "CORES", Right: true}, term.Column{Title: "RUNS", Right: true}, term.Column{Title: "TIME", Right: true},
-		term.Column{Title: "SPEED-UP", Right: true}, term.Column{Title: "BY THE LAW", Right: true}, term.Column{Title: "EFFICIENCY", Right: true}, term.Column{Title: "LATEST", Shrink: 10})
-	for i := 0; i < len(d.Runs); {
-		j := i
-		var seconds []float64
-		latest := d.Runs[i]
-		for ; j < len(d.Runs) && d.Runs[j].Cores == d.Runs[i].Cores; j++ {
-			seconds = append(seconds, d.Runs[j].Seconds)
-			if d.Runs[j].Start.After(latest.Start) {
-				latest = d.Runs[j]
-			}
-		}
-		slices.Sort(seconds)
-		median := (seconds[(len(seconds)-1)/2] + seconds[len(seconds)/2]) / 2
-		var speed, law, efficiency *float64
-		if fit != nil {
-			v, l := fit.OneCore/median, fit.Speedup(latest.Cores)
-			e := v / latest.Cores
-			speed, law, efficiency = &v, &l, &e
-		}
-		t.Add(term.Cores(&latest.Cores), fmt.Sprint(j-i), term.Seconds(&median), times(speed), times(law), term.Percent(efficiency), latest.ID)
-		i = j
-	}
-	if err := p.table(t); err != nil {
-		return err
-	}
-	if d.Runs[0].CoresFrom == "used" {
-		p.line("Cores are those that the runs used (p95): nobody asked for any.")
-	}
-	return nil
 }
 
 func times(v *float64) string {

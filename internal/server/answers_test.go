@@ -148,6 +148,25 @@ func TestScaleOfRuns(t *testing.T) {
 	}
 }
 
+// TestScaleOfGrowingWork claims no law where the CPU time grows in step with the cores.
+func TestScaleOfGrowingWork(t *testing.T) {
+	h := newHistory(t)
+	for i, n := range []float64{1, 2, 4, 8} {
+		wall := time.Duration(100+2*n) * time.Second
+		h.job(run{id: fmt.Sprintf("slurm/%d", 10+i), name: "weak", owner: "alice", start: h.now.Add(time.Duration(-60+10*i) * time.Minute), wall: wall, asked: n, used: n, memory: 1 << 30})
+	}
+	s, err := h.client().Scale(t.Context(), "slurm/13", time.Time{})
+	if err != nil || s.Amdahl != nil || s.USL != nil || s.Weak == nil || len(s.Runs) != 4 || s.Runs[0].Speedup != nil {
+		t.Fatalf("%+v %v", s, err)
+	}
+	if w := s.Weak; w.FromCores != 1 || w.ToCores != 8 || w.Sizes != 4 || math.Abs(w.Efficiency-102.0/116) > 0.001 || math.Abs(w.CPUGrowth-8*116.0/102) > 0.01 {
+		t.Errorf("%+v", w)
+	}
+	if !said(s.Verdicts, "if the work grew with the cores (weak scaling), they work with 88% of the efficiency of 1 core") {
+		t.Errorf("%+v", s.Verdicts)
+	}
+}
+
 // TestJobAnswers asks for events, lives, balance, split profiles and advice.
 func TestJobAnswers(t *testing.T) {
 	h := newHistory(t)

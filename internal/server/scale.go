@@ -220,11 +220,18 @@ func literal(s string) string {
 func (s *scale) judge(out *client.Scale, use scaling.Use) {
 	runs := make([]scaling.Run, len(out.Runs))
 	var cpu []float64
+	var work []scaling.Work
 	for i, r := range out.Runs {
 		runs[i] = scaling.Run{Cores: r.Cores, Seconds: r.Seconds}
 		if r.CPUSeconds != nil {
 			cpu = append(cpu, *r.CPUSeconds)
+			work = append(work, scaling.Work{Cores: r.Cores, Seconds: r.Seconds, CPUSeconds: *r.CPUSeconds})
 		}
+	}
+	if weak, ok := scaling.SeeWeak(work); ok {
+		out.Weak = &client.ScaleWeak{FromCores: weak.From, ToCores: weak.To, CPUGrowth: weak.Growth, Efficiency: weak.Efficiency, Sizes: weak.Sizes, Runs: weak.Runs}
+		say(out, scaling.JudgeWeak(use, weak))
+		return
 	}
 	var amdahl, usl *scaling.Fit
 	if f, err := scaling.Amdahl(runs); err == nil {
@@ -239,16 +246,22 @@ func (s *scale) judge(out *client.Scale, use scaling.Use) {
 			out.Runs[i].Speedup = at(best.OneCore / out.Runs[i].Seconds)
 		}
 	}
-	for _, v := range scaling.Judge(use, runs, amdahl, usl) {
-		out.Verdicts = append(out.Verdicts, client.Verdict(v))
-	}
+	verdicts := scaling.Judge(use, runs, amdahl, usl)
 	if ratio, ok := scaling.SameWork(cpu); ok && amdahl != nil && ratio >= 2 {
-		out.Verdicts = append(out.Verdicts, client.Verdict{Kind: "work", Severity: "warning", Value: ratio, Unit: "ratio",
+		verdicts = append(verdicts, scaling.Verdict{Kind: "work", Severity: "warning", Value: ratio, Unit: "ratio",
 			Text: "one of the runs took " + oneDecimal(ratio) + " times the CPU time of another: if they are not the same work, the laws say nothing"})
 	}
 	if out.Waited > 0 && amdahl != nil {
-		out.Verdicts = append(out.Verdicts, client.Verdict{Kind: "waited", Severity: "warning", Value: float64(out.Waited), Unit: "count",
+		verdicts = append(verdicts, scaling.Verdict{Kind: "waited", Severity: "warning", Value: float64(out.Waited), Unit: "count",
 			Text: fmt.Sprintf("the threads of %d of the runs waited for cores for a fifth of the time or more: neighbours, or more threads than cores, slowed them, and not the work alone", out.Waited)})
+	}
+	say(out, verdicts)
+}
+
+// say adds what follows, the gravest first.
+func say(out *client.Scale, verdicts []scaling.Verdict) {
+	for _, v := range verdicts {
+		out.Verdicts = append(out.Verdicts, client.Verdict(v))
 	}
 	order := []string{"critical", "warning", "good", "info"}
 	slices.SortStableFunc(out.Verdicts, func(a, b client.Verdict) int {

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// size is what the runs at one number of cores took: medians, and the latest run.
+type size struct {
+	runs    int
+	seconds float64
+	cpu     *float64
+	latest  client.ScaleRun
+}
+
+// sizesOf puts runs, in order of cores, together.
+func sizesOf(runs []client.ScaleRun) []size {
+	var out []size
+	for i := 0; i < len(runs); {
+		s := size{latest: runs[i]}
+		var seconds, cpu []float64
+		for ; i < len(runs) && runs[i].Cores == s.latest.Cores; i++ {
+			s.runs++
+			seconds = append(seconds, runs[i].Seconds)
+			if runs[i].CPUSeconds != nil {
+				cpu = append(cpu, *runs[i].CPUSeconds)
+			}
+			if runs[i].Start.After(s.latest.Start) {
+				s.latest = runs[i]
+			}
+		}
+		s.seconds = middle(seconds)
+		if len(cpu) > 0 {
+			v := middle(cpu)
+			s.cpu = &v
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func middle(v []float64) float64 {
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// sizes lists what the runs at each number of cores took, and how that compares: by the
+// law where there is one, else with the fewest cores where the work seems to grow.
+func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
+	if len(d.Runs) == 0 {
+		return nil
+	}
+	right := func(title string) term.Column { return term.Column{Title: title, Right: true} }
+	columns := []term.Column{right("CORES"), right("RUNS"), right("TIME"), right("CPU TIME")}
+	switch {
+	case fit != nil:
+		columns = append(columns, right("SPEED-UP"), right("BY THE LAW"), right("EFFICIENCY"))
+	case d.Weak != nil:
+		columns = append(columns, right("EFFICIENCY IF THE WORK GREW"))
+	}
+	t := term.NewTable(append(columns, term.Column{Title: "LATEST", Shrink: 10})...)
+	list := sizesOf(d.Runs)
+	for _, s := range list {
+		cells := []string{term.Cores(&s.latest.Cores), fmt.Sprint(s.runs), term.Seconds(&s.seconds), term.Seconds(s.cpu)}
+		switch {
+		case fit != nil:
+			speed, law := fit.OneCore/s.seconds, fit.Speedup(s.latest.Cores)
+			efficiency := speed / s.latest.Cores
+			cells = append(cells, times(&speed), times(&law), term.Percent(&efficiency))
+		case d.Weak != nil:
+			efficiency := list[0].seconds / s.seconds
+			cells = append(cells, term.Percent(&efficiency))
+		}
+		t.Add(append(cells, s.latest.ID)...)
+	}
+	if err := p.table(t); err != nil {
+		return err
+	}
+	if d.Runs[0].CoresFrom == "used" {
+		p.line("Cores are those that the runs used (p95): nobody asked for any.")
+	}
+	return nil
+}
