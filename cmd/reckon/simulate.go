@@ -74,6 +74,7 @@ to the server of --server.`,
 	f.StringVar(&o.from, "from", "", "when the site begins (default: so that it ends now)")
 	f.IntVar(&o.site.Cores, "cores", 32, "processors of a node")
 	f.IntVar(&o.gpus, "gpu-nodes", -1, "nodes with four GPUs each (default one in eight)")
+	f.Lookup("gpu-nodes").DefValue = "0" // the text says it
 	f.IntVar(&o.site.Users, "users", 0, "users (default one for 60 jobs, between 6 and 400)")
 	f.DurationVar(&o.tick, "tick", 5*time.Second, "simulated time between two readings of a node")
 	f.DurationVar(&o.export, "export", 15*time.Second, "simulated time between two samples")
@@ -113,7 +114,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, speedGiven 
 	case o.gpus >= 0:
 		o.site.GPUNodes = o.gpus
 	default:
-		o.site.GPUNodes = o.site.Nodes / 8
+		o.site.GPUNodes = max(o.site.Nodes, 0) / 8
 	}
 	if o.site.From, err = moment("from", o.from, g.now()); err != nil {
 		return err
@@ -207,6 +208,9 @@ func simulatePush(ctx context.Context, g *globals, o simulateOptions, site *simu
 		ends = append(ends, e)
 	}
 	found, err := push.Check(ctx, push.Config{Endpoints: ends})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return &usageError{err}
 	}
