@@ -20,26 +20,31 @@ dropped and built again from them, and nothing is lost by it.`,
 		Example: `  reckon catalogue rebuild`,
 		Args:    cobra.NoArgs,
 	}
-	var data string
+	var at server.Places
+	var stores storeFlags
 	rebuild := &cobra.Command{
 		Use:   "rebuild",
 		Short: "Build the catalogue again from the series",
-		Long: `rebuild empties the catalogue in the data directory and builds it again from the series.
-The server of that directory must be stopped first.`,
+		Long: `rebuild empties the catalogue and builds it again from the series. What is older than the
+series, the roll-ups of years, stays as it is. The server must be stopped first.`,
 		Example: `  reckon catalogue rebuild
   reckon catalogue rebuild --data /var/lib/reckon`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runRebuild(cmd.Context(), g, data) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			at.Store, at.Catalogue = stores.store, stores.catalogue
+			return runRebuild(cmd.Context(), g, at)
+		},
 	}
-	rebuild.Flags().StringVar(&data, "data", "data", "directory in which the numbers are kept")
+	rebuild.Flags().StringVar(&at.Data, "data", "data", "directory in which the numbers are kept")
+	stores.register(rebuild)
 	cmd.AddCommand(rebuild)
 	return cmd
 }
 
-func runRebuild(ctx context.Context, g *globals, data string) error {
+func runRebuild(ctx context.Context, g *globals, from server.Places) error {
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	began := time.Now()
-	n, err := server.Rebuild(ctx, data, log, func(at time.Time, rows int) {
+	n, err := server.Rebuild(ctx, from, log, func(at time.Time, rows int) {
 		fmt.Fprintf(g.stderr, "built up to %s: %d rows\n", at.UTC().Format(time.RFC3339), rows)
 	})
 	if err != nil {

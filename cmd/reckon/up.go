@@ -27,6 +27,7 @@ type upOptions struct {
 	site      string
 	retention time.Duration
 	maxBytes  int64
+	history   time.Duration
 	late      time.Duration
 	agent     agent.Config
 	own       ownFlags
@@ -74,7 +75,8 @@ on where it stopped.`,
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see `reckon user`")
 	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
-	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long they are kept")
+	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long the series are kept")
+	f.DurationVar(&o.history, "history", 0, "for how long workloads that ended and hourly usage are kept, longer than --retention; 0 is for ever")
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
 	f.DurationVar(&o.late, "out-of-order", 24*time.Hour, "by how much a sample may be late and is still taken")
 	f.StringVar(&o.site, "site", "", "name of the site, a label on every series")
@@ -137,7 +139,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Store: o.stores.store, Catalogue: o.stores.catalogue,
+		History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	}

@@ -52,12 +52,16 @@ func (b *backend) Workload(ctx context.Context, id string, r client.Range) (clie
 	if err := b.away.lacks(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
 		return client.WorkloadDetail{}, err
 	}
-	if d.Advice, err = b.advice(ctx, &d); err != nil {
+	d.Advice, err = b.advice(ctx, &d)
+	if err := b.away.lacks(&d.Missing, "advice", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	d.Verdicts, err = b.verdicts(ctx, &d)
+	if err := b.away.lacks(&d.Missing, "what is worth saying about it", err); err != nil {
+		return client.WorkloadDetail{}, err
+	}
 	b.away.partly(ctx, &d)
-	return d, err
+	return d, nil
 }
 
 // overTime fills what is read from the series.

@@ -44,6 +44,9 @@ type Config struct {
 	MaxBytes   int64         // and how much of them, 0 for no bound
 	OutOfOrder time.Duration // by how much a sample may be late
 
+	// History is for how long workloads that ended and hourly usage are kept; 0 is for ever.
+	History time.Duration
+
 	// Store is the address of another store of series (see remote.ParseURL), Catalogue that of
 	// a catalogue in PostgreSQL; empty is the data directory.
 	Store, Catalogue string
@@ -175,6 +178,9 @@ func (s *Server) openStores(ctx context.Context) error {
 	if err := CheckStores(c.Store, c.Catalogue); err != nil {
 		return err
 	}
+	if c.History > 0 && c.History < c.Retention {
+		return fmt.Errorf("--history %s is shorter than --retention %s: what is forgotten would be built again from the series; give a longer one, or 0 to keep it for ever", c.History, c.Retention)
+	}
 	if err := s.openSeries(ctx); err != nil {
 		return err
 	}
@@ -204,6 +210,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return s.buildCatalogue(run) })
+	g.Go(func() error { return s.forget(run) })
 	g.Go(func() error { return s.runAlerts(run) })
 	g.Go(func() error {
 		s.keeper.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })

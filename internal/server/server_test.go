@@ -113,7 +113,7 @@ func TestSecondServerIsRefused(t *testing.T) {
 	if _, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: data}); err == nil || !strings.Contains(err.Error(), "is in use") {
 		t.Errorf("a directory in use: %v", err)
 	}
-	if _, err := Rebuild(t.Context(), data, nil, nil); err == nil || !strings.Contains(err.Error(), "is in use") {
+	if _, err := Rebuild(t.Context(), Places{Data: data}, nil, nil); err == nil || !strings.Contains(err.Error(), "is in use") {
 		t.Errorf("a rebuild beside a server: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestRestartAndRebuild(t *testing.T) {
 	data := t.TempDir()
 	_, stop := start(t, data)
 	stop()
-	n, err := Rebuild(t.Context(), data, nil, nil)
+	n, err := Rebuild(t.Context(), Places{Data: data}, nil, nil)
 	if err != nil || n < 2 {
 		t.Fatalf("rebuilt %d rows, error %v", n, err)
 	}
