@@ -167,6 +167,16 @@ type Node struct {
 	Sensors         []Sensor `json:"sensors"`
 	Distribution    string   `json:"distribution,omitempty"`
 	KernelRelease   string   `json:"kernel,omitempty"`
+	// GPUs are those that the batch system gives out or, without one, that sensors see.
+	GPUs *float64 `json:"gpus,omitempty"`
+	// Batch is what the batch system says of the node; nil where there is none.
+	Batch *NodeBatch `json:"batch,omitempty"`
+	// Day and Week are the last day and the last seven; nil when nothing is known of them.
+	Day  *NodeSpan `json:"day,omitempty"`
+	Week *NodeSpan `json:"week,omitempty"`
+	// Waiting is what waited in the last day for what the node had free; nil where it is not
+	// known what is free or what waited.
+	Waiting *NodeWaiting `json:"waiting,omitempty"`
 }
 
 // Sensor says whether a sensor of a node works, and why not.

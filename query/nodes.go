@@ -27,6 +27,7 @@ var nodeMetrics = []string{
 	"node_pressure_cpu_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_boot_time_seconds", "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", cpuMetric, startMetric, countedEnergy,
+	gpuInfo,
 }
 
 // countedEnergy counts each joule of a node once.
@@ -41,6 +42,7 @@ type machine struct {
 	cpus      map[string]bool
 	available *float64
 	workloads map[string]bool
+	gpus      map[string]bool
 	sensors   map[string]sensorState
 }
 
@@ -59,13 +61,13 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 		m := found[k]
 		if m == nil {
 			m = &machine{Node: client.Node{Node: n.node, Site: n.site, Sensors: []client.Sensor{}},
-				cpus: map[string]bool{}, workloads: map[string]bool{}, sensors: map[string]sensorState{}}
+				cpus: map[string]bool{}, workloads: map[string]bool{}, gpus: map[string]bool{}, sensors: map[string]sensorState{}}
 			found[k] = m
 		}
 		return m
 	}
 	err := each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method")
+		n.read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method", "parent")
 		if n.node == "" {
 			return nil
 		}
@@ -85,8 +87,17 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 	if err := v.silent(ctx, now, found); err != nil {
 		return nil, err
 	}
+	batch, err := v.batchNodes(ctx, now)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]client.Node, 0, len(found))
-	for _, m := range found {
+	for k, m := range found {
+		if m.Batch = batch[k]; m.Batch != nil && m.Batch.GPUs != nil {
+			m.GPUs = m.Batch.GPUs
+		} else if len(m.gpus) > 0 {
+			m.GPUs = ptr(float64(len(m.gpus)))
+		}
 		out = append(out, m.finish())
 	}
 	slices.SortFunc(out, func(a, b client.Node) int {
@@ -228,6 +239,10 @@ func (m *machine) take(n *names, r reading) {
 		add(&m.AgentCPU, r.rate)
 	case "reckon_agent_memory_bytes":
 		m.AgentMemory = ptr(r.v)
+	case gpuInfo:
+		if n.rest["parent"] == "" { // a partition of one is no other
+			m.gpus[n.rest["device"]] = true
+		}
 	case "reckon_sensor_up":
 		name := n.rest["sensor"]
 		if s := m.sensors[name]; r.t > s.t || (r.t == s.t && !r.ended) {

@@ -17,17 +17,35 @@ import (
 func newNodes(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
-		Use:   "nodes",
-		Short: "List machines, how busy they are, and what could not be read",
-		Long: `List the machines of the site: cores and memory in use, pressure, disk and
-network, and how many workloads run. Below the table stands what sensors could
-not read on them and why.`,
+		Use:   "nodes [NODE]",
+		Short: "List machines: state, load now, last day and week, and room for what waits",
+		Long: `List the machines of the site: their state, cores and memory in use now, the share
+of their cores that was used in the last day and week while they were up (a machine
+that is down is not idle), what of them nobody used, and how many jobs waited in
+the last day although the node had room for them: for all that they asked for on
+one node, in one of their partitions, for a quarter of an hour and more. Where a
+batch system gives nodes out, room is what no job holds, however little is used.
+
+Below the table stands what sensors could not read and why. With the name of a node
+it tells of that one: its day hour by hour, and the workloads on it now and over the
+day. Machines are those with an agent.`,
 		Example: `  reckon nodes
+  reckon nodes gpu17
   reckon nodes --format csv
   reckon nodes --format json | jq '.[] | select(.up | not) | .node'`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return runNodes(cmd.Context(), g, format.value) },
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeNodes(cmd.Context(), g)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return runNode(cmd.Context(), g, args[0], format.value)
+			}
+			return runNodes(cmd.Context(), g, format.value)
+		},
 	}
 	format = addFormat(cmd, "table", "json", "csv")
 	return cmd
@@ -63,36 +81,90 @@ func runNodes(ctx context.Context, g *globals, format string) error {
 func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 	t := term.NewTable(
 		term.Column{Title: "NODE", Shrink: 8},
-		term.Column{Title: "STATE"},
+		term.Column{Title: "STATE", Shrink: 24},
 		term.Column{Title: "CORES USED", Right: true},
-		term.Column{Title: "", Optional: 1},
-		term.Column{Title: "MEMORY USED", Right: true},
-		term.Column{Title: "", Optional: 1},
-		term.Column{Title: "PRESSURE", Right: true, Optional: 3},
-		term.Column{Title: "LOAD", Right: true, Optional: 4},
-		term.Column{Title: "POWER", Right: true, Optional: 2},
-		term.Column{Title: "DISK", Right: true, Optional: 5},
-		term.Column{Title: "NETWORK", Right: true, Optional: 5},
-		term.Column{Title: "WORKLOADS", Right: true},
-		term.Column{Title: "UP SINCE", Optional: 6},
-		term.Column{Title: "KERNEL", Shrink: 8, Optional: 7},
+		term.Column{Title: "", Optional: 8},
+		term.Column{Title: "DAY", Right: true},
+		term.Column{Title: "WEEK", Right: true},
+		term.Column{Title: "HELD", Right: true, Optional: 3},
+		term.Column{Title: "MEMORY USED", Right: true, Optional: 1},
+		term.Column{Title: "", Optional: 8},
+		term.Column{Title: "UP, WEEK", Right: true, Optional: 4},
+		term.Column{Title: "UNUSED, DAY", Right: true, Optional: 5},
+		term.Column{Title: "ROOM FOR", Right: true, Optional: 2},
+		term.Column{Title: "GPUS", Right: true, Optional: 7},
+		term.Column{Title: "POWER", Right: true, Optional: 5},
+		term.Column{Title: "WORKLOADS", Right: true, Optional: 6},
+		term.Column{Title: "PRESSURE", Right: true, Optional: 9},
+		term.Column{Title: "LOAD", Right: true, Optional: 10},
+		term.Column{Title: "DISK", Right: true, Optional: 11},
+		term.Column{Title: "NETWORK", Right: true, Optional: 11},
+		term.Column{Title: "UP SINCE", Optional: 12},
+		term.Column{Title: "KERNEL", Shrink: 8, Optional: 13},
 	)
-	for _, n := range nodes {
-		status := "up"
-		if !n.Up {
-			status = "down since " + term.Clock(n.Seen, now)
-		}
+	for i := range nodes {
+		n := &nodes[i]
 		boot := term.Unknown
 		if n.Boot != nil {
 			boot = term.Clock(*n.Boot, now)
 		}
-		t.Add(n.Node, status,
+		day, week := spanOrNone(n.Day), spanOrNone(n.Week)
+		t.Add(n.Node, nodeState(n, now),
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
+			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Percent(n.CPUPressure), term.Cores(n.Load1), power(n), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
-			fmt.Sprint(n.Workloads), boot, cmp.Or(n.KernelRelease, term.Unknown))
+			term.Percent(week.UpShare), coreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), fmt.Sprint(n.Workloads),
+			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
+			boot, cmp.Or(n.KernelRelease, term.Unknown))
 	}
 	return t
+}
+
+func spanOrNone(s *client.NodeSpan) client.NodeSpan {
+	if s == nil {
+		return client.NodeSpan{}
+	}
+	return *s
+}
+
+// nodeState is down when its agent is silent; else what the batch system says, or up.
+func nodeState(n *client.Node, now time.Time) string {
+	switch b := n.Batch; {
+	case !n.Up:
+		return "down since " + term.Clock(n.Seen, now)
+	case b == nil:
+		return "up"
+	case len(b.Flags) > 0:
+		return b.State + ", " + strings.Join(b.Flags, ", ")
+	default:
+		return cmp.Or(b.State, "up")
+	}
+}
+
+// heldOf is what jobs hold of the cores that the batch system gives out.
+func heldOf(n *client.Node) string {
+	if n.Batch == nil || n.Batch.Cores == nil {
+		return term.Unknown
+	}
+	return usedOf(term.Cores, n.Batch.CoresHeld, n.Batch.Cores)
+}
+
+func coreHours(seconds *float64) string {
+	if seconds == nil {
+		return term.Unknown
+	}
+	h := *seconds / 3600
+	return term.Number(&h) + " core h"
+}
+
+func hadRoomFor(w *client.NodeWaiting) string {
+	switch {
+	case w == nil:
+		return term.Unknown
+	case w.Jobs == 1:
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", w.Jobs)
 }
 
 // power is what the node draws; a figure of a model is marked.

@@ -20,7 +20,8 @@ type backend struct {
 	views *query.Views
 	// footprint is nil where nobody said what energy emits and costs.
 	footprint *Footprint
-	away      *outage // nil where the series are in this process
+	past      *nodePast // nil where no history of nodes is kept
+	away      *outage   // nil where the series are in this process
 }
 
 var _ api.Backend = (*backend)(nil)
@@ -250,6 +251,9 @@ func (b *backend) Nodes(ctx context.Context) (client.NodeList, error) {
 	}
 	if nodes == nil {
 		nodes = []client.Node{}
+	}
+	if err := b.away.lacks(&missing, "what nodes did before", b.past.fill(ctx, nodes)); err != nil {
+		return client.NodeList{}, err
 	}
 	for i := range nodes {
 		b.footprint.node(&nodes[i], time.Now())

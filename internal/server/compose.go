@@ -116,15 +116,17 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	if s.outside != nil {
 		away = &outage{s.outside, s.facts}
 	}
+	views := query.New(s.series, query.Options{Gone: s.config.gone()})
 	o := api.Options{
-		Backend: &backend{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()}), footprint: s.config.Footprint, away: away},
+		Backend: &backend{facts: s.facts, views: views, footprint: s.config.Footprint, away: away,
+			past: &nodePast{rolls: s.facts, waits: s.facts, views: views, clock: time.Now}},
 		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
 	}
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
-	o.Fit = &fit{nodes: query.New(s.series, query.Options{Gone: s.config.gone()}).Nodes, facts: s.facts, clock: time.Now}
-	o.Scale = &scale{facts: s.facts, views: query.New(s.series, query.Options{Gone: s.config.gone()})}
+	o.Fit = &fit{nodes: views.Nodes, waits: s.facts, clock: time.Now}
+	o.Scale = &scale{facts: s.facts, views: views}
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}

@@ -17,7 +17,7 @@ import (
 // fit answers where a job would fit, from what nodes are and what jobs on them waited.
 type fit struct {
 	nodes func(ctx context.Context, now time.Time) ([]client.Node, error)
-	facts store.Catalogue
+	waits store.Waits
 	clock func() time.Time
 }
 
@@ -27,6 +27,7 @@ var _ api.Fit = (*fit)(nil)
 // what the kernel keeps for itself differs.
 type class struct {
 	client.Place
+	gpus  bool // it is known how many there are
 	waits []float64
 }
 
@@ -41,27 +42,43 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 	of := map[string]*class{} // by site and node
 	for i := range nodes {
 		n := &nodes[i]
-		k := fmt.Sprint(n.Site, "|", figure(n.Cores), "|", math.Round(16*math.Log2(max(figure(n.MemoryBytes), 1))))
+		// What a batch system gives out counts, not what the kernel sees.
+		cores, memory := n.Cores, n.MemoryBytes
+		if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
+			cores, memory = n.Batch.Cores, n.Batch.MemoryBytes
+		}
+		k := fmt.Sprint(n.Site, "|", figure(cores), "|", math.Round(16*math.Log2(max(figure(memory), 1))), "|", known(n.GPUs))
 		c := classes[k]
 		if c == nil {
-			c = &class{Place: client.Place{Site: n.Site, Cores: n.Cores, MemoryBytes: n.MemoryBytes, Partitions: []string{}}}
+			c = &class{Place: client.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpus: n.GPUs != nil}
 			classes[k] = c
+		}
+		if n.Batch != nil {
+			c.take(n.Batch.Partitions...)
 		}
 		of[n.Site+"|"+n.Node] = c
 		c.Nodes++
 		if n.Up {
 			c.Up++
-			if room(n, q) {
+			if hasRoom(n, q) {
 				c.FreeNow++
 			}
 		}
 	}
-	rows, _, err := f.facts.Workloads(ctx, store.Filter{Since: now.AddDate(0, 0, -30), Until: now, Sort: "-start", Limit: comparedJobs})
+	alike := func(asked float64) *store.Range {
+		if asked <= 0 {
+			return nil
+		}
+		return &store.Range{Low: asked / 2, High: 2 * asked}
+	}
+	// Half to twice of each amount that both name.
+	wq := store.WaitQuery{Since: now.AddDate(0, 0, -30), Until: now, Begun: true, Cores: alike(q.Cores), MemoryBytes: alike(q.MemoryBytes), GPUs: alike(q.GPUs)}
+	err = f.waits.Waits(ctx, wq, func(w *store.Wait) error {
+		f.compare(w, q, of)
+		return nil
+	})
 	if err != nil {
 		return client.FitList{}, err
-	}
-	for i := range rows {
-		f.compare(&rows[i], q, of)
 	}
 	list := client.FitList{Places: make([]client.Place, 0, len(classes))}
 	for _, c := range classes {
@@ -72,8 +89,22 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 	return list, nil
 }
 
-// comparedJobs is how many jobs, the latest first, are looked through.
-const comparedJobs = 50_000
+// take adds partitions.
+func (c *class) take(partitions ...string) {
+	for _, p := range partitions {
+		if p != "" && !slices.Contains(c.Partitions, p) {
+			c.Partitions = append(c.Partitions, p)
+		}
+	}
+}
+
+// known tells a figure that is not known from 0.
+func known(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*v)
+}
 
 func figure(v *float64) float64 {
 	if v == nil {
@@ -82,18 +113,35 @@ func figure(v *float64) float64 {
 	return *v
 }
 
-// room reports whether a node has what is asked for, unused at this moment. GPUs are
-// not counted on nodes yet: with them nothing is promised.
-func room(n *client.Node, q client.FitQuery) bool {
-	if n.Cores == nil || n.CoresUsed == nil || n.MemoryBytes == nil || n.MemoryUsed == nil || q.GPUs > 0 {
+// hasRoom reports whether a node has what is asked for, free at this moment: held by no job
+// where a batch system gives the node out, else unused.
+func hasRoom(n *client.Node, q client.FitQuery) bool {
+	r := room{ok: true}
+	switch b := n.Batch; {
+	case b != nil:
+		if !b.Open || b.Cores == nil || b.CoresHeld == nil {
+			return false
+		}
+		r.cores = *b.Cores - *b.CoresHeld
+		switch {
+		case b.MemoryBytes != nil && b.MemoryHeld != nil:
+			r.memory = *b.MemoryBytes - *b.MemoryHeld
+		case n.MemoryBytes != nil && n.MemoryUsed != nil:
+			r.memory = *n.MemoryBytes - *n.MemoryUsed
+		}
+		if b.GPUs != nil && b.GPUsHeld != nil {
+			r.gpus = at(*b.GPUs - *b.GPUsHeld)
+		}
+	case n.Cores == nil || n.CoresUsed == nil || n.MemoryBytes == nil || n.MemoryUsed == nil:
 		return false
+	default: // which GPUs are free nobody says: with them nothing is promised
+		r.cores, r.memory = *n.Cores-*n.CoresUsed, *n.MemoryBytes-*n.MemoryUsed
 	}
-	return *n.Cores-*n.CoresUsed >= q.Cores && *n.MemoryBytes-*n.MemoryUsed >= q.MemoryBytes
+	return (&demand{cores: q.Cores, memory: q.MemoryBytes, gpus: q.GPUs}).fits(&r)
 }
 
-// compare takes a job into the class of its nodes, if it asked for about as much: half
-// to twice of each amount that both name.
-func (f *fit) compare(w *store.Workload, q client.FitQuery, of map[string]*class) {
+// compare takes a job, which asked for about as much, into the class of its nodes.
+func (f *fit) compare(w *store.Wait, q client.FitQuery, of map[string]*class) {
 	if len(w.Nodes) == 0 {
 		return
 	}
@@ -101,26 +149,12 @@ func (f *fit) compare(w *store.Workload, q client.FitQuery, of map[string]*class
 	if c == nil {
 		return
 	}
-	if w.Partition != "" && !slices.Contains(c.Partitions, w.Partition) {
-		c.Partitions = append(c.Partitions, w.Partition)
-	}
-	if gpus := figure(w.RequestGPUs); gpus > 0 {
+	c.take(w.Partition)
+	if gpus := figure(w.RequestGPUs); gpus > 0 && !c.gpus {
 		c.GPUs = at(max(gpus/float64(len(w.Nodes)), figure(c.GPUs))) // at least so many were given
 	}
-	for _, x := range []struct {
-		asked float64
-		had   *float64
-	}{{q.Cores, w.RequestCores}, {q.MemoryBytes, w.RequestMemoryBytes}, {q.GPUs, w.RequestGPUs}} {
-		if x.asked > 0 && (x.had == nil || *x.had < x.asked/2 || *x.had > 2*x.asked) {
-			return
-		}
-	}
-	end := w.End
-	if end.IsZero() {
-		end = w.Seen
-	}
-	ran := end.Sub(w.Start)
-	if w.Submit.IsZero() || w.Start.Before(w.Submit) || (q.Time > 0 && ran > 2*q.Time) {
+	ran := w.End.Sub(w.Start)
+	if w.Start.Before(w.Submit) || (q.Time > 0 && ran > 2*q.Time) {
 		return
 	}
 	c.waits = append(c.waits, w.Start.Sub(w.Submit).Seconds())
@@ -143,7 +177,7 @@ func (c *class) judge(q client.FitQuery) {
 		asked float64
 		has   *float64
 		exact bool
-	}{{"cores", q.Cores, c.Cores, true}, {"memory", q.MemoryBytes, c.MemoryBytes, true}, {"GPUs", q.GPUs, c.GPUs, false}} {
+	}{{"cores", q.Cores, c.Cores, true}, {"memory", q.MemoryBytes, c.MemoryBytes, true}, {"GPUs", q.GPUs, c.GPUs, c.gpus}} {
 		switch {
 		case x.asked <= 0:
 		case x.has != nil && *x.has >= x.asked:

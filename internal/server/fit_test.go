@@ -24,14 +24,14 @@ func TestFit(t *testing.T) {
 		rows = append(rows, store.Workload{ID: "slurm/" + string(rune('a'+i)), Kind: "slurm", Partition: "cpu", Nodes: []string{"small1"},
 			Submit: start.Add(-time.Duration(i) * time.Minute), Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), RequestCores: at(4)})
 	}
-	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Start: now.Add(-time.Hour), Seen: now, RequestCores: at(64), RequestGPUs: at(2)})
+	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Submit: now.Add(-2 * time.Hour), Start: now.Add(-time.Hour), Seen: now, RequestCores: at(64), RequestGPUs: at(2)})
 	if err := facts.Upsert(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
 	node := func(name string, cores, used float64, up bool) client.Node {
 		return client.Node{Node: name, Up: up, Cores: at(cores), CoresUsed: at(used), MemoryBytes: at(cores * 1e9), MemoryUsed: at(1e9)}
 	}
-	f := &fit{facts: facts, clock: func() time.Time { return now }, nodes: func(context.Context, time.Time) ([]client.Node, error) {
+	f := &fit{waits: facts, clock: func() time.Time { return now }, nodes: func(context.Context, time.Time) ([]client.Node, error) {
 		return []client.Node{node("small1", 8, 7, true), node("small2", 8, 1, true), node("small3", 8, 0, false), node("big1", 64, 1, true)}, nil
 	}}
 	ask := func(q client.FitQuery) []client.Place {

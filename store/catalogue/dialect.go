@@ -30,6 +30,8 @@ type dialect struct {
 	// aside uses a column without walking its index. Our counts tell better than the planner's
 	// statistics which index leads to few rows.
 	aside func(column string) string
+	// indexed says which index leads.
+	indexed func(index string) string
 	// down and up are the words for an order in which what is not known is the smallest.
 	down, up string
 	// put and get turn text into what the database can keep, and back.
@@ -54,6 +56,7 @@ func sqliteDialect() *dialect {
 		pattern:          func(column, param string) string { return column + " GLOB " + param },
 		glob:             same,
 		aside:            func(column string) string { return "+" + column },
+		indexed:          func(index string) string { return " INDEXED BY " + index },
 		down:             " DESC",
 		put:              same,
 		get:              same,

@@ -30,6 +30,7 @@ func postgresDialect() *dialect {
 		pattern: func(column, param string) string { return column + " ~ " + param },
 		glob:    globRegex,
 		aside:   same,
+		indexed: func(string) string { return "" }, // its planner chooses
 		down:    " DESC NULLS LAST",
 		up:      " ASC NULLS FIRST",
 		// PostgreSQL keeps no text with a zero in it, nor what is not UTF-8.
