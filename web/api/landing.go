@@ -63,22 +63,28 @@ func (s *server) landing(mux *http.ServeMux) {
 	if err != nil {
 		panic(err) // they are embedded
 	}
-	for _, e := range entries {
-		kind, name := media[path.Ext(e.Name())], path.Join(root, e.Name())
-		if kind == "" {
-			continue
-		}
-		content, err := fs.ReadFile(files, name)
-		if err != nil {
-			panic(err) // they are embedded
-		}
-		sum := sha256.Sum256(content)
-		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
-		mux.Handle("GET /static/"+e.Name(), compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			w.Header().Set("Cache-Control", "no-cache") // kept, and asked for whether it is still the same
-			w.Header().Set("ETag", tag)
-			http.ServeFileFS(w, r, files, name)
-		})))
+	if s.Pages != nil { // the form to sign in looks the same with and without pages
+		s.file(mux, static, "static/landing.css", media[".css"])
 	}
+	for _, e := range entries {
+		if kind := media[path.Ext(e.Name())]; kind != "" {
+			s.file(mux, files, path.Join(root, e.Name()), kind)
+		}
+	}
+}
+
+// file serves one file below /static/.
+func (s *server) file(mux *http.ServeMux, files fs.FS, name, kind string) {
+	content, err := fs.ReadFile(files, name)
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	sum := sha256.Sum256(content)
+	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+	mux.Handle("GET /static/"+path.Base(name), compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "no-cache") // kept, and asked for whether it is still the same
+		w.Header().Set("ETag", tag)
+		http.ServeFileFS(w, r, files, name)
+	})))
 }

@@ -20,7 +20,8 @@ export function forecast(hours: Hour[], now: number, watts: number | null): Fore
   // The mean of what is there for an hour of the day; days that lack it do not count as 0.
   const typical = (h: number): number | null => { const have = [...byDay.values()].map((d) => d.get(h)).filter((v): v is number => v !== undefined); return have.length ? have.reduce((a, b) => a + b, 0) / have.length : null; };
   const rolled = hours.find((h) => h.from === running)?.joules ?? 0, part = (now - running) / hour;
-  const current = watts !== null ? Math.max(rolled, watts * 3600 * part) : rolled;
+  // Before anything was kept nothing is known to have been used: the power of now says nothing of it.
+  const current = watts !== null && today.length > 0 ? Math.max(rolled, watts * 3600 * part) : rolled;
   const soFar = today.reduce((a, h) => a + h.joules, 0) + current;
   let did = 0, usual = 0;
   for (const h of today) { const t = typical(new Date(h.from).getHours()); if (t !== null) { did += h.joules; usual += t; } }

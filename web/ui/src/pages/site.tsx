@@ -97,7 +97,7 @@ function Today({ watts }: { watts: number | null }) {
   const a = useAsk<UsageList>("/api/reckon/v1/usage?since=15d&span=hour");
   const f = useMemo(() => a.data && forecast(a.data.rows.flatMap((r) => (r.from && known(r.node_energy_joules) ? [{ from: Date.parse(r.from), joules: r.node_energy_joules }] : [])), Date.now(), watts), [a.data, watts]);
   if (!a.data) return a.error ? null : <li><span class="what">Energy, today</span><b>…</b></li>;
-  return <li><span class="what">Energy, today</span><b><Q v={f?.joules} unit="joules" /></b><small title={f ? `${f.days === 0 ? "from the power of now" : `from the same hours of ${f.days} day${f.days === 1 ? "" : "s"} before, as far as today was like them`}` : "no power is known"}>{f ? <>forecast, {human(f.low, "joules")} to {human(f.high, "joules")}; so far <Q v={f.soFar} unit="joules" /></> : "not measured"}</small></li>;
+  return <li><span class="what">Energy, today</span><b><Q v={f?.joules} unit="joules" /></b><small title={f ? `${f.days === 0 ? "from the power of now" : `from the same hours of ${f.days} day${f.days === 1 ? "" : "s"} before, as far as today was like them`}; hours of today that were not measured are not in it` : "no power is known"}>{f ? <>forecast, {human(f.low, "joules")} to {human(f.high, "joules")}; so far <Q v={f.soFar} unit="joules" /></> : "not measured"}</small></li>;
 }
 
 function OpenFindings() {

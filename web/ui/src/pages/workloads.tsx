@@ -1,8 +1,8 @@
 // Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, Failure, promRange } from "../lib/api";
-import { Empty, Name, Owner, Problem, Q, Spark, W, When } from "../lib/parts";
-import { beat, has, param, set } from "../lib/state";
+import { clean, Empty, Name, Owner, Problem, Q, Spark, W, When } from "../lib/parts";
+import { beat, has, me, param, set } from "../lib/state";
 import { columns, parse, query, shown, stateOf, suggest, type Column } from "../lib/search";
 import { axis, onto, promAny, type Row } from "../lib/stack";
 import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
@@ -114,7 +114,7 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
     {error && <div class="note warning" role="status"><strong>Old figures:</strong> {error.message} {error.hint}</div>}
     {missing.length > 0 && <div class="note warning" role="status"><strong>Partial answer.</strong> Could not be asked: {missing.join("; ")}</div>}
     <p class="quiet" role="status" aria-live="polite">{total === null ? "Asking the server…" : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}</p>
-    {total === 0 ? <Empty>{filtered ? <>Nothing is like that. <button onClick={() => set({ q: "" })}>Show all</button></> : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
+    {total === 0 ? <Empty>{filtered ? <>Nothing is like that. <button onClick={() => set({ q: "" })}>Show all</button></> : me.value?.role === "user" ? `Nothing of yours has been measured. You see the work of ${[me.value.name, ...(me.value.owners ?? [])].filter((o, i, l) => l.indexOf(o) === i).map(clean).join(", ")}; that of others is shown to them.` : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
       <div class="vtable" ref={box} tabIndex={0} role="region" aria-label="Workloads" onScroll={onScroll}>
         <table aria-rowcount={(total ?? 0) + 1}>
           <thead><tr>{cols.map((c) => <th scope="col" class={(c.wide ? "wide " : "") + (c.unit ? "number" : "")} aria-sort={sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined}>
