@@ -37,6 +37,9 @@ type Config struct {
 	Labels map[string]string
 	// QueueDir holds a folder for each endpoint.
 	QueueDir string
+	// SyncEvery is the least time between two writes that wait for the disk while an
+	// endpoint is away; 0 is with every batch. A power cut loses as much.
+	SyncEvery time.Duration
 	// UserAgent is sent with each request.
 	UserAgent string
 	Logger    *slog.Logger

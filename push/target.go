@@ -41,8 +41,10 @@ type target struct {
 	plain    []byte
 	body     []byte
 
-	mu sync.Mutex
-	st Status
+	mu        sync.Mutex
+	st        Status
+	syncEvery time.Duration
+	synced    time.Time // when what waits was last brought to the disk; used by put
 }
 
 func newTarget(e *Endpoint, c *Config) (*target, error) {
@@ -82,6 +84,7 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	}
 	maps.Copy(labels, e.Labels)
 	t.encoder = NewEncoder(labels, filter)
+	t.syncEvery = c.SyncEvery
 	if t.client, err = newClient(&t.e, u.Host); err != nil {
 		return nil, err
 	}
@@ -93,7 +96,8 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 // endpoint that is well needs no such write, and one that is away loses one export at
 // most when power fails.
 func (t *target) put(b *metric.Batch) error {
-	if t.queue.Stats().Records > 0 {
+	if t.queue.Stats().Records > 0 && b.Time.Sub(t.synced).Abs() >= t.syncEvery {
+		t.synced = b.Time
 		if err := t.queue.Sync(); err != nil {
 			t.log.Warn("what waits to be sent is not safe from a power cut", "to", t.shown, "err", err)
 		}

@@ -73,6 +73,9 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
 			if version {
 				return printVersion(cmd)
 			}
+			if err := o.profile.apply(&o, cmd.Flags().Changed); err != nil {
+				return err
+			}
 			return runAgent(cmd.Context(), cmd.ErrOrStderr(), o)
 		},
 	}

@@ -29,6 +29,8 @@ type pushOptions struct {
 	tokenFile string
 	caFile    string
 	site      string
+	syncEvery time.Duration // see push.Config
+	maxQueue  int64         // of endpoints that say nothing; 0 is the default
 
 	endpoints []push.Endpoint // of urls and file; see read
 }
@@ -78,6 +80,11 @@ func (o *pushOptions) read() error {
 	if len(o.endpoints) == 0 && (o.tokenFile != "" || o.caFile != "") {
 		return &usageError{errors.New("--push-token-file and --push-ca say nothing without --push")}
 	}
+	for i := range o.endpoints {
+		if q := &o.endpoints[i].Queue; q.MaxBytes == 0 {
+			q.MaxBytes = o.maxQueue
+		}
+	}
 	for _, e := range o.endpoints {
 		if _, err := push.ParseURL(e.URL); err != nil {
 			return &usageError{fmt.Errorf("--push: %w", err)}
@@ -124,7 +131,7 @@ func (o *pushOptions) labels(node string) map[string]string {
 
 func (o *pushOptions) config(node string, log *slog.Logger) push.Config {
 	return push.Config{
-		Endpoints: o.endpoints, Labels: o.labels(node), QueueDir: o.queue,
+		Endpoints: o.endpoints, Labels: o.labels(node), QueueDir: o.queue, SyncEvery: o.syncEvery,
 		UserAgent: "reckon-agent/" + buildinfo.Get().Version, Logger: log,
 	}
 }

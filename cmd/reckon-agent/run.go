@@ -40,6 +40,7 @@ type options struct {
 	own          string
 	textfile     []string
 	socket       string
+	profile      profileOptions
 }
 
 func (o *options) register(f *pflag.FlagSet) {
@@ -64,6 +65,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
 	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+agent.SystemSocket+" as root) or none")
 	o.push.register(f)
+	o.profile.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
 
@@ -113,6 +115,9 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 		}
 		defer pusher.stop()
 		sinks = append(sinks, pusher.Put)
+		if o.profile.metered {
+			go pusher.tell(ctx, stderr, o.export)
+		}
 	}
 	for _, n := range notes {
 		fmt.Fprintf(stderr, "reckon-agent: not available: %s: %v\n", n.Sensor, n.Err)

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// profileOptions set several flags at once for a kind of machine.
+type profileOptions struct {
+	name    string
+	metered bool
+}
+
+func (o *profileOptions) register(f *pflag.FlagSet) {
+	f.StringVar(&o.name, "profile", "normal", "normal, or edge: for small boards and SD cards, writes and remembers less")
+	f.BoolVar(&o.metered, "metered", false, "the network is paid by the byte: send every 4 minutes, and say how much that is a day")
+}
+
+// apply sets what was not given by itself.
+func (o *profileOptions) apply(to *options, given func(flag string) bool) error {
+	set := func(flag string, field *time.Duration, v time.Duration) {
+		if !given(flag) {
+			*field = v
+		}
+	}
+	switch o.name {
+	case "normal":
+	case "edge":
+		set("tick", &to.tick, 2*time.Second)
+		set("export", &to.export, time.Minute)
+		to.push.syncEvery, to.push.maxQueue = 10*time.Minute, 64<<20
+		debug.SetMemoryLimit(20 << 20)
+	default:
+		return &usageError{fmt.Errorf("--profile %s: write normal or edge", o.name)}
+	}
+	if o.metered {
+		set("export", &to.export, 4*time.Minute) // queries look back for 5
+	}
+	return nil
+}
+
+// tell says after some exports what the pushing comes to.
+func (r *pushing) tell(ctx context.Context, stderr io.Writer, export time.Duration) {
+	const exports = 4
+	wait := time.NewTimer(exports*export + export/2)
+	defer wait.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-wait.C:
+	}
+	for _, s := range r.Status() {
+		if s.Bytes == 0 {
+			continue
+		}
+		one := float64(s.Bytes) / exports
+		day := one * (24 * time.Hour).Seconds() / export.Seconds()
+		fmt.Fprintf(stderr, "reckon-agent: %s gets %.1f kB every %s, %.1f MB a day at this rate (what TLS and HTTP add is not in it)\n", s.URL, one/1e3, export, day/1e6)
+	}
+}
