@@ -2,8 +2,6 @@ package remote
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"net/url"
 	"testing"
 	"time"
@@ -65,23 +63,11 @@ func TestVictoria(t *testing.T) {
 	}, storetest.Limits{Conflict: "VictoriaMetrics takes any value", Digits: "it keeps decimal numbers"})
 }
 
-func database(tb testing.TB, addr, name string) {
-	tb.Helper()
-	resp, err := http.PostForm("http://"+addr+"/query", url.Values{"q": {"CREATE DATABASE " + name}})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if raw, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-		tb.Fatalf("make a database: %s", raw)
-	}
-}
-
 func TestInflux1(t *testing.T) {
 	addr := storetest.Influx(t)
 	n := 'a'
 	storetest.Series(t, func(tb testing.TB) store.Series {
-		database(tb, addr, string(n))
+		storetest.InfluxDatabase(tb, addr, string(n))
 		n++
 		return openAt(tb, "influxdb+http://"+addr+"/"+string(n-1))
 	}, storetest.Limits{Staleness: "InfluxDB has no NaN", Conflict: "the later value replaces the earlier one"})
@@ -93,7 +79,7 @@ func TestLineProtocol(t *testing.T) {
 	n := 'a'
 	storetest.Series(t, func(tb testing.TB) store.Series {
 		name := string(n)
-		database(tb, addr, name)
+		storetest.InfluxDatabase(tb, addr, name)
 		n++
 		return openAt(tb, "influxdb2+http://"+addr+"/org/"+name+"?write="+url.QueryEscape("/write?precision=ms&db="+name))
 	}, storetest.Limits{Staleness: "InfluxDB has no NaN", Conflict: "the later value replaces the earlier one"})
@@ -103,7 +89,7 @@ func TestLineProtocol(t *testing.T) {
 func TestLabels(t *testing.T) {
 	influx := func(tb testing.TB) string {
 		addr := storetest.Influx(tb)
-		database(tb, addr, "d")
+		storetest.InfluxDatabase(tb, addr, "d")
 		return "influxdb+http://" + addr + "/d"
 	}
 	for name, open := range map[string]func(testing.TB) string{

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -119,16 +120,17 @@ func Prometheus(tb testing.TB, more ...string) string {
 	return Peer(tb, "prometheus", "/-/ready", PrometheusArgs(tb, more...))
 }
 
-// Victoria starts a VictoriaMetrics and returns its address.
-func Victoria(tb testing.TB) string {
-	return Peer(tb, "victoria-metrics", "/health", func(addr, dir string) []string {
-		return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + addr, "-loggerLevel=WARN", "-memory.allowedPercent=5", "-search.latencyOffset=0s", "-retentionPeriod=10y"}
-	})
+// VictoriaArgs start a VictoriaMetrics.
+func VictoriaArgs(addr, dir string) []string {
+	return []string{"-storageDataPath=" + dir, "-httpListenAddr=" + addr, "-loggerLevel=WARN", "-memory.allowedPercent=5", "-search.latencyOffset=0s", "-retentionPeriod=10y"}
 }
 
-// Influx starts an InfluxDB 1.x and returns its address.
-func Influx(tb testing.TB) string {
-	return Peer(tb, "influxd", "/ping", func(addr, dir string) []string {
+// Victoria starts one and returns its address.
+func Victoria(tb testing.TB) string { return Peer(tb, "victoria-metrics", "/health", VictoriaArgs) }
+
+// InfluxArgs start an InfluxDB 1.x.
+func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
+	return func(addr, dir string) []string {
 		file := filepath.Join(dir, "influxdb.conf")
 		text := fmt.Sprintf("reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = %q\n[http]\nbind-address = %q\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
 			freeAddress(tb), filepath.Join(dir, "meta"), filepath.Join(dir, "data"), filepath.Join(dir, "wal"), addr)
@@ -136,7 +138,23 @@ func Influx(tb testing.TB) string {
 			tb.Fatal(err)
 		}
 		return []string{"-config", file}
-	})
+	}
+}
+
+// Influx starts one and returns its address.
+func Influx(tb testing.TB) string { return Peer(tb, "influxd", "/ping", InfluxArgs(tb)) }
+
+// InfluxDatabase makes a database.
+func InfluxDatabase(tb testing.TB, addr, name string) {
+	tb.Helper()
+	resp, err := http.PostForm("http://"+addr+"/query", url.Values{"q": {"CREATE DATABASE " + name}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if raw, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		tb.Fatalf("make a database: %s", raw)
+	}
 }
 
 // Postgres starts a PostgreSQL server and returns a function that makes a new, empty
