@@ -21,6 +21,8 @@ type Push struct {
 	done   sync.WaitGroup
 	// Most is how many exports a node may have waiting before [Push.Wait] waits.
 	Most int
+	// Strict waits also for a receiver that is away.
+	Strict bool
 }
 
 // PushConfig says where to and as whom.
@@ -108,14 +110,14 @@ func (p *Push) Sent() map[string]uint64 {
 const wait = 20 * time.Millisecond
 
 // Wait implements [Waiter]: while the receiver takes what it is sent but is behind, the
-// simulated time stands still. It does not wait for one that is away: then exports queue
-// up, as on real nodes.
+// simulated time stands still. It does not wait for one that is away, unless it is Strict:
+// then exports queue up, as on real nodes.
 func (p *Push) Wait(ctx context.Context) error {
 	tick := time.NewTicker(wait)
 	defer tick.Stop()
 	for {
 		b := p.Backlog()
-		if b.Behind <= p.Most*(b.Queues-b.Failing) {
+		if !p.Strict && b.Behind <= p.Most*(b.Queues-b.Failing) || b.Exports <= p.Most*b.Queues {
 			return nil
 		}
 		select {

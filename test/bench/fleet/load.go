@@ -179,6 +179,10 @@ func load(ctx context.Context, o options, dir string, w io.Writer) error {
 		return err
 	}
 	if left := b.out.Drain(ctx, 2*time.Minute); left.Exports > 0 {
+		taken := b.out.Sent()
+		for _, s := range b.all {
+			fmt.Fprintf(w, "%s at %s took %d samples.\n", s.name, s.addr, taken[s.name])
+		}
 		return fmt.Errorf("%d exports of the first minute are not taken: %s", left.Exports, left.Error)
 	}
 	rows, p, err := b.measure(ctx, o.span, o.speed)

@@ -10,7 +10,7 @@
 //
 //	go run ./test/bench/fleet                          # 1,000 nodes at 15 s, three minutes
 //	go run ./test/bench/fleet -cut                     # and all of them cut off for an hour
-//	go run ./test/bench/fleet -disk                    # 40 nodes, eight hours: bytes on disk
+//	go run ./test/bench/fleet -disk                    # 12 nodes, eight hours: bytes on disk
 //	go run ./test/bench/fleet -growth                  # twice the nodes, jobs, history
 //
 // Everything listens on the loopback address, writes below one temporary directory that
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	f.Float64Var(&o.speed, "speed", 1, "simulated seconds in a second; 0 is as many as can be")
 	f.BoolVar(&o.cut, "cut", false, "then cut all nodes off for an hour of simulated time")
 	f.DurationVar(&o.cutFor, "cut-for", time.Hour, "how long")
-	f.BoolVar(&o.disk, "disk", false, "measure bytes on disk, with 40 nodes and eight hours")
+	f.BoolVar(&o.disk, "disk", false, "measure bytes on disk, with at most 12 nodes and at least eight hours")
 	f.BoolVar(&o.growth, "growth", false, "measure how reckon grows with nodes, jobs and history")
 	if err := f.Parse(args); err != nil {
 		return err

@@ -45,7 +45,8 @@ func servers(o options, dir string) (out []*server, missing []string) {
 		}, end: push.Endpoint{Protocol: "2.0"}},
 		{name: "Prometheus", path: "prometheus", write: "/api/v1/write", ready: "/-/ready", args: func(a, d string) []string {
 			return []string{"--config.file=" + config, "--storage.tsdb.path=" + d, "--web.listen-address=" + a, "--web.enable-remote-write-receiver",
-				"--enable-feature=native-histograms", "--storage.tsdb.retention.time=90d", "--log.level=error"}
+				"--enable-feature=native-histograms", "--storage.tsdb.retention.time=90d", "--log.level=error",
+				"--web.max-connections=8192"} // it takes 512 by default: the nodes behind those would wait for ever
 		}, end: push.Endpoint{Protocol: "1.0", Histograms: "native"}},
 		{name: "VictoriaMetrics", path: "victoria-metrics", write: "/api/v1/write", ready: "/health", args: func(a, d string) []string {
 			return []string{"-httpListenAddr=" + a, "-storageDataPath=" + d, "-retentionPeriod=3", "-loggerLevel=ERROR"}
@@ -56,6 +57,10 @@ func servers(o options, dir string) (out []*server, missing []string) {
 		}
 		path, err := exec.LookPath(s.path)
 		if err != nil {
+			missing = append(missing, fmt.Sprintf("%s (%v)", s.name, err))
+			continue
+		}
+		if path, err = filepath.Abs(path); err != nil {
 			missing = append(missing, fmt.Sprintf("%s (%v)", s.name, err))
 			continue
 		}
@@ -78,14 +83,14 @@ func (s *server) start(ctx context.Context) error {
 		}
 	}
 	s.end.URL, s.end.Name = "http://"+s.addr+s.write, s.name
-	s.cmd = exec.Command(s.path, s.args(s.addr, s.data)...)
+	cmd := exec.Command(s.path, s.args(s.addr, s.data)...)
 	s.stderr.Reset()
-	s.cmd.Stderr = &s.stderr
-	if err := s.cmd.Start(); err != nil {
+	cmd.Stderr = &s.stderr
+	if err := cmd.Start(); err != nil {
 		return err
 	}
+	s.cmd = cmd
 	exited := make(chan error, 1)
-	cmd := s.cmd
 	go func() { exited <- cmd.Wait(); close(exited) }()
 	s.exited = exited
 	deadline := time.After(2 * time.Minute)
