@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,25 @@ type receivers struct {
 	slack, pagerduty *wire
 	mail             *post
 	config           string
+
+	mu       sync.Mutex
+	findings []Finding
+}
+
+func (r *receivers) find(list ...Finding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.findings = list
+}
+
+// options lets the service see the findings.
+func (r *receivers) options(o Options) Options {
+	o.Rules, o.Findings = []string{"none"}, func(context.Context) ([]Finding, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.findings, nil
+	}
+	return o
 }
 
 func newReceivers(t *testing.T) *receivers {
@@ -55,7 +75,7 @@ inhibit_rules:
 func TestReceivers(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		r := newReceivers(t)
-		s, _ := newBench(t).start(Options{Rules: []string{"none"}, Config: r.config})
+		s, _ := newBench(t).start(r.options(Options{Config: r.config}))
 		r.try(t, s, func(body string) int {
 			req := httptest.NewRequest(http.MethodPost, Prefix+"/api/v2/silences", strings.NewReader(body))
 			req.Header.Set("Content-Type", "application/json")
@@ -67,7 +87,7 @@ func TestReceivers(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		r := newReceivers(t)
 		p := newPeer(t, r.config)
-		s, _ := newBench(t).start(Options{Rules: []string{"none"}, Alertmanagers: []string{p.url()}})
+		s, _ := newBench(t).start(r.options(Options{Alertmanagers: []string{p.url()}}))
 		r.try(t, s, func(body string) int {
 			resp, err := http.Post(p.url()+"/api/v2/silences", "application/json", bytes.NewBufferString(body))
 			if err != nil {
@@ -142,15 +162,14 @@ func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by [
 	r.hook.mu.Unlock()
 
 	// The owner of a job is told of his finding and of its end, and nobody else is.
-	list := []Finding{{ID: "f1", Rule: "hog", Owner: "alice", Text: "slurm/1 of alice wastes 3 cores", Found: time.Now()}, {ID: "f2", Rule: "hog", Text: "a node", Found: time.Now()}}
-	s.o.Findings = func(context.Context) ([]Finding, error) { return list, nil }
+	r.find(Finding{ID: "f1", Rule: "hog", Owner: "alice", Text: "slurm/1 of alice wastes 3 cores", Found: time.Now()}, Finding{ID: "f2", Rule: "hog", Text: "a node", Found: time.Now()})
 	if err := s.Follow(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	r.hook.wait(t, "firing Findingf1")
 	r.hook.wait(t, "firing Findingf2")
 	until(t, func() bool { return len(r.mail.subjects(t, "alice@example.org")) == 1 })
-	list = nil
+	r.find()
 	if err := s.Follow(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -75,10 +75,11 @@ func (f *flight) land() bool {
 // outlive is a context that ends by its deadline, and a grace after the one given is
 // cancelled.
 func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	if end, has := ctx.Deadline(); has {
-		out, cancel = context.WithDeadline(context.WithoutCancel(ctx), end)
+	end, has := ctx.Deadline()
+	if !has {
+		end = time.Now().Add(time.Hour) // Alertmanager always gives one
 	}
+	out, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	stop := context.AfterFunc(ctx, func() {
 		late := time.AfterFunc(grace, cancel)
 		context.AfterFunc(out, func() { late.Stop() })
