@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"reckon/internal/hostlist"
 )
@@ -262,7 +263,8 @@ func (f *fold) sort(k key) {
 	}
 }
 
-// withTold adds the nodes that the batch system gave to the workload.
+// withTold adds the nodes that the batch system gave to the workload. Its names may be
+// without the domain that those of agents have, or with one that those have not.
 func (a *account) withTold(nodes []string) []string {
 	if a.NodeList == "" {
 		return nodes
@@ -271,15 +273,21 @@ func (a *account) withTold(nodes []string) []string {
 	if err != nil {
 		return nodes
 	}
-	known := make(map[string]bool, len(nodes))
+	known, short := make(map[string]bool, len(nodes)), make(map[string]bool, len(nodes))
 	for _, n := range nodes {
+		host, _, full := strings.Cut(n, ".")
 		known[n] = true
+		if full {
+			short[host] = true
+		}
 	}
 	for _, n := range list {
-		if !known[n] {
-			known[n] = true
-			nodes = append(nodes, n)
+		host, _, full := strings.Cut(n, ".")
+		if known[n] || full && known[host] || !full && short[n] {
+			continue
 		}
+		known[n] = true
+		nodes = append(nodes, n)
 	}
 	return nodes
 }

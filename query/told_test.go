@@ -280,3 +280,23 @@ func TestToldAndBuilderAnew(t *testing.T) {
 	c.measures(601, "n1", "slurm/9", 9, 595, 40)
 	c.at(602, "slurm/9 completed 5-9-595 40", "slurm/8 running 5-590-? ?")
 }
+
+// Slurm may call a node by its name alone and the agent with its domain, or the reverse.
+func TestToldNodesUnderFullNames(t *testing.T) {
+	for _, tt := range []struct {
+		list           string
+		measured, want []string
+	}{
+		{"n[1-2]", []string{"n1.example.org"}, []string{"n1.example.org", "n2"}},
+		{"n1.example.org", []string{"n1"}, []string{"n1"}},
+		{"n1.a.org,n1.b.org", []string{"n1.a.org"}, []string{"n1.a.org", "n1.b.org"}},
+		{"n1", nil, []string{"n1"}},
+		{"n[1", []string{"x"}, []string{"x"}},
+	} {
+		a := &account{}
+		a.NodeList = tt.list
+		if got := a.withTold(tt.measured); !slices.Equal(got, tt.want) {
+			t.Errorf("%s with %v: %v, want %v", tt.list, tt.measured, got, tt.want)
+		}
+	}
+}

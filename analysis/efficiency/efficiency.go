@@ -45,7 +45,9 @@ type Node struct {
 // Usage is what is known of a workload.
 type Usage struct {
 	Running     bool
-	State       string // of the batch system, lower case, or empty
+	State       string  // of the batch system, lower case, or empty
+	Reason      string  // of the batch system, why it waits
+	Waited      float64 // seconds since it was handed in, of one that waits
 	ExitCode    *int
 	WallSeconds float64
 
@@ -71,10 +73,18 @@ const (
 // Judge says what is worth saying, the gravest first.
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
+	if u.State == "pending" && !u.Running && u.CPUSeconds == nil {
+		j.queued()
+		return j.out
+	}
+	if u.State == "started" && u.CPUSeconds == nil {
+		j.say("queue", Info, 0, "seconds", "it stood for the tasks of an array that waited; all of them have begun, and each is a job of its own")
+		return j.out
+	}
 	j.ending()
 	j.memory()
 	if u.WallSeconds < settled {
-		j.say("short", Info, u.WallSeconds, "seconds", "it has run for %s: too short to judge how well it used what it held", duration(u.WallSeconds))
+		j.say("short", Info, u.WallSeconds, "seconds", "%s %s: too short to judge how well it used what it held", ran(u.Running), duration(u.WallSeconds))
 	} else {
 		j.cores()
 		j.gpus()
@@ -136,6 +146,7 @@ func (j *judge) memory() {
 	}
 	share := peak / asked
 	switch {
+	case positive(u.OOMKills) || u.State == "out_of_memory": // that is said already
 	case share >= 0.95:
 		j.say("memory", Warning, share, "ratio", "memory peaked at %s of the %s it asked for (%s): a little more and it would be killed", size(peak), size(asked), percent(share))
 	case share < low && asked-peak >= 1<<30 && u.WallSeconds >= settled:

@@ -78,32 +78,41 @@ func (p *page) header(w client.Workload, now time.Time) {
 	}
 	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("command", w.Command))
 	p.fact("Nodes", term.Safe(strings.Join(w.Nodes, ", ")), word("site", w.Site))
-	end := ""
-	if w.End != nil {
-		end = "ended " + term.Clock(*w.End, now)
-	} else if !w.Running {
-		end = "last seen " + term.Clock(w.Seen, now)
-	}
-	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", end, "wall "+term.Seconds(&w.WallSeconds))
+	p.times(w, now)
 }
 
 func (p *page) totals(d client.WorkloadDetail) {
 	w := d.Workload
+	if w.CPUSeconds == nil && (waits(w) || begun(w) || neverBegan(w)) {
+		return
+	}
 	p.line("")
 	p.fact("CPU time", term.Seconds(w.CPUSeconds), "user "+term.Seconds(w.CPUUserSeconds),
 		"system "+term.Seconds(w.CPUSystemSeconds), "waited "+term.Seconds(w.CPUWaitSeconds))
 	p.fact("Cores", "mean "+term.Cores(w.CoresMean), "p50 "+term.Cores(w.CoresP50), "p95 "+term.Cores(w.CoresP95), "max "+term.Cores(w.CoresMax))
-	p.fact("Memory", "peak "+term.Bytes(w.MemoryPeakBytes), "mean "+term.Bytes(w.MemoryMeanBytes), "last "+term.Bytes(w.MemoryBytes))
+	last := ""
+	if w.End == nil {
+		last = "last " + term.Bytes(w.MemoryBytes)
+	}
+	p.fact("Memory", "peak "+term.Bytes(w.MemoryPeakBytes), "mean "+term.Bytes(w.MemoryMeanBytes), last)
 	p.fact("Storage", "read "+term.Bytes(w.ReadBytes), "written "+term.Bytes(w.WriteBytes))
 	p.fact("Network", term.Bytes(w.NetworkBytes))
 	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
 	p.fact("Energy", energyText(d)...)
-	p.fact("Processes", "started "+term.Number(w.Processes), "threads "+term.Number(w.Threads))
+	threads := ""
+	if w.End == nil {
+		threads = "threads " + term.Number(w.Threads)
+	}
+	p.fact("Processes", "started "+term.Number(w.Processes), threads)
 	p.fact("Events", events(w)...)
 }
 
 // requests holds what was used against what was asked for, as bars.
 func (p *page) requests(w client.Workload) {
+	if waits(w) || begun(w) || neverBegan(w) {
+		p.asks(w)
+		return
+	}
 	type row struct {
 		name, text string
 		share      *float64
@@ -149,6 +158,8 @@ func (p *page) requests(w client.Workload) {
 	}
 }
 
+const memoryTitle = "Memory over time"
+
 // profiles draws cores and memory over time, and the other figures as one line each.
 func (p *page) profiles(d client.WorkloadDetail) {
 	width := p.Width
@@ -159,7 +170,7 @@ func (p *page) profiles(d client.WorkloadDetail) {
 	if p.Height == 0 || p.Height >= 40 {
 		height = 6
 	}
-	merged := merge(d.Profile)
+	merged, drawn := merge(d.Profile), map[string]bool{}
 	for _, m := range merged {
 		var limit *float64
 		title := ""
@@ -167,12 +178,13 @@ func (p *page) profiles(d client.WorkloadDetail) {
 		case "cores":
 			title, limit = "Cores over time", d.RequestCores
 		case "memory_bytes":
-			title, limit = "Memory over time", d.RequestMemory
+			title, limit = memoryTitle, d.RequestMemory
 		default:
 			continue
 		}
-		p.b.WriteString("\n" + p.Draw(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Width: min(width, 100), Height: height}))
+		p.chart(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Width: min(width, 100), Height: height}, d, drawn)
 	}
+	p.legend(drawn)
 	first := true
 	for _, m := range merged {
 		if m.Metric == "cores" || m.Metric == "memory_bytes" || m.max == nil || *m.max == 0 {

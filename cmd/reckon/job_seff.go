@@ -33,6 +33,9 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		_, id, _ = strings.Cut(d.ID, "/")
 	}
 	line("Job ID", "%s", term.Safe(id))
+	if d.Kind == "slurm" && strings.Contains(id, "_") {
+		line("Array Job ID", "%s", term.Safe(id))
+	}
 	line("Cluster", "%s", term.Safe(cmp.Or(d.Site, notKnown)))
 	line("User/Group", "%s/%s", term.Safe(cmp.Or(d.Owner, notKnown)), notKnown)
 	if word := seffState(d.Workload); word == "RUNNING" || word == "PENDING" || d.ExitCode == nil {
@@ -55,13 +58,23 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		line("Nodes", "%.0f", nodes)
 		line("Cores per node", "%.0f", math.Ceil(*cores/nodes))
 	}
-	line("CPU Utilized", "%s", seffTime(d.CPUSeconds))
+	if waits(d.Workload) {
+		b.WriteString("Efficiency not available for jobs in the PENDING state.\n")
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
+	var used *float64 // to the nearest second, as seff has it
+	if d.CPUSeconds != nil {
+		v := math.Round(*d.CPUSeconds)
+		used = &v
+	}
+	line("CPU Utilized", "%s", seffTime(used))
 	var held *float64
 	if cores != nil {
 		v := *cores * d.WallSeconds
 		held = &v
 	}
-	line("CPU Efficiency", "%s of %s core-walltime", seffShare(d.CPUSeconds, held), seffTime(held))
+	line("CPU Efficiency", "%s of %s core-walltime", seffShare(used, held), seffTime(held))
 	line("Job Wall-clock time", "%s", seffTime(&d.WallSeconds))
 	line("Memory Utilized", "%s", seffBytes(d.MemoryPeakBytes))
 	line("Memory Efficiency", "%s of %s", seffShare(d.MemoryPeakBytes, d.RequestMemory), seffBytes(d.RequestMemory))
@@ -77,7 +90,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 
 func seffState(w client.Workload) string {
 	switch {
-	case w.State != "":
+	case w.State != "" && (w.State != "pending" || waits(w)):
 		return strings.ToUpper(term.Safe(w.State))
 	case w.Running:
 		return "RUNNING"

@@ -152,7 +152,11 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 		fmt.Fprintln(g.stderr, "no workload matches; a longer --since or fewer filters show more")
 		return nil
 	}
-	if err := jobsTable(list.Workloads, now).Print(g.screen()); err != nil {
+	table := jobsTable
+	if !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !waits(w) }) {
+		table = waitingTable
+	}
+	if err := table(list.Workloads, now).Print(g.screen()); err != nil {
 		return err
 	}
 	if list.Total > len(list.Workloads) {
@@ -206,6 +210,10 @@ func nodeList(nodes []string) string {
 func state(w client.Workload) string {
 	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {
+	case w.State == "pending" && (w.Running || w.CPUSeconds != nil):
+		return "running" // it began since the batch system was asked
+	case w.State == "pending" && w.Reason != "":
+		return "pending: " + w.Reason
 	case w.State != "" && !(w.State == "failed" && failed):
 		return w.State
 	case w.Running:

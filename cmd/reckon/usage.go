@@ -273,7 +273,11 @@ func printTotals(s term.Screen, list client.UsageList) error {
 		}
 	}
 	if p := list.Pending; p != nil {
-		_, err := fmt.Fprintf(s, "%d wait now, for %s cores and %s GPUs, the longest since %s.\n", p.Workloads, term.Number(p.RequestCores), term.Number(p.RequestGPUs), term.Seconds(p.LongestSeconds))
+		gpus := ""
+		if p.RequestGPUs != nil && *p.RequestGPUs > 0 {
+			gpus = " and " + term.Number(p.RequestGPUs) + " GPUs"
+		}
+		_, err := fmt.Fprintf(s, "%d wait now, for %s cores%s, the longest for %s.\n", p.Workloads, term.Number(p.RequestCores), gpus, term.Seconds(p.LongestSeconds))
 		return err
 	}
 	return nil

@@ -13,11 +13,14 @@ import (
 // verdicts judges a workload. Where nobody asked for cores it holds those of its nodes.
 func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
 	u := efficiency.Usage{
-		Running: d.Running, State: d.State, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
+		Running: d.Running, State: d.State, Reason: d.Reason, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
 		MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, MajorFaults: d.MajorFaults, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds,
 		RequestCores: d.RequestCores, RequestMemory: d.RequestMemory, RequestGPUs: d.RequestGPUs, RequestSeconds: d.RequestSeconds,
 		Nodes: byNode(d.Parts),
+	}
+	if d.Submit != nil {
+		u.Waited = max(d.Seen.Sub(*d.Submit).Seconds(), 0)
 	}
 	if u.RequestCores == nil {
 		var err error

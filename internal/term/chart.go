@@ -29,35 +29,12 @@ var blocks = []rune(" ▁▂▃▄▅▆▇█")
 // mean of the points that fall into it; a column without a point shows a dot on the
 // ground line, so that a gap does not look like zero.
 func (s Screen) Draw(c Chart) string {
-	width, height := max(c.Width, 20), max(c.Height, 1)
-	top, any := 0.0, false
-	for _, p := range c.Points {
-		if !unknown(p.Value) {
-			top, any = max(top, *p.Value), true
-		}
-	}
-	if !any {
+	if !c.measured() {
 		return c.Title + ": nothing was measured\n"
 	}
-	if c.Limit != nil && *c.Limit > top && *c.Limit < 4*top {
-		top = *c.Limit
-	}
-	if top <= 0 {
-		top = 1
-	}
-	labels := make([]string, height+1)
-	labels[0] = c.Format(&top)
-	if height >= 4 {
-		half := top / 2
-		labels[height/2] = c.Format(&half)
-	}
-	zero := 0.0
-	labels[height] = c.Format(&zero)
-	margin := 0
-	for _, l := range labels {
-		margin = max(margin, textWidth(l))
-	}
-	plot := max(width-margin-2, 4)
+	height := max(c.Height, 1)
+	labels, top := c.labels()
+	margin, plot := c.room()
 	cols := columns(c.Points, plot)
 
 	var b strings.Builder

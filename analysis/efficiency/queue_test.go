@@ -1,0 +1,30 @@
+package efficiency
+
+import "testing"
+
+// TestQueued says why a job waits, and warns where it would wait for ever.
+func TestQueued(t *testing.T) {
+	for reason, want := range map[string]string{
+		"Priority":                             "info it has waited for 10 min: jobs of a higher priority are before it",
+		"resources":                            "info it has waited for 10 min: it is next, once the nodes that it asked for are free",
+		"ReqNodeNotAvail, UnavailableNodes:n1": "info it has waited for 10 min: nodes that it can only run on are down, drained or reserved",
+		"PartitionTimeLimit":                   "warning it has waited for 10 min: it asks for more time than its partition allows; ask for less, or it will never begin",
+		"QOSMaxCpuPerUserLimit":                "info it has waited for 10 min: its quality of service is at a limit (QOSMaxCpuPerUserLimit)",
+		"AssocGrpCPULimit":                     "info it has waited for 10 min: its account is at a limit (AssocGrpCPULimit)",
+		"SomethingNew":                         "info it has waited for 10 min: the batch system says SomethingNew",
+		"":                                     "info it has waited for 10 min; why, nobody said",
+	} {
+		got := Judge(Usage{State: "pending", Reason: reason, Waited: 600})
+		if len(got) != 1 || string(got[0].Severity)+" "+got[0].Text != want || got[0].Value != 600 {
+			t.Errorf("%q: %+v, want %s", reason, got, want)
+		}
+	}
+	if got := Judge(Usage{State: "started"}); len(got) != 1 || got[0].Kind != "queue" {
+		t.Errorf("what stood for an array: %+v", got)
+	}
+	// It began since the batch system was asked: then how it runs is judged.
+	cpu := 5.0
+	if got := Judge(Usage{State: "pending", Reason: "Priority", Running: true, WallSeconds: 8, CPUSeconds: &cpu}); len(got) != 1 || got[0].Kind != "short" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// waits reports whether a workload has not begun.
+func waits(w client.Workload) bool { return w.State == "pending" && !w.Running && w.CPUSeconds == nil }
+
+// neverBegan reports whether it ended while it waited.
+func neverBegan(w client.Workload) bool {
+	return w.State == "cancelled" && w.End != nil && w.Submit != nil && w.CPUSeconds == nil && w.WallSeconds == 0
+}
+
+// begun reports whether it stood for the tasks of an array that waited, which have begun.
+func begun(w client.Workload) bool { return w.State == "started" && w.CPUSeconds == nil }
+
+// submitted is when it was handed in; the start stands for it where nobody said.
+func submitted(w client.Workload) time.Time {
+	if w.Submit != nil {
+		return *w.Submit
+	}
+	return w.Start
+}
+
+// times says when it waited, began and ended.
+func (p *page) times(w client.Workload, now time.Time) {
+	since := now.Sub(submitted(w)).Seconds()
+	switch {
+	case waits(w):
+		reason := ""
+		if w.Reason != "" {
+			reason = "because " + term.Safe(w.Reason)
+		}
+		p.fact("Time", "waits since "+term.Clock(submitted(w), now)+" ("+term.Seconds(&since)+")", reason)
+		return
+	case begun(w) && w.End != nil:
+		waited := w.End.Sub(submitted(w)).Seconds()
+		p.fact("Time", "submitted "+term.Clock(submitted(w), now), "the last task began "+term.Clock(*w.End, now), "waited "+term.Seconds(&waited))
+		return
+	case neverBegan(w):
+		waited := w.End.Sub(*w.Submit).Seconds()
+		p.fact("Time", "submitted "+term.Clock(*w.Submit, now), "ended "+term.Clock(*w.End, now)+" before it began", "waited "+term.Seconds(&waited))
+		return
+	}
+	end, waited := "", ""
+	if w.End != nil {
+		end = "ended " + term.Clock(*w.End, now)
+	} else if !w.Running {
+		end = "last seen " + term.Clock(w.Seen, now)
+	}
+	if w.Submit != nil {
+		if s := w.Start.Sub(*w.Submit).Seconds(); s >= 1 {
+			waited = "after " + term.Seconds(&s) + " in the queue"
+		}
+	}
+	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end, "wall "+term.Seconds(&w.WallSeconds))
+}
+
+// asks holds what was asked for, where nothing was used of it yet.
+func (p *page) asks(w client.Workload) {
+	title := "What it asks for"
+	if !waits(w) {
+		title = "What it asked for"
+	}
+	p.line("\n%s", p.Paint(term.Bold, title))
+	known := false
+	for _, r := range []struct {
+		name   string
+		format func(*float64) string
+		asked  *float64
+	}{{"Cores", term.Cores, w.RequestCores}, {"Memory", term.Bytes, w.RequestMemory}, {"GPUs", term.Cores, w.RequestGPUs}, {"Nodes", term.Number, w.RequestNodes}, {"Time", term.Seconds, w.RequestSeconds}} {
+		if r.asked != nil && *r.asked > 0 {
+			p.fact(r.name, r.format(r.asked))
+			known = true
+		}
+	}
+	if !known {
+		p.line("not known")
+	}
+}
+
+// waitingTable lists workloads that all wait: since when, for what, and why.
+func waitingTable(list []client.Workload, now time.Time) *term.Table {
+	t := term.NewTable(
+		term.Column{Title: "WORKLOAD", Shrink: 18},
+		term.Column{Title: "NAME", Shrink: 8, Optional: 1},
+		term.Column{Title: "OWNER", Shrink: 8},
+		term.Column{Title: "ACCOUNT", Shrink: 8, Optional: 3},
+		term.Column{Title: "PARTITION", Shrink: 8, Optional: 2},
+		term.Column{Title: "SUBMITTED", Optional: 5},
+		term.Column{Title: "WAITS", Right: true},
+		term.Column{Title: "CORES", Right: true},
+		term.Column{Title: "MEMORY", Right: true},
+		term.Column{Title: "GPUS", Right: true, Optional: 4},
+		term.Column{Title: "NODES", Right: true, Optional: 6},
+		term.Column{Title: "TIME", Right: true},
+		term.Column{Title: "BECAUSE", Shrink: 8},
+	)
+	for _, w := range list {
+		since := now.Sub(submitted(w)).Seconds()
+		t.Add(w.ID, shortName(w), w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since), term.Cores(w.RequestCores),
+			term.Bytes(w.RequestMemory), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds), cmp.Or(w.Reason, term.Unknown))
+	}
+	return t
+}

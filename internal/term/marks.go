@@ -1,0 +1,136 @@
+package term
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Mark is something that happened, for the line below a chart. Where two fall into one
+// column the later one of the list is seen.
+type Mark struct {
+	From, To time.Time // To is From for a moment; a stretch is drawn from end to end
+	Sign     rune      // one column wide
+	ASCII    rune      // in its place where the screen has ASCII only
+	Style    Style
+}
+
+// Marks returns the line that stands below a chart drawn by Draw, with a newline; empty
+// where no mark falls into the time of the chart.
+func (s Screen) Marks(c Chart, marks []Mark) string {
+	margin, plot := c.room()
+	type cell struct {
+		sign  rune
+		style Style
+	}
+	cells := make([]cell, plot)
+	some := false
+	for _, m := range marks {
+		from, to, ok := between(c.Points, plot, m.From, m.To)
+		if !ok {
+			continue
+		}
+		sign := m.Sign
+		if s.ASCII {
+			sign = m.ASCII
+		}
+		for i := from; i <= to; i++ {
+			cells[i], some = cell{sign, m.Style}, true
+		}
+	}
+	if !some {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", margin+2))
+	for i := 0; i < len(cells); {
+		j := i
+		var run strings.Builder
+		for ; j < len(cells) && cells[j].style == cells[i].style && (cells[j].sign == 0) == (cells[i].sign == 0); j++ {
+			if cells[j].sign == 0 {
+				run.WriteByte(' ')
+			} else {
+				run.WriteRune(cells[j].sign)
+			}
+		}
+		if cells[i].sign == 0 {
+			b.WriteString(run.String())
+		} else {
+			b.WriteString(s.Paint(cells[i].style, run.String()))
+		}
+		i = j
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
+}
+
+// between says which columns a stretch of time takes; ok is false where it lies outside of
+// the chart. A point stands for the time up to it, as in columns.
+func between(points []Point, n int, from, to time.Time) (first, last int, ok bool) {
+	if len(points) == 0 || to.Before(from) {
+		return 0, 0, false
+	}
+	step := time.Duration(0)
+	if len(points) > 1 {
+		step = points[1].Time.Sub(points[0].Time)
+	}
+	end := points[len(points)-1].Time.Add(step) // what ends a moment after the last point is seen
+	if to.Before(points[0].Time.Add(-step)) || from.After(end) {
+		return 0, 0, false
+	}
+	column := func(t time.Time) int {
+		i := sort.Search(len(points), func(i int) bool { return !points[i].Time.Before(t) })
+		if i == len(points) {
+			return n - 1
+		}
+		share := 1.0 // of the step that ends at the point
+		if i > 0 {
+			if d := points[i].Time.Sub(points[i-1].Time); d > 0 {
+				share = float64(t.Sub(points[i-1].Time)) / float64(d)
+			}
+		} else if step > 0 {
+			share = 1 - min(float64(points[0].Time.Sub(t))/float64(step), 1)
+		}
+		return min(max(int((float64(i)+share)*float64(n)/float64(len(points))-1e-9), 0), n-1)
+	}
+	return column(from), column(to), true
+}
+
+// room says how the width of a chart is spent: on the labels, and on columns.
+func (c *Chart) room() (margin, columns int) {
+	labels, _ := c.labels()
+	for _, l := range labels {
+		margin = max(margin, textWidth(l))
+	}
+	return margin, max(max(c.Width, 20)-margin-2, 4)
+}
+
+// labels are the numbers at the axis from the top to the ground, and the value at the top.
+func (c *Chart) labels() ([]string, float64) {
+	height, top := max(c.Height, 1), 0.0
+	for _, p := range c.Points {
+		if !unknown(p.Value) {
+			top = max(top, *p.Value)
+		}
+	}
+	if c.Limit != nil && *c.Limit > top && *c.Limit < 4*top {
+		top = *c.Limit
+	}
+	if top <= 0 {
+		top = 1
+	}
+	labels := make([]string, height+1)
+	labels[0] = c.Format(&top)
+	if height >= 4 {
+		half := top / 2
+		labels[height/2] = c.Format(&half)
+	}
+	zero := 0.0
+	labels[height] = c.Format(&zero)
+	return labels, top
+}
+
+// measured reports whether a chart has any value.
+func (c *Chart) measured() bool {
+	return slices.ContainsFunc(c.Points, func(p Point) bool { return !unknown(p.Value) })
+}
