@@ -82,8 +82,8 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 		site.Nodes, len(site.Users), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
 	done, err := simulation.Fill(ctx, fleet, o.data, demoSite, o.log,
-		simulation.Stretch{Until: now.Add(-24 * time.Hour), Tick: time.Minute, Export: 2 * time.Minute},
-		simulation.Stretch{Until: now, Tick: 30 * time.Second, Export: time.Minute})
+		simulation.Stretch{Until: now.Add(-24 * time.Hour), Tick: time.Minute, Export: 2 * time.Minute, Progress: tellProgress(g.stderr)},
+		simulation.Stretch{Until: now, Tick: 30 * time.Second, Export: time.Minute, Progress: tellProgress(g.stderr)})
 	if err != nil {
 		return err
 	}

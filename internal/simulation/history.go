@@ -29,7 +29,7 @@ type History struct {
 
 	mu    sync.Mutex
 	nodes map[string]*past
-	first time.Time // of what is held
+	block time.Time // the begin of the block that is collected
 }
 
 // past is what is held of one sender.
@@ -58,9 +58,6 @@ func NewHistory(store Blocks, site string) *History {
 // Put implements [Sink].
 func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
 	h.mu.Lock()
-	if h.first.IsZero() || b.Time.Before(h.first) {
-		h.first = b.Time
-	}
 	p := h.nodes[node]
 	if p == nil {
 		p = &past{rows: map[*metric.Series]*pastRow{}, byLabels: map[string]*tsdb.HistorySeries{}}
@@ -152,7 +149,8 @@ func block(t time.Time) time.Time {
 
 // Before implements [Preparer]: when the time of a block is over, it is written.
 func (h *History) Before(ctx context.Context, at time.Time) error {
-	if h.first.IsZero() || block(at).Equal(block(h.first)) {
+	was := h.block
+	if h.block = block(at); was.IsZero() || was.Equal(h.block) {
 		return nil
 	}
 	return h.Flush(ctx)
@@ -168,6 +166,5 @@ func (h *History) Flush(ctx context.Context) error {
 			r.to = nil
 		}
 	}
-	h.first = time.Time{}
 	return h.store.ImportBlocks(ctx, &all)
 }
