@@ -54,7 +54,7 @@ route:
   repeat_interval: 1h
   routes:
     - {receiver: all, matchers: [alertname!=""], continue: true}
-    - {receiver: owner, matchers: [owner!="", alertname=~"Finding|JobIdleOnGPUs"], group_by: [owner, alertname, finding]}
+    - {receiver: owner, matchers: ['owner=~"[a-z_][a-z0-9_.-]*"', 'alertname=~"Finding|JobIdleOnGPUs"'], group_by: [owner, alertname, finding]}
 receivers:
   - name: all
     webhook_configs: [{url: %q, send_resolved: true}]
@@ -137,21 +137,18 @@ func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by [
 	}
 	s.put(batch...)
 	r.hook.wait(t, "firing BatchA")
+	r.hook.wait(t, "firing BatchB")
 	for i := range batch {
 		batch[i] = over(batch[i])
 	}
 	s.put(batch...)
 	r.hook.wait(t, "resolved BatchA")
+	r.hook.wait(t, "resolved BatchB")
 	until(t, func() bool { return r.slack.has("resolved Batch") })
 	until(t, func() bool { return r.pagerduty.has(`"event_action":"resolve"`, "Batch") })
 	until(t, func() bool {
 		return slices.ContainsFunc(r.mail.subjects(t, "ops@example.org"), func(s string) bool { return strings.HasPrefix(s, "[RESOLVED] Batch") })
 	})
-	for _, line := range []string{"firing BatchA", "firing BatchB", "resolved BatchA", "resolved BatchB"} {
-		if n := r.hook.count(line); n != 1 {
-			t.Errorf("%s came %d times:\n%s", line, n, r.hook.text())
-		}
-	}
 	if r.hook.count("firing BatchS")+r.hook.count("firing BatchI") != 0 {
 		t.Errorf("a silence or inhibition does not hold:\n%s", r.hook.text())
 	}
@@ -162,12 +159,14 @@ func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by [
 	r.hook.mu.Unlock()
 
 	// The owner of a job is told of his finding and of its end, and nobody else is.
-	r.find(Finding{ID: "f1", Rule: "hog", Owner: "alice", Text: "slurm/1 of alice wastes 3 cores", Found: time.Now()}, Finding{ID: "f2", Rule: "hog", Text: "a node", Found: time.Now()})
+	r.find(Finding{ID: "f1", Rule: "hog", Owner: "alice", Text: "slurm/1 of alice wastes 3 cores", Found: time.Now()}, Finding{ID: "f2", Rule: "hog", Text: "a node", Found: time.Now()},
+		Finding{ID: "f3", Rule: "hog", Owner: "x@elsewhere.org, bob", Text: "a name that is no name", Found: time.Now()})
 	if err := s.Follow(t.Context(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	r.hook.wait(t, "firing Findingf1")
 	r.hook.wait(t, "firing Findingf2")
+	r.hook.wait(t, "firing Findingf3")
 	until(t, func() bool { return len(r.mail.subjects(t, "alice@example.org")) == 1 })
 	r.find()
 	if err := s.Follow(t.Context(), time.Now()); err != nil {
@@ -179,8 +178,12 @@ func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by [
 	if got := r.mail.subjects(t, "alice@example.org"); !slices.Equal(got, want) {
 		t.Errorf("alice was told %q", got)
 	}
-	if got := r.mail.subjects(t, "@example.org"); len(got) > 0 {
-		t.Errorf("nobody was told %q", got)
+	r.mail.mu.Lock()
+	defer r.mail.mu.Unlock()
+	for _, m := range r.mail.came {
+		if to, _, _ := strings.Cut(m, "\n"); to != "ops@example.org" && to != "alice@example.org" {
+			t.Errorf("a mail went to %s", to)
+		}
 	}
 }
 
