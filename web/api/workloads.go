@@ -82,22 +82,15 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 }
 
 // searched is how many workloads, the latest first, are looked through for what a
-// person may have meant.
+// person may have meant when nothing has the id or the name.
 const searched = 5000
 
 // resolve finds the one workload that a person means by a part of its id, or says
-// which ones it could be.
+// which ones it could be: by the id of any kind, else by name, both however old, else by
+// the end of the id of what was there lately.
 func (s *server) resolve(ctx context.Context, text string) (string, error) {
-	list, err := s.Backend.Workloads(ctx, client.Filter{Sort: "-seen", Limit: searched})
-	if err != nil {
-		return "", err
-	}
-	named, err := s.Backend.Workloads(ctx, client.Filter{Name: literal(text), Sort: "-seen", Limit: 10})
-	if err != nil {
-		return "", err
-	}
-	var exact, loose []string
-	for _, k := range kinds() { // also those that ended long ago
+	var exact []string
+	for _, k := range kinds() {
 		id := string(workload.MakeID(k, text))
 		old, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Limit: 1})
 		if err != nil {
@@ -107,25 +100,33 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 			exact = append(exact, id)
 		}
 	}
-	ids := make([]string, 0, len(list.Workloads))
-	for _, w := range list.Workloads {
-		ids = append(ids, w.ID)
-		_, name, _ := strings.Cut(w.ID, "/")
-		switch {
-		case slices.Contains(exact, w.ID):
-		case name == text:
-			exact = append(exact, w.ID)
-		case path.Base(w.ID) == text, strings.TrimSuffix(name, ".service") == text, strings.HasSuffix(w.ID, "/"+text):
-			loose = append(loose, w.ID)
-		}
-	}
-	for _, w := range named.Workloads {
-		if !slices.Contains(exact, w.ID) && !slices.Contains(loose, w.ID) {
-			loose = append(loose, w.ID)
+	var ids []string
+	if len(exact) == 0 {
+		var err error
+		if exact, err = s.called(ctx, text); err != nil {
+			return "", err
 		}
 	}
 	if len(exact) == 0 {
-		exact = loose
+		list, err := s.Backend.Workloads(ctx, client.Filter{Sort: "-seen", Limit: searched})
+		if err != nil {
+			return "", err
+		}
+		var loose []string
+		for _, w := range list.Workloads {
+			ids = append(ids, w.ID)
+			_, name, _ := strings.Cut(w.ID, "/")
+			switch {
+			case slices.Contains(exact, w.ID), slices.Contains(loose, w.ID):
+			case name == text:
+				exact = append(exact, w.ID)
+			case path.Base(w.ID) == text, strings.TrimSuffix(name, ".service") == text, strings.HasSuffix(w.ID, "/"+text):
+				loose = append(loose, w.ID)
+			}
+		}
+		if len(exact) == 0 {
+			exact = loose
+		}
 	}
 	switch len(exact) {
 	case 0:
@@ -142,6 +143,17 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		exact, more = exact[:10], ", ..."
 	}
 	return "", fail(http.StatusConflict, "name one of them: "+strings.Join(exact, ", ")+more, "%q can be several workloads", text)
+}
+
+// called lists the ids of what has a name.
+func (s *server) called(ctx context.Context, name string) (ids []string, err error) {
+	list, err := s.Backend.Workloads(ctx, client.Filter{Name: literal(name), Sort: "-seen", Limit: 20})
+	for _, w := range list.Workloads {
+		if !slices.Contains(ids, w.ID) {
+			ids = append(ids, w.ID)
+		}
+	}
+	return ids, err
 }
 
 func kinds() []workload.Kind {
