@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
@@ -210,7 +211,7 @@ type sample struct {
 
 func (s *series) drop(to Target) {
 	kept := s.samples[:0]
-	whole := to.Whole(s.labels.Get(labels.MetricName))
+	whole := to.Whole(s.labels.Get(model.MetricNameLabel))
 	for _, p := range s.samples {
 		if (p.h != nil && whole && (to.Takes(p.v) || !math.IsNaN(p.v))) || (p.h == nil && to.Takes(p.v)) {
 			kept = append(kept, p)
@@ -264,14 +265,14 @@ func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only ma
 // histograms together only when they are asked for by name.
 func selectors(only map[uint64]*series) []*labels.Matcher {
 	if only == nil {
-		return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, ".+")}
+		return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}
 	}
 	seen := map[string]bool{}
 	var out []*labels.Matcher
 	for _, s := range only {
-		if name := s.labels.Get(labels.MetricName); !seen[name] {
+		if name := s.labels.Get(model.MetricNameLabel); !seen[name] {
 			seen[name] = true
-			out = append(out, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name))
+			out = append(out, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name))
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 		"busy":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, "asks to slow down"},
 		"token": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "token_file=FILE"},
 		"path":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, "answers answer 404"},
-		"moved": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://else/", 302) }, "sends us on to http://else/"},
+		"moved": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://else/", http.StatusFound) }, "sends us on to http://else/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openAt(t, f.URL+"?timeout=200ms")

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
@@ -47,9 +48,9 @@ func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
 // classic gives the series of the classic histogram that holds as much as h: a bucket for
 // each one that is filled, with its bound.
 func classic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Labels, float64)) {
-	name := ls.Get(labels.MetricName)
+	name := ls.Get(model.MetricNameLabel)
 	b := labels.NewBuilder(ls)
-	b.Set(labels.MetricName, name+"_bucket")
+	b.Set(model.MetricNameLabel, name+"_bucket")
 	sum := 0.0
 	bucket := func(le, n float64) {
 		b.Set("le", strconv.FormatFloat(le, 'g', -1, 64))
@@ -68,9 +69,9 @@ func classic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Lab
 	b.Set("le", "+Inf")
 	emit(b.Labels(), h.Count)
 	b.Del("le")
-	b.Set(labels.MetricName, name+"_sum")
+	b.Set(model.MetricNameLabel, name+"_sum")
 	emit(b.Labels(), h.Sum)
-	b.Set(labels.MetricName, name+"_count")
+	b.Set(model.MetricNameLabel, name+"_count")
 	emit(b.Labels(), h.Count)
 }
 
@@ -94,13 +95,13 @@ func (s *Store) fold(set storage.SeriesSet) (*prompb.QueryResult, error) {
 	for set.Next() {
 		one := set.At()
 		ls := one.Labels()
-		name := ls.Get(labels.MetricName)
+		name := ls.Get(model.MetricNameLabel)
 		whole, ok := s.natives[name]
 		if !ok {
 			continue
 		}
 		b := labels.NewBuilder(ls)
-		b.Set(labels.MetricName, whole)
+		b.Set(model.MetricNameLabel, whole)
 		b.Del("le")
 		own := b.Labels()
 		g := groups[own.Hash()]
@@ -136,7 +137,7 @@ func (s *Store) fold(set storage.SeriesSet) (*prompb.QueryResult, error) {
 
 // add takes a part.
 func (g *folded) add(part labels.Labels, at map[int64]float64) {
-	name := part.Get(labels.MetricName)
+	name := part.Get(model.MetricNameLabel)
 	switch {
 	case strings.HasSuffix(name, "_sum"):
 		g.sum = at

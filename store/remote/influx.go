@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
@@ -93,12 +94,12 @@ func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, err
 		ts := &w.Timeseries[k]
 		var head strings.Builder
 		for _, l := range ts.Labels {
-			if l.Name == labels.MetricName {
+			if l.Name == model.MetricNameLabel {
 				head.WriteString(measurement.Replace(l.Value))
 			}
 		}
 		for _, l := range ts.Labels {
-			if l.Name != labels.MetricName && l.Value != "" {
+			if l.Name != model.MetricNameLabel && l.Value != "" {
 				head.WriteString("," + tag.Replace(l.Name) + "=" + ending(tag.Replace(l.Value)))
 			}
 		}
@@ -186,12 +187,12 @@ func regex(s string) string { return "/" + strings.ReplaceAll(s, "/", `\/`) + "/
 // from writes which measurements are meant.
 func from(ms []*labels.Matcher) string {
 	for _, m := range ms {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			return ident(m.Value)
 		}
 	}
 	for _, m := range ms {
-		if m.Name == labels.MetricName && m.Type == labels.MatchRegexp {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchRegexp {
 			return regex("^(?:" + m.Value + ")$")
 		}
 	}
@@ -202,7 +203,7 @@ func from(ms []*labels.Matcher) string {
 func where(ms []*labels.Matcher) (conds []string) {
 	for _, m := range filled(ms) {
 		switch {
-		case m.Name == labels.MetricName:
+		case m.Name == model.MetricNameLabel:
 		case m.Type == labels.MatchEqual:
 			conds = append(conds, ident(m.Name)+" = "+text(m.Value))
 		case m.Type == labels.MatchRegexp:
@@ -225,7 +226,7 @@ func (i *influxQL) read(ctx context.Context, mint, maxt int64, ms []*labels.Matc
 		for k, v := range s.Tags {
 			b.Set(k, strings.TrimSuffix(strings.NewReplacer("\u2424", "\n", "\u240d", "\r").Replace(v), "\u200b"))
 		}
-		b.Set(labels.MetricName, s.Name)
+		b.Set(model.MetricNameLabel, s.Name)
 		ts := &prompb.TimeSeries{Labels: prompb.FromLabels(b.Labels(), nil)}
 		for _, row := range s.Values {
 			if len(row) != 2 {
@@ -262,7 +263,7 @@ func (i *influxQL) labelValues(ctx context.Context, name string, _, _ int64, ms 
 	if c := where(ms); len(c) > 0 {
 		cond = " WHERE " + strings.Join(c, " AND ")
 	}
-	if name == labels.MetricName {
+	if name == model.MetricNameLabel {
 		with := ""
 		if f := from(ms); strings.HasPrefix(f, "/") {
 			with = " WITH MEASUREMENT =~ " + f
@@ -282,5 +283,5 @@ func (i *influxQL) labelNames(ctx context.Context, _, _ int64, ms []*labels.Matc
 		cond = " WHERE " + strings.Join(c, " AND ")
 	}
 	series, err := i.ask(ctx, "SHOW TAG KEYS FROM "+from(ms)+cond)
-	return append(column(series, 0), labels.MetricName), err
+	return append(column(series, 0), model.MetricNameLabel), err
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
@@ -30,8 +31,8 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 	if len(wholes) == 0 {
 		return plain, nil
 	}
-	rest := slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Name == labels.MetricName })
-	set, err := s.peer.read(ctx, mint, maxt, append(rest, oneOf(labels.MetricName, withParts(wholes))))
+	rest := slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
+	set, err := s.peer.read(ctx, mint, maxt, append(rest, oneOf(model.MetricNameLabel, withParts(wholes))))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (s *Store) wholes(ms []*labels.Matcher) (names []string, only bool) {
 	for name := range s.whole {
 		fits := true
 		for _, m := range ms {
-			if m.Name == labels.MetricName {
+			if m.Name == model.MetricNameLabel {
 				asked = true
 				fits = fits && m.Matches(name)
 			}
@@ -67,7 +68,7 @@ func (s *Store) wholes(ms []*labels.Matcher) (names []string, only bool) {
 		return nil, false
 	}
 	for _, m := range ms {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			return names, true
 		}
 	}

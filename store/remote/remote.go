@@ -32,6 +32,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -357,7 +358,7 @@ func (s *Store) Oldest() (time.Time, bool) {
 	defer cancel()
 	first := now.Add(-s.o.History)
 	any := func(to time.Time) (bool, error) {
-		list, err := s.peer.labelValues(ctx, labels.MetricName, first.UnixMilli(), to.UnixMilli(), nil)
+		list, err := s.peer.labelValues(ctx, model.MetricNameLabel, first.UnixMilli(), to.UnixMilli(), nil)
 		return len(list) > 0, err
 	}
 	found, err := any(now)

@@ -305,7 +305,7 @@ type breaker struct {
 
 const (
 	failsAtMost = 3
-	waitAtMost  = 30 * time.Second
+	waitAtMost  = 10 * time.Second
 )
 
 func (b *breaker) enter() error {
