@@ -43,19 +43,19 @@ func newSimulate(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate",
 		Short: "Make up a site and let it send to a server, for tests and demonstrations",
-		Long: `simulate makes up a site: users with habits, jobs that come by day and by night, a queue,
-nodes with services and logins, and what goes wrong. Each node is read by a real agent,
-which pushes what it measures; Slurm's side of the jobs is told too. Every series carries
-the label site, "simulated" unless you say otherwise.
+		Long: `simulate makes up a site: users with habits, jobs that come by day and by night, a
+queue, nodes with services and logins, and what goes wrong. Each node is read by a
+real agent, which pushes what it measures; Slurm's side of the jobs is told too. Every
+series carries the label site, "simulated" unless you say otherwise.
 
-Time is simulated as well. At --speed 60x an hour takes a minute, and the site begins so
-far in the past that it reaches the present when it ends. It goes slower where this
-machine or the server can not follow, and says how fast it went. The same --seed, nodes,
-jobs and times make the same samples, byte by byte.
+Time is simulated as well. At --speed 60x an hour takes a minute, and the site begins
+so far in the past that it reaches the present when it ends. It goes slower where this
+machine or the server can not follow, and says how fast it went. The same --seed,
+nodes, jobs and times make the same samples, byte by byte.
 
-With --data it is written straight into the data directory of a server that is stopped,
-as fast as can be. Otherwise it is pushed: to --push, which may be given several times, or
-to the server of --server.`,
+With --data it is written straight into the data directory of a server that is
+stopped, as fast as can be. Otherwise it is pushed: to --push, which may be given
+several times, or to the server of --server.`,
 		Example: `  reckon serve --data site &
   reckon simulate --nodes 1000 --jobs 20000 --speed 60x --for 6h
   reckon simulate --nodes 50 --for 168h --data demo; reckon serve --data demo
