@@ -21,13 +21,14 @@ func newBackup(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Copy everything that a server keeps into one file, while it runs",
-		Long: `backup asks the running server for a consistent copy of its series, its catalogue, its
-users and tokens, and its state, and writes it to FILE (default: reckon-TIME.tar.zst here;
-"-" is standard output). The file appears under its name when it is whole and checked.
+		Long: `backup asks the running server for a consistent copy of its series, its catalogue,
+its users and tokens, and its state, and writes it to FILE (reckon-TIME.tar.zst here
+without one; "-" is standard output). The file appears under its name when it is whole
+and checked.
 
 What is kept elsewhere, by --store or --catalogue, is not in it, and named. Of a server
-that is stopped give the directory with --data. The file holds the hashes of passwords and
-tokens: keep it as you keep those.`,
+that is stopped give the directory with --data. The file holds the hashes of passwords
+and tokens: keep it as you keep those.`,
 		Example: `  reckon backup
   reckon backup /backup/reckon.tar.zst
   reckon backup --data /var/lib/reckon - | ssh elsewhere 'cat > reckon.tar.zst'`,

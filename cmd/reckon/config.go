@@ -17,7 +17,7 @@ import (
 // names. What stands on the command line wins.
 func configFlag(cmd *cobra.Command) {
 	var file string
-	cmd.Flags().StringVar(&file, "config", "", "YAML file with these flags under their names, such as `listen: 0.0.0.0:9870`; the command line wins")
+	cmd.Flags().StringVar(&file, "config", "", "YAML file with these flags under their names, such as 'listen: 0.0.0.0:9870'; the command line wins")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if file != "" {

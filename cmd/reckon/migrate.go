@@ -19,15 +19,15 @@ func newMigrate(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Copy what is in a data directory to another store",
-		Long: `migrate copies the series of a data directory to the store that --store names, and the
-catalogue to the database that --catalogue names. Every sample is looked up there before and
-afterwards: what is there already is not sent again, and what was sent must be there. Broken
-off, by Ctrl-C too, it goes on where it was.
+		Long: `migrate copies the series of a data directory to the store that --store names, and
+the catalogue to the database that --catalogue names. Every sample is looked up there
+before and afterwards: what is there already is not sent again, and what was sent must
+be there. Broken off, by Ctrl-C too, it goes on where it was.
 
-The server of the directory must be stopped. To lose no time, restore a backup elsewhere,
-start the server anew with --store, and migrate the copy while it runs.`,
+The server of the directory must be stopped. To lose no time, restore a backup
+elsewhere, start the server anew with --store, and migrate the copy while it runs.`,
 		Example: `  reckon migrate --data /var/lib/reckon --store victoriametrics+http://vm:8428
-  reckon migrate --data /var/lib/reckon --catalogue 'postgres://reckon@db/reckon?password_file=/etc/reckon/db'`,
+  reckon migrate --catalogue 'postgres://reckon@db/reckon?password_file=pw'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runMigrate(cmd.Context(), g, data, stores) },
 	}
@@ -57,8 +57,11 @@ func runMigrate(ctx context.Context, g *globals, data string, to storeFlags) err
 			fmt.Fprintf(g.stdout, "left out: %d markers of the end of a series and other samples that it has no form for\n", r.LeftOut)
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil && m.Series != nil:
 		return fmt.Errorf("%w; run it again to go on from there", err)
+	case err != nil:
+		return err
 	}
 	if to.catalogue != "" {
 		fmt.Fprintf(g.stdout, "catalogue: %d workloads, %d rows of roll-ups and %d findings are in %s\n", m.Workloads, m.Hours, m.Findings, server.Shown(to.catalogue))

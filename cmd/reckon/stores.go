@@ -10,8 +10,8 @@ import (
 type storeFlags struct{ store, catalogue string }
 
 func (s *storeFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.store, "store", "", "keep the series elsewhere: http://HOST:9090 (Prometheus), victoriametrics+http://HOST:8428, mimir+https://HOST?tenant=NAME, influxdb+http://HOST:8086/DATABASE, influxdb2+https://HOST:8086/ORG/BUCKET; more behind a ?, such as token_file=FILE")
-	cmd.Flags().StringVar(&s.catalogue, "catalogue", "", "keep the catalogue in PostgreSQL: postgres://USER@HOST/DATABASE?password_file=FILE")
+	cmd.Flags().StringVar(&s.store, "store", "", "`URL` of another store of series: http://HOST:9090 (Prometheus), or with victoriametrics+, mimir+, influxdb+ or influxdb2+ in front; see doc/guides/stores.md")
+	cmd.Flags().StringVar(&s.catalogue, "catalogue", "", "`URL` of a PostgreSQL for the catalogue: postgres://USER@HOST/DATABASE, password_file=FILE behind a ?")
 }
 
 func (s *storeFlags) check() error {
