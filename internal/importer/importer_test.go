@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
 	"reckon/query"
 	"reckon/store"
 	"reckon/store/catalogue"
@@ -273,5 +276,49 @@ func TestFuture(t *testing.T) {
 		"a.sacct", "JobID|User|State|Submit|Start|End|JobName\n9|a|COMPLETED|2027-01-01T00:00:00|2027-01-01T00:00:00|2027-01-01T00:01:00|x\n")
 	if r.BadCount != 2 || r.Taken != 0 || len(l.rows()) != 0 {
 		t.Errorf("%+v %s", r, l.rows())
+	}
+}
+
+// TestCards: what a reading says of GPUs is there under the names of the agent, and a
+// performance state is what it is, not one more.
+func TestCards(t *testing.T) {
+	l := newLab(t)
+	one := func(at, cards string) string {
+		return `{"meta":{"producer":"sonar"},"data":{"type":"sample","attributes":{"time":"` + at + `","cluster":"x","node":"n1","system":{"gpus":[` + cards + `]},"jobs":[]}}}` + "\n"
+	}
+	text := one("2026-11-20T10:00:00Z", `{"uuid":"GPU-1","fan":37,"performance_state":3,"memory":1024,"ce_util":94,"temperature":61,"power":191,"ce_clock":1785},{"index":1,"uuid":"GPU-2"},{"index":2,"uuid":"GPU-3","failing":1,"power":5}`) +
+		one("2026-11-20T10:05:00Z", `{"uuid":"GPU-1","performance_state":1,"memory":2048,"power":200}`)
+	l.take("a.json", text)
+	l.take("a.json", text) // adds nothing
+	q, err := l.store.Querier(0, now.UnixMilli())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	got := map[string][]float64{}
+	set := q.Select(t.Context(), false, nil, labels.MustNewMatcher(labels.MatchRegexp, "__name__", "reckon_gpu_.*"))
+	for set.Next() {
+		ls := set.At().Labels()
+		if ls.Get("node") != "n1" || ls.Get("site") != "x" || ls.Get("source") != "sonar" {
+			t.Errorf("labels %s", ls)
+		}
+		key := strings.TrimPrefix(ls.Get("__name__"), "reckon_gpu_") + " " + ls.Get("device")
+		for it := set.At().Iterator(nil); it.Next() == chunkenc.ValFloat; {
+			if _, v := it.At(); v == v {
+				got[key] = append(got[key], v)
+			}
+		}
+	}
+	if set.Err() != nil {
+		t.Fatal(set.Err())
+	}
+	for key, want := range map[string][]float64{
+		"info GPU-1": {1, 1}, "memory_bytes GPU-1": {1 << 20, 2 << 20}, "performance_state GPU-1": {2, 0}, "busy_ratio GPU-1": {0.94, 0}, "fan_ratio GPU-1": {0.37, 0},
+		"temperature_celsius GPU-1": {61}, "power_watts GPU-1": {191, 200}, "clock_hertz GPU-1": {1785e6},
+		"info GPU-2": {1}, "memory_bytes GPU-2": {0}, "performance_state GPU-2": nil, "power_watts GPU-2": nil, "info GPU-3": {1}, "power_watts GPU-3": nil, "memory_bytes GPU-3": nil,
+	} {
+		if fmt.Sprint(got[key]) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", key, got[key], want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -192,11 +193,49 @@ func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System,
 	if s.Load1 != nil {
 		put(*s.Load1, "node_load1")
 	}
+	for i := range s.Cards {
+		tellCard(&s.Cards[i], put)
+	}
 	if node.Memory > 0 {
 		put(node.Memory, "node_memory_MemTotal_bytes")
 		if s.UsedMemory > 0 {
 			put(max(node.Memory-s.UsedMemory, 0), "node_memory_MemAvailable_bytes")
 		}
+	}
+}
+
+// tellCard writes what a reading says of a GPU, under the names of the agent. The busy
+// share of a moment is no time: it has a name of its own.
+func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) {
+	device := c.UUID
+	if device == "" {
+		device = strconv.FormatUint(c.Index, 10)
+	}
+	one := func(v float64, name string, pairs ...string) {
+		put(v, name, append([]string{"device", device, "index", strconv.FormatUint(c.Index, 10)}, pairs...)...)
+	}
+	one(1, "reckon_gpu_info")
+	if c.Failing {
+		return
+	}
+	one(c.Memory, "reckon_gpu_memory_bytes")
+	one(c.Busy, "reckon_gpu_busy_ratio")
+	one(c.Fan, "reckon_gpu_fan_ratio")
+	for _, x := range []struct {
+		v     float64
+		name  string
+		pairs []string
+	}{ // 0 is left out as unknown: no card has none of these
+		{c.Temperature, "reckon_gpu_temperature_celsius", []string{"place", "gpu"}},
+		{c.Power, "reckon_gpu_power_watts", nil}, {c.PowerLimit, "reckon_gpu_power_limit_watts", nil},
+		{c.Clock, "reckon_gpu_clock_hertz", []string{"clock", "sm"}}, {c.MemoryClock, "reckon_gpu_clock_hertz", []string{"clock", "memory"}},
+	} {
+		if x.v > 0 {
+			one(x.v, x.name, x.pairs...)
+		}
+	}
+	if c.Performance != nil {
+		one(float64(*c.Performance), "reckon_gpu_performance_state")
 	}
 }
 

@@ -211,6 +211,7 @@ type sampleAttributes struct {
 		CPUs       []float64 `json:"cpus"`
 		UsedMemory float64   `json:"used_memory"`
 		Load1      *float64  `json:"load1"`
+		GPUs       []newCard `json:"gpus"`
 	} `json:"system"`
 	Jobs []struct {
 		Job       uint64       `json:"job"`
@@ -218,6 +219,36 @@ type sampleAttributes struct {
 		Epoch     uint64       `json:"epoch"`
 		Processes []newProcess `json:"processes"`
 	} `json:"jobs"`
+}
+
+// newCard is a GPU in a reading. Of numbers for which 0 could be meant, such as the
+// performance state, one more is written, so that 0 can be left out for "unknown"
+// (ExtendedUint in sonar's doc/NEW-FORMAT.md).
+type newCard struct {
+	Index       uint64  `json:"index"`
+	UUID        string  `json:"uuid"`
+	Failing     uint64  `json:"failing"`
+	Fan         float64 `json:"fan"`               // percent
+	Performance uint64  `json:"performance_state"` // one more than it is
+	Memory      float64 `json:"memory"`            // KiB
+	Busy        float64 `json:"ce_util"`           // percent
+	Temperature float64 `json:"temperature"`
+	Power       float64 `json:"power"`
+	PowerLimit  float64 `json:"power_limit"`
+	Clock       float64 `json:"ce_clock"`     // MHz
+	MemoryClock float64 `json:"memory_clock"` // MHz
+}
+
+func (n *newCard) card() Card {
+	c := Card{
+		Index: n.Index, UUID: n.UUID, Failing: n.Failing != 0, Fan: n.Fan / 100, Memory: n.Memory * 1024, Busy: n.Busy / 100,
+		Temperature: n.Temperature, Power: n.Power, PowerLimit: n.PowerLimit, Clock: n.Clock * 1e6, MemoryClock: n.MemoryClock * 1e6,
+	}
+	if n.Performance > 0 {
+		state := n.Performance - 1
+		c.Performance = &state
+	}
+	return c
 }
 
 type newProcess struct {
@@ -253,6 +284,9 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 		s.System = &System{CPU: a.System.CPUs, UsedMemory: a.System.UsedMemory * 1024, Load1: a.System.Load1}
 		if t, err := time.Parse(time.RFC3339, a.System.Boot); err == nil {
 			s.System.Boot = t.Unix()
+		}
+		for i := range a.System.GPUs {
+			s.System.Cards = append(s.System.Cards, a.System.GPUs[i].card())
 		}
 	}
 	for _, j := range a.Jobs {

@@ -37,6 +37,24 @@ type System struct {
 	CPU        []float64 // busy seconds of each core since boot
 	UsedMemory float64   // bytes, 0 unknown
 	Load1      *float64
+	Cards      []Card
+}
+
+// Card is what a reading tells of one GPU. Figures that sonar left out because they are
+// the default are that default: it leaves out what is 0.
+type Card struct {
+	Index       uint64
+	UUID        string
+	Failing     bool    // it is in an error state, and the other figures say nothing
+	Fan         float64 // share of its highest speed
+	Performance *uint64 // performance level, 0 the highest of NVIDIA's; nil unknown
+	Memory      float64 // bytes in use
+	Busy        float64 // share of time
+	Temperature float64 // degrees Celsius
+	Power       float64 // watts
+	PowerLimit  float64 // watts
+	Clock       float64 // hertz, of the compute elements
+	MemoryClock float64 // hertz
 }
 
 // Process is one process, or several of one name that sonar added up.
