@@ -629,31 +629,44 @@ int BPF_PROG(ended, struct task_struct *t)
 }
 
 /* final puts the totals of a process that was waited for into r: its leader, too, is in
- * the sums of its signal_struct by then. If they are less than they were, this is
- * not the memory of that process any more. */
+ * the sums of its signal_struct by then. All of them or none: this may not be the memory
+ * of that process any more, and is not if threads live there, or if the totals are less
+ * than they were or more than all processors can have done in its life. */
 static __noinline int final(struct process *r, __u64 task)
 {
 	struct task_struct *t = (void *)task;
 	struct signal_struct *sig;
-	__u64 runtime;
+	struct usage u = {};
+	__u64 life;
 
 	if (!r)
 		return 0;
 	sig = BPF_CORE_READ(t, signal);
-	runtime = BPF_CORE_READ(sig, sum_sched_runtime);
-	if (runtime < r->use.runtime)
-		return 0;
-	r->use.runtime = runtime;
-	r->use.utime = BPF_CORE_READ(sig, utime);
-	r->use.stime = BPF_CORE_READ(sig, stime);
-	r->use.nvcsw = BPF_CORE_READ(sig, nvcsw);
-	r->use.nivcsw = BPF_CORE_READ(sig, nivcsw);
-	r->use.minflt = BPF_CORE_READ(sig, min_flt);
-	r->use.majflt = BPF_CORE_READ(sig, maj_flt);
+	u.runtime = BPF_CORE_READ(sig, sum_sched_runtime);
+	u.utime = BPF_CORE_READ(sig, utime);
+	u.stime = BPF_CORE_READ(sig, stime);
+	u.nvcsw = BPF_CORE_READ(sig, nvcsw);
+	u.nivcsw = BPF_CORE_READ(sig, nivcsw);
+	u.minflt = BPF_CORE_READ(sig, min_flt);
+	u.majflt = BPF_CORE_READ(sig, maj_flt);
 	if (bpf_core_field_exists(t->ioac.read_bytes) && !(r->flags & CHILD_IO)) {
-		r->use.read_bytes = BPF_CORE_READ(sig, ioac.read_bytes);
-		r->use.write_bytes = BPF_CORE_READ(sig, ioac.write_bytes);
+		u.read_bytes = BPF_CORE_READ(sig, ioac.read_bytes);
+		u.write_bytes = BPF_CORE_READ(sig, ioac.write_bytes);
+	} else {
+		u.read_bytes = r->use.read_bytes;
+		u.write_bytes = r->use.write_bytes;
 	}
+	if (BPF_CORE_READ(sig, live.counter) || BPF_CORE_READ(sig, nr_threads))
+		return 0;
+	life = (bpf_ktime_get_boot_ns() - r->start) + 1000000000;
+	if (u.runtime < r->use.runtime || u.runtime / nr_cpus > life)
+		return 0;
+	if (u.minflt < r->use.minflt || u.nvcsw < r->use.nvcsw || u.utime / nr_cpus > life || u.stime / nr_cpus > life)
+		return 0;
+	if (u.read_bytes < r->use.read_bytes || u.write_bytes < r->use.write_bytes)
+		return 0;
+	u.wait = r->use.wait;
+	r->use = u;
 	if (bpf_core_field_exists(t->sched_info.run_delay))
 		r->wait = BPF_CORE_READ(t, sched_info.run_delay);
 	return 0;
@@ -684,20 +697,27 @@ int BPF_PROG(freed, struct task_struct *t)
 SEC("iter/bpf_map_elem")
 int claim(struct bpf_iter__bpf_map_elem *ctx)
 {
-	struct obituary *v = ctx->value;
+	struct obituary *v = ctx->value, *now;
 	struct task_struct *t;
 	struct process r;
+	__u32 *key = ctx->key, tgid;
 
 	if (ctx->meta->seq_num == 0)
 		tell_pass(ctx->meta->seq);
-	if (!v || v->claimed)
+	if (!v || !key || v->claimed)
 		return 0;
+	tgid = *key;
 	t = (void *)v->task;
 	r = v->r;
 	if (BPF_CORE_READ(t, start_boottime) == r.start) {
 		if (BPF_CORE_READ(t, sighand))
 			return 0; /* it ends, or waits to be waited for: walk tells it */
 		final(&r, (__u64)t);
+		/* freed may have told it meanwhile, and the kernel have given its memory to
+		 * somebody else while it was read: it takes the entry away before that. */
+		now = bpf_map_lookup_elem(&ending, &tgid);
+		if (!now || now->r.start != r.start)
+			return 0;
 	}
 	if (bpf_seq_write(ctx->meta->seq, &r, sizeof(r)) == 0)
 		v->claimed = 1;
