@@ -31,6 +31,8 @@ type pass struct {
 	software map[cell]map[string]float64
 	nodes    map[nodeCell]*nodeFigures
 	held     map[key]map[string]*holding // by node
+	asked    map[key][]stretch           // requests as the batch system tells them
+	ran      map[key][]life              // and when what asked ran
 
 	starting []store.Use // of the workloads that began
 
@@ -98,6 +100,7 @@ func newPass(from, to time.Time) *pass {
 		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), sum: make([]float64, n), has: make([]bool, n),
 		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
+		asked: map[key][]stretch{}, ran: map[key][]life{},
 	}
 }
 
@@ -212,6 +215,7 @@ func (p *pass) learn(k key, f fact) {
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	told := map[key]int64{} // when the fact was last said
 	from, to := time.UnixMilli(p.from).Add(-lookAround), time.UnixMilli(p.to).Add(lookAround)
+	defer p.holdTold()
 	return each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.read(l, rollLabels...)
@@ -221,6 +225,9 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			at := partKey{k, place{n.node, n.part}}
 			for _, r := range runs(at.place, it) {
 				p.starts[at] = append(p.starts[at], r.start)
+				if n.node == "" {
+					p.ran[k] = append(p.ran[k], r)
+				}
 			}
 		case bootMetric:
 			if _, v, _, ok := last(it); ok {
@@ -252,20 +259,12 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			}
 		case coresMetric:
 			p.clear()
-			cores := p.integrate(it)
-			if p.held[k] == nil {
-				p.held[k] = map[string]*holding{}
-			}
-			h := p.held[k][n.node]
-			if h == nil {
-				h = &holding{hours: make([]float64, len(p.sum))}
-				p.held[k][n.node] = h
-			}
-			h.cores = max(h.cores, cores)
-			for i, v := range p.sum { // parts of a node share its request
-				h.hours[i] = max(h.hours[i], v)
-			}
 			p.learn(k, fact{owner: n.owner, kind: n.kind})
+			if n.node == "" {
+				p.asked[k] = append(p.asked[k], p.stretches(it)...)
+				break
+			}
+			p.hold(k, n.node, p.integrate(it))
 		}
 		return nil
 	}, oneOf("__name__", []string{startMetric, bootMetric, infoMetric, memoryTotal, memoryFree, coresMetric}))

@@ -163,6 +163,7 @@ func TestWaiting(t *testing.T) {
 		x.work(steady)
 		x.exportAll()
 		add("reckon_workload_submit_time_seconds", float64(start.Unix()-600), nil, nil)
+		add("reckon_workload_start_time_seconds", float64(start.Unix()), nil, nil)
 		add("reckon_workload_request_cores", 4, nil, nil)
 		add(commandCPU, float64(i)*3, []string{"command"}, []string{"R"})
 		add(commandCPU, float64(i)*9, []string{"command"}, []string{"python3"})
@@ -180,5 +181,47 @@ func TestWaiting(t *testing.T) {
 	u := rows[1]
 	if *u.Started != 1 || *u.Waited != 1 || math.Abs(*u.WaitSeconds-600) > 1 || math.Abs(*u.WaitCoreSeconds-2400) > 4 || math.Abs(*u.HeldCoreSeconds-4*8*15) > 1 {
 		t.Errorf("started %s, waited %s, %s s, %s core seconds, held %s", show(u.Started), show(u.Waited), show(u.WaitSeconds), show(u.WaitCoreSeconds), show(u.HeldCoreSeconds))
+	}
+}
+
+// What waits holds no cores, however many it asks for; what runs does from its start on.
+func TestWaitingHoldsNothing(t *testing.T) {
+	x := newSite(t, t.TempDir(), simBegin)
+	defer x.close()
+	say := func(id, name string, v float64) {
+		b := &metric.Batch{Time: x.now}
+		d := &metric.Desc{Name: name, Help: "Simulated.", Kind: metric.Gauge, Labels: []string{"workload", "kind", "part", "owner"}}
+		b.Add(metric.NewSeries(d, id, "slurm", "", "alice"), v)
+		if err := x.s.Append(t.Context(), map[string]string{"site": "s"}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.begin("slurm/0", place{"n1", ""})
+	submit := float64(x.now.Unix())
+	for i := range 20 { // every 15 s; slurm/2 begins after the tenth
+		x.work(steady)
+		x.exportAll()
+		for _, id := range []string{"slurm/1", "slurm/2"} {
+			say(id, "reckon_workload_submit_time_seconds", submit)
+			say(id, "reckon_workload_request_cores", 1000)
+		}
+		if i >= 10 {
+			say("slurm/2", "reckon_workload_start_time_seconds", submit+10*15)
+		}
+	}
+	advance(t, x.builder())
+	q := always
+	rows, err := x.c.Use(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := 0.0
+	for _, u := range rows {
+		if u.HeldCoreSeconds != nil {
+			held += *u.HeldCoreSeconds
+		}
+	}
+	if want := 1000.0 * 10 * 15; math.Abs(held-want) > 0.11*want {
+		t.Errorf("%g core seconds were held, want about %g", held, want)
 	}
 }

@@ -154,7 +154,7 @@ func (a *Advice) gpus(runs []Run) {
 func (a *Advice) time(runs []Run) {
 	longest, n, floor := 0.0, 0, 0.0
 	for _, r := range runs {
-		if r.Done {
+		if r.Done && r.Seconds > 0 {
 			longest, n = max(longest, r.Seconds), n+1
 		}
 		if r.Limit {
