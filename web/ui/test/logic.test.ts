@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parse, query, suggest, words } from "../src/lib/search";
-import { axis, bandAt, localHours, niceStep, onto, promAny, promQuote, quantile, rest, stacked, stats } from "../src/lib/stack";
+import { alone, axis, bandAt, localHours, niceStep, onto, promAny, promQuote, quantile, rest, stacked, stats } from "../src/lib/stack";
 import { duration, exact, human } from "../src/lib/units";
 import { complete, place } from "../src/lib/promql";
 import { forecast } from "../src/lib/forecast";
@@ -50,6 +50,7 @@ describe("stacks", () => {
   });
   test("a gap of all is a gap", () => expect(stacked([[null, 1], [null, 2]])).toEqual([[null, 1], [null, 3]]));
   test("the band under the pointer", () => { const s = stacked([[1], [2]]); expect([bandAt(s, 0, 0.5), bandAt(s, 0, 2), bandAt(s, 0, 9), bandAt(s, 0, -1)]).toEqual([0, 1, -1, -1]); });
+  test("values without a neighbour are seen", () => { expect(alone([1, null, 2, 3, null, 4])).toEqual([0, 5]); expect(alone([null])).toEqual([]); expect(alone([7])).toEqual([0]); });
   test("stats of nothing are unknown", () => { expect(stats([null]).mean).toBeNull(); expect(stats([1, null, 3])).toEqual({ last: 3, mean: 2, max: 3 }); });
   test("a year has a few hundred points", () => expect(31536000 / niceStep(31536000)).toBeLessThan(800));
   test("hostile names can not leave a selector", () => {

@@ -4,7 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { dark, go } from "./state";
 import { clean } from "./parts";
-import { bandAt, stacked, stats, type Row } from "./stack";
+import { alone, bandAt, stacked, stats, type Row } from "./stack";
 import { clock, duration, exact, human, utc, type Unit } from "./units";
 
 // Colour-blind safe in either theme; lines differ in their dashes too, and hover and legend name each.
@@ -39,7 +39,7 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = non
       cursor: { drag: { x: !!zoom, y: false, setScale: false }, points: { show: !stack }, y: false },
       scales: { x: { time: !relative }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? hi * 1.05 : 1] } },
       axes: [{ ...axisStyle, space: 70, ...(relative ? { incrs: spansOfTime } : {}), values: (_u, splits, _i, _s, incr) => splits.map((t) => (relative ? duration(t) : label(t, incr))) }, { ...axisStyle, size: unit === "bytes_per_second" ? 88 : 74, ...(/^bytes/.test(unit) ? { incrs: binary } : {}), values: (_u, splits) => splits.map((v) => human(v, unit)) }],
-      series: [{}, ...order.map((i) => ({ label: "", stroke: lines[i].quiet === 2 ? rule : shade(i), width: stack ? 1 : 1.75, dash: stack ? undefined : dashes[Math.floor(i / 2) % dashes.length], fill: stack ? shade(i) : lines.length === 1 ? shade(i) + "22" : undefined, points: { show: false }, spanGaps: false })),
+      series: [{}, ...order.map((i) => ({ label: "", stroke: lines[i].quiet === 2 ? rule : shade(i), width: stack ? 1 : 1.75, dash: stack ? undefined : dashes[Math.floor(i / 2) % dashes.length], fill: stack ? shade(i) : lines.length === 1 ? shade(i) + "22" : undefined, points: { show: true, size: 5, filter: (p: uPlot, k: number) => alone(p.data[k]) }, spanGaps: false })),
         ...(total ? [{ label: "", stroke: css.getPropertyValue("--text"), width: 1.5, dash: [6, 4], points: { show: false } }] : [])],
       hooks: {
         setCursor: [(p) => {

@@ -40,6 +40,13 @@ export function bandAt(stack: Row[], i: number, y: number): number {
   return stack.findIndex((r) => { const top = r[i]; return top !== null && top !== undefined && y <= top; });
 }
 
+/** Where a row has a value and no neighbour: no line goes through, a point must stand there. */
+export function alone(r: ArrayLike<number | null | undefined>): number[] {
+  const no = (i: number) => r[i] === null || r[i] === undefined, out: number[] = [];
+  for (let i = 0; i < r.length; i++) if (!no(i) && no(i - 1) && no(i + 1)) out.push(i);
+  return out;
+}
+
 export function stats(r: Row): { last: number | null; mean: number | null; max: number | null } {
   const have = r.filter((v): v is number => v !== null);
   if (have.length === 0) return { last: null, mean: null, max: null };

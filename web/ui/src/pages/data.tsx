@@ -91,20 +91,19 @@ function Export({ q }: { q: string }) {
 }
 
 function Together({ q }: { q: string }) {
-  const a = useAsk<Correlation>("/api/reckon/v1/data/correlate?" + q), table = useAsk<DataTable>("/api/reckon/v1/data?" + q), [pair, setPair] = useState("");
+  const a = useAsk<Correlation>("/api/reckon/v1/data/correlate?" + q), table = useAsk<DataTable>("/api/reckon/v1/data?" + q), [pair, setPair] = useState(""), [all, setAll] = useState(false);
   const csv = "/api/reckon/v1/data/correlate?" + q + "&format=csv";
   return <Section title="What goes together" aside={<a href={csv} download="correlation.csv">CSV</a>}><Show a={a}>{(d) => {
     if (d.pairs.length === 0) return <Empty>It takes two series or more that vary in this time.</Empty>;
-    const names = new Map(shortNames(d.columns).map((s, i) => [d.columns[i], s])), shown = d.pairs.slice(0, 100), at = shown.find((p) => p.a + "\n" + p.b === pair) ?? shown[0];
+    const names = new Map(shortNames(d.columns).map((s, i) => [d.columns[i], s])), shown = d.pairs.slice(0, all ? 200 : 15), at = shown.find((p) => p.a + "\n" + p.b === pair) ?? shown[0];
     const nameOf = (n: string) => <bdi class="wrap" title={clean(n).slice(0, 400)}>{clean(names.get(n) ?? n).slice(0, 60)}</bdi>;
-    return <><Warnings of={d.warnings} />{d.columns.length <= 16 && <Matrix d={d} names={names} />}
+    return <><Warnings of={d.warnings} /><div class="cols">{d.columns.length <= 16 && <Matrix d={d} names={names} />}{table.data && at && <Scatter p={at} t={table.data} names={names} />}</div>
       <Table caption="Pairs of series, the strongest first" rows={shown} keyOf={(p) => p.a + "\n" + p.b} cols={[
         { title: "Series", cell: (p) => nameOf(p.a) }, { title: "With", cell: (p) => nameOf(p.b) }, { title: "Pearson", number: true, cell: (p) => r(p.pearson) }, { title: "95 % band", number: true, cell: (p) => (known(p.low) && known(p.high) ? `${r(p.low)} to ${r(p.high)}` : "–") },
         { title: "Spearman", number: true, cell: (p) => r(p.spearman) }, { title: "Points", number: true, cell: (p) => <span title={known(p.effective) ? `worth ${Math.round(p.effective)} independent ones` : "not known"}>{p.points}</span> },
         { title: "Best lag", number: true, cell: (p) => (known(p.lag_pearson) ? <>{p.lag_seconds === 0 ? "0" : duration(p.lag_seconds)} <span class="quiet">({r(p.lag_pearson)})</span></> : "–") },
         { title: "", cell: (p) => <button aria-pressed={p === at} aria-label={`Show ${names.get(p.a)} against ${names.get(p.b)}`} onClick={() => setPair(p.a + "\n" + p.b)}>show</button> }]} />
-      {d.pairs.length > 100 && <p class="quiet">The strongest 100 of {d.pairs.length}; CSV holds all.</p>}
-      {table.data && at && <Scatter p={at} t={table.data} names={names} />}
+      {d.pairs.length > shown.length && <p class="quiet">The strongest {shown.length} of {d.pairs.length}; CSV holds all. {!all && <button onClick={() => setAll(true)}>Show more</button>}</p>}
       <p class="quiet">A coefficient near 0 is no relation, near +1 or −1 a strong one. A lag says by how much the second follows the first. Two things that go together need not cause each other.</p></>;
   }}</Show></Section>;
 }
@@ -131,7 +130,7 @@ function Scatter({ p, t, names }: { p: Pair; t: DataTable; names: Map<string, st
   const points = t.times.flatMap((when, i) => (known(a.values[i]) && known(b.values[i]) ? [{ when, x: a.values[i]!, y: b.values[i]! }] : []));
   const lo = (k: "x" | "y") => Math.min(0, ...points.map((v) => v[k])), hi = (k: "x" | "y") => Math.max(1e-12, ...points.map((v) => v[k])), [x0, x1, y0, y1] = [lo("x"), hi("x"), lo("y"), hi("y")];
   const X = (v: number) => 70 + (560 * (v - x0)) / (x1 - x0 || 1), Y = (v: number) => 230 - (210 * (v - y0)) / (y1 - y0 || 1), ua = unitOf(a.unit), ub = unitOf(b.unit);
-  return <figure class="chart"><svg class="scatter" viewBox="0 0 640 250" role="img" aria-label={`${names.get(p.b)} (up) against ${names.get(p.a)} (across), ${points.length} points, coefficient ${r(p.pearson)}`}>
+  return <figure class="chart"><svg class="scatter" viewBox="0 0 664 250" role="img" aria-label={`${names.get(p.b)} (up) against ${names.get(p.a)} (across), ${points.length} points, coefficient ${r(p.pearson)}`}>
     {[0, 0.5, 1].map((f) => <><line x1="70" x2="630" y1={230 - 210 * f} y2={230 - 210 * f} /><text x="64" y={234 - 210 * f} text-anchor="end">{human(y0 + (y1 - y0) * f, ub)}</text><text x={70 + 560 * f} y="246" text-anchor="middle">{human(x0 + (x1 - x0) * f, ua)}</text></>)}
     {points.map((v) => <circle cx={X(v.x)} cy={Y(v.y)} r="3"><title>{`${new Date(v.when).toLocaleString()}: ${human(v.x, ua)}, ${human(v.y, ub)}`}</title></circle>)}</svg>
     <figcaption>Across: <bdi>{clean(names.get(p.a) ?? p.a)}</bdi>. Up: <bdi>{clean(names.get(p.b) ?? p.b)}</bdi>. <Q v={points.length} unit="count" /> points.</figcaption></figure>;

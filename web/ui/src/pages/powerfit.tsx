@@ -32,7 +32,7 @@ function FitScatter({ f }: { f: PowerFit }) {
   const top = Math.max(1, ...f.points.map((p) => Math.max(p.measured_watts, p.modelled_watts))) * 1.04, low = Math.max(0, Math.min(...f.points.map((p) => Math.min(p.measured_watts, p.modelled_watts))) - 0.1 * top);
   const at = (v: number) => (v - low) / (top - low || 1), X = (v: number) => X0 + W * at(v), Y = (v: number) => Y0 - H * Math.min(1, Math.max(0, at(v)));
   const steps = Array.from({ length: 41 }, (_, i) => low + ((top - low) * i) / 40), band = [...steps.map((v) => `${X(v)} ${Y(v * f.band_high)}`), ...steps.reverse().map((v) => `${X(v)} ${Y(v * f.band_low)}`)].join(" L");
-  return <svg class="scatter" viewBox="0 0 640 250" role="img" aria-label={`${f.points.length} points of measured against modelled power from ${human(low, "watts")} to ${human(top, "watts")}; the band holds measured power between ${human(f.band_low, "ratio")} and ${human(f.band_high, "ratio")} of the model`}>
+  return <svg class="scatter" viewBox="0 0 664 250" role="img" aria-label={`${f.points.length} points of measured against modelled power from ${human(low, "watts")} to ${human(top, "watts")}; the band holds measured power between ${human(f.band_low, "ratio")} and ${human(f.band_high, "ratio")} of the model`}>
     {[0, 0.5, 1].map((s) => { const v = low + (top - low) * s; return <><line x1={X0} x2={X0 + W} y1={Y(v)} y2={Y(v)} /><text x={X0 - 6} y={Y(v) + 4} text-anchor="end">{human(v, "watts")}</text><text x={X(v)} y="244" text-anchor="middle">{human(v, "watts")}</text></>; })}
     <path class="band" d={`M${band}Z`} /><line class="ideal" x1={X(low)} y1={Y(low)} x2={X(top)} y2={Y(top)} />
     {f.points.map((p) => <circle cx={X(p.modelled_watts)} cy={Y(p.measured_watts)} r="2.5"><title>{`${new Date(p.time).toLocaleString()}: measured ${human(p.measured_watts, "watts")}, modelled ${human(p.modelled_watts, "watts")}`}</title></circle>)}
@@ -43,7 +43,7 @@ function Residuals({ f }: { f: PowerFit }) {
   const times = f.points.map((p) => Date.parse(p.time)), t0 = Math.min(...times), t1 = Math.max(...times), left = f.points.map((p) => p.measured_watts - p.modelled_watts), most = Math.max(1e-9, ...left.map(Math.abs)) * 1.05;
   const mean = left.reduce((a, b) => a + b, 0) / (left.length || 1), X = (t: number) => X0 + (W * (t - t0)) / (t1 - t0 || 1), Y = (v: number) => 120 - (106 * v) / most;
   const edge = (k: number) => f.points.map((p, i) => `${X(times[i]).toFixed(1)} ${Math.max(8, Math.min(232, Y((k - 1) * p.modelled_watts))).toFixed(1)}`);
-  return <svg class="scatter" viewBox="0 0 640 250" role="img" aria-label={`What the model leaves: on average ${human(mean, "watts")}, at most ${human(most / 1.05, "watts")}`}>
+  return <svg class="scatter" viewBox="0 0 664 250" role="img" aria-label={`What the model leaves: on average ${human(mean, "watts")}, at most ${human(most / 1.05, "watts")}`}>
     {[-1, 0, 1].map((s) => <><line x1={X0} x2={X0 + W} y1={Y((s * most) / 1.05)} y2={Y((s * most) / 1.05)} /><text x={X0 - 6} y={Y((s * most) / 1.05) + 4} text-anchor="end">{human((s * most) / 1.05, "watts")}</text></>)}
     {f.points.length > 1 && <path class="band" d={`M${[...edge(f.band_high), ...edge(f.band_low).reverse()].join(" L")}Z`} />}
     {f.points.map((p, i) => <circle cx={X(times[i])} cy={Y(left[i])} r="2.5"><title>{`${new Date(p.time).toLocaleString()}: ${left[i] < 0 ? "" : "+"}${human(left[i], "watts")}`}</title></circle>)}

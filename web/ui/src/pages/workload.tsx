@@ -12,7 +12,7 @@ import { exact, human, known, type Unit } from "../lib/units";
 const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
 const titles: Record<string, string> = {
   cores: "Cores", memory_bytes: "Memory", command_cores: "Cores by program", gpus: "GPUs", gpu_memory_bytes: "GPU memory", io_read_bytes_per_second: "Read from storage",
-  io_write_bytes_per_second: "Written to storage", network_bytes_per_second: "Network", watts: "Power", power_watts: "Power", cpu_wait: "Waiting for a core", cpu_wait_cores: "Waiting for a core",
+  io_write_bytes_per_second: "Written to storage", network_bytes_per_second: "Network", watts: "Power", power_watts: "Power", memory_anon_bytes: "Memory of its own", memory_file_bytes: "Memory of files", memory_shmem_bytes: "Memory that is shared", power_package_watts: "Power of processors", power_dram_watts: "Power of memory", power_gpu_watts: "Power of GPUs", processes: "Processes", threads: "Threads", cpu_wait: "Waiting for a core", cpu_wait_cores: "Waiting for a core",
 };
 
 export function WorkloadPage() {
