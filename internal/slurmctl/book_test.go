@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"reckon/metric"
 )
@@ -184,6 +186,29 @@ func TestTimesAreNeverAhead(t *testing.T) {
 	b.Tell(at(10))
 	b.Queue(at(5), []Job{job("1", "completed", 5, 6, 4)}, true)
 	expect(t, "our clock was set back", b.Tell(at(5)), "10.002s: slurm/1 from 6 to 4 -running completed.")
+}
+
+// Whatever somebody calls a job, its labels are text of one line, and it is told once.
+func TestNamesThatAreNoText(t *testing.T) {
+	for _, name := range []string{"a|b UserId=root(0)", "new\nline", "bad\xff\xfeutf", "\x00\x1b[31m", strings.Repeat("x", 5000)} {
+		b := NewBook()
+		j := job("1", "running", 5, 6, 0)
+		j.Name = name
+		b.Queue(at(10), []Job{j}, true)
+		list := b.Tell(at(10))
+		if len(list) != 1 {
+			t.Fatalf("%q: %d batches", name, len(list))
+		}
+		for _, s := range list[0].Samples {
+			for _, v := range s.Series.Values {
+				if !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) || len(v) > 1000 {
+					t.Errorf("%q: label %.100q of %s", name, v, s.Series.Desc.Name)
+				}
+			}
+		}
+		b.Queue(at(40), []Job{j}, true)
+		expect(t, "nothing new", b.Tell(at(40)))
+	}
 }
 
 func TestUndoTellsAgain(t *testing.T) {
