@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -126,7 +127,7 @@ func (d *data) read(ctx context.Context, q client.DataQuery) ([]dataset.Series, 
 func describe(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
 	s := dataset.Series{Kind: metric.Gauge}
 	l.Range(func(l labels.Label) {
-		if l.Name == labels.MetricName {
+		if l.Name == model.MetricNameLabel {
 			s.Name = l.Value
 		} else {
 			s.Labels = append(s.Labels, dataset.Label{Name: l.Name, Value: l.Value})
