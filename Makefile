@@ -54,6 +54,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 	go run ./test/bench/energy
 	go run ./test/bench/power
 	go run ./test/bench/findings
+	go run ./test/bench/catalogue -markdown bin/catalogue.md
 	go run ./test/bench/fleet
 	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/... ./internal/recording
 

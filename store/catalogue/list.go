@@ -39,7 +39,7 @@ func sortFields() map[string]string {
 	return m
 }
 
-// within are the columns that have an index behind owner and kind.
+// within are the columns that have an index behind owner.
 var within = []string{"start_ms", "cpu_seconds"}
 
 // Workloads lists what the filter selects, and how many rows there are without limit.
@@ -54,14 +54,18 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
 	}
-	total, err := c.total(ctx, f)
+	lead, err := c.leading(ctx, f)
+	if err != nil {
+		return nil, 0, fmt.Errorf("count workloads: %w", c.explain(ctx, err))
+	}
+	total, err := c.total(ctx, f, lead)
 	if err != nil {
 		return nil, 0, fmt.Errorf("count workloads: %w", c.explain(ctx, err))
 	}
 	if total == 0 || f.Offset >= total {
 		return nil, total, nil
 	}
-	q, args := c.d.listSQL(f, order, down, total)
+	q, args := c.d.listSQL(f, lead, order, down, total)
 	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
@@ -77,18 +81,13 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 // listSQL writes the query. When the filter leaves few rows they are fetched by its
 // index and sorted; else the index of the sort column is walked, past the rows that do
 // not match, until the page is full.
-func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
+func (d *dialect) listSQL(f store.Filter, lead, order string, down bool, total int) (string, []any) {
 	w := &conditions{d: d, narrow: total <= few}
-	if !w.narrow && slices.Contains(within, order) {
-		switch {
-		case len(f.Owners) == 1:
-			w.lead = "owner"
-		case len(f.Kinds) == 1:
-			w.lead = "kind"
-		}
+	if !w.narrow && len(f.Owners) == 1 && slices.Contains(within, order) {
+		w.lead = "owner"
 	}
 	if w.narrow {
-		w.lead = leading(f)
+		w.lead = lead
 	}
 	if !w.narrow {
 		w.sorted = order
@@ -115,18 +114,6 @@ func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (s
 		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, max(f.Offset, 0))
 	}
 	return q, w.args
-}
-
-// leading is the column whose index leads where the filter is on several: there are fewer
-// rows of one owner than of a kind, and fewer of an account than in a state.
-func leading(f store.Filter) string {
-	switch {
-	case len(f.Owners) > 0:
-		return "owner"
-	case len(f.Accounts) > 0:
-		return "account"
-	}
-	return ""
 }
 
 func (d *dialect) scanAll(rows *sql.Rows) ([]store.Workload, error) {
@@ -205,8 +192,7 @@ func (w *conditions) in(column string, values []string) {
 
 // grouped reports whether a filter is on nothing but what workload_counts counts by.
 func grouped(f store.Filter) bool {
-	return f.ID == "" && len(f.Nodes) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0 &&
-		len(f.Accounts) == 0 && len(f.Partitions) == 0 && len(f.States) == 0 && f.Command == ""
+	return f.ID == "" && len(f.Nodes) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
 }
 
 func (w *conditions) filter(f store.Filter) {
@@ -214,14 +200,7 @@ func (w *conditions) filter(f store.Filter) {
 		w.lead = "id"
 		w.and("id = " + w.param(f.ID))
 	}
-	w.in(w.column("kind"), f.Kinds)
-	w.in(w.column("owner"), f.Owners)
-	w.in(w.column("account"), f.Accounts)
-	w.in(w.column("partition_name"), f.Partitions)
-	w.in(w.column("state"), f.States)
-	if f.Command != "" {
-		w.and(w.pattern(w.column("command"), f.Command))
-	}
+	w.groups(f)
 	if f.Running != nil {
 		if *f.Running { // few run at any time: their index may lead
 			w.and("until_ms = " + w.param(int64(running)))
@@ -259,6 +238,22 @@ func exact(pattern string) (string, bool) {
 	return strings.NewReplacer("\x00", "*", "\x01", "?", "\x02", "[").Replace(name), true
 }
 
+// groups are the conditions on what rows are counted by.
+func (w *conditions) groups(f store.Filter) {
+	w.in(w.column("kind"), f.Kinds)
+	w.in(w.column("owner"), f.Owners)
+	w.in(w.column("account"), f.Accounts)
+	w.in(w.column("partition_name"), f.Partitions)
+	w.in(w.column("state"), f.States)
+	switch command, one := exact(f.Command); {
+	case f.Command == "":
+	case one:
+		w.and(w.column("command") + " = " + w.param(command))
+	default:
+		w.and(w.pattern(w.column("command"), f.Command))
+	}
+}
+
 // interval selects what existed between since and until. Where few did, they are found
 // in two steps: what started in the interval or the day before it, and of what is
 // longer than a day, what started earlier.
@@ -266,30 +261,42 @@ func (w *conditions) interval(since, until time.Time) {
 	switch {
 	case since.IsZero() && until.IsZero():
 	case since.IsZero():
-		w.and(w.column("start_ms") + " < " + w.param(until.UnixMilli()))
+		w.and(w.timed("start_ms") + " < " + w.param(until.UnixMilli()))
 	case until.IsZero():
-		w.and(w.column("until_ms") + " >= " + w.param(since.UnixMilli()))
-	case !w.narrow || w.lead != "":
+		w.and(w.timed("until_ms") + " >= " + w.param(since.UnixMilli()))
+	case !w.narrow || (w.lead != "" && w.lead != leadTime):
 		w.and(w.column("start_ms") + " < " + w.param(until.UnixMilli()))
 		w.and(w.column("until_ms") + " >= " + w.param(since.UnixMilli()))
 	default:
 		s, u, d := w.param(since.UnixMilli()), w.param(until.UnixMilli()), w.param(since.Add(-day).UnixMilli())
-		w.and("key IN (SELECT key FROM workloads WHERE start_ms >= " + d + " AND start_ms < " + u + " AND until_ms >= " + s +
-			" UNION ALL SELECT key FROM workloads WHERE until_ms - start_ms > 86400000 AND until_ms >= " + s + " AND start_ms < " + d + ")")
+		within := ""
+		if w.lead == leadTime && len(w.conds) > 0 { // read from the same index
+			within = " AND " + strings.Join(w.conds, " AND ")
+			w.conds = nil
+		}
+		w.and("key IN (SELECT key FROM workloads WHERE start_ms >= " + d + " AND start_ms < " + u + " AND until_ms >= " + s + within +
+			" UNION ALL SELECT key FROM workloads WHERE until_ms - start_ms > 86400000 AND until_ms >= " + s + " AND start_ms < " + d + within + ")")
 	}
 }
 
+// timed is a column of time, whose index leads where time does.
+func (w *conditions) timed(name string) string {
+	if w.lead == leadTime {
+		return name
+	}
+	return w.column(name)
+}
+
 // total counts what a filter selects.
-func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
+func (c *Catalogue) total(ctx context.Context, f store.Filter, lead string) (n int, err error) {
+	w := &conditions{d: c.d, narrow: true, lead: lead}
 	if !grouped(f) {
-		w := &conditions{d: c.d, narrow: true, lead: leading(f)}
 		w.filter(f)
 		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
 		return n, err
 	}
-	w := &conditions{d: c.d, narrow: true}
-	w.in("kind", f.Kinds)
-	w.in("owner", f.Owners)
+	w.lead = ""
+	w.groups(f)
 	if f.Running != nil {
 		run := 0
 		if *f.Running {

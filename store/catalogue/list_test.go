@@ -42,7 +42,7 @@ func TestNamesOfOneOwner(t *testing.T) {
 		}
 	}
 	// The index that makes it fast leads.
-	q, args := sqliteDialect().listSQL(store.Filter{Owners: []string{"alice"}, Name: "train"}, "start_ms", true, 3)
+	q, args := sqliteDialect().listSQL(store.Filter{Owners: []string{"alice"}, Name: "train"}, "owner", "start_ms", true, 3)
 	var plan []string
 	found, err := c.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q, args...)
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *Catalogue) dropRows(ctx context.Context, tx *sql.Tx, cond string, ms in
 	}
 	for _, q := range []string{
 		"DELETE FROM workload_counts",
-		fmt.Sprintf("INSERT INTO workload_counts (kind, owner, running, n) SELECT kind, owner, CASE WHEN until_ms = %d THEN 1 ELSE 0 END, count(*) FROM workloads GROUP BY kind, owner, CASE WHEN until_ms = %d THEN 1 ELSE 0 END", running, running),
+		fmt.Sprintf("INSERT INTO workload_counts (owner, account, kind, partition_name, state, command, running, n) SELECT owner, account, kind, partition_name, state, command, CASE WHEN until_ms = %d THEN 1 ELSE 0 END, count(*) FROM workloads GROUP BY 1, 2, 3, 4, 5, 6, 7", running),
 		"DELETE FROM workload_names WHERE name NOT IN (SELECT name FROM workloads)",
 	} {
 		if _, err := tx.ExecContext(ctx, q); err != nil {

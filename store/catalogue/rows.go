@@ -65,7 +65,7 @@ var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "n
 var (
 	columns   = allColumns()
 	insertSQL = makeInsert()
-	findSQL   = `SELECT key, kind, owner, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
+	findSQL   = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
 )
 
 func allColumns() []string {
@@ -87,8 +87,24 @@ func makeInsert() string {
 
 // group is what workload_counts counts by.
 type group struct {
-	kind, owner string
-	running     bool
+	owner, account, kind, partition, state, command string
+	running                                         bool
+}
+
+// counted are the columns of it.
+var counted = []string{"owner", "account", "kind", "partition_name", "state", "command", "running"}
+
+// had is what findSQL finds of a row.
+type had struct {
+	group
+	key, until int64
+	nodes      string
+}
+
+func (h *had) scan(row *sql.Row) error {
+	err := row.Scan(&h.key, &h.owner, &h.account, &h.kind, &h.partition, &h.state, &h.command, &h.until, &h.nodes)
+	h.running = h.until == running
+	return err
 }
 
 // Upsert writes rows in one transaction, each replacing what was known of the workload.
@@ -138,12 +154,10 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if err != nil {
 		return err
 	}
-	var key, oldUntil int64
-	var oldKind, oldOwner, oldNodes string
-	err = u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site).Scan(&key, &oldKind, &oldOwner, &oldUntil, &oldNodes)
-	switch {
+	var old had
+	switch err := old.scan(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
 	case err == nil:
-		u.counts[group{oldKind, oldOwner, oldUntil == running}]--
+		u.counts[old.group]--
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
@@ -154,7 +168,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	case w.Waits():
 		until = waiting
 	}
-	u.counts[group{w.Kind, w.Owner, until == running}]++
+	u.counts[group{w.Owner, w.Account, w.Kind, w.Partition, w.State, w.Command, until == running}]++
 	var submit *int64
 	if !w.Submit.IsZero() {
 		at := w.Submit.UnixMilli()
@@ -165,6 +179,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	for _, f := range figures {
 		u.args = append(u.args, *f.field(w))
 	}
+	var key int64
 	if err := u.insert.QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
 		return err
 	}
@@ -174,11 +189,11 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 			return err
 		}
 	}
-	if string(nodes) == oldNodes {
+	if string(nodes) == old.nodes {
 		return nil
 	}
-	if oldNodes != "" {
-		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), key, oldNodes); err != nil {
+	if old.nodes != "" {
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), key, old.nodes); err != nil {
 			return err
 		}
 	}
@@ -195,20 +210,19 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 	if was.Equal(w.Start) {
 		return nil
 	}
-	var key, until int64
-	var kind, owner, nodes string
-	err := u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site).Scan(&key, &kind, &owner, &until, &nodes)
+	var old had
+	err := old.scan(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	u.counts[group{kind, owner, until == running}]--
-	if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), key, nodes); err != nil {
+	u.counts[old.group]--
+	if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
 		return err
 	}
-	_, err = u.tx.ExecContext(ctx, `DELETE FROM workloads WHERE key = $1`, key)
+	_, err = u.tx.ExecContext(ctx, `DELETE FROM workloads WHERE key = $1`, old.key)
 	return err
 }
 
@@ -222,8 +236,8 @@ func (u *upsert) count(ctx context.Context) error {
 		if g.running {
 			run = 1
 		}
-		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_counts (kind, owner, running, n) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (kind, owner, running) DO UPDATE SET n = workload_counts.n + excluded.n`, g.kind, g.owner, run, n); err != nil {
+		if _, err := u.tx.ExecContext(ctx, "INSERT INTO workload_counts ("+strings.Join(counted, ", ")+", n) VALUES ("+params(1, len(counted)+1)+
+			") ON CONFLICT ("+strings.Join(counted, ", ")+") DO UPDATE SET n = workload_counts.n + excluded.n", g.owner, g.account, g.kind, g.partition, g.state, g.command, run, n); err != nil {
 			return err
 		}
 	}
