@@ -60,7 +60,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 
 e2e: build ## whole programs against the real machine (minutes)
 	@script/setup e2e
-	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e/...
+	go test -tags e2e -count=1 -timeout 90m -v ./test/e2e/...
 	@script/ui
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
