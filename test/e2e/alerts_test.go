@@ -106,8 +106,9 @@ func (u *up) tested() string {
 // Alertmanager inside.
 func TestAlertsOverKill(t *testing.T) {
 	t.Parallel()
+	program(t, "reckon") // is built before the clock runs
 	h, data := newTold(t), t.TempDir()
-	args := []string{"--alertmanager-config", h.config(t), "--rules", ending(t, time.Now().Add(40*time.Second))}
+	args := []string{"--alertmanager-config", h.config(t), "--rules", ending(t, time.Now().Add(time.Minute))}
 	u := startServe(t, data, args...)
 	h.wait(t, "firing Ending")
 	if said := u.tested(); !strings.Contains(said, "webhook[0]") || !strings.Contains(said, "yes") {
@@ -143,9 +144,10 @@ func TestAlertsOverKillOfEither(t *testing.T) {
 		p.wait("/-/ready", 2*time.Minute)
 		return func() { p.stop(syscall.SIGKILL) }
 	}
+	program(t, "reckon")
 	kill := peer()
 	data := t.TempDir()
-	args := []string{"--alertmanager", "http://" + addr, "--rules", ending(t, time.Now().Add(90*time.Second))}
+	args := []string{"--alertmanager", "http://" + addr, "--rules", ending(t, time.Now().Add(2*time.Minute))}
 	u := startServe(t, data, args...)
 	h.wait(t, "firing Ending")
 	if said := u.tested(); !strings.Contains(said, "hook") || !strings.Contains(said, "yes") {
