@@ -35,6 +35,7 @@ const (
 type Book struct {
 	lives map[key]*life
 	round uint64
+	heard time.Time // when the queue was asked last: what lives is told for that time
 }
 
 // key is the identity of a life, the cluster apart.
@@ -75,6 +76,7 @@ func (b *Book) life(j *Job) *life {
 // Queue takes in all jobs that the controller has at the time now. whole says that none is missing.
 func (b *Book) Queue(now time.Time, jobs []Job, whole bool) {
 	b.round++
+	b.heard = now
 	for i := range jobs {
 		l := b.life(&jobs[i])
 		l.round, l.left = b.round, time.Time{}
@@ -212,7 +214,7 @@ func (b *Book) Tell(now time.Time) []metric.Batch {
 			delete(b.lives, k)
 			continue
 		}
-		at, ok := l.due(now, next[k])
+		at, ok := l.due(now, b.heard, next[k])
 		if !ok {
 			continue
 		}
@@ -248,7 +250,7 @@ func (b *Book) following() map[key]time.Time {
 }
 
 // due says whether something is to be told, and for which time.
-func (l *life) due(now, next time.Time) (time.Time, bool) {
+func (l *life) due(now, heard, next time.Time) (time.Time, bool) {
 	said := l.job.facts()
 	changed := said != l.said
 	at := now.Truncate(time.Millisecond)
@@ -270,8 +272,10 @@ func (l *life) due(now, next time.Time) (time.Time, bool) {
 				at = limit
 			}
 		}
-	case !at.After(l.told):
-		return at, false // the clock was set back
+	default:
+		if at = heard.Truncate(time.Millisecond); !at.After(l.told) {
+			return at, false // nothing was heard since, or the clock was set back
+		}
 	}
 	l.said, l.told, l.over = said, at, l.job.Ended
 	return at.Truncate(time.Millisecond), true

@@ -138,6 +138,17 @@ func TestRequeue(t *testing.T) {
 	expect(t, "the new one began", b.Tell(at(130)), "2m10s: slurm/3 from 120 -pending running")
 }
 
+// The queue is asked, the job is requeued while it answers, and what is told meanwhile
+// lies in the life that it is of: the last word on it comes later.
+func TestRequeueWhileTheQueueAnswers(t *testing.T) {
+	b := NewBook()
+	b.Queue(at(35), []Job{job("3", "pending", 27, 0, 0)}, true) // asked at 35, answered at 41
+	expect(t, "told for when it was asked", b.Tell(at(41)), "35s: slurm/3 pending")
+	b.Accounts([]Job{job("3", "requeued", 27, 27, 34), job("3", "pending", 36, 0, 0)})
+	b.Queue(at(65), []Job{job("3", "pending", 36, 0, 0)}, true)
+	expect(t, "the last word is later than that", b.Tell(at(66)), "35.002s: slurm/3 from 27 to 34 -pending requeued.", "1m5s: slurm/3 pending")
+}
+
 // A life that ended in the second in which the next was handed in, and was never seen in
 // the queue: what is told of it keeps clear of the next, also when it is told twice.
 func TestShortLifeBeforeRequeue(t *testing.T) {
@@ -216,7 +227,9 @@ func TestUndoTellsAgain(t *testing.T) {
 	b.Queue(at(10), []Job{job("1", "running", 5, 6, 0)}, true)
 	b.Tell(at(10))
 	b.Undo()
-	expect(t, "again", b.Tell(at(11)), "11s: slurm/1 from 6 running")
+	expect(t, "nothing was heard since", b.Tell(at(11)))
+	b.Queue(at(12), []Job{job("1", "running", 5, 6, 0)}, true)
+	expect(t, "again", b.Tell(at(13)), "12s: slurm/1 from 6 running")
 }
 
 func BenchmarkBook(b *testing.B) {

@@ -196,8 +196,10 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 }
 
 func (p *Poller) readJobs(ctx context.Context) (Read, error) {
-	jobs, got, err := p.source.Jobs(ctx)
+	// What is said is of this moment or a later one, and so lies within the life it is of,
+	// also where an answer takes so long that the job is requeued meanwhile.
 	now := p.o.Clock()
+	jobs, got, err := p.source.Jobs(ctx)
 	p.book.Queue(now, jobs, err == nil)
 	p.tell(ctx, now)
 	if err == nil {
