@@ -99,7 +99,7 @@ func TestWholePipeline(t *testing.T) {
 			t.Errorf("GET %s: %d, no %q in %.300s", path, code, want, body)
 		}
 	}
-	if code, body := get(t, s, "/api/reckon/v1/workloads/slurm/1"); code != http.StatusNotFound || !json.Valid([]byte(body)) {
+	if code, body := get(t, s, "/api/reckon/v1/workloads/slurm/4294967294"); code != http.StatusNotFound || !json.Valid([]byte(body)) {
 		t.Errorf("an unknown workload gives %d %s", code, body)
 	}
 }
