@@ -16,11 +16,14 @@ const leadTime = "time"
 // names that leaves the fewest. Empty lets the database choose. The other columns are read
 // from the same index.
 func (c *Catalogue) leading(ctx context.Context, f store.Filter) (string, error) {
-	if _, one := exact(f.Name); f.ID != "" || (f.Name != "" && one && len(f.Owners) == 0) {
-		return map[bool]string{true: "id", false: "name"}[f.ID != ""], nil
-	}
-	if f.Name != "" && len(f.Owners) > 0 {
+	_, one := exact(f.Name)
+	switch {
+	case f.ID != "":
+		return "id", nil
+	case f.Name != "" && one && len(f.Owners) > 0:
 		return "owner", nil // its index goes on with the name
+	case f.Name != "" && one:
+		return "name", nil
 	}
 	var columns, sums []string
 	w := &conditions{d: c.d, narrow: true}
@@ -38,7 +41,7 @@ func (c *Catalogue) leading(ctx context.Context, f store.Filter) (string, error)
 	alone("state", store.Filter{States: f.States})
 	alone("kind", store.Filter{Kinds: f.Kinds})
 	spans := !f.Since.IsZero() || !f.Until.IsZero()
-	if len(columns) == 0 || (len(columns) == 1 && !spans && len(f.Nodes) == 0 && f.Running == nil) {
+	if len(columns) == 0 || (len(columns) == 1 && !spans && len(f.Nodes) == 0 && f.Running == nil && f.Name == "" && f.MinCPU <= 0) {
 		return strings.Join(columns, ""), nil
 	}
 	counts, dest := make([]float64, len(columns)), make([]any, len(columns)+1)
@@ -74,6 +77,23 @@ func (c *Catalogue) leading(ctx context.Context, f store.Filter) (string, error)
 			return "", err
 		}
 		take("key", n)
+	}
+	for _, column := range []string{"name", "cpu_seconds"} {
+		on := &conditions{d: c.d}
+		switch {
+		case column == "name" && f.Name != "":
+			on.and("name IN (SELECT name FROM workload_names WHERE " + on.pattern("name", f.Name) + ")")
+		case column == "cpu_seconds" && f.MinCPU > 0:
+			on.and("cpu_seconds >= " + on.param(f.MinCPU))
+		default:
+			continue
+		}
+		var n float64 // no further than to know that there are more
+		text := fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM workloads%s LIMIT %d) AS matching", on.sql(), int64(least)+1)
+		if err := c.db.QueryRowContext(ctx, text, on.args...).Scan(&n); err != nil {
+			return "", err
+		}
+		take(column, n)
 	}
 	if spans {
 		n, err := c.inTime(ctx, f, all)
