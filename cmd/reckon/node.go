@@ -156,7 +156,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		if x.EnergyJoules != nil {
 			energy = ", " + term.Joules(x.EnergyJoules)
 		}
-		line(x.title, "up %s of the time; cores used %s (%s on average), memory %s; unused %s%s", term.Percent(x.UpShare), term.Percent(x.CPUShare), term.Cores(x.CoresUsed),
+		line(x.title, "known to be up for %s; cores used %s (%s on average), memory %s; unused %s%s", term.Seconds(x.UpSeconds), term.Percent(x.CPUShare), term.Cores(x.CoresUsed),
 			term.Percent(x.MemoryShare), coreHours(x.UnusedCoreSeconds), energy)
 	}
 	if w := n.Waiting; w != nil {

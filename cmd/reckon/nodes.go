@@ -113,7 +113,7 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Percent(week.UpShare), coreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), fmt.Sprint(n.Workloads),
+			term.Seconds(week.UpSeconds), coreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), fmt.Sprint(n.Workloads),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
 			boot, cmp.Or(n.KernelRelease, term.Unknown))
 	}

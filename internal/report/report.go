@@ -127,6 +127,9 @@ func minus(a, b *float64) *float64 {
 func top(n int, rows []client.Usage) []client.Usage { return rows[:min(n, len(rows))] }
 
 // bar is one column of the plot of utilisation; a time without figures has none.
+// LabelX is where the label begins: under the bar, but within the plot.
+func (b bar) LabelX() float64 { return min(b.X, 705) }
+
 type bar struct {
 	X, W       float64
 	Top, Up    float64 // what was up
