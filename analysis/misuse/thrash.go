@@ -3,6 +3,7 @@ package misuse
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -63,9 +64,22 @@ func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool
 	return s, found
 }
 
+// Span says seconds as people do, to the minute: 5h, 1h20m, 12m.
+func Span(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(time.Minute)
+	if d < time.Minute {
+		return "less than a minute"
+	}
+	text := strings.TrimSuffix(d.String(), "0s")
+	if d >= time.Hour {
+		text = strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
+	}
+	return text
+}
+
 // when says it for people, in UTC, which is what all times of the server are.
 func (s *stretch) when() string {
-	return fmt.Sprintf("for %s from %s UTC on", time.Duration(s.seconds*float64(time.Second)).Round(time.Minute), s.first.UTC().Format("2006-01-02 15:04"))
+	return fmt.Sprintf("for %s from %s UTC on", Span(s.seconds), s.first.UTC().Format("2006-01-02 15:04"))
 }
 
 // thrash: swapping, reading its own pages back from disk, or held back by its quota, for

@@ -26,7 +26,7 @@ func TestSustained(t *testing.T) {
 		seconds float64 // 0: no finding
 		when    string
 	}{
-		"an hour of a day":        {line(600, 0.0, 60, 500.0, 780, 0.0), 3600, "for 1h0m0s from 2026-11-21 10:00 UTC on"},
+		"an hour of a day":        {line(600, 0.0, 60, 500.0, 780, 0.0), 3600, "for 1h from 2026-11-21 10:00 UTC on"},
 		"a start from disk":       {line(2, 10000.0, 1438, 0.0), 300, ""}, // 4,000 a second over five minutes
 		"a small start from disk": {line(1, 400.0, 1439, 0.0), 0, ""},
 		"now and then":            {line(4, 90.0, 1, 0.0, 4, 90.0, 1, 0.0), 0, ""},
@@ -54,7 +54,7 @@ func TestSustained(t *testing.T) {
 			if !got[0].First.Equal(w.Start) {
 				t.Errorf("%s: the finding begins at %s: it would not be the same one in the next look", name, got[0].First)
 			}
-			if c.when != "" && !strings.Contains(got[0].Text, strings.TrimPrefix(c.when, "for 1h0m0s ")[:15]) {
+			if c.when != "" && !strings.Contains(got[0].Text, strings.TrimPrefix(c.when, "for 1h ")[:15]) {
 				t.Errorf("%s: %s", name, got[0].Text)
 			}
 		}
@@ -63,5 +63,13 @@ func TestSustained(t *testing.T) {
 	w := job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) })
 	if got := misuse.Judge([]misuse.Workload{w}, func(*misuse.Workload) *misuse.Policy { return policy() }); len(got) != 1 || !strings.Contains(got[0].Text, "278 pages a second") {
 		t.Errorf("by totals: %+v", got)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for seconds, want := range map[float64]string{18000: "5h", 4800: "1h20m", 720: "12m", 20: "less than a minute", 50: "1m", 90000: "25h"} {
+		if got := misuse.Span(seconds); got != want {
+			t.Errorf("%g: %q, want %q", seconds, got, want)
+		}
 	}
 }

@@ -166,7 +166,7 @@ func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *m
 		f := misuse.Finding{
 			Rule: misuse.Hog, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
 			Text: fmt.Sprintf("took %.0f %% of the %s of %s while others wanted them, for %s in all", 100*s.share/s.contended, s.what, where,
-				time.Duration(s.contended*float64(time.Second)).Round(time.Minute)),
+				misuse.Span(s.contended)),
 			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
 			Evidence: []misuse.Evidence{
 				{Text: "hog_seconds: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds", Limit: &limit},
