@@ -16,6 +16,7 @@ func newReport(g *globals) *cobra.Command {
 	var period, format *choice
 	var until, output, site string
 	var public bool
+	table := &choice{value: "owners", words: reportTables}
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "Write a page on how the site was used in a month, week or year",
@@ -26,11 +27,15 @@ programs and nodes.`,
 		Example: `  reckon report --period month -o november.html
   reckon report --period month --until 2026-11-01 --public -o october.html
   reckon report --period year --format json | jq .total
-  reckon report --period week --format csv > owners.csv      the owners`,
+  reckon report --period week --format csv > owners.csv
+  reckon report --format csv --table software > software.csv`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runReport(cmd.Context(), g, period.value, format.value, until, output, site, public)
+			if cmd.Flags().Changed("table") && format.value != "csv" {
+				return &usageError{fmt.Errorf("--table %s is for --format csv; html and json hold all tables", table.value)}
+			}
+			return runReport(cmd.Context(), g, period.value, format.value, table.value, until, output, site, public)
 		},
 	}
 	f := cmd.Flags()
@@ -41,11 +46,23 @@ programs and nodes.`,
 	f.StringVar(&site, "title", "", "name of the site in the heading")
 	f.StringVarP(&output, "output", "o", "", "write into this file (default standard output)")
 	format = addFormat(cmd, "html", "json", "csv")
+	f.Var(table, "table", "with --format csv: "+strings.Join(table.words, ", "))
 	complete(cmd, "period", period.words...)
+	complete(cmd, "table", table.words...)
 	return cmd
 }
 
-func runReport(ctx context.Context, g *globals, period, format, until, output, site string, public bool) (err error) {
+// reportTables are the tables of a report that can be had one by one. Each has what was
+// used, what was held (the difference is waste), capacity, energy and up-time.
+var reportTables = []string{"owners", "accounts", "software", "kinds", "nodes", "time", "week", "total"}
+
+func reportTable(r *client.Report, table string) []client.Usage {
+	return map[string][]client.Usage{
+		"owners": r.Owners, "accounts": r.Accounts, "software": r.Commands, "kinds": r.Kinds, "nodes": r.Nodes, "time": r.Steps, "week": r.Week, "total": {r.Total},
+	}[table]
+}
+
+func runReport(ctx context.Context, g *globals, period, format, table, until, output, site string, public bool) (err error) {
 	at, err := moment("until", until, g.now())
 	if err != nil {
 		return err
@@ -76,7 +93,7 @@ func runReport(ctx context.Context, g *globals, period, format, until, output, s
 	case "json":
 		return writeJSON(w, r)
 	case "csv":
-		return client.WriteCSV(w, r.Owners)
+		return client.WriteCSV(w, reportTable(&r, table))
 	}
 	return report.Write(w, &r, site)
 }
