@@ -2,4 +2,6 @@
 // ask for a job of them:
 //
 //	go test ./test/bench/import -run xxx -bench . -benchtime 1x
+//
+// TestSonalyze holds totals of jobs beside those of sonalyze.
 package importbench
