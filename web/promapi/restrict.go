@@ -29,7 +29,7 @@ func (r restricted) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return querier{q, values{q}}, nil
+	return querier{q, values{q, mint, maxt}}, nil
 }
 
 func (r restricted) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
@@ -41,7 +41,7 @@ func (r restricted) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error)
 	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	return chunkQuerier{q, values{plain}, plain}, nil
+	return chunkQuerier{q, values{plain, mint, maxt}, plain}, nil
 }
 
 type querier struct {
@@ -154,14 +154,17 @@ func (s chunkSeriesSet) Next() bool {
 
 // values answers about names and values of labels from the series that may be seen:
 // the index itself knows those of all.
-type values struct{ q storage.Querier }
+type values struct {
+	q          storage.Querier
+	mint, maxt int64 // of q; hints without them would ask about 1970
+}
 
 func (v values) each(ctx context.Context, ms []*labels.Matcher, take func(labels.Labels)) (annotations.Annotations, error) {
 	who := access.From(ctx)
 	if len(ms) == 0 {
 		ms = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+")}
 	}
-	set := seriesSet{v.q.Select(ctx, false, &storage.SelectHints{Func: "series"}, narrowed(who, ms)...), who}
+	set := seriesSet{v.q.Select(ctx, false, &storage.SelectHints{Start: v.mint, End: v.maxt, Func: "series"}, narrowed(who, ms)...), who}
 	for set.Next() {
 		take(set.At().Labels())
 	}

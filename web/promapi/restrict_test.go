@@ -173,3 +173,34 @@ func TestRemoteRead(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfLabels: users find the names and values of labels of what they see, at any
+// time, and of nothing else.
+func TestNamesOfLabels(t *testing.T) {
+	// A day after 1970, where nothing was at the time 0.
+	late := promqltest.LoadedStorage(t, "load 1d\n"+
+		`  reckon_workload_info{workload="slurm/1",owner="alice"} _ 1`+"\n"+
+		`  reckon_workload_info{workload="slurm/2",owner="bob",secret="bobs"} _ 1`+"\n"+
+		`  node_load1{node="n1"} _ 1`+"\n")
+	h := promapi.Handler(promapi.Options{Engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: 1e11}), Queryable: late, Exemplars: late})
+	for _, c := range []struct {
+		v            access.Viewer
+		target, want string
+	}{
+		{alice, "labels?start=80000&end=90000", `["__name__","node","owner","workload"]`},
+		{alice, "labels", `["__name__","node","owner","workload"]`},
+		{alice, "label/owner/values?start=80000&end=90000", `["alice"]`},
+		{alice, "label/workload/values", `["slurm/1"]`},
+		{alice, "label/secret/values", `[]`},
+		{alice, "label/__name__/values", `["node_load1","reckon_workload_info"]`},
+		{alice, "label/owner/values?start=10&end=20", `[]`},
+		{access.Viewer{Role: access.Public}, "label/__name__/values", `["node_load1"]`},
+		{access.Viewer{Role: access.Public}, "labels", `["__name__","node"]`},
+	} {
+		var a struct{ Data json.RawMessage }
+		w := ask(t, h, c.v, http.MethodGet, "/api/v1/"+c.target, nil)
+		if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || string(a.Data) != c.want {
+			t.Errorf("%s %s: %s, want %s", c.v.Role, c.target, w.Body, c.want)
+		}
+	}
+}

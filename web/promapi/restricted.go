@@ -17,7 +17,7 @@ func Restricted(q storage.Queryable) storage.Queryable {
 		if err != nil {
 			return nil, err
 		}
-		return nobodyless{querier{inner, values{inner}}}, nil
+		return nobodyless{querier{inner, values{inner, mint, maxt}}}, nil
 	})
 }
 
