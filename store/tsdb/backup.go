@@ -24,6 +24,11 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("copy the series: %w", err)
 	}
+	for _, b := range db.Blocks() { // imported before this file was written with a block
+		if err := nothingDeleted(b.Dir()); err != nil && !errors.Is(err, fs.ErrNotExist) { // joined with others meanwhile
+			return fmt.Errorf("copy the series: block %s: %w", b.Meta().ULID, err)
+		}
+	}
 	if err := db.Snapshot(dir, db.Head().NumSeries() > 0); err != nil {
 		return fmt.Errorf("copy the series: %w", err)
 	}

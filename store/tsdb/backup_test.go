@@ -2,10 +2,14 @@ package tsdb
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/tombstones"
 
 	"reckon/metric"
 	"reckon/store/storetest"
@@ -82,4 +86,36 @@ func TestBackupOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, Options{Dir: dir})
+}
+
+// TestBackupOfImported copies blocks that were imported, and one of a version that wrote
+// them without the file of what was deleted.
+func TestBackupOfImported(t *testing.T) {
+	s := open(t, Options{})
+	old := storetest.Now().Add(-365 * 24 * time.Hour)
+	for i := range 2 {
+		h := &History{}
+		past := h.Series(labels.FromStrings("__name__", "past", "n", fmt.Sprint(i)))
+		if err := past.Add(old.UnixMilli(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ImportBlocks(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lacking, err := filepath.Glob(filepath.Join(s.opts.Dir, "*", tombstones.TombstonesFilename))
+	if err != nil || len(lacking) != 2 {
+		t.Fatalf("%d blocks have the file, want 2: %v", len(lacking), err)
+	}
+	if err := os.Remove(lacking[0]); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "copy")
+	if err := s.Backup(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, Options{Dir: dir})
+	if got := storetest.Read(t, c, old.Add(-time.Hour), old.Add(time.Hour), storetest.Named("past")); len(got) != 2 {
+		t.Errorf("the copy has %d of 2 series that were imported", len(got))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
+	"github.com/prometheus/prometheus/tsdb/tombstones"
 
 	"reckon/metric"
 	"reckon/store"
@@ -212,7 +214,20 @@ func (h *History) write(ctx context.Context, dir string, id ulid.ULID, at int64)
 	if err := writeSynced(filepath.Join(tmp, "meta.json"), raw); err != nil {
 		return err
 	}
+	if err := nothingDeleted(tmp); err != nil {
+		return err
+	}
 	return os.Rename(tmp, final)
+}
+
+// nothingDeleted writes the file of what was deleted from a block, which a copy of it
+// expects, where there is none.
+func nothingDeleted(block string) error {
+	if _, err := os.Stat(filepath.Join(block, tombstones.TombstonesFilename)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err := tombstones.WriteFile(slog.New(slog.DiscardHandler), block, tombstones.NewMemTombstones())
+	return err
 }
 
 func (h *History) fill(ctx context.Context, cw *chunks.Writer, path string, at int64, meta *promtsdb.BlockMeta) (err error) {
