@@ -31,7 +31,6 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
-	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/internal/limits"
@@ -66,6 +65,7 @@ type handler struct {
 	slots   chan struct{}
 	buffers sync.Pool
 	meta    described
+	known   known
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
@@ -88,7 +88,10 @@ func newHandler(o Options) *handler {
 	return h
 }
 
-type buffers struct{ body, plain []byte }
+type buffers struct {
+	body, plain []byte
+	two         request2
+}
 
 // statusError is an answer other than success.
 type statusError struct {
@@ -168,13 +171,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	}
 	// The writer holds the store open, so it begins when nothing but storing is left.
 	if v2 {
-		var req writev2.Request
-		if err := proto.Unmarshal(plain, &req); err != nil {
+		if err := buf.two.parse(plain); err != nil {
 			return got, v2, status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
 		in := h.newWriter(r.Context(), who)
 		defer in.abandon()
-		got, err = in.take2(&req)
+		got, err = in.take2(&buf.two)
 		return got, v2, err
 	}
 	var req prompb.WriteRequest

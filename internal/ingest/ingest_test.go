@@ -335,3 +335,51 @@ func BenchmarkReceive(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/sample")
 }
+
+// What a site sends: many nodes in turn, each with series that came before.
+func BenchmarkReceiveSite(b *testing.B) {
+	s := openStore(b)
+	h := Handler(Options{Store: s, Describe: s.Describe})
+	desc := &metric.Desc{Name: "reckon_workload_cpu_seconds_total", Help: "CPU time.", Kind: metric.Counter, Unit: metric.Seconds, Labels: []string{"workload", "kind", "owner", "part", "mode"}}
+	const nodes, each = 100, 300
+	type node struct {
+		batch *metric.Batch
+		to    *push.Encoder
+	}
+	var all []node
+	at := time.Now().Add(-time.Hour)
+	for n := range nodes {
+		batch := &metric.Batch{}
+		for i := range each {
+			series := metric.NewSeries(desc, fmt.Sprintf("slurm/%d", n*100+i/10), "slurm", fmt.Sprintf("user%d", i%17), fmt.Sprintf("step%d", i%5), []string{"user", "system"}[i%2])
+			series.Created = at.UnixMilli()
+			batch.Add(series, 1)
+		}
+		all = append(all, node{batch, push.NewEncoder(map[string]string{"node": fmt.Sprintf("cpu%04d", n), "site": "lab"}, push.Filter{})})
+	}
+	var bodies [][]byte
+	export := func() {
+		at, bodies = at.Add(time.Second), bodies[:0]
+		for _, n := range all {
+			n.batch.Time = at
+			_ = n.to.Encode(n.batch, func(r []byte, _ int) error { bodies = append(bodies, s2.EncodeSnappy(nil, r)); return nil })
+		}
+	}
+	give := func() {
+		for _, body := range bodies {
+			if w := send(h, kind2, body); w.Code != 204 {
+				b.Fatal(w.Code, w.Body)
+			}
+		}
+	}
+	export()
+	give()
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		export()
+		b.StartTimer()
+		give()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/nodes/each, "ns/sample")
+}

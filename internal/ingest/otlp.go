@@ -230,6 +230,9 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 	if a.failed != nil {
 		return 0, a.failed
 	}
+	if !a.valid(ls, 1) {
+		return ref, nil
+	}
 	ok, err := a.admit(ls, 1)
 	if a.failed = err; err != nil {
 		return 0, err

@@ -42,16 +42,24 @@ type writer struct {
 	who     sender
 	latest  int64 // the latest time that is taken
 	scratch labels.ScratchBuilder
+	// generation is that of the store's references, 0 where they must not be kept.
+	generation uint64
+	fresh      []freshSeries // to be known when they are stored
 
 	done    bool
 	result  result
+	round   uint32
 	refused int
 	reasons []string
 }
 
 func (h *handler) newWriter(ctx context.Context, who sender) *writer {
-	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: h.Clock().Add(h.Ahead).UnixMilli(), scratch: labels.NewScratchBuilder(16)}
+	now := h.Clock()
+	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now), scratch: labels.NewScratchBuilder(16)}
 	w.refs, _ = w.app.(storage.GetRef)
+	if g, ok := w.app.(interface{ Generation() uint64 }); ok {
+		w.generation = g.Generation()
+	}
 	return w
 }
 
@@ -80,6 +88,9 @@ func (w *writer) finish(err error) (result, error) {
 	}
 	if w.who.bounds != nil {
 		w.who.bounds.Stored()
+	}
+	for i := range w.fresh {
+		w.h.known.put(w.fresh[i].key, w.fresh[i].as, w.round)
 	}
 	if w.refused == 0 {
 		return w.result, nil
@@ -113,50 +124,78 @@ func (w *writer) refuse(n int, format string, args ...any) {
 }
 
 // take2 stores a request of remote write 2.0.
-func (w *writer) take2(req *writev2.Request) (result, error) {
-	for i := range req.Timeseries {
-		ts := &req.Timeseries[i]
-		n := max(len(ts.Samples)+len(ts.Histograms), 1)
-		ls, err := ts.ToLabels(&w.scratch, req.Symbols)
-		if err != nil {
-			w.refuse(n, "labels: %v", err)
-			continue
+func (w *writer) take2(req *request2) (result, error) {
+	ts := &req.one
+	for _, raw := range req.series {
+		if err := ts.parse(raw); err != nil {
+			return w.finish(status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err))
 		}
-		m, err := ts.ToMetadata(req.Symbols)
-		if err != nil {
-			w.refuse(n, "description of %s: %v", ls, err)
-			continue
-		}
-		ok, err := w.admit(ls, n)
-		if err != nil {
+		if err := w.series2(req, ts); err != nil {
 			return w.finish(err)
 		}
-		if !ok {
-			continue
-		}
-		s := series{ls: ls}
-		for j := range ts.Samples {
-			p := &ts.Samples[j]
-			if err := w.sample(&s, p.StartTimestamp, p.Timestamp, p.Value); err != nil {
-				return w.finish(err)
-			}
-		}
-		for j := range ts.Histograms {
-			p := &ts.Histograms[j]
-			var ih *histogram.Histogram
-			var fh *histogram.FloatHistogram
-			if p.IsFloatHistogram() {
-				fh = p.ToFloatHistogram()
-			} else {
-				ih = p.ToIntHistogram()
-			}
-			if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
-				return w.finish(err)
-			}
-		}
-		w.h.meta.learn(ls.Get(model.MetricNameLabel), m)
 	}
 	return w.finish(nil)
+}
+
+// series2 stores one series of it. The error is one of the store, or refuses the request.
+func (w *writer) series2(req *request2, ts *series2) error {
+	n := max(len(ts.samples)+len(ts.histograms), 1)
+	key, err := ts.sum(req)
+	if err != nil {
+		w.refuse(n, "labels: %v", err)
+		return nil
+	}
+	doc, err := ts.docSum(req)
+	if err != nil {
+		w.refuse(n, "description of %s: %v", ts.labels(req, &w.scratch), err)
+		return nil
+	}
+	k, old := w.h.known.get(key, w.round)
+	if !old {
+		k.ls = ts.labels(req, &w.scratch)
+		if !w.valid(k.ls, n) {
+			return nil
+		}
+	}
+	if ok, err := w.admit(k.ls, n); err != nil || !ok {
+		return err
+	}
+	was := k
+	s := series{ls: k.ls, begun: k.start}
+	if w.generation != 0 && k.store == w.generation {
+		s.ref = k.ref
+	}
+	for i := range ts.samples {
+		p := &ts.samples[i]
+		if err := w.sample(&s, p.start, p.t, p.value); err != nil {
+			return err
+		}
+	}
+	for _, raw := range ts.histograms {
+		var p writev2.Histogram
+		if err := p.Unmarshal(raw); err != nil {
+			return status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: histogram: %v", err)
+		}
+		var ih *histogram.Histogram
+		var fh *histogram.FloatHistogram
+		if p.IsFloatHistogram() {
+			fh = p.ToFloatHistogram()
+		} else {
+			ih = p.ToIntHistogram()
+		}
+		if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
+			return err
+		}
+	}
+	if !old || k.doc != doc {
+		w.h.meta.learn(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
+		k.doc = doc
+	}
+	k.ls, k.ref, k.store, k.start = s.ls, s.ref, w.generation, s.begun
+	if !old || k.ref != was.ref || k.store != was.store || k.doc != was.doc || k.start != was.start {
+		w.fresh = append(w.fresh, freshSeries{key, k})
+	}
+	return nil
 }
 
 // take1 stores a request of remote write 1.0.
@@ -164,7 +203,11 @@ func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
 	for i := range req.Timeseries {
 		ts := &req.Timeseries[i]
 		ls := ts.ToLabels(&w.scratch, nil)
-		ok, err := w.admit(ls, max(len(ts.Samples)+len(ts.Histograms), 1))
+		n := max(len(ts.Samples)+len(ts.Histograms), 1)
+		if !w.valid(ls, n) {
+			continue
+		}
+		ok, err := w.admit(ls, n)
 		if err != nil {
 			return w.finish(err)
 		}
@@ -201,18 +244,22 @@ func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
 
 // series is one series of a request, with the store's reference once it is known.
 type series struct {
-	ls  labels.Labels
-	ref storage.SeriesRef
+	ls    labels.Labels
+	ref   storage.SeriesRef
+	begun int64 // the last beginning that was dealt with
 }
 
-// admit reports whether a series with so many samples is taken. The error refuses the
-// whole request.
+// freshSeries is one that is new or not as it was known.
+type freshSeries struct {
+	key sum
+	as  knownSeries
+}
+
+// admit reports whether a series with so many samples, whose labels are valid, is taken.
+// The error refuses the whole request.
 func (w *writer) admit(ls labels.Labels, samples int) (bool, error) {
 	if err := w.within(ls); err != nil {
 		return false, err
-	}
-	if !w.valid(ls, samples) {
-		return false, nil
 	}
 	if w.who.bounds == nil {
 		return true, nil
@@ -316,22 +363,21 @@ func (w *writer) judge(s *series, t int64, err error) error {
 // counts as increase. To a series that is known it is written only if it is newer than
 // all its samples: then the counter began anew.
 func (w *writer) begin(s *series, start, t int64) {
-	if start >= t || t-start > oldStart.Milliseconds() {
+	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
 		return
 	}
-	o := storage.AOptions{}
-	if w.refs != nil {
+	if s.ref == 0 && w.refs != nil {
 		if known, ls := w.refs.GetRef(s.ls, s.ls.Hash()); known != 0 {
 			s.ref, s.ls = known, ls
-			if t-start > freshStart.Milliseconds() {
-				return
-			}
-			o.RejectOutOfOrder = true
 		}
 	}
-	if ref, err := w.app.Append(s.ref, s.ls, 0, start, 0, nil, nil, o); err == nil {
+	if s.ref != 0 && t-start > freshStart.Milliseconds() {
+		return
+	}
+	if ref, err := w.app.Append(s.ref, s.ls, 0, start, 0, nil, nil, storage.AOptions{RejectOutOfOrder: s.ref != 0}); err == nil {
 		s.ref = ref
 	}
+	s.begun = start
 }
 
 // described remembers which descriptions were passed on, so that those that come with

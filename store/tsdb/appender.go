@@ -32,7 +32,7 @@ func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return failedAppender{err}
 	}
 	return &gatedAppender{
-		AppenderV2: db.AppenderV2(ctx), s: s,
+		AppenderV2: db.AppenderV2(ctx), s: s, generation: s.generation.Load(),
 		newest: max(db.Head().MaxTime(), now.UnixMilli()), oldest: math.MaxInt64,
 	}
 }
@@ -44,6 +44,8 @@ type gatedAppender struct {
 	oldest int64 // time of the oldest one appended
 	stored uint64
 	done   bool
+
+	generation uint64
 }
 
 var _ storage.GetRef = (*gatedAppender)(nil)
@@ -55,6 +57,11 @@ func (a *gatedAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef
 	}
 	return 0, ls
 }
+
+// Generation is that of the references which Append and GetRef return: kept ones are good
+// for later appenders of the same generation, and must not be given to any other, where
+// they may be those of other series. It is never 0.
+func (a *gatedAppender) Generation() uint64 { return a.generation }
 
 // Append implements storage.AppenderV2.
 func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {

@@ -24,6 +24,7 @@ import (
 // are dropped, and the samples out of order go to a block at once.
 func (s *Store) openDB(crashed bool) error {
 	begin := time.Now()
+	s.generation.Add(1)
 	ooo := crashed && holdsBytes(filepath.Join(s.opts.Dir, "wbl"))
 	if ooo {
 		if err := os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")); err != nil {

@@ -106,6 +106,8 @@ type Store struct {
 	stop chan struct{}        // ends the janitor
 	done sync.WaitGroup
 
+	generation atomic.Uint64 // how often the database was opened
+
 	tenantsMu sync.Mutex
 	tenants   map[uint64][]*tenant
 

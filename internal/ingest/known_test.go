@@ -1,0 +1,246 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gogo/protobuf/proto"
+	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// watched is a store whose references are looked at, and whose generation can change.
+type watched struct {
+	storage.AppendableV2
+	generation uint64
+	given      []storage.SeriesRef // with each sample
+}
+
+type watchedAppender struct {
+	storage.AppenderV2
+	w *watched
+}
+
+func (w *watched) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	a := &watchedAppender{w.AppendableV2.AppenderV2(ctx), w}
+	if w.generation == 0 {
+		return struct{ storage.AppenderV2 }{a} // says nothing of generations
+	}
+	return a
+}
+
+func (a *watchedAppender) Generation() uint64 { return a.w.generation }
+
+func (a *watchedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	a.w.given = append(a.w.given, ref)
+	return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, o)
+}
+
+// two is a request of 2.0 with one sample of one series.
+func two(symbols []string, refs []uint32, at time.Time, v float64, m writev2.Metadata) []byte {
+	plain, err := proto.Marshal(&writev2.Request{Symbols: symbols, Timeseries: []writev2.TimeSeries{{
+		LabelsRefs: refs, Samples: []writev2.Sample{{Value: v, Timestamp: at.UnixMilli()}}, Metadata: m,
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	return s2.EncodeSnappy(nil, plain)
+}
+
+func offer(t *testing.T, h http.Handler, body []byte, code int) {
+	t.Helper()
+	if w := send(h, kind2, body); w.Code != code {
+		t.Errorf("answer %d, want %d: %s", w.Code, code, w.Body)
+	}
+}
+
+// The store's own references are used again while they are good, and never longer.
+func TestKnown(t *testing.T) {
+	for name, generation := range map[string]uint64{"with generations": 1, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t)
+			w := &watched{AppendableV2: s, generation: generation}
+			h := newHandler(Options{Store: w})
+			at := time.Now().Add(-time.Minute)
+			next := func() []byte {
+				at = at.Add(time.Second)
+				return two([]string{"", "__name__", "cpu", "node", "n1"}, []uint32{1, 2, 3, 4}, at, 1, writev2.Metadata{})
+			}
+			offer(t, h, next(), 204)
+			offer(t, h, next(), 204)
+			// The same labels behind other symbols and in another order are the same series.
+			at = at.Add(time.Second)
+			offer(t, h, two([]string{"n1", "cpu", "__name__", "node"}, []uint32{3, 0, 2, 1}, at, 1, writev2.Metadata{}), 204)
+			if w.generation > 0 {
+				if w.given[0] != 0 || w.given[1] == 0 {
+					t.Errorf("references %v: the second should be one that was returned", w.given)
+				}
+				w.generation++ // the store was opened again: its references may be those of other series
+			}
+			offer(t, h, next(), 204)
+			if last := w.given[len(w.given)-1]; last != 0 {
+				t.Errorf("reference %d is of an earlier generation", last)
+			}
+			got := read(t, s, "cpu")
+			if len(got) != 1 || len(got[`{__name__="cpu", node="n1"}`]) != 4 {
+				t.Errorf("stored %v, want one series of four samples", got)
+			}
+		})
+	}
+}
+
+// What was refused is refused again, and known series are checked as others are.
+func TestKnownIsChecked(t *testing.T) {
+	s := openStore(t)
+	allowed := true
+	h := newHandler(Options{Store: s, Allow: func(context.Context) (func(string, string) bool, error) {
+		return func(string, string) bool { return allowed }, nil
+	}})
+	at := time.Now().Add(-time.Minute)
+	twice := []uint32{1, 2, 3, 4, 3, 2}
+	symbols := []string{"", "__name__", "cpu", "node", "n1"}
+	for range 2 {
+		offer(t, h, two(symbols, twice, at, 1, writev2.Metadata{}), 400)
+		offer(t, h, two(symbols, []uint32{1, 2, 3}, at, 1, writev2.Metadata{}), 400)
+		offer(t, h, two(symbols, []uint32{1, 9}, at, 1, writev2.Metadata{}), 400)
+		offer(t, h, two(symbols, []uint32{1, 2}, at, 1, writev2.Metadata{HelpRef: 9}), 400)
+		offer(t, h, two([]string{"", "__name__", "cpu", "\xff", "n1"}, []uint32{1, 2, 3, 4}, at, 1, writev2.Metadata{}), 400)
+	}
+	offer(t, h, two(symbols, []uint32{1, 2}, at, 1, writev2.Metadata{}), 204)
+	allowed = false
+	offer(t, h, two(symbols, []uint32{1, 2}, at.Add(time.Second), 1, writev2.Metadata{}), 403)
+}
+
+// A description is passed on when it is new or another.
+func TestKnownDescription(t *testing.T) {
+	s := openStore(t)
+	var told []metadata.Metadata
+	h := newHandler(Options{Store: s, Describe: func(_ string, m metadata.Metadata) error { told = append(told, m); return nil }})
+	at := time.Now().Add(-time.Minute)
+	for i, help := range []string{"Old.", "Old.", "New.", "New."} {
+		offer(t, h, two([]string{"", "__name__", "cpu", help, "seconds"}, []uint32{1, 2}, at.Add(time.Duration(i)*time.Second), 1,
+			writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_COUNTER, HelpRef: 3, UnitRef: 4}), 204)
+	}
+	want := []metadata.Metadata{{Type: "counter", Help: "Old.", Unit: "seconds"}, {Type: "counter", Help: "New.", Unit: "seconds"}}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+}
+
+// What no longer comes is forgotten, and so is everything before it grows too large.
+func TestForgotten(t *testing.T) {
+	var k known
+	key := func(i int) sum { return sum{uint64(i) * knownShards, 1} } // all in one shard
+	k.put(key(1), knownSeries{}, 1)
+	k.put(key(2), knownSeries{}, 1)
+	k.get(key(2), 2)
+	k.put(key(3), knownSeries{}, 3)
+	_, one := k.get(key(1), 3)
+	_, other := k.get(key(2), 3)
+	if one || !other {
+		t.Errorf("after two rounds the idle series is known: %v, the other: %v", one, other)
+	}
+	for i := range knownMost + 10 {
+		k.put(key(i), knownSeries{}, 3)
+	}
+	if n := len(k.shards[0].byKey); n > knownMost {
+		t.Errorf("%d series in a shard, at most %d", n, knownMost)
+	}
+}
+
+// Series that are known cost no memory.
+func TestKnownAllocs(t *testing.T) {
+	s := openStore(t)
+	h := newHandler(Options{Store: s})
+	const series = 500
+	req := &writev2.Request{Symbols: []string{"", "__name__", "cpu", "workload"}}
+	for i := range series {
+		req.Symbols = append(req.Symbols, fmt.Sprintf("slurm/%d", i))
+		req.Timeseries = append(req.Timeseries, writev2.TimeSeries{LabelsRefs: []uint32{1, 2, 3, uint32(4 + i)}, Samples: []writev2.Sample{{}}})
+	}
+	at := time.Now().Add(-time.Minute).UnixMilli()
+	const rounds = 20
+	var bodies [][]byte
+	for n := range rounds + 2 {
+		for i := range req.Timeseries {
+			req.Timeseries[i].Samples[0] = writev2.Sample{Value: float64(i), Timestamp: at + int64(n)}
+		}
+		plain, err := proto.Marshal(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, plain)
+	}
+	var parsed request2
+	run := func() {
+		if err := parsed.parse(bodies[0]); err != nil {
+			t.Fatal(err)
+		}
+		bodies = bodies[1:]
+		w := h.newWriter(t.Context(), sender{})
+		if got, err := w.take2(&parsed); err != nil || got.samples != series {
+			t.Fatal(got, err)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(rounds, run); n > series/5 {
+		t.Errorf("%.0f allocations for %d known series", n, series)
+	}
+}
+
+// What is read of a request is what the generated code reads of it.
+func FuzzRequest2(f *testing.F) {
+	seed, _ := proto.Marshal(&writev2.Request{Symbols: []string{"", "__name__", "cpu"}, Timeseries: []writev2.TimeSeries{
+		{LabelsRefs: []uint32{1, 2}, Samples: []writev2.Sample{{Value: 1.5, Timestamp: 12, StartTimestamp: 3}, {Value: math.Inf(1)}},
+			Metadata: writev2.Metadata{Type: writev2.Metadata_METRIC_TYPE_GAUGE, HelpRef: 1, UnitRef: 2}},
+		{LabelsRefs: []uint32{0, 1 << 30}, Histograms: []writev2.Histogram{{Sum: 3, PositiveDeltas: []int64{1, -1}}}, Exemplars: []writev2.Exemplar{{Value: 2}}},
+	}})
+	f.Add(seed)
+	f.Add([]byte{5<<3 | 2, 4, 1 << 3, 1, 1 << 3, 2}) // references that are not packed
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var want writev2.Request
+		if proto.Unmarshal(b, &want) != nil {
+			return
+		}
+		var got request2
+		if got.parse(b) != nil {
+			return // the generated code lets more pass, such as fields of impossible numbers
+		}
+		if len(got.symbols) != len(want.Symbols) || len(got.series) != len(want.Timeseries) {
+			t.Fatalf("%d symbols and %d series, want %d and %d", len(got.symbols), len(got.series), len(want.Symbols), len(want.Timeseries))
+		}
+		for i, s := range want.Symbols {
+			if string(got.symbols[i]) != s {
+				t.Errorf("symbol %d is %q, want %q", i, got.symbols[i], s)
+			}
+		}
+		for i, s := range want.Timeseries {
+			if got.one.parse(got.series[i]) != nil {
+				continue
+			}
+			if !slices.Equal(got.one.refs, s.LabelsRefs) {
+				t.Errorf("references %v, want %v", got.one.refs, s.LabelsRefs)
+			}
+			if d := got.one.doc; d.kind != s.Metadata.Type || d.help != s.Metadata.HelpRef || d.unit != s.Metadata.UnitRef {
+				t.Errorf("description %v, want %v", d, s.Metadata)
+			}
+			if len(got.one.samples) != len(s.Samples) || len(got.one.histograms) != len(s.Histograms) {
+				t.Fatalf("%d samples and %d histograms, want %d and %d", len(got.one.samples), len(got.one.histograms), len(s.Samples), len(s.Histograms))
+			}
+			for j, p := range s.Samples {
+				if q := got.one.samples[j]; math.Float64bits(q.value) != math.Float64bits(p.Value) || q.t != p.Timestamp || q.start != p.StartTimestamp {
+					t.Errorf("sample %v, want %v", q, p)
+				}
+			}
+		}
+	})
+}
