@@ -140,19 +140,23 @@ type Part struct {
 
 // Node is one element of GET /api/reckon/v1/nodes.
 type Node struct {
-	Node         string     `json:"node"`
-	Site         string     `json:"site,omitempty"`
-	Up           bool       `json:"up"`
-	Seen         time.Time  `json:"seen"`
-	Boot         *time.Time `json:"boot,omitempty"`
-	Cores        *float64   `json:"cores"`
-	CoresUsed    *float64   `json:"cores_used"`
-	MemoryBytes  *float64   `json:"memory_bytes"`
-	MemoryUsed   *float64   `json:"memory_used_bytes"`
-	Load1        *float64   `json:"load1,omitempty"`
-	CPUPressure  *float64   `json:"cpu_pressure,omitempty"` // share of time some task waited, 0 to 1
-	NetworkBytes *float64   `json:"network_bytes_per_second,omitempty"`
-	DiskBytes    *float64   `json:"disk_bytes_per_second,omitempty"`
+	Node        string     `json:"node"`
+	Site        string     `json:"site,omitempty"`
+	Up          bool       `json:"up"`
+	Seen        time.Time  `json:"seen"`
+	Boot        *time.Time `json:"boot,omitempty"`
+	Cores       *float64   `json:"cores"`
+	CoresUsed   *float64   `json:"cores_used"`
+	MemoryBytes *float64   `json:"memory_bytes"`
+	MemoryUsed  *float64   `json:"memory_used_bytes"`
+	Load1       *float64   `json:"load1,omitempty"`
+	// Shares of time in which some task waited for a processor, for memory, for storage, 0 to 1.
+	CPUPressure    *float64 `json:"cpu_pressure,omitempty"`
+	MemoryPressure *float64 `json:"memory_pressure,omitempty"`
+	IOPressure     *float64 `json:"io_pressure,omitempty"`
+
+	NetworkBytes *float64 `json:"network_bytes_per_second,omitempty"`
+	DiskBytes    *float64 `json:"disk_bytes_per_second,omitempty"`
 	// Power of the whole node as it is counted, each joule once, and the part of it that
 	// the node draws without work; modelled where PowerMethod says so.
 	Watts           *float64 `json:"power_watts,omitempty"`

@@ -24,7 +24,7 @@ const rateWindow = 2 * time.Minute
 // nodeMetrics are read for every node.
 var nodeMetrics = []string{
 	"node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
-	"node_pressure_cpu_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
+	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
 	"node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_boot_time_seconds", "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", cpuMetric, startMetric, countedEnergy,
 	gpuInfo,
@@ -216,9 +216,11 @@ func (m *machine) take(n *names, r reading) {
 	case "node_load1":
 		m.Load1 = ptr(r.v)
 	case "node_pressure_cpu_waiting_seconds_total":
-		if r.rate != nil {
-			m.CPUPressure = ptr(min(max(*r.rate, 0), 1))
-		}
+		m.CPUPressure = waiting(r.rate)
+	case "node_pressure_memory_waiting_seconds_total":
+		m.MemoryPressure = waiting(r.rate)
+	case "node_pressure_io_waiting_seconds_total":
+		m.IOPressure = waiting(r.rate)
 	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
 		if !virtual(n.rest["device"]) {
 			add(&m.NetworkBytes, r.rate)
@@ -249,6 +251,14 @@ func (m *machine) take(n *names, r reading) {
 			m.sensors[name] = sensorState{client.Sensor{Sensor: name, Up: r.v > 0, Reason: n.rest["reason"]}, r.t}
 		}
 	}
+}
+
+// waiting is the share of time that a rate of seconds in each second is.
+func waiting(rate *float64) *float64 {
+	if rate == nil {
+		return nil
+	}
+	return ptr(min(max(*rate, 0), 1))
 }
 
 // power adds what one stream of energy draws.

@@ -50,7 +50,7 @@ type figures struct {
 	node       *Node
 	joules     [2]float64 // package, memory
 	load       float64
-	pressure   float64
+	pressure   [3]float64 // seconds that some task waited for a processor, memory, storage
 	disk, net  [2]float64 // read and written, received and sent; bytes
 	rows       map[*metric.Desc][]*metric.Series
 	meterRows  sensor.MeterSeries
@@ -74,7 +74,9 @@ var (
 	nodeFree     = gauge("node_memory_MemAvailable_bytes", "Memory information field MemAvailable_bytes.", metric.Bytes)
 	nodeLoad     = gauge("node_load1", "1m load average.", metric.None)
 	nodeRunning  = gauge("node_procs_running", "Number of processes in runnable state.", metric.None)
-	nodePressure = counter("node_pressure_cpu_waiting_seconds_total", "Total time in seconds that processes have waited for CPU time", metric.Seconds)
+	nodeWaitCPU  = counter("node_pressure_cpu_waiting_seconds_total", "Total time in seconds that processes have waited for CPU time", metric.Seconds)
+	nodeWaitMem  = counter("node_pressure_memory_waiting_seconds_total", "Total time in seconds that processes have waited for memory", metric.Seconds)
+	nodeWaitIO   = counter("node_pressure_io_waiting_seconds_total", "Total time in seconds that processes have waited due to IO congestion", metric.Seconds)
 	nodeRead     = counter("node_disk_read_bytes_total", "The total number of bytes read successfully.", metric.Bytes, "device")
 	nodeWritten  = counter("node_disk_written_bytes_total", "The total number of bytes written successfully.", metric.Bytes, "device")
 	nodeReceived = counter("node_network_receive_bytes_total", "Network device statistic receive_bytes.", metric.Bytes, "device")
@@ -88,6 +90,9 @@ func newFigures(n *Node) figures {
 	return figures{node: n, rows: map[*metric.Desc][]*metric.Series{}}
 }
 
+// storageSpeed is at which rate of reading and writing some task of a node always waits.
+const storageSpeed = 800e6
+
 // advance moves the hardware by a step.
 func (f *figures) advance(n *Node, busy, waiting, span float64) {
 	cores := float64(n.site.Cores)
@@ -97,12 +102,14 @@ func (f *figures) advance(n *Node, busy, waiting, span float64) {
 	f.joules[1] += span * cores * (0.15 + 0.5*held*share)
 	decay := math.Exp(-span / 60)
 	f.load = f.load*decay + (busy+waiting)*(1-decay)
-	f.pressure += span * min(waiting, 1)
+	f.pressure[0] += span * min(waiting, 1)
+	f.pressure[1] += span * 0.4 * max(held-0.9, 0) / 0.1 // pages are taken back and read again
 	read, write := 0.0, 0.0
 	for _, g := range n.groups {
 		read, write = read+g.wish.read*g.active, write+g.wish.write*g.active
 	}
 	f.disk[0], f.disk[1] = f.disk[0]+read*0.2, f.disk[1]+write*0.2+span*20e3 // the rest lies on other machines
+	f.pressure[2] += min(span, (read+write)/storageSpeed)
 	f.net[0], f.net[1] = f.net[0]+read*0.8+span*4e3, f.net[1]+write*0.8+span*6e3
 	for i := range n.gpus {
 		g := &n.gpus[i]
@@ -114,7 +121,7 @@ func (f *figures) advance(n *Node, busy, waiting, span float64) {
 
 // Descs lists what Read may append.
 func (n *Node) Descs() []*metric.Desc {
-	return append(append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodePressure, nodeRead, nodeWritten, nodeReceived, nodeSent,
+	return append(append([]*metric.Desc{nodeCPU, nodeMemory, nodeFree, nodeLoad, nodeRunning, nodeWaitCPU, nodeWaitMem, nodeWaitIO, nodeRead, nodeWritten, nodeReceived, nodeSent,
 		nodeBoot, nodeUname, nodeOS}, sensor.MeterDescs()...), sensor.GPUDescs()...)
 }
 
@@ -151,7 +158,9 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	f.one(b, nodeFree, float64(n.machine.MemoryAvailable))
 	f.one(b, nodeLoad, math.Round(f.load*100)/100)
 	f.one(b, nodeRunning, float64(running+1))
-	f.one(b, nodePressure, f.pressure)
+	f.one(b, nodeWaitCPU, f.pressure[0])
+	f.one(b, nodeWaitMem, f.pressure[1])
+	f.one(b, nodeWaitIO, f.pressure[2])
 	f.one(b, nodeRead, f.disk[0], "nvme0n1")
 	f.one(b, nodeWritten, f.disk[1], "nvme0n1")
 	f.one(b, nodeReceived, f.net[0], "eth0")

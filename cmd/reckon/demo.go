@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,15 +30,8 @@ const (
 	demoUsers = 40
 	demoPast  = 7 * 24 * time.Hour
 	demoAhead = 7 * 24 * time.Hour
-	demoMark  = "made-up.json" // in the data directory: nothing in it was measured
+	demoBy    = "reckon up --demo"
 )
-
-// demoNote is what the file demoMark holds.
-type demoNote struct {
-	Warning string    `json:"warning"`
-	Made    time.Time `json:"made"`
-	Seed    uint64    `json:"seed"`
-}
 
 // demoFlags says which flags of up a demonstration can not follow, and where its data is.
 func demoFlags(cmd *cobra.Command, o *upOptions) error {
@@ -123,13 +115,12 @@ func (s sink) Put(ctx context.Context, node string, b *metric.Batch) error { ret
 // clearDemo makes the data directory of a demonstration empty. It takes none that holds
 // anything else, and none that is in use.
 func clearDemo(o demoOptions, seed uint64, now time.Time) error {
-	file := filepath.Join(o.data, demoMark)
 	list, err := os.ReadDir(o.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the data directory: %w; choose another one with --data", err)
 	}
 	if len(list) > 0 {
-		if _, err := os.Stat(file); err != nil {
+		if m, ok := server.ReadMadeUp(o.data); !ok || m.By != demoBy {
 			return fmt.Errorf("%s holds something that is no demo, and a demo would make it anew; choose another directory with --data, or move that one away", o.data)
 		}
 	}
@@ -146,12 +137,5 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 			return fmt.Errorf("make the demo anew: %w", err)
 		}
 	}
-	if err := os.MkdirAll(o.data, 0o750); err != nil {
-		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)
-	}
-	raw, err := json.MarshalIndent(demoNote{Warning: "everything in this directory is made up by reckon up --demo, which deletes it when it starts again", Made: now, Seed: seed}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(raw, '\n'), 0o640)
+	return server.MarkMadeUp(o.data, server.MadeUp{Warning: "everything in this directory is made up by " + demoBy + ", which deletes it when it starts again", By: demoBy, Made: now, Seed: seed})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/buildinfo"
+	"reckon/internal/server"
 	"reckon/internal/simulation"
 	"reckon/push"
 	"reckon/simulate"
@@ -182,6 +184,12 @@ func count[T int | int64 | uint64](n T) string {
 // simulateInto writes into a data directory.
 func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *simulation.Fleet, stretch simulation.Stretch) error {
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	// Beside what was measured the label site tells it apart; alone the server says it.
+	if list, err := os.ReadDir(o.data); errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
+		if err := server.MarkMadeUp(o.data, server.MadeUp{Warning: "this directory was begun with a site that reckon simulate made up", By: "reckon simulate", Made: g.now().UTC(), Seed: o.site.Seed}); err != nil {
+			return err
+		}
+	}
 	done, err := simulation.Fill(ctx, fleet, o.data, o.name, log, stretch)
 	if err != nil {
 		return err

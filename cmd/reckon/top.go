@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -26,8 +27,10 @@ func newTop(g *globals) *cobra.Command {
 		Use:   "top",
 		Short: "Show who uses what right now, full-screen",
 		Long: `Show who uses what right now on the server's machine: one line for each
-workload, drawn anew every second. Without a server it measures this machine
-itself, for as long as it is open.
+workload, drawn anew every second. The server of a site, which measures no machine
+itself, is asked every 15 seconds for all of its nodes; figures are then means of
+two minutes. Without a server it measures this machine itself, for as long as it
+is open.
 
 Keys: c CPU, m memory, i storage, w wait, p processes, t CPU time, n name choose the
 order, r turns it round; / filters; up and down select, enter shows one workload;
@@ -108,6 +111,14 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 		case f := <-first:
 			var absent *client.UnreachableError
 			named := g.server != "" || g.getenv("RECKON_SERVER") != ""
+			var refused *client.APIError
+			if errors.As(f.err, &refused) && refused.Status == http.StatusNotFound {
+				l, err := siteLive(ctx, c)
+				if err != nil {
+					return nil, "", f.err // nor does it know what nodes did
+				}
+				return siteFeed(ctx, c, l, siteEvery), c.Server(), nil
+			}
 			if f.err == nil || (!f.end && !errors.As(f.err, &absent)) {
 				return prepend(ctx, f, feed), c.Server(), nil
 			}

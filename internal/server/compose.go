@@ -22,8 +22,8 @@ import (
 // gone is for how long a workload or a node may be silent before it counts as ended
 // or down.
 func (c *Config) gone() time.Duration {
-	if c.Agent == nil && c.Receive {
-		return 5 * time.Minute // others may export once a minute, over a bad network
+	if c.Agent == nil && (c.Receive || c.Play != nil) {
+		return 5 * time.Minute // others may export once a minute, over a bad network; a made-up past is as coarse
 	}
 	export := 15 * time.Second
 	if c.Agent != nil && c.Agent.Export > 0 {
@@ -123,6 +123,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
 	}
+	_, o.MadeUp = ReadMadeUp(s.config.Data)
+	o.MadeUp = o.MadeUp || s.config.Play != nil
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
 	o.Fit = &fit{nodes: views.Nodes, waits: s.facts, clock: time.Now}

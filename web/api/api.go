@@ -90,6 +90,8 @@ type Options struct {
 	Within func(access.Viewer) time.Duration
 	// Pages are served at / and below; nil: a small page that lists the addresses.
 	Pages *Pages
+	// MadeUp says that figures were not measured: the server shows a site that is made up.
+	MadeUp bool
 	// Version is shown in the OpenAPI document and on the landing page.
 	Version string
 	// Logger takes one line for each request at level debug, and errors of the

@@ -290,6 +290,8 @@ func descriptions() map[string]string {
 		"Node.memory_used_bytes":        "Memory that is not available to new work, bytes.",
 		"Node.load1":                    "Load average over one minute.",
 		"Node.cpu_pressure":             "Share of time in which some task waited for a processor, 0 to 1.",
+		"Node.memory_pressure":          "Share of time in which some task waited for memory, 0 to 1.",
+		"Node.io_pressure":              "Share of time in which some task waited for storage, 0 to 1.",
 		"Node.network_bytes_per_second": "Bytes received and sent each second.",
 		"Node.disk_bytes_per_second":    "Bytes read from and written to storage each second.",
 		"Node.power_watts":              "Power of the whole node, each joule counted once, watts.",

@@ -31,7 +31,7 @@ func (s *server) has() string {
 		here bool
 	}{
 		{"live", s.Hub != nil}, {"auth", s.Auth != nil}, {"usage", s.Usage != nil}, {"scale", s.Scale != nil}, {"fit", s.Fit != nil}, {"findings", s.Findings != nil},
-		{"data", s.Data != nil}, {"power", s.Power != nil}, {"prometheus", s.Prometheus != nil}, {"metrics", s.Metrics != nil},
+		{"data", s.Data != nil}, {"power", s.Power != nil}, {"prometheus", s.Prometheus != nil}, {"metrics", s.Metrics != nil}, {"made-up", s.MadeUp},
 	} {
 		if topic.here {
 			words = append(words, topic.word)

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// madeUpFile is in a data directory that was begun with a site that is made up.
+const madeUpFile = "made-up.json"
+
+// MadeUp is what [MarkMadeUp] writes into a data directory.
+type MadeUp struct {
+	Warning string    `json:"warning"`
+	By      string    `json:"by"` // the command that made it
+	Made    time.Time `json:"made"`
+	Seed    uint64    `json:"seed"`
+}
+
+// MarkMadeUp says of a data directory, which it makes if need be, that what it holds was
+// not measured. The server then tells everybody who looks.
+func MarkMadeUp(data string, m MadeUp) error {
+	if err := os.MkdirAll(data, 0o750); err != nil {
+		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)
+	}
+	raw, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(data, madeUpFile), append(raw, '\n'), 0o640)
+}
+
+// ReadMadeUp returns what MarkMadeUp wrote, and false where nothing was made up.
+func ReadMadeUp(data string) (MadeUp, bool) {
+	raw, err := os.ReadFile(filepath.Join(data, madeUpFile))
+	if err != nil {
+		return MadeUp{}, !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
+	}
+	var m MadeUp
+	_ = json.Unmarshal(raw, &m) // that it is there says it; who made it is a detail
+	return m, true
+}
