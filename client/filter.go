@@ -90,6 +90,8 @@ type Range struct {
 	// Start names one life of an id that was given more than once, by a moment in it or
 	// by its start; zero is the latest.
 	Start time.Time
+	// Site is the cluster whose id is meant, where several gave the same one.
+	Site string
 }
 
 // Splits are the words of [Range.By]: the whole workload, each node, each part on each
@@ -113,6 +115,9 @@ func (r Range) Query() url.Values {
 	}
 	if s := formatTime(r.Start); s != "" {
 		q.Set("start", s)
+	}
+	if r.Site != "" {
+		q.Set("site", r.Site)
 	}
 	return q
 }

@@ -52,7 +52,7 @@ type ScaleRun struct {
 	CoresFrom  string    `json:"cores_from"` // requested or used
 	Seconds    float64   `json:"seconds"`
 	CPUSeconds *float64  `json:"cpu_seconds"`
-	// Speedup is over one core as the better of the two laws has it; null without one.
+	// Speedup is over one core as the better of the two laws has it; null without one that holds.
 	Speedup *float64 `json:"speedup"`
 }
 
@@ -92,14 +92,14 @@ func (f *ScaleFit) Speedup(n float64) float64 {
 	return n / (1 + f.Serial*(n-1) + f.Crosstalk*n*(n-1))
 }
 
-// Scale asks how a workload scales; of an id given more than once the life at start,
-// or the latest if that is zero.
-func (c *Client) Scale(ctx context.Context, id string, start time.Time) (Scale, error) {
+// Scale asks how a workload scales; of an id given more than once the one that Start and
+// Site of the range name, or the latest.
+func (c *Client) Scale(ctx context.Context, id string, r Range) (Scale, error) {
 	words := strings.Split(id, "/")
 	for i := range words {
 		words[i] = url.PathEscape(words[i])
 	}
 	var s Scale
-	err := c.get(ctx, "/api/reckon/v1/scale/"+strings.Join(words, "/"), Range{Start: start}.Query(), &s)
+	err := c.get(ctx, "/api/reckon/v1/scale/"+strings.Join(words, "/"), Range{Start: r.Start, Site: r.Site}.Query(), &s)
 	return s, err
 }

@@ -27,6 +27,7 @@ type Use struct {
 	GPUs, GPUSeconds                            *float64
 	MemoryPeak, Memory, SwapPeak                *float64
 	StorageStalledSeconds, MemoryStalledSeconds *float64
+	Waits                                       bool // has not begun
 }
 
 // Thresholds: settled seconds say something of a run; a law that is further off than
@@ -50,11 +51,18 @@ func Better(amdahl, usl *Fit) *Fit {
 	return amdahl
 }
 
+// Holds reports whether the runs are near enough to the law, as far as can be told, for
+// anything to be claimed by it.
+func (f *Fit) Holds() bool { return !(f.Error > loose) }
+
 // Judge says what the one run shows, and what the runs at different sizes show.
 func Judge(u Use, runs []Run, amdahl, usl *Fit) []Verdict {
 	j := judge{u: u}
-	spare := j.held()
-	j.causes(spare)
+	if u.Waits {
+		j.say("cores", "info", 0, "cores", "it has not begun: what it uses can not be seen yet")
+	} else {
+		j.causes(j.held())
+	}
 	j.runs(runs, amdahl, usl)
 	return j.out
 }
@@ -167,6 +175,10 @@ func (j *judge) runs(runs []Run, amdahl, usl *Fit) {
 		if len(sizes) == 1 {
 			text = fmt.Sprintf("%s at one size (%s)", plural(len(runs), "run", "runs"), cores(sizes[0]))
 		}
+		if j.u.Waits && len(sizes) == 0 {
+			j.say("runs", "info", 0, "count", "%s: how it scales can not be seen", text)
+			return
+		}
 		try := 2.0
 		if held, ok := known(j.u.Held); ok && j.u.HeldFrom == "" {
 			try = max(2, held)
@@ -189,7 +201,7 @@ func (j *judge) runs(runs []Run, amdahl, usl *Fit) {
 	case math.IsNaN(best.Error):
 		j.say("law", "info", best.Serial, "ratio", "if it follows Amdahl's law, %s of the work does not run in parallel, and no number of cores makes it more than %s times as fast as one (%s); two sizes fit any such law: a third would show whether it holds",
 			percent(best.Serial), limit(best), behind)
-	case best.Error > loose:
+	case !best.Holds():
 		j.say("law", "warning", best.Error, "ratio", "the runs are %s off any law (%s): they may not be the same work, and nothing is claimed from them", percent(best.Error), behind)
 		return
 	case best.Crosstalk > 0:

@@ -27,6 +27,30 @@ func text(list []Verdict) string {
 	return strings.Join(out, "\n")
 }
 
+// TestNotBegun: of a job that waits nothing is said of itself, and no size is proposed
+// from what an array as a whole asks for.
+func TestNotBegun(t *testing.T) {
+	got := text(Judge(Use{Waits: true, Held: at(10000)}, nil, nil, nil))
+	if !strings.Contains(got, "it has not begun") || strings.Contains(got, "5000") || strings.Contains(got, "nothing can be said") {
+		t.Error(got)
+	}
+	runs := []Run{{1, 100}, {2, 60}, {4, 40}, {8, 30}}
+	amdahl, usl := laws(t, runs)
+	if got := text(Judge(Use{Waits: true, Held: at(4)}, runs, amdahl, usl)); !strings.Contains(got, "it has not begun") || !strings.Contains(got, "20% of the work does not run in parallel") {
+		t.Error(got)
+	}
+}
+
+// TestHolds: a law far off its runs is none, whatever its parameters.
+func TestHolds(t *testing.T) {
+	good, _ := laws(t, []Run{{1, 100}, {2, 60}, {4, 40}})
+	bad, _ := laws(t, []Run{{1, 100}, {2, 700}, {4, 40}, {8, 500}})
+	two, _ := laws(t, []Run{{1, 100}, {2, 60}})
+	if !good.Holds() || bad.Holds() || !two.Holds() {
+		t.Errorf("holds %v (%g), %v (%g), %v", good.Holds(), good.Error, bad.Holds(), bad.Error, two.Holds())
+	}
+}
+
 // TestOneRun holds what one run shows, and that no law is claimed from it.
 func TestOneRun(t *testing.T) {
 	for name, c := range map[string]struct {

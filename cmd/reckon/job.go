@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 type jobOptions struct {
 	id             string
 	from, to, step string
-	start          string
+	start, site    string
 	by             *choice
 	format         *choice
 	trace          *choice
@@ -47,6 +46,7 @@ owner and name instead.`,
   reckon job slurm/4711 --format json | jq .memory_peak_bytes
   reckon job slurm/4711 --by node        the profile of each node; or command, part
   reckon job slurm/4711@2026-08-20       an earlier life of an id that was given again
+  reckon job 4711 --site alpha           where several clusters gave the same number
   reckon job --last 3 --owner alice      the three that began last
   reckon job slurm/4711 --seff           the lines of Slurm's seff
   reckon job slurm/4711 --email-text | mail -s "your job" alice
@@ -83,6 +83,7 @@ owner and name instead.`,
 	cmd.Flags().StringVar(&o.to, "to", "", "end of the profile (default: the end of the workload, or now)")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the profile, 1s or more")
 	cmd.Flags().StringVar(&o.start, "start", "", "which life of an id that was given more than once: its start, or a time in it")
+	cmd.Flags().StringVar(&o.site, "site", "", siteWords)
 	o.by = &choice{words: []string{"node", "command", "part"}}
 	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")
 	complete(cmd, "by", o.by.words...)
@@ -125,15 +126,17 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	if err != nil {
 		return err
 	}
-	ids := []string{o.id}
+	r.Site = o.site
+	jobs := []client.Workload{{ID: o.id, Start: r.Start, Site: r.Site}}
 	if o.finds {
-		if ids, err = lastJobs(ctx, c, o.find); err != nil {
+		if jobs, err = lastJobs(ctx, c, o.find, o.site); err != nil {
 			return err
 		}
 	}
 	var details []client.WorkloadDetail
-	for i, id := range ids {
-		d, err := c.Workload(ctx, id, r)
+	for i, job := range jobs {
+		r.Start, r.Site = job.Start, job.Site
+		d, err := c.Workload(ctx, job.ID, r)
 		if err != nil {
 			return err
 		}
@@ -169,23 +172,42 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 	return printJob(g.screen(), d, o.by.value, now)
 }
 
-// lastJobs finds the ids of the workloads that began last, each once.
-func lastJobs(ctx context.Context, c *client.Client, f client.Filter) ([]string, error) {
-	f.Sort = "-start"
-	list, err := c.Workloads(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, w := range list.Workloads {
-		if !slices.Contains(ids, w.ID) {
-			ids = append(ids, w.ID)
+// siteWords is the help of --site.
+const siteWords = "of this site (cluster), where several gave the same id"
+
+// lastJobs finds the runs that began last: of an id that was given again each, and no job
+// that waits, unless all do. What stood for the tasks of an array never began.
+func lastJobs(ctx context.Context, c *client.Client, f client.Filter, site string) ([]client.Workload, error) {
+	const more = 200 // read at a time: many may wait
+	want := f.Limit
+	var began, wait []client.Workload
+	f.Sort, f.Limit = "-start", want+more
+	for {
+		list, err := c.Workloads(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range list.Workloads {
+			switch {
+			case site != "" && w.Site != site, w.State == "started":
+			case w.State == "pending":
+				wait = append(wait, w)
+			default:
+				began = append(began, w)
+			}
+		}
+		f.Offset += len(list.Workloads)
+		if len(began) >= want || len(list.Workloads) < f.Limit {
+			break
 		}
 	}
-	if len(ids) == 0 {
+	if len(began) == 0 {
+		began = wait
+	}
+	if len(began) == 0 {
 		return nil, errors.New("no job matches; `reckon jobs --since 30d` lists what there is")
 	}
-	return ids, nil
+	return began[:min(want, len(began))], nil
 }
 
 // completeIDs offers the ids of workloads in the shell, the latest first.

@@ -14,7 +14,7 @@ import (
 )
 
 func newScale(g *globals) *cobra.Command {
-	var start string
+	var start, site string
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "scale ID",
@@ -44,15 +44,16 @@ Without a batch system a run counts with the cores that it used (p95).`,
 			if len(args) == 0 {
 				return &usageError{errors.New("no ID was given; give one that `reckon jobs` lists")}
 			}
-			return runScale(cmd.Context(), g, args[0], start, format.value)
+			return runScale(cmd.Context(), g, args[0], start, site, format.value)
 		},
 	}
 	cmd.Flags().StringVar(&start, "start", "", "which life of an id that was given more than once: its start, or a time in it")
+	cmd.Flags().StringVar(&site, "site", "", siteWords)
 	format = addFormat(cmd, "table", "json")
 	return cmd
 }
 
-func runScale(ctx context.Context, g *globals, id, start, format string) error {
+func runScale(ctx context.Context, g *globals, id, start, site, format string) error {
 	id, at, err := lifeOf(id, start, g.now())
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func runScale(ctx context.Context, g *globals, id, start, format string) error {
 	if err != nil {
 		return err
 	}
-	s, err := c.Scale(ctx, id, at)
+	s, err := c.Scale(ctx, id, client.Range{Start: at, Site: site})
 	if err != nil {
 		return err
 	}

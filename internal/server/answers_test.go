@@ -129,7 +129,7 @@ func TestScaleOfRuns(t *testing.T) {
 	h.job(run{id: "slurm/21", name: "cfd", owner: "bob", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 32, used: 1})           // another's
 	h.job(run{id: "slurm/22", name: "cfd*", owner: "alice", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 64, used: 8})        // another name
 	c := h.client()
-	s, err := c.Scale(t.Context(), "slurm/13", time.Time{})
+	s, err := c.Scale(t.Context(), "slurm/13", client.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestScaleOfRuns(t *testing.T) {
 	if !said(s.Verdicts, "20% of the work does not run in parallel") || !said(s.Verdicts, "4 runs at 4 sizes, 1 to 8 cores") {
 		t.Errorf("%+v", s.Verdicts)
 	}
-	alone, err := c.Scale(t.Context(), "slurm/22", time.Time{})
+	alone, err := c.Scale(t.Context(), "slurm/22", client.Range{})
 	if err != nil || len(alone.Runs) != 1 || alone.Amdahl != nil || alone.USL != nil || alone.Runs[0].Speedup != nil || !said(alone.Verdicts, "1 run at one size (64 cores): how it scales can not be seen") {
 		t.Errorf("%+v %v", alone, err)
 	}
@@ -155,7 +155,7 @@ func TestScaleOfGrowingWork(t *testing.T) {
 		wall := time.Duration(100+2*n) * time.Second
 		h.job(run{id: fmt.Sprintf("slurm/%d", 10+i), name: "weak", owner: "alice", start: h.now.Add(time.Duration(-60+10*i) * time.Minute), wall: wall, asked: n, used: n, memory: 1 << 30})
 	}
-	s, err := h.client().Scale(t.Context(), "slurm/13", time.Time{})
+	s, err := h.client().Scale(t.Context(), "slurm/13", client.Range{})
 	if err != nil || s.Amdahl != nil || s.USL != nil || s.Weak == nil || len(s.Runs) != 4 || s.Runs[0].Speedup != nil {
 		t.Fatalf("%+v %v", s, err)
 	}

@@ -43,7 +43,7 @@ func (b *backend) Workloads(ctx context.Context, f client.Filter) (client.Worklo
 // Workload implements api.Backend. Of an id that was used again the latest life is
 // meant, unless the range names another.
 func (b *backend) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
-	row, err := b.row(ctx, id, r.Start)
+	row, err := b.row(ctx, id, r.Site, r.Start)
 	if err != nil {
 		return client.WorkloadDetail{}, err
 	}
@@ -91,10 +91,11 @@ func (b *backend) overTime(ctx context.Context, d *client.WorkloadDetail, whole 
 	return err
 }
 
-// row finds the life of an id that began at a time; the latest when that is zero.
-func (b *backend) row(ctx context.Context, id string, start time.Time) (*store.Workload, error) {
+// row finds the life of an id that began at a time, the latest when that is zero, of a
+// site, or of any when that is empty.
+func (b *backend) row(ctx context.Context, id, site string, start time.Time) (*store.Workload, error) {
 	f := store.Filter{ID: id, Sort: "-start", Limit: 1}
-	if !start.IsZero() {
+	if !start.IsZero() || site != "" {
 		f.Limit = 0
 	}
 	rows, _, err := b.facts.Workloads(ctx, f)
@@ -102,7 +103,7 @@ func (b *backend) row(ctx context.Context, id string, start time.Time) (*store.W
 		return nil, err
 	}
 	for i := range rows {
-		if start.IsZero() || same(&rows[i], start.UnixMilli()) {
+		if (site == "" || rows[i].Site == site) && (start.IsZero() || same(&rows[i], start.UnixMilli())) {
 			return &rows[i], nil
 		}
 	}

@@ -38,7 +38,7 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
 	use := scaling.Use{
 		WallSeconds: w.WallSeconds, Held: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
-		CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
+		Waits: w.State == "pending" || w.State == "started", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
 		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, MemoryPeak: w.MemoryPeakBytes, Memory: w.RequestMemory, SwapPeak: w.SwapBytes,
 	}
 	if use.Held == nil {
@@ -241,7 +241,7 @@ func (s *scale) judge(out *client.Scale, use scaling.Use) {
 		usl = &f
 	}
 	out.Amdahl, out.USL = wireFit(amdahl, len(runs)), wireFit(usl, len(runs))
-	if best := scaling.Better(amdahl, usl); best != nil {
+	if best := scaling.Better(amdahl, usl); best != nil && best.Holds() {
 		for i := range out.Runs {
 			out.Runs[i].Speedup = at(best.OneCore / out.Runs[i].Seconds)
 		}

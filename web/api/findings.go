@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"reckon/client"
@@ -164,14 +166,22 @@ func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error
 	}
 	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
 	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
-		err = fmt.Errorf("finding %s: %w", r.PathValue("id"), ErrNotFound)
+		err = ErrNotFound
 	}
 	if err != nil {
-		return err
+		return noFinding(r, err)
 	}
 	s.look(r, "finding", f.ID, f.Owner)
 	writeJSON(w, http.StatusOK, f)
 	return nil
+}
+
+// noFinding says that there is no such finding, where that is what is wrong.
+func noFinding(r *http.Request, err error) error {
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return fail(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(findingRules, ", "), "no finding %q", r.PathValue("id"))
 }
 
 func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) error {
@@ -183,10 +193,10 @@ func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) 
 	}
 	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
 	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
-		err = fmt.Errorf("finding %s: %w", r.PathValue("id"), ErrNotFound)
+		err = ErrNotFound
 	}
 	if err != nil {
-		return err
+		return noFinding(r, err)
 	}
 	steps, err := s.Findings.FindingSteps(r.Context(), f.ID)
 	if err != nil {
@@ -210,7 +220,7 @@ func (s *server) acknowledge(w http.ResponseWriter, r *http.Request, q *query) e
 	}
 	f, err := s.Findings.Acknowledge(r.Context(), r.PathValue("id"), by)
 	if err != nil {
-		return err
+		return noFinding(r, err)
 	}
 	writeJSON(w, http.StatusOK, f)
 	return nil
@@ -230,7 +240,7 @@ func (s *server) mute(w http.ResponseWriter, r *http.Request, q *query) error {
 	}
 	f, err := s.Findings.Mute(r.Context(), r.PathValue("id"), reason, until)
 	if err != nil {
-		return err
+		return noFinding(r, err)
 	}
 	writeJSON(w, http.StatusOK, f)
 	return nil

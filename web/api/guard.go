@@ -64,15 +64,16 @@ func (g *guard) Workload(ctx context.Context, id string, r client.Range) (client
 		return client.WorkloadDetail{}, fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
 	case access.User:
 		// Asked first, so that work of others costs and tells nothing.
-		list, err := g.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: 1})
+		list, err := g.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedLives})
 		if err != nil {
 			return client.WorkloadDetail{}, err
 		}
-		if len(list.Workloads) == 0 {
+		own := slices.DeleteFunc(list.Workloads, func(w client.Workload) bool { return r.Site != "" && w.Site != r.Site })
+		if len(own) == 0 {
 			return client.WorkloadDetail{}, fmt.Errorf("%s: %w", id, ErrNotFound)
 		}
 		if r.Start.IsZero() { // the latest of the viewer's own
-			r.Start = list.Workloads[0].Start
+			r.Start, r.Site = own[0].Start, own[0].Site
 		}
 	}
 	d, err := g.Backend.Workload(ctx, id, r)

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,24 +19,24 @@ import (
 // listedLives is how many lives of an id are looked through.
 const listedLives = 1000
 
-// life returns the workload with the life that the range asks for.
+// life returns the workload of a site with the life that the range asks for.
 func (s *server) life(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
-	if !r.Start.IsZero() {
-		if v := access.From(ctx); v.Role == access.Public {
-			return client.WorkloadDetail{}, fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
-		}
-		w, err := s.livedAt(ctx, id, r.Start)
-		if err != nil {
-			return client.WorkloadDetail{}, err
-		}
-		r.Start = w.Start
+	if v := access.From(ctx); v.Role == access.Public {
+		return client.WorkloadDetail{}, fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
 	}
+	w, err := s.one(ctx, id, r)
+	if err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	r.Start, r.Site = w.Start, w.Site
 	return s.Backend.Workload(ctx, id, r)
 }
 
-// livedAt finds the life of an id that began at a time, or else was there then, or else
-// began within the minute that follows: people write times without seconds.
-func (s *server) livedAt(ctx context.Context, id string, at time.Time) (*client.Workload, error) {
+// one finds the workload that an id means. Of several lives it is the latest, or the one
+// that began at a time, or else was there then, or else began within the minute that
+// follows: people write times without seconds. Of several sites, each of which gives ids
+// of its own, the site must be named, or the time fit one of them only.
+func (s *server) one(ctx context.Context, id string, r client.Range) (*client.Workload, error) {
 	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedLives})
 	if err != nil {
 		return nil, err
@@ -42,24 +44,33 @@ func (s *server) livedAt(ctx context.Context, id string, at time.Time) (*client.
 	if len(list.Workloads) == 0 {
 		return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
 	}
+	all, at := list.Workloads, r.Start
+	if r.Site != "" {
+		here := slices.DeleteFunc(slices.Clone(all), func(w client.Workload) bool { return w.Site != r.Site })
+		if len(here) == 0 {
+			return nil, fail(http.StatusNotFound, "it is of "+strings.Join(sitesOf(all), ", "), "%s is not at the site %s", id, r.Site)
+		}
+		all = here
+	}
+	if at.IsZero() {
+		return only(id, all)
+	}
 	for _, fits := range []func(w *client.Workload) bool{
 		func(w *client.Workload) bool { return at.Sub(w.Start).Abs() < time.Second },
 		func(w *client.Workload) bool { return !at.Before(w.Start) && !at.After(until(w)) },
 		func(w *client.Workload) bool { return at.Before(w.Start) && w.Start.Sub(at) <= time.Minute },
 	} {
-		for i := range list.Workloads {
-			if w := &list.Workloads[i]; fits(w) {
-				return w, nil
-			}
+		if then := slices.DeleteFunc(slices.Clone(all), func(w client.Workload) bool { return !fits(&w) }); len(then) > 0 {
+			return only(id, then)
 		}
 	}
 	var spans []string
-	for i := range list.Workloads {
+	for i := range all {
 		if i == 5 {
-			spans = append(spans, fmt.Sprintf("and %d before", list.Total-i))
+			spans = append(spans, fmt.Sprintf("and %d before", max(list.Total, len(all))-i))
 			break
 		}
-		w := &list.Workloads[i]
+		w := &all[i]
 		span := "from " + w.Start.UTC().Format(time.RFC3339) + " on"
 		if !w.Running {
 			span = "from " + w.Start.UTC().Format(time.RFC3339) + " to " + until(w).UTC().Format(time.RFC3339)
@@ -70,6 +81,28 @@ func (s *server) livedAt(ctx context.Context, id string, at time.Time) (*client.
 		"%s was not there at %s", id, at.UTC().Format(time.RFC3339))
 }
 
+// only is the latest of some workloads with one id, if all are of one site.
+func only(id string, list []client.Workload) (*client.Workload, error) {
+	if sites := sitesOf(list); len(sites) > 1 {
+		return nil, fail(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "), "%s is a workload of each of %d sites", id, len(sites))
+	}
+	return &list[0], nil
+}
+
+// sitesOf tells the sites of workloads, the latest first, with what tells them apart.
+func sitesOf(list []client.Workload) (out []string) {
+	seen := map[string]bool{}
+	for i := range list {
+		w := &list[i]
+		if seen[w.Site] {
+			continue
+		}
+		seen[w.Site] = true
+		out = append(out, fmt.Sprintf("%s (of %s, began %s)", cmp.Or(w.Site, "no site"), cmp.Or(w.Owner, "nobody"), w.Start.UTC().Format(time.RFC3339)))
+	}
+	return out
+}
+
 // until is the last moment of a life.
 func until(w *client.Workload) time.Time {
 	if w.End != nil && w.End.After(w.Seen) {
@@ -78,16 +111,20 @@ func until(w *client.Workload) time.Time {
 	return w.Seen
 }
 
-// lives lists the lives of an id that the viewer may see; nil when there is one.
-func (s *server) lives(ctx context.Context, id string) ([]client.Life, error) {
+// lives lists the lives of an id at a site that the viewer may see; nil when there is one.
+func (s *server) lives(ctx context.Context, site, id string) ([]client.Life, error) {
 	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedLives})
-	if err != nil || len(list.Workloads) < 2 {
+	if err != nil {
 		return nil, err
 	}
-	out := make([]client.Life, len(list.Workloads))
+	var out []client.Life
 	for i := range list.Workloads {
-		w := &list.Workloads[i]
-		out[i] = client.Life{Start: w.Start, End: w.End, Owner: w.Owner, Name: w.Name}
+		if w := &list.Workloads[i]; w.Site == site {
+			out = append(out, client.Life{Start: w.Start, End: w.End, Owner: w.Owner, Name: w.Name})
+		}
+	}
+	if len(out) < 2 {
+		return nil, nil
 	}
 	return out, nil
 }

@@ -106,6 +106,9 @@ func TestEveryParameterIsTaken(t *testing.T) {
 			if words, ok := schema["enum"].([]any); ok {
 				value = words[0].(string)
 			}
+			if p["name"] == "site" && strings.Contains(path, "{id}") {
+				continue // the test's job has none: TestSameIDAtTwoSites
+			}
 			if p["name"] == "start" { // a moment in the life of the job
 				value = now.Add(-time.Hour).Format(time.RFC3339)
 			}

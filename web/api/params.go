@@ -236,6 +236,7 @@ func filterOf(q *query) client.Filter {
 
 func rangeOf(q *query) client.Range {
 	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.word("by", client.Splits()), Start: q.time("start")}
+	r.Site, _ = q.get("site")
 	if q.err == nil && !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
 		q.bad("to", q.values.Get("to"), "give a time after from")
 	}

@@ -238,7 +238,7 @@ func listParams() []param {
 }
 
 func detailParams() []param {
-	when := schema{"type": "string", "examples": []string{"2h", "2026-11-21T10:00:00Z"}}
+	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"2h", "2026-11-21T10:00:00Z"}}
 	return []param{
 		{name: "id", doc: "kind/name, such as slurm/4711; a unique name alone will do.", schema: schema{"type": "string"}, inPath: true},
 		{name: "from", doc: "Begin of the profile; without it the start of the workload. Forms as since.", schema: when},
@@ -246,6 +246,7 @@ func detailParams() []param {
 		{name: "step", doc: "Length of a step of the profile, 1s or more; without it one that gives a few hundred points.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
 		{name: "by", doc: "What the lines of the profile are of: the whole workload, each node, each part on each node, or each program (command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
 		{name: "start", doc: "Which life of an id that was given more than once: a moment in it, or its start; without it the latest. Forms as since.", schema: when},
+		{name: "site", doc: "Of which site, where several gave the same id; without it that is answered with 409.", schema: text},
 	}
 }
 

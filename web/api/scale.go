@@ -19,7 +19,7 @@ type Scale interface {
 func (s *server) scaleRoutes() []route {
 	var params []param
 	for _, p := range detailParams() {
-		if p.inPath || p.name == "start" {
+		if p.inPath || p.name == "start" || p.name == "site" {
 			params = append(params, p)
 		}
 	}
@@ -33,6 +33,7 @@ func (s *server) scaleRoutes() []route {
 
 func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 	rng := client.Range{Start: q.time("start")}
+	rng.Site, _ = q.get("site")
 	if q.err != nil {
 		return q.err
 	}
@@ -45,11 +46,11 @@ func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 	case access.From(r.Context()).Role == access.Public:
 		return fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
 	}
-	one, err := s.found(r.Context(), asked, rng)
+	one, err := s.one(r.Context(), asked, rng)
 	if errors.Is(err, ErrNotFound) {
 		var id string
 		if id, err = s.resolve(r.Context(), asked); err == nil {
-			one, err = s.found(r.Context(), id, rng)
+			one, err = s.one(r.Context(), id, rng)
 		}
 	}
 	if err != nil {
@@ -72,19 +73,4 @@ func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 	}
 	writeJSON(w, http.StatusOK, answer)
 	return nil
-}
-
-// found returns a workload as the list has it, in the life that is asked for.
-func (s *server) found(ctx context.Context, id string, r client.Range) (*client.Workload, error) {
-	if !r.Start.IsZero() {
-		return s.livedAt(ctx, id, r.Start)
-	}
-	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	if len(list.Workloads) == 0 {
-		return nil, ErrNotFound
-	}
-	return &list.Workloads[0], nil
 }

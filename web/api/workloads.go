@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path"
 	"slices"
@@ -62,7 +63,7 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 		return err
 	}
 	s.look(r, "workload", d.ID, d.Owner)
-	if d.Lives, err = s.lives(r.Context(), d.ID); err != nil {
+	if d.Lives, err = s.lives(r.Context(), d.Site, d.ID); err != nil {
 		return err
 	}
 	complete(&d.Workload)
@@ -130,8 +131,14 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	}
 	switch len(exact) {
 	case 0:
-		hint := "GET /api/reckon/v1/workloads lists what there is"
-		if near := nearest(text, ids, 5); len(near) > 0 {
+		hint := "`reckon jobs` and GET /api/reckon/v1/workloads list what there is"
+		family, err := s.family(ctx, text)
+		if err != nil {
+			return "", err
+		}
+		if near := nearest(text, ids, 5); family != "" {
+			hint = family
+		} else if len(near) > 0 {
 			hint = "did you mean " + strings.Join(near, ", ") + "?"
 		}
 		return "", fail(http.StatusNotFound, hint, "no workload %q", text)
@@ -144,6 +151,45 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	}
 	return "", fail(http.StatusConflict, "name one of them: "+strings.Join(exact, ", ")+more, "%q can be several workloads", text)
 }
+
+// family says what there is of an array or a heterogeneous job that text names a part or
+// the whole of; empty when there is nothing.
+func (s *server) family(ctx context.Context, text string) (string, error) {
+	text = strings.TrimPrefix(text, string(workload.Slurm)+"/")
+	has := func(name string) (bool, error) {
+		list, err := s.Backend.Workloads(ctx, client.Filter{ID: string(workload.MakeID(workload.Slurm, name)), Limit: 1})
+		return len(list.Workloads) > 0, err
+	}
+	if number, task, ok := strings.Cut(text, "_"); ok && digits(number) && digits(task) {
+		ok, err := has(number)
+		if !ok || err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("slurm/%s stands for the tasks of that array that have not begun", number), nil
+	}
+	if !digits(text) {
+		return "", nil
+	}
+	for _, k := range []struct{ between, what string }{{"+", "component"}, {"_", "task"}} {
+		var found []string
+		for i := range 5 {
+			name := fmt.Sprint(text, k.between, i)
+			ok, err := has(name)
+			if err != nil {
+				return "", err
+			}
+			if ok {
+				found = append(found, "slurm/"+name)
+			}
+		}
+		if len(found) > 0 {
+			return fmt.Sprintf("each %s of it has an id of its own, such as %s", k.what, strings.Join(found, ", ")), nil
+		}
+	}
+	return "", nil
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // called lists the ids of what has a name.
 func (s *server) called(ctx context.Context, name string) (ids []string, err error) {

@@ -137,7 +137,7 @@ func (b *Backend) Workload(_ context.Context, id string, r client.Range) (client
 		return client.WorkloadDetail{}, b.Err
 	}
 	for _, d := range b.Details {
-		if d.ID != id || !r.Start.IsZero() && !r.Start.Equal(d.Start) {
+		if d.ID != id || (r.Site != "" && r.Site != d.Site) || !r.Start.IsZero() && !r.Start.Equal(d.Start) {
 			continue
 		}
 		profiles := d.Profile

@@ -1,0 +1,74 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/web/api"
+	"reckon/web/api/apitest"
+)
+
+// TestSameIDAtTwoSites: clusters number their jobs without asking each other, so that an
+// id alone may mean two jobs. Neither is answered for the other.
+func TestSameIDAtTwoSites(t *testing.T) {
+	b := apitest.Site(now)
+	b.Details[0].Site = "alpha"
+	here := b.Details[0]
+	there := here
+	there.Site, there.Owner, there.Start = "beta", "bob", here.Start.Add(-10*time.Minute)
+	b.Details = append(b.Details, there)
+	h := asViewer(api.Options{Backend: b, Scale: fakeScale{}})
+	at := func(w client.WorkloadDetail) string { return "start=" + w.Start.Format(time.RFC3339) }
+	for _, path := range []string{"/api/reckon/v1/workloads/slurm/4711", "/api/reckon/v1/workloads/4711", "/api/reckon/v1/scale/slurm/4711", "/api/reckon/v1/scale/4711"} {
+		for _, several := range []string{"", "?start=" + now.Add(-time.Minute).Format(time.RFC3339)} {
+			e := decode[client.Error](t, get(t, h, path+several, "X-Test-Viewer", "support"), 409)
+			if !strings.Contains(e.Error, "2 sites") || !strings.Contains(e.Hint, "beta (of bob") || !strings.Contains(e.Hint, here.Site+" (of alice") {
+				t.Errorf("%s%s: %+v", path, several, e)
+			}
+		}
+		for query, owner := range map[string]string{"site=beta": "bob", "site=" + here.Site: "alice", at(there): "bob", at(here): "alice"} {
+			if body := get(t, h, path+"?"+query, "X-Test-Viewer", "support"); body.Code != 200 || !strings.Contains(body.Body.String(), `"owner":"`+owner+`"`) {
+				t.Errorf("%s?%s: %d %.100s, want that of %s", path, query, body.Code, body.Body, owner)
+			}
+		}
+		if e := decode[client.Error](t, get(t, h, path+"?site=gamma", "X-Test-Viewer", "support"), 404); !strings.Contains(e.Hint, "beta") {
+			t.Errorf("%s: %+v", path, e)
+		}
+		// Alice has one of them, and is not told of the other.
+		if w := get(t, h, path, "X-Test-Viewer", "alice"); w.Code != 200 || !strings.Contains(w.Body.String(), `"owner":"alice"`) {
+			t.Errorf("%s: alice sees %d %.100s", path, w.Code, w.Body)
+		}
+		if w := get(t, h, path+"?site=beta", "X-Test-Viewer", "alice"); w.Code != 404 || strings.Contains(w.Body.String(), "bob") {
+			t.Errorf("%s: alice is told %s", path, w.Body)
+		}
+	}
+	// The lives of an id are those of its site.
+	if d := decode[client.WorkloadDetail](t, get(t, h, "/api/reckon/v1/workloads/slurm/4711?site=beta", "X-Test-Viewer", "support"), 200); d.Lives != nil {
+		t.Errorf("lives of another site: %+v", d.Lives)
+	}
+}
+
+// TestPartsOfJobs: who asks for an array, a heterogeneous job or a task that waits is told
+// what there is of it.
+func TestPartsOfJobs(t *testing.T) {
+	b := apitest.Site(now)
+	for _, id := range []string{"slurm/500_0", "slurm/500_3", "slurm/600+0", "slurm/600+1", "slurm/700"} {
+		d := b.Details[0]
+		d.ID = id
+		b.Details = append(b.Details, d)
+	}
+	h := asViewer(api.Options{Backend: b})
+	for ask, hint := range map[string]string{
+		"500": "slurm/500_0, slurm/500_3", "slurm/500": "slurm/500_0, slurm/500_3", "600": "slurm/600+0, slurm/600+1", "700_12": "slurm/700 stands for", "slurm/700_12": "slurm/700 stands for",
+	} {
+		e := decode[client.Error](t, get(t, h, "/api/reckon/v1/workloads/"+ask, "X-Test-Viewer", "support"), 404)
+		if !strings.Contains(e.Hint, hint) {
+			t.Errorf("%s: %+v", ask, e)
+		}
+		if w := get(t, h, "/api/reckon/v1/workloads/"+ask, "X-Test-Viewer", "carol"); w.Code != 404 || strings.Contains(w.Body.String(), "id of its own") || strings.Contains(w.Body.String(), "stands for") {
+			t.Errorf("carol is told of %s: %s", ask, w.Body)
+		}
+	}
+}
