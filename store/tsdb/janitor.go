@@ -76,8 +76,12 @@ func (s *Store) verifyOne(db *promtsdb.DB, checked map[ulid.ULID]bool) {
 // whichever is older: neither a clock that jumped nor a sample from the future may
 // throw history away. What was imported is spared by age.
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
+	s.born.see(blocks)
 	out := map[ulid.ULID]struct{}{}
 	newest, bytes := int64(math.MinInt64), int64(0)
+	if s.opts.Beside != nil {
+		bytes = s.opts.Beside()
+	}
 	for _, b := range blocks {
 		m := b.Meta()
 		newest = max(newest, m.MaxTime)

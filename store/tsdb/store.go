@@ -43,6 +43,8 @@ type Options struct {
 	Retention time.Duration
 	// MaxBytes bounds the blocks on disk: the oldest go first. 0 is no bound.
 	MaxBytes int64
+	// Beside returns the bytes that something else takes of MaxBytes; nil is none.
+	Beside func() int64
 	// OutOfOrder is by how much a sample may be older than the newest one of the
 	// store; 0 is 24 h, below 0 nothing.
 	OutOfOrder time.Duration
@@ -116,6 +118,7 @@ type Store struct {
 	refused  atomic.Uint64
 	late     lateness
 	imported importedSet
+	born     born
 }
 
 var (

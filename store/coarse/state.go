@@ -1,0 +1,63 @@
+package coarse
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// state says how far it came. Without it everything that the store has is made again, which
+// changes nothing.
+type state struct {
+	// Through: all days before it were made, or are pending.
+	Through int64 `json:"through"`
+	// Pending are days to make or to make again, in order; each by its begin.
+	Pending []int64 `json:"pending,omitempty"`
+	// Known are the origins that were seen: all days that they lie in are made, pending, or
+	// not yet over.
+	Known []string `json:"known,omitempty"`
+}
+
+const stateFile = "state.json"
+
+func loadState(dir string, log *slog.Logger) (s state) {
+	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			log.Warn("it is not known how far hours were made; they are made again of what there is", "err", err)
+		}
+		return state{}
+	}
+	return s
+}
+
+func (s *state) save(dir string) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, stateFile)
+	if err := writeSynced(path+".tmp", raw); err != nil {
+		return fmt.Errorf("note how far hours were made: %w", err)
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+func writeSynced(path string, raw []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
