@@ -1,6 +1,10 @@
 package node
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
+
 	"golang.org/x/sys/unix"
 
 	"reckon/metric"
@@ -36,9 +40,10 @@ var timexDescs = []*metric.Desc{
 // TimexDescs lists what [Timex] measures, which no recorded machine has.
 func TimexDescs() []*metric.Desc { return timexDescs }
 
-// NewTimex asks the kernel. A file tree that is not our own has no clock.
+// NewTimex asks the kernel. The tree of a recorded machine has no clock; in a container
+// the host's tree is of the same boot as we are, and its clock is ours.
 func NewTimex(root string) (*Timex, error) {
-	if root != "" && root != "/" {
+	if !sameBoot(root) {
 		return nil, sensor.Unavailable("the clock of a recorded machine is not there", "", nil)
 	}
 	if _, err := unix.Adjtimex(&unix.Timex{}); err != nil {
@@ -47,6 +52,20 @@ func NewTimex(root string) (*Timex, error) {
 	t := &Timex{descs: timexDescs}
 	t.series = series(t.descs)
 	return t, nil
+}
+
+// sameBoot reports whether a tree shows the kernel that we run on.
+func sameBoot(root string) bool {
+	if root == "" || root == "/" {
+		return true
+	}
+	const file = "proc/sys/kernel/random/boot_id"
+	theirs, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		return false
+	}
+	ours, err := os.ReadFile("/" + file)
+	return err == nil && bytes.Equal(theirs, ours)
 }
 
 // Name returns "timex".

@@ -176,11 +176,10 @@ func possibleCPUs(root string) uint32 {
 
 // explain makes of an error of loading what a person can act on.
 func explain(err error, root string) error {
-	const grant = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
 	var log *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &log):
-		return sensor.Unavailable("no permission to load BPF programs", grant, unix.EPERM)
+		return refused()
 	case lockedDown(root):
 		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
 			"boot with lockdown=integrity or less", cause(err))
