@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -76,6 +77,45 @@ func TestTenants(t *testing.T) {
 		t.Errorf("tenant a has %d series and b %d, want 1 and 0", count(a), count(b))
 	}
 	if err := nobody.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "does not let us in") {
+		t.Errorf("without a tenant: %v", err)
+	}
+}
+
+// TestRealMimir runs the suite against a Mimir, once by the header of a tenant and with
+// histograms as they are, once with classic ones.
+func TestRealMimir(t *testing.T) {
+	addr := storetest.Mimir(t)
+	var n atomic.Int64
+	for name, histograms := range map[string]string{"classic": "", "native": "&histograms=native"} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Series(t, func(tb testing.TB) store.Series {
+				return openAt(tb, fmt.Sprintf("mimir+http://%s?tenant=suite%d%s", addr, n.Add(1), histograms))
+			})
+		})
+	}
+}
+
+// TestRealTenants is TestTenants against a Mimir.
+func TestRealTenants(t *testing.T) {
+	addr := storetest.Mimir(t)
+	open := func(tenant string) *Store { return openAt(t, "mimir+http://"+addr+tenant) }
+	a, b := open("?tenant=a"), open("?tenant=b")
+	nobody := openAt(t, "http://"+addr+"?write=/api/v1/push&read=/prometheus/api/v1/read&api=/prometheus/api/v1")
+	must(t, a.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sda")))
+	must(t, b.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sdb", "sdc")))
+	for s, want := range map[*Store]string{a: "sda", b: "sdb sdc"} {
+		got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.Named(gauge.Name))
+		for _, device := range strings.Fields(want) {
+			found := false
+			for k := range got {
+				found = found || strings.Contains(k, `"`+device+`"`)
+			}
+			if !found || len(got) != len(strings.Fields(want)) {
+				t.Errorf("a tenant reads %v, want %s", got, want)
+			}
+		}
+	}
+	if err := nobody.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "tenant=NAME") {
 		t.Errorf("without a tenant: %v", err)
 	}
 }

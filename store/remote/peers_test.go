@@ -2,7 +2,12 @@ package remote
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +88,66 @@ func TestLineProtocol(t *testing.T) {
 		n++
 		return openAt(tb, "influxdb2+http://"+addr+"/org/"+name+"?write="+url.QueryEscape("/write?precision=ms&db="+name))
 	}, storetest.Limits{Staleness: "InfluxDB has no NaN", Conflict: "the later value replaces the earlier one"})
+}
+
+// TestRealLineProtocol writes to the address of 2.x, as InfluxDB 1.8 has it too: nothing in
+// the address is changed for the test.
+func TestRealLineProtocol(t *testing.T) {
+	addr := storetest.Influx18(t)
+	n := 'a'
+	storetest.Series(t, func(tb testing.TB) store.Series {
+		storetest.InfluxDatabase(tb, addr, string(n))
+		n++
+		return openAt(tb, "influxdb2+http://"+addr+"/org/"+string(n-1))
+	}, storetest.Limits{Staleness: "InfluxDB has no NaN", Conflict: "the later value replaces the earlier one"})
+}
+
+// TestInfluxTokens lets nobody in without the token, by either address.
+func TestInfluxTokens(t *testing.T) {
+	addr := storetest.Peer(t, "influxd18", "/ping", func(addr, dir string) []string {
+		args := storetest.InfluxArgs(t)(addr, dir)
+		text, err := os.ReadFile(args[1])
+		must(t, err)
+		must(t, os.WriteFile(args[1], []byte(strings.Replace(string(text), "[http]\n", "[http]\nauth-enabled = true\n", 1)), 0o600))
+		return args
+	})
+	ask := func(auth, q string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/query", strings.NewReader(url.Values{"q": {q}}.Encode()))
+		must(t, err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if auth != "" {
+			req.Header.Set("Authorization", auth)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		defer resp.Body.Close()
+		if raw, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || strings.Contains(string(raw), "error") {
+			t.Fatalf("%s: %s %s %v", q, resp.Status, raw, err)
+		}
+	}
+	ask("", "CREATE USER reckon WITH PASSWORD 's3cret' WITH ALL PRIVILEGES")
+	ask("Token reckon:s3cret", "CREATE DATABASE d")
+	token := filepath.Join(t.TempDir(), "token")
+	must(t, os.WriteFile(token, []byte("reckon:s3cret\n"), 0o600))
+	with := "?token_file=" + url.QueryEscape(token)
+	for name, address := range map[string]string{
+		"line protocol": "influxdb2+http://" + addr + "/org/d", "prometheus": "influxdb+http://" + addr + "/d",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := openAt(t, address).Append(t.Context(), nil, gaugeBatch(storetest.Now(), name)); err == nil || !strings.Contains(err.Error(), "token_file=FILE") {
+				t.Errorf("without a token: %v", err)
+			}
+			if name == "prometheus" { // 1.x knows users there
+				with = "?username=reckon&password_file=" + url.QueryEscape(password(t))
+			}
+			s := openAt(t, address+with)
+			must(t, s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), name)))
+			if got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.Named(gauge.Name)); len(got) == 0 {
+				t.Error("nothing is read")
+			}
+		})
+	}
 }
 
 // TestLabels asks every kind of server for names and values of labels.

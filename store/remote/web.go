@@ -181,6 +181,9 @@ func (w *web) judge(resp *http.Response) error {
 		if w.conf.tokenFile != "" || w.conf.username != "" {
 			hint = "write the right one into the file"
 		}
+		if strings.Contains(e.text, "no org id") { // as Mimir, Cortex and Loki say it
+			hint = "name the tenant: tenant=NAME behind a ? in the address"
+		}
 		return fmt.Errorf("%w: %s does not let us in (%w); %s", store.ErrUnavailable, host, e, hint)
 	case resp.StatusCode == http.StatusNotFound && w.conf.database != "":
 		return fmt.Errorf("%w: %s (%w); make the database", store.ErrUnavailable, host, e)

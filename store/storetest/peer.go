@@ -34,9 +34,9 @@ func Peer(tb testing.TB, program, ready string, args func(addr, dir string) []st
 // PeerAt is Peer at an address and in a directory; the result stops it.
 func PeerAt(tb testing.TB, addr, dir, program, ready string, args func(addr, dir string) []string) (stop func()) {
 	tb.Helper()
-	path, err := exec.LookPath(program)
+	path, err := lookUp(program)
 	if err != nil {
-		tb.Skipf("%s is not installed; script/setup e2e installs it", program)
+		tb.Skipf("%s is not installed; script/setup e2e installs it, or script/peers builds it", program)
 	}
 	if testing.Short() {
 		tb.Skip("starts " + program)
@@ -51,6 +51,25 @@ func PeerAt(tb testing.TB, addr, dir, program, ready string, args func(addr, dir
 		return resp.StatusCode/100 == 2
 	})
 	return stop
+}
+
+// lookUp finds a program in PATH, or where script/peers puts what no distribution has.
+func lookUp(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return path, nil
+	}
+	dir, wd := "", err
+	if dir, wd = os.Getwd(); wd != nil {
+		return "", err
+	}
+	for dir != filepath.Dir(dir) {
+		if _, none := os.Stat(filepath.Join(dir, "go.mod")); none == nil {
+			return exec.LookPath(filepath.Join(dir, ".tools", program))
+		}
+		dir = filepath.Dir(dir)
+	}
+	return "", err
 }
 
 // FreeAddress is an address of this machine at which nothing listens.
@@ -143,6 +162,9 @@ func InfluxArgs(tb testing.TB) func(addr, dir string) []string {
 
 // Influx starts one and returns its address.
 func Influx(tb testing.TB) string { return Peer(tb, "influxd", "/ping", InfluxArgs(tb)) }
+
+// Influx18 starts an InfluxDB 1.8, which takes what 2.x takes at /api/v2/write too.
+func Influx18(tb testing.TB) string { return Peer(tb, "influxd18", "/ping", InfluxArgs(tb)) }
 
 // InfluxDatabase makes a database.
 func InfluxDatabase(tb testing.TB, addr, name string) {

@@ -45,7 +45,9 @@ func TestStores(t *testing.T) {
 			args: func(tb testing.TB) func(string, string) []string { return storetest.PrometheusArgs(tb) }},
 		{name: "victoriametrics", program: "victoria-metrics", ready: "/health", address: "victoriametrics+http://ADDR",
 			args: func(testing.TB) func(string, string) []string { return storetest.VictoriaArgs }},
+		{name: "mimir", program: "mimir", ready: "/ready", args: storetest.MimirArgs, address: "mimir+http://ADDR?tenant=physics&histograms=native"},
 		{name: "influxdb 1", program: "influxd", ready: "/ping", address: "influxdb+http://ADDR/reckon", database: true, args: storetest.InfluxArgs},
+		{name: "address of influxdb 2", program: "influxd18", ready: "/ping", database: true, args: storetest.InfluxArgs, address: "influxdb2+http://ADDR/org/reckon"},
 		{name: "line protocol of influxdb 2", program: "influxd", ready: "/ping", database: true, args: storetest.InfluxArgs,
 			address: "influxdb2+http://ADDR/org/reckon?write=" + url.QueryEscape("/write?precision=ms&db=reckon")},
 	} {
