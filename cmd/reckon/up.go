@@ -28,6 +28,7 @@ type upOptions struct {
 	retention time.Duration
 	maxBytes  int64
 	history   time.Duration
+	hourly    time.Duration
 	late      time.Duration
 	agent     agent.Config
 	own       ownFlags
@@ -76,6 +77,7 @@ on where it stopped.`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see `reckon user`")
 	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
 	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long the series are kept")
+	f.DurationVar(&o.hourly, "retention-hourly", 5*365*24*time.Hour, "for how long one figure an hour of every series is kept; 0 keeps none")
 	f.DurationVar(&o.history, "history", 0, "for how long workloads that ended and hourly usage are kept, longer than --retention; 0 is for ever")
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
 	f.DurationVar(&o.late, "out-of-order", 24*time.Hour, "by how much a sample may be late and is still taken")
@@ -139,7 +141,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
+		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	}

@@ -16,6 +16,7 @@ import (
 	"reckon/internal/backup"
 	"reckon/internal/buildinfo"
 	"reckon/store/catalogue"
+	"reckon/store/coarse"
 	"reckon/store/tsdb"
 	"reckon/web/api"
 )
@@ -29,6 +30,7 @@ type copier struct {
 	mu     sync.Mutex
 	data   string
 	series *tsdb.Store // nil where they are elsewhere
+	hours  *coarse.Store
 	facts  *catalogue.Catalogue
 	users  *auth.Keeper
 	// elsewhere names what is not in the data directory.
@@ -39,7 +41,7 @@ type copier struct {
 var _ api.Backup = (*copier)(nil)
 
 func (s *Server) copier() *copier {
-	c := &copier{data: s.config.Data, series: s.inside, facts: s.facts, users: s.gate.keeper, postgres: s.config.Catalogue != ""}
+	c := &copier{data: s.config.Data, series: s.inside, hours: s.hours, facts: s.facts, users: s.gate.keeper, postgres: s.config.Catalogue != ""}
 	c.leaveOut(s.config.Store, s.config.Catalogue)
 	return c
 }
@@ -80,6 +82,11 @@ func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
 			return err
 		}
 	}
+	if c.hours != nil {
+		if err := c.hours.Backup(ctx, filepath.Join(dir, HourlyDir)); err != nil {
+			return err
+		}
+	}
 	if c.series != nil {
 		if err := c.series.Backup(ctx, filepath.Join(dir, "series")); err != nil {
 			return err
@@ -111,6 +118,12 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 			return err
 		}
 		defer func() { err = errors.Join(err, c.series.Close()) }()
+		if c.hours, err = keptHours(data, c.series, log); err != nil {
+			return err
+		}
+		if c.hours != nil {
+			defer func() { err = errors.Join(err, c.hours.Close()) }()
+		}
 	} else {
 		c.elsewhere = append(c.elsewhere, "the series, which are not in "+data)
 	}

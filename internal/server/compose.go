@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/prometheus/storage"
+
 	"reckon/internal/buildinfo"
 	"reckon/internal/findings"
 	"reckon/internal/ingest"
@@ -39,7 +41,11 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 	if err := s.openFacts(ctx); err != nil {
 		return err
 	}
-	s.builder = query.NewBuilder(s.series, s.facts, query.BuilderOptions{
+	var samples storage.Queryable = s.series
+	if s.inside != nil {
+		samples = s.inside // never from hours, which tell less
+	}
+	s.builder = query.NewBuilder(samples, s.facts, query.BuilderOptions{
 		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
 	})
 	return nil
@@ -104,7 +110,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: engines{s.engine, s.bounded()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series,
+		Engine: engines{s.engine, s.bounded(), s.lookback()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,

@@ -53,6 +53,8 @@ func (s *Server) bounded() map[access.Role]*query.Engine {
 type engines struct {
 	inside *query.Engine // for rules and other questions of our own
 	roles  map[access.Role]*query.Engine
+	// lookback is how far back a query has to look; nil for as usual.
+	lookback func(start time.Time, step time.Duration) time.Duration
 }
 
 var _ promql.QueryEngine = engines{}
@@ -64,12 +66,33 @@ func (e engines) of(ctx context.Context) *query.Engine {
 	return e.inside
 }
 
+// lookback is that of a store with one figure an hour, or nil.
+func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
+	if s.hours == nil {
+		return nil
+	}
+	return s.hours.Lookback
+}
+
+// options lets a query that reads hours look back for more than one, unless who asks says
+// how far.
+func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration) promql.QueryOpts {
+	if e.lookback == nil || (o != nil && o.LookbackDelta() > 0) {
+		return o
+	}
+	back := e.lookback(start, step)
+	if back == 0 {
+		return o
+	}
+	return promql.NewPrometheusQueryOpts(o != nil && o.EnablePerStepStats(), back)
+}
+
 // NewInstantQuery implements promql.QueryEngine.
 func (e engines) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, at time.Time) (promql.Query, error) {
-	return e.of(ctx).NewInstantQuery(ctx, q, o, text, at)
+	return e.of(ctx).NewInstantQuery(ctx, q, e.options(o, at, 0), text, at)
 }
 
 // NewRangeQuery implements promql.QueryEngine.
 func (e engines) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, start, end time.Time, step time.Duration) (promql.Query, error) {
-	return e.of(ctx).NewRangeQuery(ctx, q, o, text, start, end, step)
+	return e.of(ctx).NewRangeQuery(ctx, q, e.options(o, start, step), text, start, end, step)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/prometheus/storage"
+
 	"reckon/internal/migrate"
 	"reckon/store/catalogue"
 	"reckon/store/remote"
@@ -79,8 +81,20 @@ func migrateSeries(ctx context.Context, data, address string, from *tsdb.Store, 
 			return r, err
 		}
 	}
+	var samples storage.Queryable = from
+	hours, err := keptHours(data, from, log)
+	if err != nil {
+		return r, err
+	}
+	if hours != nil {
+		defer func() { err = errors.Join(err, hours.Close()) }()
+		samples = hours // of the time of which the samples are gone
+		if at, ok := hours.Oldest(); ok && at.Before(st.Oldest) {
+			st.Oldest = at
+		}
+	}
 	return migrate.Run(ctx, migrate.Options{
-		From: from, Oldest: st.Oldest, Newest: st.Newest, To: to, State: data,
+		From: samples, Oldest: st.Oldest, Newest: st.Newest, To: to, State: data,
 		Progress: func(r migrate.Result) {
 			if progress != nil {
 				progress(r, st.Newest)

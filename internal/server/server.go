@@ -29,6 +29,7 @@ import (
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store/catalogue"
+	"reckon/store/coarse"
 	"reckon/store/remote"
 	"reckon/store/tsdb"
 	"reckon/web/api"
@@ -43,6 +44,9 @@ type Config struct {
 	Retention  time.Duration // for how long series are kept
 	MaxBytes   int64         // and how much of them, 0 for no bound
 	OutOfOrder time.Duration // by how much a sample may be late
+
+	// Hourly is for how long one figure an hour of every series is kept; 0 keeps none.
+	Hourly time.Duration
 
 	// History is for how long workloads that ended and hourly usage are kept; 0 is for ever.
 	History time.Duration
@@ -87,6 +91,7 @@ type Server struct {
 	series  seriesStore
 	inside  *tsdb.Store   // the series are here,
 	outside *remote.Store // or there
+	hours   *coarse.Store // beside those inside; nil for none
 	facts   *catalogue.Catalogue
 	engine  *query.Engine
 	builder *query.Builder
@@ -211,6 +216,9 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.buildCatalogue(run) })
 	g.Go(func() error { return s.forget(run) })
+	if s.hours != nil {
+		g.Go(func() error { return s.hours.Run(run) })
+	}
 	g.Go(func() error { return s.runAlerts(run) })
 	g.Go(func() error {
 		s.keeper.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })

@@ -57,15 +57,7 @@ func CheckStores(series, facts string) error {
 func (s *Server) openSeries(ctx context.Context) error {
 	c := &s.config
 	if c.Store == "" {
-		embedded, err := tsdb.Open(tsdb.Options{
-			Dir: filepath.Join(c.Data, "series"), Retention: c.Retention, MaxBytes: c.MaxBytes,
-			OutOfOrder: c.OutOfOrder, Logger: s.log,
-		})
-		if err != nil {
-			return err
-		}
-		s.series, s.inside = embedded, embedded
-		return nil
+		return s.openEmbedded()
 	}
 	elsewhere, err := openRemote(c.Store, filepath.Join(c.Data, "queue"), c.Retention, s)
 	if err != nil {
@@ -104,8 +96,10 @@ func (s *Server) openFacts(ctx context.Context) (err error) {
 		s.facts, err = catalogue.OpenURL(ctx, s.config.Catalogue, s.log)
 		return err
 	}
-	s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log)
-	return err
+	if s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log); err != nil {
+		return err
+	}
+	return s.facts.Warm(ctx)
 }
 
 // changed tells that samples were stored.
