@@ -41,7 +41,7 @@ func (r *release) images(ctx context.Context, arch string) error {
 		if err != nil {
 			return fmt.Errorf("image of %s: %w", command, err)
 		}
-		tag, err := name.NewTag("reckon/"+command+":"+tagged(r.version), name.WithDefaultRegistry("localhost"))
+		tag, err := name.NewTag("localhost/reckon/" + command + ":" + tagged(r.version))
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 //
 //	go run -C deploy/release . -root ../.. -out dist            # make release
 //	go run -C deploy/release . -root ../.. -out dist -packages  # make packages
+//	go run -C deploy/release . -root ../.. -out dist -images    # container images
 //
 // The same commit with the same Go gives the same bytes: paths are trimmed, times are
 // that of the commit (or SOURCE_DATE_EPOCH), and nothing of the machine that builds goes
@@ -38,22 +39,24 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	r := release{}
-	var packages bool
+	var packages, images bool
 	var arch string
 	flag.StringVar(&r.root, "root", ".", "the root of the repository")
 	flag.StringVar(&r.out, "out", "dist", "where to write, below the root unless absolute")
 	flag.StringVar(&r.version, "version", "", "version to write into what is built (default: from git)")
 	flag.StringVar(&arch, "arch", "amd64,arm64", "architectures")
 	flag.BoolVar(&packages, "packages", false, "build deb and rpm only")
+	flag.BoolVar(&images, "images", false, "build container images only")
 	flag.Parse()
 	r.arch = strings.Split(arch, ",")
-	if err := r.run(ctx, packages); err != nil {
+	all := !packages && !images
+	if err := r.run(ctx, all, all || images, all || packages); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func (r *release) run(ctx context.Context, packages bool) error {
+func (r *release) run(ctx context.Context, archives, images, packages bool) error {
 	var err error
 	if r.root, err = filepath.Abs(r.root); err != nil {
 		return err
@@ -68,16 +71,16 @@ func (r *release) run(ctx context.Context, packages bool) error {
 		return err
 	}
 	for _, arch := range r.arch {
-		if !packages {
-			if err := r.archive(ctx, arch); err != nil {
+		for _, step := range []struct {
+			wanted bool
+			do     func(context.Context, string) error
+		}{{archives, r.archive}, {images, r.images}, {packages, r.packages}} {
+			if !step.wanted {
+				continue
+			}
+			if err := step.do(ctx, arch); err != nil {
 				return fmt.Errorf("%s: %w", arch, err)
 			}
-			if err := r.images(ctx, arch); err != nil {
-				return fmt.Errorf("%s: %w", arch, err)
-			}
-		}
-		if err := r.packages(ctx, arch); err != nil {
-			return fmt.Errorf("%s: %w", arch, err)
 		}
 	}
 	return r.checksums()
