@@ -60,6 +60,9 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 // told is the time at which what is said of a job was so.
 func told(j *sacct.Job) time.Time {
 	if !j.End.IsZero() && sacct.Over(j.State) {
+		if j.State == sacct.Requeued { // the next life is handed in at that second, and may begin a millisecond earlier
+			return j.End.Add(-2 * time.Millisecond)
+		}
 		return j.End
 	}
 	if !j.Start.IsZero() && j.Seen.After(j.Start) {

@@ -269,6 +269,34 @@ func TestAccounting(t *testing.T) {
 	}
 }
 
+// A requeued job ended, with what it had used, when its next life was handed in.
+func TestRequeued(t *testing.T) {
+	l := newLab(t)
+	const text = "JobID|JobIDRaw|User|Account|State|Submit|Start|End|ExitCode|NNodes|AllocCPUS|TotalCPU|NodeList|Partition|JobName|Cluster\n" +
+		"48|48|alice|p1|REQUEUED|2026-11-20T08:00:00|2026-11-20T08:01:00|2026-11-20T08:05:00|0:0|1|4|00:12:48|n1|p|again|hpc\n" +
+		"48|48|alice|p1|COMPLETED|2026-11-20T08:05:00|2026-11-20T08:07:00|2026-11-20T08:25:00|0:0|1|4|00:57:36|n1|p|again|hpc\n"
+	for range 2 { // and once more
+		l.take("a.sacct", text)
+	}
+	rows, _, err := l.facts.Workloads(t.Context(), store.Filter{ID: "slurm/48", Sort: "start"})
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%v\n%s", err, l.rows())
+	}
+	for i, want := range []struct {
+		state string
+		cpu   float64
+		end   int
+	}{{"requeued", 768, 5}, {"completed", 3456, 25}} {
+		w := rows[i]
+		if w.State != want.state || w.CPUSeconds == nil || *w.CPUSeconds != want.cpu || !w.End.Equal(time.Date(2026, 11, 20, 8, want.end, 0, 0, time.UTC)) || w.Name != "again" {
+			t.Errorf("%+v, want %+v", w, want)
+		}
+		if (w.ExitCode == nil) != (i == 0) {
+			t.Errorf("%s: exit code %v", w.State, w.ExitCode)
+		}
+	}
+}
+
 // Readings and jobs of tomorrow are refused and named.
 func TestFuture(t *testing.T) {
 	l := newLab(t)

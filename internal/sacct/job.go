@@ -39,10 +39,13 @@ type Job struct {
 	CPUUser, CPUSystem, PeakMemory, Read, Written     *float64
 }
 
+// Requeued is the state of a life of a job that ended for another one under its number.
+const Requeued = "requeued"
+
 // Over reports whether a job in this state has ended.
 func Over(state string) bool {
 	switch state {
-	case "", "pending", "running", "suspended", "requeued", "resizing", "configuring", "completing", "stage_out", "signaling", "requeue_hold", "requeue_fed", "special_exit", "stopped", "resv_del_hold", "revoked":
+	case "", "pending", "running", "suspended", "resizing", "configuring", "completing", "stage_out", "signaling", "requeue_hold", "requeue_fed", "special_exit", "stopped", "resv_del_hold", "revoked":
 		return false
 	}
 	return true
@@ -155,7 +158,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 
 // exit reads CODE:SIGNAL. What a signal ended counts 128 and its number, as in shells.
 func (j *Job) exit(s string) error {
-	if s == "" || !Over(j.State) {
+	if s == "" || !Over(j.State) || j.State == Requeued { // no code of its own
 		return nil
 	}
 	code, signal, _ := strings.Cut(s, ":")
