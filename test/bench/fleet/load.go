@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"reckon/internal/simulation"
@@ -226,6 +227,7 @@ func (b *bed) cutOff(ctx context.Context, w io.Writer) error {
 	fmt.Fprintf(w, "\nAll %d nodes were cut off for %v of simulated time (%v of the clock): %d exports of %.0f M samples waited in the queues of the nodes, %.0f MB on disk (%.1f bytes a sample and endpoint).\n",
 		b.o.nodes, b.o.cutFor, away.Round(time.Second), held.Exports, float64(p.Samples)*float64(len(b.all))/1e6, float64(size)/1e6, float64(size)/float64(p.Samples)/float64(len(b.all)))
 	began = time.Now()
+	ours := ownCPU()
 	for _, s := range b.all {
 		if err := s.start(ctx); err != nil {
 			return err
@@ -233,17 +235,28 @@ func (b *bed) cutOff(ctx context.Context, w io.Writer) error {
 	}
 	left := b.out.Drain(ctx, 20*time.Minute)
 	took := time.Since(began)
+	ours = ownCPU() - ours
 	after := b.out.Sent()
 	fmt.Fprintf(w, "They were sent within %v of the network's return: ", took.Round(time.Second))
 	for i, s := range b.all {
 		if i > 0 {
 			fmt.Fprint(w, ", ")
 		}
-		fmt.Fprintf(w, "%s took %.1f M", s.name, float64(after[s.name]-sent[s.name])/1e6)
+		fmt.Fprintf(w, "%s took %.1f M with %.0f s of CPU time", s.name, float64(after[s.name]-sent[s.name])/1e6, s.cpu().Seconds())
 	}
+	fmt.Fprintf(w, ", the %d senders %.0f s", b.o.nodes, ours.Seconds())
 	fmt.Fprintf(w, "; %d refused, %d lost, %d exports dropped, %d left.\n", left.Refused-was.Refused, left.Lost-was.Lost, left.Dropped-was.Dropped, left.Exports)
 	if left.Exports > 0 || left.Lost > was.Lost || left.Dropped > was.Dropped {
 		return errors.New("samples were lost")
 	}
 	return nil
+}
+
+// ownCPU is the CPU time of this process, which is that of all agents.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
