@@ -96,8 +96,10 @@ func (s *Server) openFacts(ctx context.Context) (err error) {
 		s.facts, err = catalogue.OpenURL(ctx, s.config.Catalogue, s.log)
 		return err
 	}
-	s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log)
-	return err
+	if s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log); err != nil {
+		return err
+	}
+	return s.facts.Warm(ctx)
 }
 
 // changed tells that samples were stored.

@@ -49,6 +49,9 @@ type Catalogue struct {
 	write  sync.Mutex // one writer at a time: SQLite would make the others wait anyway
 	insert *sql.Stmt
 	find   *sql.Stmt
+	byKey  *sql.Stmt // of a list of keys; nil where lists is
+
+	lists *lists // nil where the database has an index for each list
 }
 
 var _ store.Catalogue = (*Catalogue)(nil)
@@ -114,7 +117,11 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 	if c.insert, err = c.db.PrepareContext(ctx, insertSQL); err != nil {
 		return err
 	}
-	c.find, err = c.db.PrepareContext(ctx, findSQL)
+	if c.find, err = c.db.PrepareContext(ctx, findSQL); err != nil || c.d.indexes {
+		return err
+	}
+	c.lists = newLists(c.db, &c.write, c.log)
+	c.byKey, err = c.db.PrepareContext(ctx, byKeySQL)
 	return err
 }
 
@@ -248,10 +255,14 @@ func moveAside(path, to string) error {
 
 // Close ends the catalogue; SQLite folds its log into the file.
 func (c *Catalogue) Close() error {
+	c.lists.close()
 	c.write.Lock()
 	defer c.write.Unlock()
 	if c.d.analyse != "" {
 		_, _ = c.db.Exec(c.d.analyse) // advice for the next opening; not worth an error
+	}
+	if c.byKey != nil {
+		_ = c.byKey.Close() // closing the database ends it too
 	}
 	return errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
 }
@@ -260,14 +271,23 @@ func (c *Catalogue) Close() error {
 func (c *Catalogue) Drop(ctx context.Context) error {
 	c.write.Lock()
 	defer c.write.Unlock()
-	err := c.inTx(ctx, func(tx *sql.Tx) error {
-		for _, table := range []string{"workloads", "workload_nodes", "workload_counts", "workload_names", "state", "uses", "node_uses", "use_groups"} {
+	tables := []string{"workloads", "state", "uses", "node_uses", "use_groups"}
+	if c.d.indexes {
+		tables = append(tables, "workload_nodes", "workload_counts", "workload_names")
+	}
+	var at int64
+	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
+		if at, err = c.lists.begin(ctx, tx); err != nil {
+			return err
+		}
+		for _, table := range tables {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	c.lists.end(at, nil, err)
 	if err != nil {
 		return fmt.Errorf("empty catalogue: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"reckon/store"
@@ -35,25 +36,43 @@ func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours
 
 func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, error) {
 	const page = 2000
-	copied := 0
+	copied, last := 0, int64(-1)
 	for {
-		rows, total, err := c.Workloads(ctx, store.Filter{Sort: "start", Limit: page, Offset: copied})
+		rows, err := c.db.QueryContext(ctx, fmt.Sprintf("SELECT key, %s FROM workloads WHERE key > $1 ORDER BY key LIMIT %d", strings.Join(rowColumns, ", "), page), last)
 		if err != nil {
+			return copied, c.explain(ctx, err)
+		}
+		var list []store.Workload
+		for rows.Next() {
+			w, _, err := c.d.scan(rows, &last)
+			if err != nil {
+				return copied, errors.Join(err, rows.Close())
+			}
+			list = append(list, w)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return copied, c.explain(ctx, err)
+		}
+		if len(list) == 0 {
+			return copied, c.allThere(ctx, to)
+		}
+		if err := to.Upsert(ctx, list); err != nil {
 			return copied, err
 		}
-		if len(rows) > 0 {
-			if err := to.Upsert(ctx, rows); err != nil {
-				return copied, err
-			}
-			copied += len(rows)
-			continue
-		}
-		_, there, err := to.Workloads(ctx, store.Filter{Limit: 1})
-		if err == nil && there < total {
-			err = fmt.Errorf("%d workloads are here and %d there", total, there)
-		}
-		return copied, err
+		copied += len(list)
 	}
+}
+
+func (c *Catalogue) allThere(ctx context.Context, to *Catalogue) error {
+	here, err := c.total(ctx, store.Filter{})
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	there, err := to.total(ctx, store.Filter{})
+	if err == nil && there < here {
+		err = fmt.Errorf("%d workloads are here and %d there", here, there)
+	}
+	return to.explain(ctx, err)
 }
 
 func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, err error) {

@@ -27,9 +27,10 @@ type dialect struct {
 	// for the pattern.
 	pattern func(column, param string) string
 	glob    func(string) string
-	// aside uses a column without walking its index. Our counts tell better than the planner's
-	// statistics which index leads to few rows.
-	aside func(column string) string
+	// indexes says that lists are answered by the indexes of the database, and that nodes, names and
+	// counts of workloads are in tables of their own. Else lists are answered from columns in
+	// memory as soon as there are many rows, and the database only looks at each of few.
+	indexes bool
 	// indexed says which index leads.
 	indexed func(index string) string
 	// down and up are the words for an order in which what is not known is the smallest.
@@ -55,7 +56,6 @@ func sqliteDialect() *dialect {
 		listed:           func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
 		pattern:          func(column, param string) string { return column + " GLOB " + param },
 		glob:             same,
-		aside:            func(column string) string { return "+" + column },
 		indexed:          func(index string) string { return " INDEXED BY " + index },
 		down:             " DESC",
 		put:              same,

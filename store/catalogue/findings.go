@@ -65,7 +65,7 @@ func (c *Catalogue) PutFindings(ctx context.Context, list []store.Finding) error
 
 // Findings implements store.Findings.
 func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]store.Finding, int, error) {
-	w := &conditions{d: c.d, narrow: true}
+	w := &conditions{d: c.d}
 	for column, value := range map[string]string{"id": f.ID, "workload": f.Workload, "node": f.Node} {
 		if value != "" {
 			w.and(column + " = " + w.param(value))

@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"reckon/store"
@@ -40,24 +39,5 @@ func TestNamesOfOneOwner(t *testing.T) {
 		if err != nil || len(got) != want || total != want {
 			t.Errorf("%s: %d of %d, want %d, %v", pattern, len(got), total, want, err)
 		}
-	}
-	// The index that makes it fast leads.
-	q, args := sqliteDialect().listSQL(store.Filter{Owners: []string{"alice"}, Name: "train"}, "owner", "start_ms", true, 3)
-	var plan []string
-	found, err := c.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer found.Close()
-	for found.Next() {
-		var id, parent, unused int
-		var text string
-		if err := found.Scan(&id, &parent, &unused, &text); err != nil {
-			t.Fatal(err)
-		}
-		plan = append(plan, text)
-	}
-	if !strings.Contains(strings.Join(plan, "\n"), "workloads_owner_name (owner=? AND name=?)") {
-		t.Errorf("%s\n%s", q, strings.Join(plan, "\n"))
 	}
 }

@@ -16,7 +16,11 @@ func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 	c.write.Lock()
 	defer c.write.Unlock()
 	ms := t.UnixMilli()
-	err := c.inTx(ctx, func(tx *sql.Tx) error {
+	var at int64
+	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
+		if at, err = c.lists.begin(ctx, tx); err != nil {
+			return err
+		}
 		if err := c.dropRows(ctx, tx, "seen_ms >= $1", ms); err != nil {
 			return err
 		}
@@ -32,6 +36,7 @@ func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 		}
 		return c.d.resum(ctx, tx, hour)
 	})
+	c.lists.end(at, nil, err)
 	if err != nil {
 		return fmt.Errorf("empty the catalogue from %s on: %w", t.UTC().Format(time.RFC3339), err)
 	}
@@ -60,11 +65,15 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 	defer c.write.Unlock()
 	ms := store.SpanStart(store.SpanMonth, t).UnixMilli() // whole months: sums stay what they say
 	var n int
-	err := c.inTx(ctx, func(tx *sql.Tx) error {
+	var at int64
+	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM workloads WHERE until_ms < $1`, ms).Scan(&n); err != nil {
 			return err
 		}
 		if n > 0 {
+			if at, err = c.lists.begin(ctx, tx); err != nil {
+				return err
+			}
 			if err := c.dropRows(ctx, tx, "until_ms < $1", ms); err != nil {
 				return err
 			}
@@ -74,9 +83,12 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM use_groups WHERE id NOT IN (SELECT group_id FROM uses)`)
+		_, err = tx.ExecContext(ctx, `DELETE FROM use_groups WHERE id NOT IN (SELECT group_id FROM uses)`)
 		return err
 	})
+	if at > 0 {
+		c.lists.end(at, nil, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("forget what is older than %s: %w", t.UTC().Format(time.DateOnly), err)
 	}
@@ -85,13 +97,17 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 
 // dropRows deletes workloads, and counts the others anew.
 func (c *Catalogue) dropRows(ctx context.Context, tx *sql.Tx, cond string, ms int64) error {
-	for _, q := range []string{
-		"DELETE FROM workload_nodes WHERE key IN (SELECT key FROM workloads WHERE " + cond + ")",
-		"DELETE FROM workloads WHERE " + cond,
-	} {
+	drops := []string{"DELETE FROM workloads WHERE " + cond}
+	if c.d.indexes {
+		drops = []string{"DELETE FROM workload_nodes WHERE key IN (SELECT key FROM workloads WHERE " + cond + ")", drops[0]}
+	}
+	for _, q := range drops {
 		if _, err := tx.ExecContext(ctx, q, ms); err != nil {
 			return err
 		}
+	}
+	if !c.d.indexes {
+		return nil
 	}
 	for _, q := range []string{
 		"DELETE FROM workload_counts",

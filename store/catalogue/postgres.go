@@ -29,7 +29,7 @@ func postgresDialect() *dialect {
 		},
 		pattern: func(column, param string) string { return column + " ~ " + param },
 		glob:    globRegex,
-		aside:   same,
+		indexes: true,
 		indexed: func(string) string { return "" }, // its planner chooses
 		down:    " DESC NULLS LAST",
 		up:      " ASC NULLS FIRST",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reckon/store"
+	"reckon/store/catalogue/columns"
 )
 
 // running stands for the end of a workload that has none yet, waiting for that of one that
@@ -63,9 +64,10 @@ var figures = []column{
 var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms"}
 
 var (
-	columns   = allColumns()
-	insertSQL = makeInsert()
-	findSQL   = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
+	rowColumns = allColumns()
+	insertSQL  = makeInsert()
+	byKeySQL   = "SELECT key, " + strings.Join(rowColumns, ", ") + " FROM workloads WHERE key IN (SELECT value FROM json_each($1))"
+	findSQL    = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
 )
 
 func allColumns() []string {
@@ -77,11 +79,11 @@ func allColumns() []string {
 }
 
 func makeInsert() string {
-	set := make([]string, 0, len(columns))
-	for _, c := range columns[3:] {
+	set := make([]string, 0, len(rowColumns))
+	for _, c := range rowColumns[3:] {
 		set = append(set, c+" = excluded."+c)
 	}
-	return "INSERT INTO workloads (" + strings.Join(columns, ", ") + ") VALUES (" + params(1, len(columns)) +
+	return "INSERT INTO workloads (" + strings.Join(rowColumns, ", ") + ") VALUES (" + params(1, len(rowColumns)) +
 		") ON CONFLICT (id, start_ms, site) DO UPDATE SET " + strings.Join(set, ", ") + " RETURNING key"
 }
 
@@ -114,8 +116,14 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	}
 	c.write.Lock()
 	defer c.write.Unlock()
-	err := c.inTx(ctx, func(tx *sql.Tx) error {
-		u := upsert{d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}, names: map[string]struct{}{}}
+	var at int64
+	follows := c.lists.follows()
+	changes := []columns.Change{}
+	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
+		if at, err = c.lists.begin(ctx, tx); err != nil {
+			return err
+		}
+		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}, names: map[string]struct{}{}}
 		defer u.insert.Close()
 		defer u.find.Close()
 		for i := range rows {
@@ -123,8 +131,10 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 				return fmt.Errorf("workload %s: %w", rows[i].ID, err)
 			}
 		}
+		changes = append(changes, u.changes...)
 		return u.count(ctx)
 	})
+	c.lists.end(at, changes, err)
 	if err != nil {
 		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), err)
 	}
@@ -137,6 +147,8 @@ type upsert struct {
 	insert, find *sql.Stmt
 	counts       map[group]int
 	names        map[string]struct{} // written in this transaction
+	follows      bool                // the columns of lists need to know
+	changes      []columns.Change
 	args         []any
 }
 
@@ -155,11 +167,13 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		return err
 	}
 	var old had
-	switch err := old.scan(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
-	case err == nil:
-		u.counts[old.group]--
-	case !errors.Is(err, sql.ErrNoRows):
-		return err
+	if u.d.indexes {
+		switch err := old.scan(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
+		case err == nil:
+			u.counts[old.group]--
+		case !errors.Is(err, sql.ErrNoRows):
+			return err
+		}
 	}
 	until := int64(running)
 	switch {
@@ -183,17 +197,28 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if err := u.insert.QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
 		return err
 	}
+	if u.follows {
+		u.changes = append(u.changes, columns.Change{Row: held(key, w, until)})
+	}
+	if !u.d.indexes {
+		return nil
+	}
+	return u.aside(ctx, key, w, string(nodes), &old)
+}
+
+// aside writes what is in tables of their own.
+func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes string, old *had) error {
 	if _, known := u.names[w.Name]; !known {
 		u.names[w.Name] = struct{}{}
 		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_names (name) VALUES ($1) ON CONFLICT DO NOTHING`, w.Name); err != nil {
 			return err
 		}
 	}
-	if string(nodes) == old.nodes {
+	if nodes == old.nodes {
 		return nil
 	}
 	if old.nodes != "" {
-		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), key, old.nodes); err != nil {
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
 			return err
 		}
 	}
@@ -218,9 +243,14 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 	if err != nil {
 		return err
 	}
-	u.counts[old.group]--
-	if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
-		return err
+	if u.follows {
+		u.changes = append(u.changes, columns.Change{Row: columns.Row{Key: old.key}, Delete: true})
+	}
+	if u.d.indexes {
+		u.counts[old.group]--
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
+			return err
+		}
 	}
 	_, err = u.tx.ExecContext(ctx, `DELETE FROM workloads WHERE key = $1`, old.key)
 	return err
@@ -228,6 +258,9 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 
 // count adds what changed to workload_counts.
 func (u *upsert) count(ctx context.Context) error {
+	if !u.d.indexes {
+		return nil
+	}
 	for g, n := range u.counts {
 		if n == 0 {
 			continue
@@ -244,17 +277,17 @@ func (u *upsert) count(ctx context.Context) error {
 	return nil
 }
 
-// scan reads one row in the order of columns.
-func (d *dialect) scan(rows *sql.Rows) (w store.Workload, err error) {
-	var start, seen, until int64
+// scan reads one row in the order of rowColumns, behind others; and its end as the table has it.
+func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until int64, err error) {
+	var start, seen int64
 	var submit *int64
 	var nodes string
-	dest := []any{&w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit}
+	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit)
 	for _, f := range figures {
 		dest = append(dest, f.field(&w))
 	}
 	if err := rows.Scan(dest...); err != nil {
-		return w, err
+		return w, 0, err
 	}
 	w.Start, w.Seen = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC()
 	if submit != nil {
@@ -264,10 +297,10 @@ func (d *dialect) scan(rows *sql.Rows) (w store.Workload, err error) {
 		w.End = time.UnixMilli(until).UTC()
 	}
 	if err := json.Unmarshal([]byte(nodes), &w.Nodes); err != nil {
-		return w, err
+		return w, 0, err
 	}
 	d.each(&w, d.get)
-	return w, nil
+	return w, until, nil
 }
 
 // each changes the text of a row.

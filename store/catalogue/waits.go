@@ -29,7 +29,7 @@ func (c *Catalogue) Waits(ctx context.Context, q store.WaitQuery, f func(*store.
 	// Of one that waits the start is when it was handed in.
 	text := "SELECT " + waitColumns + " FROM workloads" + c.d.indexed("workloads_waits") +
 		" WHERE submit_ms IS NOT NULL AND start_ms >= " + since + " AND start_ms < " + until + wanted +
-		fmt.Sprintf(" AND %s <> %d", c.d.aside("until_ms"), int64(waiting))
+		fmt.Sprintf(" AND until_ms <> %d", int64(waiting))
 	if !q.Begun {
 		text += " UNION ALL SELECT " + waitColumns + fmt.Sprintf(" FROM workloads WHERE submit_ms IS NOT NULL AND until_ms = %d AND submit_ms < ", int64(waiting)) + until + wanted
 	}

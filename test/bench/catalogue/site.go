@@ -117,6 +117,9 @@ func (s *site) fill(ctx context.Context, path string, facts *catalogue.Catalogue
 	if err := withoutIndexes(ctx, path, func() error { return write(0, s.n-last) }); err != nil {
 		return err
 	}
+	if _, _, err := facts.Workloads(ctx, store.Filter{Limit: 1}); err != nil { // so that the columns follow
+		return err
+	}
 	begin := now()
 	if err := write(s.n-last, s.n); err != nil {
 		return err

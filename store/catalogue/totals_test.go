@@ -10,10 +10,14 @@ import (
 	"reckon/store/storetest"
 )
 
-// TestTotalsOfFilters holds totals, which are counted elsewhere than the rows, and what
-// leads to rows, against every row looked at, after rows have changed and gone.
+// TestTotalsOfFilters holds totals of filters together against those of each alone, after rows
+// have changed and gone.
 func TestTotalsOfFilters(t *testing.T) {
-	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
+	t.Run("each row", func(t *testing.T) { totals(t, openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)) })
+	t.Run("columns", func(t *testing.T) { totals(t, inMemory(t)) })
+}
+
+func totals(t *testing.T, c *Catalogue) {
 	t.Cleanup(func() { _ = c.Close() })
 	var rows []store.Workload
 	for i := range 120 {

@@ -1,0 +1,360 @@
+package columns
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Words selects rows of which a word is one of Values, or matches.
+type Words struct {
+	Column int
+	Values []string
+	Match  func(string) bool
+}
+
+// Range selects rows of which a number is known and within both bounds.
+type Range struct {
+	Column    int
+	Low, High float64
+}
+
+// What is what rows are ordered by.
+type What uint8
+
+// What rows can be ordered by.
+const (
+	ByNumber What = iota
+	ByWord
+	ByID
+	ByNames
+)
+
+// Query selects rows that pass all tests, in an order.
+type Query struct {
+	Words  []Words
+	Names  []string // rows whose list has one of these; none: any
+	Ranges []Range
+
+	By     What
+	Column int  // of words or numbers
+	Then   int  // the column of numbers that orders what is the same; -1 for none
+	Down   bool // from the largest, ties too
+
+	Offset, Limit int // a limit of 0 is none
+}
+
+// entry is a row that may be on the page. The smaller is the earlier.
+type entry struct {
+	order uint64
+	at    uint32 // chunk and row
+}
+
+func (e entry) place() (int, int) { return int(e.at / chunkRows), int(e.at % chunkRows) }
+
+type scratch struct {
+	sel    []uint16
+	values []float64
+}
+
+func newScratch() *scratch {
+	return &scratch{sel: make([]uint16, chunkRows), values: make([]float64, chunkRows)}
+}
+
+// test is one condition on a chunk: the numbers of a pack by a table, or within bounds.
+type test struct {
+	pack      func(*chunk) *pack
+	allowed   []bool
+	low, high float64
+}
+
+func (t *test) passes(v float64) bool {
+	if t.allowed != nil {
+		return t.allowed[int(v)]
+	}
+	return v >= t.low && v <= t.high
+}
+
+// search is a query under way.
+type search struct {
+	t     *Table
+	q     *Query
+	tests []test
+	keep  int  // how many of the first are wanted; all when negative
+	plain bool // order and key say all
+}
+
+// Select returns the keys of a page, and how many rows there are without limit.
+func (t *Table) Select(q *Query) (keys []int64, total int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	s := &search{t: t, q: q, keep: -1, plain: q.By == ByNumber && q.Then < 0}
+	if q.Limit > 0 {
+		s.keep = q.Offset + q.Limit
+	}
+	s.compile()
+	workers := min(runtime.GOMAXPROCS(0), len(t.chunks)/8+1, 8)
+	found := make([]heap, workers)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for w := range workers {
+		work := func() {
+			x := t.pool.Get().(*scratch)
+			defer t.pool.Put(x)
+			for {
+				at := int(next.Add(1)) - 1
+				if at >= len(t.chunks) {
+					return
+				}
+				if q.Down { // of rows that are the same the last come first
+					at = len(t.chunks) - 1 - at
+				}
+				s.chunk(at, x, &found[w])
+			}
+		}
+		if w == workers-1 {
+			work()
+			continue
+		}
+		wg.Go(work)
+	}
+	wg.Wait()
+	all := found[0].entries
+	for w := range found {
+		total += found[w].total
+		if w > 0 {
+			all = append(all, found[w].entries...)
+		}
+	}
+	if q.Offset >= len(all) {
+		return nil, total
+	}
+	if s.keep >= 0 && s.keep < len(all) {
+		s.split(all, s.keep)
+		all = all[:s.keep]
+	}
+	if q.Offset > 0 {
+		s.split(all, q.Offset)
+		all = all[q.Offset:]
+	}
+	slices.SortFunc(all, s.compare)
+	keys = make([]int64, len(all))
+	for i, e := range all {
+		c, r := e.place()
+		keys[i] = int64(t.chunks[c].keys[r])
+	}
+	return keys, total
+}
+
+// compile turns what is asked for into tests on packs, the cheapest first.
+func (s *search) compile() {
+	t := s.t
+	for _, r := range s.q.Ranges {
+		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.numbers[r.Column] }, low: r.Low, high: r.High})
+	}
+	for i := range s.q.Words {
+		w := &s.q.Words[i]
+		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.words[w.Column] }, allowed: t.words[w.Column].allowed(w)})
+	}
+	if len(s.q.Names) > 0 {
+		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.names }, allowed: t.sets.with(s.q.Names)})
+	}
+}
+
+// heap is what one worker has found: at most twice what is wanted.
+type heap struct {
+	entries []entry
+	total   int
+	full    bool
+	worst   entry // of those wanted, when full
+}
+
+// chunk adds what it selects of a chunk.
+func (s *search) chunk(at int, x *scratch, h *heap) {
+	c := s.t.chunks[at]
+	sel, values := x.sel[:0], x.values[:len(c.keys)]
+	if c.there.form == same && c.there.base == 1 {
+		sel = x.sel[:len(c.keys)]
+		for i := range sel {
+			sel[i] = uint16(i)
+		}
+	} else {
+		for i, v := range c.there.values(values) {
+			if v == 1 {
+				sel = append(sel, uint16(i))
+			}
+		}
+	}
+	for i := range s.tests {
+		k := &s.tests[i]
+		p := k.pack(c)
+		if p.form == same {
+			if !k.passes(p.base) {
+				return
+			}
+			continue
+		}
+		if sel = k.filter(p.values(values), sel); len(sel) == 0 {
+			return
+		}
+	}
+	h.total += len(sel)
+	if s.q.Down {
+		slices.Reverse(sel)
+	}
+	first := uint32(at) * chunkRows
+	switch q := s.q; q.By {
+	case ByNumber:
+		v := c.numbers[q.Column].values(values)
+		for _, i := range sel {
+			s.offer(h, order(v[i]), first+uint32(i))
+		}
+	case ByWord:
+		v, lead := c.words[q.Column].values(values), s.t.words[q.Column].lead
+		for _, i := range sel {
+			s.offer(h, lead[int(v[i])], first+uint32(i))
+		}
+	case ByNames:
+		v := c.names.values(values)
+		for _, i := range sel {
+			s.offer(h, s.t.sets.lead[int(v[i])], first+uint32(i))
+		}
+	case ByID:
+		for _, i := range sel {
+			s.offer(h, lead(c.id(int(i))), first+uint32(i))
+		}
+	}
+}
+
+func (k *test) filter(v []float64, sel []uint16) []uint16 {
+	n := 0
+	if k.allowed != nil {
+		for _, i := range sel {
+			sel[n] = i
+			if k.allowed[int(v[i])] {
+				n++
+			}
+		}
+		return sel[:n]
+	}
+	for _, i := range sel {
+		sel[n] = i
+		if v[i] >= k.low && v[i] <= k.high {
+			n++
+		}
+	}
+	return sel[:n]
+}
+
+// order is a number that orders as v does, what is not known first.
+func order(v float64) uint64 {
+	if v != v {
+		return 0
+	}
+	b := math.Float64bits(v + 0) // of both zeros the same
+	if b>>63 != 0 {
+		return ^b
+	}
+	return b | 1<<63
+}
+
+// offer keeps a row if it may be among those wanted.
+func (s *search) offer(h *heap, order uint64, at uint32) {
+	if s.q.Down {
+		order = ^order
+	}
+	e := entry{order, at}
+	if h.full && (order > h.worst.order || s.compare(e, h.worst) > 0) {
+		return
+	}
+	h.entries = append(h.entries, e)
+	if s.keep >= 0 && len(h.entries) >= max(2*s.keep, 512) {
+		s.split(h.entries, s.keep)
+		h.entries = h.entries[:s.keep]
+		h.full = s.keep > 0
+		if h.full {
+			h.worst = slices.MaxFunc(h.entries, s.compare)
+		}
+	}
+}
+
+// compare orders rows as the query asks.
+func (s *search) compare(a, b entry) int {
+	if a.order != b.order {
+		return cmp.Compare(a.order, b.order)
+	}
+	d := cmp.Compare(a.at, b.at)
+	if !s.plain {
+		d = s.ties(a, b)
+	}
+	if s.q.Down {
+		return -d
+	}
+	return d
+}
+
+// ties orders rows whose first bytes are the same.
+func (s *search) ties(a, b entry) (d int) {
+	ca, i := a.place()
+	cb, j := b.place()
+	x, y := s.t.chunks[ca], s.t.chunks[cb]
+	switch k := s.q.Column; s.q.By {
+	case ByWord:
+		d = s.t.words[k].compare(uint32(x.words[k].at(i)), uint32(y.words[k].at(j)))
+	case ByNames:
+		d = s.t.sets.compare(uint32(x.names.at(i)), uint32(y.names.at(j)))
+	case ByID:
+		d = bytes.Compare(x.id(i), y.id(j))
+	}
+	if d == 0 && s.q.Then >= 0 {
+		d = cmp.Compare(order(x.numbers[s.q.Then].at(i)), order(y.numbers[s.q.Then].at(j)))
+	}
+	if d == 0 {
+		d = cmp.Compare(a.at, b.at)
+	}
+	return d
+}
+
+// split moves the n smallest to the front: quickselect, with the middle of three as pivot.
+func (s *search) split(e []entry, n int) {
+	for n > 0 && n < len(e) && len(e) > 16 {
+		a, b, c := e[0], e[len(e)/2], e[len(e)-1]
+		if s.compare(a, b) > 0 {
+			a, b = b, a
+		}
+		if s.compare(b, c) > 0 {
+			if b = c; s.compare(a, b) > 0 {
+				b = a
+			}
+		}
+		i, j := 0, len(e)-1
+		for i <= j {
+			for s.compare(e[i], b) < 0 {
+				i++
+			}
+			for s.compare(e[j], b) > 0 {
+				j--
+			}
+			if i <= j {
+				e[i], e[j] = e[j], e[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			e = e[:j+1]
+		case n >= i:
+			e, n = e[i:], n-i
+		default:
+			return
+		}
+	}
+	if n > 0 && n < len(e) {
+		slices.SortFunc(e, s.compare)
+	}
+}

@@ -1,0 +1,248 @@
+// Package columns holds a table in memory, column by column, so that any of its rows can be
+// selected by any columns and ordered by any other within milliseconds, without an index for
+// each question: a scan of a million rows reads a few megabytes.
+//
+// A table has keys that rise from row to row, a text that tells rows apart, words (texts that repeat), one list
+// of names, and numbers. Each 4,096 rows are packed in as few bytes as hold their numbers exactly. Words and lists are
+// kept once and are forgotten only with the table.
+//
+// Order is that of SQL with binary collation: what is not known (NaN) is the smallest, texts order by
+// bytes, lists by their text in JSON, ties by Query.Then and then by key. A Table is safe for
+// concurrent use.
+package columns
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// Row is one row. Its texts are copied.
+type Row struct {
+	Key     int64
+	ID      string
+	Words   []string
+	Names   []string
+	Numbers []float64 // NaN is what is not known
+}
+
+// Change puts a row, or deletes the one of its key.
+type Change struct {
+	Row
+	Delete bool
+}
+
+// ErrOrder is what errors.Is finds when a new row has a key that is lower than one before it.
+var ErrOrder = errors.New("a new row has a lower key than the last")
+
+// Table is a table of rows.
+type Table struct {
+	mu     sync.RWMutex
+	words  []words
+	sets   sets
+	n      int // numbers of a row
+	chunks []*chunk
+	rows   int // those that are there
+	turn   int // the chunk to look at next for what can be packed tighter
+	buf    []float64
+	pool   sync.Pool // of *scratch
+}
+
+type chunk struct {
+	keys    []uint32
+	there   pack // 1, or 0 of what was deleted
+	ids     []uint32
+	text    []byte // of ids, each behind its length
+	words   []pack
+	names   pack
+	numbers []pack
+	loose   bool // some of it may be packed tighter
+}
+
+// New makes an empty table whose rows have so many words and numbers.
+func New(nwords, numbers int) *Table {
+	t := &Table{words: make([]words, nwords), sets: newSets(), n: numbers, buf: make([]float64, chunkRows)}
+	for i := range t.words {
+		t.words[i] = newWords()
+	}
+	t.pool.New = func() any { return newScratch() }
+	return t
+}
+
+// Len is the number of rows.
+func (t *Table) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.rows
+}
+
+// Apply makes changes, in their order and all at once for who selects. After an error the table is
+// not what it should be.
+func (t *Table) Apply(changes []Change) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range changes {
+		c := &changes[i]
+		if c.Delete {
+			t.remove(c.Key)
+			continue
+		}
+		if err := t.put(&c.Row); err != nil {
+			return err
+		}
+	}
+	t.tighten()
+	return nil
+}
+
+func (t *Table) put(r *Row) error {
+	if len(r.Words) != len(t.words) || len(r.Numbers) != t.n {
+		return fmt.Errorf("a row of %d words and %d numbers for a table of %d and %d", len(r.Words), len(r.Numbers), len(t.words), t.n)
+	}
+	c, i, ok := t.find(r.Key)
+	if !ok {
+		var err error
+		if c, i, err = t.extend(r.Key); err != nil {
+			return err
+		}
+	}
+	if c.there.at(i) != 1 {
+		t.rows++
+		c.set(&c.there, i, 1)
+		c.name(i, r.ID)
+	} else if string(c.id(i)) != r.ID {
+		c.name(i, r.ID)
+	}
+	for k, s := range r.Words {
+		c.set(&c.words[k], i, float64(t.words[k].code(s)))
+	}
+	c.set(&c.names, i, float64(t.sets.code(r.Names)))
+	for k, v := range r.Numbers {
+		c.set(&c.numbers[k], i, v)
+	}
+	return nil
+}
+
+// find is where the row of a key is, deleted or not.
+func (t *Table) find(key int64) (*chunk, int, bool) {
+	at, found := slices.BinarySearchFunc(t.chunks, key, func(c *chunk, key int64) int { return cmp.Compare(int64(c.keys[0]), key) })
+	if !found {
+		at--
+	}
+	if at < 0 || key > math.MaxUint32 {
+		return nil, 0, false
+	}
+	i, found := slices.BinarySearch(t.chunks[at].keys, uint32(key))
+	return t.chunks[at], i, found
+}
+
+// extend makes room for a row behind the last.
+func (t *Table) extend(key int64) (*chunk, int, error) {
+	if key < 0 || key > math.MaxUint32 {
+		return nil, 0, fmt.Errorf("the key %d is none of 0 to %d", key, uint32(math.MaxUint32))
+	}
+	var last *chunk
+	if len(t.chunks) > 0 {
+		last = t.chunks[len(t.chunks)-1]
+		if newest := last.keys[len(last.keys)-1]; uint32(key) < newest {
+			return nil, 0, fmt.Errorf("%w: %d after %d", ErrOrder, key, newest)
+		}
+	}
+	if last == nil || len(last.keys) == chunkRows {
+		last = &chunk{keys: make([]uint32, 0, chunkRows), there: empty(), ids: make([]uint32, chunkRows), words: make([]pack, len(t.words)), names: empty(), numbers: make([]pack, t.n)}
+		for i := range last.words {
+			last.words[i] = empty()
+		}
+		for i := range last.numbers {
+			last.numbers[i] = empty()
+		}
+		t.chunks = append(t.chunks, last)
+	}
+	last.keys = append(last.keys, uint32(key))
+	return last, len(last.keys) - 1, nil
+}
+
+func (t *Table) remove(key int64) {
+	c, i, ok := t.find(key)
+	if !ok || c.there.at(i) != 1 {
+		return
+	}
+	c.set(&c.there, i, 0)
+	t.rows--
+	// A database may use the highest key again: nothing deleted stays behind the last row.
+	for len(t.chunks) > 0 {
+		last := t.chunks[len(t.chunks)-1]
+		n := len(last.keys)
+		for n > 0 && last.there.at(n-1) != 1 {
+			n--
+		}
+		if last.keys = last.keys[:n]; n > 0 {
+			return
+		}
+		t.chunks = t.chunks[:len(t.chunks)-1]
+	}
+}
+
+// tighten packs a few chunks that changed, full ones only: the last is written to all the time.
+func (t *Table) tighten() {
+	for looked, packed := 0, 0; looked < len(t.chunks)-1 && packed < 2; looked++ {
+		t.turn = (t.turn + 1) % len(t.chunks)
+		c := t.chunks[t.turn]
+		if !c.loose || t.turn == len(t.chunks)-1 {
+			continue
+		}
+		packed++
+		c.loose = false
+		c.there.shrink(t.buf)
+		c.names.shrink(t.buf)
+		for i := range c.words {
+			c.words[i].shrink(t.buf)
+		}
+		for i := range c.numbers {
+			c.numbers[i].shrink(t.buf)
+		}
+		c.text = slices.Clip(c.text)
+	}
+}
+
+func (c *chunk) set(p *pack, i int, v float64) {
+	if p.set(i, v) {
+		c.loose = true
+	}
+}
+
+func (c *chunk) name(i int, id string) {
+	c.ids[i] = uint32(len(c.text))
+	c.text = binary.AppendUvarint(c.text, uint64(len(id)))
+	c.text = append(c.text, id...)
+}
+
+func (c *chunk) id(i int) []byte {
+	b := c.text[c.ids[i]:]
+	n, used := binary.Uvarint(b)
+	return b[used : used+int(n)]
+}
+
+// Bytes is the memory that the table takes, about.
+func (t *Table) Bytes() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := t.sets.bytes()
+	for i := range t.words {
+		n += t.words[i].size
+	}
+	for _, c := range t.chunks {
+		n += 8*chunkRows + cap(c.text) + c.there.bytes() + c.names.bytes() + 128*(len(c.words)+len(c.numbers)+2)
+		for i := range c.words {
+			n += c.words[i].bytes()
+		}
+		for i := range c.numbers {
+			n += c.numbers[i].bytes()
+		}
+	}
+	return n
+}
