@@ -157,11 +157,35 @@ func misfit(w *Workload, p *Policy) (out []Finding) {
 			if wall**w.RequestGPUs >= m.GPUHighHours*3600 {
 				s = High
 			}
-			out = append(out, w.finding(Misfit, s, "gpu", fmt.Sprintf("keeps its %.3g GPUs busy for %.1f %% of the time", *w.RequestGPUs, 100*busy),
+			out = append(out, w.finding(Misfit, s, "gpu", fmt.Sprintf("keeps %s busy for %.1f %% of the time", theGPUs(*w.RequestGPUs), 100*busy),
 				Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)}, Evidence{Text: "GPU time held", Value: wall * *w.RequestGPUs, Unit: "seconds"}, Evidence{Text: "for", Value: wall, Unit: "seconds", Limit: limit(m.GPUMinimum.Seconds())}))
 		}
 	}
 	return out
+}
+
+func stands(n int) string {
+	if n == 1 {
+		return "stands"
+	}
+	return "stand"
+}
+
+func theGPUs(n float64) string {
+	if n == 1 {
+		return "its GPU"
+	}
+	return fmt.Sprintf("its %.3g GPUs", n)
+}
+
+// size says bytes as people do.
+func size(v float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; v >= 1000 && i < len(units)-1; i++ { // 1000 MiB are said as 0.977 GiB
+		v /= 1024
+	}
+	return fmt.Sprintf("%.3g %s", v, units[i])
 }
 
 // waste is what a request holds above what it uses: core-seconds and byte-seconds.
@@ -201,7 +225,7 @@ func greedy(w *Workload, p *Policy, weight float64) (out []Finding) {
 			Evidence{Text: "p95 of the cores held", Value: share, Unit: "ratio", Limit: limit(g.Share)}, Evidence{Text: "held and not used", Value: coreSeconds, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600)}))
 	}
 	if mshare < g.Share && byteSeconds >= weight*g.GiBHours*3600*(1<<30) {
-		out = append(out, w.finding(Greedy, Low, "memory", fmt.Sprintf("holds %.3g GiB of memory and used %.3g GiB at its peak", *w.RequestMemory/(1<<30), *w.MemoryPeak/(1<<30)),
+		out = append(out, w.finding(Greedy, Low, "memory", fmt.Sprintf("holds %s of memory and used %s at its peak", size(*w.RequestMemory), size(*w.MemoryPeak)),
 			Evidence{Text: "peak of the memory held", Value: mshare, Unit: "ratio", Limit: limit(g.Share)}, Evidence{Text: "held and not used", Value: byteSeconds, Unit: "byte-seconds", Limit: limit(g.GiBHours * 3600 * (1 << 30))}))
 	}
 	return out
@@ -241,7 +265,8 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 		part, what string
 		by         map[string]float64
 		floor      float64
-	}{{"nodes", "nodes", w.PerNode, b.Busy}, {"gpus", "GPUs", w.PerGPU, b.GPUBusy}} {
+		unit       string
+	}{{"nodes", "nodes", w.PerNode, b.Busy, "cores"}, {"gpus", "GPUs", w.PerGPU, b.GPUBusy, "ratio"}} {
 		if len(k.by) < 2 {
 			continue
 		}
@@ -263,8 +288,8 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 		if idle*2 >= len(k.by) {
 			s = High
 		}
-		out = append(out, w.finding(Imbalance, s, k.part, fmt.Sprintf("%d of its %d %s stand still while others work", idle, len(k.by), k.what),
-			Evidence{Text: k.what + " that stand still", Value: float64(idle), Unit: "count"}, Evidence{Text: "use of the busiest", Value: most / wall, Unit: "ratio", Limit: limit(k.floor)}))
+		out = append(out, w.finding(Imbalance, s, k.part, fmt.Sprintf("%d of its %d %s %s still while others work", idle, len(k.by), k.what, stands(idle)),
+			Evidence{Text: k.what + " that stand still", Value: float64(idle), Unit: "count"}, Evidence{Text: "use of the busiest", Value: most / wall, Unit: k.unit, Limit: limit(k.floor)}))
 	}
 	return out
 }
@@ -283,7 +308,7 @@ type heap struct {
 // gather adds a workload that breaks no rule alone to those of its owner.
 func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
 	v := p.Vampire
-	if !v.On || w.Owner == "" || w.Running {
+	if !v.On || w.Owner == "" || w.Running || exempt(v.Exempt, w.Owner) {
 		return
 	}
 	k := [2]string{w.Site, w.Owner}
@@ -326,8 +351,8 @@ func vampires(all map[[2]string]*heap) (out []Finding) {
 			out = append(out, f)
 		}
 		if h.short >= v.ShortCount {
-			f.Part, f.Text = "short", fmt.Sprintf("%d jobs of less than %s each: starting them costs more than their work; put many into one", h.short, v.Short.text())
-			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))}, {Text: "CPU time of all of them", Value: h.cpu, Unit: "seconds"}}
+			f.Part, f.Text = "short", fmt.Sprintf("%d jobs shorter than %s, %s on average: each is started and ended for so little; put many into one", h.short, v.Short.text(), Duration(h.shortWall/float64(h.short)*1e9).text())
+			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))}, {Text: "length of one, on average", Value: h.shortWall / float64(h.short), Unit: "seconds", Limit: limit(v.Short.Seconds())}, {Text: "CPU time of all of them", Value: h.cpu, Unit: "seconds"}}
 			f.Severity = Low
 			out = append(out, f)
 		}

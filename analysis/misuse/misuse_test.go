@@ -24,7 +24,7 @@ func policy() *misuse.Policy {
 		Misfit:     misuse.MisfitRule{On: true, Minimum: min(10), CPUShare: 0.1, GPUBusy: 0.05, GPUMinimum: min(30), GPUHighHours: 24},
 		Greedy:     misuse.GreedyRule{On: true, Minimum: min(10), Share: 0.25, MinCores: 4, MinMemory: 8 << 30, CoreHours: 24, GiBHours: 192},
 		Deadweight: misuse.DeadweightRule{On: true, GPUIdle: min(30), Empty: min(10)},
-		Vampire:    misuse.VampireRule{On: true, Count: 20, Short: min(1), ShortCount: 1000},
+		Vampire:    misuse.VampireRule{On: true, Count: 20, Short: min(1), ShortCount: 1000, Exempt: []string{"root", "systemd-*"}},
 		Thrash:     misuse.ThrashRule{On: true, Minimum: min(5), FaultRate: 100, SwapShare: 0.3, ThrottledShare: 0.3},
 		Imbalance:  misuse.ImbalanceRule{On: true, Minimum: min(10), Idle: 0.05, Busy: 0.5, GPUBusy: 0.2},
 	}
@@ -198,5 +198,41 @@ func TestOff(t *testing.T) {
 		if f := misuse.Judge(c.list, func(*misuse.Workload) *misuse.Policy { return p }); len(f) != 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
+	}
+}
+
+// TestShortWork: very many that are over at once are told with how long they were, and
+// not to owners who are machines.
+func TestShortWork(t *testing.T) {
+	var list []misuse.Workload
+	for i := range 1200 {
+		start := epoch.Add(time.Duration(i) * time.Minute)
+		for _, owner := range []string{"alice", "root", "systemd-network"} {
+			list = append(list, misuse.Workload{Site: "lab", ID: fmt.Sprint("group/", owner, i), Kind: "group", Owner: owner, Start: start, Last: start.Add(12 * time.Second), CPUSeconds: num(2)})
+		}
+	}
+	got := misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() })
+	if len(got) != 1 || got[0].Owner != "alice" || got[0].Text != "1200 jobs shorter than 1m, 12s on average: each is started and ended for so little; put many into one" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWords: amounts are said in units in which they can be read.
+func TestWords(t *testing.T) {
+	w := misuse.Workload{Site: "lab", ID: "slurm/1", Owner: "alice", State: "completed", Nodes: []string{"n1", "n2"}, Start: epoch, Last: epoch.Add(48 * time.Hour), GPUNodes: 2,
+		MemoryPeak: num(700 << 20), RequestMemory: num(2 << 40), RequestGPUs: num(1), GPUSeconds: num(60), PerNode: map[string]float64{"n1": 32 * 48 * 3600, "n2": 0}}
+	said := map[string]misuse.Finding{}
+	for _, f := range misuse.Judge([]misuse.Workload{w}, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+		said[f.Rule] = f
+	}
+	for rule, want := range map[string]string{
+		misuse.Greedy: "holds 2 TiB of memory and used 700 MiB at its peak", misuse.Misfit: "keeps its GPU busy for 0.0 % of the time", misuse.Imbalance: "1 of its 2 nodes stands still while others work",
+	} {
+		if said[rule].Text != want {
+			t.Errorf("%s: %q, want %q", rule, said[rule].Text, want)
+		}
+	}
+	if e := said[misuse.Imbalance].Evidence[1]; e.Unit != "cores" || e.Value != 32 {
+		t.Errorf("%+v", e)
 	}
 }

@@ -3,6 +3,7 @@ package misuse
 import (
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,7 +13,26 @@ type Duration time.Duration
 // Seconds is the length in seconds.
 func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
 
-func (d Duration) text() string { return time.Duration(d).String() }
+// text is the length as people write it: 1m, 1h30m, 2.5s.
+func (d Duration) text() string {
+	x := time.Duration(d)
+	switch {
+	case x >= 10*time.Second:
+		x = x.Round(time.Second)
+	case x >= time.Second:
+		x = x.Round(100 * time.Millisecond)
+	default:
+		x = x.Round(time.Millisecond)
+	}
+	text := x.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
 
 // Policy holds the thresholds of all rules. [Defaults] are those of the program.
 type Policy struct {
@@ -42,8 +62,10 @@ type HogRule struct {
 }
 
 // Exempts reports whether an owner is not told.
-func (r *HogRule) Exempts(owner string) bool {
-	return slices.ContainsFunc(r.Exempt, func(p string) bool {
+func (r *HogRule) Exempts(owner string) bool { return exempt(r.Exempt, owner) }
+
+func exempt(patterns []string, owner string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, owner)
 		return ok && err == nil
 	})
@@ -87,6 +109,8 @@ type VampireRule struct {
 	Count      int      `yaml:"count"`
 	Short      Duration `yaml:"short"`
 	ShortCount int      `yaml:"short_count"`
+	// Exempt are owners who are not told, as in [HogRule].
+	Exempt []string `yaml:"exempt"`
 }
 
 // ThrashRule is about work that harms itself.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -281,7 +282,7 @@ func figure(v float64, unit string) string {
 	case "byte-seconds":
 		return fmt.Sprintf("%.1f GiB-hours", v/3600/(1<<30))
 	case "count":
-		return strconv.FormatFloat(v, 'f', -1, 64)
+		return strconv.FormatFloat(math.Round(10*v)/10, 'f', -1, 64)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
 }
@@ -291,8 +292,8 @@ var ruleWords = map[string]string{
 	"hog":        "hog_seconds is the integral of max(0, use - fair share) / capacity over the time in which the resource was contended and at least two owners wanted it; contended means 90 % in use, or PSI of 10 %, or more runnable tasks than cores, or less than 10 % of memory available, or a request of another owner that waits for the node. It is 0 on an idle machine, and the same however an owner splits the work",
 	"misfit":     "the CPUs of a GPU node used without its GPUs, or GPUs that were asked for and hardly work, for long enough to matter",
 	"greedy":     "the p95 of the cores in use, or the peak of memory, is a small share of the request, and what was held and not used adds up to something",
-	"deadweight": "memory of a GPU held without use, or an allocation in which no process runs",
-	"vampire":    "many small jobs that together break a rule that no one of them breaks, or so many short ones that starting them costs more than their work",
+	"deadweight": "memory of a GPU held without use, an allocation in which no process runs, or processes that ended and that their parent leaves behind (zombies)",
+	"vampire":    "many small jobs that together break a rule that no one of them breaks, or very many that are over at once, each started and ended for little",
 	"thrash":     "pages read back from disk for lack of memory, memory swapped out, or a CPU quota that holds the work back, for a large share of the time",
 	"imbalance":  "some nodes or GPUs of one job stand still while others work",
 }

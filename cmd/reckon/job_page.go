@@ -172,6 +172,9 @@ func (p *page) profiles(d client.WorkloadDetail) {
 	}
 	merged, drawn := merge(d.Profile), map[string]bool{}
 	for _, m := range merged {
+		if m.max == nil { // too short for one sample: nothing to draw
+			continue
+		}
 		var limit *float64
 		title := ""
 		switch m.Metric {

@@ -58,7 +58,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		line("Nodes", "%.0f", nodes)
 		line("Cores per node", "%.0f", math.Ceil(*cores/nodes))
 	}
-	if waits(d.Workload) {
+	if waits(d.Workload) || begun(d.Workload) {
 		b.WriteString("Efficiency not available for jobs in the PENDING state.\n")
 		_, err := io.WriteString(w, b.String())
 		return err

@@ -48,16 +48,19 @@ overrides:
 		}
 	}
 	for text, want := range map[string]string{
-		"rule: {}":                                        "line 1: field rule not found",
-		"rules: {gready: {on: false}}":                    "field gready not found",
-		"rules: {greedy: {share: 3}}":                     "greedy.share: 3 is no share",
-		"rules: {greedy: {minimum: soon}}":                `line 1: minimum: "soon" is no duration`,
-		"rules: {greedy: {core_hours: -1}}":               "greedy.core_hours: -1",
-		"rules: {vampire: {count: many}}":                 "cannot unmarshal",
-		"overrides: [{rules: {}}]":                        "override 1: say for which",
-		"overrides: [{node: '[', rules: {}}]":             "no pattern",
-		"overrides: [{node: a, rules: {x: {}}}]":          "override 1: ",
-		"overrides: [{node: a, rules: {hog: {full: 7}}}]": "override 1: hog.full",
+		"rule: {}":                                                "line 1: field rule not found",
+		"rules: {gready: {on: false}}":                            "field gready not found",
+		"rules: {greedy: {share: 3}}":                             "greedy.share: 3 is no share",
+		"rules: {greedy: {minimum: soon}}":                        `line 1: minimum: "soon" is no duration`,
+		"rules: {greedy: {core_hours: -1}}":                       "greedy.core_hours: -1",
+		"rules: {vampire: {count: many}}":                         "cannot unmarshal",
+		"overrides: [{rules: {}}]":                                "override 1: say for which",
+		"overrides: [{partition: p, rules: {hog: {seconds: 9}}}]": "override 1: hog is of a node",
+		"overrides: [{partition: p, node: n, rules: {deadweight: {zombies: 9}}}]": "override 1: deadweight.zombies is of a node",
+		"rules: {vampire: {exempt: ['[']}}":                                       "vampire.exempt",
+		"overrides: [{node: '[', rules: {}}]":                                     "no pattern",
+		"overrides: [{node: a, rules: {x: {}}}]":                                  "override 1: ",
+		"overrides: [{node: a, rules: {hog: {full: 7}}}]":                         "override 1: hog.full",
 		"\tx": "",
 	} {
 		if _, err := ReadPolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -78,6 +78,9 @@ func ReadPolicy(text []byte) (*Policy, error) {
 				return nil, fmt.Errorf("override %d: %q is no pattern", i+1, pattern)
 			}
 		}
+		if word := ofNodes(&o.Rules); word != "" && o.Partition != "" {
+			return nil, fmt.Errorf("override %d: %s is of a node as a whole, whatever the partition of the work on it; give it with node: alone", i+1, word)
+		}
 		probe := *base
 		if err := merge(&probe, &o.Rules); err != nil {
 			return nil, fmt.Errorf("override %d: %w", i+1, err)
@@ -88,6 +91,23 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		p.rules = append(p.rules, override{o.Partition, o.Node, o.Rules})
 	}
 	return p, nil
+}
+
+// ofNodes is the first of some rules that looks at nodes, not at workloads, which have a
+// partition; empty when there is none.
+func ofNodes(rules *yaml.Node) string {
+	for i := 0; i+1 < len(rules.Content) && rules.Kind == yaml.MappingNode; i += 2 {
+		key, value := rules.Content[i].Value, rules.Content[i+1]
+		if key == "hog" {
+			return key
+		}
+		for k := 0; key == "deadweight" && k+1 < len(value.Content); k += 2 {
+			if word := value.Content[k].Value; word == "zombies" || word == "zombies_for" {
+				return key + "." + word
+			}
+		}
+	}
+	return ""
 }
 
 func strict(text []byte, into any) error {
@@ -148,9 +168,11 @@ func check(p *misuse.Policy) error {
 			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)
 		}
 	}
-	for _, pattern := range p.Hog.Exempt {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return fmt.Errorf("hog.exempt: %q is no pattern", pattern)
+	for rule, patterns := range map[string][]string{"hog": p.Hog.Exempt, "vampire": p.Vampire.Exempt} {
+		for _, pattern := range patterns {
+			if _, err := path.Match(pattern, ""); err != nil {
+				return fmt.Errorf("%s.exempt: %q is no pattern", rule, pattern)
+			}
 		}
 	}
 	for name, v := range map[string]float64{

@@ -165,8 +165,8 @@ func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *m
 		limit := s.seconds / s.over
 		f := misuse.Finding{
 			Rule: misuse.Hog, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
-			Text: fmt.Sprintf("took %.0f %% of the %s of %s while others wanted them, for %s in all", 100*s.share/s.contended, s.what, where,
-				misuse.Span(s.contended)),
+			Text: fmt.Sprintf("took %.0f %% of the %s of %s while others wanted %s, for %s in all", 100*s.share/s.contended, s.what, where,
+				pronoun(s.what), misuse.Span(s.contended)),
 			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
 			Evidence: []misuse.Evidence{
 				{Text: "hog_seconds: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds", Limit: &limit},
@@ -186,6 +186,13 @@ func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *m
 		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Owner, b.Owner), strings.Compare(a.Part, b.Part))
 	})
 	return out
+}
+
+func pronoun(what string) string {
+	if what == "memory" {
+		return "it"
+	}
+	return "them"
 }
 
 var reasons = map[string]string{
