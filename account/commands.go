@@ -27,6 +27,7 @@ type commands struct {
 	other  uint64 // nanoseconds of programs that had to make room
 	last   *command
 	rest   *metric.Series
+	judged uint64 // CPU time of the part when its program was last looked at
 }
 
 type command struct {
@@ -139,6 +140,17 @@ func (c *commands) merge(o *commands) {
 		c.add(comm, e.nanos)
 	}
 	c.other += o.other
+}
+
+// stale reports whether it is time to look again whether the program by which a part is
+// known is the one that used most: when the part's CPU time has doubled, and at its end, so
+// that its facts change a few times at most. A name that somebody else gave stays.
+func (c *commands) stale(name string, total uint64, end bool) bool {
+	if c.byName[sensor.CommOf([]byte(name))] == nil || (total < 2*c.judged && !end) {
+		return false
+	}
+	c.judged = total
+	return true
 }
 
 // top returns the program that used most.

@@ -235,8 +235,8 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 
 func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	r, f := p.rows, &p.facts
-	if f.Command == "" {
-		if comm, ok := p.commands.top(); ok {
+	if f.Command == "" || p.commands.stale(f.Command, p.CPU(), p.end != 0) {
+		if comm, ok := p.commands.top(); ok && comm.String() != f.Command {
 			f.Command, f.changed = comm.String(), true
 		}
 	}

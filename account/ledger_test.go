@@ -289,6 +289,33 @@ func TestCgroupOlderThanTheAccount(t *testing.T) {
 	r.want("unit", r.cpu("unit/a.service", "", "root"), 1.1)
 }
 
+// TestProgramThatDidTheWork: what a part runs is what used most of its CPU time, which
+// may not be what ran first. It is said anew a few times at most.
+func TestProgramThatDidTheWork(t *testing.T) {
+	r := newRig(t, Config{})
+	comm := func(name string, cpu uint64) sensor.Process {
+		p := proc(map[string]int32{"bash": 10, "solver": 12}[name], 10, second, cpu)
+		p.Comm = sensor.CommOf([]byte(name))
+		return p
+	}
+	r.tick(second, []sensor.Process{comm("bash", second)})
+	r.export()
+	said := map[string]bool{}
+	for i := range uint64(400) {
+		r.tick(2*second, []sensor.Process{comm("bash", second), comm("solver", (i+1)*second)})
+		r.export()
+		for k, v := range r.values {
+			if strings.HasPrefix(k, "reckon_workload_info|group/n1/10|") && v == 1 {
+				said[k] = true
+			}
+		}
+	}
+	now := "reckon_workload_info|group/n1/10|group||alice||||solver"
+	if _, ok := r.values[now]; !ok || len(said) != 2 {
+		t.Errorf("said: %v", said)
+	}
+}
+
 func TestCommandsAreBoundedCounters(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, nil)

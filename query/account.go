@@ -27,6 +27,7 @@ type account struct {
 
 	Name, Account, Partition, Command string
 	FactsAt                           int64
+	Programs                          map[place]program // of its parts
 	State, Reason                     string
 	StateAt                           int64
 
@@ -40,6 +41,12 @@ type account struct {
 
 // place is where a part of a workload runs.
 type place struct{ Node, Part string }
+
+// program is what a part was last said to run.
+type program struct {
+	Name string
+	T    int64
+}
 
 // ending is when a part ended, and the time of the sample that said so.
 type ending struct{ End, T int64 }
@@ -139,7 +146,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	spans := a.spans()
 	seen := a.seen()
 	w := store.Workload{
-		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition, Command: a.Command,
+		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition, Command: a.program(),
 		State: a.State, Reason: a.Reason,
 		Start: time.UnixMilli(a.Start).UTC(), Seen: time.UnixMilli(seen).UTC(),
 	}
@@ -192,6 +199,30 @@ func (a *account) watched() (first int64) {
 
 // usage fills what is a sum over series. Gauges count while they are fresh: a part that
 // ended long ago holds no memory now.
+// program is that of the parts that used most CPU time: a script that starts the work
+// in steps is not what was run.
+func (a *account) program() string {
+	if len(a.Programs) < 2 {
+		return a.Command
+	}
+	used := map[string]float64{}
+	for _, k := range a.Tracks {
+		if name := a.Programs[place{k.Node, k.Part}].Name; name != "" {
+			switch k.Slot {
+			case cpuUser, cpuSystem, cpuOther:
+				used[name] += k.total()
+			}
+		}
+	}
+	best := a.Command
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if used[name] > used[best] {
+			best = name
+		}
+	}
+	return best
+}
+
 func (a *account) usage(w *store.Workload, fresh int64) {
 	add := func(p **float64, v float64) {
 		if *p == nil {

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -190,7 +191,7 @@ func (f *fold) split(k key, mine *account) {
 			}
 		}
 		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
-		mine.Partition, mine.Command = a.Partition, a.Command
+		mine.Partition, mine.Command, mine.Programs = a.Partition, a.Command, maps.Clone(a.Programs)
 	}
 }
 
@@ -314,6 +315,9 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			return tr
 		}, func(t int64, v float64) {
 			// Only a value says something: a series that was marked as ended said it before.
+			if s == info {
+				now.runs(t, n)
+			}
 			switch a := now; {
 			case s == info && t >= a.FactsAt:
 				a.facts(t, n)
@@ -339,6 +343,18 @@ func (a *account) facts(t int64, n *names) {
 	if n.owner != "" {
 		a.Owner = n.owner
 	}
+}
+
+// runs notes which program a part is said to run.
+func (a *account) runs(t int64, n *names) {
+	at, v := place{n.node, n.part}, n.rest["command"]
+	if v == "" || t < a.Programs[at].T {
+		return
+	}
+	if a.Programs == nil {
+		a.Programs = map[place]program{}
+	}
+	a.Programs[at] = program{v, t}
 }
 
 // at returns the life that a sample of time t belongs to. One millisecond before a

@@ -338,9 +338,21 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 	return joined(append(use, p.starting...)), p.nodeRows()
 }
 
+// program is the one that used most in the hour, or what the workload is known by. What
+// is not told apart ("other") is no program.
+func (p *pass) program(c cell, known string) string {
+	best, most := known, 0.0
+	for command, v := range p.software[c] {
+		if command != "other" && (v > most || (v == most && v > 0 && command < best)) {
+			best, most = command, v
+		}
+	}
+	return best
+}
+
 func (p *pass) row(hour int64, k key, about fact) store.Use {
 	u := store.Use{At: time.UnixMilli(hour).UTC(), Site: k.Site, Kind: about.kind, Owner: about.owner,
-		Account: about.account, Partition: about.partition, Command: about.command}
+		Account: about.account, Partition: about.partition, Command: p.program(cell{k, hour}, about.command)}
 	if u.Kind == "" {
 		u.Kind = string(workload.ID(k.ID).Kind())
 	}

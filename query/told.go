@@ -228,6 +228,14 @@ func (f *fold) adopt(k key, mine *account) {
 				*x.to = *x.from
 			}
 		}
+		for p, x := range a.Programs {
+			if mine.Programs == nil {
+				mine.Programs = map[place]program{}
+			}
+			if x.T >= mine.Programs[p].T {
+				mine.Programs[p] = x
+			}
+		}
 		mine.Rows = append(mine.Rows, a.Rows...)
 		mine.touched = true
 		return true
