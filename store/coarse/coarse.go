@@ -74,6 +74,9 @@ type Store struct {
 	log  *slog.Logger
 	raw  Raw
 
+	ladder  []int64 // lengths of blocks that smaller ones are joined to, the longest first
+	settled int64   // for how long blocks of a day stay as they are: samples come late
+
 	making sync.Mutex // one pass, or backup, at a time
 	blocks blocks
 
@@ -98,7 +101,7 @@ func Open(o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("open the store of hours: %w", err)
 	}
-	s := &Store{opts: o, log: o.Logger, raw: o.Raw}
+	s := &Store{opts: o, log: o.Logger, raw: o.Raw, ladder: []int64{64 * day, 8 * day}, settled: 8 * day}
 	lost, err := s.blocks.open(o.Dir, s.log)
 	if err != nil {
 		return nil, fmt.Errorf("open the store of hours: %w", err)

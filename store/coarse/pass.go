@@ -150,9 +150,9 @@ func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err er
 // a day, or of several at once where they are long over.
 func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
 	first := span{days[0], days[0] + day}
-	stretch := span{floor(first.from, ladder[1]), floor(first.from, ladder[1]) + ladder[1]}
+	stretch := span{floor(first.from, s.short()), floor(first.from, s.short()) + s.short()}
 	s.mu.RLock()
-	free := stretch.to <= s.state.Through-settled
+	free := stretch.to <= s.state.Through-s.settled
 	s.mu.RUnlock()
 	for _, b := range s.blocks.all() {
 		switch m := spanOf(b.Meta()); {
@@ -314,18 +314,15 @@ func chain(list []storage.Series) storage.Series {
 	return storage.ChainedSeriesMerge(list...)
 }
 
-// ladder are the lengths of blocks that smaller ones are joined to, the longest first.
-var ladder = []int64{64 * day, 8 * day}
-
-// settled is for how long blocks of a day stay as they are: samples come late.
-const settled = 8 * day
+// short is the length of the shortest blocks that others are joined to.
+func (s *Store) short() int64 { return s.ladder[len(s.ladder)-1] }
 
 // join makes one block of those in a stretch of the ladder that is over.
 func (s *Store) join(ctx context.Context) error {
 	s.mu.RLock()
-	limit := s.state.Through - settled
+	limit := s.state.Through - s.settled
 	s.mu.RUnlock()
-	for _, length := range ladder {
+	for _, length := range s.ladder {
 		groups := map[int64][]*tsdb.Block{}
 		for _, b := range s.blocks.all() {
 			at := floor(b.MinTime(), length)
