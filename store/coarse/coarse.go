@@ -47,7 +47,9 @@ type Raw interface {
 	Origins() ([]store.Origin, error)
 	// Sealed is the time before which all that came in order is among the origins.
 	Sealed() (time.Time, bool)
-	// Since is the time from which on it keeps what it was given.
+	// Oldest is the time of its oldest sample, Since that from which on it keeps what it was
+	// given: what was imported may be older.
+	Oldest() (time.Time, bool)
 	Since() (time.Time, bool)
 }
 
@@ -110,6 +112,9 @@ func Open(o Options) (*Store, error) {
 	if lost {
 		// Whatever the store still has of it is made again.
 		s.state.Known = nil
+	}
+	if s.state.Through == 0 && len(s.blocks.all()) > 0 {
+		s.state.Lost = true
 	}
 	return s, nil
 }

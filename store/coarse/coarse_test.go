@@ -315,11 +315,24 @@ func TestGone(t *testing.T) {
 	r.append(lset("g"), minutes(t0, t0+2*day+5*hour)...)
 	r.seal(t0 + 2*day + 2*hour)
 	pass(t, s)
+	if got, infos := query(t, s, "g", t0+10*hour, t0+34*hour, 15*60_000, 0); len(got) != 1 || len(infos) != 0 {
+		t.Fatalf("while all samples are there: %v, %v", got, infos)
+	}
 	other := openRaw(t)
 	other.append(lset("g"), minutes(t0+day, t0+2*day+5*hour)...)
 	since := time.UnixMilli(t0 + day)
 	other.since = &since
 	s.raw = other
+	// An import years before does not hide that what was there is gone.
+	other.append(lset("imported"), point{t: t0 + 12*hour, v: 1})
+	other.seal(t0 + 2*day + 2*hour)
+	if err := s.look(); err != nil { // it sees that the origins are others
+		t.Fatal(err)
+	}
+	if !s.state.Lost {
+		t.Fatal("nobody saw that samples are gone")
+	}
+	s.state.Pending = nil
 	got, infos := query(t, s, "g", t0+10*hour, t0+34*hour, 15*60_000, s.Lookback(time.UnixMilli(t0+10*hour), 15*time.Minute))
 	if len(got) != 1 || len(got[0].Floats) != 97 || len(infos) != 1 || !strings.Contains(infos[0], "one figure an hour") {
 		t.Fatalf("%v %v", got, infos)
@@ -339,9 +352,12 @@ func TestGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := "[g]"
+		want := "[g imported]"
+		if c.from == t0+day {
+			want = "[g]"
+		}
 		if c.from == t0 {
-			want = "[c_total g]"
+			want = "[c_total g imported]"
 		}
 		labelNames, _, err := q.LabelNames(t.Context(), nil)
 		if err != nil || fmt.Sprint(values) != want || slices.Contains(labelNames, "old") != (c.from == t0) {
@@ -360,7 +376,7 @@ func TestGone(t *testing.T) {
 	for set.Next() {
 		n++
 	}
-	if n != 2 || set.Err() != nil {
+	if n != 3 || set.Err() != nil {
 		t.Errorf("%d series by chunks (%v)", n, set.Err())
 	}
 }

@@ -111,8 +111,12 @@ func (s *Store) look() error {
 	}
 	limit = max(limit, was.Through)
 	ids := make([]string, len(origins))
+	there := 0
 	for i, o := range origins {
 		ids[i] = o.ID
+		if known[o.ID] {
+			there++
+		}
 		from := dayOf(o.From.UnixMilli())
 		if known[o.ID] {
 			from = max(from, was.Through)
@@ -122,10 +126,11 @@ func (s *Store) look() error {
 		}
 	}
 	pending := slices.Sorted(maps.Keys(days))
-	if limit == was.Through && slices.Equal(pending, was.Pending) && slices.Equal(ids, was.Known) {
+	lost := was.Lost || there < len(known)
+	if lost == was.Lost && limit == was.Through && slices.Equal(pending, was.Pending) && slices.Equal(ids, was.Known) {
 		return nil
 	}
-	return s.change(func(n *state) { n.Through, n.Pending, n.Known = limit, pending, ids })
+	return s.change(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
 }
 
 // make makes the first of the days that are pending, with those that are in the same block.

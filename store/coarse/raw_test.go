@@ -77,6 +77,10 @@ func (r *raw) Since() (time.Time, bool) {
 	if r.since != nil {
 		return *r.since, true
 	}
+	return r.Oldest()
+}
+
+func (r *raw) Oldest() (time.Time, bool) {
 	t := r.Head().MinTime()
 	for _, m := range r.BlockMetas() {
 		t = min(t, m.MinTime)

@@ -59,9 +59,15 @@ func (s *Store) ready() int64 {
 	return s.state.Through
 }
 
-// gone is the time up to which the store itself keeps nothing but what was imported.
+// gone is the time up to which the store itself does not have all that it had.
 func (s *Store) gone() int64 {
-	since, ok := s.raw.Since()
+	s.mu.RLock()
+	lost := s.state.Lost
+	s.mu.RUnlock()
+	since, ok := s.raw.Oldest()
+	if lost {
+		since, ok = s.raw.Since()
+	}
 	if !ok {
 		return math.MaxInt64
 	}

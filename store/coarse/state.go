@@ -20,6 +20,8 @@ type state struct {
 	// Known are the origins that were seen: all days that they lie in are made, pending, or
 	// not yet over.
 	Known []string `json:"known,omitempty"`
+	// Lost: the store has deleted something that hours were made of, or nobody knows.
+	Lost bool `json:"lost,omitempty"`
 }
 
 const stateFile = "state.json"
