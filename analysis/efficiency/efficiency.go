@@ -81,6 +81,10 @@ func Judge(u Usage) []Verdict {
 		j.say("queue", Info, 0, "seconds", "it stood for the tasks of an array that waited; all of them have begun, and each is a job of its own")
 		return j.out
 	}
+	if u.State == "cancelled" && !u.Running && u.CPUSeconds == nil && u.WallSeconds == 0 {
+		j.say("queue", Info, u.Waited, "seconds", "it was cancelled after it had waited for %s, and never began", duration(u.Waited))
+		return j.out
+	}
 	j.ending()
 	j.memory()
 	if u.WallSeconds < settled {

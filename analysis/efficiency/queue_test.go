@@ -22,6 +22,9 @@ func TestQueued(t *testing.T) {
 	if got := Judge(Usage{State: "started"}); len(got) != 1 || got[0].Kind != "queue" {
 		t.Errorf("what stood for an array: %+v", got)
 	}
+	if got := Judge(Usage{State: "cancelled", Waited: 600}); len(got) != 1 || got[0].Text != "it was cancelled after it had waited for 10 min, and never began" {
+		t.Errorf("what never began: %+v", got)
+	}
 	// It began since the batch system was asked: then how it runs is judged.
 	cpu := 5.0
 	if got := Judge(Usage{State: "pending", Reason: "Priority", Running: true, WallSeconds: 8, CPUSeconds: &cpu}); len(got) != 1 || got[0].Kind != "short" {

@@ -160,7 +160,7 @@ func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *m
 		})
 		where := s.nodes[0].node
 		if n := len(s.nodes) - 1; n > 0 {
-			where = fmt.Sprintf("%s and %d more nodes", where, n)
+			where = fmt.Sprintf("%s and %d more %s", where, n, map[bool]string{true: "node", false: "nodes"}[n == 1])
 		}
 		limit := s.seconds / s.over
 		f := misuse.Finding{

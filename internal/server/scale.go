@@ -38,7 +38,7 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
 	use := scaling.Use{
 		WallSeconds: w.WallSeconds, Held: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
-		Waits: w.State == "pending" || w.State == "started", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
+		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
 		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, MemoryPeak: w.MemoryPeakBytes, Memory: w.RequestMemory, SwapPeak: w.SwapBytes,
 	}
 	if use.Held == nil {
@@ -218,6 +218,10 @@ func literal(s string) string {
 
 // judge fits the laws and says what follows.
 func (s *scale) judge(out *client.Scale, use scaling.Use) {
+	if out.State == "started" && out.CPUSeconds == nil {
+		say(out, []scaling.Verdict{{Kind: "cores", Severity: "info", Unit: "cores", Text: "it stood for the tasks of an array that waited, and never ran itself: ask for one of them, such as " + out.ID + "_0"}})
+		return
+	}
 	runs := make([]scaling.Run, len(out.Runs))
 	var cpu []float64
 	var work []scaling.Work

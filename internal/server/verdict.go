@@ -20,7 +20,7 @@ func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]cli
 		Nodes: byNode(d.Parts),
 	}
 	if d.Submit != nil {
-		u.Waited = max(d.Seen.Sub(*d.Submit).Seconds(), 0)
+		u.Waited = max(until(d).Sub(*d.Submit).Seconds(), 0)
 	}
 	if u.RequestCores == nil {
 		var err error
@@ -35,6 +35,14 @@ func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]cli
 	}
 	renamed, err := b.renamed(ctx, d)
 	return append(renamed, out...), err
+}
+
+// until is when a workload ended, or was last heard of.
+func until(d *client.WorkloadDetail) time.Time {
+	if d.End != nil {
+		return *d.End
+	}
+	return d.Seen
 }
 
 // renamed says that two nodes of a workload are one machine, whose agent began to count
