@@ -171,6 +171,11 @@ func TestTokens(t *testing.T) {
 	if v, err := k.CheckToken(ctx, grafana); err != nil || !v.All() || v.Sends() {
 		t.Errorf("%+v, %v", v, err)
 	}
+	nameless, err := k.AddToken(ctx, auth.Token{Kind: auth.Person, Role: access.Support, Note: "dashboards"})
+	must(t, err)
+	if v, err := k.CheckToken(ctx, nameless); err != nil || !strings.HasPrefix(v.Name, "token ") || !strings.HasSuffix(v.Name, " (dashboards)") {
+		t.Errorf("a token without a name looks around unnamed: %+v, %v", v, err)
+	}
 	flipped := []byte(agent)
 	flipped[len(flipped)-2] ^= 1
 	for _, text := range []string{"", "rkn_", "rkn_.", agent[:len(agent)-1], agent + "x", string(flipped), strings.TrimPrefix(agent, "rkn_"), strings.ToUpper(agent), "rkn_" + strings.Repeat("a", 10_000) + ".x"} {
@@ -179,7 +184,7 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	list, err := k.Tokens(ctx)
-	if err != nil || len(list) != 2 {
+	if err != nil || len(list) != 3 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	var id string

@@ -180,7 +180,14 @@ func (k *Keeper) CheckToken(ctx context.Context, text string) (access.Viewer, er
 	if t.Kind == Agent {
 		return access.Viewer{Name: "agent " + id, Writes: &t.Scope, Bound: t.Bound}, nil
 	}
-	return access.Viewer{Role: t.Role, Name: t.Name, Owners: t.Owners}, nil
+	v := access.Viewer{Role: t.Role, Name: t.Name, Owners: t.Owners}
+	if v.Name == "" && v.All() { // what it looks at is noted too
+		v.Name = "token " + id
+		if t.Note != "" {
+			v.Name += " (" + t.Note + ")"
+		}
+	}
+	return v, nil
 }
 
 // note writes down that a token is in use, at most once a minute.

@@ -216,6 +216,9 @@ func (q *query) word(name string, words []string) string {
 	return v
 }
 
+// aheadClock is by how much the clock of a client may be ahead.
+const aheadClock = 5 * time.Minute
+
 func filterOf(q *query) client.Filter {
 	f := client.Filter{}
 	f.ID, _ = q.get("id")
@@ -228,6 +231,9 @@ func filterOf(q *query) client.Filter {
 	f.Sort = q.sort("sort", client.SortKeys())
 	f.Limit = q.integer("limit", defaultLimit, 1, maxLimit)
 	f.Offset = q.integer("offset", 0, 0, math.MaxInt32)
+	if q.err == nil && f.Since.Sub(q.now) > aheadClock { // what runs would exist for ever
+		q.bad("since", q.values.Get("since"), "it lies in the future; give a time before now")
+	}
 	if q.err == nil && !f.Since.IsZero() && !f.Until.IsZero() && f.Until.Before(f.Since) {
 		q.bad("until", q.values.Get("until"), "give a time after since")
 	}
