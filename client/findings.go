@@ -160,10 +160,15 @@ func (c *Client) changeFinding(ctx context.Context, id, verb string, q url.Value
 	return f, err
 }
 
-// WhatIf says what another policy (YAML) would have found since a time.
+// WhatIf says what another policy (YAML) would have found since a time; the zero time is
+// a day ago.
 func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (FindingDifference, error) {
 	var d FindingDifference
-	err := c.post(ctx, "/api/reckon/v1/policy/what-if", url.Values{"policy": {string(policy)}, "since": {formatTime(since)}}, &d)
+	q := url.Values{"policy": {string(policy)}}
+	if !since.IsZero() {
+		q.Set("since", formatTime(since))
+	}
+	err := c.post(ctx, "/api/reckon/v1/policy/what-if", q, &d)
 	return d, err
 }
 

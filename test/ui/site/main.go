@@ -117,9 +117,25 @@ func site(nodes, jobs int) *apitest.Backend {
 		used, watts, pressure := 16*math.Abs(math.Sin(float64(i))), 80+10*float64(i%30), float64(i%9)/10
 		n.Node, n.CoresUsed, n.Watts, n.PowerMethod, n.CPUPressure = fmt.Sprintf("node-%04d", i), &used, &watts, "measured", &pressure
 		n.Up = i%37 != 5
+		past(&n, i, used)
 		b.Machine = append(b.Machine, n)
 	}
 	return b
+}
+
+// past adds what a batch system says of a node, its last day and week, and the pressures
+// that some kernels tell.
+func past(n *client.Node, i int, used float64) {
+	cores, share, storage, energy := 16.0, used/16, float64(i%7)/8, 4e6
+	unused, week, held := (1-share)*cores*86400, 0.8*share, math.Ceil(used)
+	n.IOPressure = &storage
+	n.Batch = &client.NodeBatch{State: "mixed", Open: true, Partitions: []string{"batch"}, Cores: &cores, CoresHeld: &held}
+	if i == 3 {
+		n.Batch.State, n.Batch.Open, n.Batch.Flags, n.Batch.Reason = "drained", false, []string{"drain"}, "disk errors <b>sdb</b>"
+	}
+	n.Day = &client.NodeSpan{UpShare: ptr(1), CPUShare: &share, UnusedCoreSeconds: &unused, EnergyJoules: &energy}
+	n.Week = &client.NodeSpan{UpShare: ptr(0.98), CPUShare: &week}
+	n.Waiting = &client.NodeWaiting{Jobs: i % 4, Now: i % 2, CoreSeconds: 3600 * float64(i%4)}
 }
 
 // runs is how many jobs have figures over time.

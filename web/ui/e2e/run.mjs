@@ -48,7 +48,7 @@ async function accessible(page, name) {
 }
 
 const pages = {
-  site: ["/", "Nodes up", "Busiest now", "Energy, today", "forecast", "high: hog"], nodes: ["/nodes", "node-0002", "CPU pressure"], node: ["/node?name=n1", "Cores by workload", "slurm/4711", "idle"],
+  site: ["/", "Nodes up", "Busiest now", "Energy, today", "forecast", "high: hog"], nodes: ["/nodes", "node-0002", "Pressure", "drained", "3 jobs", "75 % storage"], node: ["/node?name=n1", "Cores by workload", "slurm/4711", "idle"],
   workloads: ["/workloads?sort=-cpu_seconds", "workloads", "CPU time"], workload: ["/workload?id=slurm/4711", "Verdict", "killed 1 process", "Asked for and used", "#SBATCH --nodes=2", "Cores in use, by time", "Runs of the same name", "start, ✕", "Side by side"],
   owners: ["/owners", "alice", "Share of all"], usage: ["/usage", "Hours of the week", "History by owner"], findings: ["/findings", "high: hog", "two owners wanted it", "Acknowledge"], power: ["/power?node=n1", "Power now", "By node", "Power against work", "Model of the power", "piecewise", "What adds to it", "CPU use"],
   data: ["/data?s=" + encodeURIComponent('reckon_workload_cpu_seconds_total{node="n1"}\nreckon_workload_memory_bytes'), "Over time", "Take along", "What goes together", "Pearson", "Parquet", "points."], explore: ["/explore?expr=up", "Answer"], about: ["/about?node=n1", "no such hardware", "What is missing"],
@@ -171,6 +171,22 @@ await check("nodes by GPU, down is not idle", async () => {
   assert.match(await page.locator(".cell").nth(1).getAttribute("class"), /isdown/);
   assert.match(await page.locator(".cell").nth(3).getAttribute("aria-label"), /gpu not measured/);
   await shot(page, "site-gpu");
+  await page.context().close();
+});
+
+await check("a node that takes no jobs says why, what it did and what waits for", async () => {
+  const page = await open(base, "/node?name=node-0003");
+  const text = await page.locator("main").innerText();
+  for (const t of ["Takes no jobs.", "drained", "disk errors <b>sdb</b>", "Had room for", "3 waiting jobs", "Last day", "Last week", "waits for storage"]) assert.ok(text.includes(t), `no ${t} in ${text.slice(0, 600)}`);
+  await shot(page, "node-drained"); await accessible(page, "node-drained");
+  await page.goto(base + "/nodes?sort=-pressure&cols=node,pressure,load");
+  await page.waitForSelector("th[aria-sort=descending]:has-text('Pressure')");
+  assert.equal(await page.locator("thead th").count(), 3);
+  const of = await page.locator("tbody tr td:nth-child(2)").allInnerTexts();
+  assert.match(of[0], /^80 % CPU$|^75 % storage$/);
+  await page.goto(base + "/?show=pressure");
+  await page.waitForSelector('.cell[title="node-0006 75 % pressure: share of time in which some task waited for CPU 60 %, storage 75 %"]');
+  assert.deepEqual(page.problems(), []);
   await page.context().close();
 });
 

@@ -3,8 +3,8 @@ import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { ask } from "./lib/api";
-import { Dialog } from "./lib/parts";
-import { go, has, keep, live, liveState, me, page, paused, recall, theme, version } from "./lib/state";
+import { Closed, Dialog } from "./lib/parts";
+import { go, has, introduced, keep, live, liveState, me, page, paused, recall, searching, theme, version } from "./lib/state";
 import type { Me } from "./lib/types";
 import { About } from "./pages/about";
 import { Data } from "./pages/data";
@@ -36,6 +36,9 @@ const places: Place[] = [
   { path: "/about", title: "About", key: "a", view: About },
 ];
 const offered = places.filter((p) => !p.when || has(p.when));
+/** Pages of what has names are no use to those who are not signed in. */
+const named = ["/owners", "/findings"];
+const shownTo = () => offered.filter((p) => me.value?.role !== "public" || !named.includes(p.path));
 
 const help = signal(false), tour = signal(false);
 
@@ -55,7 +58,7 @@ function keys(): () => void {
       case "/": {
         e.preventDefault();
         const box = document.querySelector<HTMLElement>("[data-search]");
-        if (box) box.focus(); else { go("/workloads"); requestAnimationFrame(() => document.querySelector<HTMLElement>("[data-search]")?.focus()); }
+        if (box) box.focus(); else { searching.value = true; go("/workloads"); }
       }
     }
   };
@@ -69,18 +72,19 @@ export function App() {
     if (has("auth")) ask<Me>("/auth/me").then((m) => {
       me.value = m;
       if (m.role === "nobody") location.assign("/auth/login?" + new URLSearchParams({ next: location.pathname + location.search }));
-    }, () => { me.value = null; });
+    }, () => { me.value = null; }).finally(() => { introduced.value = true; });
     if (!recall("reckon.tour")) tour.value = true;
   }, []);
   const here = offered.find((p) => p.path === page.value);
   useEffect(() => { document.title = (here?.title ?? "Not found") + " – reckon"; }, [here]);
+  useEffect(() => { document.querySelector("header nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); }, [here]);
   const View = here?.view;
   const m = me.value;
   return <>
     <a class="skip" href="#main">Skip to the page</a>
     <header class="top">
       <a class="brand" href="/"><img src="/static/icon.svg" width="22" height="22" alt="" />reckon</a>
-      <nav aria-label="Pages">{offered.filter((p) => p.key).map((p) => <a href={p.path} aria-current={p.path === page.value || p.path === here?.under ? "page" : undefined} aria-keyshortcuts={"g " + p.key}>{p.title}</a>)}</nav>
+      <nav aria-label="Pages">{shownTo().filter((p) => p.key).map((p) => <a href={p.path} aria-current={p.path === page.value || p.path === here?.under ? "page" : undefined} aria-keyshortcuts={"g " + p.key}>{p.title}</a>)}</nav>
       <div class="tools">
         <LiveMark />
         <button aria-label={`Theme: ${theme.value}. Change`} title="Theme: as the system, light or dark" onClick={() => { theme.value = theme.value === "auto" ? "light" : theme.value === "light" ? "dark" : "auto"; }}>{theme.value === "auto" ? "◐ auto" : theme.value === "light" ? "☀ light" : "☾ dark"}</button>
@@ -89,7 +93,8 @@ export function App() {
         {m && !m.name && m.role === "public" && <a href="/auth/login">Sign in</a>}
       </div>
     </header>
-    <main id="main" tabIndex={-1}>{View ? <View /> : <><h1>Not found</h1><p>There is no page here. <a href="/">The site</a> is a good place to start.</p></>}</main>
+    {has("made-up") && <p class="madeup" role="note"><b>Made-up site:</b> a simulation plays it; nothing here was measured.</p>}
+    <main id="main" tabIndex={-1}>{View && m?.role === "public" && named.includes(here.path) ? <><h1>{here.title}</h1><Closed>{here.title} are shown to those who are signed in.</Closed></> : View ? <View /> : <><h1>Not found</h1><p>There is no page here. <a href="/">The site</a> is a good place to start.</p></>}</main>
     {help.value && <Help />}
     {tour.value && <Tour close={() => { tour.value = false; keep("reckon.tour", "seen"); }} />}
   </>;
@@ -105,7 +110,7 @@ function Help() {
   return <Dialog title="Help" close={() => { help.value = false; }}>
     <p>Every figure tells its exact value on hover, every time its UTC; – means not measured. The address of a page holds all you chose: copy it to share it.</p>
     <h3>Keys</h3>
-    <dl class="keys">{offered.filter((p) => p.key).map((p) => <><dt><kbd>g</kbd> <kbd>{p.key}</kbd></dt><dd>{p.title}</dd></>)}
+    <dl class="keys">{shownTo().filter((p) => p.key).map((p) => <><dt><kbd>g</kbd> <kbd>{p.key}</kbd></dt><dd>{p.title}</dd></>)}
       <dt><kbd>/</kbd></dt><dd>search workloads</dd><dt><kbd>t</kbd></dt><dd>light or dark</dd><dt><kbd>p</kbd></dt><dd>pause and resume live figures</dd>
       <dt><kbd>?</kbd></dt><dd>this help</dd><dt><kbd>Esc</kbd></dt><dd>close</dd><dt><kbd>←</kbd><kbd>→</kbd><kbd>↑</kbd><kbd>↓</kbd></dt><dd>from node to node on the site page</dd></dl>
     <p><button onClick={() => { help.value = false; tour.value = true; }}>Show the tour</button> <a href="/api/reckon/openapi.json">API</a> <span class="quiet">version {version || "unknown"}</span></p>

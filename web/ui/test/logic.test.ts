@@ -1,9 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { parse, query, suggest, words } from "../src/lib/search";
-import { alone, axis, bandAt, localHours, niceStep, onto, promAny, promQuote, quantile, rest, stacked, stats } from "../src/lib/stack";
+import { alone, axis, bandAt, free, localHours, marks, niceStep, onto, promAny, promQuote, quantile, rebin, rest, stacked, stats } from "../src/lib/stack";
 import { duration, exact, human } from "../src/lib/units";
 import { complete, place } from "../src/lib/promql";
 import { forecast } from "../src/lib/forecast";
+import { pressure, sorted, stateOfNode } from "../src/lib/nodes";
+import { stepLines } from "../src/lib/steps";
+import { overlaid, together } from "../src/lib/profile";
+import type { Node, Profile, WorkloadDetail } from "../src/lib/types";
 import { parseSeries, selector, shortNames, unitOf } from "../src/lib/series";
 
 describe("units", () => {
@@ -108,4 +112,61 @@ describe("completion of PromQL", () => {
     expect(at("sum by (wo")).toMatchObject({ kind: "label", begun: "wo" });
   });
   test("what starts so comes before what only holds it", () => expect(complete("cpu", ["node_cpu", "cpu_x", "mem"])).toEqual(["cpu_x", "node_cpu"]));
+});
+
+describe("nodes", () => {
+  const node = (x: Partial<Node>) => ({ node: "n", up: true, seen: "", cores: 1, cores_used: 1, memory_bytes: 1, memory_used_bytes: 1, workloads: 0, sensors: [], ...x }) as Node;
+  test("the worst pressure counts, and which it is", () => {
+    expect(pressure({ cpu_pressure: 0.1, memory_pressure: 0.4, io_pressure: null })).toEqual({ share: 0.4, of: "memory", all: "share of time in which some task waited for CPU 10 %, memory 40 %" });
+    expect(pressure({ io_pressure: 0 })?.of).toBe("storage");
+    expect(pressure({ cpu_pressure: null })).toBeNull();
+  });
+  test("the state is that of the batch system, and a silent agent shows", () => {
+    const batch = { state: "mixed", open: true, flags: ["plan"], partitions: [], cores: 8, cores_held: 4, memory_bytes: null, memory_held_bytes: null, gpus: null, gpus_held: null };
+    expect(stateOfNode(node({}))).toEqual({ word: "up", why: "", bad: false });
+    expect(stateOfNode(node({ up: false })).word).toBe("down");
+    expect(stateOfNode(node({ batch })).word).toBe("mixed plan");
+    expect(stateOfNode(node({ batch, up: false })).word).toBe("silent (mixed plan)");
+    expect(stateOfNode(node({ batch: { ...batch, state: "drained", flags: [], open: false, reason: "bad disk" } }))).toEqual({ word: "drained", why: "bad disk", bad: true });
+  });
+  test("nodes are sorted by what a column shows, the unknown last", () => {
+    const list = [node({ node: "a", io_pressure: 0.2 }), node({ node: "b" }), node({ node: "c", cpu_pressure: 0.7 })];
+    expect(sorted(list, "-pressure").map((n) => n.node)).toEqual(["c", "a", "b"]);
+    expect(sorted(list, "pressure").map((n) => n.node)).toEqual(["a", "c", "b"]);
+  });
+});
+
+describe("what is free, marks and buckets", () => {
+  test("what is not measured is not idle", () => expect(free([4, 4, null], [1, null, 1])).toEqual([3, null, null]));
+  test("rounding leaves nothing", () => expect(rest([0.3], [[0.1], [0.2]])).toEqual([0]));
+  test("tiny figures are told as tiny, not as 0", () => { expect(human(6e-17, "cores")).toBe("< 0.001"); expect(human(0.0001, "ratio")).toBe("< 0.1 %"); expect(human(0, "ratio")).toBe("0 %"); });
+  test("buckets keep what they hold", () => {
+    const out = rebin([{ low: 0, high: 0.1, seconds: 10 }, { low: 1, high: 4, seconds: 30 }], 4);
+    expect(out.map((b) => b.seconds)).toEqual([10, 10, 10, 10]);
+    expect(rebin([{ low: 0, high: 3.7, seconds: 7 }, { low: 3.7, high: 3.9, seconds: 5 }, { low: 2, high: 2, seconds: 1 }], 7).reduce((a, b) => a + b.seconds, 0)).toBeCloseTo(13);
+  });
+  test("an axis has round marks", () => { expect(marks(17.4)).toEqual([0, 5, 10, 15]); expect(marks(1)).toEqual([0, 0.2, 0.4, 0.6000000000000001, 0.8, 1]); });
+});
+
+describe("a workload's charts", () => {
+  const profile = (metric: string, unit: string, values: (number | null)[]): Profile => ({ metric, unit, points: values.map((value, i) => ({ time: new Date(i * 60000).toISOString(), value })) });
+  test("what is read side by side is in one chart, with the whole above its parts", () => {
+    const out = together([profile("memory_bytes", "bytes", [3, 5]), profile("memory_anon_bytes", "bytes", [2, 3]), profile("memory_file_bytes", "bytes", [1, 2]), profile("cores", "cores", [1, 1]), profile("cpu_wait", "cores", [0, 0]), profile("something", "count", [1, 1])]);
+    expect(out.map((g) => g.title)).toEqual(["Cores", "Memory", "something"]);
+    expect(out[1].lines.map((l) => [l.label, l.row])).toEqual([["its own", [2, 3]], ["of files", [1, 2]]]);
+    expect([out[1].stack, out[1].total?.row]).toEqual([true, [3, 5]]);
+    expect(out[0].lines.map((l) => l.label)).toEqual(["in use"]);
+    expect(together([profile("memory_bytes", "bytes", [3])])[0].lines[0].row).toEqual([3]);
+  });
+  test("the line of a run that has no figures is no other run", () => {
+    const run = (id: string, p: Profile[]) => ({ id, start: new Date(0).toISOString(), step_seconds: 60, profile: p }) as unknown as WorkloadDetail;
+    expect(overlaid([run("a", []), run("b", [profile("cores", "cores", [1, 2])])], "cores", (id) => id).lines.map((l) => l.label)).toEqual(["b"]);
+  });
+});
+
+test("the stretches of a hog are flat, with nothing across a hole", () => {
+  const at = (m: number) => new Date(m * 60000).toISOString(), step = (a: number, b: number, use: number) => ({ node: "n", start: at(a), end: at(b), use, fair: 1, capacity: 4, owners: 2, why: "", seconds: 1 });
+  const { times, lines } = stepLines([step(5, 6, 3), step(0, 1, 2), step(1, 2, 4)]);
+  expect(lines[0].row).toEqual([2, 2, 4, 4, null, 3, 3]);
+  expect(times.every((t, i) => i === 0 || t > times[i - 1])).toBe(true);
 });

@@ -29,9 +29,12 @@ export async function ask<T>(path: string, signal?: AbortSignal, method = "GET")
 
 export interface Asked<T> { data?: T; error?: Failure; at?: number; busy: boolean; again: () => void }
 
-/** Asks for path, again whenever it changes and, if fresh, with each beat. Keeps the last good answer of the same path. */
-export function useAsk<T>(path: string | null, fresh = false, load: (p: string, s: AbortSignal) => Promise<T> = (p, s) => ask<T>(p, s)): Asked<T> {
-  const [state, setState] = useState<{ path: string | null; data?: T; error?: Failure; at?: number }>({ path: null });
+/**
+ * Asks for path, again whenever it changes and, if fresh, with each beat. Keeps the last good answer of the same path;
+ * of another path too, until the new answer is there, as long as `same` is the same: a window that moves on shows no gap.
+ */
+export function useAsk<T>(path: string | null, fresh = false, load: (p: string, s: AbortSignal) => Promise<T> = (p, s) => ask<T>(p, s), same?: string): Asked<T> {
+  const [state, setState] = useState<{ path: string | null; same?: string; data?: T; error?: Failure; at?: number }>({ path: null });
   const [busy, setBusy] = useState(false);
   const [turn, setTurn] = useState(0);
   const fn = useRef(load);
@@ -42,18 +45,18 @@ export function useAsk<T>(path: string | null, fresh = false, load: (p: string, 
     const stop = new AbortController();
     setBusy(true);
     fn.current(path, stop.signal).then(
-      (data) => { if (!stop.signal.aborted) { setState({ path, data, at: Date.now() }); setBusy(false); } },
+      (data) => { if (!stop.signal.aborted) { setState({ path, same, data, at: Date.now() }); setBusy(false); } },
       (error) => {
         if (stop.signal.aborted) return;
         const e = error instanceof Failure ? error : new Failure(0, String(error));
-        setState((s) => (s.path === path ? { ...s, error: e } : { path, error: e }));
+        setState((s) => (s.path === path || (same !== undefined && s.same === same) ? { ...s, error: e } : { path, same, error: e }));
         setBusy(false);
       },
     );
     return () => stop.abort();
   }, [path, b, turn]);
-  const same = state.path === path;
-  return { data: same ? state.data : undefined, error: same ? state.error : undefined, at: state.at, busy, again: () => setTurn(turn + 1) };
+  const mine = state.path === path || (same !== undefined && state.same === same && path !== null);
+  return { data: mine ? state.data : undefined, error: mine ? state.error : undefined, at: state.at, busy, again: () => setTurn(turn + 1) };
 }
 
 interface PromAnswer { status: string; error?: string; warnings?: string[]; data: { resultType: string; result: PromSeries[] } }

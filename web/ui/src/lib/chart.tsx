@@ -37,7 +37,7 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = non
     const u = new uPlot({
       width: Math.max(200, el.clientWidth), height, legend: { show: false }, pxAlign: 0,
       cursor: { drag: { x: !!zoom, y: false, setScale: false }, points: { show: !stack }, y: false },
-      scales: { x: { time: !relative }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? hi * 1.05 : 1] } },
+      scales: { x: { time: !relative, ...(times.length === 1 ? { range: (): [number, number] => [times[0] - 43200, times[0] + 43200] } : {}) }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? Math.max(hi * 1.05, unit === "ratio" ? 0.01 : 0) : 1] } },
       axes: [{ ...axisStyle, space: 70, ...(relative ? { incrs: spansOfTime } : {}), values: (_u, splits, _i, _s, incr) => splits.map((t) => (relative ? duration(t) : label(t, incr))) }, { ...axisStyle, size: unit === "bytes_per_second" ? 88 : 74, ...(/^bytes/.test(unit) ? { incrs: binary } : {}), values: (_u, splits) => splits.map((v) => human(v, unit)) }],
       series: [{}, ...order.map((i) => ({ label: "", stroke: lines[i].quiet === 2 ? rule : shade(i), width: stack ? 1 : 1.75, dash: stack ? undefined : dashes[Math.floor(i / 2) % dashes.length], fill: stack ? shade(i) : lines.length === 1 ? shade(i) + "22" : undefined, points: { show: true, size: 5, filter: (p: uPlot, k: number) => alone(p.data[k]) }, spanGaps: false })),
         ...(total ? [{ label: "", stroke: css.getPropertyValue("--text"), width: 1.5, dash: [6, 4], points: { show: false } }] : [])],
@@ -76,6 +76,8 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = non
     return () => { sized.disconnect(); u.destroy(); };
   }, [times, rows, total, night, height, marks]);
 
+  // A stack's last figures are those of one moment: what had ended by then is not in it.
+  const end = useMemo(() => { let e = -1; if (stack) for (const r of [...lines.map((l) => l.row), ...(total ? [total.row] : [])]) for (let i = r.length - 1; i > e; i--) if (r[i] !== null) e = i; return e; }, [lines, total, stack]);
   const name = over >= 0 ? lines[over] : undefined;
   const summary = `${title}. ` + [...(total ? [total] : []), ...lines].slice(0, 12).map((l) => { const s = stats(l.row); return `${clean(l.label)}: mean ${human(s.mean, unit)}, highest ${human(s.max, unit)}`; }).join("; ");
   const moment = (t: number) => (relative ? duration(t) : clock(t * 1000)), near = times.length > 1 ? (times[times.length - 1] - times[0]) / 100 : 0;
@@ -85,8 +87,8 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = non
     {at !== null && <div class="tip" ref={put} aria-hidden="true"><b>{moment(times[at])}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}{marks.filter((m) => times[at] >= m.from - near && times[at] <= m.to + near).slice(0, 4).map((m) => <><br /><b>{m.label}</b></>)}</div>}
     <details class="legend" open={lines.length > 1 && lines.length < 16}><summary>{lines.length === 1 && !total ? "Figures" : `${lines.length} ${lines.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={relative ? undefined : utc(times[at] * 1000)}> at {moment(times[at])}</span> : ""}</summary>
       <table><caption class="hidden">{title}</caption><thead><tr><th scope="col">{stack ? "From the top" : "Line"}</th><th scope="col" class="number">{at === null ? "Last" : "Here"}</th><th scope="col" class="number">Mean</th><th scope="col" class="number">Highest</th></tr></thead><tbody>
-        {total && <LegendRow l={total} unit={unit} at={at} swatch={<path class="totalline" d="M0 6h14" />} />}
-        {(stack ? lines.map((_, i) => lines.length - 1 - i) : lines.map((_, i) => i)).map((i) => <LegendRow l={lines[i]} unit={unit} at={at} on={i === over}
+        {total && <LegendRow l={total} unit={unit} at={at ?? (stack ? end : null)} swatch={<path class="totalline" d="M0 6h14" />} />}
+        {(stack ? lines.map((_, i) => lines.length - 1 - i) : lines.map((_, i) => i)).map((i) => <LegendRow l={lines[i]} unit={unit} at={at ?? (stack ? end : null)} on={i === over}
           swatch={stack ? <rect width="14" height="12" fill={shade(i)} stroke="currentColor" stroke-width=".5" /> : <path d="M0 6h14" stroke={shade(i)} stroke-width="3" stroke-dasharray={dashes[Math.floor(i / 2) % dashes.length].slice(0, 2).map((d) => d / 2).join(" ")} />} />)}
       </tbody></table></details>
   </figure>;

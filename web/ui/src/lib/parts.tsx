@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Asked, Failure } from "./api";
 import { ago, clock, exact, human, unknown, utc, type Unit } from "./units";
-import { nodeLink, ownerLink, workloadLink } from "./state";
+import { me, nodeLink, ownerLink, workloadLink } from "./state";
 import type { Num, Workload } from "./types";
 
 /** A figure: short, exact on hover. */
@@ -26,7 +26,8 @@ export function Name({ children, href, max = 80 }: { children: string; href?: st
 export function clean(s: string): string {
   return s.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
-export const W = ({ w }: { w: { id: string; name?: string; start?: string } }) => <Name href={workloadLink(w.id)}>{w.id}</Name>;
+/** A workload; the public sees no more of one than its line. */
+export const W = ({ w }: { w: { id: string; name?: string; start?: string } }) => <Name href={me.value?.role === "public" ? undefined : workloadLink(w.id)}>{w.id}</Name>;
 export const Owner = ({ o }: { o?: string }) => (o ? <Name href={ownerLink(o)} max={32}>{o}</Name> : <span title="not shown, or not known">{unknown}</span>);
 export const NodeName = ({ n }: { n: string }) => <Name href={nodeLink(n)} max={40}>{n}</Name>;
 export function Named({ w }: { w: Workload }) {
@@ -38,7 +39,13 @@ export function Section({ title, children, aside, id }: { title: string; childre
   return <section aria-labelledby={key}><div class="head"><h2 id={key}>{title}</h2>{aside}</div>{children}</section>;
 }
 
+/** What is there, but not for who looks. */
+export function Closed({ children }: { children: ComponentChildren }) {
+  return <div class="note forbidden" role="status"><strong>You may not see this.</strong> {children}{me.value?.role === "public" && <> <a href={"/auth/login?" + new URLSearchParams({ next: location.pathname + location.search })}>Sign in</a></>}</div>;
+}
+
 export function Problem({ e, again }: { e: Failure; again?: () => void }) {
+  if (e.status === 403 && me.value?.role === "public") return <Closed><span class="wrap">{e.message}.</span></Closed>;
   const kind = e.status === 403 || e.status === 401 ? "forbidden" : "error";
   const head = e.status === 401 ? "Sign in to see this" : e.status === 403 ? "You may not see this" : e.status === 404 ? "Not found" : e.status === 503 ? "Not ready yet" : "That did not work";
   return <div class={"note " + kind} role="alert">
@@ -78,10 +85,17 @@ export function Spark({ rows, label, top }: { rows: (number | null)[]; label: st
   let d = "", pen = false;
   rows.forEach((v, i) => {
     if (v === null) { pen = false; return; }
-    d += `${pen ? "L" : "M"}${((i * 100) / Math.max(1, rows.length - 1)).toFixed(1)} ${(19 - (18 * v) / max).toFixed(1)}`;
+    // A value between gaps is a dot: a line of no length with round ends.
+    d += `${pen ? "L" : "M"}${((i * 100) / Math.max(1, rows.length - 1)).toFixed(1)} ${(19 - (18 * v) / max).toFixed(1)}${!pen && (rows[i + 1] ?? null) === null ? "h0.1" : ""}`;
     pen = true;
   });
   return <svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label={label}><title>{label}</title><path d={d} /></svg>;
+}
+
+/** A menu of columns to show, in their order. */
+export function Columns({ of, keys, fixed, pick }: { of: { key: string; title: string }[]; keys: string[]; fixed: string; pick: (keys: string[]) => void }) {
+  return <details class="menu"><summary>Columns</summary><div>{of.map((c) => <label><input type="checkbox" checked={keys.includes(c.key)} disabled={c.key === fixed}
+    onChange={(e) => pick(of.map((x) => x.key).filter((k) => (k === c.key ? e.currentTarget.checked : keys.includes(k))))} /> {c.title}</label>)}</div></details>;
 }
 
 export interface Col<T> { title: string; cell: (r: T) => ComponentChildren; number?: boolean; sort?: string; hide?: boolean }

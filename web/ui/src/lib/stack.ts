@@ -21,9 +21,30 @@ export function onto(times: number[], s: PromSeries): Row {
   return out;
 }
 
-/** What of a total no part explains; null where the total is unknown, never below 0. */
+/** What of a total no part explains; null where the total is unknown, never below 0; what is left of rounding is 0. */
 export function rest(total: Row, parts: Row[]): Row {
-  return total.map((t, i) => (t === null ? null : Math.max(0, t - parts.reduce((a, p) => a + (p[i] ?? 0), 0))));
+  return total.map((t, i) => { if (t === null) return null; const r = t - parts.reduce((a, p) => a + (p[i] ?? 0), 0); return r > Math.abs(t) * 1e-9 ? r : 0; });
+}
+
+/** What of a whole is free; null where either is unknown: what is not measured is not idle. */
+export const free = (whole: Row, used: Row): Row => rest(whole.map((w, i) => (used[i] === null ? null : w)), [used]);
+
+/** The same amounts in n buckets of equal width, each spread evenly over its place. */
+export function rebin(buckets: { low: number; high: number; seconds: number }[], n: number): { low: number; high: number; seconds: number }[] {
+  const top = buckets.reduce((a, b) => Math.max(a, b.high), 0);
+  if (!(top > 0)) return buckets;
+  const width = top / n, out = Array.from({ length: n }, (_, i) => ({ low: i * width, high: (i + 1) * width, seconds: 0 }));
+  for (const b of buckets) {
+    const from = Math.min(n - 1, Math.floor(b.low / width)), to = Math.min(n - 1, Math.max(from, Math.ceil(b.high / width) - 1)), span = b.high - b.low;
+    for (let i = from; i <= to; i++) out[i].seconds += from === to || !(span > 0) ? b.seconds / (to - from + 1) : (b.seconds * Math.max(0, Math.min(b.high, out[i].high) - Math.max(b.low, out[i].low))) / span;
+  }
+  return out;
+}
+
+/** Marks of an axis from 0 to top that people read easily, about n of them. */
+export function marks(top: number, n = 5): number[] {
+  const raw = top / n, ten = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 2.5, 5, 10].map((k) => k * ten).find((s) => s >= raw * 0.999) ?? 10 * ten;
+  return Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, i) => i * step);
 }
 
 /** Each row on top of the ones before it. A gap is a gap only where all rows have it. */

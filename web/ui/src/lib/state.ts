@@ -78,5 +78,10 @@ export function start(): void {
   listen();
 }
 
+/** The next search box that comes takes the focus. */
+export const searching = signal(false);
+
 // --- who looks -------------------------------------------------------------------
 export const me = signal<Me | null>(null);
+/** Whether it is known who looks, as far as it can be: what to ask for depends on it. */
+export const introduced = signal(!has("auth"));

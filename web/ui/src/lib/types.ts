@@ -26,7 +26,12 @@ export interface Node {
   load1?: Num; cpu_pressure?: Num; network_bytes_per_second?: Num; disk_bytes_per_second?: Num; power_watts?: Num; power_idle_watts?: Num;
   power_method?: string; co2_grams_per_hour?: Num; cost_per_hour?: Num; currency?: string; workloads: number;
   agent_cpu_cores?: Num; agent_memory_bytes?: Num; sensors: Sensor[]; distribution?: string; kernel?: string;
+  memory_pressure?: Num; io_pressure?: Num; gpus?: Num; batch?: NodeBatch; day?: NodeSpan; week?: NodeSpan; waiting?: { jobs: number; now: number; core_seconds: number };
 }
+export interface NodeBatch {
+  state: string; open: boolean; flags?: string[]; reason?: string; partitions: string[] | null; cores: Num; cores_held: Num; memory_bytes: Num; memory_held_bytes: Num; gpus: Num; gpus_held: Num;
+}
+export interface NodeSpan { since: string; up_seconds: Num; up_share: Num; cores_used: Num; cpu_share: Num; memory_share: Num; unused_core_seconds: Num; gpu_seconds: Num; energy_joules: Num }
 export interface NodeList { nodes: Node[]; missing?: string[] }
 export interface Usage {
   from: string | null; site?: string; owner?: string; account?: string; partition?: string; node?: string; command?: string; kind?: string;

@@ -32,8 +32,8 @@ export function human(v: Num | unknown, unit: Unit): string {
     case "bytes": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]);
     case "bytes_per_second": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "/s";
     case "seconds": return duration(v);
-    case "cores": case "gpus": return trim(Math.abs(v) >= 100 ? v.toFixed(0) : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= 0.01 || v === 0 ? v.toFixed(2) : v.toPrecision(1));
-    case "ratio": return trim((v * 100).toFixed(Math.abs(v) < 0.1 ? 1 : 0)) + " %";
+    case "cores": case "gpus": return v > 0 && v < 0.0005 ? "< 0.001" : trim(Math.abs(v) >= 100 ? v.toFixed(0) : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= 0.01 || v === 0 ? v.toFixed(2) : v.toPrecision(1));
+    case "ratio": return v > 0 && v < 0.0005 ? "< 0.1 %" : trim((v * 100).toFixed(Math.abs(v) < 0.1 ? 1 : 0)) + " %";
     case "watts": return scaled(v, 1000, ["W", "kW", "MW"]);
     case "joules": return Math.abs(v) >= 3.6e5 ? scaled(v / 3600, 1000, ["Wh", "kWh", "MWh", "GWh"]) : scaled(v, 1000, ["J", "kJ"]);
     case "grams": return scaled(v, 1000, ["g", "kg", "t"]);

@@ -6,6 +6,7 @@ import { Choice, clean, Dialog, Empty, Name, NodeName, Owner, Problem, Show, Whe
 import { axis, niceStep, onto } from "../lib/stack";
 import { go, has, me, param, set, workloadLink } from "../lib/state";
 import { query } from "../lib/search";
+import { stepLines } from "../lib/steps";
 import type { Finding, FindingDifference, FindingList, FindingSteps } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
@@ -25,10 +26,24 @@ export function Findings() {
       <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>
     {trying && <WhatIf close={() => setTrying(false)} />}
     <Show a={a}>{(d) => (d.findings.length === 0 ? <Empty>{d.looked ? <>Nothing was found. The server looked <When t={d.looked} relative />.</> : "The server has not looked yet; it does so a few minutes after its start."}</Empty>
-      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p>{d.findings.map((f) => <One key={f.id} f={f} again={a.again} />)}</>)}</Show></>;
+      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p>{d.findings.map((f) => <One key={f.id} f={f} again={a.again} open={d.findings.length <= few} />)}</>)}</Show></>;
 }
 
-function One({ f, again }: { f: Finding; again: () => void }) {
+/** What is held against a limit as bars, the rest in words. */
+function Reasons({ of }: { of: Finding["evidence"] }) {
+  const held = of.filter((e) => known(e.limit) && Number.isFinite(e.value)), rest = of.filter((e) => !held.includes(e));
+  return <>{held.length > 0 && <div class="hbars">{held.map((e) => {
+    const top = Math.max(Math.abs(e.value), Math.abs(e.limit!), 1e-12);
+    return <><span>{clean(e.text)}</span><svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${human(e.value, e.unit)}, limit ${human(e.limit, e.unit)}`}><title>{`${exact(e.value, e.unit)}, limit ${exact(e.limit, e.unit)}`}</title><rect class="track" width="100" height="14" /><rect class="fill" y="3" width={(100 * Math.abs(e.value)) / top} height="8" /><line class="p95" x1={(100 * Math.abs(e.limit!)) / top} x2={(100 * Math.abs(e.limit!)) / top} y1="0" y2="14" /></svg>
+      <span title={exact(e.value, e.unit)}>{human(e.value, e.unit)} <span class="quiet">limit {human(e.limit, e.unit)}</span></span></>;
+  })}</div>}
+    {rest.length > 0 && <ul class="said">{rest.map((e) => <li class="wrap" title={exact(e.value, e.unit)}>{clean(e.text)} <b>{human(e.value, e.unit)}</b></li>)}</ul>}</>;
+}
+
+/** Up to how many findings show their evidence at once. */
+const few = 5;
+
+function One({ f, again, open }: { f: Finding; again: () => void; open: boolean }) {
   const [error, setError] = useState<Failure | null>(null), [muting, setMuting] = useState(false);
   const isMuted = !!f.muted_until && Date.parse(f.muted_until) > Date.now();
   const post = (verb: string, q: Record<string, string>) => ask(`/api/reckon/v1/findings/${encodeURIComponent(f.id)}/${verb}?` + new URLSearchParams(q), undefined, "POST").then(() => { setError(null); setMuting(false); again(); }, (e) => setError(e instanceof Failure ? e : new Failure(0, String(e))));
@@ -38,11 +53,7 @@ function One({ f, again }: { f: Finding; again: () => void }) {
     <p class="wrap">{clean(f.text)}</p>
     <p class="quiet">{f.owner && <>of <Owner o={f.owner} /> · </>}{f.workload && <><Name href={workloadLink(f.workload)}>{f.workload}</Name> · </>}{f.node && <><NodeName n={f.node} /> · </>}<When t={f.first} /> to <When t={f.last} /> · found <When t={f.found} relative />
       {f.acknowledged && <> · acknowledged{f.acknowledged_by && <> by <bdi>{clean(f.acknowledged_by)}</bdi></>} <When t={f.acknowledged} relative /></>}{isMuted && <> · muted until <When t={f.muted_until} />: <bdi>{clean(f.mute_reason ?? "")}</bdi></>}</p>
-    {f.evidence.length > 0 && <details open><summary>Evidence</summary><div class="hbars">{f.evidence.map((e) => {
-      const has = known(e.limit) && Number.isFinite(e.value), top = has ? Math.max(Math.abs(e.value), Math.abs(e.limit!), 1e-12) : 1;
-      return <><span>{clean(e.text)}</span>{has ? <svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${human(e.value, e.unit)}, limit ${human(e.limit, e.unit)}`}><title>{`${exact(e.value, e.unit)}, limit ${exact(e.limit, e.unit)}`}</title><rect class="track" width="100" height="14" /><rect class="fill" y="3" width={(100 * Math.abs(e.value)) / top} height="8" /><line class="p95" x1={(100 * Math.abs(e.limit!)) / top} x2={(100 * Math.abs(e.limit!)) / top} y1="0" y2="14" /></svg> : <span />}
-        <span title={exact(e.value, e.unit)}>{human(e.value, e.unit)}{has && <span class="quiet"> limit {human(e.limit, e.unit)}</span>}</span></>;
-    })}</div></details>}
+    {f.evidence.length > 0 && <details open={open}><summary>Evidence</summary><Reasons of={f.evidence} /></details>}
     {f.node && f.workload && <p><button class="quiet" onClick={() => go("/node?" + new URLSearchParams({ name: f.node!, from: String(Math.floor(Date.parse(f.first) / 1000) - 600), to: String(Math.ceil(Date.parse(f.last) / 1000) + 600) }))}>Show the node at that time</button></p>}
     <Shown f={f} />
     {error && <Problem e={error} />}
@@ -75,20 +86,20 @@ function Shown({ f }: { f: Finding }) {
 }
 
 function Steps({ f }: { f: Finding }) {
-  const a = useAsk<FindingSteps>(`/api/reckon/v1/findings/${encodeURIComponent(f.id)}/steps`);
-  const drawn = useMemo(() => {
-    const list = [...(a.data?.steps ?? [])].sort((x, y) => Date.parse(x.start) - Date.parse(y.start)), times: number[] = [], use: (number | null)[] = [], fair: (number | null)[] = [], all: (number | null)[] = [];
-    for (const s of list) for (const t of [Date.parse(s.start) / 1000, Date.parse(s.end) / 1000 - 0.001]) {
-      if (times.length && t <= times[times.length - 1]) continue;
-      // A hole between two stretches was not contended: no line goes across.
-      if (t === Date.parse(s.start) / 1000 && times.length && t - times[times.length - 1] > 1) { times.push(t - 0.5); use.push(null); fair.push(null); all.push(null); }
-      times.push(t); use.push(s.use); fair.push(s.fair); all.push(s.capacity);
-    }
-    return { times, lines: [{ label: "what it used", row: use }, { label: "its fair share", row: fair }, { label: "what there is", row: all, quiet: 1 }] as Line[] };
+  const a = useAsk<FindingSteps>(`/api/reckon/v1/findings/${encodeURIComponent(f.id)}/steps`), [chosen, choose] = useState("");
+  // Nodes that were contended at the same time have a chart each, the one that adds most first.
+  const nodes = useMemo(() => {
+    const by = new Map<string, number>();
+    for (const s of a.data?.steps ?? []) by.set(s.node, (by.get(s.node) ?? 0) + s.seconds);
+    return [...by].sort((x, y) => y[1] - x[1]);
   }, [a.data]);
+  const node = chosen || nodes[0]?.[0] || "";
+  const drawn = useMemo(() => stepLines((a.data?.steps ?? []).filter((s) => s.node === node)), [a.data, node]);
   const unit = ({ bytes: "bytes", cores: "cores", gpus: "gpus" } as Record<string, Unit>)[a.data?.unit ?? ""] ?? "count";
-  return <Show a={a}>{(d) => (drawn.times.length === 0 ? <Empty>What it rests on is no longer kept.</Empty> : <><TimeChart title="Use and fair share while others wanted it" times={drawn.times} lines={drawn.lines} unit={unit} height={180} />
-    <p class="quiet">{d.steps.length} stretches in which others wanted it; above the fair share they add up to {human(d.total, "seconds")} of the whole node.</p></>)}</Show>;
+  return <Show a={a}>{(d) => (drawn.times.length === 0 ? <Empty>What it rests on is no longer kept.</Empty> : <>
+    <h3>Use and fair share on {nodes.length > 1 ? <select aria-label="Node" value={node} onChange={(e) => choose(e.currentTarget.value)}>{nodes.map(([n, s]) => <option value={n}>{clean(n)} ({human(s, "seconds")})</option>)}</select> : <NodeName n={node} />} while others wanted it</h3>
+    <TimeChart title={`Use and fair share on ${clean(node)} while others wanted it`} times={drawn.times} lines={drawn.lines} unit={unit} height={180} />
+    <p class="quiet">{d.steps.length} stretches in which others wanted it{nodes.length > 1 && ` on ${nodes.length} nodes`}; above the fair share they add up to {human(d.total, "seconds")} of the whole node.</p></>)}</Show>;
 }
 
 function Evidence({ f, text, expr }: { f: Finding; text: string; expr: string }) {

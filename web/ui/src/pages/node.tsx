@@ -3,10 +3,11 @@ import { useMemo } from "preact/hooks";
 import { promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
+import { pressure, stateOfNode } from "../lib/nodes";
 import { beat, has, param, set, workloadLink } from "../lib/state";
-import { axis, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
-import type { Node, NodeList, PromSeries } from "../lib/types";
-import { known, type Unit } from "../lib/units";
+import { axis, free, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
+import type { Node, NodeList, NodeSpan, PromSeries } from "../lib/types";
+import { human, known, type Unit } from "../lib/units";
 
 export const spans: [string, string][] = [["3600", "1 h"], ["21600", "6 h"], ["86400", "1 d"], ["604800", "7 d"], ["2592000", "30 d"], ["31536000", "1 y"]];
 const biggest = 9;
@@ -23,14 +24,24 @@ export function NodePage() {
   </>;
 }
 
+/** What was used of a node over a longer time, while it was up. */
+function Span({ s, what }: { s: NodeSpan; what: string }) {
+  return <li><span class="what">{what}</span><b><Q v={s.cpu_share} unit="ratio" /> of the cores</b><small>{known(s.unused_core_seconds) && <><Q v={s.unused_core_seconds} unit="seconds" note="of core time that was there and not used" /> unused, </>}{known(s.memory_share) && <><Q v={s.memory_share} unit="ratio" /> of memory, </>}up <Q v={s.up_share} unit="ratio" note="of the time" />{known(s.energy_joules) && <>, <Q v={s.energy_joules} unit="joules" /></>}</small></li>;
+}
+
 function Facts({ n }: { n: Node }) {
+  const p = pressure(n);
   return <>
+    {n.batch && !n.batch.open && <div class="note warning" role="status"><strong>Takes no jobs.</strong> The batch system says {clean(stateOfNode(n).word)}{n.batch.reason && <>: <span class="wrap">{clean(n.batch.reason)}</span></>}.</div>}
     {!n.up && <div class="note error" role="status"><strong>Down.</strong> Its agent was last heard of <When t={n.seen} relative /> (<When t={n.seen} />). Figures below end there.</div>}
     <ul class="facts">
       <li><span class="what">Cores in use</span><b><Q v={n.cores_used} unit="cores" /> of <Q v={n.cores} unit="cores" /></b><Bar v={n.cores_used} of={n.cores} unit="cores" label="Cores in use" /></li>
       <li><span class="what">Memory in use</span><b><Q v={n.memory_used_bytes} unit="bytes" /></b><Bar v={n.memory_used_bytes} of={n.memory_bytes} unit="bytes" label="Memory in use" /></li>
       <li><span class="what">Power</span><b><Q v={n.power_watts} unit="watts" /></b><small>{known(n.power_watts) ? <>{n.power_method}, idle <Q v={n.power_idle_watts} unit="watts" /></> : <a href={"/about?" + new URLSearchParams({ node: n.node })}>not measured: why?</a>}</small></li>
-      <li><span class="what">CPU pressure</span><b><Q v={n.cpu_pressure} unit="ratio" /></b><small>of the time some task waits</small></li>
+      <li><span class="what">Pressure</span><b><Q v={p?.share} unit="ratio" note={p?.all} /></b><small>{p ? `of the time some task waits for ${p.of}` : "this kernel tells none (PSI)"}</small></li>
+      {n.batch && <li><span class="what">Batch system</span><b>{clean(stateOfNode(n).word)}</b><small>{known(n.batch.cores_held) && <><Q v={n.batch.cores_held} unit="cores" /> of <Q v={n.batch.cores} unit="cores" /> cores held{known(n.batch.gpus) && n.batch.gpus > 0 && known(n.batch.gpus_held) && <>, {human(n.batch.gpus_held, "gpus")} of {human(n.batch.gpus, "gpus")} GPUs</>}</>}{(n.batch.partitions?.length ?? 0) > 0 && <> · {n.batch.partitions!.map(clean).join(", ")}</>}</small></li>}
+      {n.day && <Span s={n.day} what="Last day" />}{n.week && <Span s={n.week} what="Last week" />}
+      {n.waiting && <li><span class="what">Had room for</span><b>{n.waiting.jobs} waiting job{n.waiting.jobs === 1 ? "" : "s"}</b><small title="jobs that waited in the last day while it had free all that they asked for on one node">{n.waiting.jobs > 0 ? <>last day; {n.waiting.now} now; <Q v={n.waiting.core_seconds} unit="seconds" /> of core time</> : "in the last day"}</small></li>}
       <li><span class="what">Workloads</span><b>{n.workloads}</b><small><a href={"/workloads?" + new URLSearchParams({ q: `node:${/[\s":,]/.test(n.node) ? JSON.stringify(n.node) : n.node} running:yes` })}>list them</a></small></li>
       <li><span class="what">Started</span><b><When t={n.boot} /></b><small>{n.distribution} {n.kernel && <>kernel {clean(n.kernel)}</>}</small></li>
     </ul></>;
@@ -48,7 +59,7 @@ function Charts({ node, n }: { node: string; n?: Node }) {
   const b = beat.value, w = useMemo(window_, [param("last"), param("from"), param("to"), param("last") === "" || Number(param("last")) <= 86400 ? b : 0]);
   const zoomed = param("from") !== "";
   const zoom = (from: number, to: number) => set({ from: String(Math.floor(from)), to: String(Math.ceil(to)) }, false);
-  const sel = `node=${promQuote(node)}`, r = `[${Math.max(60, w.step)}s]`;
+  const sel = `node=${promQuote(node)}`, range = useRange(sel, w), r = `[${range}s]`;
   const stack = param("show") || "cpu";
   const kinds = {
     cpu: { title: "Cores by workload", unit: "cores", metric: (x: string) => `rate(reckon_workload_cpu_seconds_total{${x}}${r})`, total: `sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${r}))`, size: `count(node_cpu_seconds_total{${sel},mode="idle"})`, restName: "system and not attributed", freeName: "idle" },
@@ -57,6 +68,7 @@ function Charts({ node, n }: { node: string; n?: Node }) {
     gpu: { title: "GPUs by workload", unit: "gpus", metric: (x: string) => `rate(reckon_workload_gpu_seconds_total{${x}}${r})`, total: `sum(rate(reckon_gpu_busy_seconds_total{${sel}}${r}))`, size: `count(reckon_gpu_busy_seconds_total{${sel}})`, restName: "not attributed", freeName: "idle" },
   } as const;
   const k = kinds[stack as keyof typeof kinds] ?? kinds.cpu;
+  if (range === 0) return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
   return <>
     <div class="controls"><Choice label="Last" value={zoomed ? "" : param("last") || "3600"} of={spans} pick={(v) => set({ last: v === "3600" ? "" : v, from: "", to: "" })} />
       {zoomed && <button onClick={() => set({ from: "", to: "" }, false)}>Leave zoom</button>}<span class="quiet">drag over a chart to zoom</span></div>
@@ -66,7 +78,7 @@ function Charts({ node, n }: { node: string; n?: Node }) {
       <Lines title="Pressure (share of time waiting)" unit="ratio" w={w} zoom={zoom} empty="This kernel gives no pressure figures (PSI); boot with psi=1."
         of={[["CPU, some", `rate(node_pressure_cpu_waiting_seconds_total{${sel}}${r})`], ["memory, some", `rate(node_pressure_memory_waiting_seconds_total{${sel}}${r})`], ["memory, all", `rate(node_pressure_memory_stalled_seconds_total{${sel}}${r})`], ["I/O, some", `rate(node_pressure_io_waiting_seconds_total{${sel}}${r})`], ["I/O, all", `rate(node_pressure_io_stalled_seconds_total{${sel}}${r})`]]} />
       <Lines title="Disks" unit="bytes_per_second" w={w} zoom={zoom} empty="No disk has reported." by={["device"]}
-        of={[["read", `rate(node_disk_read_bytes_total{${sel},device!~"loop.*|ram.*"}${r}) > 0`], ["write", `rate(node_disk_written_bytes_total{${sel},device!~"loop.*|ram.*"}${r}) > 0`]]} />
+        of={[["read", `rate(node_disk_read_bytes_total{${sel},device!~"loop.*|ram.*"}${r})`], ["write", `rate(node_disk_written_bytes_total{${sel},device!~"loop.*|ram.*"}${r})`]]} />
       <Lines title="Network" unit="bytes_per_second" w={w} zoom={zoom} empty="No network interface has reported." by={["device"]}
         of={[["received", `rate(node_network_receive_bytes_total{${sel},device!="lo"}${r})`], ["sent", `rate(node_network_transmit_bytes_total{${sel},device!="lo"}${r})`]]} />
       <Lines title="Power by meter" unit="watts" w={w} zoom={zoom} empty={n && known(n.power_watts) ? "No meter counts energy; the power of the node is modelled." : "Nothing measures power here; see About for what is missing."} by={["domain", "zone", "method"]}
@@ -74,8 +86,18 @@ function Charts({ node, n }: { node: string; n?: Node }) {
     </div></>;
 }
 
+/** The length of time that rates are taken over, seconds; 0 until it is known. What is told once a minute or less needs more than what is told every 15 s. */
+function useRange(sel: string, w: Window): number {
+  const wide = Math.ceil(Math.max(600, w.to - w.from) / 600) * 600, fine = w.step < 300;
+  const a = useAsk(fine ? `interval ${sel} ${wide} ${Math.floor(w.to / 600)}` : null, false, (_p, s) => promInstant(`max(quantile_over_time(0.2, count_over_time(node_memory_MemTotal_bytes{${sel}}[10m])[${wide}s:10m]))`, s, w.to), sel);
+  if (!fine) return w.step;
+  if (!a.data && !a.error) return 0;
+  const n = Number(a.data?.[0]?.value?.[1]);
+  return Math.max(60, w.step, n > 0 ? Math.ceil((2.5 * 600) / n / 15) * 15 : 0);
+}
+
 async function stackOf(node: string, w: Window, k: { metric: (x: string) => string; total: string; size: string }, signal: AbortSignal) {
-  const whole = { ...w, range: `[${Math.max(60, w.to - w.from)}s]` };
+  const whole = { range: `[${Math.max(60, w.to - w.from)}s]` };
   // Who used most in the window, by one instant query; then their lines alone.
   const metric = k.metric(node), inWindow = metric.startsWith("rate(") ? metric.replace(/\[\d+s\]/, whole.range) : `avg_over_time(${metric}${whole.range})`;
   const top = await promInstant(`topk(${biggest}, sum by (workload) (${inWindow}))`, signal, w.to);
@@ -85,22 +107,22 @@ async function stackOf(node: string, w: Window, k: { metric: (x: string) => stri
     names.length ? range(`sum by (workload) (${k.metric(`${node},workload=~${promAny(names)}`)})`) : Promise.resolve([] as PromSeries[]),
     range(`sum(${metric})`), range(k.total), k.size ? range(k.size) : Promise.resolve([] as PromSeries[]),
   ]);
-  return { names, lines, all, total, size };
+  return { names, lines, all, total, size, w };
 }
 
 function Stack({ node, w, k, zoom }: { node: string; w: Window; k: { title: string; unit: Unit; metric: (x: string) => string; total: string; size: string; restName: string; freeName: string }; zoom: (a: number, b: number) => void }) {
-  const a = useAsk(`${k.title} ${node} ${w.from} ${w.to}`, false, (_p, s) => stackOf(node, w, k, s));
+  const a = useAsk(`${k.title} ${node} ${w.from} ${w.to}`, false, (_p, s) => stackOf(node, w, k, s), `${k.title} ${node} ${w.to - w.from}`);
   const drawn = useMemo(() => {
     const d = a.data;
     if (!d) return null;
-    const times = axis(w.from, w.to, w.step), one = (s: PromSeries[]): Row => (s[0] ? onto(times, s[0]) : new Array(times.length).fill(null));
+    const times = axis(d.w.from, d.w.to, d.w.step), one = (s: PromSeries[]): Row => (s[0] ? onto(times, s[0]) : new Array(times.length).fill(null));
     const lines: Line[] = d.names.flatMap((name) => { const s = d.lines.find((x) => x.metric.workload === name); return s ? [{ label: name, row: onto(times, s), href: workloadLink(name) }] : []; });
     const all = one(d.all), total = one(d.total), size = one(d.size);
     const others = rest(all, lines.map((l) => l.row));
     if (others.some((v) => (v ?? 0) > 0)) lines.push({ label: "other workloads", row: others, quiet: 1 });
     const base = total.map((t, i) => (t === null ? all[i] : Math.max(t, all[i] ?? 0)));
     if (total.some((v) => v !== null)) lines.push({ label: k.restName, row: rest(base, [all]), quiet: 3 });
-    if (k.freeName && size.some((v) => v !== null)) lines.push({ label: k.freeName, row: rest(size, [base]), quiet: 2 });
+    if (k.freeName && size.some((v) => v !== null)) lines.push({ label: k.freeName, row: free(size, base), quiet: 2 });
     const top = k.size ? size : total;
     return { times, lines, total: top.some((v) => v !== null) ? { label: "the machine", row: top } : undefined };
   }, [a.data, k]);
@@ -108,7 +130,14 @@ function Stack({ node, w, k, zoom }: { node: string; w: Window; k: { title: stri
 }
 
 function Lines({ title, unit, w, of, by = [], empty, zoom }: { title: string; unit: Unit; w: Window; of: [string, string][]; by?: string[]; empty: string; zoom: (a: number, b: number) => void }) {
-  const a = useAsk(`${title} ${of[0][1]} ${w.from} ${w.to}`, false, (_p, s) => Promise.all(of.map(([, q]) => promRange(q, w.from, w.to, w.step, s))));
-  const lines = useMemo(() => a.data && { times: axis(w.from, w.to, w.step), list: a.data.flatMap((series, i) => series.slice(0, 12).map((s): Line => ({ label: [...by.map((l) => s.metric[l]).filter(Boolean), of[i][0]].filter(Boolean).join(" "), row: onto(axis(w.from, w.to, w.step), s) }))) }, [a.data]);
+  const a = useAsk(`${title} ${of[0][1]} ${w.from} ${w.to}`, false, (_p, s) => Promise.all(of.map(([, q]) => promRange(q, w.from, w.to, w.step, s))).then((list) => ({ w, list })), `${title} ${of[0][1]} ${w.to - w.from}`);
+  const lines = useMemo(() => {
+    if (!a.data) return undefined;
+    const { w: of_, list } = a.data, times = axis(of_.from, of_.to, of_.step);
+    const all = list.flatMap((series, i) => series.map((s): Line => ({ label: [...by.map((l) => s.metric[l]).filter(Boolean), of[i][0]].filter(Boolean).join(" "), row: onto(times, s) })));
+    // Devices that did nothing are left out where others did something.
+    const busy = all.filter((l) => l.row.some((v) => v !== null && v > 0));
+    return { times, list: (busy.length > 0 ? busy : all).slice(0, 24) };
+  }, [a.data]);
   return <Section title={title}><Show a={a}>{() => (!lines || lines.list.length === 0 ? <Empty>{empty}</Empty> : <TimeChart title={title} times={lines.times} lines={lines.list} unit={unit} zoom={zoom} />)}</Show></Section>;
 }

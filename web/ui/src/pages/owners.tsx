@@ -1,7 +1,7 @@
 // Owners: who used what in a time.
 import { useAsk } from "../lib/api";
 import { Bar, Choice, clean, Empty, Q, Section, Show, Table } from "../lib/parts";
-import { ownerLink, param, set } from "../lib/state";
+import { introduced, ownerLink, param, set } from "../lib/state";
 import { query } from "../lib/search";
 import type { Num, Usage, UsageList } from "../lib/types";
 import { known } from "../lib/units";
@@ -11,7 +11,7 @@ export const measures: [string, string, string][] = [["cpu_seconds", "CPU", "sec
 
 export function Owners() {
   const since = param("since") || "7d", by = param("sort") || "-cpu_seconds", find = param("q");
-  const path = "/api/reckon/v1/usage?" + query({ since, by: "owner" }), a = useAsk<UsageList>(path);
+  const path = "/api/reckon/v1/usage?" + query({ since, by: "owner" }), a = useAsk<UsageList>(introduced.value ? path : null);
   const of = (r: Usage) => (by.endsWith("owner") ? (r.owner ?? "") : r[by.replace(/^-/, "")]) as string | number | null;
   return <><h1>Owners</h1>
     <div class="controls"><label class="search"><span class="hidden">Find owners by name</span><input type="search" data-search placeholder="Find by name" value={find} onInput={(e) => set({ q: e.currentTarget.value })} /></label>

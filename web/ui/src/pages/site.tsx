@@ -2,17 +2,20 @@
 import { useMemo, useRef } from "preact/hooks";
 import { promInstant, useAsk, type Failure } from "../lib/api";
 import { forecast } from "../lib/forecast";
+import { pressure } from "../lib/nodes";
 import { Bar, clean, Empty, Name, Named, Owner, Problem, Q, Section, Show, Table, W, Choice } from "../lib/parts";
-import { go, has, live, nodeLink, ownerLink, param, set } from "../lib/state";
+import { promAny } from "../lib/stack";
+import { go, has, introduced, live, me, nodeLink, ownerLink, param, set } from "../lib/state";
 import type { FindingList, Node, NodeList, Num, Usage, UsageList, Workload, WorkloadList } from "../lib/types";
 import { human, known } from "../lib/units";
 
 const whats: [string, string][] = [["cpu", "CPU"], ["memory", "Memory"], ["gpu", "GPU"], ["power", "Power"], ["pressure", "Pressure"], ["disk", "Disk"]];
 
-/** The share (0 to 1) that colours a cell, and its words; null when not measured. */
-export function figure(n: Node, what: string, top: number, gpu?: Map<string, number>): { share: number | null; text: string } {
+/** The share (0 to 1) that colours a cell, its words and, for hover, more of them; null when not measured. */
+export function figure(n: Node, what: string, top: number, gpu?: Map<string, number>): { share: number | null; text: string; more?: string } {
+  if (what === "pressure") { const p = pressure(n); return { share: p?.share ?? null, text: human(p?.share, "ratio"), more: p?.all }; }
   const of = (v: Num, w: Num) => (known(v) && known(w) && w > 0 ? v / w : null);
-  const share = what === "gpu" ? (gpu?.get(n.node) ?? null) : what === "memory" ? of(n.memory_used_bytes, n.memory_bytes) : what === "power" ? of(n.power_watts, top) : what === "pressure" ? (n.cpu_pressure ?? null)
+  const share = what === "gpu" ? (gpu?.get(n.node) ?? null) : what === "memory" ? of(n.memory_used_bytes, n.memory_bytes) : what === "power" ? of(n.power_watts, top)
     : what === "disk" ? of(n.disk_bytes_per_second, top) : of(n.cores_used, n.cores);
   const text = what === "power" ? human(n.power_watts, "watts") : what === "disk" ? human(n.disk_bytes_per_second, "bytes_per_second") : human(share, "ratio");
   return { share, text };
@@ -24,17 +27,20 @@ export const sum = (list: Node[], f: (n: Node) => Num): number | null => {
 
 export function Site() {
   const nodes = useAsk<NodeList>("/api/reckon/v1/nodes", true);
-  const day = useAsk<UsageList>(has("usage") ? "/api/reckon/v1/usage?since=24h&by=owner" : null);
+  const open = me.value?.role === "public", by = open ? "kind" : "owner"; // the public sees no names
+  const day = useAsk<UsageList>(has("usage") && introduced.value ? "/api/reckon/v1/usage?since=24h&by=" + by : null);
+  const busy = useAsk(has("prometheus") && !live.value ? "busiest" : null, true, busiest);
   const top = useAsk<WorkloadList>("/api/reckon/v1/workloads?running=true&sort=-cpu_seconds&limit=10", true);
+  const allRunning = <a href="/workloads?q=running:yes">all that run</a>;
   return <>
     <h1>Site</h1>
     <Show a={nodes}>{(d) => (d.nodes.length === 0 ? <Empty>No node has reported yet. On each machine run <code>reckon-agent</code>, or <code>reckon up</code> here.</Empty> : <>
       <Totals nodes={d.nodes} day={day.data?.total} /><Cells nodes={d.nodes} /></>)}</Show>
     <div class="cols">
-      <Section title={live.value ? "Busiest now" : "Running, by CPU time"} aside={<a href="/workloads?q=running:yes">all that run</a>}>
-        {live.value ? <LiveTop /> : <Show a={top}>{(d) => <Running list={d.workloads} />}</Show>}</Section>
-      {has("usage") && <Section title="Owners, last day" aside={<a href="/owners?since=24h">all owners</a>}><Show a={day}>{(d) => <TopOwners list={d} />}</Show></Section>}
-      {has("findings") && <OpenFindings />}
+      {live.value ? <Section title="Busiest now" aside={allRunning}><LiveTop /></Section> : busy.data && busy.data.length > 0 ? <Section title="Busiest now" aside={allRunning}><Busiest list={busy.data} /></Section>
+        : <Section title="Running, by CPU time" aside={allRunning}><Show a={top}>{(d) => <Running list={d.workloads} />}</Show></Section>}
+      {has("usage") && <Section title={open ? "Kinds of work, last day" : "Owners, last day"} aside={open ? undefined : <a href="/owners?since=24h">all owners</a>}><Show a={day}>{(d) => <TopOwners list={d} by={by} />}</Show></Section>}
+      {has("findings") && introduced.value && !open && <OpenFindings />}
     </div>
   </>;
 }
@@ -76,7 +82,7 @@ function Cells({ nodes }: { nodes: Node[] }) {
         const f = figure(n, what, top, gpu);
         const c = !n.up ? "isdown" : f.share === null ? "none" : "c" + Math.min(5, Math.floor(f.share * 6));
         const seen = !n.up ? "✕" : f.share === null ? "–" : size === "many" ? String(Math.round(f.share * 100)) : f.text;
-        const words = `${clean(n.node).slice(0, 40)} ${!n.up ? "down" : f.share === null ? `${what} not measured` : `${size === "many" ? seen + " percent" : seen} ${what}`}`;
+        const words = `${clean(n.node).slice(0, 40)} ${!n.up ? "down" : f.share === null ? `${what} not measured` : `${size === "many" ? seen + " percent" : seen} ${what}${f.more ? `: ${f.more}` : ""}`}`;
         return <a key={n.node} class={"cell " + c} href={nodeLink(n.node)} tabIndex={i === 0 ? 0 : -1} aria-label={words} title={words} onClick={(e) => { if (!e.ctrlKey && !e.metaKey) { e.preventDefault(); go(nodeLink(n.node)); } }}>
           {size === "few" && <span class="label"><bdi>{clean(n.node).slice(0, 40)}</bdi></span>}{" "}{seen}</a>;
       })}
@@ -97,7 +103,23 @@ function Today({ watts }: { watts: number | null }) {
   const a = useAsk<UsageList>("/api/reckon/v1/usage?since=15d&span=hour");
   const f = useMemo(() => a.data && forecast(a.data.rows.flatMap((r) => (r.from && known(r.node_energy_joules) ? [{ from: Date.parse(r.from), joules: r.node_energy_joules }] : [])), Date.now(), watts), [a.data, watts]);
   if (!a.data) return a.error ? null : <li><span class="what">Energy, today</span><b>…</b></li>;
-  return <li><span class="what">Energy, today</span><b><Q v={f?.joules} unit="joules" /></b><small title={f ? `${f.days === 0 ? "from the power of now" : `from the same hours of ${f.days} day${f.days === 1 ? "" : "s"} before, as far as today was like them`}; hours of today that were not measured are not in it` : "no power is known"}>{f ? <>forecast, {human(f.low, "joules")} to {human(f.high, "joules")}; so far <Q v={f.soFar} unit="joules" /></> : "not measured"}</small></li>;
+  return <li><span class="what">Energy, today</span><b><Q v={f?.joules} unit="joules" /></b><small title={f ? `likely ${human(f.low, "joules")} to ${human(f.high, "joules")}; ` + `${f.days === 0 ? "from the power of now" : `from the same hours of ${f.days} day${f.days === 1 ? "" : "s"} before, as far as today was like them`}; hours of today that were not measured are not in it` : "no power is known"}>{f ? <>forecast, ± {human((f.high - f.low) / 2, "joules")}; so far <Q v={f.soFar} unit="joules" /></> : "not measured"}</small></li>;
+}
+
+interface Busy { id: string; owner: string; cores: number; memory: number | null; name: string }
+/** Who uses most cores, mean of five minutes. */
+async function busiest(_path: string, signal: AbortSignal): Promise<Busy[]> {
+  const list = (await promInstant("topk(10, sum by (workload, owner) (rate(reckon_workload_cpu_seconds_total[5m])))", signal)).flatMap((s) => (s.metric.workload ? [{ id: s.metric.workload, owner: s.metric.owner ?? "", cores: Number(s.value?.[1]) }] : [])).sort((a, b) => b.cores - a.cores);
+  if (list.length === 0) return [];
+  const of = `{workload=~${promAny(list.map((x) => x.id))}}`;
+  const [memory, names] = await Promise.all([promInstant(`sum by (workload) (reckon_workload_memory_bytes${of})`, signal), promInstant(`max by (workload, name) (reckon_workload_info${of})`, signal)]);
+  const at = (l: typeof memory, id: string) => l.find((s) => s.metric.workload === id);
+  return list.map((x) => ({ ...x, memory: at(memory, x.id) ? Number(at(memory, x.id)!.value?.[1]) : null, name: at(names, x.id)?.metric.name ?? "" }));
+}
+function Busiest({ list }: { list: Busy[] }) {
+  return <Table caption="Workloads by cores in use" rows={list} keyOf={(w) => w.id} cols={[
+    { title: "Workload", cell: (w) => <><W w={w} /> {w.name && !w.id.endsWith("/" + w.name) && <Name max={40}>{w.name}</Name>}</> }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> },
+    { title: "Cores", number: true, cell: (w) => <Q v={w.cores} unit="cores" note="mean of five minutes" /> }, { title: "Memory", number: true, cell: (w) => <Q v={w.memory} unit="bytes" /> }]} />;
 }
 
 function OpenFindings() {
@@ -122,12 +144,13 @@ function Running({ list }: { list: Workload[] }) {
     { title: "CPU time", number: true, cell: (w) => <Q v={w.cpu_seconds} unit="seconds" /> }, { title: "Cores", number: true, cell: (w) => <Q v={w.cores_mean} unit="cores" /> },
     { title: "Memory", number: true, cell: (w) => <Q v={w.memory_peak_bytes} unit="bytes" /> }]} />;
 }
-function TopOwners({ list }: { list: UsageList }) {
+function TopOwners({ list, by }: { list: UsageList; by: string }) {
+  const of = (r: Usage) => String((by === "kind" ? r.kind : r.owner) ?? "");
   const rows = [...list.rows].filter((r) => known(r.cpu_seconds)).sort((a, b) => Number(b.cpu_seconds) - Number(a.cpu_seconds)).slice(0, 10);
   if (rows.length === 0) return <Empty>Nothing was used yet, or it is still within the first hour.</Empty>;
   const all = list.total.cpu_seconds as Num;
-  return <Table caption="Owners by CPU time of the last day" rows={rows} keyOf={(r, i) => (r.owner ?? "") + i} cols={[
-    { title: "Owner", cell: (r) => (r.owner && r.owner !== "others" ? <a href={ownerLink(r.owner)}><bdi>{clean(r.owner).slice(0, 40)}</bdi></a> : r.owner || "nobody") },
-    { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Share", cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(r.owner ?? "")} /> },
+  return <Table caption={`CPU time of the last day by ${by}`} rows={rows} keyOf={(r, i) => of(r) + i} cols={[
+    { title: by === "kind" ? "Kind" : "Owner", cell: (r) => (by === "kind" ? of(r) : r.owner && r.owner !== "others" ? <a href={ownerLink(r.owner)}><bdi>{clean(r.owner).slice(0, 40)}</bdi></a> : r.owner || "nobody") },
+    { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Share", cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(of(r))} /> },
     { title: "Energy", number: true, cell: (r) => <Q v={r.energy_joules} unit="joules" /> }]} />;
 }

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Bar, Choice, clean, Empty, Name, Q, Section, Show, Table } from "../lib/parts";
-import { param, set } from "../lib/state";
+import { introduced, me, param, set } from "../lib/state";
 import { query } from "../lib/search";
 import { localHours } from "../lib/stack";
 import type { Num, Usage, UsageList } from "../lib/types";
@@ -11,19 +11,24 @@ import { exact, human, known } from "../lib/units";
 import { measures, times } from "./owners";
 
 const dims: [string, string][] = [["owner", "owner"], ["account", "account"], ["partition", "partition"], ["command", "software"], ["kind", "kind"], ["node", "node"]];
+const nameless = ["partition", "kind", "node"];
 
 export function UsagePage() {
-  const since = param("since") || "30d", by = param("by") || "owner", what = param("show") || "cpu_seconds", owner = param("owner");
+  const open = me.value?.role === "public", choices = open ? dims.filter(([d]) => nameless.includes(d)) : dims; // the public sees no names
+  const since = param("since") || "30d", by = param("by") || choices[0][0], what = param("show") || "cpu_seconds", owner = param("owner");
   const who = by === "node" ? {} : { owner: owner || undefined };
   const heat = useAsk<UsageList>("/api/reckon/v1/usage?" + query({ since, span: "hour-of-week", ...who }));
-  const span = since === "24h" ? "hour" : since === "365d" ? "week" : since === "7d" ? "hour" : "day";
-  const path = "/api/reckon/v1/usage?" + query({ since, span, by, ...who }), hist = useAsk<UsageList>(path);
-  const whole = useAsk<UsageList>("/api/reckon/v1/usage?" + query({ since, by, ...who }));
+  const wide = since === "24h" ? "hour" : since === "365d" ? "week" : since === "7d" ? "hour" : "day", of = (span: string) => "/api/reckon/v1/usage?" + query({ since, span, by, ...who });
+  const coarse = useAsk<UsageList>(introduced.value ? of(wide) : null);
+  // A site that is new has little of a long time: what there is of it is shown in finer stretches.
+  const few = wide !== "hour" && !!coarse.data && new Set(coarse.data.rows.map((r) => r.from)).size < 3, span = few ? (wide === "week" ? "day" : "hour") : wide;
+  const finer = useAsk<UsageList>(few ? of(span) : null), hist = few ? finer : coarse, path = of(span);
+  const whole = useAsk<UsageList>(introduced.value ? "/api/reckon/v1/usage?" + query({ since, by, ...who }) : null);
   const measure = measures.find((m) => m[0] === what) ?? measures[0], unit = measure[2];
   const figureOf = (r: Usage): Num => (by === "node" && what === "cpu_seconds" ? ((r.core_used_seconds ?? r.cpu_seconds) as Num) : by === "node" && what === "energy_joules" ? ((r.node_energy_joules ?? r.energy_joules) as Num) : (r[what] as Num));
   return <><h1>Usage{owner && <> of <bdi>{clean(owner).slice(0, 60)}</bdi></>}</h1>
     <div class="controls"><Choice label="Last" value={since} of={times} pick={(v) => set({ since: v === "30d" ? "" : v })} /><Choice label="Of" value={what} of={measures.map(([k, t]) => [k, t])} pick={(v) => set({ show: v === "cpu_seconds" ? "" : v })} />
-      <Choice label="By" value={by} of={dims} pick={(v) => set({ by: v === "owner" ? "" : v })} />{owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
+      <Choice label="By" value={by} of={choices} pick={(v) => set({ by: v === choices[0][0] ? "" : v })} />{owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
       <a href={path + "&format=csv"} download="usage.csv">CSV</a> <a href={path} download="usage.json">JSON</a></div>
     <Section title={"Hours of the week"}><Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show></Section>
     <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}><Show a={hist}>{(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}</Show></Section>

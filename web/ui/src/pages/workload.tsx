@@ -1,20 +1,16 @@
 // One workload: the verdict first, then what it held and used, when, and what to ask for next.
 import { useMemo, useState } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
-import { TimeChart, type Line, type Mark } from "../lib/chart";
+import { TimeChart, type Mark } from "../lib/chart";
 import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When } from "../lib/parts";
 import { has, param, set, workloadLink } from "../lib/state";
+import { grouped, overlaid, titles, together } from "../lib/profile";
 import { stateOf } from "../lib/search";
-import { quantile } from "../lib/stack";
-import type { Bucket, Num, Profile, Scale, WorkloadDetail } from "../lib/types";
+import { marks as marksOf, quantile, rebin } from "../lib/stack";
+import type { Bucket, Num, Scale, WorkloadDetail } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
 const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
-const titles: Record<string, string> = {
-  cores: "Cores", memory_bytes: "Memory", command_cores: "Cores by program", gpus: "GPUs", gpu_memory_bytes: "GPU memory", io_read_bytes_per_second: "Read from storage",
-  io_write_bytes_per_second: "Written to storage", network_bytes_per_second: "Network", watts: "Power", power_watts: "Power", memory_anon_bytes: "Memory of its own", memory_file_bytes: "Memory of files", memory_shmem_bytes: "Memory that is shared", power_package_watts: "Power of processors", power_dram_watts: "Power of memory", power_gpu_watts: "Power of GPUs", processes: "Processes", threads: "Threads", cpu_wait: "Waiting for a core", cpu_wait_cores: "Waiting for a core",
-};
-
 export function WorkloadPage() {
   const id = param("id"), start = param("start"), by = param("by") || "total";
   const q = new URLSearchParams({ by, ...(start ? { start } : {}) });
@@ -26,18 +22,19 @@ export function WorkloadPage() {
 const energyNote = (d: WorkloadDetail) => (d.energy_method === "both" ? "measured and modelled" : d.energy_method);
 
 function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
+  const waits = d.state === "pending";
   return <>
     <p>{d.name && !d.id.endsWith("/" + d.name) && <><b><Name>{d.name}</Name></b> · </>}of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}
-      {" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`} · <When t={d.start} /> to {d.end ? <When t={d.end} /> : "now"} (<Q v={d.wall_seconds} unit="seconds" />)</p>
+      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> to {d.end ? <When t={d.end} /> : "now"} (<Q v={d.wall_seconds} unit="seconds" />)</>}</p>
     {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Life <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{new Date(l.start).toLocaleString()} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
-    <ul class="facts">
+    {!waits && <ul class="facts">
       {([["CPU time", d.cpu_seconds, "seconds"], ["Cores, mean", d.cores_mean, "cores"], ["Cores, p95", d.cores_p95, "cores"], ["Memory, peak", d.memory_peak_bytes, "bytes"], ["GPU time", d.gpu_seconds, "seconds"], ["Read", d.io_read_bytes, "bytes"], ["Written", d.io_write_bytes, "bytes"], ["Network", d.network_bytes, "bytes"], ["Energy", d.energy_joules, "joules"], ["CO₂", d.co2_grams, "grams"], ["CPU wait", d.cpu_wait_seconds, "seconds"], ["Processes", d.processes, "count"]] as [string, Num, Unit][])
         .filter(([what, v]) => known(v) || ["CPU time", "Memory, peak", "Energy"].includes(what)).map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b>{what === "Energy" && energyNote(d) && <small>{energyNote(d)}</small>}</li>)}
-    </ul>
-    <div class="cols"><Requests d={d} />{d.advice && <Next d={d} />}</div>
-    <Profiles d={d} by={by} />
+    </ul>}
+    <div class="cols">{waits ? <Asked d={d} /> : <Requests d={d} />}{d.advice && <Next d={d} />}</div>
+    {!waits && <Profiles d={d} by={by} />}
     <div class="cols">
       {d.cores_histogram && d.cores_histogram.length > 0 && <Section title="Cores in use, by time"><Histogram b={d.cores_histogram} /></Section>}
       {d.events && d.events.length > 0 && <Section title="Events"><Table caption="Events" rows={d.events} keyOf={(_e, i) => String(i)} cols={[{ title: "When", cell: (e) => <When t={e.from} /> }, { title: "What", cell: (e) => eventText(e) }, { title: "Where", cell: (e) => <><NodeName n={e.node ?? ""} /> {e.part && <Name>{e.part}</Name>}</> }]} /></Section>}
@@ -49,6 +46,12 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
 }
 
 const eventText = (e: { kind: string; value: number; unit: string }) => (e.kind === "oom_kill" ? `${e.value} process${e.value === 1 ? "" : "es"} killed for want of memory` : e.kind === "throttled" ? `held back by its quota for ${human(e.value, "seconds")}` : `${e.kind} ${human(e.value, e.unit)}`);
+
+/** What a job that waits asks for. */
+function Asked({ d }: { d: WorkloadDetail }) {
+  const have = ([["Cores", d.request_cores, "cores"], ["Memory", d.request_memory_bytes, "bytes"], ["GPUs", d.request_gpus, "gpus"], ["Nodes", d.request_nodes, "count"], ["Time", d.request_seconds, "seconds"]] as [string, Num, Unit][]).filter(([, v]) => known(v) && v > 0);
+  return <Section title="Asked for">{have.length === 0 ? <Empty>Nobody said what it asked for.</Empty> : <ul class="facts">{have.map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b></li>)}</ul>}</Section>;
+}
 
 function Requests({ d }: { d: WorkloadDetail }) {
   const rows: [string, unknown, unknown, unknown, Unit][] = [
@@ -74,74 +77,42 @@ function Next({ d }: { d: WorkloadDetail }) {
 function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
   const marks = useMemo(() => [{ from: Date.parse(d.start) / 1000, to: Date.parse(d.start) / 1000, label: "start", kind: "start" }, ...(d.end ? [{ from: Date.parse(d.end) / 1000, to: Date.parse(d.end) / 1000, label: `end: ${stateOf(d)}`, kind: "end" }] : []),
     ...(d.events ?? []).map((e) => ({ from: Date.parse(e.from) / 1000, to: Date.parse(e.to) / 1000, label: eventText(e), kind: e.kind === "throttled" ? "held" : "bad" }))] as Mark[], [d.events, d.start, d.end]);
-  const groups = useMemo(() => grouped(d.profile, by), [d.profile, by]);
+  const groups = useMemo(() => (by === "total" ? together(d.profile) : grouped(d.profile, by)), [d.profile, by]);
   return <Section title="Over time" aside={<Choice label="By" value={by} of={[["total", "whole"], ["node", "node"], ["part", "part"], ["command", "program"]]} pick={(v) => set({ by: v === "total" ? "" : v })} />}>
     {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `Nothing was told apart by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
-      {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} height={180} /></div>)}</div>}
+      {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} total={g.total} height={180} /></div>)}</div>}
     <p class="quiet">▸ start{d.end && ", ■ end"}{(d.events ?? []).some((e) => e.kind !== "throttled") && ", ✕ a process was killed"}{(d.events ?? []).some((e) => e.kind === "throttled") && ", ≈ held back by its quota"}{(d.events?.length ?? 0) > 0 && "; listed below"}.</p></Section>;
 }
 
-/** One chart for each figure; lines on one axis of time, the largest 12 of them. */
-export function grouped(profile: Profile[], by: string): { title: string; unit: string; times: number[]; lines: Line[]; stack: boolean }[] {
-  const metrics = [...new Set(profile.map((p) => p.metric))];
-  return metrics.flatMap((m) => {
-    const of = profile.filter((p) => p.metric === m && p.points.length > 0);
-    if (of.length === 0) return [];
-    const times = [...new Set(of.flatMap((p) => p.points.map((x) => Date.parse(x.time) / 1000)))].sort((a, b) => a - b), place = new Map(times.map((t, i) => [t, i]));
-    const all = of.map((p): Line & { sum: number } => {
-      const row: (number | null)[] = new Array(times.length).fill(null);
-      for (const x of p.points) row[place.get(Date.parse(x.time) / 1000)!] = x.value;
-      return { label: [p.node, p.part, p.command].filter(Boolean).join(" ") || (titles[m] ?? m), row, sum: row.reduce<number>((a, v) => a + (v ?? 0), 0) };
-    }).sort((a, b) => b.sum - a.sum);
-    const lines: Line[] = all.slice(0, 12);
-    if (all.length > 12) lines.push({ label: `${all.length - 12} more`, quiet: 1, row: times.map((_, i) => { const v = all.slice(12).map((l) => l.row[i]).filter((x): x is number => x !== null); return v.length ? v.reduce((a, b) => a + b, 0) : null; }) });
-    const unit = m === "gpus" ? "gpus" : of[0].unit;
-    return [{ title: titles[m] ?? m.replaceAll("_", " "), unit, times, lines, stack: by !== "total" && lines.length > 1 && !/peak|max/.test(m) }];
-  });
-}
-
 function Histogram({ b }: { b: Bucket[] }) {
-  const top = b[b.length - 1].high || 1, most = Math.max(...b.map((x) => x.seconds / Math.max(1e-9, x.high - x.low))), p50 = quantile(b, 0.5), p95 = quantile(b, 0.95);
-  const x = (v: number) => 30 + (560 * v) / top;
+  const top = b[b.length - 1].high || 1, even = rebin(b, 24), most = Math.max(...even.map((x) => x.seconds)), all = b.reduce((a, x) => a + x.seconds, 0), p50 = quantile(b, 0.5), p95 = quantile(b, 0.95);
+  const x = (v: number) => 30 + (560 * v) / top, near = known(p50) && known(p95) && x(p95) - x(p50) < 90;
   return <><svg class="hist" viewBox="0 0 600 150" role="img" aria-label={`Distribution of cores in use: half of the time up to ${human(p50, "cores")}, 95 percent of the time up to ${human(p95, "cores")}`}>
-    {b.map((k) => { const h = (88 * (k.seconds / Math.max(1e-9, k.high - k.low))) / most; return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores for ${human(k.seconds, "seconds")}`}</title></rect>; })}
-    {([["p50", p50, 10], ["p95", p95, 22]] as [string, number | null, number][]).map(([n, v, y]) => v !== null && <><line x1={x(v)} x2={x(v)} y1={y} y2="125" /><text x={Math.min(x(v) + 3, 510)} y={y + 2}>{n} {human(v, "cores")}</text></>)}
-    {[0, 0.25, 0.5, 0.75, 1].map((f) => <text x={x(top * f)} y="142" text-anchor="middle">{human(top * f, "cores")}</text>)}
-  </svg><p class="quiet">Height: time at that many cores.</p></>;
+    {even.map((k) => { const h = (88 * k.seconds) / (most || 1); return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores for ${human(k.seconds, "seconds")}, ${human(k.seconds / (all || 1), "ratio")} of the time`}</title></rect>; })}
+    {([["p50", p50, 10], ["p95", p95, 22]] as [string, number | null, number][]).map(([n, v, y]) => v !== null && <><line x1={x(v)} x2={x(v)} y1={y} y2="125" /><text x={n === "p50" && near || x(v) > 520 ? x(v) - 3 : x(v) + 3} y={y + 2} text-anchor={n === "p50" && near || x(v) > 520 ? "end" : "start"}>{n} {human(v, "cores")}</text></>)}
+    {marksOf(top).map((v) => <text x={x(v)} y="142" text-anchor="middle">{human(v, "cores")}</text>)}
+  </svg><p class="quiet">Across: cores in use. Height: for how long. Half of the time it used up to {human(p50, "cores")}, 95 % of the time up to {human(p95, "cores")}.</p></>;
 }
 
 function Runs({ d }: { d: WorkloadDetail }) {
+  const [all, setAll] = useState(false);
   const a = useAsk<Scale>(`/api/reckon/v1/scale/${path(d.id)}?start=${encodeURIComponent(d.start)}`);
   return <Section title="Runs of the same name"><Show a={a}>{(s) => (s.runs.length < 2 ? <Empty>No other run of the same name and owner has ended well{s.left_out > 0 ? `; ${s.left_out} did not end well or were too short` : ""}.</Empty> : <>
     {(s.verdicts ?? []).map((v) => <p class="wrap">{clean(v.text)}</p>)}
     <Overlay d={d} runs={s.runs} />
-    <Table caption="Runs" rows={s.runs} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} /></>)}</Show></Section>;
+    <Table caption="Runs" rows={all ? s.runs : latest(s.runs, d)} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} />{!all && s.runs.length > few && <p><button onClick={() => setAll(true)}>Show all {s.runs.length} runs</button></p>}</>)}</Show></Section>;
 }
+const few = 12;
+/** The latest runs, and this one. */
+const latest = (runs: Scale["runs"], d: WorkloadDetail) => (runs.length <= few ? runs : [...runs].sort((x, y) => Date.parse(y.start) - Date.parse(x.start)).filter((r, i) => i < few || (r.id === d.id && r.start === d.start)));
 
 /** The latest runs of the same name, each from its own start on. */
 function Overlay({ d, runs }: { d: WorkloadDetail; runs: Scale["runs"] }) {
   const what = param("runs") || "cores", others = runs.filter((r) => !(r.id === d.id && r.start === d.start)).sort((a, b) => Date.parse(b.start) - Date.parse(a.start)).slice(0, 5);
   const a = useAsk(others.length ? `runs of ${d.id} ${d.start} ${others.map((r) => r.id + r.start).join(" ")}` : null, false, (_p, s) => Promise.all(others.map((r) => ask<WorkloadDetail>(`/api/reckon/v1/workloads/${path(r.id)}?${new URLSearchParams({ by: "total", start: r.start })}`, s).catch(() => null))));
-  const drawn = useMemo(() => overlaid([d, ...(a.data ?? []).filter((x): x is WorkloadDetail => x !== null)], what), [a.data, d, what]);
+  const drawn = useMemo(() => overlaid([d, ...(a.data ?? []).filter((x): x is WorkloadDetail => x !== null)], what, workloadLink), [a.data, d, what]);
+  const mine = drawn.lines.some((l) => l.label.startsWith("this: "));
   if (others.length === 0) return null;
-  return <Show a={a}>{() => (drawn.lines.length < 2 ? <Empty>No run before has figures over time that are still kept.</Empty> : <><div class="controls"><Choice label="Side by side" value={what} of={[["cores", "cores"], ["memory_bytes", "memory"]]} pick={(v) => set({ runs: v === "cores" ? "" : v })} /></div>
+  return <Show a={a}>{() => (drawn.lines.length < 2 || !mine ? <Empty>{mine ? "No run before has" : "This run has no"} figures over time that are still kept.</Empty> : <><div class="controls"><Choice label="Side by side" value={what} of={[["cores", "cores"], ["memory_bytes", "memory"]]} pick={(v) => set({ runs: v === "cores" ? "" : v })} /></div>
     <TimeChart title={`${titles[what] ?? what} of runs of the same name, each from its start`} times={drawn.times} lines={drawn.lines} unit={what === "cores" ? "cores" : "bytes"} height={220} relative /></>)}</Show>;
-}
-
-/** Profiles on one axis of seconds since the start of each, of about 300 steps. */
-export function overlaid(list: WorkloadDetail[], metric: string): { times: number[]; lines: Line[] } {
-  const each = list.map((d) => {
-    const begin = Date.parse(d.start), of = d.profile.filter((p) => p.metric === metric), sums = new Map<number, number>();
-    for (const p of of) for (const x of p.points) if (x.value !== null) { const t = (Date.parse(x.time) - begin) / 1000; if (t >= 0) sums.set(t, (sums.get(t) ?? 0) + x.value); }
-    return { d, points: [...sums].sort((a, b) => a[0] - b[0]), step: d.step_seconds };
-  }).filter((e) => e.points.length > 0);
-  const longest = Math.max(0, ...each.map((e) => e.points[e.points.length - 1][0])), step = Math.max(longest / 300, 1, ...each.map((e) => e.step));
-  const times: number[] = [];
-  for (let t = 0; t <= longest + step / 2; t += step) times.push(t);
-  const lines = each.map((e, i): Line => {
-    const sum = new Array<number>(times.length).fill(0), n = new Array<number>(times.length).fill(0);
-    for (const [t, v] of e.points) { const k = Math.min(times.length - 1, Math.round(t / step)); sum[k] += v; n[k]++; }
-    return { label: (i === 0 ? "this: " : "") + e.d.id, row: sum.map((s, k) => (n[k] ? s / n[k] : null)), href: i === 0 ? undefined : workloadLink(e.d.id, e.d.start) };
-  });
-  return { times, lines };
 }

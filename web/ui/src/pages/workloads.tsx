@@ -1,13 +1,13 @@
 // Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, Failure, promRange } from "../lib/api";
-import { clean, Empty, Name, Owner, Problem, Q, Spark, W, When } from "../lib/parts";
-import { beat, has, me, param, set } from "../lib/state";
+import { clean, Columns, Empty, Name, Owner, Problem, Q, Spark, W, When } from "../lib/parts";
+import { beat, has, introduced, me, param, searching, set } from "../lib/state";
 import { columns, parse, query, shown, stateOf, suggest, type Column } from "../lib/search";
 import { axis, onto, promAny, type Row } from "../lib/stack";
 import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
 
-const rowHeight = 32, chunk = 100;
+const rowHeight = 32, chunk = 100, files = "every figure of all that the search selects, in this order; at most 100,000";
 
 export function Workloads() {
   const text = param("q"), sort = param("sort") || "-start";
@@ -18,11 +18,8 @@ export function Workloads() {
   const file = (format: string) => `/api/reckon/v1/workloads?${base}&limit=100000&format=${format}`;
   return <><h1>Workloads</h1>
     <div class="controls"><SearchBox text={text} />
-      <details class="menu"><summary>Columns</summary><div>{columns.map((c) => <label><input type="checkbox" checked={keys.includes(c.key)} disabled={c.key === "id"} onChange={(e) => {
-        const next = columns.map((x) => x.key).filter((k) => (k === c.key ? e.currentTarget.checked : keys.includes(k)));
-        set({ cols: next.join(",") === shown.join(",") ? "" : next.join(",") });
-      }} /> {c.title}</label>)}</div></details>
-      {!parsed.problem && <><a href={file("csv")} download="workloads.csv">CSV</a> <a href={file("json")} download="workloads.json">JSON</a></>}</div>
+      <Columns of={columns} keys={keys} fixed="id" pick={(k) => set({ cols: k.join(",") === shown.join(",") ? "" : k.join(",") })} />
+      {!parsed.problem && <><a href={file("csv")} download="workloads.csv" title={files}>CSV</a> <a href={file("json")} download="workloads.json" title={files}>JSON</a></>}</div>
     {parsed.problem ? <div class="note warning" role="status">{parsed.problem}</div> : <Rows base={base} cols={cols} sort={sort} filtered={text !== ""} />}
   </>;
 }
@@ -32,10 +29,11 @@ function SearchBox({ text }: { text: string }) {
   const [values, setValues] = useState<Record<string, string[]>>({});
   const later = useRef(0), asked = useRef(false);
   useEffect(() => setDraft(text), [text]);
+  useEffect(() => { if (searching.value) { searching.value = false; document.getElementById("find")?.focus(); } }, []);
   const learn = () => {
     if (asked.current) return;
     asked.current = true;
-    const by = (what: string) => (has("usage") ? ask<UsageList>(`/api/reckon/v1/usage?since=30d&by=${what}`).then((u) => u.rows.map((r) => String((r as Record<string, unknown>)[what] ?? "")).filter((x) => x && x !== "others"), () => []) : Promise.resolve([]));
+    const by = (what: string) => (has("usage") && introduced.value && me.value?.role !== "public" ? ask<UsageList>(`/api/reckon/v1/usage?since=30d&by=${what}`).then((u) => u.rows.map((r) => String((r as Record<string, unknown>)[what] ?? "")).filter((x) => x && x !== "others"), () => []) : Promise.resolve([]));
     Promise.all([by("owner"), by("account"), by("partition"), ask<NodeList>("/api/reckon/v1/nodes").then((d) => d.nodes.map((n) => n.node), () => [])])
       .then(([owner, account, partition, node]) => setValues({ owner, account, partition, node }));
   };
@@ -117,16 +115,18 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
     {total === 0 ? <Empty>{filtered ? <>Nothing is like that. <button onClick={() => set({ q: "" })}>Show all</button></> : me.value?.role === "user" ? `Nothing of yours has been measured. You see the work of ${[me.value.name, ...(me.value.owners ?? [])].filter((o, i, l) => l.indexOf(o) === i).map(clean).join(", ")}; that of others is shown to them.` : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
       <div class="vtable" ref={box} tabIndex={0} role="region" aria-label="Workloads" onScroll={onScroll}>
         <table aria-rowcount={(total ?? 0) + 1}>
-          <thead><tr>{cols.map((c) => <th scope="col" class={(c.wide ? "wide " : "") + (c.unit ? "number" : "")} aria-sort={sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined}>
+          <thead><tr>{cols.map((c) => <th scope="col" class={cell(c)} aria-sort={sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined}>
             {c.sort ? <button class="sort" onClick={() => { const v = sort === "-" + c.key ? c.key : "-" + c.key; set({ sort: v === "-start" ? "" : v }); }}>{c.title}<span aria-hidden="true">{sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
           <tbody>
             {start > 0 && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={start * rowHeight} /></td></tr>}
-            {visible.map((w, k) => <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>{cols.map((c) => <td class={(c.wide ? "wide " : "") + (c.unit ? "number" : "")}>{w ? <Cell w={w} c={c} spark={sparks.get(w.id)} /> : <span class="quiet">…</span>}</td>)}</tr>)}
+            {visible.map((w, k) => <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>{cols.map((c) => <td class={cell(c)} title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}>{w ? <Cell w={w} c={c} spark={sparks.get(w.id)} /> : <span class="quiet">…</span>}</td>)}</tr>)}
             {total !== null && end < total && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={(total - end) * rowHeight} /></td></tr>}
           </tbody>
         </table></div>}
   </>;
 }
+
+const cell = (c: Column) => (c.key === "spark" ? "plot_" : c.wide ? "wide" : c.unit ? "number" : "");
 
 function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
   switch (c.key) {

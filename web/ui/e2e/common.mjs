@@ -1,0 +1,71 @@
+// What the tests of the pages against the real program share: starting it, a browser, looks.
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import assert from "node:assert/strict";
+import { chromium } from "playwright-core";
+
+export const browserAt = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+export function need(shots) {
+  if (!browserAt) { console.log("ui: skipped, there is no Chromium here (on Debian: apt-get install chromium)"); process.exit(0); }
+  mkdirSync(shots, { recursive: true });
+}
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const dirs = [], servers = [];
+export function dir() { const d = mkdtempSync(join(tmpdir(), "reckon-ui-")); dirs.push(d); return d; }
+export const launch = () => chromium.launch({ executablePath: browserAt, args: ["--no-sandbox", "--force-prefers-reduced-motion"] });
+
+/** Runs the program to its end. */
+export function run(reckon, ...args) {
+  const r = spawnSync(reckon, args, { encoding: "utf8", timeout: 240_000 });
+  assert.equal(r.status, 0, `reckon ${args.join(" ")}: ${r.stderr}${r.error ?? ""}`);
+  return r.stdout;
+}
+/** Writes a made-up site that has just reached the present. */
+export const makeUp = (reckon, data, ...args) => run(reckon, "simulate", "--tick", "60s", "--export", "2m", "--data", data, ...args);
+
+/** Starts a server and gives its address. */
+export async function serve(reckon, ...args) {
+  const server = spawn(reckon, [...args, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+  servers.push(server);
+  let base = "";
+  for await (const line of createInterface({ input: server.stdout })) { base = /http:\/\/[\d.:]+/.exec(line)?.[0] ?? ""; if (base) break; }
+  server.stdout.resume();
+  assert.ok(base, `reckon ${args.join(" ")} gave no address`);
+  return { base, stop: () => stop(server) };
+}
+const stop = (server) => new Promise((r) => { if (server.exitCode !== null || server.signalCode !== null) return r(); server.on("exit", r); server.kill("SIGTERM"); });
+export async function clean() { await Promise.all(servers.map(stop)); for (const d of dirs) rmSync(d, { recursive: true, force: true }); }
+
+/** Until nothing is asked for any more. */
+export const settled = (page) => page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".loading") && !document.querySelector("main").innerText.includes("Asking the server"), null, { timeout: 60_000 });
+
+export async function accessible(page, name) {
+  await page.evaluate(axe);
+  assert.deepEqual(await page.evaluate(async () => (await globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })).violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target + " " + (n.any[0]?.message ?? "")).join("; ")}`)), [], name);
+}
+export async function fits(page, name) {
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(over <= 0, `${name}: ${over} pixels wider than the window`);
+}
+
+/** Counts what fails; each visit has a browser of its own and may say nothing on the console but what `quiet` matches. */
+export function visits(browser, shots, prefix, quiet = /^$/) {
+  const state = { failed: 0, done: 0 };
+  state.visit = async (name, options, f) => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, timezoneId: "Europe/Berlin", locale: "en-GB", ...options }), page = await context.newPage(), said = [];
+    await context.addInitScript(() => localStorage.setItem("reckon.tour", "seen"));
+    page.on("console", (m) => { if ((m.type() === "error" || m.type() === "warning") && !quiet.test(m.text())) said.push(m.text()); });
+    page.on("pageerror", (e) => said.push(String(e)));
+    try { await f(page); assert.deepEqual(said, [], "console"); state.done++; } catch (err) {
+      state.failed++;
+      console.error(`FAIL ${name}\n     ${String(err?.stack ?? err).split("\n").slice(0, 8).join("\n     ")}`);
+      await page.screenshot({ path: `${shots}/${prefix}-failed-${state.failed}.png` }).catch(() => undefined);
+    }
+    await context.close();
+  };
+  return state;
+}
