@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/internal/simulation"
+	"reckon/metric"
 )
 
 // disk sends eight hours of a small site, which is long enough that the servers write
@@ -78,35 +79,49 @@ func (s *server) inBlocks(samples uint64, all int64) string {
 // growth doubles one thing after the other and measures reckon alone.
 func growth(ctx context.Context, o options, dir string, w io.Writer) error {
 	o.only = "reckon"
-	fmt.Fprintln(w, "\n| site | series | samples/s in real time | CPU in real time | resident | query p95 |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "\n| site | jobs that run | series | samples/s in real time | CPU in real time | resident | query p95 |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
 	for i, c := range []struct {
 		what        string
 		nodes, jobs int
+		after       time.Duration // how long the site has worked before: then it is full of jobs
 	}{
-		{"125 nodes", 125, 1250}, {"250 nodes", 250, 2500}, {"500 nodes", 500, 5000}, {"1,000 nodes", 1000, 10000},
-		{"500 nodes, twice the jobs", 500, 10000}, {"500 nodes, four times the jobs", 500, 20000},
+		{"125 nodes", 125, 1250, 0}, {"250 nodes", 250, 2500, 0}, {"500 nodes", 500, 5000, 0}, {"1,000 nodes", 1000, 10000, 0},
+		{"200 nodes, few jobs", 200, 1000, full}, {"200 nodes, four times the jobs", 200, 4000, full}, {"200 nodes, 16 times the jobs", 200, 16000, full},
 	} {
 		o.nodes, o.jobs = c.nodes, c.jobs
-		r, p, err := one(ctx, o, filepath.Join(dir, fmt.Sprint(i)), w)
+		r, p, err := one(ctx, o, filepath.Join(dir, fmt.Sprint(i)), w, c.after)
 		if err != nil {
 			return err
 		}
 		each := float64(p.Samples) / float64(max(p.Batches, 1)) * float64(c.nodes)
-		fmt.Fprintf(w, "| %s | %.0f k | %.0f | %.1f %% of a core | %.0f MB | %s |\n", c.what, each/1e3, float64(p.Samples)/p.Passed.Seconds(),
+		fmt.Fprintf(w, "| %s | %d | %.0f k | %.0f | %.1f %% of a core | %.0f MB | %s |\n", c.what, p.Live, each/1e3, float64(p.Samples)/p.Passed.Seconds(),
 			100*r.cpu.Seconds()/p.Passed.Seconds(), float64(r.memory)/1e6, quantile(r.queries, 0.95))
 	}
 	return nil
 }
 
+// full is after how long a site is as full of jobs as it gets.
+const full = 50 * time.Minute
+
+// nowhere is a sink that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Put(context.Context, string, *metric.Batch) error { return nil }
+
 // one measures one site for four simulated minutes, as fast as can be.
-func one(ctx context.Context, o options, dir string, w io.Writer) (row, simulation.Progress, error) {
+func one(ctx context.Context, o options, dir string, w io.Writer, after time.Duration) (row, simulation.Progress, error) {
 	defer os.RemoveAll(dir)
-	b, err := set(ctx, o, dir, w, 5*time.Minute, 0)
+	b, err := set(ctx, o, dir, w, after+5*time.Minute, 0)
 	if err != nil {
 		return row{}, simulation.Progress{}, err
 	}
 	defer b.stop()
+	if after > 0 {
+		if _, err := b.goOn(ctx, after, 0, nowhere{}); err != nil {
+			return row{}, simulation.Progress{}, err
+		}
+	}
 	if _, err := b.goOn(ctx, time.Minute, 0, nil); err != nil {
 		return row{}, simulation.Progress{}, err
 	}
