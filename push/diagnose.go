@@ -166,10 +166,18 @@ func Explain(address string, e *Endpoint, err error) string {
 		return fmt.Sprintf("%s can not be reached from here: %v; check the network and the routes", u.Host, err)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
 		return err.Error()
+	case errors.As(err, &timeouts) && timeouts.Timeout() && !dialing(err):
+		return fmt.Sprintf("%s takes connections and did not answer in time: it, or the store behind it, is slow or hangs", u.Host)
 	case errors.As(err, &timeouts) && timeouts.Timeout():
 		return fmt.Sprintf("%s did not answer in time; a firewall may drop the packets", u.Host)
 	}
 	return err.Error()
+}
+
+// dialing reports whether there was no connection yet.
+func dialing(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 func explainName(u *url.URL, err x509.HostnameError) string {

@@ -88,6 +88,9 @@ func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) e
 	case "csv":
 		return client.WriteCSV(g.stdout, list.Places)
 	}
+	if len(list.Places) == 0 && len(list.Missing) > 0 {
+		return nil // that said it
+	}
 	if len(list.Places) == 0 {
 		fmt.Fprintln(g.stderr, "no node has reported within the last day; start an agent with `reckon up` or reckon-agent")
 		return nil

@@ -68,6 +68,8 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 			sites = append(sites, found[i].Site+"/"+name)
 		}
 		return &usageError{fmt.Errorf("several sites have a node %q; give %s", name, strings.Join(sites, " or "))}
+	case len(found) == 0 && len(list.Missing) > 0:
+		return fmt.Errorf("no node %q in what is known; ask again when the list of nodes is whole", name)
 	case len(found) == 0 && len(names) == 0:
 		return fmt.Errorf("no node %q: no node has reported in the last day; start an agent with `reckon up` or reckon-agent", name)
 	case len(found) == 0:

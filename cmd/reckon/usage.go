@@ -131,6 +131,9 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	case "csv":
 		return client.WriteCSV(g.stdout, list.Rows)
 	}
+	if len(list.Rows) == 0 && len(list.Missing) > 0 {
+		return nil // that said it
+	}
 	if len(list.Rows) == 0 {
 		fmt.Fprintln(g.stderr, "nothing was used that matches; a longer --since or fewer filters show more")
 		return nil

@@ -87,18 +87,6 @@ func (l loader) Load(name string, lax bool, scheme model.ValidationScheme) (*rul
 
 func (l loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
 
-// quiet drops what the libraries say about themselves.
-func quiet(l *slog.Logger) *slog.Logger { return slog.New(above{l.Handler()}) }
-
-// above passes warnings and errors.
-type above struct{ slog.Handler }
-
-func (h above) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
-}
-func (h above) WithAttrs(a []slog.Attr) slog.Handler { return above{h.Handler.WithAttrs(a)} }
-func (h above) WithGroup(n string) slog.Handler      { return above{h.Handler.WithGroup(n)} }
-
 // older shows our store as the rule manager still wants it.
 type older struct{ to storage.AppendableV2 }
 

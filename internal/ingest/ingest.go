@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gogo/protobuf/proto"
@@ -66,6 +67,7 @@ type handler struct {
 	buffers sync.Pool
 	meta    described
 	known   known
+	said    atomic.Int64 // when samples could not be stored, in seconds
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
@@ -121,7 +123,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var s *statusError
 	if !errors.As(err, &s) {
 		s = storeError(err)
-		h.Logger.Error("samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
+		h.unstored(r, err)
 	} else {
 		h.Logger.Debug("remote write refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
 	}
@@ -129,6 +131,16 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
 	}
 	http.Error(w, s.text, s.code)
+}
+
+// unstored says that samples wait at their sender: of a thousand senders, and again and
+// again while a store is away, once a minute.
+func (h *handler) unstored(r *http.Request, err error) {
+	level, now, last := slog.LevelDebug, time.Now().Unix(), h.said.Load()
+	if now-last >= 60 && h.said.CompareAndSwap(last, now) {
+		level = slog.LevelError
+	}
+	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
 }
 
 // storeError is the answer when the store can not write.

@@ -256,6 +256,9 @@ func (b *backend) Nodes(ctx context.Context) (client.NodeList, error) {
 	if err := b.away.lacks(&missing, "what nodes did before", b.past.fill(ctx, nodes)); err != nil {
 		return client.NodeList{}, err
 	}
+	if len(missing) == 0 {
+		missing = b.away.missing(ctx)
+	}
 	for i := range nodes {
 		b.footprint.node(&nodes[i], time.Now())
 	}

@@ -126,7 +126,12 @@ func (o *outage) missing(ctx context.Context) []string {
 		return nil
 	}
 	text := "what happened lately: "
-	if at, bad := o.facts.Watermark(ctx); bad == nil && !at.IsZero() {
+	at, bad := o.facts.Watermark(ctx)
+	var away interface{ Since() time.Time }
+	if errors.As(err, &away) && away.Since().Before(at) { // it is asked, and takes nothing
+		at = away.Since()
+	}
+	if bad == nil && !at.IsZero() {
 		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
 	}
 	return []string{text + err.Error()}

@@ -40,7 +40,13 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openAt(t, f.URL+"?timeout=200ms")
 			f.fail(c.fail)
-			for range failsAtMost {
+			for i := range 2 * failsAtMost {
+				if i%2 == 1 { // questions have a count of their own
+					if err := s.Check(t.Context()); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+						t.Fatalf("check: %v, want %q", err, c.want)
+					}
+					continue
+				}
 				err := s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), name))
 				if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("append: %v, want %q", err, c.want)
@@ -59,15 +65,68 @@ func TestFaults(t *testing.T) {
 				t.Errorf("down says %v", err)
 			}
 			f.broken.Store(nil)
-			s.web.breaker.mu.Lock()
-			s.web.breaker.next = time.Now() // as if the wait were over
-			s.web.breaker.mu.Unlock()
+			for _, b := range []*breaker{&s.web.reads, &s.web.writes} {
+				b.mu.Lock()
+				b.next = time.Now() // as if the wait were over
+				b.mu.Unlock()
+			}
 			s.conf.timeout = time.Minute // the machine may be busy
 			must(t, s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), name)))
+			must(t, s.Check(t.Context()))
 			if err := s.Down(); err != nil {
 				t.Errorf("down after it came back: %v", err)
 			}
 		})
+	}
+}
+
+// TestFullStoreAnswers: a store that answers and takes nothing is away for what happens, and
+// is asked all the same; one that takes and answers nothing is the reverse.
+func TestFullStoreAnswers(t *testing.T) {
+	f := newFlaky(t, storetest.Prometheus(t))
+	s := openAt(t, f.URL)
+	only := func(path string) {
+		f.fail(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, path) {
+				http.Error(w, "no space left on device", http.StatusInternalServerError)
+				return
+			}
+			f.to.ServeHTTP(w, r)
+		})
+	}
+	only("/write")
+	for range failsAtMost + 1 {
+		if err := s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sda")); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("append: %v", err)
+		}
+		must(t, s.Check(t.Context()))
+	}
+	err := s.Down()
+	var since interface{ Since() time.Time }
+	if err == nil || !strings.Contains(err.Error(), "no space left") || !errors.As(err, &since) || time.Since(since.Since()) > hour {
+		t.Errorf("down says %v", err)
+	}
+	for at, want := range map[time.Time]int{time.Now(): 1, time.Now().Add(-2 * hour): 0} {
+		q, err := s.Querier(0, at.UnixMilli())
+		must(t, err)
+		set := q.Select(t.Context(), true, nil, storetest.Named(gauge.Name))
+		for set.Next() {
+			continue
+		}
+		if err := set.Err(); err != nil || len(set.Warnings()) != want {
+			t.Errorf("until %s: %v, %d warnings, want %d", at, err, len(set.Warnings()), want)
+		}
+	}
+	only("/values")
+	s = openAt(t, f.URL)
+	for range failsAtMost + 1 {
+		if err := s.Check(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("check: %v", err)
+		}
+		must(t, s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sda")))
+	}
+	if err := s.Down(); err == nil {
+		t.Error("down says nothing")
 	}
 }
 

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -134,7 +135,8 @@ func newFlaky(tb testing.TB, addr string) *flaky {
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.asked.Add(1)
 		if h := f.broken.Load(); h != nil {
-			_, _ = io.Copy(io.Discard, r.Body)
+			raw, _ := io.ReadAll(r.Body) // so that it is noticed when they go away
+			r.Body = io.NopCloser(bytes.NewReader(raw))
 			(*h)(w, r)
 			return
 		}

@@ -180,9 +180,18 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Down says since when and why the other side can not be asked; nil when it can, as far as
-// is known.
-func (s *Store) Down() error { return s.web.breaker.down() }
+// Down says since when and why the other side can not be asked or takes nothing; nil when it
+// can and does, as far as is known. The error has a method Since.
+func (s *Store) Down() error {
+	read, write := s.web.reads.down(), s.web.writes.down()
+	switch {
+	case read == nil && write == nil:
+		return nil
+	case read == nil || write != nil && write.since.Before(read.since):
+		return write
+	}
+	return read
+}
 
 // Waiting is the number of requests in the queue, and how many of them were refused by the
 // other side, or lost because the queue was full, since the start.
@@ -275,7 +284,22 @@ func (q *querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, ms
 	if err != nil {
 		return storage.ErrSeriesSet(fmt.Errorf("read from %s: %w", q.s, err))
 	}
+	if away := q.s.web.writes.down(); away != nil && away.since.UnixMilli() <= q.maxt {
+		return warned{set, fmt.Errorf("incomplete since %s: %w", away.since.UTC().Format(time.RFC3339), away.why)}
+	}
 	return set
+}
+
+// warned says of an answer what it lacks: the store answers and takes nothing.
+type warned struct {
+	storage.SeriesSet
+	what error
+}
+
+// Warnings implements storage.SeriesSet.
+func (w warned) Warnings() annotations.Annotations {
+	all := w.SeriesSet.Warnings()
+	return (&all).Add(w.what)
 }
 
 // LabelValues implements storage.LabelQuerier.

@@ -14,7 +14,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,9 +22,12 @@ import (
 
 // web asks the other side over HTTP.
 type web struct {
-	conf    *settings
-	client  *http.Client
-	breaker breaker
+	conf   *settings
+	client *http.Client
+	// A store whose disk is full answers questions and takes nothing; one whose queriers are
+	// away takes and answers nothing. So each has its own.
+	reads, writes breaker
+	pulse         pulse
 }
 
 func newWeb(c *settings) (*web, error) {
@@ -56,7 +58,7 @@ func newWeb(c *settings) (*web, error) {
 			}
 		}
 	}
-	return &web{conf: c, client: &http.Client{
+	return &web{conf: c, pulse: pulse{silence: patience, grace: patience}, client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: min(c.timeout, 10*time.Second), KeepAlive: 30 * time.Second}).DialContext,
@@ -97,38 +99,45 @@ func (e *statusError) Error() string {
 }
 
 // do sends a request and returns an answer of 2xx, whose body is to be closed. The timeout is
-// for the answer to begin, and then for each piece of it. What the other side can not do for
-// now is store.ErrUnavailable.
+// for the answer to begin, and then for each piece of it; it ends sooner where the other side
+// shows no sign of life, see [pulse]. What it can not do for now is store.ErrUnavailable.
 func (w *web) do(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
+	return w.through(ctx, &w.reads, method, address, header, body)
+}
+
+// through is do past a breaker.
+func (w *web) through(ctx context.Context, b *breaker, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	if err := w.breaker.enter(); err != nil {
+	if err := b.enter(); err != nil {
 		return nil, nil, err
 	}
 	limit, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(w.conf.timeout, func() { cancel(os.ErrDeadlineExceeded) })
+	watch := w.watch(limit, cancel)
 	resp, err := w.send(limit, method, address, header, body)
 	if err == nil && resp.StatusCode/100 == 2 {
-		w.breaker.succeeded()
-		return &answer{LimitedReader: io.LimitedReader{R: resp.Body, N: w.conf.maxBytes}, body: resp.Body, limit: limit, outer: ctx, cancel: cancel, timer: timer, w: w}, resp.Header, nil
+		b.succeeded()
+		return &answer{LimitedReader: io.LimitedReader{R: resp.Body, N: w.conf.maxBytes}, body: resp.Body, limit: limit, outer: ctx, cancel: cancel, timer: timer, watch: watch, w: w, breaker: b}, resp.Header, nil
 	}
 	defer cancel(nil)
+	defer watch.Stop()
 	defer timer.Stop()
-	if err != nil && context.Cause(limit) == os.ErrDeadlineExceeded {
-		err = os.ErrDeadlineExceeded
+	if err != nil && ended(limit) {
+		err = context.Cause(limit)
 	}
 	if err == nil {
 		err = w.judge(resp)
 		if !errors.Is(err, store.ErrUnavailable) {
-			w.breaker.succeeded() // it lives, and minds the request
+			b.succeeded() // it lives, and minds the request
 			return nil, nil, err
 		}
 	} else if ctx.Err() != nil {
-		w.breaker.abandoned()
+		b.abandoned()
 		return nil, nil, ctx.Err()
 	}
-	return nil, nil, w.breaker.failed(w.explain(err))
+	return nil, nil, b.failed(w.explain(err))
 }
 
 func (w *web) send(ctx context.Context, method, address string, header map[string]string, body []byte) (*http.Response, error) {
@@ -237,6 +246,8 @@ func (w *web) explain(err error) error {
 		return fmt.Errorf("%w: the host of %s is not known (%w)", store.ErrUnavailable, host, dns)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("%w: the certificate of %s is signed by nobody that this machine trusts; give ca_file=FILE behind a ? in the address", store.ErrUnavailable, host)
+	case errors.Is(err, errLifeless):
+		return fmt.Errorf("%w: %s takes connections and answers nothing; it hangs, or its machine does", store.ErrUnavailable, host)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%w: %s did not answer within %s", store.ErrUnavailable, host, w.conf.timeout)
 	}
@@ -251,15 +262,19 @@ type answer struct {
 	outer  context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	watch  *time.Timer
 	w      *web
+
+	breaker *breaker
 }
 
 // Read implements io.Reader.
 func (a *answer) Read(p []byte) (int, error) {
 	a.timer.Reset(a.w.conf.timeout)
+	a.watch.Reset(a.w.pulse.silence)
 	n, err := a.LimitedReader.Read(p)
-	if err != nil && context.Cause(a.limit) == os.ErrDeadlineExceeded {
-		err = os.ErrDeadlineExceeded
+	if err != nil && ended(a.limit) {
+		err = context.Cause(a.limit)
 	}
 	switch {
 	case a.N <= 0:
@@ -268,7 +283,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	case a.outer.Err() != nil:
 		err = a.outer.Err()
 	default:
-		err = a.w.breaker.failed(a.w.explain(err))
+		err = a.breaker.failed(a.w.explain(err))
 	}
 	return n, err
 }
@@ -277,6 +292,7 @@ func (a *answer) Read(p []byte) (int, error) {
 func (a *answer) Close() error {
 	defer a.cancel(nil)
 	a.timer.Stop()
+	a.watch.Stop()
 	return a.body.Close()
 }
 
@@ -293,72 +309,4 @@ func oneLine(raw []byte) string {
 		s = s[:300] + "..."
 	}
 	return s
-}
-
-// breaker keeps callers from waiting for a server that is away: after some failures in a
-// row it lets one request through at a time, more and more rarely, and refuses the others.
-type breaker struct {
-	mu     sync.Mutex
-	fails  int
-	since  time.Time // of the first failure
-	next   time.Time // when it is tried again
-	trying bool
-	why    error
-}
-
-const (
-	failsAtMost = 3
-	waitAtMost  = 10 * time.Second
-)
-
-func (b *breaker) enter() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fails < failsAtMost {
-		return nil
-	}
-	if b.trying || time.Now().Before(b.next) {
-		return b.why
-	}
-	b.trying = true
-	return nil
-}
-
-func (b *breaker) succeeded() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fails, b.trying, b.why, b.since = 0, false, nil, time.Time{}
-}
-
-// abandoned ends an attempt that says nothing, because whoever asked went away.
-func (b *breaker) abandoned() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trying = false
-}
-
-func (b *breaker) failed(err error) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := time.Now()
-	if b.fails == 0 {
-		b.since = now
-	}
-	b.fails, b.trying, b.why = b.fails+1, false, err
-	wait := min(time.Second<<min(max(b.fails-failsAtMost, 0), 5), waitAtMost)
-	var slow *slowError
-	if errors.As(err, &slow) {
-		wait = max(wait, slow.after)
-	}
-	b.next = now.Add(wait)
-	return err
-}
-
-func (b *breaker) down() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fails == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w (since %s)", b.why, b.since.UTC().Format(time.RFC3339))
 }

@@ -312,7 +312,7 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	if err != nil {
 		return err
 	}
-	in, _, err := s.web.do(ctx, http.MethodPost, s.conf.write, header, body)
+	in, _, err := s.web.through(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,13 @@ func Peer(tb testing.TB, program, ready string, args func(addr, dir string) []st
 // PeerAt is Peer at an address and in a directory; the result stops it.
 func PeerAt(tb testing.TB, addr, dir, program, ready string, args func(addr, dir string) []string) (stop func()) {
 	tb.Helper()
+	_, stop = PeerProcess(tb, addr, dir, program, ready, args)
+	return stop
+}
+
+// PeerProcess is PeerAt for a test that does other things to it.
+func PeerProcess(tb testing.TB, addr, dir, program, ready string, args func(addr, dir string) []string) (p *os.Process, stop func()) {
+	tb.Helper()
 	path, err := lookUp(program)
 	if err != nil {
 		tb.Skipf("%s is not installed; script/setup e2e installs it, or script/peers builds it", program)
@@ -41,7 +48,8 @@ func PeerAt(tb testing.TB, addr, dir, program, ready string, args func(addr, dir
 	if testing.Short() {
 		tb.Skip("starts " + program)
 	}
-	stop = run(tb, exec.Command(path, args(addr, dir)...))
+	cmd := exec.Command(path, args(addr, dir)...)
+	stop = run(tb, cmd)
 	await(tb, program, func() bool {
 		resp, err := http.Get("http://" + addr + ready)
 		if err != nil {
@@ -50,7 +58,7 @@ func PeerAt(tb testing.TB, addr, dir, program, ready string, args func(addr, dir
 		_ = resp.Body.Close()
 		return resp.StatusCode/100 == 2
 	})
-	return stop
+	return cmd.Process, stop
 }
 
 // lookUp finds a program in PATH, or where script/peers puts what no distribution has.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver of the suite's PostgreSQL
 
@@ -89,6 +91,111 @@ func TestStores(t *testing.T) {
 				return nil
 			})
 			begin()
+			answersWhole(t, u)
+		})
+	}
+}
+
+// TestStoreHangs stops a store in the middle of what it does, as a machine without memory
+// or a lost disk do: nobody who asks waits for its timeout, everybody is told, and when it
+// goes on what agents measured meanwhile is there.
+func TestStoreHangs(t *testing.T) {
+	addr := storetest.FreeAddress(t)
+	p, _ := storetest.PeerProcess(t, addr, t.TempDir(), "prometheus", "/-/ready", storetest.PrometheusArgs(t))
+	u := startUp(t, t.TempDir(), "--store", "http://"+addr+"?timeout=1h", "--export", "1s", "--retention", "24h")
+	answersWhole(t, u)
+	var list client.WorkloadList
+	if err := get(u.url("/api/reckon/v1/workloads?limit=1&sort=-cpu_seconds&running=true"), &list); err != nil || len(list.Workloads) == 0 {
+		t.Fatalf("%v %v", list, err)
+	}
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Signal(syscall.SIGCONT) }()
+	for _, args := range [][]string{{"job", list.Workloads[0].ID}, {"nodes"}, {"query", "up"}, {"findings"}, {"fit", "--cores", "1"}} {
+		_, bad, _ := u.cli(args...) // within an hour: with the timeout the test would be ended
+		if args[0] != "findings" && !strings.Contains(bad, "not available") {
+			t.Errorf("reckon %v does not say that the store hangs: %s", args, bad)
+		}
+		if strings.Contains(bad, "no node has reported") {
+			t.Errorf("reckon %v says what is not so: %s", args, bad)
+		}
+	}
+	until(t, "it is said that the store hangs", func() error {
+		if _, bad, err := u.cli("jobs"); err != nil || !strings.Contains(bad, "incomplete: ") {
+			return fmt.Errorf("%v %s", err, bad)
+		}
+		return nil
+	})
+	hung := time.Now()
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	answersWhole(t, u)
+	until(t, "what was measured while it hung is there", func() error {
+		q := url.Values{"query": {"count_over_time(reckon_agent_ticks_total[10s])"}, "time": {fmt.Sprint(hung.Unix())}}
+		var res struct{ Data struct{ Result []any } }
+		if err := get(u.url("/api/v1/query?"+q.Encode()), &res); err != nil || len(res.Data.Result) == 0 {
+			return fmt.Errorf("%v %v", res, err)
+		}
+		return nil
+	})
+}
+
+// TestStoreFull fills the disk of the store, whatever it does then: everybody is told, and
+// when there is room again and it runs, everything goes on.
+func TestStoreFull(t *testing.T) {
+	for name, c := range map[string]struct {
+		program, ready, address string
+		database                bool
+		args                    func(string, string) []string
+	}{
+		"prometheus":      {"prometheus", "/-/ready", "http://ADDR", false, storetest.PrometheusArgs(t)},
+		"victoriametrics": {"victoria-metrics", "/health", "victoriametrics+http://ADDR", false, storetest.VictoriaArgs},
+		"influxdb":        {"influxd", "/ping", "influxdb+http://ADDR/reckon", true, storetest.InfluxArgs(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "peer")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
+				t.Skipf("a disk of its own can not be had: %v", err)
+			}
+			t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+			addr := storetest.FreeAddress(t)
+			_, stop := storetest.PeerProcess(t, addr, dir, c.program, c.ready, c.args)
+			if c.database {
+				storetest.InfluxDatabase(t, addr, "reckon")
+			}
+			u := startUp(t, t.TempDir(), "--store", strings.Replace(c.address, "ADDR", addr, 1), "--export", "1s", "--retention", "24h")
+			answersWhole(t, u)
+			fill := filepath.Join(dir, "fill")
+			f, err := os.Create(fill)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for err == nil {
+				_, err = f.Write(make([]byte, 4096))
+			}
+			_ = f.Close()
+			until(t, "it is said that the store takes nothing", func() error {
+				if _, bad, err := u.cli("jobs"); err != nil || !strings.Contains(bad, "incomplete: ") {
+					return fmt.Errorf("%v %s", err, bad)
+				} else if !strings.Contains(bad, "no space left") && !strings.Contains(bad, "nothing listens") {
+					t.Logf("it says %s", bad)
+				}
+				return nil
+			})
+			if err := os.Remove(fill); err != nil {
+				t.Fatal(err)
+			}
+			if resp, err := http.Get("http://" + addr + c.ready); err == nil {
+				_ = resp.Body.Close()
+			} else { // it gave up; somebody starts it again
+				stop()
+				storetest.PeerProcess(t, addr, dir, c.program, c.ready, c.args)
+			}
 			answersWhole(t, u)
 		})
 	}

@@ -1,0 +1,194 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// breaker keeps callers from waiting for a server that is away: after some failures in a
+// row it lets one request through at a time, more and more rarely, and refuses the others.
+type breaker struct {
+	mu     sync.Mutex
+	fails  int
+	since  time.Time // of the first failure
+	next   time.Time // when it is tried again
+	trying bool
+	why    error
+}
+
+const (
+	failsAtMost = 3
+	waitAtMost  = 10 * time.Second
+)
+
+func (b *breaker) enter() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fails < failsAtMost {
+		return nil
+	}
+	if b.trying || time.Now().Before(b.next) {
+		return b.why
+	}
+	b.trying = true
+	return nil
+}
+
+func (b *breaker) succeeded() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fails, b.trying, b.why, b.since = 0, false, nil, time.Time{}
+}
+
+// abandoned ends an attempt that says nothing, because whoever asked went away.
+func (b *breaker) abandoned() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.trying = false
+}
+
+func (b *breaker) failed(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.fails == 0 {
+		b.since = now
+	}
+	b.fails, b.trying, b.why = b.fails+1, false, err
+	wait := min(time.Second<<min(max(b.fails-failsAtMost, 0), 5), waitAtMost)
+	var slow *slowError
+	if errors.As(err, &slow) {
+		wait = max(wait, slow.after)
+	}
+	b.next = now.Add(wait)
+	return err
+}
+
+// awayError says why a server is not there, and since when.
+type awayError struct {
+	why   error
+	since time.Time
+}
+
+func (e *awayError) Error() string {
+	return fmt.Sprintf("%v (since %s)", e.why, e.since.UTC().Format(time.RFC3339))
+}
+
+// Unwrap returns the reason.
+func (e *awayError) Unwrap() error { return e.why }
+
+// Since is when the first of the failures in a row was.
+func (e *awayError) Since() time.Time { return e.since }
+
+func (b *breaker) down() *awayError {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fails == 0 {
+		return nil
+	}
+	return &awayError{b.why, b.since}
+}
+
+// patience is how long the other side may be silent before it is asked whether it lives, and
+// how long it may take to say so.
+const patience = 5 * time.Second
+
+// errLifeless ends a request to a server that does not even say that it lives.
+var errLifeless = errors.New("no sign of life")
+
+// pulse tells a server that works on a long question from one that hangs: the first answers
+// something small meanwhile, and is waited for; the second is given up within twice the
+// patience, and not after the timeout, which is there for large answers. Any answer is a
+// sign of life, since a proxy may know no such path.
+type pulse struct {
+	mu     sync.Mutex
+	asking chan struct{} // closed when the question under way is answered
+	alive  bool
+
+	silence, grace time.Duration // patience, but in tests
+}
+
+// ended reports whether we ended a request, and not who asked.
+func ended(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, os.ErrDeadlineExceeded) || errors.Is(cause, errLifeless)
+}
+
+// watch ends a request when the other side shows no sign of life while it is waited for.
+func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time.Timer {
+	var again *time.Timer
+	var mu sync.Mutex // of again, which the timer itself uses
+	mu.Lock()
+	defer mu.Unlock()
+	again = time.AfterFunc(w.pulse.silence, func() {
+		if limit.Err() != nil {
+			return
+		}
+		if !w.lives() {
+			cancel(errLifeless)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if limit.Err() == nil {
+			again.Reset(w.pulse.silence)
+		}
+	})
+	return again
+}
+
+// lives asks for a sign of life, once for all who want to know.
+func (w *web) lives() bool {
+	p := &w.pulse
+	p.mu.Lock()
+	if asking := p.asking; asking != nil {
+		p.mu.Unlock()
+		<-asking
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.alive
+	}
+	asking := make(chan struct{})
+	p.asking = asking
+	p.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), p.grace)
+	defer cancel()
+	resp, err := w.send(ctx, http.MethodGet, w.conf.health(), nil, nil)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alive, p.asking = err == nil || ctx.Err() == nil, nil // refused is no silence; the request itself will say so
+	close(asking)
+	return p.alive
+}
+
+// health is an address that costs the other side nothing.
+func (c *settings) health() string {
+	base, path := c.api, "/-/healthy"
+	switch c.kind {
+	case kindVictoria:
+		path = "/health"
+	case kindMimir:
+		path = "/ready"
+		base = strings.TrimSuffix(base, "/prometheus/api/v1")
+	case kindInflux1, kindInflux2:
+		path = "/ping"
+		base = strings.TrimSuffix(base, "/query")
+	}
+	u, err := url.Parse(strings.TrimSuffix(base, "/api/v1") + path)
+	if err != nil {
+		return c.api
+	}
+	u.RawQuery = ""
+	return u.String()
+}
