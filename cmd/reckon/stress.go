@@ -74,7 +74,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.IntVar(&o.steps, "steps", 10, "steps of --ramp and --random")
 	f.BoolVar(&o.random, "random", false, "a random share of each resource in each of --steps steps (alone: of all CPUs)")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of --random; the same one gives the same program (default: another each time, printed)")
-	f.StringVar(&o.trace, "trace", "", "play this file: CSV or JSON, as `reckon job ID --trace` writes it; - is standard input")
+	f.StringVar(&o.trace, "trace", "", "play this file: CSV or JSON, as reckon job ID --trace writes it; - is standard input")
 	f.BoolVar(&o.cpuOnly, "cpu-only", false, "play only the CPU part of the program")
 	f.BoolVar(&o.pin, "pin", false, "keep each CPU thread on a CPU of its own")
 	f.StringVar(&o.period, "period", "2ms", "length of the period of CPU bursts")

@@ -74,7 +74,7 @@ on where it stopped.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see `reckon user`")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see reckon user --help")
 	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
 	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long the series are kept")
 	f.DurationVar(&o.hourly, "retention-hourly", 5*365*24*time.Hour, "for how long one figure an hour of every series is kept; 0 keeps none")
@@ -101,7 +101,7 @@ on where it stopped.`,
 	o.stores.register(cmd)
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
-	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that `reckon findings policy` prints)")
+	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
 	f.BoolVar(&o.demo, "demo", false, "show a site that is made up, with a week behind it, instead of this machine")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	configFlag(cmd)

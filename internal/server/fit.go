@@ -27,8 +27,11 @@ var _ api.Fit = (*fit)(nil)
 // what the kernel keeps for itself differs.
 type class struct {
 	client.Place
-	gpus  bool // it is known how many there are
-	waits []float64
+	gpus bool // it is known how many there are
+	// outside is whether the batch system of the site gives none of the nodes out: it is
+	// where people log in, or services run.
+	outside bool
+	waits   []float64
 }
 
 // Fit implements api.Fit.
@@ -37,6 +40,12 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 	nodes, err := f.nodes(ctx, now)
 	if err != nil {
 		return client.FitList{}, err
+	}
+	given := map[string]bool{} // sites of which a batch system gives nodes out
+	for i := range nodes {
+		if b := nodes[i].Batch; b != nil && len(b.Partitions) > 0 {
+			given[nodes[i].Site] = true
+		}
 	}
 	classes := map[string]*class{}
 	of := map[string]*class{} // by site and node
@@ -48,9 +57,13 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 			cores, memory = n.Batch.Cores, n.Batch.MemoryBytes
 		}
 		k := fmt.Sprint(n.Site, "|", figure(cores), "|", math.Round(16*math.Log2(max(figure(memory), 1))), "|", known(n.GPUs))
+		outside := given[n.Site] && (n.Batch == nil || len(n.Batch.Partitions) == 0)
+		if outside {
+			k += "|outside"
+		}
 		c := classes[k]
 		if c == nil {
-			c = &class{Place: client.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpus: n.GPUs != nil}
+			c = &class{Place: client.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpus: n.GPUs != nil, outside: outside}
 			classes[k] = c
 		}
 		if n.Batch != nil {
@@ -60,7 +73,7 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		c.Nodes++
 		if n.Up {
 			c.Up++
-			if hasRoom(n, q) {
+			if !outside && hasRoom(n, q) {
 				c.FreeNow++
 			}
 		}
@@ -189,6 +202,9 @@ func (c *class) judge(q client.FitQuery) {
 	}
 	fits := true
 	switch {
+	case c.outside:
+		fits = false
+		c.Fits, c.Why = &fits, "in no partition"
 	case len(small) > 0:
 		fits = false
 		c.Fits, c.Why = &fits, "too few or too little: "+strings.Join(small, ", ")

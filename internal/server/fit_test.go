@@ -11,6 +11,33 @@ import (
 	"reckon/store/catalogue"
 )
 
+// TestFitOutside: where a batch system gives nodes out, those of no partition are no place
+// for a job, however big and idle; where there is none every node is.
+func TestFitOutside(t *testing.T) {
+	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	node := func(site, name string, cores float64) client.Node {
+		return client.Node{Site: site, Node: name, Up: true, Cores: at(cores), CoresUsed: at(0), MemoryBytes: at(1e12), MemoryUsed: at(0)}
+	}
+	batch := node("hpc", "n1", 8)
+	batch.Batch = &client.NodeBatch{Partitions: []string{"cpu"}, Open: true, Cores: at(8), CoresHeld: at(2), MemoryBytes: at(1e12), MemoryHeld: at(0)}
+	f := &fit{waits: facts, clock: time.Now, nodes: func(context.Context, time.Time) ([]client.Node, error) {
+		return []client.Node{batch, node("hpc", "login1", 8), node("lab", "ws1", 8)}, nil
+	}}
+	list, err := f.Fit(t.Context(), client.FitQuery{Cores: 4})
+	if err != nil || len(list.Places) != 3 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, p := range list.Places {
+		if outside := p.Site == "hpc" && len(p.Partitions) == 0; *p.Fits == outside || (p.FreeNow == 0) != outside || (p.Why == "in no partition") != outside {
+			t.Errorf("%s %v: fits %v, room on %d, %q", p.Site, p.Partitions, *p.Fits, p.FreeNow, p.Why)
+		}
+	}
+}
+
 func TestFit(t *testing.T) {
 	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
