@@ -2,15 +2,11 @@ package catalogue
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"reckon/store"
 	"reckon/store/storetest"
@@ -130,128 +126,6 @@ func TestUnwritablePathIsNamed(t *testing.T) {
 	}
 	if _, err := Open(filepath.Join(file, "c.db"), nil); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// million fills a catalogue with believable rows: many short jobs of few owners, some
-// long ones, names that repeat.
-func million(b *testing.B, n int) *Catalogue {
-	b.Helper()
-	// Kept between benchmarks of one run, for it takes a minute to make.
-	path := os.Getenv("RECKON_BENCH_CATALOGUE")
-	if path == "" {
-		path = filepath.Join(b.TempDir(), "c.db")
-	}
-	c := openAt(b, path, nil)
-	b.Cleanup(func() { c.Close() })
-	if _, have, err := c.Workloads(context.Background(), store.Filter{Limit: 1}); err != nil || have == n {
-		return c
-	}
-	rng := rand.New(rand.NewPCG(1, 1))
-	begin := time.Now()
-	rows := make([]store.Workload, 0, 5000)
-	start := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i := range n {
-		w := storetest.Row(i)
-		start = start.Add(time.Duration(rng.IntN(60_000)) * time.Millisecond)
-		length := time.Duration(rng.ExpFloat64()*1800) * time.Second
-		if rng.IntN(100) == 0 {
-			length = time.Duration(rng.ExpFloat64()*48) * time.Hour
-		}
-		w.Start, w.Seen, w.End = start, start.Add(length), start.Add(length)
-		if i > n-500 {
-			w.End = time.Time{}
-		}
-		w.Kind = []string{"slurm", "slurm", "slurm", "group", "session"}[rng.IntN(5)]
-		w.Owner = fmt.Sprintf("user%03d", int(rng.ExpFloat64()*30))
-		w.Name = fmt.Sprintf("job-%d", rng.IntN(50_000))
-		w.Nodes = []string{fmt.Sprintf("n%04d", rng.IntN(500))}
-		w.Account, w.Partition = fmt.Sprintf("a%02d", int(rng.ExpFloat64()*10)), []string{"cpu", "cpu", "cpu", "gpu", "long"}[rng.IntN(5)]
-		w.Command, w.State = fmt.Sprintf("prog%d", int(rng.ExpFloat64()*20)), "completed"
-		if k := rng.IntN(1000); k < 80 {
-			w.State = "failed"
-		} else if k < 82 {
-			w.State = "node_fail"
-		}
-		w.Submit = start.Add(-time.Duration(rng.ExpFloat64()*1800) * time.Second)
-		cpu, mem := rng.ExpFloat64()*length.Seconds()*8, rng.ExpFloat64()*8e9
-		w.CPUSeconds, w.MemoryPeakBytes = &cpu, &mem
-		w.EnergyJoules, w.GPUSeconds = nil, nil
-		if rows = append(rows, w); len(rows) == cap(rows) || i == n-1 {
-			if err := c.Upsert(context.Background(), rows); err != nil {
-				b.Fatal(err)
-			}
-			rows = rows[:0]
-		}
-	}
-	b.Logf("%d rows made in %s", n, time.Since(begin).Round(time.Second))
-	return c
-}
-
-func BenchmarkList(b *testing.B) {
-	const n = 1_000_000
-	c := million(b, n)
-	no, yes := false, true
-	mid := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
-	for _, q := range []struct {
-		name string
-		f    store.Filter
-	}{
-		{"all by start", store.Filter{}},
-		{"all by cpu", store.Filter{Sort: "-cpu_seconds"}},
-		{"all by memory", store.Filter{Sort: "-memory_peak_bytes"}},
-		{"all by end", store.Filter{Sort: "-end"}},
-		{"all by owner", store.Filter{Sort: "owner"}},
-		{"all by kind", store.Filter{Sort: "kind"}},
-		{"all by name", store.Filter{Sort: "name"}},
-		{"all by cores_p95", store.Filter{Sort: "-cores_p95"}},
-		{"all by wall", store.Filter{Sort: "-wall_seconds"}},
-		{"big owner by cpu", store.Filter{Owners: []string{"user000"}, Sort: "-cpu_seconds"}},
-		{"big owner by memory", store.Filter{Owners: []string{"user000"}, Sort: "-memory_peak_bytes"}},
-		{"small owner by cpu", store.Filter{Owners: []string{"user200"}, Sort: "-cpu_seconds"}},
-		{"kind by cpu", store.Filter{Kinds: []string{"group"}, Sort: "-cpu_seconds"}},
-		{"kind by memory", store.Filter{Kinds: []string{"group"}, Sort: "-memory_peak_bytes"}},
-		{"two kinds by start", store.Filter{Kinds: []string{"group", "slurm"}}},
-		{"kind and owner by start", store.Filter{Kinds: []string{"group"}, Owners: []string{"user010"}}},
-		{"running by cpu", store.Filter{Running: &yes, Sort: "-cpu_seconds"}},
-		{"ended by cpu", store.Filter{Running: &no, Sort: "-cpu_seconds"}},
-		{"day by cpu", store.Filter{Since: mid, Until: mid.AddDate(0, 0, 1), Sort: "-cpu_seconds"}},
-		{"month by cpu", store.Filter{Since: mid, Until: mid.AddDate(0, 1, 0), Sort: "-cpu_seconds"}},
-		{"since mid by cpu", store.Filter{Since: mid, Sort: "-cpu_seconds"}},
-		{"until mid by start", store.Filter{Until: mid}},
-		{"node by cpu", store.Filter{Nodes: []string{"n0042"}, Sort: "-cpu_seconds"}},
-		{"name exact", store.Filter{Name: "job-4242"}},
-		{"name pattern", store.Filter{Name: "*-4242*", Sort: "-cpu_seconds"}},
-		{"min cpu by start", store.Filter{MinCPU: 100_000}},
-		{"low min cpu by start", store.Filter{MinCPU: 100}},
-		{"page 5000", store.Filter{Sort: "-cpu_seconds", Offset: 5000}},
-		{"id", store.Filter{ID: "slurm/500000"}},
-		{"account by start", store.Filter{Accounts: []string{"a07"}}},
-		{"account by cpu", store.Filter{Accounts: []string{"a07"}, Sort: "-cpu_seconds"}},
-		{"account by energy", store.Filter{Accounts: []string{"a07"}, Sort: "-energy_joules"}},
-		{"big partition by memory", store.Filter{Partitions: []string{"cpu"}, Sort: "-memory_peak_bytes"}},
-		{"partition by wait", store.Filter{Partitions: []string{"gpu"}, Sort: "-cpu_wait_seconds"}},
-		{"state by submit", store.Filter{States: []string{"failed"}, Sort: "-submit"}},
-		{"state by cpu", store.Filter{States: []string{"completed"}, Sort: "-cpu_seconds"}},
-		{"rare state", store.Filter{States: []string{"node_fail"}}},
-		{"command by start", store.Filter{Command: "prog1*"}},
-		{"command by threads", store.Filter{Command: "prog12", Sort: "-threads"}},
-		{"all by submit", store.Filter{Sort: "-submit"}},
-		{"all by seen", store.Filter{Sort: "-seen"}},
-		{"all by account", store.Filter{Sort: "account"}},
-		{"all by threads", store.Filter{Sort: "-threads"}},
-		{"all by throttled", store.Filter{Sort: "-cpu_throttled_seconds"}},
-		{"owner account state by cpu", store.Filter{Owners: []string{"user003"}, Accounts: []string{"a03"}, States: []string{"failed"}, Sort: "-cpu_seconds"}},
-	} {
-		q.f.Limit = 100
-		b.Run(strings.ReplaceAll(q.name, " ", "-"), func(b *testing.B) {
-			for b.Loop() {
-				if _, _, err := c.Workloads(b.Context(), q.f); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/list")
-		})
 	}
 }
 

@@ -48,13 +48,18 @@ type Query struct {
 	Offset, Limit int // a limit of 0 is none
 }
 
-// entry is a row that may be on the page. The smaller is the earlier.
+// entry is a row that may be on the page. The smaller is the earlier, from the largest on too:
+// then the bits of both are turned over.
 type entry struct {
 	order uint64
 	at    uint32 // chunk and row
 }
 
-func (e entry) place() (int, int) { return int(e.at / chunkRows), int(e.at % chunkRows) }
+// place is the chunk of an entry, and the row in it.
+func (s *search) place(e entry) (int, int) {
+	at := e.at ^ s.turn
+	return int(at / chunkRows), int(at % chunkRows)
+}
 
 type scratch struct {
 	sel    []uint16
@@ -86,6 +91,7 @@ type search struct {
 	tests []test
 	keep  int  // how many of the first are wanted; all when negative
 	plain bool // order and key say all
+	turn  uint32
 }
 
 // Select returns the keys of a page, and how many rows there are without limit.
@@ -96,9 +102,21 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 	if q.Limit > 0 {
 		s.keep = q.Offset + q.Limit
 	}
+	if q.Down {
+		s.turn = math.MaxUint32
+	}
 	s.compile()
 	workers := min(runtime.GOMAXPROCS(0), len(t.chunks)/8+1, 8)
 	found := make([]heap, workers)
+	if many := 2 * s.keep; s.keep < 0 || many > 2*chunkRows { // room at once instead of step by step
+		room := (len(t.chunks)/workers + 1) * chunkRows
+		if s.keep >= 0 {
+			room = min(room, many)
+		}
+		for w := range found {
+			found[w].entries = make([]entry, 0, room)
+		}
+	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -141,10 +159,10 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 		s.split(all, q.Offset)
 		all = all[q.Offset:]
 	}
-	slices.SortFunc(all, s.compare)
+	s.sort(all)
 	keys = make([]int64, len(all))
 	for i, e := range all {
-		c, r := e.place()
+		c, r := s.place(e)
 		keys[i] = int64(t.chunks[c].keys[r])
 	}
 	return keys, total
@@ -267,8 +285,8 @@ func (s *search) offer(h *heap, order uint64, at uint32) {
 	if s.q.Down {
 		order = ^order
 	}
-	e := entry{order, at}
-	if h.full && (order > h.worst.order || s.compare(e, h.worst) > 0) {
+	e := entry{order, at ^ s.turn}
+	if h.full && (order > h.worst.order || !s.less(e, h.worst)) {
 		return
 	}
 	h.entries = append(h.entries, e)
@@ -282,25 +300,32 @@ func (s *search) offer(h *heap, order uint64, at uint32) {
 	}
 }
 
-// compare orders rows as the query asks.
+func (s *search) less(a, b entry) bool {
+	if a.order != b.order {
+		return a.order < b.order
+	}
+	if s.plain {
+		return a.at < b.at
+	}
+	return s.ties(a, b) < 0
+}
+
 func (s *search) compare(a, b entry) int {
 	if a.order != b.order {
 		return cmp.Compare(a.order, b.order)
 	}
-	d := cmp.Compare(a.at, b.at)
-	if !s.plain {
-		d = s.ties(a, b)
+	if s.plain {
+		return cmp.Compare(a.at, b.at)
 	}
-	if s.q.Down {
-		return -d
-	}
-	return d
+	return s.ties(a, b)
 }
+
+func (s *search) sort(e []entry) { slices.SortFunc(e, s.compare) }
 
 // ties orders rows whose first bytes are the same.
 func (s *search) ties(a, b entry) (d int) {
-	ca, i := a.place()
-	cb, j := b.place()
+	ca, i := s.place(a)
+	cb, j := s.place(b)
 	x, y := s.t.chunks[ca], s.t.chunks[cb]
 	switch k := s.q.Column; s.q.By {
 	case ByWord:
@@ -313,6 +338,9 @@ func (s *search) ties(a, b entry) (d int) {
 	if d == 0 && s.q.Then >= 0 {
 		d = cmp.Compare(order(x.numbers[s.q.Then].at(i)), order(y.numbers[s.q.Then].at(j)))
 	}
+	if d != 0 && s.q.Down {
+		return -d
+	}
 	if d == 0 {
 		d = cmp.Compare(a.at, b.at)
 	}
@@ -323,20 +351,20 @@ func (s *search) ties(a, b entry) (d int) {
 func (s *search) split(e []entry, n int) {
 	for n > 0 && n < len(e) && len(e) > 16 {
 		a, b, c := e[0], e[len(e)/2], e[len(e)-1]
-		if s.compare(a, b) > 0 {
+		if s.less(b, a) {
 			a, b = b, a
 		}
-		if s.compare(b, c) > 0 {
-			if b = c; s.compare(a, b) > 0 {
+		if s.less(c, b) {
+			if b = c; s.less(b, a) {
 				b = a
 			}
 		}
 		i, j := 0, len(e)-1
 		for i <= j {
-			for s.compare(e[i], b) < 0 {
+			for s.less(e[i], b) {
 				i++
 			}
-			for s.compare(e[j], b) > 0 {
+			for s.less(b, e[j]) {
 				j--
 			}
 			if i <= j {
@@ -355,6 +383,6 @@ func (s *search) split(e []entry, n int) {
 		}
 	}
 	if n > 0 && n < len(e) {
-		slices.SortFunc(e, s.compare)
+		s.sort(e)
 	}
 }

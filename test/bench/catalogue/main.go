@@ -1,6 +1,6 @@
 // Command catalogue measures lists and usage over a catalogue of a million jobs.
 //
-//	go run ./test/bench/catalogue [-jobs 1000000] [-all] [-markdown FILE]
+//	go run ./test/bench/catalogue [-jobs 1000000] [-pages 200] [-all] [-dir FOLDER] [-markdown FILE]
 //
 // The jobs are made up, with a fixed seed: 400 owners of very different weight, each with a
 // few accounts, partitions and programs, and figures that nobody measured left out. Each
@@ -35,9 +35,9 @@ const (
 )
 
 type config struct {
-	jobs, cores, worst int
-	all                bool
-	dir, markdown      string
+	jobs, cores, worst, pages int
+	all                       bool
+	dir, markdown             string
 }
 
 func main() {
@@ -45,12 +45,13 @@ func main() {
 	flag.IntVar(&c.jobs, "jobs", 1_000_000, "jobs in the catalogue")
 	flag.IntVar(&c.cores, "cores", 2, "processors to use")
 	flag.IntVar(&c.worst, "worst", 10, "how many of the slowest lists to print")
+	flag.IntVar(&c.pages, "pages", 200, "how many jobs to ask for the pages of; 0 for none")
 	flag.BoolVar(&c.all, "all", false, "every sort with every filter: many minutes")
 	flag.StringVar(&c.dir, "dir", "", "folder for the catalogue, kept and used again; empty: a temporary one")
 	flag.StringVar(&c.markdown, "markdown", "", "also write what is printed to this file")
 	flag.Parse()
-	if flag.NArg() > 0 || c.jobs < 1000 || c.jobs > 20_000_000 || c.cores < 1 || c.worst < 1 {
-		fmt.Fprintln(os.Stderr, "catalogue: give -jobs 1000 to 20000000, -cores 1 or more, -worst 1 or more, and no other words")
+	if flag.NArg() > 0 || c.jobs < 1000 || c.jobs > 20_000_000 || c.cores < 1 || c.worst < 1 || c.pages < 0 {
+		fmt.Fprintln(os.Stderr, "catalogue: give -jobs 1000 to 20000000, -cores 1 or more, -worst 1 or more, -pages 0 or more, and no other words")
 		os.Exit(2)
 	}
 	if err := run(context.Background(), c); err != nil {
@@ -70,19 +71,38 @@ func run(ctx context.Context, c config) (err error) {
 	var text bytes.Buffer
 	out := io.MultiWriter(os.Stdout, &text)
 	path := filepath.Join(c.dir, "catalogue.db")
+	fmt.Fprintf(out, "| what | measured, CPU time |\n|---|---|\n")
+	if c.pages > 0 {
+		if err := simulated(ctx, c.dir, out); err != nil {
+			return err
+		}
+	}
 	facts, err := catalogue.Open(path, nil)
 	if err != nil {
 		return err
 	}
 	s := newSite(c.jobs)
-	fmt.Fprintf(out, "| what | measured, CPU time |\n|---|---|\n")
 	if err := errors.Join(s.fill(ctx, path, facts, out), facts.Close()); err != nil {
 		return err
 	}
 	if facts, err = catalogue.Open(path, nil); err != nil { // as a server that starts
 		return err
 	}
-	defer facts.Close()
+	err = errors.Join(questions(ctx, c, s, facts, out), facts.Close())
+	if err == nil && c.pages > 0 {
+		err = pages(ctx, c, out)
+	}
+	if err != nil {
+		return err
+	}
+	if c.markdown == "" {
+		return nil
+	}
+	return os.WriteFile(c.markdown, text.Bytes(), 0o644)
+}
+
+// questions measures what is asked of the catalogue alone.
+func questions(ctx context.Context, c config, s *site, facts *catalogue.Catalogue, out io.Writer) error {
 	for _, step := range []func() error{
 		func() error { return memory(ctx, facts, out) },
 		func() error { return s.again(ctx, facts, out) },
@@ -93,16 +113,15 @@ func run(ctx context.Context, c config) (err error) {
 			return err
 		}
 	}
-	if c.markdown == "" {
-		return nil
-	}
-	return os.WriteFile(c.markdown, text.Bytes(), 0o644)
+	return nil
 }
 
 // memory measures what it takes, at the start of a server, until lists are answered.
 func memory(ctx context.Context, facts *catalogue.Catalogue, out io.Writer) error {
 	var before, after runtime.MemStats
-	runtime.GC()
+	for range 3 { // what was closed before, and was pooled, goes
+		runtime.GC()
+	}
 	runtime.ReadMemStats(&before)
 	begin, clock := now(), time.Now()
 	if _, _, err := facts.Workloads(ctx, store.Filter{Limit: 1}); err != nil {
@@ -171,6 +190,15 @@ func lists(ctx context.Context, c config, s *site, facts *catalogue.Catalogue, o
 			}
 			took = append(took, measured{q.name + " by " + f.Sort, now() - begin, time.Since(clock), total})
 		}
+	}
+	for _, f := range []store.Filter{{Sort: "-cpu_seconds"}, {Sort: "name"}, {Sort: "id", Kinds: []string{"slurm"}}} {
+		f.Limit, f.Offset = 100, c.jobs/2
+		begin, clock := now(), time.Now()
+		_, total, err := facts.Workloads(ctx, f)
+		if err != nil {
+			return err
+		}
+		took = append(took, measured{fmt.Sprintf("the page behind %d rows of %v by %s", f.Offset, f.Kinds, f.Sort), now() - begin, time.Since(clock), total})
 	}
 	slices.SortFunc(took, func(a, b measured) int { return int(b.took - a.took) })
 	over := slices.IndexFunc(took, func(m measured) bool { return m.took <= listBudget })

@@ -95,7 +95,7 @@ func (s *site) fill(ctx context.Context, path string, facts *catalogue.Catalogue
 	if err != nil {
 		return err
 	}
-	if have == s.n {
+	if have >= s.n {
 		for i := range s.n { // so that time is where it was
 			s.job(i)
 		}
@@ -114,7 +114,7 @@ func (s *site) fill(ctx context.Context, path string, facts *catalogue.Catalogue
 		}
 		return nil
 	}
-	if err := withoutIndexes(ctx, path, func() error { return write(0, s.n-last) }); err != nil {
+	if err := withoutIndexes(ctx, path, func() error { return write(have, s.n-last) }); err != nil {
 		return err
 	}
 	if _, _, err := facts.Workloads(ctx, store.Filter{Limit: 1}); err != nil { // so that the columns follow
