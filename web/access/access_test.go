@@ -66,6 +66,9 @@ func TestSeesSeries(t *testing.T) {
 		{alice, map[string]string{}, false},
 		{access.Viewer{Role: access.Public}, map[string]string{"__name__": "node_load1"}, true},
 		{access.Viewer{Role: access.Public}, map[string]string{"__name__": "x", "owner": "alice"}, false},
+		{access.Viewer{Role: access.Public}, map[string]string{"__name__": "reckon_slurm_node_state", "state": "drained", "reason": "ask bob"}, false},
+		{access.Viewer{Role: access.Public}, map[string]string{"__name__": "reckon_slurm_node_state", "state": "idle"}, true},
+		{alice, map[string]string{"__name__": "reckon_slurm_node_state", "state": "drained", "reason": "ask bob"}, true},
 		{access.Viewer{}, map[string]string{"__name__": "node_load1"}, false},
 		{access.Viewer{Role: access.Support}, map[string]string{"__name__": "anything_at_all", "owner": "bob"}, true},
 	} {

@@ -120,6 +120,27 @@ func TestPublicSeesNoNames(t *testing.T) {
 	}
 }
 
+// TestReasonsOfNodes: what administrators write about a node is no business of the public,
+// and stays with the node for others.
+func TestReasonsOfNodes(t *testing.T) {
+	b := apitest.Site(now)
+	for i := range b.Machine {
+		b.Machine[i].Batch = &client.NodeBatch{State: "drained", Reason: "bob broke it", Partitions: []string{"cpu"}}
+	}
+	h := asViewer(api.Options{Backend: b})
+	for _, c := range []struct {
+		viewer string
+		want   string
+	}{{"public", ""}, {"alice", "bob broke it"}, {"public", ""}, {"support", "bob broke it"}} {
+		list := decode[client.NodeList](t, get(t, h, "/api/reckon/v1/nodes", "X-Test-Viewer", c.viewer), 200)
+		for _, n := range list.Nodes {
+			if n.Batch == nil || n.Batch.State != "drained" || n.Batch.Reason != c.want {
+				t.Errorf("%s: %+v", c.viewer, n.Batch)
+			}
+		}
+	}
+}
+
 func TestSupportSeesAll(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "m 1\n") })})
 	for viewer, status := range map[string]int{"support": 200, "admin": 200, "alice": 403, "public": 403, "": 401} {
