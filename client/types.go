@@ -140,8 +140,11 @@ type Part struct {
 
 // Node is one element of GET /api/reckon/v1/nodes.
 type Node struct {
-	Node        string     `json:"node"`
-	Site        string     `json:"site,omitempty"`
+	Node string `json:"node"`
+	Site string `json:"site,omitempty"`
+	// Agent says whether one measures the node; those without are known from the batch system
+	// only. Up is what the agent's silence or, without one, the batch system says.
+	Agent       bool       `json:"agent"`
 	Up          bool       `json:"up"`
 	Seen        time.Time  `json:"seen"`
 	Boot        *time.Time `json:"boot,omitempty"`

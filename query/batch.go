@@ -44,9 +44,60 @@ func batchMetrics() []string {
 	return out
 }
 
+// batchNode is a node as a batch system told of it.
+type batchNode struct {
+	client.NodeBatch
+	told int64 // when it last told the state
+	seen int64 // and anything
+
+	found bool // an agent tells of it too
+}
+
+// inBatch finds under which name the batch system has each node: one of the two may be
+// without its domain.
+func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeKey]nodeKey {
+	short := map[nodeKey]nodeKey{}
+	for k := range batch {
+		if host, _, full := strings.Cut(k.node, "."); full {
+			short[nodeKey{k.site, host}] = k
+		}
+	}
+	out := make(map[nodeKey]nodeKey, len(nodes))
+	for k := range nodes {
+		host, _, full := strings.Cut(k.node, ".")
+		at := nodeKey{k.site, host}
+		switch named, ok := short[k]; {
+		case batch[k] != nil:
+			out[k] = k
+		case ok:
+			out[k] = named
+		case full && batch[at] != nil && nodes[at] == nil:
+			out[k] = at
+		}
+	}
+	return out
+}
+
+// node is a node of which nobody else tells.
+func (b *batchNode) node(k nodeKey) client.Node {
+	return client.Node{Node: k.node, Site: k.site, Sensors: []client.Sensor{}, Seen: time.UnixMilli(b.seen).UTC(), Up: b.runs(),
+		Cores: b.Cores, MemoryBytes: b.MemoryBytes, GPUs: b.GPUs, Batch: &b.NodeBatch}
+}
+
+// runs reports whether the batch system hears of the node: one that is drained runs.
+func (b *batchNode) runs() bool {
+	for _, s := range append([]string{b.State}, b.Flags...) {
+		switch s {
+		case "", "down", "unknown", "future", "not_responding", "powered_down", "powering_down", "powering_up", "power_down", "power_up", "rebooting", "reboot_issued":
+			return false
+		}
+	}
+	return true
+}
+
 // batchNodes is what batch systems last said of their nodes.
-func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*client.NodeBatch, error) {
-	found, told := map[nodeKey]*client.NodeBatch{}, map[nodeKey]int64{}
+func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*batchNode, error) {
+	found := map[nodeKey]*batchNode{}
 	var n names
 	err := each(ctx, v.q, now.Add(-max(v.gone, batchGone)), now, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.read(l, "state", "flags", "reason", "partition")
@@ -57,15 +108,16 @@ func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*cli
 		k := nodeKey{n.site, n.node}
 		b := found[k]
 		if b == nil {
-			b = &client.NodeBatch{Partitions: []string{}}
+			b = &batchNode{NodeBatch: client.NodeBatch{Partitions: []string{}}}
 			found[k] = b
 		}
+		b.seen = max(b.seen, t)
 		switch n.metric {
 		case nodeState:
-			if t < told[k] {
+			if t < b.told {
 				return nil
 			}
-			told[k] = t
+			b.told = t
 			b.State, b.Reason, b.Open, b.Flags = n.rest["state"], n.rest["reason"], x > 0, nil
 			if flags := n.rest["flags"]; flags != "" {
 				b.Flags = strings.Split(flags, ",")
@@ -76,7 +128,7 @@ func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*cli
 				slices.Sort(b.Partitions)
 			}
 		default:
-			*batchFigures[n.metric](b) = ptr(x)
+			*batchFigures[n.metric](&b.NodeBatch) = ptr(x)
 		}
 		return nil
 	}, oneOf("__name__", batchMetrics()))

@@ -52,7 +52,8 @@ type sensorState struct {
 }
 
 // Nodes returns the nodes that sent samples within the last day, as they are at now:
-// those silent for longer than the views' Gone are down, and their figures unknown.
+// those silent for longer than the views' Gone are down, and their figures unknown. With
+// them come those of which only a batch system tells.
 func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
 	found := map[nodeKey]*machine{}
 	var n names
@@ -75,7 +76,7 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 		if r.t != 0 {
 			m := get()
 			if at := time.UnixMilli(r.t).UTC(); at.After(m.Seen) {
-				m.Seen, m.Up = at, true
+				m.Seen, m.Up, m.Agent = at, true, true
 			}
 			m.take(&n, r)
 		}
@@ -92,13 +93,23 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 		return nil, err
 	}
 	out := make([]client.Node, 0, len(found))
+	called := inBatch(found, batch)
 	for k, m := range found {
-		if m.Batch = batch[k]; m.Batch != nil && m.Batch.GPUs != nil {
+		if b := batch[called[k]]; b != nil {
+			m.Batch = &b.NodeBatch
+			b.found = true
+		}
+		if m.Batch != nil && m.Batch.GPUs != nil {
 			m.GPUs = m.Batch.GPUs
 		} else if len(m.gpus) > 0 {
 			m.GPUs = ptr(float64(len(m.gpus)))
 		}
 		out = append(out, m.finish())
+	}
+	for k, b := range batch {
+		if !b.found {
+			out = append(out, b.node(k))
+		}
 	}
 	slices.SortFunc(out, func(a, b client.Node) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
@@ -126,7 +137,7 @@ func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*ma
 			found[k] = m
 		}
 		if at := time.UnixMilli(t).UTC(); at.After(m.Seen) {
-			m.Seen = at
+			m.Seen, m.Agent = at, true
 		}
 		if n.metric == "node_boot_time_seconds" {
 			m.Boot = seconds(x)

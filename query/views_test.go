@@ -3,6 +3,8 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -252,6 +254,53 @@ func TestNodes(t *testing.T) {
 	near(t, "agent", u.AgentCPU, 0.01)
 	if len(u.Sensors) != 2 || u.Sensors[0].Up != true || u.Sensors[1].Reason != "no permission" {
 		t.Errorf("sensors: %+v", u.Sensors)
+	}
+}
+
+// TestNodesOfBatch: nodes with an agent, with both, under two names, and those that only
+// the batch system knows.
+func TestNodesOfBatch(t *testing.T) {
+	w := newWriter(t)
+	now := storetest.Now()
+	for _, node := range []string{"both", "full.example.org", "short", "alone"} {
+		w.put(now, node, "reckon_agent_memory_bytes", 1)
+	}
+	for node, s := range map[string]struct {
+		open                 float64
+		state, flags, reason string
+	}{
+		"both": {0, "idle", "drain", "new disk"}, "full": {1, "mixed", "", ""}, "short.example.org": {1, "idle", "", ""},
+		"drained": {0, "idle", "drain", "fan"}, "dead": {0, "down", "not_responding", ""}, "mute": {0, "idle", "not_responding", ""},
+	} {
+		w.put(now, "", nodeState, s.open, "node", node, "state", s.state, "flags", s.flags, "reason", s.reason)
+		w.put(now, "", "reckon_slurm_node_cores", 8, "node", node)
+		w.put(now, "", "reckon_slurm_node_memory_bytes", 1e9, "node", node)
+		w.put(now, "", "reckon_slurm_node_gpus", 2, "node", node)
+		w.put(now, "", nodePartition, 1, "node", node, "partition", "p")
+	}
+	nodes, err := New(w.s, Options{}).Nodes(t.Context(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, n := range nodes {
+		state := "none"
+		if n.Batch != nil {
+			state = strings.Join(append([]string{n.Batch.State}, n.Batch.Flags...), "+") + " " + n.Batch.Reason
+		}
+		got[n.Node] = fmt.Sprintf("%t %t %s %s %s %s", n.Agent, n.Up, show(n.Cores), show(n.MemoryBytes), show(n.GPUs), state)
+	}
+	want := map[string]string{
+		"alone":            "true true unknown unknown unknown none",
+		"both":             "true true unknown unknown 2 idle+drain new disk",
+		"full.example.org": "true true unknown unknown 2 mixed ",
+		"short":            "true true unknown unknown 2 idle ",
+		"drained":          "false true 8 1e+09 2 idle+drain fan",
+		"dead":             "false false 8 1e+09 2 down+not_responding ",
+		"mute":             "false false 8 1e+09 2 idle+not_responding ",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }
 

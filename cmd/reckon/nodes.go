@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,9 @@ batch system gives nodes out, room is what no job holds, however little is used.
 
 Below the table stands what sensors could not read and why. With the name of a node
 it tells of that one: its day hour by hour, and the workloads on it now and over the
-day. Machines are those with an agent.`,
+day. Machines are those with an agent and those that Slurm knows (--slurm of the
+server); of one without an agent only what Slurm says is known, and its state says so.
+Why Slurm drained a machine or has it down stands below the table.`,
 		Example: `  reckon nodes
   reckon nodes gpu17
   reckon nodes --format csv
@@ -78,7 +81,49 @@ func runNodes(ctx context.Context, g *globals, format string) error {
 	if err := nodesTable(s, list.Nodes, g.now()).Print(s); err != nil {
 		return err
 	}
+	if err := printClosed(s, list.Nodes); err != nil {
+		return err
+	}
 	return printMissing(s, list.Nodes)
+}
+
+// printClosed lists why a batch system gives nodes no jobs, the same reason once.
+func printClosed(s term.Screen, nodes []client.Node) error {
+	where := map[string][]string{}
+	for i := range nodes {
+		if b := nodes[i].Batch; b != nil && !b.Open {
+			reason := cmp.Or(b.Reason, "no reason was given") + " (" + batchState(b) + ")"
+			where[reason] = append(where[reason], nodes[i].Node)
+		}
+	}
+	if len(where) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Bold, "Take no jobs")); err != nil {
+		return err
+	}
+	for _, reason := range slices.Sorted(maps.Keys(where)) {
+		names := where[reason]
+		on := strings.Join(names, ", ")
+		if n := len(names); n > 3 {
+			on = fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n-3)
+		}
+		if _, err := fmt.Fprintln(s, term.Safe("  "+on+": "+reason)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batchState is the state in the words of the batch system, with its flags.
+func batchState(b *client.NodeBatch) string {
+	words := []string{cmp.Or(b.State, "state not known")}
+	for _, f := range b.Flags {
+		if f != b.State {
+			words = append(words, f)
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
@@ -116,11 +161,19 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Seconds(week.UpSeconds), coreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), fmt.Sprint(n.Workloads),
+			term.Seconds(week.UpSeconds), coreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), running(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
 			boot, cmp.Or(n.KernelRelease, term.Unknown))
 	}
 	return t
+}
+
+// running is how many workloads run on it; without an agent nobody counts them.
+func running(n *client.Node) string {
+	if !n.Agent {
+		return term.Unknown
+	}
+	return fmt.Sprint(n.Workloads)
 }
 
 func spanOrNone(s *client.NodeSpan) client.NodeSpan {
@@ -130,18 +183,20 @@ func spanOrNone(s *client.NodeSpan) client.NodeSpan {
 	return *s
 }
 
-// nodeState is down when its agent is silent; else what the batch system says, or up.
+// nodeState is down when its agent is silent, and what the batch system says, or up.
 func nodeState(n *client.Node, now time.Time) string {
-	switch b := n.Batch; {
+	b := n.Batch
+	switch {
+	case b != nil && !n.Agent:
+		return batchState(b) + "; no agent"
+	case !n.Up && b != nil:
+		return "down since " + term.Clock(n.Seen, now) + "; " + batchState(b)
 	case !n.Up:
 		return "down since " + term.Clock(n.Seen, now)
 	case b == nil:
 		return "up"
-	case len(b.Flags) > 0:
-		return b.State + ", " + strings.Join(b.Flags, ", ")
-	default:
-		return cmp.Or(b.State, "up")
 	}
+	return batchState(b)
 }
 
 // heldOf is what jobs hold of the cores that the batch system gives out.

@@ -122,9 +122,26 @@ func (p *nodePast) read(ctx context.Context, now time.Time, nodes []client.Node)
 	for i := range nodes {
 		n := &nodes[i]
 		o := of(n.Site, n.Node)
-		o.waiting = serve(n, rooms(n, o, steps[nodeName{n.Site, n.Node}], now.Sub(day)), shapes)
+		o.waiting = serve(n, rooms(n, o, stepsOf(steps, n), now.Sub(day)), shapes)
 	}
 	return known, nil
+}
+
+// stepsOf finds a node that the batch system may call with or without its domain.
+func stepsOf(steps map[nodeName][]query.Held, n *client.Node) []query.Held {
+	if s, ok := steps[nodeName{n.Site, n.Node}]; ok || n.Batch == nil {
+		return s
+	}
+	host, _, full := strings.Cut(n.Node, ".")
+	if full {
+		return steps[nodeName{n.Site, host}]
+	}
+	for k, s := range steps {
+		if k.site == n.Site && strings.HasPrefix(k.node, host+".") {
+			return s
+		}
+	}
+	return nil
 }
 
 func spanOf(u *store.NodeUse, since, now time.Time) *client.NodeSpan {
@@ -155,12 +172,16 @@ func rooms(n *client.Node, o *pastOf, held []query.Held, day time.Duration) []ro
 	for i := range out {
 		r := &out[i]
 		h := o.hours[i/perHour]
-		if h == nil || h.UpSeconds == nil || h.CoreSeconds == nil {
-			continue
-		}
-		whole := min(time.Hour, day-time.Duration(i/perHour)*time.Hour).Seconds()
-		if up := *h.UpSeconds; up <= 0 || up < 0.9*whole { // it was down for a part of the hour
-			continue
+		if !n.Agent && n.Batch != nil {
+			h = &store.NodeUse{} // that it was up the batch system says
+		} else {
+			if h == nil || h.UpSeconds == nil || h.CoreSeconds == nil {
+				continue
+			}
+			whole := min(time.Hour, day-time.Duration(i/perHour)*time.Hour).Seconds()
+			if up := *h.UpSeconds; up <= 0 || up < 0.9*whole { // it was down for a part of the hour
+				continue
+			}
 		}
 		if n.Batch != nil {
 			if held == nil || !held[i].Open || held[i].Cores == nil || n.Batch.Cores == nil {

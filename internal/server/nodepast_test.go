@@ -99,7 +99,7 @@ func TestNodePast(t *testing.T) {
 	views := query.New(series, query.Options{Gone: 10 * time.Minute})
 	p := &nodePast{rolls: facts, waits: facts, views: views, clock: func() time.Time { return now }}
 	nodes, err := views.Nodes(t.Context(), now)
-	if err != nil || len(nodes) != 3 {
+	if err != nil || len(nodes) != 4 {
 		t.Fatalf("%+v, %v", nodes, err)
 	}
 	if err := p.fill(t.Context(), nodes); err != nil {
@@ -131,6 +131,9 @@ func TestNodePast(t *testing.T) {
 	}
 	if d := spanOf(&use[len(use)-1], now.Add(-time.Hour), now); *d.UpShare != 0.5 {
 		t.Errorf("a node that was up for half of the time: %+v", *d.UpShare)
+	}
+	if n := by["down"]; n.Agent || n.Up || n.Batch == nil || *n.Cores != 16 || n.Waiting != nil {
+		t.Errorf("the node that only the batch system knows, and has down: %+v", n)
 	}
 	// What was read is kept for a while.
 	p.rolls = nil

@@ -70,7 +70,7 @@ func Site(now time.Time) *Backend {
 			bare,
 		},
 		Machine: []client.Node{
-			{Node: "n1", Site: "lab", Up: true, Seen: now, Boot: &boot, Cores: f(16), CoresUsed: f(4.1), MemoryBytes: f(64 << 30), MemoryUsed: f(20 << 30),
+			{Node: "n1", Site: "lab", Agent: true, Up: true, Seen: now, Boot: &boot, Cores: f(16), CoresUsed: f(4.1), MemoryBytes: f(64 << 30), MemoryUsed: f(20 << 30),
 				Load1: f(5.2), CPUPressure: f(0.031), NetworkBytes: f(2 << 20), DiskBytes: f(5 << 20), Workloads: 4, AgentCPU: f(0.004), AgentMemory: f(20 << 20),
 				Sensors: []client.Sensor{{Sensor: "task", Up: true}, {Sensor: "rapl", Reason: "no such hardware"}}, KernelRelease: "6.12.0",
 				GPUs: f(2),
@@ -80,7 +80,7 @@ func Site(now time.Time) *Backend {
 					UnusedCoreSeconds: f(12 * 86400), GPUSeconds: f(3600), EnergyJoules: f(3e7)},
 				Week:    &client.NodeSpan{Since: now.AddDate(0, 0, -7), UpSeconds: f(6 * 86400), UpShare: f(6. / 7), CoresUsed: f(8), CPUShare: f(0.5), UnusedCoreSeconds: f(48 * 86400)},
 				Waiting: &client.NodeWaiting{Jobs: 3, Now: 1, CoreSeconds: 7200}},
-			{Node: "n2", Site: "lab", Seen: now.Add(-time.Hour), Cores: f(8), MemoryBytes: f(32 << 30), Workloads: 2,
+			{Node: "n2", Site: "lab", Agent: true, Seen: now.Add(-time.Hour), Cores: f(8), MemoryBytes: f(32 << 30), Workloads: 2,
 				Sensors: []client.Sensor{{Sensor: "rapl", Reason: "no such hardware"}}},
 		},
 	}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// TestNodesOfSlurm: what stands for nodes that the batch system knows, with and without
+// an agent, and why they take no jobs.
+func TestNodesOfSlurm(t *testing.T) {
+	f := func(v float64) *float64 { return &v }
+	drained := &client.NodeBatch{State: "idle", Flags: []string{"drain"}, Reason: "new\x1b[31m disk", Cores: f(16), CoresHeld: f(0)}
+	nodes := []client.Node{
+		{Node: "a", Agent: true, Up: true, Batch: &client.NodeBatch{State: "mixed", Open: true}, Workloads: 3},
+		{Node: "b", Agent: true, Up: true, Batch: drained},
+		{Node: "c", Agent: true, Seen: fixedNow().Add(-time.Hour), Batch: &client.NodeBatch{State: "down", Flags: []string{"not_responding"}}},
+		{Node: "d", Agent: true, Seen: fixedNow().Add(-time.Hour)},
+		{Node: "e", Up: true, Cores: f(16), Batch: drained},
+		{Node: "f", Batch: &client.NodeBatch{State: "drained", Flags: []string{"drained"}, Reason: "fan"}},
+	}
+	var got []string
+	for i := range nodes {
+		got = append(got, nodeState(&nodes[i], fixedNow())+" "+running(&nodes[i]))
+	}
+	want := "mixed 3|idle, drain 0|down since 11:00:00; down, not_responding 0|down since 11:00:00 0|idle, drain; no agent -|drained; no agent -"
+	if s := strings.Join(got, "|"); s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+	var out strings.Builder
+	if err := printClosed(term.Screen{Writer: &out, Width: 80}, nodes); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"  b, e: new", " disk (idle, drain)\n", "  f: fan (drained)\n", "  c: no reason was given (down, not_responding)\n"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("no %q in\n%s", line, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "\x1b[31m") {
+		t.Errorf("an escape sequence of a reason reaches the terminal: %q", out.String())
+	}
+}
