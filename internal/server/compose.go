@@ -60,19 +60,14 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 	}
 	idle := time.NewTicker(every)
 	defer idle.Stop()
-	said := ""
 	for {
 		n, err := s.builder.Advance(ctx)
 		switch {
 		case ctx.Err() != nil:
-		case err == nil:
-			said = ""
-			if n > 0 && s.built.CompareAndSwap(false, true) {
-				close(s.first)
-			}
-		case err.Error() != said: // once, not every few seconds
-			said = err.Error()
+		case s.behind.note(err, time.Now()):
 			s.log.Error("catalogue could not be brought up to date", "err", err)
+		case err == nil && n > 0 && s.built.CompareAndSwap(false, true):
+			close(s.first)
 		}
 		select {
 		case <-ctx.Done():
@@ -118,9 +113,9 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	if s.inside != nil {
 		prometheus.DB = s.inside
 	}
-	var away *outage
+	away := &outage{facts: s.facts, behind: &s.behind}
 	if s.outside != nil {
-		away = &outage{s.outside, s.facts}
+		away.store = s.outside
 	}
 	views := query.New(s.series, query.Options{Gone: s.config.gone()})
 	o := api.Options{
@@ -145,7 +140,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Findings = &cases{s.keeper}
 	o.Data = &data{series: promapi.Restricted(s.series), parser: s.engine.Parser(), metadata: s.series.Metadata, slots: make(chan struct{}, 2)}
 	o.Power = &power{series: promapi.Restricted(s.series), engine: s.engine.Engine, slots: make(chan struct{}, 1)}
-	o.Usage = &usage{rolls: s.facts, facts: s.facts, away: away, clock: time.Now}
+	o.Usage = &usage{rolls: s.facts, facts: s.facts, parts: &partitions{views: views, clock: time.Now}, away: away, clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	if s.inside != nil {
 		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}

@@ -110,6 +110,7 @@ type Server struct {
 	updated chan struct{} // an export was stored
 	built   atomic.Bool   // the catalogue was built at least once
 	first   chan struct{} // closed then
+	behind  behind        // why the catalogue is not up to date
 }
 
 // Open opens everything. Errors name what can be done about them.

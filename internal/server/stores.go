@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/metadata"
@@ -110,18 +111,59 @@ func (s *Server) changed() {
 	}
 }
 
-// outage says what is missing from answers now; nil for a store that is never away.
+// outage says what is missing from answers now.
 type outage struct {
-	store store.Reachable
-	facts store.Catalogue
+	store  store.Reachable // nil for a store that is never away
+	facts  store.Catalogue
+	behind *behind
 }
 
-// missing says what an answer from the catalogue lacks because the series can not be read.
+// behind is why the catalogue is not brought up to date: its disk is full, its database
+// hangs. Whoever asks it is told.
+type behind struct {
+	mu   sync.Mutex
+	err  error
+	said time.Time
+}
+
+// note takes how an attempt ended, and reports whether that is worth saying: at first, and
+// then every ten minutes while it lasts, however the words change.
+func (b *behind) note(err error, now time.Time) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news = err != nil && (b.err == nil || now.Sub(b.said) >= 10*time.Minute)
+	if b.err = err; news {
+		b.said = now
+	}
+	return news
+}
+
+func (b *behind) why() error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// down is why what happens does not get into answers.
+func (o *outage) down() error {
+	if o.store != nil {
+		if err := o.store.Down(); err != nil {
+			return err
+		}
+	}
+	return o.behind.why()
+}
+
+// missing says what an answer from the catalogue lacks because the series can not be read,
+// or the catalogue not be written.
 func (o *outage) missing(ctx context.Context) []string {
 	if o == nil {
 		return nil
 	}
-	err := o.store.Down()
+	err := o.down()
 	if err == nil {
 		return nil
 	}
