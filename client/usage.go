@@ -107,7 +107,8 @@ type Usage struct {
 	Command   string     `json:"command,omitempty"`
 	Kind      string     `json:"kind,omitempty"`
 	UsageFigures
-	// Capacity is that of the node in a row of one, else of all nodes in that time.
+	// Capacity is that of the node in a row of one, of the nodes of the partition in a row of
+	// one where the batch system tells them, else of all nodes in that time.
 	Capacity
 	// CapacityShare is CPU time by the core time that was there.
 	CapacityShare *float64 `json:"capacity_share"`

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -206,5 +207,36 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 		}
 		out = append(out, *h)
 	}
+	return out, nil
+}
+
+// Partition says that a node is in a partition of a batch system.
+type Partition struct{ Site, Node, Name string }
+
+// partitionLook is how long before a moment a batch system may have told of partitions:
+// it tells every minute, and of years past there is one figure an hour.
+const partitionLook = 2 * time.Hour
+
+// Partitions returns which nodes were in which partitions at a time.
+func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, error) {
+	found := map[Partition]bool{}
+	var n names
+	err := each(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.read(l, "partition")
+		if _, _, ended, ok := last(it); ok && !ended && n.node != "" {
+			found[Partition{n.site, n.node, n.rest["partition"]}] = true
+		}
+		return nil
+	}, oneOf("__name__", []string{nodePartition}))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Partition, 0, len(found))
+	for p := range found {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b Partition) int {
+		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
+	})
 	return out, nil
 }

@@ -32,7 +32,8 @@ func newUsage(g *globals) *cobra.Command {
 		Short: "Tell who used how much over days, months and years",
 		Long: `Tell who used how much over long times, by owner, account, partition, node,
 program or kind, and how full the machines were. A machine that is down is not
-idle: shares are of the capacity that was up.
+idle: shares are of the capacity that was up; those of a partition are of its nodes
+where Slurm tells which these were.
 
 CPU time by program is what each program used; what is measured only for
 workloads as a whole (memory, GPU, disk, network, energy) stands with the program

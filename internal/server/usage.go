@@ -14,6 +14,7 @@ import (
 type usage struct {
 	rolls store.Rollups
 	facts store.Catalogue
+	parts *partitions // nil where nobody tells of any
 	away  *outage
 	clock func() time.Time
 }
@@ -35,10 +36,23 @@ func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 	if err != nil {
 		return list, err
 	}
+	var parts map[capacityKey]*store.NodeUse
+	if slices.Contains(q.By, "partition") || len(q.Partitions) > 0 {
+		parts, err = u.capacities(ctx, q)
+		if err := u.away.lacks(&list.Missing, "which nodes are in which partition", err); err != nil {
+			return list, err
+		}
+	}
 	capacity := map[int64]*store.NodeUse{}
 	for i := range machines {
-		capacity[machines[i].At.UnixMilli()] = &machines[i]
-		addCapacity(&list.Total.Capacity, capacityOf(&machines[i]))
+		m, at := &machines[i], machines[i].At.UnixMilli()
+		if parts != nil && len(q.Partitions) > 0 { // of the nodes of those that were asked for
+			if m = parts[capacityKey{at: at}]; m == nil {
+				continue
+			}
+		}
+		capacity[at] = m
+		addCapacity(&list.Total.Capacity, capacityOf(m))
 	}
 	if slices.Contains(q.By, "node") {
 		nodes, err := u.rolls.NodeUse(ctx, rq)
@@ -60,7 +74,11 @@ func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 			r := &rows[i]
 			row := client.Usage{From: moment(span, r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 				Command: r.Command, Kind: r.Kind, UsageFigures: figuresOf(&r.Used)}
-			if m := capacity[r.At.UnixMilli()]; m != nil {
+			m := capacity[r.At.UnixMilli()]
+			if parts != nil && r.Partition != "" {
+				m = parts[capacityKey{r.At.UnixMilli(), r.Site, r.Partition}]
+			}
+			if m != nil {
 				row.Capacity, row.CapacityShare = capacityOf(m), over(r.CPUSeconds, m.CoreSeconds)
 			}
 			list.Rows = append(list.Rows, row)

@@ -395,7 +395,7 @@ func descriptions() map[string]string {
 		"Usage.node":                             "Node.",
 		"Usage.command":                          "Program; other figures than CPU time stand with the program that used most in a workload.",
 		"Usage.kind":                             "Kind of workload.",
-		"Usage.capacity_share":                   "CPU time by the core time that was there.",
+		"Usage.capacity_share":                   "CPU time by the core time that was there; of a partition, by that of its nodes where the batch system tells them.",
 		"UsageFigures.cpu_seconds":               "CPU time, seconds.",
 		"UsageFigures.cpu_wait_seconds":          "Time threads were ready to run and waited for a processor, seconds.",
 		"UsageFigures.memory_byte_seconds":       "Resident memory by the time it was held, byte seconds.",
