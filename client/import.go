@@ -56,7 +56,7 @@ type ImportResult struct {
 	Records   int         `json:"records"`
 	Taken     int         `json:"taken"`     // new
 	Known     int         `json:"known"`     // imported before
-	Late      int         `json:"late"`      // older than what was imported of the node before, and left out
+	Resumed   bool        `json:"resumed"`   // an earlier import had been cut off, and was finished
 	Measured  int         `json:"measured"`  // reckon itself measured the node at that time
 	Waiting   int         `json:"waiting"`   // jobs that had not begun
 	Workloads int         `json:"workloads"` // that got something new

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"reckon/store"
@@ -27,18 +28,28 @@ func (b *Builder) Ready(ctx context.Context) error {
 const (
 	historyGone    = 2 * time.Hour
 	historyOverlap = time.Hour
+	// historyStep is how far behind a stretch the next sample of a counter may be that tells
+	// what was used in it: what accounting says is told once a day.
+	historyStep = 25 * time.Hour
 )
 
 // History takes stretches of time into the catalogue that got samples after they were
 // taken in. Ready was called before those came. Only these stretches are read, and the
-// workloads in them that began before; the stretches are in order.
-func (b *Builder) History(ctx context.Context, ranges [][2]time.Time) (int, error) {
+// workloads in them that began before; the stretches are in order. gone are workloads that
+// are no more: their rows are dropped.
+func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Life) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Clock()
+	for _, g := range gone {
+		delete(b.fold.accounts, key{g.Site, g.ID})
+	}
+	if err := forget(ctx, b.cat, gone); err != nil {
+		return 0, err
+	}
 	o := b.o
 	o.Gone, o.Overlap, o.Slice = max(o.Gone, historyGone), max(o.Overlap, historyOverlap), 24*time.Hour
-	known := &unmarked{Catalogue: b.cat, wider: map[key]*wider{}}
+	known := &unmarked{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*wider{}}
 	past := &Builder{q: b.q, cat: known, o: o, fold: newFold(b.q)}
 	total := 0
 	for _, r := range ranges {
@@ -79,15 +90,22 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time) (int, erro
 			return total, err
 		}
 	}
+	var made time.Time
 	for _, r := range ranges {
 		if b.roll == nil {
 			break
 		}
-		for from := r[0].Truncate(time.Hour); from.Before(earlier(r[1], now)); from = from.Add(rollSlice) {
-			if err := b.roll.make(ctx, from, from.Add(rollSlice), b.oldest(now)); err != nil {
+		from := later(r[0].Truncate(time.Hour), made)
+		for ; from.Before(earlier(r[1], now)); from = from.Add(rollSlice) {
+			ahead := lookAround
+			if !from.Add(rollSlice).Before(r[1]) { // what comes next was rolled up before
+				ahead = historyStep
+			}
+			if err := b.roll.make(ctx, from, from.Add(rollSlice), b.oldest(now), ahead); err != nil {
 				return total, err
 			}
 		}
+		made = later(made, from)
 	}
 	if keeper, ok := b.cat.(StateKeeper); ok && b.roll != nil {
 		// What came before is rolled up here: the next start must not do it again.
@@ -107,6 +125,10 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 		return 0, nil
 	}
 	b.cat, b.fold = unguarded{known.Catalogue}, newFold(b.q)
+	// What the series still tell of takes its start from them, not from the row that was.
+	if err := forget(ctx, known.Catalogue, known.old); err != nil {
+		return 0, err
+	}
 	var list []*account
 	var to time.Time
 	for k, w := range known.wider {
@@ -130,10 +152,37 @@ type wider struct{ from, to time.Time }
 // which it knows more than the stretch of time that made them: those are in wider.
 type unmarked struct {
 	store.Catalogue
-	wider map[key]*wider
+	oldest time.Time // of the series
+	wider  map[key]*wider
+	old    []store.Life // rows that are made anew
+}
+
+// forgetter is a catalogue that can drop single rows.
+type forgetter interface {
+	Forget(ctx context.Context, lives []store.Life) error
+}
+
+func forget(ctx context.Context, c store.Catalogue, lives []store.Life) error {
+	f, ok := c.(forgetter)
+	if !ok || len(lives) == 0 {
+		return nil
+	}
+	return f.Forget(ctx, lives)
 }
 
 func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
+
+// Workloads implements store.Catalogue. A workload that is looked for by its id, to take its
+// start over, is not found where the series tell when it began: they may tell of an earlier
+// time now.
+func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
+	rows, n, err := u.Catalogue.Workloads(ctx, f)
+	if f.ID != "" {
+		rows = slices.DeleteFunc(rows, func(w store.Workload) bool { return w.Submit.IsZero() && !w.Start.Before(u.oldest) })
+		n = len(rows)
+	}
+	return rows, n, err
+}
 
 // Upsert implements store.Catalogue.
 func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
@@ -144,7 +193,7 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 	for i := range rows {
 		from, to = earlier(from, rows[i].Start), later(to, rows[i].Seen)
 	}
-	old, _, err := u.Workloads(ctx, store.Filter{Since: from.Add(-time.Second), Until: to.Add(time.Second)})
+	old, _, err := u.Catalogue.Workloads(ctx, store.Filter{Since: from.Add(-time.Second), Until: to.Add(time.Second)})
 	if err != nil {
 		return err
 	}
@@ -158,8 +207,17 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 		r := &rows[i]
 		k := key{r.Site, r.ID}
 		for _, o := range byKey[k] {
-			if !(o.Start.Before(r.Start) || o.Seen.After(r.Seen)) || o.Start.After(r.Seen) || later(o.Seen, o.End).Before(r.Start) {
+			if o.Start.After(r.Seen) || later(o.Seen, o.End).Before(r.Start) {
 				continue
+			}
+			if !o.Start.Before(r.Start) && !o.Seen.After(r.Seen) {
+				if !o.Start.Equal(r.Start) && (o.Submit.IsZero() || o.Submit.Equal(r.Submit)) { // the same life began earlier
+					r.Was = append(r.Was, o.Start)
+				}
+				continue
+			}
+			if !o.Start.Before(u.oldest) {
+				u.old = append(u.old, store.Life{Site: o.Site, ID: o.ID, Start: o.Start})
 			}
 			if u.wider[k] == nil {
 				u.wider[k] = &wider{r.Start, r.Seen}

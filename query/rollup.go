@@ -97,7 +97,7 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 	}
 	for from.Before(now) {
 		to := earlier(from.Add(rollSlice), now.Truncate(time.Hour).Add(time.Hour))
-		if err := r.make(ctx, from, to, oldest); err != nil {
+		if err := r.make(ctx, from, to, oldest, lookAround); err != nil {
 			return err
 		}
 		from = to
@@ -117,10 +117,11 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 }
 
 // make makes the hours from one time to another, and those before that a gap reaches
-// back into.
-func (r *roller) make(ctx context.Context, from, to, oldest time.Time) error {
+// back into. Samples are read as far ahead as the next one may be that tells what was used.
+func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) error {
 	for {
 		p := newPass(from, to)
+		p.ahead = ahead
 		if err := p.read(ctx, r.q, r.cat, oldest); err != nil {
 			return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 		}
@@ -200,7 +201,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 	ms := oneOf("__name__", keysOf(rollCounters))
 	var gaps []gap
 	reach := time.UnixMilli(p.from).Add(-lookAround)
-	err := each(ctx, q, reach, time.UnixMilli(p.to).Add(lookAround), func(l labels.Labels, it chunkenc.Iterator) error {
+	err := each(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
 		p.names.read(l, rollLabels...)
 		slot := rollSlot(&p.names)
 		if slot == rollIgnored {

@@ -28,6 +28,7 @@ type pass struct {
 	facts  map[key]fact
 
 	cells    map[cell]*figures
+	ahead    time.Duration // how far beyond the hours samples are read
 	software map[cell]map[string]float64
 	nodes    map[nodeCell]*nodeFigures
 	held     map[key]map[string]*holding // by node
@@ -97,7 +98,7 @@ var rollLabels = []string{"mode", "direction", "share", "cpu", "command", "accou
 func newPass(from, to time.Time) *pass {
 	n := int(to.Sub(from) / time.Hour)
 	return &pass{
-		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), sum: make([]float64, n), has: make([]bool, n),
+		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
 		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
 		asked: map[key][]stretch{}, ran: map[key][]life{},
@@ -214,7 +215,7 @@ func (p *pass) learn(k key, f fact) {
 // gauges reads starts, facts, memory and requests.
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	told := map[key]int64{} // when the fact was last said
-	from, to := time.UnixMilli(p.from).Add(-lookAround), time.UnixMilli(p.to).Add(lookAround)
+	from, to := time.UnixMilli(p.from).Add(-lookAround), time.UnixMilli(p.to).Add(p.ahead)
 	defer p.holdTold()
 	return each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names

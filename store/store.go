@@ -125,6 +125,12 @@ type Filter struct {
 	Offset int
 }
 
+// Life names one life of a workload. The zero Start stands for all of them.
+type Life struct {
+	Site, ID string
+	Start    time.Time
+}
+
 // Catalogue keeps facts. It is a view of the series and can be dropped and rebuilt.
 // It is safe for concurrent use.
 type Catalogue interface {

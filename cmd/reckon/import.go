@@ -161,8 +161,8 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		fmt.Fprintf(&b, ", from %s to %s\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))
 	}
 	b.WriteByte('\n')
-	if r.Late > 0 {
-		fmt.Fprintf(&b, "%d records were left out: they are older than what was imported of their nodes before; to have them, import all files of these nodes together into an empty directory\n", r.Late)
+	if r.Resumed {
+		b.WriteString("an earlier import that had been cut off is finished with it\n")
 	}
 	_, err := io.WriteString(g.stdout, b.String())
 	return err

@@ -1,12 +1,12 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -120,27 +120,37 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := book{}
+	b, sites := book{}, map[string]bool{}
 	for i := range im.jobs {
-		im.account(b, &im.jobs[i], measured)
+		im.account(b, &im.jobs[i], measured[i])
+		sites[im.jobs[i].Cluster] = true
 	}
 	im.jobs = im.jobs[:0]
 	for _, key := range sortedKeys(b) {
 		l := b[key]
-		slices.SortStableFunc(l.points, func(x, y point) int { return int(min(max(x.t-y.t, -1), 1)) })
+		slices.SortStableFunc(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
 		s := im.out.h.Series(l.labels)
 		for _, p := range l.points {
 			im.out.add(s, p.t, p.v)
 		}
 	}
-	return im.write(ctx)
+	for _, site := range sortedKeys(sites) {
+		st, err := im.state(site)
+		if err != nil {
+			return err
+		}
+		if err := st.begin(unix(im.out.from), unix(im.out.to+1), nil); err != nil {
+			return err
+		}
+	}
+	return im.write(ctx, nil)
 }
 
 // every is how often a total that was spread over time is written: views look a week back.
 const every = 24 * time.Hour
 
 // account writes the series of one job.
-func (im *Importer) account(b book, j *sacct.Job, measured map[string]bool) {
+func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	at := told(j)
 	t := at.UnixMilli()
 	id := "slurm/" + j.ID
@@ -175,7 +185,7 @@ func (im *Importer) account(b book, j *sacct.Job, measured map[string]bool) {
 		return
 	}
 	put(float64(j.Start.Unix()), mStart)
-	if !sacct.Over(j.State) || measured[j.Cluster+"\x00"+id] {
+	if !sacct.Over(j.State) || measured {
 		return
 	}
 	im.note(j.Start.Unix())
@@ -204,58 +214,4 @@ func (im *Importer) account(b book, j *sacct.Job, measured map[string]bool) {
 	spread(j.CPUSystem, mCPU, "mode", "system")
 	spread(j.Read, mIO, "direction", "read")
 	spread(j.Written, mIO, "direction", "write")
-}
-
-// usage are the metrics that accounting and measuring both tell.
-var usage = []string{mCPU, mPeak, mIO}
-
-// measuredJobs are the jobs of which somebody else than accounting told the CPU time.
-func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (map[string]bool, error) {
-	q, err := im.o.Store.Querier(from, to)
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	out := map[string]bool{}
-	set := q.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", mCPU),
-		labels.MustNewMatcher(labels.MatchEqual, "kind", "slurm"), labels.MustNewMatcher(labels.MatchNotEqual, "source", "sacct"))
-	for set.Next() {
-		l := set.At().Labels()
-		out[l.Get("site")+"\x00"+l.Get("workload")] = true
-	}
-	return out, set.Err()
-}
-
-// dropAccounted deletes what accounting told of the use of jobs that are now measured.
-func (im *Importer) dropAccounted(ctx context.Context, site string, ids map[string]bool, from int64) error {
-	back := (from - 90*86400) * 1000
-	q, err := im.o.Store.Querier(back, math.MaxInt64/2)
-	if err != nil {
-		return err
-	}
-	var drop []string
-	set := q.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", mCPU),
-		labels.MustNewMatcher(labels.MatchEqual, "source", "sacct"), labels.MustNewMatcher(labels.MatchEqual, "site", site))
-	for set.Next() {
-		if id := set.At().Labels().Get("workload"); ids[id] && !slices.Contains(drop, id) {
-			drop = append(drop, id)
-		}
-	}
-	err = set.Err()
-	if closed := q.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return err
-	}
-	for part := range slices.Chunk(drop, 500) {
-		err := im.o.Store.Delete(ctx, back, math.MaxInt64/2,
-			labels.MustNewMatcher(labels.MatchRegexp, "__name__", strings.Join(usage, "|")),
-			labels.MustNewMatcher(labels.MatchEqual, "source", "sacct"), labels.MustNewMatcher(labels.MatchEqual, "site", site),
-			labels.MustNewMatcher(labels.MatchRegexp, "workload", strings.Join(part, "|")))
-		if err != nil {
-			return fmt.Errorf("delete what accounting told of jobs that are measured: %w", err)
-		}
-	}
-	return nil
 }

@@ -2,11 +2,12 @@
 // would have measured, so that everything that answers from series answers about it too.
 //
 // Every series carries the label source, sonar or sacct, besides those of a measured one.
-// What was imported counts once: readings of a node are taken in the order of time and
-// each once, jobs of accounting are known again by what is said of them, and what reckon
-// itself measured goes before what others did. The same input again, or input that has
-// grown or that overlaps, adds what is new and nothing else. For that a file per site,
-// imports/SITE.gob below the data directory, keeps what the last readings said.
+// What was imported counts once, in whatever order it comes: readings are kept as they were
+// told in a journal below the data directory, imports/SITE, and series are made from it in
+// the order of time. When readings come that are older than others of their node, the series
+// behind them are made again, until nothing comes out otherwise than before. What reckon
+// itself measured goes before what others did. An import that was cut off is finished by
+// the next one.
 //
 // What sonar means (see package sonar) and what becomes of it:
 //   - The CPU time of a process holds that of children it has waited for. What a process
@@ -19,6 +20,8 @@
 //     one node alone. Without an epoch the caller says which; a group's number may come
 //     again, so its name then ends with the time of its first reading. Job 0 is no job:
 //     each of its processes stands for itself, and those without a number for other/NODE.
+//   - Figures of several inputs about one node and time are one reading; of two that differ
+//     it does not matter which came first.
 //   - GPU use is a reading of a moment and is integrated between readings that are at most
 //     an hour apart.
 //
@@ -31,9 +34,12 @@ package importer
 import (
 	"compress/gzip"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -41,6 +47,7 @@ import (
 
 	"reckon/internal/sacct"
 	"reckon/internal/sonar"
+	"reckon/store"
 	"reckon/store/tsdb"
 )
 
@@ -81,18 +88,20 @@ const maxBad = 100
 // jobs of accounting.
 type Result struct {
 	Files, Records int
-	Taken          int // records that were new
-	Known          int // imported before
-	Late           int // readings older than what was imported of the node before, and not among it
-	Measured       int // reckon itself measured that node at that time
-	Waiting        int // jobs that had not begun
+	Taken          int  // records that were new
+	Known          int  // imported before
+	Measured       int  // reckon itself measured that node at that time
+	Waiting        int  // jobs that had not begun
+	Resumed        bool // an earlier import had been cut off, and was finished
 	Workloads      int
 	Samples        int
 	From, To       time.Time
 	BadCount       int
 	Bad            []Bad
-	// Ranges are the stretches of time that got samples, for the catalogue.
+	// Ranges are the stretches of time of which series changed, and Gone workloads that were
+	// taken for such before older readings said more, for the catalogue.
 	Ranges [][2]time.Time
+	Gone   []store.Life
 }
 
 // Importer takes input file by file.
@@ -104,24 +113,19 @@ type Importer struct {
 
 	file string
 	rows int // records in the buffer
-	hold int // when the buffer is written next
-	buf  map[place]*buffer
+	buf  map[place]map[int64]*reading
 	jobs []sacct.Job // waiting to be written
 	last *sacct.Job  // waits for its steps
 	out  *sink
 	seen map[string]bool // workloads
 
-	newest  int64
 	touched map[int64]bool // ranges, in units of touchedRange
 }
 
 type place struct{ site, node string }
 
 const (
-	softRows = 150_000
-	// holdBack is how old readings are at least when a full buffer is written: files of
-	// one day may follow each other.
-	holdBack = 2 * 3600
+	softRows = 100_000
 	jobBatch = 20_000
 )
 
@@ -134,8 +138,8 @@ func New(o Options) *Importer {
 		o.Zone = time.Local
 	}
 	return &Importer{
-		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}), hold: softRows,
-		buf: map[place]*buffer{}, out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
+		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}),
+		buf: map[place]map[int64]*reading{}, out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
 	}
 }
 
@@ -147,8 +151,9 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 	}
 	im.begin(name)
 	h := sonar.Handler{
-		Sample:  func(s *sonar.Sample) error { return im.sample(ctx, s) },
+		Sample:  im.sample,
 		Sysinfo: im.sysinfo,
+		Cluster: im.cluster,
 		Job: func(j *sacct.Job) error {
 			if j.Step != "" {
 				if im.last != nil && im.last.Raw == j.Raw && im.last.Cluster == j.Cluster {
@@ -184,15 +189,27 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 	return nil
 }
 
-// Finish writes what is left and returns what came of everything.
+// Finish writes what is left and returns what came of everything. When the catalogue has
+// taken it in, [Importer.Done] says so.
 func (im *Importer) Finish(ctx context.Context) (Result, error) {
-	if err := im.flushSamples(ctx, 1<<62); err != nil {
+	if err := im.keep(); err != nil {
 		return im.res, err
+	}
+	for _, site := range sortedKeys(im.sites) {
+		if err := im.settle(ctx, im.sites[site]); err != nil {
+			return im.res, fmt.Errorf("%w (what was read is kept: the next import goes on with it)", err)
+		}
 	}
 	if err := im.flushJobs(ctx); err != nil {
 		return im.res, err
 	}
 	for _, s := range im.sites {
+		if s.again {
+			for t := s.pending.From.Unix(); t <= s.pending.To.Unix(); t += touchedRange {
+				im.note(t)
+			}
+			im.res.Gone = append(im.res.Gone, s.pending.Gone...)
+		}
 		if err := s.save(); err != nil {
 			return im.res, err
 		}
@@ -200,6 +217,39 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 	im.res.Workloads = len(im.seen)
 	im.res.Ranges = im.ranges()
 	return im.res, nil
+}
+
+// Done says that the catalogue knows of the import.
+func (im *Importer) Done() error {
+	for _, s := range im.sites {
+		if err := s.done(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unfinished are the sites of which an import was cut off.
+func Unfinished(dir string) ([]string, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "site*.gob.pending"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, n := range names {
+		name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(n), ".gob.pending"), "site"), "-")
+		site, err := hex.DecodeString(name)
+		if err == nil {
+			out = append(out, string(site))
+		}
+	}
+	return out, nil
+}
+
+// Resume looks at a site of which an import was cut off, so that Finish finishes it.
+func (im *Importer) Resume(site string) error {
+	_, err := im.state(site)
+	return err
 }
 
 func (im *Importer) begin(name string) {
@@ -271,6 +321,7 @@ func (im *Importer) note(t int64) {
 		im.res.To = at
 	}
 	im.touched[t/touchedRange] = true
+	im.out.from, im.out.to = min(im.out.from, t), max(im.out.to, t)
 }
 
 // touchedRange is how finely the time that got samples is told, in seconds.

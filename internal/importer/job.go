@@ -1,7 +1,10 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +38,7 @@ type jobState struct {
 	HasGPU    bool
 	Procs     map[procKey]procState
 
-	out *jobSeries // of the write under way
+	out *jobSeries // of the period under way
 }
 
 // procKey tells processes of a job apart: by number, or by name and parent where sonar
@@ -43,6 +46,23 @@ type jobState struct {
 type procKey struct {
 	PID, PPID uint32
 	Cmd       string
+}
+
+func (k jobKey) compare(o jobKey) int {
+	batch := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(k.Job, o.Job), cmp.Compare(k.PID, o.PID), cmp.Compare(k.Epoch, o.Epoch), cmp.Compare(k.User, o.User), batch(k.Batch)-batch(o.Batch))
+}
+
+// processes lists the numbers of the job's processes in a fixed order.
+func (j *jobState) processes() []procKey {
+	return slices.SortedFunc(maps.Keys(j.Procs), func(a, b procKey) int {
+		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.PPID, b.PPID), cmp.Compare(a.Cmd, b.Cmd))
+	})
 }
 
 type procState struct {
@@ -184,9 +204,19 @@ func (j *jobState) take(t int64, procs []*sonar.Process, resident bool) {
 			gpus = append(gpus, p)
 		}
 	}
+	gone := 0
 	for k, s := range j.Procs {
 		if _, alive := now[k]; !alive && s.CPU > 0 {
-			lost = append(lost, loss{s.CPU, s.PPID})
+			gone++
+		}
+	}
+	if gone > 0 { // in a fixed order: sums of fractions depend on it
+		for _, k := range j.processes() {
+			if s := j.Procs[k]; s.CPU > 0 {
+				if _, alive := now[k]; !alive {
+					lost = append(lost, loss{s.CPU, s.PPID})
+				}
+			}
 		}
 	}
 	// What is gone was waited for by its parent, whose time has then grown by it.

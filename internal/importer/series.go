@@ -1,45 +1,17 @@
 package importer
 
 import (
-	"context"
-	"slices"
+	"encoding/json"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/internal/hostlist"
+	"reckon/internal/slurmtext"
 	"reckon/internal/sonar"
 	"reckon/store/tsdb"
 )
-
-// sink collects what is written at one time.
-type sink struct {
-	h   *tsdb.History
-	err error
-	n   int
-}
-
-func newSink() *sink { return &sink{h: &tsdb.History{}} }
-
-func (s *sink) add(to *tsdb.HistorySeries, t int64, v float64) {
-	if err := to.Add(t, v); err != nil && s.err == nil {
-		s.err = err
-	}
-	s.n++
-}
-
-// write stores what was collected.
-func (im *Importer) write(ctx context.Context) error {
-	out := im.out
-	im.out = newSink()
-	if out.err != nil {
-		return out.err
-	}
-	im.res.Samples += out.n
-	return im.o.Store.ImportBlocks(ctx, out.h)
-}
 
 // The metrics that are written.
 const (
@@ -68,8 +40,9 @@ const (
 	mBoot     = "node_boot_time_seconds"
 )
 
-// jobSeries are the series of a job in the write under way.
+// jobSeries are the series of a job on a node in the write under way.
 type jobSeries struct {
+	of   *sink
 	base []string
 	by   map[string]*tsdb.HistorySeries
 }
@@ -103,12 +76,15 @@ func makeLabels(name string, lists ...[]string) labels.Labels {
 	return b.Labels()
 }
 
+// beside is how many milliseconds after its start the counters of a job begin that was
+// older than its first reading: readings are of whole seconds, so nothing else is there.
+const beside = 1
+
 // tell writes what is known of a job at a reading.
 func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) {
-	if j.out == nil {
-		j.out = &jobSeries{by: map[string]*tsdb.HistorySeries{}, base: []string{
-			"kind", j.Kind, "node", p.node, "owner", j.Owner, "site", p.site, "source", "sonar", "workload", j.ID,
-		}}
+	if j.out == nil || j.out.of != im.out {
+		j.out = im.out.job(p, j)
+		im.seen[p.site+"\x00"+j.ID] = true
 	}
 	ms := t * 1000
 	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
@@ -120,15 +96,18 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 		for at := j.Start; at < t; at += touchedRange {
 			im.note(at)
 		}
+		if j.Kind == "slurm" {
+			im.out.measured(p.site, j.ID, j.Start)
+		}
 	}
 	if j.HasCPU {
 		if older {
-			im.out.add(im.series(j.out, mCPU), j.Start*1000, 0)
+			im.out.add(im.series(j.out, mCPU), j.Start*1000+beside, 0)
 		}
 		put(j.CPU, mCPU)
 		for _, c := range sortedKeys(j.Commands) {
 			if older {
-				im.out.add(im.series(j.out, mCommand, "command", c), j.Start*1000, 0)
+				im.out.add(im.series(j.out, mCommand, "command", c), j.Start*1000+beside, 0)
 			}
 			put(j.Commands[c], mCommand, "command", c)
 		}
@@ -164,30 +143,37 @@ func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) 
 }
 
 // nodeSeries are the series of a node in the write under way.
-type nodeSeries struct{ jobSeries }
+type nodeSeries struct {
+	jobSeries
+	user, idle []*tsdb.HistorySeries // by processor
+}
+
+// processor returns the series of a processor in one of the lists.
+func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int, mode string) *tsdb.HistorySeries {
+	for len(*list) <= at {
+		*list = append(*list, im.series(&o.jobSeries, "node_cpu_seconds_total", "cpu", strconv.Itoa(len(*list)), "mode", mode))
+	}
+	return (*list)[at]
+}
 
 // tellNode writes what a reading says of the node. What its cores had not been busy is
 // known only where the reading says since when they count.
-func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System, o *nodeSeries) {
+func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System) {
 	if s == nil {
 		return
 	}
-	if o.by == nil {
-		o.by = map[string]*tsdb.HistorySeries{}
-		o.base = []string{"node", p.node, "site", p.site, "source", "sonar"}
-	}
+	o := im.out.node(p)
 	put := func(v float64, name string, pairs ...string) {
 		im.out.add(im.series(&o.jobSeries, name, pairs...), t*1000, v)
 	}
-	if s.Boot > 0 && s.Boot <= t {
+	booted := s.Boot > 0 && s.Boot <= t
+	if booted {
 		put(float64(s.Boot), mBoot)
-		busy := 0.0
-		for _, v := range s.CPU {
-			busy += v
-		}
-		if n := float64(len(s.CPU)); n > 0 {
-			put(busy, "node_cpu_seconds_total", "cpu", "all", "mode", "user")
-			put(max(n*float64(t-s.Boot)-busy, 0), "node_cpu_seconds_total", "cpu", "all", "mode", "idle")
+	}
+	for i, busy := range s.CPU {
+		im.out.add(im.processor(o, &o.user, i, "user"), t*1000, busy)
+		if booted {
+			im.out.add(im.processor(o, &o.idle, i, "idle"), t*1000, max(float64(t-s.Boot)-busy, 0))
 		}
 	}
 	if s.Load1 != nil {
@@ -239,41 +225,44 @@ func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) 
 	}
 }
 
-// measuredTimes says when reckon's own agent measured nodes.
-type measuredTimes map[place][]int64
-
-// near is how far from a reading the agent's own samples may lie, in seconds.
-const near = 600
-
-func (m measuredTimes) at(p place, t int64) bool {
-	list := m[p]
-	i, _ := slices.BinarySearch(list, t)
-	return i < len(list) && list[i]-t <= near || i > 0 && t-list[i-1] <= near
+// tellCluster writes what was said of the nodes and partitions of a cluster, under the names
+// of those that reckon asks Slurm for itself.
+func (im *Importer) tellCluster(site string, t int64, text string) {
+	var c sonar.Cluster
+	if text == "" || json.Unmarshal([]byte(text), &c) != nil {
+		return
+	}
+	im.note(t)
+	o := im.out.cluster(site)
+	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(o, name, pairs...), t*1000, v) }
+	for _, n := range c.Nodes {
+		state, flags := slurmtext.NodeState(n.States)
+		if state == "" {
+			continue
+		}
+		open := 0.0
+		if slurmtext.NodeOpen(state, flags) {
+			open = 1
+		}
+		for _, name := range hosts(n.Names) {
+			put(open, "reckon_slurm_node_state", "node", name, "state", state, "flags", strings.Join(flags, ","))
+		}
+	}
+	for _, q := range c.Partitions {
+		put(1, "reckon_slurm_partition_info", "partition", q.Name)
+		for _, name := range hosts(q.Nodes) {
+			put(1, "reckon_slurm_partition_node", "partition", q.Name, "node", name)
+		}
+	}
 }
 
-// measuredNodes finds when agents measured: each of them tells when its node was started.
-func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (measuredTimes, error) {
-	q, err := im.o.Store.Querier((from-near)*1000, (to+near)*1000)
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	out := measuredTimes{}
-	set := q.Select(ctx, false, nil,
-		labels.MustNewMatcher(labels.MatchEqual, "__name__", mBoot), labels.MustNewMatcher(labels.MatchEqual, "source", ""))
-	for set.Next() {
-		l := set.At().Labels()
-		p := place{l.Get("site"), l.Get("node")}
-		var last int64
-		it := set.At().Iterator(nil)
-		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
-			t, v := it.At()
-			if !value.IsStaleNaN(v) && t/1000-last >= near/2 {
-				last = t / 1000
-				out[p] = append(out[p], last)
-			}
+// hosts are the nodes of lists of them; one that can not be read names none.
+func hosts(lists []string) []string {
+	var out []string
+	for _, l := range lists {
+		if names, err := hostlist.Expand(l); err == nil {
+			out = append(out, names...)
 		}
-		slices.Sort(out[p])
 	}
-	return out, set.Err()
+	return out
 }

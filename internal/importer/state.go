@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/gob"
 	"encoding/hex"
@@ -11,26 +12,40 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"reckon/store"
 )
 
 // siteState is what is known of the imports of a site. Fields are exported to be encoded.
 type siteState struct {
 	Version int
-	Nodes   map[string]*nodeState
 	Jobs    map[uint64]bool // of accounting, by what was said of them
 
-	path string
+	site    string
+	path    string
+	journal *journal
+	pending *pending
+	dirty   map[int64]map[string]bool // nodes with new readings, by period
+	again   bool                      // an earlier import was cut off: all from pending on is looked at
 }
 
-// nodeState is what is known of a node up to its last reading.
+// pending says that an import is under way, and in which time. While its file is there,
+// what the journal has may not be in the series, and the series not in the catalogue.
+type pending struct {
+	From, To time.Time
+	Gone     []store.Life
+}
+
+// nodeState is what is known of a node up to a reading.
 type nodeState struct {
-	Cover [][2]int64 // from when to when there are readings, in order
-	Jobs  map[jobKey]*jobState
+	Last int64 // time of the last reading
+	Jobs map[jobKey]*jobState
 	// Memory is what the node has, in bytes; 0 unknown.
 	Memory float64
 }
 
-const stateVersion = 1
+const stateVersion = 2
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
@@ -41,83 +56,85 @@ func loadSite(dir, site string) (*siteState, error) {
 	if site != "" {
 		name = "site-" + hex.EncodeToString([]byte(site)) // any text, in any file system
 	}
-	s := &siteState{Version: stateVersion, path: filepath.Join(dir, name+".gob")}
-	f, err := os.Open(s.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{}}
+	if err := s.read(s.path, s); err != nil {
 		return nil, err
-	default:
-		defer f.Close()
-		if err := gob.NewDecoder(f).Decode(s); err != nil {
-			return nil, fmt.Errorf("read what is known of earlier imports, %s: %w; restore it from a backup", s.path, err)
-		}
-		if s.Version != stateVersion {
-			return nil, fmt.Errorf("%s is of version %d, want %d: it was written by another release of reckon", s.path, s.Version, stateVersion)
-		}
 	}
-	if s.Nodes == nil {
-		s.Nodes = map[string]*nodeState{}
+	if s.Version != stateVersion {
+		return nil, fmt.Errorf("%s is of version %d, want %d: it was written by another release of reckon", s.path, s.Version, stateVersion)
 	}
 	if s.Jobs == nil {
 		s.Jobs = map[uint64]bool{}
 	}
+	var err error
+	if s.journal, err = openJournal(filepath.Join(dir, name)); err != nil {
+		return nil, err
+	}
+	var p pending
+	if err := s.read(s.pendingPath(), &p); err != nil {
+		return nil, err
+	}
+	if !p.From.IsZero() {
+		s.pending, s.again = &p, true
+	}
 	return s, nil
 }
 
-// save replaces the file as a whole.
-func (s *siteState) save() error {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o750); err != nil {
-		return fmt.Errorf("keep what is known of imports: %w", err)
+func (s *siteState) pendingPath() string { return s.path + ".pending" }
+
+// read decodes a file, if it is there.
+func (s *siteState) read(path string, v any) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	f, err := os.OpenFile(s.path+".tmp", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
 	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := gob.NewDecoder(f).Decode(v); err != nil {
+		return fmt.Errorf("read what is known of earlier imports, %s: %w; restore it from a backup", path, err)
+	}
+	return nil
+}
+
+// begin says that what lies between two times is about to change, before it does.
+func (s *siteState) begin(from, to time.Time, gone []store.Life) error {
+	p := s.pending
+	if p == nil {
+		p = &pending{From: from, To: to}
+	} else if !from.Before(p.From) && !to.After(p.To) && len(gone) == 0 {
+		return nil
+	}
+	if from.Before(p.From) {
+		p.From = from
+	}
+	if to.After(p.To) {
+		p.To = to
+	}
+	p.Gone = append(p.Gone, gone...)
+	s.pending = p
+	return encodeFile(s.pendingPath(), p)
+}
+
+// done says that everything is where it belongs.
+func (s *siteState) done() error {
+	s.pending, s.again = nil, false
+	if err := os.Remove(s.pendingPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("end the import: %w", err)
+	}
+	return nil
+}
+
+// save replaces the file as a whole.
+func (s *siteState) save() error { return encodeFile(s.path, s) }
+
+func encodeFile(path string, v any) error {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(v); err != nil {
 		return fmt.Errorf("keep what is known of imports: %w", err)
 	}
-	err = gob.NewEncoder(f).Encode(s)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("keep what is known of imports: %w", err)
-	}
-	return os.Rename(s.path+".tmp", s.path)
-}
-
-func (s *siteState) node(name string) *nodeState {
-	n := s.Nodes[name]
-	if n == nil {
-		n = &nodeState{}
-		s.Nodes[name] = n
-	}
-	if n.Jobs == nil {
-		n.Jobs = map[jobKey]*jobState{}
-	}
-	return n
-}
-
-// together is how far apart readings may be and still cover the time between, in seconds.
-const together = 2 * 3600
-
-// cover says whether the reading of a time is new, known, or older than what is known.
-func (n *nodeState) cover(t int64) (known, late bool) {
-	if len(n.Cover) == 0 || t > n.Cover[len(n.Cover)-1][1] {
-		return false, false
-	}
-	for _, c := range n.Cover {
-		if c[0] <= t && t <= c[1] {
-			return true, false
-		}
-	}
-	return false, true
-}
-
-func (n *nodeState) extend(t int64) {
-	if last := len(n.Cover) - 1; last >= 0 && t-n.Cover[last][1] <= together {
-		n.Cover[last][1] = t
-		return
-	}
-	n.Cover = append(n.Cover, [2]int64{t, t})
+	return replaceFile(path, b.Bytes())
 }
 
 // forget drops jobs of which nothing was heard for so long that the name is free.

@@ -12,10 +12,11 @@ package sacct
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"reckon/internal/slurmtext"
 )
 
 // Job is a job, or a step of one when Step is not empty.
@@ -42,20 +43,8 @@ type Job struct {
 // Requeued is the state of a life of a job that ended for another one under its number.
 const Requeued = "requeued"
 
-// Over reports whether a job in this state has ended.
-func Over(state string) bool {
-	switch state {
-	case "", "pending", "running", "suspended", "resizing", "configuring", "completing", "stage_out", "signaling", "requeue_hold", "requeue_fed", "special_exit", "stopped", "resv_del_hold", "revoked":
-		return false
-	}
-	return true
-}
-
-// State reads a state: its first word, and what stands behind it.
-func State(s string) (state, reason string) {
-	state, reason, _ = strings.Cut(strings.TrimSpace(s), " ")
-	return strings.ToLower(strings.TrimSuffix(state, "+")), reason
-}
+// Over reports whether a life of a job in this state has ended.
+func Over(state string) bool { return slurmtext.Over(state) || state == Requeued }
 
 // FromFields makes a job of fields by their sacct names. zone is that of times without
 // one; nil is the machine's.
@@ -71,39 +60,36 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	if raw == "" {
 		raw = id
 	}
-	id, j.Step, _ = strings.Cut(id, ".")
 	raw, _, _ = strings.Cut(raw, ".")
-	if !number(raw) && !number(id) && !arrayID(id) {
-		return j, fmt.Errorf("job %q has no number", clip(get("JobID")))
+	shown, err := slurmtext.ReadID(id)
+	if err != nil {
+		if shown, err = slurmtext.ReadID(raw); err != nil {
+			return j, fmt.Errorf("job %q has no number", slurmtext.Clip(get("JobID")))
+		}
+		_, shown.Step, _ = strings.Cut(id, ".")
 	}
+	id, j.Step = shown.Job, shown.Step
 	// The components of a heterogeneous job are known to nodes by their own numbers.
 	if strings.Contains(id, "+") && number(raw) {
 		id = raw
 	}
-	id, _, _ = strings.Cut(id, "_[") // tasks of an array that wait together
-	if id == "" {
-		return j, fmt.Errorf("job %q has no number", clip(get("JobID")))
-	}
 	j.ID, j.Raw = id, raw
 	j.Cluster, j.User, j.Account, j.Partition, j.Name = get("Cluster"), get("User"), get("Account"), get("Partition"), get("JobName")
-	j.State, j.Reason = State(get("State"))
-	if r := get("Reason"); r != "" && r != "None" {
+	j.State, j.Reason = slurmtext.State(get("State"))
+	if r := slurmtext.Word(get("Reason")); r != "" {
 		j.Reason = r
 	}
-	if n := get("NodeList"); n != "None assigned" {
-		j.Nodes = n
-	}
+	j.Nodes = slurmtext.Word(get("NodeList"))
 	var errs []error
 	for name, into := range map[string]*time.Time{"Submit": &j.Submit, "Start": &j.Start, "End": &j.End} {
 		var err error
-		if *into, err = when(get(name), zone); err != nil {
+		if *into, err = slurmtext.Time(get(name), zone); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	scaled := func(name string, read func(string) (float64, error)) *float64 {
 		text := strings.TrimSpace(get(name))
-		switch text {
-		case "", "Unknown", "UNLIMITED", "Partition_Limit", "INVALID", "None":
+		if slurmtext.Nothing(text) {
 			return nil
 		}
 		v, err := read(text)
@@ -113,21 +99,21 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		}
 		return &v
 	}
-	j.CPUUser, j.CPUSystem = scaled("UserCPU", duration), scaled("SystemCPU", duration)
+	j.CPUUser, j.CPUSystem = scaled("UserCPU", slurmtext.Duration), scaled("SystemCPU", slurmtext.Duration)
 	if j.CPUUser == nil && j.CPUSystem == nil {
-		j.CPUUser = scaled("TotalCPU", duration)
+		j.CPUUser = scaled("TotalCPU", slurmtext.Duration)
 	}
-	j.ReqCores, j.ReqNodes = firstOf(scaled("ReqCPUS", plain), scaled("NCPUS", plain), scaled("AllocCPUS", plain)), firstOf(scaled("ReqNodes", plain), scaled("NNodes", plain))
-	if v := scaled("TimelimitRaw", plain); v != nil {
+	j.ReqCores, j.ReqNodes = firstOf(scaled("ReqCPUS", slurmtext.Number), scaled("NCPUS", slurmtext.Number), scaled("AllocCPUS", slurmtext.Number)), firstOf(scaled("ReqNodes", slurmtext.Number), scaled("NNodes", slurmtext.Number))
+	if v := scaled("TimelimitRaw", slurmtext.Number); v != nil {
 		j.TimeLimit = pointer(*v * 60)
 	} else {
-		j.TimeLimit = scaled("Timelimit", duration)
+		j.TimeLimit = scaled("Timelimit", slurmtext.Duration)
 	}
 	j.ReqMemory = memory(strings.TrimSpace(get("ReqMem")), j.ReqCores, j.ReqNodes, &errs)
-	j.PeakMemory = scaled("MaxRSS", size)
-	if tasks := scaled("NTasks", plain); tasks != nil {
+	j.PeakMemory = scaled("MaxRSS", bytes)
+	if tasks := scaled("NTasks", slurmtext.Number); tasks != nil {
 		each := func(name string) *float64 {
-			v := scaled(name, size)
+			v := scaled(name, bytes)
 			if v != nil {
 				*v *= *tasks
 			}
@@ -141,65 +127,40 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	for _, name := range []string{"ReqTRES", "AllocTRES"} {
 		j.TRES(get(name))
 	}
-	if err := j.exit(get("ExitCode")); err != nil {
+	if err = j.exit(get("ExitCode")); err != nil {
 		errs = append(errs, err)
 	}
-	if e := scaled("ElapsedRaw", plain); e != nil && !j.Start.IsZero() && j.Seen.IsZero() {
+	if e := scaled("ElapsedRaw", slurmtext.Number); e != nil && !j.Start.IsZero() && j.Seen.IsZero() {
 		j.Seen = j.Start.Add(time.Duration(min(*e, 1e9)) * time.Second)
 	}
 	if !j.End.IsZero() && !j.Start.IsZero() && j.End.Before(j.Start) {
 		errs = append(errs, fmt.Errorf("it ended at %s before it began at %s", j.End.Format(time.RFC3339), j.Start.Format(time.RFC3339)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return j, fmt.Errorf("job %s: %w", clip(id), err)
+		return j, fmt.Errorf("job %s: %w", slurmtext.Clip(id), err)
 	}
 	return j, nil
 }
 
-// exit reads CODE:SIGNAL. What a signal ended counts 128 and its number, as in shells.
-func (j *Job) exit(s string) error {
-	if s == "" || !Over(j.State) || j.State == Requeued { // no code of its own
+// exit reads CODE:SIGNAL of a job that is over: what was requeued has no code of its own.
+func (j *Job) exit(s string) (err error) {
+	if s == "" || !slurmtext.Over(j.State) {
 		return nil
 	}
-	code, signal, _ := strings.Cut(s, ":")
-	c, err := strconv.Atoi(code)
-	if err != nil {
-		return fmt.Errorf("exit code %q is not CODE:SIGNAL", clip(s))
-	}
-	if n, err := strconv.Atoi(signal); err == nil && n > 0 && c == 0 {
-		c = 128 + n
-	}
-	j.ExitCode = &c
-	return nil
+	j.ExitCode, err = slurmtext.Exit(s)
+	return err
 }
 
 // TRES takes cores, memory and GPUs from a list such as cpu=6,mem=10000M,gres/gpu=1.
 func (j *Job) TRES(list string) {
-	typed := 0.0
-	for item := range strings.SplitSeq(list, ",") {
-		name, value, ok := strings.Cut(item, "=")
-		if !ok {
-			continue
-		}
-		v, err := size(value)
-		if err != nil {
-			continue
-		}
-		switch {
-		case name == "gres/gpu":
-			j.ReqGPUs = &v
-		case strings.HasPrefix(name, "gres/gpu:"):
-			typed += v
-		case name == "cpu" && j.ReqCores == nil:
-			j.ReqCores = &v
-		case name == "node" && j.ReqNodes == nil:
-			j.ReqNodes = &v
-		case name == "mem" && j.ReqMemory == nil:
-			j.ReqMemory = &v
+	t := slurmtext.ReadTRES(list)
+	for v, into := range map[*float64]**float64{&t.Cores: &j.ReqCores, &t.Nodes: &j.ReqNodes, &t.Memory: &j.ReqMemory} {
+		if *v > 0 && *into == nil {
+			*into = v
 		}
 	}
-	if j.ReqGPUs == nil && typed > 0 {
-		j.ReqGPUs = &typed
+	if t.GPUs > 0 {
+		j.ReqGPUs = &t.GPUs
 	}
 }
 
@@ -221,7 +182,7 @@ func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 		}
 		s = s[:len(s)-1]
 	}
-	v, err := size(s)
+	v, err := bytes(s)
 	if err != nil {
 		*errs = append(*errs, fmt.Errorf("ReqMem: %w", err))
 		return nil
@@ -229,85 +190,12 @@ func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 	return pointer(v * by)
 }
 
-func when(s string, zone *time.Location) (time.Time, error) {
-	switch s {
-	case "", "Unknown", "None", "N/A", "NONE":
-		return time.Time{}, nil
-	}
-	for _, form := range []string{"2006-01-02T15:04:05", time.RFC3339} {
-		if t, err := time.ParseInLocation(form, s, zone); err == nil {
-			if y := t.Year(); y < 1990 || y > 2200 {
-				return time.Time{}, fmt.Errorf("%q lies outside of the years 1990 to 2200", clip(s))
-			}
-			return t, nil
-		}
-	}
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 631152000 && n < 7258118400 { // SLURM_TIME_FORMAT=%s
-		return time.Unix(n, 0), nil
-	}
-	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-21T10:00:00", clip(s))
-}
-
-// duration reads [DAYS-][HOURS:]MINUTES:SECONDS[.FRACTION].
-func duration(s string) (float64, error) {
-	bad := fmt.Errorf("%q is not a time such as 1-02:03:04", clip(s))
-	rest, total := s, 0.0
-	if days, after, ok := strings.Cut(s, "-"); ok {
-		n, err := strconv.ParseUint(days, 10, 32)
-		if err != nil {
-			return 0, bad
-		}
-		total, rest = float64(n)*86400, after
-	}
-	parts := strings.Split(rest, ":")
-	if len(parts) > 3 || (len(parts) < 2 && !strings.Contains(s, "-")) {
-		return 0, bad
-	}
-	scale := []float64{3600, 60, 1}[3-len(parts):]
-	if strings.Contains(s, "-") && len(parts) < 3 { // DAYS-HOURS, DAYS-HOURS:MINUTES
-		scale = []float64{3600, 60}[:len(parts)]
-	}
-	for i, p := range parts {
-		v, err := strconv.ParseFloat(p, 64)
-		if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-			return 0, bad
-		}
-		total += v * scale[i]
-	}
-	return total, nil
-}
-
-// size reads a number with a binary unit, such as 10808.05M.
-func size(s string) (float64, error) {
-	by := 1.0
-	if s != "" {
-		if at := strings.IndexByte("KMGTPE", s[len(s)-1]); at >= 0 {
-			by, s = math.Exp2(float64(10*(at+1))), s[:len(s)-1]
-		}
-	}
-	v, err := plain(s)
-	return v * by, err
-}
-
-func plain(s string) (float64, error) {
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) || v > 1e18 {
-		return 0, fmt.Errorf("%q is not a number from 0 on", clip(s))
-	}
-	return v, nil
-}
+// bytes reads a size of memory or of data.
+func bytes(s string) (float64, error) { return slurmtext.Size(s, 1) }
 
 func number(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 64)
 	return err == nil
-}
-
-func arrayID(s string) bool {
-	job, _, ok := strings.Cut(s, "_")
-	if !ok {
-		job, _, ok = strings.Cut(s, "+")
-	}
-	return ok && number(job)
 }
 
 func firstOf(list ...*float64) *float64 {
@@ -320,10 +208,3 @@ func firstOf(list ...*float64) *float64 {
 }
 
 func pointer(v float64) *float64 { return &v }
-
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:57] + "..."
-	}
-	return s
-}

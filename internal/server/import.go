@@ -74,13 +74,16 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 	if err = errors.Join(broken, err); err != nil && len(got.Ranges) == 0 {
 		return client.ImportResult{}, err
 	}
-	rows, historyErr := i.builder.History(context.WithoutCancel(ctx), got.Ranges)
-	return result(got, rows), errors.Join(err, historyErr)
+	rows, historyErr := i.builder.History(context.WithoutCancel(ctx), got.Ranges, got.Gone...)
+	if err = errors.Join(err, historyErr); err == nil {
+		err = im.Done()
+	}
+	return result(got, rows), err
 }
 
 func result(r importer.Result, rows int) client.ImportResult {
 	out := client.ImportResult{
-		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Late: r.Late, Measured: r.Measured, Waiting: r.Waiting,
+		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured, Waiting: r.Waiting,
 		Workloads: r.Workloads, Samples: r.Samples, Rows: rows, BadCount: r.BadCount, Bad: []client.ImportBad{},
 	}
 	if !r.From.IsZero() {

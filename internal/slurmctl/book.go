@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/internal/slurmtext"
 	"reckon/metric"
 )
 
@@ -99,7 +100,7 @@ func (b *Book) Queue(now time.Time, jobs []Job, whole bool) {
 			l.left = now
 		}
 		// What waits of an array has no end of its own: its tasks have begun.
-		if at, ok := tasks[k.id]; ok && l.job.Tasks > 0 && waits(l.job.State) {
+		if at, ok := tasks[k.id]; ok && l.job.Tasks > 0 && slurmtext.Waits(l.job.State) {
 			l.job.State, l.job.Reason, l.job.Ended, l.job.End = started, "all tasks have begun", true, at
 		}
 	}
@@ -145,7 +146,7 @@ func (l *life) merge(j *Job) {
 			*f.to = *f.from
 		}
 	}
-	if n.Start.IsZero() && !waits(n.State) {
+	if n.Start.IsZero() && !slurmtext.Waits(n.State) {
 		n.Start = was.Start
 	}
 	if n.StepCount < was.StepCount {

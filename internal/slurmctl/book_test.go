@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reckon/internal/slurmtext"
 	"reckon/metric"
 )
 
@@ -26,7 +27,7 @@ func job(id, state string, submit, start, end int) Job {
 	if end != 0 {
 		j.End = at(end)
 	}
-	j.Ended = lastState(state) || state == "requeued"
+	j.Ended = slurmtext.Over(state) || state == "requeued"
 	return j
 }
 

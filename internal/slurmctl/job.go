@@ -1,10 +1,11 @@
 package slurmctl
 
 import (
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
+
+	"reckon/internal/slurmtext"
 )
 
 // Job is one life of a job, or of what waits of an array. Unknown is zero or empty.
@@ -44,34 +45,13 @@ type Step struct {
 // mostSteps is how many steps of a job are kept one by one.
 const mostSteps = 200
 
-// lastStates are those that a job does not leave. A requeued job is another life.
-func lastState(s string) bool {
-	switch s {
-	case "boot_fail", "cancelled", "completed", "deadline", "failed", "node_fail", "out_of_memory", "preempted", "timeout", "revoked", "launch_failed", "reconfig_fail":
-		return true
-	}
-	return false
-}
-
-// waits are the states of a job that has not begun.
-func waits(s string) bool {
-	switch s {
-	case "pending", "requeued", "requeue_hold", "requeue_fed", "special_exit", "resv_del_hold":
-		return true
-	}
-	return false
-}
-
 // state reads the words for a state: one word with what follows it ("CANCELLED by 1001"), or
 // a base state and flags, of which the base comes first in all releases.
 func state(list words) string {
 	if len(list) == 0 {
 		return ""
 	}
-	s := strings.ToLower(list[0])
-	if first, _, ok := strings.Cut(s, " "); ok {
-		s = first
-	}
+	s, _ := slurmtext.State(list[0])
 	if s == "completed" || s == "running" || s == "pending" {
 		for _, flag := range list[1:] {
 			switch f := strings.ToLower(flag); f {
@@ -79,15 +59,6 @@ func state(list words) string {
 				return f
 			}
 		}
-	}
-	return strings.TrimRight(s, "+") // sacct cuts with a plus sign
-}
-
-// reason leaves out the words for none.
-func reason(s string) string {
-	switch s {
-	case "None", "none", "(null)", "N/A":
-		return ""
 	}
 	return s
 }
@@ -97,7 +68,7 @@ func (j *Job) name(array, task, hetero, offset number, rest string) {
 	j.ID = strconv.FormatUint(uint64(j.Raw), 10)
 	switch {
 	case array.ok && array.v > 0 && rest != "":
-		j.ID, j.Tasks = plain(array.v), tasks(rest)
+		j.ID, j.Tasks = plain(array.v), slurmtext.CountTasks(rest)
 	case array.ok && array.v > 0 && task.ok:
 		j.ID = plain(array.v) + "_" + plain(task.v)
 	case hetero.ok && hetero.v > 0 && offset.ok:
@@ -117,8 +88,8 @@ func (j *Job) past() {
 
 // times leaves only those times that have come.
 func (j *Job) times() {
-	j.Ended = lastState(j.State)
-	if waits(j.State) {
+	j.Ended = slurmtext.Over(j.State)
+	if slurmtext.Waits(j.State) {
 		j.Start, j.Exit = time.Time{}, nil
 		if j.State == "requeued" {
 			j.State = "pending"
@@ -140,53 +111,13 @@ func (j *Job) times() {
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// tasks counts "0-9999%1", "1,3,7-9:2"; at least 1, for there is a record of them.
-func tasks(s string) int {
-	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
-	s, _, _ = strings.Cut(s, "%")
-	total := 0
-	if digits, ok := strings.CutPrefix(s, "0x"); ok { // a set of bits
-		for _, d := range []byte(digits) {
-			if n, err := strconv.ParseUint(string(d), 16, 8); err == nil {
-				total += bits.OnesCount64(n)
-			}
-		}
-		return max(total, 1)
-	}
-	for item := range strings.SplitSeq(s, ",") {
-		span, step, _ := strings.Cut(item, ":")
-		low, high, isRange := strings.Cut(span, "-")
-		a, err := strconv.ParseUint(low, 10, 32)
-		if err != nil {
-			continue // "..." where Slurm shortens it
-		}
-		n := uint64(1)
-		if b, err := strconv.ParseUint(high, 10, 32); isRange && err == nil && b > a {
-			n = b - a + 1
-			if by, err := strconv.ParseUint(step, 10, 32); err == nil && by > 1 {
-				n = (b-a)/by + 1
-			}
-		}
-		total += int(min(n, 1<<24))
-	}
-	return max(total, 1)
-}
-
 // jobID reads an id as the commands show it: 4711, 4711_3, 4711_[0-9%2], 4711+1.
 func (j *Job) jobID(shown, raw string) bool {
 	n, err := strconv.ParseUint(raw, 10, 32)
 	if err != nil || n == 0 {
 		return false
 	}
-	j.Raw = uint32(n)
-	j.ID = shown
-	if first, rest, ok := strings.Cut(shown, "_["); ok {
-		j.ID, j.Tasks = first, tasks(rest)
-	}
-	for _, c := range []byte(j.ID) {
-		if (c < '0' || c > '9') && c != '_' && c != '+' {
-			return false
-		}
-	}
-	return j.ID != ""
+	id, err := slurmtext.ReadID(shown)
+	j.Raw, j.ID, j.Tasks = uint32(n), id.Job, id.Tasks
+	return err == nil && id.Step == ""
 }

@@ -3,6 +3,8 @@ package slurmctl
 import (
 	"encoding/json"
 	"io"
+
+	"reckon/internal/slurmtext"
 )
 
 // queued is a job of the controller, as squeue --json and GET /slurm/*/jobs write it.
@@ -53,7 +55,7 @@ func readJobs(r io.Reader) (jobs []Job, got Read, err error) {
 func (q *queued) job() Job {
 	j := Job{
 		Raw: uint32(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
-		State: state(q.State), Reason: reason(string(q.Reason)),
+		State: state(q.State), Reason: slurmtext.Word(string(q.Reason)),
 		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
 		Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), Seconds: 60 * q.Limit.or(0),
 		NodeList: string(q.Nodes), Exit: q.Exit.code,
@@ -136,9 +138,9 @@ func readAccounts(r io.Reader) (jobs []Job, got Read, err error) {
 func (a *accounted) job() Job {
 	j := Job{
 		Raw: uint32(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
-		State: state(a.State.Current), Reason: reason(string(a.State.Reason)),
+		State: state(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),
 		Submit: a.Time.Submission.time(), Eligible: a.Time.Eligible.time(), Start: a.Time.Start.time(), End: a.Time.End.time(),
-		Nodes: a.Count.or(0), NodeList: nodeList(string(a.Nodes)), Exit: a.Exit.code,
+		Nodes: a.Count.or(0), NodeList: slurmtext.Word(string(a.Nodes)), Exit: a.Exit.code,
 	}
 	if j.User == "" {
 		j.User = string(a.Assoc.User)
@@ -160,7 +162,7 @@ func (a *accounted) job() Job {
 		}
 		s := &a.Steps[i]
 		one := Step{
-			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: state(s.State), NodeList: nodeList(string(s.Nodes.Range)),
+			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: state(s.State), NodeList: slurmtext.Word(string(s.Nodes.Range)),
 			Start: s.Time.Start.time(), End: s.Time.End.time(), Exit: s.Exit.code,
 		}
 		if one.Exit != nil && *one.Exit == 0 && one.State == "failed" {
@@ -169,13 +171,4 @@ func (a *accounted) job() Job {
 		j.Steps = append(j.Steps, one)
 	}
 	return j
-}
-
-// nodeList leaves out the words for no nodes.
-func nodeList(s string) string {
-	switch s {
-	case "None assigned", "(null)", "None", "N/A", "Unknown":
-		return ""
-	}
-	return s
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reckon/internal/hostlist"
+	"reckon/internal/slurmtext"
 )
 
 // Node is what the controller says of a node. Unknown is zero or empty.
@@ -58,59 +59,22 @@ func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
 		out := Node{
 			Name: string(n.Name), Reason: string(n.Reason), Partitions: n.Partitions,
 			Cores: n.CPUs.or(0), CoresHeld: n.Held.or(0),
-			MemoryBytes: n.Memory.or(0) * (1 << 20), MemoryHeld: n.MemoryHeld.or(0) * (1 << 20), GPUs: gres(string(n.Gres)),
+			MemoryBytes: n.Memory.or(0) * (1 << 20), MemoryHeld: n.MemoryHeld.or(0) * (1 << 20), GPUs: slurmtext.GPUs(string(n.Gres)),
 		}
 		if n.GresUsed != "" || n.Gres == "" {
-			out.GPUsHeld = number{v: gres(string(n.GresUsed)), ok: true}
+			out.GPUsHeld = number{v: slurmtext.GPUs(string(n.GresUsed)), ok: true}
 		}
 		if out.Features = strings.Join(n.Active, ","); out.Features == "" {
 			out.Features = strings.Join(n.Features, ",")
 		}
-		out.state(append(append(words{}, n.State...), n.Flags...))
+		out.State, out.Flags = slurmtext.NodeState(append(append(words{}, n.State...), n.Flags...))
 		nodes = append(nodes, out)
 	})
 	return nodes, got, err
 }
 
-// state reads a base state and its flags: "mixed+drain", ["IDLE","PLANNED"], "idle*".
-func (n *Node) state(list words) {
-	for _, w := range list {
-		for s := range strings.SplitSeq(strings.ToLower(w), "+") {
-			if bare := strings.TrimRight(s, "*~#!%$@^-"); bare != s {
-				if strings.Contains(s, "*") {
-					n.Flags = append(n.Flags, "not_responding")
-				}
-				s = bare
-			}
-			switch {
-			case s == "":
-			case n.State == "":
-				n.State = s
-			case s != n.State:
-				n.Flags = append(n.Flags, s)
-			}
-		}
-	}
-	switch n.State { // sinfo -T joins base and flag into one word
-	case "draining", "drained", "maint", "reserved", "planned", "completing", "inval", "blocked":
-		n.Flags = append(n.Flags, n.State)
-	}
-}
-
 // Open reports whether the node takes jobs.
-func (n *Node) Open() bool {
-	switch n.State {
-	case "down", "drained", "draining", "fail", "failing", "unknown", "inval", "error", "future", "powered_down", "perfctrs":
-		return false
-	}
-	for _, f := range n.Flags {
-		switch f {
-		case "drain", "drained", "draining", "down", "fail", "maint", "maintenance", "not_responding", "invalid_reg":
-			return false
-		}
-	}
-	return true
-}
+func (n *Node) Open() bool { return slurmtext.NodeOpen(n.State, n.Flags) }
 
 type partitionRecord struct {
 	Name      text
@@ -163,7 +127,7 @@ func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Re
 			return
 		}
 		partition := Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"), State: strings.ToLower(f[8])}
-		partition.Seconds, _ = span(f[7])
+		partition.Seconds = span(f[7])
 		if partition.Name != "" && !known[partition.Name] {
 			known[partition.Name] = true
 			parts = append(parts, partition)
@@ -181,10 +145,10 @@ func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Re
 }
 
 func nodeOf(name string, f []string) Node {
-	n := Node{Name: name, Features: reason(f[5]), Reason: reason(f[9]), GPUs: gres(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20, 0)}
+	n := Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
 	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
 		n.CoresHeld, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
 	}
-	n.state(words{f[2]})
+	n.State, n.Flags = slurmtext.NodeState(words{f[2]})
 	return n
 }

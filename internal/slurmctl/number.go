@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"reckon/internal/slurmtext"
 )
 
 // The types here take a value in every shape that a release of Slurm has given it, and
@@ -61,15 +63,11 @@ func (n number) or(v float64) float64 {
 	return v
 }
 
-// latest is the highest time that is believed: the year 2200. Slurm writes
-// no time as 0, as 2^32-2 or as 2^64-2.
-const latest = 7258118400
-
 func (n number) time() time.Time {
-	if !n.ok || n.v <= 0 || n.v == 4294967294 || n.v == 4294967295 || n.v > latest {
+	if !n.ok {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(n.v * 1000)).UTC()
+	return slurmtext.Unix(n.v)
 }
 
 // words is a string or a list of strings.
@@ -126,27 +124,16 @@ func (e *exit) UnmarshalJSON(raw []byte) error {
 		if json.Unmarshal(raw, &o) == nil {
 			switch {
 			case o.Signal.Old.or(o.Signal.New.or(0)) > 0:
-				e.code = exitCode(0, o.Signal.Old.or(o.Signal.New.or(0)))
+				e.code = slurmtext.ExitCode(0, o.Signal.Old.or(o.Signal.New.or(0)))
 			case o.Code.ok:
-				e.code = exitCode(o.Code.v, 0)
+				e.code = slurmtext.ExitCode(o.Code.v, 0)
 			}
 		}
 		return nil
 	}
 	if n := (number{}); n.UnmarshalJSON(raw) == nil && n.ok && n.v < 1<<16 {
 		status := int(n.v)
-		e.code = exitCode(float64(status>>8), float64(status&0x7f))
+		e.code = slurmtext.ExitCode(float64(status>>8), float64(status&0x7f))
 	}
 	return nil
-}
-
-func exitCode(code, signal float64) *int {
-	n := int(code)
-	if signal > 0 && code == 0 {
-		n = 128 + int(signal)
-	}
-	if n < 0 || n > 1<<16 || signal > 64 { // 125 is Slurm's word for out of memory
-		return nil
-	}
-	return &n
 }

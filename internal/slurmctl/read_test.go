@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reckon/internal/slurmtext"
 )
 
 func recorded(t testing.TB, name string) io.Reader {
@@ -258,31 +260,14 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-func TestAmounts(t *testing.T) {
-	for s, want := range map[string]float64{"gpu:a100:4(S:0-1),gpu:2,shard:8": 6, "gpu": 1, "gpu:a100": 1, "gres:gpu:2": 2, "gres/gpu:h100:1(IDX:0,2),mps:100": 1, "(null)": 0, "": 0} {
-		if got := gres(s); got != want {
-			t.Errorf("gres %q: %g, want %g", s, got, want)
-		}
-	}
-	for s, want := range map[string]int{"0-9999%1": 10000, "[1,3,7-9]": 5, "0-10:2": 6, "0x0F3": 6, "...": 1, "": 1} {
-		if got := tasks(s); got != want {
-			t.Errorf("tasks %q: %d, want %d", s, got, want)
-		}
-	}
-	for s, want := range map[string]float64{"1-02:03:04": 93784, "02:03:04": 7384, "22:53.824": 1373.824, "1-02": 93600, "30:00": 1800} {
-		if got, ok := span(s); !ok || got != want {
-			t.Errorf("span %q: %g, %v", s, got, ok)
-		}
-	}
-	for _, s := range []string{"UNLIMITED", "", "x:1", "Partition_Limit", "1:2:3:4"} {
-		if got, ok := span(s); ok {
-			t.Errorf("span %q: %g", s, got)
-		}
-	}
-	for s, want := range map[string]string{"CANCELLED by 1001": "cancelled", "OUT_OF_ME+": "out_of_me", "RUNNING": "running"} {
+func TestStates(t *testing.T) {
+	for s, want := range map[string]string{"CANCELLED by 1001": "cancelled", "OUT_OF_ME+": "out_of_memory", "RUNNING": "running"} {
 		if got := state(words{s}); got != want {
 			t.Errorf("state %q: %q", s, got)
 		}
+	}
+	if got := state(words{"COMPLETED", "COMPLETING"}); got != "completing" {
+		t.Errorf("a job that is completing is %q", got)
 	}
 }
 
@@ -334,7 +319,7 @@ func check(t *testing.T, jobs []Job, got Read) {
 		j := &jobs[i]
 		switch {
 		case j.ID == "" || j.Raw == 0 || j.State == "":
-		case waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() && j.End.Before(j.Start):
+		case slurmtext.Waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() && j.End.Before(j.Start):
 		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > mostSteps:
 		default:
 			continue

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"strings"
+
+	"reckon/internal/slurmtext"
 )
 
 // Text is asked for with fields parted by a string that is random in each call, and with
@@ -80,16 +82,16 @@ func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 			return
 		}
 		j := Job{
-			User: f[2], Account: reason(f[3]), Partition: f[4], State: state(words{f[5]}), Reason: reason(f[6]),
+			User: f[2], Account: slurmtext.Word(f[3]), Partition: f[4], State: state(words{f[5]}), Reason: slurmtext.Word(f[6]),
 			Submit: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
-			Nodes: leading(f[11]), Cores: leading(f[12]), GPUs: 0, NodeList: nodeList(f[14]), Name: f[15],
+			Nodes: leading(f[11]), Cores: leading(f[12]), GPUs: 0, NodeList: slurmtext.Word(f[14]), Name: f[15],
 		}
 		if j.State == "" || !j.jobID(f[0], f[1]) {
 			got.bad("a line of squeue for the job %.40q in the state %.40q", f[0], f[5])
 			return
 		}
-		j.Seconds, _ = span(f[10])
-		j.GPUs = gres(f[13]) * max(j.Nodes, 1) // it is said for each node
+		j.Seconds = span(f[10])
+		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // it is said for each node
 		j.times()
 		jobs = append(jobs, j)
 	})
@@ -104,9 +106,9 @@ func leading(s string) float64 {
 
 func amountOrZero(s string) float64 {
 	if strings.HasSuffix(s, "K") { // squeue shortens large numbers
-		return amount(strings.TrimSuffix(s, "K"), 1000, 0)
+		return amount(strings.TrimSuffix(s, "K"), 1000)
 	}
-	return amount(s, 1, 0)
+	return amount(s, 1)
 }
 
 // accountFields are the fields of sacct -o, in the order of readAccountText.
@@ -134,7 +136,7 @@ func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 		j := Job{
 			User: f[2], Account: f[3], Partition: f[4], State: state(words{f[5]}),
 			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
-			Nodes: amountOrZero(f[13]), NodeList: nodeList(f[14]), Exit: exitPair(f[15]), Name: f[16],
+			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), Name: f[16],
 		}
 		if j.State == "" || !j.jobID(f[0], f[1]) {
 			got.bad("a line of sacct for the job %.40q in the state %.40q", f[0], f[5])
@@ -162,18 +164,16 @@ func (j *Job) step(id string, f []string) {
 		return
 	}
 	j.Steps = append(j.Steps, Step{
-		ID: id, Name: f[16], State: state(words{f[5]}), NodeList: nodeList(f[14]),
+		ID: id, Name: f[16], State: state(words{f[5]}), NodeList: slurmtext.Word(f[14]),
 		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]),
 	})
 }
 
 // exitPair reads "3:0", the code and the signal.
 func exitPair(s string) *int {
-	code, signal, ok := strings.Cut(s, ":")
-	a, okA := parseFloat(code)
-	b, okB := parseFloat(signal)
-	if !ok || !okA || !okB {
+	code, err := slurmtext.Exit(s)
+	if err != nil || !strings.Contains(s, ":") {
 		return nil
 	}
-	return exitCode(a, b)
+	return code
 }

@@ -1,50 +1,36 @@
 package slurmctl
 
 import (
-	"strings"
 	"time"
+
+	"reckon/internal/slurmtext"
 )
 
-// clockTime reads a time of the commands: seconds since the Unix epoch, as they are told to write it by
-// SLURM_TIME_FORMAT, or local time where a release does not listen.
+// clockTime reads a time of the commands: seconds since the Unix epoch, as they are told to
+// write it by SLURM_TIME_FORMAT, or local time where a release does not listen. What can not
+// be read is no time.
 func clockTime(s string) time.Time {
-	if v, ok := parseFloat(s); ok {
-		return number{v: v, ok: true}.time()
+	t, err := slurmtext.Time(s, time.Local)
+	if err != nil || t.IsZero() {
+		return time.Time{}
 	}
-	if t, err := time.ParseInLocation("2006-01-02T15:04:05", s, time.Local); err == nil {
-		return t.UTC()
-	}
-	return time.Time{} // Unknown, N/A, None
+	return t.UTC()
 }
 
-// span reads "1-02:03:04", "02:03:04", "03:04", "22:53.824" and, of a limit, "UNLIMITED";
-// ok is false when there is no such number of seconds.
-func span(s string) (seconds float64, ok bool) {
-	days, clock, hasDays := strings.Cut(s, "-")
-	if !hasDays {
-		days, clock = "", s
-	} else {
-		d, good := parseFloat(days)
-		if !good || d > 1e6 {
-			return 0, false
-		}
-		seconds = d * 86400
+// span is a length of time in seconds; 0 where there is none or no limit.
+func span(s string) float64 {
+	v, err := slurmtext.Duration(s)
+	if err != nil {
+		return 0
 	}
-	parts := strings.Split(clock, ":")
-	if len(parts) > 3 || (len(parts) < 2 && !hasDays) {
-		return 0, false
+	return v
+}
+
+// amount is a number with a unit of 1024, or 0; without a unit it is in bare.
+func amount(s string, bare float64) float64 {
+	v, err := slurmtext.Size(s, bare)
+	if err != nil {
+		return 0
 	}
-	unit := map[int]float64{1: 3600, 2: 60, 3: 3600}[len(parts)] // D-HH, MM:SS, HH:MM:SS
-	if hasDays && len(parts) == 2 {
-		unit = 3600 // D-HH:MM
-	}
-	for _, p := range parts {
-		v, good := parseFloat(p)
-		if !good || v > 1e9 {
-			return 0, false
-		}
-		seconds += v * unit
-		unit /= 60
-	}
-	return seconds, true
+	return v
 }

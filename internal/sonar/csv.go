@@ -15,8 +15,9 @@ import (
 // row is a line of tagged CSV while it is read.
 type row struct {
 	p     Process
+	sys   *System // of the node, which one line of a reading says
 	at    int64
-	node  string
+	host  string
 	has   uint8
 	slurm map[string]string
 }
@@ -168,7 +169,7 @@ func (r *Reader) field(name string, v []byte) (err error) {
 		w.at, err = r.when(v)
 		w.has |= hasTime
 	case "host":
-		w.node = r.name(v)
+		w.host = r.name(v)
 		if len(v) == 0 {
 			return errors.New("it is empty")
 		}
@@ -218,8 +219,11 @@ func (r *Reader) field(name string, v []byte) (err error) {
 	case "gpukib", "gpumemkib":
 		w.p.GPUMemory, err = amount(v, 1024)
 	case "memtotalkib":
-		_, err = amount(v, 1024)
-	case "load": // busy seconds of the cores without the time since when: of no use alone
+		w.node().TotalMemory, err = amount(v, 1024)
+	case "load":
+		w.node().CPU, err = busy(v)
+	case "gpuinfo":
+		w.node().Cards, err = cardsOf(v)
 	default:
 		if name[0] >= 'A' && name[0] <= 'Z' { // Slurm's own words
 			if w.slurm == nil {
@@ -241,7 +245,7 @@ func (r *Reader) emit(h *Handler) error {
 		w.p.CPU = -1
 	}
 	r.one[0] = w.p
-	return h.Sample(&Sample{Time: w.at, Node: w.node, Procs: r.one[:]})
+	return h.Sample(&Sample{Time: w.at, Node: w.host, System: w.sys, Procs: r.one[:]})
 }
 
 // untagged reads a line of the first releases: time, host, cores, user, job, command,

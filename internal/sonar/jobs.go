@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reckon/internal/sacct"
+	"reckon/internal/slurmtext"
 )
 
 type jobsAttributes struct {
@@ -87,7 +88,7 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 	if s.ArrayJobID != 0 {
 		j.ID = fmt.Sprintf("%d_%d", s.ArrayJobID, s.ArrayTaskID)
 	}
-	j.State, j.Reason = sacct.State(s.State)
+	j.State, j.Reason = slurmtext.State(s.State)
 	var err error
 	for text, into := range map[*string]*time.Time{&s.Submit: &j.Submit, &s.Start: &j.Start, &s.End: &j.End} {
 		if *text == "" {

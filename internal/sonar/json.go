@@ -186,9 +186,31 @@ func (r *Reader) data(kind string, raw json.RawMessage, h *Handler) (bad, fatal 
 	case "job", "jobs":
 		return r.jobs(raw, h)
 	case "cluster":
-		return nil, nil // which node is in which partition now: no history
+		return r.cluster(raw, h)
 	}
 	return fmt.Errorf("data of type %q are not known: sample, sysinfo, job and cluster are", clip([]byte(kind))), nil
+}
+
+func (r *Reader) cluster(raw json.RawMessage, h *Handler) (bad, fatal error) {
+	var a struct {
+		Time string `json:"time"`
+		Name string `json:"cluster"`
+		Cluster
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return fmt.Errorf("cluster: %w", err), nil
+	}
+	at, err := r.when([]byte(a.Time))
+	for _, p := range a.Partitions {
+		if p.Name == "" && err == nil {
+			err = errors.New("cluster: a partition without a name")
+		}
+	}
+	if err != nil || h.Cluster == nil {
+		return err, nil
+	}
+	a.Cluster.Time, a.Cluster.Cluster = at, r.intern(a.Name)
+	return nil, h.Cluster(&a.Cluster)
 }
 
 type sysinfoAttributes struct {

@@ -36,8 +36,10 @@ type System struct {
 	Boot       int64     // Unix seconds, 0 unknown
 	CPU        []float64 // busy seconds of each core since boot
 	UsedMemory float64   // bytes, 0 unknown
-	Load1      *float64
-	Cards      []Card
+	// TotalMemory is what the node has, in bytes; 0 unknown. Only CSV says it here.
+	TotalMemory float64
+	Load1       *float64
+	Cards       []Card
 }
 
 // Card is what a reading tells of one GPU. Figures that sonar left out because they are
@@ -92,11 +94,33 @@ type Sysinfo struct {
 	GPUs          int
 }
 
+// Cluster is what was said of the nodes and partitions of a cluster. Lists of nodes are as
+// Slurm writes them.
+type Cluster struct {
+	Time       int64        `json:"-"`
+	Cluster    string       `json:"-"`
+	Partitions []Partition  `json:"partitions"`
+	Nodes      []NodeStates `json:"nodes"`
+}
+
+// Partition is a partition and its nodes.
+type Partition struct {
+	Name  string   `json:"name"`
+	Nodes []string `json:"nodes"`
+}
+
+// NodeStates are nodes and the words for the state that they are in.
+type NodeStates struct {
+	Names  []string `json:"names"`
+	States []string `json:"states"`
+}
+
 // Handler takes what is read. What it is given is valid until it returns, strings longer.
 // A nil function passes over.
 type Handler struct {
 	Sample  func(*Sample) error
 	Sysinfo func(*Sysinfo) error
+	Cluster func(*Cluster) error
 	Job     func(*sacct.Job) error
 	// Bad is told of input that can not be read, by line.
 	Bad func(line int, err error)

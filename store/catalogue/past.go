@@ -106,6 +106,11 @@ func (c *Catalogue) dropRows(ctx context.Context, tx *sql.Tx, cond string, ms in
 			return err
 		}
 	}
+	return c.recount(ctx, tx)
+}
+
+// recount counts the workloads by what lists are asked for, after some were deleted.
+func (c *Catalogue) recount(ctx context.Context, tx *sql.Tx) error {
 	if !c.d.indexes {
 		return nil
 	}

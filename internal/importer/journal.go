@@ -1,0 +1,369 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"reckon/store/tsdb"
+)
+
+// A journal keeps the readings of a site as they were told, so that its series can be made
+// again when older ones come. Below its directory there are, for each period of time that
+// has readings,
+//
+//	BEGIN.log  the readings: pieces of one node each, appended as they come
+//	BEGIN.end  for each node how much of the log is in the series, and what is known of
+//	           its jobs behind the period; written when the series are
+//
+// A piece is its length (4 bytes, little endian), the Castagnoli CRC-32 of what follows
+// (4 bytes), the name of the node, its first and last time and the number of its records
+// (see packer), and the readings packed by zstd. A piece that was cut off by a crash is
+// left out and comes again with its input.
+
+// period is the time of one log, in seconds: that of one block of series.
+const period = int64(tsdb.HistoryRange / 1e9)
+
+func periodOf(t int64) int64 {
+	r := t % period
+	if r < 0 {
+		r += period
+	}
+	return t - r
+}
+
+// piece is where readings of a node are in a log.
+type piece struct {
+	off, size int64
+	first     int64
+	last      int64
+	records   int // processes, and one for each reading
+}
+
+// journalLog is the log of a period.
+type journalLog struct {
+	path   string
+	size   int64
+	pieces map[string][]piece
+}
+
+type journal struct {
+	dir  string
+	logs map[int64]*journalLog
+	ends map[int64]*periodEnds
+	enc  *zstd.Encoder
+	dec  *zstd.Decoder
+	pack []byte
+}
+
+// keptOpen is of how many periods what is in their files is remembered.
+const keptOpen = 48
+
+func openJournal(dir string) (*journal, error) {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+	if err != nil {
+		return nil, err
+	}
+	return &journal{dir: dir, logs: map[int64]*journalLog{}, ends: map[int64]*periodEnds{}, enc: enc, dec: dec}, nil
+}
+
+func (j *journal) file(p int64, kind string) string {
+	return filepath.Join(j.dir, strconv.FormatInt(p, 10)+kind)
+}
+
+// periods lists those that have readings, in order.
+func (j *journal) periods() ([]int64, error) {
+	list, err := os.ReadDir(j.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var out []int64
+	for _, e := range list {
+		name, ok := strings.CutSuffix(e.Name(), ".log")
+		if p, err := strconv.ParseInt(name, 10, 64); ok && err == nil {
+			out = append(out, p)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// log tells what is in the log of a period.
+func (j *journal) log(p int64) (*journalLog, error) {
+	if l := j.logs[p]; l != nil {
+		return l, nil
+	}
+	l := &journalLog{path: j.file(p, ".log"), pieces: map[string][]piece{}}
+	f, err := os.Open(l.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		defer f.Close()
+		if err := l.scan(f); err != nil {
+			return nil, fmt.Errorf("read %s: %w", l.path, err)
+		}
+	}
+	if len(j.logs) >= keptOpen {
+		clear(j.logs)
+	}
+	j.logs[p] = l
+	return l, nil
+}
+
+// pieceHead is as much as the head of a piece takes at most: names of nodes are shorter.
+const pieceHead = 8 + 4096 + 40
+
+func (l *journalLog) scan(f *os.File) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	head := make([]byte, pieceHead)
+	var last piece
+	lastNode := ""
+	for l.size < end {
+		n, err := f.ReadAt(head, l.size)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		node, pc, ok := parsePiece(head[:n])
+		if !ok || l.size+pc.size > end {
+			break // cut off
+		}
+		pc.off = l.size
+		l.pieces[node] = append(l.pieces[node], pc)
+		l.size += pc.size
+		last, lastNode = pc, node
+	}
+	if lastNode == "" && last.size == 0 {
+		return nil
+	}
+	// The last one may have been under way when the machine stopped.
+	raw := make([]byte, last.size)
+	if _, err := f.ReadAt(raw, last.off); err != nil {
+		return err
+	}
+	if crc32.Checksum(raw[8:], castagnoli) != binary.LittleEndian.Uint32(raw[4:]) {
+		l.pieces[lastNode] = l.pieces[lastNode][:len(l.pieces[lastNode])-1]
+		l.size = last.off
+	}
+	return nil
+}
+
+// parsePiece reads the head of a piece.
+func parsePiece(b []byte) (node string, pc piece, ok bool) {
+	if len(b) < 9 {
+		return "", pc, false
+	}
+	pc.size = 8 + int64(binary.LittleEndian.Uint32(b))
+	u := unpacker{b: b[8:]}
+	node = u.text()
+	pc.first = u.int()
+	pc.last = pc.first + int64(u.uint())
+	pc.records = int(u.uint())
+	return node, pc, u.err == nil && pc.size > 8
+}
+
+// load reads pieces into at; those behind the first covered records are fresh.
+func (j *journal) load(l *journalLog, pieces []piece, covered int, at map[int64]*reading) error {
+	if len(pieces) == 0 {
+		return nil
+	}
+	f, err := os.Open(l.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	seen := 0
+	for _, pc := range pieces {
+		raw := make([]byte, pc.size)
+		if _, err := f.ReadAt(raw, pc.off); err != nil {
+			return fmt.Errorf("read %s: %w", l.path, err)
+		}
+		if crc32.Checksum(raw[8:], castagnoli) != binary.LittleEndian.Uint32(raw[4:]) {
+			return fmt.Errorf("%s is damaged at byte %d; restore it from a backup, or delete it and its .end and import what it holds again", l.path, pc.off)
+		}
+		u := unpacker{b: raw[8:]}
+		u.text()
+		u.int()
+		u.uint()
+		u.uint()
+		j.pack, err = j.dec.DecodeAll(u.b, j.pack[:0])
+		if err == nil {
+			in := unpacker{b: j.pack}
+			err = in.readings(at, seen >= covered)
+		}
+		if err != nil {
+			return fmt.Errorf("%s, byte %d: %w", l.path, pc.off, err)
+		}
+		seen += pc.records
+	}
+	return nil
+}
+
+// add appends readings of nodes to the log of a period, each with its times in order.
+func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[int64]*reading) (err error) {
+	if err := os.MkdirAll(j.dir, 0o750); err != nil {
+		return fmt.Errorf("keep readings: %w", err)
+	}
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("keep readings: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			delete(j.logs, p)
+			err = fmt.Errorf("keep readings: %w", err)
+		}
+	}()
+	if err := f.Truncate(l.size); err != nil { // what a crash has cut off
+		return err
+	}
+	var out bytes.Buffer
+	begin := l.size
+	for _, node := range nodes {
+		times := sortedKeys(at[node])
+		var body packer
+		body.readings(times, at[node])
+		pc := piece{off: l.size, first: times[0], last: times[len(times)-1]}
+		for _, t := range times {
+			pc.records += 1 + len(at[node][t].procs)
+		}
+		head := packer{b: make([]byte, 8, 64+len(body.b)/2)}
+		head.text(node)
+		head.int(pc.first)
+		head.uint(uint64(pc.last - pc.first))
+		head.uint(uint64(pc.records))
+		raw := j.enc.EncodeAll(body.b, head.b)
+		binary.LittleEndian.PutUint32(raw, uint32(len(raw)-8))
+		binary.LittleEndian.PutUint32(raw[4:], crc32.Checksum(raw[8:], castagnoli))
+		pc.size = int64(len(raw))
+		l.size += pc.size
+		l.pieces[node] = append(l.pieces[node], pc)
+		out.Write(raw)
+	}
+	if _, err := f.WriteAt(out.Bytes(), begin); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// nodeEnd is what is known of a node behind a period.
+type nodeEnd struct {
+	records int    // of the log that are in the series
+	from    uint64 // sum of what was known before the period
+	state   []byte
+}
+
+type periodEnds struct {
+	nodes map[string]nodeEnd
+	dirty bool
+}
+
+// end reads what is known of nodes behind a period.
+func (j *journal) end(p int64) (*periodEnds, error) {
+	if e := j.ends[p]; e != nil {
+		return e, nil
+	}
+	e := &periodEnds{nodes: map[string]nodeEnd{}}
+	path := j.file(p, ".end")
+	raw, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	default:
+		all, err := j.dec.DecodeAll(raw, nil)
+		u := unpacker{b: all}
+		for err == nil && len(u.b) > 0 {
+			name := u.text()
+			n := nodeEnd{records: int(u.uint()), from: u.uint()}
+			size := u.count()
+			n.state, u.b = u.b[:size:size], u.b[size:]
+			e.nodes[name] = n
+			err = u.err
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w; restore it from a backup, or delete it: its series are made again from the .log beside it", path, err)
+		}
+	}
+	if len(j.ends) >= keptOpen {
+		for q, x := range j.ends {
+			if !x.dirty {
+				delete(j.ends, q)
+			}
+		}
+	}
+	j.ends[p] = e
+	return e, nil
+}
+
+// save writes what is known behind the periods that changed.
+func (j *journal) save() error {
+	for _, p := range sortedKeys(j.ends) {
+		e := j.ends[p]
+		if !e.dirty {
+			continue
+		}
+		var out packer
+		for _, name := range sortedKeys(e.nodes) {
+			n := e.nodes[name]
+			out.text(name)
+			out.uint(uint64(n.records))
+			out.uint(n.from)
+			out.uint(uint64(len(n.state)))
+			out.b = append(out.b, n.state...)
+		}
+		if err := replaceFile(j.file(p, ".end"), j.enc.EncodeAll(out.b, nil)); err != nil {
+			return err
+		}
+		e.dirty = false
+	}
+	return nil
+}
+
+// replaceFile writes a file as a whole.
+func replaceFile(path string, raw []byte) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o750)
+	if err == nil {
+		err = writeFile(path+".tmp", raw)
+	}
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	if err != nil {
+		return fmt.Errorf("keep what is known of imports: %w", err)
+	}
+	return nil
+}
+
+func writeFile(path string, raw []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

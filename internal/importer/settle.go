@@ -1,0 +1,282 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"hash/fnv"
+
+	"reckon/store"
+)
+
+// Series follow the journal period by period. What is known of a node behind a period
+// begins the next one: when readings come to a period, its series of that node are made
+// again, and those of the periods behind it for as long as anything comes out otherwise
+// than before.
+
+// known is what is known of a node behind an earlier period.
+type known struct {
+	period int64
+	state  []byte
+}
+
+// settle makes the series of all that is new in the journal of a site.
+func (im *Importer) settle(ctx context.Context, st *siteState) error {
+	from := int64(1) << 62
+	for p := range st.dirty {
+		from = min(from, p)
+	}
+	if st.again {
+		from = min(from, periodOf(st.pending.From.Unix()))
+		im.res.Resumed = true
+	}
+	periods, err := st.journal.periods()
+	if err != nil {
+		return err
+	}
+	carry := map[string]known{}
+	for _, p := range periods {
+		if p < from || (!st.again && len(carry) == 0 && len(st.dirty[p]) == 0) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := im.settlePeriod(ctx, st, p, carry); err != nil {
+			return err
+		}
+		if im.out.full() {
+			if err := im.write(ctx, st); err != nil {
+				return err
+			}
+		}
+	}
+	return im.write(ctx, st)
+}
+
+func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, carry map[string]known) error {
+	log, err := st.journal.log(p)
+	if err != nil {
+		return err
+	}
+	ends, err := st.journal.end(p)
+	if err != nil {
+		return err
+	}
+	nodes := map[string]bool{}
+	for node := range st.dirty[p] {
+		nodes[node] = true
+	}
+	for node := range carry {
+		nodes[node] = true
+	}
+	if st.again {
+		for node := range log.pieces {
+			nodes[node] = true
+		}
+	}
+	var measured measuredTimes
+	for _, node := range sortedKeys(nodes) {
+		pieces := log.pieces[node]
+		if len(pieces) == 0 {
+			continue
+		}
+		before, ok := carry[node]
+		if !ok {
+			if before, err = st.before(node, p); err != nil {
+				return err
+			}
+		}
+		now := nodeEnd{}
+		for _, pc := range pieces {
+			now.records += pc.records
+		}
+		if before.state != nil && p-before.period <= keepJob+period {
+			h := fnv.New64a()
+			_, _ = h.Write(before.state)
+			now.from = h.Sum64()
+		} else {
+			before.state = nil
+		}
+		old, had := ends.nodes[node]
+		if had && old.records == now.records && old.from == now.from {
+			delete(carry, node)
+			if st.again {
+				carry[node] = known{p, old.state}
+			}
+			continue
+		}
+		if measured == nil {
+			if measured, err = im.measuredNodes(ctx, p, p+period); err != nil {
+				return err
+			}
+		}
+		m := making{im: im, st: st, period: p, at: place{st.site, node}, log: log, pieces: pieces, measured: measured}
+		if now.state, err = m.make(before.state, old, had && old.from == now.from && !st.again, had); err != nil {
+			return err
+		}
+		ends.nodes[node], ends.dirty = now, true
+		carry[node] = known{p, now.state}
+	}
+	return nil
+}
+
+// before finds what is known of a node before a period.
+func (st *siteState) before(node string, p int64) (known, error) {
+	for q := p - period; p-q <= keepJob+period; q -= period {
+		e, err := st.journal.end(q)
+		if err != nil {
+			return known{}, err
+		}
+		if n, ok := e.nodes[node]; ok {
+			return known{q, n.state}, nil
+		}
+	}
+	return known{}, nil
+}
+
+// making makes the series of one node in one period.
+type making struct {
+	im       *Importer
+	st       *siteState
+	period   int64
+	at       place
+	log      *journalLog
+	pieces   []piece
+	measured measuredTimes
+}
+
+// make returns what is known behind the period. old is what was known when its series
+// were made before; sameStart says that they began as they do now.
+func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
+	readings := map[int64]*reading{}
+	if err := m.st.journal.load(m.log, m.pieces, old.records, readings); err != nil {
+		return nil, err
+	}
+	if m.at.node == "" {
+		for _, t := range sortedKeys(readings) {
+			m.im.tellCluster(m.at.site, t, readings[t].cluster)
+		}
+		return []byte{}, nil
+	}
+	from := m.period
+	state := &nodeState{Jobs: map[jobKey]*jobState{}}
+	var err error
+	if sameStart {
+		if state, err = unpackState(old.state); err != nil {
+			return nil, err
+		}
+		if m.after(state, old.records, readings) {
+			return m.continued(state, readings), nil
+		}
+		state = &nodeState{Jobs: map[jobKey]*jobState{}}
+	}
+	if start != nil {
+		if state, err = unpackState(start); err != nil {
+			return nil, err
+		}
+		state.forget(from)
+	}
+	var was *nodeState
+	if had {
+		if was, err = unpackState(old.state); err != nil {
+			return nil, err
+		}
+	}
+	if had || m.st.again {
+		m.im.out.drop(m.at, m.period, was)
+	}
+	end := m.continued(state, readings)
+	if was != nil && !bytes.Equal(end, old.state) {
+		m.undo(was, state)
+	}
+	return end, nil
+}
+
+// after reports whether all that is new comes after what a state knows, and changes nothing
+// of what was said before.
+func (m *making) after(state *nodeState, covered int, readings map[int64]*reading) bool {
+	seen := 0
+	for _, pc := range m.pieces {
+		if seen >= covered && pc.first <= state.Last {
+			return false
+		}
+		seen += pc.records
+	}
+	if state.Memory > 0 {
+		return true
+	}
+	for _, r := range readings {
+		if r.total() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// total is the memory that the node has, as the reading says; 0 when it does not.
+func (r *reading) total() float64 {
+	if r.memory > 0 || r.system == nil {
+		return r.memory
+	}
+	return r.system.TotalMemory
+}
+
+// continued takes the readings that are newer than the state.
+func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte {
+	im := m.im
+	since := state.Last
+	times := sortedKeys(readings)
+	if state.Memory == 0 { // what is said first holds for the readings of the period before it
+		for _, t := range times {
+			if state.Memory = readings[t].total(); state.Memory > 0 {
+				break
+			}
+		}
+	}
+	for _, t := range times {
+		r := readings[t]
+		if t <= since {
+			continue
+		}
+		if v := r.total(); v > 0 {
+			state.Memory = v
+		}
+		if m.measured.at(m.at, t) {
+			im.res.Measured += r.fresh
+			im.res.Taken = max(im.res.Taken-r.fresh, 0)
+			continue
+		}
+		im.note(t)
+		im.take(m.at, state, t, r)
+	}
+	return state.pack()
+}
+
+// undo drops what the series said before of jobs that now began at another time, or under
+// another name.
+func (m *making) undo(was, now *nodeState) {
+	im := m.im
+	ids := map[string]bool{}
+	for _, j := range now.Jobs {
+		ids[j.ID] = true
+	}
+	for k, j := range was.Jobs {
+		if j.Last < m.period {
+			continue
+		}
+		if !ids[j.ID] {
+			im.out.gone = append(im.out.gone, store.Life{Site: m.at.site, ID: j.ID})
+		}
+		n := now.Jobs[k]
+		if j.First < m.period || j.Start >= j.First || (n != nil && n.ID == j.ID && n.Start == j.Start) {
+			continue
+		}
+		im.out.undo(m.at, j.ID, j.Start)
+		for t := j.Start; t < m.period; t += touchedRange {
+			im.note(t)
+		}
+	}
+	for t := m.period; t <= max(was.Last, now.Last); t += touchedRange {
+		im.note(t)
+	}
+}

@@ -1,0 +1,235 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/store"
+	"reckon/store/tsdb"
+)
+
+// sink collects what is written at one time, and what is deleted before.
+type sink struct {
+	h   *tsdb.History
+	err error
+	n   int
+
+	from, to int64 // of what changes
+	jobs     map[seriesKey]*jobSeries
+	nodes    map[place]*nodeSeries
+	clusters map[string]*jobSeries
+	slurm    map[string]map[string][]int64 // by site and workload: when jobs of the batch system were seen
+
+	drops map[int64]map[string][]string // by period and site: nodes of which the series are made again
+	own   map[zeroKey]bool              // zeros that such series began with
+	undos []zeroKey                     // zeros of jobs that began otherwise
+	gone  []store.Life
+}
+
+type seriesKey struct {
+	place
+	id, owner string
+}
+
+// zeroKey is a zero before the first reading of a job, at the time of its start.
+type zeroKey struct {
+	place
+	id    string
+	start int64
+}
+
+func newSink() *sink {
+	return &sink{
+		h: &tsdb.History{}, from: 1 << 62, jobs: map[seriesKey]*jobSeries{}, nodes: map[place]*nodeSeries{}, clusters: map[string]*jobSeries{},
+		slurm: map[string]map[string][]int64{}, drops: map[int64]map[string][]string{}, own: map[zeroKey]bool{},
+	}
+}
+
+func (s *sink) add(to *tsdb.HistorySeries, t int64, v float64) {
+	if err := to.Add(t, v); err != nil && s.err == nil {
+		s.err = err
+	}
+	s.n++
+}
+
+// How much is collected before it is written.
+const (
+	sinkSamples = 4_000_000
+	sinkJobs    = 20_000
+)
+
+func (s *sink) full() bool { return s.n >= sinkSamples || len(s.jobs) >= sinkJobs }
+
+func (s *sink) job(p place, j *jobState) *jobSeries {
+	k := seriesKey{p, j.ID, j.Owner}
+	o := s.jobs[k]
+	if o == nil {
+		o = &jobSeries{of: s, by: map[string]*tsdb.HistorySeries{}, base: []string{
+			"kind", j.Kind, "node", p.node, "owner", j.Owner, "site", p.site, "source", "sonar", "workload", j.ID,
+		}}
+		s.jobs[k] = o
+	}
+	return o
+}
+
+func (s *sink) node(p place) *nodeSeries {
+	o := s.nodes[p]
+	if o == nil {
+		o = &nodeSeries{jobSeries: jobSeries{of: s, by: map[string]*tsdb.HistorySeries{}, base: []string{"node", p.node, "site", p.site, "source", "sonar"}}}
+		s.nodes[p] = o
+	}
+	return o
+}
+
+func (s *sink) cluster(site string) *jobSeries {
+	o := s.clusters[site]
+	if o == nil {
+		o = &jobSeries{of: s, by: map[string]*tsdb.HistorySeries{}, base: []string{"site", site, "source", "sonar"}}
+		s.clusters[site] = o
+	}
+	return o
+}
+
+// measured remembers when a job of the batch system was seen.
+func (s *sink) measured(site, id string, t int64) {
+	if s.slurm[site] == nil {
+		s.slurm[site] = map[string][]int64{}
+	}
+	s.slurm[site][id] = append(s.slurm[site][id], t)
+}
+
+// drop says that the series of a node in a period are made again. was is what was known
+// behind it.
+func (s *sink) drop(p place, at int64, was *nodeState) {
+	if s.drops[at] == nil {
+		s.drops[at] = map[string][]string{}
+	}
+	s.drops[at][p.site] = append(s.drops[at][p.site], p.node)
+	if was == nil {
+		return
+	}
+	for _, j := range was.Jobs {
+		if j.First >= at {
+			s.own[zeroKey{p, j.ID, j.Start}] = true
+		}
+	}
+}
+
+func (s *sink) undo(p place, id string, start int64) {
+	s.undos = append(s.undos, zeroKey{p, id, start})
+	s.own[zeroKey{p, id, start}] = true
+}
+
+// write stores what was collected, and then what is known behind it.
+func (im *Importer) write(ctx context.Context, st *siteState) error {
+	out := im.out
+	im.out = newSink()
+	if out.err != nil {
+		return out.err
+	}
+	if st != nil && out.from <= out.to {
+		if err := st.begin(unix(out.from), unix(out.to+1), out.gone); err != nil {
+			return err
+		}
+	}
+	im.res.Gone = append(im.res.Gone, out.gone...)
+	kept, err := im.delete(ctx, out)
+	if err != nil {
+		return err
+	}
+	for site, seen := range out.slurm {
+		if err := im.dropAccounted(ctx, site, seen); err != nil {
+			return err
+		}
+	}
+	im.res.Samples += out.n
+	if err := im.o.Store.ImportBlocks(ctx, out.h); err != nil {
+		return err
+	}
+	if err := im.o.Store.ImportBlocks(ctx, kept); err != nil {
+		return err
+	}
+	if st == nil {
+		return nil
+	}
+	return st.journal.save()
+}
+
+func equal(name, value string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, value)
+}
+
+func oneOf(name string, values []string) *labels.Matcher {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = regexp.QuoteMeta(v)
+	}
+	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
+}
+
+// delete removes what is made again. It returns the zeros that later periods have put into
+// these, which are to be written again.
+func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error) {
+	kept, byText := &tsdb.History{}, map[string]*tsdb.HistorySeries{}
+	for _, p := range sortedKeys(out.drops) {
+		for _, site := range sortedKeys(out.drops[p]) {
+			for nodes := range slices.Chunk(out.drops[p][site], 200) {
+				from, to := p*1000, (p+period)*1000-1
+				ms := []*labels.Matcher{equal("source", "sonar"), equal("site", site), oneOf("node", nodes)}
+				if err := im.zeros(ctx, kept, byText, out, site, from, to, ms); err != nil {
+					return nil, err
+				}
+				ms = append(ms, labels.MustNewMatcher(labels.MatchNotRegexp, "__name__", "reckon_slurm_.*"))
+				if err := im.o.Store.Delete(ctx, from, to, ms...); err != nil {
+					return nil, fmt.Errorf("delete what is made again: %w", err)
+				}
+			}
+		}
+	}
+	for _, z := range out.undos {
+		at := z.start*1000 + beside
+		if err := im.o.Store.Delete(ctx, at, at, equal("source", "sonar"), equal("site", z.site), equal("node", z.node), equal("workload", z.id)); err != nil {
+			return nil, fmt.Errorf("delete what is made again: %w", err)
+		}
+	}
+	return kept, nil
+}
+
+// zeros collects the zeros between two times that are not among those made again.
+func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string, from, to int64, ms []*labels.Matcher) (err error) {
+	q, err := im.o.Store.Querier(from, to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	set := q.Select(ctx, false, nil, append([]*labels.Matcher{oneOf("__name__", []string{mCPU, mCommand})}, ms...)...)
+	for set.Next() {
+		l := set.At().Labels()
+		s := byText[l.String()]
+		it := set.At().Iterator(nil)
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			t, v := it.At()
+			if vt != chunkenc.ValFloat || t%1000 != beside || out.own[zeroKey{place{site, l.Get("node")}, l.Get("workload"), t / 1000}] {
+				continue
+			}
+			if s == nil {
+				s = into.Series(l)
+				byText[l.String()] = s
+			}
+			if err := s.Add(t, v); err != nil {
+				return err
+			}
+		}
+		if err := it.Err(); err != nil {
+			return err
+		}
+	}
+	return set.Err()
+}

@@ -1,0 +1,92 @@
+// Package slurmtext reads the fields that the commands of Slurm write as text: times,
+// lengths of time, sizes, lists of TRES and GRES, exit codes, states, and numbers of jobs.
+// See sacct(1), squeue(1), sinfo(1), and slurm.conf(5) on AccountingStorageTRES.
+//
+// What comes out is in SI base units: seconds, bytes. A field that says nothing (empty,
+// Unknown, N/A and so on) is the zero value without an error; one that can not be read is
+// an error that quotes it. Nothing here has state.
+package slurmtext
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Clip shortens a field for an error.
+func Clip(s string) string {
+	if len(s) > 60 {
+		return strings.ToValidUTF8(s[:57], "") + "..."
+	}
+	return s
+}
+
+// Nothing reports whether a field is one of the words for no value.
+func Nothing(s string) bool {
+	switch strings.TrimSpace(s) {
+	case "", "Unknown", "None", "none", "NONE", "N/A", "(null)", "None assigned", "INVALID", "UNLIMITED", "Partition_Limit":
+		return true
+	}
+	return false
+}
+
+// Word is a field, or empty where it is a word for no value.
+func Word(s string) string {
+	if Nothing(s) {
+		return ""
+	}
+	return s
+}
+
+// mostNumber is the highest number that is believed.
+const mostNumber = 1e18
+
+// Number reads a number from 0 on.
+func Number(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 0 && v <= mostNumber) {
+		return 0, fmt.Errorf("%q is not a number from 0 on", Clip(s))
+	}
+	return math.Abs(v), nil // -0 is 0
+}
+
+// Size reads a number with a unit of 1024, such as 10808.05M; without a unit it is in
+// units of bare.
+func Size(s string, bare float64) (float64, error) {
+	by := bare
+	if s != "" {
+		if at := strings.IndexByte("KMGTPE", s[len(s)-1]&^0x20); at >= 0 {
+			by, s = math.Exp2(float64(10*(at+1))), s[:len(s)-1]
+		}
+	}
+	v, err := Number(s)
+	return v * by, err
+}
+
+// Exit reads CODE:SIGNAL as a shell counts: what a signal ended counts 128 and its number.
+func Exit(s string) (*int, error) {
+	code, signal, _ := strings.Cut(s, ":")
+	c, err := strconv.ParseUint(code, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("exit code %q is not CODE:SIGNAL", Clip(s))
+	}
+	n, err := strconv.ParseUint(signal, 10, 16)
+	if err != nil {
+		n = 0
+	}
+	return ExitCode(float64(c), float64(n)), nil
+}
+
+// ExitCode is the same of numbers; nil where they can not be, such as the signal 125,
+// which is Slurm's word for out of memory.
+func ExitCode(code, signal float64) *int {
+	if !(code >= 0 && code <= 1<<16 && signal >= 0 && signal <= 64) {
+		return nil
+	}
+	n := int(code)
+	if signal > 0 && n == 0 {
+		n = 128 + int(signal)
+	}
+	return &n
+}

@@ -1,0 +1,84 @@
+package slurmtext
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The times that are believed, in seconds since the Unix epoch: the years 1990 to 2200.
+// Slurm writes no time as 0, as 2^32-2 or as 2^64-2.
+const (
+	earliest = 631152000
+	latest   = 7258118400
+	unset    = 4294967294
+)
+
+// Unix is a time in seconds since the Unix epoch; zero for Slurm's numbers for none.
+func Unix(v float64) time.Time {
+	if !(v > 0 && v <= latest) || v == unset || v == unset+1 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(v * 1000)).UTC()
+}
+
+// Time reads a time in the zone (nil: the machine's), or seconds since the Unix epoch as
+// SLURM_TIME_FORMAT=%s makes them. It is zero for words for no time.
+func Time(s string, zone *time.Location) (time.Time, error) {
+	if Nothing(s) {
+		return time.Time{}, nil
+	}
+	if zone == nil {
+		zone = time.Local
+	}
+	for _, form := range []string{"2006-01-02T15:04:05", time.RFC3339} {
+		if t, err := time.ParseInLocation(form, s, zone); err == nil {
+			if at := t.Unix(); at < earliest || at > latest {
+				return time.Time{}, fmt.Errorf("%q lies outside of the years 1990 to 2200", Clip(s))
+			}
+			return t, nil
+		}
+	}
+	if v, err := Number(s); err == nil {
+		if v != 0 && v < earliest {
+			return time.Time{}, fmt.Errorf("%q lies outside of the years 1990 to 2200", Clip(s))
+		}
+		return Unix(v), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-21T10:00:00", Clip(s))
+}
+
+// Duration reads [DAYS-][HOURS:]MINUTES:SECONDS[.FRACTION], DAYS-HOURS and
+// DAYS-HOURS:MINUTES, in seconds.
+func Duration(s string) (float64, error) {
+	bad := fmt.Errorf("%q is not a time such as 1-02:03:04", Clip(s))
+	days, rest, hasDays := strings.Cut(s, "-")
+	total := 0.0
+	if hasDays {
+		n, err := strconv.ParseUint(days, 10, 20)
+		if err != nil {
+			return 0, bad
+		}
+		total = float64(n) * 86400
+	} else {
+		rest = s
+	}
+	parts := strings.Split(rest, ":")
+	if len(parts) > 3 || (len(parts) < 2 && !hasDays) {
+		return 0, bad
+	}
+	unit := 3600.0
+	if len(parts) == 2 && !hasDays {
+		unit = 60
+	}
+	for _, p := range parts {
+		v, err := Number(p)
+		if err != nil || v > 1e10 {
+			return 0, bad
+		}
+		total += v * unit
+		unit /= 60
+	}
+	return total, nil
+}

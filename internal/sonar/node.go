@@ -1,0 +1,115 @@
+package sonar
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// What CSV says of the node stands in one line of a reading, from release 0.12 on.
+
+func (w *row) node() *System {
+	if w.sys == nil {
+		w.sys = &System{}
+	}
+	return w.sys
+}
+
+// The digits of load: a number begins with one of the first and goes on with the second,
+// lowest digit first.
+const (
+	loadFirst = "(){}[]<>+-abcdefghijklmnopqrstuvwxyz!@#$%^&*_"
+	loadNext  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ~|';:.?/`"
+)
+
+// maxCores bounds how many processors a node has.
+const maxCores = 1 << 16
+
+// busy reads load=: the seconds that each processor was busy since the node was booted.
+// The first number is the least of them, and the others what each has more.
+func busy(b []byte) ([]float64, error) {
+	var all []uint64
+	var by uint64
+	for _, c := range b {
+		if d := strings.IndexByte(loadFirst, c); d >= 0 {
+			all, by = append(all, uint64(d)), 45
+			continue
+		}
+		d := strings.IndexByte(loadNext, c)
+		if d < 0 || by == 0 || by > 1<<50 || len(all) > maxCores {
+			return nil, fmt.Errorf("%q is no list of numbers of sonar's", clip(b))
+		}
+		all[len(all)-1] += uint64(d) * by
+		by *= 45
+	}
+	if len(all) < 2 {
+		return nil, errors.New("it says nothing of any processor")
+	}
+	out := make([]float64, len(all)-1)
+	for i := range out {
+		out[i] = float64(all[0] + all[i+1])
+	}
+	return out, nil
+}
+
+// maxCards bounds how many GPUs a node has.
+const maxCards = 256
+
+// cardsOf reads gpuinfo=: lists of a figure of all GPUs, NAME=A|B|C, with commas between
+// them. An empty figure is left out, as in JSON.
+func cardsOf(b []byte) ([]Card, error) {
+	var cards []Card
+	for part := range bytes.SplitSeq(b, []byte(",")) {
+		name, list, ok := strings.Cut(string(part), "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is not NAME=A|B", clip(part))
+		}
+		for i, v := range strings.Split(list, "|") {
+			if i >= maxCards {
+				return nil, fmt.Errorf("%s is of more than %d GPUs", clip([]byte(name)), maxCards)
+			}
+			for len(cards) <= i {
+				cards = append(cards, Card{Index: uint64(len(cards))})
+			}
+			if err := cards[i].say(name, v); err != nil {
+				return nil, fmt.Errorf("%s: %w", clip([]byte(name)), err)
+			}
+		}
+	}
+	return cards, nil
+}
+
+// say takes one figure. Names that are not known are passed over.
+func (c *Card) say(name, v string) (err error) {
+	if v == "" || strings.EqualFold(v, "unknown") {
+		return nil
+	}
+	figure := func(into *float64, by float64) { *into, err = amount([]byte(v), by) }
+	switch name {
+	case "fan%":
+		figure(&c.Fan, 0.01)
+	case "perf":
+		n, bad := strconv.ParseUint(strings.TrimPrefix(v, "P"), 10, 8)
+		if bad != nil {
+			return fmt.Errorf("%q is no performance state such as P2", clip([]byte(v)))
+		}
+		c.Performance = &n
+	case "musekib":
+		figure(&c.Memory, 1024)
+	case "cutil%":
+		figure(&c.Busy, 0.01)
+	case "tempc":
+		figure(&c.Temperature, 1)
+	case "poww":
+		figure(&c.Power, 1)
+	case "powlimw":
+		figure(&c.PowerLimit, 1)
+	case "cez":
+		figure(&c.Clock, 1e6)
+	case "memz":
+		figure(&c.MemoryClock, 1e6)
+	}
+	return err
+}
