@@ -66,7 +66,7 @@ func drawWorkload(t *rapid.T) store.Workload {
 	w.Name = text("name", "train", "train-2", "[x]", "", "Übung", "a\x00b", "\xff")
 	w.Owner, w.Account = text("owner", "ann", "bob", ""), text("account", "x", "y")
 	w.Partition, w.Command = text("partition", "cpu", "gpu"), text("command", "python3", "python2", "R")
-	w.Nodes = rapid.SliceOfN(rapid.SampledFrom([]string{"n1", "n10", "n2", `["n1"]`, ""}), 0, 2).Draw(t, "nodes")
+	w.Nodes = rapid.SliceOfN(rapid.SampledFrom([]string{"n1", "node-0010", "n2", `["n1"]`, ""}), 0, 2).Draw(t, "nodes")
 	w.State = text("state", "pending", "running", "completed")
 	w.Start = w.Start.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "start")) * time.Millisecond)
 	if rapid.Bool().Draw(t, "open") {
@@ -100,7 +100,7 @@ func drawFilter(t *rapid.T) store.Filter {
 	maybe("accounts", func() { f.Accounts = []string{"x"} })
 	maybe("partitions", func() { f.Partitions = []string{"gpu", "none"} })
 	maybe("states", func() { f.States = []string{"running", "completed"} })
-	maybe("nodes", func() { f.Nodes = []string{"n1", `["n1"]`} })
+	maybe("nodes", func() { f.Nodes = []string{"n1", `["n1"]`, "node-0010"} })
 	maybe("name", func() {
 		f.Name = rapid.SampledFrom([]string{"train", "train*", "[[]x]", "?bung", "*", "a*", "[", "[^t]*"}).Draw(t, "pattern")
 	})

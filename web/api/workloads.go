@@ -84,11 +84,11 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 
 // searched is how many workloads, the latest first, are looked through for what a
 // person may have meant when nothing has the id or the name.
-const searched = 5000
+const searched = 2000
 
 // resolve finds the one workload that a person means by a part of its id, or says
 // which ones it could be: by the id of any kind, else by name, both however old, else by
-// the end of the id of what was there lately.
+// the end of the id of what was there lately, else by the end of a name.
 func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	var exact []string
 	for _, k := range kinds() {
@@ -104,7 +104,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	var ids []string
 	if len(exact) == 0 {
 		var err error
-		if exact, err = s.called(ctx, text); err != nil {
+		if exact, err = s.called(ctx, literal(text)); err != nil {
 			return "", err
 		}
 	}
@@ -127,6 +127,15 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		}
 		if len(exact) == 0 {
 			exact = loose
+		}
+	}
+	for _, pattern := range []string{"*/" + literal(text), literal(text) + ".service"} {
+		if len(exact) > 0 {
+			break
+		}
+		var err error
+		if exact, err = s.called(ctx, pattern); err != nil {
+			return "", err
 		}
 	}
 	switch len(exact) {
@@ -191,9 +200,9 @@ func (s *server) family(ctx context.Context, text string) (string, error) {
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// called lists the ids of what has a name.
-func (s *server) called(ctx context.Context, name string) (ids []string, err error) {
-	list, err := s.Backend.Workloads(ctx, client.Filter{Name: literal(name), Sort: "-seen", Limit: 20})
+// called lists the ids of what has a name, or one of a pattern.
+func (s *server) called(ctx context.Context, pattern string) (ids []string, err error) {
+	list, err := s.Backend.Workloads(ctx, client.Filter{Name: pattern, Sort: "-seen", Limit: 20})
 	for _, w := range list.Workloads {
 		if !slices.Contains(ids, w.ID) {
 			ids = append(ids, w.ID)

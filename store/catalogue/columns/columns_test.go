@@ -73,7 +73,7 @@ func naive(rows map[int64]Row, q *Query) (keys []int64, total int) {
 var figuresOf = []float64{math.NaN(), 0, 1, -1, 0.1, 2, 255, 256, 65535, 1e6, 4294967295, 1 << 53, 1.5, -0.25, math.Inf(1), math.Inf(-1), 1e300, math.Copysign(0, -1)}
 
 func drawRow(t *rapid.T, key int64) Row {
-	names := []string{"n1", "n1x", "n2", "a<b", "", "é", "n10"}
+	names := []string{"n1", "n1x", "n2", "a<b", "", "é", "n10", "node-0001"}
 	return Row{
 		Key: key, ID: rapid.SampledFrom([]string{"", "a", "slurm/1", "slurm/10", "slurm/2", "slurm/100000001", "slurm/100000002", "unit/\x00"}).Draw(t, "id"),
 		Words:   []string{rapid.SampledFrom([]string{"", "alice", "bob", "abcdefgh1", "abcdefgh2", "abcdefgh"}).Draw(t, "w"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "v")},
@@ -95,7 +95,7 @@ func drawQuery(t *rapid.T) *Query {
 		q.Words = append(q.Words, Words{Column: 0, Match: func(s string) bool { return strings.HasPrefix(s, "a") }})
 	}
 	if rapid.Bool().Draw(t, "nodes") {
-		q.Names = []string{"n1", "none"}
+		q.Names = []string{"n1", "none", "node-0001"}
 	}
 	if rapid.Bool().Draw(t, "range") {
 		q.Ranges = append(q.Ranges, Range{0, rapid.SampledFrom(figuresOf[1:]).Draw(t, "low"), rapid.SampledFrom(figuresOf[1:]).Draw(t, "high")})
@@ -157,7 +157,7 @@ func TestManyChunks(t *testing.T) {
 	table, rows := New(2, 3), map[int64]Row{}
 	row := func(key int64) Row {
 		r := Row{Key: key, ID: fmt.Sprintf("slurm/%d", rng.IntN(60_000)), Words: []string{fmt.Sprint("u", int(rng.ExpFloat64()*20)), fmt.Sprint("job", rng.IntN(9000))},
-			Names: []string{fmt.Sprint("n", rng.IntN(300))}, Numbers: []float64{rng.ExpFloat64(), float64(key * 1000), float64(rng.IntN(64))}}
+			Names: []string{fmt.Sprint("n", rng.IntN(300)), "node-0001", "node-0002"}[:1+rng.IntN(3)], Numbers: []float64{rng.ExpFloat64(), float64(key * 1000), float64(rng.IntN(64))}}
 		if rng.IntN(8) == 0 {
 			r.Numbers[0] = math.NaN()
 		}

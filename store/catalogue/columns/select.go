@@ -92,6 +92,7 @@ type search struct {
 	keep  int  // how many of the first are wanted; all when negative
 	plain bool // order and key say all
 	turn  uint32
+	lead  []uint64 // what orders words
 }
 
 // Select returns the keys of a page, and how many rows there are without limit.
@@ -104,6 +105,11 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 	}
 	if q.Down {
 		s.turn = math.MaxUint32
+	}
+	if q.By == ByWord {
+		if s.lead = t.words[q.Column].lead; s.keep < 0 || s.keep > chunkRows { // many are compared
+			s.lead, s.plain = t.words[q.Column].ranks(), q.Then < 0
+		}
 	}
 	s.compile()
 	workers := min(runtime.GOMAXPROCS(0), len(t.chunks)/8+1, 8)
@@ -232,9 +238,9 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 			s.offer(h, order(v[i]), first+uint32(i))
 		}
 	case ByWord:
-		v, lead := c.words[q.Column].values(values), s.t.words[q.Column].lead
+		v := c.words[q.Column].values(values)
 		for _, i := range sel {
-			s.offer(h, lead[int(v[i])], first+uint32(i))
+			s.offer(h, s.lead[int(v[i])], first+uint32(i))
 		}
 	case ByNames:
 		v := c.names.values(values)

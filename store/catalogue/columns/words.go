@@ -58,6 +58,20 @@ func (w *words) compare(a, b uint32) int {
 	return strings.Compare(w.text[a], w.text[b])
 }
 
+// ranks is the place of each text among all of them in order.
+func (w *words) ranks() []uint64 {
+	codes := make([]uint32, len(w.text))
+	for i := range codes {
+		codes[i] = uint32(i)
+	}
+	slices.SortFunc(codes, w.compare)
+	out := make([]uint64, len(codes))
+	for rank, c := range codes {
+		out[c] = uint64(rank)
+	}
+	return out
+}
+
 // lead is the first eight bytes of a text as a number that orders as they do.
 func lead[T string | []byte](s T) uint64 {
 	if len(s) >= 8 {
