@@ -54,11 +54,38 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p struct {
-		Datasources, Providers []map[string]any
+	var p provisioning
+	strict := yaml.NewDecoder(bytes.NewReader(raw))
+	strict.KnownFields(true)
+	if err := strict.Decode(&p); err != nil || p.APIVersion != 1 || len(p.Datasources) != 1 || len(p.Providers) != 1 {
+		t.Fatalf("%v %+v", err, p)
 	}
-	if err := yaml.Unmarshal(raw, &p); err != nil || len(p.Datasources) != 1 || len(p.Providers) != 1 {
-		t.Errorf("%v %+v", err, p)
+	if d := p.Datasources[0]; d.Name == "" || d.Type != "prometheus" || d.Access != "proxy" || !strings.HasPrefix(d.URL, "http") || d.JSONData.HTTPMethod != "POST" || d.JSONData.PrometheusType != "Prometheus" {
+		t.Errorf("%+v", d)
+	}
+	if d := p.Providers[0]; d.Name == "" || d.Type != "file" || !filepath.IsAbs(d.Options.Path) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// provisioning are the fields that Grafana's page on provisioning names and our file uses
+// (https://grafana.com/docs/grafana/latest/administration/provisioning/): one more is one that
+// Grafana may not know.
+type provisioning struct {
+	APIVersion  int `yaml:"apiVersion"`
+	Datasources []struct {
+		Name, Type, Access, URL string
+		IsDefault               bool `yaml:"isDefault"`
+		JSONData                struct {
+			HTTPMethod     string `yaml:"httpMethod"`
+			TimeInterval   string `yaml:"timeInterval"`
+			PrometheusType string `yaml:"prometheusType"`
+			ManageAlerts   bool   `yaml:"manageAlerts"`
+		} `yaml:"jsonData"`
+	}
+	Providers []struct {
+		Name, Folder, Type string
+		Options            struct{ Path string }
 	}
 }
 
