@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/internal/buildinfo"
+	"reckon/internal/resident"
 	"reckon/internal/server"
 )
 
@@ -103,6 +104,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	}
 	fmt.Fprintf(g.stdout, "reckon %s at http://%s (%s)\n\nOn each node:\n  reckon-agent --push http://%s\n\nCtrl-C stops.\n",
 		buildinfo.Get().Version, s.Addr(), o.stores.place(o.data), s.Addr())
+	resident.Settle(ctx, settled)
 	err = s.Run(ctx)
 	if err == nil {
 		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` goes on from here.")

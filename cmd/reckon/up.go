@@ -16,6 +16,7 @@ import (
 	"reckon/client"
 	"reckon/internal/agent"
 	"reckon/internal/buildinfo"
+	"reckon/internal/resident"
 	"reckon/internal/server"
 	"reckon/metric/compat"
 	"reckon/sensor"
@@ -108,6 +109,9 @@ on where it stopped.`,
 	return cmd
 }
 
+// settled is after how long everything that is done once at the start is done.
+const settled = 10 * time.Second
+
 func runUp(ctx context.Context, g *globals, o upOptions) error {
 	if g.getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // most of the heap is series that stay: less room for garbage
@@ -157,6 +161,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	greet(g, s, o)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
+	resident.Settle(ctx, settled)
 	select {
 	case <-s.First():
 		showFirst(ctx, g, s)

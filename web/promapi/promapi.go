@@ -19,6 +19,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -120,12 +121,27 @@ func Handler(o Options) http.Handler {
 		o.LookbackDelta,
 		false, o.RemoteWrite,
 		nil, nil,
-		v1.OpenAPIOptions{Version: o.Version},
+		v1.OpenAPIOptions{Version: o.Version, IncludePaths: []string{"/none"}}, // see described
 		o.Parser,
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(router, o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(described(router, o), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+}
+
+// described answers for the description of the API, which is made when somebody asks for
+// it: to make it takes 70 MB and a tenth of a second, at each start otherwise.
+func described(h http.Handler, o Options) http.Handler {
+	build := sync.OnceValue(func() *v1.OpenAPIBuilder {
+		return v1.NewOpenAPIBuilder(v1.OpenAPIOptions{Version: o.Version}, o.Logger)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/openapi.yaml" && r.Method == http.MethodGet {
+			build().ServeOpenAPI(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (o *Options) defaults() {

@@ -204,6 +204,11 @@ func TestEveryAddressAnswers(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodGet, "/api/v1/openapi.yaml", nil))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "/query_range:") {
+		t.Errorf("the description of the API: %d %.200s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodPost, "/api/v1/write", strings.NewReader("x")))
 	if w.Code != 404 {
 		t.Errorf("remote write is switched off and answers %d", w.Code)

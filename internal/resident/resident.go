@@ -1,0 +1,78 @@
+// Package resident keeps small what a program that has started holds in memory.
+//
+// A large program touches most of its own code and tables while it starts, and the kernel
+// maps 64 KiB around each page that is touched (fault_around_bytes): of the 75 MB of
+// reckon some 60 MB are resident then, of which a tenth is used again.
+package resident
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Settle gives back once, after so long unless ctx ends before, what only starting took: pages of
+// the program and free memory of its heap. It returns at once.
+func Settle(ctx context.Context, after time.Duration) {
+	go func() {
+		timer := time.NewTimer(after)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		debug.FreeOSMemory()
+		_, _ = Shed() // what can not be unmapped stays, as it would have
+	}()
+}
+
+// Shed unmaps the pages of the running program's file that nothing was written to, and
+// returns how many bytes of addresses that are. They come back from the page cache, or
+// from the file, when they are used (madvise(2), MADV_DONTNEED on a private mapping of a
+// file). It is safe to call at any time, from any goroutine.
+func Shed() (bytes uint64, err error) {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return 0, err
+	}
+	f, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return shed(f, exe, func(from, length uint64) error {
+		if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_DONTNEED); no != 0 {
+			return no
+		}
+		return nil
+	})
+}
+
+// shed gives each mapping of exe without the right to write to drop (proc_pid_maps(5)).
+func shed(maps io.Reader, exe string, drop func(from, length uint64) error) (bytes uint64, err error) {
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		var from, to, offset, inode uint64
+		var rights, device string
+		line := lines.Text()
+		n, bad := fmt.Sscanf(line, "%x-%x %s %x %s %d", &from, &to, &rights, &offset, &device, &inode)
+		if bad != nil || n < 6 || to <= from || !strings.HasSuffix(line, " "+exe) || len(rights) < 4 || rights[1] == 'w' || rights[3] != 'p' {
+			continue
+		}
+		if one := drop(from, to-from); one != nil {
+			err = errors.Join(err, fmt.Errorf("%x-%x: %w", from, to, one))
+			continue
+		}
+		bytes += to - from
+	}
+	return bytes, errors.Join(err, lines.Err())
+}

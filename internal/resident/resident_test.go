@@ -1,0 +1,42 @@
+package resident
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestShed(t *testing.T) {
+	n, err := Shed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 1<<20 {
+		t.Errorf("%d bytes: a test program has more code than that", n)
+	}
+	if strings.ToUpper("still running") != "STILL RUNNING" {
+		t.Error("the program is damaged")
+	}
+}
+
+// Only what is of the program and can not have been written to goes.
+func TestWhat(t *testing.T) {
+	const maps = `00400000-024dd000 r-xp 00000000 fe:00 4711                               /usr/bin/reckon
+024dd000-04ae4000 r--p 020dd000 fe:00 4711                               /usr/bin/reckon
+04ae4000-04cbe000 rw-p 046e4000 fe:00 4711                               /usr/bin/reckon
+05000000-05001000 r--s 00000000 fe:00 4711                               /usr/bin/reckon
+06000000-06001000 r--p 00000000 fe:00 9                                  /opt/usr/bin/reckon.old
+07000000-07001000 r--p 00000000 fe:00 9                                  /lib/x.so
+c000000000-c000400000 rw-p 00000000 00:00 0
+7ffc00000000-7ffc00021000 r--p 00000000 00:00 0                          [vvar]
+nonsense /usr/bin/reckon
+`
+	var got []uint64
+	n, err := shed(strings.NewReader(maps), "/usr/bin/reckon", func(from, length uint64) error {
+		got = append(got, from, length)
+		return nil
+	})
+	if want := []uint64{0x400000, 0x20dd000, 0x24dd000, 0x2607000}; err != nil || !slices.Equal(got, want) || n != want[1]+want[3] {
+		t.Errorf("%x (%d bytes, %v), want %x", got, n, err, want)
+	}
+}
