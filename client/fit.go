@@ -35,15 +35,15 @@ type Place struct {
 	Site        string   `json:"site,omitempty"`
 	Partitions  []string `json:"partitions"`
 	Nodes       int      `json:"nodes"`
-	Up          int      `json:"up"`
+	Up          *int     `json:"up"`           // null when not known
 	Cores       *float64 `json:"cores"`        // of each node
 	MemoryBytes *float64 `json:"memory_bytes"` // of each node
 	GPUs        *float64 `json:"gpus"`         // of each node; null when not known
 	// Fits says whether one such node is big enough; null when that is not known.
 	Fits *bool  `json:"fits"`
 	Why  string `json:"why,omitempty"` // why not, or what is not known
-	// FreeNow is on how many nodes there is room at this moment.
-	FreeNow int `json:"free_now"`
+	// FreeNow is on how many nodes there is room at this moment; null when not known.
+	FreeNow *int `json:"free_now"`
 	// Comparable jobs of the last 30 days: how many, and what they waited.
 	Comparable int      `json:"comparable"`
 	WaitP50    *float64 `json:"wait_p50_seconds"`

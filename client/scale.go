@@ -31,6 +31,8 @@ type Scale struct {
 	Weak *ScaleWeak `json:"weak"`
 	// Verdicts say in words what follows, the gravest first.
 	Verdicts []Verdict `json:"verdicts"`
+	// Missing names what could not be asked, when the answer is partial.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // ScaleResource is what a workload used of one resource.

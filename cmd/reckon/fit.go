@@ -106,8 +106,16 @@ func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) e
 		if p.Fits != nil {
 			fits = map[bool]string{true: "yes", false: "no"}[*p.Fits]
 		}
-		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), fmt.Sprintf("%d of %d", p.Up, p.Nodes), fmt.Sprint(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
+		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), counted(p.Up)+fmt.Sprintf(" of %d", p.Nodes), counted(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
 			term.Number(p.GPUs), fmt.Sprint(p.Comparable), term.Seconds(p.WaitP50), term.Seconds(p.WaitP90), p.Why)
 	}
 	return t.Print(g.screen())
+}
+
+// counted is a number that may not be known.
+func counted(n *int) string {
+	if n == nil {
+		return term.Unknown
+	}
+	return fmt.Sprint(*n)
 }

@@ -66,6 +66,7 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 	if err != nil {
 		return err
 	}
+	g.partial(s.Missing)
 	if format == "json" {
 		return writeJSON(g.stdout, s)
 	}

@@ -128,8 +128,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.MadeUp = o.MadeUp || s.config.Play != nil
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
-	o.Fit = &fit{nodes: views.Nodes, waits: s.facts, clock: time.Now}
-	o.Scale = &scale{facts: s.facts, views: views}
+	o.Fit = &fit{nodes: views.Nodes, waits: s.facts, rolls: s.facts, away: away, clock: time.Now}
+	o.Scale = &scale{facts: s.facts, views: views, away: away}
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}

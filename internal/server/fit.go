@@ -18,7 +18,28 @@ import (
 type fit struct {
 	nodes func(ctx context.Context, now time.Time) ([]client.Node, error)
 	waits store.Waits
+	// rolls tells what nodes there were lately while the series are away; away is nil where
+	// they never are.
+	rolls store.Rollups
+	away  *outage
 	clock func() time.Time
+}
+
+// fitMemory is how long ago nodes may have been up that are known from the past only.
+const fitMemory = 7 * 24 * time.Hour
+
+// before is the nodes of the last days, of which it is not known what they do now.
+func (f *fit) before(ctx context.Context, now time.Time) ([]client.Node, error) {
+	if f.rolls == nil {
+		return nil, nil
+	}
+	rows, err := f.rolls.NodeUse(ctx, store.RollupQuery{From: now.Add(-fitMemory), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
+	nodes := make([]client.Node, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		nodes = append(nodes, client.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: over(r.CoreSeconds, r.UpSeconds), MemoryBytes: over(r.NodeMemoryByteSeconds, r.UpSeconds)})
+	}
+	return nodes, err
 }
 
 var _ api.Fit = (*fit)(nil)
@@ -32,14 +53,23 @@ type class struct {
 	// where people log in, or services run.
 	outside bool
 	waits   []float64
+
+	up, free int // nodes
 }
 
 // Fit implements api.Fit.
 func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error) {
 	now := f.clock()
+	var list client.FitList
 	nodes, err := f.nodes(ctx, now)
-	if err != nil {
+	if err := f.away.lacks(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
 		return client.FitList{}, err
+	}
+	present := err == nil
+	if !present {
+		if nodes, err = f.before(ctx, now); err != nil {
+			return client.FitList{}, err
+		}
 	}
 	given := map[string]bool{} // sites of which a batch system gives nodes out
 	for i := range nodes {
@@ -72,9 +102,9 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		of[n.Site+"|"+n.Node] = c
 		c.Nodes++
 		if n.Up {
-			c.Up++
+			c.up++
 			if !outside && hasRoom(n, q) {
-				c.FreeNow++
+				c.free++
 			}
 		}
 	}
@@ -93,8 +123,11 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 	if err != nil {
 		return client.FitList{}, err
 	}
-	list := client.FitList{Places: make([]client.Place, 0, len(classes))}
+	list.Places = make([]client.Place, 0, len(classes))
 	for _, c := range classes {
+		if present {
+			c.Up, c.FreeNow = &c.up, &c.free
+		}
 		c.judge(q)
 		list.Places = append(list.Places, c.Place)
 	}
@@ -210,7 +243,7 @@ func (c *class) judge(q client.FitQuery) {
 		c.Fits, c.Why = &fits, "too few or too little: "+strings.Join(small, ", ")
 	case len(unknown) > 0:
 		c.Why = "not known how much it has: " + strings.Join(unknown, ", ")
-	case c.Up == 0:
+	case c.Up != nil && *c.Up == 0:
 		fits = false
 		c.Fits, c.Why = &fits, "no node is up"
 	default:
@@ -231,7 +264,7 @@ func better(a, b client.Place) int {
 		return 2
 	}
 	full := func(p *client.Place) int {
-		if p.FreeNow > 0 {
+		if p.FreeNow != nil && *p.FreeNow > 0 {
 			return 0
 		}
 		return 1

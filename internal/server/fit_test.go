@@ -32,8 +32,8 @@ func TestFitOutside(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	for _, p := range list.Places {
-		if outside := p.Site == "hpc" && len(p.Partitions) == 0; *p.Fits == outside || (p.FreeNow == 0) != outside || (p.Why == "in no partition") != outside {
-			t.Errorf("%s %v: fits %v, room on %d, %q", p.Site, p.Partitions, *p.Fits, p.FreeNow, p.Why)
+		if outside := p.Site == "hpc" && len(p.Partitions) == 0; *p.Fits == outside || (*p.FreeNow == 0) != outside || (p.Why == "in no partition") != outside {
+			t.Errorf("%s %v: fits %v, room on %d, %q", p.Site, p.Partitions, *p.Fits, *p.FreeNow, p.Why)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestFit(t *testing.T) {
 	}
 	p := ask(client.FitQuery{Cores: 4})
 	small := p[0]
-	if *small.Cores != 8 || !*small.Fits || small.Nodes != 3 || small.Up != 2 || small.FreeNow != 1 || small.Comparable != 11 || *small.WaitP50 != 300 || *small.WaitP90 != 540 || small.Partitions[0] != "cpu" {
+	if *small.Cores != 8 || !*small.Fits || small.Nodes != 3 || *small.Up != 2 || *small.FreeNow != 1 || small.Comparable != 11 || *small.WaitP50 != 300 || *small.WaitP90 != 540 || small.Partitions[0] != "cpu" {
 		t.Errorf("%+v", small)
 	}
 	if p[1].WaitP50 != nil || !*p[1].Fits {
@@ -79,7 +79,7 @@ func TestFit(t *testing.T) {
 	if p = ask(client.FitQuery{Cores: 32}); *p[0].Cores != 64 || *p[1].Fits || p[1].Why == "" || p[1].Comparable != 0 {
 		t.Errorf("%+v", p)
 	}
-	if p = ask(client.FitQuery{GPUs: 2}); *p[0].Cores != 64 || !*p[0].Fits || p[1].Fits != nil || p[1].Why == "" || p[0].FreeNow != 0 {
+	if p = ask(client.FitQuery{GPUs: 2}); *p[0].Cores != 64 || !*p[0].Fits || p[1].Fits != nil || p[1].Why == "" || *p[0].FreeNow != 0 {
 		t.Errorf("%+v", p)
 	}
 }

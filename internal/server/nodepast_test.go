@@ -147,7 +147,7 @@ func TestNodePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, place := range list.Places {
-		if len(place.Partitions) > 0 && (place.FreeNow != 1 || *place.Cores != 16) {
+		if len(place.Partitions) > 0 && (*place.FreeNow != 1 || *place.Cores != 16) {
 			t.Errorf("%+v", place)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 type scale struct {
 	facts store.Catalogue
 	views *query.Views
+	away  *outage // nil where the series are in this process
 }
 
 var _ api.Scale = (*scale)(nil)
@@ -41,27 +42,8 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
 		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, MemoryPeak: w.MemoryPeakBytes, Memory: w.RequestMemory, SwapPeak: w.SwapBytes,
 	}
-	if use.Held == nil {
-		cores, err := impliedCores(ctx, s.views, &w)
-		if err != nil {
-			return out, err
-		}
-		use.Held, use.HeldFrom = cores, "of its node"
-		if len(w.Nodes) > 1 {
-			use.HeldFrom = "of its nodes"
-		}
-	}
-	pressure, err := s.views.Pressure(ctx, whole)
-	if err != nil {
-		return out, err
-	}
-	if v, ok := pressure["io"]; ok {
-		use.StorageStalledSeconds = &v
-	}
-	if v, ok := pressure["memory"]; ok {
-		use.MemoryStalledSeconds = &v
-	}
-	if err := s.resources(ctx, &out, whole, use.Held); err != nil {
+	err := s.overTime(ctx, &out, &use, whole)
+	if err := s.away.lacks(&out.Missing, "what it used over time, cores excepted", err); err != nil {
 		return out, err
 	}
 	if err := s.runs(ctx, &out); err != nil {
@@ -69,6 +51,49 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	}
 	s.judge(&out, use)
 	return out, nil
+}
+
+// overTime fills what is read from the series.
+func (s *scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Use, whole query.Selection) error {
+	w := &out.Workload
+	// What the catalogue has comes first: it stays where the series are away.
+	s.cores(out, use.Held)
+	if use.Held == nil {
+		cores, err := impliedCores(ctx, s.views, w)
+		if err != nil {
+			return err
+		}
+		use.Held, use.HeldFrom = cores, "of its node"
+		if len(w.Nodes) > 1 {
+			use.HeldFrom = "of its nodes"
+		}
+		if len(out.Resources) > 0 {
+			out.Resources[0].Held = cores
+		}
+	}
+	pressure, err := s.views.Pressure(ctx, whole)
+	if err != nil {
+		return err
+	}
+	if v, ok := pressure["io"]; ok {
+		use.StorageStalledSeconds = &v
+	}
+	if v, ok := pressure["memory"]; ok {
+		use.MemoryStalledSeconds = &v
+	}
+	return s.resources(ctx, out, whole)
+}
+
+// addResource adds what is known of one.
+func addResource(out *client.Scale, r client.ScaleResource) {
+	if r.Mean != nil || r.P95 != nil || r.Max != nil {
+		out.Resources = append(out.Resources, r)
+	}
+}
+
+func (s *scale) cores(out *client.Scale, held *float64) {
+	w := &out.Workload
+	addResource(out, client.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
 }
 
 // wholeUntil is when the last sample of a workload may be.
@@ -80,15 +105,9 @@ func wholeUntil(w *client.Workload) time.Time {
 	return t.Add(time.Millisecond)
 }
 
-// resources tells of each resource how much was used of what was held.
-func (s *scale) resources(ctx context.Context, out *client.Scale, whole query.Selection, held *float64) error {
+// resources tells of each resource but cores how much was used of what was held.
+func (s *scale) resources(ctx context.Context, out *client.Scale, whole query.Selection) error {
 	w := &out.Workload
-	add := func(r client.ScaleResource) {
-		if r.Mean != nil || r.P95 != nil || r.Max != nil {
-			out.Resources = append(out.Resources, r)
-		}
-	}
-	add(client.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
 	if !whole.To.After(whole.From) {
 		return nil
 	}
@@ -118,7 +137,7 @@ func (s *scale) resources(ctx context.Context, out *client.Scale, whole query.Se
 		if r.max != nil {
 			one.Max = r.max
 		}
-		add(one)
+		addResource(out, one)
 	}
 	return nil
 }
