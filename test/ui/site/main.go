@@ -78,6 +78,8 @@ func main() {
 	}
 }
 
+const siteName = "lab"
+
 // hostile are names that a page must show as text and survive.
 func hostile() []string {
 	return []string{
@@ -111,6 +113,9 @@ func site(nodes, jobs int) *apitest.Backend {
 			d.Profile = earlier(first.Profile, d.Start.Sub(first.Start), 1/float64(i+1))
 		}
 		b.Details = append(b.Details, d)
+	}
+	for i := range b.Details {
+		b.Details[i].Site = siteName
 	}
 	for i := 2; i < nodes; i++ {
 		n := b.Machine[0]
@@ -221,6 +226,13 @@ func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList
 	return l, nil
 }
 
+// alternatives are the ids that a selector of workloads names.
+func alternatives(q string) string {
+	_, rest, _ := strings.Cut(q, `workload=~"`)
+	ids, _, _ := strings.Cut(rest, `"`)
+	return strings.ReplaceAll(ids, `\\`, "")
+}
+
 // series answers as Prometheus does, with waves.
 func series(empty bool) http.Handler {
 	mux := http.NewServeMux()
@@ -232,6 +244,16 @@ func series(empty bool) http.Handler {
 		switch {
 		case empty:
 			return nil
+		case strings.Contains(q, "(site, workload) (rate") && strings.Contains(q, "=~"): // lines in a table, for all that are asked for
+			var out []map[string]string
+			for _, id := range strings.Split(alternatives(q), "|") {
+				out = append(out, map[string]string{"workload": id, "site": siteName})
+			}
+			return out
+		case strings.Contains(q, "(site, workload"):
+			return []map[string]string{{"workload": "slurm/4711", "site": siteName, "owner": "alice", "name": "train"}, {"workload": "deployment/shop/cart", "site": siteName, "owner": "shop"}}
+		case strings.Contains(q, "(site, node)"):
+			return []map[string]string{{"node": "n1", "site": siteName}, {"node": "node-0002", "site": siteName}}
 		case strings.Contains(q, "(workload)"):
 			return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"}, {"workload": "group/n1/" + hostile()[0]}}
 		case strings.Contains(q, "(node)"):

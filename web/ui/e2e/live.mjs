@@ -56,7 +56,7 @@ if (waiting) await look("job-waits", `/workload?id=${waiting.id}`, "pending", "h
 await visit("workloads: suggestions of this site, sparklines, a file of what is shown", {}, async (page) => {
   await page.goto(base + "/workloads");
   await settled(page);
-  await page.waitForSelector(".vtable .spark path");
+  await page.waitForSelector(".vtable .spark path", { state: "attached" });
   const owner = all.find((w) => w.kind === "slurm").owner;
   await page.keyboard.press("/");
   await page.keyboard.type(`kind:slurm owner:${owner.slice(0, 2)}`);

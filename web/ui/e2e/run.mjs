@@ -228,6 +228,26 @@ await check("virtual rows, sorting, columns, a shared address", async () => {
   const took = await page.evaluate(async () => { const t = performance.now(), v = document.querySelector(".vtable"); v.scrollTop = v.scrollHeight; await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))); return performance.now() - t; });
   await page.waitForFunction(() => { const r = [...document.querySelectorAll(".vtable tbody tr[aria-rowindex]")].at(-1); return r && r.getAttribute("aria-rowindex") === "100003" && !r.textContent.startsWith("…"); });
   console.log(`  100,002 rows: to the end in ${took.toFixed(0)} ms of drawing`);
+  // Lines of what is seen, wherever it is scrolled to, and the longest that a frame took meanwhile.
+  await page.waitForFunction(() => document.querySelectorAll(".vtable .spark").length > 10);
+  const worst = await page.evaluate(async () => {
+    const v = document.querySelector(".vtable"), frame = () => new Promise((r) => requestAnimationFrame(() => r(performance.now())));
+    let last = await frame(), worst = 0;
+    for (let i = 0; i < 60; i++) { v.scrollTop = (v.scrollHeight * ((i * 37) % 60)) / 60; const now = await frame(); worst = Math.max(worst, now - last); last = now; }
+    return worst;
+  });
+  await page.waitForFunction(() => [...document.querySelectorAll(".vtable tbody tr[aria-rowindex]")].every((r) => !r.textContent.startsWith("…")) && document.querySelectorAll(".vtable .spark").length > 10);
+  const rows = await page.locator(".vtable tbody tr").count();
+  assert.ok(rows < 120, `${rows} rows are drawn after scrolling`);
+  // Each key is taken at once; the answer follows a moment after the last one.
+  const typed = await page.evaluate(() => { const t = []; globalThis.typedAt = t; document.getElementById("find").addEventListener("input", () => { const at = performance.now(); requestAnimationFrame(() => t.push(performance.now() - at)); }); });
+  assert.equal(typed, undefined);
+  await page.locator("#find").pressSequentially("owner:bob step00", { delay: 20 });
+  const end = Date.now();
+  await page.waitForFunction(() => /^1,3\d\d workloads/.test(document.querySelector("[role=status]").textContent));
+  console.log(`  100,002 rows: the slowest frame of 60 jumps ${worst.toFixed(0)} ms, of 16 keys ${Math.max(...(await page.evaluate(() => globalThis.typedAt))).toFixed(0)} ms, the filter's answer ${Date.now() - end} ms after the last`);
+  await page.fill("#find", ""); await page.keyboard.press("Enter");
+  await page.waitForSelector("text=100,002 workloads");
   await page.getByRole("button", { name: "CPU time" }).click();
   await page.waitForFunction(() => location.search.includes("sort=-cpu_seconds"));
   await page.locator("summary", { hasText: "Columns" }).click();

@@ -16,6 +16,7 @@ export function pressure(n: Pick<Node, "cpu_pressure" | "memory_pressure" | "io_
 export function stateOfNode(n: Node): { word: string; why: string; bad: boolean } {
   const b = n.batch, why = b?.reason ?? "";
   const word = b ? [b.state, ...(b.flags ?? []).filter((f) => !b.state.includes(f))].join(" ") : n.up ? "up" : "down";
+  if (n.agent === false) return { word, why: [why, "no agent measures it"].filter(Boolean).join("; "), bad: !n.up || (!!b && !b.open) };
   return { word: !n.up && b ? (b.open ? `silent (${word})` : word) : word, why, bad: !n.up || (!!b && !b.open) };
 }
 

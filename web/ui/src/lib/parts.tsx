@@ -27,9 +27,9 @@ export function clean(s: string): string {
   return s.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 /** A workload; the public sees no more of one than its line. */
-export const W = ({ w }: { w: { id: string; name?: string; start?: string } }) => <Name href={me.value?.role === "public" ? undefined : workloadLink(w.id)}>{w.id}</Name>;
+export const W = ({ w }: { w: { id: string; name?: string; site?: string } }) => <Name href={me.value?.role === "public" ? undefined : workloadLink(w.id, undefined, w.site)}>{w.id}</Name>;
 export const Owner = ({ o }: { o?: string }) => (o ? <Name href={ownerLink(o)} max={32}>{o}</Name> : <span title="not shown, or not known">{unknown}</span>);
-export const NodeName = ({ n }: { n: string }) => <Name href={nodeLink(n)} max={40}>{n}</Name>;
+export const NodeName = ({ n, site }: { n: string; site?: string }) => <Name href={nodeLink(n, site)} max={40}>{n}</Name>;
 export function Named({ w }: { w: Workload }) {
   return w.name && !w.id.endsWith("/" + w.name) ? <Name max={40}>{w.name}</Name> : null;
 }

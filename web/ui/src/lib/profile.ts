@@ -55,7 +55,7 @@ export function grouped(profile: Profile[], by: string): Group[] {
 }
 
 /** Profiles on one axis of seconds since the start of each, of about 300 steps. */
-export function overlaid(list: WorkloadDetail[], metric: string, link: (id: string, start: string) => string): { times: number[]; lines: Line[] } {
+export function overlaid(list: WorkloadDetail[], metric: string, link: (id: string, start: string, site?: string) => string): { times: number[]; lines: Line[] } {
   const each = list.map((d) => {
     const begin = Date.parse(d.start), of = d.profile.filter((p) => p.metric === metric), sums = new Map<number, number>();
     for (const p of of) for (const x of p.points) if (x.value !== null) { const t = (Date.parse(x.time) - begin) / 1000; if (t >= 0) sums.set(t, (sums.get(t) ?? 0) + x.value); }
@@ -68,7 +68,7 @@ export function overlaid(list: WorkloadDetail[], metric: string, link: (id: stri
     const me = e.d === list[0];
     const sum = new Array<number>(times.length).fill(0), n = new Array<number>(times.length).fill(0);
     for (const [t, v] of e.points) { const k = Math.min(times.length - 1, Math.round(t / step)); sum[k] += v; n[k]++; }
-    return { label: (me ? "this: " : "") + e.d.id, row: sum.map((s, k) => (n[k] ? s / n[k] : null)), href: me ? undefined : link(e.d.id, e.d.start) };
+    return { label: (me ? "this: " : "") + e.d.id, row: sum.map((s, k) => (n[k] ? s / n[k] : null)), href: me ? undefined : link(e.d.id, e.d.start, e.d.site) };
   });
   return { times, lines };
 }

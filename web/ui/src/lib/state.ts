@@ -26,8 +26,10 @@ export function set(values: Record<string, string>, replace = true): void {
   for (const [k, v] of Object.entries(values)) v === "" ? next.searchParams.delete(k) : next.searchParams.set(k, v);
   if (next.href !== url.value.href) go(next.href, replace);
 }
-export const workloadLink = (id: string, start?: string) => "/workload?" + new URLSearchParams(start ? { id, start } : { id });
-export const nodeLink = (node: string) => "/node?" + new URLSearchParams({ name: node });
+const also = (more: Record<string, string | undefined>) => Object.fromEntries(Object.entries(more).filter((e): e is [string, string] => !!e[1]));
+// Sites may give the same names: where the site is known it is in the address.
+export const workloadLink = (id: string, start?: string, site?: string) => "/workload?" + new URLSearchParams({ id, ...also({ start, site }) });
+export const nodeLink = (node: string, site?: string) => "/node?" + new URLSearchParams({ name: node, ...also({ site }) });
 export const ownerLink = (owner: string) => "/workloads?" + new URLSearchParams({ q: "owner:" + (/[\s":,]/.test(owner) ? JSON.stringify(owner) : owner) });
 
 addEventListener("popstate", () => { url.value = new URL(location.href); });

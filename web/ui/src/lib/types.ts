@@ -22,7 +22,7 @@ export interface WorkloadDetail extends Workload {
 }
 export interface Sensor { sensor: string; up: boolean; reason?: string }
 export interface Node {
-  node: string; site?: string; up: boolean; seen: string; boot?: string; cores: Num; cores_used: Num; memory_bytes: Num; memory_used_bytes: Num;
+  node: string; site?: string; agent?: boolean; up: boolean; seen: string; boot?: string; cores: Num; cores_used: Num; memory_bytes: Num; memory_used_bytes: Num;
   load1?: Num; cpu_pressure?: Num; network_bytes_per_second?: Num; disk_bytes_per_second?: Num; power_watts?: Num; power_idle_watts?: Num;
   power_method?: string; co2_grams_per_hour?: Num; cost_per_hour?: Num; currency?: string; workloads: number;
   agent_cpu_cores?: Num; agent_memory_bytes?: Num; sensors: Sensor[]; distribution?: string; kernel?: string;

@@ -4,7 +4,7 @@ import { promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
 import { pressure, stateOfNode } from "../lib/nodes";
-import { beat, has, param, set, workloadLink } from "../lib/state";
+import { beat, has, nodeLink, param, set, workloadLink } from "../lib/state";
 import { axis, free, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { Node, NodeList, NodeSpan, PromSeries } from "../lib/types";
 import { human, known, type Unit } from "../lib/units";
@@ -13,14 +13,14 @@ export const spans: [string, string][] = [["3600", "1 h"], ["21600", "6 h"], ["8
 const biggest = 9;
 
 export function NodePage() {
-  const name = param("name"), a = useAsk<NodeList>("/api/reckon/v1/nodes", true);
+  const name = param("name"), site = param("site"), is = (x: Node) => x.node === name && (site === "" || x.site === site), a = useAsk<NodeList>("/api/reckon/v1/nodes", true);
   if (!name) return <Empty>Which node? <a href="/nodes">All nodes</a></Empty>;
   return <><h1>Node <bdi>{clean(name)}</bdi></h1>
     <Show a={a}>{(d) => {
-      const n = d.nodes.find((x) => x.node === name);
-      return n ? <Facts n={n} /> : <Empty>No node of this name has reported. <a href="/nodes">All nodes</a></Empty>;
+      const n = d.nodes.find(is), elsewhere = site === "" ? d.nodes.filter(is).slice(1) : [];
+      return n ? <>{elsewhere.length > 0 && <div class="note info" role="status">Other sites have a node of this name too: {[n, ...elsewhere].map((x) => <><a href={nodeLink(x.node, x.site)}>{clean(x.site || "no site")}</a> </>)}. Charts below hold them all.</div>}<Facts n={n} /></> : <Empty>No node of this name has reported. <a href="/nodes">All nodes</a></Empty>;
     }}</Show>
-    {has("prometheus") && <Charts node={name} n={a.data?.nodes.find((x) => x.node === name)} />}
+    {has("prometheus") && <Charts node={name} site={site} n={a.data?.nodes.find(is)} />}
   </>;
 }
 
@@ -33,7 +33,8 @@ function Facts({ n }: { n: Node }) {
   const p = pressure(n);
   return <>
     {n.batch && !n.batch.open && <div class="note warning" role="status"><strong>Takes no jobs.</strong> The batch system says {clean(stateOfNode(n).word)}{n.batch.reason && <>: <span class="wrap">{clean(n.batch.reason)}</span></>}.</div>}
-    {!n.up && <div class="note error" role="status"><strong>Down.</strong> Its agent was last heard of <When t={n.seen} relative /> (<When t={n.seen} />). Figures below end there.</div>}
+    {n.agent === false && <div class="note info" role="status"><strong>No agent.</strong> Nothing measures this node; what is known of it the batch system says. Run <code>reckon-agent</code> there.</div>}
+    {!n.up && n.agent !== false && <div class="note error" role="status"><strong>Down.</strong> Its agent was last heard of <When t={n.seen} relative /> (<When t={n.seen} />). Figures below end there.</div>}
     <ul class="facts">
       <li><span class="what">Cores in use</span><b><Q v={n.cores_used} unit="cores" /> of <Q v={n.cores} unit="cores" /></b><Bar v={n.cores_used} of={n.cores} unit="cores" label="Cores in use" /></li>
       <li><span class="what">Memory in use</span><b><Q v={n.memory_used_bytes} unit="bytes" /></b><Bar v={n.memory_used_bytes} of={n.memory_bytes} unit="bytes" label="Memory in use" /></li>
@@ -55,11 +56,11 @@ function window_(): Window {
   return { from: end - length, to: end, step };
 }
 
-function Charts({ node, n }: { node: string; n?: Node }) {
+function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
   const b = beat.value, w = useMemo(window_, [param("last"), param("from"), param("to"), param("last") === "" || Number(param("last")) <= 86400 ? b : 0]);
   const zoomed = param("from") !== "";
   const zoom = (from: number, to: number) => set({ from: String(Math.floor(from)), to: String(Math.ceil(to)) }, false);
-  const sel = `node=${promQuote(node)}`, range = useRange(sel, w), r = `[${range}s]`;
+  const sel = `node=${promQuote(node)}${site ? `,site=${promQuote(site)}` : ""}`, range = useRange(sel, w), r = `[${range}s]`;
   const stack = param("show") || "cpu";
   const kinds = {
     cpu: { title: "Cores by workload", unit: "cores", metric: (x: string) => `rate(reckon_workload_cpu_seconds_total{${x}}${r})`, total: `sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${r}))`, size: `count(node_cpu_seconds_total{${sel},mode="idle"})`, restName: "system and not attributed", freeName: "idle" },

@@ -1,7 +1,7 @@
 // Nodes as a table.
 import { useAsk } from "../lib/api";
 import { pressure, sorted, stateOfNode } from "../lib/nodes";
-import { Bar, Choice, clean, Columns, Empty, NodeName, Q, Section, Show, Table, When, type Col } from "../lib/parts";
+import { Bar, Choice, clean, Columns, Empty, Name, NodeName, Q, Section, Show, Table, When, type Col } from "../lib/parts";
 import { param, set } from "../lib/state";
 import type { Node, NodeList } from "../lib/types";
 import { known } from "../lib/units";
@@ -9,7 +9,8 @@ import { known } from "../lib/units";
 interface Named extends Col<Node> { key: string; when?: (n: Node) => boolean }
 const batch = (n: Node) => !!n.batch;
 const columns: Named[] = [
-  { key: "node", title: "Node", sort: "node", cell: (n) => <><span class={n.up ? "up" : "down"}><span class="hidden">{n.up ? "up" : "down"}</span></span> <NodeName n={n.node} /></> },
+  { key: "node", title: "Node", sort: "node", cell: (n) => <><span class={n.up ? "up" : "down"}><span class="hidden">{n.up ? "up" : "down"}</span></span> <NodeName n={n.node} site={n.site} />{n.agent === false && <small class="quiet"> no agent</small>}</> },
+  { key: "site", title: "Site", sort: "site", cell: (n) => <Name max={30}>{n.site ?? ""}</Name> },
   { key: "state", title: "State", sort: "state", when: batch, cell: (n) => { const s = stateOfNode(n); return <span class={s.bad ? "attention" : ""} title={s.why ? clean(s.why) : undefined}>{clean(s.word)}</span>; } },
   { key: "used", title: "Cores", sort: "used", cell: (n) => <><Bar v={n.up ? n.cores_used : null} of={n.cores} unit="cores" label="Cores in use" /> <span class="quiet">of <Q v={n.cores} unit="cores" /></span></> },
   { key: "day", title: "Day", sort: "day", number: true, when: (n) => !!n.day, cell: (n) => <Q v={n.day?.cpu_share} unit="ratio" note="of its cores in the last day, while it was up" /> },
@@ -26,15 +27,16 @@ const columns: Named[] = [
   { key: "power", title: "Power", sort: "power_watts", number: true, cell: (n) => <Q v={n.power_watts} unit="watts" note={n.power_method} /> },
   { key: "workloads", title: "Workloads", sort: "workloads", number: true, cell: (n) => n.workloads },
   { key: "seen", title: "Seen", sort: "seen", cell: (n) => <When t={n.seen} relative /> },
-  { key: "sensors", title: "Sensors", cell: (n) => <a href={"/about?" + new URLSearchParams({ node: n.node })}>{n.sensors.filter((s) => s.up).length} of {n.sensors.length}</a> },
+  { key: "sensors", title: "Sensors", cell: (n) => n.agent === false ? <span class="quiet">no agent</span> : <a href={"/about?" + new URLSearchParams({ node: n.node })}>{n.sensors.filter((s) => s.up).length} of {n.sensors.length}</a> },
 ];
-const usual = ["node", "state", "used", "day", "week", "held", "gpus", "memory", "waiting", "pressure", "power", "workloads"];
+const usual = ["node", "site", "state", "used", "day", "week", "held", "gpus", "memory", "waiting", "pressure", "power", "workloads"];
 
 export function Nodes() {
   const a = useAsk<NodeList>("/api/reckon/v1/nodes", true);
   const by = param("sort") || "node", state = param("state"), find = param("q"), keys = (param("cols") || usual.join(",")).split(",");
   // A column that no node has a figure for tells nothing.
-  const there = columns.filter((c) => !c.when || !a.data || a.data.nodes.some(c.when));
+  const sites = new Set(a.data?.nodes.map((n) => n.site)).size;
+  const there = columns.filter((c) => (c.key !== "site" || sites > 1) && (!c.when || !a.data || a.data.nodes.some(c.when)));
   return <><h1>Nodes</h1>
     <div class="controls"><label class="search"><span class="hidden">Find nodes by name or state</span><input type="search" data-search placeholder="Find by name or state" value={find} onInput={(e) => set({ q: e.currentTarget.value })} /></label>
       <Choice label="Show" value={state} of={[["", "all"], ["up", "up"], ["down", "down"]]} pick={(v) => set({ state: v })} />

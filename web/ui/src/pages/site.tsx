@@ -15,7 +15,7 @@ const whats: [string, string][] = [["cpu", "CPU"], ["memory", "Memory"], ["gpu",
 export function figure(n: Node, what: string, top: number, gpu?: Map<string, number>): { share: number | null; text: string; more?: string } {
   if (what === "pressure") { const p = pressure(n); return { share: p?.share ?? null, text: human(p?.share, "ratio"), more: p?.all }; }
   const of = (v: Num, w: Num) => (known(v) && known(w) && w > 0 ? v / w : null);
-  const share = what === "gpu" ? (gpu?.get(n.node) ?? null) : what === "memory" ? of(n.memory_used_bytes, n.memory_bytes) : what === "power" ? of(n.power_watts, top)
+  const share = what === "gpu" ? (gpu?.get((n.site ?? "") + "/" + n.node) ?? null) : what === "memory" ? of(n.memory_used_bytes, n.memory_bytes) : what === "power" ? of(n.power_watts, top)
     : what === "disk" ? of(n.disk_bytes_per_second, top) : of(n.cores_used, n.cores);
   const text = what === "power" ? human(n.power_watts, "watts") : what === "disk" ? human(n.disk_bytes_per_second, "bytes_per_second") : human(share, "ratio");
   return { share, text };
@@ -82,8 +82,8 @@ function Cells({ nodes }: { nodes: Node[] }) {
         const f = figure(n, what, top, gpu);
         const c = !n.up ? "isdown" : f.share === null ? "none" : "c" + Math.min(5, Math.floor(f.share * 6));
         const seen = !n.up ? "✕" : f.share === null ? "–" : size === "many" ? String(Math.round(f.share * 100)) : f.text;
-        const words = `${clean(n.node).slice(0, 40)} ${!n.up ? "down" : f.share === null ? `${what} not measured` : `${size === "many" ? seen + " percent" : seen} ${what}${f.more ? `: ${f.more}` : ""}`}`;
-        return <a key={n.node} class={"cell " + c} href={nodeLink(n.node)} tabIndex={i === 0 ? 0 : -1} aria-label={words} title={words} onClick={(e) => { if (!e.ctrlKey && !e.metaKey) { e.preventDefault(); go(nodeLink(n.node)); } }}>
+        const words = `${clean(n.node).slice(0, 40)} ${!n.up ? "down" : n.agent === false ? "no agent" : f.share === null ? `${what} not measured` : `${size === "many" ? seen + " percent" : seen} ${what}${f.more ? `: ${f.more}` : ""}`}`;
+        return <a key={(n.site ?? "") + "/" + n.node} class={"cell " + c} href={nodeLink(n.node, n.site)} tabIndex={i === 0 ? 0 : -1} aria-label={words} title={words} onClick={(e) => { if (!e.ctrlKey && !e.metaKey) { e.preventDefault(); go(nodeLink(n.node, n.site)); } }}>
           {size === "few" && <span class="label"><bdi>{clean(n.node).slice(0, 40)}</bdi></span>}{" "}{seen}</a>;
       })}
     </div>
@@ -94,8 +94,8 @@ function Cells({ nodes }: { nodes: Node[] }) {
 
 /** Busy share of the GPUs of each node, mean of five minutes. */
 function useGPU(wanted: boolean): [Map<string, number> | undefined, Failure | undefined] {
-  const a = useAsk(wanted && has("prometheus") ? "busy share of GPUs" : null, true, (_p, s) => promInstant("sum by (node) (rate(reckon_gpu_busy_seconds_total[5m])) / count by (node) (reckon_gpu_busy_seconds_total)", s));
-  return [useMemo(() => a.data && new Map(a.data.map((s) => [s.metric.node ?? "", Number(s.value?.[1])])), [a.data]), a.error];
+  const a = useAsk(wanted && has("prometheus") ? "busy share of GPUs" : null, true, (_p, s) => promInstant("sum by (site, node) (rate(reckon_gpu_busy_seconds_total[5m])) / count by (site, node) (reckon_gpu_busy_seconds_total)", s));
+  return [useMemo(() => a.data && new Map(a.data.map((s) => [(s.metric.site ?? "") + "/" + (s.metric.node ?? ""), Number(s.value?.[1])])), [a.data]), a.error];
 }
 
 /** Energy of today so far, and what it will be. */
@@ -106,18 +106,18 @@ function Today({ watts }: { watts: number | null }) {
   return <li><span class="what">Energy, today</span><b><Q v={f?.joules} unit="joules" /></b><small title={f ? `likely ${human(f.low, "joules")} to ${human(f.high, "joules")}; ` + `${f.days === 0 ? "from the power of now" : `from the same hours of ${f.days} day${f.days === 1 ? "" : "s"} before, as far as today was like them`}; hours of today that were not measured are not in it` : "no power is known"}>{f ? <>forecast, ± {human((f.high - f.low) / 2, "joules")}; so far <Q v={f.soFar} unit="joules" /></> : "not measured"}</small></li>;
 }
 
-interface Busy { id: string; owner: string; cores: number; memory: number | null; name: string }
+interface Busy { id: string; site?: string; owner: string; cores: number; memory: number | null; name: string }
 /** Who uses most cores, mean of five minutes. */
 async function busiest(_path: string, signal: AbortSignal): Promise<Busy[]> {
-  const list = (await promInstant("topk(10, sum by (workload, owner) (rate(reckon_workload_cpu_seconds_total[5m])))", signal)).flatMap((s) => (s.metric.workload ? [{ id: s.metric.workload, owner: s.metric.owner ?? "", cores: Number(s.value?.[1]) }] : [])).sort((a, b) => b.cores - a.cores);
+  const list = (await promInstant("topk(10, sum by (site, workload, owner) (rate(reckon_workload_cpu_seconds_total[5m])))", signal)).flatMap((s) => (s.metric.workload ? [{ id: s.metric.workload, site: s.metric.site, owner: s.metric.owner ?? "", cores: Number(s.value?.[1]) }] : [])).sort((a, b) => b.cores - a.cores);
   if (list.length === 0) return [];
   const of = `{workload=~${promAny(list.map((x) => x.id))}}`;
-  const [memory, names] = await Promise.all([promInstant(`sum by (workload) (reckon_workload_memory_bytes${of})`, signal), promInstant(`max by (workload, name) (reckon_workload_info${of})`, signal)]);
-  const at = (l: typeof memory, id: string) => l.find((s) => s.metric.workload === id);
-  return list.map((x) => ({ ...x, memory: at(memory, x.id) ? Number(at(memory, x.id)!.value?.[1]) : null, name: at(names, x.id)?.metric.name ?? "" }));
+  const [memory, names] = await Promise.all([promInstant(`sum by (site, workload) (reckon_workload_memory_bytes${of})`, signal), promInstant(`max by (site, workload, name) (reckon_workload_info${of})`, signal)]);
+  const at = (l: typeof memory, x: { id: string; site?: string }) => l.find((s) => s.metric.workload === x.id && s.metric.site === x.site);
+  return list.map((x) => ({ ...x, memory: at(memory, x) ? Number(at(memory, x)!.value?.[1]) : null, name: at(names, x)?.metric.name ?? "" }));
 }
 function Busiest({ list }: { list: Busy[] }) {
-  return <Table caption="Workloads by cores in use" rows={list} keyOf={(w) => w.id} cols={[
+  return <Table caption="Workloads by cores in use" rows={list} keyOf={(w) => (w.site ?? "") + w.id} cols={[
     { title: "Workload", cell: (w) => <><W w={w} /> {w.name && !w.id.endsWith("/" + w.name) && <Name max={40}>{w.name}</Name>}</> }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> },
     { title: "Cores", number: true, cell: (w) => <Q v={w.cores} unit="cores" note="mean of five minutes" /> }, { title: "Memory", number: true, cell: (w) => <Q v={w.memory} unit="bytes" /> }]} />;
 }

@@ -7,16 +7,23 @@ import { has, param, set, workloadLink } from "../lib/state";
 import { grouped, overlaid, titles, together } from "../lib/profile";
 import { stateOf } from "../lib/search";
 import { marks as marksOf, quantile, rebin } from "../lib/stack";
-import type { Bucket, Num, Scale, WorkloadDetail } from "../lib/types";
+import type { Bucket, Num, Scale, WorkloadDetail, WorkloadList } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
 const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
 export function WorkloadPage() {
-  const id = param("id"), start = param("start"), by = param("by") || "total";
-  const q = new URLSearchParams({ by, ...(start ? { start } : {}) });
+  const id = param("id"), start = param("start"), site = param("site"), by = param("by") || "total";
+  const q = new URLSearchParams({ by, ...(start ? { start } : {}), ...(site ? { site } : {}) });
   const a = useAsk<WorkloadDetail>(id ? `/api/reckon/v1/workloads/${path(id)}?${q}` : null, true);
   if (!id) return <Empty>Which workload? <a href="/workloads">All workloads</a></Empty>;
-  return <><h1><bdi>{clean(id).slice(0, 160)}</bdi></h1><Show a={a}>{(d) => <Detail d={d} by={by} />}</Show></>;
+  return <><h1><bdi>{clean(id).slice(0, 160)}</bdi></h1>{a.error?.status === 409 && !a.data ? <Several id={id} /> : <Show a={a}>{(d) => <Detail d={d} by={by} />}</Show>}</>;
+}
+
+/** An id that several sites gave. */
+function Several({ id }: { id: string }) {
+  const a = useAsk<WorkloadList>("/api/reckon/v1/workloads?" + new URLSearchParams({ id, sort: "-start", limit: "100" }));
+  return <Section title="Which of them?"><p>Several sites have given this id.</p><Show a={a}>{(d) => <Table caption="Workloads of this id" rows={d.workloads} keyOf={(w) => (w.site ?? "") + w.start} cols={[
+    { title: "Site", cell: (w) => <Name href={workloadLink(w.id, w.start, w.site)}>{w.site ?? ""}</Name> }, { title: "Name", cell: (w) => <Name>{w.name}</Name> }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> }, { title: "Start", cell: (w) => <When t={w.start} /> }]} />}</Show></Section>;
 }
 
 const energyNote = (d: WorkloadDetail) => (d.energy_method === "both" ? "measured and modelled" : d.energy_method);
@@ -25,7 +32,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
   const waits = d.state === "pending";
   return <>
     <p>{d.name && !d.id.endsWith("/" + d.name) && <><b><Name>{d.name}</Name></b> · </>}of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}
-      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> to {d.end ? <When t={d.end} /> : "now"} (<Q v={d.wall_seconds} unit="seconds" />)</>}</p>
+      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> to {d.end ? <When t={d.end} /> : "now"} (<Q v={d.wall_seconds} unit="seconds" />)</>}</p>
     {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Life <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{new Date(l.start).toLocaleString()} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
@@ -77,7 +84,7 @@ function Next({ d }: { d: WorkloadDetail }) {
 function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
   const marks = useMemo(() => [{ from: Date.parse(d.start) / 1000, to: Date.parse(d.start) / 1000, label: "start", kind: "start" }, ...(d.end ? [{ from: Date.parse(d.end) / 1000, to: Date.parse(d.end) / 1000, label: `end: ${stateOf(d)}`, kind: "end" }] : []),
     ...(d.events ?? []).map((e) => ({ from: Date.parse(e.from) / 1000, to: Date.parse(e.to) / 1000, label: eventText(e), kind: e.kind === "throttled" ? "held" : "bad" }))] as Mark[], [d.events, d.start, d.end]);
-  const groups = useMemo(() => (by === "total" ? together(d.profile) : grouped(d.profile, by)), [d.profile, by]);
+  const groups = useMemo(() => (by === "total" ? together(d.profile) : by === "command" ? [...grouped(d.profile.filter((p) => p.command), by), ...together(d.profile.filter((p) => !p.command))] : grouped(d.profile, by)), [d.profile, by]);
   return <Section title="Over time" aside={<Choice label="By" value={by} of={[["total", "whole"], ["node", "node"], ["part", "part"], ["command", "program"]]} pick={(v) => set({ by: v === "total" ? "" : v })} />}>
     {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `Nothing was told apart by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
       {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} total={g.total} height={180} /></div>)}</div>}
@@ -96,11 +103,11 @@ function Histogram({ b }: { b: Bucket[] }) {
 
 function Runs({ d }: { d: WorkloadDetail }) {
   const [all, setAll] = useState(false);
-  const a = useAsk<Scale>(`/api/reckon/v1/scale/${path(d.id)}?start=${encodeURIComponent(d.start)}`);
+  const a = useAsk<Scale>(`/api/reckon/v1/scale/${path(d.id)}?` + new URLSearchParams({ start: d.start, ...(d.site ? { site: d.site } : {}) }));
   return <Section title="Runs of the same name"><Show a={a}>{(s) => (s.runs.length < 2 ? <Empty>No other run of the same name and owner has ended well{s.left_out > 0 ? `; ${s.left_out} did not end well or were too short` : ""}.</Empty> : <>
     {(s.verdicts ?? []).map((v) => <p class="wrap">{clean(v.text)}</p>)}
     <Overlay d={d} runs={s.runs} />
-    <Table caption="Runs" rows={all ? s.runs : latest(s.runs, d)} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} />{!all && s.runs.length > few && <p><button onClick={() => setAll(true)}>Show all {s.runs.length} runs</button></p>}</>)}</Show></Section>;
+    <Table caption="Runs" rows={all ? s.runs : latest(s.runs, d)} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start, d.site)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="seconds" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} />{!all && s.runs.length > few && <p><button onClick={() => setAll(true)}>Show all {s.runs.length} runs</button></p>}</>)}</Show></Section>;
 }
 const few = 12;
 /** The latest runs, and this one. */
@@ -109,7 +116,7 @@ const latest = (runs: Scale["runs"], d: WorkloadDetail) => (runs.length <= few ?
 /** The latest runs of the same name, each from its own start on. */
 function Overlay({ d, runs }: { d: WorkloadDetail; runs: Scale["runs"] }) {
   const what = param("runs") || "cores", others = runs.filter((r) => !(r.id === d.id && r.start === d.start)).sort((a, b) => Date.parse(b.start) - Date.parse(a.start)).slice(0, 5);
-  const a = useAsk(others.length ? `runs of ${d.id} ${d.start} ${others.map((r) => r.id + r.start).join(" ")}` : null, false, (_p, s) => Promise.all(others.map((r) => ask<WorkloadDetail>(`/api/reckon/v1/workloads/${path(r.id)}?${new URLSearchParams({ by: "total", start: r.start })}`, s).catch(() => null))));
+  const a = useAsk(others.length ? `runs of ${d.id} ${d.start} ${others.map((r) => r.id + r.start).join(" ")}` : null, false, (_p, s) => Promise.all(others.map((r) => ask<WorkloadDetail>(`/api/reckon/v1/workloads/${path(r.id)}?${new URLSearchParams({ by: "total", start: r.start, ...(d.site ? { site: d.site } : {}) })}`, s).catch(() => null))));
   const drawn = useMemo(() => overlaid([d, ...(a.data ?? []).filter((x): x is WorkloadDetail => x !== null)], what, workloadLink), [a.data, d, what]);
   const mine = drawn.lines.some((l) => l.label.startsWith("this: "));
   if (others.length === 0) return null;

@@ -48,7 +48,7 @@ function SearchBox({ text }: { text: string }) {
         if (e.key === "ArrowDown" && list.length) { e.preventDefault(); setAt((at + 1) % list.length); }
         else if (e.key === "ArrowUp" && list.length) { e.preventDefault(); setAt((at + list.length) % (list.length + 1) - 1); }
         else if (e.key === "Tab" && at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); }
-        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(draft); setOpen(false); } }
+        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(e.currentTarget.value); setOpen(false); } }
         else if (e.key === "Escape") { if (list.length) setOpen(false); else e.currentTarget.blur(); }
       }} />
     {list.length > 0 && <ul class="suggest" id="find-list" role="listbox" aria-label="Suggestions">{list.map((s, i) => <li id={"find-" + i} role="option" aria-selected={i === at} onMouseDown={(e) => { e.preventDefault(); change(s.text); }}><span><bdi>{s.text.slice(0, 90)}</bdi></span><small>{s.doc}</small></li>)}</ul>}
@@ -56,27 +56,36 @@ function SearchBox({ text }: { text: string }) {
 }
 
 function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; sort: string; filtered: boolean }) {
-  const box = useRef<HTMLDivElement>(null), pages = useRef(new Map<number, Workload[]>()), pending = useRef(new Set<number>());
+  const box = useRef<HTMLDivElement>(null), pages = useRef(new Map<number, Workload[]>()), pending = useRef(new Map<number, AbortController>());
   const [total, setTotal] = useState<number | null>(null), [missing, setMissing] = useState<string[]>([]), [error, setError] = useState<Failure | null>(null);
   const [range, setRange] = useState<[number, number]>([0, 40]), [, redraw] = useState(0), [sparks, setSparks] = useState(new Map<string, Row>());
   const current = useRef("");
 
   const load = (page: number, again = false) => {
     if (pending.current.has(page) || (!again && pages.current.has(page))) return;
-    pending.current.add(page);
-    const of = base;
-    ask<WorkloadList>(`/api/reckon/v1/workloads?${base}&limit=${chunk}&offset=${page * chunk}`).then((l) => {
+    const of = base, stop = new AbortController();
+    pending.current.set(page, stop);
+    ask<WorkloadList>(`/api/reckon/v1/workloads?${base}&limit=${chunk}&offset=${page * chunk}`, stop.signal).then((l) => {
       if (current.current !== of) return;
       pages.current.set(page, l.workloads);
       setTotal(l.total); setMissing(l.missing ?? []); setError(null); redraw((x) => x + 1);
-    }, (e) => { if (current.current === of) setError(e instanceof Failure ? e : new Failure(0, String(e))); }).finally(() => { if (current.current === of) pending.current.delete(page); });
+    }, (e) => { if (current.current === of && !stop.signal.aborted) setError(e instanceof Failure ? e : new Failure(0, String(e))); }).finally(() => { if (pending.current.get(page) === stop) pending.current.delete(page); });
   };
   useEffect(() => {
-    current.current = base; pages.current = new Map(); pending.current = new Set();
+    for (const s of pending.current.values()) s.abort();
+    current.current = base; pages.current = new Map(); pending.current = new Map();
     setTotal(null); setError(null); box.current?.scrollTo(0, 0); setRange([0, 40]); load(0);
   }, [base]);
-  const seen = () => { for (let p = Math.floor(range[0] / chunk); p <= Math.floor(Math.min(range[1], (total ?? 1) - 1) / chunk); p++) load(p); };
-  useEffect(() => { if (total !== null) seen(); }, [range, total]);
+  // Who scrolls fast passes most pages: asked for is where it comes to rest, and what was passed is given up.
+  useEffect(() => {
+    if (total === null) return;
+    const t = setTimeout(() => {
+      const [lo, hi] = [Math.floor(range[0] / chunk), Math.floor(Math.min(range[1], total - 1) / chunk)];
+      for (const [p, s] of pending.current) if (p < lo || p > hi) { pending.current.delete(p); s.abort(); }
+      for (let p = lo; p <= hi; p++) load(p);
+    }, 40);
+    return () => clearTimeout(t);
+  }, [range, total]);
   const b = beat.value, first = useRef(b);
   useEffect(() => {
     if (b === first.current) return;
@@ -88,18 +97,18 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
 
   const row = (i: number) => pages.current.get(Math.floor(i / chunk))?.[i % chunk];
   const visible = Array.from({ length: Math.max(0, Math.min(range[1], total ?? 0) - range[0]) }, (_, k) => row(range[0] + k));
-  const wantSparks = cols.some((c) => c.key === "spark"), ids = visible.filter((w): w is Workload => !!w).map((w) => w.id);
-  const unknownIds = wantSparks ? ids.filter((id) => id.length < 300 && !sparks.has(id)) : [];
+  const wantSparks = cols.some((c) => c.key === "spark"), seenNow = visible.filter((w): w is Workload => !!w);
+  const unknownIds = wantSparks ? seenNow.filter((w) => w.id.length < 300 && !sparks.has(sparkKey(w.id, w.site))) : [];
   useEffect(() => {
     if (unknownIds.length === 0) return;
     const t = setTimeout(() => {
-      const end = Math.floor(Date.now() / 600000) * 600, from = end - 21600, list = [...new Set(unknownIds)].slice(0, 60);
+      const end = Math.floor(Date.now() / 600000) * 600, from = end - 21600, list = unknownIds.slice(0, 60);
       const times = axis(from, end, 600), found = new Map(sparks);
-      for (const id of list) found.set(id, []);
-      promRange(`sum by (workload) (rate(reckon_workload_cpu_seconds_total{workload=~${promAny(list)}}[10m]))`, from, end, 600).then((s) => { for (const x of s) found.set(x.metric.workload, onto(times, x)); }, () => undefined).finally(() => setSparks(found));
+      for (const w of list) found.set(sparkKey(w.id, w.site), []);
+      promRange(`sum by (site, workload) (rate(reckon_workload_cpu_seconds_total{workload=~${promAny([...new Set(list.map((w) => w.id))])}}[10m]))`, from, end, 600).then((s) => { for (const x of s) found.set(sparkKey(x.metric.workload, x.metric.site), onto(times, x)); }, () => undefined).finally(() => setSparks(found));
     }, 150);
     return () => clearTimeout(t);
-  }, [unknownIds.join("\n")]);
+  }, [unknownIds.map((w) => sparkKey(w.id, w.site)).join("\n")]);
 
   if (error && total === null) return <Problem e={error} again={() => { setError(null); load(0, true); }} />;
   const onScroll = () => {
@@ -119,13 +128,14 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
             {c.sort ? <button class="sort" onClick={() => { const v = sort === "-" + c.key ? c.key : "-" + c.key; set({ sort: v === "-start" ? "" : v }); }}>{c.title}<span aria-hidden="true">{sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
           <tbody>
             {start > 0 && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={start * rowHeight} /></td></tr>}
-            {visible.map((w, k) => <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>{cols.map((c) => <td class={cell(c)} title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}>{w ? <Cell w={w} c={c} spark={sparks.get(w.id)} /> : <span class="quiet">…</span>}</td>)}</tr>)}
+            {visible.map((w, k) => <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>{cols.map((c) => <td class={cell(c)} title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}>{w ? <Cell w={w} c={c} spark={sparks.get(sparkKey(w.id, w.site))} /> : <span class="quiet">…</span>}</td>)}</tr>)}
             {total !== null && end < total && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={(total - end) * rowHeight} /></td></tr>}
           </tbody>
         </table></div>}
   </>;
 }
 
+const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
 const cell = (c: Column) => (c.key === "spark" ? "plot_" : c.wide ? "wide" : c.unit ? "number" : "");
 
 function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
