@@ -158,8 +158,9 @@ func FuzzFields(f *testing.F) {
 		if e, _ := Exit(s); e != nil && *e < 0 {
 			t.Errorf("%q: exit %d", s, *e)
 		}
-		a, _ := State(s)
-		Over(a)
+		if a, _ := State(s); Over(a) && a == "" {
+			t.Errorf("%q: no state, and over", s)
+		}
 		NodeOpen(NodeState([]string{s}))
 	})
 }
