@@ -1,12 +1,12 @@
 // One node: who uses it over time, stacked up to the machine's total, and its pressures.
 import { useMemo } from "preact/hooks";
-import { promInstant, promRange, useAsk } from "../lib/api";
+import { ask, promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
 import { pressure, stateOfNode } from "../lib/nodes";
 import { beat, has, nodeLink, param, set, workloadLink } from "../lib/state";
 import { axis, free, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
-import type { Node, NodeList, NodeSpan, PromSeries } from "../lib/types";
+import type { Node, NodeList, NodeSpan, PromSeries, UsageList } from "../lib/types";
 import { human, known, type Unit } from "../lib/units";
 
 export const spans: [string, string][] = [["3600", "1 h"], ["21600", "6 h"], ["86400", "1 d"], ["604800", "7 d"], ["2592000", "30 d"], ["31536000", "1 y"]];
@@ -63,10 +63,10 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
   const sel = `node=${promQuote(node)}${site ? `,site=${promQuote(site)}` : ""}`, range = useRange(sel, w), r = `[${range}s]`;
   const stack = param("show") || "cpu";
   const kinds = {
-    cpu: { title: "Cores by workload", unit: "cores", metric: (x: string) => `rate(reckon_workload_cpu_seconds_total{${x}}${r})`, total: `sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${r}))`, size: `count(node_cpu_seconds_total{${sel},mode="idle"})`, restName: "system and not attributed", freeName: "idle" },
-    memory: { title: "Memory by workload", unit: "bytes", metric: (x: string) => `reckon_workload_memory_bytes{${x}}`, total: `node_memory_MemTotal_bytes{${sel}} - node_memory_MemAvailable_bytes{${sel}}`, size: `node_memory_MemTotal_bytes{${sel}}`, restName: "kernel and not attributed", freeName: "available" },
-    energy: { title: "Power by workload", unit: "watts", metric: (x: string) => `rate(reckon_workload_energy_joules_total{${x}}${r})`, total: `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${r}))`, size: "", restName: "idle and not attributed", freeName: "" },
-    gpu: { title: "GPUs by workload", unit: "gpus", metric: (x: string) => `rate(reckon_workload_gpu_seconds_total{${x}}${r})`, total: `sum(rate(reckon_gpu_busy_seconds_total{${sel}}${r}))`, size: `count(reckon_gpu_busy_seconds_total{${sel}})`, restName: "not attributed", freeName: "idle" },
+    cpu: { title: "Cores by workload", daily: "cpu_seconds", unit: "cores", metric: (x: string) => `rate(reckon_workload_cpu_seconds_total{${x}}${r})`, total: `sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${r}))`, size: `count(node_cpu_seconds_total{${sel},mode="idle"})`, restName: "system and not attributed", freeName: "idle" },
+    memory: { title: "Memory by workload", daily: "", unit: "bytes", metric: (x: string) => `reckon_workload_memory_bytes{${x}}`, total: `node_memory_MemTotal_bytes{${sel}} - node_memory_MemAvailable_bytes{${sel}}`, size: `node_memory_MemTotal_bytes{${sel}}`, restName: "kernel and not attributed", freeName: "available" },
+    energy: { title: "Power by workload", daily: "energy_joules", unit: "watts", metric: (x: string) => `rate(reckon_workload_energy_joules_total{${x}}${r})`, total: `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${r}))`, size: "", restName: "idle and not attributed", freeName: "" },
+    gpu: { title: "GPUs by workload", daily: "gpu_seconds", unit: "gpus", metric: (x: string) => `rate(reckon_workload_gpu_seconds_total{${x}}${r})`, total: `sum(rate(reckon_gpu_busy_seconds_total{${sel}}${r}))`, size: `count(reckon_gpu_busy_seconds_total{${sel}})`, restName: "not attributed", freeName: "idle" },
   } as const;
   const k = kinds[stack as keyof typeof kinds] ?? kinds.cpu;
   if (range === 0) return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
@@ -74,7 +74,7 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
     <div class="controls"><Choice label="Last" value={zoomed ? "" : param("last") || "3600"} of={spans} pick={(v) => set({ last: v === "3600" ? "" : v, from: "", to: "" })} />
       {zoomed && <button onClick={() => set({ from: "", to: "" }, false)}>Leave zoom</button>}<span class="quiet">drag over a chart to zoom</span></div>
     <Section title={k.title} aside={<Choice label="Show" value={stack} of={[["cpu", "CPU"], ["memory", "Memory"], ["energy", "Power"], ["gpu", "GPU"]]} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
-      <Stack key={stack} node={sel} w={w} k={k} zoom={zoom} /></Section>
+      <Stack key={stack} node={sel} who={new URLSearchParams(site ? { node, site } : { node }).toString()} w={w} k={k} zoom={zoom} /></Section>
     <div class="cols">
       <Lines title="Pressure (share of time waiting)" unit="ratio" w={w} zoom={zoom} empty="This kernel gives no pressure figures (PSI); boot with psi=1."
         of={[["CPU, some", `rate(node_pressure_cpu_waiting_seconds_total{${sel}}${r})`], ["memory, some", `rate(node_pressure_memory_waiting_seconds_total{${sel}}${r})`], ["memory, all", `rate(node_pressure_memory_stalled_seconds_total{${sel}}${r})`], ["I/O, some", `rate(node_pressure_io_waiting_seconds_total{${sel}}${r})`], ["I/O, all", `rate(node_pressure_io_stalled_seconds_total{${sel}}${r})`]]} />
@@ -89,30 +89,42 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
 
 /** The length of time that rates are taken over, seconds; 0 until it is known. What is told once a minute or less needs more than what is told every 15 s. */
 function useRange(sel: string, w: Window): number {
-  const wide = Math.ceil(Math.max(600, w.to - w.from) / 600) * 600, fine = w.step < 300;
+  const wide = Math.ceil(Math.max(600, w.to - w.from) / 600) * 600, old = w.step < 7200 && w.to < Date.now() / 1000 - 2 * 86400, fine = w.step < 300 || old;
   const a = useAsk(fine ? `interval ${sel} ${wide} ${Math.floor(w.to / 600)}` : null, false, (_p, s) => promInstant(`max(quantile_over_time(0.2, count_over_time(node_memory_MemTotal_bytes{${sel}}[10m])[${wide}s:10m]))`, s, w.to), sel);
   if (!fine) return w.step;
   if (!a.data && !a.error) return 0;
   const n = Number(a.data?.[0]?.value?.[1]);
-  return Math.max(60, w.step, n > 0 ? Math.ceil((2.5 * 600) / n / 15) * 15 : 0);
+  // Of an old time there may be one figure an hour.
+  return Math.max(60, w.step, old && n <= 1 ? 7200 : n > 0 ? Math.ceil((2.5 * 600) / n / 15) * 15 : 0);
 }
 
-async function stackOf(node: string, w: Window, k: { metric: (x: string) => string; total: string; size: string }, signal: AbortSignal) {
+/** What all workloads of a node used a day, from the roll-ups: a year has ten thousands of them, too many to add up one by one. */
+async function byDay(who: string, figure: string, w: Window, signal: AbortSignal): Promise<PromSeries[]> {
+  const time = (t: number) => new Date(t * 1000).toISOString(), sums = new Map<number, number>();
+  const d = await ask<UsageList>(`/api/reckon/v1/usage?${who}&${new URLSearchParams({ by: "node", span: "day", since: time(w.from - w.step), until: time(w.to) })}`, signal);
+  for (const r of d.rows as unknown as Record<string, number | string | null>[]) {
+    const v = r[figure], at = Date.parse(String(r.from)) / 1000 + w.step;
+    if (typeof v === "number") sums.set(at, (sums.get(at) ?? 0) + v / w.step);
+  }
+  return sums.size === 0 ? [] : [{ metric: {}, values: [...sums].map(([t, v]) => [t, String(v)]) } as PromSeries];
+}
+
+async function stackOf(node: string, who: string, w: Window, k: { daily: string; metric: (x: string) => string; total: string; size: string }, signal: AbortSignal) {
   const whole = { range: `[${Math.max(60, w.to - w.from)}s]` };
   // Who used most in the window, by one instant query; then their lines alone.
   const metric = k.metric(node), inWindow = metric.startsWith("rate(") ? metric.replace(/\[\d+s\]/, whole.range) : `avg_over_time(${metric}${whole.range})`;
+  const range = (q: string) => promRange(q, w.from, w.to, w.step, signal);
+  const total = range(k.total), size = k.size ? range(k.size) : Promise.resolve([] as PromSeries[]);
+  const all = (k.daily && w.step === 86400 && w.from % 86400 === 0 ? byDay(who, k.daily, w, signal).catch(() => []) : Promise.resolve([] as PromSeries[])).then((s) => (s.length > 0 ? s : range(`sum(${metric})`)));
+  for (const p of [total, size, all]) p.catch(() => undefined); // told below
   const top = await promInstant(`topk(${biggest}, sum by (workload) (${inWindow}))`, signal, w.to);
   const names = top.sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1])).map((s) => s.metric.workload).filter(Boolean);
-  const range = (q: string) => promRange(q, w.from, w.to, w.step, signal);
-  const [lines, all, total, size] = await Promise.all([
-    names.length ? range(`sum by (workload) (${k.metric(`${node},workload=~${promAny(names)}`)})`) : Promise.resolve([] as PromSeries[]),
-    range(`sum(${metric})`), range(k.total), k.size ? range(k.size) : Promise.resolve([] as PromSeries[]),
-  ]);
-  return { names, lines, all, total, size, w };
+  const lines = names.length ? range(`sum by (workload) (${k.metric(`${node},workload=~${promAny(names)}`)})`) : Promise.resolve([] as PromSeries[]);
+  return { names, lines: await lines, all: await all, total: await total, size: await size, w };
 }
 
-function Stack({ node, w, k, zoom }: { node: string; w: Window; k: { title: string; unit: Unit; metric: (x: string) => string; total: string; size: string; restName: string; freeName: string }; zoom: (a: number, b: number) => void }) {
-  const a = useAsk(`${k.title} ${node} ${w.from} ${w.to}`, false, (_p, s) => stackOf(node, w, k, s), `${k.title} ${node} ${w.to - w.from}`);
+function Stack({ node, who, w, k, zoom }: { node: string; who: string; w: Window; k: { title: string; daily: string; unit: Unit; metric: (x: string) => string; total: string; size: string; restName: string; freeName: string }; zoom: (a: number, b: number) => void }) {
+  const a = useAsk(`${k.title} ${node} ${w.from} ${w.to}`, false, (_p, s) => stackOf(node, who, w, k, s), `${k.title} ${node} ${w.to - w.from}`);
   const drawn = useMemo(() => {
     const d = a.data;
     if (!d) return null;
