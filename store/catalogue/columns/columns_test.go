@@ -75,7 +75,7 @@ var figuresOf = []float64{math.NaN(), 0, 1, -1, 0.1, 2, 255, 256, 65535, 1e6, 42
 func drawRow(t *rapid.T, key int64) Row {
 	names := []string{"n1", "n1x", "n2", "a<b", "", "é", "n10", "node-0001"}
 	return Row{
-		Key: key, ID: rapid.SampledFrom([]string{"", "a", "slurm/1", "slurm/10", "slurm/2", "slurm/100000001", "slurm/100000002", "unit/\x00"}).Draw(t, "id"),
+		Key: key, ID: rapid.SampledFrom([]string{"", "a", "slurm/1", "slurm/10", "slurm/2", "slurm/100000001", "slurm/100000002", "unit/\x00", "slurm", "slurmx/1", "slurm/", "slur", "/", "//a"}).Draw(t, "id"),
 		Words:   []string{rapid.SampledFrom([]string{"", "alice", "bob", "abcdefgh1", "abcdefgh2", "abcdefgh"}).Draw(t, "w"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "v")},
 		Names:   rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "names"),
 		Numbers: []float64{rapid.SampledFrom(figuresOf).Draw(t, "f"), rapid.Float64().Draw(t, "g"), float64(rapid.IntRange(0, 3).Draw(t, "h"))},
@@ -156,7 +156,7 @@ func TestManyChunks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	table, rows := New(2, 3), map[int64]Row{}
 	row := func(key int64) Row {
-		r := Row{Key: key, ID: fmt.Sprintf("slurm/%d", rng.IntN(60_000)), Words: []string{fmt.Sprint("u", int(rng.ExpFloat64()*20)), fmt.Sprint("job", rng.IntN(9000))},
+		r := Row{Key: key, ID: fmt.Sprintf("%s/%d", []string{"slurm", "slurmy", "unit"}[rng.IntN(3)], rng.IntN(60_000)), Words: []string{fmt.Sprint("u", int(rng.ExpFloat64()*20)), fmt.Sprint("job", rng.IntN(9000))},
 			Names: []string{fmt.Sprint("n", rng.IntN(300)), "node-0001", "node-0002"}[:1+rng.IntN(3)], Numbers: []float64{rng.ExpFloat64(), float64(key * 1000), float64(rng.IntN(64))}}
 		if rng.IntN(8) == 0 {
 			r.Numbers[0] = math.NaN()
@@ -336,5 +336,22 @@ func BenchmarkSelect(b *testing.B) {
 				table.Select(&q.q)
 			}
 		})
+	}
+}
+
+// TestIDsThatBeginInManyWays: ids of more kinds than are told apart still order.
+func TestIDsThatBeginInManyWays(t *testing.T) {
+	table, rows := New(0, 0), map[int64]Row{}
+	var changes []Change
+	for key := range int64(600) {
+		rows[key] = Row{Key: key, ID: fmt.Sprintf("k%d/%d", key*7%311, key)}
+		changes = append(changes, Change{Row: rows[key]})
+		if key%100 == 99 {
+			if err := table.Apply(changes); err != nil {
+				t.Fatal(err)
+			}
+			changes = nil
+			check(t, table, rows, &Query{By: ByID, Then: -1, Down: key%200 == 99, Limit: 70})
+		}
 	}
 }

@@ -92,7 +92,7 @@ type search struct {
 	keep  int  // how many of the first are wanted; all when negative
 	plain bool // order and key say all
 	turn  uint32
-	lead  []uint64 // what orders words
+	lead  []uint64 // what orders words, or what ids begin with
 }
 
 // Select returns the keys of a page, and how many rows there are without limit.
@@ -110,6 +110,9 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 		if s.lead = t.words[q.Column].lead; s.keep < 0 || s.keep > chunkRows { // many are compared
 			s.lead, s.plain = t.words[q.Column].ranks(), q.Then < 0
 		}
+	}
+	if q.By == ByID && len(t.heads.text) < manyHeads {
+		s.lead = t.heads.ranks()
 	}
 	s.compile()
 	workers := min(runtime.GOMAXPROCS(0), len(t.chunks)/8+1, 8)
@@ -249,9 +252,20 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 		}
 	case ByID:
 		for _, i := range sel {
-			s.offer(h, lead(c.id(int(i))), first+uint32(i))
+			s.offer(h, s.lead8(c, int(i)), first+uint32(i))
 		}
 	}
+}
+
+// lead8 orders ids: by what they begin with, which is one of few, and then by the next seven bytes. No such beginning
+// with a slash begins another, so they order as the ids do.
+func (s *search) lead8(c *chunk, i int) uint64 {
+	id := c.id(i)
+	if s.lead == nil {
+		return lead(id)
+	}
+	head := c.heads[i]
+	return s.lead[head]<<56 | lead(id[len(s.t.heads.text[head]):])>>8
 }
 
 func (k *test) filter(v []float64, sel []uint16) []uint16 {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -44,7 +45,8 @@ type Table struct {
 	mu     sync.RWMutex
 	words  []words
 	sets   sets
-	n      int // numbers of a row
+	heads  words // of ids, up to the first slash; those of ids beyond are in the last
+	n      int   // numbers of a row
 	chunks []*chunk
 	rows   int // those that are there
 	turn   int // the chunk to look at next for what can be packed tighter
@@ -56,6 +58,7 @@ type chunk struct {
 	keys    []uint32
 	there   pack // 1, or 0 of what was deleted
 	ids     []uint32
+	heads   []uint8
 	text    []byte // of ids, each behind its length
 	words   []pack
 	names   pack
@@ -65,7 +68,7 @@ type chunk struct {
 
 // New makes an empty table whose rows have so many words and numbers.
 func New(nwords, numbers int) *Table {
-	t := &Table{words: make([]words, nwords), sets: newSets(), n: numbers, buf: make([]float64, chunkRows)}
+	t := &Table{words: make([]words, nwords), sets: newSets(), heads: newWords(), n: numbers, buf: make([]float64, chunkRows)}
 	for i := range t.words {
 		t.words[i] = newWords()
 	}
@@ -114,8 +117,10 @@ func (t *Table) put(r *Row) error {
 		t.rows++
 		c.set(&c.there, i, 1)
 		c.name(i, r.ID)
+		c.heads[i] = t.head(r.ID)
 	} else if string(c.id(i)) != r.ID {
 		c.name(i, r.ID)
+		c.heads[i] = t.head(r.ID)
 	}
 	for k, s := range r.Words {
 		c.set(&c.words[k], i, float64(t.words[k].code(s)))
@@ -153,7 +158,7 @@ func (t *Table) extend(key int64) (*chunk, int, error) {
 		}
 	}
 	if last == nil || len(last.keys) == chunkRows {
-		last = &chunk{keys: make([]uint32, 0, chunkRows), there: empty(), ids: make([]uint32, chunkRows), words: make([]pack, len(t.words)), names: empty(), numbers: make([]pack, t.n)}
+		last = &chunk{keys: make([]uint32, 0, chunkRows), there: empty(), ids: make([]uint32, chunkRows), heads: make([]uint8, chunkRows), words: make([]pack, len(t.words)), names: empty(), numbers: make([]pack, t.n)}
 		for i := range last.words {
 			last.words[i] = empty()
 		}
@@ -221,6 +226,20 @@ func (c *chunk) name(i int, id string) {
 	c.text = append(c.text, id...)
 }
 
+// manyHeads is how many beginnings of ids are told apart.
+const manyHeads = 255
+
+// head is the number of what an id begins with.
+func (t *Table) head(id string) uint8 {
+	if cut := strings.IndexByte(id, '/'); cut >= 0 {
+		id = id[:cut+1]
+	}
+	if _, known := t.heads.codes[id]; !known && len(t.heads.text) >= manyHeads {
+		return manyHeads
+	}
+	return uint8(t.heads.code(id))
+}
+
 func (c *chunk) id(i int) []byte {
 	b := c.text[c.ids[i]:]
 	n, used := binary.Uvarint(b)
@@ -236,7 +255,7 @@ func (t *Table) Bytes() int {
 		n += t.words[i].size
 	}
 	for _, c := range t.chunks {
-		n += 8*chunkRows + cap(c.text) + c.there.bytes() + c.names.bytes() + 128*(len(c.words)+len(c.numbers)+2)
+		n += 9*chunkRows + cap(c.text) + c.there.bytes() + c.names.bytes() + 128*(len(c.words)+len(c.numbers)+2)
 		for i := range c.words {
 			n += c.words[i].bytes()
 		}
