@@ -52,6 +52,8 @@ type Options struct {
 	// MaxBody and MaxDecoded bound a request in bytes before and after it is unpacked;
 	// 16 and 64 MiB by default.
 	MaxBody, MaxDecoded int64
+	// Sizes says both anew for each request; nil for what MaxBody and MaxDecoded say.
+	Sizes func() (body, decoded int64)
 	// MaxConcurrent bounds the requests that are taken at one time; others wait. Twice
 	// the number of processors by default.
 	MaxConcurrent int
@@ -83,6 +85,9 @@ func newHandler(o Options) *handler {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Sizes == nil {
+		o.Sizes = func() (int64, int64) { return o.MaxBody, o.MaxDecoded }
 	}
 	h := &handler{Options: o, slots: make(chan struct{}, o.MaxConcurrent)}
 	h.buffers.New = func() any { return new(buffers) }
@@ -255,7 +260,8 @@ func version(header http.Header) (v2 bool, err error) {
 
 // read returns the unpacked body.
 func (h *handler) read(w http.ResponseWriter, r *http.Request, buf *buffers) ([]byte, error) {
-	body := http.MaxBytesReader(w, r.Body, h.MaxBody)
+	most, mostDecoded := h.Sizes()
+	body := http.MaxBytesReader(w, r.Body, most)
 	buf.body = buf.body[:0]
 	for {
 		if len(buf.body) == cap(buf.body) {
@@ -268,7 +274,7 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, buf *buffers) ([]
 		}
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer series at a time", h.MaxBody)
+			return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer series at a time", most)
 		}
 		if err != nil {
 			return nil, status(http.StatusBadRequest, "read the request: %v", err)
@@ -278,8 +284,8 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, buf *buffers) ([]
 	if err != nil {
 		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
 	}
-	if int64(n) > h.MaxDecoded {
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time", h.MaxDecoded)
+	if int64(n) > mostDecoded {
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time", mostDecoded)
 	}
 	buf.plain, err = s2.Decode(buf.plain[:cap(buf.plain)], buf.body)
 	if err != nil {

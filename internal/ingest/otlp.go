@@ -129,7 +129,8 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 
 // unzip returns the body, bounded before and after it is unpacked.
 func (h *otlp) unzip(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	var from io.Reader = http.MaxBytesReader(w, r.Body, h.MaxBody)
+	most, mostDecoded := h.Sizes()
+	var from io.Reader = http.MaxBytesReader(w, r.Body, most)
 	switch e := r.Header.Get("Content-Encoding"); strings.ToLower(e) {
 	case "", "identity":
 	case "gzip":
@@ -138,7 +139,7 @@ func (h *otlp) unzip(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			return nil, status(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
 		}
 		defer z.Close()
-		from = io.LimitReader(z, h.MaxDecoded+1)
+		from = io.LimitReader(z, mostDecoded+1)
 	default:
 		return nil, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; send gzip or none", e)
 	}
@@ -146,11 +147,11 @@ func (h *otlp) unzip(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer metrics at a time", h.MaxBody)
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer metrics at a time", most)
 	case err != nil:
 		return nil, status(http.StatusBadRequest, "read the request: %v", err)
-	case int64(len(body)) > h.MaxDecoded:
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer metrics at a time", h.MaxDecoded)
+	case int64(len(body)) > mostDecoded:
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer metrics at a time", mostDecoded)
 	}
 	return body, nil
 }

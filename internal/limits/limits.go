@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -24,7 +25,7 @@ const (
 
 // Limiter holds senders and sites to their bounds.
 type Limiter struct {
-	Config
+	config atomic.Pointer[Config]
 	clock  func() time.Time
 	logger *slog.Logger
 
@@ -40,8 +41,16 @@ func New(c Config, clock func() time.Time, logger *slog.Logger) *Limiter {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Limiter{Config: c, clock: clock, logger: logger, meters: map[string]*meter{}}
+	l := &Limiter{clock: clock, logger: logger, meters: map[string]*meter{}}
+	l.config.Store(&c)
+	return l
 }
+
+// Set puts other bounds in force. What senders and sites have used so far stays counted.
+func (l *Limiter) Set(c Config) { l.config.Store(&c) }
+
+// Config is what is in force; it must not be changed.
+func (l *Limiter) Config() *Config { return l.config.Load() }
 
 // Slow says that a sender or a site sends faster than it may.
 type Slow struct {
@@ -58,6 +67,7 @@ func (e *Slow) Error() string {
 // Request is one request of a sender; it is used by one goroutine.
 type Request struct {
 	l      *Limiter
+	c      *Config // as it was when the request began
 	sender *meter
 	sites  map[string]*meter // those seen so far, with their samples
 	taken  map[*meter]int
@@ -66,10 +76,11 @@ type Request struct {
 // Begin starts a request of a sender. own are the bounds of its token; what they leave
 // out is that of all senders. The error is a [*Slow].
 func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
-	b := l.Senders
+	c := l.Config()
+	b := c.Senders
 	b.Series = cmp.Or(own.Series, b.Series)
 	b.SamplesPerSecond = cmp.Or(own.SamplesPerSecond, b.SamplesPerSecond)
-	r := &Request{l: l, taken: map[*meter]int{}}
+	r := &Request{l: l, c: c, taken: map[*meter]int{}}
 	if r.sender = l.meter("sender", sender, b); r.sender != nil {
 		return r, r.sender.admit(l)
 	}
@@ -79,7 +90,7 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 // Series reports why a series may not be stored, or nil. A [*Slow] is about the whole
 // request, any other error about this series. samples is how many of it come.
 func (r *Request) Series(ls labels.Labels, samples int) error {
-	if err := r.l.Labels.check(ls); err != nil {
+	if err := r.c.Labels.check(ls); err != nil {
 		return err
 	}
 	site, err := r.site(ls.Get("site"))
@@ -108,15 +119,15 @@ func (r *Request) Stored() {
 }
 
 func (r *Request) site(name string) (*meter, error) {
-	if len(r.l.Sites) == 0 {
+	if len(r.c.Sites) == 0 {
 		return nil, nil
 	}
 	if m, ok := r.sites[name]; ok {
 		return m, nil
 	}
-	b, ok := r.l.Sites[name]
+	b, ok := r.c.Sites[name]
 	if !ok {
-		b = r.l.Sites["*"]
+		b = r.c.Sites["*"]
 	}
 	m := r.l.meter("site", name, b)
 	if r.sites == nil {

@@ -8,6 +8,9 @@
 // The file is read again when it changes; one that is wrong then is logged, and the old
 // one stays in force.
 //
+// Where bounds are set (package limits), what goes beyond them is refused series by series, or,
+// of what comes too fast, scrape by scrape; [Refused] counts the former beside up.
+//
 // Times are those of the targets where they give any. The methods are safe for concurrent use.
 package scraping
 
@@ -34,6 +37,8 @@ import (
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/storage"
 	"go.yaml.in/yaml/v3"
+
+	"reckon/internal/limits"
 )
 
 // Options say what is scraped and where it goes.
@@ -43,7 +48,10 @@ type Options struct {
 	Store storage.AppendableV2
 	// Describe takes type, unit and help of a metric, when they are new; may be nil.
 	Describe func(name string, m metadata.Metadata) error
-	Logger   *slog.Logger
+	// Begin counts what one target says against what may be scraped; an error refuses all of
+	// it for now. nil bounds nothing.
+	Begin  func() (*limits.Request, error)
+	Logger *slog.Logger
 	// Reread is how often the file is looked at, 15 s by default; Settle how long changes of
 	// targets are gathered, 5 s by default.
 	Reread, Settle time.Duration
@@ -56,6 +64,7 @@ type Service struct {
 	o       Options
 	found   *discovery.Manager
 	stop    context.CancelFunc
+	again   chan struct{}
 	text    []byte // that is in force
 	refused []byte // that was wrong, and was said to be
 	jobs    int
@@ -77,7 +86,7 @@ func Open(o Options) (*Service, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background()) // discovery begins with the manager and ends with Run
-	s := &Service{o: o, stop: stop}
+	s := &Service{o: o, stop: stop, again: make(chan struct{}, 1)}
 	s.found = discovery.NewManager(ctx, o.Logger, own, metrics, discovery.Name("scrape"), discovery.Updatert(o.Settle))
 	if s.found == nil {
 		stop()
@@ -85,7 +94,7 @@ func Open(o Options) (*Service, error) {
 	}
 	s.Manager, err = scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, ParseST: true, DiscoveryReloadInterval: model.Duration(o.Settle), DiscoveryReloadOnStartup: true,
-	}, o.Logger, nil, nil, &describing{AppendableV2: o.Store, tell: o.Describe, seen: map[string]metadata.Metadata{}}, own)
+	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{o.Store, o.Begin}, tell: o.Describe, seen: map[string]metadata.Metadata{}}, own)
 	if err == nil {
 		err = s.apply(text, conf)
 	}
@@ -129,7 +138,18 @@ func (s *Service) Run(ctx context.Context) error {
 			return err
 		case <-ticker.C:
 			s.reread()
+		case <-s.again:
+			s.refused = nil // to be said again
+			s.reread()
 		}
+	}
+}
+
+// Reload looks at the file now.
+func (s *Service) Reload() {
+	select {
+	case s.again <- struct{}{}:
+	default: // it will be looked at anyway
 	}
 }
 

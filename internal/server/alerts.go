@@ -39,7 +39,7 @@ func (s *Server) openAlerts(ctx context.Context) (err error) {
 	return err
 }
 
-// runAlerts evaluates rules until ctx ends, and reads them anew at each SIGHUP.
+// runAlerts evaluates rules until ctx ends, and reads them and the targets anew at each SIGHUP.
 func (s *Server) runAlerts(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -52,6 +52,9 @@ func (s *Server) runAlerts(ctx context.Context) error {
 			case <-hangup:
 				if err := s.alerts.Reload(); err != nil {
 					s.log.Error("rules and receivers stay as they were", "err", err)
+				}
+				if s.scraper != nil {
+					s.scraper.Reload()
 				}
 			}
 		}

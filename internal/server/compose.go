@@ -146,11 +146,11 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	}
 	o.Backup = s.copier()
-	o.Within = func(v access.Viewer) time.Duration { return s.limits.Of(v.Role.String()).Time }
+	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }
 	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
 	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Begin: s.begin, MaxBody: s.limits.Body(), MaxDecoded: s.limits.Unpacked(), Logger: s.log}
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Begin: s.begin, Sizes: s.sizes, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	if s.agent != nil {

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
@@ -14,20 +18,20 @@ import (
 	"reckon/web/access"
 )
 
-func readLimits(file string) (limits.Config, error) {
+// readLimits returns what a file says, and its text.
+func readLimits(file string) (limits.Config, []byte, error) {
 	if file == "" {
-		return limits.Config{}, nil
+		return limits.Config{}, nil, nil
 	}
-	f, err := os.Open(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return limits.Config{}, fmt.Errorf("--limits: %w", err)
+		return limits.Config{}, nil, fmt.Errorf("--limits: %w", err)
 	}
-	defer f.Close()
-	c, err := limits.Read(f)
+	c, err := limits.Read(bytes.NewReader(text))
 	if err != nil {
-		return c, fmt.Errorf("--limits %s: %w", file, err)
+		return c, nil, fmt.Errorf("--limits %s: %w", file, err)
 	}
-	return c, nil
+	return c, text, nil
 }
 
 // begin counts a request of samples against what its sender may send.
@@ -36,23 +40,103 @@ func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
 	return s.limits.Begin(v.Name, v.Bound)
 }
 
-// atOnce is how many queries of one viewer are answered at a time.
-func (s *Server) atOnce(v access.Viewer) int { return s.limits.Of(v.Role.String()).AtOnce }
+// scraped is how what this server scrapes itself is called among senders.
+const scraped = "scraping"
 
-// bounded makes an engine for each role that has bounds.
-func (s *Server) bounded() map[access.Role]*query.Engine {
-	out := map[access.Role]*query.Engine{}
-	for _, role := range []access.Role{access.Public, access.User, access.Support, access.Admin} {
-		q := s.limits.Of(role.String())
-		out[role] = s.engine.Within(q.Samples, q.Time)
+// beginScrape counts what one target says like what a sender sends.
+func (s *Server) beginScrape() (*limits.Request, error) {
+	return s.limits.Begin(scraped, limits.Bound{})
+}
+
+// sizes are how large a request may be, packed and unpacked.
+func (s *Server) sizes() (body, unpacked int64) {
+	c := s.limits.Config()
+	return c.Body(), c.Unpacked()
+}
+
+// atOnce is how many queries of one viewer are answered at a time.
+func (s *Server) atOnce(v access.Viewer) int {
+	return s.limits.Config().Of(v.Role.String()).AtOnce
+}
+
+// bounded makes an engine for each role that has bounds, and makes them anew when the
+// bounds are others.
+func (s *Server) bounded() func(access.Role) *query.Engine {
+	type made struct {
+		of    *limits.Config
+		roles map[access.Role]*query.Engine
 	}
-	return out
+	var last atomic.Pointer[made]
+	return func(role access.Role) *query.Engine {
+		m, now := last.Load(), s.limits.Config()
+		if m == nil || m.of != now {
+			m = &made{now, map[access.Role]*query.Engine{}}
+			for _, r := range []access.Role{access.Public, access.User, access.Support, access.Admin} {
+				q := now.Of(r.String())
+				m.roles[r] = s.engine.Within(q.Samples, q.Time)
+			}
+			last.Store(m)
+		}
+		return m.roles[role]
+	}
+}
+
+// limitsEvery is how often the file of limits is looked at.
+const limitsEvery = 15 * time.Second
+
+// watchLimits reads the limits again when their file changes or somebody says so, until ctx
+// ends. A file that became wrong is named in the log, once, and what was right stays.
+func (s *Server) watchLimits(ctx context.Context, again <-chan os.Signal, tick <-chan time.Time) {
+	file, text, said := s.config.Access.Limits, s.limitsText, ""
+	for {
+		asked := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+			asked = true
+		case <-tick:
+		}
+		now, err := os.ReadFile(file)
+		if err == nil && bytes.Equal(now, text) && !asked {
+			said = ""
+			continue
+		}
+		var c limits.Config
+		if err == nil {
+			c, err = limits.Read(bytes.NewReader(now))
+		}
+		switch {
+		case err == nil && bytes.Equal(now, text):
+		case err == nil:
+			text, said = now, ""
+			s.limits.Set(c)
+			s.log.Warn("the limits changed and are in force", "file", file)
+		case err.Error() != said || asked:
+			said = err.Error()
+			s.log.Error("the file of limits became wrong; the limits before stay in force", "file", file, "err", err)
+		}
+	}
+}
+
+// runLimits watches the file of limits, where there is one.
+func (s *Server) runLimits(ctx context.Context) error {
+	if s.config.Access.Limits == "" {
+		return nil
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	tick := time.NewTicker(limitsEvery)
+	defer tick.Stop()
+	s.watchLimits(ctx, hangup, tick.C)
+	return nil
 }
 
 // engines gives each query the engine of the viewer's role.
 type engines struct {
 	inside *query.Engine // for rules and other questions of our own
-	roles  map[access.Role]*query.Engine
+	roles  func(access.Role) *query.Engine
 	// lookback is how far back a query has to look; nil for as usual.
 	lookback func(start time.Time, step time.Duration) time.Duration
 }
@@ -60,7 +144,7 @@ type engines struct {
 var _ promql.QueryEngine = engines{}
 
 func (e engines) of(ctx context.Context) *query.Engine {
-	if own, ok := e.roles[access.From(ctx).Role]; ok {
+	if own := e.roles(access.From(ctx).Role); own != nil {
 		return own
 	}
 	return e.inside

@@ -103,9 +103,12 @@ type Server struct {
 	keeper  *findings.Keeper
 	scraper *scraping.Service // nil without targets
 	limits  *limits.Limiter
-	notes   []agent.Note
-	hub     api.Hub
-	http    *http.Server
+	// limitsText is the file of limits as it was read at the start.
+	limitsText []byte
+
+	notes []agent.Note
+	hub   api.Hub
+	http  *http.Server
 
 	updated chan struct{} // an export was stored
 	built   atomic.Bool   // the catalogue was built at least once
@@ -119,11 +122,11 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), first: make(chan struct{})}
-	bounds, err := readLimits(c.Access.Limits)
+	bounds, text, err := readLimits(c.Access.Limits)
 	if err != nil {
 		return nil, err
 	}
-	s.limits = limits.New(bounds, nil, s.log)
+	s.limits, s.limitsText = limits.New(bounds, nil, s.log), text
 	if s.ln, err = listen(c.Listen); err != nil {
 		return nil, err
 	}
@@ -221,6 +224,7 @@ func (s *Server) Run(ctx context.Context) error {
 		g.Go(func() error { return s.hours.Run(run) })
 	}
 	g.Go(func() error { return s.runAlerts(run) })
+	g.Go(func() error { return s.runLimits(run) })
 	g.Go(func() error {
 		s.keeper.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
 		return nil

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/internal/limits"
+)
+
+// TestWatchLimits: a file that changes is in force, one that became wrong is said once and
+// leaves what was right, and a signal asks again.
+func TestWatchLimits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "limits.yml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("senders: {series: 1}")
+	c, text, err := readLimits(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := &Server{config: Config{Access: Access{Limits: file}}, limits: limits.New(c, nil, nil), limitsText: text, log: slog.New(slog.NewTextHandler(&log, nil))}
+	tick, hangup := make(chan time.Time), make(chan os.Signal)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.watchLimits(ctx, hangup, tick) }()
+	look := func(signal bool) { // the second is taken when the first was answered
+		for range 2 {
+			if signal {
+				hangup <- os.Interrupt
+			} else {
+				tick <- time.Time{}
+			}
+			signal = false
+		}
+	}
+	now := func() limits.Bound { return s.limits.Config().Senders }
+	look(false)
+	if now().Series != 1 || log.Len() != 0 {
+		t.Errorf("nothing changed: %+v\n%s", now(), log.String())
+	}
+	write("senders: {series: 2}")
+	look(false)
+	if now().Series != 2 || !strings.Contains(log.String(), "the limits changed and are in force") {
+		t.Errorf("changed: %+v\n%s", now(), log.String())
+	}
+	write("senders: {sreies: 3}")
+	look(false)
+	look(false)
+	if n := strings.Count(log.String(), "became wrong"); now().Series != 2 || n != 1 || !strings.Contains(log.String(), "field sreies not found") {
+		t.Errorf("wrong: %+v, said %d times\n%s", now(), n, log.String())
+	}
+	look(true)
+	if n := strings.Count(log.String(), "became wrong"); n != 2 {
+		t.Errorf("a signal has it said again: %d times", n)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	look(false)
+	if now().Series != 2 || !strings.Contains(log.String(), "no such file") {
+		t.Errorf("gone: %+v\n%s", now(), log.String())
+	}
+	write("senders: {series: 4}")
+	look(true)
+	if now().Series != 4 {
+		t.Errorf("right again: %+v", now())
+	}
+	cancel()
+	<-done
+}
