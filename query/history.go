@@ -36,20 +36,23 @@ const (
 // History takes stretches of time into the catalogue that got samples after they were
 // taken in. Ready was called before those came. Only these stretches are read, and the
 // workloads in them that began before; the stretches are in order. gone are workloads that
-// are no more: their rows are dropped.
+// are no more, or not in all their lives.
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Life) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Clock()
+	o := b.o
+	o.Gone, o.Overlap, o.Slice = max(o.Gone, historyGone), max(o.Overlap, historyOverlap), 24*time.Hour
+	known := &unmarked{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*wider{}}
 	for _, g := range gone {
 		delete(b.fold.accounts, key{g.Site, g.ID})
+		if err := known.recall(ctx, g); err != nil {
+			return 0, err
+		}
 	}
 	if err := forget(ctx, b.cat, gone); err != nil {
 		return 0, err
 	}
-	o := b.o
-	o.Gone, o.Overlap, o.Slice = max(o.Gone, historyGone), max(o.Overlap, historyOverlap), 24*time.Hour
-	known := &unmarked{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*wider{}}
 	past := &Builder{q: b.q, cat: known, o: o, fold: newFold(b.q)}
 	total := 0
 	for _, r := range ranges {
@@ -157,6 +160,30 @@ type unmarked struct {
 	old    []store.Life // rows that are made anew
 }
 
+// recall has all lives of an id read again of which some are gone.
+func (u *unmarked) recall(ctx context.Context, g store.Life) error {
+	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{ID: g.ID})
+	for i := range rows {
+		if o := &rows[i]; o.Site == g.Site {
+			u.widen(o, o.Start, later(o.Seen, o.End))
+		}
+	}
+	return err
+}
+
+// widen has a workload read again from one time to another at least, and wherever o was.
+func (u *unmarked) widen(o *store.Workload, from, to time.Time) {
+	k := key{o.Site, o.ID}
+	if u.wider[k] == nil {
+		u.wider[k] = &wider{from, to}
+	}
+	w := u.wider[k]
+	w.from, w.to = earlier(w.from, earlier(from, o.Start)), later(later(w.to, to), later(o.Seen, o.End))
+	if !o.Submit.IsZero() { // lives that a batch system told of are known by it
+		w.from = earlier(w.from, o.Submit)
+	}
+}
+
 // forgetter is a catalogue that can drop single rows.
 type forgetter interface {
 	Forget(ctx context.Context, lives []store.Life) error
@@ -219,14 +246,7 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 			if !o.Start.Before(u.oldest) {
 				u.old = append(u.old, store.Life{Site: o.Site, ID: o.ID, Start: o.Start})
 			}
-			if u.wider[k] == nil {
-				u.wider[k] = &wider{r.Start, r.Seen}
-			}
-			w := u.wider[k]
-			w.from, w.to = earlier(w.from, o.Start), later(later(w.to, o.Seen), o.End)
-			if !o.Submit.IsZero() { // lives that a batch system told of are known by it
-				w.from = earlier(w.from, o.Submit)
-			}
+			u.widen(o, r.Start, r.Seen)
 		}
 		if w := u.wider[k]; w != nil {
 			w.from, w.to = earlier(w.from, r.Start), later(w.to, r.Seen)

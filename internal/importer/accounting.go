@@ -48,6 +48,9 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	st.Jobs[key] = true
 	im.res.Taken++
 	im.seen[site+"\x00slurm/"+j.ID] = true
+	if err := st.learn(j); err != nil {
+		return err
+	}
 	one := *j
 	one.Cluster = site
 	im.jobs = append(im.jobs, one)
@@ -164,6 +167,9 @@ func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	im.note(at.Unix())
 	put(1, mInfo, "name", j.Name, "account", j.Account, "partition", j.Partition)
 	put(1, mState, "state", j.State, "reason", j.Reason)
+	if j.Also != "" {
+		put(1, mNumber, "number", j.Also)
+	}
 	if j.Nodes != "" {
 		put(1, mNodes, "nodes", j.Nodes)
 	}

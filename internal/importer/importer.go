@@ -196,7 +196,7 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 		return im.res, err
 	}
 	for _, site := range sortedKeys(im.sites) {
-		if err := im.settle(ctx, im.sites[site]); err != nil {
+		if err := errors.Join(im.sites[site].rename(), im.settle(ctx, im.sites[site])); err != nil {
 			return im.res, fmt.Errorf("%w (what was read is kept: the next import goes on with it)", err)
 		}
 	}

@@ -242,3 +242,29 @@ func TestAccountingOfLives(t *testing.T) {
 		}
 	}
 }
+
+// sonar knows a task of an array by its number, accounting by array and index: they are one
+// job, in any order, and a number that is given again is another.
+func TestTasksOfArrays(t *testing.T) {
+	const tasks = `JobID|JobIDRaw|User|State|Submit|Start|End|UserCPU|NodeList|JobName
+5_3|7|alice|COMPLETED|2025-03-01T09:00:00|2025-03-01T10:00:00|2025-03-01T10:40:00|00:50:00|n1|array
+`
+	seen := said(5, 7, 70, 1, "python", 10, ",epoch=0") + said(30, 7, 70, 1, "python", 500, ",epoch=0")
+	later := strings.ReplaceAll(said(5, 7, 70, 1, "other", 40, ",epoch=0"), "2025-03-01", "2025-06-01")
+	for _, order := range [][]string{{"a.sacct", tasks, "x", seen + later}, {"x", seen, "a.sacct", tasks, "y", later}, {"y", later, "x", seen, "a.sacct", tasks}} {
+		l := newLab(t)
+		for i := 0; i < len(order); i += 2 {
+			l.take(order[i], order[i+1])
+		}
+		l.want(`slurm/5_3 alice n1 2025-03-01T10:00:00 2400 500
+slurm/7 alice n1 2025-06-01T10:05:00 0 40`)
+		if d := l.dump(); strings.Count(d, "reckon_slurm_number_info") != 1 || !strings.Contains(d, `number="7"`) {
+			t.Error("the number of the task is not told")
+		}
+		for i := 0; i < len(order); i += 2 {
+			if r := l.take(order[i], order[i+1]); r.Samples != 0 {
+				t.Errorf("again: %+v", r)
+			}
+		}
+	}
+}

@@ -245,6 +245,9 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 		if j == nil || j.Owner != procs[0].User || (k.Epoch == 0 && !k.Batch && t-j.Last > restart) {
 			before := j
 			j = newJob(k, p.node, t, procs)
+			if k.Batch {
+				j.ID = "slurm/" + im.sites[p.site].named(k.Job, t)
+			}
 			if before != nil {
 				j.Start = max(j.Start, before.Last+1)
 			}

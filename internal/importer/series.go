@@ -31,6 +31,7 @@ const (
 	mState    = "reckon_workload_state"
 	mSubmit   = "reckon_workload_submit_time_seconds"
 	mExit     = "reckon_workload_exit_code"
+	mNumber   = "reckon_slurm_number_info"
 	mNodes    = "reckon_workload_nodes_info"
 	mCores    = "reckon_workload_request_cores"
 	mReqMem   = "reckon_workload_request_memory_bytes"

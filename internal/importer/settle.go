@@ -161,7 +161,7 @@ func (m *making) make(start []byte, old nodeEnd, sameStart, had bool) ([]byte, e
 	from := m.period
 	state := &nodeState{Jobs: map[jobKey]*jobState{}}
 	var err error
-	if sameStart {
+	if sameStart && old.records != allAgain {
 		if state, err = unpackState(old.state); err != nil {
 			return nil, err
 		}

@@ -20,14 +20,16 @@ import (
 // siteState is what is known of the imports of a site. Fields are exported to be encoded.
 type siteState struct {
 	Version int
-	Jobs    map[uint64]bool // of accounting, by what was said of them
+	Jobs    map[uint64]bool   // of accounting, by what was said of them
+	Tasks   map[uint64][]task // jobs whose id is not their number, by that; in order
 
 	site    string
 	path    string
 	journal *journal
 	pending *pending
 	dirty   map[int64]map[string]bool // nodes with new readings, by period
-	again   bool                      // an earlier import was cut off: all from pending on is looked at
+	remake  map[remade]bool
+	again   bool // an earlier import was cut off: all from pending on is looked at
 }
 
 // pending says that an import is under way, and in which time. While its file is there,
@@ -56,7 +58,7 @@ func loadSite(dir, site string) (*siteState, error) {
 	if site != "" {
 		name = "site-" + hex.EncodeToString([]byte(site)) // any text, in any file system
 	}
-	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{}}
+	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{}, remake: map[remade]bool{}}
 	if err := s.read(s.path, s); err != nil {
 		return nil, err
 	}
@@ -65,6 +67,9 @@ func loadSite(dir, site string) (*siteState, error) {
 	}
 	if s.Jobs == nil {
 		s.Jobs = map[uint64]bool{}
+	}
+	if s.Tasks == nil {
+		s.Tasks = map[uint64][]task{}
 	}
 	var err error
 	if s.journal, err = openJournal(filepath.Join(dir, name)); err != nil {

@@ -23,6 +23,7 @@ import (
 type Job struct {
 	ID   string // as people know it: 4711, 4711_3 for a task of an array
 	Raw  string // the number that Slurm counts it by
+	Also string // another number that it is known by, if it has one
 	Step string // batch, extern, 0 and so on
 
 	Cluster, User, Account, Partition, Name string
@@ -74,6 +75,9 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		id = raw
 	}
 	j.ID, j.Raw = id, raw
+	if shown.Tasks == 0 && number(raw) {
+		j.Also = other(j.ID, raw, shown.Job)
+	}
 	j.Cluster, j.User, j.Account, j.Partition, j.Name = get("Cluster"), get("User"), get("Account"), get("Partition"), get("JobName")
 	j.State, j.Reason = slurmtext.State(get("State"))
 	if r := slurmtext.Word(get("Reason")); r != "" {
@@ -192,6 +196,16 @@ func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
 
 // bytes reads a size of memory or of data.
 func bytes(s string) (float64, error) { return slurmtext.Size(s, 1) }
+
+// other is the first of the names that is not the id.
+func other(id string, names ...string) string {
+	for _, n := range names {
+		if n != id {
+			return n
+		}
+	}
+	return ""
+}
 
 func number(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 64)

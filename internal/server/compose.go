@@ -142,7 +142,9 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Power = &power{series: promapi.Restricted(s.series), engine: s.engine.Engine, slots: make(chan struct{}, 1)}
 	o.Usage = &usage{rolls: s.facts, facts: s.facts, parts: &partitions{views: views, clock: time.Now}, away: away, clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
+	o.Numbers = numbers{s.series, s.config.Retention}
 	if s.inside != nil {
+		o.Numbers = numbers{s.inside, 0}
 		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	}
 	o.Backup = s.copier()

@@ -43,6 +43,11 @@ var (
 		Help:   "Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.",
 		Labels: with("nodes"),
 	}
+	numberInfo = &metric.Desc{
+		Name: "reckon_slurm_number_info", Kind: metric.Gauge,
+		Help:   "Another number by which Slurm knows the job: that of a task of an array or of a part of a heterogeneous job alone. The value is always 1.",
+		Labels: with("number"),
+	}
 	jobTasks = &metric.Desc{
 		Name: "reckon_slurm_waiting_tasks", Kind: metric.Gauge,
 		Help:   "Tasks of the array that wait and that this workload stands for.",
@@ -185,7 +190,7 @@ func shared(name string) *metric.Desc {
 // Descs returns every series that only this package writes.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
-		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd, stepExit,
+		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, numberInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd, stepExit,
 		nodeInfo, nodeState, nodeCores, nodeCoresHeld, nodeMemory, nodeMemoryHeld, nodeGPUs, nodeGPUsHeld,
 		partitionInfo, partitionNode, partitionLimit, partitionJobs, partitionCores,
 		readUp, readSeconds, badRecords, unresolved,

@@ -3,6 +3,7 @@ package slurmctl
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,6 +57,9 @@ func (l *life) tell(b *metric.Batch) {
 	l.add(b, info, 1, cgpath.Clean(j.Name), cgpath.Clean(j.Account), cgpath.Clean(j.Partition), "")
 	if j.NodeList != "" {
 		l.add(b, nodesInfo, 1, nodesLabel(j.NodeList))
+	}
+	if number := strconv.FormatUint(uint64(j.Raw), 10); j.Tasks == 0 && number != j.ID {
+		l.add(b, numberInfo, 1, number)
 	}
 	many := float64(max(j.Tasks, 1)) // what waits of an array asks for all its tasks
 	amount(requestCores, j.Cores*many)

@@ -86,7 +86,9 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 	}
 	// Element 0 of an array is left out like every zero.
 	if s.ArrayJobID != 0 {
-		j.ID = fmt.Sprintf("%d_%d", s.ArrayJobID, s.ArrayTaskID)
+		j.ID, j.Also = fmt.Sprintf("%d_%d", s.ArrayJobID, s.ArrayTaskID), j.Raw
+	} else if s.HetJobID != 0 {
+		j.Also = fmt.Sprintf("%d+%d", s.HetJobID, s.HetOffset)
 	}
 	j.State, j.Reason = slurmtext.State(s.State)
 	var err error

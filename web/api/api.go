@@ -68,6 +68,8 @@ type Options struct {
 	// server keeps no series.
 	Data  Data
 	Power Power
+	// Numbers knows jobs by another number; nil: they are found by their ids alone.
+	Numbers Numbers
 	// Import takes history; nil: this server does not.
 	Import Import
 	// Backup copies what the server keeps; nil: it does not.

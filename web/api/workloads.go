@@ -104,6 +104,12 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	var ids []string
 	if len(exact) == 0 {
 		var err error
+		if exact, err = s.numbered(ctx, text); err != nil {
+			return "", err
+		}
+	}
+	if len(exact) == 0 {
+		var err error
 		if exact, err = s.called(ctx, literal(text)); err != nil {
 			return "", err
 		}

@@ -1,0 +1,38 @@
+package api
+
+import (
+	"context"
+	"strings"
+
+	"reckon/client"
+	"reckon/workload"
+)
+
+// Numbers finds the jobs that a batch system knows by another number than that in their
+// id: tasks of arrays and parts of heterogeneous jobs have one of their own.
+type Numbers interface {
+	Numbered(ctx context.Context, number string) (ids []string, err error)
+}
+
+// numbered are the ids of jobs with a number that the viewer may see.
+func (s *server) numbered(ctx context.Context, text string) ([]string, error) {
+	text = strings.TrimPrefix(text, string(workload.Slurm)+"/")
+	if s.Numbers == nil || strings.Trim(text, "0123456789+_") != "" || !digits(text[:1]) {
+		return nil, nil
+	}
+	all, err := s.Numbers.Numbered(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, id := range all {
+		list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(list.Workloads) > 0 {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
