@@ -57,6 +57,11 @@ func (t *target) check(ctx context.Context) Finding {
 	case a.status/100 == 2:
 	case a.status == http.StatusBadRequest && !a.plainToTLS() && a.header.Get(written) != "":
 		// It minds that the request is empty, as it may.
+	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
+		// Whose token sends samples and sees nothing is refused at every other path.
+		if f.Problem = t.rightPath(ctx, a); f.Problem == "" {
+			f.Problem = Explain(t.url, &t.e, a.judge())
+		}
 	default:
 		f.Problem = Explain(t.url, &t.e, a.judge())
 	}
@@ -97,6 +102,21 @@ func (t *target) wrongPath(ctx context.Context, a *answer) string {
 	if strings.Contains(a.text, "remote-write-receiver") || strings.Contains(a.text, "remote write receiver") {
 		return fmt.Sprintf("%s: it is a Prometheus that takes no remote write (%q); start it with --web.enable-remote-write-receiver", said, a.text)
 	}
+	if right := t.rightPath(ctx, a); right != "" {
+		return right
+	}
+	if a.isPage() {
+		return said + " with a web page, which is no remote write endpoint; give the whole address, with the path of the documentation of that server"
+	}
+	return said + ", so nothing takes remote write there, nor at the usual paths; give the whole address, with the path of the documentation of that server"
+}
+
+// rightPath says which of the usual paths takes remote write of ours, if another one does.
+func (t *target) rightPath(ctx context.Context, a *answer) string {
+	u, err := url.Parse(t.url)
+	if err != nil {
+		return ""
+	}
 	for _, o := range otherPaths {
 		other, err := url.Parse(u.Scheme + "://" + u.Host + o.path)
 		if err != nil || other.Path == u.Path {
@@ -104,13 +124,10 @@ func (t *target) wrongPath(ctx context.Context, a *answer) string {
 		}
 		b, err := t.postTo(ctx, other.String(), s2.EncodeSnappy(nil, nil), false)
 		if err == nil && b.status/100 == 2 && !b.isPage() && b.status != http.StatusOK {
-			return fmt.Sprintf("%s, so nothing takes remote write there, but %s does; write --push %s", said, o.path, other.Redacted())
+			return fmt.Sprintf("%s answers %d to %s, so nothing takes remote write there, but %s does; write --push %s", u.Host, a.status, u.Path, o.path, other.Redacted())
 		}
 	}
-	if a.isPage() {
-		return said + " with a web page, which is no remote write endpoint; give the whole address, with the path of the documentation of that server"
-	}
-	return said + ", so nothing takes remote write there, nor at the usual paths; give the whole address, with the path of the documentation of that server"
+	return ""
 }
 
 // Explain says what an error of sending means and what can be done.

@@ -63,6 +63,13 @@ func TestDiagnosis(t *testing.T) {
 			want: []string{"start it with --web.enable-remote-write-receiver"}},
 		{name: "no token", handler: answer(401, "who?"), want: []string{"who?", "--push-token-file"}},
 		{name: "wrong token", handler: answer(403, "no"), edit: func(e *Endpoint) { e.TokenFile = token }, want: []string{"refuses the token in " + token}},
+		{name: "a token that sees no other path", handler: func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/api/v1/write" {
+				http.Error(w, "sees nothing", http.StatusUnauthorized)
+				return
+			}
+			write(w, r)
+		}, edit: func(e *Endpoint) { e.TokenFile = token; e.URL += "/api/v1/wrote" }, want: []string{"401 to /api/v1/wrote", "but /api/v1/write does"}},
 		{name: "token file is gone", handler: write, edit: func(e *Endpoint) { e.TokenFile = token + "x" }, want: []string{token + "x", "no such file"}},
 		{name: "http to a TLS server", handler: write, tls: true, edit: func(e *Endpoint) { e.URL = strings.Replace(e.URL, "https", "http", 1) },
 			want: []string{"speaks TLS only; write --push https://"}},
