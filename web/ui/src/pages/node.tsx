@@ -63,10 +63,10 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
   const sel = `node=${promQuote(node)}${site ? `,site=${promQuote(site)}` : ""}`, range = useRange(sel, w), r = `[${range}s]`;
   const stack = param("show") || "cpu";
   const kinds = {
-    cpu: { title: "Cores by workload", daily: "cpu_seconds", unit: "cores", metric: (x: string) => `rate(reckon_workload_cpu_seconds_total{${x}}${r})`, total: `sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${r}))`, size: `count(node_cpu_seconds_total{${sel},mode="idle"})`, restName: "system and not attributed", freeName: "idle" },
-    memory: { title: "Memory by workload", daily: "", unit: "bytes", metric: (x: string) => `reckon_workload_memory_bytes{${x}}`, total: `node_memory_MemTotal_bytes{${sel}} - node_memory_MemAvailable_bytes{${sel}}`, size: `node_memory_MemTotal_bytes{${sel}}`, restName: "kernel and not attributed", freeName: "available" },
-    energy: { title: "Power by workload", daily: "energy_joules", unit: "watts", metric: (x: string) => `rate(reckon_workload_energy_joules_total{${x}}${r})`, total: `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${r}))`, size: "", restName: "idle and not attributed", freeName: "" },
-    gpu: { title: "GPUs by workload", daily: "gpu_seconds", unit: "gpus", metric: (x: string) => `rate(reckon_workload_gpu_seconds_total{${x}}${r})`, total: `sum(rate(reckon_gpu_busy_seconds_total{${sel}}${r}))`, size: `count(reckon_gpu_busy_seconds_total{${sel}})`, restName: "not attributed", freeName: "idle" },
+    cpu: { title: "Cores by workload", daily: ["cpu_seconds", "core_used_seconds"], unit: "cores", metric: (x: string) => `rate(reckon_workload_cpu_seconds_total{${x}}${r})`, total: `sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${r}))`, size: `count(node_cpu_seconds_total{${sel},mode="idle"})`, restName: "system and not attributed", freeName: "idle" },
+    memory: { title: "Memory by workload", daily: [], unit: "bytes", metric: (x: string) => `reckon_workload_memory_bytes{${x}}`, total: `node_memory_MemTotal_bytes{${sel}} - node_memory_MemAvailable_bytes{${sel}}`, size: `node_memory_MemTotal_bytes{${sel}}`, restName: "kernel and not attributed", freeName: "available" },
+    energy: { title: "Power by workload", daily: ["energy_joules"], unit: "watts", metric: (x: string) => `rate(reckon_workload_energy_joules_total{${x}}${r})`, total: `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${r}))`, size: "", restName: "idle and not attributed", freeName: "" },
+    gpu: { title: "GPUs by workload", daily: ["gpu_seconds"], unit: "gpus", metric: (x: string) => `rate(reckon_workload_gpu_seconds_total{${x}}${r})`, total: `sum(rate(reckon_gpu_busy_seconds_total{${sel}}${r}))`, size: `count(reckon_gpu_busy_seconds_total{${sel}})`, restName: "not attributed", freeName: "idle" },
   } as const;
   const k = kinds[stack as keyof typeof kinds] ?? kinds.cpu;
   if (range === 0) return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
@@ -98,24 +98,28 @@ function useRange(sel: string, w: Window): number {
   return Math.max(60, w.step, old && n <= 1 ? 7200 : n > 0 ? Math.ceil((2.5 * 600) / n / 15) * 15 : 0);
 }
 
-/** What all workloads of a node used a day, from the roll-ups: a year has ten thousands of them, too many to add up one by one. */
-async function byDay(who: string, figure: string, w: Window, signal: AbortSignal): Promise<PromSeries[]> {
-  const time = (t: number) => new Date(t * 1000).toISOString(), sums = new Map<number, number>();
+/** What was used on a node each day, from the roll-ups: a year has ten thousands of workloads, too many to add up one by one. */
+async function byDay(who: string, figures: readonly string[], w: Window, signal: AbortSignal): Promise<PromSeries[][]> {
+  const time = (t: number) => new Date(t * 1000).toISOString();
   const d = await ask<UsageList>(`/api/reckon/v1/usage?${who}&${new URLSearchParams({ by: "node", span: "day", since: time(w.from - w.step), until: time(w.to) })}`, signal);
-  for (const r of d.rows as unknown as Record<string, number | string | null>[]) {
-    const v = r[figure], at = Date.parse(String(r.from)) / 1000 + w.step;
-    if (typeof v === "number") sums.set(at, (sums.get(at) ?? 0) + v / w.step);
-  }
-  return sums.size === 0 ? [] : [{ metric: {}, values: [...sums].map(([t, v]) => [t, String(v)]) } as PromSeries];
+  return figures.map((figure) => {
+    const sums = new Map<number, number>();
+    for (const r of d.rows) {
+      const v = r[figure], at = Date.parse(String(r.from)) / 1000 + w.step;
+      if (typeof v === "number") sums.set(at, (sums.get(at) ?? 0) + v / w.step);
+    }
+    return sums.size === 0 ? [] : [{ metric: {}, values: [...sums].map(([t, v]) => [t, String(v)]) } as PromSeries];
+  });
 }
 
-async function stackOf(node: string, who: string, w: Window, k: { daily: string; metric: (x: string) => string; total: string; size: string }, signal: AbortSignal) {
+async function stackOf(node: string, who: string, w: Window, k: { daily: readonly string[]; metric: (x: string) => string; total: string; size: string }, signal: AbortSignal) {
   const whole = { range: `[${Math.max(60, w.to - w.from)}s]` };
   // Who used most in the window, by one instant query; then their lines alone.
   const metric = k.metric(node), inWindow = metric.startsWith("rate(") ? metric.replace(/\[\d+s\]/, whole.range) : `avg_over_time(${metric}${whole.range})`;
   const range = (q: string) => promRange(q, w.from, w.to, w.step, signal);
-  const total = range(k.total), size = k.size ? range(k.size) : Promise.resolve([] as PromSeries[]);
-  const all = (k.daily && w.step === 86400 && w.from % 86400 === 0 ? byDay(who, k.daily, w, signal).catch(() => []) : Promise.resolve([] as PromSeries[])).then((s) => (s.length > 0 ? s : range(`sum(${metric})`)));
+  const days = k.daily.length > 0 && w.step === 86400 && w.from % 86400 === 0 ? byDay(who, k.daily, w, signal).catch(() => []) : Promise.resolve([] as PromSeries[][]);
+  const daily = (i: number, q: string) => days.then((d) => (d[i]?.length > 0 ? d[i] : range(q)));
+  const all = daily(0, `sum(${metric})`), total = daily(1, k.total), size = k.size ? range(k.size) : Promise.resolve([] as PromSeries[]);
   for (const p of [total, size, all]) p.catch(() => undefined); // told below
   const top = await promInstant(`topk(${biggest}, sum by (workload) (${inWindow}))`, signal, w.to);
   const names = top.sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1])).map((s) => s.metric.workload).filter(Boolean);
@@ -123,7 +127,7 @@ async function stackOf(node: string, who: string, w: Window, k: { daily: string;
   return { names, lines: await lines, all: await all, total: await total, size: await size, w };
 }
 
-function Stack({ node, who, w, k, zoom }: { node: string; who: string; w: Window; k: { title: string; daily: string; unit: Unit; metric: (x: string) => string; total: string; size: string; restName: string; freeName: string }; zoom: (a: number, b: number) => void }) {
+function Stack({ node, who, w, k, zoom }: { node: string; who: string; w: Window; k: { title: string; daily: readonly string[]; unit: Unit; metric: (x: string) => string; total: string; size: string; restName: string; freeName: string }; zoom: (a: number, b: number) => void }) {
   const a = useAsk(`${k.title} ${node} ${w.from} ${w.to}`, false, (_p, s) => stackOf(node, who, w, k, s), `${k.title} ${node} ${w.to - w.from}`);
   const drawn = useMemo(() => {
     const d = a.data;
