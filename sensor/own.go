@@ -13,6 +13,9 @@ type Origin struct {
 	// UID is the user whose figures they are, where HasUID.
 	UID    uint32
 	HasUID bool
+	// Placed figures are of the workload that Workload names, which the sensor knows and
+	// they did not say themselves.
+	Placed bool
 	// Trusted figures come from the administrator: they may be about any workload and
 	// about the machine.
 	Trusted bool

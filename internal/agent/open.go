@@ -122,7 +122,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	note("cgroup", nil, err)
 	for _, e := range all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, Redfish: c.Redfish,
-		Textfile: own.Textfile, Scrape: own.Scrape, Custom: own.Custom}) {
+		Textfile: own.Textfile, Scrape: own.Scrape, Pods: own.Pods, Custom: own.Custom}) {
 		s, err := e.Open()
 		if own.names(e.Name) && err != nil && !errors.Is(err, sensor.ErrUnavailable) {
 			_ = a.Close() // the mistake is to be mended first

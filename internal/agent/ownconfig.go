@@ -34,6 +34,7 @@ type ownConfig struct {
 	MaxSeries int               `yaml:"max_series_per_workload"`
 	Textfile  []textfile.Folder `yaml:"textfile"`
 	Scrape    []scrape.Target   `yaml:"scrape"`
+	Pods      *scrape.Pods      `yaml:"pods"`
 	Custom    []custom.Reading  `yaml:"custom"`
 }
 
@@ -59,8 +60,8 @@ func readOwn(c *Config) (*ownConfig, error) {
 		if err := d.Decode(own); err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("--own-metrics %s: %s", c.OwnMetrics, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
-		if len(own.Textfile)+len(own.Scrape)+len(own.Custom) == 0 {
-			return nil, fmt.Errorf("--own-metrics %s names nothing under textfile, scrape or custom", c.OwnMetrics)
+		if len(own.Textfile)+len(own.Scrape)+len(own.Custom) == 0 && own.Pods == nil {
+			return nil, fmt.Errorf("--own-metrics %s names nothing under textfile, scrape, pods or custom", c.OwnMetrics)
 		}
 		if own.MaxSeries < 0 {
 			return nil, fmt.Errorf("--own-metrics %s: max_series_per_workload %d is below 0", c.OwnMetrics, own.MaxSeries)

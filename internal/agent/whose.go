@@ -29,7 +29,7 @@ func (a *Agent) judge(o *sensor.Origin) verdict {
 		switch {
 		case id.Kind() == "" || id.Name() == "":
 			v.err = fmt.Errorf("workload %.100q is not written as kind/name, such as slurm/4711", o.Workload)
-		case !o.Trusted && (!runs || owner != user): // whether others' work runs is not told
+		case !o.Trusted && !o.Placed && (!runs || owner != user): // whether others' work runs is not told
 			v.err = fmt.Errorf("no workload %.100s of %s runs on this node", id, user)
 		case !runs:
 			v.err = fmt.Errorf("no workload %.100s runs on this node", id)

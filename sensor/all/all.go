@@ -39,6 +39,7 @@ type Options struct {
 	// What others measure: folders of text files, pages to ask for, numbers of files.
 	Textfile []textfile.Folder
 	Scrape   []scrape.Target
+	Pods     *scrape.Pods // nil to ask none
 	Custom   []custom.Reading
 }
 
@@ -80,7 +81,7 @@ func Configured(o Options) []Entry {
 		{"amdgpu", at(root, amdgpu.New)},
 		{"drm", at(root, drm.New)},
 		{"textfile", func() (sensor.Sensor, error) { return opened(textfile.New(o.Textfile)) }},
-		{"scrape", func() (sensor.Sensor, error) { return opened(scrape.New(root, o.Scrape)) }},
+		{"scrape", func() (sensor.Sensor, error) { return opened(scrape.New(root, o.Scrape, o.Pods)) }},
 		{"custom", func() (sensor.Sensor, error) { return opened(custom.New(root, o.Custom)) }},
 		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}

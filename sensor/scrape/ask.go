@@ -62,7 +62,7 @@ func (t *target) ask(ctx context.Context, now func() time.Time) {
 // whose says what is known of where the answer came from.
 func (t *target) whose() *sensor.Origin {
 	if t.Workload != "" {
-		return &sensor.Origin{Workload: t.Workload, Trusted: true}
+		return &sensor.Origin{Workload: t.Workload, Trusted: !t.strange, Placed: t.strange}
 	}
 	o := t.peers.origin()
 	return &o

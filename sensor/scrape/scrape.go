@@ -11,7 +11,8 @@
 // processes (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH for those of other users; without them
 // only the user is known), on a unix socket by the kernel's credentials of the other end. The
 // configuration can name the workload instead. A program in another network namespace (a container) that is reached over a
-// bridge is not on an address of this machine: name its workload.
+// bridge is not on an address of this machine: name its workload, or let pods of Kubernetes ask
+// for it by an annotation (see Pods): the kubelet knows which pod has which address.
 //
 // A Sensor is used from one goroutine beside its own.
 package scrape
@@ -73,9 +74,15 @@ func Descs() []*metric.Desc { return []*metric.Desc{duration} }
 // Sensor asks targets.
 type Sensor struct {
 	targets []*target
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-	now     func() time.Time
+	finder  *finder // nil where pods are not asked
+
+	mu      sync.Mutex // guards what follows
+	pods    []*target
+	kubelet error // why pods could not be found
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	now    func() time.Time
 }
 
 // target is one of them.
@@ -89,6 +96,10 @@ type target struct {
 	body   []byte
 	peers  peers
 	row    *metric.Series
+	// strange targets say themselves that they are to be asked: whose they are is known, but
+	// they may not use the names of others.
+	strange bool
+	stop    func() // ends what asks the target of a pod
 
 	mu     sync.Mutex // guards what follows
 	last   []promtext.Figure
@@ -99,10 +110,10 @@ type target struct {
 	asked  bool
 }
 
-// New checks the targets and begins to ask them. Root is where the file systems of the
-// host are mounted.
-func New(root string, list []Target) (*Sensor, error) {
-	if len(list) == 0 {
+// New checks the targets and begins to ask them, and pods that want to be asked where pods
+// is not nil. Root is where the file systems of the host are mounted.
+func New(root string, list []Target, pods *Pods) (*Sensor, error) {
+	if len(list) == 0 && pods == nil {
 		return nil, sensor.Unavailable("no targets with figures of their own are configured", "", nil)
 	}
 	s := &Sensor{now: time.Now}
@@ -118,8 +129,17 @@ func New(root string, list []Target) (*Sensor, error) {
 		seen[t.name] = true
 		s.targets = append(s.targets, t)
 	}
+	if pods != nil {
+		var err error
+		if s.finder, err = newFinder(root, *pods); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+	if s.finder != nil {
+		s.wg.Go(func() { s.follow(ctx, s.finder) })
+	}
 	for _, t := range s.targets {
 		s.wg.Go(func() { t.run(ctx, s.now) })
 	}
@@ -244,6 +264,20 @@ func (t *target) wanted(name string) bool {
 	return len(t.Keep) == 0
 }
 
+// rename gives the target another name than its address.
+func (t *target) rename(name string) {
+	t.name = name
+	t.row = metric.NewSeries(duration, name)
+}
+
+// all are the targets that are named and those of pods. The caller holds mu.
+func (s *Sensor) all() []*target {
+	if len(s.pods) == 0 {
+		return s.targets
+	}
+	return append(s.targets[:len(s.targets):len(s.targets)], s.pods...)
+}
+
 // Name implements sensor.Sensor.
 func (*Sensor) Name() string { return "scrape" }
 
@@ -252,7 +286,9 @@ func (*Sensor) Descs() []*metric.Desc { return Descs() }
 
 // Read implements sensor.Sensor.
 func (s *Sensor) Read(b *metric.Batch) error {
-	for _, t := range s.targets {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.all() {
 		t.mu.Lock()
 		if t.asked {
 			b.Add(t.row, t.took.Seconds())
@@ -265,7 +301,12 @@ func (s *Sensor) Read(b *metric.Batch) error {
 // ReadOwn implements sensor.OwnSource. It waits for nothing.
 func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	now := s.now()
-	for _, t := range s.targets {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finder != nil {
+		p.Input(s.finder.name, s.kubelet)
+	}
+	for _, t := range s.all() {
 		t.mu.Lock()
 		if !t.asked { // the first answer is on its way
 			t.mu.Unlock()
