@@ -168,8 +168,8 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	return err
 }
 
-// inputs lists the files of the paths in the order of the first time in them: what is
-// older than what was taken of a node before is left out.
+// inputs lists the files of the paths in the order of the first time in them: so the least
+// is made twice.
 func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
 	type input struct {
 		client.ImportFile
@@ -224,13 +224,13 @@ func firstTime(path string) (time.Time, error) {
 	var in io.Reader = bufio.NewReader(f)
 	if head, _ := in.(*bufio.Reader).Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		if in, err = gzip.NewReader(in); err != nil {
-			return time.Time{}, fmt.Errorf("%s: %w", path, err)
+			return time.Time{}, nil //nolint:nilerr // the import says what is wrong with it
 		}
 	}
 	head := make([]byte, 16<<10)
 	n, err := io.ReadFull(in, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return time.Time{}, fmt.Errorf("%s: %w", path, err)
+	if err != nil && n == 0 && !errors.Is(err, io.EOF) {
+		return time.Time{}, nil //nolint:nilerr // the same
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(timeInText.Find(head[:n])))
 	if err != nil {

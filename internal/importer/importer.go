@@ -168,7 +168,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 		},
 		Bad: im.bad,
 	}
-	err = im.reader.Read(in, &h)
+	err = im.damaged(im.reader.Read(in, &h))
 	if err = errors.Join(err, im.endJob(ctx)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -182,7 +182,7 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	im.begin(name)
-	err = sacct.Read(in, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) }, im.bad)
+	err = im.damaged(sacct.Read(in, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) }, im.bad))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -252,6 +252,15 @@ func (im *Importer) Resume(site string) error {
 	return err
 }
 
+// damaged counts a damaged file among what can not be read.
+func (im *Importer) damaged(err error) error {
+	if errors.Is(err, errDamaged) {
+		im.bad(0, err)
+		return nil
+	}
+	return err
+}
+
 func (im *Importer) begin(name string) {
 	im.file = name
 	im.res.Files++
@@ -276,9 +285,50 @@ func plain(in io.Reader) (io.Reader, error) {
 	}
 	whole := io.MultiReader(&prefix{head[:n]}, in)
 	if n == 2 && head[0] == 0x1f && head[1] == 0x8b {
-		return gzip.NewReader(whole)
+		return &unpacked{in: &watched{r: whole}}, nil
 	}
 	return whole, nil
+}
+
+// errDamaged is gzip that is cut off or wrong: what stood before it is taken.
+var errDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
+
+// unpacked is gzip as a stream. What is wrong with it is told from what is wrong with the
+// reader below.
+type unpacked struct {
+	in *watched
+	z  *gzip.Reader
+}
+
+func (u *unpacked) Read(b []byte) (n int, err error) {
+	if u.z == nil {
+		u.z, err = gzip.NewReader(u.in)
+	}
+	if err == nil {
+		n, err = u.z.Read(b)
+	}
+	switch {
+	case err == nil, u.in.err == nil && u.z != nil && errors.Is(err, io.EOF):
+	case u.in.err != nil:
+		err = u.in.err
+	default:
+		err = fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return n, err
+}
+
+// watched remembers the error of a reader that is not its end.
+type watched struct {
+	r   io.Reader
+	err error
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
 }
 
 type prefix struct{ rest []byte }

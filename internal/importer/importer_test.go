@@ -1,8 +1,11 @@
 package importer
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -353,6 +356,31 @@ func TestCards(t *testing.T) {
 	} {
 		if fmt.Sprint(got[key]) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", key, got[key], want)
+		}
+	}
+}
+
+// A compressed file that is cut off is named, what stands before is taken, and so are the
+// files behind it.
+func TestDamagedGzip(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for m := range 50 {
+		if _, err := io.WriteString(z, said(m, 7, 70, 1, "sh", 10+m, ",epoch=0")); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{3, 11, packed.Len() / 2, packed.Len() - 1} {
+		l := newLab(t)
+		r := l.take("cut.gz", packed.String()[:cut], "b", said(55, 7, 70, 1, "sh", 99, ",epoch=0"))
+		if r.BadCount != 1 || r.Bad[0].File != "cut.gz" || !strings.Contains(r.Bad[0].Err, "cut off or damaged") || r.Taken < 1 || (cut > 100 && r.Taken < 10) {
+			t.Errorf("cut at %d: %+v", cut, r)
 		}
 	}
 }
