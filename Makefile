@@ -56,6 +56,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 	go run ./test/bench/findings
 	go run ./test/bench/catalogue -markdown bin/catalogue.md
 	go run ./test/bench/fleet
+	go run ./test/bench/pages
 	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/... ./internal/recording
 
 e2e: build ## whole programs against the real machine (minutes)
