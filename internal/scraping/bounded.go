@@ -3,6 +3,8 @@ package scraping
 import (
 	"context"
 	"errors"
+	"math"
+	"sync"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -27,6 +29,9 @@ func Descs() []*metric.Desc { return []*metric.Desc{Refused} }
 type bounded struct {
 	storage.AppendableV2
 	begin func() (*limits.Request, error)
+
+	mu   sync.Mutex
+	told map[uint64]struct{} // targets of which the last scrape was refused in part
 }
 
 // AppenderV2 implements storage.AppendableV2.
@@ -36,7 +41,7 @@ func (b *bounded) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return app
 	}
 	r, err := b.begin()
-	return &counting{AppenderV2: app, request: r, slow: err}
+	return &counting{AppenderV2: app, b: b, request: r, slow: err}
 }
 
 // mostReports is how many series of a scrape are Prometheus's own about it.
@@ -45,6 +50,7 @@ const mostReports = 16
 // counting is the appender of one scrape.
 type counting struct {
 	storage.AppenderV2
+	b       *bounded
 	request *limits.Request
 	slow    error // too many samples per second
 	refused int
@@ -68,9 +74,8 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	switch {
 	case ended(v, h, fh):
 	case c.report(name): // that a scrape failed has to be told
-		if name == "up" && c.refused > 0 {
-			own := labels.NewBuilder(ls).Set(model.MetricNameLabel, Refused.Name).Labels()
-			if _, err := c.AppenderV2.Append(0, own, 0, t, float64(c.refused), nil, nil, storage.AOptions{}); err != nil {
+		if name == "up" {
+			if err := c.tell(ls, t); err != nil {
 				return 0, err
 			}
 		}
@@ -89,6 +94,32 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 		}
 	}
 	return c.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
+}
+
+// tell writes how much was refused of a target, and the end of that when nothing is any more.
+func (c *counting) tell(up labels.Labels, t int64) error {
+	c.b.mu.Lock()
+	h := up.Hash()
+	_, before := c.b.told[h]
+	if c.refused > 0 {
+		if c.b.told == nil {
+			c.b.told = map[uint64]struct{}{}
+		}
+		c.b.told[h] = struct{}{}
+	} else {
+		delete(c.b.told, h)
+	}
+	c.b.mu.Unlock()
+	v := float64(c.refused)
+	switch {
+	case c.refused == 0 && !before:
+		return nil
+	case c.refused == 0:
+		v = math.Float64frombits(value.StaleNaN)
+	}
+	own := labels.NewBuilder(up).Set(model.MetricNameLabel, Refused.Name).Labels()
+	_, err := c.AppenderV2.Append(0, own, 0, t, v, nil, nil, storage.AOptions{})
+	return err
 }
 
 // report reports whether a series is Prometheus's own about the scrape. A target may use

@@ -2,6 +2,7 @@ package scraping
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,7 +37,7 @@ func latest(t *testing.T, s *tsdb.Store, name string) (v float64, n int) {
 }
 
 // scrapeWith scrapes a target under bounds.
-func scrapeWith(t *testing.T, c limits.Config, answer string) *tsdb.Store {
+func scrapeWith(t *testing.T, c limits.Config, answer string) (*tsdb.Store, *limits.Limiter) {
 	t.Helper()
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
 	t.Cleanup(target.Close)
@@ -62,7 +63,7 @@ func scrapeWith(t *testing.T, c limits.Config, answer string) *tsdb.Store {
 			t.Error(err)
 		}
 	})
-	return store
+	return store, l
 }
 
 // TestBoundedSeries: of a target with too many series, and one with a label that is too
@@ -72,7 +73,7 @@ func TestBoundedSeries(t *testing.T) {
 	for i := range 6 {
 		text += fmt.Sprintf("orders{i=\"%d\"} %d\n", i, i)
 	}
-	store := scrapeWith(t, limits.Config{Senders: limits.Bound{Series: 4}, Labels: limits.Labels{Value: 100}}, text)
+	store, l := scrapeWith(t, limits.Config{Senders: limits.Bound{Series: 4}, Labels: limits.Labels{Value: 100}}, text)
 	wait(t, "what was refused", func() bool { _, n := latest(t, store, Refused.Name); return n == 1 })
 	if v, _ := latest(t, store, Refused.Name); v != 3 {
 		t.Errorf("%g samples were refused, want 3", v)
@@ -89,11 +90,13 @@ func TestBoundedSeries(t *testing.T) {
 	if !has(t, store, "__name__", Refused.Name, "job", "shop") {
 		t.Error("what was refused does not say of which target")
 	}
+	l.Set(limits.Config{})
+	wait(t, "the end of what was refused", func() bool { v, _ := latest(t, store, Refused.Name); return math.IsNaN(v) })
 }
 
 // TestBoundedRate: who is scraped too fast is down, and says so.
 func TestBoundedRate(t *testing.T) {
-	store := scrapeWith(t, limits.Config{Senders: limits.Bound{SamplesPerSecond: 0.001}}, "orders 1\nothers 2\n")
+	store, _ := scrapeWith(t, limits.Config{Senders: limits.Bound{SamplesPerSecond: 0.001}}, "orders 1\nothers 2\n")
 	wait(t, "a scrape that is refused", func() bool { v, n := latest(t, store, "up"); return n == 1 && v == 0 })
 	if _, n := latest(t, store, "orders"); n != 1 {
 		t.Errorf("%d series of the first scrape, want 1", n)

@@ -94,7 +94,7 @@ func Open(o Options) (*Service, error) {
 	}
 	s.Manager, err = scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, ParseST: true, DiscoveryReloadInterval: model.Duration(o.Settle), DiscoveryReloadOnStartup: true,
-	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{o.Store, o.Begin}, tell: o.Describe, seen: map[string]metadata.Metadata{}}, own)
+	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{AppendableV2: o.Store, begin: o.Begin}, tell: o.Describe, seen: map[string]metadata.Metadata{}}, own)
 	if err == nil {
 		err = s.apply(text, conf)
 	}
