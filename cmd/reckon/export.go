@@ -154,6 +154,7 @@ type sonarReading struct {
 type exportJob struct {
 	owner, command                      string
 	cpu, memory, procs, threads, rd, wr float64
+	start                               float64 // Unix seconds; 0 unknown
 	programs                            map[string]float64
 	gpus                                map[string]*[2]float64 // share, bytes
 }
@@ -195,6 +196,7 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		{by + `) (reckon_workload_cpu_seconds_total{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).cpu = v }},
 		{by + `, command) (reckon_command_cpu_seconds_total{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).programs[l["command"]] = v }},
 		{by + `) (reckon_workload_memory_bytes{node!="",type!="file"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).memory = v }},
+		{`min by (site, node, workload, owner) (reckon_workload_start_time_seconds{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).start = v }},
 		{by + `) (reckon_workload_processes{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).procs = v }},
 		{by + `) (reckon_workload_threads{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).threads = v }},
 		{by + `) (reckon_workload_io_bytes_total{node!="",direction="read"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).rd = v }},
@@ -244,7 +246,7 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		}
 		r.Time, r.Node = sonar.Stamp(time.Unix(k.at, 0)), k.node
 		for _, id := range slices.Sorted(maps.Keys(r.jobs)) {
-			r.Jobs = append(r.Jobs, r.jobs[id].out(id))
+			r.Jobs = append(r.Jobs, r.jobs[id].out(id, float64(k.at)))
 		}
 		if err := x.write("sample", r.OutSample); err != nil {
 			return err
@@ -255,7 +257,7 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 
 // out writes a job as a process for each of its programs. What is known of the whole job
 // alone stands with the program that used most.
-func (j *exportJob) out(id string) *sonar.OutJob {
+func (j *exportJob) out(id string, at float64) *sonar.OutJob {
 	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
 	o.Job, o.Epoch = sonar.Number(id)
 	rest := j.cpu
@@ -271,6 +273,11 @@ func (j *exportJob) out(id string) *sonar.OutJob {
 	lead := o.Processes[0]
 	if rest > 0 { // the counters of programs are sampled
 		lead.CPUTime += uint64(math.Round(rest))
+	}
+	for _, p := range o.Processes {
+		if j.start > 0 && at > j.start {
+			p.CPUMean = math.Round(float64(p.CPUTime)/(at-j.start)*100_000) / 1000
+		}
 	}
 	lead.Resident, lead.Read, lead.Written = kib(j.memory), kib(j.rd), kib(j.wr)
 	if more := j.procs - float64(len(o.Processes)); more > 0 {

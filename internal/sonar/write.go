@@ -55,6 +55,7 @@ type OutProcess struct {
 	Cmd      string   `json:"cmd,omitempty"`
 	Threads  uint64   `json:"num_threads,omitempty"`
 	CPUTime  uint64   `json:"cpu_time,omitempty"`
+	CPUMean  float64  `json:"cpu_avg,omitempty"` // percent of a core, since it began
 	Rolled   uint64   `json:"rolledup,omitempty"`
 	Read     uint64   `json:"data_read,omitempty"`
 	Written  uint64   `json:"data_written,omitempty"`
