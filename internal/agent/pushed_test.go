@@ -201,11 +201,19 @@ func TestPushFromOthers(t *testing.T) {
 	var w whose
 	var err error
 	asked := make(chan struct{})
-	a.asks <- func() {
+	ask := func() {
 		defer close(asked)
 		w, err = a.processOwner(int32(os.Getpid()), 0, true)
 	}
-	<-asked
+	for to, waits := a.asks, true; waits; { // the loop waits for who takes its exports
+		select {
+		case to <- ask:
+			to = nil
+		case <-asked:
+			waits = false
+		case <-exports:
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
