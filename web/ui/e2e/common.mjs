@@ -52,10 +52,11 @@ export async function fits(page, name) {
   assert.ok(over <= 0, `${name}: ${over} pixels wider than the window`);
 }
 
-/** Counts what fails; each visit has a browser of its own and may say nothing on the console but what `quiet` matches. */
-export function visits(browser, shots, prefix, quiet = /^$/) {
+/** Counts what fails, of the visits whose names match `only`; each visit has a browser of its own and may say nothing on the console but what `quiet` matches. */
+export function visits(browser, shots, prefix, quiet = /^$/, only = "") {
   const state = { failed: 0, done: 0 };
   state.visit = async (name, options, f) => {
+    if (!new RegExp(only).test(name)) return;
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, timezoneId: "Europe/Berlin", locale: "en-GB", ...options }), page = await context.newPage(), said = [];
     await context.addInitScript(() => localStorage.setItem("reckon.tour", "seen"));
     page.on("console", (m) => { if ((m.type() === "error" || m.type() === "warning") && !quiet.test(m.text())) said.push(m.text()); });

@@ -1,18 +1,19 @@
 // The pages of the real program over a site that is made up: jobs with GPUs, arrays, jobs out of memory, findings
 // with their evidence, what another policy would find, acknowledging and muting, a table of workloads.
-// Usage: node e2e/live.mjs RECKON SHOTS: the binary and where screenshots go.
+// Usage: node e2e/live.mjs RECKON SHOTS [ONLY]: the binary, where screenshots go, and a regular expression that
+// the names of visits must match.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import assert from "node:assert/strict";
 import { accessible, clean, dir, fits, launch, makeUp, need, run, serve, settled, visits } from "./common.mjs";
 
-const [reckon, shots = "shots"] = process.argv.slice(2);
+const [reckon, shots = "shots", only = ""] = process.argv.slice(2);
 need(shots);
 const data = dir();
 makeUp(reckon, data, "--nodes", "8", "--gpu-nodes", "3", "--jobs", "900", "--users", "12", "--for", "30h");
 const { base } = await serve(reckon, "serve", "--data", data);
 const browser = await launch();
-const count = visits(browser, shots, "live"), visit = count.visit;
+const count = visits(browser, shots, "live", /^$/, only), visit = count.visit;
 const ask = async (path) => { const r = await fetch(base + path, { headers: { Accept: "application/json" } }); assert.ok(r.ok, `${path}: ${r.status}`); return r.json(); };
 const until = async (what, f) => { for (let i = 0; i < 240; i++) { const v = await f().catch(() => null); if (v) return v; await new Promise((r) => setTimeout(r, 500)); } throw new Error("waited in vain for " + what); };
 const shot = (page, name) => page.screenshot({ path: `${shots}/live-${name}.png`, fullPage: true });

@@ -77,7 +77,7 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = non
   }, [times, rows, total, night, height, marks]);
 
   // A stack's last figures are those of one moment: what had ended by then is not in it.
-  const end = useMemo(() => { let e = -1; if (stack) for (const r of [...lines.map((l) => l.row), ...(total ? [total.row] : [])]) for (let i = r.length - 1; i > e; i--) if (r[i] !== null) e = i; return e; }, [lines, total, stack]);
+  const end = useMemo(() => { let e = -1; if (stack) for (const { row: r } of lines) for (let i = r.length - 1; i > e; i--) if (r[i] !== null) e = i; return e; }, [lines, stack]);
   const name = over >= 0 ? lines[over] : undefined;
   const summary = `${title}. ` + [...(total ? [total] : []), ...lines].slice(0, 12).map((l) => { const s = stats(l.row); return `${clean(l.label)}: mean ${human(s.mean, unit)}, highest ${human(s.max, unit)}`; }).join("; ");
   const moment = (t: number) => (relative ? duration(t) : clock(t * 1000)), near = times.length > 1 ? (times[times.length - 1] - times[0]) / 100 : 0;
@@ -87,8 +87,8 @@ export function TimeChart({ title, times, lines, unit, stack, total, marks = non
     {at !== null && <div class="tip" ref={put} aria-hidden="true"><b>{moment(times[at])}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}{marks.filter((m) => times[at] >= m.from - near && times[at] <= m.to + near).slice(0, 4).map((m) => <><br /><b>{m.label}</b></>)}</div>}
     <details class="legend" open={lines.length > 1 && lines.length < 16}><summary>{lines.length === 1 && !total ? "Figures" : `${lines.length} ${lines.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={relative ? undefined : utc(times[at] * 1000)}> at {moment(times[at])}</span> : ""}</summary>
       <table><caption class="hidden">{title}</caption><thead><tr><th scope="col">{stack ? "From the top" : "Line"}</th><th scope="col" class="number">{at === null ? "Last" : "Here"}</th><th scope="col" class="number">Mean</th><th scope="col" class="number">Highest</th></tr></thead><tbody>
-        {total && <LegendRow l={total} unit={unit} at={at ?? (stack ? end : null)} swatch={<path class="totalline" d="M0 6h14" />} />}
-        {(stack ? lines.map((_, i) => lines.length - 1 - i) : lines.map((_, i) => i)).map((i) => <LegendRow l={lines[i]} unit={unit} at={at ?? (stack ? end : null)} on={i === over}
+        {total && <LegendRow l={total} unit={unit} at={at ?? (stack && end >= 0 ? end : null)} swatch={<path class="totalline" d="M0 6h14" />} />}
+        {(stack ? lines.map((_, i) => lines.length - 1 - i) : lines.map((_, i) => i)).map((i) => <LegendRow l={lines[i]} unit={unit} at={at ?? (stack && end >= 0 ? end : null)} on={i === over}
           swatch={stack ? <rect width="14" height="12" fill={shade(i)} stroke="currentColor" stroke-width=".5" /> : <path d="M0 6h14" stroke={shade(i)} stroke-width="3" stroke-dasharray={dashes[Math.floor(i / 2) % dashes.length].slice(0, 2).map((d) => d / 2).join(" ")} />} />)}
       </tbody></table></details>
   </figure>;

@@ -136,7 +136,7 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
 }
 
 const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
-const cell = (c: Column) => (c.key === "spark" ? "plot_" : c.wide ? "wide" : c.unit ? "number" : "");
+const cell = (c: Column) => (c.key === "spark" ? "plot_" : c.key === "start" || c.key === "end" ? "when" : c.wide ? "wide" : c.unit ? "number" : "");
 
 function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
   switch (c.key) {
