@@ -23,6 +23,7 @@ type Filter struct {
 	Accounts     []string
 	Partitions   []string
 	States       []string // pending, running, completed, failed, ...
+	Sites        []string
 	Command      string   // shell pattern on the program's name
 
 	Sort   string // one of SortKeys; "-" in front for descending
@@ -55,7 +56,7 @@ func (f Filter) Query() url.Values {
 	set("id", f.ID)
 	for key, values := range map[string][]string{
 		"kind": f.Kinds, "owner": f.Owners, "node": f.Nodes,
-		"account": f.Accounts, "partition": f.Partitions, "state": f.States,
+		"account": f.Accounts, "partition": f.Partitions, "state": f.States, "site": f.Sites,
 	} {
 		if len(values) > 0 {
 			q[key] = values

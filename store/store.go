@@ -118,6 +118,7 @@ type Filter struct {
 	Accounts     []string
 	Partitions   []string
 	States       []string
+	Sites        []string
 	Command      string // shell pattern on the program's name
 
 	Sort   string // a field in snake_case as in the HTTP API; "-" in front for descending

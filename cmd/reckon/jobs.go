@@ -69,6 +69,7 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 	f.StringVar(&o.filter.Command, "command", "", "whose program matches this shell pattern, such as 'python*'")
 	f.StringSliceVar(&o.filter.Accounts, "account", nil, "charged to these accounts")
 	f.StringSliceVar(&o.filter.Partitions, "partition", nil, "of these partitions")
+	f.StringSliceVar(&o.filter.Sites, "site", nil, "at these sites or clusters")
 	f.StringSliceVar(&o.filter.States, "state", nil, "in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like")
 	f.StringVar(&o.since, "since", "24h", "that existed after this time: 2h, 7d, 2026-11-21, or RFC 3339")
 	f.StringVar(&o.until, "until", "", "that existed before this time")

@@ -17,6 +17,7 @@ var (
 
 // Places of words and numbers that filters are about.
 const (
+	wordSite      = 0
 	wordKind      = 1
 	wordName      = 2
 	wordOwner     = 3
@@ -81,6 +82,7 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 	words(wordAccount, f.Accounts)
 	words(wordPartition, f.Partitions)
 	words(wordState, f.States)
+	words(wordSite, f.Sites)
 	pattern := func(column int, p string) {
 		if name, one := exact(p); one {
 			words(column, []string{name})

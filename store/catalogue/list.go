@@ -179,7 +179,7 @@ func (w *conditions) in(column string, values []string) {
 
 // grouped reports whether a filter is on nothing but what workload_counts counts by.
 func grouped(f store.Filter) bool {
-	return f.ID == "" && len(f.Nodes) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+	return f.ID == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
 }
 
 func (w *conditions) filter(f store.Filter) {
@@ -187,6 +187,7 @@ func (w *conditions) filter(f store.Filter) {
 		w.and("id = " + w.param(f.ID))
 	}
 	w.groups(f)
+	w.in("site", f.Sites)
 	if f.Running != nil {
 		w.and("until_ms " + map[bool]string{true: "=", false: "<"}[*f.Running] + " " + w.param(int64(running)))
 	}

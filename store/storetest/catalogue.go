@@ -191,6 +191,7 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 		{Since: epoch.AddDate(1, 0, 0)}, {Until: epoch.AddDate(-1, 0, 0)}, {ID: "slurm/5"}, {ID: "slurm/none"},
 		{Accounts: []string{"physics"}}, {Accounts: []string{"none"}}, {Partitions: []string{"gpu", "cpu"}, Owners: []string{"user1"}},
 		{States: []string{"failed"}}, {States: []string{"failed", "pending"}, Running: &no}, {Command: "python*"}, {Command: "R"},
+		{Sites: []string{"here"}}, {Sites: []string{"elsewhere"}}, {Sites: []string{"here", "elsewhere"}, Kinds: []string{"unit"}},
 	}
 	for _, f := range filters {
 		for _, sort := range []string{"", "cpu_seconds", "-cpu_seconds", "-start", "end", "-memory_peak_bytes", "name", "-owner", "wall_seconds", "-processes", "memory_mean_bytes", "submit", "-state"} {
@@ -226,7 +227,7 @@ func matches(f store.Filter, w store.Workload) bool {
 		name, _ = path.Match(f.Name, w.Name)
 	}
 	return (f.ID == "" || f.ID == w.ID) && in(f.Kinds, w.Kind) && in(f.Owners, w.Owner) && in(f.Nodes, w.Nodes...) && name &&
-		in(f.Accounts, w.Account) && in(f.Partitions, w.Partition) && in(f.States, w.State) && (f.Command == "" || glob(f.Command, w.Command)) &&
+		in(f.Accounts, w.Account) && in(f.Partitions, w.Partition) && in(f.States, w.State) && in(f.Sites, w.Site) && (f.Command == "" || glob(f.Command, w.Command)) &&
 		(f.MinCPU <= 0 || (w.CPUSeconds != nil && *w.CPUSeconds >= f.MinCPU)) && (f.Running == nil || *f.Running == w.End.IsZero()) &&
 		(f.Until.IsZero() || w.Start.Before(f.Until)) && (f.Since.IsZero() || w.End.IsZero() || !w.End.Before(f.Since))
 }

@@ -223,7 +223,7 @@ func filterOf(q *query) client.Filter {
 	f := client.Filter{}
 	f.ID, _ = q.get("id")
 	f.Kinds, f.Owners, f.Nodes = q.list("kind"), q.list("owner"), q.list("node")
-	f.Accounts, f.Partitions, f.States = q.list("account"), q.list("partition"), q.list("state")
+	f.Accounts, f.Partitions, f.States, f.Sites = q.list("account"), q.list("partition"), q.list("state"), q.list("site")
 	f.Name, f.Command = q.pattern("name"), q.pattern("command")
 	f.Since, f.Until = q.time("since"), q.time("until")
 	f.MinCPU = q.number("min_cpu")

@@ -227,6 +227,7 @@ func listParams() []param {
 		{name: "account", doc: "Project or account it is charged to.", schema: text, many: true},
 		{name: "partition", doc: "Partition or queue.", schema: text, many: true},
 		{name: "state", doc: "State in the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like.", schema: text, many: true},
+		{name: "site", doc: "Site that it ran at.", schema: text, many: true},
 		{name: "since", doc: "Workloads that existed after this time: " + client.TimeForms + ".", schema: when},
 		{name: "until", doc: "Workloads that existed before this time, in the same forms.", schema: when},
 		{name: "min_cpu", doc: "CPU seconds, at least.", schema: schema{"type": "number", "minimum": 0}},

@@ -77,7 +77,7 @@ func matches(w client.Workload, f client.Filter) bool {
 	switch {
 	case f.ID != "" && f.ID != w.ID,
 		!among(w.Kind, f.Kinds), !among(w.Owner, f.Owners),
-		!among(w.Account, f.Accounts), !among(w.Partition, f.Partitions), !among(w.State, f.States), f.Command != "" && !glob(f.Command, w.Command),
+		!among(w.Account, f.Accounts), !among(w.Partition, f.Partitions), !among(w.State, f.States), !among(w.Site, f.Sites), f.Command != "" && !glob(f.Command, w.Command),
 		len(f.Nodes) > 0 && !slices.ContainsFunc(w.Nodes, func(n string) bool { return slices.Contains(f.Nodes, n) }),
 		f.Name != "" && (err != nil || !name),
 		!f.Since.IsZero() && end.Before(f.Since), !f.Until.IsZero() && w.Start.After(f.Until),

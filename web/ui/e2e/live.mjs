@@ -76,7 +76,7 @@ await visit("workloads: suggestions of this site, sparklines, a file of what is 
 });
 await visit("a node: the stack fills to the machine, what is not measured is not idle", {}, async (page) => {
   await page.goto(base + `/node?name=${gpuNode}&last=21600`);
-  await page.waitForSelector("figure.chart .u-over");
+  await page.waitForSelector('.legend th:has-text("the machine")', { state: "attached" }); // other charts may be there before
   const rows = await page.locator("section", { hasText: "Cores by workload" }).locator(".legend tbody tr").evaluateAll((l) => l.map((r) => [r.querySelector("th").innerText.trim(), Number(/^[\d.]+/.exec(r.querySelectorAll("td")[0].title)?.[0] ?? 0)]));
   const whole = rows.find(([n]) => n === "the machine")[1], parts = rows.filter(([n]) => n !== "the machine").reduce((a, [, v]) => a + v, 0);
   assert.ok(Math.abs(parts - whole) <= 0.05 * whole, `the parts add up to ${parts} of ${whole}: ${JSON.stringify(rows)}`);

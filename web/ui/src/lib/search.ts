@@ -12,6 +12,7 @@ export const fields: Field[] = [
   { name: "node", param: "node", doc: "node that it ran on", many: true },
   { name: "account", param: "account", doc: "project it is charged to", many: true },
   { name: "partition", param: "partition", doc: "partition or queue", many: true },
+  { name: "site", param: "site", doc: "site or cluster", many: true },
   { name: "state", param: "state", doc: "state in the batch system", many: true, values: states },
   { name: "command", param: "command", doc: "program, as a shell pattern" },
   { name: "name", param: "name", doc: "name, as a shell pattern" },
