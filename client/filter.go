@@ -24,7 +24,7 @@ type Filter struct {
 	Partitions   []string
 	States       []string // pending, running, completed, failed, ...
 	Sites        []string
-	Command      string   // shell pattern on the program's name
+	Command      string // shell pattern on the program's name
 
 	Sort   string // one of SortKeys; "-" in front for descending
 	Limit  int    // 0 is the server's default
