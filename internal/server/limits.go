@@ -81,13 +81,14 @@ func (s *Server) bounded() func(access.Role) *query.Engine {
 	}
 }
 
-// limitsEvery is how often the file of limits is looked at.
+// limitsEvery is how often the file of limits is looked at; a change is taken when it is seen twice.
 const limitsEvery = 15 * time.Second
 
 // watchLimits reads the limits again when their file changes or somebody says so, until ctx
 // ends. A file that became wrong is named in the log, once, and what was right stays.
 func (s *Server) watchLimits(ctx context.Context, again <-chan os.Signal, tick <-chan time.Time) {
 	file, text, said := s.config.Access.Limits, s.limitsText, ""
+	seen := text // at the look before: a file that is being written is not taken
 	for {
 		asked := false
 		select {
@@ -98,8 +99,13 @@ func (s *Server) watchLimits(ctx context.Context, again <-chan os.Signal, tick <
 		case <-tick:
 		}
 		now, err := os.ReadFile(file)
+		settled := bytes.Equal(now, seen)
+		seen = now
 		if err == nil && bytes.Equal(now, text) && !asked {
 			said = ""
+			continue
+		}
+		if !settled && !asked {
 			continue
 		}
 		var c limits.Config

@@ -34,8 +34,8 @@ func TestWatchLimits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); s.watchLimits(ctx, hangup, tick) }()
-	look := func(signal bool) { // the second is taken when the first was answered
-		for range 2 {
+	look := func(signal bool) { // a change is taken at the second look, and the third begins when that has ended
+		for range 3 {
 			if signal {
 				hangup <- os.Interrupt
 			} else {
@@ -53,6 +53,13 @@ func TestWatchLimits(t *testing.T) {
 	look(false)
 	if now().Series != 2 || !strings.Contains(log.String(), "the limits changed and are in force") {
 		t.Errorf("changed: %+v\n%s", now(), log.String())
+	}
+	write("senders: {}") // as if somebody were still writing
+	tick <- time.Time{}
+	write("senders: {series: 2}")
+	look(false)
+	if n := strings.Count(log.String(), "are in force"); now().Series != 2 || n != 1 {
+		t.Errorf("half written: %+v, said %d times\n%s", now(), n, log.String())
 	}
 	write("senders: {sreies: 3}")
 	look(false)
