@@ -84,44 +84,42 @@ func (s *Server) bounded() func(access.Role) *query.Engine {
 // limitsEvery is how often the file of limits is looked at; a change is taken when it is seen twice.
 const limitsEvery = 15 * time.Second
 
-// watchLimits reads the limits again when their file changes or somebody says so, until ctx
-// ends. A file that became wrong is named in the log, once, and what was right stays.
-func (s *Server) watchLimits(ctx context.Context, again <-chan os.Signal, tick <-chan time.Time) {
-	file, text, said := s.config.Access.Limits, s.limitsText, ""
-	seen := text // at the look before: a file that is being written is not taken
-	for {
-		asked := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-again:
-			asked = true
-		case <-tick:
-		}
-		now, err := os.ReadFile(file)
-		settled := bytes.Equal(now, seen)
-		seen = now
-		if err == nil && bytes.Equal(now, text) && !asked {
-			said = ""
-			continue
-		}
-		if !settled && !asked {
-			continue
-		}
-		var c limits.Config
-		if err == nil {
-			c, err = limits.Read(bytes.NewReader(now))
-		}
-		switch {
-		case err == nil && bytes.Equal(now, text):
-		case err == nil:
-			text, said = now, ""
-			s.limits.Set(c)
-			s.log.Warn("the limits changed and are in force", "file", file)
-		case err.Error() != said || asked:
-			said = err.Error()
-			s.log.Error("the file of limits became wrong; the limits before stay in force", "file", file, "err", err)
-		}
+// limitsFile is the file of limits as it was seen. It is for one goroutine.
+type limitsFile struct {
+	s    *Server
+	text []byte // in force
+	seen []byte // at the last look
+	said string // what was wrong
+}
+
+// look reads the limits again if their file changed, or if somebody asks for it. A change is
+// taken when it is seen twice, since a file that is being written is another one. A file
+// that became wrong is named in the log, once, and what was right stays.
+func (f *limitsFile) look(asked bool) {
+	file := f.s.config.Access.Limits
+	now, err := os.ReadFile(file)
+	settled := bytes.Equal(now, f.seen)
+	f.seen = now
+	if err == nil && bytes.Equal(now, f.text) && !asked {
+		f.said = ""
+		return
+	}
+	if !settled && !asked {
+		return
+	}
+	var c limits.Config
+	if err == nil {
+		c, err = limits.Read(bytes.NewReader(now))
+	}
+	switch {
+	case err == nil && bytes.Equal(now, f.text):
+	case err == nil:
+		f.text, f.said = now, ""
+		f.s.limits.Set(c)
+		f.s.log.Warn("the limits changed and are in force", "file", file)
+	case err.Error() != f.said || asked:
+		f.said = err.Error()
+		f.s.log.Error("the file of limits became wrong; the limits before stay in force", "file", file, "err", err)
 	}
 }
 
@@ -135,8 +133,17 @@ func (s *Server) runLimits(ctx context.Context) error {
 	defer signal.Stop(hangup)
 	tick := time.NewTicker(limitsEvery)
 	defer tick.Stop()
-	s.watchLimits(ctx, hangup, tick.C)
-	return nil
+	f := limitsFile{s: s, text: s.limitsText, seen: s.limitsText}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			f.look(true)
+		case <-tick.C:
+			f.look(false)
+		}
+	}
 }
 
 // engines gives each query the engine of the viewer's role.

@@ -2,13 +2,11 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"reckon/internal/limits"
 )
@@ -30,19 +28,10 @@ func TestWatchLimits(t *testing.T) {
 	}
 	var log bytes.Buffer
 	s := &Server{config: Config{Access: Access{Limits: file}}, limits: limits.New(c, nil, nil), limitsText: text, log: slog.New(slog.NewTextHandler(&log, nil))}
-	tick, hangup := make(chan time.Time), make(chan os.Signal)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); s.watchLimits(ctx, hangup, tick) }()
-	look := func(signal bool) { // a change is taken at the second look, and the third begins when that has ended
-		for range 3 {
-			if signal {
-				hangup <- os.Interrupt
-			} else {
-				tick <- time.Time{}
-			}
-			signal = false
-		}
+	f := limitsFile{s: s, text: text, seen: text}
+	look := func(asked bool) {
+		f.look(asked)
+		f.look(false) // a change is taken when it is seen twice
 	}
 	now := func() limits.Bound { return s.limits.Config().Senders }
 	look(false)
@@ -55,7 +44,7 @@ func TestWatchLimits(t *testing.T) {
 		t.Errorf("changed: %+v\n%s", now(), log.String())
 	}
 	write("senders: {}") // as if somebody were still writing
-	tick <- time.Time{}
+	f.look(false)
 	write("senders: {series: 2}")
 	look(false)
 	if n := strings.Count(log.String(), "are in force"); now().Series != 2 || n != 1 {
@@ -83,6 +72,4 @@ func TestWatchLimits(t *testing.T) {
 	if now().Series != 4 {
 		t.Errorf("right again: %+v", now())
 	}
-	cancel()
-	<-done
 }
