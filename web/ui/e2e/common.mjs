@@ -15,6 +15,10 @@ export function need(shots) {
 }
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const dirs = [], servers = [];
+// Whatever ends this script, no server outlives it.
+process.on("exit", () => { for (const s of servers) s.kill("SIGKILL"); for (const d of dirs) rmSync(d, { recursive: true, force: true }); });
+process.on("SIGTERM", () => process.exit(1));
+process.on("SIGINT", () => process.exit(1));
 export function dir() { const d = mkdtempSync(join(tmpdir(), "reckon-ui-")); dirs.push(d); return d; }
 export const launch = () => chromium.launch({ executablePath: browserAt, args: ["--no-sandbox", "--force-prefers-reduced-motion"] });
 
