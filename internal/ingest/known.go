@@ -56,7 +56,7 @@ func (k *known) put(key sum, v knownSeries, round uint32) {
 	s := &k.shards[key[0]%knownShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.round != round {
+	if s.round < round { // a writer that began in the round before is none of a new one
 		s.round = round
 		for old, of := range s.byKey {
 			if round-of.round > 1 {
