@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"reckon/internal/durable"
 	"reckon/store/tsdb"
 )
 
@@ -345,25 +346,10 @@ func (j *journal) save() error {
 func replaceFile(path string, raw []byte) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o750)
 	if err == nil {
-		err = writeFile(path+".tmp", raw)
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = durable.Replace(path, raw, 0o640)
 	}
 	if err != nil {
 		return fmt.Errorf("keep what is known of imports: %w", err)
 	}
 	return nil
-}
-
-func writeFile(path string, raw []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"reckon/internal/durable"
 )
 
 // state says how far it came. Without it everything that the store has is made again, which
@@ -45,21 +47,8 @@ func (s *state) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, stateFile)
-	if err := writeSynced(path+".tmp", raw); err != nil {
+	if err := durable.Replace(filepath.Join(dir, stateFile), raw, 0o666); err != nil {
 		return fmt.Errorf("note how far hours were made: %w", err)
 	}
-	return os.Rename(path+".tmp", path)
-}
-
-func writeSynced(path string, raw []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return nil
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
+
+	"reckon/internal/durable"
 )
 
 // span is a stretch of time; to is not in it.
@@ -70,7 +72,7 @@ func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockD
 	if err != nil {
 		return id, err
 	}
-	if err := writeSynced(filepath.Join(tmp, "meta.json"), raw); err != nil {
+	if err := durable.Write(filepath.Join(tmp, "meta.json"), raw, 0o666); err != nil {
 		return id, err
 	}
 	if _, err := tombstones.WriteFile(slog.New(slog.DiscardHandler), tmp, tombstones.NewMemTombstones()); err != nil {

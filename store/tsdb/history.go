@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
+	"reckon/internal/durable"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -211,7 +212,7 @@ func (h *History) write(ctx context.Context, dir string, id ulid.ULID, at int64)
 	if err != nil {
 		return err
 	}
-	if err := writeSynced(filepath.Join(tmp, "meta.json"), raw); err != nil {
+	if err := durable.Write(filepath.Join(tmp, "meta.json"), raw, 0o666); err != nil {
 		return err
 	}
 	if err := nothingDeleted(tmp); err != nil {
@@ -282,18 +283,6 @@ func (h *History) fill(ctx context.Context, cw *chunks.Writer, path string, at i
 	return nil
 }
 
-func writeSynced(path string, raw []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
 // importedSet names the blocks that came by ImportBlocks, in the file imported.json. A
 // block that was made of them says so by its sources.
 type importedSet struct {
@@ -340,11 +329,7 @@ func (i *importedSet) add(dir string, id ulid.ULID) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "imported.json")
-	if err := writeSynced(path+".tmp", raw); err != nil {
-		return err
-	}
-	return os.Rename(path+".tmp", path)
+	return durable.Replace(filepath.Join(dir, "imported.json"), raw, 0o666)
 }
 
 // holds reports whether a block is made of imported ones, among others. While the list
