@@ -23,8 +23,8 @@ build-nvml: ## the same for machines with NVIDIA GPUs (needs glibc there; no com
 
 test-nvml: ## the calls into NVIDIA's library, against one of our own and the GPUs of this machine
 	cc -Wall -shared -fPIC -o sensor/nvml/testdata/libfakenvml.so sensor/nvml/testdata/fakenvml.c
-	cc -Wall -shared -fPIC -o stress/testdata/libfakecuda.so stress/testdata/fakecuda.c
-	CGO_ENABLED=0 go test -count=1 -tags nvml ./sensor/nvml ./stress
+	cc -Wall -shared -fPIC -o lab/stress/testdata/libfakecuda.so lab/stress/testdata/fakecuda.c
+	CGO_ENABLED=0 go test -count=1 -tags nvml ./sensor/nvml ./lab/stress
 
 test: ## everything that must hold before a commit; installs what it needs and says so
 	@script/setup
@@ -57,7 +57,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 	go run ./test/bench/catalogue -markdown bin/catalogue.md
 	go run ./test/bench/fleet
 	go run ./test/bench/pages
-	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/... ./internal/recording
+	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/...
 
 e2e: build ## whole programs against the real machine (minutes)
 	@script/setup e2e

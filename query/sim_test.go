@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reckon/catalogue"
 	"reckon/metric"
 	"reckon/store"
-	"reckon/store/catalogue"
 	"reckon/store/tsdb"
 )
 

@@ -17,7 +17,7 @@ var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 func min(n float64) misuse.Duration { return misuse.Duration(n * float64(time.Minute)) }
 
-// policy is that of the program (internal/findings/policy.yaml holds the same).
+// policy is that of the program (answer/findings/policy.yaml holds the same).
 func policy() *misuse.Policy {
 	return &misuse.Policy{
 		Hog:        misuse.HogRule{On: true, Full: 0.9, Pressure: 0.1, Available: 0.1, Wants: 0.02, Seconds: 600, High: 7200},

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/internal/agent"
-	"reckon/push"
+	"reckon/agent"
+	"reckon/transport/push"
 )
 
 func newCheck() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 
-	"reckon/internal/agent"
+	"reckon/agent"
 )
 
 // listenOwn lets scripts of this machine send figures of their own; nil where they can not

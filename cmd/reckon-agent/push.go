@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"reckon/internal/agent"
+	"reckon/agent"
 	"reckon/internal/buildinfo"
 	"reckon/internal/queue"
-	"reckon/push"
+	"reckon/transport/push"
 )
 
 // pushOptions say where the samples go.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/internal/agent"
+	"reckon/agent"
 	"reckon/internal/buildinfo"
-	"reckon/internal/recording"
+	"reckon/sensor/replay/recording"
 )
 
 type recordOptions struct {

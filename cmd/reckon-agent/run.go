@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"reckon/account"
-	"reckon/internal/agent"
+	"reckon/agent"
 	"reckon/internal/buildinfo"
 	"reckon/metric/compat"
 	"reckon/metric/expose"

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/server"
+	"reckon/server"
 )
 
 // accessFlags are those of a server about who may reach it.

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/server"
 	"reckon/internal/term"
+	"reckon/server"
 )
 
 // alertFlags are those of a server about alerts.

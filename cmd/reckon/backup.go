@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/internal/backup"
-	"reckon/internal/server"
 	"reckon/internal/term"
+	"reckon/server"
+	"reckon/server/backup"
 )
 
 func newBackup(g *globals) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/internal/server"
+	"reckon/server"
 )
 
 func newCatalogue(g *globals) *cobra.Command {

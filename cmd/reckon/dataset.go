@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/dataset"
 	"reckon/internal/term"
+	"reckon/lab/dataset"
 	"reckon/metric"
 )
 

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/internal/buildinfo"
-	"reckon/internal/server"
-	"reckon/internal/simulation"
+	"reckon/lab/simulate"
+	"reckon/lab/simulation"
 	"reckon/metric"
-	"reckon/simulate"
+	"reckon/server"
 )
 
 // What a demonstration is like: small enough to stand after half a minute, and with a week

@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/dataset"
-	"reckon/internal/experiment"
 	"reckon/internal/term"
-	"reckon/stress"
+	"reckon/lab/dataset"
+	"reckon/lab/experiment"
+	"reckon/lab/stress"
 )
 
 type experimentOptions struct {

@@ -17,7 +17,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/buildinfo"
-	"reckon/internal/sonar"
+	"reckon/interop/sonar"
 )
 
 type exportOptions struct {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/answer/findings"
 	"reckon/client"
-	"reckon/internal/findings"
 	"reckon/internal/term"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"reckon/client"
-	"reckon/internal/server"
 	"reckon/internal/term"
+	"reckon/server"
 )
 
 // footprintFlags say what energy emits and costs.

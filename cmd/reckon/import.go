@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/server"
+	"reckon/server"
 )
 
 func newImport(g *globals) *cobra.Command {

@@ -7,7 +7,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/term"
-	"reckon/stress"
+	"reckon/lab/stress"
 )
 
 // writeTrace writes what a workload used over time as a program for `reckon stress

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/stress"
+	"reckon/lab/stress"
 )
 
 // A trace sums nodes and parts, begins where something is known, and holds the last

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
+	"reckon/agent"
 	"reckon/client"
-	"reckon/internal/agent"
 	"reckon/web/api"
 )
 

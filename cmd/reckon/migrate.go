@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/internal/migrate"
-	"reckon/internal/server"
+	"reckon/server"
+	"reckon/server/migrate"
 )
 
 func newMigrate(g *globals) *cobra.Command {

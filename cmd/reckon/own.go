@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"reckon/internal/agent"
+	"reckon/agent"
 )
 
 // ownFlags say where figures of others come from.

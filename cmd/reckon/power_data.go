@@ -16,8 +16,8 @@ import (
 
 	"reckon/analysis/powerfit"
 	"reckon/client"
-	"reckon/internal/dataset"
 	"reckon/internal/term"
+	"reckon/lab/dataset"
 )
 
 // powerInput says where readings of power and of what goes with it come from: a data

@@ -16,7 +16,7 @@ import (
 
 	"reckon/attribution/powermodel"
 	"reckon/internal/term"
-	"reckon/stress"
+	"reckon/lab/stress"
 )
 
 func newPowerShow(g *globals) *cobra.Command {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/agent"
 	"reckon/client"
-	"reckon/internal/agent"
-	"reckon/internal/promtext"
+	"reckon/external/promtext"
 )
 
 type pushOptions struct {

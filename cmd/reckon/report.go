@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
-	"reckon/internal/report"
+	"reckon/web/report"
 )
 
 func newReport(g *globals) *cobra.Command {

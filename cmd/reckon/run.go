@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/internal/run"
+	"reckon/agent/run"
 	"reckon/internal/term"
 	"reckon/sensor"
 	"reckon/sensor/task/ebpf"

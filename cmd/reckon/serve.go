@@ -10,7 +10,7 @@ import (
 
 	"reckon/internal/buildinfo"
 	"reckon/internal/resident"
-	"reckon/internal/server"
+	"reckon/server"
 )
 
 type serveOptions struct {

@@ -20,10 +20,10 @@ import (
 
 	"reckon/client"
 	"reckon/internal/buildinfo"
-	"reckon/internal/server"
-	"reckon/internal/simulation"
-	"reckon/push"
-	"reckon/simulate"
+	"reckon/lab/simulate"
+	"reckon/lab/simulation"
+	"reckon/server"
+	"reckon/transport/push"
 )
 
 type simulateOptions struct {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"reckon/internal/server"
+	"reckon/server"
 )
 
 // slurmFlags say whether and how the controller of a Slurm cluster is asked.

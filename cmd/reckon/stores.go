@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"reckon/internal/server"
+	"reckon/server"
 )
 
 // storeFlags say where series and catalogue are kept, if not in the data directory.

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/internal/term"
-	"reckon/stress"
+	"reckon/lab/stress"
 )
 
 type stressOptions struct {

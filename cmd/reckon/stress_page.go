@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"reckon/internal/term"
-	"reckon/stress"
+	"reckon/lab/stress"
 )
 
 // writeStress writes a report in the form that was asked for.

@@ -13,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/agent"
 	"reckon/client"
-	"reckon/internal/agent"
 	"reckon/internal/buildinfo"
 	"reckon/internal/resident"
-	"reckon/internal/server"
 	"reckon/metric/compat"
 	"reckon/sensor"
+	"reckon/server"
 )
 
 type upOptions struct {

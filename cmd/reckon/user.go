@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	xterm "golang.org/x/term"
 
+	"reckon/access"
+	"reckon/access/auth"
 	"reckon/client"
-	"reckon/internal/auth"
 	"reckon/internal/term"
-	"reckon/web/access"
 )
 
 // keeper opens the file of users and tokens of a server, which may run meanwhile.

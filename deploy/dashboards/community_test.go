@@ -20,6 +20,8 @@ import (
 
 	"github.com/prometheus/prometheus/promql/promqltest"
 
+	"reckon/access"
+	"reckon/external/textfile"
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/query"
@@ -27,9 +29,7 @@ import (
 	"reckon/sensor/all"
 	"reckon/sensor/hwmon"
 	nodesensor "reckon/sensor/node"
-	"reckon/sensor/textfile"
 	"reckon/sensor/thermal"
-	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/promapi"
 )

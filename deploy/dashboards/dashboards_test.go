@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"go.yaml.in/yaml/v3"
 
+	"reckon/access"
 	"reckon/query"
-	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/promapi"
 )
@@ -99,7 +99,7 @@ func TestMetricsExist(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-zA-Z0-9_:]+)`").FindAllStringSubmatch(string(raw), -1) {
 		known[m[1]] = true
 	}
-	slurm, err := os.ReadFile("../../internal/slurmctl/desc.go")
+	slurm, err := os.ReadFile("../../interop/slurmctl/desc.go")
 	if err != nil {
 		t.Fatal(err)
 	}

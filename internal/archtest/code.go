@@ -28,10 +28,10 @@ func CodeRules() []Rule {
 				return slices.Concat(t.calls(at, "fmt", "Print", "Printf", "Println"),
 					t.calls(at, "log", "Print", "Printf", "Println", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"), t.calls(at, "os", "Exit"))
 			}},
-		{"getenv", "The environment is read once, in cmd and in internal/agent and internal/server: take the value as a field of Config or Options.",
+		{"getenv", "The environment is read once, in cmd and in agent and server: take the value as a field of Config or Options.",
 			func(t *Tree) []Violation {
 				at := func(pkg string, f *File) bool {
-					return !in(pkg, "cmd", "test", "internal/agent", "internal/server") && !f.Test
+					return !in(pkg, "cmd", "test", "agent", "server") && !f.Test
 				}
 				return t.calls(at, "os", "Getenv", "LookupEnv", "Environ", "ExpandEnv")
 			}},

@@ -16,10 +16,10 @@ func ImportRules() []Rule {
 					return ours(imp) && !in(imp, "./"+first(pkg)) && !(below && in(imp, "./internal"))
 				})
 			}},
-		{"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who uses them is decided in internal/agent.",
+		{"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who uses them is decided in agent.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("sensor"), func(_, imp string) bool {
-					return in(imp, "./workload", "./attribution", "./account", "./store", "./query", "./analysis", "./graph", "./web", "./client", "./internal/agent", "./internal/server")
+					return in(imp, "./workload", "./attribution", "./account", "./store", "./external", "./catalogue", "./query", "./analysis", "./answer", "./graph", "./access", "./web", "./client", "./transport", "./interop", "./agent", "./server")
 				})
 			}},
 		{"sensor-exec", "A sensor runs no program: read the file, the socket or the library behind the program. os/exec belongs to tests only.",
@@ -35,7 +35,7 @@ func ImportRules() []Rule {
 					return own != "all" && own != "" && other != "" && in(imp, "./"+stage+"/*") && other != own
 				})
 			}},
-		{"pure", "attribution, account and analysis are functions from readings to figures: no file, no socket. Take what you need as an argument; internal/agent and internal/server read it.",
+		{"pure", "attribution, account and analysis are functions from readings to figures: no file, no socket. Take what you need as an argument; agent and server read it.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("attribution", "account", "analysis"), func(_, imp string) bool {
 					return in(imp, "os", "net", "syscall", "golang.org/x/sys")
@@ -44,23 +44,31 @@ func ImportRules() []Rule {
 		{"store", "A store keeps numbers and does not know what they mean. Put meaning into query or analysis.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("store"), func(_, imp string) bool {
-					return in(imp, "./sensor", "./attribution", "./query", "./analysis", "./web")
+					return in(imp, "./sensor", "./attribution", "./catalogue", "./query", "./analysis", "./answer", "./web")
 				})
 			}},
 		{"query", "query sees the contract of package store, so that any store answers the same. Take a store.Series or a store.Catalogue as an argument.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("query"), func(_, imp string) bool { return in(imp, "./store/*", "./sensor") })
+				return t.imports(false, folder("query"), func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
-		{"web", "web and graph show what query and analysis give. Take an interface as an argument; internal/server connects it.",
+		{"web", "web and graph show what query and analysis give. Take an interface as an argument; server connects it.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("web", "graph"), func(_, imp string) bool { return in(imp, "./store/*", "./sensor") })
+				return t.imports(false, folder("web", "graph"), func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
-		{"composition", "Only cmd and internal/agent, internal/server know everything. Move the code there, or take an interface.",
+		{"composition", "Only cmd and agent, server know everything. Move the code there, or take an interface.",
 			func(t *Tree) []Violation {
-				return t.imports(false, func(pkg string) bool { return !in(pkg, "cmd", "internal", "test") }, func(_, imp string) bool {
-					return in(imp, "./internal/agent", "./internal/server", "./cmd")
+				return t.imports(false, func(pkg string) bool { return !in(pkg, "cmd", "agent", "server", "lab", "test") }, func(_, imp string) bool {
+					return in(imp, "./agent", "./server", "./cmd")
 				})
 			}},
+		{"foundations", "internal/ holds what every stage may stand on: it imports no stage, only the vocabularies. Move what knows a stage to that stage's folder.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("internal"), func(_, imp string) bool {
+					return ours(imp) && !in(imp, "./metric", "./workload", "./figure", "./internal")
+				})
+			}},
+		{"flow", "No edge between folders at the root runs against the flow: a folder imports only what stands before it in flow(). Turn the edge around with an interface, or move the code.",
+			againstFlow},
 		{"kubernetes", "The Kubernetes libraries belong to the modules operator/ and scheduler/: they are large, and most sites have no cluster. Speak plain HTTP to the kubelet.",
 			func(t *Tree) []Violation {
 				return t.imports(true, func(pkg string) bool { return !in(pkg, "operator", "scheduler") }, func(_, imp string) bool {
@@ -80,12 +88,31 @@ func agentLinks(t *Tree) (out []Violation) {
 		for _, d := range p.Deps {
 			if in(d, "github.com/prometheus/prometheus/tsdb", "github.com/prometheus/prometheus/promql", "github.com/prometheus/prometheus/storage",
 				"k8s.io", "sigs.k8s.io", "modernc.org", "github.com/jackc/pgx", "github.com/parquet-go",
-				t.Module+"/store", t.Module+"/query", t.Module+"/web/ui", t.Module+"/internal/server") {
+				t.Module+"/store", t.Module+"/catalogue", t.Module+"/query", t.Module+"/answer", t.Module+"/web/ui", t.Module+"/server") {
 				out = append(out, Violation{File: p.Path, What: "links " + d})
 			}
 		}
 	}
 	return out
+}
+
+// flow is the order of the folders at the root: each imports only those before it.
+// internal/ may be imported by all (rule foundations).
+func flow() []string {
+	return []string{
+		"metric", "workload", "figure", "client", "attribution", "account", "external", "access", "store", "analysis",
+		"catalogue", "query", "answer", "graph", "web", "transport", "interop", "agent", "lab", "server", "cmd", "test",
+	}
+}
+
+func againstFlow(t *Tree) []Violation {
+	at := func(path string) int { return slices.Index(flow(), first(path)) }
+	// The sensors stand before attribution, and deploy/ embeds files that anybody may take.
+	outside := func(path string) bool { return in(path, "internal", "deploy", "sensor") }
+	return t.imports(false, func(pkg string) bool { return !outside(pkg) }, func(pkg, imp string) bool {
+		path := strings.TrimPrefix(imp, "./")
+		return ours(imp) && !outside(path) && first(pkg) != first(path) && at(path) >= at(pkg)
+	})
 }
 
 func folder(names ...string) func(string) bool {

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"reckon/account"
-	"reckon/internal/agent"
+	"reckon/agent"
+	"reckon/external/scrape"
+	"reckon/external/textfile"
 	"reckon/internal/metricdoc"
-	"reckon/internal/scraping"
-	"reckon/internal/slurmctl"
+	"reckon/interop/slurmctl"
 	"reckon/metric"
-	"reckon/push"
 	"reckon/sensor"
 	"reckon/sensor/all"
 	"reckon/sensor/battery"
@@ -23,11 +23,11 @@ import (
 	"reckon/sensor/node"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
-	"reckon/sensor/scrape"
 	"reckon/sensor/sensortest"
 	"reckon/sensor/tegra"
-	"reckon/sensor/textfile"
 	"reckon/sensor/thermal"
+	"reckon/transport/push"
+	"reckon/transport/scraping"
 )
 
 var update = flag.Bool("update", false, "write doc/metrics.md")

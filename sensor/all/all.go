@@ -7,16 +7,13 @@ import (
 	"reckon/sensor/amdgpu"
 	"reckon/sensor/battery"
 	"reckon/sensor/cray"
-	"reckon/sensor/custom"
 	"reckon/sensor/drm"
 	"reckon/sensor/hwmon"
 	"reckon/sensor/node"
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
-	"reckon/sensor/scrape"
 	"reckon/sensor/tegra"
-	"reckon/sensor/textfile"
 	"reckon/sensor/thermal"
 )
 
@@ -36,11 +33,6 @@ type Options struct {
 	Tegrastats string
 	// Redfish is the file that names management controllers; empty for none.
 	Redfish string
-	// What others measure: folders of text files, pages to ask for, numbers of files.
-	Textfile []textfile.Folder
-	Scrape   []scrape.Target
-	Pods     *scrape.Pods // nil to ask none
-	Custom   []custom.Reading
 }
 
 // Sensors lists the sensors that read the machine whose file tree is at root, "" or
@@ -80,21 +72,18 @@ func Configured(o Options) []Entry {
 		{"nvml", at(root, nvml.New)},
 		{"amdgpu", at(root, amdgpu.New)},
 		{"drm", at(root, drm.New)},
-		{"textfile", func() (sensor.Sensor, error) { return opened(textfile.New(o.Textfile)) }},
-		{"scrape", func() (sensor.Sensor, error) { return opened(scrape.New(root, o.Scrape, o.Pods)) }},
-		{"custom", func() (sensor.Sensor, error) { return opened(custom.New(root, o.Custom)) }},
 		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}
 }
 
 // at binds the root to a constructor.
 func at[S sensor.Sensor](root string, open func(root string) (S, error)) func() (sensor.Sensor, error) {
-	return func() (sensor.Sensor, error) { return opened(open(root)) }
+	return func() (sensor.Sensor, error) { return Opened(open(root)) }
 }
 
-// opened makes a sensor that could not be opened nil, not an interface that holds a nil
+// Opened makes a sensor that could not be opened nil, not an interface that holds a nil
 // pointer.
-func opened[S sensor.Sensor](s S, err error) (sensor.Sensor, error) {
+func Opened[S sensor.Sensor](s S, err error) (sensor.Sensor, error) {
 	if err != nil {
 		return nil, err
 	}

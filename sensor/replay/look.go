@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"reckon/internal/recording"
 	"reckon/sensor"
+	"reckon/sensor/replay/recording"
 )
 
 // Cgroups returns the control groups of a process, as sensor/task/procfs does for a

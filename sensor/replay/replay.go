@@ -20,8 +20,8 @@ import (
 	"os"
 	"time"
 
-	"reckon/internal/recording"
 	"reckon/sensor"
+	"reckon/sensor/replay/recording"
 )
 
 // Options say how a recording is played.

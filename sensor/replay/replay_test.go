@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"reckon/internal/recording"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/sensor/replay/recording"
 )
 
 var _ interface {

@@ -3,9 +3,9 @@ package replay
 import (
 	"strings"
 
-	"reckon/internal/recording"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/sensor/replay/recording"
 )
 
 // shift is what earlier rounds of a loop add to the figures of this one, so that a

@@ -20,11 +20,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/internal/simulation"
+	"reckon/lab/simulate"
+	"reckon/lab/simulation"
 	"reckon/metric"
-	"reckon/push"
-	"reckon/simulate"
 	"reckon/store/tsdb"
+	"reckon/transport/push"
 )
 
 // wire is a network between agents and a server that can be cut, and leads to the server

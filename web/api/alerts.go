@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Alerts sends tests of the way that alerts take. Alerts and rules themselves are

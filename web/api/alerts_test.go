@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 	"reckon/web/api"
 )
 

@@ -19,8 +19,8 @@ import (
 	"net/http"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Backend answers from a store. Its methods may be called from any number of

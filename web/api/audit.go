@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // senders lets in who may send samples.

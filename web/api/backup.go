@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"reckon/web/access"
+	"reckon/access"
 )
 
 // Backup copies what the server keeps. begin is called once, when everything is ready to be

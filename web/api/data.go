@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Data answers with series joined by time. It must show each viewer (package access) only

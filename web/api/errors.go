@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"reckon/access"
 	"reckon/client"
 	"reckon/store"
 )
@@ -24,7 +25,7 @@ func (e *statusError) Error() string { return e.body.Error }
 // such as 400 for a range with too many steps or 503 for a store that is busy. The
 // hint says what to do and may be empty.
 func Refuse(status int, hint string, err error) error {
-	return &statusError{status, client.Error{Error: err.Error(), Hint: hint}}
+	return access.Refuse(status, hint, err)
 }
 
 func fail(status int, hint, format string, args ...any) error {
@@ -35,9 +36,12 @@ func fail(status int, hint, format string, args ...any) error {
 // text, which names no secret: it comes from the store.
 func statusOf(err error) *statusError {
 	var s *statusError
+	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &s):
 		return s
+	case errors.As(err, &refusal):
+		return &statusError{refusal.Status, client.Error{Error: refusal.Error(), Hint: refusal.Hint}}
 	case errors.Is(err, ErrNotFound):
 		return &statusError{http.StatusNotFound, client.Error{Error: err.Error()}}
 	case errors.Is(err, store.ErrUnavailable):

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Findings answers what was found of misuse, and takes what people say of it. An error

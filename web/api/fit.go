@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Fit answers where a job would fit. What it tells of other jobs are totals without

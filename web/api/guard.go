@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // guard stands before a [Backend] and answers each viewer (package access) as if only

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Import takes what other programs measured. next gives the inputs one after another,

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"reckon/web/access"
+	"reckon/access"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Batch systems give an id again when their numbers wrap or their database is new; site,

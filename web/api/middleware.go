@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
-	"reckon/web/access"
+	"reckon/access"
 )
 
 // compress sends bodies of a kilobyte and more with gzip to clients that take it.

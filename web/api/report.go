@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 func (s *server) reportRoutes() []route {

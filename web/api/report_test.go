@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
 )

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"slices"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // route is one address: what the mux serves and the OpenAPI document describes.

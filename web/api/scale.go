@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Scale answers how a workload scales. It is asked only for workloads that the viewer

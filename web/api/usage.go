@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 )
 
 // Usage answers what was used over long times, from roll-ups.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"reckon/access"
 	"reckon/client"
-	"reckon/web/access"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
 )

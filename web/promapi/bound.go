@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"reckon/web/access"
+	"reckon/access"
 )
 
 // bound lets at most n requests into the store at one time, so that a dashboard of a

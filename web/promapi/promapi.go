@@ -40,7 +40,7 @@ import (
 
 	remoteapi "github.com/prometheus/client_golang/exp/api/remote"
 
-	"reckon/web/access"
+	"reckon/access"
 )
 
 // Options are what the API is made of. Engine and Queryable are needed.

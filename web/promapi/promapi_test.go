@@ -24,7 +24,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"reckon/web/access"
+	"reckon/access"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
 	"reckon/web/promapi"

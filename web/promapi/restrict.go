@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"reckon/web/access"
+	"reckon/access"
 )
 
 // restricted shows each viewer the series that they may see. It stands below PromQL,

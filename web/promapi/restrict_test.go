@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/promqltest"
 
-	"reckon/web/access"
+	"reckon/access"
 	"reckon/web/promapi"
 )
 

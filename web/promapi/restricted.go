@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
-	"reckon/web/access"
+	"reckon/access"
 )
 
 // Restricted shows each viewer the series that they may see, as the HTTP API does: whoever

@@ -25,8 +25,8 @@ import (
 	"syscall"
 	"time"
 
+	"reckon/catalogue"
 	"reckon/store"
-	"reckon/store/catalogue"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/server"
-	"reckon/internal/simulation"
-	"reckon/simulate"
+	"reckon/lab/simulate"
+	"reckon/lab/simulation"
+	"reckon/server"
 )
 
 // siteJobs is how many jobs have series: their pages are asked for.

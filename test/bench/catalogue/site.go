@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"reckon/catalogue"
 	"reckon/store"
-	"reckon/store/catalogue"
 )
 
 // site makes up jobs.

@@ -22,8 +22,8 @@ import (
 	"syscall"
 	"time"
 
-	"reckon/internal/findings"
-	"reckon/store/catalogue"
+	"reckon/answer/findings"
+	"reckon/catalogue"
 	"reckon/store/tsdb"
 )
 

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"reckon/internal/simulation"
+	"reckon/lab/simulation"
 	"reckon/metric"
 )
 

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"reckon/internal/simulation"
-	"reckon/push"
-	"reckon/simulate"
+	"reckon/lab/simulate"
+	"reckon/lab/simulation"
+	"reckon/transport/push"
 )
 
 // row is what was measured of one server.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"reckon/push"
+	"reckon/transport/push"
 )
 
 // server is a program that takes remote write.

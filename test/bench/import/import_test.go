@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/server"
+	"reckon/server"
 )
 
 // The load: nodes with processes in two jobs each, read every five minutes; jobs of two hours.

@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"reckon/client"
-	"reckon/internal/server"
-	"reckon/internal/sonar"
+	"reckon/interop/sonar"
+	"reckon/server"
 )
 
 // total is what a job comes to. Peak memory is in whole GiB, rounded up, as sonalyze says it.

@@ -2,7 +2,7 @@
 //
 // A node is made up (package simulate) with its users, jobs and services, and a year of it,
 // exported once a minute, is written into the data directory of a server; the hours of it are
-// made by the server's own store/coarse. `reckon serve` then answers what the page of the
+// made by the server's own store/hourly. `reckon serve` then answers what the page of the
 // node asks for a year and for a month, over HTTP, twice: with the hours, and without them
 // from all samples. Where Node and Chromium are, the page itself is opened in it.
 //
@@ -26,10 +26,10 @@ import (
 	"syscall"
 	"time"
 
-	"reckon/internal/server"
-	"reckon/internal/simulation"
-	"reckon/simulate"
-	"reckon/store/coarse"
+	"reckon/lab/simulate"
+	"reckon/lab/simulation"
+	"reckon/server"
+	"reckon/store/hourly"
 	"reckon/store/tsdb"
 )
 
@@ -110,7 +110,7 @@ func hours(ctx context.Context, dir string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, samples.Close()) }()
-	h, err := coarse.Open(coarse.Options{Dir: filepath.Join(dir, server.HourlyDir), Raw: samples})
+	h, err := hourly.Open(hourly.Options{Dir: filepath.Join(dir, server.HourlyDir), Raw: samples})
 	if err != nil {
 		return err
 	}

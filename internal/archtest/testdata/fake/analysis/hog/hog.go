@@ -1,4 +1,4 @@
 // Package hog knows who puts it together.
 package hog
 
-import _ "reckon/internal/agent"
+import _ "reckon/agent"

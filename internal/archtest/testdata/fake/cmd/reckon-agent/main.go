@@ -4,7 +4,7 @@ package main
 import (
 	"fmt"
 
-	_ "reckon/internal/agent"
+	_ "reckon/agent"
 )
 
 func main() { fmt.Println("cmd may print") }

@@ -1,0 +1,157 @@
+// Package auth knows who may sign in to a server, and as what: people with passwords,
+// programs and agents with tokens, browsers with sessions. It also keeps the log of who
+// looked at whose work.
+//
+// Everything is in one SQLite file, apart from the catalogue, which can be dropped.
+// Passwords are kept as argon2id (RFC 9106) with the parameters that OWASP's cheat
+// sheet asks for; tokens and sessions, which are long and random, as SHA-256. What was
+// shown once can not be shown again. No error, log line or metric holds a secret.
+//
+// A Keeper is safe for concurrent use, also by several processes: `reckon user` and
+// `reckon token` change the file of a server that runs.
+package auth
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver of the file
+
+	"reckon/access"
+)
+
+// File is the name of the file in the directory of a server.
+const File = "access.db"
+
+// What a check says, for errors.Is. They tell a sender nothing about which names exist.
+var (
+	ErrRefused = errors.New("the name or the password is wrong")
+	ErrToken   = errors.New("the token is not known, was revoked, or has expired")
+	ErrSession = errors.New("the session has ended; sign in again")
+	ErrExists  = errors.New("exists already")
+	ErrUnknown = errors.New("is not known")
+	ErrSlow    = errors.New("too many failed attempts")
+)
+
+// schema is applied at every opening: it only adds.
+const schema = `
+CREATE TABLE IF NOT EXISTS users (
+	name TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, owners TEXT NOT NULL, password TEXT NOT NULL, created_ms BIGINT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (
+	id TEXT NOT NULL PRIMARY KEY, hash BLOB NOT NULL, note TEXT NOT NULL, kind TEXT NOT NULL, role TEXT NOT NULL, name TEXT NOT NULL,
+	owners TEXT NOT NULL, site TEXT NOT NULL, nodes TEXT NOT NULL, created_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, used_ms BIGINT NOT NULL, revoked_ms BIGINT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sessions (
+	hash BLOB NOT NULL PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, owners TEXT NOT NULL, local INTEGER NOT NULL, created_ms BIGINT NOT NULL, seen_ms BIGINT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS audit (
+	key INTEGER PRIMARY KEY, at_ms BIGINT NOT NULL, viewer TEXT NOT NULL, role TEXT NOT NULL, action TEXT NOT NULL, object TEXT NOT NULL, owner TEXT NOT NULL, source TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS audit_at ON audit (at_ms);
+CREATE INDEX IF NOT EXISTS audit_owner ON audit (owner, at_ms);
+`
+
+// Keeper keeps users, tokens, sessions and the audit log.
+type Keeper struct {
+	db    *sql.DB
+	clock func() time.Time
+	cost  cost
+	slots chan struct{} // argon2 takes memory: a few at a time
+	guard throttle
+
+	mu    sync.Mutex
+	known map[[32]byte]checked // passwords that were right a moment ago
+	used  map[string]int64     // when a token was last noted as used
+}
+
+// Options say how a Keeper works; the zero value is right outside of tests.
+type Options struct {
+	Clock func() time.Time
+	// Fast makes passwords cheap to check, for tests.
+	Fast bool
+}
+
+// Open opens or creates the file in a directory.
+func Open(dir string, o Options) (*Keeper, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, File)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the file of users and tokens: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	q := url.Values{"_txlock": {"immediate"}}
+	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)"} {
+		q.Add("_pragma", p)
+	}
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: file}).EscapedPath()+"?"+q.Encode())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", file, err)
+	}
+	db.SetMaxOpenConns(4)
+	if _, err := db.ExecContext(context.Background(), schema); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", file, err), db.Close())
+	}
+	if err := grow(db); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", file, err), db.Close())
+	}
+	k := &Keeper{db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
+	if k.clock == nil {
+		k.clock = time.Now
+	}
+	if o.Fast {
+		k.cost = cost{time: 1, memory: 64, threads: 1}
+	}
+	return k, nil
+}
+
+// grow adds what files of earlier versions do not have.
+func grow(db *sql.DB) error {
+	ctx := context.Background()
+	var n int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pragma_table_info('tokens') WHERE name = 'bound'`).Scan(&n); err != nil || n > 0 {
+		return err
+	}
+	_, err := db.ExecContext(ctx, `ALTER TABLE tokens ADD COLUMN bound TEXT NOT NULL DEFAULT ''`)
+	return err
+}
+
+// Close closes the file.
+func (k *Keeper) Close() error { return k.db.Close() }
+
+// Empty reports whether nobody can sign in: there are neither users nor tokens.
+func (k *Keeper) Empty(ctx context.Context) (bool, error) {
+	var n int
+	err := k.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM tokens WHERE revoked_ms = 0)`).Scan(&n)
+	return n == 0, err
+}
+
+// HasAdmin reports whether somebody can change things: without one a server that
+// others reach could not be run.
+func (k *Keeper) HasAdmin(ctx context.Context) (bool, error) {
+	var n int
+	err := k.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users WHERE role = 'admin') + (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
+	return n > 0, err
+}
+
+// viewer puts a viewer together from what is kept.
+func viewer(role, name, owners string) (access.Viewer, error) {
+	r, err := access.ParseRole(role)
+	if err != nil {
+		return access.Viewer{}, err
+	}
+	list, err := words(owners)
+	return access.Viewer{Role: r, Name: name, Owners: list}, err
+}

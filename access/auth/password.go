@@ -1,0 +1,269 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+
+	"reckon/access"
+)
+
+// cost is what checking a password takes: passes, memory in KiB, threads.
+type cost struct {
+	time    uint32
+	memory  uint32
+	threads uint8
+}
+
+// owasp is the second recommendation of OWASP's Password Storage Cheat Sheet: 19 MiB, two
+// passes, one thread.
+var owasp = cost{time: 2, memory: 19 * 1024, threads: 1}
+
+// The bounds of a password: a short one is guessed, a long one is a way to keep the
+// server busy.
+const (
+	shortest = 10
+	longest  = 512
+)
+
+// User is somebody who signs in with a password.
+type User struct {
+	Name    string      `json:"name"`
+	Role    access.Role `json:"-"`
+	Owners  []string    `json:"owners,omitempty"` // empty: the owner of the same name
+	Created time.Time   `json:"created"`
+}
+
+// CheckName says what is wrong with the name of a user.
+func CheckName(name string) error {
+	if name == "" || len(name) > 128 || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == 0x7f }) {
+		return fmt.Errorf("%q can not be the name of a user; give 1 to 128 bytes without spaces and colons", name)
+	}
+	return nil
+}
+
+// AddUser adds a user with a password.
+func (k *Keeper) AddUser(ctx context.Context, u User, password string) error {
+	if err := CheckName(u.Name); err != nil {
+		return err
+	}
+	if u.Role < access.User {
+		return fmt.Errorf("a user has the role admin, support or user, not %s", u.Role)
+	}
+	hash, err := k.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	owners, err := json.Marshal(append([]string{}, u.Owners...))
+	if err != nil {
+		return err
+	}
+	r, err := k.db.ExecContext(ctx, `INSERT INTO users (name, role, owners, password, created_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+		u.Name, u.Role.String(), string(owners), hash, k.clock().UnixMilli())
+	return one(r, err, fmt.Errorf("user %s %w", u.Name, ErrExists))
+}
+
+// SetPassword gives a user another password and ends the user's sessions.
+func (k *Keeper) SetPassword(ctx context.Context, name, password string) error {
+	hash, err := k.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	r, err := k.db.ExecContext(ctx, `UPDATE users SET password = $1 WHERE name = $2`, hash, name)
+	if err := one(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
+		return err
+	}
+	k.forget()
+	_, err = k.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name)
+	return err
+}
+
+// RemoveUser removes a user, with the user's sessions and own tokens.
+func (k *Keeper) RemoveUser(ctx context.Context, name string) error {
+	r, err := k.db.ExecContext(ctx, `DELETE FROM users WHERE name = $1`, name)
+	if err := one(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
+		return err
+	}
+	k.forget()
+	if _, err := k.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name); err != nil {
+		return err
+	}
+	_, err = k.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE name = $2 AND kind = 'person' AND revoked_ms = 0`, k.clock().UnixMilli(), name)
+	return err
+}
+
+// Users lists the users by name.
+func (k *Keeper) Users(ctx context.Context) ([]User, error) {
+	rows, err := k.db.QueryContext(ctx, `SELECT name, role, owners, created_ms FROM users ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []User
+	for rows.Next() {
+		var u User
+		var role, owners string
+		var created int64
+		if err := rows.Scan(&u.Name, &role, &owners, &created); err != nil {
+			return nil, err
+		}
+		v, err := viewer(role, u.Name, owners)
+		if err != nil {
+			return nil, err
+		}
+		u.Role, u.Owners, u.Created = v.Role, v.Owners, time.UnixMilli(created).UTC()
+		out = append(out, u)
+	}
+	return out, rows.Err()
+}
+
+// checked is a password that was right.
+type checked struct {
+	viewer access.Viewer
+	until  time.Time
+}
+
+// remembered is for how long a right password is known without checking it again: a
+// client that sends it with every request would keep the server busy.
+const remembered = time.Minute
+
+// CheckPassword says who signs in with a name and a password. from is the address of
+// the sender: after some failed attempts on a name or from an address further ones wait
+// (ErrSlow), whether the password is right or not.
+func (k *Keeper) CheckPassword(ctx context.Context, name, password, from string) (access.Viewer, error) {
+	key := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s", len(name), name, password)))
+	now := k.clock()
+	k.mu.Lock()
+	c, ok := k.known[key]
+	k.mu.Unlock()
+	if ok && now.Before(c.until) {
+		return c.viewer, nil
+	}
+	if wait := k.guard.wait(now, "name "+name, "from "+from); wait > 0 {
+		return access.Viewer{}, fmt.Errorf("%w; try again in %s", ErrSlow, wait.Round(time.Second))
+	}
+	var role, owners, hash string
+	err := k.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, name).Scan(&role, &owners, &hash)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		hash = k.decoy() // an unknown name takes as long as a wrong password
+	case err != nil:
+		return access.Viewer{}, err
+	}
+	right, checkErr := k.check(ctx, hash, password)
+	if checkErr != nil {
+		return access.Viewer{}, checkErr
+	}
+	if err != nil || !right {
+		k.guard.failed(now, "name "+name, "from "+from)
+		return access.Viewer{}, ErrRefused
+	}
+	k.guard.succeeded("name " + name)
+	v, err := viewer(role, name, owners)
+	if err != nil {
+		return v, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key, c := range k.known {
+		if !now.Before(c.until) {
+			delete(k.known, key)
+		}
+	}
+	k.known[key] = checked{v, now.Add(remembered)}
+	return v, nil
+}
+
+// forget makes every password be checked again.
+func (k *Keeper) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.known)
+}
+
+// hash makes the text that is kept of a password, in the form of the reference
+// implementation: $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH.
+func (k *Keeper) hash(ctx context.Context, password string) (string, error) {
+	if len(password) < shortest || len(password) > longest {
+		return "", fmt.Errorf("the password has %d bytes; give %d to %d", len(password), shortest, longest)
+	}
+	if err := k.enter(ctx); err != nil {
+		return "", err
+	}
+	defer k.leave()
+	salt := make([]byte, 16)
+	_, _ = rand.Read(salt) // never fails (crypto/rand)
+	sum := argon2.IDKey([]byte(password), salt, k.cost.time, k.cost.memory, k.cost.threads, 32)
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, k.cost.memory, k.cost.time, k.cost.threads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+}
+
+// decoy is a hash that no password has.
+func (k *Keeper) decoy() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, k.cost.memory, k.cost.time, k.cost.threads, strings.Repeat("A", 22), strings.Repeat("A", 43))
+}
+
+func (k *Keeper) check(ctx context.Context, hash, password string) (bool, error) {
+	if len(password) > longest {
+		return false, nil
+	}
+	var version int
+	var c cost
+	parts := strings.Split(hash, "$")
+	if len(parts) != 6 || parts[1] != "argon2id" {
+		return false, errors.New("the kept password has a form that this version does not know")
+	}
+	_, err1 := fmt.Sscanf(parts[2], "v=%d", &version)
+	_, err2 := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &c.memory, &c.time, &c.threads)
+	salt, err3 := base64.RawStdEncoding.DecodeString(parts[4])
+	want, err4 := base64.RawStdEncoding.DecodeString(parts[5])
+	if err := errors.Join(err1, err2, err3, err4); err != nil || version != argon2.Version || c.time == 0 || c.threads == 0 || c.memory > 1<<20 || len(want) == 0 {
+		return false, errors.New("the kept password has a form that this version does not know")
+	}
+	if err := k.enter(ctx); err != nil {
+		return false, err
+	}
+	defer k.leave()
+	got := argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1, nil
+}
+
+func (k *Keeper) enter(ctx context.Context) error {
+	select {
+	case k.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *Keeper) leave() { <-k.slots }
+
+// one turns "no row was changed" into an error.
+func one(r sql.Result, err, none error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, none)
+	}
+	return nil
+}
+
+func words(text string) (out []string, err error) {
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &out)
+	}
+	return out, err
+}

@@ -1,0 +1,240 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/account"
+	"reckon/client"
+	"reckon/metric"
+	"reckon/sensor/replay/recording"
+)
+
+func open(t *testing.T, c Config) *Agent {
+	t.Helper()
+	c.Tick = 100 * time.Millisecond
+	c.Export = 300 * time.Millisecond
+	a, _, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// sum adds the samples of a metric whose labels all match.
+func sum(b *metric.Batch, name string, labels ...string) (v float64, n int) {
+next:
+	for _, s := range b.Samples {
+		if s.Series.Desc.Name != name {
+			continue
+		}
+		for i := 0; i < len(labels); i += 2 {
+			ok := false
+			for k, l := range s.Series.Desc.Labels {
+				ok = ok || (l == labels[i] && s.Series.Values[k] == labels[i+1])
+			}
+			if !ok {
+				continue next
+			}
+		}
+		v += s.Value
+		n++
+	}
+	return v, n
+}
+
+func burn(d time.Duration) {
+	var from, now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &from)
+	for {
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
+		if now.Nano()-from.Nano() > d.Nanoseconds() {
+			return
+		}
+	}
+}
+
+// TestOwnUse holds what the accounts say of this process's group against the kernel's
+// own figure, and the sum of everything against the machine.
+func TestOwnUse(t *testing.T) {
+	a := open(t, Config{Source: "procfs"})
+	var before, after unix.Rusage
+	if err := a.tick(); err != nil {
+		t.Fatal(err)
+	}
+	start, idle := total(a), a.total.Idle+a.total.IOWait+a.total.Steal
+	boot := a.total.Boot
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &before)
+	for range 5 {
+		burn(200 * time.Millisecond)
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
+	own := float64(after.Utime.Nano()+after.Stime.Nano()-before.Utime.Nano()-before.Stime.Nano()) / 1e9
+	var mine float64
+	a.ledger.Parts(func(p *account.Part) {
+		if p.TickCPU() > 0 && strings.Contains(string(p.Workload()), "/"+strconv.Itoa(unix.Getpgrp())+"-") {
+			mine += float64(p.CPU()) / 1e9
+		}
+	})
+	if mine < own*0.95 {
+		t.Errorf("this process used %.3f s, its group is charged %.3f s", own, mine)
+	}
+	span := float64(a.total.Boot-boot) * float64(a.total.Cores)
+	got := float64(total(a)-start) + float64(a.total.Idle+a.total.IOWait+a.total.Steal-idle)
+	if math.Abs(got-span) > 0.01*span {
+		t.Errorf("workloads, other and idle are %.3f s, the processors had %.3f s", got/1e9, span/1e9)
+	}
+}
+
+func total(a *Agent) uint64 { return a.ledger.Total() }
+
+type listener struct{ last client.Live }
+
+func (l *listener) Subscribers() int      { return 1 }
+func (l *listener) Publish(v client.Live) { l.last = v }
+
+func TestRunExportsAndExposes(t *testing.T) {
+	a := open(t, Config{Node: "n1", Expose: true, Version: "1.2.3"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var live listener
+	exports := 0
+	err := a.Run(ctx, &live, func(_ context.Context, b *metric.Batch) error {
+		if _, n := sum(b, "reckon_workload_cpu_seconds_total", "workload", "other/n1"); n != 2 {
+			t.Errorf("other/n1 has %d series of CPU time, want user and system", n)
+		}
+		if v, n := sum(b, "reckon_sensor_up", "sensor", "machine"); n != 1 || v != 1 {
+			t.Errorf("the machine sensor is %v in %d series, want up in one", v, n)
+		}
+		if v, _ := sum(b, "reckon_agent_memory_bytes"); v < 1<<20 {
+			t.Errorf("the agent says it has %v bytes", v)
+		}
+		if exports++; exports == 2 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exports < 3 {
+		t.Errorf("%d exports, want two and the last one", exports)
+	}
+	var b metric.Batch
+	if err := a.Gather(&b); err != nil || len(b.Samples) < 20 {
+		t.Errorf("the exposition has %d samples, error %v", len(b.Samples), err)
+	}
+	if live.last.Node != "n1" || len(live.last.Workloads) == 0 || live.last.Cores < 1 {
+		t.Errorf("the live view is %+v", live.last)
+	}
+}
+
+func TestFailingSinkIsToldOnce(t *testing.T) {
+	var log bytes.Buffer
+	a := open(t, Config{Source: "procfs", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	n, good := 0, 0
+	err := a.Run(ctx, nil,
+		func(context.Context, *metric.Batch) error { n++; return io.ErrClosedPipe },
+		func(context.Context, *metric.Batch) error {
+			if good++; good == 3 {
+				cancel()
+			}
+			return nil
+		})
+	if err != nil || n < 3 || good < 3 {
+		t.Errorf("got %v, %d calls of the failing sink, %d of the good one", err, n, good)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 {
+		t.Errorf("the failure is logged %d times, want once:\n%s", lines, &log)
+	}
+}
+
+func TestStateIsTakenUp(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	a := open(t, Config{Source: "procfs", State: state})
+	for range 3 {
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.export(time.Now())
+	a.save()
+	was := total(a)
+	b := open(t, Config{Source: "procfs", State: state})
+	if got := total(b); got != was {
+		t.Errorf("after a restart the accounts hold %d ns, before %d ns", got, was)
+	}
+	if err := os.WriteFile(state, []byte("{torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, Config{Source: "procfs", State: state})
+	if got := total(c); got != 0 {
+		t.Errorf("a torn state gives %d ns, want a fresh start", got)
+	}
+}
+
+// TestRecordAndReplay records this machine and plays it back as another agent.
+func TestRecordAndReplay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "machine.rec")
+	a := open(t, Config{Source: "procfs"})
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), 50*time.Millisecond)
+	w, err := recording.NewWriter(f, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Record(t.Context(), w, 4, 50*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, Config{Replay: path})
+	for range 6 { // over its end, where it begins again
+		if err := b.tick(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.export(b.now())
+	parts, processes, _ := b.ledger.Counts()
+	if parts < 2 || processes < 2 {
+		t.Errorf("the recording gives %d parts and %d processes", parts, processes)
+	}
+	if _, n := sum(&b.batch, "reckon_workload_info", "workload", "other/"+b.Node()); n != 1 {
+		t.Errorf("the replayed node %s has %d workloads other, want one", b.Node(), n)
+	}
+}
+
+func TestConfigMistakes(t *testing.T) {
+	for name, c := range map[string]Config{
+		"source":   {Source: "magic"},
+		"exits":    {Exits: "magic"},
+		"interval": {Tick: time.Minute, Export: time.Second},
+		"replay":   {Replay: filepath.Join(t.TempDir(), "none")},
+	} {
+		if a, _, err := Open(c); err == nil {
+			_ = a.Close()
+			t.Errorf("%s: no error for %+v", name, c)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/account"
+	"reckon/external"
+	"reckon/internal/users"
+	"reckon/metric/compat"
+	"reckon/sensor"
+	"reckon/sensor/all"
+	"reckon/sensor/cgroup"
+	"reckon/sensor/node"
+	"reckon/sensor/task"
+	"reckon/sensor/task/procfs"
+	resolvers "reckon/workload/all"
+)
+
+// taskSource is the task table with its exit records.
+type taskSource interface {
+	sensor.TaskSource
+	sensor.CgroupNamer
+	// Live and Exits name the sources in use; Exits is empty when there is none.
+	Live() string
+	Exits() string
+}
+
+// Note is a sensor that is not available, and why.
+type Note struct {
+	Sensor string
+	Err    error
+}
+
+// Open finds out what can be read on this machine. What can not be read is noted,
+// not fatal; only a task table that can not be read at all is an error.
+func Open(c Config) (*Agent, []Note, error) {
+	if err := c.defaults(); err != nil {
+		return nil, nil, err
+	}
+	a := newAgent(c)
+	a.ledger = a.newLedger()
+	var notes []Note
+	var err error
+	if c.Replay != "" {
+		err = a.openReplay()
+	} else {
+		notes, err = a.openMachine()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if a.views, err = compat.New(a.config.Node, c.Compat); err != nil {
+		_ = a.Close()
+		return nil, nil, err
+	}
+	a.restore()
+	return a, notes, nil
+}
+
+func newAgent(c Config) *Agent {
+	return &Agent{
+		config: c, log: c.Logger,
+		chain: resolvers.Chain(),
+		known: make(map[uint64]*membership), leaders: make(map[int32]*leader),
+		handles: make(map[string]*sharedHandle),
+		now:     time.Now, asks: make(chan func()),
+	}
+}
+
+func (a *Agent) newLedger() *account.Ledger {
+	return account.New(account.Config{
+		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify, Idle: a.config.Idle,
+	})
+}
+
+// openMachine opens the sensors of this machine.
+func (a *Agent) openMachine() ([]Note, error) {
+	c := &a.config
+	own, err := readOwn(c)
+	if err != nil {
+		return nil, err
+	}
+	source, missing, err := task.Open(task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits})
+	if err != nil {
+		return nil, fmt.Errorf("read the task table: %w", err)
+	}
+	var notes []Note
+	note := func(name string, s sensor.Sensor, err error) {
+		a.add(name, s, err)
+		if err != nil {
+			notes = append(notes, Note{name, err})
+		}
+	}
+	a.tasks = source
+	a.closers = append(a.closers, source)
+	a.add(source.Name(), nil, nil)
+	for _, m := range missing {
+		note(m.Sensor, nil, m.Err)
+	}
+	a.look = procfs.Proc{Root: c.Root}
+	names := users.New(c.Root)
+	a.user = names.Name
+	a.closers = append(a.closers, names)
+	a.btime = bootTime(c.Root)
+	a.bootID = bootID(c.Root)
+
+	machine, err := node.NewMachine(c.Root)
+	if err == nil {
+		a.machine = machine
+		a.closers = append(a.closers, machine)
+	}
+	note("machine", nil, err)
+	groups, err := cgroup.New(cgroup.Options{Root: c.Root})
+	if err == nil {
+		a.cgroups = groups
+		a.closers = append(a.closers, groups)
+	}
+	note("cgroup", nil, err)
+	readers := slices.Concat(all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, Redfish: c.Redfish}),
+		external.Sensors(external.Options{Root: c.Root, Textfile: own.Textfile, Scrape: own.Scrape, Pods: own.Pods, Custom: own.Custom}))
+	for _, e := range readers {
+		s, err := e.Open()
+		if own.names(e.Name) && err != nil && !errors.Is(err, sensor.ErrUnavailable) {
+			_ = a.Close() // the mistake is to be mended first
+			return nil, fmt.Errorf("own metrics, %s: %w", e.Name, err)
+		}
+		note(e.Name, s, err)
+	}
+	a.openOwn(own.MaxSeries)
+	notes = append(notes, a.openMeters()...)
+	a.openGPUs()
+	return notes, nil
+}
+
+// bootTime returns the second in which the machine booted (btime of /proc/stat, see
+// proc(5)). It is the same for every agent of this boot, so the names of process
+// groups survive a restart of the agent.
+func bootTime(root string) int64 {
+	data, _ := os.ReadFile(filepath.Join(root, "proc/stat"))
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(line, "btime "); ok {
+			if n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64); err == nil {
+				return n
+			}
+		}
+	}
+	return time.Now().Unix()
+}
+
+// bootID names this boot (Documentation/admin-guide/sysctl/kernel.rst, random).
+func bootID(root string) string {
+	data, _ := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
+	return strings.TrimSpace(string(data))
+}
+
+// restore takes up the accounts of an agent that ran before on this boot.
+func (a *Agent) restore() {
+	if a.config.State == "" || a.bootID == "" {
+		return
+	}
+	data, err := os.ReadFile(a.config.State)
+	if os.IsNotExist(err) {
+		return
+	}
+	if err == nil {
+		err = a.ledger.Restore(data, a.bootID)
+	}
+	if err != nil {
+		a.log.Info("accounts begin anew", "file", a.config.State, "reason", err.Error())
+	}
+}
+
+// save writes the accounts, so that a restart goes on from here. The file is replaced
+// in one step; a crash leaves the previous one.
+func (a *Agent) save() {
+	if a.config.State == "" || a.bootID == "" {
+		return
+	}
+	data, err := a.ledger.State(a.bootID)
+	if err == nil {
+		tmp := a.config.State + ".new"
+		if err = os.WriteFile(tmp, data, 0o600); err == nil {
+			err = os.Rename(tmp, a.config.State)
+		}
+	}
+	switch {
+	case err != nil && !a.self.saveFailed:
+		a.log.Warn("the accounts could not be saved; a restart of the agent will lose what was used meanwhile", "err", err)
+		a.self.saveFailed = true
+	case err == nil:
+		a.self.saveFailed = false
+	}
+}

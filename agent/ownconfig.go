@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"reckon/external/custom"
+	"reckon/external/scrape"
+	"reckon/external/textfile"
+)
+
+// ownConfig is the file of figures that others measure:
+//
+//	textfile:
+//	  - dir: /var/lib/reckon/textfile
+//	scrape:
+//	  - url: http://127.0.0.1:9100/metrics
+//	custom:
+//	  - name: rig_pressure_pascals
+//	    file: /run/rig/state.json
+//	    json: chambers.0.pressure
+//
+// with the fields of textfile.Folder, scrape.Target and custom.Reading. One that is not
+// known is an error.
+type ownConfig struct {
+	// MaxSeries bounds what is added to one workload, 200 by default.
+	MaxSeries int               `yaml:"max_series_per_workload"`
+	Textfile  []textfile.Folder `yaml:"textfile"`
+	Scrape    []scrape.Target   `yaml:"scrape"`
+	Pods      *scrape.Pods      `yaml:"pods"`
+	Custom    []custom.Reading  `yaml:"custom"`
+}
+
+// names reports whether the configuration has something to say about a sensor.
+func (c *ownConfig) names(sensor string) bool {
+	switch sensor {
+	case "textfile", "scrape", "custom":
+		return true
+	}
+	return false
+}
+
+// readOwn reads what is configured.
+func readOwn(c *Config) (*ownConfig, error) {
+	own := &ownConfig{}
+	if c.OwnMetrics != "" {
+		raw, err := os.ReadFile(c.OwnMetrics)
+		if err != nil {
+			return nil, fmt.Errorf("--own-metrics: %w", err)
+		}
+		d := yaml.NewDecoder(bytes.NewReader(raw))
+		d.KnownFields(true)
+		if err := d.Decode(own); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("--own-metrics %s: %s", c.OwnMetrics, strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+		if len(own.Textfile)+len(own.Scrape)+len(own.Custom) == 0 && own.Pods == nil {
+			return nil, fmt.Errorf("--own-metrics %s names nothing under textfile, scrape, pods or custom", c.OwnMetrics)
+		}
+		if own.MaxSeries < 0 {
+			return nil, fmt.Errorf("--own-metrics %s: max_series_per_workload %d is below 0", c.OwnMetrics, own.MaxSeries)
+		}
+	}
+	for _, dir := range c.Textfile {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("--textfile: %w", err)
+		}
+		own.Textfile = append(own.Textfile, textfile.Folder{Dir: dir})
+	}
+	return own, nil
+}

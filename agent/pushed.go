@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reckon/account"
+	"reckon/external/promtext"
+	"reckon/metric"
+	"reckon/workload"
+)
+
+// Figures that scripts send, see socket.go.
+
+// pushKey tells series apart: whose, and the name with its labels.
+type pushKey struct {
+	whose whose
+	text  string
+}
+
+// pushed is the last value of one.
+type pushed struct {
+	series *metric.Series
+	value  float64
+	add    bool
+	until  time.Time // it is exported once at least
+	shown  bool      // an export carried it
+	waited int       // exports in which its workload was not known
+	row    ownRow
+}
+
+// pushRequest is what came with one request.
+type pushRequest struct {
+	pid     int32
+	uid     uint32
+	figures []promtext.Figure
+	add     bool          // to what was sent before
+	keep    time.Duration // for how long it stands
+}
+
+// refusal is an answer that the sender can do something about.
+type refusal struct{ error }
+
+// Push takes figures in the name of a process. It waits for the loop to run.
+func (a *Agent) push(ctx context.Context, r *pushRequest) (w whose, err error) {
+	done := make(chan struct{})
+	ask := func() {
+		defer close(done)
+		if w, err = a.takePush(r); err != nil {
+			a.own.pushes[1]++
+		} else {
+			a.own.pushes[0]++
+		}
+	}
+	select {
+	case a.asks <- ask:
+		<-done
+		return w, err
+	case <-ctx.Done():
+		return whose{}, errors.New("the agent is busy or stops; try again")
+	}
+}
+
+// takePush is run by the loop.
+func (a *Agent) takePush(r *pushRequest) (whose, error) {
+	o := &a.own
+	w, err := a.senderOwner(r.pid, r.uid)
+	if err != nil {
+		return w, err
+	}
+	have := map[pushKey]bool{}
+	for k := range o.pushed {
+		if k.whose.total() == w.total() {
+			have[k] = true
+		}
+	}
+	keys := make([]pushKey, len(r.figures))
+	for i := range r.figures {
+		f := &r.figures[i]
+		if err := o.mayName(f.Series.Desc.Name, r.uid == 0); err != nil {
+			return w, refusal{err}
+		}
+		keys[i] = pushKey{w, seriesText(f.Series)}
+		have[keys[i]] = true
+	}
+	switch {
+	case len(have) > o.limit:
+		return w, refusal{fmt.Errorf("%s would have %d series of its own, %d are allowed; leave labels out, or let the administrator allow more with max_series_per_workload", w.name(), len(have), o.limit)}
+	case len(o.pushed)+len(keys) > ownAltogether:
+		return w, refusal{fmt.Errorf("there are %d series of others on this node already", len(o.pushed))}
+	}
+	until := a.now().Add(r.keep)
+	for i, k := range keys {
+		p := o.pushed[k]
+		if p == nil {
+			p = &pushed{series: r.figures[i].Series}
+			o.pushed[k] = p
+		}
+		p.put(r.figures[i].Value, r.add, until)
+	}
+	return w, nil
+}
+
+func (p *pushed) put(v float64, add bool, until time.Time) {
+	if add && p.add {
+		v += p.value
+	}
+	p.value, p.add, p.waited = v, add, 0
+	if until.After(p.until) || !add {
+		p.until = until
+	}
+}
+
+// seriesText writes a series as the text format does.
+func seriesText(s *metric.Series) string {
+	var b strings.Builder
+	b.WriteString(s.Desc.Name)
+	for i, v := range s.Values {
+		b.WriteString("," + s.Desc.Labels[i] + "=" + promtext.Quote(v))
+	}
+	return b.String()
+}
+
+// exportPushed appends what was sent and still stands.
+func (a *Agent) exportPushed(b *metric.Batch) {
+	o := &a.own
+	if len(o.pushed) == 0 && o.pushes == [2]uint64{} {
+		return
+	}
+	from, now := len(b.Samples), a.now()
+	a.foldPushed()
+	for k, p := range o.pushed {
+		switch a.stands(k.whose) {
+		case account.Pending:
+			continue // it may turn out to be short work
+		case account.Unknown:
+			// Its workload has ended. What was sent at its very end is told once.
+			if p.waited++; !p.shown && p.waited < 2 {
+				continue
+			}
+			if !p.shown {
+				a.addPushed(b, k, p)
+			}
+			delete(o.pushed, k)
+			continue
+		}
+		if p.shown && now.After(p.until) {
+			delete(o.pushed, k)
+			continue
+		}
+		a.addPushed(b, k, p)
+	}
+	b.Add(o.status.Get(ownSeries, "push"), float64(len(b.Samples)-from))
+	b.Add(o.status.Get(ownPushes, "taken"), float64(o.pushes[0]))
+	b.Add(o.status.Get(ownPushes, "refused"), float64(o.pushes[1]))
+}
+
+// stands says how a workload stands to which figures were sent. Who sent them may have come
+// and gone unseen, as a part of a workload that goes on or as short work.
+func (a *Agent) stands(w whose) account.Standing {
+	if w.id.Kind() == workload.Short {
+		return account.Shown
+	}
+	s := a.ledger.Stands(w.id, w.part, w.owner)
+	if _, runs := a.ledger.OwnerOf(w.id); s == account.Unknown && runs {
+		return account.Shown
+	}
+	return s
+}
+
+func (a *Agent) addPushed(b *metric.Batch, k pushKey, p *pushed) {
+	if p.row.whose != k.whose {
+		p.row = ownRow{whose: k.whose}
+	}
+	if err := a.own.add(b, &p.row, p.series, p.value); err != nil {
+		a.log.Debug("a pushed figure is not exported", "err", err)
+	}
+	p.shown = true
+}
+
+// foldPushed moves what came from process groups that turned out to be short work to
+// the short work of their owners, as the accounts do with their use.
+func (a *Agent) foldPushed() {
+	o := &a.own
+	var folded []pushKey
+	for k, p := range o.pushed {
+		if k.whose.id.Kind() == workload.Group && !p.shown && a.stands(k.whose) == account.Unknown {
+			folded = append(folded, k)
+		}
+	}
+	for _, k := range folded {
+		p := o.pushed[k]
+		delete(o.pushed, k)
+		k.whose = whose{id: workload.MakeID(workload.Short, k.whose.owner+"/"+a.config.Node), owner: k.whose.owner}
+		if into := o.pushed[k]; into != nil {
+			into.put(p.value, p.add, p.until)
+			continue
+		}
+		p.waited = 0
+		o.pushed[k] = p
+	}
+}

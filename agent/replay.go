@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor/replay"
+	"reckon/sensor/replay/recording"
+)
+
+// openReplay puts a recording in the place of the machine. It is moved in time so
+// that it begins now, and begins again when it has ended.
+func (a *Agent) openReplay() error {
+	player, err := replay.Open(a.config.Replay, replay.Options{Loop: true, Now: time.Now()})
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, player)
+	a.config.State = "" // the accounts of a recording are nobody's to continue
+	if meta := player.Meta(); meta.Node != "" && !a.config.named {
+		a.config.Node = meta.Node
+		a.ledger = a.newLedger()
+	}
+	a.tasks, a.machine, a.cgroups, a.look = player, player, player.Groups(), player
+	a.now, a.btime = player.Time, player.Booted().Unix()
+	a.user = func(uid uint32) string {
+		if name, ok := player.UserName(uid); ok {
+			return name
+		}
+		return strconv.FormatUint(uint64(uid), 10)
+	}
+	a.add(player.Name(), nil, nil)
+	defer a.openOwn(0)
+	for _, s := range player.Sensors() {
+		a.add(s.Name(), s, nil)
+	}
+	return nil
+}
+
+// Recorder returns what writes a recording of this machine, and its heading. It uses
+// the agent's sources, so the agent must not run.
+func (a *Agent) Recorder(files bool, scrub *recording.Scrubber, interval time.Duration) (*recording.Recorder, recording.Meta) {
+	r := &recording.Recorder{
+		Tasks: a.tasks, Machine: a.machine, Cgroups: a.cgroups, Look: a.look,
+		User: a.user, Scrub: scrub,
+	}
+	m := recording.Meta{
+		Reckon: a.config.Version, Node: a.config.Node,
+		Booted: time.Unix(a.btime, 0).UTC(), Recorded: time.Now().UTC(),
+		Interval: interval.Seconds(), Source: a.tasks.Live(), Exits: a.tasks.Exits(),
+		Unavailable: make(map[string]string),
+	}
+	var uts unix.Utsname
+	if unix.Uname(&uts) == nil {
+		m.Kernel, m.Machine = unix.ByteSliceToString(uts.Release[:]), unix.ByteSliceToString(uts.Machine[:])
+	}
+	for _, u := range a.sensors {
+		switch {
+		case u.sensor != nil:
+			r.Sensors = append(r.Sensors, u.sensor)
+		case !u.up:
+			m.Unavailable[u.name] = u.reason
+		}
+	}
+	if files {
+		r.Files = recording.NewCollector(a.config.Root)
+	}
+	return r, m
+}

@@ -1,0 +1,299 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/external/promtext"
+	"reckon/metric"
+)
+
+// The socket at which scripts send figures of their own: HTTP over a unix socket, a body
+// in the Prometheus text format. The kernel tells which process is at the other end
+// (unix(7), SO_PEERCRED), and so whose the figures are: nobody can speak for others.
+
+// Bounds of what comes by the socket.
+const (
+	pushBody      = 64 << 10
+	pushSeries    = 500
+	pushConns     = 256                // open at one time
+	pushConnsUser = 32                 // of one user
+	pushKeep      = time.Hour          // for how long a figure stands unless said otherwise
+	pushKeepMax   = 7 * 24 * time.Hour //
+	pushRate      = 50.0               // requests per second of one user
+	pushBurst     = 500.0
+)
+
+// Socket is where figures are sent. It is served until Close.
+type Socket struct {
+	Path string
+
+	agent  *Agent
+	ln     net.Listener
+	http   *http.Server
+	served chan struct{} // closed when no more is accepted
+	mu     sync.Mutex
+	rates  map[uint32]*rate
+}
+
+// rate is a bucket of requests that a user may still send.
+type rate struct {
+	left float64
+	at   time.Time
+}
+
+// ErrSocketTaken is what errors.Is finds when another agent listens at the path.
+var ErrSocketTaken = errors.New("another agent listens there")
+
+// Listen takes figures at a unix socket that everybody on this machine may send to. A
+// socket that an agent left behind is replaced.
+func (a *Agent) Listen(path string) (*Socket, error) {
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("listen at %s: %w", path, ErrSocketTaken)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder of the socket for own metrics: %w", err)
+	}
+	if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSocket != 0 {
+		_ = os.Remove(path) // if it can not be removed, listening says so
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s for own metrics: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // who sends is told by the kernel
+		_ = ln.Close()
+		return nil, fmt.Errorf("let everybody send to %s: %w", path, err)
+	}
+	return a.ListenOn(ln), nil
+}
+
+// ListenOn takes figures at a unix socket that somebody else has opened, such as systemd.
+func (a *Agent) ListenOn(ln net.Listener) *Socket {
+	s := &Socket{Path: ln.Addr().String(), agent: a, ln: ln, served: make(chan struct{}), rates: map[uint32]*rate{}}
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(s.serve), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second,
+		MaxHeaderBytes: 8 << 10, ConnContext: withPeer,
+	}
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(&limited{Listener: ln, users: map[uint32]int{}}) // until Close
+	}()
+	return s
+}
+
+// Close stops listening and removes the socket, unless somebody else has opened it.
+func (s *Socket) Close() error {
+	err := s.http.Close()
+	_ = s.ln.Close() // closed already, unless serving had not begun
+	<-s.served
+	return err
+}
+
+// limited bounds the connections that are open at one time, and those of one user, so
+// that nobody keeps the others out. One too many is closed at once.
+type limited struct {
+	net.Listener
+	mu    sync.Mutex
+	users map[uint32]int
+	all   int
+}
+
+// peer is a connection whose other end is known.
+type peer struct {
+	net.Conn
+	cred unix.Ucred
+	free func()
+}
+
+func (p *peer) Close() error {
+	defer p.free()
+	return p.Conn.Close()
+}
+
+// Accept implements net.Listener.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		cred := credentials(c)
+		if l.take(cred.Uid) {
+			return &peer{Conn: c, cred: cred, free: sync.OnceFunc(func() { l.give(cred.Uid) })}, nil
+		}
+		_ = c.Close()
+	}
+}
+
+func (l *limited) take(uid uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all >= pushConns || l.users[uid] >= pushConnsUser {
+		return false
+	}
+	l.all++
+	l.users[uid]++
+	return true
+}
+
+func (l *limited) give(uid uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all--
+	if l.users[uid]--; l.users[uid] == 0 {
+		delete(l.users, uid)
+	}
+}
+
+// credentials are those of the other end; without a process when the kernel does not say.
+func credentials(c net.Conn) (cred unix.Ucred) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return cred
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return cred
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if got, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			cred = *got
+		}
+	})
+	return cred
+}
+
+type peerKey struct{}
+
+// withPeer hands on which process is at the other end.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if p, ok := c.(*peer); ok {
+		return context.WithValue(ctx, peerKey{}, p.cred)
+	}
+	return ctx
+}
+
+const pushHelp = `POST lines of the Prometheus text format, such as: loss{phase="train"} 0.31
+They become figures of the workload that sends them. Parameters: add=1 adds to what was
+sent before, for=10m is for how long a figure stands (1h), if its workload does not end before.
+`
+
+func (s *Socket) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD, POST")
+			http.Error(w, "POST figures", http.StatusMethodNotAllowed)
+			return
+		}
+		_, _ = io.WriteString(w, pushHelp)
+		return
+	}
+	code, err := s.take(w, r)
+	if err != nil {
+		http.Error(w, err.Error(), code)
+	}
+}
+
+func (s *Socket) take(w http.ResponseWriter, r *http.Request) (code int, err error) {
+	cred, ok := r.Context().Value(peerKey{}).(unix.Ucred)
+	if !ok || cred.Pid <= 0 {
+		return http.StatusForbidden, errors.New("the agent does not see the process that sends: it is in another process namespace; mount the socket into the container only where the agent runs with the host's processes")
+	}
+	if !s.may(cred.Uid) {
+		w.Header().Set("Retry-After", "1")
+		return http.StatusTooManyRequests, fmt.Errorf("more than %g requests a second; send several lines at a time", pushRate)
+	}
+	req := &pushRequest{pid: cred.Pid, uid: cred.Uid, keep: pushKeep}
+	for name, values := range r.URL.Query() {
+		switch name {
+		case "add":
+			if req.add, err = strconv.ParseBool(values[0]); err != nil {
+				return http.StatusBadRequest, fmt.Errorf("add=%.20q: write 1 or 0", values[0])
+			}
+		case "for":
+			if req.keep, err = time.ParseDuration(values[0]); err != nil || req.keep < 0 || req.keep > pushKeepMax {
+				return http.StatusBadRequest, fmt.Errorf("for=%.20q: write a time such as 90s, 10m or 2h, 168h at most", values[0])
+			}
+		default:
+			return http.StatusBadRequest, fmt.Errorf("there is no parameter %.50q; add and for are known", name)
+		}
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, pushBody))
+	if err != nil {
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d KiB at a time", pushBody>>10)
+	}
+	if req.figures, err = promtext.NewPage(promtext.Rules{MaxSeries: pushSeries, Strict: true}).Read(text); err != nil {
+		return http.StatusBadRequest, err
+	}
+	if len(req.figures) == 0 {
+		return http.StatusBadRequest, errors.New("there is no figure; write NAME{label=\"value\"} NUMBER, with a number that is not NaN")
+	}
+	if req.add {
+		for _, f := range req.figures {
+			f.Series.Desc.Kind = metric.Counter // nobody else has seen it yet
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	of, err := s.agent.push(ctx, req)
+	var no refusal
+	switch {
+	case errors.As(err, &no):
+		return http.StatusUnprocessableEntity, no
+	case err != nil:
+		return http.StatusServiceUnavailable, err
+	}
+	_, err = fmt.Fprintf(w, "%d for %s\n", len(req.figures), of.name())
+	return http.StatusInternalServerError, err
+}
+
+// may counts a request of a user.
+func (s *Socket) may(uid uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.rates) > 1000 {
+		clear(s.rates)
+	}
+	now := time.Now()
+	b := s.rates[uid]
+	if b == nil {
+		b = &rate{left: pushBurst, at: now}
+		s.rates[uid] = b
+	}
+	b.left = min(pushBurst, b.left+pushRate*now.Sub(b.at).Seconds())
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// DefaultSocket is where an agent listens, and where senders look: one for the machine if
+// root runs it, else one of the user, empty where the system has no place for it.
+func DefaultSocket(getenv func(string) string) string {
+	if os.Geteuid() == 0 {
+		return SystemSocket
+	}
+	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "reckon", "push.sock")
+	}
+	return ""
+}
+
+// SystemSocket is the socket of an agent that root runs.
+const SystemSocket = "/run/reckon/push.sock"

@@ -1,0 +1,287 @@
+package findings
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"pgregory.net/rapid"
+
+	"reckon/analysis/misuse"
+	"reckon/catalogue"
+	"reckon/store"
+)
+
+// TestSpans: what is spread over steps is all of it, in its place, for any interval.
+func TestSpans(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		step := rapid.Int64Range(1, 5000).Draw(t, "step")
+		steps := rapid.IntRange(1, 50).Draw(t, "steps")
+		from := rapid.Int64Range(-10_000, 10_000).Draw(t, "from")
+		a := rapid.Int64Range(-50_000, 300_000).Draw(t, "a")
+		b := a + rapid.Int64Range(0, 100_000).Draw(t, "length")
+		var sum float64
+		last := -1
+		spans(from, step, steps, a, b, func(i int, seconds float64) {
+			if i < 0 || i >= steps || i <= last || !(seconds > 0) || seconds*1000 > float64(step)+1e-9 {
+				t.Fatalf("step %d after %d: %g s of %d ms", i, last, seconds, step)
+			}
+			sum, last = sum+seconds, i
+		})
+		if want := float64(max(0, min(b, from+step*int64(steps))-max(a, from))) / 1000; math.Abs(sum-want) > 1e-6 {
+			t.Fatalf("%g s of %g", sum, want)
+		}
+	})
+}
+
+// evaluate applies the default policy to series over 100 minutes.
+func evaluate(t *testing.T, load, policy string, rows ...store.Workload) []misuse.Finding {
+	t.Helper()
+	c, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Upsert(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	p, err := ReadPolicy([]byte(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Evaluator{Series: promqltest.LoadedStorage(t, "load 1m\n"+load), Facts: c}
+	found, err := e.Evaluate(t.Context(), p, start, start.Add(100*time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func rules(found []misuse.Finding) string {
+	var out []string
+	for _, f := range found {
+		out = append(out, strings.Join([]string{f.Rule, f.Owner, f.Node + f.Workload, f.Part}, " "))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// node is a machine of n cores, so many of them busy.
+func node(name string, n int, busy float64) string {
+	var b strings.Builder
+	for c := range n {
+		fmt.Fprintf(&b, "  node_cpu_seconds_total{site=\"lab\",node=%q,cpu=\"%d\",mode=\"user\"} 0+%gx100\n", name, c, 60*busy/float64(n))
+		fmt.Fprintf(&b, "  node_cpu_seconds_total{site=\"lab\",node=%q,cpu=\"%d\",mode=\"idle\"} 0+%gx100\n", name, c, 60*(1-busy/float64(n)))
+	}
+	return b.String()
+}
+
+// uses is a workload that uses so many cores and waits for so many.
+func uses(where, id, owner string, cores, wait float64) string {
+	labels := fmt.Sprintf("{site=\"lab\",node=%q,workload=%q,kind=\"session\",part=\"\",owner=%q", where, id, owner)
+	return fmt.Sprintf("  reckon_workload_cpu_seconds_total%s,mode=\"user\"} 0+%gx100\n  reckon_workload_cpu_wait_seconds_total%s} 0+%gx100\n", labels, 60*cores, labels, 60*wait)
+}
+
+// TestHogs: the same use on a full and on an idle machine, whole and split into many
+// workloads, on one node and on two.
+func TestHogs(t *testing.T) {
+	split := func(where string, k int, cores, wait float64) string {
+		out := ""
+		for i := range k {
+			out += uses(where, fmt.Sprintf("session/a%d", i), "alice", cores/float64(k), wait/float64(k))
+		}
+		return out
+	}
+	cases := map[string]struct{ load, want string }{
+		"full":                       {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "hog alice n1 cpu"},
+		"full, in seven workloads":   {node("n1", 4, 4) + split("n1", 7, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "hog alice n1 cpu"},
+		"idle":                       {node("n1", 8, 4) + split("n1", 1, 3, 0) + uses("n1", "session/b", "bob", 1, 0), ""},
+		"alone":                      {node("n1", 4, 4) + split("n1", 3, 4, 9), ""},
+		"the other has all he wants": {node("n1", 4, 4) + split("n1", 1, 3.7, 9) + uses("n1", "session/b", "bob", 0.3, 0), ""},
+		"the kernel is nobody": {node("n1", 4, 4) + split("n1", 1, 3, 4) +
+			`  reckon_workload_cpu_seconds_total{site="lab",node="n1",workload="other/n1",kind="other",part="",owner="root",mode="system"} 0+60x100` + "\n", ""},
+		"told once for two nodes": {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2) +
+			node("n2", 4, 4) + split("n2", 1, 3.5, 4) + uses("n2", "session/c", "carol", 0.5, 2), "hog alice n2 cpu"},
+		"root is not told, and counts": {node("n1", 4, 4) + uses("n1", "session/r", "root", 3, 4) + uses("n1", "session/b", "bob", 1, 2), ""},
+	}
+	for name, c := range cases {
+		found := evaluate(t, c.load, "")
+		if got := rules(found); got != c.want {
+			t.Errorf("%s: found %q, want %q", name, got, c.want)
+		}
+		if strings.HasPrefix(name, "full") && len(found) == 1 { // (3-2)/4 of 100 minutes
+			if v := found[0].Evidence[0].Value; math.Abs(v-1500) > 20 {
+				t.Errorf("%s: %g seconds, want 1500", name, v)
+			}
+		}
+	}
+	hits, told, wanted := 0, 0, 0
+	for _, c := range cases {
+		found := rules(evaluate(t, c.load, ""))
+		if found != "" {
+			told++
+		}
+		if c.want != "" {
+			wanted++
+			if found == c.want {
+				hits++
+			}
+		}
+	}
+	t.Logf("hog         precision %.2f, recall %.2f (%d cases)", float64(hits)/float64(told), float64(hits)/float64(wanted), wanted)
+	// A node class with another limit, and the rule switched off there.
+	full := node("gpu1", 4, 4) + split("gpu1", 1, 3, 4) + uses("gpu1", "session/b", "bob", 1, 2)
+	for policy, want := range map[string]string{
+		"overrides: [{node: 'gpu*', rules: {hog: {seconds: 2000}}}]": "",
+		"overrides: [{node: 'gpu*', rules: {hog: {seconds: 1000}}}]": "hog alice gpu1 cpu",
+		"overrides: [{node: 'gpu*', rules: {hog: {on: false}}}]":     "",
+	} {
+		if got := rules(evaluate(t, full, policy)); got != want {
+			t.Errorf("%s: %q, want %q", policy, got, want)
+		}
+	}
+}
+
+// TestWaiting: work that waits for room on a node counts as wanting it; work that waits
+// for something else does not.
+func TestWaiting(t *testing.T) {
+	half := node("n1", 8, 5) + uses("n1", "slurm/1", "alice", 5, 0)
+	used := 60.0
+	runs := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
+	for reason, want := range map[string]string{"": "hog alice n1 cpu", "Resources": "hog alice n1 cpu", "priority": "hog alice n1 cpu", "Dependency": "", "BeginTime": "", "QOSMaxJobsPerUserLimit": ""} {
+		waits := store.Workload{Site: "lab", ID: "slurm/2", Kind: "slurm", Owner: "bob", Partition: "all", State: "pending", Reason: reason, Submit: start.Add(time.Minute), Start: start.Add(time.Minute), Seen: start.Add(100 * time.Minute)}
+		if got := rules(evaluate(t, half, "", runs, waits)); got != want {
+			t.Errorf("pending for %q: %q, want %q", reason, got, want)
+		}
+		// What could never run there waits for other nodes.
+		for text, change := range map[string]func(*store.Workload){
+			"more cores":  func(w *store.Workload) { v := 9.0; w.RequestCores = &v },
+			"a GPU":       func(w *store.Workload) { v := 1.0; w.RequestGPUs = &v },
+			"all of them": func(w *store.Workload) { v := 8.0; w.RequestCores = &v },
+			"two nodes":   func(w *store.Workload) { v, n := 16.0, 2.0; w.RequestCores, w.RequestNodes = &v, &n },
+		} {
+			other := waits
+			change(&other)
+			wanted := want
+			if text == "more cores" || text == "a GPU" {
+				wanted = ""
+			}
+			if got := rules(evaluate(t, half, "", runs, other)); got != wanted {
+				t.Errorf("pending for %q, needs %s: %q, want %q", reason, text, got, wanted)
+			}
+		}
+		waits.Partition = "other"
+		if got := rules(evaluate(t, half, "", runs, waits)); got != "" {
+			t.Errorf("waits for another partition: %q", got)
+		}
+	}
+}
+
+// TestDead: zombies that stay, and GPU memory that is held and not used; what is not
+// measured is no finding.
+func TestDead(t *testing.T) {
+	used := 60.0
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "gpu", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
+	labels := `{site="lab",node="n1",workload="slurm/1",kind="slurm",part="0",owner="alice",vendor="nvidia",device="GPU-1"`
+	held := "  reckon_workload_gpu_memory_bytes" + labels + "} 1e10x100\n"
+	for name, c := range map[string]struct{ load, want string }{
+		"zombies":               {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x100` + "\n", "deadweight bob n1 zombies"},
+		"a few zombies":         {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 4x100` + "\n", ""},
+		"zombies that went":     {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x80 stale` + "\n", ""},
+		"held, never used":      {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", "deadweight alice slurm/1 gpu"},
+		"used up to 40 ago":     {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 0+30x60 1800x40\n", "deadweight alice slurm/1 gpu"},
+		"used up to 20 ago":     {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 0+30x80 2400x20\n", ""},
+		"in use":                {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 0+30x100\n", ""},
+		"use is not measured":   {held, ""},
+		"memory not measured":   {"  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", ""},
+		"memory held just now":  {"  reckon_workload_gpu_memory_bytes" + labels + "} 0x90 1e10x10\n  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", ""},
+		"memory was given back": {"  reckon_workload_gpu_memory_bytes" + labels + "} 1e10x90 0x10\n  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", ""},
+	} {
+		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", job)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestMemory: more than a fair share of memory matters where little is left.
+func TestMemory(t *testing.T) {
+	load := func(available float64) string {
+		mem := func(id, owner string, gb float64) string {
+			return fmt.Sprintf("  reckon_workload_memory_bytes{site=\"lab\",node=\"n1\",workload=%q,kind=\"session\",part=\"\",owner=%q,type=\"anon\"} %gx100\n", id, owner, gb*1e9)
+		}
+		return node("n1", 4, 1) + "  node_memory_MemTotal_bytes{site=\"lab\",node=\"n1\"} 1e11x100\n" +
+			fmt.Sprintf("  node_memory_MemAvailable_bytes{site=\"lab\",node=\"n1\"} %gx100\n", available) + mem("session/1", "alice", 70) + mem("session/2", "bob", 25)
+	}
+	if got := rules(evaluate(t, load(5e9), "")); got != "hog alice n1 memory" {
+		t.Errorf("nearly full: %q", got)
+	}
+	if got := rules(evaluate(t, load(2e10), "")); got != "" {
+		t.Errorf("a fifth is free: %q", got)
+	}
+}
+
+// TestThrash: what a workload did over time decides, where it is known.
+func TestThrash(t *testing.T) {
+	faults := 2e6
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), MajorFaults: &faults, CPUSeconds: &faults}
+	series := func(name, points string) string {
+		return fmt.Sprintf("  %s{site=\"lab\",node=\"n1\",workload=\"slurm/1\",kind=\"slurm\",part=\"0\",owner=\"alice\"} %s\n", name, points)
+	}
+	for name, c := range map[string]struct{ load, want string }{
+		"only totals":          {"", "thrash alice slurm/1 faults"},
+		"at the start only":    {series(workloadFaults, "0 25000x99"), ""},
+		"for twenty minutes":   {series(workloadFaults, "0x40 0+60000x20 1200000x40"), "thrash alice slurm/1 faults"},
+		"on two nodes in half": {series(workloadFaults, "0+3500x100") + strings.ReplaceAll(series(workloadFaults, "0+3500x100"), `node="n1"`, `node="n2"`), "thrash alice slurm/1 faults"},
+		"somebody else's":      {strings.ReplaceAll(series(workloadFaults, "0+60000x100"), `site="lab"`, `site="other"`) + series(workloadFaults, "0x100"), ""},
+	} {
+		row := job
+		if strings.HasPrefix(name, "on two") {
+			row.Nodes = []string{"n1", "n2"}
+		}
+		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", row)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	swap, peak := 20e9, 30e9
+	job.MajorFaults, job.SwapBytes, job.MemoryPeakBytes = nil, &swap, &peak
+	for name, c := range map[string]struct{ load, want string }{
+		"only totals":  {"", "thrash alice slurm/1 swap"},
+		"for a moment": {series(workloadSwap, "0x50 2e10x2 0x48") + series(workloadMemory, "3e10x100"), ""},
+		"for long":     {series(workloadSwap, "0x50 2e10x50") + series(workloadMemory, "3e10x100"), "thrash alice slurm/1 swap"},
+	} {
+		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", job)); got != c.want {
+			t.Errorf("swap, %s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestEmpty: an allocation whose processes ended, while the batch system says it runs.
+func TestEmpty(t *testing.T) {
+	used := 60.0
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
+	processes := func(id, points string) string {
+		return fmt.Sprintf("  reckon_workload_processes{site=\"lab\",node=\"n1\",workload=%q,kind=\"slurm\",part=\"0\",owner=\"alice\"} %s\n", id, points)
+	}
+	for name, c := range map[string]struct{ load, want string }{
+		"it runs":                  {processes("slurm/1", "3x100"), ""},
+		"ended an hour ago":        {processes("slurm/1", "3x40 stale") + processes("slurm/2", "3x100"), "deadweight alice slurm/1 allocation"},
+		"none for half an hour":    {processes("slurm/1", "3x70 0x30"), "deadweight alice slurm/1 allocation"},
+		"ended a moment ago":       {processes("slurm/1", "3x97 stale") + processes("slurm/2", "3x100"), ""},
+		"the node counts none":     {"", ""},
+		"one of its parts goes on": {processes("slurm/1", "3x40 stale") + strings.ReplaceAll(processes("slurm/1", "1x100"), `part="0"`, `part="1"`), ""},
+	} {
+		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", job)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	job.State = "completed"
+	job.End = start.Add(50 * time.Minute)
+	if got := rules(evaluate(t, node("n1", 4, 1)+processes("slurm/1", "3x40 stale")+processes("slurm/2", "3x100"), "", job)); got != "" {
+		t.Errorf("it ended and was said to: %q", got)
+	}
+}

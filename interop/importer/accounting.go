@@ -1,0 +1,223 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"reckon/interop/sacct"
+)
+
+func (im *Importer) endJob(ctx context.Context) error {
+	j := im.last
+	im.last = nil
+	if j == nil {
+		return nil
+	}
+	return im.job(ctx, j)
+}
+
+// job takes a job of accounting with its steps.
+func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
+	im.res.Records++
+	site := im.site(j.Cluster)
+	at := told(j)
+	switch {
+	case at.IsZero() || j.State == "pending":
+		im.res.Waiting++
+		return nil
+	case at.After(im.o.Clock().Add(10 * time.Minute)):
+		im.bad(0, fmt.Errorf("job %s: %s lies in the future; check the time zone of the export (--zone)", j.ID, at.UTC().Format(time.RFC3339)))
+		return nil
+	}
+	st, err := im.state(site)
+	if err != nil {
+		return err
+	}
+	key := fingerprint(j)
+	if st.Jobs[key] {
+		im.res.Known++
+		return nil
+	}
+	st.Jobs[key] = true
+	im.res.Taken++
+	im.seen[site+"\x00slurm/"+j.ID] = true
+	if err := st.learn(j); err != nil {
+		return err
+	}
+	one := *j
+	one.Cluster = site
+	im.jobs = append(im.jobs, one)
+	if len(im.jobs) >= jobBatch {
+		return im.flushJobs(ctx)
+	}
+	return nil
+}
+
+// told is the time at which what is said of a job was so.
+func told(j *sacct.Job) time.Time {
+	if !j.End.IsZero() && sacct.Over(j.State) {
+		if j.State == sacct.Requeued { // the next life is handed in at that second, and may begin a millisecond earlier
+			return j.End.Add(-2 * time.Millisecond)
+		}
+		return j.End
+	}
+	if !j.Start.IsZero() && j.Seen.After(j.Start) {
+		return j.Seen
+	}
+	return j.Start
+}
+
+func fingerprint(j *sacct.Job) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s|%s|%s|%d|%d|%d|%s|%v|%v", j.Cluster, j.ID, j.Raw, j.Submit.Unix(), j.Start.Unix(), j.End.Unix(), j.State, j.CPUUser != nil, j.PeakMemory != nil)
+	return h.Sum64()
+}
+
+type point struct {
+	t int64
+	v float64
+}
+
+// book collects points by series, which lives of one id share.
+type book map[string]*line
+
+type line struct {
+	labels labels.Labels
+	points []point
+}
+
+func (b book) add(t int64, v float64, name string, lists ...[]string) {
+	l := makeLabels(name, lists...)
+	key := l.String()
+	s := b[key]
+	if s == nil {
+		s = &line{labels: l}
+		b[key] = s
+	}
+	s.points = append(s.points, point{t, v})
+}
+
+// flushJobs writes the jobs that wait.
+func (im *Importer) flushJobs(ctx context.Context) error {
+	if len(im.jobs) == 0 {
+		return nil
+	}
+	from, to := int64(math.MaxInt64), int64(0)
+	for i := range im.jobs {
+		j := &im.jobs[i]
+		at := told(j).UnixMilli()
+		to = max(to, at)
+		if !j.Start.IsZero() {
+			at = j.Start.UnixMilli()
+		}
+		from = min(from, at)
+	}
+	measured, err := im.measuredJobs(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	b, sites := book{}, map[string]bool{}
+	for i := range im.jobs {
+		im.account(b, &im.jobs[i], measured[i])
+		sites[im.jobs[i].Cluster] = true
+	}
+	im.jobs = im.jobs[:0]
+	for _, key := range sortedKeys(b) {
+		l := b[key]
+		slices.SortStableFunc(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
+		s := im.out.h.Series(l.labels)
+		for _, p := range l.points {
+			im.out.add(s, p.t, p.v)
+		}
+	}
+	for _, site := range sortedKeys(sites) {
+		st, err := im.state(site)
+		if err != nil {
+			return err
+		}
+		if err := st.begin(unix(im.out.from), unix(im.out.to+1), nil); err != nil {
+			return err
+		}
+	}
+	return im.write(ctx, nil)
+}
+
+// every is how often a total that was spread over time is written: views look a week back.
+const every = 24 * time.Hour
+
+// account writes the series of one job.
+func (im *Importer) account(b book, j *sacct.Job, measured bool) {
+	at := told(j)
+	t := at.UnixMilli()
+	id := "slurm/" + j.ID
+	base := []string{"kind", "slurm", "owner", j.User, "site", j.Cluster, "source", "sacct", "workload", id}
+	put := func(v float64, name string, pairs ...string) { b.add(t, v, name, base, pairs) }
+	maybe := func(v *float64, name string) {
+		if v != nil {
+			put(*v, name)
+		}
+	}
+	im.note(at.Unix())
+	put(1, mInfo, "name", j.Name, "account", j.Account, "partition", j.Partition)
+	put(1, mState, "state", j.State, "reason", j.Reason)
+	if j.Also != "" {
+		put(1, mNumber, "number", j.Also)
+	}
+	if j.Nodes != "" {
+		put(1, mNodes, "nodes", j.Nodes)
+	}
+	if !j.Submit.IsZero() {
+		put(float64(j.Submit.Unix()), mSubmit)
+	}
+	maybe(j.ReqCores, mCores)
+	maybe(j.ReqMemory, mReqMem)
+	maybe(j.ReqGPUs, mReqGPUs)
+	maybe(j.TimeLimit, mReqTime)
+	maybe(j.ReqNodes, mReqNodes)
+	if j.ExitCode != nil {
+		put(float64(*j.ExitCode), mExit)
+	}
+	if sacct.Over(j.State) && !j.End.IsZero() {
+		put(float64(j.End.Unix()), mEnd)
+	}
+	if j.Start.IsZero() {
+		return
+	}
+	put(float64(j.Start.Unix()), mStart)
+	if !sacct.Over(j.State) || measured {
+		return
+	}
+	im.note(j.Start.Unix())
+	maybe(j.PeakMemory, mPeak)
+	// Each point in time says when the job began: else what comes a day later looks like
+	// another job.
+	for at := j.Start; at.Before(j.End); at = at.Add(every) {
+		b.add(at.UnixMilli(), float64(j.Start.Unix()), mStart, base)
+	}
+	spread := func(v *float64, name string, pairs ...string) {
+		if v == nil {
+			return
+		}
+		whole := j.End.Sub(j.Start)
+		if whole > 0 {
+			for since := time.Duration(0); since < whole; since += every {
+				b.add(j.Start.Add(since).UnixMilli(), *v*since.Seconds()/whole.Seconds(), name, base, pairs)
+			}
+			for at := j.Start.Unix(); at < j.End.Unix(); at += touchedRange {
+				im.note(at)
+			}
+		}
+		b.add(t, *v, name, base, pairs)
+	}
+	spread(j.CPUUser, mCPU, "mode", "user")
+	spread(j.CPUSystem, mCPU, "mode", "system")
+	spread(j.Read, mIO, "direction", "read")
+	spread(j.Written, mIO, "direction", "write")
+}

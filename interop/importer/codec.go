@@ -1,0 +1,440 @@
+package importer
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"reckon/interop/sonar"
+)
+
+// Readings and states are kept packed: whole numbers of seven bits a byte, names once in
+// each piece, and figures as whole numbers where they are.
+
+type packer struct {
+	b     []byte
+	names map[string]uint64
+}
+
+func (p *packer) uint(v uint64) { p.b = binary.AppendUvarint(p.b, v) }
+func (p *packer) int(v int64)   { p.b = binary.AppendVarint(p.b, v) }
+
+func (p *packer) text(s string) {
+	if n, ok := p.names[s]; ok {
+		p.uint(n)
+		return
+	}
+	if p.names == nil {
+		p.names = map[string]uint64{}
+	}
+	p.names[s] = uint64(len(p.names)) + 1
+	p.uint(0)
+	p.uint(uint64(len(s)))
+	p.b = append(p.b, s...)
+}
+
+// How a figure is written: the last two bits of the number that begins it.
+const (
+	figureUnits = 1 // units of one
+	figureKibis = 2 // units of 1024
+	figureBits  = 3 // eight bytes of floating point follow
+)
+
+func (p *packer) figure(v float64) {
+	switch {
+	case v == -1: // unknown
+		p.uint(0)
+	case v > 0 && v < 1<<50 && math.Mod(v, 1024) == 0:
+		p.uint(uint64(v)/1024<<2 | figureKibis)
+	case v >= 0 && v < 1<<50 && v == math.Trunc(v) && !math.Signbit(v):
+		p.uint(uint64(v)<<2 | figureUnits)
+	default:
+		p.uint(figureBits)
+		p.b = binary.LittleEndian.AppendUint64(p.b, math.Float64bits(v))
+	}
+}
+
+func (p *packer) yes(list ...bool) {
+	var v uint64
+	for i, b := range list {
+		if b {
+			v |= 1 << i
+		}
+	}
+	p.uint(v)
+}
+
+// unpacker reads what a packer wrote. After an error everything is zero.
+type unpacker struct {
+	b     []byte
+	names []string
+	err   error
+}
+
+var errPacked = errors.New("it ends early or holds what can not be")
+
+func (u *unpacker) uint() uint64 {
+	v, n := binary.Uvarint(u.b)
+	if n <= 0 {
+		u.fail()
+		return 0
+	}
+	u.b = u.b[n:]
+	return v
+}
+
+func (u *unpacker) int() int64 {
+	v, n := binary.Varint(u.b)
+	if n <= 0 {
+		u.fail()
+		return 0
+	}
+	u.b = u.b[n:]
+	return v
+}
+
+func (u *unpacker) fail() {
+	u.b = nil
+	if u.err == nil {
+		u.err = errPacked
+	}
+}
+
+// count reads how many things follow, each of which takes a byte at least.
+func (u *unpacker) count() int {
+	v := u.uint()
+	if v > uint64(len(u.b)) {
+		u.fail()
+		return 0
+	}
+	return int(v)
+}
+
+func (u *unpacker) text() string {
+	n := u.uint()
+	if n > 0 {
+		if n > uint64(len(u.names)) {
+			u.fail()
+			return ""
+		}
+		return u.names[n-1]
+	}
+	size := u.count()
+	s := string(u.b[:size])
+	u.b = u.b[size:]
+	u.names = append(u.names, s)
+	return s
+}
+
+func (u *unpacker) figure() float64 {
+	v := u.uint()
+	switch v & 3 {
+	case figureUnits:
+		return float64(v >> 2)
+	case figureKibis:
+		return float64(v>>2) * 1024
+	case figureBits:
+		if len(u.b) < 8 {
+			u.fail()
+			return 0
+		}
+		f := math.Float64frombits(binary.LittleEndian.Uint64(u.b))
+		u.b = u.b[8:]
+		return f
+	}
+	return -1
+}
+
+func (p *packer) process(q *sonar.Process) {
+	p.yes(q.HasEpoch, q.GPUs != "", q.Rolled > 0, q.Read >= 0 || q.Written >= 0, q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0)
+	p.uint(q.Job)
+	p.uint(q.Epoch)
+	p.text(q.User)
+	p.text(q.Cmd)
+	p.uint(uint64(q.PID))
+	p.uint(uint64(q.PPID))
+	p.uint(uint64(q.Threads))
+	p.figure(q.CPU)
+	p.figure(q.Mean)
+	p.figure(q.Resident)
+	if q.GPUs != "" {
+		p.text(q.GPUs)
+	}
+	if q.Rolled > 0 {
+		p.uint(uint64(q.Rolled))
+	}
+	if q.Read >= 0 || q.Written >= 0 {
+		p.figure(q.Read)
+		p.figure(q.Written)
+	}
+	if q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0 {
+		p.figure(q.GPU)
+		p.figure(q.GPUMemory)
+	}
+}
+
+func (u *unpacker) process() (q sonar.Process) {
+	has := u.uint()
+	q.HasEpoch = has&1 != 0
+	q.Job, q.Epoch, q.User, q.Cmd = u.uint(), u.uint(), u.text(), u.text()
+	q.PID, q.PPID, q.Threads = uint32(u.uint()), uint32(u.uint()), uint32(u.uint())
+	q.CPU, q.Mean, q.Resident, q.Read, q.Written = u.figure(), u.figure(), u.figure(), -1, -1
+	if has&2 != 0 {
+		q.GPUs = u.text()
+	}
+	if has&4 != 0 {
+		q.Rolled = uint32(u.uint())
+	}
+	if has&8 != 0 {
+		q.Read, q.Written = u.figure(), u.figure()
+	}
+	if has&16 != 0 {
+		q.GPU, q.GPUMemory = u.figure(), u.figure()
+	}
+	return q
+}
+
+func (p *packer) system(s *sonar.System) {
+	p.yes(s.Load1 != nil)
+	p.int(s.Boot)
+	p.figure(s.UsedMemory)
+	p.figure(s.TotalMemory)
+	if s.Load1 != nil {
+		p.figure(*s.Load1)
+	}
+	p.uint(uint64(len(s.CPU)))
+	for _, v := range s.CPU {
+		p.figure(v)
+	}
+	p.uint(uint64(len(s.Cards)))
+	for i := range s.Cards {
+		c := &s.Cards[i]
+		p.yes(c.Failing, c.Performance != nil)
+		p.uint(c.Index)
+		p.text(c.UUID)
+		if c.Performance != nil {
+			p.uint(*c.Performance)
+		}
+		for _, v := range []float64{c.Fan, c.Memory, c.Busy, c.Temperature, c.Power, c.PowerLimit, c.Clock, c.MemoryClock} {
+			p.figure(v)
+		}
+	}
+}
+
+func (u *unpacker) system() *sonar.System {
+	s := &sonar.System{}
+	has := u.uint()
+	s.Boot, s.UsedMemory, s.TotalMemory = u.int(), u.figure(), u.figure()
+	if has&1 != 0 {
+		v := u.figure()
+		s.Load1 = &v
+	}
+	if n := u.count(); n > 0 {
+		s.CPU = make([]float64, n)
+		for i := range s.CPU {
+			s.CPU[i] = u.figure()
+		}
+	}
+	for range u.count() {
+		var c sonar.Card
+		has := u.uint()
+		c.Failing, c.Index, c.UUID = has&1 != 0, u.uint(), u.text()
+		if has&2 != 0 {
+			v := u.uint()
+			c.Performance = &v
+		}
+		for _, v := range []*float64{&c.Fan, &c.Memory, &c.Busy, &c.Temperature, &c.Power, &c.PowerLimit, &c.Clock, &c.MemoryClock} {
+			*v = u.figure()
+		}
+		s.Cards = append(s.Cards, c)
+	}
+	return s
+}
+
+// systemText is a system in a form in which two can be compared.
+func systemText(s *sonar.System) string {
+	var p packer
+	p.system(s)
+	return string(p.b)
+}
+
+// readings packs those of a node, by time.
+func (p *packer) readings(times []int64, at map[int64]*reading) {
+	var last int64
+	for _, t := range times {
+		r := at[t]
+		p.uint(uint64(t - last))
+		last = t
+		p.yes(r.system != nil, r.memory > 0, r.cluster != "")
+		if r.system != nil {
+			p.system(r.system)
+		}
+		if r.memory > 0 {
+			p.figure(r.memory)
+		}
+		if r.cluster != "" {
+			p.text(r.cluster)
+		}
+		p.uint(uint64(len(r.procs)))
+		for i := range r.procs {
+			p.process(&r.procs[i])
+		}
+	}
+}
+
+// readings unpacks readings into those of the same node. fresh says that they are new to
+// the series.
+func (u *unpacker) readings(at map[int64]*reading, fresh bool) error {
+	var t int64
+	for len(u.b) > 0 && u.err == nil {
+		t += int64(u.uint())
+		has := u.uint()
+		r := reading{}
+		if has&1 != 0 {
+			r.system = u.system()
+		}
+		if has&2 != 0 {
+			r.memory = u.figure()
+		}
+		if has&4 != 0 {
+			r.cluster = u.text()
+		}
+		r.procs = make([]sonar.Process, u.count())
+		for i := range r.procs {
+			r.procs[i] = u.process()
+		}
+		if fresh {
+			r.fresh = len(r.procs)
+		}
+		if u.err != nil {
+			break
+		}
+		if had := at[t]; had != nil {
+			had.join(&r)
+			continue
+		}
+		at[t] = &r
+	}
+	return u.err
+}
+
+// join adds another part of the same reading. Where the two differ it does not matter
+// which came first.
+func (r *reading) join(o *reading) {
+	r.procs = append(r.procs, o.procs...)
+	r.fresh += o.fresh
+	r.memory, r.cluster = max(r.memory, o.memory), max(r.cluster, o.cluster)
+	if r.system == nil || (o.system != nil && systemText(o.system) > systemText(r.system)) {
+		r.system = o.system
+	}
+}
+
+// order puts the processes of a reading in one order, whatever order they came in: of
+// those that are one process the one that used most is the first.
+func (r *reading) order() {
+	slices.SortStableFunc(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
+}
+
+func compare(a, b *sonar.Process) int {
+	if c := cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.PID, b.PID)); c != 0 {
+		return c
+	}
+	if c := cmp.Or(cmp.Compare(a.PPID, b.PPID), cmp.Compare(a.Cmd, b.Cmd), cmp.Compare(b.CPU, a.CPU)); c != 0 {
+		return c
+	}
+	if c := cmp.Or(cmp.Compare(b.GPU, a.GPU), cmp.Compare(b.Resident, a.Resident), cmp.Compare(b.Read, a.Read), cmp.Compare(b.Written, a.Written)); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(b.Mean, a.Mean), cmp.Compare(b.GPUMemory, a.GPUMemory),
+		cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(b.Rolled, a.Rolled), cmp.Compare(b.Threads, a.Threads))
+}
+
+// state packs what is known of a node at the end of a period. The same state is always
+// the same bytes.
+func (n *nodeState) pack() []byte {
+	var p packer
+	p.int(n.Last)
+	p.figure(n.Memory)
+	keys := make([]jobKey, 0, len(n.Jobs))
+	for k := range n.Jobs {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, jobKey.compare)
+	p.uint(uint64(len(keys)))
+	for _, k := range keys {
+		p.job(k, n.Jobs[k])
+	}
+	return p.b
+}
+
+func (p *packer) job(k jobKey, j *jobState) {
+	p.yes(k.Batch, j.HasCPU, j.HasMemory, j.HasIO, j.HasGPU)
+	p.uint(k.Job)
+	p.uint(k.Epoch)
+	p.uint(uint64(k.PID))
+	p.text(k.User)
+	for _, s := range []string{j.ID, j.Kind, j.Owner, j.Command} {
+		p.text(s)
+	}
+	p.int(j.Last)
+	p.int(j.Last - j.First)
+	p.int(j.First - j.Start)
+	for _, v := range []float64{j.CPU, j.Peak, j.ByteSecs, j.Resident, j.Read, j.Written} {
+		p.figure(v)
+	}
+	for _, m := range []map[string]float64{j.Commands, j.GPU} {
+		p.uint(uint64(len(m)))
+		for _, name := range sortedKeys(m) {
+			p.text(name)
+			p.figure(m[name])
+		}
+	}
+	p.uint(uint64(len(j.Procs)))
+	for _, k := range j.processes() {
+		s := j.Procs[k]
+		p.uint(uint64(k.PID))
+		p.uint(uint64(k.PPID))
+		p.text(k.Cmd)
+		p.uint(uint64(s.PPID))
+		p.figure(s.CPU)
+		p.figure(s.Read)
+		p.figure(s.Written)
+	}
+}
+
+func unpackState(b []byte) (*nodeState, error) {
+	u := unpacker{b: b}
+	n := &nodeState{Last: u.int(), Memory: u.figure(), Jobs: map[jobKey]*jobState{}}
+	for range u.count() {
+		has := u.uint()
+		k := jobKey{Batch: has&1 != 0, Job: u.uint(), Epoch: u.uint(), PID: uint32(u.uint()), User: u.text()}
+		j := &jobState{HasCPU: has&2 != 0, HasMemory: has&4 != 0, HasIO: has&8 != 0, HasGPU: has&16 != 0}
+		j.ID, j.Kind, j.Owner, j.Command = u.text(), u.text(), u.text(), u.text()
+		j.Last = u.int()
+		j.First = j.Last - u.int()
+		j.Start = j.First - u.int()
+		for _, v := range []*float64{&j.CPU, &j.Peak, &j.ByteSecs, &j.Resident, &j.Read, &j.Written} {
+			*v = u.figure()
+		}
+		for _, m := range []*map[string]float64{&j.Commands, &j.GPU} {
+			n := u.count()
+			if n > 0 || m == &j.Commands {
+				*m = make(map[string]float64, n)
+			}
+			for range n {
+				name := u.text()
+				(*m)[name] = u.figure()
+			}
+		}
+		procs := u.count()
+		j.Procs = make(map[procKey]procState, procs)
+		for range procs {
+			k := procKey{PID: uint32(u.uint()), PPID: uint32(u.uint()), Cmd: u.text()}
+			j.Procs[k] = procState{PPID: uint32(u.uint()), CPU: u.figure(), Read: u.figure(), Written: u.figure()}
+		}
+		n.Jobs[k] = j
+	}
+	return n, u.err
+}

@@ -1,0 +1,267 @@
+package importer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"reckon/interop/sonar"
+)
+
+// reading is what was said of a node at one time, of all input together.
+type reading struct {
+	procs   []sonar.Process
+	system  *sonar.System
+	memory  float64 // that the node has, in bytes; 0 not said
+	cluster string  // what was said of nodes and partitions, as JSON; under no node
+	fresh   int     // processes that are new to the series
+}
+
+// at returns the reading of a node in the buffer.
+func (im *Importer) at(site, node string, t int64) *reading {
+	p := place{site, node}
+	b := im.buf[p]
+	if b == nil {
+		b = map[int64]*reading{}
+		im.buf[p] = b
+	}
+	r := b[t]
+	if r == nil {
+		r = &reading{}
+		b[t] = r
+		im.rows++
+	}
+	return r
+}
+
+func (im *Importer) future(node string, t int64) bool {
+	if t <= im.o.Clock().Unix()+600 {
+		return false
+	}
+	im.bad(0, fmt.Errorf("reading of node %s at %d lies in the future; check the clock of the node", node, t))
+	return true
+}
+
+// sample takes a reading, or a process of one.
+func (im *Importer) sample(s *sonar.Sample) error {
+	im.res.Records += len(s.Procs)
+	if im.future(s.Node, s.Time) {
+		return nil
+	}
+	r := im.at(im.site(s.Cluster), s.Node, s.Time)
+	if s.System != nil {
+		r.join(&reading{system: s.System})
+	}
+	for i := range s.Procs {
+		p := &s.Procs[i]
+		if p.User == "_sonar_" || p.Cmd == "_heartbeat_" {
+			continue // says that the node was up, which the reading does
+		}
+		r.procs = append(r.procs, *p)
+		r.procs[len(r.procs)-1].Virtual = 0 // of no use
+	}
+	im.rows += len(s.Procs)
+	if im.rows < softRows {
+		return nil
+	}
+	return im.keep()
+}
+
+func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
+	if s.Memory > 0 && !im.future(s.Node, s.Time) {
+		r := im.at(im.site(s.Cluster), s.Node, s.Time)
+		r.memory = max(r.memory, s.Memory)
+	}
+	return nil
+}
+
+// cluster takes what was said of nodes and partitions, as a reading of no node.
+func (im *Importer) cluster(c *sonar.Cluster) error {
+	if im.future("", c.Time) {
+		return nil
+	}
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	r := im.at(im.site(c.Cluster), "", c.Time)
+	r.cluster = max(r.cluster, string(raw))
+	return nil
+}
+
+// keep writes the buffer to the journals of its sites, but for what they have.
+func (im *Importer) keep() error {
+	bySite := map[string]map[int64]map[string]map[int64]*reading{}
+	for p, times := range im.buf {
+		if bySite[p.site] == nil {
+			bySite[p.site] = map[int64]map[string]map[int64]*reading{}
+		}
+		for t, r := range times {
+			at := periodOf(t)
+			nodes := bySite[p.site][at]
+			if nodes == nil {
+				nodes = map[string]map[int64]*reading{}
+				bySite[p.site][at] = nodes
+			}
+			if nodes[p.node] == nil {
+				nodes[p.node] = map[int64]*reading{}
+			}
+			nodes[p.node][t] = r
+		}
+	}
+	im.buf, im.rows = map[place]map[int64]*reading{}, 0
+	for _, site := range sortedKeys(bySite) {
+		st, err := im.state(site)
+		if err != nil {
+			return err
+		}
+		for _, p := range sortedKeys(bySite[site]) {
+			if err := im.keepPeriod(st, p, bySite[site][p]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (im *Importer) keepPeriod(st *siteState, p int64, nodes map[string]map[int64]*reading) error {
+	log, err := st.journal.log(p)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, node := range sortedKeys(nodes) {
+		if err := im.unknown(st.journal, log, node, nodes[node]); err != nil {
+			return err
+		}
+		if len(nodes[node]) == 0 {
+			continue
+		}
+		names = append(names, node)
+		if st.dirty[p] == nil {
+			st.dirty[p] = map[string]bool{}
+		}
+		st.dirty[p][node] = true
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if err := st.begin(unix(p), unix(p+period), nil); err != nil {
+		return err
+	}
+	return st.journal.add(p, log, names, nodes)
+}
+
+// unknown leaves in readings what the log does not have, and counts both.
+func (im *Importer) unknown(j *journal, log *journalLog, node string, readings map[int64]*reading) error {
+	times := sortedKeys(readings)
+	if len(times) == 0 {
+		return nil
+	}
+	first, last := times[0], times[len(times)-1]
+	var overlap []piece
+	for _, pc := range log.pieces[node] {
+		if pc.first <= last && first <= pc.last {
+			overlap = append(overlap, pc)
+		}
+	}
+	had := map[int64]*reading{}
+	if err := j.load(log, overlap, 0, had); err != nil {
+		return err
+	}
+	for _, t := range times {
+		r, old := readings[t], had[t]
+		n := len(r.procs)
+		r.procs = distinct(r.procs, old)
+		im.res.Known += n - len(r.procs)
+		im.res.Taken += len(r.procs)
+		if old == nil {
+			continue
+		}
+		// What goes before the other is kept: see join.
+		if r.system != nil && old.system != nil && systemText(r.system) <= systemText(old.system) {
+			r.system = nil
+		}
+		if r.memory <= old.memory {
+			r.memory = 0
+		}
+		if r.cluster <= old.cluster {
+			r.cluster = ""
+		}
+		if len(r.procs) == 0 && r.system == nil && r.memory == 0 && r.cluster == "" {
+			delete(readings, t)
+		}
+	}
+	return nil
+}
+
+// few is up to how many processes are compared each with each.
+const few = 24
+
+// distinct leaves each process once, and out those that are in old.
+func distinct(procs []sonar.Process, old *reading) []sonar.Process {
+	out := procs[:0]
+	if len(procs) <= few && (old == nil || len(old.procs) <= few) {
+		for i := range procs {
+			if !slices.Contains(out, procs[i]) && (old == nil || !slices.Contains(old.procs, procs[i])) {
+				out = append(out, procs[i])
+			}
+		}
+		return out
+	}
+	seen := make(map[sonar.Process]bool, len(procs))
+	if old != nil {
+		for i := range old.procs {
+			seen[old.procs[i]] = true
+		}
+	}
+	for i := range procs {
+		if !seen[procs[i]] {
+			seen[procs[i]] = true
+			out = append(out, procs[i])
+		}
+	}
+	return out
+}
+
+// take adds one reading of a node to its workloads.
+func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
+	r.order()
+	resident := false
+	byJob := map[jobKey][]*sonar.Process{}
+	for i := range r.procs {
+		k := keyOf(&r.procs[i], im.o.Batch)
+		byJob[k] = append(byJob[k], &r.procs[i])
+		resident = resident || r.procs[i].Resident >= 0
+	}
+	keys := make([]jobKey, 0, len(byJob))
+	for k := range byJob {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, jobKey.compare)
+	for _, k := range keys {
+		procs := byJob[k]
+		j := node.Jobs[k]
+		if j == nil || j.Owner != procs[0].User || (k.Epoch == 0 && !k.Batch && t-j.Last > restart) {
+			before := j
+			j = newJob(k, p.node, t, procs)
+			if k.Batch {
+				j.ID = "slurm/" + im.sites[p.site].named(k.Job, t)
+			}
+			if before != nil {
+				j.Start = max(j.Start, before.Last+1)
+			}
+			if r.system != nil && r.system.Boot < t {
+				j.Start = max(j.Start, r.system.Boot)
+			}
+			node.Jobs[k] = j
+		}
+		j.take(t, procs, resident)
+		im.tell(p, j, t, procs)
+		if k.Batch {
+			im.out.measured(p.site, j.ID, t)
+		}
+	}
+	im.tellNode(p, node, t, r.system)
+	node.Last = t
+}

@@ -1,0 +1,269 @@
+package importer
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"reckon/internal/hostlist"
+	"reckon/interop/slurmtext"
+	"reckon/interop/sonar"
+	"reckon/store/tsdb"
+)
+
+// The metrics that are written.
+const (
+	mCPU      = "reckon_workload_cpu_seconds_total"
+	mCommand  = "reckon_command_cpu_seconds_total"
+	mMemory   = "reckon_workload_memory_bytes"
+	mPeak     = "reckon_workload_memory_peak_bytes"
+	mByteSecs = "reckon_workload_memory_byte_seconds_total"
+	mIO       = "reckon_workload_io_bytes_total"
+	mGPU      = "reckon_workload_gpu_seconds_total"
+	mGPUMem   = "reckon_workload_gpu_memory_bytes"
+	mProcs    = "reckon_workload_processes"
+	mThreads  = "reckon_workload_threads"
+	mInfo     = "reckon_workload_info"
+	mStart    = "reckon_workload_start_time_seconds"
+	mEnd      = "reckon_workload_end_time_seconds"
+	mState    = "reckon_workload_state"
+	mSubmit   = "reckon_workload_submit_time_seconds"
+	mExit     = "reckon_workload_exit_code"
+	mNumber   = "reckon_slurm_number_info"
+	mNodes    = "reckon_workload_nodes_info"
+	mCores    = "reckon_workload_request_cores"
+	mReqMem   = "reckon_workload_request_memory_bytes"
+	mReqGPUs  = "reckon_workload_request_gpus"
+	mReqTime  = "reckon_workload_request_seconds"
+	mReqNodes = "reckon_workload_request_nodes"
+	mBoot     = "node_boot_time_seconds"
+)
+
+// jobSeries are the series of a job on a node in the write under way.
+type jobSeries struct {
+	of   *sink
+	base []string
+	by   map[string]*tsdb.HistorySeries
+}
+
+// series returns a series of the job; pairs are further labels.
+func (im *Importer) series(o *jobSeries, name string, pairs ...string) *tsdb.HistorySeries {
+	key := name
+	if len(pairs) > 0 {
+		key += "\x00" + strings.Join(pairs, "\x00")
+	}
+	s := o.by[key]
+	if s == nil {
+		s = im.out.h.Series(makeLabels(name, o.base, pairs))
+		o.by[key] = s
+	}
+	return s
+}
+
+// makeLabels makes a label set without empty labels, which are the same as absent ones.
+func makeLabels(name string, lists ...[]string) labels.Labels {
+	b := labels.NewScratchBuilder(12)
+	b.Add("__name__", name)
+	for _, list := range lists {
+		for i := 0; i+1 < len(list); i += 2 {
+			if list[i+1] != "" {
+				b.Add(list[i], list[i+1])
+			}
+		}
+	}
+	b.Sort()
+	return b.Labels()
+}
+
+// beside is how many milliseconds after its start the counters of a job begin that was
+// older than its first reading: readings are of whole seconds, so nothing else is there.
+const beside = 1
+
+// tell writes what is known of a job at a reading.
+func (im *Importer) tell(p place, j *jobState, t int64, procs []*sonar.Process) {
+	if j.out == nil || j.out.of != im.out {
+		j.out = im.out.job(p, j)
+		im.seen[p.site+"\x00"+j.ID] = true
+	}
+	ms := t * 1000
+	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
+	put(float64(j.Start), mStart)
+	put(1, mInfo, "name", j.Command, "command", j.Command)
+	// A job that was older than its first reading used what it had by then since its start.
+	older := j.First == t && j.Start < t
+	if older {
+		for at := j.Start; at < t; at += touchedRange {
+			im.note(at)
+		}
+		if j.Kind == "slurm" {
+			im.out.measured(p.site, j.ID, j.Start)
+		}
+	}
+	if j.HasCPU {
+		if older {
+			im.out.add(im.series(j.out, mCPU), j.Start*1000+beside, 0)
+		}
+		put(j.CPU, mCPU)
+		for _, c := range sortedKeys(j.Commands) {
+			if older {
+				im.out.add(im.series(j.out, mCommand, "command", c), j.Start*1000+beside, 0)
+			}
+			put(j.Commands[c], mCommand, "command", c)
+		}
+	}
+	if j.HasMemory {
+		put(j.Resident, mMemory, "type", "anon")
+		put(j.Peak, mPeak)
+		put(j.ByteSecs, mByteSecs)
+	}
+	if j.HasIO {
+		put(j.Read, mIO, "direction", "read")
+		put(j.Written, mIO, "direction", "write")
+	}
+	count, threads, held := 0.0, 0.0, map[string]float64{}
+	for _, q := range procs {
+		count += 1 + float64(q.Rolled)
+		threads += float64(q.Threads)
+		if q.GPUs != "" && q.GPUMemory >= 0 {
+			cards := strings.Split(q.GPUs, ",")
+			for _, c := range cards {
+				held[c] += q.GPUMemory / float64(len(cards))
+			}
+		}
+	}
+	put(count, mProcs)
+	if threads > 0 {
+		put(threads, mThreads)
+	}
+	for _, c := range sortedKeys(j.GPU) {
+		put(j.GPU[c], mGPU, "device", c)
+		put(held[c], mGPUMem, "device", c)
+	}
+}
+
+// nodeSeries are the series of a node in the write under way.
+type nodeSeries struct {
+	jobSeries
+	user, idle []*tsdb.HistorySeries // by processor
+}
+
+// processor returns the series of a processor in one of the lists.
+func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int, mode string) *tsdb.HistorySeries {
+	for len(*list) <= at {
+		*list = append(*list, im.series(&o.jobSeries, "node_cpu_seconds_total", "cpu", strconv.Itoa(len(*list)), "mode", mode))
+	}
+	return (*list)[at]
+}
+
+// tellNode writes what a reading says of the node. What its cores had not been busy is
+// known only where the reading says since when they count.
+func (im *Importer) tellNode(p place, node *nodeState, t int64, s *sonar.System) {
+	if s == nil {
+		return
+	}
+	o := im.out.node(p)
+	put := func(v float64, name string, pairs ...string) {
+		im.out.add(im.series(&o.jobSeries, name, pairs...), t*1000, v)
+	}
+	booted := s.Boot > 0 && s.Boot <= t
+	if booted {
+		put(float64(s.Boot), mBoot)
+	}
+	for i, busy := range s.CPU {
+		im.out.add(im.processor(o, &o.user, i, "user"), t*1000, busy)
+		if booted {
+			im.out.add(im.processor(o, &o.idle, i, "idle"), t*1000, max(float64(t-s.Boot)-busy, 0))
+		}
+	}
+	if s.Load1 != nil {
+		put(*s.Load1, "node_load1")
+	}
+	for i := range s.Cards {
+		tellCard(&s.Cards[i], put)
+	}
+	if node.Memory > 0 {
+		put(node.Memory, "node_memory_MemTotal_bytes")
+		if s.UsedMemory > 0 {
+			put(max(node.Memory-s.UsedMemory, 0), "node_memory_MemAvailable_bytes")
+		}
+	}
+}
+
+// tellCard writes what a reading says of a GPU, under the names of the agent. The busy
+// share of a moment is no time: it has a name of its own.
+func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) {
+	device := c.UUID
+	if device == "" {
+		device = strconv.FormatUint(c.Index, 10)
+	}
+	one := func(v float64, name string, pairs ...string) {
+		put(v, name, append([]string{"device", device, "index", strconv.FormatUint(c.Index, 10)}, pairs...)...)
+	}
+	one(1, "reckon_gpu_info")
+	if c.Failing {
+		return
+	}
+	one(c.Memory, "reckon_gpu_memory_bytes")
+	one(c.Busy, "reckon_gpu_busy_ratio")
+	one(c.Fan, "reckon_gpu_fan_ratio")
+	for _, x := range []struct {
+		v     float64
+		name  string
+		pairs []string
+	}{ // 0 is left out as unknown: no card has none of these
+		{c.Temperature, "reckon_gpu_temperature_celsius", []string{"place", "gpu"}},
+		{c.Power, "reckon_gpu_power_watts", nil}, {c.PowerLimit, "reckon_gpu_power_limit_watts", nil},
+		{c.Clock, "reckon_gpu_clock_hertz", []string{"clock", "sm"}}, {c.MemoryClock, "reckon_gpu_clock_hertz", []string{"clock", "memory"}},
+	} {
+		if x.v > 0 {
+			one(x.v, x.name, x.pairs...)
+		}
+	}
+	if c.Performance != nil {
+		one(float64(*c.Performance), "reckon_gpu_performance_state")
+	}
+}
+
+// tellCluster writes what was said of the nodes and partitions of a cluster, under the names
+// of those that reckon asks Slurm for itself.
+func (im *Importer) tellCluster(site string, t int64, text string) {
+	var c sonar.Cluster
+	if text == "" || json.Unmarshal([]byte(text), &c) != nil {
+		return
+	}
+	im.note(t)
+	o := im.out.cluster(site)
+	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(o, name, pairs...), t*1000, v) }
+	for _, n := range c.Nodes {
+		state, flags := slurmtext.NodeState(n.States)
+		if state == "" {
+			continue
+		}
+		open := 0.0
+		if slurmtext.NodeOpen(state, flags) {
+			open = 1
+		}
+		for _, name := range hosts(n.Names) {
+			put(open, "reckon_slurm_node_state", "node", name, "state", state, "flags", strings.Join(flags, ","))
+		}
+	}
+	for _, q := range c.Partitions {
+		put(1, "reckon_slurm_partition_info", "partition", q.Name)
+		for _, name := range hosts(q.Nodes) {
+			put(1, "reckon_slurm_partition_node", "partition", q.Name, "node", name)
+		}
+	}
+}
+
+// hosts are the nodes of lists of them; one that can not be read names none.
+func hosts(lists []string) []string {
+	var out []string
+	for _, l := range lists {
+		if names, err := hostlist.Expand(l); err == nil {
+			out = append(out, names...)
+		}
+	}
+	return out
+}

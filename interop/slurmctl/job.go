@@ -1,0 +1,123 @@
+package slurmctl
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/interop/slurmtext"
+)
+
+// Job is one life of a job, or of what waits of an array. Unknown is zero or empty.
+type Job struct {
+	// ID is as the agents name it: 4711, 4711_3, 4711+1, and 4711 for the tasks of an array that wait.
+	ID string
+	// Raw is the number that Slurm gives to each.
+	Raw uint32
+	// Tasks is how many tasks of an array this record stands for; 0 for one job.
+	Tasks int
+
+	User, Account, Partition, Name string
+
+	// State is Slurm's word in lower case, Reason why it waits or ended so.
+	State, Reason string
+	Ended         bool // State is a last one
+
+	// Start is zero while it waits, End until it ended: what Slurm expects is left out.
+	Submit, Eligible, Start, End time.Time
+
+	// What it asked for or was given, over all its nodes.
+	Cores, MemoryBytes, GPUs, Nodes, Seconds float64
+	NodeList                                 string // as Slurm writes it
+	Exit                                     *int   // as a shell counts: 128 and more is a signal
+
+	Steps     []Step
+	StepCount int // also those that were left out
+}
+
+// Step is a step of a job.
+type Step struct {
+	ID, Name, State, NodeList string
+	Start, End                time.Time
+	Exit                      *int
+}
+
+// mostSteps is how many steps of a job are kept one by one.
+const mostSteps = 200
+
+// state reads the words for a state: one word with what follows it ("CANCELLED by 1001"), or
+// a base state and flags, of which the base comes first in all releases.
+func state(list words) string {
+	if len(list) == 0 {
+		return ""
+	}
+	s, _ := slurmtext.State(list[0])
+	if s == "completed" || s == "running" || s == "pending" {
+		for _, flag := range list[1:] {
+			switch f := strings.ToLower(flag); f {
+			case "completing", "configuring", "requeued", "requeue_hold", "special_exit", "suspended", "stopped":
+				return f
+			}
+		}
+	}
+	return s
+}
+
+// name makes the id as agents write it.
+func (j *Job) name(array, task, hetero, offset number, rest string) {
+	j.ID = strconv.FormatUint(uint64(j.Raw), 10)
+	switch {
+	case array.ok && array.v > 0 && rest != "":
+		j.ID, j.Tasks = plain(array.v), slurmtext.CountTasks(rest)
+	case array.ok && array.v > 0 && task.ok:
+		j.ID = plain(array.v) + "_" + plain(task.v)
+	case hetero.ok && hetero.v > 0 && offset.ok:
+		j.ID = plain(hetero.v) + "+" + plain(offset.v)
+	}
+}
+
+// past is times for what accounting says, where a life that was requeued is over.
+func (j *Job) past() {
+	if j.State == "requeued" {
+		defer func(start, end time.Time) {
+			j.State, j.Ended, j.Start, j.End = "requeued", true, start, end
+		}(j.Start, j.End)
+	}
+	j.times()
+}
+
+// times leaves only those times that have come.
+func (j *Job) times() {
+	j.Ended = slurmtext.Over(j.State)
+	if slurmtext.Waits(j.State) {
+		j.Start, j.Exit = time.Time{}, nil
+		if j.State == "requeued" {
+			j.State = "pending"
+		}
+	}
+	if !j.Ended {
+		j.End, j.Exit = time.Time{}, nil
+	}
+	if j.Exit != nil && *j.Exit == 0 && (j.State != "completed" || j.Start.IsZero()) {
+		j.Exit = nil // Slurm writes 0 also for what did not end by itself
+	}
+	if !j.Start.IsZero() && !j.End.IsZero() && j.End.Before(j.Start) {
+		j.Start = j.End // cancelled before it could begin
+	}
+	if !j.Submit.IsZero() && !j.Start.IsZero() && j.Start.Before(j.Submit) {
+		j.Start = j.Submit // a clock was set between the two
+	}
+}
+
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// jobID reads an id as the commands show it: 4711, 4711_3, 4711_[0-9%2], 4711+1.
+func (j *Job) jobID(shown, raw string) bool {
+	n, err := strconv.ParseUint(raw, 10, 32)
+	if err != nil || n == 0 {
+		return false
+	}
+	id, err := slurmtext.ReadID(shown)
+	j.Raw, j.ID, j.Tasks = uint32(n), id.Job, id.Tasks
+	return err == nil && id.Step == ""
+}

@@ -1,0 +1,174 @@
+package slurmctl
+
+import (
+	"encoding/json"
+	"io"
+
+	"reckon/interop/slurmtext"
+)
+
+// queued is a job of the controller, as squeue --json and GET /slurm/*/jobs write it.
+type queued struct {
+	JobID       number `json:"job_id"`
+	ArrayJob    number `json:"array_job_id"`
+	ArrayTask   number `json:"array_task_id"`
+	ArrayTasks  text   `json:"array_task_string"`
+	HetJob      number `json:"het_job_id"`
+	HetOffset   number `json:"het_job_offset"`
+	User        text   `json:"user_name"`
+	UserID      number `json:"user_id"`
+	Account     text
+	Partition   text
+	Name        text
+	State       words  `json:"job_state"`
+	Reason      text   `json:"state_reason"`
+	Submit      number `json:"submit_time"`
+	Eligible    number `json:"eligible_time"`
+	Start       number `json:"start_time"`
+	End         number `json:"end_time"`
+	Limit       number `json:"time_limit"` // minutes
+	Exit        exit   `json:"exit_code"`
+	Nodes       text
+	NodeCount   number `json:"node_count"`
+	CPUs        number `json:"cpus"`
+	TresAsked   text   `json:"tres_req_str"`
+	TresGiven   text   `json:"tres_alloc_str"`
+	PerNode     number `json:"memory_per_node"` // MiB
+	PerCPU      number `json:"memory_per_cpu"`
+	MaxPerNodes number `json:"max_nodes"`
+}
+
+// readJobs reads the jobs that the controller has.
+func readJobs(r io.Reader) (jobs []Job, got Read, err error) {
+	err = list(r, "jobs", func(raw json.RawMessage) {
+		got.Records++
+		var q queued
+		if !decode(raw, &q) || q.JobID.or(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
+			got.bad("a job without id or state: %.80s", raw)
+			return
+		}
+		jobs = append(jobs, q.job())
+	})
+	return jobs, got, err
+}
+
+func (q *queued) job() Job {
+	j := Job{
+		Raw: uint32(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
+		State: state(q.State), Reason: slurmtext.Word(string(q.Reason)),
+		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
+		Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), Seconds: 60 * q.Limit.or(0),
+		NodeList: string(q.Nodes), Exit: q.Exit.code,
+	}
+	if j.User == "" && q.UserID.ok {
+		j.User = plain(q.UserID.v)
+	}
+	if q.Limit.v >= 4294967294 { // no limit, as a number
+		j.Seconds = 0
+	}
+	switch {
+	case q.PerNode.or(0) > 0:
+		j.MemoryBytes = q.PerNode.v * max(j.Nodes, 1) * (1 << 20)
+	case q.PerCPU.or(0) > 0:
+		j.MemoryBytes = q.PerCPU.v * max(j.Cores, 1) * (1 << 20)
+	}
+	j.tres(string(q.TresAsked))
+	j.tres(string(q.TresGiven))
+	j.name(q.ArrayJob, q.ArrayTask, q.HetJob, q.HetOffset, string(q.ArrayTasks))
+	j.times()
+	return j
+}
+
+// accounted is a job of the accounting, as sacct --json and GET /slurmdb/*/jobs write it.
+type accounted struct {
+	JobID     number `json:"job_id"`
+	User      text
+	Assoc     struct{ User text } `json:"association"`
+	Account   text
+	Partition text
+	Name      text
+	Nodes     text
+	Count     number `json:"allocation_nodes"`
+	Array     struct {
+		JobID  number `json:"job_id"`
+		TaskID number `json:"task_id"`
+		Task   text
+	}
+	Het struct {
+		JobID  number `json:"job_id"`
+		Offset number `json:"job_offset"`
+	}
+	Time struct {
+		Eligible, End, Start, Submission, Limit number
+	}
+	State struct {
+		Current words
+		Reason  text
+	}
+	Exit  exit `json:"exit_code"`
+	Tres  struct{ Allocated, Requested []tresItem }
+	Steps []accountedStep
+}
+
+type accountedStep struct {
+	Step struct {
+		ID   json.RawMessage
+		Name text
+	}
+	Time  struct{ Start, End number }
+	State words
+	Exit  exit `json:"exit_code"`
+	Nodes struct{ Range text }
+}
+
+// readAccounts reads the jobs that slurmdbd has.
+func readAccounts(r io.Reader) (jobs []Job, got Read, err error) {
+	err = list(r, "jobs", func(raw json.RawMessage) {
+		got.Records++
+		var a accounted
+		if !decode(raw, &a) || a.JobID.or(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
+			got.bad("a job without id or state: %.80s", raw)
+			return
+		}
+		jobs = append(jobs, a.job())
+	})
+	return jobs, got, err
+}
+
+func (a *accounted) job() Job {
+	j := Job{
+		Raw: uint32(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
+		State: state(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),
+		Submit: a.Time.Submission.time(), Eligible: a.Time.Eligible.time(), Start: a.Time.Start.time(), End: a.Time.End.time(),
+		Nodes: a.Count.or(0), NodeList: slurmtext.Word(string(a.Nodes)), Exit: a.Exit.code,
+	}
+	if j.User == "" {
+		j.User = string(a.Assoc.User)
+	}
+	if l := a.Time.Limit; l.ok && l.v < 4294967294 {
+		j.Seconds = 60 * l.v
+	}
+	j.tresList(a.Tres.Requested)
+	j.tresList(a.Tres.Allocated)
+	task := string(a.Array.Task)
+	if a.Array.TaskID.ok {
+		task = "" // one task; the list of them is of the array as it was handed in
+	}
+	j.name(a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
+	j.past()
+	for i := range a.Steps {
+		if j.StepCount++; len(j.Steps) == mostSteps {
+			continue
+		}
+		s := &a.Steps[i]
+		one := Step{
+			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: state(s.State), NodeList: slurmtext.Word(string(s.Nodes.Range)),
+			Start: s.Time.Start.time(), End: s.Time.End.time(), Exit: s.Exit.code,
+		}
+		if one.Exit != nil && *one.Exit == 0 && one.State == "failed" {
+			one.Exit = nil
+		}
+		j.Steps = append(j.Steps, one)
+	}
+	return j
+}

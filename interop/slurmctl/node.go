@@ -1,0 +1,154 @@
+package slurmctl
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"reckon/internal/hostlist"
+	"reckon/interop/slurmtext"
+)
+
+// Node is what the controller says of a node. Unknown is zero or empty.
+type Node struct {
+	Name, Features, Reason string
+	State                  string   // base state in lower case: idle, mixed, allocated, down, ...
+	Flags                  []string // drain, reserved, maintenance, not_responding, ...
+	Partitions             []string
+
+	Cores, CoresHeld        float64
+	MemoryBytes, MemoryHeld float64
+	GPUs                    float64
+	GPUsHeld                number // not said in text
+}
+
+// Partition is what the controller says of a partition.
+type Partition struct {
+	Name    string
+	State   string // up, down, drain, inactive
+	Default bool
+	Seconds float64 // the longest time of a job; 0 for no limit
+}
+
+type nodeRecord struct {
+	Name       text
+	State      words
+	Flags      words `json:"state_flags"`
+	Features   words // of 23.02 a list
+	Active     words `json:"active_features"`
+	Gres       text
+	GresUsed   text `json:"gres_used"`
+	CPUs       number
+	Held       number `json:"alloc_cpus"`
+	Memory     number `json:"real_memory"` // MiB
+	MemoryHeld number `json:"alloc_memory"`
+	Partitions words
+	Reason     text
+}
+
+// readNodes reads nodes as sinfo --json (up to 23.02), scontrol show nodes --json and
+// GET /slurm/*/nodes write them.
+func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
+	err = list(r, "nodes", func(raw json.RawMessage) {
+		got.Records++
+		var n nodeRecord
+		if !decode(raw, &n) || n.Name == "" || len(n.State) == 0 {
+			got.bad("a node without name or state: %.80s", raw)
+			return
+		}
+		out := Node{
+			Name: string(n.Name), Reason: string(n.Reason), Partitions: n.Partitions,
+			Cores: n.CPUs.or(0), CoresHeld: n.Held.or(0),
+			MemoryBytes: n.Memory.or(0) * (1 << 20), MemoryHeld: n.MemoryHeld.or(0) * (1 << 20), GPUs: slurmtext.GPUs(string(n.Gres)),
+		}
+		if n.GresUsed != "" || n.Gres == "" {
+			out.GPUsHeld = number{v: slurmtext.GPUs(string(n.GresUsed)), ok: true}
+		}
+		if out.Features = strings.Join(n.Active, ","); out.Features == "" {
+			out.Features = strings.Join(n.Features, ",")
+		}
+		out.State, out.Flags = slurmtext.NodeState(append(append(words{}, n.State...), n.Flags...))
+		nodes = append(nodes, out)
+	})
+	return nodes, got, err
+}
+
+// Open reports whether the node takes jobs.
+func (n *Node) Open() bool { return slurmtext.NodeOpen(n.State, n.Flags) }
+
+type partitionRecord struct {
+	Name      text
+	Maximums  struct{ Time number } // minutes
+	Partition struct{ State words }
+	Default   words  `json:"flags"`
+	OldState  words  `json:"state"`
+	OldLimit  number `json:"max_time_limit"`
+}
+
+// readPartitions reads partitions as scontrol show partitions --json and GET
+// /slurm/*/partitions write them.
+func readPartitions(r io.Reader) (parts []Partition, got Read, err error) {
+	err = list(r, "partitions", func(raw json.RawMessage) {
+		got.Records++
+		var p partitionRecord
+		if !decode(raw, &p) || p.Name == "" {
+			got.bad("a partition without a name: %.80s", raw)
+			return
+		}
+		out := Partition{Name: string(p.Name), State: state(append(p.Partition.State, p.OldState...))}
+		if t := p.Maximums.Time; t.ok && t.v < 4294967294 {
+			out.Seconds = 60 * t.v
+		} else if t := p.OldLimit; t.ok && t.v < 4294967294 {
+			out.Seconds = 60 * t.v
+		}
+		for _, f := range p.Default {
+			out.Default = out.Default || strings.EqualFold(f, "default")
+		}
+		parts = append(parts, out)
+	})
+	return parts, got, err
+}
+
+// nodeFields are the fields of sinfo -N -o: one line for each node and partition of it.
+var nodeFields = []string{"%N", "%P", "%T", "%C", "%m", "%f", "%G", "%l", "%a", "%E"}
+
+// readNodesText reads what sinfo writes by nodeFields.
+func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Read, err error) {
+	at, known := map[string]int{}, map[string]bool{}
+	err = m.split(r, len(nodeFields), func(f []string) {
+		got.Records++
+		if len(f) != len(nodeFields) || f[0] == "" || f[2] == "" {
+			got.bad("a line of sinfo with %d of %d fields", len(f), len(nodeFields))
+			return
+		}
+		names, err := hostlist.Expand(f[0])
+		if err != nil {
+			got.bad("%v", err)
+			return
+		}
+		partition := Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"), State: strings.ToLower(f[8])}
+		partition.Seconds = span(f[7])
+		if partition.Name != "" && !known[partition.Name] {
+			known[partition.Name] = true
+			parts = append(parts, partition)
+		}
+		for _, name := range names {
+			i, ok := at[name]
+			if !ok {
+				i, at[name] = len(nodes), len(nodes)
+				nodes = append(nodes, nodeOf(name, f))
+			}
+			nodes[i].Partitions = append(nodes[i].Partitions, partition.Name)
+		}
+	})
+	return nodes, parts, got, err
+}
+
+func nodeOf(name string, f []string) Node {
+	n := Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
+	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
+		n.CoresHeld, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
+	}
+	n.State, n.Flags = slurmtext.NodeState(words{f[2]})
+	return n
+}

@@ -1,0 +1,139 @@
+package slurmctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"reckon/interop/slurmtext"
+)
+
+// The types here take a value in every shape that a release of Slurm has given it, and
+// nothing where there is none: a record with one odd field keeps the others.
+
+// decode reads a record; a field of another type than is known leaves the others as
+// they are.
+func decode(raw []byte, v any) bool {
+	err := json.Unmarshal(raw, v)
+	odd := (*json.UnmarshalTypeError)(nil)
+	return err == nil || errors.As(err, &odd)
+}
+
+// number is a number, a string of digits, or {"set":true,"infinite":false,"number":5}.
+type number struct {
+	v        float64
+	ok       bool
+	infinite bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (n *number) UnmarshalJSON(raw []byte) error {
+	*n = number{}
+	switch {
+	case len(raw) == 0:
+	case raw[0] == '{':
+		var o struct {
+			Set, Infinite bool
+			Number        *float64
+		}
+		o.Set = !bytes.Contains(raw, []byte(`"set"`)) // an object without it means what it says
+		if json.Unmarshal(raw, &o) == nil && o.Set && o.Number != nil {
+			n.v, n.ok, n.infinite = *o.Number, !o.Infinite, o.Infinite
+		}
+	case raw[0] == '"':
+		n.v, n.ok = parseFloat(string(bytes.Trim(raw, `"`)))
+	default:
+		n.v, n.ok = parseFloat(string(raw))
+	}
+	return nil
+}
+
+func parseFloat(s string) (float64, bool) {
+	v, err := strconv.ParseFloat(s, 64)
+	return v, err == nil && v >= 0 && v < 1<<62
+}
+
+// or returns the number, or what to take without one.
+func (n number) or(v float64) float64 {
+	if n.ok {
+		return n.v
+	}
+	return v
+}
+
+func (n number) time() time.Time {
+	if !n.ok {
+		return time.Time{}
+	}
+	return slurmtext.Unix(n.v)
+}
+
+// words is a string or a list of strings.
+type words []string
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (w *words) UnmarshalJSON(raw []byte) error {
+	*w = nil
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		if one != "" {
+			*w = words{one}
+		}
+		return nil
+	}
+	var many []string
+	if json.Unmarshal(raw, &many) == nil {
+		*w = many
+	}
+	return nil
+}
+
+// text is a string, or a number as a string; anything else is empty.
+type text string
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (t *text) UnmarshalJSON(raw []byte) error {
+	*t = ""
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		*t = text(s)
+	} else if n := (number{}); n.UnmarshalJSON(raw) == nil && n.ok {
+		*t = text(plain(n.v))
+	}
+	return nil
+}
+
+// exit is a status of wait(2), or {"return_code":3,"signal":{"signal_id":9}}.
+type exit struct{ code *int }
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (e *exit) UnmarshalJSON(raw []byte) error {
+	e.code = nil
+	if len(raw) > 0 && raw[0] == '{' {
+		var o struct {
+			Code   number `json:"return_code"`
+			Signal struct {
+				Old number `json:"signal_id"`
+				New number `json:"id"`
+			}
+			Number number
+			Set    *bool
+		}
+		if json.Unmarshal(raw, &o) == nil {
+			switch {
+			case o.Signal.Old.or(o.Signal.New.or(0)) > 0:
+				e.code = slurmtext.ExitCode(0, o.Signal.Old.or(o.Signal.New.or(0)))
+			case o.Code.ok:
+				e.code = slurmtext.ExitCode(o.Code.v, 0)
+			}
+		}
+		return nil
+	}
+	if n := (number{}); n.UnmarshalJSON(raw) == nil && n.ok && n.v < 1<<16 {
+		status := int(n.v)
+		e.code = slurmtext.ExitCode(float64(status>>8), float64(status&0x7f))
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package slurmctl
+
+import (
+	"bufio"
+	"io"
+	"strings"
+
+	"reckon/interop/slurmtext"
+)
+
+// Text is asked for with fields parted by a string that is random in each call, and with
+// the free text, the name of the job, as the last field: no name can then end a field, nor
+// begin a record, with whatever it holds, a line feed included.
+
+// mark is what stands between fields.
+type mark string
+
+// split cuts an answer into records of n fields. What follows a record without a mark
+// of its own belongs to its last field.
+func (m mark) split(r io.Reader, n int, f func([]string)) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var record []string
+	flush := func() {
+		if record != nil {
+			f(record)
+		}
+		record = nil
+	}
+	for {
+		line, err := readLine(in)
+		if line != "" || err == nil {
+			fields := strings.SplitN(line, string(m), n)
+			if len(fields) > 1 {
+				flush()
+				record = fields
+			} else if record != nil && len(record) == n {
+				record[n-1] += "\n" + line
+			} else if strings.TrimSpace(line) != "" {
+				flush()
+				record = fields // says too little; f counts it
+			}
+		}
+		if err == io.EOF {
+			flush()
+			return nil
+		}
+		if err != nil {
+			flush()
+			return err
+		}
+	}
+}
+
+// longest is the length at which a line is cut: a node list of a large machine fits.
+const longest = 1 << 20
+
+func readLine(in *bufio.Reader) (string, error) {
+	var b strings.Builder
+	for {
+		piece, more, err := in.ReadLine()
+		if err != nil {
+			return b.String(), err
+		}
+		if b.Len() < longest {
+			b.Write(piece)
+		}
+		if !more {
+			return b.String(), nil
+		}
+	}
+}
+
+// queueFields are the fields of squeue -o, in the order of queueRecord.
+var queueFields = []string{"%i", "%A", "%u", "%a", "%P", "%T", "%r", "%V", "%S", "%e", "%l", "%D", "%C", "%b", "%N", "%j"}
+
+// readQueueText reads what squeue writes by queueFields.
+func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
+	err = m.split(r, len(queueFields), func(f []string) {
+		got.Records++
+		if len(f) != len(queueFields) {
+			got.bad("a line of squeue with %d of %d fields", len(f), len(queueFields))
+			return
+		}
+		j := Job{
+			User: f[2], Account: slurmtext.Word(f[3]), Partition: f[4], State: state(words{f[5]}), Reason: slurmtext.Word(f[6]),
+			Submit: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
+			Nodes: leading(f[11]), Cores: leading(f[12]), GPUs: 0, NodeList: slurmtext.Word(f[14]), Name: f[15],
+		}
+		if j.State == "" || !j.jobID(f[0], f[1]) {
+			got.bad("a line of squeue for the job %.40q in the state %.40q", f[0], f[5])
+			return
+		}
+		j.Seconds = span(f[10])
+		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // it is said for each node
+		j.times()
+		jobs = append(jobs, j)
+	})
+	return jobs, got, err
+}
+
+// leading is the number that a field begins with: "4", "1-2" (at least one).
+func leading(s string) float64 {
+	s, _, _ = strings.Cut(s, "-")
+	return amountOrZero(s)
+}
+
+func amountOrZero(s string) float64 {
+	if strings.HasSuffix(s, "K") { // squeue shortens large numbers
+		return amount(strings.TrimSuffix(s, "K"), 1000)
+	}
+	return amount(s, 1)
+}
+
+// accountFields are the fields of sacct -o, in the order of readAccountText.
+var accountFields = []string{
+	"JobID", "JobIDRaw", "User", "Account", "Partition", "State", "Submit", "Eligible", "Start", "End",
+	"TimelimitRaw", "ReqTRES", "AllocTRES", "NNodes", "NodeList", "ExitCode", "JobName",
+}
+
+// readAccountText reads what sacct -P writes by accountFields. A step follows its job.
+func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
+	err = m.split(r, len(accountFields), func(f []string) {
+		got.Records++
+		if len(f) != len(accountFields) {
+			got.bad("a line of sacct with %d of %d fields", len(f), len(accountFields))
+			return
+		}
+		if id, step, ok := strings.Cut(f[0], "."); ok {
+			if n := len(jobs) - 1; n >= 0 && jobs[n].shown(id) {
+				jobs[n].step(step, f)
+			} else {
+				got.bad("a step %.40q without its job before it", f[0])
+			}
+			return
+		}
+		j := Job{
+			User: f[2], Account: f[3], Partition: f[4], State: state(words{f[5]}),
+			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
+			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), Name: f[16],
+		}
+		if j.State == "" || !j.jobID(f[0], f[1]) {
+			got.bad("a line of sacct for the job %.40q in the state %.40q", f[0], f[5])
+			return
+		}
+		if v, ok := parseFloat(f[10]); ok {
+			j.Seconds = 60 * v
+		}
+		j.tres(f[11])
+		j.tres(f[12])
+		j.past()
+		jobs = append(jobs, j)
+	})
+	return jobs, got, err
+}
+
+// shown reports whether an id in front of a step is the job's.
+func (j *Job) shown(id string) bool {
+	first, _, _ := strings.Cut(id, "_[")
+	return first == j.ID
+}
+
+func (j *Job) step(id string, f []string) {
+	if j.StepCount++; len(j.Steps) == mostSteps {
+		return
+	}
+	j.Steps = append(j.Steps, Step{
+		ID: id, Name: f[16], State: state(words{f[5]}), NodeList: slurmtext.Word(f[14]),
+		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]),
+	})
+}
+
+// exitPair reads "3:0", the code and the signal.
+func exitPair(s string) *int {
+	code, err := slurmtext.Exit(s)
+	if err != nil || !strings.Contains(s, ":") {
+		return nil
+	}
+	return code
+}

@@ -1,0 +1,50 @@
+package slurmctl
+
+import (
+	"strings"
+
+	"reckon/interop/slurmtext"
+)
+
+// tres takes what a list such as cpu=2,mem=100M,gres/gpu=1 says.
+func (j *Job) tres(s string) { j.given(slurmtext.ReadTRES(s)) }
+
+func (j *Job) given(t slurmtext.TRES) {
+	for v, into := range map[*float64]*float64{&t.Cores: &j.Cores, &t.Memory: &j.MemoryBytes, &t.GPUs: &j.GPUs, &t.Nodes: &j.Nodes} {
+		if *v > 0 {
+			*into = *v
+		}
+	}
+}
+
+// tresItem is the same in the JSON of accounting.
+type tresItem struct {
+	Type, Name text
+	Count      number
+}
+
+func (j *Job) tresList(list []tresItem) {
+	var t slurmtext.TRES
+	typed, gpus := 0.0, 0.0
+	for _, x := range list {
+		if !x.Count.ok || x.Count.v <= 0 {
+			continue
+		}
+		switch {
+		case x.Type == "cpu":
+			t.Cores = x.Count.v
+		case x.Type == "mem":
+			t.Memory = x.Count.v * (1 << 20)
+		case x.Type == "node":
+			t.Nodes = x.Count.v
+		case x.Type == "gres" && x.Name == "gpu":
+			gpus = x.Count.v
+		case x.Type == "gres" && strings.HasPrefix(string(x.Name), "gpu:"):
+			typed += x.Count.v
+		}
+	}
+	if t.GPUs = gpus; gpus == 0 {
+		t.GPUs = typed
+	}
+	j.given(t)
+}

@@ -1,0 +1,344 @@
+package sonar
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"reckon/interop/sacct"
+)
+
+// row is a line of tagged CSV while it is read.
+type row struct {
+	p     Process
+	sys   *System // of the node, which one line of a reading says
+	at    int64
+	host  string
+	has   uint8
+	slurm map[string]string
+}
+
+const (
+	hasTime = 1 << iota
+	hasHost
+	hasUser
+	hasCmd
+	hasCPU
+)
+
+// readCSV reads lines; tagged, untagged and Slurm lines may follow each other.
+func (r *Reader) readCSV(br *bufio.Reader, h *Handler) error {
+	var long []byte
+	for line := 1; ; line++ {
+		text, err := br.ReadSlice('\n')
+		long = long[:0]
+		for errors.Is(err, bufio.ErrBufferFull) && len(long)+len(text) <= r.o.MaxLine {
+			long = append(long, text...)
+			text, err = br.ReadSlice('\n')
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			for errors.Is(err, bufio.ErrBufferFull) {
+				_, err = br.ReadSlice('\n')
+			}
+			h.bad(line, fmt.Errorf("line is longer than %d bytes", r.o.MaxLine))
+			text, long = nil, long[:0]
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(long) > 0 {
+			long = append(long, text...)
+			text = long
+		}
+		text = bytes.TrimRight(text, "\r\n")
+		if len(bytes.TrimSpace(text)) > 0 {
+			if bad, fatal := r.line(text, h); fatal != nil {
+				return fatal
+			} else if bad != nil {
+				h.bad(line, bad)
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// line reads one line. bad is what is wrong with it, fatal what the handler says.
+func (r *Reader) line(text []byte, h *Handler) (bad, fatal error) {
+	if r.cells, bad = split(r.cells[:0], text); bad != nil {
+		return bad, nil
+	}
+	tagged := false
+	for _, c := range r.cells[:min(2, len(r.cells))] {
+		tagged = tagged || bytes.HasPrefix(c, []byte("v=")) || bytes.HasPrefix(c, []byte("time="))
+	}
+	if !tagged {
+		return r.untagged(h)
+	}
+	return r.tagged(h)
+}
+
+// split cuts a line at commas. A field in quotes holds commas, and quotes twice.
+func split(cells [][]byte, text []byte) ([][]byte, error) {
+	for {
+		if len(text) == 0 || text[0] != '"' {
+			at := bytes.IndexByte(text, ',')
+			if at < 0 {
+				return append(cells, text), nil
+			}
+			cells, text = append(cells, text[:at]), text[at+1:]
+			continue
+		}
+		end := 1
+		doubled := false
+		for {
+			at := bytes.IndexByte(text[end:], '"')
+			if at < 0 {
+				return cells, errors.New("a quote is not closed")
+			}
+			end += at
+			if end+1 < len(text) && text[end+1] == '"' {
+				end, doubled = end+2, true
+				continue
+			}
+			break
+		}
+		cell := text[1:end]
+		if doubled {
+			cell = bytes.ReplaceAll(cell, []byte(`""`), []byte(`"`))
+		}
+		cells, text = append(cells, cell), text[end+1:]
+		switch {
+		case len(text) == 0:
+			return cells, nil
+		case text[0] != ',':
+			return cells, errors.New("text after a closing quote")
+		}
+		text = text[1:]
+	}
+}
+
+func (r *Reader) tagged(h *Handler) (bad, fatal error) {
+	w := &r.row
+	slurm := w.slurm
+	clear(slurm)
+	*w = row{slurm: slurm}
+	w.p = Process{Mean: -1, Resident: -1, Virtual: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
+	for _, c := range r.cells {
+		at := bytes.IndexByte(c, '=')
+		if at <= 0 {
+			return fmt.Errorf("field %q is not NAME=VALUE", clip(c)), nil
+		}
+		if err := r.field(string(c[:at]), c[at+1:]); err != nil {
+			return fmt.Errorf("field %s: %w", clip(c[:at]), err), nil
+		}
+	}
+	if w.slurm["JobID"] != "" || w.slurm["JobIDRaw"] != "" {
+		job, err := sacct.FromFields(func(name string) string { return w.slurm[name] }, nil)
+		if err != nil {
+			return err, nil
+		}
+		if h.Job != nil {
+			return nil, h.Job(&job)
+		}
+		return nil, nil
+	}
+	for i, name := range []string{"time", "host", "user", "cmd"} {
+		if w.has&(1<<i) == 0 {
+			return fmt.Errorf("field %s is missing", name), nil
+		}
+	}
+	return nil, r.emit(h)
+}
+
+// field reads one field of a tagged line. Unknown ones are passed over: later releases
+// add fields.
+func (r *Reader) field(name string, v []byte) (err error) {
+	w := &r.row
+	switch name {
+	case "v":
+		if len(v) == 0 {
+			return errors.New("it is empty")
+		}
+	case "time":
+		w.at, err = r.when(v)
+		w.has |= hasTime
+	case "host":
+		w.host = r.name(v)
+		if len(v) == 0 {
+			return errors.New("it is empty")
+		}
+		w.has |= hasHost
+	case "user":
+		w.p.User = r.name(v)
+		w.has |= hasUser
+	case "cmd":
+		w.p.Cmd = r.name(v)
+		w.has |= hasCmd
+	case "job":
+		w.p.Job, err = whole(v, 64)
+	case "epoch":
+		w.p.Epoch, err = whole(v, 64)
+		w.p.HasEpoch = true
+	case "pid":
+		err = set32(&w.p.PID, v)
+	case "ppid":
+		err = set32(&w.p.PPID, v)
+	case "rolledup":
+		err = set32(&w.p.Rolled, v)
+	case "cputime_sec":
+		w.p.CPU, err = amount(v, 1)
+		w.has |= hasCPU
+	case "cpukib", "memkib":
+		w.p.Virtual, err = amount(v, 1024)
+	case "rssanonkib":
+		w.p.Resident, err = amount(v, 1024)
+	case "num_threads":
+		var n uint64
+		n, err = whole(v, 31)
+		w.p.Threads = uint32(n) + 1
+	case "data_read":
+		w.p.Read, err = amount(v, 1024)
+	case "data_written":
+		w.p.Written, err = amount(v, 1024)
+	case "cpu%":
+		w.p.Mean, err = amount(v, 0.01)
+	case "gpumem%", "cpu_util%":
+		_, err = amount(v, 1)
+	case "cores":
+		_, err = whole(v, 32)
+	case "gpus":
+		w.p.GPUs, err = r.cards(v)
+	case "gpu%":
+		w.p.GPU, err = amount(v, 0.01)
+	case "gpukib", "gpumemkib":
+		w.p.GPUMemory, err = amount(v, 1024)
+	case "memtotalkib":
+		w.node().TotalMemory, err = amount(v, 1024)
+	case "load":
+		w.node().CPU, err = busy(v)
+	case "gpuinfo":
+		w.node().Cards, err = cardsOf(v)
+	default:
+		if name[0] >= 'A' && name[0] <= 'Z' { // Slurm's own words
+			if w.slurm == nil {
+				w.slurm = map[string]string{}
+			}
+			w.slurm[name] = string(v)
+		}
+	}
+	return err
+}
+
+func (r *Reader) emit(h *Handler) error {
+	if h.Sample == nil {
+		return nil
+	}
+	w := &r.row
+	// Zeros are left out: a line that has one figure of a kind has all of it.
+	if w.has&hasCPU == 0 && w.p.Virtual < 0 && w.p.Resident < 0 && w.p.Cmd != "_heartbeat_" {
+		w.p.CPU = -1
+	}
+	r.one[0] = w.p
+	return h.Sample(&Sample{Time: w.at, Node: w.host, System: w.sys, Procs: r.one[:]})
+}
+
+// untagged reads a line of the first releases: time, host, cores, user, job, command,
+// cpu%, memory in KiB and, on nodes with cards, the set of cards as a bit mask written in
+// binary, gpu%, gpu memory in % and in KiB. They have no CPU time.
+func (r *Reader) untagged(h *Handler) (bad, fatal error) {
+	c := r.cells
+	if len(c) != 8 && len(c) != 12 {
+		return fmt.Errorf("%d fields without names: 8 or 12 are written by the first releases of sonar, later ones write NAME=VALUE", len(c)), nil
+	}
+	at, err := r.when(c[0])
+	if err != nil {
+		return err, nil
+	}
+	if len(c[1]) == 0 || len(c[3]) == 0 || len(c[5]) == 0 {
+		return errors.New("host, user or command is empty"), nil
+	}
+	p := Process{User: r.name(c[3]), Cmd: r.name(c[5]), CPU: -1, Mean: -1, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
+	_, e1 := whole(c[2], 32)
+	job, e2 := whole(c[4], 64)
+	_, e3 := amount(c[6], 1)
+	mem, e4 := amount(c[7], 1024)
+	if err := errors.Join(e1, e2, e3, e4); err != nil {
+		return err, nil
+	}
+	p.Job, p.Virtual = job, mem
+	if len(c) == 12 {
+		share, e1 := amount(c[9], 0.01)
+		_, e2 := amount(c[10], 1)
+		gpumem, e3 := amount(c[11], 1024)
+		cards, e4 := mask(c[8])
+		if err := errors.Join(e1, e2, e3, e4); err != nil {
+			return err, nil
+		}
+		p.GPUs, p.GPU, p.GPUMemory = r.intern(cards), share, gpumem
+	}
+	if h.Sample == nil {
+		return nil, nil
+	}
+	r.one[0] = p
+	return nil, h.Sample(&Sample{Time: at, Node: r.name(c[1]), Procs: r.one[:]})
+}
+
+func mask(b []byte) (string, error) {
+	var out []byte
+	for i := range len(b) {
+		switch b[len(b)-1-i] {
+		case '0':
+		case '1':
+			if out != nil {
+				out = append(out, ',')
+			}
+			out = strconv.AppendInt(out, int64(i), 10)
+		default:
+			return "", fmt.Errorf("cards %q are not a mask of 0 and 1", clip(b))
+		}
+	}
+	return string(out), nil
+}
+
+// cards reads none, unknown, or numbers with commas between them.
+func (r *Reader) cards(b []byte) (string, error) {
+	switch string(b) {
+	case "none", "unknown", "":
+		return "", nil
+	}
+	for part := range bytes.SplitSeq(b, []byte(",")) {
+		if _, err := whole(part, 16); err != nil {
+			return "", fmt.Errorf("%q is not none, unknown or a list of numbers", clip(b))
+		}
+	}
+	return r.name(b), nil
+}
+
+func whole(b []byte, bits int) (uint64, error) {
+	v, err := strconv.ParseUint(string(b), 10, bits)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", clip(b))
+	}
+	return v, nil
+}
+
+func set32(p *uint32, b []byte) error {
+	v, err := whole(b, 32)
+	*p = uint32(v)
+	return err
+}
+
+// amount reads a number that is not below zero and multiplies it.
+func amount(b []byte, by float64) (float64, error) {
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return 0, fmt.Errorf("%q is not a number from 0 on", clip(b))
+	}
+	return v * by, nil
+}

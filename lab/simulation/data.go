@@ -1,0 +1,64 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"reckon/catalogue"
+	"reckon/query"
+	"reckon/store/tsdb"
+)
+
+// Filled is what was written into a data directory.
+type Filled struct {
+	Progress
+	Workloads int           // rows of the catalogue
+	Writing   time.Duration // of the series
+	Counting  time.Duration // of the catalogue
+}
+
+// Fill lets a fleet go through stretches of the past and writes them into the data
+// directory of a server that is stopped. The fleet can go on afterwards.
+func Fill(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, stretches ...Stretch) (done Filled, err error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return done, fmt.Errorf("make the data directory: %w; choose another one with --data", err)
+	}
+	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(dir, "series"), Retention: -1, OutOfOrder: time.Hour, Logger: log})
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, series.Close()) }()
+	facts, err := catalogue.Open(filepath.Join(dir, "catalogue.db"), log)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, facts.Close()) }()
+	b := query.NewBuilder(series, facts, query.BuilderOptions{Gone: time.Minute, Logger: log})
+	if err := b.Ready(ctx); err != nil {
+		return done, err
+	}
+	began, from := time.Now(), f.Now()
+	out := NewHistory(series, site)
+	for _, s := range stretches {
+		p, err := f.Run(ctx, s, out)
+		done.At, done.Live, done.Waiting = p.At, p.Live, p.Waiting
+		done.Samples, done.Batches, done.Took, done.Passed = done.Samples+p.Samples, done.Batches+p.Batches, done.Took+p.Took, done.Passed+p.Passed
+		if err != nil {
+			return done, err
+		}
+	}
+	if err := out.Flush(ctx); err != nil {
+		return done, err
+	}
+	done.Writing = time.Since(began)
+	if done.Workloads, err = b.History(ctx, [][2]time.Time{{from, f.Now()}}); err != nil {
+		return done, err
+	}
+	done.Counting = time.Since(began) - done.Writing
+	return done, nil
+}

@@ -1,0 +1,249 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reckon/agent"
+	"reckon/interop/slurmctl"
+	"reckon/lab/simulate"
+	"reckon/metric"
+)
+
+// Sink takes what agents export. Put is called from several goroutines, for different nodes;
+// node is empty for what the batch system says. The batch is not kept.
+type Sink interface {
+	Put(ctx context.Context, node string, b *metric.Batch) error
+}
+
+// Waiter is a [Sink] that can be behind. Wait returns when it has caught up enough.
+type Waiter interface {
+	Wait(ctx context.Context) error
+}
+
+// Preparer is a [Sink] that hears of the time of the exports that come next, before them.
+type Preparer interface {
+	Before(ctx context.Context, at time.Time) error
+}
+
+// Config sets up a fleet.
+type Config struct {
+	Site    *simulate.Site
+	Version string
+	// Workers is on how many nodes is worked at a time; 0 is one for each processor.
+	Workers int
+	// Slots is in how many parts of an export interval nodes export; 0 is 15 for 60 nodes
+	// and more, so that they do not all come at once, and 1 for fewer.
+	Slots int
+}
+
+// Fleet is a site with its agents.
+type Fleet struct {
+	config  Config
+	members []*member
+	source  *source
+	poller  *slurmctl.Poller
+	out     Sink // for the poller, while Run runs
+	now     time.Time
+	samples atomic.Int64
+	batches atomic.Int64
+}
+
+// member is a node and its agent.
+type member struct {
+	node  *simulate.Node
+	agent *agent.Agent // nil while the node is down
+	label string
+}
+
+// New returns the fleet of a site at its beginning.
+func New(c Config) *Fleet {
+	c.Workers = cmp.Or(c.Workers, runtime.GOMAXPROCS(0))
+	if c.Slots == 0 {
+		c.Slots = 1
+		if c.Site.Nodes >= 60 {
+			c.Slots = 15
+		}
+	}
+	f := &Fleet{config: c, now: c.Site.From}
+	for i := range c.Site.Names() {
+		n := c.Site.Node(i)
+		f.members = append(f.members, &member{node: n, label: n.Hostname()})
+	}
+	f.source = newSource(c.Site)
+	f.poller = slurmctl.NewPoller(f.source, slurmctl.Options{
+		Clock: func() time.Time { return f.now },
+		Write: func(ctx context.Context, b *metric.Batch) error {
+			f.samples.Add(int64(len(b.Samples)))
+			return f.out.Put(ctx, "", b)
+		},
+	})
+	return f
+}
+
+// Stretch is a part of the time of a site and how it is gone through.
+type Stretch struct {
+	Until  time.Time
+	Tick   time.Duration // between two readings of a node
+	Export time.Duration // between two exports of it
+	// Speed is how many simulated seconds pass in one; 0 is as many as can be.
+	Speed float64
+	// Live makes simulated time that of the clock, catching up first where it is behind.
+	Live bool
+	// Progress, if not nil, hears after each export interval.
+	Progress func(Progress)
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	At      time.Time // simulated
+	Samples int64
+	Batches int64
+	Live    int           // jobs that run
+	Waiting int           // jobs that wait
+	Took    time.Duration // of the clock of this machine
+	Passed  time.Duration // of simulated time
+}
+
+// Speed is how many simulated seconds passed in one.
+func (p Progress) Speed() float64 { return p.Passed.Seconds() / max(p.Took.Seconds(), 1e-9) }
+
+// Now is the simulated time.
+func (f *Fleet) Now() time.Time { return f.now }
+
+// Run goes on from where the last run ended. When ctx ends it stops between two exports and
+// returns its error.
+func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) {
+	if s.Tick <= 0 || s.Export < s.Tick {
+		return Progress{}, fmt.Errorf("a tick of %v and an export interval of %v: the tick is positive and no longer than the interval", s.Tick, s.Export)
+	}
+	f.out = out
+	began, from := time.Now(), f.now
+	samples, batches := f.samples.Load(), f.batches.Load()
+	progress := func() Progress {
+		waiting, running := f.source.count()
+		return Progress{At: f.now, Samples: f.samples.Load() - samples, Batches: f.batches.Load() - batches,
+			Took: time.Since(began), Passed: f.now.Sub(from), Live: running, Waiting: waiting}
+	}
+	waiter, _ := out.(Waiter)
+	preparer, _ := out.(Preparer)
+	for f.now.Before(s.Until) {
+		base := f.now
+		for slot := range f.config.Slots {
+			f.now = base.Add(s.Export * time.Duration(slot+1) / time.Duration(f.config.Slots))
+			switch {
+			case s.Live:
+				if err := until(ctx, f.now); err != nil {
+					return progress(), err
+				}
+			case s.Speed > 0:
+				if err := until(ctx, began.Add(time.Duration(float64(f.now.Sub(from))/s.Speed))); err != nil {
+					return progress(), err
+				}
+			}
+			if preparer != nil {
+				if err := preparer.Before(ctx, f.now); err != nil {
+					return progress(), err
+				}
+			}
+			if err := f.slot(ctx, slot, s, out); err != nil {
+				return progress(), err
+			}
+			f.source.to(f.now)
+			f.poller.Step(ctx)
+			if err := ctx.Err(); err != nil {
+				return progress(), err
+			}
+		}
+		if waiter != nil {
+			if err := waiter.Wait(ctx); err != nil {
+				return progress(), err
+			}
+		}
+		if s.Progress != nil {
+			s.Progress(progress())
+		}
+	}
+	return progress(), nil
+}
+
+// until waits until a time has come.
+func until(ctx context.Context, t time.Time) error {
+	d := time.Until(t)
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// slot lets the nodes of a slot read and export.
+func (f *Fleet) slot(ctx context.Context, slot int, s Stretch, out Sink) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for w := range f.config.Workers {
+		g.Go(func() error {
+			for i := slot + w*f.config.Slots; i < len(f.members); i += f.config.Slots * f.config.Workers {
+				if err := f.export(ctx, f.members[i], s, out); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// export brings one node to the time that it is.
+func (f *Fleet) export(ctx context.Context, m *member, s Stretch, out Sink) error {
+	for at := f.now.Add(-s.Export + s.Tick); ; at = at.Add(s.Tick) {
+		if at.After(f.now) || at.Add(s.Tick).After(f.now) {
+			at = f.now
+		}
+		boot := m.node.Booted()
+		m.node.Advance(at)
+		if m.node.Down() || !m.node.Booted().Equal(boot) {
+			if m.agent != nil { // it went down with its machine, without a last word
+				_ = m.agent.Close()
+				m.agent = nil
+			}
+			if m.node.Down() {
+				if at.Equal(f.now) {
+					return nil
+				}
+				continue
+			}
+		}
+		if m.agent == nil {
+			a, err := agent.OpenMachine(agent.Config{Node: m.label, Root: "/nowhere", Tick: s.Tick, Export: s.Export, Version: f.config.Version}, m.node, m.node.Sensor())
+			if err != nil {
+				return err
+			}
+			m.agent = a
+		}
+		if err := m.agent.Step(); err != nil {
+			return fmt.Errorf("node %s: %w", m.label, err)
+		}
+		if at.Equal(f.now) {
+			break
+		}
+	}
+	b := m.agent.Take()
+	f.samples.Add(int64(len(b.Samples)))
+	f.batches.Add(1)
+	if err := out.Put(ctx, m.label, b); err != nil {
+		return fmt.Errorf("export of node %s: %w", m.label, err)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"reckon/metric"
+	"reckon/transport/push"
+)
+
+// Push is a [Sink] that sends as agents do: each node by a pusher of its own, with a queue
+// on disk and a connection of its own.
+type Push struct {
+	nodes  map[string]*push.Pusher
+	names  []string
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	// Most is how many exports a node may have waiting before [Push.Wait] waits.
+	Most int
+	// Strict waits also for a receiver that is away.
+	Strict bool
+}
+
+// PushConfig says where to and as whom.
+type PushConfig struct {
+	Endpoints []push.Endpoint
+	Site      string
+	Nodes     []string
+	Dir       string // of the queues
+	UserAgent string
+	Logger    *slog.Logger
+}
+
+// NewPush opens the queues and begins to send.
+func NewPush(c PushConfig) (*Push, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Push{nodes: map[string]*push.Pusher{}, cancel: cancel, Most: 4}
+	for _, node := range append([]string{""}, c.Nodes...) {
+		labels, dir := map[string]string{}, "slurm"
+		if c.Site != "" {
+			labels["site"] = c.Site
+		}
+		if node != "" {
+			labels["node"], dir = node, "node-"+node
+		}
+		one, err := push.Open(push.Config{Endpoints: c.Endpoints, Labels: labels, QueueDir: filepath.Join(c.Dir, dir), UserAgent: c.UserAgent, Logger: c.Logger})
+		if err != nil {
+			return nil, errors.Join(err, p.Close(0))
+		}
+		p.nodes[node] = one
+		p.names = append(p.names, node)
+		p.done.Go(func() { one.Run(ctx) })
+	}
+	return p, nil
+}
+
+// Put implements [Sink].
+func (p *Push) Put(ctx context.Context, node string, b *metric.Batch) error {
+	return p.nodes[node].Put(ctx, b)
+}
+
+// Backlog is what waits and how it goes.
+type Backlog struct {
+	Exports       int    // in all queues and for all endpoints
+	Behind        int    // those of them whose endpoint takes what it is sent
+	Sent          uint64 // samples that were taken
+	Refused, Lost uint64 // samples
+	Retries       uint64
+	Failing       int    // queues whose last request failed
+	Error         string // of one of them
+	Queues        int
+	Dropped       uint64 // exports that a full queue dropped
+}
+
+// Backlog adds up the queues.
+func (p *Push) Backlog() Backlog {
+	var b Backlog
+	for _, n := range p.names {
+		for _, s := range p.nodes[n].Status() {
+			b.Queues++
+			b.Exports += s.Queue.Records
+			b.Dropped += s.Queue.Dropped
+			b.Sent, b.Refused, b.Lost, b.Retries = b.Sent+s.Sent, b.Refused+s.Refused, b.Lost+s.Lost, b.Retries+s.Retries
+			if s.LastError != "" {
+				b.Failing, b.Error = b.Failing+1, s.LastError
+			} else {
+				b.Behind += s.Queue.Records
+			}
+		}
+	}
+	return b
+}
+
+// Sent is how many samples each endpoint has taken, by its name.
+func (p *Push) Sent() map[string]uint64 {
+	out := map[string]uint64{}
+	for _, n := range p.names {
+		for _, s := range p.nodes[n].Status() {
+			out[s.Name] += s.Sent
+		}
+	}
+	return out
+}
+
+// wait is how often is looked whether the receiver has caught up.
+const wait = 20 * time.Millisecond
+
+// Wait implements [Waiter]: while the receiver takes what it is sent but is behind, the
+// simulated time stands still. It does not wait for one that is away, unless it is Strict:
+// then exports queue up, as on real nodes.
+func (p *Push) Wait(ctx context.Context) error {
+	tick := time.NewTicker(wait)
+	defer tick.Stop()
+	for {
+		b := p.Backlog()
+		if !p.Strict && b.Behind <= p.Most*(b.Queues-b.Failing) || b.Exports <= p.Most*b.Queues {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Drain waits until everything was sent, for so long at most, and returns what is left.
+func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	tick := time.NewTicker(wait)
+	defer tick.Stop()
+	for {
+		b := p.Backlog()
+		if b.Exports == 0 || ctx.Err() != nil {
+			return b
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Close stops sending, after a last try of so long at most. What was not sent stays in
+// the queues.
+func (p *Push) Close(most time.Duration) error {
+	if most > 0 {
+		p.Drain(context.Background(), most)
+	}
+	p.cancel()
+	p.done.Wait()
+	var errs []error
+	for _, one := range p.nodes {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,203 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/interop/slurmctl"
+	"reckon/lab/simulate"
+)
+
+// forgets is how long the controller knows a job after its end (MinJobAge of Slurm).
+const forgets = 5 * time.Minute
+
+// source answers for the controller of a site. It is asked by a [slurmctl.Poller], whose
+// clock moves it, from one goroutine.
+type source struct {
+	site   *simulate.Site
+	names  []string
+	next   int // the job that is handed in next
+	active []*simulate.Job
+	ended  []*simulate.Job // by end
+	clock  time.Time
+}
+
+var _ slurmctl.Source = (*source)(nil)
+
+func newSource(s *simulate.Site) *source {
+	return &source{site: s, names: s.Names()}
+}
+
+// to moves the controller to a time.
+func (q *source) to(now time.Time) {
+	q.clock = now
+	for q.next < len(q.site.Jobs) && !q.site.Jobs[q.next].Submit.After(now) {
+		q.active = append(q.active, q.site.Jobs[q.next])
+		q.next++
+	}
+	was := len(q.ended)
+	q.active = slices.DeleteFunc(q.active, func(j *simulate.Job) bool {
+		over := !j.Start.IsZero() && !j.End.After(now)
+		if over {
+			q.ended = append(q.ended, j)
+		}
+		return over
+	})
+	if len(q.ended) > was {
+		slices.SortStableFunc(q.ended[was:], func(a, b *simulate.Job) int { return a.End.Compare(b.End) })
+	}
+}
+
+// count is how many jobs wait and run.
+func (q *source) count() (waiting, running int) {
+	for _, j := range q.active {
+		if waits(j, q.clock) {
+			waiting++
+		} else {
+			running++
+		}
+	}
+	return waiting, running
+}
+
+func waits(j *simulate.Job, now time.Time) bool { return j.Start.IsZero() || j.Start.After(now) }
+
+// Name implements [slurmctl.Source].
+func (q *source) Name() string { return "simulated" }
+
+// Jobs implements [slurmctl.Source]. What waits of an array is one record, as Slurm has it.
+func (q *source) Jobs(context.Context) ([]slurmctl.Job, slurmctl.Read, error) {
+	var out []slurmctl.Job
+	arrays := map[int]int{} // where its waiting tasks are in out
+	first := true
+	for _, j := range q.active {
+		w := q.record(j)
+		if waits(j, q.clock) {
+			w.Reason = "Priority"
+			if first {
+				w.Reason, first = "Resources", false
+			}
+			if j.Array != 0 {
+				if at, ok := arrays[j.Array]; ok {
+					out[at].Tasks++
+					continue
+				}
+				arrays[j.Array] = len(out)
+				w.ID, w.Raw, w.Tasks = strconv.Itoa(j.Array), uint32(j.Array), 1
+			}
+		}
+		out = append(out, w)
+	}
+	for i := len(q.ended) - 1; i >= 0 && q.clock.Sub(q.ended[i].End) < forgets; i-- {
+		out = append(out, q.record(q.ended[i]))
+	}
+	return out, slurmctl.Read{Records: len(out)}, nil
+}
+
+// Ended implements [slurmctl.Source].
+func (q *source) Ended(_ context.Context, since, until time.Time) ([]slurmctl.Job, slurmctl.Read, error) {
+	var out []slurmctl.Job
+	for i := len(q.ended) - 1; i >= 0 && !q.ended[i].End.Before(since.Add(-forgets)); i-- {
+		if j := q.ended[i]; !j.End.Before(since) && !j.End.After(until) {
+			out = append(out, q.record(j))
+		}
+	}
+	return out, slurmctl.Read{Records: len(out)}, nil
+}
+
+// ByNumber implements [slurmctl.Source].
+func (q *source) ByNumber(_ context.Context, raw []uint32, since time.Time) ([]slurmctl.Job, slurmctl.Read, error) {
+	var out []slurmctl.Job
+	for _, n := range raw {
+		if i := int(n) - int(q.site.Jobs[0].Raw); i >= 0 && i < q.next && !q.site.Jobs[i].Submit.Before(since) {
+			out = append(out, q.record(q.site.Jobs[i]))
+		}
+	}
+	return out, slurmctl.Read{Records: len(out)}, nil
+}
+
+// Nodes implements [slurmctl.Source].
+func (q *source) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, slurmctl.Read, error) {
+	held := make([]slurmctl.Node, len(q.names))
+	for _, j := range q.active {
+		if waits(j, q.clock) {
+			continue
+		}
+		for _, n := range j.On {
+			held[n].CoresHeld += float64(j.Cores)
+			held[n].MemoryHeld += float64(j.MemoryBytes)
+		}
+	}
+	out := held[:0:0]
+	for i := range held {
+		n := &held[i]
+		about := q.site.About(i)
+		if about.Partition == "" {
+			continue // logins and services are not Slurm's
+		}
+		n.Name, n.Cores, n.MemoryBytes, n.GPUs = q.names[i], float64(about.Cores), float64(about.MemoryBytes), float64(about.GPUs)
+		n.Partitions = []string{about.Partition}
+		switch {
+		case about.Down(q.clock):
+			n.State, n.Reason = "down", "Not responding"
+			n.Flags = []string{"not_responding"}
+		case n.CoresHeld == 0:
+			n.State = "idle"
+		case n.CoresHeld < n.Cores:
+			n.State = "mixed"
+		default:
+			n.State = "allocated"
+		}
+		out = append(out, *n)
+	}
+	parts := []slurmctl.Partition{{Name: "batch", State: "up", Default: true, Seconds: 4 * 86400}}
+	if q.site.GPUNodes > 0 {
+		parts = append(parts, slurmctl.Partition{Name: "gpu", State: "up", Seconds: 2 * 86400})
+	}
+	return out, parts, slurmctl.Read{Records: len(out)}, nil
+}
+
+// record is what the controller says of a job now.
+func (q *source) record(j *simulate.Job) slurmctl.Job {
+	nodes := float64(j.Nodes)
+	w := slurmctl.Job{
+		ID: j.ID(), Raw: j.Raw, User: j.User.Name, Account: j.User.Account, Partition: j.Partition, Name: j.Name,
+		Submit: j.Submit, Eligible: j.Submit, Nodes: nodes, Cores: nodes * float64(j.Cores), MemoryBytes: nodes * float64(j.MemoryBytes),
+		GPUs: nodes * float64(j.GPUs), Seconds: j.Limit.Seconds(), State: "pending",
+	}
+	if waits(j, q.clock) {
+		return w
+	}
+	names := make([]string, len(j.On))
+	for i, n := range j.On {
+		names[i] = q.names[n]
+	}
+	w.Start, w.NodeList, w.State = j.Start, strings.Join(names, ","), "running"
+	if j.End.After(q.clock) {
+		return w
+	}
+	w.End, w.Ended, w.State = j.End, true, j.Outcome
+	switch j.Outcome {
+	case "completed", "failed":
+		code := j.Exit
+		w.Exit = &code
+	case "timeout":
+		w.Reason = "TimeLimit"
+	case "out_of_memory":
+		w.Reason = "OutOfMemory"
+		code := 137
+		w.Exit = &code
+	case "node_fail":
+		w.Reason = "NodeDown"
+	}
+	w.StepCount = 1
+	w.Steps = []slurmctl.Step{{ID: "batch", Name: "batch", State: w.State, NodeList: names[0], Start: j.Start, End: j.End, Exit: w.Exit}}
+	if j.Steps() {
+		w.StepCount = 2
+		w.Steps = append(w.Steps, slurmctl.Step{ID: "0", Name: j.Program, State: w.State, NodeList: w.NodeList, Start: j.Start, End: j.End, Exit: w.Exit})
+	}
+	return w
+}

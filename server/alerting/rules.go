@@ -1,0 +1,136 @@
+package alerting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/access"
+	"reckon/deploy/alerts"
+)
+
+// defaults is the name of the rules that the program brings.
+const defaults = "default"
+
+// everything is a context in which all series are seen: a rule asks for nobody.
+func everything(ctx context.Context) context.Context {
+	return access.With(ctx, access.Viewer{Role: access.Support, Name: "rules"})
+}
+
+// loadRules reads every rule file, and takes them only if all are right.
+func (s *Service) loadRules() error {
+	files, err := ruleFiles(s.o.Rules)
+	if err != nil {
+		return err
+	}
+	l := loader{s.o.Parser, s.log}
+	for _, f := range files {
+		if _, errs := l.Load(f, false, model.UTF8Validation); len(errs) > 0 {
+			return fmt.Errorf("rules of %s: %w; `promtool check rules FILE` checks a file", f, errors.Join(errs...))
+		}
+	}
+	return s.manager.Update(s.o.Interval, files, labels.EmptyLabels(), s.o.External, nil)
+}
+
+// ruleFiles resolves patterns. A pattern that finds nothing is a mistake.
+func ruleFiles(patterns []string) ([]string, error) {
+	if len(patterns) == 0 {
+		return []string{defaults}, nil
+	}
+	var out []string
+	for _, p := range patterns {
+		switch p {
+		case "none":
+			continue
+		case defaults:
+			out = append(out, p)
+			continue
+		}
+		found, err := filepath.Glob(p)
+		if err != nil {
+			return nil, fmt.Errorf("--rules %s: %w", p, err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("--rules %s: there is no such file; give rule files, default or none", p)
+		}
+		out = append(out, found...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// loader reads rule files, and the ones in the program by the name default.
+type loader struct {
+	parser parser.Parser
+	log    *slog.Logger
+}
+
+func (l loader) Load(name string, lax bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+	if name == defaults {
+		return rulefmt.Parse(alerts.Rules(), lax, scheme, l.parser, quiet(l.log))
+	}
+	return rulefmt.ParseFile(name, lax, scheme, l.parser, quiet(l.log))
+}
+
+func (l loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
+
+// older shows our store as the rule manager still wants it.
+type older struct{ to storage.AppendableV2 }
+
+func (o older) Appender(ctx context.Context) storage.Appender {
+	return &olderAppender{to: o.to.AppenderV2(ctx)}
+}
+
+type olderAppender struct {
+	to   storage.AppenderV2
+	opts storage.AOptions
+}
+
+var errRulesOnly = errors.New("rules write samples and histograms only")
+
+func (a *olderAppender) Append(ref storage.SeriesRef, ls labels.Labels, t int64, v float64) (storage.SeriesRef, error) {
+	return a.to.Append(ref, ls, 0, t, v, nil, nil, a.opts)
+}
+func (a *olderAppender) AppendHistogram(ref storage.SeriesRef, ls labels.Labels, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) (storage.SeriesRef, error) {
+	return a.to.Append(ref, ls, 0, t, 0, h, fh, a.opts)
+}
+func (a *olderAppender) SetOptions(o *storage.AppendOptions) {
+	a.opts.RejectOutOfOrder = o != nil && o.DiscardOutOfOrder
+}
+func (a *olderAppender) Commit() error   { return a.to.Commit() }
+func (a *olderAppender) Rollback() error { return a.to.Rollback() }
+func (a *olderAppender) AppendExemplar(storage.SeriesRef, labels.Labels, exemplar.Exemplar) (storage.SeriesRef, error) {
+	return 0, errRulesOnly
+}
+func (a *olderAppender) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64, *histogram.Histogram, *histogram.FloatHistogram) (storage.SeriesRef, error) {
+	return 0, errRulesOnly
+}
+func (a *olderAppender) AppendSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64) (storage.SeriesRef, error) {
+	return 0, errRulesOnly
+}
+func (a *olderAppender) UpdateMetadata(storage.SeriesRef, labels.Labels, metadata.Metadata) (storage.SeriesRef, error) {
+	return 0, errRulesOnly
+}
+
+// hidden takes the password out of an address.
+func hidden(address string) string {
+	if at := strings.LastIndex(address, "@"); at >= 0 {
+		if scheme := strings.Index(address, "://"); scheme >= 0 && scheme < at {
+			return address[:scheme+3] + address[at+1:]
+		}
+	}
+	return address
+}

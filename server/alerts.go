@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"reckon/client"
+	"reckon/server/alerting"
+	"reckon/store"
+	"reckon/web/api"
+	"reckon/web/promapi"
+)
+
+// Alerts says which rules are evaluated and where alerts go.
+type Alerts struct {
+	Rules         []string // files, or default, or none; empty is default
+	Alertmanagers []string // addresses
+	Config        string   // of the Alertmanager in this process; empty for none
+	External      string   // address of this server in links; empty is the one that it listens on
+}
+
+// openAlerts reads rules and receivers.
+func (s *Server) openAlerts(ctx context.Context) (err error) {
+	c := s.config.Alerts
+	if c.External == "" {
+		c.External = "http://" + s.Addr()
+	}
+	s.alerts, err = alerting.Open(ctx, alerting.Options{
+		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Appendable: s.series,
+		Rules: c.Rules, Alertmanagers: c.Alertmanagers, Config: c.Config, External: c.External,
+		Dir: filepath.Join(s.config.Data, "alerts"), Findings: s.openFindings, Logger: s.log,
+	})
+	return err
+}
+
+// runAlerts evaluates rules until ctx ends, and reads them and the targets anew at each SIGHUP.
+func (s *Server) runAlerts(ctx context.Context) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+				if err := s.alerts.Reload(); err != nil {
+					s.log.Error("rules and receivers stay as they were", "err", err)
+				}
+				if s.scraper != nil {
+					s.scraper.Reload()
+				}
+			}
+		}
+	}()
+	return s.alerts.Run(ctx)
+}
+
+// openFindings are the cases of misuse that last.
+func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
+	now := time.Now()
+	rows, _, err := s.facts.Findings(ctx, store.FindingFilter{States: []string{store.FindingNew, store.FindingOpen}, Now: now})
+	if err != nil {
+		return nil, fmt.Errorf("read findings: %w", err)
+	}
+	out := make([]alerting.Finding, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		out[i] = alerting.Finding{
+			ID: r.ID, Rule: r.Rule, Severity: severity(r.Severity), Site: r.Site, Node: r.Node, Owner: r.Owner, Workload: r.Workload,
+			Text: r.Text, Found: r.Found, Quiet: !r.AckAt.IsZero() || r.MutedUntil.After(now),
+		}
+	}
+	return out, nil
+}
+
+// severity is that of a finding in the words of alerts. No finding is critical: it
+// wastes, and breaks nothing at once.
+func severity(of string) string {
+	if of == "low" {
+		return "info"
+	}
+	return "warning"
+}
+
+// mountAlerts adds what the HTTP API answers about alerts.
+func (s *Server) mountAlerts(o *api.Options, p *promapi.Options) {
+	p.Rules, p.Alertmanagers = s.alerts, s.alerts
+	o.Alerts, o.Alertmanager = alertTests{s.alerts}, s.alerts.Handler()
+}
+
+type alertTests struct{ service *alerting.Service }
+
+func (a alertTests) Test(ctx context.Context, by string) (client.AlertTest, error) {
+	if err := a.service.Reachable(); err != nil {
+		return client.AlertTest{}, api.Refuse(http.StatusServiceUnavailable, "see doc/guides/alerts.md", err)
+	}
+	return a.Arrived(ctx, a.service.Test(time.Now(), by))
+}
+
+func (a alertTests) Arrived(ctx context.Context, id string) (client.AlertTest, error) {
+	list, ok := a.service.Arrived(ctx, id)
+	if !ok {
+		return client.AlertTest{}, api.Refuse(http.StatusNotFound, "tests are known for an hour, until the server stops", fmt.Errorf("no test alert %q was sent", id))
+	}
+	t := client.AlertTest{ID: id}
+	for _, d := range list {
+		t.Deliveries = append(t.Deliveries, client.AlertDelivery(d))
+	}
+	return t, nil
+}

@@ -1,0 +1,290 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/catalogue"
+	"reckon/client"
+	"reckon/metric"
+	"reckon/query"
+	"reckon/store/tsdb"
+	"reckon/web/api"
+)
+
+// history is a store that is filled with samples, and the API over it.
+type history struct {
+	t   *testing.T
+	s   *tsdb.Store
+	now time.Time
+}
+
+func newHistory(t *testing.T) *history {
+	s, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(t.TempDir(), "series"), Ahead: -1, OutOfOrder: 90 * 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return &history{t, s, time.Now().UTC().Truncate(time.Minute).Add(-time.Hour)}
+}
+
+// put appends one sample; labels come in pairs behind the name.
+func (h *history) put(at time.Time, node, name string, v float64, pairs ...string) {
+	h.t.Helper()
+	d := &metric.Desc{Name: name, Kind: metric.Gauge}
+	var values []string
+	for i := 0; i < len(pairs); i += 2 {
+		d.Labels, values = append(d.Labels, pairs[i]), append(values, pairs[i+1])
+	}
+	b := metric.Batch{Time: at}
+	b.Add(metric.NewSeries(d, values...), v)
+	if err := h.s.Append(h.t.Context(), map[string]string{"site": "lab", "node": node}, &b); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// run is one life of a job with even use on each of its nodes.
+type run struct {
+	id, name, owner string
+	start           time.Time
+	wall            time.Duration
+	asked, used     float64 // cores, of all nodes
+	memory          float64 // peak on the first node, half of it on the others
+	code            float64
+	nodes           []string
+}
+
+func (h *history) job(r run) {
+	if r.nodes == nil {
+		r.nodes = []string{"n1"}
+	}
+	who := []string{"workload", r.id, "kind", "slurm", "part", "0", "owner", r.owner}
+	end := r.start.Add(r.wall)
+	for i, node := range r.nodes {
+		n := float64(len(r.nodes))
+		for at := r.start.Add(15 * time.Second); ; at = at.Add(15 * time.Second) {
+			if at.After(end) {
+				at = end
+			}
+			h.put(at, node, "reckon_workload_start_time_seconds", float64(r.start.UnixMilli())/1000, who...)
+			h.put(at, node, "reckon_workload_info", 1, append(who, "name", r.name)...)
+			h.put(at, node, "reckon_workload_cpu_seconds_total", r.used/n*at.Sub(r.start).Seconds(), append(who, "mode", "user")...)
+			h.put(at, node, "reckon_command_cpu_seconds_total", r.used/n*at.Sub(r.start).Seconds(), append(who, "command", "solver")...)
+			h.put(at, node, "reckon_workload_memory_peak_bytes", r.memory/float64(min(i+1, 2)), who...)
+			h.put(at, node, "reckon_workload_request_cores", r.asked/n, who...)
+			if at.Equal(end) {
+				break
+			}
+		}
+		h.put(end, node, "reckon_workload_end_time_seconds", float64(end.UnixMilli())/1000, who...)
+		h.put(end, node, "reckon_workload_exit_code", r.code, who...)
+	}
+}
+
+func (h *history) client() *client.Client {
+	h.t.Helper()
+	facts, err := catalogue.Open(filepath.Join(h.t.TempDir(), "catalogue.db"), nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = facts.Close() })
+	if _, err := query.NewBuilder(h.s, facts, query.BuilderOptions{Gone: time.Minute}).Advance(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+	views := query.New(h.s, query.Options{Gone: time.Minute})
+	server := httptest.NewServer(api.New(api.Options{Backend: &backend{facts: facts, views: views}, Scale: &scale{facts: facts, views: views}}))
+	h.t.Cleanup(server.Close)
+	c, err := client.New(server.URL)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+func said(list []client.Verdict, text string) bool {
+	for _, v := range list {
+		if strings.Contains(v.Text, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestScaleOfRuns finds the serial share that made the runs, from those of the same
+// work only.
+func TestScaleOfRuns(t *testing.T) {
+	h := newHistory(t)
+	for i, n := range []float64{1, 2, 4, 8} {
+		wall := time.Duration(400*(0.2+0.8/n)*1000) * time.Millisecond
+		h.job(run{id: fmt.Sprintf("slurm/%d", 10+i), name: "cfd", owner: "alice", start: h.now.Add(time.Duration(-60+10*i) * time.Minute), wall: wall, asked: n, used: 400 / wall.Seconds(), memory: 1 << 30})
+	}
+	h.job(run{id: "slurm/20", name: "cfd", owner: "alice", start: h.now.Add(-5 * time.Minute), wall: 20 * time.Second, asked: 16, used: 1, code: 1}) // failed
+	h.job(run{id: "slurm/21", name: "cfd", owner: "bob", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 32, used: 1})           // another's
+	h.job(run{id: "slurm/22", name: "cfd*", owner: "alice", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 64, used: 8})        // another name
+	c := h.client()
+	s, err := c.Scale(t.Context(), "slurm/13", client.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Runs) != 4 || s.LeftOut != 1 || s.Amdahl == nil || math.Abs(s.Amdahl.Serial-0.2) > 0.01 || s.Amdahl.Error == nil || *s.Amdahl.Error > 0.01 || math.Abs(*s.Amdahl.SpeedupLimit-5) > 0.3 {
+		t.Errorf("%d runs, %d left out, %+v", len(s.Runs), s.LeftOut, s.Amdahl)
+	}
+	if r := s.Runs[3]; r.Cores != 8 || r.CoresFrom != "requested" || r.Speedup == nil || math.Abs(*r.Speedup-3.33) > 0.05 {
+		t.Errorf("%+v", r)
+	}
+	if !said(s.Verdicts, "20% of the work does not run in parallel") || !said(s.Verdicts, "4 runs at 4 sizes, 1 to 8 cores") {
+		t.Errorf("%+v", s.Verdicts)
+	}
+	alone, err := c.Scale(t.Context(), "slurm/22", client.Range{})
+	if err != nil || len(alone.Runs) != 1 || alone.Amdahl != nil || alone.USL != nil || alone.Runs[0].Speedup != nil || !said(alone.Verdicts, "1 run at one size (64 cores): how it scales can not be seen") {
+		t.Errorf("%+v %v", alone, err)
+	}
+}
+
+// TestScaleOfGrowingWork claims no law where the CPU time grows in step with the cores.
+func TestScaleOfGrowingWork(t *testing.T) {
+	h := newHistory(t)
+	for i, n := range []float64{1, 2, 4, 8} {
+		wall := time.Duration(100+2*n) * time.Second
+		h.job(run{id: fmt.Sprintf("slurm/%d", 10+i), name: "weak", owner: "alice", start: h.now.Add(time.Duration(-60+10*i) * time.Minute), wall: wall, asked: n, used: n, memory: 1 << 30})
+	}
+	s, err := h.client().Scale(t.Context(), "slurm/13", client.Range{})
+	if err != nil || s.Amdahl != nil || s.USL != nil || s.Weak == nil || len(s.Runs) != 4 || s.Runs[0].Speedup != nil {
+		t.Fatalf("%+v %v", s, err)
+	}
+	if w := s.Weak; w.FromCores != 1 || w.ToCores != 8 || w.Sizes != 4 || math.Abs(w.Efficiency-102.0/116) > 0.001 || math.Abs(w.CPUGrowth-8*116.0/102) > 0.01 {
+		t.Errorf("%+v", w)
+	}
+	if !said(s.Verdicts, "if the work grew with the cores (weak scaling), they work with 88% of the efficiency of 1 core") {
+		t.Errorf("%+v", s.Verdicts)
+	}
+}
+
+// TestJobAnswers asks for events, lives, balance, split profiles and advice.
+func TestJobAnswers(t *testing.T) {
+	h := newHistory(t)
+	begin := h.now.Add(-30 * time.Minute)
+	two := run{id: "slurm/7", name: "sim", owner: "alice", start: begin, wall: 5 * time.Minute, asked: 8, used: 4, memory: 6 << 30, nodes: []string{"n1", "n2"}}
+	h.job(two)
+	older := two
+	older.start, older.owner, older.nodes = begin.Add(-24*time.Hour), "bob", nil
+	h.job(older)
+	who := []string{"workload", "slurm/7", "kind", "slurm", "part", "0", "owner", "alice"}
+	for i, v := range []float64{0, 1, 1, 3} {
+		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n2", "reckon_workload_oom_kills_total", v, who...)
+	}
+	for i, v := range []float64{0, 5, 10, 10.01, 10.01, 12} {
+		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n1", "reckon_workload_cpu_throttled_seconds_total", v, who...)
+	}
+	// Of the whole on a node: no part of its own, which would keep balance from being judged.
+	h.put(begin.Add(time.Minute), "n1", "reckon_workload_request_memory_bytes", 8<<30, "workload", "slurm/7", "kind", "slurm", "part", "", "owner", "alice")
+	for i, v := range []float64{100, 200} {
+		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n1", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "measured-by-cpu")...)
+		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n2", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "modelled")...)
+	}
+	c := h.client()
+	d, err := c.Workload(t.Context(), "slurm/7", client.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Owner != "alice" || len(d.Lives) != 2 || d.Lives[1].Owner != "bob" || len(d.Nodes) != 2 || d.EnergyMethod != "both" {
+		t.Errorf("%s, lives %+v, nodes %v, energy %q", d.Owner, d.Lives, d.Nodes, d.EnergyMethod)
+	}
+	want := []struct {
+		kind     string
+		from, to int
+		value    float64
+	}{{"oom_kill", 15, 30, 1}, {"throttled", 15, 45, 10}, {"oom_kill", 45, 60, 2}, {"throttled", 75, 90, 1.99}}
+	if len(d.Events) != len(want) {
+		t.Fatalf("%+v", d.Events)
+	}
+	for i, w := range want {
+		e := d.Events[i]
+		if e.Kind != w.kind || e.From.Sub(begin) != time.Duration(w.from)*time.Second || e.To.Sub(begin) != time.Duration(w.to)*time.Second || math.Abs(e.Value-w.value) > 1e-9 {
+			t.Errorf("event %d: %+v, want %+v", i, e, w)
+		}
+	}
+	if len(d.Parts) != 2 {
+		t.Errorf("parts %+v", d.Parts)
+	}
+	// It was killed, so the time says nothing; the memory of the node with the most is asked for.
+	if a := d.Advice; a == nil || a.Nodes != 2 || a.MemoryBytes == nil || *a.MemoryBytes < 6<<30 || a.Seconds != nil || !strings.Contains(a.Paste, "--nodes=2") {
+		t.Errorf("%+v", a)
+	}
+	if !said(d.Verdicts, "2 nodes shared the work evenly") {
+		t.Errorf("%+v", d.Verdicts)
+	}
+	area := func(list []client.Profile, metric, node, command string, step float64) (sum float64) {
+		for _, p := range list {
+			if p.Metric == metric && p.Node == node && p.Command == command {
+				for _, x := range p.Points {
+					if x.Value != nil {
+						sum += *x.Value * step
+					}
+				}
+			}
+		}
+		return sum
+	}
+	for by, line := range map[string][3]string{"total": {"cores", "", ""}, "command": {"command_cores", "", "solver"}} {
+		p, err := c.Workload(t.Context(), "slurm/7", client.Range{By: by})
+		if got := area(p.Profile, line[0], line[1], line[2], p.StepSeconds); err != nil || math.Abs(got-1200) > 15 {
+			t.Errorf("by %s: %g CPU seconds of 1200, %v", by, got, err)
+		}
+	}
+	p, err := c.Workload(t.Context(), "slurm/7", client.Range{By: "node"})
+	if one, two := area(p.Profile, "cores", "n1", "", p.StepSeconds), area(p.Profile, "cores", "n2", "", p.StepSeconds); err != nil || math.Abs(one-600) > 10 || math.Abs(two-600) > 10 {
+		t.Errorf("by node: %g and %g of 600, %v", one, two, err)
+	}
+
+	old, err := c.Workload(t.Context(), "slurm/7", client.Range{Start: older.start})
+	if err != nil || old.Owner != "bob" || !old.Start.Equal(older.start) || len(old.Nodes) != 1 || old.CPUSeconds == nil || math.Abs(*old.CPUSeconds-1200) > 1e-6 || len(old.Events) != 0 {
+		t.Errorf("the life before: %+v, events %+v, %v", old.Workload, old.Events, err)
+	}
+	for name, r := range map[string]client.Range{
+		"a profile in the future":        {From: time.Now().Add(24 * time.Hour)},
+		"a profile after its end":        {From: begin.Add(10 * time.Minute)},
+		"a profile that ends before it":  {To: begin.Add(-time.Hour)},
+		"a step that is much too fine":   {From: begin.Add(-30 * 24 * time.Hour), To: begin.Add(time.Minute), Step: time.Second},
+		"no life at that time, but two":  {Start: begin.Add(-2 * time.Hour)},
+		"no life in the future, but two": {Start: time.Now().Add(time.Hour)},
+	} {
+		_, err := c.Workload(t.Context(), "slurm/7", r)
+		var refused *client.APIError
+		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest && refused.Status != http.StatusNotFound || refused.Err.Hint == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRenamedNode says so when a machine is known under two names: its agent counts
+// from the birth of the processes under each.
+func TestRenamedNode(t *testing.T) {
+	h := newHistory(t)
+	begin := h.now.Add(-30 * time.Minute)
+	who := []string{"workload", "slurm/8", "kind", "slurm", "part", "0", "owner", "alice"}
+	for i := 1; i <= 20; i++ {
+		at, node := begin.Add(time.Duration(i)*15*time.Second), "old"
+		if i > 10 {
+			node = "new"
+		}
+		h.put(at, node, "reckon_workload_start_time_seconds", float64(begin.Unix()), who...)
+		h.put(at, node, "reckon_workload_cpu_seconds_total", float64(i*15), append(who, "mode", "user")...)
+		h.put(at, node, "node_boot_time_seconds", 1.7e9)
+		h.put(at, "other", "node_boot_time_seconds", 1.7e9) // booted with it, and runs on
+	}
+	d, err := h.client().Workload(t.Context(), "slurm/8", client.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !said(d.Verdicts, "node new was called old until "+begin.Add(165*time.Second).Format(time.RFC3339)) || !said(d.Verdicts, "150 s of CPU time") {
+		t.Errorf("%+v", d.Verdicts)
+	}
+}

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/catalogue"
+)
+
+// Who asks a catalogue that can not be written is told what it lacks, until it can be.
+func TestBehind(t *testing.T) {
+	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	var b behind
+	o := &outage{facts: facts, behind: &b}
+	if got := o.missing(t.Context()); got != nil {
+		t.Errorf("nothing is wrong, and it says %q", got)
+	}
+	at, said := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), 0
+	for i := range 121 { // every ten seconds for twenty minutes, each time in other words
+		if b.note(fmt.Errorf("write %d rows: %w", i, errors.New("no space left")), at.Add(time.Duration(i)*10*time.Second)) {
+			said++
+		}
+	}
+	if said != 3 {
+		t.Errorf("said %d times in twenty minutes, want 3", said)
+	}
+	if got := o.missing(t.Context()); len(got) != 1 || !strings.HasPrefix(got[0], "what happened") || !strings.Contains(got[0], "no space left") {
+		t.Errorf("it says %q", got)
+	}
+	if b.note(nil, at) || o.missing(t.Context()) != nil {
+		t.Error("it is over, and goes on being said")
+	}
+}

@@ -1,0 +1,167 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/access"
+	"reckon/answer/findings"
+	"reckon/internal/buildinfo"
+	"reckon/metric/expose"
+	"reckon/query"
+	"reckon/transport/ingest"
+	"reckon/web/api"
+	"reckon/web/promapi"
+	"reckon/web/ui"
+)
+
+// gone is for how long a workload or a node may be silent before it counts as ended
+// or down.
+func (c *Config) gone() time.Duration {
+	if c.Agent == nil && (c.Receive || c.Play != nil) {
+		return 5 * time.Minute // others may export once a minute, over a bad network; a made-up past is as coarse
+	}
+	export := 15 * time.Second
+	if c.Agent != nil && c.Agent.Export > 0 {
+		export = c.Agent.Export
+	}
+	if c.Receive {
+		export = max(export, time.Minute) // and so may those that send to this one
+	}
+	return max(4*export, time.Minute)
+}
+
+func (s *Server) openCatalogue(ctx context.Context) error {
+	if err := s.openFacts(ctx); err != nil {
+		return err
+	}
+	var samples storage.Queryable = s.series
+	if s.inside != nil {
+		samples = s.inside // never from hours, which tell less
+	}
+	s.builder = query.NewBuilder(samples, s.facts, query.BuilderOptions{
+		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
+	})
+	return nil
+}
+
+// buildCatalogue brings the catalogue up to date after every export, and from time to
+// time when none comes, until ctx ends.
+func (s *Server) buildCatalogue(ctx context.Context) error {
+	every := 30 * time.Second
+	if s.config.Receive || s.scraper != nil {
+		every = 10 * time.Second // what others send announces itself not at all
+	}
+	idle := time.NewTicker(every)
+	defer idle.Stop()
+	for {
+		n, err := s.builder.Advance(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case s.behind.note(err, time.Now()):
+			s.log.Error("catalogue could not be brought up to date", "err", err)
+		case err == nil && n > 0 && s.built.CompareAndSwap(false, true):
+			close(s.first)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.updated:
+		case <-idle.C:
+		}
+	}
+}
+
+// catchUp takes the last export into the catalogue when the server stops.
+func (s *Server) catchUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := s.builder.Advance(ctx)
+	if err = errors.Join(err, s.builder.Save(ctx)); err != nil {
+		s.log.Warn("catalogue is behind the series; the next start brings it up to date", "err", err)
+	}
+}
+
+// handler mounts everything that is served.
+func (s *Server) handler(ctx context.Context) (http.Handler, error) {
+	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log})
+	ready := func() error {
+		if err := s.series.Ready(); err != nil {
+			return err
+		}
+		if s.agent != nil && !s.built.Load() {
+			return errors.New("the first workloads are being measured")
+		}
+		return nil
+	}
+	info := buildinfo.Get()
+	if err := s.openAlerts(ctx); err != nil {
+		return nil, err
+	}
+	prometheus := promapi.Options{
+		Engine: engines{s.engine, s.bounded(), s.lookback()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series,
+		Metadata: s.series.Metadata, Ready: s.series.Ready,
+		Version: info.Version, Revision: info.Revision,
+		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,
+	}
+	if s.inside != nil {
+		prometheus.DB = s.inside
+	}
+	away := &outage{facts: s.facts, behind: &s.behind}
+	if s.outside != nil {
+		away.store = s.outside
+	}
+	views := query.New(s.series, query.Options{Gone: s.config.gone()})
+	o := api.Options{
+		Backend: &backend{facts: s.facts, views: views, footprint: s.config.Footprint, away: away,
+			past: &nodePast{rolls: s.facts, waits: s.facts, views: views, clock: time.Now}},
+		Ready:   ready,
+		Version: s.config.Version, Logger: s.log,
+	}
+	_, o.MadeUp = ReadMadeUp(s.config.Data)
+	o.MadeUp = o.MadeUp || s.config.Play != nil
+	s.mountAlerts(&o, &prometheus)
+	o.Prometheus = promapi.Handler(prometheus)
+	o.Fit = &fit{nodes: views.Nodes, waits: s.facts, rolls: s.facts, away: away, clock: time.Now}
+	o.Scale = &scale{facts: s.facts, views: views, away: away}
+	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
+		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
+	}
+	s.keeper = &findings.Keeper{
+		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.facts},
+		Store:     s.facts, Policy: s.config.Policy, Clock: time.Now,
+	}
+	o.Findings = &cases{s.keeper}
+	o.Data = &data{series: promapi.Restricted(s.series), parser: s.engine.Parser(), metadata: s.series.Metadata, slots: make(chan struct{}, 2)}
+	o.Power = &power{series: promapi.Restricted(s.series), engine: s.engine.Engine, slots: make(chan struct{}, 1)}
+	o.Usage = &usage{rolls: s.facts, facts: s.facts, parts: &partitions{views: views, clock: time.Now}, away: away, clock: time.Now}
+	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
+	o.Numbers = numbers{s.series, s.config.Retention}
+	if s.inside != nil {
+		o.Numbers = numbers{s.inside, 0}
+		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
+	}
+	o.Backup = s.copier()
+	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }
+	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
+	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
+	if s.config.Receive {
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Begin: s.begin, Sizes: s.sizes, Logger: s.log}
+		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
+	}
+	if s.agent != nil {
+		o.Hub = &s.hub
+		labels := map[string]string{"node": s.agent.Node()}
+		if s.config.Site != "" {
+			labels["site"] = s.config.Site
+		}
+		o.Metrics = expose.Handler(s.agent.Gather, expose.Options{Labels: labels})
+	}
+	return api.New(o), nil
+}

@@ -1,0 +1,265 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/analysis/correlate"
+	"reckon/client"
+	"reckon/lab/dataset"
+	"reckon/metric"
+	"reckon/web/api"
+)
+
+// data joins series by time for tables, files and correlations.
+type data struct {
+	series   storage.Queryable // shows each viewer what they may see
+	parser   parser.Parser
+	metadata func() map[string]metadata.Metadata
+	slots    chan struct{} // so many questions are worked on at one time
+}
+
+var _ api.Data = (*data)(nil)
+
+const (
+	// maxDataSeries and maxDataSamples bound one question, maxCorrelated the columns that
+	// are compared with each other.
+	maxDataSeries  = 200
+	maxDataSamples = 5_000_000
+	maxCorrelated  = 60
+	// before is how much earlier than the beginning samples are read, for the first step.
+	before = 5 * time.Minute
+)
+
+func tooLarge(format string, args ...any) error {
+	return api.Refuse(http.StatusBadRequest, "select fewer series by their labels, or a shorter time", fmt.Errorf(format, args...))
+}
+
+// frame reads what the question selects and joins it.
+func (d *data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, []string, error) {
+	select {
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	series, err := d.read(ctx, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	step := q.Step.Milliseconds()
+	// Rows lie where they would lie for any other beginning, so that tables can be put side by side.
+	end := q.To.UnixMilli() / step * step
+	start := (q.From.UnixMilli()/step + 1) * step
+	if end < start {
+		return nil, nil, api.Refuse(http.StatusBadRequest, "give a longer time, or a shorter step", fmt.Errorf("no step of %s ends between from and to", q.Step))
+	}
+	f, warnings, err := dataset.Join(series, dataset.Grid{Start: start, End: end, Step: step, By: q.By})
+	if err != nil {
+		return nil, nil, api.Refuse(http.StatusBadRequest, "", err)
+	}
+	if len(series) == 0 {
+		warnings = append(warnings, "no series was found by "+strings.Join(q.Select, ", "))
+	}
+	return f, warnings, nil
+}
+
+func (d *data) read(ctx context.Context, q client.DataQuery) ([]dataset.Series, error) {
+	from, to := q.From.Add(-before).UnixMilli(), q.To.UnixMilli()
+	store, err := d.series.Querier(from, to)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close() // nothing was written
+	told := d.metadata()
+	var out []dataset.Series
+	seen, samples := map[string]bool{}, 0
+	for _, text := range q.Select {
+		ms, err := d.parser.ParseMetricSelector(text)
+		if err != nil {
+			return nil, api.Refuse(http.StatusBadRequest, `give a selector such as node_load1{node="n1"}, without functions`, fmt.Errorf("parameter select: %q: %w", text, err))
+		}
+		set := store.Select(ctx, false, &storage.SelectHints{Start: from, End: to}, ms...)
+		var it chunkenc.Iterator
+		for set.Next() {
+			one := set.At()
+			key := one.Labels().String()
+			if seen[key] {
+				continue
+			}
+			if seen[key] = true; len(seen) > maxDataSeries {
+				return nil, tooLarge("the selectors find more than %d series", maxDataSeries)
+			}
+			it = one.Iterator(it)
+			s, err := points(it, describe(one.Labels(), told), maxDataSamples-samples)
+			if err != nil {
+				return nil, err
+			}
+			samples += len(s.Points)
+			out = append(out, s)
+		}
+		if err := set.Err(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(a, b dataset.Series) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)))
+	})
+	return out, nil
+}
+
+// describe is a series without its samples. A counter is what its metadata or, without
+// any, the end of its name says.
+func describe(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
+	s := dataset.Series{Kind: metric.Gauge}
+	l.Range(func(l labels.Label) {
+		if l.Name == model.MetricNameLabel {
+			s.Name = l.Value
+		} else {
+			s.Labels = append(s.Labels, dataset.Label{Name: l.Name, Value: l.Value})
+		}
+	})
+	m, known := told[s.Name]
+	s.Unit, s.Help = metric.Unit(m.Unit), m.Help
+	switch {
+	case known && m.Type != "":
+		if m.Type == "counter" {
+			s.Kind = metric.Counter
+		}
+	default:
+		for _, end := range []string{"_total", "_sum", "_count", "_bucket"} {
+			if strings.HasSuffix(s.Name, end) {
+				s.Kind = metric.Counter
+			}
+		}
+	}
+	return s
+}
+
+func points(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, error) {
+	for {
+		switch it.Next() {
+		case chunkenc.ValNone:
+			return s, it.Err()
+		case chunkenc.ValFloat:
+			t, v := it.At()
+			if math.IsNaN(v) {
+				continue // also the mark that a series ended
+			}
+			if len(s.Points) >= room {
+				return s, tooLarge("the series hold more than %d samples in that time", maxDataSamples)
+			}
+			s.Points = append(s.Points, dataset.Point{T: t, V: v})
+		default:
+			s.Kind = metric.NativeHistogram
+			s.Points = append(s.Points, dataset.Point{T: it.AtT()}) // so that it is named as left out
+			return s, nil
+		}
+	}
+}
+
+// Data implements api.Data.
+func (d *data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, error) {
+	t := client.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []client.DataLabels{}, Columns: []client.DataColumn{}, Warnings: []string{}}
+	f, warnings, err := d.frame(ctx, q)
+	if err != nil {
+		return t, err
+	}
+	if n := f.Rows() * len(f.Columns); n > 1_000_000 {
+		return t, tooLarge("%d rows of %d columns are more than a page can show; take a longer step, or a file (format=csv or parquet)", f.Rows(), len(f.Columns))
+	}
+	t.Warnings = append(t.Warnings, warnings...)
+	for _, at := range f.Time {
+		t.Times = append(t.Times, time.UnixMilli(at).UTC())
+	}
+	for _, l := range f.Labels {
+		t.Labels = append(t.Labels, client.DataLabels{Name: l.Name, Values: l.Values})
+	}
+	for i := range f.Columns {
+		c := &f.Columns[i]
+		values := make([]*float64, len(c.Values))
+		for k := range c.Values {
+			values[k] = finite(c.Values[k])
+		}
+		t.Columns = append(t.Columns, client.DataColumn{Name: c.Name, Unit: c.Unit, Help: c.Help, Source: c.Source, Rate: c.Rate, Values: values})
+	}
+	return t, nil
+}
+
+// finite is nil for what is not known.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// WriteData implements api.Data.
+func (d *data) WriteData(ctx context.Context, q client.DataQuery, format string, w io.Writer) error {
+	f, _, err := d.frame(ctx, q)
+	if err != nil {
+		return err
+	}
+	if format == "parquet" {
+		return f.WriteParquet(w)
+	}
+	return f.WriteCSV(w)
+}
+
+// Correlate implements api.Data.
+func (d *data) Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error) {
+	out := client.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []client.CorrelationPair{}, Warnings: []string{}}
+	q.By = nil // each series a column
+	f, warnings, err := d.frame(ctx, q)
+	if err != nil {
+		return out, err
+	}
+	out.Rows = f.Rows()
+	if n := len(f.Columns); n > maxCorrelated {
+		return out, tooLarge("%d series are more than %d, which are compared at once", n, maxCorrelated)
+	}
+	var columns []correlate.Column
+	for _, c := range f.Columns {
+		columns = append(columns, correlate.Column{Name: c.Name, Values: c.Values})
+	}
+	if len(columns) < 2 {
+		out.Warnings = append(append(out.Warnings, warnings...), "a correlation takes two series or more")
+		return out, nil
+	}
+	o := correlate.Options{StepSeconds: f.StepSeconds}
+	if q.MaxLag != nil {
+		if o.MaxLag = *q.MaxLag; o.MaxLag == 0 {
+			o.MaxLag = -1
+		}
+	}
+	m, err := correlate.Pairs(columns, o)
+	if err != nil {
+		return out, api.Refuse(http.StatusBadRequest, "", err)
+	}
+	out.Columns, out.Warnings = m.Names, append(append(out.Warnings, warnings...), m.Warnings...)
+	for _, p := range m.Strongest() {
+		pair := client.CorrelationPair{
+			A: p.A, B: p.B, Points: p.Points, Effective: finite(p.Effective), Pearson: finite(p.Pearson), Low: finite(p.Low), High: finite(p.High), Spearman: finite(p.Spearman),
+			LagSeconds: p.LagSeconds, LagPearson: finite(p.LagPearson), LagPoints: p.LagPoints,
+		}
+		if p.Points < 8 {
+			pair.Effective = nil
+		}
+		out.Pairs = append(out.Pairs, pair)
+	}
+	return out, nil
+}

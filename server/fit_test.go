@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"reckon/catalogue"
+	"reckon/client"
+	"reckon/store"
+)
+
+// TestFitOutside: where a batch system gives nodes out, those of no partition are no place
+// for a job, however big and idle; where there is none every node is.
+func TestFitOutside(t *testing.T) {
+	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	node := func(site, name string, cores float64) client.Node {
+		return client.Node{Site: site, Node: name, Up: true, Cores: at(cores), CoresUsed: at(0), MemoryBytes: at(1e12), MemoryUsed: at(0)}
+	}
+	batch := node("hpc", "n1", 8)
+	batch.Batch = &client.NodeBatch{Partitions: []string{"cpu"}, Open: true, Cores: at(8), CoresHeld: at(2), MemoryBytes: at(1e12), MemoryHeld: at(0)}
+	f := &fit{waits: facts, clock: time.Now, nodes: func(context.Context, time.Time) ([]client.Node, error) {
+		return []client.Node{batch, node("hpc", "login1", 8), node("lab", "ws1", 8)}, nil
+	}}
+	list, err := f.Fit(t.Context(), client.FitQuery{Cores: 4})
+	if err != nil || len(list.Places) != 3 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, p := range list.Places {
+		if outside := p.Site == "hpc" && len(p.Partitions) == 0; *p.Fits == outside || (*p.FreeNow == 0) != outside || (p.Why == "in no partition") != outside {
+			t.Errorf("%s %v: fits %v, room on %d, %q", p.Site, p.Partitions, *p.Fits, *p.FreeNow, p.Why)
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var rows []store.Workload
+	for i := range 11 {
+		start := now.Add(-time.Duration(i+1) * time.Hour)
+		rows = append(rows, store.Workload{ID: "slurm/" + string(rune('a'+i)), Kind: "slurm", Partition: "cpu", Nodes: []string{"small1"},
+			Submit: start.Add(-time.Duration(i) * time.Minute), Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), RequestCores: at(4)})
+	}
+	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Submit: now.Add(-2 * time.Hour), Start: now.Add(-time.Hour), Seen: now, RequestCores: at(64), RequestGPUs: at(2)})
+	if err := facts.Upsert(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	node := func(name string, cores, used float64, up bool) client.Node {
+		return client.Node{Node: name, Up: up, Cores: at(cores), CoresUsed: at(used), MemoryBytes: at(cores * 1e9), MemoryUsed: at(1e9)}
+	}
+	f := &fit{waits: facts, clock: func() time.Time { return now }, nodes: func(context.Context, time.Time) ([]client.Node, error) {
+		return []client.Node{node("small1", 8, 7, true), node("small2", 8, 1, true), node("small3", 8, 0, false), node("big1", 64, 1, true)}, nil
+	}}
+	ask := func(q client.FitQuery) []client.Place {
+		list, err := f.Fit(t.Context(), q)
+		if err != nil || len(list.Places) != 2 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return list.Places
+	}
+	p := ask(client.FitQuery{Cores: 4})
+	small := p[0]
+	if *small.Cores != 8 || !*small.Fits || small.Nodes != 3 || *small.Up != 2 || *small.FreeNow != 1 || small.Comparable != 11 || *small.WaitP50 != 300 || *small.WaitP90 != 540 || small.Partitions[0] != "cpu" {
+		t.Errorf("%+v", small)
+	}
+	if p[1].WaitP50 != nil || !*p[1].Fits {
+		t.Errorf("a wait that nobody knows: %+v", p[1])
+	}
+	if p = ask(client.FitQuery{Cores: 32}); *p[0].Cores != 64 || *p[1].Fits || p[1].Why == "" || p[1].Comparable != 0 {
+		t.Errorf("%+v", p)
+	}
+	if p = ask(client.FitQuery{GPUs: 2}); *p[0].Cores != 64 || !*p[0].Fits || p[1].Fits != nil || p[1].Why == "" || *p[0].FreeNow != 0 {
+		t.Errorf("%+v", p)
+	}
+}

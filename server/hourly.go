@@ -1,0 +1,87 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/store/hourly"
+	"reckon/store/tsdb"
+)
+
+// HourlyDir is the folder of the data directory that holds one figure an hour.
+const HourlyDir = "hourly"
+
+// leastForHours is the shortest retention of samples that leaves time to make hours of them.
+const leastForHours = 48 * time.Hour
+
+// withHours is the embedded store with the hours of years beside it.
+type withHours struct {
+	*tsdb.Store
+	hours *hourly.Store
+}
+
+var _ seriesStore = withHours{}
+
+func (w withHours) Querier(mint, maxt int64) (storage.Querier, error) {
+	return w.hours.Querier(mint, maxt)
+}
+
+func (w withHours) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	return w.hours.ChunkQuerier(mint, maxt)
+}
+
+func (w withHours) Close() error { return errors.Join(w.hours.Close(), w.Store.Close()) }
+
+// openEmbedded opens the store in the data directory and, unless that is not wanted, the
+// hours beside it. Of a bound on bytes the hours take a quarter at most.
+func (s *Server) openEmbedded() error {
+	c := &s.config
+	var hours atomic.Pointer[hourly.Store]
+	embedded, err := tsdb.Open(tsdb.Options{
+		Dir: filepath.Join(c.Data, "series"), Retention: c.Retention, MaxBytes: c.MaxBytes,
+		OutOfOrder: c.OutOfOrder, Logger: s.log,
+		Beside: func() int64 {
+			if h := hours.Load(); h != nil {
+				return h.Bytes()
+			}
+			return 0
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.series, s.inside = embedded, embedded
+	if c.Hourly <= 0 {
+		return nil
+	}
+	if c.Retention > 0 && c.Retention < leastForHours {
+		s.log.Info("no figures an hour are kept: --retention is shorter than two days", "retention", c.Retention)
+		return nil
+	}
+	h, err := hourly.Open(hourly.Options{
+		Dir: filepath.Join(c.Data, HourlyDir), Raw: embedded, Retention: c.Hourly, MaxBytes: c.MaxBytes / 4, Logger: s.log,
+	})
+	if err != nil {
+		return err // the store is closed with the server
+	}
+	hours.Store(h)
+	s.hours, s.series = h, withHours{embedded, h}
+	return nil
+}
+
+// keptHours opens the hours of a data directory whose store was opened; nil where there are
+// none. Nothing is forgotten.
+func keptHours(data string, samples *tsdb.Store, log *slog.Logger) (*hourly.Store, error) {
+	dir := filepath.Join(data, HourlyDir)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return hourly.Open(hourly.Options{Dir: dir, Raw: samples, Logger: log})
+}

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/catalogue"
+	"reckon/client"
+	"reckon/interop/importer"
+	"reckon/query"
+	"reckon/store/tsdb"
+	"reckon/web/api"
+)
+
+// imports takes history into the stores, one import at a time.
+type imports struct {
+	mu      sync.Mutex
+	series  *tsdb.Store
+	builder *query.Builder
+	dir     string
+	site    string
+}
+
+var _ api.Import = (*imports)(nil)
+
+// Import implements api.Import.
+func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	settings := importer.Options{Store: i.series, Dir: i.dir, Site: o.Site, Force: o.Force, Batch: o.Batch}
+	if settings.Site == "" {
+		settings.Site = i.site
+	}
+	if o.Fields != "" {
+		settings.Fields = strings.Split(o.Fields, ",")
+	}
+	if o.Zone != "" {
+		zone, err := time.LoadLocation(o.Zone)
+		if err != nil {
+			return client.ImportResult{}, api.Refuse(http.StatusBadRequest, "give a name such as Europe/Oslo or UTC", fmt.Errorf("time zone %q: %w", o.Zone, err))
+		}
+		settings.Zone = zone
+	}
+	if err := i.builder.Ready(ctx); err != nil {
+		return client.ImportResult{}, err
+	}
+	im := importer.New(settings)
+	var broken error
+	for broken == nil {
+		name, in, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if broken = err; err != nil {
+			break
+		}
+		if o.Format == "sacct" {
+			broken = im.Sacct(ctx, name, in)
+		} else {
+			broken = im.Sonar(ctx, name, in)
+		}
+	}
+	// What was read before something broke is written, and known when it comes again.
+	got, err := im.Finish(context.WithoutCancel(ctx))
+	if err = errors.Join(broken, err); err != nil && len(got.Ranges) == 0 {
+		return client.ImportResult{}, err
+	}
+	rows, historyErr := i.builder.History(context.WithoutCancel(ctx), got.Ranges, got.Gone...)
+	if err = errors.Join(err, historyErr); err == nil {
+		err = im.Done()
+	}
+	return result(got, rows), err
+}
+
+func result(r importer.Result, rows int) client.ImportResult {
+	out := client.ImportResult{
+		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured, Waiting: r.Waiting,
+		Workloads: r.Workloads, Samples: r.Samples, Rows: rows, BadCount: r.BadCount, Bad: []client.ImportBad{},
+	}
+	if !r.From.IsZero() {
+		out.From, out.To = &r.From, &r.To
+	}
+	for _, b := range r.Bad {
+		out.Bad = append(out.Bad, client.ImportBad{File: b.File, Line: b.Line, Error: b.Err})
+	}
+	return out
+}
+
+// ImportFiles imports into a data directory that no server has open.
+func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.ImportOptions, files []client.ImportFile) (r client.ImportResult, err error) {
+	if err := os.MkdirAll(data, 0o750); err != nil {
+		return r, fmt.Errorf("make the data directory: %w; choose another one with --data", err)
+	}
+	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(data, "series"), Retention: -1, Logger: log})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, series.Close()) }()
+	facts, err := catalogue.Open(filepath.Join(data, "catalogue.db"), log)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, facts.Close()) }()
+	i := &imports{series: series, builder: query.NewBuilder(series, facts, query.BuilderOptions{Logger: log}), dir: filepath.Join(data, "imports")}
+	var open io.Closer
+	defer func() {
+		if open != nil {
+			err = errors.Join(err, open.Close())
+		}
+	}()
+	at := 0
+	return i.Import(ctx, o, func() (string, io.Reader, error) {
+		if open != nil {
+			if err := open.Close(); err != nil {
+				return "", nil, err
+			}
+			open = nil
+		}
+		if at == len(files) {
+			return "", nil, io.EOF
+		}
+		f := files[at]
+		at++
+		in, err := f.Open()
+		if err != nil {
+			return "", nil, err
+		}
+		open = in
+		return f.Name, in, nil
+	})
+}

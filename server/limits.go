@@ -1,0 +1,195 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/access"
+	"reckon/query"
+	"reckon/transport/limits"
+)
+
+// readLimits returns what a file says, and its text.
+func readLimits(file string) (limits.Config, []byte, error) {
+	if file == "" {
+		return limits.Config{}, nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return limits.Config{}, nil, fmt.Errorf("--limits: %w", err)
+	}
+	c, err := limits.Read(bytes.NewReader(text))
+	if err != nil {
+		return c, nil, fmt.Errorf("--limits %s: %w", file, err)
+	}
+	return c, text, nil
+}
+
+// begin counts a request of samples against what its sender may send.
+func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
+	v := access.From(ctx)
+	return s.limits.Begin(v.Name, v.Bound)
+}
+
+// scraped is how what this server scrapes itself is called among senders.
+const scraped = "scraping"
+
+// beginScrape counts what one target says like what a sender sends.
+func (s *Server) beginScrape() (*limits.Request, error) {
+	return s.limits.Begin(scraped, limits.Bound{})
+}
+
+// sizes are how large a request may be, packed and unpacked.
+func (s *Server) sizes() (body, unpacked int64) {
+	c := s.limits.Config()
+	return c.Body(), c.Unpacked()
+}
+
+// atOnce is how many queries of one viewer are answered at a time.
+func (s *Server) atOnce(v access.Viewer) int {
+	return s.limits.Config().Of(v.Role.String()).AtOnce
+}
+
+// bounded makes an engine for each role that has bounds, and makes them anew when the
+// bounds are others.
+func (s *Server) bounded() func(access.Role) *query.Engine {
+	type made struct {
+		of    *limits.Config
+		roles map[access.Role]*query.Engine
+	}
+	var last atomic.Pointer[made]
+	return func(role access.Role) *query.Engine {
+		m, now := last.Load(), s.limits.Config()
+		if m == nil || m.of != now {
+			m = &made{now, map[access.Role]*query.Engine{}}
+			for _, r := range []access.Role{access.Public, access.User, access.Support, access.Admin} {
+				q := now.Of(r.String())
+				m.roles[r] = s.engine.Within(q.Samples, q.Time)
+			}
+			last.Store(m)
+		}
+		return m.roles[role]
+	}
+}
+
+// limitsEvery is how often the file of limits is looked at; a change is taken when it is seen twice.
+const limitsEvery = 15 * time.Second
+
+// limitsFile is the file of limits as it was seen. It is for one goroutine.
+type limitsFile struct {
+	s    *Server
+	text []byte // in force
+	seen []byte // at the last look
+	said string // what was wrong
+}
+
+// look reads the limits again if their file changed, or if somebody asks for it. A change is
+// taken when it is seen twice, since a file that is being written is another one. A file
+// that became wrong is named in the log, once, and what was right stays.
+func (f *limitsFile) look(asked bool) {
+	file := f.s.config.Access.Limits
+	now, err := os.ReadFile(file)
+	settled := bytes.Equal(now, f.seen)
+	f.seen = now
+	if err == nil && bytes.Equal(now, f.text) && !asked {
+		f.said = ""
+		return
+	}
+	if !settled && !asked {
+		return
+	}
+	var c limits.Config
+	if err == nil {
+		c, err = limits.Read(bytes.NewReader(now))
+	}
+	switch {
+	case err == nil && bytes.Equal(now, f.text):
+	case err == nil:
+		f.text, f.said = now, ""
+		f.s.limits.Set(c)
+		f.s.log.Warn("the limits changed and are in force", "file", file)
+	case err.Error() != f.said || asked:
+		f.said = err.Error()
+		f.s.log.Error("the file of limits became wrong; the limits before stay in force", "file", file, "err", err)
+	}
+}
+
+// runLimits watches the file of limits, where there is one.
+func (s *Server) runLimits(ctx context.Context) error {
+	if s.config.Access.Limits == "" {
+		return nil
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	tick := time.NewTicker(limitsEvery)
+	defer tick.Stop()
+	f := limitsFile{s: s, text: s.limitsText, seen: s.limitsText}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			f.look(true)
+		case <-tick.C:
+			f.look(false)
+		}
+	}
+}
+
+// engines gives each query the engine of the viewer's role.
+type engines struct {
+	inside *query.Engine // for rules and other questions of our own
+	roles  func(access.Role) *query.Engine
+	// lookback is how far back a query has to look; nil for as usual.
+	lookback func(start time.Time, step time.Duration) time.Duration
+}
+
+var _ promql.QueryEngine = engines{}
+
+func (e engines) of(ctx context.Context) *query.Engine {
+	if own := e.roles(access.From(ctx).Role); own != nil {
+		return own
+	}
+	return e.inside
+}
+
+// lookback is that of a store with one figure an hour, or nil.
+func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
+	if s.hours == nil {
+		return nil
+	}
+	return s.hours.Lookback
+}
+
+// options lets a query that reads hours look back for more than one, unless who asks says
+// how far.
+func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration) promql.QueryOpts {
+	if e.lookback == nil || (o != nil && o.LookbackDelta() > 0) {
+		return o
+	}
+	back := e.lookback(start, step)
+	if back == 0 {
+		return o
+	}
+	return promql.NewPrometheusQueryOpts(o != nil && o.EnablePerStepStats(), back)
+}
+
+// NewInstantQuery implements promql.QueryEngine.
+func (e engines) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, at time.Time) (promql.Query, error) {
+	return e.of(ctx).NewInstantQuery(ctx, q, e.options(o, at, 0), text, at)
+}
+
+// NewRangeQuery implements promql.QueryEngine.
+func (e engines) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, start, end time.Time, step time.Duration) (promql.Query, error) {
+	return e.of(ctx).NewRangeQuery(ctx, q, e.options(o, start, step), text, start, end, step)
+}

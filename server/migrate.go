@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/catalogue"
+	"reckon/server/migrate"
+	"reckon/store/remote"
+	"reckon/store/tsdb"
+)
+
+// Migrated says what came of a migration.
+type Migrated struct {
+	Series    *migrate.Result // nil when none were asked for
+	Workloads int
+	Findings  int
+	Hours     int // of roll-ups
+}
+
+// Migrate copies the series of a data directory that no server has open to another store, and
+// its catalogue to a PostgreSQL database; an empty address leaves either out. Progress may be
+// nil.
+func Migrate(ctx context.Context, data, series, facts string, log *slog.Logger, progress func(migrate.Result, time.Time)) (m Migrated, err error) {
+	if err := CheckStores(series, facts); err != nil {
+		return m, err
+	}
+	if _, err := os.Stat(filepath.Join(data, "series")); err != nil {
+		return m, fmt.Errorf("no series in %s: %w; name the directory of a server with --data", data, err)
+	}
+	from, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(data, "series"), Retention: -1, Logger: log})
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if series != "" {
+		r, err := migrateSeries(ctx, data, series, from, log, progress)
+		if m.Series = &r; err != nil {
+			return m, err
+		}
+	}
+	if facts == "" {
+		return m, nil
+	}
+	own, err := catalogue.Open(filepath.Join(data, "catalogue.db"), log)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, own.Close()) }()
+	to, err := catalogue.OpenURL(ctx, facts, log)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	m.Workloads, m.Hours, m.Findings, err = own.CopyTo(ctx, to)
+	return m, err
+}
+
+func migrateSeries(ctx context.Context, data, address string, from *tsdb.Store, log *slog.Logger, progress func(migrate.Result, time.Time)) (r migrate.Result, err error) {
+	st, err := from.Status()
+	if err != nil {
+		return r, err
+	}
+	to, err := remote.Open(remote.Options{URL: address, Natives: nativeNames(), Logger: log})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if st.Newest.IsZero() {
+		return r, fmt.Errorf("there are no series in %s", data)
+	}
+	for name, m := range from.Metadata() {
+		if err := to.Describe(name, m); err != nil {
+			return r, err
+		}
+	}
+	var samples storage.Queryable = from
+	hours, err := keptHours(data, from, log)
+	if err != nil {
+		return r, err
+	}
+	if hours != nil {
+		defer func() { err = errors.Join(err, hours.Close()) }()
+		samples = hours // of the time of which the samples are gone
+		if at, ok := hours.Oldest(); ok && at.Before(st.Oldest) {
+			st.Oldest = at
+		}
+	}
+	return migrate.Run(ctx, migrate.Options{
+		From: samples, Oldest: st.Oldest, Newest: st.Newest, To: to, State: data,
+		Progress: func(r migrate.Result) {
+			if progress != nil {
+				progress(r, st.Newest)
+			}
+		},
+	})
+}

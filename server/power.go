@@ -1,0 +1,239 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/analysis/powerfit"
+	"reckon/attribution/powermodel"
+	"reckon/client"
+	"reckon/lab/dataset"
+	"reckon/web/api"
+)
+
+// power fits models to the measured power of nodes.
+type power struct {
+	series storage.Queryable // shows each viewer what they may see
+	engine *promql.Engine
+	slots  chan struct{} // so many fits are made at one time
+}
+
+var _ api.Power = (*power)(nil)
+
+const (
+	powerPoints = 720 // at most about this many: a fit of them takes a part of a second
+	fewPoints   = 20  // fewer say nothing
+)
+
+// pageFamilies are the models that are fitted while somebody waits; `reckon power fit`
+// tries all.
+func pageFamilies() []string {
+	return slices.DeleteFunc(powerfit.Families(), func(f string) bool { return strings.Contains(f, "tree") })
+}
+
+// PowerFit implements api.Power.
+func (p *power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
+	out := client.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []client.PowerContribution{}, Points: []client.PowerPoint{}, Candidates: []client.PowerCandidate{}, Warnings: []string{}}
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+	step := max(15*time.Second, q.To.Sub(q.From)/powerPoints).Round(15 * time.Second)
+	out.StepSeconds = step.Seconds()
+	if out.Node == "" {
+		node, err := p.metered(ctx, q)
+		if err != nil {
+			return out, err
+		}
+		out.Node = node
+	}
+	d, err := p.read(ctx, out.Node, q, step)
+	if err != nil {
+		return out, err
+	}
+	r, err := powerfit.Fit(d, powerfit.Options{Seed: 1, Families: pageFamilies(), Name: out.Node, Domain: "node", Lags: -1})
+	if err != nil {
+		return out, api.Refuse(http.StatusNotFound, "give a longer time, or one with more varied work", fmt.Errorf("power of %s: %w", out.Node, err))
+	}
+	out.Family, out.Protocol, out.Score, out.Baseline = r.Chosen, r.Protocol, score(r.Score), score(r.Baseline)
+	out.Warnings = append(out.Warnings, r.Warnings...)
+	out.BandCoverage, out.BandLow, out.BandHigh = r.Model.Band.Coverage, r.Model.Band.Low, r.Model.Band.High
+	for _, c := range r.Candidates {
+		one := client.PowerCandidate{Family: c.Family, Skipped: c.Skipped}
+		if c.Skipped == "" {
+			one.MAPE = finite(c.Score.MAPE)
+		}
+		out.Candidates = append(out.Candidates, one)
+	}
+	return out, explain(&out, r.Model, d)
+}
+
+func score(s powermodel.Score) client.PowerScore {
+	return client.PowerScore{MAPE: s.MAPE, RMSE: s.RMSE, R2: s.R2, Worst: s.Worst}
+}
+
+// explain runs the model over the readings and adds up what each feature gave.
+func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
+	var names []string
+	for _, f := range d.Features {
+		names = append(names, f.Name)
+	}
+	tracker, err := powermodel.NewTracker(m, names)
+	if err != nil {
+		return err
+	}
+	x, watts := make([]float64, len(names)), make([]float64, len(m.Features))
+	sums := make([]client.PowerContribution, len(m.Features))
+	for i, f := range m.Features {
+		sums[i] = client.PowerContribution{Feature: f.Name, Low: math.Inf(1), High: math.Inf(-1)}
+	}
+	base, n := 0.0, 0.0
+	for i := range d.Watts {
+		for k := range d.Features {
+			x[k] = d.Features[k].Values[i]
+		}
+		p := tracker.Observe(x)
+		if math.IsNaN(p.Watts) || math.IsNaN(d.Watts[i]) {
+			continue
+		}
+		out.Points = append(out.Points, client.PowerPoint{Time: time.Unix(int64(d.Time[i]), 0).UTC(), Measured: d.Watts[i], Modelled: p.Watts})
+		base += tracker.Explain(watts)
+		n++
+		for k, w := range watts {
+			sums[k].Watts += w
+			sums[k].Low, sums[k].High = min(sums[k].Low, w), max(sums[k].High, w)
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	out.BaseWatts = base / n
+	for _, c := range sums {
+		c.Watts /= n
+		out.Contributions = append(out.Contributions, c)
+	}
+	slices.SortStableFunc(out.Contributions, func(a, b client.PowerContribution) int {
+		switch {
+		case a.Watts > b.Watts:
+			return -1
+		case a.Watts < b.Watts:
+			return 1
+		}
+		return strings.Compare(a.Feature, b.Feature)
+	})
+	return nil
+}
+
+var errNoMeter = errors.New("no node has measured power in that time: a model has nothing to be fitted to")
+
+func noMeter() error {
+	return api.Refuse(http.StatusNotFound, "the page About says which sensors are missing and how to get them; a model of another machine of the same kind is a file for --power-model", errNoMeter)
+}
+
+// metered is the first node that has a meter.
+func (p *power) metered(ctx context.Context, q client.PowerFitQuery) (string, error) {
+	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(q.To.Sub(q.From).Seconds()))
+	query, err := p.engine.NewInstantQuery(ctx, p.series, nil, expr, q.To)
+	if err != nil {
+		return "", err
+	}
+	defer query.Close()
+	r := query.Exec(ctx)
+	v, err := r.Vector()
+	if err != nil {
+		return "", err
+	}
+	var nodes []string
+	for _, s := range v {
+		nodes = append(nodes, s.Metric.Get("node"))
+	}
+	if len(nodes) == 0 {
+		return "", noMeter()
+	}
+	slices.Sort(nodes)
+	return nodes[0], nil
+}
+
+// one evaluates an expression that gives one series, by time in milliseconds.
+func (p *power) one(ctx context.Context, expr string, q client.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
+	query, err := p.engine.NewRangeQuery(ctx, p.series, nil, expr, q.From.Truncate(step).Add(step), q.To, step)
+	if err != nil {
+		return nil, err
+	}
+	defer query.Close()
+	r := query.Exec(ctx)
+	matrix, err := r.Matrix()
+	if err != nil {
+		return nil, err
+	}
+	out := map[int64]float64{}
+	for _, s := range matrix {
+		for _, f := range s.Floats {
+			if !math.IsNaN(f.F) && !math.IsInf(f.F, 0) {
+				out[f.T] = f.F
+			}
+		}
+	}
+	return out, nil
+}
+
+func (p *power) read(ctx context.Context, node string, q client.PowerFitQuery, step time.Duration) (powerfit.Data, error) {
+	var d powerfit.Data
+	window := max(4*step, time.Minute)
+	var watts map[int64]float64
+	for _, way := range dataset.PowerMeters() {
+		var err error
+		if watts, err = p.one(ctx, dataset.OnNode(way, node, window), q, step); err != nil {
+			return d, fmt.Errorf("power of %s: %w", node, err)
+		}
+		if len(watts) > 0 {
+			break
+		}
+	}
+	switch {
+	case len(watts) == 0:
+		return d, noMeter()
+	case len(watts) < fewPoints:
+		return d, api.Refuse(http.StatusNotFound, "wait, or give a longer time", fmt.Errorf("power of %s was measured at %d steps of %s only; a model takes %d", node, len(watts), step, fewPoints))
+	}
+	var times []int64
+	for t := range watts {
+		times = append(times, t)
+	}
+	slices.Sort(times)
+	for _, t := range times {
+		d.Time, d.Watts = append(d.Time, float64(t)/1000), append(d.Watts, watts[t])
+	}
+	for _, f := range dataset.PowerFeatures() {
+		values, err := p.one(ctx, dataset.OnNode(f.Expr, node, window), q, step)
+		if err != nil {
+			return d, fmt.Errorf("feature %s: %w", f.Name, err)
+		}
+		if len(values) == 0 {
+			continue // not measured on this node
+		}
+		col := powerfit.Column{Name: f.Name, Unit: f.Unit, Values: make([]float64, len(times))}
+		for i, t := range times {
+			col.Values[i] = math.NaN()
+			if v, ok := values[t]; ok {
+				col.Values[i] = v
+			}
+		}
+		d.Features = append(d.Features, col)
+	}
+	if len(d.Features) == 0 {
+		return d, api.Refuse(http.StatusNotFound, "its agent must send the series of the machine (node_cpu_seconds_total and others)", fmt.Errorf("there is power of node %s, but nothing to explain it with", node))
+	}
+	return d, nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/catalogue"
+	"reckon/query"
+	"reckon/store/remote"
+	"reckon/store/tsdb"
+)
+
+// Places say where a stopped server keeps what it keeps; see Config.
+type Places struct{ Data, Store, Catalogue string }
+
+// Rebuild empties a catalogue and builds it again from the series, and returns how many rows
+// it wrote; what is older than the series stays. No server may have the directory open.
+func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at time.Time, rows int)) (n int, err error) {
+	if err := CheckStores(at.Store, at.Catalogue); err != nil {
+		return 0, err
+	}
+	series, closeSeries, err := at.series(log)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closeSeries()) }()
+	facts, err := at.facts(ctx, log)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, facts.Close()) }()
+	return query.NewBuilder(series, facts, query.BuilderOptions{Logger: log}).Rebuild(ctx, progress)
+}
+
+func (p Places) facts(ctx context.Context, log *slog.Logger) (*catalogue.Catalogue, error) {
+	if p.Catalogue != "" {
+		return catalogue.OpenURL(ctx, p.Catalogue, log)
+	}
+	return catalogue.Open(filepath.Join(p.Data, "catalogue.db"), log)
+}
+
+func (p Places) series(log *slog.Logger) (storage.Queryable, func() error, error) {
+	if p.Store != "" {
+		s, err := remote.Open(remote.Options{URL: p.Store, Natives: nativeNames(), Logger: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}
+	dir := filepath.Join(p.Data, "series")
+	if _, err := os.Stat(dir); err != nil {
+		return nil, nil, fmt.Errorf("no series in %s: %w; name the directory of a server with --data", p.Data, err)
+	}
+	s, err := tsdb.Open(tsdb.Options{Dir: dir, Retention: -1, Logger: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, s.Close, nil
+}
+
+// forget removes what is older than the history that is kept, once a day.
+func (s *Server) forget(ctx context.Context) error {
+	if s.config.History <= 0 {
+		return nil
+	}
+	daily := time.NewTicker(24 * time.Hour)
+	defer daily.Stop()
+	for {
+		n, err := s.facts.Trim(ctx, time.Now().Add(-s.config.History))
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			s.log.Error("the old history stays for another day", "err", err)
+		case n > 0:
+			s.log.Info("old history was forgotten", "workloads", n)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-daily.C:
+		}
+	}
+}

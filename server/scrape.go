@@ -1,0 +1,26 @@
+package server
+
+import (
+	"reckon/transport/scraping"
+	"reckon/web/promapi"
+)
+
+// openScraper reads which targets to scrape.
+func (s *Server) openScraper() error {
+	if s.config.ScrapeConfig == "" {
+		return nil
+	}
+	var err error
+	s.scraper, err = scraping.Open(scraping.Options{
+		File: s.config.ScrapeConfig, Store: s.series, Describe: s.series.Describe, Begin: s.beginScrape, Logger: s.log,
+	})
+	return err
+}
+
+// targets are what is scraped, for the HTTP API.
+func (s *Server) targets() promapi.Targets {
+	if s.scraper == nil {
+		return nil
+	}
+	return s.scraper
+}

@@ -1,0 +1,296 @@
+// Package server composes a store, the catalogue, the queries, the HTTP API and, if
+// wanted, the agent of this node into one process.
+//
+// Opening goes from the outside in, so that what is most often wrong is said first:
+// the address, the data directory, the store, the sensors. Closing goes in reverse.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reckon/agent"
+	"reckon/answer/findings"
+	"reckon/catalogue"
+	"reckon/interop/slurmctl"
+	"reckon/metric"
+	"reckon/query"
+	"reckon/server/alerting"
+	"reckon/store/hourly"
+	"reckon/store/remote"
+	"reckon/store/tsdb"
+	"reckon/transport/limits"
+	"reckon/transport/scraping"
+	"reckon/web/api"
+)
+
+// Config says what the server is made of.
+type Config struct {
+	Listen string // address of HTTP
+	Data   string // directory of everything that is kept
+	Site   string // external label of all that this server's own agent measures
+
+	Retention  time.Duration // for how long series are kept
+	MaxBytes   int64         // and how much of them, 0 for no bound
+	OutOfOrder time.Duration // by how much a sample may be late
+
+	// Hourly is for how long one figure an hour of every series is kept; 0 keeps none.
+	Hourly time.Duration
+
+	// History is for how long workloads that ended and hourly usage are kept; 0 is for ever.
+	History time.Duration
+
+	// Store is the address of another store of series (see remote.ParseURL), Catalogue that of
+	// a catalogue in PostgreSQL; empty is the data directory.
+	Store, Catalogue string
+
+	// Agent measures this node too; nil for a server without sensors.
+	Agent *agent.Config
+	// Play measures in the place of an agent: a site that is made up. Nil for none.
+	Play Play
+	// Socket is where `reckon push` of this machine sends to; empty for nowhere. Unless
+	// SocketWanted, it is no error when it can not be used.
+	Socket       string
+	SocketWanted bool
+	// Footprint says what energy emits and costs; nil where nobody knows.
+	Footprint *Footprint
+	// Access says who may reach the server; the zero value is for the loopback address.
+	Access Access
+	// Alerts says which rules are evaluated and who is told.
+	Alerts Alerts
+	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
+	Policy []byte
+	// Slurm asks the controller of a Slurm cluster; nil for none.
+	Slurm *Slurm
+	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
+	Receive bool
+	// ScrapeConfig is a file in the form of Prometheus that names targets to scrape; empty
+	// for none.
+	ScrapeConfig string
+
+	Version string
+	Logger  *slog.Logger
+}
+
+// Server is a running composition. Open it, Run it once, and it is closed.
+type Server struct {
+	config  Config
+	log     *slog.Logger
+	ln      net.Listener
+	series  seriesStore
+	inside  *tsdb.Store   // the series are here,
+	outside *remote.Store // or there
+	hours   *hourly.Store // beside those inside; nil for none
+	facts   *catalogue.Catalogue
+	engine  *query.Engine
+	builder *query.Builder
+	agent   *agent.Agent
+	socket  *agent.Socket
+	gate    *gate
+	alerts  *alerting.Service
+	slurm   *slurmctl.Poller
+	keeper  *findings.Keeper
+	scraper *scraping.Service // nil without targets
+	limits  *limits.Limiter
+	// limitsText is the file of limits as it was read at the start.
+	limitsText []byte
+
+	notes []agent.Note
+	hub   api.Hub
+	http  *http.Server
+
+	updated chan struct{} // an export was stored
+	built   atomic.Bool   // the catalogue was built at least once
+	first   chan struct{} // closed then
+	behind  behind        // why the catalogue is not up to date
+}
+
+// Open opens everything. Errors name what can be done about them.
+func Open(ctx context.Context, c Config) (*Server, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), first: make(chan struct{})}
+	bounds, text, err := readLimits(c.Access.Limits)
+	if err != nil {
+		return nil, err
+	}
+	s.limits, s.limitsText = limits.New(bounds, nil, s.log), text
+	if s.ln, err = listen(c.Listen); err != nil {
+		return nil, err
+	}
+	if err := s.openStores(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openGate(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openSlurm(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openScraper(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if c.Agent != nil {
+		ac := *c.Agent
+		ac.State = filepath.Join(c.Data, "agent.state")
+		ac.Expose, ac.Version, ac.Logger = true, c.Version, c.Logger
+		if s.agent, s.notes, err = agent.Open(ac); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		if err := s.openSocket(); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+	}
+	handler, err := s.handler(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	s.http = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+// listen takes the address. That it is taken is the commonest mistake of all.
+func listen(addr string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("the address %s is taken; stop what listens there or choose another one with --listen", addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen", addr, err)
+	}
+	return ln, nil
+}
+
+func (s *Server) openStores(ctx context.Context) error {
+	c := &s.config
+	if err := os.MkdirAll(c.Data, 0o750); err != nil {
+		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)
+	}
+	if err := CheckStores(c.Store, c.Catalogue); err != nil {
+		return err
+	}
+	if c.History > 0 && c.History < c.Retention {
+		return fmt.Errorf("--history %s is shorter than --retention %s: what is forgotten would be built again from the series; give a longer one, or 0 to keep it for ever", c.History, c.Retention)
+	}
+	if err := s.openSeries(ctx); err != nil {
+		return err
+	}
+	return s.openCatalogue(ctx)
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Agent is the agent of this node, or nil.
+func (s *Server) Agent() *agent.Agent { return s.agent }
+
+// Notes are the sensors that are not available.
+func (s *Server) Notes() []agent.Note { return s.notes }
+
+// First is closed when the first workloads are in the catalogue.
+func (s *Server) First() <-chan struct{} { return s.first }
+
+// Run serves until ctx ends or something that everything hangs on fails, and then
+// closes the server.
+func (s *Server) Run(ctx context.Context) error {
+	g, run := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := s.serveHTTP(); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error { return s.buildCatalogue(run) })
+	g.Go(func() error { return s.forget(run) })
+	if s.hours != nil {
+		g.Go(func() error { return s.hours.Run(run) })
+	}
+	g.Go(func() error { return s.runAlerts(run) })
+	g.Go(func() error { return s.runLimits(run) })
+	g.Go(func() error {
+		s.keeper.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
+		return nil
+	})
+	if s.slurm != nil {
+		g.Go(func() error { return s.slurm.Run(run) })
+	}
+	if s.scraper != nil {
+		g.Go(func() error { return s.scraper.Run(run) })
+	}
+	if s.agent != nil {
+		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
+	}
+	if s.config.Play != nil {
+		g.Go(func() error { return s.play(run) })
+	}
+	g.Go(func() error {
+		<-run.Done()
+		s.hub.Close()
+		stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.http.Shutdown(stop); err != nil {
+			return s.http.Close()
+		}
+		return nil
+	})
+	err := g.Wait()
+	s.catchUp()
+	return errors.Join(err, s.close())
+}
+
+// store is the sink of the agent of this node.
+func (s *Server) store(ctx context.Context, b *metric.Batch) error {
+	external := map[string]string{"node": s.agent.Node()}
+	if s.config.Site != "" {
+		external["site"] = s.config.Site
+	}
+	err := s.series.Append(ctx, external, b)
+	s.changed()
+	return err
+}
+
+// close frees what was opened, in reverse order.
+func (s *Server) close() error {
+	var errs []error
+	if s.alerts != nil {
+		s.alerts.Close()
+	}
+	if s.scraper != nil {
+		s.scraper.Close()
+	}
+	if s.socket != nil {
+		errs = append(errs, s.socket.Close())
+	}
+	if s.agent != nil {
+		errs = append(errs, s.agent.Close())
+	}
+	if s.facts != nil {
+		errs = append(errs, s.facts.Close())
+	}
+	if s.series != nil {
+		errs = append(errs, s.series.Close())
+	}
+	if s.gate != nil {
+		errs = append(errs, s.gate.keeper.Close())
+	}
+	_ = s.ln.Close() // closed already when HTTP was served
+	return errors.Join(errs...)
+}

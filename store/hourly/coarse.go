@@ -1,0 +1,175 @@
+// Package hourly keeps one figure an hour of every series, for years, beside a store that
+// keeps all samples for weeks.
+//
+// Once a day is over and its samples are in blocks, it reads the day and writes what is left
+// of it to a block of the Prometheus time-series database
+// (https://prometheus.io/docs/prometheus/latest/storage/) in a directory of its own. Of a
+// counter that is the last sample of each hour, both samples around each reset and the
+// first of each life, so that differences stay what they are; of a gauge the mean over the
+// hour; of dates and facts the last. Blocks are joined to larger ones as they age: a day, 8
+// days, 64 days. No two blocks share a day.
+//
+// What came late, or was imported, is noticed by what the blocks of the store are made of
+// ([store.Origin]); the days it lies in are made again, and what the store has lost since is
+// kept. A crash loses nothing: a block appears under its name when it is whole, and what is
+// to be made again is written down before.
+//
+// [Store.Querier] reads both as one. Where steps and ranges are hours or longer it reads the
+// figures of the hours, and those too where the store keeps nothing any more; the answer
+// says so, as an info of the Prometheus API. Nothing runs and nearly nothing is in memory
+// while nobody asks: blocks are mapped files.
+//
+// A Store is safe for concurrent use. Times inside are milliseconds since the Unix epoch,
+// days and hours those of UTC. The directory belongs to the process that has the store open.
+package hourly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/store"
+)
+
+// Raw is a store that keeps all samples, as store/tsdb does.
+type Raw interface {
+	storage.SampleAndChunkQueryable
+	// Metadata describes metrics by their names.
+	Metadata() map[string]metadata.Metadata
+	// Origins says what the samples on disk are made of.
+	Origins() ([]store.Origin, error)
+	// Sealed is the time before which all that came in order is among the origins.
+	Sealed() (time.Time, bool)
+	// Oldest is the time of its oldest sample, Since that from which on it keeps what it was
+	// given: what was imported may be older.
+	Oldest() (time.Time, bool)
+	Since() (time.Time, bool)
+}
+
+// Options says where and how to keep hours.
+type Options struct {
+	Dir string // made if it is not there
+	Raw Raw
+	// Retention is for how long hours are kept; 0 is for ever.
+	Retention time.Duration
+	// MaxBytes bounds what they take on disk: the oldest go first. 0 is no bound.
+	MaxBytes int64
+	// Reserve is the free space on the disk, in bytes, below which nothing is made; 0 is
+	// 64 MiB, below 0 nothing.
+	Reserve int64
+	// Logger takes what happens besides; nil discards it.
+	Logger *slog.Logger
+	// Clock is time.Now unless a test says otherwise.
+	Clock func() time.Time
+}
+
+// Store keeps hours.
+type Store struct {
+	opts Options
+	log  *slog.Logger
+	raw  Raw
+
+	ladder  []int64 // lengths of blocks that smaller ones are joined to, the longest first
+	settled int64   // for how long blocks of a day stay as they are: samples come late
+
+	making sync.Mutex // one pass, or backup, at a time
+	blocks blocks
+
+	mu    sync.RWMutex
+	state state
+}
+
+// Open opens the directory and repairs what an unclean end left behind.
+func Open(o Options) (*Store, error) {
+	if o.Dir == "" || o.Raw == nil {
+		return nil, errors.New("open the store of hours: no directory or no store given")
+	}
+	if o.Reserve == 0 {
+		o.Reserve = 64 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("open the store of hours: %w", err)
+	}
+	s := &Store{opts: o, log: o.Logger, raw: o.Raw, ladder: []int64{64 * day, 8 * day}, settled: 8 * day}
+	lost, err := s.blocks.open(o.Dir, s.log)
+	if err != nil {
+		return nil, fmt.Errorf("open the store of hours: %w", err)
+	}
+	s.state = loadState(o.Dir, s.log)
+	if lost {
+		// Whatever the store still has of it is made again.
+		s.state.Known = nil
+	}
+	if s.state.Through == 0 && len(s.blocks.all()) > 0 {
+		s.state.Lost = true
+	}
+	return s, nil
+}
+
+// Close waits for those who read. A pass under way has to be ended before, by its context.
+func (s *Store) Close() error {
+	s.making.Lock()
+	defer s.making.Unlock()
+	return s.blocks.close()
+}
+
+const (
+	firstPass = 2 * time.Minute
+	passEvery = time.Hour
+)
+
+// Run makes hours of each day that is over, until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	next := time.NewTimer(firstPass)
+	defer next.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next.C:
+		}
+		next.Reset(passEvery)
+		err := s.Pass(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			said = ""
+		case err.Error() != said: // once, not every hour
+			said = err.Error()
+			s.log.Error("hours of past days could not be made; it is tried again every hour", "err", err)
+		}
+	}
+}
+
+// Through is the time up to which hours were made; zero when none were.
+func (s *Store) Through() time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.state.Through == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(s.state.Through)
+}
+
+// Bytes is what the blocks take on disk.
+func (s *Store) Bytes() int64 { return s.blocks.bytes() }
+
+// Oldest is the begin of the oldest day that is kept, and false when there is none.
+func (s *Store) Oldest() (time.Time, bool) {
+	t, ok := s.blocks.oldest()
+	return time.UnixMilli(t), ok
+}

@@ -1,0 +1,70 @@
+package hourly
+
+import (
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/metadata"
+)
+
+// kind says how the samples of an hour become one.
+type kind uint8
+
+const (
+	gauge   kind = iota // their mean
+	counter             // the last, so that differences stay what they are
+	last                // the last: a mean of dates or of facts says nothing
+)
+
+// kinds finds out what metrics are: from their descriptions, and from the endings of their
+// names where nobody described them.
+type kinds struct {
+	described map[string]metadata.Metadata
+	known     map[string]kind
+}
+
+func newKinds(described map[string]metadata.Metadata) *kinds {
+	return &kinds{described: described, known: map[string]kind{}}
+}
+
+func (k *kinds) of(name string) kind {
+	if v, ok := k.known[name]; ok {
+		return v
+	}
+	v := k.find(name)
+	k.known[strings.Clone(name)] = v
+	return v
+}
+
+func (k *kinds) find(name string) kind {
+	switch k.described[name].Type {
+	case model.MetricTypeCounter, model.MetricTypeHistogram:
+		return counter
+	case model.MetricTypeGauge, model.MetricTypeSummary: // a summary's own name holds its quantiles
+		return steady(name)
+	case model.MetricTypeInfo, model.MetricTypeStateset:
+		return last
+	}
+	for _, end := range []string{"_total", "_sum", "_count", "_bucket"} {
+		family, ok := strings.CutSuffix(name, end)
+		if !ok {
+			continue
+		}
+		switch k.described[family].Type {
+		case model.MetricTypeGauge, model.MetricTypeGaugeHistogram:
+			return gauge
+		}
+		return counter
+	}
+	return steady(name)
+}
+
+// steady tells gauges that hold a date or a fact from those that hold an amount.
+func steady(name string) kind {
+	for _, end := range []string{"_info", "_time_seconds", "_timestamp_seconds", "_timestamp", "_created", "_exit_code", "_state"} {
+		if strings.HasSuffix(name, end) {
+			return last
+		}
+	}
+	return gauge
+}

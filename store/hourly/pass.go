@@ -1,0 +1,379 @@
+package hourly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"golang.org/x/sys/unix"
+
+	"reckon/store"
+)
+
+// Pass makes the hours of all days that are over and not made, and of those of which
+// something came since they were; then it joins blocks that have aged and removes those
+// that are too old.
+func (s *Store) Pass(ctx context.Context) error {
+	s.making.Lock()
+	defer s.making.Unlock()
+	if err := s.room(); err != nil {
+		return err
+	}
+	if err := s.look(); err != nil {
+		return err
+	}
+	for {
+		s.mu.RLock()
+		pending := s.state.Pending
+		s.mu.RUnlock()
+		if len(pending) == 0 {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		done, err := s.make(ctx, pending)
+		if err != nil {
+			return err
+		}
+		err = s.change(func(n *state) {
+			n.Pending = slices.DeleteFunc(slices.Clone(n.Pending), func(d int64) bool { return slices.Contains(done, d) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.join(ctx); err != nil {
+		return err
+	}
+	return s.forget()
+}
+
+func (s *Store) room() error {
+	var st unix.Statfs_t
+	if s.opts.Reserve < 0 || unix.Statfs(s.opts.Dir, &st) != nil {
+		return nil
+	}
+	if free := uint64(st.Bavail) * uint64(st.Bsize); free < uint64(s.opts.Reserve) {
+		return fmt.Errorf("%w: %d MiB free on the disk of %s, %d MiB are kept free; free space, or lower --retention-hourly",
+			store.ErrFull, free>>20, s.opts.Dir, s.opts.Reserve>>20)
+	}
+	return nil
+}
+
+// change writes the state down and lets it hold then.
+func (s *Store) change(f func(*state)) error {
+	s.mu.RLock()
+	next := s.state
+	s.mu.RUnlock()
+	f(&next)
+	if err := next.save(s.opts.Dir); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.state = next
+	s.mu.Unlock()
+	return nil
+}
+
+// look finds out which days are to be made and writes them down.
+func (s *Store) look() error {
+	sealed, ok := s.raw.Sealed()
+	if !ok {
+		return nil
+	}
+	if now := s.opts.Clock(); sealed.After(now) {
+		sealed = now // a clock that jumped
+	}
+	limit := dayOf(sealed.UnixMilli())
+	origins, err := s.raw.Origins()
+	if err != nil {
+		return err
+	}
+	s.mu.RLock()
+	was := s.state
+	s.mu.RUnlock()
+	known := map[string]bool{}
+	for _, id := range was.Known {
+		known[id] = true
+	}
+	days := map[int64]bool{}
+	for _, d := range was.Pending {
+		days[d] = true
+	}
+	limit = max(limit, was.Through)
+	ids := make([]string, len(origins))
+	there := 0
+	for i, o := range origins {
+		ids[i] = o.ID
+		if known[o.ID] {
+			there++
+		}
+		from := dayOf(o.From.UnixMilli())
+		if known[o.ID] {
+			from = max(from, was.Through)
+		}
+		for d := from; d < min(o.To.UnixMilli(), limit); d += day {
+			days[d] = true
+		}
+	}
+	pending := slices.Sorted(maps.Keys(days))
+	lost := was.Lost || there < len(known)
+	if lost == was.Lost && limit == was.Through && slices.Equal(pending, was.Pending) && slices.Equal(ids, was.Known) {
+		return nil
+	}
+	return s.change(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
+}
+
+// make makes the first of the days that are pending, with those that are in the same block.
+func (s *Store) make(ctx context.Context, pending []int64) (done []int64, err error) {
+	at, old := s.place(pending)
+	var anew []span
+	for _, d := range pending {
+		switch {
+		case !at.holds(d):
+			continue
+		case len(anew) > 0 && anew[len(anew)-1].to == d:
+			anew[len(anew)-1].to += day
+		default:
+			anew = append(anew, span{d, d + day})
+		}
+		done = append(done, d)
+	}
+	return done, s.write(ctx, at, old, anew)
+}
+
+// place finds the block that the first of some days is in, or where one is to be made: of
+// a day, or of several at once where they are long over.
+func (s *Store) place(days []int64) (at span, old []*tsdb.Block) {
+	first := span{days[0], days[0] + day}
+	stretch := span{floor(first.from, s.short()), floor(first.from, s.short()) + s.short()}
+	s.mu.RLock()
+	free := stretch.to <= s.state.Through-s.settled
+	s.mu.RUnlock()
+	for _, b := range s.blocks.all() {
+		switch m := spanOf(b.Meta()); {
+		case m.holds(first.from):
+			return m, []*tsdb.Block{b}
+		case m.overlaps(stretch):
+			free = false
+		}
+	}
+	if !free {
+		return first, nil
+	}
+	last := first
+	for _, d := range days {
+		if stretch.holds(d) {
+			last = span{d, d + day}
+		}
+	}
+	return enclosing(first, last), nil
+}
+
+// write puts a new block in the place of old ones: what they hold, and the hours of some
+// stretches made of the samples that the store has.
+func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []span) (err error) {
+	var open []storage.Querier
+	defer func() {
+		for _, q := range open {
+			err = errors.Join(err, q.Close())
+		}
+	}()
+	var sets []func(labelsOnly bool) storage.SeriesSet
+	all := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
+	hints := func(at span, labelsOnly bool) *storage.SelectHints {
+		h := &storage.SelectHints{Start: at.from, End: at.to - 1}
+		if labelsOnly {
+			h.Func = "series"
+		}
+		return h
+	}
+	kinds := newKinds(s.raw.Metadata())
+	for _, part := range anew {
+		wide := span{part.from - hour, part.to} // to know how a life goes on
+		q, err := s.raw.Querier(wide.from, wide.to-1)
+		if err != nil {
+			return err
+		}
+		open = append(open, q)
+		sets = append(sets, func(labelsOnly bool) storage.SeriesSet {
+			set := q.Select(ctx, true, hints(wide, labelsOnly), all)
+			if labelsOnly {
+				return set
+			}
+			return &reducedSet{SeriesSet: set, kinds: kinds, at: part}
+		})
+	}
+	replaces := make([]tsdb.BlockDesc, 0, len(old))
+	for _, b := range old {
+		m := b.Meta()
+		replaces = append(replaces, tsdb.BlockDesc{ULID: m.ULID, MinTime: m.MinTime, MaxTime: m.MaxTime})
+		q, err := tsdb.NewBlockQuerier(b, m.MinTime, m.MaxTime-1)
+		if err != nil {
+			return err
+		}
+		open = append(open, q)
+		sets = append(sets, func(labelsOnly bool) storage.SeriesSet {
+			set := q.Select(ctx, true, hints(spanOf(m), labelsOnly), all)
+			if labelsOnly {
+				return set
+			}
+			return keptSet{set}
+		})
+	}
+	id, err := writeBlock(ctx, s.opts.Dir, at, replaces, func(labelsOnly bool) (storage.SeriesSet, error) {
+		list := make([]storage.SeriesSet, len(sets))
+		for i, f := range sets {
+			list[i] = f(labelsOnly)
+		}
+		return storage.NewMergeSeriesSet(list, 0, merged), nil
+	})
+	if err != nil {
+		return fmt.Errorf("make the hours from %s to %s: %w", date(at.from), date(at.to), err)
+	}
+	for _, q := range open {
+		err = errors.Join(err, q.Close())
+	}
+	open = nil
+	if err != nil {
+		return err
+	}
+	return s.blocks.replace(old, id)
+}
+
+func date(t int64) string { return time.UnixMilli(t).UTC().Format(time.DateOnly) }
+
+// reducedSet makes hours of the samples of a store.
+type reducedSet struct {
+	storage.SeriesSet
+	kinds   *kinds
+	at      span
+	reducer reducer
+	now     storage.Series
+	err     error
+}
+
+func (r *reducedSet) Next() bool {
+	for r.err == nil && r.SeriesSet.Next() {
+		s := r.SeriesSet.At()
+		ls := s.Labels()
+		var kept []sample
+		if kept, r.err = r.reducer.reduce(s.Iterator(nil), r.kinds.of(ls.Get(model.MetricNameLabel)), r.at.from, r.at.to); r.err != nil {
+			r.err = fmt.Errorf("%s: %w", ls, r.err)
+			return false
+		}
+		if len(kept) > 0 {
+			r.now = list(ls, kept) // read before the next one is asked for
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reducedSet) At() storage.Series { return r.now }
+func (r *reducedSet) Err() error         { return errors.Join(r.err, r.SeriesSet.Err()) }
+
+// keptSet marks the series of hours that were made before.
+type keptSet struct{ storage.SeriesSet }
+
+type keptSeries struct{ storage.Series }
+
+func (k keptSet) At() storage.Series { return keptSeries{k.SeriesSet.At()} }
+
+// merged joins series of the same labels. Of an hour that is told twice, what is not kept
+// from before counts.
+func merged(all ...storage.Series) storage.Series {
+	if len(all) == 1 {
+		return all[0]
+	}
+	var fresh, kept []storage.Series
+	for _, s := range all {
+		if _, ok := s.(keptSeries); ok {
+			kept = append(kept, s)
+		} else {
+			fresh = append(fresh, s)
+		}
+	}
+	switch {
+	case len(kept) == 0:
+		return chain(fresh)
+	case len(fresh) == 0:
+		return chain(kept)
+	}
+	return splice(chain(fresh), chain(kept))
+}
+
+func chain(list []storage.Series) storage.Series {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return storage.ChainedSeriesMerge(list...)
+}
+
+// short is the length of the shortest blocks that others are joined to.
+func (s *Store) short() int64 { return s.ladder[len(s.ladder)-1] }
+
+// join makes one block of those in a stretch of the ladder that is over.
+func (s *Store) join(ctx context.Context) error {
+	s.mu.RLock()
+	limit := s.state.Through - s.settled
+	s.mu.RUnlock()
+	for _, length := range s.ladder {
+		groups := map[int64][]*tsdb.Block{}
+		for _, b := range s.blocks.all() {
+			at := floor(b.MinTime(), length)
+			if stretch := (span{at, at + length}); spanOf(b.Meta()).within(stretch) && stretch.to <= limit {
+				groups[at] = append(groups[at], b)
+			}
+		}
+		for _, at := range slices.Sorted(maps.Keys(groups)) {
+			group := groups[at]
+			if len(group) < 2 {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			whole := spanOf(group[0].Meta())
+			for _, b := range group {
+				whole = enclosing(whole, spanOf(b.Meta()))
+			}
+			if err := s.write(ctx, whole, group, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forget removes the blocks that are too old or too many. Age counts from the newest day.
+func (s *Store) forget() error {
+	all := s.blocks.all()
+	s.mu.RLock()
+	through := s.state.Through
+	s.mu.RUnlock()
+	bytes := int64(0)
+	for _, b := range all {
+		bytes += b.Size()
+	}
+	for _, b := range all { // the oldest first
+		old := s.opts.Retention > 0 && b.MaxTime() <= through-s.opts.Retention.Milliseconds()
+		if !old && (s.opts.MaxBytes <= 0 || bytes <= s.opts.MaxBytes) {
+			break
+		}
+		bytes -= b.Size()
+		if err := s.blocks.replace([]*tsdb.Block{b}, ulid.ULID{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

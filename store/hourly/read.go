@@ -1,0 +1,298 @@
+package hourly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+const (
+	// longStep and longRange are from where on hours are as good as all samples.
+	longStep = 2 * hour
+	// widest is a range that is read from hours whatever the step.
+	widest = 7 * day
+	// lookback is how old the last sample of a series may be where there is one an hour.
+	lookback = time.Hour + 5*time.Minute
+)
+
+// suits reports whether a question is answered as well from hours.
+func suits(h *storage.SelectHints) bool {
+	switch {
+	case h == nil:
+		return false
+	case h.Range == 0:
+		return h.Step >= longStep && h.Func != "timestamp"
+	case h.Range < widest && (h.Step < longStep || h.Range < longStep):
+		return false
+	}
+	switch h.Func {
+	case "rate", "increase", "avg_over_time", "delta", "deriv", "predict_linear", "last_over_time", "present_over_time", "absent_over_time":
+		return true
+	}
+	return false // peaks, counts and the like are those of the samples
+}
+
+// Lookback is how far back a query from start on, with a step, has to look for the last
+// sample of a series; 0 is as usual.
+func (s *Store) Lookback(start time.Time, step time.Duration) time.Duration {
+	at := start.UnixMilli()
+	if (step.Milliseconds() >= longStep && at < s.ready()) || (len(s.blocks.all()) > 0 && at < s.gone()) {
+		return lookback
+	}
+	return 0
+}
+
+// ready is the time up to which all hours are there.
+func (s *Store) ready() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.state.Pending) > 0 {
+		return min(s.state.Pending[0], s.state.Through)
+	}
+	return s.state.Through
+}
+
+// gone is the time up to which the store itself does not have all that it had.
+func (s *Store) gone() int64 {
+	s.mu.RLock()
+	lost := s.state.Lost
+	s.mu.RUnlock()
+	since, ok := s.raw.Oldest()
+	if lost {
+		since, ok = s.raw.Since()
+	}
+	if !ok {
+		return math.MaxInt64
+	}
+	return since.UnixMilli()
+}
+
+// Querier reads samples and hours as one.
+func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
+	return &querier{s: s, at: span{mint, maxt}, open: map[string]storage.Querier{}}, nil
+}
+
+// ChunkQuerier reads samples, and hours from before they begin.
+func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	raw, err := s.raw.ChunkQuerier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	gone := s.gone()
+	if mint >= gone {
+		return raw, nil
+	}
+	old, err := s.blocks.chunkQueriers(mint, min(maxt, gone-1))
+	if err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	if len(old) == 0 {
+		return raw, nil
+	}
+	for i, q := range old {
+		old[i] = clippedChunks{q, gone - 1}
+	}
+	return storage.NewMergeChunkQuerier(append([]storage.ChunkQuerier{raw}, old...), nil,
+		storage.NewCompactingChunkSeriesMerger(storage.ChainedSeriesMerge)), nil
+}
+
+type clippedChunks struct {
+	storage.ChunkQuerier
+	until int64
+}
+
+func (q clippedChunks) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
+	return q.ChunkQuerier.Select(ctx, sorted, clip(h, span{math.MinInt64, q.until}), ms...)
+}
+
+// clip narrows hints, which win over the times that a querier was opened with. Both ends of
+// the span are in it.
+func clip(h *storage.SelectHints, at span) *storage.SelectHints {
+	if h == nil {
+		return nil
+	}
+	c := *h
+	c.Start, c.End = max(h.Start, at.from), min(h.End, at.to)
+	return &c
+}
+
+// querier opens what a question needs when it is asked.
+type querier struct {
+	s  *Store
+	at span // both ends are in it
+
+	mu   sync.Mutex
+	open map[string]storage.Querier
+}
+
+func (q *querier) get(name string, at span, open func(mint, maxt int64) (storage.Querier, error)) (storage.Querier, error) {
+	name = fmt.Sprintf("%s %d %d", name, at.from, at.to)
+	if have := q.open[name]; have != nil {
+		return have, nil
+	}
+	o, err := open(at.from, at.to)
+	if err != nil {
+		return nil, err
+	}
+	q.open[name] = o
+	return o, nil
+}
+
+func (q *querier) rawOf(at span) (storage.Querier, error) {
+	return q.get("raw", at, q.s.raw.Querier)
+}
+
+func (q *querier) hoursOf(at span) (storage.Querier, error) {
+	return q.get("hours", at, func(mint, maxt int64) (storage.Querier, error) {
+		list, err := q.s.blocks.queriers(mint, maxt)
+		if err != nil {
+			return nil, err
+		}
+		return storage.NewMergeQuerier(list, nil, storage.ChainedSeriesMerge), nil
+	})
+}
+
+// parts says over which times samples and hours are read; an empty one ends before it begins.
+func (q *querier) parts(h *storage.SelectHints) (raw, hours span) {
+	raw, hours = q.at, span{q.at.from, min(q.at.to, q.s.gone()-1)}
+	if ready := q.s.ready(); suits(h) && ready > q.at.from {
+		hours.to = max(hours.to, min(q.at.to, ready-1))
+		// Samples that were imported are in the hours.
+		raw.from = max(raw.from, ready)
+	}
+	return raw, hours
+}
+
+// Select implements storage.Querier.
+func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at, old := q.parts(h)
+	var sets []storage.SeriesSet
+	var inHours, inRaw storage.Querier
+	var err error
+	counts := h != nil && (h.Func == "rate" || h.Func == "increase")
+	begin := old.from
+	if counts {
+		old.from = max(old.from, math.MinInt64+hour) - hour // what was counted before the first hour
+	}
+	if old.from <= old.to && len(q.s.blocks.all()) > 0 {
+		if inHours, err = q.hoursOf(old); err != nil {
+			return storage.ErrSeriesSet(err)
+		}
+	}
+	if at.from <= at.to {
+		if inRaw, err = q.rawOf(at); err != nil {
+			return storage.ErrSeriesSet(err)
+		}
+	}
+	both := inHours != nil && inRaw != nil
+	if inRaw != nil {
+		sets = append(sets, inRaw.Select(ctx, sorted || both, clip(h, at), ms...))
+	}
+	if inHours != nil {
+		c := clip(h, old)
+		var edges edges
+		if counts {
+			edges = edgesOf(h)
+			begin = max(begin, h.Start)
+			c.Start = max(old.from, h.Start-hour)
+		}
+		set := inHours.Select(ctx, sorted || both, c, ms...)
+		sets = append(sets, &hourSet{SeriesSet: set, at: span{begin, old.to + 1}, counts: edges})
+	}
+	switch len(sets) {
+	case 0:
+		return storage.EmptySeriesSet()
+	case 1:
+		return sets[0]
+	}
+	return storage.NewMergeSeriesSet(sets, 0, merged)
+}
+
+// hourSet are series of hours; the answer says that it has some.
+type hourSet struct {
+	storage.SeriesSet
+	at     span  // what is asked for; samples may begin before
+	counts edges // not nil: they are looked at as counters
+	any    bool
+}
+
+func (s *hourSet) Next() bool {
+	more := s.SeriesSet.Next()
+	s.any = s.any || more
+	return more
+}
+
+func (s *hourSet) At() storage.Series {
+	if s.counts != nil {
+		return keptSeries{bridged(s.SeriesSet.At(), s.at, s.counts)}
+	}
+	return keptSeries{s.SeriesSet.At()}
+}
+
+func (s *hourSet) Warnings() annotations.Annotations {
+	w := s.SeriesSet.Warnings()
+	if s.any {
+		w.Add(fmt.Errorf("%w: before %s one figure an hour was read", annotations.PromQLInfo, time.UnixMilli(s.at.to).UTC().Format(time.RFC3339)))
+	}
+	return w
+}
+
+// labelled returns who knows of labels over the time of the querier. A question without
+// a time is about what the store itself has.
+func (q *querier) labelled() (storage.LabelQuerier, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	raw, err := q.rawOf(q.at)
+	if err != nil {
+		return nil, err
+	}
+	old := span{q.at.from, min(q.at.to, q.s.gone()-1)}
+	const longAgo = -1e15 // thirty thousand years
+	if old.from > old.to || old.from < longAgo || len(q.s.blocks.all()) == 0 {
+		return raw, nil
+	}
+	hours, err := q.hoursOf(old)
+	if err != nil {
+		return nil, err
+	}
+	return storage.NewMergeQuerier([]storage.Querier{raw, hours}, nil, storage.ChainedSeriesMerge), nil
+}
+
+// LabelValues implements storage.LabelQuerier.
+func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	l, err := q.labelled()
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.LabelValues(ctx, name, h, ms...)
+}
+
+// LabelNames implements storage.LabelQuerier.
+func (q *querier) LabelNames(ctx context.Context, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	l, err := q.labelled()
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.LabelNames(ctx, h, ms...)
+}
+
+// Close implements storage.Querier.
+func (q *querier) Close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var errs []error
+	for name, o := range q.open {
+		errs = append(errs, o.Close())
+		delete(q.open, name)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,259 @@
+package hourly
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// Lengths in milliseconds.
+const (
+	hour = int64(3600_000)
+	day  = 24 * hour
+	// silent is how old a sample may be and still tell what is now, as in PromQL.
+	silent = int64(300_000)
+)
+
+// hourOf is the begin of the hour that a time lies in, dayOf that of the day in UTC.
+func hourOf(t int64) int64 { return floor(t, hour) }
+func dayOf(t int64) int64  { return floor(t, day) }
+
+func floor(t, unit int64) int64 {
+	r := t % unit
+	if r < 0 {
+		r += unit
+	}
+	return t - r
+}
+
+// reducer makes few samples of many; it is used again for one series after another.
+type reducer struct {
+	from, to int64 // what is kept lies in here; samples before from are looked at
+	out      []sample
+
+	prev  sample // the sample before
+	have  bool   // there is one, and no marker of an end came after it
+	kept  bool   // it was put out
+	ended bool   // a marker of an end was put out, and nothing after it
+	mean  mean
+}
+
+// reduce reads samples in order and returns those to keep, which are valid until the next call.
+//
+// Of a counter these are the last one of each hour, both around each reset, and the first
+// one of each life, which begins after a marker of an end or an hour of silence. Of other
+// figures it is one an hour, stamped with the last millisecond of the hour, or with the
+// time of the last sample where the series fell silent before. Markers of an end are kept.
+func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample, error) {
+	*r = reducer{from: from, to: to, out: r.out[:0]}
+	for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {
+		s, err := sampleAt(it, typ)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case s.stale():
+			r.end(s, k)
+		case s.kind(k) == counter:
+			r.count(s)
+		default:
+			r.level(s, k)
+		}
+	}
+	if err := it.Err(); err != nil {
+		return nil, err
+	}
+	r.finish(k)
+	return r.out, nil
+}
+
+func (r *reducer) keep(s sample) {
+	if s.t >= r.from && s.t < r.to {
+		r.out = append(r.out, s)
+	}
+}
+
+// flush keeps the sample before, if that was not done.
+func (r *reducer) flush() {
+	if r.have && !r.kept {
+		r.keep(r.prev)
+	}
+}
+
+func (r *reducer) count(s sample) {
+	if r.have && s.typ != r.prev.typ {
+		r.flush()
+		r.have = false
+	}
+	born := !r.have || s.t-r.prev.t > hour
+	reset := !born && s.resetAfter(&r.prev)
+	if born || reset || hourOf(s.t) != hourOf(r.prev.t) {
+		r.flush()
+	}
+	r.kept = born || reset
+	if r.kept {
+		r.keep(s)
+	}
+	r.prev, r.have, r.ended = s, true, false
+}
+
+func (r *reducer) level(s sample, k kind) {
+	if r.have && (hourOf(s.t) != hourOf(r.prev.t) || s.typ != r.prev.typ) {
+		r.settle(k, hourOf(r.prev.t)+hour)
+	}
+	if r.have = true; s.typ == chunkenc.ValFloat {
+		r.mean.add(s.t, s.v)
+	}
+	r.prev, r.ended = s, false
+}
+
+// settle keeps the figure of the hour that ends at end, or of the life that does.
+func (r *reducer) settle(k kind, end int64) {
+	s := r.prev
+	if s.typ == chunkenc.ValFloat && k == gauge {
+		s.v = r.mean.value(end)
+	}
+	if r.mean = (mean{}); end%hour == 0 && s.t >= end-silent {
+		s.t = end - 1
+	}
+	r.have = false
+	r.keep(s)
+}
+
+// end takes a marker: the last sample before it is kept, and it.
+func (r *reducer) end(s sample, k kind) {
+	switch {
+	case r.ended:
+		return
+	case r.have && r.prev.kind(k) == counter:
+		r.flush()
+	case r.have && hourOf(s.t) != hourOf(r.prev.t): // silent before: the figure of its hour
+		r.settle(k, hourOf(r.prev.t)+hour)
+	case r.have:
+		r.lastOfLife(k, s.t)
+	}
+	r.have, r.ended = false, true
+	r.keep(s)
+}
+
+func (r *reducer) lastOfLife(k kind, end int64) {
+	s := r.prev
+	if s.typ == chunkenc.ValFloat && k == gauge {
+		s.v = r.mean.value(end)
+	}
+	r.mean = mean{}
+	r.keep(s)
+}
+
+func (r *reducer) finish(k kind) {
+	switch {
+	case !r.have:
+	case r.prev.kind(k) == counter:
+		r.flush()
+	default:
+		r.settle(k, hourOf(r.prev.t)+hour)
+	}
+}
+
+// mean is a mean over time: each sample holds until the next one, or until it is silent.
+// What is not a number counts only where nothing else is there.
+type mean struct {
+	n            int
+	t            int64 // of the last sample
+	v            float64
+	first        float64
+	low, high    float64
+	time, excess float64 // of first
+}
+
+func (m *mean) add(t int64, v float64) {
+	if math.IsNaN(v) && m.n > 0 {
+		return
+	}
+	if m.n == 0 || math.IsNaN(m.v) {
+		*m = mean{n: 1, t: t, v: v, first: v, low: v, high: v}
+		return
+	}
+	m.hold(t)
+	m.n, m.t, m.v = m.n+1, t, v
+	m.low, m.high = min(m.low, v), max(m.high, v)
+}
+
+func (m *mean) hold(until int64) {
+	w := float64(min(until-m.t, silent))
+	m.time += w
+	m.excess += w * (m.v - m.first)
+}
+
+func (m *mean) value(end int64) float64 {
+	if m.low == m.high || m.n <= 1 {
+		return m.v // a constant stays what it is, to the last bit
+	}
+	if math.IsInf(m.low, -1) || math.IsInf(m.high, 1) {
+		return m.low + m.high
+	}
+	if m.hold(end); m.time <= 0 {
+		return m.v
+	}
+	return min(max(m.first+m.excess/m.time, m.low), m.high)
+}
+
+// sample is one sample of any kind.
+type sample struct {
+	t   int64
+	typ chunkenc.ValueType
+	v   float64
+	h   *histogram.Histogram
+	fh  *histogram.FloatHistogram
+}
+
+func sampleAt(it chunkenc.Iterator, typ chunkenc.ValueType) (s sample, err error) {
+	s.typ = typ
+	switch typ {
+	case chunkenc.ValFloat:
+		s.t, s.v = it.At()
+	case chunkenc.ValHistogram:
+		s.t, s.h = it.AtHistogram(nil)
+	case chunkenc.ValFloatHistogram:
+		s.t, s.fh = it.AtFloatHistogram(nil)
+	default:
+		return s, fmt.Errorf("a sample of an unknown type, %s", typ)
+	}
+	return s, nil
+}
+
+func (s *sample) stale() bool {
+	switch s.typ {
+	case chunkenc.ValHistogram:
+		return value.IsStaleNaN(s.h.Sum)
+	case chunkenc.ValFloatHistogram:
+		return value.IsStaleNaN(s.fh.Sum)
+	}
+	return value.IsStaleNaN(s.v)
+}
+
+// kind is what a sample is of a metric that is said to be k: distributions say it themselves.
+func (s *sample) kind(k kind) kind {
+	switch {
+	case s.typ == chunkenc.ValFloat:
+		return k
+	case s.typ == chunkenc.ValHistogram && s.h.CounterResetHint == histogram.GaugeType,
+		s.typ == chunkenc.ValFloatHistogram && s.fh.CounterResetHint == histogram.GaugeType:
+		return last
+	}
+	return counter
+}
+
+// resetAfter reports whether a counter began anew between p and s.
+func (s *sample) resetAfter(p *sample) bool {
+	switch s.typ {
+	case chunkenc.ValHistogram:
+		return s.h.ToFloat(nil).DetectReset(p.h.ToFloat(nil))
+	case chunkenc.ValFloatHistogram:
+		return s.fh.DetectReset(p.fh)
+	}
+	return s.v < p.v
+}

@@ -1,0 +1,54 @@
+package hourly
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"reckon/internal/durable"
+)
+
+// state says how far it came. Without it everything that the store has is made again, which
+// changes nothing.
+type state struct {
+	// Through: all days before it were made, or are pending.
+	Through int64 `json:"through"`
+	// Pending are days to make or to make again, in order; each by its begin.
+	Pending []int64 `json:"pending,omitempty"`
+	// Known are the origins that were seen: all days that they lie in are made, pending, or
+	// not yet over.
+	Known []string `json:"known,omitempty"`
+	// Lost: the store has deleted something that hours were made of, or nobody knows.
+	Lost bool `json:"lost,omitempty"`
+}
+
+const stateFile = "state.json"
+
+func loadState(dir string, log *slog.Logger) (s state) {
+	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			log.Warn("it is not known how far hours were made; they are made again of what there is", "err", err)
+		}
+		return state{}
+	}
+	return s
+}
+
+func (s *state) save(dir string) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := durable.Replace(filepath.Join(dir, stateFile), raw, 0o666); err != nil {
+		return fmt.Errorf("note how far hours were made: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+// Package ingest takes samples that other machines send: the receiver of Prometheus
+// remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/) and 1.0
+// (https://prometheus.io/docs/specs/prw/remote_write_spec/), with native histograms,
+// samples out of order, descriptions of metrics, and the moment a counter was zero; and
+// that of OpenTelemetry metrics over HTTP (see OTLP).
+//
+// Of a request everything is stored that can be, by both versions of the protocol; what
+// can not is named in the answer, which is then 400, so that the sender does not send
+// it again. Where the store itself fails nothing of the request is stored and the answer
+// is 503 or 500: the sender tries again. A request that comes twice is stored once.
+//
+// Times are milliseconds since the Unix epoch. The handler is safe for concurrent use.
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gogo/protobuf/proto"
+	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/store"
+	"reckon/transport/limits"
+)
+
+// Options say where samples go and how much is taken.
+type Options struct {
+	Store storage.AppendableV2
+	// Describe takes type, unit and help of a metric, when they are new; may be nil.
+	Describe func(name string, m metadata.Metadata) error
+	// Allow says for which nodes the sender of a request may send; nil is for all. An
+	// error refuses the request, so that the sender keeps it.
+	Allow func(ctx context.Context) (func(site, node string) bool, error)
+	// Begin counts a request against what its sender may send; an error, such as a
+	// [*limits.Slow], refuses it for now. nil bounds nobody.
+	Begin func(ctx context.Context) (*limits.Request, error)
+	// MaxBody and MaxDecoded bound a request in bytes before and after it is unpacked;
+	// 16 and 64 MiB by default.
+	MaxBody, MaxDecoded int64
+	// Sizes says both anew for each request; nil for what MaxBody and MaxDecoded say.
+	Sizes func() (body, decoded int64)
+	// MaxConcurrent bounds the requests that are taken at one time; others wait. Twice
+	// the number of processors by default.
+	MaxConcurrent int
+	// Ahead is how far a sample may lie in the future, 10 minutes by default.
+	Ahead  time.Duration
+	Logger *slog.Logger
+	Clock  func() time.Time // time.Now unless a test says otherwise
+}
+
+type handler struct {
+	Options
+	slots   chan struct{}
+	buffers sync.Pool
+	meta    described
+	known   known
+	said    atomic.Int64 // when samples could not be stored, in seconds
+}
+
+// Handler returns the receiver, to be mounted at /api/v1/write.
+func Handler(o Options) http.Handler { return newHandler(o) }
+
+func newHandler(o Options) *handler {
+	o.MaxBody = cmp.Or(o.MaxBody, 16<<20)
+	o.MaxDecoded = cmp.Or(o.MaxDecoded, 64<<20)
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*runtime.GOMAXPROCS(0))
+	o.Ahead = cmp.Or(o.Ahead, 10*time.Minute)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Sizes == nil {
+		o.Sizes = func() (int64, int64) { return o.MaxBody, o.MaxDecoded }
+	}
+	h := &handler{Options: o, slots: make(chan struct{}, o.MaxConcurrent)}
+	h.buffers.New = func() any { return new(buffers) }
+	h.meta.tell = o.Describe
+	return h
+}
+
+type buffers struct {
+	body, plain []byte
+	two         request2
+}
+
+// statusError is an answer other than success.
+type statusError struct {
+	code  int
+	text  string
+	after time.Duration
+}
+
+func (e *statusError) Error() string { return e.text }
+
+func status(code int, format string, args ...any) error {
+	return &statusError{code: code, text: fmt.Sprintf(format, args...)}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	got, v2, err := h.serve(w, r)
+	if v2 {
+		w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", strconv.Itoa(got.samples))
+		w.Header().Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.Itoa(got.histograms))
+		w.Header().Set("X-Prometheus-Remote-Write-Exemplars-Written", "0")
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	var s *statusError
+	if !errors.As(err, &s) {
+		s = storeError(err)
+		h.unstored(r, err)
+	} else {
+		h.Logger.Debug("remote write refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
+	}
+	if s.after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
+	}
+	http.Error(w, s.text, s.code)
+}
+
+// unstored says that samples wait at their sender: of a thousand senders, and again and
+// again while a store is away, once a minute.
+func (h *handler) unstored(r *http.Request, err error) {
+	level, now, last := slog.LevelDebug, time.Now().Unix(), h.said.Load()
+	if now-last >= 60 && h.said.CompareAndSwap(last, now) {
+		level = slog.LevelError
+	}
+	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
+}
+
+// storeError is the answer when the store can not write.
+func storeError(err error) *statusError {
+	switch {
+	case errors.Is(err, store.ErrFull):
+		return &statusError{http.StatusServiceUnavailable, err.Error(), time.Minute}
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
+		return &statusError{http.StatusServiceUnavailable, err.Error(), 5 * time.Second}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &statusError{http.StatusServiceUnavailable, err.Error(), time.Second}
+	}
+	return &statusError{http.StatusInternalServerError, err.Error(), 0}
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 bool, err error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return got, false, status(http.StatusMethodNotAllowed, "remote write is a POST of samples; to read them see /api/v1/query")
+	}
+	v2, err = version(r.Header)
+	if err != nil {
+		return got, false, err
+	}
+	who, err := h.sender(r.Context())
+	if err != nil {
+		return got, v2, err
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	case <-r.Context().Done():
+		return got, v2, r.Context().Err()
+	}
+	buf := h.buffers.Get().(*buffers)
+	defer h.buffers.Put(buf)
+	plain, err := h.read(w, r, buf)
+	if err != nil {
+		return got, v2, err
+	}
+	// The writer holds the store open, so it begins when nothing but storing is left.
+	if v2 {
+		if err := buf.two.parse(plain); err != nil {
+			return got, v2, status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
+		}
+		in := h.newWriter(r.Context(), who)
+		defer in.abandon()
+		got, err = in.take2(&buf.two)
+		return got, v2, err
+	}
+	var req prompb.WriteRequest
+	if err := proto.Unmarshal(plain, &req); err != nil {
+		return got, v2, status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
+	}
+	in := h.newWriter(r.Context(), who)
+	defer in.abandon()
+	got, err = in.take1(&req)
+	return got, v2, err
+}
+
+// sender is what is known of who sends a request.
+type sender struct {
+	allowed func(site, node string) bool // nil: for all
+	bounds  *limits.Request              // nil: none
+}
+
+func (h *handler) sender(ctx context.Context) (s sender, err error) {
+	if h.Allow != nil {
+		if s.allowed, err = h.Allow(ctx); err != nil {
+			return s, status(http.StatusForbidden, "%v", err)
+		}
+	}
+	if h.Begin != nil {
+		if s.bounds, err = h.Begin(ctx); err != nil {
+			return s, slow(err)
+		}
+	}
+	return s, nil
+}
+
+// slow is the answer to who sends too fast: the sender keeps what it has.
+func slow(err error) error {
+	var s *limits.Slow
+	if errors.As(err, &s) {
+		return &statusError{http.StatusTooManyRequests, s.Error(), s.Wait}
+	}
+	return err
+}
+
+// version reads which message the body holds.
+func version(header http.Header) (v2 bool, err error) {
+	const types = "application/x-protobuf with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request"
+	if e := header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {
+		return false, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; remote write uses snappy", e)
+	}
+	given := header.Get("Content-Type")
+	if given == "" {
+		return false, nil // the first senders of 1.0 left it out
+	}
+	media, params, err := mime.ParseMediaType(given)
+	if err != nil || media != "application/x-protobuf" {
+		return false, status(http.StatusUnsupportedMediaType, "content type %q is not known; send %s", given, types)
+	}
+	switch params["proto"] {
+	case "", "prometheus.WriteRequest":
+		return false, nil
+	case "io.prometheus.write.v2.Request":
+		return true, nil
+	}
+	return false, status(http.StatusUnsupportedMediaType, "message %q is not known; send %s", params["proto"], types)
+}
+
+// read returns the unpacked body.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, buf *buffers) ([]byte, error) {
+	most, mostDecoded := h.Sizes()
+	body := http.MaxBytesReader(w, r.Body, most)
+	buf.body = buf.body[:0]
+	for {
+		if len(buf.body) == cap(buf.body) {
+			buf.body = append(buf.body, make([]byte, max(32<<10, cap(buf.body)))...)[:len(buf.body)]
+		}
+		n, err := body.Read(buf.body[len(buf.body):cap(buf.body)])
+		buf.body = buf.body[:len(buf.body)+n]
+		if err == io.EOF {
+			break
+		}
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer series at a time", most)
+		}
+		if err != nil {
+			return nil, status(http.StatusBadRequest, "read the request: %v", err)
+		}
+	}
+	n, err := s2.DecodedLen(buf.body)
+	if err != nil {
+		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
+	}
+	if int64(n) > mostDecoded {
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time", mostDecoded)
+	}
+	buf.plain, err = s2.Decode(buf.plain[:cap(buf.plain)], buf.body)
+	if err != nil {
+		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
+	}
+	return buf.plain, nil
+}

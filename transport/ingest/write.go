@@ -1,0 +1,412 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/store"
+	"reckon/transport/limits"
+)
+
+const (
+	// oldStart is for how long after its start a counter of a new series is still given
+	// the zero that it began with, and freshStart the same for a series that is known:
+	// longer than any export interval, for it matters only to the first sample.
+	oldStart   = time.Hour
+	freshStart = 10 * time.Minute
+	// sayAtMost is how many refusals an answer names.
+	sayAtMost = 5
+)
+
+// result counts what was stored.
+type result struct{ samples, histograms int }
+
+// writer takes one request.
+type writer struct {
+	h       *handler
+	app     storage.AppenderV2
+	refs    storage.GetRef // nil when the store has none
+	who     sender
+	latest  int64 // the latest time that is taken
+	scratch labels.ScratchBuilder
+	// generation is that of the store's references, 0 where they must not be kept.
+	generation uint64
+	fresh      []freshSeries // to be known when they are stored
+
+	done    bool
+	result  result
+	round   uint32
+	refused int
+	reasons []string
+}
+
+func (h *handler) newWriter(ctx context.Context, who sender) *writer {
+	now := h.Clock()
+	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now), scratch: labels.NewScratchBuilder(16)}
+	w.refs, _ = w.app.(storage.GetRef)
+	if g, ok := w.app.(interface{ Generation() uint64 }); ok {
+		w.generation = g.Generation()
+	}
+	return w
+}
+
+// abandon ends a writer that was left by a panic: the store waits for all writers.
+func (w *writer) abandon() {
+	if !w.done {
+		w.done = true
+		_ = w.app.Rollback() // whoever panicked says what was wrong
+	}
+}
+
+// finish commits what was taken. err is a failure of the store.
+func (w *writer) finish(err error) (result, error) {
+	w.done = true
+	if err != nil {
+		_ = w.app.Rollback() // the first error says it all
+		return result{}, err
+	}
+	err = w.app.Commit()
+	var some *store.RefusedError
+	switch {
+	case errors.As(err, &some): // a store elsewhere says only now what it does not take
+		w.elsewhere(some)
+	case err != nil:
+		return result{}, err
+	}
+	if w.who.bounds != nil {
+		w.who.bounds.Stored()
+	}
+	for i := range w.fresh {
+		w.h.known.put(w.fresh[i].key, w.fresh[i].as, w.round)
+	}
+	if w.refused == 0 {
+		return w.result, nil
+	}
+	text := strings.Join(w.reasons, "; ")
+	if more := w.refused - len(w.reasons); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return w.result, status(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused, w.result.samples+w.result.histograms, text)
+}
+
+// elsewhere takes what another server refused out of what was stored.
+func (w *writer) elsewhere(e *store.RefusedError) {
+	stored := w.result.samples + w.result.histograms
+	w.result.samples = max(w.result.samples-e.Refused, 0)
+	w.result.histograms = max(stored-e.Refused-w.result.samples, 0)
+	w.refused += e.Refused
+	for _, r := range e.Reasons {
+		if len(w.reasons) < sayAtMost {
+			w.reasons = append(w.reasons, r.Error())
+		}
+	}
+}
+
+// refuse notes n samples that will never be taken.
+func (w *writer) refuse(n int, format string, args ...any) {
+	w.refused += n
+	if len(w.reasons) < sayAtMost {
+		w.reasons = append(w.reasons, fmt.Sprintf(format, args...))
+	}
+}
+
+// take2 stores a request of remote write 2.0.
+func (w *writer) take2(req *request2) (result, error) {
+	ts := &req.one
+	for _, raw := range req.series {
+		if err := ts.parse(raw); err != nil {
+			return w.finish(status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err))
+		}
+		if err := w.series2(req, ts); err != nil {
+			return w.finish(err)
+		}
+	}
+	return w.finish(nil)
+}
+
+// series2 stores one series of it. The error is one of the store, or refuses the request.
+func (w *writer) series2(req *request2, ts *series2) error {
+	n := max(len(ts.samples)+len(ts.histograms), 1)
+	key, err := ts.sum(req)
+	if err != nil {
+		w.refuse(n, "labels: %v", err)
+		return nil
+	}
+	doc, err := ts.docSum(req)
+	if err != nil {
+		w.refuse(n, "description of %s: %v", ts.labels(req, &w.scratch), err)
+		return nil
+	}
+	k, old := w.h.known.get(key, w.round)
+	if !old {
+		k.ls = ts.labels(req, &w.scratch)
+		if !w.valid(k.ls, n) {
+			return nil
+		}
+	}
+	if ok, err := w.admit(k.ls, n); err != nil || !ok {
+		return err
+	}
+	was := k
+	s := series{ls: k.ls, begun: k.start}
+	if w.generation != 0 && k.store == w.generation {
+		s.ref = k.ref
+	}
+	for i := range ts.samples {
+		p := &ts.samples[i]
+		if err := w.sample(&s, p.start, p.t, p.value); err != nil {
+			return err
+		}
+	}
+	for _, raw := range ts.histograms {
+		var p writev2.Histogram
+		if err := p.Unmarshal(raw); err != nil {
+			return status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: histogram: %v", err)
+		}
+		var ih *histogram.Histogram
+		var fh *histogram.FloatHistogram
+		if p.IsFloatHistogram() {
+			fh = p.ToFloatHistogram()
+		} else {
+			ih = p.ToIntHistogram()
+		}
+		if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
+			return err
+		}
+	}
+	if !old || k.doc != doc {
+		w.h.meta.learn(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
+		k.doc = doc
+	}
+	k.ls, k.ref, k.store, k.start = s.ls, s.ref, w.generation, s.begun
+	if !old || k.ref != was.ref || k.store != was.store || k.doc != was.doc || k.start != was.start {
+		w.fresh = append(w.fresh, freshSeries{key, k})
+	}
+	return nil
+}
+
+// take1 stores a request of remote write 1.0.
+func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
+	for i := range req.Timeseries {
+		ts := &req.Timeseries[i]
+		ls := ts.ToLabels(&w.scratch, nil)
+		n := max(len(ts.Samples)+len(ts.Histograms), 1)
+		if !w.valid(ls, n) {
+			continue
+		}
+		ok, err := w.admit(ls, n)
+		if err != nil {
+			return w.finish(err)
+		}
+		if !ok {
+			continue
+		}
+		s := series{ls: ls}
+		for j := range ts.Samples {
+			if err := w.sample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
+				return w.finish(err)
+			}
+		}
+		for j := range ts.Histograms {
+			p := &ts.Histograms[j]
+			var ih *histogram.Histogram
+			var fh *histogram.FloatHistogram
+			if p.IsFloatHistogram() {
+				fh = p.ToFloatHistogram()
+			} else {
+				ih = p.ToIntHistogram()
+			}
+			if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
+				return w.finish(err)
+			}
+		}
+	}
+	for _, m := range req.Metadata {
+		w.h.meta.learn(m.MetricFamilyName, metadata.Metadata{
+			Type: model.MetricType(strings.ToLower(m.Type.String())), Unit: m.Unit, Help: m.Help,
+		})
+	}
+	return w.finish(nil)
+}
+
+// series is one series of a request, with the store's reference once it is known.
+type series struct {
+	ls    labels.Labels
+	ref   storage.SeriesRef
+	begun int64 // the last beginning that was dealt with
+}
+
+// freshSeries is one that is new or not as it was known.
+type freshSeries struct {
+	key sum
+	as  knownSeries
+}
+
+// admit reports whether a series with so many samples, whose labels are valid, is taken.
+// The error refuses the whole request.
+func (w *writer) admit(ls labels.Labels, samples int) (bool, error) {
+	if err := w.within(ls); err != nil {
+		return false, err
+	}
+	if w.who.bounds == nil {
+		return true, nil
+	}
+	err := w.who.bounds.Series(ls, samples)
+	if err == nil {
+		return true, nil
+	}
+	var tooFast *limits.Slow
+	if errors.As(err, &tooFast) {
+		return false, slow(err)
+	}
+	w.refuse(samples, "%v", err)
+	return false, nil
+}
+
+// within refuses the whole request when a series is of a node that the sender does not
+// speak for: the sender then keeps it until somebody has put it right.
+func (w *writer) within(ls labels.Labels) error {
+	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
+		return nil
+	}
+	return status(http.StatusForbidden, "the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE --node NODE`",
+		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))
+}
+
+func (w *writer) valid(ls labels.Labels, samples int) bool {
+	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) {
+		w.refuse(samples, "%s is no valid set of labels", ls)
+		return false
+	}
+	if twice, bad := ls.HasDuplicateLabelNames(); bad {
+		w.refuse(samples, "%s has the label %s twice", ls, twice)
+		return false
+	}
+	return true
+}
+
+// sample stores one value. The error is one of the store.
+func (w *writer) sample(s *series, start, t int64, v float64) error {
+	if w.future(s, t) {
+		return nil
+	}
+	if start > 0 {
+		w.begin(s, start, t)
+	}
+	ref, err := w.app.Append(s.ref, s.ls, 0, t, v, nil, nil, storage.AOptions{})
+	if err == nil {
+		s.ref = ref
+		w.result.samples++
+		return nil
+	}
+	return w.judge(s, t, err)
+}
+
+func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {
+	if w.future(s, t) {
+		return nil
+	}
+	var err error
+	// A finer resolution than the store keeps is made coarser, not refused.
+	if h != nil && histogram.IsExponentialSchemaReserved(h.Schema) && h.Schema > histogram.ExponentialSchemaMax {
+		err = h.ReduceResolution(histogram.ExponentialSchemaMax)
+	}
+	if fh != nil && histogram.IsExponentialSchemaReserved(fh.Schema) && fh.Schema > histogram.ExponentialSchemaMax {
+		err = fh.ReduceResolution(histogram.ExponentialSchemaMax)
+	}
+	if err == nil {
+		var ref storage.SeriesRef
+		if ref, err = w.app.Append(s.ref, s.ls, 0, t, 0, h, fh, storage.AOptions{}); err == nil {
+			s.ref = ref
+			w.result.histograms++
+			return nil
+		}
+	}
+	return w.judge(s, t, err)
+}
+
+func (w *writer) future(s *series, t int64) bool {
+	if t <= w.latest {
+		return false
+	}
+	w.refuse(1, "%s: %s lies in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
+	return true
+}
+
+// judge parts what will never be taken from failures of the store.
+func (w *writer) judge(s *series, t int64, err error) error {
+	var invalid histogram.Error
+	switch {
+	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
+		errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp),
+		errors.As(err, &invalid):
+		w.refuse(1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
+		return nil
+	}
+	return err
+}
+
+// begin writes the zero that a counter had when it began, so that its first sample
+// counts as increase. To a series that is known it is written only if it is newer than
+// all its samples: then the counter began anew.
+func (w *writer) begin(s *series, start, t int64) {
+	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
+		return
+	}
+	if s.ref == 0 && w.refs != nil {
+		if known, ls := w.refs.GetRef(s.ls, s.ls.Hash()); known != 0 {
+			s.ref, s.ls = known, ls
+		}
+	}
+	if s.ref != 0 && t-start > freshStart.Milliseconds() {
+		return
+	}
+	if ref, err := w.app.Append(s.ref, s.ls, 0, start, 0, nil, nil, storage.AOptions{RejectOutOfOrder: s.ref != 0}); err == nil {
+		s.ref = ref
+	}
+	s.begun = start
+}
+
+// described remembers which descriptions were passed on, so that those that come with
+// every request cost a look-up.
+type described struct {
+	tell func(string, metadata.Metadata) error
+	mu   sync.RWMutex
+	seen map[string]metadata.Metadata
+}
+
+// maxDescribed bounds what senders can make us remember.
+const maxDescribed = 20_000
+
+func (d *described) learn(name string, m metadata.Metadata) {
+	if d.tell == nil || m.Type == "" && m.Help == "" && m.Unit == "" || m.Type == model.MetricTypeUnknown && m.Help == "" {
+		return
+	}
+	d.mu.RLock()
+	same := d.seen[name] == m
+	full := len(d.seen) >= maxDescribed
+	d.mu.RUnlock()
+	if same || full {
+		return
+	}
+	d.mu.Lock()
+	if d.seen == nil {
+		d.seen = make(map[string]metadata.Metadata)
+	}
+	d.seen[strings.Clone(name)] = m
+	d.mu.Unlock()
+	_ = d.tell(name, m) // a file of words that could not be written; the samples are what counts
+}

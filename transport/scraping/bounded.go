@@ -1,0 +1,155 @@
+package scraping
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/metric"
+	"reckon/transport/limits"
+)
+
+// Refused is how much of a scrape was not stored. Its labels are those of the target.
+var Refused = &metric.Desc{
+	Name: "reckon_scrape_samples_refused", Kind: metric.Gauge,
+	Help: "Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; absent when none were.",
+}
+
+// Descs returns every series that this package writes.
+func Descs() []*metric.Desc { return []*metric.Desc{Refused} }
+
+// bounded holds what is scraped to bounds, as what others send.
+type bounded struct {
+	storage.AppendableV2
+	begin func() (*limits.Request, error)
+
+	mu   sync.Mutex
+	told map[uint64]struct{} // targets of which the last scrape was refused in part
+}
+
+// AppenderV2 implements storage.AppendableV2.
+func (b *bounded) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	app := b.AppendableV2.AppenderV2(ctx)
+	if b.begin == nil {
+		return app
+	}
+	r, err := b.begin()
+	return &counting{AppenderV2: app, b: b, request: r, slow: err}
+}
+
+// mostReports is how many series of a scrape are Prometheus's own about it.
+const mostReports = 16
+
+// counting is the appender of one scrape.
+type counting struct {
+	storage.AppenderV2
+	b       *bounded
+	request *limits.Request
+	slow    error // too many samples per second
+	refused int
+	reports int
+}
+
+var _ storage.GetRef = (*counting)(nil)
+
+// GetRef implements storage.GetRef.
+func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
+	if g, ok := c.AppenderV2.(storage.GetRef); ok {
+		return g.GetRef(ls, hash)
+	}
+	return 0, ls
+}
+
+// Append implements storage.AppenderV2. A series that is refused has no reference, and
+// the scrape goes on; who scrapes too fast has the whole scrape fail, which its up tells.
+func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
+	name := ls.Get(model.MetricNameLabel)
+	switch {
+	case ended(v, h, fh):
+	case c.report(name): // that a scrape failed has to be told
+		if name == "up" {
+			if err := c.tell(ls, t); err != nil {
+				return 0, err
+			}
+		}
+	case c.slow != nil:
+		return 0, c.slow
+	default:
+		err := c.request.Series(ls, 1)
+		var slow *limits.Slow
+		if errors.As(err, &slow) {
+			c.slow = err
+			return 0, err
+		}
+		if err != nil {
+			c.refused++
+			return 0, nil
+		}
+	}
+	return c.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
+}
+
+// tell writes how much was refused of a target, and the end of that when nothing is any more.
+func (c *counting) tell(up labels.Labels, t int64) error {
+	c.b.mu.Lock()
+	h := up.Hash()
+	_, before := c.b.told[h]
+	if c.refused > 0 {
+		if c.b.told == nil {
+			c.b.told = map[uint64]struct{}{}
+		}
+		c.b.told[h] = struct{}{}
+	} else {
+		delete(c.b.told, h)
+	}
+	c.b.mu.Unlock()
+	v := float64(c.refused)
+	switch {
+	case c.refused == 0 && !before:
+		return nil
+	case c.refused == 0:
+		v = math.Float64frombits(value.StaleNaN)
+	}
+	own := labels.NewBuilder(up).Set(model.MetricNameLabel, Refused.Name).Labels()
+	_, err := c.AppenderV2.Append(0, own, 0, t, v, nil, nil, storage.AOptions{})
+	return err
+}
+
+// report reports whether a series is Prometheus's own about the scrape. A target may use
+// the names too, which gains it a few series.
+func (c *counting) report(name string) bool {
+	switch name {
+	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",
+		"scrape_timeout_seconds", "scrape_sample_limit", "scrape_body_size_bytes":
+		c.reports++
+		return c.reports <= mostReports
+	}
+	return false
+}
+
+// ended reports whether a sample is the mark that a series ended.
+func ended(v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
+	switch {
+	case h != nil:
+		return value.IsStaleNaN(h.Sum)
+	case fh != nil:
+		return value.IsStaleNaN(fh.Sum)
+	}
+	return value.IsStaleNaN(v)
+}
+
+// Commit implements storage.AppenderV2.
+func (c *counting) Commit() error {
+	err := c.AppenderV2.Commit()
+	if err == nil && c.request != nil {
+		c.request.Stored()
+	}
+	return err
+}
