@@ -42,7 +42,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 		if s.Viewer != nil && !strings.HasPrefix(r.URL.Path, "/static/") {
 			var err error
 			if v, err = s.Viewer(r); err != nil {
-				if !errors.As(err, new(*statusError)) {
+				if !errors.As(err, new(*statusError)) && !errors.As(err, new(*access.Refusal)) {
 					err = fail(http.StatusUnauthorized, "", "%v", err)
 				}
 				writeError(rec, err)
