@@ -131,7 +131,7 @@ func (f *finder) list(ctx context.Context) ([]pod, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fmt.Errorf("the kubelet answers %s; give a token_file of an account that may get nodes/proxy", resp.Status)
+		return nil, fmt.Errorf("the kubelet answers %s; give a token_file of an account that may get nodes/pods (Kubernetes 1.33 or later); never grant nodes/proxy, which is root on every pod", resp.Status)
 	default:
 		return nil, fmt.Errorf("the kubelet answers %s", resp.Status)
 	}

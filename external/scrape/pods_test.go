@@ -155,7 +155,18 @@ func TestPods(t *testing.T) {
 	if _, _, inputs := figures(); !strings.Contains(inputs, "token_file") {
 		t.Errorf("no token:\n%s", inputs)
 	}
+	if err := os.WriteFile(token, []byte("other\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	f.TokenFile = token
+	look()
+	// A permission of nodes/proxy is root on every pod: no advice may name it as the remedy.
+	if _, _, inputs := figures(); !strings.Contains(inputs, "may get nodes/pods") || !strings.Contains(inputs, "never grant nodes/proxy") {
+		t.Errorf("refused by the kubelet:\n%s", inputs)
+	}
+	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	say(list())
 	look()
 	if got, _, inputs := figures(); len(got) != 0 || len(s.pods) != 0 || !strings.Contains(inputs, "/pods: <nil>") {
