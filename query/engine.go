@@ -52,7 +52,7 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 20_000_000
 	}
-	return newEngine(o, parser.NewParser(parser.Options{}), turns{make(chan struct{}, o.Concurrent)})
+	return newEngine(o, boundedParser{parser.NewParser(parser.Options{})}, turns{make(chan struct{}, o.Concurrent)})
 }
 
 // Within is the same engine with other bounds for each query. They wait for their turn
@@ -67,7 +67,7 @@ func newEngine(o EngineOptions, p parser.Parser, t turns) *Engine {
 	return &Engine{parser: p, options: o, turns: t, Engine: promql.NewEngine(promql.EngineOpts{
 		Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
 		ActiveQueryTracker: t, LookbackDelta: o.Lookback,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
 		EnableAtModifier:         true, EnableNegativeOffset: true, Parser: p,
 	})}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"reckon/access"
+	"reckon/query"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
 	"reckon/web/promapi"
@@ -337,6 +338,22 @@ func TestPromtool(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), promtool, c.args...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("promtool %v: %v\n%s", c.args, err, out)
+		}
+	}
+}
+
+// One query of a subquery in steps of a millisecond took 62 GB and killed the server,
+// whatever the bounds on samples were.
+func TestQueryTooLarge(t *testing.T) {
+	e := query.NewEngine(query.EngineOptions{MaxSamples: 1000})
+	o := options(t)
+	o.Engine, o.Parser = e, e.Parser()
+	h := promapi.Handler(o)
+	for _, path := range []string{"query?query=max_over_time(vector(1)[90d:1ms])", "query_range?start=0&end=60&step=60&query=max_over_time(vector(1)[90d:1ms])", "format_query?query=" + strings.Repeat("(", 40_000)} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), "GET", "/api/v1/"+path, nil))
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "too much at once") {
+			t.Errorf("%.40s: %d %.200s", path, w.Code, w.Body)
 		}
 	}
 }

@@ -1,0 +1,145 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// ErrTooLarge is what errors.Is finds when a query is refused before it runs, because of
+// what it would cost to parse or to evaluate.
+var ErrTooLarge = errors.New("the query asks for too much at once")
+
+// The time of the parser grows with the square of the depth of the expression, and a
+// single expression can be as deep as it has operators and brackets: 40,000 of them
+// take minutes, 4,000 some milliseconds. The largest query of the dashboards that we
+// know has below 200.
+const (
+	maxQueryBytes     = 256 << 10
+	maxQueryOperators = 4_000
+	// minSteps may be asked of a subquery whatever the bound on samples is: it is the
+	// number of points that Prometheus's API allows a range query.
+	minSteps = 11_000
+)
+
+// boundedParser refuses text that would take long to parse.
+type boundedParser struct{ parser.Parser }
+
+func (p boundedParser) ParseExpr(input string) (parser.Expr, error) {
+	if err := parseable(input); err != nil {
+		return nil, err
+	}
+	return p.Parser.ParseExpr(input)
+}
+
+func (p boundedParser) ParseMetricSelector(input string) ([]*labels.Matcher, error) {
+	if err := parseable(input); err != nil {
+		return nil, err
+	}
+	return p.Parser.ParseMetricSelector(input)
+}
+
+func (p boundedParser) ParseMetricSelectors(inputs []string) ([][]*labels.Matcher, error) {
+	for _, in := range inputs {
+		if err := parseable(in); err != nil {
+			return nil, err
+		}
+	}
+	return p.Parser.ParseMetricSelectors(inputs)
+}
+
+// parseable bounds the length of a query and its operators and brackets; those within
+// strings and comments do not count.
+func parseable(input string) error {
+	if len(input) > maxQueryBytes {
+		return fmt.Errorf("%w: it has %d bytes, at most %d are taken", ErrTooLarge, len(input), maxQueryBytes)
+	}
+	operators := 0
+	for i := 0; i < len(input); i++ {
+		switch c := input[i]; c {
+		case '"', '\'', '`':
+			for i++; i < len(input) && input[i] != c; i++ {
+				if input[i] == '\\' && c != '`' {
+					i++
+				}
+			}
+		case '#':
+			for i < len(input) && input[i] != '\n' {
+				i++
+			}
+		case '(', '[', '{', '+', '-', '*', '/', '%', '^', '=', '!', '<', '>', ',':
+			operators++
+		case ' ', '\t', '\n', '\r':
+			// The operators that are words (and, or, unless, atan2) stand between spaces.
+			if i+1 < len(input) && (input[i+1] == 'a' || input[i+1] == 'o' || input[i+1] == 'u' || input[i+1] == 'A' || input[i+1] == 'O' || input[i+1] == 'U') {
+				operators++
+			}
+		}
+	}
+	if operators > maxQueryOperators {
+		return fmt.Errorf("%w: it has %d operators and brackets, at most %d are taken; split it, or record parts of it by a rule", ErrTooLarge, operators, maxQueryOperators)
+	}
+	return nil
+}
+
+// NewInstantQuery refuses what would take more memory than the bound before a sample is
+// read; else it is that of [promql.Engine].
+func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query, error) {
+	if err := e.affordable(qs, 0); err != nil {
+		return nil, err
+	}
+	return e.Engine.NewInstantQuery(ctx, q, opts, qs, ts)
+}
+
+// NewRangeQuery is as [Engine.NewInstantQuery], for a range.
+func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time, interval time.Duration) (promql.Query, error) {
+	if err := e.affordable(qs, end.Sub(start)); err != nil {
+		return nil, err
+	}
+	return e.Engine.NewRangeQuery(ctx, q, opts, qs, start, end, interval)
+}
+
+// affordable bounds the steps of the subqueries of a query. The engine allocates for
+// each step before it counts a sample, so its own bound comes too late: one step of 1 ms
+// over 90 days takes 62 GB.
+func (e *Engine) affordable(qs string, span time.Duration) error {
+	expr, err := e.parser.ParseExpr(qs)
+	if err != nil {
+		if errors.Is(err, ErrTooLarge) {
+			return err
+		}
+		return nil //nolint:nilerr // the engine parses it again and words the error as Prometheus does
+	}
+	bound := float64(max(e.options.MaxSamples, minSteps))
+	if steps := subquerySteps(expr, span); steps > bound {
+		return fmt.Errorf("%w: its subqueries have %.3g steps, at most %.3g are taken; give them a longer step or a shorter range", ErrTooLarge, steps, bound)
+	}
+	return nil
+}
+
+// subquerySteps adds up the steps of all subqueries of an expression that is evaluated
+// over span. The engine evaluates a subquery once, over the span of what is around it
+// and its own range together (runSubquery in promql/engine.go).
+func subquerySteps(n parser.Node, span time.Duration) (steps float64) {
+	if s, ok := n.(*parser.SubqueryExpr); ok {
+		step := s.Step
+		if step <= 0 {
+			step = defaultSubqueryStep
+		}
+		span += s.Range
+		steps = float64(span)/float64(step) + 1
+	}
+	for c := range parser.ChildrenIter(n) {
+		steps += subquerySteps(c, span)
+	}
+	return steps
+}
+
+// defaultSubqueryStep is the step of a subquery that gives none.
+const defaultSubqueryStep = time.Minute
