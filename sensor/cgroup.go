@@ -5,18 +5,23 @@ type CgroupFields uint32
 
 // The groups of figures of a cgroup.
 const (
-	CgroupCPU       CgroupFields = 1 << iota // UsageNanos
-	CgroupCPUSplit                           // UserNanos, SystemNanos
-	CgroupThrottle                           // ThrottledNanos, ThrottledPeriods
-	CgroupMemory                             // Current, Anon, File, Shmem
-	CgroupSwap                               // Swap
-	CgroupPeak                               // Peak
-	CgroupEvents                             // OOMKills, MaxEvents
-	CgroupIO                                 // ReadBytes, WriteBytes
-	CgroupPIDs                               // PIDs
-	CgroupPressure                           // CPUWaitNanos, MemoryStallNanos, IOStallNanos
-	CgroupMemoryMax                          // MemoryMax: a limit is set
-	CgroupCPUMax                             // CPUMax: a limit is set
+	CgroupCPU          CgroupFields = 1 << iota // UsageNanos
+	CgroupCPUSplit                              // UserNanos, SystemNanos
+	CgroupThrottle                              // ThrottledNanos, ThrottledPeriods
+	CgroupMemory                                // Current, Anon, File, Shmem
+	CgroupSwap                                  // Swap
+	CgroupPeak                                  // Peak
+	CgroupEvents                                // OOMKills
+	CgroupIO                                    // ReadBytes, WriteBytes
+	CgroupPIDs                                  // PIDs
+	CgroupPressure                              // CPUWaitNanos, MemoryStallNanos, IOStallNanos
+	CgroupMemoryMax                             // MemoryMax: a limit is set
+	CgroupCPUMax                                // CPUMax: a limit is set
+	CgroupShmem                                 // Shmem is apart from File; else shared memory is in File
+	CgroupKernel                                // Kernel
+	CgroupKernelBound                           // Kernel is an upper bound: reclaimable slab is in it
+	CgroupRefaults                              // RefaultAnon, RefaultFile
+	CgroupMemoryEvents                          // MaxEvents, OOMEvents
 )
 
 // Cgroup holds the figures of one control group, its descendants included.
@@ -30,7 +35,15 @@ type Cgroup struct {
 
 	Current, Anon, File, Shmem, Swap uint64 // bytes
 	Peak                             uint64 // highest Current so far, bytes
-	OOMKills, MaxEvents              uint64
+	// Kernel is memory of the kernel that can not be reclaimed, bytes: stacks, page tables,
+	// sockets, unreclaimable slab. Version 1 knows only all of the kernel's memory, which
+	// is then an upper bound.
+	Kernel uint64
+	// RefaultAnon and RefaultFile are memory that was reclaimed and soon needed again, bytes.
+	RefaultAnon, RefaultFile uint64
+	// MaxEvents counts how often the limit was reached and memory had to be reclaimed,
+	// OOMEvents how often that was in vain, OOMKills the processes killed.
+	MaxEvents, OOMEvents, OOMKills uint64
 
 	ReadBytes, WriteBytes uint64
 	PIDs                  uint64
@@ -41,6 +54,11 @@ type Cgroup struct {
 	MemoryMax uint64  // limit, bytes
 	CPUMax    float64 // limit, cores
 }
+
+// Needed returns the memory that can not be given back without loss: anonymous, shared and
+// unreclaimable kernel memory, bytes. The rest of Current is page cache and slab, which the
+// kernel takes back when others need it.
+func (c *Cgroup) Needed() uint64 { return c.Anon + c.Shmem + c.Kernel }
 
 // CgroupReader reads control groups of any version.
 type CgroupReader interface {

@@ -59,6 +59,8 @@ func TestRecordedTrees(t *testing.T) {
 	const (
 		cpuV2  = sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupThrottle
 		memory = sensor.CgroupMemory | sensor.CgroupPeak
+
+		unifiedMemory = sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults | sensor.CgroupMemoryEvents
 	)
 	for _, tt := range []struct {
 		machine string
@@ -66,15 +68,15 @@ func TestRecordedTrees(t *testing.T) {
 		want    sensor.Cgroup
 	}{
 		{"slurm-v2.txtar", []sensor.CgroupPath{{Path: "/user.slice/user-20821.slice"}}, sensor.Cgroup{
-			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupPIDs | sensor.CgroupMemoryMax | sensor.CgroupCPUMax,
+			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupPIDs | sensor.CgroupMemoryMax | sensor.CgroupCPUMax | unifiedMemory,
 			UsageNanos: 17975873000, UserNanos: 15270449000, SystemNanos: 2705424000,
-			Current: 27115520, Anon: 17854464, File: 4771840 - 16384, Shmem: 16384, Peak: 315523072,
+			Current: 27115520, Anon: 17854464, File: 4771840 - 16384, Shmem: 16384, Kernel: 4354048 - 865472, Peak: 315523072,
 			PIDs: 12, MemoryMax: 2147483648, CPUMax: 1,
 		}},
 		{"slurm-v2.txtar", []sensor.CgroupPath{{Path: "/system.slice/slurmstepd.scope/job_4/step_0"}}, sensor.Cgroup{
-			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents,
+			Have:       cpuV2 | memory | sensor.CgroupSwap | sensor.CgroupEvents | unifiedMemory,
 			UsageNanos: 131721000, UserNanos: 47997000, SystemNanos: 83723000,
-			Current: 5300224, Anon: 1933312, File: 1302528, Peak: 5603328,
+			Current: 5300224, Anon: 1933312, File: 1302528, Kernel: 1896448 - 744088, Peak: 5603328,
 		}},
 		// A kernel that has no oom_kill in memory.oom_control, and an empty cpu.stat.
 		{"slurm-torque-v1.txtar", []sensor.CgroupPath{
@@ -89,9 +91,10 @@ func TestRecordedTrees(t *testing.T) {
 			{Controllers: "cpuacct", Path: "/slurm_vm/uid_1001/job_14/step_0"}, {Controllers: "memory", Path: "/slurm_vm/uid_1001/job_14/step_0"},
 			{Path: "/"},
 		}, sensor.Cgroup{
-			Have:       sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupMemoryMax,
+			Have: sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupMemoryMax |
+				sensor.CgroupShmem | sensor.CgroupRefaults,
 			UsageNanos: 7634396466, UserNanos: 7550000000, SystemNanos: 70000000,
-			Current: 87592960, Anon: 86925312, File: 57344, Peak: 87896064, MemoryMax: 157286400,
+			Current: 87592960, Anon: 86925312, File: 57344, Peak: 87896064, RefaultFile: 11 * uint64(os.Getpagesize()), MemoryMax: 157286400,
 		}},
 	} {
 		r, _ := machine(t, tt.machine)
@@ -234,14 +237,17 @@ func TestHybrid(t *testing.T) {
 	write(t, v1+"memory.stat", "total_cache 100\ntotal_rss 400\ntotal_shmem 30\nhierarchical_memory_limit 9223372036854771712\n")
 	write(t, v1+"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
 	write(t, v1+"memory.failcnt", "17\n")
+	write(t, v1+"memory.kmem.usage_in_bytes", "60\n")
 	var c sensor.Cgroup
 	h := open(t, reader(t, root), sensor.CgroupPath{Path: "/s"}, sensor.CgroupPath{Controllers: "memory", Path: "/s"})
 	if err := h.Read(&c); err != nil {
 		t.Fatal(err)
 	}
 	want := sensor.Cgroup{
-		Have: sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupMemory | sensor.CgroupEvents | sensor.CgroupPressure, UsageNanos: 1000, UserNanos: 1000,
-		Current: 500, Anon: 400, File: 70, Shmem: 30, OOMKills: 2, MaxEvents: 17,
+		Have: sensor.CgroupCPU | sensor.CgroupCPUSplit | sensor.CgroupMemory | sensor.CgroupEvents | sensor.CgroupPressure |
+			sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound,
+		UsageNanos: 1000, UserNanos: 1000,
+		Current: 500, Anon: 400, File: 70, Shmem: 30, Kernel: 60, OOMKills: 2,
 		CPUWaitNanos: 1000, MemoryStallNanos: 2000, IOStallNanos: 3000,
 	}
 	if c != want {

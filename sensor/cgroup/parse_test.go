@@ -26,14 +26,14 @@ func TestParsers(t *testing.T) {
 		{"v1 throttle", parseThrottle, "nr_periods 9\nnr_throttled 4\nthrottled_time 5\n", sensor.Cgroup{
 			Have: sensor.CgroupThrottle, ThrottledPeriods: 4, ThrottledNanos: 5}},
 		{"acct", parseAcct, "user 3\nsystem 4\n", sensor.Cgroup{Have: sensor.CgroupCPUSplit, UserNanos: 30e6, SystemNanos: 40e6}},
-		{"events", parseEvents, "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\noom_group_kill 6\n", sensor.Cgroup{
-			Have: sensor.CgroupEvents, OOMKills: 5, MaxEvents: 3}},
-		{"events before 4.13", parseEvents, "low 1\nhigh 2\nmax 3\noom 4\n", sensor.Cgroup{MaxEvents: 3}},
+		{"events", parseMemoryEvents, "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\noom_group_kill 6\n", sensor.Cgroup{
+			Have: sensor.CgroupEvents | sensor.CgroupMemoryEvents, OOMKills: 5, MaxEvents: 3, OOMEvents: 4}},
+		{"events before 4.13", parseMemoryEvents, "low 1\nhigh 2\nmax 3\noom 4\n", sensor.Cgroup{
+			Have: sensor.CgroupMemoryEvents, MaxEvents: 3, OOMEvents: 4}},
+		{"oom_control", parseMemoryEvents, "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", sensor.Cgroup{Have: sensor.CgroupEvents, OOMKills: 2}},
 		{"cpu.max", parseCPUMax, "150000 100000\n", sensor.Cgroup{Have: sensor.CgroupCPUMax, CPUMax: 1.5}},
 		{"no cpu.max", parseCPUMax, "max 100000\n", sensor.Cgroup{}},
 		{"period 0", parseCPUMax, "150000 0\n", sensor.Cgroup{}},
-		{"64 KiB pages", func(b []byte, c *sensor.Cgroup) { parseMemory(b, c, false) }, "hierarchical_memory_limit 9223372036854710272\n", sensor.Cgroup{}},
-		{"more shmem than cache", func(b []byte, c *sensor.Cgroup) { parseMemory(b, c, true) }, "anon 1\nfile 2\nshmem 3\n", sensor.Cgroup{Anon: 1, Shmem: 3}},
 	} {
 		var got sensor.Cgroup
 		if tt.parse([]byte(tt.text), &got); got != tt.want {

@@ -11,8 +11,6 @@ type reading struct {
 	current, stat bool // memory
 	quota, period uint64
 	pressure      parts
-	failcnt       uint64
-	hasFailcnt    bool
 }
 
 // finish sets what depends on more than one file.
@@ -24,9 +22,6 @@ func (r *reading) finish() {
 		r.Have |= sensor.CgroupPressure
 	}
 	setCPUMax(r.quota, r.period, &r.Cgroup)
-	if r.hasFailcnt {
-		r.MaxEvents = r.failcnt
-	}
 }
 
 // source is one file of a control group.
@@ -45,9 +40,9 @@ func unified() []source {
 		{names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseCPUStat(b, &r.Cgroup) }},
 		{names: []string{"cpu.max\x00"}, parse: func(b []byte, r *reading) { parseCPUMax(b, &r.Cgroup) }},
 		{names: []string{"memory.current\x00"}, parse: current},
-		{names: []string{"memory.stat\x00"}, parse: func(b []byte, r *reading) { r.stat = parseMemory(b, &r.Cgroup, true) }},
+		{names: []string{"memory.stat\x00"}, parse: func(b []byte, r *reading) { r.stat = parseMemoryStat(b, &r.Cgroup) }},
 		{names: []string{"memory.peak\x00"}, parse: peak}, // since 5.19
-		{names: []string{"memory.events\x00"}, parse: func(b []byte, r *reading) { parseEvents(b, &r.Cgroup) }},
+		{names: []string{"memory.events\x00"}, parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
 		{names: []string{"memory.swap.current\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := number(b); ok {
 				r.Swap = n
@@ -103,10 +98,10 @@ func legacy() []source {
 		{"cpu", []string{"cpu.cfs_quota_us\x00"}, func(b []byte, r *reading) { r.quota, _ = number(b) }}, // -1 is none
 		{"cpu", []string{"cpu.cfs_period_us\x00"}, func(b []byte, r *reading) { r.period, _ = number(b) }},
 		{"memory", []string{"memory.usage_in_bytes\x00"}, current},
-		{"memory", []string{"memory.stat\x00"}, func(b []byte, r *reading) { r.stat = parseMemory(b, &r.Cgroup, false) }},
+		{"memory", []string{"memory.stat\x00"}, func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
 		{"memory", []string{"memory.max_usage_in_bytes\x00"}, peak},
-		{"memory", []string{"memory.oom_control\x00"}, func(b []byte, r *reading) { parseEvents(b, &r.Cgroup) }},
-		{"memory", []string{"memory.failcnt\x00"}, func(b []byte, r *reading) { r.failcnt, r.hasFailcnt = number(b) }},
+		{"memory", []string{"memory.oom_control\x00"}, func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
+		{"memory", []string{"memory.kmem.usage_in_bytes\x00"}, func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
 		{"blkio", []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, func(b []byte, r *reading) {
 			var t traffic
 			if parseBlkio(b, &t, r.devices.look) {

@@ -74,7 +74,7 @@ func cgroupFiles() []string {
 		"memory.swap.current", "memory.pressure", "io.stat", "io.pressure", "pids.current", "cgroup.controllers", "cgroup.procs",
 		"cpuacct.usage", "cpuacct.stat", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.cfs_quota_us", "cpu.cfs_period_us",
 		"memory.usage_in_bytes", "memory.max_usage_in_bytes", "memory.memsw.usage_in_bytes", "memory.limit_in_bytes",
-		"memory.failcnt", "memory.oom_control", "blkio.throttle.io_service_bytes", "blkio.throttle.io_service_bytes_recursive",
+		"memory.kmem.usage_in_bytes", "memory.failcnt", "memory.oom_control", "blkio.throttle.io_service_bytes", "blkio.throttle.io_service_bytes_recursive",
 	}
 }
 

@@ -28,6 +28,8 @@ var (
 		{sensor.CgroupMemory, "memory"}, {sensor.CgroupSwap, "swap"}, {sensor.CgroupPeak, "peak"},
 		{sensor.CgroupEvents, "events"}, {sensor.CgroupIO, "io"}, {sensor.CgroupPIDs, "pids"},
 		{sensor.CgroupPressure, "pressure"}, {sensor.CgroupMemoryMax, "memory_max"}, {sensor.CgroupCPUMax, "cpu_max"},
+		{sensor.CgroupShmem, "shmem"}, {sensor.CgroupKernel, "kernel"}, {sensor.CgroupKernelBound, "kernel_bound"},
+		{sensor.CgroupRefaults, "refaults"}, {sensor.CgroupMemoryEvents, "memory_events"},
 	}
 
 	processShape = shape(reflect.TypeFor[sensor.Process]())

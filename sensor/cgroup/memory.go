@@ -1,0 +1,170 @@
+package cgroup
+
+import (
+	"bytes"
+	"os"
+
+	"reckon/sensor"
+)
+
+// kernelMemory is what memory.stat of version 2 says of the kernel's memory.
+//
+// "kernel" (since 5.18) holds all of it but socket buffers: stacks, page tables, per-CPU
+// memory, vmalloc, zswap and slab of both kinds. Before, the pieces are added up.
+type kernelMemory struct {
+	all, reclaimable, pieces, sock uint64
+	hasAll, hasPieces              bool
+}
+
+// unreclaimable returns what reclaim can not free.
+func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
+	switch {
+	case k.hasAll:
+		return k.all - min(k.all, k.reclaimable) + k.sock, true
+	case k.hasPieces:
+		return k.pieces + k.sock, true
+	}
+	return 0, false
+}
+
+// parseMemoryStat reads memory.stat of version 2. The kernel's "file" contains shared
+// memory; ours does not, so that anon, file and shmem add up.
+func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
+	var got parts
+	var k kernelMemory
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, isNumber := pair(l)
+		if !isNumber {
+			continue
+		}
+		switch string(key) {
+		case "anon":
+			c.Anon = n
+			got.add(1)
+		case "file":
+			c.File = n
+			got.add(2)
+		case "shmem":
+			c.Shmem = n
+			c.Have |= sensor.CgroupShmem
+		case "kernel":
+			k.all, k.hasAll = n, true
+		case "slab_reclaimable":
+			k.reclaimable = n
+		case "slab_unreclaimable":
+			k.pieces += n
+			k.hasPieces = true
+		case "kernel_stack", "pagetables", "sec_pagetables", "percpu", "vmalloc":
+			k.pieces += n
+		case "sock":
+			k.sock = n
+		default:
+			refaults(key, n, c)
+		}
+	}
+	if n, ok := k.unreclaimable(); ok {
+		c.Kernel = n
+		c.Have |= sensor.CgroupKernel
+	}
+	c.File -= min(c.File, c.Shmem)
+	return got == 3
+}
+
+// parseLegacyMemoryStat reads memory.stat of version 1. Kernels before 3.14 do not tell
+// shared memory from the page cache.
+func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
+	var got parts
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, isNumber := pair(l)
+		if !isNumber {
+			continue
+		}
+		switch string(key) {
+		case "total_rss":
+			c.Anon = n
+			got.add(1)
+		case "total_cache":
+			c.File = n
+			got.add(2)
+		case "total_shmem":
+			c.Shmem = n
+			c.Have |= sensor.CgroupShmem
+		case "total_swap":
+			c.Swap = n
+			c.Have |= sensor.CgroupSwap
+		case "hierarchical_memory_limit": // the lowest of its own and its ancestors'
+			setMemoryMax(n, c)
+		default:
+			if rest, ok := bytes.CutPrefix(key, []byte("total_")); ok {
+				refaults(rest, n, c)
+			}
+		}
+	}
+	c.File -= min(c.File, c.Shmem)
+	return got == 3
+}
+
+// refaults takes the lines that count pages which were reclaimed and soon needed again.
+// Before 5.9 there is one, of the page cache.
+func refaults(key []byte, pages uint64, c *sensor.Cgroup) {
+	switch string(key) {
+	case "workingset_refault_anon":
+		c.RefaultAnon = scale(pages, uint64(os.Getpagesize()))
+	case "workingset_refault_file", "workingset_refault":
+		c.RefaultFile = scale(pages, uint64(os.Getpagesize()))
+	default:
+		return
+	}
+	c.Have |= sensor.CgroupRefaults
+}
+
+// parseKernelUsage reads memory.kmem.usage_in_bytes of version 1: all memory of the kernel
+// that the group is charged for, reclaimable slab (names and inodes of files) included.
+func parseKernelUsage(b []byte, c *sensor.Cgroup) {
+	if n, ok := number(b); ok {
+		c.Kernel = n
+		c.Have |= sensor.CgroupKernel | sensor.CgroupKernelBound
+	}
+}
+
+// setMemoryMax notes a limit. "Unlimited" in version 1 is the largest number of whole
+// pages that fits in 63 bits, which differs with the page size.
+func setMemoryMax(n uint64, c *sensor.Cgroup) {
+	if n < 1<<62 {
+		c.MemoryMax = n
+		c.Have |= sensor.CgroupMemoryMax
+	}
+}
+
+// parseMemoryEvents reads memory.events of version 2, or memory.oom_control of version 1.
+// memory.failcnt of version 1 is not read: it grows whenever the page cache fills the
+// limit, which is no sign of too little memory.
+func parseMemoryEvents(b []byte, c *sensor.Cgroup) {
+	var got parts
+	for line := b; len(line) > 0; {
+		var l []byte
+		l, line = cut(line)
+		key, n, ok := pair(l)
+		if !ok {
+			continue
+		}
+		switch string(key) {
+		case "oom_kill":
+			c.OOMKills = n
+			c.Have |= sensor.CgroupEvents
+		case "max":
+			c.MaxEvents = n
+			got.add(1)
+		case "oom":
+			c.OOMEvents = n
+			got.add(2)
+		}
+	}
+	if got == 3 {
+		c.Have |= sensor.CgroupMemoryEvents
+	}
+}
