@@ -35,6 +35,26 @@ var (
 		Help:   "Highest memory since the workload started: the kernel's own maximum where there is a control group, else the maximum over internal ticks and over single processes.",
 		Labels: with(),
 	}
+	memoryNeeded = &metric.Desc{
+		Name: "reckon_workload_memory_needed_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory that can not be given back without loss: anonymous, shared and, where there is a control group, unreclaimable kernel memory (control groups of version 1: all kernel memory, an upper bound). The rest is page cache.",
+		Labels: with(),
+	}
+	memoryNeededPeak = &metric.Desc{
+		Name: "reckon_workload_memory_needed_peak_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Highest reckon_workload_memory_needed_bytes over internal ticks since the workload started; single processes count by their high-water marks in between.",
+		Labels: with(),
+	}
+	memoryRefaults = &metric.Desc{
+		Name: "reckon_workload_memory_refault_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Memory of the control group that was reclaimed and soon needed again, by type: anon (read back from swap) and file (read again from storage). It grows steadily where memory is too small.",
+		Labels: with("type"),
+	}
+	memoryEvents = &metric.Desc{
+		Name: "reckon_workload_memory_events_total", Kind: metric.Counter,
+		Help:   "How often the control group reached its memory limit and had to reclaim (max), and how often that was in vain (oom); version 2 only.",
+		Labels: with("event"),
+	}
 	memoryByteSeconds = &metric.Desc{
 		Name: "reckon_workload_memory_byte_seconds_total", Kind: metric.Counter, Unit: metric.ByteSeconds,
 		Help:   "Resident memory integrated over time; divide an increase by the time for the mean.",
@@ -140,8 +160,8 @@ func with(labels ...string) []string {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram,
-		memoryBytes, memoryPeak, memoryByteSeconds, swapBytes,
-		ioBytes, majorFaults, contextSwitches, oomKills, pressureSeconds,
+		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryByteSeconds, swapBytes,
+		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pressureSeconds,
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds,

@@ -14,6 +14,8 @@ type rows struct {
 	user, system, wait, throttled    *metric.Series
 	memory                           [3]*metric.Series
 	peak, byteSeconds, swap          *metric.Series
+	needed, neededPeak               *metric.Series
+	refaults, memoryEvents           [2]*metric.Series
 	read, write, faults, vol, invol  *metric.Series
 	oom                              *metric.Series
 	pressure                         [3]*metric.Series
@@ -139,6 +141,7 @@ func (l *Ledger) release(p *Part) {
 	g := p.group
 	p.group = nil
 	if g.parts--; g.parts == 0 {
+		g.whole.close()
 		delete(l.groups, g.id)
 	} else if g.lead == p {
 		g.lead = nil
@@ -164,6 +167,9 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	b.Add(r.user, seconds(p.total.user))
 	b.Add(r.system, seconds(p.total.system))
 	l.exportMemory(p, b)
+	if p.group.lead == p {
+		p.group.exportWhole(p, b)
+	}
 	b.Add(r.processes, float64(p.live))
 	b.Add(r.started, float64(p.started))
 	l.exportEnergy(p, b)
@@ -171,11 +177,12 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	if p.brief() {
 		return
 	}
+	p.exportMemoryPressure(b)
 	if p.have&sensor.FieldWait != 0 {
 		b.Add(p.lazy(&r.wait, waitSeconds), seconds(p.total.wait))
 	}
 	if p.have&sensor.FieldSwap != 0 {
-		b.Add(p.lazy(&r.swap, swapBytes), float64(p.swap))
+		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
 	}
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
 		b.Add(p.lazy(&r.read, ioBytes, "read"), float64(p.total.read))
@@ -198,19 +205,6 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 			g.series = metric.NewSeries(coresHistogram, string(p.id), string(p.kind), "", p.owner)
 		}
 		b.AddHistogram(g.series, &g.cores)
-	}
-}
-
-func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
-	r := p.rows
-	if p.have&sensor.FieldMemory != 0 {
-		for i, t := range [...]string{"anon", "file", "shmem"} {
-			b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(p.memory[i]))
-		}
-		b.Add(p.lazy(&r.byteSeconds, memoryByteSeconds), p.byteSeconds)
-	}
-	if p.peak > 0 {
-		b.Add(p.lazy(&r.peak, memoryPeak), float64(p.peak))
 	}
 }
 

@@ -47,6 +47,9 @@ type Identified struct {
 	// Handle reads the control group named by Identity.Cgroup. The ledger closes it.
 	// It may be nil.
 	Handle sensor.CgroupHandle
+	// Whole reads the control group named by Identity.Whole. The ledger closes it. It may
+	// be nil.
+	Whole sensor.CgroupHandle
 	// Retry asks for another identification on the next tick, because the process
 	// could not be looked at well enough yet.
 	Retry bool
@@ -61,6 +64,8 @@ type process struct {
 	tick   uint64 // when it was last seen
 	pgid   int32
 	sid    int32
+	file   uint64 // most resident file pages seen, bytes; see highWater
+	sized  bool   // file is known
 	gone   bool   // its exit was accounted for
 	dead   uint64 // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
@@ -147,6 +152,7 @@ func (l *Ledger) begin() {
 		}
 		p.readCgroup()
 	}
+	l.readWholes()
 }
 
 // alive takes in a process of the live pass.
@@ -166,6 +172,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	e.tick = l.tick
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, first)
+	e.part.highWater(e, p)
 	if l.bury(e, p); !isZombie(p) {
 		e.part.occupy(p)
 	}
@@ -183,6 +190,7 @@ func (l *Ledger) ended(p *sensor.Process) {
 	}
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, false)
+	e.part.highWater(e, p)
 	if p.OOMKilled {
 		e.part.oomSeen++
 	}
@@ -242,6 +250,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	k := key{found.Workload, found.Part, found.Owner}
 	if p := l.parts[k]; p != nil && !p.flushed {
 		p.adopt(found.Handle)
+		p.group.whole.adopt(found.Whole)
 		p.facts.merge(found.Facts)
 		p.end = 0 // it had ended a moment ago and nobody was told: a service restarted
 		return p
@@ -265,6 +274,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	if g.lead == nil {
 		g.lead = p
 	}
+	g.whole.adopt(found.Whole)
 	l.parts[k] = p
 	l.order = append(l.order, p)
 	return p

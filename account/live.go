@@ -47,7 +47,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 			Start:      time.Unix(0, l.epoch+int64(p.start)).UTC(),
 			Cores:      float64(p.now.cpu) / 1e9 / l.span,
 			CPUSeconds: seconds(p.CPU()),
-			Memory:     p.memoryNow(), Peak: p.peak,
+			Memory:     p.memory.resident(), Peak: p.memory.peak,
 			Wait:      float64(p.now.used.wait) / 1e9 / l.span,
 			ReadRate:  float64(p.now.used.read) / l.span,
 			WriteRate: float64(p.now.used.write) / l.span,

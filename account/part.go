@@ -41,14 +41,11 @@ type Part struct {
 	commands commands
 	started  uint64
 	folded   uint64 // process groups folded into this one
-	peak     uint64
 	// oomSeen counts its processes that the OOM killer chose. The control group counts
 	// them too, but is often gone before it could be read.
 	oomSeen uint64
 
-	memory       [3]uint64 // anon, file, shmem: now
-	swap         uint64
-	byteSeconds  float64
+	memory       memory
 	live, thread uint32
 
 	energy   partEnergy
@@ -77,8 +74,9 @@ type group struct {
 	cores  metric.Histogram
 	cpu    uint64 // this tick
 	seen   uint64 // tick number of cpu
-	lead   *Part  // exports the distribution
+	lead   *Part  // exports the distribution and what the whole control group tells
 	series *metric.Series
+	whole  whole
 }
 
 // Workload returns the id of the workload that the part belongs to.
@@ -96,8 +94,6 @@ func (p *Part) TickCPU() uint64 { return p.now.cpu }
 // CPU returns the CPU nanoseconds charged since the part's start.
 func (p *Part) CPU() uint64 { return p.total.user + p.total.system }
 
-func (p *Part) memoryNow() uint64 { return p.memory[0] + p.memory[1] + p.memory[2] }
-
 // charge adds what a process used since it was last seen.
 func (p *Part) charge(d usage, proc *sensor.Process, initial bool) {
 	if initial {
@@ -113,9 +109,6 @@ func (p *Part) charge(d usage, proc *sensor.Process, initial bool) {
 			comm = family(comm)
 		}
 		p.commands.add(comm, cpu)
-	}
-	if proc.Have&sensor.FieldPeak != 0 && p.cg.Have&sensor.CgroupPeak == 0 {
-		p.peak = max(p.peak, proc.PeakBytes)
 	}
 }
 
@@ -139,22 +132,7 @@ func (p *Part) settle(seconds float64, capacity uint64, initial bool) {
 	p.settleIO()
 
 	p.live, p.thread = p.now.live, p.now.threads
-	p.memory, p.swap = p.now.memory, p.now.swap
-	if p.cg.Have&sensor.CgroupMemory != 0 {
-		p.memory = [3]uint64{p.cg.Anon, p.cg.File, p.cg.Shmem}
-		p.have |= sensor.FieldMemory
-	}
-	if p.cg.Have&sensor.CgroupSwap != 0 {
-		p.swap = p.cg.Swap
-		p.have |= sensor.FieldSwap
-	}
-	switch {
-	case p.cg.Have&sensor.CgroupPeak != 0:
-		p.peak = max(p.peak, p.cg.Peak)
-	case p.have&sensor.FieldMemory != 0:
-		p.peak = max(p.peak, p.memoryNow())
-	}
-	p.byteSeconds += float64(p.memoryNow()) * seconds
+	p.settleMemory(seconds)
 }
 
 // settleCPU makes the total the largest of what it was, what processes showed, and
@@ -203,8 +181,9 @@ func (p *Part) absorb(o *Part) {
 	p.total.add(o.total)
 	p.have |= o.have
 	p.tasks += o.total.user + o.total.system
-	p.byteSeconds += o.byteSeconds
-	p.peak = max(p.peak, o.peak)
+	p.memory.byteSeconds += o.memory.byteSeconds
+	p.memory.peak = max(p.memory.peak, o.memory.peak)
+	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)
 	p.started += o.started
 	p.folded++
 	p.commands.merge(&o.commands)
@@ -233,7 +212,7 @@ func (p *Part) readCgroup() {
 	if err := p.cgroup.Read(&p.cg); err != nil {
 		_ = p.cgroup.Close()
 		p.cgroup = nil
-		p.cg.Have &= sensor.CgroupCPU | sensor.CgroupPeak | sensor.CgroupEvents
+		p.cg.Have &= sensor.CgroupCPU | sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents
 		p.cg.UsageNanos = last
 		return
 	}

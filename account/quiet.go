@@ -20,7 +20,7 @@ func (p *Part) brief() bool {
 	if p.kind != workload.Group || p.full {
 		return false
 	}
-	if p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.swap == 0 && len(p.gpus) == 0 {
+	if p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.memory.swap == 0 && len(p.gpus) == 0 {
 		return true
 	}
 	p.full = true

@@ -114,7 +114,8 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 // finish ends a part. The memory is gone, so the gauges say so.
 func (p *Part) finish(boot uint64) {
 	p.end = boot
-	p.memory, p.swap, p.live, p.thread = [3]uint64{}, 0, 0, 0
+	p.memory.types, p.memory.kernel, p.memory.swap = [3]uint64{}, 0, 0
+	p.live, p.thread = 0, 0
 	if p.cgroup != nil {
 		_ = p.cgroup.Close()
 		p.cgroup = nil

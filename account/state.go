@@ -31,28 +31,32 @@ type state struct {
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
 	Cores     map[string]metric.Histogram `json:"cores"`
+	Wholes    map[string][2]uint64        `json:"wholes,omitempty"` // peak and needed peak, by workload
 	Energy    *energyState                `json:"energy,omitempty"`
 	GPUs      []gpuState                  `json:"gpus,omitempty"`
 }
 
 type partState struct {
-	ID       string            `json:"id"`
-	Part     string            `json:"part"`
-	Owner    string            `json:"owner"`
-	Facts    workload.Facts    `json:"facts"`
-	Start    uint64            `json:"start"`
-	End      uint64            `json:"end"`
-	Created  int64             `json:"created"`
-	Exported bool              `json:"exported"`
-	Usage    [8]uint64         `json:"usage"`
-	Tasks    uint64            `json:"tasks"`
-	CgBase   int64             `json:"cg_base"`
-	CgUsage  uint64            `json:"cg_usage"`
-	Have     uint32            `json:"have"`
-	Started  uint64            `json:"started"`
-	Folded   uint64            `json:"folded"`
-	Peak     uint64            `json:"peak"`
-	OOMSeen  uint64            `json:"oom_seen,omitempty"`
+	ID       string         `json:"id"`
+	Part     string         `json:"part"`
+	Owner    string         `json:"owner"`
+	Facts    workload.Facts `json:"facts"`
+	Start    uint64         `json:"start"`
+	End      uint64         `json:"end"`
+	Created  int64          `json:"created"`
+	Exported bool           `json:"exported"`
+	Usage    [8]uint64      `json:"usage"`
+	Tasks    uint64         `json:"tasks"`
+	CgBase   int64          `json:"cg_base"`
+	CgUsage  uint64         `json:"cg_usage"`
+	Have     uint32         `json:"have"`
+	Started  uint64         `json:"started"`
+	Folded   uint64         `json:"folded"`
+	Peak     uint64         `json:"peak"`
+	OOMSeen  uint64         `json:"oom_seen,omitempty"`
+
+	NeededPeak uint64 `json:"needed_peak,omitempty"`
+
 	ByteSecs float64           `json:"byte_seconds"`
 	Commands map[string]uint64 `json:"commands"`
 	Named    []string          `json:"named"`
@@ -90,6 +94,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		Energy:    l.energy.state(),
 		GPUs:      l.gpus.state(),
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
+		Wholes:    make(map[string][2]uint64),
 	}
 	index := make(map[*Part]int, len(l.order))
 	for _, p := range l.order {
@@ -99,6 +104,9 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		index[p] = len(s.Parts)
 		s.Parts = append(s.Parts, p.state())
 		s.Cores[string(p.id)] = p.group.cores
+		if w := &p.group.whole.memory; w.peak > 0 || w.neededPeak > 0 {
+			s.Wholes[string(p.id)] = [2]uint64{w.peak, w.neededPeak}
+		}
 	}
 	for pid, e := range l.table {
 		if i, ok := index[e.part]; ok {
@@ -113,8 +121,8 @@ func (p *Part) state() partState {
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.exported,
 		Usage: p.total.array(), Tasks: p.tasks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
-		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.peak, OOMSeen: p.oomSeen,
-		ByteSecs: p.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
+		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
+		ByteSecs: p.memory.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
 	}
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs = p.gpuState()
@@ -164,6 +172,11 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			g.cores = h
 		}
 	}
+	for id, v := range s.Wholes {
+		if g := l.groups[workload.ID(id)]; g != nil {
+			g.whole.memory.peak, g.whole.memory.neededPeak = v[0], v[1]
+		}
+	}
 	for _, p := range s.Processes {
 		// Everybody is identified again, which opens the control groups.
 		l.table[p.PID] = &process{start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, retry: true}
@@ -179,7 +192,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.total, p.tasks = usageFrom(s.Usage), s.Tasks
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
-	p.peak, p.byteSeconds, p.oomSeen = s.Peak, s.ByteSecs, s.OOMSeen
+	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
 		p.commands.add(sensor.CommOf([]byte(name)), nanos)

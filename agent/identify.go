@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"reckon/account"
@@ -40,7 +41,10 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 	id := a.chain.Resolve(h)
 	found := account.Identified{Identity: id}
 	if id.Cgroup != "" && a.cgroups != nil {
-		found.Handle = a.open(h, id)
+		found.Handle = a.open(h, id.Cgroup, "")
+	}
+	if id.Whole != "" && id.Whole != id.Cgroup && a.cgroups != nil {
+		found.Whole = a.open(h, id.Whole, "memory")
 	}
 	return found
 }
@@ -185,17 +189,25 @@ func (s *sharedHandle) Close() error {
 	return s.CgroupHandle.Close()
 }
 
-// open returns a handle on the control group of an identity, in every hierarchy in
-// which the process is in it or below it.
-func (a *Agent) open(h *workload.Hint, id workload.Identity) sensor.CgroupHandle {
-	if s := a.handles[id.Cgroup]; s != nil {
+// open returns a handle on a control group, in every hierarchy in which the process is in
+// it or below it. controller limits those of version 1 to the one that has it; empty opens
+// all.
+func (a *Agent) open(h *workload.Hint, path, controller string) sensor.CgroupHandle {
+	key := controller + path
+	if s := a.handles[key]; s != nil {
 		return s
 	}
 	var paths []sensor.CgroupPath
 	for _, c := range h.Cgroups {
-		if c.Path == id.Cgroup || strings.HasPrefix(c.Path, id.Cgroup+"/") {
-			paths = append(paths, sensor.CgroupPath{Controllers: c.Controllers, Path: id.Cgroup})
+		if controller != "" && c.Controllers != "" && !slices.Contains(strings.Split(c.Controllers, ","), controller) {
+			continue
 		}
+		if c.Path == path || strings.HasPrefix(c.Path, path+"/") {
+			paths = append(paths, sensor.CgroupPath{Controllers: c.Controllers, Path: path})
+		}
+	}
+	if len(paths) == 0 {
+		return nil
 	}
 	handle, err := a.cgroups.Open(paths)
 	if err != nil {
@@ -205,8 +217,8 @@ func (a *Agent) open(h *workload.Hint, id workload.Identity) sensor.CgroupHandle
 		return nil
 	}
 	a.report("cgroup", nil)
-	s := &sharedHandle{CgroupHandle: handle, agent: a, key: id.Cgroup}
-	a.handles[id.Cgroup] = s
+	s := &sharedHandle{CgroupHandle: handle, agent: a, key: key}
+	a.handles[key] = s
 	return s
 }
 

@@ -175,7 +175,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 		}
 	}
 	a.usage(&w, seen-gone.Milliseconds())
-	a.distributions(&w, lanes(spans))
+	a.distributions(&w, lanes(spans, a.Ends))
 	if wall := float64(until-a.Start) / 1000; w.CPUSeconds != nil && wall > 0 {
 		w.CoresMean = ptr(*w.CPUSeconds / wall)
 	}
@@ -331,8 +331,9 @@ func (a *account) ordered() []*track {
 
 // lanes puts parts of a node that ran one after another into one lane, and parts that
 // ran at the same time into different ones: the lanes of all nodes then add up, and
-// within a lane the parts follow each other. Spans come sorted by node and begin.
-func lanes(spans []span) map[place]int {
+// within a lane the parts follow each other. Spans come sorted by node and begin. A part
+// whose end is known ended then, and not when an export said so.
+func lanes(spans []span, ends map[place]ending) map[place]int {
 	out := make(map[place]int, len(spans))
 	type lane struct {
 		node string
@@ -346,21 +347,53 @@ func lanes(spans []span) map[place]int {
 			open = append(open, lane{node: s.Node})
 		}
 		open[at].last = s.last
+		if e, ok := ends[s.place]; ok && s.last <= e.T {
+			open[at].last = min(s.last, e.End)
+		}
 		out[s.place] = at
 	}
 	return out
 }
 
+// wholePeaks are the peaks of the control groups that hold all parts of the workload on a
+// node, by node. Their series have no part, as the distribution of cores of the whole.
+func (a *account) wholePeaks() map[string]float64 {
+	whole, largest := map[string]float64{}, map[string]float64{}
+	used := map[place]bool{}
+	for _, k := range a.Tracks {
+		switch {
+		case k.T == 0:
+		case k.Slot == memoryPeak && k.Part == "":
+			whole[k.Node] = max(whole[k.Node], k.Max)
+		case k.Slot == memoryPeak:
+			largest[k.Node] = max(largest[k.Node], k.Max)
+		case k.Slot == cpuUser:
+			used[place{k.Node, k.Part}] = true
+		}
+	}
+	for node, v := range whole {
+		// Processes that belong to no part make one without a name, which is no whole.
+		if used[place{node, ""}] && v < largest[node] {
+			delete(whole, node)
+		}
+	}
+	return whole
+}
+
 // distributions fills the peak of memory and the quantiles of cores: within a lane the
 // highest peak and the joint distribution, over lanes their sums. For one part that is
-// exact; for several at a time it is the case that all are highest together.
+// exact, and the peak is where a control group holds all parts of a node; else, for several
+// at a time, it is the case that all are highest together.
 func (a *account) distributions(w *store.Workload, lane map[place]int) {
 	peaks, hists := map[int]float64{}, map[int]*metric.Histogram{}
+	whole := a.wholePeaks()
 	for _, k := range a.ordered() {
 		at := lane[place{k.Node, k.Part}]
 		switch k.Slot {
 		case memoryPeak:
-			peaks[at] = max(peaks[at], k.Max)
+			if _, ok := whole[k.Node]; !ok || k.Part == "" {
+				peaks[at] = max(peaks[at], k.Max)
+			}
 		case cores:
 			if hists[at] == nil {
 				hists[at] = &metric.Histogram{}

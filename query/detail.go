@@ -33,8 +33,14 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 		return nil, err
 	}
 	by := map[place]*client.Part{}
+	used, named := map[place]bool{}, map[string]bool{} // parts with CPU time, nodes with parts
 	for _, k := range a.ordered() {
-		if k.Node == "" || k.Slot == cores || k.Slot.fact() {
+		used[place{k.Node, k.Part}] = used[place{k.Node, k.Part}] || k.Slot == cpuUser
+		named[k.Node] = named[k.Node] || k.Part != ""
+	}
+	for _, k := range a.ordered() {
+		whole := k.Slot == memoryPeak && k.Part == "" && named[k.Node] && !used[place{k.Node, ""}]
+		if k.Node == "" || k.Slot == cores || k.Slot.fact() || whole {
 			continue // of the whole, or of the whole on a node
 		}
 		p := by[place{k.Node, k.Part}]

@@ -57,6 +57,10 @@ type Identity struct {
 	// as it stands in Hint.Cgroups, or empty when there is none. Its counters then
 	// charge what no reading of processes saw.
 	Cgroup string
+	// Whole is the path of the control group that holds all parts of the workload on this
+	// node and nothing else, as it stands in Hint.Cgroups, or empty when there is none.
+	// It tells how much memory the parts held at once.
+	Whole string
 	// Facts go to reckon_workload_info: name, account, partition and the like.
 	Facts Facts
 }

@@ -99,7 +99,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	if !known || j != was {
 		r.jobs.Put(at.path, j)
 	}
-	id := workload.Identity{Part: at.step, Owner: j.owner, Cgroup: at.cgroup, Facts: j.facts}
+	id := workload.Identity{Part: at.step, Owner: j.owner, Cgroup: at.cgroup, Whole: at.path, Facts: j.facts}
 	id.Workload = workload.MakeID(workload.Slurm, at.job)
 	if j.name != "" {
 		id.Workload = workload.MakeID(workload.Slurm, j.name)

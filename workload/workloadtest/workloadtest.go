@@ -99,6 +99,9 @@ func Check(t *testing.T, r workload.Resolver, h *workload.Hint) {
 	if id.Cgroup != "" && !within(h.Cgroups, id.Cgroup) {
 		t.Errorf("%s: cgroup %q is none of %q", r.Name(), id.Cgroup, h.Cgroups)
 	}
+	if id.Whole != "" && !within(h.Cgroups, id.Whole) {
+		t.Errorf("%s: the whole %q is none of %q", r.Name(), id.Whole, h.Cgroups)
+	}
 	if h.PID > 1 {
 		moved := *h
 		moved.PID++

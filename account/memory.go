@@ -1,0 +1,113 @@
+package account
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// memory is what a part, or a workload on its node, holds and has held. Bytes.
+//
+// What is held is needed or reclaimable: anonymous, shared and unreclaimable kernel memory
+// is needed, page cache is not, for the kernel takes it back when others want it.
+type memory struct {
+	types  [3]uint64 // anon, file, shmem: now
+	kernel uint64    // that can not be reclaimed: now; 0 where no control group tells it
+	swap   uint64
+	peak   uint64 // highest resident memory
+	// neededPeak is the highest needed memory over the ticks; a process that was at its
+	// highest between two of them counts by its high-water mark.
+	neededPeak  uint64
+	byteSeconds float64
+}
+
+func (m *memory) resident() uint64 { return m.types[0] + m.types[1] + m.types[2] }
+
+func (m *memory) needed() uint64 { return m.types[0] + m.types[2] + m.kernel }
+
+// take fills in what the control group says.
+func (m *memory) take(c *sensor.Cgroup) {
+	if c.Have&sensor.CgroupMemory != 0 {
+		m.types = [3]uint64{c.Anon, c.File, c.Shmem}
+		m.kernel = c.Kernel
+	}
+	if c.Have&sensor.CgroupSwap != 0 {
+		m.swap = c.Swap
+	}
+	if c.Have&sensor.CgroupPeak != 0 {
+		m.peak = max(m.peak, c.Peak)
+	}
+}
+
+// highWater takes in the highest resident size of a process, which its files are a part
+// of: as much as they were seen to be, if it was seen.
+func (p *Part) highWater(e *process, proc *sensor.Process) {
+	seen := proc.Have&sensor.FieldMemory != 0
+	if seen {
+		e.file, e.sized = max(e.file, proc.File), true
+	}
+	if proc.Have&sensor.FieldPeak == 0 {
+		return
+	}
+	if p.cg.Have&sensor.CgroupPeak == 0 {
+		p.memory.peak = max(p.memory.peak, proc.PeakBytes)
+	}
+	if e.sized || p.cg.Have&sensor.CgroupMemory == 0 {
+		p.memory.neededPeak = max(p.memory.neededPeak, grown(e.file, proc.PeakBytes))
+	}
+}
+
+// settleMemory closes the tick for memory. seconds is the time since the last one.
+func (p *Part) settleMemory(seconds float64) {
+	m := &p.memory
+	m.types, m.kernel, m.swap = p.now.memory, 0, p.now.swap
+	m.take(&p.cg)
+	if p.cg.Have&sensor.CgroupMemory != 0 {
+		p.have |= sensor.FieldMemory
+	}
+	if p.cg.Have&sensor.CgroupSwap != 0 {
+		p.have |= sensor.FieldSwap
+	}
+	if p.have&sensor.FieldMemory == 0 {
+		return
+	}
+	if p.cg.Have&sensor.CgroupPeak == 0 {
+		m.peak = max(m.peak, m.resident())
+	}
+	m.neededPeak = max(m.neededPeak, m.needed())
+	m.byteSeconds += float64(m.resident()) * seconds
+}
+
+func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {
+	r, m := p.rows, &p.memory
+	if p.have&sensor.FieldMemory != 0 {
+		for i, t := range [...]string{"anon", "file", "shmem"} {
+			b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(m.types[i]))
+		}
+		b.Add(p.lazy(&r.byteSeconds, memoryByteSeconds), m.byteSeconds)
+	}
+	if p.peaksOfWhole() {
+		return
+	}
+	if m.peak > 0 {
+		b.Add(p.lazy(&r.peak, memoryPeak), float64(m.peak))
+	}
+	if m.neededPeak > 0 {
+		b.Add(p.lazy(&r.neededPeak, memoryNeededPeak), float64(m.neededPeak))
+	}
+}
+
+// exportMemoryPressure appends the needed memory and the evidence of too little of it.
+func (p *Part) exportMemoryPressure(b *metric.Batch) {
+	r, c := p.rows, &p.cg
+	if p.have&sensor.FieldMemory != 0 {
+		b.Add(p.lazy(&r.needed, memoryNeeded), float64(p.memory.needed()))
+	}
+	if c.Have&sensor.CgroupRefaults != 0 {
+		b.Add(p.lazy(&r.refaults[0], memoryRefaults, "anon"), float64(c.RefaultAnon))
+		b.Add(p.lazy(&r.refaults[1], memoryRefaults, "file"), float64(c.RefaultFile))
+	}
+	if c.Have&sensor.CgroupMemoryEvents != 0 {
+		b.Add(p.lazy(&r.memoryEvents[0], memoryEvents, "max"), float64(c.MaxEvents))
+		b.Add(p.lazy(&r.memoryEvents[1], memoryEvents, "oom"), float64(c.OOMEvents))
+	}
+}

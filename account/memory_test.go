@@ -1,0 +1,122 @@
+package account
+
+import (
+	"testing"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+const mib = uint64(1 << 20)
+
+// inJob puts every process into step 0 of a job with control groups.
+func inJob(step, job sensor.CgroupHandle) func(*sensor.Process, *Part, bool) Identified {
+	return func(p *sensor.Process, _ *Part, _ bool) Identified {
+		return Identified{Identity: workload.Identity{Workload: "slurm/1", Part: "0", Owner: "bob"}, Handle: step, Whole: job}
+	}
+}
+
+// TestPageCacheIsNotNeeded: a job of little memory of its own that reads a large file.
+func TestPageCacheIsNotNeeded(t *testing.T) {
+	cg := &fakeCgroup{c: sensor.Cgroup{
+		Have: sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem | sensor.CgroupKernel |
+			sensor.CgroupRefaults | sensor.CgroupMemoryEvents,
+		Peak: 200 * mib, Current: 200 * mib, Anon: mib, File: 197 * mib, Shmem: mib / 2, Kernel: mib / 4,
+		RefaultFile: 600 * mib, RefaultAnon: 3 * mib, MaxEvents: 730, OOMEvents: 2,
+	}}
+	r := newRig(t, Config{Identify: inJob(cg, nil)})
+	p := proc(10, 10, r.boot+1, 2*second)
+	r.tick(0, []sensor.Process{p})
+	cg.c.Anon = 5 * mib // for one tick
+	r.tick(0, []sensor.Process{p})
+	cg.c.Anon = mib
+	r.tick(0, []sensor.Process{p})
+	r.export()
+	const of = "|slurm/1|slurm|0|bob"
+	for name, want := range map[string]float64{
+		"memory_peak_bytes" + of:                    float64(200 * mib),
+		"memory_needed_bytes" + of:                  1.75 * float64(mib),
+		"memory_needed_peak_bytes" + of:             5.75 * float64(mib),
+		"memory_refault_bytes_total" + of + "|file": 600 * float64(mib),
+		"memory_refault_bytes_total" + of + "|anon": 3 * float64(mib),
+		"memory_events_total" + of + "|max":         730,
+		"memory_events_total" + of + "|oom":         2,
+	} {
+		r.want(name, r.values["reckon_workload_"+name], want)
+	}
+	// The group goes; what was its highest stays.
+	cg.gone = true
+	r.tick(0, nil, p)
+	r.export()
+	r.want("at the end", r.values["reckon_workload_memory_needed_peak_bytes"+of], 5.75*float64(mib))
+}
+
+// TestNeededPeakOfProcesses: without a control group the maximum over the ticks, and the
+// high-water marks of single processes between them, less their files.
+func TestNeededPeakOfProcesses(t *testing.T) {
+	with := func(p sensor.Process, anon, file, shmem, peak uint64) sensor.Process {
+		p.Anon, p.File, p.Shmem, p.PeakBytes = anon*mib, file*mib, shmem*mib, peak*mib
+		p.Have |= sensor.FieldMemory | sensor.FieldPeak
+		return p
+	}
+	a, b := proc(10, 10, 5*second, 2*second), proc(11, 10, 5*second, 2*second)
+	unseen := proc(12, 10, 1001*second+1, second/10)
+	unseen.Have &^= sensor.FieldMemory
+	unseen.Have |= sensor.FieldPeak
+	unseen.PeakBytes = 600 * mib
+	for name, tt := range map[string]struct {
+		ticks  [][]sensor.Process
+		exited []sensor.Process
+		needed uint64
+		peak   uint64
+	}{
+		"both at once":          {[][]sensor.Process{{with(a, 30, 5, 1, 36), with(b, 40, 5, 2, 47)}}, nil, 73, 83},
+		"one after the other":   {[][]sensor.Process{{with(a, 30, 5, 0, 35)}, {with(a, 1, 5, 0, 35), with(b, 20, 5, 0, 25)}}, nil, 30, 35},
+		"high between ticks":    {[][]sensor.Process{{with(a, 30, 5, 0, 35)}, {with(a, 30, 5, 0, 205)}}, nil, 200, 205},
+		"files that were there": {[][]sensor.Process{{with(a, 30, 500, 0, 530)}, {with(a, 30, 5, 0, 530)}}, nil, 30, 530},
+		"lived between ticks":   {[][]sensor.Process{{with(a, 30, 5, 0, 35)}}, []sensor.Process{unseen}, 600, 600},
+	} {
+		r := newRig(t, Config{})
+		for _, live := range tt.ticks {
+			r.tick(0, live)
+		}
+		r.tick(0, tt.ticks[0][:1], tt.exited...)
+		r.export()
+		const of = "|group/n1/10|group||alice"
+		r.want(name+": needed", r.values["reckon_workload_memory_needed_peak_bytes"+of], float64(tt.needed*mib))
+		r.want(name+": peak", r.values["reckon_workload_memory_peak_bytes"+of], float64(tt.peak*mib))
+	}
+}
+
+// TestWholeJobHasItsOwnPeak: the control group above the steps tells what they held at
+// once, also when the ledger was restored and the group is gone.
+func TestWholeJobHasItsOwnPeak(t *testing.T) {
+	memory := sensor.CgroupMemory | sensor.CgroupPeak | sensor.CgroupShmem
+	step := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | memory, Anon: 40 * mib, Peak: 50 * mib}}
+	job := &fakeCgroup{c: sensor.Cgroup{Have: memory, Anon: 60 * mib, File: 100 * mib, Peak: 170 * mib}}
+	r := newRig(t, Config{Identify: inJob(step, job)})
+	p := proc(10, 10, r.boot+1, 2*second)
+	r.tick(0, []sensor.Process{p})
+	job.c.Anon = 10 * mib
+	check := func(what string) {
+		t.Helper()
+		r.tick(0, []sensor.Process{p})
+		r.export()
+		for labels, want := range map[string][2]uint64{"0": {50, 40}, "": {170, 60}} {
+			of := "|slurm/1|slurm|" + labels + "|bob"
+			r.want(what+" peak "+labels, r.values["reckon_workload_memory_peak_bytes"+of], float64(want[0]*mib))
+			r.want(what+" needed "+labels, r.values["reckon_workload_memory_needed_peak_bytes"+of], float64(want[1]*mib))
+		}
+	}
+	check("running")
+	saved, err := r.l.State("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.l = New(r.l.config)
+	if err := r.l.Restore(saved, "b"); err != nil {
+		t.Fatal(err)
+	}
+	job.gone = true
+	check("restored")
+}

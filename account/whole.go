@@ -1,0 +1,79 @@
+package account
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// whole is the control group that holds all parts of a workload on this node, such as that
+// of a job above those of its steps. It knows what no sum over the parts does: how much they
+// held at once. What it tells is exported with an empty part.
+type whole struct {
+	handle sensor.CgroupHandle // nil when there is none, or it is gone
+	cg     sensor.Cgroup
+	memory memory
+
+	peak, neededPeak *metric.Series
+}
+
+// adopt takes over the handle of the control group.
+func (w *whole) adopt(h sensor.CgroupHandle) {
+	switch {
+	case h == nil || h == w.handle:
+	case w.handle != nil:
+		_ = h.Close()
+	default:
+		w.handle = h
+		w.read()
+	}
+}
+
+// read takes a reading. When the control group was removed the highest values stand.
+func (w *whole) read() {
+	if err := w.handle.Read(&w.cg); err != nil {
+		w.close()
+		return
+	}
+	w.memory.take(&w.cg)
+	if w.cg.Have&sensor.CgroupMemory != 0 {
+		w.memory.neededPeak = max(w.memory.neededPeak, w.memory.needed())
+	}
+}
+
+func (w *whole) close() {
+	if w.handle != nil {
+		_ = w.handle.Close()
+		w.handle = nil
+	}
+}
+
+// readWholes reads the control groups of workloads.
+func (l *Ledger) readWholes() {
+	for _, p := range l.order {
+		if g := p.group; g.lead == p && g.whole.handle != nil {
+			g.whole.read()
+		}
+	}
+}
+
+// exportWhole appends what the control group of the whole workload tells. p leads the
+// workload.
+func (g *group) exportWhole(p *Part, b *metric.Batch) {
+	w := &g.whole
+	row := func(s **metric.Series, d *metric.Desc) *metric.Series {
+		if *s == nil {
+			*s = metric.NewSeries(d, string(p.id), string(p.kind), "", p.owner)
+		}
+		return *s
+	}
+	if w.memory.peak > 0 {
+		b.Add(row(&w.peak, memoryPeak), float64(w.memory.peak))
+	}
+	if w.memory.neededPeak > 0 {
+		b.Add(row(&w.neededPeak, memoryNeededPeak), float64(w.memory.neededPeak))
+	}
+}
+
+// peaksOfWhole reports whether the peaks of the part are those of the whole workload, which the
+// lead exports under the same labels.
+func (p *Part) peaksOfWhole() bool { return p.part == "" && p.group.whole.memory.peak > 0 }
