@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/internal/agent"
+	"reckon/agent"
 	"reckon/sensor"
 	"reckon/sensor/cgroup"
 	"reckon/store"
