@@ -45,11 +45,17 @@ func (r *request2) parse(b []byte) error {
 			if f.kind != protowire.BytesType {
 				return errKind
 			}
+			if len(r.symbols) == maxSymbols {
+				return fmt.Errorf("it has more than %d symbols", maxSymbols)
+			}
 			r.symbols = append(r.symbols, f.bytes)
 			r.sums = append(r.sums, sumOf(f.bytes))
 		case reqSeries:
 			if f.kind != protowire.BytesType {
 				return errKind
+			}
+			if len(f.bytes) == 0 {
+				return errEmptySeries
 			}
 			r.series = append(r.series, f.bytes)
 		}
@@ -157,6 +163,7 @@ func (s *series2) parse(b []byte) error {
 			err = s.parseSample(v)
 		case seriesHistograms:
 			s.histograms = append(s.histograms, v)
+			err = checkHistogram(len(s.histograms), v)
 		case seriesDoc:
 			err = s.parseDoc(v)
 		}
@@ -207,6 +214,9 @@ func (s *series2) parseSample(b []byte) error {
 			return protowire.ParseError(n)
 		}
 		b = b[n:]
+	}
+	if len(s.samples) == maxSamples {
+		return fmt.Errorf("a series has more than %d samples", maxSamples)
 	}
 	s.samples = append(s.samples, out)
 	return nil

@@ -28,10 +28,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gogo/protobuf/proto"
 	"github.com/klauspost/compress/s2"
 	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/store"
@@ -54,9 +52,13 @@ type Options struct {
 	MaxBody, MaxDecoded int64
 	// Sizes says both anew for each request; nil for what MaxBody and MaxDecoded say.
 	Sizes func() (body, decoded int64)
-	// MaxConcurrent bounds the requests that are taken at one time; others wait. Twice
-	// the number of processors by default.
+	// MaxConcurrent bounds the requests that are unpacked and stored at one time; others
+	// wait. Twice the number of processors by default. A body that is still on its way
+	// takes no such slot, so that slow senders hold nobody up.
 	MaxConcurrent int
+	// MaxReceiving bounds the bytes of bodies that are on their way, all together; a
+	// request beyond it is answered 503. 8 times MaxBody by default.
+	MaxReceiving int64
 	// Ahead is how far a sample may lie in the future, 10 minutes by default.
 	Ahead  time.Duration
 	Logger *slog.Logger
@@ -65,11 +67,12 @@ type Options struct {
 
 type handler struct {
 	Options
-	slots   chan struct{}
-	buffers sync.Pool
-	meta    described
-	known   known
-	said    atomic.Int64 // when samples could not be stored, in seconds
+	slots     chan struct{}
+	receiving atomic.Int64 // bytes of bodies that are on their way
+	buffers   sync.Pool
+	meta      described
+	known     known
+	said      atomic.Int64 // when samples could not be stored, in seconds
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
@@ -86,6 +89,7 @@ func newHandler(o Options) *handler {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	o.MaxReceiving = cmp.Or(o.MaxReceiving, 8*o.MaxBody)
 	if o.Sizes == nil {
 		o.Sizes = func() (int64, int64) { return o.MaxBody, o.MaxDecoded }
 	}
@@ -174,15 +178,17 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err != nil {
 		return got, v2, err
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-r.Context().Done():
-		return got, v2, r.Context().Err()
-	}
 	buf := h.buffers.Get().(*buffers)
 	defer h.buffers.Put(buf)
-	plain, err := h.read(w, r, buf)
+	if err := h.receive(w, r, buf); err != nil {
+		return got, v2, err
+	}
+	leave, err := h.enter(r.Context())
+	if err != nil {
+		return got, v2, err
+	}
+	defer leave()
+	plain, err := h.unpack(buf)
 	if err != nil {
 		return got, v2, err
 	}
@@ -196,14 +202,23 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 		got, err = in.take2(&buf.two)
 		return got, v2, err
 	}
-	var req prompb.WriteRequest
-	if err := proto.Unmarshal(plain, &req); err != nil {
+	if err := checkRequest1(plain); err != nil {
 		return got, v2, status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 	}
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
-	got, err = in.take1(&req)
+	got, err = in.take1(plain)
 	return got, v2, err
+}
+
+// enter takes one of the slots, or waits for one until ctx is done.
+func (h *handler) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case h.slots <- struct{}{}:
+		return func() { <-h.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // sender is what is known of who sends a request.
@@ -258,10 +273,11 @@ func version(header http.Header) (v2 bool, err error) {
 	return false, status(http.StatusUnsupportedMediaType, "message %q is not known; send %s", params["proto"], types)
 }
 
-// read returns the unpacked body.
-func (h *handler) read(w http.ResponseWriter, r *http.Request, buf *buffers) ([]byte, error) {
-	most, mostDecoded := h.Sizes()
-	body := http.MaxBytesReader(w, r.Body, most)
+// receive reads the packed body into buf.
+func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) (err error) {
+	most, _ := h.Sizes()
+	body := http.MaxBytesReader(w, h.counted(r.Body), most)
+	defer body.Close()
 	buf.body = buf.body[:0]
 	for {
 		if len(buf.body) == cap(buf.body) {
@@ -270,16 +286,56 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, buf *buffers) ([]
 		n, err := body.Read(buf.body[len(buf.body):cap(buf.body)])
 		buf.body = buf.body[:len(buf.body)+n]
 		if err == io.EOF {
-			break
-		}
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer series at a time", most)
+			return nil
 		}
 		if err != nil {
-			return nil, status(http.StatusBadRequest, "read the request: %v", err)
+			return unread(err, most)
 		}
 	}
+}
+
+// unread is the answer to a body that could not be read.
+func unread(err error, most int64) error {
+	var large *http.MaxBytesError
+	var refused *statusError
+	switch {
+	case errors.As(err, &large):
+		return status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send less at a time", most)
+	case errors.As(err, &refused):
+		return refused
+	}
+	return status(http.StatusBadRequest, "read the request: %v", err)
+}
+
+// counted counts a body as being received until it is closed.
+func (h *handler) counted(body io.ReadCloser) io.ReadCloser {
+	return &countedBody{ReadCloser: body, h: h}
+}
+
+type countedBody struct {
+	io.ReadCloser
+	h *handler
+	n int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n += int64(n)
+	if b.h.receiving.Add(int64(n)) > b.h.MaxReceiving {
+		return n, &statusError{http.StatusServiceUnavailable, "too much is being received at once; send it again", 5 * time.Second}
+	}
+	return n, err
+}
+
+func (b *countedBody) Close() error {
+	b.h.receiving.Add(-b.n)
+	b.n = 0
+	return b.ReadCloser.Close()
+}
+
+// unpack returns the plain body.
+func (h *handler) unpack(buf *buffers) ([]byte, error) {
+	_, mostDecoded := h.Sizes()
 	n, err := s2.DecodedLen(buf.body)
 	if err != nil {
 		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -87,22 +88,21 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	if err != nil {
 		return nil, "", err
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-r.Context().Done():
-		return nil, "", r.Context().Err()
+	buf := h.buffers.Get().(*buffers)
+	defer h.buffers.Put(buf)
+	if err := h.receive(w, r, buf); err != nil {
+		return nil, "", err
 	}
-	body, err := h.unzip(w, r)
+	leave, err := h.enter(r.Context())
 	if err != nil {
 		return nil, "", err
 	}
-	req := pmetricotlp.NewExportRequest()
-	if kind == otlpJSON {
-		err = req.UnmarshalJSON(body)
-	} else {
-		err = req.UnmarshalProto(body)
+	defer leave()
+	body, err := h.unzip(r.Header.Get("Content-Encoding"), buf.body)
+	if err != nil {
+		return nil, "", err
 	}
+	req, err := decodeOTLP(kind, body)
 	if err != nil {
 		return nil, "", status(http.StatusBadRequest, "the body is no ExportMetricsServiceRequest: %v", err)
 	}
@@ -127,30 +127,41 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	return answer, kind, err
 }
 
-// unzip returns the body, bounded before and after it is unpacked.
-func (h *otlp) unzip(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	most, mostDecoded := h.Sizes()
-	var from io.Reader = http.MaxBytesReader(w, r.Body, most)
-	switch e := r.Header.Get("Content-Encoding"); strings.ToLower(e) {
+// decodeOTLP reads a request, after a count of its objects.
+func decodeOTLP(kind string, body []byte) (req pmetricotlp.ExportRequest, err error) {
+	req = pmetricotlp.NewExportRequest()
+	if kind == otlpJSON {
+		if n := bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['}); n > maxObjects {
+			return req, tooManyObjects(n)
+		}
+		return req, req.UnmarshalJSON(body)
+	}
+	if err := checkOTLP(body); err != nil {
+		return req, err
+	}
+	return req, req.UnmarshalProto(body)
+}
+
+// unzip returns the plain body, bounded. It may be packed itself.
+func (h *otlp) unzip(encoding string, packed []byte) ([]byte, error) {
+	_, mostDecoded := h.Sizes()
+	var body []byte
+	switch strings.ToLower(encoding) {
 	case "", "identity":
+		body = packed
 	case "gzip":
-		z, err := gzip.NewReader(from)
+		z, err := gzip.NewReader(bytes.NewReader(packed))
 		if err != nil {
 			return nil, status(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
 		}
 		defer z.Close()
-		from = io.LimitReader(z, mostDecoded+1)
+		if body, err = io.ReadAll(io.LimitReader(z, mostDecoded+1)); err != nil {
+			return nil, status(http.StatusBadRequest, "read the request: %v", err)
+		}
 	default:
-		return nil, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; send gzip or none", e)
+		return nil, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; send gzip or none", encoding)
 	}
-	body, err := io.ReadAll(from)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send fewer metrics at a time", most)
-	case err != nil:
-		return nil, status(http.StatusBadRequest, "read the request: %v", err)
-	case int64(len(body)) > mostDecoded:
+	if int64(len(body)) > mostDecoded {
 		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer metrics at a time", mostDecoded)
 	}
 	return body, nil

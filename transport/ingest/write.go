@@ -17,6 +17,8 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 	"github.com/prometheus/prometheus/storage"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"reckon/store"
 	"reckon/transport/limits"
 )
@@ -198,48 +200,62 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	return nil
 }
 
-// take1 stores a request of remote write 1.0.
-func (w *writer) take1(req *prompb.WriteRequest) (result, error) {
-	for i := range req.Timeseries {
-		ts := &req.Timeseries[i]
-		ls := ts.ToLabels(&w.scratch, nil)
-		n := max(len(ts.Samples)+len(ts.Histograms), 1)
-		if !w.valid(ls, n) {
-			continue
-		}
-		ok, err := w.admit(ls, n)
-		if err != nil {
-			return w.finish(err)
-		}
-		if !ok {
-			continue
-		}
-		s := series{ls: ls}
-		for j := range ts.Samples {
-			if err := w.sample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
-				return w.finish(err)
+// take1 stores a request of remote write 1.0, which checkRequest1 found good. Its series
+// are decoded one at a time into the same memory.
+func (w *writer) take1(plain []byte) (result, error) {
+	var ts prompb.TimeSeries
+	err := eachField(plain, func(num protowire.Number, f field) error {
+		switch num {
+		case req1Series:
+			ts.Labels, ts.Samples, ts.Exemplars, ts.Histograms = ts.Labels[:0], ts.Samples[:0], ts.Exemplars[:0], ts.Histograms[:0]
+			if err := ts.Unmarshal(f.bytes); err != nil {
+				return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 			}
+			return w.series1(&ts)
+		case req1Metadata:
+			var m prompb.MetricMetadata
+			if err := m.Unmarshal(f.bytes); err != nil {
+				return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
+			}
+			w.h.meta.learn(m.MetricFamilyName, metadata.Metadata{
+				Type: model.MetricType(strings.ToLower(m.Type.String())), Unit: m.Unit, Help: m.Help,
+			})
 		}
-		for j := range ts.Histograms {
-			p := &ts.Histograms[j]
-			var ih *histogram.Histogram
-			var fh *histogram.FloatHistogram
-			if p.IsFloatHistogram() {
-				fh = p.ToFloatHistogram()
-			} else {
-				ih = p.ToIntHistogram()
-			}
-			if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
-				return w.finish(err)
-			}
+		return nil
+	})
+	return w.finish(err)
+}
+
+// series1 stores one series of it. The error is one of the store, or refuses the request.
+func (w *writer) series1(ts *prompb.TimeSeries) error {
+	ls := ts.ToLabels(&w.scratch, nil)
+	n := max(len(ts.Samples)+len(ts.Histograms), 1)
+	if !w.valid(ls, n) {
+		return nil
+	}
+	if ok, err := w.admit(ls, n); err != nil || !ok {
+		return err
+	}
+	s := series{ls: ls}
+	for j := range ts.Samples {
+		if err := w.sample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
+			return err
 		}
 	}
-	for _, m := range req.Metadata {
-		w.h.meta.learn(m.MetricFamilyName, metadata.Metadata{
-			Type: model.MetricType(strings.ToLower(m.Type.String())), Unit: m.Unit, Help: m.Help,
-		})
+	for j := range ts.Histograms {
+		p := &ts.Histograms[j]
+		var ih *histogram.Histogram
+		var fh *histogram.FloatHistogram
+		if p.IsFloatHistogram() {
+			fh = p.ToFloatHistogram()
+		} else {
+			ih = p.ToIntHistogram()
+		}
+		if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
+			return err
+		}
 	}
-	return w.finish(nil)
+	return nil
 }
 
 // series is one series of a request, with the store's reference once it is known.

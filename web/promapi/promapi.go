@@ -126,7 +126,7 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(described(router, o), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(described(router, o)), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
 // described answers for the description of the API, which is made when somebody asks for

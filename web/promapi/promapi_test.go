@@ -1,6 +1,7 @@
 package promapi_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	promclient "github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
@@ -354,6 +356,20 @@ func TestQueryTooLarge(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), "GET", "/api/v1/"+path, nil))
 		if w.Code != 400 || !strings.Contains(w.Body.String(), "too much at once") {
 			t.Errorf("%.40s: %d %.200s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// Remote read: a request with some queries is answered, one with millions is refused at once.
+func TestReadTooLarge(t *testing.T) {
+	h := promapi.Handler(options(t))
+	for n, want := range map[int]int{1: 200, 100: 200, 101: 400, 1_000_000: 400, 3_000_000: 400} {
+		body := s2.EncodeSnappy(nil, bytes.Repeat([]byte{1<<3 | 2, 0}, n))
+		r := httptest.NewRequestWithContext(admin(t), "POST", "/api/v1/read", bytes.NewReader(body))
+		r.Header.Set("Content-Encoding", "snappy")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%d queries: %d %.200s", n, w.Code, w.Body)
 		}
 	}
 }

@@ -1,0 +1,205 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/prometheus/prompb"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// repeat is a message with n fields num that hold body.
+func repeat(num protowire.Number, body []byte, n int) []byte {
+	one := protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), body)
+	return bytes.Repeat(one, n)
+}
+
+// nested wraps body into fields, the innermost first.
+func nested(body []byte, nums ...protowire.Number) []byte {
+	for _, num := range nums {
+		body = repeat(num, body, 1)
+	}
+	return body
+}
+
+// A request of some megabytes, unpacked, may not take hundreds of them in memory: what
+// is allocated for each of these is measured, and each is refused in words.
+func TestBombs(t *testing.T) {
+	const many = 8 << 20 // 16 MB and more of messages of two bytes
+	label := repeat(1, nil, maxLabels+1)
+	for _, c := range []struct {
+		name, kind string
+		plain      []byte
+		text       string
+	}{
+		{"empty series", kind1, repeat(req1Series, nil, many), "empty series"},
+		{"empty descriptions", kind1, repeat(req1Metadata, nil, many), "empty description"},
+		{"descriptions", kind1, repeat(req1Metadata, []byte{1 << 3, 0}, maxMetadata+1), "more than 100000 descriptions"},
+		{"labels", kind1, repeat(req1Series, label, 1), "more than 1000 labels"},
+		{"samples", kind1, repeat(req1Series, repeat(series1Samples, nil, many), 1), "more than 1000000 samples"},
+		{"exemplars", kind1, repeat(req1Series, repeat(series1Ex, nil, many), 1), "more than 1000000 samples"},
+		{"histograms", kind1, repeat(req1Series, repeat(series1Histo, nil, many), 1), "more than 100000 histograms"},
+		{"a histogram", kind1, repeat(req1Series, repeat(series1Histo, make([]byte, maxHistogramBytes+1), 1), 1), "more than 1048576 bytes"},
+		{"symbols", kind2, repeat(reqSymbols, nil, many), "more than 500000 symbols"},
+		{"empty series of 2.0", kind2, repeat(reqSeries, nil, many), "empty series"},
+		{"samples of 2.0", kind2, repeat(reqSeries, repeat(seriesSamples, nil, many), 1), "more than 1000000 samples"},
+		{"histograms of 2.0", kind2, repeat(reqSeries, repeat(seriesHistograms, nil, many), 1), "more than 100000 histograms"},
+		{"OTLP resources", otlpProto, repeat(1, nil, many), "objects"},
+		{"OTLP metrics", otlpProto, nested(repeat(2, nil, many), 2, 1), "objects"},
+		{"OTLP points", otlpProto, nested(repeat(1, nil, many), 7, 2, 2, 1), "objects"},
+		{"OTLP attributes", otlpProto, nested(repeat(7, nil, many), 1, 5, 2, 2, 1), "objects"},
+		{"OTLP values", otlpProto, nested(repeat(1, nil, many), 5, 2, 7, 1, 5, 2, 2, 1), "objects"},
+		{"OTLP buckets", otlpProto, nested(nested(make([]byte, many*2), bucketCounts), 8, 1, 10, 2, 2, 1), "objects"},
+		{"OTLP text", otlpJSON, []byte(`{"resourceMetrics":[` + strings.Repeat("{},", many/4) + `{}]}`), "objects"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Options{Store: openStore(t)}
+			h, body := Handler(o), s2.EncodeSnappy(nil, c.plain)
+			encoding := "snappy"
+			if strings.HasPrefix(c.name, "OTLP") {
+				var z bytes.Buffer
+				w := gzip.NewWriter(&z)
+				_, _ = w.Write(c.plain)
+				_ = w.Close()
+				h, body, encoding = OTLP(o), z.Bytes(), "gzip"
+			}
+			r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+			r.Header.Set("Content-Type", c.kind)
+			r.Header.Set("Content-Encoding", encoding)
+			w := httptest.NewRecorder()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			h.ServeHTTP(w, r)
+			runtime.ReadMemStats(&after)
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), c.text) {
+				t.Errorf("%d %.200s, want 400 and %q", w.Code, w.Body, c.text)
+			}
+			// What is unpacked, twice for the growth of buffers, and the bound of what is decoded.
+			most := uint64(4*len(c.plain) + 128<<20)
+			if took := after.TotalAlloc - before.TotalAlloc; took > most {
+				t.Errorf("%d MB were allocated for a request of %d bytes, %d MB unpacked", took>>20, len(body), len(c.plain)>>20)
+			}
+		})
+	}
+}
+
+// What is just allowed is not refused for its number.
+func TestObjectsAllowed(t *testing.T) {
+	if err := checkRequest1(repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, maxLabels), 1)); err != nil {
+		t.Error(err)
+	}
+	if err := checkRequest1(repeat(req1Metadata, []byte{1 << 3, 0}, maxMetadata)); err != nil {
+		t.Error(err)
+	}
+	if err := checkOTLP(repeat(1, nil, maxObjects)); err != nil {
+		t.Error(err)
+	}
+	if err := checkOTLP(repeat(1, nil, maxObjects+1)); err == nil {
+		t.Error("one object more is taken")
+	}
+	deep := func(n int) []byte {
+		var value []byte
+		for range n {
+			value = nested(value, 1, 5) // an array of one
+		}
+		return nested(value, 2, 1, 1, 1) // of an attribute of a resource
+	}
+	if err := checkOTLP(deep(maxNesting/2 - 3)); err != nil {
+		t.Error(err)
+	}
+	if err := checkOTLP(deep(maxNesting)); err == nil {
+		t.Error("values are nested without a bound")
+	}
+}
+
+// Bodies that trickle in hold up nobody: as many of them as there are slots, and more,
+// are open while others are stored.
+func TestSlowSenders(t *testing.T) {
+	for name, handler := range map[string]func(Options) http.Handler{"remote write": Handler, "OTLP": OTLP} {
+		t.Run(name, func(t *testing.T) {
+			kind := kind1
+			if name == "OTLP" {
+				kind = otlpProto
+			}
+			h := handler(Options{Store: openStore(t), MaxConcurrent: 2})
+			var writers []*io.PipeWriter
+			done := make(chan int)
+			for range 5 {
+				pr, pw := io.Pipe()
+				writers = append(writers, pw)
+				r := httptest.NewRequest(http.MethodPost, "/", pr)
+				r.Header.Set("Content-Type", kind)
+				go func() {
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, r)
+					done <- w.Code
+				}()
+				if _, err := pw.Write([]byte{0}); err != nil { // the handler reads it
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", bytes.NewReader(nil))
+			r.Header.Set("Content-Type", kind)
+			if name == "remote write" {
+				body, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{sample1("a", time.Now(), 1)}}).Marshal()
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Body = io.NopCloser(bytes.NewReader(s2.EncodeSnappy(nil, body)))
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code/100 != 2 {
+				t.Errorf("%d %s while others send slowly", w.Code, w.Body)
+			}
+			for _, pw := range writers {
+				_ = pw.CloseWithError(fmt.Errorf("cut off"))
+				if code := <-done; code != http.StatusBadRequest {
+					t.Errorf("a body that was cut off: %d", code)
+				}
+			}
+		})
+	}
+}
+
+// The bodies on their way have a bound together, and what is read is counted out again.
+func TestReceivingBound(t *testing.T) {
+	h := newHandler(Options{Store: openStore(t), MaxReceiving: 1000})
+	pr, pw := io.Pipe()
+	r := httptest.NewRequest(http.MethodPost, "/", pr)
+	first := make(chan int)
+	go func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		first <- w.Code
+	}()
+	if _, err := pw.Write(make([]byte, 900)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pw.Write(nil); err != nil { // returns when the first was counted
+		t.Fatal(err)
+	}
+	if w := send(h, kind1, make([]byte, 200)); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("beyond the bound: %d %s", w.Code, w.Body)
+	}
+	_ = pw.Close()
+	<-first
+	if n := h.receiving.Load(); n != 0 {
+		t.Errorf("%d bytes are still counted", n)
+	}
+	if w := send(h, kind1, s2.EncodeSnappy(nil, nil)); w.Code != http.StatusNoContent {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,76 @@
+package promapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/klauspost/compress/s2"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Bounds of a request of remote read (prompb/remote.proto): Prometheus sends one query
+// for each selector of a query of its own. Without them a request of 1 MB holds eight
+// million empty queries, each of which reads the whole store.
+const (
+	maxReadBytes   = 1 << 20 // packed, and four times that unpacked
+	maxReadQueries = 100
+	readQueries    = 1 // the field of ReadRequest
+)
+
+// boundedRead refuses requests of remote read with more than a bounded number of queries
+// before they are decoded.
+func boundedRead(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/read" || r.Body == nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+		packed, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReadBytes))
+		if err == nil {
+			err = fewQueries(packed)
+		}
+		if err != nil {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "bad_data", "error": err.Error()}) // the client went away: nothing left to say
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(packed))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// fewQueries reports what is wrong with a packed ReadRequest.
+func fewQueries(packed []byte) error {
+	n, err := s2.DecodedLen(packed)
+	if err != nil {
+		return fmt.Errorf("the body is not packed by snappy (block format): %w", err)
+	}
+	if n > 4*maxReadBytes {
+		return fmt.Errorf("the request has %d bytes unpacked, at most %d are taken", n, 4*maxReadBytes)
+	}
+	b, err := s2.Decode(nil, packed)
+	if err != nil {
+		return fmt.Errorf("the body is not packed by snappy (block format): %w", err)
+	}
+	for queries := 0; len(b) > 0; {
+		num, kind, n := protowire.ConsumeTag(b)
+		if n >= 0 {
+			b = b[n:]
+			n = protowire.ConsumeFieldValue(num, kind, b)
+		}
+		if n < 0 {
+			return fmt.Errorf("the body is no prometheus.ReadRequest: %w", protowire.ParseError(n))
+		}
+		b = b[n:]
+		if num == readQueries {
+			if queries++; queries > maxReadQueries {
+				return fmt.Errorf("the request has more than %d queries; send fewer at a time", maxReadQueries)
+			}
+		}
+	}
+	return nil
+}
