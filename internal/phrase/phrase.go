@@ -1,0 +1,151 @@
+// Package phrase keeps sentences apart from the code that decides which of them is true, so
+// that a person can read all of them in one file, aloud.
+//
+// A book is a text of entries, each "key: sentence". A line that begins with a blank goes on
+// with the sentence before it; empty lines and lines that begin with # are left out. In a
+// sentence {name} stands for a word that the caller gives, and {name?one|many} for one of two
+// forms: the first where the word is "1" or begins with "1 ", else the second. Words are
+// formatted by the caller; this package knows no units.
+//
+// A [Book] does not change after [Parse] and is safe for concurrent use.
+package phrase
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Book is a set of sentences by key.
+type Book struct{ sentences map[string][]part }
+
+// part is plain text, or a name to fill in.
+type part struct {
+	text      string
+	name      string
+	one, many string // of a choice by the word of the name
+	choice    bool
+}
+
+// Words are what a sentence is filled in with, by name.
+type Words map[string]string
+
+// Parse reads a book. An error names the line that is wrong.
+func Parse(text string) (*Book, error) {
+	b := &Book{sentences: map[string][]part{}}
+	key, sentence := "", ""
+	end := func() error {
+		if key == "" {
+			return nil
+		}
+		parts, err := split(sentence)
+		if err != nil {
+			return fmt.Errorf("sentence %s: %w", key, err)
+		}
+		b.sentences[key] = parts
+		return nil
+	}
+	for i, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case trimmed == "" || strings.HasPrefix(line, "#"):
+			continue
+		case line != strings.TrimLeft(line, " \t"):
+			if key == "" {
+				return nil, fmt.Errorf("line %d goes on with a sentence, and there is none before it", i+1)
+			}
+			sentence += " " + trimmed
+			continue
+		}
+		if err := end(); err != nil {
+			return nil, err
+		}
+		var ok bool
+		if key, sentence, ok = strings.Cut(trimmed, ":"); !ok || strings.ContainsAny(key, " {") {
+			return nil, fmt.Errorf("line %d is no \"key: sentence\"", i+1)
+		}
+		sentence = strings.TrimSpace(sentence)
+		if _, twice := b.sentences[key]; twice {
+			return nil, fmt.Errorf("line %d: %s stands twice", i+1, key)
+		}
+		b.sentences[key] = nil
+	}
+	return b, end()
+}
+
+// MustParse is Parse for a text that is part of the program.
+func MustParse(text string) *Book {
+	b, err := Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func split(sentence string) (out []part, err error) {
+	for rest := sentence; rest != ""; {
+		open := strings.IndexByte(rest, '{')
+		if open < 0 {
+			return append(out, part{text: rest}), nil
+		}
+		if open > 0 {
+			out = append(out, part{text: rest[:open]})
+		}
+		shut := strings.IndexByte(rest, '}')
+		if shut < open {
+			return nil, fmt.Errorf("a { is not closed in %q", rest)
+		}
+		p := part{name: rest[open+1 : shut]}
+		if name, forms, ok := strings.Cut(p.name, "?"); ok {
+			p.name, p.choice = name, true
+			if p.one, p.many, ok = strings.Cut(forms, "|"); !ok {
+				return nil, fmt.Errorf("{%s?%s} needs two forms, such as {%s?was|were}", name, forms, name)
+			}
+		}
+		if p.name == "" {
+			return nil, fmt.Errorf("a {} without a name in %q", rest)
+		}
+		out = append(out, p)
+		rest = rest[shut+1:]
+	}
+	return out, nil
+}
+
+// Say fills in a sentence. What the caller did not give stays as {name}, and a key that the
+// book lacks comes back as !key, so that a test of any text finds both.
+func (b *Book) Say(key string, words Words) string {
+	parts, ok := b.sentences[key]
+	if !ok {
+		return "!" + key
+	}
+	var out strings.Builder
+	for _, p := range parts {
+		word, given := words[p.name]
+		switch {
+		case p.name == "":
+			out.WriteString(p.text)
+		case !given:
+			out.WriteString("{" + p.name + "}")
+		case p.choice && (word == "1" || strings.HasPrefix(word, "1 ")):
+			out.WriteString(p.one)
+		case p.choice:
+			out.WriteString(p.many)
+		default:
+			out.WriteString(word)
+		}
+	}
+	return out.String()
+}
+
+// Has reports whether the book has a sentence.
+func (b *Book) Has(key string) bool { _, ok := b.sentences[key]; return ok }
+
+// Keys are the keys of all sentences, sorted.
+func (b *Book) Keys() []string {
+	out := make([]string, 0, len(b.sentences))
+	for k := range b.sentences {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
