@@ -23,7 +23,9 @@ type Scale struct {
 	Runs    []ScaleRun `json:"runs"`
 	LeftOut int        `json:"left_out"`
 	Waited  int        `json:"waited"`
-	// Amdahl and USL are null where the runs do not show them.
+	// SizeUnit is what runs are compared by: cores, or gpus of work that was given GPUs.
+	SizeUnit string `json:"size_unit"`
+	// Amdahl and USL are null where no law is claimed; the verdicts say why.
 	Amdahl *ScaleFit `json:"amdahl"`
 	USL    *ScaleFit `json:"usl"`
 	// Weak is what the runs show where their CPU time grows in step with their cores, which
@@ -54,14 +56,26 @@ type ScaleRun struct {
 	CoresFrom  string    `json:"cores_from"` // requested or used
 	Seconds    float64   `json:"seconds"`
 	CPUSeconds *float64  `json:"cpu_seconds"`
-	// Speedup is over one core as the better of the two laws has it; null without one that holds.
+	GPUs       *float64  `json:"gpus"` // that it was given, where runs are compared by GPUs
+	GPUSeconds *float64  `json:"gpu_seconds"`
+	Waited     bool      `json:"waited"` // its threads waited for cores for a fifth of the time or more
+	// Speedup is over one core or GPU as the better of the two laws has it; null without a
+	// law that is claimed.
 	Speedup *float64 `json:"speedup"`
+}
+
+// Size is how large the run was, in the unit by which runs are compared.
+func (r *ScaleRun) Size(unit string) float64 {
+	if unit == "gpus" && r.GPUs != nil {
+		return *r.GPUs
+	}
+	return r.Cores
 }
 
 // ScaleFit is a law fitted to the runs.
 type ScaleFit struct {
 	Serial    float64 `json:"serial"`    // share of the work that does not run in parallel
-	Crosstalk float64 `json:"crosstalk"` // cost of each pair of cores; 0 in Amdahl's law
+	Crosstalk float64 `json:"crosstalk"` // cost of communication for each pair of cores; 0 in Amdahl's law
 	OneCore   float64 `json:"one_core_seconds"`
 	Sizes     int     `json:"sizes"`
 	Runs      int     `json:"runs"`

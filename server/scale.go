@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -38,9 +37,12 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	out := client.Scale{Workload: w}
 	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
 	use := scaling.Use{
-		WallSeconds: w.WallSeconds, Held: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
+		WallSeconds: w.WallSeconds, Given: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
 		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
-		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, MemoryPeak: w.MemoryPeakBytes, Memory: w.RequestMemory, SwapPeak: w.SwapBytes,
+		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, Memory: w.RequestMemory, SwapPeak: w.SwapBytes,
+	}
+	if w.State == "started" && w.CPUSeconds == nil {
+		use.Array = w.ID + "_0"
 	}
 	err := s.overTime(ctx, &out, &use, whole)
 	if err := s.away.lacks(&out.Missing, "what it used over time, cores excepted", err); err != nil {
@@ -57,15 +59,15 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 func (s *scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Use, whole query.Selection) error {
 	w := &out.Workload
 	// What the catalogue has comes first: it stays where the series are away.
-	s.cores(out, use.Held)
-	if use.Held == nil {
+	s.cores(out, use.Given)
+	if use.Given == nil {
 		cores, err := impliedCores(ctx, s.views, w)
 		if err != nil {
 			return err
 		}
-		use.Held, use.HeldFrom = cores, "of its node"
+		use.Given, use.GivenBy = cores, "of its node"
 		if len(w.Nodes) > 1 {
-			use.HeldFrom = "of its nodes"
+			use.GivenBy = "of its nodes"
 		}
 		if len(out.Resources) > 0 {
 			out.Resources[0].Held = cores
@@ -178,6 +180,10 @@ func (s *scale) runs(ctx context.Context, out *client.Scale) error {
 	if out.RequestCores != nil {
 		from = "requested"
 	}
+	out.SizeUnit = "cores"
+	if out.RequestGPUs != nil && *out.RequestGPUs > 0 {
+		out.SizeUnit, from = "gpus", "requested"
+	}
 	for i := range rows {
 		r := wire(&rows[i])
 		if r.Running {
@@ -194,17 +200,25 @@ func (s *scale) runs(ctx context.Context, out *client.Scale) error {
 			out.LeftOut++
 			continue
 		}
-		if !endedWell(&r) || r.WallSeconds < shortest.Seconds() || cores == nil || *cores < 1 {
+		one := client.ScaleRun{ID: r.ID, Start: r.Start, CoresFrom: from, Seconds: r.WallSeconds, CPUSeconds: r.CPUSeconds}
+		if cores != nil {
+			one.Cores = *cores
+		}
+		if out.SizeUnit == "gpus" {
+			one.GPUs, one.GPUSeconds = r.RequestGPUs, r.GPUSeconds
+		}
+		if !endedWell(&r) || r.WallSeconds < shortest.Seconds() || one.Size(out.SizeUnit) < 1 || out.SizeUnit == "gpus" && one.GPUs == nil {
 			out.LeftOut++
 			continue
 		}
 		if waitShare(&r) >= 0.2 {
 			out.Waited++
+			one.Waited = true
 		}
-		out.Runs = append(out.Runs, client.ScaleRun{ID: r.ID, Start: r.Start, Cores: *cores, CoresFrom: from, Seconds: r.WallSeconds, CPUSeconds: r.CPUSeconds})
+		out.Runs = append(out.Runs, one)
 	}
 	slices.SortStableFunc(out.Runs, func(a, b client.ScaleRun) int {
-		return cmp.Or(cmp.Compare(a.Cores, b.Cores), a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Size(out.SizeUnit), b.Size(out.SizeUnit)), a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
 	})
 	return nil
 }
@@ -235,61 +249,33 @@ func literal(s string) string {
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }
 
-// judge fits the laws and says what follows.
+// judge says what the runs show.
 func (s *scale) judge(out *client.Scale, use scaling.Use) {
-	if out.State == "started" && out.CPUSeconds == nil {
-		say(out, []scaling.Verdict{{Kind: "cores", Severity: "info", Unit: "cores", Text: "it stood for the tasks of an array that waited, and never ran itself: ask for one of them, such as " + out.ID + "_0"}})
-		return
+	unit := scaling.Cores
+	if out.SizeUnit == "gpus" {
+		unit = scaling.GPUs
 	}
 	runs := make([]scaling.Run, len(out.Runs))
-	var cpu []float64
-	var work []scaling.Work
-	for i, r := range out.Runs {
-		runs[i] = scaling.Run{Cores: r.Cores, Seconds: r.Seconds}
-		if r.CPUSeconds != nil {
-			cpu = append(cpu, *r.CPUSeconds)
-			work = append(work, scaling.Work{Cores: r.Cores, Seconds: r.Seconds, CPUSeconds: *r.CPUSeconds})
+	for i := range out.Runs {
+		r := &out.Runs[i]
+		runs[i] = scaling.Run{Size: r.Size(out.SizeUnit), Seconds: r.Seconds, Used: r.CPUSeconds, Waited: r.Waited}
+		if unit == scaling.GPUs {
+			runs[i].Used = r.GPUSeconds
 		}
 	}
-	if weak, ok := scaling.SeeWeak(work); ok {
-		out.Weak = &client.ScaleWeak{FromCores: weak.From, ToCores: weak.To, CPUGrowth: weak.Growth, Efficiency: weak.Efficiency, Sizes: weak.Sizes, Runs: weak.Runs}
-		say(out, scaling.JudgeWeak(use, weak))
-		return
+	found := scaling.Compare(use, runs, unit)
+	if w := found.Weak; w != nil {
+		out.Weak = &client.ScaleWeak{FromCores: w.From, ToCores: w.To, CPUGrowth: w.Growth, Efficiency: w.Efficiency, Sizes: w.Sizes, Runs: w.Runs}
 	}
-	var amdahl, usl *scaling.Fit
-	if f, err := scaling.Amdahl(runs); err == nil {
-		amdahl = &f
-	}
-	if f, err := scaling.USL(runs); err == nil {
-		usl = &f
-	}
-	out.Amdahl, out.USL = wireFit(amdahl, len(runs)), wireFit(usl, len(runs))
-	if best := scaling.Better(amdahl, usl); best != nil && best.Holds() {
+	out.Amdahl, out.USL = wireFit(found.Amdahl, len(runs)), wireFit(found.USL, len(runs))
+	if found.Law != nil {
 		for i := range out.Runs {
-			out.Runs[i].Speedup = at(best.OneCore / out.Runs[i].Seconds)
+			out.Runs[i].Speedup = at(found.Law.OneCore / out.Runs[i].Seconds)
 		}
 	}
-	verdicts := scaling.Judge(use, runs, amdahl, usl)
-	if ratio, ok := scaling.SameWork(cpu); ok && amdahl != nil && ratio >= 2 {
-		verdicts = append(verdicts, scaling.Verdict{Kind: "work", Severity: "warning", Value: ratio, Unit: "ratio",
-			Text: "one of the runs took " + oneDecimal(ratio) + " times the CPU time of another: if they are not the same work, the laws say nothing"})
-	}
-	if out.Waited > 0 && amdahl != nil {
-		verdicts = append(verdicts, scaling.Verdict{Kind: "waited", Severity: "warning", Value: float64(out.Waited), Unit: "count",
-			Text: fmt.Sprintf("the threads of %d of the runs waited for cores for a fifth of the time or more: neighbours, or more threads than cores, slowed them, and not the work alone", out.Waited)})
-	}
-	say(out, verdicts)
-}
-
-// say adds what follows, the gravest first.
-func say(out *client.Scale, verdicts []scaling.Verdict) {
-	for _, v := range verdicts {
+	for _, v := range found.Verdicts {
 		out.Verdicts = append(out.Verdicts, client.Verdict(v))
 	}
-	order := []string{"critical", "warning", "good", "info"}
-	slices.SortStableFunc(out.Verdicts, func(a, b client.Verdict) int {
-		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
-	})
 }
 
 func wireFit(f *scaling.Fit, runs int) *client.ScaleFit {

@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -8,16 +9,6 @@ import (
 )
 
 func at(v float64) *float64 { return &v }
-
-func laws(t testing.TB, runs []Run) (amdahl, usl *Fit) {
-	if a, err := Amdahl(runs); err == nil {
-		amdahl = &a
-	}
-	if u, err := USL(runs); err == nil {
-		usl = &u
-	}
-	return amdahl, usl
-}
 
 func text(list []Verdict) string {
 	var out []string
@@ -30,101 +21,128 @@ func text(list []Verdict) string {
 // TestNotBegun: of a job that waits nothing is said of itself, and no size is proposed
 // from what an array as a whole asks for.
 func TestNotBegun(t *testing.T) {
-	got := text(Judge(Use{Waits: true, Held: at(10000)}, nil, nil, nil))
+	got := text(Compare(Use{Waits: true, Given: at(10000)}, nil, Cores).Verdicts)
 	if !strings.Contains(got, "it has not begun") || strings.Contains(got, "5000") || strings.Contains(got, "nothing can be said") {
 		t.Error(got)
 	}
-	runs := []Run{{1, 100}, {2, 60}, {4, 40}, {8, 30}}
-	amdahl, usl := laws(t, runs)
-	if got := text(Judge(Use{Waits: true, Held: at(4)}, runs, amdahl, usl)); !strings.Contains(got, "it has not begun") || !strings.Contains(got, "20% of the work does not run in parallel") {
+	got = text(Compare(Use{Waits: true, Given: at(4)}, work(Fit{OneCore: 100, Serial: 0.2}, 1, 2, 4, 8), Cores).Verdicts)
+	if !strings.Contains(got, "it has not begun") || !strings.Contains(got, "20% of the work does not run in parallel") {
+		t.Error(got)
+	}
+	got = text(Compare(Use{Array: "slurm/7_0"}, nil, Cores).Verdicts)
+	if got != "info it stood for the waiting tasks of an array, and never ran itself: ask for one of them, such as slurm/7_0" {
 		t.Error(got)
 	}
 }
 
-// TestHolds: a law far off its runs is none, whatever its parameters.
-func TestHolds(t *testing.T) {
-	good, _ := laws(t, []Run{{1, 100}, {2, 60}, {4, 40}})
-	bad, _ := laws(t, []Run{{1, 100}, {2, 700}, {4, 40}, {8, 500}})
-	two, _ := laws(t, []Run{{1, 100}, {2, 60}})
-	if !good.Holds() || bad.Holds() || !two.Holds() {
-		t.Errorf("holds %v (%g), %v (%g), %v", good.Holds(), good.Error, bad.Holds(), bad.Error, two.Holds())
-	}
-}
-
-// TestOneRun holds what one run shows, and that no law is claimed from it.
+// TestOneRun holds what one run shows, on both sides of each threshold.
 func TestOneRun(t *testing.T) {
-	for name, c := range map[string]struct {
-		u    Use
-		want string
-	}{
-		"8 of 64":     {Use{WallSeconds: 600, Held: at(64), CoresP95: at(8), CoresMean: at(7.5)}, "warning it uses 8 of 64 cores (p95; 7.5 on average): more cores will not help"},
-		"its work":    {Use{WallSeconds: 600, Held: at(64), CoresP95: at(8), CoresMean: at(7.5)}, "nothing that was measured holds it back but its own work"},
-		"all used":    {Use{WallSeconds: 600, Held: at(8), CoresP95: at(8), CoresMean: at(7.9)}, "good it uses what it held: 8 of 8 cores (p95; 7.9 on average); this run alone can not show"},
-		"phases":      {Use{WallSeconds: 600, Held: at(8), CoresP95: at(8), CoresMean: at(2)}, "parts of it do not run in parallel"},
-		"of the node": {Use{WallSeconds: 600, Held: at(2), HeldFrom: "of its node", CoresP95: at(0.9), CoresMean: at(0.8)}, "0.9 of 2 cores of its node"},
-		"quota":       {Use{WallSeconds: 100, Held: at(8), CoresP95: at(1), CoresMean: at(1), ThrottledSeconds: at(50)}, "its limit of CPU time holds it back (50%"},
-		"storage":     {Use{WallSeconds: 100, Held: at(8), CoresP95: at(1), CoresMean: at(1), StorageStalledSeconds: at(40)}, "stalled on storage 40%"},
-		"gpu":         {Use{WallSeconds: 100, Held: at(8), CoresP95: at(1), CoresMean: at(1), GPUs: at(1), GPUSeconds: at(90)}, "GPUs are busy 90%"},
-		"memory":      {Use{WallSeconds: 100, Held: at(8), CoresP95: at(1), CoresMean: at(1), Memory: at(100), MemoryPeak: at(99)}, "its memory is full (99%"},
-		"swap":        {Use{WallSeconds: 100, Held: at(8), CoresP95: at(1), CoresMean: at(1), SwapPeak: at(1 << 30)}, "it wants for memory"},
-		"waits":       {Use{WallSeconds: 100, Held: at(8), CoresP95: at(4), CoresMean: at(4), CPUSeconds: at(400), WaitSeconds: at(400)}, "wait for a core for 50%"},
-		"starved":     {Use{WallSeconds: 100, Held: at(8), CoresP95: at(4), CoresMean: at(4), CPUSeconds: at(400), WaitSeconds: at(400)}, "what it would use of cores of its own can not be seen"},
-		"waits a bit": {Use{WallSeconds: 100, Held: at(8), CoresP95: at(4), CoresMean: at(4), CPUSeconds: at(400), WaitSeconds: at(4)}, "more cores will not help"},
-		"too short":   {Use{WallSeconds: 5, Held: at(8), CoresP95: at(1)}, "too short"},
-		"not known":   {Use{WallSeconds: 500, Held: at(8)}, "nothing can be said"},
-	} {
-		for _, runs := range [][]Run{nil, {{8, 600}}, {{8, 600}, {8, 500}}} {
-			amdahl, usl := laws(t, runs)
-			got := Judge(c.u, runs, amdahl, usl)
-			if !strings.Contains(text(got), c.want) || !strings.Contains(text(got), "how it scales can not be seen") || strings.Contains(text(got), "does not run in parallel, and") {
-				t.Errorf("%s with %d runs:\n%s\nwant %q", name, len(runs), text(got), c.want)
-			}
+	run := func(given, p95, mean float64, edit ...func(*Use)) Use {
+		u := Use{WallSeconds: 600, Given: at(given), CoresP95: at(p95), CoresMean: at(mean)}
+		for _, e := range edit {
+			e(&u)
 		}
+		return u
 	}
-}
-
-// TestLaws holds what runs at several sizes show.
-func TestLaws(t *testing.T) {
-	runsAt := func(f Fit, sizes ...float64) []Run {
-		var out []Run
-		for _, n := range sizes {
-			out = append(out, Run{n, f.OneCore / f.Speedup(n)})
-		}
-		return out
+	waits := func(cpu, wait float64) func(*Use) {
+		return func(u *Use) { u.CPUSeconds, u.WaitSeconds = at(cpu), at(wait) }
 	}
-	u := Use{WallSeconds: 600, Held: at(16), CoresP95: at(15.9), CoresMean: at(15)}
 	for name, c := range map[string]struct {
-		runs       []Run
+		u          Use
 		want, deny string
 	}{
-		"two sizes": {runsAt(Fit{OneCore: 1000, Serial: 0.1}, 1, 16), "10% of the work does not run in parallel, and no number of cores makes it more than 10 times", "twice the"},
-		"amdahl":    {runsAt(Fit{OneCore: 1000, Serial: 0.1}, 1, 4, 16), "(between 10% and 10%, as one leaves out a size): no number of cores makes it more than 10 times as fast as one; with 16 cores it is 6.4 times (3 runs at 3 sizes, 1 to 16 cores", "third"},
-		"doubling":  {runsAt(Fit{OneCore: 1000, Serial: 0.5}, 1, 4, 16), "twice the 16 cores that this run held would make it 3.0% faster", ""},
-		"worth it":  {runsAt(Fit{OneCore: 1000, Serial: 0.001}, 1, 4, 16), "info twice the 16 cores that this run held would make it 97% faster", ""},
-		"usl":       {runsAt(Fit{OneCore: 1000, Serial: 0.05, Crosstalk: 0.01}, 1, 2, 4, 8, 16), "it is fastest with 10 cores: 4.3 times as fast as one, and slower with more", ""},
-		"perfect":   {runsAt(Fit{OneCore: 1000}, 1, 2, 4), "no part that does not run in parallel shows: it is about 4 times as fast with 4 cores", "does not run in parallel, and"},
-		"no law":    {[]Run{{1, 100}, {2, 500}, {4, 20}, {8, 900}}, "off any law", "twice the"},
+		"8 of 64":               {run(64, 8, 7.5), "warning it uses 8 of 64 cores (p95; 7.5 on average): more cores will not help", ""},
+		"its work":              {run(64, 8, 7.5), "nothing that was measured holds it back but its own work", ""},
+		"60 %":                  {run(10, 6, 6), "will not help", ""},
+		"above 60 %":            {run(10, 6.1, 6), "will hardly help", "will not help"},
+		"below 80 %":            {run(10, 7.9, 7.9), "will hardly help", ""},
+		"80 %":                  {run(10, 8, 7), "it uses what it was given", "hardly"},
+		"mean at 80 % of p95":   {run(10, 10, 8), "it uses what it was given", "at times"},
+		"mean below it":         {run(10, 10, 7.9), "at times (p95), but 7.9 on average", "what it was given"},
+		"one core, half used":   {run(1, 0.5, 0.5), "1 core (p95; 0.5 on average): more cores will hardly help", "will not help"},
+		"all used":              {run(8, 8, 7.9), "good it uses what it was given: 8 of 8 cores (p95; 7.9 on average); this run alone can not show", ""},
+		"phases":                {run(8, 8, 2), "parts of it do not run in parallel", ""},
+		"of the node":           {run(2, 0.9, 0.8, func(u *Use) { u.GivenBy = "of its node" }), "0.9 of 2 cores of its node", ""},
+		"a lower bound":         {run(8, 0.1, 0.1, func(u *Use) { u.AtLeast = true }), "info it used at least 0.1 of 8 cores", "will not help"},
+		"quota 5 %":             {run(8, 1, 1, func(u *Use) { u.ThrottledSeconds = at(30) }), "its limit of CPU time holds it back (5.0%", "its own work"},
+		"quota below 5 %":       {run(8, 1, 1, func(u *Use) { u.ThrottledSeconds = at(29) }), "its own work", "limit of CPU time"},
+		"storage 10 %":          {run(8, 1, 1, func(u *Use) { u.StorageStalledSeconds = at(60) }), "stalled on storage 10%", ""},
+		"storage below 10 %":    {run(8, 1, 1, func(u *Use) { u.StorageStalledSeconds = at(59) }), "its own work", "storage"},
+		"one GPU 70 %":          {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(1), at(420) }), "its 1 GPU is busy 70%", ""},
+		"two GPUs":              {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(2), at(900) }), "its 2 GPUs are busy 75%", ""},
+		"GPU below 70 %":        {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(1), at(419) }), "its own work", "GPU"},
+		"memory 95 %":           {run(8, 1, 1, func(u *Use) { u.Memory, u.MemoryNeeded = at(100), at(95) }), "the memory it needs fills what it was given (95%)", ""},
+		"memory below 95 %":     {run(8, 1, 1, func(u *Use) { u.Memory, u.MemoryNeeded = at(1000), at(949) }), "its own work", "memory"},
+		"stalled for memory":    {run(8, 1, 1, func(u *Use) { u.MemoryStalledSeconds = at(60) }), "it lacks memory (swap, or stalled for it 10%", ""},
+		"hardly stalled for it": {run(8, 1, 1, func(u *Use) { u.MemoryStalledSeconds = at(59) }), "its own work", "memory"},
+		"swap 64 MiB":           {run(8, 1, 1, func(u *Use) { u.SwapPeak = at(64 << 20) }), "it lacks memory", ""},
+		"a little swap":         {run(8, 1, 1, func(u *Use) { u.SwapPeak = at(64<<20 - 1) }), "its own work", "memory"},
+		"waits 10 %":            {run(8, 4, 4, waits(90, 10)), "wait for a core for 10%", "will not help"},
+		"starved":               {run(8, 6.3, 4, waits(400, 400)), "what it would use of cores of its own can not be seen", "more cores will"},
+		"waits, but used all":   {run(8, 6.4, 6.4, waits(400, 400)), "it uses what it was given", "own can not be seen"},
+		"waits below 10 %":      {run(8, 4, 4, waits(91, 9)), "more cores will not help", "wait for a core"},
+		"30 s":                  {run(8, 1, 1, func(u *Use) { u.WallSeconds = 30 }), "will not help", "too short"},
+		"29 s":                  {run(8, 1, 1, func(u *Use) { u.WallSeconds = 29 }), "it ran for 29 s: too short", "will not help"},
+		"not known":             {Use{WallSeconds: 500, Given: at(8)}, "nothing can be said", ""},
 	} {
-		amdahl, usl := laws(t, c.runs)
-		got := text(Judge(u, c.runs, amdahl, usl))
-		if !strings.Contains(got, c.want) || c.deny != "" && strings.Contains(got, c.deny) {
+		if got := text(Judge(c.u)); !strings.Contains(got, c.want) || c.deny != "" && strings.Contains(got, c.deny) {
 			t.Errorf("%s:\n%s\nwant %q and not %q", name, got, c.want, c.deny)
 		}
 	}
 }
 
-// TestWhole holds for any figures: sentences are whole and values finite.
+// TestSerial: one run bounds the serial share from below, where only its own work held it.
+func TestSerial(t *testing.T) {
+	run := func(given, mean float64, edit func(*Use)) Use {
+		u := Use{WallSeconds: 600, Given: at(given), CoresP95: at(mean), CoresMean: at(mean), CPUSeconds: at(600 * mean)}
+		if edit != nil {
+			edit(&u)
+		}
+		return u
+	}
+	const said = "(Karp-Flatt)"
+	for name, c := range map[string]struct {
+		u    Use
+		want bool
+	}{
+		"1.1 of 16":          {run(16, 1.1, nil), true},
+		"1 of 16":            {run(16, 1, nil), true},
+		"it slept":           {run(16, 0.99, nil), false},
+		"80 %":               {run(10, 8, nil), false},
+		"below 80 %":         {run(10, 7.9, nil), true},
+		"one core":           {run(1, 1, nil), false},
+		"two cores":          {run(2, 1.2, nil), true},
+		"short":              {run(16, 1.1, func(u *Use) { u.WallSeconds = 29 }), false},
+		"a lower bound":      {run(16, 1.1, func(u *Use) { u.AtLeast = true }), false},
+		"waited for cores":   {run(16, 1.1, func(u *Use) { u.WaitSeconds = at(600) }), false},
+		"waited for storage": {run(16, 1.1, func(u *Use) { u.StorageStalledSeconds = at(30) }), false},
+		"storage below 5 %":  {run(16, 1.1, func(u *Use) { u.StorageStalledSeconds = at(29) }), true},
+	} {
+		if got := text(Compare(c.u, nil, Cores).Verdicts); strings.Contains(got, said) != c.want {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+	got := text(Compare(run(16, 1.1, nil), nil, Cores).Verdicts)
+	if want := "it kept 1.1 of 16 cores busy on average, so it was at most 1.1 times as fast as on one: at least 90% of the work did not run in parallel (Karp-Flatt)"; !strings.Contains(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// TestWhole holds for any figures: sentences are whole, values finite, and no speed-up is
+// told above what was busy.
 func TestWhole(t *testing.T) {
-	f := func(wall, held, p95, mean, cpu, wait uint16, seconds [4]uint16) bool {
+	f := func(wall, given, p95, mean, cpu, wait uint16, seconds, used [5]uint16) bool {
 		runs := []Run{}
 		for i, s := range seconds {
-			runs = append(runs, Run{float64(int(1) << i), 1 + float64(s)})
+			runs = append(runs, Run{Size: float64(int(1) << i), Seconds: 1 + float64(s), Used: at(float64(used[i]))})
 		}
-		amdahl, usl := laws(t, runs)
-		for _, v := range Judge(Use{WallSeconds: float64(wall), Held: at(float64(held)), CoresP95: at(float64(p95)), CoresMean: at(float64(mean)), CPUSeconds: at(float64(cpu)), WaitSeconds: at(float64(wait))}, runs, amdahl, usl) {
-			if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || strings.Contains(v.Text, "%!") || strings.Contains(v.Text, "NaN") || strings.Contains(v.Text, "Inf") {
-				t.Logf("%+v", v)
-				return false
+		for _, unit := range []Unit{Cores, GPUs} {
+			r := Compare(Use{WallSeconds: float64(wall), Given: at(float64(given)), CoresP95: at(float64(p95)), CoresMean: at(float64(mean)), CPUSeconds: at(float64(cpu)), WaitSeconds: at(float64(wait))}, runs, unit)
+			for _, v := range r.Verdicts {
+				if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || strings.ContainsAny(v.Text, "{}!") || strings.Contains(v.Text, "NaN") || strings.Contains(v.Text, "Inf") {
+					t.Logf("%+v", v)
+					return false
+				}
 			}
 		}
 		return true
@@ -134,13 +152,15 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-func TestSameWork(t *testing.T) {
-	if r, ok := SameWork([]float64{10, 30}); !ok || r != 3 {
-		t.Error(r, ok)
-	}
-	for _, few := range [][]float64{nil, {1}, {0, 1}} {
-		if _, ok := SameWork(few); ok {
-			t.Errorf("%v", few)
+// TestTexts: every sentence of the file is used by some test above or below, or the file
+// grows stale; here they are only whole.
+func TestTexts(t *testing.T) {
+	for _, k := range texts.Keys() {
+		if s := texts.Say(k, nil); strings.HasPrefix(s, "!") || len(s) < 10 {
+			t.Errorf("%s: %q", k, s)
 		}
+	}
+	if n := len(texts.Keys()); n < 30 {
+		t.Error(fmt.Sprint(n, " sentences"))
 	}
 }

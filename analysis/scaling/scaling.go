@@ -1,12 +1,12 @@
 // Package scaling says from runs of the same work at different sizes how it scales: by
 // Amdahl's law (a serial share bounds the speed-up) and by Gunther's Universal
-// Scalability Law (talk between the cores makes more of them slower).
+// Scalability Law (communication and coherency make more cores slower).
 //
 // Both are fitted to the wall time T at n cores, as n T(n) = T1 (1 + s (n-1) + k n (n-1)),
 // with s, k >= 0 and Amdahl's k = 0, by least squares of the relative error, which lets
-// long runs not drown short ones. Times are in seconds. The runs must be of the same
-// amount of work: nobody but the caller can know. What the runs can not show is an
-// [ErrTooFew], never a guess. Pure, and safe for concurrent use.
+// long runs not drown short ones. Times are in seconds. A law is claimed only where the runs
+// could have shown another one ([Compare]); what they can not show is an [ErrTooFew] or a
+// sentence that says so, never a guess. Pure, and safe for concurrent use.
 package scaling
 
 import (
@@ -20,14 +20,16 @@ var ErrTooFew = errors.New("too few sizes")
 
 // Run is one run.
 type Run struct {
-	Cores   float64 // that it held, 1 or more
-	Seconds float64 // wall time, above 0
+	Size    float64  // cores or GPUs that it was given, 1 or more
+	Seconds float64  // wall time, above 0
+	Used    *float64 // CPU time, or GPU time, in seconds; nil when not measured
+	Waited  bool     // its threads waited for cores for a large share of their time
 }
 
 // Fit is a law with its parameters.
 type Fit struct {
 	Serial    float64 // share of the work of one core that does not run in parallel (contention)
-	Crosstalk float64 // cost of each pair of cores; 0 in Amdahl's law
+	Crosstalk float64 // cost of communication for each pair of cores; 0 in Amdahl's law
 	OneCore   float64 // seconds that one core would take
 	Sizes     int     // distinct numbers of cores
 	// Error is the typical relative distance of a run from the law; NaN when there are
@@ -62,10 +64,10 @@ func (f Fit) Limit() (speedup, cores float64) {
 func fit(runs []Run, parameters int) (Fit, error) {
 	sizes := map[float64]bool{}
 	for i, r := range runs {
-		if !(r.Cores >= 1) || !(r.Seconds > 0) || math.IsInf(r.Cores, 0) || math.IsInf(r.Seconds, 0) {
-			return Fit{}, fmt.Errorf("run %d: %g cores for %g s; give at least 1 core and a time above 0", i+1, r.Cores, r.Seconds)
+		if !(r.Size >= 1) || !(r.Seconds > 0) || math.IsInf(r.Size, 0) || math.IsInf(r.Seconds, 0) {
+			return Fit{}, fmt.Errorf("run %d: %g cores for %g s; give at least 1 core and a time above 0", i+1, r.Size, r.Seconds)
 		}
-		sizes[r.Cores] = true
+		sizes[r.Size] = true
 	}
 	if len(sizes) < parameters {
 		return Fit{}, fmt.Errorf("%w: %d of the %d numbers of cores that it takes to see how it scales", ErrTooFew, len(sizes), parameters)
@@ -80,7 +82,7 @@ func fit(runs []Run, parameters int) (Fit, error) {
 	for size := range sizes {
 		rest := make([]Run, 0, len(runs))
 		for _, r := range runs {
-			if r.Cores != size {
+			if r.Size != size {
 				rest = append(rest, r)
 			}
 		}
@@ -117,12 +119,12 @@ func solve(runs []Run, parameters int) Fit {
 
 // term is a column of the equation for a run, divided by its n T.
 func term(r Run, column int) float64 {
-	w := 1 / (r.Cores * r.Seconds)
+	w := 1 / (r.Size * r.Seconds)
 	switch column {
 	case 1:
-		return w * (r.Cores - 1)
+		return w * (r.Size - 1)
 	case 2:
-		return w * r.Cores * (r.Cores - 1)
+		return w * r.Size * (r.Size - 1)
 	}
 	return w
 }

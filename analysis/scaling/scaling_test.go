@@ -10,7 +10,7 @@ import (
 func runsOf(f Fit, noise float64, rnd *rand.Rand, sizes ...float64) []Run {
 	var out []Run
 	for _, n := range sizes {
-		out = append(out, Run{n, f.OneCore / f.Speedup(n) * (1 + noise*(2*rnd.Float64()-1))})
+		out = append(out, Run{Size: n, Seconds: f.OneCore / f.Speedup(n) * (1 + noise*(2*rnd.Float64()-1))})
 	}
 	return out
 }
@@ -45,20 +45,20 @@ func TestNoise(t *testing.T) {
 }
 
 func TestFew(t *testing.T) {
-	for _, runs := range [][]Run{nil, {{8, 100}}, {{8, 100}, {8, 110}}} {
+	for _, runs := range [][]Run{nil, {{Size: 8, Seconds: 100}}, {{Size: 8, Seconds: 100}, {Size: 8, Seconds: 110}}} {
 		if _, err := Amdahl(runs); !errors.Is(err, ErrTooFew) {
 			t.Errorf("%v: %v", runs, err)
 		}
 	}
-	if _, err := USL([]Run{{1, 100}, {8, 20}}); !errors.Is(err, ErrTooFew) {
+	if _, err := USL([]Run{{Size: 1, Seconds: 100}, {Size: 8, Seconds: 20}}); !errors.Is(err, ErrTooFew) {
 		t.Error(err)
 	}
-	got, err := Amdahl([]Run{{1, 100}, {10, 19}})
+	got, err := Amdahl([]Run{{Size: 1, Seconds: 100}, {Size: 10, Seconds: 19}})
 	if err != nil || math.Abs(got.Serial-0.1) > 1e-9 || !math.IsNaN(got.Error) || !math.IsNaN(got.SerialLow) {
 		t.Errorf("two sizes have no error to tell: %+v %v", got, err)
 	}
-	for _, r := range []Run{{0, 1}, {1, 0}, {math.NaN(), 1}, {1, math.Inf(1)}, {-4, 3}} {
-		if _, err := Amdahl([]Run{{1, 100}, {2, 60}, r}); err == nil || errors.Is(err, ErrTooFew) {
+	for _, r := range []Run{{Size: 0, Seconds: 1}, {Size: 1, Seconds: 0}, {Size: math.NaN(), Seconds: 1}, {Size: 1, Seconds: math.Inf(1)}, {Size: -4, Seconds: 3}} {
+		if _, err := Amdahl([]Run{{Size: 1, Seconds: 100}, {Size: 2, Seconds: 60}, r}); err == nil || errors.Is(err, ErrTooFew) {
 			t.Errorf("%v was taken: %v", r, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestBounds(t *testing.T) {
 	for range 2000 {
 		var runs []Run
 		for range 3 + rnd.IntN(8) {
-			runs = append(runs, Run{float64(1 + rnd.IntN(1000)), 0.1 + 1e4*rnd.Float64()})
+			runs = append(runs, Run{Size: float64(1 + rnd.IntN(1000)), Seconds: 0.1 + 1e4*rnd.Float64()})
 		}
 		for _, law := range []func([]Run) (Fit, error){Amdahl, USL} {
 			f, err := law(runs)

@@ -3,12 +3,9 @@ package scaling
 import (
 	"math"
 	"slices"
-)
 
-// Work is a run with the CPU time that it took.
-type Work struct {
-	Cores, Seconds, CPUSeconds float64
-}
+	"reckon/internal/phrase"
+)
 
 // Weak is what runs show whose CPU time grows in step with their cores while the time
 // they take hardly changes. Figures are medians of the runs at a size.
@@ -30,14 +27,15 @@ const (
 	level  = 0.25
 )
 
-// SeeWeak reports whether runs look like work that grows with the cores. ok is false
+// seeWeak reports whether runs look like work that grows with the cores. ok is false
 // where they do not, or where fewer than two sizes have CPU times.
-func SeeWeak(runs []Work) (w Weak, ok bool) {
+func seeWeak(runs []Run) (w Weak, ok bool) {
 	by := map[float64][2][]float64{}
 	for _, r := range runs {
-		if r.Cores >= 1 && r.Seconds > 0 && r.CPUSeconds > 0 && !math.IsInf(r.Seconds+r.CPUSeconds+r.Cores, 0) {
-			l := by[r.Cores]
-			by[r.Cores] = [2][]float64{append(l[0], r.Seconds), append(l[1], r.CPUSeconds)}
+		used, ok := known(r.Used)
+		if ok && r.Size >= 1 && r.Seconds > 0 && used > 0 && !math.IsInf(r.Seconds+used+r.Size, 0) {
+			l := by[r.Size]
+			by[r.Size] = [2][]float64{append(l[0], r.Seconds), append(l[1], used)}
 			w.Runs++
 		}
 	}
@@ -77,17 +75,13 @@ func slope(x, y []float64) float64 {
 	return up / down
 }
 
-// JudgeWeak is Judge for runs that look like weak scaling. No law of the same work is
-// claimed: by their times alone they would seem to be serial altogether.
-func JudgeWeak(u Use, w Weak) []Verdict {
-	j := judge{u: u}
-	j.causes(j.held())
+// weak says what runs show that look like weak scaling. No law of the same work is claimed:
+// by their times alone they would seem to be serial altogether.
+func (c *comparison) weak(w Weak, words phrase.Words) {
 	severity := "info"
 	if w.Efficiency >= 0.8 {
 		severity = "good"
 	}
-	j.say("weak", severity, w.Efficiency, "ratio",
-		"%s take %s times the CPU time of %s, in %s of the time (%s at %d sizes): if the work grew with the cores (weak scaling), they work with %s of the efficiency of %s; if it did not, cores wait busily and more of them do not help. Which of both, CPU time can not show, so no serial share is claimed",
-		cores(w.To), number(w.Growth), cores(w.From), percent(1/w.Efficiency), plural(w.Runs, "run", "runs"), w.Sizes, percent(w.Efficiency), cores(w.From))
-	return j.out
+	words["growth"], words["slower"], words["efficiency"] = number(w.Growth), percent(1/w.Efficiency), percent(w.Efficiency)
+	c.say("weak", severity, w.Efficiency, "ratio", "weak", words)
 }

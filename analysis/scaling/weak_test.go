@@ -10,9 +10,9 @@ import (
 // TestWeak holds when work is said to grow with the cores, and that the same work, at
 // whatever serial share and with idle or busy waiting short of all of it, is not.
 func TestWeak(t *testing.T) {
-	runs := func(seconds, cpu func(n float64) float64, sizes ...float64) (out []Work) {
+	runs := func(seconds, cpu func(n float64) float64, sizes ...float64) (out []Run) {
 		for _, n := range sizes {
-			out = append(out, Work{n, seconds(n), cpu(n)})
+			out = append(out, Run{Size: n, Seconds: seconds(n), Used: at(cpu(n))})
 		}
 		return out
 	}
@@ -21,7 +21,7 @@ func TestWeak(t *testing.T) {
 		return func(n float64) float64 { return 100 * (serial + (1-serial)/n) }
 	}
 	for name, c := range map[string]struct {
-		runs []Work
+		runs []Run
 		want bool
 	}{
 		"weak":                {runs(steady, func(n float64) float64 { return 95 * n }, 2, 4, 8, 16), true},
@@ -35,26 +35,48 @@ func TestWeak(t *testing.T) {
 		"no CPU time":         {runs(steady, func(float64) float64 { return 0 }, 2, 8), false},
 		"nothing":             {nil, false},
 	} {
-		if w, ok := SeeWeak(c.runs); ok != c.want {
+		if w, ok := seeWeak(c.runs); ok != c.want {
 			t.Errorf("%s: %v, %+v", name, ok, w)
 		}
 	}
-	w, _ := SeeWeak(append(runs(steady, func(n float64) float64 { return 95 * n }, 2, 4), Work{16, 125, 95 * 16}))
-	got := JudgeWeak(Use{WallSeconds: 125, Held: at(16), CoresP95: at(16), CoresMean: at(15)}, w)
-	const want = "good 16 cores take 8 times the CPU time of 2 cores, in 125% of the time (3 runs at 3 sizes): if the work grew with the cores (weak scaling), they work with 80% of the efficiency of 2 cores"
-	if !strings.Contains(text(got), want) || !strings.Contains(text(got), "it uses what it held") {
-		t.Errorf("%s\nwant %s", text(got), want)
+	list := append(runs(steady, func(n float64) float64 { return 95 * n }, 2, 4), Run{Size: 16, Seconds: 125, Used: at(95 * 16)})
+	r := Compare(Use{WallSeconds: 125, Given: at(16), CoresP95: at(16), CoresMean: at(15)}, list, Cores)
+	const want = "good 16 cores take 8 times the CPU time of 2 cores, in 125% of the time (3 runs at 3 sizes, 2 to 16 cores): if the work grew with the cores (weak scaling), they work with 80% of the efficiency of 2 cores"
+	if !strings.Contains(text(r.Verdicts), want) || !strings.Contains(text(r.Verdicts), "it uses what it was given") || r.Law != nil || r.Weak == nil || r.Weak.To != 16 {
+		t.Errorf("%s\nwant %s", text(r.Verdicts), want)
+	}
+}
+
+// TestWeakEdges holds both sides of what counts as growing in step, and as taking as long.
+func TestWeakEdges(t *testing.T) {
+	for _, c := range []struct {
+		cpu, seconds float64 // decades per decade of cores
+		want         bool
+	}{{0.76, 0, true}, {0.74, 0, false}, {1, -0.24, true}, {1, -0.26, false}} {
+		var runs []Run
+		for _, n := range []float64{1, 2, 4, 8} {
+			runs = append(runs, Run{Size: n, Seconds: 100 * math.Pow(n, c.seconds), Used: at(100 * math.Pow(n, c.cpu))})
+		}
+		if w, ok := seeWeak(runs); ok != c.want {
+			t.Errorf("CPU time by %g, time by %g: %v, %+v", c.cpu, c.seconds, ok, w)
+		}
+	}
+	for slower, want := range map[float64]string{124: "good", 126: "info"} {
+		runs := []Run{{Size: 2, Seconds: 100, Used: at(190)}, {Size: 4, Seconds: 100, Used: at(380)}, {Size: 8, Seconds: slower, Used: at(760)}}
+		if r := Compare(Use{}, runs, Cores); r.Weak == nil || !strings.Contains(text(r.Verdicts), want+" 8 cores take 4 times") {
+			t.Errorf("%g s: %s", slower, text(r.Verdicts))
+		}
 	}
 }
 
 // Whatever the figures, nothing is told that is no number.
 func TestWeakIsFinite(t *testing.T) {
 	f := func(list [][3]float64) bool {
-		var runs []Work
+		var runs []Run
 		for _, r := range list {
-			runs = append(runs, Work{math.Abs(r[0]), math.Abs(r[1]), math.Abs(r[2])})
+			runs = append(runs, Run{Size: math.Abs(r[0]), Seconds: math.Abs(r[1]), Used: at(math.Abs(r[2]))})
 		}
-		w, ok := SeeWeak(runs)
+		w, ok := seeWeak(runs)
 		return !ok || !math.IsNaN(w.Growth+w.Efficiency) && w.To > w.From && w.Sizes >= 2
 	}
 	if err := quick.Check(f, nil); err != nil {

@@ -24,8 +24,10 @@ held, what holds it back, and, from runs of the same name and owner with other
 numbers of cores, which share of the work does not run in parallel and how fast it
 can get (Amdahl's law and the Universal Scalability Law, with the error of the fit).
 
-One run shows whether it used what it held. Two sizes give a serial share, three
-show whether the law holds. The runs must have done the same work: only you know.
+One run shows whether it used what it held. Three sizes show whether a law holds;
+with fewer none is claimed, nor where the runs used too differently to be the same
+work, or where a law claims more speed than the runs kept cores busy. Work that was
+given GPUs is compared by their number.
 Where the CPU time grows in step with the cores it says so: then either the work grew
 (weak scaling) or cores wait busily, and no serial share is claimed.
 Without a batch system a run counts with the cores that it used (p95).`,
@@ -135,26 +137,30 @@ func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
 	if fit.Error != nil {
 		off = "off by " + term.Percent(fit.Error)
 	}
-	p.line("\n%s (%s, %s)", p.Paint(term.Bold, "Speed-up by cores"), law, off)
+	unit := "cores"
+	if d.SizeUnit == "gpus" {
+		unit = "GPUs"
+	}
+	p.line("\n%s (%s, %s)", p.Paint(term.Bold, "Speed-up by "+unit), law, off)
 	width := p.Width
 	if width == 0 {
 		width = 80
 	}
-	for _, line := range plotSpeedup(d.Runs, fit, min(width, 80), 10, p.ASCII) {
+	for _, line := range plotSpeedup(d, fit, min(width, 80), 10, p.ASCII) {
 		p.line("%s", line)
 	}
 }
 
 // plotSpeedup draws runs and law over the number of cores, up to half as many again as
 // were tried.
-func plotSpeedup(runs []client.ScaleRun, fit *client.ScaleFit, width, height int, ascii bool) []string {
+func plotSpeedup(d client.Scale, fit *client.ScaleFit, width, height int, ascii bool) []string {
 	dot, run, axis, corner, rule := '·', '●', "┤", "└", "─"
 	if ascii {
 		dot, run, axis, corner, rule = '.', 'o', "|", "+", "-"
 	}
 	right, top := 2.0, 1.0
-	for _, r := range runs {
-		right, top = max(right, r.Cores*1.5), max(top, *r.Speedup)
+	for _, r := range d.Runs {
+		right, top = max(right, r.Size(d.SizeUnit)*1.5), max(top, *r.Speedup)
 	}
 	columns := max(width-8, 20)
 	at := func(column int) float64 { return 1 + (right-1)*float64(column)/float64(columns-1) }
@@ -176,8 +182,8 @@ func plotSpeedup(runs []client.ScaleRun, fit *client.ScaleFit, width, height int
 	for c := range columns {
 		set(at(c), fit.Speedup(at(c)), dot)
 	}
-	for _, r := range runs {
-		set(r.Cores, *r.Speedup, run)
+	for _, r := range d.Runs {
+		set(r.Size(d.SizeUnit), *r.Speedup, run)
 	}
 	var out []string
 	for i, row := range cells {
@@ -194,6 +200,9 @@ func plotSpeedup(runs []client.ScaleRun, fit *client.ScaleFit, width, height int
 	}
 	out = append(out, fmt.Sprintf("%6s %s%s", "", corner, line))
 	left, end := "1 core", fmt.Sprintf("%.0f cores", right)
+	if d.SizeUnit == "gpus" {
+		left, end = "1 GPU", fmt.Sprintf("%.0f GPUs", right)
+	}
 	return append(out, fmt.Sprintf("%8s%s%*s", "", left, columns-len(left), end))
 }
 

@@ -8,7 +8,7 @@ import (
 	"reckon/internal/term"
 )
 
-// size is what the runs at one number of cores took: medians, and the latest run.
+// size is what the runs at one number of cores, or of GPUs, took: medians, and the latest run.
 type size struct {
 	runs    int
 	seconds float64
@@ -16,17 +16,17 @@ type size struct {
 	latest  client.ScaleRun
 }
 
-// sizesOf puts runs, in order of cores, together.
-func sizesOf(runs []client.ScaleRun) []size {
+// sizesOf puts runs, in order of their size, together.
+func sizesOf(runs []client.ScaleRun, unit string) []size {
 	var out []size
 	for i := 0; i < len(runs); {
 		s := size{latest: runs[i]}
 		var seconds, cpu []float64
-		for ; i < len(runs) && runs[i].Cores == s.latest.Cores; i++ {
+		for ; i < len(runs) && runs[i].Size(unit) == s.latest.Size(unit); i++ {
 			s.runs++
 			seconds = append(seconds, runs[i].Seconds)
-			if runs[i].CPUSeconds != nil {
-				cpu = append(cpu, *runs[i].CPUSeconds)
+			if used := spent(&runs[i], unit); used != nil {
+				cpu = append(cpu, *used)
 			}
 			if runs[i].Start.After(s.latest.Start) {
 				s.latest = runs[i]
@@ -42,6 +42,14 @@ func sizesOf(runs []client.ScaleRun) []size {
 	return out
 }
 
+// spent is the time of cores, or of GPUs, that a run used.
+func spent(r *client.ScaleRun, unit string) *float64 {
+	if unit == "gpus" {
+		return r.GPUSeconds
+	}
+	return r.CPUSeconds
+}
+
 func middle(v []float64) float64 {
 	slices.Sort(v)
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
@@ -55,6 +63,9 @@ func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 	}
 	right := func(title string) term.Column { return term.Column{Title: title, Right: true} }
 	columns := []term.Column{right("CORES"), right("RUNS"), right("TIME"), right("CPU TIME")}
+	if d.SizeUnit == "gpus" {
+		columns[0], columns[3] = right("GPUS"), right("GPU TIME")
+	}
 	switch {
 	case fit != nil:
 		columns = append(columns, right("SPEED-UP"), right("BY THE LAW"), right("EFFICIENCY"))
@@ -62,13 +73,14 @@ func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 		columns = append(columns, right("EFFICIENCY IF THE WORK GREW"))
 	}
 	t := term.NewTable(append(columns, term.Column{Title: "LATEST", Shrink: 10})...)
-	list := sizesOf(d.Runs)
+	list := sizesOf(d.Runs, d.SizeUnit)
 	for _, s := range list {
-		cells := []string{term.Cores(&s.latest.Cores), fmt.Sprint(s.runs), term.Seconds(&s.seconds), term.Seconds(s.cpu)}
+		n := s.latest.Size(d.SizeUnit)
+		cells := []string{term.Cores(&n), fmt.Sprint(s.runs), term.Seconds(&s.seconds), term.Seconds(s.cpu)}
 		switch {
 		case fit != nil:
-			speed, law := fit.OneCore/s.seconds, fit.Speedup(s.latest.Cores)
-			efficiency := speed / s.latest.Cores
+			speed, law := fit.OneCore/s.seconds, fit.Speedup(n)
+			efficiency := speed / n
 			cells = append(cells, times(&speed), times(&law), term.Percent(&efficiency))
 		case d.Weak != nil:
 			efficiency := list[0].seconds / s.seconds

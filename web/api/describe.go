@@ -106,8 +106,9 @@ func descriptions() map[string]string {
 		"Scale.runs":         "Runs of the same site, kind, name and owner that ended well, by cores and start.",
 		"Scale.left_out":     "How many others did not end well, are too short to compare, or got fewer cores than they wanted where nobody asked for any.",
 		"Scale.waited":       "How many of the runs waited for cores for a fifth of the time or more.",
-		"Scale.amdahl":       "Amdahl's law fitted to the runs; null with fewer than two sizes.",
-		"Scale.usl":          "The Universal Scalability Law; null with fewer than three sizes.",
+		"Scale.amdahl":       "Amdahl's law fitted to the runs; null where no law is claimed: fewer than three sizes, runs that used too differently, or a law that they are far from or that claims more than they kept busy.",
+		"Scale.usl":          "The Universal Scalability Law; null where no law is claimed.",
+		"Scale.size_unit":    "What runs are compared by: cores, or gpus of work that was given GPUs.",
 		"Scale.verdicts":     "What follows, in words.",
 		"Scale.missing":      "What could not be asked, when the answer is partial.",
 
@@ -127,7 +128,10 @@ func descriptions() map[string]string {
 		"ScaleRun.cores_from":  "requested or used.",
 		"ScaleRun.seconds":     "Wall time, seconds.",
 		"ScaleRun.cpu_seconds": "CPU time, seconds.",
-		"ScaleRun.speedup":     "Times as fast as one core, whose time the better of the laws gives; null without a law.",
+		"ScaleRun.gpus":        "GPUs that it was given, where runs are compared by GPUs; else null.",
+		"ScaleRun.gpu_seconds": "Time that its GPUs were busy, seconds.",
+		"ScaleRun.waited":      "Its threads waited for cores for a fifth of the time or more.",
+		"ScaleRun.speedup":     "Times as fast as one core or GPU, whose time the better of the laws gives; null without a law.",
 
 		"Scale.weak":                "Whether the work grows with the cores; null where the runs do not show it.",
 		"ScaleWeak":                 "A comparison of runs of work that seems to grow with the cores.",

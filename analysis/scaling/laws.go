@@ -1,0 +1,324 @@
+package scaling
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reckon/internal/phrase"
+)
+
+// Unit is what the size of a run is counted in.
+type Unit string
+
+// The units: work that was given GPUs is as large as its GPUs are many.
+const (
+	Cores Unit = "core"
+	GPUs  Unit = "GPU"
+)
+
+// used is what a run spends of a unit.
+func (u Unit) used() string {
+	if u == GPUs {
+		return "GPU time"
+	}
+	return "CPU time"
+}
+
+func (u Unit) plural() string { return strings.ToLower(string(u)) + "s" }
+
+// Result is what the runs of one work show together with the one that was asked about.
+type Result struct {
+	// Amdahl and USL are the laws fitted to the runs; both nil where no law is claimed. Law is
+	// the one of them that describes the runs better.
+	Amdahl, USL, Law *Fit
+	Weak             *Weak
+	Verdicts         []Verdict // the gravest first
+}
+
+// What refuses a law.
+const (
+	// loose is the typical distance of a run from a law that is no law of these runs.
+	loose = 0.15
+	// clearly is by how much the richer law must be nearer to be preferred.
+	clearly = 0.8
+	// sameWork is how many times the CPU time of the same work may differ.
+	sameWork = 1.5
+	// seen is how far a speed-up may pass the cores that were seen busy: the error of a fit.
+	seen = 1.1
+	// sizesOfLaw is how many sizes test a law of one parameter.
+	sizesOfLaw = 3
+)
+
+// better is the law that describes the runs better: the Universal Scalability Law only
+// where its error is known and clearly smaller than that of Amdahl's.
+func better(amdahl, usl *Fit) *Fit {
+	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearly*amdahl.Error {
+		return usl
+	}
+	return amdahl
+}
+
+// Compare says what the one run shows, and what the runs at different sizes show. A law is
+// claimed only of three sizes or more, of runs that used alike, that it is near to, and
+// whose speed-up is no more than the cores or GPUs that they kept busy.
+func Compare(u Use, runs []Run, unit Unit) Result {
+	j := judge{u: u}
+	spare := j.one()
+	if u.Array != "" {
+		return Result{Verdicts: j.out}
+	}
+	c := comparison{judge: &j, runs: runs, unit: unit, sizes: sizesOf(runs)}
+	r := c.laws()
+	if r.Law != nil {
+		c.claim(r.Law)
+		if !spare && unit == Cores { // more of what it does not use can not help, whatever a law says
+			c.double(r.Law)
+		}
+	}
+	if r.Law == nil && r.Weak == nil && unit == Cores {
+		j.serial()
+	}
+	if n := c.waited(); n > 0 && (r.Law != nil || r.Weak != nil) {
+		j.say("waited", "warning", float64(n), "count", "waited", phrase.Words{"runs": strconv.Itoa(n) + " of the runs"})
+	}
+	r.Verdicts = j.sorted()
+	return r
+}
+
+type comparison struct {
+	*judge
+	runs  []Run
+	unit  Unit
+	sizes []float64
+}
+
+// laws finds the law of the runs, or says why there is none.
+func (c *comparison) laws() (r Result) {
+	if len(c.sizes) < 2 {
+		c.few()
+		return r
+	}
+	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "used": c.unit.used()}
+	if c.measured(); len(c.sizes) < 2 {
+		c.say("work", "info", 0, "ratio", "refuse.unknown", words)
+		return r
+	}
+	words["behind"], words["few"], words["most"] = c.behind(), sized(c.sizes[0], string(c.unit)), sized(c.sizes[len(c.sizes)-1], string(c.unit))
+	if weak, ok := seeWeak(c.runs); ok {
+		c.weak(weak, words)
+		return Result{Weak: &weak}
+	}
+	if ratio := c.differ(); ratio > sameWork {
+		words["ratio"], words["limit"] = number(ratio), number(sameWork)
+		c.say("work", "warning", ratio, "ratio", "refuse.work", words)
+		return r
+	}
+	if len(c.sizes) < sizesOfLaw {
+		a, b := c.seconds(c.sizes[0]), c.seconds(c.sizes[1])
+		words["seconds_few"], words["seconds"], words["speed"] = number(a)+" s", number(b)+" s", number(a/b)
+		c.say("runs", "info", a/b, "ratio", "runs.two", words)
+		return r
+	}
+	amdahl, err := Amdahl(c.runs)
+	if err != nil {
+		return r // a run without a size or a time: the caller's error, and nothing to claim
+	}
+	r.Amdahl, r.Law = &amdahl, &amdahl
+	if usl, err := USL(c.runs); err == nil {
+		r.USL, r.Law = &usl, better(&amdahl, &usl)
+	}
+	if r.Law.Error > loose {
+		words["error"] = percent(r.Law.Error)
+		c.say("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
+		return Result{}
+	}
+	if n, claim, busy := c.unseen(r.Law); n > 0 {
+		words["size"], words["claim"], words["busy"] = sized(n, string(c.unit)), number(claim), number(busy)
+		c.say("law", "warning", claim/busy, "ratio", "refuse.seen", words)
+		return Result{}
+	}
+	return r
+}
+
+// few says that runs at one size, or none, can not show how the work scales.
+func (c *comparison) few() {
+	what := texts.Say("runs.none", nil)
+	if len(c.sizes) == 1 {
+		what = texts.Say("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": sized(c.sizes[0], string(c.unit))})
+	} else if c.u.Waits {
+		c.say("runs", "info", 0, "count", "runs.none", nil)
+		return
+	}
+	try := 2.0
+	if given, ok := known(c.u.Given); ok && c.u.GivenBy == "" && c.unit == Cores {
+		try = max(2, given)
+	}
+	if len(c.sizes) == 1 {
+		try = c.sizes[0]
+	}
+	one, two := math.Floor(try/2), 2*try
+	if one < 1 {
+		one, two = 2*try, 4*try
+	}
+	c.say("runs", "info", float64(len(c.sizes)), "count", "runs.try", phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
+}
+
+// unseen finds a size at which the law claims more speed than was seen busy there. Where
+// the work ran on one core, the speed-up is over that core as busy as it was.
+func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
+	one := min(c.busy(1), 1)
+	if !(one > 0) {
+		one = 1
+	}
+	for _, n := range c.sizes {
+		claim, busy := law.Speedup(n), c.busy(n)
+		if n > 1 && claim > seen*busy/one {
+			return n, claim, busy
+		}
+	}
+	return 0, 0, 0
+}
+
+// claim says what the law of the runs means.
+func (c *comparison) claim(law *Fit) {
+	most := c.sizes[len(c.sizes)-1]
+	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)), "serial": percent(law.Serial), "error": percent(law.Error),
+		"speed": number(law.Speedup(most)), "between": "", "beyond": ""}
+	limit, best := law.Limit()
+	switch {
+	case law.Crosstalk > 0:
+		if best > most {
+			words["beyond"] = texts.Say("law.beyond", nil)
+		}
+		words["best"], words["speed"] = sized(math.Max(1, math.Round(best)), string(c.unit)), number(limit)
+		c.say("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
+	case law.Serial == 0:
+		c.say("law", "good", 0, "ratio", "law.parallel", words)
+	default:
+		if !math.IsNaN(law.SerialLow) {
+			words["between"] = " " + texts.Say("law.between", phrase.Words{"low": percent(law.SerialLow), "high": percent(law.SerialHigh)})
+		}
+		words["limit"] = number(limit)
+		c.say("law", "info", law.Serial, "ratio", "law.amdahl", words)
+	}
+}
+
+// double says what twice the cores would bring.
+func (c *comparison) double(law *Fit) {
+	given, ok := known(c.u.Given)
+	if !ok || given < 1 || c.u.GivenBy != "" {
+		return
+	}
+	gain := law.Speedup(2*given)/law.Speedup(given) - 1
+	words := phrase.Words{"given": sized(given, "core"), "gain": faster(gain)}
+	if gain >= 0.1 {
+		c.say("limit", "info", gain, "ratio", "double.yes", words)
+		return
+	}
+	half := math.Max(1, math.Floor(given/2))
+	words["loss"] = percent(max(0, law.Speedup(given)/law.Speedup(half)-1))
+	c.say("limit", "warning", gain, "ratio", "double.no", words)
+}
+
+// serial is the Karp-Flatt measure of one run by the cores that it kept busy, which no
+// speed-up can pass: the least share of the work that did not run in parallel.
+func (j *judge) serial() {
+	u := j.u
+	given, ok := known(u.Given)
+	mean, measured := known(u.CoresMean)
+	cpu, _ := known(u.CPUSeconds)
+	wait, _ := known(u.WaitSeconds)
+	stalled, _ := known(u.StorageStalledSeconds)
+	throttled, _ := known(u.ThrottledSeconds)
+	held := wait >= 0.1*(cpu+wait) && wait > 0 || max(stalled, throttled) >= 0.05*u.WallSeconds
+	if !ok || !measured || u.AtLeast || u.Waits || held || u.WallSeconds < settled || given < 2 || mean < 1 || mean >= 0.8*given {
+		return
+	}
+	share := (1/mean - 1/given) / (1 - 1/given)
+	j.say("serial", "info", share, "ratio", "serial", phrase.Words{"mean": number(mean), "given": sized(given, "core"), "serial": percent(share)})
+}
+
+// measured leaves out the runs of which it was not measured what they used.
+func (c *comparison) measured() {
+	var runs []Run
+	for _, r := range c.runs {
+		if v, ok := known(r.Used); ok && v > 0 && r.Seconds > 0 {
+			runs = append(runs, r)
+		}
+	}
+	c.runs, c.sizes = runs, sizesOf(runs)
+}
+
+// differ is how many times what one run used is what another did.
+func (c *comparison) differ() float64 {
+	least, most := math.Inf(1), 0.0
+	for _, r := range c.runs {
+		least, most = min(least, *r.Used), max(most, *r.Used)
+	}
+	return most / least
+}
+
+// busy is how many cores or GPUs the runs at a size kept busy on average; 0 without any.
+func (c *comparison) busy(size float64) float64 {
+	var list []float64
+	for _, r := range c.runs {
+		if r.Size == size {
+			list = append(list, *r.Used/r.Seconds)
+		}
+	}
+	if len(list) == 0 {
+		return 0
+	}
+	return median(list)
+}
+
+// seconds is the median time of the runs at a size.
+func (c *comparison) seconds(size float64) float64 {
+	var list []float64
+	for _, r := range c.runs {
+		if r.Size == size {
+			list = append(list, r.Seconds)
+		}
+	}
+	return median(list)
+}
+
+func (c *comparison) waited() (n int) {
+	for _, r := range c.runs {
+		if r.Waited {
+			n++
+		}
+	}
+	return n
+}
+
+// behind says on how many runs a sentence rests.
+func (c *comparison) behind() string {
+	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
+	return plural(len(c.runs)) + " at " + strconv.Itoa(len(c.sizes)) + " sizes, " + number(first) + " to " + sized(last, string(c.unit))
+}
+
+func faster(gain float64) string {
+	if gain < 0 {
+		return percent(-gain) + " slower"
+	}
+	return percent(gain) + " faster"
+}
+
+func sizesOf(runs []Run) []float64 {
+	var out []float64
+	for _, r := range runs {
+		out = append(out, r.Size)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func plural(runs int) string {
+	if runs == 1 {
+		return "1 run"
+	}
+	return strconv.Itoa(runs) + " runs"
+}
