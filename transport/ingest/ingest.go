@@ -73,6 +73,7 @@ type handler struct {
 	meta      described
 	known     known
 	said      atomic.Int64 // when samples could not be stored, in seconds
+	warned    atomic.Int64 // when samples were refused, in seconds
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
@@ -134,7 +135,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s = storeError(err)
 		h.unstored(r, err)
 	} else {
-		h.Logger.Debug("remote write refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
+		h.refused(r, s)
 	}
 	if s.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
@@ -150,6 +151,16 @@ func (h *handler) unstored(r *http.Request, err error) {
 		level = slog.LevelError
 	}
 	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
+}
+
+// refused logs what a sender was answered, once a minute as a warning: samples that are
+// refused for good are lost, and few look at the log of each sender.
+func (h *handler) refused(r *http.Request, s *statusError) {
+	level, now, last := slog.LevelDebug, time.Now().Unix(), h.warned.Load()
+	if now-last >= 60 && h.warned.CompareAndSwap(last, now) {
+		level = slog.LevelWarn
+	}
+	h.Logger.Log(r.Context(), level, "samples refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
 }
 
 // storeError is the answer when the store can not write.

@@ -383,3 +383,39 @@ func BenchmarkReceiveSite(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/nodes/each, "ns/sample")
 }
+
+// A sender whose clock is ahead keeps what it has, and what it sends is taken when its time
+// has come. A series of a far future, or one among good ones, holds nothing up.
+func TestFastClock(t *testing.T) {
+	s := openStore(t)
+	now := time.Now().Truncate(time.Second)
+	clock := now
+	h := Handler(Options{Store: s, Clock: func() time.Time { return clock }})
+	one := func(ahead ...time.Duration) *httptest.ResponseRecorder {
+		req := &prompb.WriteRequest{}
+		for i, d := range ahead {
+			req.Timeseries = append(req.Timeseries, sample1(fmt.Sprintf("m%d", i), now.Add(d), 1))
+		}
+		return post(t, h, kind1, req)
+	}
+	if w := one(10 * time.Minute); w.Code != 204 {
+		t.Errorf("10 minutes ahead: %d %s", w.Code, w.Body)
+	}
+	w := one(40*time.Minute, 41*time.Minute)
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "40m0s ahead") {
+		t.Errorf("40 minutes ahead: %d %s", w.Code, w.Body)
+	}
+	if w := one(24*time.Hour + time.Second); w.Code != 400 {
+		t.Errorf("beyond a day: %d %s", w.Code, w.Body)
+	}
+	if w := one(24 * time.Hour); w.Code != 503 {
+		t.Errorf("a day: %d %s", w.Code, w.Body)
+	}
+	if w := one(11*time.Minute, -time.Minute); w.Code != 400 || !strings.Contains(w.Body.String(), "1 samples refused, 1 stored") {
+		t.Errorf("one of two: %d %s", w.Code, w.Body)
+	}
+	clock = now.Add(31 * time.Minute)
+	if w := one(40*time.Minute, 41*time.Minute); w.Code != 204 {
+		t.Errorf("when its time has come: %d %s", w.Code, w.Body)
+	}
+}

@@ -50,6 +50,8 @@ type writer struct {
 
 	done    bool
 	result  result
+	ahead   int           // samples that lie further in the future than is taken
+	aheadBy time.Duration // the least of them
 	round   uint32
 	refused int
 	reasons []string
@@ -96,6 +98,9 @@ func (w *writer) finish(err error) (result, error) {
 	}
 	if w.refused == 0 {
 		return w.result, nil
+	}
+	if err := w.fastClock(); err != nil {
+		return w.result, err
 	}
 	text := strings.Join(w.reasons, "; ")
 	if more := w.refused - len(w.reasons); more > 0 {
@@ -358,8 +363,27 @@ func (w *writer) future(s *series, t int64) bool {
 	if t <= w.latest {
 		return false
 	}
+	by := time.Duration(t-w.latest)*time.Millisecond + w.h.Ahead
+	if w.ahead++; w.ahead == 1 || by < w.aheadBy {
+		w.aheadBy = by
+	}
 	w.refuse(1, "%s: %s lies in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
 	return true
+}
+
+// mostAhead is the most that a request may lie in the future and still be asked for again:
+// what lies further ahead has a wrong unit rather than a wrong clock.
+const mostAhead = 24 * time.Hour
+
+// fastClock makes a sender wait all of whose samples lie in the future, as those of a
+// board without a battery-backed clock do: it keeps them until its clock is right or that time
+// has come. Where some of a request can be stored the rest is refused for good, so
+// that one bad series does not hold up a sender that collects for many.
+func (w *writer) fastClock() error {
+	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > mostAhead {
+		return nil
+	}
+	return &statusError{http.StatusServiceUnavailable, fmt.Sprintf("the clock of the sender is %s ahead of the server's: set it (chrony, ntpd); the samples are taken when their time has come", w.aheadBy.Round(time.Second)), time.Minute}
 }
 
 // judge parts what will never be taken from failures of the store.
