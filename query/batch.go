@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/internal/series"
 )
 
 const (
@@ -99,40 +100,40 @@ func (b *batchNode) runs() bool {
 // batchNodes is what batch systems last said of their nodes.
 func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*batchNode, error) {
 	found := map[nodeKey]*batchNode{}
-	var n names
-	err := each(ctx, v.q, now.Add(-max(v.gone, batchGone)), now, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "state", "flags", "reason", "partition")
-		t, x, ended, ok := last(it)
-		if n.node == "" || !ok || ended {
+	var n series.Labels
+	err := series.Each(ctx, v.q, now.Add(-max(v.gone, batchGone)), now, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "state", "flags", "reason", "partition")
+		t, x, ended, ok := series.Last(it)
+		if n.Node == "" || !ok || ended {
 			return nil
 		}
-		k := nodeKey{n.site, n.node}
+		k := nodeKey{n.Site, n.Node}
 		b := found[k]
 		if b == nil {
 			b = &batchNode{NodeBatch: client.NodeBatch{Partitions: []string{}}}
 			found[k] = b
 		}
 		b.seen = max(b.seen, t)
-		switch n.metric {
+		switch n.Metric {
 		case nodeState:
 			if t < b.told {
 				return nil
 			}
 			b.told = t
-			b.State, b.Reason, b.Open, b.Flags = n.rest["state"], n.rest["reason"], x > 0, nil
-			if flags := n.rest["flags"]; flags != "" {
+			b.State, b.Reason, b.Open, b.Flags = n.Rest["state"], n.Rest["reason"], x > 0, nil
+			if flags := n.Rest["flags"]; flags != "" {
 				b.Flags = strings.Split(flags, ",")
 			}
 		case nodePartition:
-			if p := n.rest["partition"]; !slices.Contains(b.Partitions, p) {
+			if p := n.Rest["partition"]; !slices.Contains(b.Partitions, p) {
 				b.Partitions = append(b.Partitions, p)
 				slices.Sort(b.Partitions)
 			}
 		default:
-			*batchFigures[n.metric](&b.NodeBatch) = ptr(x)
+			*batchFigures[n.Metric](&b.NodeBatch) = ptr(x)
 		}
 		return nil
-	}, oneOf("__name__", batchMetrics()))
+	}, series.OneOf("__name__", batchMetrics()))
 	return found, err
 }
 
@@ -154,16 +155,16 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 	found := map[nodeKey]*NodeHeld{}
 	begin, length := from.UnixMilli(), step.Milliseconds()
 	closed := map[nodeKey][]bool{}
-	var n names
-	err := each(ctx, v.q, from, from.Add(time.Duration(steps)*step-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l)
-		if n.node == "" {
+	var n series.Labels
+	err := series.Each(ctx, v.q, from, from.Add(time.Duration(steps)*step-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		if n.Node == "" {
 			return nil
 		}
-		k := nodeKey{n.site, n.node}
+		k := nodeKey{n.Site, n.Node}
 		h := found[k]
 		if h == nil {
-			h = &NodeHeld{Site: n.site, Node: n.node, Steps: make([]Held, steps)}
+			h = &NodeHeld{Site: n.Site, Node: n.Node, Steps: make([]Held, steps)}
 			found[k], closed[k] = h, make([]bool, steps)
 		}
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -179,13 +180,13 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 				continue
 			}
 			s := &h.Steps[i]
-			if n.metric == nodeState {
+			if n.Metric == nodeState {
 				s.Open = true
 				closed[k][i] = closed[k][i] || x <= 0
 				continue
 			}
 			to := &s.GPUs
-			switch n.metric {
+			switch n.Metric {
 			case coresHeld:
 				to = &s.Cores
 			case memoryHeld:
@@ -196,7 +197,7 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 			}
 		}
 		return nil
-	}, oneOf("__name__", []string{nodeState, coresHeld, memoryHeld, gpusHeld}))
+	}, series.OneOf("__name__", []string{nodeState, coresHeld, memoryHeld, gpusHeld}))
 	if err != nil {
 		return nil, err
 	}
@@ -220,14 +221,14 @@ const partitionLook = 2 * time.Hour
 // Partitions returns which nodes were in which partitions at a time.
 func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, error) {
 	found := map[Partition]bool{}
-	var n names
-	err := each(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "partition")
-		if _, _, ended, ok := last(it); ok && !ended && n.node != "" {
-			found[Partition{n.site, n.node, n.rest["partition"]}] = true
+	var n series.Labels
+	err := series.Each(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "partition")
+		if _, _, ended, ok := series.Last(it); ok && !ended && n.Node != "" {
+			found[Partition{n.Site, n.Node, n.Rest["partition"]}] = true
 		}
 		return nil
-	}, oneOf("__name__", []string{nodePartition}))
+	}, series.OneOf("__name__", []string{nodePartition}))
 	if err != nil {
 		return nil, err
 	}

@@ -5,69 +5,75 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/internal/series"
 	"reckon/metric"
-	"reckon/store"
 )
 
-// Workload makes the row of one workload as it stood at the end of the selection, or
-// nil when it has no samples there. Of an id used again the latest life is meant.
-func (v *Views) Workload(ctx context.Context, s Selection) (*store.Workload, error) {
-	a, err := v.account(ctx, s)
-	if err != nil || a == nil {
-		return nil, err
-	}
-	w := a.row(s.To, v.gone)
-	return &w, nil
+const (
+	startMetric  = "reckon_workload_start_time_seconds"
+	cpuMetric    = "reckon_workload_cpu_seconds_total"
+	ioMetric     = "reckon_workload_io_bytes_total"
+	energyMetric = "reckon_workload_energy_joules_total"
+	peakMetric   = "reckon_workload_memory_peak_bytes"
+	gpuMetric    = "reckon_workload_gpu_seconds_total"
+	coresMetric  = "reckon_workload_cores"
+)
+
+// partMetrics are the series that say that a part was there.
+var partMetrics = []string{
+	cpuMetric, peakMetric, gpuMetric, ioMetric, energyMetric,
+	"reckon_workload_cpu_wait_seconds_total", "reckon_workload_memory_bytes", "reckon_workload_memory_byte_seconds_total",
+	"reckon_workload_network_bytes_total", "reckon_workload_processes_started_total", "reckon_workload_threads",
 }
 
-// Parts returns what each piece of the workload used on its node, up to the end of the
-// selection.
+// place is where a part of a workload runs.
+type place struct{ node, part string }
+
+// part is a piece of a workload while its series are read.
+type part struct {
+	client.Part
+	used  bool // it has CPU time of its own
+	other bool // and anything but a peak of memory
+}
+
+// Parts returns what each piece of the workload used on its node within the selection, which
+// should begin no later than the run.
 func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
-	a, err := v.account(ctx, s)
-	if err != nil || a == nil {
+	by, named := map[place]*part{}, map[string]bool{}
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		value, ok := partValue(n.Metric, it)
+		if !ok || n.Node == "" { // of the whole
+			return nil
+		}
+		p := by[place{n.Node, n.Part}]
+		if p == nil {
+			p = &part{Part: client.Part{Node: n.Node, Part: n.Part}}
+			by[place{n.Node, n.Part}] = p
+		}
+		named[n.Node] = named[n.Node] || n.Part != ""
+		p.take(n.Metric, value)
+		return nil
+	}, append(s.matchers(), series.OneOf("__name__", partMetrics))...)
+	if err != nil {
 		return nil, err
 	}
-	by := map[place]*client.Part{}
-	used, named := map[place]bool{}, map[string]bool{} // parts with CPU time, nodes with parts
-	for _, k := range a.ordered() {
-		used[place{k.Node, k.Part}] = used[place{k.Node, k.Part}] || k.Slot == cpuUser
-		named[k.Node] = named[k.Node] || k.Part != ""
-	}
-	for _, k := range a.ordered() {
-		whole := k.Slot == memoryPeak && k.Part == "" && named[k.Node] && !used[place{k.Node, ""}]
-		if k.Node == "" || k.Slot == cores || k.Slot.fact() || whole {
-			continue // of the whole, or of the whole on a node
-		}
-		p := by[place{k.Node, k.Part}]
-		if p == nil {
-			p = &client.Part{Node: k.Node, Part: k.Part}
-			by[place{k.Node, k.Part}] = p
-		}
-		switch k.Slot {
-		case cpuUser, cpuSystem, cpuOther:
-			if p.CPUSeconds == nil {
-				p.CPUSeconds = new(float64)
-			}
-			*p.CPUSeconds += k.total()
-		case memoryPeak:
-			if p.MemoryPeakBytes == nil || *p.MemoryPeakBytes < k.Max {
-				p.MemoryPeakBytes = ptr(k.Max)
-			}
-		case gpuSeconds:
-			if p.GPUSeconds == nil {
-				p.GPUSeconds = new(float64)
-			}
-			*p.GPUSeconds += k.total()
-		}
-	}
 	out := make([]client.Part, 0, len(by))
-	for _, p := range by {
-		out = append(out, *p)
+	for at, p := range by {
+		if at.part == "" && named[at.node] && !p.used { // its peak is that of all parts of the node
+			p.MemoryPeakBytes = nil
+			if !p.other {
+				continue
+			}
+		}
+		out = append(out, p.Part)
 	}
 	slices.SortFunc(out, func(x, y client.Part) int {
 		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Part, y.Part))
@@ -75,21 +81,49 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	return out, nil
 }
 
+func (p *part) take(name string, v float64) {
+	switch name {
+	case cpuMetric:
+		p.used = true
+		add(&p.CPUSeconds, v)
+	case gpuMetric:
+		add(&p.GPUSeconds, v)
+	case peakMetric:
+		if p.MemoryPeakBytes == nil || *p.MemoryPeakBytes < v {
+			p.MemoryPeakBytes = &v
+		}
+		return
+	}
+	p.other = true
+}
+
+// partValue is the total of a counter and the highest value of a gauge.
+func partValue(name string, it chunkenc.Iterator) (float64, bool) {
+	if strings.HasSuffix(name, "_total") {
+		return series.Total(it)
+	}
+	return series.Max(it)
+}
+
+func add(to **float64, v float64) {
+	if *to != nil {
+		v += **to
+	}
+	*to = &v
+}
+
 // CoresHistogram returns for how long the workload used how many cores, one
 // observation a second, all nodes and parts together. The first bucket is idle time.
 func (v *Views) CoresHistogram(ctx context.Context, s Selection) ([]client.Bucket, error) {
-	a, err := v.account(ctx, s)
-	if err != nil || a == nil {
-		return nil, err
-	}
 	var h metric.Histogram
-	for _, k := range a.ordered() {
-		if k.Slot == cores {
-			h.Merge(k.distribution())
+	err := series.Each(ctx, v.q, s.From, s.To, func(_ labels.Labels, it chunkenc.Iterator) error {
+		if one := series.Distribution(it); one != nil {
+			h.Merge(one)
 		}
-	}
-	if h.Count == 0 {
-		return nil, nil
+		return nil
+	}, append(s.matchers(), series.Equal("__name__", coresMetric))...)
+	if err != nil || h.Count == 0 {
+		return nil, err
 	}
 	var out []client.Bucket
 	if h.ZeroCount > 0 {
@@ -114,29 +148,25 @@ const (
 // before the selection count in full.
 func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, error) {
 	by := map[string]*client.Command{}
-	var n names
-	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "command")
-		k := track{Slot: started} // a counter
-		read(it, func(int64) *track { return &k }, nil)
-		if k.T == 0 {
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "command")
+		total, ok := series.Total(it)
+		if !ok {
 			return nil
 		}
-		c := by[n.rest["command"]]
+		c := by[n.Rest["command"]]
 		if c == nil {
-			c = &client.Command{Command: n.rest["command"]}
+			c = &client.Command{Command: n.Rest["command"]}
 			by[c.Command] = c
 		}
-		if n.metric == commandCPU {
-			c.CPUSeconds += k.total()
+		if n.Metric == commandCPU {
+			c.CPUSeconds += total
 			return nil
 		}
-		if c.Processes == nil {
-			c.Processes = new(float64)
-		}
-		*c.Processes += k.total()
+		add(&c.Processes, total)
 		return nil
-	}, append(s.matchers(), oneOf("__name__", []string{commandCPU, commandStarted}))...)
+	}, append(s.matchers(), series.OneOf("__name__", []string{commandCPU, commandStarted}))...)
 	if err != nil {
 		return nil, err
 	}

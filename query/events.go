@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/internal/series"
 )
 
 const (
@@ -32,12 +33,12 @@ const heldBack = 0.01
 // something came since the one before, so that each event has two ends.
 func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error) {
 	var out []client.Event
-	var n names
-	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l)
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
 		out = append(out, events(&n, it, s.From.UnixMilli())...)
 		return nil
-	}, append(s.matchers(), oneOf("__name__", []string{oomMetric, throttledMetric}))...)
+	}, append(s.matchers(), series.OneOf("__name__", []string{oomMetric, throttledMetric}))...)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error)
 
 // events reads one counter, which was zero when the workload began. What goes on from
 // one reading to the next is one event of throttling; kills stay apart.
-func events(n *names, it chunkenc.Iterator, begin int64) []client.Event {
+func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event {
 	var out []client.Event
 	t0, v0 := begin, 0.0
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -70,10 +71,10 @@ func events(n *names, it chunkenc.Iterator, begin int64) []client.Event {
 		if inc < 0 {
 			inc = v // the counter began anew
 		}
-		e := client.Event{Kind: "oom_kill", Unit: "count", Node: n.node, Part: n.part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
+		e := client.Event{Kind: "oom_kill", Unit: "count", Node: n.Node, Part: n.Part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
 		switch {
 		case inc <= 0:
-		case n.metric == oomMetric:
+		case n.Metric == oomMetric:
 			out = append(out, e)
 		case inc < heldBack*float64(t-t0)/1000:
 		default:
@@ -93,14 +94,14 @@ func events(n *names, it chunkenc.Iterator, begin int64) []client.Event {
 // where some of it is; empty where no energy was counted.
 func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	method := ""
-	var n names
-	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "method")
-		if _, x, _, ok := last(it); !ok || !(x > 0) {
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "method")
+		if _, x, _, ok := series.Last(it); !ok || !(x > 0) {
 			return nil
 		}
 		one := "modelled"
-		if strings.HasPrefix(n.rest["method"], "measured") {
+		if strings.HasPrefix(n.Rest["method"], "measured") {
 			one = "measured"
 		}
 		if method != "" && method != one {
@@ -108,7 +109,7 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 		}
 		method = one
 		return nil
-	}, append(s.matchers(), equal("__name__", energyMetric))...)
+	}, append(s.matchers(), series.Equal("__name__", energyMetric))...)
 	return method, err
 }
 
@@ -117,16 +118,14 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 // time. A resource that was not measured is absent.
 func (v *Views) Pressure(ctx context.Context, s Selection) (map[string]float64, error) {
 	out := map[string]float64{}
-	var n names
-	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "resource")
-		k := track{Slot: started} // a counter
-		read(it, func(int64) *track { return &k }, nil)
-		if k.T != 0 {
-			out[n.rest["resource"]] = max(out[n.rest["resource"]], k.total())
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "resource")
+		if total, ok := series.Total(it); ok {
+			out[n.Rest["resource"]] = max(out[n.Rest["resource"]], total)
 		}
 		return nil
-	}, append(s.matchers(), equal("__name__", pressureMetric))...)
+	}, append(s.matchers(), series.Equal("__name__", pressureMetric))...)
 	return out, err
 }
 
@@ -137,15 +136,15 @@ func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at t
 	if len(nodes) == 0 {
 		return out, nil
 	}
-	ms := []*labels.Matcher{equal("__name__", "node_cpu_seconds_total"), equal("mode", "idle"), oneOf("node", nodes)}
+	ms := []*labels.Matcher{series.Equal("__name__", "node_cpu_seconds_total"), series.Equal("mode", "idle"), series.OneOf("node", nodes)}
 	if site != "" {
-		ms = append(ms, equal("site", site))
+		ms = append(ms, series.Equal("site", site))
 	}
-	var n names
-	err := each(ctx, v.q, at.Add(-v.gone), at, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l)
-		if _, _, ended, ok := last(it); ok && !ended {
-			out[n.node]++
+	var n series.Labels
+	err := series.Each(ctx, v.q, at.Add(-v.gone), at, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		if _, _, ended, ok := series.Last(it); ok && !ended {
+			out[n.Node]++
 		}
 		return nil
 	}, ms...)
@@ -171,14 +170,14 @@ func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Ren
 		boot        float64
 	}
 	var all []seen
-	ms := []*labels.Matcher{equal("__name__", "node_boot_time_seconds"), oneOf("node", nodes)}
+	ms := []*labels.Matcher{series.Equal("__name__", "node_boot_time_seconds"), series.OneOf("node", nodes)}
 	if s.Site != "" {
-		ms = append(ms, equal("site", s.Site))
+		ms = append(ms, series.Equal("site", s.Site))
 	}
-	var n names
-	err := each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l)
-		one := seen{node: n.node}
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		one := seen{node: n.Node}
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			if vt != chunkenc.ValFloat {
 				continue

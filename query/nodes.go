@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/internal/series"
 )
 
 // remembered is for how long a node that went silent is listed as down.
@@ -56,20 +57,20 @@ type sensorState struct {
 // them come those of which only a batch system tells.
 func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
 	found := map[nodeKey]*machine{}
-	var n names
+	var n series.Labels
 	get := func() *machine {
-		k := nodeKey{n.site, n.node}
+		k := nodeKey{n.Site, n.Node}
 		m := found[k]
 		if m == nil {
-			m = &machine{Node: client.Node{Node: n.node, Site: n.site, Sensors: []client.Sensor{}},
+			m = &machine{Node: client.Node{Node: n.Node, Site: n.Site, Sensors: []client.Sensor{}},
 				cpus: map[string]bool{}, workloads: map[string]bool{}, gpus: map[string]bool{}, sensors: map[string]sensorState{}}
 			found[k] = m
 		}
 		return m
 	}
-	err := each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method", "parent")
-		if n.node == "" {
+	err := series.Each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "cpu", "mode", "device", "sensor", "reason", "release", "pretty_name", "share", "method", "parent")
+		if n.Node == "" {
 			return nil
 		}
 		r := recent(it, now.Add(-rateWindow).UnixMilli())
@@ -81,7 +82,7 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 			m.take(&n, r)
 		}
 		return nil
-	}, oneOf("__name__", nodeMetrics))
+	}, series.OneOf("__name__", nodeMetrics))
 	if err != nil {
 		return nil, err
 	}
@@ -120,30 +121,30 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
 // silent adds the nodes that sent something within the last day but not lately.
 func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*machine) error {
 	from := now.Add(-remembered)
-	var n names
-	return each(ctx, v.q, from, now.Add(-v.gone), func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "sensor")
-		k := nodeKey{n.site, n.node}
-		if n.node == "" || (found[k] != nil && found[k].Up) {
+	var n series.Labels
+	return series.Each(ctx, v.q, from, now.Add(-v.gone), func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "sensor")
+		k := nodeKey{n.Site, n.Node}
+		if n.Node == "" || (found[k] != nil && found[k].Up) {
 			return nil
 		}
-		t, x, _, ok := last(it)
+		t, x, _, ok := series.Last(it)
 		if !ok {
 			return nil
 		}
 		m := found[k]
 		if m == nil {
-			m = &machine{Node: client.Node{Node: n.node, Site: n.site, Sensors: []client.Sensor{}}}
+			m = &machine{Node: client.Node{Node: n.Node, Site: n.Site, Sensors: []client.Sensor{}}}
 			found[k] = m
 		}
 		if at := time.UnixMilli(t).UTC(); at.After(m.Seen) {
 			m.Seen, m.Agent = at, true
 		}
-		if n.metric == "node_boot_time_seconds" {
+		if n.Metric == "node_boot_time_seconds" {
 			m.Boot = seconds(x)
 		}
 		return nil
-	}, oneOf("__name__", []string{"node_boot_time_seconds", "reckon_agent_memory_bytes"}))
+	}, series.OneOf("__name__", []string{"node_boot_time_seconds", "reckon_agent_memory_bytes"}))
 }
 
 // reading is the end of a series.
@@ -192,7 +193,7 @@ func recent(it chunkenc.Iterator, since int64) reading {
 }
 
 // take adds one series to the node.
-func (m *machine) take(n *names, r reading) {
+func (m *machine) take(n *series.Labels, r reading) {
 	add := func(p **float64, v *float64) {
 		if v == nil {
 			return
@@ -202,20 +203,20 @@ func (m *machine) take(n *names, r reading) {
 		}
 		**p += *v
 	}
-	if n.metric == cpuMetric || n.metric == startMetric {
+	if n.Metric == cpuMetric || n.Metric == startMetric {
 		if !r.ended {
-			m.workloads[n.workload] = true
+			m.workloads[n.Workload] = true
 		}
 		return
 	}
-	if r.ended && n.metric != "reckon_sensor_up" {
+	if r.ended && n.Metric != "reckon_sensor_up" {
 		return
 	}
-	switch n.metric {
+	switch n.Metric {
 	case "node_cpu_seconds_total":
-		m.cpus[n.rest["cpu"]] = true
+		m.cpus[n.Rest["cpu"]] = true
 		// Guest time is contained in user, and idle and iowait are no use.
-		switch n.rest["mode"] {
+		switch n.Rest["mode"] {
 		case "idle", "iowait", "guest", "guest_nice":
 		default:
 			add(&m.CoresUsed, r.rate)
@@ -233,11 +234,11 @@ func (m *machine) take(n *names, r reading) {
 	case "node_pressure_io_waiting_seconds_total":
 		m.IOPressure = waiting(r.rate)
 	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
-		if !virtual(n.rest["device"]) {
+		if !virtual(n.Rest["device"]) {
 			add(&m.NetworkBytes, r.rate)
 		}
 	case "node_disk_read_bytes_total", "node_disk_written_bytes_total":
-		if !stacked(n.rest["device"]) {
+		if !stacked(n.Rest["device"]) {
 			add(&m.DiskBytes, r.rate)
 		}
 	case countedEnergy:
@@ -245,21 +246,21 @@ func (m *machine) take(n *names, r reading) {
 	case "node_boot_time_seconds":
 		m.Boot = seconds(r.v)
 	case "node_uname_info":
-		m.KernelRelease = n.rest["release"]
+		m.KernelRelease = n.Rest["release"]
 	case "node_os_info":
-		m.Distribution = n.rest["pretty_name"]
+		m.Distribution = n.Rest["pretty_name"]
 	case "reckon_agent_cpu_seconds_total":
 		add(&m.AgentCPU, r.rate)
 	case "reckon_agent_memory_bytes":
 		m.AgentMemory = ptr(r.v)
 	case gpuInfo:
-		if n.rest["parent"] == "" { // a partition of one is no other
-			m.gpus[n.rest["device"]] = true
+		if n.Rest["parent"] == "" { // a partition of one is no other
+			m.gpus[n.Rest["device"]] = true
 		}
 	case "reckon_sensor_up":
-		name := n.rest["sensor"]
+		name := n.Rest["sensor"]
 		if s := m.sensors[name]; r.t > s.t || (r.t == s.t && !r.ended) {
-			m.sensors[name] = sensorState{client.Sensor{Sensor: name, Up: r.v > 0, Reason: n.rest["reason"]}, r.t}
+			m.sensors[name] = sensorState{client.Sensor{Sensor: name, Up: r.v > 0, Reason: n.Rest["reason"]}, r.t}
 		}
 	}
 }
@@ -273,19 +274,19 @@ func waiting(rate *float64) *float64 {
 }
 
 // power adds what one stream of energy draws.
-func (m *machine) power(n *names, watts *float64, add func(**float64, *float64)) {
+func (m *machine) power(n *series.Labels, watts *float64, add func(**float64, *float64)) {
 	if watts == nil {
 		return
 	}
 	add(&m.Watts, watts)
-	if n.rest["share"] == "idle" {
+	if n.Rest["share"] == "idle" {
 		add(&m.WattsIdle, watts)
 	}
 	if *watts == 0 {
 		return
 	}
 	method := "measured"
-	if n.rest["method"] == "modelled" {
+	if n.Rest["method"] == "modelled" {
 		method = "modelled"
 	}
 	if m.PowerMethod != "" && m.PowerMethod != method {

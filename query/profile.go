@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/internal/series"
 )
 
 // maxSteps bounds a profile, as Prometheus bounds a range query.
@@ -65,22 +66,22 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 	if err != nil {
 		return nil, err
 	}
-	var n names
-	ms := append(s.matchers(), oneOf("__name__", metrics))
-	err = each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "type", "direction", "domain", "share")
-		c := by[n.metric]
+	var n series.Labels
+	ms := append(s.matchers(), series.OneOf("__name__", metrics))
+	err = series.Each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "type", "direction", "domain", "share")
+		c := by[n.Metric]
 		one := g.line()
 		if c.rate {
 			g.increase(one, it, begin)
 		} else {
 			g.mean(one, it)
 		}
-		for _, name := range []string{c.name[n.rest[c.label]], c.total} {
+		for _, name := range []string{c.name[n.Rest[c.label]], c.total} {
 			if name == "" {
 				continue
 			}
-			k := profileKey{name, c.unit, n.node, n.part}
+			k := profileKey{name, c.unit, n.Node, n.Part}
 			if lines[k] == nil {
 				lines[k] = g.line()
 			}
@@ -97,12 +98,12 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 // start is when the workload began, in milliseconds, or 0 if no series says so.
 func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
 	var start int64
-	err := each(ctx, v.q, s.From, s.To, func(_ labels.Labels, it chunkenc.Iterator) error {
-		if _, x, _, ok := last(it); ok && (start == 0 || int64(x*1000) < start) {
+	err := series.Each(ctx, v.q, s.From, s.To, func(_ labels.Labels, it chunkenc.Iterator) error {
+		if _, x, _, ok := series.Last(it); ok && (start == 0 || int64(x*1000) < start) {
 			start = int64(x * 1000)
 		}
 		return nil
-	}, append(s.matchers(), equal("__name__", startMetric))...)
+	}, append(s.matchers(), series.Equal("__name__", startMetric))...)
 	return start, err
 }
 

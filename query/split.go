@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/internal/series"
 )
 
 // namedCommands is how many programs have a line of their own.
@@ -28,18 +29,18 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 		return nil, err
 	}
 	lines := map[string]*line{}
-	var n names
-	err = each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.read(l, "command")
+	var n series.Labels
+	err = series.Each(ctx, v.q, s.From.Add(-v.gone), s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "command")
 		one := g.line()
 		g.increase(one, it, begin)
-		name := n.rest["command"]
+		name := n.Rest["command"]
 		if lines[name] == nil {
 			lines[name] = g.line()
 		}
 		lines[name].add(one)
 		return nil
-	}, append(s.matchers(), equal("__name__", commandCPU))...)
+	}, append(s.matchers(), series.Equal("__name__", commandCPU))...)
 	if err != nil {
 		return nil, err
 	}

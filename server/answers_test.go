@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/client"
 	"reckon/metric"
 	"reckon/query"
@@ -90,12 +91,12 @@ func (h *history) job(r run) {
 
 func (h *history) client() *client.Client {
 	h.t.Helper()
-	facts, err := catalogue.Open(filepath.Join(h.t.TempDir(), "catalogue.db"), nil)
+	facts, err := database.Open(filepath.Join(h.t.TempDir(), "catalogue.db"), nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { _ = facts.Close() })
-	if _, err := query.NewBuilder(h.s, facts, query.BuilderOptions{Gone: time.Minute}).Advance(h.t.Context()); err != nil {
+	if _, err := catalogue.NewBuilder(h.s, facts, catalogue.BuilderOptions{Gone: time.Minute}).Advance(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 	views := query.New(h.s, query.Options{Gone: time.Minute})

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"reckon/access/auth"
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/internal/buildinfo"
 	"reckon/server/backup"
 	"reckon/store/hourly"
@@ -31,7 +31,7 @@ type copier struct {
 	data   string
 	series *tsdb.Store // nil where they are elsewhere
 	hours  *hourly.Store
-	facts  *catalogue.Catalogue
+	facts  *database.Catalogue
 	users  *auth.Keeper
 	// elsewhere names what is not in the data directory.
 	elsewhere []string
@@ -128,7 +128,7 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 		c.elsewhere = append(c.elsewhere, "the series, which are not in "+data)
 	}
 	if _, err := os.Stat(filepath.Join(data, "catalogue.db")); err == nil {
-		if c.facts, err = catalogue.Open(filepath.Join(data, "catalogue.db"), log); err != nil {
+		if c.facts, err = database.Open(filepath.Join(data, "catalogue.db"), log); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, c.facts.Close()) }()

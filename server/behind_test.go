@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 )
 
 // Who asks a catalogue that can not be written is told what it lacks, until it can be.
 func TestBehind(t *testing.T) {
-	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
+	facts, err := database.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

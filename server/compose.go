@@ -12,6 +12,7 @@ import (
 
 	"reckon/access"
 	"reckon/answer/findings"
+	"reckon/catalogue"
 	"reckon/internal/buildinfo"
 	"reckon/metric/expose"
 	"reckon/query"
@@ -45,7 +46,7 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 	if s.inside != nil {
 		samples = s.inside // never from hours, which tell less
 	}
-	s.builder = query.NewBuilder(samples, s.facts, query.BuilderOptions{
+	s.builder = catalogue.NewBuilder(samples, s.facts, catalogue.BuilderOptions{
 		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
 	})
 	return nil

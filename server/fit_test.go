@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/client"
 	"reckon/store"
 )
@@ -14,7 +14,7 @@ import (
 // TestFitOutside: where a batch system gives nodes out, those of no partition are no place
 // for a job, however big and idle; where there is none every node is.
 func TestFitOutside(t *testing.T) {
-	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	facts, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestFitOutside(t *testing.T) {
 }
 
 func TestFit(t *testing.T) {
-	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	facts, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/client"
 	"reckon/interop/importer"
-	"reckon/query"
 	"reckon/store/tsdb"
 	"reckon/web/api"
 )
@@ -25,7 +25,7 @@ import (
 type imports struct {
 	mu      sync.Mutex
 	series  *tsdb.Store
-	builder *query.Builder
+	builder *catalogue.Builder
 	dir     string
 	site    string
 }
@@ -105,12 +105,12 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 		return r, err
 	}
 	defer func() { err = errors.Join(err, series.Close()) }()
-	facts, err := catalogue.Open(filepath.Join(data, "catalogue.db"), log)
+	facts, err := database.Open(filepath.Join(data, "catalogue.db"), log)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, facts.Close()) }()
-	i := &imports{series: series, builder: query.NewBuilder(series, facts, query.BuilderOptions{Logger: log}), dir: filepath.Join(data, "imports")}
+	i := &imports{series: series, builder: catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Logger: log}), dir: filepath.Join(data, "imports")}
 	var open io.Closer
 	defer func() {
 		if open != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/server/migrate"
 	"reckon/store/remote"
 	"reckon/store/tsdb"
@@ -49,12 +49,12 @@ func Migrate(ctx context.Context, data, series, facts string, log *slog.Logger, 
 	if facts == "" {
 		return m, nil
 	}
-	own, err := catalogue.Open(filepath.Join(data, "catalogue.db"), log)
+	own, err := database.Open(filepath.Join(data, "catalogue.db"), log)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, own.Close()) }()
-	to, err := catalogue.OpenURL(ctx, facts, log)
+	to, err := database.OpenURL(ctx, facts, log)
 	if err != nil {
 		return m, err
 	}

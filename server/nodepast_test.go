@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/client"
 	"reckon/metric"
 	"reckon/query"
@@ -17,7 +17,7 @@ import (
 // TestNodePast: three nodes of a Slurm cluster and one without, and jobs that waited.
 func TestNodePast(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC)
-	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	facts, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/value"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/client"
 	"reckon/metric"
 	"reckon/query"
@@ -22,7 +22,7 @@ import (
 func TestPartitionCapacity(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	begin := now.AddDate(0, 0, -1)
-	facts, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	facts, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

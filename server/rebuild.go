@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/catalogue"
-	"reckon/query"
+	"reckon/catalogue/database"
 	"reckon/store/remote"
 	"reckon/store/tsdb"
 )
@@ -36,14 +36,14 @@ func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, facts.Close()) }()
-	return query.NewBuilder(series, facts, query.BuilderOptions{Logger: log}).Rebuild(ctx, progress)
+	return catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Logger: log}).Rebuild(ctx, progress)
 }
 
-func (p Places) facts(ctx context.Context, log *slog.Logger) (*catalogue.Catalogue, error) {
+func (p Places) facts(ctx context.Context, log *slog.Logger) (*database.Catalogue, error) {
 	if p.Catalogue != "" {
-		return catalogue.OpenURL(ctx, p.Catalogue, log)
+		return database.OpenURL(ctx, p.Catalogue, log)
 	}
-	return catalogue.Open(filepath.Join(p.Data, "catalogue.db"), log)
+	return database.Open(filepath.Join(p.Data, "catalogue.db"), log)
 }
 
 func (p Places) series(log *slog.Logger) (storage.Queryable, func() error, error) {

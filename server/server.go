@@ -23,6 +23,7 @@ import (
 	"reckon/agent"
 	"reckon/answer/findings"
 	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/interop/slurmctl"
 	"reckon/metric"
 	"reckon/query"
@@ -92,9 +93,9 @@ type Server struct {
 	inside  *tsdb.Store   // the series are here,
 	outside *remote.Store // or there
 	hours   *hourly.Store // beside those inside; nil for none
-	facts   *catalogue.Catalogue
+	facts   *database.Catalogue
 	engine  *query.Engine
-	builder *query.Builder
+	builder *catalogue.Builder
 	agent   *agent.Agent
 	socket  *agent.Socket
 	gate    *gate

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/account"
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/client"
 	"reckon/metric"
 	"reckon/store"
@@ -47,7 +47,7 @@ func CheckStores(series, facts string) error {
 		}
 	}
 	if facts != "" {
-		if err := catalogue.CheckURL(facts); err != nil {
+		if err := database.CheckURL(facts); err != nil {
 			return fmt.Errorf("--catalogue: %w", err)
 		}
 	}
@@ -94,10 +94,10 @@ func nativeNames() (names []string) {
 // openFacts opens the catalogue, in the data directory or where --catalogue names it.
 func (s *Server) openFacts(ctx context.Context) (err error) {
 	if s.config.Catalogue != "" {
-		s.facts, err = catalogue.OpenURL(ctx, s.config.Catalogue, s.log)
+		s.facts, err = database.OpenURL(ctx, s.config.Catalogue, s.log)
 		return err
 	}
-	if s.facts, err = catalogue.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log); err != nil {
+	if s.facts, err = database.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log); err != nil {
 		return err
 	}
 	return s.facts.Warm(ctx)

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 
 	"reckon/analysis/misuse"
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/store"
 )
 
@@ -96,7 +96,7 @@ load 1m
   reckon_workload_gpu_memory_bytes{site="lab",node="n2",workload="slurm/4",owner="alice",device="GPU-1"} 1e10x300
   reckon_workload_gpu_seconds_total{site="lab",node="n2",workload="slurm/4",owner="alice",device="GPU-1"} 0+30x60 1800+0x240
 `)
-	c, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestIdleSite(t *testing.T) {
 load 1m
   node_cpu_seconds_total{node="n1",cpu="0",mode="idle"} 0+60x100
 `)
-	c, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

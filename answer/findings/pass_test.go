@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reckon/analysis/misuse"
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/store"
 )
 
@@ -42,7 +42,7 @@ func TestSpans(t *testing.T) {
 // evaluate applies the default policy to series over 100 minutes.
 func evaluate(t *testing.T, load, policy string, rows ...store.Workload) []misuse.Finding {
 	t.Helper()
-	c, err := catalogue.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

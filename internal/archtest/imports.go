@@ -47,7 +47,19 @@ func ImportRules() []Rule {
 					return in(imp, "./sensor", "./attribution", "./catalogue", "./query", "./analysis", "./answer", "./web")
 				})
 			}},
-		{"query", "query sees the contract of package store, so that any store answers the same. Take a store.Series or a store.Catalogue as an argument.",
+		{"catalogue", "catalogue writes facts by the contracts of package store, into any database: it sees neither a store nor catalogue/database, which server connects. catalogue/database sees the contracts and figure, not the builder.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("catalogue"), func(pkg, imp string) bool {
+					if in(imp, "./store/*", "./sensor") {
+						return true
+					}
+					if in(pkg, "catalogue/database") {
+						return in(imp, "./catalogue") && !in(imp, "./catalogue/database")
+					}
+					return in(imp, "./catalogue/*")
+				})
+			}},
+		{"query", "query reads and sees the contract of package store, so that any store answers the same; what writes is in catalogue. Take a store.Series or a store.Catalogue as an argument.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("query"), func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
 			}},

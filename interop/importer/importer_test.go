@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/catalogue"
-	"reckon/query"
+	"reckon/catalogue/database"
 	"reckon/store"
 	"reckon/store/tsdb"
 )
@@ -26,8 +26,8 @@ type lab struct {
 	t     *testing.T
 	dir   string
 	store *tsdb.Store
-	facts *catalogue.Catalogue
-	b     *query.Builder
+	facts *database.Catalogue
+	b     *catalogue.Builder
 	o     Options
 }
 
@@ -42,12 +42,12 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := catalogue.Open(filepath.Join(dir, "catalogue.db"), nil)
+	c, err := database.Open(filepath.Join(dir, "catalogue.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return &lab{t: t, dir: dir, store: s, facts: c, b: query.NewBuilder(s, c, query.BuilderOptions{Clock: clock}),
+	return &lab{t: t, dir: dir, store: s, facts: c, b: catalogue.NewBuilder(s, c, catalogue.BuilderOptions{Clock: clock}),
 		o: Options{Store: s, Dir: filepath.Join(dir, "imports"), Clock: clock, Zone: time.UTC}}
 }
 

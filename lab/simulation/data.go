@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"reckon/catalogue"
-	"reckon/query"
+	"reckon/catalogue/database"
 	"reckon/store/tsdb"
 )
 
@@ -33,12 +33,12 @@ func Fill(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, str
 		return done, err
 	}
 	defer func() { err = errors.Join(err, series.Close()) }()
-	facts, err := catalogue.Open(filepath.Join(dir, "catalogue.db"), log)
+	facts, err := database.Open(filepath.Join(dir, "catalogue.db"), log)
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, facts.Close()) }()
-	b := query.NewBuilder(series, facts, query.BuilderOptions{Gone: time.Minute, Logger: log})
+	b := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Gone: time.Minute, Logger: log})
 	if err := b.Ready(ctx); err != nil {
 		return done, err
 	}

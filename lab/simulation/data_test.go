@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
 	"reckon/metric"
@@ -82,7 +82,7 @@ func TestFill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts, err := catalogue.Open(filepath.Join(dir, "catalogue.db"), slog.New(slog.DiscardHandler))
+	facts, err := database.Open(filepath.Join(dir, "catalogue.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"syscall"
 	"time"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/store"
 )
 
@@ -77,7 +77,7 @@ func run(ctx context.Context, c config) (err error) {
 			return err
 		}
 	}
-	facts, err := catalogue.Open(path, nil)
+	facts, err := database.Open(path, nil)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func run(ctx context.Context, c config) (err error) {
 	if err := errors.Join(s.fill(ctx, path, facts, out), facts.Close()); err != nil {
 		return err
 	}
-	if facts, err = catalogue.Open(path, nil); err != nil { // as a server that starts
+	if facts, err = database.Open(path, nil); err != nil { // as a server that starts
 		return err
 	}
 	err = errors.Join(questions(ctx, c, s, facts, out), facts.Close())
@@ -102,7 +102,7 @@ func run(ctx context.Context, c config) (err error) {
 }
 
 // questions measures what is asked of the catalogue alone.
-func questions(ctx context.Context, c config, s *site, facts *catalogue.Catalogue, out io.Writer) error {
+func questions(ctx context.Context, c config, s *site, facts *database.Catalogue, out io.Writer) error {
 	for _, step := range []func() error{
 		func() error { return memory(ctx, facts, out) },
 		func() error { return s.again(ctx, facts, out) },
@@ -117,7 +117,7 @@ func questions(ctx context.Context, c config, s *site, facts *catalogue.Catalogu
 }
 
 // memory measures what it takes, at the start of a server, until lists are answered.
-func memory(ctx context.Context, facts *catalogue.Catalogue, out io.Writer) error {
+func memory(ctx context.Context, facts *database.Catalogue, out io.Writer) error {
 	var before, after runtime.MemStats
 	for range 3 { // what was closed before, and was pooled, goes
 		runtime.GC()
@@ -155,7 +155,7 @@ type measured struct {
 }
 
 // lists asks for every filter alone, in pairs and in threes.
-func lists(ctx context.Context, c config, s *site, facts *catalogue.Catalogue, out io.Writer) error {
+func lists(ctx context.Context, c config, s *site, facts *database.Catalogue, out io.Writer) error {
 	single := s.questions()
 	all := append([]question{{name: "all"}}, single...)
 	for i, a := range single {
@@ -172,7 +172,7 @@ func lists(ctx context.Context, c config, s *site, facts *catalogue.Catalogue, o
 			}
 		}
 	}
-	sorts := catalogue.SortFields()
+	sorts := database.SortFields()
 	turn := 0
 	var took []measured
 	for _, q := range all {
@@ -254,7 +254,7 @@ func (q question) and(o question) (question, bool) {
 }
 
 // year measures a year of usage by owner and month.
-func year(ctx context.Context, facts *catalogue.Catalogue, out io.Writer) error {
+func year(ctx context.Context, facts *database.Catalogue, out io.Writer) error {
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for d := range 365 {
 		at := begin.AddDate(0, 0, d)

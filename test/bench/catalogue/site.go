@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/store"
 )
 
@@ -90,7 +90,7 @@ func (s *site) job(i int) store.Workload {
 
 // fill writes the jobs, unless they are there. Most are written without indexes, which are
 // made afterwards; the last into the full catalogue, as a server does, and that is measured.
-func (s *site) fill(ctx context.Context, path string, facts *catalogue.Catalogue, out io.Writer) error {
+func (s *site) fill(ctx context.Context, path string, facts *database.Catalogue, out io.Writer) error {
 	_, have, err := facts.Workloads(ctx, store.Filter{Limit: 1})
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func withoutIndexes(ctx context.Context, path string, f func() error) error {
 }
 
 // again writes jobs that run once more, as every round does.
-func (s *site) again(ctx context.Context, facts *catalogue.Catalogue, out io.Writer) error {
+func (s *site) again(ctx context.Context, facts *database.Catalogue, out io.Writer) error {
 	running := true
 	rows, _, err := facts.Workloads(ctx, store.Filter{Running: &running})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"reckon/answer/findings"
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/store/tsdb"
 )
 
@@ -63,7 +63,7 @@ func run(ctx context.Context, c config, dir string) (err error) {
 		return err
 	}
 	defer series.Close()
-	facts, err := catalogue.Open(filepath.Join(dir, "catalogue.db"), nil)
+	facts, err := database.Open(filepath.Join(dir, "catalogue.db"), nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,425 @@
+package catalogue
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"reckon/metric"
+	"reckon/store"
+	"reckon/workload"
+)
+
+// account is one workload while its series are read: identity, facts, and a track for
+// each series. Fields are exported to be encoded.
+type account struct {
+	Site, ID, Kind, Owner string
+	Start                 int64 // milliseconds
+	Known                 bool  // Start comes from the start series, not from the first sample
+	Fixed                 bool  // a row was written: Start is its identity and stays, if nobody told another
+
+	Told
+	Next int64   // when the next life of the id was told to begin; 0 when there is none
+	Born int64   // earliest start that an agent saw; 0 when none did
+	Rows []int64 // starts under which rows were written
+
+	Name, Account, Partition, Command string
+	FactsAt                           int64
+	Programs                          map[place]program // of its parts
+	State, Reason                     string
+	StateAt                           int64
+
+	NodeList string // that the batch system gave to it
+	Tracks   map[uint64]*track
+	Ends     map[place]ending
+
+	touched bool
+	Ended   bool // the last row said so
+}
+
+// place is where a part of a workload runs.
+type place struct{ Node, Part string }
+
+// program is what a part was last said to run.
+type program struct {
+	Name string
+	T    int64
+}
+
+// ending is when a part ended, and the time of the sample that said so.
+type ending struct{ End, T int64 }
+
+// seen is the time of the last sample.
+func (a *account) seen() int64 {
+	var t int64
+	for _, k := range a.Tracks {
+		t = max(t, k.T)
+	}
+	for _, e := range a.Ends {
+		t = max(t, e.T)
+	}
+	return t
+}
+
+// span is the time in which a part had samples.
+type span struct {
+	place
+	first, last int64
+	stale       bool // all its series were marked as ended
+}
+
+func (a *account) spans() []span {
+	by := map[place]*span{}
+	for _, k := range a.Tracks {
+		if k.T == 0 {
+			continue
+		}
+		p := place{k.Node, k.Part}
+		s := by[p]
+		if s == nil {
+			s = &span{place: p, first: k.First, last: k.T, stale: true}
+			by[p] = s
+		}
+		s.first, s.last = min(s.first, k.First), max(s.last, k.T)
+		s.stale = s.stale && k.Stale
+	}
+	for p, e := range a.Ends {
+		if by[p] == nil {
+			by[p] = &span{place: p, first: e.T, last: e.T, stale: true}
+		}
+	}
+	out := make([]span, 0, len(by))
+	for _, s := range by {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(x, y span) int {
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.first, y.first), cmp.Compare(x.Part, y.Part))
+	})
+	return out
+}
+
+// toldGone is for how long a batch system may say nothing about a job that it has.
+const toldGone = 15 * 60 * 1000
+
+// neverMeasured is the same for a job of which nobody else says anything.
+const neverMeasured = 24 * 60 * 60 * 1000
+
+// end returns when the workload ended, or 0 while a part of it runs at the time now. What
+// the batch system says counts before what the nodes say.
+func (a *account) end(spans []span, now, gone int64) int64 {
+	if a.ToldEnd != 0 {
+		return max(a.ToldEnd, a.Start)
+	}
+	var end, lastTold int64
+	for _, s := range spans {
+		if a.isTold() && s.place == (place{}) {
+			lastTold = s.last
+			if a.Next != 0 { // it is over, only the end was not told yet
+				lastTold = min(lastTold, a.Next)
+			} else if lastTold > now-max(gone, toldGone) {
+				return 0
+			}
+			continue
+		}
+		if e, ok := a.Ends[s.place]; ok && s.last <= e.T {
+			end = max(end, e.End)
+			continue
+		}
+		if !s.stale && s.last > now-gone {
+			return 0
+		}
+		end = max(end, s.last)
+	}
+	if end == 0 {
+		if a.Next == 0 && lastTold > now-neverMeasured {
+			return 0
+		}
+		end = lastTold
+	}
+	return max(end, a.Start)
+}
+
+// row makes the catalogue's row as of the time now.
+func (a *account) row(now time.Time, gone time.Duration) store.Workload {
+	spans := a.spans()
+	seen := a.seen()
+	w := store.Workload{
+		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition, Command: a.program(),
+		State: a.State, Reason: a.Reason,
+		Start: time.UnixMilli(a.Start).UTC(), Seen: time.UnixMilli(seen).UTC(),
+	}
+	if w.Kind == "" {
+		w.Kind = string(workload.ID(a.ID).Kind())
+	}
+	if w.Name == "" {
+		w.Name = workload.ID(a.ID).Name()
+	}
+	if a.Submit != 0 {
+		w.Submit = time.UnixMilli(a.Submit).UTC()
+	}
+	until := seen
+	if end := a.end(spans, now.UnixMilli(), gone.Milliseconds()); end != 0 {
+		w.End, until = time.UnixMilli(end).UTC(), end
+	}
+	for _, s := range spans {
+		if s.Node != "" && !slices.Contains(w.Nodes, s.Node) {
+			w.Nodes = append(w.Nodes, s.Node)
+		}
+	}
+	w.Nodes = a.withTold(w.Nodes)
+	for _, start := range a.Rows {
+		if start != a.Start {
+			w.Was = append(w.Was, time.UnixMilli(start).UTC())
+		}
+	}
+	a.usage(&w, seen-gone.Milliseconds())
+	a.distributions(&w, lanes(spans, a.Ends))
+	if wall := float64(until-a.Start) / 1000; w.CPUSeconds != nil && wall > 0 {
+		w.CoresMean = ptr(*w.CPUSeconds / wall)
+	}
+	// Memory is integrated from when it was first watched, which for a workload that is
+	// older than its agent is not its start.
+	if watched := float64(until-max(a.Start, a.watched())) / 1000; w.MemoryByteSeconds != nil && watched > 0 {
+		w.MemoryMeanBytes = ptr(*w.MemoryByteSeconds / watched)
+	}
+	return w
+}
+
+// watched is the time of the first sample of memory.
+func (a *account) watched() (first int64) {
+	for _, k := range a.Tracks {
+		if k.Slot == memorySeconds && k.T != 0 && (first == 0 || k.First < first) {
+			first = k.First
+		}
+	}
+	return first
+}
+
+// usage fills what is a sum over series. Gauges count while they are fresh: a part that
+// ended long ago holds no memory now.
+// program is that of the parts that used most CPU time: a script that starts the work
+// in steps is not what was run.
+func (a *account) program() string {
+	if len(a.Programs) < 2 {
+		return a.Command
+	}
+	used := map[string]float64{}
+	for _, k := range a.Tracks {
+		if name := a.Programs[place{k.Node, k.Part}].Name; name != "" {
+			switch k.Slot {
+			case cpuUser, cpuSystem, cpuOther:
+				used[name] += k.total()
+			}
+		}
+	}
+	best := a.Command
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		if used[name] > used[best] {
+			best = name
+		}
+	}
+	return best
+}
+
+func (a *account) usage(w *store.Workload, fresh int64) {
+	add := func(p **float64, v float64) {
+		if *p == nil {
+			*p = new(float64)
+		}
+		**p += v
+	}
+	type request struct {
+		node string
+		slot slot
+	}
+	requests := map[request]float64{}
+	swapped := map[place]float64{}
+	var code *track
+	for _, k := range a.ordered() {
+		switch k.Slot {
+		case cpuUser, cpuSystem, cpuOther:
+			add(&w.CPUSeconds, k.total())
+			switch k.Slot {
+			case cpuUser:
+				add(&w.CPUUserSeconds, k.total())
+			case cpuSystem:
+				add(&w.CPUSystemSeconds, k.total())
+			}
+		case cpuWait:
+			add(&w.CPUWaitSeconds, k.total())
+		case memorySeconds:
+			add(&w.MemoryByteSeconds, k.total())
+		case ioRead:
+			add(&w.ReadBytes, k.total())
+		case ioWrite:
+			add(&w.WriteBytes, k.total())
+		case network:
+			add(&w.NetworkBytes, k.total())
+		case gpuSeconds:
+			add(&w.GPUSeconds, k.total())
+		case gpuMemory:
+			add(&w.GPUMemoryPeak, k.Max)
+		case started:
+			add(&w.Processes, k.total())
+		case energyUsed:
+			add(&w.EnergyJoules, k.total())
+		case memoryNow:
+			if k.T >= fresh {
+				add(&w.MemoryBytes, k.V)
+			}
+		case threads:
+			if k.T >= fresh {
+				add(&w.Threads, k.V)
+			}
+		case requestCores, requestMemory, requestGPUs:
+			// The parts of a node share its request; nodes add up.
+			r := request{k.Node, k.Slot}
+			requests[r] = max(requests[r], k.V)
+		case requestSeconds:
+			w.RequestSeconds = ptr(k.V)
+		case requestNodes:
+			w.RequestNodes = ptr(k.V)
+		case oomKills:
+			add(&w.OOMKills, k.total())
+		case throttled:
+			add(&w.ThrottledSeconds, k.total())
+		case majorFaults:
+			add(&w.MajorFaults, k.total())
+		case swap:
+			at := place{k.Node, k.Part}
+			swapped[at] = max(swapped[at], k.Max)
+		case exitCode:
+			if code == nil || k.T > code.T || (k.T == code.T && k.V > code.V) {
+				code = k
+			}
+		}
+	}
+	for _, v := range swapped {
+		add(&w.SwapBytes, v)
+	}
+	for r, v := range requests {
+		if _, whole := requests[request{"", r.slot}]; whole && r.node != "" {
+			continue // the batch system said it for all nodes together
+		}
+		switch r.slot {
+		case requestCores:
+			add(&w.RequestCores, v)
+		case requestMemory:
+			add(&w.RequestMemoryBytes, v)
+		case requestGPUs:
+			add(&w.RequestGPUs, v)
+		}
+	}
+	if code != nil {
+		n := int(code.V)
+		w.ExitCode = &n
+	}
+}
+
+// ordered lists the tracks in a fixed order, so that sums come out the same each time.
+func (a *account) ordered() []*track {
+	out := make([]*track, 0, len(a.Tracks))
+	for _, id := range slices.Sorted(maps.Keys(a.Tracks)) {
+		if k := a.Tracks[id]; k.T != 0 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// lanes puts parts of a node that ran one after another into one lane, and parts that
+// ran at the same time into different ones: the lanes of all nodes then add up, and
+// within a lane the parts follow each other. Spans come sorted by node and begin. A part
+// whose end is known ended then, and not when an export said so.
+func lanes(spans []span, ends map[place]ending) map[place]int {
+	out := make(map[place]int, len(spans))
+	type lane struct {
+		node string
+		last int64
+	}
+	var open []lane
+	for _, s := range spans {
+		at := slices.IndexFunc(open, func(l lane) bool { return l.node == s.Node && l.last <= s.first })
+		if at < 0 {
+			at = len(open)
+			open = append(open, lane{node: s.Node})
+		}
+		open[at].last = s.last
+		if e, ok := ends[s.place]; ok && s.last <= e.T {
+			open[at].last = min(s.last, e.End)
+		}
+		out[s.place] = at
+	}
+	return out
+}
+
+// wholePeaks are the peaks of the control groups that hold all parts of the workload on a
+// node, by node. Their series have no part, as the distribution of cores of the whole.
+func (a *account) wholePeaks() map[string]float64 {
+	whole, largest := map[string]float64{}, map[string]float64{}
+	used := map[place]bool{}
+	for _, k := range a.Tracks {
+		switch {
+		case k.T == 0:
+		case k.Slot == memoryPeak && k.Part == "":
+			whole[k.Node] = max(whole[k.Node], k.Max)
+		case k.Slot == memoryPeak:
+			largest[k.Node] = max(largest[k.Node], k.Max)
+		case k.Slot == cpuUser:
+			used[place{k.Node, k.Part}] = true
+		}
+	}
+	for node, v := range whole {
+		// Processes that belong to no part make one without a name, which is no whole.
+		if used[place{node, ""}] && v < largest[node] {
+			delete(whole, node)
+		}
+	}
+	return whole
+}
+
+// distributions fills the peak of memory and the quantiles of cores: within a lane the
+// highest peak and the joint distribution, over lanes their sums. For one part that is
+// exact, and the peak is where a control group holds all parts of a node; else, for several
+// at a time, it is the case that all are highest together.
+func (a *account) distributions(w *store.Workload, lane map[place]int) {
+	peaks, hists := map[int]float64{}, map[int]*metric.Histogram{}
+	whole := a.wholePeaks()
+	for _, k := range a.ordered() {
+		at := lane[place{k.Node, k.Part}]
+		switch k.Slot {
+		case memoryPeak:
+			if _, ok := whole[k.Node]; !ok || k.Part == "" {
+				peaks[at] = max(peaks[at], k.Max)
+			}
+		case cores:
+			if hists[at] == nil {
+				hists[at] = &metric.Histogram{}
+			}
+			hists[at].Merge(k.distribution())
+		}
+	}
+	if len(peaks) > 0 {
+		sum := 0.0
+		for _, at := range slices.Sorted(maps.Keys(peaks)) {
+			sum += peaks[at]
+		}
+		w.MemoryPeakBytes = &sum
+	}
+	for _, at := range slices.Sorted(maps.Keys(hists)) {
+		h := hists[at]
+		if h.Count == 0 {
+			continue
+		}
+		for q, p := range map[float64]**float64{0.5: &w.CoresP50, 0.95: &w.CoresP95, 1: &w.CoresMax} {
+			if v := h.Quantile(q); !math.IsNaN(v) {
+				if *p == nil {
+					*p = new(float64)
+				}
+				**p += v
+			}
+		}
+	}
+}

@@ -1,0 +1,436 @@
+// Package catalogue writes the facts of workloads: the [Builder] folds their series into one
+// row per run, and into roll-ups by hour, and keeps them up to date in any [store.Catalogue].
+// catalogue/database keeps the rows in SQLite or PostgreSQL; package query and the stages
+// behind it read them by the contract of package store.
+//
+// What a workload used is read from its counters, which hold the total since its
+// start: the total of a series is its last value plus what was lost where it fell,
+// that is, where the counter began anew. No value is extrapolated. What has no
+// samples is absent (nil), never zero. Times are UTC, figures SI base units.
+//
+// A Builder is safe for concurrent use.
+package catalogue
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/store"
+)
+
+// BuilderOptions says how a catalogue is kept up to date.
+type BuilderOptions struct {
+	// Gone is for how long a workload may be silent before it counts as ended; 0 is 5 min.
+	Gone time.Duration
+	// Overlap is how far each round looks back for samples that came late; 0 is 2 min.
+	Overlap time.Duration
+	// Slice is how much history is read at a time when rebuilding; 0 is 6 h.
+	Slice time.Duration
+	// History is how far a rebuild goes back where the store can not tell its oldest
+	// sample; 0 is 90 days.
+	History time.Duration
+	// SaveEvery is how often the builder's own state is saved; 0 is 5 min. After a kill
+	// that much is read again.
+	SaveEvery time.Duration
+	Logger    *slog.Logger
+	Clock     func() time.Time
+}
+
+// Builder keeps a catalogue up to date with the series. For each workload that lives
+// it keeps the last value of each of its series, about 100 bytes a series, so that a
+// round reads only what is new, however long the workload runs; the state is kept in
+// the catalogue, if that is a [StateKeeper]. A workload that it meets in the middle of
+// its life, after an outage or without a state, is read from its start once.
+type Builder struct {
+	q   storage.Queryable
+	cat store.Catalogue
+	o   BuilderOptions
+
+	mu    sync.Mutex
+	fold  *fold
+	at    time.Time // up to when series were taken in; zero before the first round
+	saved time.Time
+	wrote bool    // the watermark was set
+	roll  *roller // nil for a catalogue that keeps no roll-ups
+}
+
+// StateKeeper is a catalogue that remembers a few bytes for its builder.
+type StateKeeper interface {
+	State(ctx context.Context, key string) ([]byte, error)
+	SetState(ctx context.Context, key string, value []byte) error
+}
+
+// lateTeller is a store that knows when samples came long after their time.
+type lateTeller interface{ Late() (time.Time, bool) }
+
+// oldestTeller is a store that knows its oldest sample.
+type oldestTeller interface{ Oldest() (time.Time, bool) }
+
+const stateKey = "builder"
+
+// NewBuilder returns a builder of the catalogue from q.
+func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Builder {
+	def := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&o.Gone, 5*time.Minute)
+	def(&o.Overlap, 2*time.Minute)
+	def(&o.Slice, 6*time.Hour)
+	def(&o.History, 90*24*time.Hour)
+	def(&o.SaveEvery, 5*time.Minute)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	b := &Builder{q: q, cat: c, o: o}
+	b.roll = b.newRoller()
+	return b
+}
+
+// Advance takes in what came since the last round and returns how many rows it wrote.
+// The first round of a new catalogue reads all history, as does that of one that somebody
+// has emptied meanwhile.
+func (b *Builder) Advance(ctx context.Context) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fold != nil {
+		mark, err := b.cat.Watermark(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if mark.IsZero() && b.wrote {
+			b.o.Logger.Warn("the catalogue was emptied; it is built again from the series")
+			b.fold, b.wrote, b.roll = nil, false, b.newRoller()
+		}
+	}
+	if b.fold == nil {
+		if err := b.load(ctx); err != nil {
+			return 0, err
+		}
+	}
+	now := b.o.Clock()
+	if now.Before(b.at) {
+		return 0, nil // the clock stepped back; what is new then comes within the overlap or as late
+	}
+	n, seen, err := b.late(ctx)
+	if err != nil {
+		return n, err
+	}
+	m, err := b.through(ctx, now)
+	if n += m; err != nil {
+		return n, err
+	}
+	m, err = b.tails(ctx, seen)
+	if n += m; err != nil {
+		return n, err
+	}
+	if now.Sub(b.saved) >= b.o.SaveEvery {
+		err = b.save(ctx, now)
+	}
+	return n, errors.Join(err, b.roll.advance(ctx, b.oldest(now), b.o.Clock))
+}
+
+// Rebuild empties the catalogue and builds it from all history. progress, if not nil,
+// hears up to when it is done, and how many rows were written.
+func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows int)) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.o.Clock()
+	if err := b.drop(ctx, b.oldest(now)); err != nil {
+		return 0, err
+	}
+	b.fold, b.wrote = newFold(b.q), false
+	b.at = b.oldest(now)
+	total := 0
+	for b.at.Before(now) {
+		n, err := b.slice(ctx, earlier(b.at.Add(b.o.Slice), now))
+		if total += n; err != nil {
+			return total, err
+		}
+		if progress != nil {
+			progress(b.at, total)
+		}
+	}
+	b.roll = b.newRoller()
+	return total, errors.Join(b.save(ctx, now), b.roll.advance(ctx, b.oldest(now), b.o.Clock))
+}
+
+// pastKeeper is a catalogue that can keep what is older than the series.
+type pastKeeper interface {
+	DropSince(ctx context.Context, t time.Time) error
+}
+
+// drop empties the catalogue but for what the series have forgotten.
+func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
+	if k, ok := b.cat.(pastKeeper); ok {
+		return k.DropSince(ctx, oldest)
+	}
+	return b.cat.Drop(ctx)
+}
+
+// Run advances every interval until ctx ends, and saves the state at the end. Errors
+// are logged when they change.
+func (b *Builder) Run(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	said := ""
+	for {
+		_, err := b.Advance(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			said = ""
+		case err.Error() != said:
+			said = err.Error()
+			b.o.Logger.Error("catalogue could not be brought up to date", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return b.Save(context.WithoutCancel(ctx))
+		case <-tick.C:
+		}
+	}
+}
+
+// Save keeps the state, so that the next start goes on from here.
+func (b *Builder) Save(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fold == nil {
+		return nil
+	}
+	return b.save(ctx, b.o.Clock())
+}
+
+// through folds up to the time to, in slices when it is far.
+func (b *Builder) through(ctx context.Context, to time.Time) (int, error) {
+	total := 0
+	for {
+		n, err := b.slice(ctx, earlier(b.at.Add(b.o.Slice), to))
+		if total += n; err != nil || !b.at.Before(to) {
+			return total, err
+		}
+	}
+}
+
+// slice folds the samples up to the time to and writes the rows that changed.
+func (b *Builder) slice(ctx context.Context, to time.Time) (int, error) {
+	from := b.at.Add(-b.o.Overlap)
+	had := make(map[*account]bool)
+	for _, a := range b.fold.all() {
+		had[a] = true
+	}
+	if err := b.fold.take(ctx, from, to); err != nil {
+		return 0, err
+	}
+	var met []*account // in the middle of their life
+	oldest := b.oldest(to)
+	for _, a := range b.fold.all() {
+		if !had[a] && a.from(true) < from.UnixMilli() && a.seen() != 0 && oldest.Before(from) {
+			met = append(met, a)
+		}
+	}
+	if err := b.reread(ctx, met, oldest, to); err != nil {
+		return 0, err
+	}
+	n, err := b.write(ctx, to)
+	if err != nil {
+		return n, err
+	}
+	b.at = to
+	b.forget(to)
+	err = b.cat.SetWatermark(ctx, to)
+	b.wrote = b.wrote || err == nil
+	return n, err
+}
+
+// write upserts the rows of workloads that changed, or that have been silent for too
+// long since the last round.
+func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
+	var rows []store.Workload
+	var done []*account
+	var ended []bool
+	for _, a := range b.fold.all() {
+		if len(a.Tracks) == 0 || (!a.touched && a.Ended) {
+			continue
+		}
+		w := a.row(now, b.o.Gone)
+		over := !w.End.IsZero()
+		if !a.touched && !over {
+			continue
+		}
+		rows, done, ended = append(rows, w), append(done, a), append(ended, over)
+	}
+	const batch = 5000
+	for i := 0; i < len(rows); i += batch {
+		if err := b.cat.Upsert(ctx, rows[i:min(i+batch, len(rows))]); err != nil {
+			return i, err
+		}
+	}
+	for i, a := range done {
+		a.touched, a.Fixed, a.Ended, a.Rows = false, true, ended[i], []int64{a.Start}
+	}
+	return len(rows), nil
+}
+
+// forget drops workloads that ended so long ago that no round reads a sample of them
+// again: they would look new.
+func (b *Builder) forget(now time.Time) {
+	limit := now.Add(-2*b.o.Overlap - b.o.Gone).UnixMilli()
+	for k, lives := range b.fold.accounts {
+		kept := lives[:0]
+		for _, a := range lives {
+			if !(a.Ended && a.seen() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {
+				kept = append(kept, a)
+			}
+		}
+		if len(kept) == 0 {
+			delete(b.fold.accounts, k)
+			continue
+		}
+		clear(lives[len(kept):])
+		b.fold.accounts[k] = kept
+	}
+}
+
+// reread reads workloads from their start on and takes the identity over that they
+// have in the catalogue, if they are in it: another node may have begun earlier.
+func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.Time) error {
+	if err := b.fold.reread(ctx, list, oldest, to); err != nil {
+		return err
+	}
+	for _, a := range list {
+		k := key{a.Site, a.ID}
+		rows, _, err := b.cat.Workloads(ctx, store.Filter{ID: a.ID})
+		if err != nil {
+			return err
+		}
+		for _, own := range b.fold.accounts[k] {
+			own.touched = true
+			for _, r := range rows {
+				if r.Site == a.Site && own.isTold() {
+					if own.wrote(&r) {
+						own.Rows = append(own.Rows, r.Start.UnixMilli())
+					}
+					continue
+				}
+				if r.Site == a.Site && !own.Fixed && r.Start.UnixMilli() <= own.seen() && r.Seen.UnixMilli() >= own.Start {
+					own.Start, own.Fixed = r.Start.UnixMilli(), true
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// wrote reports whether a row of the catalogue is the account's, under whatever start.
+func (a *account) wrote(r *store.Workload) bool {
+	if !r.Submit.IsZero() {
+		return r.Submit.UnixMilli() == a.Submit
+	}
+	// What nodes alone knew of.
+	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.covers(r.Start.UnixMilli(), skew)
+}
+
+// oldest is the time before which there is nothing to read.
+func (b *Builder) oldest(now time.Time) time.Time {
+	if t, ok := b.q.(oldestTeller); ok {
+		if at, ok := t.Oldest(); ok && !at.After(now) {
+			return at.Add(-time.Millisecond)
+		}
+		return now
+	}
+	return now.Add(-b.o.History)
+}
+
+// saved state of the builder.
+type state struct {
+	Version  int
+	At       time.Time
+	Accounts map[key][]*account
+}
+
+const stateVersion = 4
+
+func (b *Builder) save(ctx context.Context, now time.Time) error {
+	keeper, ok := b.cat.(StateKeeper)
+	if !ok {
+		return nil
+	}
+	var buf bytes.Buffer
+	if err := gob.NewEncoder(&buf).Encode(state{stateVersion, b.at, b.fold.accounts}); err != nil {
+		return fmt.Errorf("encode state of the catalogue's builder: %w", err)
+	}
+	if err := keeper.SetState(ctx, stateKey, buf.Bytes()); err != nil {
+		return err
+	}
+	b.saved = now
+	return nil
+}
+
+// load goes on from the saved state. A state is of use only with the catalogue it was
+// saved in; without one, history is read from its beginning and rows are written again.
+func (b *Builder) load(ctx context.Context) error {
+	mark, err := b.cat.Watermark(ctx)
+	if err != nil {
+		return err
+	}
+	f := newFold(b.q)
+	now := b.o.Clock()
+	at := b.oldest(now)
+	if keeper, ok := b.cat.(StateKeeper); ok && !mark.IsZero() {
+		raw, err := keeper.State(ctx, stateKey)
+		if err != nil {
+			return err
+		}
+		if s, err := decodeState(raw); err == nil {
+			at, f.accounts = s.At, s.Accounts
+		} else if len(raw) > 0 {
+			b.o.Logger.Warn("state of the catalogue's builder is not usable; history is read again", "err", err)
+		}
+	}
+	if at.After(now) {
+		at = now // saved before the clock was set back
+	}
+	b.fold, b.at, b.saved = f, at, now
+	return nil
+}
+
+func decodeState(raw []byte) (state, error) {
+	var s state
+	if len(raw) == 0 {
+		return s, errors.New("no state")
+	}
+	if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&s); err != nil {
+		return s, err
+	}
+	if s.Version != stateVersion {
+		return s, fmt.Errorf("version %d, want %d", s.Version, stateVersion)
+	}
+	if s.Accounts == nil {
+		s.Accounts = map[key][]*account{}
+	}
+	for _, lives := range s.Accounts {
+		for _, a := range lives { // gob leaves empty maps out
+			if a.Tracks == nil {
+				a.Tracks = map[uint64]*track{}
+			}
+			if a.Ends == nil {
+				a.Ends = map[place]ending{}
+			}
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,384 @@
+// Package database keeps facts about workloads in SQLite (https://sqlite.org, by the
+// pure Go port modernc.org/sqlite), so that lists with filters and sorting answer at
+// once however many workloads there were; or in PostgreSQL 12 and later
+// (https://www.postgresql.org/docs/, by github.com/jackc/pgx), where several servers share
+// a catalogue or a site backs its databases up.
+//
+// The catalogue is a view of the series: a file that is damaged is moved aside and an
+// empty one takes its place, whose watermark is zero, so that the builder fills it
+// again. The identity of a workload is its site, its id and its start, since batch
+// systems count their jobs anew.
+//
+// Times are milliseconds since the Unix epoch; figures are SI base units, and NULL
+// when they were never measured. A Catalogue is safe for concurrent use, also by
+// several processes.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"reckon/store"
+)
+
+//go:embed migrations/*/*.sql
+var files embed.FS
+
+// Catalogue is a database of workloads.
+type Catalogue struct {
+	d    *dialect
+	path string // or address, without a password
+	db   *sql.DB
+	log  *slog.Logger
+
+	write  sync.Mutex // one writer at a time: SQLite would make the others wait anyway
+	insert *sql.Stmt
+	find   *sql.Stmt
+	byKey  *sql.Stmt // of a list of keys; nil where lists is
+
+	lists *lists // nil where the database has an index for each list
+}
+
+var _ store.Catalogue = (*Catalogue)(nil)
+
+// checkAlways is the size up to which the file is checked whole at every opening; a
+// larger one only after an unclean end.
+const checkAlways = 32 << 20
+
+// Open opens or creates the catalogue at path. log takes what was repaired; nil
+// discards it.
+func Open(path string, log *slog.Logger) (*Catalogue, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, fmt.Errorf("open catalogue: %w", err)
+	}
+	c, err := open(path, log)
+	if err != nil && sqliteDialect().corrupt(err) {
+		aside := fmt.Sprintf("%s.corrupt-%d", path, time.Now().UnixNano())
+		if mv := moveAside(path, aside); mv != nil {
+			return nil, fmt.Errorf("open catalogue %s: %w (and could not move it aside: %w)", path, err, mv)
+		}
+		log.Error("catalogue is damaged and was moved aside; it is built again from the series", "kept", aside, "err", err)
+		c, err = open(path, log)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open catalogue %s: %w", path, err)
+	}
+	return c, nil
+}
+
+func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
+	deep := false
+	if st, err := os.Stat(path); err == nil {
+		deep = st.Size() <= checkAlways
+		if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+			deep = true // the last process did not close it
+		}
+	}
+	db, err := sql.Open(driver, dsn(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			db.Close()
+		}
+	}()
+	db.SetMaxOpenConns(4)
+	db.SetConnMaxIdleTime(time.Minute)
+	c := &Catalogue{d: sqliteDialect(), path: path, db: db, log: log}
+	if err := c.verify(context.Background(), deep); err != nil {
+		return nil, err
+	}
+	return c, c.prepare(context.Background())
+}
+
+func (c *Catalogue) prepare(ctx context.Context) (err error) {
+	if err := c.migrate(ctx); err != nil {
+		return err
+	}
+	if c.insert, err = c.db.PrepareContext(ctx, insertSQL); err != nil {
+		return err
+	}
+	if c.find, err = c.db.PrepareContext(ctx, findSQL); err != nil || c.d.indexes {
+		return err
+	}
+	c.lists = newLists(c.db, &c.write, c.log)
+	c.byKey, err = c.db.PrepareContext(ctx, byKeySQL)
+	return err
+}
+
+// damaged is what quick_check says, as an error that counts as corruption.
+type damaged struct{ text string }
+
+func (d damaged) Error() string { return "check: " + d.text }
+
+func errorCode(err error) (int, bool) {
+	if d := (damaged{}); errors.As(err, &d) {
+		return 11, true
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return 0, false
+	}
+	return e.Code() & 0xff, true
+}
+
+func (c *Catalogue) verify(ctx context.Context, deep bool) error {
+	var n int
+	if err := c.db.QueryRowContext(ctx, c.d.readable).Scan(&n); err != nil {
+		return err
+	}
+	if !deep {
+		return nil
+	}
+	var verdict string
+	if err := c.db.QueryRowContext(ctx, c.d.check).Scan(&verdict); err != nil {
+		return err
+	}
+	if verdict != "ok" {
+		return damaged{verdict}
+	}
+	return nil
+}
+
+// migrate applies the numbered files that were not applied, in order, each in a
+// transaction. It never goes back.
+func (c *Catalogue) migrate(ctx context.Context) error {
+	if _, err := c.db.ExecContext(ctx, c.d.createMigrations); err != nil {
+		return err
+	}
+	done, newest, err := c.applied(ctx)
+	if err != nil {
+		return err
+	}
+	names, err := fs.Glob(files, "migrations/"+c.d.name+"/*.sql") // sorted by name
+	if err != nil {
+		return err
+	}
+	known := 0
+	for _, name := range names {
+		number, _, _ := strings.Cut(path.Base(name), "_")
+		version, err := strconv.Atoi(number)
+		if err != nil || version <= known {
+			return fmt.Errorf("migration %s: its name must begin with a number of its own", path.Base(name))
+		}
+		known = version
+		if done[version] {
+			continue
+		}
+		if err := c.apply(ctx, version, name); err != nil {
+			return fmt.Errorf("migration %s: %w", path.Base(name), err)
+		}
+	}
+	if newest > known {
+		return fmt.Errorf("schema %d is newer than the %d this program knows: use the newer reckon, or delete the file to have it built again from the series", newest, known)
+	}
+	return nil
+}
+
+// applied are the versions that were applied, and the newest of them.
+func (c *Catalogue) applied(ctx context.Context) (map[int]bool, int, error) {
+	rows, err := c.db.QueryContext(ctx, `SELECT version FROM migrations`)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	done, newest := map[int]bool{}, 0
+	for rows.Next() {
+		var v int
+		if err := rows.Scan(&v); err != nil {
+			return nil, 0, err
+		}
+		done[v], newest = true, max(newest, v)
+	}
+	return done, newest, rows.Err()
+}
+
+func (c *Catalogue) apply(ctx context.Context, version int, name string) error {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	tx, err := c.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if c.d.begin != "" {
+		if _, err := tx.ExecContext(ctx, c.d.begin); err != nil {
+			return err
+		}
+	}
+	var done int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM migrations WHERE version = $1`, version).Scan(&done); err != nil {
+		return err
+	}
+	if done > 0 {
+		return nil // another process was faster
+	}
+	if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+		return err
+	}
+	base := strings.TrimSuffix(filepath.Base(name), ".sql")
+	if _, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, $2, $3)`, version, base, time.Now().UnixMilli()); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func moveAside(path, to string) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Rename(path+suffix, to+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the catalogue; SQLite folds its log into the file.
+func (c *Catalogue) Close() error {
+	c.lists.close()
+	c.write.Lock()
+	defer c.write.Unlock()
+	if c.d.analyse != "" {
+		_, _ = c.db.Exec(c.d.analyse) // advice for the next opening; not worth an error
+	}
+	if c.byKey != nil {
+		_ = c.byKey.Close() // closing the database ends it too
+	}
+	return errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
+}
+
+// Drop empties the catalogue, the watermark included.
+func (c *Catalogue) Drop(ctx context.Context) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	tables := []string{"workloads", "state", "uses", "node_uses", "use_groups"}
+	if c.d.indexes {
+		tables = append(tables, "workload_nodes", "workload_counts", "workload_names")
+	}
+	var at int64
+	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
+		if at, err = c.lists.begin(ctx, tx); err != nil {
+			return err
+		}
+		for _, table := range tables {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	c.lists.end(at, nil, err)
+	if err != nil {
+		return fmt.Errorf("empty catalogue: %w", err)
+	}
+	if c.d.emptyFile == "" {
+		return nil
+	}
+	if _, err := c.db.ExecContext(ctx, c.d.emptyFile); err != nil {
+		c.log.Warn("space of the old catalogue is not given back yet", "err", err)
+	}
+	return nil
+}
+
+// inTx runs f in a transaction, the caller holding c.write.
+func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := c.db.BeginTx(ctx, nil)
+	if err == nil && c.d.begin != "" {
+		if _, err = tx.ExecContext(ctx, c.d.begin); err != nil {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}
+	if err == nil {
+		if err = f(tx); err == nil {
+			err = tx.Commit()
+		} else {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}
+	return c.explain(ctx, err)
+}
+
+// explain says what an error of the database means.
+func (c *Catalogue) explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case c.d.corrupt(err):
+		return fmt.Errorf("%w: %s is damaged; restart, or run `reckon catalogue rebuild`: %w", store.ErrDamaged, c.path, err)
+	case c.d.full(err):
+		return fmt.Errorf("%w: %s: %w", store.ErrFull, c.path, err)
+	case c.d.gone(err):
+		again := c.remake(ctx)
+		return fmt.Errorf("%w: the tables of the catalogue in %s are gone, and are made anew and built again from the series: %w", store.ErrUnavailable, c.path, errors.Join(err, again))
+	case ctx.Err() != nil:
+		return err
+	case c.d.away(err):
+		return fmt.Errorf("%w: the catalogue in %s can not be asked; is PostgreSQL started? %w", store.ErrUnavailable, c.path, err)
+	}
+	return err
+}
+
+const watermarkKey = "watermark"
+
+// Watermark is the time up to which the series were taken in.
+func (c *Catalogue) Watermark(ctx context.Context) (time.Time, error) {
+	raw, err := c.State(ctx, watermarkKey)
+	if err != nil || len(raw) != 8 {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw))), nil
+}
+
+// SetWatermark notes the time up to which the series were taken in.
+func (c *Catalogue) SetWatermark(ctx context.Context, t time.Time) error {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], uint64(t.UnixMilli()))
+	return c.SetState(ctx, watermarkKey, raw[:])
+}
+
+// State returns what SetState kept under key, or nil.
+func (c *Catalogue) State(ctx context.Context, key string) ([]byte, error) {
+	var raw []byte
+	err := c.db.QueryRowContext(ctx, `SELECT value FROM state WHERE key = $1`, key).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read state %s of catalogue: %w", key, c.explain(ctx, err))
+	}
+	return raw, nil
+}
+
+// SetState keeps a few bytes for whoever builds the catalogue. Drop forgets them.
+func (c *Catalogue) SetState(ctx context.Context, key string, value []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	err := c.inTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO state (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep state %s of catalogue: %w", key, err)
+	}
+	return nil
+}

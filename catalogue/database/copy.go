@@ -1,0 +1,128 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reckon/store"
+)
+
+// CopyTo copies everything to another catalogue: workloads, roll-ups, findings and the state
+// of the builder. What is there of the same stays or is replaced, nothing is doubled, and
+// afterwards everything must be there.
+func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours, findings int, err error) {
+	if workloads, err = c.copyWorkloads(ctx, to); err != nil {
+		return workloads, 0, 0, err
+	}
+	if hours, err = c.copyRollups(ctx, to); err != nil {
+		return workloads, hours, 0, err
+	}
+	list, n, err := c.Findings(ctx, store.FindingFilter{})
+	if err != nil {
+		return workloads, hours, 0, err
+	}
+	if err := to.PutFindings(ctx, list); err != nil {
+		return workloads, hours, 0, err
+	}
+	if _, there, err := to.Findings(ctx, store.FindingFilter{}); err != nil || there < n {
+		return workloads, hours, n, errors.Join(err, fmt.Errorf("%d findings are here and %d there", n, there))
+	}
+	return workloads, hours, n, c.copyState(ctx, to)
+}
+
+func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, error) {
+	const page = 2000
+	copied, last := 0, int64(-1)
+	for {
+		rows, err := c.db.QueryContext(ctx, fmt.Sprintf("SELECT key, %s FROM workloads WHERE key > $1 ORDER BY key LIMIT %d", strings.Join(rowColumns, ", "), page), last)
+		if err != nil {
+			return copied, c.explain(ctx, err)
+		}
+		var list []store.Workload
+		for rows.Next() {
+			w, _, err := c.d.scan(rows, &last)
+			if err != nil {
+				return copied, errors.Join(err, rows.Close())
+			}
+			list = append(list, w)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return copied, c.explain(ctx, err)
+		}
+		if len(list) == 0 {
+			return copied, c.allThere(ctx, to)
+		}
+		if err := to.Upsert(ctx, list); err != nil {
+			return copied, err
+		}
+		copied += len(list)
+	}
+}
+
+func (c *Catalogue) allThere(ctx context.Context, to *Catalogue) error {
+	here, err := c.total(ctx, store.Filter{})
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	there, err := to.total(ctx, store.Filter{})
+	if err == nil && there < here {
+		err = fmt.Errorf("%d workloads are here and %d there", here, there)
+	}
+	return to.explain(ctx, err)
+}
+
+func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, err error) {
+	var first, last sql.NullInt64
+	err = c.db.QueryRowContext(ctx, `SELECT min(at_ms), max(at_ms) FROM (SELECT at_ms FROM uses WHERE span = 'h' UNION ALL SELECT at_ms FROM node_uses WHERE span = 'h') AS h`).Scan(&first, &last)
+	if err != nil || !first.Valid {
+		return 0, c.explain(ctx, err)
+	}
+	end := time.UnixMilli(last.Int64).Add(time.Hour)
+	for at := time.UnixMilli(first.Int64); at.Before(end); at = at.Add(24 * time.Hour) {
+		next := at.Add(24 * time.Hour)
+		if next.After(end) {
+			next = end
+		}
+		q := store.RollupQuery{From: at, To: next, Span: store.SpanHour, By: []string{"site", "kind", "owner", "account", "partition", "command"}}
+		use, err := c.Use(ctx, q)
+		if err != nil {
+			return hours, err
+		}
+		q.By = []string{"site", "node"}
+		nodes, err := c.NodeUse(ctx, q)
+		if err != nil {
+			return hours, err
+		}
+		if len(use)+len(nodes) == 0 {
+			continue
+		}
+		if err := to.ReplaceHours(ctx, at, next, use, nodes); err != nil {
+			return hours, err
+		}
+		hours += len(use) + len(nodes)
+	}
+	return hours, nil
+}
+
+func (c *Catalogue) copyState(ctx context.Context, to *Catalogue) error {
+	rows, err := c.db.QueryContext(ctx, `SELECT key, value FROM state`)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		var value []byte
+		if err := rows.Scan(&key, &value); err != nil {
+			return err
+		}
+		if err := to.SetState(ctx, key, value); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,97 @@
+package database
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// dialect is what differs between databases, beside the folder of migrations named after
+// each. Everything else is SQL that SQLite and PostgreSQL both run, with numbered parameters
+// ($1).
+type dialect struct {
+	name string
+	// createMigrations makes the table that says which migrations were applied.
+	createMigrations string
+	// begin is run first in every transaction that writes; empty for nothing.
+	begin string
+	// readable finds out whether there is a database at all; check returns "ok" when all of it
+	// is sound; empty where the database sees to that itself.
+	readable, check string
+	// analyse refreshes what the query planner knows, in bounded time; emptyFile gives the
+	// space of deleted rows back. Either may be empty.
+	analyse, emptyFile string
+	// listed is a condition that a column is in the JSON list of a parameter.
+	listed func(column, param string) string
+	// pattern is a condition that a column matches a shell pattern (* ? [a-z]), and what stands
+	// for the pattern.
+	pattern func(column, param string) string
+	glob    func(string) string
+	// indexes says that lists are answered by the indexes of the database, and that nodes, names and
+	// counts of workloads are in tables of their own. Else lists are answered from columns in
+	// memory as soon as there are many rows, and the database only looks at each of few.
+	indexes bool
+	// indexed says which index leads.
+	indexed func(index string) string
+	// down and up are the words for an order in which what is not known is the smallest.
+	down, up string
+	// put and get turn text into what the database can keep, and back.
+	put, get func(string) string
+
+	corrupt, full, gone, away func(error) bool
+}
+
+func same(s string) string { return s }
+
+func never(error) bool { return false }
+
+func sqliteDialect() *dialect {
+	return &dialect{
+		name:             "sqlite",
+		createMigrations: `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`,
+		readable:         `SELECT count(*) FROM sqlite_master`,
+		check:            `PRAGMA quick_check(1)`,
+		analyse:          `PRAGMA optimize`,
+		emptyFile:        `VACUUM`,
+		listed:           func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
+		pattern:          func(column, param string) string { return column + " GLOB " + param },
+		glob:             same,
+		indexed:          func(index string) string { return " INDEXED BY " + index },
+		down:             " DESC",
+		put:              same,
+		get:              same,
+		corrupt:          func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) }, // SQLITE_CORRUPT, SQLITE_NOTADB
+		full:             func(err error) bool { code, ok := errorCode(err); return ok && code == 13 },                 // SQLITE_FULL
+		gone:             never,
+		away:             never,
+	}
+}
+
+// driver is the name of SQLite in package database/sql.
+const driver = "sqlite"
+
+// dsn names the database. Writers queue for a lock instead of failing; a commit is
+// in the write-ahead log of SQLite, so killing the process loses none.
+func dsn(path string) string {
+	q := url.Values{}
+	for _, p := range []string{
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-4096)",
+		"temp_store(MEMORY)", "journal_size_limit(16777216)", "analysis_limit(1000)",
+	} {
+		q.Add("_pragma", p)
+	}
+	q.Set("_txlock", "immediate")
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// params writes $first, $first+1, ...
+func params(first, n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "$%d", first+i)
+	}
+	return b.String()
+}

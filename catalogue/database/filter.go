@@ -1,0 +1,146 @@
+package database
+
+import (
+	"math"
+	"slices"
+
+	"reckon/catalogue/database/columns"
+	"reckon/store"
+)
+
+// What the columns in memory hold of a row, beside its key, id and nodes.
+var (
+	heldWords   = []string{"site", "kind", "name", "owner", "account", "partition_name", "command", "state"}
+	heldTimes   = []string{"start_ms", "seen_ms", "until_ms", wallSQL, "submit_ms", "exit_code"}
+	heldNumbers = makeHeld()
+)
+
+// Places of words and numbers that filters are about.
+const (
+	wordSite      = 0
+	wordKind      = 1
+	wordName      = 2
+	wordOwner     = 3
+	wordAccount   = 4
+	wordPartition = 5
+	wordCommand   = 6
+	wordState     = 7
+	numberStart   = 0
+	numberUntil   = 2
+)
+
+func makeHeld() []string {
+	out := slices.Clone(heldTimes)
+	for _, f := range figures {
+		out = append(out, f.name)
+	}
+	return out
+}
+
+// held is a row as the columns hold it.
+func held(key int64, w *store.Workload, until int64) columns.Row {
+	start, wall := w.Start.UnixMilli(), until
+	switch until {
+	case running:
+		wall = w.Seen.UnixMilli()
+	case waiting:
+		wall = start
+	}
+	r := columns.Row{
+		Key: key, ID: w.ID, Names: w.Nodes,
+		Words:   []string{w.Site, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, w.State},
+		Numbers: make([]float64, 0, len(heldNumbers)),
+	}
+	submit, code := math.NaN(), math.NaN()
+	if !w.Submit.IsZero() {
+		submit = float64(w.Submit.UnixMilli())
+	}
+	if w.ExitCode != nil {
+		code = float64(*w.ExitCode)
+	}
+	r.Numbers = append(r.Numbers, float64(start), float64(w.Seen.UnixMilli()), float64(until), float64(wall-start), submit, code)
+	for _, f := range figures {
+		v := math.NaN()
+		if p := *f.field(w); p != nil {
+			v = *p
+		}
+		r.Numbers = append(r.Numbers, v)
+	}
+	return r
+}
+
+// question is a filter, an order and a page for the columns.
+func question(f store.Filter, order string, down bool) *columns.Query {
+	q := &columns.Query{Names: f.Nodes, Down: down, Then: -1, Offset: max(f.Offset, 0), Limit: max(f.Limit, 0)}
+	words := func(column int, values []string) {
+		if len(values) > 0 {
+			q.Words = append(q.Words, columns.Words{Column: column, Values: values})
+		}
+	}
+	words(wordOwner, f.Owners)
+	words(wordKind, f.Kinds)
+	words(wordAccount, f.Accounts)
+	words(wordPartition, f.Partitions)
+	words(wordState, f.States)
+	words(wordSite, f.Sites)
+	pattern := func(column int, p string) {
+		if name, one := exact(p); one {
+			words(column, []string{name})
+		} else {
+			q.Words = append(q.Words, columns.Words{Column: column, Match: parseGlob(p).matches})
+		}
+	}
+	if f.Command != "" {
+		pattern(wordCommand, f.Command)
+	}
+	if f.Name != "" {
+		pattern(wordName, f.Name)
+	}
+	within := func(column int, low, high float64) {
+		q.Ranges = append(q.Ranges, columns.Range{Column: column, Low: low, High: high})
+	}
+	if f.Running != nil && *f.Running {
+		within(numberUntil, running, running)
+	} else if f.Running != nil {
+		within(numberUntil, math.Inf(-1), running-1)
+	}
+	if !f.Until.IsZero() {
+		within(numberStart, math.Inf(-1), float64(f.Until.UnixMilli()-1))
+	}
+	if !f.Since.IsZero() {
+		within(numberUntil, float64(f.Since.UnixMilli()), math.Inf(1))
+	}
+	if f.MinCPU > 0 {
+		within(len(heldTimes), f.MinCPU, math.Inf(1)) // CPU seconds are the first figure
+	}
+	switch {
+	case order == "id":
+		q.By = columns.ByID
+	case order == "nodes":
+		q.By = columns.ByNames
+	case slices.Contains(heldWords, order):
+		q.By, q.Column = columns.ByWord, slices.Index(heldWords, order)
+	default:
+		q.By, q.Column = columns.ByNumber, slices.Index(heldNumbers, order)
+	}
+	if slices.Contains(thenByStart, order) {
+		q.Then = numberStart
+	}
+	return q
+}
+
+// selects reports whether a filter still selects a row that the columns named: it may have changed
+// between the two.
+func selects(q *columns.Query, r *columns.Row) bool {
+	for _, w := range q.Words {
+		if s := r.Words[w.Column]; !slices.Contains(w.Values, s) && (w.Match == nil || !w.Match(s)) {
+			return false
+		}
+	}
+	for _, x := range q.Ranges {
+		if v := r.Numbers[x.Column]; !(v >= x.Low && v <= x.High) {
+			return false
+		}
+	}
+	return len(q.Names) == 0 || slices.ContainsFunc(r.Names, func(n string) bool { return slices.Contains(q.Names, n) })
+}

@@ -1,0 +1,279 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/store"
+)
+
+const day = 24 * time.Hour
+
+// ErrSort is what errors.Is finds when the field to sort by is not known.
+var ErrSort = errors.New("unknown field to sort by")
+
+// sorts maps a field of the HTTP API to an expression.
+var sorts = sortFields()
+
+// wallSQL is how long a workload has run, in milliseconds.
+const wallSQL = "(CASE until_ms WHEN 9007199254740991 THEN seen_ms WHEN 9007199254740990 THEN start_ms ELSE until_ms END - start_ms)"
+
+func sortFields() map[string]string {
+	m := map[string]string{
+		"id": "id", "kind": "kind", "name": "name", "owner": "owner", "site": "site", "account": "account",
+		"partition": "partition_name", "command": "command", "nodes": "nodes", "exit_code": "exit_code",
+		"state": "state", "submit": "submit_ms", "start": "start_ms", "seen": "seen_ms", "end": "until_ms", "running": "until_ms",
+		"wall_seconds": wallSQL,
+		"cpu":          "cpu_seconds", "memory": "memory_peak_bytes", "time": wallSQL,
+	}
+	for _, f := range figures {
+		m[f.name] = f.name
+	}
+	return m
+}
+
+// thenByStart are the columns that leave so many rows the same that the start orders these.
+var thenByStart = []string{"owner", "kind", "account", "partition_name", "state", "command"}
+
+// Workloads lists what the filter selects, and how many rows there are without limit.
+// Without a sort the latest start comes first. What was not measured sorts as the
+// smallest. Where there are many rows they are selected and ordered in memory, and only those
+// of the page are read.
+func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
+	key, down := strings.CutPrefix(f.Sort, "-")
+	if f.Sort == "" {
+		key, down = "start", true
+	}
+	order, ok := sorts[key]
+	if !ok {
+		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
+	}
+	if f.ID == "" && !c.d.indexes { // an id has its own index everywhere
+		table, err := c.lists.table(ctx)
+		if err != nil {
+			return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+		}
+		if table != nil {
+			return c.fromColumns(ctx, table, f, order, down)
+		}
+	}
+	return c.fromRows(ctx, f, order, down)
+}
+
+// fromRows has the database select and order.
+func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
+	total, err := c.total(ctx, f)
+	if err != nil {
+		return nil, 0, fmt.Errorf("count workloads: %w", c.explain(ctx, err))
+	}
+	if total == 0 || f.Offset >= total {
+		return nil, total, nil
+	}
+	q, args := c.d.listSQL(f, order, down, total)
+	rows, err := c.db.QueryContext(ctx, q, args...)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+	}
+	defer rows.Close()
+	out, err := c.d.scanAll(rows)
+	if err != nil {
+		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+	}
+	return out, total, nil
+}
+
+// listSQL writes the query.
+func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
+	w := &conditions{d: d}
+	w.filter(f)
+	dir := d.up
+	if down {
+		dir = d.down
+	}
+	by := order + dir
+	if slices.Contains(thenByStart, order) {
+		by += ", start_ms" + dir
+	}
+	q := "SELECT " + strings.Join(rowColumns, ", ") + " FROM workloads" + w.sql() + " ORDER BY " + by + ", key" + dir
+	if f.Limit > 0 || f.Offset > 0 {
+		limit := f.Limit
+		if limit <= 0 {
+			limit = total
+		}
+		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, max(f.Offset, 0))
+	}
+	return q, w.args
+}
+
+func (d *dialect) scanAll(rows *sql.Rows) ([]store.Workload, error) {
+	var out []store.Workload
+	for rows.Next() {
+		w, _, err := d.scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, w)
+	}
+	return out, rows.Err()
+}
+
+// SortFields lists the fields that Filter.Sort may name.
+func SortFields() []string {
+	out := make([]string, 0, len(sorts))
+	for k := range sorts {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// conditions collect a WHERE clause.
+type conditions struct {
+	d     *dialect
+	conds []string
+	args  []any
+}
+
+func (w *conditions) sql() string {
+	if len(w.conds) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.conds, " AND ")
+}
+
+// param adds an argument and returns its name.
+func (w *conditions) param(v any) string {
+	if text, ok := v.(string); ok {
+		v = w.d.put(text)
+	}
+	w.args = append(w.args, v)
+	return fmt.Sprintf("$%d", len(w.args))
+}
+
+// pattern is a condition that a column matches a shell pattern.
+func (w *conditions) pattern(column, p string) string {
+	return w.d.pattern(column, w.param(w.d.glob(p)))
+}
+
+func (w *conditions) and(cond string) { w.conds = append(w.conds, cond) }
+
+// list writes values as parameters.
+func (w *conditions) list(values []string) string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = w.param(v)
+	}
+	return "(" + strings.Join(names, ", ") + ")"
+}
+
+func (w *conditions) in(column string, values []string) {
+	if len(values) > 0 {
+		w.and(column + " IN " + w.list(values))
+	}
+}
+
+// grouped reports whether a filter is on nothing but what workload_counts counts by.
+func grouped(f store.Filter) bool {
+	return f.ID == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+}
+
+func (w *conditions) filter(f store.Filter) {
+	if f.ID != "" {
+		w.and("id = " + w.param(f.ID))
+	}
+	w.groups(f)
+	w.in("site", f.Sites)
+	if f.Running != nil {
+		w.and("until_ms " + map[bool]string{true: "=", false: "<"}[*f.Running] + " " + w.param(int64(running)))
+	}
+	switch {
+	case len(f.Nodes) == 0:
+	case w.d.indexes:
+		w.and("key IN (SELECT key FROM workload_nodes WHERE node IN " + w.list(f.Nodes) + ")")
+	default:
+		w.and("EXISTS (SELECT 1 FROM json_each(nodes) WHERE value IN " + w.list(f.Nodes) + ")")
+	}
+	switch name, one := exact(f.Name); {
+	case f.Name == "":
+	case one:
+		w.and("name = " + w.param(name))
+	case w.d.indexes:
+		w.and("name IN (SELECT name FROM workload_names WHERE " + w.pattern("name", f.Name) + ")")
+	default:
+		w.and(w.pattern("name", f.Name))
+	}
+	if f.MinCPU > 0 {
+		w.and("cpu_seconds >= " + w.param(f.MinCPU))
+	}
+	w.interval(f.Since, f.Until)
+}
+
+// exact is the one name that a shell pattern stands for; false when it stands for more.
+func exact(pattern string) (string, bool) {
+	name := strings.NewReplacer("[*]", "\x00", "[?]", "\x01", "[[]", "\x02").Replace(pattern)
+	if strings.ContainsAny(name, "*?[") || strings.ContainsAny(pattern, "\x00\x01\x02") {
+		return "", false
+	}
+	return strings.NewReplacer("\x00", "*", "\x01", "?", "\x02", "[").Replace(name), true
+}
+
+// groups are the conditions on what rows are counted by.
+func (w *conditions) groups(f store.Filter) {
+	w.in("kind", f.Kinds)
+	w.in("owner", f.Owners)
+	w.in("account", f.Accounts)
+	w.in("partition_name", f.Partitions)
+	w.in("state", f.States)
+	switch command, one := exact(f.Command); {
+	case f.Command == "":
+	case one:
+		w.and("command = " + w.param(command))
+	default:
+		w.and(w.pattern("command", f.Command))
+	}
+}
+
+// short is an interval of which it is faster to look for what started in it, or the day before it, and for what is
+// longer than a day apart.
+const short = 7 * day
+
+// interval selects what existed between since and until.
+func (w *conditions) interval(since, until time.Time) {
+	if !w.d.indexes || since.IsZero() || until.IsZero() || until.Sub(since) > short {
+		if !until.IsZero() {
+			w.and("start_ms < " + w.param(until.UnixMilli()))
+		}
+		if !since.IsZero() {
+			w.and("until_ms >= " + w.param(since.UnixMilli()))
+		}
+		return
+	}
+	s, u, d := w.param(since.UnixMilli()), w.param(until.UnixMilli()), w.param(since.Add(-day).UnixMilli())
+	w.and("key IN (SELECT key FROM workloads WHERE start_ms >= " + d + " AND start_ms < " + u + " AND until_ms >= " + s +
+		" UNION ALL SELECT key FROM workloads WHERE until_ms - start_ms > 86400000 AND until_ms >= " + s + " AND start_ms < " + d + ")")
+}
+
+// total counts what a filter selects.
+func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
+	w := &conditions{d: c.d}
+	if !c.d.indexes || !grouped(f) {
+		w.filter(f)
+		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
+		return n, err
+	}
+	w.groups(f)
+	if f.Running != nil {
+		run := 0
+		if *f.Running {
+			run = 1
+		}
+		w.and("running = " + w.param(run))
+	}
+	err = c.db.QueryRowContext(ctx, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM workload_counts"+w.sql(), w.args...).Scan(&n)
+	return n, err
+}

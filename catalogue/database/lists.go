@@ -1,0 +1,409 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/catalogue/database/columns"
+	"reckon/store"
+)
+
+const (
+	// manyRows is the number of rows from which lists are answered from columns in memory:
+	// below it, looking at every row takes a few milliseconds and no memory.
+	manyRows = 5000
+	// mostRows bounds the memory of the columns: about 2 GB.
+	mostRows = 8_000_000
+	// mostLate bounds the rows that are written while the columns are read.
+	mostLate = 200_000
+)
+
+var errTooMany = fmt.Errorf("there are more than %d workloads; keep less history", mostRows)
+
+// lists keeps the columns beside the database: it reads them all once, when the first list is asked
+// for, and follows what this program writes. The database counts the writes, so that
+// those of other programs are noticed, after which the columns are read anew.
+type lists struct {
+	db    *sql.DB
+	log   *slog.Logger
+	many  int
+	write *sync.Mutex // of the catalogue: who holds it writes alone
+
+	mu        sync.Mutex
+	columns   *columns.Table // nil before they are read
+	at        int64          // the write that they are as of
+	announced int64          // the write that is on its way to the columns
+	reading   *reading       // under way
+	counted   int64          // the write as of which there were few rows; -1 for not counted
+	not       time.Time      // before this they are not read again
+	stop      context.CancelFunc
+	done      sync.WaitGroup
+	ctx       context.Context // of the readings: the life of the catalogue
+}
+
+// reading is a pass over all rows.
+type reading struct {
+	ready   chan struct{}
+	late    []write
+	rows    int
+	spoiled bool
+}
+
+// write is what one transaction changed.
+type write struct {
+	at      int64
+	changes []columns.Change
+}
+
+func newLists(db *sql.DB, write *sync.Mutex, log *slog.Logger) *lists {
+	l := &lists{db: db, write: write, log: log, many: manyRows, counted: -1}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+func (l *lists) close() {
+	if l != nil {
+		l.stop()
+		l.done.Wait()
+	}
+}
+
+const generationSQL = `SELECT n FROM generation`
+
+// table returns the columns as of now, reading them first if there are many rows; nil when there
+// are few, or the columns can not be had.
+func (l *lists) table(ctx context.Context) (*columns.Table, error) {
+	for {
+		now, err := l.now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		table, r, err := l.take(ctx, now)
+		if err != nil || r == nil {
+			return table, err
+		}
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// now is the newest write.
+func (l *lists) now(ctx context.Context) (n int64, err error) {
+	err = l.db.QueryRowContext(ctx, generationSQL).Scan(&n)
+	return n, err
+}
+
+// take returns the columns, or the reading that makes them.
+func (l *lists) take(ctx context.Context, now int64) (*columns.Table, *reading, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.columns != nil {
+		if now <= l.at || now == l.announced {
+			return l.columns, nil, nil
+		}
+		l.log.Info("another program wrote to the catalogue: the columns of lists are read again")
+		l.columns = nil
+	}
+	if l.reading != nil {
+		return nil, l.reading, nil
+	}
+	if l.counted == now || time.Now().Before(l.not) {
+		return nil, nil, nil
+	}
+	var rows int
+	if err := l.db.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM workloads LIMIT %d)", l.many)).Scan(&rows); err != nil {
+		return nil, nil, err
+	}
+	if rows < l.many {
+		l.counted = now
+		return nil, nil, nil
+	}
+	l.reading = &reading{ready: make(chan struct{})}
+	l.done.Go(func() { l.read(l.reading) })
+	return nil, l.reading, nil
+}
+
+// read makes the columns.
+func (l *lists) read(r *reading) {
+	begin := time.Now()
+	l.write.Lock()
+	l.mu.Lock()
+	r.late, r.rows, r.spoiled = nil, 0, false // what was written up to here is in the file
+	l.mu.Unlock()
+	l.write.Unlock()
+	table, at, err := readColumns(l.ctx, l.db)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer close(r.ready)
+	l.reading = nil
+	for i := 0; err == nil && i < len(r.late); i++ {
+		if r.late[i].at <= at {
+			continue
+		}
+		if r.late[i].at != at+1 {
+			err = errors.New("another program wrote to it meanwhile")
+			break
+		}
+		at, err = r.late[i].at, table.Apply(r.late[i].changes)
+	}
+	if err == nil && r.spoiled {
+		err = errors.New("too much was written meanwhile")
+	}
+	took := time.Since(begin)
+	l.not = time.Now().Add(10 * took) // not all the time, if others write all the time
+	if err != nil {
+		if l.ctx.Err() == nil {
+			l.log.Warn("the catalogue answers lists slowly: its columns are not in memory", "err", err)
+		}
+		return
+	}
+	l.columns, l.at = table, at
+	l.log.Info("lists are answered from memory", "workloads", table.Len(), "bytes", table.Bytes(), "took", took.Round(time.Millisecond))
+}
+
+// follows reports whether the columns need to know what is written; the caller holds the lock of writers.
+func (l *lists) follows() bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.columns != nil || l.reading != nil
+}
+
+// begin counts a write in its transaction.
+func (l *lists) begin(ctx context.Context, tx *sql.Tx) (at int64, err error) {
+	if l == nil {
+		return 0, nil
+	}
+	if err := tx.QueryRowContext(ctx, `UPDATE generation SET n = n + 1 RETURNING n`).Scan(&at); err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.announced = at
+	return at, nil
+}
+
+// end takes in what was written, when err is nil. Nil changes are those of all rows.
+func (l *lists) end(at int64, changes []columns.Change, err error) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.announced = 0
+	if err != nil {
+		return // the database took nothing of it
+	}
+	if r := l.reading; r != nil {
+		r.rows += len(changes)
+		if r.late = append(r.late, write{at, changes}); changes == nil || r.rows > mostLate {
+			r.spoiled, r.late = true, nil
+		}
+		return
+	}
+	if l.columns == nil {
+		return
+	}
+	if changes == nil || at != l.at+1 {
+		l.columns, l.not = nil, time.Time{}
+		return
+	}
+	err = l.columns.Apply(changes)
+	if err == nil && l.columns.Len() > mostRows {
+		err = errTooMany
+	}
+	if err != nil {
+		l.log.Warn("the columns of lists are read again", "err", err)
+		l.columns = nil
+		return
+	}
+	l.at = at
+}
+
+// readColumns reads all rows, as of one write.
+func readColumns(ctx context.Context, db *sql.DB) (table *columns.Table, at int64, err error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer conn.Close()
+	table = columns.New(len(heldWords), len(heldNumbers))
+	err = conn.Raw(func(c any) error {
+		at, err = readAll(ctx, c.(sqldriver.QueryerContext), table)
+		return err
+	})
+	return table, at, err
+}
+
+// readAll reads past package database/sql, which takes twice the time.
+func readAll(ctx context.Context, c sqldriver.QueryerContext, table *columns.Table) (at int64, err error) {
+	query := "SELECT (" + generationSQL + "), key, id, nodes, " + strings.Join(heldWords, ", ") + ", " + strings.Join(heldNumbers, ", ") + " FROM workloads ORDER BY key"
+	rows, err := c.QueryContext(ctx, query, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	const fixed = 4
+	values := make([]sqldriver.Value, fixed+len(heldWords)+len(heldNumbers))
+	nodes := map[string][]string{}
+	batch := make([]columns.Change, 0, 4096)
+	for n := 0; ; n++ {
+		switch err := rows.Next(values); {
+		case errors.Is(err, io.EOF):
+			return at, table.Apply(batch)
+		case err != nil:
+			return 0, err
+		}
+		if len(batch) == cap(batch) {
+			if err := errors.Join(ctx.Err(), table.Apply(batch)); err != nil {
+				return 0, err
+			}
+			if batch = batch[:0]; n > mostRows {
+				return 0, errTooMany
+			}
+		}
+		batch = batch[:len(batch)+1]
+		r := &batch[len(batch)-1].Row
+		if r.Words == nil {
+			r.Words, r.Numbers = make([]string, len(heldWords)), make([]float64, len(heldNumbers))
+		}
+		at, r.Key, r.ID = int64(number(values[0])), int64(number(values[1])), text(values[2])
+		list := text(values[3])
+		have, known := nodes[list]
+		if !known {
+			if err := json.Unmarshal([]byte(list), &have); err != nil {
+				return 0, fmt.Errorf("nodes of %s: %w", r.ID, err)
+			}
+			if len(nodes) > 10_000 {
+				clear(nodes)
+			}
+			nodes[list] = have
+		}
+		r.Names = have
+		for i := range r.Words {
+			r.Words[i] = text(values[fixed+i])
+		}
+		for i := range r.Numbers {
+			r.Numbers[i] = number(values[fixed+len(r.Words)+i])
+		}
+	}
+}
+
+func number(v sqldriver.Value) float64 {
+	switch v := v.(type) {
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return math.NaN()
+}
+
+func text(v sqldriver.Value) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return ""
+}
+
+// fromColumns selects and orders in memory, and reads the rows of the page.
+func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
+	q := question(f, order, down)
+	keys, total := table.Select(q)
+	out := make([]store.Workload, 0, len(keys))
+	const page = 500
+	for len(keys) > 0 {
+		n := min(page, len(keys))
+		rows, err := c.fetch(ctx, keys[:n])
+		if err != nil {
+			return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+		}
+		for _, key := range keys[:n] {
+			w, there := rows[key]
+			if !there { // deleted since
+				continue
+			}
+			if r := held(key, &w.Workload, w.until); selects(q, &r) {
+				out = append(out, w.Workload)
+			}
+		}
+		keys = keys[n:]
+	}
+	return out, total, nil
+}
+
+// found is a row, and its end as the table has it.
+type found struct {
+	store.Workload
+	until int64
+}
+
+// fetch reads the rows of keys.
+func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*found, error) {
+	list, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.byKey.QueryContext(ctx, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := make(map[int64]*found, len(keys))
+	for rows.Next() {
+		var key int64
+		w, until, err := c.d.scan(rows, &key)
+		if err != nil {
+			return nil, err
+		}
+		out[key] = &found{w, until}
+	}
+	return out, rows.Err()
+}
+
+// Warm begins to read what lists are answered from, if there are many workloads, so that the first list
+// need not wait for it.
+func (c *Catalogue) Warm(ctx context.Context) error {
+	if c.lists == nil {
+		return nil
+	}
+	now, err := c.lists.now(ctx)
+	if err == nil {
+		_, _, err = c.lists.take(ctx, now)
+	}
+	if err != nil {
+		return fmt.Errorf("read the columns of lists: %w", c.explain(ctx, err))
+	}
+	return nil
+}
+
+// Held is how many workloads are in memory for lists, and how many bytes that takes, about.
+func (c *Catalogue) Held() (rows, bytes int) {
+	if c.lists == nil {
+		return 0, 0
+	}
+	c.lists.mu.Lock()
+	defer c.lists.mu.Unlock()
+	if c.lists.columns == nil {
+		return 0, 0
+	}
+	return c.lists.columns.Len(), c.lists.columns.Bytes()
+}

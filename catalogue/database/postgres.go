@@ -1,0 +1,218 @@
+package database
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+func postgresDialect() *dialect {
+	return &dialect{
+		name:             "postgres",
+		createMigrations: `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`,
+		// One writer at a time, of all servers: others wait at most ten seconds.
+		begin: `SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock(7231406)`,
+		listed: func(column, param string) string {
+			return column + " IN (SELECT json_array_elements_text(CAST(" + param + " AS JSON)))"
+		},
+		pattern: func(column, param string) string { return column + " ~ " + param },
+		glob:    globRegex,
+		indexes: true,
+		indexed: func(string) string { return "" }, // its planner chooses
+		down:    " DESC NULLS LAST",
+		up:      " ASC NULLS FIRST",
+		// PostgreSQL keeps no text with a zero in it, nor what is not UTF-8.
+		put: func(s string) string {
+			return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\U000f0000")
+		},
+		get:     func(s string) string { return strings.ReplaceAll(s, "\U000f0000", "\x00") },
+		corrupt: never,
+		full:    func(err error) bool { return state(err) == "53100" },
+		gone:    func(err error) bool { return state(err) == "42P01" },
+		away:    postgresAway,
+	}
+}
+
+// state is the SQLSTATE of an error
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+func state(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+func postgresAway(err error) bool {
+	var network net.Error
+	var connect *pgconn.ConnectError
+	switch s := state(err); {
+	case strings.HasPrefix(s, "57P"), strings.HasPrefix(s, "08"), strings.HasPrefix(s, "53"), strings.HasPrefix(s, "28"), s == "3D000", s == "55P03":
+		return true
+	case s != "":
+		return false
+	}
+	return errors.As(err, &network) || errors.As(err, &connect) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// OpenURL opens a catalogue in PostgreSQL, at an address such as
+// postgres://USER@HOST/DATABASE?password_file=FILE, with the other settings of libpq
+// (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database is
+// there; its tables are made. log takes what was repaired; nil discards it.
+func OpenURL(ctx context.Context, address string, log *slog.Logger) (_ *Catalogue, err error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	conf, shown, file, err := parsePostgres(address)
+	if err != nil {
+		return nil, err
+	}
+	before := stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+		if file == "" {
+			return nil
+		}
+		raw, err := os.ReadFile(file) // anew, so that it can be replaced
+		c.Password = strings.TrimSpace(string(raw))
+		return err
+	})
+	db := stdlib.OpenDB(*conf, before)
+	defer func() {
+		if err != nil {
+			db.Close()
+		}
+	}()
+	db.SetMaxOpenConns(8)
+	db.SetConnMaxIdleTime(time.Minute)
+	c := &Catalogue{d: postgresDialect(), path: shown, db: db, log: log}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := c.prepare(ctx); err != nil {
+		return nil, fmt.Errorf("open the catalogue: %w", c.explain(ctx, err))
+	}
+	return c, nil
+}
+
+// CheckURL says what is wrong with an address.
+func CheckURL(address string) error {
+	_, _, _, err := parsePostgres(address)
+	return err
+}
+
+func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, err error) {
+	const form = "write it like postgres://USER@HOST/DATABASE?password_file=FILE"
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		return nil, "", "", fmt.Errorf("the address of the catalogue is none of PostgreSQL; %s", form)
+	}
+	if _, has := u.User.Password(); has {
+		return nil, "", "", fmt.Errorf("the address of the catalogue at %s holds a password, which others can see in the list of processes; write it into a file and give password_file=FILE", u.Host)
+	}
+	q := u.Query()
+	if q.Has("password") {
+		return nil, "", "", fmt.Errorf("the address of the catalogue at %s holds a password; write it into a file and give password_file=FILE", u.Host)
+	}
+	file = q.Get("password_file")
+	q.Del("password_file")
+	if file != "" {
+		if _, err := os.ReadFile(file); err != nil {
+			return nil, "", "", fmt.Errorf("the password of the catalogue: %w", err)
+		}
+	}
+	if !q.Has("connect_timeout") {
+		q.Set("connect_timeout", "5")
+	}
+	if !q.Has("application_name") {
+		q.Set("application_name", "reckon")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		return nil, "", "", fmt.Errorf("the address of the catalogue at %s names no database; %s", u.Host, form)
+	}
+	u.RawQuery = ""
+	shown = u.String()
+	u.RawQuery = q.Encode()
+	if conf, err = pgx.ParseConfig(u.String()); err != nil {
+		return nil, "", "", fmt.Errorf("the address of the catalogue %s: %w", shown, err)
+	}
+	return conf, shown, file, nil
+}
+
+// remake makes the tables again after somebody dropped them.
+func (c *Catalogue) remake(ctx context.Context) error {
+	c.db.SetMaxIdleConns(0) // what was prepared is of the old tables
+	defer c.db.SetMaxIdleConns(2)
+	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses`); err != nil {
+		return err
+	}
+	return c.migrate(ctx)
+}
+
+// globRegex is the regular expression that matches what a shell pattern does, as SQLite reads
+// such patterns.
+func globRegex(pattern string) string {
+	var b strings.Builder
+	b.WriteString("^(?:")
+	for p := []rune(pattern); len(p) > 0; {
+		switch p[0] {
+		case '*':
+			b.WriteString(".*")
+		case '?':
+			b.WriteByte('.')
+		case '[':
+			n := classEnd(p)
+			if n < 0 {
+				return "a^" // no text at all
+			}
+			b.WriteString(class(p[1:n]))
+			p = p[n+1:]
+			continue
+		default:
+			if strings.ContainsRune(`\.+()|]{}^$`, p[0]) {
+				b.WriteByte('\\')
+			}
+			b.WriteRune(p[0])
+		}
+		p = p[1:]
+	}
+	b.WriteString(")$")
+	return b.String()
+}
+
+// classEnd is where the class that p begins with ends; -1 when it does not.
+func classEnd(p []rune) int {
+	i := 1
+	if i < len(p) && p[i] == '^' {
+		i++
+	}
+	for first := true; i < len(p); i++ {
+		if p[i] == ']' && !first {
+			return i
+		}
+		first = false
+	}
+	return -1
+}
+
+func class(inner []rune) string {
+	s := string(inner)
+	not := ""
+	if strings.HasPrefix(s, "^") {
+		not, s = "^", s[1:]
+	}
+	close := ""
+	if strings.HasPrefix(s, "]") {
+		close, s = "]", s[1:]
+	}
+	return "[" + not + close + strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(s) + "]"
+}

@@ -1,0 +1,159 @@
+package database
+
+import (
+	"errors"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/store"
+	"reckon/store/storetest"
+)
+
+func openURL(tb testing.TB, address string) *Catalogue {
+	tb.Helper()
+	c, err := OpenURL(tb.Context(), address, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestPostgres(t *testing.T) {
+	fresh, start := storetest.Postgres(t, "pgx")
+	stop := start()
+	open := func(tb testing.TB) store.Catalogue { return openURL(tb, fresh(tb)) }
+	t.Run("Catalogue", func(t *testing.T) { storetest.Catalogue(t, open) })
+	t.Run("Rollups", func(t *testing.T) { storetest.Rollups(t, open) })
+	t.Run("Findings", func(t *testing.T) { storetest.Findings(t, openURL(t, fresh(t))) })
+	t.Run("Wiped", func(t *testing.T) { wiped(t, openURL(t, fresh(t))) })
+	t.Run("Copy", func(t *testing.T) { copied(t, openURL(t, fresh(t))) })
+	t.Run("Past", func(t *testing.T) { past(t, openURL(t, fresh(t))) })
+	t.Run("Reopened", func(t *testing.T) {
+		address := fresh(t)
+		c := openURL(t, address)
+		if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); err != nil {
+			t.Fatal(err)
+		}
+		d := openURL(t, address) // a second server
+		if _, n, err := d.Workloads(t.Context(), store.Filter{}); n != 1 || err != nil {
+			t.Errorf("%d rows, %v", n, err)
+		}
+	})
+	t.Run("Away", func(t *testing.T) {
+		c := openURL(t, fresh(t))
+		stop()
+		began := time.Now()
+		for range 2 {
+			_, _, err := c.Workloads(t.Context(), store.Filter{})
+			if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "is PostgreSQL started?") {
+				t.Errorf("while it is away: %v", err)
+			}
+			if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("write while it is away: %v", err)
+			}
+		}
+		if d := time.Since(began); d > time.Minute {
+			t.Errorf("that took %s", d)
+		}
+		start()
+		if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); err != nil {
+			t.Errorf("after it came back: %v", err)
+		}
+	})
+}
+
+// wiped: somebody dropped the tables of a catalogue in use.
+func wiped(t *testing.T, c *Catalogue) {
+	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.db.ExecContext(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "made anew") {
+		t.Errorf("write into a wiped database: %v", err)
+	}
+	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(2)}); err != nil {
+		t.Errorf("the next write: %v", err)
+	}
+	if rows, n, err := c.Workloads(t.Context(), store.Filter{}); n != 1 || err != nil {
+		t.Errorf("%d rows, %v %v", n, rows, err)
+	}
+	if w, err := c.Watermark(t.Context()); !w.IsZero() || err != nil {
+		t.Errorf("watermark of a wiped database: %s %v", w, err)
+	}
+}
+
+func TestPostgresAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"mysql://h/db":                               "none of PostgreSQL",
+		"postgres://u:secret@h/db":                   "password_file=FILE",
+		"postgres://u@h/db?password=secret":          "password_file=FILE",
+		"postgres://u@h":                             "names no database",
+		"postgres://u@h/db?password_file=/none/such": "/none/such",
+		"postgres://u@h/db?sslmode=perhaps":          "sslmode",
+	} {
+		if err := CheckURL(address); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret@") {
+			t.Errorf("%s: %v; want %q", address, err, want)
+		}
+	}
+	if err := CheckURL("postgresql://u@h:5433/db?sslmode=require"); err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzGlob holds the regular expression of a pattern against path.Match, which reads
+// patterns without a backslash or a slash as SQLite does.
+func FuzzGlob(f *testing.F) {
+	for _, s := range []string{"train-*", "a?c", "[a-c]x", "[^a]", "[]]", "[", "a.b+c", "[^]]*"} {
+		f.Add(s, "train-1")
+		f.Add(s, "abc")
+	}
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		if strings.ContainsAny(pattern+text, "\\/\x00\n") || strings.Contains(pattern, "[") || !regexp.MustCompile(`^[ -~]*$`).MatchString(pattern+text) {
+			t.Skip()
+		}
+		want, err := path.Match(pattern, text)
+		if err != nil {
+			t.Skip()
+		}
+		if got := regexp.MustCompile(globRegex(pattern)).MatchString(text); got != want {
+			t.Errorf("%q on %q: %v, want %v (%s)", pattern, text, got, want, globRegex(pattern))
+		}
+	})
+}
+
+func TestGlobClasses(t *testing.T) {
+	for pattern, texts := range map[string][2]string{ // what matches, what does not
+		"[a-c]x": {"bx", "dx"}, "[^a-c]x": {"dx", "bx"}, "[]]": {"]", "x"}, "[^]]": {"x", "]"}, `[\]`: {`\`, "x"}, "[[]x": {"[x", "x"}, "a[*]b": {"a*b", "axb"},
+	} {
+		re := regexp.MustCompile(globRegex(pattern))
+		if !re.MatchString(texts[0]) || re.MatchString(texts[1]) {
+			t.Errorf("%s is %s", pattern, re)
+		}
+	}
+	if globRegex("[abc") != "a^" {
+		t.Error("an open class matches something")
+	}
+}
+
+func BenchmarkPostgresUpsert(b *testing.B) {
+	fresh, start := storetest.Postgres(b, "pgx")
+	start()
+	c := openURL(b, fresh(b))
+	var rows []store.Workload
+	for i := range 1000 {
+		rows = append(rows, storetest.Row(i))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.Upsert(b.Context(), rows); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N*len(rows))/b.Elapsed().Seconds(), "rows/s")
+}

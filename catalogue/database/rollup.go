@@ -1,0 +1,420 @@
+package database
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/store"
+)
+
+var _ store.Rollups = (*Catalogue)(nil)
+
+// usedNames are the columns of a roll-up, in the order of usedFields.
+var usedNames = []string{
+	"cpu_seconds", "cpu_wait_seconds", "memory_byte_seconds", "gpu_seconds", "io_read_bytes", "io_write_bytes", "network_bytes",
+	"energy_joules", "processes", "held_core_seconds", "started", "waited", "wait_seconds", "wait_core_seconds",
+}
+
+func usedFields(u *store.Used) []**float64 {
+	return []**float64{
+		&u.CPUSeconds, &u.CPUWaitSeconds, &u.MemoryByteSeconds, &u.GPUSeconds, &u.ReadBytes, &u.WriteBytes, &u.NetworkBytes,
+		&u.EnergyJoules, &u.Processes, &u.HeldCoreSeconds, &u.Started, &u.Waited, &u.WaitSeconds, &u.WaitCoreSeconds,
+	}
+}
+
+var nodeUseNames = append([]string{
+	"up_seconds", "core_seconds", "core_used_seconds", "node_memory_byte_seconds", "node_memory_used_byte_seconds", "node_joules",
+}, usedNames...)
+
+func nodeUseFields(u *store.NodeUse) []**float64 {
+	return append([]**float64{
+		&u.UpSeconds, &u.CoreSeconds, &u.CoreUsedSeconds, &u.NodeMemoryByteSeconds, &u.NodeMemoryUsedByteSeconds, &u.NodeJoules,
+	}, usedFields(&u.Used)...)
+}
+
+// groupColumns are what groups are told apart by, under their names in a query.
+var groupColumns = map[string]string{
+	"site": "site", "kind": "kind", "owner": "owner", "account": "account", "partition": "partition_name", "command": "command",
+}
+
+// sums writes sum(a), sum(b), ...
+func sums(names []string) string { return "sum(" + strings.Join(names, "), sum(") + ")" }
+
+// added writes the clause that adds a row to one that is there, NULL being nothing known.
+func added(table string, names []string) string {
+	set := make([]string, len(names))
+	for i, n := range names {
+		set[i] = fmt.Sprintf("%[1]s = CASE WHEN excluded.%[1]s IS NULL THEN %[2]s.%[1]s ELSE coalesce(%[2]s.%[1]s, 0) + excluded.%[1]s END", n, table)
+	}
+	return strings.Join(set, ", ")
+}
+
+const hourMS = int64(time.Hour / time.Millisecond)
+
+// ReplaceHours implements store.Rollups.
+func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse) error {
+	f, t := from.UnixMilli(), to.UnixMilli()
+	if f%hourMS != 0 || t%hourMS != 0 || t <= f {
+		return fmt.Errorf("replace roll-ups from %s to %s: these are no whole hours", from, to)
+	}
+	for i := range use {
+		if at := use[i].At.UnixMilli(); at < f || at >= t || at%hourMS != 0 {
+			return fmt.Errorf("replace roll-ups from %s to %s: a row is of %s", from, to, use[i].At)
+		}
+	}
+	for i := range nodes {
+		if at := nodes[i].At.UnixMilli(); at < f || at >= t || at%hourMS != 0 {
+			return fmt.Errorf("replace roll-ups from %s to %s: a row of node %s is of %s", from, to, nodes[i].Node, nodes[i].At)
+		}
+	}
+	c.write.Lock()
+	defer c.write.Unlock()
+	err := c.inTx(ctx, func(tx *sql.Tx) error {
+		for _, table := range []string{"uses", "node_uses"} {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE span = 'h' AND at_ms >= $1 AND at_ms < $2", f, t); err != nil {
+				return err
+			}
+		}
+		if err := c.d.insertUse(ctx, tx, use); err != nil {
+			return err
+		}
+		if err := c.d.insertNodes(ctx, tx, nodes); err != nil {
+			return err
+		}
+		return sumUp(ctx, tx, from.UTC(), to.UTC())
+	})
+	if err != nil {
+		return fmt.Errorf("write roll-ups from %s to %s: %w", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), err)
+	}
+	return nil
+}
+
+func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
+	put, err := tx.PrepareContext(ctx, "INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedNames, ", ")+") VALUES ('h', "+params(1, 2+len(usedNames))+
+		") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedNames))
+	if err != nil {
+		return err
+	}
+	defer put.Close()
+	ids := map[[6]string]int64{}
+	for i := range use {
+		u := &use[i]
+		k := [6]string{d.put(u.Site), d.put(u.Kind), d.put(u.Owner), d.put(u.Account), d.put(u.Partition), d.put(u.Command)}
+		id, ok := ids[k]
+		if !ok {
+			err := tx.QueryRowContext(ctx, `INSERT INTO use_groups (site, kind, owner, account, partition_name, command) VALUES ($1, $2, $3, $4, $5, $6)
+				ON CONFLICT (site, kind, owner, account, partition_name, command) DO UPDATE SET site = excluded.site RETURNING id`,
+				k[0], k[1], k[2], k[3], k[4], k[5]).Scan(&id)
+			if err != nil {
+				return err
+			}
+			ids[k] = id
+		}
+		args := []any{u.At.UnixMilli(), id}
+		for _, p := range usedFields(&u.Used) {
+			args = append(args, *p)
+		}
+		if _, err := put.ExecContext(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
+	put, err := tx.PrepareContext(ctx, "INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodeUseNames, ", ")+") VALUES ('h', "+params(1, 3+len(nodeUseNames))+
+		") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodeUseNames))
+	if err != nil {
+		return err
+	}
+	defer put.Close()
+	for i := range nodes {
+		u := &nodes[i]
+		args := []any{u.At.UnixMilli(), d.put(u.Site), d.put(u.Node)}
+		for _, p := range nodeUseFields(u) {
+			args = append(args, *p)
+		}
+		if _, err := put.ExecContext(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sumUp makes the days, and of them the months, that hours from from to to lie in anew.
+func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
+	for _, level := range []struct {
+		span        store.Span
+		of, made    string
+		next        func(time.Time) time.Time
+		description string
+	}{
+		{store.SpanDay, "h", "d", func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }, "day"},
+		{store.SpanMonth, "d", "m", func(t time.Time) time.Time { return t.AddDate(0, 1, 0) }, "month"},
+	} {
+		for at := store.SpanStart(level.span, from); at.Before(to); at = level.next(at) {
+			a, b := at.UnixMilli(), level.next(at).UnixMilli()
+			for _, t := range []struct {
+				table, key string
+				names      []string
+			}{{"uses", "group_id", usedNames}, {"node_uses", "site, node", nodeUseNames}} {
+				if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table+" WHERE span = $1 AND at_ms = $2", level.made, a); err != nil {
+					return err
+				}
+				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sums(t.names) +
+					" FROM " + t.table + " WHERE span = $3 AND at_ms >= CAST($2 AS BIGINT) AND at_ms < $4 GROUP BY " + t.key
+				if _, err := tx.ExecContext(ctx, q, level.made, a, level.of, b); err != nil {
+					return fmt.Errorf("sum up the %s of %s: %w", level.description, at.Format(time.DateOnly), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// level is one of the lengths that sums are kept of.
+type level struct {
+	name string
+	span store.Span
+}
+
+// stretch is a part of an interval, read from one level.
+type stretch struct {
+	level    string
+	from, to int64
+}
+
+// stretches covers an interval with as few rows as the span allows: whole months from
+// the months, the rest from days and, at both ends, hours.
+func stretches(q *store.RollupQuery) []stretch {
+	from := store.SpanStart(store.SpanHour, q.From)
+	to := store.SpanStart(store.SpanHour, q.To.Add(time.Hour-time.Nanosecond))
+	up := func(s store.Span, t time.Time) time.Time { // the first begin that is not before t
+		at := store.SpanStart(s, t)
+		switch {
+		case at.Equal(t):
+			return t
+		case s == store.SpanDay:
+			return at.AddDate(0, 0, 1)
+		}
+		return at.AddDate(0, 1, 0)
+	}
+	levels := []level{{"h", store.SpanHour}}
+	switch q.Span {
+	case store.SpanDay, store.SpanWeek:
+		levels = append(levels, level{"d", store.SpanDay})
+	case store.SpanMonth, store.SpanWhole:
+		levels = append(levels, level{"d", store.SpanDay}, level{"m", store.SpanMonth})
+	}
+	var cover func(i int, a, b time.Time) []stretch
+	cover = func(i int, a, b time.Time) []stretch {
+		if !a.Before(b) {
+			return nil
+		}
+		if i == 0 {
+			return []stretch{{levels[0].name, a.UnixMilli(), b.UnixMilli()}}
+		}
+		begin, end := up(levels[i].span, a), store.SpanStart(levels[i].span, b)
+		if !begin.Before(end) {
+			return cover(i-1, a, b)
+		}
+		out := cover(i-1, a, begin)
+		out = append(out, stretch{levels[i].name, begin.UnixMilli(), end.UnixMilli()})
+		return append(out, cover(i-1, end, b)...)
+	}
+	return cover(len(levels)-1, from, to)
+}
+
+// bucket writes the expression that groups times within a stretch.
+func (s stretch) bucket(span store.Span) string {
+	switch {
+	case span == store.SpanHourOfWeek:
+		return "345600000 + (at_ms - 345600000) % 604800000" // from Monday 1970-01-05 on
+	case span == store.SpanWhole:
+		return "0"
+	case s.level == "h" && span != store.SpanHour:
+		return "at_ms - at_ms % 86400000"
+	}
+	return "at_ms"
+}
+
+// Use implements store.Rollups.
+func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, error) {
+	columns := make([]string, 0, len(q.By))
+	for _, by := range q.By {
+		col, ok := groupColumns[by]
+		if !ok {
+			return nil, fmt.Errorf("usage by %q: groups are told apart by site, kind, owner, account, partition and command", by)
+		}
+		columns = append(columns, col)
+	}
+	type where struct {
+		at    int64
+		group [6]string
+	}
+	rows := map[where]*store.Use{}
+	for _, s := range stretches(&q) {
+		w := &conditions{d: c.d}
+		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
+		w.in("site", q.Sites)
+		w.in("kind", q.Kinds)
+		w.in("owner", q.Owners)
+		w.in("account", q.Accounts)
+		w.in("partition_name", q.Partitions)
+		if q.Command != "" {
+			w.and(w.pattern("command", q.Command))
+		}
+		text := selectSums(s.bucket(q.Span), columns, usedNames, "uses JOIN use_groups ON id = group_id", w)
+		err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
+			var at int64
+			var u store.Use
+			dest := []any{&at}
+			for _, by := range q.By {
+				dest = append(dest, groupField(&u, by))
+			}
+			for _, p := range usedFields(&u.Used) {
+				dest = append(dest, p)
+			}
+			if err := scan(dest...); err != nil {
+				return err
+			}
+			for _, by := range q.By {
+				*groupField(&u, by) = c.d.get(*groupField(&u, by))
+			}
+			u.At = begin(q.Span, at)
+			k := where{u.At.UnixMilli(), [6]string{u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}}
+			if have := rows[k]; have != nil {
+				plus(usedFields(&have.Used), usedFields(&u.Used))
+			} else {
+				rows[k] = &u
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read usage: %w", err)
+		}
+	}
+	out := make([]store.Use, 0, len(rows))
+	for _, u := range rows {
+		out = append(out, *u)
+	}
+	slices.SortFunc(out, func(a, b store.Use) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Owner, b.Owner),
+			cmp.Compare(a.Account, b.Account), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Command, b.Command))
+	})
+	return out, nil
+}
+
+func groupField(u *store.Use, by string) *string {
+	return map[string]*string{
+		"site": &u.Site, "kind": &u.Kind, "owner": &u.Owner, "account": &u.Account, "partition": &u.Partition, "command": &u.Command,
+	}[by]
+}
+
+// begin is the stretch of the span that a bucket belongs to.
+func begin(s store.Span, ms int64) time.Time {
+	if s == store.SpanWhole {
+		return time.Time{}
+	}
+	return store.SpanStart(s, time.UnixMilli(ms))
+}
+
+func plus(to, from []**float64) {
+	for i, f := range from {
+		switch {
+		case *f == nil:
+		case *to[i] == nil:
+			*to[i] = *f
+		default:
+			sum := **to[i] + **f
+			*to[i] = &sum
+		}
+	}
+}
+
+// NodeUse implements store.Rollups.
+func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error) {
+	for _, by := range q.By {
+		if by != "node" && by != "site" {
+			return nil, fmt.Errorf("usage of nodes by %q: nodes are told apart by site and node", by)
+		}
+	}
+	type where struct {
+		at         int64
+		site, node string
+	}
+	rows := map[where]*store.NodeUse{}
+	for _, s := range stretches(&q) {
+		w := &conditions{d: c.d}
+		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
+		w.in("site", q.Sites)
+		w.in("node", q.Nodes)
+		text := selectSums(s.bucket(q.Span), q.By, nodeUseNames, "node_uses", w)
+		err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
+			var at int64
+			var u store.NodeUse
+			dest := []any{&at}
+			for _, by := range q.By {
+				dest = append(dest, map[string]*string{"site": &u.Site, "node": &u.Node}[by])
+			}
+			for _, p := range nodeUseFields(&u) {
+				dest = append(dest, p)
+			}
+			if err := scan(dest...); err != nil {
+				return err
+			}
+			u.Site, u.Node = c.d.get(u.Site), c.d.get(u.Node)
+			u.At = begin(q.Span, at)
+			k := where{u.At.UnixMilli(), u.Site, u.Node}
+			if have := rows[k]; have != nil {
+				plus(nodeUseFields(have), nodeUseFields(&u))
+			} else {
+				rows[k] = &u
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read usage of nodes: %w", err)
+		}
+	}
+	out := make([]store.NodeUse, 0, len(rows))
+	for _, u := range rows {
+		out = append(out, *u)
+	}
+	slices.SortFunc(out, func(a, b store.NodeUse) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node))
+	})
+	return out, nil
+}
+
+// selectSums writes the query that adds up by bucket and keys.
+func selectSums(bucket string, keys, names []string, table string, w *conditions) string {
+	group := slices.Clone(keys)
+	if bucket != "0" { // a bare number would name a column
+		group = append(group, bucket)
+	}
+	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sums(names) + " FROM " + table + w.sql()
+	if len(group) == 0 {
+		return q + " HAVING count(*) > 0"
+	}
+	return q + " GROUP BY " + strings.Join(group, ", ")
+}
+
+func (c *Catalogue) each(ctx context.Context, q string, args []any, f func(scan func(...any) error) error) error {
+	rows, err := c.db.QueryContext(ctx, q, args...)
+	if err != nil {
+		return c.explain(ctx, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return c.explain(ctx, rows.Err())
+}

@@ -1,0 +1,326 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/catalogue/database/columns"
+	"reckon/store"
+)
+
+// running stands for the end of a workload that has none yet, waiting for that of one that
+// has not begun.
+const (
+	running = 1<<53 - 1
+	waiting = running - 1
+)
+
+// column ties a column of the table to a field of a workload.
+type column struct {
+	name  string
+	field func(*store.Workload) **float64
+}
+
+// figures are the columns that hold measured figures, in the order of the table.
+var figures = []column{
+	{"cpu_seconds", func(w *store.Workload) **float64 { return &w.CPUSeconds }},
+	{"cpu_user_seconds", func(w *store.Workload) **float64 { return &w.CPUUserSeconds }},
+	{"cpu_system_seconds", func(w *store.Workload) **float64 { return &w.CPUSystemSeconds }},
+	{"cpu_wait_seconds", func(w *store.Workload) **float64 { return &w.CPUWaitSeconds }},
+	{"cores_mean", func(w *store.Workload) **float64 { return &w.CoresMean }},
+	{"cores_p50", func(w *store.Workload) **float64 { return &w.CoresP50 }},
+	{"cores_p95", func(w *store.Workload) **float64 { return &w.CoresP95 }},
+	{"cores_max", func(w *store.Workload) **float64 { return &w.CoresMax }},
+	{"memory_bytes", func(w *store.Workload) **float64 { return &w.MemoryBytes }},
+	{"memory_peak_bytes", func(w *store.Workload) **float64 { return &w.MemoryPeakBytes }},
+	{"memory_byte_seconds", func(w *store.Workload) **float64 { return &w.MemoryByteSeconds }},
+	{"memory_mean_bytes", func(w *store.Workload) **float64 { return &w.MemoryMeanBytes }},
+	{"io_read_bytes", func(w *store.Workload) **float64 { return &w.ReadBytes }},
+	{"io_write_bytes", func(w *store.Workload) **float64 { return &w.WriteBytes }},
+	{"network_bytes", func(w *store.Workload) **float64 { return &w.NetworkBytes }},
+	{"gpu_seconds", func(w *store.Workload) **float64 { return &w.GPUSeconds }},
+	{"gpu_memory_peak_bytes", func(w *store.Workload) **float64 { return &w.GPUMemoryPeak }},
+	{"energy_joules", func(w *store.Workload) **float64 { return &w.EnergyJoules }},
+	{"processes", func(w *store.Workload) **float64 { return &w.Processes }},
+	{"threads", func(w *store.Workload) **float64 { return &w.Threads }},
+	{"request_cores", func(w *store.Workload) **float64 { return &w.RequestCores }},
+	{"request_memory_bytes", func(w *store.Workload) **float64 { return &w.RequestMemoryBytes }},
+	{"request_gpus", func(w *store.Workload) **float64 { return &w.RequestGPUs }},
+	{"request_seconds", func(w *store.Workload) **float64 { return &w.RequestSeconds }},
+	{"request_nodes", func(w *store.Workload) **float64 { return &w.RequestNodes }},
+	{"oom_kills", func(w *store.Workload) **float64 { return &w.OOMKills }},
+	{"cpu_throttled_seconds", func(w *store.Workload) **float64 { return &w.ThrottledSeconds }},
+	{"major_faults", func(w *store.Workload) **float64 { return &w.MajorFaults }},
+	{"swap_peak_bytes", func(w *store.Workload) **float64 { return &w.SwapBytes }},
+}
+
+// facts are the other columns; identity comes first.
+var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms"}
+
+var (
+	rowColumns = allColumns()
+	insertSQL  = makeInsert()
+	byKeySQL   = "SELECT key, " + strings.Join(rowColumns, ", ") + " FROM workloads WHERE key IN (SELECT value FROM json_each($1))"
+	findSQL    = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
+)
+
+func allColumns() []string {
+	out := slices.Clone(facts)
+	for _, f := range figures {
+		out = append(out, f.name)
+	}
+	return out
+}
+
+func makeInsert() string {
+	set := make([]string, 0, len(rowColumns))
+	for _, c := range rowColumns[3:] {
+		set = append(set, c+" = excluded."+c)
+	}
+	return "INSERT INTO workloads (" + strings.Join(rowColumns, ", ") + ") VALUES (" + params(1, len(rowColumns)) +
+		") ON CONFLICT (id, start_ms, site) DO UPDATE SET " + strings.Join(set, ", ") + " RETURNING key"
+}
+
+// group is what workload_counts counts by.
+type group struct {
+	owner, account, kind, partition, state, command string
+	running                                         bool
+}
+
+// counted are the columns of it.
+var counted = []string{"owner", "account", "kind", "partition_name", "state", "command", "running"}
+
+// had is what findSQL finds of a row.
+type had struct {
+	group
+	key, until int64
+	nodes      string
+}
+
+func (h *had) scan(row *sql.Row) error {
+	err := row.Scan(&h.key, &h.owner, &h.account, &h.kind, &h.partition, &h.state, &h.command, &h.until, &h.nodes)
+	h.running = h.until == running
+	return err
+}
+
+// Upsert writes rows in one transaction, each replacing what was known of the workload.
+func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	c.write.Lock()
+	defer c.write.Unlock()
+	var at int64
+	follows := c.lists.follows()
+	changes := []columns.Change{}
+	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
+		if at, err = c.lists.begin(ctx, tx); err != nil {
+			return err
+		}
+		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find), counts: map[group]int{}, names: map[string]struct{}{}}
+		defer u.insert.Close()
+		defer u.find.Close()
+		for i := range rows {
+			if err := u.row(ctx, &rows[i]); err != nil {
+				return fmt.Errorf("workload %s: %w", rows[i].ID, err)
+			}
+		}
+		changes = append(changes, u.changes...)
+		return u.count(ctx)
+	})
+	c.lists.end(at, changes, err)
+	if err != nil {
+		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), err)
+	}
+	return nil
+}
+
+type upsert struct {
+	d            *dialect
+	tx           *sql.Tx
+	insert, find *sql.Stmt
+	counts       map[group]int
+	names        map[string]struct{} // written in this transaction
+	follows      bool                // the columns of lists need to know
+	changes      []columns.Change
+	args         []any
+}
+
+func (u *upsert) row(ctx context.Context, w *store.Workload) error {
+	if w.ID == "" || w.Start.IsZero() {
+		return errors.New("a row needs an id and a start")
+	}
+	for _, was := range w.Was {
+		if err := u.remove(ctx, w, was); err != nil {
+			return err
+		}
+	}
+	w = u.d.clean(w)
+	nodes, err := json.Marshal(append([]string{}, w.Nodes...))
+	if err != nil {
+		return err
+	}
+	var old had
+	if u.d.indexes {
+		switch err := old.scan(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
+		case err == nil:
+			u.counts[old.group]--
+		case !errors.Is(err, sql.ErrNoRows):
+			return err
+		}
+	}
+	until := int64(running)
+	switch {
+	case !w.End.IsZero():
+		until = w.End.UnixMilli()
+	case w.Waits():
+		until = waiting
+	}
+	u.counts[group{w.Owner, w.Account, w.Kind, w.Partition, w.State, w.Command, until == running}]++
+	var submit *int64
+	if !w.Submit.IsZero() {
+		at := w.Submit.UnixMilli()
+		submit = &at
+	}
+	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
+		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit)
+	for _, f := range figures {
+		u.args = append(u.args, *f.field(w))
+	}
+	var key int64
+	if err := u.insert.QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
+		return err
+	}
+	if u.follows {
+		u.changes = append(u.changes, columns.Change{Row: held(key, w, until)})
+	}
+	if !u.d.indexes {
+		return nil
+	}
+	return u.aside(ctx, key, w, string(nodes), &old)
+}
+
+// aside writes what is in tables of their own.
+func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes string, old *had) error {
+	if _, known := u.names[w.Name]; !known {
+		u.names[w.Name] = struct{}{}
+		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_names (name) VALUES ($1) ON CONFLICT DO NOTHING`, w.Name); err != nil {
+			return err
+		}
+	}
+	if nodes == old.nodes {
+		return nil
+	}
+	if old.nodes != "" {
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
+			return err
+		}
+	}
+	for _, n := range w.Nodes {
+		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_nodes (node, key) VALUES ($1, $2) ON CONFLICT DO NOTHING`, n, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes the row that a workload had under another start, if there is one.
+func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) error {
+	if was.Equal(w.Start) {
+		return nil
+	}
+	var old had
+	err := old.scan(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if u.follows {
+		u.changes = append(u.changes, columns.Change{Row: columns.Row{Key: old.key}, Delete: true})
+	}
+	if u.d.indexes {
+		u.counts[old.group]--
+		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key, old.nodes); err != nil {
+			return err
+		}
+	}
+	_, err = u.tx.ExecContext(ctx, `DELETE FROM workloads WHERE key = $1`, old.key)
+	return err
+}
+
+// count adds what changed to workload_counts.
+func (u *upsert) count(ctx context.Context) error {
+	if !u.d.indexes {
+		return nil
+	}
+	for g, n := range u.counts {
+		if n == 0 {
+			continue
+		}
+		run := 0
+		if g.running {
+			run = 1
+		}
+		if _, err := u.tx.ExecContext(ctx, "INSERT INTO workload_counts ("+strings.Join(counted, ", ")+", n) VALUES ("+params(1, len(counted)+1)+
+			") ON CONFLICT ("+strings.Join(counted, ", ")+") DO UPDATE SET n = workload_counts.n + excluded.n", g.owner, g.account, g.kind, g.partition, g.state, g.command, run, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan reads one row in the order of rowColumns, behind others; and its end as the table has it.
+func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until int64, err error) {
+	var start, seen int64
+	var submit *int64
+	var nodes string
+	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit)
+	for _, f := range figures {
+		dest = append(dest, f.field(&w))
+	}
+	if err := rows.Scan(dest...); err != nil {
+		return w, 0, err
+	}
+	w.Start, w.Seen = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC()
+	if submit != nil {
+		w.Submit = time.UnixMilli(*submit).UTC()
+	}
+	if until < waiting {
+		w.End = time.UnixMilli(until).UTC()
+	}
+	if err := json.Unmarshal([]byte(nodes), &w.Nodes); err != nil {
+		return w, 0, err
+	}
+	d.each(&w, d.get)
+	return w, until, nil
+}
+
+// each changes the text of a row.
+func (d *dialect) each(w *store.Workload, change func(string) string) {
+	if d.name == "sqlite" {
+		return // takes any
+	}
+	for _, p := range []*string{&w.Site, &w.ID, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &w.Reason} {
+		*p = change(*p)
+	}
+	nodes := make([]string, len(w.Nodes))
+	for i, n := range w.Nodes {
+		nodes[i] = change(n)
+	}
+	w.Nodes = nodes
+}
+
+// clean is the row with text that the database can keep.
+func (d *dialect) clean(w *store.Workload) *store.Workload {
+	c := *w
+	d.each(&c, d.put)
+	return &c
+}

@@ -1,0 +1,393 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"reckon/internal/series"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// key names a workload before it is known which of its lives is meant: batch systems
+// give an id again.
+type key struct{ Site, ID string }
+
+// fold reads series in slices of time and keeps what rows need. Its memory follows the
+// workloads that live in a slice, not the length of history.
+type fold struct {
+	q        storage.Queryable
+	accounts map[key][]*account // the lives of each, by start
+	names    series.Labels
+}
+
+func newFold(q storage.Queryable) *fold {
+	return &fold{q: q, accounts: map[key][]*account{}}
+}
+
+// sameStart is by how much two starts may differ and still be one: sources round.
+const sameStart = 1500
+
+// nextPart is how long after the last sample of a workload another part of it may
+// begin: the steps of a batch job follow each other.
+const nextPart = 5 * 60 * 1000
+
+// life is a start that a part of a workload gave, and when it was seen to.
+type life struct {
+	place
+	start, first, last int64
+}
+
+// take folds all samples of the interval. Intervals of later calls may overlap earlier
+// ones: a sample is taken once.
+func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
+	if err := f.lives(ctx, from, to, ms); err != nil {
+		return err
+	}
+	ms = append(slices.Clip(ms), series.OneOf("__name__", rowMetrics))
+	return series.Each(ctx, f.q, from, to, f.series, ms...)
+}
+
+// lives finds the starts in the interval and gives each life an account.
+func (f *fold) lives(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
+	found, ends, said := map[key][]life{}, map[key][]life{}, map[key]*toldRuns{}
+	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{startMetric, endMetric, submitMetric}))
+	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+		f.names.Read(l)
+		into := found
+		if f.names.Metric == endMetric {
+			into = ends
+		}
+		k := key{f.names.Site, f.names.Workload}
+		if p := (place{f.names.Node, f.names.Part}); p == (place{}) {
+			if said[k] == nil {
+				said[k] = &toldRuns{}
+			}
+			to := map[string]*[]life{startMetric: &said[k].starts, endMetric: &said[k].ends, submitMetric: &said[k].submits}[f.names.Metric]
+			*to = append(*to, runs(p, it)...)
+			return nil
+		}
+		if f.names.Metric == submitMetric {
+			return nil
+		}
+		into[k] = append(into[k], runs(place{f.names.Node, f.names.Part}, it)...)
+		return nil
+	}, ms...)
+	if err != nil {
+		return err
+	}
+	for k, r := range said {
+		for _, l := range r.lives() {
+			f.tell(k, l)
+		}
+	}
+	for k, list := range found {
+		slices.SortFunc(list, func(a, b life) int {
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
+		})
+		f.join(k, list, ends[k])
+	}
+	return nil
+}
+
+// runs splits a series of times (seconds) into runs of one value.
+func runs(p place, it chunkenc.Iterator) []life {
+	var out []life
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if math.IsNaN(v) || v <= 0 {
+			continue
+		}
+		at := int64(math.Floor(v * 1000))
+		if n := len(out); n == 0 || out[n-1].start != at {
+			out = append(out, life{place: p, start: at, first: t})
+		}
+		out[len(out)-1].last = t
+	}
+	return out
+}
+
+// going is how far a life is known to go on, and from when on at which places.
+type going struct {
+	until  int64
+	places map[place]int64
+}
+
+func (g *going) at(p place, since int64) {
+	if t, ok := g.places[p]; !ok || since < t {
+		g.places[p] = since
+	}
+}
+
+// join assigns starts to accounts: to a life that goes on, on another node or with an
+// agent begun anew, or to a new one.
+func (f *fold) join(k key, list, ends []life) {
+	known := map[*account]*going{}
+	for _, l := range list {
+		mine := f.ofTold(k, l.start)
+		if mine != nil {
+			if mine.Born == 0 || l.start < mine.Born {
+				mine.Born = l.start
+				mine.Start = mine.begin()
+				f.sort(k)
+			}
+			continue
+		}
+		for _, a := range f.accounts[k] {
+			if a.isTold() {
+				continue
+			}
+			g := known[a]
+			if g == nil {
+				g = a.going()
+				known[a] = g
+			}
+			if a.continues(g, l, ends) {
+				mine = a // the latest that fits
+			}
+		}
+		if mine == nil {
+			mine = f.add(k, l.start)
+			f.split(k, mine)
+			known[mine] = mine.going()
+		}
+		if !mine.Fixed {
+			if !mine.Known || l.start < mine.Start {
+				mine.Start = l.start
+			}
+			mine.Known = true
+		}
+		g := known[mine]
+		g.until = max(g.until, l.last)
+		g.at(l.place, l.start)
+	}
+}
+
+// split moves to a new life what was taken for the one before it: nodes whose network
+// was cut tell late that it had ended.
+func (f *fold) split(k key, mine *account) {
+	for _, a := range f.accounts[k] {
+		if a == mine || a.from(true) > mine.from(true) {
+			continue
+		}
+		for id, t := range a.Tracks {
+			if t.First >= mine.from(t.byBatch())-1 {
+				mine.Tracks[id] = t
+				delete(a.Tracks, id)
+				a.touched, mine.touched = true, true
+			}
+		}
+		for p, e := range a.Ends {
+			if since := mine.from(p == place{}); e.T >= since && e.End >= since {
+				mine.Ends[p] = e
+				delete(a.Ends, p)
+			}
+		}
+		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
+		mine.Partition, mine.Command, mine.Programs = a.Partition, a.Command, maps.Clone(a.Programs)
+	}
+}
+
+func (a *account) going() *going {
+	g := &going{until: a.seen(), places: map[place]int64{}}
+	for _, t := range a.Tracks {
+		g.at(place{t.Node, t.Part}, t.First)
+	}
+	for p, e := range a.Ends {
+		g.at(p, e.End)
+	}
+	return g
+}
+
+// on reports whether a part of the life was on the node.
+func (g *going) on(node string) bool {
+	for p := range g.places {
+		if p.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// continues reports whether l is the life of a.
+func (a *account) continues(g *going, l life, ends []life) bool {
+	switch {
+	case abs(l.start-a.Start) <= sameStart:
+		return true
+	case l.last < a.Start:
+		return false
+	case l.start > g.until:
+		// After a pause: a part not seen before is the next step, if nothing said that
+		// all is over or it is on a node where the others were; the same part again is the
+		// workload begun again.
+		_, again := g.places[l.place]
+		return !again && l.start <= g.until+nextPart && (g.on(l.Node) || !a.over(g, l.start, ends))
+	}
+	return !a.over(g, l.start, ends)
+}
+
+// over reports whether every part of a life had ended when another began. Parts that
+// began no earlier than that one say nothing: they may be of the same new life.
+func (a *account) over(g *going, start int64, ends []life) bool {
+	before := 0
+	for p, since := range g.places {
+		if since >= start {
+			continue
+		}
+		before++
+		e, ok := a.Ends[p]
+		ended := ok && e.End <= start
+		for _, x := range ends {
+			ended = ended || (x.place == p && x.start >= a.Start && x.start <= start)
+		}
+		if !ended {
+			return false
+		}
+	}
+	return before > 0
+}
+
+func abs(v int64) int64 { return max(v, -v) }
+
+func (f *fold) add(k key, start int64) *account {
+	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[place]ending{}}
+	f.accounts[k] = append(f.accounts[k], a)
+	f.sort(k)
+	return a
+}
+
+// series folds one series into the accounts of its workload.
+func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
+	n := &f.names
+	n.Read(l, rowLabels...)
+	s := slotOf(n)
+	if n.Workload == "" || s == ignored {
+		return nil
+	}
+	k := key{n.Site, n.Workload}
+	id := labels.StableHash(l)
+	byBatch := place{n.Node, n.Part} == place{}
+	var now *account
+	pick := func(t int64) *account {
+		now = f.at(k, t, byBatch, now)
+		if !now.Known && t < now.Start {
+			now.Start = t
+		}
+		if now.Kind == "" {
+			now.Kind = n.Kind
+		}
+		if now.Owner == "" {
+			now.Owner = n.Owner
+		}
+		return now
+	}
+	switch s {
+	case endTime:
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			t, v := it.At()
+			if vt != chunkenc.ValFloat || math.IsNaN(v) {
+				continue
+			}
+			a := pick(t)
+			p := place{n.Node, n.Part}
+			if e, ok := a.Ends[p]; !ok || t > e.T {
+				a.Ends[p], a.touched = ending{End: int64(v * 1000), T: t}, true
+			}
+		}
+	default:
+		read(it, func(t int64) *track {
+			a := pick(t)
+			tr := a.Tracks[id]
+			if tr == nil {
+				tr = &track{Slot: s, Node: n.Node, Part: n.Part}
+				a.Tracks[id] = tr
+			}
+			if t > tr.T {
+				a.touched = true
+			}
+			return tr
+		}, func(t int64, v float64) {
+			// Only a value says something: a series that was marked as ended said it before.
+			if s == info {
+				now.runs(t, n)
+			}
+			switch a := now; {
+			case s == info && t >= a.FactsAt:
+				a.facts(t, n)
+			case s == stateInfo && t >= a.StateAt:
+				a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
+			case s == nodeList:
+				a.NodeList = n.Rest["nodes"]
+			}
+		})
+	}
+	return nil
+}
+
+// facts takes what an info series says; the latest one counts, and what a later one
+// leaves open stays.
+func (a *account) facts(t int64, n *series.Labels) {
+	a.FactsAt = t
+	for label, field := range map[string]*string{"name": &a.Name, "account": &a.Account, "partition": &a.Partition, "command": &a.Command} {
+		if v := n.Rest[label]; v != "" {
+			*field = v
+		}
+	}
+	if n.Owner != "" {
+		a.Owner = n.Owner
+	}
+}
+
+// runs notes which program a part is said to run.
+func (a *account) runs(t int64, n *series.Labels) {
+	at, v := place{n.Node, n.Part}, n.Rest["command"]
+	if v == "" || t < a.Programs[at].T {
+		return
+	}
+	if a.Programs == nil {
+		a.Programs = map[place]program{}
+	}
+	a.Programs[at] = program{v, t}
+}
+
+// at returns the life that a sample of time t belongs to. One millisecond before a
+// start belongs to it, for the zero of its counters is rounded by another hand.
+func (f *fold) at(k key, t int64, byBatch bool, hint *account) *account {
+	list := f.accounts[k]
+	if len(list) == 1 {
+		return list[0]
+	}
+	if len(list) == 0 {
+		return f.add(k, t)
+	}
+	if hint != nil && hint == list[len(list)-1] && t >= hint.from(byBatch)-1 {
+		return hint
+	}
+	for i := len(list) - 1; i > 0; i-- {
+		if t >= list[i].from(byBatch)-1 {
+			return list[i]
+		}
+	}
+	return list[0]
+}
+
+// all lists the accounts in a fixed order.
+func (f *fold) all() []*account {
+	var out []*account
+	for _, list := range f.accounts {
+		out = append(out, list...)
+	}
+	slices.SortFunc(out, func(a, b *account) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Site, b.Site))
+	})
+	return out
+}

@@ -1,0 +1,270 @@
+package catalogue
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"reckon/store"
+)
+
+// Ready loads where the builder stands, before history is imported behind its back.
+func (b *Builder) Ready(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fold == nil {
+		if err := b.load(ctx); err != nil {
+			return err
+		}
+	}
+	if b.roll == nil {
+		return nil
+	}
+	return b.roll.load(ctx, b.at)
+}
+
+// The readings of others are further apart than ours.
+const (
+	historyGone    = 2 * time.Hour
+	historyOverlap = time.Hour
+	// historyStep is how far behind a stretch the next sample of a counter may be that tells
+	// what was used in it: what accounting says is told once a day.
+	historyStep = 25 * time.Hour
+)
+
+// History takes stretches of time into the catalogue that got samples after they were
+// taken in. Ready was called before those came. Only these stretches are read, and the
+// workloads in them that began before; the stretches are in order. gone are workloads that
+// are no more, or not in all their lives.
+func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Life) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.o.Clock()
+	o := b.o
+	o.Gone, o.Overlap, o.Slice = max(o.Gone, historyGone), max(o.Overlap, historyOverlap), 24*time.Hour
+	known := &unmarked{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*wider{}}
+	for _, g := range gone {
+		delete(b.fold.accounts, key{g.Site, g.ID})
+		if err := known.recall(ctx, g); err != nil {
+			return 0, err
+		}
+	}
+	if err := forget(ctx, b.cat, gone); err != nil {
+		return 0, err
+	}
+	past := &Builder{q: b.q, cat: known, o: o, fold: newFold(b.q)}
+	total := 0
+	for _, r := range ranges {
+		to := earlier(r[1].Add(2*o.Gone), now)
+		if past.at.Before(r[0]) {
+			past.at = r[0].Add(o.Overlap)
+		}
+		if !past.at.Before(to) {
+			past.at = to.Add(-time.Millisecond)
+		}
+		n, err := past.through(ctx, to)
+		if total += n; err != nil {
+			return total, err
+		}
+	}
+	n, err := past.widen(ctx, known)
+	if total += n; err != nil {
+		return total, err
+	}
+	// What still lives goes on in the rounds to come.
+	var alive []*account
+	for k, lives := range past.fold.accounts {
+		if lives[len(lives)-1].Ended {
+			continue
+		}
+		if b.fold.accounts[k] == nil {
+			b.fold.accounts[k] = lives
+			continue
+		}
+		alive = append(alive, b.fold.accounts[k]...)
+	}
+	if len(alive) > 0 {
+		if err := b.reread(ctx, alive, b.oldest(b.at), b.at); err != nil {
+			return total, err
+		}
+		n, err := b.write(ctx, b.at)
+		if total += n; err != nil {
+			return total, err
+		}
+	}
+	var made time.Time
+	for _, r := range ranges {
+		if b.roll == nil {
+			break
+		}
+		from := later(r[0].Truncate(time.Hour), made)
+		for ; from.Before(earlier(r[1], now)); from = from.Add(rollSlice) {
+			ahead := lookAround
+			if !from.Add(rollSlice).Before(r[1]) { // what comes next was rolled up before
+				ahead = historyStep
+			}
+			if err := b.roll.make(ctx, from, from.Add(rollSlice), b.oldest(now), ahead); err != nil {
+				return total, err
+			}
+		}
+		made = later(made, from)
+	}
+	if keeper, ok := b.cat.(StateKeeper); ok && b.roll != nil {
+		// What came before is rolled up here: the next start must not do it again.
+		if err := keeper.SetState(ctx, rollKey, binary.BigEndian.AppendUint64(nil, uint64(b.roll.done.UnixMilli()))); err != nil {
+			return total, err
+		}
+	}
+	if err := b.cat.SetWatermark(ctx, b.at); err != nil {
+		return total, err
+	}
+	return total, b.save(ctx, now)
+}
+
+// widen reads again as a whole what was known of times that the stretches do not hold.
+func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
+	if len(known.wider) == 0 {
+		return 0, nil
+	}
+	b.cat, b.fold = unguarded{known.Catalogue}, newFold(b.q)
+	// What the series still tell of takes its start from them, not from the row that was.
+	if err := forget(ctx, known.Catalogue, known.old); err != nil {
+		return 0, err
+	}
+	var list []*account
+	var to time.Time
+	for k, w := range known.wider {
+		a := b.fold.add(k, w.from.UnixMilli())
+		list = append(list, a)
+		if w.to.After(to) {
+			to = w.to
+		}
+	}
+	to = to.Add(time.Second)
+	if err := b.reread(ctx, list, b.oldest(to), to); err != nil {
+		return 0, err
+	}
+	return b.write(ctx, to.Add(2*b.o.Gone))
+}
+
+// wider is from when to when a workload is known to have lived.
+type wider struct{ from, to time.Time }
+
+// unmarked is a catalogue whose watermark stays. It does not take rows of workloads of
+// which it knows more than the stretch of time that made them: those are in wider.
+type unmarked struct {
+	store.Catalogue
+	oldest time.Time // of the series
+	wider  map[key]*wider
+	old    []store.Life // rows that are made anew
+}
+
+// recall has all lives of an id read again of which some are gone.
+func (u *unmarked) recall(ctx context.Context, g store.Life) error {
+	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{ID: g.ID})
+	for i := range rows {
+		if o := &rows[i]; o.Site == g.Site {
+			u.widen(o, o.Start, later(o.Seen, o.End))
+		}
+	}
+	return err
+}
+
+// widen has a workload read again from one time to another at least, and wherever o was.
+func (u *unmarked) widen(o *store.Workload, from, to time.Time) {
+	k := key{o.Site, o.ID}
+	if u.wider[k] == nil {
+		u.wider[k] = &wider{from, to}
+	}
+	w := u.wider[k]
+	w.from, w.to = earlier(w.from, earlier(from, o.Start)), later(later(w.to, to), later(o.Seen, o.End))
+	if !o.Submit.IsZero() { // lives that a batch system told of are known by it
+		w.from = earlier(w.from, o.Submit)
+	}
+}
+
+// forgetter is a catalogue that can drop single rows.
+type forgetter interface {
+	Forget(ctx context.Context, lives []store.Life) error
+}
+
+func forget(ctx context.Context, c store.Catalogue, lives []store.Life) error {
+	f, ok := c.(forgetter)
+	if !ok || len(lives) == 0 {
+		return nil
+	}
+	return f.Forget(ctx, lives)
+}
+
+func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
+
+// Workloads implements store.Catalogue. A workload that is looked for by its id, to take its
+// start over, is not found where the series tell when it began: they may tell of an earlier
+// time now.
+func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
+	rows, n, err := u.Catalogue.Workloads(ctx, f)
+	if f.ID != "" {
+		rows = slices.DeleteFunc(rows, func(w store.Workload) bool { return w.Submit.IsZero() && !w.Start.Before(u.oldest) })
+		n = len(rows)
+	}
+	return rows, n, err
+}
+
+// Upsert implements store.Catalogue.
+func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	from, to := rows[0].Start, rows[0].Seen
+	for i := range rows {
+		from, to = earlier(from, rows[i].Start), later(to, rows[i].Seen)
+	}
+	old, _, err := u.Catalogue.Workloads(ctx, store.Filter{Since: from.Add(-time.Second), Until: to.Add(time.Second)})
+	if err != nil {
+		return err
+	}
+	byKey := make(map[key][]*store.Workload, len(old))
+	for i := range old {
+		k := key{old[i].Site, old[i].ID}
+		byKey[k] = append(byKey[k], &old[i])
+	}
+	kept := rows[:0:0]
+	for i := range rows {
+		r := &rows[i]
+		k := key{r.Site, r.ID}
+		for _, o := range byKey[k] {
+			if o.Start.After(r.Seen) || later(o.Seen, o.End).Before(r.Start) {
+				continue
+			}
+			if !o.Start.Before(r.Start) && !o.Seen.After(r.Seen) {
+				if !o.Start.Equal(r.Start) && (o.Submit.IsZero() || o.Submit.Equal(r.Submit)) { // the same life began earlier
+					r.Was = append(r.Was, o.Start)
+				}
+				continue
+			}
+			if !o.Start.Before(u.oldest) {
+				u.old = append(u.old, store.Life{Site: o.Site, ID: o.ID, Start: o.Start})
+			}
+			u.widen(o, r.Start, r.Seen)
+		}
+		if w := u.wider[k]; w != nil {
+			w.from, w.to = earlier(w.from, r.Start), later(w.to, r.Seen)
+			continue
+		}
+		kept = append(kept, *r)
+	}
+	return u.Catalogue.Upsert(ctx, kept)
+}
+
+// unguarded is the same catalogue taking all rows.
+type unguarded struct{ store.Catalogue }
+
+func (unguarded) SetWatermark(context.Context, time.Time) error { return nil }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

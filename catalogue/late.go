@@ -1,0 +1,101 @@
+package catalogue
+
+import (
+	"context"
+	"time"
+)
+
+// late takes in workloads that began and ended while their node could not send: what
+// came long after its time, and the last word of a batch system on a life that was over.
+// It returns what was seen of the others, for tails; nil when nothing came late.
+func (b *Builder) late(ctx context.Context) (int, *fold, error) {
+	teller, ok := b.q.(lateTeller)
+	if !ok || b.at.IsZero() {
+		return 0, nil, nil
+	}
+	since, ok := teller.Late()
+	if ok {
+		b.roll.heard(since)
+	}
+	if !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
+		return 0, nil, nil
+	}
+	seen := newFold(b.q)
+	for at := since; at.Before(b.at); at = at.Add(b.o.Slice) {
+		if err := seen.take(ctx, at.Add(-time.Minute), earlier(at.Add(b.o.Slice), b.at)); err != nil {
+			return 0, nil, err
+		}
+	}
+	var missed []*account
+	for k, lives := range seen.accounts {
+		_, known := b.fold.accounts[k]
+		for _, a := range lives {
+			if !known || a.hasTold() {
+				missed = append(missed, a)
+			}
+		}
+		if !known {
+			delete(seen.accounts, k)
+		}
+	}
+	n, err := b.again(ctx, missed)
+	return n, seen, err
+}
+
+// tails takes in the end of what came late of workloads that were known: of one that still
+// lives the next samples hold what happened meanwhile, but after the last sample of a
+// part that is over no other follows. It runs after the newest samples were taken in.
+func (b *Builder) tails(ctx context.Context, seen *fold) (int, error) {
+	if seen == nil {
+		return 0, nil
+	}
+	var list []*account
+	for k, lives := range seen.accounts {
+		for _, a := range lives {
+			if b.fold.lacks(k, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	return b.again(ctx, list)
+}
+
+// again reads workloads as a whole and writes their rows.
+func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	if err := b.reread(ctx, list, b.oldest(b.at), b.at); err != nil {
+		return 0, err
+	}
+	return b.write(ctx, b.at)
+}
+
+// lacks reports whether a life has samples, read apart, that are later than what is known
+// of it.
+func (f *fold) lacks(k key, a *account) bool {
+	for id, t := range a.Tracks {
+		own := f.holding(k, t.T, t.byBatch())
+		if own == nil || own.Tracks[id] == nil || own.Tracks[id].T < t.T {
+			return true
+		}
+	}
+	for p, e := range a.Ends {
+		own := f.holding(k, e.T, p == place{})
+		if own == nil || own.Ends[p].T < e.T {
+			return true
+		}
+	}
+	return false
+}
+
+// holding is the known life that a sample of time t belongs to, or nil.
+func (f *fold) holding(k key, t int64, byBatch bool) *account {
+	list := f.accounts[k]
+	for i := len(list) - 1; i >= 0; i-- {
+		if t >= list[i].from(byBatch)-1 {
+			return list[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package catalogue
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"reckon/agent"
+	"reckon/sensor"
+	"reckon/sensor/cgroup"
+)
+
+// tree is a machine whose control groups are files below root: what the agent reads there
+// passes the sensor, the accounts, the store and the catalogue, as on a node.
+type tree struct {
+	*cgroup.Reader
+	t     *testing.T
+	root  string
+	boot  time.Time
+	now   time.Time
+	procs []sensor.Process
+	paths map[int32][]sensor.CgroupPath
+}
+
+// newTree makes a machine with control groups of version 1.
+func newTree(t *testing.T, boot time.Time) *tree {
+	m := &tree{t: t, root: t.TempDir(), boot: boot, now: boot.Add(time.Hour), paths: map[int32][]sensor.CgroupPath{}}
+	for _, pid := range []string{"1", "self"} {
+		m.write("proc/"+pid+"/mountinfo", "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n32 25 0:28 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n")
+	}
+	m.write("sys/fs/cgroup/memory/tasks", "")
+	m.write("sys/fs/cgroup/cpuacct/tasks", "")
+	r, err := cgroup.New(cgroup.Options{Root: m.root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Reader = r
+	return m
+}
+
+func (m *tree) write(name, text string) {
+	m.t.Helper()
+	path := filepath.Join(m.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// group sets the figures of a control group: anonymous memory, page cache, the highest use.
+func (m *tree) group(path string, cpu time.Duration, anon, cache, peak uint64) {
+	dir := "sys/fs/cgroup/memory" + path + "/"
+	m.write("sys/fs/cgroup/cpuacct"+path+"/cpuacct.usage", fmt.Sprintln(cpu.Nanoseconds()))
+	m.write(dir+"memory.usage_in_bytes", fmt.Sprintln(anon+cache))
+	m.write(dir+"memory.max_usage_in_bytes", fmt.Sprintln(peak))
+	m.write(dir+"memory.stat", fmt.Sprintf("total_rss %d\ntotal_cache %d\ntotal_shmem 0\n", anon, cache))
+	m.write(dir+"memory.kmem.usage_in_bytes", "0\n")
+}
+
+func (m *tree) remove(path string) {
+	for _, c := range []string{"memory", "cpuacct"} {
+		if err := os.RemoveAll(filepath.Join(m.root, "sys/fs/cgroup", c+path)); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// start starts a process in a control group, with an id that no other has.
+func (m *tree) start(pid int32, path string) {
+	m.procs = append(m.procs, sensor.Process{
+		PID: pid, PPID: 1, PGID: pid, SID: pid, UID: 1000, Start: uint64(m.now.Sub(m.boot)), State: 'R', Threads: 1, Comm: sensor.CommOf([]byte("mem")),
+		Have: sensor.FieldGroup | sensor.FieldParent | sensor.FieldThreads,
+	})
+	for _, c := range []string{"memory", "cpuacct"} {
+		m.paths[pid] = append(m.paths[pid], sensor.CgroupPath{Controllers: c, Path: path})
+	}
+}
+
+func (m *tree) Name() string  { return "tree" }
+func (m *tree) Live() string  { return "tree" }
+func (m *tree) Exits() string { return "ebpf" }
+func (m *tree) Read(p *sensor.Pass) error {
+	p.Boot, p.Live = uint64(m.now.Sub(m.boot)), append(p.Live, m.procs...)
+	return nil
+}
+func (m *tree) CgroupPaths(uint64) ([]sensor.CgroupPath, bool) { return nil, false }
+func (m *tree) ReadMachine(t *sensor.Machine) error {
+	*t = sensor.Machine{Boot: uint64(m.now.Sub(m.boot)), Cores: 4, MemoryTotal: 16 << 30, MemoryAvailable: 8 << 30}
+	t.Idle = 4 * t.Boot
+	return nil
+}
+func (m *tree) Cgroups(pid int32) ([]sensor.CgroupPath, error)  { return m.paths[pid], nil }
+func (m *tree) Env(int32, ...string) (map[string]string, error) { return nil, fs.ErrPermission }
+func (m *tree) LoginSession(int32) (uint32, bool, error)        { return 0, false, nil }
+func (m *tree) Groups() sensor.CgroupReader                     { return m.Reader }
+func (m *tree) UserName(uint32) string                          { return "alice" }
+func (m *tree) Booted() time.Time                               { return m.boot }
+func (m *tree) Time() time.Time                                 { return m.now }
+
+// TestPeakOfSequentialSteps: steps of 400 MiB that follow each other, of any length against
+// the export interval, are a job of 400 MiB; steps at a time are as much as they hold
+// together at once, which only the control group of the job knows.
+func TestPeakOfSequentialSteps(t *testing.T) {
+	const mib = 1 << 20
+	type step = struct{ from, to int } // seconds
+	for name, tt := range map[string]struct {
+		steps   []step
+		noWhole bool // Slurm constrains no memory: there is no group of the job
+		want    uint64
+	}{
+		"2 x 60 s":           {[]step{{2, 62}, {63, 123}}, false, 400},
+		"5 x 18 s":           {[]step{{2, 20}, {21, 39}, {40, 58}, {59, 77}, {78, 96}}, false, 400},
+		"20 x 3 s":           {everyFour(20), false, 400},
+		"two at a time":      {[]step{{2, 62}, {30, 90}}, false, 800},
+		"2 x 60 s, no group": {[]step{{2, 62}, {63, 123}}, true, 400},
+		"5 x 18 s, no group": {[]step{{2, 20}, {21, 39}, {40, 58}, {59, 77}, {78, 96}}, true, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newTree(t, time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC))
+			a, err := agent.OpenMachine(agent.Config{Node: "n1"}, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := newSite(t, t.TempDir(), m.now)
+			defer x.close()
+			const job = "/slurm/uid_1000/job_7"
+			begin := m.now
+			m.start(100, job+"/step_batch")
+			m.group(job+"/step_batch", 0, mib, 0, mib)
+			var peak uint64
+			for second := 0; second <= 140; second++ {
+				var held uint64
+				for i, s := range tt.steps {
+					path := fmt.Sprintf("%s/step_%d", job, i)
+					if second == s.from {
+						m.start(int32(200+i), path)
+					}
+					if second >= s.from && second < s.to {
+						held += 400 * mib
+						m.group(path, time.Duration(second-s.from)*time.Second, 400*mib, 600*mib, 1000*mib)
+					}
+					if second == s.to {
+						m.remove(path)
+						m.procs = deletePID(m.procs, int32(200+i))
+					}
+				}
+				peak = max(peak, held+600*mib)
+				if !tt.noWhole {
+					m.group(job, 0, held+mib, 600*mib, peak)
+				}
+				m.now, x.now = m.now.Add(time.Second), m.now.Add(time.Second)
+				if err := a.Step(); err != nil {
+					t.Fatal(err)
+				}
+				if second%15 == 0 {
+					if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			want := float64(tt.want+600) * mib
+			if tt.noWhole {
+				want = 1001 * mib // the page cache of each step is its own then, and the script's
+			}
+			for _, w := range x.between(begin, m.now) {
+				if w.ID != "slurm/7" {
+					continue
+				}
+				if got := w.MemoryPeakBytes; got == nil || *got < want*0.99 || *got > want*1.01 {
+					t.Errorf("peak %s MiB, want %g", showMiB(got), want/mib)
+				}
+				return
+			}
+			t.Error("no row of the job")
+		})
+	}
+}
+
+func everyFour(n int) (out []struct{ from, to int }) {
+	for i := range n {
+		out = append(out, struct{ from, to int }{2 + 4*i, 5 + 4*i})
+	}
+	return out
+}
+
+func deletePID(procs []sensor.Process, pid int32) []sensor.Process {
+	var out []sensor.Process
+	for _, p := range procs {
+		if p.PID != pid {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func showMiB(v *float64) string {
+	if v == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f", *v/(1<<20))
+}

@@ -1,0 +1,93 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"reckon/store"
+)
+
+// begun adds the workloads that began in the hours of the pass, and how long they had
+// waited: it stands at their start, for only then is it known.
+func (p *pass) begun(ctx context.Context, cat store.Catalogue) ([]store.Use, error) {
+	rows, _, err := cat.Workloads(ctx, store.Filter{Since: time.UnixMilli(p.from), Until: time.UnixMilli(p.to), Sort: "start"})
+	if err != nil {
+		return nil, err
+	}
+	var out []store.Use
+	for i := range rows {
+		w := &rows[i]
+		at := w.Start.UnixMilli()
+		if at < p.from || !hasBegun(w) {
+			continue
+		}
+		k := key{w.Site, w.ID}
+		about := p.facts[k]
+		p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+		if about == (fact{}) {
+			about = p.facts[k]
+		}
+		u := p.row(at-at%hourMS, k, about)
+		u.Started = ptr(1)
+		if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
+			wait := w.Start.Sub(w.Submit).Seconds()
+			u.Waited, u.WaitSeconds = ptr(1), &wait
+			if w.RequestCores != nil {
+				u.WaitCoreSeconds = ptr(wait * *w.RequestCores)
+			}
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// hasBegun tells what ran from what waits, was cancelled while it waited, or is what is
+// left to say of an array whose tasks are workloads of their own.
+func hasBegun(w *store.Workload) bool {
+	never := w.State == "cancelled" && w.CPUSeconds == nil && w.Start.Equal(w.End)
+	return !never && !w.Waits() && w.State != "pending" && w.State != "started"
+}
+
+// joined adds up the rows of one hour and group, in a fixed order.
+func joined(rows []store.Use) []store.Use {
+	type group struct {
+		at                                             int64
+		site, kind, owner, account, partition, command string
+	}
+	at := make(map[group]int, len(rows))
+	var out []store.Use
+	for i := range rows {
+		u := &rows[i]
+		g := group{u.At.UnixMilli(), u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}
+		if j, ok := at[g]; ok {
+			addUsed(&out[j].Used, &u.Used)
+			continue
+		}
+		at[g] = len(out)
+		out = append(out, *u)
+	}
+	slices.SortFunc(out, func(a, b store.Use) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Command, b.Command), cmp.Compare(a.Kind, b.Kind))
+	})
+	return out
+}
+
+func addUsed(to, from *store.Used) {
+	for _, f := range []struct{ to, from **float64 }{
+		{&to.CPUSeconds, &from.CPUSeconds}, {&to.CPUWaitSeconds, &from.CPUWaitSeconds}, {&to.MemoryByteSeconds, &from.MemoryByteSeconds},
+		{&to.GPUSeconds, &from.GPUSeconds}, {&to.ReadBytes, &from.ReadBytes}, {&to.WriteBytes, &from.WriteBytes},
+		{&to.NetworkBytes, &from.NetworkBytes}, {&to.EnergyJoules, &from.EnergyJoules}, {&to.Processes, &from.Processes},
+		{&to.HeldCoreSeconds, &from.HeldCoreSeconds}, {&to.Started, &from.Started}, {&to.Waited, &from.Waited},
+		{&to.WaitSeconds, &from.WaitSeconds}, {&to.WaitCoreSeconds, &from.WaitCoreSeconds},
+	} {
+		switch {
+		case *f.from == nil:
+		case *f.to == nil:
+			*f.to = *f.from
+		default:
+			*f.to = ptr(**f.to + **f.from)
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package catalogue
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
+	"reckon/store"
+	"reckon/workload"
+)
+
+const hourMS = int64(time.Hour / time.Millisecond)
+
+// pass makes the roll-ups of a few hours that follow each other.
+type pass struct {
+	from, to int64 // whole hours, milliseconds
+	back     int64 // the earliest time before from that a gap reaches back to
+	sum      []float64
+	has      []bool
+
+	starts map[partKey][]int64
+	boots  map[nodeKey]int64 // the latest
+	facts  map[key]fact
+
+	cells    map[cell]*figures
+	ahead    time.Duration // how far beyond the hours samples are read
+	software map[cell]map[string]float64
+	nodes    map[nodeCell]*nodeFigures
+	held     map[key]map[string]*holding // by node
+	asked    map[key][]stretch           // requests as the batch system tells them
+	ran      map[key][]life              // and when what asked ran
+
+	starting []store.Use // of the workloads that began
+
+	names series.Labels
+}
+
+// nodeKey names a node.
+type nodeKey struct{ site, node string }
+
+type partKey struct {
+	key
+	place
+}
+
+// fact is what is known of a workload in the hours of the pass.
+type fact struct{ owner, kind, account, partition, command string }
+
+type cell struct {
+	key
+	hour int64
+}
+
+type nodeCell struct {
+	nodeKey
+	hour int64
+}
+
+// figures are sums; those without a bit in has were not measured.
+type figures struct {
+	has uint32
+	sum [rollFigures]float64
+}
+
+func (f *figures) add(slot int, v float64) { f.has, f.sum[slot] = f.has|1<<slot, f.sum[slot]+v }
+
+func (f *figures) used() store.Used {
+	get := func(slot int) *float64 {
+		if f.has&(1<<slot) == 0 {
+			return nil
+		}
+		return ptr(f.sum[slot])
+	}
+	return store.Used{
+		CPUSeconds: get(rollCPU), CPUWaitSeconds: get(rollWait), MemoryByteSeconds: get(rollMemory), GPUSeconds: get(rollGPU),
+		ReadBytes: get(rollRead), WriteBytes: get(rollWrite), NetworkBytes: get(rollNetwork), EnergyJoules: get(rollEnergy), Processes: get(rollStarted),
+	}
+}
+
+type nodeFigures struct {
+	figures
+	cpus               map[string]float64 // by processor: the seconds it was there
+	used               float64
+	total, free, power *float64
+}
+
+// holding is what a request held on one node, by hour: cores by seconds.
+type holding struct {
+	cores float64
+	hours []float64
+}
+
+// rollLabels are the labels that roll-ups need besides those in names.
+var rollLabels = []string{"mode", "direction", "share", "cpu", "command", "account", "partition"}
+
+func newPass(from, to time.Time) *pass {
+	n := int(to.Sub(from) / time.Hour)
+	return &pass{
+		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
+		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
+		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
+		asked: map[key][]stretch{}, ran: map[key][]life{},
+	}
+}
+
+func (p *pass) read(ctx context.Context, q storage.Queryable, cat store.Catalogue, oldest time.Time) error {
+	if err := p.gauges(ctx, q); err != nil {
+		return err
+	}
+	if err := p.counters(ctx, q, oldest); err != nil {
+		return err
+	}
+	var err error
+	p.starting, err = p.begun(ctx, cat)
+	return err
+}
+
+func (p *pass) clear() {
+	clear(p.sum)
+	clear(p.has)
+}
+
+// spread books what was counted between two samples evenly over the hours between. The
+// sample before the first hour may lie further back than the pass that made that hour
+// could see: then it must be made again.
+func (p *pass) spread(t0, t int64, amount float64) {
+	if t <= p.from || t0 >= p.to || t <= t0 {
+		return
+	}
+	if t0 < p.from && t > p.from+lookAround.Milliseconds() && amount > 0 {
+		p.back = min(p.back, t0)
+	}
+	for at := max(t0, p.from); at < min(t, p.to); {
+		i := (at - p.from) / hourMS
+		end := min(p.from+(i+1)*hourMS, t)
+		p.sum[i] += amount * float64(end-at) / float64(t-t0)
+		p.has[i] = true
+		at = end
+	}
+}
+
+// keep adds what was spread of one series.
+func (p *pass) keep(n *series.Labels, slot int) {
+	k := key{n.Site, n.Workload}
+	at := nodeKey{n.Site, n.Node}
+	for i, has := range p.has {
+		if !has {
+			continue
+		}
+		hour, v := p.from+int64(i)*hourMS, p.sum[i]
+		switch {
+		case slot == rollCommand:
+			c := cell{k, hour}
+			if p.software[c] == nil {
+				p.software[c] = map[string]float64{}
+			}
+			p.software[c][n.Rest["command"]] += v
+		case slot == rollNodeCPU:
+			m := p.node(nodeCell{at, hour})
+			switch n.Rest["mode"] {
+			case "guest", "guest_nice": // contained in user and nice
+			case "idle", "iowait":
+				m.cpus[n.Rest["cpu"]] += v
+			default:
+				m.cpus[n.Rest["cpu"]] += v
+				m.used += v
+			}
+		case slot == rollNodeEnergy:
+			m := p.node(nodeCell{at, hour})
+			if m.power == nil {
+				m.power = new(float64)
+			}
+			*m.power += v
+		default:
+			c := cell{k, hour}
+			f := p.cells[c]
+			if f == nil {
+				f = &figures{}
+				p.cells[c] = f
+			}
+			f.add(slot, v)
+			if n.Node != "" {
+				p.node(nodeCell{at, hour}).add(slot, v)
+			}
+			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
+		}
+	}
+}
+
+func (p *pass) node(c nodeCell) *nodeFigures {
+	m := p.nodes[c]
+	if m == nil {
+		m = &nodeFigures{cpus: map[string]float64{}}
+		p.nodes[c] = m
+	}
+	return m
+}
+
+// learn fills what is not known yet.
+func (p *pass) learn(k key, f fact) {
+	have := p.facts[k]
+	for _, x := range []struct {
+		to   *string
+		from string
+	}{{&have.owner, f.owner}, {&have.kind, f.kind}, {&have.account, f.account}, {&have.partition, f.partition}, {&have.command, f.command}} {
+		if *x.to == "" {
+			*x.to = x.from
+		}
+	}
+	p.facts[k] = have
+}
+
+// gauges reads starts, facts, memory and requests.
+func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
+	told := map[key]int64{} // when the fact was last said
+	from, to := time.UnixMilli(p.from).Add(-lookAround), time.UnixMilli(p.to).Add(p.ahead)
+	defer p.holdTold()
+	return series.Each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+		n := &p.names
+		n.Read(l, rollLabels...)
+		k := key{n.Site, n.Workload}
+		switch n.Metric {
+		case startMetric:
+			at := partKey{k, place{n.Node, n.Part}}
+			for _, r := range runs(at.place, it) {
+				p.starts[at] = append(p.starts[at], r.start)
+				if n.Node == "" {
+					p.ran[k] = append(p.ran[k], r)
+				}
+			}
+		case bootMetric:
+			if _, v, _, ok := series.Last(it); ok {
+				at := nodeKey{n.Site, n.Node}
+				p.boots[at] = max(p.boots[at], int64(v*1000))
+			}
+		case infoMetric:
+			t, _, _, ok := series.Last(it)
+			if f := (fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}); ok && t >= told[k] {
+				old := p.facts[k]
+				p.facts[k], told[k] = f, t
+				p.learn(k, old)
+			} else if ok {
+				p.learn(k, f)
+			}
+		case memoryTotal, memoryFree:
+			p.clear()
+			p.integrate(it)
+			for i, has := range p.has {
+				if !has {
+					continue
+				}
+				m := p.node(nodeCell{nodeKey{n.Site, n.Node}, p.from + int64(i)*hourMS})
+				into := &m.total
+				if n.Metric == memoryFree {
+					into = &m.free
+				}
+				*into = ptr(p.sum[i])
+			}
+		case coresMetric:
+			p.clear()
+			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
+			if n.Node == "" {
+				p.asked[k] = append(p.asked[k], p.stretches(it)...)
+				break
+			}
+			p.hold(k, n.Node, p.integrate(it))
+		}
+		return nil
+	}, series.OneOf("__name__", []string{startMetric, bootMetric, infoMetric, memoryTotal, memoryFree, coresMetric}))
+}
+
+// integrate spreads a gauge by the time that it held, not over gaps, and returns its
+// largest value.
+func (p *pass) integrate(it chunkenc.Iterator) (most float64) {
+	var t0 int64
+	var v0 float64
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		t, v := it.At()
+		if value.IsStaleNaN(v) || v != v {
+			t0 = 0
+			continue
+		}
+		if t0 != 0 && t-t0 <= lookAround.Milliseconds() {
+			p.spread(t0, t, v0*float64(t-t0)/1000)
+		}
+		t0, v0, most = t, v, max(most, v)
+	}
+	return most
+}
+
+// rows makes the rows: workloads by what groups are told apart by, CPU time by program.
+func (p *pass) rows() ([]store.Use, []store.NodeUse) {
+	var use []store.Use
+	for c, f := range p.cells {
+		about := p.facts[c.key]
+		u := p.row(c.hour, c.key, about)
+		u.Used = f.used()
+		parts := p.software[c]
+		total := 0.0
+		for _, v := range parts {
+			total += v
+		}
+		if cpu := u.CPUSeconds; cpu != nil && total > 0 {
+			// The counters of programs and of the workload come from different sources: the
+			// shares are of the one, the sum is of the other.
+			for command, v := range parts {
+				if command == u.Command || v == 0 {
+					continue
+				}
+				other := p.row(c.hour, c.key, about)
+				other.Command, other.CPUSeconds = command, ptr(*cpu*v/total)
+				use = append(use, other)
+			}
+			u.CPUSeconds = ptr(*cpu * parts[u.Command] / total)
+		}
+		use = append(use, u)
+	}
+	for k, by := range p.held {
+		whole := by[""] // what the batch system says holds for all nodes together
+		for i := range p.sum {
+			sum := 0.0
+			for node, h := range by {
+				if whole == nil || node == "" {
+					sum += h.hours[i]
+				}
+			}
+			if sum > 0 {
+				u := p.row(p.from+int64(i)*hourMS, k, p.facts[k])
+				u.HeldCoreSeconds = &sum
+				use = append(use, u)
+			}
+		}
+	}
+	return joined(append(use, p.starting...)), p.nodeRows()
+}
+
+// program is the one that used most in the hour, or what the workload is known by. What
+// is not told apart ("other") is no program.
+func (p *pass) program(c cell, known string) string {
+	best, most := known, 0.0
+	for command, v := range p.software[c] {
+		if command != "other" && (v > most || (v == most && v > 0 && command < best)) {
+			best, most = command, v
+		}
+	}
+	return best
+}
+
+func (p *pass) row(hour int64, k key, about fact) store.Use {
+	u := store.Use{At: time.UnixMilli(hour).UTC(), Site: k.Site, Kind: about.kind, Owner: about.owner,
+		Account: about.account, Partition: about.partition, Command: p.program(cell{k, hour}, about.command)}
+	if u.Kind == "" {
+		u.Kind = string(workload.ID(k.ID).Kind())
+	}
+	return u
+}
+
+func (p *pass) nodeRows() []store.NodeUse {
+	out := make([]store.NodeUse, 0, len(p.nodes))
+	for c, m := range p.nodes {
+		u := store.NodeUse{At: time.UnixMilli(c.hour).UTC(), Site: c.site, Node: c.node, NodeJoules: m.power, Used: m.figures.used()}
+		if len(m.cpus) > 0 {
+			sum, most := 0.0, 0.0
+			for _, v := range m.cpus {
+				sum, most = sum+v, max(most, v)
+			}
+			u.UpSeconds, u.CoreSeconds, u.CoreUsedSeconds = ptr(min(most, 3600)), &sum, ptr(m.used)
+		}
+		if m.total != nil && m.free != nil {
+			u.NodeMemoryByteSeconds, u.NodeMemoryUsedByteSeconds = m.total, ptr(max(*m.total-*m.free, 0))
+		}
+		out = append(out, u)
+	}
+	slices.SortFunc(out, func(a, b store.NodeUse) int { return a.At.Compare(b.At) })
+	return out
+}

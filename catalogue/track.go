@@ -1,0 +1,141 @@
+package catalogue
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
+	"reckon/metric"
+)
+
+// track is what is known of one series of a workload: enough to go on from its last
+// sample without reading an earlier one again. Fields are exported to be encoded.
+type track struct {
+	Slot       slot
+	Node, Part string
+	First, T   int64   // times of the first and last sample
+	V          float64 // last value
+	Base       float64 // counters: what was lost where the value fell
+	Max        float64 // gauges
+	Stale      bool    // the series was marked as ended
+
+	Hist, HistBase *metric.Histogram // the same for histograms
+}
+
+// byBatch reports whether a batch system wrote the series.
+func (k *track) byBatch() bool { return k.Node == "" && k.Part == "" }
+
+// total is what a counter counted since the workload began.
+func (k *track) total() float64 { return k.Base + k.V }
+
+func (k *track) number(t int64, v float64) {
+	switch {
+	case k.T == 0:
+		k.First, k.Max = t, v
+	case k.Slot.counter() && v < k.V:
+		k.Base += k.V // the counter began anew
+	}
+	k.T, k.V, k.Max, k.Stale = t, v, max(k.Max, v), false
+}
+
+func (k *track) histogram(t int64, h *metric.Histogram) {
+	if k.Hist != nil && h.Count < k.Hist.Count {
+		k.anew()
+	}
+	k.T, k.Hist, k.Stale = t, h, false
+}
+
+// anew keeps what a histogram held before it began anew.
+func (k *track) anew() {
+	if k.HistBase == nil {
+		k.HistBase = &metric.Histogram{}
+	}
+	k.HistBase.Merge(k.Hist)
+	k.Hist = nil
+}
+
+// distribution is the whole of a histogram, over all its beginnings.
+func (k *track) distribution() *metric.Histogram {
+	var out metric.Histogram
+	for _, h := range []*metric.Histogram{k.HistBase, k.Hist} {
+		if h != nil {
+			out.Merge(h)
+		}
+	}
+	return &out
+}
+
+// read folds the samples of an iterator into the tracks that pick returns for their
+// times, and calls note for each number taken. Samples that a track has seen are passed over.
+func read(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v float64)) {
+	h := histogramReader{}
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			t := it.AtT()
+			if k := pick(t); k != nil && t > k.T {
+				h.sample(k, t, it)
+			}
+			continue
+		}
+		h.flush()
+		t, v := it.At()
+		k := pick(t)
+		switch {
+		case k == nil || t <= k.T || (math.IsNaN(v) && k.T == 0):
+		case value.IsStaleNaN(v):
+			k.Stale = true
+		case !math.IsNaN(v):
+			k.number(t, v)
+			if note != nil {
+				note(t, v)
+			}
+		}
+	}
+	h.flush()
+}
+
+// histogramReader converts as few histograms as it can: of a run of samples only the
+// last, and the one before each fall.
+type histogramReader struct {
+	track       *track
+	t           int64
+	held, spare *histogram.FloatHistogram
+}
+
+func (r *histogramReader) sample(k *track, t int64, it chunkenc.Iterator) {
+	if r.spare == nil {
+		// Never nil: the iterator would hand out slices of its own.
+		r.spare = &histogram.FloatHistogram{}
+	}
+	_, h := it.AtFloatHistogram(r.spare)
+	stale := value.IsStaleNaN(h.Sum)
+	fell := r.track == k && !stale && h.Count < r.held.Count
+	if r.track != nil && (r.track != k || stale || fell) {
+		r.flush()
+	}
+	if fell {
+		k.anew() // now: the next that is converted may be higher again
+	}
+	if stale {
+		k.Stale = true
+		r.spare = h
+		return
+	}
+	if k.First == 0 {
+		k.First = t
+	}
+	r.spare, r.held = r.held, h
+	r.track, r.t = k, t
+}
+
+func (r *histogramReader) flush() {
+	if r.track != nil {
+		r.track.histogram(r.t, series.FromNative(r.held))
+		r.track = nil
+	}
+}
+
+func ptr(v float64) *float64 { return &v }

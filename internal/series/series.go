@@ -1,0 +1,165 @@
+// Package series reads time series through the query interface of Prometheus: it walks over
+// what matches, splits label sets, and sums counters across their resets. It is what the
+// catalogue's builder and the views of package query have in common, and works the same
+// over the embedded database and over a remote one.
+//
+// No value is extrapolated; times are Unix milliseconds. Functions are safe for concurrent
+// use, a [Labels] is not.
+package series
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// Equal matches one value of a label.
+func Equal(name, v string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, v)
+}
+
+// OneOf matches any of the values; the database looks such an alternation up instead
+// of matching it.
+func OneOf(name string, values []string) *labels.Matcher {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = quoteMeta(v)
+	}
+	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
+}
+
+func quoteMeta(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Each calls f for every series that matches, with an iterator over its samples from
+// one time to another, both inclusive. The iterator is valid until f returns.
+func Each(ctx context.Context, q storage.Queryable, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error, ms ...*labels.Matcher) error {
+	querier, err := q.Querier(from.UnixMilli(), to.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("query series: %w", err)
+	}
+	defer querier.Close()
+	set := querier.Select(ctx, false, &storage.SelectHints{Start: from.UnixMilli(), End: to.UnixMilli()}, ms...)
+	var it chunkenc.Iterator
+	for set.Next() {
+		s := set.At()
+		it = s.Iterator(it)
+		if err := f(s.Labels(), it); err != nil {
+			return err
+		}
+		if err := it.Err(); err != nil {
+			return fmt.Errorf("read series %s: %w", s.Labels(), err)
+		}
+	}
+	if err := set.Err(); err != nil {
+		return fmt.Errorf("query series: %w", err)
+	}
+	return nil
+}
+
+// Labels are the labels that most readers look at, and a few others in Rest.
+type Labels struct {
+	Metric, Site, Node, Workload, Kind, Part, Owner string
+	Rest                                            map[string]string
+}
+
+// Read splits a label set; wanted names the labels to keep in Rest, whose map is used again.
+func (n *Labels) Read(l labels.Labels, wanted ...string) {
+	*n = Labels{Rest: n.Rest}
+	clear(n.Rest)
+	l.Range(func(lb labels.Label) {
+		switch lb.Name {
+		case model.MetricNameLabel:
+			n.Metric = lb.Value
+		case "site":
+			n.Site = lb.Value
+		case "node":
+			n.Node = lb.Value
+		case "workload":
+			n.Workload = lb.Value
+		case "kind":
+			n.Kind = lb.Value
+		case "part":
+			n.Part = lb.Value
+		case "owner":
+			n.Owner = lb.Value
+		default:
+			if slices.Contains(wanted, lb.Name) {
+				if n.Rest == nil {
+					n.Rest = map[string]string{}
+				}
+				n.Rest[lb.Name] = lb.Value
+			}
+		}
+	})
+}
+
+// Last returns the newest sample of a series of numbers that is no staleness marker,
+// and whether the series ended with one.
+func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		at, x := it.At()
+		if value.IsStaleNaN(x) {
+			ended = true
+			continue
+		}
+		t, v, ended, ok = at, x, false, true
+	}
+	return t, v, ended, ok
+}
+
+// Total returns what a counter counted since it began: its last value plus what was lost
+// where it fell, that is, where it began anew. False when there is no sample.
+func Total(it chunkenc.Iterator) (total float64, ok bool) {
+	var last float64
+	numbers(it, func(v float64) {
+		if ok && v < last {
+			total += last
+		}
+		last, ok = v, true
+	})
+	return total + last, ok
+}
+
+// Max returns the largest value of a gauge; false when there is no sample.
+func Max(it chunkenc.Iterator) (most float64, ok bool) {
+	numbers(it, func(v float64) {
+		if !ok || v > most {
+			most = v
+		}
+		ok = true
+	})
+	return most, ok
+}
+
+// numbers calls f for each sample of a series of numbers.
+func numbers(it chunkenc.Iterator, f func(v float64)) {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		if _, v := it.At(); !math.IsNaN(v) { // staleness markers are NaN too
+			f(v)
+		}
+	}
+}
