@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -41,6 +42,8 @@ func (r *request2) parse(b []byte) error {
 	r.symbols, r.sums, r.series = r.symbols[:0], r.sums[:0], r.series[:0]
 	err := eachField(b, func(num protowire.Number, f field) error {
 		switch num {
+		case req1Series, req1Metadata:
+			return errors.New("it is a prometheus.WriteRequest of remote write 1.0")
 		case reqSymbols:
 			if f.kind != protowire.BytesType {
 				return errKind

@@ -246,6 +246,8 @@ func TestBadRequests(t *testing.T) {
 		{"not snappy", kind1, []byte("hello, is this the server?"), 400, "snappy"},
 		{"not protobuf", kind1, s2.EncodeSnappy(nil, []byte{0xff, 0xff}), 400, "no prometheus.WriteRequest"},
 		{"not protobuf 2.0", kind2, s2.EncodeSnappy(nil, []byte{0xff, 0xff}), 400, "no io.prometheus.write.v2.Request"},
+		{"1.0 announced as 2.0", kind2, s2.EncodeSnappy(nil, repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, 1), 1)), 400, "of remote write 1.0"},
+		{"2.0 announced as 1.0", kind1, s2.EncodeSnappy(nil, repeat(reqSymbols, []byte("a"), 1)), 400, "of remote write 2.0"},
 		{"too large", kind1, make([]byte, 2000), 413, "1000 bytes"},
 		{"a bomb", kind1, s2.EncodeSnappy(nil, make([]byte, 10000)), 413, "5000 bytes unpacked"},
 		{"a lie about its size", kind1, []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, 413, "unpacked"},

@@ -42,6 +42,8 @@ func checkRequest1(b []byte) error {
 	described := 0
 	return eachField(b, func(num protowire.Number, f field) error {
 		switch num {
+		case reqSymbols, reqSeries:
+			return errors.New("it is an io.prometheus.write.v2.Request of remote write 2.0")
 		case req1Series:
 			if f.kind != protowire.BytesType {
 				return errKind
