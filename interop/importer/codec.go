@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -351,10 +352,15 @@ func compare(a, b *sonar.Process) int {
 		cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(b.Rolled, a.Rolled), cmp.Compare(b.Threads, a.Threads))
 }
 
-// state packs what is known of a node at the end of a period. The same state is always
+// packVersion is that of packed states. It stands in front, negative: the first releases
+// began with the time of the last reading, which is not.
+const packVersion = 1
+
+// pack packs what is known of a node at the end of a period. The same state is always
 // the same bytes.
 func (n *nodeState) pack() []byte {
 	var p packer
+	p.int(-packVersion)
 	p.int(n.Last)
 	p.figure(n.Memory)
 	keys := make([]jobKey, 0, len(n.Jobs))
@@ -392,21 +398,62 @@ func (p *packer) job(k jobKey, j *jobState) {
 		}
 	}
 	p.uint(uint64(len(j.Procs)))
-	for _, k := range j.processes() {
-		s := j.Procs[k]
-		p.uint(uint64(k.PID))
-		p.uint(uint64(k.PPID))
-		p.text(k.Cmd)
-		p.uint(uint64(s.PPID))
-		p.figure(s.CPU)
-		p.figure(s.Read)
-		p.figure(s.Written)
+	for _, k := range sortedProcs(j.Procs) {
+		p.proc(k, j.Procs[k], j.Last)
 	}
+}
+
+func (p *packer) proc(k procKey, s procState, last int64) {
+	deducted := s.Deducted != used{}
+	p.yes(deducted)
+	p.uint(uint64(k.PID))
+	p.uint(uint64(k.PPID))
+	p.text(k.Cmd)
+	p.uint(uint64(s.PPID))
+	p.text(s.Cmd)
+	p.int(last - s.Seen)
+	for _, v := range s.Used {
+		p.figure(v)
+	}
+	if deducted {
+		for _, v := range s.Deducted {
+			p.figure(v)
+		}
+		p.uint(uint64(s.By))
+	}
+}
+
+// proc reads a process of a job; version 0 keeps those of the last reading alone.
+func (u *unpacker) proc(version int, last int64) (procKey, procState) {
+	deducted := version > 0 && u.uint()&1 != 0
+	k := procKey{PID: uint32(u.uint()), PPID: uint32(u.uint()), Cmd: u.text()}
+	s := procState{PPID: uint32(u.uint()), Seen: last}
+	if version > 0 {
+		s.Cmd, s.Seen = u.text(), last-u.int()
+	}
+	for i := range s.Used {
+		s.Used[i] = u.figure()
+	}
+	if deducted {
+		for i := range s.Deducted {
+			s.Deducted[i] = u.figure()
+		}
+		s.By = uint32(u.uint())
+	}
+	return k, s
 }
 
 func unpackState(b []byte) (*nodeState, error) {
 	u := unpacker{b: b}
-	n := &nodeState{Last: u.int(), Memory: u.figure(), Jobs: map[jobKey]*jobState{}}
+	n := &nodeState{Last: u.int(), Jobs: map[jobKey]*jobState{}}
+	version := 0
+	if n.Last < 0 {
+		version, n.Last = int(-n.Last), u.int()
+	}
+	if version > packVersion {
+		return nil, fmt.Errorf("what is kept of a node is of version %d, and this release reads up to %d", version, packVersion)
+	}
+	n.Memory = u.figure()
 	for range u.count() {
 		has := u.uint()
 		k := jobKey{Batch: has&1 != 0, Job: u.uint(), Epoch: u.uint(), PID: uint32(u.uint()), User: u.text()}
@@ -431,8 +478,8 @@ func unpackState(b []byte) (*nodeState, error) {
 		procs := u.count()
 		j.Procs = make(map[procKey]procState, procs)
 		for range procs {
-			k := procKey{PID: uint32(u.uint()), PPID: uint32(u.uint()), Cmd: u.text()}
-			j.Procs[k] = procState{PPID: uint32(u.uint()), CPU: u.figure(), Read: u.figure(), Written: u.figure()}
+			k, s := u.proc(version, j.Last)
+			j.Procs[k] = s
 		}
 		n.Jobs[k] = j
 	}

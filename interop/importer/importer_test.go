@@ -156,7 +156,17 @@ func TestWaitedForChildren(t *testing.T) {
 		"by the grandparent": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "make", 2, ",epoch=0") + said(0, 7, 72, 71, "cc", 50, ",epoch=0") +
 			said(5, 7, 70, 1, "sh", 60, ",epoch=0"), 60},
 		"nobody waited": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
-			said(5, 7, 70, 1, "sh", 2, ",epoch=0"), 51},
+			said(5, 7, 70, 1, "sh", 2, ",epoch=0"), 52},
+		"waited for later": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
+			said(5, 7, 70, 1, "sh", 2, ",epoch=0") + said(10, 7, 70, 1, "sh", 55, ",epoch=0"), 55},
+		"a line is missing": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") +
+			said(5, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 71, 70, "cc", 60, ",epoch=0"), 61},
+		"a line of several is missing": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 0, 70, "w", 50, ",epoch=0,rolledup=4") +
+			said(5, 7, 70, 1, "sh", 1, ",epoch=0") + said(10, 7, 0, 70, "w", 60, ",epoch=0,rolledup=4"), 61},
+		"of several one is left": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 0, 70, "w", 50, ",epoch=0,rolledup=1") +
+			said(5, 7, 70, 1, "sh", 31, ",epoch=0") + said(5, 7, 72, 70, "w", 30, ",epoch=0"), 61},
+		"the line of a parent is missing": {said(0, 7, 70, 1, "sh", 1, ",epoch=0") + said(0, 7, 71, 70, "cc", 50, ",epoch=0") + said(0, 7, 72, 70, "ld", 3, ",epoch=0") +
+			said(5, 7, 72, 70, "ld", 3, ",epoch=0") + said(10, 7, 70, 1, "sh", 53, ",epoch=0") + said(10, 7, 72, 70, "ld", 3, ",epoch=0"), 56},
 		"another process with the number": {said(0, 7, 71, 1, "cc", 50, ",epoch=0") + said(5, 7, 71, 1, "ld", 3, ",epoch=0"), 53},
 		"some of several gone": {said(0, 7, 0, 70, "w", 50, ",epoch=0,rolledup=4") + said(5, 7, 0, 70, "w", 30, ",epoch=0,rolledup=2") +
 			said(10, 7, 0, 70, "w", 40, ",epoch=0,rolledup=2"), 60},

@@ -51,7 +51,7 @@ func FuzzPacked(f *testing.F) {
 	at := map[int64]*reading{60: {procs: []sonar.Process{{Job: 7, User: "a", Cmd: "b", CPU: 3}}, system: &sonar.System{CPU: []float64{1}}}}
 	p.readings(sortedKeys(at), at)
 	f.Add(p.b)
-	n := nodeState{Last: 60, Jobs: map[jobKey]*jobState{{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {CPU: 3}}}}}
+	n := nodeState{Last: 60, Jobs: map[jobKey]*jobState{{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {Used: used{3}}}}}}
 	f.Add(n.pack())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		out := map[int64]*reading{}
@@ -68,6 +68,59 @@ func FuzzPacked(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The state that the first releases kept has no version, and of processes those of the last
+// reading alone.
+func TestStateOfFirstReleases(t *testing.T) {
+	var p packer
+	p.int(1_700_000_000) // last reading
+	p.figure(1 << 36)
+	p.uint(1)
+	p.yes(true, true, true, true)
+	p.uint(7)
+	p.uint(0)
+	p.uint(0)
+	for _, s := range []string{"", "slurm/7", "slurm", "alice", "sh"} {
+		p.text(s)
+	}
+	p.int(1_700_000_000)
+	p.int(300)
+	p.int(60)
+	for _, v := range []float64{51, 4096, 1e6, 2048, 10, 20} {
+		p.figure(v)
+	}
+	p.uint(1)
+	p.text("sh")
+	p.figure(51)
+	p.uint(0)
+	p.uint(1)
+	p.uint(70)
+	p.uint(0)
+	p.text("")
+	p.uint(1)
+	p.figure(50)
+	p.figure(-1)
+	p.figure(20)
+	n, err := unpackState(p.b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &jobState{ID: "slurm/7", Kind: "slurm", Owner: "alice", Command: "sh", Start: 1_699_999_640, First: 1_699_999_700, Last: 1_700_000_000, CPU: 51, HasCPU: true,
+		Commands: map[string]float64{"sh": 51}, Peak: 4096, ByteSecs: 1e6, Resident: 2048, HasMemory: true, Read: 10, Written: 20, HasIO: true,
+		Procs: map[procKey]procState{{PID: 70}: {PPID: 1, Seen: 1_700_000_000, Used: used{50, -1, 20}}}}
+	if got := n.Jobs[jobKey{Job: 7, Batch: true}]; n.Last != 1_700_000_000 || n.Memory != 1<<36 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\n%+v", got, want)
+	}
+	if _, err := unpackState(append((&packer{}).with(-packVersion-1), p.b...)); err == nil || !strings.Contains(err.Error(), "version") {
+		t.Errorf("a later version: %v", err)
+	}
+}
+
+// with is a number packed.
+func (p *packer) with(v int64) []byte {
+	p.int(v)
+	return p.b
 }
 
 // A log that was cut off while it was written is read up to there, and goes on from there.

@@ -240,7 +240,7 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 	}
 	slices.SortFunc(keys, jobKey.compare)
 	for _, k := range keys {
-		procs := byJob[k]
+		procs := slices.CompactFunc(byJob[k], func(a, b *sonar.Process) bool { return procKeyOf(a) == procKeyOf(b) })
 		j := node.Jobs[k]
 		if j == nil || j.Owner != procs[0].User || (k.Epoch == 0 && !k.Batch && t-j.Last > restart) {
 			before := j
@@ -256,7 +256,7 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 			}
 			node.Jobs[k] = j
 		}
-		j.take(t, procs, resident)
+		j.take(j.growth(t, procs), procs, resident)
 		im.tell(p, j, t, procs)
 		if k.Batch {
 			im.out.measured(p.site, j.ID, t)

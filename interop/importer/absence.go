@@ -1,0 +1,146 @@
+package importer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// undo gives back to an ancestor what was deducted for a process that had not ended.
+func (a *advance) undo(s *procState) {
+	if s.By != 0 {
+		a.returned[s.By] = a.returned[s.By].plus(s.Deducted)
+	}
+}
+
+// giveBack makes what was given back to processes of this reading growth of theirs.
+func (a *advance) giveBack() {
+	for by, amount := range a.returned {
+		k := procKey{PID: by}
+		if _, here := a.now[k]; here {
+			a.grown[k] = a.grown[k].plus(amount)
+			delete(a.returned, by)
+		}
+	}
+}
+
+// plus adds what is known of another use.
+func (u used) plus(v used) used {
+	for i := range u {
+		u[i] += max(v[i], 0)
+	}
+	return u
+}
+
+// absences deducts what processes had used that this reading lacks, once an ancestor has
+// waited for them: a wait adds all of it at once. Where an ancestor is back that earlier
+// readings lacked, it is the one that waited for those which ended meanwhile.
+func (a *advance) absences() {
+	ended := maps.Clone(a.gone)
+	for k, s := range a.j.Procs {
+		_, here := a.now[k]
+		_, other := a.gone[k]
+		if !here && !other && (s.Deducted == used{} || a.waitedElsewhere(&s)) {
+			a.undo(&s)
+			s.By, s.Deducted = 0, used{}
+			ended[k] = s
+		}
+	}
+	a.giveBack()
+	// The most first: what has used little fits the growth of an ancestor by chance.
+	keys := slices.SortedFunc(maps.Keys(ended), func(x, y procKey) int {
+		return cmp.Or(cmp.Compare(ended[y].Used[usedCPU], ended[x].Used[usedCPU]), x.compare(y))
+	})
+	for _, k := range keys {
+		s := ended[k]
+		s.By, s.Deducted = a.deduct(s.PPID, s.Used)
+		if s != a.j.Procs[k] {
+			a.gone[k] = s
+		}
+	}
+}
+
+// maxDepth bounds how far up ancestors are looked for.
+const maxDepth = 64
+
+// rounding is by how much the growth of a parent may fall short of what it has waited for:
+// releases of sonar write whole seconds and whole KiB.
+var rounding = used{1, 1024, 1024}
+
+// deduct takes what ended from the growth of its nearest ancestor in this reading, if that
+// is as much. It returns that, and how much it was; 0 without one.
+func (a *advance) deduct(parent uint32, ended used) (by uint32, deducted used) {
+	for range maxDepth {
+		if parent == 0 {
+			break
+		}
+		k := procKey{PID: parent}
+		if _, here := a.now[k]; here {
+			g := a.grown[k]
+			for i, v := range ended {
+				if g[i] < v-rounding[i] {
+					continue
+				}
+				deducted[i] = max(min(g[i], v), 0)
+				g[i] -= deducted[i]
+			}
+			a.grown[k] = g
+			return parent, deducted
+		}
+		gone, had := a.j.Procs[k]
+		if !had {
+			break
+		}
+		parent = gone.PPID
+	}
+	return 0, used{}
+}
+
+// waitedElsewhere reports whether an ancestor of a process that ended is back, nearer than
+// the one from which its use was deducted, and was absent when the process ended.
+func (a *advance) waitedElsewhere(s *procState) bool {
+	if len(a.back) == 0 {
+		return false
+	}
+	parent := s.PPID
+	for range maxDepth {
+		if parent == 0 || parent == s.By {
+			return false
+		}
+		if seen, back := a.back[parent]; back {
+			return s.Seen >= seen
+		}
+		gone, had := a.j.Procs[procKey{PID: parent}]
+		if !had {
+			return false
+		}
+		parent = gone.PPID
+	}
+	return false
+}
+
+// maxAbsent bounds for how many processes that readings lack a job keeps the state.
+const maxAbsent = 4096
+
+// forgetAbsent drops the states of processes that readings have lacked for long, or that
+// are too many.
+func (j *jobState) forgetAbsent(t int64) {
+	var absent []procKey
+	for k, s := range j.Procs {
+		switch {
+		case t-s.Seen > keepJob:
+			delete(j.Procs, k)
+		case s.Seen < t:
+			absent = append(absent, k)
+		}
+	}
+	if len(absent) <= maxAbsent {
+		return
+	}
+	slices.SortFunc(absent, func(a, b procKey) int {
+		return cmp.Or(cmp.Compare(j.Procs[a].Seen, j.Procs[b].Seen), a.compare(b))
+	})
+	for _, k := range absent[:len(absent)-maxAbsent] {
+		delete(j.Procs, k)
+	}
+}

@@ -1,0 +1,74 @@
+package importer
+
+import "reckon/interop/sonar"
+
+// sonar adds up the processes of one parent and name that have no children. When one of
+// them is left alone, or gets a child, it stands for itself again: what it has used moves
+// from the sum to its number, and the other way round.
+
+// regroup takes what moved off the growth of where it went, and off what is missing where
+// it was.
+func (a *advance) regroup(procs []*sonar.Process) {
+	for _, p := range procs {
+		k := procKeyOf(p)
+		if k.PID == 0 {
+			a.joined(k)
+			continue
+		}
+		if before, had := a.j.Procs[k]; !had || before.Seen < a.j.Last {
+			a.left(p)
+		}
+	}
+}
+
+// joined moves processes that stood for themselves into the sum that they are in now.
+func (a *advance) joined(sum procKey) {
+	for _, k := range sortedProcs(a.j.Procs) {
+		s := a.j.Procs[k]
+		if _, here := a.now[k]; here || k.PID == 0 || s.PPID != sum.PPID || s.Cmd != sum.Cmd || s.Seen < a.j.Last {
+			continue
+		}
+		if moved := a.move(&s, sum); moved {
+			a.gone[k] = s
+		}
+	}
+}
+
+// left moves a process out of the sum that it was in.
+func (a *advance) left(p *sonar.Process) {
+	sum := procKey{PPID: p.PPID, Cmd: p.Cmd}
+	s, had := a.j.Procs[sum]
+	if !had || s.Seen < a.j.Last || p.CPU <= 0 || young(p, a.t-a.j.Last) {
+		return
+	}
+	if _, here := a.now[sum]; here {
+		sum = sum.ghost(&s) // what is missing of it
+		if s, had = a.gone[sum]; !had {
+			return
+		}
+	} else if g, had := a.gone[sum]; had {
+		s = g
+	}
+	if a.move(&s, procKeyOf(p)) {
+		a.gone[sum] = s
+	}
+}
+
+// move takes what is missing of a process off the growth of another one.
+func (a *advance) move(s *procState, to procKey) bool {
+	g, moved := a.grown[to], false
+	for i := range g {
+		if v := min(g[i], s.Used[i]); v > 0 {
+			g[i] -= v
+			s.Used[i] -= v
+			moved = true
+		}
+	}
+	a.grown[to] = g
+	return moved
+}
+
+// young reports whether a process began since so many seconds ago, by its mean.
+func young(p *sonar.Process, seconds int64) bool {
+	return p.Mean > 0 && p.CPU/p.Mean < float64(seconds)
+}
