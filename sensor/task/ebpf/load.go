@@ -88,6 +88,9 @@ func load(o Options) (*kernelSide, error) {
 			delete(spec.Programs, name)
 		}
 		k, e := install(spec, cache)
+		if errors.Is(e, unix.EPERM) && raiseMemlock() == nil {
+			k, e = install(spec, cache) // before Linux 5.11 BPF memory counts as locked memory
+		}
 		if e == nil {
 			k.exits = without
 			return k, nil
@@ -103,11 +106,7 @@ var errNotAsked = errors.New("not asked for")
 // permitted finds out by the smallest thing that only the privileged may make whether the
 // rest is worth trying: reading the types of the kernel takes a while.
 func permitted() error {
-	spec := &ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1}
-	m, err := ebpf.NewMap(spec)
-	if errors.Is(err, unix.EPERM) && raiseMemlock() == nil {
-		m, err = ebpf.NewMap(spec) // before Linux 5.11 BPF memory counts as locked memory
-	}
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,12 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 	return k, nil
 }
 
+// raiseMemlock lifts the limit of locked memory of this process, and fails where it is lifted already.
 func raiseMemlock() error {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &was); err != nil || was.Cur == unix.RLIM_INFINITY {
+		return errors.New("locked memory is not limited")
+	}
 	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
 }
 
@@ -172,34 +176,4 @@ func possibleCPUs(root string) uint32 {
 		}
 	}
 	return uint32(runtime.NumCPU())
-}
-
-// explain makes of an error of loading what a person can act on.
-func explain(err error, root string) error {
-	var log *ebpf.VerifierError
-	switch {
-	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &log):
-		return refused()
-	case lockedDown(root):
-		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
-			"boot with lockdown=integrity or less", cause(err))
-	case errors.Is(err, unix.ENOSYS):
-		return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", cause(err))
-	}
-	return sensor.Unavailable("the kernel does not take the BPF task iterator", "use Linux 5.8 or later", cause(err))
-}
-
-// cause shortens what the verifier said to its first line.
-func cause(err error) error {
-	text, _, cut := strings.Cut(err.Error(), "\n")
-	if !cut {
-		return err
-	}
-	return errors.New(text)
-}
-
-// lockedDown reads Documentation/security/lockdown's file: "none integrity [confidentiality]".
-func lockedDown(root string) bool {
-	text, err := os.ReadFile(filepath.Join(root, "/sys/kernel/security/lockdown"))
-	return err == nil && strings.Contains(string(text), "[confidentiality]")
 }

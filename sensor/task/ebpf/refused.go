@@ -1,10 +1,14 @@
 package ebpf
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
@@ -12,16 +16,86 @@ import (
 
 const grant = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
 
+// explain turns an error of loading into one line that a person can act on.
+func explain(err error, root string) error {
+	var log *ebpf.VerifierError
+	rejected := errors.As(err, &log) && len(log.Log) > 0
+	switch {
+	case !rejected && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):
+		return refused()
+	case lockedDown(root):
+		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
+			"boot with lockdown=integrity or less", cause(err))
+	case errors.Is(err, unix.ENOSYS):
+		return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", cause(err))
+	case rejected:
+		return sensor.Unavailable("the verifier of this kernel rejects the BPF programs",
+			"report it with the output of uname -r", cause(err))
+	}
+	return sensor.Unavailable("the kernel does not take the BPF task iterator", "use Linux 5.8 or later", cause(err))
+}
+
+// cause shortens an error of loading to one line: of what the verifier wrote, which may be
+// thousands of lines, the one that says why.
+func cause(err error) error {
+	var log *ebpf.VerifierError
+	if errors.As(err, &log) {
+		if why := verdict(log.Log); why != "" {
+			program, _, _ := strings.Cut(err.Error(), ": load program")
+			return fmt.Errorf("%s: %s (%w)", program, why, log.Cause)
+		}
+	}
+	text, _, cut := strings.Cut(err.Error(), "\n")
+	if !cut {
+		return err
+	}
+	return errors.New(text)
+}
+
+// verdict finds the reason in the log of the verifier: its last line, but for the statistics
+// that follow it (kernel/bpf/verifier.c, print_verification_stats).
+func verdict(log []string) string {
+	for i := len(log) - 1; i >= 0; i-- {
+		line := strings.TrimSpace(log[i])
+		switch first, _, _ := strings.Cut(line, " "); first {
+		case "", "processed", "verification", "stack":
+			continue
+		}
+		return line
+	}
+	return ""
+}
+
+// lockedDown reads Documentation/security/lockdown's file: "none integrity [confidentiality]".
+func lockedDown(root string) bool {
+	text, err := os.ReadFile(filepath.Join(root, "/sys/kernel/security/lockdown"))
+	return err == nil && strings.Contains(string(text), "[confidentiality]")
+}
+
 // refused says why the kernel answers EPERM. Who holds the capabilities and is refused
 // all the same is told what else stands in the way, not to grant what he has granted.
 func refused() error {
 	status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
-	return refusal(string(status), string(uidMap))
+	var locked unix.Rlimit
+	limited := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &locked) == nil && locked.Cur != unix.RLIM_INFINITY && chargesLockedMemory()
+	return refusal(string(status), string(uidMap), limited)
 }
 
-// refusal reads /proc/PID/status and /proc/PID/uid_map (proc(5), user_namespaces(7)).
-func refusal(status, uidMap string) error {
+// chargesLockedMemory reports whether BPF memory counts as locked memory: before Linux 5.11.
+func chargesLockedMemory() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	var major, minor int
+	n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor)
+	return n == 2 && (major < 5 || major == 5 && minor < 11)
+}
+
+// refusal reads /proc/PID/status and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited
+// says that BPF memory counts as locked memory here, of which we may have little.
+func refusal(status, uidMap string, limited bool) error {
 	switch {
 	case !holds(status, unix.CAP_SYS_ADMIN) && !(holds(status, unix.CAP_BPF) && holds(status, unix.CAP_PERFMON)):
 		return sensor.Unavailable("no permission to load BPF programs", grant, unix.EPERM)
@@ -31,6 +105,9 @@ func refusal(status, uidMap string) error {
 	case field(status, "Seccomp") == "2":
 		return sensor.Unavailable("a seccomp filter forbids bpf(2), although the capabilities are there",
 			"run the container with --security-opt seccomp=unconfined, or with a profile that allows bpf and perf_event_open", unix.EPERM)
+	case limited:
+		return sensor.Unavailable("BPF programs need more locked memory than the limit allows",
+			"raise it: ulimit -l unlimited, LimitMEMLOCK=infinity of systemd; Linux 5.11 and later do not count it", unix.EPERM)
 	}
 	return sensor.Unavailable("no permission to load BPF programs, although the capabilities are there",
 		"look in the kernel's log for the security module that forbids it", unix.EPERM)

@@ -2,9 +2,12 @@ package ebpf
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
@@ -20,9 +23,10 @@ func TestRefusal(t *testing.T) {
 		"seccomp, admin":  {"CapEff:\t000001ffffffffff\nSeccomp:\t2\n", host, "a seccomp filter forbids bpf(2)", "seccomp=unconfined"},
 		"rootless":        {"CapEff:\t000001ffffffffff\nSeccomp:\t2\n", rootless, "user namespace", "not rootless"},
 		"security module": {"CapEff:\t000000c000000000\nSeccomp:\t0\n", host, "although the capabilities", "kernel's log"},
+		"locked memory":   {"CapEff:\t000001ffffffffff\nSeccomp:\t0\n", host, "more locked memory", "LimitMEMLOCK"},
 		"unreadable":      {"", "", "no permission to load BPF programs", "grant CAP_BPF"},
 	} {
-		err := refusal(c.status, c.uidMap)
+		err := refusal(c.status, c.uidMap, name == "locked memory")
 		var un *sensor.UnavailableError
 		if !errors.As(err, &un) || !errors.Is(err, unix.EPERM) || !strings.Contains(un.Reason, c.reason) || !strings.Contains(err.Error(), c.remedy) {
 			t.Errorf("%s: %v; want %q and %q", name, err, c.reason, c.remedy)
@@ -30,10 +34,33 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// TestVerdict tests that a rejection names the kernel's reason in one line, whatever the
+// verifier wrote. The logs end as those of the kernels that are named.
+func TestVerdict(t *testing.T) {
+	many := slices.Repeat([]string{"1: (bf) r6 = r1", "R1=ctx(off=0,imm=0)"}, 2000)
+	stats := "processed 1203 insns (limit 1000000) max_states_per_insn 4 total_states 48 peak_states 48 mark_read 20"
+	for name, c := range map[string]struct {
+		log   []string
+		errno error
+		want  string
+	}{
+		"6.1.0, a typedef in an array": {[]string{"; r->pages[0] = total->rss_stat.count[0].counter;", "219: (79) r1 = *(u64 *)(r7 +808)", "Type 'atomic_long_t' is not a struct", stats},
+			unix.EINVAL, "program walk: Type 'atomic_long_t' is not a struct (invalid argument)"},
+		"5.10.0, too much stack": {[]string{"combined stack size of 6 calls is 576. Too large", "verification time 36000000 usec", "stack depth 360+0+16+40+48+24", stats},
+			unix.EACCES, "program walk: combined stack size of 6 calls is 576. Too large (permission denied)"},
+	} {
+		log := &ebpf.VerifierError{Cause: c.errno, Log: append(slices.Clone(many), c.log...)}
+		got := explain(fmt.Errorf("program walk: load program%w", log), t.TempDir())
+		if !errors.Is(got, sensor.ErrUnavailable) || !strings.Contains(got.Error(), c.want) || len(got.Error()) > 250 || strings.Contains(got.Error(), "\n") {
+			t.Errorf("%s: %v; want %q in one line", name, got, c.want)
+		}
+	}
+}
+
 func FuzzRefusal(f *testing.F) {
 	f.Add("Name:\tx\nCapEff:\t00000000a80425fb\nSeccomp:\t2\n", "0 0 4294967295\n")
 	f.Fuzz(func(t *testing.T, status, uidMap string) {
-		if refusal(status, uidMap) == nil {
+		if refusal(status, uidMap, false) == nil {
 			t.Fatal("no error")
 		}
 	})

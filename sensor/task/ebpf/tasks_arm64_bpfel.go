@@ -83,6 +83,7 @@ const (
 	tasksMapEvents        = "events"
 	tasksMapScratch       = "scratch"
 	tasksMapTold          = "told"
+	tasksMapWalking       = "walking"
 	tasksMapWriting       = "writing"
 	tasksProgClaim        = "claim"
 	tasksProgEnded        = "ended"
@@ -159,6 +160,7 @@ type tasksMapSpecs struct {
 	Events  *ebpf.MapSpec `ebpf:"events"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
 	Told    *ebpf.MapSpec `ebpf:"told"`
+	Walking *ebpf.MapSpec `ebpf:"walking"`
 	Writing *ebpf.MapSpec `ebpf:"writing"`
 }
 
@@ -205,6 +207,7 @@ type tasksMaps struct {
 	Events  *ebpf.Map `ebpf:"events"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
 	Told    *ebpf.Map `ebpf:"told"`
+	Walking *ebpf.Map `ebpf:"walking"`
 	Writing *ebpf.Map `ebpf:"writing"`
 }
 
@@ -214,6 +217,7 @@ func (m *tasksMaps) Close() error {
 		m.Events,
 		m.Scratch,
 		m.Told,
+		m.Walking,
 		m.Writing,
 	)
 }

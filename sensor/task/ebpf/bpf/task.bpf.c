@@ -159,6 +159,19 @@ struct {
 	__type(value, struct obituary);
 } writing SEC(".maps");
 
+/* Records of walk, which would be too much for the stack. */
+struct walking {
+	struct process process;
+	struct thread thread;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walking);
+} walking SEC(".maps");
+
 static __always_inline __u64 mix(__u64 hierarchy, __u64 id)
 {
 	__u64 x = id + (hierarchy + 1) * 0x9e3779b97f4a7c15ULL;
@@ -186,11 +199,19 @@ static __always_inline __u64 parent_of(__u64 kn)
 	return (__u64)BPF_CORE_READ(before, parent);
 }
 
-/* write_path appends the names from a cgroup up to its root. */
-static __noinline __u32 write_path(struct path *r, __u64 kn)
-{
-	__u32 n = 0;
+/*
+ * The functions that loop are global, and take and give numbers only: so the verifier looks
+ * at each once, and not again for each call and for each state of its caller, which took it
+ * a minute before Linux 6.4 and more instructions than it allows.
+ */
 
+/* write_path writes the names from a cgroup up to its root into the scratch record. */
+__noinline __u32 write_path(__u64 kn)
+{
+	struct path *r;
+	__u32 n = 0, zero = 0;
+
+	r = bpf_map_lookup_elem(&scratch, &zero);
 	if (!r)
 		return ~0U;
 	for (int depth = 0; depth < MAX_DEPTH; depth++) {
@@ -216,7 +237,7 @@ static __noinline __u32 write_path(struct path *r, __u64 kn)
 #define LINK_CGROUP(next) ((struct cgroup *)read_u64(LINK(next) + bpf_core_field_offset(struct cgrp_cset_link, cgrp)))
 
 /* tell_paths sends the paths of a set of cgroups, once. */
-static __noinline int tell_paths(__u64 set, __u64 number, __u32 count)
+__noinline int tell_paths(__u64 set, __u64 number, __u32 count)
 {
 	__u64 head = set + bpf_core_field_offset(struct css_set, cgrp_links);
 	__u64 next = read_u64(head);
@@ -239,7 +260,7 @@ static __noinline int tell_paths(__u64 set, __u64 number, __u32 count)
 		r->hierarchy = BPF_CORE_READ(cg, root, hierarchy_id);
 		r->set = number;
 		r->count = count;
-		length = write_path(r, (__u64)BPF_CORE_READ(cg, kn));
+		length = write_path((__u64)BPF_CORE_READ(cg, kn));
 		r->length = length;
 		if (length >= PATH_SIZE)
 			length = 0;
@@ -253,7 +274,7 @@ static __noinline int tell_paths(__u64 set, __u64 number, __u32 count)
 
 /* number_of_set mixes hierarchy and id of every cgroup of a set. Ids of cgroups are not
  * reused (kernfs counts generations), the address of a set is. */
-static __noinline __u64 number_of_set(__u64 set)
+__noinline __u64 number_of_set(__u64 set)
 {
 	__u64 head = set + bpf_core_field_offset(struct css_set, cgrp_links);
 	__u64 next = read_u64(head);
@@ -436,11 +457,9 @@ static __always_inline void memory(struct process *r, struct mm_struct *mm, bool
 		if (exact && offsets_known)
 			deltas(r, read_u64((__u64)&percpu->rss_stat[0].counters));
 	} else if (bpf_core_field_exists(total->rss_stat.count)) {
-		r->flags |= HAVE_MEMORY | EXACT;
-		r->pages[0] = total->rss_stat.count[0].counter;
-		r->pages[1] = total->rss_stat.count[1].counter;
-		r->pages[2] = total->rss_stat.count[2].counter;
-		r->pages[3] = total->rss_stat.count[3].counter;
+		/* By a helper: the verifiers of these kernels do not follow the typedef in an array. */
+		if (bpf_core_read(r->pages, sizeof(r->pages), &total->rss_stat.count) == 0)
+			r->flags |= HAVE_MEMORY | EXACT;
 	}
 }
 
@@ -500,60 +519,66 @@ int walk(struct bpf_iter__task *ctx)
 {
 	struct seq_file *seq = ctx->meta->seq;
 	struct task_struct *t = ctx->task;
+	__u32 slot = 0, run = 0, zero = 0;
 	struct signal_struct *sig;
+	struct walking *w;
+	struct process *r;
 	struct mm_struct *mm;
-	struct process r = {};
-	__u32 slot = 0, run = 0;
 	bool sum = false;
 
 	if (ctx->meta->seq_num == 0)
 		begin_pass(seq);
-	if (!t)
+	w = bpf_map_lookup_elem(&walking, &zero);
+	if (!t || !w)
 		return 0;
 	sig = t->signal;
 	if (t->pid != t->tgid) {
-		struct thread th = { .kind = KIND_THREAD };
+		struct thread *th = &w->thread;
 
-		th.seq = sequence(sig);
-		th.pid = tgid_of(t);
-		own_usage(&th.use, t);
-		bpf_seq_write(seq, &th, sizeof(th));
+		__builtin_memset(th, 0, sizeof(*th));
+		th->kind = KIND_THREAD;
+		th->seq = sequence(sig);
+		th->pid = tgid_of(t);
+		own_usage(&th->use, t);
+		bpf_seq_write(seq, th, sizeof(*th));
 		return 0;
 	}
 	if (t->exit_state & EXIT_DEAD)
 		return 0;
-	r.kind = KIND_PROCESS;
-	r.pid = tgid_of(t);
-	if (!r.pid)
+	r = &w->process;
+	__builtin_memset(r, 0, sizeof(*r));
+	r->kind = KIND_PROCESS;
+	r->pid = tgid_of(t);
+	if (!r->pid)
 		return 0;
-	capabilities(&r);
-	r.seq = sequence(sig);
-	own_usage(&r.use, t);
-	r.wait = r.use.wait;
-	add_ended(&r, sig);
-	if ((r.seq & 1) || r.seq != sequence(sig))
-		r.flags |= UNSTABLE;
-	r.ppid = tgid_of(t->real_parent);
-	r.pgid = pid_at(sig->pids[PIDTYPE_PGID]);
-	r.sid = pid_at(sig->pids[PIDTYPE_SID]);
-	r.flags |= HAVE_GROUP;
-	r.uid = t->real_cred->uid.val;
-	r.threads = sig->nr_threads;
-	r.state = state_of(t);
-	r.start = t->start_boottime;
-	r.cgroup = cgroups_in_pass(t);
+	capabilities(r);
+	r->seq = sequence(sig);
+	own_usage(&r->use, t);
+	r->wait = r->use.wait;
+	add_ended(r, sig);
+	if ((r->seq & 1) || r->seq != sequence(sig))
+		r->flags |= UNSTABLE;
+	r->ppid = tgid_of(t->real_parent);
+	r->pgid = pid_at(sig->pids[PIDTYPE_PGID]);
+	r->sid = pid_at(sig->pids[PIDTYPE_SID]);
+	r->flags |= HAVE_GROUP;
+	r->uid = t->real_cred->uid.val;
+	r->threads = sig->nr_threads;
+	r->state = state_of(t);
+	r->start = t->start_boottime;
+	r->cgroup = cgroups_in_pass(t);
 	mm = t->mm;
 	if (t->flags & PF_KTHREAD) {
-		r.flags |= KERNEL;
+		r->flags |= KERNEL;
 	} else if (mm) {
-		slot = r.pid & (RUN_SLOTS - 1);
-		run = (__u32)mix(t->se.sum_exec_runtime, r.start ^ r.pid) | 1;
-		sum = nr_cpus <= exact_cpus || r.threads > 1 || last_run[slot] != run ||
-		      ((r.pid + pass_number) & 63) == 0;
-		memory(&r, mm, sum);
+		slot = r->pid & (RUN_SLOTS - 1);
+		run = (__u32)mix(t->se.sum_exec_runtime, r->start ^ r->pid) | 1;
+		sum = nr_cpus <= exact_cpus || r->threads > 1 || last_run[slot] != run ||
+		      ((r->pid + pass_number) & 63) == 0;
+		memory(r, mm, sum);
 	}
-	__builtin_memcpy(r.comm, t->comm, sizeof(r.comm));
-	if (bpf_seq_write(seq, &r, sizeof(r)) == 0 && sum)
+	__builtin_memcpy(r->comm, t->comm, sizeof(r->comm));
+	if (bpf_seq_write(seq, r, sizeof(*r)) == 0 && sum)
 		last_run[slot] = run;
 	return 0;
 }
