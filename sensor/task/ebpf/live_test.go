@@ -368,6 +368,12 @@ func TestOtherNamespace(t *testing.T) {
 func TestReaderInNamespace(t *testing.T) {
 	openExits(t)
 	if os.Getenv("RECKON_TEST_INSIDE") == "" {
+		// Processes that end outside while the programs are loaded inside.
+		storm := exec.Command("sh", "-c", "while :; do (:); done")
+		if err := storm.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = storm.Process.Kill(); _ = storm.Wait() }()
 		c := exec.Command("/proc/self/exe", "-test.run=^TestReaderInNamespace$", "-test.v")
 		c.Env = append(os.Environ(), "RECKON_TEST_INSIDE=1")
 		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
@@ -377,9 +383,19 @@ func TestReaderInNamespace(t *testing.T) {
 		}
 		return
 	}
+	var p sensor.Pass
+	for range 3 { // what ends outside while the programs are loaded is not told either
+		early := openExits(t)
+		for range 3 {
+			read(t, early, &p)
+			if len(p.Exited) > 0 {
+				t.Errorf("the end of a process of outside is told: %+v", p.Exited[0])
+			}
+		}
+		_ = early.Close()
+	}
 	s := openExits(t)
 	c, _, end := start(t, "hold", nil)
-	var p sensor.Pass
 	read(t, s, &p)
 	if len(p.Live) != 2 {
 		t.Errorf("%d processes are told, want us and our child", len(p.Live))

@@ -140,6 +140,11 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 			return fail(fmt.Errorf("attach the map iterator: %w", err))
 		}
 	}
+	// The first reading tells the programs which pid namespace is ours: without it the ends
+	// of processes outside of it would be recorded, too.
+	if err := k.begin(); err != nil {
+		return fail(err)
+	}
 	// freed first: an entry that ended writes is then always taken out again.
 	for _, name := range []string{tasksProgFreed, tasksProgEnded} {
 		p := program(name)
@@ -153,6 +158,24 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 		k.traces = append(k.traces, l)
 	}
 	return k, nil
+}
+
+// begin reads the first records of the task iterator.
+func (k *kernelSide) begin() error {
+	fd, err := iterCreate(k.walk.FD())
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for {
+		_, err := unix.Read(fd, make([]byte, processSize))
+		if err != unix.EAGAIN && err != unix.EINTR {
+			if err != nil {
+				return fmt.Errorf("read the task iterator: %w", err)
+			}
+			return nil
+		}
+	}
 }
 
 // raiseMemlock lifts the limit of locked memory of this process, and fails where it is lifted already.
