@@ -18,7 +18,6 @@ import (
 
 	"reckon/access"
 	"reckon/access/auth"
-	"reckon/web/api"
 )
 
 // Access says who may reach the server.
@@ -148,7 +147,7 @@ func (g *gate) viewer(r *http.Request) (access.Viewer, error) {
 	}
 	open, err := g.open(r.Context())
 	if err != nil {
-		return access.Viewer{}, api.Refuse(http.StatusInternalServerError, "the log of the server says more", errors.New("the file of users could not be read"))
+		return access.Viewer{}, access.Refuse(http.StatusInternalServerError, "the log of the server says more", errors.New("the file of users could not be read"))
 	}
 	if !open {
 		return v, nil
@@ -160,7 +159,7 @@ func (g *gate) viewer(r *http.Request) (access.Viewer, error) {
 		}
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		return access.Viewer{}, api.Refuse(http.StatusForbidden, "", errors.New("the request comes from a page of another site"))
+		return access.Viewer{}, access.Refuse(http.StatusForbidden, "", errors.New("the request comes from a page of another site"))
 	}
 	return access.Viewer{Role: access.Admin}, nil
 }
@@ -174,7 +173,7 @@ func here(host string) error {
 	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || name == "localhost" || name == "[::1]" {
 		return nil
 	}
-	return api.Refuse(http.StatusForbidden, "ask for http://localhost or http://127.0.0.1; to let others in give it another address with --listen and make a user", fmt.Errorf("this server answers this machine only, not for the name %.100q", host))
+	return access.Refuse(http.StatusForbidden, "ask for http://localhost or http://127.0.0.1; to let others in give it another address with --listen and make a user", fmt.Errorf("this server answers this machine only, not for the name %.100q", host))
 }
 
 // open reports whether who says nothing is let in as admin. Users may be made while the
@@ -247,7 +246,7 @@ type inside struct{ s *Server }
 
 // RoundTrip implements http.RoundTripper.
 func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &answer{header: http.Header{}, code: http.StatusOK}
+	w := &recorded{header: http.Header{}, code: http.StatusOK}
 	ctx := access.With(r.Context(), access.Viewer{Role: access.Admin})
 	t.s.http.Handler.ServeHTTP(w, r.Clone(ctx))
 	return &http.Response{
@@ -256,16 +255,16 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer keeps what a handler writes.
-type answer struct {
+// recorded keeps what a handler writes.
+type recorded struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(code int)        { a.code = code }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *recorded) Header() http.Header         { return a.header }
+func (a *recorded) WriteHeader(code int)        { a.code = code }
+func (a *recorded) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 // serveHTTP serves on the listener, by TLS if the web configuration says so.
 func (s *Server) serveHTTP() error {

@@ -3,13 +3,13 @@ package server
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
 	"reckon/server/alerting"
 	"reckon/store"
@@ -99,7 +99,7 @@ type alertTests struct{ service *alerting.Service }
 
 func (a alertTests) Test(ctx context.Context, by string) (client.AlertTest, error) {
 	if err := a.service.Reachable(); err != nil {
-		return client.AlertTest{}, api.Refuse(http.StatusServiceUnavailable, "see doc/guides/alerts.md", err)
+		return client.AlertTest{}, answer.Busy("see doc/guides/alerts.md", err)
 	}
 	return a.Arrived(ctx, a.service.Test(time.Now(), by))
 }
@@ -107,7 +107,7 @@ func (a alertTests) Test(ctx context.Context, by string) (client.AlertTest, erro
 func (a alertTests) Arrived(ctx context.Context, id string) (client.AlertTest, error) {
 	list, ok := a.service.Arrived(ctx, id)
 	if !ok {
-		return client.AlertTest{}, api.Refuse(http.StatusNotFound, "tests are known for an hour, until the server stops", fmt.Errorf("no test alert %q was sent", id))
+		return client.AlertTest{}, answer.NotFound("tests are known for an hour, until the server stops", fmt.Errorf("no test alert %q was sent", id))
 	}
 	t := client.AlertTest{ID: id}
 	for _, d := range list {

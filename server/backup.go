@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"reckon/access/auth"
+	"reckon/answer"
 	"reckon/catalogue/database"
 	"reckon/internal/buildinfo"
 	"reckon/server/backup"
@@ -61,7 +61,7 @@ const copyPrefix = "backup-"
 // that the copy of the series holds all that the others tell of.
 func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
 	if !c.mu.TryLock() {
-		return api.Refuse(http.StatusServiceUnavailable, "wait until it is done", errors.New("another backup is being made"))
+		return answer.Busy("wait until it is done", errors.New("another backup is being made"))
 	}
 	defer c.mu.Unlock()
 	removeCopies(c.data)

@@ -11,8 +11,10 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/access"
+	"reckon/answer"
 	"reckon/answer/findings"
 	"reckon/catalogue"
+	"reckon/client"
 	"reckon/internal/buildinfo"
 	"reckon/metric/expose"
 	"reckon/query"
@@ -114,14 +116,18 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	if s.inside != nil {
 		prometheus.DB = s.inside
 	}
-	away := &outage{facts: s.facts, behind: &s.behind}
+	outage := &answer.Outage{Catalogue: s.facts, Behind: s.behind.why}
 	if s.outside != nil {
-		away.store = s.outside
+		outage.Store = s.outside
 	}
 	views := query.New(s.series, query.Options{Gone: s.config.gone()})
+	rates := s.config.Footprint.rates()
 	o := api.Options{
-		Backend: &backend{facts: s.facts, views: views, footprint: s.config.Footprint, away: away,
-			past: &nodePast{rolls: s.facts, waits: s.facts, views: views, clock: time.Now}},
+		Backend: backend{
+			Jobs: &answer.Jobs{Catalogue: s.facts, Views: views, Rates: rates, Outage: outage},
+			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Clock: time.Now,
+				Past: &answer.NodePast{Rollups: s.facts, Waits: s.facts, Views: views, Clock: time.Now}},
+		},
 		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
 	}
@@ -129,8 +135,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.MadeUp = o.MadeUp || s.config.Play != nil
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
-	o.Fit = &fit{nodes: views.Nodes, waits: s.facts, rolls: s.facts, away: away, clock: time.Now}
-	o.Scale = &scale{facts: s.facts, views: views, away: away}
+	o.Fit = &answer.Fit{Views: views, Waits: s.facts, Rollups: s.facts, Outage: outage, Clock: time.Now}
+	o.Scale = &answer.Scale{Catalogue: s.facts, Views: views, Outage: outage}
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}
@@ -138,14 +144,14 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.facts},
 		Store:     s.facts, Policy: s.config.Policy, Clock: time.Now,
 	}
-	o.Findings = &cases{s.keeper}
-	o.Data = &data{series: promapi.Restricted(s.series), parser: s.engine.Parser(), metadata: s.series.Metadata, slots: make(chan struct{}, 2)}
-	o.Power = &power{series: promapi.Restricted(s.series), engine: s.engine.Engine, slots: make(chan struct{}, 1)}
-	o.Usage = &usage{rolls: s.facts, facts: s.facts, parts: &partitions{views: views, clock: time.Now}, away: away, clock: time.Now}
+	o.Findings = &answer.Findings{Keeper: s.keeper}
+	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata, Slots: make(chan struct{}, 2)}
+	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}
+	o.Usage = &answer.Usage{Rollups: s.facts, Catalogue: s.facts, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
-	o.Numbers = numbers{s.series, s.config.Retention}
+	o.Numbers = answer.Numbers{Series: s.series, Back: s.config.Retention, Clock: time.Now}
 	if s.inside != nil {
-		o.Numbers = numbers{s.inside, 0}
+		o.Numbers = answer.Numbers{Series: s.inside, Clock: time.Now}
 		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	}
 	o.Backup = s.copier()
@@ -166,3 +172,13 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	}
 	return api.New(o), nil
 }
+
+// backend is everything behind the guard of the API: lists from the catalogue, details
+// from the series.
+type backend struct {
+	*answer.Jobs
+	nodes *answer.Nodes
+}
+
+// Nodes implements api.Backend.
+func (b backend) Nodes(ctx context.Context) (client.NodeList, error) { return b.nodes.Nodes(ctx) }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"reckon/analysis/footprint"
-	"reckon/client"
+	"reckon/answer"
 )
 
 // Footprint says what a kilowatt-hour emits and costs here. It is safe for concurrent
@@ -102,84 +102,10 @@ func (r *rate) now() *footprint.Rate {
 	return r.value
 }
 
-// workload fills in what the energy of a workload emitted and cost, as if it had been
-// drawn evenly over its life. Where rates change and its power over time is known,
-// detail is nearer.
-func (f *Footprint) workload(w *client.Workload) {
-	if f == nil || w.EnergyJoules == nil {
-		return
+// rates are those of now, for answers; nil where nobody knows any.
+func (f *Footprint) rates() *answer.Rates {
+	if f == nil {
+		return nil
 	}
-	until := w.Seen
-	if w.End != nil {
-		until = *w.End
-	}
-	of := func(r *footprint.Rate) (float64, bool) { return r.Of(*w.EnergyJoules, w.Start, until) }
-	f.fill(w, of)
-}
-
-// detail is workload by the power in each step of the profile.
-func (f *Footprint) detail(d *client.WorkloadDetail) {
-	if f == nil || d.EnergyJoules == nil || d.StepSeconds <= 0 {
-		return
-	}
-	f.fill(&d.Workload, func(r *footprint.Rate) (sum float64, ok bool) {
-		var known, amount float64
-		step := time.Duration(d.StepSeconds * float64(time.Second))
-		for _, l := range d.Profile {
-			if l.Metric != "power_watts" {
-				continue
-			}
-			for _, p := range l.Points {
-				if p.Value == nil {
-					continue
-				}
-				joules := *p.Value * d.StepSeconds
-				v, ok := r.Of(joules, p.Time.Add(-step), p.Time)
-				if !ok {
-					return 0, false
-				}
-				known += joules
-				amount += v
-			}
-		}
-		if known <= 0 {
-			until := d.Seen
-			if d.End != nil {
-				until = *d.End
-			}
-			return r.Of(*d.EnergyJoules, d.Start, until)
-		}
-		return amount * *d.EnergyJoules / known, true
-	})
-}
-
-func (f *Footprint) fill(w *client.Workload, of func(*footprint.Rate) (float64, bool)) {
-	if r := f.carbon.now(); r != nil {
-		if v, ok := of(r); ok {
-			w.CO2Grams = &v
-		}
-	}
-	if r := f.tariff.now(); r != nil {
-		if v, ok := of(r); ok {
-			w.Cost, w.Currency = &v, r.Unit
-		}
-	}
-}
-
-// node fills in what the node emits and costs in an hour at the power it draws now.
-func (f *Footprint) node(n *client.Node, now time.Time) {
-	if f == nil || n.Watts == nil {
-		return
-	}
-	hour := *n.Watts * 3600
-	if r := f.carbon.now(); r != nil {
-		if v, ok := r.Of(hour, now, now); ok {
-			n.CO2GramsPerHour = &v
-		}
-	}
-	if r := f.tariff.now(); r != nil {
-		if v, ok := r.Of(hour, now, now); ok {
-			n.CostPerHour, n.Currency = &v, r.Unit
-		}
-	}
+	return &answer.Rates{Carbon: f.carbon.now, Tariff: f.tariff.now}
 }

@@ -6,11 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"reckon/client"
 )
 
-func TestFootprint(t *testing.T) {
+func TestFootprintFile(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	file := filepath.Join(t.TempDir(), "grid.csv")
 	write := func(text string) {
@@ -23,34 +21,16 @@ func TestFootprint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	joules, end := 7.2e6, noon.Add(2*time.Hour) // 2 kWh
-	w := client.Workload{Start: noon, End: &end, EnergyJoules: &joules}
-	f.workload(&w)
-	if w.CO2Grams == nil || *w.CO2Grams != 400 || w.Cost == nil || *w.Cost != 1 || w.Currency != "EUR" {
-		t.Errorf("%v g, %v %s; want 400 g, 1 EUR", w.CO2Grams, w.Cost, w.Currency)
+	grams := func() float64 {
+		t.Helper()
+		v, ok := f.rates().Carbon().Of(3.6e6, noon, noon.Add(time.Hour)) // 1 kWh
+		if !ok {
+			t.Fatal("the rate is unknown")
+		}
+		return v
 	}
-	// All of it was drawn in the second hour, as the profile says.
-	zero, all := 0.0, 2000.0
-	d := client.WorkloadDetail{Workload: w, StepSeconds: 3600, Profile: []client.Profile{
-		{Metric: "power_gpu_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &all}}}, // part of the next
-		{Metric: "power_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &zero}, {Time: end, Value: &all}}},
-	}}
-	f.detail(&d)
-	if *d.CO2Grams != 600 || *d.Cost != 1 {
-		t.Errorf("by power over time: %v g, %v EUR; want 600 g, 1 EUR", *d.CO2Grams, *d.Cost)
-	}
-	watts := 1000.0
-	n := client.Node{Watts: &watts}
-	if f.node(&n, noon.Add(3*time.Hour)); *n.CO2GramsPerHour != 300 || *n.CostPerHour != 0.5 || n.Currency != "EUR" {
-		t.Errorf("%+v", n)
-	}
-	// What was before the file, and what has no energy, is unknown.
-	early := client.Workload{Start: noon.Add(-time.Hour), End: &end, EnergyJoules: &joules}
-	f.workload(&early)
-	none := client.Workload{Start: noon, End: &end}
-	f.workload(&none)
-	if early.CO2Grams != nil || none.CO2Grams != nil || none.Cost != nil {
-		t.Errorf("%v, %v, %v; want nothing", early.CO2Grams, none.CO2Grams, none.Cost)
+	if got, cost := grams(), f.rates().Tariff(); got != 100 || cost.Unit != "EUR" {
+		t.Errorf("%v g, %+v; want 100 g, EUR", got, cost)
 	}
 	// The file changes; then it breaks, and the values before hold on.
 	again := func(text string, at time.Time) {
@@ -61,14 +41,19 @@ func TestFootprint(t *testing.T) {
 		f.carbon.looked = time.Time{}
 	}
 	again("time,g_per_kWh\n2026-11-21 12:00,50\n", noon)
-	if f.workload(&w); *w.CO2Grams != 100 {
-		t.Errorf("after a change: %v g, want 100", *w.CO2Grams)
+	if got := grams(); got != 50 {
+		t.Errorf("after a change: %v g, want 50", got)
 	}
 	again("nonsense", noon.Add(time.Hour))
-	if f.workload(&w); *w.CO2Grams != 100 {
-		t.Errorf("after a broken change: %v g, want 100", *w.CO2Grams)
+	if got := grams(); got != 50 {
+		t.Errorf("after a broken change: %v g, want 50", got)
 	}
-	(*Footprint)(nil).workload(&w)
+	if (*Footprint)(nil).rates() != nil {
+		t.Error("nobody said anything, and there are rates")
+	}
+	if none, err := OpenFootprint("", "", nil); err != nil || none.rates().Carbon() != nil || none.rates().Tariff() != nil {
+		t.Errorf("no rates: %v", err)
+	}
 
 	for want, c := range map[string][2]string{
 		"--grid-intensity: \"coal\" is neither": {"coal", ""},

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"reckon/answer"
 	"reckon/catalogue"
 	"reckon/catalogue/database"
 	"reckon/client"
@@ -46,7 +46,7 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 	if o.Zone != "" {
 		zone, err := time.LoadLocation(o.Zone)
 		if err != nil {
-			return client.ImportResult{}, api.Refuse(http.StatusBadRequest, "give a name such as Europe/Oslo or UTC", fmt.Errorf("time zone %q: %w", o.Zone, err))
+			return client.ImportResult{}, answer.Invalid("give a name such as Europe/Oslo or UTC", fmt.Errorf("time zone %q: %w", o.Zone, err))
 		}
 		settings.Zone = zone
 	}

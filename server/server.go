@@ -197,6 +197,9 @@ func (s *Server) openStores(ctx context.Context) error {
 	return s.openCatalogue(ctx)
 }
 
+// lookEvery is how often the server looks for misuse, if that costs little.
+const lookEvery = 5 * time.Minute
+
 // Addr is the address that the server listens on.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 

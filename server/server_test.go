@@ -138,17 +138,3 @@ func TestRestartAndRebuild(t *testing.T) {
 		t.Errorf("after the rebuild other/n1 is there %d times, error %v", list.Total, err)
 	}
 }
-
-func TestStepFor(t *testing.T) {
-	for span, want := range map[time.Duration]time.Duration{
-		time.Minute:            15 * time.Second,
-		2 * time.Hour:          30 * time.Second,
-		24 * time.Hour:         5 * time.Minute,
-		400 * 24 * time.Hour:   24 * time.Hour,
-		10000 * 24 * time.Hour: 26 * 24 * time.Hour,
-	} {
-		if got := stepFor(span); got != want {
-			t.Errorf("%v: step %v, want %v", span, got, want)
-		}
-	}
-}

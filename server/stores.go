@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"reckon/account"
 	"reckon/catalogue/database"
-	"reckon/client"
 	"reckon/metric"
 	"reckon/store"
 	"reckon/store/remote"
@@ -111,13 +109,6 @@ func (s *Server) changed() {
 	}
 }
 
-// outage says what is missing from answers now.
-type outage struct {
-	store  store.Reachable // nil for a store that is never away
-	facts  store.Catalogue
-	behind *behind
-}
-
 // behind is why the catalogue is not brought up to date: its disk is full, its database
 // hangs. Whoever asks it is told.
 type behind struct {
@@ -145,55 +136,6 @@ func (b *behind) why() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
-}
-
-// down is why what happens does not get into answers.
-func (o *outage) down() error {
-	if o.store != nil {
-		if err := o.store.Down(); err != nil {
-			return err
-		}
-	}
-	return o.behind.why()
-}
-
-// missing says what an answer from the catalogue lacks because the series can not be read,
-// or the catalogue not be written.
-func (o *outage) missing(ctx context.Context) []string {
-	if o == nil {
-		return nil
-	}
-	err := o.down()
-	if err == nil {
-		return nil
-	}
-	text := "what happened lately: "
-	at, bad := o.facts.Watermark(ctx)
-	var away interface{ Since() time.Time }
-	if errors.As(err, &away) && away.Since().Before(at) { // it is asked, and takes nothing
-		at = away.Since()
-	}
-	if bad == nil && !at.IsZero() {
-		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
-	}
-	return []string{text + err.Error()}
-}
-
-// lacks turns the error of a store that is away into what is missing from an answer; other
-// errors stay.
-func (o *outage) lacks(list *[]string, what string, err error) error {
-	if o == nil || !errors.Is(err, store.ErrUnavailable) {
-		return err
-	}
-	*list = append(*list, what+": "+err.Error())
-	return nil
-}
-
-// partly adds what is missing to an answer, once.
-func (o *outage) partly(ctx context.Context, d *client.WorkloadDetail) {
-	if o != nil && len(d.Missing) == 0 {
-		d.Missing = o.missing(ctx)
-	}
 }
 
 // Shown is an address of a store without what stands behind the question mark.

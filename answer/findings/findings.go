@@ -53,7 +53,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begin, now := time.Now(), k.Clock()
+	now := k.Clock()
 	found, err := k.Evaluator.Evaluate(ctx, policy, now.Add(-k.window()), now)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err := k.keep(ctx, found, now); err != nil {
 		return err
 	}
-	k.last, k.took = now, time.Since(begin)
+	k.last, k.took = now, k.Clock().Sub(now)
 	return nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/analysis/correlate"
+	"reckon/answer/dataset"
 	"reckon/internal/term"
-	"reckon/lab/dataset"
 )
 
 type correlateOptions struct {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/answer/dataset"
 	"reckon/client"
 	"reckon/internal/term"
-	"reckon/lab/dataset"
 	"reckon/metric"
 )
 

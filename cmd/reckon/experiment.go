@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/answer/dataset"
 	"reckon/client"
 	"reckon/internal/term"
-	"reckon/lab/dataset"
 	"reckon/lab/experiment"
 	"reckon/lab/stress"
 )

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/analysis/powerfit"
+	"reckon/answer/dataset"
 	"reckon/client"
 	"reckon/internal/term"
-	"reckon/lab/dataset"
 )
 
 // powerInput says where readings of power and of what goes with it come from: a data

@@ -63,6 +63,12 @@ func ImportRules() []Rule {
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("query"), func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
+		{"answer", "answer turns figures and facts into statements and knows neither HTTP nor an implementation of a store. Declare what you read as an interface beside the question, and return an answer.Error; web/api makes a status of it.",
+			func(t *Tree) []Violation {
+				return t.imports(false, folder("answer"), func(_, imp string) bool {
+					return in(imp, "./store/*", "./catalogue", "./sensor", "net", "os")
+				})
+			}},
 		{"web", "web and graph show what query and analysis give. Take an interface as an argument; server connects it.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("web", "graph"), func(_, imp string) bool { return in(imp, "./store/*", "./catalogue", "./sensor") })

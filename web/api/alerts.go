@@ -14,7 +14,7 @@ import (
 type Alerts interface {
 	// Test sends one; the error says why it can reach nobody.
 	Test(ctx context.Context, by string) (client.AlertTest, error)
-	// Arrived says how far one has come; the error matches ErrNotFound when there was no
+	// Arrived says how far one has come; the error matches answer.ErrNotFound when there was no
 	// such test.
 	Arrived(ctx context.Context, id string) (client.AlertTest, error)
 }

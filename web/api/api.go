@@ -8,13 +8,13 @@
 // strict: an unknown one is an error, because a misspelt filter that selects
 // everything is worse than none.
 //
-// The package reads no store: a [Backend] gives the answers, and a [Hub] the ticks.
+// The package reads no store: a [Backend] gives the answers, and a [Hub] the ticks. Errors
+// of package answer become statuses here, and nowhere else.
 // Handlers are safe for concurrent use. Timeouts of connections are the server's.
 package api
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -31,14 +31,11 @@ type Backend interface {
 	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
 	// Workload returns one workload by its full id, with its profile. Start is zero for
 	// the latest life of the id, or the start of another of its lives.
-	// The error matches ErrNotFound when there is no such workload.
+	// The error matches answer.ErrNotFound when there is no such workload.
 	Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error)
 	// Nodes returns every node of the site, sorted by name.
 	Nodes(ctx context.Context) (client.NodeList, error)
 }
-
-// ErrNotFound is what errors.Is finds when a [Backend] has no such workload.
-var ErrNotFound = errors.New("no such workload")
 
 // Options are what the API is made of.
 type Options struct {
@@ -84,7 +81,7 @@ type Options struct {
 	// was asked for, and whose it is, empty for several owners. nil tells nobody.
 	Audit func(r *http.Request, action, object, owner string)
 	// Viewer says who sent a request; an error is answered with its status (see
-	// [Refuse]), or 401. nil is for a server that only its own machine reaches:
+	// access.Refuse), or 401. nil is for a server that only its own machine reaches:
 	// everybody is admin. Handlers find the viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
 	// Within is the time in which a viewer's question is answered or given up; nil or 0:

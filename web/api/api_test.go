@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
@@ -269,7 +270,7 @@ func TestBackendFaults(t *testing.T) {
 	for err, status := range map[error]int{
 		errors.New("disk is gone"):                       500,
 		fmt.Errorf("list: %w", context.DeadlineExceeded): 504,
-		fmt.Errorf("x: %w", api.ErrNotFound):             404,
+		fmt.Errorf("x: %w", answer.ErrNotFound):          404,
 	} {
 		h := api.New(api.Options{Backend: &apitest.Backend{Err: err}})
 		decode[client.Error](t, get(t, h, "/api/reckon/v1/workloads"), status)

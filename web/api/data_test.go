@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
@@ -22,7 +23,7 @@ type fakeData struct{}
 
 func (fakeData) Data(_ context.Context, q client.DataQuery) (client.DataTable, error) {
 	if q.Select[0] == "bad{" {
-		return client.DataTable{}, api.Refuse(400, "give a selector", errors.New("not a selector"))
+		return client.DataTable{}, answer.Invalid("give a selector", errors.New("not a selector"))
 	}
 	one := 1.0
 	return client.DataTable{

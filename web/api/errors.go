@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"reckon/access"
+	"reckon/answer"
 	"reckon/client"
 	"reckon/store"
 )
@@ -21,13 +22,6 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.body.Error }
 
-// Refuse returns an error that a [Backend] gives to answer with a status of its own,
-// such as 400 for a range with too many steps or 503 for a store that is busy. The
-// hint says what to do and may be empty.
-func Refuse(status int, hint string, err error) error {
-	return access.Refuse(status, hint, err)
-}
-
 func fail(status int, hint, format string, args ...any) error {
 	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }
@@ -37,13 +31,14 @@ func fail(status int, hint, format string, args ...any) error {
 func statusOf(err error) *statusError {
 	var s *statusError
 	var refusal *access.Refusal
+	if e, ok := unanswered(err); ok {
+		return e
+	}
 	switch {
 	case errors.As(err, &s):
 		return s
 	case errors.As(err, &refusal):
 		return &statusError{refusal.Status, client.Error{Error: refusal.Error(), Hint: refusal.Hint}}
-	case errors.Is(err, ErrNotFound):
-		return &statusError{http.StatusNotFound, client.Error{Error: err.Error()}}
 	case errors.Is(err, store.ErrUnavailable):
 		return &statusError{http.StatusServiceUnavailable, client.Error{Error: err.Error(), Hint: "it is tried again by itself; ask again in a while"}}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -53,6 +48,30 @@ func statusOf(err error) *statusError {
 	default:
 		return &statusError{http.StatusInternalServerError, client.Error{Error: err.Error(), Hint: "the log of the server says more"}}
 	}
+}
+
+// unanswered is what a question without an answer is answered with; false for other errors.
+func unanswered(err error) (*statusError, bool) {
+	for _, r := range []struct {
+		reason error
+		status int
+	}{{answer.ErrInvalid, http.StatusBadRequest}, {answer.ErrNotFound, http.StatusNotFound}, {answer.ErrBusy, http.StatusServiceUnavailable}} {
+		if !errors.Is(err, r.reason) {
+			continue
+		}
+		body := client.Error{Error: err.Error()}
+		var e *answer.Error
+		if errors.As(err, &e) {
+			body.Hint = e.Hint
+		}
+		return &statusError{r.status, body}, true
+	}
+	return nil, false
+}
+
+// noWorkload is what is answered for an id that nobody has, or that is not the viewer's.
+func noWorkload(id string) error {
+	return answer.NotFound("", fmt.Errorf("%s: no such workload", id))
 }
 
 func writeError(w http.ResponseWriter, err error) int {

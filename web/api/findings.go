@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"reckon/access"
+	"reckon/answer"
 	"reckon/client"
 )
 
 // Findings answers what was found of misuse, and takes what people say of it. An error
-// that matches ErrNotFound says that there is no such finding.
+// that matches answer.ErrNotFound says that there is no such finding.
 type Findings interface {
 	Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error)
 	Finding(ctx context.Context, id string) (client.Finding, error)
@@ -24,7 +25,7 @@ type Findings interface {
 	// [Refuse] with status 400.
 	WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error)
 	Policy() []byte
-	// FindingSteps adds the score of a hog up again; the error matches ErrNotFound when
+	// FindingSteps adds the score of a hog up again; the error matches answer.ErrNotFound when
 	// there is no such finding, and is a [Refuse] for other rules.
 	FindingSteps(ctx context.Context, id string) (client.FindingSteps, error)
 }
@@ -166,7 +167,7 @@ func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error
 	}
 	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
 	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
-		err = ErrNotFound
+		err = answer.ErrNotFound
 	}
 	if err != nil {
 		return noFinding(r, err)
@@ -178,7 +179,7 @@ func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error
 
 // noFinding says that there is no such finding, where that is what is wrong.
 func noFinding(r *http.Request, err error) error {
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, answer.ErrNotFound) {
 		return err
 	}
 	return fail(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(findingRules, ", "), "no finding %q", r.PathValue("id"))
@@ -193,7 +194,7 @@ func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) 
 	}
 	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
 	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
-		err = ErrNotFound
+		err = answer.ErrNotFound
 	}
 	if err != nil {
 		return noFinding(r, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
@@ -90,7 +91,7 @@ func (f *fakeFindings) Finding(_ context.Context, id string) (client.Finding, er
 			return x, nil
 		}
 	}
-	return client.Finding{}, fmt.Errorf("finding %s: %w", id, api.ErrNotFound)
+	return client.Finding{}, answer.NotFound("", fmt.Errorf("no such finding: %s", id))
 }
 
 func (f *fakeFindings) Acknowledge(ctx context.Context, id, by string) (client.Finding, error) {

@@ -70,7 +70,7 @@ func (g *guard) Workload(ctx context.Context, id string, r client.Range) (client
 		}
 		own := slices.DeleteFunc(list.Workloads, func(w client.Workload) bool { return r.Site != "" && w.Site != r.Site })
 		if len(own) == 0 {
-			return client.WorkloadDetail{}, fmt.Errorf("%s: %w", id, ErrNotFound)
+			return client.WorkloadDetail{}, noWorkload(id)
 		}
 		if r.Start.IsZero() { // the latest of the viewer's own
 			r.Start, r.Site = own[0].Start, own[0].Site
@@ -78,7 +78,7 @@ func (g *guard) Workload(ctx context.Context, id string, r client.Range) (client
 	}
 	d, err := g.Backend.Workload(ctx, id, r)
 	if err == nil && !v.Sees(d.Owner) { // batch systems give an id again, to somebody else
-		return client.WorkloadDetail{}, fmt.Errorf("%s: %w", id, ErrNotFound)
+		return client.WorkloadDetail{}, noWorkload(id)
 	}
 	return d, err
 }

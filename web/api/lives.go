@@ -42,7 +42,7 @@ func (s *server) one(ctx context.Context, id string, r client.Range) (*client.Wo
 		return nil, err
 	}
 	if len(list.Workloads) == 0 {
-		return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
+		return nil, noWorkload(id)
 	}
 	all, at := list.Workloads, r.Start
 	if r.Site != "" {

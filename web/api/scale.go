@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reckon/access"
+	"reckon/answer"
 	"reckon/client"
 )
 
@@ -47,7 +48,7 @@ func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 		return fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
 	}
 	one, err := s.one(r.Context(), asked, rng)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, answer.ErrNotFound) {
 		var id string
 		if id, err = s.resolve(r.Context(), asked); err == nil {
 			one, err = s.one(r.Context(), id, rng)

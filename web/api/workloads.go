@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"reckon/answer"
 	"reckon/client"
 	"reckon/workload"
 )
@@ -53,7 +54,7 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
 	}
 	d, err := s.life(r.Context(), asked, rng)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, answer.ErrNotFound) {
 		var id string
 		if id, err = s.resolve(r.Context(), asked); err == nil {
 			d, err = s.life(r.Context(), id, rng)

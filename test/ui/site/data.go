@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"strings"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
-	"reckon/web/api"
 )
 
 // tables are waves under names that the selectors give, each a little later than the one
@@ -21,7 +20,7 @@ type tables struct{ empty bool }
 func (x tables) Data(_ context.Context, q client.DataQuery) (client.DataTable, error) {
 	t := client.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []client.DataLabels{}, Columns: []client.DataColumn{}, Warnings: []string{}}
 	if strings.Contains(q.Select[0], "oops") {
-		return t, api.Refuse(http.StatusBadRequest, "give a selector such as node_load1", fmt.Errorf("parameter select: %q is no selector", q.Select[0]))
+		return t, answer.Invalid("give a selector such as node_load1", fmt.Errorf("parameter select: %q is no selector", q.Select[0]))
 	}
 	if x.empty {
 		t.Warnings = append(t.Warnings, "no series was found by "+strings.Join(q.Select, ", "))
@@ -83,7 +82,7 @@ func (x tables) Correlate(_ context.Context, q client.DataQuery) (client.Correla
 
 func (x tables) PowerFit(_ context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
 	if x.empty || q.Node == "n2" {
-		return client.PowerFit{}, api.Refuse(http.StatusNotFound, "the page About says which sensors are missing", errors.New("no node has measured power in that time"))
+		return client.PowerFit{}, answer.NotFound("the page About says which sensors are missing", errors.New("no node has measured power in that time"))
 	}
 	f := client.PowerFit{
 		Node: "n1", From: q.From, To: q.To, StepSeconds: 30, Family: "piecewise", Protocol: "leave one block of time out",

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
-	"reckon/web/api"
 )
 
 // cases are findings that can be acknowledged and muted.
@@ -50,7 +50,7 @@ func (c *cases) change(id string, how func(*client.Finding)) (client.Finding, er
 			return c.list[i], nil
 		}
 	}
-	return client.Finding{}, fmt.Errorf("finding %s: %w", id, api.ErrNotFound)
+	return client.Finding{}, answer.NotFound("", fmt.Errorf("no such finding: %s", id))
 }
 
 func (c *cases) Finding(_ context.Context, id string) (client.Finding, error) {

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
-	"reckon/web/api"
 )
 
 // Backend answers from slices. It is safe for concurrent use when its fields no
@@ -153,7 +153,7 @@ func (b *Backend) Workload(_ context.Context, id string, r client.Range) (client
 		}
 		return d, nil
 	}
-	return client.WorkloadDetail{}, fmt.Errorf("%w: %s", api.ErrNotFound, id)
+	return client.WorkloadDetail{}, answer.NotFound("", fmt.Errorf("no such workload: %s", id))
 }
 
 // Scale answers for any workload as if its work had run with 1 to 16 cores, a tenth of

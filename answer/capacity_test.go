@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -97,7 +97,7 @@ func TestNodePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	views := query.New(series, query.Options{Gone: 10 * time.Minute})
-	p := &nodePast{rolls: facts, waits: facts, views: views, clock: func() time.Time { return now }}
+	p := &NodePast{Rollups: facts, Waits: facts, Views: views, Clock: func() time.Time { return now }}
 	nodes, err := views.Nodes(t.Context(), now)
 	if err != nil || len(nodes) != 4 {
 		t.Fatalf("%+v, %v", nodes, err)
@@ -136,12 +136,12 @@ func TestNodePast(t *testing.T) {
 		t.Errorf("the node that only the batch system knows, and has down: %+v", n)
 	}
 	// What was read is kept for a while.
-	p.rolls = nil
+	p.Rollups = nil
 	if err := p.fill(context.Background(), nodes); err != nil {
 		t.Error(err)
 	}
 
-	f := &fit{waits: facts, clock: p.clock, nodes: views.Nodes}
+	f := &Fit{Waits: facts, Clock: p.Clock, Views: views}
 	list, err := f.Fit(t.Context(), client.FitQuery{Cores: 12})
 	if err != nil {
 		t.Fatal(err)

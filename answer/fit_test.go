@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -10,6 +10,11 @@ import (
 	"reckon/client"
 	"reckon/store"
 )
+
+// nodeList is nodes as they are now.
+type nodeList []client.Node
+
+func (l nodeList) Nodes(context.Context, time.Time) ([]client.Node, error) { return l, nil }
 
 // TestFitOutside: where a batch system gives nodes out, those of no partition are no place
 // for a job, however big and idle; where there is none every node is.
@@ -24,9 +29,7 @@ func TestFitOutside(t *testing.T) {
 	}
 	batch := node("hpc", "n1", 8)
 	batch.Batch = &client.NodeBatch{Partitions: []string{"cpu"}, Open: true, Cores: at(8), CoresHeld: at(2), MemoryBytes: at(1e12), MemoryHeld: at(0)}
-	f := &fit{waits: facts, clock: time.Now, nodes: func(context.Context, time.Time) ([]client.Node, error) {
-		return []client.Node{batch, node("hpc", "login1", 8), node("lab", "ws1", 8)}, nil
-	}}
+	f := &Fit{Waits: facts, Clock: time.Now, Views: nodeList{batch, node("hpc", "login1", 8), node("lab", "ws1", 8)}}
 	list, err := f.Fit(t.Context(), client.FitQuery{Cores: 4})
 	if err != nil || len(list.Places) != 3 {
 		t.Fatalf("%+v, %v", list, err)
@@ -58,9 +61,8 @@ func TestFit(t *testing.T) {
 	node := func(name string, cores, used float64, up bool) client.Node {
 		return client.Node{Node: name, Up: up, Cores: at(cores), CoresUsed: at(used), MemoryBytes: at(cores * 1e9), MemoryUsed: at(1e9)}
 	}
-	f := &fit{waits: facts, clock: func() time.Time { return now }, nodes: func(context.Context, time.Time) ([]client.Node, error) {
-		return []client.Node{node("small1", 8, 7, true), node("small2", 8, 1, true), node("small3", 8, 0, false), node("big1", 64, 1, true)}, nil
-	}}
+	f := &Fit{Waits: facts, Clock: func() time.Time { return now },
+		Views: nodeList{node("small1", 8, 7, true), node("small2", 8, 1, true), node("small3", 8, 0, false), node("big1", 64, 1, true)}}
 	ask := func(q client.FitQuery) []client.Place {
 		list, err := f.Fit(t.Context(), q)
 		if err != nil || len(list.Places) != 2 {

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -12,14 +12,16 @@ import (
 	"reckon/store"
 )
 
-// nodePast knows what nodes did in the last day and week, and what waited for what they
+// NodePast knows what nodes did in the last day and week, and what waited for what they
 // had free. It reads that anew when it is older than a minute and than fifty times what
 // the reading took, and is safe for concurrent use.
-type nodePast struct {
-	rolls store.Rollups
-	waits store.Waits
-	views *query.Views
-	clock func() time.Time
+type NodePast struct {
+	Rollups NodeUse
+	Waits   store.Waits
+	Views   interface {
+		HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]query.NodeHeld, error)
+	}
+	Clock func() time.Time
 
 	mu    sync.Mutex
 	until time.Time // what is known holds
@@ -42,18 +44,18 @@ const (
 )
 
 // fill adds the past to nodes.
-func (p *nodePast) fill(ctx context.Context, nodes []client.Node) error {
+func (p *NodePast) fill(ctx context.Context, nodes []client.Node) error {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.clock(); !now.Before(p.until) {
+	if now := p.Clock(); !now.Before(p.until) {
 		known, err := p.read(ctx, now, nodes)
 		if err != nil {
 			return err
 		}
-		p.known, p.until = known, now.Add(max(time.Minute, 50*p.clock().Sub(now)))
+		p.known, p.until = known, now.Add(max(time.Minute, 50*p.Clock().Sub(now)))
 	}
 	for i := range nodes {
 		n := &nodes[i]
@@ -64,7 +66,7 @@ func (p *nodePast) fill(ctx context.Context, nodes []client.Node) error {
 	return nil
 }
 
-func (p *nodePast) read(ctx context.Context, now time.Time, nodes []client.Node) (map[nodeName]*pastOf, error) {
+func (p *NodePast) read(ctx context.Context, now time.Time, nodes []client.Node) (map[nodeName]*pastOf, error) {
 	known := map[nodeName]*pastOf{}
 	of := func(site, node string) *pastOf {
 		k := nodeName{site, node}
@@ -82,7 +84,7 @@ func (p *nodePast) read(ctx context.Context, now time.Time, nodes []client.Node)
 		{day, func(o *pastOf) **client.NodeSpan { return &o.day }},
 		{now.Truncate(time.Hour).AddDate(0, 0, -7), func(o *pastOf) **client.NodeSpan { return &o.week }},
 	} {
-		rows, err := p.rolls.NodeUse(ctx, store.RollupQuery{From: s.since, To: now, Span: store.SpanWhole, By: by})
+		rows, err := p.Rollups.NodeUse(ctx, store.RollupQuery{From: s.since, To: now, Span: store.SpanWhole, By: by})
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +92,7 @@ func (p *nodePast) read(ctx context.Context, now time.Time, nodes []client.Node)
 			*s.into(of(rows[i].Site, rows[i].Node)) = spanOf(&rows[i], s.since, now)
 		}
 	}
-	rows, err := p.rolls.NodeUse(ctx, store.RollupQuery{From: day, To: now, Span: store.SpanHour, By: by})
+	rows, err := p.Rollups.NodeUse(ctx, store.RollupQuery{From: day, To: now, Span: store.SpanHour, By: by})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (p *nodePast) read(ctx context.Context, now time.Time, nodes []client.Node)
 		}
 		return known, nil
 	}
-	held, err := p.views.HeldByBatch(ctx, day, roomSpan, daySteps)
+	held, err := p.Views.HeldByBatch(ctx, day, roomSpan, daySteps)
 	if err != nil {
 		return nil, err
 	}
@@ -231,13 +233,13 @@ type waited struct {
 var ownWish = []string{"dependency", "dependencyneversatisfied", "begintime", "jobheldadmin", "jobhelduser", "jobarraytasklimit"}
 
 // demand collects what waited since the begin of the day for a whole step and more.
-func (p *nodePast) demand(ctx context.Context, day, now time.Time) ([]*demand, error) {
+func (p *NodePast) demand(ctx context.Context, day, now time.Time) ([]*demand, error) {
 	type shape struct {
 		site, partition     string
 		cores, memory, gpus float64
 	}
 	found := map[shape]*demand{}
-	err := p.waits.Waits(ctx, store.WaitQuery{Since: day, Until: now.Add(time.Second)}, func(w *store.Wait) error {
+	err := p.Waits.Waits(ctx, store.WaitQuery{Since: day, Until: now.Add(time.Second)}, func(w *store.Wait) error {
 		if w.RequestCores == nil || slices.Contains(ownWish, strings.ReplaceAll(strings.ToLower(w.Reason), "_", "")) {
 			return nil
 		}

@@ -1,11 +1,10 @@
-package server
+package answer
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,20 +13,17 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/analysis/powerfit"
+	"reckon/answer/dataset"
 	"reckon/attribution/powermodel"
 	"reckon/client"
-	"reckon/lab/dataset"
-	"reckon/web/api"
 )
 
-// power fits models to the measured power of nodes.
-type power struct {
-	series storage.Queryable // shows each viewer what they may see
-	engine *promql.Engine
-	slots  chan struct{} // so many fits are made at one time
+// Power fits models to the measured power of nodes.
+type Power struct {
+	Series storage.Queryable // shows each viewer what they may see
+	Engine promql.QueryEngine
+	Slots  chan struct{} // so many fits are made at one time
 }
-
-var _ api.Power = (*power)(nil)
 
 const (
 	powerPoints = 720 // at most about this many: a fit of them takes a part of a second
@@ -40,12 +36,12 @@ func pageFamilies() []string {
 	return slices.DeleteFunc(powerfit.Families(), func(f string) bool { return strings.Contains(f, "tree") })
 }
 
-// PowerFit implements api.Power.
-func (p *power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
+// PowerFit fits a model to the power of a node, the first one that has a meter if none is named.
+func (p *Power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error) {
 	out := client.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []client.PowerContribution{}, Points: []client.PowerPoint{}, Candidates: []client.PowerCandidate{}, Warnings: []string{}}
 	select {
-	case p.slots <- struct{}{}:
-		defer func() { <-p.slots }()
+	case p.Slots <- struct{}{}:
+		defer func() { <-p.Slots }()
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
@@ -64,7 +60,7 @@ func (p *power) PowerFit(ctx context.Context, q client.PowerFitQuery) (client.Po
 	}
 	r, err := powerfit.Fit(d, powerfit.Options{Seed: 1, Families: pageFamilies(), Name: out.Node, Domain: "node", Lags: -1})
 	if err != nil {
-		return out, api.Refuse(http.StatusNotFound, "give a longer time, or one with more varied work", fmt.Errorf("power of %s: %w", out.Node, err))
+		return out, NotFound("give a longer time, or one with more varied work", fmt.Errorf("power of %s: %w", out.Node, err))
 	}
 	out.Family, out.Protocol, out.Score, out.Baseline = r.Chosen, r.Protocol, score(r.Score), score(r.Baseline)
 	out.Warnings = append(out.Warnings, r.Warnings...)
@@ -138,13 +134,13 @@ func explain(out *client.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 var errNoMeter = errors.New("no node has measured power in that time: a model has nothing to be fitted to")
 
 func noMeter() error {
-	return api.Refuse(http.StatusNotFound, "the page About says which sensors are missing and how to get them; a model of another machine of the same kind is a file for --power-model", errNoMeter)
+	return NotFound("the page About says which sensors are missing and how to get them; a model of another machine of the same kind is a file for --power-model", errNoMeter)
 }
 
 // metered is the first node that has a meter.
-func (p *power) metered(ctx context.Context, q client.PowerFitQuery) (string, error) {
+func (p *Power) metered(ctx context.Context, q client.PowerFitQuery) (string, error) {
 	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`, int(q.To.Sub(q.From).Seconds()))
-	query, err := p.engine.NewInstantQuery(ctx, p.series, nil, expr, q.To)
+	query, err := p.Engine.NewInstantQuery(ctx, p.Series, nil, expr, q.To)
 	if err != nil {
 		return "", err
 	}
@@ -166,8 +162,8 @@ func (p *power) metered(ctx context.Context, q client.PowerFitQuery) (string, er
 }
 
 // one evaluates an expression that gives one series, by time in milliseconds.
-func (p *power) one(ctx context.Context, expr string, q client.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
-	query, err := p.engine.NewRangeQuery(ctx, p.series, nil, expr, q.From.Truncate(step).Add(step), q.To, step)
+func (p *Power) one(ctx context.Context, expr string, q client.PowerFitQuery, step time.Duration) (map[int64]float64, error) {
+	query, err := p.Engine.NewRangeQuery(ctx, p.Series, nil, expr, q.From.Truncate(step).Add(step), q.To, step)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +184,7 @@ func (p *power) one(ctx context.Context, expr string, q client.PowerFitQuery, st
 	return out, nil
 }
 
-func (p *power) read(ctx context.Context, node string, q client.PowerFitQuery, step time.Duration) (powerfit.Data, error) {
+func (p *Power) read(ctx context.Context, node string, q client.PowerFitQuery, step time.Duration) (powerfit.Data, error) {
 	var d powerfit.Data
 	window := max(4*step, time.Minute)
 	var watts map[int64]float64
@@ -205,7 +201,7 @@ func (p *power) read(ctx context.Context, node string, q client.PowerFitQuery, s
 	case len(watts) == 0:
 		return d, noMeter()
 	case len(watts) < fewPoints:
-		return d, api.Refuse(http.StatusNotFound, "wait, or give a longer time", fmt.Errorf("power of %s was measured at %d steps of %s only; a model takes %d", node, len(watts), step, fewPoints))
+		return d, NotFound("wait, or give a longer time", fmt.Errorf("power of %s was measured at %d steps of %s only; a model takes %d", node, len(watts), step, fewPoints))
 	}
 	var times []int64
 	for t := range watts {
@@ -233,7 +229,7 @@ func (p *power) read(ctx context.Context, node string, q client.PowerFitQuery, s
 		d.Features = append(d.Features, col)
 	}
 	if len(d.Features) == 0 {
-		return d, api.Refuse(http.StatusNotFound, "its agent must send the series of the machine (node_cpu_seconds_total and others)", fmt.Errorf("there is power of node %s, but nothing to explain it with", node))
+		return d, NotFound("its agent must send the series of the machine (node_cpu_seconds_total and others)", fmt.Errorf("there is power of node %s, but nothing to explain it with", node))
 	}
 	return d, nil
 }

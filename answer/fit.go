@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"cmp"
@@ -11,29 +11,33 @@ import (
 
 	"reckon/client"
 	"reckon/store"
-	"reckon/web/api"
 )
 
-// fit answers where a job would fit, from what nodes are and what jobs on them waited.
-type fit struct {
-	nodes func(ctx context.Context, now time.Time) ([]client.Node, error)
-	waits store.Waits
-	// rolls tells what nodes there were lately while the series are away; away is nil where
-	// they never are.
-	rolls store.Rollups
-	away  *outage
-	clock func() time.Time
+// Fit answers where a job would fit, from what nodes are and what jobs on them waited.
+type Fit struct {
+	Views NodeViews
+	Waits store.Waits
+	// Rollups tell what nodes there were lately while the series are away; Outage is nil
+	// where they never are.
+	Rollups NodeUse
+	Outage  *Outage
+	Clock   func() time.Time
+}
+
+// NodeUse tells what nodes had and what was used of it; store.Rollups has it.
+type NodeUse interface {
+	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
 }
 
 // fitMemory is how long ago nodes may have been up that are known from the past only.
 const fitMemory = 7 * 24 * time.Hour
 
 // before is the nodes of the last days, of which it is not known what they do now.
-func (f *fit) before(ctx context.Context, now time.Time) ([]client.Node, error) {
-	if f.rolls == nil {
+func (f *Fit) before(ctx context.Context, now time.Time) ([]client.Node, error) {
+	if f.Rollups == nil {
 		return nil, nil
 	}
-	rows, err := f.rolls.NodeUse(ctx, store.RollupQuery{From: now.Add(-fitMemory), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
+	rows, err := f.Rollups.NodeUse(ctx, store.RollupQuery{From: now.Add(-fitMemory), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
 	nodes := make([]client.Node, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
@@ -41,8 +45,6 @@ func (f *fit) before(ctx context.Context, now time.Time) ([]client.Node, error) 
 	}
 	return nodes, err
 }
-
-var _ api.Fit = (*fit)(nil)
 
 // class is nodes that are alike. Memory that differs by less than a sixteenth is alike:
 // what the kernel keeps for itself differs.
@@ -57,12 +59,12 @@ type class struct {
 	up, free int // nodes
 }
 
-// Fit implements api.Fit.
-func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error) {
-	now := f.clock()
+// Fit lists classes of nodes that are alike, the best place first.
+func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error) {
+	now := f.Clock()
 	var list client.FitList
-	nodes, err := f.nodes(ctx, now)
-	if err := f.away.lacks(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
+	nodes, err := f.Views.Nodes(ctx, now)
+	if err := f.Outage.lacks(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
 		return client.FitList{}, err
 	}
 	present := err == nil
@@ -116,7 +118,7 @@ func (f *fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 	}
 	// Half to twice of each amount that both name.
 	wq := store.WaitQuery{Since: now.AddDate(0, 0, -30), Until: now, Begun: true, Cores: alike(q.Cores), MemoryBytes: alike(q.MemoryBytes), GPUs: alike(q.GPUs)}
-	err = f.waits.Waits(ctx, wq, func(w *store.Wait) error {
+	err = f.Waits.Waits(ctx, wq, func(w *store.Wait) error {
 		f.compare(w, q, of)
 		return nil
 	})
@@ -187,7 +189,7 @@ func hasRoom(n *client.Node, q client.FitQuery) bool {
 }
 
 // compare takes a job, which asked for about as much, into the class of its nodes.
-func (f *fit) compare(w *store.Wait, q client.FitQuery, of map[string]*class) {
+func (f *Fit) compare(w *store.Wait, q client.FitQuery, of map[string]*class) {
 	if len(w.Nodes) == 0 {
 		return
 	}

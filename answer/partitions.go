@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -12,11 +12,13 @@ import (
 	"reckon/store"
 )
 
-// partitions knows which nodes were in which partitions, as the batch system told it, and
+// Partitions knows which nodes were in which partitions, as the batch system told it, and
 // so what a partition had. It is safe for concurrent use.
-type partitions struct {
-	views *query.Views
-	clock func() time.Time
+type Partitions struct {
+	Views interface {
+		Partitions(ctx context.Context, at time.Time) ([]query.Partition, error)
+	}
+	Clock func() time.Time
 
 	mu    sync.Mutex
 	known map[time.Time][]query.Partition // as of moments that are past
@@ -40,11 +42,11 @@ type looks struct {
 
 // read looks at the partitions between two times. Where no batch system told of any the
 // answer is empty.
-func (p *partitions) read(ctx context.Context, since, until time.Time) (l looks, err error) {
+func (p *Partitions) read(ctx context.Context, since, until time.Time) (l looks, err error) {
 	if p == nil {
 		return l, nil
 	}
-	if now := p.clock(); until.After(now) {
+	if now := p.Clock(); until.After(now) {
 		until = now
 	}
 	n := min(max(int(until.Sub(since)/lookApart), 1), mostLooks)
@@ -65,15 +67,15 @@ func (p *partitions) read(ctx context.Context, since, until time.Time) (l looks,
 	return l, nil
 }
 
-func (p *partitions) look(ctx context.Context, at time.Time) ([]query.Partition, error) {
+func (p *Partitions) look(ctx context.Context, at time.Time) ([]query.Partition, error) {
 	p.mu.Lock()
 	list, ok := p.known[at]
 	p.mu.Unlock()
 	if ok {
 		return list, nil
 	}
-	list, err := p.views.Partitions(ctx, at)
-	if err != nil || p.clock().Sub(at) < settledLook {
+	list, err := p.Views.Partitions(ctx, at)
+	if err != nil || p.Clock().Sub(at) < settledLook {
 		return list, err
 	}
 	p.mu.Lock()
@@ -106,8 +108,8 @@ type capacityKey struct {
 // capacities adds up what the nodes of each partition had in each stretch of time while
 // they were up. chosen are the partitions that the question selects, empty for all; with
 // them comes the capacity of their nodes together, under no name.
-func (u *usage) capacities(ctx context.Context, q client.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
-	l, err := u.parts.read(ctx, q.Since, q.Until)
+func (u *Usage) capacities(ctx context.Context, q client.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
+	l, err := u.Partitions.read(ctx, q.Since, q.Until)
 	if err != nil || len(l.at) == 0 {
 		return nil, err
 	}
@@ -124,7 +126,7 @@ func (u *usage) capacities(ctx context.Context, q client.UsageQuery) (map[capaci
 			span = store.SpanMonth
 		}
 	}
-	rows, err := u.rolls.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, By: []string{"site", "node"}, Sites: q.Sites, Nodes: q.Nodes})
+	rows, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, By: []string{"site", "node"}, Sites: q.Sites, Nodes: q.Nodes})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 
 	"reckon/access"
+	"reckon/answer/dataset"
 	"reckon/client"
-	"reckon/lab/dataset"
 	"reckon/query"
 	"reckon/web/promapi"
 )
@@ -46,8 +46,8 @@ func waves(t *testing.T) *history {
 	return h
 }
 
-func (h *history) data() *data {
-	return &data{series: promapi.Restricted(h.s), parser: query.NewEngine(query.EngineOptions{}).Parser(), metadata: h.s.Metadata, slots: make(chan struct{}, 1)}
+func (h *history) data() *Data {
+	return &Data{Series: promapi.Restricted(h.s), Parser: query.NewEngine(query.EngineOptions{}).Parser(), Metadata: h.s.Metadata, Slots: make(chan struct{}, 1)}
 }
 
 func as(t *testing.T, v access.Viewer) context.Context { return access.With(t.Context(), v) }
@@ -100,7 +100,7 @@ func TestDataOfSeries(t *testing.T) {
 	}
 	stopped, stop := context.WithCancel(all)
 	stop()
-	d.slots <- struct{}{}
+	d.Slots <- struct{}{}
 	if _, err := d.Data(stopped, q); !errors.Is(err, context.Canceled) {
 		t.Errorf("a question whose asker went away waits: %v", err)
 	}
@@ -124,7 +124,7 @@ func TestCorrelationFindsTheLag(t *testing.T) {
 
 func TestPowerFollowsWork(t *testing.T) {
 	h := waves(t)
-	p := &power{series: promapi.Restricted(h.s), engine: query.NewEngine(query.EngineOptions{}).Engine, slots: make(chan struct{}, 1)}
+	p := &Power{Series: promapi.Restricted(h.s), Engine: query.NewEngine(query.EngineOptions{}).Engine, Slots: make(chan struct{}, 1)}
 	fit, err := p.PowerFit(as(t, access.Viewer{Role: access.Admin}), client.PowerFitQuery{From: h.now, To: h.now.Add(2 * time.Hour)})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -9,28 +9,25 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
-
-	"reckon/web/api"
 )
 
-// numbers finds jobs by another number, by the series that tell it.
-type numbers struct {
-	samples storage.Queryable
-	back    time.Duration // how far back is looked; 0 for all there is
+// Numbers finds jobs by another number, by the series that tell it.
+type Numbers struct {
+	Series storage.Queryable
+	Back   time.Duration // how far back is looked; 0 for all there is
+	Clock  func() time.Time
 }
-
-var _ api.Numbers = numbers{}
 
 // mostNumbered is how many jobs one number is taken for.
 const mostNumbered = 50
 
-// Numbered implements api.Numbers.
-func (n numbers) Numbered(ctx context.Context, number string) (ids []string, err error) {
+// Numbered returns the ids of jobs that have a number.
+func (n Numbers) Numbered(ctx context.Context, number string) (ids []string, err error) {
 	from, to := int64(0), int64(math.MaxInt64/2)
-	if n.back > 0 {
-		from, to = time.Now().Add(-n.back).UnixMilli(), time.Now().UnixMilli()
+	if n.Back > 0 {
+		from, to = n.Clock().Add(-n.Back).UnixMilli(), n.Clock().UnixMilli()
 	}
-	q, err := n.samples.Querier(from, to)
+	q, err := n.Series.Querier(from, to)
 	if err != nil {
 		return nil, err
 	}

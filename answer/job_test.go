@@ -1,11 +1,10 @@
-package server
+package answer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,10 +16,9 @@ import (
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store/tsdb"
-	"reckon/web/api"
 )
 
-// history is a store that is filled with samples, and the API over it.
+// history is a store that is filled with samples.
 type history struct {
 	t   *testing.T
 	s   *tsdb.Store
@@ -89,24 +87,33 @@ func (h *history) job(r run) {
 	}
 }
 
-func (h *history) client() *client.Client {
+// site is the answers over a history.
+type site struct {
+	*Jobs
+	scale *Scale
+}
+
+func (h *history) site() site {
 	h.t.Helper()
-	facts, err := database.Open(filepath.Join(h.t.TempDir(), "catalogue.db"), nil)
+	c, err := database.Open(filepath.Join(h.t.TempDir(), "catalogue.db"), nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = facts.Close() })
-	if _, err := catalogue.NewBuilder(h.s, facts, catalogue.BuilderOptions{Gone: time.Minute}).Advance(h.t.Context()); err != nil {
+	h.t.Cleanup(func() { _ = c.Close() })
+	if _, err := catalogue.NewBuilder(h.s, c, catalogue.BuilderOptions{Gone: time.Minute}).Advance(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 	views := query.New(h.s, query.Options{Gone: time.Minute})
-	server := httptest.NewServer(api.New(api.Options{Backend: &backend{facts: facts, views: views}, Scale: &scale{facts: facts, views: views}}))
-	h.t.Cleanup(server.Close)
-	c, err := client.New(server.URL)
-	if err != nil {
-		h.t.Fatal(err)
+	return site{&Jobs{Catalogue: c, Views: views}, &Scale{Catalogue: c, Views: views}}
+}
+
+// Scale answers for the latest life of an id.
+func (s site) Scale(ctx context.Context, id string) (client.Scale, error) {
+	list, err := s.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: 1})
+	if err != nil || len(list.Workloads) == 0 {
+		return client.Scale{}, fmt.Errorf("%d workloads: %w", len(list.Workloads), err)
 	}
-	return c
+	return s.scale.Scale(ctx, list.Workloads[0])
 }
 
 func said(list []client.Verdict, text string) bool {
@@ -129,8 +136,8 @@ func TestScaleOfRuns(t *testing.T) {
 	h.job(run{id: "slurm/20", name: "cfd", owner: "alice", start: h.now.Add(-5 * time.Minute), wall: 20 * time.Second, asked: 16, used: 1, code: 1}) // failed
 	h.job(run{id: "slurm/21", name: "cfd", owner: "bob", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 32, used: 1})           // another's
 	h.job(run{id: "slurm/22", name: "cfd*", owner: "alice", start: h.now.Add(-5 * time.Minute), wall: 100 * time.Second, asked: 64, used: 8})        // another name
-	c := h.client()
-	s, err := c.Scale(t.Context(), "slurm/13", client.Range{})
+	c := h.site()
+	s, err := c.Scale(t.Context(), "slurm/13")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +150,7 @@ func TestScaleOfRuns(t *testing.T) {
 	if !said(s.Verdicts, "20% of the work does not run in parallel") || !said(s.Verdicts, "4 runs at 4 sizes, 1 to 8 cores") {
 		t.Errorf("%+v", s.Verdicts)
 	}
-	alone, err := c.Scale(t.Context(), "slurm/22", client.Range{})
+	alone, err := c.Scale(t.Context(), "slurm/22")
 	if err != nil || len(alone.Runs) != 1 || alone.Amdahl != nil || alone.USL != nil || alone.Runs[0].Speedup != nil || !said(alone.Verdicts, "1 run at one size (64 cores): how it scales can not be seen") {
 		t.Errorf("%+v %v", alone, err)
 	}
@@ -156,7 +163,7 @@ func TestScaleOfGrowingWork(t *testing.T) {
 		wall := time.Duration(100+2*n) * time.Second
 		h.job(run{id: fmt.Sprintf("slurm/%d", 10+i), name: "weak", owner: "alice", start: h.now.Add(time.Duration(-60+10*i) * time.Minute), wall: wall, asked: n, used: n, memory: 1 << 30})
 	}
-	s, err := h.client().Scale(t.Context(), "slurm/13", client.Range{})
+	s, err := h.site().Scale(t.Context(), "slurm/13")
 	if err != nil || s.Amdahl != nil || s.USL != nil || s.Weak == nil || len(s.Runs) != 4 || s.Runs[0].Speedup != nil {
 		t.Fatalf("%+v %v", s, err)
 	}
@@ -168,7 +175,7 @@ func TestScaleOfGrowingWork(t *testing.T) {
 	}
 }
 
-// TestJobAnswers asks for events, lives, balance, split profiles and advice.
+// TestJobAnswers asks for events, balance, split profiles and advice.
 func TestJobAnswers(t *testing.T) {
 	h := newHistory(t)
 	begin := h.now.Add(-30 * time.Minute)
@@ -190,13 +197,13 @@ func TestJobAnswers(t *testing.T) {
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n1", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "measured-by-cpu")...)
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n2", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "modelled")...)
 	}
-	c := h.client()
+	c := h.site()
 	d, err := c.Workload(t.Context(), "slurm/7", client.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Owner != "alice" || len(d.Lives) != 2 || d.Lives[1].Owner != "bob" || len(d.Nodes) != 2 || d.EnergyMethod != "both" {
-		t.Errorf("%s, lives %+v, nodes %v, energy %q", d.Owner, d.Lives, d.Nodes, d.EnergyMethod)
+	if d.Owner != "alice" || len(d.Nodes) != 2 || d.EnergyMethod != "both" {
+		t.Errorf("%s, nodes %v, energy %q", d.Owner, d.Nodes, d.EnergyMethod)
 	}
 	want := []struct {
 		kind     string
@@ -250,16 +257,14 @@ func TestJobAnswers(t *testing.T) {
 		t.Errorf("the life before: %+v, events %+v, %v", old.Workload, old.Events, err)
 	}
 	for name, r := range map[string]client.Range{
-		"a profile in the future":        {From: time.Now().Add(24 * time.Hour)},
-		"a profile after its end":        {From: begin.Add(10 * time.Minute)},
-		"a profile that ends before it":  {To: begin.Add(-time.Hour)},
-		"a step that is much too fine":   {From: begin.Add(-30 * 24 * time.Hour), To: begin.Add(time.Minute), Step: time.Second},
-		"no life at that time, but two":  {Start: begin.Add(-2 * time.Hour)},
-		"no life in the future, but two": {Start: time.Now().Add(time.Hour)},
+		"a profile in the future":       {From: time.Now().Add(24 * time.Hour)},
+		"a profile after its end":       {From: begin.Add(10 * time.Minute)},
+		"a profile that ends before it": {To: begin.Add(-time.Hour)},
+		"a step that is much too fine":  {From: begin.Add(-30 * 24 * time.Hour), To: begin.Add(time.Minute), Step: time.Second},
 	} {
 		_, err := c.Workload(t.Context(), "slurm/7", r)
-		var refused *client.APIError
-		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest && refused.Status != http.StatusNotFound || refused.Err.Hint == "" {
+		var refused *Error
+		if !errors.As(err, &refused) || !errors.Is(err, ErrInvalid) || refused.Hint == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -281,11 +286,25 @@ func TestRenamedNode(t *testing.T) {
 		h.put(at, node, "node_boot_time_seconds", 1.7e9)
 		h.put(at, "other", "node_boot_time_seconds", 1.7e9) // booted with it, and runs on
 	}
-	d, err := h.client().Workload(t.Context(), "slurm/8", client.Range{})
+	d, err := h.site().Workload(t.Context(), "slurm/8", client.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !said(d.Verdicts, "node new was called old until "+begin.Add(165*time.Second).Format(time.RFC3339)) || !said(d.Verdicts, "150 s of CPU time") {
 		t.Errorf("%+v", d.Verdicts)
+	}
+}
+
+func TestStepFor(t *testing.T) {
+	for span, want := range map[time.Duration]time.Duration{
+		time.Minute:            15 * time.Second,
+		2 * time.Hour:          30 * time.Second,
+		24 * time.Hour:         5 * time.Minute,
+		400 * 24 * time.Hour:   24 * time.Hour,
+		10000 * 24 * time.Hour: 26 * 24 * time.Hour,
+	} {
+		if got := stepFor(span); got != want {
+			t.Errorf("%v: step %v, want %v", span, got, want)
+		}
 	}
 }

@@ -1,104 +1,121 @@
-package server
+package answer
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
 	"reckon/client"
 	"reckon/query"
 	"reckon/store"
-	"reckon/web/api"
 )
 
-// backend answers the HTTP API: lists from the catalogue, details from the series.
-type backend struct {
-	facts store.Catalogue
-	views *query.Views
-	// footprint is nil where nobody said what energy emits and costs.
-	footprint *Footprint
-	past      *nodePast // nil where no history of nodes is kept
-	away      *outage   // nil where the series are in this process
+// Jobs lists workloads from the catalogue, and adds to one of them what the series tell.
+type Jobs struct {
+	Catalogue Catalogue
+	Views     JobViews
+	Rates     *Rates  // nil where nobody said what energy emits and costs
+	Outage    *Outage // nil where the series are in this process
 }
 
-var _ api.Backend = (*backend)(nil)
+// Catalogue finds workloads; store.Catalogue has it.
+type Catalogue interface {
+	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
+}
 
-// Workloads implements api.Backend.
-func (b *backend) Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error) {
-	rows, total, err := b.facts.Workloads(ctx, store.Filter(f))
+// JobViews is what is read of the series of one workload; query.Views has it.
+type JobViews interface {
+	NodeCores
+	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
+	CommandProfile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
+	Commands(ctx context.Context, s query.Selection) ([]client.Command, error)
+	Parts(ctx context.Context, s query.Selection) ([]client.Part, error)
+	CoresHistogram(ctx context.Context, s query.Selection) ([]client.Bucket, error)
+	Events(ctx context.Context, s query.Selection) ([]client.Event, error)
+	EnergyMethod(ctx context.Context, s query.Selection) (string, error)
+	Renames(ctx context.Context, s query.Selection, nodes []string) ([]query.Renamed, error)
+}
+
+// NodeCores tells how many cores nodes had at a time, by name.
+type NodeCores interface {
+	NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error)
+}
+
+// Workloads returns what the filter selects. An empty result is not an error.
+func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error) {
+	rows, total, err := b.Catalogue.Workloads(ctx, store.Filter(f))
 	if err != nil {
 		return client.WorkloadList{}, err
 	}
-	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.away.missing(ctx)}
+	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx)}
 	for i := range rows {
 		list.Workloads[i] = wire(&rows[i])
-		b.footprint.workload(&list.Workloads[i])
+		b.Rates.workload(&list.Workloads[i])
 	}
 	return list, nil
 }
 
-// Workload implements api.Backend. Of an id that was used again the latest life is
-// meant, unless the range names another.
-func (b *backend) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
+// Workload returns one workload with its profile. Of an id that was used again the latest
+// life is meant, unless the range names another.
+func (b *Jobs) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
 	row, err := b.row(ctx, id, r.Site, r.Start)
 	if err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	d := client.WorkloadDetail{Workload: wire(row)}
 	whole := query.Selection{Site: row.Site, ID: id, From: row.Start, To: last(row)}
-	b.footprint.workload(&d.Workload)
-	if err := b.away.lacks(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
+	b.Rates.workload(&d.Workload)
+	if err := b.Outage.lacks(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	d.Advice, err = b.advice(ctx, &d)
-	if err := b.away.lacks(&d.Missing, "advice", err); err != nil {
+	if err := b.Outage.lacks(&d.Missing, "advice", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	d.Verdicts, err = b.verdicts(ctx, &d)
-	if err := b.away.lacks(&d.Missing, "what is worth saying about it", err); err != nil {
+	if err := b.Outage.lacks(&d.Missing, "what is worth saying about it", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
-	b.away.partly(ctx, &d)
+	b.Outage.partly(ctx, &d)
 	return d, nil
 }
 
 // overTime fills what is read from the series.
-func (b *backend) overTime(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
+func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
 	if err := b.profile(ctx, d, whole, r); err != nil {
 		return err
 	}
-	if d.Commands, err = b.views.Commands(ctx, whole); err != nil {
+	if d.Commands, err = b.Views.Commands(ctx, whole); err != nil {
 		return err
 	}
-	if d.Parts, err = b.views.Parts(ctx, whole); err != nil {
+	if d.Parts, err = b.Views.Parts(ctx, whole); err != nil {
 		return err
 	}
 	if r.From.IsZero() && r.To.IsZero() {
-		b.footprint.detail(d)
+		b.Rates.detail(d)
 	}
-	if d.CoresHistogram, err = b.views.CoresHistogram(ctx, whole); err != nil {
+	if d.CoresHistogram, err = b.Views.CoresHistogram(ctx, whole); err != nil {
 		return err
 	}
-	if d.Events, err = b.views.Events(ctx, whole); err != nil {
+	if d.Events, err = b.Views.Events(ctx, whole); err != nil {
 		return err
 	}
 	if d.EnergyJoules != nil {
-		d.EnergyMethod, err = b.views.EnergyMethod(ctx, whole)
+		d.EnergyMethod, err = b.Views.EnergyMethod(ctx, whole)
 	}
 	return err
 }
 
 // row finds the life of an id that began at a time, the latest when that is zero, of a
 // site, or of any when that is empty.
-func (b *backend) row(ctx context.Context, id, site string, start time.Time) (*store.Workload, error) {
+func (b *Jobs) row(ctx context.Context, id, site string, start time.Time) (*store.Workload, error) {
 	f := store.Filter{ID: id, Sort: "-start", Limit: 1}
 	if !start.IsZero() || site != "" {
 		f.Limit = 0
 	}
-	rows, _, err := b.facts.Workloads(ctx, f)
+	rows, _, err := b.Catalogue.Workloads(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +124,11 @@ func (b *backend) row(ctx context.Context, id, site string, start time.Time) (*s
 			return &rows[i], nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", id, api.ErrNotFound)
+	return nil, NotFound("", fmt.Errorf("%s: no such workload", id))
 }
 
 // profile fills the figures over time.
-func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
+func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
 	shown := whole
 	if !r.From.IsZero() {
 		shown.From = r.From
@@ -120,7 +137,7 @@ func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole q
 		shown.To = r.To
 	}
 	if !shown.To.After(shown.From) && (!r.From.IsZero() || !r.To.IsZero()) {
-		return api.Refuse(http.StatusBadRequest, "give from and to within its life, or leave them out",
+		return Invalid("give from and to within its life, or leave them out",
 			fmt.Errorf("the profile of %s would end at %s, before it begins at %s; it lived from %s to %s", d.ID,
 				shown.To.UTC().Format(time.RFC3339), shown.From.UTC().Format(time.RFC3339), whole.From.UTC().Format(time.RFC3339), whole.To.UTC().Format(time.RFC3339)))
 	}
@@ -132,14 +149,14 @@ func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole q
 		step = stepFor(shown.To.Sub(shown.From))
 	}
 	d.StepSeconds = step.Seconds()
-	if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+	if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
 		return refusedSteps(err)
 	}
 	// What others read every few minutes has no point at each of our steps.
 	if gap := gapOf(d.Profile); r.Step <= 0 && gap > step && shown.To.Sub(shown.From)/gap >= 4 {
 		step = gap
 		d.StepSeconds = step.Seconds()
-		if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+		if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
 			return refusedSteps(err)
 		}
 	}
@@ -150,7 +167,7 @@ func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole q
 			step = stepFor(shown.To.Sub(shown.From))
 		}
 		d.StepSeconds = step.Seconds()
-		if d.Profile, err = b.views.Profile(ctx, shown, step); err != nil {
+		if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
 			return refusedSteps(err)
 		}
 	}
@@ -158,7 +175,7 @@ func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole q
 		d.Profile = query.Combine(d.Profile, r.By)
 		return nil
 	}
-	commands, err := b.views.CommandProfile(ctx, shown, step)
+	commands, err := b.Views.CommandProfile(ctx, shown, step)
 	if err != nil {
 		return err
 	}
@@ -169,7 +186,7 @@ func (b *backend) profile(ctx context.Context, d *client.WorkloadDetail, whole q
 // refusedSteps says that a step is too fine, which is the asker's to change.
 func refusedSteps(err error) error {
 	if errors.Is(err, query.ErrSteps) {
-		return api.Refuse(http.StatusBadRequest, "give a longer step, or from and to that are nearer", err)
+		return Invalid("give a longer step, or from and to that are nearer", err)
 	}
 	return err
 }
@@ -241,28 +258,6 @@ func stepFor(span time.Duration) time.Duration {
 		}
 	}
 	return (span / 400).Truncate(24*time.Hour) + 24*time.Hour
-}
-
-// Nodes implements api.Backend.
-func (b *backend) Nodes(ctx context.Context) (client.NodeList, error) {
-	var missing []string
-	nodes, err := b.views.Nodes(ctx, time.Now())
-	if err := b.away.lacks(&missing, "all nodes", err); err != nil {
-		return client.NodeList{}, err
-	}
-	if nodes == nil {
-		nodes = []client.Node{}
-	}
-	if err := b.away.lacks(&missing, "what nodes did before", b.past.fill(ctx, nodes)); err != nil {
-		return client.NodeList{}, err
-	}
-	if len(missing) == 0 {
-		missing = b.away.missing(ctx)
-	}
-	for i := range nodes {
-		b.footprint.node(&nodes[i], time.Now())
-	}
-	return client.NodeList{Nodes: nodes, Missing: missing}, nil
 }
 
 // wire turns a row of the catalogue into what travels.

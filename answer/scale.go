@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"cmp"
@@ -12,18 +12,22 @@ import (
 	"reckon/client"
 	"reckon/query"
 	"reckon/store"
-	"reckon/web/api"
 )
 
-// scale answers how a workload scales, from its own series and from other runs of the
+// Scale answers how a workload scales, from its own series and from other runs of the
 // same name and owner in the catalogue.
-type scale struct {
-	facts store.Catalogue
-	views *query.Views
-	away  *outage // nil where the series are in this process
+type Scale struct {
+	Catalogue Catalogue
+	Views     ScaleViews
+	Outage    *Outage // nil where the series are in this process
 }
 
-var _ api.Scale = (*scale)(nil)
+// ScaleViews is what is read of the series of one workload; query.Views has it.
+type ScaleViews interface {
+	NodeCores
+	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
+	Pressure(ctx context.Context, s query.Selection) (map[string]float64, error)
+}
 
 // comparedRuns is how many runs of the same name, the latest first, are looked through;
 // shorter ones than shortest show start and end more than the work.
@@ -32,8 +36,8 @@ const (
 	shortest     = 10 * time.Second
 )
 
-// Scale implements api.Scale.
-func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
+// Scale tells what the workload used of what it held, and what its runs show.
+func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
 	out := client.Scale{Workload: w}
 	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
 	use := scaling.Use{
@@ -45,7 +49,7 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 		use.Array = w.ID + "_0"
 	}
 	err := s.overTime(ctx, &out, &use, whole)
-	if err := s.away.lacks(&out.Missing, "what it used over time, cores excepted", err); err != nil {
+	if err := s.Outage.lacks(&out.Missing, "what it used over time, cores excepted", err); err != nil {
 		return out, err
 	}
 	if err := s.runs(ctx, &out); err != nil {
@@ -56,12 +60,12 @@ func (s *scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 }
 
 // overTime fills what is read from the series.
-func (s *scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Use, whole query.Selection) error {
+func (s *Scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Use, whole query.Selection) error {
 	w := &out.Workload
 	// What the catalogue has comes first: it stays where the series are away.
 	s.cores(out, use.Given)
 	if use.Given == nil {
-		cores, err := impliedCores(ctx, s.views, w)
+		cores, err := impliedCores(ctx, s.Views, w)
 		if err != nil {
 			return err
 		}
@@ -73,7 +77,7 @@ func (s *scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Us
 			out.Resources[0].Held = cores
 		}
 	}
-	pressure, err := s.views.Pressure(ctx, whole)
+	pressure, err := s.Views.Pressure(ctx, whole)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func addResource(out *client.Scale, r client.ScaleResource) {
 	}
 }
 
-func (s *scale) cores(out *client.Scale, held *float64) {
+func (s *Scale) cores(out *client.Scale, held *float64) {
 	w := &out.Workload
 	addResource(out, client.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95, Max: w.CoresMax})
 }
@@ -108,14 +112,14 @@ func wholeUntil(w *client.Workload) time.Time {
 }
 
 // resources tells of each resource but cores how much was used of what was held.
-func (s *scale) resources(ctx context.Context, out *client.Scale, whole query.Selection) error {
+func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Selection) error {
 	w := &out.Workload
 	if !whole.To.After(whole.From) {
 		return nil
 	}
 	step := stepFor(whole.To.Sub(whole.From))
 	out.StepSeconds = step.Seconds()
-	lines, err := s.views.Profile(ctx, whole, step)
+	lines, err := s.Views.Profile(ctx, whole, step)
 	if err != nil {
 		return err
 	}
@@ -171,8 +175,8 @@ func spread(by map[string][]client.Point, metrics []string) client.ScaleResource
 }
 
 // runs lists the runs of the same work that ended well.
-func (s *scale) runs(ctx context.Context, out *client.Scale) error {
-	rows, err := sameName(ctx, s.facts, &out.Workload, comparedRuns)
+func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
+	rows, err := sameName(ctx, s.Catalogue, &out.Workload, comparedRuns)
 	if err != nil {
 		return err
 	}
@@ -232,7 +236,7 @@ func endedWell(w *client.Workload) bool {
 // sameName finds the workloads that began last with the site, kind, name and owner of
 // w, itself among them. A name that is that of the id stands for this one thing, whose
 // lives are then the runs.
-func sameName(ctx context.Context, facts store.Catalogue, w *client.Workload, limit int) ([]store.Workload, error) {
+func sameName(ctx context.Context, facts Catalogue, w *client.Workload, limit int) ([]store.Workload, error) {
 	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
 		f = store.Filter{ID: w.ID, Owners: []string{w.Owner}, Sort: "-start", Limit: limit}
@@ -250,7 +254,7 @@ func literal(s string) string {
 }
 
 // judge says what the runs show.
-func (s *scale) judge(out *client.Scale, use scaling.Use) {
+func (s *Scale) judge(out *client.Scale, use scaling.Use) {
 	unit := scaling.Cores
 	if out.SizeUnit == "gpus" {
 		unit = scaling.GPUs

@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"fmt"
@@ -69,7 +69,7 @@ func TestPartitionCapacity(t *testing.T) {
 	}
 	views := query.New(series, query.Options{})
 	clock := func() time.Time { return now }
-	u := &usage{rolls: facts, facts: facts, parts: &partitions{views: views, clock: clock}, clock: clock}
+	u := &Usage{Rollups: facts, Catalogue: facts, Partitions: &Partitions{Views: views, Clock: clock}, Clock: clock}
 	ask := func(q client.UsageQuery) map[string]string {
 		t.Helper()
 		q.Since, q.Until = begin, now
@@ -104,7 +104,7 @@ func TestPartitionCapacity(t *testing.T) {
 	check(ask(client.UsageQuery{Span: "hour", By: []string{"owner"}, Partitions: []string{"cpu", "gpu"}}), "03 ", "40 0.05", "total", "840")
 	check(ask(client.UsageQuery{Span: "hour", By: []string{"owner"}}), "total", "1080")
 	// Nobody tells of partitions: all machines stand for each, as without a batch system.
-	u.parts = nil
+	u.Partitions = nil
 	check(ask(client.UsageQuery{Span: "hour", By: []string{"partition"}}), "03 cpu", "50 0.02")
 }
 

@@ -1,38 +1,31 @@
-package server
+package answer
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"reckon/analysis/misuse"
 	"reckon/answer/findings"
 	"reckon/client"
 	"reckon/store"
-	"reckon/web/api"
 )
 
-// cases answers what was found of misuse.
-type cases struct{ keeper *findings.Keeper }
+// Findings answers what was found of misuse.
+type Findings struct{ Keeper *findings.Keeper }
 
-var _ api.Findings = (*cases)(nil)
-
-// lookEvery is how often the server looks for misuse, if that costs little.
-const lookEvery = 5 * time.Minute
-
-// Findings implements api.Findings.
-func (c *cases) Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error) {
-	q := store.FindingFilter{Rules: f.Rules, Severities: f.Severities, Owners: f.Owners, States: f.States, Workload: f.Workload, Node: f.Node, Since: f.Since, Limit: f.Limit, Now: c.keeper.Clock()}
+// Findings returns what the filter selects; without states, what lasts.
+func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error) {
+	q := store.FindingFilter{Rules: f.Rules, Severities: f.Severities, Owners: f.Owners, States: f.States, Workload: f.Workload, Node: f.Node, Since: f.Since, Limit: f.Limit, Now: c.Keeper.Clock()}
 	if len(q.States) == 0 {
 		q.States = []string{store.FindingNew, store.FindingOpen}
 	}
 	if !f.Muted {
 		q.Muted = new(bool)
 	}
-	rows, total, err := c.keeper.Store.Findings(ctx, q)
+	rows, total, err := c.Keeper.Store.Findings(ctx, q)
 	if err != nil {
 		return client.FindingList{}, err
 	}
@@ -44,7 +37,7 @@ func (c *cases) Findings(ctx context.Context, f client.FindingFilter) (client.Fi
 		}
 		list.Findings = append(list.Findings, one)
 	}
-	if at := c.keeper.Last(); !at.IsZero() {
+	if at := c.Keeper.Last(); !at.IsZero() {
 		at = at.UTC()
 		list.Looked = &at
 	}
@@ -71,26 +64,26 @@ func caseOf(f *store.Finding) (client.Finding, error) {
 	return out, nil
 }
 
-// Finding implements api.Findings.
-func (c *cases) Finding(ctx context.Context, id string) (client.Finding, error) {
-	rows, _, err := c.keeper.Store.Findings(ctx, store.FindingFilter{ID: id})
+// Finding returns one finding by its id.
+func (c *Findings) Finding(ctx context.Context, id string) (client.Finding, error) {
+	rows, _, err := c.Keeper.Store.Findings(ctx, store.FindingFilter{ID: id})
 	if err != nil {
 		return client.Finding{}, err
 	}
 	if len(rows) == 0 {
-		return client.Finding{}, fmt.Errorf("finding %s: %w", id, api.ErrNotFound)
+		return client.Finding{}, NotFound("", fmt.Errorf("finding %s: %w", id, findings.ErrUnknown))
 	}
 	return caseOf(&rows[0])
 }
 
-// FindingSteps implements api.Findings.
-func (c *cases) FindingSteps(ctx context.Context, id string) (client.FindingSteps, error) {
-	f, steps, err := c.keeper.Steps(ctx, id)
+// FindingSteps adds the score of a finding up again.
+func (c *Findings) FindingSteps(ctx context.Context, id string) (client.FindingSteps, error) {
+	f, steps, err := c.Keeper.Steps(ctx, id)
 	switch {
 	case errors.Is(err, findings.ErrUnknown):
-		return client.FindingSteps{}, fmt.Errorf("finding %w: %w", err, api.ErrNotFound)
+		return client.FindingSteps{}, NotFound("", fmt.Errorf("finding %w", err))
 	case errors.Is(err, findings.ErrNoSteps):
-		return client.FindingSteps{}, api.Refuse(http.StatusBadRequest, "the evidence of the finding has its figures", err)
+		return client.FindingSteps{}, Invalid("the evidence of the finding has its figures", err)
 	case err != nil:
 		return client.FindingSteps{}, err
 	}
@@ -103,21 +96,21 @@ func (c *cases) FindingSteps(ctx context.Context, id string) (client.FindingStep
 	return out, nil
 }
 
-// Acknowledge implements api.Findings.
-func (c *cases) Acknowledge(ctx context.Context, id, by string) (client.Finding, error) {
-	f, err := c.keeper.Acknowledge(ctx, id, by)
+// Acknowledge notes who has seen a finding.
+func (c *Findings) Acknowledge(ctx context.Context, id, by string) (client.Finding, error) {
+	f, err := c.Keeper.Acknowledge(ctx, id, by)
 	return changed(f, err)
 }
 
-// Mute implements api.Findings.
-func (c *cases) Mute(ctx context.Context, id, reason string, until time.Time) (client.Finding, error) {
-	f, err := c.keeper.Mute(ctx, id, reason, until)
+// Mute silences a finding until a time.
+func (c *Findings) Mute(ctx context.Context, id, reason string, until time.Time) (client.Finding, error) {
+	f, err := c.Keeper.Mute(ctx, id, reason, until)
 	return changed(f, err)
 }
 
 func changed(f store.Finding, err error) (client.Finding, error) {
 	if errors.Is(err, findings.ErrUnknown) {
-		return client.Finding{}, fmt.Errorf("finding %w: %w", err, api.ErrNotFound)
+		return client.Finding{}, NotFound("", fmt.Errorf("finding %w", err))
 	}
 	if err != nil {
 		return client.Finding{}, err
@@ -125,12 +118,12 @@ func changed(f store.Finding, err error) (client.Finding, error) {
 	return caseOf(&f)
 }
 
-// WhatIf implements api.Findings.
-func (c *cases) WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error) {
+// WhatIf compares what another policy would find since a time.
+func (c *Findings) WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error) {
 	if _, err := findings.ReadPolicy(policy); err != nil {
-		return client.FindingDifference{}, api.Refuse(http.StatusBadRequest, "`reckon findings policy` prints one that is right", fmt.Errorf("the policy: %w", err))
+		return client.FindingDifference{}, Invalid("`reckon findings policy` prints one that is right", fmt.Errorf("the policy: %w", err))
 	}
-	d, err := c.keeper.WhatIf(ctx, policy, since)
+	d, err := c.Keeper.WhatIf(ctx, policy, since)
 	if err != nil {
 		return client.FindingDifference{}, err
 	}
@@ -153,10 +146,10 @@ func casesOf(list []misuse.Finding) []client.Finding {
 	return out
 }
 
-// Policy implements api.Findings.
-func (c *cases) Policy() []byte {
-	if len(c.keeper.Policy) > 0 {
-		return c.keeper.Policy
+// Policy is the policy in force, YAML.
+func (c *Findings) Policy() []byte {
+	if len(c.Keeper.Policy) > 0 {
+		return c.Keeper.Policy
 	}
 	return findings.DefaultPolicy()
 }

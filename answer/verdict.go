@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // verdicts judges a workload. Where nobody asked for cores it holds those of its nodes.
-func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
+func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
 	u := efficiency.Usage{
 		Running: d.Running, State: d.State, Reason: d.Reason, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
@@ -24,7 +24,7 @@ func (b *backend) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]cli
 	}
 	if u.RequestCores == nil {
 		var err error
-		if u.RequestCores, err = impliedCores(ctx, b.views, &d.Workload); err != nil {
+		if u.RequestCores, err = impliedCores(ctx, b.Views, &d.Workload); err != nil {
 			return nil, err
 		}
 		u.CoresImplied = true
@@ -47,8 +47,8 @@ func until(d *client.WorkloadDetail) time.Time {
 
 // renamed says that two nodes of a workload are one machine, whose agent began to count
 // anew from the birth of its processes when the name changed.
-func (b *backend) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
-	list, err := b.views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
+func (b *Jobs) renamed(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
+	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
 	if err != nil {
 		return nil, err
 	}

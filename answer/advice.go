@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"reckon/analysis/rightsize"
 	"reckon/client"
-	"reckon/query"
 	"reckon/store"
 )
 
@@ -17,11 +16,11 @@ const advisedRuns = 20
 
 // advice says what to ask for next time; nil when nothing can be said, and for what
 // nobody hands in: it has no request to change.
-func (b *backend) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
+func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
 	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" {
 		return nil, nil
 	}
-	rows, err := sameName(ctx, b.facts, &d.Workload, advisedRuns)
+	rows, err := sameName(ctx, b.Catalogue, &d.Workload, advisedRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +101,7 @@ func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // impliedCores are those of the nodes that a workload ran on, at its end; nil when one
 // of them is not known.
-func impliedCores(ctx context.Context, views *query.Views, w *client.Workload) (*float64, error) {
+func impliedCores(ctx context.Context, views NodeCores, w *client.Workload) (*float64, error) {
 	by, err := views.NodeCores(ctx, w.Site, w.Nodes, wholeUntil(w))
 	if err != nil || len(w.Nodes) == 0 {
 		return nil, err

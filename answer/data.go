@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -19,21 +18,18 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/analysis/correlate"
+	"reckon/answer/dataset"
 	"reckon/client"
-	"reckon/lab/dataset"
 	"reckon/metric"
-	"reckon/web/api"
 )
 
-// data joins series by time for tables, files and correlations.
-type data struct {
-	series   storage.Queryable // shows each viewer what they may see
-	parser   parser.Parser
-	metadata func() map[string]metadata.Metadata
-	slots    chan struct{} // so many questions are worked on at one time
+// Data joins series by time for tables, files and correlations.
+type Data struct {
+	Series   storage.Queryable // shows each viewer what they may see
+	Parser   parser.Parser
+	Metadata func() map[string]metadata.Metadata
+	Slots    chan struct{} // so many questions are worked on at one time
 }
-
-var _ api.Data = (*data)(nil)
 
 const (
 	// maxDataSeries and maxDataSamples bound one question, maxCorrelated the columns that
@@ -46,14 +42,14 @@ const (
 )
 
 func tooLarge(format string, args ...any) error {
-	return api.Refuse(http.StatusBadRequest, "select fewer series by their labels, or a shorter time", fmt.Errorf(format, args...))
+	return Invalid("select fewer series by their labels, or a shorter time", fmt.Errorf(format, args...))
 }
 
 // frame reads what the question selects and joins it.
-func (d *data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, []string, error) {
+func (d *Data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, []string, error) {
 	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
+	case d.Slots <- struct{}{}:
+		defer func() { <-d.Slots }()
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
@@ -66,11 +62,11 @@ func (d *data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, [
 	end := q.To.UnixMilli() / step * step
 	start := (q.From.UnixMilli()/step + 1) * step
 	if end < start {
-		return nil, nil, api.Refuse(http.StatusBadRequest, "give a longer time, or a shorter step", fmt.Errorf("no step of %s ends between from and to", q.Step))
+		return nil, nil, Invalid("give a longer time, or a shorter step", fmt.Errorf("no step of %s ends between from and to", q.Step))
 	}
 	f, warnings, err := dataset.Join(series, dataset.Grid{Start: start, End: end, Step: step, By: q.By})
 	if err != nil {
-		return nil, nil, api.Refuse(http.StatusBadRequest, "", err)
+		return nil, nil, Invalid("", err)
 	}
 	if len(series) == 0 {
 		warnings = append(warnings, "no series was found by "+strings.Join(q.Select, ", "))
@@ -78,20 +74,20 @@ func (d *data) frame(ctx context.Context, q client.DataQuery) (*dataset.Frame, [
 	return f, warnings, nil
 }
 
-func (d *data) read(ctx context.Context, q client.DataQuery) ([]dataset.Series, error) {
+func (d *Data) read(ctx context.Context, q client.DataQuery) ([]dataset.Series, error) {
 	from, to := q.From.Add(-before).UnixMilli(), q.To.UnixMilli()
-	store, err := d.series.Querier(from, to)
+	store, err := d.Series.Querier(from, to)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close() // nothing was written
-	told := d.metadata()
+	told := d.Metadata()
 	var out []dataset.Series
 	seen, samples := map[string]bool{}, 0
 	for _, text := range q.Select {
-		ms, err := d.parser.ParseMetricSelector(text)
+		ms, err := d.Parser.ParseMetricSelector(text)
 		if err != nil {
-			return nil, api.Refuse(http.StatusBadRequest, `give a selector such as node_load1{node="n1"}, without functions`, fmt.Errorf("parameter select: %q: %w", text, err))
+			return nil, Invalid(`give a selector such as node_load1{node="n1"}, without functions`, fmt.Errorf("parameter select: %q: %w", text, err))
 		}
 		set := store.Select(ctx, false, &storage.SelectHints{Start: from, End: to}, ms...)
 		var it chunkenc.Iterator
@@ -172,8 +168,8 @@ func points(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, e
 	}
 }
 
-// Data implements api.Data.
-func (d *data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, error) {
+// Data answers with a table.
+func (d *Data) Data(ctx context.Context, q client.DataQuery) (client.DataTable, error) {
 	t := client.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []client.DataLabels{}, Columns: []client.DataColumn{}, Warnings: []string{}}
 	f, warnings, err := d.frame(ctx, q)
 	if err != nil {
@@ -208,8 +204,8 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// WriteData implements api.Data.
-func (d *data) WriteData(ctx context.Context, q client.DataQuery, format string, w io.Writer) error {
+// WriteData writes a table as csv or parquet.
+func (d *Data) WriteData(ctx context.Context, q client.DataQuery, format string, w io.Writer) error {
 	f, _, err := d.frame(ctx, q)
 	if err != nil {
 		return err
@@ -220,8 +216,8 @@ func (d *data) WriteData(ctx context.Context, q client.DataQuery, format string,
 	return f.WriteCSV(w)
 }
 
-// Correlate implements api.Data.
-func (d *data) Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error) {
+// Correlate compares each series with each other.
+func (d *Data) Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error) {
 	out := client.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []client.CorrelationPair{}, Warnings: []string{}}
 	q.By = nil // each series a column
 	f, warnings, err := d.frame(ctx, q)
@@ -248,7 +244,7 @@ func (d *data) Correlate(ctx context.Context, q client.DataQuery) (client.Correl
 	}
 	m, err := correlate.Pairs(columns, o)
 	if err != nil {
-		return out, api.Refuse(http.StatusBadRequest, "", err)
+		return out, Invalid("", err)
 	}
 	out.Columns, out.Warnings = m.Names, append(append(out.Warnings, warnings...), m.Warnings...)
 	for _, p := range m.Strongest() {

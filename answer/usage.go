@@ -1,4 +1,4 @@
-package server
+package answer
 
 import (
 	"context"
@@ -7,22 +7,25 @@ import (
 
 	"reckon/client"
 	"reckon/store"
-	"reckon/web/api"
 )
 
-// usage answers history from the roll-ups.
-type usage struct {
-	rolls store.Rollups
-	facts store.Catalogue
-	parts *partitions // nil where nobody tells of any
-	away  *outage
-	clock func() time.Time
+// Usage answers history from the roll-ups.
+type Usage struct {
+	Rollups    Rollups
+	Catalogue  Catalogue
+	Partitions *Partitions // nil where nobody tells of any
+	Outage     *Outage     // nil where the series are in this process
+	Clock      func() time.Time
 }
 
-var _ api.Usage = (*usage)(nil)
+// Rollups tell what was used, hour by hour; store.Rollups has it.
+type Rollups interface {
+	NodeUse
+	Use(ctx context.Context, q store.RollupQuery) ([]store.Use, error)
+}
 
-// Usage implements api.Usage.
-func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
+// Usage adds up what the question selects.
+func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
 	span := store.Span(q.Span)
 	rq := store.RollupQuery{
 		From: q.Since, To: q.Until, Span: span, By: q.By, Sites: q.Sites, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts,
@@ -30,16 +33,16 @@ func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 	}
 	list := client.UsageList{
 		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.away.missing(ctx),
+		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.Outage.Missing(ctx),
 	}
-	machines, err := u.rolls.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, Sites: q.Sites, Nodes: q.Nodes})
+	machines, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, Sites: q.Sites, Nodes: q.Nodes})
 	if err != nil {
 		return list, err
 	}
 	var parts map[capacityKey]*store.NodeUse
 	if slices.Contains(q.By, "partition") || len(q.Partitions) > 0 {
 		parts, err = u.capacities(ctx, q)
-		if err := u.away.lacks(&list.Missing, "which nodes are in which partition", err); err != nil {
+		if err := u.Outage.lacks(&list.Missing, "which nodes are in which partition", err); err != nil {
 			return list, err
 		}
 	}
@@ -55,7 +58,7 @@ func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 		addCapacity(&list.Total.Capacity, capacityOf(m))
 	}
 	if slices.Contains(q.By, "node") {
-		nodes, err := u.rolls.NodeUse(ctx, rq)
+		nodes, err := u.Rollups.NodeUse(ctx, rq)
 		if err != nil {
 			return list, err
 		}
@@ -66,7 +69,7 @@ func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 			})
 		}
 	} else {
-		rows, err := u.rolls.Use(ctx, rq)
+		rows, err := u.Rollups.Use(ctx, rq)
 		if err != nil {
 			return list, err
 		}
@@ -95,8 +98,8 @@ func (u *usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 }
 
 // pending is what waits now of what the question selects; nil when nothing does.
-func (u *usage) pending(ctx context.Context, q client.UsageQuery) (*client.Pending, error) {
-	rows, n, err := u.facts.Workloads(ctx, store.Filter{
+func (u *Usage) pending(ctx context.Context, q client.UsageQuery) (*client.Pending, error) {
+	rows, n, err := u.Catalogue.Workloads(ctx, store.Filter{
 		States: []string{"pending"}, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts, Partitions: q.Partitions, Command: q.Command,
 	})
 	if err != nil || n == 0 {
@@ -112,7 +115,7 @@ func (u *usage) pending(ctx context.Context, q client.UsageQuery) (*client.Pendi
 			*to = &x
 		}
 	}
-	now := u.clock()
+	now := u.Clock()
 	for i := range rows {
 		sum(&p.RequestCores, rows[i].RequestCores)
 		sum(&p.RequestGPUs, rows[i].RequestGPUs)

@@ -1,0 +1,93 @@
+package answer
+
+import (
+	"time"
+
+	"reckon/analysis/footprint"
+	"reckon/client"
+)
+
+// Rates are what a kilowatt-hour emits and costs now; nil, and a nil rate, is unknown. They
+// may change while the server runs.
+type Rates struct{ Carbon, Tariff func() *footprint.Rate }
+
+// workload fills in what the energy of a workload emitted and cost, as if it had been
+// drawn evenly over its life. Where rates change and its power over time is known,
+// detail is nearer.
+func (r *Rates) workload(w *client.Workload) {
+	if r == nil || w.EnergyJoules == nil {
+		return
+	}
+	until := w.Seen
+	if w.End != nil {
+		until = *w.End
+	}
+	r.fill(w, func(r *footprint.Rate) (float64, bool) { return r.Of(*w.EnergyJoules, w.Start, until) })
+}
+
+// detail is workload by the power in each step of the profile.
+func (r *Rates) detail(d *client.WorkloadDetail) {
+	if r == nil || d.EnergyJoules == nil || d.StepSeconds <= 0 {
+		return
+	}
+	r.fill(&d.Workload, func(r *footprint.Rate) (sum float64, ok bool) {
+		var known, amount float64
+		step := time.Duration(d.StepSeconds * float64(time.Second))
+		for _, l := range d.Profile {
+			if l.Metric != "power_watts" {
+				continue
+			}
+			for _, p := range l.Points {
+				if p.Value == nil {
+					continue
+				}
+				joules := *p.Value * d.StepSeconds
+				v, ok := r.Of(joules, p.Time.Add(-step), p.Time)
+				if !ok {
+					return 0, false
+				}
+				known += joules
+				amount += v
+			}
+		}
+		if known <= 0 {
+			until := d.Seen
+			if d.End != nil {
+				until = *d.End
+			}
+			return r.Of(*d.EnergyJoules, d.Start, until)
+		}
+		return amount * *d.EnergyJoules / known, true
+	})
+}
+
+func (r *Rates) fill(w *client.Workload, of func(*footprint.Rate) (float64, bool)) {
+	if rate := r.Carbon(); rate != nil {
+		if v, ok := of(rate); ok {
+			w.CO2Grams = &v
+		}
+	}
+	if rate := r.Tariff(); rate != nil {
+		if v, ok := of(rate); ok {
+			w.Cost, w.Currency = &v, rate.Unit
+		}
+	}
+}
+
+// node fills in what the node emits and costs in an hour at the power it draws now.
+func (r *Rates) node(n *client.Node, now time.Time) {
+	if r == nil || n.Watts == nil {
+		return
+	}
+	hour := *n.Watts * 3600
+	if rate := r.Carbon(); rate != nil {
+		if v, ok := rate.Of(hour, now, now); ok {
+			n.CO2GramsPerHour = &v
+		}
+	}
+	if rate := r.Tariff(); rate != nil {
+		if v, ok := rate.Of(hour, now, now); ok {
+			n.CostPerHour, n.Currency = &v, rate.Unit
+		}
+	}
+}

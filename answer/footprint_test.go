@@ -1,0 +1,58 @@
+package answer
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/analysis/footprint"
+	"reckon/client"
+)
+
+func TestFootprint(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	grid, err := footprint.ReadSteps(strings.NewReader("time,g_per_kWh\n2026-11-21 12:00,100\n2026-11-21 13:00,300\n"), "g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tariff, err := footprint.ParseConstant("0.5 EUR", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Rates{Carbon: func() *footprint.Rate { return grid }, Tariff: func() *footprint.Rate { return tariff }}
+	joules, end := 7.2e6, noon.Add(2*time.Hour) // 2 kWh
+	w := client.Workload{Start: noon, End: &end, EnergyJoules: &joules}
+	r.workload(&w)
+	if w.CO2Grams == nil || *w.CO2Grams != 400 || w.Cost == nil || *w.Cost != 1 || w.Currency != "EUR" {
+		t.Errorf("%v g, %v %s; want 400 g, 1 EUR", w.CO2Grams, w.Cost, w.Currency)
+	}
+	// All of it was drawn in the second hour, as the profile says.
+	zero, all := 0.0, 2000.0
+	d := client.WorkloadDetail{Workload: w, StepSeconds: 3600, Profile: []client.Profile{
+		{Metric: "power_gpu_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &all}}}, // part of the next
+		{Metric: "power_watts", Points: []client.Point{{Time: noon.Add(time.Hour), Value: &zero}, {Time: end, Value: &all}}},
+	}}
+	r.detail(&d)
+	if *d.CO2Grams != 600 || *d.Cost != 1 {
+		t.Errorf("by power over time: %v g, %v EUR; want 600 g, 1 EUR", *d.CO2Grams, *d.Cost)
+	}
+	watts := 1000.0
+	n := client.Node{Watts: &watts}
+	if r.node(&n, noon.Add(3*time.Hour)); *n.CO2GramsPerHour != 300 || *n.CostPerHour != 0.5 || n.Currency != "EUR" {
+		t.Errorf("%+v", n)
+	}
+	// What was before the rates, and what has no energy, is unknown.
+	early := client.Workload{Start: noon.Add(-time.Hour), End: &end, EnergyJoules: &joules}
+	r.workload(&early)
+	none := client.Workload{Start: noon, End: &end}
+	r.workload(&none)
+	if early.CO2Grams != nil || none.CO2Grams != nil || none.Cost != nil {
+		t.Errorf("%v, %v, %v; want nothing", early.CO2Grams, none.CO2Grams, none.Cost)
+	}
+	(*Rates)(nil).workload(&w)
+	unknown := &Rates{Carbon: func() *footprint.Rate { return nil }, Tariff: func() *footprint.Rate { return nil }}
+	w.CO2Grams, w.Cost = nil, nil
+	if unknown.workload(&w); w.CO2Grams != nil || w.Cost != nil {
+		t.Errorf("%v, %v of rates that nobody knows", w.CO2Grams, w.Cost)
+	}
+}

@@ -1,0 +1,74 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"reckon/client"
+	"reckon/store"
+)
+
+// Outage says what answers lack while the series can not be read or the catalogue not be
+// brought up to date. A nil Outage lacks nothing.
+type Outage struct {
+	// Store is the store of series; nil for one that is never away.
+	Store store.Reachable
+	// Catalogue tells up to when the series were taken in.
+	Catalogue interface {
+		Watermark(ctx context.Context) (time.Time, error)
+	}
+	// Behind says why the catalogue is not brought up to date; nil when it is.
+	Behind func() error
+}
+
+// down is why what happens does not get into answers.
+func (o *Outage) down() error {
+	if o.Store != nil {
+		if err := o.Store.Down(); err != nil {
+			return err
+		}
+	}
+	if o.Behind == nil {
+		return nil
+	}
+	return o.Behind()
+}
+
+// Missing says what an answer from the catalogue lacks.
+func (o *Outage) Missing(ctx context.Context) []string {
+	if o == nil {
+		return nil
+	}
+	err := o.down()
+	if err == nil {
+		return nil
+	}
+	text := "what happened lately: "
+	at, bad := o.Catalogue.Watermark(ctx)
+	var away interface{ Since() time.Time }
+	if errors.As(err, &away) && away.Since().Before(at) { // it is asked, and takes nothing
+		at = away.Since()
+	}
+	if bad == nil && !at.IsZero() {
+		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
+	}
+	return []string{text + err.Error()}
+}
+
+// lacks turns the error of a store that is away into what is missing from an answer; other
+// errors stay.
+func (o *Outage) lacks(list *[]string, what string, err error) error {
+	if o == nil || !errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	*list = append(*list, what+": "+err.Error())
+	return nil
+}
+
+// partly adds what is missing to an answer, once.
+func (o *Outage) partly(ctx context.Context, d *client.WorkloadDetail) {
+	if o != nil && len(d.Missing) == 0 {
+		d.Missing = o.Missing(ctx)
+	}
+}
