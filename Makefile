@@ -4,7 +4,7 @@
 VERSION  := $(shell git describe --tags --dirty 2>/dev/null | sed 's/^v//')
 # Go asks git for the commit; where git does not answer (no .git, another owner) it is left out.
 BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
-BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-X reckon/internal/buildinfo.Version=$(VERSION)'
+BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
 .PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e fuzz release packages size clean
@@ -73,9 +73,8 @@ release: ## binaries, packages, bills of materials and checksums for amd64 and a
 packages: ## deb and rpm for amd64 and arm64, in dist/
 	go run -C deploy/release . -root ../.. -out dist -packages
 
-size: build ## bytes and linked packages of the binaries
-	@ls -l bin/reckon bin/reckon-agent
-	@for c in reckon reckon-agent; do echo "$$c links $$(go list -deps ./cmd/$$c | wc -l) packages"; done
+size: build ## bytes of the binaries, lines of hand-written code, and the difference to BASE (a38eebe)
+	@script/size $(BASE)
 
 clean: ## remove what was built; the data directory stays
 	rm -rf bin dist

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
@@ -43,6 +44,9 @@ func (r *release) bill(bin, out string) error {
 	for _, d := range info.Deps {
 		if d.Replace != nil {
 			d = d.Replace
+		}
+		if strings.HasPrefix(d.Path, ".") {
+			continue // a stub of ours (internal/stub)
 		}
 		add(d.Path, d.Version, d.Sum)
 	}

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/alertmanager/alert"
-	amapi "github.com/prometheus/alertmanager/api"
 	amconfig "github.com/prometheus/alertmanager/config"
-	"github.com/prometheus/alertmanager/config/receiver"
 	"github.com/prometheus/alertmanager/dispatch"
 	"github.com/prometheus/alertmanager/eventrecorder"
 	"github.com/prometheus/alertmanager/featurecontrol"
@@ -30,7 +28,6 @@ import (
 	"github.com/prometheus/alertmanager/timeinterval"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/notifier"
 )
 
@@ -57,12 +54,12 @@ type embedded struct {
 	groups   marker.GroupMarker
 	pipeline *notify.PipelineBuilder
 	measured *dispatch.DispatcherMetrics
-	api      *amapi.API
 	mux      http.Handler
 	memory   *memory
 	flight   *flight // notifications on their way
 
 	mu         sync.RWMutex
+	config     *amconfig.Config
 	dispatcher *dispatch.Dispatcher
 	inhibitor  *inhibit.Inhibitor
 	routes     *dispatch.Route
@@ -114,14 +111,11 @@ func openEmbedded(file, dir, external string, resend time.Duration, log *slog.Lo
 		e.alerts.Close()
 		return nil, err
 	}
-	if err := e.openAPI(); err != nil {
-		e.alerts.Close()
-		return nil, err
-	}
 	if err := e.apply(conf); err != nil {
 		e.alerts.Close()
 		return nil, err
 	}
+	e.mux = e.handler()
 	return e, nil
 }
 
@@ -133,28 +127,23 @@ func readConfig(file string) (*amconfig.Config, error) {
 	return conf, nil
 }
 
-func (e *embedded) openAPI() (err error) {
-	e.api, err = amapi.New(amapi.Options{
-		Alerts: e.alerts, Silences: e.silences, GroupMutedFunc: e.groups.Muted, Logger: e.log, Registry: e.metrics,
-		RequestDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "http_request_duration_seconds"}, []string{"handler", "method", "code"}),
-		GroupFunc: func(ctx context.Context, of func(*dispatch.Route) bool, is func(*alert.Alert, time.Time) bool) (dispatch.AlertGroups, map[model.Fingerprint][]string, error) {
-			e.mu.RLock()
-			d := e.dispatcher
-			e.mu.RUnlock()
-			return d.Groups(ctx, of, is)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	mux := e.api.Register(route.New(), Prefix)
-	e.mux = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r)
-		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/silence") {
-			e.memory.snapshot("silences", e.silences.Snapshot)
-		}
-	})
-	return nil
+// inForce is what a configuration made, until the next one.
+type inForce struct {
+	config     *amconfig.Config
+	routes     *dispatch.Route
+	dispatcher *dispatch.Dispatcher
+	// mute notes in the marker of the context what silences or inhibits an alert.
+	mute func(context.Context, model.LabelSet)
+}
+
+func (e *embedded) present() inForce {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	inhibitor := e.inhibitor
+	return inForce{e.config, e.routes, e.dispatcher, func(ctx context.Context, ls model.LabelSet) {
+		inhibitor.Mutes(ctx, ls)
+		e.silencer.Mutes(ctx, ls)
+	}}
 }
 
 // apply builds routes, receivers and what lies between from a configuration, and puts
@@ -173,7 +162,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 		if !used[rc.Name] {
 			continue
 		}
-		list, err := receiver.BuildReceiverIntegrations(rc, tmpl, e.log)
+		list, err := integrations(rc, tmpl, e.log)
 		if err != nil {
 			return fmt.Errorf("receiver %s of %s: %w", rc.Name, e.file, err)
 		}
@@ -197,14 +186,10 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 	inhibitor := e.inhibitor
 	stage := e.pipeline.New(receivers, func() time.Duration { return 0 }, inhibitor, e.silencer,
 		timeinterval.NewIntervener(times), e.groups, &noted{e.notified, e.memory, e.notified.Snapshot}, nil)
-	e.api.Update(conf, func(ctx context.Context, ls model.LabelSet) {
-		inhibitor.Mutes(ctx, ls)
-		e.silencer.Mutes(ctx, ls)
-	})
 	e.flight = &flight{stage: stage}
 	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, e.flight, e.groups,
 		func(d time.Duration) time.Duration { return max(d, notify.MinTimeout) }, 30*time.Second, nil, e.log, e.recorder, e.measured, tmpl)
-	e.routes, e.counts = routes, counts
+	e.config, e.routes, e.counts = conf, routes, counts
 	go inhibitor.Run()
 	inhibitor.WaitForLoading()
 	go e.dispatcher.Run(time.Now())

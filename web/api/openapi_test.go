@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/pb33f/libopenapi"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"reckon/client"
@@ -31,35 +31,53 @@ func full(t *testing.T) http.Handler {
 	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{}})
 }
 
-// TestDocumentIsOpenAPI asks a parser of OpenAPI 3.1 whether the document is one.
+// TestDocumentIsOpenAPI holds the document to the parts of OpenAPI 3.1 that it uses, and its
+// operations to what their readers need.
 func TestDocumentIsOpenAPI(t *testing.T) {
-	doc, err := libopenapi.NewDocument(get(t, full(t), "/api/reckon/openapi.json").Body.Bytes())
+	c := jsonschema.NewCompiler()
+	rules, err := c.Compile("testdata/openapi-parts.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := doc.BuildV3Model()
-	if err != nil {
-		t.Fatal(err)
+	doc := document(t, full(t))
+	if err := rules.Validate(doc); err != nil {
+		t.Error(err)
+	}
+	refs := regexp.MustCompile(`"#/components/schemas/([^"]+)"`)
+	schemas := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	for _, ref := range refs.FindAllStringSubmatch(get(t, full(t), "/api/reckon/openapi.json").Body.String(), -1) {
+		if schemas[ref[1]] == nil {
+			t.Errorf("%s leads nowhere", ref[0])
+		}
 	}
 	ids := map[string]bool{}
-	for path, item := range model.Model.Paths.PathItems.FromOldest() {
-		op := item.Get
-		if op == nil {
-			op = item.Post
+	for path, item := range doc["paths"].(map[string]any) {
+		op, ok := item.(map[string]any)["get"].(map[string]any)
+		if !ok {
+			op, ok = item.(map[string]any)["post"].(map[string]any)
 		}
-		if op == nil || op.Summary == "" || op.OperationId == "" || ids[op.OperationId] {
+		id, _ := op["operationId"].(string)
+		if !ok || op["summary"] == nil || id == "" || ids[id] {
 			t.Errorf("%s: no summary, or no operation id of its own", path)
 			continue
 		}
-		ids[op.OperationId] = true
-		for _, p := range op.Parameters {
-			if p.Description == "" || p.Schema == nil {
-				t.Errorf("%s: parameter %s is not described", path, p.Name)
+		ids[id] = true
+		params, _ := op["parameters"].([]any)
+		for _, p := range params {
+			p := p.(map[string]any)
+			if p["description"] == nil {
+				t.Errorf("%s: parameter %s is not described", path, p["name"])
 			}
-			if inPath := strings.Contains(path, "{"+p.Name+"}"); inPath != (p.In == "path") {
-				t.Errorf("%s: parameter %s is in %s", path, p.Name, p.In)
+			if inPath := strings.Contains(path, "{"+p["name"].(string)+"}"); inPath != (p["in"] == "path") {
+				t.Errorf("%s: parameter %s is in %s", path, p["name"], p["in"])
 			}
 		}
+	}
+
+	// The rules bite.
+	doc["paths"].(map[string]any)["/api/reckon/v1/nodes"].(map[string]any)["get"].(map[string]any)["parametres"] = []any{}
+	if rules.Validate(doc) == nil {
+		t.Error("a misspelt field passes")
 	}
 }
 

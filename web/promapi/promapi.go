@@ -19,7 +19,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -121,26 +120,23 @@ func Handler(o Options) http.Handler {
 		o.LookbackDelta,
 		false, o.RemoteWrite,
 		nil, nil,
-		v1.OpenAPIOptions{Version: o.Version, IncludePaths: []string{"/none"}}, // see described
+		v1.OpenAPIOptions{}, // see undescribed
 		o.Parser,
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(boundedRead(described(router, o)), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(undescribed(router)), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
-// described answers for the description of the API, which is made when somebody asks for
-// it: to make it takes 70 MB and a tenth of a second, at each start otherwise.
-func described(h http.Handler, o Options) http.Handler {
-	build := sync.OnceValue(func() *v1.OpenAPIBuilder {
-		return v1.NewOpenAPIBuilder(v1.OpenAPIOptions{Version: o.Version}, o.Logger)
-	})
+// undescribed answers for the description of the API: the library that would write it is
+// not built in.
+func undescribed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api/v1/openapi.yaml" && r.Method == http.MethodGet {
-			build().ServeOpenAPI(w, r)
+		if r.URL.Path == "/api/v1/openapi.yaml" {
+			http.Error(w, "the API is Prometheus's own: https://prometheus.io/docs/prometheus/latest/querying/api/", http.StatusNotFound)
 			return
 		}
-		h.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -1,0 +1,2 @@
+// Package errors stands in for the package of this name.
+package errors
