@@ -16,6 +16,8 @@
 package account
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"reckon/metric"
@@ -57,6 +59,8 @@ type Identified struct {
 
 // process is what the ledger remembers of a process.
 type process struct {
+	pid    int32
+	ppid   int32 // its parent, when it was last seen
 	start  uint64
 	cgroup uint64
 	part   *Part
@@ -64,11 +68,16 @@ type process struct {
 	tick   uint64 // when it was last seen
 	pgid   int32
 	sid    int32
-	file   uint64 // most resident file pages seen, bytes; see highWater
-	sized  bool   // file is known
-	gone   bool   // its exit was accounted for
-	dead   uint64 // boot time at which it was first seen as a zombie, 0 if it is none
+	file   uint64  // most resident file pages seen, bytes; see highWater
+	sized  bool    // file is known
+	gone   bool    // its exit was accounted for
+	fresh  bool    // it was met as a parent, before it was charged
+	left   bool    // it was not seen any more, and its parent was told
+	rate   float64 // cores, from the last two readings
+	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
+
+	children offspring
 }
 
 // Ledger holds the accounts of one node.
@@ -84,6 +93,7 @@ type Ledger struct {
 	dead   map[string]*dead // zombies, by owner
 
 	tick    uint64
+	now     uint64 // boot time of this tick
 	began   uint64 // boot time of the first tick
 	lastAt  uint64 // boot time of the last tick
 	epoch   int64  // nanoseconds between the Unix epoch and boot
@@ -94,6 +104,7 @@ type Ledger struct {
 	// forgotten is the CPU time of parts that were flushed, nanoseconds.
 	forgotten uint64
 	other     *Part
+	line      lineage
 	energy    *energy // nil until a meter was read
 	gpus      gpus
 }
@@ -124,19 +135,23 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 		l.epoch = wall.UnixNano() - int64(pass.Boot)
 	}
 	l.tick++
+	l.now = pass.Boot
 	elapsed := grown(l.lastAt, pass.Boot)
 	l.lost += pass.Lost
 
 	l.begin()
+	l.beginLineage(pass)
 	// Parents end after their children, so the last records come first: a child that
 	// nobody saw alive then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
+		l.meetParent(&pass.Exited[i], pass.Live)
 		l.ended(&pass.Exited[i])
 	}
 	for i := range pass.Live {
 		l.alive(&pass.Live[i], first)
 	}
 	l.forget()
+	l.reconcile(elapsed, capacity(elapsed, m))
 	l.settle(pass.Boot, elapsed, m, first)
 	l.lastAt = pass.Boot
 }
@@ -158,10 +173,15 @@ func (l *Ledger) begin() {
 // alive takes in a process of the live pass.
 func (l *Ledger) alive(p *sensor.Process, first bool) {
 	e := l.find(p)
-	if e == nil {
+	isNew := e == nil
+	if isNew {
 		e = l.meet(p, false)
+	}
+	if isNew || e.fresh {
+		isNew, e.fresh = true, false
 		e.part.started++
-	} else if e.gone {
+	}
+	if e.gone {
 		l.bury(e, p)
 		e.tick = l.tick // a zombie that waits to be reaped
 		return
@@ -169,10 +189,12 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	if e.retry || (p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup) || p.PGID != e.pgid || p.SID != e.sid {
 		l.identify(e, p, false)
 	}
-	e.tick = l.tick
+	e.tick, e.left, e.children.passed = l.tick, false, false
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, first)
 	e.part.highWater(e, p)
+	e.rate = float64(d.user+d.system) / float64(max(l.watched(e), uint64(time.Millisecond)))
+	l.follow(e, p, isNew, first)
 	if l.bury(e, p); !isZombie(p) {
 		e.part.occupy(p)
 	}
@@ -195,7 +217,18 @@ func (l *Ledger) ended(p *sensor.Process) {
 		e.part.oomSeen++
 	}
 	e.gone, e.tick = true, l.tick
+	if p.Have&sensor.FieldParent != 0 {
+		e.ppid = p.PPID
+	}
+	if e.left {
+		l.owe(e, d.user+d.system)
+	}
+	l.depart(e)
 }
+
+// watched is the time that the last reading of a process tells of: since the tick before,
+// or since its start.
+func (l *Ledger) watched(e *process) uint64 { return grown(max(l.lastAt, e.start), l.now) }
 
 // find returns the entry of p. An entry of an earlier process with the same id is
 // dropped: the id was reused.
@@ -210,6 +243,9 @@ func (l *Ledger) find(p *sensor.Process) *process {
 	if p.Start < e.start {
 		return nil // a late record of the earlier process; meet keeps the newer one
 	}
+	if !e.left {
+		l.owe(e, e.last.user+e.last.system+e.children.known+e.children.owed)
+	}
 	l.drop(p.PID, e)
 	return nil
 }
@@ -222,7 +258,7 @@ func (l *Ledger) meet(p *sensor.Process, ended bool) *process {
 	} else {
 		e = new(process)
 	}
-	*e = process{start: p.Start}
+	*e = process{pid: p.PID, start: p.Start}
 	l.identify(e, p, ended)
 	if old := l.table[p.PID]; old == nil || old.start < p.Start {
 		l.table[p.PID] = e
@@ -230,10 +266,22 @@ func (l *Ledger) meet(p *sensor.Process, ended bool) *process {
 	return e
 }
 
+// meetParent makes the entry of the parent of a process that ended and of which no more is
+// known (taskstats), if the parent is new itself. live is in order of ids.
+func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
+	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || l.table[p.PPID] != nil || l.table[p.PID] != nil {
+		return
+	}
+	i, ok := slices.BinarySearchFunc(live, p.PPID, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
+	if ok && live[i].Start <= p.Start+uint64(time.Second) {
+		l.meet(&live[i], false).fresh = true
+	}
+}
+
 // identify finds the part that a process belongs to.
 func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	var parent *Part
-	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && q.start <= p.Start+uint64(time.Second) {
+	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
 		parent = q.part
 	}
 	found := l.config.Identify(p, parent, ended)
@@ -289,6 +337,9 @@ const lateTicks = 3
 // for stays a tick longer, for children whose records come after its own.
 func (l *Ledger) forget() {
 	for pid, e := range l.table {
+		if e.tick != l.tick {
+			l.depart(e)
+		}
 		if unseen := l.tick - e.tick; unseen > lateTicks || (e.gone && unseen > 1) {
 			l.drop(pid, e)
 		}

@@ -27,6 +27,7 @@ type rig struct {
 	pass   sensor.Pass
 	m      sensor.Machine
 	values map[string]float64 // of the last export, by name and labels
+	before uint64             // CPU time used up to the last step; see children_test.go
 }
 
 func newRig(t interface{ Fatalf(string, ...any) }, c Config) *rig {

@@ -21,12 +21,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	}
 	span := float64(elapsed) / 1e9
 	l.span = span
-	capacity := uint64(1 << 62)
-	if m != nil {
-		// A quarter more than the time allows, and a tenth of a second: counters of one
-		// tick are not all read in the same instant.
-		capacity = elapsed*uint64(max(m.Cores, 1))*5/4 + 1e8
-	}
+	capacity := capacity(elapsed, m)
 	var charged uint64
 	for _, p := range l.order {
 		if p.end != 0 {
@@ -46,6 +41,16 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	for _, p := range l.order {
 		l.endIfEmpty(p, boot)
 	}
+}
+
+// capacity is how many CPU nanoseconds the machine can have given in a time. It is a
+// quarter more than the time allows, and a tenth of a second: counters of one tick are not
+// all read in the same instant.
+func capacity(elapsed uint64, m *sensor.Machine) uint64 {
+	if m == nil {
+		return 1 << 62
+	}
+	return elapsed*uint64(max(m.Cores, 1))*5/4 + 1e8
 }
 
 // conserve charges to other what the machine did and no process showed: interrupts,

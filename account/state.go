@@ -27,6 +27,7 @@ type state struct {
 	Balance   int64                       `json:"balance"`
 	Lost      uint64                      `json:"lost"`
 	Forgotten uint64                      `json:"forgotten"`
+	Lineage   bool                        `json:"lineage"` // Children of processes are told
 	Counts    map[string]uint64           `json:"counts"`
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`
@@ -69,10 +70,32 @@ type partState struct {
 
 type processState struct {
 	PID   int32     `json:"p"`
+	PPID  int32     `json:"pp,omitempty"`
 	Start uint64    `json:"s"`
 	Part  int       `json:"a"` // index into parts
 	Usage [8]uint64 `json:"u"`
 	Gone  bool      `json:"g,omitempty"`
+	// Children is what of their CPU time is accounted for, and what is owed; see children.go.
+	// It is unbased where what they used before is not known.
+	Children [2]uint64 `json:"c,omitzero"`
+}
+
+// unbased stands for child times of which the beginning is not known.
+const unbased = ^uint64(0)
+
+func (o *offspring) state() [2]uint64 {
+	if !o.based {
+		return [2]uint64{unbased, 0}
+	}
+	return [2]uint64{o.known, o.owed}
+}
+
+// offspringFrom restores what State told. told says that it did: older versions did not.
+func offspringFrom(s [2]uint64, told bool) offspring {
+	if !told || s[0] == unbased {
+		return offspring{}
+	}
+	return offspring{known: s[0], owed: s[1], based: true}
 }
 
 func (u usage) array() [8]uint64 {
@@ -91,6 +114,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		Began: l.began, LastAt: l.lastAt, Epoch: l.epoch,
 		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
 		Forgotten: l.forgotten,
+		Lineage:   true,
 		Energy:    l.energy.state(),
 		GPUs:      l.gpus.state(),
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
@@ -110,7 +134,10 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 	}
 	for pid, e := range l.table {
 		if i, ok := index[e.part]; ok {
-			s.Processes = append(s.Processes, processState{pid, e.start, i, e.last.array(), e.gone})
+			s.Processes = append(s.Processes, processState{
+				PID: pid, PPID: e.ppid, Start: e.start, Part: i, Usage: e.last.array(), Gone: e.gone,
+				Children: e.children.state(),
+			})
 		}
 	}
 	return json.Marshal(s)
@@ -157,6 +184,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		}
 	}
 	l.began, l.lastAt, l.epoch = s.Began, s.LastAt, s.Epoch
+	l.line.gap = true
 	l.machine, l.balance, l.lost, l.forgotten = s.Machine, s.Balance, s.Lost, s.Forgotten
 	for owner, n := range s.Counts {
 		l.counts[owner] = n
@@ -179,7 +207,10 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	}
 	for _, p := range s.Processes {
 		// Everybody is identified again, which opens the control groups.
-		l.table[p.PID] = &process{start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, retry: true}
+		l.table[p.PID] = &process{
+			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone, retry: true,
+			children: offspringFrom(p.Children, s.Lineage),
+		}
 	}
 	return nil
 }

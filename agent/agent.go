@@ -22,6 +22,7 @@ import (
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/sensor"
+	"reckon/sensor/task"
 	"reckon/workload"
 )
 
@@ -240,6 +241,8 @@ func (a *Agent) tick() error {
 		return nil
 	}
 	a.report(a.tasks.Name(), nil)
+	a.pass.Complete = a.tasks.Exits() != "" && a.tasks.Exits() != task.Taskstats
+	a.childTimes(&a.pass)
 	var m *sensor.Machine
 	if a.machine != nil {
 		err := a.machine.ReadMachine(&a.total)

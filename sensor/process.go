@@ -18,6 +18,7 @@ const (
 	FieldThreads                     // Threads
 	FieldParent                      // PPID
 	FieldCPUSplit                    // UserNanos and SystemNanos apart; else all is in UserNanos
+	FieldChildren                    // ChildUserNanos, ChildSystemNanos
 )
 
 // Process is one process (a thread group) as a source saw it. Counters hold the
@@ -43,10 +44,12 @@ type Process struct {
 	Threads uint32
 
 	UserNanos, SystemNanos uint64 // CPU time
-	WaitNanos              uint64 // runnable but not running
-	Voluntary, Involuntary uint64 // context switches
-	MinorFaults            uint64
-	MajorFaults            uint64
+	// CPU time of the children that it has waited for, those that they waited for included.
+	ChildUserNanos, ChildSystemNanos uint64
+	WaitNanos                        uint64 // runnable but not running
+	Voluntary, Involuntary           uint64 // context switches
+	MinorFaults                      uint64
+	MajorFaults                      uint64
 
 	Anon, File, Shmem, Swap uint64 // resident memory by type and swapped memory, bytes
 	PeakBytes               uint64 // highest resident size so far (VmHWM), bytes
@@ -81,13 +84,16 @@ type Pass struct {
 	// Exited are processes that ended since the previous pass, each once and with
 	// its final figures, whether or not any pass saw it alive.
 	Exited []Process
+	// Complete says that Exited has every process that ended, with all that it used, but
+	// for those counted in Lost.
+	Complete bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
 	Lost uint64
 }
 
 // Reset empties p and keeps its memory.
 func (p *Pass) Reset() {
-	p.Boot, p.Lost = 0, 0
+	p.Boot, p.Lost, p.Complete = 0, 0, false
 	p.Live, p.Exited = p.Live[:0], p.Exited[:0]
 }
 

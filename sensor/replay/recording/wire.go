@@ -22,6 +22,7 @@ var (
 		{sensor.FieldMemory, "memory"}, {sensor.FieldSwap, "swap"}, {sensor.FieldPeak, "peak"},
 		{sensor.FieldIO, "io"}, {sensor.FieldCgroup, "cgroup"}, {sensor.FieldGroup, "group"},
 		{sensor.FieldThreads, "threads"}, {sensor.FieldParent, "parent"}, {sensor.FieldCPUSplit, "cpu_split"},
+		{sensor.FieldChildren, "children"},
 	}
 	cgroupNames = []bitName[sensor.CgroupFields]{
 		{sensor.CgroupCPU, "cpu"}, {sensor.CgroupCPUSplit, "cpu_split"}, {sensor.CgroupThrottle, "throttle"},

@@ -136,7 +136,8 @@ func sessionID(b []byte) (uint32, bool) {
 }
 
 // Process returns what identifies a process: its parent, group, session, start, user and
-// name. Nothing of what it used is set.
+// name, and what the children that it has waited for used. Nothing of what it used itself
+// is set.
 func (p Proc) Process(pid int32) (sensor.Process, error) {
 	b, err := p.read(pid, "stat", 4<<10)
 	if err != nil {
@@ -156,6 +157,8 @@ func (p Proc) Process(pid int32) (sensor.Process, error) {
 	}
 	return sensor.Process{
 		PID: s.pid, PPID: s.ppid, PGID: s.pgid, SID: s.sid, UID: st.Uid, Comm: s.comm, Kernel: s.kernel, State: s.state,
-		Start: s.start * (1e9 / ticksPerSecond()), Have: sensor.FieldGroup | sensor.FieldParent,
+		Start:          s.start * (1e9 / ticksPerSecond()),
+		ChildUserNanos: s.cutime * (1e9 / ticksPerSecond()), ChildSystemNanos: s.cstime * (1e9 / ticksPerSecond()),
+		Have: sensor.FieldGroup | sensor.FieldParent | sensor.FieldChildren,
 	}, nil
 }

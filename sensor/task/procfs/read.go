@@ -169,6 +169,8 @@ func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
 	p.Have |= sensor.FieldFaults | sensor.FieldGroup | sensor.FieldThreads | sensor.FieldParent |
 		sensor.FieldCPUSplit
 	tick := 1e9 / s.hertz
+	p.ChildUserNanos, p.ChildSystemNanos = max(p.ChildUserNanos, st.cutime*tick), max(p.ChildSystemNanos, st.cstime*tick)
+	p.Have |= sensor.FieldChildren
 	user, system := st.utime*tick, st.stime*tick
 	if !asked {
 		p.UserNanos, p.SystemNanos = max(p.UserNanos, user), max(p.SystemNanos, system)

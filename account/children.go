@@ -1,0 +1,258 @@
+package account
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// A process tells the CPU time of the children that it has waited for, theirs included
+// (cutime and cstime of proc_pid_stat(5)). What of it nobody was charged for is the work of
+// children that lived between two readings and left no exit record, and the last moments of
+// those that were seen. It is charged here, by these rules:
+//
+//   - Sources with complete exit records are not reconciled, except over a gap.
+//   - What a seen child was charged is owed: its parent's child times will show it.
+//   - The last moments of a seen child go to the child's part.
+//   - The rest goes to the parent's part, or where its seen children are process groups of
+//     their own, to the short work of their owner.
+//   - Nothing is taken from process 1, or from a process that adopts orphans: whose
+//     those were can not be told. Nothing goes to a part that a control group charges, and
+//     nothing is taken while children are in one.
+
+// offspring is what the ledger remembers of the children of a process.
+type offspring struct {
+	user, system uint64 // child times as last told, nanoseconds
+	known        uint64 // of them, what is accounted for: charged, owed before, or older than the ledger
+	based        bool   // known holds all of them, from the birth of the process
+	owed         uint64 // charged for children that are gone, not yet shown by the child times
+	owedAt       uint64 // tick of the last of them
+
+	reaper     bool // it was seen to adopt an orphan
+	passed     bool // it is gone, and what it was owed is owed to its own parent
+	same, away uint32
+	awayPart   *Part  // of the last child that was seen in another part
+	counted    uint64 // tick at which a child was last seen in a part with a control group, 0 for never
+
+	open, openUser, openSystem uint64 // not accounted for in this tick
+}
+
+// owedFor is for how many ticks what a gone child was charged may be missing from the
+// child times: its parent may wait for it late. Children of a parent that ignores
+// SIGCHLD are never in them.
+const owedFor = 3
+
+// cloistered is for how many ticks a parent of children in a control group is left alone
+// after the last of them was seen.
+const cloistered = 60
+
+// clockStep is what child times may lag behind by: both are cut to clock ticks of 10 ms.
+const clockStep = 2 * uint64(10*time.Millisecond)
+
+// tailSlack is added to what a child may have used after it was last seen.
+const tailSlack = uint64(20 * time.Millisecond)
+
+// lineage is the work memory of one tick.
+type lineage struct {
+	leaving []*process // that are gone since the last tick
+	parents []*process // whose child times grew, or who are owed something
+	gap     bool       // the ledger was restored: exit records of what ended meanwhile are missing
+	settled bool       // every end is recorded in this tick: nothing is left to find out
+
+	orphaned uint64 // nanoseconds that could be charged to nobody since the last export
+}
+
+// beginLineage prepares a tick.
+func (l *Ledger) beginLineage(pass *sensor.Pass) {
+	l.line.settled = pass.Complete && pass.Lost == 0 && !l.line.gap
+}
+
+// follow notes the parent of a process that is alive, and what its children used. first
+// says that the ledger begins with this tick.
+func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
+	if p.Have&sensor.FieldParent != 0 {
+		if !l.line.settled {
+			l.placeChild(e, p.PPID)
+		}
+		e.ppid = p.PPID
+	}
+	o := &e.children
+	if isNew && !first && p.Start+clockStep >= l.lastAt {
+		o.based = true // from zero
+	}
+	if p.Have&sensor.FieldChildren != 0 {
+		now := p.ChildUserNanos + p.ChildSystemNanos
+		if !o.based {
+			o.known = now // before our time, or of a process that could not be seen
+		}
+		o.based = true
+		if now > o.known {
+			o.open = now - o.known
+			o.openUser, o.openSystem = grown(o.user, p.ChildUserNanos), grown(o.system, p.ChildSystemNanos)
+		}
+		o.user, o.system = p.ChildUserNanos, p.ChildSystemNanos
+	}
+	if o.open > 0 || o.owed > 0 {
+		l.line.parents = append(l.line.parents, e)
+	}
+}
+
+// placeChild notes for a parent where its child is charged, and whether it adopted it.
+func (l *Ledger) placeChild(e *process, parent int32) {
+	counted := e.part.counted()
+	if e.ppid == parent && !counted {
+		return
+	}
+	q := l.table[parent]
+	if q == nil {
+		return
+	}
+	o := &q.children
+	switch {
+	case e.ppid != 0 && e.ppid != parent:
+		o.reaper = true // its parent ended, and this one took its place
+	case counted:
+		o.counted = l.tick
+	case e.part == q.part:
+		o.same++
+	default:
+		o.away++
+		o.awayPart = e.part
+	}
+}
+
+// counted reports whether a control group charges the CPU time of the part.
+func (p *Part) counted() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
+
+// parentOf returns the children of the parent of a process, or nil.
+func (l *Ledger) parentOf(e *process) *offspring {
+	if q := l.table[e.ppid]; q != nil && q.start <= e.start+uint64(time.Second) {
+		return &q.children
+	}
+	return nil
+}
+
+// depart notes that a process is gone.
+func (l *Ledger) depart(e *process) {
+	if !e.left {
+		e.left = true
+		l.line.leaving = append(l.line.leaving, e)
+	}
+}
+
+// owe notes what a process that is gone was charged, its children included: the child times
+// of its parent will show it, or of that one's parent, if it is gone as well.
+func (l *Ledger) owe(e *process, nanos uint64) {
+	for range maxLineage {
+		q := l.table[e.ppid]
+		if q == nil || q.start > e.start+uint64(time.Second) {
+			return
+		}
+		if o := &q.children; !o.passed {
+			o.owed += nanos
+			o.owedAt = l.tick
+			return
+		}
+		e = q
+	}
+}
+
+// maxLineage bounds a walk through ancestors.
+const maxLineage = 64
+
+// reconcile charges what the child times of parents show and nobody was charged for.
+// elapsed is the time since the last tick and capacity the CPU nanoseconds that the
+// machine has in it.
+func (l *Ledger) reconcile(elapsed, capacity uint64) {
+	t := &l.line
+	// A child begins after its parent.
+	slices.SortFunc(t.leaving, func(a, b *process) int {
+		return cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(b.pid, a.pid))
+	})
+	for _, e := range t.leaving {
+		l.owe(e, e.last.user+e.last.system+e.children.known+e.children.owed)
+		e.children.passed = true
+	}
+	for _, e := range t.parents {
+		e.children.cover(t.settled, l.tick)
+	}
+	if !t.settled {
+		for _, e := range t.leaving {
+			l.chargeTail(e, elapsed)
+		}
+		for _, e := range t.parents {
+			l.chargeUnseen(e, capacity)
+		}
+	}
+	for _, e := range t.parents {
+		e.children.open = 0
+	}
+	t.leaving, t.parents, t.gap = t.leaving[:0], t.parents[:0], false
+}
+
+// cover takes what is owed from what is open. Where exit records are complete nothing is
+// left open.
+func (o *offspring) cover(settled bool, tick uint64) {
+	covered := min(o.open, o.owed)
+	o.owed -= covered
+	o.known += o.open
+	o.open -= covered
+	if settled {
+		o.known += o.owed
+		o.open, o.owed = 0, 0
+		return
+	}
+	if o.owed > 0 && tick > o.owedAt+owedFor {
+		o.owed = min(o.owed, clockStep)
+	}
+}
+
+// chargeTail charges the last moments of a child that was seen and is gone to its part,
+// where that is another than its parent's: as much as it can have used, at the rate at
+// which it was last seen.
+func (l *Ledger) chargeTail(e *process, elapsed uint64) {
+	o := l.parentOf(e)
+	if o == nil || o.open == 0 || l.table[e.ppid].part == e.part {
+		return
+	}
+	tail := min(o.open, uint64(float64(elapsed)*e.rate*1.25)+tailSlack)
+	l.take(o, tail, e.part)
+}
+
+// chargeUnseen charges what children used that nobody saw.
+func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
+	o := &e.children
+	switch {
+	case o.open == 0:
+	case o.open > capacity: // of a time in which it was charged to other
+	case e.pid == 1, o.reaper:
+		l.line.orphaned += o.open
+	case o.counted != 0 && l.tick <= o.counted+cloistered:
+	case o.away > o.same:
+		if a := o.awayPart; a.kind == workload.Group || a.kind == workload.Short {
+			l.take(o, o.open, l.part(Identified{Identity: workload.Identity{
+				Workload: workload.MakeID(workload.Short, a.owner+"/"+l.config.Node), Owner: a.owner,
+			}}, l.lastAt))
+			return
+		}
+		l.line.orphaned += o.open
+	default:
+		l.take(o, o.open, e.part)
+	}
+}
+
+// take charges a part for so much of what is open, unless its control group does.
+func (l *Ledger) take(o *offspring, nanos uint64, part *Part) {
+	o.open -= nanos
+	if part.counted() {
+		return
+	}
+	var u usage
+	u.user = split(nanos, o.openUser, o.openSystem)
+	u.system = nanos - u.user
+	part.now.used.add(u)
+	part.commands.other += nanos
+}

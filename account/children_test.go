@@ -1,0 +1,462 @@
+package account
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// kin is a machine of processes with the kernel's rules of waiting: what a child has used,
+// and its own children, is added to the child times of the parent that waits for it, and
+// /proc shows those in clock ticks of 10 ms. It keeps the truth.
+type kin struct {
+	procs map[int32]*kinProc
+	next  int32
+	used  uint64           // by all
+	truth map[int32]uint64 // by process group
+}
+
+type kinProc struct {
+	pid, ppid, pgid         int32
+	start, cpu, user, child uint64
+	dead                    bool
+}
+
+func newKin(boot uint64) *kin {
+	k := &kin{procs: map[int32]*kinProc{}, next: 100, truth: map[int32]uint64{}}
+	k.procs[1] = &kinProc{pid: 1, pgid: 1, start: boot}
+	return k
+}
+
+// fork makes a child, in its parent's group or in one of its own.
+func (k *kin) fork(parent int32, own bool, now uint64) int32 {
+	k.next++
+	p := &kinProc{pid: k.next, ppid: parent, pgid: k.procs[parent].pgid, start: now - now%1e7}
+	if own {
+		p.pgid = p.pid
+	}
+	k.procs[p.pid] = p
+	return p.pid
+}
+
+func (k *kin) run(pid int32, nanos uint64) {
+	p := k.procs[pid]
+	p.cpu += nanos
+	k.used += nanos
+	k.truth[p.pgid] += nanos
+}
+
+// exit ends a process; its children become those of process 1, or of reaper.
+func (k *kin) exit(pid, reaper int32) {
+	k.procs[pid].dead = true
+	for _, q := range k.procs {
+		if q.ppid == pid {
+			q.ppid = reaper
+		}
+	}
+}
+
+// wait lets the parent wait for a child that is dead.
+func (k *kin) wait(pid int32) {
+	p := k.procs[pid]
+	k.procs[p.ppid].child += p.cpu + p.child
+	delete(k.procs, pid)
+}
+
+// end ends a process and waits for it.
+func (k *kin) end(pid int32) { k.exit(pid, 1); k.wait(pid) }
+
+// live is what a source without exit records tells.
+func (k *kin) live() []sensor.Process {
+	var out []sensor.Process
+	for _, p := range k.procs {
+		q := proc(p.pid, p.pgid, p.start, p.cpu)
+		q.PPID = p.ppid
+		q.Have |= sensor.FieldChildren
+		q.ChildUserNanos = p.child - p.child%1e7
+		if p.dead {
+			q.State = 'Z'
+		}
+		out = append(out, q)
+	}
+	slices.SortFunc(out, func(a, b sensor.Process) int { return int(a.PID - b.PID) })
+	return out
+}
+
+// step is a tick of a rig on a kin.
+func (r *rig) step(k *kin, irq uint64, exited ...sensor.Process) {
+	busy := k.used - r.before + irq
+	r.before = k.used
+	r.tick(busy, k.live(), exited...)
+}
+
+func (r *rig) group(pgid int32) float64 {
+	r.export()
+	return r.cpu(fmt.Sprintf("group/n1/%d", pgid), "", "alice")
+}
+
+func about(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if got < want*0.99-0.02 || got > want*1.01+0.02 {
+		t.Errorf("%s: %.3f s, want %.3f", what, got, want)
+	}
+}
+
+// TestChildrenThatNobodySaw: short children, trees of them, and children with groups of
+// their own are charged from the child times of who waited for them.
+func TestChildrenThatNobodySaw(t *testing.T) {
+	const ms = uint64(time.Millisecond)
+	for name, tt := range map[string]struct {
+		second func(k *kin, shell int32, now uint64)
+		group  float64 // of the shell, after 10 seconds
+		short  float64
+		other  float64
+	}{
+		"1 ms each": {func(k *kin, shell int32, now uint64) {
+			for range 300 {
+				c := k.fork(shell, false, now)
+				k.run(c, ms)
+				k.end(c)
+			}
+		}, 3, 0, 0},
+		"trees": {func(k *kin, shell int32, now uint64) {
+			for range 30 {
+				a := k.fork(shell, false, now)
+				b := k.fork(a, false, now)
+				c := k.fork(b, false, now)
+				k.run(a, ms)
+				k.run(b, 4*ms)
+				k.run(c, 5*ms)
+				k.end(c)
+				k.end(b)
+				k.end(a)
+			}
+		}, 3, 0, 0},
+		"groups of their own": {func(k *kin, shell int32, now uint64) {
+			for i := range 30 {
+				c := k.fork(shell, true, now)
+				k.run(c, 10*ms)
+				if i == 29 { // it is seen, and ended by the next second
+					k.run(c, 100*ms)
+					continue
+				}
+				k.end(c)
+			}
+			for pid, p := range k.procs {
+				if p.ppid == shell && p.start+uint64(time.Second) <= now {
+					k.end(pid)
+				}
+			}
+		}, 0, 3.9, 0},
+		"orphans": {func(k *kin, shell int32, now uint64) {
+			for range 30 {
+				a := k.fork(shell, false, now)
+				b := k.fork(a, false, now)
+				k.exit(a, 1)
+				k.wait(a)
+				k.run(b, 10*ms)
+				k.end(b)
+			}
+		}, 0, 0, 3},
+	} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		r.step(k, 0)
+		for range 10 {
+			tt.second(k, shell, r.boot+second/2)
+			r.step(k, 0)
+		}
+		r.step(k, 0)
+		r.step(k, 0)
+		got := r.group(shell)
+		about(t, name+": group", got, tt.group)
+		about(t, name+": short", r.cpu("short/alice/n1", "", "alice"), tt.short)
+		about(t, name+": other", r.cpu("other/n1", "", "root"), tt.other)
+	}
+}
+
+// TestReconcileRules: whom child times are not taken from, and whom they do not go to.
+func TestReconcileRules(t *testing.T) {
+	const burst = uint64(200 * time.Millisecond)
+	counted := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
+	identify := func(p *sensor.Process, parent *Part, ended bool) Identified {
+		if p.PGID == 999 || p.Comm.String() == "job" {
+			return Identified{Identity: workload.Identity{Workload: "slurm/1", Owner: "bob"}, Handle: counted}
+		}
+		return byGroup(p, parent, ended)
+	}
+	for name, tt := range map[string]struct {
+		before   func(k *kin, shell int32, r *rig)
+		complete bool
+		exited   []sensor.Process
+		group    float64
+	}{
+		"plain":            {nil, false, nil, 0.2},
+		"complete records": {nil, true, nil, 0},
+		"adopts orphans": {func(k *kin, shell int32, r *rig) {
+			a := k.fork(shell, false, r.boot)
+			b := k.fork(a, false, r.boot)
+			r.step(k, 0)
+			k.exit(a, shell)
+			k.wait(a)
+			r.step(k, 0)
+			k.end(b)
+			r.step(k, 0)
+		}, false, nil, 0},
+		"children in a control group": {func(k *kin, shell int32, r *rig) {
+			c := k.fork(shell, true, r.boot)
+			k.procs[c].pgid = 999
+			r.step(k, 0)
+			k.end(c)
+			r.step(k, 0)
+		}, false, nil, 0},
+		"a control group charges it": {func(k *kin, shell int32, r *rig) {
+			k.procs[shell].pgid = 999
+			r.step(k, 0)
+		}, false, nil, 0},
+		"more than the machine has": {func(k *kin, shell int32, r *rig) {
+			c := k.fork(shell, false, r.boot)
+			k.run(c, 9*second)
+			k.used -= 9 * second // in another second, out of sight
+			k.end(c)
+		}, false, nil, 0},
+	} {
+		r := newRig(t, Config{Export: 5 * time.Second, Identify: identify})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		k.procs[shell].child = 50 * second // before the ledger
+		r.step(k, 0)
+		if tt.before != nil {
+			tt.before(k, shell, r)
+		}
+		c := k.fork(shell, false, r.boot+second/2)
+		k.run(c, burst)
+		k.end(c)
+		r.pass.Complete = tt.complete
+		r.step(k, 0, tt.exited...)
+		r.step(k, 0)
+		about(t, name, r.group(shell), tt.group)
+		r.want(name+": sum", seconds(total(r.l)), seconds(k.used))
+	}
+}
+
+// TestLastMomentsOfAChild: what a child in a group of its own did after it was last seen
+// is its group's.
+func TestLastMomentsOfAChild(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	k := newKin(10 * second)
+	shell := k.fork(1, true, 20*second)
+	r.step(k, 0)
+	c := k.fork(shell, true, r.boot)
+	k.run(c, second)
+	r.step(k, 0)
+	k.run(c, second)
+	r.step(k, 0)
+	k.run(c, 8*second/10)
+	k.end(c)
+	r.step(k, 0)
+	r.step(k, 0)
+	r.export()
+	r.want("child", r.cpu(fmt.Sprintf("group/n1/%d", c), "", "alice"), 2.8)
+	r.want("shell", r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0)
+}
+
+// TestRecordThatSaysTooLittle: an exit record without the last slice (taskstats) is made
+// up for, and one that comes after its process was gone is not counted twice.
+func TestRecordThatSaysTooLittle(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	k := newKin(10 * second)
+	shell := k.fork(1, true, 20*second)
+	r.step(k, 0)
+	for i := range 20 {
+		var exited []sensor.Process
+		for range 10 {
+			c := k.fork(shell, false, r.boot+second/2)
+			k.run(c, second/100)
+			record := proc(c, 0, k.procs[c].start, second/125) // 8 of 10 ms
+			record.PPID, record.Have = shell, record.Have&^sensor.FieldGroup
+			exited = append(exited, record)
+			k.end(c)
+		}
+		c := k.fork(shell, false, r.boot)
+		k.run(c, second/2)
+		r.step(k, 0, exited...)
+		k.run(c, second/10)
+		record := proc(c, shell, k.procs[c].start, 6*second/10)
+		record.PPID = shell
+		k.end(c)
+		r.step(k, 0)
+		if i%2 == 0 { // else it is lost
+			r.step(k, 0, record)
+		}
+	}
+	r.step(k, 0)
+	about(t, "group", r.group(shell), 20*(0.1+0.6))
+	r.want("sum", seconds(total(r.l)), seconds(k.used))
+}
+
+// TestParentThatIsNewItself: records of taskstats do not say the group; that of a parent
+// which is seen for the first time in the same pass counts.
+func TestParentThatIsNewItself(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	r.tick(0, nil)
+	shell, child := proc(20, 20, r.boot+1, second/10), proc(21, 0, r.boot+2, second/4)
+	child.PPID, child.Have = 20, child.Have&^sensor.FieldGroup
+	r.tick(second*35/100, []sensor.Process{shell}, child)
+	r.tick(0, []sensor.Process{shell})
+	r.export()
+	r.want("group", r.cpu("group/n1/20", "", "alice"), 0.35)
+	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/20|group||alice"], 2)
+}
+
+// TestRestartFindsWhatChildrenDid: in the gap of a restart nobody saw them; also with a
+// source of complete records, which has none of the gap.
+func TestRestartFindsWhatChildrenDid(t *testing.T) {
+	for _, complete := range []bool{false, true} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		k := newKin(10 * second)
+		shell := k.fork(1, true, 20*second)
+		k.procs[shell].child = 7 * second
+		r.step(k, 0)
+		c := k.fork(shell, false, r.boot)
+		k.run(c, second)
+		r.pass.Complete = complete
+		r.step(k, 0)
+		saved, err := r.l.State("b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.l = New(r.l.config)
+		if err := r.l.Restore(saved, "b"); err != nil {
+			t.Fatal(err)
+		}
+		k.run(c, 2*second)
+		k.end(c)
+		for range 100 {
+			c := k.fork(shell, false, r.boot+3*second)
+			k.run(c, second/20)
+			k.end(c)
+		}
+		born := k.fork(1, true, r.boot+4*second)
+		c = k.fork(born, false, r.boot+5*second)
+		k.run(c, second)
+		k.end(c)
+		r.boot += 9 * second
+		r.m.Idle += 9 * 4 * second
+		r.m.Idle -= k.used - r.before - second // tick takes a second as busy at most
+		r.m.User += k.used - r.before - second
+		r.before = k.used - second
+		r.step(k, 0)
+		r.pass.Complete = complete
+		r.step(k, 0)
+		about(t, "shell", r.group(shell), 1+2+5)
+		about(t, "born in the gap", r.group(born), 1)
+		about(t, "other", r.cpu("other/n1", "", "root"), 0)
+	}
+}
+
+// TestConservationOfChildren runs random trees of processes, seen and unseen, waited for
+// soon, late or by process 1, and holds every group against the truth and the sum against
+// the machine.
+func TestConservationOfChildren(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRig(t, Config{Export: time.Hour})
+		k := newKin(10 * second)
+		var roots []int32
+		for range rapid.IntRange(1, 4).Draw(t, "roots") {
+			roots = append(roots, k.fork(1, true, 20*second))
+		}
+		r.step(k, 0)
+		for range rapid.IntRange(2, 60).Draw(t, "seconds") {
+			left := 3 * second
+			run := func(pid int32, limit uint64) {
+				d := min(uint64(rapid.IntRange(0, int(limit)).Draw(t, "use")), left)
+				left -= d
+				k.run(pid, d)
+			}
+			for range rapid.IntRange(0, 12).Draw(t, "events") {
+				pids := make([]int32, 0, len(k.procs))
+				for pid, p := range k.procs {
+					if pid != 1 && !p.dead {
+						pids = append(pids, pid)
+					}
+				}
+				slices.Sort(pids)
+				pid := rapid.SampledFrom(pids).Draw(t, "process")
+				switch rapid.IntRange(0, 4).Draw(t, "event") {
+				case 0:
+					if len(k.procs) < 20 {
+						k.fork(pid, false, r.boot+second/2)
+					}
+				case 1: // short work, some of it two deep
+					c := k.fork(pid, false, r.boot+second/2)
+					run(c, second/50)
+					if rapid.Bool().Draw(t, "grandchild") {
+						g := k.fork(c, false, r.boot+second/2)
+						run(g, second/50)
+						k.end(g)
+					}
+					k.end(c)
+				case 2:
+					run(pid, second/2)
+				case 3:
+					if !slices.Contains(roots, pid) && !k.hasChildren(pid) {
+						k.exit(pid, 1) // a zombie until its parent waits
+					}
+				case 4:
+					if dead := k.zombies(); len(dead) > 0 {
+						k.wait(dead[0])
+					}
+				}
+			}
+			r.step(k, 0)
+		}
+		for _, z := range k.zombies() {
+			k.wait(z)
+		}
+		for range 5 {
+			r.step(k, 0)
+		}
+		// What child times show a clock tick late was charged to other meanwhile, which
+		// pays it back from what is next.
+		if got := int64(total(r.l)) + r.l.balance; got != int64(k.used) || -r.l.balance > int64(len(k.procs))*20e6 {
+			t.Fatalf("the sum is %d ns, used were %d; %d are to be paid back", got, k.used, -r.l.balance)
+		}
+		r.export()
+		for _, root := range roots {
+			got := r.cpu(fmt.Sprintf("group/n1/%d", root), "", "alice")
+			want := seconds(k.truth[root])
+			// A clock tick for each process that waits, and 1 %.
+			if slack := 0.02*float64(len(k.procs)) + 0.01*want; got < want-slack || got > want+slack {
+				t.Fatalf("group %d: %.3f s, want %.3f", root, got, want)
+			}
+		}
+	})
+}
+
+// zombies are those that nobody waited for yet, the last to be born first.
+func (k *kin) zombies() (out []int32) {
+	for pid, p := range k.procs {
+		if p.dead {
+			out = append(out, pid)
+		}
+	}
+	slices.SortFunc(out, func(a, b int32) int { return int(b - a) })
+	return out
+}
+
+func (k *kin) hasChildren(pid int32) bool {
+	for _, p := range k.procs {
+		if p.ppid == pid {
+			return true
+		}
+	}
+	return false
+}
