@@ -139,7 +139,7 @@ func figuresOf(u *store.Used) client.UsageFigures {
 	return client.UsageFigures{
 		CPUSeconds: u.CPUSeconds, CPUWaitSeconds: u.CPUWaitSeconds, MemoryByteSeconds: u.MemoryByteSeconds, GPUSeconds: u.GPUSeconds,
 		ReadBytes: u.ReadBytes, WriteBytes: u.WriteBytes, NetworkBytes: u.NetworkBytes, EnergyJoules: u.EnergyJoules, Processes: u.Processes,
-		HeldCoreSeconds: u.HeldCoreSeconds, Started: u.Started, Waited: u.Waited, WaitSeconds: u.WaitSeconds, WaitCoreSeconds: u.WaitCoreSeconds,
+		HeldCoreSeconds: u.HeldCoreSeconds, Started: u.Started, Waited: u.StartedWithSubmit, WaitSeconds: u.WaitSeconds, WaitCoreSeconds: u.WaitCoreSeconds,
 	}
 }
 

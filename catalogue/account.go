@@ -18,12 +18,12 @@ type account struct {
 	Site, ID, Kind, Owner string
 	Start                 int64 // milliseconds
 	Known                 bool  // Start comes from the start series, not from the first sample
-	Fixed                 bool  // a row was written: Start is its identity and stays, if nobody told another
+	Fixed                 bool  // a row was written: Start is its identity and stays, unless the scheduler reports another
 
-	Told
-	Next int64   // when the next life of the id was told to begin; 0 when there is none
-	Born int64   // earliest start that an agent saw; 0 when none did
-	Rows []int64 // starts under which rows were written
+	Scheduler SchedulerTimes
+	Next      int64   // start of the id's next run as reported by the scheduler; 0 when there is none
+	Born      int64   // earliest start that an agent observed; 0 when none did
+	Rows      []int64 // starts under which rows were written
 
 	Name, Account, Partition, Command string
 	FactsAt                           int64
@@ -31,24 +31,24 @@ type account struct {
 	State, Reason                     string
 	StateAt                           int64
 
-	NodeList string // that the batch system gave to it
+	NodeList string // allocated by the scheduler
 	Tracks   map[uint64]*track
 	Ends     map[place]ending
 
 	touched bool
-	Ended   bool // the last row said so
+	Ended   bool // in the last row that was written
 }
 
 // place is where a part of a workload runs.
 type place struct{ Node, Part string }
 
-// program is what a part was last said to run.
+// program is what a part ran last, by its info series.
 type program struct {
 	Name string
 	T    int64
 }
 
-// ending is when a part ended, and the time of the sample that said so.
+// ending is when a part ended, and the time of the sample that reported it.
 type ending struct{ End, T int64 }
 
 // seen is the time of the last sample.
@@ -100,25 +100,25 @@ func (a *account) spans() []span {
 	return out
 }
 
-// toldGone is for how long a batch system may say nothing about a job that it has.
-const toldGone = 15 * 60 * 1000
+// schedulerGone is for how long a scheduler may be silent about a job that it has.
+const schedulerGone = 15 * 60 * 1000
 
-// neverMeasured is the same for a job of which nobody else says anything.
-const neverMeasured = 24 * 60 * 60 * 1000
+// unmeasuredGone is the same for a job that no node observes.
+const unmeasuredGone = 24 * 60 * 60 * 1000
 
-// end returns when the workload ended, or 0 while a part of it runs at the time now. What
-// the batch system says counts before what the nodes say.
+// end returns when the workload ended, or 0 while a part of it runs at the time now. The
+// scheduler's report counts before what nodes observe.
 func (a *account) end(spans []span, now, gone int64) int64 {
-	if a.ToldEnd != 0 {
-		return max(a.ToldEnd, a.Start)
+	if a.Scheduler.End != 0 {
+		return max(a.Scheduler.End, a.Start)
 	}
-	var end, lastTold int64
+	var end, lastReport int64
 	for _, s := range spans {
-		if a.isTold() && s.place == (place{}) {
-			lastTold = s.last
-			if a.Next != 0 { // it is over, only the end was not told yet
-				lastTold = min(lastTold, a.Next)
-			} else if lastTold > now-max(gone, toldGone) {
+		if a.reported() && s.place == (place{}) {
+			lastReport = s.last
+			if a.Next != 0 { // it is over, only its end was not reported yet
+				lastReport = min(lastReport, a.Next)
+			} else if lastReport > now-max(gone, schedulerGone) {
 				return 0
 			}
 			continue
@@ -133,10 +133,10 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 		end = max(end, s.last)
 	}
 	if end == 0 {
-		if a.Next == 0 && lastTold > now-neverMeasured {
+		if a.Next == 0 && lastReport > now-unmeasuredGone {
 			return 0
 		}
-		end = lastTold
+		end = lastReport
 	}
 	return max(end, a.Start)
 }
@@ -156,8 +156,8 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	if w.Name == "" {
 		w.Name = workload.ID(a.ID).Name()
 	}
-	if a.Submit != 0 {
-		w.Submit = time.UnixMilli(a.Submit).UTC()
+	if a.Scheduler.Submit != 0 {
+		w.Submit = time.UnixMilli(a.Scheduler.Submit).UTC()
 	}
 	until := seen
 	if end := a.end(spans, now.UnixMilli(), gone.Milliseconds()); end != 0 {
@@ -168,10 +168,10 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 			w.Nodes = append(w.Nodes, s.Node)
 		}
 	}
-	w.Nodes = a.withTold(w.Nodes)
+	w.Nodes = a.withAllocated(w.Nodes)
 	for _, start := range a.Rows {
 		if start != a.Start {
-			w.Was = append(w.Was, time.UnixMilli(start).UTC())
+			w.PreviousStarts = append(w.PreviousStarts, time.UnixMilli(start).UTC())
 		}
 	}
 	a.usage(&w, seen-gone.Milliseconds())
@@ -197,8 +197,6 @@ func (a *account) watched() (first int64) {
 	return first
 }
 
-// usage fills what is a sum over series. Gauges count while they are fresh: a part that
-// ended long ago holds no memory now.
 // program is that of the parts that used most CPU time: a script that starts the work
 // in steps is not what was run.
 func (a *account) program() string {
@@ -223,6 +221,8 @@ func (a *account) program() string {
 	return best
 }
 
+// usage fills what is a sum over series. Gauges count while they are fresh: a part that
+// ended long ago holds no memory now.
 func (a *account) usage(w *store.Workload, fresh int64) {
 	add := func(p **float64, v float64) {
 		if *p == nil {
@@ -301,7 +301,7 @@ func (a *account) usage(w *store.Workload, fresh int64) {
 	}
 	for r, v := range requests {
 		if _, whole := requests[request{"", r.slot}]; whole && r.node != "" {
-			continue // the batch system said it for all nodes together
+			continue // the scheduler reports it for all nodes together
 		}
 		switch r.slot {
 		case requestCores:

@@ -34,7 +34,7 @@ type BuilderOptions struct {
 	Overlap time.Duration
 	// Slice is how much history is read at a time when rebuilding; 0 is 6 h.
 	Slice time.Duration
-	// History is how far a rebuild goes back where the store can not tell its oldest
+	// History is how far a rebuild goes back where the store does not know its oldest
 	// sample; 0 is 90 days.
 	History time.Duration
 	// SaveEvery is how often the builder's own state is saved; 0 is 5 min. After a kill
@@ -44,11 +44,11 @@ type BuilderOptions struct {
 	Clock     func() time.Time
 }
 
-// Builder keeps a catalogue up to date with the series. For each workload that lives
+// Builder keeps a catalogue up to date with the series. For each workload that runs
 // it keeps the last value of each of its series, about 100 bytes a series, so that a
 // round reads only what is new, however long the workload runs; the state is kept in
 // the catalogue, if that is a [StateKeeper]. A workload that it meets in the middle of
-// its life, after an outage or without a state, is read from its start once.
+// its run, after an outage or without a state, is read from its start once.
 type Builder struct {
 	q   storage.Queryable
 	cat store.Catalogue
@@ -68,11 +68,11 @@ type StateKeeper interface {
 	SetState(ctx context.Context, key string, value []byte) error
 }
 
-// lateTeller is a store that knows when samples came long after their time.
-type lateTeller interface{ Late() (time.Time, bool) }
+// lateReporter is a store that knows when samples came long after their time.
+type lateReporter interface{ Late() (time.Time, bool) }
 
-// oldestTeller is a store that knows its oldest sample.
-type oldestTeller interface{ Oldest() (time.Time, bool) }
+// oldestReporter is a store that knows its oldest sample.
+type oldestReporter interface{ Oldest() (time.Time, bool) }
 
 const stateKey = "builder"
 
@@ -124,7 +124,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if now.Before(b.at) {
 		return 0, nil // the clock stepped back; what is new then comes within the overlap or as late
 	}
-	n, seen, err := b.late(ctx)
+	n, seen, err := b.backfill(ctx)
 	if err != nil {
 		return n, err
 	}
@@ -132,7 +132,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if n += m; err != nil {
 		return n, err
 	}
-	m, err = b.tails(ctx, seen)
+	m, err = b.backfillTails(ctx, seen)
 	if n += m; err != nil {
 		return n, err
 	}
@@ -185,15 +185,15 @@ func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
 func (b *Builder) Run(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	said := ""
+	logged := ""
 	for {
 		_, err := b.Advance(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			said = ""
-		case err.Error() != said:
-			said = err.Error()
+			logged = ""
+		case err.Error() != logged:
+			logged = err.Error()
 			b.o.Logger.Error("catalogue could not be brought up to date", "err", err)
 		}
 		select {
@@ -235,7 +235,7 @@ func (b *Builder) slice(ctx context.Context, to time.Time) (int, error) {
 	if err := b.fold.take(ctx, from, to); err != nil {
 		return 0, err
 	}
-	var met []*account // in the middle of their life
+	var met []*account // in the middle of their run
 	oldest := b.oldest(to)
 	for _, a := range b.fold.all() {
 		if !had[a] && a.from(true) < from.UnixMilli() && a.seen() != 0 && oldest.Before(from) {
@@ -289,9 +289,9 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 // again: they would look new.
 func (b *Builder) forget(now time.Time) {
 	limit := now.Add(-2*b.o.Overlap - b.o.Gone).UnixMilli()
-	for k, lives := range b.fold.accounts {
-		kept := lives[:0]
-		for _, a := range lives {
+	for k, runs := range b.fold.accounts {
+		kept := runs[:0]
+		for _, a := range runs {
 			if !(a.Ended && a.seen() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {
 				kept = append(kept, a)
 			}
@@ -300,7 +300,7 @@ func (b *Builder) forget(now time.Time) {
 			delete(b.fold.accounts, k)
 			continue
 		}
-		clear(lives[len(kept):])
+		clear(runs[len(kept):])
 		b.fold.accounts[k] = kept
 	}
 }
@@ -320,7 +320,7 @@ func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.T
 		for _, own := range b.fold.accounts[k] {
 			own.touched = true
 			for _, r := range rows {
-				if r.Site == a.Site && own.isTold() {
+				if r.Site == a.Site && own.reported() {
 					if own.wrote(&r) {
 						own.Rows = append(own.Rows, r.Start.UnixMilli())
 					}
@@ -338,15 +338,15 @@ func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.T
 // wrote reports whether a row of the catalogue is the account's, under whatever start.
 func (a *account) wrote(r *store.Workload) bool {
 	if !r.Submit.IsZero() {
-		return r.Submit.UnixMilli() == a.Submit
+		return r.Submit.UnixMilli() == a.Scheduler.Submit
 	}
 	// What nodes alone knew of.
-	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.covers(r.Start.UnixMilli(), skew)
+	return r.Start.UnixMilli() <= a.seen() && r.Seen.UnixMilli() >= a.Start && a.Scheduler.covers(r.Start.UnixMilli(), maxClockSkew)
 }
 
 // oldest is the time before which there is nothing to read.
 func (b *Builder) oldest(now time.Time) time.Time {
-	if t, ok := b.q.(oldestTeller); ok {
+	if t, ok := b.q.(oldestReporter); ok {
 		if at, ok := t.Oldest(); ok && !at.After(now) {
 			return at.Add(-time.Millisecond)
 		}
@@ -355,22 +355,13 @@ func (b *Builder) oldest(now time.Time) time.Time {
 	return now.Add(-b.o.History)
 }
 
-// saved state of the builder.
-type state struct {
-	Version  int
-	At       time.Time
-	Accounts map[key][]*account
-}
-
-const stateVersion = 4
-
 func (b *Builder) save(ctx context.Context, now time.Time) error {
 	keeper, ok := b.cat.(StateKeeper)
 	if !ok {
 		return nil
 	}
 	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(state{stateVersion, b.at, b.fold.accounts}); err != nil {
+	if err := gob.NewEncoder(&buf).Encode(state{stateVersion, b.at, slotNames(), b.fold.accounts}); err != nil {
 		return fmt.Errorf("encode state of the catalogue's builder: %w", err)
 	}
 	if err := keeper.SetState(ctx, stateKey, buf.Bytes()); err != nil {
@@ -406,31 +397,4 @@ func (b *Builder) load(ctx context.Context) error {
 	}
 	b.fold, b.at, b.saved = f, at, now
 	return nil
-}
-
-func decodeState(raw []byte) (state, error) {
-	var s state
-	if len(raw) == 0 {
-		return s, errors.New("no state")
-	}
-	if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&s); err != nil {
-		return s, err
-	}
-	if s.Version != stateVersion {
-		return s, fmt.Errorf("version %d, want %d", s.Version, stateVersion)
-	}
-	if s.Accounts == nil {
-		s.Accounts = map[key][]*account{}
-	}
-	for _, lives := range s.Accounts {
-		for _, a := range lives { // gob leaves empty maps out
-			if a.Tracks == nil {
-				a.Tracks = map[uint64]*track{}
-			}
-			if a.Ends == nil {
-				a.Ends = map[place]ending{}
-			}
-		}
-	}
-	return s, nil
 }

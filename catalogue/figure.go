@@ -127,7 +127,7 @@ func slotOf(n *series.Labels) slot {
 	return ignored
 }
 
-// fact reports whether a slot holds what was said of a workload, not what it used.
+// fact reports whether a slot is a fact about a workload and not a figure of what it used.
 func (s slot) fact() bool {
 	switch s {
 	case requestCores, requestMemory, requestGPUs, requestSeconds, requestNodes, exitCode, stateInfo, submitTime, startTime, endTime, info:
@@ -146,3 +146,6 @@ func (s slot) counter() bool {
 	}
 	return false
 }
+
+// slotNames are the names of slots in a saved state, by number.
+func slotNames() []string { return slotsV4() }

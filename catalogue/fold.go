@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// key names a workload before it is known which of its lives is meant: batch systems
+// key names a workload before it is known which of its runs is meant: batch systems
 // give an id again.
 type key struct{ Site, ID string }
 
@@ -23,7 +23,7 @@ type key struct{ Site, ID string }
 // workloads that live in a slice, not the length of history.
 type fold struct {
 	q        storage.Queryable
-	accounts map[key][]*account // the lives of each, by start
+	accounts map[key][]*account // the runs of each, by start
 	names    series.Labels
 }
 
@@ -38,8 +38,9 @@ const sameStart = 1500
 // begin: the steps of a batch job follow each other.
 const nextPart = 5 * 60 * 1000
 
-// life is a start that a part of a workload gave, and when it was seen to.
-type life struct {
+// startSpan is one value of a series of times, such as a start, and the times of its first
+// and last sample.
+type startSpan struct {
 	place
 	start, first, last int64
 }
@@ -47,16 +48,16 @@ type life struct {
 // take folds all samples of the interval. Intervals of later calls may overlap earlier
 // ones: a sample is taken once.
 func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Matcher) error {
-	if err := f.lives(ctx, from, to, ms); err != nil {
+	if err := f.findRuns(ctx, from, to, ms); err != nil {
 		return err
 	}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", rowMetrics))
 	return series.Each(ctx, f.q, from, to, f.series, ms...)
 }
 
-// lives finds the starts in the interval and gives each life an account.
-func (f *fold) lives(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
-	found, ends, said := map[key][]life{}, map[key][]life{}, map[key]*toldRuns{}
+// findRuns finds the starts in the interval and gives each run an account.
+func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
+	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{startMetric, endMetric, submitMetric}))
 	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l)
@@ -66,29 +67,29 @@ func (f *fold) lives(ctx context.Context, from, to time.Time, ms []*labels.Match
 		}
 		k := key{f.names.Site, f.names.Workload}
 		if p := (place{f.names.Node, f.names.Part}); p == (place{}) {
-			if said[k] == nil {
-				said[k] = &toldRuns{}
+			if reported[k] == nil {
+				reported[k] = &schedulerSeries{}
 			}
-			to := map[string]*[]life{startMetric: &said[k].starts, endMetric: &said[k].ends, submitMetric: &said[k].submits}[f.names.Metric]
-			*to = append(*to, runs(p, it)...)
+			to := map[string]*[]startSpan{startMetric: &reported[k].starts, endMetric: &reported[k].ends, submitMetric: &reported[k].submits}[f.names.Metric]
+			*to = append(*to, valueSpans(p, it)...)
 			return nil
 		}
 		if f.names.Metric == submitMetric {
 			return nil
 		}
-		into[k] = append(into[k], runs(place{f.names.Node, f.names.Part}, it)...)
+		into[k] = append(into[k], valueSpans(place{f.names.Node, f.names.Part}, it)...)
 		return nil
 	}, ms...)
 	if err != nil {
 		return err
 	}
-	for k, r := range said {
-		for _, l := range r.lives() {
-			f.tell(k, l)
+	for k, r := range reported {
+		for _, l := range r.runs() {
+			f.report(k, l)
 		}
 	}
 	for k, list := range found {
-		slices.SortFunc(list, func(a, b life) int {
+		slices.SortFunc(list, func(a, b startSpan) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
 		})
 		f.join(k, list, ends[k])
@@ -96,9 +97,9 @@ func (f *fold) lives(ctx context.Context, from, to time.Time, ms []*labels.Match
 	return nil
 }
 
-// runs splits a series of times (seconds) into runs of one value.
-func runs(p place, it chunkenc.Iterator) []life {
-	var out []life
+// valueSpans splits a series of times (seconds) into runs of one value.
+func valueSpans(p place, it chunkenc.Iterator) []startSpan {
+	var out []startSpan
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
 			continue
@@ -109,14 +110,14 @@ func runs(p place, it chunkenc.Iterator) []life {
 		}
 		at := int64(math.Floor(v * 1000))
 		if n := len(out); n == 0 || out[n-1].start != at {
-			out = append(out, life{place: p, start: at, first: t})
+			out = append(out, startSpan{place: p, start: at, first: t})
 		}
 		out[len(out)-1].last = t
 	}
 	return out
 }
 
-// going is how far a life is known to go on, and from when on at which places.
+// going is how far a run is known to go on, and from when on at which places.
 type going struct {
 	until  int64
 	places map[place]int64
@@ -128,12 +129,12 @@ func (g *going) at(p place, since int64) {
 	}
 }
 
-// join assigns starts to accounts: to a life that goes on, on another node or with an
+// join assigns starts to accounts: to a run that goes on, on another node or with an
 // agent begun anew, or to a new one.
-func (f *fold) join(k key, list, ends []life) {
+func (f *fold) join(k key, list, ends []startSpan) {
 	known := map[*account]*going{}
 	for _, l := range list {
-		mine := f.ofTold(k, l.start)
+		mine := f.reportedAt(k, l.start)
 		if mine != nil {
 			if mine.Born == 0 || l.start < mine.Born {
 				mine.Born = l.start
@@ -143,7 +144,7 @@ func (f *fold) join(k key, list, ends []life) {
 			continue
 		}
 		for _, a := range f.accounts[k] {
-			if a.isTold() {
+			if a.reported() {
 				continue
 			}
 			g := known[a]
@@ -172,8 +173,8 @@ func (f *fold) join(k key, list, ends []life) {
 	}
 }
 
-// split moves to a new life what was taken for the one before it: nodes whose network
-// was cut tell late that it had ended.
+// split moves to a new run what was taken for the one before it: nodes whose network
+// was cut report its end late.
 func (f *fold) split(k key, mine *account) {
 	for _, a := range f.accounts[k] {
 		if a == mine || a.from(true) > mine.from(true) {
@@ -208,7 +209,7 @@ func (a *account) going() *going {
 	return g
 }
 
-// on reports whether a part of the life was on the node.
+// on reports whether a part of the run was on the node.
 func (g *going) on(node string) bool {
 	for p := range g.places {
 		if p.Node == node {
@@ -218,26 +219,26 @@ func (g *going) on(node string) bool {
 	return false
 }
 
-// continues reports whether l is the life of a.
-func (a *account) continues(g *going, l life, ends []life) bool {
+// continues reports whether l is a start of the run of a.
+func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	switch {
 	case abs(l.start-a.Start) <= sameStart:
 		return true
 	case l.last < a.Start:
 		return false
 	case l.start > g.until:
-		// After a pause: a part not seen before is the next step, if nothing said that
-		// all is over or it is on a node where the others were; the same part again is the
-		// workload begun again.
+		// After a pause: a part not seen before is the next step, unless all
+		// parts are over and it is on another node; the same part again is the workload
+		// begun again.
 		_, again := g.places[l.place]
 		return !again && l.start <= g.until+nextPart && (g.on(l.Node) || !a.over(g, l.start, ends))
 	}
 	return !a.over(g, l.start, ends)
 }
 
-// over reports whether every part of a life had ended when another began. Parts that
-// began no earlier than that one say nothing: they may be of the same new life.
-func (a *account) over(g *going, start int64, ends []life) bool {
+// over reports whether every part of a run had ended when another began. Parts that
+// began no earlier than that one do not count: they may be of the same new run.
+func (a *account) over(g *going, start int64, ends []startSpan) bool {
 	before := 0
 	for p, since := range g.places {
 		if since >= start {
@@ -316,9 +317,9 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			}
 			return tr
 		}, func(t int64, v float64) {
-			// Only a value says something: a series that was marked as ended said it before.
+			// Only values are facts: of a series that was marked as ended they were read before.
 			if s == info {
-				now.runs(t, n)
+				now.noteProgram(t, n)
 			}
 			switch a := now; {
 			case s == info && t >= a.FactsAt:
@@ -347,8 +348,8 @@ func (a *account) facts(t int64, n *series.Labels) {
 	}
 }
 
-// runs notes which program a part is said to run.
-func (a *account) runs(t int64, n *series.Labels) {
+// noteProgram notes which program a part runs, by its info series.
+func (a *account) noteProgram(t int64, n *series.Labels) {
 	at, v := place{n.Node, n.Part}, n.Rest["command"]
 	if v == "" || t < a.Programs[at].T {
 		return
@@ -359,7 +360,7 @@ func (a *account) runs(t int64, n *series.Labels) {
 	a.Programs[at] = program{v, t}
 }
 
-// at returns the life that a sample of time t belongs to. One millisecond before a
+// at returns the run that a sample of time t belongs to. One millisecond before a
 // start belongs to it, for the zero of its counters is rounded by another hand.
 func (f *fold) at(k key, t int64, byBatch bool, hint *account) *account {
 	list := f.accounts[k]

@@ -28,16 +28,16 @@ func (b *Builder) Ready(ctx context.Context) error {
 const (
 	historyGone    = 2 * time.Hour
 	historyOverlap = time.Hour
-	// historyStep is how far behind a stretch the next sample of a counter may be that tells
-	// what was used in it: what accounting says is told once a day.
+	// historyStep is how far behind a stretch the next sample of a counter may be that counts
+	// what was used in it: accounting is read once a day.
 	historyStep = 25 * time.Hour
 )
 
 // History takes stretches of time into the catalogue that got samples after they were
 // taken in. Ready was called before those came. Only these stretches are read, and the
 // workloads in them that began before; the stretches are in order. gone are workloads that
-// are no more, or not in all their lives.
-func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Life) (int, error) {
+// are no more, or not in all their runs.
+func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Clock()
@@ -72,14 +72,14 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...st
 	if total += n; err != nil {
 		return total, err
 	}
-	// What still lives goes on in the rounds to come.
+	// What still runs goes on in the rounds to come.
 	var alive []*account
-	for k, lives := range past.fold.accounts {
-		if lives[len(lives)-1].Ended {
+	for k, runs := range past.fold.accounts {
+		if runs[len(runs)-1].Ended {
 			continue
 		}
 		if b.fold.accounts[k] == nil {
-			b.fold.accounts[k] = lives
+			b.fold.accounts[k] = runs
 			continue
 		}
 		alive = append(alive, b.fold.accounts[k]...)
@@ -128,7 +128,7 @@ func (b *Builder) widen(ctx context.Context, known *unmarked) (int, error) {
 		return 0, nil
 	}
 	b.cat, b.fold = unguarded{known.Catalogue}, newFold(b.q)
-	// What the series still tell of takes its start from them, not from the row that was.
+	// Runs that the series still hold take their start from them, not from the old row.
 	if err := forget(ctx, known.Catalogue, known.old); err != nil {
 		return 0, err
 	}
@@ -157,11 +157,11 @@ type unmarked struct {
 	store.Catalogue
 	oldest time.Time // of the series
 	wider  map[key]*wider
-	old    []store.Life // rows that are made anew
+	old    []store.Run // rows that are made anew
 }
 
-// recall has all lives of an id read again of which some are gone.
-func (u *unmarked) recall(ctx context.Context, g store.Life) error {
+// recall has all runs of an id read again of which some are gone.
+func (u *unmarked) recall(ctx context.Context, g store.Run) error {
 	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{ID: g.ID})
 	for i := range rows {
 		if o := &rows[i]; o.Site == g.Site {
@@ -179,29 +179,28 @@ func (u *unmarked) widen(o *store.Workload, from, to time.Time) {
 	}
 	w := u.wider[k]
 	w.from, w.to = earlier(w.from, earlier(from, o.Start)), later(later(w.to, to), later(o.Seen, o.End))
-	if !o.Submit.IsZero() { // lives that a batch system told of are known by it
+	if !o.Submit.IsZero() { // the identity of runs that a scheduler reported
 		w.from = earlier(w.from, o.Submit)
 	}
 }
 
 // forgetter is a catalogue that can drop single rows.
 type forgetter interface {
-	Forget(ctx context.Context, lives []store.Life) error
+	Forget(ctx context.Context, runs []store.Run) error
 }
 
-func forget(ctx context.Context, c store.Catalogue, lives []store.Life) error {
+func forget(ctx context.Context, c store.Catalogue, runs []store.Run) error {
 	f, ok := c.(forgetter)
-	if !ok || len(lives) == 0 {
+	if !ok || len(runs) == 0 {
 		return nil
 	}
-	return f.Forget(ctx, lives)
+	return f.Forget(ctx, runs)
 }
 
 func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
 
 // Workloads implements store.Catalogue. A workload that is looked for by its id, to take its
-// start over, is not found where the series tell when it began: they may tell of an earlier
-// time now.
+// start over, is not found where the series hold its start: it may be an earlier one now.
 func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, f)
 	if f.ID != "" {
@@ -238,13 +237,13 @@ func (u *unmarked) Upsert(ctx context.Context, rows []store.Workload) error {
 				continue
 			}
 			if !o.Start.Before(r.Start) && !o.Seen.After(r.Seen) {
-				if !o.Start.Equal(r.Start) && (o.Submit.IsZero() || o.Submit.Equal(r.Submit)) { // the same life began earlier
-					r.Was = append(r.Was, o.Start)
+				if !o.Start.Equal(r.Start) && (o.Submit.IsZero() || o.Submit.Equal(r.Submit)) { // the same run began earlier
+					r.PreviousStarts = append(r.PreviousStarts, o.Start)
 				}
 				continue
 			}
 			if !o.Start.Before(u.oldest) {
-				u.old = append(u.old, store.Life{Site: o.Site, ID: o.ID, Start: o.Start})
+				u.old = append(u.old, store.Run{Site: o.Site, ID: o.ID, Start: o.Start})
 			}
 			u.widen(o, r.Start, r.Seen)
 		}

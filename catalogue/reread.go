@@ -25,29 +25,29 @@ func (f *fold) reread(ctx context.Context, list []*account, oldest, to time.Time
 			return err
 		}
 		for _, a := range group {
-			// An earlier life of the id may be cut by the beginning of what was read.
+			// An earlier run of the id may be cut by the beginning of what was read.
 			k := key{a.Site, a.ID}
-			lives := slices.DeleteFunc(whole.accounts[k], func(b *account) bool { return b.from(true) < a.from(true)-sameStart })
-			f.accounts[k] = merge(f.accounts[k], lives)
+			runs := slices.DeleteFunc(whole.accounts[k], func(b *account) bool { return b.from(true) < a.from(true)-sameStart })
+			f.accounts[k] = merge(f.accounts[k], runs)
 			delete(whole.accounts, k)
 		}
 	}
 	return nil
 }
 
-// merge takes the newly read lives of a workload in the place of the same ones before.
+// merge takes the newly read runs of a workload in the place of the same ones before.
 func merge(old, read []*account) []*account {
 	for _, a := range old {
 		same := slices.IndexFunc(read, func(b *account) bool {
-			if a.Submit != 0 && b.Submit != 0 {
-				return a.Submit == b.Submit
+			if a.Scheduler.Submit != 0 && b.Scheduler.Submit != 0 {
+				return a.Scheduler.Submit == b.Scheduler.Submit
 			}
 			return abs(a.Start-b.Start) <= sameStart
 		})
 		if same >= 0 {
 			b := read[same]
 			b.Fixed, b.touched, b.Rows = a.Fixed, true, append(b.Rows, a.Rows...)
-			if a.Fixed && !b.isTold() {
+			if a.Fixed && !b.reported() {
 				b.Start = a.Start
 			}
 			continue

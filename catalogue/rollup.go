@@ -53,8 +53,8 @@ func (b *Builder) newRoller() *roller {
 	return &roller{q: b.q, cat: b.cat, out: out}
 }
 
-// heard notes that samples of a time came late.
-func (r *roller) heard(t time.Time) {
+// noteLate notes that samples of a time came late.
+func (r *roller) noteLate(t time.Time) {
 	if r != nil && (r.late.IsZero() || t.Before(r.late)) {
 		r.late = t
 	}
@@ -118,7 +118,7 @@ func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() tim
 }
 
 // make makes the hours from one time to another, and those before that a gap reaches
-// back into. Samples are read as far ahead as the next one may be that tells what was used.
+// back into. Samples are read as far ahead as the next one may be that counts what was used.
 func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) error {
 	for {
 		p := newPass(from, to)
@@ -231,7 +231,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 				}
 			case t0 == 0:
 			case latest(begins, t) > t0:
-				p.spread(latest(begins, t), t, v) // another life, or booted: until then it counted nothing
+				p.spread(latest(begins, t), t, v) // another run, or booted: until then it counted nothing
 			case v >= v0:
 				p.spread(t0, t, v-v0)
 			default:

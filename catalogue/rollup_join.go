@@ -33,7 +33,7 @@ func (p *pass) begun(ctx context.Context, cat store.Catalogue) ([]store.Use, err
 		u.Started = ptr(1)
 		if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 			wait := w.Start.Sub(w.Submit).Seconds()
-			u.Waited, u.WaitSeconds = ptr(1), &wait
+			u.StartedWithSubmit, u.WaitSeconds = ptr(1), &wait
 			if w.RequestCores != nil {
 				u.WaitCoreSeconds = ptr(wait * *w.RequestCores)
 			}
@@ -43,7 +43,7 @@ func (p *pass) begun(ctx context.Context, cat store.Catalogue) ([]store.Use, err
 	return out, nil
 }
 
-// hasBegun tells what ran from what waits, was cancelled while it waited, or is what is
+// hasBegun separates what ran from what waits, was cancelled while it waited, or is what is
 // left to say of an array whose tasks are workloads of their own.
 func hasBegun(w *store.Workload) bool {
 	never := w.State == "cancelled" && w.CPUSeconds == nil && w.Start.Equal(w.End)
@@ -79,7 +79,7 @@ func addUsed(to, from *store.Used) {
 		{&to.CPUSeconds, &from.CPUSeconds}, {&to.CPUWaitSeconds, &from.CPUWaitSeconds}, {&to.MemoryByteSeconds, &from.MemoryByteSeconds},
 		{&to.GPUSeconds, &from.GPUSeconds}, {&to.ReadBytes, &from.ReadBytes}, {&to.WriteBytes, &from.WriteBytes},
 		{&to.NetworkBytes, &from.NetworkBytes}, {&to.EnergyJoules, &from.EnergyJoules}, {&to.Processes, &from.Processes},
-		{&to.HeldCoreSeconds, &from.HeldCoreSeconds}, {&to.Started, &from.Started}, {&to.Waited, &from.Waited},
+		{&to.HeldCoreSeconds, &from.HeldCoreSeconds}, {&to.Started, &from.Started}, {&to.StartedWithSubmit, &from.StartedWithSubmit},
 		{&to.WaitSeconds, &from.WaitSeconds}, {&to.WaitCoreSeconds, &from.WaitCoreSeconds},
 	} {
 		switch {

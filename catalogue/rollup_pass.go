@@ -33,8 +33,8 @@ type pass struct {
 	software map[cell]map[string]float64
 	nodes    map[nodeCell]*nodeFigures
 	held     map[key]map[string]*holding // by node
-	asked    map[key][]stretch           // requests as the batch system tells them
-	ran      map[key][]life              // and when what asked ran
+	asked    map[key][]stretch           // requests as the scheduler reports them
+	ran      map[key][]startSpan         // and when what asked ran
 
 	starting []store.Use // of the workloads that began
 
@@ -105,7 +105,7 @@ func newPass(from, to time.Time) *pass {
 		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
 		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
-		asked: map[key][]stretch{}, ran: map[key][]life{},
+		asked: map[key][]stretch{}, ran: map[key][]startSpan{},
 	}
 }
 
@@ -218,9 +218,9 @@ func (p *pass) learn(k key, f fact) {
 
 // gauges reads starts, facts, memory and requests.
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
-	told := map[key]int64{} // when the fact was last said
+	latest := map[key]int64{} // sample of each fact
 	from, to := time.UnixMilli(p.from).Add(-lookAround), time.UnixMilli(p.to).Add(p.ahead)
-	defer p.holdTold()
+	defer p.holdReported()
 	return series.Each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.Read(l, rollLabels...)
@@ -228,7 +228,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 		switch n.Metric {
 		case startMetric:
 			at := partKey{k, place{n.Node, n.Part}}
-			for _, r := range runs(at.place, it) {
+			for _, r := range valueSpans(at.place, it) {
 				p.starts[at] = append(p.starts[at], r.start)
 				if n.Node == "" {
 					p.ran[k] = append(p.ran[k], r)
@@ -241,9 +241,9 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			}
 		case infoMetric:
 			t, _, _, ok := series.Last(it)
-			if f := (fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}); ok && t >= told[k] {
+			if f := (fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}); ok && t >= latest[k] {
 				old := p.facts[k]
-				p.facts[k], told[k] = f, t
+				p.facts[k], latest[k] = f, t
 				p.learn(k, old)
 			} else if ok {
 				p.learn(k, f)

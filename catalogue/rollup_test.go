@@ -15,16 +15,16 @@ var always = store.RollupQuery{From: simBegin.AddDate(0, -1, 0), To: simBegin.Ad
 // checkRollups: hours sum up to what was used, by owner and by node.
 func (x *site) checkRollups(t failer, what string) {
 	want := store.Used{CPUSeconds: new(float64), ReadBytes: new(float64), Processes: new(float64)}
-	lives := 0.0
+	runs := 0.0
 	for _, tr := range x.truth {
 		if !tr.lastExported.IsZero() {
 			*want.CPUSeconds += tr.user
 			*want.ReadBytes += tr.read
 			*want.Processes += tr.started
-			lives++
+			runs++
 		}
 	}
-	if lives == 0 {
+	if runs == 0 {
 		return
 	}
 	use, err := x.c.Use(context.Background(), always)
@@ -47,8 +47,8 @@ func (x *site) checkRollups(t failer, what string) {
 			t.Errorf("%s: roll-ups hold figures that nobody measured", what)
 		}
 	}
-	if use[0].Started == nil || *use[0].Started != lives {
-		t.Errorf("%s: %s workloads began, want %g", what, show(use[0].Started), lives)
+	if use[0].Started == nil || *use[0].Started != runs {
+		t.Errorf("%s: %s workloads began, want %g", what, show(use[0].Started), runs)
 	}
 }
 
@@ -179,8 +179,8 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("programs used %g and %g", *rows[0].CPUSeconds, *rows[1].CPUSeconds)
 	}
 	u := rows[1]
-	if *u.Started != 1 || *u.Waited != 1 || math.Abs(*u.WaitSeconds-600) > 1 || math.Abs(*u.WaitCoreSeconds-2400) > 4 || math.Abs(*u.HeldCoreSeconds-4*8*15) > 1 {
-		t.Errorf("started %s, waited %s, %s s, %s core seconds, held %s", show(u.Started), show(u.Waited), show(u.WaitSeconds), show(u.WaitCoreSeconds), show(u.HeldCoreSeconds))
+	if *u.Started != 1 || *u.StartedWithSubmit != 1 || math.Abs(*u.WaitSeconds-600) > 1 || math.Abs(*u.WaitCoreSeconds-2400) > 4 || math.Abs(*u.HeldCoreSeconds-4*8*15) > 1 {
+		t.Errorf("started %s, waited %s, %s s, %s core seconds, held %s", show(u.Started), show(u.StartedWithSubmit), show(u.WaitSeconds), show(u.WaitCoreSeconds), show(u.HeldCoreSeconds))
 	}
 }
 

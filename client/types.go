@@ -116,8 +116,8 @@ type WorkloadDetail struct {
 	EnergyMethod string `json:"energy_method,omitempty"`
 	// Advice is what to ask for next time; null where nothing can be said.
 	Advice *Advice `json:"advice,omitempty"`
-	// Lives are all lives of the id, the latest first, where there is more than one.
-	Lives []Life `json:"lives,omitempty"`
+	// Runs are all runs of the id, the latest first, where there is more than one.
+	Runs []Run `json:"lives,omitempty"`
 	// Missing names what could not be asked, when the answer is partial.
 	Missing []string `json:"missing,omitempty"`
 }

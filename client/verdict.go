@@ -23,8 +23,8 @@ type Event struct {
 	Unit  string    `json:"unit"` // count, or seconds held back
 }
 
-// Life is one of the lives of an id that was given more than once.
-type Life struct {
+// Run is one of the runs of an id that was given more than once.
+type Run struct {
 	Start time.Time  `json:"start"`
 	End   *time.Time `json:"end"`
 	Owner string     `json:"owner"`

@@ -19,8 +19,8 @@ type Used struct {
 	Processes         *float64 // started
 	HeldCoreSeconds   *float64 // requested cores by the time they were held
 	Started           *float64 // workloads that began
-	Waited            *float64 // those of them of which it is known when they were handed in
-	WaitSeconds       *float64 // from being handed in to the start, booked at the start
+	StartedWithSubmit *float64 // those of them whose submit time is known
+	WaitSeconds       *float64 // from submit to start, booked at the start
 	WaitCoreSeconds   *float64 // the same by the cores requested
 }
 

@@ -56,9 +56,10 @@ type Workload struct {
 	// last sample of it. End is zero while it runs. Of one that waits ([Workload.Waits]) Start
 	// is when it was handed in.
 	Start, Seen, End time.Time
-	// Was are other starts under which the row was written before: it moves. It is not read back.
-	Was      []time.Time
-	ExitCode *int
+	// PreviousStarts are other starts under which the row was written before: an upsert
+	// deletes those rows. They are not read back.
+	PreviousStarts []time.Time
+	ExitCode       *int
 
 	CPUSeconds        *float64 // user and system
 	CPUUserSeconds    *float64
@@ -126,8 +127,9 @@ type Filter struct {
 	Offset int
 }
 
-// Life names one life of a workload. The zero Start stands for all of them.
-type Life struct {
+// Run names one run of a workload: one start-to-end of its id. The zero Start stands for all
+// runs of the id.
+type Run struct {
 	Site, ID string
 	Start    time.Time
 }

@@ -10,7 +10,7 @@ import (
 
 // Forget drops the rows of single lives, of which the series say otherwise now. What is
 // not there is passed over.
-func (c *Catalogue) Forget(ctx context.Context, lives []store.Life) error {
+func (c *Catalogue) Forget(ctx context.Context, lives []store.Run) error {
 	if len(lives) == 0 {
 		return nil
 	}

@@ -26,14 +26,14 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		forget []store.Life
+		forget []store.Run
 		want   int
 	}{
 		{nil, 6},
-		{[]store.Life{{Site: "a", ID: "slurm/1", Start: rows[1].Start}, {Site: "a", ID: "slurm/2"}, {Site: "c", ID: "slurm/1"}}, 5},
-		{[]store.Life{{Site: "a", ID: "slurm/1", Start: rows[1].Start.Add(time.Second)}}, 5},
-		{[]store.Life{{Site: "a", ID: "slurm/1"}}, 2},
-		{[]store.Life{{Site: "b", ID: "slurm/1"}}, 0},
+		{[]store.Run{{Site: "a", ID: "slurm/1", Start: rows[1].Start}, {Site: "a", ID: "slurm/2"}, {Site: "c", ID: "slurm/1"}}, 5},
+		{[]store.Run{{Site: "a", ID: "slurm/1", Start: rows[1].Start.Add(time.Second)}}, 5},
+		{[]store.Run{{Site: "a", ID: "slurm/1"}}, 2},
+		{[]store.Run{{Site: "b", ID: "slurm/1"}}, 0},
 	} {
 		if err := c.Forget(t.Context(), step.forget); err != nil {
 			t.Fatal(err)

@@ -126,7 +126,7 @@ func TestColumnsAgreeWithTheDatabase(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "rounds") {
 			rows := rapid.SliceOfN(rapid.Custom(drawWorkload), 1, 12).Draw(t, "rows")
 			if rapid.Bool().Draw(t, "moves") {
-				rows[0].Was = []time.Time{rows[len(rows)-1].Start}
+				rows[0].PreviousStarts = []time.Time{rows[len(rows)-1].Start}
 				rows[0].ID, rows[0].Site = rows[len(rows)-1].ID, rows[len(rows)-1].Site
 			}
 			if err := c.Upsert(context.Background(), rows); err != nil {

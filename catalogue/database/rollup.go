@@ -23,7 +23,7 @@ var usedNames = []string{
 func usedFields(u *store.Used) []**float64 {
 	return []**float64{
 		&u.CPUSeconds, &u.CPUWaitSeconds, &u.MemoryByteSeconds, &u.GPUSeconds, &u.ReadBytes, &u.WriteBytes, &u.NetworkBytes,
-		&u.EnergyJoules, &u.Processes, &u.HeldCoreSeconds, &u.Started, &u.Waited, &u.WaitSeconds, &u.WaitCoreSeconds,
+		&u.EnergyJoules, &u.Processes, &u.HeldCoreSeconds, &u.Started, &u.StartedWithSubmit, &u.WaitSeconds, &u.WaitCoreSeconds,
 	}
 }
 

@@ -156,7 +156,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if w.ID == "" || w.Start.IsZero() {
 		return errors.New("a row needs an id and a start")
 	}
-	for _, was := range w.Was {
+	for _, was := range w.PreviousStarts {
 		if err := u.remove(ctx, w, was); err != nil {
 			return err
 		}

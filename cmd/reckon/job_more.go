@@ -19,11 +19,11 @@ const commandCores = "command_cores"
 
 // lives says that the id was given more than once, and how to ask for the others.
 func (p *page) lives(d client.WorkloadDetail, now time.Time) {
-	if len(d.Lives) < 2 {
+	if len(d.Runs) < 2 {
 		return
 	}
 	var others []string
-	for _, l := range d.Lives {
+	for _, l := range d.Runs {
 		if l.Start.Equal(d.Start) {
 			continue
 		}
@@ -34,10 +34,10 @@ func (p *page) lives(d client.WorkloadDetail, now time.Time) {
 		others = append(others, "--start "+l.Start.UTC().Format(time.RFC3339)+" ("+term.Safe(l.Owner)+")")
 	}
 	which := "an earlier one"
-	if d.Lives[0].Start.Equal(d.Start) {
+	if d.Runs[0].Start.Equal(d.Start) {
 		which = "the latest"
 	}
-	p.line("%-11s the id was given %d times, this is %s; others: %s", "Lives", len(d.Lives), which, strings.Join(others, ", "))
+	p.line("%-11s the id was given %d times, this is %s; others: %s", "Lives", len(d.Runs), which, strings.Join(others, ", "))
 }
 
 // events lists what befell it and when.

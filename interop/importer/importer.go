@@ -101,7 +101,7 @@ type Result struct {
 	// Ranges are the stretches of time of which series changed, and Gone workloads that were
 	// taken for such before older readings said more, for the catalogue.
 	Ranges [][2]time.Time
-	Gone   []store.Life
+	Gone   []store.Run
 }
 
 // Importer takes input file by file.

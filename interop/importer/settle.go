@@ -265,7 +265,7 @@ func (m *making) undo(was, now *nodeState) {
 			continue
 		}
 		if !ids[j.ID] {
-			im.out.gone = append(im.out.gone, store.Life{Site: m.at.site, ID: j.ID})
+			im.out.gone = append(im.out.gone, store.Run{Site: m.at.site, ID: j.ID})
 		}
 		n := now.Jobs[k]
 		if j.First < m.period || j.Start >= j.First || (n != nil && n.ID == j.ID && n.Start == j.Start) {

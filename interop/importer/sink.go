@@ -30,7 +30,7 @@ type sink struct {
 	drops map[int64]map[string][]string // by period and site: nodes of which the series are made again
 	own   map[zeroKey]bool              // zeros that such series began with
 	undos []zeroKey                     // zeros of jobs that began otherwise
-	gone  []store.Life
+	gone  []store.Run
 }
 
 type seriesKey struct {

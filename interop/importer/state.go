@@ -36,7 +36,7 @@ type siteState struct {
 // what the journal has may not be in the series, and the series not in the catalogue.
 type pending struct {
 	From, To time.Time
-	Gone     []store.Life
+	Gone     []store.Run
 }
 
 // nodeState is what is known of a node up to a reading.
@@ -104,7 +104,7 @@ func (s *siteState) read(path string, v any) error {
 }
 
 // begin says that what lies between two times is about to change, before it does.
-func (s *siteState) begin(from, to time.Time, gone []store.Life) error {
+func (s *siteState) begin(from, to time.Time, gone []store.Run) error {
 	p := s.pending
 	if p == nil {
 		p = &pending{From: from, To: to}

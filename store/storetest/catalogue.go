@@ -143,7 +143,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	begun := Row(1)
 	begun.State, begun.Submit, begun.End, begun.Nodes = "running", epoch, time.Time{}, []string{"n9"}
 	begun.Start, begun.Seen = epoch.Add(2*time.Hour), epoch.Add(3*time.Hour)
-	begun.Was = []time.Time{epoch, epoch.Add(time.Second)}
+	begun.PreviousStarts = []time.Time{epoch, epoch.Add(time.Second)}
 	for range 2 { // a repeated write changes nothing
 		must(t, c.Upsert(t.Context(), []store.Workload{begun}))
 		rows, n = list(t, c, store.Filter{ID: w.ID})
@@ -155,7 +155,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 		t.Errorf("%d rows run after one began", n)
 	}
 	again := begun // the start was corrected
-	again.Start, again.Was = begun.Start.Add(time.Second), []time.Time{begun.Start}
+	again.Start, again.PreviousStarts = begun.Start.Add(time.Second), []time.Time{begun.Start}
 	must(t, c.Upsert(t.Context(), []store.Workload{again}))
 	if rows, n := list(t, c, store.Filter{Nodes: []string{"n9"}}); n != 1 || !rows[0].Start.Equal(again.Start) {
 		t.Errorf("after the correction %d rows are on the node", n)

@@ -30,7 +30,7 @@ type Backend interface {
 	// not an error. Limit is always set.
 	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
 	// Workload returns one workload by its full id, with its profile. Start is zero for
-	// the latest life of the id, or the start of another of its lives.
+	// the latest run of the id, or the start of another of its runs.
 	// The error matches answer.ErrNotFound when there is no such workload.
 	Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error)
 	// Nodes returns every node of the site, sorted by name.

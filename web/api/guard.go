@@ -64,7 +64,7 @@ func (g *guard) Workload(ctx context.Context, id string, r client.Range) (client
 		return client.WorkloadDetail{}, fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
 	case access.User:
 		// Asked first, so that work of others costs and tells nothing.
-		list, err := g.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedLives})
+		list, err := g.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedRuns})
 		if err != nil {
 			return client.WorkloadDetail{}, err
 		}

@@ -52,8 +52,8 @@ func TestLives(t *testing.T) {
 	h := asViewer(api.Options{Backend: b, Scale: fakeScale{}})
 	const path = "/api/reckon/v1/workloads/slurm/4711"
 	both := decode[client.WorkloadDetail](t, get(t, h, path, "X-Test-Viewer", "support"), 200)
-	if len(both.Lives) != 2 || both.Owner != "alice" || both.Lives[1].Owner != "bob" || !both.Lives[0].Start.After(both.Lives[1].Start) {
-		t.Errorf("%+v", both.Lives)
+	if len(both.Runs) != 2 || both.Owner != "alice" || both.Runs[1].Owner != "bob" || !both.Runs[0].Start.After(both.Runs[1].Start) {
+		t.Errorf("%+v", both.Runs)
 	}
 	for text, owner := range map[string]string{
 		older.Start.Format(time.RFC3339): "bob", end.Add(-time.Minute).Format(time.RFC3339): "bob", older.Start.Add(-40 * time.Second).Format(time.RFC3339): "bob",
@@ -80,8 +80,8 @@ func TestLives(t *testing.T) {
 		}
 	}
 	mine := decode[client.WorkloadDetail](t, get(t, h, path, "X-Test-Viewer", "carol"), 200)
-	if mine.Owner != "carol" || mine.Lives != nil {
-		t.Errorf("%s sees %+v", mine.Owner, mine.Lives)
+	if mine.Owner != "carol" || mine.Runs != nil {
+		t.Errorf("%s sees %+v", mine.Owner, mine.Runs)
 	}
 	if w := get(t, h, path+"?start="+now.Add(-time.Minute).Format(time.RFC3339), "X-Test-Viewer", "carol"); w.Code != 404 || strings.Contains(w.Body.String(), "alice") {
 		t.Errorf("the life of another: %d %s", w.Code, w.Body)

@@ -45,8 +45,8 @@ func TestSameIDAtTwoSites(t *testing.T) {
 		}
 	}
 	// The lives of an id are those of its site.
-	if d := decode[client.WorkloadDetail](t, get(t, h, "/api/reckon/v1/workloads/slurm/4711?site=beta", "X-Test-Viewer", "support"), 200); d.Lives != nil {
-		t.Errorf("lives of another site: %+v", d.Lives)
+	if d := decode[client.WorkloadDetail](t, get(t, h, "/api/reckon/v1/workloads/slurm/4711?site=beta", "X-Test-Viewer", "support"), 200); d.Runs != nil {
+		t.Errorf("lives of another site: %+v", d.Runs)
 	}
 }
 

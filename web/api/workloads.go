@@ -53,18 +53,18 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 	if asked == "" {
 		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
 	}
-	d, err := s.life(r.Context(), asked, rng)
+	d, err := s.run(r.Context(), asked, rng)
 	if errors.Is(err, answer.ErrNotFound) {
 		var id string
 		if id, err = s.resolve(r.Context(), asked); err == nil {
-			d, err = s.life(r.Context(), id, rng)
+			d, err = s.run(r.Context(), id, rng)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	s.look(r, "workload", d.ID, d.Owner)
-	if d.Lives, err = s.lives(r.Context(), d.Site, d.ID); err != nil {
+	if d.Runs, err = s.runs(r.Context(), d.Site, d.ID); err != nil {
 		return err
 	}
 	complete(&d.Workload)

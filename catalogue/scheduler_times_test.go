@@ -145,7 +145,7 @@ func (c *cluster) lines() []string {
 	return out
 }
 
-func TestToldJob(t *testing.T) {
+func TestReportedJob(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/1", "pending", 5, 0, 0)
 	c.at(12, "slurm/1 pending 5-5-? ?")
@@ -168,7 +168,7 @@ func TestToldJob(t *testing.T) {
 }
 
 // A job is over before the batch system is asked, and clocks differ by some seconds.
-func TestToldAfterwards(t *testing.T) {
+func TestReportedAfterwards(t *testing.T) {
 	c := newCluster(t)
 	c.measures(30, "n1", "slurm/1", 20, 21, 1)
 	c.at(31, "slurm/1  ?-20.25-21 1")
@@ -179,7 +179,7 @@ func TestToldAfterwards(t *testing.T) {
 	c.at(95, "slurm/1 completed 22-24-25 1", "slurm/2 failed 50-52-54 2")
 }
 
-func TestToldRequeue(t *testing.T) {
+func TestReportedRequeue(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/3", "running", 5, 6, 0)
 	c.measures(30, "n1", "slurm/3", 6, 0, 10)
@@ -198,7 +198,7 @@ func TestToldRequeue(t *testing.T) {
 }
 
 // Of a life that was over, accounting says the last word when the next life is old.
-func TestToldLate(t *testing.T) {
+func TestReportedLate(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/3", "running", 5, 6, 0)
 	c.measures(30, "n1", "slurm/3", 6, 29, 12)
@@ -218,7 +218,7 @@ func TestToldLate(t *testing.T) {
 
 // The samples of a batch are found by two queries, and what is told may be stored between
 // them: then the first round sees a state of a job of which it knows no time.
-func TestToldBetweenQueries(t *testing.T) {
+func TestReportedBetweenQueries(t *testing.T) {
 	c := newCluster(t)
 	b := metric.Batch{Time: sec(10)}
 	b.Add(c.get(simState, "slurm/3", "slurm", "", "alice", "pending", ""), 1)
@@ -236,7 +236,7 @@ func TestToldBetweenQueries(t *testing.T) {
 	c.at(62, "slurm/3 cancelled 5-50-50 ?")
 }
 
-// s2 is says without ending the states of other lives.
+// s2 is says without ending the states of other runs.
 func (c *cluster) s2(at int, id, state string, submit, start, end int) {
 	saved := c.series
 	c.series = map[string]*metric.Series{}
@@ -244,7 +244,7 @@ func (c *cluster) s2(at int, id, state string, submit, start, end int) {
 	c.series = saved
 }
 
-func TestToldAndNeverBegun(t *testing.T) {
+func TestReportedAndNeverBegun(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/4", "pending", 5, 0, 0)
 	c.at(11, "slurm/4 pending 5-5-? ?")
@@ -255,7 +255,7 @@ func TestToldAndNeverBegun(t *testing.T) {
 }
 
 // A controller that does not answer ends no job; nor does it keep one that nodes saw end.
-func TestToldAndSilent(t *testing.T) {
+func TestReportedAndSilent(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/5", "running", 5, 6, 0)
 	c.says(10, "slurm/6", "running", 5, 7, 0)
@@ -268,7 +268,7 @@ func TestToldAndSilent(t *testing.T) {
 }
 
 // The builder begins anew without a state while jobs wait and run.
-func TestToldAndBuilderAnew(t *testing.T) {
+func TestReportedAndBuilderAnew(t *testing.T) {
 	c := newCluster(t)
 	c.says(10, "slurm/8", "pending", 5, 0, 0)
 	c.says(10, "slurm/9", "running", 5, 9, 0)
@@ -282,7 +282,7 @@ func TestToldAndBuilderAnew(t *testing.T) {
 }
 
 // Slurm may call a node by its name alone and the agent with its domain, or the reverse.
-func TestToldNodesUnderFullNames(t *testing.T) {
+func TestReportedNodesUnderFullNames(t *testing.T) {
 	for _, tt := range []struct {
 		list           string
 		measured, want []string
@@ -295,7 +295,7 @@ func TestToldNodesUnderFullNames(t *testing.T) {
 	} {
 		a := &account{}
 		a.NodeList = tt.list
-		if got := a.withTold(tt.measured); !slices.Equal(got, tt.want) {
+		if got := a.withAllocated(tt.measured); !slices.Equal(got, tt.want) {
 			t.Errorf("%s with %v: %v, want %v", tt.list, tt.measured, got, tt.want)
 		}
 	}

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// late takes in workloads that began and ended while their node could not send: what
-// came long after its time, and the last word of a batch system on a life that was over.
+// backfill takes in samples that came long after their time: workloads that began and ended
+// while their node could not send, and the final scheduler state of runs that were over.
 // It returns what was seen of the others, for tails; nil when nothing came late.
-func (b *Builder) late(ctx context.Context) (int, *fold, error) {
-	teller, ok := b.q.(lateTeller)
+func (b *Builder) backfill(ctx context.Context) (int, *fold, error) {
+	reporter, ok := b.q.(lateReporter)
 	if !ok || b.at.IsZero() {
 		return 0, nil, nil
 	}
-	since, ok := teller.Late()
+	since, ok := reporter.Late()
 	if ok {
-		b.roll.heard(since)
+		b.roll.noteLate(since)
 	}
 	if !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
 		return 0, nil, nil
@@ -27,10 +27,10 @@ func (b *Builder) late(ctx context.Context) (int, *fold, error) {
 		}
 	}
 	var missed []*account
-	for k, lives := range seen.accounts {
+	for k, runs := range seen.accounts {
 		_, known := b.fold.accounts[k]
-		for _, a := range lives {
-			if !known || a.hasTold() {
+		for _, a := range runs {
+			if !known || a.hasSchedulerSamples() {
 				missed = append(missed, a)
 			}
 		}
@@ -43,15 +43,15 @@ func (b *Builder) late(ctx context.Context) (int, *fold, error) {
 }
 
 // tails takes in the end of what came late of workloads that were known: of one that still
-// lives the next samples hold what happened meanwhile, but after the last sample of a
+// runs the next samples hold what happened meanwhile, but after the last sample of a
 // part that is over no other follows. It runs after the newest samples were taken in.
-func (b *Builder) tails(ctx context.Context, seen *fold) (int, error) {
+func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	if seen == nil {
 		return 0, nil
 	}
 	var list []*account
-	for k, lives := range seen.accounts {
-		for _, a := range lives {
+	for k, runs := range seen.accounts {
+		for _, a := range runs {
 			if b.fold.lacks(k, a) {
 				list = append(list, a)
 			}
@@ -71,8 +71,7 @@ func (b *Builder) again(ctx context.Context, list []*account) (int, error) {
 	return b.write(ctx, b.at)
 }
 
-// lacks reports whether a life has samples, read apart, that are later than what is known
-// of it.
+// lacks reports whether a run that was read apart has samples later than those of the fold.
 func (f *fold) lacks(k key, a *account) bool {
 	for id, t := range a.Tracks {
 		own := f.holding(k, t.T, t.byBatch())
@@ -89,7 +88,7 @@ func (f *fold) lacks(k key, a *account) bool {
 	return false
 }
 
-// holding is the known life that a sample of time t belongs to, or nil.
+// holding is the run of the fold that a sample of time t belongs to, or nil.
 func (f *fold) holding(k key, t int64, byBatch bool) *account {
 	list := f.accounts[k]
 	for i := len(list) - 1; i >= 0; i-- {

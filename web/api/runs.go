@@ -16,11 +16,11 @@ import (
 // Batch systems give an id again when their numbers wrap or their database is new; site,
 // id and start are what names a workload for good.
 
-// listedLives is how many lives of an id are looked through.
-const listedLives = 1000
+// listedRuns is how many runs of an id are looked through.
+const listedRuns = 1000
 
-// life returns the workload of a site with the life that the range asks for.
-func (s *server) life(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
+// run returns the workload of a site with the run that the range asks for.
+func (s *server) run(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
 	if v := access.From(ctx); v.Role == access.Public {
 		return client.WorkloadDetail{}, fail(http.StatusForbidden, "sign in", "a workload is shown to its owner only")
 	}
@@ -32,12 +32,12 @@ func (s *server) life(ctx context.Context, id string, r client.Range) (client.Wo
 	return s.Backend.Workload(ctx, id, r)
 }
 
-// one finds the workload that an id means. Of several lives it is the latest, or the one
+// one finds the workload that an id means. Of several runs it is the latest, or the one
 // that began at a time, or else was there then, or else began within the minute that
 // follows: people write times without seconds. Of several sites, each of which gives ids
 // of its own, the site must be named, or the time fit one of them only.
 func (s *server) one(ctx context.Context, id string, r client.Range) (*client.Workload, error) {
-	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedLives})
+	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedRuns})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *server) one(ctx context.Context, id string, r client.Range) (*client.Wo
 		}
 		spans = append(spans, span)
 	}
-	return nil, fail(http.StatusNotFound, "give the start of one of its lives: "+strings.Join(spans, "; "),
+	return nil, fail(http.StatusNotFound, "give the start of one of its runs: "+strings.Join(spans, "; "),
 		"%s was not there at %s", id, at.UTC().Format(time.RFC3339))
 }
 
@@ -103,7 +103,7 @@ func sitesOf(list []client.Workload) (out []string) {
 	return out
 }
 
-// until is the last moment of a life.
+// until is the last moment of a run.
 func until(w *client.Workload) time.Time {
 	if w.End != nil && w.End.After(w.Seen) {
 		return *w.End
@@ -111,16 +111,16 @@ func until(w *client.Workload) time.Time {
 	return w.Seen
 }
 
-// lives lists the lives of an id at a site that the viewer may see; nil when there is one.
-func (s *server) lives(ctx context.Context, site, id string) ([]client.Life, error) {
-	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedLives})
+// runs lists the runs of an id at a site that the viewer may see; nil when there is one.
+func (s *server) runs(ctx context.Context, site, id string) ([]client.Run, error) {
+	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedRuns})
 	if err != nil {
 		return nil, err
 	}
-	var out []client.Life
+	var out []client.Run
 	for i := range list.Workloads {
 		if w := &list.Workloads[i]; w.Site == site {
-			out = append(out, client.Life{Start: w.Start, End: w.End, Owner: w.Owner, Name: w.Name})
+			out = append(out, client.Run{Start: w.Start, End: w.End, Owner: w.Owner, Name: w.Name})
 		}
 	}
 	if len(out) < 2 {

@@ -50,9 +50,9 @@ func (p *pass) hold(k key, node string, cores float64) {
 	}
 }
 
-// holdTold books what the batch system says was asked for, while it says that it runs: what
-// waits holds nothing.
-func (p *pass) holdTold() {
+// holdReported books the request that the scheduler reports, for as long as it reports the
+// workload as running: what waits holds nothing.
+func (p *pass) holdReported() {
 	for k, list := range p.asked {
 		p.clear()
 		most := 0.0

@@ -1,0 +1,302 @@
+package catalogue
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"reckon/internal/hostlist"
+)
+
+// A batch system reports the runs of its jobs from one place: in series without a node and
+// a part. Its submit, start and end times count before what nodes observe, for it is one
+// clock, and the only one for what waits. The identity of a reported run is its submit time;
+// nodes observe a start only, by their own clocks, and are joined to it.
+
+// SchedulerTimes are submit, start and end of a run as reported by the scheduler, in Unix
+// milliseconds; 0 if unreported. The fields are exported for gob.
+type SchedulerTimes struct{ Submit, Start, End int64 }
+
+// reported reports whether the scheduler has reported the run.
+func (a *account) reported() bool { return a.Scheduler.Submit != 0 }
+
+// maxClockSkew is by how much the clock of a node may differ from the controller's. Slurm
+// itself does not work beyond: a credential of MUNGE is good for five minutes.
+const maxClockSkew = 5 * 60 * 1000
+
+// schedulerSeries are the series of times of one workload.
+type schedulerSeries struct{ submits, starts, ends []startSpan }
+
+// schedulerRun is a run as reported, and the times of the first and last sample that did.
+type schedulerRun struct {
+	SchedulerTimes
+	first, last int64
+}
+
+// runs joins what was reported at the same times.
+func (r *schedulerSeries) runs() []schedulerRun {
+	var out []schedulerRun
+	used := map[int]bool{}
+	take := func(list []startSpan, from schedulerRun, mark bool) int64 {
+		var v, last int64
+		for i, x := range list {
+			if x.first <= from.last && x.last >= from.first && x.last >= last {
+				v, last = x.start, x.last
+			}
+			if mark && x.first <= from.last && x.last >= from.first {
+				used[i] = true
+			}
+		}
+		return v
+	}
+	for _, s := range r.submits {
+		l := schedulerRun{SchedulerTimes: SchedulerTimes{Submit: s.start}, first: s.first, last: s.last}
+		l.Start = take(r.starts, l, true)
+		l.End = take(r.ends, l, false)
+		out = append(out, l)
+	}
+	for i, s := range r.starts {
+		if !used[i] { // history that has no submit time
+			l := schedulerRun{SchedulerTimes: SchedulerTimes{Start: s.start}, first: s.first, last: s.last}
+			l.End = take(r.ends, l, false)
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b schedulerRun) int {
+		return cmp.Or(cmp.Compare(a.from(), b.from()), cmp.Compare(a.last, b.last))
+	})
+	return out
+}
+
+// from is when a run begins to be reported.
+func (t *SchedulerTimes) from() int64 {
+	if t.Submit != 0 && (t.Start == 0 || t.Submit < t.Start) {
+		return t.Submit
+	}
+	return t.Start
+}
+
+// hasSchedulerSamples reports whether samples of the scheduler were taken in.
+func (a *account) hasSchedulerSamples() bool {
+	for _, t := range a.Tracks {
+		if t.byBatch() && t.T != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// from is the time from which on samples belong to the account: those that the
+// scheduler wrote, or those of nodes.
+func (a *account) from(byBatch bool) int64 {
+	switch {
+	case !a.reported():
+		return a.Start
+	case byBatch:
+		return a.Scheduler.from()
+	case a.Scheduler.Start == 0 && a.Born == 0:
+		return math.MaxInt64 // it waits
+	}
+	return a.Start
+}
+
+// begin is the start of a reported account. What ended before it began began when it ended.
+func (a *account) begin() int64 {
+	for _, t := range []int64{a.Scheduler.Start, a.Born, a.Scheduler.End, a.Scheduler.Submit} {
+		if t != 0 {
+			return t
+		}
+	}
+	return a.Start
+}
+
+// report takes in a reported run.
+func (f *fold) report(k key, l schedulerRun) {
+	mine := f.accountOf(k, &l)
+	if mine == nil {
+		mine = f.add(k, l.SchedulerTimes.from())
+		mine.Scheduler = l.SchedulerTimes
+		mine.Start = mine.begin()
+		f.split(k, mine)
+	}
+	before := mine.Scheduler
+	if !mine.reported() && mine.Known {
+		mine.Born = mine.Start
+	}
+	for _, x := range []struct {
+		to *int64
+		v  int64
+	}{{&mine.Scheduler.Submit, l.Submit}, {&mine.Scheduler.Start, l.Start}, {&mine.Scheduler.End, l.End}} {
+		if x.v != 0 {
+			*x.to = x.v
+		}
+	}
+	mine.Known = true
+	mine.Start = mine.begin()
+	if mine.Scheduler != before {
+		mine.touched = true
+	}
+	f.adopt(k, mine)
+	f.sort(k)
+}
+
+// accountOf finds the account of a reported run: the one with its submit time, or one that
+// only nodes have observed so far.
+func (f *fold) accountOf(k key, l *schedulerRun) *account {
+	for _, a := range f.accounts[k] {
+		switch {
+		case a.Scheduler.Submit != 0 && l.Submit != 0:
+			if abs(a.Scheduler.Submit-l.Submit) <= sameStart {
+				return a
+			}
+		case a.Scheduler.Start != 0 && l.Start != 0 && abs(a.Scheduler.Start-l.Start) <= sameStart:
+			return a
+		}
+	}
+	var mine *account
+	for _, a := range f.accounts[k] {
+		if !a.reported() && a.mayBe(l) && (mine == nil || l.SchedulerTimes.far(a.Start) < l.SchedulerTimes.far(mine.Start)) {
+			mine = a
+		}
+	}
+	return mine
+}
+
+// mayBe reports whether an unreported account is of the run. One without an observed start was
+// met between two queries, the first of which came too early for the report: its samples are
+// then among those of the run.
+func (a *account) mayBe(l *schedulerRun) bool {
+	if a.Known {
+		return l.SchedulerTimes.covers(a.Start, maxClockSkew)
+	}
+	return a.Start >= l.first-1 && a.Start <= l.last
+}
+
+// covers reports whether a start that a node observed lies in the run, or misses it by no more
+// than within. A run without a start may have begun since: its start was not reported yet.
+func (t *SchedulerTimes) covers(start, within int64) bool {
+	low, high := t.Start, t.End
+	if low == 0 {
+		low, within = t.Submit, min(within, sameStart)
+	}
+	if high == 0 {
+		high = math.MaxInt64 - within
+	}
+	return start >= low-within && start <= high+within
+}
+
+func (t *SchedulerTimes) far(start int64) int64 {
+	if t.Start == 0 {
+		return abs(start - t.Submit)
+	}
+	return abs(start - t.Start)
+}
+
+// adopt merges what nodes observed of the same run before it was reported, under an account
+// of its own: the report of its start came later than the first samples of the node.
+func (f *fold) adopt(k key, mine *account) {
+	if mine.Scheduler.Start == 0 {
+		return
+	}
+	f.accounts[k] = slices.DeleteFunc(f.accounts[k], func(a *account) bool {
+		if a == mine || a.reported() || !a.Known || !mine.Scheduler.covers(a.Start, maxClockSkew) {
+			return false
+		}
+		for _, b := range f.accounts[k] { // is another reported run nearer?
+			if b != nil && b != mine && b.Scheduler.Start != 0 && b.Scheduler.far(a.Start) < mine.Scheduler.far(a.Start) {
+				return false
+			}
+		}
+		for id := range a.Tracks {
+			if mine.Tracks[id] != nil {
+				return false // the same part, begun anew
+			}
+		}
+		for id, t := range a.Tracks {
+			mine.Tracks[id] = t
+		}
+		for p, e := range a.Ends {
+			if _, known := mine.Ends[p]; !known {
+				mine.Ends[p] = e
+			}
+		}
+		if mine.Born == 0 || a.Start < mine.Born {
+			mine.Born = a.Start
+		}
+		for _, x := range []struct{ to, from *string }{{&mine.Name, &a.Name}, {&mine.Account, &a.Account}, {&mine.Partition, &a.Partition}, {&mine.Command, &a.Command}, {&mine.Owner, &a.Owner}, {&mine.Kind, &a.Kind}} {
+			if *x.to == "" {
+				*x.to = *x.from
+			}
+		}
+		for p, x := range a.Programs {
+			if mine.Programs == nil {
+				mine.Programs = map[place]program{}
+			}
+			if x.T >= mine.Programs[p].T {
+				mine.Programs[p] = x
+			}
+		}
+		mine.Rows = append(mine.Rows, a.Rows...)
+		mine.touched = true
+		return true
+	})
+}
+
+// reportedAt is the reported account that a start observed by a node belongs to, or nil: the
+// latest whose run it lies in, else the nearest whose run it misses by little.
+func (f *fold) reportedAt(k key, start int64) (mine *account) {
+	for _, a := range f.accounts[k] {
+		if a.reported() && a.Scheduler.covers(start, sameStart) {
+			mine = a
+		}
+	}
+	if mine != nil {
+		return mine
+	}
+	for _, a := range f.accounts[k] {
+		if a.reported() && a.Scheduler.covers(start, maxClockSkew) && (mine == nil || a.Scheduler.far(start) < mine.Scheduler.far(start)) {
+			mine = a
+		}
+	}
+	return mine
+}
+
+func (f *fold) sort(k key) {
+	list := f.accounts[k]
+	slices.SortStableFunc(list, func(x, y *account) int { return cmp.Compare(x.from(true), y.from(true)) })
+	for i, a := range list[:max(len(list)-1, 0)] {
+		if next := list[i+1]; a.reported() && next.reported() && a.Next != next.from(true) {
+			a.Next, a.touched = next.from(true), true
+		}
+	}
+}
+
+// withAllocated adds the nodes that the scheduler allocated to the workload. Its names may be
+// without the domain that those of agents have, or with one that those have not.
+func (a *account) withAllocated(nodes []string) []string {
+	if a.NodeList == "" {
+		return nodes
+	}
+	list, err := hostlist.Expand(a.NodeList)
+	if err != nil {
+		return nodes
+	}
+	known, short := make(map[string]bool, len(nodes)), make(map[string]bool, len(nodes))
+	for _, n := range nodes {
+		host, _, full := strings.Cut(n, ".")
+		known[n] = true
+		if full {
+			short[host] = true
+		}
+	}
+	for _, n := range list {
+		host, _, full := strings.Cut(n, ".")
+		if known[n] || full && known[host] || !full && short[n] {
+			continue
+		}
+		known[n] = true
+		nodes = append(nodes, n)
+	}
+	return nodes
+}

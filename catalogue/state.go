@@ -1,0 +1,148 @@
+package catalogue
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// state is what a builder saves: the accounts of all workloads that live. It names the
+// series of its tracks, so that a program with more figures, or fewer, reads it: a track of
+// a series that no figure needs any more is dropped.
+type state struct {
+	Version  int
+	At       time.Time
+	Slots    []string // names of the numbers in [track.Slot]
+	Accounts map[key][]*account
+}
+
+const stateVersion = 5
+
+var errNoState = errors.New("no state")
+
+// decodeState reads a state of this version or of one before.
+func decodeState(raw []byte) (state, error) {
+	var s state
+	if len(raw) == 0 {
+		return s, errNoState
+	}
+	var of struct{ Version int }
+	if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&of); err != nil {
+		return s, err
+	}
+	switch of.Version {
+	case 4:
+		var old stateV4
+		if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&old); err != nil {
+			return s, err
+		}
+		s = old.state()
+	case stateVersion:
+		if err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&s); err != nil {
+			return s, err
+		}
+	default:
+		return s, fmt.Errorf("version %d, want %d", of.Version, stateVersion)
+	}
+	return s, s.complete()
+}
+
+// complete numbers the slots as this program does, and makes the maps that gob leaves out
+// when they are empty.
+func (s *state) complete() error {
+	number := map[string]slot{}
+	for i, name := range slotNames() {
+		number[name] = slot(i)
+	}
+	if s.Accounts == nil {
+		s.Accounts = map[key][]*account{}
+	}
+	for _, runs := range s.Accounts {
+		for _, a := range runs {
+			if a == nil {
+				return errors.New("an account is missing")
+			}
+			if a.Tracks == nil {
+				a.Tracks = map[uint64]*track{}
+			}
+			if a.Ends == nil {
+				a.Ends = map[place]ending{}
+			}
+			for id, t := range a.Tracks {
+				if t == nil || int(t.Slot) >= len(s.Slots) {
+					return errors.New("a track has no series")
+				}
+				at, ok := number[s.Slots[t.Slot]]
+				if !ok {
+					delete(a.Tracks, id)
+					continue
+				}
+				t.Slot = at
+			}
+		}
+	}
+	s.Version, s.Slots = stateVersion, slotNames()
+	return nil
+}
+
+// stateV4 is the state of versions up to 2026-11: slots had fixed numbers, and the times of
+// the scheduler other names.
+type stateV4 struct {
+	At       time.Time
+	Accounts map[key][]*accountV4
+}
+
+type accountV4 struct {
+	Site, ID, Kind, Owner             string
+	Start                             int64
+	Known, Fixed                      bool
+	Told                              struct{ Submit, ToldStart, ToldEnd int64 }
+	Next, Born                        int64
+	Rows                              []int64
+	Name, Account, Partition, Command string
+	FactsAt                           int64
+	Programs                          map[place]program
+	State, Reason                     string
+	StateAt                           int64
+	NodeList                          string
+	Tracks                            map[uint64]*track
+	Ends                              map[place]ending
+	Ended                             bool
+}
+
+func (s *stateV4) state() state {
+	out := state{Version: 4, At: s.At, Slots: slotsV4(), Accounts: make(map[key][]*account, len(s.Accounts))}
+	for k, runs := range s.Accounts {
+		for _, a := range runs {
+			if a == nil {
+				continue
+			}
+			out.Accounts[k] = append(out.Accounts[k], &account{
+				Site: a.Site, ID: a.ID, Kind: a.Kind, Owner: a.Owner, Start: a.Start, Known: a.Known, Fixed: a.Fixed,
+				Scheduler: SchedulerTimes{Submit: a.Told.Submit, Start: a.Told.ToldStart, End: a.Told.ToldEnd},
+				Next:      a.Next, Born: a.Born, Rows: a.Rows, Name: a.Name, Account: a.Account, Partition: a.Partition, Command: a.Command,
+				FactsAt: a.FactsAt, Programs: a.Programs, State: a.State, Reason: a.Reason, StateAt: a.StateAt,
+				NodeList: a.NodeList, Tracks: a.Tracks, Ends: a.Ends, Ended: a.Ended,
+			})
+		}
+	}
+	return out
+}
+
+// slotsV4 are the names of the numbers that slots had in version 4.
+func slotsV4() []string {
+	return []string{
+		"reckon_workload_cpu_seconds_total{mode=user}", "reckon_workload_cpu_seconds_total{mode=system}", "reckon_workload_cpu_seconds_total",
+		"reckon_workload_cpu_wait_seconds_total", "reckon_workload_memory_bytes", "reckon_workload_memory_peak_bytes",
+		"reckon_workload_memory_byte_seconds_total", "reckon_workload_io_bytes_total{direction=read}", "reckon_workload_io_bytes_total{direction=write}",
+		"reckon_workload_network_bytes_total", "reckon_workload_gpu_seconds_total", "reckon_workload_gpu_memory_peak_bytes",
+		"reckon_workload_energy_joules_total", "reckon_workload_processes_started_total", "reckon_workload_threads", "reckon_workload_cores",
+		"reckon_workload_request_cores", "reckon_workload_request_memory_bytes", "reckon_workload_request_gpus", "reckon_workload_request_seconds",
+		"reckon_workload_request_nodes", "reckon_workload_oom_kills_total", "reckon_workload_cpu_throttled_seconds_total",
+		"reckon_workload_major_faults_total", "reckon_workload_swap_bytes", "reckon_workload_exit_code", "reckon_workload_state",
+		"reckon_workload_submit_time_seconds", "reckon_workload_nodes_info", "reckon_workload_start_time_seconds",
+		"reckon_workload_end_time_seconds", "reckon_workload_info",
+	}
+}
