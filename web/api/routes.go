@@ -246,7 +246,7 @@ func detailParams() []param {
 		{name: "to", doc: "End of the profile; without it the end of the workload, or now.", schema: when},
 		{name: "step", doc: "Length of a step of the profile, 1s or more; without it one that gives a few hundred points.", schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
 		{name: "by", doc: "What the lines of the profile are of: the whole workload, each node, each part on each node, or each program (command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
-		{name: "start", doc: "Which life of an id that was given more than once: a moment in it, or its start; without it the latest. Forms as since.", schema: when},
+		{name: "start", doc: "Which run of an id that was given more than once: a moment in it, or its start; without it the latest. Forms as since.", schema: when},
 		{name: "site", doc: "Of which site, where several gave the same id; without it that is answered with 409.", schema: text},
 	}
 }
