@@ -104,7 +104,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	for _, m := range missing {
 		note(m.Sensor, nil, m.Err)
 	}
-	a.look = procfs.Proc{Root: c.Root}
+	a.look = procfs.NewProc(c.Root)
 	names := users.New(c.Root)
 	a.user = names.Name
 	a.closers = append(a.closers, names)

@@ -7,7 +7,10 @@
 // them in the order in which they are asked.
 package workload
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Kind is the first word of a workload's id.
 type Kind string
@@ -118,12 +121,14 @@ func (h *Hint) Getenv(key string) (string, bool) {
 	return h.Env(key)
 }
 
-// UserOf is LookupUser, safe to call when LookupUser is nil.
+// UserOf returns the name of a user, or the number in decimal when none is known.
 func (h *Hint) UserOf(uid uint32) string {
-	if h.LookupUser == nil {
-		return ""
+	if h.LookupUser != nil {
+		if name := h.LookupUser(uid); name != "" {
+			return name
+		}
 	}
-	return h.LookupUser(uid)
+	return strconv.FormatUint(uint64(uid), 10)
 }
 
 // Resolver recognises one kind of workload.

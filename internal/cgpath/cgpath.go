@@ -1,5 +1,6 @@
 // Package cgpath takes apart the paths of control groups, as they stand in
-// /proc/PID/cgroup (cgroups(7)), and makes names of their pieces.
+// /proc/PID/cgroup (cgroups(7)), and makes names of their pieces. It finds where the
+// hierarchies are mounted, and makes paths absolute that are relative to a cgroup namespace.
 //
 // A path is hostile input: who may make a control group (any user in a delegated tree)
 // chooses its name, up to 255 bytes of anything but a slash and a zero byte.
@@ -12,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"reckon/workload"
 )
 
 // MaxName bounds the names made by [Clean], in bytes.
@@ -144,20 +143,12 @@ func SliceUser(name string) (uint32, bool) {
 	return 0, false
 }
 
-// Owner returns the name of the user in whose tree a path is, or "" if in none's.
-func Owner(h *workload.Hint, pieces []Piece) string {
+// Owner returns the user whose login tree a path lies in, or false.
+func Owner(pieces []Piece) (uid uint32, ok bool) {
 	for _, p := range pieces {
 		if uid, ok := SliceUser(p.Name); ok {
-			return User(h, uid)
+			return uid, true
 		}
 	}
-	return ""
-}
-
-// User returns the name of a user, or the number when there is none.
-func User(h *workload.Hint, uid uint32) string {
-	if name := h.UserOf(uid); name != "" {
-		return name
-	}
-	return strconv.FormatUint(uint64(uid), 10)
+	return 0, false
 }

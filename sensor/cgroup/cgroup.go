@@ -32,6 +32,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -44,7 +45,7 @@ type Options struct {
 
 // Reader opens control groups.
 type Reader struct {
-	mounts  []mount
+	mounts  []cgpath.Mount
 	v1, v2  []source
 	devices *devices
 	buf     []byte
@@ -60,19 +61,20 @@ var _ sensor.CgroupReader = (*Reader)(nil)
 // there is none.
 func New(o Options) (*Reader, error) {
 	root := filepath.Clean("/" + o.Root)
-	mounts, err := readMounts(root)
+	mounts, err := cgpath.ReadMounts(root)
 	if err != nil {
 		return nil, sensor.Unavailable("mounts can not be read", "mount /proc", err)
 	}
 	if len(mounts) == 0 {
 		return nil, sensor.Unavailable("no cgroup hierarchy is mounted", "mount -t cgroup2 none /sys/fs/cgroup", nil)
 	}
+	cgpath.FindOrigin(root).AbsoluteRoots(mounts)
 	r := &Reader{
 		mounts: mounts, v1: legacy(), v2: unified(),
 		devices: newDevices(root), buf: make([]byte, 16<<10), budget: budget(),
 	}
 	var st unix.Statfs_t
-	if unix.Statfs(mounts[0].point, &st) == nil {
+	if unix.Statfs(mounts[0].Point, &st) == nil {
 		r.kernel = st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC
 	}
 	return r, nil
@@ -94,10 +96,10 @@ func budget() int {
 func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	h := &handle{reader: r}
 	var failed error
-	open := func(figures bool) {
+	open := func(measured bool) {
 		for _, p := range paths {
 			m, path, err := locate(r.mounts, p.Controllers, p.Path)
-			if err == nil && m.figures() == figures {
+			if err == nil && figures(m) == measured {
 				err = h.add(m, path, paths)
 			}
 			if err != nil && (failed == nil || errors.Is(err, fs.ErrNotExist)) {
@@ -115,7 +117,7 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	case failed == nil:
 		return nil, fmt.Errorf("open cgroup: no path given: %w", fs.ErrInvalid)
 	case errors.Is(failed, errOutside):
-		return nil, sensor.Unavailable("cgroup is outside what is mounted here", "run in the host's cgroup namespace", failed)
+		return nil, sensor.Unavailable("cgroup is outside what is mounted here", "mount the machine's file system and name it with --root, or run in its cgroup namespace", failed)
 	case errors.Is(failed, errNoMount):
 		return nil, sensor.Unavailable("cgroup hierarchy is not mounted", "", failed)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -45,7 +46,7 @@ type handle struct {
 }
 
 // add takes in the cgroup's directory in one hierarchy.
-func (h *handle) add(m *mount, path string, all []sensor.CgroupPath) error {
+func (h *handle) add(m *cgpath.Mount, path string, all []sensor.CgroupPath) error {
 	r := h.reader
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -55,12 +56,12 @@ func (h *handle) add(m *mount, path string, all []sensor.CgroupPath) error {
 	dir := int32(len(h.dirs))
 	h.dirs = append(h.dirs, directory{fd, path})
 	sources := r.v1
-	if m.v2 {
+	if m.V2 {
 		sources = r.v2
 	}
 	for i := range sources {
 		s := &sources[i]
-		if m.v2 && has(all, s.names[0]) || !m.v2 && !m.serves(s.controller) {
+		if m.V2 && has(all, s.names[0]) || !m.V2 && !m.Serves(s.controller) {
 			continue
 		}
 		f := file{dir: dir, fd: absent, source: s}

@@ -28,16 +28,16 @@ func liveGroups(t testing.TB, n int) (r *Reader, groups [][]sensor.CgroupPath, d
 	for i := range n {
 		name := fmt.Sprintf("/reckon-test-%d-%d-%d", os.Getpid(), time.Now().UnixNano(), i)
 		for _, m := range r.mounts {
-			if m.root != "/" || !m.figures() {
+			if m.Root != "/" || !figures(&m) {
 				continue
 			}
-			dir := m.point + name
+			dir := m.Point + name
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				continue
 			}
 			t.Cleanup(func() { _ = os.Remove(dir) })
 			dirs[i] = append(dirs[i], dir)
-			groups[i] = append(groups[i], sensor.CgroupPath{Controllers: strings.Join(m.controllers, ","), Path: name})
+			groups[i] = append(groups[i], sensor.CgroupPath{Controllers: strings.Join(m.Controllers, ","), Path: name})
 		}
 		if len(dirs[i]) == 0 {
 			t.Skip("control groups can not be made here: needs root and a writable hierarchy")

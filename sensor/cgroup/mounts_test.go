@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"reckon/internal/cgpath"
 )
 
 // The machines are: a hybrid one, a container on version 1 without a cgroup namespace,
@@ -49,7 +51,7 @@ func TestLocate(t *testing.T) {
 		{namespaceMounts, "", "/../../system.slice/a.service", "/host/sys/fs/cgroup/system.slice/a.service", nil},
 		{namespaceMounts, "", "/../a", "", errOutside}, // a sibling, whose parent's name is not known in here
 	} {
-		_, got, err := locate(parseMounts([]byte(tt.mounts)), tt.controllers, tt.path)
+		_, got, err := locate(cgpath.ParseMounts([]byte(tt.mounts)), tt.controllers, tt.path)
 		if got != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("locate(%q, %q) = %q, %v; want %q, %v", tt.controllers, tt.path, got, err, tt.want, tt.err)
 		}
@@ -61,15 +63,15 @@ func FuzzMounts(f *testing.F) {
 		f.Add([]byte(s), "/../../a/b")
 	}
 	f.Fuzz(func(t *testing.T, text []byte, path string) {
-		mounts := parseMounts(text)
+		mounts := cgpath.ParseMounts(text)
 		for _, m := range mounts {
-			_, dir, err := locate(mounts, strings.Join(m.controllers, ","), path)
+			_, dir, err := locate(mounts, strings.Join(m.Controllers, ","), path)
 			if err != nil {
 				continue
 			}
 			inside := false
 			for _, m := range mounts {
-				rest, ok := strings.CutPrefix(dir, m.point)
+				rest, ok := strings.CutPrefix(dir, m.Point)
 				inside = inside || ok && !strings.Contains(rest+"/", "/../")
 			}
 			if !inside {

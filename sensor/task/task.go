@@ -54,6 +54,10 @@ func Open(o Options) (*Source, []Note, error) {
 		return nil, nil, err
 	}
 	var notes []Note
+	outside, err := namespaces(o)
+	if err != nil {
+		return nil, nil, err
+	}
 	s := &Source{}
 	if err := s.openLive(o, &notes); err != nil {
 		return nil, notes, err
@@ -61,6 +65,9 @@ func Open(o Options) (*Source, []Note, error) {
 	if err := s.openExits(o, &notes); err != nil {
 		_ = s.Close()
 		return nil, notes, err
+	}
+	if outside != nil {
+		notes = append(notes, Note{PIDNamespace, outside})
 	}
 	return s, notes, nil
 }
@@ -166,6 +173,9 @@ func (s *Source) openTaskstats(o Options) error {
 func openEBPF(o Options, noExits bool) (*ebpf.Source, error) {
 	if err := sameMachine(o.Root); err != nil {
 		return nil, err
+	}
+	if foreignIDs(o.Root) {
+		return nil, errForeign(o.Root, "")
 	}
 	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits})
 }

@@ -53,9 +53,9 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 			if !ok {
 				continue
 			}
-			owner := cgpath.Owner(h, pieces[:i])
-			if owner == "" {
-				owner = "root"
+			owner := "root"
+			if uid, ok := cgpath.Owner(pieces[:i]); ok {
+				owner = h.UserOf(uid)
 			}
 			return workload.Identity{Workload: workload.MakeID(workload.Container, name), Owner: owner, Cgroup: cgroup}, true
 		}

@@ -47,7 +47,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 			return workload.Identity{}, false
 		}
 		if owner = h.User; owner == "" {
-			owner = cgpath.User(h, h.UID)
+			owner = h.UserOf(h.UID)
 		}
 		if h.UID != 0 {
 			r.owners.Put(key, owner)

@@ -121,7 +121,7 @@ func ofSlurm(h *workload.Hint, at *place) bool {
 func owner(h *workload.Hint, at *place) string {
 	switch {
 	case at.hasUID:
-		return cgpath.User(h, at.uid)
+		return h.UserOf(at.uid)
 	case h.UID != 0:
 		return h.User
 	}

@@ -52,7 +52,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	if !inUser {
 		return r.system(h, pieces[i]), true
 	}
-	owner := cgpath.User(h, uid)
+	owner := h.UserOf(uid)
 	c := pieces[i]
 	if n, ok := session(c.Name); ok {
 		return workload.Identity{Workload: workload.MakeID(workload.Session, cgpath.Clean(owner)+"/"+n), Owner: owner, Cgroup: c.Prefix}, true

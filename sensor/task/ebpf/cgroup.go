@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -29,7 +30,9 @@ const remembered = 600
 type hierarchies struct {
 	root  string            // of the file tree
 	names map[uint32]string // controllers
-	own   map[uint32]string // path of the reader's cgroup namespace, where it is not "/"
+	own   map[uint32]string // where paths begin, if not at the root of the hierarchy
+	// origin is where our cgroup namespace begins, if the tree above it can be seen.
+	origin cgpath.Origin
 }
 
 // CgroupPaths returns the cgroups behind the number in [sensor.Process.Cgroup].
@@ -116,13 +119,15 @@ func (h *hierarchies) read() map[uint32]string {
 			continue
 		}
 		h.names[uint32(id)] = controllers
-		own[uint32(id)] = path
+		own[uint32(id)] = h.origin.Absolute(controllers, path)
 	}
 	return own
 }
 
-// findOwn learns where our cgroup namespace begins: paths are told relative to it, as
-// /proc does, by comparing what the kernel told of ourselves with what /proc says.
+// findOwn learns where paths begin for those who look for a group in a mounted tree: at the
+// root of the hierarchy; in a container without the tree of the machine at the root of our
+// cgroup namespace, as in /proc. It compares the path in the kernel of our own group
+// with what /proc says.
 func (s *Source) findOwn() {
 	seen := s.names.read()
 	i := find(s.last, int32(os.Getpid()))

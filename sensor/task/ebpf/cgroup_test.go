@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -131,7 +132,7 @@ func TestShortCgroup(t *testing.T) {
 	t.Error("it is not told as ended")
 }
 
-// TestPathsAgree tests that the paths are those of /proc/PID/cgroup.
+// TestPathsAgree tests that the paths are those of /proc/PID/cgroup, made absolute.
 func TestPathsAgree(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass
@@ -140,6 +141,7 @@ func TestPathsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	origin := cgpath.FindOrigin("")
 	paths, ok := s.CgroupPaths(live(&p, os.Getpid()).Cgroup)
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	if !ok || len(lines) != len(paths) {
@@ -147,22 +149,27 @@ func TestPathsAgree(t *testing.T) {
 	}
 	for i, line := range lines {
 		f := strings.SplitN(line, ":", 3)
-		if paths[i] != (sensor.CgroupPath{Controllers: f[1], Path: f[2]}) {
+		if paths[i] != (sensor.CgroupPath{Controllers: f[1], Path: origin.Absolute(f[1], f[2])}) {
 			t.Errorf("%v, /proc says %s", paths[i], line)
 		}
 	}
+	if want := os.Getenv("RECKON_TEST_GROUP"); want != "" && !has(paths, want) {
+		t.Errorf("we are in %v, want %s", paths, want)
+	}
 }
 
-// TestPathsInNamespace runs TestPathsAgree in a cgroup namespace of its own.
+// TestPathsInNamespace runs TestPathsAgree in a cgroup namespace of its own: the path is
+// the one outside, since the tree above it is mounted here.
 func TestPathsInNamespace(t *testing.T) {
 	open(t, Options{})
-	dir, _ := makeCgroup(t, "reckon test, namespace")
+	dir, path := makeCgroup(t, "reckon test, namespace")
 	f, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	c := exec.Command("/proc/self/exe", "-test.run=^TestPathsAgree$", "-test.v")
+	c.Env = append(os.Environ(), "RECKON_TEST_GROUP="+path)
 	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd()), Cloneflags: unix.CLONE_NEWCGROUP}
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS") {

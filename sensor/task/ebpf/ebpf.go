@@ -44,6 +44,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -98,7 +99,7 @@ func New(o Options) (*Source, error) {
 		s.exitErr = sensor.Unavailable("the kernel does not let the end of processes be traced", "", cause(s.exitErr))
 	}
 	s.onEvent = s.event
-	s.names.root = o.Root
+	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)
 	if s.ring, err = openRing(k.events.FD(), int(k.events.MaxEntries())); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("map the ring of events: %w", err)

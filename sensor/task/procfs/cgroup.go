@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -14,10 +15,10 @@ import (
 //
 // The kernel escapes nothing here, and need not: it refuses to make a cgroup whose name
 // holds a newline (cgroup_mkdir). A path may hold colons, and begins with /.. when it
-// lies outside the reader's cgroup namespace. In the unified hierarchy " (deleted)" is
+// lies outside the reader's cgroup namespace; origin makes it absolute. In the unified hierarchy " (deleted)" is
 // appended for a zombie whose cgroup was removed; that is taken off.
 // Lines that do not look like this are skipped.
-func parseCgroups(b []byte) []sensor.CgroupPath {
+func parseCgroups(b []byte, origin cgpath.Origin) []sensor.CgroupPath {
 	var paths []sensor.CgroupPath
 	for len(b) > 0 {
 		var l []byte
@@ -33,7 +34,9 @@ func parseCgroups(b []byte) []sensor.CgroupPath {
 		if len(controllers) == 0 {
 			path = bytes.TrimSuffix(path, []byte(" (deleted)"))
 		}
-		paths = append(paths, sensor.CgroupPath{Controllers: string(controllers), Path: string(path)})
+		c := sensor.CgroupPath{Controllers: string(controllers), Path: string(path)}
+		c.Path = origin.Absolute(c.Controllers, c.Path)
+		paths = append(paths, c)
 	}
 	return paths
 }
@@ -57,7 +60,7 @@ func (s *Source) membership(text []byte) uint64 {
 	}
 	set := s.cgroups[n]
 	if set == nil {
-		set = &cgroupSet{paths: parseCgroups(text)}
+		set = &cgroupSet{paths: parseCgroups(text, s.origin)}
 		s.cgroups[n] = set
 	}
 	set.pass = s.passes

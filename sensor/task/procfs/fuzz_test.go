@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"reckon/internal/cgpath"
 )
 
 func FuzzStat(f *testing.F) {
@@ -53,7 +55,7 @@ func FuzzCgroups(f *testing.F) {
 	f.Add([]byte("4:memory:/slurm/uid_1000/job_7\n1:name=systemd:/a:b c\n0::/x (deleted)\n"))
 	f.Add([]byte("0::/../.."))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, p := range parseCgroups(b) {
+		for _, p := range parseCgroups(b, cgpath.Origin{}) {
 			if p.Path == "" || p.Path[0] != '/' || strings.ContainsAny(p.Controllers+p.Path, "\n") || strings.Contains(p.Controllers, ":") {
 				t.Errorf("%q: %+v", b, p)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -22,7 +23,13 @@ import (
 type Proc struct {
 	// Root is where the machine's file tree is mounted, "" for "/".
 	Root string
+
+	origin cgpath.Origin
 }
+
+// NewProc returns a Proc whose paths of control groups are absolute also in a cgroup
+// namespace, where the tree of the machine is mounted.
+func NewProc(root string) Proc { return Proc{Root: root, origin: cgpath.FindOrigin(root)} }
 
 // environmentLimit bounds what is read of an environment. The kernel allows megabytes.
 const environmentLimit = 256 << 10
@@ -49,13 +56,13 @@ func (p Proc) read(pid int32, name string, limit int) ([]byte, error) {
 }
 
 // Cgroups returns the cgroups of a process, one for each hierarchy, as the kernel
-// lists them.
+// lists them; see [NewProc] for where their paths begin.
 func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	b, err := p.read(pid, "cgroup", cgroupLimit)
 	if err != nil {
 		return nil, err
 	}
-	return parseCgroups(b), nil
+	return parseCgroups(b, p.origin), nil
 }
 
 // Env returns those of the keys that stand in the environment which the process was

@@ -47,6 +47,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
 
@@ -91,6 +92,7 @@ type Source struct {
 	inode    unix.Stat_t
 	seed     maphash.Seed
 	cgroups  map[uint64]*cgroupSet
+	origin   cgpath.Origin
 	hidepid  string // the option of the mount, if it hides processes from us
 	firstErr error  // of the last pass
 }
@@ -106,7 +108,7 @@ func New(o Options) (*Source, error) {
 		buf:  make([]byte, 16<<10), path: make([]byte, 0, 64),
 		hertz: ticksPerSecond(), page: uint64(unix.Getpagesize()),
 		seed: maphash.MakeSeed(), cgroups: make(map[uint64]*cgroupSet),
-		loadavg: closed,
+		loadavg: closed, origin: cgpath.FindOrigin(o.Root),
 	}
 	dir, err := unix.Open(s.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,0 +1,128 @@
+package cgpath
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mount is one mounted hierarchy of control groups, from a line of /proc/PID/mountinfo
+// (Documentation/filesystems/proc.rst, section 3.5).
+type Mount struct {
+	V2          bool
+	Controllers []string // version 1: the controllers, or "name=systemd"
+	Root        string   // the cgroup that stands at the mount point: "/", or deeper in a container
+	Point       string   // where it is mounted
+}
+
+// ParseMounts returns the mounts of control groups in the text of a mountinfo file.
+func ParseMounts(text []byte) []Mount {
+	var out []Mount
+	for line := range bytes.Lines(text) {
+		if m, ok := parseMount(strings.TrimSuffix(string(line), "\n")); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func parseMount(line string) (m Mount, ok bool) {
+	before, after, ok := strings.Cut(line, " - ")
+	if !ok {
+		return m, false
+	}
+	left, right := strings.Split(before, " "), strings.Split(after, " ")
+	if len(left) < 6 || len(right) < 3 {
+		return m, false
+	}
+	m.Root, m.Point = unescapeMount(left[3]), unescapeMount(left[4])
+	if !strings.HasPrefix(m.Root, "/") || !strings.HasPrefix(m.Point, "/") {
+		return m, false
+	}
+	switch right[0] {
+	case "cgroup2":
+		m.V2 = true
+	case "cgroup":
+		for option := range strings.SplitSeq(right[2], ",") {
+			switch option {
+			case "rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "favordynmods":
+			default:
+				m.Controllers = append(m.Controllers, option)
+			}
+		}
+	default:
+		return m, false
+	}
+	return m, true
+}
+
+// unescapeMount undoes the octal escapes of space, tab, newline and backslash.
+func unescapeMount(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// Serves reports whether m is the hierarchy with the given controllers, as
+// /proc/PID/cgroup lists them. Their order differs between kernels ("cpu,cpuacct",
+// "cpuacct,cpu"), and one is enough: a controller is in one hierarchy only.
+func (m *Mount) Serves(controllers string) bool {
+	if controllers == "" {
+		return m.V2
+	}
+	for c := range strings.SplitSeq(controllers, ",") {
+		if slices.Contains(m.Controllers, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadMounts finds the hierarchies under root, the place where the file tree of the machine
+// is mounted. The mount points of another mount namespace (a host's tree mounted at root)
+// are those of its first process; a mount point that already lies under root is one of our
+// own namespace. The roots of mounts are as our own cgroup namespace shows them.
+func ReadMounts(root string) ([]Mount, error) {
+	files := []string{"proc/self/mountinfo"}
+	if root != "/" {
+		files = []string{"proc/1/mountinfo", "proc/self/mountinfo"}
+	}
+	var first error
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		var found []Mount
+		for _, m := range ParseMounts(text) {
+			if root != "/" && !strings.HasPrefix(m.Point, root+"/") {
+				m.Point = filepath.Join(root, m.Point)
+			}
+			if info, err := os.Stat(m.Point); err == nil && info.IsDir() {
+				found = append(found, m)
+			}
+		}
+		if len(found) > 0 {
+			return found, nil
+		}
+	}
+	return nil, first
+}

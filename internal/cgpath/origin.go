@@ -1,0 +1,196 @@
+package cgpath
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Origin says where the root of our own cgroup namespace lies (cgroup_namespaces(7)). A
+// container engine gives its containers such a namespace on version 2: the kernel then
+// shows us every path as it looks from our own group, "/../c1" for the container beside us,
+// with the names of the groups above us left out. Where the tree of the machine is mounted
+// too, those names are found by looking for our own group in it, which takes no privilege.
+//
+// The zero value changes no path. An Origin is safe for concurrent use.
+type Origin struct {
+	roots []namespaceRoot
+}
+
+// namespaceRoot is where our namespace begins in one hierarchy.
+type namespaceRoot struct {
+	mount Mount
+	path  string // below the outermost mount of the hierarchy: "/kubepods/pod1/c1"
+}
+
+// FindOrigin finds our own groups in the hierarchies mounted under root, the place where the
+// file tree of the machine is mounted ("" for "/"). It looks at the names of a few hundred
+// groups at most machines, once.
+func FindOrigin(root string) Origin {
+	root = filepath.Clean("/" + root)
+	outer, err := ReadMounts(root)
+	if err != nil {
+		return Origin{}
+	}
+	text, _ := os.ReadFile("/proc/self/mountinfo")
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	return findOrigin(outer, ParseMounts(text), own, os.Getpid())
+}
+
+// findOrigin takes the mounts of the machine's tree, our own mounts, our /proc/self/cgroup and our process id.
+func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
+	for i := range outer {
+		m := &outer[i]
+		up := climbs(m.Root)
+		if up == 0 || strings.Trim(m.Root[3*up:], "/") != "" || o.covers(m) {
+			continue // it begins where our namespace begins, or within it
+		}
+		for j := range outer { // the outermost mount of the hierarchy
+			if n := &outer[j]; n.same(m) && climbs(n.Root) > up {
+				m, up = n, climbs(n.Root)
+			}
+		}
+		path, ok := byInode(m, up, inner)
+		if !ok {
+			path, ok = byMember(m, up, own, pid)
+		}
+		if ok {
+			o.roots = append(o.roots, namespaceRoot{*m, path})
+		}
+	}
+	return o
+}
+
+// climbs counts how often a path goes up at its beginning: "/../../a" twice.
+func climbs(path string) int {
+	n := 0
+	for rest, ok := strings.CutPrefix(path, "/.."); ok && (rest == "" || rest[0] == '/'); rest, ok = strings.CutPrefix(rest, "/..") {
+		n++
+	}
+	return n
+}
+
+func (m *Mount) same(n *Mount) bool {
+	return m.V2 && n.V2 || !m.V2 && !n.V2 && m.Serves(strings.Join(n.Controllers, ","))
+}
+
+func (o *Origin) covers(m *Mount) bool {
+	for i := range o.roots {
+		if o.roots[i].mount.same(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// byInode finds the root of our namespace by the mount that engines make of it in the
+// container: both show one directory with one number.
+func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
+	for i := range inner {
+		n := &inner[i]
+		if n.Root != "/" || !n.same(m) {
+			continue
+		}
+		var want syscall.Stat_t
+		if err := syscall.Stat(n.Point, &want); err != nil {
+			continue
+		}
+		path, ok := search(m.Point, depth, func(dir string) bool {
+			var st syscall.Stat_t
+			return syscall.Stat(dir, &st) == nil && st.Ino == want.Ino && st.Dev == want.Dev
+		})
+		if ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// byMember finds our own group by our process id among its members, where no mount shows it.
+// From there the root of the namespace is as far up as /proc/self/cgroup says.
+func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
+	for line := range strings.Lines(string(own)) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, below, ok := strings.Cut(rest, ":")
+		if !ok || !m.Serves(controllers) || climbs(below) > 0 {
+			continue
+		}
+		below = strings.TrimSuffix(below, "/")
+		path, ok := search(m.Point, depth+strings.Count(below, "/"), func(dir string) bool { return member(dir, pid) })
+		if !ok {
+			return "", false
+		}
+		return strings.CutSuffix(path, below)
+	}
+	return "", false
+}
+
+func member(dir string, pid int) bool {
+	text, err := os.ReadFile(dir + "/cgroup.procs")
+	if err != nil {
+		return false
+	}
+	want := strconv.Itoa(pid)
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSuffix(line, "\n") == want {
+			return true
+		}
+	}
+	return false
+}
+
+// search looks for a directory at a depth below dir, and returns what its path has beyond it.
+func search(dir string, depth int, is func(dir string) bool) (string, bool) {
+	if depth == 0 {
+		return "", is(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", false
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if rest, ok := search(dir+"/"+e.Name(), depth-1, is); ok {
+			return "/" + e.Name() + rest, true
+		}
+	}
+	return "", false
+}
+
+// Absolute returns a path of /proc/PID/cgroup, or the root of a mount, as it is from the
+// outermost mount of its hierarchy: "/../c2" is "/kubepods/pod1/c2" where we are in
+// "/kubepods/pod1/c1". What lies beyond that mount is left as it is.
+func (o Origin) Absolute(controllers, path string) string {
+	for i := range o.roots {
+		r := &o.roots[i]
+		if !r.mount.Serves(controllers) {
+			continue
+		}
+		up, base := climbs(path), r.path
+		rest := strings.TrimSuffix(path[3*up:], "/")
+		for range up {
+			j := strings.LastIndexByte(base, '/')
+			if j < 0 {
+				return path
+			}
+			base = base[:j]
+		}
+		if base+rest == "" {
+			return "/"
+		}
+		return base + rest
+	}
+	return path
+}
+
+// AbsoluteRoots makes the roots of mounts absolute, as [Origin.Absolute] does with paths.
+func (o Origin) AbsoluteRoots(mounts []Mount) {
+	for i := range mounts {
+		m := &mounts[i]
+		m.Root = o.Absolute(strings.Join(m.Controllers, ","), m.Root)
+	}
+}

@@ -1,0 +1,56 @@
+package task
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"reckon/sensor"
+)
+
+// PIDNamespace is the name of the [Note] about processes that can not be seen.
+const PIDNamespace = "pid-namespace"
+
+// remedy is how a container is run in the pid namespace of the machine.
+const remedy = "run in that of the machine: hostPID: true in Kubernetes, --pid=host in Docker and Podman"
+
+// firstPIDNamespace is the inode of the namespace that the machine booted with
+// (PROC_PID_INIT_INO of include/linux/proc_ns.h).
+const firstPIDNamespace = 0xEFFFFFFC
+
+// nested reports whether we are in a pid namespace below the first one (pid_namespaces(7)).
+func nested() bool {
+	var st syscall.Stat_t
+	return syscall.Stat("/proc/self/ns/pid", &st) == nil && st.Ino != firstPIDNamespace
+}
+
+// foreignIDs reports whether the process ids under root are not those that the kernel
+// gives to us: its link self names us there by another id, or can not name us.
+func foreignIDs(root string) bool {
+	us, err := os.Readlink(filepath.Join(root, "proc/self"))
+	return err != nil || us != strconv.Itoa(os.Getpid())
+}
+
+// namespaces tells whether what may be read is what is meant to be. It is an error where an
+// agent that chose its sources itself would measure itself alone, or would join the process ids
+// of two namespaces. The note says that there are processes which nobody sees.
+func namespaces(o Options) (note, err error) {
+	if sameMachine(o.Root) != nil {
+		return nil, nil // a recorded tree
+	}
+	if foreignIDs(o.Root) && o.Source != Procfs {
+		return nil, errForeign(o.Root, "; or --source procfs, which misses processes that live for less than a tick")
+	}
+	if foreignIDs(o.Root) || !nested() {
+		return nil, nil
+	}
+	if os.Getpid() == 1 && o.Source == Auto {
+		return nil, sensor.Unavailable("there is nothing to measure: this process is the first of a pid namespace of its own", remedy, nil)
+	}
+	return sensor.Unavailable("processes outside our pid namespace are not seen; what they use counts as that of other", remedy, nil), nil
+}
+
+func errForeign(root, otherwise string) error {
+	return sensor.Unavailable("the process ids in "+filepath.Join(root, "proc")+" are not those of our own pid namespace", remedy+otherwise, nil)
+}
