@@ -1,0 +1,81 @@
+package golden
+
+import (
+	"path"
+	"slices"
+	"sync"
+)
+
+// intent is a difference that was made on purpose.
+type intent struct {
+	// Where it is, as the message of the test names it: the name of a question and the keys
+	// down to the figure, such as job-*/advice/cores. Patterns are those of path.Match; one
+	// that ends in /** holds for everything below.
+	Where string
+	Why   string
+	// Holds says which change it is; nil is for any. A side that has nothing is missing{}.
+	Holds func(was, is any) bool
+}
+
+// intended lists all of them. What is listed and does not occur fails, too.
+//
+// Words that are made anew from figures at each answer are not compared at all: see spoken.
+var intended = []intent{}
+
+// spoken are answers in words, which may be put better at any time: verdicts, advice, and
+// the queries that a finding names.
+var spoken = []string{"job-*/verdicts", "job-*/advice", "findings*/queries", "rebuilt-findings*/queries", "finding-*/queries"}
+
+// moving are figures of the present, which go on with the clock.
+var moving = []string{"*usage-*/pending", "report/pending"}
+
+var (
+	usedMu sync.Mutex
+	used   = map[string]bool{}
+)
+
+// isIntended looks a difference up.
+func isIntended(d difference) bool {
+	for _, pattern := range slices.Concat(spoken, moving) {
+		if below(pattern+"/**", d.Where) {
+			return true
+		}
+	}
+	for _, i := range intended {
+		if below(i.Where, d.Where) && (i.Holds == nil || i.Holds(d.Was, d.Is)) {
+			usedMu.Lock()
+			used[i.Where] = true
+			usedMu.Unlock()
+			return true
+		}
+	}
+	return false
+}
+
+// below is path.Match, where a pattern that ends in /** is of a place and all below it.
+func below(pattern, where string) bool {
+	const all = "/**"
+	if len(pattern) < len(all) || pattern[len(pattern)-len(all):] != all {
+		ok, err := path.Match(pattern, where)
+		return ok && err == nil
+	}
+	pattern = pattern[:len(pattern)-len(all)]
+	for at := where; at != "." && at != "/"; at = path.Dir(at) {
+		if ok, err := path.Match(pattern, at); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// unused are the intents that were not met.
+func unused() (out []string) {
+	usedMu.Lock()
+	defer usedMu.Unlock()
+	for _, i := range intended {
+		if !used[i.Where] {
+			out = append(out, i.Where)
+		}
+	}
+	return out
+}
