@@ -63,7 +63,6 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "reckon/cmd/reckon", "reckon/cmd/reckon-agent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}

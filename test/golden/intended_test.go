@@ -29,6 +29,22 @@ var spoken = []string{"job-*/verdicts", "job-*/advice", "findings*/queries", "re
 // moving are figures of the present, which go on with the clock.
 var moving = []string{"*usage-*/pending", "report/pending"}
 
+// withoutPresent drops what moves with the clock of a single row: a job that waited when the
+// site fell silent counts as ended once it has been silent for days.
+func withoutPresent(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			withoutPresent(one)
+		}
+	case map[string]any:
+		if v["state"] == "pending" {
+			delete(v, "end")
+			delete(v, "wall_seconds")
+		}
+	}
+}
+
 var (
 	usedMu sync.Mutex
 	used   = map[string]bool{}

@@ -157,6 +157,8 @@ func checkStill(t *testing.T, where, name, text string) {
 func judge(t *testing.T, where string, was, is any) {
 	t.Helper()
 	n := 0
+	withoutPresent(was)
+	withoutPresent(is)
 	for _, d := range compare(where, "", was, is) {
 		if isIntended(d) {
 			continue

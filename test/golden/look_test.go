@@ -1,0 +1,71 @@
+package golden
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"reckon/answer/findings"
+	"reckon/catalogue"
+	"reckon/store"
+	"reckon/store/tsdb"
+)
+
+// TestLookAgain lets the rules of today look at the time at which the earlier program looked
+// last: what it had found is found again, under the same id, so that who muted or acknowledged
+// it is not told anew. The clock of a server can not be set, so this one is put together here.
+func TestLookAgain(t *testing.T) {
+	dir, m := unpack(t)
+	at, err := time.Parse(time.RFC3339, m.Looked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(dir, "site/series"), Retention: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer series.Close()
+	facts, err := catalogue.Open(filepath.Join(dir, "site/catalogue.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	policy, err := os.ReadFile(filepath.Join(dir, "policy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := cases(t, facts)
+	k := &findings.Keeper{
+		Evaluator: &findings.Evaluator{Series: series, Facts: facts}, Store: facts, Policy: policy,
+		Clock: func() time.Time { return at },
+	}
+	if err := k.Look(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	judge(t, "look", was, cases(t, facts))
+}
+
+// cases lists findings with what people did to them. One that is found again is no longer new.
+func cases(t *testing.T, s store.Findings) any {
+	t.Helper()
+	list, _, err := s.Findings(t.Context(), store.FindingFilter{Limit: 100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []any{}
+	for _, f := range list {
+		if f.State == store.FindingNew {
+			f.State = store.FindingOpen
+		}
+		rows = append(rows, map[string]any{
+			"id": f.ID, "rule": f.Rule, "owner": f.Owner, "workload": f.Workload, "node": f.Node, "part": f.Part, "state": f.State,
+			"severity": f.Severity, "acknowledged_by": f.AckBy, "mute_reason": f.MuteReason, "muted_until": f.MutedUntil.UTC().Format(time.RFC3339),
+		})
+	}
+	if len(rows) < 50 {
+		t.Fatalf("%d findings", len(rows))
+	}
+	return rows
+}
