@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"reckon/answer/findings"
-	"reckon/catalogue"
+	"reckon/catalogue/database"
 	"reckon/store"
 	"reckon/store/tsdb"
 )
@@ -27,7 +27,7 @@ func TestLookAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer series.Close()
-	facts, err := catalogue.Open(filepath.Join(dir, "site/catalogue.db"), nil)
+	facts, err := database.Open(filepath.Join(dir, "site/catalogue.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
