@@ -46,7 +46,7 @@ func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client
 
 func caseOf(f *store.Finding) (client.Finding, error) {
 	out := client.Finding{
-		ID: f.ID, Rule: f.Rule, Severity: f.Severity, State: f.State, Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
+		ID: f.ID, Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: f.Severity, State: f.State, Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
 		First: f.First.UTC(), Last: f.Last.UTC(), Found: f.Found.UTC(), Seen: f.Seen.UTC(), AckBy: f.AckBy, MuteReason: f.MuteReason, Evidence: []client.Evidence{},
 	}
 	for _, q := range findings.Queries(f) {
@@ -135,7 +135,7 @@ func casesOf(list []misuse.Finding) []client.Finding {
 	for i := range list {
 		f := &list[i]
 		one := client.Finding{
-			ID: findings.ID(f), Rule: f.Rule, Severity: string(f.Severity), Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
+			ID: findings.ID(f), Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: string(f.Severity), Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
 			First: f.First.UTC(), Last: f.Last.UTC(),
 		}
 		for _, e := range f.Evidence {

@@ -16,6 +16,8 @@ type Evidence struct {
 	Value float64  `json:"value"`
 	Unit  string   `json:"unit"`
 	Limit *float64 `json:"limit,omitempty"`
+	// Wasted says that the figure is what was allocated and not used.
+	Wasted bool `json:"wasted,omitempty"`
 }
 
 // FindingQuery is PromQL that shows what a finding is made of, over its time.
@@ -24,7 +26,7 @@ type FindingQuery struct {
 	Query string `json:"query"`
 }
 
-// FindingStep is a stretch of time that adds to the score of a hog, for somebody who
+// FindingStep is a stretch of time that adds to the score of an owner, for somebody who
 // wants to add it up again: (Use - Fair) / Capacity times its length is Seconds.
 type FindingStep struct {
 	Node     string    `json:"node"`
@@ -50,9 +52,10 @@ type FindingSteps struct {
 // Finding is one case of misuse.
 type Finding struct {
 	ID       string     `json:"id"`
-	Rule     string     `json:"rule"`     // hog, misfit, greedy, deadweight, vampire, thrash, imbalance
-	Severity string     `json:"severity"` // high, medium, low
-	State    string     `json:"state"`    // new, open, gone
+	Rule     string     `json:"rule"`            // over-share, gpu-unused, over-requested, idle-allocation, many-small-jobs, memory-thrashing, imbalance, cannot-start
+	Means    string     `json:"means,omitempty"` // what the rule finds, in a sentence
+	Severity string     `json:"severity"`        // high, medium, low
+	State    string     `json:"state"`           // new, open, gone
 	Site     string     `json:"site,omitempty"`
 	Owner    string     `json:"owner"`
 	Workload string     `json:"workload,omitempty"`
@@ -136,7 +139,7 @@ func (c *Client) Finding(ctx context.Context, id string) (Finding, error) {
 	return f, err
 }
 
-// FindingSteps adds the score of a hog up again, step by step.
+// FindingSteps adds the score of over-share up again, step by step.
 func (c *Client) FindingSteps(ctx context.Context, id string) (FindingSteps, error) {
 	var s FindingSteps
 	err := c.get(ctx, "/api/reckon/v1/findings/"+url.PathEscape(id)+"/steps", nil, &s)

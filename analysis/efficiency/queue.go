@@ -2,64 +2,83 @@ package efficiency
 
 import "strings"
 
-// ran begins a sentence about how long it took.
-func ran(running bool) string {
-	if running {
-		return "it has run for"
-	}
-	return "it ran for"
+// waitReason is what one of Slurm's words for waiting means (squeue(1), JOB REASON CODES).
+type waitReason struct {
+	word string
+	text string // why it waits
+	do   string // what somebody has to do about it; empty where waiting helps
+	// never says that the job will not start whatever happens, unless somebody changes it.
+	never bool
 }
 
-// reasons are what Slurm's words for waiting mean (squeue(1), JOB REASON CODES), and
-// whether somebody has to do something. Others are limits, see queued.
-var reasons = []struct {
-	word, text string
-	stuck      bool
-}{
-	{"Priority", "jobs of a higher priority are before it", false},
-	{"Resources", "it is next, once the nodes that it asked for are free", false},
-	{"BeginTime", "it is not to begin before a time that it was given", false},
-	{"Dependency", "another job must come first", false},
-	{"DependencyNeverSatisfied", "the job that it depends on ended otherwise than it asked for; it will never begin, cancel it", true},
-	{"JobArrayTaskLimit", "as many tasks of its array run as it allows at a time", false},
-	{"JobHeldUser", "its owner holds it; `scontrol release` lets it go", true},
-	{"JobHeldAdmin", "an administrator holds it, and must release it", true},
-	{"PartitionTimeLimit", "it asks for more time than its partition allows; ask for less, or it will never begin", true},
-	{"PartitionNodeLimit", "it asks for more or fewer nodes than its partition allows; change that, or it will never begin", true},
-	{"PartitionDown", "its partition takes no jobs at present", false},
-	{"PartitionInactive", "its partition begins no jobs at present", false},
-	{"ReqNodeNotAvail", "nodes that it can only run on are down, drained or reserved", false},
-	{"Licenses", "licenses that it asked for are in use", false},
-	{"Reservation", "its reservation has not begun", false},
-	{"BadConstraints", "no node has what it asked for; change that, or it will never begin", true},
-	{"launch_failed_requeued_held", "it could not be started and is held; an administrator must look at its node", true},
-	{"Cleaning", "the run before it is still being cleared away", false},
+const lessOrNever = "ask for less, or it will never start"
+
+var waitReasons = []waitReason{
+	{"Priority", "jobs of a higher priority are before it", "", false},
+	{"Resources", "it is next, once the nodes that it asked for are free", "", false},
+	{"BeginTime", "it is not to start before the time that it was given", "", false},
+	{"Dependency", "another job must end first", "", false},
+	{"DependencyNeverSatisfied", "the job that it depends on ended in a way that it does not allow", "cancel it: it will never start", true},
+	{"JobArrayTaskLimit", "as many tasks of its array run as it allows at a time", "", false},
+	{"JobHeldUser", "its owner holds it", "`scontrol release` lets it go", false},
+	{"JobHeldAdmin", "an administrator holds it", "an administrator must release it", false},
+	{"PartitionTimeLimit", "it asks for more time than its partition allows", lessOrNever, true},
+	{"PartitionNodeLimit", "it asks for more or fewer nodes than its partition allows", "change that, or it will never start", true},
+	{"PartitionDown", "its partition takes no jobs at present", "", false},
+	{"PartitionInactive", "its partition starts no jobs at present", "", false},
+	{"ReqNodeNotAvail", "nodes that it can only run on are down, drained or reserved", "", false},
+	{"Licenses", "licenses that it asked for are in use", "", false},
+	{"Reservation", "its reservation has not begun", "", false},
+	{"BadConstraints", "no node has what it asked for", "change that, or it will never start", true},
+	{"InvalidAccount", "its account is not valid", "give another account, or it will never start", true},
+	{"InvalidQOS", "its quality of service is not valid", "give another one, or it will never start", true},
+	{"launch_failed_requeued_held", "it could not be started and is held", "an administrator must look at its node and release it", true},
+	{"Cleaning", "the run before it is still being cleared away", "", false},
+}
+
+// reasonOf is what a word for waiting means. Limits of an account or a quality of service
+// have a word each, of which those for one job alone never end.
+func reasonOf(reason string) (r waitReason, known bool) {
+	word, _, _ := strings.Cut(strings.TrimSpace(reason), ",") // "ReqNodeNotAvail, UnavailableNodes:n1"
+	for _, r := range waitReasons {
+		if strings.EqualFold(r.word, word) {
+			return r, true
+		}
+	}
+	of := ""
+	switch {
+	case strings.HasPrefix(word, "QOS"):
+		of = "quality of service"
+	case strings.HasPrefix(word, "Assoc"):
+		of = "account"
+	}
+	switch {
+	case word == "" || word == "None":
+		return waitReason{word: "None"}, false
+	case of == "":
+		return waitReason{word: word, text: "the batch system says " + word}, true
+	case strings.Contains(word, "PerJob") || strings.HasPrefix(word, "QOSMin"):
+		return waitReason{word, "it asks for more than its " + of + " allows for one job (" + word + ")", lessOrNever, true}, true
+	}
+	return waitReason{word: word, text: "its " + of + " is at a limit (" + word + ")"}, true
+}
+
+// Stuck is why a job that waits for a reason can never start; false where it can.
+func Stuck(reason string) (why string, stuck bool) {
+	r, _ := reasonOf(reason)
+	return r.text, r.never
 }
 
 // queued says for how long a workload has waited, and why.
 func (j *judge) queued() {
-	word, _, _ := strings.Cut(strings.TrimSpace(j.u.Reason), ",") // "ReqNodeNotAvail, UnavailableNodes:n1"
+	r, known := reasonOf(j.u.Reason)
 	waited := duration(j.u.Waited)
-	for _, r := range reasons {
-		if strings.EqualFold(r.word, word) {
-			severity := Info
-			if r.stuck {
-				severity = Warning
-			}
-			j.say("queue", severity, j.u.Waited, "seconds", "it has waited for %s: %s", waited, r.text)
-			return
-		}
-	}
 	switch {
-	case word == "" || word == "None":
-		j.say("queue", Info, j.u.Waited, "seconds", "it has waited for %s; why, nobody said", waited)
-	case strings.HasPrefix(word, "QOS") || strings.HasPrefix(word, "Assoc"):
-		of := "quality of service"
-		if word[0] == 'A' {
-			of = "account"
-		}
-		j.say("queue", Info, j.u.Waited, "seconds", "it has waited for %s: its %s is at a limit (%s)", waited, of, word)
+	case !known:
+		j.say("queue", Info, j.u.Waited, "seconds", "it has waited for %s; the batch system gives no reason", waited)
+	case r.do != "":
+		j.say("queue", Warning, j.u.Waited, "seconds", "it has waited for %s: %s; %s", waited, r.text, r.do)
 	default:
-		j.say("queue", Info, j.u.Waited, "seconds", "it has waited for %s: the batch system says %s", waited, word)
+		j.say("queue", Info, j.u.Waited, "seconds", "it has waited for %s: %s", waited, r.text)
 	}
 }

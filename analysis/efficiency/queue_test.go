@@ -8,11 +8,14 @@ func TestQueued(t *testing.T) {
 		"Priority":                             "info it has waited for 10 min: jobs of a higher priority are before it",
 		"resources":                            "info it has waited for 10 min: it is next, once the nodes that it asked for are free",
 		"ReqNodeNotAvail, UnavailableNodes:n1": "info it has waited for 10 min: nodes that it can only run on are down, drained or reserved",
-		"PartitionTimeLimit":                   "warning it has waited for 10 min: it asks for more time than its partition allows; ask for less, or it will never begin",
+		"PartitionTimeLimit":                   "warning it has waited for 10 min: it asks for more time than its partition allows; ask for less, or it will never start",
+		"JobHeldUser":                          "warning it has waited for 10 min: its owner holds it; `scontrol release` lets it go",
+		"QOSMaxWallDurationPerJobLimit":        "warning it has waited for 10 min: it asks for more than its quality of service allows for one job (QOSMaxWallDurationPerJobLimit); ask for less, or it will never start",
+		"AssocMaxCpuPerJobLimit":               "warning it has waited for 10 min: it asks for more than its account allows for one job (AssocMaxCpuPerJobLimit); ask for less, or it will never start",
 		"QOSMaxCpuPerUserLimit":                "info it has waited for 10 min: its quality of service is at a limit (QOSMaxCpuPerUserLimit)",
 		"AssocGrpCPULimit":                     "info it has waited for 10 min: its account is at a limit (AssocGrpCPULimit)",
 		"SomethingNew":                         "info it has waited for 10 min: the batch system says SomethingNew",
-		"":                                     "info it has waited for 10 min; why, nobody said",
+		"":                                     "info it has waited for 10 min; the batch system gives no reason",
 	} {
 		got := Judge(Usage{State: "pending", Reason: reason, Waited: 600})
 		if len(got) != 1 || string(got[0].Severity)+" "+got[0].Text != want || got[0].Value != 600 {
@@ -29,5 +32,17 @@ func TestQueued(t *testing.T) {
 	cpu := 5.0
 	if got := Judge(Usage{State: "pending", Reason: "Priority", Running: true, WallSeconds: 8, CPUSeconds: &cpu}); len(got) != 1 || got[0].Kind != "short" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestStuck: only what waiting never ends is stuck; what somebody holds was meant to wait.
+func TestStuck(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"PartitionTimeLimit": true, "partitionnodelimit": true, "DependencyNeverSatisfied": true, "BadConstraints": true, "InvalidQOS": true, "AssocMaxWallDurationPerJobLimit": true,
+		"Priority": false, "Resources": false, "Dependency": false, "JobHeldUser": false, "JobHeldAdmin": false, "QOSMaxCpuPerUserLimit": false, "ReqNodeNotAvail, UnavailableNodes:n1": false, "": false, "SomethingNew": false,
+	} {
+		if why, stuck := Stuck(reason); stuck != want || stuck && why == "" {
+			t.Errorf("%q: %v %q", reason, stuck, why)
+		}
 	}
 }

@@ -66,3 +66,11 @@ func duration(seconds float64) string {
 	}
 	return fmt.Sprintf("%.1f days", seconds/86400)
 }
+
+// ran begins a sentence about how long it took.
+func ran(running bool) string {
+	if running {
+		return "it has run for"
+	}
+	return "it ran for"
+}

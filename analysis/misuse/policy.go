@@ -36,24 +36,25 @@ func (d Duration) text() string {
 
 // Policy holds the thresholds of all rules. [Defaults] are those of the program.
 type Policy struct {
-	Hog        HogRule        `yaml:"hog"`
-	Misfit     MisfitRule     `yaml:"misfit"`
-	Greedy     GreedyRule     `yaml:"greedy"`
-	Deadweight DeadweightRule `yaml:"deadweight"`
-	Vampire    VampireRule    `yaml:"vampire"`
-	Thrash     ThrashRule     `yaml:"thrash"`
-	Imbalance  ImbalanceRule  `yaml:"imbalance"`
+	OverShare       OverShareRule       `yaml:"over-share"`
+	GPUUnused       GPUUnusedRule       `yaml:"gpu-unused"`
+	OverRequested   OverRequestedRule   `yaml:"over-requested"`
+	IdleAllocation  IdleAllocationRule  `yaml:"idle-allocation"`
+	ManySmallJobs   ManySmallJobsRule   `yaml:"many-small-jobs"`
+	MemoryThrashing MemoryThrashingRule `yaml:"memory-thrashing"`
+	Imbalance       ImbalanceRule       `yaml:"imbalance"`
+	CannotStart     CannotStartRule     `yaml:"cannot-start"`
 }
 
-// HogRule is about owners on a node.
-type HogRule struct {
+// OverShareRule is about owners on a node.
+type OverShareRule struct {
 	On bool `yaml:"on"`
-	// When a resource is contended, and who wants it: see analysis/hog.
+	// When a resource is contended, and who wants it: see analysis/fairshare.
 	Full      float64 `yaml:"full"`
 	Pressure  float64 `yaml:"pressure"`
 	Available float64 `yaml:"available"`
 	Wants     float64 `yaml:"wants"`
-	// Exempt are owners who are not told, such as root: their use counts in everybody's
+	// Exempt are owners of whom nothing is found, such as root: their use counts in everybody's
 	// shares all the same. Patterns as in the shell.
 	Exempt []string `yaml:"exempt"`
 	// Seconds of the whole machine from which it is a finding, and from which a grave one.
@@ -61,8 +62,8 @@ type HogRule struct {
 	High    float64 `yaml:"high_seconds"`
 }
 
-// Exempts reports whether an owner is not told.
-func (r *HogRule) Exempts(owner string) bool { return exempt(r.Exempt, owner) }
+// Exempts reports whether nothing is found of an owner.
+func (r *OverShareRule) Exempts(owner string) bool { return exempt(r.Exempt, owner) }
 
 func exempt(patterns []string, owner string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
@@ -71,8 +72,8 @@ func exempt(patterns []string, owner string) bool {
 	})
 }
 
-// MisfitRule is about work on the wrong machine.
-type MisfitRule struct {
+// GPUUnusedRule is about work on the wrong machine.
+type GPUUnusedRule struct {
 	On           bool     `yaml:"on"`
 	Minimum      Duration `yaml:"minimum"`
 	CPUShare     float64  `yaml:"cpu_share"`
@@ -81,8 +82,8 @@ type MisfitRule struct {
 	GPUHighHours float64  `yaml:"gpu_high_hours"`
 }
 
-// GreedyRule is about requests far above use.
-type GreedyRule struct {
+// OverRequestedRule is about requests far above use.
+type OverRequestedRule struct {
 	On        bool     `yaml:"on"`
 	Minimum   Duration `yaml:"minimum"`
 	Share     float64  `yaml:"share"`
@@ -92,8 +93,8 @@ type GreedyRule struct {
 	GiBHours  float64  `yaml:"gib_hours"`
 }
 
-// DeadweightRule is about what is held and dead.
-type DeadweightRule struct {
+// IdleAllocationRule is about what is held and dead.
+type IdleAllocationRule struct {
 	On      bool     `yaml:"on"`
 	GPUIdle Duration `yaml:"gpu_idle"`
 	Empty   Duration `yaml:"empty"`
@@ -103,18 +104,18 @@ type DeadweightRule struct {
 	ZombiesFor Duration `yaml:"zombies_for"`
 }
 
-// VampireRule is about many small jobs.
-type VampireRule struct {
+// ManySmallJobsRule is about many small jobs.
+type ManySmallJobsRule struct {
 	On         bool     `yaml:"on"`
 	Count      int      `yaml:"count"`
 	Short      Duration `yaml:"short"`
 	ShortCount int      `yaml:"short_count"`
-	// Exempt are owners who are not told, as in [HogRule].
+	// Exempt are owners of whom nothing is found, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }
 
-// ThrashRule is about work that harms itself.
-type ThrashRule struct {
+// MemoryThrashingRule is about work that harms itself.
+type MemoryThrashingRule struct {
 	On             bool     `yaml:"on"`
 	Minimum        Duration `yaml:"minimum"`
 	FaultRate      float64  `yaml:"fault_rate"`
@@ -122,7 +123,13 @@ type ThrashRule struct {
 	ThrottledShare float64  `yaml:"throttled_share"`
 }
 
-// ImbalanceRule is about nodes and GPUs of one job.
+// CannotStartRule is about jobs that wait for ever.
+type CannotStartRule struct {
+	On      bool     `yaml:"on"`
+	Minimum Duration `yaml:"minimum"`
+}
+
+// ImbalanceRule is about nodes, GPUs and tasks of one job.
 type ImbalanceRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`

@@ -3,8 +3,9 @@ package misuse
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
+
+	"reckon/internal/phrase"
 )
 
 // Line is a figure on an even grid of time; NaN where it is not known.
@@ -64,44 +65,30 @@ func (l *Line) above(limit float64, window time.Duration) (s stretch, found bool
 	return s, found
 }
 
-// Span says seconds as people do, to the minute: 5h, 1h20m, 12m.
-func Span(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second)).Round(time.Minute)
-	if d < time.Minute {
-		return "less than a minute"
-	}
-	text := strings.TrimSuffix(d.String(), "0s")
-	if d >= time.Hour {
-		text = strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
-	}
-	return text
-}
-
-// when says it for people, in UTC, which is what all times of the server are.
+// when is the time of a stretch for people, in UTC, which is what all times of the server are.
 func (s *stretch) when() string {
 	return fmt.Sprintf("for %s from %s UTC on", Span(s.seconds), s.first.UTC().Format("2006-01-02 15:04"))
 }
 
-// thrash: swapping, reading its own pages back from disk, or held back by its quota, for
+// thrashing: swapping, reading its own pages back from disk, or held back by its quota, for
 // at least the time of the rule on end. Where only totals are known, over its whole life.
-func thrash(w *Workload, p *Policy) (out []Finding) {
-	t := p.Thrash
+func thrashing(w *Workload, p *Policy) (out []Finding) {
+	t := p.MemoryThrashing
 	wall := w.Wall()
 	if !t.On || wall < t.Minimum.Seconds() {
 		return nil
 	}
 	whole := stretch{first: w.Start, last: w.Last, seconds: wall}
 	for _, k := range []struct {
-		part, text, figure, unit string
-		severity                 Severity
-		line                     *Line
-		limit                    float64
-		mean                     float64 // over its whole life; NaN when not known
-		percent                  bool
+		part, figure, unit string
+		severity           Severity
+		line               *Line
+		limit              float64
+		mean               float64 // over its whole life; NaN when not known
 	}{
-		{"faults", "reads %.0f pages a second back from disk for lack of memory, %s", "major faults in that time", "1/s", Medium, w.Faults, t.FaultRate, per(w.MajorFaults, wall), false},
-		{"swap", "has %.0f %% of its memory swapped out, %s", "swapped out in that time", "ratio", Medium, w.Swapped, t.SwapShare, w.swapped(), true},
-		{"quota", "is held back by its CPU quota for %.0f %% of the time, %s", "held back by the quota in that time", "ratio", Low, w.Throttles, t.ThrottledShare, per(w.Throttled, wall), true},
+		{"faults", "major faults in that time", "1/s", Medium, w.Faults, t.FaultRate, per(w.MajorFaults, wall)},
+		{"swap", "swapped out in that time", "ratio", Medium, w.Swapped, t.SwapShare, w.swapped()},
+		{"quota", "held back by the quota in that time", "ratio", Low, w.Throttles, t.ThrottledShare, per(w.Throttled, wall)},
 	} {
 		s, found := whole, k.mean >= k.limit
 		s.mean = k.mean
@@ -111,18 +98,15 @@ func thrash(w *Workload, p *Policy) (out []Finding) {
 		if !found || k.part == "swap" && (!known(w.SwapPeak) || *w.SwapPeak < leastSwap) {
 			continue
 		}
-		shown := s.mean
-		if k.percent {
-			shown *= 100
-		}
-		out = append(out, w.finding(Thrash, k.severity, k.part, fmt.Sprintf(k.text, shown, s.when()),
+		out = append(out, w.finding(MemoryThrashing, k.severity, k.part, "memory-thrashing."+k.part,
+			phrase.Words{"rate": number(math.Round(s.mean)), "share": percent(s.mean), "when": s.when()},
 			Evidence{Text: k.figure, Value: s.mean, Unit: k.unit, Limit: limit(k.limit)},
 			Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(t.Minimum.Seconds())}))
 	}
 	return out
 }
 
-// leastSwap is what is worth a word; the pages of programs that sleep are swapped out
+// leastSwap is what is worth a word, bytes; the pages of programs that sleep are swapped out
 // for good.
 const leastSwap = 64 << 20
 

@@ -44,11 +44,11 @@ func TestSustained(t *testing.T) {
 		case c.seconds == 0 && len(got) != 0:
 			t.Errorf("%s: %+v", name, got)
 		case c.seconds == 0:
-		case len(got) != 1 || got[0].Rule != misuse.Thrash || got[0].Part != "faults":
+		case len(got) != 1 || got[0].Rule != misuse.MemoryThrashing || got[0].Part != "faults":
 			t.Errorf("%s: %+v", name, got)
 		default:
 			for1 := got[0].Evidence[1].Value
-			if c.seconds > 0 && math.Abs(for1-c.seconds) > 480 || c.seconds < 0 && (for1 < 1200 || for1 > 2200) || got[0].Evidence[0].Value < policy().Thrash.FaultRate {
+			if c.seconds > 0 && math.Abs(for1-c.seconds) > 480 || c.seconds < 0 && (for1 < 1200 || for1 > 2200) || got[0].Evidence[0].Value < policy().MemoryThrashing.FaultRate {
 				t.Errorf("%s: for %g s, %+v", name, for1, got[0].Evidence)
 			}
 			if !got[0].First.Equal(w.Start) {

@@ -10,7 +10,7 @@ import (
 // TestDeadProcesses: zombies matter when there are many and they stay.
 func TestDeadProcesses(t *testing.T) {
 	p := policy()
-	p.Deadweight.Zombies, p.Deadweight.ZombiesFor = 20, min(30)
+	p.IdleAllocation.Zombies, p.IdleAllocation.ZombiesFor = 20, min(30)
 	// run is a count every minute, from so many minutes before now up to a minute before.
 	run := func(counts ...float64) misuse.Zombies {
 		z := misuse.Zombies{Site: "lab", Node: "n1", Owner: "alice", Now: epoch}
@@ -57,13 +57,13 @@ func TestDeadProcesses(t *testing.T) {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
-	p.Deadweight.On = false
+	p.IdleAllocation.On = false
 	if _, found := misuse.DeadProcesses(run(many(60, 50)...), p); found {
 		t.Error("a rule that is off found something")
 	}
 }
 
-// TestSmallRequests: jobs too small for greedy to look at are a vampire when they are many
+// TestSmallRequests: jobs too small for over-requested to look at matter when they are many
 // and what they hold without use adds up; the same number that use it are not.
 func TestSmallRequests(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -74,12 +74,12 @@ func TestSmallRequests(t *testing.T) {
 		var list []misuse.Workload
 		for i := range c.n {
 			list = append(list, job(i, 1, func(w *misuse.Workload) {
-				w.RequestCores, w.CoresP95, w.CoresMean, w.CPUSeconds = num(2), num(c.p95), num(c.p95), num(c.p95*3600)
+				w.Cores, w.CoresP95, w.CoresMean, w.CPUSeconds = num(2), num(c.p95), num(c.p95), num(c.p95*3600)
 			}))
 		}
 		got := 0
 		for _, f := range misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
-			if f.Rule != misuse.Vampire {
+			if f.Rule != misuse.ManySmallJobs {
 				t.Errorf("%s: %+v", name, f)
 			}
 			got++

@@ -11,7 +11,8 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
-	"reckon/analysis/hog"
+	"reckon/analysis/efficiency"
+	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
 	"reckon/store"
 )
@@ -57,28 +58,29 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, policies .
 		return out, nil
 	}
 	all := newMachines()
-	waits, wide := waitingOf(r, rows), wideOf(rows)
-	took := make([]hogs, len(policies))
+	waits, wide, given := waitingOf(r, rows), wideOf(rows), allocationsOf(r, rows)
+	took := make([]ownerScores, len(policies))
 	dead := make([][]misuse.Finding, len(policies))
 	for i := range took {
-		took[i].sums = map[hogKey]*hogSum{}
+		took[i].sums = map[ownerPart]*ownerScore{}
 	}
 	var mu sync.Mutex // machines are read and judged two at a time
 	err = e.machines(ctx, r, names, wide, func(m *machine) {
+		m.join(given[m.place], r.steps())
 		traces := m.traces(r, waits.at(m))
 		for i, p := range policies {
 			mu.Lock()
 			policy := p.For("", []string{m.node})
 			mu.Unlock()
 			zombies := m.deadProcesses(r, policy)
-			found := make([][]hog.Score, len(traces))
+			found := make([][]fairshare.Score, len(traces))
 			for k := range traces {
-				found[k] = scores(&traces[k], &policy.Hog)
+				found[k] = scores(&traces[k], &policy.OverShare)
 			}
 			mu.Lock()
 			dead[i] = append(dead[i], zombies...)
 			for k := range traces {
-				took[i].add(&traces[k], found[k], &policy.Hog)
+				took[i].add(&traces[k], found[k], &policy.OverShare)
 			}
 			mu.Unlock()
 		}
@@ -101,12 +103,12 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, policies .
 		slices.SortFunc(dead[i], func(a, b misuse.Finding) int {
 			return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Owner, b.Owner))
 		})
-		out[i] = slices.Concat(out[i], dead[i], took[i].findings(r, func(_ string, nodes []nodeScore) *misuse.HogRule {
+		out[i] = slices.Concat(out[i], dead[i], took[i].findings(r, func(_ string, nodes []nodeScore) *misuse.OverShareRule {
 			on := make([]string, len(nodes))
 			for k := range nodes {
 				on[k] = nodes[k].node
 			}
-			return &p.For("", on).Hog
+			return &p.For("", on).OverShare
 		}))
 	}
 	return out, ctx.Err()
@@ -138,18 +140,19 @@ func wideOf(rows []store.Workload) map[id]bool {
 type machines struct {
 	cores, gpus map[place]int
 	latest      map[place]int64
+	measured    map[place]map[string]int64 // GPUs whose use is measured, and when that was said last
 	perNode     map[id]map[string]float64
 	perGPU      map[id]map[string]float64
 	gpu         map[id]*piece
 }
 
 func newMachines() *machines {
-	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{},
+	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{}, measured: map[place]map[string]int64{},
 		perNode: map[id]map[string]float64{}, perGPU: map[id]map[string]float64{}, gpu: map[id]*piece{}}
 }
 
 func (a *machines) add(m *machine) {
-	a.cores[m.place], a.gpus[m.place], a.latest[m.place] = len(m.cpus), len(m.gpus), m.latest
+	a.cores[m.place], a.gpus[m.place], a.latest[m.place], a.measured[m.place] = len(m.cpus), len(m.gpus), m.latest, m.measured
 	for k, w := range m.work {
 		if a.perNode[k] == nil {
 			a.perNode[k], a.perGPU[k] = map[string]float64{}, map[string]float64{}
@@ -166,18 +169,27 @@ func (a *machines) add(m *machine) {
 		if w.held != 0 && (all.held == 0 || w.held < all.held) {
 			all.held = w.held
 		}
+		for device := range w.devices { // a device that is measured and charged nobody was not used
+			all.seen = max(all.seen, m.measured[device])
+		}
 		all.used, all.seen = max(all.used, w.used), max(all.seen, w.seen)
 	}
 }
 
-// workload is a row of the catalogue with what the nodes told beside it.
+// workload is a row of the catalogue with what its nodes measured beside it.
 func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) misuse.Workload {
 	m := misuse.Workload{
 		Site: w.Site, ID: w.ID, Kind: w.Kind, Owner: w.Owner, Partition: w.Partition, State: w.State, Nodes: w.Nodes,
 		Start: w.Start, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending",
 		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
 		MajorFaults: w.MajorFaults, Throttled: w.ThrottledSeconds, GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak,
-		RequestCores: w.RequestCores, RequestMemory: w.RequestMemoryBytes, RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+		Cores: w.RequestCores, Memory: w.RequestMemoryBytes, GPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+	}
+	if w.Waits() {
+		m.Waited = w.Seen.Sub(w.Submit).Seconds()
+		if why, stuck := efficiency.Stuck(w.Reason); stuck {
+			m.Stuck = why
+		}
 	}
 	if !w.End.IsZero() {
 		m.Last = w.End

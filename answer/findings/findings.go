@@ -1,5 +1,5 @@
 // Package findings looks for misuse in what was measured: it reads the series and the
-// catalogue, asks the rules of analysis/hog and analysis/misuse, and keeps what they
+// catalogue, applies the rules of analysis/fairshare and analysis/misuse, and keeps what they
 // found with a state, so that nobody is told twice.
 //
 // A finding is new when it was found for the first time, open while it lasts, and gone
@@ -98,16 +98,16 @@ func (k *Keeper) Last() time.Time {
 	return k.last
 }
 
-// ID names a case: the same as long as it lasts.
+// ID names a case: the same as long as it lasts, and the same as before its rule was renamed.
 func ID(f *misuse.Finding) string {
 	start, node := "", f.Node
 	if f.Workload != "" { // batch systems give an id again
 		start = fmt.Sprint(f.First.Unix() / 60)
 	}
-	if f.Rule == misuse.Hog { // summed over nodes: the one that stands for them may change
+	if f.Rule == misuse.OverShare { // summed over nodes: the one that stands for them may change
 		node = ""
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q %q %q %q", f.Rule, f.Site, f.Owner, f.Workload, start, node, f.Part)))
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %q %q %q %q", misuse.Key(f.Rule), f.Site, f.Owner, f.Workload, start, node, f.Part)))
 	return hex.EncodeToString(sum[:6])
 }
 

@@ -24,47 +24,89 @@ func TestPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := p.For("", nil)
-	if !d.Hog.On || d.Hog.Seconds != 600 || d.Hog.Full != 0.9 || d.Misfit.Minimum.Seconds() != 600 || d.Greedy.CoreHours != 24 || d.Deadweight.GPUIdle.Seconds() != 1800 || d.Vampire.ShortCount != 1000 || !d.Imbalance.On {
+	if !d.OverShare.On || d.OverShare.Seconds != 600 || d.OverShare.Full != 0.9 || d.GPUUnused.Minimum.Seconds() != 600 || d.OverRequested.CoreHours != 24 || d.IdleAllocation.GPUIdle.Seconds() != 1800 || d.ManySmallJobs.ShortCount != 1000 || !d.Imbalance.On {
 		t.Errorf("%+v", d)
 	}
 	p, err = ReadPolicy([]byte(`
 rules:
-  greedy: {core_hours: 5}
-  thrash: {minimum: 1h}
+  over-requested: {core_hours: 5}
+  memory-thrashing: {minimum: 1h}
 overrides:
-  - {partition: debug, rules: {greedy: {on: false}}}
-  - {node: "gpu*", rules: {misfit: {cpu_share: 0.02, minimum: 2m}}}
+  - {partition: debug, rules: {over-requested: {on: false}}}
+  - {node: "gpu*", rules: {gpu-unused: {cpu_share: 0.02, minimum: 2m}}}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time from memory
 		base, debug, gpu := p.For("cpu", []string{"n1"}), p.For("debug", []string{"n1"}), p.For("debug", []string{"n1", "gpu7"})
-		if base.Greedy.CoreHours != 5 || base.Greedy.Share != 0.25 || base.Thrash.Minimum.Seconds() != 3600 || !base.Greedy.On || base.Misfit.CPUShare != 0.1 {
+		if base.OverRequested.CoreHours != 5 || base.OverRequested.Share != 0.25 || base.MemoryThrashing.Minimum.Seconds() != 3600 || !base.OverRequested.On || base.GPUUnused.CPUShare != 0.1 {
 			t.Errorf("base %+v", base)
 		}
-		if debug.Greedy.On || debug.Misfit.CPUShare != 0.1 || gpu.Greedy.On || gpu.Misfit.CPUShare != 0.02 || gpu.Misfit.Minimum.Seconds() != 120 || gpu.Greedy.CoreHours != 5 {
-			t.Errorf("debug %+v\ngpu %+v", debug.Greedy, gpu.Misfit)
+		if debug.OverRequested.On || debug.GPUUnused.CPUShare != 0.1 || gpu.OverRequested.On || gpu.GPUUnused.CPUShare != 0.02 || gpu.GPUUnused.Minimum.Seconds() != 120 || gpu.OverRequested.CoreHours != 5 {
+			t.Errorf("debug %+v\ngpu %+v", debug.OverRequested, gpu.GPUUnused)
 		}
 	}
 	for text, want := range map[string]string{
-		"rule: {}":                                                "line 1: field rule not found",
-		"rules: {gready: {on: false}}":                            "field gready not found",
-		"rules: {greedy: {share: 3}}":                             "greedy.share: 3 is no share",
-		"rules: {greedy: {minimum: soon}}":                        `line 1: minimum: "soon" is no duration`,
-		"rules: {greedy: {core_hours: -1}}":                       "greedy.core_hours: -1",
-		"rules: {vampire: {count: many}}":                         "cannot unmarshal",
-		"overrides: [{rules: {}}]":                                "override 1: say for which",
-		"overrides: [{partition: p, rules: {hog: {seconds: 9}}}]": "override 1: hog is of a node",
-		"overrides: [{partition: p, node: n, rules: {deadweight: {zombies: 9}}}]": "override 1: deadweight.zombies is of a node",
-		"rules: {vampire: {exempt: ['[']}}":                                       "vampire.exempt",
-		"overrides: [{node: '[', rules: {}}]":                                     "no pattern",
-		"overrides: [{node: a, rules: {x: {}}}]":                                  "override 1: ",
-		"overrides: [{node: a, rules: {hog: {full: 7}}}]":                         "override 1: hog.full",
+		"rule: {}":                                                                     "line 1: field rule not found",
+		"rules: {gready: {on: false}}":                                                 "field gready not found",
+		"rules: {over-requested: {share: 3}}":                                          "over-requested.share: 3 is no share",
+		"rules: {over-requested: {minimum: soon}}":                                     `line 1: minimum: "soon" is no duration`,
+		"rules: {over-requested: {core_hours: -1}}":                                    "over-requested.core_hours: -1",
+		"rules: {many-small-jobs: {count: many}}":                                      "cannot unmarshal",
+		"overrides: [{rules: {}}]":                                                     "override 1: say for which",
+		"overrides: [{partition: p, rules: {over-share: {seconds: 9}}}]":               "override 1: over-share is of a node",
+		"overrides: [{partition: p, node: n, rules: {idle-allocation: {zombies: 9}}}]": "override 1: idle-allocation.zombies is of a node",
+		"rules: {many-small-jobs: {exempt: ['[']}}":                                    "many-small-jobs.exempt",
+		"overrides: [{node: '[', rules: {}}]":                                          "no pattern",
+		"overrides: [{node: a, rules: {x: {}}}]":                                       "override 1: ",
+		"overrides: [{node: a, rules: {over-share: {full: 7}}}]":                       "override 1: over-share.full",
+		"rules: {greedy: {share: 3}}":                                                  "over-requested.share: 3 is no share", // by its old name
+		"rules: {greedy: {share: 1}, over-requested: {}}":                              "line 1: over-requested stands twice",
 		"\tx": "",
 	} {
 		if _, err := ReadPolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestNicknames: a policy that was written before rules were renamed means the same.
+func TestNicknames(t *testing.T) {
+	p, err := ReadPolicy([]byte(`
+rules:
+  hog: {seconds: 300, exempt: [batch]}
+  misfit: {gpu_busy: 0.1}
+  greedy: {core_hours: 5}
+  deadweight: {empty: 1h}
+  vampire: {count: 7}
+  thrash: {minimum: 1h}
+overrides:
+  - {partition: debug, rules: {greedy: {on: false}}}
+  - {node: "gpu*", rules: {hog: {on: false}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, debug, gpu := p.For("cpu", []string{"n1"}), p.For("debug", []string{"n1"}), p.For("", []string{"gpu1"})
+	if base.OverShare.Seconds != 300 || !base.OverShare.Exempts("batch") || base.GPUUnused.GPUBusy != 0.1 || base.OverRequested.CoreHours != 5 ||
+		base.IdleAllocation.Empty.Seconds() != 3600 || base.ManySmallJobs.Count != 7 || base.MemoryThrashing.Minimum.Seconds() != 3600 || debug.OverRequested.On || gpu.OverShare.On {
+		t.Errorf("%+v\n%+v\n%+v", base, debug, gpu)
+	}
+	if _, err := ReadPolicy([]byte("overrides: [{partition: p, rules: {hog: {seconds: 9}}}]")); err == nil || !strings.Contains(err.Error(), "over-share is of a node") {
+		t.Error(err)
+	}
+}
+
+// TestID: the ids of findings are those that they had before their rules were renamed.
+func TestID(t *testing.T) {
+	at := time.Unix(1790000000, 0)
+	for rule, want := range map[string]string{
+		misuse.OverShare: "3b7de4f55bd8", misuse.OverRequested: "b4241444aeaa", misuse.GPUUnused: "fc5ca0bdf925", misuse.IdleAllocation: "6ee10121a5ac", misuse.ManySmallJobs: "9ade144d3dce",
+		misuse.MemoryThrashing: "50563dbecd7c", misuse.Imbalance: "f6fc83a41ee8",
+	} {
+		if got := ID(&misuse.Finding{Rule: rule, Site: "lab", Owner: "alice", Workload: "slurm/1", Node: "n1", Part: "cpu", First: at}); got != want {
+			t.Errorf("%s: %s, want %s", rule, got, want)
 		}
 	}
 }
@@ -108,9 +150,9 @@ load 1m
 	}
 	gpu := row(4, "alice", []string{"n2"}, 35400)
 	gpu.RequestGPUs, gpu.GPUSeconds = num(1), num(1800)
-	greedy := row(3, "bob", []string{"n1"}, 18000)
-	greedy.RequestCores, greedy.CoresP95 = num(16), num(1)
-	rows := []store.Workload{row(1, "alice", []string{"n1"}, 16200), row(2, "alice", []string{"n1"}, 16200), greedy, gpu, row(5, "carol", []string{"n3", "n4"}, 72000)}
+	wasteful := row(3, "bob", []string{"n1"}, 18000)
+	wasteful.RequestCores, wasteful.CoresP95 = num(16), num(1)
+	rows := []store.Workload{row(1, "alice", []string{"n1"}, 16200), row(2, "alice", []string{"n1"}, 16200), wasteful, gpu, row(5, "carol", []string{"n3", "n4"}, 72000)}
 	if err := c.Upsert(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
@@ -145,17 +187,17 @@ func TestLook(t *testing.T) {
 		}
 	}
 	// alice on n1: 3 of 4 cores beside bob's one, for three hours: (3-2)/4 * 170 min.
-	h, ok := got["hog alice n1 cpu"]
+	h, ok := got["over-share alice n1 cpu"]
 	if !ok || h.Severity != "medium" || h.Last.After(start.Add(184*time.Minute)) {
-		t.Errorf("the hog: %+v", h)
+		t.Errorf("alice: %+v", h)
 	}
-	for _, want := range []string{"greedy bob slurm/3 cpu", "deadweight alice slurm/4 gpu", "imbalance carol slurm/5 nodes"} {
+	for _, want := range []string{"over-requested bob slurm/3 cpu", "idle-allocation alice slurm/4 gpu", "imbalance carol slurm/5 nodes"} {
 		if _, ok := got[want]; !ok {
 			t.Errorf("no %s", want)
 		}
 	}
 	for key := range got {
-		if strings.HasPrefix(key, "hog bob") || strings.HasPrefix(key, "hog carol") || strings.Contains(key, "n2 cpu") {
+		if strings.HasPrefix(key, "over-share bob") || strings.HasPrefix(key, "over-share carol") || strings.Contains(key, "n2 cpu") {
 			t.Errorf("%s was found", key)
 		}
 	}
@@ -163,7 +205,7 @@ func TestLook(t *testing.T) {
 	if _, err := k.Acknowledge(t.Context(), h.ID, "root"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Mute(t.Context(), got["greedy bob slurm/3 cpu"].ID, "knows", now.Add(time.Hour)); err != nil {
+	if _, err := k.Mute(t.Context(), got["over-requested bob slurm/3 cpu"].ID, "knows", now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Mute(t.Context(), "none", "", *now); !errors.Is(err, ErrUnknown) {
@@ -205,7 +247,7 @@ func TestLook(t *testing.T) {
 
 func TestWhatIf(t *testing.T) {
 	k, _ := lab(t)
-	d, err := k.WhatIf(t.Context(), []byte("rules: {hog: {seconds: 99999}, greedy: {core_hours: 10000}}"), start.Add(10*time.Minute))
+	d, err := k.WhatIf(t.Context(), []byte("rules: {over-share: {seconds: 99999}, over-requested: {core_hours: 10000}}"), start.Add(10*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,10 +255,10 @@ func TestWhatIf(t *testing.T) {
 	for _, f := range d.Removed {
 		removed[f.Rule] = true
 	}
-	if !removed[misuse.Hog] || !removed[misuse.Greedy] || len(d.Added) != 0 || len(d.Now)-len(d.Removed) != len(d.Then) {
+	if !removed[misuse.OverShare] || !removed[misuse.OverRequested] || len(d.Added) != 0 || len(d.Now)-len(d.Removed) != len(d.Then) {
 		t.Errorf("%d now, %d then, removed %v, added %v", len(d.Now), len(d.Then), removed, d.Added)
 	}
-	if _, err := k.WhatIf(t.Context(), []byte("rules: {hog: {full: 9}}"), start); err == nil {
+	if _, err := k.WhatIf(t.Context(), []byte("rules: {over-share: {full: 9}}"), start); err == nil {
 		t.Error("a policy that can not be meant was taken")
 	}
 	if all := list(t, k, store.FindingFilter{}); len(all) != 0 {
@@ -251,9 +293,9 @@ func TestSteps(t *testing.T) {
 	if err := k.Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	told := list(t, k, store.FindingFilter{Rules: []string{misuse.Hog}})
+	told := list(t, k, store.FindingFilter{Rules: []string{misuse.OverShare}})
 	if len(told) == 0 {
-		t.Fatal("no hog in the lab")
+		t.Fatal("nobody has more than a fair share in the lab")
 	}
 	for _, f := range told {
 		_, steps, err := k.Steps(t.Context(), f.ID)
@@ -282,9 +324,9 @@ func TestSteps(t *testing.T) {
 			t.Error("no queries")
 		}
 	}
-	other := list(t, k, store.FindingFilter{Rules: []string{misuse.Greedy}})
+	other := list(t, k, store.FindingFilter{Rules: []string{misuse.OverRequested}})
 	if _, _, err := k.Steps(t.Context(), other[0].ID); !errors.Is(err, ErrNoSteps) {
-		t.Errorf("steps of greedy: %v", err)
+		t.Errorf("steps of over-requested: %v", err)
 	}
 	if _, _, err := k.Steps(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("steps of nothing: %v", err)
@@ -294,8 +336,8 @@ func TestSteps(t *testing.T) {
 // TestQueries: every query is PromQL, whatever the names are, and there is one for every
 // rule and part.
 func TestQueries(t *testing.T) {
-	for _, part := range []string{"hog cpu", "hog memory", "hog gpu", "misfit cpu", "misfit gpu", "greedy cpu", "greedy memory", "deadweight gpu", "deadweight allocation", "deadweight zombies",
-		"vampire cpu", "vampire short", "thrash faults", "thrash swap", "thrash quota", "imbalance nodes", "imbalance gpus"} {
+	for _, part := range []string{"over-share cpu", "over-share memory", "over-share gpu", "gpu-unused cpu", "gpu-unused gpu", "over-requested cpu", "over-requested memory", "idle-allocation gpu", "idle-allocation allocation", "idle-allocation zombies",
+		"many-small-jobs cpu", "many-small-jobs short", "memory-thrashing faults", "memory-thrashing swap", "memory-thrashing quota", "imbalance nodes", "imbalance gpus", "cannot-start queue"} {
 		rule, p, _ := strings.Cut(part, " ")
 		for _, f := range []store.Finding{
 			{Rule: rule, Part: p, Owner: "alice", Node: "n1", Workload: "slurm/1", Site: "lab"},

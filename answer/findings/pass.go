@@ -30,10 +30,12 @@ const (
 	cpuPressure    = "node_pressure_cpu_waiting_seconds_total"
 	memoryPressure = "node_pressure_memory_waiting_seconds_total"
 	gpuInfo        = "reckon_gpu_info"
+	nodeGPU        = "reckon_node_gpu_seconds_total"
 	zombieCount    = "reckon_zombie_processes"
 )
 
-var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, gpuInfo, zombieCount}
+var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, gpuInfo, nodeGPU, zombieCount,
+	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
 	// before is how far before the time of a look the sample is looked for that its
@@ -50,8 +52,11 @@ const (
 // machine is what was read of one node. Lines are on the grid of the look.
 type machine struct {
 	place
-	cpus, gpus map[string]bool
-	latest     int64 // the last sample of its processors, milliseconds
+	cpus, gpus  map[string]bool
+	latest      int64            // the last sample of its processors, milliseconds
+	measured    map[string]int64 // GPUs whose use is measured, and when that was said last
+	scheduled   bool             // a batch system gives it out
+	allocations map[allocation]line
 
 	used, all                              line // seconds of processors
 	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds of which that is known
@@ -72,7 +77,9 @@ type id struct{ site, workload string }
 // piece is what the look keeps of a workload on a node.
 type piece struct {
 	cpu  float64            // the counters, which hold its whole life
-	gpus map[string]float64 // by device
+	gpus map[string]float64 // busy seconds by device
+	// devices are those of which it holds memory.
+	devices map[string]bool
 	// held is since when it holds memory of a GPU, used when it used one last, seen when it
 	// was last said, all in milliseconds; 0 never.
 	held, used, seen int64
@@ -143,7 +150,7 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 		site := l.Get("site")
 		m := found[site]
 		if m == nil {
-			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, owners: map[string]*owner{}, work: map[id]*piece{}}
+			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{}, allocations: map[allocation]line{}, owners: map[string]*owner{}, work: map[id]*piece{}}
 			found[site] = m
 		}
 		it = s.Iterator(it)
@@ -210,6 +217,11 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 		if l.Get("parent") == "" { // a partition is part of its device
 			m.gpus[l.Get("device")] = true
 		}
+	case nodeGPU:
+		device := l.Get("device")
+		m.measured[device] = max(m.measured[device], p.gauge(it, func(int, float64, float64) {}, nil))
+	case scheduledNode:
+		m.scheduled = true
 	case zombieCount:
 		run := zombieRun{owner: l.Get("owner")}
 		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
@@ -228,6 +240,16 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	if kind == "other" && name != workloadGPU || of == "" {
 		return // what the kernel does is nobody's
 	}
+	if resource := resourceOf(name); resource != "" {
+		if kind != batchKind {
+			return
+		}
+		k := allocation{l.Get("workload"), of, resource}
+		given := m.allocations[k]
+		p.gauge(it, func(i int, v, _ float64) { given.most(p.steps, i, v) }, nil)
+		m.allocations[k] = given
+		return
+	}
 	o := m.owners[of]
 	if o == nil {
 		o = new(owner)
@@ -237,7 +259,7 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	k := id{m.site, l.Get("workload")}
 	if name == gpuMemory || name == workloadGPU || p.wide[k] {
 		if w = m.work[k]; w == nil {
-			w = &piece{gpus: map[string]float64{}}
+			w = &piece{gpus: map[string]float64{}, devices: map[string]bool{}}
 			m.work[k] = w
 		}
 	}
@@ -256,7 +278,8 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 		w.gpus[l.Get("device")] += counted.last
 		w.used, w.seen = max(w.used, counted.used), max(w.seen, counted.at)
 	case gpuMemory:
-		held := int64(0)
+		held, device := int64(0), l.Get("device")
+		w.devices[device] = true
 		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
 			switch {
 			case v <= 0:
@@ -337,8 +360,8 @@ func (w *watched) At() (int64, float64) {
 	return t, v
 }
 
-// gauge spreads a figure over the time that it held.
-func (p *pass) gauge(it chunkenc.Iterator, take func(i int, v, seconds float64), sample func(t int64, v float64)) {
+// gauge spreads a figure over the time that it held, and returns the time of the last sample.
+func (p *pass) gauge(it chunkenc.Iterator, take func(i int, v, seconds float64), sample func(t int64, v float64)) int64 {
 	var t0 int64
 	var v0 float64
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -361,4 +384,5 @@ func (p *pass) gauge(it chunkenc.Iterator, take func(i int, v, seconds float64),
 			sample(t, v)
 		}
 	}
+	return t0
 }

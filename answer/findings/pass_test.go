@@ -98,15 +98,15 @@ func TestHogs(t *testing.T) {
 		return out
 	}
 	cases := map[string]struct{ load, want string }{
-		"full":                       {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "hog alice n1 cpu"},
-		"full, in seven workloads":   {node("n1", 4, 4) + split("n1", 7, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "hog alice n1 cpu"},
+		"full":                       {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "over-share alice n1 cpu"},
+		"full, in seven workloads":   {node("n1", 4, 4) + split("n1", 7, 3, 4) + uses("n1", "session/b", "bob", 1, 2), "over-share alice n1 cpu"},
 		"idle":                       {node("n1", 8, 4) + split("n1", 1, 3, 0) + uses("n1", "session/b", "bob", 1, 0), ""},
 		"alone":                      {node("n1", 4, 4) + split("n1", 3, 4, 9), ""},
 		"the other has all he wants": {node("n1", 4, 4) + split("n1", 1, 3.7, 9) + uses("n1", "session/b", "bob", 0.3, 0), ""},
 		"the kernel is nobody": {node("n1", 4, 4) + split("n1", 1, 3, 4) +
 			`  reckon_workload_cpu_seconds_total{site="lab",node="n1",workload="other/n1",kind="other",part="",owner="root",mode="system"} 0+60x100` + "\n", ""},
 		"told once for two nodes": {node("n1", 4, 4) + split("n1", 1, 3, 4) + uses("n1", "session/b", "bob", 1, 2) +
-			node("n2", 4, 4) + split("n2", 1, 3.5, 4) + uses("n2", "session/c", "carol", 0.5, 2), "hog alice n2 cpu"},
+			node("n2", 4, 4) + split("n2", 1, 3.5, 4) + uses("n2", "session/c", "carol", 0.5, 2), "over-share alice n2 cpu"},
 		"root is not told, and counts": {node("n1", 4, 4) + uses("n1", "session/r", "root", 3, 4) + uses("n1", "session/b", "bob", 1, 2), ""},
 	}
 	for name, c := range cases {
@@ -133,13 +133,13 @@ func TestHogs(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("hog         precision %.2f, recall %.2f (%d cases)", float64(hits)/float64(told), float64(hits)/float64(wanted), wanted)
+	t.Logf("over-share  precision %.2f, recall %.2f (%d cases)", float64(hits)/float64(told), float64(hits)/float64(wanted), wanted)
 	// A node class with another limit, and the rule switched off there.
 	full := node("gpu1", 4, 4) + split("gpu1", 1, 3, 4) + uses("gpu1", "session/b", "bob", 1, 2)
 	for policy, want := range map[string]string{
-		"overrides: [{node: 'gpu*', rules: {hog: {seconds: 2000}}}]": "",
-		"overrides: [{node: 'gpu*', rules: {hog: {seconds: 1000}}}]": "hog alice gpu1 cpu",
-		"overrides: [{node: 'gpu*', rules: {hog: {on: false}}}]":     "",
+		"overrides: [{node: 'gpu*', rules: {over-share: {seconds: 2000}}}]": "",
+		"overrides: [{node: 'gpu*', rules: {over-share: {seconds: 1000}}}]": "over-share alice gpu1 cpu",
+		"overrides: [{node: 'gpu*', rules: {over-share: {on: false}}}]":     "",
 	} {
 		if got := rules(evaluate(t, full, policy)); got != want {
 			t.Errorf("%s: %q, want %q", policy, got, want)
@@ -153,7 +153,7 @@ func TestWaiting(t *testing.T) {
 	half := node("n1", 8, 5) + uses("n1", "slurm/1", "alice", 5, 0)
 	used := 60.0
 	runs := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
-	for reason, want := range map[string]string{"": "hog alice n1 cpu", "Resources": "hog alice n1 cpu", "priority": "hog alice n1 cpu", "Dependency": "", "BeginTime": "", "QOSMaxJobsPerUserLimit": ""} {
+	for reason, want := range map[string]string{"": "over-share alice n1 cpu", "Resources": "over-share alice n1 cpu", "priority": "over-share alice n1 cpu", "Dependency": "", "BeginTime": "", "QOSMaxJobsPerUserLimit": ""} {
 		waits := store.Workload{Site: "lab", ID: "slurm/2", Kind: "slurm", Owner: "bob", Partition: "all", State: "pending", Reason: reason, Submit: start.Add(time.Minute), Start: start.Add(time.Minute), Seen: start.Add(100 * time.Minute)}
 		if got := rules(evaluate(t, half, "", runs, waits)); got != want {
 			t.Errorf("pending for %q: %q, want %q", reason, got, want)
@@ -189,18 +189,24 @@ func TestDead(t *testing.T) {
 	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "gpu", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
 	labels := `{site="lab",node="n1",workload="slurm/1",kind="slurm",part="0",owner="alice",vendor="nvidia",device="GPU-1"`
 	held := "  reckon_workload_gpu_memory_bytes" + labels + "} 1e10x100\n"
+	busy := "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} "
+	device := `  reckon_node_gpu_seconds_total{site="lab",node="n1",vendor="nvidia",device="GPU-1",state="idle"} `
 	for name, c := range map[string]struct{ load, want string }{
-		"zombies":               {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x100` + "\n", "deadweight bob n1 zombies"},
-		"a few zombies":         {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 4x100` + "\n", ""},
-		"zombies that went":     {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x80 stale` + "\n", ""},
-		"held, never used":      {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", "deadweight alice slurm/1 gpu"},
-		"used up to 40 ago":     {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 0+30x60 1800x40\n", "deadweight alice slurm/1 gpu"},
-		"used up to 20 ago":     {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 0+30x80 2400x20\n", ""},
-		"in use":                {held + "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 0+30x100\n", ""},
+		"zombies":           {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x100` + "\n", "idle-allocation bob n1 zombies"},
+		"a few zombies":     {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 4x100` + "\n", ""},
+		"zombies that went": {`  reckon_zombie_processes{site="lab",node="n1",owner="bob"} 40x80 stale` + "\n", ""},
+		// What was never used has no series of its own: the device says that it is measured.
+		"held, never used":      {held + device + "0+60x100\n", "idle-allocation alice slurm/1 gpu"},
+		"device silent lately":  {held + device + "0+60x80\n", ""},
+		"used up to 40 ago":     {held + device + "0+30x100\n" + busy + "0+30x60 1800x40\n", "idle-allocation alice slurm/1 gpu"},
+		"used up to 20 ago":     {held + device + "0+30x100\n" + busy + "0+30x80 2400x20\n", ""},
+		"in use":                {held + device + "0+30x100\n" + busy + "0+30x100\n", ""},
 		"use is not measured":   {held, ""},
-		"memory not measured":   {"  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", ""},
-		"memory held just now":  {"  reckon_workload_gpu_memory_bytes" + labels + "} 0x90 1e10x10\n  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", ""},
-		"memory was given back": {"  reckon_workload_gpu_memory_bytes" + labels + "} 1e10x90 0x10\n  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} 5x100\n", ""},
+		"memory not measured":   {device + "0+60x100\n", ""},
+		"memory held just now":  {"  reckon_workload_gpu_memory_bytes" + labels + "} 0x90 1e10x10\n" + device + "0+60x100\n", ""},
+		"memory was given back": {"  reckon_workload_gpu_memory_bytes" + labels + "} 1e10x90 0x10\n" + device + "0+60x100\n", ""},
+		"held for 31 minutes":   {"  reckon_workload_gpu_memory_bytes" + labels + "} 0x69 1e10x31\n" + device + "0+60x100\n", "idle-allocation alice slurm/1 gpu"},
+		"held for 29 minutes":   {"  reckon_workload_gpu_memory_bytes" + labels + "} 0x71 1e10x29\n" + device + "0+60x100\n", ""},
 	} {
 		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", job)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -217,7 +223,7 @@ func TestMemory(t *testing.T) {
 		return node("n1", 4, 1) + "  node_memory_MemTotal_bytes{site=\"lab\",node=\"n1\"} 1e11x100\n" +
 			fmt.Sprintf("  node_memory_MemAvailable_bytes{site=\"lab\",node=\"n1\"} %gx100\n", available) + mem("session/1", "alice", 70) + mem("session/2", "bob", 25)
 	}
-	if got := rules(evaluate(t, load(5e9), "")); got != "hog alice n1 memory" {
+	if got := rules(evaluate(t, load(5e9), "")); got != "over-share alice n1 memory" {
 		t.Errorf("nearly full: %q", got)
 	}
 	if got := rules(evaluate(t, load(2e10), "")); got != "" {
@@ -233,10 +239,10 @@ func TestThrash(t *testing.T) {
 		return fmt.Sprintf("  %s{site=\"lab\",node=\"n1\",workload=\"slurm/1\",kind=\"slurm\",part=\"0\",owner=\"alice\"} %s\n", name, points)
 	}
 	for name, c := range map[string]struct{ load, want string }{
-		"only totals":          {"", "thrash alice slurm/1 faults"},
+		"only totals":          {"", "memory-thrashing alice slurm/1 faults"},
 		"at the start only":    {series(workloadFaults, "0 25000x99"), ""},
-		"for twenty minutes":   {series(workloadFaults, "0x40 0+60000x20 1200000x40"), "thrash alice slurm/1 faults"},
-		"on two nodes in half": {series(workloadFaults, "0+3500x100") + strings.ReplaceAll(series(workloadFaults, "0+3500x100"), `node="n1"`, `node="n2"`), "thrash alice slurm/1 faults"},
+		"for twenty minutes":   {series(workloadFaults, "0x40 0+60000x20 1200000x40"), "memory-thrashing alice slurm/1 faults"},
+		"on two nodes in half": {series(workloadFaults, "0+3500x100") + strings.ReplaceAll(series(workloadFaults, "0+3500x100"), `node="n1"`, `node="n2"`), "memory-thrashing alice slurm/1 faults"},
 		"somebody else's":      {strings.ReplaceAll(series(workloadFaults, "0+60000x100"), `site="lab"`, `site="other"`) + series(workloadFaults, "0x100"), ""},
 	} {
 		row := job
@@ -250,9 +256,9 @@ func TestThrash(t *testing.T) {
 	swap, peak := 20e9, 30e9
 	job.MajorFaults, job.SwapBytes, job.MemoryPeakBytes = nil, &swap, &peak
 	for name, c := range map[string]struct{ load, want string }{
-		"only totals":  {"", "thrash alice slurm/1 swap"},
+		"only totals":  {"", "memory-thrashing alice slurm/1 swap"},
 		"for a moment": {series(workloadSwap, "0x50 2e10x2 0x48") + series(workloadMemory, "3e10x100"), ""},
-		"for long":     {series(workloadSwap, "0x50 2e10x50") + series(workloadMemory, "3e10x100"), "thrash alice slurm/1 swap"},
+		"for long":     {series(workloadSwap, "0x50 2e10x50") + series(workloadMemory, "3e10x100"), "memory-thrashing alice slurm/1 swap"},
 	} {
 		if got := rules(evaluate(t, node("n1", 4, 1)+c.load, "", job)); got != c.want {
 			t.Errorf("swap, %s: %q, want %q", name, got, c.want)
@@ -269,8 +275,8 @@ func TestEmpty(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ load, want string }{
 		"it runs":                  {processes("slurm/1", "3x100"), ""},
-		"ended an hour ago":        {processes("slurm/1", "3x40 stale") + processes("slurm/2", "3x100"), "deadweight alice slurm/1 allocation"},
-		"none for half an hour":    {processes("slurm/1", "3x70 0x30"), "deadweight alice slurm/1 allocation"},
+		"ended an hour ago":        {processes("slurm/1", "3x40 stale") + processes("slurm/2", "3x100"), "idle-allocation alice slurm/1 allocation"},
+		"none for half an hour":    {processes("slurm/1", "3x70 0x30"), "idle-allocation alice slurm/1 allocation"},
 		"ended a moment ago":       {processes("slurm/1", "3x97 stale") + processes("slurm/2", "3x100"), ""},
 		"the node counts none":     {"", ""},
 		"one of its parts goes on": {processes("slurm/1", "3x40 stale") + strings.ReplaceAll(processes("slurm/1", "1x100"), `part="0"`, `part="1"`), ""},

@@ -63,6 +63,9 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if err := strict(text, &f); err != nil {
 		return nil, err
 	}
+	if err := rename(&f.Rules); err != nil {
+		return nil, err
+	}
 	if err := merge(base, &f.Rules); err != nil {
 		return nil, err
 	}
@@ -77,6 +80,9 @@ func ReadPolicy(text []byte) (*Policy, error) {
 			if _, err := path.Match(pattern, ""); err != nil {
 				return nil, fmt.Errorf("override %d: %q is no pattern", i+1, pattern)
 			}
+		}
+		if err := rename(&o.Rules); err != nil {
+			return nil, fmt.Errorf("override %d: %w", i+1, err)
 		}
 		if word := ofNodes(&o.Rules); word != "" && o.Partition != "" {
 			return nil, fmt.Errorf("override %d: %s is of a node as a whole, whatever the partition of the work on it; give it with node: alone", i+1, word)
@@ -93,15 +99,35 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	return p, nil
 }
 
+// rename writes the names of rules for what they were called before, so that a policy that
+// was written then is read.
+func rename(rules *yaml.Node) error {
+	if rules.Kind != yaml.MappingNode {
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(rules.Content); i += 2 {
+		key := rules.Content[i]
+		if name, ok := misuse.RuleOf(key.Value); ok && name != key.Value {
+			key.Value = name
+		}
+		if seen[key.Value] {
+			return fmt.Errorf("line %d: %s stands twice, once by its old name", key.Line, key.Value)
+		}
+		seen[key.Value] = true
+	}
+	return nil
+}
+
 // ofNodes is the first of some rules that looks at nodes, not at workloads, which have a
 // partition; empty when there is none.
 func ofNodes(rules *yaml.Node) string {
 	for i := 0; i+1 < len(rules.Content) && rules.Kind == yaml.MappingNode; i += 2 {
 		key, value := rules.Content[i].Value, rules.Content[i+1]
-		if key == "hog" {
+		if key == misuse.OverShare {
 			return key
 		}
-		for k := 0; key == "deadweight" && k+1 < len(value.Content); k += 2 {
+		for k := 0; key == misuse.IdleAllocation && k+1 < len(value.Content); k += 2 {
 			if word := value.Content[k].Value; word == "zombies" || word == "zombies_for" {
 				return key + "." + word
 			}
@@ -160,15 +186,15 @@ func durations(n *yaml.Node) error {
 // check refuses thresholds that can not be meant.
 func check(p *misuse.Policy) error {
 	for name, v := range map[string]float64{
-		"hog.full": p.Hog.Full, "hog.pressure": p.Hog.Pressure, "hog.available": p.Hog.Available, "hog.wants": p.Hog.Wants,
-		"misfit.cpu_share": p.Misfit.CPUShare, "misfit.gpu_busy": p.Misfit.GPUBusy, "greedy.share": p.Greedy.Share, "thrash.swap_share": p.Thrash.SwapShare,
-		"imbalance.idle": p.Imbalance.Idle, "imbalance.gpu_busy": p.Imbalance.GPUBusy,
+		"over-share.full": p.OverShare.Full, "over-share.pressure": p.OverShare.Pressure, "over-share.available": p.OverShare.Available, "over-share.wants": p.OverShare.Wants,
+		"gpu-unused.cpu_share": p.GPUUnused.CPUShare, "gpu-unused.gpu_busy": p.GPUUnused.GPUBusy, "over-requested.share": p.OverRequested.Share,
+		"memory-thrashing.swap_share": p.MemoryThrashing.SwapShare, "imbalance.idle": p.Imbalance.Idle, "imbalance.gpu_busy": p.Imbalance.GPUBusy,
 	} {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)
 		}
 	}
-	for rule, patterns := range map[string][]string{"hog": p.Hog.Exempt, "vampire": p.Vampire.Exempt} {
+	for rule, patterns := range map[string][]string{misuse.OverShare: p.OverShare.Exempt, misuse.ManySmallJobs: p.ManySmallJobs.Exempt} {
 		for _, pattern := range patterns {
 			if _, err := path.Match(pattern, ""); err != nil {
 				return fmt.Errorf("%s.exempt: %q is no pattern", rule, pattern)
@@ -176,8 +202,9 @@ func check(p *misuse.Policy) error {
 		}
 	}
 	for name, v := range map[string]float64{
-		"hog.seconds": p.Hog.Seconds, "hog.high_seconds": p.Hog.High, "deadweight.zombies": p.Deadweight.Zombies, "greedy.core_hours": p.Greedy.CoreHours, "greedy.gib_hours": p.Greedy.GiBHours, "thrash.fault_rate": p.Thrash.FaultRate,
-		"vampire.count": float64(p.Vampire.Count), "vampire.short_count": float64(p.Vampire.ShortCount),
+		"over-share.seconds": p.OverShare.Seconds, "over-share.high_seconds": p.OverShare.High, "idle-allocation.zombies": p.IdleAllocation.Zombies,
+		"over-requested.core_hours": p.OverRequested.CoreHours, "over-requested.gib_hours": p.OverRequested.GiBHours, "memory-thrashing.fault_rate": p.MemoryThrashing.FaultRate,
+		"many-small-jobs.count": float64(p.ManySmallJobs.Count), "many-small-jobs.short_count": float64(p.ManySmallJobs.ShortCount),
 	} {
 		if !(v > 0) {
 			return fmt.Errorf("%s: %g; give a number above 0, or on: false", name, v)

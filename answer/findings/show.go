@@ -20,67 +20,69 @@ func Queries(f *store.Finding) []Query {
 	cores := rate(workloadCPU, work)
 	gpus := rate(workloadGPU, work)
 	switch f.Rule + " " + f.Part {
-	case "hog cpu":
+	case "over-share cpu":
 		return []Query{
 			{"cores in use by owner", "sum by (owner) (" + rate(workloadCPU, on) + ")"},
 			{"cores", "count(" + nodeCPU + match("site", f.Site, "node", f.Node, "mode", "idle") + ")"},
 			{"share of time in which a task waited", rate(cpuPressure, on)},
 			{"tasks that run or could", nodeRunnable + on},
 		}
-	case "hog memory":
+	case "over-share memory":
 		return []Query{
 			{"memory by owner", "sum by (owner) (" + workloadMemory + on + ")"},
 			{"memory", nodeMemory + on},
 			{"share that is available", nodeAvailable + on + " / " + nodeMemory + on},
 			{"share of time in which a task waited", rate(memoryPressure, on)},
 		}
-	case "hog gpu":
+	case "over-share gpu":
 		return []Query{
 			{"GPUs busy by owner", "sum by (owner) (" + rate(workloadGPU, on) + ")"},
 			{"GPUs", "count(" + gpuInfo + on + ")"},
 		}
-	case "misfit cpu":
+	case "gpu-unused cpu":
 		return []Query{
 			{"cores in use", "sum(" + cores + ")"},
 			{"GPUs busy", "sum(" + gpus + ")"},
 		}
-	case "misfit gpu":
+	case "gpu-unused gpu":
 		return []Query{
 			{"GPUs busy", "sum(" + gpus + ")"},
 			{"GPUs asked for", "max(reckon_workload_request_gpus" + work + ")"},
 		}
-	case "greedy cpu":
+	case "over-requested cpu":
 		return []Query{
 			{"cores in use", "sum(" + cores + ")"},
 			{"cores asked for", "max(reckon_workload_request_cores" + work + ")"},
 		}
-	case "greedy memory":
+	case "over-requested memory":
 		return []Query{
 			{"memory in use", "sum(" + workloadMemory + work + ")"},
 			{"memory asked for", "max(reckon_workload_request_memory_bytes" + work + ")"},
 		}
-	case "deadweight gpu":
+	case "idle-allocation gpu":
 		return []Query{
 			{"GPUs busy", "sum by (node, device) (" + gpus + ")"},
 			{"memory of GPUs held", "sum by (node, device) (" + gpuMemory + work + ")"},
 		}
-	case "deadweight allocation":
+	case "idle-allocation allocation":
 		return []Query{{"processes", "sum by (node) (" + workloadProcesses + work + ")"}}
-	case "deadweight zombies":
+	case "idle-allocation zombies":
 		return []Query{{"zombies", zombieCount + match("site", f.Site, "node", f.Node, "owner", f.Owner)}}
-	case "vampire cpu", "vampire short":
+	case "many-small-jobs cpu", "many-small-jobs short":
 		return []Query{
 			{"workloads", "count(count by (workload) (" + workloadCPU + work + "))"},
 			{"cores in use", "sum(" + cores + ")"},
 		}
-	case "thrash faults":
+	case "memory-thrashing faults":
 		return []Query{{"major faults per second", "sum(" + rate(workloadFaults, work) + ")"}}
-	case "thrash swap":
+	case "memory-thrashing swap":
 		return []Query{{"share of its memory that is swapped out", fmt.Sprintf("sum(%s) / (sum(%s) + sum(%s))", workloadSwap+work, workloadSwap+work, workloadMemory+work)}}
-	case "thrash quota":
+	case "memory-thrashing quota":
 		return []Query{{"share of time in which the quota held it back", "sum(" + rate(workloadThrottled, work) + ")"}}
 	case "imbalance nodes":
 		return []Query{{"cores in use by node", "sum by (node) (" + cores + ")"}}
+	case "cannot-start queue":
+		return []Query{{"pending jobs of the owner", "count(reckon_workload_state" + match("site", f.Site, "owner", f.Owner, "state", "pending") + ")"}}
 	case "imbalance gpus":
 		return []Query{{"GPUs busy, by device", "sum by (node, device) (" + gpus + ")"}}
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"reckon/analysis/hog"
+	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
 	"reckon/store"
 )
 
 // ErrNoSteps is what errors.Is finds when a finding is not added up from steps of time.
-var ErrNoSteps = errors.New("only the score of a hog is added up from steps of time")
+var ErrNoSteps = errors.New("only the score of over-share is added up from steps of time")
 
 // Step is a stretch of time on a node that adds to a score; alike steps that follow each
 // other are one, up to an hour. Figures are means over it.
@@ -32,7 +32,7 @@ type Step struct {
 // together is how long steps that follow each other are shown as one.
 const together = time.Hour
 
-// Steps adds the score of a hog up again, from the same time that the finding was
+// Steps adds the score of an owner up again, from the same time that the finding was
 // confirmed with.
 func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps []Step, err error) {
 	list, _, err := k.Store.Findings(ctx, store.FindingFilter{ID: id})
@@ -43,7 +43,7 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 		return f, nil, fmt.Errorf("%s: %w", id, ErrUnknown)
 	}
 	f = list[0]
-	if f.Rule != misuse.Hog {
+	if f.Rule != misuse.OverShare {
 		return f, nil, ErrNoSteps
 	}
 	policy, err := ReadPolicy(k.Policy)
@@ -71,20 +71,21 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 	if r.steps() < 1 {
 		return nil, nil
 	}
-	wait := waitingOf(r, rows)
+	wait, given := waitingOf(r, rows), allocationsOf(r, rows)
 	var out []Step
 	var mu sync.Mutex
 	err = e.machines(ctx, r, mine, nil, func(m *machine) {
 		if m.site != site {
 			return
 		}
+		m.join(given[m.place], r.steps())
 		traces := m.traces(r, wait.at(m))
 		mu.Lock()
 		defer mu.Unlock()
-		rule := &p.For("", []string{m.node}).Hog
+		rule := &p.For("", []string{m.node}).OverShare
 		for i := range traces {
 			if t := &traces[i]; t.part == part && rule.On {
-				out = append(out, merged(r, t, hog.Steps(t.trace, limits(rule), owner))...)
+				out = append(out, merged(r, t, fairshare.Steps(t.trace, limits(rule), owner))...)
 			}
 		}
 	})
@@ -98,7 +99,7 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 }
 
 // merged puts steps that follow each other, for the same reason, into one.
-func merged(r *reading, t *nodeTrace, steps []hog.Step) (out []Step) {
+func merged(r *reading, t *nodeTrace, steps []fairshare.Step) (out []Step) {
 	n := 0.0 // steps in the last one
 	mean := func(old, v float64) float64 { return old + (v-old)/n }
 	for _, s := range steps {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"reckon/analysis/hog"
+	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
 	"reckon/store"
 )
@@ -30,39 +30,39 @@ func (r *reading) steps() int { return int(r.to.Sub(r.from) / r.step) }
 type nodeTrace struct {
 	place
 	part, what string
-	trace      hog.Trace
+	trace      fairshare.Trace
 }
 
 // traces are the resources of a node on which more than one owner worked or waited.
 func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	second := 1 / r.step.Seconds()
-	add := func(part, what string, t hog.Trace, of func(*owner) (use, want line)) {
-		t.Step = r.step.Seconds()
+	add := func(part, what string, t fairshare.Trace, of func(*owner) (use, want line)) {
+		t.Step, t.Scheduled = r.step.Seconds(), m.scheduled
 		waits := wait.any
 		if part == "gpu" {
 			waits = wait.gpu
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.owners)) {
 			if use, want := of(m.owners[name]); use != nil {
-				t.Owners = append(t.Owners, hog.Owner{Name: name, Use: use, Want: want, Waits: waits[name]})
+				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Waits: waits[name], Allocated: m.allocatedTo(name, part, r.steps())})
 			}
 		}
 		if len(t.Owners) == 0 {
 			return
 		}
 		for name, w := range waits { // who waits and uses nothing here
-			if !slices.ContainsFunc(t.Owners, func(o hog.Owner) bool { return o.Name == name }) {
-				t.Owners = append(t.Owners, hog.Owner{Name: name, Waits: w})
+			if !slices.ContainsFunc(t.Owners, func(o fairshare.Owner) bool { return o.Name == name }) {
+				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Waits: w})
 			}
 		}
 		if len(t.Owners) < 2 {
 			return
 		}
-		slices.SortFunc(t.Owners, func(a, b hog.Owner) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(t.Owners, func(a, b fairshare.Owner) int { return strings.Compare(a.Name, b.Name) })
 		out = append(out, nodeTrace{place: m.place, part: part, what: what, trace: t})
 	}
 	cores := float64(len(m.cpus))
-	add("cpu", "CPUs", hog.Trace{
+	add("cpu", "CPUs", fairshare.Trace{
 		Capacity: cores, Machine: m.used.over(m.all).scaled(cores), Pressure: m.cpuWaits.over(m.cpuWatched), Runnable: m.tasks.over(m.tasksWatched),
 	}, func(o *owner) (use, want line) {
 		use = o.cpu.scaled(second)
@@ -73,21 +73,21 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	for i, share := range available {
 		inUse[i] = (1 - share) * m.size
 	}
-	add("memory", "memory", hog.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
+	add("memory", "memory", fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
 		func(o *owner) (use, want line) { return o.memory.scaled(second), nil })
-	add("gpu", "GPUs", hog.Trace{Capacity: float64(len(m.gpus))}, func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
+	add("gpu", "GPUs", fairshare.Trace{Capacity: float64(len(m.gpus))}, func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
 	return out
 }
 
-// hogs adds up what owners took beyond a fair share, over all nodes: an owner who is on
-// twenty nodes is told once.
-type hogs struct {
-	sums map[hogKey]*hogSum
+// ownerScores adds up what owners used above a fair share, over all nodes: an owner who is on
+// twenty nodes has one finding.
+type ownerScores struct {
+	sums map[ownerPart]*ownerScore
 }
 
-type hogKey struct{ site, owner, part string }
+type ownerPart struct{ site, owner, part string }
 
-type hogSum struct {
+type ownerScore struct {
 	what                              string
 	over, grave                       float64 // the score in units of the limits of each node
 	seconds, contended, share, others float64
@@ -102,24 +102,24 @@ type nodeScore struct {
 }
 
 // scores are those of one resource of one node.
-func scores(t *nodeTrace, rule *misuse.HogRule) []hog.Score {
+func scores(t *nodeTrace, rule *misuse.OverShareRule) []fairshare.Score {
 	if !rule.On {
 		return nil
 	}
-	return hog.Scores(t.trace, limits(rule))
+	return fairshare.Scores(t.trace, limits(rule))
 }
 
-func limits(rule *misuse.HogRule) hog.Limits {
-	return hog.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants}
+func limits(rule *misuse.OverShareRule) fairshare.Limits {
+	return fairshare.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants}
 }
 
 // add takes in the scores of one resource of one node.
-func (h *hogs) add(t *nodeTrace, scores []hog.Score, rule *misuse.HogRule) {
+func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.OverShareRule) {
 	for _, s := range scores {
-		k := hogKey{t.site, s.Owner, t.part}
+		k := ownerPart{t.site, s.Owner, t.part}
 		sum := h.sums[k]
 		if sum == nil {
-			sum = &hogSum{what: t.what, first: s.First, last: s.Last, why: map[string]int{}}
+			sum = &ownerScore{what: t.what, first: s.First, last: s.Last, why: map[string]int{}}
 			h.sums[k] = sum
 		}
 		sum.over += s.Seconds / rule.Seconds
@@ -140,7 +140,7 @@ func (h *hogs) add(t *nodeTrace, scores []hog.Score, rule *misuse.HogRule) {
 const shownNodes = 5
 
 // findings are the owners whose score is above the limit.
-func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *misuse.HogRule) (out []misuse.Finding) {
+func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeScore) *misuse.OverShareRule) (out []misuse.Finding) {
 	for k, s := range h.sums {
 		if s.over < 1 || rule(k.site, s.nodes).Exempts(k.owner) {
 			continue
@@ -164,12 +164,11 @@ func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *m
 		}
 		limit := s.seconds / s.over
 		f := misuse.Finding{
-			Rule: misuse.Hog, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
-			Text: fmt.Sprintf("took %.0f %% of the %s of %s while others wanted %s, for %s in all", 100*s.share/s.contended, s.what, where,
-				pronoun(s.what), misuse.Span(s.contended)),
+			Rule: misuse.OverShare, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
+			Text:  misuse.OverShareText(s.share/s.contended, s.what, where, s.contended),
 			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
 			Evidence: []misuse.Evidence{
-				{Text: "hog_seconds: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds", Limit: &limit},
+				{Text: "score: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds", Limit: &limit},
 				{Text: "mean share of the capacity in that time", Value: s.share / s.contended, Unit: "ratio"},
 				{Text: "owners who wanted it too, on average", Value: s.others / s.contended, Unit: "count"},
 				{Text: "time in which it was contended and the owner above a fair share; most often: " + reasons[why], Value: s.contended, Unit: "seconds"},
@@ -188,20 +187,13 @@ func (h *hogs) findings(r *reading, rule func(site string, nodes []nodeScore) *m
 	return out
 }
 
-func pronoun(what string) string {
-	if what == "memory" {
-		return "it"
-	}
-	return "them"
-}
-
 var reasons = map[string]string{
 	"full": "nine tenths or more were in use", "pressure": "tasks waited (PSI)", "runnable": "more tasks could run than there are cores",
 	"available": "memory was nearly full", "waiting": "a request of another owner waited for the node",
 }
 
 // forNode are the reasons for which a job waits for room on a node. Others wait for a
-// date, another job or their own limits: no hog keeps them from anything.
+// date, another job or their own limits: nobody keeps them from anything.
 var forNode = []string{"", "none", "resources", "priority"}
 
 // waiting tells for which partitions requests of which shape and owner waited, and when.

@@ -29,6 +29,16 @@ func TestPostgres(t *testing.T) {
 	t.Run("Catalogue", func(t *testing.T) { storetest.Catalogue(t, open) })
 	t.Run("Rollups", func(t *testing.T) { storetest.Rollups(t, open) })
 	t.Run("Findings", func(t *testing.T) { storetest.Findings(t, openURL(t, fresh(t))) })
+	t.Run("RenamedRules", func(t *testing.T) {
+		address := fresh(t)
+		renamedRules(t, func() *Catalogue {
+			c, err := OpenURL(t.Context(), address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		})
+	})
 	t.Run("Wiped", func(t *testing.T) { wiped(t, openURL(t, fresh(t))) })
 	t.Run("Copy", func(t *testing.T) { copied(t, openURL(t, fresh(t))) })
 	t.Run("Past", func(t *testing.T) { past(t, openURL(t, fresh(t))) })

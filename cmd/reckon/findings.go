@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/analysis/misuse"
 	"reckon/answer/findings"
 	"reckon/client"
 	"reckon/internal/term"
@@ -35,21 +36,22 @@ func newFindings(g *globals) *cobra.Command {
 		Short: "Who holds what they do not use, takes too much, or harms their own work",
 		Long: `Who holds what they do not use, takes too much, or harms their own work:
 
-  hog         more than a fair share of a node while others want it
-  misfit      on a GPU node without its GPUs, or GPUs that hardly work
-  greedy      a request far above what is used, with a waste that matters
-  deadweight  held and dead: GPU memory without use, allocations without processes
-  vampire     many small jobs that together break a rule no one of them breaks
-  thrash      swapping, reading its own pages from disk, held back by a quota
-  imbalance   nodes or GPUs of a job that stand still while others work
+  over-share        more than a fair share of a node while others want it
+  gpu-unused        GPUs that hardly work, or a GPU node used without its GPUs
+  over-requested    an allocation far above what is used, with a waste that matters
+  idle-allocation   GPU memory held without computing, allocations without a process
+  many-small-jobs   small jobs that together break a rule no one of them breaks
+  memory-thrashing  swapping, reading its own pages from disk, held back by a quota
+  imbalance         nodes, GPUs or tasks of a job that are idle while others work
+  cannot-start      jobs that wait in the queue for what will never come
 
 The server looks every few minutes at the last day. A finding is new at first, open
 while it lasts and gone when it is no longer confirmed. The thresholds are a policy:
 ` + "`reckon findings policy`" + ` prints it with comments.`,
 		Example: `  reckon findings
-  reckon findings --owner alice --rule greedy,hog
+  reckon findings --owner alice --rule over-requested,over-share
   reckon findings --explain 3f2a9c1b04de       how one came about
-  reckon findings --explain hog                what a rule means, and its thresholds
+  reckon findings --explain over-share         what a rule means, and its thresholds
   reckon findings --what-if stricter.yaml --since 7d
   reckon findings mute 3f2a9c1b04de --reason "agreed until the paper" --until 30d`,
 		Args: cobra.NoArgs,
@@ -68,7 +70,7 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
 	f.StringVar(&o.whatIf, "what-if", "", "file of another policy: what it would have found, without keeping it")
 	o.format = addFormat(cmd, "table", "json", "csv")
-	complete(cmd, "rule", "hog", "misfit", "greedy", "deadweight", "vampire", "thrash", "imbalance")
+	complete(cmd, "rule", misuse.Rules()...)
 	complete(cmd, "severity", "high", "medium", "low")
 	complete(cmd, "state", "new", "open", "gone")
 	cmd.AddCommand(findingsPolicy(g), findingsAck(g), findingsMute(g))
@@ -84,8 +86,8 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 		return err
 	}
 	if o.explain != "" {
-		if _, ok := ruleWords[o.explain]; ok {
-			return explainRule(cmd, g, o.explain)
+		if rule, ok := misuse.RuleOf(o.explain); ok {
+			return explainRule(cmd, g, rule)
 		}
 	}
 	c, err := g.client()
@@ -159,7 +161,7 @@ func findingsTable(g *globals, list []client.Finding) error {
 // explainFinding shows step by step how a finding came about.
 func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, f client.Finding) error {
 	var sum *client.FindingSteps
-	if f.Rule == "hog" {
+	if f.Rule == misuse.OverShare {
 		s, err := c.FindingSteps(cmd.Context(), f.ID)
 		if err != nil {
 			return err
@@ -174,7 +176,7 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 		}{f, sum})
 	case "csv":
 		if sum == nil {
-			return usage(cmd, errors.New("--format csv gives the steps of a hog's score; this finding has none"))
+			return usage(cmd, errors.New("--format csv gives the steps of the score of over-share; this finding has none"))
 		}
 		return client.WriteCSV(g.stdout, sum.Steps)
 	}
@@ -217,7 +219,7 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 			fmt.Fprintf(w, "  # %s\n  %s\n", term.Safe(q.Text), term.Safe(q.Query))
 		}
 	}
-	fmt.Fprintf(w, "\nThe rule: %s.\n", ruleWords[f.Rule])
+	fmt.Fprintf(w, "\nThe rule: %s.\n", term.Safe(f.Means))
 	if f.Workload != "" {
 		fmt.Fprintf(w, "`reckon job %s` shows the workload.\n", term.Safe(f.Workload))
 	}
@@ -227,7 +229,7 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 // shownSteps is how many steps of a score are shown, those that weigh most.
 const shownSteps = 20
 
-// addUp shows how the score of a hog comes together.
+// addUp shows how the score of over-share comes together.
 func addUp(g *globals, s client.FindingSteps) error {
 	w := g.stdout
 	if len(s.Steps) == 0 {
@@ -279,23 +281,14 @@ func figure(v float64, unit string) string {
 		return term.Bytes(&v)
 	case "core-seconds":
 		return fmt.Sprintf("%.1f core-hours", v/3600)
+	case "gpu-seconds":
+		return fmt.Sprintf("%.1f GPU-hours", v/3600)
 	case "byte-seconds":
 		return fmt.Sprintf("%.1f GiB-hours", v/3600/(1<<30))
 	case "count":
 		return strconv.FormatFloat(math.Round(10*v)/10, 'f', -1, 64)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
-}
-
-// ruleWords say what each rule means.
-var ruleWords = map[string]string{
-	"hog":        "hog_seconds is the integral of max(0, use - fair share) / capacity over the time in which the resource was contended and at least two owners wanted it; contended means 90 % in use, or PSI of 10 %, or more runnable tasks than cores, or less than 10 % of memory available, or a request of another owner that waits for the node. It is 0 on an idle machine, and the same however an owner splits the work",
-	"misfit":     "the CPUs of a GPU node used without its GPUs, or GPUs that were asked for and hardly work, for long enough to matter",
-	"greedy":     "the p95 of the cores in use, or the peak of memory, is a small share of the request, and what was held and not used adds up to something",
-	"deadweight": "memory of a GPU held without use, an allocation in which no process runs, or processes that ended and that their parent leaves behind (zombies)",
-	"vampire":    "many small jobs that together break a rule that no one of them breaks, or very many that are over at once, each started and ended for little",
-	"thrash":     "pages read back from disk for lack of memory, memory swapped out, or a CPU quota that holds the work back, for a large share of the time",
-	"imbalance":  "some nodes or GPUs of one job stand still while others work",
 }
 
 // explainRule prints what a rule means and the part of the policy about it.
@@ -307,9 +300,9 @@ func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 			text, said = mine, "of "+c.Server()
 		}
 	}
-	fmt.Fprintf(g.stdout, "%s: %s.\n\nThe policy %s:\n", rule, ruleWords[rule], said)
+	fmt.Fprintf(g.stdout, "%s: %s.\n\nThe policy %s:\n", rule, misuse.Meaning(rule), said)
 	lines := strings.Split(string(text), "\n")
-	at := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == rule+":" })
+	at := slices.IndexFunc(lines, func(l string) bool { return isRule(l, rule) })
 	if at < 0 {
 		fmt.Fprintln(g.stdout, "  (nothing about this rule: the thresholds of the program)")
 		return nil
@@ -323,6 +316,13 @@ func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 		fmt.Fprintln(g.stdout, l)
 	}
 	return nil
+}
+
+// isRule reports whether a line of a policy begins what is said of a rule, by whichever name.
+func isRule(line, rule string) bool {
+	name, ok := strings.CutSuffix(strings.TrimSpace(line), ":")
+	was, known := misuse.RuleOf(name)
+	return ok && known && was == rule
 }
 
 func whatIf(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, since time.Time) error {

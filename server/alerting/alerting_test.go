@@ -145,7 +145,7 @@ func TestFindingOnce(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	var mu sync.Mutex
 	found := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
-	list := []Finding{{ID: "f1", Rule: "hog", Severity: "warning", Owner: "alice", Text: "alice hogs n1", Found: found}, {ID: "f2", Rule: "hog", Quiet: true, Found: found}}
+	list := []Finding{{ID: "f1", Rule: "over-share", Severity: "warning", Owner: "alice", Text: "alice hogs n1", Found: found}, {ID: "f2", Rule: "over-share", Quiet: true, Found: found}}
 	o := Options{Rules: []string{"none"}, Config: h.config(t), Findings: func(context.Context) ([]Finding, error) {
 		mu.Lock()
 		defer mu.Unlock()

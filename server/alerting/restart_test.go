@@ -49,7 +49,7 @@ func TestKillBeforeTheAnswer(t *testing.T) {
 	var mu sync.Mutex
 	left := map[string]*bench{}
 	o := Options{Rules: []string{"none"}, Config: h.config(t)}
-	found := []Finding{{ID: "f1", Rule: "hog", Text: "x", Found: time.Now().Add(-time.Minute)}}
+	found := []Finding{{ID: "f1", Rule: "over-share", Text: "x", Found: time.Now().Add(-time.Minute)}}
 	o.Findings = func(context.Context) ([]Finding, error) { return found, nil }
 	h.answer = func(lines []string) {
 		mu.Lock()
@@ -150,7 +150,7 @@ func TestEndIsToldOnce(t *testing.T) {
 // A finding that is gone when the program comes back ends at once.
 func TestFindingGoneOverRestart(t *testing.T) {
 	h, b := newHook(t), newBench(t)
-	list := []Finding{{ID: "f1", Rule: "hog", Text: "x", Found: time.Now().Add(-time.Minute)}}
+	list := []Finding{{ID: "f1", Rule: "over-share", Text: "x", Found: time.Now().Add(-time.Minute)}}
 	o := Options{Rules: []string{"none"}, Config: h.config(t), Findings: func(context.Context) ([]Finding, error) { return list, nil }}
 	_, stop := b.start(o)
 	h.wait(t, "firing Findingf1")

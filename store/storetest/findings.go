@@ -15,7 +15,7 @@ func Findings(t *testing.T, s store.Findings) {
 	make1 := func(i int) store.Finding {
 		at := epoch.Add(time.Duration(i) * time.Hour)
 		return store.Finding{
-			ID: fmt.Sprintf("f%d", i), Rule: []string{"hog", "greedy"}[i%2], Severity: []string{"low", "high", "medium"}[i%3], Site: "lab", Owner: fmt.Sprintf("user%d", i%4),
+			ID: fmt.Sprintf("f%d", i), Rule: []string{"over-share", "over-requested"}[i%2], Severity: []string{"low", "high", "medium"}[i%3], Site: "lab", Owner: fmt.Sprintf("user%d", i%4),
 			Workload: fmt.Sprintf("slurm/%d", i), Node: "n1", Part: "cpu", Text: "it's \"odd\" \U0001F980", Evidence: []byte(`[{"text":"x"}]`),
 			First: at.Add(-time.Hour), Last: at, Found: at, Seen: at.Add(time.Minute), State: []string{"new", "open", "gone"}[i%3],
 		}
@@ -53,8 +53,8 @@ func Findings(t *testing.T, s store.Findings) {
 		f    store.FindingFilter
 		want int
 	}{
-		"rule":      {store.FindingFilter{Rules: []string{"hog"}}, 6},
-		"rules":     {store.FindingFilter{Rules: []string{"hog", "greedy"}}, 12},
+		"rule":      {store.FindingFilter{Rules: []string{"over-share"}}, 6},
+		"rules":     {store.FindingFilter{Rules: []string{"over-share", "over-requested"}}, 12},
 		"owner":     {store.FindingFilter{Owners: []string{"user1"}}, 3},
 		"severity":  {store.FindingFilter{Severities: []string{"high"}, States: []string{"open"}}, 4},
 		"workload":  {store.FindingFilter{Workload: "slurm/3"}, 1},

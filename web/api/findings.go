@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/access"
+	"reckon/analysis/misuse"
 	"reckon/answer"
 	"reckon/client"
 )
@@ -25,13 +26,12 @@ type Findings interface {
 	// [Refuse] with status 400.
 	WhatIf(ctx context.Context, policy []byte, since time.Time) (client.FindingDifference, error)
 	Policy() []byte
-	// FindingSteps adds the score of a hog up again; the error matches answer.ErrNotFound when
+	// FindingSteps adds the score of over-share up again; the error matches answer.ErrNotFound when
 	// there is no such finding, and is a [Refuse] for other rules.
 	FindingSteps(ctx context.Context, id string) (client.FindingSteps, error)
 }
 
 var (
-	findingRules      = []string{"hog", "misfit", "greedy", "deadweight", "vampire", "thrash", "imbalance"}
 	findingSeverities = []string{"high", "medium", "low"}
 	findingStates     = []string{"new", "open", "gone"}
 )
@@ -44,7 +44,7 @@ func (s *server) findingRoutes() []route {
 			path: "/api/reckon/v1/findings", summary: "List findings",
 			doc: "Cases of misuse, the gravest first; without a state those that are new or open. Users see their own.",
 			params: []param{
-				{name: "rule", doc: "Of these rules.", schema: enum(findingRules...), many: true},
+				{name: "rule", doc: "Of these rules; the names that they had before are taken too.", schema: enum(misuse.Rules()...), many: true},
 				{name: "severity", doc: "Of these severities.", schema: enum(findingSeverities...), many: true},
 				{name: "state", doc: "In these states.", schema: enum(findingStates...), many: true},
 				{name: "owner", doc: "Of these owners.", schema: text, many: true},
@@ -66,7 +66,7 @@ func (s *server) findingRoutes() []route {
 			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.User, handle: s.finding,
 		},
 		{
-			path: "/api/reckon/v1/findings/{id}/steps", summary: "How the score of a hog adds up",
+			path: "/api/reckon/v1/findings/{id}/steps", summary: "How the score of over-share adds up",
 			doc:    "Every stretch of time that adds to it, with the use, the fair share, and what made the node contended; names of others are not in it.",
 			params: []param{id}, answer: client.FindingSteps{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.findingSteps,
 		},
@@ -104,9 +104,21 @@ func words(q *query, name string, known []string) []string {
 	return list
 }
 
+// ruleNames are the rules that a parameter names, by whichever of their names.
+func ruleNames(q *query) (out []string) {
+	for _, w := range q.list("rule") {
+		name, ok := misuse.RuleOf(w)
+		if !ok {
+			q.bad("rule", w, fmt.Sprintf("give some of %v", misuse.Rules()))
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
 func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.FindingFilter{
-		Rules: words(q, "rule", findingRules), Severities: words(q, "severity", findingSeverities), States: words(q, "state", findingStates),
+		Rules: ruleNames(q), Severities: words(q, "severity", findingSeverities), States: words(q, "state", findingStates),
 		Owners: q.list("owner"), Since: q.time("since"), Limit: q.integer("limit", defaultLimit, 1, maxLimit),
 	}
 	f.Workload, _ = q.get("workload")
@@ -182,7 +194,7 @@ func noFinding(r *http.Request, err error) error {
 	if !errors.Is(err, answer.ErrNotFound) {
 		return err
 	}
-	return fail(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(findingRules, ", "), "no finding %q", r.PathValue("id"))
+	return fail(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(misuse.Rules(), ", "), "no finding %q", r.PathValue("id"))
 }
 
 func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) error {

@@ -69,7 +69,7 @@ type fakeFindings struct{ list []client.Finding }
 func newFindings() *fakeFindings {
 	f := &fakeFindings{}
 	for i, owner := range []string{"alice", "bob", "alice"} {
-		f.list = append(f.list, client.Finding{ID: fmt.Sprintf("f%d", i+1), Rule: "greedy", Severity: "medium", State: "new", Owner: owner, Workload: "slurm/4711", Text: "holds 16 cores", Evidence: []client.Evidence{{Text: "x", Value: 1, Unit: "ratio"}}})
+		f.list = append(f.list, client.Finding{ID: fmt.Sprintf("f%d", i+1), Rule: "over-requested", Severity: "medium", State: "new", Owner: owner, Workload: "slurm/4711", Text: "holds 16 cores", Evidence: []client.Evidence{{Text: "x", Value: 1, Unit: "ratio"}}})
 	}
 	return f
 }

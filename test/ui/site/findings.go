@@ -19,7 +19,7 @@ type cases struct {
 func newCases() *cases {
 	now, limit := time.Now().UTC(), 0.1
 	f := client.Finding{
-		ID: "f1", Rule: "hog", Severity: "high", State: "open", Owner: "alice", Workload: "slurm/4711", Node: "n1", Part: "cpu",
+		ID: "f1", Rule: "over-share", Severity: "high", State: "open", Owner: "alice", Workload: "slurm/4711", Node: "n1", Part: "cpu",
 		Text: "it used more than its share of n1 while two owners wanted it", First: now.Add(-time.Hour), Last: now, Found: now.Add(-30 * time.Minute), Seen: now,
 		Queries:  []client.FindingQuery{{Text: "cores it used", Query: `sum by (workload) (rate(reckon_workload_cpu_seconds_total{workload="slurm/4711"}[5m]))`}},
 		Evidence: []client.Evidence{{Text: "above its share, of the capacity", Value: 0.42, Unit: "ratio", Limit: &limit}, {Text: "time contended", Value: 1800, Unit: "seconds"}},
@@ -67,7 +67,7 @@ func (c *cases) Mute(_ context.Context, id, reason string, until time.Time) (cli
 }
 
 func (c *cases) WhatIf(context.Context, []byte, time.Time) (client.FindingDifference, error) {
-	return client.FindingDifference{Now: len(c.list), Then: len(c.list) + 1, Added: []client.Finding{{ID: "f9", Rule: "greedy", Severity: "low", Owner: "bob", Text: "it held 16 cores and used <b>2</b>"}}, Removed: []client.Finding{}}, nil
+	return client.FindingDifference{Now: len(c.list), Then: len(c.list) + 1, Added: []client.Finding{{ID: "f9", Rule: "over-requested", Severity: "low", Owner: "bob", Text: "it held 16 cores and used <b>2</b>"}}, Removed: []client.Finding{}}, nil
 }
 
 // FindingSteps gives stretches in which the use is above the fair share, with a hole.

@@ -90,9 +90,9 @@ for (const [name, path] of [["owners", "/owners?since=24h"], ["usage", "/usage?s
 // The server looks for misuse a minute after its start.
 await until("findings", async () => { const l = await ask("/api/reckon/v1/findings"); return l.looked && l.findings.length > 3; });
 await look("findings", "/findings", /\d+ findings/, "Evidence", "Acknowledge");
-await look("findings-hog", "/findings?rule=hog", "High: hog");
+await look("findings-over-share", "/findings?rule=over-share", "High: over-share");
 await visit("a finding: its evidence, acknowledged, muted until a day, and back", {}, async (page) => {
-  await page.goto(base + "/findings?rule=hog");
+  await page.goto(base + "/findings?rule=over-share");
   await settled(page);
   const one = page.locator("article").first(), text = await one.locator("p").first().innerText();
   for (const summary of ["Evidence", "Over time"]) { const s = one.locator("summary", { hasText: summary }); if (!(await s.evaluate((e) => e.parentElement.open))) await s.click(); }
@@ -126,7 +126,7 @@ await visit("what another policy would find, here and on the command line", {}, 
   await page.getByRole("button", { name: "What if…" }).click();
   const box = page.getByRole("textbox", { name: "Policy" });
   await box.waitFor();
-  const policy = (await box.inputValue()).replace(/(hog:\s+on: )true/, "$1false"), file = join(data, "other.yaml");
+  const policy = (await box.inputValue()).replace(/(over-share:\s+on: )true/, "$1false"), file = join(data, "other.yaml");
   writeFileSync(file, policy);
   await box.fill(policy);
   await page.getByRole("button", { name: "Evaluate" }).click();

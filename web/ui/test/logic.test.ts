@@ -164,7 +164,7 @@ describe("a workload's charts", () => {
   });
 });
 
-test("the stretches of a hog are flat, with nothing across a hole", () => {
+test("the stretches of a score are flat, with nothing across a hole", () => {
   const at = (m: number) => new Date(m * 60000).toISOString(), step = (a: number, b: number, use: number) => ({ node: "n", start: at(a), end: at(b), use, fair: 1, capacity: 4, owners: 2, why: "", seconds: 1 });
   const { times, lines } = stepLines([step(5, 6, 3), step(0, 1, 2), step(1, 2, 4)]);
   expect(lines[0].row).toEqual([2, 2, 4, 4, null, 3, 3]);

@@ -1,4 +1,4 @@
-// The stretches that add up to a hog's score as lines: flat in each, and none across a hole.
+// The stretches that add up to a score of over-share as lines: flat in each, and none across a hole.
 import type { Line } from "./chart";
 import type { FindingSteps } from "./types";
 

@@ -49,8 +49,8 @@ export interface Live { time: string; node: string; cores: number; cores_used: N
 export interface ScaleRun { id: string; start: string; cores: number; cores_from: string; seconds: number; cpu_seconds?: Num; speedup: Num }
 export interface Scale { runs: ScaleRun[]; left_out: number; verdicts: Verdict[] | null }
 export interface Finding {
-  id: string; rule: string; severity: string; state: string; owner: string; workload?: string; node?: string; part?: string; text: string; first: string; last: string; found: string; seen: string;
-  evidence: { text: string; value: number; unit: string; limit?: Num }[]; acknowledged_by?: string; acknowledged?: string; muted_until?: string; mute_reason?: string; queries?: FindingQuery[];
+  id: string; rule: string; means?: string; severity: string; state: string; owner: string; workload?: string; node?: string; part?: string; text: string; first: string; last: string; found: string; seen: string;
+  evidence: { text: string; value: number; unit: string; limit?: Num; wasted?: boolean }[]; acknowledged_by?: string; acknowledged?: string; muted_until?: string; mute_reason?: string; queries?: FindingQuery[];
 }
 export interface FindingQuery { text: string; query: string }
 export interface FindingSteps { total: number; unit: string; start: string; end: string; steps: { node: string; start: string; end: string; use: number; fair: number; capacity: number; owners: number; why: string; seconds: number }[] }

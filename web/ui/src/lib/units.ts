@@ -32,6 +32,9 @@ export function human(v: Num | unknown, unit: Unit): string {
     case "bytes": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]);
     case "bytes_per_second": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "/s";
     case "seconds": return duration(v);
+    case "core-seconds": return scaled(v / 3600, 1000, ["core-hours", "k core-hours", "M core-hours"]);
+    case "gpu-seconds": return scaled(v / 3600, 1000, ["GPU-hours", "k GPU-hours", "M GPU-hours"]);
+    case "byte-seconds": return scaled(v / 3600, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "-hours";
     case "cores": case "gpus": return v > 0 && v < 0.0005 ? "< 0.001" : trim(Math.abs(v) >= 100 ? v.toFixed(0) : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= 0.01 || v === 0 ? v.toFixed(2) : v.toPrecision(1));
     case "ratio": return v > 0 && v < 0.0005 ? "< 0.1 %" : trim((v * 100).toFixed(Math.abs(v) < 0.1 ? 1 : 0)) + " %";
     case "watts": return scaled(v, 1000, ["W", "kW", "MW"]);

@@ -20,7 +20,7 @@ export function Findings() {
   const a = useAsk<FindingList>(path, true), [trying, setTrying] = useState(false);
   return <><h1>Findings</h1>
     <div class="controls"><Choice label="Show" value={state} of={[["", "new and open"], ["new", "new"], ["gone", "gone"], ["all", "all"]]} pick={(v) => set({ state: v })} />
-      <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["hog", "misfit", "greedy", "deadweight", "vampire", "thrash", "imbalance"].map((r) => <option value={r}>{r}</option>)}</select></label>
+      <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["over-share", "gpu-unused", "over-requested", "idle-allocation", "many-small-jobs", "memory-thrashing", "imbalance", "cannot-start"].map((r) => <option value={r}>{r}</option>)}</select></label>
       <label><input type="checkbox" checked={muted} onChange={(e) => set({ muted: e.currentTarget.checked ? "true" : "" })} /> with those muted</label>
       {owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
       <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>
@@ -51,6 +51,7 @@ function One({ f, again, open }: { f: Finding; again: () => void; open: boolean 
     <div class="head"><h2><span class="word">{f.severity}</span>: {clean(f.rule)}{f.part && ` (${clean(f.part)})`} <small class="quiet">{f.state}</small></h2>
       {may() && <span>{!f.acknowledged && <button onClick={() => post("acknowledge", {})}>Acknowledge</button>} {isMuted ? <button onClick={() => post("mute", { reason: "no longer", until: new Date(Date.now() - 1000).toISOString() })}>Unmute</button> : <button onClick={() => setMuting(true)}>Mute…</button>}</span>}</div>
     <p class="wrap">{clean(f.text)}</p>
+    {f.means && <p class="quiet wrap">The rule: {clean(f.means)}.</p>}
     <p class="quiet">{f.owner && <>of <Owner o={f.owner} /> · </>}{f.workload && <><Name href={workloadLink(f.workload)}>{f.workload}</Name> · </>}{f.node && <><NodeName n={f.node} /> · </>}<When t={f.first} /> to <When t={f.last} /> · found <When t={f.found} relative />
       {f.acknowledged && <> · acknowledged{f.acknowledged_by && <> by <bdi>{clean(f.acknowledged_by)}</bdi></>} <When t={f.acknowledged} relative /></>}{isMuted && <> · muted until <When t={f.muted_until} />: <bdi>{clean(f.mute_reason ?? "")}</bdi></>}</p>
     {f.evidence.length > 0 && <details open={open}><summary>Evidence</summary><Reasons of={f.evidence} /></details>}
@@ -78,11 +79,11 @@ export function muteEnd(days: string, day: string, now = Date.now()): Date {
   return new Date(y, m - 1, d + 1);
 }
 
-/** The evidence over its time: how a hog's score adds up, and what the queries of the finding give. */
+/** The evidence over its time: how the score of over-share adds up, and what the queries of the finding give. */
 function Shown({ f }: { f: Finding }) {
   const [open, setOpen] = useState(false);
-  if (!f.queries?.length && f.rule !== "hog") return null;
-  return <details onToggle={(e) => setOpen(e.currentTarget.open)}><summary>Over time</summary>{open && <>{f.rule === "hog" && <Steps f={f} />}{has("prometheus") && f.queries?.map((q) => <Evidence key={q.query} f={f} text={q.text} expr={q.query} />)}</>}</details>;
+  if (!f.queries?.length && f.rule !== "over-share") return null;
+  return <details onToggle={(e) => setOpen(e.currentTarget.open)}><summary>Over time</summary>{open && <>{f.rule === "over-share" && <Steps f={f} />}{has("prometheus") && f.queries?.map((q) => <Evidence key={q.query} f={f} text={q.text} expr={q.query} />)}</>}</details>;
 }
 
 function Steps({ f }: { f: Finding }) {

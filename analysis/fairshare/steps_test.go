@@ -1,4 +1,4 @@
-package hog_test
+package fairshare_test
 
 import (
 	"math"
@@ -6,17 +6,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"reckon/analysis/hog"
+	"reckon/analysis/fairshare"
 )
 
 // TestStepsAddUp: whoever adds the steps up again gets the score, the time and the reasons.
 func TestStepsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := trace(t)
-		for _, s := range hog.Scores(tr, hog.Default()) {
+		for _, s := range fairshare.Scores(tr, fairshare.Default()) {
 			sum, contended, share := 0.0, 0.0, 0.0
 			why := map[string]int{}
-			for _, step := range hog.Steps(tr, hog.Default(), s.Owner) {
+			for _, step := range fairshare.Steps(tr, fairshare.Default(), s.Owner) {
 				if got := (step.Use - step.Fair) / tr.Capacity * tr.Step; math.Abs(got-step.Seconds) > 1e-9 || step.Owners < 2 || !(step.Use > step.Fair) {
 					t.Fatalf("%+v", step)
 				}
@@ -27,7 +27,7 @@ func TestStepsAddUp(t *testing.T) {
 				t.Fatalf("%s: %g of %g seconds, %g of %g contended, %v of %v", s.Owner, sum, s.Seconds, contended, s.Contended, why, s.Why)
 			}
 		}
-		if got := hog.Steps(tr, hog.Default(), "nobody"); got != nil {
+		if got := fairshare.Steps(tr, fairshare.Default(), "nobody"); got != nil {
 			t.Fatalf("an owner who is not there: %v", got)
 		}
 	})

@@ -1,6 +1,6 @@
-// Package hog tells who takes more than a fair share of a machine while others want it.
+// Package fairshare finds who takes more than a fair share of a machine while others want it.
 //
-//	hog_seconds(owner, R) = integral of max(0, use - fair share) / capacity
+//	score(owner, R) = integral of max(0, use - fair share) / capacity
 //
 // over the time in which the resource R is contended and at least two owners want it.
 // The score is in seconds of the whole machine: 600 is as if the owner had kept others
@@ -8,13 +8,17 @@
 // same however an owner splits the work into jobs, since owners are summed first.
 //
 // The fair share is the max-min one: who wants less than an even part gets what they
-// want, and the rest is divided evenly over those who want more. So nobody is a hog for
+// want, and the rest is divided evenly over those who want more. So nobody is blamed for
 // what others do not want. Where it is not known how much an owner wants, it is as much
 // as can be had, and the share is the even part.
 //
+// On a node that a batch system gives out the share is what it allocated to the owner: who
+// uses that takes nothing from anybody, and a job that waits in the queue is kept waiting by
+// the scheduler, not by those whose jobs it started.
+//
 // The package is pure: no file, no network, no clock; safe for concurrent use. Use and
 // capacity have one unit (cores, bytes, GPUs); gaps are NaN and count as nothing.
-package hog
+package fairshare
 
 import (
 	"math"
@@ -48,16 +52,20 @@ type Trace struct {
 	Pressure, Runnable, Available []float64
 	// Machine is what all of the node uses, nil for the sum of the owners.
 	Machine []float64
+	// Scheduled says that a batch system gives the node out.
+	Scheduled bool
 }
 
 // Owner is what one owner uses, all jobs together, what this owner wants (the use, and
 // what was waited for: for CPU the cores that threads were ready for and did not get),
-// and whether a request of this owner waits for the node. Want and Waits may be nil.
+// whether a request of this owner waits for the node, and what a batch system allocated to
+// the owner on it. All but Use may be nil.
 type Owner struct {
-	Name  string
-	Use   []float64
-	Want  []float64
-	Waits []bool
+	Name      string
+	Use       []float64
+	Want      []float64
+	Waits     []bool
+	Allocated []float64
 }
 
 // Score is what one owner took.
@@ -166,16 +174,19 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 				waiting = k
 			}
 		}
-		if n < 2 || most <= t.Capacity/float64(n) { // no share is smaller than the even part
+		if n < 2 || !t.Scheduled && most <= t.Capacity/float64(n) { // no share is smaller than the even part
 			continue
 		}
 		fair := level(t.Capacity, wish)
 		for k := range t.Owners {
 			use := at(t.Owners[k].Use, i)
+			if t.Scheduled {
+				fair = t.Owners[k].allocated(i)
+			}
 			if !(use > fair) {
 				continue
 			}
-			if why := t.contended(i, l, waiting >= 0 && (waiting != k || others(t.Owners, i, k))); why != "" {
+			if why := t.contended(i, l, !t.Scheduled && waiting >= 0 && (waiting != k || others(t.Owners, i, k))); why != "" {
 				take(k, Step{I: i, Use: use, Fair: fair, Owners: n, Why: why, Seconds: (use - fair) / t.Capacity * t.Step})
 			}
 		}
@@ -192,6 +203,17 @@ func (o *Owner) wants(i int, waits bool) float64 {
 		return use
 	}
 	return want
+}
+
+// allocated is what a batch system allocated to the owner at a step or beside it: use is
+// sampled, so that of a job that ends or begins within a step reaches into the next.
+func (o *Owner) allocated(i int) (most float64) {
+	for k := max(i-1, 0); k <= i+1; k++ {
+		if v := at(o.Allocated, k); v > most {
+			most = v
+		}
+	}
+	return most
 }
 
 // level is the most that anybody can have so that those who want less have what they

@@ -1,4 +1,4 @@
-package hog_test
+package fairshare_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"reckon/analysis/hog"
+	"reckon/analysis/fairshare"
 )
 
 func flat(v float64, n int) []float64 {
@@ -17,7 +17,7 @@ func flat(v float64, n int) []float64 {
 	return out
 }
 
-func score(s []hog.Score, owner string) float64 {
+func score(s []fairshare.Score, owner string) float64 {
 	for _, x := range s {
 		if x.Owner == owner {
 			return x.Seconds
@@ -30,25 +30,25 @@ func score(s []hog.Score, owner string) float64 {
 // cores are nobody's business until somebody else can not have theirs.
 func TestIdleAndFull(t *testing.T) {
 	const n = 60
-	alice := hog.Owner{Name: "alice", Use: flat(10, n)}
+	alice := fairshare.Owner{Name: "alice", Use: flat(10, n)}
 	for name, c := range map[string]struct {
-		trace hog.Trace
+		trace fairshare.Trace
 		want  float64
 	}{
-		"alone":              {hog.Trace{Owners: []hog.Owner{alice}}, 0},
-		"others want little": {hog.Trace{Owners: []hog.Owner{alice, {Name: "bob", Use: flat(1, n)}}}, 0}, // 11 of 16: room for all
-		"full":               {hog.Trace{Owners: []hog.Owner{alice, {Name: "bob", Use: flat(5, n)}}}, (10 - 8) / 16.0 * 60 * n},
-		"full by one alone":  {hog.Trace{Owners: []hog.Owner{{Name: "alice", Use: flat(16, n)}}}, 0},
-		"pressure":           {hog.Trace{Owners: []hog.Owner{alice, {Name: "bob", Use: flat(1, n)}}, Pressure: flat(0.3, n)}, (10 - 8) / 16.0 * 60 * n},
-		"runnable":           {hog.Trace{Owners: []hog.Owner{alice, {Name: "bob", Use: flat(1, n)}}, Runnable: flat(20, n)}, (10 - 8) / 16.0 * 60 * n},
-		"memory is short":    {hog.Trace{Owners: []hog.Owner{alice, {Name: "bob", Use: flat(1, n)}}, Available: flat(0.05, n)}, (10 - 8) / 16.0 * 60 * n},
-		"bob waits":          {hog.Trace{Owners: []hog.Owner{alice, {Name: "bob", Use: flat(0, n), Waits: yes(n)}}}, (10 - 8) / 16.0 * 60 * n},
-		"her own job waits":  {hog.Trace{Owners: []hog.Owner{{Name: "alice", Use: flat(10, n), Waits: yes(n)}, {Name: "bob", Use: flat(1, n)}}}, 0},
-		"nothing is known":   {hog.Trace{Owners: []hog.Owner{alice, {Name: "bob", Use: flat(math.NaN(), n)}}, Pressure: flat(0.9, n)}, 0},
-		"fair shares":        {hog.Trace{Owners: []hog.Owner{{Name: "alice", Use: flat(8, n)}, {Name: "bob", Use: flat(8, n)}}}, 0},
+		"alone":              {fairshare.Trace{Owners: []fairshare.Owner{alice}}, 0},
+		"others want little": {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(1, n)}}}, 0}, // 11 of 16: room for all
+		"full":               {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(5, n)}}}, (10 - 8) / 16.0 * 60 * n},
+		"full by one alone":  {fairshare.Trace{Owners: []fairshare.Owner{{Name: "alice", Use: flat(16, n)}}}, 0},
+		"pressure":           {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(1, n)}}, Pressure: flat(0.3, n)}, (10 - 8) / 16.0 * 60 * n},
+		"runnable":           {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(1, n)}}, Runnable: flat(20, n)}, (10 - 8) / 16.0 * 60 * n},
+		"memory is short":    {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(1, n)}}, Available: flat(0.05, n)}, (10 - 8) / 16.0 * 60 * n},
+		"bob waits":          {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(0, n), Waits: yes(n)}}}, (10 - 8) / 16.0 * 60 * n},
+		"her own job waits":  {fairshare.Trace{Owners: []fairshare.Owner{{Name: "alice", Use: flat(10, n), Waits: yes(n)}, {Name: "bob", Use: flat(1, n)}}}, 0},
+		"nothing is known":   {fairshare.Trace{Owners: []fairshare.Owner{alice, {Name: "bob", Use: flat(math.NaN(), n)}}, Pressure: flat(0.9, n)}, 0},
+		"fair shares":        {fairshare.Trace{Owners: []fairshare.Owner{{Name: "alice", Use: flat(8, n)}, {Name: "bob", Use: flat(8, n)}}}, 0},
 	} {
 		c.trace.Step, c.trace.Capacity = 60, 16
-		got := hog.Scores(c.trace, hog.Default())
+		got := fairshare.Scores(c.trace, fairshare.Default())
 		if s := score(got, "alice"); math.Abs(s-c.want) > 1e-9 {
 			t.Errorf("%s: %g, want %g", name, s, c.want)
 		}
@@ -56,7 +56,7 @@ func TestIdleAndFull(t *testing.T) {
 			t.Errorf("%s: bob, who wants little, has %g", name, s)
 		}
 	}
-	if s := hog.Scores(hog.Trace{Step: 60, Owners: []hog.Owner{alice}}, hog.Default()); s != nil {
+	if s := fairshare.Scores(fairshare.Trace{Step: 60, Owners: []fairshare.Owner{alice}}, fairshare.Default()); s != nil {
 		t.Errorf("a node without a capacity: %v", s)
 	}
 }
@@ -70,14 +70,14 @@ func yes(n int) []bool {
 }
 
 // trace draws a node with a few owners.
-func trace(t *rapid.T) hog.Trace {
+func trace(t *rapid.T) fairshare.Trace {
 	n := rapid.IntRange(1, 40).Draw(t, "steps")
 	series := func(name string, most float64) []float64 {
 		return rapid.SliceOfN(rapid.Float64Range(0, most), n, n).Draw(t, name)
 	}
-	tr := hog.Trace{Step: 60, Capacity: rapid.Float64Range(1, 128).Draw(t, "capacity")}
+	tr := fairshare.Trace{Step: 60, Capacity: rapid.Float64Range(1, 128).Draw(t, "capacity")}
 	for _, name := range []string{"alice", "bob", "carol"}[:rapid.IntRange(1, 3).Draw(t, "owners")] {
-		tr.Owners = append(tr.Owners, hog.Owner{Name: name, Use: series(name, tr.Capacity)})
+		tr.Owners = append(tr.Owners, fairshare.Owner{Name: name, Use: series(name, tr.Capacity)})
 	}
 	if rapid.Bool().Draw(t, "with pressure") {
 		tr.Pressure = series("pressure", 1)
@@ -86,7 +86,7 @@ func trace(t *rapid.T) hog.Trace {
 }
 
 // TestIdleIsNothing: below nine tenths, without pressure and without waiting work there
-// is no hog, whatever the owners do.
+// nobody has more than a fair share, whatever the owners do.
 func TestIdleIsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := trace(t)
@@ -96,7 +96,7 @@ func TestIdleIsNothing(t *testing.T) {
 				tr.Owners[i].Use[k] *= 0.29 // three owners: 87 % at most
 			}
 		}
-		if s := hog.Scores(tr, hog.Default()); len(s) != 0 {
+		if s := fairshare.Scores(tr, fairshare.Default()); len(s) != 0 {
 			t.Fatalf("%+v", s)
 		}
 	})
@@ -107,7 +107,7 @@ func TestIdleIsNothing(t *testing.T) {
 func TestSplitChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tr := trace(t)
-		whole := hog.Scores(tr, hog.Default())
+		whole := fairshare.Scores(tr, fairshare.Default())
 		k := rapid.IntRange(2, 9).Draw(t, "parts")
 		split := tr
 		split.Owners = nil
@@ -118,9 +118,9 @@ func TestSplitChangesNothing(t *testing.T) {
 					sum[i] += v / float64(k)
 				}
 			}
-			split.Owners = append(split.Owners, hog.Owner{Name: o.Name, Use: sum})
+			split.Owners = append(split.Owners, fairshare.Owner{Name: o.Name, Use: sum})
 		}
-		again := hog.Scores(split, hog.Default())
+		again := fairshare.Scores(split, fairshare.Default())
 		total := 0.0
 		for _, s := range whole {
 			if math.Abs(score(again, s.Owner)-s.Seconds) > 1e-6*(1+s.Seconds) {

@@ -1,0 +1,269 @@
+package misuse_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"reckon/analysis/misuse"
+)
+
+// found are the rules and parts that some workloads break, with their severities.
+func found(list ...misuse.Workload) string {
+	var out []string
+	for _, f := range misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+		out = append(out, f.Rule+" "+f.Part+" "+string(f.Severity))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// TestEdges: every threshold of a rule about one workload, on both sides.
+func TestEdges(t *testing.T) {
+	gpu := func(hours, gpus, busy float64, edit ...func(*misuse.Workload)) misuse.Workload {
+		return job(1, hours, append([]func(*misuse.Workload){onGPU(gpus, busy*gpus*hours*3600)}, edit...)...)
+	}
+	cpuOnGPU := func(hours, cores float64) misuse.Workload {
+		return job(1, hours, func(w *misuse.Workload) { w.GPUNodes, w.CoresMean = 1, num(cores) })
+	}
+	cores := func(hours, given, p95 float64) misuse.Workload {
+		return job(1, hours, func(w *misuse.Workload) { w.Cores, w.CoresP95 = num(given), num(p95) })
+	}
+	memory := func(hours, given, peak float64) misuse.Workload {
+		return job(1, hours, func(w *misuse.Workload) { w.Memory, w.MemoryPeak = num(given*(1<<30)), num(peak*(1<<30)) })
+	}
+	running := func(edit func(*misuse.Workload)) misuse.Workload {
+		return job(1, 2, func(w *misuse.Workload) { w.Running, w.State = true, "running" }, edit)
+	}
+	nodes := func(hours, a, b float64) misuse.Workload {
+		return job(1, hours, func(w *misuse.Workload) {
+			w.PerNode = map[string]float64{"n1": a * hours * 3600, "n2": a * hours * 3600, "n3": b * hours * 3600}
+		})
+	}
+	stuck := func(seconds float64) misuse.Workload {
+		return misuse.Workload{ID: "slurm/1", Owner: "alice", State: "pending", Stuck: "x", Waited: seconds, Start: epoch, Last: epoch}
+	}
+	for name, c := range map[string]struct {
+		w    misuse.Workload
+		want string
+	}{
+		"GPUs never opened":                 {gpu(10, 4, 0), "gpu-unused gpu high"},
+		"GPUs busy below 5 %":               {gpu(1, 1, 0.0499), "gpu-unused gpu medium"},
+		"GPUs busy 5 %":                     {gpu(1, 1, 0.05), ""},
+		"GPUs busy above half of the limit": {gpu(1, 1, 0.026), "gpu-unused gpu medium"},
+		"GPUs of half an hour":              {gpu(0.5, 1, 0), "gpu-unused gpu medium"},
+		"GPUs of less":                      {gpu(0.499, 1, 0), ""},
+		"24 GPU-hours":                      {gpu(6, 4, 0), "gpu-unused gpu high"},
+		"less than 24 GPU-hours":            {gpu(5.99, 4, 0), "gpu-unused gpu medium"},
+		"GPU use is a lower bound":          {gpu(10, 4, 0, func(w *misuse.Workload) { w.GPUInexact = true }), ""},
+		"GPU use not measured":              {gpu(10, 4, 0, func(w *misuse.Workload) { w.GPUSeconds = nil }), ""},
+		"GPUs not measured on the node":     {gpu(10, 4, 0, func(w *misuse.Workload) { w.GPUNodes = 0 }), ""},
+		"10 % of a GPU node's CPUs":         {cpuOnGPU(1, 6.4), "gpu-unused cpu medium"},
+		"less of them":                      {cpuOnGPU(1, 6.3), ""},
+		"for ten minutes":                   {cpuOnGPU(1.0/6, 20), "gpu-unused cpu medium"},
+		"for less":                          {cpuOnGPU(0.166, 20), ""},
+
+		"p95 below a quarter":       {cores(10, 16, 3.99), "over-requested cpu medium"},
+		"p95 at a quarter":          {cores(10, 16, 4), ""},
+		"four cores":                {cores(10, 4, 0.5), "over-requested cpu medium"},
+		"fewer than four cores":     {cores(100, 3.9, 0.5), ""},
+		"24 core-hours":             {cores(2, 16, 3.99), "over-requested cpu medium"},
+		"less than 24 core-hours":   {cores(1.99, 16, 3.99), ""},
+		"240 core-hours":            {cores(20, 16, 3.99), "over-requested cpu high"},
+		"less than 240":             {cores(19.9, 16, 3.99), "over-requested cpu medium"},
+		"ten minutes":               {cores(1.0/6, 1024, 1), "over-requested cpu medium"},
+		"less than ten minutes":     {cores(0.166, 1024, 1), ""},
+		"p95 is a lower bound":      {job(1, 10, func(w *misuse.Workload) { w.CoresP95, w.CPUInexact = num(1), true }), ""},
+		"memory below a quarter":    {memory(9, 32, 7.99), "over-requested memory low"},
+		"memory at a quarter":       {memory(9, 32, 8), ""},
+		"8 GiB":                     {memory(40, 8, 1), "over-requested memory low"},
+		"less than 8 GiB":           {memory(40, 7.9, 1), ""},
+		"192 GiB-hours":             {memory(8, 25, 1), "over-requested memory low"},
+		"less than 192 GiB-hours":   {memory(7.99, 25, 1), ""},
+		"its page cache is no need": {job(1, 20, func(w *misuse.Workload) { w.MemoryNeeded = num(1 << 30) }), "over-requested memory low"},
+		"memory is an estimate":     {job(1, 20, func(w *misuse.Workload) { w.MemoryNeeded, w.MemoryInexact = num(1<<30), true }), ""},
+
+		"GPU idle for half an hour":        {running(func(w *misuse.Workload) { w.IdleGPU = num(1800) }), "idle-allocation gpu high"},
+		"GPU idle for less":                {running(func(w *misuse.Workload) { w.IdleGPU = num(1799) }), ""},
+		"no process for ten minutes":       {running(func(w *misuse.Workload) { w.Empty = num(600) }), "idle-allocation allocation high"},
+		"no process for less":              {running(func(w *misuse.Workload) { w.Empty = num(599) }), ""},
+		"no process, and it does not run":  {job(1, 2, func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "completing", num(7200) }), ""},
+		"a third of the nodes below 5 %":   {nodes(1, 4, 0.199), "imbalance nodes medium"},
+		"at 5 %":                           {nodes(1, 4, 0.2), ""},
+		"busiest node half a core":         {nodes(1, 0.5, 0), "imbalance nodes medium"},
+		"busiest node less":                {nodes(1, 0.49, 0), ""},
+		"nodes for ten minutes":            {nodes(1.0/6, 4, 0), "imbalance nodes medium"},
+		"nodes for less":                   {nodes(0.166, 4, 0), ""},
+		"nodes by a lower bound":           {job(1, 1, func(w *misuse.Workload) { w.PerNode, w.CPUInexact = map[string]float64{"a": 9000, "b": 0}, true }), ""},
+		"half of the tasks":                {job(1, 1, func(w *misuse.Workload) { w.PerTask = map[string]float64{"0": 3600, "1": 0} }), "imbalance tasks high"},
+		"busiest GPU 20 %":                 {job(1, 1, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 720, "b": 0} }), "imbalance gpus high"},
+		"busiest GPU less":                 {job(1, 1, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 719, "b": 0} }), ""},
+		"100 faults a second":              {job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(360000) }), "memory-thrashing faults medium"},
+		"fewer faults":                     {job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(359999) }), ""},
+		"swap 30 %":                        {job(1, 1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(12<<30), num(28<<30) }), "memory-thrashing swap medium"},
+		"swap less":                        {job(1, 1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(11.9*(1<<30)), num(28<<30) }), ""},
+		"64 MiB of swap":                   {job(1, 0.1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(64<<20), num(64<<20) }), "memory-thrashing swap medium"},
+		"less than 64 MiB of swap":         {job(1, 0.1, func(w *misuse.Workload) { w.SwapPeak, w.MemoryPeak = num(64<<20-1), num(64<<20) }), ""},
+		"quota 30 %":                       {job(1, 1, func(w *misuse.Workload) { w.Throttled = num(1080) }), "memory-thrashing quota low"},
+		"quota less":                       {job(1, 1, func(w *misuse.Workload) { w.Throttled = num(1079) }), ""},
+		"thrashing for five minutes":       {job(1, 5.0/60, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), "memory-thrashing faults medium"},
+		"thrashing for less":               {job(1, 0.083, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), ""},
+		"can never start, for ten minutes": {stuck(600), "cannot-start queue medium"},
+		"can never start, for a moment":    {stuck(599), ""},
+	} {
+		if got := found(c.w); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestManyEdges: the thresholds of what small jobs come to together.
+func TestManyEdges(t *testing.T) {
+	jobs := func(n int, hours, given, p95 float64) (out []misuse.Workload) {
+		for i := range n {
+			out = append(out, job(i, hours, func(w *misuse.Workload) { w.Cores, w.CoresP95 = num(given), num(p95) }))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		list []misuse.Workload
+		want string
+	}{
+		"twenty jobs":             {jobs(20, 1, 2, 0.4), "many-small-jobs cpu medium"},
+		"nineteen jobs":           {jobs(19, 1.3, 2, 0.4), ""},
+		"24 core-hours":           {jobs(20, 0.76, 2, 0.4), "many-small-jobs cpu medium"},
+		"less than 24 core-hours": {jobs(20, 0.74, 2, 0.4), ""},
+		"p95 below a quarter":     {jobs(30, 1, 2, 0.499), "many-small-jobs cpu medium"},
+		"p95 at a quarter":        {jobs(30, 1, 2, 0.5), ""},
+		"a thousand short ones":   {jobs(1000, 59.0/3600, 1, 1), "many-small-jobs short low"},
+		"fewer short ones":        {jobs(999, 59.0/3600, 1, 1), ""},
+		"a thousand of a minute":  {jobs(1000, 60.0/3600, 1, 1), ""},
+	} {
+		if got := found(c.list...); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	running := jobs(30, 1, 2, 0.4)
+	for i := range running {
+		running[i].Running = true
+	}
+	if got := found(running...); got != "" {
+		t.Errorf("they run on: %q", got)
+	}
+}
+
+// TestWords: every sentence, read aloud.
+func TestWords(t *testing.T) {
+	var said []string
+	say := func(edit ...func(*misuse.Workload)) {
+		for _, f := range misuse.Judge([]misuse.Workload{job(1, 48, edit...)}, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+			said = append(said, f.Owner+" "+f.Text)
+		}
+	}
+	say(onGPU(1, 0))
+	say(onGPU(4, 0))
+	say(onGPU(4, 300))
+	say(onGPU(1, 8000))
+	say(func(w *misuse.Workload) { w.GPUNodes = 1 })
+	say(func(w *misuse.Workload) { w.CoresP95 = num(1.26) })
+	say(func(w *misuse.Workload) { w.CoresP95 = num(0.02) })
+	say(func(w *misuse.Workload) { w.Kind, w.CoresP95 = "deployment", num(1) })
+	say(func(w *misuse.Workload) { w.Memory, w.MemoryNeeded = num(2<<40), num(700<<20) })
+	say(func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(7200) })
+	say(func(w *misuse.Workload) { w.Running, w.State, w.CPUSeconds = true, "running", nil })
+	say(func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(4800) })
+	say(func(w *misuse.Workload) { w.MajorFaults = num(278 * 48 * 3600) })
+	say(func(w *misuse.Workload) { w.SwapPeak = num(20 << 30) })
+	say(func(w *misuse.Workload) { w.Throttled = num(0.5 * 48 * 3600) })
+	say(func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 32 * 48 * 3600, "n2": 0} })
+	say(func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 1e5, "b": 0, "c": 0, "d": 1e5} })
+	say(func(w *misuse.Workload) {
+		w.State, w.Stuck, w.Waited = "pending", "it asks for more time than its partition allows", 10800
+	})
+	said = append(said, "alice "+misuse.OverShareText(0.95, "CPUs", "login1", 18000), "alice "+misuse.OverShareText(0.5, "memory", "login1 and 1 more node", 1200))
+	want := []string{
+		"alice has not used its GPU at all",
+		"alice has not used its 4 GPUs at all",
+		"alice keeps its 4 GPUs busy less than 0.1 % of the time",
+		"alice keeps its GPU busy 4.6 % of the time",
+		"alice uses 24 % of the CPUs of a GPU node and none of its GPUs",
+		"alice was allocated 16 cores and used no more than 1.3 for 95 % of the time",
+		"alice was allocated 16 cores and was idle for 95 % of the time",
+		"alice requested 16 cores and used no more than 1 for 95 % of the time",
+		"alice was allocated 2 TiB of memory and needed 700 MiB at its peak",
+		"alice holds memory of a GPU and has not computed on it for 2h",
+		"alice holds an allocation in which no process ever ran",
+		"alice holds an allocation in which no process has run for 1h20m",
+		"alice reads 278 pages a second back from disk for lack of memory, for 48h from 2026-11-21 00:00 UTC on",
+		"alice has 40 % of its memory swapped out, for 48h from 2026-11-21 00:00 UTC on",
+		"alice is held back by its CPU quota 50 % of the time, for 48h from 2026-11-21 00:00 UTC on",
+		"alice leaves 1 of its 2 nodes idle while others work",
+		"alice leaves 2 of its 4 GPUs idle while others work",
+		"alice has waited for 3h and can never start: it asks for more time than its partition allows",
+		"alice used 95 % of the CPUs of login1 while others wanted them, for 5h in all",
+		"alice used 50 % of the memory of login1 and 1 more node while others wanted it, for 20m in all",
+	}
+	for i := range max(len(said), len(want)) {
+		a, b := "", ""
+		if i < len(said) {
+			a = said[i]
+		}
+		if i < len(want) {
+			b = want[i]
+		}
+		if a != b {
+			t.Errorf("%d: %q, want %q", i, a, b)
+		}
+	}
+	for _, s := range said {
+		if strings.ContainsAny(s, "{}!") {
+			t.Error(s)
+		}
+	}
+}
+
+// TestWasted: what was allocated and not used is told apart, so that it can be added up.
+func TestWasted(t *testing.T) {
+	for name, c := range map[string]struct {
+		w    misuse.Workload
+		unit string
+		want float64
+	}{
+		"GPUs":       {job(1, 10, onGPU(4, 3600)), "gpu-seconds", 39 * 3600},
+		"cores":      {job(1, 10, func(w *misuse.Workload) { w.CoresP95 = num(2) }), "core-seconds", 140 * 3600},
+		"memory":     {job(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(2 << 30) }), "byte-seconds", 600 * 3600 * (1 << 30)},
+		"no process": {job(1, 2, func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(3600) }), "core-seconds", 16 * 3600},
+		"idle nodes": {job(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"a": 9e4, "b": 0} }), "core-seconds", 16 * 3600},
+		"idle GPUs":  {job(1, 2, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), "gpu-seconds", 7200},
+	} {
+		sum, n := 0.0, 0
+		for _, f := range misuse.Judge([]misuse.Workload{c.w}, func(*misuse.Workload) *misuse.Policy { return policy() }) {
+			for _, e := range f.Evidence {
+				if e.Wasted && e.Unit == c.unit {
+					sum, n = sum+e.Value, n+1
+				}
+			}
+		}
+		if n != 1 || sum != c.want {
+			t.Errorf("%s: %d times, %g, want %g", name, n, sum, c.want)
+		}
+	}
+}
+
+// TestNames: every rule has a meaning, and whatever it was called before means it.
+func TestNames(t *testing.T) {
+	for _, r := range misuse.Rules() {
+		if name, ok := misuse.RuleOf(r); !ok || name != r || misuse.Meaning(r) == "" {
+			t.Errorf("%s: %s %v %q", r, name, ok, misuse.Meaning(r))
+		}
+		if name, ok := misuse.RuleOf(misuse.Key(r)); !ok || name != r {
+			t.Errorf("%s hashes %s, which is %s", r, misuse.Key(r), name)
+		}
+	}
+	if misuse.Key(misuse.OverShare) != "hog" || misuse.Key(misuse.Imbalance) != "imbalance" || misuse.Key(misuse.CannotStart) != "cannot-start" {
+		t.Error("keys changed: the ids of findings change with them")
+	}
+	if _, ok := misuse.RuleOf("gready"); ok || misuse.Meaning("gready") != "" {
+		t.Error("a word that is no rule")
+	}
+}

@@ -1,0 +1,40 @@
+package misuse
+
+import "reckon/internal/phrase"
+
+// gpuUnused: on a node with GPUs without using them, or GPUs that hardly work.
+func gpuUnused(w *Workload, p *Policy) (out []Finding) {
+	m := p.GPUUnused
+	wall := w.Wall()
+	if !m.On || wall < m.Minimum.Seconds() || w.GPUNodes == 0 {
+		return nil
+	}
+	lasted := func(least Duration) Evidence {
+		return Evidence{Text: "for", Value: wall, Unit: "seconds", Limit: limit(least.Seconds())}
+	}
+	asks := known(w.GPUs) && *w.GPUs > 0
+	switch {
+	case !asks:
+		noGPU := w.GPUSeconds == nil || *w.GPUSeconds < 1
+		if w.GPUNodes != len(w.Nodes) || !noGPU || !known(w.CoresMean) || !known(w.NodeCores) || *w.CoresMean < m.CPUShare**w.NodeCores {
+			return nil
+		}
+		share := *w.CoresMean / *w.NodeCores
+		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": percent(share)},
+			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)}, Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, lasted(m.Minimum)))
+	case known(w.GPUSeconds) && !w.GPUInexact && wall >= m.GPUMinimum.Seconds():
+		held := wall * *w.GPUs
+		busy := *w.GPUSeconds / held
+		if busy >= m.GPUBusy {
+			return nil
+		}
+		key := "gpu-unused.hardly"
+		if *w.GPUSeconds == 0 {
+			key = "gpu-unused.never"
+		}
+		out = append(out, w.finding(GPUUnused, grave(Medium, held >= m.GPUHighHours*3600), "gpu", key, phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": percent(busy)},
+			Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)}, Evidence{Text: "GPU time allocated", Value: held, Unit: "gpu-seconds"},
+			Evidence{Text: "GPU time allocated and not used", Value: held - *w.GPUSeconds, Unit: "gpu-seconds", Wasted: true}, lasted(m.GPUMinimum)))
+	}
+	return out
+}

@@ -1,0 +1,30 @@
+package misuse
+
+import "reckon/internal/phrase"
+
+// idleAllocation: held, and nothing computes on it.
+func idleAllocation(w *Workload, p *Policy) (out []Finding) {
+	d := p.IdleAllocation
+	if !d.On {
+		return nil
+	}
+	if w.Running && known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
+		out = append(out, w.finding(IdleAllocation, High, "gpu", "idle-allocation.gpu", phrase.Words{"span": Span(*w.IdleGPU)},
+			Evidence{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}))
+	}
+	if w.Running && w.State == "running" && w.Reports && (w.CPUSeconds == nil || w.Empty != nil) {
+		key, span := "idle-allocation.never", w.Wall()
+		if w.CPUSeconds != nil {
+			key, span = "idle-allocation.ended", *w.Empty
+		}
+		if span < d.Empty.Seconds() {
+			return out
+		}
+		e := []Evidence{{Text: "allocation without a process, at least", Value: span, Unit: "seconds", Limit: limit(d.Empty.Seconds())}}
+		if known(w.Cores) {
+			e = append(e, Evidence{Text: "allocated and not used", Value: span * *w.Cores, Unit: "core-seconds", Wasted: true})
+		}
+		out = append(out, w.finding(IdleAllocation, High, "allocation", key, phrase.Words{"span": Span(span)}, e...))
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package misuse
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+
+	"reckon/internal/phrase"
+)
+
+//go:embed texts.txt
+var textFile string
+
+var texts = phrase.MustParse(textFile)
+
+// The names of the rules.
+const (
+	OverShare       = "over-share"
+	GPUUnused       = "gpu-unused"
+	OverRequested   = "over-requested"
+	IdleAllocation  = "idle-allocation"
+	ManySmallJobs   = "many-small-jobs"
+	MemoryThrashing = "memory-thrashing"
+	Imbalance       = "imbalance"
+	CannotStart     = "cannot-start"
+)
+
+// nicknames are what rules were called before. Policies, parameters and rows that were
+// written then are still read, and the id of a finding hashes the nickname for ever.
+var nicknames = map[string]string{
+	"hog": OverShare, "misfit": GPUUnused, "greedy": OverRequested, "deadweight": IdleAllocation, "vampire": ManySmallJobs, "thrash": MemoryThrashing,
+}
+
+// Rules are the names of all rules.
+func Rules() []string {
+	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, CannotStart}
+}
+
+// RuleOf is the rule that a name or a nickname stands for, and false for any other word.
+func RuleOf(name string) (string, bool) {
+	if rule, ok := nicknames[name]; ok {
+		return rule, true
+	}
+	return name, slices.Contains(Rules(), name)
+}
+
+// Key is what the id of a finding hashes for its rule: the first name that the rule had.
+func Key(rule string) string {
+	for nick, name := range nicknames {
+		if name == rule {
+			return nick
+		}
+	}
+	return rule
+}
+
+// Meaning says in a sentence what a rule finds; empty for what is no rule.
+func Meaning(rule string) string {
+	if key := "rule." + rule; texts.Has(key) {
+		return texts.Say(key, nil)
+	}
+	return ""
+}
+
+// OverShareText says what an owner used above a fair share: the share of the CPUs, memory or
+// GPUs of a node, on average over so many seconds in which others wanted them.
+func OverShareText(share float64, what, where string, seconds float64) string {
+	pronoun := "them"
+	if what == "memory" {
+		pronoun = "it"
+	}
+	return texts.Say("over-share", phrase.Words{"share": percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds)})
+}
+
+// its is a number of things with its noun for a sentence that says "its": "GPU", "4 GPUs".
+func its(n float64, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return number(n) + " " + noun + "s"
+}
+
+// counted is a number of things with its noun: "1 job", "20 jobs".
+func counted(n float64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strings.TrimSpace(number(n) + " " + noun + "s")
+}

@@ -1,0 +1,72 @@
+package misuse
+
+import (
+	"time"
+
+	"reckon/internal/phrase"
+)
+
+// heap is what the small workloads of an owner come to.
+type heap struct {
+	policy           *Policy
+	owner, site      string
+	coreSeconds, cpu float64
+	first, last      time.Time
+	wasted, short    int
+	shortWall        float64
+}
+
+// gather adds a workload that breaks no rule alone to those of its owner.
+func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
+	v := p.ManySmallJobs
+	if !v.On || w.Owner == "" || w.Running || w.State == "pending" || exempt(v.Exempt, w.Owner) {
+		return
+	}
+	k := [2]string{w.Site, w.Owner}
+	h := all[k]
+	if h == nil {
+		h = &heap{policy: p, owner: w.Owner, site: w.Site, first: w.Start}
+		all[k] = h
+	}
+	if w.Start.Before(h.first) {
+		h.first = w.Start
+	}
+	if w.Last.After(h.last) {
+		h.last = w.Last
+	}
+	// What is too small a request to matter alone adds up.
+	if share, wasted := waste(w.Cores, w.CoresP95, 0, w.Wall(), w.CPUInexact); share < p.OverRequested.Share {
+		h.wasted++
+		h.coreSeconds += wasted
+	}
+	if w.Wall() < v.Short.Seconds() {
+		h.short++
+		if known(w.CPUSeconds) {
+			h.cpu += *w.CPUSeconds
+		}
+		h.shortWall += w.Wall()
+	}
+}
+
+// smallJobs: many small ones that together break a rule that no one of them breaks.
+func smallJobs(all map[[2]string]*heap) (out []Finding) {
+	for _, h := range all {
+		v := h.policy.ManySmallJobs
+		f := Finding{Rule: ManySmallJobs, Severity: Medium, Site: h.site, Owner: h.owner, First: h.first, Last: h.last}
+		if need := h.policy.OverRequested.CoreHours * 3600; h.wasted >= v.Count && h.coreSeconds >= need {
+			f.Part, f.Text = "cpu", texts.Say("many-small-jobs.cpu", phrase.Words{"jobs": counted(float64(h.wasted), "job"), "wasted": counted(h.coreSeconds/3600, "core-hour")})
+			f.Evidence = []Evidence{{Text: "jobs", Value: float64(h.wasted), Unit: "count", Limit: limit(float64(v.Count))},
+				{Text: "allocated and not used", Value: h.coreSeconds, Unit: "core-seconds", Limit: limit(need), Wasted: true}}
+			out = append(out, f)
+		}
+		if h.short >= v.ShortCount {
+			mean := h.shortWall / float64(h.short)
+			f.Part, f.Text = "short", texts.Say("many-small-jobs.short", phrase.Words{"jobs": counted(float64(h.short), "job"), "limit": v.Short.text(), "mean": Duration(mean * 1e9).text()})
+			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))},
+				{Text: "length of one, on average", Value: mean, Unit: "seconds", Limit: limit(v.Short.Seconds())}, {Text: "CPU time of all of them", Value: h.cpu, Unit: "seconds"}}
+			f.Severity = Low
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package findings
+
+import (
+	"math"
+
+	"reckon/store"
+)
+
+// What a batch system allocated to a job on a node. The request of a job on a node was its
+// allocation before the two were told apart.
+const (
+	allocatedCores  = "reckon_workload_allocated_cores"
+	allocatedMemory = "reckon_workload_allocated_memory_bytes"
+	allocatedGPUs   = "reckon_workload_allocated_gpus"
+	requestedCores  = "reckon_workload_request_cores"
+	requestedMemory = "reckon_workload_request_memory_bytes"
+	requestedGPUs   = "reckon_workload_request_gpus"
+	scheduledNode   = "reckon_slurm_node_cores"
+)
+
+// batchKind is the kind of work that a batch system gives nodes to.
+const batchKind = "slurm"
+
+// resourceOf is the resource that an allocation is of; empty for another series.
+func resourceOf(name string) string {
+	switch name {
+	case allocatedCores, requestedCores:
+		return "cpu"
+	case allocatedMemory, requestedMemory:
+		return "memory"
+	case allocatedGPUs, requestedGPUs:
+		return "gpu"
+	}
+	return ""
+}
+
+// allocation is what one job of an owner was allocated of a resource on a node.
+type allocation struct {
+	workload, owner, resource string
+}
+
+// most raises a step of a line to a value: the parts of a job on a node share its allocation,
+// and several series say it.
+func (l *line) most(steps, i int, v float64) {
+	if *l == nil || math.IsNaN((*l)[i]) {
+		l.add(steps, i, v)
+	} else if v > (*l)[i] {
+		(*l)[i] = v
+	}
+}
+
+// allocatedTo adds up what an owner was allocated on the node, step by step; nil for nothing.
+func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
+	for k, l := range m.allocations {
+		if k.owner != owner || k.resource != resource {
+			continue
+		}
+		for i, v := range l {
+			if !math.IsNaN(v) {
+				sum.add(steps, i, v)
+			}
+		}
+	}
+	return sum
+}
+
+// allocationsOf are what the batch system allocated by the rows of jobs, evenly over the
+// nodes of each, for nodes whose agents do not say it.
+func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]line {
+	out := map[place]map[allocation]line{}
+	steps := r.steps()
+	for i := range rows {
+		w := &rows[i]
+		if w.Kind != batchKind || w.Waits() || len(w.Nodes) == 0 {
+			continue
+		}
+		end := w.End
+		if end.IsZero() {
+			end = r.to
+		}
+		first, last := int(math.Floor(w.Start.Sub(r.from).Seconds()/r.step.Seconds())), int(end.Sub(r.from)/r.step)
+		for resource, given := range map[string]*float64{"cpu": w.RequestCores, "memory": w.RequestMemoryBytes, "gpu": w.RequestGPUs} {
+			if given == nil {
+				continue
+			}
+			for _, n := range w.Nodes {
+				p, k := place{w.Site, n}, allocation{w.ID, w.Owner, resource}
+				if out[p] == nil {
+					out[p] = map[allocation]line{}
+				}
+				l := out[p][k]
+				for s := max(first, 0); s <= min(last, steps-1); s++ {
+					l.most(steps, s, *given/float64(len(w.Nodes)))
+				}
+				out[p][k] = l
+			}
+		}
+	}
+	return out
+}
+
+// join takes in allocations by rows beside those that the node says.
+func (m *machine) join(by map[allocation]line, steps int) {
+	for k, l := range by {
+		mine := m.allocations[k]
+		for i, v := range l {
+			if !math.IsNaN(v) {
+				mine.most(steps, i, v)
+			}
+		}
+		if mine != nil {
+			m.allocations[k] = mine
+		}
+	}
+	m.scheduled = m.scheduled || len(m.allocations) > 0
+}
