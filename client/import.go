@@ -50,22 +50,29 @@ type ImportBad struct {
 }
 
 // ImportResult says what came of an import. Records are processes in readings of sonar,
-// and jobs of sacct; each is counted in one of the fields below Records, or is bad or idle.
+// and jobs of sacct; each is counted in one of the fields from Taken to Refused.
 type ImportResult struct {
-	Files     int         `json:"files"`
-	Records   int         `json:"records"`
-	Taken     int         `json:"taken"`     // new
-	Known     int         `json:"known"`     // imported before
-	Resumed   bool        `json:"resumed"`   // an earlier import had been cut off, and was finished
-	Measured  int         `json:"measured"`  // reckon itself measured the node at that time
-	Waiting   int         `json:"waiting"`   // jobs that had not begun
-	Workloads int         `json:"workloads"` // that got something new
-	Samples   int         `json:"samples"`   // written
-	Rows      int         `json:"rows"`      // of the catalogue, written
-	From      *time.Time  `json:"from"`
-	To        *time.Time  `json:"to"`
-	BadCount  int         `json:"bad_count"`
-	Bad       []ImportBad `json:"bad"` // the first hundred
+	Files      int         `json:"files"`
+	Records    int         `json:"records"`
+	Taken      int         `json:"taken"`      // new
+	Known      int         `json:"known"`      // imported before, or given twice
+	Measured   int         `json:"measured"`   // reckon itself measured the node at that time
+	Waiting    int         `json:"waiting"`    // jobs that had not begun
+	Heartbeats int         `json:"heartbeats"` // signs of life of nodes on which nothing ran
+	Refused    int         `json:"refused"`    // of the future, or more than the node can give; also in BadCount
+	Resumed    bool        `json:"resumed"`    // an earlier import had been cut off, and was finished
+	Workloads  int         `json:"workloads"`  // that got something new
+	Samples    int         `json:"samples"`    // written
+	Rows       int         `json:"rows"`       // of the catalogue, written
+	From       *time.Time  `json:"from"`
+	To         *time.Time  `json:"to"`
+	BadCount   int         `json:"bad_count"`
+	Bad        []ImportBad `json:"bad"` // the first hundred
+}
+
+// Useless reports whether nothing of the input was of any use: nothing in it could be read.
+func (r *ImportResult) Useless() bool {
+	return r.Taken+r.Known+r.Measured+r.Waiting+r.Heartbeats+r.Samples == 0 && !r.Resumed
 }
 
 // ImportFile is one input.

@@ -83,7 +83,7 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 
 func result(r importer.Result, rows int) client.ImportResult {
 	out := client.ImportResult{
-		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured, Waiting: r.Waiting,
+		Files: r.Files, Records: r.Records, Taken: r.Taken, Known: r.Known, Resumed: r.Resumed, Measured: r.Measured, Waiting: r.Waiting, Heartbeats: r.Heartbeats, Refused: r.Refused,
 		Workloads: r.Workloads, Samples: r.Samples, Rows: rows, BadCount: r.BadCount, Bad: []client.ImportBad{},
 	}
 	if !r.From.IsZero() {

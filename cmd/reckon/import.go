@@ -127,9 +127,14 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	if f.format.value == "json" {
 		enc := json.NewEncoder(g.stdout)
 		enc.SetIndent("", "  ")
-		return enc.Encode(r)
+		err = enc.Encode(r)
+	} else {
+		err = showImport(g, r, time.Since(began))
 	}
-	return showImport(g, r, time.Since(began))
+	if err == nil && r.Useless() {
+		err = fmt.Errorf("nothing was imported: no record of %s can be read in the input", f.Format)
+	}
+	return err
 }
 
 // showImport says in words what came of an import.
@@ -150,11 +155,14 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		n    int
 		text string
 	}{
-		{r.BadCount, "could not be read"}, {r.Waiting, "had not begun"}, {r.Measured, "of times that reckon measured itself"},
+		{r.Refused, "refused"}, {r.Waiting, "had not begun"}, {r.Measured, "of times that reckon measured itself"}, {r.Heartbeats, "signs of life of idle nodes"},
 	} {
 		if c.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", c.n, c.text)
 		}
+	}
+	if n := r.BadCount - r.Refused; n > 0 {
+		fmt.Fprintf(&b, "; %d lines or documents could not be read", n)
 	}
 	fmt.Fprintf(&b, "\n%d workloads, %d samples in %.1f s", r.Workloads, r.Samples, took.Seconds())
 	if r.From != nil && r.To != nil {

@@ -268,7 +268,7 @@ func (p *packer) readings(times []int64, at map[int64]*reading) {
 		r := at[t]
 		p.uint(uint64(t - last))
 		last = t
-		p.yes(r.system != nil, r.memory > 0, r.cluster != "")
+		p.yes(r.system != nil, r.memory > 0, r.cluster != "", r.cores > 0)
 		if r.system != nil {
 			p.system(r.system)
 		}
@@ -277,6 +277,9 @@ func (p *packer) readings(times []int64, at map[int64]*reading) {
 		}
 		if r.cluster != "" {
 			p.text(r.cluster)
+		}
+		if r.cores > 0 {
+			p.uint(uint64(r.cores))
 		}
 		p.uint(uint64(len(r.procs)))
 		for i := range r.procs {
@@ -302,6 +305,9 @@ func (u *unpacker) readings(at map[int64]*reading, fresh bool) error {
 		if has&4 != 0 {
 			r.cluster = u.text()
 		}
+		if has&8 != 0 {
+			r.cores = int(min(u.uint(), 1<<32))
+		}
 		r.procs = make([]sonar.Process, u.count())
 		for i := range r.procs {
 			r.procs[i] = u.process()
@@ -326,7 +332,7 @@ func (u *unpacker) readings(at map[int64]*reading, fresh bool) error {
 func (r *reading) join(o *reading) {
 	r.procs = append(r.procs, o.procs...)
 	r.fresh += o.fresh
-	r.memory, r.cluster = max(r.memory, o.memory), max(r.cluster, o.cluster)
+	r.memory, r.cluster, r.cores = max(r.memory, o.memory), max(r.cluster, o.cluster), max(r.cores, o.cores)
 	if r.system == nil || (o.system != nil && systemText(o.system) > systemText(r.system)) {
 		r.system = o.system
 	}

@@ -32,7 +32,6 @@
 package importer
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -85,19 +84,22 @@ type Bad struct {
 const maxBad = 100
 
 // Result counts what came of an import. Records are processes in readings of sonar, and
-// jobs of accounting.
+// jobs of accounting. Each is counted once below.
 type Result struct {
 	Files, Records int
-	Taken          int  // records that were new
-	Known          int  // imported before
-	Measured       int  // reckon itself measured that node at that time
-	Waiting        int  // jobs that had not begun
-	Resumed        bool // an earlier import had been cut off, and was finished
-	Workloads      int
-	Samples        int
-	From, To       time.Time
-	BadCount       int
-	Bad            []Bad
+	Taken          int // records that were new
+	Known          int // imported before, or given twice
+	Measured       int // reckon itself measured that node at that time
+	Waiting        int // jobs that had not begun
+	Heartbeats     int // signs of life of nodes on which nothing ran
+	Refused        int // can not be: of the future, or more than the node can give; named in Bad
+
+	Resumed   bool // an earlier import had been cut off, and was finished
+	Workloads int
+	Samples   int
+	From, To  time.Time
+	BadCount  int
+	Bad       []Bad
 	// Ranges are the stretches of time of which series changed, and Gone workloads that were
 	// taken for such before older readings said more, for the catalogue.
 	Ranges [][2]time.Time
@@ -134,9 +136,6 @@ func New(o Options) *Importer {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Zone == nil {
-		o.Zone = time.Local
-	}
 	return &Importer{
 		o: o, sites: map[string]*siteState{}, reader: sonar.NewReader(sonar.Options{}),
 		buf: map[place]map[int64]*reading{}, out: newSink(), seen: map[string]bool{}, touched: map[int64]bool{},
@@ -145,20 +144,22 @@ func New(o Options) *Importer {
 
 // Sonar takes one input of sonar. An error is the store's, the reader's or the context's.
 func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error {
-	in, err := plain(in)
+	im.begin(name)
+	in, err := im.open(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	im.begin(name)
 	h := sonar.Handler{
 		Sample:  im.sample,
 		Sysinfo: im.sysinfo,
 		Cluster: im.cluster,
 		Job: func(j *sacct.Job) error {
 			if j.Step != "" {
-				if im.last != nil && im.last.Raw == j.Raw && im.last.Cluster == j.Cluster {
-					im.last.AddStep(j)
+				if im.last == nil || im.last.Raw != j.Raw || im.last.Cluster != j.Cluster {
+					im.bad(0, fmt.Errorf("step %s.%s without its job before it", j.ID, j.Step))
+					return nil
 				}
+				im.last.AddStep(j)
 				return nil
 			}
 			err := im.endJob(ctx)
@@ -177,11 +178,11 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 
 // Sacct takes one export of sacct.
 func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error {
-	in, err := plain(in)
+	im.begin(name)
+	in, err := im.open(in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	im.begin(name)
 	err = im.damaged(sacct.Read(in, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) }, im.bad))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -271,75 +272,6 @@ func (im *Importer) bad(line int, err error) {
 	if len(im.res.Bad) < maxBad {
 		im.res.Bad = append(im.res.Bad, Bad{File: im.file, Line: line, Err: err.Error()})
 	}
-}
-
-// plain unpacks gzip, which says what it is by its first bytes.
-func plain(in io.Reader) (io.Reader, error) {
-	var head [2]byte
-	n, err := io.ReadFull(in, head[:])
-	if errors.Is(err, io.EOF) {
-		return in, nil
-	}
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, err
-	}
-	whole := io.MultiReader(&prefix{head[:n]}, in)
-	if n == 2 && head[0] == 0x1f && head[1] == 0x8b {
-		return &unpacked{in: &watched{r: whole}}, nil
-	}
-	return whole, nil
-}
-
-// errDamaged is gzip that is cut off or wrong: what stood before it is taken.
-var errDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
-
-// unpacked is gzip as a stream. What is wrong with it is told from what is wrong with the
-// reader below.
-type unpacked struct {
-	in *watched
-	z  *gzip.Reader
-}
-
-func (u *unpacked) Read(b []byte) (n int, err error) {
-	if u.z == nil {
-		u.z, err = gzip.NewReader(u.in)
-	}
-	if err == nil {
-		n, err = u.z.Read(b)
-	}
-	switch {
-	case err == nil, u.in.err == nil && u.z != nil && errors.Is(err, io.EOF):
-	case u.in.err != nil:
-		err = u.in.err
-	default:
-		err = fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	return n, err
-}
-
-// watched remembers the error of a reader that is not its end.
-type watched struct {
-	r   io.Reader
-	err error
-}
-
-func (w *watched) Read(b []byte) (int, error) {
-	n, err := w.r.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		w.err = err
-	}
-	return n, err
-}
-
-type prefix struct{ rest []byte }
-
-func (p *prefix) Read(b []byte) (int, error) {
-	if len(p.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, p.rest)
-	p.rest = p.rest[n:]
-	return n, nil
 }
 
 func (im *Importer) site(cluster string) string {

@@ -394,3 +394,42 @@ func TestDamagedGzip(t *testing.T) {
 		}
 	}
 }
+
+// Values that no machine gives are refused and named; each record is counted once.
+func TestImpossible(t *testing.T) {
+	boot := `{"meta":{},"data":{"type":"sample","attributes":{"time":"2025-03-01T10:%02d:00Z","cluster":"","node":"n1","system":{"boot":"2025-03-01T00:00:00Z","cpus":[1,1]},` +
+		`"jobs":[{"job":7,"user":"alice","epoch":0,"processes":[{"pid":70,"ppid":1,"cmd":"a","cpu_time":%s,"cpu_avg":1,"resident_memory":%s}]}]}}}` + "\n"
+	for name, c := range map[string]struct {
+		text    string
+		taken   int
+		refused int
+		cpu     float64
+		words   string
+	}{
+		"20 digits":         {said(0, 7, 70, 1, "a", 5, ",epoch=0") + strings.Replace(said(5, 7, 70, 1, "a", 5, ",epoch=0"), "cputime_sec=5", "cputime_sec=99999999999999999999", 1), 1, 0, 5, "no machine gives that"},
+		"20 digits in JSON": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "99999999999999999999", "0"), 1, 0, 5, "no machine gives that"},
+		"memory":            {fmt.Sprintf(boot, 0, "5", "9e15") + fmt.Sprintf(boot, 5, "6", "4096"), 1, 0, 6, "no machine gives that"},
+		// The node was up for 36,300 s and has 2 cores.
+		"as much as the node can": {fmt.Sprintf(boot, 5, "72000", "0"), 1, 0, 72000, ""},
+		"more than the node can":  {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "79000", "0"), 1, 1, 5, "the node can have given"},
+		// In 300 s a job grows by 635 s at most here.
+		"a jump that can be":     {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "630", "0"), 2, 0, 630, ""},
+		"a jump that can not be": {fmt.Sprintf(boot, 0, "5", "0") + fmt.Sprintf(boot, 5, "700", "0") + fmt.Sprintf(boot, 10, "30", "0"), 2, 1, 30, "grew by 695 s"},
+	} {
+		l := newLab(t)
+		r := l.take("x", c.text)
+		rows, _, err := l.facts.Workloads(t.Context(), store.Filter{})
+		if err != nil || len(rows) != 1 || *rows[0].CPUSeconds != c.cpu || r.Taken != c.taken || r.Refused != c.refused {
+			t.Errorf("%s: %v %+v %s, want %g CPU seconds", name, err, r, l.rows(), c.cpu)
+		}
+		if (c.words == "") != (len(r.Bad) == 0) || (len(r.Bad) > 0 && !strings.Contains(r.Bad[0].Err, c.words)) {
+			t.Errorf("%s: %+v", name, r.Bad)
+		}
+		if r.Records != r.Taken+r.Known+r.Measured+r.Waiting+r.Heartbeats+r.Refused {
+			t.Errorf("%s: not every record is counted: %+v", name, r)
+		}
+		if again := l.take("x", c.text); again.Taken != 0 || again.Samples != 0 {
+			t.Errorf("%s, again: %+v", name, again)
+		}
+	}
+}

@@ -222,7 +222,10 @@ func TestRealFilesInAnyOrder(t *testing.T) {
 			for i := range texts {
 				all = append(all, names[i], texts[i])
 			}
-			l.take(all...)
+			r := l.take(all...)
+			if r.Records != r.Taken+r.Known+r.Measured+r.Waiting+r.Heartbeats+r.Refused {
+				t.Errorf("not every record is counted: %+v", r)
+			}
 			series, facts = l.dump(), l.everything()
 			continue
 		}

@@ -13,6 +13,7 @@ type reading struct {
 	procs   []sonar.Process
 	system  *sonar.System
 	memory  float64 // that the node has, in bytes; 0 not said
+	cores   int     // that the node has; 0 not said
 	cluster string  // what was said of nodes and partitions, as JSON; under no node
 	fresh   int     // processes that are new to the series
 }
@@ -34,10 +35,12 @@ func (im *Importer) at(site, node string, t int64) *reading {
 	return r
 }
 
-func (im *Importer) future(node string, t int64) bool {
+// future refuses a reading of so many records that lies in the future.
+func (im *Importer) future(node string, t int64, records int) bool {
 	if t <= im.o.Clock().Unix()+600 {
 		return false
 	}
+	im.res.Refused += records
 	im.bad(0, fmt.Errorf("reading of node %s at %d lies in the future; check the clock of the node", node, t))
 	return true
 }
@@ -45,17 +48,19 @@ func (im *Importer) future(node string, t int64) bool {
 // sample takes a reading, or a process of one.
 func (im *Importer) sample(s *sonar.Sample) error {
 	im.res.Records += len(s.Procs)
-	if im.future(s.Node, s.Time) {
+	if im.future(s.Node, s.Time, len(s.Procs)) {
 		return nil
 	}
 	r := im.at(im.site(s.Cluster), s.Node, s.Time)
+	r.cores = max(r.cores, s.Cores)
 	if s.System != nil {
 		r.join(&reading{system: s.System})
 	}
 	for i := range s.Procs {
 		p := &s.Procs[i]
-		if p.User == "_sonar_" || p.Cmd == "_heartbeat_" {
-			continue // says that the node was up, which the reading does
+		if p.User == "_sonar_" || p.Cmd == "_heartbeat_" { // says that the node was up, which the reading does
+			im.res.Heartbeats++
+			continue
 		}
 		r.procs = append(r.procs, *p)
 		r.procs[len(r.procs)-1].Virtual = 0 // of no use
@@ -68,7 +73,7 @@ func (im *Importer) sample(s *sonar.Sample) error {
 }
 
 func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
-	if s.Memory > 0 && !im.future(s.Node, s.Time) {
+	if s.Memory > 0 && !im.future(s.Node, s.Time, 0) {
 		r := im.at(im.site(s.Cluster), s.Node, s.Time)
 		r.memory = max(r.memory, s.Memory)
 	}
@@ -77,7 +82,7 @@ func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
 
 // cluster takes what was said of nodes and partitions, as a reading of no node.
 func (im *Importer) cluster(c *sonar.Cluster) error {
-	if im.future("", c.Time) {
+	if im.future("", c.Time, 0) {
 		return nil
 	}
 	raw, err := json.Marshal(c)
@@ -188,6 +193,7 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 		if r.cluster <= old.cluster {
 			r.cluster = ""
 		}
+		// The number of cores alone makes nothing new: it bounds what the others say.
 		if len(r.procs) == 0 && r.system == nil && r.memory == 0 && r.cluster == "" {
 			delete(readings, t)
 		}
@@ -229,6 +235,7 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 	r.order()
 	resident := false
 	byJob := map[jobKey][]*sonar.Process{}
+	im.refuseImpossible(p, node, t, r)
 	for i := range r.procs {
 		k := keyOf(&r.procs[i], im.o.Batch)
 		byJob[k] = append(byJob[k], &r.procs[i])
@@ -256,7 +263,8 @@ func (im *Importer) take(p place, node *nodeState, t int64, r *reading) {
 			}
 			node.Jobs[k] = j
 		}
-		j.take(j.growth(t, procs), procs, resident)
+		grown, procs := im.grown(p, j, t, procs, r)
+		j.take(grown, procs, resident)
 		im.tell(p, j, t, procs)
 		if k.Batch {
 			im.out.measured(p.site, j.ID, t)

@@ -26,10 +26,12 @@ type Job struct {
 	Also string // another number that it is known by, if it has one
 	Step string // batch, extern, 0 and so on
 
-	Cluster, User, Account, Partition, Name string
+	Cluster, User, UID, Account, Partition, QOS, Name string
 
 	State, Reason string // lower case: completed, out_of_memory; by whom it was cancelled
-	Nodes         string // node list as Slurm writes it
+	// EndedBy is one of slurmtext's words, EndedByUser the number of the user who cancelled it.
+	EndedBy, EndedByUser string
+	Nodes                string // node list as Slurm writes it
 
 	Submit, Start, End time.Time // zero when unknown
 	// Seen is when this was so; zero when nobody says. Start and the elapsed time tell it
@@ -38,8 +40,34 @@ type Job struct {
 
 	ExitCode                                          *int
 	ReqCores, ReqMemory, ReqGPUs, ReqNodes, TimeLimit *float64
-	CPUUser, CPUSystem, PeakMemory, Read, Written     *float64
+	// What it was given, over all its nodes, from Start on; see Sizes.
+	AllocCores, AllocMemory, AllocGPUs, AllocNodes *float64
+	Suspended                                      *float64 // seconds of the time since Start
+	CPUUser, CPUSystem, PeakMemory, Read, Written  *float64
+
+	// Sizes are the allocations of a job that was resized, in order; empty for others.
+	Sizes []Size
+	// Steps are those of the job, up to [MaxSteps] of them; StepCount is how many there were.
+	Steps     []Step
+	StepCount int
 }
+
+// Size is an allocation that a job had for a part of its time, over all its nodes.
+type Size struct {
+	Start, End                 time.Time
+	Cores, Memory, GPUs, Nodes *float64
+}
+
+// Step is a step of a job.
+type Step struct {
+	ID, Name, State, Nodes string
+	Start, End             time.Time
+	ExitCode               *int
+	Cores, CPU, PeakMemory *float64
+}
+
+// MaxSteps is how many steps of a job are kept one by one.
+const MaxSteps = 200
 
 // Requeued is the state of a life of a job that ended for another one under its number.
 const Requeued = "requeued"
@@ -79,7 +107,9 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		j.Also = other(j.ID, raw, shown.Job)
 	}
 	j.Cluster, j.User, j.Account, j.Partition, j.Name = get("Cluster"), get("User"), get("Account"), get("Partition"), get("JobName")
+	j.UID, j.QOS = slurmtext.Word(get("UID")), slurmtext.Word(get("QOS"))
 	j.State, j.Reason = slurmtext.State(get("State"))
+	j.EndedBy, j.EndedByUser = slurmtext.EndedBy(j.State, j.Reason)
 	if r := slurmtext.Word(get("Reason")); r != "" {
 		j.Reason = r
 	}
@@ -107,13 +137,19 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	if j.CPUUser == nil && j.CPUSystem == nil {
 		j.CPUUser = scaled("TotalCPU", slurmtext.Duration)
 	}
-	j.ReqCores, j.ReqNodes = firstOf(scaled("ReqCPUS", slurmtext.Number), scaled("NCPUS", slurmtext.Number), scaled("AllocCPUS", slurmtext.Number)), firstOf(scaled("ReqNodes", slurmtext.Number), scaled("NNodes", slurmtext.Number))
+	j.sizes(scaled, get)
 	if v := scaled("TimelimitRaw", slurmtext.Number); v != nil {
 		j.TimeLimit = pointer(*v * 60)
 	} else {
 		j.TimeLimit = scaled("Timelimit", slurmtext.Duration)
 	}
-	j.ReqMemory = memory(strings.TrimSpace(get("ReqMem")), j.ReqCores, j.ReqNodes, &errs)
+	if j.ReqMemory == nil {
+		j.ReqMemory = firstOf(memory(strings.TrimSpace(get("ReqMem")), j.ReqCores, j.ReqNodes, &errs), j.AllocMemory)
+	}
+	j.Suspended = scaled("SuspendedRaw", slurmtext.Number)
+	if j.Suspended == nil {
+		j.Suspended = scaled("Suspended", slurmtext.Duration)
+	}
 	j.PeakMemory = scaled("MaxRSS", bytes)
 	if tasks := scaled("NTasks", slurmtext.Number); tasks != nil {
 		each := func(name string) *float64 {
@@ -128,14 +164,18 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 			j.PeakMemory = pointer(max(*j.PeakMemory, *all))
 		}
 	}
-	for _, name := range []string{"ReqTRES", "AllocTRES"} {
-		j.TRES(get(name))
-	}
 	if err = j.exit(get("ExitCode")); err != nil {
 		errs = append(errs, err)
 	}
-	if e := scaled("ElapsedRaw", slurmtext.Number); e != nil && !j.Start.IsZero() && j.Seen.IsZero() {
-		j.Seen = j.Start.Add(time.Duration(min(*e, 1e9)) * time.Second)
+	elapsed := scaled("ElapsedRaw", slurmtext.Number)
+	if elapsed == nil {
+		elapsed = scaled("Elapsed", slurmtext.Duration)
+	}
+	if elapsed != nil && !j.Start.IsZero() && j.Seen.IsZero() {
+		j.Seen = j.Start.Add(time.Duration(min(*elapsed, 1e9)) * time.Second)
+	}
+	if err := j.possible(); err != nil {
+		errs = append(errs, err)
 	}
 	if !j.End.IsZero() && !j.Start.IsZero() && j.End.Before(j.Start) {
 		errs = append(errs, fmt.Errorf("it ended at %s before it began at %s", j.End.Format(time.RFC3339), j.Start.Format(time.RFC3339)))
@@ -155,43 +195,127 @@ func (j *Job) exit(s string) (err error) {
 	return err
 }
 
-// TRES takes cores, memory and GPUs from a list such as cpu=6,mem=10000M,gres/gpu=1.
+// sizes reads what the job asked for and what it was given. Lists of TRES go before the
+// other fields: they are of the whole job, and know no units of a node or a core.
+func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64, get func(string) string) {
+	req, alloc := slurmtext.ReadTRES(get("ReqTRES")), slurmtext.ReadTRES(get("AllocTRES"))
+	if req.Memory >= perCore32<<20 {
+		req.Memory = 0 // the mark of a size for each core: see memory
+	}
+	ncpus, nnodes := scaled("NCPUS", slurmtext.Number), scaled("NNodes", slurmtext.Number)
+	j.ReqCores = firstOf(scaled("ReqCPUS", slurmtext.Number), &req.Cores, ncpus, scaled("AllocCPUS", slurmtext.Number), &alloc.Cores)
+	j.ReqNodes = firstOf(scaled("ReqNodes", slurmtext.Number), &req.Nodes, nnodes, &alloc.Nodes)
+	j.ReqMemory, j.ReqGPUs = firstOf(&req.Memory), firstOf(&req.GPUs, &alloc.GPUs)
+	if j.Start.IsZero() {
+		return // it was given nothing
+	}
+	j.AllocCores = firstOf(&alloc.Cores, scaled("AllocCPUS", slurmtext.Number), ncpus)
+	j.AllocNodes = firstOf(&alloc.Nodes, scaled("AllocNodes", slurmtext.Number), nnodes)
+	j.AllocMemory, j.AllocGPUs = firstOf(&alloc.Memory), firstOf(&alloc.GPUs)
+}
+
+// TRES takes what the job was given from a list such as cpu=6,mem=10000M,gres/gpu=1, and as
+// what it asked for where nothing else says that.
 func (j *Job) TRES(list string) {
 	t := slurmtext.ReadTRES(list)
-	for v, into := range map[*float64]**float64{&t.Cores: &j.ReqCores, &t.Nodes: &j.ReqNodes, &t.Memory: &j.ReqMemory} {
-		if *v > 0 && *into == nil {
-			*into = v
+	for _, f := range []struct {
+		v          float64
+		alloc, req **float64
+	}{{t.Cores, &j.AllocCores, &j.ReqCores}, {t.Memory, &j.AllocMemory, &j.ReqMemory}, {t.GPUs, &j.AllocGPUs, &j.ReqGPUs}, {t.Nodes, &j.AllocNodes, &j.ReqNodes}} {
+		if f.v <= 0 {
+			continue
+		}
+		if !j.Start.IsZero() {
+			*f.alloc = pointer(f.v)
+		}
+		if *f.req == nil {
+			*f.req = pointer(f.v)
 		}
 	}
-	if t.GPUs > 0 {
-		j.ReqGPUs = &t.GPUs
+}
+
+// coresMost is how many cores a node has at most, for what can be.
+const coresMost = 1 << 13
+
+// possible refuses figures that no machine gives: more CPU time than the nodes of the job
+// have in its time, or more memory.
+func (j *Job) possible() error {
+	nodes := 1.0
+	if n := firstOf(j.AllocNodes, j.ReqNodes); n != nil {
+		nodes = max(*n, 1)
 	}
+	wall := 400 * 86400.0
+	if !j.Start.IsZero() && !j.End.Before(j.Start) {
+		wall = j.End.Sub(j.Start).Seconds()
+	}
+	cpu := 0.0
+	for _, v := range []*float64{j.CPUUser, j.CPUSystem} {
+		if v != nil {
+			cpu += *v
+		}
+	}
+	if most := coresMost * nodes * (wall + 60); cpu > most {
+		return fmt.Errorf("%.4g s of CPU time, and %g nodes can have given %.4g s in its time", cpu, nodes, most)
+	}
+	for name, v := range map[string]*float64{"MaxRSS": j.PeakMemory, "ReqMem": j.ReqMemory, "AllocTRES mem": j.AllocMemory} {
+		if v != nil && *v > nodes*(1<<50) {
+			return fmt.Errorf("%s of %.4g bytes: no machine has that", name, *v)
+		}
+	}
+	return nil
+}
+
+// Slurm marks a size of memory for each core by a bit in front of its MiB (MEM_PER_CPU of
+// slurm.h): bit 31 up to release 17.02, bit 63 since. Some releases of sacct print it so.
+const (
+	perCore32 = 1 << 31
+	perCore64 = 1 << 63
+)
+
+// unmarked takes that bit away from digits with a unit of MiB.
+func unmarked(s string) (rest string, perCore bool) {
+	n, err := strconv.ParseUint(strings.TrimSuffix(s, "M"), 10, 64)
+	switch {
+	case err != nil || !strings.HasSuffix(s, "M"):
+		return s, false
+	case n&perCore64 != 0:
+		n &^= perCore64
+	case n&perCore32 != 0 && n>>32 == 0:
+		n &^= perCore32
+	default:
+		return s, false
+	}
+	return strconv.FormatUint(n, 10) + "M", true
 }
 
 // memory reads ReqMem: up to release 20.11 with c (for each core) or n (node) behind it.
 func memory(s string, cores, nodes *float64, errs *[]error) *float64 {
-	if s == "" || s == "0" || s == "0n" || s == "0c" {
+	by, each := "", 1.0
+	if s != "" && (s[len(s)-1] == 'c' || s[len(s)-1] == 'n') {
+		by, s = s[len(s)-1:], s[:len(s)-1]
+	}
+	if s == "" || s == "0" {
 		return nil
 	}
-	by := 1.0
-	switch s[len(s)-1] {
-	case 'c':
+	s, perCore := unmarked(s)
+	switch {
+	case perCore || by == "c":
 		if cores == nil {
 			return nil
 		}
-		by, s = *cores, s[:len(s)-1]
-	case 'n':
-		if nodes != nil {
-			by = *nodes
-		}
-		s = s[:len(s)-1]
+		each = *cores
+	case by == "n" && nodes != nil:
+		each = *nodes
 	}
 	v, err := bytes(s)
 	if err != nil {
 		*errs = append(*errs, fmt.Errorf("ReqMem: %w", err))
 		return nil
 	}
-	return pointer(v * by)
+	if v == 0 {
+		return nil
+	}
+	return pointer(v * each)
 }
 
 // bytes reads a size of memory or of data.
@@ -212,10 +336,11 @@ func number(s string) bool {
 	return err == nil
 }
 
+// firstOf is the first of the figures that is said; 0 is none.
 func firstOf(list ...*float64) *float64 {
 	for _, v := range list {
 		if v != nil && *v > 0 {
-			return v
+			return pointer(*v)
 		}
 	}
 	return nil

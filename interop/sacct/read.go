@@ -8,20 +8,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// SonarFields are the fields in the order in which sonar asks for them, for exports
-// without a line of names.
-var SonarFields = strings.Split("JobID,JobIDRaw,User,Account,State,Start,End,AveCPU,AveDiskRead,AveDiskWrite,AveRSS,AveVMSize,"+
-	"ElapsedRaw,ExitCode,Layout,MaxRSS,MaxVMSize,MinCPU,ReqCPUS,ReqMem,ReqNodes,Reservation,Submit,Suspended,SystemCPU,"+
-	"TimelimitRaw,UserCPU,NodeList,Partition,AllocTRES,Priority,JobName", ",")
+	"reckon/interop/slurmtext"
+)
 
 // Options say what an export does not say itself.
 type Options struct {
 	// Fields are the names of the columns where the first line does not name them; nil is
-	// for SonarFields.
+	// for the orders that are known.
 	Fields []string
-	// Zone is that of the times; nil is the machine's.
+	// Zone is that of the times; nil is that of the order of fields, or the machine's.
 	Zone *time.Location
 	// MaxLine bounds a line in bytes; 1 MiB.
 	MaxLine int
@@ -31,8 +27,9 @@ type Options struct {
 func canonical(name string) string {
 	for _, n := range []string{
 		"JobID", "JobIDRaw", "Cluster", "User", "Account", "State", "Reason", "Start", "End", "Submit", "ElapsedRaw", "ExitCode",
-		"MaxRSS", "AveRSS", "AveDiskRead", "AveDiskWrite", "NTasks", "ReqCPUS", "NCPUS", "AllocCPUS", "ReqMem", "ReqNodes", "NNodes",
+		"MaxRSS", "AveRSS", "AveDiskRead", "AveDiskWrite", "NTasks", "ReqCPUS", "NCPUS", "AllocCPUS", "ReqMem", "ReqNodes", "NNodes", "AllocNodes",
 		"SystemCPU", "UserCPU", "TotalCPU", "TimelimitRaw", "Timelimit", "NodeList", "Partition", "ReqTRES", "AllocTRES", "JobName", "SubmitLine", "Comment",
+		"QOS", "UID", "Elapsed", "Suspended", "SuspendedRaw", "Eligible", "Group", "GID", "AdminComment", "SystemComment", "WorkDir",
 	} {
 		if strings.EqualFold(n, name) {
 			return n
@@ -52,7 +49,9 @@ func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err 
 	sc.Buffer(make([]byte, 64<<10), o.MaxLine)
 	for sc.Scan() {
 		p.line++
-		if err := p.take(strings.TrimRight(sc.Text(), "\r")); err != nil {
+		if err := p.take(strings.TrimRight(sc.Text(), "\r")); errors.Is(err, errUnknownOrder) {
+			return nil // it was named
+		} else if err != nil {
 			return err
 		}
 	}
@@ -81,34 +80,49 @@ type parser struct {
 // maxLines is over how many lines a record may go.
 const maxLines = 200
 
+// begin finds the separator and the fields by the first line. header says that it names them.
+func (p *parser) begin(text string) (header bool, err error) {
+	p.sep = "|"
+	if strings.Count(text, "^") > strings.Count(text, "|") {
+		p.sep = "^"
+	}
+	cells := strings.Split(strings.TrimSuffix(text, p.sep), p.sep)
+	header = slices.ContainsFunc(cells, func(c string) bool { return strings.EqualFold(c, "JobID") || strings.EqualFold(c, "JobIDRaw") })
+	switch {
+	case header:
+		p.fields = cells
+	case p.o.Fields != nil:
+		p.fields = slices.Clone(p.o.Fields)
+	default:
+		o, err := orderOf(cells)
+		if err != nil {
+			p.bad(p.line, err)
+			return false, errUnknownOrder
+		}
+		p.fields = slices.Clone(o.fields)
+		if p.o.Zone == nil {
+			p.o.Zone = o.zone
+		}
+	}
+	for i, f := range p.fields {
+		p.fields[i] = canonical(strings.TrimSpace(f))
+	}
+	for i, f := range p.fields { // in their order: what is joined moves those behind it
+		if slices.Contains([]string{"JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "WorkDir"}, f) {
+			p.free = append(p.free, i)
+		}
+	}
+	return header, nil
+}
+
 // take reads one line.
 func (p *parser) take(text string) error {
 	if p.fields == nil {
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
-		p.sep = "|"
-		if strings.Count(text, "^") > strings.Count(text, "|") {
-			p.sep = "^"
-		}
-		cells := strings.Split(strings.TrimSuffix(text, p.sep), p.sep)
-		header := slices.ContainsFunc(cells, func(c string) bool { return strings.EqualFold(c, "JobID") || strings.EqualFold(c, "JobIDRaw") })
-		p.fields = slices.Clone(p.o.Fields)
-		if header {
-			p.fields = cells
-		} else if p.fields == nil {
-			p.fields = slices.Clone(SonarFields)
-		}
-		for i, f := range p.fields {
-			p.fields[i] = canonical(strings.TrimSpace(f))
-		}
-		for i, f := range p.fields { // in their order: what is joined moves those behind it
-			if slices.Contains([]string{"JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "WorkDir"}, f) {
-				p.free = append(p.free, i)
-			}
-		}
-		if header {
-			return nil
+		if header, err := p.begin(text); header || err != nil {
+			return err
 		}
 	}
 	n := len(p.fields)
@@ -166,9 +180,15 @@ func (p *parser) record(cells []string) error {
 		return nil
 	}
 	if j.Step != "" {
-		if p.last != nil && p.last.Raw == j.Raw {
-			p.last.AddStep(&j)
+		if p.last == nil || p.last.Raw != j.Raw {
+			p.bad(p.began, fmt.Errorf("step %s without its job before it", slurmtext.Clip(j.ID+"."+j.Step)))
+			return nil
 		}
+		p.last.AddStep(&j)
+		return nil
+	}
+	if p.last != nil && p.last.resizedTo(&j) {
+		p.last = &j
 		return nil
 	}
 	if err := p.flush(); err != nil {
@@ -211,23 +231,6 @@ func (p *parser) parse(cells []string) (Job, error) {
 		}
 		return ""
 	}, p.o.Zone)
-}
-
-// AddStep adds what a step tells: the highest memory of any of them, and CPU time and bytes
-// where the job itself has none.
-func (j *Job) AddStep(s *Job) {
-	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
-		j.PeakMemory = s.PeakMemory
-	}
-	add := func(to **float64, v *float64) {
-		if v != nil && *to == nil {
-			*to = pointer(*v)
-		} else if v != nil {
-			**to += *v
-		}
-	}
-	add(&j.Read, s.Read)
-	add(&j.Written, s.Written)
 }
 
 func (p *parser) flush() error {

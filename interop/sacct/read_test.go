@@ -102,3 +102,78 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// ReqMem of some releases has Slurm's mark of a size for each core in front of it; what the
+// lists of TRES say goes before it.
+func TestRequestedMemory(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		reqMem, reqTRES string
+		want            float64
+	}{
+		{"3000Mn", "", 2 * 3000 * mib},
+		{"3000Mc", "", 8 * 3000 * mib},
+		{"24000M", "", 24000 * mib},
+		{"2147486648Mn", "", 8 * 3000 * mib},
+		{"2147486648M", "", 8 * 3000 * mib},
+		{"9223372036854778808M", "", 8 * 3000 * mib},
+		{"2147486648Mn", "cpu=8,mem=24000M,node=2", 24000 * mib},
+		{"3000Mc", "cpu=8,mem=2147486648M,node=2", 8 * 3000 * mib},
+		{"0n", "", 0},
+		{"", "cpu=8,node=2", 0},
+	} {
+		jobs, bad := parse(t, "JobID|User|State|Submit|Start|End|ReqMem|ReqCPUS|ReqNodes|ReqTRES|JobName\n"+
+			"5|bob|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T01:00:00|"+c.reqMem+"|8|2|"+c.reqTRES+"|x\n", Options{})
+		got := 0.0
+		if len(jobs) == 1 && jobs[0].ReqMemory != nil {
+			got = *jobs[0].ReqMemory
+		}
+		if got != c.want || len(bad) > 0 {
+			t.Errorf("ReqMem %q, ReqTRES %q: %g, want %g; bad %q", c.reqMem, c.reqTRES, got, c.want, bad)
+		}
+	}
+}
+
+// The orders of fields that are known, and others, which are refused as a whole.
+func TestOrders(t *testing.T) {
+	const warehouse = "977669|977669|hpc|p1|q1|acct|grp|104475|alice|503801|2016-12-21T21:43:34|2016-12-21T21:43:34|2016-12-22T07:03:30|2016-12-30T03:43:09|7-20:39:39|0:0|CANCELLED by 423120|1|12|10|48000Mn|cpu=10,mem=48000M,node=1|billing=12,cpu=12,mem=48000M,node=1|125-00:00:00|n1|a|name\n"
+	before := strings.Replace(warehouse, "|q1|", "|", 1)
+	for name, text := range map[string]string{"warehouse": warehouse, "before 10.0": before} {
+		jobs, bad := parse(t, text+strings.Replace(text, "977669", "977670", 2), Options{Zone: nil})
+		if len(jobs) != 2 || len(bad) != 0 {
+			t.Fatalf("%s: %d jobs, bad %q", name, len(jobs), bad)
+		}
+		j := jobs[0]
+		if j.User != "alice" || j.UID != "503801" || j.EndedBy != "user" || j.EndedByUser != "423120" || *j.ReqCores != 10 || *j.AllocCores != 12 || *j.AllocMemory != 48000<<20 ||
+			*j.AllocNodes != 1 || j.Name != "a|name" || *j.TimeLimit != 125*86400 || j.Start.Unix() != 1482390210 || (j.QOS == "q1") != (name == "warehouse") {
+			t.Errorf("%s: %+v", name, j)
+		}
+	}
+	jobs, bad := parse(t, "1|2|3\n4|5|6\n", Options{})
+	if len(jobs) != 0 || len(bad) != 1 || !strings.Contains(bad[0], "3 fields and no names for them") || !strings.Contains(bad[0], "26 of Open XDMoD") || !strings.Contains(bad[0], "--fields") {
+		t.Errorf("%d jobs, bad %q", len(jobs), bad)
+	}
+}
+
+// A job that was resized is one job with several sizes; steps are kept, and one without its
+// job is named.
+func TestSizesAndSteps(t *testing.T) {
+	jobs, bad := parse(t, "JobID|JobIDRaw|User|State|Submit|Start|End|AllocTRES|TotalCPU|ExitCode|Suspended|MaxRSS|JobName\n"+
+		"7|7|bob|RESIZING|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:11:00|cpu=8,mem=8G,node=2|10:00|0:0|00:00:00||x\n"+
+		"7|7|bob|COMPLETED|2026-01-01T00:11:00|2026-01-01T00:11:00|2026-01-01T00:31:00|cpu=4,mem=4G,node=1|20:00|0:0|00:02:00||x\n"+
+		"7.batch|7.batch||COMPLETED|2026-01-01T00:01:00|2026-01-01T00:01:00|2026-01-01T00:31:00|cpu=4|05:00|0:0||100M|batch\n"+
+		"7.0|7.0||OUT_OF_MEMORY|2026-01-01T00:02:00|2026-01-01T00:02:00|2026-01-01T00:03:00|cpu=8|01:00|0:125||300M|eat\n"+
+		"9.0|9.0||COMPLETED|2026-01-01T00:02:00|2026-01-01T00:02:00|2026-01-01T00:03:00|cpu=8|01:00|0:0|||lost\n", Options{})
+	if len(jobs) != 1 || len(bad) != 1 || !strings.Contains(bad[0], "step 9.0 without its job before it") {
+		t.Fatalf("%d jobs, bad %q", len(jobs), bad)
+	}
+	j := jobs[0]
+	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
+	if !j.Submit.Equal(at(0)) || !j.Start.Equal(at(1)) || !j.End.Equal(at(31)) || j.State != "completed" || *j.CPUUser != 1800 || *j.Suspended != 120 || len(j.Sizes) != 2 ||
+		*j.Sizes[0].Cores != 8 || !j.Sizes[0].End.Equal(at(11)) || *j.Sizes[1].Cores != 4 || !j.Sizes[1].Start.Equal(at(11)) || *j.PeakMemory != 300<<20 {
+		t.Errorf("%+v", j)
+	}
+	if len(j.Steps) != 2 || j.StepCount != 2 || j.Steps[1].Name != "eat" || j.Steps[1].State != "out_of_memory" || *j.Steps[1].CPU != 60 || *j.Steps[1].PeakMemory != 300<<20 || j.Steps[1].ExitCode != nil {
+		t.Errorf("%+v", j.Steps)
+	}
+}

@@ -16,6 +16,7 @@ import (
 type row struct {
 	p     Process
 	sys   *System // of the node, which one line of a reading says
+	cores int
 	at    int64
 	host  string
 	has   uint8
@@ -153,6 +154,9 @@ func (r *Reader) tagged(h *Handler) (bad, fatal error) {
 			return fmt.Errorf("field %s is missing", name), nil
 		}
 	}
+	if err := w.p.possible(); err != nil {
+		return err, nil
+	}
 	return nil, r.emit(h)
 }
 
@@ -211,7 +215,9 @@ func (r *Reader) field(name string, v []byte) (err error) {
 	case "gpumem%", "cpu_util%":
 		_, err = amount(v, 1)
 	case "cores":
-		_, err = whole(v, 32)
+		var n uint64
+		n, err = whole(v, 32)
+		w.cores = int(n)
 	case "gpus":
 		w.p.GPUs, err = r.cards(v)
 	case "gpu%":
@@ -245,7 +251,11 @@ func (r *Reader) emit(h *Handler) error {
 		w.p.CPU = -1
 	}
 	r.one[0] = w.p
-	return h.Sample(&Sample{Time: w.at, Node: w.host, System: w.sys, Procs: r.one[:]})
+	cores := w.cores
+	if w.sys != nil {
+		cores = max(cores, len(w.sys.CPU))
+	}
+	return h.Sample(&Sample{Time: w.at, Node: w.host, Cores: cores, System: w.sys, Procs: r.one[:]})
 }
 
 // untagged reads a line of the first releases: time, host, cores, user, job, command,
@@ -264,7 +274,7 @@ func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 		return errors.New("host, user or command is empty"), nil
 	}
 	p := Process{User: r.name(c[3]), Cmd: r.name(c[5]), CPU: -1, Mean: -1, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
-	_, e1 := whole(c[2], 32)
+	cores, e1 := whole(c[2], 32)
 	job, e2 := whole(c[4], 64)
 	_, e3 := amount(c[6], 1)
 	mem, e4 := amount(c[7], 1024)
@@ -282,11 +292,11 @@ func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 		}
 		p.GPUs, p.GPU, p.GPUMemory = r.intern(cards), share, gpumem
 	}
-	if h.Sample == nil {
-		return nil, nil
+	if err := p.possible(); err != nil || h.Sample == nil {
+		return err, nil
 	}
 	r.one[0] = p
-	return nil, h.Sample(&Sample{Time: at, Node: r.name(c[1]), Procs: r.one[:]})
+	return nil, h.Sample(&Sample{Time: at, Node: r.name(c[1]), Cores: int(cores), Procs: r.one[:]})
 }
 
 func mask(b []byte) (string, error) {

@@ -303,6 +303,7 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 	}
 	s := Sample{Time: at, Cluster: r.intern(a.Cluster), Node: r.intern(a.Node)}
 	if a.System != nil {
+		s.Cores = len(a.System.CPUs)
 		s.System = &System{CPU: a.System.CPUs, UsedMemory: a.System.UsedMemory * 1024, Load1: a.System.Load1}
 		if t, err := time.Parse(time.RFC3339, a.System.Boot); err == nil {
 			s.System.Boot = t.Unix()
@@ -329,7 +330,11 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 			}
 			p.GPUs = r.intern(strings.Join(cards, ","))
 			if n.CPUTime < 0 || n.Resident < 0 || p.GPU < 0 || p.GPUMemory < 0 || p.Read < -1 || p.Written < -1 {
-				bad = fmt.Errorf("job %d: process %d has a figure below 0", j.Job, n.PID)
+				bad = errors.Join(bad, fmt.Errorf("job %d: process %d has a figure below 0", j.Job, n.PID))
+				continue
+			}
+			if err := p.possible(); err != nil {
+				bad = errors.Join(bad, err)
 				continue
 			}
 			s.Procs = append(s.Procs, p)
@@ -375,7 +380,7 @@ func (r *Reader) oldSample(e *envelope, h *Handler) (bad, fatal error) {
 	for _, o := range e.Samples {
 		cards, err := r.cards([]byte(o.GPUs))
 		if err != nil || o.CPUTime < 0 || o.Resident < 0 || o.GPU < 0 || o.GPUKib < 0 {
-			bad = errors.Join(err, fmt.Errorf("process %d of job %d can not be read", o.PID, o.Job))
+			bad = errors.Join(bad, err, fmt.Errorf("process %d of job %d can not be read", o.PID, o.Job))
 			continue
 		}
 		p := Process{Job: o.Job, User: r.intern(o.User), Cmd: r.intern(o.Cmd), PID: o.PID, PPID: o.PPID, Rolled: o.Rolled,
@@ -383,6 +388,10 @@ func (r *Reader) oldSample(e *envelope, h *Handler) (bad, fatal error) {
 			GPUs: cards, GPU: o.GPU / 100, GPUMemory: o.GPUKib * 1024}
 		if o.Epoch != nil {
 			p.Epoch, p.HasEpoch = *o.Epoch, true
+		}
+		if err := p.possible(); err != nil {
+			bad = errors.Join(bad, err)
+			continue
 		}
 		s.Procs = append(s.Procs, p)
 	}

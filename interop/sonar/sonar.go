@@ -27,6 +27,7 @@ type Sample struct {
 	Time    int64
 	Cluster string // empty in CSV
 	Node    string
+	Cores   int     // of the node; 0 unknown
 	System  *System // nil when it is not said
 	Procs   []Process
 }
@@ -83,6 +84,33 @@ type Process struct {
 	GPUs      string  // cards in use, joined by commas; empty for none or unknown
 	GPU       float64 // cards busy at this moment, 1 for one card; negative when unknown
 	GPUMemory float64 // bytes, negative when unknown
+}
+
+// What a process can have at most, for a value that was garbled on its way: seconds of CPU
+// (the cores of the largest machines for ten years), bytes of memory, bytes read or written,
+// and cards.
+const (
+	maxCPU    = 1 << 44
+	maxMemory = 1 << 50
+	maxBytes  = 1 << 60
+	maxShare  = 1 << 16
+)
+
+// possible refuses a process that has more of something than any machine.
+func (p *Process) possible() error {
+	for _, f := range []struct {
+		name    string
+		v, most float64
+		unit    string
+	}{
+		{"CPU time", p.CPU, maxCPU, "s"}, {"mean of cores", p.Mean, maxShare, ""}, {"resident memory", p.Resident, maxMemory, "B"}, {"virtual memory", p.Virtual, maxBytes, "B"},
+		{"data read", p.Read, maxBytes, "B"}, {"data written", p.Written, maxBytes, "B"}, {"GPU use", p.GPU, maxShare, ""}, {"GPU memory", p.GPUMemory, maxMemory, "B"},
+	} {
+		if f.v > f.most {
+			return fmt.Errorf("%s of %s (job %d, process %d) is %.3g %s: no machine gives that", f.name, clip([]byte(p.Cmd)), p.Job, p.PID, f.v, f.unit)
+		}
+	}
+	return nil
 }
 
 // Sysinfo is what a node is made of.

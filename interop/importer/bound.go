@@ -1,0 +1,82 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+
+	"reckon/interop/sonar"
+)
+
+// What a process has used is bounded by its node: CPU time by the cores and the time that
+// the node was up, and what it grew by, by the time that its job ran; resident memory by what
+// the node has. Figures beyond that were garbled, and the record is refused.
+
+const (
+	// coresMost is what a node has at most of which it is not said.
+	coresMost = 1 << 13
+	// slackShare and slackSeconds are for how inexactly times are written and taken.
+	slackShare   = 1.05
+	slackSeconds = 10
+)
+
+// capacity is how many CPU seconds a node can give in so many seconds.
+func (r *reading) capacity(seconds int64) float64 {
+	cores := r.cores
+	if cores == 0 {
+		cores = coresMost
+	}
+	return float64(cores) * (float64(max(seconds, 0))*slackShare + slackSeconds)
+}
+
+// refuseImpossible takes those records out of a reading that say more than the node can have.
+func (im *Importer) refuseImpossible(p place, node *nodeState, t int64, r *reading) {
+	up := int64(ageMost)
+	if r.system != nil && r.system.Boot > 0 && r.system.Boot < t {
+		up = t - r.system.Boot
+	}
+	cpu := r.capacity(up)
+	r.procs = slices.DeleteFunc(r.procs, func(q sonar.Process) bool {
+		switch {
+		case q.CPU > cpu:
+			im.refuse(p, t, r, &q, fmt.Sprintf("%.4g s of CPU time, and the node can have given %.4g s", q.CPU, cpu))
+		case node.Memory > 0 && q.Resident > node.Memory*slackShare:
+			im.refuse(p, t, r, &q, fmt.Sprintf("%.4g bytes of resident memory, and the node has %.4g", q.Resident, node.Memory))
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+// grown finds what the processes of a job grew by. One that grew by more than the node can
+// have given the job since it began is refused, and the reading is taken as if it lacked it.
+func (im *Importer) grown(p place, j *jobState, t int64, procs []*sonar.Process, r *reading) (*advance, []*sonar.Process) {
+	for {
+		a := j.growth(t, procs)
+		most := r.capacity(t - j.Start)
+		kept := slices.DeleteFunc(slices.Clone(procs), func(q *sonar.Process) bool {
+			_, had := j.Procs[procKeyOf(q)]
+			if g := a.grown[procKeyOf(q)][usedCPU]; had && g > most {
+				im.refuse(p, t, r, q, fmt.Sprintf("its CPU time grew by %.4g s, and the node can have given its job %.4g s", g, most))
+				return true
+			}
+			return false
+		})
+		if len(kept) == len(procs) {
+			return a, procs
+		}
+		procs = kept
+	}
+}
+
+// refuse counts a record that can not be. Series that are made again refuse it again, which
+// is not counted.
+func (im *Importer) refuse(p place, t int64, r *reading, q *sonar.Process, why string) {
+	if r.fresh == 0 {
+		return
+	}
+	r.fresh--
+	im.res.Refused++
+	im.res.Taken = max(im.res.Taken-1, 0)
+	im.bad(0, fmt.Errorf("node %s, %s: %s (job %d, process %d) says %s", p.node, unix(t).Format("2006-01-02T15:04:05Z"), q.Cmd, q.Job, q.PID, why))
+}

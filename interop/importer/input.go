@@ -1,0 +1,102 @@
+package importer
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// open unpacks an input. Of one that is known to be another program's nothing is read.
+func (im *Importer) open(in io.Reader) (io.Reader, error) {
+	in, err := plain(in)
+	if err != nil {
+		return nil, err
+	}
+	br := bufio.NewReaderSize(in, foreignHead)
+	head, err := br.Peek(foreignHead)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errDamaged) {
+		return nil, err
+	}
+	if system := foreign(head); system != "" {
+		im.bad(0, fmt.Errorf("this is an accounting log of %s, which can not be imported: the accounting of Slurm (sacct) and the files of sonar can", system))
+		return strings.NewReader(""), nil
+	}
+	return br, nil
+}
+
+// plain unpacks gzip, which says what it is by its first bytes.
+func plain(in io.Reader) (io.Reader, error) {
+	var head [2]byte
+	n, err := io.ReadFull(in, head[:])
+	if errors.Is(err, io.EOF) {
+		return in, nil
+	}
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	whole := io.MultiReader(&prefix{head[:n]}, in)
+	if n == 2 && head[0] == 0x1f && head[1] == 0x8b {
+		return &unpacked{in: &watched{r: whole}}, nil
+	}
+	return whole, nil
+}
+
+// errDamaged is gzip that is cut off or wrong: what stood before it is taken.
+var errDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
+
+// unpacked is gzip as a stream. What is wrong with it is told from what is wrong with the
+// reader below.
+type unpacked struct {
+	in  *watched
+	z   *gzip.Reader
+	err error // the first, which stays
+}
+
+func (u *unpacked) Read(b []byte) (n int, err error) {
+	if u.err != nil {
+		return 0, u.err
+	}
+	defer func() { u.err = err }()
+	if u.z == nil {
+		u.z, err = gzip.NewReader(u.in)
+	}
+	if err == nil {
+		n, err = u.z.Read(b)
+	}
+	switch {
+	case err == nil, u.in.err == nil && u.z != nil && errors.Is(err, io.EOF):
+	case u.in.err != nil:
+		err = u.in.err
+	default:
+		err = fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return n, err
+}
+
+// watched remembers the error of a reader that is not its end.
+type watched struct {
+	r   io.Reader
+	err error
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.r.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.err = err
+	}
+	return n, err
+}
+
+type prefix struct{ rest []byte }
+
+func (p *prefix) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest)
+	p.rest = p.rest[n:]
+	return n, nil
+}

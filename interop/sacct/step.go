@@ -1,0 +1,80 @@
+package sacct
+
+import "reckon/interop/slurmtext"
+
+// AddStep adds a step of the job: the highest memory of any of them is the job's, and so are
+// bytes read and written where the job itself says none.
+func (j *Job) AddStep(s *Job) {
+	if s.PeakMemory != nil && (j.PeakMemory == nil || *s.PeakMemory > *j.PeakMemory) {
+		j.PeakMemory = s.PeakMemory
+	}
+	add := func(to **float64, v *float64) {
+		if v != nil && *to == nil {
+			*to = pointer(*v)
+		} else if v != nil {
+			**to += *v
+		}
+	}
+	add(&j.Read, s.Read)
+	add(&j.Written, s.Written)
+	if j.StepCount++; len(j.Steps) < MaxSteps {
+		j.Steps = append(j.Steps, s.step())
+	}
+}
+
+// step is what is kept of a step.
+func (j *Job) step() Step {
+	s := Step{ID: j.Step, Name: j.Name, State: j.State, Nodes: j.Nodes, Start: j.Start, End: j.End, ExitCode: j.ExitCode, Cores: j.AllocCores, PeakMemory: j.PeakMemory}
+	for _, v := range []*float64{j.CPUUser, j.CPUSystem} {
+		switch {
+		case v == nil:
+		case s.CPU == nil:
+			s.CPU = pointer(*v)
+		default:
+			*s.CPU += *v
+		}
+	}
+	return s
+}
+
+// resized is the state of the part of a job until its allocation was changed: accounting
+// has the next part as a record of its own, handed in at that second.
+const resized = "resizing"
+
+// resizedTo joins the record of a job behind the change of its allocation to those before,
+// and reports whether it is that: then next is the job as a whole.
+func (j *Job) resizedTo(next *Job) bool {
+	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Start.Equal(j.End) {
+		return false
+	}
+	if len(j.Sizes) == 0 {
+		j.Sizes = []Size{j.size()}
+	}
+	next.Sizes = append(j.Sizes, next.size())
+	next.Submit, next.Start = j.Submit, j.Start
+	next.ReqCores, next.ReqMemory, next.ReqGPUs, next.ReqNodes = j.ReqCores, j.ReqMemory, j.ReqGPUs, j.ReqNodes
+	for _, f := range []struct{ to, from **float64 }{
+		{&next.CPUUser, &j.CPUUser}, {&next.CPUSystem, &j.CPUSystem}, {&next.Read, &j.Read}, {&next.Written, &j.Written}, {&next.Suspended, &j.Suspended},
+	} {
+		switch {
+		case *f.from == nil:
+		case *f.to == nil:
+			*f.to = *f.from
+		default:
+			*f.to = pointer(**f.to + **f.from)
+		}
+	}
+	if p := j.PeakMemory; p != nil && (next.PeakMemory == nil || *p > *next.PeakMemory) {
+		next.PeakMemory = p
+	}
+	next.Steps, next.StepCount = append(j.Steps, next.Steps...), j.StepCount+next.StepCount
+	next.Steps = next.Steps[:min(len(next.Steps), MaxSteps)]
+	if !slurmtext.Over(next.State) {
+		next.ExitCode = nil
+	}
+	return true
+}
+
+func (j *Job) size() Size {
+	return Size{Start: j.Start, End: j.End, Cores: j.AllocCores, Memory: j.AllocMemory, GPUs: j.AllocGPUs, Nodes: j.AllocNodes}
+}

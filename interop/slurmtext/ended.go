@@ -1,0 +1,41 @@
+package slurmtext
+
+import "strings"
+
+// Who or what ended a job. A job that ended by itself has none of these, nor has one of
+// which nobody says.
+const (
+	EndedByUser        = "user"          // scancel, by its owner, an operator or an administrator
+	EndedByTimeLimit   = "time_limit"    // it reached its limit
+	EndedByDeadline    = "deadline"      // it could not end before its --deadline
+	EndedByMemory      = "out_of_memory" // the kernel killed a process for want of memory
+	EndedByNodeFailure = "node_failure"  // a node went down, or did not boot
+	EndedByPreemption  = "preempted"     // for a job of higher priority
+	EndedByScheduler   = "scheduler"     // it was withdrawn, as a sibling that began in another cluster
+)
+
+// EndedBy says who or what ended a job, by its state and what stands behind the word
+// ("by 1001" of CANCELLED by 1001). user is the number of the user who cancelled it; empty
+// when that is not said.
+func EndedBy(state, rest string) (by, user string) {
+	switch state {
+	case "cancelled":
+		user, said := strings.CutPrefix(rest, "by ")
+		if user = strings.TrimSpace(user); said && digits(user) {
+			return EndedByUser, user
+		}
+	case "timeout":
+		return EndedByTimeLimit, ""
+	case "deadline":
+		return EndedByDeadline, ""
+	case "out_of_memory":
+		return EndedByMemory, ""
+	case "node_fail", "boot_fail", "launch_failed":
+		return EndedByNodeFailure, ""
+	case "preempted":
+		return EndedByPreemption, ""
+	case "revoked":
+		return EndedByScheduler, ""
+	}
+	return "", ""
+}
