@@ -26,7 +26,7 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 	}
 	runs := []rightsize.Run{runOf(&d.Workload)}
 	for i := range rows {
-		r := wire(&rows[i])
+		r := toAPI(&rows[i])
 		if r.ID == d.ID && r.Start.Equal(d.Start) {
 			continue
 		}

@@ -12,10 +12,10 @@ import (
 	"reckon/store"
 )
 
-// NodePast knows what nodes did in the last day and week, and what waited for what they
-// had free. It reads that anew when it is older than a minute and than fifty times what
-// the reading took, and is safe for concurrent use.
-type NodePast struct {
+// NodeHistory caches the use of nodes over the last day and week, and the pending jobs that
+// their free capacity would have served. It is read again after a minute, or after fifty
+// times what reading took if that is longer. It is safe for concurrent use.
+type NodeHistory struct {
 	Rollups NodeUse
 	Waits   store.Waits
 	Views   interface {
@@ -24,54 +24,54 @@ type NodePast struct {
 	Clock func() time.Time
 
 	mu    sync.Mutex
-	until time.Time // what is known holds
-	known map[nodeName]*pastOf
+	until time.Time // of the cache
+	cache map[nodeName]*nodeDays
 }
 
 type nodeName struct{ site, node string }
 
-type pastOf struct {
+type nodeDays struct {
 	day, week *client.NodeSpan
 	hours     [dayHours]*store.NodeUse // of the day, the last one under way
 	waiting   *client.NodeWaiting
 }
 
 const (
-	dayHours = 25 // and the hour under way
-	perHour  = 4  // steps in which it is looked for room
-	roomSpan = time.Hour / perHour
-	daySteps = dayHours * perHour
+	dayHours     = 25 // the last one under way
+	stepsPerHour = 4  // in which free capacity is compared with pending jobs
+	stepLength   = time.Hour / stepsPerHour
+	daySteps     = dayHours * stepsPerHour
 )
 
-// fill adds the past to nodes.
-func (p *NodePast) fill(ctx context.Context, nodes []client.Node) error {
+// fill adds the history to nodes.
+func (p *NodeHistory) fill(ctx context.Context, nodes []client.Node) error {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := p.Clock(); !now.Before(p.until) {
-		known, err := p.read(ctx, now, nodes)
+		days, err := p.read(ctx, now, nodes)
 		if err != nil {
 			return err
 		}
-		p.known, p.until = known, now.Add(max(time.Minute, 50*p.Clock().Sub(now)))
+		p.cache, p.until = days, now.Add(max(time.Minute, 50*p.Clock().Sub(now)))
 	}
 	for i := range nodes {
 		n := &nodes[i]
-		if k := p.known[nodeName{n.Site, n.Node}]; k != nil {
+		if k := p.cache[nodeName{n.Site, n.Node}]; k != nil {
 			n.Day, n.Week, n.Waiting = k.day, k.week, k.waiting
 		}
 	}
 	return nil
 }
 
-func (p *NodePast) read(ctx context.Context, now time.Time, nodes []client.Node) (map[nodeName]*pastOf, error) {
-	known := map[nodeName]*pastOf{}
-	of := func(site, node string) *pastOf {
+func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []client.Node) (map[nodeName]*nodeDays, error) {
+	known := map[nodeName]*nodeDays{}
+	of := func(site, node string) *nodeDays {
 		k := nodeName{site, node}
 		if known[k] == nil {
-			known[k] = &pastOf{}
+			known[k] = &nodeDays{}
 		}
 		return known[k]
 	}
@@ -79,10 +79,10 @@ func (p *NodePast) read(ctx context.Context, now time.Time, nodes []client.Node)
 	day := now.Truncate(time.Hour).Add(-(dayHours - 1) * time.Hour)
 	for _, s := range []struct {
 		since time.Time
-		into  func(*pastOf) **client.NodeSpan
+		into  func(*nodeDays) **client.NodeSpan
 	}{
-		{day, func(o *pastOf) **client.NodeSpan { return &o.day }},
-		{now.Truncate(time.Hour).AddDate(0, 0, -7), func(o *pastOf) **client.NodeSpan { return &o.week }},
+		{day, func(o *nodeDays) **client.NodeSpan { return &o.day }},
+		{now.Truncate(time.Hour).AddDate(0, 0, -7), func(o *nodeDays) **client.NodeSpan { return &o.week }},
 	} {
 		rows, err := p.Rollups.NodeUse(ctx, store.RollupQuery{From: s.since, To: now, Span: store.SpanWhole, By: by})
 		if err != nil {
@@ -101,19 +101,19 @@ func (p *NodePast) read(ctx context.Context, now time.Time, nodes []client.Node)
 			of(rows[i].Site, rows[i].Node).hours[h] = &rows[i]
 		}
 	}
-	shapes, err := p.demand(ctx, day, now)
+	shapes, err := p.pendingDemands(ctx, day, now)
 	if err != nil {
 		return nil, err
 	}
 	if len(shapes) == 0 {
-		for i := range nodes { // a batch system that has a node would have told what waits
+		for i := range nodes { // a batch system that manages a node would have reported pending jobs
 			if n := &nodes[i]; n.Batch != nil {
 				of(n.Site, n.Node).waiting = &client.NodeWaiting{}
 			}
 		}
 		return known, nil
 	}
-	held, err := p.Views.HeldByBatch(ctx, day, roomSpan, daySteps)
+	held, err := p.Views.HeldByBatch(ctx, day, stepLength, daySteps)
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +124,12 @@ func (p *NodePast) read(ctx context.Context, now time.Time, nodes []client.Node)
 	for i := range nodes {
 		n := &nodes[i]
 		o := of(n.Site, n.Node)
-		o.waiting = serve(n, rooms(n, o, stepsOf(steps, n), now.Sub(day)), shapes)
+		o.waiting = waitingFor(n, freeCapacity(n, o, stepsOf(steps, n), now.Sub(day)), shapes)
 	}
 	return known, nil
 }
 
-// stepsOf finds a node that the batch system may call with or without its domain.
+// stepsOf finds a node that the batch system may name with or without its domain.
 func stepsOf(steps map[nodeName][]query.Held, n *client.Node) []query.Held {
 	if s, ok := steps[nodeName{n.Site, n.Node}]; ok || n.Batch == nil {
 		return s
@@ -148,40 +148,40 @@ func stepsOf(steps map[nodeName][]query.Held, n *client.Node) []query.Held {
 
 func spanOf(u *store.NodeUse, since, now time.Time) *client.NodeSpan {
 	s := &client.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
-		CPUShare: over(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: over(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds), CoresUsed: over(u.CoreUsedSeconds, u.UpSeconds)}
+		CPUShare: ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds), CoresUsed: ratio(u.CoreUsedSeconds, u.UpSeconds)}
 	whole := now.Sub(since).Seconds()
-	if s.UpShare = over(u.UpSeconds, &whole); s.UpShare != nil {
-		s.UpShare = at(min(*s.UpShare, 1))
+	if s.UpShare = ratio(u.UpSeconds, &whole); s.UpShare != nil {
+		s.UpShare = new(min(*s.UpShare, 1))
 	}
 	if u.CoreSeconds != nil && u.CoreUsedSeconds != nil {
-		s.UnusedCoreSeconds = at(max(*u.CoreSeconds-*u.CoreUsedSeconds, 0))
+		s.UnusedCoreSeconds = new(max(*u.CoreSeconds-*u.CoreUsedSeconds, 0))
 	}
 	return s
 }
 
-// room is what a node had free in one step; GPUs is nil when not known.
-type room struct {
+// capacity is the free capacity of a node in one step; gpus is nil when unknown.
+type capacity struct {
 	ok            bool
 	cores, memory float64
 	gpus          *float64
 }
 
-// rooms is what was free of a node in each step of the day. Where a batch system gives
-// the node out, free is what no job held, however little of it was used: nothing else
-// could have been given out. Else free is what was not used.
-func rooms(n *client.Node, o *pastOf, held []query.Held, day time.Duration) []room {
-	out := make([]room, daySteps)
+// freeCapacity is the free capacity of a node in each step of the day: of a node that a batch
+// system schedules what no job was allocated, however little of it was used, for nothing
+// else could have been allocated; of another what was not used.
+func freeCapacity(n *client.Node, o *nodeDays, held []query.Held, day time.Duration) []capacity {
+	out := make([]capacity, daySteps)
 	for i := range out {
 		r := &out[i]
-		h := o.hours[i/perHour]
+		h := o.hours[i/stepsPerHour]
 		if !n.Agent && n.Batch != nil {
-			h = &store.NodeUse{} // that it was up the batch system says
+			h = &store.NodeUse{} // the batch system reports that it was up
 		} else {
 			if h == nil || h.UpSeconds == nil || h.CoreSeconds == nil {
 				continue
 			}
-			whole := min(time.Hour, day-time.Duration(i/perHour)*time.Hour).Seconds()
-			if up := *h.UpSeconds; up <= 0 || up < 0.9*whole { // it was down for a part of the hour
+			whole := min(time.Hour, day-time.Duration(i/stepsPerHour)*time.Hour).Seconds()
+			if up := *h.UpSeconds; up <= 0 || up < 0.9*whole { // it was down for part of the hour
 				continue
 			}
 		}
@@ -193,12 +193,12 @@ func rooms(n *client.Node, o *pastOf, held []query.Held, day time.Duration) []ro
 			switch {
 			case n.Batch.MemoryBytes != nil && held[i].MemoryBytes != nil:
 				r.memory = *n.Batch.MemoryBytes - *held[i].MemoryBytes
-			case h.NodeMemoryByteSeconds != nil && h.NodeMemoryUsedByteSeconds != nil: // it does not say
+			case h.NodeMemoryByteSeconds != nil && h.NodeMemoryUsedByteSeconds != nil: // the batch system does not report memory
 				r.memory = (*h.NodeMemoryByteSeconds - *h.NodeMemoryUsedByteSeconds) / *h.UpSeconds
 			}
 			switch {
 			case n.Batch.GPUs != nil && held[i].GPUs != nil:
-				r.gpus = at(*n.Batch.GPUs - *held[i].GPUs)
+				r.gpus = new(*n.Batch.GPUs - *held[i].GPUs)
 			case n.Batch.GPUs == nil || *n.Batch.GPUs == 0:
 				r.gpus = new(float64)
 			}
@@ -216,48 +216,48 @@ func rooms(n *client.Node, o *pastOf, held []query.Held, day time.Duration) []ro
 	return out
 }
 
-// demand is jobs that asked for the same, and in which steps of the day they waited.
-type demand struct {
+// pendingDemand is the jobs with the same request, and in which steps of the day they waited.
+type pendingDemand struct {
 	site, partition     string
 	cores, memory, gpus float64 // on one node
-	jobs                []waited
+	jobs                []waitingJob
 	steps               [daySteps]int // how many of them waited
 }
 
-type waited struct {
-	from, to int // steps, to not included
+type waitingJob struct {
+	from, to int // steps, to is not in it
 	still    bool
 }
 
-// ownWish are reasons of Slurm that no free node would have helped.
-var ownWish = []string{"dependency", "dependencyneversatisfied", "begintime", "jobheldadmin", "jobhelduser", "jobarraytasklimit"}
+// notResourceBound are reasons of Slurm that no free node would have helped.
+var notResourceBound = []string{"dependency", "dependencyneversatisfied", "begintime", "jobheldadmin", "jobhelduser", "jobarraytasklimit"}
 
-// demand collects what waited since the begin of the day for a whole step and more.
-func (p *NodePast) demand(ctx context.Context, day, now time.Time) ([]*demand, error) {
+// pendingDemands collects the jobs that waited for at least a whole step since the begin of the day.
+func (p *NodeHistory) pendingDemands(ctx context.Context, day, now time.Time) ([]*pendingDemand, error) {
 	type shape struct {
 		site, partition     string
 		cores, memory, gpus float64
 	}
-	found := map[shape]*demand{}
+	found := map[shape]*pendingDemand{}
 	err := p.Waits.Waits(ctx, store.WaitQuery{Since: day, Until: now.Add(time.Second)}, func(w *store.Wait) error {
-		if w.RequestCores == nil || slices.Contains(ownWish, strings.ReplaceAll(strings.ToLower(w.Reason), "_", "")) {
+		if w.RequestCores == nil || slices.Contains(notResourceBound, strings.ReplaceAll(strings.ToLower(w.Reason), "_", "")) {
 			return nil
 		}
 		until := w.Start
 		if until.IsZero() {
 			until = now
 		}
-		// Whole steps only: in less nobody can say that there was room all the time.
-		from := max(int((w.Submit.Sub(day)+roomSpan-1)/roomSpan), 0)
-		x := waited{from: from, to: min(int(until.Sub(day)/roomSpan), daySteps), still: w.Start.IsZero()}
+		// Whole steps only: within a step free capacity may have come and gone.
+		from := max(int((w.Submit.Sub(day)+stepLength-1)/stepLength), 0)
+		x := waitingJob{from: from, to: min(int(until.Sub(day)/stepLength), daySteps), still: w.Start.IsZero()}
 		if x.from >= x.to && !x.still {
 			return nil
 		}
-		nodes := max(figure(w.RequestNodes), float64(len(w.Nodes)), 1)
-		k := shape{w.Site, w.Partition, *w.RequestCores / nodes, figure(w.RequestMemoryBytes) / nodes, figure(w.RequestGPUs) / nodes}
+		nodes := max(orZero(w.RequestNodes), float64(len(w.Nodes)), 1)
+		k := shape{w.Site, w.Partition, *w.RequestCores / nodes, orZero(w.RequestMemoryBytes) / nodes, orZero(w.RequestGPUs) / nodes}
 		d := found[k]
 		if d == nil {
-			d = &demand{site: k.site, partition: k.partition, cores: k.cores, memory: k.memory, gpus: k.gpus}
+			d = &pendingDemand{site: k.site, partition: k.partition, cores: k.cores, memory: k.memory, gpus: k.gpus}
 			found[k] = d
 		}
 		d.jobs = append(d.jobs, x)
@@ -266,26 +266,26 @@ func (p *NodePast) demand(ctx context.Context, day, now time.Time) ([]*demand, e
 		}
 		return nil
 	})
-	out := make([]*demand, 0, len(found))
+	out := make([]*pendingDemand, 0, len(found))
 	for _, d := range found {
 		out = append(out, d)
 	}
 	return out, err
 }
 
-// fits reports whether one node of such a job fits into the room.
-func (d *demand) fits(r *room) bool {
+// fits reports whether the free capacity would have served one node of such a job.
+func (d *pendingDemand) fits(r *capacity) bool {
 	return r.ok && r.cores >= d.cores-1e-9 && r.memory >= d.memory && (d.gpus == 0 || (r.gpus != nil && *r.gpus >= d.gpus))
 }
 
-// serve says what waited while the node had room for it; nil when it is not known what
-// the node had free, or when it was never up.
-func serve(n *client.Node, free []room, shapes []*demand) *client.NodeWaiting {
-	if !slices.ContainsFunc(free, func(r room) bool { return r.ok }) {
+// waitingFor counts the jobs that waited while the node had the capacity for them; nil when its
+// free capacity is unknown, or it was never up.
+func waitingFor(n *client.Node, free []capacity, shapes []*pendingDemand) *client.NodeWaiting {
+	if !slices.ContainsFunc(free, func(r capacity) bool { return r.ok }) {
 		return nil
 	}
 	var out client.NodeWaiting
-	var used [daySteps]float64 // cores that what waited would have used
+	var used [daySteps]float64 // cores that the waiting jobs would have used
 	last := -1
 	for i := range free {
 		if free[i].ok {
@@ -296,7 +296,7 @@ func serve(n *client.Node, free []room, shapes []*demand) *client.NodeWaiting {
 		if d.site != n.Site || (d.partition != "" && (n.Batch == nil || !slices.Contains(n.Batch.Partitions, d.partition))) {
 			continue
 		}
-		var before [daySteps + 1]int // steps with room until then
+		var before [daySteps + 1]int // steps with enough capacity until then
 		for i := range free {
 			before[i+1] = before[i]
 			if d.fits(&free[i]) {
@@ -321,7 +321,7 @@ func serve(n *client.Node, free []room, shapes []*demand) *client.NodeWaiting {
 		}
 	}
 	for _, cores := range used {
-		out.CoreSeconds += cores * roomSpan.Seconds()
+		out.CoreSeconds += cores * stepLength.Seconds()
 	}
 	return &out
 }

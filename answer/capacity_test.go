@@ -37,8 +37,8 @@ func TestNodePast(t *testing.T) {
 			if node == "down" && at_.Hour() >= 6 && at_.Day() == 21 {
 				continue
 			}
-			use = append(use, store.NodeUse{At: at_, Site: "s", Node: node, UpSeconds: at(up), CoreSeconds: at(16 * up), CoreUsedSeconds: at(8 * up),
-				NodeMemoryByteSeconds: at(64e9 * up), NodeMemoryUsedByteSeconds: at(16e9 * up), NodeJoules: at(100 * up)})
+			use = append(use, store.NodeUse{At: at_, Site: "s", Node: node, UpSeconds: ptr(up), CoreSeconds: ptr(16 * up), CoreUsedSeconds: ptr(8 * up),
+				NodeMemoryByteSeconds: ptr(64e9 * up), NodeMemoryUsedByteSeconds: ptr(16e9 * up), NodeJoules: ptr(100 * up)})
 		}
 	}
 	if err := facts.ReplaceHours(t.Context(), now.Truncate(time.Hour).Add(-23*time.Hour), now.Truncate(time.Hour).Add(time.Hour), nil, use); err != nil {
@@ -75,9 +75,9 @@ func TestNodePast(t *testing.T) {
 	}
 	job := func(id, partition, reason string, waited, ago time.Duration, cores, gpus float64) store.Workload {
 		w := store.Workload{Site: "s", ID: "slurm/" + id, Kind: "slurm", Partition: partition, Reason: reason, Submit: now.Add(-waited - ago), Start: now.Add(-ago),
-			Seen: now, RequestCores: at(cores), RequestMemoryBytes: at(1e9), State: "running"}
+			Seen: now, RequestCores: ptr(cores), RequestMemoryBytes: ptr(1e9), State: "running"}
 		if gpus > 0 {
-			w.RequestGPUs = at(gpus)
+			w.RequestGPUs = ptr(gpus)
 		}
 		if ago == 0 {
 			w.State, w.Start = "pending", w.Submit
@@ -97,7 +97,7 @@ func TestNodePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	views := query.New(series, query.Options{Gone: 10 * time.Minute})
-	p := &NodePast{Rollups: facts, Waits: facts, Views: views, Clock: func() time.Time { return now }}
+	p := &NodeHistory{Rollups: facts, Waits: facts, Views: views, Clock: func() time.Time { return now }}
 	nodes, err := views.Nodes(t.Context(), now)
 	if err != nil || len(nodes) != 4 {
 		t.Fatalf("%+v, %v", nodes, err)

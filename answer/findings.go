@@ -31,7 +31,7 @@ func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client
 	}
 	list := client.FindingList{Findings: make([]client.Finding, 0, len(rows)), Total: total}
 	for i := range rows {
-		one, err := caseOf(&rows[i])
+		one, err := findingToAPI(&rows[i])
 		if err != nil {
 			return list, err
 		}
@@ -44,7 +44,7 @@ func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client
 	return list, nil
 }
 
-func caseOf(f *store.Finding) (client.Finding, error) {
+func findingToAPI(f *store.Finding) (client.Finding, error) {
 	out := client.Finding{
 		ID: f.ID, Rule: f.Rule, Means: misuse.Meaning(f.Rule), Severity: f.Severity, State: f.State, Site: f.Site, Owner: f.Owner, Workload: f.Workload, Node: f.Node, Part: f.Part, Text: f.Text,
 		First: f.First.UTC(), Last: f.Last.UTC(), Found: f.Found.UTC(), Seen: f.Seen.UTC(), AckBy: f.AckBy, MuteReason: f.MuteReason, Evidence: []client.Evidence{},
@@ -73,7 +73,7 @@ func (c *Findings) Finding(ctx context.Context, id string) (client.Finding, erro
 	if len(rows) == 0 {
 		return client.Finding{}, NotFound("", fmt.Errorf("finding %s: %w", id, findings.ErrUnknown))
 	}
-	return caseOf(&rows[0])
+	return findingToAPI(&rows[0])
 }
 
 // FindingSteps adds the score of a finding up again.
@@ -115,7 +115,7 @@ func changed(f store.Finding, err error) (client.Finding, error) {
 	if err != nil {
 		return client.Finding{}, err
 	}
-	return caseOf(&f)
+	return findingToAPI(&f)
 }
 
 // WhatIf compares what another policy would find since a time.
@@ -127,10 +127,10 @@ func (c *Findings) WhatIf(ctx context.Context, policy []byte, since time.Time) (
 	if err != nil {
 		return client.FindingDifference{}, err
 	}
-	return client.FindingDifference{Since: since.UTC(), Now: len(d.Now), Then: len(d.Then), Added: casesOf(d.Added), Removed: casesOf(d.Removed)}, nil
+	return client.FindingDifference{Since: since.UTC(), Now: len(d.Now), Then: len(d.Then), Added: findingsToAPI(d.Added), Removed: findingsToAPI(d.Removed)}, nil
 }
 
-func casesOf(list []misuse.Finding) []client.Finding {
+func findingsToAPI(list []misuse.Finding) []client.Finding {
 	out := make([]client.Finding, 0, len(list))
 	for i := range list {
 		f := &list[i]

@@ -29,34 +29,87 @@ type NodeUse interface {
 	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
 }
 
-// fitMemory is how long ago nodes may have been up that are known from the past only.
-const fitMemory = 7 * 24 * time.Hour
+// recentNodes is how long ago nodes may have been up that only the roll-ups know.
+const recentNodes = 7 * 24 * time.Hour
 
-// before is the nodes of the last days, of which it is not known what they do now.
-func (f *Fit) before(ctx context.Context, now time.Time) ([]client.Node, error) {
+// recent lists the nodes of the last days, whose present state is unknown.
+func (f *Fit) recent(ctx context.Context, now time.Time) ([]client.Node, error) {
 	if f.Rollups == nil {
 		return nil, nil
 	}
-	rows, err := f.Rollups.NodeUse(ctx, store.RollupQuery{From: now.Add(-fitMemory), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
+	rows, err := f.Rollups.NodeUse(ctx, store.RollupQuery{From: now.Add(-recentNodes), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
 	nodes := make([]client.Node, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		nodes = append(nodes, client.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: over(r.CoreSeconds, r.UpSeconds), MemoryBytes: over(r.NodeMemoryByteSeconds, r.UpSeconds)})
+		nodes = append(nodes, client.Node{Site: r.Site, Node: r.Node, Agent: true, Cores: ratio(r.CoreSeconds, r.UpSeconds), MemoryBytes: ratio(r.NodeMemoryByteSeconds, r.UpSeconds)})
 	}
 	return nodes, err
 }
 
-// class is nodes that are alike. Memory that differs by less than a sixteenth is alike:
-// what the kernel keeps for itself differs.
+// class is nodes with equal cores and GPUs and about equal memory: a sixteenth may differ,
+// as what the kernel reserves does.
 type class struct {
 	client.Place
-	gpus bool // it is known how many there are
-	// outside is whether the batch system of the site gives none of the nodes out: it is
-	// where people log in, or services run.
-	outside bool
-	waits   []float64
+	gpusKnown bool
+	// unscheduled: the batch system of the site allocates none of these nodes, such as login
+	// and service nodes.
+	unscheduled bool
+	waits       []float64
 
 	up, free int // nodes
+}
+
+// classes groups nodes.
+type classes struct {
+	all    map[string]*class
+	byNode map[nodeName]*class
+}
+
+// classify groups nodes and counts those with free capacity for the query.
+func classify(nodes []client.Node, q client.FitQuery) classes {
+	scheduled := map[string]bool{} // sites with a batch system
+	for i := range nodes {
+		if b := nodes[i].Batch; b != nil && len(b.Partitions) > 0 {
+			scheduled[nodes[i].Site] = true
+		}
+	}
+	out := classes{map[string]*class{}, map[nodeName]*class{}}
+	for i := range nodes {
+		n := &nodes[i]
+		c := out.of(n, scheduled[n.Site] && (n.Batch == nil || len(n.Batch.Partitions) == 0))
+		if n.Batch != nil {
+			c.addPartitions(n.Batch.Partitions...)
+		}
+		out.byNode[nodeName{n.Site, n.Node}] = c
+		c.Nodes++
+		if n.Up {
+			c.up++
+			if !c.unscheduled && hasFree(n, q) {
+				c.free++
+			}
+		}
+	}
+	return out
+}
+
+// of finds or makes the class of a node. What a batch system allocates counts, not what the
+// kernel has.
+func (cs *classes) of(n *client.Node, unscheduled bool) *class {
+	cores, memory := n.Cores, n.MemoryBytes
+	if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
+		cores, memory = n.Batch.Cores, n.Batch.MemoryBytes
+	}
+	gpus := "unknown"
+	if n.GPUs != nil {
+		gpus = fmt.Sprint(*n.GPUs)
+	}
+	key := fmt.Sprint(n.Site, "|", orZero(cores), "|", math.Round(16*math.Log2(max(orZero(memory), 1))), "|", gpus, "|", unscheduled)
+	c := cs.all[key]
+	if c == nil {
+		c = &class{Place: client.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpusKnown: n.GPUs != nil, unscheduled: unscheduled}
+		cs.all[key] = c
+	}
+	return c
 }
 
 // Fit lists classes of nodes that are alike, the best place first.
@@ -64,107 +117,63 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 	now := f.Clock()
 	var list client.FitList
 	nodes, err := f.Views.Nodes(ctx, now)
-	if err := f.Outage.lacks(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
+	if err := f.Outage.degrade(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
 		return client.FitList{}, err
 	}
 	present := err == nil
 	if !present {
-		if nodes, err = f.before(ctx, now); err != nil {
+		if nodes, err = f.recent(ctx, now); err != nil {
 			return client.FitList{}, err
 		}
 	}
-	given := map[string]bool{} // sites of which a batch system gives nodes out
-	for i := range nodes {
-		if b := nodes[i].Batch; b != nil && len(b.Partitions) > 0 {
-			given[nodes[i].Site] = true
-		}
-	}
-	classes := map[string]*class{}
-	of := map[string]*class{} // by site and node
-	for i := range nodes {
-		n := &nodes[i]
-		// What a batch system gives out counts, not what the kernel sees.
-		cores, memory := n.Cores, n.MemoryBytes
-		if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
-			cores, memory = n.Batch.Cores, n.Batch.MemoryBytes
-		}
-		k := fmt.Sprint(n.Site, "|", figure(cores), "|", math.Round(16*math.Log2(max(figure(memory), 1))), "|", known(n.GPUs))
-		outside := given[n.Site] && (n.Batch == nil || len(n.Batch.Partitions) == 0)
-		if outside {
-			k += "|outside"
-		}
-		c := classes[k]
-		if c == nil {
-			c = &class{Place: client.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}}, gpus: n.GPUs != nil, outside: outside}
-			classes[k] = c
-		}
-		if n.Batch != nil {
-			c.take(n.Batch.Partitions...)
-		}
-		of[n.Site+"|"+n.Node] = c
-		c.Nodes++
-		if n.Up {
-			c.up++
-			if !outside && hasRoom(n, q) {
-				c.free++
-			}
-		}
-	}
-	alike := func(asked float64) *store.Range {
-		if asked <= 0 {
+	found := classify(nodes, q)
+	// Comparable jobs requested half to twice of each amount that the query names.
+	about := func(amount float64) *store.Range {
+		if amount <= 0 {
 			return nil
 		}
-		return &store.Range{Low: asked / 2, High: 2 * asked}
+		return &store.Range{Low: amount / 2, High: 2 * amount}
 	}
-	// Half to twice of each amount that both name.
-	wq := store.WaitQuery{Since: now.AddDate(0, 0, -30), Until: now, Begun: true, Cores: alike(q.Cores), MemoryBytes: alike(q.MemoryBytes), GPUs: alike(q.GPUs)}
+	wq := store.WaitQuery{Since: now.AddDate(0, 0, -30), Until: now, Begun: true, Cores: about(q.Cores), MemoryBytes: about(q.MemoryBytes), GPUs: about(q.GPUs)}
 	err = f.Waits.Waits(ctx, wq, func(w *store.Wait) error {
-		f.compare(w, q, of)
+		found.addWait(w, q.Time)
 		return nil
 	})
 	if err != nil {
 		return client.FitList{}, err
 	}
-	list.Places = make([]client.Place, 0, len(classes))
-	for _, c := range classes {
+	list.Places = make([]client.Place, 0, len(found.all))
+	for _, c := range found.all {
 		if present {
 			c.Up, c.FreeNow = &c.up, &c.free
 		}
 		c.judge(q)
 		list.Places = append(list.Places, c.Place)
 	}
-	slices.SortFunc(list.Places, better)
+	slices.SortFunc(list.Places, comparePlaces)
 	return list, nil
 }
 
-// take adds partitions.
-func (c *class) take(partitions ...string) {
-	for _, p := range partitions {
+func (c *class) addPartitions(names ...string) {
+	for _, p := range names {
 		if p != "" && !slices.Contains(c.Partitions, p) {
 			c.Partitions = append(c.Partitions, p)
 		}
 	}
 }
 
-// known tells a figure that is not known from 0.
-func known(v *float64) string {
-	if v == nil {
-		return "unknown"
-	}
-	return fmt.Sprint(*v)
-}
-
-func figure(v *float64) float64 {
+// orZero is 0 for an unknown figure.
+func orZero(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
 	return *v
 }
 
-// hasRoom reports whether a node has what is asked for, free at this moment: held by no job
-// where a batch system gives the node out, else unused.
-func hasRoom(n *client.Node, q client.FitQuery) bool {
-	r := room{ok: true}
+// hasFree reports whether a node has the requested amounts free now: allocated to no job
+// where a batch system schedules the node, else unused.
+func hasFree(n *client.Node, q client.FitQuery) bool {
+	r := capacity{ok: true}
 	switch b := n.Batch; {
 	case b != nil:
 		if !b.Open || b.Cores == nil || b.CoresHeld == nil {
@@ -178,73 +187,72 @@ func hasRoom(n *client.Node, q client.FitQuery) bool {
 			r.memory = *n.MemoryBytes - *n.MemoryUsed
 		}
 		if b.GPUs != nil && b.GPUsHeld != nil {
-			r.gpus = at(*b.GPUs - *b.GPUsHeld)
+			r.gpus = new(*b.GPUs - *b.GPUsHeld)
 		}
 	case n.Cores == nil || n.CoresUsed == nil || n.MemoryBytes == nil || n.MemoryUsed == nil:
 		return false
-	default: // which GPUs are free nobody says: with them nothing is promised
+	default: // free GPUs are unknown, so a request for them is not met
 		r.cores, r.memory = *n.Cores-*n.CoresUsed, *n.MemoryBytes-*n.MemoryUsed
 	}
-	return (&demand{cores: q.Cores, memory: q.MemoryBytes, gpus: q.GPUs}).fits(&r)
+	return (&pendingDemand{cores: q.Cores, memory: q.MemoryBytes, gpus: q.GPUs}).fits(&r)
 }
 
-// compare takes a job, which asked for about as much, into the class of its nodes.
-func (f *Fit) compare(w *store.Wait, q client.FitQuery, of map[string]*class) {
+// addWait adds the wait of a comparable job to the class of its nodes; length is the run time
+// that the query names, 0 for any.
+func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 	if len(w.Nodes) == 0 {
 		return
 	}
-	c := of[w.Site+"|"+w.Nodes[0]]
+	c := cs.byNode[nodeName{w.Site, w.Nodes[0]}]
 	if c == nil {
 		return
 	}
-	c.take(w.Partition)
-	if gpus := figure(w.RequestGPUs); gpus > 0 && !c.gpus {
-		c.GPUs = at(max(gpus/float64(len(w.Nodes)), figure(c.GPUs))) // at least so many were given
+	c.addPartitions(w.Partition)
+	if gpus := orZero(w.RequestGPUs); gpus > 0 && !c.gpusKnown {
+		c.GPUs = new(max(gpus/float64(len(w.Nodes)), orZero(c.GPUs))) // the most that a job had
 	}
 	ran := w.End.Sub(w.Start)
-	if w.Start.Before(w.Submit) || (q.Time > 0 && ran > 2*q.Time) {
+	if w.Start.Before(w.Submit) || (length > 0 && ran > 2*length) {
 		return
 	}
 	c.waits = append(c.waits, w.Start.Sub(w.Submit).Seconds())
-	c.LongestRun = at(max(ran.Seconds(), figure(c.LongestRun)))
+	c.LongestRun = new(max(ran.Seconds(), orZero(c.LongestRun)))
 }
 
-func at(v float64) *float64 { return &v }
-
-// judge says whether one node is big enough, and what jobs waited.
+// judge decides whether one node is large enough, and fills in the waits of comparable jobs.
 func (c *class) judge(q client.FitQuery) {
 	slices.Sort(c.Partitions)
 	slices.Sort(c.waits)
 	if c.Comparable = len(c.waits); c.Comparable > 0 {
-		c.WaitP50 = at(c.waits[(c.Comparable-1)/2])
-		c.WaitP90 = at(c.waits[int(0.9*float64(c.Comparable-1))])
+		c.WaitP50 = new(c.waits[(c.Comparable-1)/2])
+		c.WaitP90 = new(c.waits[int(0.9*float64(c.Comparable-1))])
 	}
 	var small, unknown []string
 	for _, x := range []struct {
-		what  string
-		asked float64
-		has   *float64
-		exact bool
-	}{{"cores", q.Cores, c.Cores, true}, {"memory", q.MemoryBytes, c.MemoryBytes, true}, {"GPUs", q.GPUs, c.GPUs, c.gpus}} {
+		name   string
+		amount float64
+		has    *float64
+		exact  bool
+	}{{"cores", q.Cores, c.Cores, true}, {"memory", q.MemoryBytes, c.MemoryBytes, true}, {"GPUs", q.GPUs, c.GPUs, c.gpusKnown}} {
 		switch {
-		case x.asked <= 0:
-		case x.has != nil && *x.has >= x.asked:
+		case x.amount <= 0:
+		case x.has != nil && *x.has >= x.amount:
 		case x.has == nil || !x.exact:
-			unknown = append(unknown, x.what)
+			unknown = append(unknown, x.name)
 		default:
-			small = append(small, x.what)
+			small = append(small, x.name)
 		}
 	}
 	fits := true
 	switch {
-	case c.outside:
+	case c.unscheduled:
 		fits = false
 		c.Fits, c.Why = &fits, "in no partition"
 	case len(small) > 0:
 		fits = false
 		c.Fits, c.Why = &fits, "too few or too little: "+strings.Join(small, ", ")
 	case len(unknown) > 0:
-		c.Why = "not known how much it has: " + strings.Join(unknown, ", ")
+		c.Why = "unknown capacity: " + strings.Join(unknown, ", ")
 	case c.Up != nil && *c.Up == 0:
 		fits = false
 		c.Fits, c.Why = &fits, "no node is up"
@@ -253,9 +261,9 @@ func (c *class) judge(q client.FitQuery) {
 	}
 }
 
-// better orders places: those that fit, those with room now, those with the shorter
-// wait, the smaller nodes, which leave the bigger ones to who needs them.
-func better(a, b client.Place) int {
+// comparePlaces orders places: those that fit, those with free capacity, those with the shorter
+// wait, the smaller nodes, which leave the larger ones free.
+func comparePlaces(a, b client.Place) int {
 	rank := func(p *client.Place) int {
 		switch {
 		case p.Fits == nil:
@@ -278,5 +286,5 @@ func better(a, b client.Place) int {
 		return *p.WaitP50
 	}
 	return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(full(&a), full(&b)), cmp.Compare(wait(&a), wait(&b)),
-		cmp.Compare(figure(a.Cores), figure(b.Cores)), cmp.Compare(figure(a.MemoryBytes), figure(b.MemoryBytes)), cmp.Compare(a.Site, b.Site))
+		cmp.Compare(orZero(a.Cores), orZero(b.Cores)), cmp.Compare(orZero(a.MemoryBytes), orZero(b.MemoryBytes)), cmp.Compare(a.Site, b.Site))
 }

@@ -11,6 +11,8 @@ import (
 	"reckon/store"
 )
 
+func ptr(v float64) *float64 { return &v }
+
 // nodeList is nodes as they are now.
 type nodeList []client.Node
 
@@ -25,10 +27,10 @@ func TestFitOutside(t *testing.T) {
 	}
 	defer facts.Close()
 	node := func(site, name string, cores float64) client.Node {
-		return client.Node{Site: site, Node: name, Up: true, Cores: at(cores), CoresUsed: at(0), MemoryBytes: at(1e12), MemoryUsed: at(0)}
+		return client.Node{Site: site, Node: name, Up: true, Cores: ptr(cores), CoresUsed: ptr(0), MemoryBytes: ptr(1e12), MemoryUsed: ptr(0)}
 	}
 	batch := node("hpc", "n1", 8)
-	batch.Batch = &client.NodeBatch{Partitions: []string{"cpu"}, Open: true, Cores: at(8), CoresHeld: at(2), MemoryBytes: at(1e12), MemoryHeld: at(0)}
+	batch.Batch = &client.NodeBatch{Partitions: []string{"cpu"}, Open: true, Cores: ptr(8), CoresHeld: ptr(2), MemoryBytes: ptr(1e12), MemoryHeld: ptr(0)}
 	f := &Fit{Waits: facts, Clock: time.Now, Views: nodeList{batch, node("hpc", "login1", 8), node("lab", "ws1", 8)}}
 	list, err := f.Fit(t.Context(), client.FitQuery{Cores: 4})
 	if err != nil || len(list.Places) != 3 {
@@ -52,14 +54,14 @@ func TestFit(t *testing.T) {
 	for i := range 11 {
 		start := now.Add(-time.Duration(i+1) * time.Hour)
 		rows = append(rows, store.Workload{ID: "slurm/" + string(rune('a'+i)), Kind: "slurm", Partition: "cpu", Nodes: []string{"small1"},
-			Submit: start.Add(-time.Duration(i) * time.Minute), Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), RequestCores: at(4)})
+			Submit: start.Add(-time.Duration(i) * time.Minute), Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), RequestCores: ptr(4)})
 	}
-	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Submit: now.Add(-2 * time.Hour), Start: now.Add(-time.Hour), Seen: now, RequestCores: at(64), RequestGPUs: at(2)})
+	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Submit: now.Add(-2 * time.Hour), Start: now.Add(-time.Hour), Seen: now, RequestCores: ptr(64), RequestGPUs: ptr(2)})
 	if err := facts.Upsert(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
 	node := func(name string, cores, used float64, up bool) client.Node {
-		return client.Node{Node: name, Up: up, Cores: at(cores), CoresUsed: at(used), MemoryBytes: at(cores * 1e9), MemoryUsed: at(1e9)}
+		return client.Node{Node: name, Up: up, Cores: ptr(cores), CoresUsed: ptr(used), MemoryBytes: ptr(cores * 1e9), MemoryUsed: ptr(1e9)}
 	}
 	f := &Fit{Waits: facts, Clock: func() time.Time { return now },
 		Views: nodeList{node("small1", 8, 7, true), node("small2", 8, 1, true), node("small3", 8, 0, false), node("big1", 64, 1, true)}}

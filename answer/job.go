@@ -51,7 +51,7 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 	}
 	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx)}
 	for i := range rows {
-		list.Workloads[i] = wire(&rows[i])
+		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.workload(&list.Workloads[i])
 	}
 	return list, nil
@@ -64,21 +64,21 @@ func (b *Jobs) Workload(ctx context.Context, id string, r client.Range) (client.
 	if err != nil {
 		return client.WorkloadDetail{}, err
 	}
-	d := client.WorkloadDetail{Workload: wire(row)}
+	d := client.WorkloadDetail{Workload: toAPI(row)}
 	whole := query.Selection{Site: row.Site, ID: id, From: row.Start, To: last(row)}
 	b.Rates.workload(&d.Workload)
-	if err := b.Outage.lacks(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
+	if err := b.Outage.degrade(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	d.Advice, err = b.advice(ctx, &d)
-	if err := b.Outage.lacks(&d.Missing, "advice", err); err != nil {
+	if err := b.Outage.degrade(&d.Missing, "advice", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
 	d.Verdicts, err = b.verdicts(ctx, &d)
-	if err := b.Outage.lacks(&d.Missing, "what is worth saying about it", err); err != nil {
+	if err := b.Outage.degrade(&d.Missing, "what is worth saying about it", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
-	b.Outage.partly(ctx, &d)
+	b.Outage.addTo(ctx, &d)
 	return d, nil
 }
 
@@ -260,8 +260,8 @@ func stepFor(span time.Duration) time.Duration {
 	return (span / 400).Truncate(24*time.Hour) + 24*time.Hour
 }
 
-// wire turns a row of the catalogue into what travels.
-func wire(w *store.Workload) client.Workload {
+// toAPI turns a row of the catalogue into what travels.
+func toAPI(w *store.Workload) client.Workload {
 	c := client.Workload{
 		ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Site: w.Site,
 		Account: w.Account, Partition: w.Partition, Command: w.Command, Nodes: w.Nodes,

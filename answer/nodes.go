@@ -10,9 +10,9 @@ import (
 // Nodes answers what nodes are and do.
 type Nodes struct {
 	Views  NodeViews
-	Past   *NodePast // nil where no history of nodes is kept
-	Rates  *Rates    // nil where nobody said what energy emits and costs
-	Outage *Outage   // nil where the series are in this process
+	Past   *NodeHistory // nil where no history of nodes is kept
+	Rates  *Rates       // nil where nobody said what energy emits and costs
+	Outage *Outage      // nil where the series are in this process
 	Clock  func() time.Time
 }
 
@@ -25,13 +25,13 @@ type NodeViews interface {
 func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 	var missing []string
 	nodes, err := n.Views.Nodes(ctx, n.Clock())
-	if err := n.Outage.lacks(&missing, "all nodes", err); err != nil {
+	if err := n.Outage.degrade(&missing, "all nodes", err); err != nil {
 		return client.NodeList{}, err
 	}
 	if nodes == nil {
 		nodes = []client.Node{}
 	}
-	if err := n.Outage.lacks(&missing, "what nodes did before", n.Past.fill(ctx, nodes)); err != nil {
+	if err := n.Outage.degrade(&missing, "what nodes did before", n.Past.fill(ctx, nodes)); err != nil {
 		return client.NodeList{}, err
 	}
 	if len(missing) == 0 {

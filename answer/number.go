@@ -18,8 +18,8 @@ type Numbers struct {
 	Clock  func() time.Time
 }
 
-// mostNumbered is how many jobs one number is taken for.
-const mostNumbered = 50
+// maxMatches is how many jobs one number is taken for.
+const maxMatches = 50
 
 // Numbered returns the ids of jobs that have a number.
 func (n Numbers) Numbered(ctx context.Context, number string) (ids []string, err error) {
@@ -34,7 +34,7 @@ func (n Numbers) Numbered(ctx context.Context, number string) (ids []string, err
 	defer func() { err = errors.Join(err, q.Close()) }()
 	set := q.Select(ctx, false, &storage.SelectHints{Func: "series", Start: from, End: to},
 		labels.MustNewMatcher(labels.MatchEqual, "__name__", "reckon_slurm_number_info"), labels.MustNewMatcher(labels.MatchEqual, "number", number))
-	for set.Next() && len(ids) < mostNumbered {
+	for set.Next() && len(ids) < maxMatches {
 		if id := set.At().Labels().Get("workload"); id != "" && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}

@@ -56,9 +56,9 @@ func (o *Outage) Missing(ctx context.Context) []string {
 	return []string{text + err.Error()}
 }
 
-// lacks turns the error of a store that is away into what is missing from an answer; other
+// degrade turns the error of a store that is away into what is missing from an answer; other
 // errors stay.
-func (o *Outage) lacks(list *[]string, what string, err error) error {
+func (o *Outage) degrade(list *[]string, what string, err error) error {
 	if o == nil || !errors.Is(err, store.ErrUnavailable) {
 		return err
 	}
@@ -66,8 +66,8 @@ func (o *Outage) lacks(list *[]string, what string, err error) error {
 	return nil
 }
 
-// partly adds what is missing to an answer, once.
-func (o *Outage) partly(ctx context.Context, d *client.WorkloadDetail) {
+// addTo adds what is missing to an answer, once.
+func (o *Outage) addTo(ctx context.Context, d *client.WorkloadDetail) {
 	if o != nil && len(d.Missing) == 0 {
 		d.Missing = o.Missing(ctx)
 	}

@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// Partitions knows which nodes were in which partitions, as the batch system told it, and
-// so what a partition had. It is safe for concurrent use.
+// Partitions caches which nodes were in which partitions at past times, as the batch system
+// reported, for the capacity of a partition. It is safe for concurrent use.
 type Partitions struct {
 	Views interface {
 		Partitions(ctx context.Context, at time.Time) ([]query.Partition, error)
@@ -21,44 +21,42 @@ type Partitions struct {
 	Clock func() time.Time
 
 	mu    sync.Mutex
-	known map[time.Time][]query.Partition // as of moments that are past
+	cache map[time.Time][]query.Partition // by time
 }
 
-// Of the time that is asked for, partitions are looked at so many times at most, and not
-// closer together than lookApart.
+// A query takes at most maxSnapshots snapshots of the membership, snapshotEvery apart or more.
 const (
-	mostLooks = 12
-	lookApart = time.Hour
-	// settledLook is how old a look is when it is kept.
-	settledLook = time.Hour
-	keptLooks   = 256
+	maxSnapshots  = 12
+	snapshotEvery = time.Hour
+	// settledAge is the age from which a snapshot no longer changes and is cached.
+	settledAge      = time.Hour
+	cachedSnapshots = 256
 )
 
-// looks are the partitions at some moments of a stretch of time, in order.
-type looks struct {
+// snapshots are the partitions at some times of an interval, in order.
+type snapshots struct {
 	at   []time.Time
 	what [][]query.Partition
 }
 
-// read looks at the partitions between two times. Where no batch system told of any the
-// answer is empty.
-func (p *Partitions) read(ctx context.Context, since, until time.Time) (l looks, err error) {
+// read takes snapshots between two times; none where no batch system reported partitions.
+func (p *Partitions) read(ctx context.Context, since, until time.Time) (l snapshots, err error) {
 	if p == nil {
 		return l, nil
 	}
 	if now := p.Clock(); until.After(now) {
 		until = now
 	}
-	n := min(max(int(until.Sub(since)/lookApart), 1), mostLooks)
+	n := min(max(int(until.Sub(since)/snapshotEvery), 1), maxSnapshots)
 	every := until.Sub(since) / time.Duration(n)
 	for i := range n {
 		at := until.Add(-time.Duration(n-1-i) * every)
 		if i < n-1 {
-			at = at.Truncate(lookApart) // the same as in the question before
+			at = at.Truncate(snapshotEvery) // a time that the query before used too
 		}
-		list, err := p.look(ctx, at)
+		list, err := p.snapshot(ctx, at)
 		if err != nil {
-			return looks{}, err
+			return snapshots{}, err
 		}
 		if len(list) > 0 {
 			l.at, l.what = append(l.at, at), append(l.what, list)
@@ -67,28 +65,28 @@ func (p *Partitions) read(ctx context.Context, since, until time.Time) (l looks,
 	return l, nil
 }
 
-func (p *Partitions) look(ctx context.Context, at time.Time) ([]query.Partition, error) {
+func (p *Partitions) snapshot(ctx context.Context, at time.Time) ([]query.Partition, error) {
 	p.mu.Lock()
-	list, ok := p.known[at]
+	list, ok := p.cache[at]
 	p.mu.Unlock()
 	if ok {
 		return list, nil
 	}
 	list, err := p.Views.Partitions(ctx, at)
-	if err != nil || p.Clock().Sub(at) < settledLook {
+	if err != nil || p.Clock().Sub(at) < settledAge {
 		return list, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.known) >= keptLooks || p.known == nil {
-		p.known = map[time.Time][]query.Partition{}
+	if len(p.cache) >= cachedSnapshots || p.cache == nil {
+		p.cache = map[time.Time][]query.Partition{}
 	}
-	p.known[at] = list
+	p.cache[at] = list
 	return list, nil
 }
 
-// near is the look that is nearest to a time.
-func (l looks) near(at time.Time) []query.Partition {
+// near is the snapshot nearest to a time.
+func (l snapshots) near(at time.Time) []query.Partition {
 	best := 0
 	for i := range l.at {
 		if l.at[i].Sub(at).Abs() < l.at[best].Sub(at).Abs() {
@@ -98,23 +96,23 @@ func (l looks) near(at time.Time) []query.Partition {
 	return l.what[best]
 }
 
-// capacityKey is a stretch of time, and a site and partition; the site is empty where
-// rows do not tell sites apart.
+// capacityKey is an interval (by its begin), a site and a partition; the site is empty where
+// rows are not grouped by site.
 type capacityKey struct {
 	at              int64
 	site, partition string
 }
 
-// capacities adds up what the nodes of each partition had in each stretch of time while
-// they were up. chosen are the partitions that the question selects, empty for all; with
-// them comes the capacity of their nodes together, under no name.
-func (u *Usage) capacities(ctx context.Context, q client.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
+// ofPartitions adds up the capacity of the nodes of each partition per interval, while they
+// were up. Under an empty partition stands that of all selected partitions together, each
+// node once.
+func (u *Usage) ofPartitions(ctx context.Context, q client.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
 	l, err := u.Partitions.read(ctx, q.Since, q.Until)
 	if err != nil || len(l.at) == 0 {
 		return nil, err
 	}
-	// The stretches in which what nodes had is added up: those that are asked for or, of the
-	// whole, parts of it, for nodes move between partitions.
+	// Nodes move between partitions, so that a query over the whole interval is summed over
+	// parts of it.
 	span := store.Span(q.Span)
 	if span == store.SpanWhole {
 		switch long := q.Until.Sub(q.Since); {
@@ -132,13 +130,13 @@ func (u *Usage) capacities(ctx context.Context, q client.UsageQuery) (map[capaci
 	}
 	bySite := slices.Contains(q.By, "site")
 	out := map[capacityKey]*store.NodeUse{}
-	members := map[int64]membersOf{}
+	members := map[int64]membershipMap{}
 	for i := range rows {
 		r := &rows[i]
 		of := members[r.At.UnixMilli()]
 		if of == nil {
 			at := r.At
-			if span == store.SpanHourOfWeek { // the latest that is known stands for all weeks
+			if span == store.SpanHourOfWeek { // the latest membership stands for all weeks
 				at = q.Until
 			}
 			of = membership(l.near(at))
@@ -180,12 +178,12 @@ func addNode(to map[capacityKey]*store.NodeUse, k capacityKey, from *store.NodeU
 	sum.NodeMemoryByteSeconds, sum.NodeMemoryUsedByteSeconds, sum.NodeJoules = c.NodeMemoryByteSeconds, c.NodeMemoryUsedByteSeconds, c.NodeJoules
 }
 
-// membersOf are the partitions of nodes. A batch system may call a node with or without
+// membershipMap are the partitions of nodes. A batch system may call a node with or without
 // its domain: under both it is here.
-type membersOf map[nodeName][]string
+type membershipMap map[nodeName][]string
 
-func membership(list []query.Partition) membersOf {
-	of := membersOf{}
+func membership(list []query.Partition) membershipMap {
+	of := membershipMap{}
 	for _, p := range list {
 		k := nodeName{p.Site, p.Node}
 		of[k] = append(of[k], p.Name)
@@ -200,7 +198,7 @@ func membership(list []query.Partition) membersOf {
 	return of
 }
 
-func (of membersOf) find(site, node string) []string {
+func (of membershipMap) find(site, node string) []string {
 	if names, ok := of[nodeName{site, node}]; ok {
 		return names
 	}

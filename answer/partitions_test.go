@@ -41,10 +41,10 @@ func TestPartitionCapacity(t *testing.T) {
 			if node == "down" && h >= 12 {
 				continue
 			}
-			nodes = append(nodes, store.NodeUse{At: at_, Site: "s", Node: node, UpSeconds: at(3600), CoreSeconds: at(10 * 3600), CoreUsedSeconds: at(5 * 3600)})
+			nodes = append(nodes, store.NodeUse{At: at_, Site: "s", Node: node, UpSeconds: ptr(3600), CoreSeconds: ptr(10 * 3600), CoreUsedSeconds: ptr(5 * 3600)})
 		}
 		for _, p := range []string{"cpu", "gpu", "gone", ""} {
-			use = append(use, store.Use{At: at_, Site: "s", Kind: "slurm", Owner: "a", Partition: p, Used: store.Used{CPUSeconds: at(3600)}})
+			use = append(use, store.Use{At: at_, Site: "s", Kind: "slurm", Owner: "a", Partition: p, Used: store.Used{CPUSeconds: ptr(3600)}})
 		}
 		home := "cpu"
 		if h >= 12 {

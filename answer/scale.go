@@ -49,7 +49,7 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 		use.Array = w.ID + "_0"
 	}
 	err := s.overTime(ctx, &out, &use, whole)
-	if err := s.Outage.lacks(&out.Missing, "what it used over time, cores excepted", err); err != nil {
+	if err := s.Outage.degrade(&out.Missing, "what it used over time, cores excepted", err); err != nil {
 		return out, err
 	}
 	if err := s.runs(ctx, &out); err != nil {
@@ -170,8 +170,8 @@ func spread(by map[string][]client.Point, metrics []string) client.ScaleResource
 	for _, v := range values {
 		total += v
 	}
-	quantile := func(q float64) *float64 { return at(values[int(math.Ceil(q*float64(len(values))))-1]) }
-	return client.ScaleResource{Mean: at(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: at(values[len(values)-1])}
+	quantile := func(q float64) *float64 { return new(values[int(math.Ceil(q*float64(len(values))))-1]) }
+	return client.ScaleResource{Mean: new(total / float64(len(values))), P50: quantile(0.5), P95: quantile(0.95), Max: new(values[len(values)-1])}
 }
 
 // runs lists the runs of the same work that ended well.
@@ -189,13 +189,13 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 		out.SizeUnit, from = "gpus", "requested"
 	}
 	for i := range rows {
-		r := wire(&rows[i])
+		r := toAPI(&rows[i])
 		if r.Running {
 			continue
 		}
 		cores := r.RequestCores
 		if from == "used" && cores == nil && r.CoresP95 != nil {
-			cores = at(math.Max(1, math.Round(*r.CoresP95)))
+			cores = new(math.Max(1, math.Round(*r.CoresP95)))
 		} else if from == "used" {
 			cores = nil
 		}
@@ -271,10 +271,10 @@ func (s *Scale) judge(out *client.Scale, use scaling.Use) {
 	if w := found.Weak; w != nil {
 		out.Weak = &client.ScaleWeak{FromCores: w.From, ToCores: w.To, CPUGrowth: w.Growth, Efficiency: w.Efficiency, Sizes: w.Sizes, Runs: w.Runs}
 	}
-	out.Amdahl, out.USL = wireFit(found.Amdahl, len(runs)), wireFit(found.USL, len(runs))
+	out.Amdahl, out.USL = fitToAPI(found.Amdahl, len(runs)), fitToAPI(found.USL, len(runs))
 	if found.Law != nil {
 		for i := range out.Runs {
-			out.Runs[i].Speedup = at(found.Law.OneCore / out.Runs[i].Seconds)
+			out.Runs[i].Speedup = new(found.Law.OneCore / out.Runs[i].Seconds)
 		}
 	}
 	for _, v := range found.Verdicts {
@@ -282,7 +282,7 @@ func (s *Scale) judge(out *client.Scale, use scaling.Use) {
 	}
 }
 
-func wireFit(f *scaling.Fit, runs int) *client.ScaleFit {
+func fitToAPI(f *scaling.Fit, runs int) *client.ScaleFit {
 	if f == nil {
 		return nil
 	}

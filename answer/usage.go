@@ -13,7 +13,7 @@ import (
 type Usage struct {
 	Rollups    Rollups
 	Catalogue  Catalogue
-	Partitions *Partitions // nil where nobody tells of any
+	Partitions *Partitions // nil for a site without a batch system
 	Outage     *Outage     // nil where the series are in this process
 	Clock      func() time.Time
 }
@@ -24,80 +24,108 @@ type Rollups interface {
 	Use(ctx context.Context, q store.RollupQuery) ([]store.Use, error)
 }
 
-// Usage adds up what the question selects.
+// Usage adds up what the query selects.
 func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
-	span := store.Span(q.Span)
-	rq := store.RollupQuery{
-		From: q.Since, To: q.Until, Span: span, By: q.By, Sites: q.Sites, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts,
-		Partitions: q.Partitions, Nodes: q.Nodes, Command: q.Command,
-	}
 	list := client.UsageList{
 		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
 		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.Outage.Missing(ctx),
 	}
-	machines, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: span, Sites: q.Sites, Nodes: q.Nodes})
+	c, err := u.capacity(ctx, q, &list)
 	if err != nil {
 		return list, err
 	}
-	var parts map[capacityKey]*store.NodeUse
-	if slices.Contains(q.By, "partition") || len(q.Partitions) > 0 {
-		parts, err = u.capacities(ctx, q)
-		if err := u.Outage.lacks(&list.Missing, "which nodes are in which partition", err); err != nil {
-			return list, err
-		}
-	}
-	capacity := map[int64]*store.NodeUse{}
-	for i := range machines {
-		m, at := &machines[i], machines[i].At.UnixMilli()
-		if parts != nil && len(q.Partitions) > 0 { // of the nodes of those that were asked for
-			if m = parts[capacityKey{at: at}]; m == nil {
-				continue
-			}
-		}
-		capacity[at] = m
-		addCapacity(&list.Total.Capacity, capacityOf(m))
-	}
 	if slices.Contains(q.By, "node") {
-		nodes, err := u.Rollups.NodeUse(ctx, rq)
-		if err != nil {
-			return list, err
-		}
-		for i := range nodes {
-			n := &nodes[i]
-			list.Rows = append(list.Rows, client.Usage{
-				From: moment(span, n.At), Site: n.Site, Node: n.Node, UsageFigures: figuresOf(&n.Used), Capacity: capacityOf(n), CapacityShare: over(n.CPUSeconds, n.CoreSeconds),
-			})
-		}
-	} else {
-		rows, err := u.Rollups.Use(ctx, rq)
-		if err != nil {
-			return list, err
-		}
-		for i := range rows {
-			r := &rows[i]
-			row := client.Usage{From: moment(span, r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
-				Command: r.Command, Kind: r.Kind, UsageFigures: figuresOf(&r.Used)}
-			m := capacity[r.At.UnixMilli()]
-			if parts != nil && r.Partition != "" {
-				m = parts[capacityKey{r.At.UnixMilli(), r.Site, r.Partition}]
-			}
-			if m != nil {
-				row.Capacity, row.CapacityShare = capacityOf(m), over(r.CPUSeconds, m.CoreSeconds)
-			}
-			list.Rows = append(list.Rows, row)
-		}
-		if list.Pending, err = u.pending(ctx, q); err != nil {
-			return list, err
-		}
+		err = u.byNode(ctx, q, &list)
+	} else if err = u.byGroup(ctx, q, c, &list); err == nil {
+		list.Pending, err = u.pending(ctx, q)
+	}
+	if err != nil {
+		return list, err
 	}
 	for i := range list.Rows {
 		list.Total.Add(&list.Rows[i].UsageFigures)
 	}
-	list.Total.CapacityShare = over(list.Total.CPUSeconds, list.Total.CoreSeconds)
+	list.Total.CapacityShare = ratio(list.Total.CPUSeconds, list.Total.CoreSeconds)
 	return list, nil
 }
 
-// pending is what waits now of what the question selects; nil when nothing does.
+func rollupQuery(q client.UsageQuery) store.RollupQuery {
+	return store.RollupQuery{
+		From: q.Since, To: q.Until, Span: store.Span(q.Span), By: q.By, Sites: q.Sites, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts,
+		Partitions: q.Partitions, Nodes: q.Nodes, Command: q.Command,
+	}
+}
+
+// capacities is what nodes had in each interval, by its begin in Unix milliseconds, and per
+// partition where the query is about partitions and they are known.
+type capacities struct {
+	nodes      map[int64]*store.NodeUse
+	partitions map[capacityKey]*store.NodeUse
+}
+
+// of is the capacity that a row is a share of; nil when unknown.
+func (c *capacities) of(r *store.Use) *store.NodeUse {
+	at := r.At.UnixMilli()
+	if c.partitions != nil && r.Partition != "" {
+		return c.partitions[capacityKey{at, r.Site, r.Partition}]
+	}
+	return c.nodes[at]
+}
+
+// capacity reads the capacity of the query's nodes and adds it to the total.
+func (u *Usage) capacity(ctx context.Context, q client.UsageQuery, list *client.UsageList) (capacities, error) {
+	c := capacities{nodes: map[int64]*store.NodeUse{}}
+	nodes, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: store.Span(q.Span), Sites: q.Sites, Nodes: q.Nodes})
+	if err != nil {
+		return c, err
+	}
+	if slices.Contains(q.By, "partition") || len(q.Partitions) > 0 {
+		c.partitions, err = u.ofPartitions(ctx, q)
+		if err := u.Outage.degrade(&list.Missing, "which nodes are in which partition", err); err != nil {
+			return c, err
+		}
+	}
+	for i := range nodes {
+		n, at := &nodes[i], nodes[i].At.UnixMilli()
+		if c.partitions != nil && len(q.Partitions) > 0 { // of the nodes of the selected ones
+			if n = c.partitions[capacityKey{at: at}]; n == nil {
+				continue
+			}
+		}
+		c.nodes[at] = n
+		addCapacity(&list.Total.Capacity, capacityOf(n))
+	}
+	return c, nil
+}
+
+// byNode adds a row for each node.
+func (u *Usage) byNode(ctx context.Context, q client.UsageQuery, list *client.UsageList) error {
+	nodes, err := u.Rollups.NodeUse(ctx, rollupQuery(q))
+	for i := range nodes {
+		n := &nodes[i]
+		list.Rows = append(list.Rows, client.Usage{
+			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: figuresOf(&n.Used), Capacity: capacityOf(n), CapacityShare: ratio(n.CPUSeconds, n.CoreSeconds),
+		})
+	}
+	return err
+}
+
+// byGroup adds a row for each group of workloads.
+func (u *Usage) byGroup(ctx context.Context, q client.UsageQuery, c capacities, list *client.UsageList) error {
+	rows, err := u.Rollups.Use(ctx, rollupQuery(q))
+	for i := range rows {
+		r := &rows[i]
+		row := client.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
+			Command: r.Command, Kind: r.Kind, UsageFigures: figuresOf(&r.Used)}
+		if n := c.of(r); n != nil {
+			row.Capacity, row.CapacityShare = capacityOf(n), ratio(r.CPUSeconds, n.CoreSeconds)
+		}
+		list.Rows = append(list.Rows, row)
+	}
+	return err
+}
+
+// pending is the selected workloads that wait now; nil when none does.
 func (u *Usage) pending(ctx context.Context, q client.UsageQuery) (*client.Pending, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, store.Filter{
 		States: []string{"pending"}, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts, Partitions: q.Partitions, Command: q.Command,
@@ -164,8 +192,8 @@ func addCapacity(to *client.Capacity, c client.Capacity) {
 	}
 }
 
-// over divides what is known; nil when the whole is unknown or nothing.
-func over(part, whole *float64) *float64 {
+// ratio divides; nil when either is unknown, or the whole is 0.
+func ratio(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Backend: backend{
 			Jobs: &answer.Jobs{Catalogue: s.facts, Views: views, Rates: rates, Outage: outage},
 			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Clock: time.Now,
-				Past: &answer.NodePast{Rollups: s.facts, Waits: s.facts, Views: views, Clock: time.Now}},
+				Past: &answer.NodeHistory{Rollups: s.facts, Waits: s.facts, Views: views, Clock: time.Now}},
 		},
 		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
