@@ -65,7 +65,7 @@ func (s *Server) runAlerts(ctx context.Context) error {
 // openFindings are the cases of misuse that last.
 func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
 	now := time.Now()
-	rows, _, err := s.facts.Findings(ctx, store.FindingFilter{States: []string{store.FindingNew, store.FindingOpen}, Now: now})
+	rows, _, err := s.catalogue.Findings(ctx, store.FindingFilter{States: []string{store.FindingNew, store.FindingOpen}, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("read findings: %w", err)
 	}

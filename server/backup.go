@@ -16,7 +16,7 @@ import (
 	"reckon/catalogue/database"
 	"reckon/internal/buildinfo"
 	"reckon/server/backup"
-	"reckon/store/hourly"
+	"reckon/store"
 	"reckon/store/tsdb"
 	"reckon/web/api"
 )
@@ -27,32 +27,42 @@ var stateFiles = []string{"agent.state", "slurm.json", "alerts", "imports"}
 
 // copier copies what a server keeps.
 type copier struct {
-	mu     sync.Mutex
-	data   string
-	series *tsdb.Store // nil where they are elsewhere
-	hours  *hourly.Store
-	facts  *database.Catalogue
+	mu   sync.Mutex
+	data string
+	// catalogue is nil where it is in PostgreSQL.
+	catalogue interface {
+		Snapshot(ctx context.Context, file string) error
+	}
+	stores []localStore // in the order in which they are copied
 	users  *auth.Keeper
 	// elsewhere names what is not in the data directory.
 	elsewhere []string
-	postgres  bool
+}
+
+// localStore is a store in a folder of the data directory.
+type localStore struct {
+	dir string
+	store.Local
 }
 
 var _ api.Backup = (*copier)(nil)
 
 func (s *Server) copier() *copier {
-	c := &copier{data: s.config.Data, series: s.inside, hours: s.hours, facts: s.facts, users: s.gate.keeper, postgres: s.config.Catalogue != ""}
-	c.leaveOut(s.config.Store, s.config.Catalogue)
+	c := &copier{data: s.config.Data, users: s.gate.keeper}
+	if s.hourly != nil {
+		c.stores = append(c.stores, localStore{HourlyDir, s.hourly})
+	}
+	if local, ok := s.samples.(store.Local); ok {
+		c.stores = append(c.stores, localStore{seriesDir, local})
+	} else {
+		c.elsewhere = append(c.elsewhere, "the series in "+Shown(s.config.Store))
+	}
+	if s.config.Catalogue != "" {
+		c.elsewhere = append(c.elsewhere, "the catalogue in "+Shown(s.config.Catalogue))
+	} else if local, ok := s.catalogue.(*database.Catalogue); ok {
+		c.catalogue = local
+	}
 	return c
-}
-
-func (c *copier) leaveOut(series, facts string) {
-	if series != "" {
-		c.elsewhere = append(c.elsewhere, "the series in "+Shown(series))
-	}
-	if facts != "" {
-		c.elsewhere = append(c.elsewhere, "the catalogue in "+Shown(facts))
-	}
 }
 
 const copyPrefix = "backup-"
@@ -77,18 +87,13 @@ func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
 	if err := c.users.Snapshot(ctx, filepath.Join(dir, auth.File)); err != nil {
 		return err
 	}
-	if !c.postgres {
-		if err := c.facts.Snapshot(ctx, filepath.Join(dir, "catalogue.db")); err != nil {
+	if c.catalogue != nil {
+		if err := c.catalogue.Snapshot(ctx, filepath.Join(dir, catalogueFile)); err != nil {
 			return err
 		}
 	}
-	if c.hours != nil {
-		if err := c.hours.Backup(ctx, filepath.Join(dir, HourlyDir)); err != nil {
-			return err
-		}
-	}
-	if c.series != nil {
-		if err := c.series.Backup(ctx, filepath.Join(dir, "series")); err != nil {
+	for _, s := range c.stores {
+		if err := s.Backup(ctx, filepath.Join(dir, s.dir)); err != nil {
 			return err
 		}
 	}
@@ -112,28 +117,32 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 		return fmt.Errorf("%s is no data directory of a server: %w; name one with --data", data, err)
 	}
 	c := &copier{data: data}
-	dir := filepath.Join(data, "series")
-	if _, err := os.Stat(dir); err == nil {
-		if c.series, err = tsdb.Open(tsdb.Options{Dir: dir, Retention: -1, Logger: log}); err != nil {
-			return err
+	if dir := filepath.Join(data, seriesDir); exists(dir) {
+		series, bad := tsdb.Open(tsdb.Options{Dir: dir, Retention: -1, Logger: log})
+		if bad != nil {
+			return bad
 		}
-		defer func() { err = errors.Join(err, c.series.Close()) }()
-		if c.hours, err = keptHours(data, c.series, log); err != nil {
-			return err
+		defer func() { err = errors.Join(err, series.Close()) }()
+		hours, bad := keptHours(data, series, log)
+		if bad != nil {
+			return bad
 		}
-		if c.hours != nil {
-			defer func() { err = errors.Join(err, c.hours.Close()) }()
+		if hours != nil {
+			defer func() { err = errors.Join(err, hours.Close()) }()
+			c.stores = append(c.stores, localStore{HourlyDir, hours})
 		}
+		c.stores = append(c.stores, localStore{seriesDir, series})
 	} else {
 		c.elsewhere = append(c.elsewhere, "the series, which are not in "+data)
 	}
-	if _, err := os.Stat(filepath.Join(data, "catalogue.db")); err == nil {
-		if c.facts, err = database.Open(filepath.Join(data, "catalogue.db"), log); err != nil {
-			return err
+	if file := filepath.Join(data, catalogueFile); exists(file) {
+		rows, bad := database.Open(file, log)
+		if bad != nil {
+			return bad
 		}
-		defer func() { err = errors.Join(err, c.facts.Close()) }()
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		c.catalogue = rows
 	} else {
-		c.postgres = true
 		c.elsewhere = append(c.elsewhere, "the catalogue, which is not in "+data)
 	}
 	if c.users, err = auth.Open(data, auth.Options{}); err != nil {
@@ -141,4 +150,9 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 	}
 	defer func() { err = errors.Join(err, c.users.Close()) }()
 	return c.Backup(ctx, func() io.Writer { return w })
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

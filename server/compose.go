@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/prometheus/storage"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"reckon/access"
 	"reckon/answer"
@@ -16,8 +16,10 @@ import (
 	"reckon/catalogue"
 	"reckon/client"
 	"reckon/internal/buildinfo"
+	"reckon/interop/importer"
 	"reckon/metric/expose"
 	"reckon/query"
+	"reckon/store"
 	"reckon/transport/ingest"
 	"reckon/web/api"
 	"reckon/web/promapi"
@@ -41,14 +43,10 @@ func (c *Config) gone() time.Duration {
 }
 
 func (s *Server) openCatalogue(ctx context.Context) error {
-	if err := s.openFacts(ctx); err != nil {
+	if err := s.openDatabase(ctx); err != nil {
 		return err
 	}
-	var samples storage.Queryable = s.series
-	if s.inside != nil {
-		samples = s.inside // never from hours, which tell less
-	}
-	s.builder = catalogue.NewBuilder(samples, s.facts, catalogue.BuilderOptions{
+	s.builder = catalogue.NewBuilder(s.samples, s.catalogue, catalogue.BuilderOptions{
 		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
 	})
 	return nil
@@ -113,20 +111,16 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,
 	}
-	if s.inside != nil {
-		prometheus.DB = s.inside
-	}
-	outage := &answer.Outage{Catalogue: s.facts, Behind: s.behind.why}
-	if s.outside != nil {
-		outage.Store = s.outside
-	}
+	prometheus.DB, _ = s.samples.(v1.TSDBAdminStats)
+	outage := &answer.Outage{Catalogue: s.catalogue, Behind: s.behind.why}
+	outage.Store, _ = s.samples.(store.Reachable)
 	views := query.New(s.series, query.Options{Gone: s.config.gone()})
 	rates := s.config.Footprint.rates()
 	o := api.Options{
 		Backend: backend{
-			Jobs: &answer.Jobs{Catalogue: s.facts, Views: views, Rates: rates, Outage: outage},
+			Jobs: &answer.Jobs{Catalogue: s.catalogue, Views: views, Rates: rates, Outage: outage},
 			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Clock: time.Now,
-				Past: &answer.NodeHistory{Rollups: s.facts, Waits: s.facts, Views: views, Clock: time.Now}},
+				Past: &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Clock: time.Now}},
 		},
 		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
@@ -135,24 +129,27 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.MadeUp = o.MadeUp || s.config.Play != nil
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
-	o.Fit = &answer.Fit{Views: views, Waits: s.facts, Rollups: s.facts, Outage: outage, Clock: time.Now}
-	o.Scale = &answer.Scale{Catalogue: s.facts, Views: views, Outage: outage}
+	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, Outage: outage, Clock: time.Now}
+	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage}
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}
-	s.keeper = &findings.Keeper{
-		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.facts},
-		Store:     s.facts, Policy: s.config.Policy, Clock: time.Now,
+	s.findings = &findings.Keeper{
+		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.catalogue},
+		Store:     s.catalogue, Policy: s.config.Policy, Clock: time.Now,
 	}
-	o.Findings = &answer.Findings{Keeper: s.keeper}
+	o.Findings = &answer.Findings{Keeper: s.findings}
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata, Slots: make(chan struct{}, 2)}
 	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}
-	o.Usage = &answer.Usage{Rollups: s.facts, Catalogue: s.facts, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Clock: time.Now}
+	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
-	o.Numbers = answer.Numbers{Series: s.series, Back: s.config.Retention, Clock: time.Now}
-	if s.inside != nil {
-		o.Numbers = answer.Numbers{Series: s.inside, Clock: time.Now}
-		o.Import = &imports{series: s.inside, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
+	numbers := answer.Numbers{Series: s.samples, Clock: time.Now}
+	if outage.Store != nil {
+		numbers.Back = s.config.Retention
+	}
+	o.Numbers = numbers
+	if to, ok := s.samples.(importer.Store); ok {
+		o.Import = &imports{series: to, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	}
 	o.Backup = s.copier()
 	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/store"
 	"reckon/store/hourly"
 	"reckon/store/tsdb"
 )
@@ -21,23 +22,23 @@ const HourlyDir = "hourly"
 // leastForHours is the shortest retention of samples that leaves time to make hours of them.
 const leastForHours = 48 * time.Hour
 
-// withHours is the embedded store with the hours of years beside it.
-type withHours struct {
+// layered is the embedded store, with the hourly store for times whose samples are gone.
+type layered struct {
 	*tsdb.Store
-	hours *hourly.Store
+	hourly *hourly.Store
 }
 
-var _ seriesStore = withHours{}
+var _ store.Series = layered{}
 
-func (w withHours) Querier(mint, maxt int64) (storage.Querier, error) {
-	return w.hours.Querier(mint, maxt)
+func (l layered) Querier(mint, maxt int64) (storage.Querier, error) {
+	return l.hourly.Querier(mint, maxt)
 }
 
-func (w withHours) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
-	return w.hours.ChunkQuerier(mint, maxt)
+func (l layered) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	return l.hourly.ChunkQuerier(mint, maxt)
 }
 
-func (w withHours) Close() error { return errors.Join(w.hours.Close(), w.Store.Close()) }
+func (l layered) Close() error { return errors.Join(l.hourly.Close(), l.Store.Close()) }
 
 // openEmbedded opens the store in the data directory and, unless that is not wanted, the
 // hours beside it. Of a bound on bytes the hours take a quarter at most.
@@ -45,7 +46,7 @@ func (s *Server) openEmbedded() error {
 	c := &s.config
 	var hours atomic.Pointer[hourly.Store]
 	embedded, err := tsdb.Open(tsdb.Options{
-		Dir: filepath.Join(c.Data, "series"), Retention: c.Retention, MaxBytes: c.MaxBytes,
+		Dir: filepath.Join(c.Data, seriesDir), Retention: c.Retention, MaxBytes: c.MaxBytes,
 		OutOfOrder: c.OutOfOrder, Logger: s.log,
 		Beside: func() int64 {
 			if h := hours.Load(); h != nil {
@@ -57,7 +58,7 @@ func (s *Server) openEmbedded() error {
 	if err != nil {
 		return err
 	}
-	s.series, s.inside = embedded, embedded
+	s.series, s.samples = embedded, embedded
 	if c.Hourly <= 0 {
 		return nil
 	}
@@ -72,7 +73,7 @@ func (s *Server) openEmbedded() error {
 		return err // the store is closed with the server
 	}
 	hours.Store(h)
-	s.hours, s.series = h, withHours{embedded, h}
+	s.hourly, s.series = h, layered{embedded, h}
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"reckon/interop/importer"
 	"reckon/metric"
 	"reckon/server/backup"
 	"reckon/store/tsdb"
@@ -35,7 +36,7 @@ func TestHourly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.inside.ImportBlocks(t.Context(), h); err != nil {
+	if err := s.samples.(importer.Store).ImportBlocks(t.Context(), h); err != nil {
 		t.Fatal(err)
 	}
 	live := &metric.Batch{Time: now}
@@ -43,10 +44,10 @@ func TestHourly(t *testing.T) {
 	if err := s.series.Append(t.Context(), nil, live); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.hours.Pass(t.Context()); err != nil {
+	if err := s.hourly.Pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if at := s.hours.Through(); !at.Equal(today) {
+	if at := s.hourly.Through(); !at.Equal(today) {
 		t.Fatalf("hours were made up to %s, not %s", at, today)
 	}
 	ask := func(text string, step time.Duration) (v []float64, infos []string) {
@@ -113,7 +114,7 @@ func TestHourly(t *testing.T) {
 	}
 	for _, c := range []Config{{Hourly: time.Hour, Retention: time.Hour}, {Retention: 90 * 24 * time.Hour}} {
 		c.Listen, c.Data = "127.0.0.1:0", t.TempDir()
-		if none := opened(t, c); none.hours != nil {
+		if none := opened(t, c); none.hourly != nil {
 			t.Errorf("%v and %v keep hours", c.Retention, c.Hourly)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // imports takes history into the stores, one import at a time.
 type imports struct {
 	mu      sync.Mutex
-	series  *tsdb.Store
+	series  importer.Store
 	builder *catalogue.Builder
 	dir     string
 	site    string
@@ -100,17 +100,17 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return r, fmt.Errorf("make the data directory: %w; choose another one with --data", err)
 	}
-	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(data, "series"), Retention: -1, Logger: log})
+	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(data, seriesDir), Retention: -1, Logger: log})
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, series.Close()) }()
-	facts, err := database.Open(filepath.Join(data, "catalogue.db"), log)
+	rows, err := database.Open(filepath.Join(data, catalogueFile), log)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, facts.Close()) }()
-	i := &imports{series: series, builder: catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Logger: log}), dir: filepath.Join(data, "imports")}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	i := &imports{series: series, builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log}), dir: filepath.Join(data, "imports")}
 	var open io.Closer
 	defer func() {
 		if open != nil {

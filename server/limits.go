@@ -148,8 +148,8 @@ func (s *Server) runLimits(ctx context.Context) error {
 
 // engines gives each query the engine of the viewer's role.
 type engines struct {
-	inside *query.Engine // for rules and other questions of our own
-	roles  func(access.Role) *query.Engine
+	own   *query.Engine // for rules and other questions of our own
+	roles func(access.Role) *query.Engine
 	// lookback is how far back a query has to look; nil for as usual.
 	lookback func(start time.Time, step time.Duration) time.Duration
 }
@@ -160,15 +160,15 @@ func (e engines) of(ctx context.Context) *query.Engine {
 	if own := e.roles(access.From(ctx).Role); own != nil {
 		return own
 	}
-	return e.inside
+	return e.own
 }
 
 // lookback is that of a store with one figure an hour, or nil.
 func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
-	if s.hours == nil {
+	if s.hourly == nil {
 		return nil
 	}
-	return s.hours.Lookback
+	return s.hourly.Lookback
 }
 
 // options lets a query that reads hours look back for more than one, unless who asks says

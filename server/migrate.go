@@ -28,14 +28,14 @@ type Migrated struct {
 // Migrate copies the series of a data directory that no server has open to another store, and
 // its catalogue to a PostgreSQL database; an empty address leaves either out. Progress may be
 // nil.
-func Migrate(ctx context.Context, data, series, facts string, log *slog.Logger, progress func(migrate.Result, time.Time)) (m Migrated, err error) {
-	if err := CheckStores(series, facts); err != nil {
+func Migrate(ctx context.Context, data, series, catalogue string, log *slog.Logger, progress func(migrate.Result, time.Time)) (m Migrated, err error) {
+	if err := CheckStores(series, catalogue); err != nil {
 		return m, err
 	}
-	if _, err := os.Stat(filepath.Join(data, "series")); err != nil {
+	if _, err := os.Stat(filepath.Join(data, seriesDir)); err != nil {
 		return m, fmt.Errorf("no series in %s: %w; name the directory of a server with --data", data, err)
 	}
-	from, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(data, "series"), Retention: -1, Logger: log})
+	from, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(data, seriesDir), Retention: -1, Logger: log})
 	if err != nil {
 		return m, err
 	}
@@ -46,15 +46,15 @@ func Migrate(ctx context.Context, data, series, facts string, log *slog.Logger, 
 			return m, err
 		}
 	}
-	if facts == "" {
+	if catalogue == "" {
 		return m, nil
 	}
-	own, err := database.Open(filepath.Join(data, "catalogue.db"), log)
+	own, err := database.Open(filepath.Join(data, catalogueFile), log)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, own.Close()) }()
-	to, err := database.OpenURL(ctx, facts, log)
+	to, err := database.OpenURL(ctx, catalogue, log)
 	if err != nil {
 		return m, err
 	}

@@ -36,4 +36,4 @@ func (s *Server) play(ctx context.Context) error {
 }
 
 // Unused returns an error when a server has a data directory open.
-func Unused(data string) error { return tsdb.Unused(filepath.Join(data, "series")) }
+func Unused(data string) error { return tsdb.Unused(filepath.Join(data, seriesDir)) }

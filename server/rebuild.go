@@ -31,19 +31,19 @@ func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeSeries()) }()
-	facts, err := at.facts(ctx, log)
+	rows, err := at.database(ctx, log)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, facts.Close()) }()
-	return catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Logger: log}).Rebuild(ctx, progress)
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	return catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log}).Rebuild(ctx, progress)
 }
 
-func (p Places) facts(ctx context.Context, log *slog.Logger) (*database.Catalogue, error) {
+func (p Places) database(ctx context.Context, log *slog.Logger) (*database.Catalogue, error) {
 	if p.Catalogue != "" {
 		return database.OpenURL(ctx, p.Catalogue, log)
 	}
-	return database.Open(filepath.Join(p.Data, "catalogue.db"), log)
+	return database.Open(filepath.Join(p.Data, catalogueFile), log)
 }
 
 func (p Places) series(log *slog.Logger) (storage.Queryable, func() error, error) {
@@ -54,7 +54,7 @@ func (p Places) series(log *slog.Logger) (storage.Queryable, func() error, error
 		}
 		return s, s.Close, nil
 	}
-	dir := filepath.Join(p.Data, "series")
+	dir := filepath.Join(p.Data, seriesDir)
 	if _, err := os.Stat(dir); err != nil {
 		return nil, nil, fmt.Errorf("no series in %s: %w; name the directory of a server with --data", p.Data, err)
 	}
@@ -73,7 +73,7 @@ func (s *Server) forget(ctx context.Context) error {
 	daily := time.NewTicker(24 * time.Hour)
 	defer daily.Stop()
 	for {
-		n, err := s.facts.Trim(ctx, time.Now().Add(-s.config.History))
+		n, err := s.catalogue.Trim(ctx, time.Now().Add(-s.config.History))
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:

@@ -23,14 +23,12 @@ import (
 	"reckon/agent"
 	"reckon/answer/findings"
 	"reckon/catalogue"
-	"reckon/catalogue/database"
 	"reckon/interop/slurmctl"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/server/alerting"
+	"reckon/store"
 	"reckon/store/hourly"
-	"reckon/store/remote"
-	"reckon/store/tsdb"
 	"reckon/transport/limits"
 	"reckon/transport/scraping"
 	"reckon/web/api"
@@ -86,24 +84,24 @@ type Config struct {
 
 // Server is a running composition. Open it, Run it once, and it is closed.
 type Server struct {
-	config  Config
-	log     *slog.Logger
-	ln      net.Listener
-	series  seriesStore
-	inside  *tsdb.Store   // the series are here,
-	outside *remote.Store // or there
-	hours   *hourly.Store // beside those inside; nil for none
-	facts   *database.Catalogue
-	engine  *query.Engine
-	builder *catalogue.Builder
-	agent   *agent.Agent
-	socket  *agent.Socket
-	gate    *gate
-	alerts  *alerting.Service
-	slurm   *slurmctl.Poller
-	keeper  *findings.Keeper
-	scraper *scraping.Service // nil without targets
-	limits  *limits.Limiter
+	config Config
+	log    *slog.Logger
+	ln     net.Listener
+	// series is the store of series as it is queried; samples is the same without the hours
+	// of the hourly store, which is nil where none are kept.
+	series, samples store.Series
+	hourly          *hourly.Store
+	catalogue       store.Facts
+	engine          *query.Engine
+	builder         *catalogue.Builder
+	agent           *agent.Agent
+	socket          *agent.Socket
+	gate            *gate
+	alerts          *alerting.Service
+	slurm           *slurmctl.Poller
+	findings        *findings.Keeper
+	scraper         *scraping.Service // nil without targets
+	limits          *limits.Limiter
 	// limitsText is the file of limits as it was read at the start.
 	limitsText []byte
 
@@ -224,13 +222,13 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.buildCatalogue(run) })
 	g.Go(func() error { return s.forget(run) })
-	if s.hours != nil {
-		g.Go(func() error { return s.hours.Run(run) })
+	if s.hourly != nil {
+		g.Go(func() error { return s.hourly.Run(run) })
 	}
 	g.Go(func() error { return s.runAlerts(run) })
 	g.Go(func() error { return s.runLimits(run) })
 	g.Go(func() error {
-		s.keeper.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
+		s.findings.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
 		return nil
 	})
 	if s.slurm != nil {
@@ -286,8 +284,8 @@ func (s *Server) close() error {
 	if s.agent != nil {
 		errs = append(errs, s.agent.Close())
 	}
-	if s.facts != nil {
-		errs = append(errs, s.facts.Close())
+	if s.catalogue != nil {
+		errs = append(errs, s.catalogue.Close())
 	}
 	if s.series != nil {
 		errs = append(errs, s.series.Close())

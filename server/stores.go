@@ -8,44 +8,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/prometheus/model/metadata"
-	"github.com/prometheus/prometheus/storage"
-
 	"reckon/account"
 	"reckon/catalogue/database"
 	"reckon/metric"
-	"reckon/store"
 	"reckon/store/remote"
-	"reckon/store/tsdb"
 )
 
-// seriesStore is what the server needs of a store of series, embedded or elsewhere.
-type seriesStore interface {
-	store.Series
-	storage.SampleAndChunkQueryable
-	storage.ExemplarQueryable
-	storage.AppendableV2
-	// Describe adds the description of a metric, Metadata returns all of them.
-	Describe(name string, m metadata.Metadata) error
-	Metadata() map[string]metadata.Metadata
-	// Ready says why queries can not be answered yet.
-	Ready() error
-}
-
-var (
-	_ seriesStore = (*tsdb.Store)(nil)
-	_ seriesStore = (*remote.Store)(nil)
+// Where a data directory keeps what.
+const (
+	seriesDir     = "series"
+	catalogueFile = "catalogue.db"
 )
 
 // CheckStores says what is wrong with the addresses of stores; empty ones are right.
-func CheckStores(series, facts string) error {
+func CheckStores(series, catalogue string) error {
 	if series != "" {
 		if err := remote.ParseURL(series); err != nil {
 			return fmt.Errorf("--store: %w", err)
 		}
 	}
-	if facts != "" {
-		if err := database.CheckURL(facts); err != nil {
+	if catalogue != "" {
+		if err := database.CheckURL(catalogue); err != nil {
 			return fmt.Errorf("--catalogue: %w", err)
 		}
 	}
@@ -62,7 +45,7 @@ func (s *Server) openSeries(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.series, s.outside = elsewhere, elsewhere
+	s.series, s.samples = elsewhere, elsewhere
 	check, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := elsewhere.Check(check); err != nil && ctx.Err() == nil {
@@ -89,16 +72,22 @@ func nativeNames() (names []string) {
 	return names
 }
 
-// openFacts opens the catalogue, in the data directory or where --catalogue names it.
-func (s *Server) openFacts(ctx context.Context) (err error) {
+// openDatabase opens the database of the catalogue, in the data directory or where
+// --catalogue names it.
+func (s *Server) openDatabase(ctx context.Context) error {
 	if s.config.Catalogue != "" {
-		s.facts, err = database.OpenURL(ctx, s.config.Catalogue, s.log)
+		c, err := database.OpenURL(ctx, s.config.Catalogue, s.log)
+		if err == nil {
+			s.catalogue = c
+		}
 		return err
 	}
-	if s.facts, err = database.Open(filepath.Join(s.config.Data, "catalogue.db"), s.log); err != nil {
+	c, err := database.Open(filepath.Join(s.config.Data, catalogueFile), s.log)
+	if err != nil {
 		return err
 	}
-	return s.facts.Warm(ctx)
+	s.catalogue = c
+	return c.Warm(ctx)
 }
 
 // changed tells that samples were stored.

@@ -11,6 +11,7 @@ import (
 
 	"reckon/agent"
 	"reckon/client"
+	"reckon/store/remote"
 	"reckon/store/storetest"
 )
 
@@ -90,12 +91,12 @@ func TestStoresElsewhere(t *testing.T) {
 	if _, err := c.Query(t.Context(), "up", time.Time{}); err == nil || !strings.Contains(err.Error(), "store is not available") {
 		t.Errorf("PromQL while the store is away: %v", err)
 	}
-	eventually(t, "nothing waits to be sent", func() bool { n, _ := s.outside.Waiting(); return n > 1 })
+	eventually(t, "nothing waits to be sent", func() bool { n, _ := s.samples.(*remote.Store).Waiting(); return n > 1 })
 
 	away.Store(false)
 	eventually(t, "the store is there again and nobody notices", func() bool { return len(list().Missing) == 0 })
-	eventually(t, "what waited was not sent", func() bool { n, _ := s.outside.Waiting(); return n <= 1 })
-	if _, lost := s.outside.Waiting(); lost != 0 {
+	eventually(t, "what waited was not sent", func() bool { n, _ := s.samples.(*remote.Store).Waiting(); return n <= 1 })
+	if _, lost := s.samples.(*remote.Store).Waiting(); lost != 0 {
 		t.Errorf("%d samples lost", lost)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/metric"
@@ -25,12 +26,42 @@ type Writer interface {
 	Append(ctx context.Context, external map[string]string, b *metric.Batch) error
 }
 
-// Series is a store of time series.
+// Series is the contract of a store of time series, in the data directory or elsewhere. It is
+// all that the server needs to run on a store; [Reachable], [Local] and what importers and
+// status pages declare are found by assertion and may be missing. storetest.Series is its
+// suite. It is safe for concurrent use; every method but Close may fail with ErrClosed or
+// [ErrUnavailable].
 type Series interface {
 	Writer
-	storage.Queryable
+	storage.SampleAndChunkQueryable
+	// ExemplarQuerier finds nothing in a store that keeps no exemplars.
+	storage.ExemplarQueryable
+	// AppendableV2 is how rules, scraping and remote write append.
+	storage.AppendableV2
+
+	// Describe keeps the description of a metric, and Metadata returns those of all, by name.
+	// The map is the caller's.
+	Describe(name string, m metadata.Metadata) error
+	Metadata() map[string]metadata.Metadata
+	// Ready says why samples can not be taken and queried now; nil when they can.
+	Ready() error
+
+	// Oldest is a time before which there are no samples; false for an empty store.
+	Oldest() (time.Time, bool)
+	// Late is the time of the oldest sample that was written more than two minutes behind the
+	// newest since the last call, and false when none was: what was derived from that time on
+	// is derived again.
+	Late() (time.Time, bool)
+
 	// Close waits for writes under way.
 	Close() error
+}
+
+// Local is a store in the data directory, which a backup copies.
+type Local interface {
+	// Backup writes a copy to dir, which does not exist yet. It holds at least what was
+	// acknowledged before the call.
+	Backup(ctx context.Context, dir string) error
 }
 
 // Workload is what the catalogue knows of one workload: a summary of its series,
@@ -147,4 +178,26 @@ type Catalogue interface {
 	// Drop empties the catalogue, to be rebuilt.
 	Drop(ctx context.Context) error
 	Close() error
+}
+
+// Facts is the contract of a database of facts: everything that the server keeps beside the
+// series. storetest.Facts is its suite. It is safe for concurrent use.
+type Facts interface {
+	Catalogue
+	Rollups
+	Waits
+	Findings
+
+	// SetState keeps a few bytes for the builder of the catalogue under a key, and State
+	// returns them, nil for an unknown key. Drop and DropSince remove all of them.
+	State(ctx context.Context, key string) ([]byte, error)
+	SetState(ctx context.Context, key string, value []byte) error
+
+	// Forget removes the rows of single runs.
+	Forget(ctx context.Context, lives []Life) error
+	// DropSince is Drop, but keeps workloads last seen before t, and hours that began before it.
+	DropSince(ctx context.Context, t time.Time) error
+	// Trim removes the workloads that ended, and the hours, before the month that t lies in, and
+	// returns how many workloads. Findings stay.
+	Trim(ctx context.Context, t time.Time) (int, error)
 }

@@ -145,6 +145,12 @@ func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) 
 		{"Concurrent", concurrent},
 		{"ManyShortSeries", manyShortSeries},
 		{"Cancelled", cancelled},
+		{"Described", described},
+		{"Appender", appender},
+		{"Chunks", chunks},
+		{"Exemplars", exemplars},
+		{"Oldest", oldest},
+		{"Late", late},
 		{"Closed", closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,7 +27,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/compression"
 
@@ -122,8 +121,8 @@ type Store struct {
 }
 
 var (
-	_ store.Series      = (*Store)(nil)
-	_ storage.Queryable = (*Store)(nil)
+	_ store.Series = (*Store)(nil)
+	_ store.Local  = (*Store)(nil)
 )
 
 // Open opens the store in o.Dir and repairs what an unclean end left behind.

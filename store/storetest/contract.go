@@ -1,0 +1,157 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/metric"
+	"reckon/store"
+)
+
+// described: what Append and Describe say about a metric is what Metadata returns, and the
+// map is the caller's.
+func described(t *testing.T, s store.Series) {
+	must(t, s.Ready())
+	var batch metric.Batch
+	batch.Reset(Now())
+	batch.Add(metric.NewSeries(gauge, "a"), 1)
+	must(t, s.Append(t.Context(), node1, &batch))
+	want := metadata.Metadata{Type: "counter", Unit: "seconds", Help: "A description."}
+	must(t, s.Describe("suite_described_seconds_total", want))
+	got := s.Metadata()
+	if got["suite_described_seconds_total"] != want {
+		t.Errorf("described as %+v, want %+v", got["suite_described_seconds_total"], want)
+	}
+	if m := got[gauge.Name]; m.Help != gauge.Help || m.Type != "gauge" {
+		t.Errorf("%s is described as %+v", gauge.Name, m)
+	}
+	clear(got)
+	if s.Metadata()["suite_described_seconds_total"] != want {
+		t.Error("the map of Metadata is the store's own")
+	}
+}
+
+// appender: samples of rules, scrapes and remote write are read back like those of batches,
+// and a rollback stores none.
+func appender(t *testing.T, s store.Series) {
+	now := Now()
+	l := labels.FromStrings("__name__", "suite_appended", "node", "n1", "site", "here")
+	a := s.AppenderV2(t.Context())
+	ref := storage.SeriesRef(0)
+	for i := range 3 {
+		var err error
+		if ref, err = a.Append(ref, l, 0, now.Add(time.Duration(i)*15*time.Second).UnixMilli(), float64(i), nil, nil, storage.AOptions{}); err != nil {
+			t.Fatalf("append: %v", err)
+		}
+	}
+	must(t, a.Commit())
+	back := s.AppenderV2(t.Context())
+	if _, err := back.Append(0, l, 0, now.Add(time.Minute).UnixMilli(), 9, nil, nil, storage.AOptions{}); err != nil {
+		t.Fatalf("append: %v", err)
+	}
+	must(t, back.Rollback())
+	t0 := now.UnixMilli()
+	equal(t, s, all(t, s, "suite_appended"), map[string][]Point{l.String(): {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}}})
+}
+
+// chunks: a chunk querier, which remote read uses, returns the samples of a querier.
+func chunks(t *testing.T, s store.Series) {
+	now := Now()
+	var batch metric.Batch
+	for i := range 5 {
+		batch.Reset(now.Add(time.Duration(i) * 15 * time.Second))
+		batch.Add(metric.NewSeries(gauge, "a"), float64(i))
+		must(t, s.Append(t.Context(), node1, &batch))
+	}
+	want := all(t, s, gauge.Name)
+	from, to := now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli()
+	q, err := s.ChunkQuerier(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	got := map[string][]Point{}
+	set := q.Select(t.Context(), true, nil, Named(gauge.Name))
+	for set.Next() {
+		one := set.At()
+		key := one.Labels().String()
+		for it := one.Iterator(nil); it.Next(); {
+			samples := it.At().Chunk.Iterator(nil)
+			for samples.Next() == chunkenc.ValFloat {
+				at, v := samples.At()
+				got[key] = append(got[key], Point{T: at, V: v})
+			}
+			must(t, samples.Err())
+		}
+	}
+	must(t, set.Err())
+	if len(got) != 1 || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("chunks hold %v, samples are %v", got, want)
+	}
+}
+
+// exemplars: a store may keep none, but can be asked.
+func exemplars(t *testing.T, s store.Series) {
+	q, err := s.ExemplarQuerier(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := Now()
+	got, err := q.Select(now.Add(-time.Hour).UnixMilli(), now.UnixMilli(), []*labels.Matcher{Named("suite_nothing")})
+	if err != nil || len(got) != 0 {
+		t.Errorf("exemplars of a series that does not exist: %v, %v", got, err)
+	}
+}
+
+// oldest: an empty store has no oldest sample, another one none before it.
+func oldest(t *testing.T, s store.Series) {
+	if at, ok := s.Oldest(); ok {
+		t.Errorf("the oldest sample of an empty store is of %s", at)
+	}
+	now := Now()
+	for _, sec := range []int{60, 0, 120} {
+		var batch metric.Batch
+		batch.Reset(now.Add(time.Duration(sec) * time.Second))
+		batch.Add(metric.NewSeries(gauge, "a"), 1)
+		must(t, s.Append(t.Context(), node1, &batch))
+	}
+	if at, ok := s.Oldest(); ok && at.After(now) { // a remote store may learn of the first sample later
+		t.Errorf("the oldest sample is of %s, which is after %s", at, now)
+	}
+}
+
+// late: a sample more than two minutes behind the newest is reported once.
+func late(t *testing.T, s store.Series) {
+	now := Now()
+	put := func(sec int) {
+		t.Helper()
+		var batch metric.Batch
+		batch.Reset(now.Add(time.Duration(sec) * time.Second))
+		batch.Add(metric.NewSeries(gauge, "a"), float64(sec))
+		must(t, s.Append(t.Context(), node1, &batch))
+	}
+	put(300)
+	put(240)
+	s.Late()
+	if at, ok := s.Late(); ok {
+		t.Errorf("a sample of %s is late, but was reported", at)
+	}
+	put(30)
+	put(60)
+	if at, ok := s.Late(); !ok || !at.Equal(now.Add(30*time.Second)) {
+		t.Errorf("the oldest late sample is of %s, %v; want %s", at, ok, now.Add(30*time.Second))
+	}
+	if _, ok := s.Late(); ok {
+		t.Error("a late sample is reported twice")
+	}
+	if !slices.ContainsFunc(all(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`], func(p Point) bool { return p.V == 30 }) {
+		t.Error("the late sample is not stored")
+	}
+}
