@@ -194,7 +194,7 @@ type Facts interface {
 	SetState(ctx context.Context, key string, value []byte) error
 
 	// Forget removes the rows of single runs.
-	Forget(ctx context.Context, lives []Life) error
+	Forget(ctx context.Context, runs []Run) error
 	// DropSince is Drop, but keeps workloads last seen before t, and hours that began before it.
 	DropSince(ctx context.Context, t time.Time) error
 	// Trim removes the workloads that ended, and the hours, before the month that t lies in, and

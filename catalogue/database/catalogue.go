@@ -54,7 +54,7 @@ type Catalogue struct {
 	lists *lists // nil where the database has an index for each list
 }
 
-var _ store.Catalogue = (*Catalogue)(nil)
+var _ store.Facts = (*Catalogue)(nil)
 
 // checkAlways is the size up to which the file is checked whole at every opening; a
 // larger one only after an unclean end.

@@ -22,13 +22,9 @@ func openAt(tb testing.TB, path string, log *slog.Logger) *Catalogue {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.Catalogue(t, func(tb testing.TB) store.Catalogue {
+	storetest.Facts(t, func(tb testing.TB) store.Facts {
 		return openAt(tb, filepath.Join(tb.TempDir(), "a dir?", "catalogue#1.db"), nil)
 	})
-}
-
-func TestRollups(t *testing.T) {
-	storetest.Rollups(t, func(tb testing.TB) store.Catalogue { return openAt(tb, filepath.Join(tb.TempDir(), "c.db"), nil) })
 }
 
 func TestRowsSurviveReopening(t *testing.T) {

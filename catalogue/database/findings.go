@@ -10,8 +10,6 @@ import (
 	"reckon/store"
 )
 
-var _ store.Findings = (*Catalogue)(nil)
-
 const findingColumns = `id, rule, severity, site, owner, workload, node, part, text, evidence, first_ms, last_ms, found_ms, seen_ms, state, ack_by, ack_ms, muted_until_ms, mute_reason`
 
 // millis is a time as it is kept; 0 for never.

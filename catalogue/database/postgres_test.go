@@ -25,10 +25,7 @@ func openURL(tb testing.TB, address string) *Catalogue {
 func TestPostgres(t *testing.T) {
 	fresh, start := storetest.Postgres(t, "pgx")
 	stop := start()
-	open := func(tb testing.TB) store.Catalogue { return openURL(tb, fresh(tb)) }
-	t.Run("Catalogue", func(t *testing.T) { storetest.Catalogue(t, open) })
-	t.Run("Rollups", func(t *testing.T) { storetest.Rollups(t, open) })
-	t.Run("Findings", func(t *testing.T) { storetest.Findings(t, openURL(t, fresh(t))) })
+	storetest.Facts(t, func(tb testing.TB) store.Facts { return openURL(tb, fresh(tb)) })
 	t.Run("RenamedRules", func(t *testing.T) {
 		address := fresh(t)
 		renamedRules(t, func() *Catalogue {
@@ -41,7 +38,6 @@ func TestPostgres(t *testing.T) {
 	})
 	t.Run("Wiped", func(t *testing.T) { wiped(t, openURL(t, fresh(t))) })
 	t.Run("Copy", func(t *testing.T) { copied(t, openURL(t, fresh(t))) })
-	t.Run("Past", func(t *testing.T) { past(t, openURL(t, fresh(t))) })
 	t.Run("Reopened", func(t *testing.T) {
 		address := fresh(t)
 		c := openURL(t, address)

@@ -12,8 +12,6 @@ import (
 	"reckon/store"
 )
 
-var _ store.Rollups = (*Catalogue)(nil)
-
 // usedNames are the columns of a roll-up, in the order of usedFields.
 var usedNames = []string{
 	"cpu_seconds", "cpu_wait_seconds", "memory_byte_seconds", "gpu_seconds", "io_read_bytes", "io_write_bytes", "network_bytes",

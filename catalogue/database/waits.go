@@ -9,8 +9,6 @@ import (
 	"reckon/store"
 )
 
-var _ store.Waits = (*Catalogue)(nil)
-
 const waitColumns = `site, partition_name, reason, nodes, submit_ms, start_ms, seen_ms, until_ms, request_cores, request_memory_bytes, request_gpus, request_nodes`
 
 // Waits implements store.Waits.

@@ -119,6 +119,8 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
+var _ store.Local = (*Store)(nil)
+
 // Close waits for those who read. A pass under way has to be ended before, by its context.
 func (s *Store) Close() error {
 	s.making.Lock()

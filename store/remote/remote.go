@@ -99,11 +99,8 @@ type Store struct {
 }
 
 var (
-	_ store.Series                    = (*Store)(nil)
-	_ store.Reachable                 = (*Store)(nil)
-	_ storage.SampleAndChunkQueryable = (*Store)(nil)
-	_ storage.ExemplarQueryable       = (*Store)(nil)
-	_ storage.AppendableV2            = (*Store)(nil)
+	_ store.Series    = (*Store)(nil)
+	_ store.Reachable = (*Store)(nil)
 )
 
 // Open makes a store. It does not need the network: what is wrong is said by [Store.Check],
