@@ -41,6 +41,7 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	if err != nil {
 		return err
 	}
+	st.learn(j)
 	key := fingerprint(j)
 	if st.Jobs[key] {
 		im.res.Known++
@@ -49,9 +50,6 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	st.Jobs[key] = true
 	im.res.Taken++
 	im.seen[site+"\x00slurm/"+j.ID] = true
-	if err := st.learn(j); err != nil {
-		return err
-	}
 	one := *j
 	one.Cluster = site
 	im.jobs = append(im.jobs, one)

@@ -10,9 +10,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"reckon/interop/sacct"
 	"reckon/interop/sonar"
 	"reckon/store/tsdb"
 )
@@ -304,13 +306,21 @@ func TestTasksOfArrays(t *testing.T) {
 `
 	seen := said(5, 7, 70, 1, "python", 10, ",epoch=0") + said(30, 7, 70, 1, "python", 500, ",epoch=0")
 	later := strings.ReplaceAll(said(5, 7, 70, 1, "other", 40, ",epoch=0"), "2025-03-01", "2025-06-01")
-	for _, order := range [][]string{{"a.sacct", tasks, "x", seen + later}, {"x", seen, "a.sacct", tasks, "y", later}, {"y", later, "x", seen, "a.sacct", tasks}} {
+	full := func(s string) string { return strings.ReplaceAll(s, "host=n1", "host=n1.site.example") } // Slurm's names have no domain
+	for _, order := range [][]string{
+		{"a.sacct", tasks, "x", seen + later}, {"x", seen, "a.sacct", tasks, "y", later}, {"y", later, "x", seen, "a.sacct", tasks},
+		{"x", full(seen), "a.sacct", tasks, "y", full(later)}, {"a.sacct", tasks, "x", full(seen), "y", full(later)}, {"x", full(seen), "a.sacct", tasks, "a.sacct", tasks, "y", full(later)},
+	} {
 		l := newLab(t)
 		for i := 0; i < len(order); i += 2 {
 			l.take(order[i], order[i+1])
 		}
-		l.want(`slurm/5_3 alice n1 2025-03-01T10:00:00 2400 500
-slurm/7 alice n1 2025-06-01T10:05:00 0 40`)
+		node := "n1"
+		if strings.Contains(fmt.Sprint(order), "n1.site") {
+			node = "n1.site.example"
+		}
+		l.want(strings.ReplaceAll(`slurm/5_3 alice n1 2025-03-01T10:00:00 2400 500
+slurm/7 alice n1 2025-06-01T10:05:00 0 40`, "n1", node))
 		if d := l.dump(); strings.Count(d, "reckon_slurm_number_info") != 1 || !strings.Contains(d, `number="7"`) {
 			t.Error("the number of the task is not told")
 		}
@@ -319,5 +329,39 @@ slurm/7 alice n1 2025-06-01T10:05:00 0 40`)
 				t.Errorf("again: %+v", r)
 			}
 		}
+	}
+}
+
+// What a release that did not find the readings of a task has left under its number is
+// mended by the next import of the same accounting.
+func TestTaskUnderItsNumberIsMended(t *testing.T) {
+	const tasks = `JobID|JobIDRaw|User|State|Submit|Start|End|UserCPU|NodeList|JobName
+5_3|7|alice|COMPLETED|2025-03-01T09:00:00|2025-03-01T10:00:00|2025-03-01T10:40:00|00:50:00|n1|array
+`
+	l := newLab(t)
+	l.take("x", strings.ReplaceAll(said(5, 7, 70, 1, "python", 10, ",epoch=0")+said(30, 7, 70, 1, "python", 500, ",epoch=0"), "host=n1", "host=n1.site"))
+	// As if accounting had been imported, and its task not been found.
+	st, err := loadSite(l.o.Dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = sacct.Read(strings.NewReader(tasks), sacct.Options{Zone: time.UTC}, func(j *sacct.Job) error {
+		st.learn(j)
+		st.Jobs[fingerprint(j)] = true
+		return nil
+	}, func(_ int, err error) { t.Fatal(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.save(); err != nil {
+		t.Fatal(err)
+	}
+	l.want("slurm/7 alice n1.site 2025-03-01T10:05:00 1500 500")
+	if r := l.take("a.sacct", tasks); r.Taken != 0 || r.Known != 1 {
+		t.Errorf("%+v", r)
+	}
+	l.want("slurm/5_3 alice n1.site 2025-03-01T10:05:00 1500 500")
+	if r := l.take("a.sacct", tasks); r.Samples != 0 {
+		t.Errorf("again: %+v", r)
 	}
 }

@@ -160,14 +160,14 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 	return drop(from, to, ids...)
 }
 
-// measuredTimes says when reckon's own agent measured nodes.
+// measuredTimes says when reckon's own agent measured nodes, by their names without domain.
 type measuredTimes map[place][]int64
 
 // near is how far from a reading the agent's own samples may lie, in seconds.
 const near = 600
 
 func (m measuredTimes) at(p place, t int64) bool {
-	list := m[p]
+	list := m[place{p.site, hostOf(p.node)}]
 	i, _ := slices.BinarySearch(list, t)
 	return i < len(list) && list[i]-t <= near || i > 0 && t-list[i-1] <= near
 }
@@ -183,7 +183,7 @@ func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measur
 	set := q.Select(ctx, false, nil, equal("__name__", mBoot), equal("source", ""))
 	for set.Next() {
 		l := set.At().Labels()
-		p := place{l.Get("site"), l.Get("node")}
+		p := place{l.Get("site"), hostOf(l.Get("node"))}
 		var last int64
 		it := set.At().Iterator(nil)
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

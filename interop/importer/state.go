@@ -27,9 +27,9 @@ type siteState struct {
 	path    string
 	journal *journal
 	pending *pending
-	dirty   map[int64]map[string]bool // nodes with new readings, by period
-	remake  map[remade]bool
-	again   bool // an earlier import was cut off: all from pending on is looked at
+	dirty   map[int64]map[string]bool  // nodes with new readings, by period
+	remake  map[remade]map[uint64]bool // numbers of jobs
+	again   bool                       // an earlier import was cut off: all from pending on is looked at
 }
 
 // pending says that an import is under way, and in which time. While its file is there,
@@ -58,7 +58,7 @@ func loadSite(dir, site string) (*siteState, error) {
 	if site != "" {
 		name = "site-" + hex.EncodeToString([]byte(site)) // any text, in any file system
 	}
-	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{}, remake: map[remade]bool{}}
+	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{}, remake: map[remade]map[uint64]bool{}}
 	if err := s.read(s.path, s); err != nil {
 		return nil, err
 	}

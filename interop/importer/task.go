@@ -1,8 +1,11 @@
 package importer
 
 import (
+	"cmp"
+	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"reckon/internal/hostlist"
 	"reckon/interop/sacct"
@@ -40,11 +43,13 @@ func numberOf(j *sacct.Job) uint64 {
 	return n
 }
 
-// learn remembers what accounting says of a number, and which nodes read of it.
-func (st *siteState) learn(j *sacct.Job) error {
+// learn remembers what accounting says of a number, and where to look for readings of it
+// that went under another id: also of what was learned before, by a release that did not
+// find them.
+func (st *siteState) learn(j *sacct.Job) {
 	n := numberOf(j)
 	if n == 0 {
-		return nil
+		return
 	}
 	one := task{Start: j.Start.Unix(), ID: j.ID}
 	if !j.End.IsZero() && sacct.Over(j.State) {
@@ -55,16 +60,14 @@ func (st *siteState) learn(j *sacct.Job) error {
 	switch {
 	case at < 0:
 		list = append(list, one)
-		slices.SortFunc(list, func(a, b task) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+		slices.SortFunc(list, func(a, b task) int { return cmp.Compare(a.Start, b.Start) })
 		st.Tasks[n] = list
-	case list[at].End != 0 || one.End == 0:
-		return nil
-	default:
+	case list[at].End == 0:
 		list[at].End = one.End
 	}
 	nodes, err := hostlist.Expand(j.Nodes)
 	if err != nil {
-		return nil //nolint:nilerr // a list of nodes that can not be read names none
+		return // a list of nodes that can not be read names none
 	}
 	last := one.End
 	if last == 0 {
@@ -72,10 +75,23 @@ func (st *siteState) learn(j *sacct.Job) error {
 	}
 	for p := periodOf(one.Start - aside); p <= last+aside; p += period {
 		for _, node := range nodes {
-			st.remake[remade{p, node}] = true
+			r := remade{p, hostOf(node)}
+			if st.remake[r] == nil {
+				st.remake[r] = map[uint64]bool{}
+			}
+			st.remake[r][n] = true
 		}
 	}
-	return nil
+}
+
+// hostOf is the name of a node without its domain: Slurm's names have none, those that
+// nodes have for themselves often do.
+func hostOf(node string) string {
+	if net.ParseIP(node) != nil {
+		return node
+	}
+	host, _, _ := strings.Cut(node, ".")
+	return host
 }
 
 // named is the id of a job of which the first reading is of a time.
@@ -89,37 +105,71 @@ func (st *siteState) named(number uint64, when int64) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// remade is a node in a period of which the series are made again.
+// remade is a node in a period of which some jobs may have got another id.
 type remade struct {
 	period int64
-	node   string
+	host   string
 }
 
 // rename has the series of readings made again whose jobs have got another id.
 func (st *siteState) rename() error {
+	byPeriod := map[int64][]remade{}
 	for r := range st.remake {
-		log, err := st.journal.log(r.period)
+		byPeriod[r.period] = append(byPeriod[r.period], r)
+	}
+	for p, list := range byPeriod {
+		log, err := st.journal.log(p)
 		if err != nil {
 			return err
 		}
-		if len(log.pieces[r.node]) == 0 {
+		if len(log.pieces) == 0 {
 			continue
 		}
-		ends, err := st.journal.end(r.period)
+		ends, err := st.journal.end(p)
 		if err != nil {
 			return err
 		}
-		if end, ok := ends.nodes[r.node]; ok {
-			end.records = allAgain
-			ends.nodes[r.node], ends.dirty = end, true // remembered until it is made
+		for node, end := range ends.nodes {
+			for _, r := range list {
+				if r.host != hostOf(node) {
+					continue
+				}
+				other, err := st.otherNames(end.state, p, st.remake[r])
+				if err != nil {
+					return err
+				}
+				if !other {
+					continue
+				}
+				end.records = allAgain
+				ends.nodes[node], ends.dirty = end, true // remembered until it is made
+				if st.dirty[p] == nil {
+					st.dirty[p] = map[string]bool{}
+				}
+				st.dirty[p][node] = true
+			}
 		}
-		if st.dirty[r.period] == nil {
-			st.dirty[r.period] = map[string]bool{}
-		}
-		st.dirty[r.period][r.node] = true
 	}
 	clear(st.remake)
 	return nil
+}
+
+// otherNames reports whether a job of one of the numbers that was first read in a period
+// is known under another id than it has by now.
+func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool) (bool, error) {
+	if len(packed) == 0 {
+		return false, nil
+	}
+	node, err := unpackState(packed)
+	if err != nil {
+		return false, err
+	}
+	for k, j := range node.Jobs {
+		if k.Batch && numbers[k.Job] && j.First >= p && j.ID != "slurm/"+st.named(k.Job, j.First) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // allAgain stands for the records of a node that are in the series when all are to be read
