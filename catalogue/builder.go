@@ -273,6 +273,9 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 		}
 		rows, done, ended = append(rows, w), append(done, a), append(ended, over)
 	}
+	if err := unusedGPUs(ctx, b.q, rows, b.o.Gone); err != nil {
+		return 0, err
+	}
 	const batch = 5000
 	for i := 0; i < len(rows); i += batch {
 		if err := b.cat.Upsert(ctx, rows[i:min(i+batch, len(rows))]); err != nil {

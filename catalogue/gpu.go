@@ -1,0 +1,165 @@
+package catalogue
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
+	"reckon/store"
+)
+
+const (
+	nodeGPUMetric     = "reckon_node_gpu_seconds_total"
+	workloadGPUMetric = "reckon_workload_gpu_seconds_total"
+)
+
+// unattributed is how much of the GPU time that a run was allocated may have been used by
+// nobody that is known, as a share, for its own use to be known.
+const unattributed = 0.01
+
+// unusedGPUs fills in that runs used no GPU time which were allocated GPUs and never opened
+// one: an agent exports no series for what was not opened. It is known where all nodes of the
+// run measured their GPUs throughout, and hardly any use there is that of nobody; else it stays
+// unknown.
+func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload, gap time.Duration) error {
+	nodes := map[[2]string]*gpuWatch{}
+	var open []*store.Workload
+	for i := range rows {
+		w := &rows[i]
+		if w.GPUSeconds != nil || w.RequestGPUs == nil || !(*w.RequestGPUs > 0) || len(w.Nodes) == 0 || w.Waits() {
+			continue
+		}
+		open = append(open, w)
+		for _, n := range w.Nodes {
+			k := [2]string{w.Site, n}
+			if nodes[k] == nil {
+				nodes[k] = &gpuWatch{from: w.Start, to: w.Seen}
+			}
+			nodes[k].from, nodes[k].to = earlier(nodes[k].from, w.Start), later(nodes[k].to, w.Seen)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	if err := watchGPUs(ctx, q, nodes, gap); err != nil {
+		return err
+	}
+	for _, w := range open {
+		from, to := w.Start.UnixMilli(), w.Seen.UnixMilli()
+		if !w.End.IsZero() {
+			to = min(to, w.End.UnixMilli())
+		}
+		known, nobody := true, 0.0
+		for _, n := range w.Nodes {
+			watch := nodes[[2]string{w.Site, n}]
+			known = known && watch.covers(from, to, gap.Milliseconds())
+			nobody += watch.nobody(from, to)
+		}
+		if known && nobody <= unattributed**w.RequestGPUs*float64(to-from)/1000 {
+			w.GPUSeconds = new(float64)
+		}
+	}
+	return nil
+}
+
+// gpuWatch is when a node measured its GPUs, and what of their time nobody was charged.
+type gpuWatch struct {
+	from, to time.Time
+	at       []int64 // milliseconds, sorted
+	other    []step
+}
+
+// step is a growth of a counter up to a time.
+type step struct {
+	t int64
+	v float64
+}
+
+// watchGPUs reads when nodes measured, and what of the time of their GPUs went to nobody.
+func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gpuWatch, gap time.Duration) error {
+	var names []string
+	var from, to time.Time
+	for k, g := range nodes {
+		names = append(names, k[1])
+		if from.IsZero() {
+			from, to = g.from, g.to
+		}
+		from, to = earlier(from, g.from), later(to, g.to)
+	}
+	var n series.Labels
+	read := func(take func(*gpuWatch, chunkenc.Iterator), ms ...*labels.Matcher) error {
+		return series.Each(ctx, q, from.Add(-gap), to, func(l labels.Labels, it chunkenc.Iterator) error {
+			n.Read(l)
+			if g := nodes[[2]string{n.Site, n.Node}]; g != nil {
+				take(g, it)
+			}
+			return nil
+		}, append(ms, series.OneOf("node", names))...)
+	}
+	err := read((*gpuWatch).measured, series.Equal("__name__", nodeGPUMetric), series.Equal("state", "idle"))
+	if err != nil {
+		return err
+	}
+	for _, g := range nodes {
+		slices.Sort(g.at)
+		g.at = slices.Compact(g.at)
+	}
+	return read((*gpuWatch).charged, series.Equal("__name__", workloadGPUMetric), series.Equal("kind", "other"))
+}
+
+func (g *gpuWatch) measured(it chunkenc.Iterator) {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if t, v := it.At(); vt == chunkenc.ValFloat && !math.IsNaN(v) {
+			g.at = append(g.at, t)
+		}
+	}
+}
+
+// charged takes in what nobody that is known has used.
+func (g *gpuWatch) charged(it chunkenc.Iterator) {
+	last := math.NaN()
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		t, v := it.At()
+		if vt != chunkenc.ValFloat || math.IsNaN(v) {
+			continue
+		}
+		if v < last {
+			last = 0
+		}
+		if v > last {
+			g.other = append(g.other, step{t, v - last})
+		}
+		last = v
+	}
+}
+
+// covers reports whether the node measured from one time to another, but for gaps.
+func (g *gpuWatch) covers(from, to, gap int64) bool {
+	last := from
+	for _, t := range g.at {
+		if t < from-gap || t > to {
+			continue
+		}
+		if t-last > gap {
+			return false
+		}
+		last = max(last, t)
+	}
+	return len(g.at) > 0 && to-last <= gap && slices.ContainsFunc(g.at, func(t int64) bool { return t >= from-gap && t <= to })
+}
+
+// nobody is the GPU time between two times that no process is known to have used, seconds.
+func (g *gpuWatch) nobody(from, to int64) (sum float64) {
+	for _, s := range g.other {
+		if s.t > from && s.t <= to {
+			sum += s.v
+		}
+	}
+	return sum
+}
