@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Commands asks by the commands of Slurm, which find their controller by themselves.
+// Commands polls by the commands of Slurm, which find their controller by themselves.
 type Commands struct {
 	// Text takes text also where the release writes JSON.
 	Text bool
@@ -21,7 +21,7 @@ type Commands struct {
 	Env []string
 
 	noJSON map[string]bool // commands that have no JSON here, or none to rely on
-	asked  bool            // the release was asked for
+	probed bool            // the release was read
 	bare   bool            // sacct does not know all the states
 }
 
@@ -54,7 +54,7 @@ func (c *Commands) Jobs(ctx context.Context) (jobs []Job, got Read, err error) {
 func (c *Commands) Ended(ctx context.Context, since, until time.Time) ([]Job, Read, error) {
 	which := []string{"-S", clockArg(since), "-E", clockArg(until)}
 	if !c.bare {
-		jobs, got, err := c.accounts(ctx, append(which, "-s", lastStatesShort)...)
+		jobs, got, err := c.accounts(ctx, append(which, "-s", finalStatesShort)...)
 		if err == nil || !strings.Contains(err.Error(), "state") {
 			return jobs, got, err
 		}
@@ -73,7 +73,7 @@ func (c *Commands) ByNumber(ctx context.Context, raw []uint32, since time.Time) 
 }
 
 func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []Job, got Read, err error) {
-	if !c.asked {
+	if !c.probed {
 		c.release(ctx)
 	}
 	args := append([]string{"sacct", "-a", "-D"}, which...)
@@ -87,16 +87,16 @@ func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []Job, g
 	return jobs, got, err
 }
 
-// release asks how old sacct is. Before 23.02 its JSON says that every job ended with
-// exit code 0 (seen with 22.05.8), so that there text is taken.
+// release reads the release of sacct. The JSON of releases before 23.02 has exit code 0 for
+// every job (seen with 22.05.8), so text is read there.
 func (c *Commands) release(ctx context.Context) {
-	var said []byte
-	err := c.run(ctx, func(r io.Reader) (err error) { said, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct", "-V")
+	var version []byte
+	err := c.run(ctx, func(r io.Reader) (err error) { version, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct", "-V")
 	if err != nil {
-		return // the question itself will say what is wrong
+		return // the query itself will report what is wrong
 	}
-	c.asked = true
-	words := strings.Fields(string(said)) // slurm-wlm 22.05.8
+	c.probed = true
+	words := strings.Fields(string(version)) // slurm-wlm 22.05.8
 	if len(words) < 2 {
 		return
 	}
@@ -133,7 +133,7 @@ func (c *Commands) Nodes(ctx context.Context) (nodes []Node, parts []Partition, 
 	return nodes, parts, got, err
 }
 
-// either asks for JSON and, where the command has none, for text, then and ever after.
+// either reads JSON and, where the command has none, text, from then on.
 func (c *Commands) either(name string, asJSON, asText func() error) error {
 	if !c.Text && !c.noJSON[name] {
 		err := asJSON()
@@ -159,9 +159,9 @@ func withoutJSON(err error) bool {
 		return false
 	}
 	if errors.As(err, &f) {
-		said := strings.ToLower(f.said)
+		message := strings.ToLower(f.stderr)
 		for _, s := range []string{"unrecognized option", "invalid option", "unknown option", "plugin", "serializer", "json", "invalid keyword", "too many arguments"} {
-			if strings.Contains(said, s) {
+			if strings.Contains(message, s) {
 				return true
 			}
 		}
@@ -172,13 +172,13 @@ func withoutJSON(err error) bool {
 
 // failure is a command that ended with an error.
 type failure struct {
-	name, said string
-	err        error
+	name, stderr string
+	err          error
 }
 
 func (f *failure) Error() string {
-	if f.said != "" {
-		return f.name + ": " + f.said
+	if f.stderr != "" {
+		return f.name + ": " + f.stderr
 	}
 	return f.name + ": " + f.err.Error()
 }
@@ -190,8 +190,8 @@ func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = c.environment(cmd.Environ())
 	cmd.WaitDelay = 5 * time.Second
-	said := &head{room: 2000}
-	cmd.Stderr = said
+	stderr := &head{room: 2000}
+	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
@@ -206,7 +206,7 @@ func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s gave no answer in time: %w", args[0], context.Cause(ctx))
 	case err != nil:
-		return &failure{args[0], said.line(), err}
+		return &failure{args[0], stderr.line(), err}
 	case readErr != nil:
 		return fmt.Errorf("%s: %w", args[0], readErr)
 	}
@@ -241,7 +241,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line is what was said, in one line.
+// line returns the text as one line.
 func (h *head) line() string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(h.buf.String(), "\n", "; ")), " ")
 }

@@ -97,7 +97,7 @@ var (
 		Help:   "Processors of a node that Slurm gives out.",
 		Labels: []string{"node"},
 	}
-	nodeCoresHeld = &metric.Desc{
+	nodeAllocatedCores = &metric.Desc{
 		Name: "reckon_slurm_node_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
 		Help:   "Processors of a node that jobs hold.",
 		Labels: []string{"node"},
@@ -107,7 +107,7 @@ var (
 		Help:   "Memory of a node that Slurm gives out.",
 		Labels: []string{"node"},
 	}
-	nodeMemoryHeld = &metric.Desc{
+	nodeAllocatedMemory = &metric.Desc{
 		Name: "reckon_slurm_node_allocated_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
 		Help:   "Memory of a node that jobs hold; absent where Slurm says it in text only.",
 		Labels: []string{"node"},
@@ -117,7 +117,7 @@ var (
 		Help:   "GPUs of a node that Slurm gives out.",
 		Labels: []string{"node"},
 	}
-	nodeGPUsHeld = &metric.Desc{
+	nodeAllocatedGPUs = &metric.Desc{
 		Name: "reckon_slurm_node_allocated_gpus", Kind: metric.Gauge,
 		Help:   "GPUs of a node that jobs hold; absent where Slurm says it in text only.",
 		Labels: []string{"node"},
@@ -153,7 +153,7 @@ var (
 var (
 	readUp = &metric.Desc{
 		Name: "reckon_slurm_up", Kind: metric.Gauge,
-		Help:   "1 when the last question to Slurm was answered, by what was asked: jobs, accounting, nodes.",
+		Help:   "1 when the last query of Slurm was answered, by query: jobs, accounting, nodes.",
 		Labels: []string{"source"},
 	}
 	readSeconds = &metric.Desc{
@@ -168,7 +168,7 @@ var (
 	}
 	unresolved = &metric.Desc{
 		Name: "reckon_slurm_unresolved_jobs", Kind: metric.Gauge,
-		Help:   "Jobs that left the queue and of which accounting has not said how they ended.",
+		Help:   "Jobs that left the queue and of which accounting has no end yet.",
 		Labels: []string{},
 	}
 )
@@ -191,7 +191,7 @@ func shared(name string) *metric.Desc {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, numberInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd, stepExit,
-		nodeInfo, nodeState, nodeCores, nodeCoresHeld, nodeMemory, nodeMemoryHeld, nodeGPUs, nodeGPUsHeld,
+		nodeInfo, nodeState, nodeCores, nodeAllocatedCores, nodeMemory, nodeAllocatedMemory, nodeGPUs, nodeAllocatedGPUs,
 		partitionInfo, partitionNode, partitionLimit, partitionJobs, partitionCores,
 		readUp, readSeconds, badRecords, unresolved,
 	}

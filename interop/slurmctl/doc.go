@@ -1,4 +1,4 @@
-// Package slurmctl asks the controller of a Slurm cluster what only it knows: which
+// Package slurmctl polls the controller of a Slurm cluster for what only it knows: which
 // jobs wait and why, what each asked for, in which state it ended, and in which state
 // the nodes are. It runs at one place of a cluster, never on every node.
 //
@@ -19,17 +19,17 @@
 //
 // squeue every half minute, sacct every two minutes and only what ended since, nodes once
 // a minute; each has a time limit, and after an answer that took t the next
-// question waits for at least 20 t, so that a controller in trouble is asked less. sacct is asked
-// again for a stretch that was answered before ([Options].Overlap), and by number for each job
-// that left the queue and of which no end is known: what slurmdbd learns late is not lost.
+// query waits for at least 20 t, so that a controller in trouble is queried less. sacct is
+// queried again for a window that was read before ([Options].Overlap), and by number for each
+// job that left the queue without a known end: what slurmdbd learns late is not lost.
 //
 // # What becomes of it
 //
-// A [Book] keeps the lives of jobs and writes them as series: reckon_workload_state,
+// A [JobTracker] keeps the runs of jobs and makes series of them: reckon_workload_state,
 // _info, _submit_time_seconds and so on, under the same workload ids that the agents
-// use, without the label node. The identity of a life is cluster, id and
-// submit time: a requeued job, or an id that wrapped, is another life. Telling a life
-// again tells the same, so nothing counts twice.
+// use, without the label node. The identity of a run is cluster, id and submit time: a
+// requeued job, or an id that wrapped, is another run. To send a run again sends the same
+// samples, so nothing counts twice.
 //
-// A Poller and a Book are used from one goroutine; a source is not safe for concurrent use.
+// A Poller and a JobTracker are used from one goroutine; a source is not safe for concurrent use.
 package slurmctl

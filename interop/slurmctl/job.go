@@ -42,8 +42,8 @@ type Step struct {
 	Exit                      *int
 }
 
-// mostSteps is how many steps of a job are kept one by one.
-const mostSteps = 200
+// maxSteps is how many steps of a job are kept one by one.
+const maxSteps = 200
 
 // state reads the words for a state: one word with what follows it ("CANCELLED by 1001"), or
 // a base state and flags, of which the base comes first in all releases.

@@ -11,7 +11,7 @@ import (
 // Read is what came of one question.
 type Read struct {
 	Records  int
-	Bad      int    // records that said nothing to go by
+	Bad      int    // records that can not be read
 	FirstBad string // what was wrong with the first of them
 }
 

@@ -157,7 +157,7 @@ func (a *accounted) job() Job {
 	j.name(a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
 	j.past()
 	for i := range a.Steps {
-		if j.StepCount++; len(j.Steps) == mostSteps {
+		if j.StepCount++; len(j.Steps) == maxSteps {
 			continue
 		}
 		s := &a.Steps[i]

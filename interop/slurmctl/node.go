@@ -16,10 +16,10 @@ type Node struct {
 	Flags                  []string // drain, reserved, maintenance, not_responding, ...
 	Partitions             []string
 
-	Cores, CoresHeld        float64
-	MemoryBytes, MemoryHeld float64
-	GPUs                    float64
-	GPUsHeld                number // not said in text
+	Cores, AllocatedCores        float64
+	MemoryBytes, AllocatedMemory float64
+	GPUs                         float64
+	AllocatedGPUs                number // unknown in text
 }
 
 // Partition is what the controller says of a partition.
@@ -31,19 +31,19 @@ type Partition struct {
 }
 
 type nodeRecord struct {
-	Name       text
-	State      words
-	Flags      words `json:"state_flags"`
-	Features   words // of 23.02 a list
-	Active     words `json:"active_features"`
-	Gres       text
-	GresUsed   text `json:"gres_used"`
-	CPUs       number
-	Held       number `json:"alloc_cpus"`
-	Memory     number `json:"real_memory"` // MiB
-	MemoryHeld number `json:"alloc_memory"`
-	Partitions words
-	Reason     text
+	Name            text
+	State           words
+	Flags           words `json:"state_flags"`
+	Features        words // of 23.02 a list
+	Active          words `json:"active_features"`
+	Gres            text
+	GresUsed        text `json:"gres_used"`
+	CPUs            number
+	Held            number `json:"alloc_cpus"`
+	Memory          number `json:"real_memory"` // MiB
+	AllocatedMemory number `json:"alloc_memory"`
+	Partitions      words
+	Reason          text
 }
 
 // readNodes reads nodes as sinfo --json (up to 23.02), scontrol show nodes --json and
@@ -58,11 +58,11 @@ func readNodes(r io.Reader) (nodes []Node, got Read, err error) {
 		}
 		out := Node{
 			Name: string(n.Name), Reason: string(n.Reason), Partitions: n.Partitions,
-			Cores: n.CPUs.or(0), CoresHeld: n.Held.or(0),
-			MemoryBytes: n.Memory.or(0) * (1 << 20), MemoryHeld: n.MemoryHeld.or(0) * (1 << 20), GPUs: slurmtext.GPUs(string(n.Gres)),
+			Cores: n.CPUs.or(0), AllocatedCores: n.Held.or(0),
+			MemoryBytes: n.Memory.or(0) * (1 << 20), AllocatedMemory: n.AllocatedMemory.or(0) * (1 << 20), GPUs: slurmtext.GPUs(string(n.Gres)),
 		}
 		if n.GresUsed != "" || n.Gres == "" {
-			out.GPUsHeld = number{v: slurmtext.GPUs(string(n.GresUsed)), ok: true}
+			out.AllocatedGPUs = number{v: slurmtext.GPUs(string(n.GresUsed)), ok: true}
 		}
 		if out.Features = strings.Join(n.Active, ","); out.Features == "" {
 			out.Features = strings.Join(n.Features, ",")
@@ -147,7 +147,7 @@ func readNodesText(r io.Reader, m mark) (nodes []Node, parts []Partition, got Re
 func nodeOf(name string, f []string) Node {
 	n := Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]), MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
 	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
-		n.CoresHeld, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
+		n.AllocatedCores, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
 	}
 	n.State, n.Flags = slurmtext.NodeState(words{f[2]})
 	return n

@@ -16,12 +16,12 @@ import (
 
 // Options set up a [Poller]. Zero fields are replaced by what the package comment says.
 type Options struct {
-	Jobs, Accounts, Nodes time.Duration // how often each is asked for
+	Jobs, Accounts, Nodes time.Duration // interval of each query
 	// Timeout is how long an answer may take.
 	Timeout time.Duration
-	// Overlap is how much of what accounting was asked for is asked for again.
+	// Overlap is how far queries of accounting reach back into the window before.
 	Overlap time.Duration
-	// First is how far back accounting is asked for the first time.
+	// First is how far back the first query of accounting reaches.
 	First time.Duration
 	// State is the file that keeps up to when accounting was read; empty for none.
 	State string
@@ -52,53 +52,53 @@ func (o *Options) defaults() {
 	}
 }
 
-// Poller asks a source, at its own pace, and writes what it says.
+// Poller queries a source at its own pace and writes the answers as samples.
 type Poller struct {
-	source Source
-	o      Options
-	book   *Book
-	tasks  []*task
+	source  Source
+	o       Options
+	tracker *JobTracker
+	queries []*query
 
-	mark   time.Time // up to when accounting was read
-	failed bool      // accounting could not be read the last time
-	nodes  table
-	queues table
-	self   table
-	unsaid string // the last error of the store
+	mark           time.Time // up to when accounting was read
+	failed         bool      // accounting could not be read the last time
+	nodes          table
+	queues         table
+	self           table
+	lastWriteError string // the last error of the store
 }
 
-// task is one of the questions, and when it is asked again.
-type task struct {
-	name   string
-	every  time.Duration
-	ask    func(ctx context.Context) (Read, error)
-	next   time.Time
-	fails  int
-	asked  bool
-	took   time.Duration
-	bad    float64
-	logged string
+// query is one of the queries and its schedule.
+type query struct {
+	name    string
+	every   time.Duration
+	run     func(ctx context.Context) (Read, error)
+	next    time.Time
+	fails   int
+	queried bool
+	took    time.Duration
+	bad     float64
+	logged  string
 }
 
 // NewPoller returns a poller of a source.
 func NewPoller(s Source, o Options) *Poller {
 	o.defaults()
-	p := &Poller{source: s, o: o, book: NewBook()}
-	p.tasks = []*task{
-		{name: "jobs", every: o.Jobs, ask: p.readJobs},
-		{name: "accounting", every: o.Accounts, ask: p.readAccounts},
-		{name: "nodes", every: o.Nodes, ask: p.readNodes},
+	p := &Poller{source: s, o: o, tracker: NewJobTracker()}
+	p.queries = []*query{
+		{name: "jobs", every: o.Jobs, run: p.readJobs},
+		{name: "accounting", every: o.Accounts, run: p.readAccounts},
+		{name: "nodes", every: o.Nodes, run: p.readNodes},
 	}
 	return p
 }
 
-// What bounds how often is asked.
+// Limits of the polling rate.
 const (
-	share   = 20               // the pause after an answer, in times that it took
-	slowest = 10 * time.Minute // the longest pause after failures
+	pauseFactor = 20               // the pause after an answer, as a multiple of the time it took
+	maxPause    = 10 * time.Minute // the longest pause after failures
 )
 
-// Run asks until ctx ends.
+// Run polls until ctx ends.
 func (p *Poller) Run(ctx context.Context) error {
 	p.load()
 	timer := time.NewTimer(0)
@@ -110,8 +110,8 @@ func (p *Poller) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		p.Step(ctx)
-		next := p.tasks[0].next
-		for _, t := range p.tasks[1:] {
+		next := p.queries[0].next
+		for _, t := range p.queries[1:] {
 			if t.next.Before(next) {
 				next = t.next
 			}
@@ -120,66 +120,66 @@ func (p *Poller) Run(ctx context.Context) error {
 	}
 }
 
-// Step asks what is due by the clock of the options. It is for a caller that moves the
-// clock itself, in the place of Run.
+// Step runs the queries that are due by the clock of the options. It is for a caller that
+// moves the clock itself, in the place of Run.
 func (p *Poller) Step(ctx context.Context) {
-	for _, t := range p.tasks {
+	for _, t := range p.queries {
 		if ctx.Err() == nil && !p.o.Clock().Before(t.next) {
 			p.do(ctx, t)
 		}
 	}
 }
 
-// do asks one question and says when the next one is.
-func (p *Poller) do(ctx context.Context, t *task) {
+// do runs one query and schedules the next.
+func (p *Poller) do(ctx context.Context, t *query) {
 	begin := p.o.Clock()
 	limited, cancel := context.WithTimeoutCause(ctx, p.o.Timeout, fmt.Errorf("the limit is %v", p.o.Timeout))
-	got, err := t.ask(limited)
+	got, err := t.run(limited)
 	cancel()
 	if ctx.Err() != nil {
 		return
 	}
 	now := p.o.Clock()
-	t.took, t.asked = now.Sub(begin), true
+	t.took, t.queried = now.Sub(begin), true
 	t.bad += float64(got.Bad)
-	pause := max(t.every, share*t.took)
+	pause := max(t.every, pauseFactor*t.took)
 	if err != nil {
 		t.fails++
-		pause = min(max(pause, t.every<<min(t.fails, 6)), max(slowest, t.every))
+		pause = min(max(pause, t.every<<min(t.fails, 6)), max(maxPause, t.every))
 	} else {
 		t.fails = 0
 	}
-	t.next = now.Add(min(pause, max(slowest, t.every)))
-	p.say(t, got, err)
+	t.next = now.Add(min(pause, max(maxPause, t.every)))
+	p.log(t, got, err)
 	p.health(ctx, now)
 }
 
-// say logs what changed.
-func (p *Poller) say(t *task, got Read, err error) {
-	said := ""
+// log logs changes of state.
+func (p *Poller) log(t *query, got Read, err error) {
+	message := ""
 	if err != nil {
-		said = err.Error()
+		message = err.Error()
 	} else if got.Bad > 0 {
-		said = "records that can not be read: " + got.FirstBad
+		message = "records that can not be read: " + got.FirstBad
 	}
 	switch {
-	case said == t.logged:
+	case message == t.logged:
 	case err != nil:
-		p.o.Logger.Error("Slurm could not be read; it is asked again, and nothing is lost that it says later", "source", t.name, "err", err)
-	case said != "":
-		p.o.Logger.Warn("Slurm gave records that say nothing; the others were taken", "source", t.name, "bad", got.Bad, "of", got.Records, "first", got.FirstBad)
+		p.o.Logger.Error("Slurm could not be read; the query is repeated, and nothing is lost that it reports later", "source", t.name, "err", err)
+	case message != "":
+		p.o.Logger.Warn("Slurm returned records that can not be read; the others were taken", "source", t.name, "bad", got.Bad, "of", got.Records, "first", got.FirstBad)
 	default:
 		p.o.Logger.Info("Slurm is read again", "source", t.name)
 	}
-	t.logged = said
+	t.logged = message
 }
 
-// health writes how the reading goes.
+// health writes the series of the polling itself.
 func (p *Poller) health(ctx context.Context, now time.Time) {
 	b := metric.Batch{Time: now}
 	p.self.begin()
-	for _, t := range p.tasks {
-		if !t.asked {
+	for _, t := range p.queries {
+		if !t.queried {
 			continue
 		}
 		up := 1.0
@@ -190,34 +190,34 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 		p.self.add(&b, readSeconds, t.took.Seconds(), t.name)
 		p.self.add(&b, badRecords, t.bad, t.name)
 	}
-	p.self.add(&b, unresolved, float64(p.book.Unresolved()))
+	p.self.add(&b, unresolved, float64(p.tracker.Unresolved()))
 	p.self.end(&b)
 	p.write(ctx, &b)
 }
 
 func (p *Poller) readJobs(ctx context.Context) (Read, error) {
-	// What is said is of this moment or a later one, and so lies within the life it is of,
-	// also where an answer takes so long that the job is requeued meanwhile.
+	// The answer is of this moment or a later one, and so lies within its run, also where an
+	// answer takes so long that the job is requeued meanwhile.
 	now := p.o.Clock()
 	jobs, got, err := p.source.Jobs(ctx)
-	p.book.Queue(now, jobs, err == nil)
-	p.tell(ctx, now)
+	p.tracker.UpdateQueue(now, jobs, err == nil)
+	p.flush(ctx, now)
 	if err == nil {
 		b := metric.Batch{Time: now}
-		p.queues.tellJobs(&b, jobs)
+		p.queues.addJobs(&b, jobs)
 		p.write(ctx, &b)
 	}
 	return got, err
 }
 
-// most is for how many jobs by number accounting is asked at a time.
-const most = 200
+// maxByNumber bounds how many jobs accounting is queried for by number at a time.
+const maxByNumber = 200
 
-// longestStretch is the most that accounting is asked for at a time.
-const longestStretch = 24 * time.Hour
+// maxWindow is the longest window of time of one query of accounting.
+const maxWindow = 24 * time.Hour
 
-// readAccounts asks what ended since the last time. After a failure it looks back
-// further: what slurmdbd did not have while it was down comes to it late.
+// readAccounts reads what ended since the last time. After a failure it looks back
+// further: slurmdbd learns late what happened while it was down.
 func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 	now := p.o.Clock()
 	if p.mark.IsZero() || p.mark.After(now) {
@@ -229,29 +229,29 @@ func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 	}
 	// The clock of the controller may be ahead.
 	until := now.Add(p.o.Overlap)
-	if next := p.mark.Add(longestStretch); next.Before(now) {
+	if next := p.mark.Add(maxWindow); next.Before(now) {
 		until = next
 	}
 	jobs, got, err := p.source.Ended(ctx, p.mark.Add(-overlap), until)
-	p.book.Accounts(jobs)
+	p.tracker.UpdateAccounting(jobs)
 	p.failed = err != nil || (p.failed && got.Records == 0)
 	if err == nil {
 		p.mark = until
 		if p.mark.After(now) {
 			p.mark = now
 		}
-		if raw, since := p.book.Missed(now, most); len(raw) > 0 {
+		if raw, since := p.tracker.Unaccounted(now, maxByNumber); len(raw) > 0 {
 			var more []Job
 			var also Read
 			more, also, err = p.source.ByNumber(ctx, raw, since)
-			p.book.Accounts(more)
+			p.tracker.UpdateAccounting(more)
 			got.Records, got.Bad = got.Records+also.Records, got.Bad+also.Bad
 			if got.FirstBad == "" {
 				got.FirstBad = also.FirstBad
 			}
 		}
 	}
-	p.tell(ctx, p.o.Clock())
+	p.flush(ctx, p.o.Clock())
 	p.save()
 	return got, err
 }
@@ -260,40 +260,40 @@ func (p *Poller) readNodes(ctx context.Context) (Read, error) {
 	nodes, parts, got, err := p.source.Nodes(ctx)
 	if err == nil {
 		b := metric.Batch{Time: p.o.Clock()}
-		p.nodes.tellNodes(&b, nodes, parts)
+		p.nodes.addNodes(&b, nodes, parts)
 		p.write(ctx, &b)
 	}
 	return got, err
 }
 
-// tell writes what the book has to say.
-func (p *Poller) tell(ctx context.Context, now time.Time) {
-	for _, b := range p.book.Tell(now) {
+// flush writes the samples that are due.
+func (p *Poller) flush(ctx context.Context, now time.Time) {
+	for _, b := range p.tracker.Collect(now) {
 		if !p.write(ctx, &b) {
-			p.book.Undo()
+			p.tracker.Resend()
 			return
 		}
 	}
 }
 
-// write stores a batch; false says that it is to be written again.
+// write stores a batch; false if it is to be written again.
 func (p *Poller) write(ctx context.Context, b *metric.Batch) bool {
 	if len(b.Samples) == 0 {
 		return true
 	}
 	err := p.o.Write(context.WithoutCancel(ctx), b)
 	if err == nil {
-		p.unsaid = ""
+		p.lastWriteError = ""
 		return true
 	}
-	if said := err.Error(); said != p.unsaid {
-		p.unsaid = said
-		p.o.Logger.Error("what Slurm says was not stored whole", "err", err)
+	if message := err.Error(); message != p.lastWriteError {
+		p.lastWriteError = message
+		p.o.Logger.Error("samples of Slurm were not all stored", "err", err)
 	}
 	return !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrDamaged)
 }
 
-// saved is what the state file holds.
+// saved is the content of the state file.
 type saved struct {
 	Accounting time.Time `json:"accounting"` // up to when it was read
 }
@@ -313,14 +313,14 @@ func (p *Poller) load() {
 	p.mark = s.Accounting
 }
 
-// save keeps the mark, or when the first job left the queue of which no end is known: after
-// a restart nobody asks for it by number.
+// save keeps the mark, or the time when the first job without a known end left the queue:
+// after a restart it is not queried by number.
 func (p *Poller) save() {
 	if p.o.State == "" {
 		return
 	}
 	mark := p.mark
-	if left := p.book.LeftSince(); !left.IsZero() && left.Before(mark) {
+	if left := p.tracker.LeftSince(); !left.IsZero() && left.Before(mark) {
 		mark = left
 	}
 	raw, err := json.Marshal(saved{mark})

@@ -16,19 +16,19 @@ import (
 
 // scripted is a cluster that answers by functions; nil answers with nothing.
 type scripted struct {
-	jobs   func() ([]Job, error)
-	ended  func(since, until time.Time) ([]Job, error)
-	number func(raw []uint32) []Job
-	asked  map[string][]time.Time
-	takes  time.Duration
-	since  []time.Time
+	jobs    func() ([]Job, error)
+	ended   func(since, until time.Time) ([]Job, error)
+	number  func(raw []uint32) []Job
+	queries map[string][]time.Time
+	takes   time.Duration
+	since   []time.Time
 }
 
 func (s *scripted) ask(name string) {
-	if s.asked == nil {
-		s.asked = map[string][]time.Time{}
+	if s.queries == nil {
+		s.queries = map[string][]time.Time{}
 	}
-	s.asked[name] = append(s.asked[name], time.Now())
+	s.queries[name] = append(s.queries[name], time.Now())
 	if s.takes > 0 {
 		<-time.After(s.takes)
 	}
@@ -91,21 +91,21 @@ func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{}
 		played(t, s, Options{}, 10*time.Minute+time.Second)
-		if n := fmt.Sprint(len(s.asked["jobs"]), len(s.asked["accounting"]), len(s.asked["nodes"])); n != "21 6 11" {
+		if n := fmt.Sprint(len(s.queries["jobs"]), len(s.queries["accounting"]), len(s.queries["nodes"])); n != "21 6 11" {
 			t.Errorf("in ten minutes asked for jobs, accounting and nodes %s times", n)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{takes: 10 * time.Second} // a controller in trouble
 		played(t, s, Options{}, 10*time.Minute)
-		if n := len(s.asked["jobs"]); n > 4 {
+		if n := len(s.queries["jobs"]); n > 4 {
 			t.Errorf("asked %d times for an answer that takes 10 s", n)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{jobs: func() ([]Job, error) { return nil, errors.New("no route") }}
 		seen := played(t, s, Options{}, time.Hour)
-		if n := len(s.asked["jobs"]); n > 12 || n < 6 {
+		if n := len(s.queries["jobs"]); n > 12 || n < 6 {
 			t.Errorf("in an hour asked %d times for what fails", n)
 		}
 		if seen["reckon_slurm_up[jobs]"] == 0 || seen["reckon_slurm_up[nodes]"] == 0 {
@@ -180,9 +180,9 @@ func TestStoreThatFails(t *testing.T) {
 func TestTableEndsWhatIsGone(t *testing.T) {
 	var tb table
 	var b metric.Batch
-	tb.tellNodes(&b, []Node{{Name: "old", State: "idle"}}, nil)
+	tb.addNodes(&b, []Node{{Name: "old", State: "idle"}}, nil)
 	b.Reset(time.Time{})
-	tb.tellNodes(&b, []Node{{Name: "new", State: "down"}}, nil)
+	tb.addNodes(&b, []Node{{Name: "new", State: "down"}}, nil)
 	ended, value := 0, -1.0
 	for _, s := range b.Samples {
 		if s.Last {

@@ -189,14 +189,14 @@ func TestNodes(t *testing.T) {
 		t.Fatalf("%v, %+v, %v", err, got, nodes)
 	}
 	n := nodes[0]
-	if n.Name != "vm" || n.State != "idle" || !n.Open() || n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || !n.GPUsHeld.ok {
+	if n.Name != "vm" || n.State != "idle" || !n.Open() || n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || !n.AllocatedGPUs.ok {
 		t.Errorf("%+v", n)
 	}
 	nodes, parts, got, err := readNodesText(recorded(t, "sinfo-22.05.txt"), testMark)
 	if err != nil || got.Bad != 0 || len(nodes) != 1 || len(parts) != 2 {
 		t.Fatalf("%v, %+v, %v, %v", err, got, nodes, parts)
 	}
-	if n := nodes[0]; n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || n.GPUsHeld.ok {
+	if n := nodes[0]; n.Cores != 2 || n.MemoryBytes != 20000<<20 || strings.Join(n.Partitions, " ") != "normal devel" || n.AllocatedGPUs.ok {
 		t.Errorf("%+v", n)
 	}
 	if p := parts; !p[0].Default || p[1].Default || p[0].Seconds != 86400 || p[1].Seconds != 1800 || p[0].State != "up" {
@@ -320,7 +320,7 @@ func check(t *testing.T, jobs []Job, got Read) {
 		switch {
 		case j.ID == "" || j.Raw == 0 || j.State == "":
 		case slurmtext.Waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() && j.End.Before(j.Start):
-		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > mostSteps:
+		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > maxSteps:
 		default:
 			continue
 		}

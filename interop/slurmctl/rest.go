@@ -62,7 +62,7 @@ func (s *Rest) Jobs(ctx context.Context) (jobs []Job, got Read, err error) {
 
 // Ended implements Source.
 func (s *Rest) Ended(ctx context.Context, since, until time.Time) ([]Job, Read, error) {
-	return s.accounts(ctx, url.Values{"start_time": {restTime(since)}, "end_time": {restTime(until)}, "state": {lastStatesLong}})
+	return s.accounts(ctx, url.Values{"start_time": {restTime(since)}, "end_time": {restTime(until)}, "state": {finalStatesLong}})
 }
 
 // ByNumber implements Source.

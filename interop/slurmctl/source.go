@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Source is where answers come from: the [Commands] of Slurm or its REST service. What was read before
+// Source is what is polled: the [Commands] of Slurm or its REST service. What was read before
 // an error is returned with it.
 type Source interface {
 	// Jobs are those that the controller has, also some that ended.
@@ -25,8 +25,8 @@ var (
 	_ Source = (*Rest)(nil)
 )
 
-// lastStates are the states to ask accounting for, as sacct(1) and the REST service name them.
+// The final states, as sacct(1) and the REST service name them.
 const (
-	lastStatesShort = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,TO"
-	lastStatesLong  = "BOOT_FAIL,CANCELLED,COMPLETED,DEADLINE,FAILED,NODE_FAIL,OUT_OF_MEMORY,PREEMPTED,REQUEUED,TIMEOUT"
+	finalStatesShort = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,TO"
+	finalStatesLong  = "BOOT_FAIL,CANCELLED,COMPLETED,DEADLINE,FAILED,NODE_FAIL,OUT_OF_MEMORY,PREEMPTED,REQUEUED,TIMEOUT"
 )

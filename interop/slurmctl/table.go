@@ -35,7 +35,7 @@ func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string
 		e = &entry{series: metric.NewSeries(d, values...)}
 		t.series[k] = e
 	}
-	if e.round != t.round { // else it was said in this round: a record that came twice
+	if e.round != t.round { // otherwise it came twice in this round
 		e.round = t.round
 		b.Add(e.series, v)
 	}
@@ -51,8 +51,8 @@ func (t *table) end(b *metric.Batch) {
 	}
 }
 
-// tellNodes writes what the controller says of nodes and partitions.
-func (t *table) tellNodes(b *metric.Batch, nodes []Node, parts []Partition) {
+// addNodes writes what the controller says of nodes and partitions.
+func (t *table) addNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 	t.begin()
 	for i := range nodes {
 		n := &nodes[i]
@@ -65,17 +65,17 @@ func (t *table) tellNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 		t.add(b, nodeInfo, 1, name, label(n.Features))
 		if n.Cores > 0 {
 			t.add(b, nodeCores, n.Cores, name)
-			t.add(b, nodeCoresHeld, n.CoresHeld, name)
+			t.add(b, nodeAllocatedCores, n.AllocatedCores, name)
 		}
 		if n.MemoryBytes > 0 {
 			t.add(b, nodeMemory, n.MemoryBytes, name)
 		}
-		if n.GPUsHeld.ok && n.MemoryBytes > 0 {
-			t.add(b, nodeMemoryHeld, n.MemoryHeld, name)
+		if n.AllocatedGPUs.ok && n.MemoryBytes > 0 {
+			t.add(b, nodeAllocatedMemory, n.AllocatedMemory, name)
 		}
 		t.add(b, nodeGPUs, n.GPUs, name)
-		if n.GPUsHeld.ok {
-			t.add(b, nodeGPUsHeld, n.GPUsHeld.v, name)
+		if n.AllocatedGPUs.ok {
+			t.add(b, nodeAllocatedGPUs, n.AllocatedGPUs.v, name)
 		}
 		for _, p := range n.Partitions {
 			t.add(b, partitionNode, 1, label(p), name)
@@ -91,8 +91,8 @@ func (t *table) tellNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 	t.end(b)
 }
 
-// tellJobs writes how many jobs each partition has, by state.
-func (t *table) tellJobs(b *metric.Batch, jobs []Job) {
+// addJobs writes how many jobs each partition has, by state.
+func (t *table) addJobs(b *metric.Batch, jobs []Job) {
 	type group struct{ partition, state string }
 	count, cores := map[group]float64{}, map[group]float64{}
 	for i := range jobs {

@@ -8,7 +8,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// Text is asked for with fields parted by a string that is random in each call, and with
+// Text is read with fields parted by a string that is random in each call, and with
 // the free text, the name of the job, as the last field: no name can then end a field, nor
 // begin a record, with whatever it holds, a line feed included.
 
@@ -160,7 +160,7 @@ func (j *Job) shown(id string) bool {
 }
 
 func (j *Job) step(id string, f []string) {
-	if j.StepCount++; len(j.Steps) == mostSteps {
+	if j.StepCount++; len(j.Steps) == maxSteps {
 		return
 	}
 	j.Steps = append(j.Steps, Step{

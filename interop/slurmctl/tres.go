@@ -7,9 +7,9 @@ import (
 )
 
 // tres takes what a list such as cpu=2,mem=100M,gres/gpu=1 says.
-func (j *Job) tres(s string) { j.given(slurmtext.ReadTRES(s)) }
+func (j *Job) tres(s string) { j.addTRES(slurmtext.ReadTRES(s)) }
 
-func (j *Job) given(t slurmtext.TRES) {
+func (j *Job) addTRES(t slurmtext.TRES) {
 	for v, into := range map[*float64]*float64{&t.Cores: &j.Cores, &t.Memory: &j.MemoryBytes, &t.GPUs: &j.GPUs, &t.Nodes: &j.Nodes} {
 		if *v > 0 {
 			*into = *v
@@ -46,5 +46,5 @@ func (j *Job) tresList(list []tresItem) {
 	if t.GPUs = gpus; gpus == 0 {
 		t.GPUs = typed
 	}
-	j.given(t)
+	j.addTRES(t)
 }

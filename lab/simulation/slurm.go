@@ -127,8 +127,8 @@ func (q *source) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, 
 			continue
 		}
 		for _, n := range j.On {
-			held[n].CoresHeld += float64(j.Cores)
-			held[n].MemoryHeld += float64(j.MemoryBytes)
+			held[n].AllocatedCores += float64(j.Cores)
+			held[n].AllocatedMemory += float64(j.MemoryBytes)
 		}
 	}
 	out := held[:0:0]
@@ -144,9 +144,9 @@ func (q *source) Nodes(context.Context) ([]slurmctl.Node, []slurmctl.Partition, 
 		case about.Down(q.clock):
 			n.State, n.Reason = "down", "Not responding"
 			n.Flags = []string{"not_responding"}
-		case n.CoresHeld == 0:
+		case n.AllocatedCores == 0:
 			n.State = "idle"
-		case n.CoresHeld < n.Cores:
+		case n.AllocatedCores < n.Cores:
 			n.State = "mixed"
 		default:
 			n.State = "allocated"

@@ -12,8 +12,8 @@ import (
 	"reckon/workload"
 )
 
-// rows are the series of a life. They are made anew only where a label changed: the store
-// knows them by their address.
+// rows are the series of a run. A series is replaced only when a label changed: the store
+// identifies them by address.
 type rows struct {
 	byDesc map[*metric.Desc]*metric.Series
 }
@@ -22,8 +22,8 @@ type rows struct {
 // (https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness).
 var stale = math.Float64frombits(0x7ff0000000000002)
 
-// facts is everything that is told of a job, to see whether it changed.
-func (j *Job) facts() string {
+// fingerprint has all facts that become samples, to detect changes.
+func (j *Job) fingerprint() string {
 	exit := -1
 	if j.Exit != nil {
 		exit = *j.Exit
@@ -32,8 +32,8 @@ func (j *Job) facts() string {
 		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, j.StepCount)
 }
 
-// tell writes a life into a batch.
-func (l *life) tell(b *metric.Batch) {
+// appendTo adds the samples of a run to a batch.
+func (l *run) appendTo(b *metric.Batch) {
 	j := &l.job
 	from := len(b.Samples)
 	if l.rows.byDesc == nil {
@@ -61,7 +61,7 @@ func (l *life) tell(b *metric.Batch) {
 	if number := strconv.FormatUint(uint64(j.Raw), 10); j.Tasks == 0 && number != j.ID {
 		l.add(b, numberInfo, 1, number)
 	}
-	many := float64(max(j.Tasks, 1)) // what waits of an array asks for all its tasks
+	many := float64(max(j.Tasks, 1)) // the waiting part of an array requests for all its tasks
 	amount(requestCores, j.Cores*many)
 	amount(requestMemory, j.MemoryBytes*many)
 	amount(requestGPUs, j.GPUs*many)
@@ -79,17 +79,17 @@ func (l *life) tell(b *metric.Batch) {
 	for i := range b.Samples[from:] {
 		b.Samples[from+i].Last = true
 	}
-	l.rows.byDesc = nil // told once, and if ever again then by new ones
+	l.rows.byDesc = nil // sent once; a later correction needs new ones
 }
 
-// mostNodes is how long a node list may be as a label: longer ones are cut at a comma.
-const mostNodes = 1800
+// maxNodeList is how long a node list may be as a label: longer ones are cut at a comma.
+const maxNodeList = 1800
 
 func nodesLabel(s string) string {
-	if len(s) <= mostNodes {
+	if len(s) <= maxNodeList {
 		return s
 	}
-	cut := strings.LastIndexByte(s[:mostNodes], ',')
+	cut := strings.LastIndexByte(s[:maxNodeList], ',')
 	s = s[:max(cut, 0)]
 	if strings.Count(s, "[") > strings.Count(s, "]") {
 		s += "]"
@@ -97,8 +97,8 @@ func nodesLabel(s string) string {
 	return s
 }
 
-// steps tells the steps of a job that ended.
-func (l *life) steps(b *metric.Batch) {
+// steps adds the samples of the steps of a job that ended.
+func (l *run) steps(b *metric.Batch) {
 	for i := range l.job.Steps {
 		s := &l.job.Steps[i]
 		part := cgpath.Clean(s.ID)
@@ -118,12 +118,12 @@ func (l *life) steps(b *metric.Batch) {
 	}
 }
 
-func (l *life) labels(part string) []string {
+func (l *run) labels(part string) []string {
 	return []string{string(workload.MakeID(workload.Slurm, l.job.ID)), string(workload.Slurm), part, cgpath.Clean(l.job.User)}
 }
 
 // add appends a sample, and ends the series that had other labels before.
-func (l *life) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+func (l *run) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	all := append(l.labels(""), values...)
 	s := l.rows.byDesc[d]
 	if s == nil || !equal(s.Values, all) {

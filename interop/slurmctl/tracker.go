@@ -1,0 +1,310 @@
+package slurmctl
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/interop/slurmtext"
+	"reckon/metric"
+)
+
+const (
+	// resendInterval is how often the samples of an unchanged job are sent again, so that its
+	// series do not go stale.
+	resendInterval = 2 * time.Minute
+	// maxSampleAge bounds how old the time of the last sample of a run may be: what is not
+	// older is read by the next round of the catalogue, without a backfill.
+	maxSampleAge = 90 * time.Second
+	// retention is for how long a job is kept after its end: longer than any query reaches
+	// back, so that it is not taken for a new one.
+	retention = 3 * time.Hour
+	// minSampleSpacing is the least time between two samples of a run. After its last sample
+	// stands the mark that its series ended, and a sample before the start of a run is taken
+	// to be of it.
+	minSampleSpacing = time.Millisecond
+	// acctTimeout is for how long accounting is queried for a job that left the queue.
+	acctTimeout = 24 * time.Hour
+)
+
+// JobTracker keeps the runs of jobs and makes samples of them: at once when a run changed,
+// and at intervals while it lasts.
+//
+// The time of a sample lies within its run: the store keeps one value for a series and
+// time, and two runs of one id would otherwise overwrite each other.
+type JobTracker struct {
+	runs     map[key]*run
+	round    uint64
+	polledAt time.Time // of the last poll of the queue; samples of runs that last have this time
+}
+
+// key is the identity of a run within the cluster.
+type key struct {
+	id     string
+	submit int64
+}
+
+type run struct {
+	job     Job
+	rows    rows
+	sent    string    // fingerprint of what was sent last
+	sentAt  time.Time // time of the last sample
+	endSent bool
+
+	round   uint64    // of the last poll in which the queue had it
+	left    time.Time // when it was first absent from the queue; zero while it is there
+	queried time.Time // when accounting was last queried for it
+}
+
+// started is the last state of what waited of an array, when its tasks have become jobs of
+// their own. Slurm has no word for that.
+const started = "started"
+
+// NewJobTracker returns a tracker without runs.
+func NewJobTracker() *JobTracker { return &JobTracker{runs: map[key]*run{}} }
+
+func (b *JobTracker) run(j *Job) *run {
+	k := key{j.ID, j.Submit.Unix()}
+	l := b.runs[k]
+	if l == nil {
+		l = &run{}
+		b.runs[k] = l
+	}
+	return l
+}
+
+// UpdateQueue takes over the jobs that the controller has at the time now. whole says that
+// the list is complete.
+func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
+	b.round++
+	b.polledAt = now
+	for i := range jobs {
+		l := b.run(&jobs[i])
+		l.round, l.left = b.round, time.Time{}
+		l.merge(&jobs[i])
+	}
+	if !whole {
+		return
+	}
+	tasks := map[string]time.Time{} // latest start of a task of an array
+	for k, l := range b.runs {
+		if array, _, ok := strings.Cut(k.id, "_"); ok && l.job.Start.After(tasks[array]) {
+			tasks[array] = l.job.Start
+		}
+	}
+	for k, l := range b.runs {
+		if l.round == b.round || l.job.Ended {
+			continue
+		}
+		if l.left.IsZero() {
+			l.left = now
+		}
+		// The waiting part of an array has no end of its own: its tasks have started.
+		if at, ok := tasks[k.id]; ok && l.job.Tasks > 0 && slurmtext.Waits(l.job.State) {
+			l.job.State, l.job.Reason, l.job.Ended, l.job.End = started, "all tasks have begun", true, at
+		}
+	}
+}
+
+// UpdateAccounting takes over records of accounting.
+func (b *JobTracker) UpdateAccounting(jobs []Job) {
+	for i := range jobs {
+		j := &jobs[i]
+		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
+			if !tracked {
+				l = b.run(j)
+			}
+			queued := l.round == b.round && b.round > 0
+			if queued && (!j.Ended || j.Tasks > 0) {
+				continue // the queue is more recent
+			}
+			l.merge(j)
+		}
+	}
+}
+
+// merge takes over a record; fields that it leaves open keep their values. A job that ended
+// does not start again: that is another run.
+func (l *run) merge(j *Job) {
+	was := l.job
+	if was.Ended && !j.Ended && was.State != started {
+		return
+	}
+	l.job = *j
+	n := &l.job
+	for _, f := range []struct{ to, from *string }{
+		{&n.User, &was.User}, {&n.Account, &was.Account}, {&n.Partition, &was.Partition}, {&n.Name, &was.Name}, {&n.NodeList, &was.NodeList},
+	} {
+		if *f.to == "" {
+			*f.to = *f.from
+		}
+	}
+	for _, f := range []struct{ to, from *float64 }{
+		{&n.Cores, &was.Cores}, {&n.MemoryBytes, &was.MemoryBytes}, {&n.GPUs, &was.GPUs}, {&n.Nodes, &was.Nodes}, {&n.Seconds, &was.Seconds},
+	} {
+		if *f.to == 0 {
+			*f.to = *f.from
+		}
+	}
+	if n.Start.IsZero() && !slurmtext.Waits(n.State) {
+		n.Start = was.Start
+	}
+	if n.StepCount < was.StepCount {
+		n.Steps, n.StepCount = was.Steps, was.StepCount
+	}
+	if n.Exit == nil && n.Ended {
+		n.Exit = was.Exit
+	}
+	if n.Reason == "" && n.State == was.State {
+		n.Reason = was.Reason
+	}
+}
+
+// Unaccounted returns the numbers of jobs that left the queue without an end, those queried
+// longest ago first, and the earliest submit time of them. They count as queried.
+func (b *JobTracker) Unaccounted(now time.Time, most int) (raw []uint32, since time.Time) {
+	var list []*run
+	for _, l := range b.runs {
+		if !l.job.Ended && !l.left.IsZero() && now.Sub(l.queried) >= min(resendInterval, now.Sub(l.left)/4) {
+			list = append(list, l)
+		}
+	}
+	slices.SortFunc(list, func(x, y *run) int { return cmp.Or(x.queried.Compare(y.queried), cmp.Compare(x.job.Raw, y.job.Raw)) })
+	for _, l := range list[:min(len(list), most)] {
+		l.queried = now
+		raw = append(raw, l.job.Raw)
+		if since.IsZero() || l.job.Submit.Before(since) {
+			since = l.job.Submit
+		}
+	}
+	return raw, since
+}
+
+// Unresolved is how many jobs left the queue without a known end.
+func (b *JobTracker) Unresolved() (n int) {
+	for _, l := range b.runs {
+		if !l.job.Ended && !l.left.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// LeftSince is when the first of the jobs without a known end left the queue; zero when there
+// is none.
+func (b *JobTracker) LeftSince() (t time.Time) {
+	for _, l := range b.runs {
+		if !l.job.Ended && !l.left.IsZero() && (t.IsZero() || l.left.Before(t)) {
+			t = l.left
+		}
+	}
+	return t
+}
+
+// Collect returns the samples that are due at the time now, in batches by time, and drops
+// runs that ended long ago.
+func (b *JobTracker) Collect(now time.Time) []metric.Batch {
+	next := b.following()
+	byTime := map[int64]*metric.Batch{}
+	order := slices.SortedFunc(maps.Keys(b.runs), func(x, y key) int {
+		return cmp.Or(cmp.Compare(x.submit, y.submit), cmp.Compare(x.id, y.id))
+	})
+	for _, k := range order {
+		l := b.runs[k]
+		if l.forgotten(now) {
+			delete(b.runs, k)
+			continue
+		}
+		at, ok := l.due(now, b.polledAt, next[k])
+		if !ok {
+			continue
+		}
+		t := byTime[at.UnixMilli()]
+		if t == nil {
+			t = &metric.Batch{Time: at}
+			byTime[at.UnixMilli()] = t
+		}
+		l.appendTo(t)
+	}
+	out := make([]metric.Batch, 0, len(byTime))
+	for _, t := range byTime {
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(x, y metric.Batch) int { return x.Time.Compare(y.Time) })
+	return out
+}
+
+// following maps each run to the submit time of the next run of its id.
+func (b *JobTracker) following() map[key]time.Time {
+	byID := map[string][]int64{}
+	for k := range b.runs {
+		byID[k.id] = append(byID[k.id], k.submit)
+	}
+	out := map[key]time.Time{}
+	for id, list := range byID {
+		slices.Sort(list)
+		for i := range list[:len(list)-1] {
+			out[key{id, list[i]}] = time.Unix(list[i+1], 0).UTC()
+		}
+	}
+	return out
+}
+
+// due reports whether samples are to be sent, and their time.
+func (l *run) due(now, polledAt, next time.Time) (time.Time, bool) {
+	current := l.job.fingerprint()
+	changed := current != l.sent
+	at := now.Truncate(time.Millisecond)
+	switch {
+	case !l.job.Ended && (!next.IsZero() || !l.left.IsZero()):
+		return at, false // no longer in the queue: accounting has the final state
+	case !changed && (l.job.Ended || now.Sub(l.sentAt) < resendInterval):
+		return at, false
+	case l.job.Ended:
+		// The end itself, but not long ago, and not before samples that were sent.
+		if end := l.job.End; !end.IsZero() && end.Before(at) {
+			at = end
+		}
+		at = latestOf(at, now.Add(-maxSampleAge), l.sentAt.Add(2*minSampleSpacing))
+		if limit := next.Add(-3 * minSampleSpacing); !next.IsZero() && !at.Before(limit) {
+			// Before the next run, with room for a later correction.
+			at = latestOf(next.Add(-time.Second), l.job.Submit, l.sentAt.Add(2*minSampleSpacing))
+			if at.After(limit) {
+				at = limit
+			}
+		}
+	default:
+		if at = polledAt.Truncate(time.Millisecond); !at.After(l.sentAt) {
+			return at, false // not polled since, or the clock was set back
+		}
+	}
+	l.sent, l.sentAt, l.endSent = current, at, l.job.Ended
+	return at.Truncate(time.Millisecond), true
+}
+
+func latestOf(t time.Time, others ...time.Time) time.Time {
+	for _, o := range others {
+		if o.After(t) {
+			t = o
+		}
+	}
+	return t
+}
+
+// forgotten reports whether a run ended long ago, or was lost from the queue long ago.
+func (l *run) forgotten(now time.Time) bool {
+	if l.endSent {
+		return now.Sub(latestOf(l.job.End, l.sentAt)) > retention && l.left.IsZero() || now.Sub(l.sentAt) > 2*retention
+	}
+	return !l.left.IsZero() && now.Sub(l.left) > acctTimeout
+}
+
+// Resend makes the next Collect return all samples again, after a batch could not be stored.
+// Samples that were stored before change nothing.
+func (b *JobTracker) Resend() {
+	for _, l := range b.runs {
+		l.sent = ""
+	}
+}

@@ -1,0 +1,248 @@
+package slurmctl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"reckon/interop/slurmtext"
+	"reckon/metric"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+
+func job(id, state string, submit, start, end int) Job {
+	j := Job{ID: id, State: state, User: "alice", Name: "x", Partition: "p", Cores: 2, Submit: at(submit)}
+	_, _ = fmt.Sscan(id, &j.Raw)
+	if start != 0 {
+		j.Start = at(start)
+	}
+	if end != 0 {
+		j.End = at(end)
+	}
+	j.Ended = slurmtext.Over(state) || state == "requeued"
+	return j
+}
+
+// summary lists batches: the time of each and, by workload, its states and ends.
+func summary(list []metric.Batch) []string {
+	var out []string
+	for _, b := range list {
+		one := map[string]string{}
+		for _, s := range b.Samples {
+			w := s.Series.Values[0]
+			switch {
+			case s.Value != s.Value:
+				one[w] += fmt.Sprintf(" -%s", s.Series.Values[4])
+			case s.Series.Desc == workloadState:
+				one[w] += " " + s.Series.Values[4]
+			case s.Series.Desc == startTime:
+				one[w] += fmt.Sprintf(" from %v", s.Value-seconds(noon))
+			case s.Series.Desc == endTime:
+				one[w] += fmt.Sprintf(" to %v", s.Value-seconds(noon))
+			}
+			if s.Last && s.Series.Desc == workloadState && s.Value == s.Value {
+				one[w] += "."
+			}
+		}
+		for _, w := range slices.Sorted(maps.Keys(one)) {
+			out = append(out, fmt.Sprintf("%v: %s%s", b.Time.Sub(noon).Round(time.Millisecond), w, one[w]))
+		}
+	}
+	return out
+}
+
+func expect(t *testing.T, what string, got []metric.Batch, want ...string) {
+	t.Helper()
+	if g := summary(got); !slices.Equal(g, want) {
+		t.Errorf("%s:\n got %s\nwant %s", what, strings.Join(g, " | "), strings.Join(want, " | "))
+	}
+}
+
+func TestRunOfAJob(t *testing.T) {
+	b := NewJobTracker()
+	b.UpdateQueue(at(10), []Job{job("1", "pending", 5, 0, 0)}, true)
+	expect(t, "handed in", b.Collect(at(10)), "10s: slurm/1 pending")
+	b.UpdateQueue(at(40), []Job{job("1", "pending", 5, 0, 0)}, true)
+	expect(t, "nothing new", b.Collect(at(40)))
+	b.UpdateQueue(at(131), []Job{job("1", "pending", 5, 0, 0)}, true)
+	expect(t, "again, so that it does not go stale", b.Collect(at(131)), "2m11s: slurm/1 pending")
+	b.UpdateQueue(at(160), []Job{job("1", "running", 5, 150, 0)}, true)
+	expect(t, "began", b.Collect(at(160)), "2m40s: slurm/1 from 150 -pending running")
+	b.UpdateQueue(at(190), []Job{job("1", "completed", 5, 150, 185)}, true)
+	expect(t, "ended", b.Collect(at(190)), "3m5s: slurm/1 from 150 to 185 -running completed.")
+	b.UpdateQueue(at(220), []Job{job("1", "completed", 5, 150, 185)}, true)
+	b.UpdateAccounting([]Job{job("1", "completed", 5, 150, 185)})
+	expect(t, "told once", b.Collect(at(220)))
+	late := job("1", "completed", 5, 150, 185)
+	late.StepCount, late.Steps = 1, []Step{{ID: "0", State: "completed", Start: at(151), End: at(152)}}
+	b.UpdateAccounting([]Job{late})
+	if got := b.Collect(at(250)); len(got) != 1 || got[0].Time.Sub(noon) != 185002*time.Millisecond {
+		t.Errorf("steps that accounting knew later: %v", summary(got))
+	}
+	b.UpdateQueue(at(260), nil, true)
+	if b.Collect(at(260)); b.Unresolved() != 0 {
+		t.Error("an ended job that left the queue counts as unresolved")
+	}
+	b.Collect(at(260).Add(7 * time.Hour))
+	if len(b.runs) != 0 {
+		t.Error("an ended job is never forgotten")
+	}
+}
+
+// A job that leaves the queue without an end is asked for by number, until its end is
+// known, however late accounting comes to know it.
+func TestJobThatLeftTheQueue(t *testing.T) {
+	b := NewJobTracker()
+	b.UpdateQueue(at(10), []Job{job("7", "running", 5, 6, 0)}, true)
+	b.Collect(at(10))
+	b.UpdateQueue(at(40), nil, false)
+	if raw, _ := b.Unaccounted(at(40), 10); len(raw) != 0 || b.Unresolved() != 0 {
+		t.Error("an answer that broke off says that a job is gone")
+	}
+	b.UpdateQueue(at(70), nil, true)
+	if raw, since := b.Unaccounted(at(200), 10); !slices.Equal(raw, []uint32{7}) || !since.Equal(at(5)) {
+		t.Errorf("asked for %v since %v", raw, since)
+	}
+	if raw, _ := b.Unaccounted(at(201), 10); len(raw) != 0 {
+		t.Error("asked for again at once")
+	}
+	b.UpdateAccounting([]Job{job("7", "running", 5, 6, 0)}) // slurmdbd does not know yet
+	expect(t, "nothing is known", b.Collect(at(202)))
+	b.UpdateAccounting([]Job{job("7", "timeout", 5, 6, 65)})
+	expect(t, "an hour later", b.Collect(at(3600)), "58m30s: slurm/7 from 6 to 65 -running timeout.")
+	if !b.LeftSince().IsZero() {
+		t.Error("it still counts as one without an end")
+	}
+}
+
+// Lives of one id are told for times that lie within each.
+func TestRequeue(t *testing.T) {
+	b := NewJobTracker()
+	b.UpdateQueue(at(10), []Job{job("3", "running", 5, 6, 0)}, true)
+	b.Collect(at(10))
+	// Right after it was requeued the queue has it with a start of its own (seen with 22.05).
+	b.UpdateQueue(at(40), []Job{job("3", "completing", 5, 38, 0)}, true)
+	b.Collect(at(40))
+	b.UpdateQueue(at(70), []Job{job("3", "pending", 38, 0, 0)}, true)
+	expect(t, "the new life waits, of the old one the end is not known", b.Collect(at(70)), "1m10s: slurm/3 pending")
+	b.UpdateAccounting([]Job{job("3", "requeued", 5, 6, 37), job("3", "pending", 38, 0, 0)})
+	expect(t, "the old one ended before the new one was handed in", b.Collect(at(100)), "37.997s: slurm/3 from 6 to 37 -completing requeued.")
+	b.UpdateQueue(at(130), []Job{job("3", "running", 38, 120, 0)}, true)
+	expect(t, "the new one began", b.Collect(at(130)), "2m10s: slurm/3 from 120 -pending running")
+}
+
+// The queue is asked, the job is requeued while it answers, and what is told meanwhile
+// lies in the life that it is of: the last word on it comes later.
+func TestRequeueWhileTheQueueAnswers(t *testing.T) {
+	b := NewJobTracker()
+	b.UpdateQueue(at(35), []Job{job("3", "pending", 27, 0, 0)}, true) // asked at 35, answered at 41
+	expect(t, "told for when it was asked", b.Collect(at(41)), "35s: slurm/3 pending")
+	b.UpdateAccounting([]Job{job("3", "requeued", 27, 27, 34), job("3", "pending", 36, 0, 0)})
+	b.UpdateQueue(at(65), []Job{job("3", "pending", 36, 0, 0)}, true)
+	expect(t, "the last word is later than that", b.Collect(at(66)), "35.002s: slurm/3 from 27 to 34 -pending requeued.", "1m5s: slurm/3 pending")
+}
+
+// A life that ended in the second in which the next was handed in, and was never seen in
+// the queue: what is told of it keeps clear of the next, also when it is told twice.
+func TestShortLifeBeforeRequeue(t *testing.T) {
+	b := NewJobTracker()
+	b.UpdateQueue(at(40), []Job{job("3", "pending", 38, 0, 0)}, true)
+	b.Collect(at(40))
+	b.UpdateAccounting([]Job{job("3", "requeued", 35, 36, 38)})
+	expect(t, "before the next was handed in", b.Collect(at(100)), "37s: slurm/3 from 36 to 38 requeued.")
+	again := job("3", "requeued", 35, 36, 38)
+	again.StepCount = 2
+	b.UpdateAccounting([]Job{again})
+	expect(t, "its steps came later", b.Collect(at(101)), "37.002s: slurm/3 from 36 to 38 requeued.")
+	b.UpdateAccounting([]Job{job("4", "requeued", 38, 38, 39), job("4", "completed", 39, 40, 41)})
+	expect(t, "a life of a second", b.Collect(at(102)), "38s: slurm/4 from 38 to 39 requeued.", "41s: slurm/4 from 40 to 41 completed.")
+}
+
+func TestWhatWaitsOfAnArray(t *testing.T) {
+	rest := job("9", "pending", 5, 0, 0)
+	rest.Tasks = 9999
+	first := job("9_0", "running", 5, 6, 0)
+	b := NewJobTracker()
+	b.UpdateQueue(at(10), []Job{rest, first}, true)
+	list := b.Collect(at(10))
+	expect(t, "two workloads for ten thousand tasks", list, "10s: slurm/9 pending", "10s: slurm/9_0 from 6 running")
+	for _, s := range list[0].Samples {
+		if s.Series.Desc == requestCores && s.Series.Values[0] == "slurm/9" && s.Value != 2*9999 {
+			t.Errorf("it asks for %g cores", s.Value)
+		}
+	}
+	part := rest
+	part.State, part.Ended, part.End, part.Tasks = "cancelled", true, at(11), 500
+	b.UpdateAccounting([]Job{part})
+	expect(t, "that a part was cancelled does not end the rest", b.Collect(at(12)))
+	b.UpdateQueue(at(40), []Job{job("9_0", "completed", 5, 6, 30), job("9_1", "running", 5, 35, 0)}, true)
+	expect(t, "all have begun", b.Collect(at(40)), "30s: slurm/9_0 from 6 to 30 -running completed.",
+		"35s: slurm/9 to 35 -pending started.", "40s: slurm/9_1 from 35 running")
+}
+
+// Clocks that differ, and times in the future: what is told has a time that is stored.
+func TestTimesAreNeverAhead(t *testing.T) {
+	b := NewJobTracker()
+	b.UpdateQueue(at(10), []Job{job("1", "completed", 500, 600, 700)}, true)
+	expect(t, "the controller is ahead", b.Collect(at(10)), "10s: slurm/1 from 600 to 700 completed.")
+	b = NewJobTracker()
+	b.UpdateQueue(at(10), []Job{job("1", "running", 5, 6, 0)}, true)
+	b.Collect(at(10))
+	b.UpdateQueue(at(5), []Job{job("1", "completed", 5, 6, 4)}, true)
+	expect(t, "our clock was set back", b.Collect(at(5)), "10.002s: slurm/1 from 6 to 4 -running completed.")
+}
+
+// Whatever somebody calls a job, its labels are text of one line, and it is told once.
+func TestNamesThatAreNoText(t *testing.T) {
+	for _, name := range []string{"a|b UserId=root(0)", "new\nline", "bad\xff\xfeutf", "\x00\x1b[31m", strings.Repeat("x", 5000)} {
+		b := NewJobTracker()
+		j := job("1", "running", 5, 6, 0)
+		j.Name = name
+		b.UpdateQueue(at(10), []Job{j}, true)
+		list := b.Collect(at(10))
+		if len(list) != 1 {
+			t.Fatalf("%q: %d batches", name, len(list))
+		}
+		for _, s := range list[0].Samples {
+			for _, v := range s.Series.Values {
+				if !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) || len(v) > 1000 {
+					t.Errorf("%q: label %.100q of %s", name, v, s.Series.Desc.Name)
+				}
+			}
+		}
+		b.UpdateQueue(at(40), []Job{j}, true)
+		expect(t, "nothing new", b.Collect(at(40)))
+	}
+}
+
+func TestUndoTellsAgain(t *testing.T) {
+	b := NewJobTracker()
+	b.UpdateQueue(at(10), []Job{job("1", "running", 5, 6, 0)}, true)
+	b.Collect(at(10))
+	b.Resend()
+	expect(t, "nothing was heard since", b.Collect(at(11)))
+	b.UpdateQueue(at(12), []Job{job("1", "running", 5, 6, 0)}, true)
+	expect(t, "again", b.Collect(at(13)), "12s: slurm/1 from 6 running")
+}
+
+func BenchmarkBook(b *testing.B) {
+	jobs := make([]Job, 10000)
+	for i := range jobs {
+		jobs[i] = job(fmt.Sprint(i+1), "running", 5, 6, 0)
+	}
+	tracker, n := NewJobTracker(), 10
+	b.ReportAllocs()
+	for b.Loop() {
+		n += 30
+		tracker.UpdateQueue(at(n), jobs, true)
+		tracker.Collect(at(n))
+	}
+}
