@@ -61,13 +61,13 @@ type lineage struct {
 	parents []*process // whose child times grew, or who are owed something
 	gap     bool       // the ledger was restored: exit records of what ended meanwhile are missing
 	settled bool       // every end is recorded in this tick: nothing is left to find out
-
-	orphaned uint64 // nanoseconds that could be charged to nobody since the last export
+	told    bool       // the source tells child times
 }
 
 // beginLineage prepares a tick.
 func (l *Ledger) beginLineage(pass *sensor.Pass) {
 	l.line.settled = pass.Complete && pass.Lost == 0 && !l.line.gap
+	l.line.told = false
 }
 
 // follow notes the parent of a process that is alive, and what its children used. first
@@ -84,6 +84,7 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 		o.based = true // from zero
 	}
 	if p.Have&sensor.FieldChildren != 0 {
+		l.line.told = true
 		now := p.ChildUserNanos + p.ChildSystemNanos
 		if !o.based {
 			o.known = now // before our time, or of a process that could not be seen
@@ -190,6 +191,10 @@ func (l *Ledger) reconcile(elapsed, capacity uint64) {
 	for _, e := range t.parents {
 		e.children.open = 0
 	}
+	if !t.settled {
+		l.evidence.unsettled = true
+		l.evidence.childless = l.evidence.childless || !t.told
+	}
 	t.leaving, t.parents, t.gap = t.leaving[:0], t.parents[:0], false
 }
 
@@ -228,17 +233,14 @@ func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	switch {
 	case o.open == 0:
 	case o.open > capacity: // of a time in which it was charged to other
-	case e.pid == 1, o.reaper:
-		l.line.orphaned += o.open
+	case e.pid == 1, o.reaper: // whose orphans they were is not known
 	case o.counted != 0 && l.tick <= o.counted+cloistered:
 	case o.away > o.same:
 		if a := o.awayPart; a.kind == workload.Group || a.kind == workload.Short {
 			l.take(o, o.open, l.part(Identified{Identity: workload.Identity{
 				Workload: workload.MakeID(workload.Short, a.owner+"/"+l.config.Node), Owner: a.owner,
 			}}, l.lastAt))
-			return
 		}
-		l.line.orphaned += o.open
 	default:
 		l.take(o, o.open, e.part)
 	}

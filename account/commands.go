@@ -1,6 +1,7 @@
 package account
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -153,10 +154,22 @@ func (c *commands) stale(name string, total uint64, end bool) bool {
 	return true
 }
 
-// top returns the program that used most.
+// runtimeStage is how the program is called that runc leaves behind in a container until it
+// becomes the container's own (libcontainer, nsexec.c).
+const runtimeStage = "runc:["
+
+// top returns the program that used most. What a container runtime used before the
+// container's program began names nothing, unless there is nothing else.
 func (c *commands) top() (sensor.Comm, bool) {
 	var best *command
+	stage := func(e *command) bool { return bytes.HasPrefix(e.comm[:], []byte(runtimeStage)) }
 	for _, e := range c.byName {
+		if best != nil && stage(e) != stage(best) {
+			if stage(best) {
+				best = e
+			}
+			continue
+		}
 		if best == nil || e.nanos > best.nanos || (e.nanos == best.nanos && slices.Compare(e.comm[:], best.comm[:]) < 0) {
 			best = e
 		}

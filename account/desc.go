@@ -165,7 +165,7 @@ func Descs() []*metric.Desc {
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds,
-		commandSeconds, shortWorkloads, zombies,
+		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}

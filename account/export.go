@@ -62,6 +62,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 		b.Add(s, float64(n))
 	}
 	l.exportZombies(b)
+	l.exportExactness(b)
 	if l.energy != nil {
 		l.energy.exportNode(b)
 	}
@@ -236,7 +237,7 @@ func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	}
 	if r.info == nil || f.changed {
 		if r.info != nil {
-			b.Samples = append(b.Samples, metric.Sample{Series: r.info, Value: 1, Last: true})
+			b.End(r.info) // facts changed: there is one info series at a time
 		}
 		r.info = p.series(info, f.Name, f.Account, f.Partition, f.Command)
 		f.changed = false

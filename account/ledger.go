@@ -78,6 +78,7 @@ type process struct {
 	retry  bool
 
 	children offspring
+	share    sharing
 }
 
 // Ledger holds the accounts of one node.
@@ -105,6 +106,9 @@ type Ledger struct {
 	forgotten uint64
 	other     *Part
 	line      lineage
+	exact     []*exactness
+	evidence  evidence
+	crowds    bool    // a part has processes that share much; see shared.go
 	energy    *energy // nil until a meter was read
 	gpus      gpus
 }
@@ -133,6 +137,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	if first {
 		l.began, l.lastAt = pass.Boot, pass.Boot
 		l.epoch = wall.UnixNano() - int64(pass.Boot)
+		l.evidence.first = true
 	}
 	l.tick++
 	l.now = pass.Boot
@@ -162,6 +167,7 @@ func (l *Ledger) begin() {
 	}
 	for _, p := range l.order {
 		p.now = tick{}
+		p.crowd.begin()
 		if p.cgroup == nil || p.end != 0 {
 			continue
 		}
@@ -179,6 +185,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	}
 	if isNew || e.fresh {
 		isNew, e.fresh = true, false
+		l.fork(e, p)
 		e.part.started++
 	}
 	if e.gone {
@@ -196,7 +203,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	e.rate = float64(d.user+d.system) / float64(max(l.watched(e), uint64(time.Millisecond)))
 	l.follow(e, p, isNew, first)
 	if l.bury(e, p); !isZombie(p) {
-		e.part.occupy(p)
+		e.part.occupy(e, p, l.tick)
 	}
 }
 

@@ -74,7 +74,17 @@ func (r *rig) export() {
 	b.Reset(wall)
 	r.l.Export(&b)
 	r.values = map[string]float64{}
+	infos := map[string]bool{}
 	for _, s := range b.Samples {
+		if s.Ended() {
+			continue
+		}
+		if of := strings.Join(s.Series.Values[:min(3, len(s.Series.Values))], "|"); s.Series.Desc == info {
+			if infos[of] {
+				r.t.Fatalf("two info series of %s in one export", of)
+			}
+			infos[of] = true
+		}
 		k := s.Series.Desc.Name
 		for _, v := range s.Series.Values {
 			k += "|" + v
@@ -314,6 +324,28 @@ func TestProgramThatDidTheWork(t *testing.T) {
 	now := "reckon_workload_info|group/n1/10|group||alice||||solver"
 	if _, ok := r.values[now]; !ok || len(said) != 2 {
 		t.Errorf("said: %v", said)
+	}
+}
+
+// TestContainerIsNotNamedByItsRuntime: what runc does before the container's program
+// begins may be more than what that does.
+func TestContainerIsNotNamedByItsRuntime(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	p := proc(10, 10, 1000*second+1, second/10)
+	r.tick(0, nil)
+	p.Comm = sensor.CommOf([]byte("runc:[2:INIT]"))
+	r.tick(second/10, []sensor.Process{p})
+	r.export()
+	if _, ok := r.values["reckon_workload_info|group/n1/10|group||alice||||runc:[2:INIT]"]; !ok {
+		t.Error("not named while there is nothing else")
+	}
+	p.UserNanos, p.Comm = p.UserNanos+second/100, sensor.CommOf([]byte("sh"))
+	r.tick(second/100, []sensor.Process{p})
+	r.tick(0, nil, p)
+	r.tick(0, nil)
+	r.export()
+	if _, ok := r.values["reckon_workload_info|group/n1/10|group||alice||||sh"]; !ok {
+		t.Errorf("not named sh: %v", r.values)
 	}
 }
 

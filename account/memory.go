@@ -56,25 +56,35 @@ func (p *Part) highWater(e *process, proc *sensor.Process) {
 	}
 }
 
-// settleMemory closes the tick for memory. seconds is the time since the last one.
-func (p *Part) settleMemory(seconds float64) {
+// settleMemory closes the tick for memory.
+func (p *Part) settleMemory(t *closing) {
 	m := &p.memory
-	m.types, m.kernel, m.swap = p.now.memory, 0, p.now.swap
-	m.take(&p.cg)
+	good := true
+	m.kernel, m.swap = 0, p.now.swap
 	if p.cg.Have&sensor.CgroupMemory != 0 {
 		p.have |= sensor.FieldMemory
+		p.sure.add(certainty{Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total))
+	} else {
+		var c certainty
+		m.types, c, good = p.crowd.judge(p.now.memory, p.live, t.used, t.tick)
+		if p.live > 0 {
+			p.sure.add(c, c)
+		}
 	}
+	m.take(&p.cg)
 	if p.cg.Have&sensor.CgroupSwap != 0 {
 		p.have |= sensor.FieldSwap
 	}
 	if p.have&sensor.FieldMemory == 0 {
 		return
 	}
-	if p.cg.Have&sensor.CgroupPeak == 0 {
-		m.peak = max(m.peak, m.resident())
+	if good {
+		if p.cg.Have&sensor.CgroupPeak == 0 {
+			m.peak = max(m.peak, m.resident())
+		}
+		m.neededPeak = max(m.neededPeak, m.needed())
 	}
-	m.neededPeak = max(m.neededPeak, m.needed())
-	m.byteSeconds += float64(m.resident()) * seconds
+	m.byteSeconds += float64(m.resident()) * t.seconds
 }
 
 func (l *Ledger) exportMemory(p *Part, b *metric.Batch) {

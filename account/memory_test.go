@@ -79,6 +79,9 @@ func TestNeededPeakOfProcesses(t *testing.T) {
 		r := newRig(t, Config{})
 		for _, live := range tt.ticks {
 			r.tick(0, live)
+			r.tick(0, live)
+			r.share(func(s Sharer) uint64 { return s.RSS })
+			r.tick(0, live)
 		}
 		r.tick(0, tt.ticks[0][:1], tt.exited...)
 		r.export()
@@ -86,6 +89,16 @@ func TestNeededPeakOfProcesses(t *testing.T) {
 		r.want(name+": needed", r.values["reckon_workload_memory_needed_peak_bytes"+of], float64(tt.needed*mib))
 		r.want(name+": peak", r.values["reckon_workload_memory_peak_bytes"+of], float64(tt.peak*mib))
 	}
+}
+
+// share tells the ledger what processes have for themselves; 0 is denied.
+func (r *rig) share(of func(Sharer) uint64) (asked int) {
+	for _, s := range r.l.Crowded(nil) {
+		v := of(s)
+		r.l.Share(s, sensor.SharedMemory{Resident: s.RSS, Proportional: v}, v != 0)
+		asked++
+	}
+	return asked
 }
 
 // TestWholeJobHasItsOwnPeak: the control group above the steps tells what they held at

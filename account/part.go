@@ -46,6 +46,8 @@ type Part struct {
 	oomSeen uint64
 
 	memory       memory
+	crowd        crowd
+	sure         memoryCertainty
 	live, thread uint32
 
 	energy   partEnergy
@@ -113,26 +115,36 @@ func (p *Part) charge(d usage, proc *sensor.Process, initial bool) {
 }
 
 // occupy counts a living process and its memory in this tick.
-func (p *Part) occupy(proc *sensor.Process) {
+func (p *Part) occupy(e *process, proc *sensor.Process, tick uint64) {
 	p.now.live++
 	p.now.threads += max(proc.Threads, 1)
 	p.now.memory[0] += proc.Anon
 	p.now.memory[1] += proc.File
 	p.now.memory[2] += proc.Shmem
 	p.now.swap += proc.Swap
+	p.crowd.add(&e.share, proc, tick)
 }
 
 // settle closes the tick: the cgroup's counters are held against what processes
 // showed, and the larger one is what was used.
 //
-// seconds is the time since the last tick and capacity the CPU nanoseconds that the
-// machine has in it; initial says that what is found now is from before the ledger.
-func (p *Part) settle(seconds float64, capacity uint64, initial bool) {
-	p.settleCPU(capacity, initial)
+// t is what all parts have in common.
+func (p *Part) settle(t *closing) {
+	p.settleCPU(t.capacity, t.initial)
 	p.settleIO()
 
 	p.live, p.thread = p.now.live, p.now.threads
-	p.settleMemory(seconds)
+	p.settleMemory(t)
+}
+
+// closing is what the parts are settled with at the end of a tick.
+type closing struct {
+	seconds  float64 // since the last tick
+	capacity uint64  // CPU nanoseconds that the machine has in that time
+	used     uint64  // memory that the machine uses, page cache left out, bytes; 0 if unknown
+	total    uint64  // memory of the machine, bytes; 0 if unknown
+	tick     uint64
+	initial  bool // what is found now is from before the ledger
 }
 
 // settleCPU makes the total the largest of what it was, what processes showed, and
@@ -184,6 +196,10 @@ func (p *Part) absorb(o *Part) {
 	p.memory.byteSeconds += o.memory.byteSeconds
 	p.memory.peak = max(p.memory.peak, o.memory.peak)
 	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)
+	p.crowd.bound = p.crowd.bound || o.crowd.bound
+	if o.sure.resident.source != "" {
+		p.sure.add(o.sure.resident, o.sure.needed)
+	}
 	p.started += o.started
 	p.folded++
 	p.commands.merge(&o.commands)

@@ -21,15 +21,20 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	}
 	span := float64(elapsed) / 1e9
 	l.span = span
-	capacity := capacity(elapsed, m)
+	t := closing{seconds: span, capacity: capacity(elapsed, m), tick: l.tick, initial: first}
+	if m != nil {
+		t.used, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryTotal
+	}
+	l.crowds = false
 	var charged uint64
 	for _, p := range l.order {
 		if p.end != 0 {
 			p.now = tick{}
 			continue
 		}
-		p.settle(span, capacity, first)
+		p.settle(&t)
 		charged += p.now.cpu
+		l.crowds = l.crowds || p.crowd.crowded
 	}
 	if m != nil && !first {
 		l.conserve(charged, m)
@@ -67,6 +72,8 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 		busy = int64(grown(busyTicks(&l.machine), busyTicks(m)))
 	}
 	l.balance += max(busy, 0) - int64(charged)
+	l.evidence.count(max(busy, 0), int64(charged), grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ),
+		grown(l.machine.Boot, m.Boot)*uint64(max(m.Cores, 1)))
 	if l.balance <= 0 {
 		return
 	}

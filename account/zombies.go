@@ -53,7 +53,7 @@ func (l *Ledger) exportZombies(b *metric.Batch) {
 	for owner, d := range l.dead {
 		if d.n == 0 {
 			if d.series != nil {
-				b.Samples = append(b.Samples, metric.Sample{Series: d.series, Last: true})
+				b.Samples = append(b.Samples, metric.Sample{Series: d.series, Last: true}) // a zero, once
 			}
 			delete(l.dead, owner)
 			continue

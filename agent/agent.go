@@ -133,6 +133,7 @@ type Agent struct {
 	haveNode bool
 	batch    metric.Batch
 	gpu      gpuing
+	sharing  sharing
 	own      owning
 	views    []compat.View
 	known    map[uint64]*membership
@@ -252,6 +253,7 @@ func (a *Agent) tick() error {
 		}
 	}
 	a.ledger.Tick(a.now(), &a.pass, m)
+	a.tickShared()
 	a.tickGPU()
 	a.tickEnergy(m)
 	a.self.ticked(time.Since(began), a.config.Tick)

@@ -16,6 +16,7 @@ package metric
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -129,6 +130,20 @@ func (b *Batch) Reset(t time.Time) {
 // Add appends the value of s.
 func (b *Batch) Add(s *Series, value float64) {
 	b.Samples = append(b.Samples, Sample{Series: s, Value: value})
+}
+
+// staleNaN is Prometheus's staleness marker (model/value of prometheus).
+const staleNaN = 0x7ff0000000000002
+
+// End appends that s ended before this batch, without another value: a store writes a
+// staleness marker, and an exposition leaves the sample out.
+func (b *Batch) End(s *Series) {
+	b.Samples = append(b.Samples, Sample{Series: s, Value: math.Float64frombits(staleNaN), Last: true})
+}
+
+// Ended reports whether the sample is one of [Batch.End].
+func (s *Sample) Ended() bool {
+	return s.Last && s.Histogram == nil && math.Float64bits(s.Value) == staleNaN
 }
 
 // AddHistogram appends the distribution h of s.

@@ -57,6 +57,15 @@ type Process struct {
 	ReadBytes, WriteBytes uint64 // storage I/O, bytes
 }
 
+// SharedMemory is how much of its resident memory a process has for itself when each page
+// is split evenly over the processes that map it (proportional set size), bytes.
+type SharedMemory struct {
+	Resident, Proportional uint64
+	// Of both the anonymous memory, where HasAnon: kernels before 5.4 tell the sums only.
+	Anon, AnonProportional uint64
+	HasAnon                bool
+}
+
 // Comm is the name of a program as the kernel keeps it: at most 15 bytes and a NUL.
 // It may hold any byte but NUL; [Comm.String] makes it fit to print.
 type Comm [16]byte

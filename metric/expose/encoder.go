@@ -97,7 +97,7 @@ func (e *Encoder) arrange(b *metric.Batch) {
 		}
 		e.of[i] = -1
 		// A sample that does not fit its family could only be written wrongly.
-		if isHistogram(e.groups[g].desc) == (s.Histogram != nil) && len(s.Series.Values) == len(last.Labels) {
+		if isHistogram(e.groups[g].desc) == (s.Histogram != nil) && len(s.Series.Values) == len(last.Labels) && !s.Ended() {
 			e.of[i] = g
 			e.groups[g].n++
 		}

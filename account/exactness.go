@@ -1,0 +1,283 @@
+package account
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+var figureExactness = &metric.Desc{
+	Name: "reckon_figure_exactness", Kind: metric.Gauge,
+	Help:   "How exact a figure of the workloads of a kind is on the node, and what it is taken from: 0 exact, 1 at least, 2 estimated, 3 modelled; the worst since the last export. A run takes the worst of its time.",
+	Labels: []string{"figure", "kind", "source"},
+}
+
+// Exactness says how far a figure may be trusted.
+type Exactness uint8
+
+// The degrees of exactness, as reckon_figure_exactness has them.
+const (
+	Exact     Exactness = iota
+	AtLeast             // the true figure is this one or higher
+	Estimated           // shared out by a rule, or an upper bound
+	Modelled            // from a model, not from a meter
+)
+
+// figure is one of the figures whose exactness is told.
+type figure uint8
+
+const (
+	figCPU figure = iota
+	figProcesses
+	figMemory
+	figMemoryPeak
+	figNeeded
+	figNeededPeak
+	figRead
+	figWrite
+	figEnergy
+	figGPU
+	figures
+)
+
+// figureNames are the names of the figures in the API.
+var figureNames = [figures]string{
+	"cpu_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
+	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds",
+}
+
+// What figures are taken from, the label source.
+const (
+	fromCgroup   = "cgroup"
+	fromRecords  = "exit_records" // every end of a process is recorded
+	fromChildren = "child_times"  // what parents have waited for; see children.go
+	fromReadings = "readings"     // of the task table, once a tick
+	fromStart    = "agent_start"  // what ended before the agent began is not known
+	fromRSS      = "rss"          // resident memory
+	fromPSS      = "pss"          // resident memory, shared pages split; see shared.go
+	fromRSSSum   = "rss_sum"      // resident memory, shared pages more than once
+	fromMeter    = "meter"
+	fromModel    = "model"
+)
+
+// certainty is how exact a figure is and what it is taken from.
+type certainty struct {
+	degree Exactness
+	source string
+}
+
+// worse returns the less exact one.
+func (c certainty) worse(o certainty) certainty {
+	if c.source == "" || o.degree > c.degree {
+		return o
+	}
+	return c
+}
+
+// memoryCertainty is that of the memory of a part, the worst since the last export.
+type memoryCertainty struct{ resident, needed certainty }
+
+func (m *memoryCertainty) add(resident, needed certainty) {
+	m.resident, m.needed = m.resident.worse(resident), m.needed.worse(needed)
+}
+
+// neededOfCgroup is how exact needed memory is. Version 1 tells all of the kernel's memory
+// only: that makes an estimate of it where it is more than a twentieth of what the group
+// may have, which is what needed memory is held against. total is the machine's memory.
+func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
+	known := c.Anon + c.File + c.Shmem
+	limit := max(total, known)
+	if c.Have&sensor.CgroupMemoryMax != 0 {
+		limit = min(limit, c.MemoryMax)
+	}
+	switch {
+	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && grown(known, c.Current) > limit/20:
+		return certainty{AtLeast, fromCgroup}
+	case c.Have&sensor.CgroupKernelBound != 0 && c.Kernel > limit/20:
+		return certainty{Estimated, fromCgroup}
+	}
+	return certainty{Exact, fromCgroup}
+}
+
+// evidence is what speaks for and against figures since the last export, on the whole node.
+type evidence struct {
+	first     bool // the ledger began: what is older is known in part only
+	unsettled bool // some end of a process may not have been recorded
+	childless bool // and the source does not tell child times
+	lost      int64
+	busy      uint64
+	time      uint64 // of all processors
+}
+
+// Time that was charged to nobody makes CPU times "at least" where it is more than a
+// hundredth of what was used, and more than a two-hundredth of the processors' time: clocks
+// are not all read in the same instant.
+const (
+	bearableUse  = 100
+	bearableTime = 200
+)
+
+// count takes in what the machine did in a tick, what of it was charged, and for how long
+// it served interrupts, nanoseconds.
+func (v *evidence) count(busy, charged int64, irq, time uint64) {
+	v.lost += busy - charged - int64(irq)
+	v.busy += uint64(max(busy, 0))
+	v.time += time
+}
+
+// cpu is how exact CPU times are that no control group counts.
+func (v *evidence) cpu() certainty {
+	switch {
+	case !v.unsettled:
+		return certainty{Exact, fromRecords}
+	case v.childless:
+		return certainty{AtLeast, fromReadings}
+	case v.lost > int64(v.busy/bearableUse) && v.lost > int64(v.time/bearableTime):
+		return certainty{AtLeast, fromChildren}
+	}
+	return certainty{Exact, fromChildren}
+}
+
+// ends is how exact figures are that only readings and exit records tell.
+func (v *evidence) ends() certainty {
+	if v.unsettled {
+		return certainty{AtLeast, fromReadings}
+	}
+	return certainty{Exact, fromRecords}
+}
+
+// exactRow is one series.
+type exactRow struct {
+	source string
+	worst  Exactness
+	seen   bool // in this export
+	series *metric.Series
+}
+
+// exactness is what an export says of the figures of one kind of workload.
+type exactness struct {
+	kind workload.Kind
+	rows [figures][]exactRow
+}
+
+func (l *Ledger) exactnessOf(kind workload.Kind) *exactness {
+	for _, x := range l.exact {
+		if x.kind == kind {
+			return x
+		}
+	}
+	x := &exactness{kind: kind}
+	l.exact = append(l.exact, x)
+	return x
+}
+
+func (x *exactness) note(f figure, c certainty) {
+	for i := range x.rows[f] {
+		if r := &x.rows[f][i]; r.source == c.source {
+			if !r.seen || c.degree > r.worst {
+				r.worst, r.seen = c.degree, true
+			}
+			return
+		}
+	}
+	x.rows[f] = append(x.rows[f], exactRow{
+		source: c.source, worst: c.degree, seen: true,
+		series: metric.NewSeries(figureExactness, figureNames[f], string(x.kind), c.source),
+	})
+}
+
+// export appends what was noted, and ends what was not any more.
+func (x *exactness) export(b *metric.Batch) {
+	for f := range x.rows {
+		kept := x.rows[f][:0]
+		for _, r := range x.rows[f] {
+			if !r.seen {
+				b.End(r.series)
+				continue
+			}
+			b.Add(r.series, float64(r.worst))
+			r.seen = false
+			kept = append(kept, r)
+		}
+		x.rows[f] = kept
+	}
+}
+
+// exportExactness appends how exact the figures are that were exported.
+func (l *Ledger) exportExactness(b *metric.Batch) {
+	for _, p := range l.order {
+		if p.kind == workload.Other || p.absorbed {
+			continue
+		}
+		l.judgePart(p, l.exactnessOf(p.kind))
+		p.sure = memoryCertainty{}
+	}
+	for _, x := range l.exact {
+		x.export(b)
+	}
+	l.evidence = evidence{}
+}
+
+// judgePart notes how exact the figures of a part are.
+func (l *Ledger) judgePart(p *Part, x *exactness) {
+	v := &l.evidence
+	cpu, ends := v.cpu(), v.ends()
+	if v.first && p.created == 0 {
+		cpu, ends = certainty{AtLeast, fromStart}, certainty{AtLeast, fromStart}
+	}
+	io := ends
+	if p.counted() {
+		cpu = certainty{Exact, fromCgroup}
+	}
+	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
+		io = certainty{Exact, fromCgroup}
+		if p.cg.Have&sensor.CgroupKernelBound != 0 { // version 1 counts no buffered writes
+			io.degree = AtLeast
+		}
+	}
+	note := x.note
+	note(figCPU, cpu)
+	note(figProcesses, ends)
+	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
+		note(figRead, io)
+		note(figWrite, io)
+	}
+	if p.have&sensor.FieldMemory != 0 && p.sure.resident.source != "" {
+		note(figMemory, p.sure.resident)
+		note(figNeeded, p.sure.needed)
+		note(figMemoryPeak, p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak))
+		note(figNeededPeak, p.peakCertainty(p.sure.needed, ends, sensor.CgroupMemory))
+	}
+	if len(p.energy.used) > 0 {
+		switch {
+		case l.EnergyModelled():
+			cpu = certainty{Modelled, fromModel}
+		case cpu.degree == Exact:
+			cpu.source = fromMeter
+		}
+		note(figEnergy, cpu)
+	}
+	for i := range p.gpus {
+		for k, s := range p.gpus[i].seconds {
+			if s > 0 && k == 0 {
+				note(figGPU, certainty{Exact, gpuMethods[k]})
+			} else if s > 0 {
+				note(figGPU, certainty{Estimated, gpuMethods[k]})
+			}
+		}
+	}
+}
+
+// peakCertainty is that of a highest value, of one that has the given certainty now: what
+// lived between two readings is in it where a control group or exit records tell.
+func (p *Part) peakCertainty(now, ends certainty, told sensor.CgroupFields) certainty {
+	switch {
+	case p.cg.Have&told != 0:
+		return now
+	case p.crowd.bound:
+		return certainty{Estimated, fromRSSSum}
+	case now.degree >= ends.degree:
+		return now
+	}
+	return ends
+}

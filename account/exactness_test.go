@@ -1,0 +1,122 @@
+package account
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// degrees are what the last export said of a kind, by figure and source.
+func (r *rig) degrees(kind string) map[string]Exactness {
+	out := map[string]Exactness{}
+	for k, v := range r.values {
+		f := strings.Split(k, "|")
+		if f[0] == "reckon_figure_exactness" && f[2] == kind {
+			out[f[1]+" "+f[3]] = Exactness(v)
+		}
+	}
+	return out
+}
+
+func TestExactnessOfProcesses(t *testing.T) {
+	const all = sensor.FieldMemory | sensor.FieldPeak | sensor.FieldChildren
+	for name, tt := range map[string]struct {
+		have     sensor.Fields // of the source, beside the usual
+		lack     sensor.Fields
+		complete bool
+		lost     uint64 // exit records in a tick
+		unseen   uint64 // busy time that nobody was charged for, in a tick
+		want     map[string]Exactness
+	}{
+		"exit records": {all, 0, true, 0, 0, map[string]Exactness{
+			"cpu_seconds exit_records": Exact, "processes exit_records": Exact, "memory_bytes rss": Exact, "memory_peak_bytes rss": Exact,
+			"memory_needed_bytes rss": Exact, "memory_needed_peak_bytes rss": Exact, "io_read_bytes exit_records": Exact, "io_write_bytes exit_records": Exact}},
+		"exit records were lost": {all, 0, true, 3, 0, map[string]Exactness{
+			"cpu_seconds child_times": Exact, "processes readings": AtLeast, "memory_bytes rss": Exact, "memory_peak_bytes readings": AtLeast,
+			"memory_needed_bytes rss": Exact, "memory_needed_peak_bytes readings": AtLeast, "io_read_bytes readings": AtLeast, "io_write_bytes readings": AtLeast}},
+		"child times": {all, sensor.FieldIO, false, 0, second / 100, map[string]Exactness{
+			"cpu_seconds child_times": Exact, "processes readings": AtLeast, "memory_bytes rss": Exact, "memory_peak_bytes readings": AtLeast,
+			"memory_needed_bytes rss": Exact, "memory_needed_peak_bytes readings": AtLeast}},
+		"orphans": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, second / 10, map[string]Exactness{
+			"cpu_seconds child_times": AtLeast, "processes readings": AtLeast}},
+		"neither": {0, sensor.FieldIO | sensor.FieldMemory, false, 0, 0, map[string]Exactness{
+			"cpu_seconds readings": AtLeast, "processes readings": AtLeast}},
+	} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		r.tick(0, nil)
+		r.export()
+		p := proc(10, 10, r.boot+1, 0)
+		p.Have = p.Have&^tt.lack | tt.have&^tt.lack
+		p.Anon, p.PeakBytes = mib, mib
+		for range 5 {
+			p.UserNanos += second / 2
+			r.pass.Complete, r.pass.Lost = tt.complete, tt.lost
+			r.tick(second/2+tt.unseen, []sensor.Process{p})
+		}
+		r.export()
+		if got := r.degrees("group"); !maps.Equal(got, tt.want) {
+			t.Errorf("%s:\n got %v\nwant %v", name, got, tt.want)
+		}
+	}
+}
+
+// TestExactnessOfTheFirstExport: of what is older than the agent only a part is known.
+func TestExactnessOfTheFirstExport(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	old := proc(10, 10, 5*second, second)
+	for i, want := range []map[string]Exactness{
+		{"cpu_seconds agent_start": AtLeast, "processes agent_start": AtLeast},
+		{"cpu_seconds exit_records": Exact, "processes exit_records": Exact},
+	} {
+		r.pass.Complete = true
+		r.tick(0, []sensor.Process{old})
+		r.export()
+		got := r.degrees("group")
+		for k := range want {
+			if v, ok := got[k]; !ok || v != want[k] {
+				t.Errorf("export %d: %s is %v, %v; all: %v", i, k, v, ok, got)
+			}
+		}
+	}
+	if _, ok := r.degrees("group")["cpu_seconds agent_start"]; ok {
+		t.Error("it is still told")
+	}
+}
+
+func TestExactnessOfControlGroups(t *testing.T) {
+	const memory = sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak
+	for name, tt := range map[string]struct {
+		cg   sensor.Cgroup
+		want Exactness
+	}{
+		"version 2":                      {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel, Kernel: 50 * mib}, Exact},
+		"version 1, little kernel":       {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10 * mib, MemoryMax: 200 * mib}, Exact},
+		"version 1, much kernel":         {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10*mib + 1, MemoryMax: 200 * mib}, Estimated},
+		"version 1, no limit":            {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound, Kernel: 40 * mib}, Exact},
+		"shared memory not told":         {sensor.Cgroup{Have: memory | sensor.CgroupKernel}, AtLeast},
+		"kernel memory not told, little": {sensor.Cgroup{Have: memory | sensor.CgroupShmem, Anon: 100 * mib, Current: 110 * mib}, Exact},
+		"kernel memory not told, much":   {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupMemoryMax, Anon: 100 * mib, Current: 111 * mib, MemoryMax: 200 * mib}, AtLeast},
+	} {
+		handle := &fakeCgroup{c: tt.cg}
+		r := newRig(t, Config{Export: 5 * time.Second, Identify: func(*sensor.Process, *Part, bool) Identified {
+			return Identified{Identity: workload.Identity{Workload: "slurm/1", Part: "0", Owner: "bob"}, Handle: handle}
+		}})
+		r.m.MemoryTotal, r.m.MemoryAvailable = 1<<30, 1<<29
+		r.tick(0, nil)
+		r.export()
+		r.tick(0, []sensor.Process{proc(10, 10, r.boot+1, 0)})
+		r.export()
+		want := map[string]Exactness{"cpu_seconds cgroup": Exact, "memory_bytes cgroup": Exact, "memory_peak_bytes cgroup": Exact,
+			"memory_needed_bytes cgroup": tt.want, "memory_needed_peak_bytes cgroup": tt.want}
+		got := r.degrees("slurm")
+		for k, v := range want {
+			if g, ok := got[k]; !ok || g != v {
+				t.Errorf("%s: %s is %v (%v), want %v", name, k, g, ok, v)
+			}
+		}
+	}
+}

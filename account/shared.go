@@ -1,0 +1,271 @@
+package account
+
+import (
+	"cmp"
+	"slices"
+
+	"reckon/sensor"
+)
+
+// Processes of one program that was forked hold the same pages: a sum of resident sizes
+// counts those once for each. Where several large ones are in a part, what a page is shared
+// by is measured of some of them ([Ledger.Crowded], [Ledger.Share]), as far as the reader
+// can afford it, and the sum is scaled by it. Where it may not be read, the sum stands as
+// an upper bound, and never above what the machine holds.
+
+// crowdFloor is how many bytes may be counted more than once before it matters.
+const crowdFloor = 16 << 20
+
+// Proportions are good until the number of processes has grown by more than an eighth, and
+// are measured again after freshFor ticks. A process that may not be measured is not tried
+// again for deniedFor ticks. A part is held at what it was for at most holdFor ticks while
+// its processes are measured.
+const (
+	freshFor  = 60
+	deniedFor = 300
+	holdFor   = 10
+)
+
+// proportion is the part of its resident pages that a process has for itself when each
+// page is split evenly over those that map it, by type.
+type proportion [3]float32
+
+// proportionOf holds what was measured against resident memory. Files and shared memory
+// are not told apart.
+func proportionOf(m *sensor.SharedMemory) proportion {
+	if !m.HasAnon {
+		all := quotient(m.Proportional, m.Resident)
+		return proportion{all, all, all}
+	}
+	rest := quotient(grown(m.AnonProportional, m.Proportional), grown(m.Anon, m.Resident))
+	return proportion{quotient(m.AnonProportional, m.Anon), rest, rest}
+}
+
+func quotient(part, all uint64) float32 {
+	if part >= all {
+		return 1
+	}
+	return float32(float64(part) / float64(all))
+}
+
+func (p *proportion) of(proc *sensor.Process) (out [3]uint64) {
+	for i, v := range [...]uint64{proc.Anon, proc.File, proc.Shmem} {
+		out[i] = uint64(float64(v) * float64(p[i]))
+	}
+	return out
+}
+
+// sharing is what is known of the pages of a process.
+type sharing struct {
+	resident [3]uint64 // anon, file, shmem, when it was last seen
+	comm     sensor.Comm
+	part     proportion
+	era      uint32 // of the part's crowd when it was measured
+	at       uint64 // tick of that, 0 for never
+	denied   uint64 // tick at which it could not be measured, 0 for never
+	forked   bool   // it and its parent, in another part, are large and of one program
+	counted  bool   // part is good in this tick
+}
+
+func (s *sharing) rss() uint64 { return s.resident[0] + s.resident[1] + s.resident[2] }
+
+// crowd is what is known of the shared pages of a part.
+type crowd struct {
+	era     uint32 // begins anew when processes are added
+	live    uint32 // processes when the era began
+	began   uint64 // tick of that: they may be growing still, and are measured in the next
+	samples [4]sample
+	since   uint64 // tick since which it is held, 0 if it is not
+	last    [3]uint64
+	bound   bool // a peak may be too high: it was taken from an upper bound
+
+	// This tick.
+	rss, largest     uint64 // bytes: sum, and of one process
+	sampled, unknown uint64 // of rss: by the proportion of another process, by none
+	denied           uint64 // of unknown
+	shared           [3]uint64
+	forked           bool
+	crowded          bool
+}
+
+// sample is the proportion that processes of one program had last.
+type sample struct {
+	comm sensor.Comm
+	part proportion
+	ok   bool
+}
+
+func (c *crowd) begin() {
+	c.rss, c.largest, c.sampled, c.unknown, c.denied, c.shared, c.forked = 0, 0, 0, 0, 0, [3]uint64{}, false
+}
+
+func (c *crowd) sample(comm sensor.Comm) *proportion {
+	for i := range c.samples {
+		if c.samples[i].ok && c.samples[i].comm == comm {
+			return &c.samples[i].part
+		}
+	}
+	return nil
+}
+
+// add counts a process.
+func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
+	s.resident, s.comm = [3]uint64{proc.Anon, proc.File, proc.Shmem}, proc.Comm
+	rss := s.rss()
+	c.rss += rss
+	c.largest = max(c.largest, rss)
+	c.forked = c.forked || s.forked && rss >= crowdFloor
+	p := &s.part
+	switch s.counted = s.at != 0 && s.era == c.era; {
+	case s.counted:
+	case c.sample(proc.Comm) != nil:
+		p = c.sample(proc.Comm)
+		c.sampled += rss
+	default:
+		c.unknown += rss
+		if s.denied != 0 && tick <= s.denied+deniedFor {
+			c.denied += rss
+		}
+		p = &proportion{1, 1, 1}
+	}
+	for i, v := range p.of(proc) {
+		c.shared[i] += v
+	}
+}
+
+// judge closes the tick: it reports what the part holds, how exact that is, and whether it
+// is good enough for a maximum. raw is the sum by type, used is
+// what all processes of the machine hold together without page cache, 0 if unknown.
+func (c *crowd) judge(raw [3]uint64, live uint32, used, tick uint64) (types [3]uint64, sure certainty, good bool) {
+	twice := c.rss - c.largest
+	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
+		c.since, c.last = 0, raw
+		return raw, certainty{Exact, fromRSS}, true
+	}
+	if live > c.live+c.live/8 {
+		c.era++
+		c.live, c.began, c.samples, c.unknown = live, tick, [4]sample{}, c.rss
+	}
+	c.live = min(c.live, live)
+	if c.unknown <= c.rss/32 {
+		sure = certainty{Exact, fromPSS}
+		if c.sampled+c.unknown > 0 || c.forked {
+			sure.degree = Estimated
+		}
+		c.since, c.last = 0, c.shared
+		return c.shared, sure, true
+	}
+	if c.since == 0 {
+		c.since = tick
+	}
+	if c.denied < c.unknown && tick < c.since+holdFor {
+		return c.hold(raw), certainty{Estimated, fromPSS}, false
+	}
+	c.bound = true
+	c.last = bounded(c.shared, c.largest, used)
+	return c.last, certainty{Estimated, fromRSSSum}, true
+}
+
+// hold returns what the part held last, and not less than its largest process does.
+func (c *crowd) hold(raw [3]uint64) [3]uint64 {
+	last := c.last[0] + c.last[1] + c.last[2]
+	if last >= c.largest {
+		return c.last
+	}
+	return scaled(raw, float64(c.largest)/float64(c.rss))
+}
+
+// bounded keeps anonymous and shared memory below what the machine uses, or at the largest
+// process.
+func bounded(types [3]uint64, largest, used uint64) [3]uint64 {
+	own := types[0] + types[2]
+	limit := max(used, largest)
+	if used == 0 || own <= limit {
+		return types
+	}
+	file := types[1]
+	types = scaled(types, float64(limit)/float64(own))
+	types[1] = min(file, limit)
+	return types
+}
+
+func scaled(types [3]uint64, by float64) [3]uint64 {
+	for i := range types {
+		types[i] = uint64(float64(types[i]) * by)
+	}
+	return types
+}
+
+// fork notes a process that is met: one that was forked from a large process in another
+// part shares its pages with that.
+func (l *Ledger) fork(e *process, p *sensor.Process) {
+	q := l.table[p.PPID]
+	if q == nil || q.part == e.part || q.share.rss() < crowdFloor || q.share.comm != p.Comm || p.Have&sensor.FieldParent == 0 {
+		return
+	}
+	e.share.forked, q.share.forked = true, true
+}
+
+// Sharer is a process of which it is to be found out how much of its memory it shares.
+type Sharer struct {
+	PID   int32
+	Start uint64
+	RSS   uint64 // bytes: what measuring costs grows with it
+	class uint8
+	at    uint64
+}
+
+// Crowded appends the processes whose shared pages count, those first of which least is
+// known: programs of which none was measured, then processes measured by others, then
+// those of which it is long ago; the largest first. It is called after [Ledger.Tick].
+func (l *Ledger) Crowded(list []Sharer) []Sharer {
+	if !l.crowds {
+		return list
+	}
+	for _, e := range l.table {
+		c, s := &e.part.crowd, &e.share
+		if !c.crowded || c.began == l.tick || e.tick != l.tick || e.gone || s.rss() == 0 || s.denied != 0 && l.tick <= s.denied+deniedFor {
+			continue
+		}
+		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss(), at: s.at}
+		switch {
+		case !s.counted && c.sample(s.comm) == nil:
+		case !s.counted:
+			next.class = 1
+		case l.tick < s.at+freshFor:
+			continue
+		default:
+			next.class = 2
+		}
+		list = append(list, next)
+	}
+	slices.SortFunc(list, func(a, b Sharer) int {
+		if a.class != b.class || a.class < 2 {
+			return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(b.RSS, a.RSS), cmp.Compare(a.PID, b.PID))
+		}
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.PID, b.PID))
+	})
+	return list
+}
+
+// Share takes in how much a process shares; ok is false when it may not be found out.
+func (l *Ledger) Share(s Sharer, m sensor.SharedMemory, ok bool) {
+	e := l.table[s.PID]
+	if e == nil || e.start != s.Start || e.gone {
+		return
+	}
+	if !ok {
+		e.share.denied = l.tick
+		return
+	}
+	c := &e.part.crowd
+	e.share.part, e.share.era, e.share.at, e.share.denied = proportionOf(&m), c.era, l.tick, 0
+	at := 0
+	for i := range c.samples {
+		if !c.samples[i].ok || c.samples[i].comm == e.share.comm {
+			at = i
+			break
+		}
+	}
+	c.samples[at] = sample{e.share.comm, e.share.part, true}
+}

@@ -1,0 +1,182 @@
+package account
+
+import (
+	"fmt"
+	"testing"
+
+	"reckon/sensor"
+)
+
+// forked are processes of one program of so many MiB each.
+func forked(n int, size uint64) []sensor.Process {
+	var out []sensor.Process
+	for i := range n {
+		p := proc(int32(100+i), 100, 20*second, second)
+		p.PPID, p.Comm = 100, sensor.CommOf([]byte("server"))
+		if i == 0 {
+			p.PPID = 1
+		}
+		p.Have |= sensor.FieldMemory
+		p.Anon, p.File = size*mib, 2*mib
+		out = append(out, p)
+	}
+	return out
+}
+
+func (r *rig) memory(of string) (anon, peak, needed float64, how map[string]float64) {
+	r.export()
+	l := "|" + of + "|group||alice"
+	how = map[string]float64{}
+	for _, f := range []string{"memory_bytes", "memory_peak_bytes"} {
+		for _, s := range []string{fromRSS, fromPSS, fromRSSSum} {
+			if v, ok := r.values["reckon_figure_exactness|"+f+"|group|"+s]; ok {
+				how[f+" "+s] = v
+			}
+		}
+	}
+	return r.values["reckon_workload_memory_bytes"+l+"|anon"] / float64(mib), r.values["reckon_workload_memory_peak_bytes"+l] / float64(mib),
+		r.values["reckon_workload_memory_needed_peak_bytes"+l] / float64(mib), how
+}
+
+// TestForkedPagesCountOnce: a server of 1 GB forks 30 workers that hold the same pages. At
+// no time is the group, or its peak, much more than 1 GB, and one or two readings are
+// enough.
+func TestForkedPagesCountOnce(t *testing.T) {
+	const of = "group/n1/100"
+	r := newRig(t, Config{})
+	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 22<<30
+	r.tick(0, forked(1, 1000))
+	anon, _, _, how := r.memory(of)
+	if anon != 1000 || how["memory_bytes rss"] != float64(Exact) {
+		t.Errorf("alone: %v MiB, %v", anon, how)
+	}
+	asked := 0
+	split := func(s Sharer) uint64 {
+		if asked++; asked > 2 {
+			return s.RSS // what is read beyond is wrong here, and must not be needed
+		}
+		return s.RSS / 31
+	}
+	for i := range 5 {
+		r.tick(0, forked(31, 1000))
+		list := r.l.Crowded(nil)
+		if want := [...]int{0, 31}; i < 2 && len(list) != want[i] {
+			t.Errorf("tick %d: %d processes are to be measured, want %d", i, len(list), want[i])
+		}
+		if len(list) > 0 && asked < 2 {
+			r.l.Share(list[0], sensor.SharedMemory{Resident: list[0].RSS, Proportional: split(list[0])}, true)
+		}
+		anon, peak, needed, how := r.memory(of)
+		if anon < 990 || anon > 1010 || peak > 1012 || needed > 1010 {
+			t.Errorf("tick %d: %.0f MiB, peak %.0f, needed %.0f, %v", i, anon, peak, needed, how)
+		}
+		if how["memory_bytes pss"] != float64(Estimated) {
+			t.Errorf("tick %d: %v", i, how)
+		}
+	}
+	// When all were measured it is exact.
+	r.share(func(s Sharer) uint64 { return s.RSS / 31 })
+	r.tick(0, forked(31, 1000))
+	r.export()
+	r.tick(0, forked(31, 1000))
+	if anon, _, _, how = r.memory(of); anon < 990 || anon > 1010 || how["memory_bytes pss"] != float64(Exact) {
+		t.Errorf("all measured: %.0f MiB, %v", anon, how)
+	}
+	// More are forked: what was known is not good any more, and is not counted on.
+	r.tick(0, forked(62, 1000))
+	if anon, peak, _, _ := r.memory(of); anon > 1010 || peak > 1012 {
+		t.Errorf("twice as many: %.0f MiB, peak %.0f", anon, peak)
+	}
+	r.tick(0, forked(62, 1000))
+	r.share(func(s Sharer) uint64 { return s.RSS / 62 })
+	r.tick(0, forked(62, 1000))
+	if anon, peak, _, _ := r.memory(of); anon < 990 || anon > 1010 || peak > 1012 {
+		t.Errorf("twice as many, measured: %.0f MiB, peak %.0f", anon, peak)
+	}
+}
+
+// TestSharedPagesThatMayNotBeRead: an upper bound, below what the machine uses, and marked.
+func TestSharedPagesThatMayNotBeRead(t *testing.T) {
+	const of = "group/n1/100"
+	r := newRig(t, Config{})
+	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
+	for range 3 {
+		r.tick(0, forked(31, 1000))
+		r.share(func(Sharer) uint64 { return 0 })
+	}
+	r.export()
+	r.tick(0, forked(31, 1000))
+	anon, peak, needed, how := r.memory(of)
+	if anon < 1000 || anon > 3<<10 || needed > 3<<10 || peak > 3<<10+3<<10 {
+		t.Errorf("%.0f MiB, peak %.0f, needed %.0f", anon, peak, needed)
+	}
+	if how["memory_bytes rss_sum"] != float64(Estimated) || how["memory_peak_bytes rss_sum"] != float64(Estimated) {
+		t.Errorf("%v", how)
+	}
+	if n := r.share(func(Sharer) uint64 { return 0 }); n != 0 {
+		t.Errorf("%d are tried again at once", n)
+	}
+	// Nobody measures at all: it is held for a while, then the bound stands.
+	r = newRig(t, Config{})
+	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
+	for i := range holdFor + 2 {
+		r.tick(0, forked(31, 1000))
+		if anon, _, _, _ := r.memory(of); (anon > 1100) != (i >= holdFor) {
+			t.Errorf("tick %d: %.0f MiB", i, anon)
+		}
+	}
+}
+
+// TestWhatIsNoCrowd: few bytes, or one large process, are summed up.
+func TestWhatIsNoCrowd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		live []sensor.Process
+		want float64
+	}{
+		"small":       {forked(8, 0), 0},
+		"below 16":    {forked(2, 13), 26},
+		"one process": {forked(1, 5000), 5000},
+	} {
+		r := newRig(t, Config{})
+		r.tick(0, tt.live)
+		r.tick(0, tt.live)
+		if n := len(r.l.Crowded(nil)); n != 0 {
+			t.Errorf("%s: %d to be measured", name, n)
+		}
+		if anon, _, _, how := r.memory("group/n1/100"); anon != tt.want || how["memory_bytes rss"] != float64(Exact) {
+			t.Errorf("%s: %v MiB %v", name, anon, how)
+		}
+	}
+	r := newRig(t, Config{})
+	r.tick(0, forked(2, 14))
+	r.tick(0, forked(2, 14))
+	if n := len(r.l.Crowded(nil)); n != 2 {
+		t.Errorf("at the threshold %d are to be measured, want 2", n)
+	}
+}
+
+// TestWorkersInGroupsOfTheirOwn: each is alone in its part, and still shares its pages.
+func TestWorkersInGroupsOfTheirOwn(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, forked(1, 1000))
+	live := forked(31, 1000)
+	for i := range live[1:] {
+		live[i+1].PGID, live[i+1].Start = live[i+1].PID, r.boot+1
+	}
+	for range 3 {
+		r.tick(0, live) // the parent is known to share when its children were met
+	}
+	measured := r.share(func(s Sharer) uint64 { return s.RSS / 31 })
+	if measured != 31 {
+		t.Errorf("%d were measured, want 31", measured)
+	}
+	r.tick(0, live)
+	sum := 0.0
+	for i := range live {
+		anon, _, _, _ := r.memory(fmt.Sprintf("group/n1/%d", live[i].PGID))
+		sum += anon
+	}
+	if sum < 990 || sum > 1010 {
+		t.Errorf("the groups hold %.0f MiB together", sum)
+	}
+}

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/account"
+	"reckon/sensor"
+)
+
+// sharedReader reads how much memory a process shares, which costs time in proportion to
+// its size.
+type sharedReader interface {
+	SharedMemory(pid int32) (sensor.SharedMemory, error)
+}
+
+// sharing measures the shared pages of the few processes of which that matters, within a
+// budget of processor time.
+type sharing struct {
+	list  []account.Sharer
+	purse time.Duration
+	last  uint64 // boot time of the tick before
+	clock func() time.Duration
+}
+
+// The budget: a thousandth of a processor, saved up to what a process of some 10 GiB takes,
+// and at most so much in one tick. A reading is begun when its cost, by experience 17 µs for
+// each MiB, is in the purse, or the purse is full.
+const (
+	sharingShare   = 1000
+	sharingSavings = 200 * time.Millisecond
+	sharingTick    = 40 * time.Millisecond
+	sharingPerMiB  = 17 * time.Microsecond
+	sharingLeast   = 50 * time.Microsecond
+)
+
+// tickShared is called after the ledger took a tick.
+func (a *Agent) tickShared() {
+	look, ok := a.look.(sharedReader)
+	s := &a.sharing
+	if s.clock == nil {
+		s.clock, s.purse = threadClock, sharingSavings/2
+	}
+	if s.last != 0 && a.pass.Boot > s.last {
+		s.purse = min(s.purse+time.Duration(a.pass.Boot-s.last)/sharingShare, sharingSavings)
+	}
+	s.last = a.pass.Boot
+	if ok && s.purse <= 0 {
+		return
+	}
+	if s.list = a.ledger.Crowded(s.list[:0]); len(s.list) == 0 {
+		return
+	}
+	runtime.LockOSThread() // the clock of the thread tells what this costs
+	defer runtime.UnlockOSThread()
+	began := s.clock()
+	spent := time.Duration(0)
+	for _, p := range s.list {
+		cost := max(time.Duration(p.RSS>>20)*sharingPerMiB, sharingLeast)
+		if spent >= sharingTick || s.purse-spent < cost && s.purse < sharingSavings {
+			break
+		}
+		if !ok { // as in a recording
+			a.ledger.Share(p, sensor.SharedMemory{}, false)
+			continue
+		}
+		m, err := look.SharedMemory(p.PID)
+		a.ledger.Share(p, m, err == nil)
+		spent = s.clock() - began
+	}
+	s.purse -= spent
+}
+
+// threadClock is the CPU time of the calling thread.
+func threadClock() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
+	return time.Duration(ts.Nano())
+}

@@ -1,0 +1,43 @@
+package procfs
+
+import (
+	"fmt"
+
+	"reckon/sensor"
+)
+
+// smapsLimit bounds what is read of /proc/PID/smaps_rollup: two dozen lines.
+const smapsLimit = 8 << 10
+
+// SharedMemory returns how much of its memory a process shares, from
+// /proc/PID/smaps_rollup (since 4.14). The kernel walks its page tables for that: some
+// 17 microseconds for each resident mebibyte. It takes the rights of ptrace(2).
+func (p Proc) SharedMemory(pid int32) (sensor.SharedMemory, error) {
+	b, err := p.read(pid, "smaps_rollup", smapsLimit)
+	if err != nil {
+		return sensor.SharedMemory{}, err
+	}
+	m, ok := parseSmapsRollup(b)
+	if !ok {
+		return m, fmt.Errorf("read the smaps_rollup of process %d: %w", pid, errMalformed)
+	}
+	return m, nil
+}
+
+// parseSmapsRollup reads the resident and the proportional set size, and how much of each
+// is anonymous, since 5.4.
+func parseSmapsRollup(b []byte) (m sensor.SharedMemory, ok bool) {
+	anon, sums := 0, 0
+	for len(b) > 0 {
+		var l []byte
+		l, b = line(b)
+		switch {
+		case kilobytes(l, "Rss:", &m.Resident), kilobytes(l, "Pss:", &m.Proportional):
+			sums++
+		case kilobytes(l, "Anonymous:", &m.Anon), kilobytes(l, "Pss_Anon:", &m.AnonProportional):
+			anon++
+		}
+	}
+	m.HasAnon = anon == 2
+	return m, sums == 2
+}
