@@ -6,8 +6,10 @@
 //	user     own workloads in full, the others only as totals without names
 //	public   totals of nodes and of the site; workloads without names
 //
-// A [Viewer] travels in the context of a request. Nobody is in a context into which
-// nobody was put: what forgets to ask who asks shows nothing.
+// A [Viewer] travels in the context of a request; package auth finds out who it is. A context
+// without one holds Nobody, who sees nothing: a handler that forgets to check shows nothing.
+// [Authorized] and [AuthorizedUsage] stand before what answers about work. What is refused is
+// a [Refusal]; package web/api gives it a status.
 package access
 
 import (
@@ -106,6 +108,16 @@ func (v Viewer) MayWrite(site, node string) bool {
 		return v.Writes.Holds(site, node)
 	}
 	return v.Changes()
+}
+
+// Allow is for which nodes the sender of a context may send samples; nil is for all, whose
+// series need not be looked at.
+func Allow(ctx context.Context) (func(site, node string) bool, error) {
+	v := From(ctx)
+	if v.Writes == nil && v.Changes() {
+		return nil, nil
+	}
+	return v.MayWrite, nil
 }
 
 // Sends reports whether the viewer may send any samples at all.

@@ -50,7 +50,7 @@ func opened(t *testing.T, c Config) *Server {
 
 const password = "correct horse battery"
 
-func users(t *testing.T, dir string) *auth.Keeper {
+func users(t *testing.T, dir string) *auth.Users {
 	t.Helper()
 	k, err := auth.Open(dir, auth.Options{Fast: true})
 	if err != nil {
@@ -173,13 +173,12 @@ func TestLoopback(t *testing.T) {
 	if code, _ := asked(t, c, base+path, "Authorization", "Bearer rkn_x.y"); code != http.StatusUnauthorized {
 		t.Errorf("a wrong token is overlooked: %d", code)
 	}
-	k := users(t, dir)
+	withUsers := t.TempDir()
+	k := users(t, withUsers)
 	if err := k.AddUser(t.Context(), auth.User{Name: "alice", Role: access.User}, password); err != nil {
 		t.Fatal(err)
 	}
-	s.gate.mu.Lock()
-	s.gate.asked = time.Time{} // a second later
-	s.gate.mu.Unlock()
+	base = "http://" + opened(t, Config{Listen: "127.0.0.1:0", Data: withUsers}).Addr()
 	if code, _ := asked(t, c, base+path); code != http.StatusUnauthorized {
 		t.Errorf("with a user, a stranger on this machine gets %d", code)
 	}

@@ -34,7 +34,7 @@ type copier struct {
 		Snapshot(ctx context.Context, file string) error
 	}
 	stores []localStore // in the order in which they are copied
-	users  *auth.Keeper
+	users  *auth.Users
 	// elsewhere names what is not in the data directory.
 	elsewhere []string
 }
@@ -48,7 +48,7 @@ type localStore struct {
 var _ api.Backup = (*copier)(nil)
 
 func (s *Server) copier() *copier {
-	c := &copier{data: s.config.Data, users: s.gate.keeper}
+	c := &copier{data: s.config.Data, users: s.authn.Users}
 	if s.hourly != nil {
 		c.stores = append(c.stores, localStore{HourlyDir, s.hourly})
 	}

@@ -153,10 +153,10 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	}
 	o.Backup = s.copier()
 	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }
-	o.Viewer, o.Auth = s.gate.viewer, s.gate.front.Handler()
-	o.Audit = s.gate.audit(func(err error) { s.log.Error("write the audit log", "err", err) })
+	o.Viewer, o.Auth = s.authn.Viewer, s.authn.Handler()
+	o.Audit = s.authn.AuditLook
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: s.gate.allow, Begin: s.begin, Sizes: s.sizes, Logger: s.log}
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	if s.agent != nil {

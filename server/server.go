@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reckon/access/auth"
 	"reckon/agent"
 	"reckon/answer/findings"
 	"reckon/catalogue"
@@ -96,7 +97,7 @@ type Server struct {
 	builder         *catalogue.Builder
 	agent           *agent.Agent
 	socket          *agent.Socket
-	gate            *gate
+	authn           *auth.Authenticator
 	alerts          *alerting.Service
 	slurm           *slurmctl.Poller
 	findings        *findings.Keeper
@@ -132,7 +133,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	if err := s.openStores(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	if err := s.openGate(ctx); err != nil {
+	if err := s.openAccess(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.openSlurm(); err != nil {
@@ -290,8 +291,8 @@ func (s *Server) close() error {
 	if s.series != nil {
 		errs = append(errs, s.series.Close())
 	}
-	if s.gate != nil {
-		errs = append(errs, s.gate.keeper.Close())
+	if s.authn != nil {
+		errs = append(errs, s.authn.Users.Close())
 	}
 	_ = s.ln.Close() // closed already when HTTP was served
 	return errors.Join(errs...)

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"reckon/access"
@@ -22,25 +23,25 @@ type Entry struct {
 const keepAudit = 400 * 24 * time.Hour
 
 // Audit writes an entry. Long objects are cut.
-func (k *Keeper) Audit(ctx context.Context, v access.Viewer, action, object, owner, source string) error {
+func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, owner, source string) error {
 	const most = 2000
 	if len(object) > most {
 		object = object[:most] + "..."
 	}
-	_, err := k.db.ExecContext(ctx, `INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		k.clock().UnixMilli(), v.Name, v.Role.String(), action, object, owner, source)
+	_, err := us.db.ExecContext(ctx, `INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		us.clock().UnixMilli(), v.Name, v.Role.String(), action, object, owner, source)
 	return err
 }
 
 // Trim forgets entries that are too old.
-func (k *Keeper) Trim(ctx context.Context) error {
-	_, err := k.db.ExecContext(ctx, `DELETE FROM audit WHERE at_ms < $1`, k.clock().Add(-keepAudit).UnixMilli())
+func (us *Users) Trim(ctx context.Context) error {
+	_, err := us.db.ExecContext(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli())
 	return err
 }
 
 // Entries lists entries, the newest first: about one owner or all, since a time.
-func (k *Keeper) Entries(ctx context.Context, owner, viewer string, since time.Time, limit int) ([]Entry, error) {
-	rows, err := k.db.QueryContext(ctx, `SELECT at_ms, viewer, role, action, object, owner, source FROM audit
+func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.Time, limit int) ([]Entry, error) {
+	rows, err := us.db.QueryContext(ctx, `SELECT at_ms, viewer, role, action, object, owner, source FROM audit
 		WHERE ($1 = '' OR owner = $1) AND ($2 = '' OR viewer = $2) AND at_ms >= $3 ORDER BY at_ms DESC, key DESC LIMIT $4`, owner, viewer, since.UnixMilli(), limit)
 	if err != nil {
 		return nil, err
@@ -57,4 +58,36 @@ func (k *Keeper) Entries(ctx context.Context, owner, viewer string, since time.T
 		out = append(out, e)
 	}
 	return out, rows.Err()
+}
+
+// repeated is for how long the same look is written once: pages ask anew every few seconds.
+const repeated = 10 * time.Minute
+
+// maxNoted bounds the looks that are remembered as written.
+const maxNoted = 10_000
+
+// AuditLook writes that the viewer of a request looked at somebody's work, unless the same
+// look was written a moment ago. Errors go to the log: nobody is refused for them.
+func (a *Authenticator) AuditLook(r *http.Request, action, object, owner string) {
+	v := access.From(r.Context())
+	if !a.firstLook(v.Name+"\x00"+action+"\x00"+object, a.Users.clock()) {
+		return
+	}
+	if err := a.Users.Audit(context.WithoutCancel(r.Context()), v, action, object, owner, source(r)); err != nil {
+		a.Logger.ErrorContext(r.Context(), "write the audit log", "err", err)
+	}
+}
+
+func (a *Authenticator) firstLook(key string, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last, ok := a.noted[key]
+	if ok && now.Sub(last) < repeated {
+		return false
+	}
+	if a.noted == nil || !ok && len(a.noted) > maxNoted {
+		a.noted = map[string]time.Time{}
+	}
+	a.noted[key] = now
+	return true
 }

@@ -8,8 +8,8 @@ import (
 
 // Snapshot writes a whole copy of the file of users, tokens and the audit log into a new
 // file, as of one moment, while it is in use.
-func (k *Keeper) Snapshot(ctx context.Context, file string) error {
-	if _, err := k.db.ExecContext(ctx, "VACUUM INTO '"+strings.ReplaceAll(file, "'", "''")+"'"); err != nil {
+func (us *Users) Snapshot(ctx context.Context, file string) error {
+	if _, err := us.db.ExecContext(ctx, "VACUUM INTO '"+strings.ReplaceAll(file, "'", "''")+"'"); err != nil {
 		return fmt.Errorf("copy the users and tokens to %s: %w", file, err)
 	}
 	return nil

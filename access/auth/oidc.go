@@ -126,16 +126,16 @@ func random() string {
 }
 
 // end takes the browser back.
-func (p *Provider) end(w http.ResponseWriter, r *http.Request, f *Front) {
+func (p *Provider) end(w http.ResponseWriter, r *http.Request, a *Authenticator) {
 	http.SetCookie(w, cookie(r, flowCookie, "", -1, http.SameSiteLaxMode))
 	v, next, err := p.exchange(r)
 	if err != nil {
-		f.Logger.WarnContext(r.Context(), "sign in by OpenID Connect", "err", err)
-		f.audit(r.Context(), access.Viewer{}, "login refused", r)
-		f.page(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. The log of the server says why.")
+		a.Logger.WarnContext(r.Context(), "sign in by OpenID Connect", "err", err)
+		a.audit(r.Context(), access.Viewer{}, "login refused", r)
+		a.page(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. The log of the server says why.")
 		return
 	}
-	f.admit(w, r, v, false, next)
+	a.admit(w, r, v, false, next)
 }
 
 func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {

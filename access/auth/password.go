@@ -54,14 +54,14 @@ func CheckName(name string) error {
 }
 
 // AddUser adds a user with a password.
-func (k *Keeper) AddUser(ctx context.Context, u User, password string) error {
+func (us *Users) AddUser(ctx context.Context, u User, password string) error {
 	if err := CheckName(u.Name); err != nil {
 		return err
 	}
 	if u.Role < access.User {
 		return fmt.Errorf("a user has the role admin, support or user, not %s", u.Role)
 	}
-	hash, err := k.hash(ctx, password)
+	hash, err := us.hash(ctx, password)
 	if err != nil {
 		return err
 	}
@@ -69,43 +69,43 @@ func (k *Keeper) AddUser(ctx context.Context, u User, password string) error {
 	if err != nil {
 		return err
 	}
-	r, err := k.db.ExecContext(ctx, `INSERT INTO users (name, role, owners, password, created_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
-		u.Name, u.Role.String(), string(owners), hash, k.clock().UnixMilli())
+	r, err := us.db.ExecContext(ctx, `INSERT INTO users (name, role, owners, password, created_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+		u.Name, u.Role.String(), string(owners), hash, us.clock().UnixMilli())
 	return one(r, err, fmt.Errorf("user %s %w", u.Name, ErrExists))
 }
 
 // SetPassword gives a user another password and ends the user's sessions.
-func (k *Keeper) SetPassword(ctx context.Context, name, password string) error {
-	hash, err := k.hash(ctx, password)
+func (us *Users) SetPassword(ctx context.Context, name, password string) error {
+	hash, err := us.hash(ctx, password)
 	if err != nil {
 		return err
 	}
-	r, err := k.db.ExecContext(ctx, `UPDATE users SET password = $1 WHERE name = $2`, hash, name)
+	r, err := us.db.ExecContext(ctx, `UPDATE users SET password = $1 WHERE name = $2`, hash, name)
 	if err := one(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
 		return err
 	}
-	k.forget()
-	_, err = k.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name)
+	us.forget()
+	_, err = us.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name)
 	return err
 }
 
 // RemoveUser removes a user, with the user's sessions and own tokens.
-func (k *Keeper) RemoveUser(ctx context.Context, name string) error {
-	r, err := k.db.ExecContext(ctx, `DELETE FROM users WHERE name = $1`, name)
+func (us *Users) RemoveUser(ctx context.Context, name string) error {
+	r, err := us.db.ExecContext(ctx, `DELETE FROM users WHERE name = $1`, name)
 	if err := one(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
 		return err
 	}
-	k.forget()
-	if _, err := k.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name); err != nil {
+	us.forget()
+	if _, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name); err != nil {
 		return err
 	}
-	_, err = k.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE name = $2 AND kind = 'person' AND revoked_ms = 0`, k.clock().UnixMilli(), name)
+	_, err = us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE name = $2 AND kind = 'person' AND revoked_ms = 0`, us.clock().UnixMilli(), name)
 	return err
 }
 
 // Users lists the users by name.
-func (k *Keeper) Users(ctx context.Context) ([]User, error) {
-	rows, err := k.db.QueryContext(ctx, `SELECT name, role, owners, created_ms FROM users ORDER BY name`)
+func (us *Users) List(ctx context.Context) ([]User, error) {
+	rows, err := us.db.QueryContext(ctx, `SELECT name, role, owners, created_ms FROM users ORDER BY name`)
 	if err != nil {
 		return nil, err
 	}
@@ -141,80 +141,80 @@ const remembered = time.Minute
 // CheckPassword says who signs in with a name and a password. from is the address of
 // the sender: after some failed attempts on a name or from an address further ones wait
 // (ErrSlow), whether the password is right or not.
-func (k *Keeper) CheckPassword(ctx context.Context, name, password, from string) (access.Viewer, error) {
+func (us *Users) CheckPassword(ctx context.Context, name, password, from string) (access.Viewer, error) {
 	key := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s", len(name), name, password)))
-	now := k.clock()
-	k.mu.Lock()
-	c, ok := k.known[key]
-	k.mu.Unlock()
+	now := us.clock()
+	us.mu.Lock()
+	c, ok := us.known[key]
+	us.mu.Unlock()
 	if ok && now.Before(c.until) {
 		return c.viewer, nil
 	}
-	if wait := k.guard.wait(now, "name "+name, "from "+from); wait > 0 {
+	if wait := us.guard.wait(now, "name "+name, "from "+from); wait > 0 {
 		return access.Viewer{}, fmt.Errorf("%w; try again in %s", ErrSlow, wait.Round(time.Second))
 	}
 	var role, owners, hash string
-	err := k.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, name).Scan(&role, &owners, &hash)
+	err := us.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, name).Scan(&role, &owners, &hash)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		hash = k.decoy() // an unknown name takes as long as a wrong password
+		hash = us.decoy() // an unknown name takes as long as a wrong password
 	case err != nil:
 		return access.Viewer{}, err
 	}
-	right, checkErr := k.check(ctx, hash, password)
+	right, checkErr := us.check(ctx, hash, password)
 	if checkErr != nil {
 		return access.Viewer{}, checkErr
 	}
 	if err != nil || !right {
-		k.guard.failed(now, "name "+name, "from "+from)
+		us.guard.failed(now, "name "+name, "from "+from)
 		return access.Viewer{}, ErrRefused
 	}
-	k.guard.succeeded("name " + name)
+	us.guard.succeeded("name " + name)
 	v, err := viewer(role, name, owners)
 	if err != nil {
 		return v, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for key, c := range k.known {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	for key, c := range us.known {
 		if !now.Before(c.until) {
-			delete(k.known, key)
+			delete(us.known, key)
 		}
 	}
-	k.known[key] = checked{v, now.Add(remembered)}
+	us.known[key] = checked{v, now.Add(remembered)}
 	return v, nil
 }
 
 // forget makes every password be checked again.
-func (k *Keeper) forget() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	clear(k.known)
+func (us *Users) forget() {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	clear(us.known)
 }
 
 // hash makes the text that is kept of a password, in the form of the reference
 // implementation: $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH.
-func (k *Keeper) hash(ctx context.Context, password string) (string, error) {
+func (us *Users) hash(ctx context.Context, password string) (string, error) {
 	if len(password) < shortest || len(password) > longest {
 		return "", fmt.Errorf("the password has %d bytes; give %d to %d", len(password), shortest, longest)
 	}
-	if err := k.enter(ctx); err != nil {
+	if err := us.enter(ctx); err != nil {
 		return "", err
 	}
-	defer k.leave()
+	defer us.leave()
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // never fails (crypto/rand)
-	sum := argon2.IDKey([]byte(password), salt, k.cost.time, k.cost.memory, k.cost.threads, 32)
+	sum := argon2.IDKey([]byte(password), salt, us.cost.time, us.cost.memory, us.cost.threads, 32)
 	b64 := base64.RawStdEncoding
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, k.cost.memory, k.cost.time, k.cost.threads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
 // decoy is a hash that no password has.
-func (k *Keeper) decoy() string {
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, k.cost.memory, k.cost.time, k.cost.threads, strings.Repeat("A", 22), strings.Repeat("A", 43))
+func (us *Users) decoy() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads, strings.Repeat("A", 22), strings.Repeat("A", 43))
 }
 
-func (k *Keeper) check(ctx context.Context, hash, password string) (bool, error) {
+func (us *Users) check(ctx context.Context, hash, password string) (bool, error) {
 	if len(password) > longest {
 		return false, nil
 	}
@@ -231,24 +231,24 @@ func (k *Keeper) check(ctx context.Context, hash, password string) (bool, error)
 	if err := errors.Join(err1, err2, err3, err4); err != nil || version != argon2.Version || c.time == 0 || c.threads == 0 || c.memory > 1<<20 || len(want) == 0 {
 		return false, errors.New("the kept password has a form that this version does not know")
 	}
-	if err := k.enter(ctx); err != nil {
+	if err := us.enter(ctx); err != nil {
 		return false, err
 	}
-	defer k.leave()
+	defer us.leave()
 	got := argon2.IDKey([]byte(password), salt, c.time, c.memory, c.threads, uint32(len(want)))
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-func (k *Keeper) enter(ctx context.Context) error {
+func (us *Users) enter(ctx context.Context) error {
 	select {
-	case k.slots <- struct{}{}:
+	case us.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (k *Keeper) leave() { <-k.slots }
+func (us *Users) leave() { <-us.slots }
 
 // one turns "no row was changed" into an error.
 func one(r sql.Result, err, none error) error {

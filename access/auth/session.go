@@ -21,8 +21,8 @@ const (
 )
 
 // NewSession begins a session and returns the secret for its cookie. local says that
-// the viewer is one of [Keeper.Users], whose role may change while it lasts.
-func (k *Keeper) NewSession(ctx context.Context, v access.Viewer, local bool) (string, error) {
+// the viewer is one of [Users.Users], whose role may change while it lasts.
+func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (string, error) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails (crypto/rand)
 	secret := base64.RawURLEncoding.EncodeToString(raw)
@@ -31,34 +31,34 @@ func (k *Keeper) NewSession(ctx context.Context, v access.Viewer, local bool) (s
 	if err != nil {
 		return "", err
 	}
-	now := k.clock().UnixMilli()
-	if _, err := k.db.ExecContext(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(), now-lasts.Milliseconds()); err != nil {
+	now := us.clock().UnixMilli()
+	if _, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(), now-lasts.Milliseconds()); err != nil {
 		return "", err
 	}
-	_, err = k.db.ExecContext(ctx, `INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
+	_, err = us.db.ExecContext(ctx, `INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
 		hash[:], v.Role.String(), v.Name, string(owners), local, now)
 	return secret, err
 }
 
 // CheckSession says whose session it is.
-func (k *Keeper) CheckSession(ctx context.Context, secret string) (access.Viewer, error) {
+func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer, error) {
 	hash := sha256.Sum256([]byte(secret))
 	var role, name, owners string
 	var local bool
 	var created, seen int64
-	err := k.db.QueryRowContext(ctx, `SELECT role, name, owners, local, created_ms, seen_ms FROM sessions WHERE hash = $1`, hash[:]).Scan(&role, &name, &owners, &local, &created, &seen)
+	err := us.db.QueryRowContext(ctx, `SELECT role, name, owners, local, created_ms, seen_ms FROM sessions WHERE hash = $1`, hash[:]).Scan(&role, &name, &owners, &local, &created, &seen)
 	if errors.Is(err, sql.ErrNoRows) {
 		return access.Viewer{}, ErrSession
 	}
 	if err != nil {
 		return access.Viewer{}, err
 	}
-	now := k.clock().UnixMilli()
+	now := us.clock().UnixMilli()
 	if now-seen > idleFor.Milliseconds() || now-created > lasts.Milliseconds() {
 		return access.Viewer{}, ErrSession
 	}
 	if local { // what the user is now counts, not what the user was
-		err := k.db.QueryRowContext(ctx, `SELECT role, owners FROM users WHERE name = $1`, name).Scan(&role, &owners)
+		err := us.db.QueryRowContext(ctx, `SELECT role, owners FROM users WHERE name = $1`, name).Scan(&role, &owners)
 		if errors.Is(err, sql.ErrNoRows) {
 			return access.Viewer{}, ErrSession
 		}
@@ -67,7 +67,7 @@ func (k *Keeper) CheckSession(ctx context.Context, secret string) (access.Viewer
 		}
 	}
 	if now-seen > time.Minute.Milliseconds() {
-		if _, err := k.db.ExecContext(ctx, `UPDATE sessions SET seen_ms = $1 WHERE hash = $2`, now, hash[:]); err != nil {
+		if _, err := us.db.ExecContext(ctx, `UPDATE sessions SET seen_ms = $1 WHERE hash = $2`, now, hash[:]); err != nil {
 			return access.Viewer{}, err
 		}
 	}
@@ -75,8 +75,8 @@ func (k *Keeper) CheckSession(ctx context.Context, secret string) (access.Viewer
 }
 
 // EndSession ends a session; one that is not known has ended.
-func (k *Keeper) EndSession(ctx context.Context, secret string) error {
+func (us *Users) EndSession(ctx context.Context, secret string) error {
 	hash := sha256.Sum256([]byte(secret))
-	_, err := k.db.ExecContext(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])
+	_, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE hash = $1`, hash[:])
 	return err
 }

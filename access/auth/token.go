@@ -49,7 +49,7 @@ type Token struct {
 const prefix = "rkn_"
 
 // AddToken makes a token and returns its text, which is shown this one time.
-func (k *Keeper) AddToken(ctx context.Context, t Token) (text string, err error) {
+func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error) {
 	switch t.Kind {
 	case Agent:
 		for _, p := range t.Scope.Nodes {
@@ -97,23 +97,23 @@ func (k *Keeper) AddToken(ctx context.Context, t Token) (text string, err error)
 	if t.Expires != nil {
 		expires = t.Expires.UnixMilli()
 	}
-	_, err = k.db.ExecContext(ctx, `INSERT INTO tokens (id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms)
+	_, err = us.db.ExecContext(ctx, `INSERT INTO tokens (id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0)`,
-		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound), k.clock().UnixMilli(), expires)
+		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound), us.clock().UnixMilli(), expires)
 	return prefix + id + "." + secret, err
 }
 
 // Revoke makes a token useless from now on.
-func (k *Keeper) Revoke(ctx context.Context, id string) error {
-	r, err := k.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE id = $2 AND revoked_ms = 0`, k.clock().UnixMilli(), id)
+func (us *Users) Revoke(ctx context.Context, id string) error {
+	r, err := us.db.ExecContext(ctx, `UPDATE tokens SET revoked_ms = $1 WHERE id = $2 AND revoked_ms = 0`, us.clock().UnixMilli(), id)
 	return one(r, err, fmt.Errorf("token %s %w, or is revoked already", id, ErrUnknown))
 }
 
 const tokenColumns = `id, hash, note, kind, role, name, owners, site, nodes, bound, created_ms, expires_ms, used_ms, revoked_ms`
 
 // Tokens lists all tokens, those that were revoked too, the newest first.
-func (k *Keeper) Tokens(ctx context.Context) ([]Token, error) {
-	rows, err := k.db.QueryContext(ctx, `SELECT `+tokenColumns+` FROM tokens ORDER BY created_ms DESC, id`)
+func (us *Users) Tokens(ctx context.Context) ([]Token, error) {
+	rows, err := us.db.QueryContext(ctx, `SELECT `+tokenColumns+` FROM tokens ORDER BY created_ms DESC, id`)
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +157,12 @@ func scanToken(scan func(...any) error) (t Token, hash []byte, err error) {
 }
 
 // CheckToken says who sends a token.
-func (k *Keeper) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
+func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
 	id, secret, ok := strings.Cut(strings.TrimPrefix(text, prefix), ".")
 	if !ok || !strings.HasPrefix(text, prefix) || len(text) > 200 {
 		return access.Viewer{}, ErrToken
 	}
-	t, hash, err := scanToken(k.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = $1`, id).Scan)
+	t, hash, err := scanToken(us.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = $1`, id).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return access.Viewer{}, ErrToken
 	}
@@ -170,11 +170,11 @@ func (k *Keeper) CheckToken(ctx context.Context, text string) (access.Viewer, er
 		return access.Viewer{}, err
 	}
 	got := sha256.Sum256([]byte(secret))
-	now := k.clock()
+	now := us.clock()
 	if subtle.ConstantTimeCompare(got[:], hash) != 1 || t.Revoked != nil || (t.Expires != nil && !now.Before(*t.Expires)) {
 		return access.Viewer{}, ErrToken
 	}
-	if err := k.note(ctx, id, now); err != nil {
+	if err := us.note(ctx, id, now); err != nil {
 		return access.Viewer{}, err
 	}
 	if t.Kind == Agent {
@@ -191,18 +191,18 @@ func (k *Keeper) CheckToken(ctx context.Context, text string) (access.Viewer, er
 }
 
 // note writes down that a token is in use, at most once a minute.
-func (k *Keeper) note(ctx context.Context, id string, now time.Time) error {
+func (us *Users) note(ctx context.Context, id string, now time.Time) error {
 	ms := now.UnixMilli()
-	k.mu.Lock()
-	last := k.used[id]
+	us.mu.Lock()
+	last := us.used[id]
 	fresh := ms-last < time.Minute.Milliseconds() && ms >= last
 	if !fresh {
-		k.used[id] = ms
+		us.used[id] = ms
 	}
-	k.mu.Unlock()
+	us.mu.Unlock()
 	if fresh {
 		return nil
 	}
-	_, err := k.db.ExecContext(ctx, `UPDATE tokens SET used_ms = $1 WHERE id = $2`, ms, id)
+	_, err := us.db.ExecContext(ctx, `UPDATE tokens SET used_ms = $1 WHERE id = $2`, ms, id)
 	return err
 }

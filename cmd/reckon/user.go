@@ -19,7 +19,7 @@ import (
 )
 
 // keeper opens the file of users and tokens of a server, which may run meanwhile.
-func keeper(data string) (*auth.Keeper, error) {
+func keeper(data string) (*auth.Users, error) {
 	if _, err := os.Stat(data); err != nil {
 		return nil, fmt.Errorf("there is no server's directory at %s: %w; name it with --data", data, err)
 	}
@@ -147,7 +147,7 @@ func userList(g *globals, data *string) *cobra.Command {
 				return err
 			}
 			defer k.Close()
-			users, err := k.Users(cmd.Context())
+			users, err := k.List(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -14,28 +14,16 @@
 package api
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"reckon/access"
-	"reckon/client"
 )
 
-// Backend answers from a store. Its methods may be called from any number of
-// goroutines; they stop when the context ends.
-type Backend interface {
-	// Workloads returns what the filter selects, with its Total. An empty result is
-	// not an error. Limit is always set.
-	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
-	// Workload returns one workload by its full id, with its profile. Start is zero for
-	// the latest run of the id, or the start of another of its runs.
-	// The error matches answer.ErrNotFound when there is no such workload.
-	Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error)
-	// Nodes returns every node of the site, sorted by name.
-	Nodes(ctx context.Context) (client.NodeList, error)
-}
+// Backend answers about workloads and nodes; what a viewer may not see is left out here
+// (access.Authorized).
+type Backend = access.Backend
 
 // Options are what the API is made of.
 type Options struct {
@@ -112,7 +100,7 @@ func New(o Options) http.Handler {
 		o.Ready = func() error { return nil }
 	}
 	if o.Backend != nil {
-		o.Backend = newGuard(o.Backend)
+		o.Backend = access.Authorize(o.Backend, noWorkload)
 	}
 	s := &server{Options: o}
 	routes := s.routes()

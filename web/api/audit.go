@@ -13,11 +13,11 @@ import (
 func senders(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v := access.From(r.Context()); !v.Sends() {
-			status := http.StatusForbidden
+			reason := access.ErrForbidden
 			if v.Role == access.Nobody {
-				status = http.StatusUnauthorized
+				reason = access.ErrUnauthenticated
 			}
-			writeError(w, access.Refuse(status, "send the token of an agent: `reckon token create --agent` makes one", errors.New("who sends samples must say who it is")))
+			writeError(w, access.Refuse(reason, "send the token of an agent: `reckon token create --agent` makes one", errors.New("who sends samples must say who it is")))
 			return
 		}
 		h.ServeHTTP(w, r)

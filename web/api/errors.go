@@ -30,15 +30,12 @@ func fail(status int, hint, format string, args ...any) error {
 // text, which names no secret: it comes from the store.
 func statusOf(err error) *statusError {
 	var s *statusError
-	var refusal *access.Refusal
-	if e, ok := unanswered(err); ok {
+	if e, ok := refusal(err); ok {
 		return e
 	}
 	switch {
 	case errors.As(err, &s):
 		return s
-	case errors.As(err, &refusal):
-		return &statusError{refusal.Status, client.Error{Error: refusal.Error(), Hint: refusal.Hint}}
 	case errors.Is(err, store.ErrUnavailable):
 		return &statusError{http.StatusServiceUnavailable, client.Error{Error: err.Error(), Hint: "it is tried again by itself; ask again in a while"}}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -50,18 +47,26 @@ func statusOf(err error) *statusError {
 	}
 }
 
-// unanswered is what a question without an answer is answered with; false for other errors.
-func unanswered(err error) (*statusError, bool) {
+// refusal is the answer to what packages answer and access refuse; false for other errors.
+func refusal(err error) (*statusError, bool) {
 	for _, r := range []struct {
 		reason error
 		status int
-	}{{answer.ErrInvalid, http.StatusBadRequest}, {answer.ErrNotFound, http.StatusNotFound}, {answer.ErrBusy, http.StatusServiceUnavailable}} {
+	}{
+		{access.ErrUnauthenticated, http.StatusUnauthorized}, {access.ErrForbidden, http.StatusForbidden},
+		{access.ErrThrottled, http.StatusTooManyRequests}, {access.ErrUndecided, http.StatusInternalServerError},
+		{answer.ErrInvalid, http.StatusBadRequest}, {answer.ErrNotFound, http.StatusNotFound}, {answer.ErrBusy, http.StatusServiceUnavailable},
+	} {
 		if !errors.Is(err, r.reason) {
 			continue
 		}
 		body := client.Error{Error: err.Error()}
 		var e *answer.Error
-		if errors.As(err, &e) {
+		var refused *access.Refusal
+		switch {
+		case errors.As(err, &refused):
+			body.Hint = refused.Hint
+		case errors.As(err, &e):
 			body.Hint = e.Hint
 		}
 		return &statusError{r.status, body}, true

@@ -136,7 +136,7 @@ func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) erro
 	v := access.From(r.Context())
 	list := client.FindingList{}
 	if !v.All() {
-		if f.Owners = owned(v, f.Owners); len(f.Owners) == 0 {
+		if f.Owners = v.Among(f.Owners); len(f.Owners) == 0 {
 			f.Owners = nil
 			list.Findings = []client.Finding{}
 			writeJSON(w, http.StatusOK, list)

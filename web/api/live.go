@@ -55,7 +55,7 @@ func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
 			}
 			body, encodeErr := t.json()
 			if !viewer.All() {
-				body, encodeErr = json.Marshal(visible(viewer, t.live))
+				body, encodeErr = json.Marshal(viewer.Live(t.live))
 			}
 			if encodeErr != nil {
 				s.Logger.ErrorContext(r.Context(), "encode a live tick", "error", encodeErr)

@@ -72,7 +72,7 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 	v := access.From(ctx)
 	rep := client.Report{Period: period, Since: since, Until: until, Step: step, Public: public || v.Role == access.Public}
 	if v.Role == access.Nobody {
-		return rep, nobody(v)
+		return rep, v.Unknown()
 	}
 	whole, err := s.Usage.Usage(ctx, client.UsageQuery{Since: since, Until: until, Span: "whole"})
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 		{&rep.Commands, "whole", []string{"command"}}, {&rep.Kinds, "whole", []string{"kind"}}, {&rep.Nodes, "whole", []string{"node"}},
 	} {
 		q := client.UsageQuery{Since: since, Until: until, Span: part.span, By: part.by}
-		ask := s.visibleUsage
+		ask := access.AuthorizeUsage(s.Usage).Usage
 		if rep.Public {
 			ask = s.Usage.Usage // names are removed below
 		}

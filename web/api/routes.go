@@ -192,7 +192,7 @@ func (r *route) allows(v access.Viewer) error {
 	case r.free || v.Role >= least:
 		return nil
 	case v.Role == access.Nobody:
-		return nobody(v)
+		return v.Unknown()
 	}
 	return fail(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not see %s; it takes %s", v.Role, r.path, least)
 }

@@ -16,9 +16,6 @@ type Usage interface {
 	Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error)
 }
 
-// others stands for the work of everybody else in answers to users.
-const others = "others"
-
 func (s *server) usageRoutes() []route {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"30d", "2026-01-01", "2026-11-21T10:00:00Z"}}
 	return []route{{
@@ -92,7 +89,7 @@ func (s *server) usage(w http.ResponseWriter, r *http.Request, q *query) error {
 	if s.Usage == nil {
 		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no history of usage")
 	}
-	list, err := s.visibleUsage(r.Context(), u)
+	list, err := access.AuthorizeUsage(s.Usage).Usage(r.Context(), u)
 	if err != nil {
 		return err
 	}
@@ -107,72 +104,4 @@ func (s *server) usage(w http.ResponseWriter, r *http.Request, q *query) error {
 	}
 	writeJSON(w, http.StatusOK, list)
 	return nil
-}
-
-// visibleUsage answers each viewer with what they may see: users themselves by name and
-// the others together, the public no names at all.
-func (s *server) visibleUsage(ctx context.Context, u client.UsageQuery) (client.UsageList, error) {
-	v := access.From(ctx)
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(u.By, func(by string) bool { return slices.Contains(words, by) })
-	}
-	names := has("account", "command") || len(u.Owners)+len(u.Accounts) > 0 || u.Command != ""
-	switch {
-	case v.All():
-		return s.Usage.Usage(ctx, u)
-	case v.Role == access.User && names:
-		if u.Owners = owned(v, u.Owners); len(u.Owners) == 0 {
-			return client.UsageList{Since: u.Since, Until: u.Until, Span: u.Span, By: u.By}, nil
-		}
-		list, err := s.Usage.Usage(ctx, u)
-		return list, err
-	case v.Role == access.User:
-		list, err := s.Usage.Usage(ctx, u)
-		if has("owner") {
-			list.Rows = foldOthers(v, list.Rows)
-		}
-		return list, err
-	case v.Role == access.Public:
-		if names || has("owner") {
-			return client.UsageList{}, fail(http.StatusForbidden, "sign in, or ask by kind, partition, node or site", "usage is shown to the public without names")
-		}
-		return s.Usage.Usage(ctx, u)
-	}
-	return client.UsageList{}, nobody(v)
-}
-
-// foldOthers adds the rows of other owners up.
-func foldOthers(v access.Viewer, rows []client.Usage) []client.Usage {
-	type place struct {
-		at                    int64
-		site, partition, kind string
-	}
-	var out []client.Usage
-	at := map[place]int{}
-	for _, r := range rows {
-		if v.Sees(r.Owner) {
-			out = append(out, r)
-			continue
-		}
-		k := place{site: r.Site, partition: r.Partition, kind: r.Kind}
-		if r.From != nil {
-			k.at = r.From.UnixNano()
-		}
-		i, ok := at[k]
-		if !ok {
-			r.Owner = others
-			at[k] = len(out)
-			out = append(out, r)
-			continue
-		}
-		out[i].Add(&r.UsageFigures)
-		if share := r.CapacityShare; share != nil {
-			sum := *share
-			if out[i].CapacityShare != nil {
-				sum += *out[i].CapacityShare
-			}
-			out[i].CapacityShare = &sum
-		}
-	}
-	return out
 }

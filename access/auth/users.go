@@ -7,7 +7,7 @@
 // sheet asks for; tokens and sessions, which are long and random, as SHA-256. What was
 // shown once can not be shown again. No error, log line or metric holds a secret.
 //
-// A Keeper is safe for concurrent use, also by several processes: `reckon user` and
+// A Users is safe for concurrent use, also by several processes: `reckon user` and
 // `reckon token` change the file of a server that runs.
 package auth
 
@@ -59,8 +59,8 @@ CREATE INDEX IF NOT EXISTS audit_at ON audit (at_ms);
 CREATE INDEX IF NOT EXISTS audit_owner ON audit (owner, at_ms);
 `
 
-// Keeper keeps users, tokens, sessions and the audit log.
-type Keeper struct {
+// Users keeps users, tokens, sessions and the audit log.
+type Users struct {
 	db    *sql.DB
 	clock func() time.Time
 	cost  cost
@@ -72,7 +72,7 @@ type Keeper struct {
 	used  map[string]int64     // when a token was last noted as used
 }
 
-// Options say how a Keeper works; the zero value is right outside of tests.
+// Options say how a Users works; the zero value is right outside of tests.
 type Options struct {
 	Clock func() time.Time
 	// Fast makes passwords cheap to check, for tests.
@@ -80,7 +80,7 @@ type Options struct {
 }
 
 // Open opens or creates the file in a directory.
-func Open(dir string, o Options) (*Keeper, error) {
+func Open(dir string, o Options) (*Users, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
@@ -107,14 +107,14 @@ func Open(dir string, o Options) (*Keeper, error) {
 	if err := grow(db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", file, err), db.Close())
 	}
-	k := &Keeper{db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
-	if k.clock == nil {
-		k.clock = time.Now
+	us := &Users{db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
+	if us.clock == nil {
+		us.clock = time.Now
 	}
 	if o.Fast {
-		k.cost = cost{time: 1, memory: 64, threads: 1}
+		us.cost = cost{time: 1, memory: 64, threads: 1}
 	}
-	return k, nil
+	return us, nil
 }
 
 // grow adds what files of earlier versions do not have.
@@ -129,20 +129,20 @@ func grow(db *sql.DB) error {
 }
 
 // Close closes the file.
-func (k *Keeper) Close() error { return k.db.Close() }
+func (us *Users) Close() error { return us.db.Close() }
 
 // Empty reports whether nobody can sign in: there are neither users nor tokens.
-func (k *Keeper) Empty(ctx context.Context) (bool, error) {
+func (us *Users) Empty(ctx context.Context) (bool, error) {
 	var n int
-	err := k.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM tokens WHERE revoked_ms = 0)`).Scan(&n)
+	err := us.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM tokens WHERE revoked_ms = 0)`).Scan(&n)
 	return n == 0, err
 }
 
 // HasAdmin reports whether somebody can change things: without one a server that
 // others reach could not be run.
-func (k *Keeper) HasAdmin(ctx context.Context) (bool, error) {
+func (us *Users) HasAdmin(ctx context.Context) (bool, error) {
 	var n int
-	err := k.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users WHERE role = 'admin') + (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
+	err := us.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users WHERE role = 'admin') + (SELECT count(*) FROM tokens WHERE role = 'admin' AND revoked_ms = 0)`).Scan(&n)
 	return n > 0, err
 }
 

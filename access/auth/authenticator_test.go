@@ -27,7 +27,7 @@ import (
 )
 
 // served is a server whose only page says who one is.
-func served(t *testing.T, f *auth.Front) *httptest.Server {
+func served(t *testing.T, f *auth.Authenticator) *httptest.Server {
 	t.Helper()
 	f.Logger = slog.New(slog.DiscardHandler)
 	mux := http.NewServeMux()
@@ -91,7 +91,7 @@ func do(t *testing.T, c *http.Client, method, target string, form url.Values, he
 func TestSignIn(t *testing.T) {
 	k, _, _ := open(t)
 	must(t, k.AddUser(t.Context(), auth.User{Name: "alice", Role: access.User}, good))
-	s := served(t, &auth.Front{Keeper: k})
+	s := served(t, &auth.Authenticator{Users: k})
 	b := browser(t, s)
 	if role, _ := who(t, b, s.URL); role != "nobody" {
 		t.Errorf("a stranger is %s", role)
@@ -128,7 +128,7 @@ func TestSignIn(t *testing.T) {
 func TestCookieIsKept(t *testing.T) {
 	k, _, _ := open(t)
 	must(t, k.AddUser(t.Context(), auth.User{Name: "alice", Role: access.User}, good))
-	s := served(t, &auth.Front{Keeper: k})
+	s := served(t, &auth.Authenticator{Users: k})
 	c := s.Client()
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for next, want := range map[string]string{
@@ -151,7 +151,7 @@ func TestHeaders(t *testing.T) {
 	must(t, k.AddUser(t.Context(), auth.User{Name: "alice", Role: access.Support}, good))
 	token, err := k.AddToken(t.Context(), auth.Token{Kind: auth.Person, Role: access.User, Name: "bob"})
 	must(t, err)
-	s := served(t, &auth.Front{Keeper: k, Public: true})
+	s := served(t, &auth.Authenticator{Users: k, Public: true})
 	basic := func(name, password string) string {
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
 	}
@@ -254,8 +254,8 @@ func TestOpenIDConnect(t *testing.T) {
 	is := newIssuer(t)
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(t, err)
-	var front auth.Front
-	front.Keeper = k
+	var front auth.Authenticator
+	front.Users = k
 	s := served(t, &front) // its address is part of the configuration
 	front.OIDC, err = auth.NewProvider(t.Context(), auth.ProviderConfig{
 		Issuer: is.URL, ClientID: "reckon", URL: s.URL, GroupsClaim: "groups", Admins: []string{"hpc-admins"}, Supporters: []string{"helpdesk"}, Users: []string{"hpc-users"}, OwnersClaim: "projects",

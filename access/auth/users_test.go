@@ -32,7 +32,7 @@ func (c *clock) add(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-func open(t *testing.T) (*auth.Keeper, *clock, string) {
+func open(t *testing.T) (*auth.Users, *clock, string) {
 	t.Helper()
 	c := &clock{t: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func TestUsers(t *testing.T) {
 	if _, err := k.CheckPassword(ctx, "alice", "another password", "d"); !errors.Is(err, auth.ErrRefused) {
 		t.Errorf("a removed user signs in: %v", err)
 	}
-	if users, err := k.Users(ctx); err != nil || len(users) != 1 || users[0].Name != "lead" || len(users[0].Owners) != 2 {
+	if users, err := k.List(ctx); err != nil || len(users) != 1 || users[0].Name != "lead" || len(users[0].Owners) != 2 {
 		t.Errorf("%+v, %v", users, err)
 	}
 	// No password stands in the file, and nobody else reads it.

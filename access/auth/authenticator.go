@@ -1,0 +1,169 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/access"
+)
+
+// Authenticator tells who sends a request, and lets people sign in and out.
+type Authenticator struct {
+	Users *Users
+	// Public shows what everybody may see to those who are not signed in.
+	Public bool
+	// OIDC signs people in by an OpenID Connect provider; nil: by password only.
+	OIDC *Provider
+	// Basic are users of the web configuration (name and bcrypt hash), which were checked
+	// already when a request comes here: they are admin.
+	Basic bool
+	// Insecure makes everybody admin who sends no credentials. Local does so while there are no
+	// users: only this machine reaches the address.
+	Insecure, Local bool
+	Logger          *slog.Logger
+
+	mu       sync.Mutex
+	checked  time.Time // when hasUsers was read
+	hasUsers bool
+	noted    map[string]time.Time // looks that the audit log has, by viewer, action and object
+}
+
+const cookieName = "reckon_session"
+
+// Viewer tells who sends a request. A request from within the process carries its viewer;
+// nothing that comes by the network does. The error is an [access.Refusal].
+func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
+	if v := access.From(r.Context()); v.Role > access.Nobody {
+		return v, nil
+	}
+	v, err := a.credentials(r)
+	if err != nil || v.Role > access.Public || v.Writes != nil {
+		return v, err
+	}
+	open, err := a.open(r.Context())
+	if err != nil || !open {
+		return v, err
+	}
+	if a.Local && !a.Insecure {
+		// A page on the internet can give its name the address 127.0.0.1 and then ask here.
+		if err := localName(r.Host); err != nil {
+			return access.Viewer{}, err
+		}
+	}
+	if err := sameOrigin(r); err != nil {
+		return access.Viewer{}, err
+	}
+	return access.Viewer{Role: access.Admin}, nil
+}
+
+// credentials tells who sends a request by a bearer token, by name and password, or by the
+// cookie of a session, in this order. What is sent and wrong is an error, never somebody
+// with fewer rights.
+func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
+	ctx := r.Context()
+	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	switch {
+	case strings.EqualFold(scheme, "Bearer"):
+		v, err := a.Users.CheckToken(ctx, strings.TrimSpace(rest))
+		return v, refused(err, "send a token that `reckon token list` shows as valid")
+	case strings.EqualFold(scheme, "Basic"):
+		name, password, ok := r.BasicAuth()
+		if !ok {
+			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "", errors.New("the name and the password are not sent in the form of RFC 7617"))
+		}
+		if a.Basic {
+			return access.Viewer{Role: access.Admin, Name: name}, nil
+		}
+		v, err := a.Users.CheckPassword(ctx, name, password, source(r))
+		return v, refused(err, "sign in with another name or password")
+	case scheme != "":
+		return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "send Authorization: Bearer TOKEN", errors.New("the form of Authorization is not known"))
+	}
+	if c, err := r.Cookie(cookieName); err == nil {
+		v, err := a.Users.CheckSession(ctx, c.Value)
+		if err == nil {
+			// A page of another site can make a browser send our cookie.
+			if err := sameOrigin(r); err != nil {
+				return access.Viewer{}, err
+			}
+			return v, nil
+		}
+		if !errors.Is(err, ErrSession) {
+			return access.Viewer{}, err
+		}
+	}
+	if a.Public {
+		return access.Viewer{Role: access.Public}, nil
+	}
+	return access.Viewer{}, nil
+}
+
+// open reports whether who sends no credentials is admin. Users may be added while the server
+// runs.
+func (a *Authenticator) open(ctx context.Context) (bool, error) {
+	if a.Insecure {
+		return true, nil
+	}
+	if !a.Local || a.OIDC != nil || a.Basic {
+		return false, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := a.Users.clock(); now.Sub(a.checked) > time.Second {
+		users, err := a.Users.List(ctx)
+		if err != nil {
+			return false, refused(err, "")
+		}
+		a.hasUsers, a.checked = len(users) > 0, now
+	}
+	return !a.hasUsers, nil
+}
+
+// localName refuses names that are not of this machine.
+func localName(host string) error {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || name == "localhost" || name == "[::1]" {
+		return nil
+	}
+	return access.Refuse(access.ErrForbidden, "ask for http://localhost or http://127.0.0.1; to let others in give it another address with --listen and make a user", fmt.Errorf("this server answers this machine only, not for the name %.100q", host))
+}
+
+// sameOrigin refuses what a page of another site makes a browser send.
+func sameOrigin(r *http.Request) error {
+	if http.NewCrossOriginProtection().Check(r) == nil {
+		return nil
+	}
+	return access.Refuse(access.ErrForbidden, "", errors.New("the request comes from a page of another site"))
+}
+
+// refused gives errors of a check their reason.
+func refused(err error, hint string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrSlow):
+		return access.Refuse(access.ErrThrottled, "", err)
+	case errors.Is(err, ErrToken), errors.Is(err, ErrRefused):
+		return access.Refuse(access.ErrUnauthenticated, hint, err)
+	}
+	return access.Refuse(access.ErrUndecided, "the log of the server says more", errors.New("the file of users could not be read"))
+}
+
+// source is the address of the sender, without its port.
+func source(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}

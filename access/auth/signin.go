@@ -1,0 +1,135 @@
+package auth
+
+import (
+	"context"
+	"crypto/subtle"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"reckon/access"
+)
+
+//go:embed login.html
+var loginPage string
+
+var loginTemplate = template.Must(template.New("login").Parse(loginPage))
+
+// Handler serves what is below /auth/: the page to sign in (login), out (logout), who
+// one is (me), and the way by OpenID Connect.
+func (a *Authenticator) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /auth/login", func(w http.ResponseWriter, r *http.Request) { a.page(w, r, http.StatusOK, "") })
+	mux.HandleFunc("POST /auth/login", a.login)
+	mux.HandleFunc("POST /auth/logout", a.logout)
+	mux.HandleFunc("GET /auth/me", a.me)
+	if a.OIDC != nil {
+		mux.HandleFunc("GET /auth/oidc", a.OIDC.begin)
+		mux.HandleFunc("GET /auth/callback", func(w http.ResponseWriter, r *http.Request) { a.OIDC.end(w, r, a) })
+	}
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// page is the form to sign in.
+func (a *Authenticator) page(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	provider := ""
+	if a.OIDC != nil {
+		provider = a.OIDC.Name
+	}
+	// The client went away: nothing left to say.
+	_ = loginTemplate.Execute(w, map[string]string{"Problem": problem, "Next": inside(r.FormValue("next")), "Provider": provider, "Name": r.PostFormValue("name")})
+}
+
+// inside keeps a way back within this server.
+func inside(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if media != "application/x-www-form-urlencoded" {
+		http.Error(w, "sign in with a form", http.StatusUnsupportedMediaType)
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "the form can not be read", http.StatusBadRequest)
+		return
+	}
+	name := r.PostFormValue("name")
+	v, err := a.Users.CheckPassword(r.Context(), name, r.PostFormValue("password"), source(r))
+	switch {
+	case errors.Is(err, ErrRefused):
+		a.audit(r.Context(), access.Viewer{Name: name}, "login refused", r)
+		a.page(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
+		return
+	case errors.Is(err, ErrSlow):
+		a.page(w, r, http.StatusTooManyRequests, "Too many failed attempts. Wait a little and try again.")
+		return
+	case err != nil:
+		a.Logger.ErrorContext(r.Context(), "sign in", "err", err)
+		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. The log of the server says why.")
+		return
+	}
+	a.admit(w, r, v, true, inside(r.PostFormValue("next")))
+}
+
+// admit begins a session and sends the browser on.
+func (a *Authenticator) admit(w http.ResponseWriter, r *http.Request, v access.Viewer, local bool, next string) {
+	secret, err := a.Users.NewSession(r.Context(), v, local)
+	if err != nil {
+		a.Logger.ErrorContext(r.Context(), "begin a session", "err", err)
+		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. The log of the server says why.")
+		return
+	}
+	a.audit(r.Context(), v, "login", r)
+	http.SetCookie(w, cookie(r, cookieName, secret, int(lasts.Seconds()), http.SameSiteStrictMode))
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+func cookie(r *http.Request, name, value string, seconds int, site http.SameSite) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: r.TLS != nil, SameSite: site}
+}
+
+func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(cookieName); err == nil {
+		if err := a.Users.EndSession(r.Context(), c.Value); err != nil {
+			a.Logger.ErrorContext(r.Context(), "end a session", "err", err)
+			http.Error(w, "the session could not be ended; the log of the server says why", http.StatusInternalServerError)
+			return
+		}
+	}
+	http.SetCookie(w, cookie(r, cookieName, "", -1, http.SameSiteStrictMode))
+	http.Redirect(w, r, "/auth/login", http.StatusSeeOther)
+}
+
+// me says who is signed in, for the pages.
+func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) {
+	v := access.From(r.Context())
+	w.Header().Set("Content-Type", "application/json")
+	own := v.Own()
+	if own == nil {
+		own = []string{}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own}) // the client went away: nothing left to say
+}
+
+func (a *Authenticator) audit(ctx context.Context, v access.Viewer, action string, r *http.Request) {
+	if err := a.Users.Audit(ctx, v, action, "", "", source(r)); err != nil {
+		a.Logger.ErrorContext(ctx, "write the audit log", "err", err)
+	}
+}
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

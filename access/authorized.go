@@ -1,0 +1,166 @@
+package access
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reckon/client"
+)
+
+// Backend lists and details what may belong to somebody. Its methods may be called from any
+// number of goroutines; they stop when the context ends.
+type Backend interface {
+	// Workloads returns what the filter selects, with its Total. An empty result is
+	// not an error. Limit is always set.
+	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
+	// Workload returns one workload by its full id, with its profile. Start is zero for
+	// the latest run of the id, or the start of another of its runs.
+	// The error matches answer.ErrNotFound when there is no such workload.
+	Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error)
+	// Nodes returns every node of the site, sorted by name.
+	Nodes(ctx context.Context) (client.NodeList, error)
+}
+
+// Authorized answers each viewer as if only what they may see existed: what is not theirs is
+// not found, not forbidden, so that an answer does not tell that it is there. It is safe
+// for concurrent use.
+type Authorized struct {
+	backend Backend
+	missing func(id string) error
+	secret  []byte // of the pseudonyms, new with each start of the server
+}
+
+var _ Backend = (*Authorized)(nil)
+
+// Authorize stands before a backend. missing is the error for an id that nobody has.
+func Authorize(b Backend, missing func(id string) error) *Authorized {
+	a := &Authorized{backend: b, missing: missing, secret: make([]byte, 32)}
+	_, _ = rand.Read(a.secret) // never fails (crypto/rand)
+	return a
+}
+
+// Workloads implements [Backend].
+func (a *Authorized) Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error) {
+	v := From(ctx)
+	switch {
+	case v.All():
+		return a.backend.Workloads(ctx, f)
+	case v.Role == User:
+		f.Owners = v.Among(f.Owners)
+		if len(f.Owners) == 0 {
+			return client.WorkloadList{}, nil
+		}
+		return a.backend.Workloads(ctx, f)
+	case v.Role == Public:
+		if err := nameless(f); err != nil {
+			return client.WorkloadList{}, err
+		}
+		list, err := a.backend.Workloads(ctx, f)
+		for i := range list.Workloads {
+			a.redact(&list.Workloads[i])
+		}
+		return list, err
+	}
+	return client.WorkloadList{}, v.Unknown()
+}
+
+// maxRuns is how many runs of an id are looked through for the viewer's own.
+const maxRuns = 1000
+
+// Workload implements [Backend].
+func (a *Authorized) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
+	v := From(ctx)
+	if v.All() {
+		return a.backend.Workload(ctx, id, r)
+	}
+	// Listed first, so that work of others costs and tells nothing.
+	list, err := a.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: maxRuns})
+	if err != nil {
+		return client.WorkloadDetail{}, err
+	}
+	own := slices.DeleteFunc(list.Workloads, func(w client.Workload) bool { return r.Site != "" && w.Site != r.Site })
+	if len(own) == 0 {
+		return client.WorkloadDetail{}, a.missing(id)
+	}
+	if r.Start.IsZero() { // the latest of the viewer's own
+		r.Start, r.Site = own[0].Start, own[0].Site
+	}
+	d, err := a.backend.Workload(ctx, id, r)
+	if err == nil && !v.Sees(d.Owner) { // batch systems give an id again, to somebody else
+		return client.WorkloadDetail{}, a.missing(id)
+	}
+	return d, err
+}
+
+// Nodes implements [Backend]: machines belong to nobody. What administrators write about
+// them may name people.
+func (a *Authorized) Nodes(ctx context.Context) (client.NodeList, error) {
+	v := From(ctx)
+	if v.Role == Nobody {
+		return client.NodeList{}, v.Unknown()
+	}
+	list, err := a.backend.Nodes(ctx)
+	if v.Role == Public {
+		list.Nodes = slices.Clone(list.Nodes)
+		for i := range list.Nodes {
+			if b := list.Nodes[i].Batch; b != nil && b.Reason != "" {
+				shown := *b
+				shown.Reason = ""
+				list.Nodes[i].Batch = &shown
+			}
+		}
+	}
+	return list, err
+}
+
+// Among is which of some owners are the viewer's own; all of the viewer's when none is given.
+func (v Viewer) Among(owners []string) []string {
+	if len(owners) == 0 {
+		return v.Own()
+	}
+	return slices.DeleteFunc(slices.Clone(owners), func(o string) bool { return !v.Sees(o) })
+}
+
+// Unknown refuses a viewer that sees nothing.
+func (v Viewer) Unknown() error {
+	return Refuse(ErrUnauthenticated, "sign in, or send a token", fmt.Errorf("a viewer of role %s sees nothing", v.Role))
+}
+
+// nameless refuses a filter whose answer without names would give one away.
+func nameless(f client.Filter) error {
+	if f.ID != "" {
+		return Refuse(ErrForbidden, "sign in", errors.New("a workload is shown to its owner only"))
+	}
+	word := ""
+	for _, by := range []struct {
+		word string
+		used bool
+	}{{"an owner", len(f.Owners) > 0}, {"a name", f.Name != ""}, {"an account", len(f.Accounts) > 0}, {"a command", f.Command != ""}} {
+		if by.used {
+			word = by.word
+		}
+	}
+	if key := strings.TrimPrefix(f.Sort, "-"); slices.Contains([]string{"id", "name", "owner", "account", "command"}, key) {
+		word = "the order by " + key
+	}
+	if word == "" {
+		return nil
+	}
+	return Refuse(ErrForbidden, "sign in, or leave it out", fmt.Errorf("workloads are shown to the public without names, so %s can not be asked for", word))
+}
+
+// redact takes the names off a workload. Its id becomes a pseudonym that stays the
+// same until the server is started again.
+func (a *Authorized) redact(w *client.Workload) {
+	m := hmac.New(sha256.New, a.secret)
+	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())
+	w.ID = w.Kind + "/" + hex.EncodeToString(m.Sum(nil)[:8])
+	w.Name, w.Owner, w.Account, w.Command, w.Reason = "", "", "", "", ""
+}

@@ -1,0 +1,45 @@
+package access
+
+import "reckon/client"
+
+// Live leaves the viewer's own workloads in a tick and adds those of all others up.
+func (v Viewer) Live(l client.Live) client.Live {
+	if v.All() {
+		return l
+	}
+	all := l.Workloads
+	l.Workloads = make([]client.LiveWorkload, 0, len(all))
+	var rest client.LiveWorkload
+	for _, w := range all {
+		if v.Sees(w.Owner) {
+			l.Workloads = append(l.Workloads, w)
+		} else {
+			join(&rest, &w)
+		}
+	}
+	if len(l.Workloads) < len(all) {
+		rest.ID, rest.Name = "others", "others"
+		l.Workloads = append(l.Workloads, rest)
+	}
+	return l
+}
+
+// join adds what a workload does to a total without names.
+func join(total, w *client.LiveWorkload) {
+	total.Cores += w.Cores
+	total.CPUSeconds += w.CPUSeconds
+	total.Processes += w.Processes
+	total.Threads += w.Threads
+	for _, f := range []struct{ to, from **float64 }{
+		{&total.MemoryBytes, &w.MemoryBytes}, {&total.ReadRate, &w.ReadRate}, {&total.WriteRate, &w.WriteRate}, {&total.Wait, &w.Wait},
+	} {
+		if *f.from == nil {
+			continue
+		}
+		sum := **f.from
+		if *f.to != nil {
+			sum += **f.to
+		}
+		*f.to = &sum
+	}
+}

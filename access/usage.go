@@ -1,0 +1,87 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"reckon/client"
+)
+
+// Usage adds up what was used.
+type Usage interface {
+	Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error)
+}
+
+// AuthorizedUsage answers each viewer with what they may see: users themselves by name and
+// the others together, the public no names at all.
+type AuthorizedUsage struct{ backend Usage }
+
+// AuthorizeUsage stands before an answer of usage.
+func AuthorizeUsage(u Usage) AuthorizedUsage { return AuthorizedUsage{u} }
+
+// others stands for the work of everybody else in answers to users.
+const others = "others"
+
+// Usage implements [Usage].
+func (a AuthorizedUsage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
+	v := From(ctx)
+	byOwner := slices.Contains(q.By, "owner")
+	names := slices.Contains(q.By, "account") || slices.Contains(q.By, "command") || len(q.Owners)+len(q.Accounts) > 0 || q.Command != ""
+	switch {
+	case v.All():
+		return a.backend.Usage(ctx, q)
+	case v.Role == User && names:
+		if q.Owners = v.Among(q.Owners); len(q.Owners) == 0 {
+			return client.UsageList{Since: q.Since, Until: q.Until, Span: q.Span, By: q.By}, nil
+		}
+		return a.backend.Usage(ctx, q)
+	case v.Role == User:
+		list, err := a.backend.Usage(ctx, q)
+		if byOwner {
+			list.Rows = foldOthers(v, list.Rows)
+		}
+		return list, err
+	case v.Role == Public && (names || byOwner):
+		return client.UsageList{}, Refuse(ErrForbidden, "sign in, or ask by kind, partition, node or site", errors.New("usage is shown to the public without names"))
+	case v.Role == Public:
+		return a.backend.Usage(ctx, q)
+	}
+	return client.UsageList{}, v.Unknown()
+}
+
+// foldOthers adds the rows of other owners up.
+func foldOthers(v Viewer, rows []client.Usage) []client.Usage {
+	type place struct {
+		at                    int64
+		site, partition, kind string
+	}
+	var out []client.Usage
+	at := map[place]int{}
+	for _, r := range rows {
+		if v.Sees(r.Owner) {
+			out = append(out, r)
+			continue
+		}
+		k := place{site: r.Site, partition: r.Partition, kind: r.Kind}
+		if r.From != nil {
+			k.at = r.From.UnixNano()
+		}
+		i, ok := at[k]
+		if !ok {
+			r.Owner = others
+			at[k] = len(out)
+			out = append(out, r)
+			continue
+		}
+		out[i].Add(&r.UsageFigures)
+		if share := r.CapacityShare; share != nil {
+			sum := *share
+			if out[i].CapacityShare != nil {
+				sum += *out[i].CapacityShare
+			}
+			out[i].CapacityShare = &sum
+		}
+	}
+	return out
+}
