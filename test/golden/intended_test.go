@@ -14,13 +14,34 @@ type intent struct {
 	Where string
 	Why   string
 	// Holds says which change it is; nil is for any. A side that has nothing is missing{}.
-	Holds func(was, is any) bool
+	Holds func(d difference) bool
 }
 
 // intended lists all of them. What is listed and does not occur fails, too.
 //
 // Words that are made anew from figures at each answer are not compared at all: see spoken.
-var intended = []intent{}
+var intended = []intent{
+	{
+		Where: "*/rule", Why: "rules have the names of the field (changelog 011-rule-names)",
+		Holds: func(d difference) bool { return ruleName(d.Was) == d.Is },
+	},
+	{
+		Where: "look/over-share/state", Why: "on nodes of a batch system the fair share is what was allocated (decision 0306)",
+		Holds: func(d difference) bool { return d.Was == "open" && d.Is == "gone" },
+	},
+	{Where: "finding-*/steps/**", Why: "steps are counted anew, and by the allocation (decision 0306)"},
+}
+
+// ruleName is the name of today of a rule of findings.
+func ruleName(was any) any {
+	if is, ok := map[any]string{
+		"hog": "over-share", "misfit": "gpu-unused", "greedy": "over-requested", "deadweight": "idle-allocation",
+		"vampire": "many-small-jobs", "thrash": "memory-thrashing",
+	}[was]; ok {
+		return is
+	}
+	return was
+}
 
 // spoken are answers in words, which may be put better at any time: verdicts, advice, and
 // the queries that a finding names.
@@ -58,7 +79,7 @@ func isIntended(d difference) bool {
 		}
 	}
 	for _, i := range intended {
-		if below(i.Where, d.Where) && (i.Holds == nil || i.Holds(d.Was, d.Is)) {
+		if below(i.Where, d.Where) && (i.Holds == nil || i.Holds(d)) {
 			usedMu.Lock()
 			used[i.Where] = true
 			usedMu.Unlock()

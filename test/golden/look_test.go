@@ -2,6 +2,7 @@ package golden
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,25 +48,28 @@ func TestLookAgain(t *testing.T) {
 	judge(t, "look", was, cases(t, facts))
 }
 
-// cases lists findings with what people did to them. One that is found again is no longer new.
+// cases lists the findings of each rule with what people did to them. One that is found again is
+// no longer new.
 func cases(t *testing.T, s store.Findings) any {
 	t.Helper()
 	list, _, err := s.Findings(t.Context(), store.FindingFilter{Limit: 100000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := []any{}
+	if len(list) < 50 {
+		t.Fatalf("%d findings", len(list))
+	}
+	rules := map[string]any{}
 	for _, f := range list {
 		if f.State == store.FindingNew {
 			f.State = store.FindingOpen
 		}
-		rows = append(rows, map[string]any{
-			"id": f.ID, "rule": f.Rule, "owner": f.Owner, "workload": f.Workload, "node": f.Node, "part": f.Part, "state": f.State,
+		rule := fmt.Sprint(ruleName(f.Rule))
+		rows, _ := rules[rule].([]any)
+		rules[rule] = append(rows, map[string]any{
+			"id": f.ID, "owner": f.Owner, "workload": f.Workload, "node": f.Node, "part": f.Part, "state": f.State,
 			"severity": f.Severity, "acknowledged_by": f.AckBy, "mute_reason": f.MuteReason, "muted_until": f.MutedUntil.UTC().Format(time.RFC3339),
 		})
 	}
-	if len(rows) < 50 {
-		t.Fatalf("%d findings", len(rows))
-	}
-	return rows
+	return rules
 }
