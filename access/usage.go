@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"reckon/client"
+	"reckon/figure"
 )
 
 // Usage adds up what was used.
@@ -74,7 +75,7 @@ func foldOthers(v Viewer, rows []client.Usage) []client.Usage {
 			out = append(out, r)
 			continue
 		}
-		out[i].Add(&r.UsageFigures)
+		figure.Add(&out[i].UsageFigures, &r.UsageFigures)
 		if share := r.CapacityShare; share != nil {
 			sum := *share
 			if out[i].CapacityShare != nil {

@@ -59,7 +59,7 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 func runOf(w *client.Workload) rightsize.Run {
 	return rightsize.Run{
 		Seconds: w.WallSeconds, Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
-		RequestCores: w.RequestCores, RequestMemory: w.RequestMemory, RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+		RequestCores: w.RequestCores, RequestMemory: w.RequestMemoryBytes, RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout" || w.State == "deadline",

@@ -8,6 +8,7 @@ import (
 
 	"reckon/catalogue/database"
 	"reckon/client"
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store"
@@ -37,8 +38,7 @@ func TestNodePast(t *testing.T) {
 			if node == "down" && at_.Hour() >= 6 && at_.Day() == 21 {
 				continue
 			}
-			use = append(use, store.NodeUse{At: at_, Site: "s", Node: node, UpSeconds: ptr(up), CoreSeconds: ptr(16 * up), CoreUsedSeconds: ptr(8 * up),
-				NodeMemoryByteSeconds: ptr(64e9 * up), NodeMemoryUsedByteSeconds: ptr(16e9 * up), NodeJoules: ptr(100 * up)})
+			use = append(use, store.NodeUse{At: at_, Site: "s", Node: node, Capacity: figure.Capacity{UpSeconds: ptr(up), CoreSeconds: ptr(16 * up), CoreUsedSeconds: ptr(8 * up), NodeMemoryByteSeconds: ptr(64e9 * up), NodeMemoryUsedByteSeconds: ptr(16e9 * up), NodeJoules: ptr(100 * up)}})
 		}
 	}
 	if err := facts.ReplaceHours(t.Context(), now.Truncate(time.Hour).Add(-23*time.Hour), now.Truncate(time.Hour).Add(time.Hour), nil, use); err != nil {
@@ -75,7 +75,7 @@ func TestNodePast(t *testing.T) {
 	}
 	job := func(id, partition, reason string, waited, ago time.Duration, cores, gpus float64) store.Workload {
 		w := store.Workload{Site: "s", ID: "slurm/" + id, Kind: "slurm", Partition: partition, Reason: reason, Submit: now.Add(-waited - ago), Start: now.Add(-ago),
-			Seen: now, RequestCores: ptr(cores), RequestMemoryBytes: ptr(1e9), State: "running"}
+			Seen: now, Row: figure.Row{RequestCores: ptr(cores), RequestMemoryBytes: ptr(1e9)}, State: "running"}
 		if gpus > 0 {
 			w.RequestGPUs = ptr(gpus)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"reckon/catalogue/database"
 	"reckon/client"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -54,9 +55,9 @@ func TestFit(t *testing.T) {
 	for i := range 11 {
 		start := now.Add(-time.Duration(i+1) * time.Hour)
 		rows = append(rows, store.Workload{ID: "slurm/" + string(rune('a'+i)), Kind: "slurm", Partition: "cpu", Nodes: []string{"small1"},
-			Submit: start.Add(-time.Duration(i) * time.Minute), Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), RequestCores: ptr(4)})
+			Submit: start.Add(-time.Duration(i) * time.Minute), Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), Row: figure.Row{RequestCores: ptr(4)}})
 	}
-	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Submit: now.Add(-2 * time.Hour), Start: now.Add(-time.Hour), Seen: now, RequestCores: ptr(64), RequestGPUs: ptr(2)})
+	rows = append(rows, store.Workload{ID: "slurm/big", Kind: "slurm", Partition: "fat", Nodes: []string{"big1"}, Submit: now.Add(-2 * time.Hour), Start: now.Add(-time.Hour), Seen: now, Row: figure.Row{RequestCores: ptr(64), RequestGPUs: ptr(2)}})
 	if err := facts.Upsert(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}

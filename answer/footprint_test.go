@@ -7,6 +7,7 @@ import (
 
 	"reckon/analysis/footprint"
 	"reckon/client"
+	"reckon/figure"
 )
 
 func TestFootprint(t *testing.T) {
@@ -21,7 +22,7 @@ func TestFootprint(t *testing.T) {
 	}
 	r := &Rates{Carbon: func() *footprint.Rate { return grid }, Tariff: func() *footprint.Rate { return tariff }}
 	joules, end := 7.2e6, noon.Add(2*time.Hour) // 2 kWh
-	w := client.Workload{Start: noon, End: &end, EnergyJoules: &joules}
+	w := client.Workload{Start: noon, End: &end, Row: figure.Row{EnergyJoules: &joules}}
 	r.workload(&w)
 	if w.CO2Grams == nil || *w.CO2Grams != 400 || w.Cost == nil || *w.Cost != 1 || w.Currency != "EUR" {
 		t.Errorf("%v g, %v %s; want 400 g, 1 EUR", w.CO2Grams, w.Cost, w.Currency)
@@ -42,7 +43,7 @@ func TestFootprint(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	// What was before the rates, and what has no energy, is unknown.
-	early := client.Workload{Start: noon.Add(-time.Hour), End: &end, EnergyJoules: &joules}
+	early := client.Workload{Start: noon.Add(-time.Hour), End: &end, Row: figure.Row{EnergyJoules: &joules}}
 	r.workload(&early)
 	none := client.Workload{Start: noon, End: &end}
 	r.workload(&none)

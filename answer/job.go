@@ -266,17 +266,9 @@ func toAPI(w *store.Workload) client.Workload {
 		ID: w.ID, Kind: w.Kind, Name: w.Name, Owner: w.Owner, Site: w.Site,
 		Account: w.Account, Partition: w.Partition, Command: w.Command, Nodes: w.Nodes,
 		Start: w.Start.UTC(), Seen: w.Seen.UTC(), Running: w.End.IsZero() && !w.Waits(), ExitCode: w.ExitCode,
-		CPUSeconds: w.CPUSeconds, CPUUserSeconds: w.CPUUserSeconds, CPUSystemSeconds: w.CPUSystemSeconds,
-		CPUWaitSeconds: w.CPUWaitSeconds,
-		CoresMean:      w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95, CoresMax: w.CoresMax,
-		MemoryBytes: w.MemoryBytes, MemoryPeakBytes: w.MemoryPeakBytes, MemoryMeanBytes: w.MemoryMeanBytes,
-		ReadBytes: w.ReadBytes, WriteBytes: w.WriteBytes, NetworkBytes: w.NetworkBytes,
-		GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak, EnergyJoules: w.EnergyJoules,
-		Processes: w.Processes, Threads: w.Threads,
-		RequestCores: w.RequestCores, RequestMemory: w.RequestMemoryBytes,
-		RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds, RequestNodes: w.RequestNodes,
+		Row: w.Row,
+
 		State: w.State, Reason: w.Reason,
-		OOMKills: w.OOMKills, ThrottledSeconds: w.ThrottledSeconds, MajorFaults: w.MajorFaults, SwapBytes: w.SwapBytes,
 	}
 	if c.Nodes == nil {
 		c.Nodes = []string{}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/query"
 	"reckon/store"
 )
@@ -172,10 +173,7 @@ func addNode(to map[capacityKey]*store.NodeUse, k capacityKey, from *store.NodeU
 		sum = &store.NodeUse{}
 		to[k] = sum
 	}
-	c := capacityOf(sum)
-	addCapacity(&c, capacityOf(from))
-	sum.UpSeconds, sum.CoreSeconds, sum.CoreUsedSeconds = c.UpSeconds, c.CoreSeconds, c.CoreUsedSeconds
-	sum.NodeMemoryByteSeconds, sum.NodeMemoryUsedByteSeconds, sum.NodeJoules = c.NodeMemoryByteSeconds, c.NodeMemoryUsedByteSeconds, c.NodeJoules
+	figure.Add(&sum.Capacity, &from.Capacity)
 }
 
 // membershipMap are the partitions of nodes. A batch system may call a node with or without

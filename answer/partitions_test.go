@@ -11,6 +11,7 @@ import (
 
 	"reckon/catalogue/database"
 	"reckon/client"
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store"
@@ -41,7 +42,7 @@ func TestPartitionCapacity(t *testing.T) {
 			if node == "down" && h >= 12 {
 				continue
 			}
-			nodes = append(nodes, store.NodeUse{At: at_, Site: "s", Node: node, UpSeconds: ptr(3600), CoreSeconds: ptr(10 * 3600), CoreUsedSeconds: ptr(5 * 3600)})
+			nodes = append(nodes, store.NodeUse{At: at_, Site: "s", Node: node, Capacity: figure.Capacity{UpSeconds: ptr(3600), CoreSeconds: ptr(10 * 3600), CoreUsedSeconds: ptr(5 * 3600)}})
 		}
 		for _, p := range []string{"cpu", "gpu", "gone", ""} {
 			use = append(use, store.Use{At: at_, Site: "s", Kind: "slurm", Owner: "a", Partition: p, Used: store.Used{CPUSeconds: ptr(3600)}})

@@ -43,7 +43,7 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	use := scaling.Use{
 		WallSeconds: w.WallSeconds, Given: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
 		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
-		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, Memory: w.RequestMemory, SwapPeak: w.SwapBytes,
+		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, Memory: w.RequestMemoryBytes, SwapPeak: w.SwapBytes,
 	}
 	if w.State == "started" && w.CPUSeconds == nil {
 		use.Array = w.ID + "_0"
@@ -132,7 +132,7 @@ func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Se
 		held, max  *float64
 		metrics    []string
 	}{
-		{"memory", "bytes", w.RequestMemory, w.MemoryPeakBytes, []string{"memory_bytes"}},
+		{"memory", "bytes", w.RequestMemoryBytes, w.MemoryPeakBytes, []string{"memory_bytes"}},
 		{"gpus", "gpus", w.RequestGPUs, nil, []string{"gpus"}},
 		{"gpu_memory", "bytes", nil, w.GPUMemoryPeak, []string{"gpu_memory_bytes"}},
 		{"disk", "bytes_per_second", nil, nil, []string{"io_read_bytes_per_second", "io_write_bytes_per_second"}},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -43,7 +44,7 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 		return list, err
 	}
 	for i := range list.Rows {
-		list.Total.Add(&list.Rows[i].UsageFigures)
+		figure.Add(&list.Total.UsageFigures, &list.Rows[i].UsageFigures)
 	}
 	list.Total.CapacityShare = ratio(list.Total.CPUSeconds, list.Total.CoreSeconds)
 	return list, nil
@@ -93,7 +94,7 @@ func (u *Usage) capacity(ctx context.Context, q client.UsageQuery, list *client.
 			}
 		}
 		c.nodes[at] = n
-		addCapacity(&list.Total.Capacity, capacityOf(n))
+		figure.Add(&list.Total.Capacity, &n.Capacity)
 	}
 	return c, nil
 }
@@ -104,7 +105,7 @@ func (u *Usage) byNode(ctx context.Context, q client.UsageQuery, list *client.Us
 	for i := range nodes {
 		n := &nodes[i]
 		list.Rows = append(list.Rows, client.Usage{
-			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: figuresOf(&n.Used), Capacity: capacityOf(n), CapacityShare: ratio(n.CPUSeconds, n.CoreSeconds),
+			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity, CapacityShare: ratio(n.CPUSeconds, n.CoreSeconds),
 		})
 	}
 	return err
@@ -116,9 +117,9 @@ func (u *Usage) byGroup(ctx context.Context, q client.UsageQuery, c capacities, 
 	for i := range rows {
 		r := &rows[i]
 		row := client.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
-			Command: r.Command, Kind: r.Kind, UsageFigures: figuresOf(&r.Used)}
+			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
 		if n := c.of(r); n != nil {
-			row.Capacity, row.CapacityShare = capacityOf(n), ratio(r.CPUSeconds, n.CoreSeconds)
+			row.Capacity, row.CapacityShare = n.Capacity, ratio(r.CPUSeconds, n.CoreSeconds)
 		}
 		list.Rows = append(list.Rows, row)
 	}
@@ -161,35 +162,6 @@ func moment(span store.Span, at time.Time) *time.Time {
 		return nil
 	}
 	return &at
-}
-
-func figuresOf(u *store.Used) client.UsageFigures {
-	return client.UsageFigures{
-		CPUSeconds: u.CPUSeconds, CPUWaitSeconds: u.CPUWaitSeconds, MemoryByteSeconds: u.MemoryByteSeconds, GPUSeconds: u.GPUSeconds,
-		ReadBytes: u.ReadBytes, WriteBytes: u.WriteBytes, NetworkBytes: u.NetworkBytes, EnergyJoules: u.EnergyJoules, Processes: u.Processes,
-		HeldCoreSeconds: u.HeldCoreSeconds, Started: u.Started, Waited: u.StartedWithSubmit, WaitSeconds: u.WaitSeconds, WaitCoreSeconds: u.WaitCoreSeconds,
-	}
-}
-
-func capacityOf(n *store.NodeUse) client.Capacity {
-	return client.Capacity{UpSeconds: n.UpSeconds, CoreSeconds: n.CoreSeconds, CoreUsedSeconds: n.CoreUsedSeconds,
-		NodeMemoryByteSeconds: n.NodeMemoryByteSeconds, NodeMemoryUsedByteSeconds: n.NodeMemoryUsedByteSeconds, NodeJoules: n.NodeJoules}
-}
-
-func addCapacity(to *client.Capacity, c client.Capacity) {
-	for _, f := range []struct{ to, from **float64 }{
-		{&to.UpSeconds, &c.UpSeconds}, {&to.CoreSeconds, &c.CoreSeconds}, {&to.CoreUsedSeconds, &c.CoreUsedSeconds},
-		{&to.NodeMemoryByteSeconds, &c.NodeMemoryByteSeconds}, {&to.NodeMemoryUsedByteSeconds, &c.NodeMemoryUsedByteSeconds}, {&to.NodeJoules, &c.NodeJoules},
-	} {
-		if *f.from == nil {
-			continue
-		}
-		sum := **f.from
-		if *f.to != nil {
-			sum += **f.to
-		}
-		*f.to = &sum
-	}
 }
 
 // ratio divides; nil when either is unknown, or the whole is 0.

@@ -16,7 +16,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 		Running: d.Running, State: d.State, Reason: d.Reason, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
 		MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, MajorFaults: d.MajorFaults, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds,
-		RequestCores: d.RequestCores, RequestMemory: d.RequestMemory, RequestGPUs: d.RequestGPUs, RequestSeconds: d.RequestSeconds,
+		RequestCores: d.RequestCores, RequestMemory: d.RequestMemoryBytes, RequestGPUs: d.RequestGPUs, RequestSeconds: d.RequestSeconds,
 		Nodes: byNode(d.Parts),
 	}
 	if d.Submit != nil {

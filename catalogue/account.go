@@ -3,11 +3,9 @@ package catalogue
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
-	"reckon/metric"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -174,8 +172,8 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 			w.PreviousStarts = append(w.PreviousStarts, time.UnixMilli(start).UTC())
 		}
 	}
-	a.usage(&w, seen-gone.Milliseconds())
-	a.distributions(&w, lanes(spans, a.Ends))
+	w.ExitCode = a.exitCode()
+	a.figures(&w.Row, seen-gone.Milliseconds(), lanes(spans, a.Ends))
 	if wall := float64(until-a.Start) / 1000; w.CPUSeconds != nil && wall > 0 {
 		w.CoresMean = ptr(*w.CPUSeconds / wall)
 	}
@@ -190,7 +188,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 // watched is the time of the first sample of memory.
 func (a *account) watched() (first int64) {
 	for _, k := range a.Tracks {
-		if k.Slot == memorySeconds && k.T != 0 && (first == 0 || k.First < first) {
+		if k.T != 0 && k.Slot.feeds(memoryFigure) && (first == 0 || k.First < first) {
 			first = k.First
 		}
 	}
@@ -205,11 +203,8 @@ func (a *account) program() string {
 	}
 	used := map[string]float64{}
 	for _, k := range a.Tracks {
-		if name := a.Programs[place{k.Node, k.Part}].Name; name != "" {
-			switch k.Slot {
-			case cpuUser, cpuSystem, cpuOther:
-				used[name] += k.total()
-			}
+		if name := a.Programs[place{k.Node, k.Part}].Name; name != "" && k.Slot.feeds(cpuFigure) {
+			used[name] += k.total()
 		}
 	}
 	best := a.Command
@@ -221,101 +216,19 @@ func (a *account) program() string {
 	return best
 }
 
-// usage fills what is a sum over series. Gauges count while they are fresh: a part that
-// ended long ago holds no memory now.
-func (a *account) usage(w *store.Workload, fresh int64) {
-	add := func(p **float64, v float64) {
-		if *p == nil {
-			*p = new(float64)
-		}
-		**p += v
-	}
-	type request struct {
-		node string
-		slot slot
-	}
-	requests := map[request]float64{}
-	swapped := map[place]float64{}
+// exitCode is the latest that a part ended with; of several at a time the largest.
+func (a *account) exitCode() *int {
 	var code *track
-	for _, k := range a.ordered() {
-		switch k.Slot {
-		case cpuUser, cpuSystem, cpuOther:
-			add(&w.CPUSeconds, k.total())
-			switch k.Slot {
-			case cpuUser:
-				add(&w.CPUUserSeconds, k.total())
-			case cpuSystem:
-				add(&w.CPUSystemSeconds, k.total())
-			}
-		case cpuWait:
-			add(&w.CPUWaitSeconds, k.total())
-		case memorySeconds:
-			add(&w.MemoryByteSeconds, k.total())
-		case ioRead:
-			add(&w.ReadBytes, k.total())
-		case ioWrite:
-			add(&w.WriteBytes, k.total())
-		case network:
-			add(&w.NetworkBytes, k.total())
-		case gpuSeconds:
-			add(&w.GPUSeconds, k.total())
-		case gpuMemory:
-			add(&w.GPUMemoryPeak, k.Max)
-		case started:
-			add(&w.Processes, k.total())
-		case energyUsed:
-			add(&w.EnergyJoules, k.total())
-		case memoryNow:
-			if k.T >= fresh {
-				add(&w.MemoryBytes, k.V)
-			}
-		case threads:
-			if k.T >= fresh {
-				add(&w.Threads, k.V)
-			}
-		case requestCores, requestMemory, requestGPUs:
-			// The parts of a node share its request; nodes add up.
-			r := request{k.Node, k.Slot}
-			requests[r] = max(requests[r], k.V)
-		case requestSeconds:
-			w.RequestSeconds = ptr(k.V)
-		case requestNodes:
-			w.RequestNodes = ptr(k.V)
-		case oomKills:
-			add(&w.OOMKills, k.total())
-		case throttled:
-			add(&w.ThrottledSeconds, k.total())
-		case majorFaults:
-			add(&w.MajorFaults, k.total())
-		case swap:
-			at := place{k.Node, k.Part}
-			swapped[at] = max(swapped[at], k.Max)
-		case exitCode:
-			if code == nil || k.T > code.T || (k.T == code.T && k.V > code.V) {
-				code = k
-			}
+	for _, k := range a.Tracks {
+		if k.T != 0 && k.Slot == exitSlot && (code == nil || k.T > code.T || k.T == code.T && k.V > code.V) {
+			code = k
 		}
 	}
-	for _, v := range swapped {
-		add(&w.SwapBytes, v)
+	if code == nil {
+		return nil
 	}
-	for r, v := range requests {
-		if _, whole := requests[request{"", r.slot}]; whole && r.node != "" {
-			continue // the scheduler reports it for all nodes together
-		}
-		switch r.slot {
-		case requestCores:
-			add(&w.RequestCores, v)
-		case requestMemory:
-			add(&w.RequestMemoryBytes, v)
-		case requestGPUs:
-			add(&w.RequestGPUs, v)
-		}
-	}
-	if code != nil {
-		n := int(code.V)
-		w.ExitCode = &n
-	}
+	n := int(code.V)
+	return &n
 }
 
 // ordered lists the tracks in a fixed order, so that sums come out the same each time.
@@ -353,73 +266,4 @@ func lanes(spans []span, ends map[place]ending) map[place]int {
 		out[s.place] = at
 	}
 	return out
-}
-
-// wholePeaks are the peaks of the control groups that hold all parts of the workload on a
-// node, by node. Their series have no part, as the distribution of cores of the whole.
-func (a *account) wholePeaks() map[string]float64 {
-	whole, largest := map[string]float64{}, map[string]float64{}
-	used := map[place]bool{}
-	for _, k := range a.Tracks {
-		switch {
-		case k.T == 0:
-		case k.Slot == memoryPeak && k.Part == "":
-			whole[k.Node] = max(whole[k.Node], k.Max)
-		case k.Slot == memoryPeak:
-			largest[k.Node] = max(largest[k.Node], k.Max)
-		case k.Slot == cpuUser:
-			used[place{k.Node, k.Part}] = true
-		}
-	}
-	for node, v := range whole {
-		// Processes that belong to no part make one without a name, which is no whole.
-		if used[place{node, ""}] && v < largest[node] {
-			delete(whole, node)
-		}
-	}
-	return whole
-}
-
-// distributions fills the peak of memory and the quantiles of cores: within a lane the
-// highest peak and the joint distribution, over lanes their sums. For one part that is
-// exact, and the peak is where a control group holds all parts of a node; else, for several
-// at a time, it is the case that all are highest together.
-func (a *account) distributions(w *store.Workload, lane map[place]int) {
-	peaks, hists := map[int]float64{}, map[int]*metric.Histogram{}
-	whole := a.wholePeaks()
-	for _, k := range a.ordered() {
-		at := lane[place{k.Node, k.Part}]
-		switch k.Slot {
-		case memoryPeak:
-			if _, ok := whole[k.Node]; !ok || k.Part == "" {
-				peaks[at] = max(peaks[at], k.Max)
-			}
-		case cores:
-			if hists[at] == nil {
-				hists[at] = &metric.Histogram{}
-			}
-			hists[at].Merge(k.distribution())
-		}
-	}
-	if len(peaks) > 0 {
-		sum := 0.0
-		for _, at := range slices.Sorted(maps.Keys(peaks)) {
-			sum += peaks[at]
-		}
-		w.MemoryPeakBytes = &sum
-	}
-	for _, at := range slices.Sorted(maps.Keys(hists)) {
-		h := hists[at]
-		if h.Count == 0 {
-			continue
-		}
-		for q, p := range map[float64]**float64{0.5: &w.CoresP50, 0.95: &w.CoresP95, 1: &w.CoresMax} {
-			if v := h.Quantile(q); !math.IsNaN(v) {
-				if *p == nil {
-					*p = new(float64)
-				}
-				**p += v
-			}
-		}
-	}
 }

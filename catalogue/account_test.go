@@ -3,6 +3,7 @@ package catalogue
 import (
 	"testing"
 
+	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
 )
@@ -35,11 +36,15 @@ func TestLanes(t *testing.T) {
 func TestEnergyAddsUp(t *testing.T) {
 	a := &account{Tracks: map[uint64]*track{}}
 	for i, domain := range []string{"package", "gpu", "rest", "board"} {
-		n := &series.Labels{Metric: energyMetric, Rest: map[string]string{"domain": domain, "share": "active"}}
-		a.Tracks[uint64(i)] = &track{Slot: slotOf(n), T: 1, V: 100, Node: "n1"}
+		n := &series.Labels{Metric: figure.Energy, Rest: map[string]string{"domain": domain, "share": "active"}}
+		s, ok := runSlots.of(n)
+		if !ok {
+			t.Fatalf("no slot for %+v", n)
+		}
+		a.Tracks[uint64(i)] = &track{Slot: s, T: 1, V: 100, Node: "n1"}
 	}
 	var w store.Workload
-	a.usage(&w, 0)
+	a.figures(&w.Row, 0, nil)
 	if w.EnergyJoules == nil || *w.EnergyJoules != 400 {
 		t.Errorf("energy %v, want 400 J", w.EnergyJoules)
 	}

@@ -364,7 +364,7 @@ func (b *Builder) save(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(state{stateVersion, b.at, slotNames(), b.fold.accounts}); err != nil {
+	if err := gob.NewEncoder(&buf).Encode(state{stateVersion, b.at, runSlots.names(), b.fold.accounts}); err != nil {
 		return fmt.Errorf("encode state of the catalogue's builder: %w", err)
 	}
 	if err := keeper.SetState(ctx, stateKey, buf.Bytes()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/figure"
 	"reckon/internal/series"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -51,18 +52,18 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 	if err := f.findRuns(ctx, from, to, ms); err != nil {
 		return err
 	}
-	ms = append(slices.Clip(ms), series.OneOf("__name__", rowMetrics))
+	ms = append(slices.Clip(ms), series.OneOf("__name__", runSlots.metrics()))
 	return series.Each(ctx, f.q, from, to, f.series, ms...)
 }
 
 // findRuns finds the starts in the interval and gives each run an account.
 func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
 	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
-	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{startMetric, endMetric, submitMetric}))
+	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime}))
 	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l)
 		into := found
-		if f.names.Metric == endMetric {
+		if f.names.Metric == figure.EndTime {
 			into = ends
 		}
 		k := key{f.names.Site, f.names.Workload}
@@ -70,11 +71,11 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 			if reported[k] == nil {
 				reported[k] = &schedulerSeries{}
 			}
-			to := map[string]*[]startSpan{startMetric: &reported[k].starts, endMetric: &reported[k].ends, submitMetric: &reported[k].submits}[f.names.Metric]
+			to := map[string]*[]startSpan{figure.StartTime: &reported[k].starts, figure.EndTime: &reported[k].ends, figure.SubmitTime: &reported[k].submits}[f.names.Metric]
 			*to = append(*to, valueSpans(p, it)...)
 			return nil
 		}
-		if f.names.Metric == submitMetric {
+		if f.names.Metric == figure.SubmitTime {
 			return nil
 		}
 		into[k] = append(into[k], valueSpans(place{f.names.Node, f.names.Part}, it)...)
@@ -269,9 +270,9 @@ func (f *fold) add(k key, start int64) *account {
 // series folds one series into the accounts of its workload.
 func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	n := &f.names
-	n.Read(l, rowLabels...)
-	s := slotOf(n)
-	if n.Workload == "" || s == ignored {
+	n.Read(l, runLabels...)
+	s, ok := runSlots.of(n)
+	if n.Workload == "" || !ok {
 		return nil
 	}
 	k := key{n.Site, n.Workload}
@@ -292,7 +293,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		return now
 	}
 	switch s {
-	case endTime:
+	case endSlot:
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()
 			if vt != chunkenc.ValFloat || math.IsNaN(v) {
@@ -318,15 +319,15 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			return tr
 		}, func(t int64, v float64) {
 			// Only values are facts: of a series that was marked as ended they were read before.
-			if s == info {
+			if s == infoSlot {
 				now.noteProgram(t, n)
 			}
 			switch a := now; {
-			case s == info && t >= a.FactsAt:
+			case s == infoSlot && t >= a.FactsAt:
 				a.facts(t, n)
-			case s == stateInfo && t >= a.StateAt:
+			case s == stateSlot && t >= a.StateAt:
 				a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
-			case s == nodeList:
+			case s == nodesSlot:
 				a.NodeList = n.Rest["nodes"]
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -37,12 +38,12 @@ func TestProgramOfSteps(t *testing.T) {
 			}
 			used := p.rate * 15 * float64(i)
 			add(p.part, "reckon_workload_info", metric.Gauge, 1, []string{"name", "command"}, []string{"cfd", program})
-			add(p.part, startMetric, metric.Gauge, start, nil, nil)
+			add(p.part, figure.StartTime, metric.Gauge, start, nil, nil)
 			add(p.part, "reckon_workload_cpu_seconds_total", metric.Counter, used, []string{"mode"}, []string{"user"})
 			add(p.part, "reckon_workload_memory_byte_seconds_total", metric.Counter, used*1e6, nil, nil)
-			add(p.part, coresMetric, metric.Gauge, 4, nil, nil)
+			add(p.part, figure.RequestCores, metric.Gauge, 4, nil, nil)
 			if p.program != "" {
-				add(p.part, commandCPU, metric.Counter, used, []string{"command"}, []string{p.program})
+				add(p.part, figure.CommandCPU, metric.Counter, used, []string{"command"}, []string{p.program})
 			}
 		}
 	}

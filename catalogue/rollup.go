@@ -135,61 +135,19 @@ func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead tim
 	}
 }
 
-// rollCounters are the counters that roll-ups add up.
-var rollCounters = map[string]int{
-	cpuMetric:                                   rollCPU,
-	"reckon_workload_cpu_wait_seconds_total":    rollWait,
-	"reckon_workload_memory_byte_seconds_total": rollMemory,
-	"reckon_workload_gpu_seconds_total":         rollGPU,
-	ioMetric:                                    rollRead,
-	"reckon_workload_network_bytes_total":       rollNetwork,
-	energyMetric:                                rollEnergy,
-	"reckon_workload_processes_started_total":   rollStarted,
-	commandCPU:                                  rollCommand,
-	nodeCPUMetric:                               rollNodeCPU,
-	splitEnergy:                                 rollNodeEnergy,
-}
-
 const (
-	rollCPU = iota
-	rollWait
-	rollMemory
-	rollGPU
-	rollRead
-	rollWrite
-	rollNetwork
-	rollEnergy
-	rollStarted
-	rollFigures // how many are kept of a workload
-	rollCommand
-	rollNodeCPU
-	rollNodeEnergy
-	rollIgnored
+	memoryTotal = "node_memory_MemTotal_bytes"
+	memoryFree  = "node_memory_MemAvailable_bytes"
 )
 
-const (
-	nodeCPUMetric = "node_cpu_seconds_total"
-	splitEnergy   = "reckon_node_attributed_energy_joules_total"
-	memoryTotal   = "node_memory_MemTotal_bytes"
-	memoryFree    = "node_memory_MemAvailable_bytes"
-	bootMetric    = "node_boot_time_seconds"
-	coresMetric   = "reckon_workload_request_cores"
-	infoMetric    = "reckon_workload_info"
-	commandCPU    = "reckon_command_cpu_seconds_total"
-)
-
-func rollSlot(n *series.Labels) int {
-	s, ok := rollCounters[n.Metric]
-	switch {
-	case !ok, s < rollFigures && n.Workload == "":
-		return rollIgnored
-	case s == rollRead && n.Rest["direction"] == "write":
-		return rollWrite
-	case s == rollRead && n.Rest["direction"] != "read", s == rollEnergy && n.Rest["share"] == "idle":
-		return rollIgnored
-	}
-	return s
+// rollSlot is the slot of a counter that hours need.
+func rollSlot(n *series.Labels) (slot, bool) {
+	s, ok := hourSlots.of(n)
+	return s, ok && (s < firstHourFigure || n.Workload != "")
 }
+
+// ofNode reports whether the series of a slot are of a node and not of a workload.
+func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
 // gap is a series whose first sample in reach has none before it in reach.
 type gap struct {
@@ -200,13 +158,13 @@ type gap struct {
 
 // counters reads all counters around the hours of the pass.
 func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
-	ms := series.OneOf("__name__", keysOf(rollCounters))
+	ms := series.OneOf("__name__", hourSlots.metrics())
 	var gaps []gap
 	reach := time.UnixMilli(p.from).Add(-lookAround)
 	err := series.Each(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
-		p.names.Read(l, rollLabels...)
-		slot := rollSlot(&p.names)
-		if slot == rollIgnored {
+		p.names.Read(l, hourLabels...)
+		slot, ok := rollSlot(&p.names)
+		if !ok {
 			return nil
 		}
 		p.clear()
@@ -224,7 +182,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			switch {
 			case t0 == 0 && t > p.from:
 				// What it had counted by then, if it began with its workload in reach.
-				if at := latest(begins, t); slot < rollNodeCPU && at >= p.from-lookAround.Milliseconds() {
+				if at := latest(begins, t); !ofNode(slot) && at >= p.from-lookAround.Milliseconds() {
 					p.spread(at, t, v)
 				} else {
 					gaps = append(gaps, gap{l.Copy(), t, v})
@@ -250,8 +208,8 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 
 // begins are the times at which a counter began at zero: the starts of its part of the
 // workload, or the boot of the node.
-func (p *pass) begins(n *series.Labels, slot int) []int64 {
-	if slot < rollNodeCPU {
+func (p *pass) begins(n *series.Labels, s slot) []int64 {
+	if !ofNode(s) {
 		return p.starts[partKey{key{n.Site, n.Workload}, place{n.Node, n.Part}}]
 	}
 	if at := p.boots[nodeKey{n.Site, n.Node}]; at != 0 {
@@ -293,8 +251,8 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 		}
 	}
 	for _, g := range gaps {
-		p.names.Read(g.labels, rollLabels...)
-		slot := rollSlot(&p.names)
+		p.names.Read(g.labels, hourLabels...)
+		slot, _ := rollSlot(&p.names)
 		p.clear()
 		had, known := before[labels.StableHash(g.labels)]
 		begin := latest(p.begins(&p.names, slot), g.t)
@@ -305,9 +263,9 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 			p.spread(t0, g.t, g.v-had[1])
 		case known:
 			p.spread(t0, g.t, g.v)
-		case slot < rollNodeCPU && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
+		case !ofNode(slot) && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
 			p.spread(begin, g.t, g.v)
-		case slot == rollNodeCPU && begin != 0 && begin < g.t && g.v > 0:
+		case slot == nodeCPUSlot && begin != 0 && begin < g.t && g.v > 0:
 			// It was up since its boot; of that no more than of workloads.
 			since := max(begin, g.t-beforeWatch.Milliseconds())
 			p.spread(since, g.t, g.v*float64(g.t-since)/float64(g.t-begin))
@@ -328,7 +286,7 @@ func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to tim
 				into[labels.StableHash(l)] = [2]float64{float64(t), v}
 			}
 			return nil
-		}, series.OneOf("__name__", keysOf(rollCounters)), series.OneOf(label, group))
+		}, series.OneOf("__name__", hourSlots.metrics()), series.OneOf(label, group))
 		if err != nil {
 			return err
 		}
@@ -345,13 +303,4 @@ func distinct(gaps []gap, of func(labels.Labels) string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-func keysOf(m map[string]int) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

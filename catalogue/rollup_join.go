@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -62,7 +63,7 @@ func joined(rows []store.Use) []store.Use {
 		u := &rows[i]
 		g := group{u.At.UnixMilli(), u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}
 		if j, ok := at[g]; ok {
-			addUsed(&out[j].Used, &u.Used)
+			figure.Add(&out[j].Used, &u.Used)
 			continue
 		}
 		at[g] = len(out)
@@ -72,22 +73,4 @@ func joined(rows []store.Use) []store.Use {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Command, b.Command), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
-}
-
-func addUsed(to, from *store.Used) {
-	for _, f := range []struct{ to, from **float64 }{
-		{&to.CPUSeconds, &from.CPUSeconds}, {&to.CPUWaitSeconds, &from.CPUWaitSeconds}, {&to.MemoryByteSeconds, &from.MemoryByteSeconds},
-		{&to.GPUSeconds, &from.GPUSeconds}, {&to.ReadBytes, &from.ReadBytes}, {&to.WriteBytes, &from.WriteBytes},
-		{&to.NetworkBytes, &from.NetworkBytes}, {&to.EnergyJoules, &from.EnergyJoules}, {&to.Processes, &from.Processes},
-		{&to.HeldCoreSeconds, &from.HeldCoreSeconds}, {&to.Started, &from.Started}, {&to.StartedWithSubmit, &from.StartedWithSubmit},
-		{&to.WaitSeconds, &from.WaitSeconds}, {&to.WaitCoreSeconds, &from.WaitCoreSeconds},
-	} {
-		switch {
-		case *f.from == nil:
-		case *f.to == nil:
-			*f.to = *f.from
-		default:
-			*f.to = ptr(**f.to + **f.from)
-		}
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
 	"reckon/workload"
@@ -64,23 +65,22 @@ type nodeCell struct {
 
 // figures are sums; those without a bit in has were not measured.
 type figures struct {
-	has uint32
-	sum [rollFigures]float64
+	has [(figure.UsedLen + 63) / 64]uint64
+	sum [figure.UsedLen]float64
 }
 
-func (f *figures) add(slot int, v float64) { f.has, f.sum[slot] = f.has|1<<slot, f.sum[slot]+v }
+func (f *figures) add(i int, v float64) {
+	f.has[i/64] |= 1 << (i % 64)
+	f.sum[i] += v
+}
 
-func (f *figures) used() store.Used {
-	get := func(slot int) *float64 {
-		if f.has&(1<<slot) == 0 {
-			return nil
+func (f *figures) used() (u store.Used) {
+	for i, v := range f.sum {
+		if f.has[i/64]&(1<<(i%64)) != 0 {
+			*u.At(i) = ptr(v)
 		}
-		return ptr(f.sum[slot])
 	}
-	return store.Used{
-		CPUSeconds: get(rollCPU), CPUWaitSeconds: get(rollWait), MemoryByteSeconds: get(rollMemory), GPUSeconds: get(rollGPU),
-		ReadBytes: get(rollRead), WriteBytes: get(rollWrite), NetworkBytes: get(rollNetwork), EnergyJoules: get(rollEnergy), Processes: get(rollStarted),
-	}
+	return u
 }
 
 type nodeFigures struct {
@@ -95,9 +95,6 @@ type holding struct {
 	cores float64
 	hours []float64
 }
-
-// rollLabels are the labels that roll-ups need besides those in names.
-var rollLabels = []string{"mode", "direction", "share", "cpu", "command", "account", "partition"}
 
 func newPass(from, to time.Time) *pass {
 	n := int(to.Sub(from) / time.Hour)
@@ -146,7 +143,7 @@ func (p *pass) spread(t0, t int64, amount float64) {
 }
 
 // keep adds what was spread of one series.
-func (p *pass) keep(n *series.Labels, slot int) {
+func (p *pass) keep(n *series.Labels, s slot) {
 	k := key{n.Site, n.Workload}
 	at := nodeKey{n.Site, n.Node}
 	for i, has := range p.has {
@@ -155,13 +152,13 @@ func (p *pass) keep(n *series.Labels, slot int) {
 		}
 		hour, v := p.from+int64(i)*hourMS, p.sum[i]
 		switch {
-		case slot == rollCommand:
+		case s == commandSlot:
 			c := cell{k, hour}
 			if p.software[c] == nil {
 				p.software[c] = map[string]float64{}
 			}
 			p.software[c][n.Rest["command"]] += v
-		case slot == rollNodeCPU:
+		case s == nodeCPUSlot:
 			m := p.node(nodeCell{at, hour})
 			switch n.Rest["mode"] {
 			case "guest", "guest_nice": // contained in user and nice
@@ -171,7 +168,7 @@ func (p *pass) keep(n *series.Labels, slot int) {
 				m.cpus[n.Rest["cpu"]] += v
 				m.used += v
 			}
-		case slot == rollNodeEnergy:
+		case s == nodeEnergySlot:
 			m := p.node(nodeCell{at, hour})
 			if m.power == nil {
 				m.power = new(float64)
@@ -184,9 +181,11 @@ func (p *pass) keep(n *series.Labels, slot int) {
 				f = &figures{}
 				p.cells[c] = f
 			}
-			f.add(slot, v)
-			if n.Node != "" {
-				p.node(nodeCell{at, hour}).add(slot, v)
+			for _, number := range hourSlots.list[s].figures {
+				f.add(number, v)
+				if n.Node != "" {
+					p.node(nodeCell{at, hour}).add(number, v)
+				}
 			}
 			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
 		}
@@ -223,10 +222,10 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	defer p.holdReported()
 	return series.Each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
-		n.Read(l, rollLabels...)
+		n.Read(l, hourLabels...)
 		k := key{n.Site, n.Workload}
 		switch n.Metric {
-		case startMetric:
+		case figure.StartTime:
 			at := partKey{k, place{n.Node, n.Part}}
 			for _, r := range valueSpans(at.place, it) {
 				p.starts[at] = append(p.starts[at], r.start)
@@ -234,12 +233,12 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 					p.ran[k] = append(p.ran[k], r)
 				}
 			}
-		case bootMetric:
+		case figure.NodeBoot:
 			if _, v, _, ok := series.Last(it); ok {
 				at := nodeKey{n.Site, n.Node}
 				p.boots[at] = max(p.boots[at], int64(v*1000))
 			}
-		case infoMetric:
+		case figure.Info:
 			t, _, _, ok := series.Last(it)
 			if f := (fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}); ok && t >= latest[k] {
 				old := p.facts[k]
@@ -262,7 +261,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 				}
 				*into = ptr(p.sum[i])
 			}
-		case coresMetric:
+		case figure.RequestCores:
 			p.clear()
 			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
 			if n.Node == "" {
@@ -272,7 +271,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			p.hold(k, n.Node, p.integrate(it))
 		}
 		return nil
-	}, series.OneOf("__name__", []string{startMetric, bootMetric, infoMetric, memoryTotal, memoryFree, coresMetric}))
+	}, series.OneOf("__name__", []string{figure.StartTime, figure.NodeBoot, figure.Info, memoryTotal, memoryFree, figure.RequestCores}))
 }
 
 // integrate spreads a gauge by the time that it held, not over gaps, and returns its
@@ -367,7 +366,7 @@ func (p *pass) row(hour int64, k key, about fact) store.Use {
 func (p *pass) nodeRows() []store.NodeUse {
 	out := make([]store.NodeUse, 0, len(p.nodes))
 	for c, m := range p.nodes {
-		u := store.NodeUse{At: time.UnixMilli(c.hour).UTC(), Site: c.site, Node: c.node, NodeJoules: m.power, Used: m.figures.used()}
+		u := store.NodeUse{At: time.UnixMilli(c.hour).UTC(), Site: c.site, Node: c.node, Capacity: figure.Capacity{NodeJoules: m.power}, Used: m.figures.used()}
 		if len(m.cpus) > 0 {
 			sum, most := 0.0, 0.0
 			for _, v := range m.cpus {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -165,8 +166,8 @@ func TestWaiting(t *testing.T) {
 		add("reckon_workload_submit_time_seconds", float64(start.Unix()-600), nil, nil)
 		add("reckon_workload_start_time_seconds", float64(start.Unix()), nil, nil)
 		add("reckon_workload_request_cores", 4, nil, nil)
-		add(commandCPU, float64(i)*3, []string{"command"}, []string{"R"})
-		add(commandCPU, float64(i)*9, []string{"command"}, []string{"python3"})
+		add(figure.CommandCPU, float64(i)*3, []string{"command"}, []string{"R"})
+		add(figure.CommandCPU, float64(i)*9, []string{"command"}, []string{"python3"})
 	}
 	advance(t, x.builder())
 	q := always

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/value"
 
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -30,7 +31,7 @@ func newCluster(t *testing.T) *cluster {
 
 var (
 	simState  = desc("reckon_workload_state", metric.Gauge, "state", "reason")
-	simSubmit = desc(submitMetric, metric.Gauge)
+	simSubmit = desc(figure.SubmitTime, metric.Gauge)
 	simNodes  = desc("reckon_workload_nodes_info", metric.Gauge, "nodes")
 )
 

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reckon/catalogue/database"
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/store"
@@ -64,13 +65,13 @@ func desc(name string, kind metric.Kind, extra ...string) *metric.Desc {
 }
 
 var (
-	simUser    = desc(cpuMetric, metric.Counter, "mode")
-	simRead    = desc(ioMetric, metric.Counter, "direction")
+	simUser    = desc(figure.CPU, metric.Counter, "mode")
+	simRead    = desc(figure.IO, metric.Counter, "direction")
 	simStarted = desc("reckon_workload_processes_started_total", metric.Counter)
 	simPeak    = desc("reckon_workload_memory_peak_bytes", metric.Gauge)
 	simCores   = desc("reckon_workload_cores", metric.NativeHistogram)
-	simStart   = desc(startMetric, metric.Gauge)
-	simEnd     = desc(endMetric, metric.Gauge)
+	simStart   = desc(figure.StartTime, metric.Gauge)
+	simEnd     = desc(figure.EndTime, metric.Gauge)
 	simInfo    = desc("reckon_workload_info", metric.Gauge, "name", "account", "partition", "command")
 )
 

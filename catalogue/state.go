@@ -53,7 +53,7 @@ func decodeState(raw []byte) (state, error) {
 // when they are empty.
 func (s *state) complete() error {
 	number := map[string]slot{}
-	for i, name := range slotNames() {
+	for i, name := range runSlots.names() {
 		number[name] = slot(i)
 	}
 	if s.Accounts == nil {
@@ -83,7 +83,7 @@ func (s *state) complete() error {
 			}
 		}
 	}
-	s.Version, s.Slots = stateVersion, slotNames()
+	s.Version, s.Slots = stateVersion, runSlots.names()
 	return nil
 }
 

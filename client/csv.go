@@ -45,6 +45,9 @@ func eachField(v reflect.Value, f func(name string, v reflect.Value)) {
 			continue
 		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		f(name, v.Field(i))
 	}
 }

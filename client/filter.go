@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"reckon/figure"
 )
 
 // Filter selects workloads. Zero fields select everything, several values of one
@@ -33,16 +35,10 @@ type Filter struct {
 
 // SortKeys are the fields that workloads can be sorted by.
 func SortKeys() []string {
-	return []string{
+	return append([]string{
 		"id", "kind", "name", "owner", "account", "partition", "site", "command", "nodes", "state", "exit_code",
 		"submit", "start", "end", "seen", "wall_seconds",
-		"cpu_seconds", "cpu_user_seconds", "cpu_system_seconds", "cpu_wait_seconds",
-		"cores_mean", "cores_p50", "cores_p95", "cores_max",
-		"memory_bytes", "memory_peak_bytes", "memory_mean_bytes", "io_read_bytes", "io_write_bytes",
-		"network_bytes", "gpu_seconds", "gpu_memory_peak_bytes", "energy_joules", "processes", "threads",
-		"request_cores", "request_memory_bytes", "request_gpus", "request_seconds", "request_nodes",
-		"oom_kills", "cpu_throttled_seconds", "major_faults", "swap_peak_bytes",
-	}
+	}, figure.Keys(figure.Run)...)
 }
 
 // Query writes the filter as parameters of GET /api/reckon/v1/workloads.

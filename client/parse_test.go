@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reckon/figure"
 )
 
 func TestParseTime(t *testing.T) {
@@ -114,7 +116,7 @@ func FuzzPromAnswer(f *testing.F) {
 func TestWriteCSV(t *testing.T) {
 	v := 1e-9
 	end := time.Date(2026, 11, 21, 12, 0, 0, 5e8, time.FixedZone("CET", 3600))
-	rows := []Workload{{ID: "a", Name: "x,\"y\"\nz", Nodes: []string{"n1", "n2"}, End: &end, CPUSeconds: &v, WallSeconds: 7200}}
+	rows := []Workload{{ID: "a", Name: "x,\"y\"\nz", Nodes: []string{"n1", "n2"}, End: &end, Row: figure.Row{CPUSeconds: &v}, WallSeconds: 7200}}
 	var b strings.Builder
 	if err := WriteCSV(&b, rows); err != nil {
 		t.Fatal(err)

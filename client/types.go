@@ -6,7 +6,11 @@
 // measured is absent (null), never zero.
 package client
 
-import "time"
+import (
+	"time"
+
+	"reckon/figure"
+)
 
 // Workload is one element of GET /api/reckon/v1/workloads and of `reckon jobs
 // --format json`.
@@ -26,44 +30,16 @@ type Workload struct {
 	Running   bool       `json:"running"`
 	ExitCode  *int       `json:"exit_code,omitempty"`
 
-	WallSeconds      float64  `json:"wall_seconds"`
-	CPUSeconds       *float64 `json:"cpu_seconds"`
-	CPUUserSeconds   *float64 `json:"cpu_user_seconds,omitempty"`
-	CPUSystemSeconds *float64 `json:"cpu_system_seconds,omitempty"`
-	CPUWaitSeconds   *float64 `json:"cpu_wait_seconds,omitempty"`
-	CoresMean        *float64 `json:"cores_mean"`
-	CoresP50         *float64 `json:"cores_p50"`
-	CoresP95         *float64 `json:"cores_p95"`
-	CoresMax         *float64 `json:"cores_max,omitempty"`
-	MemoryBytes      *float64 `json:"memory_bytes,omitempty"`
-	MemoryPeakBytes  *float64 `json:"memory_peak_bytes"`
-	MemoryMeanBytes  *float64 `json:"memory_mean_bytes,omitempty"`
-	ReadBytes        *float64 `json:"io_read_bytes,omitempty"`
-	WriteBytes       *float64 `json:"io_write_bytes,omitempty"`
-	NetworkBytes     *float64 `json:"network_bytes,omitempty"`
-	GPUSeconds       *float64 `json:"gpu_seconds,omitempty"`
-	GPUMemoryPeak    *float64 `json:"gpu_memory_peak_bytes,omitempty"`
-	EnergyJoules     *float64 `json:"energy_joules,omitempty"`
-	CO2Grams         *float64 `json:"co2_grams,omitempty"`
-	Cost             *float64 `json:"cost,omitempty"`
-	Currency         string   `json:"currency,omitempty"` // of cost
-	Processes        *float64 `json:"processes"`
-	Threads          *float64 `json:"threads,omitempty"`
-	RequestCores     *float64 `json:"request_cores,omitempty"`
-	RequestMemory    *float64 `json:"request_memory_bytes,omitempty"`
-	RequestGPUs      *float64 `json:"request_gpus,omitempty"`
-	RequestSeconds   *float64 `json:"request_seconds,omitempty"`
-	RequestNodes     *float64 `json:"request_nodes,omitempty"`
+	WallSeconds float64 `json:"wall_seconds"`
+	figure.Row
+	CO2Grams *float64 `json:"co2_grams,omitempty"`
+	Cost     *float64 `json:"cost,omitempty"`
+	Currency string   `json:"currency,omitempty"` // of cost
 
-	// What a batch system says of it.
+	// As reported by the scheduler.
 	State  string     `json:"state,omitempty"`  // pending, running, completed, failed, ...
 	Reason string     `json:"reason,omitempty"` // why it waits or is in that state
 	Submit *time.Time `json:"submit,omitempty"`
-
-	OOMKills         *float64 `json:"oom_kills,omitempty"`
-	ThrottledSeconds *float64 `json:"cpu_throttled_seconds,omitempty"`
-	MajorFaults      *float64 `json:"major_faults,omitempty"`
-	SwapBytes        *float64 `json:"swap_peak_bytes,omitempty"`
 }
 
 // WorkloadList is the answer of GET /api/reckon/v1/workloads.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/url"
 	"time"
+
+	"reckon/figure"
 )
 
 // UsageQuery asks for history: what was used, by whom and when. Zero fields select
@@ -49,52 +51,11 @@ func (u UsageQuery) Query() url.Values {
 }
 
 // UsageFigures are sums over a stretch of time; what was never measured is null.
-type UsageFigures struct {
-	CPUSeconds        *float64 `json:"cpu_seconds"`
-	CPUWaitSeconds    *float64 `json:"cpu_wait_seconds"`
-	MemoryByteSeconds *float64 `json:"memory_byte_seconds"`
-	GPUSeconds        *float64 `json:"gpu_seconds"`
-	ReadBytes         *float64 `json:"io_read_bytes"`
-	WriteBytes        *float64 `json:"io_write_bytes"`
-	NetworkBytes      *float64 `json:"network_bytes"`
-	EnergyJoules      *float64 `json:"energy_joules"`
-	Processes         *float64 `json:"processes"`
-	HeldCoreSeconds   *float64 `json:"held_core_seconds"` // cores requested by the time they were held
-	Started           *float64 `json:"started"`           // workloads that began
-	Waited            *float64 `json:"waited"`            // those of which the wait is known
-	WaitSeconds       *float64 `json:"wait_seconds"`      // all waits together, booked at the start
-	WaitCoreSeconds   *float64 `json:"wait_core_seconds"` // each wait by the cores requested
-}
-
-// Add adds o; what neither knows stays unknown.
-func (f *UsageFigures) Add(o *UsageFigures) {
-	for _, x := range []struct{ to, from **float64 }{
-		{&f.CPUSeconds, &o.CPUSeconds}, {&f.CPUWaitSeconds, &o.CPUWaitSeconds}, {&f.MemoryByteSeconds, &o.MemoryByteSeconds},
-		{&f.GPUSeconds, &o.GPUSeconds}, {&f.ReadBytes, &o.ReadBytes}, {&f.WriteBytes, &o.WriteBytes}, {&f.NetworkBytes, &o.NetworkBytes},
-		{&f.EnergyJoules, &o.EnergyJoules}, {&f.Processes, &o.Processes}, {&f.HeldCoreSeconds, &o.HeldCoreSeconds},
-		{&f.Started, &o.Started}, {&f.Waited, &o.Waited}, {&f.WaitSeconds, &o.WaitSeconds}, {&f.WaitCoreSeconds, &o.WaitCoreSeconds},
-	} {
-		if *x.from == nil {
-			continue
-		}
-		sum := **x.from
-		if *x.to != nil {
-			sum += **x.to
-		}
-		*x.to = &sum
-	}
-}
+type UsageFigures = figure.Used
 
 // Capacity is what machines had while they were up, and what was used of it. A machine
 // that is down is not idle: it has nothing.
-type Capacity struct {
-	UpSeconds                 *float64 `json:"up_seconds"`
-	CoreSeconds               *float64 `json:"core_seconds"`
-	CoreUsedSeconds           *float64 `json:"core_used_seconds"` // by the kernel's count, the system's own work included
-	NodeMemoryByteSeconds     *float64 `json:"node_memory_byte_seconds"`
-	NodeMemoryUsedByteSeconds *float64 `json:"node_memory_used_byte_seconds"`
-	NodeJoules                *float64 `json:"node_energy_joules"` // idle included
-}
+type Capacity = figure.Capacity
 
 // Usage is one row of history.
 type Usage struct {

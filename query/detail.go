@@ -11,26 +11,24 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/metric"
 )
 
-const (
-	startMetric  = "reckon_workload_start_time_seconds"
-	cpuMetric    = "reckon_workload_cpu_seconds_total"
-	ioMetric     = "reckon_workload_io_bytes_total"
-	energyMetric = "reckon_workload_energy_joules_total"
-	peakMetric   = "reckon_workload_memory_peak_bytes"
-	gpuMetric    = "reckon_workload_gpu_seconds_total"
-	coresMetric  = "reckon_workload_cores"
-)
-
-// partMetrics are the series that say that a part was there.
-var partMetrics = []string{
-	cpuMetric, peakMetric, gpuMetric, ioMetric, energyMetric,
-	"reckon_workload_cpu_wait_seconds_total", "reckon_workload_memory_bytes", "reckon_workload_memory_byte_seconds_total",
-	"reckon_workload_network_bytes_total", "reckon_workload_processes_started_total", "reckon_workload_threads",
-}
+// partMetrics are the series that show that a part was there: those of what it used, not of
+// what it asked for, nor of the whole workload on a node.
+var partMetrics = func() []string {
+	var out []string
+	for _, f := range figure.Of(figure.Run) {
+		for _, s := range f.From {
+			if !f.How.Whole && f.How.Value != figure.Newest && f.How.Value != figure.Quantile && !slices.Contains(out, s.Metric) {
+				out = append(out, s.Metric)
+			}
+		}
+	}
+	return out
+}()
 
 // place is where a part of a workload runs.
 type place struct{ node, part string }
@@ -83,12 +81,12 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 
 func (p *part) take(name string, v float64) {
 	switch name {
-	case cpuMetric:
+	case figure.CPU:
 		p.used = true
 		add(&p.CPUSeconds, v)
-	case gpuMetric:
+	case figure.GPU:
 		add(&p.GPUSeconds, v)
-	case peakMetric:
+	case figure.MemoryPeak:
 		if p.MemoryPeakBytes == nil || *p.MemoryPeakBytes < v {
 			p.MemoryPeakBytes = &v
 		}
@@ -121,7 +119,7 @@ func (v *Views) CoresHistogram(ctx context.Context, s Selection) ([]client.Bucke
 			h.Merge(one)
 		}
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", coresMetric))...)
+	}, append(s.matchers(), series.Equal("__name__", figure.Cores))...)
 	if err != nil || h.Count == 0 {
 		return nil, err
 	}
@@ -137,11 +135,6 @@ func (v *Views) CoresHistogram(ctx context.Context, s Selection) ([]client.Bucke
 	}
 	return out, nil
 }
-
-const (
-	commandCPU     = "reckon_command_cpu_seconds_total"
-	commandStarted = "reckon_command_processes_started_total"
-)
 
 // Commands returns what each program used within the workload, most first, up to the
 // end of the selection; "other" holds those too small to be named. Counters that began
@@ -160,13 +153,13 @@ func (v *Views) Commands(ctx context.Context, s Selection) ([]client.Command, er
 			c = &client.Command{Command: n.Rest["command"]}
 			by[c.Command] = c
 		}
-		if n.Metric == commandCPU {
+		if n.Metric == figure.CommandCPU {
 			c.CPUSeconds += total
 			return nil
 		}
 		add(&c.Processes, total)
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{commandCPU, commandStarted}))...)
+	}, append(s.matchers(), series.OneOf("__name__", []string{figure.CommandCPU, figure.CommandStarted}))...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,14 +13,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/series"
 )
 
-const (
-	oomMetric       = "reckon_workload_oom_kills_total"
-	throttledMetric = "reckon_workload_cpu_throttled_seconds_total"
-	pressureMetric  = "reckon_workload_pressure_seconds_total"
-)
+const pressureMetric = "reckon_workload_pressure_seconds_total"
 
 // maxEvents bounds the events of one workload: the gravest are kept.
 const maxEvents = 200
@@ -38,7 +35,7 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]client.Event, error)
 		n.Read(l)
 		out = append(out, events(&n, it, s.From.UnixMilli())...)
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{oomMetric, throttledMetric}))...)
+	}, append(s.matchers(), series.OneOf("__name__", []string{figure.OOMKills, figure.Throttled}))...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +71,7 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []client.Event 
 		e := client.Event{Kind: "oom_kill", Unit: "count", Node: n.Node, Part: n.Part, From: time.UnixMilli(t0).UTC(), To: time.UnixMilli(t).UTC(), Value: inc}
 		switch {
 		case inc <= 0:
-		case n.Metric == oomMetric:
+		case n.Metric == figure.OOMKills:
 			out = append(out, e)
 		case inc < heldBack*float64(t-t0)/1000:
 		default:
@@ -109,7 +106,7 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 		}
 		method = one
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", energyMetric))...)
+	}, append(s.matchers(), series.Equal("__name__", figure.Energy))...)
 	return method, err
 }
 
@@ -136,7 +133,7 @@ func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at t
 	if len(nodes) == 0 {
 		return out, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", "node_cpu_seconds_total"), series.Equal("mode", "idle"), series.OneOf("node", nodes)}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.NodeCPU), series.Equal("mode", "idle"), series.OneOf("node", nodes)}
 	if site != "" {
 		ms = append(ms, series.Equal("site", site))
 	}
@@ -170,7 +167,7 @@ func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Ren
 		boot        float64
 	}
 	var all []seen
-	ms := []*labels.Matcher{series.Equal("__name__", "node_boot_time_seconds"), series.OneOf("node", nodes)}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.NodeBoot), series.OneOf("node", nodes)}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

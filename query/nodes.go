@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/series"
 )
 
@@ -24,15 +25,12 @@ const rateWindow = 2 * time.Minute
 
 // nodeMetrics are read for every node.
 var nodeMetrics = []string{
-	"node_cpu_seconds_total", "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
+	figure.NodeCPU, "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
 	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
-	"node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_boot_time_seconds", "node_uname_info", "node_os_info",
-	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", cpuMetric, startMetric, countedEnergy,
+	"node_disk_read_bytes_total", "node_disk_written_bytes_total", figure.NodeBoot, "node_uname_info", "node_os_info",
+	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", figure.CPU, figure.StartTime, figure.NodeEnergy,
 	gpuInfo,
 }
-
-// countedEnergy counts each joule of a node once.
-const countedEnergy = "reckon_node_attributed_energy_joules_total"
 
 // nodeKey names a node.
 type nodeKey struct{ site, node string }
@@ -140,11 +138,11 @@ func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*ma
 		if at := time.UnixMilli(t).UTC(); at.After(m.Seen) {
 			m.Seen, m.Agent = at, true
 		}
-		if n.Metric == "node_boot_time_seconds" {
+		if n.Metric == figure.NodeBoot {
 			m.Boot = seconds(x)
 		}
 		return nil
-	}, series.OneOf("__name__", []string{"node_boot_time_seconds", "reckon_agent_memory_bytes"}))
+	}, series.OneOf("__name__", []string{figure.NodeBoot, "reckon_agent_memory_bytes"}))
 }
 
 // reading is the end of a series.
@@ -203,7 +201,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 		}
 		**p += *v
 	}
-	if n.Metric == cpuMetric || n.Metric == startMetric {
+	if n.Metric == figure.CPU || n.Metric == figure.StartTime {
 		if !r.ended {
 			m.workloads[n.Workload] = true
 		}
@@ -213,7 +211,7 @@ func (m *machine) take(n *series.Labels, r reading) {
 		return
 	}
 	switch n.Metric {
-	case "node_cpu_seconds_total":
+	case figure.NodeCPU:
 		m.cpus[n.Rest["cpu"]] = true
 		// Guest time is contained in user, and idle and iowait are no use.
 		switch n.Rest["mode"] {
@@ -241,9 +239,9 @@ func (m *machine) take(n *series.Labels, r reading) {
 		if !stacked(n.Rest["device"]) {
 			add(&m.DiskBytes, r.rate)
 		}
-	case countedEnergy:
+	case figure.NodeEnergy:
 		m.power(n, r.rate, add)
-	case "node_boot_time_seconds":
+	case figure.NodeBoot:
 		m.Boot = seconds(r.v)
 	case "node_uname_info":
 		m.KernelRelease = n.Rest["release"]

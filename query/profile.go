@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/series"
 )
 
@@ -32,14 +33,14 @@ type curve struct {
 }
 
 var curves = []curve{
-	{metric: cpuMetric, name: map[string]string{"": "cores"}, unit: "cores", rate: true},
-	{metric: "reckon_workload_cpu_wait_seconds_total", name: map[string]string{"": "cpu_wait_cores"}, unit: "cores", rate: true},
-	{metric: "reckon_workload_memory_bytes", label: "type", name: map[string]string{"anon": "memory_anon_bytes", "file": "memory_file_bytes", "shmem": "memory_shmem_bytes"}, unit: "bytes", total: "memory_bytes"},
-	{metric: ioMetric, label: "direction", name: map[string]string{"read": "io_read_bytes_per_second", "write": "io_write_bytes_per_second"}, unit: "bytes_per_second", rate: true},
-	{metric: "reckon_workload_network_bytes_total", label: "direction", name: map[string]string{"receive": "network_receive_bytes_per_second", "transmit": "network_transmit_bytes_per_second"}, unit: "bytes_per_second", rate: true, total: "network_bytes_per_second"},
-	{metric: "reckon_workload_gpu_seconds_total", name: map[string]string{"": "gpus"}, unit: "gpus", rate: true},
-	{metric: "reckon_workload_gpu_memory_bytes", name: map[string]string{"": "gpu_memory_bytes"}, unit: "bytes"},
-	{metric: energyMetric, label: "domain", name: map[string]string{"package": "power_package_watts", "dram": "power_dram_watts", "gpu": "power_gpu_watts", "board": "power_board_watts", "psys": "power_psys_watts", "rest": "power_rest_watts"}, unit: "watts", rate: true, total: "power_watts"},
+	{metric: figure.CPU, name: map[string]string{"": "cores"}, unit: "cores", rate: true},
+	{metric: figure.CPUWait, name: map[string]string{"": "cpu_wait_cores"}, unit: "cores", rate: true},
+	{metric: figure.Memory, label: "type", name: map[string]string{"anon": "memory_anon_bytes", "file": "memory_file_bytes", "shmem": "memory_shmem_bytes"}, unit: "bytes", total: "memory_bytes"},
+	{metric: figure.IO, label: "direction", name: map[string]string{"read": "io_read_bytes_per_second", "write": "io_write_bytes_per_second"}, unit: "bytes_per_second", rate: true},
+	{metric: figure.Network, label: "direction", name: map[string]string{"receive": "network_receive_bytes_per_second", "transmit": "network_transmit_bytes_per_second"}, unit: "bytes_per_second", rate: true, total: "network_bytes_per_second"},
+	{metric: figure.GPU, name: map[string]string{"": "gpus"}, unit: "gpus", rate: true},
+	{metric: figure.GPUMemory, name: map[string]string{"": "gpu_memory_bytes"}, unit: "bytes"},
+	{metric: figure.Energy, label: "domain", name: map[string]string{"package": "power_package_watts", "dram": "power_dram_watts", "gpu": "power_gpu_watts", "board": "power_board_watts", "psys": "power_psys_watts", "rest": "power_rest_watts"}, unit: "watts", rate: true, total: "power_watts"},
 	{metric: "reckon_workload_processes", name: map[string]string{"": "processes"}},
 	{metric: "reckon_workload_threads", name: map[string]string{"": "threads"}},
 }
@@ -103,7 +104,7 @@ func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
 			start = int64(x * 1000)
 		}
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", startMetric))...)
+	}, append(s.matchers(), series.Equal("__name__", figure.StartTime))...)
 	return start, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/series"
 )
 
@@ -40,7 +41,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 		}
 		lines[name].add(one)
 		return nil
-	}, append(s.matchers(), series.Equal("__name__", commandCPU))...)
+	}, append(s.matchers(), series.Equal("__name__", figure.CommandCPU))...)
 	if err != nil {
 		return nil, err
 	}

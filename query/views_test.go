@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/store/storetest"
 	"reckon/store/tsdb"
@@ -68,9 +69,9 @@ func TestProfile(t *testing.T) {
 	t0 := storetest.Now()
 	id := []string{"workload", "slurm/1", "part", "0"}
 	cpu := func(sec int, mode string, v float64) {
-		w.put(t0.Add(time.Duration(sec)*time.Second), "n1", cpuMetric, v, append(id, "mode", mode)...)
+		w.put(t0.Add(time.Duration(sec)*time.Second), "n1", figure.CPU, v, append(id, "mode", mode)...)
 	}
-	w.put(t0.Add(15*time.Second), "n1", startMetric, float64(t0.Unix()), id...)
+	w.put(t0.Add(15*time.Second), "n1", figure.StartTime, float64(t0.Unix()), id...)
 	// 2 cores for 15 s, then 4 for 15 s, then silence, a restart of the agent, 1 core.
 	for _, s := range []struct {
 		sec int
@@ -157,11 +158,11 @@ func TestCommandsAndParts(t *testing.T) {
 	t0 := storetest.Now()
 	for i, v := range []float64{10, 40, 5} { // begins anew after 40
 		at := t0.Add(time.Duration(i) * time.Minute)
-		w.put(at, "n1", commandCPU, v, "workload", "unit/a", "command", "gcc")
-		w.put(at, "n2", commandCPU, v, "workload", "unit/a", "command", "gcc")
-		w.put(at, "n1", commandCPU, 1, "workload", "unit/a", "command", "other")
-		w.put(at, "n1", commandCPU, 1e6, "workload", "unit/b", "command", "gcc")
-		w.put(at, "n1", cpuMetric, v, "workload", "unit/a", "part", "x", "mode", "user")
+		w.put(at, "n1", figure.CommandCPU, v, "workload", "unit/a", "command", "gcc")
+		w.put(at, "n2", figure.CommandCPU, v, "workload", "unit/a", "command", "gcc")
+		w.put(at, "n1", figure.CommandCPU, 1, "workload", "unit/a", "command", "other")
+		w.put(at, "n1", figure.CommandCPU, 1e6, "workload", "unit/b", "command", "gcc")
+		w.put(at, "n1", figure.CPU, v, "workload", "unit/a", "part", "x", "mode", "user")
 		w.put(at, "n1", "reckon_workload_memory_peak_bytes", v, "workload", "unit/a", "part", "x")
 		w.put(at, "n2", "reckon_workload_threads", v, "workload", "unit/a", "part", "y")
 	}
@@ -203,8 +204,8 @@ func TestNodes(t *testing.T) {
 		w.put(at, "up", "node_network_receive_bytes_total", sec*10, "device", "eth0")
 		w.put(at, "up", "node_network_receive_bytes_total", sec*99, "device", "veth1")
 		w.put(at, "up", "reckon_agent_cpu_seconds_total", sec*0.01)
-		w.put(at, "up", cpuMetric, sec, "workload", "unit/a", "mode", "user")
-		w.put(at, "up", cpuMetric, sec, "workload", "unit/b", "mode", "user")
+		w.put(at, "up", figure.CPU, sec, "workload", "unit/a", "mode", "user")
+		w.put(at, "up", figure.CPU, sec, "workload", "unit/b", "mode", "user")
 	}
 	w.put(now, "up", "reckon_sensor_up", 0, "sensor", "rapl", "reason", "no permission")
 	w.put(now, "up", "reckon_sensor_up", 1, "sensor", "procfs", "reason", "")
@@ -305,7 +306,7 @@ func TestEngineRunsPromQL(t *testing.T) {
 	w := newWriter(t)
 	t0 := storetest.Now()
 	for i := range 5 {
-		w.put(t0.Add(time.Duration(i)*15*time.Second), "n1", cpuMetric, float64(i*30), "workload", "unit/a", "mode", "user")
+		w.put(t0.Add(time.Duration(i)*15*time.Second), "n1", figure.CPU, float64(i*30), "workload", "unit/a", "mode", "user")
 	}
 	e := NewEngine(EngineOptions{})
 	q, err := e.NewInstantQuery(t.Context(), w.s, nil, `sum by (workload) (rate(reckon_workload_cpu_seconds_total[1m]))`, t0.Add(time.Minute))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -41,14 +42,14 @@ func askAway(t *testing.T, address string) {
 	begin := now.Add(-2 * time.Hour)
 	err = s.catalogue.Upsert(t.Context(), []store.Workload{
 		{Site: "s", ID: "slurm/1", Kind: "slurm", Owner: "a", Name: "train", Command: "python", Nodes: []string{"n1"}, Submit: begin.Add(-time.Minute), Start: begin, End: begin.Add(time.Hour), Seen: begin.Add(time.Hour),
-			State: "completed", CPUSeconds: new(3600.0), CoresMean: new(1.0), CoresP95: new(1.0), RequestCores: new(4.0), RequestMemoryBytes: new(1e9)},
+			State: "completed", Row: figure.Row{CPUSeconds: new(3600.0), CoresMean: new(1.0), CoresP95: new(1.0), RequestCores: new(4.0), RequestMemoryBytes: new(1e9)}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = s.catalogue.ReplaceHours(t.Context(), hour.Add(-2*time.Hour), hour,
 		[]store.Use{{At: hour.Add(-2 * time.Hour), Site: "s", Kind: "slurm", Owner: "a", Used: store.Used{CPUSeconds: new(3600.0)}}},
-		[]store.NodeUse{{At: hour.Add(-2 * time.Hour), Site: "s", Node: "n1", UpSeconds: new(3600.0), CoreSeconds: new(8 * 3600.0), NodeMemoryByteSeconds: new(16e9 * 3600)}})
+		[]store.NodeUse{{At: hour.Add(-2 * time.Hour), Site: "s", Node: "n1", Capacity: figure.Capacity{UpSeconds: new(3600.0), CoreSeconds: new(8 * 3600.0), NodeMemoryByteSeconds: new(16e9 * 3600)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

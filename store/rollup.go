@@ -3,26 +3,12 @@ package store
 import (
 	"context"
 	"time"
+
+	"reckon/figure"
 )
 
-// Used are the figures of a roll-up. Every figure is a sum, so that hours add up to
-// days, and owners to a site. What was never measured is nil.
-type Used struct {
-	CPUSeconds        *float64
-	CPUWaitSeconds    *float64
-	MemoryByteSeconds *float64
-	GPUSeconds        *float64
-	ReadBytes         *float64
-	WriteBytes        *float64
-	NetworkBytes      *float64
-	EnergyJoules      *float64
-	Processes         *float64 // started
-	HeldCoreSeconds   *float64 // requested cores by the time they were held
-	Started           *float64 // workloads that began
-	StartedWithSubmit *float64 // those of them whose submit time is known
-	WaitSeconds       *float64 // from submit to start, booked at the start
-	WaitCoreSeconds   *float64 // the same by the cores requested
-}
+// Used are the figures of a roll-up.
+type Used = figure.Used
 
 // Use is what workloads of one group used in one stretch of time.
 type Use struct {
@@ -39,12 +25,7 @@ type NodeUse struct {
 	At         time.Time
 	Site, Node string
 
-	UpSeconds                 *float64
-	CoreSeconds               *float64 // that it had
-	CoreUsedSeconds           *float64 // that were used, by the kernel's own count
-	NodeMemoryByteSeconds     *float64
-	NodeMemoryUsedByteSeconds *float64
-	NodeJoules                *float64 // of the whole node, idle included
+	figure.Capacity
 
 	Used // of the workloads on it; Started and the waiting are not told by node
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/figure"
 	"reckon/metric"
 )
 
@@ -65,7 +66,7 @@ type Local interface {
 }
 
 // Workload is what the catalogue knows of one workload: a summary of its series,
-// all nodes and parts together. A figure that was never measured is nil.
+// all nodes and parts together.
 type Workload struct {
 	Site  string
 	ID    string // kind/name
@@ -92,37 +93,7 @@ type Workload struct {
 	PreviousStarts []time.Time
 	ExitCode       *int
 
-	CPUSeconds        *float64 // user and system
-	CPUUserSeconds    *float64
-	CPUSystemSeconds  *float64
-	CPUWaitSeconds    *float64
-	CoresMean         *float64 // CPU seconds by wall seconds
-	CoresP50          *float64
-	CoresP95          *float64
-	CoresMax          *float64
-	MemoryBytes       *float64 // last
-	MemoryPeakBytes   *float64 // sum over nodes of the true maximum
-	MemoryByteSeconds *float64
-	MemoryMeanBytes   *float64 // over the time in which it was watched
-	ReadBytes         *float64
-	WriteBytes        *float64
-	NetworkBytes      *float64
-	GPUSeconds        *float64
-	GPUMemoryPeak     *float64
-	EnergyJoules      *float64
-	Processes         *float64 // processes started
-	Threads           *float64 // last
-
-	RequestCores       *float64
-	RequestMemoryBytes *float64
-	RequestGPUs        *float64
-	RequestSeconds     *float64
-	RequestNodes       *float64
-
-	OOMKills         *float64 // processes killed for lack of memory
-	ThrottledSeconds *float64 // held back by its CPU quota
-	MajorFaults      *float64 // pages read from disk because they were not in memory
-	SwapBytes        *float64 // sum over nodes and parts of the most that was swapped out
+	figure.Row
 }
 
 // Waits reports whether the workload has not begun: the batch system has it, no node.

@@ -15,6 +15,7 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/catalogue/database"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -146,7 +147,7 @@ load 1m
 	num := func(v float64) *float64 { return &v }
 	row := func(id int, owner string, nodes []string, cpu float64) store.Workload {
 		return store.Workload{Site: "lab", ID: fmt.Sprintf("slurm/%d", id), Kind: "slurm", Name: "x", Owner: owner, Partition: "all", State: "running", Nodes: nodes,
-			Start: start.Add(time.Minute), Seen: start.Add(300 * time.Minute), CPUSeconds: num(cpu), CoresMean: num(cpu / 18000), CoresP95: num(cpu / 18000), RequestCores: num(math4(cpu / 18000))}
+			Start: start.Add(time.Minute), Seen: start.Add(300 * time.Minute), Row: figure.Row{CPUSeconds: num(cpu), CoresMean: num(cpu / 18000), CoresP95: num(cpu / 18000), RequestCores: num(math4(cpu / 18000))}}
 	}
 	gpu := row(4, "alice", []string{"n2"}, 35400)
 	gpu.RequestGPUs, gpu.GPUSeconds = num(1), num(1800)

@@ -14,6 +14,7 @@ import (
 
 	"reckon/analysis/misuse"
 	"reckon/catalogue/database"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -152,7 +153,7 @@ func TestHogs(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	half := node("n1", 8, 5) + uses("n1", "slurm/1", "alice", 5, 0)
 	used := 60.0
-	runs := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
+	runs := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: &used}}
 	for reason, want := range map[string]string{"": "over-share alice n1 cpu", "Resources": "over-share alice n1 cpu", "priority": "over-share alice n1 cpu", "Dependency": "", "BeginTime": "", "QOSMaxJobsPerUserLimit": ""} {
 		waits := store.Workload{Site: "lab", ID: "slurm/2", Kind: "slurm", Owner: "bob", Partition: "all", State: "pending", Reason: reason, Submit: start.Add(time.Minute), Start: start.Add(time.Minute), Seen: start.Add(100 * time.Minute)}
 		if got := rules(evaluate(t, half, "", runs, waits)); got != want {
@@ -186,7 +187,7 @@ func TestWaiting(t *testing.T) {
 // measured is no finding.
 func TestDead(t *testing.T) {
 	used := 60.0
-	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "gpu", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "gpu", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: &used}}
 	labels := `{site="lab",node="n1",workload="slurm/1",kind="slurm",part="0",owner="alice",vendor="nvidia",device="GPU-1"`
 	held := "  reckon_workload_gpu_memory_bytes" + labels + "} 1e10x100\n"
 	busy := "  reckon_workload_gpu_seconds_total" + labels + ",method=\"measured\"} "
@@ -234,7 +235,7 @@ func TestMemory(t *testing.T) {
 // TestThrash: what a workload did over time decides, where it is known.
 func TestThrash(t *testing.T) {
 	faults := 2e6
-	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), MajorFaults: &faults, CPUSeconds: &faults}
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{MajorFaults: &faults, CPUSeconds: &faults}}
 	series := func(name, points string) string {
 		return fmt.Sprintf("  %s{site=\"lab\",node=\"n1\",workload=\"slurm/1\",kind=\"slurm\",part=\"0\",owner=\"alice\"} %s\n", name, points)
 	}
@@ -269,7 +270,7 @@ func TestThrash(t *testing.T) {
 // TestEmpty: an allocation whose processes ended, while the batch system says it runs.
 func TestEmpty(t *testing.T) {
 	used := 60.0
-	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), CPUSeconds: &used}
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: &used}}
 	processes := func(id, points string) string {
 		return fmt.Sprintf("  reckon_workload_processes{site=\"lab\",node=\"n1\",workload=%q,kind=\"slurm\",part=\"0\",owner=\"alice\"} %s\n", id, points)
 	}

@@ -114,6 +114,9 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 	if err := c.migrate(ctx); err != nil {
 		return err
 	}
+	if err := c.addColumns(ctx); err != nil {
+		return err
+	}
 	if c.insert, err = c.db.PrepareContext(ctx, insertSQL); err != nil {
 		return err
 	}
@@ -217,6 +220,25 @@ func (c *Catalogue) apply(ctx context.Context, version int, name string) error {
 	if err != nil {
 		return err
 	}
+	return c.change(ctx, func(tx *sql.Tx) error {
+		var done int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM migrations WHERE version = $1`, version).Scan(&done); err != nil {
+			return err
+		}
+		if done > 0 {
+			return nil // another process was faster
+		}
+		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+			return err
+		}
+		base := strings.TrimSuffix(filepath.Base(name), ".sql")
+		_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, $2, $3)`, version, base, time.Now().UnixMilli())
+		return err
+	})
+}
+
+// change changes the schema in a transaction of its own.
+func (c *Catalogue) change(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := c.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -227,18 +249,7 @@ func (c *Catalogue) apply(ctx context.Context, version int, name string) error {
 			return err
 		}
 	}
-	var done int
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM migrations WHERE version = $1`, version).Scan(&done); err != nil {
-		return err
-	}
-	if done > 0 {
-		return nil // another process was faster
-	}
-	if _, err := tx.ExecContext(ctx, string(text)); err != nil {
-		return err
-	}
-	base := strings.TrimSuffix(filepath.Base(name), ".sql")
-	if _, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, $2, $3)`, version, base, time.Now().UnixMilli()); err != nil {
+	if err := f(tx); err != nil {
 		return err
 	}
 	return tx.Commit()

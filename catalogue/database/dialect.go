@@ -21,6 +21,8 @@ type dialect struct {
 	// analyse refreshes what the query planner knows, in bounded time; emptyFile gives the
 	// space of deleted rows back. Either may be empty.
 	analyse, emptyFile string
+	// columns selects the names of the columns of a table.
+	columns string
 	// listed is a condition that a column is in the JSON list of a parameter.
 	listed func(column, param string) string
 	// pattern is a condition that a column matches a shell pattern (* ? [a-z]), and what stands
@@ -53,6 +55,7 @@ func sqliteDialect() *dialect {
 		check:            `PRAGMA quick_check(1)`,
 		analyse:          `PRAGMA optimize`,
 		emptyFile:        `VACUUM`,
+		columns:          `SELECT name FROM pragma_table_info($1)`,
 		listed:           func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
 		pattern:          func(column, param string) string { return column + " GLOB " + param },
 		glob:             same,

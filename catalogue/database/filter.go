@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reckon/catalogue/database/columns"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -12,7 +13,8 @@ import (
 var (
 	heldWords   = []string{"site", "kind", "name", "owner", "account", "partition_name", "command", "state"}
 	heldTimes   = []string{"start_ms", "seen_ms", "until_ms", wallSQL, "submit_ms", "exit_code"}
-	heldNumbers = makeHeld()
+	heldNumbers = slices.Concat(heldTimes, runColumns)
+	numberCPU   = len(heldTimes) + figure.Index(figure.Run, "cpu_seconds")
 )
 
 // Places of words and numbers that filters are about.
@@ -28,14 +30,6 @@ const (
 	numberStart   = 0
 	numberUntil   = 2
 )
-
-func makeHeld() []string {
-	out := slices.Clone(heldTimes)
-	for _, f := range figures {
-		out = append(out, f.name)
-	}
-	return out
-}
 
 // held is a row as the columns hold it.
 func held(key int64, w *store.Workload, until int64) columns.Row {
@@ -59,9 +53,9 @@ func held(key int64, w *store.Workload, until int64) columns.Row {
 		code = float64(*w.ExitCode)
 	}
 	r.Numbers = append(r.Numbers, float64(start), float64(w.Seen.UnixMilli()), float64(until), float64(wall-start), submit, code)
-	for _, f := range figures {
+	for i := range figures {
 		v := math.NaN()
-		if p := *f.field(w); p != nil {
+		if p := *w.Row.At(i); p != nil {
 			v = *p
 		}
 		r.Numbers = append(r.Numbers, v)
@@ -111,7 +105,7 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 		within(numberUntil, float64(f.Since.UnixMilli()), math.Inf(1))
 	}
 	if f.MinCPU > 0 {
-		within(len(heldTimes), f.MinCPU, math.Inf(1)) // CPU seconds are the first figure
+		within(numberCPU, f.MinCPU, math.Inf(1))
 	}
 	switch {
 	case order == "id":

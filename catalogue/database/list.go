@@ -31,8 +31,8 @@ func sortFields() map[string]string {
 		"wall_seconds": wallSQL,
 		"cpu":          "cpu_seconds", "memory": "memory_peak_bytes", "time": wallSQL,
 	}
-	for _, f := range figures {
-		m[f.name] = f.name
+	for i := range figures {
+		m[figures[i].Key] = figures[i].ColumnName()
 	}
 	return m
 }

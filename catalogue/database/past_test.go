@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/store"
 	"reckon/store/storetest"
 )
@@ -50,7 +51,7 @@ func copied(t *testing.T, to *Catalogue) {
 	}
 	check(c.Upsert(ctx, rows))
 	check(c.ReplaceHours(ctx, at, at.Add(100*time.Hour), []store.Use{{At: at, Owner: "a", Used: store.Used{CPUSeconds: &one}}, {At: at.Add(99 * time.Hour), Owner: "b", Used: store.Used{CPUSeconds: &one}}},
-		[]store.NodeUse{{At: at.Add(50 * time.Hour), Node: "n", UpSeconds: &one}}))
+		[]store.NodeUse{{At: at.Add(50 * time.Hour), Node: "n", Capacity: figure.Capacity{UpSeconds: &one}}}))
 	check(c.PutFindings(ctx, []store.Finding{{ID: "f", Rule: "r", Severity: "low", Evidence: []byte("[]"), State: store.FindingNew}}))
 	check(c.SetWatermark(ctx, at))
 	for range 2 {

@@ -23,7 +23,8 @@ func postgresDialect() *dialect {
 		name:             "postgres",
 		createMigrations: `CREATE TABLE IF NOT EXISTS migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`,
 		// One writer at a time, of all servers: others wait at most ten seconds.
-		begin: `SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock(7231406)`,
+		begin:   `SET LOCAL lock_timeout = '10s'; SELECT pg_advisory_xact_lock(7231406)`,
+		columns: `SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped`,
 		listed: func(column, param string) string {
 			return column + " IN (SELECT json_array_elements_text(CAST(" + param + " AS JSON)))"
 		},
@@ -152,10 +153,10 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // what was prepared is of the old tables
 	defer c.db.SetMaxIdleConns(2)
-	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses`); err != nil {
+	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns`); err != nil {
 		return err
 	}
-	return c.migrate(ctx)
+	return errors.Join(c.migrate(ctx), c.addColumns(ctx))
 }
 
 // globRegex is the regular expression that matches what a shell pattern does, as SQLite reads

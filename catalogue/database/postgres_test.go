@@ -38,6 +38,15 @@ func TestPostgres(t *testing.T) {
 	})
 	t.Run("Wiped", func(t *testing.T) { wiped(t, openURL(t, fresh(t))) })
 	t.Run("Copy", func(t *testing.T) { copied(t, openURL(t, fresh(t))) })
+	t.Run("Columns", func(t *testing.T) {
+		address := fresh(t)
+		c := openURL(t, address)
+		if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); err != nil {
+			t.Fatal(err)
+		}
+		lackColumns(t, c)
+		checkColumns(t, openURL(t, address))
+	})
 	t.Run("Reopened", func(t *testing.T) {
 		address := fresh(t)
 		c := openURL(t, address)

@@ -9,31 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"reckon/figure"
 	"reckon/store"
 )
-
-// usedNames are the columns of a roll-up, in the order of usedFields.
-var usedNames = []string{
-	"cpu_seconds", "cpu_wait_seconds", "memory_byte_seconds", "gpu_seconds", "io_read_bytes", "io_write_bytes", "network_bytes",
-	"energy_joules", "processes", "held_core_seconds", "started", "waited", "wait_seconds", "wait_core_seconds",
-}
-
-func usedFields(u *store.Used) []**float64 {
-	return []**float64{
-		&u.CPUSeconds, &u.CPUWaitSeconds, &u.MemoryByteSeconds, &u.GPUSeconds, &u.ReadBytes, &u.WriteBytes, &u.NetworkBytes,
-		&u.EnergyJoules, &u.Processes, &u.HeldCoreSeconds, &u.Started, &u.StartedWithSubmit, &u.WaitSeconds, &u.WaitCoreSeconds,
-	}
-}
-
-var nodeUseNames = append([]string{
-	"up_seconds", "core_seconds", "core_used_seconds", "node_memory_byte_seconds", "node_memory_used_byte_seconds", "node_joules",
-}, usedNames...)
-
-func nodeUseFields(u *store.NodeUse) []**float64 {
-	return append([]**float64{
-		&u.UpSeconds, &u.CoreSeconds, &u.CoreUsedSeconds, &u.NodeMemoryByteSeconds, &u.NodeMemoryUsedByteSeconds, &u.NodeJoules,
-	}, usedFields(&u.Used)...)
-}
 
 // groupColumns are what groups are told apart by, under their names in a query.
 var groupColumns = map[string]string{
@@ -93,8 +71,8 @@ func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []
 }
 
 func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
-	put, err := tx.PrepareContext(ctx, "INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedNames, ", ")+") VALUES ('h', "+params(1, 2+len(usedNames))+
-		") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedNames))
+	put, err := tx.PrepareContext(ctx, "INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+") VALUES ('h', "+params(1, 2+len(usedColumns))+
+		") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedColumns))
 	if err != nil {
 		return err
 	}
@@ -114,7 +92,7 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 			ids[k] = id
 		}
 		args := []any{u.At.UnixMilli(), id}
-		for _, p := range usedFields(&u.Used) {
+		for _, p := range fields(&u.Used) {
 			args = append(args, *p)
 		}
 		if _, err := put.ExecContext(ctx, args...); err != nil {
@@ -125,8 +103,8 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 }
 
 func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
-	put, err := tx.PrepareContext(ctx, "INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodeUseNames, ", ")+") VALUES ('h', "+params(1, 3+len(nodeUseNames))+
-		") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodeUseNames))
+	put, err := tx.PrepareContext(ctx, "INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns, ", ")+") VALUES ('h', "+params(1, 3+len(nodesColumns))+
+		") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodesColumns))
 	if err != nil {
 		return err
 	}
@@ -134,7 +112,7 @@ func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.Nod
 	for i := range nodes {
 		u := &nodes[i]
 		args := []any{u.At.UnixMilli(), d.put(u.Site), d.put(u.Node)}
-		for _, p := range nodeUseFields(u) {
+		for _, p := range nodeFields(u) {
 			args = append(args, *p)
 		}
 		if _, err := put.ExecContext(ctx, args...); err != nil {
@@ -160,7 +138,7 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 			for _, t := range []struct {
 				table, key string
 				names      []string
-			}{{"uses", "group_id", usedNames}, {"node_uses", "site, node", nodeUseNames}} {
+			}{{"uses", "group_id", usedColumns}, {"node_uses", "site, node", nodesColumns}} {
 				if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table+" WHERE span = $1 AND at_ms = $2", level.made, a); err != nil {
 					return err
 				}
@@ -267,7 +245,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 		if q.Command != "" {
 			w.and(w.pattern("command", q.Command))
 		}
-		text := selectSums(s.bucket(q.Span), columns, usedNames, "uses JOIN use_groups ON id = group_id", w)
+		text := selectSums(s.bucket(q.Span), columns, usedColumns, "uses JOIN use_groups ON id = group_id", w)
 		err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
 			var at int64
 			var u store.Use
@@ -275,7 +253,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 			for _, by := range q.By {
 				dest = append(dest, groupField(&u, by))
 			}
-			for _, p := range usedFields(&u.Used) {
+			for _, p := range fields(&u.Used) {
 				dest = append(dest, p)
 			}
 			if err := scan(dest...); err != nil {
@@ -287,7 +265,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 			u.At = begin(q.Span, at)
 			k := where{u.At.UnixMilli(), [6]string{u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}}
 			if have := rows[k]; have != nil {
-				plus(usedFields(&have.Used), usedFields(&u.Used))
+				figure.Add(&have.Used, &u.Used)
 			} else {
 				rows[k] = &u
 			}
@@ -322,19 +300,6 @@ func begin(s store.Span, ms int64) time.Time {
 	return store.SpanStart(s, time.UnixMilli(ms))
 }
 
-func plus(to, from []**float64) {
-	for i, f := range from {
-		switch {
-		case *f == nil:
-		case *to[i] == nil:
-			*to[i] = *f
-		default:
-			sum := **to[i] + **f
-			*to[i] = &sum
-		}
-	}
-}
-
 // NodeUse implements store.Rollups.
 func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error) {
 	for _, by := range q.By {
@@ -352,7 +317,7 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
 		w.in("site", q.Sites)
 		w.in("node", q.Nodes)
-		text := selectSums(s.bucket(q.Span), q.By, nodeUseNames, "node_uses", w)
+		text := selectSums(s.bucket(q.Span), q.By, nodesColumns, "node_uses", w)
 		err := c.each(ctx, text, w.args, func(scan func(...any) error) error {
 			var at int64
 			var u store.NodeUse
@@ -360,7 +325,7 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 			for _, by := range q.By {
 				dest = append(dest, map[string]*string{"site": &u.Site, "node": &u.Node}[by])
 			}
-			for _, p := range nodeUseFields(&u) {
+			for _, p := range nodeFields(&u) {
 				dest = append(dest, p)
 			}
 			if err := scan(dest...); err != nil {
@@ -370,7 +335,8 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 			u.At = begin(q.Span, at)
 			k := where{u.At.UnixMilli(), u.Site, u.Node}
 			if have := rows[k]; have != nil {
-				plus(nodeUseFields(have), nodeUseFields(&u))
+				figure.Add(&have.Capacity, &u.Capacity)
+				figure.Add(&have.Used, &u.Used)
 			} else {
 				rows[k] = &u
 			}

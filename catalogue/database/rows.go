@@ -21,62 +21,15 @@ const (
 	waiting = running - 1
 )
 
-// column ties a column of the table to a field of a workload.
-type column struct {
-	name  string
-	field func(*store.Workload) **float64
-}
-
-// figures are the columns that hold measured figures, in the order of the table.
-var figures = []column{
-	{"cpu_seconds", func(w *store.Workload) **float64 { return &w.CPUSeconds }},
-	{"cpu_user_seconds", func(w *store.Workload) **float64 { return &w.CPUUserSeconds }},
-	{"cpu_system_seconds", func(w *store.Workload) **float64 { return &w.CPUSystemSeconds }},
-	{"cpu_wait_seconds", func(w *store.Workload) **float64 { return &w.CPUWaitSeconds }},
-	{"cores_mean", func(w *store.Workload) **float64 { return &w.CoresMean }},
-	{"cores_p50", func(w *store.Workload) **float64 { return &w.CoresP50 }},
-	{"cores_p95", func(w *store.Workload) **float64 { return &w.CoresP95 }},
-	{"cores_max", func(w *store.Workload) **float64 { return &w.CoresMax }},
-	{"memory_bytes", func(w *store.Workload) **float64 { return &w.MemoryBytes }},
-	{"memory_peak_bytes", func(w *store.Workload) **float64 { return &w.MemoryPeakBytes }},
-	{"memory_byte_seconds", func(w *store.Workload) **float64 { return &w.MemoryByteSeconds }},
-	{"memory_mean_bytes", func(w *store.Workload) **float64 { return &w.MemoryMeanBytes }},
-	{"io_read_bytes", func(w *store.Workload) **float64 { return &w.ReadBytes }},
-	{"io_write_bytes", func(w *store.Workload) **float64 { return &w.WriteBytes }},
-	{"network_bytes", func(w *store.Workload) **float64 { return &w.NetworkBytes }},
-	{"gpu_seconds", func(w *store.Workload) **float64 { return &w.GPUSeconds }},
-	{"gpu_memory_peak_bytes", func(w *store.Workload) **float64 { return &w.GPUMemoryPeak }},
-	{"energy_joules", func(w *store.Workload) **float64 { return &w.EnergyJoules }},
-	{"processes", func(w *store.Workload) **float64 { return &w.Processes }},
-	{"threads", func(w *store.Workload) **float64 { return &w.Threads }},
-	{"request_cores", func(w *store.Workload) **float64 { return &w.RequestCores }},
-	{"request_memory_bytes", func(w *store.Workload) **float64 { return &w.RequestMemoryBytes }},
-	{"request_gpus", func(w *store.Workload) **float64 { return &w.RequestGPUs }},
-	{"request_seconds", func(w *store.Workload) **float64 { return &w.RequestSeconds }},
-	{"request_nodes", func(w *store.Workload) **float64 { return &w.RequestNodes }},
-	{"oom_kills", func(w *store.Workload) **float64 { return &w.OOMKills }},
-	{"cpu_throttled_seconds", func(w *store.Workload) **float64 { return &w.ThrottledSeconds }},
-	{"major_faults", func(w *store.Workload) **float64 { return &w.MajorFaults }},
-	{"swap_peak_bytes", func(w *store.Workload) **float64 { return &w.SwapBytes }},
-}
-
 // facts are the other columns; identity comes first.
 var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms"}
 
 var (
-	rowColumns = allColumns()
+	rowColumns = slices.Concat(facts, runColumns)
 	insertSQL  = makeInsert()
 	byKeySQL   = "SELECT key, " + strings.Join(rowColumns, ", ") + " FROM workloads WHERE key IN (SELECT value FROM json_each($1))"
 	findSQL    = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND start_ms = $2 AND site = $3`
 )
-
-func allColumns() []string {
-	out := slices.Clone(facts)
-	for _, f := range figures {
-		out = append(out, f.name)
-	}
-	return out
-}
 
 func makeInsert() string {
 	set := make([]string, 0, len(rowColumns))
@@ -190,8 +143,8 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
 		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit)
-	for _, f := range figures {
-		u.args = append(u.args, *f.field(w))
+	for i := range figures {
+		u.args = append(u.args, *w.Row.At(i))
 	}
 	var key int64
 	if err := u.insert.QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
@@ -283,8 +236,8 @@ func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until i
 	var submit *int64
 	var nodes string
 	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit)
-	for _, f := range figures {
-		dest = append(dest, f.field(&w))
+	for i := range figures {
+		dest = append(dest, w.Row.At(i))
 	}
 	if err := rows.Scan(dest...); err != nil {
 		return w, 0, err

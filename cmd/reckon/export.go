@@ -384,8 +384,8 @@ func slurmOut(w *client.Workload) sonar.OutSlurmJob {
 		return uint64(math.Round(*v))
 	}
 	s.ReqCPUs, s.ReqNodes = whole(w.RequestCores), whole(w.RequestNodes)
-	if w.RequestMemory != nil {
-		s.ReqMemory = kib(*w.RequestMemory / float64(max(s.ReqNodes, 1)))
+	if w.RequestMemoryBytes != nil {
+		s.ReqMemory = kib(*w.RequestMemoryBytes / float64(max(s.ReqNodes, 1)))
 	}
 	if w.RequestSeconds != nil {
 		s.TimeLimit = uint64(math.Ceil(*w.RequestSeconds/60)) + 2

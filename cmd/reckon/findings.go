@@ -201,9 +201,9 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 	for _, e := range f.Evidence {
 		limit := term.Unknown
 		if e.Limit != nil {
-			limit = figure(*e.Limit, e.Unit)
+			limit = evidenceText(*e.Limit, e.Unit)
 		}
-		t.Add(e.Text, figure(e.Value, e.Unit), limit)
+		t.Add(e.Text, evidenceText(e.Value, e.Unit), limit)
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -271,7 +271,7 @@ var contendedBy = map[string]string{
 	"full": "90 % in use", "pressure": "tasks that waited", "runnable": "more tasks than cores", "available": "little memory left", "waiting": "a waiting request",
 }
 
-func figure(v float64, unit string) string {
+func evidenceText(v float64, unit string) string {
 	switch unit {
 	case "ratio":
 		return fmt.Sprintf("%.1f %%", 100*v)

@@ -125,7 +125,7 @@ func (p *page) requests(w client.Workload) {
 	}
 	wall := &w.WallSeconds
 	add("Cores", "p95", term.Cores, w.CoresP95, w.RequestCores)
-	add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, w.RequestMemory)
+	add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, w.RequestMemoryBytes)
 	var gpus *float64
 	if w.GPUSeconds != nil && w.WallSeconds > 0 {
 		mean := *w.GPUSeconds / w.WallSeconds
@@ -181,7 +181,7 @@ func (p *page) profiles(d client.WorkloadDetail) {
 		case "cores":
 			title, limit = "Cores over time", d.RequestCores
 		case "memory_bytes":
-			title, limit = memoryTitle, d.RequestMemory
+			title, limit = memoryTitle, d.RequestMemoryBytes
 		default:
 			continue
 		}

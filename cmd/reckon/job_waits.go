@@ -73,7 +73,7 @@ func (p *page) asks(w client.Workload) {
 		name   string
 		format func(*float64) string
 		asked  *float64
-	}{{"Cores", term.Cores, w.RequestCores}, {"Memory", term.Bytes, w.RequestMemory}, {"GPUs", term.Cores, w.RequestGPUs}, {"Nodes", term.Number, w.RequestNodes}, {"Time", term.Seconds, w.RequestSeconds}} {
+	}{{"Cores", term.Cores, w.RequestCores}, {"Memory", term.Bytes, w.RequestMemoryBytes}, {"GPUs", term.Cores, w.RequestGPUs}, {"Nodes", term.Number, w.RequestNodes}, {"Time", term.Seconds, w.RequestSeconds}} {
 		if r.asked != nil && *r.asked > 0 {
 			p.fact(r.name, r.format(r.asked))
 			known = true
@@ -104,7 +104,7 @@ func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	for _, w := range list {
 		since := now.Sub(submitted(w)).Seconds()
 		t.Add(w.ID, shortName(w), w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since), term.Cores(w.RequestCores),
-			term.Bytes(w.RequestMemory), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds), cmp.Or(w.Reason, term.Unknown))
+			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds), cmp.Or(w.Reason, term.Unknown))
 	}
 	return t
 }

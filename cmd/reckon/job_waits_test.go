@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/term"
 )
 
@@ -15,7 +16,7 @@ func TestPagesOfWhatWaits(t *testing.T) {
 	ago := func(m int) *time.Time { v := now.Add(-time.Duration(m) * time.Minute); return &v }
 	cores, memory, cpu := 8.0, 2.0*(1<<30), 5.0
 	one := func(state string, change func(w *client.Workload)) client.WorkloadDetail {
-		w := client.Workload{ID: "slurm/7_3", Kind: "slurm", Owner: "alice", Site: "alpha", State: state, Reason: "Priority", Submit: ago(30), Start: *ago(30), Seen: now, RequestCores: &cores, RequestMemory: &memory}
+		w := client.Workload{ID: "slurm/7_3", Kind: "slurm", Owner: "alice", Site: "alpha", State: state, Reason: "Priority", Submit: ago(30), Start: *ago(30), Seen: now, Row: figure.Row{RequestCores: &cores, RequestMemoryBytes: &memory}}
 		if change != nil {
 			change(&w)
 		}

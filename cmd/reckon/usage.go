@@ -218,7 +218,7 @@ func usageTable(list client.UsageList, limit int) *term.Table {
 		if node {
 			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)), term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
 		} else {
-			cells = append(cells, term.Number(r.Started), term.Seconds(share(r.WaitSeconds, r.Waited)))
+			cells = append(cells, term.Number(r.Started), term.Seconds(share(r.WaitSeconds, r.StartedWithSubmit)))
 		}
 		t.Add(cells...)
 	}
@@ -267,8 +267,8 @@ func printTotals(s term.Screen, list client.UsageList) error {
 	if _, err := fmt.Fprintln(s, line+"."); err != nil {
 		return err
 	}
-	if t.Waited != nil && *t.Waited > 0 {
-		text := fmt.Sprintf("%s that began had waited %s on average", term.Number(t.Waited), term.Seconds(share(t.WaitSeconds, t.Waited)))
+	if t.StartedWithSubmit != nil && *t.StartedWithSubmit > 0 {
+		text := fmt.Sprintf("%s that began had waited %s on average", term.Number(t.StartedWithSubmit), term.Seconds(share(t.WaitSeconds, t.StartedWithSubmit)))
 		if t.WaitCoreSeconds != nil {
 			text += fmt.Sprintf(": %s core hours of demand that waited", hours(t.WaitCoreSeconds))
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -50,38 +51,33 @@ func Row(i int) store.Workload {
 	x := float64(i)
 	code := i % 3
 	start := epoch.Add(time.Duration(i) * time.Minute)
-	return store.Workload{
+	w := store.Workload{
 		Site: "here", ID: fmt.Sprintf("slurm/%d", i), Kind: "slurm", Name: fmt.Sprintf("train-%d", i%7), Owner: fmt.Sprintf("user%d", i%5),
 		Account: "physics", Partition: "gpu", Command: "python3", Nodes: []string{fmt.Sprintf("n%d", i%4), fmt.Sprintf("n%d", i%4+1)},
 		Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), ExitCode: &code,
-		CPUSeconds: num(x), CPUUserSeconds: num(x + .1), CPUSystemSeconds: num(x + .2), CPUWaitSeconds: num(x + .3),
-		CoresMean: num(x + .4), CoresP50: num(x + .5), CoresP95: num(x + .6), CoresMax: num(x + .7),
-		MemoryBytes: num(x + .8), MemoryPeakBytes: num(x + .9), MemoryByteSeconds: num(x + 1.1), MemoryMeanBytes: num(x + 1.15), ReadBytes: num(x + 1.2), WriteBytes: num(x + 1.3),
-		NetworkBytes: num(x + 1.4), GPUSeconds: num(x + 1.5), GPUMemoryPeak: num(x + 1.6), EnergyJoules: num(x + 1.7), Processes: num(x + 1.8), Threads: num(x + 1.9),
-		RequestCores: num(x + 2.1), RequestMemoryBytes: num(x + 2.2), RequestGPUs: num(x + 2.3), RequestSeconds: num(x + 2.4), RequestNodes: num(x + 2.5),
 		State: []string{"completed", "failed", "pending"}[i%3], Reason: fmt.Sprintf("reason %d", i%2), Submit: start.Add(-time.Minute),
-		OOMKills: num(x + 2.6), ThrottledSeconds: num(x + 2.7), MajorFaults: num(x + 2.8), SwapBytes: num(x + 2.9),
 	}
+	for k := range w.Row.Len() {
+		*w.Row.At(k) = num(x + float64(k)/10)
+	}
+	return w
 }
 
 // show writes a row with its pointers followed, for comparing.
 func show(w store.Workload) string {
-	p := func(v *float64) any {
-		if v == nil {
-			return nil
-		}
-		return *v
-	}
 	var code any
 	if w.ExitCode != nil {
 		code = *w.ExitCode
 	}
 	nodes := slices.Sorted(slices.Values(w.Nodes))
-	return fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
-		p(w.CPUSeconds), p(w.CPUUserSeconds), p(w.CPUSystemSeconds), p(w.CPUWaitSeconds), p(w.CoresMean), p(w.CoresP50), p(w.CoresP95), p(w.CoresMax),
-		p(w.MemoryBytes), p(w.MemoryPeakBytes), p(w.MemoryByteSeconds), p(w.MemoryMeanBytes), p(w.ReadBytes), p(w.WriteBytes), p(w.NetworkBytes), p(w.GPUSeconds),
-		p(w.GPUMemoryPeak), p(w.EnergyJoules), p(w.Processes), p(w.Threads), p(w.RequestCores), p(w.RequestMemoryBytes), p(w.RequestGPUs), p(w.RequestSeconds), p(w.RequestNodes),
-		w.State, w.Reason, w.Submit.UTC(), p(w.OOMKills), p(w.ThrottledSeconds), p(w.MajorFaults), p(w.SwapBytes))
+	text := fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
+		w.State, w.Reason, w.Submit.UTC())
+	for i, f := range figure.Of(figure.Run) {
+		if v := *w.Row.At(i); v != nil {
+			text += fmt.Sprintf(" %s=%g", f.Key, *v)
+		}
+	}
+	return text
 }
 
 func list(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, int) {

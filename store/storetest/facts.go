@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -179,7 +180,7 @@ func factsWaits(t *testing.T, c store.Facts) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	four, forty := 4.0, 40.0
 	job := func(id string, submit, start, end time.Duration, cores *float64) store.Workload {
-		w := store.Workload{ID: "slurm/" + id, Kind: "slurm", Partition: "cpu", Nodes: []string{"n1"}, State: "completed", Start: now.Add(start), Seen: now, RequestCores: cores}
+		w := store.Workload{ID: "slurm/" + id, Kind: "slurm", Partition: "cpu", Nodes: []string{"n1"}, State: "completed", Start: now.Add(start), Seen: now, Row: figure.Row{RequestCores: cores}}
 		if submit != 0 {
 			w.Submit = now.Add(submit)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -177,7 +178,7 @@ func rollupRefused(t *testing.T, c rolling) {
 
 func rollupDrop(t *testing.T, c rolling) {
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(time.Hour), []store.Use{{At: rollEpoch, Used: store.Used{CPUSeconds: num(1)}}},
-		[]store.NodeUse{{At: rollEpoch, Node: "n", UpSeconds: num(1)}}))
+		[]store.NodeUse{{At: rollEpoch, Node: "n", Capacity: figure.Capacity{UpSeconds: num(1)}}}))
 	must(t, c.Drop(t.Context()))
 	q := store.RollupQuery{From: rollEpoch.AddDate(0, -1, 0), To: rollEpoch.AddDate(0, 1, 0), Span: store.SpanWhole}
 	if got := use(t, c, q); len(got) != 0 {
@@ -193,7 +194,7 @@ func rollupNodes(t *testing.T, c rolling) {
 	for h := range 30 {
 		for _, n := range []string{"n1", "n2"} {
 			rows = append(rows, store.NodeUse{At: rollEpoch.Add(time.Duration(h) * time.Hour), Site: "s", Node: n,
-				UpSeconds: num(3600), CoreSeconds: num(7200), CoreUsedSeconds: num(float64(h)), Used: store.Used{CPUSeconds: num(1)}})
+				Capacity: figure.Capacity{UpSeconds: num(3600), CoreSeconds: num(7200), CoreUsedSeconds: num(float64(h))}, Used: store.Used{CPUSeconds: num(1)}})
 		}
 	}
 	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(30*time.Hour), nil, rows))

@@ -214,7 +214,7 @@ func (j *slurmJob) check(t *testing.T, c *cluster, rows []client.Workload) {
 	if start != 0 && w.Start.Unix() != start || w.End.Unix() != end {
 		t.Errorf("%s: %d to %d, Slurm says %d to %d", j.id, w.Start.Unix(), w.End.Unix(), start, end)
 	}
-	if w.RequestCores == nil || w.RequestMemory == nil || w.RequestNodes == nil || w.RequestSeconds == nil {
+	if w.RequestCores == nil || w.RequestMemoryBytes == nil || w.RequestNodes == nil || w.RequestSeconds == nil {
 		t.Errorf("%s: what it asked for is not known: %+v", j.id, w)
 	}
 	if j.usage {

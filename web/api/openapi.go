@@ -200,6 +200,9 @@ func structFields(t reflect.Type, schemas, properties schema, required *[]string
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		s := schema{}
 		for k, v := range schemaOf(f.Type, schemas) {
 			s[k] = v

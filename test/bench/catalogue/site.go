@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reckon/catalogue/database"
+	"reckon/figure"
 	"reckon/store"
 )
 
@@ -65,10 +66,7 @@ func (s *site) job(i int) store.Workload {
 	w := store.Workload{
 		Site: "s", ID: fmt.Sprintf("%s/%d", o.kind, i), Kind: o.kind, Owner: o.name, Account: o.accounts[pick], Partition: o.partitions[pick], Command: one(r, o.commands),
 		Name: fmt.Sprintf("job-%d", r.IntN(50_000)), Nodes: []string{fmt.Sprintf("n%04d", r.IntN(500))}, Start: s.start, Seen: s.start.Add(length), End: s.start.Add(length),
-		State: "completed", CPUSeconds: v(length.Seconds() * cores / 2), CPUUserSeconds: v(length.Seconds()), CPUSystemSeconds: v(length.Seconds() / 10), CPUWaitSeconds: v(10),
-		CoresMean: v(cores / 2), CoresP50: v(cores / 2), CoresP95: v(cores), CoresMax: v(cores), MemoryBytes: v(4e9), MemoryPeakBytes: v(8e9), MemoryByteSeconds: v(1e13), MemoryMeanBytes: v(4e9),
-		ReadBytes: v(1e9), WriteBytes: v(1e8), NetworkBytes: v(1e7), Processes: v(50), Threads: v(100),
-		RequestCores: &cores, RequestMemoryBytes: v(16e9), RequestSeconds: v(86400), RequestNodes: new(1.0), MajorFaults: v(10), ThrottledSeconds: v(1),
+		State: "completed", Row: figure.Row{CPUSeconds: v(length.Seconds() * cores / 2), CPUUserSeconds: v(length.Seconds()), CPUSystemSeconds: v(length.Seconds() / 10), CPUWaitSeconds: v(10), CoresMean: v(cores / 2), CoresP50: v(cores / 2), CoresP95: v(cores), CoresMax: v(cores), MemoryBytes: v(4e9), MemoryPeakBytes: v(8e9), MemoryByteSeconds: v(1e13), MemoryMeanBytes: v(4e9), ReadBytes: v(1e9), WriteBytes: v(1e8), NetworkBytes: v(1e7), Processes: v(50), Threads: v(100), RequestCores: &cores, RequestMemoryBytes: v(16e9), RequestSeconds: v(86400), RequestNodes: new(1.0), MajorFaults: v(10), ThrottledSeconds: v(1)},
 	}
 	if o.partitions[pick] == "gpu" {
 		w.GPUSeconds, w.GPUMemoryPeak, w.RequestGPUs = v(length.Seconds()), v(4e10), v(4)

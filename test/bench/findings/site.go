@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -243,9 +244,7 @@ func (j *job) row(now time.Time) store.Workload {
 	w := store.Workload{
 		Site: "bench", ID: j.id, Kind: "slurm", Name: "train", Owner: j.owner, Account: "a" + j.owner[4:5], Partition: "batch", Command: "python3",
 		State: j.state, Submit: j.submit, Start: j.start, Seen: seen, End: j.end,
-		CPUSeconds: f(j.p95 * wall), CPUWaitSeconds: f(j.wait * wall), CoresMean: f(j.p95), CoresP50: f(j.p95), CoresP95: f(j.p95), CoresMax: f(j.p95),
-		MemoryPeakBytes: f(j.peak), MajorFaults: f(3), SwapBytes: f(0), ThrottledSeconds: f(0), Processes: f(2),
-		RequestCores: f(j.cores), RequestMemoryBytes: f(j.memory), RequestSeconds: f(43200),
+		Row: figure.Row{CPUSeconds: f(j.p95 * wall), CPUWaitSeconds: f(j.wait * wall), CoresMean: f(j.p95), CoresP50: f(j.p95), CoresP95: f(j.p95), CoresMax: f(j.p95), MemoryPeakBytes: f(j.peak), MajorFaults: f(3), SwapBytes: f(0), ThrottledSeconds: f(0), Processes: f(2), RequestCores: f(j.cores), RequestMemoryBytes: f(j.memory), RequestSeconds: f(43200)},
 	}
 	for _, n := range j.nodes {
 		w.Nodes = append(w.Nodes, name(n))

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/web/api"
 	"reckon/web/api/apitest"
 	"reckon/web/ui"
@@ -217,7 +218,7 @@ func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList
 				u.Node = name
 			}
 			l.Rows = append(l.Rows, u)
-			l.Total.Add(&u.UsageFigures)
+			figure.Add(&l.Total.UsageFigures, &u.UsageFigures)
 		}
 		if step == 0 {
 			break

@@ -16,6 +16,7 @@ import (
 
 	"reckon/answer"
 	"reckon/client"
+	"reckon/figure"
 )
 
 // Backend answers from slices. It is safe for concurrent use when its fields no
@@ -94,6 +95,12 @@ func glob(pattern, s string) bool {
 }
 
 func field(w client.Workload, key string) any {
+	if i := figure.Index(figure.Run, key); i >= 0 {
+		if p := *w.Row.At(i); p != nil {
+			return *p
+		}
+		return nil
+	}
 	v := reflect.ValueOf(w)
 	for i := range v.NumField() {
 		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name == key {

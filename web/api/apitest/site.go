@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 )
 
 func f(v float64) *float64 { return &v }
@@ -20,10 +21,7 @@ func Site(now time.Time) *Backend {
 		cpu := cores * wall.Seconds()
 		d := client.WorkloadDetail{Workload: client.Workload{
 			ID: id, Kind: kind, Name: name, Owner: owner, Nodes: nodes, Start: now.Add(-wall), Seen: now, Running: true,
-			WallSeconds: wall.Seconds(), CPUSeconds: f(cpu), CPUUserSeconds: f(cpu * 0.9), CPUSystemSeconds: f(cpu * 0.1), CPUWaitSeconds: f(cpu * 0.02),
-			CoresMean: f(cores), CoresP50: f(cores), CoresP95: f(cores * 1.5), CoresMax: f(cores * 2),
-			MemoryBytes: f(memory * 0.8), MemoryPeakBytes: f(memory), MemoryMeanBytes: f(memory * 0.7),
-			ReadBytes: f(1.5 * (1 << 30)), WriteBytes: f(20 << 20), Processes: f(12345), Threads: f(17),
+			WallSeconds: wall.Seconds(), Row: figure.Row{CPUSeconds: f(cpu), CPUUserSeconds: f(cpu * 0.9), CPUSystemSeconds: f(cpu * 0.1), CPUWaitSeconds: f(cpu * 0.02), CoresMean: f(cores), CoresP50: f(cores), CoresP95: f(cores * 1.5), CoresMax: f(cores * 2), MemoryBytes: f(memory * 0.8), MemoryPeakBytes: f(memory), MemoryMeanBytes: f(memory * 0.7), ReadBytes: f(1.5 * (1 << 30)), WriteBytes: f(20 << 20), Processes: f(12345), Threads: f(17)},
 		}, StepSeconds: wall.Seconds() / 120}
 		d.Profile = []client.Profile{
 			wave("cores", "cores", d.Start, wall, cores), wave("memory_bytes", "bytes", d.Start, wall, memory*0.7),
@@ -34,7 +32,7 @@ func Site(now time.Time) *Backend {
 	}
 	train := job("slurm/4711", "train", "alice", 2*time.Hour, 3.2, 6<<30, "n1", "n2")
 	train.Account, train.Partition, train.Command = "ml", "gpu", "python3"
-	train.RequestCores, train.RequestMemory, train.RequestSeconds, train.RequestGPUs = f(16), f(8<<30), f(4*3600), f(1)
+	train.RequestCores, train.RequestMemoryBytes, train.RequestSeconds, train.RequestGPUs = f(16), f(8<<30), f(4*3600), f(1)
 	train.GPUSeconds, train.GPUMemoryPeak, train.EnergyJoules = f(3600), f(11<<30), f(1.9e6)
 	train.Parts = []client.Part{{Node: "n1", Part: "batch", CPUSeconds: f(20000), MemoryPeakBytes: f(4 << 30)}, {Node: "n2", Part: "0", CPUSeconds: f(3040), MemoryPeakBytes: f(2 << 30)}}
 	train.CoresHistogram = []client.Bucket{{Low: 0, High: 1, Seconds: 100}, {Low: 1, High: 4, Seconds: 7000}}

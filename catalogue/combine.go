@@ -1,0 +1,197 @@
+package catalogue
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"reckon/figure"
+	"reckon/metric"
+)
+
+// amount is what one series, part or node says of a figure.
+type amount struct {
+	place
+	v float64
+	t int64 // of the sample
+}
+
+// figures fills the figures of a row from its tracks as the table says that they add up.
+// Gauges of the present count while their series are fresh.
+func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
+	var apart [figure.RowLen][]amount
+	tracks := a.ordered()
+	for _, k := range tracks {
+		for _, i := range runSlots.list[k.Slot].figures {
+			f := &runFigures[i]
+			v, ok := k.value(f.How.Value, fresh)
+			switch {
+			case !ok:
+			case f.Sums():
+				add(row.At(i), v)
+			default:
+				apart[i] = append(apart[i], amount{place{k.Node, k.Part}, v, k.T})
+			}
+		}
+	}
+	for i, list := range apart {
+		if len(list) > 0 {
+			*row.At(i) = ptr(a.combine(&runFigures[i].How, list, lane))
+		}
+	}
+	a.quantiles(row, tracks, lane)
+}
+
+// value is the number that a series gives; false when it gives none now.
+func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
+	switch of {
+	case figure.Total:
+		return k.total(), true
+	case figure.Highest:
+		return k.Max, true
+	case figure.Newest:
+		return k.V, true
+	case figure.Current:
+		return k.V, k.T >= fresh
+	}
+	return 0, false
+}
+
+// combine joins the series of parts, the parts of nodes, and the nodes.
+func (a *account) combine(how *figure.How, list []amount, lane map[place]int) float64 {
+	parts := grouped(list, func(n amount) place { return n.place }, how.Series)
+	if how.Parts == figure.Sequential {
+		parts = a.lanesOf(parts, lane)
+	}
+	op := how.Parts
+	if op == figure.Sequential {
+		op = figure.Sum
+	}
+	nodes := grouped(parts, func(n amount) place { return place{Node: n.Node} }, op)
+	if how.Whole {
+		if i := slices.IndexFunc(nodes, func(n amount) bool { return n.Node == "" }); i >= 0 {
+			return nodes[i].v
+		}
+	}
+	return grouped(nodes, func(amount) place { return place{} }, how.Nodes)[0].v
+}
+
+// grouped joins numbers with the same key, in the order of their keys' first ones.
+func grouped(list []amount, key func(amount) place, op figure.Combine) []amount {
+	var out []amount
+	for _, n := range list {
+		n.place = key(n)
+		at := slices.IndexFunc(out, func(o amount) bool { return o.place == n.place })
+		if at < 0 {
+			out = append(out, n)
+			continue
+		}
+		o := &out[at]
+		switch op {
+		case figure.Max:
+			o.v = max(o.v, n.v)
+		case figure.Latest:
+			if n.t > o.t || n.t == o.t && n.v > o.v {
+				*o = n
+			}
+		default:
+			o.v += n.v
+		}
+	}
+	return out
+}
+
+// lanesOf keeps of parts in one lane, which follow each other, the largest. Where a node has
+// an amount of all its parts, as that of their control group, it stands for them.
+func (a *account) lanesOf(parts []amount, lane map[place]int) []amount {
+	whole := a.wholeNodes(parts)
+	most := map[int]amount{}
+	for _, n := range parts {
+		if whole[n.Node] && n.Part != "" {
+			continue
+		}
+		at := lane[n.place]
+		if have, ok := most[at]; !ok || n.v > have.v {
+			most[at] = n
+		}
+	}
+	order := make([]int, 0, len(most))
+	for at := range most {
+		order = append(order, at)
+	}
+	slices.Sort(order)
+	out := make([]amount, len(order))
+	for i, at := range order {
+		out[i] = most[at]
+	}
+	return out
+}
+
+// wholeNodes are the nodes of which an amount without a part stands for all parts: that of
+// a control group that holds them. Processes that belong to no part make a part without a
+// name too, which uses CPU time and is less than the largest part.
+func (a *account) wholeNodes(parts []amount) map[string]bool {
+	whole, largest := map[string]bool{}, map[string]float64{}
+	for _, n := range parts {
+		if n.Part != "" {
+			largest[n.Node] = max(largest[n.Node], n.v)
+		}
+	}
+	for _, n := range parts {
+		if n.Part == "" && !(n.v < largest[n.Node] && a.uses(n.place)) {
+			whole[n.Node] = true
+		}
+	}
+	return whole
+}
+
+// uses reports whether a part has CPU time of its own.
+func (a *account) uses(p place) bool {
+	for _, k := range a.Tracks {
+		if k.T != 0 && k.Node == p.Node && k.Part == p.Part && k.Slot.feeds(cpuFigure) {
+			return true
+		}
+	}
+	return false
+}
+
+// quantiles fills what is taken of distributions: within a lane that of the joint one, over
+// lanes their sum. For one lane that is exact; for several, which work at the same time, it
+// is the case that all are highest together.
+func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int) {
+	type at struct {
+		figure, lane int
+	}
+	hists := map[at]*metric.Histogram{}
+	var order []at
+	for _, k := range tracks {
+		for _, i := range runSlots.list[k.Slot].figures {
+			if runFigures[i].How.Value != figure.Quantile {
+				continue
+			}
+			key := at{i, lane[place{k.Node, k.Part}]}
+			if hists[key] == nil {
+				hists[key] = &metric.Histogram{}
+				order = append(order, key)
+			}
+			hists[key].Merge(k.distribution())
+		}
+	}
+	slices.SortFunc(order, func(x, y at) int { return cmp.Or(cmp.Compare(x.figure, y.figure), cmp.Compare(x.lane, y.lane)) })
+	for _, key := range order {
+		h := hists[key]
+		if h.Count == 0 {
+			continue
+		}
+		if v := h.Quantile(runFigures[key.figure].Quantile); !math.IsNaN(v) {
+			add(row.At(key.figure), v)
+		}
+	}
+}
+
+func add(to **float64, v float64) {
+	if *to != nil {
+		v += **to
+	}
+	*to = &v
+}

@@ -1,0 +1,123 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"reckon/figure"
+	"reckon/store"
+)
+
+// Columns of figures are those of package figure: a figure that the table of the database
+// lacks gets its column at the next opening. Numbered migrations are for everything else,
+// and what they made is never changed.
+var (
+	figures      = figure.Of(figure.Run)
+	runColumns   = figure.Columns(figure.Run)
+	usedColumns  = figure.Columns(figure.Hour)
+	nodesColumns = slices.Concat(figure.Columns(figure.Node), usedColumns)
+)
+
+// fields are the figures of some structs, in the order of their columns.
+func fields(of ...figure.Numbered) []**float64 {
+	var out []**float64
+	for _, n := range of {
+		for i := range n.Len() {
+			out = append(out, n.At(i))
+		}
+	}
+	return out
+}
+
+func nodeFields(u *store.NodeUse) []**float64 { return fields(&u.Capacity, &u.Used) }
+
+// figureTables are the tables with columns of figures.
+var figureTables = []struct {
+	name    string
+	columns []string
+	sorted  bool // lists are sorted by them
+}{{"workloads", runColumns, true}, {"uses", usedColumns, false}, {"node_uses", nodesColumns, false}}
+
+// addColumns adds the columns of figures that a table lacks, and notes when. An older
+// program still opens the database: it leaves them empty.
+func (c *Catalogue) addColumns(ctx context.Context) error {
+	if lacking, err := c.d.lacking(ctx, c.db); err != nil || len(lacking) == 0 {
+		return err
+	}
+	return c.change(ctx, func(tx *sql.Tx) error {
+		lacking, err := c.d.lacking(ctx, tx) // another process may have been faster
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS figure_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, added_ms BIGINT NOT NULL, PRIMARY KEY (table_name, column_name))`); err != nil {
+			return err
+		}
+		for _, l := range lacking {
+			if err := c.d.addColumn(ctx, tx, l); err != nil {
+				return fmt.Errorf("add column %s to %s: %w", l.column, l.table, err)
+			}
+		}
+		return nil
+	})
+}
+
+// newColumn is a column that a table lacks.
+type newColumn struct {
+	table, column string
+	sorted        bool
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func (d *dialect) lacking(ctx context.Context, q querier) ([]newColumn, error) {
+	var out []newColumn
+	for _, t := range figureTables {
+		have, err := d.columnsOf(ctx, q, t.name)
+		if err != nil {
+			return nil, err
+		}
+		for _, column := range t.columns {
+			if !have[column] {
+				out = append(out, newColumn{t.name, column, t.sorted})
+			}
+		}
+	}
+	return out, nil
+}
+
+// columnsOf are the columns of a table.
+func (d *dialect) columnsOf(ctx context.Context, q querier, table string) (map[string]bool, error) {
+	rows, err := q.QueryContext(ctx, d.columns, table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	have := map[string]bool{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		have[name] = true
+	}
+	return have, rows.Err()
+}
+
+// addColumn adds one; where lists are answered by indexes it gets one.
+func (d *dialect) addColumn(ctx context.Context, tx *sql.Tx, n newColumn) error {
+	if _, err := tx.ExecContext(ctx, "ALTER TABLE "+n.table+" ADD COLUMN "+n.column+" DOUBLE PRECISION"); err != nil {
+		return err
+	}
+	if n.sorted && d.indexes {
+		if _, err := tx.ExecContext(ctx, "CREATE INDEX "+n.table+"_by_"+n.column+" ON "+n.table+" ("+n.column+")"); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO figure_columns (table_name, column_name, added_ms) VALUES ($1, $2, $3)`, n.table, n.column, time.Now().UnixMilli())
+	return err
+}

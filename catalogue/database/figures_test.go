@@ -1,0 +1,111 @@
+package database
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reckon/figure"
+	"reckon/store"
+	"reckon/store/storetest"
+)
+
+// A database that lacks the columns of some figures, and has one of a figure that is gone,
+// as another program made it: the columns come at the next opening, what was there stays.
+func TestColumnsOfFigures(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	c := openAt(t, path, nil)
+	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); err != nil {
+		t.Fatal(err)
+	}
+	lackColumns(t, c)
+	c.Close()
+	c = openAt(t, path, nil)
+	defer c.Close()
+	checkColumns(t, c)
+}
+
+// lackColumns takes columns away, as if the figures were new.
+func lackColumns(t *testing.T, c *Catalogue) {
+	t.Helper()
+	for _, q := range []string{
+		"DROP INDEX IF EXISTS workloads_by_threads", "ALTER TABLE workloads DROP COLUMN threads", "ALTER TABLE uses DROP COLUMN network_bytes",
+		"ALTER TABLE node_uses DROP COLUMN network_bytes", "ALTER TABLE node_uses DROP COLUMN up_seconds",
+		"ALTER TABLE workloads ADD COLUMN gone_figure DOUBLE PRECISION",
+	} {
+		if _, err := c.db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func checkColumns(t *testing.T, c *Catalogue) {
+	t.Helper()
+	rows, n, err := c.Workloads(t.Context(), store.Filter{Sort: "-threads"})
+	if err != nil || n != 1 {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	if rows[0].Threads != nil || rows[0].CPUSeconds == nil || *rows[0].CPUSeconds != *storetest.Row(1).CPUSeconds {
+		t.Errorf("threads %v, CPU %v", rows[0].Threads, rows[0].CPUSeconds)
+	}
+	want := storetest.Row(2)
+	if err := c.Upsert(t.Context(), []store.Workload{want}); err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err = c.Workloads(t.Context(), store.Filter{Sort: "-threads", Limit: 1})
+	if err != nil || rows[0].Threads == nil || *rows[0].Threads != *want.Threads {
+		t.Errorf("a new column is not kept: %v", err)
+	}
+	var noted string
+	q, err := c.db.Query(`SELECT table_name, column_name FROM figure_columns ORDER BY 1, 2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for q.Next() {
+		var table, column string
+		if err := q.Scan(&table, &column); err != nil {
+			t.Fatal(err)
+		}
+		noted += table + "." + column + " "
+	}
+	if want := "node_uses.network_bytes node_uses.up_seconds uses.network_bytes workloads.threads "; noted != want {
+		t.Errorf("noted %q, want %q", noted, want)
+	}
+	if err := q.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if c.d.indexes {
+		var n int
+		if err := c.db.QueryRow(`SELECT count(*) FROM pg_indexes WHERE indexname = 'workloads_by_threads'`).Scan(&n); err != nil || n != 1 {
+			t.Errorf("%d indexes of the new column, %v", n, err)
+		}
+	}
+}
+
+// Every figure of a run has a column, a sort key and a place in memory, and comes back as it
+// was written.
+func TestEveryFigureIsKept(t *testing.T) {
+	c := openAt(t, filepath.Join(t.TempDir(), "c.db"), nil)
+	defer c.Close()
+	want := storetest.Row(3)
+	for i := range want.Row.Len() {
+		v := float64(i) + 0.25
+		*want.Row.At(i) = &v
+	}
+	if err := c.Upsert(t.Context(), []store.Workload{want}); err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range figure.Of(figure.Run) {
+		rows, _, err := c.Workloads(t.Context(), store.Filter{Sort: f.Key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := *rows[0].Row.At(i); got == nil || *got != float64(i)+0.25 {
+			t.Errorf("%s is not kept", f.Key)
+		}
+	}
+	if got := strings.Join(heldNumbers[len(heldTimes):], " "); got != strings.Join(figure.Columns(figure.Run), " ") {
+		t.Errorf("columns in memory: %s", got)
+	}
+}

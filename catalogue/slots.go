@@ -1,0 +1,153 @@
+package catalogue
+
+import (
+	"slices"
+
+	"reckon/figure"
+	"reckon/internal/series"
+)
+
+// slot is a kind of series: all of a metric, or those with one value of a label. Slots are
+// numbered when the program starts; saved states name them.
+type slot uint16
+
+// The slots of facts come first in the registry of runs.
+const (
+	infoSlot slot = iota
+	stateSlot
+	nodesSlot
+	startSlot
+	endSlot
+	submitSlot
+	exitSlot
+	firstFigure // the slots of figures follow
+)
+
+// The slots that roll-ups need besides figures.
+const (
+	commandSlot slot = iota
+	nodeCPUSlot
+	nodeEnergySlot
+	firstHourFigure
+)
+
+// runSlots are the series of runs, hourSlots the counters of hours.
+var (
+	runFigures = figure.Of(figure.Run)
+	runSlots   = newRegistry(runFigures, nil,
+		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode)
+	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes")
+
+	hourFigures = figure.Of(figure.Hour)
+	hourSlots   = newRegistry(hourFigures, func(f *figure.Figure) figure.Source { return f.Except },
+		figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy)
+	hourLabels = append(hourSlots.labels, "mode", "cpu", "command", "account", "partition")
+
+	cpuFigure    = figure.Index(figure.Run, "cpu_seconds")
+	memoryFigure = figure.Index(figure.Run, "memory_byte_seconds")
+)
+
+// entry is one slot.
+type entry struct {
+	source  figure.Source
+	figures []int // that the series counts in
+	counter bool
+}
+
+// registry finds the slot of a series.
+type registry struct {
+	list     []entry
+	byMetric map[string][]slot // those of label values first
+	except   map[string]figure.Source
+	labels   []string // that decide
+}
+
+// newRegistry numbers facts, then the sources of figures.
+func newRegistry(figures []figure.Figure, except func(*figure.Figure) figure.Source, facts ...string) *registry {
+	r := &registry{byMetric: map[string][]slot{}, except: map[string]figure.Source{}}
+	for _, name := range facts {
+		r.add(figure.Source{Metric: name})
+	}
+	for i := range figures {
+		f := &figures[i]
+		for _, s := range f.From {
+			r.add(s)
+		}
+		if except != nil {
+			if s := except(f); s.Metric != "" {
+				r.except[s.Metric] = s
+				r.need(s.Label)
+			}
+		}
+	}
+	for at := range r.list {
+		e := &r.list[at]
+		for i := range figures {
+			for _, s := range figures[i].From {
+				if s.Metric == e.source.Metric && (s.Label == "" || s == e.source) {
+					e.figures = append(e.figures, i)
+					e.counter = e.counter || figures[i].How.Value == figure.Total
+				}
+			}
+		}
+	}
+	for _, of := range r.byMetric {
+		slices.SortStableFunc(of, func(a, b slot) int { return len(r.list[b].source.Label) - len(r.list[a].source.Label) })
+	}
+	return r
+}
+
+func (r *registry) add(s figure.Source) {
+	if slices.ContainsFunc(r.list, func(e entry) bool { return e.source == s }) {
+		return
+	}
+	r.byMetric[s.Metric] = append(r.byMetric[s.Metric], slot(len(r.list)))
+	r.list = append(r.list, entry{source: s})
+	if s.Label != "" {
+		r.need(s.Label)
+	}
+}
+
+func (r *registry) need(label string) {
+	if !slices.Contains(r.labels, label) {
+		r.labels = append(r.labels, label)
+	}
+}
+
+// metrics are the names of all series.
+func (r *registry) metrics() []string {
+	var out []string
+	for name := range r.byMetric {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// names are the names of slots in a saved state, by number.
+func (r *registry) names() []string {
+	out := make([]string, len(r.list))
+	for i, e := range r.list {
+		out[i] = e.source.String()
+	}
+	return out
+}
+
+// of is the slot of a series; false when none is about it.
+func (r *registry) of(n *series.Labels) (slot, bool) {
+	if x, ok := r.except[n.Metric]; ok && n.Rest[x.Label] == x.Value {
+		return 0, false
+	}
+	for _, s := range r.byMetric[n.Metric] {
+		if src := &r.list[s].source; src.Label == "" || n.Rest[src.Label] == src.Value {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// counter reports whether the series of a slot only grow.
+func (s slot) counter() bool { return runSlots.list[s].counter }
+
+// feeds reports whether the series of a slot count in a figure of runs.
+func (s slot) feeds(i int) bool { return slices.Contains(runSlots.list[s].figures, i) }

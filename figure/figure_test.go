@@ -1,0 +1,112 @@
+package figure
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTable holds every row to what the rest of the program relies on.
+func TestTable(t *testing.T) {
+	word := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	facts := []string{"wall_seconds", "machine_cores", "machine_memory_bytes"}
+	seen := map[string]bool{}
+	labels := map[string]string{}
+	for _, f := range All() {
+		if !word.MatchString(f.Key) || !word.MatchString(f.ColumnName()) {
+			t.Errorf("%s: key and column are words of lower case with _ between", f.Key)
+		}
+		for s := Run; s <= Node; s <<= 1 {
+			if id := string(rune('0'+s)) + f.Key; f.In&s != 0 {
+				if seen[id] {
+					t.Errorf("%s is twice in the table", f.Key)
+				}
+				seen[id] = true
+			}
+		}
+		if f.In == 0 || f.In >= Node<<1 {
+			t.Errorf("%s is of nothing", f.Key)
+		}
+		if f.Heading == "" || !strings.HasSuffix(f.Help, ".") {
+			t.Errorf("%s: a figure has a heading, and a help that is a sentence: %q", f.Key, f.Help)
+		}
+		if !regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`).MatchString(f.GoName()) {
+			t.Errorf("%s: %q is no exported name", f.Key, f.GoName())
+		}
+		if (len(f.From) > 0) != (f.How.Value != 0) {
+			t.Errorf("%s: what has series says how they add up, and only that", f.Key)
+		}
+		if (f.How.Value == Quantile) != (f.Quantile > 0) || f.Quantile > 1 {
+			t.Errorf("%s: quantile %g", f.Key, f.Quantile)
+		}
+		if f.In&Hour != 0 && len(f.From) > 0 && (f.How.Value != Total || !f.Sums()) {
+			t.Errorf("%s: hours hold sums of counters", f.Key)
+		}
+		for _, s := range f.From {
+			if s.Label == "" {
+				continue
+			}
+			if had := labels[s.Metric]; had != "" && had != s.Label {
+				t.Errorf("%s: series of %s are told apart by one label, not by %s and %s", f.Key, s.Metric, had, s.Label)
+			}
+			labels[s.Metric] = s.Label
+		}
+		for _, key := range f.Zero.Held {
+			if Index(Run, key) < 0 {
+				t.Errorf("%s: zero by %s, which is no figure", f.Key, key)
+			}
+		}
+		for _, b := range f.AtMost {
+			if b.Rule == "" || len(b.By) == 0 {
+				t.Errorf("%s: a bound has a rule and what it is made of", f.Key)
+			}
+			for _, key := range b.By {
+				if Index(Run, key) < 0 && !slices.Contains(facts, key) {
+					t.Errorf("%s: bound %s by %s, which is neither a figure nor a fact", f.Key, b.Rule, key)
+				}
+			}
+		}
+	}
+}
+
+// TestGenerated: the generated structs have the fields of the table, in its order.
+func TestGenerated(t *testing.T) {
+	for s, v := range map[Scope]Numbered{Run: &Row{}, Hour: &Used{}, Node: &Capacity{}} {
+		list, typ := Of(s), reflect.TypeOf(v).Elem()
+		if v.Len() != len(list) || typ.NumField() != len(list) {
+			t.Fatalf("%s has %d fields and %d figures, the table %d: run go generate ./figure", typ, typ.NumField(), v.Len(), len(list))
+		}
+		for i, f := range list {
+			x := float64(i)
+			*v.At(i) = &x
+			if got := reflect.ValueOf(v).Elem().FieldByName(f.GoName()); got.IsNil() || got.Elem().Float() != x {
+				t.Errorf("%s.At(%d) is not %s", typ, i, f.GoName())
+			}
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if hidden := f.Internal && s == Run; name != f.Key && !(hidden && name == "-") {
+				t.Errorf("%s.%s is %q in JSON, want %q", typ, f.GoName(), name, f.Key)
+			}
+			if Index(s, f.Key) != i {
+				t.Errorf("%s has number %d, want %d", f.Key, Index(s, f.Key), i)
+			}
+		}
+	}
+}
+
+func TestAdd(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	a, b := Used{CPUSeconds: v(1), Started: v(2)}, Used{CPUSeconds: v(3), ReadBytes: v(0)}
+	Add(&a, &b)
+	if *a.CPUSeconds != 4 || *a.Started != 2 || a.ReadBytes == nil || *a.ReadBytes != 0 || a.EnergyJoules != nil {
+		t.Errorf("%+v", a)
+	}
+	*a.ReadBytes = 7
+	if *b.ReadBytes != 0 || *b.CPUSeconds != 3 {
+		t.Error("what was added shares its numbers with the sum")
+	}
+	if Index(Run, "started") >= 0 || Index(Hour, "none") >= 0 {
+		t.Error("an index of what is not there")
+	}
+}

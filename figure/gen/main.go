@@ -1,0 +1,24 @@
+// Command gen writes what is generated from the table of package figure: figure/row.go, the
+// figures as Go structs, and web/ui/src/lib/figures.ts, the same for the pages. It is run
+// from the folder figure: go generate ./figure
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	for path, text := range files() {
+		if err := os.WriteFile(filepath.Join("..", filepath.FromSlash(path)), text, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "gen:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// files are the generated files by their path in the repository.
+func files() map[string][]byte {
+	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/figures.ts": pageTypes()}
+}

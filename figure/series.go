@@ -1,0 +1,35 @@
+package figure
+
+// Metrics that are read in several stages. Those that make figures are in the table.
+const (
+	StartTime  = "reckon_workload_start_time_seconds"
+	EndTime    = "reckon_workload_end_time_seconds"
+	SubmitTime = "reckon_workload_submit_time_seconds"
+	Info       = "reckon_workload_info"
+	State      = "reckon_workload_state"
+	NodesInfo  = "reckon_workload_nodes_info"
+	ExitCode   = "reckon_workload_exit_code"
+
+	CPU          = "reckon_workload_cpu_seconds_total"
+	CPUWait      = "reckon_workload_cpu_wait_seconds_total"
+	Throttled    = "reckon_workload_cpu_throttled_seconds_total"
+	Cores        = "reckon_workload_cores"
+	Memory       = "reckon_workload_memory_bytes"
+	MemoryPeak   = "reckon_workload_memory_peak_bytes"
+	IO           = "reckon_workload_io_bytes_total"
+	Network      = "reckon_workload_network_bytes_total"
+	GPU          = "reckon_workload_gpu_seconds_total"
+	GPUMemory    = "reckon_workload_gpu_memory_bytes"
+	Energy       = "reckon_workload_energy_joules_total"
+	Started      = "reckon_workload_processes_started_total"
+	OOMKills     = "reckon_workload_oom_kills_total"
+	RequestCores = "reckon_workload_request_cores"
+
+	CommandCPU     = "reckon_command_cpu_seconds_total"
+	CommandStarted = "reckon_command_processes_started_total"
+
+	NodeCPU    = "node_cpu_seconds_total"
+	NodeGPU    = "reckon_node_gpu_seconds_total"
+	NodeEnergy = "reckon_node_attributed_energy_joules_total"
+	NodeBoot   = "node_boot_time_seconds"
+)

@@ -1,0 +1,100 @@
+package figure
+
+import "reckon/metric"
+
+// How most figures add up.
+var (
+	counted    = How{Value: Total}                       // a counter of each part, device, mode
+	highest    = How{Value: Highest}                     // the peaks of parts or devices that count apart
+	current    = How{Value: Current}                     // what all parts hold now
+	peak       = How{Value: Highest, Parts: Sequential}  // the true maximum of a node, nodes added
+	spread     = How{Value: Quantile, Parts: Sequential} // of a distribution
+	perPart    = How{Value: Highest, Series: Max}        // the peak of each part
+	perNode    = How{Value: Newest, Series: Max, Parts: Max, Whole: true}
+	ofTheWhole = How{Value: Newest, Series: Latest, Parts: Latest, Nodes: Latest}
+)
+
+// of is all series of a metric.
+func of(metric string) []Source { return []Source{{Metric: metric}} }
+
+// where is the series of a metric of which a label has a value.
+func where(metric, label, value string) []Source { return []Source{{metric, label, value}} }
+
+// table is in the order in which figures are shown.
+var table = []Figure{
+	{Key: "cpu_seconds", Unit: metric.Seconds, Heading: "CPU time", Help: "CPU time, user and system, seconds.",
+		In: Run | Hour, Always: true, From: of(CPU), How: counted,
+		AtMost: []Bound{{"cpu <= wall x cores", []string{"wall_seconds", "machine_cores"}}}},
+	{Key: "cpu_user_seconds", Unit: metric.Seconds, Heading: "CPU, user", Help: "CPU time in user mode, seconds.",
+		In: Run, From: where(CPU, "mode", "user"), How: counted},
+	{Key: "cpu_system_seconds", Unit: metric.Seconds, Heading: "CPU, kernel", Help: "CPU time in the kernel, seconds.",
+		In: Run, From: where(CPU, "mode", "system"), How: counted},
+	{Key: "cpu_wait_seconds", Unit: metric.Seconds, Heading: "CPU wait", Help: "Time threads were ready to run and waited for a processor, seconds.",
+		In: Run | Hour, From: of(CPUWait), How: counted},
+	{Key: "cores_mean", Unit: metric.Cores, Heading: "Cores, mean", Help: "Cores in use on average: CPU time by wall time.",
+		In: Run, Always: true, AtMost: []Bound{{"cores <= machine", []string{"machine_cores"}}}},
+	{Key: "cores_p50", Unit: metric.Cores, Heading: "Cores, median", Help: "Cores in use, median over one-second ticks.",
+		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.5},
+	{Key: "cores_p95", Unit: metric.Cores, Heading: "Cores, p95", Help: "Cores in use, 95th percentile over one-second ticks.",
+		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.95},
+	{Key: "cores_max", Unit: metric.Cores, Heading: "Cores, most", Help: "Cores in use, maximum over one-second ticks.",
+		In: Run, From: of(Cores), How: spread, Quantile: 1},
+	{Key: "memory_bytes", Unit: metric.Bytes, Heading: "Memory", Help: "Resident memory at the latest sample, bytes.",
+		In: Run, From: of(Memory), How: current},
+	{Key: "memory_peak_bytes", Unit: metric.Bytes, Heading: "Memory peak", Help: "Highest resident memory, summed over nodes, bytes.",
+		In: Run, Always: true, From: of(MemoryPeak), How: peak,
+		AtMost: []Bound{{"peak <= machine", []string{"machine_memory_bytes"}}}},
+	{Key: "memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory by time", Help: "Resident memory by the time it was held, byte seconds.",
+		In: Run | Hour, Internal: true, From: of("reckon_workload_memory_byte_seconds_total"), How: counted},
+	{Key: "memory_mean_bytes", Unit: metric.Bytes, Heading: "Memory, mean", Help: "Resident memory on average over the run, bytes.",
+		In: Run},
+	{Key: "io_read_bytes", Field: "ReadBytes", Unit: metric.Bytes, Heading: "Read", Help: "Bytes read from storage.",
+		In: Run | Hour, From: where(IO, "direction", "read"), How: counted},
+	{Key: "io_write_bytes", Field: "WriteBytes", Unit: metric.Bytes, Heading: "Written", Help: "Bytes written to storage.",
+		In: Run | Hour, From: where(IO, "direction", "write"), How: counted},
+	{Key: "network_bytes", Unit: metric.Bytes, Heading: "Network", Help: "Bytes received and sent.",
+		In: Run | Hour, From: of(Network), How: counted},
+	{Key: "gpu_seconds", Unit: metric.Seconds, Heading: "GPU time", Help: "Busy share of GPUs, integrated over time, seconds.",
+		In: Run | Hour, From: of(GPU), How: counted},
+	{Key: "gpu_memory_peak_bytes", Field: "GPUMemoryPeak", Unit: metric.Bytes, Heading: "GPU memory peak", Help: "Highest GPU memory, bytes.",
+		In: Run, From: []Source{{Metric: GPUMemory}, {Metric: "reckon_workload_gpu_memory_peak_bytes"}}, How: highest},
+	// Each joule is in one domain. Idle energy has series of workloads only where the site
+	// shares it out, and then it is theirs; hours hold what was caused.
+	{Key: "energy_joules", Unit: metric.Joules, Heading: "Energy", Help: "Energy it caused, joules; idle energy of nodes is in it where the site shares that out.",
+		In: Run | Hour, From: of(Energy), How: counted, Except: Source{Energy, "share", "idle"}},
+	{Key: "processes", Unit: metric.None, Heading: "Processes", Help: "Processes started, short-lived ones included.",
+		In: Run | Hour, Always: true, From: of(Started), How: counted},
+	{Key: "threads", Unit: metric.None, Heading: "Threads", Help: "Threads alive at the latest sample.",
+		In: Run, From: of("reckon_workload_threads"), How: current},
+	{Key: "request_cores", Unit: metric.Cores, Heading: "Cores asked", Help: "Cores asked for.",
+		In: Run, From: of(RequestCores), How: perNode},
+	{Key: "request_memory_bytes", Unit: metric.Bytes, Heading: "Memory asked", Help: "Memory asked for, bytes.",
+		In: Run, From: of("reckon_workload_request_memory_bytes"), How: perNode},
+	{Key: "request_gpus", Unit: metric.None, Heading: "GPUs asked", Help: "GPUs asked for.",
+		In: Run, From: of("reckon_workload_request_gpus"), How: perNode},
+	{Key: "request_seconds", Unit: metric.Seconds, Heading: "Time asked", Help: "Wall time asked for, seconds.",
+		In: Run, From: of("reckon_workload_request_seconds"), How: ofTheWhole},
+	{Key: "request_nodes", Unit: metric.None, Heading: "Nodes asked", Help: "Nodes asked for.",
+		In: Run, From: of("reckon_workload_request_nodes"), How: ofTheWhole},
+	{Key: "oom_kills", Unit: metric.None, Heading: "OOM kills", Help: "Processes killed for lack of memory.",
+		In: Run, From: of(OOMKills), How: counted},
+	{Key: "cpu_throttled_seconds", Field: "ThrottledSeconds", Unit: metric.Seconds, Heading: "Throttled", Help: "Time held back by its CPU quota, seconds.",
+		In: Run, From: of(Throttled), How: counted},
+	{Key: "major_faults", Unit: metric.None, Heading: "Major faults", Help: "Pages read from disk because they were not in memory.",
+		In: Run, From: of("reckon_workload_major_faults_total"), How: counted},
+	{Key: "swap_peak_bytes", Field: "SwapBytes", Unit: metric.Bytes, Heading: "Swap peak", Help: "Most memory swapped out, summed over nodes and parts, bytes.",
+		In: Run, From: of("reckon_workload_swap_bytes"), How: perPart},
+
+	{Key: "held_core_seconds", Unit: metric.Seconds, Heading: "Core time held", Help: "Cores requested by the time they were held, seconds.", In: Hour},
+	{Key: "started", Unit: metric.None, Heading: "Started", Help: "Workloads that began.", In: Hour},
+	{Key: "waited", Field: "StartedWithSubmit", Unit: metric.None, Heading: "Waited", Help: "Started workloads whose submit time is known.", In: Hour},
+	{Key: "wait_seconds", Unit: metric.Seconds, Heading: "Wait", Help: "Time from submit to start of the workloads that began, added up, seconds.", In: Hour},
+	{Key: "wait_core_seconds", Unit: metric.Seconds, Heading: "Wait by cores", Help: "Each wait by the cores requested, added up, seconds.", In: Hour},
+
+	{Key: "up_seconds", Unit: metric.Seconds, Heading: "Up", Help: "Time that machines were up, seconds.", In: Node},
+	{Key: "core_seconds", Unit: metric.Seconds, Heading: "Core time", Help: "Cores by the time they were there, seconds.", In: Node},
+	{Key: "core_used_seconds", Unit: metric.Seconds, Heading: "Core time used", Help: "Core time that was used, by the kernel's count, the system's own work included, seconds.", In: Node},
+	{Key: "node_memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory by time", Help: "Memory by the time it was there, byte seconds.", In: Node},
+	{Key: "node_memory_used_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory used by time", Help: "Memory in use by time, byte seconds.", In: Node},
+	{Key: "node_energy_joules", Field: "NodeJoules", Column: "node_joules", Unit: metric.Joules, Heading: "Energy of nodes", Help: "Energy of whole nodes, idle included, joules.", In: Node},
+}
