@@ -83,7 +83,7 @@ func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpu
 	streams := e.meters.Advance(load, sources)
 	e.parts = e.parts[:0]
 	for _, p := range l.order {
-		if p.flushed || p.absorbed {
+		if p.closed() {
 			continue
 		}
 		p.energy.grow(len(streams))
@@ -194,7 +194,7 @@ func (e *energy) byDevice(zone string, gpus []GPUShare) (method string, ok bool)
 	e.gpuUse, e.gpuPart = e.gpuUse[:0], e.gpuPart[:0]
 	for i := range gpus {
 		g := &gpus[i]
-		if g.Device != zone || g.Part == nil || g.Part.flushed || g.Part.absorbed {
+		if g.Device != zone || g.Part == nil || g.Part.closed() {
 			continue
 		}
 		e.gpuPart = append(e.gpuPart, g.Part)

@@ -38,6 +38,7 @@ func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 // valid until the next Tick.
 func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.lastAt
+	l.sweep()
 	l.fold()
 	for _, p := range l.order {
 		if p.absorbed || p.pending(boot, l.config.Export) {
@@ -67,7 +68,6 @@ func (l *Ledger) Export(b *metric.Batch) {
 		l.energy.exportNode(b)
 	}
 	l.gpus.export(b)
-	l.sweep()
 }
 
 // pendingCPU is how much a young process group may have used and still be held back:
@@ -112,7 +112,8 @@ func (l *Ledger) fold() {
 // shortPart is the name of the part that holds the short parts of a workload.
 const shortPart = "short"
 
-// sweep forgets what was flushed.
+// sweep forgets what the last export flushed. It runs at the begin of what follows, so that a
+// state that is saved before the export is sent still has it.
 func (l *Ledger) sweep() {
 	gone := false
 	for _, p := range l.order {

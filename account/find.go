@@ -18,7 +18,7 @@ const (
 // Stands says how a part stands. It is asked after [Ledger.Export].
 func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	switch p := l.parts[key{id, part, owner}]; {
-	case p == nil || p.flushed || p.absorbed:
+	case p == nil || p.closed():
 		return Unknown
 	case p.exported:
 		return Shown

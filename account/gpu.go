@@ -152,7 +152,7 @@ func (l *Ledger) useGPU(u *sensor.GPUUse) {
 		return // a device that no sensor describes has no time to split
 	}
 	part := l.other
-	if e := l.table[u.PID]; e != nil && e.part != nil && !e.part.flushed && !e.part.absorbed {
+	if e := l.table[u.PID]; e != nil && e.part != nil && !e.part.closed() {
 		part = e.part
 	}
 	a := part.gpu(at)

@@ -97,6 +97,8 @@ type Ledger struct {
 	now     uint64 // boot time of this tick
 	began   uint64 // boot time of the first tick
 	lastAt  uint64 // boot time of the last tick
+	booted  int64  // see SetBooted
+	first   bool   // this tick is the first of the ledger, or of the one that it was restored from
 	epoch   int64  // nanoseconds between the Unix epoch and boot
 	machine sensor.Machine
 	span    float64 // seconds between the last two ticks
@@ -134,6 +136,8 @@ func New(c Config) *Ledger {
 // m may be nil when the totals of the machine could not be read.
 func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	first := l.began == 0
+	l.first = first
+	l.sweep()
 	if first {
 		l.began, l.lastAt = pass.Boot, pass.Boot
 		l.epoch = wall.UnixNano() - int64(pass.Boot)
@@ -303,7 +307,7 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 // part returns the account of an identity, new if need be.
 func (l *Ledger) part(found Identified, start uint64) *Part {
 	k := key{found.Workload, found.Part, found.Owner}
-	if p := l.parts[k]; p != nil && !p.flushed {
+	if p := l.parts[k]; p != nil && !p.flushed && !p.told {
 		p.adopt(found.Handle)
 		p.group.whole.adopt(found.Whole)
 		p.facts.merge(found.Facts)
@@ -315,7 +319,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	}
 	p := &Part{key: k, kind: k.id.Kind(), start: start}
 	p.facts.merge(found.Facts)
-	if l.tick > 1 && start >= l.began {
+	if !l.first && start >= l.began {
 		p.created = (l.epoch + int64(start)) / 1e6
 	}
 	p.adopt(found.Handle)

@@ -95,5 +95,10 @@ func (l *Ledger) Total() uint64 {
 // Counts returns how many parts and processes the ledger holds, and how many exit
 // records were lost since it began.
 func (l *Ledger) Counts() (parts, processes int, lost uint64) {
-	return len(l.order), len(l.table), l.lost
+	for _, p := range l.order {
+		if !p.flushed {
+			parts++
+		}
+	}
+	return parts, len(l.table), l.lost
 }

@@ -30,6 +30,7 @@ type Part struct {
 	created    int64
 	emptySince uint64 // when it was first seen without a process, 0 if it has one
 	flushed    bool   // its end was exported
+	told       bool   // its end was exported before a restart, and is once more
 	absorbed   bool   // another part holds what it used
 	exported   bool   // some export carried it
 	full       bool   // and told all of it, see brief
@@ -80,6 +81,10 @@ type group struct {
 	series *metric.Series
 	whole  whole
 }
+
+// closed reports whether nothing is charged to the part any more: its end was told, or
+// another part holds what it used.
+func (p *Part) closed() bool { return p.flushed || p.told || p.absorbed }
 
 // Workload returns the id of the workload that the part belongs to.
 func (p *Part) Workload() workload.ID { return p.id }

@@ -9,9 +9,9 @@ import (
 	"reckon/workload"
 )
 
-// stateVersion is raised when the meaning of the state changes; another version is
-// not restored.
-const stateVersion = 1
+// stateVersion is raised when the meaning of the state changes; a later one is not
+// restored. Version 1 had no checksum.
+const stateVersion = 2
 
 // state is a ledger at rest. It lets an agent that was restarted on the same boot go
 // on counting where it stopped, so that a restart loses no usage and makes no counter
@@ -19,6 +19,7 @@ const stateVersion = 1
 type state struct {
 	Version   int                         `json:"version"`
 	BootID    string                      `json:"boot_id"`
+	Booted    int64                       `json:"booted,omitempty"`
 	Node      string                      `json:"node"`
 	Began     uint64                      `json:"began"`
 	LastAt    uint64                      `json:"last_at"`
@@ -46,15 +47,17 @@ type partState struct {
 	End      uint64         `json:"end"`
 	Created  int64          `json:"created"`
 	Exported bool           `json:"exported"`
-	Usage    [8]uint64      `json:"usage"`
-	Tasks    uint64         `json:"tasks"`
-	CgBase   int64          `json:"cg_base"`
-	CgUsage  uint64         `json:"cg_usage"`
-	Have     uint32         `json:"have"`
-	Started  uint64         `json:"started"`
-	Folded   uint64         `json:"folded"`
-	Peak     uint64         `json:"peak"`
-	OOMSeen  uint64         `json:"oom_seen,omitempty"`
+	// Told: its end was exported, and may have been sent.
+	Told    bool      `json:"told,omitempty"`
+	Usage   [8]uint64 `json:"usage"`
+	Tasks   uint64    `json:"tasks"`
+	CgBase  int64     `json:"cg_base"`
+	CgUsage uint64    `json:"cg_usage"`
+	Have    uint32    `json:"have"`
+	Started uint64    `json:"started"`
+	Folded  uint64    `json:"folded"`
+	Peak    uint64    `json:"peak"`
+	OOMSeen uint64    `json:"oom_seen,omitempty"`
 
 	NeededPeak uint64 `json:"needed_peak,omitempty"`
 
@@ -107,10 +110,12 @@ func usageFrom(a [8]uint64) usage {
 }
 
 // State returns the ledger at rest. bootID names the boot that its times belong to
-// (/proc/sys/kernel/random/boot_id).
+// (/proc/sys/kernel/random/boot_id). Taken between an export and the next tick it holds what
+// was exported, the parts that ended with it included, so that saved before the export is
+// sent it never falls behind what others have.
 func (l *Ledger) State(bootID string) ([]byte, error) {
 	s := state{
-		Version: stateVersion, BootID: bootID, Node: l.config.Node,
+		Version: stateVersion, BootID: bootID, Booted: l.booted, Node: l.config.Node,
 		Began: l.began, LastAt: l.lastAt, Epoch: l.epoch,
 		Machine: l.machine, Balance: l.balance, Lost: l.lost, Counts: l.counts,
 		Forgotten: l.forgotten,
@@ -122,7 +127,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 	}
 	index := make(map[*Part]int, len(l.order))
 	for _, p := range l.order {
-		if p.flushed {
+		if p.absorbed {
 			continue
 		}
 		index[p] = len(s.Parts)
@@ -140,13 +145,25 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 			})
 		}
 	}
-	return json.Marshal(s)
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return seal(data), nil
 }
+
+// SetBooted notes the second since the Unix epoch that the machine is taken to have booted
+// in: ids of process groups are made of it, and stay the same over a restart while the
+// clock is set meanwhile.
+func (l *Ledger) SetBooted(second int64) { l.booted = second }
+
+// Booted returns what SetBooted noted, or what an earlier ledger of this boot did.
+func (l *Ledger) Booted() int64 { return l.booted }
 
 func (p *Part) state() partState {
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
-		Start: p.start, End: p.end, Created: p.created, Exported: p.exported,
+		Start: p.start, End: p.end, Created: p.created, Exported: p.exported, Told: p.flushed,
 		Usage: p.total.array(), Tasks: p.tasks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
@@ -163,16 +180,20 @@ func (p *Part) state() partState {
 }
 
 // Restore makes an empty ledger go on from a state of the same boot. When the state
-// is of another boot, node or version, or is damaged, it says so and the ledger
-// stays empty.
+// is of another boot or node it says so, and when it is damaged ([ErrDamaged]); the ledger
+// stays empty then.
 func (l *Ledger) Restore(data []byte, bootID string) error {
+	body, sealed, err := unseal(data)
+	if err != nil {
+		return err
+	}
 	var s state
-	if err := json.Unmarshal(data, &s); err != nil {
-		return fmt.Errorf("read the saved accounts: %w", err)
+	if err := json.Unmarshal(body, &s); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	switch {
-	case s.Version != stateVersion:
-		return fmt.Errorf("the saved accounts have version %d, this program reads %d", s.Version, stateVersion)
+	case s.Version < 1 || s.Version > stateVersion || sealed != (s.Version > 1):
+		return fmt.Errorf("%w: they have version %d, this program reads up to %d", ErrDamaged, s.Version, stateVersion)
 	case s.BootID != bootID:
 		return fmt.Errorf("the saved accounts are of an earlier boot")
 	case s.Node != l.config.Node:
@@ -180,11 +201,14 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	}
 	for _, p := range s.Processes {
 		if p.Part < 0 || p.Part >= len(s.Parts) {
-			return fmt.Errorf("the saved accounts are damaged: process %d belongs to no part", p.PID)
+			return fmt.Errorf("%w: process %d belongs to no part", ErrDamaged, p.PID)
 		}
 	}
 	l.began, l.lastAt, l.epoch = s.Began, s.LastAt, s.Epoch
 	l.line.gap = true
+	if s.Booted != 0 {
+		l.booted = s.Booted
+	}
 	l.machine, l.balance, l.lost, l.forgotten = s.Machine, s.Balance, s.Lost, s.Forgotten
 	for owner, n := range s.Counts {
 		l.counts[owner] = n
@@ -219,7 +243,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p := l.part(Identified{Identity: workload.Identity{
 		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts,
 	}}, s.Start)
-	p.start, p.end, p.created, p.exported = s.Start, s.End, s.Created, s.Exported
+	p.start, p.end, p.created, p.exported, p.told = s.Start, s.End, s.Created, s.Exported, s.Told
 	p.total, p.tasks = usageFrom(s.Usage), s.Tasks
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded

@@ -1,6 +1,8 @@
 package account
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -39,18 +41,73 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ data, boot, want string }{
-		"another boot":  {string(saved), "boot-2", "earlier boot"},
-		"torn":          {string(saved[:len(saved)/2]), "boot-1", "unexpected end"},
-		"newer version": {strings.Replace(string(saved), `"version":1`, `"version":2`, 1), "boot-1", "version 2"},
-		"bad index":     {strings.Replace(string(saved), `"a":0`, `"a":9`, 1), "boot-1", "no part"},
+		"another boot":        {string(saved), "boot-2", "earlier boot"},
+		"torn":                {string(saved[:len(saved)/2]), "boot-1", "unexpected end"},
+		"seal torn":           {string(saved[:len(saved)-3]), "boot-1", "checksum at their end is missing"},
+		"a digit":             {strings.Replace(string(saved), `"u":[7`, `"u":[9`, 1), "boot-1", "checksum at their end is \"#"},
+		"newer version":       {reseal(saved, `"version":2`, `"version":3`), "boot-1", "version 3"},
+		"bad index":           {reseal(saved, `"a":0`, `"a":9`), "boot-1", "no part"},
+		"version 1, sealed":   {reseal(saved, `"version":2`, `"version":1`), "boot-1", "version 1"},
+		"version 2, unsealed": {string(bytes.SplitN(saved, []byte("\n"), 2)[0]), "boot-1", "version 2"},
 	} {
 		l := New(r.l.config)
 		err := l.Restore([]byte(c.data), c.boot)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want one with %q", name, err, c.want)
 		}
+		if damaged := name != "another boot"; errors.Is(err, ErrDamaged) != damaged {
+			t.Errorf("%s: damaged is %v", name, !damaged)
+		}
 		if parts, procs, _ := l.Counts(); parts+procs != 0 {
 			t.Errorf("%s: the ledger is not empty", name)
+		}
+	}
+}
+
+// reseal changes a state as only a program can.
+func reseal(saved []byte, from, to string) string {
+	body, _, _ := bytes.Cut(saved, []byte("\n"))
+	return string(seal(bytes.Replace(body, []byte(from), []byte(to), 1)))
+}
+
+// TestStateOfVersion1: an earlier program saved no checksum and no child times.
+func TestStateOfVersion1(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
+	saved, err := r.l.State("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _, _ := bytes.Cut(saved, []byte("\n"))
+	old := strings.Replace(string(body), `"version":2`, `"version":1`, 1)
+	old = strings.Replace(old, `"lineage":true`, `"lineage":false`, 1)
+	r.l = New(r.l.config)
+	if err := r.l.Restore([]byte(old), "b"); err != nil {
+		t.Fatal(err)
+	}
+	p := proc(10, 10, 5*second, 8*second)
+	p.Have |= sensor.FieldChildren
+	p.ChildUserNanos = second / 2 // of another time
+	r.tick(second, []sensor.Process{p})
+	r.export()
+	r.want("group", r.cpu("group/n1/10", "", "alice"), 8)
+}
+
+// TestEveryFlippedBitIsSeen: no damage is taken for figures.
+func TestEveryFlippedBitIsSeen(t *testing.T) {
+	r := newRig(t, Config{})
+	r.tick(0, []sensor.Process{proc(10, 10, 5*second, 7*second)})
+	saved, err := r.l.State("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range saved {
+		for bit := range 8 {
+			saved[i] ^= 1 << bit
+			if err := New(r.l.config).Restore(saved, "b"); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("byte %d, bit %d: %v", i, bit, err)
+			}
+			saved[i] ^= 1 << bit
 		}
 	}
 }

@@ -189,8 +189,8 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		}
 		if now := time.Now(); n > 0 && !now.Before(next) {
 			a.export(a.now())
+			a.save() // first: what others have is never more than what is saved
 			a.send(ctx, sinks, failing)
-			a.save()
 			if next = next.Add(a.config.Export); next.Before(now) {
 				next = now.Add(a.config.Export)
 			}
@@ -223,8 +223,8 @@ func (a *Agent) last(sinks []Sink, failing []bool) error {
 		return err
 	}
 	a.export(a.now())
-	a.send(ctx, sinks, failing)
 	a.save()
+	a.send(ctx, sinks, failing)
 	return nil
 }
 

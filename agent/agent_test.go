@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"reckon/client"
 	"reckon/metric"
 	"reckon/sensor/replay/recording"
+	"reckon/workload"
 )
 
 func open(t *testing.T, c Config) *Agent {
@@ -181,12 +183,74 @@ func TestStateIsTakenUp(t *testing.T) {
 	if got := total(b); got != was {
 		t.Errorf("after a restart the accounts hold %d ns, before %d ns", got, was)
 	}
-	if err := os.WriteFile(state, []byte("{torn"), 0o600); err != nil {
-		t.Fatal(err)
+	if b.btime != a.btime {
+		t.Errorf("booted at %d, before at %d", b.btime, a.btime)
 	}
-	c := open(t, Config{Source: "procfs", State: state})
-	if got := total(c); got != 0 {
-		t.Errorf("a torn state gives %d ns, want a fresh start", got)
+}
+
+// TestDamagedState: it is said once, in words, and set aside; the accounts begin anew.
+func TestDamagedState(t *testing.T) {
+	for name, damage := range map[string]func([]byte) []byte{
+		"torn":    func(b []byte) []byte { return b[:len(b)/2] },
+		"a digit": func(b []byte) []byte { b[len(b)/3] ^= 4; return b },
+		"empty":   func([]byte) []byte { return nil },
+	} {
+		state := filepath.Join(t.TempDir(), "state")
+		a := open(t, Config{Source: "procfs", State: state})
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+		a.save()
+		good, err := os.ReadFile(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(state, damage(good), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		b := open(t, Config{Source: "procfs", State: state, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if got := total(b); got != 0 {
+			t.Errorf("%s: the accounts hold %d ns, want a fresh start", name, got)
+		}
+		if s := log.String(); strings.Count(s, "level=WARN") != 1 || !strings.Contains(s, "accounts begin anew") || !strings.Contains(s, "damaged") {
+			t.Errorf("%s: logged:\n%s", name, s)
+		}
+		if _, err := os.Stat(state + ".damaged"); err != nil {
+			t.Errorf("%s: not set aside: %v", name, err)
+		}
+	}
+}
+
+// TestSavedBeforeSent: a kill at any moment leaves a state that is not behind what a sink has.
+func TestSavedBeforeSent(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	a := open(t, Config{Source: "procfs", State: state, Tick: 20 * time.Millisecond, Export: 40 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	sends := 0
+	err := a.Run(ctx, nil, func(_ context.Context, batch *metric.Batch) error {
+		sent, _ := sum(batch, "reckon_workload_cpu_seconds_total")
+		data, err := os.ReadFile(state)
+		if err != nil {
+			t.Errorf("nothing is saved when the first export is sent: %v", err)
+			cancel()
+			return nil
+		}
+		l := account.New(account.Config{Node: a.Node(), Identify: a.identify})
+		if err := l.Restore(data, a.bootID); err != nil {
+			t.Error(err)
+		}
+		if held := float64(l.Total()) / 1e9; held < sent-1e-6 {
+			t.Errorf("%.6f s are sent, %.6f saved", sent, held)
+		}
+		if sends++; sends == 4 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || sends < 4 {
+		t.Errorf("%v, %d exports", err, sends)
 	}
 }
 
@@ -222,6 +286,40 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 	if _, n := sum(&b.batch, "reckon_workload_info", "workload", "other/"+b.Node()); n != 1 {
 		t.Errorf("the replayed node %s has %d workloads other, want one", b.Node(), n)
+	}
+	// Every replay gives the ids that the machine gave.
+	ids := func(a *Agent) map[string]bool {
+		out := map[string]bool{}
+		a.ledger.Parts(func(p *account.Part) {
+			if p.Workload().Kind() == workload.Group {
+				_, id, _ := strings.Cut(p.Workload().Name(), "/") // the node's name is scrubbed
+				out[id] = true
+			}
+		})
+		return out
+	}
+	again := open(t, Config{Replay: path})
+	for _, x := range []*Agent{again, a} {
+		if err := x.tick(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := open(t, Config{Replay: path})
+	if err := first.tick(); err != nil {
+		t.Fatal(err)
+	}
+	if x, y := ids(first), ids(again); !maps.Equal(x, y) || len(x) == 0 {
+		t.Errorf("two replays name %d and %d groups", len(x), len(y))
+	}
+	same := 0
+	machine := ids(a)
+	for id := range ids(first) {
+		if machine[id] {
+			same++
+		}
+	}
+	if same < len(ids(first))/2 { // others ended meanwhile
+		t.Errorf("%d of %d groups have the names that they have on the machine", same, len(ids(first)))
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,9 +173,24 @@ func (a *Agent) restore() {
 	if err == nil {
 		err = a.ledger.Restore(data, a.bootID)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		if booted := a.ledger.Booted(); booted != 0 {
+			a.btime = booted
+		}
+	case errors.Is(err, account.ErrDamaged):
+		aside := a.config.State + ".damaged"
+		a.log.Warn("accounts begin anew: counters of workloads start at zero, and what they used since the last export before the agent stopped is lost; "+
+			"the file was set aside and may be deleted", "file", a.config.State, "aside", aside, "reason", err.Error())
+		if err := os.Rename(a.config.State, aside); err != nil {
+			a.log.Warn("the damaged file could not be set aside", "err", err)
+		}
+	case errors.Is(err, fs.ErrPermission):
+		a.log.Warn("accounts begin anew: the saved ones may not be read; give the file to the user that the agent runs as, or delete it", "file", a.config.State, "err", err)
+	default:
 		a.log.Info("accounts begin anew", "file", a.config.State, "reason", err.Error())
 	}
+	a.ledger.SetBooted(a.btime)
 }
 
 // save writes the accounts, so that a restart goes on from here. The file is replaced

@@ -24,7 +24,9 @@ func (a *Agent) openReplay() error {
 		a.ledger = a.newLedger()
 	}
 	a.tasks, a.machine, a.cgroups, a.look = player, player, player.Groups(), player
-	a.now, a.btime = player.Time, player.Booted().Unix()
+	// Time is moved to now; ids are made of the time that was, so that they are those of the
+	// machine and the same in each replay.
+	a.now, a.btime = player.Time, player.Meta().Booted.Unix()
 	a.user = func(uid uint32) string {
 		if name, ok := player.UserName(uid); ok {
 			return name

@@ -1,0 +1,162 @@
+package account
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reckon/metric"
+)
+
+// sink is a store: it knows the last sample of each series, and adds up what counters grew
+// as a query for raw increases does, with the zero at a series' creation.
+type sink struct {
+	t    interface{ Fatalf(string, ...any) }
+	last map[string]point
+	grew float64
+	sent int
+}
+
+type point struct {
+	v  float64
+	at int64 // milliseconds
+}
+
+func (s *sink) take(b *metric.Batch) {
+	now := b.Time.UnixMilli()
+	for _, x := range b.Samples {
+		if x.Series.Desc.Kind != metric.Counter || x.Ended() {
+			continue
+		}
+		k := x.Series.Desc.Name + "|" + strings.Join(x.Series.Values, "|")
+		was, known := s.last[k]
+		add := 0.0
+		switch created := x.Series.Created; {
+		case created != 0 && (!known || created > was.at):
+			add = x.Value // from zero
+		case !known: // no more than that it is there
+		case x.Value < was.v-1e-9:
+			s.t.Fatalf("export %d: %s fell from %v to %v", s.sent, k, was.v, x.Value)
+		default:
+			add = x.Value - was.v
+		}
+		if x.Series.Desc == cpuSeconds {
+			s.grew += add
+		}
+		s.last[k] = point{x.Value, now}
+	}
+	s.sent++
+}
+
+// TestCrashesLoseNothing kills the agent at any moment, between an export and its saving or
+// sending too, while processes are born and end. No counter falls, and what counters grew
+// together is what the machine was busy for.
+func TestCrashesLoseNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRig(t, Config{Export: 3 * time.Second})
+		k := newKin(10 * second)
+		s := &sink{t: t, last: map[string]point{}}
+		for range 3 {
+			k.run(k.fork(1, true, 20*second), second)
+		}
+		r.before = k.used
+		r.step(k, 0)
+		saved, err := r.l.State("b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		restart := func() {
+			r.l = New(r.l.config)
+			if err := r.l.Restore(saved, "b"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		export := func(upTo int) {
+			var b metric.Batch
+			b.Reset(wall.Add(time.Duration(r.boot)))
+			r.l.Export(&b)
+			if upTo == 0 {
+				return
+			}
+			if saved, err = r.l.State("b"); err != nil {
+				t.Fatal(err)
+			}
+			if upTo > 1 {
+				s.take(&b)
+			}
+		}
+		export(2)
+		began, other := k.used, r.l.balance
+		for range rapid.IntRange(1, 40).Draw(t, "seconds") {
+			left := 3 * second
+			pids := make([]int32, 0, len(k.procs))
+			for pid, p := range k.procs {
+				if pid != 1 && !p.dead {
+					pids = append(pids, pid)
+				}
+			}
+			slices.Sort(pids)
+			for _, pid := range pids {
+				switch rapid.IntRange(0, 7).Draw(t, "event") {
+				case 0:
+					if len(k.procs) < 12 {
+						k.fork(pid, rapid.Bool().Draw(t, "own group"), r.boot+second/2)
+					}
+				case 1:
+					if len(k.procs) > 3 {
+						k.end(pid)
+					}
+				case 2:
+					c := k.fork(pid, false, r.boot+second/2)
+					d := min(left, uint64(rapid.IntRange(0, 3e8).Draw(t, "short")))
+					left -= d
+					k.run(c, d)
+					k.end(c)
+				default:
+					d := min(left, uint64(rapid.IntRange(0, 1e9).Draw(t, "use")))
+					left -= d
+					k.run(pid, d)
+				}
+			}
+			switch rapid.IntRange(0, 9).Draw(t, "agent") {
+			case 0: // it is down for this second
+				restart()
+				r.boot += second
+				r.m.User += k.used - r.before
+				r.m.Idle += 4*second - (k.used - r.before)
+				r.before = k.used
+				continue
+			case 1: // killed after the export, before it is saved
+				r.step(k, 0)
+				export(0)
+				restart()
+			case 2: // killed before it is sent
+				r.step(k, 0)
+				export(1)
+				restart()
+			case 3: // killed when it was sent
+				r.step(k, 0)
+				export(2)
+				restart()
+			case 4, 5, 6:
+				r.step(k, 0)
+				export(2)
+			default:
+				r.step(k, 0)
+			}
+		}
+		r.step(k, 0)
+		r.boot += 20 * second // young groups are not held back any more
+		r.m.Idle += 80 * second
+		r.step(k, 0)
+		export(2)
+		got, want := s.grew-0, seconds(k.used-began)
+		slack := -seconds(uint64(max(-r.l.balance, 0))) - seconds(uint64(max(-other, 0)))
+		if got < want+slack-1e-6 || got > want-slack+1e-6 {
+			t.Fatalf("counters grew by %.6f s, %.6f were used", got, want)
+		}
+	})
+}

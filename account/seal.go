@@ -1,0 +1,42 @@
+package account
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// ErrDamaged is what errors.Is finds in the error of [Ledger.Restore] when the state is not
+// what [Ledger.State] gave: cut off, changed, or of a program that this one can not read.
+// Other errors say that the state is whole and of another boot or node.
+var ErrDamaged = errors.New("the saved accounts are damaged")
+
+// sealFormat is the last line of a saved state: the CRC-32C of what stands before it.
+const sealFormat = "#crc32c %08x\n"
+
+const sealLength = len("#crc32c 01234567\n")
+
+func checksum(body []byte) uint32 { return crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)) }
+
+// seal appends a line with the checksum of body, which is one line.
+func seal(body []byte) []byte {
+	body = append(body, '\n')
+	return fmt.Appendf(body, sealFormat, checksum(body))
+}
+
+// unseal returns the body of a sealed state. Version 1 had no seal, and none of its bytes is
+// a newline.
+func unseal(data []byte) (body []byte, sealed bool, err error) {
+	if !bytes.ContainsRune(data, '\n') {
+		return data, false, nil
+	}
+	at := len(data) - sealLength
+	if at < 1 || data[at-1] != '\n' {
+		return nil, true, fmt.Errorf("%w: the checksum at their end is missing", ErrDamaged)
+	}
+	if want := fmt.Appendf(nil, sealFormat, checksum(data[:at])); !bytes.Equal(data[at:], want) {
+		return nil, true, fmt.Errorf("%w: the checksum at their end is %q, and theirs %q", ErrDamaged, data[at:], want)
+	}
+	return data[:at-1], true, nil
+}
