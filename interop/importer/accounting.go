@@ -186,10 +186,18 @@ func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	if sacct.Over(j.State) && !j.End.IsZero() {
 		put(float64(j.End.Unix()), mEnd)
 	}
+	if j.QOS != "" {
+		put(1, mQOS, "qos", j.QOS)
+	}
+	if j.EndedBy != "" {
+		put(1, mEndedBy, "by", j.EndedBy, "user", im.userName(j))
+	}
+	im.steps(b, j, base, t)
 	if j.Start.IsZero() {
 		return
 	}
 	put(float64(j.Start.Unix()), mStart)
+	im.allocation(b, j, base, t)
 	if !sacct.Over(j.State) || measured {
 		return
 	}

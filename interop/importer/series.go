@@ -38,7 +38,25 @@ const (
 	mReqGPUs  = "reckon_workload_request_gpus"
 	mReqTime  = "reckon_workload_request_seconds"
 	mReqNodes = "reckon_workload_request_nodes"
-	mBoot     = "node_boot_time_seconds"
+
+	mAllocCores  = "reckon_workload_allocated_cores"
+	mAllocMemory = "reckon_workload_allocated_memory_bytes"
+	mAllocGPUs   = "reckon_workload_allocated_gpus"
+	mAllocNodes  = "reckon_workload_allocated_nodes"
+	mAllocTime   = "reckon_workload_allocation_time_seconds"
+	mSuspended   = "reckon_workload_suspended_seconds_total"
+	mQOS         = "reckon_workload_qos_info"
+	mEndedBy     = "reckon_workload_ended_by_info"
+
+	mSteps      = "reckon_slurm_steps"
+	mStep       = "reckon_slurm_step_info"
+	mStepStart  = "reckon_slurm_step_start_time_seconds"
+	mStepEnd    = "reckon_slurm_step_end_time_seconds"
+	mStepExit   = "reckon_slurm_step_exit_code"
+	mStepCPU    = "reckon_slurm_step_cpu_seconds"
+	mStepMemory = "reckon_slurm_step_memory_peak_bytes"
+	mStepCores  = "reckon_slurm_step_allocated_cores"
+	mBoot       = "node_boot_time_seconds"
 )
 
 // jobSeries are the series of a job on a node in the write under way.

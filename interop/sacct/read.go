@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err 
 	if o.MaxLine <= 0 {
 		o.MaxLine = 1 << 20
 	}
-	p := parser{o: o, job: job, bad: bad}
+	p := parser{o: o, job: job, bad: bad, resized: map[string]*Job{}}
 	sc := bufio.NewScanner(in)
 	sc.Buffer(make([]byte, 64<<10), o.MaxLine)
 	for sc.Scan() {
@@ -75,6 +76,9 @@ type parser struct {
 	held  []string // cells of a record that goes on in the next line: names hold line breaks
 	began int
 	last  *Job // waits for its steps
+	// resized are the parts of jobs until their allocation was changed, by number: the record
+	// of the next part follows somewhere behind.
+	resized map[string]*Job
 }
 
 // maxLines is over how many lines a record may go.
@@ -187,12 +191,11 @@ func (p *parser) record(cells []string) error {
 		p.last.AddStep(&j)
 		return nil
 	}
-	if p.last != nil && p.last.resizedTo(&j) {
-		p.last = &j
-		return nil
-	}
 	if err := p.flush(); err != nil {
 		return err
+	}
+	if before := p.resized[j.Raw]; before != nil && before.resizedTo(&j) {
+		delete(p.resized, j.Raw)
 	}
 	p.last = &j
 	return nil
@@ -239,6 +242,10 @@ func (p *parser) flush() error {
 	}
 	j := p.last
 	p.last = nil
+	if j.State == resized { // the next part has its end
+		p.resized[j.Raw] = j
+		return nil
+	}
 	return p.job(j)
 }
 
@@ -246,5 +253,13 @@ func (p *parser) end() error {
 	if p.held != nil {
 		p.bad(p.began, fmt.Errorf("%d fields, want %d: the file is cut off", len(p.held), len(p.fields)))
 	}
-	return p.flush()
+	if err := p.flush(); err != nil {
+		return err
+	}
+	for _, raw := range slices.Sorted(maps.Keys(p.resized)) { // the rest is not in this export
+		if err := p.job(p.resized[raw]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

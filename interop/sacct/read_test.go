@@ -160,14 +160,15 @@ func TestOrders(t *testing.T) {
 func TestSizesAndSteps(t *testing.T) {
 	jobs, bad := parse(t, "JobID|JobIDRaw|User|State|Submit|Start|End|AllocTRES|TotalCPU|ExitCode|Suspended|MaxRSS|JobName\n"+
 		"7|7|bob|RESIZING|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:11:00|cpu=8,mem=8G,node=2|10:00|0:0|00:00:00||x\n"+
-		"7|7|bob|COMPLETED|2026-01-01T00:11:00|2026-01-01T00:11:00|2026-01-01T00:31:00|cpu=4,mem=4G,node=1|20:00|0:0|00:02:00||x\n"+
+		"8|8|bob|COMPLETED|2026-01-01T00:02:00|2026-01-01T00:02:00|2026-01-01T00:03:00|cpu=1|00:01|0:0|00:00:00||y\n"+
+		"7|7|bob|COMPLETED|2026-01-01T00:11:00|2026-01-01T00:01:00|2026-01-01T00:31:00|cpu=4,mem=4G,node=1|20:00|0:0|00:02:00||x\n"+
 		"7.batch|7.batch||COMPLETED|2026-01-01T00:01:00|2026-01-01T00:01:00|2026-01-01T00:31:00|cpu=4|05:00|0:0||100M|batch\n"+
 		"7.0|7.0||OUT_OF_MEMORY|2026-01-01T00:02:00|2026-01-01T00:02:00|2026-01-01T00:03:00|cpu=8|01:00|0:125||300M|eat\n"+
 		"9.0|9.0||COMPLETED|2026-01-01T00:02:00|2026-01-01T00:02:00|2026-01-01T00:03:00|cpu=8|01:00|0:0|||lost\n", Options{})
-	if len(jobs) != 1 || len(bad) != 1 || !strings.Contains(bad[0], "step 9.0 without its job before it") {
+	if len(jobs) != 2 || len(bad) != 1 || !strings.Contains(bad[0], "step 9.0 without its job before it") {
 		t.Fatalf("%d jobs, bad %q", len(jobs), bad)
 	}
-	j := jobs[0]
+	j := jobs[1]
 	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
 	if !j.Submit.Equal(at(0)) || !j.Start.Equal(at(1)) || !j.End.Equal(at(31)) || j.State != "completed" || *j.CPUUser != 1800 || *j.Suspended != 120 || len(j.Sizes) != 2 ||
 		*j.Sizes[0].Cores != 8 || !j.Sizes[0].End.Equal(at(11)) || *j.Sizes[1].Cores != 4 || !j.Sizes[1].Start.Equal(at(11)) || *j.PeakMemory != 300<<20 {

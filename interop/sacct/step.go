@@ -37,16 +37,18 @@ func (j *Job) step() Step {
 	return s
 }
 
-// resized is the state of the part of a job until its allocation was changed: accounting
-// has the next part as a record of its own, handed in at that second.
+// resized is the state of the part of a job until its allocation was changed. Accounting has
+// the next part as a record of its own, whose submit time is that of the change; its start is
+// that of the job (seen with 22.05) or of the change.
 const resized = "resizing"
 
 // resizedTo joins the record of a job behind the change of its allocation to those before,
 // and reports whether it is that: then next is the job as a whole.
 func (j *Job) resizedTo(next *Job) bool {
-	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Start.Equal(j.End) {
+	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
 		return false
 	}
+	next.Start = j.End // of this size; below that of the job
 	if len(j.Sizes) == 0 {
 		j.Sizes = []Size{j.size()}
 	}

@@ -28,6 +28,61 @@ var (
 		Help:   "When the workload was handed in, seconds since the Unix epoch.",
 		Labels: with(),
 	}
+	allocatedCores = &metric.Desc{
+		Name: "reckon_workload_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Cores that the batch system gave to the workload, over all its nodes.",
+		Labels: with(),
+	}
+	allocatedMemory = &metric.Desc{
+		Name: "reckon_workload_allocated_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory that the batch system gave to the workload, over all its nodes.",
+		Labels: with(),
+	}
+	allocatedGPUs = &metric.Desc{
+		Name: "reckon_workload_allocated_gpus", Kind: metric.Gauge,
+		Help:   "GPUs that the batch system gave to the workload, over all its nodes.",
+		Labels: with(),
+	}
+	allocatedNodes = &metric.Desc{
+		Name: "reckon_workload_allocated_nodes", Kind: metric.Gauge,
+		Help:   "Nodes that the batch system gave to the workload.",
+		Labels: with(),
+	}
+	allocationTime = &metric.Desc{
+		Name: "reckon_workload_allocation_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "Since when a workload that was resized has what it was given, seconds since the Unix epoch; absent for one that was not.",
+		Labels: with(),
+	}
+	suspendedTime = &metric.Desc{
+		Name: "reckon_workload_suspended_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time for which the batch system had suspended the workload: it is not counted as allocated.",
+		Labels: with(),
+	}
+	qosInfo = &metric.Desc{
+		Name: "reckon_workload_qos_info", Kind: metric.Gauge,
+		Help:   "Quality of service under which the workload runs; the value is always 1.",
+		Labels: with("qos"),
+	}
+	endedByInfo = &metric.Desc{
+		Name: "reckon_workload_ended_by_info", Kind: metric.Gauge,
+		Help:   "Who or what ended the workload, if not itself: user (and which), time_limit, deadline, out_of_memory, node_failure, preempted, scheduler; the value is always 1.",
+		Labels: with("by", "user"),
+	}
+	stepCPU = &metric.Desc{
+		Name: "reckon_slurm_step_cpu_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "CPU time of the step, by accounting.",
+		Labels: with(),
+	}
+	stepMemory = &metric.Desc{
+		Name: "reckon_slurm_step_memory_peak_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Highest memory of a task of the step that accounting has seen: it looks every few seconds.",
+		Labels: with(),
+	}
+	stepCores = &metric.Desc{
+		Name: "reckon_slurm_step_allocated_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Cores that the step had, by accounting.",
+		Labels: with(),
+	}
 	requestNodes = &metric.Desc{
 		Name: "reckon_workload_request_nodes", Kind: metric.Gauge,
 		Help:   "Nodes the workload asked for or was given.",
@@ -190,6 +245,7 @@ func shared(name string) *metric.Desc {
 // Descs returns every series that only this package writes.
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
+		allocatedCores, allocatedMemory, allocatedGPUs, allocatedNodes, allocationTime, suspendedTime, qosInfo, endedByInfo, stepCPU, stepMemory, stepCores,
 		workloadState, submitTime, requestNodes, exitCodes, nodesInfo, numberInfo, jobTasks, jobSteps, stepInfo, stepStart, stepEnd, stepExit,
 		nodeInfo, nodeState, nodeCores, nodeAllocatedCores, nodeMemory, nodeAllocatedMemory, nodeGPUs, nodeAllocatedGPUs,
 		partitionInfo, partitionNode, partitionLimit, partitionJobs, partitionCores,

@@ -17,22 +17,38 @@ type Job struct {
 	// Tasks is how many tasks of an array this record stands for; 0 for one job.
 	Tasks int
 
-	User, Account, Partition, Name string
+	User, UID, Account, Partition, QOS, Name string
 
 	// State is Slurm's word in lower case, Reason why it waits or ended so.
 	State, Reason string
 	Ended         bool // State is a last one
+	// EndedBy is one of slurmtext's words, EndedByUser who cancelled it: a name, or a number.
+	EndedBy, EndedByUser string
 
 	// Start is zero while it waits, End until it ended: what Slurm expects is left out.
 	Submit, Eligible, Start, End time.Time
 
-	// What it asked for or was given, over all its nodes.
+	// What it asked for, over all its nodes.
 	Cores, MemoryBytes, GPUs, Nodes, Seconds float64
-	NodeList                                 string // as Slurm writes it
-	Exit                                     *int   // as a shell counts: 128 and more is a signal
+	// Allocated is what it has, or had last, and Sizes what it had before it was resized.
+	Allocated Allocation
+	Sizes     []Allocation
+	// Suspended is for how long it was suspended, in seconds, a suspension that lasts apart;
+	// that one began at SuspendedSince.
+	Suspended      float64
+	SuspendedSince time.Time
+
+	NodeList string // as Slurm writes it
+	Exit     *int   // as a shell counts: 128 and more is a signal
 
 	Steps     []Step
 	StepCount int // also those that were left out
+}
+
+// Allocation is what a job has over all its nodes, from Since on; zero for its start.
+type Allocation struct {
+	Since                           time.Time
+	Cores, MemoryBytes, GPUs, Nodes float64
 }
 
 // Step is a step of a job.
@@ -40,6 +56,8 @@ type Step struct {
 	ID, Name, State, NodeList string
 	Start, End                time.Time
 	Exit                      *int
+	CPUSeconds, MemoryPeak    *float64 // by accounting
+	Cores                     float64  // allocated
 }
 
 // maxSteps is how many steps of a job are kept one by one.
@@ -78,10 +96,13 @@ func (j *Job) name(array, task, hetero, offset number, rest string) {
 
 // past is times for what accounting says, where a life that was requeued is over.
 func (j *Job) past() {
+	if started := j.Start; !started.IsZero() && j.Submit.Sub(started) > time.Second {
+		defer func() { j.Start = started }() // the record behind a change of the allocation: see JobTracker
+	}
 	if j.State == "requeued" {
-		defer func(start, end time.Time) {
-			j.State, j.Ended, j.Start, j.End = "requeued", true, start, end
-		}(j.Start, j.End)
+		defer func(start, end time.Time, a Allocation) {
+			j.State, j.Ended, j.Start, j.End, j.Allocated = "requeued", true, start, end, a
+		}(j.Start, j.End, j.Allocated)
 	}
 	j.times()
 }
@@ -90,7 +111,7 @@ func (j *Job) past() {
 func (j *Job) times() {
 	j.Ended = slurmtext.Over(j.State)
 	if slurmtext.Waits(j.State) {
-		j.Start, j.Exit = time.Time{}, nil
+		j.Start, j.Exit, j.Allocated = time.Time{}, nil, Allocation{}
 		if j.State == "requeued" {
 			j.State = "pending"
 		}

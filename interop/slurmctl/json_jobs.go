@@ -20,8 +20,12 @@ type queued struct {
 	Account     text
 	Partition   text
 	Name        text
-	State       words  `json:"job_state"`
-	Reason      text   `json:"state_reason"`
+	State       words `json:"job_state"`
+	Reason      text  `json:"state_reason"`
+	QOS         text
+	Resized     number `json:"resize_time"`
+	Suspend     number `json:"suspend_time"` // of the last suspension or resumption
+	PreSuspend  number `json:"pre_sus_time"` // seconds that it had run by then
 	Submit      number `json:"submit_time"`
 	Eligible    number `json:"eligible_time"`
 	Start       number `json:"start_time"`
@@ -57,9 +61,10 @@ func (q *queued) job() Job {
 		Raw: uint32(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
 		State: state(q.State), Reason: slurmtext.Word(string(q.Reason)),
 		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
-		Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), Seconds: 60 * q.Limit.or(0),
+		QOS: string(q.QOS), Cores: q.CPUs.or(0), Nodes: q.NodeCount.or(0), Seconds: 60 * q.Limit.or(0),
 		NodeList: string(q.Nodes), Exit: q.Exit.code,
 	}
+	j.EndedBy, _ = slurmtext.EndedBy(j.State, "")
 	if j.User == "" && q.UserID.ok {
 		j.User = plain(q.UserID.v)
 	}
@@ -72,11 +77,26 @@ func (q *queued) job() Job {
 	case q.PerCPU.or(0) > 0:
 		j.MemoryBytes = q.PerCPU.v * max(j.Cores, 1) * (1 << 20)
 	}
-	j.tres(string(q.TresAsked))
-	j.tres(string(q.TresGiven))
+	j.Allocated = Allocation{Since: q.Resized.time(), Cores: j.Cores, MemoryBytes: j.MemoryBytes, Nodes: j.Nodes}
+	j.request(slurmtext.ReadTRES(string(q.TresAsked)))
+	j.give(slurmtext.ReadTRES(string(q.TresGiven)))
+	q.suspended(&j)
 	j.name(q.ArrayJob, q.ArrayTask, q.HetJob, q.HetOffset, string(q.ArrayTasks))
 	j.times()
 	return j
+}
+
+// suspended takes for how long a job was suspended: what lies between its start and the last
+// change, less what it had run.
+func (q *queued) suspended(j *Job) {
+	at := q.Suspend.time()
+	if at.IsZero() || j.Start.IsZero() {
+		return
+	}
+	j.Suspended = max(at.Sub(j.Start).Seconds()-q.PreSuspend.or(0), 0)
+	if j.State == "suspended" {
+		j.SuspendedSince = at
+	}
 }
 
 // accounted is a job of the accounting, as sacct --json and GET /slurmdb/*/jobs write it.
@@ -98,8 +118,10 @@ type accounted struct {
 		JobID  number `json:"job_id"`
 		Offset number `json:"job_offset"`
 	}
-	Time struct {
-		Eligible, End, Start, Submission, Limit number
+	QOS       text
+	Cancelled text `json:"kill_request_user"`
+	Time      struct {
+		Eligible, End, Start, Submission, Limit, Suspended number
 	}
 	State struct {
 		Current words
@@ -115,10 +137,31 @@ type accountedStep struct {
 		ID   json.RawMessage
 		Name text
 	}
-	Time  struct{ Start, End number }
+	Time struct {
+		Start, End number
+		Total      struct{ Seconds, Microseconds number }
+	}
 	State words
 	Exit  exit `json:"exit_code"`
 	Nodes struct{ Range text }
+	Tres  struct {
+		Allocated []tresItem
+		Requested struct{ Max []tresItem } // used: memory in bytes
+	}
+}
+
+// used fills what accounting measured of a step.
+func (a *accountedStep) used(s *Step) {
+	if t := a.Time.Total; t.Seconds.ok {
+		v := t.Seconds.v + t.Microseconds.or(0)/1e6
+		s.CPUSeconds = &v
+	}
+	for _, x := range a.Tres.Requested.Max {
+		if v := x.Count; x.Type == "mem" && v.ok && v.v > 0 {
+			s.MemoryPeak = &v.v
+		}
+	}
+	s.Cores = tresOf(a.Tres.Allocated).Cores
 }
 
 // readAccounts reads the jobs that slurmdbd has.
@@ -148,8 +191,16 @@ func (a *accounted) job() Job {
 	if l := a.Time.Limit; l.ok && l.v < 4294967294 {
 		j.Seconds = 60 * l.v
 	}
-	j.tresList(a.Tres.Requested)
-	j.tresList(a.Tres.Allocated)
+	j.QOS = string(a.QOS)
+	j.Suspended = a.Time.Suspended.or(0)
+	if j.EndedBy, _ = slurmtext.EndedBy(j.State, ""); j.State == "cancelled" && a.Cancelled != "" {
+		j.EndedBy, j.EndedByUser = slurmtext.EndedByUser, string(a.Cancelled)
+	}
+	j.request(tresOf(a.Tres.Requested))
+	j.give(tresOf(a.Tres.Allocated))
+	if j.Allocated != (Allocation{}) && j.Cores == 0 {
+		j.Cores, j.MemoryBytes, j.GPUs = j.Allocated.Cores, j.Allocated.MemoryBytes, j.Allocated.GPUs
+	}
 	task := string(a.Array.Task)
 	if a.Array.TaskID.ok {
 		task = "" // one task; the list of them is of the array as it was handed in
@@ -168,6 +219,7 @@ func (a *accounted) job() Job {
 		if one.Exit != nil && *one.Exit == 0 && one.State == "failed" {
 			one.Exit = nil
 		}
+		s.used(&one)
 		j.Steps = append(j.Steps, one)
 	}
 	return j

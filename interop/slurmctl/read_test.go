@@ -174,7 +174,7 @@ func TestTRESOfARealCluster(t *testing.T) {
 		f := strings.Split(strings.TrimSpace(l), "|")
 		if !strings.Contains(f[0], ".") {
 			var j Job
-			j.tres(f[29])
+			j.request(slurmtext.ReadTRES(f[29]))
 			gpus, cores = gpus+j.GPUs, cores+j.Cores
 		}
 	}
@@ -335,6 +335,66 @@ func BenchmarkReadJobs(b *testing.B) {
 	for b.Loop() {
 		if _, _, err := readJobs(bytes.NewReader(raw)); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Facts of runs and steps, as accounting of a real cluster writes them.
+func TestRunFacts(t *testing.T) {
+	jobs, got, err := readAccountText(recorded(t, "sacct-runs-22.05.txt"), testMark)
+	if err != nil || got.Bad != 0 {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	byName := map[string][]Job{}
+	for _, j := range jobs {
+		byName[j.Name] = append(byName[j.Name], j)
+	}
+	for name, want := range map[string]struct {
+		state, by, user string
+		cores, gpus     float64
+		suspended       float64
+	}{
+		"steps": {"completed", "", "", 1, 0, 0}, "gpu": {"completed", "", "", 1, 1, 0}, "limit": {"timeout", "time_limit", "", 1, 0, 0}, "fail": {"failed", "", "", 1, 0, 0},
+		"cancelled": {"cancelled", "user", "hpcuser", 1, 0, 0}, "bobcancels": {"cancelled", "user", "root", 1, 0, 0}, "never": {"cancelled", "user", "root", 0, 0, 0},
+		"susp": {"completed", "", "", 1, 0, 6}, "requeue": {"requeued", "", "", 1, 0, 0},
+	} {
+		j := byName[name][0]
+		if j.State != want.state || j.EndedBy != want.by || j.EndedByUser != want.user || j.Allocated.Cores != want.cores || j.Allocated.GPUs != want.gpus || j.Suspended != want.suspended || j.QOS != "normal" {
+			t.Errorf("%s: %+v", name, j)
+		}
+	}
+	var steps []string
+	for _, s := range byName["steps"][0].Steps {
+		steps = append(steps, fmt.Sprint(s.ID, " ", s.Name, " ", s.State, " ", *s.CPUSeconds, " ", s.Cores))
+	}
+	if all := strings.Join(steps, ", "); all != "batch batch completed 0.036 1, extern extern completed 0.001 1, 0 first completed 0.002 1, 1 eater out_of_memory 0.219 1, 2 third failed 0.001 1" {
+		t.Error(all)
+	}
+	// The job that was resized is one run, from whichever record it is known, with the time
+	// of the change.
+	first, second := byName["resize"][0], byName["resize"][1]
+	for _, known := range []bool{true, false} {
+		tracker := NewJobTracker()
+		if known {
+			running := first
+			running.State = "running"
+			running.End, running.Steps = time.Time{}, nil
+			tracker.UpdateQueue(first.Start.Add(time.Second), []Job{running}, true)
+			tracker.Collect(first.Start.Add(time.Second))
+		}
+		tracker.UpdateAccounting([]Job{first, second})
+		if len(tracker.runs) != 1 {
+			t.Fatalf("%d runs", len(tracker.runs))
+		}
+		facts := map[string]float64{}
+		for _, b := range tracker.Collect(second.End.Add(time.Minute)) {
+			for _, s := range b.Samples {
+				facts[s.Series.Desc.Name] = s.Value
+			}
+		}
+		if facts["reckon_workload_allocated_cores"] != 1 || facts["reckon_workload_allocation_time_seconds"] != 1795322176 || facts["reckon_workload_start_time_seconds"] != 1795322164 ||
+			(facts["reckon_workload_submit_time_seconds"] == 1795322163) != known {
+			t.Errorf("known %v: %v", known, facts)
 		}
 	}
 }

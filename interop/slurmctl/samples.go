@@ -29,7 +29,8 @@ func (j *Job) fingerprint() string {
 		exit = *j.Exit
 	}
 	return fmt.Sprint(j.User, j.Account, j.Partition, j.Name, j.State, j.Reason, j.Start.UnixMilli(), j.End.UnixMilli(),
-		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, j.StepCount)
+		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, j.StepCount,
+		j.QOS, j.EndedBy, j.EndedByUser, j.Allocated, len(j.Sizes), j.Suspended, j.SuspendedSince.UnixMilli())
 }
 
 // appendTo adds the samples of a run to a batch.
@@ -67,6 +68,15 @@ func (l *run) appendTo(b *metric.Batch) {
 	amount(requestGPUs, j.GPUs*many)
 	amount(requestNodes, j.Nodes*many)
 	amount(requestSeconds, j.Seconds)
+	if !j.Start.IsZero() {
+		l.allocation(b)
+	}
+	if j.QOS != "" {
+		l.add(b, qosInfo, 1, cgpath.Clean(j.QOS))
+	}
+	if j.EndedBy != "" {
+		l.add(b, endedByInfo, 1, j.EndedBy, cgpath.Clean(j.EndedByUser))
+	}
 	amount(jobTasks, float64(j.Tasks))
 	amount(jobSteps, float64(j.StepCount))
 	if j.Exit != nil {
@@ -80,6 +90,29 @@ func (l *run) appendTo(b *metric.Batch) {
 		b.Samples[from+i].Last = true
 	}
 	l.rows.byDesc = nil // sent once; a later correction needs new ones
+}
+
+// allocation adds what the job was given, and for how long it was suspended.
+func (l *run) allocation(b *metric.Batch) {
+	j := &l.job
+	for _, f := range []struct {
+		d *metric.Desc
+		v float64
+	}{{allocatedCores, j.Allocated.Cores}, {allocatedMemory, j.Allocated.MemoryBytes}, {allocatedGPUs, j.Allocated.GPUs}, {allocatedNodes, j.Allocated.Nodes}} {
+		if f.v > 0 {
+			l.add(b, f.d, f.v)
+		}
+	}
+	if since := j.Allocated.Since; since.After(j.Start) {
+		l.add(b, allocationTime, seconds(since))
+	}
+	suspended := j.Suspended
+	if !j.SuspendedSince.IsZero() && b.Time.After(j.SuspendedSince) {
+		suspended += b.Time.Sub(j.SuspendedSince).Seconds()
+	}
+	if suspended > 0 {
+		l.add(b, suspendedTime, suspended)
+	}
 }
 
 // maxNodeList is how long a node list may be as a label: longer ones are cut at a comma.
@@ -114,6 +147,15 @@ func (l *run) steps(b *metric.Batch) {
 		}
 		if s.Exit != nil {
 			one(stepExit, float64(*s.Exit))
+		}
+		if s.CPUSeconds != nil {
+			one(stepCPU, *s.CPUSeconds)
+		}
+		if s.MemoryPeak != nil {
+			one(stepMemory, *s.MemoryPeak)
+		}
+		if s.Cores > 0 {
+			one(stepCores, s.Cores)
 		}
 	}
 }

@@ -92,6 +92,8 @@ func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 		}
 		j.Seconds = span(f[10])
 		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // it is said for each node
+		j.Allocated = Allocation{Cores: j.Cores, GPUs: j.GPUs, Nodes: j.Nodes}
+		j.EndedBy, _ = slurmtext.EndedBy(j.State, "")
 		j.times()
 		jobs = append(jobs, j)
 	})
@@ -114,8 +116,11 @@ func amountOrZero(s string) float64 {
 // accountFields are the fields of sacct -o, in the order of readAccountText.
 var accountFields = []string{
 	"JobID", "JobIDRaw", "User", "Account", "Partition", "State", "Submit", "Eligible", "Start", "End",
-	"TimelimitRaw", "ReqTRES", "AllocTRES", "NNodes", "NodeList", "ExitCode", "JobName",
+	"TimelimitRaw", "ReqTRES", "AllocTRES", "NNodes", "NodeList", "ExitCode", "QOS", "UID", "Suspended", "TotalCPU", "MaxRSS", "JobName",
 }
+
+// lastField is the name of the job, which may hold anything.
+var lastField = len(accountFields) - 1
 
 // readAccountText reads what sacct -P writes by accountFields. A step follows its job.
 func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
@@ -136,7 +141,13 @@ func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 		j := Job{
 			User: f[2], Account: f[3], Partition: f[4], State: state(words{f[5]}),
 			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
-			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), Name: f[16],
+			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), QOS: slurmtext.Word(f[16]), UID: slurmtext.Word(f[17]), Suspended: span(f[18]), Name: f[lastField],
+		}
+		_, rest := slurmtext.State(f[5])
+		if j.EndedBy, j.EndedByUser = slurmtext.EndedBy(j.State, rest); j.EndedByUser != "" && j.EndedByUser == j.UID {
+			j.EndedByUser = j.User
+		} else if j.EndedByUser == "0" {
+			j.EndedByUser = "root"
 		}
 		if j.State == "" || !j.jobID(f[0], f[1]) {
 			got.bad("a line of sacct for the job %.40q in the state %.40q", f[0], f[5])
@@ -145,8 +156,11 @@ func readAccountText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 		if v, ok := parseFloat(f[10]); ok {
 			j.Seconds = 60 * v
 		}
-		j.tres(f[11])
-		j.tres(f[12])
+		j.request(slurmtext.ReadTRES(f[11]))
+		j.give(slurmtext.ReadTRES(f[12]))
+		if j.Cores == 0 {
+			j.Cores, j.MemoryBytes, j.GPUs = j.Allocated.Cores, j.Allocated.MemoryBytes, j.Allocated.GPUs
+		}
 		j.past()
 		jobs = append(jobs, j)
 	})
@@ -163,10 +177,17 @@ func (j *Job) step(id string, f []string) {
 	if j.StepCount++; len(j.Steps) == maxSteps {
 		return
 	}
-	j.Steps = append(j.Steps, Step{
-		ID: id, Name: f[16], State: state(words{f[5]}), NodeList: slurmtext.Word(f[14]),
-		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]),
-	})
+	s := Step{
+		ID: id, Name: f[lastField], State: state(words{f[5]}), NodeList: slurmtext.Word(f[14]),
+		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]), Cores: slurmtext.ReadTRES(f[12]).Cores,
+	}
+	if v, err := slurmtext.Duration(f[19]); err == nil {
+		s.CPUSeconds = &v
+	}
+	if v := amount(f[20], 1); v > 0 {
+		s.MemoryPeak = &v
+	}
+	j.Steps = append(j.Steps, s)
 }
 
 // exitPair reads "3:0", the code and the signal.

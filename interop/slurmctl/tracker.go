@@ -112,6 +112,10 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	for i := range jobs {
 		j := &jobs[i]
+		if j.State == "resizing" {
+			continue // a part of a run, whose last record has its end
+		}
+		b.resized(j)
 		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
 			if !tracked {
 				l = b.run(j)
@@ -125,6 +129,25 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
+// resized gives the record behind a change of the allocation the submit time of its run:
+// accounting writes the time of the change there, and keeps the start (seen with 22.05).
+func (b *JobTracker) resized(j *Job) {
+	if j.Start.IsZero() || !j.Submit.After(j.Start) {
+		return
+	}
+	j.Allocated.Since = j.Submit
+	for k, l := range b.runs {
+		if k.id == j.ID && sameSecond(l.job.Start.Sub(j.Start)) {
+			j.Submit = l.job.Submit
+			return
+		}
+	}
+	j.Submit = j.Start // the run before the change was not seen
+}
+
+// sameSecond reports whether two times written in whole seconds are one.
+func sameSecond(d time.Duration) bool { return d > -2*time.Second && d < 2*time.Second }
+
 // merge takes over a record; fields that it leaves open keep their values. A job that ended
 // does not start again: that is another run.
 func (l *run) merge(j *Job) {
@@ -136,6 +159,7 @@ func (l *run) merge(j *Job) {
 	n := &l.job
 	for _, f := range []struct{ to, from *string }{
 		{&n.User, &was.User}, {&n.Account, &was.Account}, {&n.Partition, &was.Partition}, {&n.Name, &was.Name}, {&n.NodeList, &was.NodeList},
+		{&n.QOS, &was.QOS}, {&n.UID, &was.UID},
 	} {
 		if *f.to == "" {
 			*f.to = *f.from
@@ -143,6 +167,8 @@ func (l *run) merge(j *Job) {
 	}
 	for _, f := range []struct{ to, from *float64 }{
 		{&n.Cores, &was.Cores}, {&n.MemoryBytes, &was.MemoryBytes}, {&n.GPUs, &was.GPUs}, {&n.Nodes, &was.Nodes}, {&n.Seconds, &was.Seconds},
+		{&n.Allocated.Cores, &was.Allocated.Cores}, {&n.Allocated.MemoryBytes, &was.Allocated.MemoryBytes}, {&n.Allocated.GPUs, &was.Allocated.GPUs},
+		{&n.Allocated.Nodes, &was.Allocated.Nodes}, {&n.Suspended, &was.Suspended},
 	} {
 		if *f.to == 0 {
 			*f.to = *f.from
@@ -150,6 +176,12 @@ func (l *run) merge(j *Job) {
 	}
 	if n.Start.IsZero() && !slurmtext.Waits(n.State) {
 		n.Start = was.Start
+	}
+	if n.Allocated.Since.IsZero() {
+		n.Allocated.Since = was.Allocated.Since
+	}
+	if n.EndedByUser == "" && n.EndedBy == was.EndedBy || n.EndedBy == "" && n.State == was.State {
+		n.EndedBy, n.EndedByUser = was.EndedBy, was.EndedByUser
 	}
 	if n.StepCount < was.StepCount {
 		n.Steps, n.StepCount = was.Steps, was.StepCount

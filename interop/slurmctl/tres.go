@@ -6,10 +6,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// tres takes what a list such as cpu=2,mem=100M,gres/gpu=1 says.
-func (j *Job) tres(s string) { j.addTRES(slurmtext.ReadTRES(s)) }
-
-func (j *Job) addTRES(t slurmtext.TRES) {
+// request takes what a job asks for, and give what it has.
+func (j *Job) request(t slurmtext.TRES) {
 	for v, into := range map[*float64]*float64{&t.Cores: &j.Cores, &t.Memory: &j.MemoryBytes, &t.GPUs: &j.GPUs, &t.Nodes: &j.Nodes} {
 		if *v > 0 {
 			*into = *v
@@ -17,13 +15,22 @@ func (j *Job) addTRES(t slurmtext.TRES) {
 	}
 }
 
-// tresItem is the same in the JSON of accounting.
+func (j *Job) give(t slurmtext.TRES) {
+	a := &j.Allocated
+	for v, into := range map[*float64]*float64{&t.Cores: &a.Cores, &t.Memory: &a.MemoryBytes, &t.GPUs: &a.GPUs, &t.Nodes: &a.Nodes} {
+		if *v > 0 {
+			*into = *v
+		}
+	}
+}
+
+// tresItem is an item of a list of TRES in the JSON of accounting.
 type tresItem struct {
 	Type, Name text
 	Count      number
 }
 
-func (j *Job) tresList(list []tresItem) {
+func tresOf(list []tresItem) slurmtext.TRES {
 	var t slurmtext.TRES
 	typed, gpus := 0.0, 0.0
 	for _, x := range list {
@@ -46,5 +53,5 @@ func (j *Job) tresList(list []tresItem) {
 	if t.GPUs = gpus; gpus == 0 {
 		t.GPUs = typed
 	}
-	j.addTRES(t)
+	return t
 }

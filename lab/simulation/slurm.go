@@ -176,6 +176,7 @@ func (q *source) record(j *simulate.Job) slurmctl.Job {
 		names[i] = q.names[n]
 	}
 	w.Start, w.NodeList, w.State = j.Start, strings.Join(names, ","), "running"
+	w.Allocated = slurmctl.Allocation{Cores: w.Cores, MemoryBytes: w.MemoryBytes, GPUs: w.GPUs, Nodes: nodes}
 	if j.End.After(q.clock) {
 		return w
 	}

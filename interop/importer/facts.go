@@ -1,0 +1,75 @@
+package importer
+
+import "reckon/interop/sacct"
+
+// userName names who cancelled a job: its owner by name, others by number as accounting does,
+// but for root.
+func (im *Importer) userName(j *sacct.Job) string {
+	switch {
+	case j.EndedByUser == "":
+		return ""
+	case j.EndedByUser == j.UID:
+		return j.User
+	case j.EndedByUser == "0":
+		return "root"
+	}
+	return j.EndedByUser
+}
+
+// allocation writes what a job was given at the time t in milliseconds, and before that each
+// allocation of one that was resized, at the time when it got it.
+func (im *Importer) allocation(b book, j *sacct.Job, base []string, t int64) {
+	sizes := j.Sizes
+	if len(sizes) == 0 {
+		sizes = []sacct.Size{{Start: j.Start, Cores: j.AllocCores, Memory: j.AllocMemory, GPUs: j.AllocGPUs, Nodes: j.AllocNodes}}
+	}
+	for i := range sizes {
+		s := &sizes[i]
+		at := t
+		if i < len(sizes)-1 {
+			at = s.Start.UnixMilli()
+			im.note(s.Start.Unix())
+		}
+		for _, f := range []struct {
+			name string
+			v    *float64
+		}{{mAllocCores, s.Cores}, {mAllocMemory, s.Memory}, {mAllocGPUs, s.GPUs}, {mAllocNodes, s.Nodes}} {
+			if f.v != nil {
+				b.add(at, *f.v, f.name, base)
+			}
+		}
+		if i > 0 {
+			b.add(at, float64(s.Start.Unix()), mAllocTime, base)
+		}
+	}
+	if j.Suspended != nil && *j.Suspended > 0 {
+		b.add(j.Start.UnixMilli(), 0, mSuspended, base)
+		b.add(t, *j.Suspended, mSuspended, base)
+	}
+}
+
+// steps writes what accounting says of the steps of a job.
+func (im *Importer) steps(b book, j *sacct.Job, base []string, t int64) {
+	if j.StepCount > 0 {
+		b.add(t, float64(j.StepCount), mSteps, base)
+	}
+	for i := range j.Steps {
+		s := &j.Steps[i]
+		part := []string{"part", s.ID}
+		b.add(t, 1, mStep, base, part, []string{"name", s.Name, "state", s.State, "nodes", s.Nodes})
+		if !s.Start.IsZero() {
+			b.add(t, float64(s.Start.Unix()), mStepStart, base, part)
+		}
+		if !s.End.IsZero() {
+			b.add(t, float64(s.End.Unix()), mStepEnd, base, part)
+		}
+		if s.ExitCode != nil {
+			b.add(t, float64(*s.ExitCode), mStepExit, base, part)
+		}
+		for name, v := range map[string]*float64{mStepCPU: s.CPU, mStepMemory: s.PeakMemory, mStepCores: s.Cores} {
+			if v != nil {
+				b.add(t, *v, name, base, part)
+			}
+		}
+	}
+}
