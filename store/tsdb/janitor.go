@@ -14,13 +14,10 @@ import (
 const (
 	janitorEvery = time.Minute
 	idleTenant   = 30 * time.Minute
-	// manyStale is the number of ended series that are worth a block of their own.
-	manyStale = 4096
 )
 
-// janitor runs until Close. Series of workloads that ended are written to a block and
-// leave memory early, so that memory follows the work that runs and not its history;
-// blocks not checked at opening are checked one at a time.
+// janitor runs until Close. Series that ended leave memory, see [Store.evictEnded]; blocks
+// not checked at opening are checked one at a time.
 func (s *Store) janitor() {
 	defer s.done.Done()
 	tick := time.NewTicker(janitorEvery)
@@ -40,16 +37,6 @@ func (s *Store) janitor() {
 		s.evictEnded(db)
 		s.verifyOne(db, checked)
 		s.gate.leave()
-	}
-}
-
-// evictEnded writes ended series to a block when they are the larger part of the head.
-func (s *Store) evictEnded(db *promtsdb.DB) {
-	if stale := db.Head().NumStaleSeries(); stale < manyStale || stale < db.Head().NumSeries()/2 {
-		return
-	}
-	if err := db.CompactStaleHead(); err != nil {
-		s.log.Error("ended series could not be written out", "err", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package tsdb
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -56,6 +57,7 @@ func (s *Store) openDB(crashed bool) error {
 		}
 	}
 	s.db = db
+	s.head.Store(db.Head())
 	s.replay.Store(int64(time.Since(begin)))
 	s.ooo.Store(s.opts.OutOfOrder.Milliseconds())
 	return nil
@@ -63,7 +65,7 @@ func (s *Store) openDB(crashed bool) error {
 
 func (s *Store) openOnce() (*promtsdb.DB, error) {
 	s.wal, s.own = promtsdb.NewDBStats(), prometheus.NewRegistry()
-	return promtsdb.Open(s.opts.Dir, s.log, s.own, s.dbOptions(), s.wal)
+	return promtsdb.Open(s.opts.Dir, slog.New(withoutOverlaps{s.log.Handler()}), s.own, s.dbOptions(), s.wal)
 }
 
 // logWasRepaired reports whether the last opening cut a log.

@@ -23,7 +23,9 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.starting.RLock()
 	q, err := db.Querier(mint, maxt)
+	s.starting.RUnlock()
 	if err != nil {
 		s.gate.leave()
 		return nil, err
@@ -37,7 +39,9 @@ func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.starting.RLock()
 	q, err := db.ChunkQuerier(mint, maxt)
+	s.starting.RUnlock()
 	if err != nil {
 		s.gate.leave()
 		return nil, err

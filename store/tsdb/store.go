@@ -66,6 +66,9 @@ type Options struct {
 // a new series may begin without being out of order.
 const blockRange = 2 * time.Hour
 
+// segmentBytes bounds a file of chunks of a block.
+const segmentBytes = 32 << 20
+
 func (o *Options) defaults() {
 	pick := func(v *time.Duration, def time.Duration) {
 		switch {
@@ -118,6 +121,10 @@ type Store struct {
 	late     lateness
 	imported importedSet
 	born     born
+
+	head     atomic.Pointer[promtsdb.Head] // of db
+	starting sync.RWMutex                  // locked while no query may begin
+	evicted  time.Time                     // when ended series last left memory; the janitor's
 }
 
 var (
@@ -168,9 +175,11 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	}
 	o.WALReplayConcurrency = min(4, runtime.GOMAXPROCS(0))
 	o.BlocksToDelete = s.blocksToDelete
+	o.NewCompactorFunc = s.newCompactor
 	// Sized for thousands of series: a node with few must not pay for a fleet.
 	o.WALSegmentSize = 16 << 20
 	o.HeadChunksWriteBufferSize = 64 << 10
+	o.MaxBlockChunkSegmentSize = segmentBytes // it is taken on disk before it is filled
 	o.StripeSize = 512
 	for o.StripeSize < s.opts.Series/16 && o.StripeSize < promtsdb.DefaultStripeSize {
 		o.StripeSize *= 2
@@ -178,6 +187,7 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	if s.opts.Series > 100_000 {
 		o.WALSegmentSize = 128 << 20
 		o.HeadChunksWriteBufferSize = 4 << 20
+		o.MaxBlockChunkSegmentSize = 8 * segmentBytes
 	}
 	return o
 }
