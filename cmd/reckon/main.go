@@ -1,4 +1,4 @@
-// Command reckon tells who used what: CPU, memory, GPU, disk, network and energy,
+// Command reckon tells who used what: CPU, memory, GPU, disk and energy,
 // for every job, pod, service and user of a machine or a site.
 //
 // Each subcommand is one file: its constructor, its options and its run function.

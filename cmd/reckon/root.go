@@ -47,9 +47,9 @@ func newRoot(d deps) *cobra.Command {
 	g := &globals{deps: d}
 	root := &cobra.Command{
 		Use:   "reckon",
-		Short: "Tell who used what: CPU, memory, GPU, disk, network and energy, for every job, pod, service and user",
-		Long: `reckon tells who used what on a machine or a site: CPU, memory, GPU, disk,
-network and energy, for every job, pod, service, login session and user.
+		Short: "Tell who used what: CPU, memory, GPU, disk and energy, for every job, pod, service and user",
+		Long: `reckon tells who used what on a machine or a site: CPU, memory, GPU, disk
+and energy, for every job, pod, service, login session and user.
 
 To begin, start it on the machine you sit at and ask it:
 

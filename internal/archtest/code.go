@@ -47,6 +47,10 @@ func CodeRules() []Rule {
 			rootFolders},
 		{"links", "A link in a page leads to a file that exists: correct it, or write the file.",
 			brokenLinks},
+		{"paths", "A path in backticks exists: correct the page, or write the file. A part in capitals, such as NAME, stands for any.",
+			brokenPaths},
+		{"guides", "README.md leads to every guide: add a link with a word on what the guide is for.",
+			lostGuides},
 	}
 }
 
@@ -293,33 +297,6 @@ func rootFolders(t *Tree) (out []Violation) {
 		}
 		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `/`).Match(tour) {
 			out = append(out, Violation{File: name + "/", What: "not named in ARCHITECTURE.md"})
-		}
-	}
-	return out
-}
-
-// brokenLinks looks at relative links in the Markdown pages at the root and in doc/.
-func brokenLinks(t *Tree) (out []Violation) {
-	pages, _ := filepath.Glob(filepath.Join(t.Dir, "*.md")) // the pattern is well formed
-	_ = filepath.WalkDir(filepath.Join(t.Dir, "doc"), func(path string, _ os.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".md") {
-			pages = append(pages, path)
-		}
-		return nil // what can not be read has no links
-	})
-	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`) // no colon: not an address
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			continue
-		}
-		rel, _ := filepath.Rel(t.Dir, page) // page is below it
-		for i, line := range strings.Split(string(text), "\n") {
-			for _, m := range link.FindAllStringSubmatch(line, -1) {
-				if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-					out = append(out, Violation{filepath.ToSlash(rel), i + 1, "link to " + m[1]})
-				}
-			}
 		}
 	}
 	return out

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reckon/internal/commandtest"
+)
+
+// TestPages holds README.md and the guides to the commands and flags that exist.
+func TestPages(t *testing.T) {
+	pages, err := filepath.Glob("../../doc/guides/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no guides", err)
+	}
+	found := 0
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range commandtest.Commands(string(text), "reckon") {
+			if strings.HasPrefix(c.Text, "reckon measures ") {
+				continue // what reckon up prints
+			}
+			found++
+			if err := commandtest.Check(newRoot(deps{getenv: func(string) string { return "" }}), c); err != nil {
+				t.Errorf("%s:%d: %s: %v", page, c.Line, c.Text, err)
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("%d commands found in the pages, want more", found)
+	}
+}

@@ -1,0 +1,90 @@
+package archtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// pages are the Markdown files at the root and in doc/, relative to the module.
+func (t *Tree) pages() []string {
+	pages, _ := filepath.Glob(filepath.Join(t.Dir, "*.md")) // the pattern is well formed
+	_ = filepath.WalkDir(filepath.Join(t.Dir, "doc"), func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			pages = append(pages, path)
+		}
+		return nil // what can not be read has no links
+	})
+	for i, page := range pages {
+		rel, _ := filepath.Rel(t.Dir, page) // page is below it
+		pages[i] = filepath.ToSlash(rel)
+	}
+	return pages
+}
+
+// matches calls do for each match of pattern in a page, with its line number.
+func (t *Tree) matches(page string, pattern *regexp.Regexp, do func(line int, groups []string)) {
+	text, err := os.ReadFile(filepath.Join(t.Dir, page))
+	if err != nil {
+		return
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		for _, m := range pattern.FindAllStringSubmatch(line, -1) {
+			do(i+1, m)
+		}
+	}
+}
+
+// brokenLinks looks at relative links.
+func brokenLinks(t *Tree) (out []Violation) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`) // no colon: not an address
+	for _, page := range t.pages() {
+		t.matches(page, link, func(line int, m []string) {
+			if _, err := os.Stat(filepath.Join(t.Dir, filepath.Dir(page), m[1])); err != nil {
+				out = append(out, Violation{page, line, "link to " + m[1]})
+			}
+		})
+	}
+	return out
+}
+
+// brokenPaths looks at code spans that are paths of this module: they begin with a
+// folder at the root, or end in a slash. Decisions tell of their day, and may name what
+// is gone since.
+func brokenPaths(t *Tree) (out []Violation) {
+	path := regexp.MustCompile("`([A-Za-z0-9_-]+/[A-Za-z0-9_./-]*)`")
+	symbol := regexp.MustCompile(`\.[A-Z]\w*$`) // package.Name
+	placeholder := regexp.MustCompile(`^[A-Z]+$`)
+	for _, page := range t.pages() {
+		if in(page, "doc/decisions", "CHANGELOG.md") {
+			continue
+		}
+		t.matches(page, path, func(line int, m []string) {
+			parts := strings.Split(symbol.ReplaceAllString(m[1], ""), "/")
+			if _, err := os.Stat(filepath.Join(t.Dir, parts[0])); err != nil && (len(parts) > 2 || parts[1] != "" || page != "ARCHITECTURE.md") {
+				return
+			}
+			if i := slices.IndexFunc(parts, placeholder.MatchString); i >= 0 {
+				parts = parts[:i]
+			}
+			if _, err := os.Stat(filepath.Join(append([]string{t.Dir}, parts...)...)); err != nil {
+				out = append(out, Violation{page, line, "path " + m[1]})
+			}
+		})
+	}
+	return out
+}
+
+// lostGuides finds guides without a link in README.md.
+func lostGuides(t *Tree) (out []Violation) {
+	readme, _ := os.ReadFile(filepath.Join(t.Dir, "README.md")) // if it is not there, nothing is linked
+	for _, page := range t.pages() {
+		if in(page, "doc/guides") && !strings.Contains(string(readme), fmt.Sprintf("](%s)", page)) {
+			out = append(out, Violation{File: page, What: "not linked in README.md"})
+		}
+	}
+	return out
+}
