@@ -8,6 +8,7 @@ import (
 
 	"reckon/analysis/rightsize"
 	"reckon/client"
+	"reckon/query"
 	"reckon/store"
 )
 
@@ -24,13 +25,21 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 	if err != nil {
 		return nil, err
 	}
-	runs := []rightsize.Run{runOf(&d.Workload)}
+	own, err := b.runOf(ctx, &d.Workload)
+	if err != nil {
+		return nil, err
+	}
+	runs := []rightsize.Run{own}
 	for i := range rows {
 		r := toAPI(&rows[i])
 		if r.ID == d.ID && r.Start.Equal(d.Start) {
 			continue
 		}
-		runs = append(runs, runOf(&r))
+		run, err := b.runOf(ctx, &r)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, run)
 	}
 	a := rightsize.For(runs, d.Kind != "slurm" && d.RequestCores != nil)
 	if a == nil {
@@ -56,15 +65,32 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 	return out, nil
 }
 
-func runOf(w *client.Workload) rightsize.Run {
-	return rightsize.Run{
+// runOf is a run with what it needed: what of its memory was page cache the series tell.
+func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, error) {
+	r := rightsize.Run{
 		Seconds: w.WallSeconds, Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
-		RequestCores: w.RequestCores, RequestMemory: w.RequestMemoryBytes, RequestGPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+		Cores: w.RequestCores, Memory: w.RequestMemoryBytes, GPUs: w.RequestGPUs, TimeLimit: w.RequestSeconds,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout" || w.State == "deadline",
 		Waited:      waitShare(w) >= 0.1,
 	}
+	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(w)}
+	strain, err := b.Views.Strain(ctx, whole)
+	if err != nil {
+		return r, err
+	}
+	exact, err := b.Views.Exactness(ctx, whole, w.Kind, w.Nodes)
+	if err != nil {
+		return r, err
+	}
+	r.MemoryNeeded = strain.MemoryNeeded
+	memory := "memory_peak_bytes"
+	if r.MemoryNeeded != nil {
+		memory = "memory_needed_peak_bytes"
+	}
+	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[memory] > 0
+	return r, nil
 }
 
 // waitShare is the share of the time that its threads wanted to run in which they
@@ -82,17 +108,17 @@ func perNode(d *client.WorkloadDetail, total float64) (float64, string) {
 	n := float64(len(d.Nodes))
 	most, sum := 0.0, 0.0
 	for _, node := range byNode(d.Parts) {
-		if node.MemoryPeak == nil {
+		if node.Memory == nil {
 			return math.Ceil(total / n), "memory is shared evenly over the nodes: the peak of one of them was not measured"
 		}
-		most, sum = max(most, *node.MemoryPeak), sum+*node.MemoryPeak
+		most, sum = max(most, *node.Memory), sum+*node.Memory
 	}
 	if sum == 0 {
 		return math.Ceil(total / n), ""
 	}
 	each := math.Ceil(total * most / sum)
 	if share := most / sum * n; share > 1.5 {
-		return each, "memory is that of the node with the most, which took " + oneDecimal(share) + " times the mean of its nodes"
+		return each, "memory is that of the node that took the most, " + oneDecimal(share) + " times the mean of its nodes"
 	}
 	return each, ""
 }

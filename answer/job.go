@@ -36,6 +36,9 @@ type JobViews interface {
 	Events(ctx context.Context, s query.Selection) ([]client.Event, error)
 	EnergyMethod(ctx context.Context, s query.Selection) (string, error)
 	Renames(ctx context.Context, s query.Selection, nodes []string) ([]query.Renamed, error)
+	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
+	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
+	Neighbours(ctx context.Context, s query.Selection, nodes []string) ([]query.Neighbour, error)
 }
 
 // NodeCores tells how many cores nodes had at a time, by name.

@@ -26,7 +26,8 @@ type Scale struct {
 type ScaleViews interface {
 	NodeCores
 	Profile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
-	Pressure(ctx context.Context, s query.Selection) (map[string]float64, error)
+	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
+	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 }
 
 // comparedRuns is how many runs of the same name, the latest first, are looked through;
@@ -77,16 +78,16 @@ func (s *Scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Us
 			out.Resources[0].Held = cores
 		}
 	}
-	pressure, err := s.Views.Pressure(ctx, whole)
+	strain, err := s.Views.Strain(ctx, whole)
 	if err != nil {
 		return err
 	}
-	if v, ok := pressure["io"]; ok {
-		use.StorageStalledSeconds = &v
+	use.StorageStalledSeconds, use.MemoryStalledSeconds, use.MemoryNeeded = strain.StorageStalled, strain.MemoryStalled, strain.MemoryNeeded
+	exact, err := s.Views.Exactness(ctx, whole, w.Kind, w.Nodes)
+	if err != nil {
+		return err
 	}
-	if v, ok := pressure["memory"]; ok {
-		use.MemoryStalledSeconds = &v
-	}
+	use.AtLeast = exact["cpu_seconds"] > 0
 	return s.resources(ctx, out, whole)
 }
 

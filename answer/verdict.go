@@ -1,33 +1,40 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"reckon/access"
 	"reckon/analysis/efficiency"
 	"reckon/client"
+	"reckon/figure"
 	"reckon/query"
 )
 
 // verdicts judges a workload. Where nobody asked for cores it holds those of its nodes.
 func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
 	u := efficiency.Usage{
-		Running: d.Running, State: d.State, Reason: d.Reason, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
+		Running: d.Running, State: d.State, Reason: d.Reason, Batch: d.Kind == batchKind, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
-		MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, MajorFaults: d.MajorFaults, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds,
-		RequestCores: d.RequestCores, RequestMemory: d.RequestMemoryBytes, RequestGPUs: d.RequestGPUs, RequestSeconds: d.RequestSeconds,
+		MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
+		Cores: d.RequestCores, Memory: d.RequestMemoryBytes, GPUs: d.RequestGPUs, TimeLimit: d.RequestSeconds,
 		Nodes: byNode(d.Parts),
 	}
 	if d.Submit != nil {
 		u.Waited = max(until(d).Sub(*d.Submit).Seconds(), 0)
 	}
-	if u.RequestCores == nil {
-		var err error
-		if u.RequestCores, err = impliedCores(ctx, b.Views, &d.Workload); err != nil {
+	var err error
+	if u.Cores == nil {
+		if u.Cores, err = impliedCores(ctx, b.Views, &d.Workload); err != nil {
 			return nil, err
 		}
 		u.CoresImplied = true
+	}
+	if err := b.strained(ctx, d, &u); err != nil {
+		return nil, err
 	}
 	var out []client.Verdict
 	for _, v := range efficiency.Judge(u) {
@@ -35,6 +42,59 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	}
 	renamed, err := b.renamed(ctx, d)
 	return append(renamed, out...), err
+}
+
+// batchKind is the kind of work that a batch system allocates nodes to.
+const batchKind = "slurm"
+
+// strained adds what a workload was short of, how exact its figures are, and who else used
+// its nodes where it waited for cores.
+func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *efficiency.Usage) error {
+	whole := query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}
+	strain, err := b.Views.Strain(ctx, whole)
+	if err != nil {
+		return err
+	}
+	u.MemoryNeeded, u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryNeeded, strain.MemoryStalled, strain.StorageStalled
+	u.RefaultBytes, u.Threads = strain.Refaults, strain.Threads
+	exact, err := b.Views.Exactness(ctx, whole, d.Kind, d.Nodes)
+	if err != nil {
+		return err
+	}
+	u.CPUExact, u.GPUExact = figure.Exactness(exact["cpu_seconds"]), figure.Exactness(exact["gpu_seconds"])
+	if u.MemoryExact = figure.Exactness(exact["memory_peak_bytes"]); u.MemoryNeeded != nil {
+		u.MemoryExact = figure.Exactness(exact["memory_needed_peak_bytes"])
+	}
+	if waitShare(&d.Workload) < 0.1 {
+		return nil
+	}
+	list, err := b.Views.Neighbours(ctx, whole, d.Nodes)
+	if err != nil {
+		return err
+	}
+	u.Neighbours = visible(access.From(ctx), list)
+	return nil
+}
+
+// visible are the owners of a list by name as far as the viewer may see them, and the others
+// without.
+func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbour) {
+	hidden, cores := 0, 0.0
+	for _, n := range list {
+		if v.Sees(n.Owner) {
+			out = append(out, efficiency.Neighbour(n))
+			continue
+		}
+		hidden, cores = hidden+1, cores+n.Cores
+	}
+	switch {
+	case hidden == 1:
+		out = append(out, efficiency.Neighbour{Owner: "another user", Cores: cores})
+	case hidden > 1:
+		out = append(out, efficiency.Neighbour{Owner: fmt.Sprintf("%d other users", hidden), Cores: cores})
+	}
+	slices.SortStableFunc(out, func(a, b efficiency.Neighbour) int { return cmp.Compare(b.Cores, a.Cores) })
+	return out
 }
 
 // until is when a workload ended, or was last heard of.
@@ -82,7 +142,7 @@ func byNode(parts []client.Part) []efficiency.Node {
 		i, ok := at[p.Node]
 		if !ok {
 			at[p.Node] = len(out)
-			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds, MemoryPeak: p.MemoryPeakBytes, GPUSeconds: p.GPUSeconds})
+			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds, Memory: p.MemoryPeakBytes, GPUSeconds: p.GPUSeconds})
 			continue
 		}
 		n := &out[i]
@@ -92,7 +152,7 @@ func byNode(parts []client.Part) []efficiency.Node {
 		} else if n.GPUSeconds == nil {
 			n.GPUSeconds = p.GPUSeconds // a part without a GPU has no such figure
 		}
-		n.MemoryPeak = both(n.MemoryPeak, p.MemoryPeakBytes, func(a, b float64) float64 { return max(a, b) })
+		n.Memory = both(n.Memory, p.MemoryPeakBytes, func(a, b float64) float64 { return max(a, b) })
 	}
 	return out
 }

@@ -110,22 +110,6 @@ func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	return method, err
 }
 
-// Pressure returns for how long, in seconds, some task of the workload was stalled on
-// each resource (cpu, memory, io): the most of its parts, which are stalled at the same
-// time. A resource that was not measured is absent.
-func (v *Views) Pressure(ctx context.Context, s Selection) (map[string]float64, error) {
-	out := map[string]float64{}
-	var n series.Labels
-	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
-		n.Read(l, "resource")
-		if total, ok := series.Total(it); ok {
-			out[n.Rest["resource"]] = max(out[n.Rest["resource"]], total)
-		}
-		return nil
-	}, append(s.matchers(), series.Equal("__name__", pressureMetric))...)
-	return out, err
-}
-
 // NodeCores returns how many processors were online on the named nodes of a site at a
 // time. A node that sent nothing then is absent.
 func (v *Views) NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error) {

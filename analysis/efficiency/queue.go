@@ -1,6 +1,10 @@
 package efficiency
 
-import "strings"
+import (
+	"strings"
+
+	"reckon/internal/phrase"
+)
 
 // waitReason is what one of Slurm's words for waiting means (squeue(1), JOB REASON CODES).
 type waitReason struct {
@@ -72,13 +76,12 @@ func Stuck(reason string) (why string, stuck bool) {
 // queued says for how long a workload has waited, and why.
 func (j *judge) queued() {
 	r, known := reasonOf(j.u.Reason)
-	waited := duration(j.u.Waited)
+	key, severity := "queue.reason", Info
 	switch {
 	case !known:
-		j.say("queue", Info, j.u.Waited, "seconds", "it has waited for %s; the batch system gives no reason", waited)
+		key = "queue.unknown"
 	case r.do != "":
-		j.say("queue", Warning, j.u.Waited, "seconds", "it has waited for %s: %s; %s", waited, r.text, r.do)
-	default:
-		j.say("queue", Info, j.u.Waited, "seconds", "it has waited for %s: %s", waited, r.text)
+		key, severity = "queue.do", Warning
 	}
+	j.say("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": duration(j.u.Waited), "why": r.text, "do": r.do})
 }

@@ -25,7 +25,7 @@ func TestQueued(t *testing.T) {
 	if got := Judge(Usage{State: "started"}); len(got) != 1 || got[0].Kind != "queue" {
 		t.Errorf("what stood for an array: %+v", got)
 	}
-	if got := Judge(Usage{State: "cancelled", Waited: 600}); len(got) != 1 || got[0].Text != "it was cancelled after it had waited for 10 min, and never began" {
+	if got := Judge(Usage{State: "cancelled", Waited: 600}); len(got) != 1 || got[0].Text != "it was cancelled after it had waited for 10 min, and never started" {
 		t.Errorf("what never began: %+v", got)
 	}
 	// It began since the batch system was asked: then how it runs is judged.

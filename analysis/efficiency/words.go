@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
+
+	"reckon/figure"
 )
 
 // known is the figure when there is one that can be reckoned with.
@@ -19,29 +22,66 @@ func positive(v *float64) bool {
 	return ok && x > 0
 }
 
-func plural(n float64, one, many string) string {
+// exactly is what stands before a figure that is not exact.
+func exactly(e figure.Exactness) string {
+	switch e {
+	case figure.Exact:
+		return ""
+	case figure.AtLeast:
+		return "at least "
+	}
+	return "about "
+}
+
+// ran begins a sentence about how long it took.
+func ran(running bool) string {
+	if running {
+		return "it has run for"
+	}
+	return "it ran for"
+}
+
+// counted is a number of whole things with their noun.
+func counted(n float64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return count(n) + " " + many
+	return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + many
 }
 
-// count writes few with a decimal and many without.
-func count(v float64) string {
-	if v >= 100 || v == math.Trunc(v) {
+// counted1 is an amount with its noun: "1 core", "0.4 cores".
+func counted1(v float64, one, many string) string {
+	text := cores(v)
+	if text == "1" {
+		return "1 " + one
+	}
+	return text + " " + many
+}
+
+// its is a number of things behind "its": "GPU", "4 GPUs".
+func its(n float64, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return counted(n, noun, noun+"s")
+}
+
+// cores is an amount of cores to what an allocation of whole cores can mean.
+func cores(v float64) string {
+	switch {
+	case v > 0 && v < 0.05:
+		return "less than 0.1"
+	case v >= 100:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	if v < 0.1 {
-		return strconv.FormatFloat(v, 'g', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 1, 64)
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
 func percent(share float64) string {
 	if share > 0 && share < 0.01 {
-		return "below 1%"
+		return "below 1 %"
 	}
-	return strconv.FormatFloat(100*share, 'f', 0, 64) + "%"
+	return strconv.FormatFloat(100*share, 'f', 0, 64) + " %"
 }
 
 func size(bytes float64) string {
@@ -61,16 +101,10 @@ func duration(seconds float64) string {
 	switch {
 	case m < 60:
 		return fmt.Sprintf("%.0f min", m)
+	case m < 48*60 && int(m)%60 == 0:
+		return fmt.Sprintf("%d h", int(m)/60)
 	case m < 48*60:
-		return fmt.Sprintf("%d h %02d min", int(m)/60, int(m)%60)
+		return fmt.Sprintf("%d h %d min", int(m)/60, int(m)%60)
 	}
 	return fmt.Sprintf("%.1f days", seconds/86400)
-}
-
-// ran begins a sentence about how long it took.
-func ran(running bool) string {
-	if running {
-		return "it has run for"
-	}
-	return "it ran for"
 }

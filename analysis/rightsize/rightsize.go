@@ -3,7 +3,9 @@
 //
 // It follows what help desks advise: cores for the sustained use (p95), memory for the
 // peak and a fifth more, for a job that needs a little more is killed, time for the
-// longest run and a quarter more. The greatest need of all runs counts, never a mean. A
+// longest run and a quarter more. Memory is what can not be given back: page cache fills whatever
+// there is. The greatest need of all runs counts, never a mean; figures that are bounds, estimates
+// or models say nothing. A
 // run that was killed for want of memory, or at its time limit, shows only that it needed
 // more: then the advice rises above what it had. A figure that no run shows is nil.
 //
@@ -12,16 +14,26 @@
 package rightsize
 
 import (
-	"fmt"
+	_ "embed"
 	"math"
+
+	"reckon/internal/phrase"
 )
+
+//go:embed texts.txt
+var textFile string
+
+var texts = phrase.MustParse(textFile)
 
 // Run is one run; a nil figure was not measured or not asked for.
 type Run struct {
-	Seconds                                                  float64
-	Nodes                                                    int
-	CoresP95, MemoryPeak, GPUSeconds                         *float64
-	RequestCores, RequestMemory, RequestGPUs, RequestSeconds *float64
+	Seconds                        float64
+	Nodes                          int
+	CoresP95, GPUSeconds           *float64
+	MemoryNeeded, MemoryPeak       *float64 // the peak includes page cache; it stands for the need where that is not known
+	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or asked for
+	// The figures are bounds, estimates or models.
+	CPUInexact, MemoryInexact, GPUInexact bool
 	// Done says that it ended by itself and well: only then does its length say how long
 	// the work takes.
 	Done               bool
@@ -70,30 +82,46 @@ func For(runs []Run, fraction bool) *Advice {
 	return a
 }
 
-func (a *Advice) say(format string, args ...any) { a.Why = append(a.Why, fmt.Sprintf(format, args...)) }
+func (a *Advice) say(key string, words phrase.Words) { a.Why = append(a.Why, texts.Say(key, words)) }
+
+// of is the key of a sentence for one run or for more.
+func of(key string, runs int) string {
+	if runs == 1 {
+		return key + ".one"
+	}
+	return key
+}
 
 func (a *Advice) memory(runs []Run) {
-	peak, n := 0.0, 0
+	peak, n, cached := 0.0, 0, false
 	floor := 0.0 // what was not enough
 	for _, r := range runs {
-		if v, ok := known(r.MemoryPeak); ok && v > 0 {
-			peak, n = max(peak, v), n+1
+		need, ok := known(r.MemoryNeeded)
+		if !ok {
+			need, ok = known(r.MemoryPeak)
+			cached = cached || ok
+		}
+		if ok && need > 0 && !r.MemoryInexact {
+			peak, n = max(peak, need), n+1
 		}
 		if r.OutOfMemory {
-			had, _ := known(r.RequestMemory)
-			v, _ := known(r.MemoryPeak)
-			floor = max(floor, had, v)
+			had, _ := known(r.Memory)
+			floor = max(floor, had, need)
 		}
 	}
 	switch {
 	case floor > 0 && floor*raised > peak*memoryMargin:
 		v := roundMemory(floor * raised)
 		a.Memory = &v
-		a.say("memory %s: it was killed with %s; this is at least half as much again, and the need is not known", size(v), size(floor))
+		a.say("memory.killed", phrase.Words{"memory": size(v), "had": size(floor)})
 	case n > 0:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
-		a.say("memory %s: the highest peak of %s was %s, and a fifth above it", size(v), runsText(n), size(peak))
+		key := "memory.needed"
+		if cached {
+			key = "memory.peak"
+		}
+		a.say(of(key, n), phrase.Words{"memory": size(v), "runs": runsText(n), "peak": size(peak)})
 	}
 }
 
@@ -102,15 +130,15 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	if fraction {
 		unit = 0.1
 	}
-	most, n, held := 0.0, 0, 0.0
+	most, n, had := 0.0, 0, 0.0
 	for _, r := range runs {
 		v, ok := known(r.CoresP95)
-		had, _ := known(r.RequestCores)
-		if !ok || r.Seconds < settled || r.Waited && !(had > 0 && v >= 0.9*had) {
+		given, _ := known(r.Cores)
+		if !ok || r.CPUInexact || r.Seconds < settled || r.Waited && !(given > 0 && v >= 0.9*given) {
 			continue
 		}
 		if v >= most {
-			most, held = v, had
+			most, had = v, given
 		}
 		n++
 	}
@@ -118,37 +146,45 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 		return
 	}
 	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
-	if held > 0 && most >= 0.9*held {
-		v = max(v, held)
+	words := phrase.Words{"p95": count(most), "had": count(had), "runs": runsText(n)}
+	if had > 0 && most >= 0.9*had {
+		v = max(v, had)
 		a.Cores = &v
-		a.say("cores %s: it used what it held (p95 %s of %s); whether more would help is what `reckon scale` tells", count(v), count(most), count(held))
+		words["cores"] = count(v)
+		a.say("cores.used", words)
 		return
 	}
 	a.Cores = &v
-	a.say("cores %s: for 95%% of the time it used no more than %s (the most of %s)", count(v), count(most), runsText(n))
+	words["cores"] = count(v)
+	a.say(of("cores.fewer", n), words)
 }
 
 func (a *Advice) gpus(runs []Run) {
-	most, held, n := 0.0, 0.0, 0
+	most, had, n := 0.0, 0.0, 0
 	for _, r := range runs {
 		used, ok := known(r.GPUSeconds)
-		had, asked := known(r.RequestGPUs)
-		if ok && asked && had > 0 && r.Seconds >= settled {
-			most, held, n = max(most, used/r.Seconds), max(held, had), n+1
+		given, asked := known(r.GPUs)
+		if ok && asked && given > 0 && !r.GPUInexact && r.Seconds >= settled {
+			most, had, n = max(most, used/r.Seconds), max(had, given), n+1
 		}
 	}
+	if n == 0 {
+		return
+	}
+	words := phrase.Words{"had": gpusText(had), "share": percent(most / had), "busy": count(most)}
+	v := 0.0
 	switch {
-	case n == 0:
+	case most == 0:
+		a.say("gpus.never", words)
 	case most < busyGPU:
-		v := 0.0
-		a.GPUs = &v
-		a.say("GPUs 0: the %s it held were busy %s of the time; if it needs one after all, find out why it idles", count(held), percent(most/held))
+		a.say("gpus.idle", words)
 	default:
 		// The mean is all that is known: half a GPU more than it must fit.
-		v := min(held, math.Ceil(most/0.9))
-		a.GPUs = &v
-		a.say("GPUs %s: %s were busy on average of the %s it held", count(v), count(most), count(held))
+		v = min(had, math.Ceil(most/0.9))
+		words["gpus"] = count(v)
+		a.say("gpus.fewer", words)
 	}
+	a.GPUs = &v
 }
 
 func (a *Advice) time(runs []Run) {
@@ -158,7 +194,7 @@ func (a *Advice) time(runs []Run) {
 			longest, n = max(longest, r.Seconds), n+1
 		}
 		if r.Limit {
-			asked, _ := known(r.RequestSeconds)
+			asked, _ := known(r.TimeLimit)
 			floor = max(floor, asked, r.Seconds)
 		}
 	}
@@ -166,11 +202,11 @@ func (a *Advice) time(runs []Run) {
 	case floor > 0 && floor*raised > longest*timeMargin:
 		v := roundTime(floor * raised)
 		a.Seconds = &v
-		a.say("time %s: it was ended at its limit after %s; this is half as much again, and the need is not known", duration(v), duration(floor))
+		a.say("time.limit", phrase.Words{"time": duration(v), "had": duration(floor)})
 	case n > 0:
 		v := roundTime(longest * timeMargin)
 		a.Seconds = &v
-		a.say("time %s: the longest of %s took %s, and a quarter above it", duration(v), runsText(n), duration(longest))
+		a.say(of("time.longest", n), phrase.Words{"time": duration(v), "runs": runsText(n), "longest": duration(longest)})
 	}
 }
 

@@ -13,7 +13,7 @@ func at(v float64) *float64 { return &v }
 const gib = 1 << 30
 
 func TestFor(t *testing.T) {
-	good := Run{Seconds: 3600, Nodes: 1, CoresP95: at(7.8), MemoryPeak: at(10 * gib), RequestCores: at(64), RequestMemory: at(256 * gib), Done: true}
+	good := Run{Seconds: 3600, Nodes: 1, CoresP95: at(7.8), MemoryNeeded: at(10 * gib), MemoryPeak: at(200 * gib), Cores: at(64), Memory: at(256 * gib), Done: true}
 	with := func(f func(*Run)) Run { r := good; f(&r); return r }
 	for name, c := range map[string]struct {
 		runs                      []Run
@@ -21,18 +21,28 @@ func TestFor(t *testing.T) {
 		n                         int
 		why                       string
 	}{
-		"one run":           {[]Run{good}, 8, 12 * gib, 4500, -1, 1, "the highest peak of 1 run was 10 GiB"},
+		"one run":           {[]Run{good}, 8, 12 * gib, 4500, -1, 1, "memory 12 GiB: it needed 10 GiB, and a fifth above it"},
 		"p95 hardly above":  {[]Run{with(func(r *Run) { r.CoresP95 = at(8.04) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"most of all runs":  {[]Run{good, with(func(r *Run) { r.MemoryPeak, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h 00 min"},
-		"other sizes apart": {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryPeak = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"killed":            {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the need is not known"},
-		"killed, then well": {[]Run{good, with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryPeak, r.RequestMemory = true, false, at(4*gib), at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
-		"time limit":        {[]Run{with(func(r *Run) { r.Limit, r.Done, r.RequestSeconds = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h 00 min"},
-		"uses all":          {[]Run{with(func(r *Run) { r.RequestCores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
+		"most of all runs":  {[]Run{good, with(func(r *Run) { r.MemoryNeeded, r.Seconds, r.CoresP95 = at(20*gib), 7200, at(9.3) })}, 10, 24 * gib, 9000, -1, 2, "the longest of 2 runs took 2 h"},
+		"other sizes apart": {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryNeeded = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
+		"killed":            {[]Run{with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryNeeded, r.Memory = true, false, at(8*gib), at(8*gib) })}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the need is not known"},
+		"killed, then well": {[]Run{good, with(func(r *Run) { r.OutOfMemory, r.Done, r.MemoryNeeded, r.Memory = true, false, at(4*gib), at(4*gib) })}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
+		"time limit":        {[]Run{with(func(r *Run) { r.Limit, r.Done, r.TimeLimit = true, false, at(3600) })}, 8, 12 * gib, 5400, -1, 1, "ended at its limit after 1 h"},
+		"uses all":          {[]Run{with(func(r *Run) { r.Cores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
 		"waited for cores":  {[]Run{with(func(r *Run) { r.Waited = true })}, -1, 12 * gib, 4500, -1, 1, ""},
-		"waited, used all":  {[]Run{with(func(r *Run) { r.Waited, r.RequestCores = true, at(8) })}, 8, 12 * gib, 4500, -1, 1, ""},
-		"idle gpu":          {[]Run{with(func(r *Run) { r.RequestGPUs, r.GPUSeconds = at(2), at(36) })}, 8, 12 * gib, 4500, 0, 1, "find out why it idles"},
-		"one of two gpus":   {[]Run{with(func(r *Run) { r.RequestGPUs, r.GPUSeconds = at(2), at(3000) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 it held"},
+		"waited, used all":  {[]Run{with(func(r *Run) { r.Waited, r.Cores = true, at(8) })}, 8, 12 * gib, 4500, -1, 1, ""},
+		"no need is known":  {[]Run{with(func(r *Run) { r.MemoryNeeded, r.MemoryPeak = nil, at(10*gib) })}, 8, 12 * gib, 4500, -1, 1, "its peak was 10 GiB, page cache included"},
+		"of two runs":       {[]Run{good, with(func(r *Run) { r.MemoryNeeded = at(5 * gib) })}, 8, 12 * gib, 4500, -1, 2, "the most that one of 2 runs needed was 10 GiB"},
+		"an estimate":       {[]Run{with(func(r *Run) { r.MemoryInexact = true })}, 8, -1, 4500, -1, 1, ""},
+		"a lower bound":     {[]Run{with(func(r *Run) { r.CPUInexact = true })}, -1, 12 * gib, 4500, -1, 1, ""},
+		"GPU, a bound":      {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds, r.GPUInexact = at(2), at(36), true })}, 8, 12 * gib, 4500, -1, 1, ""},
+		"GPU never used":    {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(1), at(0) })}, 8, 12 * gib, 4500, 0, 1, "the 1 GPU it had was never used; if it needs it after all"},
+		"two GPUs, 15 %":    {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(540) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 GPUs it had, 0.1 were busy on average"},
+		"29 s on GPUs":      {[]Run{{Seconds: 29, Nodes: 1, GPUs: at(1), GPUSeconds: at(0), MemoryPeak: at(1)}}, -1, 64 << 20, -1, -1, 1, ""},
+		"used 90 %":         {[]Run{with(func(r *Run) { r.Cores, r.CoresP95 = at(10), at(9) })}, 10, 12 * gib, 4500, -1, 1, "reckon scale"},
+		"used less":         {[]Run{with(func(r *Run) { r.Cores, r.CoresP95 = at(10), at(8.9) })}, 9, 12 * gib, 4500, -1, 1, "no more than 8.9"},
+		"idle gpu":          {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(36) })}, 8, 12 * gib, 4500, 0, 1, "the 2 GPUs it had were busy below 1 % of the time; if it needs them after all, find out why they are idle"},
+		"one of two gpus":   {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(3000) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 GPUs it had, 0.8 were busy"},
 		"too short":         {[]Run{{Seconds: 3, Nodes: 1, CoresP95: at(1), MemoryPeak: at(100 << 20), Done: true}}, -1, 128 << 20, 60, -1, 1, ""},
 		"failed":            {[]Run{{Seconds: 60, Nodes: 1, MemoryPeak: at(1)}}, -1, 64 << 20, -1, -1, 1, ""},
 	} {
@@ -90,7 +100,7 @@ func TestEnough(t *testing.T) {
 
 func TestFraction(t *testing.T) {
 	for p95, want := range map[float64]float64{0.04: 0.1, 0.104: 0.1, 0.41: 0.5, 2.06: 2.1, 0: 0.1} {
-		a := For([]Run{{Seconds: 100, Nodes: 1, CoresP95: at(p95), RequestCores: at(4)}}, true)
+		a := For([]Run{{Seconds: 100, Nodes: 1, CoresP95: at(p95), Cores: at(4)}}, true)
 		if *a.Cores != want {
 			t.Errorf("p95 %g: %g cores, want %g", p95, *a.Cores, want)
 		}

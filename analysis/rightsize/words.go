@@ -80,21 +80,29 @@ func runsText(n int) string {
 	return strconv.Itoa(n) + " runs"
 }
 
+func gpusText(n float64) string {
+	if n == 1 {
+		return "1 GPU"
+	}
+	return count(n) + " GPUs"
+}
+
+// count is an amount to what whole things can mean.
 func count(v float64) string {
-	if v >= 100 || v == math.Trunc(v) {
+	switch {
+	case v > 0 && v < 0.05:
+		return "less than 0.1"
+	case v >= 100:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	if v < 0.1 {
-		return strconv.FormatFloat(v, 'g', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 1, 64)
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
 func percent(share float64) string {
 	if share > 0 && share < 0.01 {
-		return "below 1%"
+		return "below 1 %"
 	}
-	return strconv.FormatFloat(100*share, 'f', 0, 64) + "%"
+	return strconv.FormatFloat(100*share, 'f', 0, 64) + " %"
 }
 
 func size(bytes float64) string {
@@ -114,8 +122,10 @@ func duration(seconds float64) string {
 	switch {
 	case m < 60:
 		return fmt.Sprintf("%d min", m)
+	case m < 48*60 && m%60 == 0:
+		return fmt.Sprintf("%d h", m/60)
 	case m < 48*60:
-		return fmt.Sprintf("%d h %02d min", m/60, m%60)
+		return fmt.Sprintf("%d h %d min", m/60, m%60)
 	}
 	return fmt.Sprintf("%.1f days", seconds/86400)
 }

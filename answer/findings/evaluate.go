@@ -140,6 +140,7 @@ func wideOf(rows []store.Workload) map[id]bool {
 type machines struct {
 	cores, gpus map[place]int
 	latest      map[place]int64
+	inexact     map[inexact]stretches
 	measured    map[place]map[string]int64 // GPUs whose use is measured, and when that was said last
 	perNode     map[id]map[string]float64
 	perGPU      map[id]map[string]float64
@@ -147,12 +148,15 @@ type machines struct {
 }
 
 func newMachines() *machines {
-	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{}, measured: map[place]map[string]int64{},
+	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{}, measured: map[place]map[string]int64{}, inexact: map[inexact]stretches{},
 		perNode: map[id]map[string]float64{}, perGPU: map[id]map[string]float64{}, gpu: map[id]*piece{}}
 }
 
 func (a *machines) add(m *machine) {
 	a.cores[m.place], a.gpus[m.place], a.latest[m.place], a.measured[m.place] = len(m.cpus), len(m.gpus), m.latest, m.measured
+	for k, list := range m.inexact {
+		a.inexact[k] = list
+	}
 	for k, w := range m.work {
 		if a.perNode[k] == nil {
 			a.perNode[k], a.perGPU[k] = map[string]float64{}, map[string]float64{}
@@ -214,6 +218,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 		m.Nodes, m.GPUNodes = nil, 0
 		return m
 	}
+	a.judged(&m)
 	k := id{w.Site, w.ID}
 	if wide[k] && a.perNode[k] != nil {
 		m.PerNode, m.PerGPU = a.perNode[k], a.perGPU[k]

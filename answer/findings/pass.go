@@ -34,7 +34,7 @@ const (
 	zombieCount    = "reckon_zombie_processes"
 )
 
-var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, gpuInfo, nodeGPU, zombieCount,
+var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, gpuInfo, nodeGPU, zombieCount, exactness,
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
@@ -57,6 +57,7 @@ type machine struct {
 	measured    map[string]int64 // GPUs whose use is measured, and when that was said last
 	scheduled   bool             // a batch system gives it out
 	allocations map[allocation]line
+	inexact     map[inexact]stretches
 
 	used, all                              line // seconds of processors
 	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds of which that is known
@@ -150,7 +151,7 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 		site := l.Get("site")
 		m := found[site]
 		if m == nil {
-			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{}, allocations: map[allocation]line{}, owners: map[string]*owner{}, work: map[id]*piece{}}
+			m = &machine{place: place{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{}, allocations: map[allocation]line{}, inexact: map[inexact]stretches{}, owners: map[string]*owner{}, work: map[id]*piece{}}
 			found[site] = m
 		}
 		it = s.Iterator(it)
@@ -220,6 +221,17 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 	case nodeGPU:
 		device := l.Get("device")
 		m.measured[device] = max(m.measured[device], p.gauge(it, func(int, float64, float64) {}, nil))
+	case exactness:
+		k := inexact{m.place, l.Get("kind"), l.Get("figure")}
+		list := m.inexact[k]
+		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
+			if v > 0 {
+				list.add(t)
+			}
+		})
+		if list != nil {
+			m.inexact[k] = list
+		}
 	case scheduledNode:
 		m.scheduled = true
 	case zombieCount:

@@ -292,3 +292,80 @@ func TestEmpty(t *testing.T) {
 		t.Errorf("it ended and was said to: %q", got)
 	}
 }
+
+// TestInexact: what is a bound or an estimate in the time of a job is not judged.
+func TestInexact(t *testing.T) {
+	num := func(v float64) *float64 { return &v }
+	job := store.Workload{Site: "lab", ID: "slurm/1", Kind: "slurm", Owner: "alice", Partition: "all", State: "completed", Nodes: []string{"n1"}, Start: start.Add(20 * time.Minute), Seen: start.Add(60 * time.Minute), End: start.Add(60 * time.Minute),
+		Row: figure.Row{CPUSeconds: num(2400), CoresMean: num(1), CoresP95: num(1), RequestCores: num(64)}}
+	series := func(figure, kind, points string) string {
+		return fmt.Sprintf("  reckon_figure_exactness{site=\"lab\",node=\"n1\",figure=%q,kind=%q,source=\"x\"} %s\n", figure, kind, points)
+	}
+	const want = "over-requested alice slurm/1 cpu"
+	for name, c := range map[string]struct{ load, want string }{
+		"nothing is said":    {"", want},
+		"exact":              {series("cpu_seconds", "slurm", "0x100"), want},
+		"a lower bound":      {series("cpu_seconds", "slurm", "1x100"), ""},
+		"for a while":        {series("cpu_seconds", "slurm", "0x30 1x5 0x65"), ""},
+		"before it began":    {series("cpu_seconds", "slurm", "1x15 0x85"), want},
+		"after it ended":     {series("cpu_seconds", "slurm", "0x75 1x25"), want},
+		"of another kind":    {series("cpu_seconds", "group", "1x100"), want},
+		"of another figure":  {series("memory_bytes", "slurm", "2x100"), want},
+		"by another source":  {series("cpu_seconds", "slurm", "0x100") + strings.ReplaceAll(series("cpu_seconds", "slurm", "_x40 1x10"), `"x"`, `"y"`), ""},
+		"exact again, twice": {series("cpu_seconds", "slurm", "1x2 0x80 1x18"), want},
+	} {
+		if got := rules(evaluate(t, node("n1", 64, 1)+c.load, "", job)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestCannotStart: a job that waits for what will never come, and one that waits its turn.
+func TestCannotStart(t *testing.T) {
+	for reason, want := range map[string]string{"PartitionTimeLimit": "cannot-start alice slurm/9 queue", "DependencyNeverSatisfied": "cannot-start alice slurm/9 queue", "Resources": "", "JobHeldUser": ""} {
+		waits := store.Workload{Site: "lab", ID: "slurm/9", Kind: "slurm", Owner: "alice", Partition: "all", State: "pending", Reason: reason, Submit: start.Add(time.Minute), Start: start.Add(time.Minute), Seen: start.Add(100 * time.Minute)}
+		found := evaluate(t, node("n1", 4, 1), "", waits)
+		if got := rules(found); got != want {
+			t.Errorf("pending for %q: %q, want %q", reason, got, want)
+		}
+		if len(found) == 1 && !strings.HasPrefix(found[0].Text, "has waited for 1h39m and can never start: ") {
+			t.Error(found[0].Text)
+		}
+	}
+}
+
+// TestScheduled: on a node of a batch system owners are compared with what it allocated to
+// them, by the series of the node or by the rows of their jobs.
+func TestScheduled(t *testing.T) {
+	num := func(v float64) *float64 { return &v }
+	row := func(id, owner string, cores float64) store.Workload {
+		return store.Workload{Site: "lab", ID: id, Kind: "slurm", Owner: owner, Partition: "all", State: "running", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{CPUSeconds: num(6000), CoresMean: num(1), CoresP95: num(cores), RequestCores: num(cores)}}
+	}
+	uses := func(id, owner string, cores float64) string {
+		return strings.ReplaceAll(uses("n1", id, owner, cores, 1), `kind="session"`, `kind="slurm"`)
+	}
+	given := func(metric, id, owner string, cores float64) string {
+		return fmt.Sprintf("  %s{site=\"lab\",node=\"n1\",workload=%q,kind=\"slurm\",part=\"0\",owner=%q} %gx100\n", metric, id, owner, cores)
+	}
+	full := node("n1", 8, 8)
+	for name, c := range map[string]struct {
+		load string
+		rows []store.Workload
+		want string
+	}{
+		"as allocated, by rows":      {full + uses("slurm/1", "alice", 6) + uses("slurm/2", "bob", 2), []store.Workload{row("slurm/1", "alice", 6), row("slurm/2", "bob", 2)}, ""},
+		"more, by rows":              {full + uses("slurm/1", "alice", 6) + uses("slurm/2", "bob", 2), []store.Workload{row("slurm/1", "alice", 4), row("slurm/2", "bob", 4)}, "over-share alice n1 cpu"},
+		"as allocated, by the node":  {full + uses("slurm/1", "alice", 6) + uses("slurm/2", "bob", 2) + given("reckon_workload_request_cores", "slurm/1", "alice", 6) + given("reckon_workload_request_cores", "slurm/2", "bob", 2), nil, ""},
+		"more, by the node":          {full + uses("slurm/1", "alice", 6) + uses("slurm/2", "bob", 2) + given("reckon_workload_allocated_cores", "slurm/1", "alice", 4) + given("reckon_workload_allocated_cores", "slurm/2", "bob", 4), nil, "over-share alice n1 cpu"},
+		"two jobs of one owner":      {full + uses("slurm/1", "alice", 3) + uses("slurm/3", "alice", 3) + uses("slurm/2", "bob", 2), []store.Workload{row("slurm/1", "alice", 3), row("slurm/3", "alice", 3), row("slurm/2", "bob", 2)}, ""},
+		"beside it, without a job":   {full + uses("slurm/1", "alice", 6) + strings.ReplaceAll(uses("session/b", "bob", 2), `kind="slurm"`, `kind="session"`), []store.Workload{row("slurm/1", "alice", 6)}, "over-share bob n1 cpu"},
+		"nothing was allocated here": {full + strings.ReplaceAll(uses("session/a", "alice", 6)+uses("session/b", "bob", 2), `kind="slurm"`, `kind="session"`), nil, "over-share alice n1 cpu"},
+		"slurm gives the node out":   {full + strings.ReplaceAll(uses("session/a", "alice", 6), `kind="slurm"`, `kind="session"`) + uses("slurm/2", "bob", 2) + "  reckon_slurm_node_cores{site=\"lab\",node=\"n1\"} 8x100\n", []store.Workload{row("slurm/2", "bob", 2)}, "over-share alice n1 cpu"},
+		"a job waits in the queue": {node("n1", 8, 6) + uses("slurm/1", "alice", 5) + uses("slurm/2", "bob", 1), []store.Workload{row("slurm/1", "alice", 5), row("slurm/2", "bob", 1),
+			{Site: "lab", ID: "slurm/7", Kind: "slurm", Owner: "carol", Partition: "all", State: "pending", Reason: "Resources", Submit: start, Start: start, Seen: start.Add(100 * time.Minute), Row: figure.Row{RequestCores: num(8)}}}, ""},
+	} {
+		if got := rules(evaluate(t, c.load, "", c.rows...)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

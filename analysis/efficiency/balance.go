@@ -1,0 +1,87 @@
+package efficiency
+
+import (
+	"math"
+	"strconv"
+
+	"reckon/figure"
+	"reckon/internal/phrase"
+)
+
+// balance says where the work, the memory or the GPUs of one node, or the work of some tasks,
+// stand out.
+func (j *judge) balance() {
+	if j.u.CPUExact == figure.Exact {
+		j.work()
+		j.tasks()
+	}
+	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled && j.u.GPUExact == figure.Exact {
+		if share := *low.GPUSeconds / mean; share < uneven {
+			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus", phrase.Words{"node": low.Name, "share": percent(share), "nodes": j.nodes()})
+		}
+	}
+	if _, high, mean, ok := j.spread(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 && j.u.MemoryExact == figure.Exact {
+		if times := *high.Memory / mean; times > 2 {
+			j.say("memory_balance", Info, times, "ratio", "balance.memory", phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodes()})
+		}
+	}
+}
+
+func (j *judge) nodes() string { return strconv.Itoa(len(j.u.Nodes)) }
+
+// work compares the nodes of a workload with their mean.
+func (j *judge) work() {
+	least, _, mean, ok := j.spread(func(n *Node) *float64 { return n.CPUSeconds })
+	if !ok || mean < settled {
+		return
+	}
+	share := *least.CPUSeconds / mean
+	words := phrase.Words{"node": least.Name, "share": percent(share), "nodes": j.nodes()}
+	if share < uneven {
+		j.say("balance", Warning, share, "ratio", "balance.uneven", words)
+		return
+	}
+	j.say("balance", Good, share, "ratio", "balance.even", words)
+}
+
+// spread finds the nodes with the least and the most of a figure, and their mean; false where
+// it was not measured on one of them, which is not idle for that.
+func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, ok bool) {
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range j.u.Nodes {
+		n := &j.u.Nodes[i]
+		v, measured := known(of(n))
+		if !measured {
+			return low, high, 0, false
+		}
+		mean += v / float64(len(j.u.Nodes))
+		if v < least {
+			least, low = v, *n
+		}
+		if v > most {
+			most, high = v, *n
+		}
+	}
+	return low, high, mean, len(j.u.Nodes) > 1
+}
+
+// tasks says which step has tasks that are idle while others work.
+func (j *judge) tasks() {
+	const idleTask = 0.05 // of the busiest
+	for i := range j.u.Steps {
+		s := &j.u.Steps[i]
+		most, idle := 0.0, 0
+		for _, v := range s.TaskSeconds {
+			most = max(most, v)
+		}
+		for _, v := range s.TaskSeconds {
+			if v < idleTask*most {
+				idle++
+			}
+		}
+		if idle > 0 && most >= settled {
+			j.say("task_balance", Warning, float64(idle), "count", "balance.tasks",
+				phrase.Words{"idle": strconv.Itoa(idle), "tasks": strconv.Itoa(len(s.TaskSeconds)), "step": s.text()})
+		}
+	}
+}

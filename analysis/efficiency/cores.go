@@ -1,0 +1,115 @@
+package efficiency
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"reckon/figure"
+	"reckon/internal/phrase"
+)
+
+// idle says that it hardly ran at all: fewer cores would not have helped it, and no other
+// figure of it means much.
+func (j *judge) idle() bool {
+	u := &j.u
+	cpu, ok := known(u.CPUSeconds)
+	given, has := known(u.Cores)
+	wait, _ := known(u.CPUWaitSeconds)
+	p95, sustained := known(u.CoresP95)
+	gpu, onGPU := known(u.GPUSeconds)
+	gpus, hasGPUs := known(u.GPUs)
+	hasGPUs = hasGPUs && gpus > 0
+	switch {
+	case !ok || !has || given <= 0 || u.CoresImplied || u.CPUExact != figure.Exact:
+		return false
+	case (cpu+wait)/u.WallSeconds >= none || sustained && p95 >= 2*none:
+		return false
+	case hasGPUs && (!onGPU || u.GPUExact != figure.Exact || gpu >= none*gpus*u.WallSeconds):
+		return false
+	case j.storageShare() >= waiting:
+		return false
+	}
+	what := []string{counted(given, "core", "cores")}
+	if hasGPUs {
+		what = append(what, counted(gpus, "GPU", "GPUs"))
+	}
+	key, was := "idle", "allocated"
+	if u.Running {
+		key = "idle.running"
+	}
+	if !u.Batch {
+		was = "asked for"
+	}
+	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key, phrase.Words{"cpu": duration(cpu), "wall": duration(u.WallSeconds), "what": strings.Join(what, " and "), "was": was})
+	return true
+}
+
+// cores says how it used its cores.
+func (j *judge) cores() {
+	u := &j.u
+	cpu, ok := known(u.CPUSeconds)
+	given, has := known(u.Cores)
+	if !ok || !has || given <= 0 {
+		return
+	}
+	share, mean := cpu/(given*u.WallSeconds), cpu/u.WallSeconds
+	p95, sustained := known(u.CoresP95)
+	wait, _ := known(u.CPUWaitSeconds)
+	w := phrase.Words{"mean": cores(mean), "share": percent(share), "of": j.of(given), "p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
+	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
+	switch {
+	case u.CPUExact != figure.Exact:
+		w["mean"] = exactly(u.CPUExact) + strconv.FormatFloat(mean, 'g', 2, 64)
+		say(Info, "cores.inexact")
+	case wait >= waiting*(cpu+wait) && wait >= worth && share < well:
+		say(Info, "cores.starved")
+	case u.CoresImplied:
+		say(Info, "cores.implied")
+	case share >= well:
+		say(Good, "cores.good")
+	case given < 2: // fewer there are not
+		say(Info, "cores.one")
+	case sustained && p95 <= given*low:
+		say(Warning, "cores.spare")
+	case share < low:
+		say(Warning, "cores.phases")
+	default:
+		say(Info, "cores.some")
+	}
+}
+
+// of names the cores that use is compared with.
+func (j *judge) of(given float64) string {
+	w := phrase.Words{"cores": counted(given, "core", "cores"), "was": j.was(), "nodes": "node"}
+	if !j.u.CoresImplied {
+		return texts.Say("of.given", w)
+	}
+	if len(j.u.Nodes) > 1 {
+		w["nodes"] = "nodes"
+	}
+	return texts.Say("of.nodes", w)
+}
+
+// gpus says how it used its GPUs.
+func (j *judge) gpus() {
+	used, ok := known(j.u.GPUSeconds)
+	given, has := known(j.u.GPUs)
+	if !ok || !has || given <= 0 {
+		return
+	}
+	share := used / (given * j.u.WallSeconds)
+	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": exactly(j.u.GPUExact) + percent(share)}
+	switch {
+	case j.u.GPUExact != figure.Exact:
+		j.say("gpu", Info, share, "ratio", "gpu.inexact", w)
+	case used == 0:
+		j.say("gpu", Warning, 0, "ratio", "gpu.never", w)
+	case share < idleGPU:
+		j.say("gpu", Warning, share, "ratio", "gpu.low", w)
+	case share < busyGPU:
+		j.say("gpu", Info, share, "ratio", "gpu.some", w)
+	default:
+		j.say("gpu", Good, share, "ratio", "gpu.some", w)
+	}
+}

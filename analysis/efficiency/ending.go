@@ -1,0 +1,172 @@
+package efficiency
+
+import (
+	"fmt"
+	"strconv"
+
+	"reckon/internal/phrase"
+)
+
+// neverRan says what there is to say of what has not started, or never did.
+func (j *judge) neverRan() bool {
+	u := &j.u
+	switch {
+	case u.CPUSeconds != nil:
+		return false
+	case u.State == "pending" && !u.Running:
+		j.queued()
+	case u.State == "started":
+		j.say("queue", Info, 0, "seconds", "queue.array", nil)
+	case u.State == "cancelled" && !u.Running && u.WallSeconds == 0:
+		j.say("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.by(), "waited": duration(u.Waited)})
+	default:
+		return false
+	}
+	return true
+}
+
+// by names who cancelled it.
+func (j *judge) by() string {
+	if j.u.EndedBy == "" {
+		return ""
+	}
+	return " by " + j.u.EndedBy
+}
+
+// ending says how it ended, if not well. The state comes first: an exit code that the state
+// explains adds nothing, and what somebody meant to do is no failure.
+func (j *judge) ending() {
+	u := &j.u
+	wall := phrase.Words{"wall": duration(u.WallSeconds), "by": j.by()}
+	say := func(kind string, s Severity, key string) { j.say(kind, s, u.WallSeconds, "seconds", key, wall) }
+	oom := j.outOfMemory()
+	if u.Running {
+		return
+	}
+	switch u.State {
+	case "timeout":
+		limit := ""
+		if v, ok := known(u.TimeLimit); ok && v > 0 {
+			limit = " of " + duration(v)
+		}
+		j.say("timeout", Critical, u.WallSeconds, "seconds", "timeout", phrase.Words{"limit": limit})
+	case "deadline":
+		say("timeout", Critical, "timeout.deadline")
+	case "node_fail", "boot_fail":
+		say("node_fail", Critical, "node")
+	case "preempted":
+		say("preempted", Info, "preempted")
+	case "cancelled":
+		say("cancelled", Info, "cancelled")
+	case "revoked":
+		say("cancelled", Info, "revoked")
+	case "out_of_memory":
+		if !oom {
+			j.say("oom", Critical, 1, "count", "oom.state", nil)
+		}
+	case "running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out":
+		say("lost", Info, "lost")
+	case "failed":
+		if !oom && !j.failedStep(Critical, "failed.step") {
+			j.failed()
+		}
+	case "completed":
+		if !oom && !j.failedStep(Warning, "failed.hidden") {
+			j.exit()
+		}
+	default:
+		if !oom {
+			j.exit()
+		}
+	}
+}
+
+// outOfMemory says that the kernel killed processes, or a step, for lack of memory.
+func (j *judge) outOfMemory() bool {
+	for _, s := range j.u.Steps {
+		if s.State == "out_of_memory" {
+			j.say("oom", Critical, 1, "count", "oom.step", phrase.Words{"step": s.text(), "wall": duration(s.WallSeconds)})
+			return true
+		}
+	}
+	if n, ok := known(j.u.OOMKills); ok && n > 0 {
+		j.say("oom", Critical, n, "count", "oom.kills", phrase.Words{"processes": counted(n, "process", "processes")})
+		return true
+	}
+	return false
+}
+
+// text names a step: "step 2 (solve)".
+func (s *Step) text() string {
+	name := "step " + s.ID
+	if s.ID == "batch" || s.ID == "interactive" {
+		name = "its script"
+	}
+	if s.Name != "" && s.Name != s.ID {
+		name += " (" + s.Name + ")"
+	}
+	return name
+}
+
+// failedStep names the step that failed, the first one that is not the script: a script often
+// fails because a step of it did.
+func (j *judge) failedStep(severity Severity, key string) bool {
+	var worst *Step
+	for i := range j.u.Steps {
+		s := &j.u.Steps[i]
+		bad := s.State == "failed" || s.State == "node_fail" || s.State == "completed" && s.ExitCode != nil && *s.ExitCode != 0
+		if bad && s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" {
+			worst = s
+			break
+		}
+	}
+	if worst == nil {
+		return false
+	}
+	code, value := "", 0.0
+	if worst.ExitCode != nil && *worst.ExitCode != 0 {
+		code, value = " with exit code "+strconv.Itoa(*worst.ExitCode), float64(*worst.ExitCode)
+		if name := signalName(*worst.ExitCode); name != "" {
+			code = fmt.Sprintf(": signal %d (%s) ended it", *worst.ExitCode-128, name)
+		}
+	}
+	j.say("step", severity, value, "code", key, phrase.Words{"step": worst.text(), "code": code})
+	return true
+}
+
+// failed is what the batch system says of a job that failed.
+func (j *judge) failed() {
+	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
+		j.say("exit", Critical, 0, "code", "failed.state", nil)
+		return
+	}
+	j.code(*j.u.ExitCode, Critical, "failed")
+}
+
+// exit is the end of what no batch system speaks of. Somebody who sends it a signal to end
+// meant to.
+func (j *judge) exit() {
+	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
+		return
+	}
+	severity := Critical
+	if code := *j.u.ExitCode; code == 128+2 || code == 128+15 || code == 128+1 {
+		severity = Info
+	}
+	j.code(*j.u.ExitCode, severity, "exit")
+}
+
+func (j *judge) code(code int, severity Severity, key string) {
+	words := phrase.Words{"code": strconv.Itoa(code)}
+	if name := signalName(code); name != "" {
+		key += ".signal"
+		words["signal"], words["name"] = strconv.Itoa(code-128), name
+	}
+	j.say("exit", severity, float64(code), "code", key, words)
+}
+
+// signalName is what ended a process by its exit code; empty for a code of its own.
+func signalName(code int) string {
+	return map[int]string{129: "hangup", 130: "interrupted", 132: "illegal instruction", 134: "abort", 135: "bus error", 136: "arithmetic error",
+		137: "killed", 139: "segmentation fault", 141: "broken pipe", 143: "terminated", 152: "limit of CPU time"}[code]
+}

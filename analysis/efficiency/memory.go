@@ -1,0 +1,76 @@
+package efficiency
+
+import (
+	"reckon/figure"
+	"reckon/internal/phrase"
+)
+
+// refaulted is how much of what it needed a workload must read again, after the kernel took it
+// back, for its memory to have been too small: once over.
+const refaulted = 1.0
+
+// memory judges what was needed. What the kernel can give back is no need: page cache fills
+// whatever memory a workload is given. Too little memory shows where what is needed nears the
+// limit, and where the workload is stalled for memory or reads the same pages again.
+func (j *judge) memory() {
+	u := &j.u
+	if swap, ok := known(u.SwapPeak); ok && swap >= 64<<20 {
+		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": size(swap)})
+	}
+	given, ok := known(u.Memory)
+	if !ok || given <= 0 || positive(u.OOMKills) || u.State == "out_of_memory" { // that is said already
+		return
+	}
+	need, measured := known(u.MemoryNeeded)
+	peak, peaked := known(u.MemoryPeak)
+	words := phrase.Words{"given": size(given), "was": j.was(), "cache": ""}
+	if !measured {
+		j.memoryPeak(peak, given, peaked, words)
+		return
+	}
+	share := need / given
+	cached := max(peak-need, 0)
+	words["needed"], words["share"], words["peak"], words["cached"] = exactly(u.MemoryExact)+size(need), percent(share), size(peak), size(cached)
+	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
+		words["cache"] = ", with " + size(cached) + " of page cache beside it, which the kernel gives back"
+	}
+	full := peaked && peak >= near*given
+	stalled, _ := known(u.MemoryStalledSeconds)
+	refault, _ := known(u.RefaultBytes)
+	switch {
+	case u.MemoryExact != figure.Exact:
+		if share >= low {
+			j.say("memory", Info, share, "ratio", "memory.inexact", words)
+		}
+	case share >= near:
+		j.say("memory", Warning, share, "ratio", "memory.full", words)
+	case full && u.WallSeconds >= settled && stalled >= waiting*u.WallSeconds:
+		words["share"] = percent(stalled / u.WallSeconds)
+		j.say("memory", Warning, stalled/u.WallSeconds, "ratio", "memory.pressure", words)
+	case full && refault >= refaulted*given:
+		words["refaults"] = size(refault)
+		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
+	case full:
+		j.say("memory", Info, share, "ratio", "memory.cache", words)
+	case share < low && given-need >= 1<<30 && u.WallSeconds >= settled:
+		j.say("memory", Warning, share, "ratio", "memory.low", words)
+	case share >= low:
+		j.say("memory", Good, share, "ratio", "memory.good", words)
+	}
+}
+
+// memoryPeak judges a peak of which it is not known how much was page cache: need is no more
+// than it, so that little is little, but much is not known to be needed.
+func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
+	if !ok {
+		return
+	}
+	share := peak / given
+	words["peak"], words["share"] = exactly(j.u.MemoryExact)+size(peak), percent(share)
+	switch {
+	case share >= low:
+		j.say("memory", Info, share, "ratio", "memory.peak", words)
+	case given-peak >= 1<<30 && j.u.WallSeconds >= settled && j.u.MemoryExact == figure.Exact:
+		j.say("memory", Warning, share, "ratio", "memory.peak-low", words)
+	}
+}

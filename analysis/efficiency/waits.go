@@ -1,0 +1,94 @@
+package efficiency
+
+import (
+	"fmt"
+	"strings"
+
+	"reckon/figure"
+	"reckon/internal/phrase"
+)
+
+// waits says what kept it from cores.
+func (j *judge) waits() {
+	u := &j.u
+	cpu, ok := known(u.CPUSeconds)
+	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 {
+		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
+			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu), phrase.Words{"wait": duration(wait), "share": percent(share), "who": j.neighbours()})
+		}
+	}
+	if t, has := known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
+		j.say("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": duration(t)})
+	}
+}
+
+// waitedFor says what took the cores: who has no more threads than cores, and did not use all
+// of them, waited for others; who used all of them waited for the threads of its own.
+func (j *judge) waitedFor(cpu float64) string {
+	given, ok := known(j.u.Cores)
+	threads, counted := known(j.u.Threads)
+	switch {
+	case !ok || given <= 0:
+		return "wait.either"
+	case counted && threads <= given:
+		return "wait.others"
+	case cpu >= 0.9*given*j.u.WallSeconds:
+		return "wait.own"
+	case len(j.u.Neighbours) > 0 && !(counted && threads > given):
+		return "wait.others"
+	case counted && len(j.u.Neighbours) == 0:
+		return "wait.own"
+	}
+	return "wait.either"
+}
+
+// shownNeighbours is how many owners are named.
+const shownNeighbours = 3
+
+// neighbours names those who used the nodes beside it.
+func (j *judge) neighbours() string {
+	var names []string
+	for _, n := range j.u.Neighbours {
+		if len(names) < shownNeighbours && n.Cores >= 2*none {
+			names = append(names, fmt.Sprintf("%s (%s on average)", n.Owner, counted1(n.Cores, "core", "cores")))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return texts.Say("wait.who", phrase.Words{"names": strings.Join(names, ", ")})
+}
+
+// storageShare is the share of its time in which it waited for storage, as far as that was
+// measured.
+func (j *judge) storageShare() float64 {
+	if stalled, ok := known(j.u.StorageStalledSeconds); ok && j.u.WallSeconds > 0 {
+		return min(stalled/j.u.WallSeconds, 1)
+	}
+	return 0
+}
+
+// storage says that it waited for storage; where nobody measured that, what is left of the
+// time of one thread that reads and writes says so.
+func (j *judge) storage() {
+	u := &j.u
+	if share := j.storageShare(); share >= waiting && share*u.WallSeconds >= worth {
+		j.say("storage", Warning, share, "ratio", "storage", phrase.Words{"time": duration(share * u.WallSeconds), "share": percent(share)})
+		return
+	}
+	threads, counted := known(u.Threads)
+	cpu, ok := known(u.CPUSeconds)
+	wait, waited := known(u.CPUWaitSeconds)
+	if u.StorageStalledSeconds != nil || !counted || threads > 1 || !ok || !waited || u.CPUExact != figure.Exact {
+		return
+	}
+	read, _ := known(u.ReadBytes)
+	written, _ := known(u.WriteBytes)
+	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
+	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
+		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely", phrase.Words{"time": duration(off), "share": percent(off / u.WallSeconds), "rate": size(rate)})
+	}
+}
+
+// busyStorage is a rate of reading and writing that takes time of its own, bytes a second.
+const busyStorage = 10 << 20

@@ -1,0 +1,64 @@
+package findings
+
+import (
+	"reckon/analysis/misuse"
+)
+
+// exactness says how exact the figures of a kind of workload are on a node.
+const exactness = "reckon_figure_exactness"
+
+// The figures on which rules rest, as the series name them.
+const (
+	exactCPU    = "cpu_seconds"
+	exactGPU    = "gpu_seconds"
+	exactNeeded = "memory_needed_peak_bytes"
+	exactPeak   = "memory_peak_bytes"
+)
+
+// inexact is a figure of a kind of workload on a node.
+type inexact struct {
+	place
+	kind, figure string
+}
+
+// stretches are times in milliseconds in which a figure was not exact.
+type stretches [][2]int64
+
+// add takes in a sample that said so. Several series say it, one after the other.
+func (s *stretches) add(t int64) {
+	if n := len(*s); n > 0 {
+		if last := &(*s)[n-1]; t >= last[0]-gap.Milliseconds() && t <= last[1]+gap.Milliseconds() {
+			last[0], last[1] = min(last[0], t), max(last[1], t)
+			return
+		}
+	}
+	*s = append(*s, [2]int64{t, t})
+}
+
+// meet reports whether a figure was not exact at some time between two.
+func (s stretches) meet(from, to int64) bool {
+	for _, x := range s {
+		if x[0] <= to && x[1] >= from {
+			return true
+		}
+	}
+	return false
+}
+
+// judged marks the figures of a workload that are bounds, estimates or models.
+func (a *machines) judged(w *misuse.Workload) {
+	from, to := w.Start.UnixMilli(), w.Last.UnixMilli()
+	is := func(figure string) bool {
+		for _, n := range w.Nodes {
+			if a.inexact[inexact{place{w.Site, n}, w.Kind, figure}].meet(from, to) {
+				return true
+			}
+		}
+		return false
+	}
+	w.CPUInexact, w.GPUInexact = is(exactCPU), is(exactGPU)
+	w.MemoryInexact = is(exactPeak)
+	if w.MemoryNeeded != nil {
+		w.MemoryInexact = is(exactNeeded)
+	}
+}

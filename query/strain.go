@@ -1,0 +1,235 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/figure"
+	"reckon/internal/series"
+)
+
+// Strain is what shows whether a workload had too little of something; nil where it was not
+// measured.
+type Strain struct {
+	// MemoryNeeded is the peak of the memory that can not be given back, bytes: over the nodes
+	// the sum, on a node that of the control group of the whole or of parts that ran at a time.
+	MemoryNeeded *float64
+	// MemoryStalled and StorageStalled are for how long some task waited for memory or storage,
+	// seconds: the most of its parts, which are stalled at the same time.
+	MemoryStalled, StorageStalled *float64
+	// Refaults is memory that was reclaimed and soon needed again, bytes.
+	Refaults *float64
+	// Threads is the most at a time on a node.
+	Threads *float64
+}
+
+const (
+	neededPeakMetric = "reckon_workload_memory_needed_peak_bytes"
+	refaultMetric    = "reckon_workload_memory_refault_bytes_total"
+	threadsMetric    = "reckon_workload_threads"
+)
+
+// partPeak is the peak of a part, and when it was there.
+type partPeak struct {
+	node, part  string
+	first, last int64
+	peak        float64
+}
+
+// Strain reads what a workload was short of.
+func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
+	var out Strain
+	var peaks []partPeak
+	threads := map[string]map[int64]float64{} // by node and time
+	var n series.Labels
+	most := func(p **float64, x float64) {
+		if *p == nil || x > **p {
+			*p = &x
+		}
+	}
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "resource")
+		switch n.Metric {
+		case neededPeakMetric:
+			p := partPeak{node: n.Node, part: n.Part}
+			eachValue(it, func(t int64, x float64) {
+				if p.first == 0 {
+					p.first = t
+				}
+				p.last, p.peak = t, max(p.peak, x)
+			})
+			if p.first != 0 {
+				peaks = append(peaks, p)
+			}
+		case threadsMetric:
+			by := threads[n.Node]
+			if by == nil {
+				by = map[int64]float64{}
+				threads[n.Node] = by
+			}
+			eachValue(it, func(t int64, x float64) { by[t] += x })
+		case refaultMetric:
+			if total, ok := series.Total(it); ok {
+				if out.Refaults == nil {
+					out.Refaults = new(float64)
+				}
+				*out.Refaults += total
+			}
+		default:
+			total, ok := series.Total(it)
+			switch {
+			case !ok:
+			case n.Rest["resource"] == "memory":
+				most(&out.MemoryStalled, total)
+			case n.Rest["resource"] == "io":
+				most(&out.StorageStalled, total)
+			}
+		}
+		return nil
+	}, append(s.matchers(), series.OneOf("__name__", []string{neededPeakMetric, refaultMetric, threadsMetric, pressureMetric}))...)
+	if err != nil {
+		return Strain{}, err
+	}
+	for _, by := range threads {
+		for _, x := range by {
+			most(&out.Threads, x)
+		}
+	}
+	out.MemoryNeeded = neededOf(peaks)
+	return out, nil
+}
+
+func eachValue(it chunkenc.Iterator, take func(t int64, v float64)) {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if t, x := it.At(); vt == chunkenc.ValFloat && !math.IsNaN(x) {
+			take(t, x)
+		}
+	}
+}
+
+// between is by how much parts that follow each other may seem to overlap, milliseconds: an
+// end is exported up to an interval late.
+const between = 30_000
+
+// neededOf adds peaks up over nodes. On a node that of the whole counts; without one, parts
+// that follow each other share the memory, and those at a time add up.
+func neededOf(peaks []partPeak) *float64 {
+	if len(peaks) == 0 {
+		return nil
+	}
+	slices.SortFunc(peaks, func(a, b partPeak) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.first, b.first), cmp.Compare(a.part, b.part))
+	})
+	sum := 0.0
+	for from := 0; from < len(peaks); {
+		to := from
+		whole, largest := 0.0, 0.0
+		var lanes []partPeak
+		for ; to < len(peaks) && peaks[to].node == peaks[from].node; to++ {
+			p := peaks[to]
+			if p.part == "" {
+				whole = max(whole, p.peak)
+				continue
+			}
+			largest = max(largest, p.peak)
+			at := slices.IndexFunc(lanes, func(l partPeak) bool { return l.last-between <= p.first })
+			if at < 0 {
+				lanes = append(lanes, p)
+				continue
+			}
+			lanes[at].last, lanes[at].peak = p.last, max(lanes[at].peak, p.peak)
+		}
+		if whole >= largest && whole > 0 {
+			sum += whole
+		} else {
+			for _, l := range lanes {
+				sum += l.peak
+			}
+		}
+		from = to
+	}
+	return &sum
+}
+
+// Neighbour is what another owner used of the nodes of a workload in its time.
+type Neighbour struct {
+	Owner string
+	Cores float64 // on average
+}
+
+// farNeighbours bounds for how long it is looked who else used the nodes, up to the end.
+const farNeighbours = 24 * time.Hour
+
+// Neighbours returns what others used of the nodes of a workload while it ran, those of its
+// own owner included, the one who used most first.
+func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]Neighbour, error) {
+	from := s.From
+	if s.To.Sub(from) > farNeighbours {
+		from = s.To.Add(-farNeighbours)
+	}
+	seconds := s.To.Sub(from).Seconds()
+	if len(nodes) == 0 || seconds <= 0 {
+		return nil, nil
+	}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.CPU), series.OneOf("node", nodes), labels.MustNewMatcher(labels.MatchNotEqual, "workload", s.ID), labels.MustNewMatcher(labels.MatchNotEqual, "kind", "other")}
+	if s.Site != "" {
+		ms = append(ms, series.Equal("site", s.Site))
+	}
+	used := map[string]float64{}
+	var n series.Labels
+	err := series.Each(ctx, v.q, from, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		last := math.NaN()
+		eachValue(it, func(_ int64, x float64) {
+			switch {
+			case x < last:
+				used[n.Owner] += x
+			case x > last:
+				used[n.Owner] += x - last
+			}
+			last = x
+		})
+		return nil
+	}, ms...)
+	if err != nil {
+		return nil, err
+	}
+	var out []Neighbour
+	for owner, v := range used {
+		if v > 0 {
+			out = append(out, Neighbour{owner, v / seconds})
+		}
+	}
+	slices.SortFunc(out, func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Owner, b.Owner)) })
+	return out, nil
+}
+
+const exactnessMetric = "reckon_figure_exactness"
+
+// Exactness returns how exact the figures of a kind of workload were on some nodes, the worst
+// of a time, by the name of the figure: 0 exact, 1 at least, 2 estimated, 3 modelled. A figure
+// of which nothing is said is absent.
+func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	ms := []*labels.Matcher{series.Equal("__name__", exactnessMetric), series.OneOf("node", nodes), series.Equal("kind", kind)}
+	if s.Site != "" {
+		ms = append(ms, series.Equal("site", s.Site))
+	}
+	out := map[string]int{}
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "figure")
+		figure := n.Rest["figure"]
+		eachValue(it, func(_ int64, x float64) { out[figure] = max(out[figure], int(x)) })
+		return nil
+	}, ms...)
+	return out, err
+}
