@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/figure/format"
 	"reckon/internal/term"
 	"reckon/server"
 	"reckon/server/backup"
@@ -65,7 +66,7 @@ func runBackup(ctx context.Context, g *globals, data, file string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.stdout, "%s: %s, %d files, checked\n", file, bytesOf(st.Size()), m.Files)
+	fmt.Fprintf(g.stdout, "%s: %s, %d files, checked\n", file, format.Bytes(float64(st.Size())), m.Files)
 	for _, what := range m.LeftOut {
 		fmt.Fprintf(g.stdout, "not in it: %s\n", term.Safe(what))
 	}
@@ -133,7 +134,7 @@ func runRestore(g *globals, file, data string, replace, check bool) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		_, err = fmt.Fprintf(g.stdout, "%s is whole: %d files, %s, made at %s by reckon %s\n", file, m.Files, bytesOf(m.Bytes), m.Time.Format("2006-01-02 15:04:05Z"), term.Safe(m.Version))
+		_, err = fmt.Fprintf(g.stdout, "%s is whole: %d files, %s, made at %s by reckon %s\n", file, m.Files, format.Bytes(float64(m.Bytes)), m.Time.Format("2006-01-02 15:04:05Z"), term.Safe(m.Version))
 		return err
 	}
 	if err := server.Unused(data); err != nil {
@@ -155,9 +156,4 @@ func runRestore(g *globals, file, data string, replace, check bool) error {
 		fmt.Fprintf(g.stdout, "not in it: %s\n", term.Safe(what))
 	}
 	return nil
-}
-
-func bytesOf(n int64) string {
-	v := float64(n)
-	return term.Bytes(&v)
 }

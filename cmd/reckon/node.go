@@ -159,10 +159,10 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 			energy = ", " + term.Joules(x.EnergyJoules)
 		}
 		line(x.title, "known to be up for %s; cores used %s (%s on average), memory %s; unused %s%s", term.Seconds(x.UpSeconds), term.Percent(x.CPUShare), term.Cores(x.CoresUsed),
-			term.Percent(x.MemoryShare), coreHours(x.UnusedCoreSeconds), energy)
+			term.Percent(x.MemoryShare), term.CoreHours(x.UnusedCoreSeconds), energy)
 	}
 	if w := n.Waiting; w != nil {
-		line("room", "for %s that waited in the last day (%s free while they waited), for %d of those that wait now", hadRoomFor(w), coreHours(&w.CoreSeconds), w.Now)
+		line("room", "for %s that waited in the last day (%s free while they waited), for %d of those that wait now", hadRoomFor(w), term.CoreHours(&w.CoreSeconds), w.Now)
 	}
 	if chart := d.chart(now); chart != nil {
 		top := 0.0 // of the highest hour

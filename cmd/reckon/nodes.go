@@ -161,7 +161,7 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Seconds(week.UpSeconds), coreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), running(n),
+			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), running(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
 			boot, cmp.Or(n.KernelRelease, term.Unknown))
 	}
@@ -205,14 +205,6 @@ func heldOf(n *client.Node) string {
 		return term.Unknown
 	}
 	return usedOf(term.Cores, n.Batch.CoresHeld, n.Batch.Cores)
-}
-
-func coreHours(seconds *float64) string {
-	if seconds == nil {
-		return term.Unknown
-	}
-	h := *seconds / 3600
-	return term.Number(&h) + " core h"
 }
 
 func hadRoomFor(w *client.NodeWaiting) string {

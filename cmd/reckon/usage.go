@@ -213,8 +213,8 @@ func usageTable(list client.UsageList, limit int) *term.Table {
 			cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
 				"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
 		}
-		cells = append(cells, hours(r.CPUSeconds), term.Percent(r.CapacityShare), hours(r.HeldCoreSeconds), term.Bytes(per(r.MemoryByteSeconds, 3600)),
-			hours(r.GPUSeconds), term.Bytes(r.ReadBytes), term.Bytes(r.WriteBytes), term.Bytes(r.NetworkBytes), term.Joules(r.EnergyJoules))
+		cells = append(cells, term.Hours(r.CPUSeconds), term.Percent(r.CapacityShare), term.Hours(r.HeldCoreSeconds), term.Bytes(per(r.MemoryByteSeconds, 3600)),
+			term.Hours(r.GPUSeconds), term.Bytes(r.ReadBytes), term.Bytes(r.WriteBytes), term.Bytes(r.NetworkBytes), term.Joules(r.EnergyJoules))
 		if node {
 			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)), term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
 		} else {
@@ -245,21 +245,13 @@ func per(v *float64, by float64) *float64 {
 	return &x
 }
 
-// hours writes seconds as hours, with decimals while they are few.
-func hours(seconds *float64) string {
-	if h := per(seconds, 3600); h != nil && *h < 100 {
-		return fmt.Sprintf("%.2f", *h)
-	}
-	return term.Number(per(seconds, 3600))
-}
-
 // printTotals says how full the machines were and what waits.
 func printTotals(s term.Screen, list client.UsageList) error {
 	t := &list.Total
-	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), list.Until.UTC().Format("2006-01-02 15:04"), hours(t.CPUSeconds))
+	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), list.Until.UTC().Format("2006-01-02 15:04"), term.Hours(t.CPUSeconds))
 	if t.CoreSeconds != nil {
-		line += fmt.Sprintf(", %s of the %s core hours that machines were up; by the kernel's count %s were busy",
-			term.Percent(share(t.CPUSeconds, t.CoreSeconds)), hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
+		line += fmt.Sprintf(", %s of the %s core-hours that machines were up; by the kernel's count %s were busy",
+			term.Percent(share(t.CPUSeconds, t.CoreSeconds)), term.Hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
 	}
 	if t.NodeJoules != nil {
 		line += fmt.Sprintf("; the machines took %s", term.Joules(t.NodeJoules))
@@ -270,7 +262,7 @@ func printTotals(s term.Screen, list client.UsageList) error {
 	if t.StartedWithSubmit != nil && *t.StartedWithSubmit > 0 {
 		text := fmt.Sprintf("%s that began had waited %s on average", term.Number(t.StartedWithSubmit), term.Seconds(share(t.WaitSeconds, t.StartedWithSubmit)))
 		if t.WaitCoreSeconds != nil {
-			text += fmt.Sprintf(": %s core hours of demand that waited", hours(t.WaitCoreSeconds))
+			text += fmt.Sprintf(": %s core-hours of demand that waited", term.Hours(t.WaitCoreSeconds))
 		}
 		if _, err := fmt.Fprintln(s, text+"."); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/figure/format"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -83,7 +84,7 @@ func (s *Store) admit(t time.Time) error {
 	if s.opts.Reserve > 0 {
 		if free, err := freeBytes(s.opts.Dir); err == nil && free < uint64(s.opts.Reserve) {
 			return fmt.Errorf("%w: %s free on the disk of %s, %s are kept free; free space, or lower the retention",
-				store.ErrFull, size(free), s.opts.Dir, size(uint64(s.opts.Reserve)))
+				store.ErrFull, format.Bytes(float64(free)), s.opts.Dir, format.Bytes(float64(s.opts.Reserve)))
 		}
 	}
 	newest := s.db.Head().MaxTime()

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
+	"reckon/figure/format"
 	"reckon/internal/durable"
 	"reckon/metric"
 	"reckon/store"
@@ -148,7 +149,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		return nil
 	}
 	if free, err := freeBytes(s.opts.Dir); err == nil && s.opts.Reserve > 0 && free < uint64(s.opts.Reserve) {
-		return fmt.Errorf("%w: %s free on the disk of %s; free space and import again", store.ErrFull, size(free), s.opts.Dir)
+		return fmt.Errorf("%w: %s free on the disk of %s; free space and import again", store.ErrFull, format.Bytes(float64(free)), s.opts.Dir)
 	}
 	db, err := s.use()
 	if err != nil {

@@ -30,6 +30,7 @@ import (
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/compression"
 
+	"reckon/figure/format"
 	"reckon/store"
 )
 
@@ -210,7 +211,7 @@ func (s *Store) Close() error {
 // room again. It waits for no query: while one runs the store stays as it is.
 func (s *Store) repair() error {
 	if free, err := freeBytes(s.opts.Dir); err == nil && free < 1<<20 {
-		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, size(free), s.opts.Dir)
+		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, format.Bytes(float64(free)), s.opts.Dir)
 	}
 	if !s.gate.tryShut() {
 		return fmt.Errorf("%w: %s: the write-ahead log could not be written; it is repaired when the queries under way have ended", store.ErrDamaged, s.opts.Dir)

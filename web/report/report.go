@@ -13,10 +13,10 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
 	"time"
 
 	"reckon/client"
+	"reckon/figure/format"
 )
 
 //go:embed page.html
@@ -25,7 +25,8 @@ var files embed.FS
 // Write writes the page. site is its heading, and is left out of public reports.
 func Write(w io.Writer, r *client.Report, site string) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"hours": hours, "percent": percent, "joules": joules, "bytes": bytesOf, "count": count, "span": span, "dash": dash,
+		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.WattHours), "bytes": written(format.Bytes),
+		"count": written(format.Count), "span": written(format.Duration), "dash": dash,
 		"bars": bars, "week": week, "over": over, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "top": top, "minus": minus,
 	}).ParseFS(files, "page.html")
 	if err != nil {
@@ -42,69 +43,15 @@ func Write(w io.Writer, r *client.Report, site string) error {
 
 func dash(s string) string { return cmp.Or(s, "–") }
 
-func number(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 1e6:
-		return fmt.Sprintf("%.2f million", v/1e6)
-	case a >= 100:
-		return fmt.Sprintf("%.0f", v)
-	case a >= 1:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-func hours(seconds *float64) string {
-	if seconds == nil {
-		return "–"
-	}
-	return number(*seconds / 3600)
-}
-
-func count(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.0f", *v)
-}
-
-func percent(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f %%", *v*100)
-}
-
-func span(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return (time.Duration(*v) * time.Second).Round(time.Second).String()
-}
-
-func scaled(v *float64, base float64, units ...string) string {
-	if v == nil {
-		return "–"
-	}
-	x := *v
-	for i, u := range units {
-		if math.Abs(x) < base || i == len(units)-1 {
-			return number(x) + " " + u
+// written is what format makes of a figure that is known.
+func written(write func(float64) string) func(*float64) string {
+	return func(v *float64) string {
+		if v == nil {
+			return "–"
 		}
-		x /= base
+		return write(*v)
 	}
-	return "–"
 }
-
-func joules(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	wh := *v / 3600
-	return scaled(&wh, 1000, "Wh", "kWh", "MWh", "GWh")
-}
-
-func bytesOf(v *float64) string { return scaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB") }
 
 // over divides what is known.
 func over(part, whole *float64) *float64 {
@@ -169,7 +116,7 @@ func bars(r *client.Report) []bar {
 			if s.CoreUsedSeconds != nil {
 				b.H = min(140**s.CoreUsedSeconds/most, b.Up)
 			}
-			b.Tip += hours(s.CoreUsedSeconds) + " of " + hours(s.CoreSeconds) + " core hours in use"
+			b.Tip += written(format.Hours)(s.CoreUsedSeconds) + " of " + written(format.CoreHours)(s.CoreSeconds) + " in use"
 		}
 		b.Top, b.Y = 170-b.Up, 170-b.H
 		out = append(out, b)
@@ -198,7 +145,7 @@ func week(r *client.Report) []square {
 			continue
 		}
 		out = append(out, square{X: 60 + float64(at%24)*27, Y: 20 + float64(at/24)*22, Opacity: min(max(*busy, 0.02), 1),
-			Tip: fmt.Sprintf("%s %02d:00 UTC: %s in use", days[at/24], at%24, percent(busy))})
+			Tip: fmt.Sprintf("%s %02d:00 UTC: %s in use", days[at/24], at%24, written(format.Percent)(busy))})
 	}
 	return out
 }

@@ -59,7 +59,7 @@ func TestPageShowsFigures(t *testing.T) {
 	if err := Write(&page, example(), "lab"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<title>2026-11-30 00:00: 696 of 1536 core hours in use</title>", "Tuesday 03:00 UTC: 50.0 % in use", "<td>2.0</td>", "Usage of lab"} {
+	for _, want := range []string{"<title>2026-11-30 00:00: 696 of 1,536 core-hours in use</title>", "Tuesday 03:00 UTC: 50 % in use", "<td>2</td>", "Usage of lab"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("no %q", want)
 		}
