@@ -29,6 +29,11 @@ const (
 	Other      Kind = "other"      // other/NODE: kernel threads and what no rule claims
 )
 
+// Kinds are all kinds of workload, in the order of the list above.
+func Kinds() []Kind {
+	return []Kind{Slurm, Deployment, Job, Pod, Container, Unit, Session, Group, Short, Other}
+}
+
 // ID is kind/name, as in the label "workload".
 type ID string
 

@@ -72,10 +72,7 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 	default:
 		return "", fmt.Errorf("%q is no kind of token; give agent or person", t.Kind)
 	}
-	raw := make([]byte, 6+30)
-	_, _ = rand.Read(raw) // never fails (crypto/rand)
-	b64 := base64.RawURLEncoding
-	id, secret := b64.EncodeToString(raw[:6]), b64.EncodeToString(raw[6:])
+	id, secret := newToken()
 	hash := sha256.Sum256([]byte(secret))
 	owners, err := json.Marshal(append([]string{}, t.Owners...))
 	if err != nil {
@@ -101,6 +98,19 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0)`,
 		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound), us.clock().UnixMilli(), expires)
 	return prefix + id + "." + secret, err
+}
+
+// newToken makes the id and the secret of a token. An id that began with a hyphen would
+// look like a flag on a command line.
+func newToken() (id, secret string) {
+	raw := make([]byte, 6+30)
+	for {
+		_, _ = rand.Read(raw) // never fails (crypto/rand)
+		b64 := base64.RawURLEncoding
+		if id, secret = b64.EncodeToString(raw[:6]), b64.EncodeToString(raw[6:]); id[0] != '-' {
+			return id, secret
+		}
+	}
 }
 
 // Revoke makes a token useless from now on.

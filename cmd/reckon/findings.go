@@ -54,12 +54,12 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
   reckon findings --explain over-share         what a rule means, and its thresholds
   reckon findings --what-if stricter.yaml --since 7d
   reckon findings mute 3f2a9c1b04de --reason "agreed until the paper" --until 30d`,
-		Args: cobra.NoArgs,
+		Args: subcommandOnly,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runFindings(cmd, g, o) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.filter.Rules, "rule", nil, "of these rules")
-	f.StringSliceVar(&o.filter.Owners, "owner", nil, "of these owners")
+	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these owners")
 	f.StringSliceVar(&o.filter.Severities, "severity", nil, "of these severities: high, medium, low")
 	f.StringSliceVar(&o.filter.States, "state", nil, "in these states: new, open, gone (default: new and open)")
 	f.StringVar(&o.filter.Workload, "workload", "", "about this workload")
@@ -73,6 +73,7 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	complete(cmd, "rule", misuse.Rules()...)
 	complete(cmd, "severity", "high", "medium", "low")
 	complete(cmd, "state", "new", "open", "gone")
+	completeOwners(cmd, g)
 	cmd.AddCommand(findingsPolicy(g), findingsAck(g), findingsMute(g))
 	return cmd
 }

@@ -34,7 +34,8 @@ and everything else answer about it too. What is imported stays, whatever the re
 
 Input that was imported before adds nothing, also in part: a file that has grown is
 imported again as a whole. What reckon itself measured is not counted twice. Lines that
-can not be read are counted and named, and the rest is taken.`,
+can not be read are counted and named, and the rest is taken. Accounting of PBS, Grid
+Engine and LSF is not read.`,
 		Example: `  reckon import sonar /var/log/sonar
   sacct -aP -S 2023-01-01 -o ALL > jobs.txt; reckon import sacct jobs.txt`,
 		Args: cobra.NoArgs,

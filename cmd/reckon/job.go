@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,16 +86,17 @@ owner and name instead.`,
 	o.by = &choice{words: []string{"node", "command", "part"}}
 	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")
 	complete(cmd, "by", o.by.words...)
-	o.format = addFormat(cmd, "table", "json")
+	o.format = addFormat(cmd, "table", "json", "csv")
 	o.trace = &choice{words: []string{"csv", "json"}}
 	cmd.Flags().Var(o.trace, "trace", "write what it used over time as a program for reckon stress: csv, json")
 	complete(cmd, "trace", o.trace.words...)
 	cmd.Flags().BoolVar(&o.mail, "email-text", false, "plain text for a mail: 72 columns, no charts, ASCII")
 	cmd.Flags().BoolVar(&o.seff, "seff", false, "the lines of Slurm's seff, in its order")
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N that began, 1 to 100")
-	cmd.Flags().StringSliceVar(&o.find.Owners, "owner", nil, "the last of these owners")
+	cmd.Flags().StringSliceVarP(&o.find.Owners, "owner", "u", nil, "the last of these owners")
 	cmd.Flags().StringVar(&o.find.Name, "name", "", "the last whose name matches this shell pattern, such as 'train*'")
 	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff")
+	completeOwners(cmd, g)
 	for _, other := range []string{"trace", "email-text", "seff"} {
 		cmd.MarkFlagsMutuallyExclusive("by", other)
 	}
@@ -134,6 +134,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		}
 	}
 	var details []client.WorkloadDetail
+	var rows []client.Workload
 	for i, job := range jobs {
 		r.Start, r.Site = job.Start, job.Site
 		d, err := c.Workload(ctx, job.ID, r)
@@ -141,6 +142,10 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 			return err
 		}
 		g.partial(d.Missing)
+		if o.format.value == "csv" {
+			rows = append(rows, d.Workload)
+			continue
+		}
 		if o.finds && o.format.value == "json" {
 			details = append(details, d)
 			continue
@@ -151,6 +156,9 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		if err := writeJob(g, o, d, now); err != nil {
 			return err
 		}
+	}
+	if rows != nil {
+		return client.WriteCSV(g.stdout, rows) // the columns of reckon jobs
 	}
 	if details != nil {
 		return writeJSON(g.stdout, details)
@@ -208,30 +216,4 @@ func lastJobs(ctx context.Context, c *client.Client, f client.Filter, site strin
 		return nil, errors.New("no job matches; `reckon jobs --since 30d` lists what there is")
 	}
 	return began[:min(want, len(began))], nil
-}
-
-// completeIDs offers the ids of workloads in the shell, the latest first.
-func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobra.ShellCompDirective) {
-	const flags = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	c, err := g.client()
-	if err != nil {
-		return nil, flags
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	list, err := c.Workloads(ctx, client.Filter{Sort: "-seen", Limit: 500})
-	if err != nil {
-		return nil, flags // a shell has no place for an error
-	}
-	var ids []string
-	for _, w := range list.Workloads {
-		if strings.HasPrefix(w.ID, prefix) {
-			about := w.Owner
-			if name := shortName(w); name != "" {
-				about = name + ", " + w.Owner
-			}
-			ids = append(ids, cobra.CompletionWithDesc(w.ID, about))
-		}
-	}
-	return ids, flags
 }

@@ -13,6 +13,7 @@ import (
 
 	"reckon/client"
 	"reckon/internal/term"
+	"reckon/workload"
 )
 
 type jobsOptions struct {
@@ -62,24 +63,27 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.filter.Owners, "owner", nil, "of these users or namespaces")
-	f.StringSliceVar(&o.filter.Kinds, "kind", nil, "of these kinds: slurm, deployment, job, pod, container, unit, session, group, short, other")
+	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these users or namespaces")
+	f.StringVarP(&o.filter.ID, "id", "j", "", "with this id, every run of it: slurm/4711, or the number of a batch job")
+	f.StringSliceVar(&o.filter.Kinds, "kind", nil, "of these kinds: "+strings.Join(kindWords(), ", "))
 	f.StringSliceVar(&o.filter.Nodes, "node", nil, "that ran on these nodes")
 	f.StringVar(&o.filter.Name, "name", "", "with a name that matches this shell pattern, such as 'train*'")
 	f.StringVar(&o.filter.Command, "command", "", "whose program matches this shell pattern, such as 'python*'")
 	f.StringSliceVar(&o.filter.Accounts, "account", nil, "charged to these accounts")
 	f.StringSliceVar(&o.filter.Partitions, "partition", nil, "of these partitions")
 	f.StringSliceVar(&o.filter.Sites, "site", nil, "at these sites or clusters")
-	f.StringSliceVar(&o.filter.States, "state", nil, "in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like")
-	f.StringVar(&o.since, "since", "24h", "that existed after this time: 2h, 7d, 2026-11-21, or RFC 3339")
-	f.StringVar(&o.until, "until", "", "that existed before this time")
+	f.StringSliceVar(&o.filter.States, "state", nil, "in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like; Slurm's abbreviations such as OOM will do")
+	f.StringVarP(&o.since, "since", "S", "24h", "that existed after this time: 2h, 7d, 2026-11-21, or RFC 3339")
+	f.StringVarP(&o.until, "until", "E", "", "that existed before this time")
 	f.Float64Var(&o.filter.MinCPU, "min-cpu", 0, "that used at least this many CPU seconds")
 	f.BoolVar(&o.running, "running", false, "only those that run; --running=false: only those that ended")
 	f.StringVar(&o.sort, "sort", "cpu", "by cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or any key of the JSON (- in front: descending)")
 	f.IntVar(&o.limit, "limit", 50, "at most this many, 0 for all (default 50 in a table, all in json and csv)")
 	f.Lookup("limit").DefValue = "0"
 	o.format = addFormat(cmd, "table", "json", "csv")
-	complete(cmd, "kind", "slurm", "deployment", "job", "pod", "container", "unit", "session", "group", "short", "other")
+	complete(cmd, "kind", kindWords()...)
+	complete(cmd, "state", client.States()...)
+	completeOwners(cmd, g)
 	words := append([]string{}, client.SortKeys()...)
 	for w := range sortWords() {
 		words = append(words, w)
@@ -93,6 +97,9 @@ const everything = 100_000 // what the server sends at most
 
 func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	f := o.filter
+	if f.ID != "" && !strings.Contains(f.ID, "/") {
+		f.ID = string(workload.MakeID(workload.Slurm, f.ID))
+	}
 	var err error
 	if f.Until, err = moment("until", o.until, now); err != nil {
 		return f, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,16 +65,13 @@ To measure one command, no server is needed:
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       buildinfo.Get().Version,
-		// A word that is no command is a mistake, not an argument.
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(d.stdin)
 	root.SetOut(d.stdout)
 	root.SetErr(d.stderr)
 	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
 	g.connection.flags(root)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
 	root.AddCommand(
 		newUp(g),
 		newServe(g),
@@ -107,26 +105,38 @@ To measure one command, no server is needed:
 		newAudit(g),
 		newVersion(g),
 	)
+	root.InitDefaultCompletionCmd()
 	group(root)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", ".FlagUsagesWrapped 80 |"))
 	prepare(root)
 	return root
 }
 
-// group sorts the commands of the help text by what a person wants.
+// group sorts the commands of the help text by who needs them.
 func group(root *cobra.Command) {
-	root.AddGroup(&cobra.Group{ID: "measure", Title: "Measure:"}, &cobra.Group{ID: "ask", Title: "Ask:"})
-	of := map[string]string{
-		"up": "measure", "run": "measure", "serve": "measure", "stress": "measure", "simulate": "measure", "experiment": "measure", "push": "measure",
-		"top": "ask", "jobs": "ask", "job": "ask", "nodes": "ask", "usage": "ask", "report": "ask", "fit": "ask", "query": "ask", "dataset": "ask", "correlate": "ask", "findings": "ask", "alerts": "ask", "power": "ask",
-	}
-	for _, cmd := range root.Commands() {
-		cmd.GroupID = of[cmd.Name()]
+	for _, g := range []struct{ id, title, commands string }{
+		{"core", "Core:", "up run top jobs job scale nodes usage findings query"},
+		{"site", "Site:", "report fit power alerts push import export"},
+		{"admin", "Admin:", "serve user token audit catalogue backup restore migrate"},
+		{"lab", "Lab:", "stress simulate experiment dataset correlate"},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range root.Commands() {
+			if slices.Contains(strings.Fields(g.commands), cmd.Name()) {
+				cmd.GroupID = g.id
+			}
+		}
 	}
 }
 
 // prepare makes every mistake in arguments a usage error, also those that cobra finds.
 func prepare(cmd *cobra.Command) {
+	if cmd.HasSubCommands() && (!cmd.Runnable() || cmd.Args == nil) {
+		cmd.Args = subcommandOnly
+		if !cmd.Runnable() {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
@@ -144,7 +154,7 @@ func prepare(cmd *cobra.Command) {
 // execute runs the program and returns its exit code.
 func execute(ctx context.Context, d deps, args []string) int {
 	root := newRoot(d)
-	root.SetArgs(args)
+	root.SetArgs(hyphenID(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -51,7 +51,7 @@ Without a batch system a run counts with the cores that it used (p95).`,
 	}
 	cmd.Flags().StringVar(&start, "start", "", "which life of an id that was given more than once: its start, or a time in it")
 	cmd.Flags().StringVar(&site, "site", "", siteWords)
-	format = addFormat(cmd, "table", "json")
+	format = addFormat(cmd, "table", "json", "csv")
 	return cmd
 }
 
@@ -69,8 +69,11 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 		return err
 	}
 	g.partial(s.Missing)
-	if format == "json" {
+	switch format {
+	case "json":
 		return writeJSON(g.stdout, s)
+	case "csv": // the runs that are compared
+		return client.WriteCSV(g.stdout, s.Runs)
 	}
 	return printScale(g.screen(), s, g.now())
 }

@@ -55,11 +55,11 @@ that used most in it. "-" stands for what was not measured. Times are UTC.`,
 	f.StringSliceVar(&o.query.By, "by", []string{"owner"}, "told apart by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
 	o.span = &choice{value: "whole", words: []string{"whole", "hour", "day", "week", "month"}}
 	f.Var(o.span, "per", "one row for each hour, day, week or month; whole: for all the time together")
-	f.StringVar(&o.since, "since", "30d", "from this time on: 7d, 365d, 2026-01-01, or RFC 3339")
-	f.StringVar(&o.until, "until", "", "up to this time")
+	f.StringVarP(&o.since, "since", "S", "30d", "from this time on: 7d, 365d, 2026-01-01, or RFC 3339")
+	f.StringVarP(&o.until, "until", "E", "", "up to this time")
 	o.heatmap = &choice{words: []string{"hour-of-week"}}
 	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are")
-	f.StringSliceVar(&o.query.Owners, "owner", nil, "of these owners")
+	f.StringSliceVarP(&o.query.Owners, "owner", "u", nil, "of these owners")
 	f.StringSliceVar(&o.query.Accounts, "account", nil, "charged to these accounts")
 	f.StringSliceVar(&o.query.Partitions, "partition", nil, "of these partitions")
 	f.StringSliceVar(&o.query.Kinds, "kind", nil, "of these kinds of workloads")
@@ -74,6 +74,8 @@ that used most in it. "-" stands for what was not measured. Times are UTC.`,
 	complete(cmd, "per", o.span.words...)
 	complete(cmd, "heatmap", o.heatmap.words...)
 	complete(cmd, "sort", o.sort.words...)
+	complete(cmd, "kind", kindWords()...)
+	completeOwners(cmd, g)
 	return cmd
 }
 
@@ -185,7 +187,7 @@ func usageTable(list client.UsageList, limit int) *term.Table {
 	}
 	columns = append(columns,
 		term.Column{Title: "CPU HOURS", Right: true}, term.Column{Title: "SHARE", Right: true},
-		term.Column{Title: "HELD", Right: true, Optional: 4}, term.Column{Title: "MEM HOURS", Right: true, Optional: 1},
+		term.Column{Title: "HELD", Right: true, Optional: 4}, term.Column{Title: "MEM GiB h", Right: true, Optional: 1},
 		term.Column{Title: "GPU HOURS", Right: true, Optional: 2}, term.Column{Title: "READ", Right: true, Optional: 5}, term.Column{Title: "WRITTEN", Right: true, Optional: 5},
 		term.Column{Title: "NETWORK", Right: true, Optional: 6}, term.Column{Title: "ENERGY", Right: true, Optional: 3})
 	node := slices.Contains(list.By, "node")
@@ -213,7 +215,7 @@ func usageTable(list client.UsageList, limit int) *term.Table {
 			cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
 				"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
 		}
-		cells = append(cells, term.Hours(r.CPUSeconds), term.Percent(r.CapacityShare), term.Hours(r.HeldCoreSeconds), term.Bytes(per(r.MemoryByteSeconds, 3600)),
+		cells = append(cells, term.Hours(r.CPUSeconds), term.Percent(r.CapacityShare), term.Hours(r.HeldCoreSeconds), term.Hours(per(r.MemoryByteSeconds, 1<<30)),
 			term.Hours(r.GPUSeconds), term.Bytes(r.ReadBytes), term.Bytes(r.WriteBytes), term.Bytes(r.NetworkBytes), term.Joules(r.EnergyJoules))
 		if node {
 			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)), term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))

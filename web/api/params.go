@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/workload"
 )
 
 // param describes one parameter of a route: the parser refuses what is not listed,
@@ -107,6 +108,38 @@ func (q *query) list(name string) []string {
 		}
 	}
 	return out
+}
+
+// kinds are the values of the parameter kind.
+func (q *query) kinds() []string {
+	list := q.list("kind")
+	for _, k := range list {
+		if !slices.Contains(kindWords(), k) {
+			q.bad("kind", k, "give some of "+strings.Join(kindWords(), ", "))
+		}
+	}
+	return list
+}
+
+func kindWords() []string {
+	var all []string
+	for _, k := range workload.Kinds() {
+		all = append(all, string(k))
+	}
+	return all
+}
+
+// states are the values of the parameter state, by the names that are stored.
+func (q *query) states() []string {
+	list := q.list("state")
+	for i, s := range list {
+		state, ok := client.ParseState(s)
+		if !ok {
+			q.bad("state", s, "give some of "+strings.Join(client.States(), ", "))
+		}
+		list[i] = state
+	}
+	return list
 }
 
 func (q *query) pattern(name string) string {
@@ -222,8 +255,8 @@ const aheadClock = 5 * time.Minute
 func filterOf(q *query) client.Filter {
 	f := client.Filter{}
 	f.ID, _ = q.get("id")
-	f.Kinds, f.Owners, f.Nodes = q.list("kind"), q.list("owner"), q.list("node")
-	f.Accounts, f.Partitions, f.States, f.Sites = q.list("account"), q.list("partition"), q.list("state"), q.list("site")
+	f.Kinds, f.Owners, f.Nodes = q.kinds(), q.list("owner"), q.list("node")
+	f.Accounts, f.Partitions, f.States, f.Sites = q.list("account"), q.list("partition"), q.states(), q.list("site")
 	f.Name, f.Command = q.pattern("name"), q.pattern("command")
 	f.Since, f.Until = q.time("since"), q.time("until")
 	f.MinCPU = q.number("min_cpu")

@@ -30,7 +30,7 @@ func (s *server) usageRoutes() []route {
 			{name: "owner", doc: "Of these owners.", schema: text, many: true},
 			{name: "account", doc: "Charged to these accounts.", schema: text, many: true},
 			{name: "partition", doc: "Of these partitions.", schema: text, many: true},
-			{name: "kind", doc: "Of these kinds.", schema: text, many: true},
+			{name: "kind", doc: "Of these kinds.", schema: enum(kindWords()...), many: true},
 			{name: "node", doc: "Of these nodes; by node only.", schema: text, many: true},
 			{name: "command", doc: "Shell pattern on the program's name.", schema: text},
 			formatParam,
@@ -42,7 +42,7 @@ func (s *server) usageRoutes() []route {
 func usageOf(q *query) client.UsageQuery {
 	u := client.UsageQuery{
 		Since: q.time("since"), Until: q.time("until"), By: q.list("by"), Sites: q.list("site"), Owners: q.list("owner"), Accounts: q.list("account"),
-		Partitions: q.list("partition"), Kinds: q.list("kind"), Nodes: q.list("node"), Command: q.pattern("command"), Span: "whole",
+		Partitions: q.list("partition"), Kinds: q.kinds(), Nodes: q.list("node"), Command: q.pattern("command"), Span: "whole",
 	}
 	if v, ok := q.get("span"); ok {
 		if u.Span = v; !slices.Contains(client.UsageSpans(), v) {

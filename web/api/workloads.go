@@ -92,7 +92,7 @@ const searched = 2000
 // the end of the id of what was there lately, else by the end of a name.
 func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	var exact []string
-	for _, k := range kinds() {
+	for _, k := range workload.Kinds() {
 		id := string(workload.MakeID(k, text))
 		old, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Limit: 1})
 		if err != nil {
@@ -151,6 +151,9 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		family, err := s.family(ctx, text)
 		if err != nil {
 			return "", err
+		}
+		if digits(text) { // a number is one of the batch system, not part of a name that another kind was given
+			ids = slices.DeleteFunc(ids, func(id string) bool { return workload.ID(id).Kind() != workload.Slurm })
 		}
 		if near := nearest(text, ids, 5); family != "" {
 			hint = family
@@ -216,13 +219,6 @@ func (s *server) called(ctx context.Context, pattern string) (ids []string, err 
 		}
 	}
 	return ids, err
-}
-
-func kinds() []workload.Kind {
-	return []workload.Kind{
-		workload.Slurm, workload.Deployment, workload.Job, workload.Pod, workload.Container,
-		workload.Unit, workload.Session, workload.Group, workload.Short, workload.Other,
-	}
 }
 
 // literal escapes what a shell pattern would interpret.

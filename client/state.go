@@ -1,0 +1,31 @@
+package client
+
+import (
+	"slices"
+	"strings"
+)
+
+// States are the states of a workload in the batch system, the frequent ones first, as
+// the filter [Filter.States] takes them. "started" is an array of which some task has begun.
+func States() []string {
+	return []string{
+		"pending", "running", "completed", "failed", "cancelled", "timeout", "out_of_memory", "node_fail", "preempted", "suspended",
+		"boot_fail", "completing", "configuring", "deadline", "launch_failed", "reconfig_fail", "requeue_fed", "requeue_hold", "requeued",
+		"resizing", "resv_del_hold", "revoked", "signaling", "special_exit", "stage_out", "started", "stopped",
+	}
+}
+
+// ParseState reads a state in any case, by its name or by the abbreviation of Slurm's
+// squeue (PD, R, OOM), and reports whether there is such a state.
+func ParseState(text string) (state string, ok bool) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if long := map[string]string{
+		"bf": "boot_fail", "ca": "cancelled", "canceled": "cancelled", "cd": "completed", "cf": "configuring", "cg": "completing",
+		"dl": "deadline", "f": "failed", "nf": "node_fail", "oom": "out_of_memory", "pd": "pending", "pr": "preempted", "r": "running",
+		"rd": "resv_del_hold", "rf": "requeue_fed", "rh": "requeue_hold", "rq": "requeued", "rs": "resizing", "rv": "revoked",
+		"s": "suspended", "se": "special_exit", "si": "signaling", "so": "stage_out", "st": "stopped", "to": "timeout",
+	}[text]; long != "" {
+		return long, true
+	}
+	return text, slices.Contains(States(), text)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// subcommandOnly refuses arguments of a command that only holds others: a word that is
+// no command is a mistake.
+func subcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, " or "))
+	}
+	if cmd.HasParent() { // the root has too many to list
+		var names []string
+		for _, sub := range cmd.Commands() {
+			names = append(names, sub.Name())
+		}
+		text += "; available: " + strings.Join(names, ", ")
+	}
+	return errors.New(text)
+}
+
+// flagError says what a flag takes, where the library says how it failed to read it.
+func flagError(err error) error {
+	var none *pflag.ValueRequiredError
+	if errors.As(err, &none) {
+		f := none.GetFlag()
+		return fmt.Errorf("--%s needs a value: %s", f.Name, f.Usage)
+	}
+	var bad *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &bad) || !errors.As(err, &number) {
+		return err
+	}
+	f, want := bad.GetFlag(), "give a number"
+	switch kind := f.Value.Type(); {
+	case errors.Is(number, strconv.ErrRange):
+		want = "the number is too large"
+	case kind == "bool":
+		want = "give true or false"
+	case strings.Contains(kind, "int"):
+		want = "give a whole number"
+	}
+	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
+}
+
+// hyphenID moves the id of `token revoke` behind a double hyphen where it begins with a
+// hyphen, as ids did that were made before 2026-11-22, and would be read as a flag.
+func hyphenID(args []string) []string {
+	id := regexp.MustCompile(`^-[A-Za-z0-9_-]{7}$`) // 6 bytes in base64
+	for i := 0; i+2 < len(args); i++ {
+		if args[i] != "token" || args[i+1] != "revoke" || slices.Contains(args, "--") {
+			continue
+		}
+		for j := i + 2; j < len(args); j++ {
+			if id.MatchString(args[j]) && args[j] != "--server" {
+				return append(slices.Delete(slices.Clone(args), j, j+1), "--", args[j])
+			}
+		}
+	}
+	return args
+}
