@@ -38,6 +38,7 @@ func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 // valid until the next Tick.
 func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.lastAt
+	l.exports++
 	l.sweep()
 	l.fold()
 	for _, p := range l.order {

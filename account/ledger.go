@@ -76,6 +76,8 @@ type process struct {
 	rate   float64 // cores, from the last two readings
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
+	// counted is the export interval in which it was counted as started, beginning with 1; 0 before.
+	counted uint64
 
 	children offspring
 	share    sharing
@@ -95,6 +97,7 @@ type Ledger struct {
 
 	tick    uint64
 	now     uint64 // boot time of this tick
+	exports uint64
 	began   uint64 // boot time of the first tick
 	lastAt  uint64 // boot time of the last tick
 	booted  int64  // see SetBooted
@@ -154,7 +157,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	// nobody saw alive then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
 		l.meetParent(&pass.Exited[i], pass.Live)
-		l.ended(&pass.Exited[i])
+		l.ended(&pass.Exited[i], pass.Joined)
 	}
 	for i := range pass.Live {
 		l.alive(&pass.Live[i], first)
@@ -190,14 +193,14 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	if isNew || e.fresh {
 		isNew, e.fresh = true, false
 		l.fork(e, p)
-		e.part.started++
+		l.count(e)
 	}
 	if e.gone {
 		l.bury(e, p)
 		e.tick = l.tick // a zombie that waits to be reaped
 		return
 	}
-	if e.retry || (p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup) || p.PGID != e.pgid || p.SID != e.sid {
+	if e.retry || e.moved(p, true) {
 		l.identify(e, p, false)
 	}
 	e.tick, e.left, e.children.passed = l.tick, false, false
@@ -211,15 +214,44 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	}
 }
 
-// ended takes in an exit record.
-func (l *Ledger) ended(p *sensor.Process) {
+// moved reports whether a process left its process group, session or, where the numbers
+// come from one source, its control groups since it was identified.
+func (e *process) moved(p *sensor.Process, joined bool) bool {
+	return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup ||
+		p.Have&sensor.FieldGroup != 0 && (p.PGID != e.pgid || p.SID != e.sid)
+}
+
+// strayed reports whether a process that ended belongs elsewhere than where it was last seen:
+// the only reading of it fell between its fork and its setsid(2), setpgid(2) or the move to its
+// control group. What was recognised by its environment stays, as that can not be read any more.
+func (e *process) strayed(p *sensor.Process, joined bool) bool {
+	switch e.part.kind {
+	case workload.Group, workload.Other:
+		return e.moved(p, joined)
+	case workload.Unit, workload.Session:
+		return joined && p.Have&sensor.FieldCgroup != 0 && p.Cgroup != e.cgroup
+	}
+	return false
+}
+
+// count counts a process as started.
+func (l *Ledger) count(e *process) {
+	e.part.started++
+	e.counted = l.exports + 1
+}
+
+// ended takes in an exit record. joined says that its control groups go by the numbers of the
+// living.
+func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	e := l.find(p)
 	switch {
 	case e == nil:
 		e = l.meet(p, true)
-		e.part.started++
+		l.count(e)
 	case e.gone:
 		return
+	case e.strayed(p, joined):
+		l.identify(e, p, true)
 	}
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, false)
@@ -299,6 +331,10 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	e.cgroup, e.pgid, e.sid, e.retry = p.Cgroup, p.PGID, p.SID, found.Retry
 	part := l.part(found, p.Start)
 	if e.part != part {
+		if e.counted == l.exports+1 { // it began a moment ago, and no export has told it
+			e.part.started--
+			part.started++
+		}
 		e.part = part
 		part.start = min(part.start, p.Start)
 	}

@@ -141,6 +141,71 @@ func TestShortLivedChildOfShortLivedParent(t *testing.T) {
 	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/10|group||alice"], 3)
 }
 
+// A process whose only reading alive fell between its fork and its setsid(2), or its move to a
+// control group: what it used until its end is its own group's, and so is its start.
+func TestEndedElsewhere(t *testing.T) {
+	inCgroup := func(p *sensor.Process, parent *Part, ended bool) Identified {
+		if p.Cgroup == 2 {
+			return Identified{Identity: workload.Identity{Workload: "unit/b.service", Owner: "root"}}
+		}
+		if p.Cgroup == 3 {
+			return Identified{Identity: workload.Identity{Workload: "slurm/1", Owner: "bob"}}
+		}
+		return byGroup(p, parent, ended)
+	}
+	started := func(r *rig, id string) float64 {
+		return r.values["reckon_workload_processes_started_total|"+id+"|"+string(workload.ID(id).Kind())+"||"+map[bool]string{true: "alice", false: "root"}[strings.HasPrefix(id, "group")]]
+	}
+	for what, c := range map[string]struct {
+		joined      bool
+		before, end func(*sensor.Process)
+		export      bool // between the two
+		want        string
+		early       float64 // started in group 10
+	}{
+		"a new session":              {true, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "group/n1/20", 1},
+		"exit records of another":    {false, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "group/n1/20", 1},
+		"exported meanwhile":         {true, nil, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, true, "group/n1/20", 2},
+		"a control group":            {true, nil, func(p *sensor.Process) { p.Cgroup, p.Have = 2, p.Have|sensor.FieldCgroup }, false, "unit/b.service", 1},
+		"numbers of another source":  {false, nil, func(p *sensor.Process) { p.Cgroup, p.Have = 2, p.Have|sensor.FieldCgroup }, false, "group/n1/10", 2},
+		"a record without its group": {true, nil, func(p *sensor.Process) { p.PGID, p.SID, p.Have = 0, 0, p.Have&^sensor.FieldGroup }, false, "group/n1/10", 2},
+		"a job by its environment":   {true, func(p *sensor.Process) { p.Cgroup, p.Have = 3, p.Have|sensor.FieldCgroup }, func(p *sensor.Process) { p.PGID, p.SID = 20, 20 }, false, "slurm/1", 1},
+		"nothing moved":              {true, nil, func(*sensor.Process) {}, false, "group/n1/10", 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newRig(t, Config{Identify: inCgroup})
+			shell := proc(10, 10, 5*second, 0)
+			r.tick(0, []sensor.Process{shell})
+			p := proc(20, 10, r.boot+1, 0)
+			p.PPID = 10
+			if c.before != nil {
+				c.before(&p)
+			}
+			r.tick(0, []sensor.Process{shell, p})
+			if c.export {
+				r.export()
+			}
+			p.UserNanos = 2 * second
+			c.end(&p)
+			r.pass.Joined = c.joined
+			r.tick(2*second, []sensor.Process{shell}, p)
+			r.export()
+			owner := "alice"
+			switch {
+			case strings.HasPrefix(c.want, "unit"):
+				owner = "root"
+			case strings.HasPrefix(c.want, "slurm"):
+				owner = "bob"
+			}
+			r.want("CPU time of "+c.want, r.cpu(c.want, "", owner), 2)
+			r.want("started in the shell's group", started(r, "group/n1/10"), c.early)
+			if owner != "bob" && c.want != "group/n1/10" {
+				r.want("started there", started(r, c.want), 2-c.early)
+			}
+		})
+	}
+}
+
 // A group that the OOM killer ends is often gone before its counters are read.
 func TestOOMKillIsSeenWithoutACgroup(t *testing.T) {
 	cg := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupEvents}}

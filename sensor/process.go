@@ -96,6 +96,9 @@ type Pass struct {
 	// Complete says that Exited has every process that ended, with all that it used, but
 	// for those counted in Lost.
 	Complete bool
+	// Joined says that Live and Exited come from one source: their numbers of control groups
+	// can be compared.
+	Joined bool
 	// Lost counts exit records that the source could not deliver (a full buffer).
 	Lost uint64
 }

@@ -133,7 +133,7 @@ func seriesKey(s *metric.Series) string {
 
 // tasks copies a pass as it is in this round.
 func (s *shift) tasks(out, in *sensor.Pass) {
-	out.Boot, out.Lost = in.Boot+s.boot, in.Lost
+	out.Boot, out.Lost, out.Joined = in.Boot+s.boot, in.Lost, in.Joined
 	out.Live = append(out.Live, in.Live...)
 	out.Exited = append(out.Exited, in.Exited...)
 	if s.round == 0 {

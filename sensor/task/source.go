@@ -37,7 +37,9 @@ func (s *Source) Exits() string {
 
 // Read fills p. With two sources the table is read first: the record of a process that is not in
 // it any more was sent before. The record of one that is in it, as a zombie or in
-// its last moments, waits until it has left, so that nobody is told alive after the end.
+// its last moments, waits until it has left, so that nobody is told alive after the end. That of
+// one that began after the table was read waits, too: its parent and the leader of its group may
+// have begun after that themselves, and nobody would know where it belongs.
 func (s *Source) Read(p *sensor.Pass) error {
 	if err := s.live.Read(p); err != nil {
 		return err
@@ -46,13 +48,14 @@ func (s *Source) Read(p *sensor.Pass) error {
 		return nil
 	}
 	from := len(p.Exited)
+	p.Joined = false
 	p.Exited = append(p.Exited, s.waiting...)
 	s.waiting = s.waiting[:0]
 	err := s.exits.Drain(p)
 	kept := p.Exited[:from]
 	for i := range p.Exited[from:] {
 		e := &p.Exited[from+i]
-		if q := find(p.Live, e.PID); q != nil && sensor.SameStart(q.Start, e.Start) {
+		if q := find(p.Live, e.PID); e.Start > p.Boot || q != nil && sensor.SameStart(q.Start, e.Start) {
 			s.waiting = append(s.waiting, *e)
 			continue
 		}

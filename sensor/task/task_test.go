@@ -307,11 +307,13 @@ func TestUnprivileged(t *testing.T) {
 type fake struct {
 	live, ended []sensor.Process
 	closed      bool
+	boot        uint64
 }
 
 func (f *fake) Name() string { return "fake" }
 func (f *fake) Close() error { f.closed = true; return nil }
 func (f *fake) Read(p *sensor.Pass) error {
+	p.Boot = f.boot
 	p.Live = append(p.Live, f.live...)
 	return nil
 }
@@ -321,13 +323,14 @@ func (f *fake) Drain(p *sensor.Pass) error {
 	return nil
 }
 
-// TestRecordWaitsForZombie tests that the record of a process waits while it is in the table.
+// TestRecordWaitsForZombie tests that the record of a process waits while it is in the table, and
+// that of one that began after the table was read until the next reading.
 func TestRecordWaitsForZombie(t *testing.T) {
 	second := uint64(time.Second)
-	f := &fake{live: []sensor.Process{{PID: 3, Start: 100 * second}, {PID: 5, Start: 7 * second}}}
+	f := &fake{boot: 100 * second, live: []sensor.Process{{PID: 3, Start: 100 * second}, {PID: 5, Start: 7 * second}}}
 	s := &Source{live: f, exits: f}
 	f.ended = []sensor.Process{
-		{PID: 3, Start: 100*second + second/2}, // still there, and told with another resolution
+		{PID: 3, Start: 100*second - second/2}, // still there, and told with another resolution
 		{PID: 4, Start: 100 * second},          // gone
 		{PID: 5, Start: 2 * second},            // gone, and its id is another's now
 	}
@@ -353,5 +356,13 @@ func TestRecordWaitsForZombie(t *testing.T) {
 	}
 	if got := told(); len(got) != 0 {
 		t.Errorf("told %v again", got)
+	}
+	f.ended = []sensor.Process{{PID: 7, Start: 100*second + 1}}
+	if got := told(); len(got) != 0 {
+		t.Errorf("told %v, which began after the table was read", got)
+	}
+	f.boot += second
+	if got := told(); len(got) != 1 || got[0] != 7 {
+		t.Errorf("told %v at the next reading", got)
 	}
 }

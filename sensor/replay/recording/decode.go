@@ -57,7 +57,7 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 	}
 	var err error
 	if t := w.Tasks; t != nil {
-		p.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost}
+		p.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost, Joined: t.Joined}
 		if p.Tasks.Live, err = decodeProcesses(t.Live); err != nil {
 			return nil, fmt.Errorf("live processes: %w", err)
 		}

@@ -67,7 +67,7 @@ func samplePass(k uint64) PassData {
 	one.Created = 5
 	return PassData{
 		Time:    time.Unix(1_700_000_000+int64(k), 0).UTC(),
-		Tasks:   &sensor.Pass{Boot: 99 + k, Lost: 3, Live: []sensor.Process{p}, Exited: []sensor.Process{gone}},
+		Tasks:   &sensor.Pass{Boot: 99 + k, Lost: 3, Joined: true, Live: []sensor.Process{p}, Exited: []sensor.Process{gone}},
 		Machine: &m,
 		About:   map[int32]About{1: {Cgroups: []sensor.CgroupPath{{Controllers: "cpu,cpuacct", Path: "/a b"}}, LoginSession: &session, Env: map[string]string{"SLURM_JOB_ID": "7"}}},
 		Paths:   map[uint64][]sensor.CgroupPath{1 << 60: {{Path: "/x"}}},

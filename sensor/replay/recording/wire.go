@@ -139,6 +139,7 @@ type (
 		Live   []wireProcess `json:"live"`
 		Exited []wireProcess `json:"exited"`
 		Lost   uint64        `json:"lost,omitempty"`
+		Joined bool          `json:"joined,omitempty"`
 	}
 	wireProcess struct {
 		Comm    string   `json:"comm"`
@@ -295,7 +296,7 @@ func encodePass(d *PassData) ([]byte, error) {
 		w.Paths[n] = encodePaths(p)
 	}
 	if t := d.Tasks; t != nil {
-		w.Tasks = &wireTasks{t.Boot, encodeProcesses(t.Live), encodeProcesses(t.Exited), t.Lost}
+		w.Tasks = &wireTasks{t.Boot, encodeProcesses(t.Live), encodeProcesses(t.Exited), t.Lost, t.Joined}
 	}
 	if d.Machine != nil {
 		w.Machine = &wireRecord{encodeShape(*d.Machine, machineShape)}

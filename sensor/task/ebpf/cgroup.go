@@ -184,6 +184,7 @@ func (s *Source) tidySets(p *sensor.Pass) {
 	if s.pass%64 != 0 {
 		return
 	}
+	s.tidyClaimed()
 	for i := range p.Live {
 		if c := s.sets[p.Live[i].Cgroup]; c != nil {
 			c.pass = s.pass

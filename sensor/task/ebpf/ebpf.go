@@ -72,6 +72,7 @@ type Source struct {
 	last    []sensor.Process
 	was     []total // beside last
 	held    []gone
+	claimed map[int32]claimed // by process id
 	lost    uint64
 	told    uint64 // of lost, how many were told
 
@@ -79,6 +80,8 @@ type Source struct {
 	names   hierarchies
 	pass    uint64
 	exitErr error
+
+	afterWalk func() // for tests
 }
 
 // New loads the programs and reads the table once. It fails with [sensor.ErrUnavailable]
@@ -93,7 +96,7 @@ func New(o Options) (*Source, error) {
 	}
 	s := &Source{
 		kernel: k, page: uint64(unix.Getpagesize()), buf: make([]byte, 32<<10),
-		sets: make(map[uint64]*set), exitErr: k.exits,
+		sets: make(map[uint64]*set), claimed: make(map[int32]claimed), exitErr: k.exits,
 	}
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
 		s.exitErr = sensor.Unavailable("the kernel does not let the end of processes be traced", "", cause(s.exitErr))

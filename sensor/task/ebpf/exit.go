@@ -14,11 +14,39 @@ func (s *Source) drain() {
 func (s *Source) event(b []byte) {
 	switch kindOf(b) {
 	case kindExit:
-		if len(b) >= processSize {
-			s.addExit((*tasksProcess)(unsafe.Pointer(&b[0])))
+		if len(b) < processSize {
+			return
 		}
+		r := (*tasksProcess)(unsafe.Pointer(&b[0]))
+		if c, ok := s.claimed[r.Pid]; ok && c.start == r.Start {
+			delete(s.claimed, r.Pid)
+			return
+		}
+		s.addExit(r)
 	case kindPath:
 		s.addPath(b)
+	}
+}
+
+// claimed is a process that claim told: freed tells it again.
+type claimed struct{ start, pass uint64 }
+
+// addClaim takes the record of a process that was waited for and not freed yet, once.
+func (s *Source) addClaim(r *tasksProcess) {
+	c, ok := s.claimed[r.Pid]
+	s.claimed[r.Pid] = claimed{r.Start, s.pass}
+	if !ok || c.start != r.Start {
+		s.addExit(r)
+	}
+}
+
+// tidyClaimed forgets processes that are not between the two any more and whose second record
+// did not come: it found no room, or the kernel skipped the trace point.
+func (s *Source) tidyClaimed() {
+	for pid, c := range s.claimed {
+		if c.pass+64 < s.pass {
+			delete(s.claimed, pid)
+		}
 	}
 }
 

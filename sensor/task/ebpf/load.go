@@ -72,6 +72,7 @@ func load(o Options) (*kernelSide, error) {
 	if err := spec.Variables[tasksVarNrCpus].Set(cpus); err != nil {
 		return nil, fmt.Errorf("set the number of processors: %w", err)
 	}
+	spec.Maps[tasksMapEvents].MaxEntries, spec.Maps[tasksMapEnding].MaxEntries = room(cpus)
 	if o.noExact {
 		if err := spec.Variables[tasksVarExactCpus].Set(uint32(0)); err != nil {
 			return nil, fmt.Errorf("set up to how many processors memory is summed: %w", err)
@@ -98,6 +99,19 @@ func load(o Options) (*kernelSide, error) {
 		without = e
 	}
 	return nil, explain(without, o.Root)
+}
+
+// room says how many bytes of records are kept between two passes, and how many processes
+// between their end and the moment when the kernel frees them. More processors end more
+// processes: 256 KiB each hold the records of 1,000 ends. The kernel sets up to 128 entries
+// of a map aside for each (LOCAL_FREE_TARGET of kernel/bpf/bpf_lru_list.c) and takes those
+// in use when the others run out, which would lose ends without a word.
+func room(cpus uint32) (ring, ending uint32) {
+	ring = 1 << 20
+	for ring>>18 < cpus && ring < 16<<20 {
+		ring *= 2
+	}
+	return ring, 4096 + 192*min(cpus, 512)
 }
 
 // errNotAsked stands for the reason of exits that nobody wanted.

@@ -30,7 +30,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read: the source is closed")
 	}
-	p.Boot = bootTime()
+	p.Boot, p.Joined = bootTime(), true
 	s.pass++
 	s.drain()
 	s.live, s.threads = s.live[:0], s.threads[:0]
@@ -40,6 +40,9 @@ func (s *Source) Read(p *sensor.Pass) error {
 	}
 	if len(p.Live) == first {
 		return errors.New("read the task iterator: it told no process")
+	}
+	if s.afterWalk != nil {
+		s.afterWalk()
 	}
 	live := p.Live[first:]
 	s.addThreads(live)
@@ -59,22 +62,22 @@ func (s *Source) Read(p *sensor.Pass) error {
 }
 
 // collect moves the exit records to p. Where processes are gone without one, it has the kernel tell those
-// that were not freed yet, too; every few passes it is asked anyway. The record of a process
-// that was read alive waits for the next pass.
+// that were not freed yet, too; every few passes it is asked anyway.
+//
+// Two kinds of records wait for the next pass: that of a process that was read alive, and that of
+// one that began after the pass, for whom this pass may lack the leader of its group and its
+// parent: they began after the table was read, too.
 func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) error {
-	p.Exited = append(p.Exited, s.done...)
-	fresh := len(s.done) > 0
-	s.done = s.done[:0]
-	if missing == 0 && !fresh && len(s.held) == 0 && s.pass%4 != 0 {
-		return nil
-	}
-	if err := s.claim(); err != nil {
-		return err
+	if missing > 0 || len(s.done) > 0 || len(s.held) > 0 || s.pass%4 == 0 {
+		if err := s.claim(); err != nil {
+			return err
+		}
 	}
 	later := s.done[:0]
 	for i := range s.done {
 		d := &s.done[i]
-		if j := find(live, d.PID); j >= 0 && live[j].Start == d.Start {
+		j := find(live, d.PID)
+		if d.Start > p.Boot || j >= 0 && live[j].Start == d.Start {
 			later = append(later, *d)
 			continue
 		}
@@ -178,7 +181,7 @@ func (s *Source) parse(b []byte, p *sensor.Pass) error {
 		switch kind {
 		case kindPass:
 			size = passSize
-		case kindProcess, kindExit:
+		case kindProcess, kindClaim:
 			size = processSize
 		case kindThread:
 			size = threadSize
@@ -198,8 +201,8 @@ func (s *Source) parse(b []byte, p *sensor.Pass) error {
 			}
 		case kindThread:
 			s.threads = append(s.threads, *(*tasksThread)(at))
-		case kindExit:
-			s.addExit((*tasksProcess)(at))
+		case kindClaim:
+			s.addClaim((*tasksProcess)(at))
 		}
 		b = b[size:]
 	}

@@ -14,6 +14,7 @@ const (
 	kindThread
 	kindExit
 	kindPath
+	kindClaim
 )
 
 // Flags of a record, enum flag in task.bpf.c.

@@ -83,7 +83,7 @@ func thread(r tasksThread) []byte {
 
 // bare is a source without a kernel.
 func bare() *Source {
-	s := &Source{page: 4096, sets: make(map[uint64]*set)}
+	s := &Source{page: 4096, sets: make(map[uint64]*set), claimed: make(map[int32]claimed)}
 	s.names.root = "/nowhere"
 	s.names.names = map[uint32]string{4: "memory", 9: "name=systemd"}
 	s.kernel = &kernelSide{}

@@ -14,7 +14,9 @@
  *        switch included. At its end that is not known: the scheduler has not charged
  *        the last slice yet, which may be all of a short life.
  * claim  freed comes some 10 ms after the process was waited for (a grace period of RCU).
- *        This reads the totals of those between the two.
+ *        This reads the totals of those between the two. User space drops the record of
+ *        freed that follows: a mark in the entry could hit that of another process, as
+ *        the kernel gives entries away again at once and this may be interrupted.
  */
 #include "kernel.h"
 
@@ -39,8 +41,9 @@ enum kind {
 	KIND_PASS = 1,
 	KIND_PROCESS,
 	KIND_THREAD,
-	KIND_EXIT,
+	KIND_EXIT,  /* by freed */
 	KIND_PATH,
+	KIND_CLAIM, /* the same, by claim: that of freed follows */
 };
 
 /* What the record could tell on this kernel. */
@@ -101,7 +104,6 @@ struct path {
 struct obituary {
 	struct process r; /* totals short of the last slice of CPU time */
 	__u64 task;       /* address of the leader, valid until freed was run for it */
-	__u64 claimed;
 };
 
 /* Only for the generator of the Go types. */
@@ -125,14 +127,14 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1 << 20); /* user space sets more where there are many processors */
 } events SEC(".maps");
 
 /* The oldest give way: what is left behind when freed was not run (the kernel skips trace
  * points on a processor that goes offline) does not fill it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 4096); /* as above */
 	__type(key, __u32);
 	__type(value, struct obituary);
 } ending SEC(".maps");
@@ -649,7 +651,8 @@ int BPF_PROG(ended, struct task_struct *t)
 		r->peak = sig->maxrss;
 	}
 	v->task = (__u64)leader;
-	bpf_map_update_elem(&ending, &tgid, v, BPF_ANY);
+	if (bpf_map_update_elem(&ending, &tgid, v, BPF_ANY))
+		__sync_fetch_and_add(&lost, 1);
 	return 0;
 }
 
@@ -702,20 +705,18 @@ int BPF_PROG(freed, struct task_struct *t)
 {
 	__u32 tgid = t->tgid;
 	struct obituary *v;
+	struct process r;
 
 	if (t->pid != t->tgid)
 		return 0;
 	v = bpf_map_lookup_elem(&ending, &tgid);
 	if (!v || v->r.start != t->start_boottime)
 		return 0; /* it ended before we began, or is outside the reader's pid namespace */
-	if (!v->claimed) {
-		struct process r = v->r;
-
-		final(&r, (__u64)t);
-		if (bpf_ringbuf_output(&events, &r, sizeof(r), 0))
-			__sync_fetch_and_add(&lost, 1);
-	}
-	bpf_map_delete_elem(&ending, &tgid);
+	r = v->r;
+	final(&r, (__u64)t);
+	bpf_map_delete_elem(&ending, &tgid); /* first: what claim finds was not sent yet */
+	if (bpf_ringbuf_output(&events, &r, sizeof(r), 0))
+		__sync_fetch_and_add(&lost, 1);
 	return 0;
 }
 
@@ -729,7 +730,7 @@ int claim(struct bpf_iter__bpf_map_elem *ctx)
 
 	if (ctx->meta->seq_num == 0)
 		tell_pass(ctx->meta->seq);
-	if (!v || !key || v->claimed)
+	if (!v || !key)
 		return 0;
 	tgid = *key;
 	t = (void *)v->task;
@@ -738,14 +739,14 @@ int claim(struct bpf_iter__bpf_map_elem *ctx)
 		if (BPF_CORE_READ(t, sighand))
 			return 0; /* it ends, or waits to be waited for: walk tells it */
 		final(&r, (__u64)t);
-		/* freed may have told it meanwhile, and the kernel have given its memory to
-		 * somebody else while it was read: it takes the entry away before that. */
-		now = bpf_map_lookup_elem(&ending, &tgid);
-		if (!now || now->r.start != r.start)
-			return 0;
 	}
-	if (bpf_seq_write(ctx->meta->seq, &r, sizeof(r)) == 0)
-		v->claimed = 1;
+	/* freed may have told it meanwhile, and the kernel have given its memory and the
+	 * entry to somebody else while they were read: it takes the entry away before that. */
+	now = bpf_map_lookup_elem(&ending, &tgid);
+	if (!now || now->r.start != r.start)
+		return 0;
+	r.kind = KIND_CLAIM;
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }
 
