@@ -283,6 +283,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 		}
 	}
 	for i, a := range done {
+		b.roll.changed(a, &rows[i])
 		a.touched, a.Fixed, a.Ended, a.Rows = false, true, ended[i], []int64{a.Start}
 	}
 	return len(rows), nil

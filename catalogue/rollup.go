@@ -14,6 +14,7 @@ import (
 
 	"reckon/internal/series"
 	"reckon/store"
+	"reckon/workload"
 )
 
 const (
@@ -57,6 +58,23 @@ func (b *Builder) newRoller() *roller {
 func (r *roller) noteLate(t time.Time) {
 	if r != nil && (r.late.IsZero() || t.Before(r.late)) {
 		r.late = t
+	}
+}
+
+// changed has hours made again in which a run of a batch system held something otherwise than
+// was known when they were made: one that is new, or of which only now is known when it ended.
+func (r *roller) changed(a *account, w *store.Workload) {
+	if r == nil || w.Kind != string(workload.Slurm) || r.done.IsZero() {
+		return
+	}
+	at := w.End
+	if !a.Fixed {
+		at = w.Start
+	} else if a.Ended || at.IsZero() {
+		return
+	}
+	if at.Before(r.done) {
+		r.noteLate(at)
 	}
 }
 

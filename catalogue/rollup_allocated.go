@@ -1,38 +1,22 @@
 package catalogue
 
 import (
+	"cmp"
+	"context"
 	"math"
+	"slices"
+	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/figure"
+	"reckon/internal/series"
+	"reckon/store"
+	"reckon/workload"
 )
-
-// stretch is a figure that held from one sample to the next.
-type stretch struct {
-	from, to int64
-	v        float64
-}
-
-// stretches are those of a series, without gaps.
-func (p *pass) stretches(it chunkenc.Iterator) (out []stretch) {
-	var t0 int64
-	var v0 float64
-	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
-		if vt != chunkenc.ValFloat {
-			continue
-		}
-		t, v := it.At()
-		if value.IsStaleNaN(v) || math.IsNaN(v) {
-			t0 = 0
-			continue
-		}
-		if t0 != 0 && t-t0 <= lookAround.Milliseconds() {
-			out = append(out, stretch{t0, t, v0})
-		}
-		t0, v0 = t, v
-	}
-	return out
-}
 
 // hold takes over what was spread as the request of a workload on a node.
 func (p *pass) hold(k key, node string, cores float64) {
@@ -50,21 +34,212 @@ func (p *pass) hold(k key, node string, cores float64) {
 	}
 }
 
-// holdReported books the request that the scheduler reports, for as long as it reports the
-// workload as running: what waits holds nothing.
-func (p *pass) holdReported() {
-	for k, list := range p.asked {
-		p.clear()
-		most := 0.0
-		for _, s := range list {
-			for _, r := range p.ran[k] {
-				from, to := max(s.from, r.start), min(s.to, r.last)
-				if from < to {
-					p.spread(from, to, s.v*float64(to-from)/1000)
-					most = max(most, s.v)
-				}
+// What a batch system gave to a run counts by its facts: for each size of it, what it was
+// given times the overlap of its time with the hour, less the time for which it was suspended.
+// Nothing is integrated from samples, so what was imported and what was seen live agree with
+// the accounting to the second.
+
+const (
+	allocatedCores  = "reckon_workload_allocated_cores"
+	allocatedMemory = "reckon_workload_allocated_memory_bytes"
+	allocatedGPUs   = "reckon_workload_allocated_gpus"
+	allocationTime  = "reckon_workload_allocation_time_seconds"
+	suspendedTotal  = "reckon_workload_suspended_seconds_total"
+)
+
+var (
+	usedHeldCores     = figure.Index(figure.Hour, "held_core_seconds")
+	usedHeldEstimated = figure.Index(figure.Hour, "held_estimated_core_seconds")
+	usedHeldMemory    = figure.Index(figure.Hour, "held_memory_byte_seconds")
+	usedHeldGPU       = figure.Index(figure.Hour, "held_gpu_seconds")
+)
+
+// point is a sample.
+type point struct {
+	t int64
+	v float64
+}
+
+// runFacts are the samples of the scheduler on the runs of an id, by metric, in order of time.
+type runFacts map[string][]point
+
+// allocations books what the runs of batch systems were given.
+func (p *pass) allocations(ctx context.Context, q storage.Queryable, rows []store.Workload) error {
+	var runs []*store.Workload
+	for i := range rows {
+		if w := &rows[i]; w.Kind == string(workload.Slurm) && hasBegun(w) {
+			runs = append(runs, w)
+		}
+	}
+	for group := range slices.Chunk(runs, rereadTogether) {
+		facts, err := schedulerFacts(ctx, q, group)
+		if err != nil {
+			return err
+		}
+		for _, w := range group {
+			k := key{w.Site, w.ID}
+			p.learn(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+			p.allocate(k, w, facts[k])
+		}
+	}
+	return nil
+}
+
+// schedulerFacts reads what the scheduler reported of some runs: they have few samples, which
+// may be anywhere in their time.
+func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Workload) (map[key]runFacts, error) {
+	out := map[key]runFacts{}
+	if len(runs) == 0 {
+		return out, nil
+	}
+	from, to := runBegin(runs[0]), runs[0].Seen
+	ids := make([]string, len(runs))
+	for i, w := range runs {
+		ids[i] = w.ID
+		from, to = earlier(from, runBegin(w)), later(to, later(w.Seen, w.End))
+	}
+	var n series.Labels
+	err := series.Each(ctx, q, from.Add(-time.Second), to.Add(time.Second), func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		if n.Node != "" || n.Part != "" {
+			return nil
+		}
+		k := key{n.Site, n.Workload}
+		if out[k] == nil {
+			out[k] = runFacts{}
+		}
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if vt != chunkenc.ValFloat {
+				continue
+			}
+			if t, v := it.At(); !value.IsStaleNaN(v) && !math.IsNaN(v) {
+				out[k][n.Metric] = append(out[k][n.Metric], point{t, v})
 			}
 		}
-		p.hold(k, "", most)
+		return nil
+	}, series.OneOf("workload", ids), series.OneOf("__name__", []string{
+		allocatedCores, allocatedMemory, allocatedGPUs, allocationTime, suspendedTotal, figure.StartTime, figure.RequestCores,
+	}))
+	for _, f := range out {
+		for _, list := range f { // of several sources
+			slices.SortStableFunc(list, func(a, b point) int { return cmp.Compare(a.t, b.t) })
+		}
+	}
+	return out, err
+}
+
+// runBegin is when the scheduler begins to report a run.
+func runBegin(w *store.Workload) time.Time {
+	if !w.Submit.IsZero() {
+		return earlier(w.Submit, w.Start)
+	}
+	return w.Start
+}
+
+// size is what a run had from one time to another.
+type size struct {
+	from, to          int64
+	cores, memory     float64
+	gpus              float64
+	estimated, exists bool
+}
+
+// sizes are the allocations of a run one after another.
+func (f runFacts) sizes(w *store.Workload) []size {
+	begin, end := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1
+	of := func(name string, from, to int64) (v float64, ok bool) {
+		for _, s := range f[name] {
+			if s.t >= from && s.t < to {
+				v, ok = s.v, true
+			}
+		}
+		return v, ok
+	}
+	if _, began := of(figure.StartTime, begin, end); !began {
+		return nil // it waits, or nodes alone know of it
+	}
+	until := w.End
+	if until.IsZero() {
+		until = w.Seen
+	}
+	// Where the allocation changed, and when that was told first.
+	cuts := []point{{begin, float64(w.Start.UnixMilli())}}
+	for _, s := range f[allocationTime] {
+		if at := s.v * 1000; s.t >= begin && s.t < end && at > cuts[len(cuts)-1].v {
+			cuts = append(cuts, point{s.t, at})
+		}
+	}
+	var out []size
+	for i, c := range cuts {
+		from, to, next := c.t, end, until.UnixMilli()
+		if i+1 < len(cuts) {
+			to, next = cuts[i+1].t, int64(cuts[i+1].v)
+		}
+		s := size{from: int64(c.v), to: next}
+		s.cores, s.exists = of(allocatedCores, from, to)
+		s.memory, _ = of(allocatedMemory, from, to)
+		s.gpus, _ = of(allocatedGPUs, from, to)
+		if !s.exists && i == 0 && len(cuts) == 1 {
+			// Up to 2026 the series of requests were what was given.
+			s.cores, s.exists = of(figure.RequestCores, from, to)
+			s.estimated = true
+		}
+		if s.exists && s.to > s.from {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// allocate books one run.
+func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
+	sizes := f.sizes(w)
+	p.byFacts[k] = p.byFacts[k] || len(sizes) > 0
+	for _, s := range sizes {
+		p.allot(k, s.from, s.to, &s, 1)
+	}
+	begin, end := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1
+	last := point{w.Start.UnixMilli(), 0}
+	for _, x := range f[suspendedTotal] {
+		if x.t < begin || x.t >= end {
+			continue
+		}
+		if until := w.End.UnixMilli(); !w.End.IsZero() && x.t > until {
+			x.t = until
+		}
+		if d := x.v - last.v; d > 0 && x.t > last.t {
+			share := min(d*1000/float64(x.t-last.t), 1)
+			for _, s := range sizes {
+				p.allot(k, max(last.t, s.from), min(x.t, s.to), &s, -share)
+			}
+		}
+		last = x
+	}
+}
+
+// allot books a share of a size for some time.
+func (p *pass) allot(k key, from, to int64, s *size, share float64) {
+	for at := max(from, p.from); at < min(to, p.to); {
+		i := (at - p.from) / hourMS
+		end := min(p.from+(i+1)*hourMS, to)
+		seconds := share * float64(end-at) / 1000
+		c := cell{k, p.from + i*hourMS}
+		f := p.cells[c]
+		if f == nil {
+			f = &figures{}
+			p.cells[c] = f
+		}
+		for _, x := range []struct {
+			figure int
+			v      float64
+			said   bool
+		}{
+			{usedHeldCores, s.cores, true}, {usedHeldEstimated, s.cores, s.estimated}, {usedHeldMemory, s.memory, s.memory > 0}, {usedHeldGPU, s.gpus, s.gpus > 0},
+		} {
+			if x.said {
+				f.add(x.figure, x.v*seconds)
+			}
+		}
+		at = end
 	}
 }

@@ -2,9 +2,7 @@ package catalogue
 
 import (
 	"cmp"
-	"context"
 	"slices"
-	"time"
 
 	"reckon/figure"
 	"reckon/store"
@@ -12,11 +10,7 @@ import (
 
 // begun adds the workloads that began in the hours of the pass, and how long they had
 // waited: it stands at their start, for only then is it known.
-func (p *pass) begun(ctx context.Context, cat store.Catalogue) ([]store.Use, error) {
-	rows, _, err := cat.Workloads(ctx, store.Filter{Since: time.UnixMilli(p.from), Until: time.UnixMilli(p.to), Sort: "start"})
-	if err != nil {
-		return nil, err
-	}
+func (p *pass) begun(rows []store.Workload) []store.Use {
 	var out []store.Use
 	for i := range rows {
 		w := &rows[i]
@@ -41,7 +35,7 @@ func (p *pass) begun(ctx context.Context, cat store.Catalogue) ([]store.Use, err
 		}
 		out = append(out, u)
 	}
-	return out, nil
+	return out
 }
 
 // hasBegun separates what ran from what waits, was cancelled while it waited, or is what is

@@ -34,10 +34,8 @@ type pass struct {
 	software map[cell]map[string]float64
 	nodes    map[nodeCell]*nodeFigures
 	held     map[key]map[string]*holding // by node
-	asked    map[key][]stretch           // requests as the scheduler reports them
-	ran      map[key][]startSpan         // and when what asked ran
-
-	starting []store.Use // of the workloads that began
+	byFacts  map[key]bool                // what these held is in cells: see allocations
+	starting []store.Use                 // of the workloads that began
 
 	names series.Labels
 }
@@ -101,8 +99,7 @@ func newPass(from, to time.Time) *pass {
 	return &pass{
 		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
 		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
-		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
-		asked: map[key][]stretch{}, ran: map[key][]startSpan{},
+		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
 }
 
@@ -113,9 +110,12 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, cat store.Catalogu
 	if err := p.counters(ctx, q, oldest); err != nil {
 		return err
 	}
-	var err error
-	p.starting, err = p.begun(ctx, cat)
-	return err
+	rows, _, err := cat.Workloads(ctx, store.Filter{Since: time.UnixMilli(p.from), Until: time.UnixMilli(p.to), Sort: "start"})
+	if err != nil {
+		return err
+	}
+	p.starting = p.begun(rows)
+	return p.allocations(ctx, q, rows)
 }
 
 func (p *pass) clear() {
@@ -219,7 +219,6 @@ func (p *pass) learn(k key, f fact) {
 func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	latest := map[key]int64{} // sample of each fact
 	from, to := time.UnixMilli(p.from).Add(-lookAround), time.UnixMilli(p.to).Add(p.ahead)
-	defer p.holdReported()
 	return series.Each(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.Read(l, hourLabels...)
@@ -229,9 +228,6 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			at := partKey{k, place{n.Node, n.Part}}
 			for _, r := range valueSpans(at.place, it) {
 				p.starts[at] = append(p.starts[at], r.start)
-				if n.Node == "" {
-					p.ran[k] = append(p.ran[k], r)
-				}
 			}
 		case figure.NodeBoot:
 			if _, v, _, ok := series.Last(it); ok {
@@ -265,8 +261,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			p.clear()
 			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
 			if n.Node == "" {
-				p.asked[k] = append(p.asked[k], p.stretches(it)...)
-				break
+				break // of a batch system: see allocations
 			}
 			p.hold(k, n.Node, p.integrate(it))
 		}
@@ -324,13 +319,13 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 		use = append(use, u)
 	}
 	for k, by := range p.held {
-		whole := by[""] // what the batch system says holds for all nodes together
+		if p.byFacts[k] { // the batch system said it for all nodes together
+			continue
+		}
 		for i := range p.sum {
 			sum := 0.0
-			for node, h := range by {
-				if whole == nil || node == "" {
-					sum += h.hours[i]
-				}
+			for _, h := range by {
+				sum += h.hours[i]
 			}
 			if sum > 0 {
 				u := p.row(p.from+int64(i)*hourMS, k, p.facts[k])

@@ -180,7 +180,7 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("programs used %g and %g", *rows[0].CPUSeconds, *rows[1].CPUSeconds)
 	}
 	u := rows[1]
-	if *u.Started != 1 || *u.StartedWithSubmit != 1 || math.Abs(*u.WaitSeconds-600) > 1 || math.Abs(*u.WaitCoreSeconds-2400) > 4 || math.Abs(*u.HeldCoreSeconds-4*8*15) > 1 {
+	if *u.Started != 1 || *u.StartedWithSubmit != 1 || math.Abs(*u.WaitSeconds-600) > 1 || math.Abs(*u.WaitCoreSeconds-2400) > 4 || *u.HeldCoreSeconds != 4*9*15 {
 		t.Errorf("started %s, waited %s, %s s, %s core seconds, held %s", show(u.Started), show(u.StartedWithSubmit), show(u.WaitSeconds), show(u.WaitCoreSeconds), show(u.HeldCoreSeconds))
 	}
 }

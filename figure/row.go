@@ -109,24 +109,27 @@ const RowLen = 29
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.
 type Used struct {
-	CPUSeconds        *float64 `json:"cpu_seconds"`         // CPU time, user and system, seconds.
-	CPUWaitSeconds    *float64 `json:"cpu_wait_seconds"`    // Time threads were ready to run and waited for a processor, seconds.
-	MemoryByteSeconds *float64 `json:"memory_byte_seconds"` // Resident memory by the time it was held, byte seconds.
-	ReadBytes         *float64 `json:"io_read_bytes"`       // Bytes read from storage.
-	WriteBytes        *float64 `json:"io_write_bytes"`      // Bytes written to storage.
-	NetworkBytes      *float64 `json:"network_bytes"`       // Bytes received and sent.
-	GPUSeconds        *float64 `json:"gpu_seconds"`         // Busy share of GPUs, integrated over time, seconds.
-	EnergyJoules      *float64 `json:"energy_joules"`       // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
-	Processes         *float64 `json:"processes"`           // Processes started, short-lived ones included.
-	HeldCoreSeconds   *float64 `json:"held_core_seconds"`   // Cores requested by the time they were held, seconds.
-	Started           *float64 `json:"started"`             // Workloads that began.
-	StartedWithSubmit *float64 `json:"waited"`              // Started workloads whose submit time is known.
-	WaitSeconds       *float64 `json:"wait_seconds"`        // Time from submit to start of the workloads that began, added up, seconds.
-	WaitCoreSeconds   *float64 `json:"wait_core_seconds"`   // Each wait by the cores requested, added up, seconds.
+	CPUSeconds               *float64 `json:"cpu_seconds"`                 // CPU time, user and system, seconds.
+	CPUWaitSeconds           *float64 `json:"cpu_wait_seconds"`            // Time threads were ready to run and waited for a processor, seconds.
+	MemoryByteSeconds        *float64 `json:"memory_byte_seconds"`         // Resident memory by the time it was held, byte seconds.
+	ReadBytes                *float64 `json:"io_read_bytes"`               // Bytes read from storage.
+	WriteBytes               *float64 `json:"io_write_bytes"`              // Bytes written to storage.
+	NetworkBytes             *float64 `json:"network_bytes"`               // Bytes received and sent.
+	GPUSeconds               *float64 `json:"gpu_seconds"`                 // Busy share of GPUs, integrated over time, seconds.
+	EnergyJoules             *float64 `json:"energy_joules"`               // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
+	Processes                *float64 `json:"processes"`                   // Processes started, short-lived ones included.
+	HeldCoreSeconds          *float64 `json:"held_core_seconds"`           // Cores allocated by the time they were, less the time suspended, core seconds; where nobody says what was allocated, cores requested.
+	HeldEstimatedCoreSeconds *float64 `json:"held_estimated_core_seconds"` // Of the core time held, what is reckoned by cores requested because nobody says what was allocated, core seconds.
+	HeldMemoryByteSeconds    *float64 `json:"held_memory_byte_seconds"`    // Memory allocated by the time it was, less the time suspended, byte seconds.
+	HeldGPUSeconds           *float64 `json:"held_gpu_seconds"`            // GPUs allocated by the time they were, less the time suspended, GPU seconds.
+	Started                  *float64 `json:"started"`                     // Workloads that began.
+	StartedWithSubmit        *float64 `json:"waited"`                      // Started workloads whose submit time is known.
+	WaitSeconds              *float64 `json:"wait_seconds"`                // Time from submit to start of the workloads that began, added up, seconds.
+	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Each wait by the cores requested, added up, seconds.
 }
 
 // Len is how many figures there are.
-func (r *Used) Len() int { return 14 }
+func (r *Used) Len() int { return 17 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Used) At(i int) **float64 {
@@ -152,19 +155,25 @@ func (r *Used) At(i int) **float64 {
 	case 9:
 		return &r.HeldCoreSeconds
 	case 10:
-		return &r.Started
+		return &r.HeldEstimatedCoreSeconds
 	case 11:
-		return &r.StartedWithSubmit
+		return &r.HeldMemoryByteSeconds
 	case 12:
-		return &r.WaitSeconds
+		return &r.HeldGPUSeconds
 	case 13:
+		return &r.Started
+	case 14:
+		return &r.StartedWithSubmit
+	case 15:
+		return &r.WaitSeconds
+	case 16:
 		return &r.WaitCoreSeconds
 	}
 	panic("no such figure")
 }
 
 // UsedLen is how many figures a [Used] has.
-const UsedLen = 14
+const UsedLen = 17
 
 // Capacity is what machines had while they were up, and what was used of it. A machine that is
 // down is not idle: it has nothing. Nil was never measured.

@@ -85,7 +85,10 @@ var table = []Figure{
 	{Key: "swap_peak_bytes", Field: "SwapBytes", Unit: metric.Bytes, Heading: "Swap peak", Help: "Most memory swapped out, summed over nodes and parts, bytes.",
 		In: Run, From: of("reckon_workload_swap_bytes"), How: perPart},
 
-	{Key: "held_core_seconds", Unit: metric.Seconds, Heading: "Core time held", Help: "Cores requested by the time they were held, seconds.", In: Hour},
+	{Key: "held_core_seconds", Unit: metric.Seconds, Heading: "Core time held", Help: "Cores allocated by the time they were, less the time suspended, core seconds; where nobody says what was allocated, cores requested.", In: Hour},
+	{Key: "held_estimated_core_seconds", Unit: metric.Seconds, Heading: "Core time held, estimated", Help: "Of the core time held, what is reckoned by cores requested because nobody says what was allocated, core seconds.", In: Hour},
+	{Key: "held_memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory held by time", Help: "Memory allocated by the time it was, less the time suspended, byte seconds.", In: Hour},
+	{Key: "held_gpu_seconds", Field: "HeldGPUSeconds", Unit: metric.Seconds, Heading: "GPU time held", Help: "GPUs allocated by the time they were, less the time suspended, GPU seconds.", In: Hour},
 	{Key: "started", Unit: metric.None, Heading: "Started", Help: "Workloads that began.", In: Hour},
 	{Key: "waited", Field: "StartedWithSubmit", Unit: metric.None, Heading: "Waited", Help: "Started workloads whose submit time is known.", In: Hour},
 	{Key: "wait_seconds", Unit: metric.Seconds, Heading: "Wait", Help: "Time from submit to start of the workloads that began, added up, seconds.", In: Hour},

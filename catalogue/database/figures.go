@@ -41,6 +41,10 @@ var figureTables = []struct {
 	sorted  bool // lists are sorted by them
 }{{"workloads", runColumns, true}, {"uses", usedColumns, false}, {"node_uses", nodesColumns, false}}
 
+// estimated are columns that tell how much of another one is estimated: all of what was kept
+// before there was the column.
+var estimated = map[string]string{"held_estimated_core_seconds": "held_core_seconds"}
+
 // addColumns adds the columns of figures that a table lacks, and notes when. An older
 // program still opens the database: it leaves them empty.
 func (c *Catalogue) addColumns(ctx context.Context) error {
@@ -58,6 +62,11 @@ func (c *Catalogue) addColumns(ctx context.Context) error {
 		for _, l := range lacking {
 			if err := c.d.addColumn(ctx, tx, l); err != nil {
 				return fmt.Errorf("add column %s to %s: %w", l.column, l.table, err)
+			}
+			if from := estimated[l.column]; from != "" {
+				if _, err := tx.ExecContext(ctx, "UPDATE "+l.table+" SET "+l.column+" = "+from); err != nil {
+					return fmt.Errorf("mark what was estimated in %s: %w", l.table, err)
+				}
 			}
 		}
 		return nil

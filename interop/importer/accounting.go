@@ -198,6 +198,9 @@ func (im *Importer) account(b book, j *sacct.Job, measured bool) {
 	}
 	put(float64(j.Start.Unix()), mStart)
 	im.allocation(b, j, base, t)
+	for at := j.Start.Unix(); at < t/1000; at += touchedRange { // it held what it was given
+		im.note(at)
+	}
 	if !sacct.Over(j.State) || measured {
 		return
 	}

@@ -80,8 +80,14 @@ export interface Used {
   energy_joules: Num;
   /** Processes started, short-lived ones included. */
   processes: Num;
-  /** Cores requested by the time they were held, seconds. */
+  /** Cores allocated by the time they were, less the time suspended, core seconds; where nobody says what was allocated, cores requested. */
   held_core_seconds: Num;
+  /** Of the core time held, what is reckoned by cores requested because nobody says what was allocated, core seconds. */
+  held_estimated_core_seconds: Num;
+  /** Memory allocated by the time it was, less the time suspended, byte seconds. */
+  held_memory_byte_seconds: Num;
+  /** GPUs allocated by the time they were, less the time suspended, GPU seconds. */
+  held_gpu_seconds: Num;
   /** Workloads that began. */
   started: Num;
   /** Started workloads whose submit time is known. */

@@ -1,0 +1,104 @@
+package importer
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/interop/slurmtext"
+	"reckon/store"
+)
+
+// heldBy are the core, memory (GiB) and GPU seconds that the catalogue says were held, and how
+// much of the first is estimated, in all and in the hours of one span.
+func (l *lab) held(span store.Span, by ...string) []store.Use {
+	l.t.Helper()
+	use, err := l.facts.Use(l.t.Context(), store.RollupQuery{From: time.Unix(0, 0), To: now, Span: span, By: by})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return use
+}
+
+func figureOf(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// What was allocated counts by its time, to the second and in the right hours: for runs that
+// were suspended, resized or requeued, and for those of which only the request is known.
+func TestHoursAllocated(t *testing.T) {
+	const head = "JobID|JobIDRaw|User|State|Submit|Start|End|ReqCPUS|AllocTRES|Suspended|NodeList|JobName\n"
+	for name, c := range map[string]struct {
+		lines               string
+		cores, memory, gpus float64 // core seconds, GiB seconds, GPU seconds
+		estimated           float64
+		hours               string
+	}{
+		"over two hours": {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:30:00|2025-03-01T10:45:10|3|cpu=4,mem=2G,gres/gpu=1,node=1|00:00:00|n1|x\n",
+			4 * 4510, 2 * 4510, 4510, 0, "09 7200, 10 10840"},
+		"ten days":  {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:30:00|2025-03-11T09:30:01|3|cpu=4,node=1|00:00:00|n1|x\n", 4 * 864001, 0, 0, 0, ""},
+		"suspended": {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T11:00:00|1|cpu=2,node=1|00:30:00|n1|x\n", 2 * 5400, 0, 0, 0, "09 5400, 10 5400"},
+		"resized": {"1|1|a|RESIZING|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:40:00|8|cpu=8,node=2|00:00:00|n[1-2]|x\n" +
+			"1|1|a|COMPLETED|2025-03-01T09:40:00|2025-03-01T09:00:00|2025-03-01T10:10:00|8|cpu=4,node=1|00:00:00|n1|x\n", 8*2400 + 4*1800, 0, 0, 0, "09 24000, 10 2400"},
+		"requeued": {"1|1|a|REQUEUED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2|cpu=2,node=1|00:00:00|n1|x\n" +
+			"1|1|a|COMPLETED|2025-03-01T09:10:00|2025-03-01T09:20:00|2025-03-01T09:30:00|2|cpu=2,node=1|00:00:00|n1|x\n", 2 * 1200, 0, 0, 0, "09 2400"},
+		"cancelled while it waited": {"1|1|a|CANCELLED by 0|2025-03-01T09:00:00|None|2025-03-01T09:10:00|2||00:00:00||x\n", 0, 0, 0, 0, ""},
+		"nothing said of it":        {"1|1|a|COMPLETED|2025-03-01T09:00:00|2025-03-01T09:00:00|2025-03-01T09:10:00|2||00:00:00|n1|x\n", 1200, 0, 0, 1200, "09 1200"},
+	} {
+		l := newLab(t)
+		for range 2 { // and once more
+			l.take("a.sacct", head+c.lines)
+		}
+		var cores, memory, gpus, estimated float64
+		for _, u := range l.held(store.SpanWhole) {
+			cores, memory, gpus, estimated = cores+figureOf(u.HeldCoreSeconds), memory+figureOf(u.HeldMemoryByteSeconds), gpus+figureOf(u.HeldGPUSeconds), estimated+figureOf(u.HeldEstimatedCoreSeconds)
+		}
+		if cores != c.cores || memory != c.memory*(1<<30) || gpus != c.gpus || estimated != c.estimated {
+			t.Errorf("%s: %g core seconds (%g estimated), %g byte seconds, %g GPU seconds, want %+v", name, cores, estimated, memory, gpus, c)
+		}
+		var hours []string
+		for _, u := range l.held(store.SpanHour) {
+			if v := figureOf(u.HeldCoreSeconds); v != 0 {
+				hours = append(hours, fmt.Sprintf("%s %g", u.At.Format("15"), v))
+			}
+		}
+		if got := strings.Join(hours, ", "); c.hours != "" && got != c.hours {
+			t.Errorf("%s: hours %q, want %q", name, got, c.hours)
+		}
+	}
+}
+
+// The accounting of another site, against a sum over the lines of its file.
+func TestHoursAllocatedOfASite(t *testing.T) {
+	raw, err := os.ReadFile("../../../shared/data/hpc/sonar/slurm/sacct_output.txt")
+	if err != nil {
+		t.Skipf("%v: the accounting of another site is not here", err)
+	}
+	want := 0.0
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Split(strings.TrimRight(line, "\n"), "|")
+		if len(f) != 32 || strings.Contains(f[0], ".") {
+			continue
+		}
+		elapsed, err := strconv.ParseFloat(f[12], 64) // of what runs: until the export
+		if err != nil {
+			continue
+		}
+		want += slurmtext.ReadTRES(f[29]).Cores * elapsed
+	}
+	l := newLab(t)
+	l.take("a.sacct", string(raw))
+	got := 0.0
+	for _, u := range l.held(store.SpanWhole, "owner") {
+		got += figureOf(u.HeldCoreSeconds)
+	}
+	if want == 0 || got != want {
+		t.Errorf("%.6f core seconds were held, want %.6f", got, want)
+	}
+}
