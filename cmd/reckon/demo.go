@@ -53,7 +53,7 @@ type demoOptions struct {
 	log    *slog.Logger
 }
 
-// runDemo serves a site that is made up: a week of it is written first, then it goes on
+// runDemo serves a simulated site: a week of it is written first, then it goes on
 // at the speed of the clock.
 func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -70,7 +70,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	if err := clearDemo(o, seed, now); err != nil {
 		return err
 	}
-	fmt.Fprintf(g.stdout, "DEMO: a site of %d nodes and %d users that is made up; nothing is measured.\nA week of it is written into %s; that takes about half a minute ...\n",
+	fmt.Fprintf(g.stdout, "DEMO: a simulated site of %d nodes and %d users; nothing is measured.\nA week of it is written into %s; that takes about half a minute ...\n",
 		site.Nodes, len(site.Users), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
 	done, err := simulation.Fill(ctx, fleet, o.data, demoSite, o.log,
@@ -89,7 +89,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.stdout, "reckon %s shows the made-up site %q at http://%s: %s samples, %d workloads of a week, and it goes on.\n",
+	fmt.Fprintf(g.stdout, "reckon %s shows the simulated site %q at http://%s: %s samples, %d workloads of a week, and it goes on.\n",
 		c.Version, demoSite, s.Addr(), count(done.Samples), done.Workloads)
 	finished := make(chan error, 1)
 	go func() { finished <- s.Run(ctx) }()
@@ -137,5 +137,5 @@ func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 			return fmt.Errorf("make the demo anew: %w", err)
 		}
 	}
-	return server.MarkMadeUp(o.data, server.MadeUp{Warning: "everything in this directory is made up by " + demoBy + ", which deletes it when it starts again", By: demoBy, Made: now, Seed: seed})
+	return server.MarkMadeUp(o.data, server.MadeUp{Warning: "everything in this directory is simulated by " + demoBy + ", which deletes it when it starts again", By: demoBy, Made: now, Seed: seed})
 }

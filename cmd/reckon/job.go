@@ -44,7 +44,7 @@ owner and name instead.`,
   reckon job unit/nginx.service --from 2h --step 1m
   reckon job slurm/4711 --format json | jq .memory_peak_bytes
   reckon job slurm/4711 --by node        the profile of each node; or command, part
-  reckon job slurm/4711@2026-08-20       an earlier life of an id that was given again
+  reckon job slurm/4711@2026-08-20       an earlier run of an id that was given again
   reckon job 4711 --site alpha           where several clusters gave the same number
   reckon job --last 3 --owner alice      the three that began last
   reckon job slurm/4711 --seff           the lines of Slurm's seff
@@ -71,7 +71,7 @@ owner and name instead.`,
 			case o.finds && o.trace.value != "" && o.find.Limit > 1:
 				return &usageError{errors.New("--trace writes one job; give its ID, or --last 1")}
 			case o.finds && o.start != "":
-				return &usageError{errors.New("--start names a life of one id; give the ID, not --last, --owner or --name")}
+				return &usageError{errors.New("--start names a run of one id; give the ID, not --last, --owner or --name")}
 			case len(args) > 0:
 				o.id = args[0]
 			}
@@ -81,7 +81,7 @@ owner and name instead.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "begin of the profile (default: the start of the workload)")
 	cmd.Flags().StringVar(&o.to, "to", "", "end of the profile (default: the end of the workload, or now)")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the profile, 1s or more")
-	cmd.Flags().StringVar(&o.start, "start", "", "which life of an id that was given more than once: its start, or a time in it")
+	cmd.Flags().StringVar(&o.start, "start", "", "which run of an id that was given more than once: its start, or a time in it")
 	cmd.Flags().StringVar(&o.site, "site", "", siteWords)
 	o.by = &choice{words: []string{"node", "command", "part"}}
 	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")

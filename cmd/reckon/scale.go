@@ -33,7 +33,7 @@ Where the CPU time grows in step with the cores it says so: then either the work
 Without a batch system a run counts with the cores that it used (p95).`,
 		Example: `  reckon scale slurm/4711
   reckon scale 4711                      the same, when no other workload is called so
-  reckon scale slurm/4711 --start 2026-11-20T10:00:00Z     an earlier life of the id
+  reckon scale slurm/4711 --start 2026-11-20T10:00:00Z     an earlier run of the id
   reckon scale slurm/4711 --format json | jq .amdahl.speedup_limit`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
@@ -49,7 +49,7 @@ Without a batch system a run counts with the cores that it used (p95).`,
 			return runScale(cmd.Context(), g, args[0], start, site, format.value)
 		},
 	}
-	cmd.Flags().StringVar(&start, "start", "", "which life of an id that was given more than once: its start, or a time in it")
+	cmd.Flags().StringVar(&start, "start", "", "which run of an id that was given more than once: its start, or a time in it")
 	cmd.Flags().StringVar(&site, "site", "", siteWords)
 	format = addFormat(cmd, "table", "json", "csv")
 	return cmd

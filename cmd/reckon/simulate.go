@@ -44,7 +44,7 @@ func newSimulate(g *globals) *cobra.Command {
 	var o simulateOptions
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Make up a site and let it send to a server, for tests and demonstrations",
+		Short: "Simulate a site that sends to a server, for tests and demonstrations",
 		Long: `simulate makes up a site: users with habits, jobs that come by day and by night, a
 queue, nodes with services and logins, and what goes wrong. Each node is read by a
 real agent, which pushes what it measures; Slurm's side of the jobs is told too. Every
@@ -133,7 +133,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, speedGiven 
 		return &usageError{err}
 	}
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version})
-	fmt.Fprintf(g.stdout, "Site %q, made up: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
+	fmt.Fprintf(g.stdout, "Site %q, simulated: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
 		o.name, site.Nodes, site.Cores, site.GPUNodes, len(site.Users), site.Config.Jobs,
 		short(site.For), site.From.Local().Format("Mon 2 Jan 15:04"))
 	stretch := simulation.Stretch{Until: site.End(), Tick: o.tick, Export: o.export, Speed: speed, Progress: tellProgress(g.stderr)}
@@ -186,7 +186,7 @@ func simulateInto(ctx context.Context, g *globals, o simulateOptions, fleet *sim
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	// Beside what was measured the label site tells it apart; alone the server says it.
 	if list, err := os.ReadDir(o.data); errors.Is(err, fs.ErrNotExist) || err == nil && len(list) == 0 {
-		if err := server.MarkMadeUp(o.data, server.MadeUp{Warning: "this directory was begun with a site that reckon simulate made up", By: "reckon simulate", Made: g.now().UTC(), Seed: o.site.Seed}); err != nil {
+		if err := server.MarkMadeUp(o.data, server.MadeUp{Warning: "this directory was begun with a site that reckon simulate generated", By: "reckon simulate", Made: g.now().UTC(), Seed: o.site.Seed}); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func call(t *testing.T, args ...string) (out, errs string, code int) {
 func TestSimulate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "site")
 	out, errs, code := call(t, "simulate", "--nodes", "4", "--jobs", "30", "--for", "2h", "--export", "1m", "--tick", "30s", "--data", dir)
-	if code != 0 || !strings.Contains(out, `Site "simulated", made up: 4 nodes with 32 cores`) || !strings.Contains(out, "30 jobs in 2h") || !strings.Contains(out, "reckon serve --data "+dir) {
+	if code != 0 || !strings.Contains(out, `Site "simulated", simulated: 4 nodes with 32 cores`) || !strings.Contains(out, "30 jobs in 2h") || !strings.Contains(out, "reckon serve --data "+dir) {
 		t.Fatalf("code %d\n%s\n%s", code, out, errs)
 	}
 	for _, f := range []string{"series", "catalogue.db"} {

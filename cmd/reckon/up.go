@@ -63,7 +63,7 @@ on where it stopped.`,
 		Example: `  reckon up
   reckon up --listen 127.0.0.1:9999 --data /var/lib/reckon
   reckon up --retention 720h --source procfs
-  reckon up --demo                            # a site that is made up, to look around`,
+  reckon up --demo                            # a simulated site, to look around`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.demo {
@@ -103,7 +103,7 @@ on where it stopped.`,
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
-	f.BoolVar(&o.demo, "demo", false, "show a site that is made up, with a week behind it, instead of this machine")
+	f.BoolVar(&o.demo, "demo", false, "show a simulated site, with a week behind it, instead of this machine")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	configFlag(cmd)
 	return cmd
