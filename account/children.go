@@ -23,21 +23,36 @@ import (
 //     those were can not be told. Nothing goes to a part that a control group charges, and
 //     nothing is taken while children are in one.
 
-// offspring is what the ledger remembers of the children of a process.
+// offspring is what the ledger remembers of the children of a process that has some.
 type offspring struct {
 	user, system uint64 // child times as last told, nanoseconds
 	known        uint64 // of them, what is accounted for: charged, owed before, or older than the ledger
-	based        bool   // known holds all of them, from the birth of the process
 	owed         uint64 // charged for children that are gone, not yet shown by the child times
 	owedAt       uint64 // tick of the last of them
 
 	reaper     bool // it was seen to adopt an orphan
-	passed     bool // it is gone, and what it was owed is owed to its own parent
 	same, away uint32
 	awayPart   *Part  // of the last child that was seen in another part
 	counted    uint64 // tick at which a child was last seen in a part with a control group, 0 for never
 
 	open, openUser, openSystem uint64 // not accounted for in this tick
+}
+
+// kin returns what is remembered of the children of the process.
+func (e *process) kin() *offspring {
+	if e.children == nil {
+		e.children = new(offspring)
+	}
+	return e.children
+}
+
+// legacy is what the process leaves to its parent's child times, as far as it was charged.
+func (e *process) legacy() uint64 {
+	v := e.last.user + e.last.system
+	if e.children != nil {
+		v += e.children.known + e.children.owed
+	}
+	return v
 }
 
 // owedFor is for how many ticks what a gone child was charged may be missing from the
@@ -79,24 +94,24 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 		}
 		e.ppid = p.PPID
 	}
-	o := &e.children
 	if isNew && !first && p.Start+clockStep >= l.lastAt {
-		o.based = true // from zero
+		e.based = true // from zero
 	}
-	if p.Have&sensor.FieldChildren != 0 {
-		l.line.told = true
-		now := p.ChildUserNanos + p.ChildSystemNanos
-		if !o.based {
+	if now := p.ChildUserNanos + p.ChildSystemNanos; p.Have&sensor.FieldChildren != 0 && now > 0 {
+		o := e.kin()
+		if !e.based {
 			o.known = now // before our time, or of a process that could not be seen
 		}
-		o.based = true
 		if now > o.known {
 			o.open = now - o.known
 			o.openUser, o.openSystem = grown(o.user, p.ChildUserNanos), grown(o.system, p.ChildSystemNanos)
 		}
 		o.user, o.system = p.ChildUserNanos, p.ChildSystemNanos
 	}
-	if o.open > 0 || o.owed > 0 {
+	if p.Have&sensor.FieldChildren != 0 {
+		l.line.told, e.based = true, true
+	}
+	if o := e.children; o != nil && (o.open > 0 || o.owed > 0) {
 		l.line.parents = append(l.line.parents, e)
 	}
 }
@@ -111,7 +126,7 @@ func (l *Ledger) placeChild(e *process, parent int32) {
 	if q == nil {
 		return
 	}
-	o := &q.children
+	o := q.kin()
 	switch {
 	case e.ppid != 0 && e.ppid != parent:
 		o.reaper = true // its parent ended, and this one took its place
@@ -131,7 +146,7 @@ func (p *Part) counted() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
 // parentOf returns the children of the parent of a process, or nil.
 func (l *Ledger) parentOf(e *process) *offspring {
 	if q := l.table[e.ppid]; q != nil && q.start <= e.start+uint64(time.Second) {
-		return &q.children
+		return q.children
 	}
 	return nil
 }
@@ -152,7 +167,8 @@ func (l *Ledger) owe(e *process, nanos uint64) {
 		if q == nil || q.start > e.start+uint64(time.Second) {
 			return
 		}
-		if o := &q.children; !o.passed {
+		if !q.passed {
+			o := q.kin()
 			o.owed += nanos
 			o.owedAt = l.tick
 			return
@@ -174,8 +190,8 @@ func (l *Ledger) reconcile(elapsed, capacity uint64) {
 		return cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(b.pid, a.pid))
 	})
 	for _, e := range t.leaving {
-		l.owe(e, e.last.user+e.last.system+e.children.known+e.children.owed)
-		e.children.passed = true
+		l.owe(e, e.legacy())
+		e.passed = true
 	}
 	for _, e := range t.parents {
 		e.children.cover(t.settled, l.tick)
@@ -229,7 +245,7 @@ func (l *Ledger) chargeTail(e *process, elapsed uint64) {
 
 // chargeUnseen charges what children used that nobody saw.
 func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
-	o := &e.children
+	o := e.children
 	switch {
 	case o.open == 0:
 	case o.open > capacity: // of a time in which it was charged to other

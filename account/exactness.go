@@ -46,29 +46,40 @@ var figureNames = [figures]string{
 	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds",
 }
 
-// What figures are taken from, the label source.
+// origin is what a figure is taken from, the label source.
+type origin uint8
+
 const (
-	fromCgroup   = "cgroup"
-	fromRecords  = "exit_records" // every end of a process is recorded
-	fromChildren = "child_times"  // what parents have waited for; see children.go
-	fromReadings = "readings"     // of the task table, once a tick
-	fromStart    = "agent_start"  // what ended before the agent began is not known
-	fromRSS      = "rss"          // resident memory
-	fromPSS      = "pss"          // resident memory, shared pages split; see shared.go
-	fromRSSSum   = "rss_sum"      // resident memory, shared pages more than once
-	fromMeter    = "meter"
-	fromModel    = "model"
+	fromNothing  origin = iota
+	fromCgroup          // a control group's own counters
+	fromRecords         // every end of a process is recorded
+	fromChildren        // what parents have waited for; see children.go
+	fromReadings        // the task table, once a tick
+	fromStart           // what ended before the agent began is not known
+	fromRSS             // resident memory
+	fromPSS             // resident memory, shared pages split; see shared.go
+	fromRSSSum          // resident memory, shared pages more than once
+	fromMeter
+	fromModel
+	fromMethods // gpuMethods follow
 )
+
+func (o origin) String() string {
+	if o >= fromMethods {
+		return gpuMethods[o-fromMethods]
+	}
+	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model"}[o]
+}
 
 // certainty is how exact a figure is and what it is taken from.
 type certainty struct {
 	degree Exactness
-	source string
+	source origin
 }
 
 // worse returns the less exact one.
 func (c certainty) worse(o certainty) certainty {
-	if c.source == "" || o.degree > c.degree {
+	if c.source == fromNothing || o.degree > c.degree {
 		return o
 	}
 	return c
@@ -148,7 +159,7 @@ func (v *evidence) ends() certainty {
 
 // exactRow is one series.
 type exactRow struct {
-	source string
+	source origin
 	worst  Exactness
 	seen   bool // in this export
 	series *metric.Series
@@ -182,7 +193,7 @@ func (x *exactness) note(f figure, c certainty) {
 	}
 	x.rows[f] = append(x.rows[f], exactRow{
 		source: c.source, worst: c.degree, seen: true,
-		series: metric.NewSeries(figureExactness, figureNames[f], string(x.kind), c.source),
+		series: metric.NewSeries(figureExactness, figureNames[f], string(x.kind), c.source.String()),
 	})
 }
 
@@ -242,7 +253,7 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		note(figRead, io)
 		note(figWrite, io)
 	}
-	if p.have&sensor.FieldMemory != 0 && p.sure.resident.source != "" {
+	if p.have&sensor.FieldMemory != 0 && p.sure.resident.source != fromNothing {
 		note(figMemory, p.sure.resident)
 		note(figNeeded, p.sure.needed)
 		note(figMemoryPeak, p.peakCertainty(p.sure.resident, ends, sensor.CgroupPeak))
@@ -260,9 +271,9 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {
 			if s > 0 && k == 0 {
-				note(figGPU, certainty{Exact, gpuMethods[k]})
+				note(figGPU, certainty{Exact, fromMethods})
 			} else if s > 0 {
-				note(figGPU, certainty{Estimated, gpuMethods[k]})
+				note(figGPU, certainty{Estimated, fromMethods + origin(k)})
 			}
 		}
 	}
@@ -274,7 +285,7 @@ func (p *Part) peakCertainty(now, ends certainty, told sensor.CgroupFields) cert
 	switch {
 	case p.cg.Have&told != 0:
 		return now
-	case p.crowd.bound:
+	case p.crowd.era != nil && p.crowd.bound:
 		return certainty{Estimated, fromRSSSum}
 	case now.degree >= ends.degree:
 		return now

@@ -26,7 +26,10 @@ type rows struct {
 
 // series returns a series of d for the part.
 func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
-	s := metric.NewSeries(d, append([]string{string(p.id), string(p.kind), p.part, p.owner}, values...)...)
+	if p.labels == nil {
+		p.labels = []string{string(p.id), string(p.kind), p.part, p.owner}
+	}
+	s := metric.NewSeries(d, append(slices.Clip(p.labels), values...)...)
 	if d.Kind == metric.Counter {
 		s.Created = p.created
 	}

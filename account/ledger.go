@@ -73,13 +73,15 @@ type process struct {
 	gone   bool    // its exit was accounted for
 	fresh  bool    // it was met as a parent, before it was charged
 	left   bool    // it was not seen any more, and its parent was told
+	passed bool    // what it leaves is owed to its parent already
+	based  bool    // what its children used is known from its birth on
 	rate   float64 // cores, from the last two readings
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
 	// counted is the export interval in which it was counted as started, beginning with 1; 0 before.
 	counted uint64
 
-	children offspring
+	children *offspring // nil while it had none
 	share    sharing
 }
 
@@ -203,7 +205,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	if e.retry || e.moved(p, true) {
 		l.identify(e, p, false)
 	}
-	e.tick, e.left, e.children.passed = l.tick, false, false
+	e.tick, e.left, e.passed = l.tick, false, false
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, first)
 	e.part.highWater(e, p)
@@ -287,7 +289,7 @@ func (l *Ledger) find(p *sensor.Process) *process {
 		return nil // a late record of the earlier process; meet keeps the newer one
 	}
 	if !e.left {
-		l.owe(e, e.last.user+e.last.system+e.children.known+e.children.owed)
+		l.owe(e, e.legacy())
 	}
 	l.drop(p.PID, e)
 	return nil

@@ -56,8 +56,9 @@ type Part struct {
 	packages uint64       // see SetPlace
 	clock    float64      // see SetPlace
 
-	now  tick // this tick
-	rows *rows
+	now    tick // this tick
+	rows   *rows
+	labels []string // of series without labels of their own, which share them
 }
 
 // tick is what one tick adds to a part, before it is settled.
@@ -201,8 +202,13 @@ func (p *Part) absorb(o *Part) {
 	p.memory.byteSeconds += o.memory.byteSeconds
 	p.memory.peak = max(p.memory.peak, o.memory.peak)
 	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)
-	p.crowd.bound = p.crowd.bound || o.crowd.bound
-	if o.sure.resident.source != "" {
+	if o.crowd.era != nil && o.crowd.bound {
+		if p.crowd.era == nil {
+			p.crowd.era = new(era)
+		}
+		p.crowd.bound = true
+	}
+	if o.sure.resident.source != fromNothing {
 		p.sure.add(o.sure.resident, o.sure.needed)
 	}
 	p.started += o.started

@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"reckon/sensor"
@@ -57,27 +58,28 @@ func (p *proportion) of(proc *sensor.Process) (out [3]uint64) {
 
 // sharing is what is known of the pages of a process.
 type sharing struct {
-	resident [3]uint64 // anon, file, shmem, when it was last seen
-	comm     sensor.Comm
-	part     proportion
-	era      uint32 // of the part's crowd when it was measured
-	at       uint64 // tick of that, 0 for never
-	denied   uint64 // tick at which it could not be measured, 0 for never
-	forked   bool   // it and its parent, in another part, are large and of one program
-	counted  bool   // part is good in this tick
+	rss     uint64 // bytes, when it was last seen
+	program program
+	part    proportion
+	era     uint32 // of the part's crowd when it was measured
+	at      uint32 // tick of that, 0 for never
+	denied  uint32 // tick at which it could not be measured, 0 for never
+	forked  bool   // it and its parent, in another part, are large and of one program
+	counted bool   // part is good in this tick
 }
 
-func (s *sharing) rss() uint64 { return s.resident[0] + s.resident[1] + s.resident[2] }
+// program tells names of programs apart, well enough to measure one for the others.
+type program uint32
+
+func programOf(c *sensor.Comm) program {
+	const odd = 0x9e3779b97f4a7c15
+	h := binary.LittleEndian.Uint64(c[:8])*odd ^ binary.LittleEndian.Uint64(c[8:])
+	return program(h * odd >> 32)
+}
 
 // crowd is what is known of the shared pages of a part.
 type crowd struct {
-	era     uint32 // begins anew when processes are added
-	live    uint32 // processes when the era began
-	began   uint64 // tick of that: they may be growing still, and are measured in the next
-	samples [4]sample
-	since   uint64 // tick since which it is held, 0 if it is not
-	last    [3]uint64
-	bound   bool // a peak may be too high: it was taken from an upper bound
+	*era // nil while little is shared
 
 	// This tick.
 	rss, largest     uint64 // bytes: sum, and of one process
@@ -88,20 +90,34 @@ type crowd struct {
 	crowded          bool
 }
 
+// era is a time in which what was measured of a part stays good: until processes are added.
+type era struct {
+	number  uint32
+	live    uint32 // processes when it began
+	began   uint32 // tick of that: they may be growing still, and are measured in the next
+	since   uint32 // tick since which the part is held, 0 if it is not
+	samples [4]sample
+	last    [3]uint64
+	bound   bool // a peak may be too high: it was taken from an upper bound
+}
+
 // sample is the proportion that processes of one program had last.
 type sample struct {
-	comm sensor.Comm
-	part proportion
-	ok   bool
+	program program
+	part    proportion
+	ok      bool
 }
 
 func (c *crowd) begin() {
 	c.rss, c.largest, c.sampled, c.unknown, c.denied, c.shared, c.forked = 0, 0, 0, 0, 0, [3]uint64{}, false
 }
 
-func (c *crowd) sample(comm sensor.Comm) *proportion {
+func (c *crowd) sample(of program) *proportion {
+	if c.era == nil {
+		return nil
+	}
 	for i := range c.samples {
-		if c.samples[i].ok && c.samples[i].comm == comm {
+		if c.samples[i].ok && c.samples[i].program == of {
 			return &c.samples[i].part
 		}
 	}
@@ -110,23 +126,22 @@ func (c *crowd) sample(comm sensor.Comm) *proportion {
 
 // add counts a process.
 func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
-	s.resident, s.comm = [3]uint64{proc.Anon, proc.File, proc.Shmem}, proc.Comm
-	rss := s.rss()
+	rss := proc.Anon + proc.File + proc.Shmem
+	s.rss, s.program = rss, programOf(&proc.Comm)
 	c.rss += rss
 	c.largest = max(c.largest, rss)
 	c.forked = c.forked || s.forked && rss >= crowdFloor
-	p := &s.part
-	switch s.counted = s.at != 0 && s.era == c.era; {
-	case s.counted:
-	case c.sample(proc.Comm) != nil:
-		p = c.sample(proc.Comm)
+	p := proportion{1, 1, 1}
+	if s.counted = s.at != 0 && c.era != nil && s.era == c.number; s.counted {
+		p = s.part
+	} else if other := c.sample(s.program); other != nil {
+		p = *other
 		c.sampled += rss
-	default:
+	} else {
 		c.unknown += rss
-		if s.denied != 0 && tick <= s.denied+deniedFor {
+		if s.denied != 0 && uint32(tick) <= s.denied+deniedFor {
 			c.denied += rss
 		}
-		p = &proportion{1, 1, 1}
 	}
 	for i, v := range p.of(proc) {
 		c.shared[i] += v
@@ -134,17 +149,22 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 }
 
 // judge closes the tick: it reports what the part holds, how exact that is, and whether it
-// is good enough for a maximum. raw is the sum by type, used is
-// what all processes of the machine hold together without page cache, 0 if unknown.
-func (c *crowd) judge(raw [3]uint64, live uint32, used, tick uint64) (types [3]uint64, sure certainty, good bool) {
+// is good enough for a maximum. raw is the sum by type, before what the part held in the
+// tick before, used what all processes of the machine hold together without page cache, 0 if unknown.
+func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (types [3]uint64, sure certainty, good bool) {
 	twice := c.rss - c.largest
 	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
-		c.since, c.last = 0, raw
+		if c.era != nil {
+			c.since, c.last = 0, raw
+		}
 		return raw, certainty{Exact, fromRSS}, true
 	}
+	if c.era == nil {
+		c.era = &era{last: before}
+	}
 	if live > c.live+c.live/8 {
-		c.era++
-		c.live, c.began, c.samples, c.unknown = live, tick, [4]sample{}, c.rss
+		c.number++
+		c.live, c.began, c.samples, c.unknown = live, uint32(tick), [4]sample{}, c.rss
 	}
 	c.live = min(c.live, live)
 	if c.unknown <= c.rss/32 {
@@ -156,9 +176,9 @@ func (c *crowd) judge(raw [3]uint64, live uint32, used, tick uint64) (types [3]u
 		return c.shared, sure, true
 	}
 	if c.since == 0 {
-		c.since = tick
+		c.since = uint32(tick)
 	}
-	if c.denied < c.unknown && tick < c.since+holdFor {
+	if c.denied < c.unknown && uint32(tick) < c.since+holdFor {
 		return c.hold(raw), certainty{Estimated, fromPSS}, false
 	}
 	c.bound = true
@@ -200,7 +220,7 @@ func scaled(types [3]uint64, by float64) [3]uint64 {
 // part shares its pages with that.
 func (l *Ledger) fork(e *process, p *sensor.Process) {
 	q := l.table[p.PPID]
-	if q == nil || q.part == e.part || q.share.rss() < crowdFloor || q.share.comm != p.Comm || p.Have&sensor.FieldParent == 0 {
+	if q == nil || q.part == e.part || q.share.rss < crowdFloor || q.share.program != programOf(&p.Comm) || p.Have&sensor.FieldParent == 0 {
 		return
 	}
 	e.share.forked, q.share.forked = true, true
@@ -212,7 +232,7 @@ type Sharer struct {
 	Start uint64
 	RSS   uint64 // bytes: what measuring costs grows with it
 	class uint8
-	at    uint64
+	at    uint32
 }
 
 // Crowded appends the processes whose shared pages count, those first of which least is
@@ -222,17 +242,18 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 	if !l.crowds {
 		return list
 	}
+	now := uint32(l.tick)
 	for _, e := range l.table {
 		c, s := &e.part.crowd, &e.share
-		if !c.crowded || c.began == l.tick || e.tick != l.tick || e.gone || s.rss() == 0 || s.denied != 0 && l.tick <= s.denied+deniedFor {
+		if !c.crowded || c.began == now || e.tick != l.tick || e.gone || s.rss == 0 || s.denied != 0 && now <= s.denied+deniedFor {
 			continue
 		}
-		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss(), at: s.at}
+		next := Sharer{PID: e.pid, Start: e.start, RSS: s.rss, at: s.at}
 		switch {
-		case !s.counted && c.sample(s.comm) == nil:
+		case !s.counted && c.sample(s.program) == nil:
 		case !s.counted:
 			next.class = 1
-		case l.tick < s.at+freshFor:
+		case now < s.at+freshFor:
 			continue
 		default:
 			next.class = 2
@@ -255,17 +276,20 @@ func (l *Ledger) Share(s Sharer, m sensor.SharedMemory, ok bool) {
 		return
 	}
 	if !ok {
-		e.share.denied = l.tick
+		e.share.denied = uint32(l.tick)
 		return
 	}
 	c := &e.part.crowd
-	e.share.part, e.share.era, e.share.at, e.share.denied = proportionOf(&m), c.era, l.tick, 0
+	if c.era == nil {
+		return // it is of another part by now
+	}
+	e.share.part, e.share.era, e.share.at, e.share.denied = proportionOf(&m), c.number, uint32(l.tick), 0
 	at := 0
 	for i := range c.samples {
-		if !c.samples[i].ok || c.samples[i].comm == e.share.comm {
+		if !c.samples[i].ok || c.samples[i].program == e.share.program {
 			at = i
 			break
 		}
 	}
-	c.samples[at] = sample{e.share.comm, e.share.part, true}
+	c.samples[at] = sample{e.share.program, e.share.part, true}
 }

@@ -86,19 +86,21 @@ type processState struct {
 // unbased stands for child times of which the beginning is not known.
 const unbased = ^uint64(0)
 
-func (o *offspring) state() [2]uint64 {
-	if !o.based {
+func (e *process) lineage() [2]uint64 {
+	switch {
+	case !e.based:
 		return [2]uint64{unbased, 0}
+	case e.children == nil:
+		return [2]uint64{}
 	}
-	return [2]uint64{o.known, o.owed}
+	return [2]uint64{e.children.known, e.children.owed}
 }
 
-// offspringFrom restores what State told. told says that it did: older versions did not.
-func offspringFrom(s [2]uint64, told bool) offspring {
-	if !told || s[0] == unbased {
-		return offspring{}
+// restoreLineage takes up what State told. told says that it did: older versions did not.
+func (e *process) restoreLineage(s [2]uint64, told bool) {
+	if e.based = told && s[0] != unbased; e.based && s != [2]uint64{} {
+		*e.kin() = offspring{known: s[0], owed: s[1]}
 	}
-	return offspring{known: s[0], owed: s[1], based: true}
 }
 
 func (u usage) array() [8]uint64 {
@@ -141,7 +143,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		if i, ok := index[e.part]; ok {
 			s.Processes = append(s.Processes, processState{
 				PID: pid, PPID: e.ppid, Start: e.start, Part: i, Usage: e.last.array(), Gone: e.gone,
-				Children: e.children.state(),
+				Children: e.lineage(),
 			})
 		}
 	}
@@ -231,10 +233,11 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	}
 	for _, p := range s.Processes {
 		// Everybody is identified again, which opens the control groups.
-		l.table[p.PID] = &process{
+		e := &process{
 			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone, retry: true,
-			children: offspringFrom(p.Children, s.Lineage),
 		}
+		e.restoreLineage(p.Children, s.Lineage)
+		l.table[p.PID] = e
 	}
 	return nil
 }
