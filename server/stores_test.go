@@ -45,7 +45,7 @@ func TestStoresElsewhere(t *testing.T) {
 	defer srv.Close()
 	s, err := Open(t.Context(), Config{
 		Listen: "127.0.0.1:0", Data: t.TempDir(), Store: srv.URL, Catalogue: fresh(t), Retention: time.Hour,
-		Agent: &agent.Config{Node: "n1", Source: "procfs", Exits: "none", Tick: 200 * time.Millisecond, Export: 200 * time.Millisecond},
+		Agent: &agent.Config{Node: "n1", Source: "procfs", Exits: "none", Tick: 200 * time.Millisecond, Export: time.Second},
 	})
 	if err != nil {
 		t.Fatal(err)
