@@ -147,7 +147,7 @@ func TestScaleOfRuns(t *testing.T) {
 	if r := s.Runs[3]; r.Cores != 8 || r.CoresFrom != "requested" || r.Speedup == nil || math.Abs(*r.Speedup-3.33) > 0.05 {
 		t.Errorf("%+v", r)
 	}
-	if !said(s.Verdicts, "20% of the work does not run in parallel") || !said(s.Verdicts, "4 runs at 4 sizes, 1 to 8 cores") {
+	if !said(s.Verdicts, "20 % of the work does not run in parallel") || !said(s.Verdicts, "4 runs at 4 sizes, 1 to 8 cores") {
 		t.Errorf("%+v", s.Verdicts)
 	}
 	alone, err := c.Scale(t.Context(), "slurm/22")
@@ -170,7 +170,7 @@ func TestScaleOfGrowingWork(t *testing.T) {
 	if w := s.Weak; w.FromCores != 1 || w.ToCores != 8 || w.Sizes != 4 || math.Abs(w.Efficiency-102.0/116) > 0.001 || math.Abs(w.CPUGrowth-8*116.0/102) > 0.01 {
 		t.Errorf("%+v", w)
 	}
-	if !said(s.Verdicts, "if the work grew with the cores (weak scaling), they work with 88% of the efficiency of 1 core") {
+	if !said(s.Verdicts, "if the work grew with the cores (weak scaling), they work with 88 % of the efficiency of 1 core") {
 		t.Errorf("%+v", s.Verdicts)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -17,7 +18,7 @@ func (j *judge) balance() {
 	}
 	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled && j.u.GPUExact == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
-			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus", phrase.Words{"node": low.Name, "share": percent(share), "nodes": j.nodes()})
+			j.say("gpu_balance", Warning, share, "ratio", "balance.gpus", phrase.Words{"node": low.Name, "share": format.Percent(share), "nodes": j.nodes()})
 		}
 	}
 	if _, high, mean, ok := j.spread(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 && j.u.MemoryExact == figure.Exact {
@@ -36,7 +37,7 @@ func (j *judge) work() {
 		return
 	}
 	share := *least.CPUSeconds / mean
-	words := phrase.Words{"node": least.Name, "share": percent(share), "nodes": j.nodes()}
+	words := phrase.Words{"node": least.Name, "share": format.Percent(share), "nodes": j.nodes()}
 	if share < uneven {
 		j.say("balance", Warning, share, "ratio", "balance.uneven", words)
 		return

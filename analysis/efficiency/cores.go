@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -41,7 +42,7 @@ func (j *judge) idle() bool {
 	if !u.Batch {
 		was = "asked for"
 	}
-	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key, phrase.Words{"cpu": duration(cpu), "wall": duration(u.WallSeconds), "what": strings.Join(what, " and "), "was": was})
+	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key, phrase.Words{"cpu": format.Time(cpu), "wall": format.Time(u.WallSeconds), "what": strings.Join(what, " and "), "was": was})
 	return true
 }
 
@@ -56,7 +57,7 @@ func (j *judge) cores() {
 	share, mean := cpu/(given*u.WallSeconds), cpu/u.WallSeconds
 	p95, sustained := known(u.CoresP95)
 	wait, _ := known(u.CPUWaitSeconds)
-	w := phrase.Words{"mean": cores(mean), "share": percent(share), "of": j.of(given), "p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
+	w := phrase.Words{"mean": cores(mean), "share": format.Percent(share), "of": j.of(given), "p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.CPUExact != figure.Exact:
@@ -99,7 +100,7 @@ func (j *judge) gpus() {
 		return
 	}
 	share := used / (given * j.u.WallSeconds)
-	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": exactly(j.u.GPUExact) + percent(share)}
+	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": exactly(j.u.GPUExact) + format.Percent(share)}
 	switch {
 	case j.u.GPUExact != figure.Exact:
 		j.say("gpu", Info, share, "ratio", "gpu.inexact", w)

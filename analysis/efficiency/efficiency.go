@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -123,7 +124,7 @@ func Judge(u Usage) []Verdict {
 	j.ending()
 	j.memory()
 	if u.WallSeconds < settled {
-		j.say("short", Info, u.WallSeconds, "seconds", "short", phrase.Words{"ran": ran(u.Running), "wall": duration(u.WallSeconds), "was": j.was()})
+		j.say("short", Info, u.WallSeconds, "seconds", "short", phrase.Words{"ran": ran(u.Running), "wall": format.Time(u.WallSeconds), "was": j.was()})
 	} else {
 		if !j.idle() {
 			j.cores()
@@ -166,6 +167,6 @@ func (j *judge) time() {
 	}
 	share := j.u.WallSeconds / asked
 	if share < 0.25 && asked-j.u.WallSeconds >= 3600 {
-		j.say("time", Info, share, "ratio", "time", phrase.Words{"wall": duration(j.u.WallSeconds), "asked": duration(asked), "share": percent(share)})
+		j.say("time", Info, share, "ratio", "time", phrase.Words{"wall": format.Time(j.u.WallSeconds), "asked": format.Time(asked), "share": format.Percent(share)})
 	}
 }

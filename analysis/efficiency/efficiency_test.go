@@ -67,10 +67,10 @@ func TestJudge(t *testing.T) {
 
 		// Idle.
 		"asleep":          {batch(1, 0.001, 0.01), "warning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 1 core allocated"},
-		"asleep, running": {batch(2, 0.00001, 0, func(u *Usage) { u.Running, u.State, u.ExitCode = true, "running", nil }), "warning idle: it is idle: it has used 0.036 s of CPU time in 1 h, with 2 cores allocated"},
+		"asleep, running": {batch(2, 0.00001, 0, func(u *Usage) { u.Running, u.State, u.ExitCode = true, "running", nil }), "warning idle: it is idle: it has used 36 ms of CPU time in 1 h, with 2 cores allocated"},
 		"asleep on GPUs":  {batch(2, 0.001, 0, func(u *Usage) { u.GPUs, u.GPUSeconds = at(4), at(0) }), "warning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 2 cores and 4 GPUs allocated"},
 		"its GPU works": {batch(2, 0.01, 0.02, func(u *Usage) { u.GPUs, u.GPUSeconds = at(1), at(3500) }),
-			"warning cores: it used less than 0.1 of the 2 cores it was allocated on average (below 1 %), and no more than 0.1 for 95 % of the time\ngood gpu: its GPU was busy 97 % of the time"},
+			"warning cores: it used less than 0.1 of the 2 cores it was allocated on average (0.5 %), and no more than 0.1 for 95 % of the time\ngood gpu: its GPU was busy 97 % of the time"},
 		"hardly awake": {batch(1, 0.05, 0.09), "info cores: it used its one core 5 % of the time"},
 
 		// GPUs.
@@ -88,13 +88,13 @@ func TestJudge(t *testing.T) {
 		"nearly killed":       {memory(64*gib, 63*gib, 63*gib), "warning memory: it needed 63 GiB of the 64 GiB of memory it was allocated (98 %): a little more and it would be killed"},
 		"95 %":                {memory(100*gib, 95*gib, 95*gib), "warning memory: it needed 95 GiB of the 100 GiB of memory it was allocated (95 %): a little more and it would be killed"},
 		"below 95 %":          {memory(100*gib, 94.9*gib, 94.9*gib), "good memory: it needed 94.9 GiB of the 100 GiB of memory it was allocated (95 %)"},
-		"page cache":          {memory(200<<20, 1.7*(1<<20), 200<<20), "info memory: memory peaked at 200 MiB of the 200 MiB it was allocated, of it 198 MiB page cache, which the kernel gives back; it needed 1.7 MiB (below 1 %)"},
+		"page cache":          {memory(200<<20, 1.7*(1<<20), 200<<20), "info memory: memory peaked at 200 MiB of the 200 MiB it was allocated, of it 198 MiB page cache, which the kernel gives back; it needed 1.7 MiB (0.9 %)"},
 		"page cache, stalled": {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.MemoryStalledSeconds = at(360) }), "warning memory: its memory of 8 GiB was full, with 4 GiB of page cache beside it, which the kernel gives back, and it was held up for lack of memory 10 % of the time: more memory would make it faster"},
 		"hardly stalled":      {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.MemoryStalledSeconds = at(359) }), "info memory: memory peaked at 8 GiB of the 8 GiB it was allocated, of it 4 GiB page cache, which the kernel gives back; it needed 4 GiB (50 %)"},
 		"read again":          {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.RefaultBytes = at(8 * gib) }), "warning memory: its memory of 8 GiB was full, with 4 GiB of page cache beside it, which the kernel gives back, and 8 GiB of it had to be read again after the kernel took them back: more memory would make it faster"},
 		"read a little again": {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.RefaultBytes = at(7.9 * gib) }), "info memory: memory peaked at 8 GiB of the 8 GiB it was allocated, of it 4 GiB page cache, which the kernel gives back; it needed 4 GiB (50 %)"},
-		"much too much":       {memory(64*gib, 2*gib, 2*gib), "warning memory: it needed 2 GiB of the 64 GiB of memory it was allocated (3 %)"},
-		"too much, and cache": {memory(64*gib, 2*gib, 40*gib), "warning memory: it needed 2 GiB of the 64 GiB of memory it was allocated (3 %), with 38 GiB of page cache beside it, which the kernel gives back"},
+		"much too much":       {memory(64*gib, 2*gib, 2*gib), "warning memory: it needed 2 GiB of the 64 GiB of memory it was allocated (3.1 %)"},
+		"too much, and cache": {memory(64*gib, 2*gib, 40*gib), "warning memory: it needed 2 GiB of the 64 GiB of memory it was allocated (3.1 %), with 38 GiB of page cache beside it, which the kernel gives back"},
 		"half":                {memory(64*gib, 32*gib, 32*gib), "good memory: it needed 32 GiB of the 64 GiB of memory it was allocated (50 %)"},
 		"small memory":        {memory(512<<20, 10<<20, 10<<20), ""},
 		"1 GiB too much":      {memory(1.5*gib, 0.5*gib, 0.5*gib), "warning memory: it needed 512 MiB of the 1.5 GiB of memory it was allocated (33 %)"},
@@ -102,7 +102,7 @@ func TestJudge(t *testing.T) {
 		"an estimate":         {memory(8*gib, 7.9*gib, 7.9*gib, func(u *Usage) { u.MemoryExact = figure.Estimated }), "info memory: it needed about 7.9 GiB of the 8 GiB of memory it was allocated; that was not measured exactly, so it is not judged"},
 		"only the peak": {memory(200<<20, 0, 200<<20, func(u *Usage) { u.MemoryNeeded = nil }),
 			"info memory: memory peaked at 200 MiB of the 200 MiB it was allocated (100 %); how much of it was page cache, which the kernel gives back, is not known"},
-		"only the peak, low": {memory(64*gib, 0, 2*gib, func(u *Usage) { u.MemoryNeeded = nil }), "warning memory: memory peaked at 2 GiB of the 64 GiB it was allocated (3 %)"},
+		"only the peak, low": {memory(64*gib, 0, 2*gib, func(u *Usage) { u.MemoryNeeded = nil }), "warning memory: memory peaked at 2 GiB of the 64 GiB it was allocated (3.1 %)"},
 		"swap":               {bare(func(u *Usage) { u.SwapPeak = at(64 << 20) }), "warning swap: up to 64 MiB of it was swapped out, which is slow: it needs more memory than it had"},
 		"a little swap":      {bare(func(u *Usage) { u.SwapPeak = at(64<<20 - 1) }), ""},
 
@@ -162,7 +162,7 @@ func TestJudge(t *testing.T) {
 		"hardly a quota":  {bare(func(u *Usage) { u.ThrottledSeconds = at(179) }), ""},
 		"storage":         {bare(func(u *Usage) { u.StorageStalledSeconds = at(360) }), "warning storage: it waited for storage for 6 min (10 % of the time): faster storage, or fewer and larger reads and writes, would help"},
 		"hardly storage":  {bare(func(u *Usage) { u.StorageStalledSeconds = at(359) }), ""},
-		"storage, asleep": {batch(1, 0.001, 0.01, func(u *Usage) { u.StorageStalledSeconds = at(3000) }), "warning storage: it waited for storage for 50 min (83 % of the time): faster storage, or fewer and larger reads and writes, would help\ninfo cores: it used its one core below 1 % of the time"},
+		"storage, asleep": {batch(1, 0.001, 0.01, func(u *Usage) { u.StorageStalledSeconds = at(3000) }), "warning storage: it waited for storage for 50 min (83 % of the time): faster storage, or fewer and larger reads and writes, would help\ninfo cores: it used its one core 0.1 % of the time"},
 		"likely storage": {batch(1, 0.7, 0.9, func(u *Usage) { u.CPUWaitSeconds, u.Threads, u.ReadBytes = at(0), at(1), at(3600*172*(1<<20)) }),
 			"info cores: it used its one core 70 % of the time\ninfo storage: for 18 min (30 % of the time) it was neither on a core nor waiting for one, while it read and wrote 172 MiB a second: most likely it waited for storage"},
 		"it sleeps, and reads little": {batch(1, 0.7, 0.9, func(u *Usage) { u.CPUWaitSeconds, u.Threads, u.ReadBytes = at(0), at(1), at(3600*9.9*(1<<20)) }), "info cores: it used its one core 70 % of the time"},
@@ -185,7 +185,7 @@ func TestJudge(t *testing.T) {
 		"tasks all sleep": {bare(func(u *Usage) { u.Steps = []Step{{ID: "0", State: "completed", TaskSeconds: []float64{29, 0}}} }), ""},
 
 		"29 s": {Usage{WallSeconds: 29, CPUSeconds: at(1), Cores: at(64), CoresP95: at(1), Batch: true}, "info short: it ran for 29 s: too short to judge how well it used what it was allocated"},
-		"30 s": {Usage{WallSeconds: 30, CPUSeconds: at(30), Cores: at(64), CoresP95: at(1), Batch: true}, "warning cores: it used 1 of the 64 cores it was allocated on average (2 %), and no more than 1 for 95 % of the time"},
+		"30 s": {Usage{WallSeconds: 30, CPUSeconds: at(30), Cores: at(64), CoresP95: at(1), Batch: true}, "warning cores: it used 1 of the 64 cores it was allocated on average (1.6 %), and no more than 1 for 95 % of the time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := said(c.u); got != c.want {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -18,7 +19,7 @@ func (j *judge) neverRan() bool {
 	case u.State == "started":
 		j.say("queue", Info, 0, "seconds", "queue.array", nil)
 	case u.State == "cancelled" && !u.Running && u.WallSeconds == 0:
-		j.say("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.by(), "waited": duration(u.Waited)})
+		j.say("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.by(), "waited": format.Time(u.Waited)})
 	default:
 		return false
 	}
@@ -37,7 +38,7 @@ func (j *judge) by() string {
 // explains adds nothing, and what somebody meant to do is no failure.
 func (j *judge) ending() {
 	u := &j.u
-	wall := phrase.Words{"wall": duration(u.WallSeconds), "by": j.by()}
+	wall := phrase.Words{"wall": format.Time(u.WallSeconds), "by": j.by()}
 	say := func(kind string, s Severity, key string) { j.say(kind, s, u.WallSeconds, "seconds", key, wall) }
 	oom := j.outOfMemory()
 	if u.Running {
@@ -47,7 +48,7 @@ func (j *judge) ending() {
 	case "timeout":
 		limit := ""
 		if v, ok := known(u.TimeLimit); ok && v > 0 {
-			limit = " of " + duration(v)
+			limit = " of " + format.Time(v)
 		}
 		j.say("timeout", Critical, u.WallSeconds, "seconds", "timeout", phrase.Words{"limit": limit})
 	case "deadline":
@@ -85,7 +86,7 @@ func (j *judge) ending() {
 func (j *judge) outOfMemory() bool {
 	for _, s := range j.u.Steps {
 		if s.State == "out_of_memory" {
-			j.say("oom", Critical, 1, "count", "oom.step", phrase.Words{"step": s.text(), "wall": duration(s.WallSeconds)})
+			j.say("oom", Critical, 1, "count", "oom.step", phrase.Words{"step": s.text(), "wall": format.Time(s.WallSeconds)})
 			return true
 		}
 	}

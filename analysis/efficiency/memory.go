@@ -2,6 +2,7 @@ package efficiency
 
 import (
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -15,7 +16,7 @@ const refaulted = 1.0
 func (j *judge) memory() {
 	u := &j.u
 	if swap, ok := known(u.SwapPeak); ok && swap >= 64<<20 {
-		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": size(swap)})
+		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": format.Bytes(swap)})
 	}
 	given, ok := known(u.Memory)
 	if !ok || given <= 0 || positive(u.OOMKills) || u.State == "out_of_memory" { // that is said already
@@ -23,16 +24,16 @@ func (j *judge) memory() {
 	}
 	need, measured := known(u.MemoryNeeded)
 	peak, peaked := known(u.MemoryPeak)
-	words := phrase.Words{"given": size(given), "was": j.was(), "cache": ""}
+	words := phrase.Words{"given": format.Bytes(given), "was": j.was(), "cache": ""}
 	if !measured {
 		j.memoryPeak(peak, given, peaked, words)
 		return
 	}
 	share := need / given
 	cached := max(peak-need, 0)
-	words["needed"], words["share"], words["peak"], words["cached"] = exactly(u.MemoryExact)+size(need), percent(share), size(peak), size(cached)
+	words["needed"], words["share"], words["peak"], words["cached"] = exactly(u.MemoryExact)+format.Bytes(need), format.Percent(share), format.Bytes(peak), format.Bytes(cached)
 	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
-		words["cache"] = ", with " + size(cached) + " of page cache beside it, which the kernel gives back"
+		words["cache"] = ", with " + format.Bytes(cached) + " of page cache beside it, which the kernel gives back"
 	}
 	full := peaked && peak >= near*given
 	stalled, _ := known(u.MemoryStalledSeconds)
@@ -45,10 +46,10 @@ func (j *judge) memory() {
 	case share >= near:
 		j.say("memory", Warning, share, "ratio", "memory.full", words)
 	case full && u.WallSeconds >= settled && stalled >= waiting*u.WallSeconds:
-		words["share"] = percent(stalled / u.WallSeconds)
+		words["share"] = format.Percent(stalled / u.WallSeconds)
 		j.say("memory", Warning, stalled/u.WallSeconds, "ratio", "memory.pressure", words)
 	case full && refault >= refaulted*given:
-		words["refaults"] = size(refault)
+		words["refaults"] = format.Bytes(refault)
 		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
 	case full:
 		j.say("memory", Info, share, "ratio", "memory.cache", words)
@@ -66,7 +67,7 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 		return
 	}
 	share := peak / given
-	words["peak"], words["share"] = exactly(j.u.MemoryExact)+size(peak), percent(share)
+	words["peak"], words["share"] = exactly(j.u.MemoryExact)+format.Bytes(peak), format.Percent(share)
 	switch {
 	case share >= low:
 		j.say("memory", Info, share, "ratio", "memory.peak", words)

@@ -3,6 +3,7 @@ package efficiency
 import (
 	"strings"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -83,5 +84,5 @@ func (j *judge) queued() {
 	case r.do != "":
 		key, severity = "queue.do", Warning
 	}
-	j.say("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": duration(j.u.Waited), "why": r.text, "do": r.do})
+	j.say("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": format.Time(j.u.Waited), "why": r.text, "do": r.do})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -14,11 +15,11 @@ func (j *judge) waits() {
 	cpu, ok := known(u.CPUSeconds)
 	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
-			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu), phrase.Words{"wait": duration(wait), "share": percent(share), "who": j.neighbours()})
+			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu), phrase.Words{"wait": format.Time(wait), "share": format.Percent(share), "who": j.neighbours()})
 		}
 	}
 	if t, has := known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
-		j.say("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": duration(t)})
+		j.say("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": format.Time(t)})
 	}
 }
 
@@ -73,7 +74,7 @@ func (j *judge) storageShare() float64 {
 func (j *judge) storage() {
 	u := &j.u
 	if share := j.storageShare(); share >= waiting && share*u.WallSeconds >= worth {
-		j.say("storage", Warning, share, "ratio", "storage", phrase.Words{"time": duration(share * u.WallSeconds), "share": percent(share)})
+		j.say("storage", Warning, share, "ratio", "storage", phrase.Words{"time": format.Time(share * u.WallSeconds), "share": format.Percent(share)})
 		return
 	}
 	threads, counted := known(u.Threads)
@@ -86,7 +87,7 @@ func (j *judge) storage() {
 	written, _ := known(u.WriteBytes)
 	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
 	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
-		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely", phrase.Words{"time": duration(off), "share": percent(off / u.WallSeconds), "rate": size(rate)})
+		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely", phrase.Words{"time": format.Time(off), "share": format.Percent(off / u.WallSeconds), "rate": format.Bytes(rate)})
 	}
 }
 

@@ -1,7 +1,6 @@
 package efficiency
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -75,36 +74,4 @@ func cores(v float64) string {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-}
-
-func percent(share float64) string {
-	if share > 0 && share < 0.01 {
-		return "below 1 %"
-	}
-	return strconv.FormatFloat(100*share, 'f', 0, 64) + " %"
-}
-
-func size(bytes float64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	i := 0
-	for ; bytes >= 1023.5 && i < len(units)-1; i++ {
-		bytes /= 1024
-	}
-	return strconv.FormatFloat(bytes, 'g', max(3, len(strconv.FormatFloat(math.Trunc(bytes), 'f', 0, 64))), 64) + " " + units[i]
-}
-
-func duration(seconds float64) string {
-	if seconds < 59.5 {
-		return strconv.FormatFloat(seconds, 'g', 2, 64) + " s"
-	}
-	m := math.Round(seconds / 60)
-	switch {
-	case m < 60:
-		return fmt.Sprintf("%.0f min", m)
-	case m < 48*60 && int(m)%60 == 0:
-		return fmt.Sprintf("%d h", int(m)/60)
-	case m < 48*60:
-		return fmt.Sprintf("%d h %d min", int(m)/60, int(m)%60)
-	}
-	return fmt.Sprintf("%.1f days", seconds/86400)
 }

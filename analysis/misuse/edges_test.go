@@ -184,7 +184,7 @@ func TestWords(t *testing.T) {
 	want := []string{
 		"alice has not used its GPU at all",
 		"alice has not used its 4 GPUs at all",
-		"alice keeps its 4 GPUs busy less than 0.1 % of the time",
+		"alice keeps its 4 GPUs busy < 0.1 % of the time",
 		"alice keeps its GPU busy 4.6 % of the time",
 		"alice uses 24 % of the CPUs of a GPU node and none of its GPUs",
 		"alice was allocated 16 cores and used no more than 1.3 for 95 % of the time",

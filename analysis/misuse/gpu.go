@@ -1,6 +1,9 @@
 package misuse
 
-import "reckon/internal/phrase"
+import (
+	"reckon/figure/format"
+	"reckon/internal/phrase"
+)
 
 // gpuUnused: on a node with GPUs without using them, or GPUs that hardly work.
 func gpuUnused(w *Workload, p *Policy) (out []Finding) {
@@ -20,7 +23,7 @@ func gpuUnused(w *Workload, p *Policy) (out []Finding) {
 			return nil
 		}
 		share := *w.CoresMean / *w.NodeCores
-		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": percent(share)},
+		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": format.Percent(share)},
 			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)}, Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, lasted(m.Minimum)))
 	case known(w.GPUSeconds) && !w.GPUInexact && wall >= m.GPUMinimum.Seconds():
 		held := wall * *w.GPUs
@@ -32,7 +35,7 @@ func gpuUnused(w *Workload, p *Policy) (out []Finding) {
 		if *w.GPUSeconds == 0 {
 			key = "gpu-unused.never"
 		}
-		out = append(out, w.finding(GPUUnused, grave(Medium, held >= m.GPUHighHours*3600), "gpu", key, phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": percent(busy)},
+		out = append(out, w.finding(GPUUnused, grave(Medium, held >= m.GPUHighHours*3600), "gpu", key, phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": format.Percent(busy)},
 			Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)}, Evidence{Text: "GPU time allocated", Value: held, Unit: "gpu-seconds"},
 			Evidence{Text: "GPU time allocated and not used", Value: held - *w.GPUSeconds, Unit: "gpu-seconds", Wasted: true}, lasted(m.GPUMinimum)))
 	}

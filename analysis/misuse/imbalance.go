@@ -3,6 +3,7 @@ package misuse
 import (
 	"math"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -47,7 +48,7 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 			e = append(e, x)
 		}
 		out = append(out, w.finding(Imbalance, grave(Medium, idle*2 >= len(k.by)), k.part, "imbalance",
-			phrase.Words{"idle": number(float64(idle)), "all": number(float64(len(k.by))), "what": k.what}, e...))
+			phrase.Words{"idle": format.Count(float64(idle)), "all": format.Count(float64(len(k.by))), "what": k.what}, e...))
 	}
 	return out
 }

@@ -216,7 +216,7 @@ func TestShortWork(t *testing.T) {
 		}
 	}
 	got := misuse.Judge(list, func(*misuse.Workload) *misuse.Policy { return policy() })
-	if len(got) != 1 || got[0].Owner != "alice" || got[0].Text != "ran 1200 jobs shorter than 1m, 12s on average: start-up dominates; batch them into fewer jobs" {
+	if len(got) != 1 || got[0].Owner != "alice" || got[0].Text != "ran 1,200 jobs shorter than 1m, 12s on average: start-up dominates; batch them into fewer jobs" {
 		t.Errorf("%+v", got)
 	}
 }

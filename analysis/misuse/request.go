@@ -3,6 +3,7 @@ package misuse
 import (
 	"math"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -47,13 +48,13 @@ func overRequested(w *Workload, p *Policy) (out []Finding) {
 			key = "over-requested.idle"
 		}
 		out = append(out, w.finding(OverRequested, grave(Medium, wasted >= 10*g.CoreHours*3600), "cpu", key,
-			phrase.Words{"was": w.was(), "allocated": counted(*w.Cores, "core"), "p95": number(*w.CoresP95)},
+			phrase.Words{"was": w.was(), "allocated": counted(*w.Cores, "core"), "p95": format.Count(*w.CoresP95)},
 			Evidence{Text: "p95 of the cores allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600), Wasted: true}))
 	}
 	need := w.need()
 	if share, wasted := waste(w.Memory, need, g.MinMemory, wall, w.MemoryInexact); share < g.Share && wasted >= g.GiBHours*3600*(1<<30) {
-		out = append(out, w.finding(OverRequested, Low, "memory", "over-requested.memory", phrase.Words{"was": w.was(), "allocated": size(*w.Memory), "peak": size(*need)},
+		out = append(out, w.finding(OverRequested, Low, "memory", "over-requested.memory", phrase.Words{"was": w.was(), "allocated": format.Bytes(*w.Memory), "peak": format.Bytes(*need)},
 			Evidence{Text: "peak of the memory allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "byte-seconds", Limit: limit(g.GiBHours * 3600 * (1 << 30)), Wasted: true}))
 	}

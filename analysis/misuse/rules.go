@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -69,7 +70,7 @@ func OverShareText(share float64, what, where string, seconds float64) string {
 	if what == "memory" {
 		pronoun = "it"
 	}
-	return texts.Say("over-share", phrase.Words{"share": percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds)})
+	return texts.Say("over-share", phrase.Words{"share": format.Percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds)})
 }
 
 // its is a number of things with its noun for a sentence that says "its": "GPU", "4 GPUs".
@@ -77,7 +78,7 @@ func its(n float64, noun string) string {
 	if n == 1 {
 		return noun
 	}
-	return number(n) + " " + noun + "s"
+	return format.Count(n) + " " + noun + "s"
 }
 
 // counted is a number of things with its noun: "1 job", "20 jobs".
@@ -85,5 +86,5 @@ func counted(n float64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return strings.TrimSpace(number(n) + " " + noun + "s")
+	return strings.TrimSpace(format.Count(n) + " " + noun + "s")
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -99,7 +100,7 @@ func thrashing(w *Workload, p *Policy) (out []Finding) {
 			continue
 		}
 		out = append(out, w.finding(MemoryThrashing, k.severity, k.part, "memory-thrashing."+k.part,
-			phrase.Words{"rate": number(math.Round(s.mean)), "share": percent(s.mean), "when": s.when()},
+			phrase.Words{"rate": format.Count(math.Round(s.mean)), "share": format.Percent(s.mean), "when": s.when()},
 			Evidence{Text: k.figure, Value: s.mean, Unit: k.unit, Limit: limit(k.limit)},
 			Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(t.Minimum.Seconds())}))
 	}

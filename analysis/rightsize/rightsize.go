@@ -17,6 +17,7 @@ import (
 	_ "embed"
 	"math"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -113,7 +114,7 @@ func (a *Advice) memory(runs []Run) {
 	case floor > 0 && floor*raised > peak*memoryMargin:
 		v := roundMemory(floor * raised)
 		a.Memory = &v
-		a.say("memory.killed", phrase.Words{"memory": size(v), "had": size(floor)})
+		a.say("memory.killed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(floor)})
 	case n > 0:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
@@ -121,7 +122,7 @@ func (a *Advice) memory(runs []Run) {
 		if cached {
 			key = "memory.peak"
 		}
-		a.say(of(key, n), phrase.Words{"memory": size(v), "runs": runsText(n), "peak": size(peak)})
+		a.say(of(key, n), phrase.Words{"memory": format.Bytes(v), "runs": runsText(n), "peak": format.Bytes(peak)})
 	}
 }
 
@@ -146,16 +147,16 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 		return
 	}
 	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
-	words := phrase.Words{"p95": count(most), "had": count(had), "runs": runsText(n)}
+	words := phrase.Words{"p95": format.Count(most), "had": format.Count(had), "runs": runsText(n)}
 	if had > 0 && most >= 0.9*had {
 		v = max(v, had)
 		a.Cores = &v
-		words["cores"] = count(v)
+		words["cores"] = format.Count(v)
 		a.say("cores.used", words)
 		return
 	}
 	a.Cores = &v
-	words["cores"] = count(v)
+	words["cores"] = format.Count(v)
 	a.say(of("cores.fewer", n), words)
 }
 
@@ -171,7 +172,7 @@ func (a *Advice) gpus(runs []Run) {
 	if n == 0 {
 		return
 	}
-	words := phrase.Words{"had": gpusText(had), "share": percent(most / had), "busy": count(most)}
+	words := phrase.Words{"had": gpusText(had), "share": format.Percent(most / had), "busy": format.Count(most)}
 	v := 0.0
 	switch {
 	case most == 0:
@@ -181,7 +182,7 @@ func (a *Advice) gpus(runs []Run) {
 	default:
 		// The mean is all that is known: half a GPU more than it must fit.
 		v = min(had, math.Ceil(most/0.9))
-		words["gpus"] = count(v)
+		words["gpus"] = format.Count(v)
 		a.say("gpus.fewer", words)
 	}
 	a.GPUs = &v
@@ -202,11 +203,11 @@ func (a *Advice) time(runs []Run) {
 	case floor > 0 && floor*raised > longest*timeMargin:
 		v := roundTime(floor * raised)
 		a.Seconds = &v
-		a.say("time.limit", phrase.Words{"time": duration(v), "had": duration(floor)})
+		a.say("time.limit", phrase.Words{"time": format.Time(v), "had": format.Time(floor)})
 	case n > 0:
 		v := roundTime(longest * timeMargin)
 		a.Seconds = &v
-		a.say(of("time.longest", n), phrase.Words{"time": duration(v), "runs": runsText(n), "longest": duration(longest)})
+		a.say(of("time.longest", n), phrase.Words{"time": format.Time(v), "runs": runsText(n), "longest": format.Time(longest)})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"reckon/figure/format"
 )
 
 // Slurm writes the advice as lines for a batch script. Memory is that of one node:
@@ -84,48 +86,5 @@ func gpusText(n float64) string {
 	if n == 1 {
 		return "1 GPU"
 	}
-	return count(n) + " GPUs"
-}
-
-// count is an amount to what whole things can mean.
-func count(v float64) string {
-	switch {
-	case v > 0 && v < 0.05:
-		return "less than 0.1"
-	case v >= 100:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-}
-
-func percent(share float64) string {
-	if share > 0 && share < 0.01 {
-		return "below 1 %"
-	}
-	return strconv.FormatFloat(100*share, 'f', 0, 64) + " %"
-}
-
-func size(bytes float64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	i := 0
-	for ; bytes >= 1023.5 && i < len(units)-1; i++ {
-		bytes /= 1024
-	}
-	return strconv.FormatFloat(bytes, 'g', max(3, len(strconv.FormatFloat(math.Trunc(bytes), 'f', 0, 64))), 64) + " " + units[i]
-}
-
-func duration(seconds float64) string {
-	if seconds < 59.5 {
-		return strconv.FormatFloat(seconds, 'g', 2, 64) + " s"
-	}
-	m := int(math.Round(seconds / 60))
-	switch {
-	case m < 60:
-		return fmt.Sprintf("%d min", m)
-	case m < 48*60 && m%60 == 0:
-		return fmt.Sprintf("%d h", m/60)
-	case m < 48*60:
-		return fmt.Sprintf("%d h %d min", m/60, m%60)
-	}
-	return fmt.Sprintf("%.1f days", seconds/86400)
+	return format.Count(n) + " GPUs"
 }

@@ -4,9 +4,8 @@ import (
 	_ "embed"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -88,7 +87,7 @@ func (j *judge) given() (spare bool) {
 		return false
 	}
 	if u.WallSeconds < settled {
-		j.say("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": number(u.WallSeconds) + " s"})
+		j.say("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": format.Count(u.WallSeconds) + " s"})
 		return false
 	}
 	of := sized(given, "core")
@@ -98,7 +97,7 @@ func (j *judge) given() (spare bool) {
 	mean, _ := known(u.CoresMean)
 	cpu, _ := known(u.CPUSeconds)
 	wait, _ := known(u.WaitSeconds)
-	w := phrase.Words{"p95": number(p95), "given": of, "mean": number(mean)}
+	w := phrase.Words{"p95": format.Count(p95), "given": of, "mean": format.Count(mean)}
 	switch {
 	case u.AtLeast:
 		j.say("cores", "info", p95/given, "ratio", "cores.at-least", w)
@@ -136,7 +135,7 @@ func (j *judge) causes(spare bool) {
 		if words == nil {
 			words = phrase.Words{}
 		}
-		words["share"] = percent(share)
+		words["share"] = format.Percent(share)
 		j.say("cause", severity, share, "ratio", key, words)
 	}
 	if s := over(u.ThrottledSeconds, u.WallSeconds); s >= 0.05 {
@@ -182,25 +181,5 @@ func sized(n float64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return number(n) + " " + noun + "s"
-}
-
-func number(v float64) string {
-	if v >= 100 || v == math.Trunc(v) {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	if v < 0.1 {
-		return strconv.FormatFloat(v, 'g', 1, 64)
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-}
-
-func percent(share float64) string {
-	switch {
-	case share > 0 && share < 0.001:
-		return "below 0.1%"
-	case share > 0 && share < 0.0995:
-		return strconv.FormatFloat(100*share, 'f', 1, 64) + "%"
-	}
-	return strconv.FormatFloat(100*share, 'f', 0, 64) + "%"
+	return format.Count(n) + " " + noun + "s"
 }

@@ -26,7 +26,7 @@ func TestNotBegun(t *testing.T) {
 		t.Error(got)
 	}
 	got = text(Compare(Use{Waits: true, Given: at(4)}, work(Fit{OneCore: 100, Serial: 0.2}, 1, 2, 4, 8), Cores).Verdicts)
-	if !strings.Contains(got, "it has not begun") || !strings.Contains(got, "20% of the work does not run in parallel") {
+	if !strings.Contains(got, "it has not begun") || !strings.Contains(got, "20 % of the work does not run in parallel") {
 		t.Error(got)
 	}
 	got = text(Compare(Use{Array: "slurm/7_0"}, nil, Cores).Verdicts)
@@ -64,20 +64,20 @@ func TestOneRun(t *testing.T) {
 		"phases":                {run(8, 8, 2), "parts of it do not run in parallel", ""},
 		"of the node":           {run(2, 0.9, 0.8, func(u *Use) { u.GivenBy = "of its node" }), "0.9 of 2 cores of its node", ""},
 		"a lower bound":         {run(8, 0.1, 0.1, func(u *Use) { u.AtLeast = true }), "info it used at least 0.1 of 8 cores", "will not help"},
-		"quota 5 %":             {run(8, 1, 1, func(u *Use) { u.ThrottledSeconds = at(30) }), "its limit of CPU time holds it back (5.0%", "its own work"},
+		"quota 5 %":             {run(8, 1, 1, func(u *Use) { u.ThrottledSeconds = at(30) }), "its limit of CPU time holds it back (5 %", "its own work"},
 		"quota below 5 %":       {run(8, 1, 1, func(u *Use) { u.ThrottledSeconds = at(29) }), "its own work", "limit of CPU time"},
-		"storage 10 %":          {run(8, 1, 1, func(u *Use) { u.StorageStalledSeconds = at(60) }), "stalled on storage 10%", ""},
+		"storage 10 %":          {run(8, 1, 1, func(u *Use) { u.StorageStalledSeconds = at(60) }), "stalled on storage 10 %", ""},
 		"storage below 10 %":    {run(8, 1, 1, func(u *Use) { u.StorageStalledSeconds = at(59) }), "its own work", "storage"},
-		"one GPU 70 %":          {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(1), at(420) }), "its 1 GPU is busy 70%", ""},
-		"two GPUs":              {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(2), at(900) }), "its 2 GPUs are busy 75%", ""},
+		"one GPU 70 %":          {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(1), at(420) }), "its 1 GPU is busy 70 %", ""},
+		"two GPUs":              {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(2), at(900) }), "its 2 GPUs are busy 75 %", ""},
 		"GPU below 70 %":        {run(8, 1, 1, func(u *Use) { u.GPUs, u.GPUSeconds = at(1), at(419) }), "its own work", "GPU"},
-		"memory 95 %":           {run(8, 1, 1, func(u *Use) { u.Memory, u.MemoryNeeded = at(100), at(95) }), "the memory it needs fills what it was given (95%)", ""},
+		"memory 95 %":           {run(8, 1, 1, func(u *Use) { u.Memory, u.MemoryNeeded = at(100), at(95) }), "the memory it needs fills what it was given (95 %)", ""},
 		"memory below 95 %":     {run(8, 1, 1, func(u *Use) { u.Memory, u.MemoryNeeded = at(1000), at(949) }), "its own work", "memory"},
-		"stalled for memory":    {run(8, 1, 1, func(u *Use) { u.MemoryStalledSeconds = at(60) }), "it lacks memory (swap, or stalled for it 10%", ""},
+		"stalled for memory":    {run(8, 1, 1, func(u *Use) { u.MemoryStalledSeconds = at(60) }), "it lacks memory (swap, or stalled for it 10 %", ""},
 		"hardly stalled for it": {run(8, 1, 1, func(u *Use) { u.MemoryStalledSeconds = at(59) }), "its own work", "memory"},
 		"swap 64 MiB":           {run(8, 1, 1, func(u *Use) { u.SwapPeak = at(64 << 20) }), "it lacks memory", ""},
 		"a little swap":         {run(8, 1, 1, func(u *Use) { u.SwapPeak = at(64<<20 - 1) }), "its own work", "memory"},
-		"waits 10 %":            {run(8, 4, 4, waits(90, 10)), "wait for a core for 10%", "will not help"},
+		"waits 10 %":            {run(8, 4, 4, waits(90, 10)), "wait for a core for 10 %", "will not help"},
 		"starved":               {run(8, 6.3, 4, waits(400, 400)), "what it would use of cores of its own can not be seen", "more cores will"},
 		"waits, but used all":   {run(8, 6.4, 6.4, waits(400, 400)), "it uses what it was given", "own can not be seen"},
 		"waits below 10 %":      {run(8, 4, 4, waits(91, 9)), "more cores will not help", "wait for a core"},
@@ -123,7 +123,7 @@ func TestSerial(t *testing.T) {
 		}
 	}
 	got := text(Compare(run(16, 1.1, nil), nil, Cores).Verdicts)
-	if want := "it kept 1.1 of 16 cores busy on average, so it was at most 1.1 times as fast as on one: at least 90% of the work did not run in parallel (Karp-Flatt)"; !strings.Contains(got, want) {
+	if want := "it kept 1.1 of 16 cores busy on average, so it was at most 1.1 times as fast as on one: at least 90 % of the work did not run in parallel (Karp-Flatt)"; !strings.Contains(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -111,13 +112,13 @@ func (c *comparison) laws() (r Result) {
 		return Result{Weak: &weak}
 	}
 	if ratio := c.differ(); ratio > sameWork {
-		words["ratio"], words["limit"] = number(ratio), number(sameWork)
+		words["ratio"], words["limit"] = format.Count(ratio), format.Count(sameWork)
 		c.say("work", "warning", ratio, "ratio", "refuse.work", words)
 		return r
 	}
 	if len(c.sizes) < sizesOfLaw {
 		a, b := c.seconds(c.sizes[0]), c.seconds(c.sizes[1])
-		words["seconds_few"], words["seconds"], words["speed"] = number(a)+" s", number(b)+" s", number(a/b)
+		words["seconds_few"], words["seconds"], words["speed"] = format.Count(a)+" s", format.Count(b)+" s", format.Count(a/b)
 		c.say("runs", "info", a/b, "ratio", "runs.two", words)
 		return r
 	}
@@ -130,12 +131,12 @@ func (c *comparison) laws() (r Result) {
 		r.USL, r.Law = &usl, better(&amdahl, &usl)
 	}
 	if r.Law.Error > loose {
-		words["error"] = percent(r.Law.Error)
+		words["error"] = format.Percent(r.Law.Error)
 		c.say("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
 		return Result{}
 	}
 	if n, claim, busy := c.unseen(r.Law); n > 0 {
-		words["size"], words["claim"], words["busy"] = sized(n, string(c.unit)), number(claim), number(busy)
+		words["size"], words["claim"], words["busy"] = sized(n, string(c.unit)), format.Count(claim), format.Count(busy)
 		c.say("law", "warning", claim/busy, "ratio", "refuse.seen", words)
 		return Result{}
 	}
@@ -184,23 +185,23 @@ func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 // claim says what the law of the runs means.
 func (c *comparison) claim(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
-	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)), "serial": percent(law.Serial), "error": percent(law.Error),
-		"speed": number(law.Speedup(most)), "between": "", "beyond": ""}
+	words := phrase.Words{"behind": c.behind(), "unit": string(c.unit), "most": sized(most, string(c.unit)), "serial": format.Percent(law.Serial), "error": format.Percent(law.Error),
+		"speed": format.Count(law.Speedup(most)), "between": "", "beyond": ""}
 	limit, best := law.Limit()
 	switch {
 	case law.Crosstalk > 0:
 		if best > most {
 			words["beyond"] = texts.Say("law.beyond", nil)
 		}
-		words["best"], words["speed"] = sized(math.Max(1, math.Round(best)), string(c.unit)), number(limit)
+		words["best"], words["speed"] = sized(math.Max(1, math.Round(best)), string(c.unit)), format.Count(limit)
 		c.say("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
 	case law.Serial == 0:
 		c.say("law", "good", 0, "ratio", "law.parallel", words)
 	default:
 		if !math.IsNaN(law.SerialLow) {
-			words["between"] = " " + texts.Say("law.between", phrase.Words{"low": percent(law.SerialLow), "high": percent(law.SerialHigh)})
+			words["between"] = " " + texts.Say("law.between", phrase.Words{"low": format.Percent(law.SerialLow), "high": format.Percent(law.SerialHigh)})
 		}
-		words["limit"] = number(limit)
+		words["limit"] = format.Count(limit)
 		c.say("law", "info", law.Serial, "ratio", "law.amdahl", words)
 	}
 }
@@ -218,7 +219,7 @@ func (c *comparison) double(law *Fit) {
 		return
 	}
 	half := math.Max(1, math.Floor(given/2))
-	words["loss"] = percent(max(0, law.Speedup(given)/law.Speedup(half)-1))
+	words["loss"] = format.Percent(max(0, law.Speedup(given)/law.Speedup(half)-1))
 	c.say("limit", "warning", gain, "ratio", "double.no", words)
 }
 
@@ -237,7 +238,7 @@ func (j *judge) serial() {
 		return
 	}
 	share := (1/mean - 1/given) / (1 - 1/given)
-	j.say("serial", "info", share, "ratio", "serial", phrase.Words{"mean": number(mean), "given": sized(given, "core"), "serial": percent(share)})
+	j.say("serial", "info", share, "ratio", "serial", phrase.Words{"mean": format.Count(mean), "given": sized(given, "core"), "serial": format.Percent(share)})
 }
 
 // measured leaves out the runs of which it was not measured what they used.
@@ -297,14 +298,14 @@ func (c *comparison) waited() (n int) {
 // behind says on how many runs a sentence rests.
 func (c *comparison) behind() string {
 	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
-	return plural(len(c.runs)) + " at " + strconv.Itoa(len(c.sizes)) + " sizes, " + number(first) + " to " + sized(last, string(c.unit))
+	return plural(len(c.runs)) + " at " + strconv.Itoa(len(c.sizes)) + " sizes, " + format.Count(first) + " to " + sized(last, string(c.unit))
 }
 
 func faster(gain float64) string {
 	if gain < 0 {
-		return percent(-gain) + " slower"
+		return format.Percent(-gain) + " slower"
 	}
-	return percent(gain) + " faster"
+	return format.Percent(gain) + " faster"
 }
 
 func sizesOf(runs []Run) []float64 {

@@ -31,11 +31,11 @@ func TestLaws(t *testing.T) {
 		unit       Unit
 		want, deny string
 	}{
-		"three sizes": {work(amdahl(0.1), 1, 4, 16), Cores, "(between 10% and 10%, as one leaves out a size): no number of cores makes it more than 10 times as fast as one; with 16 cores it is 6.4 times (3 runs at 3 sizes, 1 to 16 cores", "third"},
-		"two sizes":   {work(amdahl(0.1), 1, 16), Cores, "with 16 cores it took 156 s against 1000 s with 1 core: 6.4 times as fast (2 runs at 2 sizes, 1 to 16 cores). Two sizes fit any law of scaling", "does not run in parallel"},
-		"doubling":    {work(amdahl(0.5), 1, 4, 16), Cores, "twice the 16 cores that this run was given would make it 3.0% faster", ""},
-		"worth it":    {work(amdahl(0.001), 1, 4, 16), Cores, "info twice the 16 cores that this run was given would make it 97% faster", ""},
-		"usl":         {work(Fit{OneCore: 1000, Serial: 0.05, Crosstalk: 0.01}, 1, 2, 4, 8, 16), Cores, "it is fastest with 10 cores: 4.3 times as fast as with one, and slower with more; 5.0% of the work does not run in parallel, and the rest is communication and coherency overhead", "talk"},
+		"three sizes": {work(amdahl(0.1), 1, 4, 16), Cores, "(between 10 % and 10 %, as one leaves out a size): no number of cores makes it more than 10 times as fast as one; with 16 cores it is 6.4 times (3 runs at 3 sizes, 1 to 16 cores", "third"},
+		"two sizes":   {work(amdahl(0.1), 1, 16), Cores, "with 16 cores it took 156 s against 1,000 s with 1 core: 6.4 times as fast (2 runs at 2 sizes, 1 to 16 cores). Two sizes fit any law of scaling", "does not run in parallel"},
+		"doubling":    {work(amdahl(0.5), 1, 4, 16), Cores, "twice the 16 cores that this run was given would make it 3 % faster", ""},
+		"worth it":    {work(amdahl(0.001), 1, 4, 16), Cores, "info twice the 16 cores that this run was given would make it 97 % faster", ""},
+		"usl":         {work(Fit{OneCore: 1000, Serial: 0.05, Crosstalk: 0.01}, 1, 2, 4, 8, 16), Cores, "it is fastest with 10 cores: 4.3 times as fast as with one, and slower with more; 5 % of the work does not run in parallel, and the rest is communication and coherency overhead", "talk"},
 		"perfect":     {work(amdahl(0), 1, 2, 4), Cores, "no part that does not run in parallel shows: it is about 4 times as fast with 4 cores", "as many"},
 		"GPUs":        {work(amdahl(0.1), 1, 2, 4, 8), GPUs, "no number of GPUs makes it more than 10 times as fast as one; with 8 GPUs it is 4.7 times (4 runs at 4 sizes, 1 to 8 GPUs", "core"},
 		"no law":      {[]Run{{Size: 1, Seconds: 100, Used: at(90)}, {Size: 2, Seconds: 500, Used: at(90)}, {Size: 4, Seconds: 20, Used: at(90)}, {Size: 8, Seconds: 900, Used: at(90)}}, Cores, "off any law of scaling", "twice the"},

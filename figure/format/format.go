@@ -1,5 +1,5 @@
 // Package format writes figures for people, the same on every page, in every table and
-// sentence: three significant digits, binary units for bytes, a space before the unit and
+// sentence: at most three significant digits, no zeros behind them, binary units for bytes, a space before the unit and
 // before %. It is the only place that does; machines get the bare number.
 //
 // What is not a number is written as it is by strconv. Functions are safe for concurrent use.
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"reckon/metric"
 )
@@ -30,13 +31,13 @@ func Percent(share float64) string {
 	case a < 0.05:
 		return "< 0.1 %"
 	case a < 9.95:
-		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+		return decimals(p, 1) + " %"
 	}
-	return strconv.FormatFloat(p, 'f', 0, 64) + " %"
+	return decimals(p, 0) + " %"
 }
 
-// Duration writes seconds with the two largest units: 250 ms, 1.5 s, 12 s, 2m 5s, 2h 3m,
-// 3d 4h.
+// Duration writes seconds for the cell of a table, with the two largest units: 250 ms, 1.5 s,
+// 12 s, 2m 5s, 2h 3m, 3d 4h.
 func Duration(s float64) string {
 	switch {
 	case s < 0:
@@ -48,9 +49,9 @@ func Duration(s float64) string {
 	case s < 0.9995:
 		return fmt.Sprintf("%.0f ms", s*1e3)
 	case s < 9.95:
-		return fmt.Sprintf("%.1f s", s)
+		return decimals(s, 1) + " s"
 	case s < 59.5:
-		return fmt.Sprintf("%.0f s", s)
+		return decimals(s, 0) + " s"
 	}
 	t := int64(math.Round(s))
 	if t >= 3600 {
@@ -71,6 +72,25 @@ func Duration(s float64) string {
 	return fmt.Sprintf("%dm %ds", m, sec)
 }
 
+// Time writes seconds for a sentence: 250 ms, 1.5 s, 12 s, 3 min, 2 h 5 min, 3.2 days.
+func Time(s float64) string {
+	if math.Abs(s) < 59.5 {
+		return Duration(s)
+	}
+	if s < 0 {
+		return "-" + Time(-s)
+	}
+	switch m := int64(math.Round(s / 60)); {
+	case m < 60:
+		return fmt.Sprintf("%d min", m)
+	case m < 48*60 && m%60 == 0:
+		return fmt.Sprintf("%d h", m/60)
+	case m < 48*60:
+		return fmt.Sprintf("%d h %d min", m/60, m%60)
+	}
+	return Number(math.Round(s/8640)/10) + " days"
+}
+
 // Hours writes seconds as a number of hours: 0.25, 12.3, 12,345.
 func Hours(seconds float64) string { return Count(seconds / 3600) }
 
@@ -80,20 +100,32 @@ func CoreHours(seconds float64) string { return Hours(seconds) + " core-hours" }
 // GPUHours writes GPU-seconds: 12.3 GPU-hours.
 func GPUHours(seconds float64) string { return Hours(seconds) + " GPU-hours" }
 
-// Number writes two or three significant digits: 0.052, 1.5, 15.2, 150. A whole number is
-// written as such: it was asked for or installed, not measured.
+// Number writes at most three significant digits: 0.05, 1.5, 15.2, 150, and < 0.001 for
+// what is not quite nothing.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
-	case a == math.Trunc(a):
-		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v > 0 && v < 0.0005:
+		return "< 0.001"
 	case a < 0.0095:
-		return strconv.FormatFloat(v, 'f', 3, 64)
+		return decimals(v, 3)
 	case a < 0.95:
-		return strconv.FormatFloat(v, 'f', 2, 64)
+		return decimals(v, 2)
 	case a < 99.95:
-		return strconv.FormatFloat(v, 'f', 1, 64)
+		return decimals(v, 1)
 	}
-	return strconv.FormatFloat(v, 'f', 0, 64)
+	return decimals(v, 0)
+}
+
+// decimals writes at most n of them.
+func decimals(v float64, n int) string {
+	s := strconv.FormatFloat(v, 'f', n, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	if s == "-0" {
+		return "0"
+	}
+	return s
 }
 
 // Count writes a number with thousands apart: 0.5, 12, 12,345.
@@ -165,7 +197,7 @@ func scaled(v, base float64, units ...string) string {
 		i++
 	}
 	if i == 0 {
-		return strconv.FormatFloat(v, 'f', 0, 64) + " " + units[0]
+		return decimals(v, 0) + " " + units[0]
 	}
 	return Number(v) + " " + units[i]
 }
