@@ -21,7 +21,8 @@ type NodeHistory struct {
 	Views   interface {
 		HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]query.NodeHeld, error)
 	}
-	Clock func() time.Time
+	Bounds *Bounds // nil holds nothing back
+	Clock  func() time.Time
 
 	mu    sync.Mutex
 	until time.Time // of the cache
@@ -89,7 +90,9 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []client.No
 			return nil, err
 		}
 		for i := range rows {
-			*s.into(of(rows[i].Site, rows[i].Node)) = spanOf(&rows[i], s.since, now)
+			span := spanOf(&rows[i], s.since, now)
+			p.Bounds.span(rows[i].Node, span)
+			*s.into(of(rows[i].Site, rows[i].Node)) = span
 		}
 	}
 	rows, err := p.Rollups.NodeUse(ctx, store.RollupQuery{From: day, To: now, Span: store.SpanHour, By: by})
@@ -150,11 +153,9 @@ func spanOf(u *store.NodeUse, since, now time.Time) *client.NodeSpan {
 	s := &client.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
 		CPUShare: ratio(u.CoreUsedSeconds, u.CoreSeconds), MemoryShare: ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds), CoresUsed: ratio(u.CoreUsedSeconds, u.UpSeconds)}
 	whole := now.Sub(since).Seconds()
-	if s.UpShare = ratio(u.UpSeconds, &whole); s.UpShare != nil {
-		s.UpShare = new(min(*s.UpShare, 1))
-	}
+	s.UpShare = ratio(u.UpSeconds, &whole)
 	if u.CoreSeconds != nil && u.CoreUsedSeconds != nil {
-		s.UnusedCoreSeconds = new(max(*u.CoreSeconds-*u.CoreUsedSeconds, 0))
+		s.UnusedCoreSeconds = new(*u.CoreSeconds - *u.CoreUsedSeconds)
 	}
 	return s
 }

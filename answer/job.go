@@ -18,6 +18,7 @@ type Jobs struct {
 	Views     JobViews
 	Rates     *Rates  // nil where nobody said what energy emits and costs
 	Outage    *Outage // nil where the series are in this process
+	Bounds    *Bounds // nil holds nothing back
 }
 
 // Catalogue finds workloads; store.Catalogue has it.
@@ -57,6 +58,7 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.workload(&list.Workloads[i])
 	}
+	b.Bounds.workloads(ctx, list.Workloads)
 	return list, nil
 }
 
@@ -67,7 +69,9 @@ func (b *Jobs) Workload(ctx context.Context, id string, r client.Range) (client.
 	if err != nil {
 		return client.WorkloadDetail{}, err
 	}
-	d := client.WorkloadDetail{Workload: toAPI(row)}
+	one := []client.Workload{toAPI(row)}
+	b.Bounds.workloads(ctx, one)
+	d := client.WorkloadDetail{Workload: one[0]}
 	whole := query.Selection{Site: row.Site, ID: id, From: row.Start, To: last(row)}
 	b.Rates.workload(&d.Workload)
 	if err := b.Outage.degrade(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {

@@ -13,6 +13,7 @@ type Nodes struct {
 	Past   *NodeHistory // nil where no history of nodes is kept
 	Rates  *Rates       // nil where nobody said what energy emits and costs
 	Outage *Outage      // nil where the series are in this process
+	Bounds *Bounds      // nil holds nothing back
 	Clock  func() time.Time
 }
 
@@ -39,6 +40,7 @@ func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 	}
 	for i := range nodes {
 		n.Rates.node(&nodes[i], n.Clock())
+		n.Bounds.node(&nodes[i])
 	}
 	return client.NodeList{Nodes: nodes, Missing: missing}, nil
 }

@@ -20,6 +20,7 @@ type Scale struct {
 	Catalogue Catalogue
 	Views     ScaleViews
 	Outage    *Outage // nil where the series are in this process
+	Bounds    *Bounds // nil holds nothing back
 }
 
 // ScaleViews is what is read of the series of one workload; query.Views has it.
@@ -57,6 +58,7 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 		return out, err
 	}
 	s.judge(&out, use)
+	s.Bounds.scale(&out)
 	return out, nil
 }
 

@@ -16,6 +16,7 @@ type Usage struct {
 	Catalogue  Catalogue
 	Partitions *Partitions // nil for a site without a batch system
 	Outage     *Outage     // nil where the series are in this process
+	Bounds     *Bounds     // nil holds nothing back
 	Clock      func() time.Time
 }
 
@@ -47,6 +48,7 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 		figure.Add(&list.Total.UsageFigures, &list.Rows[i].UsageFigures)
 	}
 	list.Total.CapacityShare = ratio(list.Total.CPUSeconds, list.Total.CoreSeconds)
+	u.Bounds.usage(&list)
 	return list, nil
 }
 

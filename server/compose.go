@@ -17,6 +17,7 @@ import (
 	"reckon/client"
 	"reckon/internal/buildinfo"
 	"reckon/interop/importer"
+	"reckon/metric"
 	"reckon/metric/expose"
 	"reckon/query"
 	"reckon/store"
@@ -116,11 +117,12 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	outage.Store, _ = s.samples.(store.Reachable)
 	views := query.New(s.series, query.Options{Gone: s.config.gone()})
 	rates := s.config.Footprint.rates()
+	bounds := &answer.Bounds{Rollups: s.catalogue, Views: views, Ledger: &s.inconsistent, Clock: time.Now}
 	o := api.Options{
 		Backend: backend{
-			Jobs: &answer.Jobs{Catalogue: s.catalogue, Views: views, Rates: rates, Outage: outage},
-			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Clock: time.Now,
-				Past: &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Clock: time.Now}},
+			Jobs: &answer.Jobs{Catalogue: s.catalogue, Views: views, Rates: rates, Outage: outage, Bounds: bounds},
+			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Bounds: bounds, Clock: time.Now,
+				Past: &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Bounds: bounds, Clock: time.Now}},
 		},
 		Ready:   ready,
 		Version: s.config.Version, Logger: s.log,
@@ -130,7 +132,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
 	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, Outage: outage, Clock: time.Now}
-	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage}
+	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage, Bounds: bounds}
+	o.Inconsistent = bounds
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}
@@ -141,7 +144,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Findings = &answer.Findings{Keeper: s.findings}
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata, Slots: make(chan struct{}, 2)}
 	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}
-	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Clock: time.Now}
+	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Bounds: bounds, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	numbers := answer.Numbers{Series: s.samples, Clock: time.Now}
 	if outage.Store != nil {
@@ -165,7 +168,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		if s.config.Site != "" {
 			labels["site"] = s.config.Site
 		}
-		o.Metrics = expose.Handler(s.agent.Gather, expose.Options{Labels: labels})
+		o.Metrics = expose.Handler(s.gather, expose.Options{Labels: labels})
 	}
 	return api.New(o), nil
 }
@@ -179,3 +182,10 @@ type backend struct {
 
 // Nodes implements api.Backend.
 func (b backend) Nodes(ctx context.Context) (client.NodeList, error) { return b.nodes.Nodes(ctx) }
+
+// gather fills what the agent measured, and the server's own counters.
+func (s *Server) gather(b *metric.Batch) error {
+	err := s.agent.Gather(b)
+	s.inconsistent.Gather(b)
+	return err
+}

@@ -23,6 +23,7 @@ import (
 	"reckon/access/auth"
 	"reckon/agent"
 	"reckon/answer/findings"
+	"reckon/answer/invariant"
 	"reckon/catalogue"
 	"reckon/interop/slurmctl"
 	"reckon/metric"
@@ -103,6 +104,7 @@ type Server struct {
 	findings        *findings.Keeper
 	scraper         *scraping.Service // nil without targets
 	limits          *limits.Limiter
+	inconsistent    invariant.Ledger // figures that were held back from answers
 	// limitsText is the file of limits as it was read at the start.
 	limitsText []byte
 

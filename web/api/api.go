@@ -38,6 +38,8 @@ type Options struct {
 	Usage Usage
 	// Fit answers where a job would fit; nil: this server does not know.
 	Fit Fit
+	// Inconsistent lists figures that were held back; nil: this server checks none.
+	Inconsistent Inconsistent
 	// Scale answers how a workload scales; nil: this server does not know.
 	Scale Scale
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.

@@ -1,0 +1,176 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"reckon/answer/invariant"
+	"reckon/client"
+	"reckon/figure"
+	"reckon/store"
+)
+
+// oneMachine is a site of one machine, n1, with 4 cores and 16 GB, and of one whose agent is
+// gone, n2.
+type oneMachine struct{ err error }
+
+func (o oneMachine) NodeUse(context.Context, store.RollupQuery) ([]store.NodeUse, error) {
+	return []store.NodeUse{
+		{Site: "s", Node: "n1", Capacity: figure.Capacity{UpSeconds: new(100.0), CoreSeconds: new(400.0), NodeMemoryByteSeconds: new(1.0)}},
+		{Site: "s", Node: "n2", Capacity: figure.Capacity{UpSeconds: new(100.0), CoreSeconds: new(400.0)}},
+	}, o.err
+}
+
+func (o oneMachine) Nodes(context.Context, time.Time) ([]client.Node, error) {
+	return []client.Node{{Site: "s", Node: "n1", Agent: true, Cores: new(4.0), MemoryBytes: new(16e9)}}, o.err
+}
+
+var checkedAt = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func newBounds(o oneMachine) *Bounds {
+	return &Bounds{Rollups: o, Views: o, Ledger: new(invariant.Ledger), Clock: func() time.Time { return checkedAt }}
+}
+
+// goodRun uses all of n1 for 100 s.
+func goodRun() client.Workload {
+	start := checkedAt.Add(-200 * time.Second)
+	end := start.Add(100 * time.Second)
+	w := client.Workload{ID: "unit/a", Site: "s", Nodes: []string{"n1"}, Start: start, Seen: end, End: &end, WallSeconds: 100}
+	w.CPUSeconds, w.CPUUserSeconds, w.CPUSystemSeconds = new(400.0), new(300.0), new(100.0)
+	w.CoresMean, w.CoresP50, w.CoresP95, w.CoresMax = new(4.0), new(4.0), new(4.2), new(4.1)
+	w.MemoryBytes, w.MemoryPeakBytes, w.MemoryMeanBytes = new(16e9), new(16e9), new(8e9)
+	return w
+}
+
+// TestRunBounds: each rule has an input that breaks it, which is counted once and leaves
+// every other figure; on the edge it is shown.
+func TestRunBounds(t *testing.T) {
+	for _, c := range []struct {
+		figure, rule  string
+		value         func(*client.Workload) **float64
+		shown, broken float64
+	}{
+		{"cpu_seconds", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CPUSeconds }, 404.03, 404.05},
+		{"cores_mean", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CoresMean }, 4.04, 4.05},
+		{"cores_p50", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CoresP50 }, 4.39, 4.41},
+		{"cores_p95", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CoresP95 }, 4.39, 4.41},
+		{"cores_max", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CoresMax }, 4.23, 4.25},
+		{"cpu_user_seconds", invariant.SumWithinWhole, func(w *client.Workload) **float64 { return &w.CPUUserSeconds }, 404, 404.02},
+		{"cpu_system_seconds", invariant.SumWithinWhole, func(w *client.Workload) **float64 { return &w.CPUSystemSeconds }, 404, 404.02},
+		{"memory_peak_bytes", invariant.PeakWithinMachine, func(w *client.Workload) **float64 { return &w.MemoryPeakBytes }, 16.16e9, 16.162e9},
+		{"memory_bytes", invariant.PeakWithinMachine, func(w *client.Workload) **float64 { return &w.MemoryBytes }, 16.16e9, 16.162e9},
+		{"memory_mean_bytes", invariant.PeakWithinMachine, func(w *client.Workload) **float64 { return &w.MemoryMeanBytes }, 16.16e9, 16.162e9},
+	} {
+		b := newBounds(oneMachine{})
+		edge := []client.Workload{goodRun()}
+		*c.value(&edge[0]) = new(c.shown)
+		b.workloads(t.Context(), edge)
+		if *c.value(&edge[0]) == nil || len(b.Inconsistent()) != 0 {
+			t.Errorf("%s of %g is held back: %+v", c.figure, c.shown, b.Inconsistent())
+		}
+		for range 2 { // asked for twice, counted once
+			list := []client.Workload{goodRun()}
+			*c.value(&list[0]) = new(c.broken)
+			b.workloads(t.Context(), list)
+			if *c.value(&list[0]) != nil {
+				t.Errorf("%s of %g is shown as %g", c.figure, c.broken, **c.value(&list[0]))
+			}
+			if got, want := known(&list[0]), known(new(goodRun()))-1; got != want {
+				t.Errorf("%s of %g: %d figures are left, want %d", c.figure, c.broken, got, want)
+			}
+		}
+		got := b.Inconsistent()
+		if len(got) != 1 || got[0].Figure != c.figure || got[0].Rule != c.rule || got[0].Count != 1 || got[0].Value != c.broken || got[0].Of == "" {
+			t.Errorf("%s of %g: %+v", c.figure, c.broken, got)
+		}
+	}
+}
+
+// known counts the figures of a run that are not held back.
+func known(w *client.Workload) (n int) {
+	for _, v := range []*float64{w.CPUSeconds, w.CPUUserSeconds, w.CPUSystemSeconds, w.CoresMean, w.CoresP50, w.CoresP95, w.CoresMax, w.MemoryBytes, w.MemoryPeakBytes, w.MemoryMeanBytes} {
+		if v != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestUnknownBounds: what is unknown bounds nothing, and times in whole seconds leave a
+// second at each end.
+func TestUnknownBounds(t *testing.T) {
+	over := func(change func(*client.Workload)) []client.Workload {
+		w := goodRun()
+		w.CPUSeconds, w.CoresMean, w.MemoryPeakBytes = new(407.0), new(4.07), new(17e9)
+		change(&w)
+		return []client.Workload{w}
+	}
+	for name, c := range map[string]struct {
+		list []client.Workload
+		of   oneMachine
+		want []string
+	}{
+		"all is known":                         {over(func(*client.Workload) {}), oneMachine{}, []string{"cores_mean", "cpu_seconds", "memory_peak_bytes"}},
+		"memory of a node whose agent is gone": {over(func(w *client.Workload) { w.Nodes = []string{"n2"} }), oneMachine{}, []string{"cores_mean", "cpu_seconds"}},
+		"one of two nodes is unknown":          {over(func(w *client.Workload) { w.Nodes = []string{"n1", "n9"} }), oneMachine{}, nil},
+		"no node":                              {over(func(w *client.Workload) { w.Nodes = nil }), oneMachine{}, nil},
+		"another site":                         {over(func(w *client.Workload) { w.Site = "x" }), oneMachine{}, nil},
+		"reported by a batch system":           {over(func(w *client.Workload) { w.State = "completed" }), oneMachine{}, []string{"memory_peak_bytes"}},
+		"the stores can not be asked":          {over(func(*client.Workload) {}), oneMachine{errors.New("away")}, nil},
+	} {
+		b := newBounds(c.of)
+		b.workloads(t.Context(), c.list)
+		var got []string
+		for _, x := range b.Inconsistent() {
+			got = append(got, x.Figure)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: held back %v, want %v", name, got, c.want)
+		}
+	}
+	(*Bounds)(nil).workloads(t.Context(), over(func(*client.Workload) {}))
+}
+
+// TestShareBounds: shares above the whole are held back and not cut, with what rests on them.
+func TestShareBounds(t *testing.T) {
+	b := newBounds(oneMachine{})
+	now := checkedAt
+	use := store.NodeUse{Capacity: figure.Capacity{UpSeconds: new(3700.0), CoreSeconds: new(3600.0), CoreUsedSeconds: new(5000.0), NodeMemoryByteSeconds: new(10.0), NodeMemoryUsedByteSeconds: new(9.0)}}
+	s := spanOf(&use, now.Add(-time.Hour), now)
+	if *s.UpShare <= 1 || *s.UnusedCoreSeconds >= 0 {
+		t.Errorf("cut before it was looked at: %g, %g", *s.UpShare, *s.UnusedCoreSeconds)
+	}
+	if b.span("n1", s); s.UpShare != nil || s.CPUShare != nil || s.UnusedCoreSeconds != nil || s.MemoryShare == nil {
+		t.Errorf("%+v", s)
+	}
+	list := client.UsageList{Rows: []client.Usage{{Owner: "a", CapacityShare: new(1.01)}, {Owner: "b", CapacityShare: new(1.02)}}}
+	list.Total.CapacityShare = new(1014.27)
+	if b.usage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
+		t.Errorf("%+v", list)
+	}
+	n := client.Node{Node: "n1", Cores: new(4.0), CoresUsed: new(4.3), MemoryBytes: new(10.0), MemoryUsed: new(9.0)}
+	if b.node(&n); n.CoresUsed != nil || n.MemoryUsed == nil {
+		t.Errorf("%+v", n)
+	}
+	runs := client.Scale{Runs: []client.ScaleRun{
+		{ID: "slurm/1", Cores: 8, Seconds: 10, CPUSeconds: new(70.0), Speedup: new(7.3)},
+		{ID: "slurm/2", Cores: 128, Seconds: 10, CPUSeconds: new(10.0), Speedup: new(97.0)},
+		{ID: "slurm/3", Cores: 2, Seconds: 10, Speedup: new(2.0)},
+	}}
+	if b.scale(&runs); runs.Runs[0].Speedup == nil || runs.Runs[1].Speedup != nil || runs.Runs[2].Speedup == nil {
+		t.Errorf("%+v", runs.Runs)
+	}
+	want := map[string]int{"up_share": 1, "cpu_share": 1, "capacity_share": 2, "cores_used": 1, "speedup": 1}
+	for _, x := range b.Inconsistent() {
+		if want[x.Figure] != x.Count {
+			t.Errorf("%+v", x)
+		}
+		delete(want, x.Figure)
+	}
+	if len(want) > 0 {
+		t.Errorf("not counted: %v", want)
+	}
+}
