@@ -41,7 +41,7 @@ func document(routes []route, version string) []byte {
 		"openapi": "3.1.0",
 		"info": schema{
 			"title": "reckon", "version": version,
-			"summary":     "Who used what: CPU, memory, GPU, disk, network and energy, for every job, pod, service and user.",
+			"summary":     "Who used what: CPU, memory, GPU, disk and energy, for every job, pod, service and user.",
 			"description": "Times are RFC 3339 in UTC, figures are in SI base units, and what was not measured is null or absent, never zero. Unknown parameters are refused.",
 			"license":     schema{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
