@@ -18,7 +18,7 @@ const advisedRuns = 20
 // advice says what to ask for next time; nil when nothing can be said, and for what
 // nobody hands in: it has no request to change.
 func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
-	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" {
+	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" || lostSight(&d.Workload) {
 		return nil, nil
 	}
 	rows, err := sameName(ctx, b.Catalogue, &d.Workload, advisedRuns)

@@ -16,6 +16,10 @@ import (
 
 // verdicts judges a workload. Where nobody asked for cores it holds those of its nodes.
 func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
+	if lostSight(&d.Workload) {
+		return []client.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
+			"it was last heard of as %s, at %s: whether and when it ended is not known, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
+	}
 	u := efficiency.Usage{
 		Running: d.Running, State: d.State, Reason: d.Reason, Batch: d.Kind == batchKind, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
@@ -95,6 +99,19 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 	}
 	slices.SortStableFunc(out, func(a, b efficiency.Neighbour) int { return cmp.Compare(b.Cores, a.Cores) })
 	return out
+}
+
+// lostSight reports whether a job was last reported in a state that it leaves again, and is not
+// among those that run: no end of it is known, only when it was last heard of.
+func lostSight(w *client.Workload) bool {
+	if w.Kind != batchKind || w.Running {
+		return false
+	}
+	switch w.State {
+	case "running", "suspended", "stopped", "completing", "configuring", "resizing", "signaling", "stage_out":
+		return true
+	}
+	return false
 }
 
 // until is when a workload ended, or was last heard of.

@@ -89,9 +89,11 @@ func runExportSonar(ctx context.Context, g *globals, o *exportOptions) error {
 		return err
 	}
 	out := bufio.NewWriter(g.stdout)
-	x := &sonarExport{client: c, cluster: o.cluster, write: func(kind string, attributes any) error {
+	x := &sonarExport{client: c, cluster: o.cluster}
+	x.write = func(kind string, attributes any) error {
+		x.written++
 		return sonar.Write(out, buildinfo.Get().Version, kind, attributes)
-	}}
+	}
 	switch o.kind.value {
 	case "sysinfo":
 		err = x.sysinfo(ctx, now)
@@ -103,6 +105,9 @@ func runExportSonar(ctx context.Context, g *globals, o *exportOptions) error {
 	if err == nil && x.nameless {
 		fmt.Fprintln(g.stderr, "reckon: nodes without a site were left out: give the name of the cluster by --cluster")
 	}
+	if err == nil && x.nameless && x.written == 0 {
+		err = errors.New("nothing was written")
+	}
 	return errors.Join(err, out.Flush())
 }
 
@@ -111,6 +116,7 @@ type sonarExport struct {
 	cluster  string
 	write    func(kind string, attributes any) error
 	nameless bool
+	written  int // documents
 }
 
 // name is that of the cluster; sonar's must not be empty.
