@@ -47,6 +47,11 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 	if err := s.openDatabase(ctx); err != nil {
 		return err
 	}
+	mark, err := s.catalogue.Watermark(ctx)
+	if err != nil && !errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	s.history = !mark.IsZero()
 	s.builder = catalogue.NewBuilder(s.samples, s.catalogue, catalogue.BuilderOptions{
 		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
 	})
@@ -97,7 +102,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		if err := s.series.Ready(); err != nil {
 			return err
 		}
-		if s.agent != nil && !s.built.Load() {
+		if s.agent != nil && !s.built.Load() && !s.history {
 			return errors.New("the first workloads are being measured")
 		}
 		return nil
@@ -113,7 +118,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,
 	}
 	prometheus.DB, _ = s.samples.(v1.TSDBAdminStats)
-	outage := &answer.Outage{Catalogue: s.catalogue, Behind: s.behind.why}
+	outage := &answer.Outage{Catalogue: s.catalogue, Behind: s.notUpToDate}
 	outage.Store, _ = s.samples.(store.Reachable)
 	views := query.New(s.series, query.Options{Gone: s.config.gone()})
 	rates := s.config.Footprint.rates()
@@ -182,6 +187,14 @@ type backend struct {
 
 // Nodes implements api.Backend.
 func (b backend) Nodes(ctx context.Context) (client.NodeList, error) { return b.nodes.Nodes(ctx) }
+
+// notUpToDate is why the catalogue lacks what happened lately; nil when it lacks nothing.
+func (s *Server) notUpToDate() error {
+	if err := s.behind.why(); err != nil || s.built.Load() || !s.history {
+		return err
+	}
+	return errors.New("the server was started a moment ago and reads what was stored since")
+}
 
 // gather fills what the agent measured, and the server's own counters.
 func (s *Server) gather(b *metric.Batch) error {

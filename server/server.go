@@ -114,6 +114,7 @@ type Server struct {
 
 	updated chan struct{} // an export was stored
 	built   atomic.Bool   // the catalogue was built at least once
+	history bool          // it held something when it was opened
 	first   chan struct{} // closed then
 	behind  behind        // why the catalogue is not up to date
 }

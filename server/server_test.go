@@ -12,6 +12,7 @@ import (
 
 	"reckon/agent"
 	"reckon/client"
+	"reckon/store"
 )
 
 // start runs a server with an agent on this machine until the test ends, or until the
@@ -136,5 +137,46 @@ func TestRestartAndRebuild(t *testing.T) {
 	list, err := c.Workloads(t.Context(), client.Filter{ID: "other/n1"})
 	if err != nil || list.Total != 1 {
 		t.Errorf("after the rebuild other/n1 is there %d times, error %v", list.Total, err)
+	}
+}
+
+// TestHistoryAnswersAtOnce: after a start what the catalogue holds is answered before the
+// first workloads are measured, with a word on what is missing; a new one is not ready.
+func TestHistoryAnswersAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	ask := func() (client.WorkloadList, error) {
+		t.Helper()
+		s, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: dir, Agent: &agent.Config{Node: "n1", Source: "procfs", Exits: "none"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := s.close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		c, err := client.New("", client.WithHTTP(s.Inside()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := c.Workloads(t.Context(), client.Filter{})
+		if err == nil {
+			return list, nil
+		}
+		now := time.Now()
+		if err := s.catalogue.Upsert(t.Context(), []store.Workload{{ID: "slurm/1", Kind: "slurm", Start: now.Add(-time.Hour), Seen: now}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.catalogue.SetWatermark(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		return list, err
+	}
+	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "are being measured") {
+		t.Errorf("a new server: %v", err)
+	}
+	list, err := ask()
+	if err != nil || list.Total != 1 || len(list.Missing) != 1 || !strings.Contains(list.Missing[0], "started a moment ago") {
+		t.Errorf("after a start: %+v, %v", list, err)
 	}
 }
