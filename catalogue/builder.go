@@ -35,7 +35,7 @@ type BuilderOptions struct {
 	// Slice is how much history is read at a time when rebuilding; 0 is 6 h.
 	Slice time.Duration
 	// History is how far a rebuild goes back where the store does not know its oldest
-	// sample; 0 is 90 days.
+	// sample; 0 is [store.DefaultRetention].
 	History time.Duration
 	// SaveEvery is how often the builder's own state is saved; 0 is 5 min. After a kill
 	// that much is read again.
@@ -86,7 +86,7 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 	def(&o.Gone, 5*time.Minute)
 	def(&o.Overlap, 2*time.Minute)
 	def(&o.Slice, 6*time.Hour)
-	def(&o.History, 90*24*time.Hour)
+	def(&o.History, store.DefaultRetention)
 	def(&o.SaveEvery, 5*time.Minute)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

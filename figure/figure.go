@@ -4,7 +4,7 @@
 //
 // [All] is the table. [Row], the figures of one run of a workload, [Used], those of an hour,
 // and [Capacity], those of a node in an hour, are generated from it (row.go), as are the
-// types of the pages. Everything else is driven by the table at run time: what the
+// types of the pages (vocabulary.ts). Everything else is driven by the table at run time: what the
 // catalogue reads and adds up, columns of both databases and in memory, sort keys, the
 // API's description. A figure whose series exists costs one row here and `go generate ./figure`.
 //

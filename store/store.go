@@ -18,6 +18,14 @@ import (
 	"reckon/metric"
 )
 
+// For how long is kept what nobody says otherwise of.
+const (
+	// DefaultRetention is that of samples.
+	DefaultRetention = 90 * 24 * time.Hour
+	// DefaultHourlyRetention is that of one figure an hour of every series.
+	DefaultHourlyRetention = 5 * 365 * 24 * time.Hour
+)
+
 // Writer takes samples.
 type Writer interface {
 	// Append stores a batch with the given external labels (site, node and the like).

@@ -11,6 +11,7 @@ import (
 	"reckon/internal/buildinfo"
 	"reckon/internal/resident"
 	"reckon/server"
+	"reckon/store"
 )
 
 type serveOptions struct {
@@ -53,8 +54,8 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9870", "address of the API; any but a loopback address needs users, see reckon user --help")
 	f.StringVar(&o.data, "data", "data", "directory in which the numbers are kept")
-	f.DurationVar(&o.retention, "retention", 90*24*time.Hour, "for how long the series are kept")
-	f.DurationVar(&o.hourly, "retention-hourly", 5*365*24*time.Hour, "for how long one figure an hour of every series is kept; 0 keeps none")
+	f.DurationVar(&o.retention, "retention", store.DefaultRetention, "for how long the series are kept")
+	f.DurationVar(&o.hourly, "retention-hourly", store.DefaultHourlyRetention, "for how long one figure an hour of every series is kept; 0 keeps none")
 	f.DurationVar(&o.history, "history", 0, "for how long workloads that ended and hourly usage are kept, longer than --retention; 0 is for ever")
 	f.Int64Var(&o.maxBytes, "max-bytes", 0, "how many bytes of them are kept at most, 0 for no limit")
 	f.DurationVar(&o.late, "out-of-order", 7*24*time.Hour, "by how much a sample may be late and is still taken; agents keep a week")

@@ -1,5 +1,6 @@
 // Command gen writes what is generated from the table of package figure: figure/row.go, the
-// figures as Go structs, and web/ui/src/lib/figures.ts, the same for the pages. It is run
+// figures as Go structs, and web/ui/src/lib/vocabulary.ts, the
+// same for the pages with the kinds of workload. It is run
 // from the folder figure: go generate ./figure
 package main
 
@@ -20,5 +21,5 @@ func main() {
 
 // files are the generated files by their path in the repository.
 func files() map[string][]byte {
-	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/figures.ts": pageTypes()}
+	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/vocabulary.ts": pageTypes()}
 }

@@ -79,7 +79,7 @@ func (o *Options) defaults() {
 			*v = 0
 		}
 	}
-	pick(&o.Retention, 90*24*time.Hour)
+	pick(&o.Retention, store.DefaultRetention)
 	pick(&o.OutOfOrder, 24*time.Hour)
 	if o.Ahead == 0 {
 		o.Ahead = 10 * time.Minute

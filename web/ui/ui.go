@@ -7,11 +7,15 @@ package ui
 
 import (
 	"embed"
+	"encoding/json"
 	"io/fs"
 )
 
 //go:embed dist
 var dist embed.FS
+
+//go:embed src/places.json
+var places []byte
 
 // Files are index.html, a template of package html/template that is told the .Version
 // and what the server .Has, and the files that it refers to.
@@ -24,6 +28,16 @@ func Files() fs.FS {
 }
 
 // Paths are the addresses that index.html answers; what follows is in the query string.
+// They are listed in src/places.json.
 func Paths() []string {
-	return []string{"/{$}", "/nodes", "/node", "/workloads", "/workload", "/owners", "/usage", "/findings", "/power", "/data", "/explore", "/about"}
+	var list []struct{ Path string }
+	if err := json.Unmarshal(places, &list); err != nil {
+		panic(err) // embedded, and read by a test
+	}
+	out := make([]string, len(list))
+	for i, p := range list {
+		out[i] = p.Path
+	}
+	out[0] = "/{$}" // the page of the site, and nothing below it
+	return out
 }

@@ -19,22 +19,15 @@ import { Tour } from "./pages/tour";
 import { UsagePage } from "./pages/usage";
 import { WorkloadPage } from "./pages/workload";
 import { Workloads } from "./pages/workloads";
+import list from "./places.json";
 
-interface Place { path: string; title: string; key?: string; view: ComponentType; under?: string; when?: string }
-const places: Place[] = [
-  { path: "/", title: "Site", key: "s", view: Site },
-  { path: "/nodes", title: "Nodes", key: "n", view: Nodes },
-  { path: "/node", title: "Node", view: NodePage, under: "/nodes" },
-  { path: "/workloads", title: "Workloads", key: "w", view: Workloads },
-  { path: "/workload", title: "Workload", view: WorkloadPage, under: "/workloads" },
-  { path: "/owners", title: "Owners", key: "o", view: Owners, when: "usage" },
-  { path: "/usage", title: "Usage", key: "u", view: UsagePage, when: "usage" },
-  { path: "/findings", title: "Findings", key: "f", view: Findings, when: "findings" },
-  { path: "/power", title: "Power", key: "p", view: Power, when: "prometheus" },
-  { path: "/data", title: "Data", key: "d", view: Data, when: "data" },
-  { path: "/explore", title: "Explore", key: "e", view: Explore, when: "prometheus" },
-  { path: "/about", title: "About", key: "a", view: About },
-];
+interface Place { path: string; title: string; key?: string; under?: string; when?: string }
+/** What stands at the addresses of places.json, which the server answers. */
+const views: Record<string, ComponentType> = {
+  "/": Site, "/nodes": Nodes, "/node": NodePage, "/workloads": Workloads, "/workload": WorkloadPage, "/owners": Owners,
+  "/usage": UsagePage, "/findings": Findings, "/power": Power, "/data": Data, "/explore": Explore, "/about": About,
+};
+const places = (list as Place[]).map((p) => ({ ...p, view: views[p.path] }));
 const offered = places.filter((p) => !p.when || has(p.when));
 /** Pages of what has names are no use to those who are not signed in. */
 const named = ["/owners", "/findings"];

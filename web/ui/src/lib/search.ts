@@ -1,10 +1,10 @@
 // The syntax of the search box: field:value words and free text, and back.
 //   owner:alice kind:slurm,pod state:failed since:2d running:yes cpu>3600 train
 import type { Workload } from "./types";
+import { figures, kinds } from "./vocabulary";
 
 export interface Field { name: string; param: string; doc: string; many?: boolean; values?: string[] }
 
-export const kinds = ["slurm", "deployment", "job", "pod", "container", "unit", "session", "group", "short", "other"];
 export const states = ["pending", "running", "completed", "failed", "cancelled", "timeout", "out_of_memory", "node_fail", "preempted", "suspended"];
 export const fields: Field[] = [
   { name: "owner", param: "owner", doc: "Unix user, or namespace", many: true },
@@ -92,18 +92,13 @@ export function query(params: Record<string, string | number | string[] | undefi
 }
 
 export interface Column { key: string; title: string; unit?: string; sort?: boolean; wide?: boolean }
-const fig = (key: string, title: string, unit: string): Column => ({ key, title, unit, sort: true });
 export const columns: Column[] = [
   { key: "id", title: "Workload", sort: true, wide: true }, { key: "name", title: "Name", sort: true, wide: true }, { key: "owner", title: "Owner", sort: true },
   { key: "state", title: "State", sort: true }, { key: "kind", title: "Kind", sort: true }, { key: "account", title: "Account", sort: true },
   { key: "partition", title: "Partition", sort: true }, { key: "command", title: "Program" }, { key: "nodes", title: "Nodes" },
   { key: "start", title: "Start", sort: true }, { key: "end", title: "End", sort: true }, { key: "wall_seconds", title: "Wall", unit: "seconds" },
   { key: "spark", title: "Cores, 6 h" },
-  fig("cpu_seconds", "CPU time", "seconds"), fig("cores_mean", "Cores, mean", "cores"), fig("cores_p95", "Cores, p95", "cores"),
-  fig("request_cores", "Cores asked", "cores"), fig("memory_peak_bytes", "Memory peak", "bytes"), fig("memory_bytes", "Memory", "bytes"),
-  fig("request_memory_bytes", "Memory asked", "bytes"), fig("cpu_wait_seconds", "CPU wait", "seconds"), fig("io_read_bytes", "Read", "bytes"),
-  fig("io_write_bytes", "Written", "bytes"), fig("network_bytes", "Network", "bytes"), fig("gpu_seconds", "GPU time", "seconds"),
-  fig("energy_joules", "Energy", "joules"), fig("processes", "Processes", "count"), fig("oom_kills", "OOM kills", "count"),
+  ...figures.map((f) => ({ ...f, sort: true })),
 ];
 export const shown = ["id", "name", "owner", "state", "start", "wall_seconds", "spark", "cpu_seconds", "cores_mean", "memory_peak_bytes"];
 

@@ -1,7 +1,9 @@
 // The wire types of package client, as far as the pages use them. null or absent: not measured.
+import type { Capacity, Row, Used } from "./vocabulary";
+
 export type Num = number | null | undefined;
 
-export interface Workload {
+export interface Workload extends Row {
   id: string; kind: string; name: string; owner: string; site?: string; account?: string; partition?: string; command?: string;
   nodes: string[]; start: string; end: string | null; seen: string; running: boolean; exit_code?: number; wall_seconds: number;
   state?: string; reason?: string; submit?: string; currency?: string;
@@ -33,7 +35,7 @@ export interface NodeBatch {
 }
 export interface NodeSpan { since: string; up_seconds: Num; up_share: Num; cores_used: Num; cpu_share: Num; memory_share: Num; unused_core_seconds: Num; gpu_seconds: Num; energy_joules: Num }
 export interface NodeList { nodes: Node[]; missing?: string[] }
-export interface Usage {
+export interface Usage extends Used, Capacity {
   from: string | null; site?: string; owner?: string; account?: string; partition?: string; node?: string; command?: string; kind?: string;
   capacity_share: Num; [figure: string]: unknown;
 }

@@ -144,3 +144,6 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "major_faults", title: "Major faults", unit: "count" },
   { key: "swap_peak_bytes", title: "Swap peak", unit: "bytes" },
 ];
+
+/** The kinds of workload. */
+export const kinds = ["slurm", "deployment", "job", "pod", "container", "unit", "session", "group", "short", "other"];
