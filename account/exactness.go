@@ -8,8 +8,8 @@ import (
 
 var figureExactness = &metric.Desc{
 	Name: "reckon_figure_exactness", Kind: metric.Gauge,
-	Help:   "How exact a figure of the workloads of a kind is on the node, and what it is taken from: 0 exact, 1 at least, 2 estimated, 3 modelled; the worst since the last export. A run takes the worst of its time.",
-	Labels: []string{"figure", "kind", "source"},
+	Help:   "How exact a figure of the workloads of a kind is on the node, and what it is taken from: 0 exact, 1 at least, 2 estimated, 3 modelled; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series names it and its owner. A run takes the worst of its time.",
+	Labels: []string{"figure", "kind", "source", "workload", "owner"},
 }
 
 // Exactness says how far a figure may be trusted.
@@ -165,10 +165,33 @@ type exactRow struct {
 	series *metric.Series
 }
 
-// exactness is what an export says of the figures of one kind of workload.
+// exactness is what an export says of the figures of one kind of workload, or of one
+// workload.
 type exactness struct {
-	kind workload.Kind
-	rows [figures][]exactRow
+	kind  workload.Kind
+	id    workload.ID // empty: all of the kind
+	owner string
+	rows  [figures][]exactRow
+}
+
+// peculiar reports whether what speaks against a figure is a matter of the one workload.
+func (c certainty) peculiar() bool {
+	switch {
+	case c.degree == Exact:
+		return false
+	case c.source >= fromMethods:
+		return true
+	}
+	return c.source == fromCgroup || c.source == fromPSS || c.source == fromRSSSum
+}
+
+// exactness returns what is said of the workload alone.
+func (p *Part) exactness() *exactness {
+	g := p.group
+	if g.exact == nil {
+		g.exact = &exactness{kind: p.kind, id: p.id, owner: p.owner}
+	}
+	return g.exact
 }
 
 func (l *Ledger) exactnessOf(kind workload.Kind) *exactness {
@@ -193,7 +216,7 @@ func (x *exactness) note(f figure, c certainty) {
 	}
 	x.rows[f] = append(x.rows[f], exactRow{
 		source: c.source, worst: c.degree, seen: true,
-		series: metric.NewSeries(figureExactness, figureNames[f], string(x.kind), c.source.String()),
+		series: metric.NewSeries(figureExactness, figureNames[f], string(x.kind), c.source.String(), string(x.id), x.owner),
 	})
 }
 
@@ -223,6 +246,15 @@ func (l *Ledger) exportExactness(b *metric.Batch) {
 		l.judgePart(p, l.exactnessOf(p.kind))
 		p.sure = memoryCertainty{}
 	}
+	for _, p := range l.order {
+		if g := p.group; g.lead == p && g.exact != nil {
+			from := len(b.Samples)
+			g.exact.export(b)
+			for i := range b.Samples[from:] {
+				b.Samples[from+i].Last = b.Samples[from+i].Last || p.flushed
+			}
+		}
+	}
 	for _, x := range l.exact {
 		x.export(b)
 	}
@@ -246,7 +278,13 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 			io.degree = AtLeast
 		}
 	}
-	note := x.note
+	note := func(f figure, c certainty) {
+		if c.peculiar() && f != figRead && f != figWrite {
+			p.exactness().note(f, c)
+			return
+		}
+		x.note(f, c)
+	}
 	note(figCPU, cpu)
 	note(figProcesses, ends)
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {

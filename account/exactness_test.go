@@ -120,3 +120,34 @@ func TestExactnessOfControlGroups(t *testing.T) {
 		}
 	}
 }
+
+// TestOneWorkloadDoesNotMarkItsKind: what may not be measured of one group leaves the
+// others exact, and ends with it.
+func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
+	const kind, own = "reckon_figure_exactness|memory_bytes|group|rss||", "reckon_figure_exactness|memory_bytes|group|rss_sum|group/n1/100|alice"
+	r := newRig(t, Config{Export: 5 * time.Second})
+	live := forked(31, 100)
+	p := proc(10, 10, 5*second, second)
+	p.Have |= sensor.FieldMemory
+	p.Anon = mib
+	for range 3 {
+		r.tick(0, append(live[:len(live):len(live)], p))
+		r.share(func(Sharer) uint64 { return 0 })
+	}
+	r.export()
+	r.tick(0, append(live[:len(live):len(live)], p))
+	r.export()
+	if k, ok := r.values[kind]; !ok || k != float64(Exact) {
+		t.Errorf("the kind is %v, %v, want exact", k, ok)
+	}
+	if o, ok := r.values[own]; !ok || o != float64(Estimated) {
+		t.Errorf("the group is %v, %v, want estimated", o, ok)
+	}
+	for range 3 {
+		r.tick(0, []sensor.Process{p})
+		r.export()
+	}
+	if o, ok := r.values[own]; ok {
+		t.Errorf("the group ended, and is %v", o)
+	}
+}

@@ -81,6 +81,7 @@ type group struct {
 	lead   *Part  // exports the distribution and what the whole control group tells
 	series *metric.Series
 	whole  whole
+	exact  *exactness // nil while all is as exact as of the kind
 }
 
 // closed reports whether nothing is charged to the part any more: its end was told, or

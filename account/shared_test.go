@@ -29,8 +29,10 @@ func (r *rig) memory(of string) (anon, peak, needed float64, how map[string]floa
 	how = map[string]float64{}
 	for _, f := range []string{"memory_bytes", "memory_peak_bytes"} {
 		for _, s := range []string{fromRSS.String(), fromPSS.String(), fromRSSSum.String()} {
-			if v, ok := r.values["reckon_figure_exactness|"+f+"|group|"+s]; ok {
-				how[f+" "+s] = v
+			for _, whose := range []string{"||", "|" + of + "|alice"} {
+				if v, ok := r.values["reckon_figure_exactness|"+f+"|group|"+s+whose]; ok {
+					how[f+" "+s] = v
+				}
 			}
 		}
 	}

@@ -48,7 +48,9 @@ type partState struct {
 	Created  int64          `json:"created"`
 	Exported bool           `json:"exported"`
 	// Told: its end was exported, and may have been sent.
-	Told    bool      `json:"told,omitempty"`
+	Told bool `json:"told,omitempty"`
+	// Bound: its peak of memory may be too high; see shared.go.
+	Bound   bool      `json:"bound,omitempty"`
 	Usage   [8]uint64 `json:"usage"`
 	Tasks   uint64    `json:"tasks"`
 	CgBase  int64     `json:"cg_base"`
@@ -166,6 +168,7 @@ func (p *Part) state() partState {
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.exported, Told: p.flushed,
+		Bound: p.crowd.era != nil && p.crowd.bound,
 		Usage: p.total.array(), Tasks: p.tasks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
@@ -251,6 +254,9 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
 	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen
+	if s.Bound {
+		p.crowd.era = &era{bound: true}
+	}
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
 		p.commands.add(sensor.CommOf([]byte(name)), nanos)

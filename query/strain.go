@@ -219,7 +219,7 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", exactnessMetric), series.OneOf("node", nodes), series.Equal("kind", kind)}
+	ms := []*labels.Matcher{series.Equal("__name__", exactnessMetric), series.OneOf("node", nodes), series.Equal("kind", kind), series.OneOf("workload", []string{"", s.ID})}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

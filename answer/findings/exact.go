@@ -15,10 +15,10 @@ const (
 	exactPeak   = "memory_peak_bytes"
 )
 
-// inexact is a figure of a kind of workload on a node.
+// inexact is a figure of a kind of workload on a node, or of one workload.
 type inexact struct {
 	place
-	kind, figure string
+	kind, workload, figure string
 }
 
 // stretches are times in milliseconds in which a figure was not exact.
@@ -50,8 +50,10 @@ func (a *machines) judged(w *misuse.Workload) {
 	from, to := w.Start.UnixMilli(), w.Last.UnixMilli()
 	is := func(figure string) bool {
 		for _, n := range w.Nodes {
-			if a.inexact[inexact{place{w.Site, n}, w.Kind, figure}].meet(from, to) {
-				return true
+			for _, of := range [...]string{"", w.ID} {
+				if a.inexact[inexact{place{w.Site, n}, w.Kind, of, figure}].meet(from, to) {
+					return true
+				}
 			}
 		}
 		return false

@@ -222,7 +222,7 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 		device := l.Get("device")
 		m.measured[device] = max(m.measured[device], p.gauge(it, func(int, float64, float64) {}, nil))
 	case exactness:
-		k := inexact{m.place, l.Get("kind"), l.Get("figure")}
+		k := inexact{m.place, l.Get("kind"), l.Get("workload"), l.Get("figure")}
 		list := m.inexact[k]
 		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
 			if v > 0 {
