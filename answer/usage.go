@@ -48,6 +48,9 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 		figure.Add(&list.Total.UsageFigures, &list.Rows[i].UsageFigures)
 	}
 	list.Total.CapacityShare = ratio(list.Total.CPUSeconds, list.Total.CoreSeconds)
+	if err := u.sharesSince(ctx, q, &list); err != nil {
+		return list, err
+	}
 	u.Bounds.usage(&list)
 	return list, nil
 }
@@ -99,6 +102,57 @@ func (u *Usage) capacity(ctx context.Context, q client.UsageQuery, list *client.
 		figure.Add(&list.Total.Capacity, &n.Capacity)
 	}
 	return c, nil
+}
+
+// sharesSince replaces shares of capacity by those of the hours since capacity is known, where
+// the query reaches further back: imported history has CPU time and no machines.
+func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *client.UsageList) error {
+	if list.Total.CoreSeconds == nil || q.Span == string(store.SpanHourOfWeek) {
+		return nil
+	}
+	step := store.SpanHour
+	if q.Until.Sub(q.Since) > 62*24*time.Hour {
+		step = store.SpanDay
+	}
+	hours, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: q.Since, To: q.Until, Span: step, Sites: q.Sites, Nodes: q.Nodes})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(hours, func(h store.NodeUse) bool { return h.CoreSeconds != nil && *h.CoreSeconds > 0 })
+	if i <= 0 && (i < 0 || !hours[i].At.After(store.SpanStart(step, q.Since))) {
+		return nil
+	}
+	q.Since = hours[i].At
+	since := client.UsageList{}
+	if slices.Contains(q.By, "node") {
+		err = u.byNode(ctx, q, &since)
+	} else {
+		err = u.byGroup(ctx, q, capacities{}, &since)
+	}
+	if err != nil {
+		return err
+	}
+	cpu := map[client.Usage]*float64{}
+	var total client.UsageFigures
+	for i := range since.Rows {
+		cpu[usageGroup(&since.Rows[i])] = since.Rows[i].CPUSeconds
+		figure.Add(&total, &since.Rows[i].UsageFigures)
+	}
+	for i := range list.Rows {
+		r := &list.Rows[i]
+		r.CapacityShare = ratio(cpu[usageGroup(r)], r.CoreSeconds)
+	}
+	list.Total.CapacityShare = ratio(total.CPUSeconds, list.Total.CoreSeconds)
+	return nil
+}
+
+// usageGroup is what a row is of, without its figures.
+func usageGroup(r *client.Usage) client.Usage {
+	g := client.Usage{Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition, Node: r.Node, Command: r.Command, Kind: r.Kind}
+	if r.From != nil {
+		g.Command += "\x00" + r.From.UTC().Format(time.RFC3339)
+	}
+	return g
 }
 
 // byNode adds a row for each node.

@@ -1,0 +1,55 @@
+package answer
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"reckon/catalogue/database"
+	"reckon/client"
+	"reckon/figure"
+	"reckon/store"
+)
+
+// TestShareOfKnownCapacity: two days of imported history before the first agent count in the
+// CPU time and not in the share of capacity, which is known from then on.
+func TestShareOfKnownCapacity(t *testing.T) {
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	begin, first := now.AddDate(0, 0, -3), now.AddDate(0, 0, -1)
+	var use []store.Use
+	var nodes []store.NodeUse
+	for at := begin; at.Before(now); at = at.Add(time.Hour) {
+		u := store.Use{At: at, Site: "s", Kind: "slurm", Owner: "a"}
+		u.CPUSeconds = new(100 * 3600.0)
+		if !at.Before(first) {
+			u.CPUSeconds = new(3600.0)
+			nodes = append(nodes, store.NodeUse{At: at, Site: "s", Node: "n1", Capacity: figure.Capacity{UpSeconds: new(3600.0), CoreSeconds: new(4 * 3600.0)}})
+		}
+		use = append(use, u)
+	}
+	if err := c.ReplaceHours(t.Context(), begin, now, use, nodes); err != nil {
+		t.Fatal(err)
+	}
+	u := &Usage{Rollups: c, Catalogue: c, Clock: func() time.Time { return now }}
+	for _, since := range []time.Time{begin, first, now.Add(-time.Hour)} {
+		list, err := u.Usage(t.Context(), client.UsageQuery{Since: since, Until: now, Span: "whole", By: []string{"owner"}})
+		if err != nil || len(list.Rows) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if s := list.Rows[0].CapacityShare; s == nil || *s != 0.25 || list.Total.CapacityShare == nil || *list.Total.CapacityShare != 0.25 {
+			t.Errorf("since %s: %v and %v, want a quarter", since, s, list.Total.CapacityShare)
+		}
+	}
+	days, err := u.Usage(t.Context(), client.UsageQuery{Since: begin, Until: now, Span: "day", By: []string{"owner"}})
+	if err != nil || len(days.Rows) != 3 || days.Rows[0].CapacityShare != nil || days.Rows[2].CapacityShare == nil || *days.Rows[2].CapacityShare != 0.25 {
+		t.Errorf("%+v, %v", days.Rows, err)
+	}
+	if days.Rows[0].CPUSeconds == nil {
+		t.Error("the imported history is gone")
+	}
+}
