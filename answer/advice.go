@@ -65,10 +65,10 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 	return out, nil
 }
 
-// runOf is a run with what it needed: what of its memory was page cache the series tell.
+// runOf is a run, with how exact its figures are.
 func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, error) {
 	r := rightsize.Run{
-		Seconds: w.WallSeconds, Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
+		Seconds: w.WallSeconds, Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
 		Cores: w.RequestCores, Memory: w.RequestMemoryBytes, GPUs: w.RequestGPUs, TimeLimit: w.RequestSeconds,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
@@ -76,15 +76,10 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 		Waited:      waitShare(w) >= 0.1,
 	}
 	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(w)}
-	strain, err := b.Views.Strain(ctx, whole)
-	if err != nil {
-		return r, err
-	}
 	exact, err := b.Views.Exactness(ctx, whole, w.Kind, w.Nodes)
 	if err != nil {
 		return r, err
 	}
-	r.MemoryNeeded = strain.MemoryNeeded
 	memory := "memory_peak_bytes"
 	if r.MemoryNeeded != nil {
 		memory = "memory_needed_peak_bytes"

@@ -45,7 +45,7 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	use := scaling.Use{
 		WallSeconds: w.WallSeconds, Given: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
 		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
-		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, Memory: w.RequestMemoryBytes, SwapPeak: w.SwapBytes,
+		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, MemoryNeeded: w.MemoryNeededPeakBytes, Memory: w.RequestMemoryBytes, SwapPeak: w.SwapBytes,
 	}
 	if w.State == "started" && w.CPUSeconds == nil {
 		use.Array = w.ID + "_0"
@@ -84,7 +84,7 @@ func (s *Scale) overTime(ctx context.Context, out *client.Scale, use *scaling.Us
 	if err != nil {
 		return err
 	}
-	use.StorageStalledSeconds, use.MemoryStalledSeconds, use.MemoryNeeded = strain.StorageStalled, strain.MemoryStalled, strain.MemoryNeeded
+	use.StorageStalledSeconds, use.MemoryStalledSeconds = strain.StorageStalled, strain.MemoryStalled
 	exact, err := s.Views.Exactness(ctx, whole, w.Kind, w.Nodes)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	u := efficiency.Usage{
 		Running: d.Running, State: d.State, Reason: d.Reason, Batch: d.Kind == batchKind, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
-		MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
+		MemoryNeeded: d.MemoryNeededPeakBytes, MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
 		Cores: d.RequestCores, Memory: d.RequestMemoryBytes, GPUs: d.RequestGPUs, TimeLimit: d.RequestSeconds,
 		Nodes: byNode(d.Parts),
 	}
@@ -59,7 +59,7 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	if err != nil {
 		return err
 	}
-	u.MemoryNeeded, u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryNeeded, strain.MemoryStalled, strain.StorageStalled
+	u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryStalled, strain.StorageStalled
 	u.RefaultBytes, u.Threads = strain.Refaults, strain.Threads
 	exact, err := b.Views.Exactness(ctx, whole, d.Kind, d.Nodes)
 	if err != nil {
@@ -159,7 +159,7 @@ func byNode(parts []client.Part) []efficiency.Node {
 		i, ok := at[p.Node]
 		if !ok {
 			at[p.Node] = len(out)
-			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds, Memory: p.MemoryPeakBytes, GPUSeconds: p.GPUSeconds})
+			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds, Memory: needed(&p), GPUSeconds: p.GPUSeconds})
 			continue
 		}
 		n := &out[i]
@@ -169,9 +169,17 @@ func byNode(parts []client.Part) []efficiency.Node {
 		} else if n.GPUSeconds == nil {
 			n.GPUSeconds = p.GPUSeconds // a part without a GPU has no such figure
 		}
-		n.Memory = both(n.Memory, p.MemoryPeakBytes, func(a, b float64) float64 { return max(a, b) })
+		n.Memory = both(n.Memory, needed(&p), func(a, b float64) float64 { return max(a, b) })
 	}
 	return out
+}
+
+// needed is the memory that a part needed, or its peak where page cache is not known apart.
+func needed(p *client.Part) *float64 {
+	if p.MemoryNeededPeakBytes != nil {
+		return p.MemoryNeededPeakBytes
+	}
+	return p.MemoryPeakBytes
 }
 
 // both joins two figures; not known when one of them is not.

@@ -10,13 +10,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
-)
-
-const (
-	nodeGPUMetric     = "reckon_node_gpu_seconds_total"
-	workloadGPUMetric = "reckon_workload_gpu_seconds_total"
 )
 
 // unattributed is how much of the GPU time that a run was allocated may have been used by
@@ -32,7 +28,7 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 	var open []*store.Workload
 	for i := range rows {
 		w := &rows[i]
-		if w.GPUSeconds != nil || w.RequestGPUs == nil || !(*w.RequestGPUs > 0) || len(w.Nodes) == 0 || w.Waits() {
+		if w.GPUSeconds != nil || !(heldGPUs(w) > 0) || len(w.Nodes) == 0 || w.Waits() {
 			continue
 		}
 		open = append(open, w)
@@ -61,12 +57,25 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 			known = known && watch.covers(from, to, gap.Milliseconds())
 			nobody += watch.nobody(from, to)
 		}
-		if known && nobody <= unattributed**w.RequestGPUs*float64(to-from)/1000 {
+		if known && nobody <= unattributed*heldGPUs(w)*float64(to-from)/1000 {
 			w.GPUSeconds = new(float64)
 		}
 	}
 	return nil
 }
+
+// heldGPUs is how many GPUs a run was given, 0 where that is not known.
+func heldGPUs(w *store.Workload) float64 {
+	for _, key := range gpuTime.Zero.Held {
+		if v := *w.At(figure.Index(figure.Run, key)); v != nil {
+			return *v
+		}
+	}
+	return 0
+}
+
+// gpuTime is what the table says of GPU time: when its absence is a known zero.
+var gpuTime = figure.Of(figure.Run)[figure.Index(figure.Run, "gpu_seconds")]
 
 // gpuWatch is when a node measured its GPUs, and what of their time nobody was charged.
 type gpuWatch struct {
@@ -102,7 +111,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 			return nil
 		}, append(ms, series.OneOf("node", names))...)
 	}
-	err := read((*gpuWatch).measured, series.Equal("__name__", nodeGPUMetric), series.Equal("state", "idle"))
+	err := read((*gpuWatch).measured, series.Equal("__name__", gpuTime.Zero.NodeSeries), series.Equal("state", "idle"))
 	if err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 		slices.Sort(g.at)
 		g.at = slices.Compact(g.at)
 	}
-	return read((*gpuWatch).charged, series.Equal("__name__", workloadGPUMetric), series.Equal("kind", "other"))
+	return read((*gpuWatch).charged, series.Equal("__name__", figure.GPU), series.Equal("kind", "other"))
 }
 
 func (g *gpuWatch) measured(it chunkenc.Iterator) {

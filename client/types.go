@@ -111,7 +111,9 @@ type Part struct {
 	Part            string   `json:"part"`
 	CPUSeconds      *float64 `json:"cpu_seconds"`
 	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
-	GPUSeconds      *float64 `json:"gpu_seconds,omitempty"`
+	// MemoryNeededPeakBytes is the highest memory that can not be given back; page cache is not in it.
+	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
+	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`
 }
 
 // Node is one element of GET /api/reckon/v1/nodes.

@@ -4,39 +4,40 @@ package figure
 
 // Row holds the figures of one run of a workload, all nodes and parts together. Nil was never measured.
 type Row struct {
-	CPUSeconds         *float64 `json:"cpu_seconds"`                     // CPU time, user and system, seconds.
-	CPUUserSeconds     *float64 `json:"cpu_user_seconds,omitempty"`      // CPU time in user mode, seconds.
-	CPUSystemSeconds   *float64 `json:"cpu_system_seconds,omitempty"`    // CPU time in the kernel, seconds.
-	CPUWaitSeconds     *float64 `json:"cpu_wait_seconds,omitempty"`      // Time threads were ready to run and waited for a processor, seconds.
-	CoresMean          *float64 `json:"cores_mean"`                      // Cores in use on average: CPU time by wall time.
-	CoresP50           *float64 `json:"cores_p50"`                       // Cores in use, median over one-second ticks.
-	CoresP95           *float64 `json:"cores_p95"`                       // Cores in use, 95th percentile over one-second ticks.
-	CoresMax           *float64 `json:"cores_max,omitempty"`             // Cores in use, maximum over one-second ticks.
-	MemoryBytes        *float64 `json:"memory_bytes,omitempty"`          // Resident memory at the latest sample, bytes.
-	MemoryPeakBytes    *float64 `json:"memory_peak_bytes"`               // Highest resident memory, summed over nodes, bytes.
-	MemoryByteSeconds  *float64 `json:"-"`                               // Resident memory by the time it was held, byte seconds.
-	MemoryMeanBytes    *float64 `json:"memory_mean_bytes,omitempty"`     // Resident memory on average over the run, bytes.
-	ReadBytes          *float64 `json:"io_read_bytes,omitempty"`         // Bytes read from storage.
-	WriteBytes         *float64 `json:"io_write_bytes,omitempty"`        // Bytes written to storage.
-	NetworkBytes       *float64 `json:"network_bytes,omitempty"`         // Bytes received and sent.
-	GPUSeconds         *float64 `json:"gpu_seconds,omitempty"`           // Busy share of GPUs, integrated over time, seconds.
-	GPUMemoryPeak      *float64 `json:"gpu_memory_peak_bytes,omitempty"` // Highest GPU memory, bytes.
-	EnergyJoules       *float64 `json:"energy_joules,omitempty"`         // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
-	Processes          *float64 `json:"processes"`                       // Processes started, short-lived ones included.
-	Threads            *float64 `json:"threads,omitempty"`               // Threads alive at the latest sample.
-	RequestCores       *float64 `json:"request_cores,omitempty"`         // Cores asked for.
-	RequestMemoryBytes *float64 `json:"request_memory_bytes,omitempty"`  // Memory asked for, bytes.
-	RequestGPUs        *float64 `json:"request_gpus,omitempty"`          // GPUs asked for.
-	RequestSeconds     *float64 `json:"request_seconds,omitempty"`       // Wall time asked for, seconds.
-	RequestNodes       *float64 `json:"request_nodes,omitempty"`         // Nodes asked for.
-	OOMKills           *float64 `json:"oom_kills,omitempty"`             // Processes killed for lack of memory.
-	ThrottledSeconds   *float64 `json:"cpu_throttled_seconds,omitempty"` // Time held back by its CPU quota, seconds.
-	MajorFaults        *float64 `json:"major_faults,omitempty"`          // Pages read from disk because they were not in memory.
-	SwapBytes          *float64 `json:"swap_peak_bytes,omitempty"`       // Most memory swapped out, summed over nodes and parts, bytes.
+	CPUSeconds            *float64 `json:"cpu_seconds"`                        // CPU time, user and system, seconds.
+	CPUUserSeconds        *float64 `json:"cpu_user_seconds,omitempty"`         // CPU time in user mode, seconds.
+	CPUSystemSeconds      *float64 `json:"cpu_system_seconds,omitempty"`       // CPU time in the kernel, seconds.
+	CPUWaitSeconds        *float64 `json:"cpu_wait_seconds,omitempty"`         // Time threads were ready to run and waited for a processor, seconds.
+	CoresMean             *float64 `json:"cores_mean"`                         // Cores in use on average: CPU time by wall time.
+	CoresP50              *float64 `json:"cores_p50"`                          // Cores in use, median over one-second ticks.
+	CoresP95              *float64 `json:"cores_p95"`                          // Cores in use, 95th percentile over one-second ticks.
+	CoresMax              *float64 `json:"cores_max,omitempty"`                // Cores in use, maximum over one-second ticks.
+	MemoryBytes           *float64 `json:"memory_bytes,omitempty"`             // Resident memory at the latest sample, bytes.
+	MemoryPeakBytes       *float64 `json:"memory_peak_bytes"`                  // Highest resident memory, summed over nodes, bytes.
+	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"` // Highest memory that can not be given back (anonymous, shared, unreclaimable kernel memory), summed over nodes, bytes.
+	MemoryByteSeconds     *float64 `json:"-"`                                  // Resident memory by the time it was held, byte seconds.
+	MemoryMeanBytes       *float64 `json:"memory_mean_bytes,omitempty"`        // Resident memory on average over the run, bytes.
+	ReadBytes             *float64 `json:"io_read_bytes,omitempty"`            // Bytes read from storage.
+	WriteBytes            *float64 `json:"io_write_bytes,omitempty"`           // Bytes written to storage.
+	NetworkBytes          *float64 `json:"network_bytes,omitempty"`            // Bytes received and sent.
+	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`              // Busy share of GPUs, integrated over time, seconds.
+	GPUMemoryPeak         *float64 `json:"gpu_memory_peak_bytes,omitempty"`    // Highest GPU memory, bytes.
+	EnergyJoules          *float64 `json:"energy_joules,omitempty"`            // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
+	Processes             *float64 `json:"processes"`                          // Processes started, short-lived ones included.
+	Threads               *float64 `json:"threads,omitempty"`                  // Threads alive at the latest sample.
+	RequestCores          *float64 `json:"request_cores,omitempty"`            // Cores asked for.
+	RequestMemoryBytes    *float64 `json:"request_memory_bytes,omitempty"`     // Memory asked for, bytes.
+	RequestGPUs           *float64 `json:"request_gpus,omitempty"`             // GPUs asked for.
+	RequestSeconds        *float64 `json:"request_seconds,omitempty"`          // Wall time asked for, seconds.
+	RequestNodes          *float64 `json:"request_nodes,omitempty"`            // Nodes asked for.
+	OOMKills              *float64 `json:"oom_kills,omitempty"`                // Processes killed for lack of memory.
+	ThrottledSeconds      *float64 `json:"cpu_throttled_seconds,omitempty"`    // Time held back by its CPU quota, seconds.
+	MajorFaults           *float64 `json:"major_faults,omitempty"`             // Pages read from disk because they were not in memory.
+	SwapBytes             *float64 `json:"swap_peak_bytes,omitempty"`          // Most memory swapped out, summed over nodes and parts, bytes.
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 29 }
+func (r *Row) Len() int { return 30 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -62,49 +63,51 @@ func (r *Row) At(i int) **float64 {
 	case 9:
 		return &r.MemoryPeakBytes
 	case 10:
-		return &r.MemoryByteSeconds
+		return &r.MemoryNeededPeakBytes
 	case 11:
-		return &r.MemoryMeanBytes
+		return &r.MemoryByteSeconds
 	case 12:
-		return &r.ReadBytes
+		return &r.MemoryMeanBytes
 	case 13:
-		return &r.WriteBytes
+		return &r.ReadBytes
 	case 14:
-		return &r.NetworkBytes
+		return &r.WriteBytes
 	case 15:
-		return &r.GPUSeconds
+		return &r.NetworkBytes
 	case 16:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 17:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 18:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 19:
-		return &r.Threads
+		return &r.Processes
 	case 20:
-		return &r.RequestCores
+		return &r.Threads
 	case 21:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 22:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 23:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 24:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 25:
-		return &r.OOMKills
+		return &r.RequestNodes
 	case 26:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 27:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 28:
+		return &r.MajorFaults
+	case 29:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 29
+const RowLen = 30
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

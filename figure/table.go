@@ -44,6 +44,9 @@ var table = []Figure{
 	{Key: "memory_peak_bytes", Unit: metric.Bytes, Heading: "Memory peak", Help: "Highest resident memory, summed over nodes, bytes.",
 		In: Run, Always: true, From: of(MemoryPeak), How: peak,
 		AtMost: []Bound{{"peak <= machine", []string{"machine_memory_bytes"}}}},
+	{Key: "memory_needed_peak_bytes", Unit: metric.Bytes, Heading: "Memory needed", Help: "Highest memory that can not be given back (anonymous, shared, unreclaimable kernel memory), summed over nodes, bytes.",
+		In: Run, From: of(MemoryNeededPeak), How: peak,
+		AtMost: []Bound{{"needed <= machine", []string{"machine_memory_bytes"}}}},
 	{Key: "memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory by time", Help: "Resident memory by the time it was held, byte seconds.",
 		In: Run | Hour, Internal: true, From: of("reckon_workload_memory_byte_seconds_total"), How: counted},
 	{Key: "memory_mean_bytes", Unit: metric.Bytes, Heading: "Memory, mean", Help: "Resident memory on average over the run, bytes.",
@@ -55,7 +58,7 @@ var table = []Figure{
 	{Key: "network_bytes", Unit: metric.Bytes, Heading: "Network", Help: "Bytes received and sent.",
 		In: Run | Hour, From: of(Network), How: counted},
 	{Key: "gpu_seconds", Unit: metric.Seconds, Heading: "GPU time", Help: "Busy share of GPUs, integrated over time, seconds.",
-		In: Run | Hour, From: of(GPU), How: counted},
+		In: Run | Hour, From: of(GPU), How: counted, Zero: Zero{Held: []string{"request_gpus"}, NodeSeries: NodeGPU}},
 	{Key: "gpu_memory_peak_bytes", Field: "GPUMemoryPeak", Unit: metric.Bytes, Heading: "GPU memory peak", Help: "Highest GPU memory, bytes.",
 		In: Run, From: []Source{{Metric: GPUMemory}, {Metric: "reckon_workload_gpu_memory_peak_bytes"}}, How: highest},
 	// Each joule is in one domain. Idle energy has series of workloads only where the site

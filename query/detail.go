@@ -66,7 +66,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]client.Part, error) {
 	out := make([]client.Part, 0, len(by))
 	for at, p := range by {
 		if at.part == "" && named[at.node] && !p.used { // its peak is that of all parts of the node
-			p.MemoryPeakBytes = nil
+			p.MemoryPeakBytes, p.MemoryNeededPeakBytes = nil, nil
 			if !p.other {
 				continue
 			}
@@ -87,9 +87,10 @@ func (p *part) take(name string, v float64) {
 	case figure.GPU:
 		add(&p.GPUSeconds, v)
 	case figure.MemoryPeak:
-		if p.MemoryPeakBytes == nil || *p.MemoryPeakBytes < v {
-			p.MemoryPeakBytes = &v
-		}
+		most(&p.MemoryPeakBytes, v)
+		return
+	case figure.MemoryNeededPeak:
+		most(&p.MemoryNeededPeakBytes, v)
 		return
 	}
 	p.other = true

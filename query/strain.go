@@ -17,9 +17,6 @@ import (
 // Strain is what shows whether a workload had too little of something; nil where it was not
 // measured.
 type Strain struct {
-	// MemoryNeeded is the peak of the memory that can not be given back, bytes: over the nodes
-	// the sum, on a node that of the control group of the whole or of parts that ran at a time.
-	MemoryNeeded *float64
 	// MemoryStalled and StorageStalled are for how long some task waited for memory or storage,
 	// seconds: the most of its parts, which are stalled at the same time.
 	MemoryStalled, StorageStalled *float64
@@ -30,43 +27,18 @@ type Strain struct {
 }
 
 const (
-	neededPeakMetric = "reckon_workload_memory_needed_peak_bytes"
-	refaultMetric    = "reckon_workload_memory_refault_bytes_total"
-	threadsMetric    = "reckon_workload_threads"
+	refaultMetric = "reckon_workload_memory_refault_bytes_total"
+	threadsMetric = "reckon_workload_threads"
 )
-
-// partPeak is the peak of a part, and when it was there.
-type partPeak struct {
-	node, part  string
-	first, last int64
-	peak        float64
-}
 
 // Strain reads what a workload was short of.
 func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	var out Strain
-	var peaks []partPeak
 	threads := map[string]map[int64]float64{} // by node and time
 	var n series.Labels
-	most := func(p **float64, x float64) {
-		if *p == nil || x > **p {
-			*p = &x
-		}
-	}
 	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "resource")
 		switch n.Metric {
-		case neededPeakMetric:
-			p := partPeak{node: n.Node, part: n.Part}
-			eachValue(it, func(t int64, x float64) {
-				if p.first == 0 {
-					p.first = t
-				}
-				p.last, p.peak = t, max(p.peak, x)
-			})
-			if p.first != 0 {
-				peaks = append(peaks, p)
-			}
 		case threadsMetric:
 			by := threads[n.Node]
 			if by == nil {
@@ -92,7 +64,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 			}
 		}
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{neededPeakMetric, refaultMetric, threadsMetric, pressureMetric}))...)
+	}, append(s.matchers(), series.OneOf("__name__", []string{refaultMetric, threadsMetric, pressureMetric}))...)
 	if err != nil {
 		return Strain{}, err
 	}
@@ -101,7 +73,6 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 			most(&out.Threads, x)
 		}
 	}
-	out.MemoryNeeded = neededOf(peaks)
 	return out, nil
 }
 
@@ -113,48 +84,11 @@ func eachValue(it chunkenc.Iterator, take func(t int64, v float64)) {
 	}
 }
 
-// between is by how much parts that follow each other may seem to overlap, milliseconds: an
-// end is exported up to an interval late.
-const between = 30_000
-
-// neededOf adds peaks up over nodes. On a node that of the whole counts; without one, parts
-// that follow each other share the memory, and those at a time add up.
-func neededOf(peaks []partPeak) *float64 {
-	if len(peaks) == 0 {
-		return nil
+// most keeps the largest of several values.
+func most(p **float64, v float64) {
+	if *p == nil || v > **p {
+		*p = &v
 	}
-	slices.SortFunc(peaks, func(a, b partPeak) int {
-		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.first, b.first), cmp.Compare(a.part, b.part))
-	})
-	sum := 0.0
-	for from := 0; from < len(peaks); {
-		to := from
-		whole, largest := 0.0, 0.0
-		var lanes []partPeak
-		for ; to < len(peaks) && peaks[to].node == peaks[from].node; to++ {
-			p := peaks[to]
-			if p.part == "" {
-				whole = max(whole, p.peak)
-				continue
-			}
-			largest = max(largest, p.peak)
-			at := slices.IndexFunc(lanes, func(l partPeak) bool { return l.last-between <= p.first })
-			if at < 0 {
-				lanes = append(lanes, p)
-				continue
-			}
-			lanes[at].last, lanes[at].peak = p.last, max(lanes[at].peak, p.peak)
-		}
-		if whole >= largest && whole > 0 {
-			sum += whole
-		} else {
-			for _, l := range lanes {
-				sum += l.peak
-			}
-		}
-		from = to
-	}
-	return &sum
 }
 
 // Neighbour is what another owner used of the nodes of a workload in its time.

@@ -185,7 +185,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 	m := misuse.Workload{
 		Site: w.Site, ID: w.ID, Kind: w.Kind, Owner: w.Owner, Partition: w.Partition, State: w.State, Nodes: w.Nodes,
 		Start: w.Start, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending",
-		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
+		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
 		MajorFaults: w.MajorFaults, Throttled: w.ThrottledSeconds, GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak,
 		Cores: w.RequestCores, Memory: w.RequestMemoryBytes, GPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
 	}

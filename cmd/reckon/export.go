@@ -409,8 +409,8 @@ func slurmOut(w *client.Workload) sonar.OutSlurmJob {
 	if w.CPUUserSeconds == nil {
 		s.Sacct.UserCPU = whole(w.CPUSeconds)
 	}
-	if w.MemoryPeakBytes != nil {
-		s.Sacct.MaxRSS = kib(*w.MemoryPeakBytes)
+	if memory := cmp.Or(w.MemoryNeededPeakBytes, w.MemoryPeakBytes); memory != nil {
+		s.Sacct.MaxRSS = kib(*memory)
 	}
 	return s
 }

@@ -94,7 +94,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 	if w.End == nil {
 		last = "last " + term.Bytes(w.MemoryBytes)
 	}
-	p.fact("Memory", "peak "+term.Bytes(w.MemoryPeakBytes), "mean "+term.Bytes(w.MemoryMeanBytes), last)
+	p.fact("Memory", needed(w), "peak "+term.Bytes(w.MemoryPeakBytes), "mean "+term.Bytes(w.MemoryMeanBytes), last)
 	p.fact("Storage", "read "+term.Bytes(w.ReadBytes), "written "+term.Bytes(w.WriteBytes))
 	p.fact("Network", term.Bytes(w.NetworkBytes))
 	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
@@ -105,6 +105,14 @@ func (p *page) totals(d client.WorkloadDetail) {
 	}
 	p.fact("Processes", "started "+term.Number(w.Processes), threads)
 	p.fact("Events", events(w)...)
+}
+
+// needed is the memory without page cache, where that is known apart.
+func needed(w client.Workload) string {
+	if w.MemoryNeededPeakBytes == nil {
+		return ""
+	}
+	return "needed " + term.Bytes(w.MemoryNeededPeakBytes)
 }
 
 // requests holds what was used against what was asked for, as bars.
@@ -125,7 +133,11 @@ func (p *page) requests(w client.Workload) {
 	}
 	wall := &w.WallSeconds
 	add("Cores", "p95", term.Cores, w.CoresP95, w.RequestCores)
-	add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, w.RequestMemoryBytes)
+	if w.MemoryNeededPeakBytes != nil {
+		add("Memory", "needed", term.Bytes, w.MemoryNeededPeakBytes, w.RequestMemoryBytes)
+	} else {
+		add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, w.RequestMemoryBytes)
+	}
 	var gpus *float64
 	if w.GPUSeconds != nil && w.WallSeconds > 0 {
 		mean := *w.GPUSeconds / w.WallSeconds

@@ -76,8 +76,9 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	}
 	line("CPU Efficiency", "%s of %s core-walltime", seffShare(used, held), seffTime(held))
 	line("Job Wall-clock time", "%s", seffTime(&d.WallSeconds))
-	line("Memory Utilized", "%s", seffBytes(d.MemoryPeakBytes))
-	line("Memory Efficiency", "%s of %s", seffShare(d.MemoryPeakBytes, d.RequestMemoryBytes), seffBytes(d.RequestMemoryBytes))
+	memory := cmp.Or(d.MemoryNeededPeakBytes, d.MemoryPeakBytes) // as MaxRSS, without page cache
+	line("Memory Utilized", "%s", seffBytes(memory))
+	line("Memory Efficiency", "%s of %s", seffShare(memory, d.RequestMemoryBytes), seffBytes(d.RequestMemoryBytes))
 	if d.Running {
 		b.WriteString("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n")
 	}

@@ -23,6 +23,8 @@ export interface Row {
   memory_bytes?: Num;
   /** Highest resident memory, summed over nodes, bytes. */
   memory_peak_bytes: Num;
+  /** Highest memory that can not be given back (anonymous, shared, unreclaimable kernel memory), summed over nodes, bytes. */
+  memory_needed_peak_bytes?: Num;
   /** Resident memory on average over the run, bytes. */
   memory_mean_bytes?: Num;
   /** Bytes read from storage. */
@@ -125,6 +127,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "cores_max", title: "Cores, most", unit: "cores" },
   { key: "memory_bytes", title: "Memory", unit: "bytes" },
   { key: "memory_peak_bytes", title: "Memory peak", unit: "bytes" },
+  { key: "memory_needed_peak_bytes", title: "Memory needed", unit: "bytes" },
   { key: "memory_mean_bytes", title: "Memory, mean", unit: "bytes" },
   { key: "io_read_bytes", title: "Read", unit: "bytes" },
   { key: "io_write_bytes", title: "Written", unit: "bytes" },
