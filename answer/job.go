@@ -53,7 +53,7 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 	if err != nil {
 		return client.WorkloadList{}, err
 	}
-	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx)}
+	list := client.WorkloadList{Workloads: make([]client.Workload, len(rows)), Total: total, Missing: b.Outage.Missing(ctx, f.Since, f.Until)}
 	for i := range rows {
 		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.workload(&list.Workloads[i])
@@ -85,7 +85,7 @@ func (b *Jobs) Workload(ctx context.Context, id string, r client.Range) (client.
 	if err := b.Outage.degrade(&d.Missing, "what is worth saying about it", err); err != nil {
 		return client.WorkloadDetail{}, err
 	}
-	b.Outage.addTo(ctx, &d)
+	b.Outage.addTo(ctx, &d, whole.From, whole.To)
 	return d, nil
 }
 

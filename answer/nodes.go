@@ -36,7 +36,7 @@ func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 		return client.NodeList{}, err
 	}
 	if len(missing) == 0 {
-		missing = n.Outage.Missing(ctx)
+		missing = n.Outage.Missing(ctx, time.Time{}, time.Time{})
 	}
 	for i := range nodes {
 		n.Rates.node(&nodes[i], n.Clock())

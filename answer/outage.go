@@ -20,6 +20,8 @@ type Outage struct {
 	}
 	// Behind says why the catalogue is not brought up to date; nil when it is.
 	Behind func() error
+	// Gaps are the samples of a time that were lost to damage; nil where nobody knows.
+	Gaps func(from, to time.Time) []store.Gap
 }
 
 // down is why what happens does not get into answers.
@@ -35,14 +37,20 @@ func (o *Outage) down() error {
 	return o.Behind()
 }
 
-// Missing says what an answer from the catalogue lacks.
-func (o *Outage) Missing(ctx context.Context) []string {
+// Missing says what an answer from the catalogue about a time lacks. Two zero times are an
+// answer that no lost sample changes.
+func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []string) {
 	if o == nil {
 		return nil
 	}
+	if o.Gaps != nil && !to.IsZero() {
+		for _, g := range o.Gaps(from, to) {
+			missing = append(missing, g.String())
+		}
+	}
 	err := o.down()
 	if err == nil {
-		return nil
+		return missing
 	}
 	text := "what happened lately: "
 	at, bad := o.Catalogue.Watermark(ctx)
@@ -53,7 +61,7 @@ func (o *Outage) Missing(ctx context.Context) []string {
 	if bad == nil && !at.IsZero() {
 		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
 	}
-	return []string{text + err.Error()}
+	return append(missing, text+err.Error())
 }
 
 // degrade turns the error of a store that is away into what is missing from an answer; other
@@ -67,8 +75,8 @@ func (o *Outage) degrade(list *[]string, what string, err error) error {
 }
 
 // addTo adds what is missing to an answer, once.
-func (o *Outage) addTo(ctx context.Context, d *client.WorkloadDetail) {
+func (o *Outage) addTo(ctx context.Context, d *client.WorkloadDetail, from, to time.Time) {
 	if o != nil && len(d.Missing) == 0 {
-		d.Missing = o.Missing(ctx)
+		d.Missing = o.Missing(ctx, from, to)
 	}
 }

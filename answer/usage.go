@@ -30,7 +30,7 @@ type Rollups interface {
 func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageList, error) {
 	list := client.UsageList{
 		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
-		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.Outage.Missing(ctx),
+		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.Outage.Missing(ctx, q.Since, q.Until),
 	}
 	c, err := u.capacity(ctx, q, &list)
 	if err != nil {

@@ -21,7 +21,7 @@ func TestBehind(t *testing.T) {
 	defer facts.Close()
 	var b behind
 	o := &answer.Outage{Catalogue: facts, Behind: b.why}
-	if got := o.Missing(t.Context()); got != nil {
+	if got := o.Missing(t.Context(), time.Time{}, time.Time{}); got != nil {
 		t.Errorf("nothing is wrong, and it says %q", got)
 	}
 	at, said := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), 0
@@ -33,10 +33,10 @@ func TestBehind(t *testing.T) {
 	if said != 3 {
 		t.Errorf("said %d times in twenty minutes, want 3", said)
 	}
-	if got := o.Missing(t.Context()); len(got) != 1 || !strings.HasPrefix(got[0], "what happened") || !strings.Contains(got[0], "no space left") {
+	if got := o.Missing(t.Context(), time.Time{}, time.Time{}); len(got) != 1 || !strings.HasPrefix(got[0], "what happened") || !strings.Contains(got[0], "no space left") {
 		t.Errorf("it says %q", got)
 	}
-	if b.note(nil, at) || o.Missing(t.Context()) != nil {
+	if b.note(nil, at) || o.Missing(t.Context(), time.Time{}, time.Time{}) != nil {
 		t.Error("it is over, and goes on being said")
 	}
 }

@@ -102,7 +102,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		if err := s.series.Ready(); err != nil {
 			return err
 		}
-		if s.agent != nil && !s.built.Load() && !s.history {
+		if s.agent != nil && !s.built.Load() && !s.history && s.behind.why() == nil {
 			return errors.New("the first workloads are being measured")
 		}
 		return nil
@@ -120,6 +120,11 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	prometheus.DB, _ = s.samples.(v1.TSDBAdminStats)
 	outage := &answer.Outage{Catalogue: s.catalogue, Behind: s.notUpToDate}
 	outage.Store, _ = s.samples.(store.Reachable)
+	if damaged, ok := s.samples.(interface {
+		Gaps(from, to time.Time) []store.Gap
+	}); ok {
+		outage.Gaps = damaged.Gaps
+	}
 	views := query.New(s.series, query.Options{Gone: s.config.gone()})
 	rates := s.config.Footprint.rates()
 	bounds := &answer.Bounds{Rollups: s.catalogue, Views: views, Ledger: &s.inconsistent, Clock: time.Now}

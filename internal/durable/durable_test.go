@@ -1,6 +1,9 @@
 package durable
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,5 +42,32 @@ func TestFailed(t *testing.T) {
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
 		t.Errorf("%q, %v; want what was there", got, err)
+	}
+}
+
+func TestSeal(t *testing.T) {
+	body := []byte(`{"a":1}`)
+	raw := Seal(body)
+	for at := range raw {
+		bad := bytes.Clone(raw)
+		bad[at] ^= 4
+		if _, err := Unseal(bad); !errors.Is(err, ErrSeal) {
+			t.Errorf("byte %d changed: %v", at, err)
+		}
+		if got, err := Body(bad); err == nil && json.Valid(got) {
+			t.Errorf("byte %d changed: %q is a body", at, got)
+		}
+		if _, err := Unseal(raw[:at]); !errors.Is(err, ErrSeal) {
+			t.Errorf("cut at %d: %v", at, err)
+		}
+		if got, err := Body(raw[:at]); err == nil && json.Valid(got) && !bytes.Equal(got, body) && !bytes.Equal(got, append(body, '\n')) {
+			t.Errorf("cut at %d: %q is a body", at, got)
+		}
+	}
+	if got, err := Unseal(raw); err != nil || !bytes.Equal(got, body) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := Body(body); err != nil || !bytes.Equal(got, body) {
+		t.Errorf("without a checksum: %q, %v", got, err)
 	}
 }

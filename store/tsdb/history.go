@@ -303,7 +303,10 @@ func (i *importedSet) load(dir string) error {
 	case err != nil:
 		return err
 	default:
-		if err := json.Unmarshal(raw, &list); err != nil {
+		if raw, err = durable.Body(raw); err == nil {
+			err = json.Unmarshal(raw, &list)
+		}
+		if err != nil {
 			return fmt.Errorf("read %s: %w", filepath.Join(dir, "imported.json"), err)
 		}
 	}
@@ -330,7 +333,7 @@ func (i *importedSet) add(dir string, id ulid.ULID) error {
 	if err != nil {
 		return err
 	}
-	return durable.Replace(filepath.Join(dir, "imported.json"), raw, 0o666)
+	return durable.Replace(filepath.Join(dir, "imported.json"), durable.Seal(raw), 0o666)
 }
 
 // holds reports whether a block is made of imported ones, among others. While the list

@@ -1,14 +1,18 @@
 package tsdb
 
 import (
+	"context"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/config"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
+
+	"reckon/internal/durable/block"
 )
 
 const (
@@ -27,6 +31,9 @@ func (s *Store) janitor() {
 		select {
 		case <-s.stop:
 			return
+		case <-s.suspected:
+			s.verifyAll()
+			continue
 		case <-tick.C:
 		}
 		s.dropIdle(idleTenant)
@@ -40,21 +47,61 @@ func (s *Store) janitor() {
 	}
 }
 
-// verifyOne checks the chunks of one block that was not checked before.
+// verifyAll reads all blocks, the newest first.
+func (s *Store) verifyAll() {
+	db, err := s.use()
+	if err != nil {
+		return
+	}
+	defer s.gate.leave()
+	for _, m := range slices.Backward(db.BlockMetas()) {
+		if s.stopped() {
+			return
+		}
+		s.verify(db, m.ULID)
+	}
+}
+
+func (s *Store) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// verifyOne reads one block that was not checked before.
 func (s *Store) verifyOne(db *promtsdb.DB, checked map[ulid.ULID]bool) {
 	for _, m := range db.BlockMetas() {
 		if checked[m.ULID] {
 			continue
 		}
 		checked[m.ULID] = true
-		name := m.ULID.String()
-		if _, err := verifyChunks(filepath.Join(s.opts.Dir, name)); err != nil && unreadable(err) && exists(filepath.Join(s.opts.Dir, name)) {
-			// The database forgets the block when it looks at its directory next, within a minute.
-			if err := setAside(s.opts.Dir, name, err, s.log); err != nil {
-				s.log.Error("corrupt block could not be moved aside", "block", name, "err", err)
-			}
-		}
+		s.verify(db, m.ULID)
 		return
+	}
+}
+
+func (s *Store) verify(db *promtsdb.DB, id ulid.ULID) {
+	path := filepath.Join(s.opts.Dir, id.String())
+	if _, err := block.Verify(path); err != nil && unreadable(err) && exists(path) {
+		s.leaveOut(db, id, err)
+	}
+}
+
+// leaveOut moves a damaged block out of the way of a database that is open.
+func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
+	s.manifest.mu.Lock()
+	err := s.loseBlock(id, cause)
+	s.manifest.mu.Unlock()
+	if err == nil {
+		// The database looks at its directory when it has written samples out of order, and
+		// once a minute.
+		err = db.CompactOOOHead(context.Background())
+	}
+	if err != nil {
+		s.log.Error("a damaged block could not be moved aside", "block", id, "err", err)
 	}
 }
 
@@ -99,6 +146,9 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 		}
 		out[oldest.Meta().ULID] = struct{}{}
 		bytes -= oldest.Size()
+	}
+	if err := s.manifest.update(s.opts.Dir, blocks, out); err != nil {
+		s.log.Warn("the list of blocks could not be written", "err", err)
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package tsdb
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/metadata"
 
+	"reckon/internal/durable"
 	"reckon/metric"
 )
 
@@ -65,6 +65,9 @@ func (t *metadataTable) load(path string, log *slog.Logger) {
 		return
 	}
 	if err == nil {
+		raw, err = durable.Body(raw)
+	}
+	if err == nil {
 		err = json.Unmarshal(raw, &t.byName)
 	}
 	if err != nil || t.byName == nil {
@@ -73,7 +76,7 @@ func (t *metadataTable) load(path string, log *slog.Logger) {
 	}
 }
 
-// save writes the file through a temporary one, so that it is whole or not there.
+// save writes the file where it is not as the table.
 func (t *metadataTable) save() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,11 +87,7 @@ func (t *metadataTable) save() error {
 	if err != nil {
 		return err
 	}
-	tmp := t.path + ".tmp"
-	if err := os.WriteFile(tmp, raw, 0o640); err != nil {
-		return fmt.Errorf("write %s: %w", tmp, err)
-	}
-	if err := os.Rename(tmp, t.path); err != nil {
+	if err := durable.Replace(t.path, durable.Seal(raw), 0o640); err != nil {
 		return err
 	}
 	t.dirty = false

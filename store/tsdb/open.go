@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,9 +40,12 @@ func (s *Store) openDB(crashed bool) error {
 			db, err = s.openOnce()
 		}
 	}
-	if err != nil && unreadable(err) {
-		if aside := setLogAside(s.opts.Dir, err, s.log); aside != nil {
-			return fmt.Errorf("%w (and could not set the write-ahead log aside: %w)", err, aside)
+	for _, names := range [][]string{{"chunks_head"}, {"chunks_head", "wal", "wbl"}} {
+		if err == nil || !unreadable(err) {
+			break
+		}
+		if aside := s.setHeadAside(err, names...); aside != nil {
+			return fmt.Errorf("%w (and could not set %s aside: %w)", err, strings.Join(names, ", "), aside)
 		}
 		db, err = s.openOnce()
 	}

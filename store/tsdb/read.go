@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
 // The Store stands where Prometheus's HTTP API wants its storage, so that nobody
@@ -30,7 +31,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 		s.gate.leave()
 		return nil, err
 	}
-	return &gatedQuerier{Querier: q, gate: &s.gate}, nil
+	return &gatedQuerier{Querier: q, gate: &s.gate, warnings: s.gapWarnings(mint, maxt), suspect: s.suspect}, nil
 }
 
 // ChunkQuerier reads chunks, for remote read.
@@ -46,13 +47,19 @@ func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 		s.gate.leave()
 		return nil, err
 	}
-	return &gatedChunkQuerier{ChunkQuerier: q, gate: &s.gate}, nil
+	return &gatedChunkQuerier{ChunkQuerier: q, gate: &s.gate, warnings: s.gapWarnings(mint, maxt)}, nil
 }
 
 type gatedQuerier struct {
 	storage.Querier
-	gate *gate
-	done bool
+	gate     *gate
+	warnings annotations.Annotations
+	suspect  func(error)
+	done     bool
+}
+
+func (q *gatedQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.suspect}
 }
 
 func (q *gatedQuerier) Close() error {
@@ -66,8 +73,17 @@ func (q *gatedQuerier) Close() error {
 
 type gatedChunkQuerier struct {
 	storage.ChunkQuerier
-	gate *gate
-	done bool
+	gate     *gate
+	warnings annotations.Annotations
+	done     bool
+}
+
+func (q *gatedChunkQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
+	set := q.ChunkQuerier.Select(ctx, sorted, h, ms...)
+	if len(q.warnings) == 0 {
+		return set
+	}
+	return incompleteChunks{set, q.warnings}
 }
 
 func (q *gatedChunkQuerier) Close() error {

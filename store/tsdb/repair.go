@@ -1,68 +1,286 @@
 package tsdb
 
 import (
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
-	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"golang.org/x/sys/unix"
+
+	"reckon/internal/durable"
+	"reckon/internal/durable/block"
+	"reckon/store"
 )
 
 // corruptDir is where unreadable things are kept for a person to look at.
 const corruptDir = "corrupt"
 
-// scanAtOpen is how many bytes of chunks are checked before the store opens; the
-// janitor checks the rest.
+// scanAtOpen is how many bytes of blocks are checked before the store opens; the janitor
+// checks the rest.
 const scanAtOpen = 64 << 20
 
-// quarantineBlocks moves blocks that can not be opened, or whose chunks fail their
-// checksums, out of the way.
-func quarantineBlocks(dir string, log *slog.Logger) error {
-	entries, err := os.ReadDir(dir)
+// closedLogsFile says what the logs are while the store is closed.
+const closedLogsFile = "logs.json"
+
+// checkFiles looks at blocks and logs before the database does. What can not be read is moved
+// aside, and of which time that was is noted.
+func (s *Store) checkFiles() error {
+	if err := s.gaps.load(s.opts.Dir); err != nil {
+		s.log.Warn(err.Error())
+	}
+	s.manifest.known = loadManifest(s.opts.Dir, s.log)
+	since, err := s.checkBlocks()
 	if err != nil {
 		return err
 	}
-	budget := int64(scanAtOpen)
+	return s.checkLogs(since)
+}
+
+// checkBlocks returns the time up to which all samples are in blocks, math.MinInt64 where
+// there are none.
+func (s *Store) checkBlocks() (since int64, err error) {
+	entries, err := os.ReadDir(s.opts.Dir)
+	if err != nil {
+		return 0, err
+	}
+	budget, since := int64(scanAtOpen), int64(math.MinInt64)
+	metas := map[ulid.ULID]promtsdb.BlockMeta{}
+	damaged := map[ulid.ULID]error{}
 	for i := len(entries) - 1; i >= 0; i-- { // newest first: they are asked for most
-		e := entries[i]
-		if _, err := ulid.ParseStrict(e.Name()); err != nil || !e.IsDir() {
+		id, err := ulid.ParseStrict(entries[i].Name())
+		if err != nil || !entries[i].IsDir() {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
-		err := openable(path)
-		if err == nil && budget > 0 {
-			var n int64
-			n, err = verifyChunks(path)
-			budget -= n
+		path := filepath.Join(s.opts.Dir, id.String())
+		info, err := s.checkBlock(id, path, budget > 0)
+		budget -= info.Bytes
+		if err != nil && !unreadable(err) {
+			return 0, err
 		}
-		switch {
-		case err == nil:
-		case !unreadable(err):
-			return err
-		default:
-			if err := setAside(dir, e.Name(), err, log); err != nil {
-				return err
+		meta, metaErr := block.ReadMeta(path)
+		if metaErr == nil {
+			metas[id] = meta
+		}
+		if err != nil {
+			damaged[id] = err
+			if info.From <= info.To { // what was seen is nearer than nothing
+				meta.MinTime, meta.MaxTime = info.From, info.To+1
 			}
+			if _, ok := s.manifest.known[id]; !ok {
+				s.manifest.known[id] = blockEntry{From: meta.MinTime, To: meta.MaxTime}
+			}
+			continue
+		}
+		if !meta.Compaction.FromOutOfOrder() && !meta.Compaction.FromStaleSeries() {
+			since = max(since, meta.MaxTime)
+		}
+	}
+	for id, err := range damaged {
+		if err := s.loseBlock(id, err); err != nil {
+			return 0, err
+		}
+		delete(metas, id)
+	}
+	for id, e := range s.manifest.known {
+		if _, ok := metas[id]; ok || damaged[id] != nil {
+			continue
+		}
+		replaced := false
+		for _, m := range metas {
+			replaced = replaced || e.replacedBy(id, &m)
+		}
+		if !replaced {
+			if err := s.loseBlock(id, errors.New("it is missing")); err != nil {
+				return 0, err
+			}
+		}
+	}
+	limit := time.UnixMilli(math.MinInt64 / 2)
+	if s.opts.Retention > 0 {
+		limit = s.opts.Clock().Add(-s.opts.Retention)
+	}
+	return since, s.gaps.forget(s.opts.Dir, limit, func(file string) bool {
+		name, _, _ := strings.Cut(file, string(filepath.Separator))
+		id, err := ulid.ParseStrict(name)
+		_, back := metas[id]
+		return err == nil && back
+	})
+}
+
+// checkBlock reports what is wrong with a block; all of it is read if that is wanted.
+func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info, err error) {
+	info.From, info.To = math.MaxInt64, math.MinInt64
+	if e, ok := s.manifest.known[id]; ok {
+		sum, err := metaSum(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return info, err
+		}
+		if err != nil || sum != e.Meta {
+			return info, &block.Damage{File: filepath.Join(path, "meta.json"), At: -1, What: "it is not as it was written"}
+		}
+	}
+	if all {
+		if info, err = block.Verify(path); err != nil {
+			return info, err
+		}
+	}
+	if err := s.checkDeleted(id, path); err != nil {
+		return info, err
+	}
+	b, err := promtsdb.OpenBlock(nil, path, nil, nil)
+	if err != nil {
+		return info, err
+	}
+	return info, b.Close()
+}
+
+// checkDeleted reads the list of what was deleted from a block. One that can not be read is
+// moved aside where nothing was deleted.
+func (s *Store) checkDeleted(id ulid.ULID, path string) error {
+	err := block.VerifyDeleted(path)
+	var d *block.Damage
+	if !errors.As(err, &d) {
+		return err
+	}
+	if meta, metaErr := block.ReadMeta(path); metaErr != nil || meta.Stats.NumTombstones > 0 {
+		return err
+	}
+	kept, err := s.setAside(filepath.Join(id.String(), filepath.Base(d.File)))
+	s.log.Warn("the list of what was deleted from a block was damaged; nothing was deleted and nothing is lost", "file", d.File, "why", d.Reason(), "kept", kept)
+	return err
+}
+
+// loseBlock moves a block aside, if it is there, and notes the gap that it leaves.
+func (s *Store) loseBlock(id ulid.ULID, cause error) error {
+	e := s.manifest.known[id]
+	gap := store.Gap{File: id.String(), Why: cause.Error(), To: s.opts.Clock(), Noticed: s.opts.Clock()}
+	if e.From < e.To {
+		gap.From, gap.To = time.UnixMilli(e.From), time.UnixMilli(e.To)
+	}
+	var d *block.Damage
+	if errors.As(cause, &d) {
+		if rel, err := filepath.Rel(s.opts.Dir, d.File); err == nil {
+			gap.File, gap.Why = rel, d.Reason()
+		}
+	}
+	if exists(filepath.Join(s.opts.Dir, id.String())) {
+		var err error
+		if gap.Kept, err = s.setAside(id.String()); err != nil {
+			return err
+		}
+	}
+	delete(s.manifest.known, id)
+	return s.lose(gap)
+}
+
+// lose notes and tells a gap.
+func (s *Store) lose(gap store.Gap) error {
+	s.log.Error("a part of the series was damaged and is left out; the rest is complete", "file", gap.File, "why", gap.Why,
+		"from", stamp(gap.From), "to", stamp(gap.To), "kept", gap.Kept)
+	if err := s.gaps.add(s.opts.Dir, gap); err != nil {
+		return fmt.Errorf("note which samples are missing: %w", err)
+	}
+	return nil
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "the begin"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// checkLogs leaves out what can not be read of the logs.
+func (s *Store) checkLogs(since int64) error {
+	closed := s.closedLogs()
+	all, damaged, err := readLogs(s.opts.Dir, closed)
+	if err != nil || !damaged {
+		return err
+	}
+	found, err := findLosses(s.opts.Dir, all, closed, since, s.log)
+	if err != nil {
+		return err
+	}
+	kept := map[string]string{}
+	for i := range all {
+		if len(all[i].bad) == 0 || all[i].torn {
+			continue // the database cuts a torn end off
+		}
+		s.lock.died = true // chunks of what is gone may be on the disk: see openDB
+		if kept[all[i].file], err = all[i].rewrite(s.opts.Dir, s.setAside); err != nil {
+			if full(err) {
+				return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
+			}
+			return fmt.Errorf("repair %s: %w", all[i].file, err)
+		}
+	}
+	for _, l := range found {
+		if l.bad.empty {
+			s.log.Warn("a part of a log that held nothing was damaged; nothing is lost", "file", l.segment.file, "at", l.bad.at, "why", l.bad.why)
+			continue
+		}
+		if err := s.lose(l.gap(kept[l.segment.file], s.opts.Clock())); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// openable reports whether the block has a readable meta.json and index.
-func openable(path string) error {
-	b, err := promtsdb.OpenBlock(nil, path, nil, nil)
+// closedLogs returns what noteLogs wrote, and removes it: from now on the logs grow.
+func (s *Store) closedLogs() *closedLogs {
+	path := filepath.Join(s.opts.Dir, closedLogsFile)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var closed closedLogs
+	if err == nil {
+		raw, err = durable.Unseal(raw)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &closed)
+	}
+	_ = os.Remove(path) // it is written anew
+	if err != nil {
+		s.log.Warn("the sizes of the logs can not be read: one that was cut off is not noticed", "file", path, "err", err)
+		return nil
+	}
+	return &closed
+}
+
+// noteLogs writes what the logs are when the store is closed.
+func (s *Store) noteLogs(newest int64) error {
+	closed := closedLogs{newest, map[string]int64{}}
+	for _, log := range []string{"wal", "wbl"} {
+		err := filepath.WalkDir(filepath.Join(s.opts.Dir, log), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			info, err := e.Info()
+			rel, relErr := filepath.Rel(s.opts.Dir, path)
+			if _, nan := strconv.Atoi(e.Name()); nan == nil && err == nil && relErr == nil {
+				closed.Files[rel] = info.Size()
+			}
+			return errors.Join(err, relErr)
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	raw, err := json.Marshal(closed)
 	if err != nil {
 		return err
 	}
-	return b.Close()
+	return durable.Replace(filepath.Join(s.opts.Dir, closedLogsFile), durable.Seal(raw), 0o640)
 }
 
 // unreadable tells damage from trouble of the machine, such as a missing permission
@@ -79,106 +297,53 @@ func unreadable(err error) bool {
 // full reports whether err says that the disk has no room.
 func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// setAside moves dir/name to dir/corrupt/name-TIME and says so.
-func setAside(dir, name string, cause error, log *slog.Logger) error {
-	if err := os.MkdirAll(filepath.Join(dir, corruptDir), 0o750); err != nil {
-		return err
+// setAside moves dir/name to dir/corrupt and returns where it is now.
+func (s *Store) setAside(name string) (kept string, err error) {
+	to := filepath.Join(s.opts.Dir, corruptDir)
+	if err := os.MkdirAll(to, 0o750); err != nil {
+		return "", err
 	}
-	to := filepath.Join(dir, corruptDir, fmt.Sprintf("%s-%d", name, time.Now().UnixNano()))
-	if err := os.Rename(filepath.Join(dir, name), to); err != nil {
-		return err
+	to = filepath.Join(to, fmt.Sprintf("%s-%d", filepath.ToSlash(name), time.Now().UnixNano()))
+	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+		return "", err
 	}
-	log.Error("unreadable part of the series store moved aside; the rest is complete", "what", name, "kept", to, "err", cause)
-	return nil
+	return to, os.Rename(filepath.Join(s.opts.Dir, name), to)
 }
 
-// setLogAside moves the write-ahead logs and what the head keeps on disk: blocks stay.
-func setLogAside(dir string, cause error, log *slog.Logger) error {
-	for _, name := range []string{"wal", "wbl", "chunks_head"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+// setHeadAside moves what the head keeps on disk, and the logs where that is not enough:
+// blocks stay.
+func (s *Store) setHeadAside(cause error, names ...string) error {
+	for _, name := range names {
+		if !exists(filepath.Join(s.opts.Dir, name)) {
 			continue
 		}
-		if err := setAside(dir, name, cause, log); err != nil {
+		kept, err := s.setAside(name)
+		if err != nil {
+			return err
+		}
+		if name == "chunks_head" {
+			s.log.Warn("chunks of the head can not be read; their samples are in the log", "kept", kept, "err", cause)
+			continue
+		}
+		gap := store.Gap{File: name, Why: cause.Error(), Kept: kept, To: s.opts.Clock(), Noticed: s.opts.Clock()}
+		if since, ok := s.blocksEnd(); ok {
+			gap.From = since
+		}
+		if err := s.lose(gap); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// verifyChunks reads all chunks of a block against their checksums and returns the
-// bytes read. The format is chunks.md of the Prometheus tsdb documentation: a header
-// of eight bytes, then per chunk its length as uvarint, one byte of encoding, the
-// data, and a CRC-32C of encoding and data.
-func verifyChunks(block string) (int64, error) {
-	files, err := filepath.Glob(filepath.Join(block, "chunks", "*"))
-	if err != nil {
-		return 0, err
-	}
-	var total int64
-	for _, name := range files {
-		data, unmap, err := mapFile(name)
-		if err != nil {
-			return total, err
-		}
-		at, err := verifySegment(data)
-		total += int64(len(data))
-		unmap()
-		if err != nil {
-			return total, fmt.Errorf("%s at byte %d: %w", name, at, err)
+// blocksEnd is the time up to which samples are in blocks.
+func (s *Store) blocksEnd() (t time.Time, ok bool) {
+	for _, e := range s.manifest.known {
+		if at := time.UnixMilli(e.To); !ok || at.After(t) {
+			t, ok = at, true
 		}
 	}
-	return total, nil
-}
-
-const (
-	segmentMagic  = 0x85BD40DD
-	segmentHeader = 8
-)
-
-func verifySegment(data []byte) (int, error) {
-	if len(data) < segmentHeader || binary.BigEndian.Uint32(data) != segmentMagic {
-		return 0, errors.New("not a chunk segment")
-	}
-	at := segmentHeader
-	for at < len(data) {
-		n, w := binary.Uvarint(data[at:])
-		if w <= 0 || n > uint64(len(data)) {
-			return at, errors.New("invalid chunk length")
-		}
-		begin := at + w
-		end := begin + 1 + int(n)
-		if end+crc32.Size > len(data) {
-			return at, errors.New("chunk is cut off")
-		}
-		if crc32.Checksum(data[begin:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
-			return at, errors.New("chunk fails its checksum")
-		}
-		at = end + crc32.Size
-	}
-	return at, nil
-}
-
-// mapFile maps a file for reading.
-func mapFile(name string) ([]byte, func(), error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if st.Size() == 0 {
-		return nil, func() {}, nil
-	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return nil, nil, fmt.Errorf("map %s: %w", name, err)
-	}
-	return data, func() { _ = unix.Munmap(data) }, nil
+	return t, ok
 }
 
 // freeBytes is what a user without privilege may still write.

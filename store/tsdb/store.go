@@ -6,10 +6,11 @@
 // the process loses none of it, a power cut at most the last seconds. Samples of a
 // batch become visible to queries together.
 //
-// On opening, leftovers of an interrupted compaction are removed, a torn end of the
-// write-ahead log is cut off, and a block that can not be read is moved to the
-// folder corrupt/ beside the others; each is logged, nothing is deleted that could
-// be read. One process at a time may open a directory.
+// On opening, leftovers of an interrupted compaction are removed and a torn end of the
+// write-ahead log is cut off. A block or a part of the log that fails a checksum, is cut off
+// or is missing is left out and kept in the folder corrupt/; of which time samples are
+// missing is logged, kept ([Store.Gaps]) and a warning of each query of that time. Nothing is
+// deleted that could be read. One process at a time may open a directory.
 //
 // A Store is safe for concurrent use. Times inside are milliseconds since the Unix
 // epoch; figures are stored as they come.
@@ -122,6 +123,10 @@ type Store struct {
 	late     lateness
 	imported importedSet
 	born     born
+	manifest manifest
+	gaps     gaps
+	// suspected says that a query could not read an index.
+	suspected chan struct{}
 
 	head     atomic.Pointer[promtsdb.Head] // of db
 	starting sync.RWMutex                  // locked while no query may begin
@@ -146,10 +151,10 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open series store: %w", err)
 	}
-	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), tenants: map[uint64][]*tenant{}}
+	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), suspected: make(chan struct{}, 1), tenants: map[uint64][]*tenant{}}
 	s.gate.init()
 	s.meta.load(filepath.Join(o.Dir, "metadata.json"), s.log)
-	if err := quarantineBlocks(o.Dir, s.log); err != nil {
+	if err := s.checkFiles(); err != nil {
 		lock.release()
 		return nil, fmt.Errorf("open series store: %w", err)
 	}
@@ -202,7 +207,12 @@ func (s *Store) Close() error {
 	s.done.Wait()
 	err := s.meta.save()
 	if s.db != nil {
-		err = errors.Join(err, s.db.Close())
+		_, newest := extent(s.db)
+		closed := s.db.Close()
+		if closed == nil {
+			closed = s.noteLogs(newest)
+		}
+		err = errors.Join(err, closed)
 	}
 	return errors.Join(err, s.lock.release())
 }

@@ -1,0 +1,178 @@
+package block
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/prometheus/prometheus/tsdb/index"
+)
+
+const (
+	indexHeader = 5 // magic and version
+	tocLength   = 6*8 + crc32.Size
+	seriesAlign = 16
+)
+
+// bytesOf is a file for the library.
+type bytesOf []byte
+
+func (b bytesOf) Len() int                    { return len(b) }
+func (b bytesOf) Range(start, end int) []byte { return b[start:end] }
+
+// indexCheck reads an index file of version 2, every section of it, in the order in which
+// they lie: symbols, series, postings, the table of postings, the table of contents.
+type indexCheck struct {
+	path     string
+	data     []byte
+	segments []int64 // sizes of the files of chunks
+	info     *Info
+}
+
+func verifyIndex(path string, segments []int64, info *Info) error {
+	data, unmap, err := mapFile(path)
+	if err != nil {
+		return err
+	}
+	defer unmap()
+	info.Bytes += int64(len(data))
+	c := &indexCheck{path, data, segments, info}
+	if len(data) < indexHeader+tocLength || binary.BigEndian.Uint32(data) != index.MagicIndex || data[4] != index.FormatV2 {
+		return c.damage(0, "it is no index of version 2, or is cut off")
+	}
+	toc, err := index.NewTOCFromByteSlice(bytesOf(data))
+	if err != nil {
+		return c.damage(len(data)-tocLength, "the table of contents fails its checksum, or the file is cut off")
+	}
+	end := uint64(len(data) - tocLength)
+	if toc.Symbols != indexHeader || toc.Series < toc.Symbols || toc.Postings < toc.Series || toc.PostingsTable < toc.Postings || toc.PostingsTable > end {
+		return c.damage(len(data)-tocLength, "the table of contents can not be")
+	}
+	if err := c.section(toc.Symbols, end, "the symbols"); err != nil {
+		return err
+	}
+	if err := c.section(toc.PostingsTable, end, "the table of postings"); err != nil {
+		return err
+	}
+	if err := c.lists(toc.Postings, toc.PostingsTable); err != nil {
+		return err
+	}
+	to := toc.Postings
+	if toc.LabelIndices > toc.Series { // of old files; nothing reads them
+		to = min(to, toc.LabelIndices)
+	}
+	return c.series(toc.Series, to)
+}
+
+func (c *indexCheck) damage(at int, what string) error { return &Damage{c.path, int64(at), what} }
+
+// section is four bytes of length, that many bytes, and their CRC-32C.
+func (c *indexCheck) section(at, end uint64, what string) error {
+	_, err := c.sized(at, end, what)
+	return err
+}
+
+func (c *indexCheck) sized(at, end uint64, what string) (next uint64, err error) {
+	if at+4 > end {
+		return 0, c.damage(int(at), what+" are cut off")
+	}
+	n := uint64(binary.BigEndian.Uint32(c.data[at:]))
+	next = at + 4 + n + crc32.Size
+	if next > end {
+		return 0, c.damage(int(at), "the length of "+what+" can not be")
+	}
+	body := c.data[at+4 : at+4+n]
+	if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(c.data[at+4+n:]) {
+		return 0, c.damage(int(at), what+" fail their checksum")
+	}
+	return next, nil
+}
+
+// lists reads the postings: sections that begin at multiples of four.
+func (c *indexCheck) lists(at, end uint64) (err error) {
+	for at = align(at, 4); at < end; at = align(at, 4) {
+		if at, err = c.sized(at, end, "postings"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// series reads all series: each begins at a multiple of 16, with its length as uvarint, and
+// ends with its CRC-32C.
+func (c *indexCheck) series(at, end uint64) error {
+	for at = align(at, seriesAlign); at < end; at = align(at, seriesAlign) {
+		n, w := binary.Uvarint(c.data[at:end])
+		body := at + uint64(max(w, 0))
+		next := body + n + crc32.Size
+		if w <= 0 || n > end || next > end {
+			return c.damage(int(at), "the length of a series can not be")
+		}
+		if crc32.Checksum(c.data[body:body+n], castagnoli) != binary.BigEndian.Uint32(c.data[body+n:]) {
+			return c.damage(int(at), "a series fails its checksum")
+		}
+		if !c.chunks(c.data[body : body+n]) {
+			return c.damage(int(at), "a series names a chunk that is not there")
+		}
+		c.info.Series++
+		at = next
+	}
+	return nil
+}
+
+// chunks reads the times and places of the chunks of a series.
+func (c *indexCheck) chunks(b []byte) bool {
+	d := varints{b: b, ok: true}
+	for range 2 * d.unsigned() { // labels: names and values
+		if d.unsigned(); !d.ok {
+			return false
+		}
+	}
+	n := d.unsigned()
+	var ref, from, to int64
+	for i := range n {
+		if i == 0 {
+			from = d.signed()
+			to = from + int64(d.unsigned())
+			ref = int64(d.unsigned())
+		} else {
+			from = to + int64(d.unsigned())
+			to = from + int64(d.unsigned())
+			ref += d.signed()
+		}
+		segment, offset := ref>>32, ref&0xffff_ffff
+		if !d.ok || segment < 0 || segment >= int64(len(c.segments)) || offset < segmentHeader || offset >= c.segments[segment] {
+			return false
+		}
+		c.info.From, c.info.To = min(c.info.From, from), max(c.info.To, to)
+	}
+	c.info.Chunks += n
+	return d.ok
+}
+
+// varints reads numbers; ok is false once there were none.
+type varints struct {
+	b  []byte
+	ok bool
+}
+
+func (d *varints) unsigned() uint64 {
+	v, n := binary.Uvarint(d.b)
+	return v * d.take(n)
+}
+
+func (d *varints) signed() int64 {
+	v, n := binary.Varint(d.b)
+	return v * int64(d.take(n))
+}
+
+// take steps over n bytes and returns 1, or 0 where there are none.
+func (d *varints) take(n int) uint64 {
+	if n <= 0 {
+		d.ok = false
+		return 0
+	}
+	d.b = d.b[n:]
+	return 1
+}
+
+func align(at, to uint64) uint64 { return (at + to - 1) / to * to }

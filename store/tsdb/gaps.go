@@ -1,0 +1,137 @@
+package tsdb
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/encoding"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/internal/durable"
+	"reckon/store"
+)
+
+// gapsFile remembers which samples were lost to damage, for as long as they would be kept.
+const gapsFile = "missing.json"
+
+type gaps struct {
+	mu   sync.Mutex
+	list []store.Gap
+}
+
+func (g *gaps) load(dir string) error {
+	raw, err := os.ReadFile(filepath.Join(dir, gapsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		raw, err = durable.Unseal(raw)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &g.list)
+	}
+	if err != nil {
+		return fmt.Errorf("the list of samples lost before can not be read: %s: %w", filepath.Join(dir, gapsFile), err)
+	}
+	return nil
+}
+
+// add notes a gap. Of one file, one is kept.
+func (g *gaps) add(dir string, gap store.Gap) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.list = slices.DeleteFunc(g.list, func(o store.Gap) bool { return o.File == gap.File })
+	g.list = append(g.list, gap)
+	return g.save(dir)
+}
+
+// forget drops gaps of before a time, and those of blocks that are back, by their names.
+func (g *gaps) forget(dir string, before time.Time, back func(file string) bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(g.list)
+	g.list = slices.DeleteFunc(g.list, func(o store.Gap) bool { return o.To.Before(before) || back(o.File) })
+	if len(g.list) == n {
+		return nil
+	}
+	return g.save(dir)
+}
+
+func (g *gaps) save(dir string) error {
+	raw, err := json.Marshal(g.list)
+	if err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Join(dir, gapsFile), durable.Seal(raw), 0o640)
+}
+
+// Gaps returns which samples of a time were lost to damage of files, the oldest first.
+func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
+	s.gaps.mu.Lock()
+	defer s.gaps.mu.Unlock()
+	for _, g := range s.gaps.list {
+		if g.From.Before(to) && g.To.After(from) {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b store.Gap) int { return a.From.Compare(b.From) })
+	return out
+}
+
+// gapWarnings are the gaps of a time, both ends included, as warnings of PromQL.
+func (s *Store) gapWarnings(mint, maxt int64) annotations.Annotations {
+	var w annotations.Annotations
+	for _, g := range s.Gaps(time.UnixMilli(mint), time.UnixMilli(maxt).Add(time.Millisecond)) {
+		w.Add(fmt.Errorf("%w: %s", annotations.PromQLWarning, g))
+	}
+	return w
+}
+
+// incomplete is a set of series of a time in which samples were lost.
+type incomplete struct {
+	storage.SeriesSet
+	warnings annotations.Annotations
+	suspect  func(error)
+}
+
+func (s incomplete) Warnings() annotations.Annotations {
+	w := s.SeriesSet.Warnings()
+	w.Merge(s.warnings)
+	return w
+}
+
+func (s incomplete) Err() error {
+	err := s.SeriesSet.Err()
+	s.suspect(err)
+	return err
+}
+
+// suspect lets the janitor read all blocks again when an index could not be read.
+func (s *Store) suspect(err error) {
+	if !errors.Is(err, encoding.ErrInvalidChecksum) && !errors.Is(err, encoding.ErrInvalidSize) {
+		return
+	}
+	select {
+	case s.suspected <- struct{}{}:
+	default:
+	}
+}
+
+type incompleteChunks struct {
+	storage.ChunkSeriesSet
+	warnings annotations.Annotations
+}
+
+func (s incompleteChunks) Warnings() annotations.Annotations {
+	w := s.ChunkSeriesSet.Warnings()
+	w.Merge(s.warnings)
+	return w
+}

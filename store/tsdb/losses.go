@@ -1,0 +1,144 @@
+package tsdb
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/tsdb/record"
+
+	"reckon/store"
+)
+
+// losses finds of which time samples were lost in the logs: between the last sample that can be
+// read before a damaged place and the first one behind it, and those of series whose
+// definition was lost.
+type losses struct {
+	dec    record.Decoder
+	known  map[chunks.HeadSeriesRef]bool
+	newest int64 // time of the newest sample so far, milliseconds
+	list   []loss
+}
+
+// loss is a damaged place and the time of what was lost there.
+type loss struct {
+	segment  *logSegment
+	bad      badRecord
+	from, to int64
+}
+
+// findLosses reads all logs again. since is the time up to which all samples are in blocks.
+func findLosses(dir string, all []logSegment, closed *closedLogs, since int64, log *slog.Logger) ([]loss, error) {
+	l := &losses{dec: record.NewDecoder(nil, log), known: map[chunks.HeadSeriesRef]bool{}, newest: since}
+	for i := range all {
+		s := &all[i]
+		if s.log == "wbl" && (i == 0 || all[i-1].log != "wbl") { // samples out of order begin anew
+			if i > 0 {
+				l.settle(newestIn(dir, all[i-1], closed))
+			}
+			l.newest = since
+		}
+		if len(s.bad) > 0 && s.bad[0].at < 0 {
+			l.bad(s, s.bad[0])
+			continue
+		}
+		before := len(l.list)
+		if _, err := eachRecord(filepath.Join(dir, s.file), l.record, func(b badRecord) error { l.bad(s, b); return nil }); err != nil {
+			return nil, err
+		}
+		if len(l.list)-before < len(s.bad) {
+			l.bad(s, s.bad[len(s.bad)-1]) // it is cut off between two records
+		}
+	}
+	if len(all) > 0 {
+		l.settle(newestIn(dir, all[len(all)-1], closed))
+	}
+	return l.list, nil
+}
+
+// newestIn is the time of the newest sample that a log can have held: that of the store when it
+// was closed, else when its last segment was written to, or now where that is missing.
+func newestIn(dir string, last logSegment, closed *closedLogs) int64 {
+	if closed != nil {
+		return closed.Newest
+	}
+	st, err := os.Stat(filepath.Join(dir, last.file))
+	if err != nil {
+		return time.Now().UnixMilli()
+	}
+	return st.ModTime().UnixMilli()
+}
+
+func (l *losses) bad(s *logSegment, b badRecord) {
+	l.list = append(l.list, loss{s, b, l.newest, unknownEnd})
+}
+
+// unknownEnd is the end of a loss behind which no sample was seen yet.
+const unknownEnd = math.MaxInt64
+
+// settle ends the losses that have no end yet.
+func (l *losses) settle(t int64) {
+	for i := len(l.list) - 1; i >= 0 && l.list[i].to == unknownEnd; i-- {
+		l.list[i].to = max(t, l.list[i].from)
+	}
+}
+
+// record notes the series and the times of a record.
+func (l *losses) record(rec []byte) error {
+	switch l.dec.Type(rec) {
+	case record.Series:
+		list, err := l.dec.Series(rec, nil)
+		for _, s := range list {
+			l.known[s.Ref] = true
+		}
+		return err
+	case record.Samples, record.SamplesV2:
+		list, err := l.dec.Samples(rec, nil)
+		for _, s := range list {
+			l.sample(s.Ref, s.T)
+		}
+		return err
+	case record.HistogramSamples, record.CustomBucketsHistogramSamples, record.HistogramSamplesV2:
+		list, err := l.dec.HistogramSamples(rec, nil)
+		for _, s := range list {
+			l.sample(s.Ref, s.T)
+		}
+		return err
+	case record.FloatHistogramSamples, record.CustomBucketsFloatHistogramSamples, record.FloatHistogramSamplesV2:
+		list, err := l.dec.FloatHistogramSamples(rec, nil)
+		for _, s := range list {
+			l.sample(s.Ref, s.T)
+		}
+		return err
+	}
+	return nil
+}
+
+func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
+	if n := len(l.list); n > 0 && !l.known[ref] { // its definition was in what was lost
+		last := &l.list[n-1]
+		if last.to == unknownEnd {
+			last.to = t
+		}
+		last.from, last.to = min(last.from, t), max(last.to, t)
+		return
+	}
+	l.settle(t)
+	l.newest = max(l.newest, t)
+}
+
+// gap says what was lost, for people. Its end lies behind the last sample that was lost.
+func (l loss) gap(kept string, now time.Time) store.Gap {
+	g := store.Gap{To: time.UnixMilli(l.to + 1), File: l.segment.file, Why: l.bad.why, Kept: kept, Noticed: now}
+	if l.bad.at >= 0 {
+		g.Why = fmt.Sprintf("at byte %d: %s", l.bad.at, l.bad.why)
+	}
+	if l.from != math.MinInt64 {
+		g.From = time.UnixMilli(l.from)
+	}
+	return g
+}

@@ -1,0 +1,108 @@
+package tsdb
+
+import (
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/oklog/ulid/v2"
+	promtsdb "github.com/prometheus/prometheus/tsdb"
+
+	"reckon/internal/durable"
+)
+
+// manifestFile names the blocks that there should be, so that one that is missing, or whose
+// meta.json was changed, is noticed. It is written when the blocks change; where it can not
+// be read the blocks are believed as they are.
+const manifestFile = "blocks.json"
+
+type manifest struct {
+	mu      sync.Mutex
+	known   map[ulid.ULID]blockEntry
+	written map[ulid.ULID]blockEntry // to the file
+}
+
+// blockEntry is what is known of a block. Times are milliseconds; To is not in it.
+type blockEntry struct {
+	From    int64       `json:"from"`
+	To      int64       `json:"to"`
+	Meta    uint32      `json:"meta"` // CRC-32C of meta.json
+	Sources []ulid.ULID `json:"sources,omitempty"`
+}
+
+// replacedBy reports whether all that went into e is in another block too.
+func (e blockEntry) replacedBy(id ulid.ULID, m *promtsdb.BlockMeta) bool {
+	if slices.ContainsFunc(m.Compaction.Parents, func(p promtsdb.BlockDesc) bool { return p.ULID == id }) {
+		return true
+	}
+	return len(e.Sources) > 0 && !slices.ContainsFunc(e.Sources, func(s ulid.ULID) bool { return !slices.Contains(m.Compaction.Sources, s) })
+}
+
+func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
+	known := map[ulid.ULID]blockEntry{}
+	path := filepath.Join(dir, manifestFile)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known
+	}
+	if err == nil {
+		raw, err = durable.Unseal(raw)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &known)
+	}
+	if err != nil {
+		log.Warn("the list of blocks can not be read and is made anew: a block that is missing now is not noticed", "file", path, "err", err)
+		return map[ulid.ULID]blockEntry{}
+	}
+	return known
+}
+
+// update is called with all blocks after each change of them, and with those that are
+// deleted next.
+func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{}) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := map[ulid.ULID]blockEntry{}
+	for _, b := range blocks {
+		meta := b.Meta()
+		if _, gone := deleted[meta.ULID]; gone {
+			continue
+		}
+		if e, ok := m.known[meta.ULID]; ok {
+			now[meta.ULID] = e
+			continue
+		}
+		sum, err := metaSum(b.Dir())
+		if err != nil {
+			return err
+		}
+		now[meta.ULID] = blockEntry{meta.MinTime, meta.MaxTime, sum, meta.Compaction.Sources}
+	}
+	m.known = now
+	if m.written != nil && maps.EqualFunc(now, m.written, func(a, b blockEntry) bool { return a.Meta == b.Meta }) {
+		return nil
+	}
+	raw, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if err := durable.Replace(filepath.Join(dir, manifestFile), durable.Seal(raw), 0o640); err != nil {
+		return err
+	}
+	m.written = maps.Clone(now)
+	return nil
+}
+
+// metaSum is the checksum of the meta.json of a block.
+func metaSum(block string) (uint32, error) {
+	raw, err := os.ReadFile(filepath.Join(block, "meta.json"))
+	return crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)), err
+}

@@ -1,0 +1,215 @@
+package tsdb
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tsdbindex "github.com/prometheus/prometheus/tsdb/index"
+
+	"reckon/metric"
+	"reckon/store/storetest"
+)
+
+// fourSegments makes a store of nothing but a log of four segments, 25 minutes in each, and
+// returns the begin of the first. With 120 samples they would be in chunks of the head too.
+func fourSegments(t *testing.T, dir string) (from time.Time) {
+	t.Helper()
+	from = time.Now().Truncate(blockRange).Add(time.Minute) // all in the time of one chunk
+	var b metric.Batch
+	for i := range 4 {
+		s, err := Open(Options{Dir: dir, Ahead: -1}) // begins a segment
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range 25 {
+			fill(&b, from.Add(time.Duration(i*25+k)*time.Minute), fleet(4), float64(i*25+k))
+			if err := s.Append(t.Context(), external, &b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return from
+}
+
+// What can not be read of a log is left out, and nothing behind it: the database would delete all
+// of that. It is said of which time it is, whether the store was closed or killed.
+func TestDamagedLogKeepsTheRest(t *testing.T) {
+	segment := func(dir string, n string) string { return filepath.Join(dir, "wal", n) }
+	flip := func(path string, at int64) error {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		one := make([]byte, 1)
+		if _, err := f.ReadAt(one, at); err != nil {
+			return err
+		}
+		one[0] ^= 8
+		_, err = f.WriteAt(one, at)
+		return err
+	}
+	for _, c := range []struct {
+		name     string
+		do       func(dir string) error
+		killed   bool
+		file     string
+		from, to int // minutes of the gap
+		most     int // of the minutes that are missing
+		moved    bool
+	}{
+		{"a bit in the second segment", func(d string) error { return flip(segment(d, "00000001"), 700) }, false, "wal/00000001", 25, 50, 25, true},
+		{"the same after a kill", func(d string) error { return flip(segment(d, "00000001"), 700) }, true, "wal/00000001", 25, 50, 25, true},
+		{"the first bit, which defines the series", func(d string) error { return flip(segment(d, "00000000"), 20) }, false, "wal/00000000", 0, 99, 100, true},
+		{"the second is missing", func(d string) error { return os.Remove(segment(d, "00000001")) }, false, "wal/00000001", 24, 50, 25, false},
+		{"the last is missing", func(d string) error { return os.Remove(segment(d, "00000003")) }, false, "wal/00000003", 74, 99, 25, false},
+		{"the last is cut", func(d string) error { return os.Truncate(segment(d, "00000003"), 700) }, false, "wal/00000003", 75, 99, 25, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			from := fourSegments(t, dir)
+			if c.killed {
+				if err := os.Remove(filepath.Join(dir, closedLogsFile)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			s := open(t, Options{Dir: dir, Ahead: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			missing := 100
+			for _, p := range storetest.Read(t, s, from, from.Add(4*time.Hour), storetest.Named(cpuDesc.Name)) {
+				missing = 100 - len(p)
+				for _, x := range p {
+					if at := time.UnixMilli(x.T).Sub(from).Minutes(); x.V != at {
+						t.Errorf("minute %v has %v", at, x.V)
+					}
+				}
+			}
+			if missing == 0 || missing > c.most {
+				t.Errorf("%d minutes are missing, at most %d should be", missing, c.most)
+			}
+			list := s.Gaps(from.Add(-time.Hour), from.Add(5*time.Hour))
+			if len(list) != 1 || list[0].File != c.file || (list[0].Kept != "") != c.moved {
+				t.Fatalf("gaps %v", list)
+			}
+			least, most := from.Add(time.Duration(c.from)*time.Minute), from.Add(time.Duration(c.to)*time.Minute).Add(time.Millisecond)
+			if list[0].From.Before(least) && !list[0].From.IsZero() || list[0].To.After(most) {
+				t.Errorf("the gap %v lies outside of minutes %d to %d", list[0], c.from, c.to)
+			}
+			if !strings.Contains(log.String(), c.file) {
+				t.Errorf("nobody is told:\n%s", &log)
+			}
+		})
+	}
+}
+
+// Gaps are remembered over restarts, warn those who ask about their time and nobody else, and end
+// when a block is back.
+func TestGapsAreRemembered(t *testing.T) {
+	dir := t.TempDir()
+	from, to := twoBlocks(t, dir)
+	blocks, err := filepath.Glob(filepath.Join(dir, "01*"))
+	if err != nil || len(blocks) < 2 {
+		t.Fatal(blocks, err)
+	}
+	away := filepath.Join(t.TempDir(), "block")
+	if err := os.Rename(blocks[0], away); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := open(t, Options{Dir: dir})
+		list := s.Gaps(from, to)
+		if len(list) != 1 || list[0].File != filepath.Base(blocks[0]) || list[0].Why != "it is missing" || list[0].From.Before(from.Add(-blockRange)) || !list[0].To.Before(to) {
+			t.Fatalf("gaps %v", list)
+		}
+		for _, c := range []struct {
+			from, to time.Time
+			want     int
+		}{{from, to, 1}, {list[0].To, to, 0}} {
+			q, err := s.Querier(c.from.UnixMilli(), c.to.UnixMilli())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w := q.Select(t.Context(), false, nil, storetest.Named(cpuDesc.Name)).Warnings(); len(w) != c.want {
+				t.Errorf("%s to %s: warnings %v", c.from, c.to, w)
+			}
+			q.Close()
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(away, blocks[0]); err != nil {
+		t.Fatal(err)
+	}
+	if list := open(t, Options{Dir: dir}).Gaps(from, to); len(list) != 0 {
+		t.Errorf("the block is back, and there are gaps: %v", list)
+	}
+}
+
+type indexBytes []byte
+
+func (b indexBytes) Len() int                    { return len(b) }
+func (b indexBytes) Range(start, end int) []byte { return b[start:end] }
+
+// An index that can not be read any more while the store is open is left out when it is asked
+// for.
+func TestDamageWhileOpen(t *testing.T) {
+	dir := t.TempDir()
+	from, to := twoBlocks(t, dir)
+	s := open(t, Options{Dir: dir})
+	metas := s.db.BlockMetas()
+	index := filepath.Join(dir, metas[0].ULID.String(), "index")
+	raw, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	toc, err := tsdbindex.NewTOCFromByteSlice(indexBytes(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := toc.Postings; at < toc.PostingsTable; at++ {
+		raw[at] ^= 1
+	}
+	f, err := os.OpenFile(index, os.O_WRONLY, 0) // the same file, which is mapped
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	ask := func() error {
+		q, err := s.Querier(from.UnixMilli(), to.UnixMilli())
+		if err != nil {
+			return err
+		}
+		defer q.Close()
+		set := q.Select(t.Context(), false, nil, storetest.Named(cpuDesc.Name))
+		for set.Next() {
+		}
+		return set.Err()
+	}
+	if err := ask(); err == nil {
+		t.Error("postings that were changed were read")
+	}
+	for range 1000 {
+		if ask() == nil {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := ask(); err != nil || len(s.Gaps(from, to)) != 1 {
+		t.Errorf("%v, gaps %v", err, s.Gaps(from, to))
+	}
+}
