@@ -7,6 +7,8 @@ import (
 
 	"reckon/answer/invariant"
 	"reckon/client"
+	"reckon/figure"
+	"reckon/metric"
 	"reckon/store"
 )
 
@@ -98,13 +100,6 @@ func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores
 	return cores, memory
 }
 
-func scaled(v *float64, by float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	return new(*v * by)
-}
-
 // workloads holds back the figures of runs that pass what bounds them.
 func (b *Bounds) workloads(ctx context.Context, list []client.Workload) {
 	if b == nil || len(list) == 0 {
@@ -118,7 +113,8 @@ func (b *Bounds) workloads(ctx context.Context, list []client.Workload) {
 	}
 }
 
-// runChecks are the rules for one run on machines with so many cores and so much memory.
+// runChecks are the bounds of the table of figures for one run, on machines with so many cores
+// and so much memory.
 func runChecks(w *client.Workload, cores, memory *float64) []invariant.Check {
 	wall := max(w.WallSeconds, w.Seen.Sub(w.Start).Seconds())
 	slack := invariant.Tick.Seconds()
@@ -130,18 +126,40 @@ func runChecks(w *client.Workload, cores, memory *float64) []invariant.Check {
 	if wall > 0 {
 		perCore = slack / wall
 	}
-	return []invariant.Check{
-		{Figure: "cpu_seconds", Rule: invariant.CPUWithinWall, Value: &w.CPUSeconds, Bound: scaled(cores, wall), Slack: slack * n, Of: "wall time by the cores of its nodes"},
-		{Figure: "cores_mean", Rule: invariant.CPUWithinWall, Value: &w.CoresMean, Bound: cores, Slack: perCore * n, Of: "the cores of its nodes"},
-		{Figure: "cores_p50", Rule: invariant.CPUWithinWall, Value: &w.CoresP50, Bound: cores, Slack: bucketWidth * n, Of: "the cores of its nodes"},
-		{Figure: "cores_p95", Rule: invariant.CPUWithinWall, Value: &w.CoresP95, Bound: cores, Slack: bucketWidth * n, Of: "the cores of its nodes"},
-		{Figure: "cores_max", Rule: invariant.CPUWithinWall, Value: &w.CoresMax, Bound: cores, Slack: tickJitter * n, Of: "the cores of its nodes"},
-		{Figure: "cpu_user_seconds", Rule: invariant.SumWithinWhole, Value: &w.CPUUserSeconds, Bound: w.CPUSeconds, Slack: invariant.Tick.Seconds(), Of: "cpu_seconds"},
-		{Figure: "cpu_system_seconds", Rule: invariant.SumWithinWhole, Value: &w.CPUSystemSeconds, Bound: w.CPUSeconds, Slack: invariant.Tick.Seconds(), Of: "cpu_seconds"},
-		{Figure: "memory_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &w.MemoryPeakBytes, Bound: memory, Slack: invariant.Batch * n, Of: "the memory of its nodes"},
-		{Figure: "memory_bytes", Rule: invariant.PeakWithinMachine, Value: &w.MemoryBytes, Bound: memory, Slack: invariant.Batch * n, Of: "the memory of its nodes"},
-		{Figure: "memory_mean_bytes", Rule: invariant.PeakWithinMachine, Value: &w.MemoryMeanBytes, Bound: memory, Slack: invariant.Batch * n, Of: "the memory of its nodes"},
+	fact := func(key string) *float64 {
+		switch key {
+		case figure.WallSeconds:
+			return &wall
+		case figure.MachineCores:
+			return cores
+		case figure.MachineMemory:
+			return memory
+		}
+		return *w.Row.At(figure.Index(figure.Run, key))
 	}
+	var out []invariant.Check
+	for i := range figure.Of(figure.Run) {
+		f := &figure.Of(figure.Run)[i]
+		for _, bound := range f.AtMost {
+			c := invariant.Check{Figure: f.Key, Rule: bound.Rule, Value: w.Row.At(i), Bound: bound.Product(fact), Of: bound.Of}
+			switch {
+			case bound.Rule == figure.SumWithinWhole:
+				c.Slack = invariant.Tick.Seconds()
+			case f.Unit == metric.Bytes:
+				c.Slack = invariant.Batch * n
+			case f.Unit == metric.Seconds:
+				c.Slack = slack * n
+			case f.How.Value == figure.Quantile && f.Quantile < 1:
+				c.Slack = bucketWidth * n
+			case f.How.Value == figure.Quantile:
+				c.Slack = tickJitter * n
+			default:
+				c.Slack = perCore * n
+			}
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // node holds back the figures of a node now.

@@ -40,9 +40,9 @@ func (p *pass) hold(k key, node string, cores float64) {
 // the accounting to the second.
 
 const (
-	allocatedCores  = "reckon_workload_allocated_cores"
-	allocatedMemory = "reckon_workload_allocated_memory_bytes"
-	allocatedGPUs   = "reckon_workload_allocated_gpus"
+	allocatedCores  = figure.AllocatedCores
+	allocatedMemory = figure.AllocatedMemory
+	allocatedGPUs   = figure.AllocatedGPUs
 	allocationTime  = "reckon_workload_allocation_time_seconds"
 	suspendedTotal  = "reckon_workload_suspended_seconds_total"
 )

@@ -111,13 +111,6 @@ type Zero struct {
 	NodeSeries string
 }
 
-// Bound is a product that a figure can not exceed: of other figures of the run, by key, and of
-// the facts wall_seconds, machine_cores and machine_memory_bytes.
-type Bound struct {
-	Rule string // as told: "peak <= limit"
-	By   []string
-}
-
 // Exactness says how far a figure can be trusted.
 type Exactness uint8
 
@@ -200,10 +193,23 @@ func (f *Figure) ColumnName() string {
 	return f.Key
 }
 
-// Of returns the figures of a scope in the order of the table, which is that of the fields
-// that At numbers.
+// Of returns the figures of one scope in the order of the table, which is that of the fields
+// that At numbers. The slice is shared: do not change it.
 func Of(s Scope) []Figure {
-	var out []Figure
+	switch s {
+	case Run:
+		return ofRun
+	case Hour:
+		return ofHour
+	case Node:
+		return ofNode
+	}
+	return nil
+}
+
+var ofRun, ofHour, ofNode = filter(Run), filter(Hour), filter(Node)
+
+func filter(s Scope) (out []Figure) {
 	for _, f := range table {
 		if f.In&s != 0 {
 			out = append(out, f)
@@ -238,8 +244,9 @@ func Columns(s Scope) []string {
 // Index returns the place of a key in its scope, which is the number that At takes; -1 for
 // none.
 func Index(s Scope, key string) int {
-	for i, f := range Of(s) {
-		if f.Key == key {
+	list := Of(s)
+	for i := range list {
+		if list[i].Key == key {
 			return i
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // TestTable holds every row to what the rest of the program relies on.
 func TestTable(t *testing.T) {
 	word := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
-	facts := []string{"wall_seconds", "machine_cores", "machine_memory_bytes"}
+	facts := []string{WallSeconds, MachineCores, MachineMemory}
 	seen := map[string]bool{}
 	labels := map[string]string{}
 	for _, f := range All() {

@@ -14,7 +14,8 @@ type Row struct {
 	CoresMax              *float64 `json:"cores_max,omitempty"`                // Cores in use, maximum over one-second ticks.
 	MemoryBytes           *float64 `json:"memory_bytes,omitempty"`             // Resident memory at the latest sample, bytes.
 	MemoryPeakBytes       *float64 `json:"memory_peak_bytes"`                  // Highest resident memory, summed over nodes, bytes.
-	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"` // Highest memory that can not be given back (anonymous, shared, unreclaimable kernel memory), summed over nodes, bytes.
+	MemoryNeededBytes     *float64 `json:"memory_needed_bytes,omitempty"`      // Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
+	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"` // Highest needed memory, summed over nodes, bytes.
 	MemoryByteSeconds     *float64 `json:"-"`                                  // Resident memory by the time it was held, byte seconds.
 	MemoryMeanBytes       *float64 `json:"memory_mean_bytes,omitempty"`        // Resident memory on average over the run, bytes.
 	ReadBytes             *float64 `json:"io_read_bytes,omitempty"`            // Bytes read from storage.
@@ -30,6 +31,11 @@ type Row struct {
 	RequestGPUs           *float64 `json:"request_gpus,omitempty"`             // GPUs asked for.
 	RequestSeconds        *float64 `json:"request_seconds,omitempty"`          // Wall time asked for, seconds.
 	RequestNodes          *float64 `json:"request_nodes,omitempty"`            // Nodes asked for.
+	AllocatedCores        *float64 `json:"allocated_cores,omitempty"`          // Cores that the scheduler allocated.
+	AllocatedMemoryBytes  *float64 `json:"allocated_memory_bytes,omitempty"`   // Memory that the scheduler allocated, bytes.
+	AllocatedGPUs         *float64 `json:"allocated_gpus,omitempty"`           // GPUs that the scheduler allocated.
+	LimitCores            *float64 `json:"limit_cores,omitempty"`              // Cores that a hard limit allows, such as that of a pod; absent where there is none.
+	LimitMemoryBytes      *float64 `json:"limit_memory_bytes,omitempty"`       // Memory that a hard limit allows, bytes; absent where there is none.
 	OOMKills              *float64 `json:"oom_kills,omitempty"`                // Processes killed for lack of memory.
 	ThrottledSeconds      *float64 `json:"cpu_throttled_seconds,omitempty"`    // Time held back by its CPU quota, seconds.
 	MajorFaults           *float64 `json:"major_faults,omitempty"`             // Pages read from disk because they were not in memory.
@@ -37,7 +43,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 30 }
+func (r *Row) Len() int { return 36 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -63,51 +69,63 @@ func (r *Row) At(i int) **float64 {
 	case 9:
 		return &r.MemoryPeakBytes
 	case 10:
-		return &r.MemoryNeededPeakBytes
+		return &r.MemoryNeededBytes
 	case 11:
-		return &r.MemoryByteSeconds
+		return &r.MemoryNeededPeakBytes
 	case 12:
-		return &r.MemoryMeanBytes
+		return &r.MemoryByteSeconds
 	case 13:
-		return &r.ReadBytes
+		return &r.MemoryMeanBytes
 	case 14:
-		return &r.WriteBytes
+		return &r.ReadBytes
 	case 15:
-		return &r.NetworkBytes
+		return &r.WriteBytes
 	case 16:
-		return &r.GPUSeconds
+		return &r.NetworkBytes
 	case 17:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 18:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 19:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 20:
-		return &r.Threads
+		return &r.Processes
 	case 21:
-		return &r.RequestCores
+		return &r.Threads
 	case 22:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 23:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 24:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 25:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 26:
-		return &r.OOMKills
+		return &r.RequestNodes
 	case 27:
-		return &r.ThrottledSeconds
+		return &r.AllocatedCores
 	case 28:
-		return &r.MajorFaults
+		return &r.AllocatedMemoryBytes
 	case 29:
+		return &r.AllocatedGPUs
+	case 30:
+		return &r.LimitCores
+	case 31:
+		return &r.LimitMemoryBytes
+	case 32:
+		return &r.OOMKills
+	case 33:
+		return &r.ThrottledSeconds
+	case 34:
+		return &r.MajorFaults
+	case 35:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 30
+const RowLen = 36
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -26,6 +26,10 @@ const (
 	OOMKills         = "reckon_workload_oom_kills_total"
 	RequestCores     = "reckon_workload_request_cores"
 
+	AllocatedCores  = "reckon_workload_allocated_cores"
+	AllocatedMemory = "reckon_workload_allocated_memory_bytes"
+	AllocatedGPUs   = "reckon_workload_allocated_gpus"
+
 	CommandCPU     = "reckon_command_cpu_seconds_total"
 	CommandStarted = "reckon_command_processes_started_total"
 

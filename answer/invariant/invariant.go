@@ -17,18 +17,19 @@ import (
 	"sync"
 	"time"
 
+	"reckon/figure"
 	"reckon/metric"
 )
 
 // The rules, as the label rule names them.
 const (
-	PeakWithinLimit          = "peak_within_limit"
-	PeakWithinMachine        = "peak_within_machine"
-	UseWithinAllocation      = "use_within_allocation" // where a cpuset or a device binds it
-	CPUWithinWall            = "cpu_within_wall"       // CPU seconds against wall seconds by cores of the nodes
-	SpeedupWithinConcurrency = "speedup_within_concurrency"
-	ShareWithinWhole         = "share_within_whole"
-	SumWithinWhole           = "sum_within_whole" // parts, means and quantiles against what contains them
+	PeakWithinLimit          = figure.PeakWithinLimit
+	PeakWithinMachine        = figure.PeakWithinMachine
+	UseWithinAllocation      = figure.UseWithinAllocation
+	CPUWithinWall            = figure.CPUWithinWall
+	SpeedupWithinConcurrency = figure.SpeedupWithinConcurrency
+	ShareWithinWhole         = figure.ShareWithinWhole
+	SumWithinWhole           = figure.SumWithinWhole
 )
 
 const (

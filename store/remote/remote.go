@@ -114,7 +114,7 @@ func Open(o Options) (*Store, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.History <= 0 {
-		o.History = 90 * 24 * time.Hour
+		o.History = store.DefaultRetention
 	}
 	s := &Store{o: o, conf: conf, log: o.Logger, meta: map[string]metadata.Metadata{}, natives: map[string]string{}, whole: map[string]bool{}}
 	if s.web, err = newWeb(conf); err != nil {

@@ -23,7 +23,9 @@ export interface Row {
   memory_bytes?: Num;
   /** Highest resident memory, summed over nodes, bytes. */
   memory_peak_bytes: Num;
-  /** Highest memory that can not be given back (anonymous, shared, unreclaimable kernel memory), summed over nodes, bytes. */
+  /** Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache. */
+  memory_needed_bytes?: Num;
+  /** Highest needed memory, summed over nodes, bytes. */
   memory_needed_peak_bytes?: Num;
   /** Resident memory on average over the run, bytes. */
   memory_mean_bytes?: Num;
@@ -53,6 +55,16 @@ export interface Row {
   request_seconds?: Num;
   /** Nodes asked for. */
   request_nodes?: Num;
+  /** Cores that the scheduler allocated. */
+  allocated_cores?: Num;
+  /** Memory that the scheduler allocated, bytes. */
+  allocated_memory_bytes?: Num;
+  /** GPUs that the scheduler allocated. */
+  allocated_gpus?: Num;
+  /** Cores that a hard limit allows, such as that of a pod; absent where there is none. */
+  limit_cores?: Num;
+  /** Memory that a hard limit allows, bytes; absent where there is none. */
+  limit_memory_bytes?: Num;
   /** Processes killed for lack of memory. */
   oom_kills?: Num;
   /** Time held back by its CPU quota, seconds. */
@@ -127,7 +139,8 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "cores_max", title: "Cores, most", unit: "cores" },
   { key: "memory_bytes", title: "Memory", unit: "bytes" },
   { key: "memory_peak_bytes", title: "Memory peak", unit: "bytes" },
-  { key: "memory_needed_peak_bytes", title: "Memory needed", unit: "bytes" },
+  { key: "memory_needed_bytes", title: "Memory needed", unit: "bytes" },
+  { key: "memory_needed_peak_bytes", title: "Memory needed, peak", unit: "bytes" },
   { key: "memory_mean_bytes", title: "Memory, mean", unit: "bytes" },
   { key: "io_read_bytes", title: "Read", unit: "bytes" },
   { key: "io_write_bytes", title: "Written", unit: "bytes" },
@@ -142,6 +155,11 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "request_gpus", title: "GPUs asked", unit: "count" },
   { key: "request_seconds", title: "Time asked", unit: "seconds" },
   { key: "request_nodes", title: "Nodes asked", unit: "count" },
+  { key: "allocated_cores", title: "Cores allocated", unit: "cores" },
+  { key: "allocated_memory_bytes", title: "Memory allocated", unit: "bytes" },
+  { key: "allocated_gpus", title: "GPUs allocated", unit: "count" },
+  { key: "limit_cores", title: "Core limit", unit: "cores" },
+  { key: "limit_memory_bytes", title: "Memory limit", unit: "bytes" },
   { key: "oom_kills", title: "OOM kills", unit: "count" },
   { key: "cpu_throttled_seconds", title: "Throttled", unit: "seconds" },
   { key: "major_faults", title: "Major faults", unit: "count" },
