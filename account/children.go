@@ -236,7 +236,7 @@ func (o *offspring) cover(settled bool, tick uint64) {
 // which it was last seen.
 func (l *Ledger) chargeTail(e *process, elapsed uint64) {
 	o := l.parentOf(e)
-	if o == nil || o.open == 0 || l.table[e.ppid].part == e.part {
+	if o == nil || o.open == 0 || o.reaper || e.ppid == 1 || l.table[e.ppid].part == e.part {
 		return
 	}
 	tail := min(o.open, uint64(float64(elapsed)*e.rate*1.25)+tailSlack)

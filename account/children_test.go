@@ -268,6 +268,37 @@ func TestLastMomentsOfAChild(t *testing.T) {
 	r.want("shell", r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0)
 }
 
+// TestOrphansAreNobodys: what process 1 waited for is not known to be anybody's, also when
+// an orphan was seen that ended in the same second. The figures say that they lack it.
+func TestOrphansAreNobodys(t *testing.T) {
+	r := newRig(t, Config{Export: 5 * time.Second})
+	k := newKin(10 * second)
+	shell := k.fork(1, true, 20*second)
+	r.step(k, 0)
+	r.export()
+	seen := k.fork(1, true, r.boot)
+	for range 5 {
+		k.run(seen, second/2)
+		r.step(k, 0)
+		for range 30 {
+			a := k.fork(shell, false, r.boot+second/2)
+			b := k.fork(a, false, r.boot+second/2)
+			k.end(a)
+			k.run(b, second/100)
+			k.end(b)
+		}
+	}
+	k.end(seen)
+	r.step(k, 0)
+	r.export()
+	r.want("orphan that was seen", r.cpu(fmt.Sprintf("group/n1/%d", seen), "", "alice"), 2.5)
+	about(t, "shell", r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0)
+	about(t, "other", r.cpu("other/n1", "", "root"), 1.5)
+	if got := r.degrees("group")["cpu_seconds child_times"]; got != AtLeast {
+		t.Errorf("CPU time is %v, want at least", got)
+	}
+}
+
 // TestRecordThatSaysTooLittle: an exit record without the last slice (taskstats) is made
 // up for, and one that comes after its process was gone is not counted twice.
 func TestRecordThatSaysTooLittle(t *testing.T) {

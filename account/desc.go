@@ -102,7 +102,7 @@ var (
 	}
 	processesStarted = &metric.Desc{
 		Name: "reckon_workload_processes_started_total", Kind: metric.Counter,
-		Help:   "Processes that belonged to the workload since it started, those that lived for a millisecond included where exit records are available.",
+		Help:   "Processes that belonged to the workload since it started, those that lived for a millisecond included where exit records are available; without them it is a lower bound.",
 		Labels: with(),
 	}
 	info = &metric.Desc{

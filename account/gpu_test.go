@@ -26,6 +26,27 @@ func (r *rig) gpuSeconds(id, owner, device, method string) float64 {
 	return r.values["reckon_workload_gpu_seconds_total|"+id+"|"+kind+"||"+owner+"|nvidia|"+device+"|"+method]
 }
 
+// TestDeviceThatNobodyOpens: its time is told, all of it idle, so that what was allocated
+// and never opened is known to be zero; no workload has a series of it.
+func TestDeviceThatNobodyOpens(t *testing.T) {
+	r := newRig(t, Config{})
+	for range 3 {
+		r.tick(0, []sensor.Process{proc(10, 10, 5*second, 0)})
+		r.gpu([]sensor.GPU{gpuOf("g", 0)})
+	}
+	r.export()
+	for state, want := range map[string]float64{"busy": 0, "idle": 3} {
+		if v, ok := r.values["reckon_node_gpu_seconds_total|nvidia|g|"+state]; !ok || v != want {
+			t.Errorf("%s: %v, %v, want %v", state, v, ok, want)
+		}
+	}
+	for k := range r.values {
+		if strings.HasPrefix(k, "reckon_workload_gpu") {
+			t.Errorf("%s is there", k)
+		}
+	}
+}
+
 func TestGPUSplit(t *testing.T) {
 	two := []sensor.Process{proc(10, 10, 5*second, 0), proc(20, 20, 5*second, 0)}
 	for _, c := range []struct {
