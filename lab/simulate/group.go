@@ -40,6 +40,7 @@ type proc struct {
 	sensor.Process
 	share float64 // of what its group uses; the rest is the first one's
 	gpu   int     // the device that it uses, -1 for none
+	dead  bool    // a zombie
 }
 
 // systemShare is how much of CPU time is the kernel's.
@@ -91,6 +92,9 @@ func (g *group) want(n *Node, from, to time.Time, span float64) {
 	}
 	g.wish = g.load(n, from.Add(to.Sub(from)/2), g.active)
 	g.got = g.wish.cores
+	if g.wish.most > 0 {
+		g.got = min(g.got, g.wish.most)
+	}
 	if g.limit > 0 {
 		g.got = min(g.got, g.limit)
 	}
@@ -108,7 +112,9 @@ func (g *group) use(n *Node, d demand, cores, seconds float64) {
 	c.CPUWaitNanos += uint64(min(wait, seconds*1e9))
 	c.ReadBytes += uint64(d.read * seconds)
 	c.WriteBytes += uint64(d.write * seconds)
-	c.IOStallNanos += uint64(min((d.read+d.write)/(400*mb), 0.9) * seconds * 1e9)
+	if d.planned == nil {
+		c.IOStallNanos += uint64(min((d.read+d.write)/(400*mb), 0.9) * seconds * 1e9)
+	}
 	c.Anon, c.File, c.Shmem = d.anon, d.file, d.shmem
 	c.Current = d.anon + d.file + d.shmem
 	c.Peak = max(c.Peak, c.Current)
@@ -124,8 +130,9 @@ func (g *group) use(n *Node, d demand, cores, seconds float64) {
 	}
 	c.PIDs = uint64(len(g.procs))
 	g.share(used-short, wait, d, seconds)
+	g.strain(d.planned, seconds)
 	for _, p := range g.procs {
-		if p.gpu >= 0 && p.gpu < len(n.gpus) {
+		if p.gpu >= 0 && p.gpu < len(n.gpus) && (d.planned == nil || d.gpu > 0 || d.gpuBytes > 0) {
 			n.gpus[p.gpu].add(p.PID, d.gpu*seconds, d.gpuBytes)
 		}
 	}
@@ -138,6 +145,9 @@ func (g *group) share(used, wait float64, d demand, seconds float64) {
 		rest -= p.share
 	}
 	for i, p := range g.procs {
+		if p.dead {
+			continue
+		}
 		s := p.share
 		if i == 0 {
 			s = max(rest, 0)

@@ -32,6 +32,11 @@ type Job struct {
 	// Outcome is how it ends: completed, failed, timeout, out_of_memory, cancelled, node_fail.
 	Outcome string
 	Exit    int
+	// CancelledBy is who cancelled it, where that is planned. Stuck is why it never starts;
+	// empty for a job that does.
+	CancelledBy, Stuck string
+
+	plan *Planned // nil for a job that was drawn
 
 	kind   *kind
 	seed   uint64
@@ -96,6 +101,10 @@ func (s *Site) draw(rnd *rand.Rand) {
 			}
 		}
 	}
+}
+
+// number sorts jobs by when they were handed in and numbers them.
+func (s *Site) number() {
 	slices.SortStableFunc(s.Jobs, func(a, b *Job) int { return cmp.Or(a.Submit.Compare(b.Submit), cmp.Compare(a.Array, b.Array)) })
 	arrays := map[int]int{}
 	for i, j := range s.Jobs {
@@ -108,7 +117,6 @@ func (s *Site) draw(rnd *rand.Rand) {
 		}
 		j.Array = arrays[j.Array]
 	}
-	s.fit()
 }
 
 // job draws one.
@@ -163,6 +171,9 @@ func (s *Site) fit() {
 		return 0
 	}
 	for _, j := range s.Jobs {
+		if j.plan != nil {
+			continue
+		}
 		demand[of(j)] += j.length.Seconds() * float64(j.Nodes*j.Cores)
 	}
 	for i := range s.specs {
@@ -174,6 +185,9 @@ func (s *Site) fit() {
 		}
 	}
 	for _, j := range s.Jobs {
+		if j.plan != nil {
+			continue
+		}
 		p := of(j)
 		if demand[p] > 0 && j.length > 2*time.Minute {
 			scale := min(max(full*room[p]/demand[p], 0.02), 4)
@@ -235,3 +249,6 @@ func (a *arrivals) draw(nightly bool, rnd *rand.Rand) time.Time {
 
 // Steps reports whether the work of the job is a step of its own, beside its script.
 func (j *Job) Steps() bool { return j.kind.steps }
+
+// Planned is the plan of the job; nil of one that was drawn.
+func (j *Job) Planned() *Planned { return j.plan }

@@ -7,6 +7,8 @@ import (
 // demand is what a group would use at a moment.
 type demand struct {
 	cores             float64
+	most              float64 // cores that it can use of them, 0 for all
+	planned           *Does
 	anon, file, shmem uint64
 	read, write       float64 // bytes a second
 	shorts            float64 // short processes in the step
@@ -69,6 +71,9 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	j := g.place.job
 	if !g.works {
 		return demand{cores: 0.001, anon: 3 << 20, file: 2 << 20}
+	}
+	if j.plan != nil {
+		return g.plannedLoad(at)
 	}
 	k := j.kind
 	life := max(j.length, time.Second)
@@ -133,10 +138,14 @@ type session struct {
 	burst      bool // it works now and then
 	tools      []string
 	seed       uint64
+	plan       *PlannedSession
 }
 
 // sessions draws who logs in when, the same at each call.
 func (s *Site) sessions() []*session {
+	if s.OnlyPlanned {
+		return s.plannedSessions(0)
+	}
 	rnd := random(s.Seed, 4)
 	from := s.From.Add(-s.lead)
 	clock := newArrivals(from, s.lead+s.For)
@@ -160,10 +169,13 @@ func (s *Site) sessions() []*session {
 		}
 		out[i] = v
 	}
-	return out
+	return append(out, s.plannedSessions(len(out))...)
 }
 
 func (v *session) load(at time.Time, seconds float64) demand {
+	if v.plan != nil {
+		return v.plan.load()
+	}
 	d := demand{cores: 0.0005, anon: 6 << 20, file: 4 << 20}
 	if v.program == "" {
 		return d

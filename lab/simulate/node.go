@@ -163,6 +163,7 @@ func (n *Node) step(at time.Time) {
 	for i := range n.gpus {
 		n.gpus[i].begin()
 	}
+	n.quit(at)
 	// What is wanted, then what there is.
 	wanted, capacity := 0.0, float64(n.site.Cores)
 	for _, g := range n.groups {
@@ -238,6 +239,10 @@ func (n *Node) begin(p *place) {
 		return
 	}
 	base := "/system.slice/slurmstepd.scope/job_" + strconv.FormatUint(uint64(j.Raw), 10) + "/step_"
+	if j.plan != nil {
+		n.beginPlanned(p, base)
+		return
+	}
 	batch := n.newGroup(base+"batch/user/task_0", p.start, p.end)
 	batch.place, batch.step = p, "batch"
 	batch.limit, batch.figures.MemoryMax = float64(j.Cores), j.MemoryBytes
@@ -276,6 +281,9 @@ func (n *Node) logIn(v *session) {
 		q := g.add(n, v.program, v.user.UID, max(uint32(v.cores), 1))
 		q.PPID, q.SID, q.share = shell.PID, shell.PID, 1
 	}
+	if v.plan != nil {
+		g.zombies(n, v.plan.Zombies, v.user.UID)
+	}
 }
 
 // Name is the word for the source in flags and reports.
@@ -293,7 +301,7 @@ func (n *Node) Close() error { return nil }
 // Read implements [sensor.TaskSource].
 func (n *Node) Read(p *sensor.Pass) error {
 	p.Boot = uint64(n.now.Sub(n.boot))
-	p.Exited = append(p.Exited, n.exited...)
+	p.Exited, p.Complete = append(p.Exited, n.exited...), true
 	n.exited = n.exited[:0]
 	for _, g := range n.groups {
 		for _, q := range g.procs {

@@ -10,6 +10,7 @@ import (
 // place is a job on one of its nodes.
 type place struct {
 	job        *Job
+	first      bool // of the nodes of the job
 	start, end time.Time
 	gpus       []int // numbers of its devices on the node
 }
@@ -75,6 +76,9 @@ func (s *Site) schedule() {
 			j := s.Jobs[next]
 			next++
 			q.now = j.Submit
+			if j.Stuck != "" {
+				continue
+			}
 			q.queue[j.Partition] = append(q.queue[j.Partition], j)
 			if len(q.queue[j.Partition]) <= depth {
 				q.try(j.Partition)
@@ -132,7 +136,7 @@ func (q *scheduler) begin(j *Job) bool {
 	j.End = j.Start.Add(j.length)
 	q.settle(j)
 	for _, i := range on {
-		p := place{job: j, start: j.Start, end: j.End}
+		p := place{job: j, first: i == on[0], start: j.Start, end: j.End}
 		f := &q.left[i]
 		f.cores -= j.Cores
 		f.memory -= j.MemoryBytes
@@ -155,8 +159,14 @@ func (q *scheduler) settle(j *Job) {
 	case timeout:
 		j.End = j.Start.Add(j.Limit + 30*time.Second)
 	case cancelled:
+		if j.plan != nil {
+			break
+		}
 		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.55+0.45*wobble(j.seed, 7))).Truncate(time.Second) + time.Second)
 	case outOfMemory:
+		if j.plan != nil {
+			break
+		}
 		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.6+0.3*wobble(j.seed, 7))).Truncate(time.Second) + time.Second)
 	}
 	for _, i := range j.On {

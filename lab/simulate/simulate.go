@@ -35,6 +35,11 @@ type Config struct {
 	Seed  uint64
 	From  time.Time     // when it begins; it must be given
 	For   time.Duration // for how long jobs are handed in: 24 h
+	// Plan and Sessions are jobs and logins of which everything is given. With OnlyPlanned
+	// nothing else happens: no other job, no other login, and no node goes down.
+	Plan        []Planned
+	Sessions    []PlannedSession
+	OnlyPlanned bool
 }
 
 // The bounds of what can be made up in the memory of one machine.
@@ -57,6 +62,9 @@ func (c *Config) defaults() error {
 	set(&c.Nodes, 20)
 	set(&c.Cores, 32)
 	set(&c.Jobs, max(int(float64(20*c.Nodes)*c.For.Hours()/24), 1))
+	if c.OnlyPlanned {
+		c.Jobs = 0
+	}
 	set(&c.GPUNodes, c.Nodes/8)
 	set(&c.Users, min(max(c.Jobs/60, 6), 400))
 	switch {
@@ -120,6 +128,14 @@ func New(c Config) (*Site, error) {
 	s.build()
 	s.Users = people(c.Users, random(c.Seed, 1))
 	s.draw(random(c.Seed, 2))
+	if err := s.plan(); err != nil {
+		return nil, err
+	}
+	s.number()
+	s.fit()
+	for i := range c.Sessions {
+		s.user(c.Sessions[i].User)
+	}
 	s.schedule()
 	return s, nil
 }
@@ -146,7 +162,7 @@ func (s *Site) build() {
 			n.name, n.role = fmt.Sprintf("cpu%04d", cpus), compute
 		}
 		// Each node goes down about once in forty days, for a quarter of an hour to two hours.
-		if n.role != login && n.role != services {
+		if n.role != login && n.role != services && !s.OnlyPlanned {
 			at := s.From.Add(time.Duration(rnd.ExpFloat64() * float64(40*24*time.Hour))).Truncate(time.Second)
 			for at.Before(s.End()) {
 				back := at.Add(15*time.Minute + time.Duration(rnd.Int64N(int64(105*time.Minute)))).Truncate(time.Second)

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"reckon/interop/slurmctl"
+	"reckon/interop/slurmtext"
 	"reckon/lab/simulate"
 )
 
@@ -76,9 +78,13 @@ func (q *source) Jobs(context.Context) ([]slurmctl.Job, slurmctl.Read, error) {
 	for _, j := range q.active {
 		w := q.record(j)
 		if waits(j, q.clock) {
-			w.Reason = "Priority"
-			if first {
+			switch {
+			case j.Stuck != "":
+				w.Reason = j.Stuck
+			case first:
 				w.Reason, first = "Resources", false
+			default:
+				w.Reason = "Priority"
 			}
 			if j.Array != 0 {
 				if at, ok := arrays[j.Array]; ok {
@@ -194,11 +200,33 @@ func (q *source) record(j *simulate.Job) slurmctl.Job {
 	case "node_fail":
 		w.Reason = "NodeDown"
 	}
+	w.EndedBy, w.EndedByUser = slurmtext.EndedBy(j.Outcome, "")
+	if j.CancelledBy != "" {
+		w.EndedBy, w.EndedByUser = slurmtext.EndedByUser, j.CancelledBy
+	}
 	w.StepCount = 1
 	w.Steps = []slurmctl.Step{{ID: "batch", Name: "batch", State: w.State, NodeList: names[0], Start: j.Start, End: j.End, Exit: w.Exit}}
+	if p := j.Planned(); p != nil {
+		planned(&w, p, j)
+	}
 	if j.Steps() {
 		w.StepCount = 2
 		w.Steps = append(w.Steps, slurmctl.Step{ID: "0", Name: j.Program, State: w.State, NodeList: w.NodeList, Start: j.Start, End: j.End, Exit: w.Exit})
 	}
 	return w
+}
+
+// planned adds the steps of a planned job.
+func planned(w *slurmctl.Job, p *simulate.Planned, j *simulate.Job) {
+	at := j.Start
+	for i, step := range p.Steps {
+		end := j.End
+		if step.Length > 0 && at.Add(step.Length).Before(end) {
+			end = at.Add(step.Length)
+		}
+		code := step.Exit
+		w.Steps = append(w.Steps, slurmctl.Step{ID: strconv.Itoa(i), Name: step.Name, State: cmp.Or(step.Outcome, "completed"), NodeList: w.NodeList, Start: at, End: end, Exit: &code})
+		at = end
+	}
+	w.StepCount = len(w.Steps)
 }

@@ -1,0 +1,248 @@
+package simulate
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"reckon/sensor"
+)
+
+// Planned is a job of which everything is given, beside those that are drawn: for tests that
+// must know what happened. It goes through the queue like any other.
+type Planned struct {
+	User, Name, Program string
+	Nodes, Cores        int // cores on each node; 1 of both where not given
+	MemoryBytes         uint64
+	GPUs                int // on each node
+	Limit               time.Duration
+	Submit              time.Duration // after the site begins
+	Length              time.Duration // as it would run
+	// Outcome is how it ends, completed if empty, with an exit code. A cancelled job names who
+	// cancelled it.
+	Outcome     string
+	Exit        int
+	CancelledBy string
+	// Stuck is the reason for which it never starts; empty for a job that does.
+	Stuck string
+	// Steps are its steps, that of the script left out, one after the other; none for work in the
+	// script.
+	Steps []PlannedStep
+	Does  Does
+}
+
+// PlannedStep is one step of a planned job.
+type PlannedStep struct {
+	Name    string
+	Length  time.Duration // the rest of the job where it is 0
+	Outcome string        // completed if empty
+	Exit    int
+}
+
+// Does is what a planned job does on each of its nodes while it runs.
+type Does struct {
+	Cores   float64 // in use
+	Wants   float64 // cores that its threads are ready for, where more than it gets
+	Threads int     // its cores where it is 0
+
+	Needed, Cache, Swap uint64 // bytes of memory
+
+	GPU      float64 // busy share of each of its devices
+	GPUBytes uint64  // memory that it holds of each; without either it never opens one
+
+	Read, Write     float64 // bytes a second
+	Storage, Memory float64 // share of the time in which it is stalled on them
+	Refaults        float64 // bytes a second
+	Faults          float64 // major page faults a second
+	Throttled       float64 // share of the time
+	FirstNodeOnly   bool    // the other nodes do nothing
+	Ends            time.Duration
+	Zombies         int
+	// Ends, if not 0, is after how long its processes end, though the job holds on.
+}
+
+// PlannedSession is somebody who is logged in, on the node for logins.
+type PlannedSession struct {
+	User, Program string
+	From, For     time.Duration // after the site begins
+	Cores, Wants  float64
+	MemoryBytes   uint64
+	Zombies       int
+}
+
+// plan adds the planned jobs and sessions to those that were drawn.
+func (s *Site) plan() error {
+	for i := range s.Config.Plan {
+		p := &s.Config.Plan[i]
+		j := &Job{User: s.user(p.User), Name: p.Name, Program: p.Program, Partition: "batch", Nodes: max(p.Nodes, 1), Cores: max(p.Cores, 1), MemoryBytes: p.MemoryBytes,
+			GPUs: p.GPUs, Limit: p.Limit, Submit: s.From.Add(p.Submit), Outcome: p.Outcome, Exit: p.Exit, CancelledBy: p.CancelledBy, Stuck: p.Stuck,
+			plan: p, length: p.Length, seed: uint64(i), kind: &kind{ranks: 1, phases: []phase{{1, 1, 1, 0, 0, 0}}}}
+		if j.Program == "" {
+			j.Program = "work"
+		}
+		if j.Name == "" {
+			j.Name = fmt.Sprintf("planned-%d", i)
+		}
+		if j.MemoryBytes == 0 {
+			j.MemoryBytes = 1 << 30
+		}
+		if j.GPUs > 0 {
+			j.Partition = "gpu"
+		}
+		if j.Outcome == "" {
+			j.Outcome = completed
+		}
+		if j.Limit == 0 {
+			j.Limit = max(2*j.length, time.Minute)
+		}
+		if j.Cores > s.Cores || p.Length <= 0 && p.Stuck == "" {
+			return fmt.Errorf("planned job %s: %d cores for %v", j.Name, j.Cores, p.Length)
+		}
+		s.Jobs = append(s.Jobs, j)
+	}
+	return nil
+}
+
+// user finds somebody by name, or has them begin to work here.
+func (s *Site) user(name string) *User {
+	for _, u := range s.Users {
+		if u.Name == name {
+			return u
+		}
+	}
+	u := &User{Name: name, UID: uint32(2000 + len(s.Users)), Account: accounts[len(s.Users)%len(accounts)]}
+	s.Users = append(s.Users, u)
+	return u
+}
+
+// plannedSessions are the sessions of the plan, with numbers behind those that were drawn.
+func (s *Site) plannedSessions(after int) (out []*session) {
+	for i := range s.Config.Sessions {
+		p := &s.Config.Sessions[i]
+		from := s.From.Add(p.From)
+		out = append(out, &session{number: after + i + 1, user: s.user(p.User), start: from, end: from.Add(p.For), program: p.Program, plan: p})
+	}
+	return out
+}
+
+// load is what a planned session wants.
+func (p *PlannedSession) load() demand {
+	return demand{cores: max(p.Wants, p.Cores), most: p.Cores, anon: p.MemoryBytes}
+}
+
+// beginPlanned starts a planned job on the machine: its script, and what works in it or in
+// its steps.
+func (n *Node) beginPlanned(p *place, base string) {
+	j := p.job
+	d := &j.plan.Does
+	if d.Ends < 0 {
+		return // not even its script
+	}
+	group := func(step string, from, until time.Time) *group {
+		g := n.newGroup(base+step+"/user/task_0", from, until)
+		g.place, g.step = p, step
+		g.limit, g.figures.MemoryMax = float64(j.Cores), j.MemoryBytes
+		return g
+	}
+	batch := group("batch", p.start, p.end)
+	batch.add(n, "slurm_script", j.User.UID, 1)
+	batch.zombies(n, d.Zombies, j.User.UID)
+	if len(j.plan.Steps) == 0 {
+		batch.work(n, p)
+		return
+	}
+	at := p.start
+	for i, step := range j.plan.Steps {
+		end := p.end
+		if step.Length > 0 && at.Add(step.Length).Before(end) {
+			end = at.Add(step.Length)
+		}
+		group(strconv.Itoa(i), at, end).work(n, p)
+		at = end
+	}
+}
+
+// work starts the processes that work, one for each device.
+func (g *group) work(n *Node, p *place) {
+	j := p.job
+	g.works = true
+	ranks := max(len(p.gpus), 1)
+	for r := range ranks {
+		q := g.add(n, j.Program, j.User.UID, uint32(max(j.plan.Does.Threads/ranks, j.Cores/ranks, 1)))
+		q.share = 1 / float64(ranks)
+		if r < len(p.gpus) {
+			q.gpu = p.gpus[r]
+		}
+	}
+}
+
+// quit ends the processes of planned jobs that hold on without them.
+func (n *Node) quit(at time.Time) {
+	for _, g := range n.groups {
+		if g.place == nil || g.place.job.plan == nil || g.place.job.plan.Does.Ends <= 0 || at.Sub(g.place.job.Start) < g.place.job.plan.Does.Ends {
+			continue
+		}
+		for _, p := range g.procs {
+			p.Anon, p.File, p.Shmem = 0, 0, 0
+			n.exited = append(n.exited, p.Process)
+			delete(n.procs, p.PID)
+		}
+		g.procs = nil
+	}
+}
+
+// busy reports whether a planned job works on a node at a time.
+func (g *group) busy(at time.Time) bool {
+	j := g.place.job
+	d := &j.plan.Does
+	return (!d.FirstNodeOnly || g.place.first) && (d.Ends == 0 || at.Sub(j.Start) < d.Ends)
+}
+
+// plannedLoad is what a planned job wants on one node.
+func (g *group) plannedLoad(at time.Time) demand {
+	j := g.place.job
+	d := &j.plan.Does
+	if !g.busy(at) {
+		return demand{anon: 1 << 20}
+	}
+	out := demand{
+		cores: max(d.Wants, d.Cores), most: d.Cores, anon: d.Needed, file: d.Cache, read: d.Read, write: d.Write, gpu: d.GPU, gpuBytes: d.GPUBytes, planned: d,
+	}
+	if j.Outcome == outOfMemory && j.End.Sub(at) < 20*time.Second {
+		out.killed, out.anon = true, j.MemoryBytes
+	}
+	return out
+}
+
+// strain adds what a planned job suffers in some seconds to its control group and process.
+func (g *group) strain(d *Does, seconds float64) {
+	if d == nil {
+		return
+	}
+	c := &g.figures
+	nanos := func(share float64) uint64 { return uint64(share * seconds * 1e9) }
+	c.IOStallNanos += nanos(d.Storage)
+	c.MemoryStallNanos += nanos(d.Memory)
+	c.ThrottledNanos += nanos(d.Throttled)
+	c.RefaultFile += uint64(d.Refaults * seconds)
+	c.Swap = d.Swap
+	if len(g.procs) > 0 {
+		p := g.procs[len(g.procs)-1]
+		p.MajorFaults += uint64(d.Faults * seconds)
+		p.Swap = d.Swap
+		if d.Threads > 0 {
+			p.Threads = uint32(d.Threads)
+		}
+	}
+}
+
+// zombies adds processes that ended and that nobody waits for.
+func (g *group) zombies(n *Node, count int, uid uint32) {
+	for range count {
+		p := g.add(n, "defunct", uid, 1)
+		p.State, p.dead = 'Z', true
+	}
+}
+
+// haveMemory is what version 2 of control groups tells of memory.
+const haveMemory = sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults

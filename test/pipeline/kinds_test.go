@@ -1,0 +1,75 @@
+package pipeline_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/lab/simulate"
+	"reckon/test/pipeline"
+)
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// TestKinds: what must be said of kinds of jobs, and what must not, after all that stands between
+// a machine and a sentence.
+func TestKinds(t *testing.T) {
+	s := pipeline.Run(t, simulate.Config{OnlyPlanned: true, Nodes: 12, GPUNodes: 2, Cores: 16, Plan: plan()}, 3*time.Hour, pipeline.Fine)
+	for name, c := range map[string]struct{ want, deny string }{
+		"good":      {"good cores: it used 7.8 of the 8 cores", "warning"},
+		"wide":      {"it used 1.2 of the 16 cores it was allocated", "critical"},
+		"asleep":    {"warning idle: it was idle", "parallel"},
+		"cache":     {"of it 198 MiB page cache, which the kernel gives back; it needed 2 MiB", "would be killed"},
+		"full":      {"a little more and it would be killed", "page cache"},
+		"gpu-never": {"it never used its 4 GPUs", "busy"},
+		"gpu-held":  {"it never used its GPU", "would be killed"},
+		"gpu-used":  {"good gpu: its 2 GPUs were busy 90 %", "warning"},
+		"cancelled": {"info cancelled: it was cancelled", "critical"},
+		"timeout":   {"it reached its time limit of 30 min", "exit code"},
+		"oom":       {"the kernel killed 1 process of it for lack of memory", "exit code"},
+		"storage":   {"it waited for storage for 18 min (30 % of the time)", "parallel"},
+		"stuck":     {"it asks for more time than its partition allows; ask for less, or it will never start", "advice"},
+		"thrash":    {"it was held up for lack of memory 40 % of the time", "would be killed"},
+		"uneven":    {"the work is not spread evenly", "evenly; the least"},
+	} {
+		if got := s.Said(name); !strings.Contains(got, c.want) || strings.Contains(got, c.deny) {
+			t.Errorf("%s:\n%s\nwant %q and not %q", name, got, c.want, c.deny)
+		}
+	}
+	want := []string{
+		"cannot-start queue dora stuck", "gpu-unused gpu bob gpu-held", "gpu-unused gpu bob gpu-never", "idle-allocation allocation dora empty",
+		"idle-allocation allocation dora never", "idle-allocation gpu bob gpu-held", "imbalance nodes erik uneven", "memory-thrashing faults erik thrash",
+	}
+	if got := s.Short(s.Findings("")); !slices.Equal(got, want) {
+		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func plan() []simulate.Planned {
+	hour := time.Hour
+	return []simulate.Planned{
+		{User: "alice", Name: "good", Cores: 8, MemoryBytes: 8 * gib, Length: hour, Does: simulate.Does{Cores: 7.8, Needed: 6 * gib}},
+		{User: "alice", Name: "wide", Cores: 16, MemoryBytes: 8 * gib, Length: hour, Does: simulate.Does{Cores: 1.2, Needed: 6 * gib}},
+		{User: "alice", Name: "asleep", Cores: 2, MemoryBytes: 8 * gib, Length: hour, Does: simulate.Does{Cores: 0.001, Needed: 1 * mib}},
+		{User: "alice", Name: "cache", Cores: 1, MemoryBytes: 200 * mib, Length: hour, Does: simulate.Does{Cores: 0.9, Needed: 2 * mib, Cache: 198 * mib}},
+		{User: "alice", Name: "full", Cores: 1, MemoryBytes: 1 * gib, Length: hour, Does: simulate.Does{Cores: 0.9, Needed: 1000 * mib}},
+		{User: "bob", Name: "gpu-never", GPUs: 4, Cores: 8, MemoryBytes: 8 * gib, Length: 2 * hour, Does: simulate.Does{Cores: 7, Needed: 6 * gib}},
+		{User: "bob", Name: "gpu-held", GPUs: 1, Cores: 2, MemoryBytes: 8 * gib, Length: 4 * hour, Does: simulate.Does{Cores: 1.9, Needed: 6 * gib, GPUBytes: 10 * gib}},
+		{User: "bob", Name: "gpu-used", GPUs: 2, Cores: 4, MemoryBytes: 8 * gib, Length: hour, Does: simulate.Does{Cores: 3.9, Needed: 6 * gib, GPU: 0.9, GPUBytes: 10 * gib}},
+		{User: "carol", Name: "cancelled", Cores: 2, Length: 20 * time.Minute, Outcome: "cancelled", CancelledBy: "carol", Does: simulate.Does{Cores: 1.9}},
+		{User: "carol", Name: "timeout", Cores: 2, Length: 50 * time.Minute, Limit: 30 * time.Minute, Outcome: "timeout", Does: simulate.Does{Cores: 1.9}},
+		{User: "carol", Name: "oom", Cores: 2, MemoryBytes: 300 * mib, Length: 10 * time.Minute, Outcome: "out_of_memory", Does: simulate.Does{Cores: 1.9, Needed: 100 * mib}},
+		{User: "carol", Name: "step-oom", Cores: 2, MemoryBytes: 300 * mib, Length: 10 * time.Minute, Does: simulate.Does{Cores: 1.9, Needed: 100 * mib},
+			Steps: []simulate.PlannedStep{{Name: "prepare", Length: 2 * time.Minute}, {Name: "solve", Length: 3 * time.Second, Outcome: "out_of_memory", Exit: 125}, {Name: "report"}}},
+		{User: "dora", Name: "storage", Cores: 1, Length: hour, Does: simulate.Does{Cores: 0.6, Storage: 0.3, Read: 180e6, Threads: 1}},
+		{User: "dora", Name: "stuck", Cores: 1, Stuck: "PartitionTimeLimit"},
+		{User: "dora", Name: "empty", Cores: 4, Length: 3 * hour, Does: simulate.Does{Cores: 3.9, Ends: hour}},
+		{User: "dora", Name: "never", Cores: 4, Length: 4 * hour, Does: simulate.Does{Ends: -1}},
+		{User: "erik", Name: "thrash", Cores: 2, MemoryBytes: 1 * gib, Length: hour, Does: simulate.Does{Cores: 0.5, Needed: 500 * mib, Cache: 524 * mib, Faults: 300, Memory: 0.4, Storage: 0.2}},
+		{User: "erik", Name: "uneven", Nodes: 3, Cores: 8, Length: hour, Does: simulate.Does{Cores: 7.9, FirstNodeOnly: true}},
+	}
+}

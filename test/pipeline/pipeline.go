@@ -1,0 +1,161 @@
+// Package pipeline takes a simulated site through everything that stands between a machine and
+// a sentence: agents read its nodes, the poller reads its batch system, the embedded store
+// keeps the samples, the builder makes the catalogue, and answers and rules are asked. Tests of
+// what is said rest on it, so that they hold for what the pipeline can give, and not for figures
+// that it never does.
+//
+// A [Site] is used from one goroutine.
+package pipeline
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/access"
+	"reckon/analysis/misuse"
+	"reckon/answer"
+	"reckon/answer/findings"
+	"reckon/catalogue"
+	"reckon/catalogue/database"
+	"reckon/client"
+	"reckon/lab/simulate"
+	"reckon/lab/simulation"
+	"reckon/query"
+	"reckon/store"
+	"reckon/store/tsdb"
+)
+
+// Name is what the site is called.
+const Name = "lab"
+
+// Site is a simulated site at a time, with all that reckon has made of it.
+type Site struct {
+	Plan      *simulate.Site
+	Catalogue *database.Catalogue
+	Series    *tsdb.Store
+	Now       time.Time
+
+	tb    testing.TB
+	jobs  *answer.Jobs
+	scale *answer.Scale
+}
+
+// Pace is how finely a site is gone through.
+type Pace struct{ Tick, Export time.Duration }
+
+// Fine is as agents read by default, but for the tick; Coarse is enough for what lasts for
+// hours.
+var (
+	Fine   = Pace{5 * time.Second, 15 * time.Second}
+	Coarse = Pace{30 * time.Second, 2 * time.Minute}
+)
+
+// Run takes a site from its beginning up to a time after it.
+func Run(tb testing.TB, c simulate.Config, until time.Duration, p Pace) *Site {
+	tb.Helper()
+	if c.From.IsZero() {
+		c.From = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC) // a Monday
+	}
+	plan, err := simulate.New(c)
+	must(tb, err)
+	s := &Site{tb: tb, Plan: plan, Now: plan.From.Add(until)}
+	s.Series, err = tsdb.Open(tsdb.Options{Dir: filepath.Join(tb.TempDir(), "series"), Retention: -1})
+	must(tb, err)
+	tb.Cleanup(func() { _ = s.Series.Close() })
+	sink := simulation.NewHistory(s.Series, Name)
+	fleet := simulation.New(simulation.Config{Site: plan, Slots: 1})
+	_, err = fleet.Run(tb.Context(), simulation.Stretch{Until: s.Now, Tick: p.Tick, Export: p.Export}, sink)
+	must(tb, err)
+	must(tb, sink.Flush(tb.Context()))
+	s.Catalogue, err = database.Open(filepath.Join(tb.TempDir(), "catalogue.db"), nil)
+	must(tb, err)
+	tb.Cleanup(func() { _ = s.Catalogue.Close() })
+	b := catalogue.NewBuilder(s.Series, s.Catalogue, catalogue.BuilderOptions{Clock: func() time.Time { return s.Now }})
+	_, err = b.Advance(tb.Context())
+	must(tb, err)
+	views := query.New(s.Series, query.Options{})
+	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Views: views}
+	s.scale = &answer.Scale{Catalogue: s.Catalogue, Views: views}
+	return s
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Row is the row of a workload by the name of its job.
+func (s *Site) Row(name string) store.Workload {
+	s.tb.Helper()
+	rows, _, err := s.Catalogue.Workloads(s.tb.Context(), store.Filter{Name: name})
+	must(s.tb, err)
+	if len(rows) != 1 {
+		s.tb.Fatalf("%d rows of %s", len(rows), name)
+	}
+	return rows[0]
+}
+
+// Job is what is answered about a job, by its name, to somebody who may see all.
+func (s *Site) Job(name string) client.WorkloadDetail {
+	s.tb.Helper()
+	ctx := access.With(s.tb.Context(), access.Viewer{Name: "root", Role: access.Admin})
+	d, err := s.jobs.Workload(ctx, s.Row(name).ID, client.Range{})
+	must(s.tb, err)
+	return d
+}
+
+// Scale is what is answered about how a job scales.
+func (s *Site) Scale(name string) client.Scale {
+	s.tb.Helper()
+	out, err := s.scale.Scale(s.tb.Context(), s.Job(name).Workload)
+	must(s.tb, err)
+	return out
+}
+
+// Said is what is said of a job: a line for each verdict and each reason of the advice.
+func (s *Site) Said(name string) string {
+	s.tb.Helper()
+	d := s.Job(name)
+	var out []string
+	for _, v := range d.Verdicts {
+		out = append(out, v.Severity+" "+v.Kind+": "+v.Text)
+	}
+	if d.Advice != nil {
+		for _, why := range d.Advice.Why {
+			out = append(out, "advice: "+why)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// Findings are what the rules find by a policy, empty for the default, in the last day.
+func (s *Site) Findings(policy string) []misuse.Finding {
+	s.tb.Helper()
+	p, err := findings.ReadPolicy([]byte(policy))
+	must(s.tb, err)
+	e := &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}
+	found, err := e.Evaluate(s.tb.Context(), p, s.Now.Add(-24*time.Hour), s.Now)
+	must(s.tb, err)
+	return found
+}
+
+// Short writes findings as rule, part, owner and name of the job, sorted.
+func (s *Site) Short(found []misuse.Finding) []string {
+	names := map[string]string{}
+	rows, _, err := s.Catalogue.Workloads(s.tb.Context(), store.Filter{})
+	must(s.tb, err)
+	for _, r := range rows {
+		names[r.ID] = r.Name
+	}
+	var out []string
+	for _, f := range found {
+		out = append(out, strings.TrimSpace(strings.Join([]string{f.Rule, f.Part, f.Owner, names[f.Workload]}, " ")))
+	}
+	slices.Sort(out)
+	return out
+}
