@@ -120,7 +120,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	prometheus.DB, _ = s.samples.(v1.TSDBAdminStats)
 	outage := &answer.Outage{Catalogue: s.catalogue, Behind: s.notUpToDate}
 	outage.Store, _ = s.samples.(store.Reachable)
-	if damaged, ok := s.samples.(interface {
+	if damaged, ok := s.series.(interface {
 		Gaps(from, to time.Time) []store.Gap
 	}); ok {
 		outage.Gaps = damaged.Gaps

@@ -38,6 +38,11 @@ func (l layered) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	return l.hourly.ChunkQuerier(mint, maxt)
 }
 
+// Gaps are what was lost to damage of samples and of hours.
+func (l layered) Gaps(from, to time.Time) []store.Gap {
+	return append(l.Store.Gaps(from, to), l.hourly.Gaps(from, to)...)
+}
+
 func (l layered) Close() error { return errors.Join(l.hourly.Close(), l.Store.Close()) }
 
 // openEmbedded opens the store in the data directory and, unless that is not wanted, the

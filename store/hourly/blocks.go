@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
+	"hash/crc32"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/internal/durable/block"
 	"reckon/store"
 )
 
@@ -36,36 +38,45 @@ type blocks struct {
 }
 
 // open opens all blocks. It removes what was being written, and what another block replaced
-// and a crash left behind; what can not be read is moved to corrupt/, and lost is true.
-func (b *blocks) open(dir string, log *slog.Logger) (lost bool, err error) {
+// and a crash left behind. What can not be read is moved to corrupt/, and returned with what
+// is missing of the known ones.
+func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lost []store.Gap, err error) {
 	b.dir, b.pool = dir, chunkenc.NewPool()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	replaced := map[ulid.ULID]bool{}
-	for _, e := range entries {
+	replaced, seen := map[ulid.ULID]bool{}, map[string]bool{}
+	budget := int64(scanAtOpen)
+	for _, e := range slices.Backward(entries) { // the newest first
 		path := filepath.Join(dir, e.Name())
 		if strings.HasSuffix(e.Name(), tmpSuffix) {
 			if err := os.RemoveAll(path); err != nil {
-				return false, errors.Join(err, b.close())
+				return nil, errors.Join(err, b.close())
 			}
 			continue
 		}
 		if _, err := ulid.ParseStrict(e.Name()); err != nil || !e.IsDir() {
 			continue
 		}
-		block, err := tsdb.OpenBlock(log, path, b.pool, nil)
-		if err != nil {
-			if err := setAside(dir, e.Name(), err, log); err != nil {
-				return false, errors.Join(err, b.close())
+		seen[e.Name()] = true
+		x, info, err := b.checked(path, known[e.Name()], budget > 0)
+		if budget -= info.Bytes; err != nil {
+			gap, err := setAside(dir, e.Name(), known[e.Name()], info, err, now)
+			if err != nil {
+				return nil, errors.Join(err, b.close())
 			}
-			lost = true
+			lost = append(lost, gap)
 			continue
 		}
-		b.list = append(b.list, block)
-		for _, p := range block.Meta().Compaction.Parents {
+		b.list = append(b.list, x)
+		for _, p := range x.Meta().Compaction.Parents {
 			replaced[p.ULID] = true
+		}
+	}
+	for name, m := range known {
+		if id, err := ulid.ParseStrict(name); err == nil && !seen[name] && !replaced[id] {
+			lost = append(lost, store.Gap{File: name, Why: "it is missing", From: time.UnixMilli(m.From), To: time.UnixMilli(m.To), Noticed: now})
 		}
 	}
 	var old []*tsdb.Block
@@ -80,23 +91,84 @@ func (b *blocks) open(dir string, log *slog.Logger) (lost bool, err error) {
 	return lost, remove(old)
 }
 
+// scanAtOpen is how many bytes of blocks are read at opening, to find damage.
+const scanAtOpen = 1 << 30
+
+// checked opens a block that is as it was written; all of it is read if that is wanted.
+func (b *blocks) checked(path string, known blockMark, all bool) (x *tsdb.Block, info block.Info, err error) {
+	info.From, info.To = math.MaxInt64, math.MinInt64
+	if sum, err := metaSum(path); known.To > known.From && (err != nil || sum != known.Meta) {
+		return nil, info, &block.Damage{File: filepath.Join(path, "meta.json"), At: -1, What: "it is not as it was written"}
+	}
+	if all {
+		if info, err = block.Verify(path); err != nil {
+			return nil, info, err
+		}
+	}
+	var d *block.Damage
+	if err = block.VerifyDeleted(path); errors.As(err, &d) {
+		err = os.Remove(d.File) // nothing is ever deleted from these blocks
+	}
+	if err != nil {
+		return nil, info, err
+	}
+	x, err = tsdb.OpenBlock(nil, path, b.pool, nil)
+	return x, info, err
+}
+
+func metaSum(block string) (uint32, error) {
+	raw, err := os.ReadFile(filepath.Join(block, "meta.json"))
+	return crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)), err
+}
+
+// marks are the blocks now; those that were known before are not read again.
+func (b *blocks) marks(known map[string]blockMark) (map[string]blockMark, error) {
+	now := map[string]blockMark{}
+	for _, x := range b.all() {
+		m := x.Meta()
+		mark, ok := known[m.ULID.String()]
+		if !ok {
+			sum, err := metaSum(x.Dir())
+			if err != nil {
+				return nil, err
+			}
+			mark = blockMark{m.MinTime, m.MaxTime, sum}
+		}
+		now[m.ULID.String()] = mark
+	}
+	return now, nil
+}
+
 func (b *blocks) sort() {
 	slices.SortFunc(b.list, func(x, y *tsdb.Block) int { return cmp.Compare(x.MinTime(), y.MinTime()) })
 }
 
-func setAside(dir, name string, cause error, log *slog.Logger) error {
+// setAside moves a damaged block out of the way and says what is lost with it.
+func setAside(dir, name string, known blockMark, info block.Info, cause error, now time.Time) (gap store.Gap, err error) {
+	var d *block.Damage
 	if errors.Is(cause, os.ErrPermission) {
-		return cause
+		return gap, cause
+	}
+	gap = store.Gap{File: name, Why: cause.Error(), To: now, Noticed: now}
+	if errors.As(cause, &d) {
+		if rel, err := filepath.Rel(dir, d.File); err == nil {
+			gap.File, gap.Why = rel, d.Reason()
+		}
+	}
+	if meta, err := block.ReadMeta(filepath.Join(dir, name)); err == nil && known.To <= known.From {
+		known = blockMark{From: meta.MinTime, To: meta.MaxTime}
+	}
+	switch {
+	case known.To > known.From:
+		gap.From, gap.To = time.UnixMilli(known.From), time.UnixMilli(known.To)
+	case info.To >= info.From:
+		gap.From, gap.To = time.UnixMilli(info.From), time.UnixMilli(info.To+1)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, corruptDir), 0o750); err != nil {
-		return err
+		return gap, err
 	}
-	to := filepath.Join(dir, corruptDir, fmt.Sprintf("%s-%d", name, time.Now().UnixNano()))
-	if err := os.Rename(filepath.Join(dir, name), to); err != nil {
-		return err
-	}
-	log.Error("an unreadable part of the hours was moved aside; it is made again as far as there are samples", "what", name, "kept", to, "err", cause)
-	return nil
+	gap.Kept = filepath.Join(dir, corruptDir, fmt.Sprintf("%s-%d", name, now.UnixNano()))
+	return gap, os.Rename(filepath.Join(dir, name), gap.Kept)
 }
 
 // remove closes blocks, which waits for those who read them, and deletes them.

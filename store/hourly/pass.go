@@ -54,7 +54,15 @@ func (s *Store) Pass(ctx context.Context) error {
 	if err := s.join(ctx); err != nil {
 		return err
 	}
-	return s.forget()
+	if err := s.forget(); err != nil {
+		return err
+	}
+	return s.change(func(n *state) {
+		if s.opts.Retention > 0 {
+			limit := time.UnixMilli(n.Through).Add(-s.opts.Retention)
+			n.Gaps = slices.DeleteFunc(slices.Clone(n.Gaps), func(g store.Gap) bool { return g.To.Before(limit) })
+		}
+	})
 }
 
 func (s *Store) room() error {
@@ -75,6 +83,11 @@ func (s *Store) change(f func(*state)) error {
 	next := s.state
 	s.mu.RUnlock()
 	f(&next)
+	marks, err := s.blocks.marks(next.Blocks)
+	if err != nil {
+		return err
+	}
+	next.Blocks = marks
 	if err := next.save(s.opts.Dir); err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func (r *raw) seal(at int64) {
 	}
 }
 
-// query asks a range query of a store.
+// query asks a range query of a store, and returns its warnings and infos too.
 func query(tb testing.TB, q storage.Queryable, text string, from, to, step int64, lookback time.Duration) (promql.Matrix, []string) {
 	tb.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e8, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
@@ -144,12 +144,12 @@ func query(tb testing.TB, q storage.Queryable, text string, from, to, step int64
 	if err != nil {
 		tb.Fatal(err)
 	}
-	_, infos := got.Warnings.AsStrings("", 0, 0)
+	warnings, infos := got.Warnings.AsStrings("", 0, 0)
 	out := make(promql.Matrix, len(m))
 	for i, s := range m {
 		out[i] = promql.Series{Metric: s.Metric, Floats: slices.Clone(s.Floats)}
 	}
-	return out, infos
+	return out, append(warnings, infos...)
 }
 
 func openStore(tb testing.TB, r *raw, dir string) *Store {

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/store"
 )
 
 const (
@@ -183,7 +185,8 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 	if counts {
 		old.from = max(old.from, math.MinInt64+hour) - hour // what was counted before the first hour
 	}
-	if old.from <= old.to && len(q.s.blocks.all()) > 0 {
+	gaps := q.s.Gaps(time.UnixMilli(begin), time.UnixMilli(old.to))
+	if old.from <= old.to && (len(q.s.blocks.all()) > 0 || len(gaps) > 0) {
 		if inHours, err = q.hoursOf(old); err != nil {
 			return storage.ErrSeriesSet(err)
 		}
@@ -206,7 +209,7 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 			c.Start = max(old.from, h.Start-hour)
 		}
 		set := inHours.Select(ctx, sorted || both, c, ms...)
-		sets = append(sets, &hourSet{SeriesSet: set, at: span{begin, old.to + 1}, counts: edges})
+		sets = append(sets, &hourSet{SeriesSet: set, at: span{begin, old.to + 1}, counts: edges, gaps: gaps})
 	}
 	switch len(sets) {
 	case 0:
@@ -222,6 +225,7 @@ type hourSet struct {
 	storage.SeriesSet
 	at     span  // what is asked for; samples may begin before
 	counts edges // not nil: they are looked at as counters
+	gaps   []store.Gap
 	any    bool
 }
 
@@ -240,6 +244,9 @@ func (s *hourSet) At() storage.Series {
 
 func (s *hourSet) Warnings() annotations.Annotations {
 	w := s.SeriesSet.Warnings()
+	for _, g := range s.gaps {
+		w.Add(fmt.Errorf("%w: hours: %s", annotations.PromQLWarning, g))
+	}
 	if s.any {
 		w.Add(fmt.Errorf("%w: before %s one figure an hour was read", annotations.PromQLInfo, time.UnixMilli(s.at.to).UTC().Format(time.RFC3339)))
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"reckon/internal/durable"
+	"reckon/store"
 )
 
 // state says how far it came. Without it everything that the store has is made again, which
@@ -24,12 +25,26 @@ type state struct {
 	Known []string `json:"known,omitempty"`
 	// Lost: the store has deleted something that hours were made of, or nobody knows.
 	Lost bool `json:"lost,omitempty"`
+	// Blocks are the blocks that there should be, by their names.
+	Blocks map[string]blockMark `json:"blocks,omitempty"`
+	// Gaps are blocks that were lost to damage.
+	Gaps []store.Gap `json:"gaps,omitempty"`
+}
+
+// blockMark is what is known of a block. Times are milliseconds; To is not in it.
+type blockMark struct {
+	From int64  `json:"from"`
+	To   int64  `json:"to"`
+	Meta uint32 `json:"meta"` // CRC-32C of meta.json
 }
 
 const stateFile = "state.json"
 
 func loadState(dir string, log *slog.Logger) (s state) {
 	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err == nil {
+		raw, err = durable.Body(raw)
+	}
 	if err == nil {
 		err = json.Unmarshal(raw, &s)
 	}
@@ -47,7 +62,7 @@ func (s *state) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.Replace(filepath.Join(dir, stateFile), raw, 0o666); err != nil {
+	if err := durable.Replace(filepath.Join(dir, stateFile), durable.Seal(raw), 0o666); err != nil {
 		return fmt.Errorf("note how far hours were made: %w", err)
 	}
 	return nil

@@ -3,14 +3,10 @@ package tsdb
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,15 +17,6 @@ import (
 	"reckon/metric"
 	"reckon/store/storetest"
 )
-
-// damageSeeds is how many random damages are tried: 20, or what the variable says.
-func damageSeeds(t *testing.T) int {
-	n, err := strconv.Atoi(os.Getenv("RECKON_DAMAGES"))
-	if err != nil {
-		return 20
-	}
-	return n
-}
 
 // damagedStore is a closed store with files of every kind, and what it holds.
 type damagedStore struct {
@@ -100,74 +87,6 @@ func wholeStore(t *testing.T) *damagedStore {
 	return d
 }
 
-// A damage changes one file.
-type damage struct {
-	seed uint64
-	file string // below the store
-	what string
-}
-
-func (d damage) String() string { return fmt.Sprintf("seed %d: %s: %s", d.seed, d.file, d.what) }
-
-// hurt damages a random file below dir; each kind of file is as likely as the others.
-func hurt(t *testing.T, dir string, seed uint64) damage {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 7))
-	kinds := map[string][]string{}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || e.Name() == "lock" {
-			return err
-		}
-		rel, err := filepath.Rel(dir, path)
-		kind := rel
-		switch parts := strings.Split(rel, string(filepath.Separator)); {
-		case len(parts[0]) == 26:
-			kind = strings.Join(parts[1:], "/")
-		case len(parts) > 1:
-			kind = filepath.Dir(rel)
-		}
-		kinds[kind] = append(kinds[kind], rel)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for k := range kinds {
-		names = append(names, k)
-	}
-	slices.Sort(names)
-	files := kinds[names[rng.IntN(len(names))]]
-	d := damage{seed: seed, file: files[rng.IntN(len(files))]}
-	path := filepath.Join(dir, d.file)
-	raw, err := os.ReadFile(path)
-	written, statErr := os.Stat(path)
-	if err = errors.Join(err, statErr); err != nil {
-		t.Fatal(err)
-	}
-	switch way := rng.IntN(4); {
-	case way == 0 || len(raw) == 0:
-		d.what = "removed"
-		err = os.Remove(path)
-	case way == 1:
-		n := rng.IntN(len(raw))
-		d.what = fmt.Sprintf("cut to %d of %d bytes", n, len(raw))
-		err = os.WriteFile(path, raw[:n], 0o640)
-	default:
-		at, bit := rng.IntN(len(raw)), rng.IntN(8)
-		raw[at] ^= 1 << bit
-		d.what = fmt.Sprintf("bit %d of byte %d of %d flipped", bit, at, len(raw))
-		err = os.WriteFile(path, raw, 0o640)
-	}
-	if err == nil && d.what != "removed" {
-		err = os.Chtimes(path, written.ModTime(), written.ModTime()) // a disk that forgets does not say when
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 // TestRandomDamage changes one file of a closed store at random. The store opens, takes samples and
 // answers; no sample has another value; and each that is missing lies in a gap that is told
 // with its file.
@@ -178,13 +97,13 @@ func TestRandomDamage(t *testing.T) {
 		total += len(p)
 	}
 	t.Logf("%d series, %d samples", len(whole.want), total)
-	for seed := range uint64(damageSeeds(t)) {
+	for seed := range storetest.Damages(os.Getenv(storetest.DamagesVariable), 20) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "series")
 			if out, err := exec.Command("cp", "-a", whole.dir, dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			d := hurt(t, dir, seed)
+			d := storetest.Hurt(t, dir, seed)
 			var log bytes.Buffer
 			now := whole.to.Add(time.Minute)
 			s, err := Open(Options{Dir: dir, Clock: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
@@ -196,7 +115,7 @@ func TestRandomDamage(t *testing.T) {
 			if untold > 0 {
 				t.Errorf("%s: %d of %d samples are missing, %d of them in no gap: %v\n%s", d, missing, total, untold, s.Gaps(time.Unix(0, 0), now), &log)
 			}
-			if missing > 0 && !strings.Contains(log.String(), strings.Split(d.file, "/")[0]) {
+			if missing > 0 && !strings.Contains(log.String(), strings.Split(d.File, "/")[0]) {
 				t.Errorf("%s: nobody is told of the file:\n%s", d, &log)
 			}
 			var b metric.Batch
@@ -210,7 +129,7 @@ func TestRandomDamage(t *testing.T) {
 }
 
 // compare returns how many samples are missing, and how many of these lie in no gap.
-func (d *damagedStore) compare(t *testing.T, s *Store, what damage) (missing, untold int) {
+func (d *damagedStore) compare(t *testing.T, s *Store, what storetest.Damage) (missing, untold int) {
 	t.Helper()
 	got := d.read(t, s)
 	for name, want := range d.want {

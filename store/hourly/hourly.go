@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,14 +105,23 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the store of hours: %w", err)
 	}
 	s := &Store{opts: o, log: o.Logger, raw: o.Raw, ladder: []int64{64 * day, 8 * day}, settled: 8 * day}
-	lost, err := s.blocks.open(o.Dir, s.log)
+	s.state = loadState(o.Dir, s.log)
+	lost, err := s.blocks.open(o.Dir, s.state.Blocks, o.Clock())
 	if err != nil {
 		return nil, fmt.Errorf("open the store of hours: %w", err)
 	}
-	s.state = loadState(o.Dir, s.log)
-	if lost {
-		// Whatever the store still has of it is made again.
-		s.state.Known = nil
+	lost = slices.DeleteFunc(lost, func(g store.Gap) bool { // a crash while old blocks were removed
+		return g.Kept == "" && o.Retention > 0 && g.To.UnixMilli() <= s.state.Through-o.Retention.Milliseconds()
+	})
+	for _, gap := range lost {
+		s.log.Error("a part of the hours was damaged; it is made again as far as there are samples", "file", gap.File, "why", gap.Why,
+			"from", gap.From.UTC().Format(time.RFC3339), "to", gap.To.UTC().Format(time.RFC3339), "kept", gap.Kept)
+	}
+	if len(lost) > 0 {
+		s.state.Known = nil // whatever the store still has of it is made again
+		if err := s.change(func(n *state) { n.Gaps = append(slices.Clone(n.Gaps), lost...) }); err != nil {
+			s.log.Warn("which hours are missing could not be noted", "err", err)
+		}
 	}
 	if s.state.Through == 0 && len(s.blocks.all()) > 0 {
 		s.state.Lost = true
@@ -119,7 +129,26 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-var _ store.Local = (*Store)(nil)
+// Gaps returns which hours of a time were lost to damage of files, and can not be made again:
+// those of before the samples begin.
+func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
+	s.mu.RLock()
+	gaps := s.state.Gaps
+	s.mu.RUnlock()
+	if len(gaps) == 0 {
+		return nil
+	}
+	gone := s.gone()
+	for _, g := range gaps {
+		if g.To.UnixMilli() > gone {
+			g.To = time.UnixMilli(gone)
+		}
+		if g.From.Before(g.To) && g.From.Before(to) && g.To.After(from) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
 
 // Close waits for those who read. A pass under way has to be ended before, by its context.
 func (s *Store) Close() error {

@@ -1,0 +1,86 @@
+package hourly
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/store/storetest"
+)
+
+// A file that is changed, cut off or removed is noticed; what is lost with it and can not be made
+// again lies in a gap, and no hour has another value. Where the samples are still there it
+// is made again.
+func TestRandomDamage(t *testing.T) {
+	const days = 12
+	r, whole := openRaw(t), filepath.Join(t.TempDir(), "hourly")
+	s := openStore(t, r, whole)
+	r.append(lset("c_total"), minutes(t0, t0+days*day+5*hour)...)
+	r.append(lset("g"), minutes(t0, t0+days*day+5*hour)...)
+	r.seal(t0 + days*day + 2*hour)
+	pass(t, s)
+	s.settled = 0
+	pass(t, s) // joins the first eight days
+	want, joined := kept(t, s, "c_total"), spans(s)
+	if err := s.Close(); err != nil || len(want) != days*24+1 {
+		t.Fatalf("%d hours, %v", len(want), err)
+	}
+	later := openRaw(t) // it has no samples of those days any more
+	later.append(lset("c_total"), minutes(t0+days*day, t0+days*day+5*hour)...)
+
+	for seed := range storetest.Damages(os.Getenv(storetest.DamagesVariable), 8) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "hourly")
+			if out, err := exec.Command("cp", "-a", whole, dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			what := storetest.Hurt(t, dir, seed)
+			s := openStore(t, later, dir)
+			have := map[int64]float64{}
+			for _, p := range kept(t, s, "c_total") {
+				have[p.t] = p.v
+			}
+			missing, untold := 0, 0
+			for _, p := range want {
+				v, ok := have[p.t]
+				at := time.UnixMilli(p.t)
+				switch {
+				case !ok:
+					if missing++; len(s.Gaps(at, at.Add(time.Millisecond))) == 0 {
+						untold++
+					}
+				case v != p.v:
+					t.Errorf("%s: %v at %s, not %v", what, v, at, p.v)
+				}
+				delete(have, p.t)
+			}
+			if untold > 0 || len(have) > 0 {
+				t.Errorf("%s: %d hours are missing, %d of them untold, and %d came from nowhere; gaps %v", what, missing, untold, len(have), s.Gaps(time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2)))
+			}
+			_, notes := query(t, s, "c_total", t0, t0+days*day, 6*hour, 0)
+			if told := slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "are missing or incomplete") }); missing > 0 && !told {
+				t.Errorf("%s: a query is told %q", what, notes)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again := openStore(t, r, dir) // with the samples
+			again.settled = 0
+			pass(t, again)
+			pass(t, again)
+			if got := kept(t, again, "c_total"); !slices.EqualFunc(got, want, func(a, b sample) bool { return a.t == b.t && a.v == b.v }) || spans(again) != joined {
+				t.Errorf("%s: made again: %d hours of %d, %s", what, len(got), len(want), spans(again))
+			}
+			if gaps := again.Gaps(time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2)); len(gaps) > 0 {
+				t.Errorf("%s: it was made again, and there are gaps: %v", what, gaps)
+			}
+			t.Logf("%s: %d hours missing", what, missing)
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// DamagesVariable is the environment variable that says how many random damages tests try.
+const DamagesVariable = "RECKON_DAMAGES"
+
+// Damages is how many random damages a test tries: as many as the variable says, or few.
+func Damages(variable string, few int) uint64 {
+	if n, err := strconv.Atoi(variable); err == nil {
+		return uint64(n)
+	}
+	return uint64(few)
+}
+
+// Damage is what was done to a file.
+type Damage struct {
+	Seed uint64
+	File string // below the directory
+	What string
+}
+
+func (d Damage) String() string { return fmt.Sprintf("seed %d: %s: %s", d.Seed, d.File, d.What) }
+
+// Hurt damages one file below dir, always the same way for a seed: it flips a bit, cuts the
+// file off or removes it. Each kind of file is as likely as the others, however many there
+// are of it. When a file was written to last stays as it was.
+func Hurt(tb testing.TB, dir string, seed uint64) Damage {
+	tb.Helper()
+	rng := rand.New(rand.NewPCG(seed, 7))
+	kinds := map[string][]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() == "lock" {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		kinds[kindOf(rel)] = append(kinds[kindOf(rel)], rel)
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	names := make([]string, 0, len(kinds))
+	for k := range kinds {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	files := kinds[names[rng.IntN(len(names))]]
+	d := Damage{Seed: seed, File: files[rng.IntN(len(files))]}
+	if d.What, err = hurt(filepath.Join(dir, d.File), rng); err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// kindOf is the path of a file with the names of blocks and numbers left out.
+func kindOf(rel string) string {
+	parts := strings.Split(rel, string(filepath.Separator))
+	for i, p := range parts {
+		_, err := strconv.Atoi(strings.TrimPrefix(p, "checkpoint."))
+		if len(p) == 26 || err == nil {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+func hurt(path string, rng *rand.Rand) (what string, err error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	switch way := rng.IntN(4); {
+	case way == 0 || len(raw) == 0:
+		return "removed", os.Remove(path)
+	case way == 1:
+		n := rng.IntN(len(raw))
+		what, raw = fmt.Sprintf("cut to %d of %d bytes", n, len(raw)), raw[:n]
+	default:
+		at, bit := rng.IntN(len(raw)), rng.IntN(8)
+		raw[at] ^= 1 << bit
+		what = fmt.Sprintf("bit %d of byte %d of %d flipped", bit, at, len(raw))
+	}
+	return what, errors.Join(os.WriteFile(path, raw, 0o640), os.Chtimes(path, st.ModTime(), st.ModTime()))
+}
