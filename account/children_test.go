@@ -23,9 +23,9 @@ type kin struct {
 }
 
 type kinProc struct {
-	pid, ppid, pgid         int32
-	start, cpu, user, child uint64
-	dead                    bool
+	pid, ppid, pgid   int32
+	start, cpu, child uint64
+	dead              bool
 }
 
 func newKin(boot uint64) *kin {

@@ -15,6 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
+// notCreated begins the errors of a silence in the words of Alertmanager.
+const notCreated = "Failed to create silence"
+
 type apiSilence struct {
 	ID          string            `json:"id,omitempty"`
 	Status      *apiSilenceStatus `json:"status,omitempty"`
@@ -159,9 +162,9 @@ func (a *api) postSilence(r *http.Request) (any, error) {
 	case in.StartsAt.IsZero() || in.EndsAt.IsZero():
 		return nil, badRequest(errors.New("a silence needs startsAt and endsAt"))
 	case !in.StartsAt.Before(in.EndsAt):
-		return nil, badRequest(errors.New("Failed to create silence: start time must be before end time"))
+		return nil, badRequest(fmt.Errorf("%s: start time must be before end time", notCreated))
 	case in.EndsAt.Before(time.Now()):
-		return nil, badRequest(errors.New("Failed to create silence: end time can't be in the past"))
+		return nil, badRequest(fmt.Errorf("%s: end time can't be in the past", notCreated))
 	}
 	err := a.e.silences.Set(r.Context(), p)
 	a.e.memory.snapshot("silences", a.e.silences.Snapshot)
