@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"reckon/metric"
@@ -27,7 +28,7 @@ type damagedStore struct {
 
 func (d *damagedStore) read(t *testing.T, s *Store) map[string][]storetest.Point {
 	t.Helper()
-	return storetest.Read(t, s, d.from, d.to, labels.MustNewMatcher(labels.MatchRegexp, labels.MetricName, "reckon_.*|history"))
+	return storetest.Read(t, s, d.from, d.to, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, "reckon_.*|history"))
 }
 
 // wholeStore makes blocks of the head, of ended series, of samples out of order and of imports,
@@ -71,7 +72,7 @@ func wholeStore(t *testing.T) *damagedStore {
 		}
 	}
 	h := new(History)
-	old := h.Series(labels.FromStrings(labels.MetricName, "history", "node", "n1"))
+	old := h.Series(labels.FromStrings(model.MetricNameLabel, "history", "node", "n1"))
 	for at := d.from; at.Before(d.from.Add(time.Hour)); at = at.Add(time.Minute) {
 		if err := old.Add(at.UnixMilli(), 7); err != nil {
 			t.Fatal(err)
