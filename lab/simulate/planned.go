@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"reckon/sensor"
 )
 
 // Planned is a job of which everything is given, beside those that are drawn: for tests that
@@ -243,6 +241,3 @@ func (g *group) zombies(n *Node, count int, uid uint32) {
 		p.State, p.dead = 'Z', true
 	}
 }
-
-// haveMemory is what version 2 of control groups tells of memory.
-const haveMemory = sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults
