@@ -30,7 +30,16 @@ var intended = []intent{
 		Holds: func(d difference) bool { return d.Was == "open" && d.Is == "gone" },
 	},
 	{Where: "finding-*/steps/**", Why: "steps are counted anew, and by the allocation (decision 0306)"},
+	{Where: "*usage-*/*/held_core_seconds", Why: hoursByFacts},
+	{Where: "*usage-*/held_core_seconds", Why: hoursByFacts},
+	{Where: "report/*/held_core_seconds", Why: hoursByFacts},
+	{
+		Where: "*usage-*/*/capacity_share", Why: "use is divided by capacity over the hours of which it is known only",
+		Holds: func(d difference) bool { is, number := d.Is.(float64); return !number || is <= 1 },
+	},
 }
+
+const hoursByFacts = "core-hours allocated are facts times the time from start to end, no longer a sum over samples"
 
 // ruleName is the name of today of a rule of findings.
 func ruleName(was any) any {
