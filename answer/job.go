@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/query"
 	"reckon/store"
 )
@@ -279,6 +280,13 @@ func toAPI(w *store.Workload) client.Workload {
 	}
 	if c.Nodes == nil {
 		c.Nodes = []string{}
+	}
+	switch {
+	case len(c.Nodes) < 2 || c.CoresP95 == nil:
+	case c.Exactness["cores_p95"] == figure.AtMost || c.Exactness["cores_p95"] == figure.Estimated && c.Running:
+		c.CoresP95Method = "upper bound"
+	default:
+		c.CoresP95Method = "joint"
 	}
 	if !w.Submit.IsZero() {
 		at := w.Submit.UTC()

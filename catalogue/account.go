@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"reckon/figure"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -32,6 +33,7 @@ type account struct {
 	NodeList string // allocated by the scheduler
 	Tracks   map[uint64]*track
 	Ends     map[place]ending
+	Inexact  figure.Degrees // of figures by key, the worst so far
 
 	touched bool
 	Ended   bool // in the last row that was written
@@ -182,6 +184,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	if watched := float64(until-max(a.Start, a.watched())) / 1000; w.MemoryByteSeconds != nil && watched > 0 {
 		w.MemoryMeanBytes = ptr(*w.MemoryByteSeconds / watched)
 	}
+	a.exactness(&w.Row)
 	return w
 }
 

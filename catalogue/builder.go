@@ -273,7 +273,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 		}
 		rows, done, ended = append(rows, w), append(done, a), append(ended, over)
 	}
-	if err := unusedGPUs(ctx, b.q, rows, b.o.Gone); err != nil {
+	if err := errors.Join(unusedGPUs(ctx, b.q, rows, b.o.Gone), jointCores(ctx, b.q, rows)); err != nil {
 		return 0, err
 	}
 	const batch = 5000

@@ -1,7 +1,7 @@
 package catalogue
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -36,7 +36,11 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[place]int) {
 	}
 	for i, list := range apart {
 		if len(list) > 0 {
-			*row.At(i) = ptr(a.combine(&runFigures[i].How, list, lane))
+			v, bound := a.combine(&runFigures[i].How, list, lane)
+			*row.At(i) = &v
+			if bound {
+				row.Exactness.Add(runFigures[i].Key, figure.AtMost)
+			}
 		}
 	}
 	a.quantiles(row, tracks, lane)
@@ -57,23 +61,22 @@ func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
 	return 0, false
 }
 
-// combine joins the series of parts, the parts of nodes, and the nodes.
-func (a *account) combine(how *figure.How, list []amount, lane map[place]int) float64 {
+// combine joins the series of parts, the parts of nodes, and the nodes. It reports whether that
+// is an upper bound: peaks of parts that ran at the same time, added up.
+func (a *account) combine(how *figure.How, list []amount, lane map[place]int) (v float64, bound bool) {
 	parts := grouped(list, func(n amount) place { return n.place }, how.Series)
-	if how.Parts == figure.Sequential {
-		parts = a.lanesOf(parts, lane)
-	}
 	op := how.Parts
 	if op == figure.Sequential {
-		op = figure.Sum
+		parts, op = a.lanesOf(parts, lane), figure.Sum
 	}
 	nodes := grouped(parts, func(n amount) place { return place{Node: n.Node} }, op)
 	if how.Whole {
 		if i := slices.IndexFunc(nodes, func(n amount) bool { return n.Node == "" }); i >= 0 {
-			return nodes[i].v
+			return nodes[i].v, false
 		}
 	}
-	return grouped(nodes, func(amount) place { return place{} }, how.Nodes)[0].v
+	bound = how.Parts == figure.Sequential && len(parts) > len(nodes)
+	return grouped(nodes, func(amount) place { return place{} }, how.Nodes)[0].v, bound
 }
 
 // grouped joins numbers with the same key, in the order of their keys' first ones.
@@ -155,38 +158,51 @@ func (a *account) uses(p place) bool {
 	return false
 }
 
-// quantiles fills what is taken of distributions: within a lane that of the joint one, over
-// lanes their sum. For one lane that is exact; for several, which work at the same time, it
-// is the case that all are highest together.
+// quantiles fills what is taken of distributions: within a lane that of the joint one. Lanes
+// work at the same time, and of how they depend on each other their distributions tell nothing:
+// over them the sum is an estimate, or what it keeps to in any case.
 func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[place]int) {
-	type at struct {
-		figure, lane int
-	}
-	hists := map[at]*metric.Histogram{}
-	var order []at
-	for _, k := range tracks {
-		for _, i := range runSlots.list[k.Slot].figures {
-			if runFigures[i].How.Value != figure.Quantile {
-				continue
-			}
-			key := at{i, lane[place{k.Node, k.Part}]}
-			if hists[key] == nil {
-				hists[key] = &metric.Histogram{}
-				order = append(order, key)
-			}
-			hists[key].Merge(k.distribution())
-		}
-	}
-	slices.SortFunc(order, func(x, y at) int { return cmp.Or(cmp.Compare(x.figure, y.figure), cmp.Compare(x.lane, y.lane)) })
-	for _, key := range order {
-		h := hists[key]
-		if h.Count == 0 {
+	for i := range runFigures {
+		f := &runFigures[i]
+		if f.How.Value != figure.Quantile {
 			continue
 		}
-		if v := h.Quantile(runFigures[key.figure].Quantile); !math.IsNaN(v) {
-			add(row.At(key.figure), v)
+		hists := a.distributions(tracks, lane, i)
+		q := f.Quantile
+		if n := float64(len(hists)); n > 1 {
+			degree := figure.Estimated
+			if f.How.Nodes == figure.UpperBound {
+				q, degree = 1-(1-q)/n, figure.AtMost
+			}
+			row.Exactness.Add(f.Key, degree)
+		}
+		for _, h := range hists {
+			if v := h.Quantile(q); !math.IsNaN(v) {
+				add(row.At(i), v)
+			}
 		}
 	}
+}
+
+// distributions are those of a figure by lane, in their order.
+func (a *account) distributions(tracks []*track, lane map[place]int, i int) (out []*metric.Histogram) {
+	by := map[int]*metric.Histogram{}
+	for _, k := range tracks {
+		if !k.Slot.feeds(i) {
+			continue
+		}
+		at := lane[place{k.Node, k.Part}]
+		if by[at] == nil {
+			by[at] = &metric.Histogram{}
+		}
+		by[at].Merge(k.distribution())
+	}
+	for _, at := range slices.Sorted(maps.Keys(by)) {
+		if by[at].Count > 0 {
+			out = append(out, by[at])
+		}
+	}
+	return out
 }
 
 func add(to **float64, v float64) {

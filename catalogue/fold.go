@@ -53,7 +53,10 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 		return err
 	}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", runSlots.metrics()))
-	return series.Each(ctx, f.q, from, to, f.series, ms...)
+	if err := series.Each(ctx, f.q, from, to, f.series, ms...); err != nil {
+		return err
+	}
+	return f.judge(ctx, from, to)
 }
 
 // findRuns finds the starts in the interval and gives each run an account.

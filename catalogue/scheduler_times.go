@@ -237,6 +237,9 @@ func (f *fold) adopt(k key, mine *account) {
 				mine.Programs[p] = x
 			}
 		}
+		for name, e := range a.Inexact {
+			mine.Inexact.Add(name, e)
+		}
 		mine.Rows = append(mine.Rows, a.Rows...)
 		mine.touched = true
 		return true

@@ -71,7 +71,7 @@ func cell(v reflect.Value) string {
 	}
 	switch v.Kind() {
 	case reflect.Slice, reflect.Struct, reflect.Map:
-		if v.Kind() == reflect.Slice && v.Len() == 0 {
+		if v.Kind() != reflect.Struct && v.Len() == 0 {
 			return ""
 		}
 		body, err := json.Marshal(v.Interface())

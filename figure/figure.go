@@ -61,6 +61,9 @@ const (
 	Max
 	// Latest is the one with the latest sample; of several of one time the largest.
 	Latest
+	// UpperBound is of quantiles of nodes: what their sum keeps to with the same probability,
+	// however they depend on each other: the sum of each one's quantile at 1-(1-q)/n.
+	UpperBound
 	// Sequential is of parts: of those that follow each other the largest counts (of
 	// histograms the joint one), and those that ran at the same time add up. A series
 	// without a part speaks for all parts of its node.
@@ -111,31 +114,6 @@ type Zero struct {
 	NodeSeries string
 }
 
-// Exactness says how far a figure can be trusted.
-type Exactness uint8
-
-// From best to worst. A run takes the worst of its time. The numbers are those of the series
-// reckon_figure_exactness.
-const (
-	Exact     Exactness = iota
-	AtLeast             // a lower bound: something could not be seen
-	Estimated           // from sampled or indirect readings, or an upper bound
-	Modelled            // from a fitted model
-)
-
-// String is the exactness in the words of the API.
-func (e Exactness) String() string {
-	switch e {
-	case Exact:
-		return "exact"
-	case AtLeast:
-		return "at least"
-	case Estimated:
-		return "estimated"
-	}
-	return "modelled"
-}
-
 // Figure is one row of the table.
 type Figure struct {
 	// Key is the JSON key, the sort key and the column of the database.
@@ -161,9 +139,10 @@ type Figure struct {
 	// Except are series that do not count in hours.
 	Except Source
 
-	Exactness Exactness
-	Zero      Zero
-	AtMost    []Bound
+	// As is another figure whose exactness this one has; empty for its own.
+	As     string
+	Zero   Zero
+	AtMost []Bound
 }
 
 // GoName is the name of the field in Go.

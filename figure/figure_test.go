@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"encoding/json"
 	"reflect"
 	"regexp"
 	"slices"
@@ -53,6 +54,9 @@ func TestTable(t *testing.T) {
 			}
 			labels[s.Metric] = s.Label
 		}
+		if f.As != "" && Index(Run, f.As) < 0 {
+			t.Errorf("%s is as exact as %s, which is no figure", f.Key, f.As)
+		}
 		for _, key := range f.Zero.Held {
 			if Index(Run, key) < 0 {
 				t.Errorf("%s: zero by %s, which is no figure", f.Key, key)
@@ -75,7 +79,11 @@ func TestTable(t *testing.T) {
 func TestGenerated(t *testing.T) {
 	for s, v := range map[Scope]Numbered{Run: &Row{}, Hour: &Used{}, Node: &Capacity{}} {
 		list, typ := Of(s), reflect.TypeOf(v).Elem()
-		if v.Len() != len(list) || typ.NumField() != len(list) {
+		fields := typ.NumField()
+		if s == Run {
+			fields-- // Exactness
+		}
+		if v.Len() != len(list) || fields != len(list) {
 			t.Fatalf("%s has %d fields and %d figures, the table %d: run go generate ./figure", typ, typ.NumField(), v.Len(), len(list))
 		}
 		for i, f := range list {
@@ -91,6 +99,40 @@ func TestGenerated(t *testing.T) {
 			if Index(s, f.Key) != i {
 				t.Errorf("%s has number %d, want %d", f.Key, Index(s, f.Key), i)
 			}
+		}
+	}
+}
+
+func TestExactness(t *testing.T) {
+	for _, c := range []struct{ a, b, want Exactness }{
+		{Exact, Exact, Exact}, {Exact, AtLeast, AtLeast}, {AtMost, Exact, AtMost}, {AtLeast, AtMost, Estimated}, {AtLeast, AtLeast, AtLeast},
+		{Estimated, AtLeast, Estimated}, {Modelled, Exact, Modelled}, {AtMost, Modelled, Modelled},
+	} {
+		if c.a.Worse(c.b) != c.want || c.b.Worse(c.a) != c.want {
+			t.Errorf("%s and %s is %s, want %s", c.a, c.b, c.a.Worse(c.b), c.want)
+		}
+	}
+	var d Degrees
+	d.Add("cpu_seconds", Exact)
+	if d != nil {
+		t.Errorf("%v of what is exact", d)
+	}
+	d.Add("cpu_seconds", AtLeast)
+	d.Add("cpu_seconds", Exact)
+	text, err := json.Marshal(Row{Exactness: d})
+	if err != nil || !strings.Contains(string(text), `"exactness":{"cpu_seconds":"at least"}`) {
+		t.Errorf("%s %v", text, err)
+	}
+	var back Row
+	if err := json.Unmarshal(text, &back); err != nil || back.Exactness["cpu_seconds"] != AtLeast {
+		t.Errorf("%v %v", back.Exactness, err)
+	}
+	if err := json.Unmarshal([]byte(`{"exactness":{"x":"perhaps"}}`), &back); err == nil {
+		t.Error("an unknown word was taken")
+	}
+	for i, word := range ExactnessWords() {
+		if Exactness(i).String() != word {
+			t.Errorf("%d is %s, want %s", i, Exactness(i), word)
 		}
 	}
 }

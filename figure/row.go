@@ -9,9 +9,9 @@ type Row struct {
 	CPUSystemSeconds      *float64 `json:"cpu_system_seconds,omitempty"`       // CPU time in the kernel, seconds.
 	CPUWaitSeconds        *float64 `json:"cpu_wait_seconds,omitempty"`         // Time threads were ready to run and waited for a processor, seconds.
 	CoresMean             *float64 `json:"cores_mean"`                         // Cores in use on average: CPU time by wall time.
-	CoresP50              *float64 `json:"cores_p50"`                          // Cores in use, median over one-second ticks.
-	CoresP95              *float64 `json:"cores_p95"`                          // Cores in use, 95th percentile over one-second ticks.
-	CoresMax              *float64 `json:"cores_max,omitempty"`                // Cores in use, maximum over one-second ticks.
+	CoresP50              *float64 `json:"cores_p50"`                          // Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.
+	CoresP95              *float64 `json:"cores_p95"`                          // Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).
+	CoresMax              *float64 `json:"cores_max,omitempty"`                // Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.
 	MemoryBytes           *float64 `json:"memory_bytes,omitempty"`             // Resident memory at the latest sample, bytes.
 	MemoryPeakBytes       *float64 `json:"memory_peak_bytes"`                  // Highest resident memory, summed over nodes, bytes.
 	MemoryNeededBytes     *float64 `json:"memory_needed_bytes,omitempty"`      // Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
@@ -40,6 +40,9 @@ type Row struct {
 	ThrottledSeconds      *float64 `json:"cpu_throttled_seconds,omitempty"`    // Time held back by its CPU quota, seconds.
 	MajorFaults           *float64 `json:"major_faults,omitempty"`             // Pages read from disk because they were not in memory.
 	SwapBytes             *float64 `json:"swap_peak_bytes,omitempty"`          // Most memory swapped out, summed over nodes and parts, bytes.
+
+	// Exactness of the figures that are not exact, by key.
+	Exactness Degrees `json:"exactness,omitempty"`
 }
 
 // Len is how many figures there are.

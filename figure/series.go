@@ -30,6 +30,8 @@ const (
 	AllocatedMemory = "reckon_workload_allocated_memory_bytes"
 	AllocatedGPUs   = "reckon_workload_allocated_gpus"
 
+	ExactnessOf = "reckon_figure_exactness" // by figure, kind and source
+
 	CommandCPU     = "reckon_command_cpu_seconds_total"
 	CommandStarted = "reckon_command_processes_started_total"
 

@@ -4,12 +4,13 @@ import "reckon/metric"
 
 // How most figures add up.
 var (
-	counted    = How{Value: Total}                       // a counter of each part, device, mode
-	highest    = How{Value: Highest}                     // the peaks of parts or devices that count apart
-	current    = How{Value: Current}                     // what all parts hold now
-	peak       = How{Value: Highest, Parts: Sequential}  // the true maximum of a node, nodes added
-	spread     = How{Value: Quantile, Parts: Sequential} // of a distribution
-	perPart    = How{Value: Highest, Series: Max}        // the peak of each part
+	counted    = How{Value: Total}                                          // a counter of each part, device, mode
+	highest    = How{Value: Highest}                                        // the peaks of parts or devices that count apart
+	current    = How{Value: Current}                                        // what all parts hold now
+	peak       = How{Value: Highest, Parts: Sequential}                     // the true maximum of a node, nodes added
+	spread     = How{Value: Quantile, Parts: Sequential}                    // of a distribution
+	mostly     = How{Value: Quantile, Parts: Sequential, Nodes: UpperBound} // of its upper end
+	perPart    = How{Value: Highest, Series: Max}                           // the peak of each part
 	perNode    = How{Value: Newest, Series: Max, Parts: Max, Whole: true}
 	ofTheWhole = How{Value: Newest, Series: Latest, Parts: Latest, Nodes: Latest}
 )
@@ -25,19 +26,19 @@ var table = []Figure{
 	{Key: "cpu_seconds", Unit: metric.Seconds, Heading: "CPU time", Help: "CPU time, user and system, seconds.",
 		In: Run | Hour, Always: true, From: of(CPU), How: counted, AtMost: []Bound{withinWall}},
 	{Key: "cpu_user_seconds", Unit: metric.Seconds, Heading: "CPU, user", Help: "CPU time in user mode, seconds.",
-		In: Run, From: where(CPU, "mode", "user"), How: counted, AtMost: []Bound{withinCPU}},
+		In: Run, From: where(CPU, "mode", "user"), How: counted, As: "cpu_seconds", AtMost: []Bound{withinCPU}},
 	{Key: "cpu_system_seconds", Unit: metric.Seconds, Heading: "CPU, kernel", Help: "CPU time in the kernel, seconds.",
-		In: Run, From: where(CPU, "mode", "system"), How: counted, AtMost: []Bound{withinCPU}},
+		In: Run, From: where(CPU, "mode", "system"), How: counted, As: "cpu_seconds", AtMost: []Bound{withinCPU}},
 	{Key: "cpu_wait_seconds", Unit: metric.Seconds, Heading: "CPU wait", Help: "Time threads were ready to run and waited for a processor, seconds.",
 		In: Run | Hour, From: of(CPUWait), How: counted},
 	{Key: "cores_mean", Unit: metric.Cores, Heading: "Cores, mean", Help: "Cores in use on average: CPU time by wall time.",
-		In: Run, Always: true, AtMost: []Bound{withinCores}},
-	{Key: "cores_p50", Unit: metric.Cores, Heading: "Cores, median", Help: "Cores in use, median over one-second ticks.",
-		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.5, AtMost: []Bound{withinCores}},
-	{Key: "cores_p95", Unit: metric.Cores, Heading: "Cores, p95", Help: "Cores in use, 95th percentile over one-second ticks.",
-		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.95, AtMost: []Bound{withinCores}},
-	{Key: "cores_max", Unit: metric.Cores, Heading: "Cores, most", Help: "Cores in use, maximum over one-second ticks.",
-		In: Run, From: of(Cores), How: spread, Quantile: 1, AtMost: []Bound{withinCores}},
+		In: Run, Always: true, As: "cpu_seconds", AtMost: []Bound{withinCores}},
+	{Key: "cores_p50", Unit: metric.Cores, Heading: "Cores, median", Help: "Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.",
+		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.5, As: "cpu_seconds", AtMost: []Bound{withinCores}},
+	{Key: "cores_p95", Unit: metric.Cores, Heading: "Cores, p95", Help: "Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).",
+		In: Run, Always: true, From: of(Cores), How: mostly, Quantile: 0.95, As: "cpu_seconds", AtMost: []Bound{withinCores}},
+	{Key: "cores_max", Unit: metric.Cores, Heading: "Cores, most", Help: "Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.",
+		In: Run, From: of(Cores), How: mostly, Quantile: 1, As: "cpu_seconds", AtMost: []Bound{withinCores}},
 	{Key: "memory_bytes", Unit: metric.Bytes, Heading: "Memory", Help: "Resident memory at the latest sample, bytes.",
 		In: Run, From: of(Memory), How: current, AtMost: []Bound{withinMachine}},
 	{Key: "memory_peak_bytes", Unit: metric.Bytes, Heading: "Memory peak", Help: "Highest resident memory, summed over nodes, bytes.",
@@ -47,9 +48,9 @@ var table = []Figure{
 	{Key: "memory_needed_peak_bytes", Unit: metric.Bytes, Heading: "Memory needed, peak", Help: "Highest needed memory, summed over nodes, bytes.",
 		In: Run, From: of(MemoryNeededPeak), How: peak, AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory by time", Help: "Resident memory by the time it was held, byte seconds.",
-		In: Run | Hour, Internal: true, From: of("reckon_workload_memory_byte_seconds_total"), How: counted},
+		In: Run | Hour, Internal: true, From: of("reckon_workload_memory_byte_seconds_total"), How: counted, As: "memory_bytes"},
 	{Key: "memory_mean_bytes", Unit: metric.Bytes, Heading: "Memory, mean", Help: "Resident memory on average over the run, bytes.",
-		In: Run, AtMost: []Bound{withinMachine}},
+		In: Run, As: "memory_bytes", AtMost: []Bound{withinMachine}},
 	{Key: "io_read_bytes", Field: "ReadBytes", Unit: metric.Bytes, Heading: "Read", Help: "Bytes read from storage.",
 		In: Run | Hour, From: where(IO, "direction", "read"), How: counted},
 	{Key: "io_write_bytes", Field: "WriteBytes", Unit: metric.Bytes, Heading: "Written", Help: "Bytes written to storage.",
@@ -57,7 +58,7 @@ var table = []Figure{
 	{Key: "network_bytes", Unit: metric.Bytes, Heading: "Network", Help: "Bytes received and sent.",
 		In: Run | Hour, From: of(Network), How: counted},
 	{Key: "gpu_seconds", Unit: metric.Seconds, Heading: "GPU time", Help: "Busy share of GPUs, integrated over time, seconds.",
-		In: Run | Hour, From: of(GPU), How: counted, Zero: Zero{Held: []string{"request_gpus"}, NodeSeries: NodeGPU}},
+		In: Run | Hour, From: of(GPU), How: counted, Zero: Zero{Held: []string{"allocated_gpus", "request_gpus"}, NodeSeries: NodeGPU}},
 	{Key: "gpu_memory_peak_bytes", Field: "GPUMemoryPeak", Unit: metric.Bytes, Heading: "GPU memory peak", Help: "Highest GPU memory, bytes.",
 		In: Run, From: []Source{{Metric: GPUMemory}, {Metric: "reckon_workload_gpu_memory_peak_bytes"}}, How: highest},
 	// Each joule is in one domain. Idle energy has series of workloads only where the site

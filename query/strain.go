@@ -144,8 +144,6 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	return out, nil
 }
 
-const exactnessMetric = "reckon_figure_exactness"
-
 // Exactness returns how exact the figures of a kind of workload were on some nodes, the worst
 // of a time, by the name of the figure: 0 exact, 1 at least, 2 estimated, 3 modelled. A figure
 // of which nothing is said is absent.
@@ -153,7 +151,7 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	ms := []*labels.Matcher{series.Equal("__name__", exactnessMetric), series.OneOf("node", nodes), series.Equal("kind", kind), series.OneOf("workload", []string{"", s.ID})}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf), series.OneOf("node", nodes), series.Equal("kind", kind), series.OneOf("workload", []string{"", s.ID})}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // facts are the other columns; identity comes first.
-var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms"}
+var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms", "exactness"}
 
 var (
 	rowColumns = slices.Concat(facts, runColumns)
@@ -141,8 +141,16 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		at := w.Submit.UnixMilli()
 		submit = &at
 	}
+	exactness := ""
+	if len(w.Exactness) > 0 {
+		text, err := json.Marshal(w.Exactness)
+		if err != nil {
+			return err
+		}
+		exactness = string(text)
+	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
-		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit)
+		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness)
 	for i := range figures {
 		u.args = append(u.args, *w.Row.At(i))
 	}
@@ -234,8 +242,8 @@ func (u *upsert) count(ctx context.Context) error {
 func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until int64, err error) {
 	var start, seen int64
 	var submit *int64
-	var nodes string
-	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit)
+	var nodes, exactness string
+	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit, &exactness)
 	for i := range figures {
 		dest = append(dest, w.Row.At(i))
 	}
@@ -251,6 +259,11 @@ func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until i
 	}
 	if err := json.Unmarshal([]byte(nodes), &w.Nodes); err != nil {
 		return w, 0, err
+	}
+	if exactness != "" {
+		if err := json.Unmarshal([]byte(exactness), &w.Exactness); err != nil {
+			return w, 0, err
+		}
 	}
 	d.each(&w, d.get)
 	return w, until, nil

@@ -34,6 +34,9 @@ func goTypes() []byte {
 			f := &list[i]
 			fmt.Fprintf(&b, "\t%s *float64 `json:%q` // %s\n", f.GoName(), tag(f, s.scope), f.Help)
 		}
+		if s.scope == figure.Run {
+			b.WriteString("\n\t// Exactness of the figures that are not exact, by key.\n\tExactness Degrees `json:\"exactness,omitempty\"`\n")
+		}
 		fmt.Fprintf(&b, "}\n\n// Len is how many figures there are.\nfunc (r *%s) Len() int { return %d }\n", s.name, len(list))
 		fmt.Fprintf(&b, "\n// At is the figure number i, in the order of the table. It panics when there is none.\nfunc (r *%s) At(i int) **float64 {\n\tswitch i {\n", s.name)
 		for i := range list {
@@ -75,6 +78,9 @@ func pageTypes() []byte {
 				optional = ""
 			}
 			fmt.Fprintf(&b, "  /** %s */\n  %s%s: Num;\n", f.Help, f.Key, optional)
+		}
+		if s.scope == figure.Run {
+			b.WriteString("  /** Of the figures that are not exact, by key. */\n  exactness?: Record<string, string>;\n")
 		}
 		b.WriteString("}\n")
 	}

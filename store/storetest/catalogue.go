@@ -60,6 +60,9 @@ func Row(i int) store.Workload {
 	for k := range w.Row.Len() {
 		*w.Row.At(k) = num(x + float64(k)/10)
 	}
+	if i%2 == 1 {
+		w.Exactness = figure.Degrees{"cpu_seconds": figure.AtLeast, "cores_p95": figure.AtMost}
+	}
 	return w
 }
 
@@ -77,7 +80,7 @@ func show(w store.Workload) string {
 			text += fmt.Sprintf(" %s=%g", f.Key, *v)
 		}
 	}
-	return text
+	return text + fmt.Sprint(" ", w.Exactness)
 }
 
 func list(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, int) {

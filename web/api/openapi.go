@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 )
 
 // schema is a JSON Schema (draft 2020-12) or any other object of the document.
@@ -175,6 +176,12 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 		return schema{"type": "number"}
 	case reflect.Slice:
 		return schema{"type": "array", "items": schemaOf(t.Elem(), schemas)}
+	case reflect.Map: // of words
+		values := schema{"type": "string"}
+		if t.Elem() == reflect.TypeFor[figure.Exactness]() {
+			values = enum(figure.ExactnessWords()...)
+		}
+		return schema{"type": "object", "additionalProperties": values}
 	case reflect.Struct:
 		ref := schema{"$ref": "#/components/schemas/" + t.Name()}
 		if _, done := schemas[t.Name()]; !done {

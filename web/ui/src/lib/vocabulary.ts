@@ -13,11 +13,11 @@ export interface Row {
   cpu_wait_seconds?: Num;
   /** Cores in use on average: CPU time by wall time. */
   cores_mean: Num;
-  /** Cores in use, median over one-second ticks. */
+  /** Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more. */
   cores_p50: Num;
-  /** Cores in use, 95th percentile over one-second ticks. */
+  /** Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method). */
   cores_p95: Num;
-  /** Cores in use, maximum over one-second ticks. */
+  /** Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound. */
   cores_max?: Num;
   /** Resident memory at the latest sample, bytes. */
   memory_bytes?: Num;
@@ -73,6 +73,8 @@ export interface Row {
   major_faults?: Num;
   /** Most memory swapped out, summed over nodes and parts, bytes. */
   swap_peak_bytes?: Num;
+  /** Of the figures that are not exact, by key. */
+  exactness?: Record<string, string>;
 }
 
 export interface Used {

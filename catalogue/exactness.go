@@ -1,0 +1,124 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/figure"
+	"reckon/internal/series"
+)
+
+// Agents export how exact the figures are of each kind of workload on their node, and of single
+// workloads that differ. A run takes the worst of its time on its nodes.
+
+// inexact is a time in which a figure of a kind of workload was not exact on a node.
+type inexact struct {
+	kind, workload, figure string // workload is empty for all of the kind
+	degree                 figure.Exactness
+	from, to               int64
+}
+
+// nodesAtOnce is how many nodes are named in one query; of more, all are read.
+const nodesAtOnce = 200
+
+// judge takes in how exact the figures of the accounts were that have samples in an interval.
+func (f *fold) judge(ctx context.Context, from, to time.Time) error {
+	var live []*account
+	nodes := map[string]bool{}
+	for _, runs := range f.accounts {
+		for _, a := range runs {
+			some := false
+			for _, k := range a.Tracks {
+				if k.Node != "" && k.T >= from.UnixMilli() && k.First <= to.UnixMilli() {
+					some, nodes[k.Node] = true, true
+				}
+			}
+			if some {
+				live = append(live, a)
+			}
+		}
+	}
+	if len(live) == 0 {
+		return nil
+	}
+	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf)}
+	if len(nodes) <= nodesAtOnce {
+		names := make([]string, 0, len(nodes))
+		for n := range nodes {
+			names = append(names, n)
+		}
+		slices.Sort(names)
+		ms = append(ms, series.OneOf("node", names))
+	}
+	found := map[nodeKey][]inexact{}
+	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+		f.names.Read(l, "figure")
+		n := &f.names
+		of := inexact{kind: n.Kind, workload: n.Workload, figure: n.Rest["figure"]}
+		k := nodeKey{n.Site, n.Node}
+		found[k] = append(found[k], of.times(it)...)
+		return nil
+	}, ms...)
+	if err != nil {
+		return err
+	}
+	for _, a := range live {
+		a.judge(found, from.UnixMilli(), to.UnixMilli())
+	}
+	return nil
+}
+
+// times are the stretches of samples of one degree that is not exact.
+func (i inexact) times(it chunkenc.Iterator) (out []inexact) {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		t, v := it.At()
+		if vt != chunkenc.ValFloat || math.IsNaN(v) || v < 1 {
+			i.degree = figure.Exact
+			continue
+		}
+		if d := figure.Exactness(v); d != i.degree {
+			i.degree, i.from = d, t
+			out = append(out, i)
+		}
+		out[len(out)-1].to = t
+	}
+	return out
+}
+
+// judge takes over what holds for the account in an interval.
+func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
+	if len(found) == 0 {
+		return
+	}
+	from, to = max(from, a.Start), min(to, a.seen())
+	looked := map[string]bool{}
+	for _, k := range a.Tracks {
+		if k.Node == "" || looked[k.Node] {
+			continue
+		}
+		looked[k.Node] = true
+		for _, x := range found[nodeKey{a.Site, k.Node}] {
+			if x.kind == a.Kind && (x.workload == "" || x.workload == a.ID) && x.from <= to && x.to >= from && a.Inexact[x.figure].Worse(x.degree) != a.Inexact[x.figure] {
+				a.Inexact.Add(x.figure, x.degree)
+				a.touched = true
+			}
+		}
+	}
+}
+
+// exactness fills how exact the figures of a row are: their own or that of the one they rest
+// on.
+func (a *account) exactness(row *figure.Row) {
+	for i := range runFigures {
+		f := &runFigures[i]
+		if *row.At(i) != nil {
+			row.Exactness.Add(f.Key, a.Inexact[cmp.Or(f.As, f.Key)])
+		}
+	}
+}
