@@ -20,10 +20,8 @@ type Backend interface {
 	// Workloads returns what the filter selects, with its Total. An empty result is
 	// not an error. Limit is always set.
 	Workloads(ctx context.Context, f client.Filter) (client.WorkloadList, error)
-	// Workload returns one workload by its full id, with its profile. Start is zero for
-	// the latest run of the id, or the start of another of its runs.
-	// The error matches answer.ErrNotFound when there is no such workload.
-	Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error)
+	// Workload details one run, as Workloads listed it, with its profile.
+	Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error)
 	// Nodes returns every node of the site, sorted by name.
 	Nodes(ctx context.Context) (client.NodeList, error)
 }
@@ -71,32 +69,12 @@ func (a *Authorized) Workloads(ctx context.Context, f client.Filter) (client.Wor
 	return client.WorkloadList{}, v.Unknown()
 }
 
-// maxRuns is how many runs of an id are looked through for the viewer's own.
-const maxRuns = 1000
-
-// Workload implements [Backend].
-func (a *Authorized) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
-	v := From(ctx)
-	if v.All() {
-		return a.backend.Workload(ctx, id, r)
+// Workload implements [Backend]. Work of others costs and tells nothing.
+func (a *Authorized) Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
+	if v := From(ctx); !v.All() && !v.Sees(w.Owner) {
+		return client.WorkloadDetail{}, a.missing(w.ID)
 	}
-	// Listed first, so that work of others costs and tells nothing.
-	list, err := a.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: maxRuns})
-	if err != nil {
-		return client.WorkloadDetail{}, err
-	}
-	own := slices.DeleteFunc(list.Workloads, func(w client.Workload) bool { return r.Site != "" && w.Site != r.Site })
-	if len(own) == 0 {
-		return client.WorkloadDetail{}, a.missing(id)
-	}
-	if r.Start.IsZero() { // the latest of the viewer's own
-		r.Start, r.Site = own[0].Start, own[0].Site
-	}
-	d, err := a.backend.Workload(ctx, id, r)
-	if err == nil && !v.Sees(d.Owner) { // batch systems give an id again, to somebody else
-		return client.WorkloadDetail{}, a.missing(id)
-	}
-	return d, err
+	return a.backend.Workload(ctx, w, r)
 }
 
 // Nodes implements [Backend]: machines belong to nobody. What administrators write about
@@ -135,7 +113,7 @@ func (v Viewer) Unknown() error {
 
 // nameless refuses a filter whose answer without names would give one away.
 func nameless(f client.Filter) error {
-	if f.ID != "" {
+	if len(f.IDs) > 0 {
 		return Refuse(ErrForbidden, "sign in", errors.New("a workload is shown to its owner only"))
 	}
 	word := ""

@@ -63,18 +63,11 @@ func (b *Jobs) Workloads(ctx context.Context, f client.Filter) (client.WorkloadL
 	return list, nil
 }
 
-// Workload returns one workload with its profile. Of an id that was used again the latest
-// life is meant, unless the range names another.
-func (b *Jobs) Workload(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
-	row, err := b.row(ctx, id, r.Site, r.Start)
-	if err != nil {
-		return client.WorkloadDetail{}, err
-	}
-	one := []client.Workload{toAPI(row)}
-	b.Bounds.workloads(ctx, one)
-	d := client.WorkloadDetail{Workload: one[0]}
-	whole := query.Selection{Site: row.Site, ID: id, From: row.Start, To: last(row)}
-	b.Rates.workload(&d.Workload)
+// Workload details one run, as Workloads lists it, with its profile.
+func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
+	d := client.WorkloadDetail{Workload: w}
+	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
+	var err error
 	if err := b.Outage.degrade(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
 		return client.WorkloadDetail{}, err
 	}
@@ -114,25 +107,6 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 		d.EnergyMethod, err = b.Views.EnergyMethod(ctx, whole)
 	}
 	return err
-}
-
-// row finds the life of an id that began at a time, the latest when that is zero, of a
-// site, or of any when that is empty.
-func (b *Jobs) row(ctx context.Context, id, site string, start time.Time) (*store.Workload, error) {
-	f := store.Filter{ID: id, Sort: "-start", Limit: 1}
-	if !start.IsZero() || site != "" {
-		f.Limit = 0
-	}
-	rows, _, err := b.Catalogue.Workloads(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	for i := range rows {
-		if (site == "" || rows[i].Site == site) && (start.IsZero() || same(&rows[i], start.UnixMilli())) {
-			return &rows[i], nil
-		}
-	}
-	return nil, NotFound("", fmt.Errorf("%s: no such workload", id))
 }
 
 // profile fills the figures over time.

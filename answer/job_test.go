@@ -109,7 +109,7 @@ func (h *history) site() site {
 
 // Scale answers for the latest life of an id.
 func (s site) Scale(ctx context.Context, id string) (client.Scale, error) {
-	list, err := s.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: 1})
+	list, err := s.Workloads(ctx, client.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})
 	if err != nil || len(list.Workloads) == 0 {
 		return client.Scale{}, fmt.Errorf("%d workloads: %w", len(list.Workloads), err)
 	}
@@ -198,7 +198,7 @@ func TestJobAnswers(t *testing.T) {
 		h.put(begin.Add(time.Duration(i+1)*15*time.Second), "n2", "reckon_workload_energy_joules_total", v, append(who, "domain", "package", "share", "active", "method", "modelled")...)
 	}
 	c := h.site()
-	d, err := c.Workload(t.Context(), "slurm/7", client.Range{})
+	d, err := detail(t, c, "slurm/7")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,17 +242,21 @@ func TestJobAnswers(t *testing.T) {
 		return sum
 	}
 	for by, line := range map[string][3]string{"total": {"cores", "", ""}, "command": {"command_cores", "", "solver"}} {
-		p, err := c.Workload(t.Context(), "slurm/7", client.Range{By: by})
+		p, err := c.Workload(t.Context(), d.Workload, client.Range{By: by})
 		if got := area(p.Profile, line[0], line[1], line[2], p.StepSeconds); err != nil || math.Abs(got-1200) > 15 {
 			t.Errorf("by %s: %g CPU seconds of 1200, %v", by, got, err)
 		}
 	}
-	p, err := c.Workload(t.Context(), "slurm/7", client.Range{By: "node"})
+	p, err := c.Workload(t.Context(), d.Workload, client.Range{By: "node"})
 	if one, two := area(p.Profile, "cores", "n1", "", p.StepSeconds), area(p.Profile, "cores", "n2", "", p.StepSeconds); err != nil || math.Abs(one-600) > 10 || math.Abs(two-600) > 10 {
 		t.Errorf("by node: %g and %g of 600, %v", one, two, err)
 	}
 
-	old, err := c.Workload(t.Context(), "slurm/7", client.Range{Start: older.start})
+	runs, err := c.Workloads(t.Context(), client.Filter{IDs: []string{"slurm/7"}, Sort: "start"})
+	if err != nil || len(runs.Workloads) != 2 {
+		t.Fatalf("%+v %v", runs, err)
+	}
+	old, err := c.Workload(t.Context(), runs.Workloads[0], client.Range{})
 	if err != nil || old.Owner != "bob" || !old.Start.Equal(older.start) || len(old.Nodes) != 1 || old.CPUSeconds == nil || math.Abs(*old.CPUSeconds-1200) > 1e-6 || len(old.Events) != 0 {
 		t.Errorf("the life before: %+v, events %+v, %v", old.Workload, old.Events, err)
 	}
@@ -262,7 +266,7 @@ func TestJobAnswers(t *testing.T) {
 		"a profile that ends before it": {To: begin.Add(-time.Hour)},
 		"a step that is much too fine":  {From: begin.Add(-30 * 24 * time.Hour), To: begin.Add(time.Minute), Step: time.Second},
 	} {
-		_, err := c.Workload(t.Context(), "slurm/7", r)
+		_, err := c.Workload(t.Context(), d.Workload, r)
 		var refused *Error
 		if !errors.As(err, &refused) || !errors.Is(err, ErrInvalid) || refused.Hint == "" {
 			t.Errorf("%s: %v", name, err)
@@ -286,7 +290,7 @@ func TestRenamedNode(t *testing.T) {
 		h.put(at, node, "node_boot_time_seconds", 1.7e9)
 		h.put(at, "other", "node_boot_time_seconds", 1.7e9) // booted with it, and runs on
 	}
-	d, err := h.site().Workload(t.Context(), "slurm/8", client.Range{})
+	d, err := detail(t, h.site(), "slurm/8")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,4 +311,14 @@ func TestStepFor(t *testing.T) {
 			t.Errorf("%v: step %v, want %v", span, got, want)
 		}
 	}
+}
+
+// detail is what is answered about the latest run of an id.
+func detail(t *testing.T, j site, id string) (client.WorkloadDetail, error) {
+	t.Helper()
+	list, err := j.Workloads(t.Context(), client.Filter{IDs: []string{id}, Sort: "-start", Limit: 1})
+	if err != nil || len(list.Workloads) == 0 {
+		t.Fatalf("%s: %+v %v", id, list, err)
+	}
+	return j.Workload(t.Context(), list.Workloads[0], client.Range{})
 }

@@ -242,7 +242,7 @@ func endedWell(w *client.Workload) bool {
 func sameName(ctx context.Context, facts Catalogue, w *client.Workload, limit int) ([]store.Workload, error) {
 	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
-		f = store.Filter{ID: w.ID, Owners: []string{w.Owner}, Sort: "-start", Limit: limit}
+		f = store.Filter{IDs: []string{w.ID}, Owners: []string{w.Owner}, Sort: "-start", Limit: limit}
 	}
 	rows, _, err := facts.Workloads(ctx, f)
 	return slices.DeleteFunc(rows, func(r store.Workload) bool {

@@ -317,7 +317,7 @@ func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.T
 	}
 	for _, a := range list {
 		k := key{a.Site, a.ID}
-		rows, _, err := b.cat.Workloads(ctx, store.Filter{ID: a.ID})
+		rows, _, err := b.cat.Workloads(ctx, store.Filter{IDs: []string{a.ID}})
 		if err != nil {
 			return err
 		}

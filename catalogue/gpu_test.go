@@ -58,7 +58,7 @@ func TestUnusedGPUs(t *testing.T) {
 		if _, err := b.Advance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		rows, _, err := cat.Workloads(t.Context(), store.Filter{ID: "slurm/1"})
+		rows, _, err := cat.Workloads(t.Context(), store.Filter{IDs: []string{"slurm/1"}})
 		if err != nil || len(rows) != 1 {
 			t.Fatalf("%s: %+v %v", name, rows, err)
 		}

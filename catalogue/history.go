@@ -162,7 +162,7 @@ type unmarked struct {
 
 // recall has all runs of an id read again of which some are gone.
 func (u *unmarked) recall(ctx context.Context, g store.Run) error {
-	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{ID: g.ID})
+	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{IDs: []string{g.ID}})
 	for i := range rows {
 		if o := &rows[i]; o.Site == g.Site {
 			u.widen(o, o.Start, later(o.Seen, o.End))
@@ -203,7 +203,7 @@ func (*unmarked) SetWatermark(context.Context, time.Time) error { return nil }
 // start over, is not found where the series hold its start: it may be an earlier one now.
 func (u *unmarked) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, f)
-	if f.ID != "" {
+	if len(f.IDs) > 0 {
 		rows = slices.DeleteFunc(rows, func(w store.Workload) bool { return w.Submit.IsZero() && !w.Start.Before(u.oldest) })
 		n = len(rows)
 	}

@@ -14,7 +14,7 @@ import (
 // Its fields are, in name, type and order, those of the store's filter, so that the
 // one converts to the other.
 type Filter struct {
-	ID           string // one workload, by its full id
+	IDs          []string // workloads by their full ids
 	Kinds        []string
 	Owners       []string
 	Nodes        []string
@@ -49,8 +49,8 @@ func (f Filter) Query() url.Values {
 			q.Set(key, value)
 		}
 	}
-	set("id", f.ID)
 	for key, values := range map[string][]string{
+		"id": f.IDs,
 		"kind": f.Kinds, "owner": f.Owners, "node": f.Nodes,
 		"account": f.Accounts, "partition": f.Partitions, "state": f.States, "site": f.Sites,
 	} {

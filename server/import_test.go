@@ -45,7 +45,7 @@ func serveOnly(t *testing.T, data string) (c *client.Client, stop func()) {
 
 func ofJob(t *testing.T, c *client.Client) string {
 	t.Helper()
-	list, err := c.Workloads(t.Context(), client.Filter{ID: "slurm/4711"})
+	list, err := c.Workloads(t.Context(), client.Filter{IDs: []string{"slurm/4711"}})
 	if err != nil || len(list.Workloads) != 1 {
 		t.Fatalf("%+v %v", list, err)
 	}

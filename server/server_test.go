@@ -134,7 +134,7 @@ func TestRestartAndRebuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := c.Workloads(t.Context(), client.Filter{ID: "other/n1"})
+	list, err := c.Workloads(t.Context(), client.Filter{IDs: []string{"other/n1"}})
 	if err != nil || list.Total != 1 {
 		t.Errorf("after the rebuild other/n1 is there %d times, error %v", list.Total, err)
 	}

@@ -118,7 +118,7 @@ func (w *Workload) Waits() bool {
 
 // Filter selects workloads of the catalogue. Zero fields select everything.
 type Filter struct {
-	ID           string
+	IDs          []string // full ids
 	Kinds        []string
 	Owners       []string
 	Nodes        []string

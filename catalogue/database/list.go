@@ -53,7 +53,7 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
 	}
-	if f.ID == "" && !c.d.indexes { // an id has its own index everywhere
+	if len(f.IDs) == 0 && !c.d.indexes { // ids have its own index everywhere
 		table, err := c.lists.table(ctx)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
@@ -67,12 +67,15 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 
 // fromRows has the database select and order.
 func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
-	total, err := c.total(ctx, f)
-	if err != nil {
-		return nil, 0, fmt.Errorf("count workloads: %w", c.explain(ctx, err))
-	}
-	if total == 0 || f.Offset >= total {
-		return nil, total, nil
+	total, all := 0, f.Limit <= 0 && f.Offset <= 0
+	if !all {
+		var err error
+		if total, err = c.total(ctx, f); err != nil {
+			return nil, 0, fmt.Errorf("count workloads: %w", c.explain(ctx, err))
+		}
+		if total == 0 || f.Offset >= total {
+			return nil, total, nil
+		}
 	}
 	q, args := c.d.listSQL(f, order, down, total)
 	rows, err := c.db.QueryContext(ctx, q, args...)
@@ -83,6 +86,9 @@ func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, 
 	out, err := c.d.scanAll(rows)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+	}
+	if all {
+		total = len(out)
 	}
 	return out, total, nil
 }
@@ -179,13 +185,11 @@ func (w *conditions) in(column string, values []string) {
 
 // grouped reports whether a filter is on nothing but what workload_counts counts by.
 func grouped(f store.Filter) bool {
-	return f.ID == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+	return len(f.IDs) == 0 && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
 }
 
 func (w *conditions) filter(f store.Filter) {
-	if f.ID != "" {
-		w.and("id = " + w.param(f.ID))
-	}
+	w.in("id", f.IDs)
 	w.groups(f)
 	w.in("site", f.Sites)
 	if f.Running != nil {

@@ -60,7 +60,7 @@ func copied(t *testing.T, to *Catalogue) {
 		if w != 2500 || h != 3 || f != 1 {
 			t.Errorf("%d workloads, %d hours, %d findings were copied", w, h, f)
 		}
-		list, n, err := to.Workloads(ctx, store.Filter{ID: "slurm/7"})
+		list, n, err := to.Workloads(ctx, store.Filter{IDs: []string{"slurm/7"}})
 		check(err)
 		if _, total, _ := to.Workloads(ctx, store.Filter{Limit: 1}); n != 1 || total != 2500 || *list[0].CPUSeconds != *rows[7].CPUSeconds {
 			t.Errorf("%d of %d workloads there", n, total)

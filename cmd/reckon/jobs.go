@@ -64,7 +64,7 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these users or namespaces")
-	f.StringVarP(&o.filter.ID, "id", "j", "", "with this id, every run of it: slurm/4711, or the number of a batch job")
+	f.StringSliceVarP(&o.filter.IDs, "id", "j", nil, "with these ids, every run of them: slurm/4711, or the number of a batch job")
 	f.StringSliceVar(&o.filter.Kinds, "kind", nil, "of these kinds: "+strings.Join(kindWords(), ", "))
 	f.StringSliceVar(&o.filter.Nodes, "node", nil, "that ran on these nodes")
 	f.StringVar(&o.filter.Name, "name", "", "with a name that matches this shell pattern, such as 'train*'")
@@ -97,8 +97,11 @@ const everything = 100_000 // what the server sends at most
 
 func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	f := o.filter
-	if f.ID != "" && !strings.Contains(f.ID, "/") {
-		f.ID = string(workload.MakeID(workload.Slurm, f.ID))
+	f.IDs = slices.Clone(f.IDs)
+	for i, id := range f.IDs {
+		if !strings.Contains(id, "/") {
+			f.IDs[i] = string(workload.MakeID(workload.Slurm, id))
+		}
 	}
 	var err error
 	if f.Until, err = moment("until", o.until, now); err != nil {

@@ -297,7 +297,7 @@ func TestRequeued(t *testing.T) {
 	for range 2 { // and once more
 		l.take("a.sacct", text)
 	}
-	rows, _, err := l.facts.Workloads(t.Context(), store.Filter{ID: "slurm/48", Sort: "start"})
+	rows, _, err := l.facts.Workloads(t.Context(), store.Filter{IDs: []string{"slurm/48"}, Sort: "start"})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("%v\n%s", err, l.rows())
 	}

@@ -97,12 +97,12 @@ func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
 	bare := store.Workload{ID: "unit/cron.service", Kind: "unit", Name: "cron.service", Owner: "root", Start: epoch, Seen: epoch.Add(time.Minute)}
 	must(t, c.Upsert(t.Context(), []store.Workload{full, bare}))
 	for _, want := range []store.Workload{full, bare} {
-		rows, n := list(t, c, store.Filter{ID: want.ID})
+		rows, n := list(t, c, store.Filter{IDs: []string{want.ID}})
 		if n != 1 || len(rows) != 1 || show(rows[0]) != show(want) {
 			t.Errorf("%d rows\n got %s\nwant %s", n, show(rows[0]), show(want))
 		}
 	}
-	rows, _ := list(t, c, store.Filter{ID: bare.ID})
+	rows, _ := list(t, c, store.Filter{IDs: []string{bare.ID}})
 	if !rows[0].End.IsZero() || rows[0].CPUSeconds != nil || rows[0].ExitCode != nil {
 		t.Errorf("what was not measured came back as a figure: %s", show(rows[0]))
 	}
@@ -115,7 +115,7 @@ func catalogueIdentity(t *testing.T, c store.Catalogue) {
 	b.Site = "there"
 	d.Start, d.Seen, d.End = a.Start.Add(48*time.Hour), a.Seen.Add(48*time.Hour), time.Time{}
 	must(t, c.Upsert(t.Context(), []store.Workload{a, b, d}))
-	if rows, n := list(t, c, store.Filter{ID: a.ID}); n != 3 || len(rows) != 3 {
+	if rows, n := list(t, c, store.Filter{IDs: []string{a.ID}}); n != 3 || len(rows) != 3 {
 		t.Errorf("%d rows, want 3", n)
 	}
 }
@@ -129,7 +129,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	other := Row(4)
 	other.Start, other.Seen, other.End = epoch, epoch.Add(time.Minute), epoch.Add(time.Minute)
 	must(t, c.Upsert(t.Context(), []store.Workload{w, other}))
-	rows, n := list(t, c, store.Filter{ID: w.ID})
+	rows, n := list(t, c, store.Filter{IDs: []string{w.ID}})
 	if n != 1 || !rows[0].End.IsZero() || !rows[0].Waits() || !rows[0].Start.Equal(epoch) {
 		t.Fatalf("%d rows, %+v", n, rows)
 	}
@@ -145,7 +145,7 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	begun.PreviousStarts = []time.Time{epoch, epoch.Add(time.Second)}
 	for range 2 { // a repeated write changes nothing
 		must(t, c.Upsert(t.Context(), []store.Workload{begun}))
-		rows, n = list(t, c, store.Filter{ID: w.ID})
+		rows, n = list(t, c, store.Filter{IDs: []string{w.ID}})
 		if n != 1 || !rows[0].Start.Equal(begun.Start) || rows[0].Waits() {
 			t.Fatalf("after it began: %d rows, %+v", n, rows)
 		}
@@ -183,11 +183,11 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 	yes, no := true, false
 	mid := epoch.Add(5000 * time.Minute)
 	filters := []store.Filter{
-		{}, {Kinds: []string{"slurm"}}, {Kinds: []string{"slurm", "unit"}}, {Owners: []string{"user1"}}, {Owners: []string{"user1", "nobody"}},
+		{}, {Kinds: []string{"slurm"}}, {Kinds: []string{"slurm", "unit"}}, {IDs: []string{"slurm/7"}}, {IDs: []string{"slurm/7", "slurm/9", "slurm/none"}}, {IDs: []string{"slurm/3", "slurm/4"}, Kinds: []string{"unit", "session"}}, {Owners: []string{"user1"}}, {Owners: []string{"user1", "nobody"}},
 		{Kinds: []string{"unit"}, Owners: []string{"user2"}, Running: &yes}, {Running: &yes}, {Running: &no}, {Nodes: []string{"n2"}}, {Nodes: []string{"n0", "n4"}},
 		{Name: "train-3"}, {Name: "train-[12]"}, {Name: "*-?"}, {Name: "TRAIN*"}, {MinCPU: 100}, {Since: mid}, {Until: mid},
 		{Since: mid, Until: mid.Add(time.Hour)}, {Since: mid, Until: mid.Add(48 * time.Hour), Kinds: []string{"session"}, MinCPU: 50, Nodes: []string{"n1"}},
-		{Since: epoch.AddDate(1, 0, 0)}, {Until: epoch.AddDate(-1, 0, 0)}, {ID: "slurm/5"}, {ID: "slurm/none"},
+		{Since: epoch.AddDate(1, 0, 0)}, {Until: epoch.AddDate(-1, 0, 0)}, {IDs: []string{"slurm/5"}}, {IDs: []string{"slurm/none"}},
 		{Accounts: []string{"physics"}}, {Accounts: []string{"none"}}, {Partitions: []string{"gpu", "cpu"}, Owners: []string{"user1"}},
 		{States: []string{"failed"}}, {States: []string{"failed", "pending"}, Running: &no}, {Command: "python*"}, {Command: "R"},
 		{Sites: []string{"here"}}, {Sites: []string{"elsewhere"}}, {Sites: []string{"here", "elsewhere"}, Kinds: []string{"unit"}},
@@ -225,7 +225,7 @@ func matches(f store.Filter, w store.Workload) bool {
 	if f.Name != "" {
 		name, _ = path.Match(f.Name, w.Name)
 	}
-	return (f.ID == "" || f.ID == w.ID) && in(f.Kinds, w.Kind) && in(f.Owners, w.Owner) && in(f.Nodes, w.Nodes...) && name &&
+	return in(f.IDs, w.ID) && in(f.Kinds, w.Kind) && in(f.Owners, w.Owner) && in(f.Nodes, w.Nodes...) && name &&
 		in(f.Accounts, w.Account) && in(f.Partitions, w.Partition) && in(f.States, w.State) && in(f.Sites, w.Site) && (f.Command == "" || glob(f.Command, w.Command)) &&
 		(f.MinCPU <= 0 || (w.CPUSeconds != nil && *w.CPUSeconds >= f.MinCPU)) && (f.Running == nil || *f.Running == w.End.IsZero()) &&
 		(f.Until.IsZero() || w.Start.Before(f.Until)) && (f.Since.IsZero() || w.End.IsZero() || !w.End.Before(f.Since))
@@ -356,7 +356,7 @@ func catalogueHostile(t *testing.T, c store.Catalogue) {
 	w := Row(1)
 	w.Name, w.Owner, w.Nodes = "'; DROP TABLE workloads; -- \x00 \U0001F980", `%_"\`, []string{`["n"]`, "\u202e"}
 	must(t, c.Upsert(t.Context(), []store.Workload{w}))
-	for _, f := range []store.Filter{{Owners: []string{w.Owner}}, {Nodes: []string{`["n"]`}}, {ID: w.ID}} {
+	for _, f := range []store.Filter{{Owners: []string{w.Owner}}, {Nodes: []string{`["n"]`}}, {IDs: []string{w.ID}}} {
 		if rows, n := list(t, c, f); n != 1 || show(rows[0]) != show(w) {
 			t.Errorf("%+v: %d rows", f, n)
 		}

@@ -94,7 +94,7 @@ func factsForget(t *testing.T, c store.Facts) {
 		if err := c.Forget(t.Context(), step.forget); err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range []store.Filter{{}, {ID: "slurm/1"}, {Nodes: []string{"n1"}}} {
+		for _, f := range []store.Filter{{}, {IDs: []string{"slurm/1"}}, {Nodes: []string{"n1"}}} {
 			list, total, err := c.Workloads(t.Context(), f)
 			if err != nil || len(list) != step.want || total != step.want {
 				t.Errorf("after %+v: %d rows of %d for %+v, want %d (%v)", step.forget, len(list), total, f, step.want, err)

@@ -104,7 +104,9 @@ func (s *Site) Row(name string) store.Workload {
 func (s *Site) Job(name string) client.WorkloadDetail {
 	s.tb.Helper()
 	ctx := access.With(s.tb.Context(), access.Viewer{Name: "root", Role: access.Admin})
-	d, err := s.jobs.Workload(ctx, s.Row(name).ID, client.Range{})
+	list, err := s.jobs.Workloads(ctx, client.Filter{IDs: []string{s.Row(name).ID}, Sort: "-start", Limit: 1})
+	must(s.tb, err)
+	d, err := s.jobs.Workload(ctx, list.Workloads[0], client.Range{})
 	must(s.tb, err)
 	return d
 }

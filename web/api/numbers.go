@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"reckon/client"
@@ -24,15 +25,14 @@ func (s *server) numbered(ctx context.Context, text string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, id := range all {
-		list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Limit: 1})
-		if err != nil {
-			return nil, err
-		}
-		if len(list.Workloads) > 0 {
-			out = append(out, id)
-		}
+	if len(all) == 0 {
+		return nil, nil
 	}
-	return out, nil
+	list, err := s.Backend.Workloads(ctx, client.Filter{IDs: all, Sort: "-start", Limit: listedRuns})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(id string) bool {
+		return !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return w.ID == id })
+	}), nil
 }

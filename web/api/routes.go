@@ -218,7 +218,7 @@ var formatParam = param{name: "format", doc: "Form of the answer; without it the
 func listParams() []param {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"2h", "2026-11-21", "2026-11-21T10:00:00Z", "1795255200"}}
 	return []param{
-		{name: "id", doc: "One workload by its full id.", schema: text},
+		{name: "id", doc: "Workload by its full id.", schema: text, many: true},
 		{name: "owner", doc: "Unix user, or namespace for pods.", schema: text, many: true},
 		{name: "kind", doc: "Kind of workload.", schema: enum(kindWords()...), many: true},
 		{name: "node", doc: "Node that it ran on.", schema: text, many: true},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/workload"
 )
 
 // Batch systems give an id again when their numbers wrap or their database is new; site,
@@ -18,29 +19,51 @@ import (
 // listedRuns is how many runs of an id are looked through.
 const listedRuns = 1000
 
-// run returns the workload of a site with the run that the range asks for.
-func (s *server) run(ctx context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
-	w, err := s.one(ctx, id, r)
-	if err != nil {
-		return client.WorkloadDetail{}, err
+// find finds the run that a person means by an id, with or without its kind, or by less, and
+// all runs of that id that the viewer may see, the latest first. An id takes one query.
+func (s *server) find(ctx context.Context, text string, r client.Range) (*client.Workload, []client.Workload, error) {
+	ids := []string{text}
+	for _, k := range workload.Kinds() {
+		ids = append(ids, string(workload.MakeID(k, text)))
 	}
-	r.Start, r.Site = w.Start, w.Site
-	return s.Backend.Workload(ctx, id, r)
+	list, err := s.Backend.Workloads(ctx, client.Filter{IDs: ids, Sort: "-start", Limit: listedRuns})
+	if err != nil {
+		return nil, nil, err
+	}
+	by := map[string][]client.Workload{}
+	for _, w := range list.Workloads {
+		by[w.ID] = append(by[w.ID], w)
+	}
+	found := slices.DeleteFunc(ids, func(id string) bool { return len(by[id]) == 0 })
+	switch {
+	case len(found) > 0 && found[0] == text:
+		found = found[:1]
+	case len(found) > 1:
+		return nil, nil, ambiguous(text, found)
+	case len(found) == 0:
+		id, err := s.resolve(ctx, text)
+		if err != nil {
+			return nil, nil, err
+		}
+		if list, err = s.Backend.Workloads(ctx, client.Filter{IDs: []string{id}, Sort: "-start", Limit: listedRuns}); err != nil {
+			return nil, nil, err
+		}
+		found, by[id] = []string{id}, list.Workloads
+	}
+	id := found[0]
+	one, err := pick(id, by[id], r)
+	return one, by[id], err
 }
 
-// one finds the workload that an id means. Of several runs it is the latest, or the one
+// pick is the run that a range means. Of several runs it is the latest, or the one
 // that began at a time, or else was there then, or else began within the minute that
 // follows: people write times without seconds. Of several sites, each of which gives ids
 // of its own, the site must be named, or the time fit one of them only.
-func (s *server) one(ctx context.Context, id string, r client.Range) (*client.Workload, error) {
-	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedRuns})
-	if err != nil {
-		return nil, err
-	}
-	if len(list.Workloads) == 0 {
+func pick(id string, all []client.Workload, r client.Range) (*client.Workload, error) {
+	if len(all) == 0 {
 		return nil, noWorkload(id)
 	}
-	all, at := list.Workloads, r.Start
+	at := r.Start
 	if r.Site != "" {
 		here := slices.DeleteFunc(slices.Clone(all), func(w client.Workload) bool { return w.Site != r.Site })
 		if len(here) == 0 {
@@ -63,7 +86,7 @@ func (s *server) one(ctx context.Context, id string, r client.Range) (*client.Wo
 	var spans []string
 	for i := range all {
 		if i == 5 {
-			spans = append(spans, fmt.Sprintf("and %d before", max(list.Total, len(all))-i))
+			spans = append(spans, fmt.Sprintf("and %d before", len(all)-i))
 			break
 		}
 		w := &all[i]
@@ -107,20 +130,15 @@ func until(w *client.Workload) time.Time {
 	return w.Seen
 }
 
-// runs lists the runs of an id at a site that the viewer may see; nil when there is one.
-func (s *server) runs(ctx context.Context, site, id string) ([]client.Run, error) {
-	list, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Sort: "-start", Limit: listedRuns})
-	if err != nil {
-		return nil, err
-	}
-	var out []client.Run
-	for i := range list.Workloads {
-		if w := &list.Workloads[i]; w.Site == site {
+// others are the runs at a site, for the page of one of them; nil when there is one.
+func others(runs []client.Workload, site string) (out []client.Run) {
+	for i := range runs {
+		if w := &runs[i]; w.Site == site {
 			out = append(out, client.Run{Start: w.Start, End: w.End, Owner: w.Owner, Name: w.Name})
 		}
 	}
 	if len(out) < 2 {
-		return nil, nil
+		return nil
 	}
-	return out, nil
+	return out
 }

@@ -2,12 +2,10 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
 	"reckon/access"
-	"reckon/answer"
 	"reckon/client"
 )
 
@@ -45,13 +43,7 @@ func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 	case s.Scale == nil:
 		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not know how workloads scale")
 	}
-	one, err := s.one(r.Context(), asked, rng)
-	if errors.Is(err, answer.ErrNotFound) {
-		var id string
-		if id, err = s.resolve(r.Context(), asked); err == nil {
-			one, err = s.one(r.Context(), id, rng)
-		}
-	}
+	one, _, err := s.find(r.Context(), asked, rng)
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,12 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
 
-	"reckon/answer"
 	"reckon/client"
 	"reckon/workload"
 )
@@ -53,20 +51,16 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 	if asked == "" {
 		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
 	}
-	d, err := s.run(r.Context(), asked, rng)
-	if errors.Is(err, answer.ErrNotFound) {
-		var id string
-		if id, err = s.resolve(r.Context(), asked); err == nil {
-			d, err = s.run(r.Context(), id, rng)
-		}
+	one, runs, err := s.find(r.Context(), asked, rng)
+	if err != nil {
+		return err
 	}
+	d, err := s.Backend.Workload(r.Context(), *one, rng)
 	if err != nil {
 		return err
 	}
 	s.look(r, "workload", d.ID, d.Owner)
-	if d.Runs, err = s.runs(r.Context(), d.Site, d.ID); err != nil {
-		return err
-	}
+	d.Runs = others(runs, d.Site)
 	complete(&d.Workload)
 	if d.Profile == nil {
 		d.Profile = []client.Profile{}
@@ -88,27 +82,14 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 const searched = 2000
 
 // resolve finds the one workload that a person means by a part of its id, or says
-// which ones it could be: by the id of any kind, else by name, both however old, else by
-// the end of the id of what was there lately, else by the end of a name.
+// which ones it could be: by its number, else by name, both however old, else by the end of
+// the id of what was there lately, else by the end of a name.
 func (s *server) resolve(ctx context.Context, text string) (string, error) {
-	var exact []string
-	for _, k := range workload.Kinds() {
-		id := string(workload.MakeID(k, text))
-		old, err := s.Backend.Workloads(ctx, client.Filter{ID: id, Limit: 1})
-		if err != nil {
-			return "", err
-		}
-		if len(old.Workloads) > 0 {
-			exact = append(exact, id)
-		}
+	exact, err := s.numbered(ctx, text)
+	if err != nil {
+		return "", err
 	}
 	var ids []string
-	if len(exact) == 0 {
-		var err error
-		if exact, err = s.numbered(ctx, text); err != nil {
-			return "", err
-		}
-	}
 	if len(exact) == 0 {
 		var err error
 		if exact, err = s.called(ctx, literal(text)); err != nil {
@@ -164,11 +145,16 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	case 1:
 		return exact[0], nil
 	}
+	return "", ambiguous(text, exact)
+}
+
+// ambiguous is the error for words that can mean several workloads.
+func ambiguous(text string, ids []string) error {
 	more := ""
-	if len(exact) > 10 {
-		exact, more = exact[:10], ", ..."
+	if len(ids) > 10 {
+		ids, more = ids[:10], ", ..."
 	}
-	return "", fail(http.StatusConflict, "name one of them: "+strings.Join(exact, ", ")+more, "%q can be several workloads", text)
+	return fail(http.StatusConflict, "name one of them: "+strings.Join(ids, ", ")+more, "%q can be several workloads", text)
 }
 
 // family says what there is of an array or a heterogeneous job that text names a part or
@@ -176,7 +162,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 func (s *server) family(ctx context.Context, text string) (string, error) {
 	text = strings.TrimPrefix(text, string(workload.Slurm)+"/")
 	has := func(name string) (bool, error) {
-		list, err := s.Backend.Workloads(ctx, client.Filter{ID: string(workload.MakeID(workload.Slurm, name)), Limit: 1})
+		list, err := s.Backend.Workloads(ctx, client.Filter{IDs: []string{string(workload.MakeID(workload.Slurm, name))}, Limit: 1})
 		return len(list.Workloads) > 0, err
 	}
 	if number, task, ok := strings.Cut(text, "_"); ok && digits(number) && digits(task) {

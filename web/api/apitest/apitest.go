@@ -76,7 +76,7 @@ func matches(w client.Workload, f client.Filter) bool {
 	}
 	name, err := path.Match(f.Name, w.Name)
 	switch {
-	case f.ID != "" && f.ID != w.ID,
+	case len(f.IDs) > 0 && !slices.Contains(f.IDs, w.ID),
 		!among(w.Kind, f.Kinds), !among(w.Owner, f.Owners),
 		!among(w.Account, f.Accounts), !among(w.Partition, f.Partitions), !among(w.State, f.States), !among(w.Site, f.Sites), f.Command != "" && !glob(f.Command, w.Command),
 		len(f.Nodes) > 0 && !slices.ContainsFunc(w.Nodes, func(n string) bool { return slices.Contains(f.Nodes, n) }),
@@ -138,13 +138,13 @@ func compare(a, b any) int {
 	return 0
 }
 
-// Workload returns one workload; the profile is cut to the range.
-func (b *Backend) Workload(_ context.Context, id string, r client.Range) (client.WorkloadDetail, error) {
+// Workload details a run; the profile is cut to the range.
+func (b *Backend) Workload(_ context.Context, w client.Workload, r client.Range) (client.WorkloadDetail, error) {
 	if b.Err != nil {
 		return client.WorkloadDetail{}, b.Err
 	}
 	for _, d := range b.Details {
-		if d.ID != id || (r.Site != "" && r.Site != d.Site) || !r.Start.IsZero() && !r.Start.Equal(d.Start) {
+		if d.ID != w.ID || d.Site != w.Site || !d.Start.Equal(w.Start) {
 			continue
 		}
 		profiles := d.Profile
@@ -160,7 +160,7 @@ func (b *Backend) Workload(_ context.Context, id string, r client.Range) (client
 		}
 		return d, nil
 	}
-	return client.WorkloadDetail{}, answer.NotFound("", fmt.Errorf("no such workload: %s", id))
+	return client.WorkloadDetail{}, answer.NotFound("", fmt.Errorf("no such workload: %s", w.ID))
 }
 
 // Scale answers for any workload as if its work had run with 1 to 16 cores, a tenth of
