@@ -50,7 +50,7 @@ func (f Filter) Query() url.Values {
 		}
 	}
 	for key, values := range map[string][]string{
-		"id": f.IDs,
+		"id":   f.IDs,
 		"kind": f.Kinds, "owner": f.Owners, "node": f.Nodes,
 		"account": f.Accounts, "partition": f.Partitions, "state": f.States, "site": f.Sites,
 	} {

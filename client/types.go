@@ -34,10 +34,10 @@ type Workload struct {
 	figure.Row
 	// CoresP95Method says what cores_p95 is of several nodes at a time: joint, or upper bound
 	// while it runs. Empty for one node.
-	CoresP95Method string `json:"cores_p95_method,omitempty"`
-	CO2Grams *float64 `json:"co2_grams,omitempty"`
-	Cost     *float64 `json:"cost,omitempty"`
-	Currency string   `json:"currency,omitempty"` // of cost
+	CoresP95Method string   `json:"cores_p95_method,omitempty"`
+	CO2Grams       *float64 `json:"co2_grams,omitempty"`
+	Cost           *float64 `json:"cost,omitempty"`
+	Currency       string   `json:"currency,omitempty"` // of cost
 
 	// As reported by the scheduler.
 	State  string     `json:"state,omitempty"`  // pending, running, completed, failed, ...
