@@ -9,7 +9,6 @@ import (
 	"reckon/analysis/rightsize"
 	"reckon/client"
 	"reckon/query"
-	"reckon/store"
 )
 
 // advisedRuns is how many runs of the same name, the latest first, advice rests on.
@@ -136,10 +135,4 @@ func impliedCores(ctx context.Context, views NodeCores, w *client.Workload) (*fl
 		sum += cores
 	}
 	return &sum, nil
-}
-
-// same reports whether a row is the life that began at a time.
-func same(r *store.Workload, start int64) bool {
-	d := r.Start.UnixMilli() - start
-	return d <= 1000 && d >= -1000
 }

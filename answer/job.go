@@ -215,16 +215,6 @@ func firstPoint(lines []client.Profile) (first time.Time) {
 	return first
 }
 
-// last is when the last sample of a workload may be: its end is the moment its last
-// process was gone, and its last export follows that.
-func last(w *store.Workload) time.Time {
-	t := w.Seen
-	if w.End.After(t) {
-		t = w.End
-	}
-	return t.Add(time.Millisecond)
-}
-
 // steps are the lengths of a step that people can read.
 var steps = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second,
