@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	prom "github.com/prometheus/client_golang/prometheus"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"reckon/access"
@@ -118,6 +119,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,
 	}
 	prometheus.DB, _ = s.samples.(v1.TSDBAdminStats)
+	prometheus.Gatherer, _ = s.samples.(prom.Gatherer)
 	outage := &answer.Outage{Catalogue: s.catalogue, Behind: s.notUpToDate}
 	outage.Store, _ = s.samples.(store.Reachable)
 	if damaged, ok := s.series.(interface {

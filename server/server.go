@@ -121,6 +121,11 @@ type Server struct {
 
 // Open opens everything. Errors name what can be done about them.
 func Open(ctx context.Context, c Config) (*Server, error) {
+	s, err := open(ctx, c)
+	return s, explainLimit(err)
+}
+
+func open(ctx context.Context, c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -130,6 +135,9 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	s.limits, s.limitsText = limits.New(bounds, nil, s.log), text
+	if err := s.checkFileLimit(); err != nil {
+		return nil, err
+	}
 	if s.ln, err = listen(c.Listen); err != nil {
 		return nil, err
 	}

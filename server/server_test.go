@@ -100,6 +100,9 @@ func TestWholePipeline(t *testing.T) {
 			t.Errorf("GET %s: %d, no %q in %.300s", path, code, want, body)
 		}
 	}
+	if code, body := get(t, s, "/api/v1/status/tsdb"); code != http.StatusOK || !strings.Contains(body, `"chunkCount":`) || strings.Contains(body, `"chunkCount":-`) {
+		t.Errorf("the state of the store: %d %s", code, body)
+	}
 	if code, body := get(t, s, "/api/reckon/v1/workloads/slurm/4294967294"); code != http.StatusNotFound || !json.Valid([]byte(body)) {
 		t.Errorf("an unknown workload gives %d %s", code, body)
 	}

@@ -22,9 +22,10 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the file
+	"modernc.org/sqlite"
 
 	"reckon/access"
+	"reckon/internal/durable"
 )
 
 // File is the name of the file in the directory of a server.
@@ -61,6 +62,7 @@ CREATE INDEX IF NOT EXISTS audit_owner ON audit (owner, at_ms);
 
 // Users keeps users, tokens, sessions and the audit log.
 type Users struct {
+	file  string
 	db    *sql.DB
 	clock func() time.Time
 	cost  cost
@@ -85,6 +87,9 @@ func Open(dir string, o Options) (*Users, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, File)
+	if err := durable.CheckClosed(file); err != nil {
+		return nil, damagedFile(file, err)
+	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the file of users and tokens: %w", err)
@@ -102,12 +107,12 @@ func Open(dir string, o Options) (*Users, error) {
 	}
 	db.SetMaxOpenConns(4)
 	if _, err := db.ExecContext(context.Background(), schema); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", file, err), db.Close())
+		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
 	if err := grow(db); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", file, err), db.Close())
+		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
-	us := &Users{db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
+	us := &Users{file: file, db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
 	if us.clock == nil {
 		us.clock = time.Now
 	}
@@ -115,6 +120,19 @@ func Open(dir string, o Options) (*Users, error) {
 		us.cost = cost{time: 1, memory: 64, threads: 1}
 	}
 	return us, nil
+}
+
+// damagedFile says what is to be done about a file that can not be read. It is not replaced by
+// an empty one: then everybody who reaches the server could change things.
+func damagedFile(file string, err error) error {
+	var changed *durable.ChangedError
+	var e *sqlite.Error
+	corrupt := errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) // SQLITE_CORRUPT, SQLITE_NOTADB
+	if !corrupt && !errors.As(err, &changed) {
+		return fmt.Errorf("open %s: %w", file, err)
+	}
+	return fmt.Errorf("the file of users and tokens, %s, is damaged: %w; restore it from a backup, or move it and %s away and make users and tokens anew with `reckon user add` and `reckon token add`",
+		file, err, filepath.Base(file)+".closed")
 }
 
 // grow adds what files of earlier versions do not have.
@@ -129,7 +147,13 @@ func grow(db *sql.DB) error {
 }
 
 // Close closes the file.
-func (us *Users) Close() error { return us.db.Close() }
+func (us *Users) Close() error {
+	if err := us.db.Close(); err != nil {
+		return err
+	}
+	_ = durable.NoteClosed(us.file) // without a note damage is not noticed, and nothing else
+	return nil
+}
 
 // Empty reports whether nobody can sign in: there are neither users nor tokens.
 func (us *Users) Empty(ctx context.Context) (bool, error) {

@@ -33,6 +33,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"reckon/internal/durable"
 	"reckon/store"
 )
 
@@ -69,13 +70,24 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("open catalogue: %w", err)
 	}
-	c, err := open(path, log)
+	err := durable.CheckClosed(path)
+	var changed *durable.ChangedError
+	if errors.As(err, &changed) && !exists(path) {
+		log.Error("the catalogue is missing and is built again from the series; restore a backup to have what is older than these", "file", path)
+		err = durable.ForgetClosed(path)
+	} else if errors.As(err, &changed) {
+		err = damaged{err.Error()}
+	}
+	var c *Catalogue
+	if err == nil {
+		c, err = open(path, log)
+	}
 	if err != nil && sqliteDialect().corrupt(err) {
 		aside := fmt.Sprintf("%s.corrupt-%d", path, time.Now().UnixNano())
-		if mv := moveAside(path, aside); mv != nil {
+		if mv := errors.Join(moveAside(path, aside), durable.ForgetClosed(path)); mv != nil {
 			return nil, fmt.Errorf("open catalogue %s: %w (and could not move it aside: %w)", path, err, mv)
 		}
-		log.Error("catalogue is damaged and was moved aside; it is built again from the series", "kept", aside, "err", err)
+		log.Error("catalogue is damaged and was moved aside; it is built again from the series. Restore a backup to have what is older than these", "kept", aside, "err", err)
 		c, err = open(path, log)
 	}
 	if err != nil {
@@ -275,7 +287,17 @@ func (c *Catalogue) Close() error {
 	if c.byKey != nil {
 		_ = c.byKey.Close() // closing the database ends it too
 	}
-	return errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
+	err := errors.Join(c.insert.Close(), c.find.Close(), c.db.Close())
+	if err != nil || c.d.indexes { // elsewhere there is no file
+		return err
+	}
+	_ = durable.NoteClosed(c.path) // without a note damage is not noticed, and nothing else
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Drop empties the catalogue, the watermark included.

@@ -12,40 +12,60 @@ import (
 )
 
 // quiet drops what the libraries say about themselves, and says once an hour that the store
-// is away instead of once a minute for every rule.
-func quiet(l *slog.Logger) *slog.Logger { return slog.New(above{l.Handler(), new(atomic.Int64)}) }
+// is away or full instead of once a minute for every rule.
+func quiet(l *slog.Logger) *slog.Logger { return slog.New(above{l.Handler(), new([2]atomic.Int64)}) }
 
 // above passes warnings and errors.
 type above struct {
 	slog.Handler
-	away *atomic.Int64 // when it was said that the store is away, in seconds
+	logged *[len(troubles)]atomic.Int64 // when each trouble was logged, Unix seconds
+}
+
+// troubles of the store concern all rules at once.
+var troubles = [2]struct {
+	err  error
+	text string
+}{
+	{store.ErrUnavailable, "alert rules wait for the store, and those that fire keep firing here; said once an hour"},
+	{store.ErrFull, "what rules compute is not stored: the disk is full; alerts go on; said once an hour"},
+}
+
+// troubleOf returns which of the troubles an error is, below 0 none. Errors of queries do not
+// all unwrap.
+func troubleOf(err error) int {
+	for i, t := range troubles {
+		if errors.Is(err, t.err) || strings.Contains(err.Error(), t.err.Error()) {
+			return i
+		}
+	}
+	return -1
 }
 
 func (h above) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
 }
-func (h above) WithAttrs(a []slog.Attr) slog.Handler { return above{h.Handler.WithAttrs(a), h.away} }
-func (h above) WithGroup(n string) slog.Handler      { return above{h.Handler.WithGroup(n), h.away} }
+func (h above) WithAttrs(a []slog.Attr) slog.Handler { return above{h.Handler.WithAttrs(a), h.logged} }
+func (h above) WithGroup(n string) slog.Handler      { return above{h.Handler.WithGroup(n), h.logged} }
 
 // Handle implements slog.Handler.
 func (h above) Handle(ctx context.Context, r slog.Record) error {
+	trouble := -1
 	var why error
 	r.Attrs(func(a slog.Attr) bool {
-		// Errors of queries do not all unwrap.
-		if err, ok := a.Value.Any().(error); ok && (errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), store.ErrUnavailable.Error())) {
-			why = err
+		if err, ok := a.Value.Any().(error); ok {
+			trouble, why = troubleOf(err), err
 		}
-		return why == nil
+		return trouble < 0
 	})
-	if why == nil {
+	if trouble < 0 {
 		return h.Handler.Handle(ctx, r)
 	}
 	const often = int64(time.Hour / time.Second)
-	last, now := h.away.Load(), r.Time.Unix()
-	if now-last < often || !h.away.CompareAndSwap(last, now) {
+	last, now := h.logged[trouble].Load(), r.Time.Unix()
+	if now-last < often || !h.logged[trouble].CompareAndSwap(last, now) {
 		return nil
 	}
-	said := slog.NewRecord(r.Time, slog.LevelWarn, "alert rules wait for the store, and those that fire keep firing here; said once an hour", r.PC)
+	said := slog.NewRecord(r.Time, slog.LevelWarn, troubles[trouble].text, r.PC)
 	said.AddAttrs(slog.Any("err", why))
 	return h.Handler.Handle(ctx, said)
 }

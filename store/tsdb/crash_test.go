@@ -39,6 +39,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if dir := os.Getenv(fullDir); dir != "" {
+		if err := openOnFullDisk(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if rate, err := strconv.ParseFloat(os.Getenv(churnGroups), 64); err == nil {
 		if err := printChurn(rate); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -37,6 +37,7 @@ func (s *Store) janitor() {
 		case <-tick.C:
 		}
 		s.dropIdle(idleTenant)
+		s.keepBallast()
 		db, err := s.use()
 		if err != nil {
 			continue

@@ -158,10 +158,15 @@ func Open(o Options) (*Store, error) {
 		lock.release()
 		return nil, fmt.Errorf("open series store: %w", err)
 	}
+	if err := s.makeRoom(); err != nil {
+		lock.release()
+		return nil, fmt.Errorf("open series store: %w", err)
+	}
 	if err := s.openDB(lock.died); err != nil {
 		lock.release()
 		return nil, fmt.Errorf("open series store %s: %w", o.Dir, err)
 	}
+	s.keepBallast()
 	s.done.Add(1)
 	go s.janitor()
 	return s, nil
@@ -209,10 +214,10 @@ func (s *Store) Close() error {
 	if s.db != nil {
 		_, newest := extent(s.db)
 		closed := s.db.Close()
-		if closed == nil {
-			closed = s.noteLogs(newest)
-		}
 		err = errors.Join(err, closed)
+		if noted := s.noteLogs(newest); closed == nil && noted != nil {
+			s.log.Warn("what the logs are could not be noted: one that is cut off now is not noticed", "err", noted)
+		}
 	}
 	return errors.Join(err, s.lock.release())
 }

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Too few descriptors are told before anything is opened, once, with the number that is needed.
+func TestFileLimit(t *testing.T) {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	for i := range 10 {
+		if err := os.MkdirAll(filepath.Join(data, seriesDir, fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ69G5FA%d", i)), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		limit   uint64
+		refused string
+		warned  bool
+	}{
+		{93, "may open 93 files, and with 10 blocks of series it needs 286", false},
+		{94, "", true},
+		{285, "", true},
+		{286, "", false},
+	} {
+		var log bytes.Buffer
+		s := &Server{config: Config{Data: data}, log: slog.New(slog.NewTextHandler(&log, nil))}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: c.limit, Max: was.Max}); err != nil {
+			t.Fatal(err)
+		}
+		err := s.checkFileLimit()
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+		if (err != nil) != (c.refused != "") || (err != nil && !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("limit %d: %v", c.limit, err)
+		}
+		if warned := strings.Contains(log.String(), "needed=286"); warned != c.warned {
+			t.Errorf("limit %d: %s", c.limit, &log)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package tsdb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/figure/format"
+	"reckon/store"
+)
+
+// Reading the log again when the store is opened writes chunks, and the database ends the process
+// where it can not. So a little of the disk is held back while there is room.
+const (
+	ballastFile  = "ballast"
+	ballastBytes = 8 << 20
+	// lowSpace is the free space below which opening makes room first.
+	lowSpace = 64 << 20
+	// leastSpace is what opening takes besides the chunks of the log.
+	leastSpace = 2 << 20
+)
+
+// makeRoom gives the database room to open on a disk that is full: the ballast, and the chunks
+// of the head, which are made again from the log and only save time. Samples are refused
+// afterwards (Options.Reserve), and queries answered.
+func (s *Store) makeRoom() error {
+	free, err := freeBytes(s.opts.Dir)
+	if err != nil || free >= lowSpace || s.opts.Reserve <= 0 {
+		return nil //nolint:nilerr // who does not know the free space goes on
+	}
+	log, err := dirBytes(filepath.Join(s.opts.Dir, "wal"))
+	if err != nil {
+		return err
+	}
+	if log == 0 {
+		return nil
+	}
+	err = errors.Join(s.dropBallast(), os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")))
+	if err != nil {
+		return err
+	}
+	need := uint64(leastSpace + log/2) // a chunk takes about half of what the log takes for it
+	if free, err = freeBytes(s.opts.Dir); err == nil && free < need {
+		return fmt.Errorf("%w: %s free on the disk of %s, and to read the log of the last hours takes %s: free space and start again",
+			store.ErrFull, format.Bytes(float64(free)), s.opts.Dir, format.Bytes(float64(need)))
+	}
+	return nil
+}
+
+// keepBallast makes the ballast where there is room for it.
+func (s *Store) keepBallast() {
+	path := filepath.Join(s.opts.Dir, ballastFile)
+	free, err := freeBytes(s.opts.Dir)
+	if err != nil || exists(path) || s.opts.Reserve <= 0 || free < lowSpace+ballastBytes {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o640)
+	if err == nil {
+		err = errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, ballastBytes), f.Close())
+	}
+	if err != nil { // a file system that can not hold room back
+		s.log.Debug("no room is held back for a disk that is full", "err", errors.Join(err, s.dropBallast()))
+	}
+}
+
+func (s *Store) dropBallast() error {
+	if err := os.Remove(filepath.Join(s.opts.Dir, ballastFile)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

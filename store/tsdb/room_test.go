@@ -1,0 +1,94 @@
+package tsdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"reckon/metric"
+	"reckon/store"
+)
+
+// fullDir makes the test binary a process that opens the store there: the database ends the
+// process where it can not write. Where the store is empty it fills it and leaves it as a kill
+// would.
+const fullDir = "RECKON_TSDB_FULL_DIR"
+
+const fullSeries = 500
+
+func openOnFullDisk(dir string) error {
+	now := time.Now().Truncate(blockRange).Add(90 * time.Minute)
+	empty := !exists(filepath.Join(dir, "wal"))
+	s, err := Open(Options{Dir: dir, Clock: func() time.Time { return now }})
+	if err != nil {
+		return err
+	}
+	var b metric.Batch
+	if empty {
+		for i := range 250 { // two chunks of each series are full
+			fill(&b, now.Add(time.Duration(i-250)*15*time.Second), fleet(fullSeries), float64(i*7919%1000)/7)
+			if err := s.Append(context.Background(), external, &b); err != nil {
+				return err
+			}
+		}
+		os.Exit(0)
+	}
+	fill(&b, now, fleet(1), 1)
+	if err := s.Append(context.Background(), external, &b); !errors.Is(err, store.ErrFull) {
+		return fmt.Errorf("it takes samples: %w", err)
+	}
+	q, err := s.Querier(now.Add(-2*time.Hour).UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return err
+	}
+	n := 0
+	for set := q.Select(context.Background(), false, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", cpuDesc.Name)); set.Next(); n++ {
+	}
+	fmt.Println(n, "series")
+	return errors.Join(q.Close(), s.Close())
+}
+
+// A store that was killed opens on a disk that has filled since, answers and takes nothing; and
+// where not even that is possible it says so, and the process goes on.
+func TestOpenOnFullDisk(t *testing.T) {
+	disk := smallDisk(t, "120m")
+	dir := filepath.Join(disk, "store")
+	run := func() (string, error) {
+		t.Helper()
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), fullDir+"="+dir)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !exists(filepath.Join(dir, ballastFile)) {
+		t.Error("no room is held back")
+	}
+	fillDisk(t, filepath.Join(disk, "others"))
+	if out, err := run(); err != nil || !strings.Contains(out, fmt.Sprint(fullSeries, " series")) {
+		t.Errorf("on a full disk: %v: %.500s", err, out)
+	}
+	fillDisk(t, filepath.Join(disk, "more")) // what was held back is taken, too
+	if out, err := run(); err == nil || strings.Contains(out, "panic") || !strings.Contains(out, "free space and start again") {
+		t.Errorf("without any room: %v: %.500s", err, out)
+	}
+	for _, name := range []string{"others", "more"} {
+		if err := os.Remove(filepath.Join(disk, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, Options{Dir: dir})
+	if n := s.db.Head().NumSeries(); n != fullSeries || !exists(filepath.Join(dir, ballastFile)) {
+		t.Errorf("%d series, and with room again it holds some back: %t", n, exists(filepath.Join(dir, ballastFile)))
+	}
+}
