@@ -11,10 +11,10 @@ import (
 	"reckon/client"
 )
 
-// One flipped bit in the index of a block: the server answers, and says which samples are
-// missing.
-func TestDamagedIndexIsLeftOut(t *testing.T) {
-	data := t.TempDir()
+// withBlock runs a server for a moment, leaves a block in its directory, and returns the path
+// of that block's index.
+func withBlock(t *testing.T, data string) (index string) {
+	t.Helper()
 	s, stop := start(t, data)
 	if err := s.samples.(interface{ Snapshot(string, bool) error }).Snapshot(filepath.Join(data, "copy"), true); err != nil {
 		t.Fatal(err)
@@ -27,7 +27,51 @@ func TestDamagedIndexIsLeftOut(t *testing.T) {
 	if err := os.Rename(blocks[0], filepath.Join(data, "series", filepath.Base(blocks[0]))); err != nil {
 		t.Fatal(err)
 	}
-	index := filepath.Join(data, "series", filepath.Base(blocks[0]), "index")
+	return filepath.Join(data, "series", filepath.Base(blocks[0]), "index")
+}
+
+// The index of a block is overwritten while the server has it open: lists go on being answered,
+// and PromQL after a moment, with what is missing.
+func TestIndexDamagedWhileRunning(t *testing.T) {
+	data := t.TempDir()
+	index := withBlock(t, data)
+	s, _ := start(t, data)
+	raw, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := len(raw) / 2; at < len(raw); at++ { // the postings, and what leads to them
+		raw[at] ^= 1
+	}
+	f, err := os.OpenFile(index, os.O_WRONLY, 0) // the same file, which is mapped
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(raw); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	want := filepath.Join(filepath.Base(filepath.Dir(index)), "index")
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if code, body := get(t, s, "/api/reckon/v1/workloads"); code != http.StatusOK {
+			t.Fatalf("the list of workloads: %d %s", code, body)
+		}
+		code, body := get(t, s, "/api/v1/query?query=count(reckon_workload_info)")
+		if code == http.StatusOK && strings.Contains(body, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("PromQL: %d %s", code, body)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// One flipped bit in the index of a block: the server answers, and says which samples are
+// missing.
+func TestDamagedIndexIsLeftOut(t *testing.T) {
+	data := t.TempDir()
+	index := withBlock(t, data)
 	raw, err := os.ReadFile(index)
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +84,8 @@ func TestDamagedIndexIsLeftOut(t *testing.T) {
 	if err := os.WriteFile(index, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, _ = start(t, data)
-	want := filepath.Base(blocks[0]) + "/index"
+	s, _ := start(t, data)
+	want := filepath.Join(filepath.Base(filepath.Dir(index)), "index")
 	if code, body := get(t, s, "/api/v1/query?query=count(reckon_workload_info)"); code != http.StatusOK || !strings.Contains(body, "warnings") || !strings.Contains(body, want) {
 		t.Errorf("PromQL: %d %s", code, body)
 	}
