@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,6 +27,8 @@ type Access struct {
 	WebConfig string
 	// OIDC is a file with an auth.ProviderConfig.
 	OIDC string
+	// Kubernetes is a file with an auth.ClusterConfig: the service accounts that are let in.
+	Kubernetes string
 	// Limits is a file that bounds what senders, sites and viewers take (limits.Config);
 	// empty is for the defaults.
 	Limits string
@@ -52,28 +55,53 @@ func (s *Server) openAccess(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.Kubernetes != "" {
+		if s.authn.Cluster, err = openCluster(c.Kubernetes, s.log); err != nil {
+			return err
+		}
+	}
 	admin, err := users.HasAdmin(ctx)
 	if err != nil {
 		return err
 	}
-	if !s.authn.Local && !admin && basic == 0 && s.authn.OIDC == nil && !c.Insecure {
+	if !s.authn.Local && !admin && basic == 0 && s.authn.OIDC == nil && s.authn.Cluster == nil && !c.Insecure {
 		return fmt.Errorf("others reach the address %s, and nobody needs a password: make an administrator with `reckon user add NAME --role admin --data %s`, or let everybody who reaches it see and change everything with --insecure",
 			s.ln.Addr(), s.config.Data)
 	}
 	return users.Trim(ctx)
 }
 
-func openProvider(ctx context.Context, file string) (*auth.Provider, error) {
+// readStrict reads a file into to; a field that is not in it is an error.
+func readStrict(flag, file string, to any) error {
 	text, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("--oidc-config: %w", err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
 	defer text.Close()
 	dec := yaml.NewDecoder(text)
 	dec.KnownFields(true)
+	if err := dec.Decode(to); err != nil {
+		return fmt.Errorf("%s %s: %w", flag, file, err)
+	}
+	return nil
+}
+
+func openCluster(file string, log *slog.Logger) (*auth.Cluster, error) {
+	var c auth.ClusterConfig
+	if err := readStrict("--kubernetes-config", file, &c); err != nil {
+		return nil, err
+	}
+	cluster, err := auth.NewCluster(c, os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"), time.Now, log)
+	if err != nil {
+		return nil, fmt.Errorf("--kubernetes-config %s: %w", file, err)
+	}
+	return cluster, nil
+}
+
+func openProvider(ctx context.Context, file string) (*auth.Provider, error) {
 	var c auth.ProviderConfig
-	if err := dec.Decode(&c); err != nil {
-		return nil, fmt.Errorf("--oidc-config %s: %w", file, err)
+	if err := readStrict("--oidc-config", file, &c); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

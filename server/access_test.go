@@ -14,6 +14,8 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +139,52 @@ func basicAuth(name, password string) string {
 	r := http.Request{Header: http.Header{}}
 	r.SetBasicAuth(name, password)
 	return r.Header.Get("Authorization")
+}
+
+// TestClusterNeedsNoUser: where service accounts are let in a server starts without a user, and
+// whoever sends no token gets nothing.
+func TestClusterNeedsNoUser(t *testing.T) {
+	dir := t.TempDir()
+	api := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(api.Close)
+	ca, file := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "kubernetes.yaml")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})))
+	write(file, "agents: [reckon/reckon-agent]\nca_file: "+ca+"\n")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	c := Config{Listen: "0.0.0.0:0", Data: filepath.Join(dir, "data"), Access: Access{Kubernetes: file}}
+	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no pod of a cluster") {
+		t.Fatalf("outside of a cluster: %v", err)
+	}
+	u, err := url.Parse(api.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", u.Hostname())
+	t.Setenv("KUBERNETES_SERVICE_PORT", u.Port())
+	s := opened(t, c)
+	_, port, err := net.SplitHostPort(s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/api/reckon/v1/workloads"
+	if code, text := asked(t, http.DefaultClient, "http://127.0.0.1:"+port+path); code != http.StatusUnauthorized {
+		t.Errorf("a stranger gets %d %s", code, text)
+	}
+	// The API server knows nothing here: nobody can tell, which an agent takes for "later".
+	if code, text := asked(t, http.DefaultClient, "http://127.0.0.1:"+port+path, "Authorization", "Bearer eyJ.x.y"); code != http.StatusInternalServerError || !strings.Contains(text, "API server") {
+		t.Errorf("a token that can not be checked: %d %s", code, text)
+	}
+	write(file, "agents: [reckon/reckon-agent]\naudiences: x\n")
+	c.Data = filepath.Join(dir, "other")
+	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "audiences") {
+		t.Errorf("an unknown field: %v", err)
+	}
 }
 
 func TestInsecureIsWished(t *testing.T) {

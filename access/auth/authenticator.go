@@ -21,6 +21,8 @@ type Authenticator struct {
 	Public bool
 	// OIDC signs people in by an OpenID Connect provider; nil: by password only.
 	OIDC *Provider
+	// Cluster lets service accounts of a Kubernetes cluster in; nil: none.
+	Cluster *Cluster
 	// Basic are users of the web configuration (name and bcrypt hash), which were checked
 	// already when a request comes here: they are admin.
 	Basic bool
@@ -71,7 +73,12 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	switch {
 	case strings.EqualFold(scheme, "Bearer"):
-		v, err := a.Users.CheckToken(ctx, strings.TrimSpace(rest))
+		text := strings.TrimSpace(rest)
+		if a.Cluster != nil && isJWT(text) {
+			v, err := a.Cluster.CheckToken(ctx, text)
+			return v, refused(err, "send the token of a service account that this server lets in, made for the audience "+a.Cluster.Audience)
+		}
+		v, err := a.Users.CheckToken(ctx, text)
 		return v, refused(err, "send a token that `reckon token list` shows as valid")
 	case strings.EqualFold(scheme, "Basic"):
 		name, password, ok := r.BasicAuth()
@@ -111,7 +118,7 @@ func (a *Authenticator) open(ctx context.Context) (bool, error) {
 	if a.Insecure {
 		return true, nil
 	}
-	if !a.Local || a.OIDC != nil || a.Basic {
+	if !a.Local || a.OIDC != nil || a.Cluster != nil || a.Basic {
 		return false, nil
 	}
 	a.mu.Lock()
@@ -155,6 +162,8 @@ func refused(err error, hint string) error {
 		return access.Refuse(access.ErrThrottled, "", err)
 	case errors.Is(err, ErrToken), errors.Is(err, ErrRefused):
 		return access.Refuse(access.ErrUnauthenticated, hint, err)
+	case errors.Is(err, ErrKeys):
+		return access.Refuse(access.ErrUndecided, "the log of the server says more", ErrKeys)
 	}
 	return access.Refuse(access.ErrUndecided, "the log of the server says more", errors.New("the file of users could not be read"))
 }

@@ -22,6 +22,7 @@ func accessFlags(cmd *cobra.Command, a *server.Access) {
 	f := cmd.Flags()
 	f.StringVar(&a.WebConfig, "web-config", "", "file with TLS certificates and the like, in the form of Prometheus's web configuration; read again while the server runs")
 	f.StringVar(&a.OIDC, "oidc-config", "", "file that says how people sign in by OpenID Connect")
+	f.StringVar(&a.Kubernetes, "kubernetes-config", "", "file that names the service accounts of a Kubernetes cluster that are let in, see doc/guides/access.md")
 	f.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see doc/guides/access.md")
 	f.BoolVar(&a.Public, "public", false, "show totals, without names, to those who are not signed in")
 	f.BoolVar(&a.Insecure, "insecure", false, "let everybody who reaches the address see and change everything")

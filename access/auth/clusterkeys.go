@@ -1,0 +1,199 @@
+package auth
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// ErrKeys says that a token can not be checked now, for the API server gave no keys. It may be
+// right: the sender keeps what it has.
+var ErrKeys = errors.New("the API server of the cluster gives no keys to check tokens with")
+
+const (
+	// keysLast is for how long keys are believed: a key that a cluster withdrew is refused
+	// after this.
+	keysLast = 10 * time.Minute
+	// keysPause is between two requests: tokens with made-up keys do not become requests.
+	keysPause = 5 * time.Second
+)
+
+// clusterKeys holds the issuer of a cluster and the keys that it signs with
+// (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery).
+// Both are asked of the API server itself: the address that discovery names may be one that only
+// the world outside reaches.
+type clusterKeys struct {
+	server, tokenFile string
+	client            *http.Client
+	clock             func() time.Time
+	log               *slog.Logger
+
+	mu     sync.Mutex
+	issuer string
+	set    jose.JSONWebKeySet
+	read   time.Time // when the keys came
+	tried  time.Time // when they were asked for last
+	why    error     // why they did not come the last time; nil when they did
+}
+
+func newClusterKeys(server string, ca []byte, tokenFile string, clock func() time.Time, log *slog.Logger) (*clusterKeys, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("it holds no certificate in PEM form")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, MaxConnsPerHost: 2, IdleConnTimeout: time.Minute}
+	return &clusterKeys{
+		server: server, tokenFile: tokenFile, clock: clock, log: log,
+		client: &http.Client{Timeout: 10 * time.Second, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}, nil
+}
+
+// issuedBy is the issuer of the cluster.
+func (k *clusterKeys) issuedBy(ctx context.Context) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.refresh(ctx, false)
+	return k.issuer, err
+}
+
+// named returns the keys with an id, asking anew for one that is not among those that are here.
+func (k *clusterKeys) named(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if found := k.set.Key(id); len(found) > 0 {
+		return found, nil
+	}
+	err := k.refresh(ctx, true)
+	found := k.set.Key(id)
+	if len(found) == 0 && err == nil {
+		err = k.why // it may be one of those that could not be fetched
+	}
+	return found, err
+}
+
+// refresh asks for the keys if they are old, or if it is wanted, at most once in a pause. Old keys
+// go on while the API server is away. The lock is held meanwhile: who comes next waits for the
+// same answer.
+func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
+	now := k.clock()
+	have := !k.read.IsZero()
+	if have && !wanted && now.Sub(k.read) < keysLast {
+		return nil
+	}
+	if age := now.Sub(k.tried); !k.tried.IsZero() && age >= 0 && age < keysPause {
+		if have {
+			return nil
+		}
+		return k.why
+	}
+	k.tried = now
+	issuer, set, err := k.ask(context.WithoutCancel(ctx))
+	if err != nil {
+		k.why = fmt.Errorf("%w: %w", ErrKeys, err)
+		k.log.Warn("the keys for tokens of service accounts", "err", err)
+		if have {
+			return nil
+		}
+		return k.why
+	}
+	k.issuer, k.set, k.read, k.why = issuer, set, now, nil
+	return nil
+}
+
+func (k *clusterKeys) ask(ctx context.Context) (issuer string, set jose.JSONWebKeySet, err error) {
+	var found struct {
+		Issuer string `json:"issuer"`
+	}
+	if err := k.get(ctx, "/.well-known/openid-configuration", &found); err != nil {
+		return "", set, err
+	}
+	if found.Issuer == "" {
+		return "", set, fmt.Errorf("%s names no issuer", k.server)
+	}
+	if err := k.get(ctx, "/openid/v1/jwks", &set); err != nil {
+		return "", set, err
+	}
+	if len(set.Keys) == 0 {
+		return "", set, fmt.Errorf("%s names no keys", k.server)
+	}
+	return found.Issuer, set, nil
+}
+
+// get asks the API server with the token of this pod, which is read anew: Kubernetes replaces it.
+func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.server+path, nil)
+	if err != nil {
+		return err
+	}
+	switch token, err := os.ReadFile(k.tokenFile); {
+	case err == nil:
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	case !errors.Is(err, os.ErrNotExist): // some clusters answer everybody
+		return fmt.Errorf("token_file: %w", err)
+	}
+	resp, err := k.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("%s answers %s to %s; bind the ClusterRole system:service-account-issuer-discovery to the service account of this server", k.server, resp.Status, path)
+	default:
+		return fmt.Errorf("%s answers %s to %s", k.server, resp.Status, path)
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, to); err != nil {
+		return fmt.Errorf("the answer of %s to %s can not be read: %w", k.server, path, err)
+	}
+	return nil
+}
+
+// keySet checks one signature (oidc.KeySet), and keeps why it could not.
+type keySet struct {
+	keys *clusterKeys
+	err  error
+}
+
+// VerifySignature returns what a token says, if a key of the cluster signed it.
+func (s *keySet) VerifySignature(ctx context.Context, text string) ([]byte, error) {
+	algorithms := signatures()
+	allowed := make([]jose.SignatureAlgorithm, len(algorithms))
+	for i, a := range algorithms {
+		allowed[i] = jose.SignatureAlgorithm(a)
+	}
+	signed, err := jose.ParseSigned(text, allowed)
+	if err != nil || len(signed.Signatures) != 1 {
+		return nil, errors.New("it is not signed as tokens of service accounts are")
+	}
+	keys, err := s.keys.named(ctx, signed.Signatures[0].Header.KeyID)
+	if err != nil {
+		s.err = err
+		return nil, err
+	}
+	for i := range keys {
+		if payload, err := signed.Verify(&keys[i]); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, errors.New("no key of this cluster signed it")
+}
+
+func joinHostPort(host, port string) string { return net.JoinHostPort(strings.Trim(host, "[]"), port) }
