@@ -30,7 +30,11 @@ type account struct {
 	State, Reason                     string
 	StateAt                           int64
 
+	QOS                  string
+	EndedBy, EndedByUser string
+
 	NodeList string // allocated by the scheduler
+	Steps    map[string]*jobStep
 	Tracks   map[uint64]*track
 	Ends     map[place]ending
 	Inexact  figure.Degrees // of figures by key, the worst so far
@@ -141,13 +145,31 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	return max(end, a.Start)
 }
 
+// lost reports whether a reported run that is taken for ended was only not heard of any more.
+func (a *account) lost(spans []span) bool {
+	if !a.reported() || a.Scheduler.End != 0 || a.Next != 0 {
+		return false
+	}
+	observed := false
+	for _, s := range spans {
+		if s.place == (place{}) {
+			continue
+		}
+		if e, ok := a.Ends[s.place]; !ok || s.last > e.T {
+			return true
+		}
+		observed = true
+	}
+	return !observed
+}
+
 // row makes the catalogue's row as of the time now.
 func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	spans := a.spans()
 	seen := a.seen()
 	w := store.Workload{
 		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition, Command: a.program(),
-		State: a.State, Reason: a.Reason,
+		State: a.State, Reason: a.Reason, EndedBy: a.EndedBy, EndedByUser: a.EndedByUser, QOS: a.QOS, Steps: a.steps(),
 		Start: time.UnixMilli(a.Start).UTC(), Seen: time.UnixMilli(seen).UTC(),
 	}
 	if w.Kind == "" {
@@ -162,6 +184,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	until := seen
 	if end := a.end(spans, now.UnixMilli(), gone.Milliseconds()); end != 0 {
 		w.End, until = time.UnixMilli(end).UTC(), end
+		w.Lost = a.lost(spans)
 	}
 	for _, s := range spans {
 		if s.Node != "" && !slices.Contains(w.Nodes, s.Node) {

@@ -197,6 +197,7 @@ func (f *fold) split(k key, mine *account) {
 				delete(a.Ends, p)
 			}
 		}
+		a.splitSteps(mine)
 		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
 		mine.Partition, mine.Command, mine.Programs = a.Partition, a.Command, maps.Clone(a.Programs)
 	}
@@ -280,7 +281,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	}
 	k := key{n.Site, n.Workload}
 	id := labels.StableHash(l)
-	byBatch := place{n.Node, n.Part} == place{}
+	byBatch := place{n.Node, n.Part} == place{} || s.ofStep()
 	var now *account
 	pick := func(t int64) *account {
 		now = f.at(k, t, byBatch, now)
@@ -295,8 +296,14 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		}
 		return now
 	}
-	switch s {
-	case endSlot:
+	switch {
+	case s.ofStep():
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if t, v := it.At(); vt == chunkenc.ValFloat && !math.IsNaN(v) {
+				pick(t).step(s, t, v, n)
+			}
+		}
+	case s == endSlot:
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()
 			if vt != chunkenc.ValFloat || math.IsNaN(v) {
@@ -332,6 +339,10 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 				a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
 			case s == nodesSlot:
 				a.NodeList = n.Rest["nodes"]
+			case s == qosSlot:
+				a.QOS = n.Rest["qos"]
+			case s == endedBySlot:
+				a.EndedBy, a.EndedByUser = n.Rest["by"], n.Rest["user"]
 			}
 		})
 	}

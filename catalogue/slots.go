@@ -20,6 +20,15 @@ const (
 	endSlot
 	submitSlot
 	exitSlot
+	qosSlot
+	endedBySlot
+	stepSlot
+	stepStartSlot
+	stepEndSlot
+	stepExitSlot
+	stepCPUSlot
+	stepMemorySlot
+	stepCoresSlot
 	firstFigure // the slots of figures follow
 )
 
@@ -35,8 +44,9 @@ const (
 var (
 	runFigures = figure.Of(figure.Run)
 	runSlots   = newRegistry(runFigures, nil,
-		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode)
-	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes")
+		figure.Info, figure.State, figure.NodesInfo, figure.StartTime, figure.EndTime, figure.SubmitTime, figure.ExitCode,
+		figure.QOSInfo, figure.EndedByInfo, figure.StepInfo, figure.StepStart, figure.StepEnd, figure.StepExit, figure.StepCPU, figure.StepMemory, figure.StepCores)
+	runLabels = append(runSlots.labels, "name", "account", "partition", "command", "state", "reason", "nodes", "qos", "by", "user")
 
 	hourFigures = figure.Of(figure.Hour)
 	hourSlots   = newRegistry(hourFigures, func(f *figure.Figure) figure.Source { return f.Except },

@@ -34,6 +34,9 @@ type Row struct {
 	AllocatedCores        *float64 `json:"allocated_cores,omitempty"`          // Cores that the scheduler allocated.
 	AllocatedMemoryBytes  *float64 `json:"allocated_memory_bytes,omitempty"`   // Memory that the scheduler allocated, bytes.
 	AllocatedGPUs         *float64 `json:"allocated_gpus,omitempty"`           // GPUs that the scheduler allocated.
+	AllocatedNodes        *float64 `json:"allocated_nodes,omitempty"`          // Nodes that the scheduler allocated.
+	SuspendedSeconds      *float64 `json:"suspended_seconds,omitempty"`        // Time for which the scheduler had suspended it, which is not counted as allocated, seconds.
+	StepCount             *float64 `json:"step_count,omitempty"`               // Steps that the scheduler accounts for, those of which only the number is kept included.
 	LimitCores            *float64 `json:"limit_cores,omitempty"`              // Cores that a hard limit allows, such as that of a pod; absent where there is none.
 	LimitMemoryBytes      *float64 `json:"limit_memory_bytes,omitempty"`       // Memory that a hard limit allows, bytes; absent where there is none.
 	OOMKills              *float64 `json:"oom_kills,omitempty"`                // Processes killed for lack of memory.
@@ -46,7 +49,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 36 }
+func (r *Row) Len() int { return 39 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -112,23 +115,29 @@ func (r *Row) At(i int) **float64 {
 	case 29:
 		return &r.AllocatedGPUs
 	case 30:
-		return &r.LimitCores
+		return &r.AllocatedNodes
 	case 31:
-		return &r.LimitMemoryBytes
+		return &r.SuspendedSeconds
 	case 32:
-		return &r.OOMKills
+		return &r.StepCount
 	case 33:
-		return &r.ThrottledSeconds
+		return &r.LimitCores
 	case 34:
-		return &r.MajorFaults
+		return &r.LimitMemoryBytes
 	case 35:
+		return &r.OOMKills
+	case 36:
+		return &r.ThrottledSeconds
+	case 37:
+		return &r.MajorFaults
+	case 38:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 36
+const RowLen = 39
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -30,6 +30,18 @@ const (
 	AllocatedMemory = "reckon_workload_allocated_memory_bytes"
 	AllocatedGPUs   = "reckon_workload_allocated_gpus"
 
+	QOSInfo     = "reckon_workload_qos_info"
+	EndedByInfo = "reckon_workload_ended_by_info"
+
+	// Of steps of jobs, by accounting.
+	StepInfo   = "reckon_slurm_step_info"
+	StepStart  = "reckon_slurm_step_start_time_seconds"
+	StepEnd    = "reckon_slurm_step_end_time_seconds"
+	StepExit   = "reckon_slurm_step_exit_code"
+	StepCPU    = "reckon_slurm_step_cpu_seconds"
+	StepMemory = "reckon_slurm_step_memory_peak_bytes"
+	StepCores  = "reckon_slurm_step_allocated_cores"
+
 	ExactnessOf = "reckon_figure_exactness" // by figure, kind and source
 
 	CommandCPU     = "reckon_command_cpu_seconds_total"

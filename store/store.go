@@ -88,6 +88,10 @@ type Workload struct {
 	// failed, cancelled, timeout, out_of_memory, node_fail, preempted and the like; empty
 	// when nobody said. Reason is why it waits, or why it is in that state.
 	State, Reason string
+	// EndedBy is who or what ended it, if not itself: user, time_limit, deadline, out_of_memory,
+	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it. QOS is the
+	// quality of service. Empty when nobody said.
+	EndedBy, EndedByUser, QOS string
 
 	Nodes []string
 	// Submit is when it was handed in; zero when unknown.
@@ -96,10 +100,16 @@ type Workload struct {
 	// last sample of it. End is zero while it runs. Of one that waits ([Workload.Waits]) Start
 	// is when it was handed in.
 	Start, Seen, End time.Time
+	// Lost says that the scheduler fell silent about a run that had not ended, and no node saw its
+	// end: End is then when it was last heard of.
+	Lost bool
 	// PreviousStarts are other starts under which the row was written before: an upsert
 	// deletes those rows. They are not read back.
 	PreviousStarts []time.Time
 	ExitCode       *int
+	// Steps are those that the batch system accounts for; an upsert with any puts them in the
+	// place of all that were kept of the run. They are not read back: see [Steps].
+	Steps []Step
 
 	figure.Row
 }
@@ -165,6 +175,7 @@ type Facts interface {
 	Catalogue
 	Rollups
 	Waits
+	Steps
 	Findings
 
 	// SetState keeps a few bytes for the builder of the catalogue under a key, and State

@@ -304,7 +304,7 @@ func exists(path string) bool {
 func (c *Catalogue) Drop(ctx context.Context) error {
 	c.write.Lock()
 	defer c.write.Unlock()
-	tables := []string{"workloads", "state", "uses", "node_uses", "use_groups"}
+	tables := []string{"steps", "workloads", "state", "uses", "node_uses", "use_groups"}
 	if c.d.indexes {
 		tables = append(tables, "workload_nodes", "workload_counts", "workload_names")
 	}

@@ -43,18 +43,27 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 			return copied, c.explain(ctx, err)
 		}
 		var list []store.Workload
+		at, before := map[int64]int{}, last
 		for rows.Next() {
 			w, _, err := c.d.scan(rows, &last)
 			if err != nil {
 				return copied, errors.Join(err, rows.Close())
 			}
-			list = append(list, w)
+			at[last], list = len(list), append(list, w)
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return copied, c.explain(ctx, err)
 		}
 		if len(list) == 0 {
 			return copied, c.allThere(ctx, to)
+		}
+		err = c.eachStep(ctx, func(key int64, s store.Step) {
+			if i, ok := at[key]; ok {
+				list[i].Steps = append(list[i].Steps, s)
+			}
+		}, " WHERE steps.key > $1 AND steps.key <= $2", before, last)
+		if err != nil {
+			return copied, c.explain(ctx, err)
 		}
 		if err := to.Upsert(ctx, list); err != nil {
 			return copied, err

@@ -41,6 +41,9 @@ func copied(t *testing.T, to *Catalogue) {
 	for i := range 2500 {
 		rows = append(rows, storetest.Row(i))
 	}
+	for _, i := range []int{0, 7, 1999, 2000, 2499} { // on both sides of a page
+		rows[i].Steps = []store.Step{{ID: "0", Name: "solve", State: "failed"}}
+	}
 	one := 1.0
 	at := time.Date(2025, 1, 1, 5, 0, 0, 0, time.UTC)
 	check := func(err error) {
@@ -64,6 +67,12 @@ func copied(t *testing.T, to *Catalogue) {
 		check(err)
 		if _, total, _ := to.Workloads(ctx, store.Filter{Limit: 1}); n != 1 || total != 2500 || *list[0].CPUSeconds != *rows[7].CPUSeconds {
 			t.Errorf("%d of %d workloads there", n, total)
+		}
+		for _, i := range []int{0, 6, 7, 1999, 2000, 2499} {
+			steps, err := to.Steps(ctx, store.Run{Site: rows[i].Site, ID: rows[i].ID, Start: rows[i].Start})
+			if err != nil || len(steps) != len(rows[i].Steps) {
+				t.Errorf("%d steps of %s there, %v", len(steps), rows[i].ID, err)
+			}
 		}
 		use, err := to.Use(ctx, store.RollupQuery{From: at, To: at.Add(200 * time.Hour), Span: store.SpanWhole})
 		check(err)

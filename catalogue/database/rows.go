@@ -22,7 +22,7 @@ const (
 )
 
 // facts are the other columns; identity comes first.
-var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms", "exactness"}
+var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command", "nodes", "exit_code", "state", "reason", "submit_ms", "exactness", "ended_by", "ended_by_user", "qos", "lost"}
 
 var (
 	rowColumns = slices.Concat(facts, runColumns)
@@ -141,6 +141,10 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		at := w.Submit.UnixMilli()
 		submit = &at
 	}
+	lost := 0
+	if w.Lost {
+		lost = 1
+	}
 	exactness := ""
 	if len(w.Exactness) > 0 {
 		text, err := json.Marshal(w.Exactness)
@@ -150,7 +154,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		exactness = string(text)
 	}
 	u.args = append(u.args[:0], w.Site, w.ID, w.Start.UnixMilli(), w.Seen.UnixMilli(), until,
-		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness)
+		w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, string(nodes), w.ExitCode, w.State, w.Reason, submit, exactness, w.EndedBy, w.EndedByUser, w.QOS, lost)
 	for i := range figures {
 		u.args = append(u.args, *w.Row.At(i))
 	}
@@ -160,6 +164,11 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	}
 	if u.follows {
 		u.changes = append(u.changes, columns.Change{Row: held(key, w, until)})
+	}
+	if len(w.Steps) > 0 {
+		if err := u.steps(ctx, key, w.Steps); err != nil {
+			return err
+		}
 	}
 	if !u.d.indexes {
 		return nil
@@ -242,15 +251,16 @@ func (u *upsert) count(ctx context.Context) error {
 func (d *dialect) scan(rows *sql.Rows, before ...any) (w store.Workload, until int64, err error) {
 	var start, seen int64
 	var submit *int64
+	var lost int
 	var nodes, exactness string
-	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit, &exactness)
+	dest := append(before, &w.Site, &w.ID, &start, &seen, &until, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &nodes, &w.ExitCode, &w.State, &w.Reason, &submit, &exactness, &w.EndedBy, &w.EndedByUser, &w.QOS, &lost)
 	for i := range figures {
 		dest = append(dest, w.Row.At(i))
 	}
 	if err := rows.Scan(dest...); err != nil {
 		return w, 0, err
 	}
-	w.Start, w.Seen = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC()
+	w.Start, w.Seen, w.Lost = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC(), lost != 0
 	if submit != nil {
 		w.Submit = time.UnixMilli(*submit).UTC()
 	}
@@ -274,7 +284,7 @@ func (d *dialect) each(w *store.Workload, change func(string) string) {
 	if d.name == "sqlite" {
 		return // takes any
 	}
-	for _, p := range []*string{&w.Site, &w.ID, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &w.Reason} {
+	for _, p := range []*string{&w.Site, &w.ID, &w.Kind, &w.Name, &w.Owner, &w.Account, &w.Partition, &w.Command, &w.State, &w.Reason, &w.EndedBy, &w.EndedByUser, &w.QOS} {
 		*p = change(*p)
 	}
 	nodes := make([]string, len(w.Nodes))

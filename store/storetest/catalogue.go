@@ -56,6 +56,7 @@ func Row(i int) store.Workload {
 		Account: "physics", Partition: "gpu", Command: "python3", Nodes: []string{fmt.Sprintf("n%d", i%4), fmt.Sprintf("n%d", i%4+1)},
 		Start: start, Seen: start.Add(time.Hour), End: start.Add(time.Hour), ExitCode: &code,
 		State: []string{"completed", "failed", "pending"}[i%3], Reason: fmt.Sprintf("reason %d", i%2), Submit: start.Add(-time.Minute),
+		EndedBy: []string{"", "user", "time_limit"}[i%3], EndedByUser: []string{"", "alice"}[i%2], QOS: fmt.Sprintf("qos%d", i%3), Lost: i%5 == 1,
 	}
 	for k := range w.Row.Len() {
 		*w.Row.At(k) = num(x + float64(k)/10)
@@ -74,7 +75,7 @@ func show(w store.Workload) string {
 	}
 	nodes := slices.Sorted(slices.Values(w.Nodes))
 	text := fmt.Sprint(w.Site, w.ID, w.Kind, w.Name, w.Owner, w.Account, w.Partition, w.Command, nodes, w.Start.UTC(), w.Seen.UTC(), w.End.UTC(), code,
-		w.State, w.Reason, w.Submit.UTC())
+		w.State, w.Reason, w.Submit.UTC(), w.EndedBy, w.EndedByUser, w.QOS, w.Lost)
 	for i, f := range figure.Of(figure.Run) {
 		if v := *w.Row.At(i); v != nil {
 			text += fmt.Sprintf(" %s=%g", f.Key, *v)

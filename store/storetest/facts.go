@@ -26,6 +26,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 		{"Forget", factsForget},
 		{"Past", factsPast},
 		{"Waits", factsWaits},
+		{"Steps", factsSteps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)

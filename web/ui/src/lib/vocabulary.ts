@@ -61,6 +61,12 @@ export interface Row {
   allocated_memory_bytes?: Num;
   /** GPUs that the scheduler allocated. */
   allocated_gpus?: Num;
+  /** Nodes that the scheduler allocated. */
+  allocated_nodes?: Num;
+  /** Time for which the scheduler had suspended it, which is not counted as allocated, seconds. */
+  suspended_seconds?: Num;
+  /** Steps that the scheduler accounts for, those of which only the number is kept included. */
+  step_count?: Num;
   /** Cores that a hard limit allows, such as that of a pod; absent where there is none. */
   limit_cores?: Num;
   /** Memory that a hard limit allows, bytes; absent where there is none. */
@@ -160,6 +166,9 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "allocated_cores", title: "Cores allocated", unit: "cores" },
   { key: "allocated_memory_bytes", title: "Memory allocated", unit: "bytes" },
   { key: "allocated_gpus", title: "GPUs allocated", unit: "count" },
+  { key: "allocated_nodes", title: "Nodes allocated", unit: "count" },
+  { key: "suspended_seconds", title: "Suspended", unit: "seconds" },
+  { key: "step_count", title: "Steps", unit: "count" },
   { key: "limit_cores", title: "Core limit", unit: "cores" },
   { key: "limit_memory_bytes", title: "Memory limit", unit: "bytes" },
   { key: "oom_kills", title: "OOM kills", unit: "count" },

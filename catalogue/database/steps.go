@@ -1,0 +1,90 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"reckon/store"
+)
+
+// stepColumns are those of steps behind the key of its run.
+var stepColumns = []string{"step", "name", "state", "nodes", "start_ms", "end_ms", "exit_code", "cpu_seconds", "memory_peak_bytes", "cores"}
+
+var (
+	insertStepSQL = "INSERT INTO steps (key, " + strings.Join(stepColumns, ", ") + ") VALUES (" + params(1, len(stepColumns)+1) + ")"
+	stepsSQL      = "SELECT steps.key, steps." + strings.Join(stepColumns, ", steps.") + " FROM steps"
+	stepOrder     = " ORDER BY steps.key, coalesce(steps.start_ms, 0), step"
+)
+
+// steps puts the steps of a run in the place of those that were kept.
+func (u *upsert) steps(ctx context.Context, key int64, list []store.Step) error {
+	if _, err := u.tx.ExecContext(ctx, `DELETE FROM steps WHERE key = $1`, key); err != nil {
+		return err
+	}
+	insert, err := u.tx.PrepareContext(ctx, insertStepSQL)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for i := range list {
+		s := &list[i]
+		if _, err := insert.ExecContext(ctx, key, u.d.put(s.ID), u.d.put(s.Name), u.d.put(s.State), u.d.put(s.Nodes),
+			optionalMS(s.Start), optionalMS(s.End), s.ExitCode, s.CPUSeconds, s.MemoryPeakBytes, s.Cores); err != nil {
+			return fmt.Errorf("step %s: %w", s.ID, err)
+		}
+	}
+	return nil
+}
+
+// optionalMS is a time in milliseconds since the Unix epoch; nil for none.
+func optionalMS(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	ms := t.UnixMilli()
+	return &ms
+}
+
+func reported(ms *int64) time.Time {
+	if ms == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(*ms).UTC()
+}
+
+// Steps returns the steps of one run, by begin and id.
+func (c *Catalogue) Steps(ctx context.Context, r store.Run) ([]store.Step, error) {
+	var out []store.Step
+	err := c.eachStep(ctx, func(_ int64, s store.Step) { out = append(out, s) },
+		" JOIN workloads ON workloads.key = steps.key WHERE workloads.id = $1 AND workloads.start_ms = $2 AND workloads.site = $3",
+		c.d.put(r.ID), r.Start.UnixMilli(), c.d.put(r.Site))
+	if err != nil {
+		return nil, fmt.Errorf("list the steps of %s: %w", r.ID, c.explain(ctx, err))
+	}
+	return out, nil
+}
+
+// eachStep calls f for each step that a condition selects, with the key of its run.
+func (c *Catalogue) eachStep(ctx context.Context, f func(int64, store.Step), where string, args ...any) error {
+	rows, err := c.db.QueryContext(ctx, stepsSQL+where+stepOrder, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key int64
+		var s store.Step
+		var start, end *int64
+		if err := rows.Scan(&key, &s.ID, &s.Name, &s.State, &s.Nodes, &start, &end, &s.ExitCode, &s.CPUSeconds, &s.MemoryPeakBytes, &s.Cores); err != nil {
+			return err
+		}
+		s.Start, s.End = reported(start), reported(end)
+		for _, p := range []*string{&s.ID, &s.Name, &s.State, &s.Nodes} {
+			*p = c.d.get(*p)
+		}
+		f(key, s)
+	}
+	return rows.Err()
+}

@@ -1,0 +1,126 @@
+package catalogue
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"reckon/internal/series"
+	"reckon/store"
+)
+
+// jobStep is what is known of a step of a run. Fields are exported to be encoded.
+type jobStep struct {
+	Name, State, Nodes                    string
+	T                                     int64 // of the sample that said these
+	Start, End, Exit, CPU, Memory, NCores stepValue
+}
+
+// stepValue is the value of the newest sample of one figure of a step, and its time; the time
+// is 0 before the first.
+type stepValue struct {
+	T int64
+	V float64
+}
+
+// maxSteps is how many steps of a run are kept. Whatever reads a batch system writes no more
+// than a few hundred; this bounds what others may send.
+const maxSteps = 2000
+
+// ofStep reports whether the series of a slot are about a step.
+func (s slot) ofStep() bool { return s >= stepSlot && s <= stepCoresSlot }
+
+// step takes in a sample of a step.
+func (a *account) step(s slot, t int64, v float64, n *series.Labels) {
+	x := a.Steps[n.Part]
+	if x == nil {
+		if len(a.Steps) >= maxSteps || n.Part == "" {
+			return
+		}
+		if a.Steps == nil {
+			a.Steps = map[string]*jobStep{}
+		}
+		x = &jobStep{}
+		a.Steps[n.Part] = x
+	}
+	if s == stepSlot {
+		if t > x.T {
+			x.T, x.Name, x.State, x.Nodes, a.touched = t, n.Rest["name"], n.Rest["state"], n.Rest["nodes"], true
+		}
+		return
+	}
+	if of := x.value(s); t > of.T {
+		*of, a.touched = stepValue{t, v}, true
+	}
+}
+
+func (x *jobStep) value(s slot) *stepValue {
+	switch s {
+	case stepStartSlot:
+		return &x.Start
+	case stepEndSlot:
+		return &x.End
+	case stepExitSlot:
+		return &x.Exit
+	case stepCPUSlot:
+		return &x.CPU
+	case stepMemorySlot:
+		return &x.Memory
+	}
+	return &x.NCores
+}
+
+// splitSteps moves to a new run the steps that were reported since it began.
+func (a *account) splitSteps(mine *account) {
+	for id, x := range a.Steps {
+		if x.T >= mine.from(true)-1 {
+			if mine.Steps == nil {
+				mine.Steps = map[string]*jobStep{}
+			}
+			mine.Steps[id] = x
+			delete(a.Steps, id)
+			a.touched, mine.touched = true, true
+		}
+	}
+}
+
+// steps are the steps of the run, by begin and id.
+func (a *account) steps() []store.Step {
+	var out []store.Step
+	for _, id := range slices.Sorted(maps.Keys(a.Steps)) {
+		x := a.Steps[id]
+		if x.T == 0 { // figures of a step that nothing else is known of
+			continue
+		}
+		out = append(out, store.Step{
+			ID: id, Name: x.Name, State: x.State, Nodes: x.Nodes, Start: x.Start.time(), End: x.End.time(), ExitCode: x.Exit.code(),
+			CPUSeconds: x.CPU.number(), MemoryPeakBytes: x.Memory.number(), Cores: x.NCores.number(),
+		})
+	}
+	slices.SortStableFunc(out, func(x, y store.Step) int { return cmp.Compare(x.Start.UnixMilli(), y.Start.UnixMilli()) })
+	return out
+}
+
+func (v stepValue) number() *float64 {
+	if v.T == 0 {
+		return nil
+	}
+	return ptr(v.V)
+}
+
+func (v stepValue) time() time.Time {
+	if v.T == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(math.Round(v.V * 1000))).UTC()
+}
+
+func (v stepValue) code() *int {
+	if v.T == 0 {
+		return nil
+	}
+	n := int(v.V)
+	return &n
+}

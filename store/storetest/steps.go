@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"reckon/store"
+)
+
+// factsSteps: steps are of one run, are replaced as a whole, and go with it.
+func factsSteps(t *testing.T, c store.Facts) {
+	ctx := t.Context()
+	code, cpu, peak := 125, 12.5, 3e8
+	w := Row(1)
+	solve := store.Step{ID: "1", Name: "so\"lve", State: "out_of_memory", Nodes: "n[1-2]", Start: w.Start.Add(time.Second), End: w.Start.Add(3 * time.Second),
+		ExitCode: &code, CPUSeconds: &cpu, MemoryPeakBytes: &peak, Cores: num(2)}
+	bare := store.Step{ID: "batch", Name: "batch", State: "completed"}
+	w.Steps = []store.Step{solve, bare}
+	other := Row(1) // of the same id at another time
+	other.Start, other.Seen, other.End = w.Start.Add(48*time.Hour), w.Seen.Add(48*time.Hour), w.End.Add(48*time.Hour)
+	other.Steps = []store.Step{{ID: "0", State: "completed", Start: other.Start}}
+	must(t, c.Upsert(ctx, []store.Workload{w, other}))
+	check := func(when string, of *store.Workload, want ...store.Step) {
+		t.Helper()
+		got, err := c.Steps(ctx, store.Run{Site: of.Site, ID: of.ID, Start: of.Start})
+		if err != nil || stepsText(got) != stepsText(want) {
+			t.Errorf("%s: %s, %v\nwant %s", when, stepsText(got), err, stepsText(want))
+		}
+	}
+	check("written", &w, bare, solve)
+	check("of the other run", &other, other.Steps...)
+	elsewhere := w
+	elsewhere.Site = "there"
+	check("at another site", &elsewhere)
+
+	w.Steps = nil
+	must(t, c.Upsert(ctx, []store.Workload{w}))
+	check("an upsert that has none", &w, bare, solve)
+	w.Steps = []store.Step{solve}
+	must(t, c.Upsert(ctx, []store.Workload{w}))
+	check("replaced", &w, solve)
+
+	moved := w
+	moved.Start, moved.PreviousStarts = w.Start.Add(time.Second), []time.Time{w.Start}
+	must(t, c.Upsert(ctx, []store.Workload{moved}))
+	check("under the old start", &w)
+	check("under the new start", &moved, solve)
+
+	must(t, c.Forget(ctx, []store.Run{{Site: moved.Site, ID: moved.ID, Start: moved.Start}}))
+	check("forgotten", &moved)
+	check("the other run then", &other, other.Steps...)
+	must(t, c.Upsert(ctx, []store.Workload{{ID: "unit/a", Kind: "unit", Start: w.Start, Seen: w.Seen}})) // a database may give the key again
+	check("another row", &store.Workload{ID: "unit/a", Start: w.Start})
+	if _, err := c.Trim(ctx, other.End.AddDate(0, 2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	check("trimmed", &other)
+	must(t, c.Upsert(ctx, []store.Workload{other}))
+	must(t, c.Drop(ctx))
+	other.Steps = nil
+	must(t, c.Upsert(ctx, []store.Workload{other}))
+	check("dropped", &other)
+}
+
+func stepsText(list []store.Step) string {
+	text := ""
+	for _, s := range list {
+		var code any
+		if s.ExitCode != nil {
+			code = *s.ExitCode
+		}
+		text += fmt.Sprintf("[%q %q %s %s %d %d %v", s.ID, s.Name, s.State, s.Nodes, s.Start.UnixMilli(), s.End.UnixMilli(), code)
+		for _, v := range []*float64{s.CPUSeconds, s.MemoryPeakBytes, s.Cores} {
+			if v != nil {
+				text += fmt.Sprintf(" %g", *v)
+				continue
+			}
+			text += " -"
+		}
+		text += "]"
+	}
+	return text
+}
