@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -55,7 +53,7 @@ func openPowerModel(root, file string) (*powerModel, error) {
 	var err error
 	if file == "" {
 		if m, err = powermodel.Builtin(here); err != nil {
-			return nil, sensor.Unavailable("no power model for this kind of machine", "fit one with `reckon power fit` on a machine of the kind that has a meter, and give it with --power-model", err)
+			return nil, noCurve(here, err)
 		}
 	} else if m, err = readModel(file, here); err != nil {
 		return nil, sensor.Unavailable("the power model can not be used", "fit it again with `reckon power fit`, or leave --power-model out", err)
@@ -84,6 +82,16 @@ func openPowerModel(root, file string) (*powerModel, error) {
 	p.info = metric.NewSeries(modelInfo, m.Name, m.Domain, m.Training.Protocol, strconv.FormatFloat(m.Training.Score.MAPE, 'f', 3, 64))
 	p.power = metric.NewSeries(sensor.NodePower, string(p.domain), "model", attribution.Modelled)
 	return p, nil
+}
+
+// noCurve gives the reason why nothing is modelled, and what to do.
+func noCurve(here powermodel.Machine, err error) error {
+	if here.Virtual != "" {
+		return sensor.Unavailable("a virtual machine ("+here.Virtual+"): only its host can meter what it draws",
+			"run the agent on the host, or give a model of this machine with --power-model", nil)
+	}
+	return sensor.Unavailable("no power model for this kind of machine",
+		"fit one with `reckon power fit` on a machine of the kind that has a meter, or write one with `reckon power builtin`, and give it with --power-model", err)
 }
 
 func readModel(file string, here powermodel.Machine) (*powermodel.Model, error) {
@@ -136,50 +144,6 @@ func (p *powerModel) export(b *metric.Batch) {
 	if p.counts {
 		b.Add(p.power, p.watts)
 	}
-}
-
-// describe is what a model is compared with and what the built-in curves need. What
-// can not be found out is left empty.
-func describe(root string) powermodel.Machine {
-	m := powermodel.Machine{Arch: runtime.GOARCH}
-	read := func(path ...string) string {
-		b, err := os.ReadFile(filepath.Join(append([]string{"/", root}, path...)...))
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(string(b))
-	}
-	m.Product = read("sys/class/dmi/id/product_name")
-	if m.Product == "" {
-		m.Product = strings.TrimRight(read("proc/device-tree/model"), "\x00")
-	}
-	for line := range strings.Lines(read("proc/cpuinfo")) {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-			m.CPU = strings.TrimSpace(v)
-			break
-		}
-	}
-	for line := range strings.Lines(read("proc/meminfo")) {
-		if v, ok := strings.CutPrefix(line, "MemTotal:"); ok {
-			if kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 64); err == nil {
-				m.Memory = kb * 1024
-			}
-		}
-	}
-	cpus, _ := filepath.Glob(filepath.Join("/", root, "sys/devices/system/cpu/cpu[0-9]*"))
-	sockets, cores := map[string]bool{}, map[[2]string]bool{}
-	for _, c := range cpus {
-		dir := strings.TrimPrefix(c, filepath.Join("/", root))
-		p := read(dir, "topology/physical_package_id")
-		if p == "" {
-			continue // offline
-		}
-		m.Threads++
-		sockets[p] = true
-		cores[[2]string{p, read(dir, "topology/core_id")}] = true
-	}
-	m.Sockets, m.Cores = len(sockets), len(cores)
-	return m
 }
 
 // ioRates are the bytes a second that disks and networks of the node move.

@@ -37,15 +37,33 @@ type Family struct {
 	Error float64 `json:"error"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
+	// Cores are the fewest and the most physical cores of a system in the derivation,
+	// MostMemory the largest memory in GiB.
+	Cores      [2]int  `json:"cores"`
+	MostMemory float64 `json:"most_memory"`
 }
+
+// A curve is used a little beyond the systems that it was derived from, and no further:
+// for half the fewest to twice the most cores, and for 16 times the largest memory, since
+// power hardly depends on memory and systems in SPECpower have little of it.
+const (
+	beyondCores  = 2
+	beyondMemory = 16
+)
 
 //go:embed families.json
 var familiesJSON []byte
 
-// ErrNoFamily says that no starting point is built in for a machine.
-var ErrNoFamily = errors.New("no built-in power curve")
+// Errors of [Builtin].
+var (
+	// ErrNoFamily means that no starting point is built in for a machine.
+	ErrNoFamily = errors.New("no built-in power curve")
+	// ErrVirtual means that a machine is virtual: what it draws is known to its host.
+	ErrVirtual = errors.New("a virtual machine has no power curve of its own")
+)
 
-// AnyFamily is the name of the average over all families.
+// AnyFamily is the name of the average over all families. [Builtin] uses it only where
+// it is named, since its error for systems of no known family is large.
 const AnyFamily = "any server"
 
 var families = []struct {
@@ -92,7 +110,22 @@ func BuiltinFamilies() (*Families, error) {
 // Builtin returns a starting point for a server that was never measured: node
 // power over cpu_utilization. Its band and its training score state how far
 // systems left out of the derivation were off; it is wide. Cores are physical ones.
+//
+// It returns an error that is [ErrVirtual] for a virtual machine, and [ErrNoFamily] for a
+// processor of no known family or a machine unlike those that the family was derived from.
 func Builtin(m Machine) (*Model, error) {
+	if m.Virtual != "" {
+		return nil, fmt.Errorf("this is a virtual machine (%s): %w", m.Virtual, ErrVirtual)
+	}
+	if name := FamilyOf(m.CPU); name != AnyFamily {
+		return BuiltinOf(name, m)
+	}
+	return nil, fmt.Errorf("processor %q is of no family with a curve: %w", squeeze(m.CPU), ErrNoFamily)
+}
+
+// BuiltinOf is [Builtin] with the curve of a family by its name, [AnyFamily] included,
+// whatever the processor of the machine is.
+func BuiltinOf(family string, m Machine) (*Model, error) {
 	if m.Cores <= 0 || m.Sockets <= 0 || m.Memory <= 0 {
 		return nil, fmt.Errorf("built-in power curve needs cores, sockets and memory, got %d, %d, %g bytes: %w", m.Cores, m.Sockets, m.Memory, ErrNoFamily)
 	}
@@ -103,12 +136,12 @@ func Builtin(m Machine) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := FamilyOf(m.CPU)
-	f := t.find(name)
+	f := t.find(family)
 	if f == nil {
-		if f = t.find(AnyFamily); f == nil {
-			return nil, fmt.Errorf("cpu %q: %w", m.CPU, ErrNoFamily)
-		}
+		return nil, fmt.Errorf("no curve of a family %q; there are curves of %s: %w", family, t.names(), ErrNoFamily)
+	}
+	if err := f.covers(m); err != nil {
+		return nil, err
 	}
 	full := t.Full(f, m)
 	y := make([]float64, len(f.Shape))
@@ -125,10 +158,30 @@ func Builtin(m Machine) (*Model, error) {
 	return out, out.Check()
 }
 
+// covers refuses a machine that is unlike the systems of the family.
+func (f *Family) covers(m Machine) error {
+	if m.Cores*beyondCores < f.Cores[0] || m.Cores > f.Cores[1]*beyondCores {
+		return fmt.Errorf("%d cores, where the curve of %s is of systems with %d to %d: %w", m.Cores, f.Name, f.Cores[0], f.Cores[1], ErrNoFamily)
+	}
+	if gib := m.Memory / (1 << 30); gib > f.MostMemory*beyondMemory {
+		return fmt.Errorf("%.0f GiB of memory, where the curve of %s is of systems with at most %.0f: %w", gib, f.Name, f.MostMemory, ErrNoFamily)
+	}
+	return nil
+}
+
 // Full is the estimated power of a machine at full load.
 func (t *Families) Full(f *Family, m Machine) float64 {
 	return math.Exp(f.Level + t.PerCore*math.Log(float64(m.Cores)) + t.PerSocket*math.Log(float64(m.Sockets)) +
 		t.PerByte*math.Log(m.Memory/(1<<30)))
+}
+
+// names lists the families that have a curve.
+func (t *Families) names() string {
+	var out []string
+	for i := range t.Families {
+		out = append(out, t.Families[i].Name)
+	}
+	return strings.Join(out, ", ")
 }
 
 func (t *Families) find(name string) *Family {

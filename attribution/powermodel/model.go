@@ -61,6 +61,9 @@ type Machine struct {
 	// Memory is the installed memory in bytes, Hertz the nominal clock.
 	Memory float64 `json:"memory_bytes,omitempty"`
 	Hertz  float64 `json:"clock_hertz,omitempty"`
+	// Virtual names the hypervisor that the machine runs on; empty on hardware. It is
+	// found on the machine and never stands in a file.
+	Virtual string `json:"-"`
 }
 
 // Feature is one input of a model.

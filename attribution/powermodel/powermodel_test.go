@@ -229,6 +229,45 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
+// No watts are made up: a virtual machine would get the idle power of a whole server, and a
+// processor of no family, such as that of a mini PC, is off by 70 % on average.
+func TestBuiltinRefuses(t *testing.T) {
+	scalable := Machine{Arch: "amd64", CPU: "Intel Xeon Platinum 8176", Cores: 56, Sockets: 2, Memory: 192 << 30}
+	f, err := BuiltinFamilies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fam := f.find("Intel Xeon Scalable 1")
+	with := func(change func(*Machine)) Machine { m := scalable; change(&m); return m }
+	most := fam.MostMemory * beyondMemory * (1 << 30)
+	for name, c := range map[string]struct {
+		machine Machine
+		want    error
+	}{
+		"server":            {scalable, nil},
+		"virtual":           {with(func(m *Machine) { m.Virtual = "KVM" }), ErrVirtual},
+		"mini PC":           {Machine{Arch: "amd64", CPU: "Intel(R) N100", Cores: 4, Sockets: 1, Memory: 8 << 30}, ErrNoFamily},
+		"family too small":  {with(func(m *Machine) { m.CPU = "AMD EPYC 7551" }), ErrNoFamily},
+		"half the cores":    {with(func(m *Machine) { m.Cores = (fam.Cores[0] + 1) / 2 }), nil},
+		"fewer":             {with(func(m *Machine) { m.Cores = (fam.Cores[0]+1)/2 - 1 }), ErrNoFamily},
+		"twice the cores":   {with(func(m *Machine) { m.Cores = 2 * fam.Cores[1] }), nil},
+		"more":              {with(func(m *Machine) { m.Cores = 2*fam.Cores[1] + 1 }), ErrNoFamily},
+		"memory at the end": {with(func(m *Machine) { m.Memory = most }), nil},
+		"memory beyond":     {with(func(m *Machine) { m.Memory = most + 1<<30 }), ErrNoFamily},
+	} {
+		if _, err := Builtin(c.machine); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	m, err := BuiltinOf(AnyFamily, Machine{CPU: "Something else", Cores: 32, Sockets: 2, Memory: 64 << 30})
+	if err != nil || m.Training.Score.MAPE < 0.5 {
+		t.Errorf("any server by its name: %v, error %v; that of systems of no family is about 0.7", err, m.Training.Score.MAPE)
+	}
+	if _, err := BuiltinOf("no such", scalable); !errors.Is(err, ErrNoFamily) || !strings.Contains(err.Error(), "AMD EPYC 7003") {
+		t.Errorf("%v, want the families named", err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := sample().Write(&b); err != nil {

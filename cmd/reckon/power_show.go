@@ -199,13 +199,15 @@ func machineText(m powermodel.Machine) string {
 
 func newPowerBuiltin(g *globals) *cobra.Command {
 	var m powermodel.Machine
-	var memory, output string
+	var family, memory, output string
 	cmd := &cobra.Command{
 		Use:   "builtin",
 		Short: "A starting point for a server that was never measured",
 		Long: `A starting point for a server that was never measured: its power by CPU use, from
 averages over published SPECpower_ssj2008 results of its CPU family. The error stated
-is that of systems left out of the derivation; it is large. One day beside a meter
+is that of systems left out of the derivation; it is large. A processor of no known
+family, such as that of a small board, has no curve; --family takes one all the same,
+"any server" the average over all, which is off by 70 % on such systems. One day beside a meter
 and ` + "`reckon power fit`" + ` make a better model.`,
 		Example: `  reckon power builtin --cpu "AMD EPYC 7763" --cores 64 --memory 256GiB -o g.json`,
 		Args:    cobra.NoArgs,
@@ -218,11 +220,12 @@ and ` + "`reckon power fit`" + ` make a better model.`,
 				return usage(cmd, fmt.Errorf("--memory: %w", err))
 			}
 			m.Memory = bytes
-			return builtin(g, m, output)
+			return builtin(g, m, family, output)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&m.CPU, "cpu", "", "model name of the CPU, as in /proc/cpuinfo")
+	f.StringVar(&family, "family", "", "take the curve of this family, whatever the CPU is")
 	f.IntVar(&m.Cores, "cores", 0, "physical cores of all sockets")
 	f.IntVar(&m.Sockets, "sockets", 1, "sockets")
 	f.StringVar(&memory, "memory", "", "memory installed, such as 384GiB")
@@ -231,8 +234,13 @@ and ` + "`reckon power fit`" + ` make a better model.`,
 	return cmd
 }
 
-func builtin(g *globals, machine powermodel.Machine, output string) error {
+func builtin(g *globals, machine powermodel.Machine, family, output string) error {
 	m, err := powermodel.Builtin(machine)
+	if family != "" {
+		m, err = powermodel.BuiltinOf(family, machine)
+	} else if errors.Is(err, powermodel.ErrNoFamily) {
+		return fmt.Errorf("%w (--family %q takes the average of all servers, with a large error)", err, powermodel.AnyFamily)
+	}
 	if err != nil {
 		return err
 	}

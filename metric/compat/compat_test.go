@@ -96,6 +96,25 @@ func want(t *testing.T, got, want map[string]float64) {
 	}
 }
 
+// Kepler's zones are measured: what a model gives must not look like one of them.
+func TestKeplerModelled(t *testing.T) {
+	const n = "reckon_node_attributed_energy_joules_total"
+	step := func(f float64) map[string]float64 {
+		return map[string]float64{
+			n + "{domain=board,share=active,method=modelled}": 100 * f,
+			"reckon_workload_energy_joules_total{workload=group/n1/77-18,kind=group,part=,owner=al,domain=package,share=active,method=modelled}": 40 * f,
+		}
+	}
+	want(t, show(t, Kepler("n1"), step(1), step(2)), map[string]float64{
+		"kepler_node_cpu_joules_total{zone=modelled,node_name=n1}":                                                          200,
+		"kepler_node_cpu_watts{zone=modelled,node_name=n1}":                                                                 10,
+		"kepler_node_cpu_active_joules_total{zone=modelled,node_name=n1}":                                                   200,
+		"kepler_node_cpu_active_watts{zone=modelled,node_name=n1}":                                                          10,
+		"kepler_process_cpu_joules_total{pid=77,comm=group/n1/77-18,type=regular,state=running,zone=modelled,node_name=n1}": 80,
+		"kepler_process_cpu_watts{pid=77,comm=group/n1/77-18,type=regular,state=running,zone=modelled,node_name=n1}":        4,
+	})
+}
+
 func TestKepler(t *testing.T) {
 	const e, n = "reckon_workload_energy_joules_total", "reckon_node_attributed_energy_joules_total"
 	step := func(f float64) map[string]float64 {

@@ -72,8 +72,16 @@ func (k *kepler) Descs() []*metric.Desc {
 	return out
 }
 
-// zone is what Kepler calls a domain; "" is none of its own.
-func zone(domain string) string {
+// zone is what Kepler calls the domain of a series of energy; "" is none of its own. What a
+// model gives is in a zone of its own name, since Kepler's zones are all measured.
+func zone(s *metric.Series) string {
+	domain := label(s, "domain")
+	switch domain {
+	case "package", "dram", "core", "uncore", "psys", "board":
+		if label(s, "method") == "modelled" {
+			return "modelled"
+		}
+	}
 	switch domain {
 	case "package", "dram", "core", "uncore", "psys":
 		return domain
@@ -100,7 +108,7 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 		s, v := b.Samples[i].Series, b.Samples[i].Value
 		switch s.Desc.Name {
 		case "reckon_node_attributed_energy_joules_total":
-			z := zone(label(s, "domain"))
+			z := zone(s)
 			if z == "" {
 				continue
 			}
@@ -111,7 +119,7 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 				k.t.add(keplerNodeActive[0], v, z, "", k.node)
 			}
 		case "reckon_workload_energy_joules_total":
-			if z := zone(label(s, "domain")); z != "" {
+			if z := zone(s); z != "" {
 				k.energy(s, z, v)
 			}
 		case "reckon_workload_cpu_seconds_total":

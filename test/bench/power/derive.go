@@ -97,6 +97,15 @@ func fitFamilies(systems []system, fewest int) *powermodel.Families {
 	}
 	x := solve3(a)
 	t.PerCore, t.PerSocket, t.PerByte = x[0], x[1], x[2]
+	span := func(f *powermodel.Family, ss []*system) {
+		for _, s := range ss {
+			if f.Cores[0] == 0 || s.cores < f.Cores[0] {
+				f.Cores[0] = s.cores
+			}
+			f.Cores[1] = max(f.Cores[1], s.cores)
+			f.MostMemory = max(f.MostMemory, s.memory)
+		}
+	}
 	summary := func(ss []*system) (level float64, shape []float64) {
 		shape = make([]float64, len(t.Load))
 		for _, s := range ss {
@@ -114,6 +123,7 @@ func fitFamilies(systems []system, fewest int) *powermodel.Families {
 	}
 	level, shape := summary(everything)
 	t.Families = []powermodel.Family{{Name: powermodel.AnyFamily, Systems: len(systems), Level: level, Shape: shape}}
+	span(&t.Families[0], everything)
 	for _, n := range names {
 		if n == powermodel.AnyFamily || len(by[n]) < fewest {
 			continue
@@ -124,7 +134,9 @@ func fitFamilies(systems []system, fewest int) *powermodel.Families {
 		for i := range sh {
 			sh[i] = (k*sh[i] + shrink*shape[i]) / (k + shrink)
 		}
-		t.Families = append(t.Families, powermodel.Family{Name: n, Systems: len(by[n]), Level: l, Shape: sh})
+		f := powermodel.Family{Name: n, Systems: len(by[n]), Level: l, Shape: sh}
+		span(&f, by[n])
+		t.Families = append(t.Families, f)
 	}
 	return t
 }
@@ -145,15 +157,27 @@ func solve3(a [3][4]float64) [3]float64 {
 	return [3]float64{a[0][3] / a[0][0], a[1][3] / a[1][1], a[2][3] / a[2][2]}
 }
 
+// familyIn is the family in a table that a system is estimated by.
+func familyIn(t *powermodel.Families, cpu string) string {
+	name := powermodel.FamilyOf(cpu)
+	for _, f := range t.Families {
+		if f.Name == name {
+			return name
+		}
+	}
+	return powermodel.AnyFamily
+}
+
 // judge states the error of each family by deriving the table again without each
-// system in turn and estimating that system.
+// system in turn and estimating that system. The average over all is judged by the
+// systems of no family: they alone would fall back to it.
 func judge(systems []system, t *powermodel.Families) {
 	ratios := map[string][]float64{}
 	for i := range systems {
 		without := fitFamilies(append(slices.Clone(systems[:i]), systems[i+1:]...), fewestSystems-1)
 		s := &systems[i]
 		for _, f := range without.Families {
-			if f.Name != powermodel.FamilyOf(s.cpu) && f.Name != powermodel.AnyFamily {
+			if f.Name != familyIn(without, s.cpu) {
 				continue
 			}
 			full := without.Full(&f, s.machine())
