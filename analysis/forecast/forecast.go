@@ -1,0 +1,161 @@
+// Package forecast extrapolates one series: a value for each step of the horizon, a band that should
+// hold 95 % of what comes, and how large the error was on the series' own past.
+//
+// Every method forecasts the last three origins from what came before them. The answer is the median of
+// the three methods with the least mean absolute error there; where that is no better than the seasonal
+// naive forecast, it is the seasonal naive forecast. Seasons are found by autocorrelation
+// (day, week, and one other period), not assumed. The band is conformal: quantiles of the errors that were made
+// on the past, not of a distribution. Methods: seasonal naive of day and week; day level with a 7-day
+// profile; profiles of medians; STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al.
+// 2008); MSTL with an autoregression (Bandara et al. 2021); Theta (Assimakopoulos and Nikolopoulos 2000);
+// double seasonal Holt-Winters (Taylor 2003); a regression on lags.
+//
+// Pure: no file, no clock; safe for concurrent use; there are no errors: a series that says too little gets
+// a plain answer and a flag. Results are finite, never below Floor, never above Capacity.
+package forecast
+
+import (
+	"math"
+	"time"
+)
+
+// Input is one series at a regular step. NaN or an infinite value is a step without a record.
+type Input struct {
+	Values []float64
+	Start  time.Time // of the first step
+	Step   time.Duration
+	// Location is where the people are who make the days and weeks; nil is UTC.
+	Location *time.Location
+	Horizon  int // steps
+	// Floor and Capacity bound the forecast; a Capacity of 0 is none. Unbounded takes away the floor.
+	Floor, Capacity float64
+	Unbounded       bool
+}
+
+// Result is the forecast of the steps that follow the input.
+type Result struct {
+	Point, Low, High []float64 // Low to High should hold 95 % of the values to come
+	Models           []string  // whose median it is, the best first
+	Seasons          []time.Duration
+	Flags            Flags
+	// BacktestMAE is the mean absolute error on the last origins, NaN without any; NaiveMAE that of the
+	// seasonal naive forecast on the same steps; Origins how many there were.
+	BacktestMAE, NaiveMAE float64
+	Origins               int
+}
+
+// Flags are what a reader should know of the history.
+type Flags uint16
+
+// Flags; a forecast may have several.
+const (
+	NoHistory   Flags = 1 << iota // no sample: the forecast is the floor, and says nothing
+	Short                         // less than two days
+	Constant                      // one value throughout
+	Gaps                          // a tenth or more was not recorded
+	Stale                         // the last steps were not recorded
+	LevelShift                    // the level of the last days differs from before
+	Spike                         // single values far from all others were set aside
+	ClockChange                   // daylight saving time begins or ends in the history or the horizon
+	Clipped                       // floor or capacity bounds the forecast
+	Seasonless                    // no season was found
+	flagsEnd
+)
+
+var flagNames = [...]string{"no-history", "short", "constant", "gaps", "stale", "level-shift", "spike", "clock-change", "clipped", "seasonless"}
+
+// Names lists the flags that are set.
+func (f Flags) Names() []string {
+	var out []string
+	for i, n := range flagNames {
+		if f&(1<<i) != 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+const (
+	origins    = 3
+	maxHistory = 42 // days: more costs time and is of another season of the year
+	best       = 3
+)
+
+// Run forecasts one series.
+func Run(in Input) Result {
+	h := max(in.Horizon, 0)
+	p := prepare(in)
+	r := Result{Flags: p.flags, BacktestMAE: math.NaN(), NaiveMAE: math.NaN()}
+	switch {
+	case p.flags&NoHistory != 0:
+		r.Point, r.Low, r.High = repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.ceiling(), h)
+		return r.bound(in)
+	case p.flags&Constant != 0 && p.flags&Short == 0:
+		r.Models = []string{naive.name}
+		r.Point = repeat(p.y[0], h)
+		r.Low, r.High = repeat(p.y[0], h), repeat(p.y[0], h)
+		return r.bound(in)
+	}
+	past := newHistory(p)
+	if len(past.periods) == 0 {
+		r.Flags |= Seasonless
+	}
+	for _, m := range past.periods {
+		r.Seasons = append(r.Seasons, time.Duration(m)*in.Step)
+	}
+	if levelShift(p) {
+		r.Flags |= LevelShift
+	}
+	need := p.ahead(in)
+	t := backtest(past, need)
+	t.combine(past, need, &r)
+	t.band(past, need, &r)
+	r.Point, r.Low, r.High = p.pick(in, r.Point), p.pick(in, r.Low), p.pick(in, r.High)
+	return r.bound(in)
+}
+
+func (in Input) floor() float64 {
+	if in.Unbounded {
+		return math.Inf(-1)
+	}
+	return in.Floor
+}
+
+func (in Input) ceiling() float64 {
+	if in.Capacity > 0 {
+		return in.Capacity
+	}
+	return math.Inf(1)
+}
+
+// bound clips to floor and capacity, and replaces what is not finite.
+func (r Result) bound(in Input) Result {
+	low, high := in.floor(), in.ceiling()
+	for i := range r.Point {
+		if r.Point[i] < low || r.Point[i] > high {
+			r.Flags |= Clipped
+		}
+		r.Point[i] = finite(clamp(r.Point[i], low, high))
+		r.Low[i] = min(finite(clamp(r.Low[i], low, high)), r.Point[i])
+		r.High[i] = max(finite(clamp(r.High[i], low, high)), r.Point[i])
+	}
+	return r
+}
+
+func clamp(v, low, high float64) float64 { return min(max(v, low), high) }
+
+// finite keeps numbers within what a float can still add up.
+func finite(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return clamp(v, -math.MaxFloat64/1e6, math.MaxFloat64/1e6)
+}
+
+func repeat(v float64, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package forecast
+
+import "slices"
+
+// method forecasts the next steps of a history; nil where it has too little.
+type method struct {
+	name string
+	run  func(h *history, horizon int) []float64
+}
+
+var (
+	naive      = method{"last value", lastValue}
+	naiveDay   = method{"seasonal naive of the day", seasonalDay}
+	naiveWeek  = method{"seasonal naive of the week", func(h *history, n int) []float64 { return seasonal(h.y, h.week, n) }}
+	naiveFound = method{"seasonal naive", seasonalFound}
+)
+
+// methods lists all, of equals the steadier first; the last is what the others must beat.
+func methods() []method {
+	return []method{
+		{"median of the last day", medianDay},
+		{"day level and 7-day profile", func(h *history, n int) []float64 { return levelProfile(h, n, mean) }},
+		{"day level and 7-day median profile", func(h *history, n int) []float64 {
+			return levelProfile(h, n, func(v []float64) float64 { return median(slices.Clone(v)) })
+		}},
+		{"median of 7 days", func(h *history, n int) []float64 { return medians(h.y, h.day, 7, n) }},
+		{"median of 4 weeks", func(h *history, n int) []float64 { return medians(h.y, h.week, 4, n) }},
+		{"STL and ETS", stlETS},
+		{"MSTL and AR", mstlAR},
+		{"Theta", theta},
+		{"double seasonal Holt-Winters", double},
+		{"regression on lags", regression},
+		naive, naiveFound, naiveWeek, naiveDay,
+	}
+}
+
+func lastValue(h *history, n int) []float64 { return repeat(h.y[len(h.y)-1], n) }
+
+// seasonalDay is the same time of the day before, or the last value where there are no two days.
+func seasonalDay(h *history, n int) []float64 {
+	if h.day == 0 {
+		return lastValue(h, n)
+	}
+	return seasonal(h.y, h.day, n)
+}
+
+func seasonalFound(h *history, n int) []float64 {
+	if m := h.season(); m != h.day {
+		return seasonal(h.y, m, n)
+	}
+	return nil
+}
+
+func seasonal(y []float64, m, n int) []float64 {
+	if m == 0 {
+		return nil
+	}
+	out := make([]float64, n)
+	for k := range out {
+		out[k] = y[len(y)-m+k%m]
+	}
+	return out
+}
+
+func medianDay(h *history, n int) []float64 {
+	m := h.day
+	if m == 0 {
+		m = len(h.y)
+	}
+	return repeat(median(slices.Clone(h.y[len(h.y)-m:])), n)
+}
+
+// levelProfile is the level of the last day, and for each time of the day how far the last seven days were from theirs.
+func levelProfile(h *history, n int, middle func([]float64) float64) []float64 {
+	m := h.day
+	if m == 0 {
+		return nil
+	}
+	days := min(7, len(h.y)/m)
+	levels := make([]float64, days)
+	for d := range days {
+		end := len(h.y) - d*m
+		levels[d] = middle(h.y[end-m : end])
+	}
+	out := make([]float64, n)
+	at := make([]float64, days)
+	for k := range out {
+		if k >= m {
+			out[k] = out[k-m]
+			continue
+		}
+		for d := range days {
+			at[d] = h.y[len(h.y)-(d+1)*m+k] - levels[d]
+		}
+		out[k] = levels[0] + middle(at)
+	}
+	return out
+}
+
+func medianProfile(h *history, n int) []float64 {
+	return levelProfile(h, n, func(v []float64) float64 { return median(slices.Clone(v)) })
+}
+
+// medians is the median of the last cycles at each place of a period.
+func medians(y []float64, m, cycles, n int) []float64 {
+	if m == 0 {
+		return nil
+	}
+	cycles = min(cycles, len(y)/m)
+	if cycles < 2 {
+		return nil
+	}
+	out, at := make([]float64, n), make([]float64, cycles)
+	for k := range out {
+		if k >= m {
+			out[k] = out[k-m]
+			continue
+		}
+		for c := range cycles {
+			at[c] = y[len(y)-(c+1)*m+k]
+		}
+		out[k] = median(at)
+	}
+	return out
+}
+
+func stlETS(h *history, n int) []float64 {
+	d := h.decompose()
+	lim := limit(d.adjusted)
+	p := *once(&h.tuned.damped, func() dampedTrend { return fitDamped(d.adjusted, lim) })
+	_, level, slope := p.run(d.adjusted, lim)
+	out := make([]float64, n)
+	damp := p.phi
+	for k := range out {
+		level += damp * slope
+		damp *= p.phi
+		out[k] = level + d.next(k)
+	}
+	return h.back(out)
+}
+
+func mstlAR(h *history, n int) []float64 {
+	d := h.decompose()
+	center := mean(d.adjusted)
+	rest := make([]float64, len(d.adjusted))
+	for i, v := range d.adjusted {
+		rest[i] = v - center
+	}
+	out := extend(rest, burg(rest, 28), n)
+	for k := range out {
+		out[k] += center + d.next(k)
+	}
+	return h.back(out)
+}
+
+// theta is the mean of a straight line and of simple smoothing of the series with twice its curvature, on what is
+// seasonally adjusted: in effect smoothing with a drift of half the slope.
+func theta(h *history, n int) []float64 {
+	d := h.decompose()
+	alpha, level := simple(d.adjusted, limit(d.adjusted))
+	line := detrend(d.adjusted)
+	last := len(line) - 1
+	slope := 0.0
+	if last > 0 {
+		slope = (d.adjusted[last] - line[last] - d.adjusted[0] + line[0]) / float64(last)
+	}
+	out := make([]float64, n)
+	for k := range out {
+		out[k] = level + slope/2*(float64(k)+1/alpha) + d.next(k)
+	}
+	return h.back(out)
+}
+
+func double(h *history, n int) []float64 {
+	if len(h.periods) == 0 {
+		return nil
+	}
+	day, week := h.periods[0], 0
+	if len(h.periods) > 1 {
+		week = h.periods[1]
+	}
+	p := once(&h.tuned.double[len(h.periods)-1], func() doubleSeasonal { return fitDouble(h.z, day, week) })
+	return h.back(p.extrapolate(h.z, n))
+}
+
+// regression is on the last steps, on the same time of the last days and weeks, and on the level of the last season.
+func regression(h *history, n int) []float64 {
+	p := predictors{lags: []int{1, 2, 3}}
+	for i, m := range h.periods {
+		p.lags = append(p.lags, m, m+1)
+		if i == 0 {
+			p.lags = append(p.lags, 2*m, 2*m+1)
+		}
+	}
+	if m := h.season(); m > 0 {
+		p.windows = []int{m}
+		if h.week > 0 && m == h.day {
+			p.windows = append(p.windows, h.week)
+		}
+	}
+	out := lagRegression(h.z, p, n)
+	if out == nil {
+		return nil
+	}
+	return h.back(out)
+}

@@ -1,0 +1,256 @@
+package forecast
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// prepared is a history on the clock of the people, without gaps.
+type prepared struct {
+	y         []float64
+	filled    []bool // the value was not recorded
+	day, week int    // steps, 0 where a step is no part of a day
+	first     int64  // wall-clock slot of y[0]
+	flags     Flags
+}
+
+// prepare puts the samples on wall-clock slots, drops what is too old, sets spikes aside and fills gaps.
+func prepare(in Input) prepared {
+	p := prepared{}
+	if in.Step > 0 && 24*time.Hour%in.Step == 0 {
+		if d := int(24 * time.Hour / in.Step); d > 1 {
+			p.day, p.week = d, 7*d
+		}
+	}
+	values := in.Values
+	begin := 0
+	if p.day > 0 && len(values) > maxHistory*p.day {
+		begin = len(values) - maxHistory*p.day
+	} else if p.day == 0 && len(values) > 1024 {
+		begin = len(values) - 1024
+	}
+	p.align(in, begin)
+	return p.clean(len(in.Values) > 0)
+}
+
+// align averages samples that share a wall-clock slot: where a clock is set back an hour comes twice, where it
+// is set forward one is missing.
+func (p *prepared) align(in Input, begin int) {
+	if begin >= len(in.Values) {
+		return
+	}
+	p.first = in.slot(begin)
+	n := int(in.slot(len(in.Values)-1)-p.first) + 1
+	p.y = repeat(math.NaN(), max(n, 1))
+	count := make([]float64, len(p.y))
+	for i := begin; i < len(in.Values); i++ {
+		at := int(in.slot(i) - p.first)
+		v := in.Values[i]
+		if at < 0 || at >= len(p.y) || math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		v = clamp(v, -1e100, 1e100)
+		if count[at] == 0 {
+			p.y[at] = v
+		} else {
+			p.y[at] += (v - p.y[at]) / (count[at] + 1)
+		}
+		count[at]++
+	}
+	if in.local() && (in.offset(begin) != in.offset(len(in.Values)+in.Horizon)) {
+		p.flags |= ClockChange
+	}
+}
+
+func (in Input) local() bool { return in.Location != nil && in.Step > 0 && !in.Start.IsZero() }
+
+// offset is how far the wall clock is ahead of UTC at a step, in seconds.
+func (in Input) offset(i int) int {
+	_, s := in.Start.Add(time.Duration(i) * in.Step).In(in.Location).Zone()
+	return s
+}
+
+// slot numbers the steps by the wall clock.
+func (in Input) slot(i int) int64 {
+	if !in.local() {
+		return int64(i)
+	}
+	shift := in.offset(i) - in.offset(0)
+	return int64(i) + int64(math.Round(float64(shift)/in.Step.Seconds()))
+}
+
+// ahead is how many slots after the last value must be forecast.
+func (p *prepared) ahead(in Input) int {
+	if in.Horizon <= 0 {
+		return 0
+	}
+	last := p.first + int64(len(p.y)) - 1
+	most := int64(0)
+	for _, k := range []int{0, in.Horizon - 1} {
+		most = max(most, in.slot(len(in.Values)+k)-last)
+	}
+	return max(int(most), in.Horizon)
+}
+
+// pick takes the forecast of the input's steps from those of the slots.
+func (p *prepared) pick(in Input, slots []float64) []float64 {
+	out := make([]float64, in.Horizon)
+	last := p.first + int64(len(p.y)) - 1
+	for k := range out {
+		at := int(in.slot(len(in.Values)+k)-last) - 1
+		out[k] = slots[min(max(at, 0), len(slots)-1)]
+	}
+	return out
+}
+
+func (p prepared) clean(any bool) prepared {
+	known := 0
+	for _, v := range p.y {
+		if !math.IsNaN(v) {
+			known++
+		}
+	}
+	if known == 0 {
+		p.flags |= NoHistory
+		return p
+	}
+	for math.IsNaN(p.y[0]) {
+		p.y, p.first = p.y[1:], p.first+1
+	}
+	p.flags |= p.trailing()
+	p.afterHole()
+	if share := float64(count(p.y)) / float64(len(p.y)); share <= 0.9 {
+		p.flags |= Gaps
+	}
+	p.spikes()
+	p.fill()
+	if slices.Max(p.y) == slices.Min(p.y) {
+		p.flags |= Constant
+	}
+	if p.day > 0 && len(p.y) < 2*p.day || p.day == 0 && len(p.y) < 8 {
+		p.flags |= Short
+	}
+	return p
+}
+
+// trailing drops steps without a record at the end; the forecast begins after the last record.
+func (p *prepared) trailing() Flags {
+	n := len(p.y)
+	for math.IsNaN(p.y[len(p.y)-1]) {
+		p.y = p.y[:len(p.y)-1]
+	}
+	if n-len(p.y) > 1 {
+		return Stale
+	}
+	return 0
+}
+
+func count(y []float64) int {
+	n := 0
+	for _, v := range y {
+		if !math.IsNaN(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// afterHole drops what lies before a hole of a week, if two days follow it.
+func (p *prepared) afterHole() {
+	if p.day == 0 {
+		return
+	}
+	run := 0
+	for i := range p.y {
+		if math.IsNaN(p.y[i]) {
+			run++
+			continue
+		}
+		if run >= p.week && len(p.y)-i >= 2*p.day {
+			p.y, p.first = p.y[i:], p.first+int64(i)
+			p.flags |= Gaps
+			p.afterHole()
+			return
+		}
+		run = 0
+	}
+}
+
+// spikeFactor is how much farther from the median than the 99th percentile a value is that says nothing of
+// what will come; it must also be rare, one value in 200.
+const spikeFactor = 20
+
+// spikes removes values far beyond all others.
+func (p *prepared) spikes() {
+	sorted := make([]float64, 0, len(p.y))
+	for _, v := range p.y {
+		if !math.IsNaN(v) {
+			sorted = append(sorted, v)
+		}
+	}
+	if len(sorted) < 50 {
+		return
+	}
+	slices.Sort(sorted)
+	n := len(sorted)
+	rare := max(1, n/200)
+	mid := sorted[n/2]
+	top, bottom := sorted[n-1-rare], sorted[rare]
+	spread := max(top-mid, mid-bottom)
+	if spread == 0 {
+		// All but a handful are one value: the handful is no level.
+		spread = math.Abs(mid) * 1e-9
+	}
+	for i, v := range p.y {
+		if math.Abs(v-mid) > spikeFactor*spread {
+			p.y[i] = math.NaN()
+			p.flags |= Spike
+		}
+	}
+	if count(p.y) == 0 {
+		p.y = []float64{mid}
+		return
+	}
+	for math.IsNaN(p.y[0]) {
+		p.y[0] = mid
+		if math.IsNaN(p.y[len(p.y)-1]) {
+			p.y[len(p.y)-1] = mid
+		}
+	}
+	if math.IsNaN(p.y[len(p.y)-1]) {
+		p.y[len(p.y)-1] = mid
+	}
+}
+
+// fill bridges holes of up to three steps by a line, longer ones by the same time of the day before or after.
+func (p *prepared) fill() {
+	y := p.y
+	p.filled = make([]bool, len(y))
+	for i := 0; i < len(y); i++ {
+		if !math.IsNaN(y[i]) {
+			continue
+		}
+		j := i
+		for math.IsNaN(y[j]) {
+			j++
+		}
+		left, right := y[i-1], y[j]
+		for k := i; k < j; k++ {
+			p.filled[k] = true
+			y[k] = left + (right-left)*float64(k-i+1)/float64(j-i+1)
+			if j-i <= 3 || p.day == 0 {
+				continue
+			}
+			switch {
+			case k >= p.week && !p.filled[k-p.week]:
+				y[k] = y[k-p.week]
+			case k >= p.day:
+				y[k] = y[k-p.day]
+			case k+p.day < len(y) && !math.IsNaN(y[k+p.day]) && k+p.day >= j:
+				y[k] = y[k+p.day]
+			}
+		}
+		i = j
+	}
+}

@@ -1,0 +1,294 @@
+package forecast
+
+import (
+	"math"
+	"math/cmplx"
+	"slices"
+)
+
+// history is a series as the methods see it; what several of them need is computed once.
+type history struct {
+	y         []float64
+	filled    []bool
+	day, week int // steps; 0 where the history holds less than two of them
+	// periods are the seasons found, in steps, the shortest first.
+	periods []int
+	log     bool // the swing follows the level: additive methods work on logarithms
+	z       []float64
+	parts   *decomposition // of z
+	tuned   *tuning        // shared with the shorter histories of the back-test
+}
+
+// tuning keeps parameters that are fitted once, on the shortest history of the back-test: fitting them anew for each
+// origin costs four times as much and gains nothing.
+type tuning struct {
+	damped *dampedTrend
+	double [2]*doubleSeasonal // by number of seasons - 1
+}
+
+// once returns what p points to, made by fit if there is none.
+func once[T any](p **T, fit func() T) *T {
+	if *p == nil {
+		v := fit()
+		*p = &v
+	}
+	return *p
+}
+
+func newHistory(p prepared) *history {
+	h := &history{y: p.y, filled: p.filled, tuned: &tuning{}}
+	if p.day > 0 && len(p.y) >= 2*p.day {
+		h.day = p.day
+	}
+	if p.week > 0 && len(p.y) >= 2*p.week {
+		h.week = p.week
+	}
+	h.periods = seasons(p.y, h.day, h.week)
+	h.log = multiplicative(p.y, h.season())
+	h.transform()
+	return h
+}
+
+// before is the history up to a step, with the same seasons as far as it holds two of them.
+func (h *history) before(n int) *history {
+	b := &history{y: h.y[:n], filled: h.filled[:n], log: h.log, z: h.z[:n], tuned: h.tuned}
+	if n >= 2*h.day {
+		b.day = h.day
+	}
+	if n >= 2*h.week {
+		b.week = h.week
+	}
+	for _, m := range h.periods {
+		if n >= 2*m {
+			b.periods = append(b.periods, m)
+		}
+	}
+	return b
+}
+
+// season is the shortest season found, or the day, or 0.
+func (h *history) season() int {
+	if len(h.periods) > 0 {
+		return h.periods[0]
+	}
+	return h.day
+}
+
+func (h *history) transform() {
+	h.z = h.y
+	if !h.log {
+		return
+	}
+	h.z = make([]float64, len(h.y))
+	for i, v := range h.y {
+		h.z[i] = math.Log(v)
+	}
+}
+
+// back returns from what the methods work on, and keeps a forecast within thrice the range of the past.
+func (h *history) back(z []float64) []float64 {
+	low, high := slices.Min(h.y), slices.Max(h.y)
+	room := 2 * (high - low)
+	for i := range z {
+		if h.log {
+			z[i] = math.Exp(min(z[i], 700))
+		}
+		if math.IsNaN(z[i]) {
+			z[i] = h.y[len(h.y)-1]
+		}
+		z[i] = clamp(z[i], low-room, high+room)
+	}
+	return z
+}
+
+// seasons finds periods by autocorrelation: the day, another period below half of the history, and the week of
+// what remains.
+func seasons(y []float64, day, week int) []int {
+	var out []int
+	rest := detrend(y)
+	acf := autocorrelation(rest)
+	if day > 0 && significant(acf, day, len(y)) {
+		out = append(out, day)
+	} else if m := peak(acf, len(y)); m > 1 {
+		out = append(out, m)
+	}
+	if week > 0 {
+		rest = without(rest, out)
+		if significant(autocorrelation(rest), week, len(y)) {
+			out = append(out, week)
+		}
+	}
+	return out
+}
+
+// significant is Bartlett's test of one autocorrelation at 90 %, and it must explain a part worth having.
+func significant(acf []float64, m, n int) bool {
+	if m >= len(acf) || m < 2 {
+		return false
+	}
+	sum := 0.0
+	for k := 1; k < m; k++ {
+		sum += acf[k] * acf[k]
+	}
+	limit := 1.645 * math.Sqrt((1+2*sum)/float64(n))
+	return acf[m] > min(limit, 0.9) && acf[m] > 0.1
+}
+
+// peak is the lag of the highest local maximum of the autocorrelation that is significant.
+func peak(acf []float64, n int) int {
+	found, height := 0, 0.3
+	for k := 4; k < min(len(acf)-1, n/3); k++ {
+		if acf[k] > acf[k-1] && acf[k] >= acf[k+1] && acf[k] > height*1.05 && significant(acf, k, n) {
+			found, height = k, acf[k]
+		}
+	}
+	return found
+}
+
+// without subtracts the mean profile of each period.
+func without(y []float64, periods []int) []float64 {
+	out := slices.Clone(y)
+	for _, m := range periods {
+		sum, n := make([]float64, m), make([]float64, m)
+		for i, v := range out {
+			sum[i%m] += v
+			n[i%m]++
+		}
+		for i := range out {
+			out[i] -= sum[i%m] / n[i%m]
+		}
+	}
+	return out
+}
+
+// detrend subtracts the least-squares line.
+func detrend(y []float64) []float64 {
+	n := float64(len(y))
+	var sy, sxy float64
+	mid := (n - 1) / 2
+	for i, v := range y {
+		sy += v / n
+		sxy += (float64(i) - mid) * v
+	}
+	slope := sxy / max(n*(n*n-1)/12, 1)
+	out := make([]float64, len(y))
+	for i, v := range y {
+		out[i] = v - sy - slope*(float64(i)-mid)
+	}
+	return out
+}
+
+// autocorrelation of a series with mean 0, for all lags up to half its length, by FFT.
+func autocorrelation(y []float64) []float64 {
+	size := 1
+	for size < 2*len(y) {
+		size *= 2
+	}
+	x := make([]complex128, size)
+	scale := 0.0
+	for _, v := range y {
+		scale = max(scale, math.Abs(v))
+	}
+	out := make([]float64, len(y)/2+1)
+	if scale == 0 {
+		return out
+	}
+	for i, v := range y {
+		x[i] = complex(v/scale, 0)
+	}
+	fft(x)
+	for i, v := range x {
+		a := cmplx.Abs(v)
+		x[i] = complex(a*a, 0)
+	}
+	fft(x) // of a symmetric real series it is its own inverse but for the scale
+	for k := range out {
+		out[k] = real(x[k]) / real(x[0])
+	}
+	return out
+}
+
+// fft is the radix-2 transform in place; the length is a power of two.
+func fft(x []complex128) {
+	n := len(x)
+	for i, j := 1, 0; i < n; i++ {
+		bit := n >> 1
+		for ; j&bit != 0; bit >>= 1 {
+			j ^= bit
+		}
+		j ^= bit
+		if i < j {
+			x[i], x[j] = x[j], x[i]
+		}
+	}
+	for size := 2; size <= n; size *= 2 {
+		s, c := math.Sincos(-2 * math.Pi / float64(size))
+		step := complex(c, s)
+		for i := 0; i < n; i += size {
+			w := complex(1, 0)
+			for k := i; k < i+size/2; k++ {
+				a, b := x[k], x[k+size/2]*w
+				x[k], x[k+size/2] = a+b, a-b
+				w *= step
+			}
+		}
+	}
+}
+
+// multiplicative says whether the swing of a day grows with its level: the slope of log swing on log level is above one
+// half. Idle times and bursts, far from the median, make logarithms worse than none.
+func multiplicative(y []float64, m int) bool {
+	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {
+		return false
+	}
+	if mid := median(slices.Clone(y)); slices.Min(y) < mid/10 || slices.Max(y) > mid*10 {
+		return false
+	}
+	var n, sx, sy, sxx, sxy float64
+	for i := len(y) % m; i+m <= len(y); i += m {
+		var mean, abs float64
+		for _, v := range y[i : i+m] {
+			mean += v / float64(m)
+		}
+		for _, v := range y[i : i+m] {
+			abs += math.Abs(v-mean) / float64(m)
+		}
+		if abs <= 0 {
+			continue
+		}
+		a, b := math.Log(mean), math.Log(abs)
+		n, sx, sy, sxx, sxy = n+1, sx+a, sy+b, sxx+a*a, sxy+a*b
+	}
+	if n < 4 {
+		return false
+	}
+	div := sxx - sx*sx/n
+	return div > 1e-6*n && (sxy-sx*sy/n)/div > 0.5
+}
+
+// levelShift says whether the medians of the last two days lie outside all of those of the two weeks
+// before, by more than their whole range.
+func levelShift(p prepared) bool {
+	if p.day == 0 || len(p.y) < 6*p.day {
+		return false
+	}
+	var days []float64
+	for end := len(p.y); end-p.day >= 0 && len(days) < 16; end -= p.day {
+		days = append(days, median(slices.Clone(p.y[end-p.day:end])))
+	}
+	low, high := slices.Min(days[2:]), slices.Max(days[2:])
+	room := max(high-low, 1e-9*math.Abs(high))
+	return days[0] > high+room && days[1] > high+room || days[0] < low-room && days[1] < low-room
+}
+
+// median of values that it may reorder.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(v)
+	if n := len(v); n%2 == 0 {
+		return v[n/2-1]/2 + v[n/2]/2
+	}
+	return v[len(v)/2]
+}
