@@ -57,6 +57,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 	go run ./test/bench/catalogue -markdown bin/catalogue.md
 	go run ./test/bench/fleet
 	go run ./test/bench/pages
+	go run ./test/bench/foresight
 	go test -run '^$$' -bench . -benchmem ./metric/... ./account/... ./sensor/...
 
 e2e: build ## whole programs against the real machine (minutes)
