@@ -15,8 +15,11 @@ import (
 // those that were seen. It is charged here, by these rules:
 //
 //   - Sources with complete exit records are not reconciled, except over a gap.
+//   - What is new waits for a tick where a living child was read before its parent, as ids
+//     wrap around: it may have ended in between.
 //   - What a seen child was charged is owed: its parent's child times will show it.
-//   - The last moments of a seen child go to the child's part.
+//   - The last moments of a seen child go to the child's part: at the pace at which it was
+//     last seen, or all there is when its parent has had no children that nobody saw.
 //   - The rest goes to the parent's part, or where its seen children are process groups of
 //     their own, to the short work of their owner.
 //   - Nothing is taken from process 1, or from a process that adopts orphans: whose
@@ -29,13 +32,21 @@ type offspring struct {
 	known        uint64 // of them, what is accounted for: charged, owed before, or older than the ledger
 	owed         uint64 // charged for children that are gone, not yet shown by the child times
 	owedAt       uint64 // tick of the last of them
+	unseenAt     uint64 // tick at which it last had children that nobody saw, 0 for never
 
 	reaper     bool // it was seen to adopt an orphan
 	same, away uint32
 	awayPart   *Part  // of the last child that was seen in another part
 	counted    uint64 // tick at which a child was last seen in a part with a control group, 0 for never
 
-	open, openUser, openSystem uint64 // not accounted for in this tick
+	open uint64 // not accounted for in this tick
+	// crossed is the last tick in which a living descendant was read before this process: it
+	// may have ended, and been waited for, in between. Then what is new is held for a tick,
+	// until it is known who is gone; ripe says that some of what is open was held.
+	crossed, held    uint64
+	ripe             bool
+	fresh            uint64 // growth of the child times in this tick
+	inUser, inSystem uint64 // and its parts, in the last tick in which they grew
 }
 
 // kin returns what is remembered of the children of the process.
@@ -73,6 +84,7 @@ const tailSlack = uint64(20 * time.Millisecond)
 // lineage is the work memory of one tick.
 type lineage struct {
 	leaving []*process // that are gone since the last tick
+	left    []*process // that were gone in the last one
 	parents []*process // whose child times grew, or who are owed something
 	gap     bool       // the ledger was restored: exit records of what ended meanwhile are missing
 	settled bool       // every end is recorded in this tick: nothing is left to find out
@@ -92,7 +104,13 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 		if !l.line.settled {
 			l.placeChild(e, p.PPID)
 		}
-		e.ppid = p.PPID
+		if isNew || e.ppid != p.PPID {
+			e.ppid = p.PPID
+			e.above = l.highest(e)
+		}
+		if e.above > e.pid && !l.line.settled {
+			l.cross(e)
+		}
 	}
 	if isNew && !first && p.Start+clockStep >= l.lastAt {
 		e.based = true // from zero
@@ -102,9 +120,9 @@ func (l *Ledger) follow(e *process, p *sensor.Process, isNew, first bool) {
 		if !e.based {
 			o.known = now // before our time, or of a process that could not be seen
 		}
-		if now > o.known {
-			o.open = now - o.known
-			o.openUser, o.openSystem = grown(o.user, p.ChildUserNanos), grown(o.system, p.ChildSystemNanos)
+		o.open, o.fresh = grown(o.known, now), grown(o.user+o.system, now)
+		if o.fresh > 0 {
+			o.inUser, o.inSystem = grown(o.user, p.ChildUserNanos), grown(o.system, p.ChildSystemNanos)
 		}
 		o.user, o.system = p.ChildUserNanos, p.ChildSystemNanos
 	}
@@ -137,6 +155,33 @@ func (l *Ledger) placeChild(e *process, parent int32) {
 	default:
 		o.away++
 		o.awayPart = e.part
+	}
+}
+
+// highest returns the highest process id among the ancestors of a process.
+func (l *Ledger) highest(e *process) int32 {
+	q := l.table[e.ppid]
+	if q == nil {
+		return e.ppid // it is met later in this pass, or not to be seen
+	}
+	return max(q.pid, q.above)
+}
+
+// cross notes for the ancestors of a process that were read after it, as a pass goes by
+// ids, that it was alive before.
+func (l *Ledger) cross(e *process) {
+	at := e
+	for range maxLineage {
+		q := l.table[at.ppid]
+		if q == nil || q == at {
+			return
+		}
+		if q.pid > e.pid {
+			q.kin().crossed = l.tick
+		}
+		if at = q; at.above <= e.pid {
+			return
+		}
 	}
 }
 
@@ -197,30 +242,37 @@ func (l *Ledger) reconcile(elapsed, capacity uint64) {
 		e.children.cover(t.settled, l.tick)
 	}
 	if !t.settled {
-		for _, e := range t.leaving {
-			l.chargeTail(e, elapsed)
-		}
+		l.chargeTails(t.left, true, elapsed, capacity)
+		l.chargeTails(t.leaving, false, elapsed, capacity)
 		for _, e := range t.parents {
 			l.chargeUnseen(e, capacity)
 		}
 	}
 	for _, e := range t.parents {
-		e.children.open = 0
+		e.children.open, e.children.fresh = 0, 0
 	}
 	if !t.settled {
 		l.evidence.unsettled = true
 		l.evidence.childless = l.evidence.childless || !t.told
 	}
-	t.leaving, t.parents, t.gap = t.leaving[:0], t.parents[:0], false
+	t.left, t.leaving = t.leaving, t.left[:0]
+	t.parents, t.gap = t.parents[:0], false
 }
 
-// cover takes what is owed from what is open. Where exit records are complete nothing is
-// left open.
+// cover takes what is owed from what is open, and leaves open what can be charged. Where
+// exit records are complete that is nothing.
 func (o *offspring) cover(settled bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
-	o.known += o.open
 	o.open -= covered
+	o.known += covered
+	ripe := min(o.held, o.open)
+	o.ripe = ripe > 0
+	if o.held = 0; o.crossed == tick && !settled {
+		o.held = o.open - ripe
+		o.open = ripe
+	}
+	o.known += o.open
 	if settled {
 		o.known += o.owed
 		o.open, o.owed = 0, 0
@@ -231,21 +283,36 @@ func (o *offspring) cover(settled bool, tick uint64) {
 	}
 }
 
+// chargeTails charges the last moments of children that were seen and are gone, or, of those
+// that were gone in the last tick, what was held for them.
+func (l *Ledger) chargeTails(gone []*process, held bool, elapsed, capacity uint64) {
+	for _, e := range gone {
+		l.chargeTail(e, held, uint64(float64(elapsed)*e.rate*1.25)+tailSlack)
+	}
+	for _, e := range gone {
+		// More than its pace, and its parent has had no children that nobody saw.
+		if o := l.parentOf(e); o != nil && (o.unseenAt == 0 || l.tick > o.unseenAt+cloistered) {
+			l.chargeTail(e, held, capacity)
+		}
+	}
+}
+
 // chargeTail charges the last moments of a child that was seen and is gone to its part,
-// where that is another than its parent's: as much as it can have used, at the rate at
-// which it was last seen.
-func (l *Ledger) chargeTail(e *process, elapsed uint64) {
+// where that is another than its parent's: at most so many nanoseconds.
+func (l *Ledger) chargeTail(e *process, held bool, most uint64) {
 	o := l.parentOf(e)
-	if o == nil || o.open == 0 || o.reaper || e.ppid == 1 || l.table[e.ppid].part == e.part {
+	if o == nil || o.open == 0 || o.ripe != held || o.reaper || e.ppid == 1 || l.table[e.ppid].part == e.part {
 		return
 	}
-	tail := min(o.open, uint64(float64(elapsed)*e.rate*1.25)+tailSlack)
-	l.take(o, tail, e.part)
+	l.take(o, min(o.open, most), e.part)
 }
 
 // chargeUnseen charges what children used that nobody saw.
 func (l *Ledger) chargeUnseen(e *process, capacity uint64) {
 	o := e.children
+	if o.open > clockStep {
+		o.unseenAt = l.tick
+	}
 	switch {
 	case o.open == 0:
 	case o.open > capacity: // of a time in which it was charged to other
@@ -269,7 +336,7 @@ func (l *Ledger) take(o *offspring, nanos uint64, part *Part) {
 		return
 	}
 	var u usage
-	u.user = split(nanos, o.openUser, o.openSystem)
+	u.user = split(nanos, o.inUser, o.inSystem)
 	u.system = nanos - u.user
 	part.now.used.add(u)
 	part.commands.other += nanos

@@ -530,4 +530,5 @@ func TestConservation(t *testing.T) {
 	})
 }
 
-func total(l *Ledger) uint64 { return l.Total() }
+// total is what is charged, less what other pays back.
+func total(l *Ledger) uint64 { return uint64(int64(l.Total()) + l.balance) }

@@ -13,6 +13,7 @@ import (
 type process struct {
 	pid    int32
 	ppid   int32 // its parent, when it was last seen
+	above  int32 // the highest id among its ancestors
 	start  uint64
 	cgroup uint64
 	part   *Part
@@ -27,7 +28,7 @@ type process struct {
 	left   bool    // it was not seen any more, and its parent was told
 	passed bool    // what it leaves is owed to its parent already
 	based  bool    // what its children used is known from its birth on
-	rate   float64 // cores, from the last two readings
+	rate   float64 // cores that it used with the children it waited for, from the last two readings
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	retry  bool
 	// counted is the export interval in which it was counted as started, beginning with 1; 0 before.
@@ -61,8 +62,12 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	d := e.last.advance(usageOf(p), p.Have)
 	e.part.charge(d, p, first)
 	e.part.highWater(e, p)
-	e.rate = float64(d.user+d.system) / float64(max(l.watched(e), uint64(time.Millisecond)))
 	l.follow(e, p, isNew, first)
+	used := d.user + d.system
+	if e.children != nil {
+		used += e.children.fresh
+	}
+	e.rate = float64(used) / float64(max(l.watched(e), uint64(time.Millisecond)))
 	if l.bury(e, p); !isZombie(p) {
 		e.part.occupy(e, p, l.tick)
 	}
