@@ -89,12 +89,13 @@ type lineage struct {
 	gap     bool       // the ledger was restored: exit records of what ended meanwhile are missing
 	settled bool       // every end is recorded in this tick: nothing is left to find out
 	told    bool       // the source tells child times
+	held    uint64     // by offspring, in this tick
 }
 
 // beginLineage prepares a tick.
 func (l *Ledger) beginLineage(pass *sensor.Pass) {
 	l.line.settled = pass.Complete && pass.Lost == 0 && !l.line.gap
-	l.line.told = false
+	l.line.told, l.line.held = false, 0
 }
 
 // follow notes the parent of a process that is alive, and what its children used. first
@@ -239,7 +240,9 @@ func (l *Ledger) reconcile(elapsed, capacity uint64) {
 		e.passed = true
 	}
 	for _, e := range t.parents {
-		e.children.cover(t.settled, l.tick)
+		o := e.children
+		o.cover(t.settled, o.crossed == l.tick && !t.settled && !t.gap, l.tick)
+		t.held += o.held
 	}
 	if !t.settled {
 		l.chargeTails(t.left, true, elapsed, capacity)
@@ -259,16 +262,16 @@ func (l *Ledger) reconcile(elapsed, capacity uint64) {
 	t.parents, t.gap = t.parents[:0], false
 }
 
-// cover takes what is owed from what is open, and leaves open what can be charged. Where
-// exit records are complete that is nothing.
-func (o *offspring) cover(settled bool, tick uint64) {
+// cover takes what is owed from what is open, and leaves open what can be charged: without
+// what is new, where that is to be held, and nothing where exit records are complete.
+func (o *offspring) cover(settled, hold bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
 	o.open -= covered
 	o.known += covered
 	ripe := min(o.held, o.open)
 	o.ripe = ripe > 0
-	if o.held = 0; o.crossed == tick && !settled {
+	if o.held = 0; hold {
 		o.held = o.open - ripe
 		o.open = ripe
 	}

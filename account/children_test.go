@@ -345,6 +345,9 @@ func TestChildReadBeforeItsParent(t *testing.T) {
 			r.step(k, 0)
 		}
 		k.run(c, second/2)
+		u := k.fork(shell, false, r.boot) // nobody sees it
+		k.run(u, second/10)
+		k.end(u)
 		alive := k.live() // the child is read
 		k.end(c)
 		for i, p := range k.live() {
@@ -352,11 +355,10 @@ func TestChildReadBeforeItsParent(t *testing.T) {
 				alive[slices.IndexFunc(alive, func(q sensor.Process) bool { return q.PID == shell })] = k.live()[i]
 			}
 		}
-		r.tick(second/2, alive)
+		r.tick(second/2+second/10, alive)
 		r.before = k.used
-		u := k.fork(shell, false, r.boot) // nobody sees it
-		k.run(u, second/10)
-		k.end(u)
+		r.export()
+		r.want("other while it is held", r.cpu("other/n1", "", "root"), 0)
 		r.step(k, 0)
 		r.step(k, 0)
 	}
@@ -572,8 +574,8 @@ func TestConservationOfChildren(t *testing.T) {
 		for range 5 {
 			r.step(k, 0)
 		}
-		// What child times show a clock tick late, or a tick late where a pass was crossed, was
-		// charged to other meanwhile, which pays it back from what is next.
+		// What child times show a clock tick late, or a tick late as a child ended after its parent
+		// was read and before it was itself, was charged to other, which pays it back from what is next.
 		if got := total(r.l); got != k.used || -r.l.balance > int64(len(k.procs))*20e6+int64(second/2) {
 			t.Fatalf("the sum is %d ns, used were %d; %d are to be paid back", got, k.used, -r.l.balance)
 		}

@@ -74,14 +74,14 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.balance += max(busy, 0) - int64(charged)
 	l.evidence.count(max(busy, 0), int64(charged), grown(l.machine.IRQ+l.machine.SoftIRQ, m.IRQ+m.SoftIRQ),
 		grown(l.machine.Boot, m.Boot)*uint64(max(m.Cores, 1)))
-	if l.balance <= 0 {
+	rest := l.balance - int64(l.line.held) // which is charged in the next tick
+	if rest <= 0 {
 		return
 	}
-	rest := uint64(l.balance)
-	l.balance = 0
-	l.other.total.system += rest
-	l.other.tasks += rest
-	l.other.now.cpu += rest
+	l.balance -= rest
+	l.other.total.system += uint64(rest)
+	l.other.tasks += uint64(rest)
+	l.other.now.cpu += uint64(rest)
 }
 
 // busyTicks is the busy time as the kernel's modes count it.
