@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/figure"
 	"reckon/internal/series"
 	"reckon/store"
 	"reckon/workload"
@@ -167,11 +168,13 @@ func rollSlot(n *series.Labels) (slot, bool) {
 // ofNode reports whether the series of a slot are of a node and not of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
-// gap is a series whose first sample in reach has none before it in reach.
+// gap is a sample before which there is none of its series in reach, or one from before the
+// node is known to be watched.
 type gap struct {
 	labels labels.Labels
 	t      int64
 	v      float64
+	before *point // nil where none is in reach
 }
 
 // counters reads all counters around the hours of the pass.
@@ -187,6 +190,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 		}
 		p.clear()
 		begins := p.begins(&p.names, slot)
+		watched := p.watched[nodeKey{p.names.Site, p.names.Node}]
 		var t0 int64
 		var v0 float64
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -200,12 +204,14 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			switch {
 			case t0 == 0 && t > p.from:
 				// What it had counted by then, if it began with its workload in reach.
-				if at := latest(begins, t); !ofNode(slot) && at >= p.from-lookAround.Milliseconds() {
+				if at := latest(begins, t); !ofNode(slot) && at >= p.from-lookAround.Milliseconds() && at >= watched {
 					p.spread(at, t, v)
 				} else {
-					gaps = append(gaps, gap{l.Copy(), t, v})
+					gaps = append(gaps, gap{l.Copy(), t, v, nil})
 				}
 			case t0 == 0:
+			case t0 < watched && t >= watched:
+				gaps = append(gaps, gap{l.Copy(), t, v, &point{t0, v0}})
 			case latest(begins, t) > t0:
 				p.spread(latest(begins, t), t, v) // another run, or booted: until then it counted nothing
 			case v >= v0:
@@ -246,13 +252,12 @@ func latest(times []int64, t int64) (at int64) {
 	return at
 }
 
-// close finds the sample before each gap and spreads what was counted in between.
+// close finds the sample before each gap and spreads what was counted in between. What began
+// before the first look at its node is not spread: nobody knows when it was used, and of the
+// time before that look nothing else is known, the capacity of the machine included.
 func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach, oldest time.Time) error {
-	back := reach.Add(-lookBack)
-	if back.Before(oldest) {
-		back = oldest
-	}
-	before := map[uint64][2]float64{} // time and value of the last sample
+	back := later(reach.Add(-lookBack), oldest)
+	before := map[uint64]point{} // the last sample of each series
 	if len(gaps) > 0 && back.Before(reach) {
 		for label, of := range map[string]func(labels.Labels) string{
 			"workload": func(l labels.Labels) string { return l.Get("workload") },
@@ -267,41 +272,87 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []gap, reach
 				return err
 			}
 		}
+		if err := p.firstLooks(ctx, q, back, reach, distinct(gaps, func(l labels.Labels) string { return l.Get("node") })); err != nil {
+			return err
+		}
 	}
-	for _, g := range gaps {
+	for i := range gaps {
+		g := &gaps[i]
+		if last, ok := before[labels.StableHash(g.labels)]; ok && g.before == nil {
+			g.before = &last
+		}
 		p.names.Read(g.labels, hourLabels...)
 		slot, _ := rollSlot(&p.names)
 		p.clear()
-		had, known := before[labels.StableHash(g.labels)]
-		begin := latest(p.begins(&p.names, slot), g.t)
-		switch t0 := int64(had[0]); {
-		case known && begin > t0:
-			p.spread(begin, g.t, g.v)
-		case known && g.v >= had[1]:
-			p.spread(t0, g.t, g.v-had[1])
-		case known:
-			p.spread(t0, g.t, g.v)
-		case !ofNode(slot) && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
-			p.spread(begin, g.t, g.v)
-		case slot == nodeCPUSlot && begin != 0 && begin < g.t && g.v > 0:
-			// It was up since its boot; of that no more than of workloads.
-			since := max(begin, g.t-beforeWatch.Milliseconds())
-			p.spread(since, g.t, g.v*float64(g.t-since)/float64(g.t-begin))
-		default:
-			p.spread(g.t-1, g.t, 0) // known from here on, and nothing before
+		from, amount := p.since(g, slot)
+		if watched := p.watched[nodeKey{p.names.Site, p.names.Node}]; from == 0 || from < watched && g.t >= watched {
+			from, amount = g.t-1, 0 // known from here on, and nothing before
 		}
+		p.spread(from, g.t, amount)
 		p.keep(&p.names, slot)
 	}
 	return nil
 }
 
+// since is what the sample of a gap has counted and from when on; 0 where nobody knows.
+func (p *pass) since(g *gap, s slot) (from int64, amount float64) {
+	begin := latest(p.begins(&p.names, s), g.t)
+	switch last := g.before; {
+	case last != nil && begin > last.t:
+		return begin, g.v
+	case last != nil && g.v >= last.v:
+		return last.t, g.v - last.v
+	case last != nil:
+		return last.t, g.v
+	case !ofNode(s) && begin != 0 && g.t-begin <= beforeWatch.Milliseconds():
+		return begin, g.v
+	case s == nodeCPUSlot && begin != 0 && begin < g.t && g.v > 0:
+		// It was up since its boot; of that no more than of workloads.
+		from := max(begin, g.t-beforeWatch.Milliseconds())
+		return from, g.v * float64(g.t-from) / float64(g.t-begin)
+	}
+	return 0, 0
+}
+
+// firstLooks finds since when nodes are watched, where that is before what is in reach.
+func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to time.Time, nodes []string) error {
+	var n series.Labels
+	for group := range slices.Chunk(nodes, rereadTogether) {
+		err := series.Each(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
+			n.Read(l)
+			p.watch(nodeKey{n.Site, n.Node}, it)
+			return nil
+		}, series.Equal("__name__", figure.NodeBoot), series.OneOf("node", group))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch notes the first sample that an agent sent of its machine and returns its value.
+func (p *pass) watch(n nodeKey, it chunkenc.Iterator) float64 {
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt != chunkenc.ValFloat {
+			continue
+		}
+		if t, v := it.At(); !value.IsStaleNaN(v) {
+			if had, ok := p.watched[n]; !ok || t < had {
+				p.watched[n] = t
+			}
+			return v
+		}
+	}
+	return 0
+}
+
 // lastBefore reads the last sample of each series of the workloads or nodes.
-func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string, into map[uint64][2]float64) error {
+func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string, into map[uint64]point) error {
 	for group := range slices.Chunk(values, rereadTogether) {
 		// Only what has a gap is asked for, and as in any outage it is near: a day first.
 		err := series.Each(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
 			if t, v, _, ok := series.Last(it); ok {
-				into[labels.StableHash(l)] = [2]float64{float64(t), v}
+				into[labels.StableHash(l)] = point{t, v}
 			}
 			return nil
 		}, series.OneOf("__name__", hourSlots.metrics()), series.OneOf(label, group))

@@ -28,6 +28,9 @@ type pass struct {
 	starts map[partKey][]int64
 	boots  map[nodeKey]int64 // the latest
 	facts  map[key]fact
+	// watched is since when an agent watches a node, as far as samples were read; what others
+	// imported of a node has none.
+	watched map[nodeKey]int64
 
 	cells    map[cell]*figures
 	ahead    time.Duration // how far beyond the hours samples are read
@@ -98,7 +101,7 @@ func newPass(from, to time.Time) *pass {
 	n := int(to.Sub(from) / time.Hour)
 	return &pass{
 		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
-		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
+		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, watched: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
 }
@@ -230,10 +233,12 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 				p.starts[at] = append(p.starts[at], r.start)
 			}
 		case figure.NodeBoot:
+			at := nodeKey{n.Site, n.Node}
+			boot := p.watch(at, it)
 			if _, v, _, ok := series.Last(it); ok {
-				at := nodeKey{n.Site, n.Node}
-				p.boots[at] = max(p.boots[at], int64(v*1000))
+				boot = v
 			}
+			p.boots[at] = max(p.boots[at], int64(boot*1000))
 		case figure.Info:
 			t, _, _, ok := series.Last(it)
 			if f := (fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}); ok && t >= latest[k] {

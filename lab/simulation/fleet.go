@@ -38,6 +38,9 @@ type Config struct {
 	Version string
 	// Workers is on how many nodes is worked at a time; 0 is one for each processor.
 	Workers int
+	// Installed is when the agents are installed and begin to read; the zero value is when the
+	// site begins.
+	Installed time.Time
 	// Slots is in how many parts of an export interval nodes export; 0 is 15 for 60 nodes
 	// and more, so that they do not all come at once, and 1 for fewer.
 	Slots int
@@ -71,7 +74,7 @@ func New(c Config) *Fleet {
 			c.Slots = 15
 		}
 	}
-	f := &Fleet{config: c, now: c.Site.From}
+	f := &Fleet{config: c, now: later(c.Site.From, c.Installed)}
 	for i := range c.Site.Names() {
 		n := c.Site.Node(i)
 		f.members = append(f.members, &member{node: n, label: n.Hostname()})
@@ -85,6 +88,13 @@ func New(c Config) *Fleet {
 		},
 	})
 	return f
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // Stretch is a part of the time of a site and how it is gone through.

@@ -43,14 +43,15 @@ type Site struct {
 	scale *answer.Scale
 }
 
-// Pace is how finely a site is gone through.
-type Pace struct{ Tick, Export time.Duration }
+// Pace is how finely a site is gone through, and how long after its beginning the agents are
+// installed.
+type Pace struct{ Tick, Export, Installed time.Duration }
 
 // Fine is as agents read by default, but for the tick; Coarse is enough for what lasts for
 // hours.
 var (
-	Fine   = Pace{5 * time.Second, 15 * time.Second}
-	Coarse = Pace{30 * time.Second, 2 * time.Minute}
+	Fine   = Pace{Tick: 5 * time.Second, Export: 15 * time.Second}
+	Coarse = Pace{Tick: 30 * time.Second, Export: 2 * time.Minute}
 )
 
 // Run takes a site from its beginning up to a time after it.
@@ -66,7 +67,7 @@ func Run(tb testing.TB, c simulate.Config, until time.Duration, p Pace) *Site {
 	must(tb, err)
 	tb.Cleanup(func() { _ = s.Series.Close() })
 	sink := simulation.NewHistory(s.Series, Name)
-	fleet := simulation.New(simulation.Config{Site: plan, Slots: 1})
+	fleet := simulation.New(simulation.Config{Site: plan, Slots: 1, Installed: plan.From.Add(p.Installed)})
 	_, err = fleet.Run(tb.Context(), simulation.Stretch{Until: s.Now, Tick: p.Tick, Export: p.Export}, sink)
 	must(tb, err)
 	must(tb, sink.Flush(tb.Context()))
@@ -117,6 +118,26 @@ func (s *Site) Scale(name string) client.Scale {
 	out, err := s.scale.Scale(s.tb.Context(), s.Job(name).Workload)
 	must(s.tb, err)
 	return out
+}
+
+// Usage is what is answered about history.
+func (s *Site) Usage(q client.UsageQuery) client.UsageList {
+	s.tb.Helper()
+	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Clock: func() time.Time { return s.Now }}
+	out, err := u.Usage(s.tb.Context(), q)
+	must(s.tb, err)
+	return out
+}
+
+// Nodes are what is answered about nodes.
+func (s *Site) Nodes() []client.Node {
+	s.tb.Helper()
+	clock := func() time.Time { return s.Now }
+	views := query.New(s.Series, query.Options{})
+	n := &answer.Nodes{Views: views, Clock: clock, Past: &answer.NodeHistory{Rollups: s.Catalogue, Waits: s.Catalogue, Views: views, Clock: clock}}
+	out, err := n.Nodes(s.tb.Context())
+	must(s.tb, err)
+	return out.Nodes
 }
 
 // Said is what is said of a job: a line for each verdict and each reason of the advice.
