@@ -234,7 +234,12 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 // workload, or the boot of the node.
 func (p *pass) begins(n *series.Labels, s slot) []int64 {
 	if !ofNode(s) {
-		return p.starts[partKey{key{n.Site, n.Workload}, place{n.Node, n.Part}}]
+		at := partKey{key{n.Site, n.Workload}, place{n.Node, n.Part}, n.Owner}
+		if own, ok := p.starts[at]; ok {
+			return own
+		}
+		at.owner = ""
+		return p.starts[at]
 	}
 	if at := p.boots[nodeKey{n.Site, n.Node}]; at != 0 {
 		return []int64{at}

@@ -25,8 +25,8 @@ type pass struct {
 	sum      []float64
 	has      []bool
 
-	starts map[partKey][]int64
-	boots  map[nodeKey]int64 // the latest
+	starts map[partKey][]int64 // by owner, and of all owners of the part by none
+	boots  map[nodeKey]int64   // the latest
 	facts  map[key]fact
 	// watched is since when an agent watches a node, as far as samples were read; what others
 	// imported of a node has none.
@@ -46,9 +46,11 @@ type pass struct {
 // nodeKey names a node.
 type nodeKey struct{ site, node string }
 
+// partKey names the part of a workload that one owner has: each counts from its own start.
 type partKey struct {
 	key
 	place
+	owner string
 }
 
 // fact is what is known of a workload in the hours of the pass.
@@ -228,9 +230,13 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 		k := key{n.Site, n.Workload}
 		switch n.Metric {
 		case figure.StartTime:
-			at := partKey{k, place{n.Node, n.Part}}
+			at := partKey{k, place{n.Node, n.Part}, n.Owner}
+			all := partKey{k, at.place, ""}
 			for _, r := range valueSpans(at.place, it) {
 				p.starts[at] = append(p.starts[at], r.start)
+				if at != all {
+					p.starts[all] = append(p.starts[all], r.start)
+				}
 			}
 		case figure.NodeBoot:
 			at := nodeKey{n.Site, n.Node}

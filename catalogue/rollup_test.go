@@ -226,3 +226,29 @@ func TestWaitingHoldsNothing(t *testing.T) {
 		t.Errorf("%g core seconds were held, want about %g", held, want)
 	}
 }
+
+// TestOwnersOfOnePart: a process group in which one user runs a program as another has an account
+// of each; the start of the second is no new beginning of the first.
+func TestOwnersOfOnePart(t *testing.T) {
+	x := newSite(t, t.TempDir(), simBegin)
+	defer x.close()
+	started := map[string]float64{"root": float64(x.now.Unix()), "postgres": float64(x.now.Unix() + 150)}
+	for i := 1; i <= 20; i++ { // every 15 s, half a core; the second owner from 150 s on
+		x.now = x.now.Add(15 * time.Second)
+		b := &metric.Batch{Time: x.now}
+		for owner, start := range started {
+			if now := float64(x.now.Unix()); now > start {
+				b.Add(metric.NewSeries(simUser, "group/n1/7-7", "group", "", owner, "user"), (now-start)/2)
+				b.Add(metric.NewSeries(simStart, "group/n1/7-7", "group", "", owner), start)
+			}
+		}
+		if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advance(t, x.builder())
+	rows, err := x.c.Use(t.Context(), always)
+	if err != nil || len(rows) != 1 || math.Abs(*rows[0].CPUSeconds-(300+150)/2) > 1e-6 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
