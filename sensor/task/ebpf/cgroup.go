@@ -130,16 +130,16 @@ func (h *hierarchies) read() map[uint32]string {
 // with what /proc says.
 func (s *Source) findOwn() {
 	seen := s.names.read()
-	i := find(s.last, int32(os.Getpid()))
-	if i < 0 {
+	us := s.table.find(int32(os.Getpid()))
+	if us == nil {
 		return
 	}
-	paths, ok := s.CgroupPaths(s.last[i].Cgroup)
+	paths, ok := s.CgroupPaths(us.process.Cgroup)
 	if !ok {
 		return
 	}
 	own := make(map[uint32]string)
-	for k, id := range s.sets[s.last[i].Cgroup].ids {
+	for k, id := range s.sets[us.process.Cgroup].ids {
 		full := paths[k].Path
 		begin := "/" + strings.Trim(strings.TrimSuffix(full, strings.TrimSuffix(seen[id], "/")), "/")
 		if rel, ok := seen[id]; ok && rel != full && strings.HasSuffix(full, strings.TrimSuffix(rel, "/")) {

@@ -21,9 +21,10 @@
 //   - The kernel puts the I/O of ended threads and of children that were waited for into
 //     one figure. Where there were such children it is left out, and the I/O of
 //     threads that ended between two passes is missing.
+//   - A process that has not run since the last pass is told as it was then; what others do to its
+//     memory (reclaim, swap) is seen when it is read again after at most 32 passes.
 //   - Resident memory is exact also where each processor keeps a part of the count (since
-//     Linux 6.2); on machines with more than 8 processors the parts are summed for
-//     processes that ran since the last pass. Two processes that share an address space,
+//     Linux 6.2). Two processes that share an address space,
 //     as between vfork(2) and exec(2), are each told the whole of it, as in /proc.
 //   - PeakBytes is the high-water mark of the address space. Of a process that ended it is, before
 //     Linux 6.16, the one of getrusage(2), which remembers what it was before an exec.
@@ -54,8 +55,6 @@ type Options struct {
 	Root string
 	// NoExits leaves out the records of processes that ended.
 	NoExits bool
-
-	noExact bool // sum memory as on a machine with many processors; for tests
 }
 
 // Source is the task table of the running kernel.
@@ -66,11 +65,9 @@ type Source struct {
 	buf     []byte
 	page    uint64
 
-	live    []total // of the current pass, beside sensor.Pass.Live
+	table   table
 	threads []tasksThread
 	done    []sensor.Process // exit records that no pass has told yet
-	last    []sensor.Process
-	was     []total // beside last
 	held    []gone
 	claimed map[int32]claimed // by process id
 	lost    uint64

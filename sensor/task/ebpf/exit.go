@@ -76,7 +76,10 @@ func (s *Source) addExit(r *tasksProcess) {
 		p.PeakBytes = was.PeakBytes
 		p.Have |= was.Have & sensor.FieldPeak
 	}
-	counters(p, &u, was)
+	if was != nil {
+		p.UserNanos, p.SystemNanos = was.UserNanos, was.SystemNanos
+	}
+	counters(p, &u, was != nil)
 	if r.Peak != 0 {
 		p.PeakBytes = max(p.PeakBytes, r.Peak*s.page)
 		p.Have |= sensor.FieldPeak
@@ -85,8 +88,8 @@ func (s *Source) addExit(r *tasksProcess) {
 
 // known returns what the last pass told of a process, nil if it did not know it.
 func (s *Source) known(pid int32, start uint64) (*sensor.Process, *total) {
-	if j := find(s.last, pid); j >= 0 && s.last[j].Start == start {
-		return &s.last[j], &s.was[j]
+	if w := s.table.find(pid); w != nil && w.process.Start == start {
+		return &w.process, &w.total
 	}
 	for i := range s.held {
 		if h := &s.held[i]; h.process.PID == pid && h.process.Start == start {

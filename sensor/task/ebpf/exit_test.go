@@ -22,7 +22,7 @@ func TestClaimedOnce(t *testing.T) {
 		t.Helper()
 		if ring {
 			s.event(b)
-		} else if err := s.parse(b, nil); err != nil {
+		} else if err := s.parse(b); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.done) != want {
@@ -55,7 +55,7 @@ func TestNewbornsWait(t *testing.T) {
 	read(t, s, &p)
 	var group *exec.Cmd
 	s.afterWalk = func() {
-		group = exec.Command("sh", "-c", "(:); (:)")
+		group = exec.Command("sh", "-c", "(:); (:); :")
 		group.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := group.Run(); err != nil {
 			t.Fatal(err)

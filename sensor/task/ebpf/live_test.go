@@ -168,9 +168,6 @@ func TestContract(t *testing.T) {
 	o := sensortest.TaskOptions{Want: sensor.FieldSwitches | sensor.FieldFaults | sensor.FieldMemory | sensor.FieldPeak |
 		sensor.FieldCgroup | sensor.FieldGroup | sensor.FieldThreads | sensor.FieldParent | sensor.FieldCPUSplit | sensor.FieldSwap}
 	sensortest.RunTasks(t, func(t *testing.T) sensor.TaskSource { return open(t, Options{}) }, o)
-	t.Run("memory of idle processes is not summed anew", func(t *testing.T) {
-		sensortest.RunTasks(t, func(t *testing.T) sensor.TaskSource { return open(t, Options{noExact: true}) }, o)
-	})
 }
 
 // TestExitOnce tests that every child is told once when it has ended, with what wait4(2)
@@ -293,6 +290,98 @@ func children() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestFailedPass tests that a pass which failed after the kernel had told it all is made up for:
+// the kernel goes on from what it told, of which nothing is known here.
+func TestFailedPass(t *testing.T) {
+	s := open(t, Options{})
+	var p sensor.Pass
+	read(t, s, &p)
+	s.table.clear()
+	read(t, s, &p)
+	whole := len(p.Live)
+	c, _, end := start(t, "hold", nil)
+	defer end()
+	if s.table.holes || live(&p, os.Getpid()) == nil || live(&p, os.Getppid()) == nil {
+		t.Errorf("%d processes are told after a failure", whole)
+	}
+	read(t, s, &p)
+	if live(&p, c.Process.Pid) == nil || len(p.Live) < whole/2 {
+		t.Errorf("%d processes are told, before %d", len(p.Live), whole)
+	}
+}
+
+// TestIdleIsSeen tests what others do to a process that does not run: it is told within 32 passes.
+func TestIdleIsSeen(t *testing.T) {
+	s := open(t, Options{})
+	c := exec.Command("cat")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = in.Close(); _ = c.Wait() }()
+	_, _ = in.Write([]byte("x"))
+	_, _ = out.Read(make([]byte, 1)) // it runs, and waits again
+	var p sensor.Pass
+	anon := func() uint64 {
+		read(t, s, &p)
+		q := live(&p, c.Process.Pid)
+		if q == nil {
+			t.Fatal("it is not told")
+		}
+		return q.Anon
+	}
+	for range 5 {
+		anon()
+	}
+	before := anon()
+	took := writeStack(t, c.Process.Pid)
+	for i := range 33 {
+		if anon() >= before+took*9/10 {
+			t.Logf("seen in pass %d", i)
+			return
+		}
+	}
+	t.Errorf("%d bytes of its memory were taken for it, it has %d, before %d", took, anon(), before)
+}
+
+// writeStack writes into the stack of a process, below what it uses, as a debugger does, so that
+// it has more memory without having run. It returns how many bytes more.
+func writeStack(t *testing.T, pid int) uint64 {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Skip(err)
+	}
+	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer mem.Close()
+	for line := range strings.Lines(string(maps)) {
+		var from, to int64
+		if n, _ := fmt.Sscanf(line, "%x-%x rw-p", &from, &to); n != 2 || !strings.Contains(line, "[stack]") {
+			continue
+		}
+		took := uint64(0)
+		for at := from; at < to-int64(os.Getpagesize())*8; at += int64(os.Getpagesize()) {
+			if _, err := mem.WriteAt([]byte{0}, at); err != nil {
+				t.Skip(err)
+			}
+			took += uint64(os.Getpagesize())
+		}
+		return took
+	}
+	t.Skip("it has no stack")
+	return 0
 }
 
 // TestLeaderless tests a process whose leader is a zombie while another thread lives on.

@@ -25,6 +25,7 @@ type kernelSide struct {
 	programs []*ebpf.Program
 	events   *ebpf.Map
 	told     *ebpf.Map
+	anew     *ebpf.Map
 	walk     *link.Iter
 	claim    *link.Iter // nil before Linux 5.9
 	traces   []link.Link
@@ -40,7 +41,7 @@ func (k *kernelSide) close() {
 			_ = it.Close()
 		}
 	}
-	for _, m := range []*ebpf.Map{k.events, k.told} {
+	for _, m := range []*ebpf.Map{k.events, k.told, k.anew} {
 		if m != nil {
 			_ = m.Close()
 		}
@@ -73,11 +74,6 @@ func load(o Options) (*kernelSide, error) {
 		return nil, fmt.Errorf("set the number of processors: %w", err)
 	}
 	spec.Maps[tasksMapEvents].MaxEntries, spec.Maps[tasksMapEnding].MaxEntries = room(cpus)
-	if o.noExact {
-		if err := spec.Variables[tasksVarExactCpus].Set(uint32(0)); err != nil {
-			return nil, fmt.Errorf("set up to how many processors memory is summed: %w", err)
-		}
-	}
 
 	var without error
 	attempts := [][]string{nil, {tasksProgClaim}, {tasksProgClaim, tasksProgEnded, tasksProgFreed}}
@@ -134,7 +130,7 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 		return nil, err
 	}
 	defer c.Close()
-	k := &kernelSide{events: c.DetachMap(tasksMapEvents), told: c.DetachMap(tasksMapTold)}
+	k := &kernelSide{events: c.DetachMap(tasksMapEvents), told: c.DetachMap(tasksMapTold), anew: c.DetachMap(tasksMapAnew)}
 	fail := func(err error) (*kernelSide, error) {
 		k.close()
 		return nil, err
@@ -191,6 +187,9 @@ func (k *kernelSide) begin() error {
 		}
 	}
 }
+
+// tellAnew has the next reading tell all processes in full.
+func (k *kernelSide) tellAnew() error { return k.anew.Put(uint32(0), uint32(1)) }
 
 // raiseMemlock lifts the limit of locked memory of this process, and fails where it is lifted already.
 func raiseMemlock() error {

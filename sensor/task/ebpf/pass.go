@@ -33,24 +33,19 @@ func (s *Source) Read(p *sensor.Pass) error {
 	p.Boot, p.Joined = bootTime(), true
 	s.pass++
 	s.drain()
-	s.live, s.threads = s.live[:0], s.threads[:0]
-	first := len(p.Live)
-	if err := s.iterate(s.kernel.walk.FD(), p); err != nil {
-		return fmt.Errorf("read the task iterator: %w", err)
-	}
-	if len(p.Live) == first {
-		return errors.New("read the task iterator: it told no process")
+	if err := s.walk(); err != nil {
+		return err
 	}
 	if s.afterWalk != nil {
 		s.afterWalk()
 	}
-	live := p.Live[first:]
-	s.addThreads(live)
-	missing := s.finish(live)
-	s.hold(live, missing)
-	s.last = append(s.last[:0], live...)
-	s.live, s.was = s.was, s.live
-	if err := s.collect(p, live, missing); err != nil {
+	first := len(p.Live)
+	for _, w := range s.table.rows {
+		p.Live = append(p.Live, w.process)
+	}
+	missing := s.hold()
+	s.table.release()
+	if err := s.collect(p, p.Live[first:], missing); err != nil {
 		return err
 	}
 	for i := range s.held {
@@ -58,6 +53,32 @@ func (s *Source) Read(p *sensor.Pass) error {
 	}
 	s.tellLost(p)
 	s.tidySets(p)
+	return nil
+}
+
+// walk reads the table.
+func (s *Source) walk() error {
+	for again := false; ; again = true {
+		s.table.begin(again)
+		s.threads = s.threads[:0]
+		if err := s.iterate(s.kernel.walk.FD()); err != nil {
+			s.table.clear() // half of it is of this pass
+			return fmt.Errorf("read the task iterator: %w", err)
+		}
+		if !s.table.holes || again {
+			break
+		}
+		// A pass failed that the kernel takes for told.
+		if err := s.kernel.tellAnew(); err != nil {
+			return fmt.Errorf("have the kernel tell all processes: %w", err)
+		}
+	}
+	if len(s.table.next) == 0 {
+		return errors.New("read the task iterator: it told no process")
+	}
+	s.addThreads()
+	s.table.finish()
+	s.table.end()
 	return nil
 }
 
@@ -100,7 +121,7 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 // takes those that were freed meanwhile.
 func (s *Source) claim() error {
 	if s.kernel.claim != nil {
-		if err := s.iterate(s.kernel.claim.FD(), nil); err != nil {
+		if err := s.iterate(s.kernel.claim.FD()); err != nil {
 			return fmt.Errorf("read the processes that ended: %w", err)
 		}
 	}
@@ -115,7 +136,7 @@ func (s *Source) Drain(p *sensor.Pass) error {
 		return errors.New("read exit records: the source is closed")
 	}
 	s.pass++
-	s.last, s.was = s.last[:0], s.was[:0]
+	s.table.clear()
 	if err := s.claim(); err != nil {
 		return err
 	}
@@ -139,7 +160,7 @@ func bootTime() uint64 {
 }
 
 // iterate runs an iterator program over everything it visits.
-func (s *Source) iterate(link int, p *sensor.Pass) error {
+func (s *Source) iterate(link int) error {
 	fd, err := iterCreate(link)
 	if err != nil {
 		return err
@@ -155,7 +176,7 @@ func (s *Source) iterate(link int, p *sensor.Pass) error {
 		case n == 0:
 			return nil
 		}
-		if err := s.parse(s.buf[:n], p); err != nil {
+		if err := s.parse(s.buf[:n]); err != nil {
 			return err
 		}
 	}
@@ -174,7 +195,7 @@ func iterCreate(link int) (int, error) {
 }
 
 // parse takes records that follow each other. The kernel never splits one.
-func (s *Source) parse(b []byte, p *sensor.Pass) error {
+func (s *Source) parse(b []byte) error {
 	for len(b) > 0 {
 		var size int
 		kind := kindOf(b)
@@ -185,6 +206,8 @@ func (s *Source) parse(b []byte, p *sensor.Pass) error {
 			size = processSize
 		case kindThread:
 			size = threadSize
+		case kindSame:
+			size = sameSize
 		default:
 			return fmt.Errorf("a record of unknown kind %d", kind)
 		}
@@ -196,9 +219,9 @@ func (s *Source) parse(b []byte, p *sensor.Pass) error {
 		case kindPass:
 			s.lost = (*tasksPass)(at).Lost
 		case kindProcess:
-			if p != nil {
-				s.addProcess((*tasksProcess)(at), p)
-			}
+			s.table.add((*tasksProcess)(at), s.page)
+		case kindSame:
+			s.table.same((*tasksSame)(at).Pid)
 		case kindThread:
 			s.threads = append(s.threads, *(*tasksThread)(at))
 		case kindClaim:
@@ -209,33 +232,24 @@ func (s *Source) parse(b []byte, p *sensor.Pass) error {
 	return nil
 }
 
-func (s *Source) addProcess(r *tasksProcess, p *sensor.Pass) {
-	p.Live = append(p.Live, sensor.Process{})
-	q := &p.Live[len(p.Live)-1]
-	identity(q, r)
-	q.PeakBytes = r.Peak // pages, until finish
-	s.live = append(s.live, total{use: usageOf(r), pages: r.Pages, delta: r.Delta, flags: r.Flags, seq: r.Seq})
-}
-
 // addThreads adds each thread to its process.
-func (s *Source) addThreads(live []sensor.Process) {
-	i := 0
+func (s *Source) addThreads() {
+	var w *row
 	for k := range s.threads {
 		th := &s.threads[k]
-		if i >= len(live) || live[i].PID != th.Pid {
-			if i = find(live, th.Pid); i < 0 {
-				i = 0
+		if w == nil || w.process.PID != th.Pid {
+			if w = findRow(s.table.next, th.Pid); w == nil {
 				continue // its process began or ended meanwhile
 			}
 		}
-		t := &s.live[i]
-		if int32(th.Seq-t.seq) < 0 {
+		if !w.full || int32(th.Seq-w.total.seq) < 0 {
 			// Read before a thread of the process ended: it may be that one, whose
-			// time is in the total already.
+			// time is in the total already. Or it began after the process was read as
+			// one that has no threads and has not run.
 			continue
 		}
 		u := threadUsage(th)
-		t.use.add(&u)
+		w.total.use.add(&u)
 	}
 }
 
@@ -256,70 +270,46 @@ func find(live []sensor.Process, pid int32) int {
 	return -1
 }
 
-// finish makes figures of what was read, and returns how many processes of the last
-// pass are neither in the table nor have an exit record.
-func (s *Source) finish(live []sensor.Process) (missing int) {
-	j := 0
-	for i := range live {
-		q, t := &live[i], &s.live[i]
-		for j < len(s.last) && s.last[j].PID < q.PID {
-			if !s.was[j].ended {
-				missing++
-			}
-			j++
+// finish makes figures of what was read in full.
+func (t *table) finish() {
+	for _, w := range t.next {
+		if !w.full {
+			continue
 		}
-		var was *sensor.Process
-		t.wait = t.use.wait
-		if j < len(s.last) && s.last[j].PID == q.PID {
-			if s.last[j].Start == q.Start {
-				was = &s.last[j]
-				t.follow(&s.was[j])
-			} else if !s.was[j].ended {
-				missing++
-			}
-			j++
+		w.total.wait = w.total.use.wait
+		if w.known {
+			w.follow()
 		}
-		counters(q, &t.use, was)
-		peak := q.PeakBytes
-		q.PeakBytes = 0
-		memory(q, t, peak, s.page)
+		counters(&w.process, &w.total.use, w.known)
 	}
-	for ; j < len(s.last); j++ {
-		if !s.was[j].ended {
-			missing++
-		}
-	}
-	return missing
 }
 
 // follow carries over what a pass knows from the one before.
-func (t *total) follow(was *total) {
-	t.use.wait = was.use.wait + max(t.wait, was.wait) - was.wait
-	if t.flags&unstable != 0 {
-		t.use = was.use
+func (w *row) follow() {
+	w.total.use.wait = w.was.wait + max(w.total.wait, w.wasWait) - w.wasWait
+	if w.total.flags&unstable != 0 {
+		w.total.use = w.was
 	}
-	t.use.atLeast(&was.use)
-	if t.flags&(haveMemory|exact) == haveMemory {
-		t.delta = was.delta
-	}
+	w.total.use.atLeast(&w.was)
 }
 
-// hold keeps the processes of the last pass that are gone without a record.
-func (s *Source) hold(live []sensor.Process, missing int) {
+// hold keeps the processes that left the table without a record, and returns how many there are.
+func (s *Source) hold() (missing int) {
 	s.held = slices.DeleteFunc(s.held, func(h gone) bool {
-		return h.total.ended || h.until <= s.pass || find(live, h.process.PID) >= 0
+		return h.total.ended || h.until <= s.pass || s.table.find(h.process.PID) != nil
 	})
-	if s.kernel.exits != nil || missing == 0 {
-		return
-	}
-	for j := range s.last {
-		q := &s.last[j]
-		if s.was[j].ended || find(live, q.PID) >= 0 {
+	for _, w := range s.table.left {
+		if w.total.ended {
 			continue
 		}
-		h := gone{process: *q, total: s.was[j], until: s.pass + holdPasses, zombie: q.State == 'Z' && q.Threads <= 1}
+		missing++
+		if s.kernel.exits != nil || s.table.find(w.process.PID) != nil {
+			continue
+		}
+		h := gone{process: w.process, total: w.total, until: s.pass + holdPasses, zombie: w.process.State == 'Z' && w.process.Threads <= 1}
 		h.process.State, h.process.Threads = 'Z', 1
 		h.process.Anon, h.process.File, h.process.Shmem, h.process.Swap = 0, 0, 0, 0
 		s.held = append(s.held, h)
 	}
+	return missing
 }

@@ -15,6 +15,7 @@ const (
 	kindExit
 	kindPath
 	kindClaim
+	kindSame
 )
 
 // Flags of a record, enum flag in task.bpf.c.
@@ -24,7 +25,6 @@ const (
 	haveGroup
 	haveMemory
 	haveMM
-	exact
 	kernelThread
 	unstable
 	childIO
@@ -35,6 +35,7 @@ const (
 	passSize    = int(unsafe.Sizeof(tasksPass{}))
 	processSize = int(unsafe.Sizeof(tasksProcess{}))
 	threadSize  = int(unsafe.Sizeof(tasksThread{}))
+	sameSize    = int(unsafe.Sizeof(tasksSame{}))
 )
 
 // usage is what threads add up to.
@@ -47,9 +48,7 @@ type usage struct {
 // total is what is kept of a process beside its record.
 type total struct {
 	use   usage
-	wait  uint64   // of live threads, this pass
-	pages [4]int64 // as the kernel's total has them
-	delta [4]int64 // what the processors have not added to it
+	wait  uint64 // of live threads, this pass
 	flags uint32
 	seq   uint32
 	ended bool // its exit record has come
@@ -128,22 +127,23 @@ func identity(p *sensor.Process, r *tasksProcess) {
 	}
 }
 
-// counters fills in the totals. was are those of the pass before, or nil; never does a figure
-// fall below them.
-func counters(p *sensor.Process, u *usage, was *sensor.Process) {
+// counters fills in the totals. known says that UserNanos and SystemNanos are those of the pass
+// before, below which they never fall.
+func counters(p *sensor.Process, u *usage, known bool) {
 	p.WaitNanos = u.wait
 	p.Voluntary, p.Involuntary = u.nvcsw, u.nivcsw
 	p.MinorFaults, p.MajorFaults = u.minflt, u.majflt
 	p.ReadBytes, p.WriteBytes = u.readBytes, u.writeBytes
+	wasUser, wasSystem := p.UserNanos, p.SystemNanos
 	p.UserNanos, p.SystemNanos = split(u.runtime, u.utime, u.stime, p.Kernel)
-	if was == nil {
+	if !known {
 		return
 	}
 	// As cputime_adjust in kernel/sched/cputime.c: neither part ever falls.
-	p.SystemNanos = max(p.SystemNanos, min(was.SystemNanos, u.runtime))
+	p.SystemNanos = max(p.SystemNanos, min(wasSystem, u.runtime))
 	p.UserNanos = u.runtime - p.SystemNanos
-	if p.UserNanos < was.UserNanos && was.UserNanos <= u.runtime {
-		p.UserNanos = was.UserNanos
+	if p.UserNanos < wasUser && wasUser <= u.runtime {
+		p.UserNanos = wasUser
 		p.SystemNanos = u.runtime - p.UserNanos
 	}
 }
@@ -166,21 +166,21 @@ func split(runtime, utime, stime uint64, kernel bool) (user, system uint64) {
 	return runtime - system, system
 }
 
-// memory fills in resident memory; t.delta must be up to date.
-func memory(p *sensor.Process, t *total, hiwater, page uint64) {
-	if t.flags&haveMM == 0 {
+// memory fills in resident memory.
+func memory(p *sensor.Process, r *tasksProcess, page uint64) {
+	if r.Flags&haveMM == 0 {
 		p.Have |= sensor.FieldMemory | sensor.FieldSwap // none, and that is known
 		return
 	}
-	if t.flags&haveMemory == 0 {
+	if r.Flags&haveMemory == 0 {
 		return
 	}
 	var b [4]uint64
 	for i := range b {
-		b[i] = uint64(max(t.pages[i]+t.delta[i], 0)) * page
+		b[i] = uint64(max(r.Pages[i]+r.Delta[i], 0)) * page
 	}
 	p.File, p.Anon, p.Swap, p.Shmem = b[0], b[1], b[2], b[3]
-	p.PeakBytes = max(hiwater*page, p.File+p.Anon+p.Shmem)
+	p.PeakBytes = max(r.Peak*page, p.File+p.Anon+p.Shmem)
 	p.Have |= sensor.FieldMemory | sensor.FieldSwap | sensor.FieldPeak
 }
 

@@ -46,20 +46,19 @@ func TestState(t *testing.T) {
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var u usage
-		var was *sensor.Process
-		for range 20 {
+		var p sensor.Process
+		for i := range 20 {
 			u.runtime += rapid.Uint64Range(0, 1e12).Draw(t, "runtime")
 			u.utime += rapid.Uint64Range(0, 1e12).Draw(t, "utime")
 			u.stime += rapid.Uint64Range(0, 1e12).Draw(t, "stime")
-			var p sensor.Process
-			counters(&p, &u, was)
+			was := p
+			counters(&p, &u, i > 0)
 			if p.UserNanos+p.SystemNanos != u.runtime {
 				t.Fatalf("%d and %d are not %d", p.UserNanos, p.SystemNanos, u.runtime)
 			}
-			if was != nil && (p.UserNanos < was.UserNanos || p.SystemNanos < was.SystemNanos) {
+			if i > 0 && (p.UserNanos < was.UserNanos || p.SystemNanos < was.SystemNanos) {
 				t.Fatalf("from %d and %d to %d and %d", was.UserNanos, was.SystemNanos, p.UserNanos, p.SystemNanos)
 			}
-			was = &p
 		}
 		user, system := split(u.runtime, u.utime, u.stime, false)
 		want := float64(u.runtime) * (float64(u.stime) / max(1, float64(u.utime+u.stime)))
@@ -81,6 +80,11 @@ func thread(r tasksThread) []byte {
 	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&r)), threadSize))
 }
 
+func unchanged(pid int32) []byte {
+	r := tasksSame{Kind: kindSame, Pid: pid}
+	return bytes.Clone(unsafe.Slice((*byte)(unsafe.Pointer(&r)), sameSize))
+}
+
 // bare is a source without a kernel.
 func bare() *Source {
 	s := &Source{page: 4096, sets: make(map[uint64]*set), claimed: make(map[int32]claimed)}
@@ -93,16 +97,27 @@ func bare() *Source {
 // pass plays one pass of given records.
 func pass(t *testing.T, s *Source, records ...[]byte) *sensor.Pass {
 	t.Helper()
-	p := new(sensor.Pass)
-	s.live, s.threads = s.live[:0], s.threads[:0]
-	if err := s.parse(bytes.Join(records, nil), p); err != nil {
+	if err := play(s, bytes.Join(records, nil)); err != nil {
 		t.Fatal(err)
 	}
-	s.addThreads(p.Live)
-	s.hold(p.Live, s.finish(p.Live))
-	s.last = append(s.last[:0], p.Live...)
-	s.live, s.was = s.was, s.live
+	p := new(sensor.Pass)
+	for _, w := range s.table.rows {
+		p.Live = append(p.Live, w.process)
+	}
+	s.hold()
+	s.table.release()
 	return p
+}
+
+// play is walk with given bytes.
+func play(s *Source, b []byte) error {
+	s.table.begin(false)
+	s.threads = s.threads[:0]
+	err := s.parse(b)
+	s.addThreads()
+	s.table.finish()
+	s.table.end()
+	return err
 }
 
 // TestThreads tests which threads are added to their process, when some end during the pass.
@@ -144,9 +159,9 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestProcessorParts tests that what the processors have not handed in stays known while a process sleeps.
+// TestProcessorParts tests that what the processors have not handed in is part of the memory.
 func TestProcessorParts(t *testing.T) {
-	r := tasksProcess{Kind: kindProcess, Pid: 10, Start: 7, Flags: haveMM | haveMemory | exact, Pages: [4]int64{5, 100, 0, 1}, Delta: [4]int64{1, -30, 0, -9}, Peak: 60}
+	r := tasksProcess{Kind: kindProcess, Pid: 10, Start: 7, Flags: haveMM | haveMemory, Pages: [4]int64{5, 100, 0, 1}, Delta: [4]int64{1, -30, 0, -9}, Peak: 60}
 	s := bare()
 	want := func(p *sensor.Pass, file, anon, shmem, peak uint64) {
 		t.Helper()
@@ -156,14 +171,48 @@ func TestProcessorParts(t *testing.T) {
 		}
 	}
 	want(pass(t, s, process(r)), 6, 70, 0, 76)
-	r.Flags &^= exact
-	r.Delta = [4]int64{}
-	want(pass(t, s, process(r)), 6, 70, 0, 76)
+	want(pass(t, s, unchanged(10)), 6, 70, 0, 76)
 	r.Start = 8 // another process with the same id
+	r.Delta = [4]int64{}
 	want(pass(t, s, process(r)), 5, 100, 1, 106)
 	r.Flags = haveMM
 	if q := pass(t, s, process(r)).Live[0]; q.Have&(sensor.FieldMemory|sensor.FieldPeak) != 0 {
 		t.Error("memory that the kernel did not tell is called known")
+	}
+}
+
+// TestUnchanged tests processes that are told as in the last pass, beside such that come and go.
+func TestUnchanged(t *testing.T) {
+	s := bare()
+	of := func(pid int32, runtime uint64) []byte {
+		r := tasksProcess{Kind: kindProcess, Pid: pid, Start: uint64(pid), Threads: 1, Flags: haveGroup}
+		r.Use.Runtime = runtime
+		return process(r)
+	}
+	want := func(p *sensor.Pass, cpu ...uint64) {
+		t.Helper()
+		if len(p.Live)*2 != len(cpu) {
+			t.Fatalf("%d processes, want %v", len(p.Live), cpu)
+		}
+		for i := range p.Live {
+			if q := &p.Live[i]; q.PID != int32(cpu[2*i]) || q.UserNanos != cpu[2*i+1] || q.Start != cpu[2*i] {
+				t.Errorf("%d used %d, want %v", q.PID, q.UserNanos, cpu)
+			}
+		}
+		if s.table.holes {
+			t.Error("somebody is not known")
+		}
+	}
+	want(pass(t, s, of(3, 30), of(5, 50), of(9, 90)), 3, 30, 5, 50, 9, 90)
+	want(pass(t, s, unchanged(3), of(5, 55), unchanged(9)), 3, 30, 5, 55, 9, 90)
+	want(pass(t, s, unchanged(3), of(4, 1), unchanged(5), unchanged(9)), 3, 30, 4, 1, 5, 55, 9, 90)
+	want(pass(t, s, unchanged(4), unchanged(9)), 4, 1, 9, 90)
+	if len(s.held) != 2 {
+		t.Errorf("%d left without a record, want 2", len(s.held))
+	}
+	want(pass(t, s, of(4, 1), of(9, 90)), 4, 1, 9, 90)
+	if pass(t, s, unchanged(4), unchanged(7), unchanged(9)); !s.table.holes {
+		t.Error("a process that nobody knows was told as unchanged, and all is well")
 	}
 }
 
@@ -245,16 +294,12 @@ func FuzzRecords(f *testing.F) {
 		b = append(make([]byte, 0, len(b)+8), b...)
 		s := bare()
 		for range 2 {
-			p := new(sensor.Pass)
-			s.live, s.threads = s.live[:0], s.threads[:0]
-			_ = s.parse(b, p)
-			s.addThreads(p.Live)
-			s.hold(p.Live, s.finish(p.Live))
-			s.last = append(s.last[:0], p.Live...)
-			s.live, s.was = s.was, s.live
+			_ = play(s, b)
+			s.hold()
+			s.table.release()
 			s.event(b)
-			for i := range p.Live {
-				if q := &p.Live[i]; q.Comm[15] != 0 {
+			for _, w := range s.table.rows {
+				if q := &w.process; q.Comm[15] != 0 {
 					t.Errorf("a name of 16 bytes: %q", q.Comm)
 				}
 			}

@@ -54,6 +54,12 @@ type tasksProcess struct {
 	Comm  [16]int8
 }
 
+type tasksSame struct {
+	_    structs.HostLayout
+	Kind uint32
+	Pid  int32
+}
+
 type tasksThread struct {
 	_      structs.HostLayout
 	Kind   uint32
@@ -79,6 +85,7 @@ type tasksThread struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	tasksMapAnew          = "anew"
 	tasksMapEnding        = "ending"
 	tasksMapEvents        = "events"
 	tasksMapScratch       = "scratch"
@@ -89,18 +96,20 @@ const (
 	tasksProgEnded        = "ended"
 	tasksProgFreed        = "freed"
 	tasksProgWalk         = "walk"
+	tasksVarComplete      = "complete"
 	tasksVarCpuOffset     = "cpu_offset"
-	tasksVarExactCpus     = "exact_cpus"
-	tasksVarLastRun       = "last_run"
 	tasksVarLevel         = "level"
 	tasksVarLost          = "lost"
 	tasksVarNamespace     = "namespace"
 	tasksVarNrCpus        = "nr_cpus"
 	tasksVarOffsetsKnown  = "offsets_known"
 	tasksVarPassNumber    = "pass_number"
+	tasksVarPointer       = "pointer"
 	tasksVarSetMemo       = "set_memo"
+	tasksVarToldAs        = "told_as"
 	tasksVarUnusedPass    = "unused_pass"
 	tasksVarUnusedProcess = "unused_process"
+	tasksVarUnusedSame    = "unused_same"
 	tasksVarUnusedThread  = "unused_thread"
 )
 
@@ -156,6 +165,7 @@ type tasksProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tasksMapSpecs struct {
+	Anew    *ebpf.MapSpec `ebpf:"anew"`
 	Ending  *ebpf.MapSpec `ebpf:"ending"`
 	Events  *ebpf.MapSpec `ebpf:"events"`
 	Scratch *ebpf.MapSpec `ebpf:"scratch"`
@@ -168,18 +178,20 @@ type tasksMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tasksVariableSpecs struct {
+	Complete      *ebpf.VariableSpec `ebpf:"complete"`
 	CpuOffset     *ebpf.VariableSpec `ebpf:"cpu_offset"`
-	ExactCpus     *ebpf.VariableSpec `ebpf:"exact_cpus"`
-	LastRun       *ebpf.VariableSpec `ebpf:"last_run"`
 	Level         *ebpf.VariableSpec `ebpf:"level"`
 	Lost          *ebpf.VariableSpec `ebpf:"lost"`
 	Namespace     *ebpf.VariableSpec `ebpf:"namespace"`
 	NrCpus        *ebpf.VariableSpec `ebpf:"nr_cpus"`
 	OffsetsKnown  *ebpf.VariableSpec `ebpf:"offsets_known"`
 	PassNumber    *ebpf.VariableSpec `ebpf:"pass_number"`
+	Pointer       *ebpf.VariableSpec `ebpf:"pointer"`
 	SetMemo       *ebpf.VariableSpec `ebpf:"set_memo"`
+	ToldAs        *ebpf.VariableSpec `ebpf:"told_as"`
 	UnusedPass    *ebpf.VariableSpec `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.VariableSpec `ebpf:"unused_process"`
+	UnusedSame    *ebpf.VariableSpec `ebpf:"unused_same"`
 	UnusedThread  *ebpf.VariableSpec `ebpf:"unused_thread"`
 }
 
@@ -203,6 +215,7 @@ func (o *tasksObjects) Close() error {
 //
 // It can be passed to loadTasksObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tasksMaps struct {
+	Anew    *ebpf.Map `ebpf:"anew"`
 	Ending  *ebpf.Map `ebpf:"ending"`
 	Events  *ebpf.Map `ebpf:"events"`
 	Scratch *ebpf.Map `ebpf:"scratch"`
@@ -213,6 +226,7 @@ type tasksMaps struct {
 
 func (m *tasksMaps) Close() error {
 	return _TasksClose(
+		m.Anew,
 		m.Ending,
 		m.Events,
 		m.Scratch,
@@ -226,18 +240,20 @@ func (m *tasksMaps) Close() error {
 //
 // It can be passed to loadTasksObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tasksVariables struct {
+	Complete      *ebpf.Variable `ebpf:"complete"`
 	CpuOffset     *ebpf.Variable `ebpf:"cpu_offset"`
-	ExactCpus     *ebpf.Variable `ebpf:"exact_cpus"`
-	LastRun       *ebpf.Variable `ebpf:"last_run"`
 	Level         *ebpf.Variable `ebpf:"level"`
 	Lost          *ebpf.Variable `ebpf:"lost"`
 	Namespace     *ebpf.Variable `ebpf:"namespace"`
 	NrCpus        *ebpf.Variable `ebpf:"nr_cpus"`
 	OffsetsKnown  *ebpf.Variable `ebpf:"offsets_known"`
 	PassNumber    *ebpf.Variable `ebpf:"pass_number"`
+	Pointer       *ebpf.Variable `ebpf:"pointer"`
 	SetMemo       *ebpf.Variable `ebpf:"set_memo"`
+	ToldAs        *ebpf.Variable `ebpf:"told_as"`
 	UnusedPass    *ebpf.Variable `ebpf:"unused_pass"`
 	UnusedProcess *ebpf.Variable `ebpf:"unused_process"`
+	UnusedSame    *ebpf.Variable `ebpf:"unused_same"`
 	UnusedThread  *ebpf.Variable `ebpf:"unused_thread"`
 }
 

@@ -7,7 +7,9 @@
  *        thread. The iterator goes by process id, so threads of one process do not follow
  *        each other; user space adds them up. (Walking the threads of a process
  *        here would need a read through a helper for each field of each of them, and
- *        the iterator visits every thread anyway.)
+ *        the iterator visits every thread anyway.) A process of one thread that has not
+ *        run since the last pass costs eight cache lines instead of more than thirty: its
+ *        record says that nothing has changed.
  * ended  when the last thread of a process ends: notes who it was, as the kernel forgets
  *        group, session and parent when the process is waited for.
  * freed  when the kernel frees a process: its final totals, the CPU time up to its last
@@ -34,7 +36,8 @@
 #define MAX_DEPTH 32
 #define NAME_SIZE 256
 #define PATH_SIZE 4096
-#define RUN_SLOTS 16384
+#define TOLD_SLOTS 131072
+#define REFRESH 31 /* passes, and one: a power of two */
 #define SET_SLOTS 256
 
 enum kind {
@@ -44,6 +47,7 @@ enum kind {
 	KIND_EXIT,  /* by freed */
 	KIND_PATH,
 	KIND_CLAIM, /* the same, by claim: that of freed follows */
+	KIND_SAME,  /* a process as it was told in the last pass */
 };
 
 /* What the record could tell on this kernel. */
@@ -53,11 +57,10 @@ enum flag {
 	HAVE_GROUP = 1 << 2,
 	HAVE_MEMORY = 1 << 3,
 	HAVE_MM = 1 << 4,     /* it has an address space */
-	EXACT = 1 << 5,       /* delta is the whole difference to pages */
-	KERNEL = 1 << 6,
-	UNSTABLE = 1 << 7,    /* a thread ended while the totals were read */
-	CHILD_IO = 1 << 8,    /* I/O of ended threads can not be told from that of children */
-	OOM_VICTIM = 1 << 9,  /* the OOM killer chose it */
+	KERNEL = 1 << 5,
+	UNSTABLE = 1 << 6,    /* a thread ended while the totals were read */
+	CHILD_IO = 1 << 7,    /* I/O of ended threads can not be told from that of children */
+	OOM_VICTIM = 1 << 8,  /* the OOM killer chose it */
 };
 
 struct pass {
@@ -85,6 +88,11 @@ struct process {
 	char comm[16];
 };
 
+struct same {
+	__u32 kind;
+	__s32 pid;
+};
+
 struct thread {
 	__u32 kind, seq;
 	__s32 pid; /* of the process */
@@ -110,17 +118,19 @@ struct obituary {
 const struct pass *unused_pass __attribute__((unused));
 const struct process *unused_process __attribute__((unused));
 const struct thread *unused_thread __attribute__((unused));
+const struct same *unused_same __attribute__((unused));
 
 const volatile __u32 nr_cpus = 1;    /* highest possible processor + 1 */
-const volatile __u32 exact_cpus = 8; /* up to which memory is summed in each pass */
 
 __u64 lost = 0;
 __u64 pass_number = 0;
+__u64 complete = 0;              /* the last pass that was read to its end */
+__u64 pointer = 0;               /* see as_number */
+__u64 told_as[TOLD_SLOTS] = {};  /* by process id: its fingerprint and the pass */
 __u32 level = 0;                 /* depth of the pid namespace of the reader */
 __u64 namespace = 0;             /* and its address, if it is not the first */
 __u64 cpu_offset[MAX_CPUS] = {}; /* of the memory of each processor */
 __u32 offsets_known = 0;
-__u32 last_run[RUN_SLOTS] = {};
 struct {
 	__u64 set, number, pass;
 } set_memo[SET_SLOTS] = {};
@@ -174,6 +184,14 @@ struct {
 	__type(value, struct walking);
 } walking SEC(".maps");
 
+/* Set by user space when it lost a pass: all is told in full once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} anew SEC(".maps");
+
 static __always_inline __u64 mix(__u64 hierarchy, __u64 id)
 {
 	__u64 x = id + (hierarchy + 1) * 0x9e3779b97f4a7c15ULL;
@@ -182,6 +200,10 @@ static __always_inline __u64 mix(__u64 hierarchy, __u64 id)
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
 	return x ^ (x >> 31);
 }
+
+/* as_number makes a number of a pointer. The verifier lets nobody reckon with a pointer, but what
+ * is read from memory is a number. */
+#define as_number(p) (*(const void *volatile *)&pointer = (p), *(volatile __u64 *)&pointer)
 
 static __always_inline __u64 read_u64(__u64 address)
 {
@@ -356,17 +378,19 @@ static __always_inline __u32 sequence(struct signal_struct *sig)
 	return *(volatile __u32 *)&sig->stats_lock;
 }
 
-static __always_inline __u32 state_of(struct task_struct *t)
+static __always_inline __u32 run_state(struct task_struct *t)
 {
 	struct task_struct___u32 *now = (void *)t;
 	struct task_struct___state *before = (void *)t;
-	__u32 state;
 
 	if (bpf_core_field_exists(now->__state))
-		state = now->__state;
-	else
-		state = before->state;
-	return (state & 0xffff) | ((__u32)t->exit_state << 16);
+		return now->__state;
+	return before->state;
+}
+
+static __always_inline __u32 state_of(struct task_struct *t)
+{
+	return (run_state(t) & 0xffff) | ((__u32)t->exit_state << 16);
 }
 
 static __always_inline void own_usage(struct usage *u, struct task_struct *t)
@@ -438,12 +462,11 @@ static __noinline int deltas(struct process *r, __u64 counters)
 		r->delta[2] += part[2];
 		r->delta[3] += part[3];
 	}
-	r->flags |= EXACT;
 	return 0;
 }
 
-/* memory reads the resident pages. exact says whether to add up the processors. */
-static __always_inline void memory(struct process *r, struct mm_struct *mm, bool exact)
+/* memory reads the resident pages. */
+static __always_inline void memory(struct process *r, struct mm_struct *mm)
 {
 	struct mm_struct___total *total = (void *)mm;
 	struct mm_struct___percpu *percpu = (void *)mm;
@@ -456,12 +479,12 @@ static __always_inline void memory(struct process *r, struct mm_struct *mm, bool
 		r->pages[1] = percpu->rss_stat[1].count;
 		r->pages[2] = percpu->rss_stat[2].count;
 		r->pages[3] = percpu->rss_stat[3].count;
-		if (exact && offsets_known)
+		if (offsets_known)
 			deltas(r, read_u64((__u64)&percpu->rss_stat[0].counters));
 	} else if (bpf_core_field_exists(total->rss_stat.count)) {
 		/* By a helper: the verifiers of these kernels do not follow the typedef in an array. */
 		if (bpf_core_read(r->pages, sizeof(r->pages), &total->rss_stat.count) == 0)
-			r->flags |= HAVE_MEMORY | EXACT;
+			r->flags |= HAVE_MEMORY;
 	}
 }
 
@@ -506,6 +529,7 @@ static __always_inline void begin_pass(struct seq_file *seq)
 {
 	struct task_struct *me = (void *)bpf_get_current_task();
 	struct pid *pid = BPF_CORE_READ(me, thread_pid);
+	__u32 zero = 0, *all = bpf_map_lookup_elem(&anew, &zero);
 
 	level = BPF_CORE_READ(pid, level);
 	if (level)
@@ -513,7 +537,32 @@ static __always_inline void begin_pass(struct seq_file *seq)
 			level * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, ns));
 	find_offsets();
 	pass_number++;
+	if (!all || *all)
+		complete = 0;
+	if (all)
+		*all = 0;
 	tell_pass(seq);
+}
+
+/* fingerprint is a number that changes when a process has run, and when others changed its
+ * parent, its state or its control groups: all that lies in cache lines which are read anyway. */
+static __always_inline __u64 fingerprint(struct task_struct *t)
+{
+	__u64 x = mix(t->se.sum_exec_runtime, as_number(t) ^ run_state(t));
+
+	x += as_number(t->real_parent) * 0x9e3779b97f4a7c15ULL;
+	if (bpf_core_field_exists(t->cgroups))
+		x += as_number(t->cgroups) * 0xbf58476d1ce4e5b9ULL;
+	return x;
+}
+
+/* unchanged reports whether a process of one thread was told in the last pass as it is now. What
+ * others do to its memory is seen when all is read again, every REFRESH + 1 passes. */
+static __always_inline bool unchanged(struct task_struct *t, __u64 as)
+{
+	if (told_as[t->pid & (TOLD_SLOTS - 1)] != as - 1 || complete != pass_number - 1)
+		return false;
+	return ((t->pid + pass_number) & REFRESH) != 0 && t->se.sum_exec_runtime != 0;
 }
 
 SEC("iter/task")
@@ -521,17 +570,31 @@ int walk(struct bpf_iter__task *ctx)
 {
 	struct seq_file *seq = ctx->meta->seq;
 	struct task_struct *t = ctx->task;
-	__u32 slot = 0, run = 0, zero = 0;
 	struct signal_struct *sig;
 	struct walking *w;
 	struct process *r;
 	struct mm_struct *mm;
-	bool sum = false;
+	__u32 zero = 0;
+	__u64 as = 0;
 
 	if (ctx->meta->seq_num == 0)
 		begin_pass(seq);
+	if (!t) {
+		complete = pass_number; /* the last call of a pass */
+		return 0;
+	}
+	if (t->pid == t->tgid) {
+		as = fingerprint(t) + pass_number;
+		if (unchanged(t, as)) {
+			struct same s = { .kind = KIND_SAME, .pid = tgid_of(t) };
+
+			if (bpf_seq_write(seq, &s, sizeof(s)) == 0)
+				told_as[t->pid & (TOLD_SLOTS - 1)] = as;
+			return 0;
+		}
+	}
 	w = bpf_map_lookup_elem(&walking, &zero);
-	if (!t || !w)
+	if (!w)
 		return 0;
 	sig = t->signal;
 	if (t->pid != t->tgid) {
@@ -570,18 +633,13 @@ int walk(struct bpf_iter__task *ctx)
 	r->start = t->start_boottime;
 	r->cgroup = cgroups_in_pass(t);
 	mm = t->mm;
-	if (t->flags & PF_KTHREAD) {
+	if (t->flags & PF_KTHREAD)
 		r->flags |= KERNEL;
-	} else if (mm) {
-		slot = r->pid & (RUN_SLOTS - 1);
-		run = (__u32)mix(t->se.sum_exec_runtime, r->start ^ r->pid) | 1;
-		sum = nr_cpus <= exact_cpus || r->threads > 1 || last_run[slot] != run ||
-		      ((r->pid + pass_number) & 63) == 0;
-		memory(r, mm, sum);
-	}
+	else if (mm)
+		memory(r, mm);
 	__builtin_memcpy(r->comm, t->comm, sizeof(r->comm));
-	if (bpf_seq_write(seq, r, sizeof(*r)) == 0 && sum)
-		last_run[slot] = run;
+	if (bpf_seq_write(seq, r, sizeof(*r)) == 0)
+		told_as[t->pid & (TOLD_SLOTS - 1)] = r->threads == 1 && !(r->flags & UNSTABLE) ? as : 0;
 	return 0;
 }
 
@@ -643,7 +701,7 @@ int BPF_PROG(ended, struct task_struct *t)
 	} else if (mm) {
 		__s64 now;
 
-		memory(r, mm, true);
+		memory(r, mm);
 		now = r->pages[0] + r->pages[1] + r->pages[3] + r->delta[0] + r->delta[1] + r->delta[3];
 		if (now > (__s64)r->peak)
 			r->peak = now;

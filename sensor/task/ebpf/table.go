@@ -1,0 +1,128 @@
+package ebpf
+
+import "reckon/sensor"
+
+// row is a process of the table, kept from pass to pass.
+type row struct {
+	process sensor.Process // as it was last told
+	total   total
+	was     usage // of the pass before, as wasWait
+	wasWait uint64
+	known   bool   // it was there in the pass before
+	full    bool   // it was read in full in this pass
+	pass    uint64 // in which it was last read in full
+}
+
+// table is the processes in order of ids, as the iterator goes. One pass after another is merged into it.
+type table struct {
+	rows  []*row // of the last pass that was read to its end
+	next  []*row // of the pass that is being read
+	left  []*row // of rows, but not in this pass any more
+	at    int    // in rows
+	holes bool   // a process was told as in the last pass that we do not have
+	pass  uint64
+	spare []*row
+}
+
+// begin starts a pass. again says that it is the same one, from its beginning.
+func (t *table) begin(again bool) {
+	t.next, t.left, t.at, t.holes = t.next[:0], t.left[:0], 0, false
+	if !again {
+		t.pass++
+	}
+}
+
+// seek returns the row of a process id, or nil, and passes by those of smaller ids, which left.
+func (t *table) seek(pid int32) *row {
+	for t.at < len(t.rows) && t.rows[t.at].process.PID < pid {
+		t.left = append(t.left, t.rows[t.at])
+		t.at++
+	}
+	if t.at == len(t.rows) || t.rows[t.at].process.PID != pid {
+		return nil
+	}
+	t.at++
+	return t.rows[t.at-1]
+}
+
+// add takes in a process that was read in full.
+func (t *table) add(r *tasksProcess, page uint64) {
+	w := t.seek(r.Pid)
+	if w != nil && w.process.Start != r.Start {
+		t.left = append(t.left, w)
+		w = nil
+	}
+	if w == nil {
+		w = t.take()
+	} else if w.pass != t.pass {
+		w.was, w.wasWait, w.known = w.total.use, w.total.wait, true
+	}
+	w.total = total{use: usageOf(r), flags: r.Flags, seq: r.Seq}
+	w.full, w.pass = true, t.pass
+	w.process = sensor.Process{UserNanos: w.process.UserNanos, SystemNanos: w.process.SystemNanos}
+	identity(&w.process, r)
+	memory(&w.process, r, page)
+	t.next = append(t.next, w)
+}
+
+// same takes in a process that is as it was.
+func (t *table) same(pid int32) {
+	w := t.seek(pid)
+	if w == nil {
+		t.holes = true
+		return
+	}
+	w.full, w.total.ended = false, false
+	t.next = append(t.next, w)
+}
+
+// end makes the pass that was read the last one. What left is valid until the next begin.
+func (t *table) end() {
+	t.left = append(t.left, t.rows[t.at:]...)
+	t.rows, t.next = t.next, t.rows[:0]
+}
+
+// clear forgets all processes.
+func (t *table) clear() {
+	t.spare = append(t.spare, t.rows...)
+	t.rows = t.rows[:0]
+}
+
+// take returns a row for a process that is new. Rows that lie side by side are made together.
+func (t *table) take() *row {
+	if len(t.spare) == 0 {
+		block := make([]row, 64)
+		for i := range block {
+			t.spare = append(t.spare, &block[len(block)-1-i])
+		}
+	}
+	w := t.spare[len(t.spare)-1]
+	t.spare = t.spare[:len(t.spare)-1]
+	*w = row{}
+	return w
+}
+
+// release gives the rows of processes that left back.
+func (t *table) release() {
+	t.spare = append(t.spare, t.left...)
+	t.left = t.left[:0]
+}
+
+// find returns the row of a process in the last pass, or nil.
+func (t *table) find(pid int32) *row { return findRow(t.rows, pid) }
+
+func findRow(rows []*row, pid int32) *row {
+	lo, hi := 0, len(rows)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if rows[mid].process.PID < pid {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(rows) && rows[lo].process.PID == pid {
+		return rows[lo]
+	}
+	return nil
+}
