@@ -150,7 +150,7 @@ func TestPowerModel(t *testing.T) {
 		"no model":      {file("text.json", "hello"), "not a power model"},
 	} {
 		_, err := openPowerModel("/", c.path)
-		if !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
+		if err == nil || errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 		// The agent says so and measures the rest.

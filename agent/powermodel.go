@@ -36,6 +36,7 @@ type powerModel struct {
 	meters  [1]sensor.Meter
 	watts   float64
 	stepped uint64 // boot time of the last observation
+	named   bool   // by the configuration
 	counts  bool   // it gave a figure in the last tick
 	info    *metric.Series
 	power   *metric.Series
@@ -56,19 +57,19 @@ func openPowerModel(root, file string) (*powerModel, error) {
 			return nil, noCurve(here, err)
 		}
 	} else if m, err = readModel(file, here); err != nil {
-		return nil, sensor.Unavailable("the power model can not be used", "fit it again with `reckon power fit`, or leave --power-model out", err)
+		return nil, fmt.Errorf("the power model can not be used (fit it again with `reckon power fit`, or leave --power-model out): %w", err)
 	}
-	p := &powerModel{model: m, names: []string{"cpu_utilization", "disk_bytes", "disk_read_bytes", "disk_write_bytes", "network_bytes"}}
+	p := &powerModel{model: m, named: file != "", names: []string{"cpu_utilization", "disk_bytes", "disk_read_bytes", "disk_write_bytes", "network_bytes"}}
 	switch m.Domain {
 	case "node", "board", "":
 		p.domain = sensor.DomainBoard
 	case "package":
 		p.domain = sensor.DomainPackage
 	default:
-		return nil, sensor.Unavailable("the power model is of "+m.Domain+", not of the node", "give a model of domain node or package", nil)
+		return nil, fmt.Errorf("the power model is of %s, not of the node (give a model of domain node or package)", m.Domain)
 	}
 	if p.tracker, err = powermodel.NewTracker(m, p.names); err != nil {
-		return nil, sensor.Unavailable("the power model needs figures that this machine does not have", "fit it with fewer features", err)
+		return nil, fmt.Errorf("the power model needs figures that this machine does not have (fit it with fewer features): %w", err)
 	}
 	p.values = make([]float64, len(p.names))
 	for _, f := range m.Features {
@@ -136,7 +137,7 @@ func (p *powerModel) source() attribution.Source {
 	if p.domain == sensor.DomainPackage {
 		p.meters[0].Zone = "0"
 	}
-	return attribution.Source{Name: "model", Meters: p.meters[:], Model: true, Idle: p.idle}
+	return attribution.Source{Name: "model", Meters: p.meters[:], Model: true, Named: p.named, Idle: p.idle}
 }
 
 func (p *powerModel) export(b *metric.Batch) {

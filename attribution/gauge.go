@@ -15,7 +15,9 @@ type gauge struct {
 	at            uint64 // boot time of the last good reading
 	moved         uint64 // boot time at which it last grew, or was first seen
 	primed        bool
-	odd           int // implausible readings in a row
+	still         bool // it stood under load, and has not moved since
+	proven        bool // it has moved, or given power: it is a meter and not a register that is always the same
+	odd           int  // implausible readings in a row
 	delta         float64
 	resync        bool // this tick began a new count: what was before is lost
 	came          bool // delta is of this tick
@@ -47,8 +49,10 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 	switch {
 	case !g.primed:
 		g.primed, g.moved = true, l.Boot
+	case g.covered && joules == g.joules: // it has not moved
 	case g.covered, g.resumed && joules < g.joules: // it began anew with the agent
-		g.moved, g.resync = l.Boot, true
+		g.resync = true
+		g.move(l)
 	case joules < g.joules:
 		// It jumped back: nobody knows what was between. The next reading tells whether it
 		// began anew or gave one false reading.
@@ -60,22 +64,33 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 		if joules-g.before > most {
 			break // the true counter is somewhere between
 		}
-		g.delta, g.came, g.moved = joules-g.before, true, l.Boot
+		g.delta, g.came = joules-g.before, true
+		g.move(l)
 	case joules-g.joules > most:
 		if g.odd++; g.odd < patience {
 			return "jumped by more than any machine draws"
 		}
 		g.resync = true
 	case joules > g.joules:
-		g.delta, g.came, g.moved = joules-g.joules, true, l.Boot
+		g.delta, g.came = joules-g.joules, true
+		g.move(l)
 	}
-	g.joules, g.at, g.odd, g.fell, g.covered, g.resumed = joules, l.Boot, 0, false, false, false
-	g.alive = g.alive || !stuck(g, l)
+	g.covered = g.covered && g.still
+	g.joules, g.at, g.odd, g.fell, g.resumed = joules, l.Boot, 0, false, false
+	g.alive = !g.still
 	return why
 }
 
-// stuck reports whether a counter stands still although the machine works.
-func stuck(g *gauge, l *Load) bool { return l.CPU > loaded && l.Boot-g.moved > stalled }
+// move notes that the counter grew: it is a meter, and it works.
+func (g *gauge) move(l *Load) { g.moved, g.proven, g.still = l.Boot, true, false }
+
+// rest notes a counter that stands although the machine works. It stays out until it moves,
+// however little the machine does by then.
+func (g *gauge) rest(l *Load) {
+	if l.CPU > loaded && l.Boot-g.moved > stalled {
+		g.still = true
+	}
+}
 
 func (g *gauge) power(watts float64, l *Load) (why string) {
 	switch {
@@ -93,6 +108,6 @@ func (g *gauge) power(watts float64, l *Load) (why string) {
 	if g.covered {
 		g.delta, g.came, g.covered, g.resync = 0, false, false, true
 	}
-	g.primed, g.watts, g.at, g.moved, g.alive = true, watts, l.Boot, l.Boot, true
+	g.primed, g.proven, g.watts, g.at, g.moved, g.alive = true, true, watts, l.Boot, l.Boot, true
 	return ""
 }

@@ -15,9 +15,11 @@ type Source struct {
 	Name   string
 	Meters []sensor.Meter
 	// Model says that the figures come from a power model: they count only where nothing
-	// measures. Idle is then what the model gives for an idle machine, in watts, and GPU
-	// says that GPUs are in it.
+	// measures and, unless Named, nothing ever did: a figure that changes from a meter's to
+	// a curve's when the meter fails is no figure of the node. Idle is then what the model
+	// gives for an idle machine, in watts, and GPU says that GPUs are in it.
 	Model bool
+	Named bool
 	Idle  float64
 	GPU   bool
 }
@@ -137,9 +139,14 @@ func (m *Meters) read(l *Load, sources []Source) {
 	for k, g := range m.gauges {
 		g.delta, g.came, g.resync = 0, false, false
 		g.alive = g.primed && l.Boot-g.at <= dead
-		if g.alive && l.CPU > loaded && l.Boot-g.moved > stalled && k.domain != sensor.DomainGPU {
+		if g.alive && k.domain != sensor.DomainGPU {
+			g.rest(l)
+		}
+		if g.alive && g.still {
 			g.alive = false
-			m.complain(k, "has not moved for a minute under load")
+			if g.proven { // else it is a zone without a sensor, and no meter that failed
+				m.complain(k, "has not moved for a minute under load")
+			}
 		}
 	}
 	for i := range sources {
@@ -194,7 +201,7 @@ func (m *Meters) pick(d sensor.Domain, sources []Source) {
 	best, rank := "", math.MaxInt
 	for i := range sources {
 		s := &sources[i]
-		if !m.lives(s.Name, d) || (s.Model && m.measured(sources)) {
+		if !m.lives(s.Name, d) || (s.Model && (m.measured(sources) || !s.Named && m.metered(sources))) {
 			continue
 		}
 		if s.Name == now {
@@ -234,6 +241,19 @@ func (m *Meters) lives(source string, d sensor.Domain) bool {
 func (m *Meters) measured(sources []Source) bool {
 	for i := range sources {
 		if s := &sources[i]; !s.Model && (m.lives(s.Name, sensor.DomainPackage) || m.lives(s.Name, sensor.DomainPsys) || m.lives(s.Name, sensor.DomainBoard)) {
+			return true
+		}
+	}
+	return false
+}
+
+// metered reports whether anything but a model ever metered processors or the board.
+func (m *Meters) metered(sources []Source) bool {
+	for k, g := range m.gauges {
+		if !g.proven || k.domain != sensor.DomainPackage && k.domain != sensor.DomainPsys && k.domain != sensor.DomainBoard {
+			continue
+		}
+		if slices.ContainsFunc(sources, func(s Source) bool { return s.Name == k.source && !s.Model }) {
 			return true
 		}
 	}

@@ -195,6 +195,74 @@ func TestModelStandsIn(t *testing.T) {
 	}
 }
 
+// A meter that stands while the machine works is absent after a minute and until it moves,
+// also when the machine rests meanwhile. The built-in curve does not stand in for it; a model
+// that was named does.
+func TestMeterStands(t *testing.T) {
+	for name, c := range map[string]struct {
+		named bool
+		after float64 // joules counted from the time the meter stood until it moved
+	}{
+		"built-in curve": {false, 0},
+		"named model":    {true, 40},
+	} {
+		r := newRig()
+		model := Source{Name: "model", Model: true, Named: c.named, Meters: []sensor.Meter{watts(sensor.DomainBoard, 40)}}
+		at := 0.0
+		step := func(load float64) {
+			r.step(load, from("rapl", joules(sensor.DomainPackage, "0", at), joules(sensor.DomainDRAM, "0", 0)), model)
+		}
+		for range 30 {
+			at += 50
+			step(0.5)
+		}
+		near(t, name+": while it counts", r.total, 29*50)
+		for range 60 {
+			step(0.5)
+		}
+		if !r.m.Measures() || r.m.Problem() != "" || r.m.Modelled() {
+			t.Errorf("%s: a meter that stood for a minute sharp is judged: %q", name, r.m.Problem())
+		}
+		before := r.total
+		for i := range 200 {
+			load := 0.5
+			if i > 100 {
+				load = 0.01
+			}
+			step(load)
+			if !strings.HasPrefix(r.m.Problem(), "rapl package 0 has not moved") {
+				t.Fatalf("%s: tick %d says %q", name, i, r.m.Problem())
+			}
+			if r.m.Modelled() != c.named {
+				t.Fatalf("%s: tick %d, modelled is %v", name, i, r.m.Modelled())
+			}
+		}
+		if got, want := r.total-before, 199*c.after; math.Abs(got-want) > 81 {
+			t.Errorf("%s: %v J while it stood, want %v", name, got, want)
+		}
+		before = r.total
+		for range 20 {
+			at += 50
+			step(0.5)
+		}
+		if r.m.Problem() != "" || r.m.Modelled() || r.total-before < 19*50-1e-6 || r.total-before > 20*50+1e-6 {
+			t.Errorf("%s: after it moved %v J, want about %v; %q", name, r.total-before, 20*50, r.m.Problem())
+		}
+	}
+}
+
+// A zone that never moved is no meter that failed: it is left out without a word.
+func TestZoneWithoutSensor(t *testing.T) {
+	r := newRig()
+	for i := range 200 {
+		r.step(0.9, from("rapl", joules(sensor.DomainPackage, "0", 50*float64(i)), joules(sensor.DomainDRAM, "0", 7)))
+		if p := r.m.Problem(); p != "" {
+			t.Fatalf("tick %d says %q", i, p)
+		}
+	}
+	near(t, "package", r.total, 199*50)
+}
+
 // Idle power is learned when the node is idle, and stays learned under load.
 func TestIdle(t *testing.T) {
 	r := newRig()

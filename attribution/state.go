@@ -94,7 +94,7 @@ func (m *Meters) Restore(s State) error {
 	}
 	for _, g := range s.Gauges {
 		m.gauges[gaugeKey{g.Source, sensor.Domain(g.Domain), g.Zone}] =
-			&gauge{joules: g.Joules, at: g.Boot, moved: s.Boot, primed: true, resumed: true}
+			&gauge{joules: g.Joules, at: g.Boot, moved: s.Boot, primed: true, proven: true, resumed: true}
 	}
 	for _, t := range s.Streams {
 		k := streamKey{t.Domain, t.Zone, ""}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/agent"
+	"reckon/sensor"
 	"reckon/transport/push"
 )
 
@@ -93,7 +95,7 @@ func checkSensors(ctx context.Context, out io.Writer, a *agent.Agent, notes []ag
 		switch {
 		case s.Up:
 			fmt.Fprintf(out, "  ok    %s\n", s.Sensor)
-		case why[s.Sensor] != nil:
+		case errors.Is(why[s.Sensor], sensor.ErrUnavailable):
 			fmt.Fprintf(out, "  -     %s: %v\n", s.Sensor, why[s.Sensor])
 		default:
 			broken++

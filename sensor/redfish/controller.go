@@ -162,22 +162,32 @@ func (c *controller) power(ctx context.Context) (float64, error) {
 	if err := c.get(ctx, "/redfish/v1/Chassis", &all); err != nil {
 		return 0, err
 	}
-	var names []string
+	var names, have []string
+	var watts float64
+	var source string
 	for _, m := range all.Members[:min(len(all.Members), 64)] {
-		names = append(names, path.Base(m.ID))
-		if c.Chassis != "" && path.Base(m.ID) != c.Chassis {
+		name := path.Base(m.ID)
+		names = append(names, name)
+		if c.Chassis != "" && name != c.Chassis {
 			continue
 		}
-		w, source, err := c.inChassis(ctx, m.ID)
+		w, at, err := c.inChassis(ctx, m.ID)
 		if err != nil {
-			return 0, err
+			return 0, fmt.Errorf("chassis %q: %w", name, err)
 		}
-		if source != "" {
-			c.source = source
-			return w, nil
+		if at != "" && at != source { // chassis may share one resource of power
+			watts, source = w, at
+			have = append(have, fmt.Sprintf("%s (%.0f W)", name, w))
 		}
 	}
-	if c.Chassis != "" {
+	switch {
+	case len(have) == 1:
+		c.source = source
+		return watts, nil
+	case len(have) > 1:
+		return 0, fmt.Errorf("%d chassis have power, and one may be inside another: %s; name one by chassis:, or several as a controller each",
+			len(have), strings.Join(have, ", "))
+	case c.Chassis != "":
 		return 0, fmt.Errorf("chassis %q has no power; there are %s", c.Chassis, strings.Join(names, ", "))
 	}
 	return 0, errors.New("no chassis of it has power: " + strings.Join(names, ", "))

@@ -140,15 +140,20 @@ func (c *controller) run(ctx context.Context) {
 	}
 }
 
-const longestPause = 10 * time.Minute
+const (
+	// refusedPause keeps an account that is refused from being locked.
+	refusedPause = 10 * time.Minute
+	// failedPause bounds how long a controller that is well again goes unasked.
+	failedPause = 30 * time.Second
+)
 
 // pause is the time until the next request.
 func (c *controller) pause(err error, failures int) time.Duration {
 	var refused *refusedError
 	if errors.As(err, &refused) {
-		return longestPause
+		return refusedPause
 	}
-	return min(c.interval<<min(failures, 10), longestPause)
+	return min(c.interval<<min(failures, 10), max(c.interval, failedPause))
 }
 
 // poll asks once and keeps the answer.

@@ -23,8 +23,9 @@ import (
 // Chassis, Power and EnvironmentMetrics of DMTF.
 type bmc struct {
 	*httptest.Server
-	power atomic.Value // body of Power
-	asked atomic.Int64
+	power   atomic.Value // body of Power
+	chassis atomic.Value // names of the chassis
+	asked   atomic.Int64
 }
 
 const secret = "correct horse"
@@ -32,6 +33,7 @@ const secret = "correct horse"
 func newBMC(t testing.TB) *bmc {
 	b := new(bmc)
 	b.power.Store(`{"PowerControl":[{"PowerConsumedWatts":344.5},{"PowerConsumedWatts":12}]}`)
+	b.chassis.Store("Drives Self New Bad")
 	b.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.asked.Add(1)
 		if u, p, _ := r.BasicAuth(); u != "reader" || p != secret {
@@ -40,7 +42,11 @@ func newBMC(t testing.TB) *bmc {
 		}
 		switch r.URL.Path {
 		case "/redfish/v1/Chassis":
-			fmt.Fprint(w, `{"Members":[{"@odata.id":"/redfish/v1/Chassis/Drives"},{"@odata.id":"/redfish/v1/Chassis/Self"},{"@odata.id":"/redfish/v1/Chassis/New"},{"@odata.id":"/redfish/v1/Chassis/Bad"}]}`)
+			var members []string
+			for _, name := range strings.Fields(b.chassis.Load().(string)) {
+				members = append(members, `{"@odata.id":"/redfish/v1/Chassis/`+name+`"}`)
+			}
+			fmt.Fprintf(w, `{"Members":[%s]}`, strings.Join(members, ","))
 		case "/redfish/v1/Chassis/Drives":
 			fmt.Fprint(w, `{}`)
 		case "/redfish/v1/Chassis/Self":
@@ -94,7 +100,7 @@ func ask(t *testing.T, s *Sensor) ([]sensor.Meter, error) {
 
 func TestPower(t *testing.T) {
 	b := newBMC(t)
-	for more, want := range map[string]float64{"": 344.5, b.pin(): 344.5, b.pin() + "\nchassis: New": 200, b.pin() + "\nchassis: Self": 344.5} {
+	for more, want := range map[string]float64{b.pin() + "\nchassis: New": 200, b.pin() + "\nchassis: Self": 344.5} {
 		s, err := open(b.config(t, "reader:"+secret, more))
 		if err != nil {
 			t.Fatal(err)
@@ -120,6 +126,24 @@ func TestPower(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// One of several chassis may hold another, so none is taken and none added unless it is named.
+func TestSeveralChassis(t *testing.T) {
+	b := newBMC(t)
+	one := b.config(t, "reader:"+secret, b.pin())
+	b.chassis.Store("Drives Self New")
+	s, err := open(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := ask(t, s); err == nil || len(m) != 0 || !strings.Contains(err.Error(), "Self (344 W), New (200 W)") {
+		t.Errorf("two chassis: %v, %v", m, err)
+	}
+	b.chassis.Store("Drives Self")
+	if m, err := ask(t, s); err != nil || len(m) != 1 || m[0].Watts != 344.5 {
+		t.Errorf("one chassis: %v, %v", m, err)
 	}
 }
 
@@ -175,13 +199,15 @@ func TestTrust(t *testing.T) {
 			t.Errorf("%s: the request was sent", name)
 		}
 		ctl := s.controllers[0]
-		if name == "wrong password" && ctl.pause(ctl.failure, 1) != longestPause {
+		if name == "wrong password" && ctl.pause(ctl.failure, 1) != refusedPause {
 			t.Error("an account that is refused is tried again at once")
 		}
 	}
 	c := &controller{interval: 30 * time.Second}
-	if c.pause(nil, 0) != 30*time.Second || c.pause(errors.New("x"), 2) != 2*time.Minute || c.pause(errors.New("x"), 99) != longestPause {
-		t.Error("the pause doubles up to ten minutes")
+	fast, slow := &controller{interval: 5 * time.Second}, &controller{interval: time.Minute}
+	if c.pause(nil, 0) != 30*time.Second || c.pause(errors.New("x"), 99) != failedPause || fast.pause(errors.New("x"), 1) != 10*time.Second ||
+		fast.pause(errors.New("x"), 99) != failedPause || slow.pause(errors.New("x"), 99) != time.Minute {
+		t.Error("a controller that failed is asked again after 30 s, or its own interval")
 	}
 }
 
