@@ -3,23 +3,19 @@ package catalogue
 import (
 	"context"
 	"time"
+
+	"reckon/store"
 )
 
 // backfill takes in samples that came long after their time: workloads that began and ended
 // while their node could not send, and the final scheduler state of runs that were over.
 // It returns what was seen of the others, for tails; nil when nothing came late.
-func (b *Builder) backfill(ctx context.Context) (int, *fold, error) {
-	reporter, ok := b.q.(lateReporter)
-	if !ok || b.at.IsZero() {
+func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *fold, error) {
+	since, ok := lateSince(dirty, b.filled)
+	if b.at.IsZero() || !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
 		return 0, nil, nil
 	}
-	since, ok := reporter.Late()
-	if ok {
-		b.roll.noteLate(since)
-	}
-	if !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
-		return 0, nil, nil
-	}
+	since = later(since, b.oldest(b.at))
 	seen := newFold(b.q)
 	for at := since; at.Before(b.at); at = at.Add(b.o.Slice) {
 		if err := seen.take(ctx, at.Add(-time.Minute), earlier(at.Add(b.o.Slice), b.at)); err != nil {

@@ -60,6 +60,9 @@ type Builder struct {
 	saved time.Time
 	wrote bool    // the watermark was set
 	roll  *roller // nil for a catalogue that keeps no roll-ups
+
+	filled  uint64 // mark of the dirty hours that rows were made of again
+	resumed bool   // imports that were cut off are in the catalogue
 }
 
 // StateKeeper is a catalogue that remembers a few bytes for its builder.
@@ -67,9 +70,6 @@ type StateKeeper interface {
 	State(ctx context.Context, key string) ([]byte, error)
 	SetState(ctx context.Context, key string, value []byte) error
 }
-
-// lateReporter is a store that knows when samples came long after their time.
-type lateReporter interface{ Late() (time.Time, bool) }
 
 // oldestReporter is a store that knows its oldest sample.
 type oldestReporter interface{ Oldest() (time.Time, bool) }
@@ -112,7 +112,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 		}
 		if mark.IsZero() && b.wrote {
 			b.o.Logger.Warn("the catalogue was emptied; it is built again from the series")
-			b.fold, b.wrote, b.roll = nil, false, b.newRoller()
+			b.fold, b.wrote, b.roll, b.filled = nil, false, b.newRoller(), 0
 		}
 	}
 	if b.fold == nil {
@@ -124,11 +124,22 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if now.Before(b.at) {
 		return 0, nil // the clock stepped back; what is new then comes within the overlap or as late
 	}
-	n, seen, err := b.backfill(ctx)
+	if err := b.roll.load(ctx, b.oldest(now)); err != nil {
+		return 0, err
+	}
+	dirty, err := b.dirty()
+	if err != nil {
+		return 0, err
+	}
+	n, err := b.resume(ctx, dirty)
 	if err != nil {
 		return n, err
 	}
-	m, err := b.through(ctx, now)
+	m, seen, err := b.backfill(ctx, dirty)
+	if n += m; err != nil {
+		return n, err
+	}
+	m, err = b.through(ctx, now)
 	if n += m; err != nil {
 		return n, err
 	}
@@ -136,10 +147,11 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if n += m; err != nil {
 		return n, err
 	}
+	b.filled = dirty.Mark
 	if now.Sub(b.saved) >= b.o.SaveEvery {
 		err = b.save(ctx, now)
 	}
-	return n, errors.Join(err, b.roll.advance(ctx, b.oldest(now), b.o.Clock))
+	return n, errors.Join(err, b.rollUp(ctx, now, dirty))
 }
 
 // Rebuild empties the catalogue and builds it from all history. progress, if not nil,
@@ -148,6 +160,10 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Clock()
+	dirty, err := b.dirty()
+	if err != nil {
+		return 0, err
+	}
 	if err := b.drop(ctx, b.oldest(now)); err != nil {
 		return 0, err
 	}
@@ -163,8 +179,14 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 			progress(b.at, total)
 		}
 	}
-	b.roll = b.newRoller()
-	return total, errors.Join(b.save(ctx, now), b.roll.advance(ctx, b.oldest(now), b.o.Clock))
+	b.roll, b.resumed = b.newRoller(), true
+	for i := range dirty.Hours {
+		dirty.Hours[i].Imported = false // all hours are made now
+	}
+	if err := b.roll.load(ctx, b.oldest(now)); err != nil {
+		return total, err
+	}
+	return total, errors.Join(b.save(ctx, now), b.rollUp(ctx, now, dirty))
 }
 
 // pastKeeper is a catalogue that can keep what is older than the series.
@@ -276,6 +298,12 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	if err := errors.Join(unusedGPUs(ctx, b.q, rows, b.o.Gone), jointCores(ctx, b.q, rows)); err != nil {
 		return 0, err
 	}
+	for i, a := range done {
+		b.roll.changed(a, &rows[i])
+	}
+	if err := b.roll.keep(ctx); err != nil {
+		return 0, err
+	}
 	const batch = 5000
 	for i := 0; i < len(rows); i += batch {
 		if err := b.cat.Upsert(ctx, rows[i:min(i+batch, len(rows))]); err != nil {
@@ -283,7 +311,6 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 		}
 	}
 	for i, a := range done {
-		b.roll.changed(a, &rows[i])
 		a.touched, a.Fixed, a.Ended, a.Rows = false, true, ended[i], []int64{a.Start}
 	}
 	return len(rows), nil

@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"context"
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -40,7 +39,15 @@ const (
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.history(ctx, ranges, gone...)
+}
+
+func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	now := b.o.Clock()
+	dirty, err := b.dirty()
+	if err != nil {
+		return 0, err
+	}
 	o := b.o
 	o.Gone, o.Overlap, o.Slice = max(o.Gone, historyGone), max(o.Overlap, historyOverlap), 24*time.Hour
 	known := &unmarked{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*wider{}}
@@ -110,16 +117,17 @@ func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...st
 		}
 		made = later(made, from)
 	}
-	if keeper, ok := b.cat.(StateKeeper); ok && b.roll != nil {
-		// What came before is rolled up here: the next start must not do it again.
-		if err := keeper.SetState(ctx, rollKey, binary.BigEndian.AppendUint64(nil, uint64(b.roll.done.UnixMilli()))); err != nil {
-			return total, err
-		}
+	// What came before is rolled up here: the next start must not do it again.
+	if err := b.roll.keep(ctx); err != nil {
+		return total, err
 	}
 	if err := b.cat.SetWatermark(ctx, b.at); err != nil {
 		return total, err
 	}
-	return total, b.save(ctx, now)
+	if err := b.save(ctx, now); err != nil {
+		return total, err
+	}
+	return total, b.clean(ctx, now, dirty, within(ranges))
 }
 
 // widen reads again as a whole what was known of times that the stretches do not hold.

@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -42,9 +41,10 @@ type roller struct {
 	q    storage.Queryable
 	cat  store.Catalogue
 	out  store.Rollups
-	done time.Time // hours before are settled
-	next time.Time // when the hour under way is made again
-	late time.Time // samples came this late; zero when none did
+	done time.Time    // hours before are settled
+	next time.Time    // when the hour under way is made again
+	late time.Time    // rows changed this far back; zero when none did
+	kept [2]time.Time // done and late as they were saved
 }
 
 func (b *Builder) newRoller() *roller {
@@ -55,7 +55,7 @@ func (b *Builder) newRoller() *roller {
 	return &roller{q: b.q, cat: b.cat, out: out}
 }
 
-// noteLate notes that samples of a time came late.
+// noteLate notes that what is known of a time has changed.
 func (r *roller) noteLate(t time.Time) {
 	if r != nil && (r.late.IsZero() || t.Before(r.late)) {
 		r.late = t
@@ -77,63 +77,6 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	if at.Before(r.done) {
 		r.noteLate(at)
 	}
-}
-
-// load finds where to go on.
-func (r *roller) load(ctx context.Context, oldest time.Time) error {
-	if !r.done.IsZero() {
-		return nil
-	}
-	r.done = oldest.Truncate(time.Hour)
-	keeper, ok := r.cat.(StateKeeper)
-	if !ok {
-		return nil
-	}
-	raw, err := keeper.State(ctx, rollKey)
-	if err == nil && len(raw) == 8 {
-		r.done = time.UnixMilli(int64(binary.BigEndian.Uint64(raw)))
-	}
-	return err
-}
-
-// advance makes the hours that are not settled, the one under way included.
-func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() time.Time) error {
-	if r == nil {
-		return nil
-	}
-	now := clock()
-	if now.Before(r.next) {
-		return nil
-	}
-	if err := r.load(ctx, oldest); err != nil {
-		return err
-	}
-	from := r.done
-	if !r.late.IsZero() && r.late.Before(from) {
-		from = r.late.Truncate(time.Hour)
-	}
-	if old := oldest.Truncate(time.Hour); from.Before(old) {
-		from = old // what the store has forgotten stays as it was made
-	}
-	for from.Before(now) {
-		to := earlier(from.Add(rollSlice), now.Truncate(time.Hour).Add(time.Hour))
-		if err := r.make(ctx, from, to, oldest, lookAround); err != nil {
-			return err
-		}
-		from = to
-	}
-	r.late = time.Time{}
-	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) {
-		r.done = done
-	}
-	if keeper, ok := r.cat.(StateKeeper); ok {
-		if err := keeper.SetState(ctx, rollKey, binary.BigEndian.AppendUint64(nil, uint64(r.done.UnixMilli()))); err != nil {
-			return err
-		}
-	}
-	// At most a fiftieth of the time goes into it.
-	r.next = now.Add(max(time.Minute, 50*clock().Sub(now)))
-	return nil
 }
 
 // make makes the hours from one time to another, and those before that a gap reaches

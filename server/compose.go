@@ -45,8 +45,10 @@ func (c *Config) gone() time.Duration {
 }
 
 func (s *Server) openCatalogue(ctx context.Context) error {
-	if err := s.openDatabase(ctx); err != nil {
-		return err
+	if s.catalogue == nil {
+		if err := s.openDatabase(ctx); err != nil {
+			return err
+		}
 	}
 	mark, err := s.catalogue.Watermark(ctx)
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {

@@ -10,6 +10,7 @@ import (
 
 	"reckon/account"
 	"reckon/catalogue/database"
+	"reckon/internal/dirty"
 	"reckon/metric"
 	"reckon/store/remote"
 )
@@ -41,6 +42,9 @@ func (s *Server) openSeries(ctx context.Context) error {
 	if c.Store == "" {
 		return s.openEmbedded()
 	}
+	if err := s.openDatabase(ctx); err != nil { // it keeps which hours of that store got late samples
+		return err
+	}
 	elsewhere, err := openRemote(c.Store, filepath.Join(c.Data, "queue"), c.Retention, s)
 	if err != nil {
 		return err
@@ -57,7 +61,7 @@ func (s *Server) openSeries(ctx context.Context) error {
 func openRemote(address, queue string, history time.Duration, s *Server) (*remote.Store, error) {
 	o := remote.Options{URL: address, Natives: nativeNames(), Queue: queue, History: history}
 	if s != nil {
-		o.Logger, o.Sent = s.log, s.changed
+		o.Logger, o.Sent, o.Dirty = s.log, s.changed, dirty.State{Facts: s.catalogue, Key: "dirty"}
 	}
 	return remote.Open(o)
 }

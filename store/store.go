@@ -57,10 +57,12 @@ type Series interface {
 
 	// Oldest is a time before which there are no samples; false for an empty store.
 	Oldest() (time.Time, bool)
-	// Late is the time of the oldest sample that was written more than two minutes behind the
-	// newest since the last call, and false when none was: what was derived from that time on
-	// is derived again.
-	Late() (time.Time, bool)
+	// Dirty returns the hours of which samples were written more than [LateAfter] behind the
+	// newest, or as imported history, and that were not cleaned since. It survives restarts.
+	Dirty() (DirtyHours, error)
+	// Clean says that everything derived from these hours was made again from series read
+	// after Dirty was called, and is safe. Hours written since stay dirty.
+	Clean(DirtyHours) error
 
 	// Close waits for writes under way.
 	Close() error

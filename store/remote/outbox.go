@@ -128,6 +128,11 @@ func (o *outbox) next(ctx context.Context) error {
 	if r.Data[0] == recordZeros {
 		budget, refuse = zeroTries, func(int, error) {}
 	}
+	noted, err := o.s.noting(req.Timeseries)
+	if err != nil {
+		return err
+	}
+	defer noted()
 	if _, err := o.s.deliver(ctx, req.Timeseries, req.Metadata, &budget, refuse); err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
+	"reckon/internal/dirty"
 	"reckon/store"
 )
 
@@ -58,6 +59,8 @@ type Options struct {
 	Sent func()
 	// History is how far back the other side may hold samples, 90 days by default.
 	History time.Duration
+	// Dirty keeps which hours got samples late; nil is for tools that derive nothing.
+	Dirty dirty.Journal
 	// Logger takes what happens besides; nil discards it.
 	Logger *slog.Logger
 }
@@ -91,7 +94,8 @@ type Store struct {
 	meta   map[string]metadata.Metadata
 	fresh  []prompb.MetricMetadata // to be told with the next request
 
-	late   lateness
+	newest atomic.Int64 // time of the newest sample written here, milliseconds
+	dirty  *dirty.Hours
 	oldest oldest
 	closed atomic.Bool
 	uses   sync.WaitGroup
@@ -116,7 +120,10 @@ func Open(o Options) (*Store, error) {
 	if o.History <= 0 {
 		o.History = store.DefaultRetention
 	}
-	s := &Store{o: o, conf: conf, log: o.Logger, meta: map[string]metadata.Metadata{}, natives: map[string]string{}, whole: map[string]bool{}}
+	if o.Dirty == nil {
+		o.Dirty = dirty.Memory{}
+	}
+	s := &Store{o: o, dirty: dirty.New(o.Dirty), conf: conf, log: o.Logger, meta: map[string]metadata.Metadata{}, natives: map[string]string{}, whole: map[string]bool{}}
 	if s.web, err = newWeb(conf); err != nil {
 		return nil, err
 	}
@@ -325,34 +332,6 @@ func (q *querier) list(h *storage.LabelHints, list []string, err error) ([]strin
 
 // Close implements storage.Querier.
 func (q *querier) Close() error { return nil }
-
-// lateness remembers the oldest sample that came long after its time.
-type lateness struct {
-	mu             sync.Mutex
-	newest, oldest int64
-}
-
-const lateAfter = 2 * time.Minute
-
-func (l *lateness) note(oldest, newest int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.newest = max(l.newest, newest)
-	if oldest < l.newest-lateAfter.Milliseconds() && (l.oldest == 0 || oldest < l.oldest) {
-		l.oldest = oldest
-	}
-}
-
-// Late returns the time of the oldest sample that was written here more than two minutes
-// behind the newest since the last call, and false when there was none. Of what others
-// write to the same server nothing is known.
-func (s *Store) Late() (time.Time, bool) {
-	s.late.mu.Lock()
-	defer s.late.mu.Unlock()
-	t := s.late.oldest
-	s.late.oldest = 0
-	return time.UnixMilli(t), t != 0
-}
 
 // oldest remembers for a while where the series begin.
 type oldest struct {

@@ -183,6 +183,11 @@ func (w *write) classicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogra
 // send sends what was collected. The error is a *store.RefusedError where everything that
 // the other side takes was stored.
 func (w *write) send(ctx context.Context) error {
+	noted, err := w.s.noting(w.series)
+	if err != nil {
+		return err
+	}
+	defer noted()
 	if len(w.zeros) > 0 {
 		budget := zeroTries
 		if _, err := w.s.deliver(ctx, w.zeros, nil, &budget, func(int, error) {}); err != nil {
@@ -209,21 +214,16 @@ func (w *write) send(ctx context.Context) error {
 
 // note remembers what was written.
 func (s *Store) note(list []prompb.TimeSeries) {
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	b := labels.NewScratchBuilder(16)
 	for i := range list {
 		newest := int64(math.MinInt64)
 		for _, sm := range list[i].Samples {
-			first, newest = min(first, sm.Timestamp), max(newest, sm.Timestamp)
+			newest = max(newest, sm.Timestamp)
 		}
 		for _, h := range list[i].Histograms {
-			first, newest = min(first, h.Timestamp), max(newest, h.Timestamp)
+			newest = max(newest, h.Timestamp)
 		}
 		s.known.wrote(list[i].ToLabels(&b, nil).Hash(), newest)
-		last = max(last, newest)
-	}
-	if last != math.MinInt64 {
-		s.late.note(first, last)
 	}
 }
 

@@ -127,31 +127,48 @@ func oldest(t *testing.T, s store.Series) {
 	}
 }
 
-// late: a sample more than two minutes behind the newest is reported once.
+// late: the hour of a sample more than two minutes behind the newest is dirty until it is
+// cleaned, and again when another one comes.
 func late(t *testing.T, s store.Series) {
-	now := Now()
-	put := func(sec int) {
+	now := time.Now().Truncate(time.Second)
+	put := func(behind time.Duration, v float64) {
 		t.Helper()
 		var batch metric.Batch
-		batch.Reset(now.Add(time.Duration(sec) * time.Second))
-		batch.Add(metric.NewSeries(gauge, "a"), float64(sec))
+		batch.Reset(now.Add(-behind))
+		batch.Add(metric.NewSeries(gauge, "a"), v)
 		must(t, s.Append(t.Context(), node1, &batch))
 	}
-	put(300)
-	put(240)
-	s.Late()
-	if at, ok := s.Late(); ok {
-		t.Errorf("a sample of %s is late, but was reported", at)
+	dirty := func(behind ...time.Duration) (d store.DirtyHours) {
+		t.Helper()
+		d, err := s.Dirty()
+		must(t, err)
+		got, want := []time.Time{}, []time.Time{}
+		for _, h := range d.Hours {
+			got = append(got, h.Oldest)
+			if h.Imported || !h.At.Equal(h.Oldest.Truncate(time.Hour)) {
+				t.Errorf("hour %+v", h)
+			}
+		}
+		for _, b := range behind {
+			want = append(want, now.Add(-b).UTC())
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("dirty since %v, want %v", got, want)
+		}
+		return d
 	}
-	put(30)
-	put(60)
-	if at, ok := s.Late(); !ok || !at.Equal(now.Add(30*time.Second)) {
-		t.Errorf("the oldest late sample is of %s, %v; want %s", at, ok, now.Add(30*time.Second))
-	}
-	if _, ok := s.Late(); ok {
-		t.Error("a late sample is reported twice")
-	}
-	if !slices.ContainsFunc(all(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`], func(p Point) bool { return p.V == 30 }) {
+	put(0, 1)
+	put(store.LateAfter-30*time.Second, 2)
+	dirty()
+	put(2*time.Hour, 3)
+	was := dirty(2 * time.Hour)
+	put(2*time.Hour-time.Millisecond, 4) // after the snapshot
+	must(t, s.Clean(was))
+	must(t, s.Clean(dirty(2*time.Hour)))
+	must(t, s.Clean(dirty()))
+	put(4*time.Hour, 5)
+	dirty(4 * time.Hour)
+	if !slices.ContainsFunc(all(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`], func(p Point) bool { return p.V == 3 }) {
 		t.Error("the late sample is not stored")
 	}
 }

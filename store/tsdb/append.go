@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/figure/format"
+	"reckon/internal/dirty"
 	"reckon/metric"
 	"reckon/store"
 )
@@ -49,17 +50,25 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	for i := range b.Samples {
 		known = w.sample(&b.Samples[i], &s.meta) && known
 	}
+	var late dirty.Late
+	if w.t < lateBefore(w.headMax) {
+		late.Add(w.t)
+	}
+	noted, err := s.noting(&late)
+	if err != nil {
+		return errors.Join(err, w.app.Rollback())
+	}
+	defer noted()
 	if err := w.app.Commit(); err != nil {
 		s.torn.Store(true)
 		clear(tn.refs)
 		if full(err) {
-			return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
+			return fullDisk(s.opts.Dir, err)
 		}
 		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
 	tn.forget(&w)
 	s.appended.Add(uint64(w.stored))
-	s.late.note(w.t, w.headMax)
 	if !known {
 		if err := s.meta.save(); err != nil {
 			s.log.Warn("descriptions of metrics could not be saved", "err", err)

@@ -2,19 +2,20 @@ package tsdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/internal/dirty"
 	"reckon/store"
 )
 
 // AppenderV2 gives the database's own appender, for what comes by remote write, rules
 // and the like. It keeps the store's promises: no write while the disk is full or the
-// log needs repair, and views hear of samples that came late. What is asked for when
+// log needs repair, and hours that get samples late are marked dirty. What is asked for when
 // the store can not write fails with the first Append and with Commit.
 func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	if s.torn.Load() {
@@ -33,18 +34,18 @@ func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	}
 	return &gatedAppender{
 		AppenderV2: db.AppenderV2(ctx), s: s, generation: s.generation.Load(),
-		newest: max(db.Head().MaxTime(), now.UnixMilli()), oldest: math.MaxInt64,
+		lateBefore: lateBefore(max(db.Head().MaxTime(), now.UnixMilli())),
 	}
 }
 
 type gatedAppender struct {
 	storage.AppenderV2
 	s      *Store
-	newest int64 // time of the newest sample of the store, or now
-	oldest int64 // time of the oldest one appended
+	late   dirty.Late
 	stored uint64
 	done   bool
 
+	lateBefore int64 // samples before this time are late
 	generation uint64
 }
 
@@ -67,8 +68,10 @@ func (a *gatedAppender) Generation() uint64 { return a.generation }
 func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, o)
 	if err == nil {
-		a.oldest = min(a.oldest, t)
 		a.stored++
+		if t < a.lateBefore {
+			a.late.Add(t)
+		}
 	}
 	return ref, err
 }
@@ -83,17 +86,19 @@ func (a *gatedAppender) leave() {
 // Commit implements storage.AppenderV2.
 func (a *gatedAppender) Commit() error {
 	defer a.leave()
+	noted, err := a.s.noting(&a.late)
+	if err != nil {
+		return errors.Join(err, a.AppenderV2.Rollback())
+	}
+	defer noted()
 	if err := a.AppenderV2.Commit(); err != nil {
 		a.s.torn.Store(true)
 		if full(err) {
-			return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, a.s.opts.Dir)
+			return fullDisk(a.s.opts.Dir, err)
 		}
 		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
 	a.s.appended.Add(a.stored)
-	if a.stored > 0 {
-		a.s.late.note(a.oldest, a.newest)
-	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
 	"reckon/figure/format"
+	"reckon/internal/dirty"
 	"reckon/internal/durable"
 	"reckon/metric"
 	"reckon/store"
@@ -139,6 +141,23 @@ func (h *History) Ranges() [][2]int64 {
 	return out
 }
 
+// hours are those that hold samples.
+func (h *History) hours() *dirty.Late {
+	seen := map[int64]bool{}
+	for _, s := range h.series {
+		for _, c := range s.chunks {
+			for at := dirty.HourOf(c.MinTime); at <= c.MaxTime; at += time.Hour.Milliseconds() {
+				seen[at] = true
+			}
+		}
+	}
+	var out dirty.Late
+	for _, at := range slices.Sorted(maps.Keys(seen)) {
+		out.AddRange(at, at)
+	}
+	return &out
+}
+
 // ImportBlocks writes what a history holds to blocks of their own, which may overlap with
 // what the store has: of samples of one series and time one is read. Retention by age
 // spares them, for somebody gave them on purpose; the bound on bytes does not. When it
@@ -157,6 +176,11 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	}
 	defer s.gate.leave()
 	slices.SortFunc(h.series, func(a, b *HistorySeries) int { return labels.Compare(a.labels, b.labels) })
+	noted, err := s.noting(h.hours())
+	if err != nil {
+		return err
+	}
+	defer noted()
 	var made []ulid.ULID
 	for _, r := range h.Ranges() {
 		if err := ctx.Err(); err != nil {
@@ -168,7 +192,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		}
 		if err := h.write(ctx, s.opts.Dir, id, r[0]); err != nil {
 			if full(err) {
-				err = fmt.Errorf("%w: %w (free space on the disk of %s and import again)", store.ErrFull, err, s.opts.Dir)
+				err = fullDisk(s.opts.Dir, err)
 			}
 			return fmt.Errorf("write block %s: %w", id, err)
 		}

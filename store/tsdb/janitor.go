@@ -5,7 +5,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -173,34 +172,4 @@ func (s *Store) widen(ahead time.Duration) {
 	s.ooo.Store(need.Milliseconds())
 	s.log.Warn("the newest sample of the store lies in the future: a clock jumped; samples of the right time are taken out of order until it is reached",
 		"ahead", ahead.Round(time.Second), "window", need)
-}
-
-// lateness remembers the oldest sample that came long after its time.
-type lateness struct {
-	mu     sync.Mutex
-	oldest int64
-}
-
-const lateAfter = 2 * time.Minute
-
-func (l *lateness) note(t, headMax int64) {
-	if headMax == math.MinInt64 || t >= headMax-lateAfter.Milliseconds() {
-		return
-	}
-	l.mu.Lock()
-	if l.oldest == 0 || t < l.oldest {
-		l.oldest = t
-	}
-	l.mu.Unlock()
-}
-
-// Late returns the time of the oldest sample that came more than two minutes behind
-// the newest since the last call, and false when there was none. Views that were made
-// before it came are made again from there.
-func (s *Store) Late() (time.Time, bool) {
-	s.late.mu.Lock()
-	defer s.late.mu.Unlock()
-	t := s.late.oldest
-	s.late.oldest = 0
-	return time.UnixMilli(t), t != 0
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
-
-	"reckon/store"
 )
 
 // openDB opens the database. What can not be repaired of its logs is set aside.
@@ -51,7 +49,7 @@ func (s *Store) openDB(crashed bool) error {
 	}
 	if err != nil {
 		if full(err) {
-			return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
+			return fullDisk(s.opts.Dir, err)
 		}
 		return err
 	}

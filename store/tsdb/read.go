@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/internal/dirty"
 )
 
 // The Store stands where Prometheus's HTTP API wants its storage, so that nobody
@@ -126,6 +128,15 @@ func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matc
 		return err
 	}
 	defer s.gate.leave()
+	var hours dirty.Late
+	if first, last := extent(db); first <= last {
+		hours.AddRange(max(mint, first), min(maxt, last))
+	}
+	noted, err := s.noting(&hours)
+	if err != nil {
+		return err
+	}
+	defer noted()
 	return db.Delete(ctx, mint, maxt, intersectingFirst(ms)...)
 }
 

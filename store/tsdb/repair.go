@@ -218,7 +218,7 @@ func (s *Store) checkLogs(since int64) error {
 		s.lock.died = true // chunks of what is gone may be on the disk: see openDB
 		if kept[all[i].file], err = all[i].rewrite(s.opts.Dir, s.setAside); err != nil {
 			if full(err) {
-				return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, s.opts.Dir)
+				return fullDisk(s.opts.Dir, err)
 			}
 			return fmt.Errorf("repair %s: %w", all[i].file, err)
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/prometheus/prometheus/util/compression"
 
 	"reckon/figure/format"
+	"reckon/internal/dirty"
 	"reckon/store"
 )
 
@@ -120,7 +121,7 @@ type Store struct {
 	replay   atomic.Int64 // nanoseconds that opening took
 	appended atomic.Uint64
 	refused  atomic.Uint64
-	late     lateness
+	dirty    *dirty.Hours
 	imported importedSet
 	born     born
 	manifest manifest
@@ -153,6 +154,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s := &Store{opts: o, log: o.Logger, lock: lock, stop: make(chan struct{}), suspected: make(chan struct{}, 1), tenants: map[uint64][]*tenant{}}
 	s.gate.init()
+	s.openDirty()
 	s.meta.load(filepath.Join(o.Dir, "metadata.json"), s.log)
 	if err := s.checkFiles(); err != nil {
 		lock.release()

@@ -221,11 +221,12 @@ func TestLate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if at, ok := s.Late(); !ok || !at.Equal(now.Add(-2*time.Hour)) {
-		t.Errorf("late: %s, %t", at, ok)
-	}
-	if at, ok := s.Late(); ok {
-		t.Errorf("late again: %s", at)
+	want := []time.Time{now.Add(-2 * time.Hour).UTC(), now.Add(-time.Hour).UTC()}
+	for range 2 { // it stays until it is cleaned
+		d, err := s.Dirty()
+		if err != nil || len(d.Hours) != 2 || !d.Hours[0].Oldest.Equal(want[0]) || !d.Hours[1].Oldest.Equal(want[1]) {
+			t.Errorf("dirty: %+v, %v", d, err)
+		}
 	}
 }
 

@@ -200,8 +200,8 @@ func TestGoodStaysBadIsNamed(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if since, late := s.Late(); !late || !since.Equal(now.Add(-90*time.Minute)) {
-		t.Errorf("late %v since %v", late, since)
+	if d, err := s.Dirty(); err != nil || len(d.Hours) != 1 || !d.Hours[0].Oldest.Equal(now.Add(-90*time.Minute)) {
+		t.Errorf("dirty %+v, %v", d, err)
 	}
 	if w := post(t, h, kind1, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{sample1("a", now, 3)}}); w.Code != 400 {
 		t.Errorf("another value for the same time: %d %s", w.Code, w.Body)

@@ -1,0 +1,194 @@
+package catalogue
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"reckon/store"
+)
+
+// dirtyReporter is a store that keeps which hours got samples late.
+type dirtyReporter interface {
+	Dirty() (store.DirtyHours, error)
+	Clean(store.DirtyHours) error
+}
+
+// dirty returns the hours that must be made again.
+func (b *Builder) dirty() (store.DirtyHours, error) {
+	if s, ok := b.q.(dirtyReporter); ok {
+		return s.Dirty()
+	}
+	return store.DirtyHours{}, nil
+}
+
+// lateSince is the oldest of the times that got late samples after a mark. Imported history is
+// taken in by [Builder.History].
+func lateSince(d store.DirtyHours, mark uint64) (since time.Time, ok bool) {
+	for _, h := range d.Hours {
+		if h.At.IsZero() { // any
+			h.Oldest = time.Unix(0, 0)
+		}
+		if !h.Imported && h.Mark > mark && (!ok || h.Oldest.Before(since)) {
+			since, ok = h.Oldest, true
+		}
+	}
+	return since, ok
+}
+
+// rollUp makes the hours that are not settled and those that are dirty, and cleans these once
+// the roll-ups and the builder's own state are safe.
+func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHours) error {
+	since, _ := lateSince(dirty, 0)
+	made, err := b.roll.advance(ctx, b.oldest(now), b.o.Clock, since)
+	if err != nil || !made {
+		return err
+	}
+	return b.clean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
+}
+
+// clean forgets dirty hours of which everything was made again.
+func (b *Builder) clean(ctx context.Context, now time.Time, dirty store.DirtyHours, made func(store.DirtyHour) bool) error {
+	all := dirty.Hours
+	dirty.Hours = nil
+	for _, h := range all {
+		if made(h) {
+			dirty.Hours = append(dirty.Hours, h)
+		}
+	}
+	if len(dirty.Hours) == 0 {
+		return nil
+	}
+	if err := b.save(ctx, now); err != nil { // else a kill would bring back what is older
+		return err
+	}
+	return b.q.(dirtyReporter).Clean(dirty)
+}
+
+// resume takes in the history of imports that were cut off before this builder was opened.
+func (b *Builder) resume(ctx context.Context, dirty store.DirtyHours) (int, error) {
+	if b.resumed {
+		return 0, nil
+	}
+	var ranges [][2]time.Time
+	for _, h := range dirty.Hours {
+		switch n := len(ranges); {
+		case !h.Imported:
+		case n > 0 && !h.At.After(ranges[n-1][1]):
+			ranges[n-1][1] = h.At.Add(time.Hour)
+		default:
+			ranges = append(ranges, [2]time.Time{h.At, h.At.Add(time.Hour)})
+		}
+	}
+	if len(ranges) > 0 {
+		b.o.Logger.Info("history of an import that was cut off is taken into the catalogue", "from", ranges[0][0], "to", ranges[len(ranges)-1][1])
+	}
+	n, err := 0, error(nil)
+	if len(ranges) > 0 {
+		n, err = b.history(ctx, ranges)
+	}
+	b.resumed = err == nil
+	return n, err
+}
+
+// load finds where to go on.
+func (r *roller) load(ctx context.Context, oldest time.Time) error {
+	if r == nil || !r.done.IsZero() {
+		return nil
+	}
+	done := oldest.Truncate(time.Hour)
+	keeper, ok := r.cat.(StateKeeper)
+	if !ok {
+		r.done = done
+		return nil
+	}
+	raw, err := keeper.State(ctx, rollKey)
+	if err != nil {
+		return err
+	}
+	at := func(i int) time.Time { return time.UnixMilli(int64(binary.BigEndian.Uint64(raw[i:]))) }
+	switch len(raw) {
+	case 8: // of versions up to 2026-11
+		done = at(0)
+	case 16:
+		if done = at(0); at(8).UnixMilli() != 0 {
+			r.late = at(8)
+		}
+	}
+	r.done = done
+	return nil
+}
+
+// keep saves where to go on, before that on which it depends is written.
+func (r *roller) keep(ctx context.Context) error {
+	if r == nil || r.kept == [2]time.Time{r.done, r.late} {
+		return nil
+	}
+	keeper, ok := r.cat.(StateKeeper)
+	if !ok {
+		return nil
+	}
+	late := int64(0)
+	if !r.late.IsZero() {
+		late = r.late.UnixMilli()
+	}
+	raw := binary.BigEndian.AppendUint64(nil, uint64(r.done.UnixMilli()))
+	if err := keeper.SetState(ctx, rollKey, binary.BigEndian.AppendUint64(raw, uint64(late))); err != nil {
+		return err
+	}
+	r.kept = [2]time.Time{r.done, r.late}
+	return nil
+}
+
+// advance makes the hours that are not settled, the one under way included, and those from
+// the time on that samples came late of; zero when none did. It reports whether it was time to.
+func (r *roller) advance(ctx context.Context, oldest time.Time, clock func() time.Time, late time.Time) (made bool, err error) {
+	if r == nil {
+		return true, nil
+	}
+	now := clock()
+	if now.Before(r.next) {
+		return false, nil
+	}
+	from := r.done
+	if now.Before(from) {
+		from = now.Add(-settled).Truncate(time.Hour) // the clock was ahead, and was set back
+	}
+	for _, since := range []time.Time{r.late, late} {
+		if !since.IsZero() && since.Before(from) {
+			from = since.Truncate(time.Hour)
+		}
+	}
+	if old := oldest.Truncate(time.Hour); from.Before(old) {
+		from = old // what the store has forgotten stays as it was made
+	}
+	for from.Before(now) {
+		to := earlier(from.Add(rollSlice), now.Truncate(time.Hour).Add(time.Hour))
+		if err := r.make(ctx, from, to, oldest, lookAround); err != nil {
+			return false, err
+		}
+		from = to
+	}
+	r.late = time.Time{}
+	if done := now.Add(-settled).Truncate(time.Hour); done.After(r.done) || r.done.After(now) {
+		r.done = done
+	}
+	if err := r.keep(ctx); err != nil {
+		return false, err
+	}
+	// At most a fiftieth of the time goes into it.
+	r.next = now.Add(max(time.Minute, 50*clock().Sub(now)))
+	return true, nil
+}
+
+// within selects the hours of imported history in stretches of time.
+func within(ranges [][2]time.Time) func(store.DirtyHour) bool {
+	return func(h store.DirtyHour) bool {
+		for _, r := range ranges {
+			if h.Imported && !h.At.Before(r[0].Truncate(time.Hour)) && h.At.Before(r[1]) {
+				return true
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,280 @@
+// Package dirty keeps which hours of a store of series got samples after their time, so that
+// what is derived from those hours is derived again, whatever happens in between.
+//
+// An hour is in the journal before the samples are committed: a writer calls [Hours.Begin]
+// first and ends it after its commit. A reader takes a [Hours.Snapshot] before it reads the
+// series, and gives it to [Hours.Clean] when what it derived is safe. An hour that was being
+// written meanwhile, or was marked again, stays. After a crash an hour may be dirty of which
+// nothing was written; never the other way round.
+//
+// [Hours] is safe for concurrent use. Times are milliseconds since the Unix epoch.
+package dirty
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+const hourMS = int64(time.Hour / time.Millisecond)
+
+// Entry is an hour in the journal.
+type Entry struct {
+	At       int64 `json:"at"` // begin of the hour
+	Imported bool  `json:"imported,omitempty"`
+}
+
+// Unknown is the begin of the entry that stands for all hours.
+const Unknown = math.MinInt64
+
+// Journal keeps entries durably. Save replaces all of them; when it returns without an error
+// they survive a power cut. Load returns what was saved last; an error that matches
+// [ErrDamaged] says that this is not known.
+type Journal interface {
+	Load() ([]Entry, error)
+	Save(entries []Entry) error
+}
+
+// ErrDamaged is what a [Journal] returns that holds something unreadable: all hours are dirty.
+var ErrDamaged = errors.New("the journal of dirty hours is damaged")
+
+// Snapshot are the dirty hours of a moment.
+type Snapshot struct {
+	// Hours are in order of time.
+	Hours []Hour
+	// Mark is that of the latest change, of whatever hour. It grows while the store is open
+	// and begins anew when it is opened.
+	Mark uint64
+}
+
+// Hour is one hour of a [Snapshot].
+type Hour struct {
+	// At is its begin in UTC. The zero time stands for all hours: which ones is not known.
+	At time.Time
+	// Oldest is a time in the hour before which no sample was written late.
+	Oldest time.Time
+	// Imported says that blocks of history were written, not single samples.
+	Imported bool
+	Mark     uint64 // of its latest change
+}
+
+// Hours is the set of dirty hours. The zero value is not usable; see [New].
+type Hours struct {
+	mu     sync.Mutex
+	j      Journal
+	loaded bool
+	mark   uint64
+	hours  map[Entry]*hour
+}
+
+type hour struct {
+	oldest  int64
+	mark    uint64
+	writing int  // writers that have begun and not ended
+	saved   bool // in the journal
+}
+
+// New returns the hours of a journal, which is read at the first use.
+func New(j Journal) *Hours { return &Hours{j: j, hours: map[Entry]*hour{}} }
+
+// load reads the journal. The caller holds mu.
+func (h *Hours) load() error {
+	if h.loaded {
+		return nil
+	}
+	list, err := h.j.Load()
+	if errors.Is(err, ErrDamaged) {
+		list, err = []Entry{{At: Unknown}}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("read which hours got late samples: %w", err)
+	}
+	h.mark++
+	for _, e := range list {
+		h.hours[e] = &hour{oldest: e.At, mark: h.mark, saved: true}
+	}
+	h.loaded = true
+	return nil
+}
+
+// Late collects the hours of samples that are late. The zero value is empty.
+type Late struct{ list []late }
+
+type late struct {
+	Entry
+	oldest int64
+}
+
+// Add adds a time at which a late sample lies.
+func (l *Late) Add(t int64) { l.add(Entry{At: HourOf(t)}, t) }
+
+// AddRange adds all hours from one time to another, of imported history.
+func (l *Late) AddRange(from, to int64) {
+	for at := HourOf(from); at <= to; at += hourMS {
+		l.add(Entry{At: at, Imported: true}, at)
+	}
+}
+
+func (l *Late) add(e Entry, t int64) {
+	for i := len(l.list) - 1; i >= 0; i-- { // samples of one hour follow each other
+		if l.list[i].Entry == e {
+			l.list[i].oldest = min(l.list[i].oldest, t)
+			return
+		}
+	}
+	l.list = append(l.list, late{e, t})
+}
+
+// Empty reports whether nothing was added.
+func (l *Late) Empty() bool { return len(l.list) == 0 }
+
+// HourOf is the begin of the hour that a time lies in.
+func HourOf(t int64) int64 {
+	r := t % hourMS
+	if r < 0 {
+		r += hourMS
+	}
+	return t - r
+}
+
+// Begin marks the hours of late samples that are about to be committed, and returns what to
+// call when they were, or were not. After an error nothing may be committed.
+func (h *Hours) Begin(l *Late) (end func(), err error) {
+	if l.Empty() {
+		return func() {}, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.load(); err != nil {
+		return nil, err
+	}
+	fresh := false
+	h.mark++
+	for _, e := range l.list {
+		of := h.hours[e.Entry]
+		if of == nil {
+			of = &hour{oldest: e.oldest}
+			h.hours[e.Entry], fresh = of, true
+		}
+		of.oldest, of.mark = min(of.oldest, e.oldest), h.mark
+		of.writing++
+	}
+	if fresh {
+		if err := h.j.Save(h.entries()); err != nil {
+			h.drop(l)
+			return nil, fmt.Errorf("note which hours got late samples: %w", err)
+		}
+		for _, of := range h.hours {
+			of.saved = true
+		}
+	}
+	return func() { h.end(l) }, nil
+}
+
+// drop takes back a mark that could not be saved. Hours that were there before stay.
+func (h *Hours) drop(l *Late) {
+	for _, e := range l.list {
+		of := h.hours[e.Entry]
+		if of.writing--; !of.saved {
+			delete(h.hours, e.Entry) // the next writer saves it
+		}
+	}
+}
+
+func (h *Hours) end(l *Late) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mark++
+	for _, e := range l.list {
+		if of := h.hours[e.Entry]; of != nil {
+			of.writing--
+			of.mark = h.mark
+		}
+	}
+}
+
+// entries are what the journal is to hold. The caller holds mu.
+func (h *Hours) entries() []Entry {
+	out := make([]Entry, 0, len(h.hours))
+	for e := range h.hours {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, compare)
+	return out
+}
+
+func compare(a, b Entry) int {
+	if c := cmp.Compare(a.At, b.At); c != 0 {
+		return c
+	}
+	if a.Imported == b.Imported {
+		return 0
+	}
+	if b.Imported {
+		return -1
+	}
+	return 1
+}
+
+// Snapshot returns the dirty hours. What was committed before is in the series that are read
+// after the call.
+func (h *Hours) Snapshot() (Snapshot, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.load(); err != nil {
+		return Snapshot{}, err
+	}
+	out := Snapshot{Mark: h.mark}
+	for _, e := range h.entries() {
+		of := h.hours[e]
+		d := Hour{Imported: e.Imported, Mark: of.mark}
+		if e.At != Unknown {
+			d.At, d.Oldest = time.UnixMilli(e.At).UTC(), time.UnixMilli(of.oldest).UTC()
+		}
+		out.Hours = append(out.Hours, d)
+	}
+	return out, nil
+}
+
+// Clean forgets the hours of a snapshot that nobody has written since, nor writes now.
+func (h *Hours) Clean(d Snapshot) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.load(); err != nil {
+		return err
+	}
+	gone := map[Entry]*hour{}
+	for _, x := range d.Hours {
+		e := Entry{At: x.At.UnixMilli(), Imported: x.Imported}
+		if x.At.IsZero() {
+			e.At = Unknown
+		}
+		if of := h.hours[e]; of != nil && of.writing == 0 && of.mark <= d.Mark {
+			gone[e] = of
+			delete(h.hours, e)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := h.j.Save(h.entries()); err != nil {
+		for e, of := range gone {
+			h.hours[e] = of
+		}
+		return fmt.Errorf("note which hours were made again: %w", err)
+	}
+	return nil
+}
+
+// Mark marks hours as dirty whose derived figures were found wrong.
+func (h *Hours) Mark(l *Late) error {
+	end, err := h.Begin(l)
+	if err == nil {
+		end()
+	}
+	return err
+}

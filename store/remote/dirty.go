@@ -1,0 +1,60 @@
+package remote
+
+import (
+	"time"
+
+	"github.com/prometheus/prometheus/prompb"
+
+	"reckon/internal/dirty"
+	"reckon/store"
+)
+
+// Dirty implements [store.Series]. Of what others write to the same server nothing is known.
+func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
+
+// Clean implements [store.Series].
+func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
+
+// MarkDirty marks the hours that these times lie in, in milliseconds.
+func (s *Store) MarkDirty(hours ...int64) error {
+	var l dirty.Late
+	for _, t := range hours {
+		l.Add(t)
+	}
+	return s.dirty.Mark(&l)
+}
+
+// noting marks the hours of late samples that are about to be sent; without an error end is
+// called when they were.
+func (s *Store) noting(list []prompb.TimeSeries) (end func(), err error) {
+	newest := max(s.newest.Load(), time.Now().UnixMilli())
+	for i := range list {
+		for _, sm := range list[i].Samples {
+			newest = max(newest, sm.Timestamp)
+		}
+		for _, h := range list[i].Histograms {
+			newest = max(newest, h.Timestamp)
+		}
+	}
+	for {
+		old := s.newest.Load()
+		if newest <= old || s.newest.CompareAndSwap(old, newest) {
+			break
+		}
+	}
+	before := newest - store.LateAfter.Milliseconds()
+	var l dirty.Late
+	for i := range list {
+		for _, sm := range list[i].Samples {
+			if sm.Timestamp < before {
+				l.Add(sm.Timestamp)
+			}
+		}
+		for _, h := range list[i].Histograms {
+			if h.Timestamp < before {
+				l.Add(h.Timestamp)
+			}
+		}
+	}
+	return s.dirty.Begin(&l)
+}

@@ -1,0 +1,54 @@
+package tsdb
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+
+	"reckon/internal/dirty"
+	"reckon/store"
+)
+
+// dirtyFile is the journal of hours that got samples late. It is no file of the database.
+const dirtyFile = "dirty.json"
+
+func (s *Store) openDirty() {
+	s.dirty = dirty.New(dirty.File(filepath.Join(s.opts.Dir, dirtyFile)))
+}
+
+// lateBefore is the time before which samples are late when the newest one is of the given time.
+func lateBefore(newest int64) int64 {
+	if newest == math.MinInt64 {
+		return newest
+	}
+	return newest - store.LateAfter.Milliseconds()
+}
+
+// Dirty implements [store.Series].
+func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
+
+// Clean implements [store.Series].
+func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
+
+// MarkDirty marks the hours that these times lie in, in milliseconds.
+func (s *Store) MarkDirty(hours ...int64) error {
+	var l dirty.Late
+	for _, t := range hours {
+		l.Add(t)
+	}
+	return s.dirty.Mark(&l)
+}
+
+// noting marks hours before something is written to them; without an error end is called afterwards.
+func (s *Store) noting(l *dirty.Late) (end func(), err error) {
+	end, err = s.dirty.Begin(l)
+	if err != nil && full(err) {
+		return nil, fullDisk(s.opts.Dir, err)
+	}
+	return end, err
+}
+
+// fullDisk says that there is no room, and what to do.
+func fullDisk(dir string, err error) error {
+	return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, dir)
+}
