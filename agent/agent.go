@@ -22,6 +22,7 @@ import (
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/sensor"
+	"reckon/sensor/all"
 	"reckon/sensor/task"
 	"reckon/workload"
 )
@@ -126,6 +127,7 @@ type Agent struct {
 	ledger  *account.Ledger
 	meter   *metering // nil where a recording is played
 	closers []io.Closer
+	missing []all.Entry // sensors that may appear later
 
 	// The loop's own memory.
 	pass     sensor.Pass
@@ -168,6 +170,9 @@ const giveBack = 300
 func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 	ticker := time.NewTicker(a.config.Tick)
 	defer ticker.Stop()
+	searching, stop := context.WithCancel(ctx)
+	defer stop()
+	go a.rediscover(searching, a.missing)
 	started := time.Now()
 	next := started // the first export follows the first complete tick
 	failing := make([]bool, len(sinks))

@@ -21,10 +21,14 @@ type gpuReader struct {
 func (a *Agent) openGPUs() {
 	for _, u := range a.sensors {
 		if s, ok := u.sensor.(sensor.GPUSource); ok {
-			a.gpu.sources = append(a.gpu.sources, gpuReader{u, s})
+			a.addGPU(u, s)
 		}
 	}
-	if a.meter != nil && len(a.gpu.sources) > 0 {
+}
+
+func (a *Agent) addGPU(u *unit, s sensor.GPUSource) {
+	a.gpu.sources = append(a.gpu.sources, gpuReader{u, s})
+	if a.meter != nil {
 		a.meter.busy = a.gpu.busy
 	}
 }

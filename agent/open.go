@@ -132,6 +132,9 @@ func (a *Agent) openMachine() ([]Note, error) {
 			_ = a.Close() // the mistake is to be mended first
 			return nil, fmt.Errorf("own metrics, %s: %w", e.Name, err)
 		}
+		if late(e, err) {
+			a.missing = append(a.missing, e)
+		}
 		note(e.Name, s, err)
 	}
 	a.openOwn(own.MaxSeries)

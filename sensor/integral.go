@@ -33,6 +33,9 @@ func (i *Integral) Add(now time.Time, watts float64) float64 {
 // Busy likewise integrates a share (0 to 1) of a device into seconds.
 func (i *Integral) Busy(now time.Time, share float64) float64 { return i.Add(now, min(share, 1)) }
 
+// Break begins a new span: what is between the last reading and the next adds nothing.
+func (i *Integral) Break() { i.at = time.Time{} }
+
 // Total is the energy so far.
 func (i *Integral) Total() float64 { return i.joules }
 

@@ -24,6 +24,9 @@ type Entry struct {
 	// Open finds out. The error is [sensor.ErrUnavailable] where the machine does not
 	// have it.
 	Open func() (sensor.Sensor, error)
+	// Hotplug says that what it reads may come while the machine runs: a driver, a module
+	// of the kernel, a device.
+	Hotplug bool
 }
 
 // Options says what sensors read that can not be found out.
@@ -43,36 +46,36 @@ func Sensors(root string) []Entry { return Configured(Options{Root: root}) }
 func Configured(o Options) []Entry {
 	root := o.Root
 	return []Entry{
-		{"cpu", at(root, node.NewCPU)},
-		{"memory", at(root, node.NewMemory)},
-		{"load", at(root, node.NewLoad)},
-		{"pressure", at(root, node.NewPressure)},
-		{"stat", at(root, node.NewStat)},
-		{"vmstat", at(root, node.NewVMStat)},
-		{"disk", at(root, node.NewDisk)},
-		{"filesystem", at(root, node.NewFilesystem)},
-		{"network", at(root, node.NewNetwork)},
-		{"sockstat", at(root, node.NewSockstat)},
-		{"netstat", at(root, node.NewNetstat)},
-		{"conntrack", at(root, node.NewConntrack)},
-		{"netclass", at(root, node.NewNetclass)},
-		{"timex", at(root, node.NewTimex)},
-		{"filefd", at(root, node.NewFileFD)},
-		{"uname", at(root, node.NewUname)},
-		{"os", at(root, node.NewOS)},
-		{"rapl", at(root, rapl.New)},
-		{"cray", at(root, cray.New)},
-		{"hwmon", at(root, hwmon.New)},
-		{"redfish", at(o.Redfish, redfish.New)},
-		{"battery", at(root, battery.New)},
-		{"thermal", at(root, thermal.New)},
-		{"tegra", at(root, func(root string) (*tegra.Sensor, error) {
+		{Name: "cpu", Open: at(root, node.NewCPU)},
+		{Name: "memory", Open: at(root, node.NewMemory)},
+		{Name: "load", Open: at(root, node.NewLoad)},
+		{Name: "pressure", Open: at(root, node.NewPressure)},
+		{Name: "stat", Open: at(root, node.NewStat)},
+		{Name: "vmstat", Open: at(root, node.NewVMStat)},
+		{Name: "disk", Open: at(root, node.NewDisk)},
+		{Name: "filesystem", Open: at(root, node.NewFilesystem)},
+		{Name: "network", Open: at(root, node.NewNetwork)},
+		{Name: "sockstat", Open: at(root, node.NewSockstat)},
+		{Name: "netstat", Open: at(root, node.NewNetstat)},
+		{Name: "conntrack", Open: at(root, node.NewConntrack)},
+		{Name: "netclass", Open: at(root, node.NewNetclass)},
+		{Name: "timex", Open: at(root, node.NewTimex)},
+		{Name: "filefd", Open: at(root, node.NewFileFD)},
+		{Name: "uname", Open: at(root, node.NewUname)},
+		{Name: "os", Open: at(root, node.NewOS)},
+		{Name: "rapl", Open: at(root, rapl.New), Hotplug: true},
+		{Name: "cray", Open: at(root, cray.New), Hotplug: true},
+		{Name: "hwmon", Open: at(root, hwmon.New), Hotplug: true},
+		{Name: "redfish", Open: at(o.Redfish, redfish.New)},
+		{Name: "battery", Open: at(root, battery.New), Hotplug: true},
+		{Name: "thermal", Open: at(root, thermal.New), Hotplug: true},
+		{Name: "tegra", Open: at(root, func(root string) (*tegra.Sensor, error) {
 			return tegra.Open(tegra.Options{Root: root, Stats: o.Tegrastats})
 		})},
-		{"nvml", at(root, nvml.New)},
-		{"amdgpu", at(root, amdgpu.New)},
-		{"drm", at(root, drm.New)},
-		{"time", func() (sensor.Sensor, error) { return node.NewClock(), nil }},
+		{Name: "nvml", Open: at(root, nvml.New), Hotplug: true},
+		{Name: "amdgpu", Open: at(root, amdgpu.New), Hotplug: true},
+		{Name: "drm", Open: at(root, drm.New), Hotplug: true},
+		{Name: "time", Open: func() (sensor.Sensor, error) { return node.NewClock(), nil }},
 	}
 }
 

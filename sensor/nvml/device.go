@@ -12,7 +12,8 @@ import (
 type device struct {
 	gpu         sensor.GPU
 	handle      handle
-	lost        bool
+	lost        bool // it does not answer
+	found       bool // the library lists it, and it was not read since
 	mig, noMIG  bool // it is divided; it can not be
 	instances   int
 	gpuInstance uint32
@@ -103,6 +104,12 @@ func (d *device) span(now time.Time) float64 {
 		return s.Seconds()
 	}
 	return 0
+}
+
+// leave notes that the device is away. Nothing is counted for that time when it comes back.
+func (d *device) leave() {
+	d.lost, d.read = true, time.Time{}
+	d.integral.Break()
 }
 
 // lostError says that the device is away. It is made once.

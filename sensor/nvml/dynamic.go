@@ -178,6 +178,9 @@ func (d *dynamic) Memory(h handle) (used, size uint64, c code) {
 	if c = d.call(fnMemory2, 2); c == success { // version, total, reserved, free, used
 		return d.out[4], d.out[1], c
 	}
+	if c != noFunction && c != notSupported && c != 2 && c != 25 { // 25: another version of the struct
+		return 0, 0, c // an older function answers no better, and its code would hide this one
+	}
 	clear(d.out[:])
 	c = d.call(fnMemory, 2) // total, free, used
 	return d.out[2], d.out[0], c

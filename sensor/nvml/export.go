@@ -2,11 +2,18 @@ package nvml
 
 import (
 	"encoding/binary"
+	"fmt"
 )
 
 // whole reads what only exports show, and looks whether devices or MIG instances came,
 // went or came back.
 func (r *reader) whole() error {
+	if r.dead() {
+		if err := r.reopen(); err != nil {
+			r.trouble = err
+			return err
+		}
+	}
 	if r.changed() {
 		if err := r.enumerate(); err != nil && r.trouble == nil {
 			r.trouble = err
@@ -18,6 +25,26 @@ func (r *reader) whole() error {
 		}
 	}
 	return r.trouble
+}
+
+// dead reports whether no device answers: the driver may have been unloaded, which it can
+// be only while nobody holds it open.
+func (r *reader) dead() bool {
+	for _, d := range r.devices {
+		if !d.lost {
+			return false
+		}
+	}
+	return true
+}
+
+// reopen lets go of the driver and starts it again.
+func (r *reader) reopen() error {
+	r.lib.Shutdown()
+	if c := r.lib.Init(); c != success {
+		return fmt.Errorf("start the management library of NVIDIA again: %w", c)
+	}
+	return nil
 }
 
 // changed reports whether the list of devices is not what it was.

@@ -11,12 +11,14 @@ type fake struct {
 	gpus  []*fakeGPU
 	down  code          // what Init answers
 	hang  chan struct{} // when set, Memory waits for it
+	gone  bool          // the driver was unloaded since Init
 	times uint64        // microseconds
 }
 
 type fakeGPU struct {
 	uuid, model      string
 	lost             code
+	fails            code   // what everything but the list and the names answers
 	util             uint32 // percent of each sample
 	noSamples, noUse bool
 	noEnergy         bool
@@ -34,6 +36,18 @@ type fakeGPU struct {
 }
 
 func (f *fake) gpu(h handle) (*fakeGPU, code) {
+	g, c := f.listed(h)
+	if c == success && f.gpus[int(h)/100-1].fails != success {
+		return nil, f.gpus[int(h)/100-1].fails
+	}
+	return g, c
+}
+
+// listed is a device that the library shows, whether or not it answers.
+func (f *fake) listed(h handle) (*fakeGPU, code) {
+	if f.gone {
+		return nil, driverNotLoaded
+	}
 	i, j := int(h)/100-1, int(h)%100
 	if i < 0 || i >= len(f.gpus) {
 		return nil, 2
@@ -51,17 +65,22 @@ func (f *fake) gpu(h handle) (*fakeGPU, code) {
 	return g, success
 }
 
-func (f *fake) Init() code             { return f.down }
+func (f *fake) Init() code {
+	if f.down == success {
+		f.gone = false
+	}
+	return f.down
+}
 func (f *fake) Shutdown() code         { return success }
 func (f *fake) Driver() (string, code) { return "580.65.06", success }
 func (f *fake) Count() (int, code)     { return len(f.gpus), success }
 func (f *fake) Device(i int) (handle, code) {
 	h := handle(100 * (i + 1))
-	_, c := f.gpu(h)
+	_, c := f.listed(h)
 	return h, c
 }
 func (f *fake) UUID(h handle) (string, code) {
-	g, c := f.gpu(h)
+	g, c := f.listed(h)
 	if c != success {
 		return "", c
 	}

@@ -16,10 +16,12 @@ const (
 	notFound         code = 6
 	insufficientSize code = 7
 	driverNotLoaded  code = 9
+	timeout          code = 10
 	noFunction       code = 13 // also: this version of the library does not have it
 	gpuLost          code = 15
 	resetRequired    code = 16
 	versionMismatch  code = 18
+	unknown          code = 999
 )
 
 // Error says what a code means, in the words of the manual.
@@ -39,7 +41,7 @@ func (c code) Error() string {
 		return "the buffer is too small"
 	case driverNotLoaded:
 		return "the driver is not loaded"
-	case 10:
+	case timeout:
 		return "the driver did not answer in time"
 	case noFunction:
 		return "this version of the library does not have the function"
@@ -53,7 +55,7 @@ func (c code) Error() string {
 		return "driver and library have different versions: reboot after the update"
 	case 21:
 		return "no data"
-	case 999:
+	case unknown:
 		return "unknown error of the driver"
 	}
 	return "error " + strconv.Itoa(int(c)) + " of the library"
@@ -61,8 +63,12 @@ func (c code) Error() string {
 
 // gone reports whether the device itself is away, not one figure of it.
 func (c code) gone() bool {
-	return c == gpuLost || c == resetRequired || c == 2 || c == 1 || c == notFound
+	return c == gpuLost || c == resetRequired || c == driverNotLoaded || c == 2 || c == 1 || c == notFound
 }
+
+// failed reports whether the driver could not answer. One figure may fail alone; a device
+// of which everything fails is away.
+func (c code) failed() bool { return c == unknown || c == timeout }
 
 // Kinds of lists of processes.
 const (

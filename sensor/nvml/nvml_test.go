@@ -259,6 +259,61 @@ func TestLostAndBack(t *testing.T) {
 	}
 }
 
+// A device that answers "unknown error" to everything is absent, though the library lists it
+// and knows its name; when it is back nothing is counted for the time away.
+func TestUnknownError(t *testing.T) {
+	f := farm(2, 1)
+	s, next := start(t, f)
+	read(t, s)
+	next()
+	before := read(t, s)["gpu_busy_seconds_total|"+first]
+	f.gpus[0].fails = unknown
+	for range 3 {
+		next()
+		got := read(t, s)
+		absent(t, got, "GPU-00000000")
+		if s.reader.trouble == nil || !strings.Contains(s.reader.trouble.Error(), "GPU 0 ") || !strings.Contains(s.reader.trouble.Error(), "unknown error") {
+			t.Fatalf("got %v, want the device named", s.reader.trouble)
+		}
+	}
+	f.gpus[0].fails = success
+	next()
+	read(t, s)
+	next()
+	read(t, s)
+	next()
+	busy, ok := read(t, s)["gpu_busy_seconds_total|"+first]
+	if !ok || s.reader.trouble != nil || busy > before+3 {
+		t.Errorf("back: busy %v after %v (%v), want no more than the seconds since, and %v", busy, before, ok, s.reader.trouble)
+	}
+}
+
+// A driver that was unloaded and loaded again is opened again.
+func TestDriverReloaded(t *testing.T) {
+	f := farm(1, 1)
+	s, next := start(t, f)
+	read(t, s)
+	f.gone, f.down = true, driverNotLoaded
+	for range 3 {
+		next()
+		absent(t, read(t, s), "gpu_")
+		if s.reader.trouble == nil {
+			t.Fatal("nothing is wrong without a driver")
+		}
+	}
+	if f.gone = true; !strings.Contains(s.reader.trouble.Error(), "not loaded") {
+		t.Errorf("got %v, want that the driver is not loaded", s.reader.trouble)
+	}
+	f.down = success
+	for range 2 {
+		next()
+		read(t, s)
+	}
+	if got := read(t, s); got["gpu_power_watts|"+first] != 650 || s.reader.trouble != nil {
+		t.Errorf("after the driver was loaded: %v, %v", got, s.reader.trouble)
+	}
+}
+
 func TestBlanks(t *testing.T) {
 	f := farm(1, 0)
 	g := f.gpus[0]

@@ -55,7 +55,7 @@ func (r *reader) enumerate() error {
 	}
 	for _, d := range old { // what was here and is not: it may come back, and is said meanwhile
 		if d.gpu.Parent == "" && !slices.Contains(r.devices, d) {
-			d.lost = true
+			d.leave()
 			r.devices = append(r.devices, d)
 		}
 	}
@@ -76,7 +76,7 @@ func (r *reader) meet(h handle, index int, parent string, known map[string]*devi
 		model, _ := r.lib.Model(h)
 		d = newDevice(sensor.GPU{Vendor: "nvidia", Device: uuid, Parent: parent, Model: model, Driver: r.driver, Index: index})
 	}
-	d.handle, d.lost = h, false
+	d.handle, d.found = h, true
 	return d, nil
 }
 
@@ -113,14 +113,17 @@ func (r *reader) quick() error {
 	r.trouble = nil
 	now := r.now()
 	for _, d := range r.devices {
-		if d.lost {
+		if d.lost && !d.found {
 			r.complain(d, gpuLost)
 			continue
 		}
 		d.uses = d.uses[:0]
+		d.found = false
 		if c := r.tick(d, now); c != success {
-			d.lost = true
+			d.leave()
 			r.complain(d, c)
+		} else if d.lost {
+			d.lost, d.lostText = false, nil
 		}
 	}
 	return r.trouble
@@ -135,7 +138,7 @@ func (r *reader) complain(d *device, c code) {
 // tick reads one device. A code other than success says that the device is away.
 func (r *reader) tick(d *device, now time.Time) code {
 	used, size, c := r.lib.Memory(d.handle)
-	if c.gone() {
+	if c.gone() || c.failed() && r.silent(d) {
 		return c
 	}
 	d.gpu.Have &^= sensor.GPUMemory | sensor.GPUSize | sensor.GPUBusy
@@ -158,6 +161,13 @@ func (r *reader) tick(d *device, now time.Time) code {
 	return success
 }
 
+// silent reports whether the driver gives neither the power nor the use of a device.
+func (r *reader) silent(d *device) bool {
+	_, power := r.lib.Power(d.handle)
+	_, _, use := r.lib.Utilization(d.handle)
+	return power != success && use != success
+}
+
 // busy adds to the time for which the device computed: from the driver's samples since
 // the last reading, else from its latest value.
 func (r *reader) busy(d *device) {
@@ -165,6 +175,7 @@ func (r *reader) busy(d *device) {
 	if !ok {
 		gpu, memory, c := r.lib.Utilization(d.handle)
 		if ok = c == success && gpu <= 100; !ok {
+			d.hasBusy = false // a counter that stands would read as no use
 			return
 		}
 		share = float64(gpu) / 100
@@ -237,7 +248,7 @@ func (r *reader) mean(d *device, kind uint32, s *sampled) (float64, bool) {
 
 // energy reads the counter of the device, or integrates its power.
 func (r *reader) energy(d *device, now time.Time) {
-	d.hasWatts = false
+	d.hasWatts, d.hasJoules = false, false
 	if mw, c := r.lib.Power(d.handle); c == success && valid32(mw) {
 		d.watts, d.hasWatts = float64(mw)/1e3, true
 	}
