@@ -43,7 +43,7 @@ func TestRediscover(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go a.rediscover(ctx, missing)
-		time.Sleep(firstLook + time.Second)
+		<-time.After(firstLook + time.Second)
 		synctest.Wait()
 		dir := filepath.Join(root, "sys/class/powercap/intel-rapl:0")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
