@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
 	"reckon/client"
 	"reckon/query"
@@ -82,6 +83,14 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 	memory := "memory_peak_bytes"
 	if r.MemoryNeeded != nil {
 		memory = "memory_needed_peak_bytes"
+	}
+	if efficiency.Filled(r.Memory, r.MemoryPeak) {
+		strain, err := b.Views.Strain(ctx, whole)
+		if err != nil {
+			return r, err
+		}
+		r.Squeezed = efficiency.Squeezed(efficiency.Usage{WallSeconds: r.Seconds, Memory: r.Memory, MemoryPeak: r.MemoryPeak,
+			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[memory] > 0
 	return r, nil

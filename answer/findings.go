@@ -79,7 +79,10 @@ func (c *Findings) Finding(ctx context.Context, id string) (client.Finding, erro
 // FindingSteps adds the score of a finding up again.
 func (c *Findings) FindingSteps(ctx context.Context, id string) (client.FindingSteps, error) {
 	f, steps, err := c.Keeper.Steps(ctx, id)
+	note := ""
 	switch {
+	case errors.Is(err, findings.ErrChanged):
+		note = "By the rule, the policy and the data of today the score is another one; the figures of the finding are those of when it was found."
 	case errors.Is(err, findings.ErrUnknown):
 		return client.FindingSteps{}, NotFound("", fmt.Errorf("finding %w", err))
 	case errors.Is(err, findings.ErrNoSteps):
@@ -87,7 +90,7 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (client.FindingS
 	case err != nil:
 		return client.FindingSteps{}, err
 	}
-	out := client.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Steps: make([]client.FindingStep, len(steps))}
+	out := client.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Note: note, Steps: make([]client.FindingStep, len(steps))}
 	for i, s := range steps {
 		s.Start, s.End = s.Start.UTC(), s.End.UTC()
 		out.Steps[i] = client.FindingStep(s)

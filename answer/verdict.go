@@ -61,6 +61,9 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	}
 	u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryStalled, strain.StorageStalled
 	u.RefaultBytes, u.Threads = strain.Refaults, strain.Threads
+	if u.EmptySeconds, err = b.emptyFor(ctx, &d.Workload, strain.LastProcess); err != nil {
+		return err
+	}
 	exact, err := b.Views.Exactness(ctx, whole, d.Kind, d.Nodes)
 	if err != nil {
 		return err
@@ -78,6 +81,22 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	}
 	u.Neighbours = visible(access.From(ctx), list)
 	return nil
+}
+
+// emptyFor is for how long no process of a running job was seen, up to its latest report; nil
+// where its nodes are not watched.
+func (b *Jobs) emptyFor(ctx context.Context, w *client.Workload, last time.Time) (*float64, error) {
+	if !w.Running || w.Kind != batchKind || w.State != "running" {
+		return nil, nil
+	}
+	watched, err := b.Views.Watched(ctx, w.Site, w.Nodes, w.Seen)
+	if err != nil || !watched {
+		return nil, err
+	}
+	if last.Before(w.Start) {
+		last = w.Start
+	}
+	return new(max(w.Seen.Sub(last).Seconds(), 0)), nil
 }
 
 // visible are the owners of a list by name as far as the viewer may see them, and the others

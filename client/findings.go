@@ -46,6 +46,7 @@ type FindingSteps struct {
 	Unit  string        `json:"unit"`  // of use, fair share and capacity
 	Start time.Time     `json:"start"`
 	End   time.Time     `json:"end"`
+	Note  string        `json:"note,omitempty"` // why there are no steps
 	Steps []FindingStep `json:"steps"`
 }
 

@@ -24,17 +24,21 @@ type Strain struct {
 	Refaults *float64
 	// Threads is the most at a time on a node.
 	Threads *float64
+	// LastProcess is when a process of it was seen last; zero where none was.
+	LastProcess time.Time
 }
 
 const (
 	refaultMetric = "reckon_workload_memory_refault_bytes_total"
 	threadsMetric = "reckon_workload_threads"
+	processMetric = "reckon_workload_processes"
 )
 
 // Strain reads what a workload was short of.
 func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	var out Strain
 	threads := map[string]map[int64]float64{} // by node and time
+	last := int64(0)
 	var n series.Labels
 	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "resource")
@@ -46,6 +50,12 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 				threads[n.Node] = by
 			}
 			eachValue(it, func(t int64, x float64) { by[t] += x })
+		case processMetric:
+			eachValue(it, func(t int64, x float64) {
+				if x > 0 {
+					last = max(last, t)
+				}
+			})
 		case refaultMetric:
 			if total, ok := series.Total(it); ok {
 				if out.Refaults == nil {
@@ -64,9 +74,12 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 			}
 		}
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{refaultMetric, threadsMetric, pressureMetric}))...)
+	}, append(s.matchers(), series.OneOf("__name__", []string{refaultMetric, threadsMetric, processMetric, pressureMetric}))...)
 	if err != nil {
 		return Strain{}, err
+	}
+	if last != 0 {
+		out.LastProcess = time.UnixMilli(last)
 	}
 	for _, by := range threads {
 		for _, x := range by {
@@ -89,6 +102,25 @@ func most(p **float64, v float64) {
 	if *p == nil || v > **p {
 		*p = &v
 	}
+}
+
+// watchedFor is how old the last sample of a node may be for it to be watched.
+const watchedFor = 5 * time.Minute
+
+// Watched reports whether an agent reported of each of the nodes shortly before a time.
+func (v *Views) Watched(ctx context.Context, site string, nodes []string, at time.Time) (bool, error) {
+	ms := []*labels.Matcher{series.Equal("__name__", figure.NodeBoot), series.OneOf("node", nodes)}
+	if site != "" {
+		ms = append(ms, series.Equal("site", site))
+	}
+	seen := map[string]bool{}
+	var n series.Labels
+	err := series.Each(ctx, v.q, at.Add(-watchedFor), at, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		eachValue(it, func(int64, float64) { seen[n.Node] = true })
+		return nil
+	}, ms...)
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n string) bool { return !seen[n] }), err
 }
 
 // Neighbour is what another owner used of the nodes of a workload in its time.

@@ -10,6 +10,35 @@ import (
 	"reckon/internal/phrase"
 )
 
+// empty says that no process runs in what it holds.
+func (j *judge) empty() bool {
+	span, ok := known(j.u.EmptySeconds)
+	if !ok || !j.u.Running || span < empty {
+		return false
+	}
+	key := "empty.ended"
+	if j.u.CPUSeconds == nil {
+		key = "empty.never"
+	}
+	j.say("empty", Warning, span, "seconds", key, phrase.Words{"span": format.Time(span), "what": j.holds()})
+	return true
+}
+
+// holds names its cores and GPUs: "4 cores and 1 GPU".
+func (j *judge) holds() string {
+	var what []string
+	if given, ok := known(j.u.Cores); ok && given > 0 && !j.u.CoresImplied {
+		what = append(what, counted(given, "core", "cores"))
+	}
+	if gpus, ok := known(j.u.GPUs); ok && gpus > 0 {
+		what = append(what, counted(gpus, "GPU", "GPUs"))
+	}
+	if len(what) == 0 {
+		return "its allocation"
+	}
+	return strings.Join(what, " and ")
+}
+
 // idle says that it hardly ran at all: fewer cores would not have helped it, and no other
 // figure of it means much.
 func (j *judge) idle() bool {
@@ -31,10 +60,6 @@ func (j *judge) idle() bool {
 	case j.storageShare() >= waiting:
 		return false
 	}
-	what := []string{counted(given, "core", "cores")}
-	if hasGPUs {
-		what = append(what, counted(gpus, "GPU", "GPUs"))
-	}
 	key, was := "idle", "allocated"
 	if u.Running {
 		key = "idle.running"
@@ -42,7 +67,7 @@ func (j *judge) idle() bool {
 	if !u.Batch {
 		was = "asked for"
 	}
-	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key, phrase.Words{"cpu": format.Time(cpu), "wall": format.Time(u.WallSeconds), "what": strings.Join(what, " and "), "was": was})
+	j.say("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key, phrase.Words{"cpu": format.Time(cpu), "wall": format.Time(u.WallSeconds), "what": j.holds(), "was": was})
 	return true
 }
 

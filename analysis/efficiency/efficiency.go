@@ -82,7 +82,10 @@ type Usage struct {
 
 	CPUSeconds, CPUWaitSeconds, CoresP95, ThrottledSeconds *float64
 	Threads                                                *float64 // the most at a time
-	CPUExact                                               figure.Exactness
+	// EmptySeconds is for how long no process of it was seen, though it runs by the batch system
+	// and its nodes are watched; nil where one was, or nobody looked.
+	EmptySeconds *float64
+	CPUExact     figure.Exactness
 
 	MemoryNeeded, MemoryPeak, SwapPeak, OOMKills *float64
 	MemoryStalledSeconds, RefaultBytes           *float64
@@ -112,6 +115,7 @@ const (
 	idleGPU   = 0.15 // of the GPUs allocated
 	busyGPU   = 0.7
 	none      = 0.05 // cores in use that are none
+	empty     = 600  // seconds without a process that are worth a word
 	near      = 0.95 // share of its memory that is nearly all
 )
 
@@ -126,7 +130,7 @@ func Judge(u Usage) []Verdict {
 	if u.WallSeconds < settled {
 		j.say("short", Info, u.WallSeconds, "seconds", "short", phrase.Words{"ran": ran(u.Running), "wall": format.Time(u.WallSeconds), "was": j.was()})
 	} else {
-		if !j.idle() {
+		if !j.empty() && !j.idle() {
 			j.cores()
 			j.gpus()
 		}

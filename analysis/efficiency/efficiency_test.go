@@ -195,6 +195,57 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestEmpty: an allocation without a process is not judged by what it used.
+func TestEmpty(t *testing.T) {
+	holds := func(edit ...func(*Usage)) string {
+		return said(batch(4, 0, 0, append([]func(*Usage){func(u *Usage) {
+			u.Running, u.State, u.ExitCode, u.CPUSeconds, u.EmptySeconds = true, "running", nil, at(7200), at(600)
+		}}, edit...)...))
+	}
+	const empty = "warning empty: it runs for the batch system, but no process of it "
+	for name, c := range map[string]struct {
+		edit       func(*Usage)
+		want, deny string
+	}{
+		"ten minutes":    {func(*Usage) {}, empty + "has run for 10 min: it holds 4 cores for nothing", "cores:"},
+		"less":           {func(u *Usage) { u.EmptySeconds = at(599) }, "cores:", "empty:"},
+		"nobody looked":  {func(u *Usage) { u.EmptySeconds = nil }, "cores:", "empty:"},
+		"never":          {func(u *Usage) { u.CPUSeconds = nil }, empty + "was seen in 10 min", "cores:"},
+		"with GPUs":      {func(u *Usage) { u.GPUs = at(2) }, "it holds 4 cores and 2 GPUs for nothing", "gpu:"},
+		"cores unknown":  {func(u *Usage) { u.Cores = nil }, "it holds its allocation for nothing", "cores:"},
+		"it ended since": {func(u *Usage) { u.Running, u.State = false, "completed" }, "cores:", "empty:"},
+	} {
+		if got := holds(c.edit); !strings.Contains(got, c.want) || strings.Contains(got, c.deny) {
+			t.Errorf("%s: %s\nwant %q and not %q", name, got, c.want, c.deny)
+		}
+	}
+}
+
+// TestSqueezed holds both sides of what shows that memory was short.
+func TestSqueezed(t *testing.T) {
+	const gib = 1 << 30
+	u := Usage{WallSeconds: 3600, Memory: at(gib), MemoryPeak: at(gib)}
+	for name, c := range map[string]struct {
+		edit func(*Usage)
+		want bool
+	}{
+		"full, no pressure":   {func(*Usage) {}, false},
+		"stalled 10 %":        {func(u *Usage) { u.MemoryStalledSeconds = at(360) }, true},
+		"stalled less":        {func(u *Usage) { u.MemoryStalledSeconds = at(359) }, false},
+		"read all again":      {func(u *Usage) { u.RefaultBytes = at(gib) }, true},
+		"read less again":     {func(u *Usage) { u.RefaultBytes = at(gib - 1) }, false},
+		"95 % full":           {func(u *Usage) { u.RefaultBytes, u.MemoryPeak = at(gib), at(0.95*gib) }, true},
+		"not full":            {func(u *Usage) { u.RefaultBytes, u.MemoryPeak = at(gib), at(0.949*gib) }, false},
+		"too short to be one": {func(u *Usage) { u.WallSeconds, u.MemoryStalledSeconds = 29, at(20) }, false},
+		"no limit":            {func(u *Usage) { u.RefaultBytes, u.Memory = at(gib), nil }, false},
+	} {
+		v := u
+		if c.edit(&v); Squeezed(v) != c.want {
+			t.Errorf("%s: squeezed is %v", name, !c.want)
+		}
+	}
+}
+
 // TestSilent holds what must not be said.
 func TestSilent(t *testing.T) {
 	for name, u := range map[string]Usage{

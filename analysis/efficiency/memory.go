@@ -36,8 +36,7 @@ func (j *judge) memory() {
 		words["cache"] = ", with " + format.Bytes(cached) + " of page cache beside it, which the kernel gives back"
 	}
 	full := peaked && peak >= near*given
-	stalled, _ := known(u.MemoryStalledSeconds)
-	refault, _ := known(u.RefaultBytes)
+	stalled, refault := u.pressure()
 	switch {
 	case u.MemoryExact != figure.Exact:
 		if share >= low {
@@ -45,10 +44,10 @@ func (j *judge) memory() {
 		}
 	case share >= near:
 		j.say("memory", Warning, share, "ratio", "memory.full", words)
-	case full && u.WallSeconds >= settled && stalled >= waiting*u.WallSeconds:
-		words["share"] = format.Percent(stalled / u.WallSeconds)
-		j.say("memory", Warning, stalled/u.WallSeconds, "ratio", "memory.pressure", words)
-	case full && refault >= refaulted*given:
+	case full && stalled > 0:
+		words["share"] = format.Percent(stalled)
+		j.say("memory", Warning, stalled, "ratio", "memory.pressure", words)
+	case full && refault > 0:
 		words["refaults"] = format.Bytes(refault)
 		j.say("memory", Warning, refault, "bytes", "memory.refaults", words)
 	case full:
@@ -58,6 +57,36 @@ func (j *judge) memory() {
 	case share >= low:
 		j.say("memory", Good, share, "ratio", "memory.good", words)
 	}
+}
+
+// pressure is what shows that its memory was too small for its page cache: the share of the time
+// in which it was stalled for memory, or what it had to read again; 0 where it is too little to
+// matter, or was not measured.
+func (u *Usage) pressure() (stalled, refault float64) {
+	if s, _ := known(u.MemoryStalledSeconds); u.WallSeconds >= settled && s >= waiting*u.WallSeconds {
+		stalled = s / u.WallSeconds
+	}
+	if r, _ := known(u.RefaultBytes); r >= refaulted**u.Memory {
+		refault = r
+	}
+	return stalled, refault
+}
+
+// Filled reports whether memory was full, page cache included.
+func Filled(given, peak *float64) bool {
+	g, ok := known(given)
+	p, peaked := known(peak)
+	return ok && peaked && g > 0 && p >= near*g
+}
+
+// Squeezed reports whether memory was full and the workload was held up for it, or read again
+// what the kernel had taken back: however little of it was needed, less would be slower.
+func Squeezed(u Usage) bool {
+	if !Filled(u.Memory, u.MemoryPeak) {
+		return false
+	}
+	stalled, refault := u.pressure()
+	return stalled > 0 || refault > 0
 }
 
 // memoryPeak judges a peak of which it is not known how much was page cache: need is no more

@@ -18,6 +18,31 @@ func found(list ...misuse.Workload) string {
 	return strings.Join(out, ", ")
 }
 
+// TestOnce: what one finding of a job says no other one of it says again, or denies.
+func TestOnce(t *testing.T) {
+	running := func(w *misuse.Workload) { w.Running, w.State, w.Reports = true, "running", true }
+	waste := func(w *misuse.Workload) {
+		w.Cores, w.CoresP95, w.Memory, w.MemoryPeak = num(64), num(1), num(256<<30), num(1<<30)
+	}
+	held := func(w *misuse.Workload) { w.IdleGPU = num(9 * 3600) }
+	for name, c := range map[string]struct {
+		edits []func(*misuse.Workload)
+		want  string
+	}{
+		"holds memory of a GPU":         {[]func(*misuse.Workload){onGPU(4, 0), running, held}, "idle-allocation gpu high"},
+		"ended, GPUs never used":        {[]func(*misuse.Workload){onGPU(4, 0), held}, "gpu-unused gpu high"},
+		"no process is left":            {[]func(*misuse.Workload){onGPU(4, 0), waste, running, held, func(w *misuse.Workload) { w.Empty = num(8 * 3600) }}, "idle-allocation allocation high"},
+		"too many cores and too much":   {[]func(*misuse.Workload){waste}, "over-requested cpu high, over-requested memory low"},
+		"cores of nodes that are idle":  {[]func(*misuse.Workload){waste, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 36000, "n2": 0} }}, "imbalance nodes high, over-requested memory low"},
+		"thrashing with memory to give": {[]func(*misuse.Workload){waste, func(w *misuse.Workload) { w.MajorFaults = num(1e7) }}, "memory-thrashing faults medium, over-requested cpu high"},
+		"held up for lack of memory":    {[]func(*misuse.Workload){waste, func(w *misuse.Workload) { w.Squeezed = true }}, "over-requested cpu high"},
+	} {
+		if got := found(job(1, 10, c.edits...)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // TestEdges: every threshold of a rule about one workload, on both sides.
 func TestEdges(t *testing.T) {
 	gpu := func(hours, gpus, busy float64, edit ...func(*misuse.Workload)) misuse.Workload {

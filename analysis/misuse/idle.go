@@ -9,8 +9,11 @@ func idleAllocation(w *Workload, p *Policy) (out []Finding) {
 		return nil
 	}
 	if w.Running && known(w.IdleGPU) && *w.IdleGPU >= d.GPUIdle.Seconds() {
-		out = append(out, w.finding(IdleAllocation, High, "gpu", "idle-allocation.gpu", phrase.Words{"span": Span(*w.IdleGPU)},
-			Evidence{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}))
+		e := []Evidence{{Text: "GPU memory held without use", Value: *w.IdleGPU, Unit: "seconds", Limit: limit(d.GPUIdle.Seconds())}}
+		if known(w.GPUs) && known(w.GPUSeconds) && !w.GPUInexact {
+			e = append(e, Evidence{Text: "GPU time allocated and not used", Value: max(w.Wall()**w.GPUs-*w.GPUSeconds, 0), Unit: "gpu-seconds", Wasted: true})
+		}
+		out = append(out, w.finding(IdleAllocation, High, "gpu", "idle-allocation.gpu", phrase.Words{"span": Span(*w.IdleGPU)}, e...))
 	}
 	if w.Running && w.State == "running" && w.Reports && (w.CPUSeconds == nil || w.Empty != nil) {
 		key, span := "idle-allocation.never", w.Wall()

@@ -71,6 +71,8 @@ type Workload struct {
 	GPUSeconds, GPUMemoryPeak             *float64 // 0 GPU seconds: all its nodes measure GPUs, and it used none
 	Cores, Memory, GPUs, RequestSeconds   *float64 // allocated, or requested where nobody allocates
 	CPUInexact, MemoryInexact, GPUInexact bool     // the figures are bounds, estimates or models: not judged
+	// Squeezed says that its memory was full, page cache included, and that it was held up for it.
+	Squeezed bool
 
 	// NodeCores is how many cores its nodes have together, and GPUNodes how many of its
 	// nodes have GPUs whose use is measured.
@@ -111,13 +113,9 @@ func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 			out = append(out, cannotStart(w, p)...)
 			continue
 		}
-		out = append(out, gpuUnused(w, p)...)
-		found := overRequested(w, p)
-		out = append(out, found...)
-		out = append(out, idleAllocation(w, p)...)
-		out = append(out, thrashing(w, p)...)
-		out = append(out, imbalance(w, p)...)
-		if len(found) == 0 {
+		requested := overRequested(w, p)
+		out = append(out, once(slices.Concat(gpuUnused(w, p), requested, idleAllocation(w, p), thrashing(w, p), imbalance(w, p)))...)
+		if len(requested) == 0 {
 			gather(small, w, p)
 		}
 	}

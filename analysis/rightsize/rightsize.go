@@ -39,6 +39,8 @@ type Run struct {
 	// the work takes.
 	Done               bool
 	OutOfMemory, Limit bool // it was killed for want of memory, at its limit of time
+	// Squeezed says that its memory was full, page cache included, and that it was held up for it.
+	Squeezed bool
 	// Waited says that its threads waited for cores, so that it used fewer than it wanted.
 	Waited bool
 }
@@ -53,7 +55,8 @@ type Advice struct {
 // Margins, and lengths below which a run says nothing of how many cores or GPUs it needs.
 const (
 	memoryMargin = 1.2
-	raised       = 1.5 // of what a killed run had
+	raised       = 1.5  // of what a killed run had
+	enlarged     = 1.25 // of what a run had that was held up for lack of memory
 	timeMargin   = 1.25
 	settled      = 30.0 // seconds
 	busyGPU      = 0.15 // of a GPU: below it is not worth one
@@ -95,7 +98,7 @@ func of(key string, runs int) string {
 
 func (a *Advice) memory(runs []Run) {
 	peak, n, cached := 0.0, 0, false
-	floor := 0.0 // what was not enough
+	floor, slow := 0.0, 0.0 // what was not enough, and what was only just
 	for _, r := range runs {
 		need, ok := known(r.MemoryNeeded)
 		if !ok {
@@ -109,12 +112,19 @@ func (a *Advice) memory(runs []Run) {
 			had, _ := known(r.Memory)
 			floor = max(floor, had, need)
 		}
+		if had, ok := known(r.Memory); ok && r.Squeezed {
+			slow = max(slow, had)
+		}
 	}
 	switch {
-	case floor > 0 && floor*raised > peak*memoryMargin:
+	case floor > 0 && floor*raised > max(peak*memoryMargin, slow*enlarged):
 		v := roundMemory(floor * raised)
 		a.Memory = &v
 		a.say("memory.killed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(floor)})
+	case slow > 0 && slow*enlarged > peak*memoryMargin:
+		v := roundMemory(slow * enlarged)
+		a.Memory = &v
+		a.say("memory.squeezed", phrase.Words{"memory": format.Bytes(v), "had": format.Bytes(slow)})
 	case n > 0:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v

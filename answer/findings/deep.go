@@ -14,7 +14,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/analysis/efficiency"
 	"reckon/analysis/misuse"
+	"reckon/query"
 	"reckon/store"
 )
 
@@ -69,7 +71,31 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 			return err
 		}
 	}
+	if err := e.squeezed(ctx, r); err != nil {
+		return err
+	}
 	return e.empty(ctx, r)
+}
+
+// squeezed marks the workloads that were held up for lack of memory, of those that filled what
+// they had and may look as if they had too much.
+func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
+	views := query.New(e.Series, query.Options{})
+	asked := 0
+	for i := range r.list {
+		w := &r.list[i]
+		if asked == suspects || len(w.Nodes) == 0 || w.MemoryNeeded == nil || !efficiency.Filled(w.Memory, w.MemoryPeak) || efficiency.Filled(w.Memory, w.MemoryNeeded) {
+			continue
+		}
+		asked++
+		strain, err := views.Strain(ctx, query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: w.Last})
+		if err != nil {
+			return err
+		}
+		w.Squeezed = efficiency.Squeezed(efficiency.Usage{WallSeconds: w.Wall(), Memory: w.Memory, MemoryPeak: w.MemoryPeak,
+			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
+	}
+	return nil
 }
 
 // follow reads what a workload that may thrash did over time.

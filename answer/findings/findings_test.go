@@ -325,6 +325,14 @@ func TestSteps(t *testing.T) {
 			t.Error("no queries")
 		}
 	}
+	old := told[0] // by a rule that came to another score: its steps would contradict it
+	old.Evidence = []byte(`[{"text":"score","value":123456,"unit":"seconds"}]`)
+	if err := k.Store.PutFindings(t.Context(), []store.Finding{old}); err != nil {
+		t.Fatal(err)
+	}
+	if _, steps, err := k.Steps(t.Context(), old.ID); !errors.Is(err, ErrChanged) || len(steps) != 0 {
+		t.Errorf("%d steps of a finding of an older rule: %v", len(steps), err)
+	}
 	other := list(t, k, store.FindingFilter{Rules: []string{misuse.OverRequested}})
 	if _, _, err := k.Steps(t.Context(), other[0].ID); !errors.Is(err, ErrNoSteps) {
 		t.Errorf("steps of over-requested: %v", err)

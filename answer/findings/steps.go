@@ -2,8 +2,10 @@ package findings
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +53,34 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 		return f, nil, err
 	}
 	steps, err = k.Evaluator.steps(ctx, policy, f.Seen.Add(-k.window()), f.Seen, f.Site, f.Owner, f.Part)
+	if err == nil && !addUp(&f, steps) {
+		return f, nil, fmt.Errorf("%s: %w", id, ErrChanged)
+	}
 	return f, steps, err
+}
+
+// ErrChanged is what errors.Is finds when a score is another one today: the rule, the policy or
+// what is known of that time changed since.
+var ErrChanged = errors.New("its score is another one by the rule and the data of today")
+
+// changed is by how much a score may differ from that of its steps, as a share of it, and in
+// seconds: samples come late.
+const (
+	changedShare   = 0.02
+	changedSeconds = 1
+)
+
+// addUp reports whether the steps come to the score that the finding was kept with.
+func addUp(f *store.Finding, steps []Step) bool {
+	var evidence []misuse.Evidence
+	if json.Unmarshal(f.Evidence, &evidence) != nil || len(evidence) == 0 || len(steps) == 0 {
+		return true // nothing to hold it against, or no longer kept
+	}
+	sum, score := 0.0, evidence[0].Value
+	for _, s := range steps {
+		sum += s.Seconds
+	}
+	return math.Abs(sum-score) <= changedShare*score+changedSeconds
 }
 
 func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, site, owner, part string) ([]Step, error) {

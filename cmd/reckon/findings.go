@@ -233,6 +233,10 @@ const shownSteps = 20
 // addUp shows how the score of over-share comes together.
 func addUp(g *globals, s client.FindingSteps) error {
 	w := g.stdout
+	if s.Note != "" {
+		fmt.Fprintf(w, "\n%s\n", term.Safe(s.Note))
+		return nil
+	}
 	if len(s.Steps) == 0 {
 		fmt.Fprintln(w, "\nThe steps behind the score are no longer kept.")
 		return nil

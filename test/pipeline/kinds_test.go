@@ -34,14 +34,19 @@ func TestKinds(t *testing.T) {
 		"storage":   {"it waited for storage for 18 min (30 % of the time)", "parallel"},
 		"stuck":     {"it asks for more time than its partition allows; ask for less, or it will never start", "advice"},
 		"thrash":    {"it was held up for lack of memory 40 % of the time", "would be killed"},
+		"empty":     {"no process of it has run for 1 h 58 min: it holds 4 cores", "it was idle"},
+		"never":     {"no process of it was seen in 2 h 58 min", "it was idle"},
 		"uneven":    {"the work is not spread evenly", "evenly; the least"},
 	} {
 		if got := s.Said(name); !strings.Contains(got, c.want) || strings.Contains(got, c.deny) {
 			t.Errorf("%s:\n%s\nwant %q and not %q", name, got, c.want, c.deny)
 		}
 	}
+	if got := s.Said("thrash"); !strings.Contains(got, "advice: memory 1.2 GiB: with 1 GiB it was held up") {
+		t.Errorf("who is held up for lack of memory is told to ask for more:\n%s", got)
+	}
 	want := []string{
-		"cannot-start queue dora stuck", "gpu-unused gpu bob gpu-held", "gpu-unused gpu bob gpu-never", "idle-allocation allocation dora empty",
+		"cannot-start queue dora stuck", "gpu-unused gpu bob gpu-never", "idle-allocation allocation dora empty",
 		"idle-allocation allocation dora never", "idle-allocation gpu bob gpu-held", "imbalance nodes erik uneven", "memory-thrashing faults erik thrash",
 	}
 	if got := s.Short(s.Findings("")); !slices.Equal(got, want) {

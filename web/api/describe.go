@@ -220,6 +220,7 @@ func texts() map[string]string {
 		"FindingSteps.unit":    "Of use, fair share and capacity.",
 		"FindingSteps.start":   "Begin of the time that was looked at.",
 		"FindingSteps.end":     "End of it.",
+		"FindingSteps.note":    "Why there are no steps, where the score is another one by the rule and the data of today.",
 		"FindingSteps.steps":   "In the order of time, node by node; alike ones that follow each other are one.",
 		"FindingStep":          "A stretch of time that adds to a score: (use - fair) / capacity times its length.",
 		"FindingStep.node":     "Where.",

@@ -97,7 +97,7 @@ function Steps({ f }: { f: Finding }) {
   const node = chosen || nodes[0]?.[0] || "";
   const drawn = useMemo(() => stepLines((a.data?.steps ?? []).filter((s) => s.node === node)), [a.data, node]);
   const unit = ({ bytes: "bytes", cores: "cores", gpus: "gpus" } as Record<string, Unit>)[a.data?.unit ?? ""] ?? "count";
-  return <Show a={a}>{(d) => (drawn.times.length === 0 ? <Empty>What it rests on is no longer kept.</Empty> : <>
+  return <Show a={a}>{(d) => (drawn.times.length === 0 ? <Empty>{d.note ?? "What it rests on is no longer kept."}</Empty> : <>
     <h3>Use and fair share on {nodes.length > 1 ? <select aria-label="Node" value={node} onChange={(e) => choose(e.currentTarget.value)}>{nodes.map(([n, s]) => <option value={n}>{clean(n)} ({human(s, "seconds")})</option>)}</select> : <NodeName n={node} />} while others wanted it</h3>
     <TimeChart title={`Use and fair share on ${clean(node)} while others wanted it`} times={drawn.times} lines={drawn.lines} unit={unit} height={180} />
     <p class="quiet">{d.steps.length} stretches in which others wanted it{nodes.length > 1 && ` on ${nodes.length} nodes`}; above the fair share they add up to {human(d.total, "seconds")} of the whole node.</p></>)}</Show>;
