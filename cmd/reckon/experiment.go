@@ -279,8 +279,12 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 		}
 	}
 	for _, col := range m.columns {
-		if _, err := m.ask(ctx, col.Expr, g.now().Add(-time.Minute), g.now()); err != nil {
+		got, err := m.ask(ctx, col.Expr, g.now().Add(-time.Minute), g.now())
+		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", col.Name, err)
+		}
+		if _, own := p.Columns[col.Name]; own && len(got) == 0 {
+			return nil, fmt.Errorf("column %s: the server has no data of the last minute for %s; mend the expression, or wait until it is measured", col.Name, col.Expr)
 		}
 	}
 	return m, nil

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
@@ -59,12 +61,15 @@ func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerf
 	return d, filepath.Base(name), nil
 }
 
-// readFrame reads a data set, CSV or Parquet by its first bytes, and says on standard
+// readFrame reads a data set, CSV (packed by gzip or not) or Parquet by its first bytes, and says on standard
 // error what is odd about it.
 func readFrame(g *globals, name string) (*dataset.Frame, error) {
 	text, err := readInput(g, name)
 	if err != nil {
 		return nil, err
+	}
+	if text, err = gunzip(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var frame *dataset.Frame
 	var warnings []string
@@ -80,6 +85,28 @@ func readFrame(g *globals, name string) (*dataset.Frame, error) {
 		fmt.Fprintln(g.stderr, "reckon: note: "+term.Safe(w))
 	}
 	return frame, nil
+}
+
+// mostData bounds a data set in memory.
+const mostData = 4 << 30
+
+// gunzip unpacks a file that begins with the magic number of gzip (RFC 1952).
+func gunzip(text []byte) ([]byte, error) {
+	if !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
+		return text, nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(r, mostData+1))
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	if len(out) > mostData {
+		return nil, fmt.Errorf("unpack: it holds more than %d GiB", mostData>>30)
+	}
+	return out, nil
 }
 
 func (in *powerInput) fromFrame(f *dataset.Frame) (powerfit.Data, error) {
