@@ -17,7 +17,9 @@ type Usage struct {
 	Partitions *Partitions // nil for a site without a batch system
 	Outage     *Outage     // nil where the series are in this process
 	Bounds     *Bounds     // nil holds nothing back
-	Clock      func() time.Time
+	// Proof says how far usage agrees with the counters; may be nil.
+	Proof func(context.Context) string
+	Clock func() time.Time
 }
 
 // Rollups tell what was used, hour by hour; store.Rollups has it.
@@ -31,6 +33,9 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 	list := client.UsageList{
 		Since: store.SpanStart(store.SpanHour, q.Since), Until: store.SpanStart(store.SpanHour, q.Until.Add(time.Hour-1)),
 		Span: q.Span, By: q.By, Rows: []client.Usage{}, Missing: u.Outage.Missing(ctx, q.Since, q.Until),
+	}
+	if u.Proof != nil {
+		list.Proof = u.Proof(ctx)
 	}
 	c, err := u.capacity(ctx, q, &list)
 	if err != nil {

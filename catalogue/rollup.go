@@ -82,18 +82,27 @@ func (r *roller) changed(a *account, w *store.Workload) {
 // make makes the hours from one time to another, and those before that a gap reaches
 // back into. Samples are read as far ahead as the next one may be that counts what was used.
 func (r *roller) make(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) error {
+	use, nodes, from, err := r.derive(ctx, from, to, oldest, ahead)
+	if err != nil {
+		return err
+	}
+	return r.out.ReplaceHours(ctx, from, to, use, nodes)
+}
+
+// derive is what make writes, and from which hour on.
+func (r *roller) derive(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) ([]store.Use, []store.NodeUse, time.Time, error) {
 	for {
 		p := newPass(from, to)
 		p.ahead = ahead
 		if err := p.read(ctx, r.q, r.cat, oldest); err != nil {
-			return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
+			return nil, nil, from, fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 		}
 		if back := time.UnixMilli(p.back).Truncate(time.Hour); back.Before(from) && !oldest.Truncate(time.Hour).After(back) {
 			from = back
 			continue
 		}
 		use, nodes := p.rows()
-		return r.out.ReplaceHours(ctx, from, to, use, nodes)
+		return use, nodes, from, nil
 	}
 }
 

@@ -87,6 +87,9 @@ type UsageList struct {
 	// Pending is what waits now.
 	Pending *Pending `json:"pending,omitempty"`
 	Missing []string `json:"missing,omitempty"`
+	// Proof says how far usage agrees with the counters, such as "accounted 100.00 %, last proof
+	// 03:10"; empty where nobody knows.
+	Proof string `json:"proof,omitempty"`
 }
 
 // Pending is demand that waits now.

@@ -58,6 +58,7 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 	s.builder = catalogue.NewBuilder(s.samples, s.catalogue, catalogue.BuilderOptions{
 		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
 	})
+	s.proofs = &proofs{builder: s.builder, states: s.catalogue, log: s.log}
 	return nil
 }
 
@@ -147,7 +148,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Prometheus = promapi.Handler(prometheus)
 	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, Outage: outage, Clock: time.Now}
 	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage, Bounds: bounds}
-	o.Inconsistent = bounds
+	o.Inconsistent, o.Proof = bounds, s.proofs
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}
@@ -158,7 +159,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Findings = &answer.Findings{Keeper: s.findings}
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata, Slots: make(chan struct{}, 2)}
 	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}
-	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Bounds: bounds, Clock: time.Now}
+	o.Usage = &answer.Usage{Rollups: s.catalogue, Catalogue: s.catalogue, Partitions: &answer.Partitions{Views: views, Clock: time.Now}, Outage: outage, Bounds: bounds, Proof: s.proofs.Summary, Clock: time.Now}
 	o.Pages = &api.Pages{Files: ui.Files(), Paths: ui.Paths()}
 	numbers := answer.Numbers{Series: s.samples, Clock: time.Now}
 	if outage.Store != nil {

@@ -13,6 +13,7 @@ import (
 
 	"reckon/catalogue"
 	"reckon/catalogue/database"
+	"reckon/internal/dirty"
 	"reckon/store/remote"
 	"reckon/store/tsdb"
 )
@@ -26,16 +27,16 @@ func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at 
 	if err := CheckStores(at.Store, at.Catalogue); err != nil {
 		return 0, err
 	}
-	series, closeSeries, err := at.series(log)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, closeSeries()) }()
 	rows, err := at.database(ctx, log)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
+	series, closeSeries, err := at.series(log, rows)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closeSeries()) }()
 	return catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log}).Rebuild(ctx, progress)
 }
 
@@ -46,9 +47,10 @@ func (p Places) database(ctx context.Context, log *slog.Logger) (*database.Catal
 	return database.Open(filepath.Join(p.Data, catalogueFile), log)
 }
 
-func (p Places) series(log *slog.Logger) (storage.Queryable, func() error, error) {
+// series opens the series; the catalogue keeps which hours of a store elsewhere got late samples.
+func (p Places) series(log *slog.Logger, facts *database.Catalogue) (storage.Queryable, func() error, error) {
 	if p.Store != "" {
-		s, err := remote.Open(remote.Options{URL: p.Store, Natives: nativeNames(), Logger: log})
+		s, err := remote.Open(remote.Options{URL: p.Store, Natives: nativeNames(), Logger: log, Dirty: dirty.State{Facts: facts, Key: dirtyKey}})
 		if err != nil {
 			return nil, nil, err
 		}

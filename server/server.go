@@ -104,6 +104,7 @@ type Server struct {
 	findings        *findings.Keeper
 	scraper         *scraping.Service // nil without targets
 	limits          *limits.Limiter
+	proofs          *proofs
 	inconsistent    invariant.Ledger // figures that were held back from answers
 	// limitsText is the file of limits as it was read at the start.
 	limitsText []byte
@@ -234,6 +235,7 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return s.buildCatalogue(run) })
 	g.Go(func() error { return s.forget(run) })
+	g.Go(func() error { return s.proofs.Run(run) })
 	if s.hourly != nil {
 		g.Go(func() error { return s.hourly.Run(run) })
 	}

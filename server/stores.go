@@ -19,6 +19,7 @@ import (
 const (
 	seriesDir     = "series"
 	catalogueFile = "catalogue.db"
+	dirtyKey      = "dirty" // of the hours of a store elsewhere that got late samples
 )
 
 // CheckStores says what is wrong with the addresses of stores; empty ones are right.
@@ -61,7 +62,7 @@ func (s *Server) openSeries(ctx context.Context) error {
 func openRemote(address, queue string, history time.Duration, s *Server) (*remote.Store, error) {
 	o := remote.Options{URL: address, Natives: nativeNames(), Queue: queue, History: history}
 	if s != nil {
-		o.Logger, o.Sent, o.Dirty = s.log, s.changed, dirty.State{Facts: s.catalogue, Key: "dirty"}
+		o.Logger, o.Sent, o.Dirty = s.log, s.changed, dirty.State{Facts: s.catalogue, Key: dirtyKey}
 	}
 	return remote.Open(o)
 }

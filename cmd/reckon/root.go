@@ -98,6 +98,7 @@ To measure one command, no server is needed:
 		newExport(g),
 		newCatalogue(g),
 		newBackup(g),
+		newVerify(g),
 		newRestore(g),
 		newMigrate(g),
 		newUser(g),
@@ -117,7 +118,7 @@ func group(root *cobra.Command) {
 	for _, g := range []struct{ id, title, commands string }{
 		{"core", "Core:", "up run top jobs job scale nodes usage findings query"},
 		{"site", "Site:", "report fit power alerts push import export"},
-		{"admin", "Admin:", "serve user token audit catalogue backup restore migrate"},
+		{"admin", "Admin:", "serve user token audit catalogue verify backup restore migrate"},
 		{"lab", "Lab:", "stress simulate experiment dataset correlate"},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -270,6 +270,11 @@ func printTotals(s term.Screen, list client.UsageList) error {
 			return err
 		}
 	}
+	if list.Proof != "" {
+		if _, err := fmt.Fprintf(s, "%s.\n", list.Proof); err != nil {
+			return err
+		}
+	}
 	if p := list.Pending; p != nil {
 		gpus := ""
 		if p.RequestGPUs != nil && *p.RequestGPUs > 0 {

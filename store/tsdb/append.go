@@ -51,7 +51,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		known = w.sample(&b.Samples[i], &s.meta) && known
 	}
 	var late dirty.Late
-	if w.t < lateBefore(w.headMax) {
+	if w.t < lateBefore(max(w.headMax, s.opts.Clock().UnixMilli())) {
 		late.Add(w.t)
 	}
 	noted, err := s.noting(&late)

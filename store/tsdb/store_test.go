@@ -212,8 +212,8 @@ func TestStatus(t *testing.T) {
 }
 
 func TestLate(t *testing.T) {
-	s := open(t, Options{})
 	now := storetest.Now()
+	s := open(t, Options{Clock: func() time.Time { return now }})
 	var b metric.Batch
 	for _, at := range []time.Time{now, now.Add(-time.Hour), now.Add(-2 * time.Hour), now.Add(time.Second)} {
 		fill(&b, at, fleet(1), 1)

@@ -40,6 +40,8 @@ type Options struct {
 	Fit Fit
 	// Inconsistent lists figures that were held back; nil: this server checks none.
 	Inconsistent Inconsistent
+	// Proof holds usage against the counters; nil: this server keeps none.
+	Proof Proof
 	// Scale answers how a workload scales; nil: this server does not know.
 	Scale Scale
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.

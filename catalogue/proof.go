@@ -1,0 +1,405 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"reckon/figure"
+	"reckon/store"
+)
+
+// Proof says how far the roll-ups agree with the counters that they were made of.
+type Proof struct {
+	// From and To enclose the hours that were compared; To is not in it.
+	From, To time.Time
+	Made     time.Time // when it was finished
+	// Hours are the hours, and Nodes the hours of single nodes, that were compared.
+	Hours, Nodes int
+	// RawCPU is the CPU time by the counters, in seconds, and Off by how much roll-ups differ
+	// from it, hour by hour and node by node.
+	RawCPU, Off float64
+	// Differences are the first of those found, and Differing how many there are.
+	Differences []Difference
+	Differing   int
+	// Mended says that the hours were made again and agree since.
+	Mended bool
+	// LeftOut are hours between From and To that were not compared, because samples of them
+	// were lost to damage.
+	LeftOut []time.Time
+}
+
+// Difference is a figure of an hour that differs.
+type Difference struct {
+	Hour        time.Time
+	Site, Node  string   // no node: all of the site together, by owners
+	Figure      string   // its key
+	Rolled, Raw *float64 // nil is nothing
+}
+
+// maxDifferences is how many are named.
+const maxDifferences = 50
+
+// agree is by how much a sum may differ from the same sum in another order, by their size.
+const agree = 1e-9
+
+// Accounted is the share of CPU time that roll-ups hold as the counters do, from 0 to 1; 1 where
+// nothing was used.
+func (p *Proof) Accounted() float64 {
+	if p.RawCPU <= 0 {
+		if p.Off > 0 {
+			return 0
+		}
+		return 1
+	}
+	return max(0, 1-p.Off/p.RawCPU)
+}
+
+// Provable is the time whose roll-ups can be held against the series: whole hours that are
+// settled, and of which the samples are there. Once samples were forgotten, an hour near the
+// oldest lacks the sample before it, so that a week is left out.
+func (b *Builder) Provable(ctx context.Context) (from, to time.Time, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.provable(ctx)
+}
+
+func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) {
+	if b.roll == nil || b.fold == nil {
+		return from, to, nil
+	}
+	oldest := b.oldest(b.o.Clock())
+	from, to = oldest.Truncate(time.Hour), b.roll.done
+	older, err := b.roll.out.Use(ctx, store.RollupQuery{From: from.AddDate(-10, 0, 0), To: from, Span: store.SpanWhole})
+	if err != nil {
+		return from, to, err
+	}
+	if len(older) > 0 {
+		from = from.Add(lookBack + time.Hour)
+	}
+	return from, to, nil
+}
+
+// ProofOptions say what is compared.
+type ProofOptions struct {
+	Since, Until time.Time // zero: all that can be
+	// Mend makes hours that differ again.
+	Mend bool
+	// Pause is called between slices with how long the last one took; may be nil.
+	Pause func(ctx context.Context, took time.Duration) error
+}
+
+// Prove compares the roll-ups with the counters of the series, node by node and hour by hour.
+// It holds up Advance for a few hours of history at a time.
+func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
+	v := verifier{b: b, off: map[time.Time][]Difference{}}
+	if err := v.begin(ctx, o); err != nil {
+		return v.Proof, err
+	}
+	for at := v.From; at.Before(v.end); at = at.Add(rollSlice) {
+		began := b.o.Clock()
+		if err := v.slice(ctx, at, earlier(at.Add(rollSlice), v.end)); err != nil {
+			return v.Proof, err
+		}
+		if o.Pause != nil {
+			if err := o.Pause(ctx, b.o.Clock().Sub(began)); err != nil {
+				return v.Proof, err
+			}
+		}
+	}
+	if err := v.again(ctx); err != nil {
+		return v.Proof, err
+	}
+	v.sum()
+	if o.Mend && v.Differing > 0 {
+		if err := v.mend(ctx); err != nil {
+			return v.Proof, err
+		}
+	}
+	v.Made = b.o.Clock()
+	return v.Proof, nil
+}
+
+// verifier makes a proof.
+type verifier struct {
+	Proof
+	b      *Builder
+	end    time.Time // of what is read: gaps that end later reach back
+	oldest time.Time
+	off    map[time.Time][]Difference
+	raw    map[time.Time]float64
+	counts map[time.Time]int
+}
+
+func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
+	b := v.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v.raw, v.counts = map[time.Time]float64{}, map[time.Time]int{}
+	now := b.o.Clock()
+	if err := b.settle(ctx, now); err != nil {
+		return err
+	}
+	from, to, err := b.provable(ctx)
+	if err != nil {
+		return err
+	}
+	v.From, v.To, v.end, v.oldest = from, to, now.Truncate(time.Hour).Add(time.Hour), b.oldest(now)
+	if !o.Since.IsZero() {
+		v.From = later(v.From, o.Since.Truncate(time.Hour))
+	}
+	if !o.Until.IsZero() && o.Until.Before(v.To) {
+		v.To = o.Until.Truncate(time.Hour)
+	}
+	if !v.From.Before(v.To) {
+		v.To, v.end = v.From, v.From
+	}
+	return nil
+}
+
+// settle makes what is dirty now, whenever it was to be made.
+func (b *Builder) settle(ctx context.Context, now time.Time) error {
+	if b.fold == nil || b.roll == nil {
+		return nil
+	}
+	if err := b.roll.load(ctx, b.oldest(now)); err != nil {
+		return err
+	}
+	dirty, err := b.dirty()
+	if err != nil {
+		return err
+	}
+	if _, late := lateSince(dirty, 0); !late && b.roll.late.IsZero() {
+		return nil
+	}
+	if _, seen, err := b.backfill(ctx, dirty); err != nil {
+		return err
+	} else if _, err := b.backfillTails(ctx, seen); err != nil {
+		return err
+	}
+	b.filled = dirty.Mark
+	b.roll.next = time.Time{}
+	return b.rollUp(ctx, now, dirty)
+}
+
+// slice compares a few hours, and those before them that a gap reaches back into.
+func (v *verifier) slice(ctx context.Context, from, to time.Time) error {
+	v.b.mu.Lock()
+	defer v.b.mu.Unlock()
+	use, nodes, from, err := v.b.roll.derive(ctx, from, to, v.oldest, lookAround)
+	if err != nil {
+		return err
+	}
+	return v.compare(ctx, from, to, use, nodes)
+}
+
+// place of a figure: a node, or all owners of a site.
+type proven struct {
+	hour       int64
+	site, node string
+}
+
+func (v *verifier) compare(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse) error {
+	out := v.b.roll.out
+	keptUse, err := out.Use(ctx, store.RollupQuery{From: from, To: to, Span: store.SpanHour, By: []string{"site"}})
+	if err != nil {
+		return err
+	}
+	keptNodes, err := out.NodeUse(ctx, store.RollupQuery{From: from, To: to, Span: store.SpanHour, By: []string{"site", "node"}})
+	if err != nil {
+		return err
+	}
+	raw, rolled := figuresBy(use, nodes), figuresBy(keptUse, keptNodes)
+	for at := from; at.Before(to); at = at.Add(time.Hour) {
+		delete(v.off, at.UTC())
+		v.raw[at.UTC()], v.counts[at.UTC()] = 0, 0
+	}
+	cpu := figure.Index(figure.Hour, "cpu_seconds")
+	for k, want := range raw {
+		at := time.UnixMilli(k.hour).UTC()
+		if k.node != "" {
+			v.counts[at]++
+		}
+		if p := want.At(cpu); k.node != "" && *p != nil {
+			v.raw[at] += **p
+		}
+		v.hold(k, want, rolled[k])
+		delete(rolled, k)
+	}
+	for k, kept := range rolled {
+		v.hold(k, &store.Used{}, kept)
+	}
+	return nil
+}
+
+// figuresBy adds up by hour and site, and by hour and node.
+func figuresBy(use []store.Use, nodes []store.NodeUse) map[proven]*store.Used {
+	out := map[proven]*store.Used{}
+	at := func(k proven) *store.Used {
+		if out[k] == nil {
+			out[k] = &store.Used{}
+		}
+		return out[k]
+	}
+	for i := range use {
+		figure.Add(at(proven{use[i].At.UnixMilli(), use[i].Site, ""}), &use[i].Used)
+	}
+	for i := range nodes {
+		figure.Add(at(proven{nodes[i].At.UnixMilli(), nodes[i].Site, nodes[i].Node}), &nodes[i].Used)
+	}
+	return out
+}
+
+// provenFigures are the figures that are increases of counters, by their numbers.
+func provenFigures() map[int]string {
+	out := map[int]string{}
+	for _, e := range hourSlots.list {
+		for _, i := range e.figures {
+			out[i] = hourFigures[i].Key
+		}
+	}
+	return out
+}
+
+func (v *verifier) hold(k proven, raw, rolled *store.Used) {
+	if rolled == nil {
+		rolled = &store.Used{}
+	}
+	at := time.UnixMilli(k.hour).UTC()
+	for i, name := range provenFigures() {
+		a, b := *raw.At(i), *rolled.At(i)
+		x, y := value0(a), value0(b)
+		if math.Abs(x-y) <= agree*(1+max(math.Abs(x), math.Abs(y))) {
+			continue
+		}
+		v.off[at] = append(v.off[at], Difference{Hour: at, Site: k.site, Node: k.node, Figure: name, Rolled: b, Raw: a})
+	}
+}
+
+func value0(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// covered reports whether an hour is part of the proof.
+func (v *verifier) covered(at time.Time) bool { return !at.Before(v.From) && at.Before(v.To) }
+
+// again compares hours that differed once more: they may have been made meanwhile.
+func (v *verifier) again(ctx context.Context) error {
+	if !v.differs() {
+		return nil
+	}
+	v.b.mu.Lock()
+	err := v.b.settle(ctx, v.b.o.Clock())
+	v.b.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return v.hours(ctx)
+}
+
+func (v *verifier) differs() bool {
+	for at := range v.off {
+		if v.covered(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// hours compares the hours that differ.
+func (v *verifier) hours(ctx context.Context) error {
+	first := v.end
+	for at := range v.off {
+		if v.covered(at) {
+			first = earlier(first, at)
+		}
+	}
+	for at := first; at.Before(v.end); at = at.Add(rollSlice) {
+		if err := v.slice(ctx, at, earlier(at.Add(rollSlice), v.end)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum makes the proof of what was found.
+func (v *verifier) sum() {
+	v.Hours, v.Nodes, v.RawCPU, v.Off, v.Differing, v.Differences, v.LeftOut = 0, 0, 0, 0, 0, nil, nil
+	for v.From.Before(v.To) && v.counts[v.From.UTC()] == 0 && len(v.off[v.From.UTC()]) == 0 {
+		v.From = v.From.Add(time.Hour) // nothing was measured yet
+	}
+	lost := v.b.lostHours(v.From, v.To)
+	var all []Difference
+	for at := v.From.UTC(); at.Before(v.To); at = at.Add(time.Hour) {
+		if lost[at] {
+			v.LeftOut = append(v.LeftOut, at)
+			continue
+		}
+		v.Hours, v.Nodes, v.RawCPU = v.Hours+1, v.Nodes+v.counts[at], v.RawCPU+v.raw[at]
+		node, site := 0.0, 0.0
+		for _, d := range v.off[at] {
+			all = append(all, d)
+			if off := math.Abs(value0(d.Rolled) - value0(d.Raw)); d.Figure == "cpu_seconds" && d.Node != "" {
+				node += off
+			} else if d.Figure == "cpu_seconds" {
+				site += off
+			}
+		}
+		v.Off += max(node, site)
+	}
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Figure, b.Figure))
+	})
+	v.Differing = len(all)
+	v.Differences = all[:min(len(all), maxDifferences)]
+}
+
+// lostHours are those of which samples were lost to damage.
+func (b *Builder) lostHours(from, to time.Time) map[time.Time]bool {
+	out := map[time.Time]bool{}
+	damaged, ok := b.q.(interface {
+		Gaps(from, to time.Time) []store.Gap
+	})
+	if !ok {
+		return out
+	}
+	for _, g := range damaged.Gaps(from, to) {
+		for at := later(from, g.From.Truncate(time.Hour)).UTC(); at.Before(to) && !at.After(g.To); at = at.Add(time.Hour) {
+			out[at] = true
+		}
+	}
+	return out
+}
+
+// mend makes hours that differ again and holds them against the series once more. The proof
+// keeps what was found.
+func (v *verifier) mend(ctx context.Context) error {
+	found := v.Proof
+	v.b.mu.Lock()
+	v.b.roll.noteLate(v.Differences[0].Hour)
+	v.b.roll.next = time.Time{}
+	dirty, err := v.b.dirty()
+	if err == nil {
+		if err = v.b.roll.keep(ctx); err == nil {
+			err = v.b.rollUp(ctx, v.b.o.Clock(), dirty)
+		}
+	}
+	v.b.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("make hours again that differ: %w", err)
+	}
+	if err := v.hours(ctx); err != nil {
+		return err
+	}
+	v.sum()
+	left := v.Differing
+	v.Proof = found
+	v.Mended = left == 0
+	return nil
+}

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Proof says how far usage agrees with the counters that it was made of: the answer of
+// GET /api/reckon/v1/proof and POST /api/reckon/v1/prove.
+type Proof struct {
+	// From and To enclose the hours that were compared; null when there were none.
+	From *time.Time `json:"from"`
+	To   *time.Time `json:"to"`
+	Made *time.Time `json:"made"` // when it was finished; null when none was
+
+	Hours     int     `json:"hours"`
+	NodeHours int     `json:"node_hours"`
+	Accounted float64 `json:"accounted"` // share of CPU time by the counters, 0 to 1
+
+	Differing   int               `json:"differing"`
+	Differences []ProofDifference `json:"differences"`
+	Mended      bool              `json:"mended"`
+	LeftOut     []time.Time       `json:"left_out,omitempty"`
+}
+
+// ProofDifference is a figure of one hour that differs.
+type ProofDifference struct {
+	Hour   time.Time `json:"hour"`
+	Site   string    `json:"site,omitempty"`
+	Node   string    `json:"node,omitempty"` // empty for all owners of the site together
+	Figure string    `json:"figure"`
+	Usage  *float64  `json:"usage"`
+	Raw    *float64  `json:"raw"`
+}
+
+// ProofQuery says what is compared. Zero times are all hours whose samples are there.
+type ProofQuery struct {
+	Since, Until time.Time
+	Mend         bool
+}
+
+// Query writes the question as the form of POST /api/reckon/v1/prove.
+func (q ProofQuery) Query() url.Values {
+	v := url.Values{"mend": {strconv.FormatBool(q.Mend)}}
+	for key, t := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !t.IsZero() {
+			v.Set(key, formatTime(t))
+		}
+	}
+	return v
+}
+
+// Proof returns the last proof of the server.
+func (c *Client) Proof(ctx context.Context) (p Proof, err error) {
+	return p, c.get(ctx, "/api/reckon/v1/proof", nil, &p)
+}
+
+// Prove compares usage with the counters now.
+func (c *Client) Prove(ctx context.Context, q ProofQuery) (p Proof, err error) {
+	return p, c.post(ctx, "/api/reckon/v1/prove", q.Query(), &p)
+}
+
+// Summary is the proof in a sentence, its times in the zone of now.
+func (p *Proof) Summary(now time.Time) string {
+	if p == nil || p.Made == nil {
+		return "not proven yet"
+	}
+	if p.From == nil || p.Hours == 0 {
+		return "not proven: no whole hour has all its samples yet"
+	}
+	at := p.Made.In(now.Location()).Format("15:04")
+	if now.Sub(*p.Made) > 24*time.Hour {
+		at = p.Made.In(now.Location()).Format("2006-01-02 15:04")
+	}
+	text := fmt.Sprintf("accounted %s, last proof %s", p.Percent(), at)
+	if p.Differing > 0 {
+		text += fmt.Sprintf(", %d figures of hours differed", p.Differing)
+		if p.Mended {
+			text += " and were mended"
+		}
+	}
+	return text
+}
+
+// Percent is the share that is accounted; 100.00 % only where nothing differs.
+func (p *Proof) Percent() string {
+	share := math.Floor(p.Accounted*1e4) / 100
+	if p.Differing > 0 {
+		share = min(share, 99.99)
+	} else {
+		share = 100
+	}
+	return strconv.FormatFloat(share, 'f', 2, 64) + " %"
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+	"reckon/server"
+)
+
+type verifyOptions struct {
+	since, until string
+	last, look   bool
+	at           server.Places
+	stores       storeFlags
+	offline      bool
+	format       *choice
+}
+
+func newVerify(g *globals) *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Prove that usage is all that was measured",
+		Long: `verify holds usage against the counters that it was made of, node by node and hour
+by hour, and names what differs. It covers the whole hours of which all samples are
+there, and says which. Hours that differ are made again. The server does the same
+every night at 03:00; --last shows what it found.
+
+With --data it reads the directory of a server that is stopped.`,
+		Example: `  reckon verify
+  reckon verify --since 7d
+  reckon verify --last
+  reckon verify --data /var/lib/reckon`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.offline = cmd.Flags().Changed("data") || o.stores.store != "" || o.stores.catalogue != ""
+			return runVerify(cmd.Context(), g, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.since, "since", "S", "", "from this time on; without it from the first hour of which all samples are there")
+	f.StringVarP(&o.until, "until", "E", "", "up to this time")
+	f.BoolVar(&o.last, "last", false, "show the last proof of the server")
+	f.BoolVar(&o.look, "dry-run", false, "make no hour again")
+	f.StringVar(&o.at.Data, "data", "data", "directory of a server that is stopped")
+	o.stores.register(cmd)
+	o.format = addFormat(cmd, "table", "json")
+	return cmd
+}
+
+// errDiffers ends the program with an error where usage differs and was not mended.
+var errDiffers = errors.New("usage differs from the counters that it was made of")
+
+func runVerify(ctx context.Context, g *globals, o verifyOptions) error {
+	p, err := o.prove(ctx, g)
+	if err != nil {
+		return err
+	}
+	if o.format.value == "json" {
+		err = writeJSON(g.stdout, p)
+	} else {
+		err = printProof(g, p)
+	}
+	if err == nil && p.Differing > 0 && !p.Mended {
+		return errDiffers
+	}
+	return err
+}
+
+func (o *verifyOptions) prove(ctx context.Context, g *globals) (p client.Proof, err error) {
+	q := client.ProofQuery{Mend: !o.look}
+	if q.Since, err = moment("since", o.since, g.now()); err != nil {
+		return p, err
+	}
+	if q.Until, err = moment("until", o.until, g.now()); err != nil {
+		return p, err
+	}
+	if o.offline {
+		o.at.Store, o.at.Catalogue = o.stores.store, o.stores.catalogue
+		return server.Verify(ctx, o.at, q, slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	}
+	c, err := g.client()
+	if err != nil {
+		return p, err
+	}
+	if o.last {
+		return c.Proof(ctx)
+	}
+	return c.Prove(ctx, q)
+}
+
+func printProof(g *globals, p client.Proof) error {
+	fmt.Fprintln(g.stdout, p.Summary(g.now()))
+	if p.From == nil {
+		return nil
+	}
+	const minute = "2006-01-02 15:04"
+	fmt.Fprintf(g.stdout, "compared: %d hours from %s to %s UTC, %d hours of single nodes\n", p.Hours, p.From.UTC().Format(minute), p.To.UTC().Format(minute), p.NodeHours)
+	if len(p.LeftOut) > 0 {
+		fmt.Fprintf(g.stdout, "left out: %d hours of which samples were lost to damage, the first is %s\n", len(p.LeftOut), p.LeftOut[0].UTC().Format(minute))
+	}
+	if len(p.Differences) == 0 {
+		return nil
+	}
+	t := term.NewTable(term.Column{Title: "HOUR (UTC)"}, term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "FIGURE"}, term.Column{Title: "USAGE", Right: true}, term.Column{Title: "COUNTERS", Right: true})
+	for _, d := range p.Differences {
+		node := d.Node
+		if node == "" {
+			node = "all owners"
+		}
+		t.Add(d.Hour.UTC().Format(minute), node, d.Figure, proofFigure(d.Usage), proofFigure(d.Raw))
+	}
+	if err := t.Print(g.screen()); err != nil {
+		return err
+	}
+	if more := p.Differing - len(p.Differences); more > 0 {
+		fmt.Fprintf(g.stdout, "and %d more\n", more)
+	}
+	return nil
+}
+
+func proofFigure(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.6g", *v)
+}
