@@ -1,0 +1,219 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// How often the kubelet is asked.
+const (
+	// Interval is between two questions without a reason.
+	Interval = 30 * time.Second
+	// soonest is between two questions with one: a pod or container that is not known.
+	soonest = time.Second
+	// tries is how often one reason leads to a question: a pod that was removed never comes.
+	tries = 6
+	// maxReasons bounds the reasons that are remembered.
+	maxReasons = 10_000
+)
+
+var errNotAsked = errors.New("the kubelet was not asked yet")
+
+// Cache keeps the pods of this node. It asks every [Interval], and within a second when a pod is wanted that it does not
+// have. While the kubelet does not answer the pods that are known stay, and questions become rarer, down to one an
+// interval.
+type Cache struct {
+	client *Client
+	wake   chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	pods    []*Pod
+	byUID   map[string]*Pod
+	reasons map[string]*reason
+	version uint64        // of the answers, whole or not
+	changed chan struct{} // closed by the next answer
+	err     error
+
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// reason is why the kubelet is asked out of turn.
+type reason struct {
+	answers uint64 // whole answers since it came up
+	idle    uint64 // of them since it was last brought forward
+}
+
+// NewCache begins to ask. Close ends it.
+func NewCache(c *Client) *Cache {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Cache{
+		client: c, wake: make(chan struct{}, 1), byUID: map[string]*Pod{}, reasons: map[string]*reason{},
+		changed: make(chan struct{}), err: errNotAsked, cancel: cancel, done: make(chan struct{}),
+	}
+	go s.run(ctx)
+	return s
+}
+
+// Close ends the questions.
+func (s *Cache) Close() error {
+	s.cancel()
+	<-s.done
+	s.client.Close()
+	return nil
+}
+
+// URL is what is asked for.
+func (s *Cache) URL() string { return s.client.URL() }
+
+// Pod returns the pod with a UID as control groups have it. It answers at once, from memory; nil while the pod is not
+// known, which makes the cache ask.
+func (s *Cache) Pod(uid string) *Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.byUID[uid]
+	if p == nil {
+		s.want(uid)
+	}
+	return p
+}
+
+// Refresh asks for the pods soon, because something is expected of them. A reason, which is any text, leads to a few
+// questions only.
+func (s *Cache) Refresh(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.want(why)
+}
+
+func (s *Cache) want(why string) {
+	r := s.reasons[why]
+	if r == nil {
+		if len(s.reasons) >= maxReasons {
+			return
+		}
+		r = &reason{}
+		s.reasons[why] = r
+	}
+	r.idle = 0
+	if r.answers < tries {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Err says why the last question was not answered, or not whole; nil when it was.
+func (s *Cache) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Asked reports whether a first question was answered or refused.
+func (s *Cache) Asked() bool { return !errors.Is(s.Err(), errNotAsked) }
+
+// Next waits for an answer later than the given version, 0 for any, or the end of ctx. It returns the pods that are
+// known then, and why not all are.
+func (s *Cache) Next(ctx context.Context, version uint64) (pods []*Pod, now uint64, err error) {
+	for {
+		s.mu.Lock()
+		pods, now, err = s.pods, s.version, s.err
+		changed := s.changed
+		s.mu.Unlock()
+		if now > version {
+			return pods, now, err
+		}
+		select {
+		case <-ctx.Done():
+			return pods, now, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+func (s *Cache) run(ctx context.Context) {
+	defer close(s.done)
+	pause := soonest
+	for {
+		began := time.Now()
+		pods, err := s.client.Pods(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.take(pods, err)
+		if pause = min(2*pause, Interval); err == nil {
+			pause = soonest
+		}
+		if !s.wait(ctx, began, pause) {
+			return
+		}
+	}
+}
+
+// wait waits an interval, or less when something is wanted, but not less than a pause since the last question began.
+func (s *Cache) wait(ctx context.Context, began time.Time, pause time.Duration) bool {
+	next := time.NewTimer(time.Until(began.Add(Interval)))
+	defer next.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-next.C:
+		return true
+	case <-s.wake:
+	}
+	soon := time.NewTimer(time.Until(began.Add(pause)))
+	defer soon.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-soon.C:
+	}
+	select { // what came up meanwhile is answered too
+	case <-s.wake:
+	default:
+	}
+	return true
+}
+
+// take keeps an answer. One that broke off adds what it has and takes nothing away.
+func (s *Cache) take(pods []*Pod, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		clear(s.byUID)
+		s.pods = pods
+		for why, r := range s.reasons {
+			r.answers++
+			if r.idle++; r.idle > 2*tries {
+				delete(s.reasons, why)
+			}
+		}
+	} else if len(pods) > 0 {
+		s.pods = merged(s.pods, pods)
+	}
+	for _, p := range s.pods {
+		s.byUID[p.UID], s.byUID[p.ReportedUID] = p, p
+	}
+	s.err = err
+	s.version++
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// merged is old with what is newer in its place.
+func merged(old, newer []*Pod) []*Pod {
+	out, seen := append([]*Pod(nil), newer...), map[string]bool{}
+	for _, p := range newer {
+		seen[p.ReportedUID] = true
+	}
+	for _, p := range old {
+		if !seen[p.ReportedUID] {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,150 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// node is a kubelet in memory.
+type node struct {
+	text  string
+	err   error
+	asked []time.Time
+}
+
+func (n *node) RoundTrip(*http.Request) (*http.Response, error) {
+	n.asked = append(n.asked, time.Now())
+	if n.err != nil {
+		return nil, n.err
+	}
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(n.text))}, nil
+}
+
+func listOf(uids ...string) string {
+	var items []string
+	for _, u := range uids {
+		items = append(items, `{"metadata":{"uid":"`+u+`","name":"`+u+`","namespace":"n"}}`)
+	}
+	return `{"items":[` + strings.Join(items, ",") + `]}`
+}
+
+// bubble runs f with a cache whose clock is not real.
+func bubble(t *testing.T, f func(n *node, s *Cache, pass func(time.Duration))) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &node{text: listOf("a")}
+		client, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.http.Transport = n
+		s := NewCache(client)
+		defer s.Close()
+		synctest.Wait()
+		f(n, s, func(d time.Duration) {
+			<-time.After(d)
+			synctest.Wait()
+		})
+	})
+}
+
+func TestCacheAsks(t *testing.T) {
+	bubble(t, func(n *node, s *Cache, pass func(time.Duration)) {
+		if s.Err() != nil || s.Pod("a") == nil || len(n.asked) != 1 {
+			t.Fatal(s.Err(), n.asked)
+		}
+		pass(Interval - 1)
+		if len(n.asked) != 1 {
+			t.Error("asked before its time")
+		}
+		pass(1)
+		if len(n.asked) != 2 {
+			t.Error("not asked after an interval")
+		}
+		// A pod that is new: asked at once, but not twice a second.
+		pass(10 * time.Second)
+		n.text = listOf("a", "b")
+		if s.Pod("b") != nil {
+			t.Error("a pod that nobody told of")
+		}
+		pass(time.Millisecond)
+		if s.Pod("b") == nil || len(n.asked) != 3 {
+			t.Errorf("asked %d times", len(n.asked))
+		}
+		s.Pod("c")
+		pass(990 * time.Millisecond)
+		if len(n.asked) != 3 {
+			t.Error("asked twice within a second")
+		}
+		pass(20 * time.Millisecond)
+		if len(n.asked) != 4 {
+			t.Error("not asked after a second")
+		}
+		// A pod that never comes is not asked for for ever, and another is.
+		for range 20 {
+			s.Pod("c")
+			pass(time.Second)
+		}
+		if got := len(n.asked); got > 4+tries {
+			t.Errorf("asked %d times for a pod that is gone", got)
+		}
+		was := len(n.asked)
+		s.Refresh("an end")
+		pass(time.Second)
+		if len(n.asked) != was+1 {
+			t.Errorf("asked %d times for another reason", len(n.asked)-was)
+		}
+	})
+}
+
+func TestCacheAway(t *testing.T) {
+	bubble(t, func(n *node, s *Cache, pass func(time.Duration)) {
+		n.err = errors.New("no route")
+		from := len(n.asked)
+		for range 300 {
+			s.Pod("new")
+			pass(time.Second)
+		}
+		if got := len(n.asked) - from; got < 10 || got > 16 { // after 1, 2, 4 ... 30 s
+			t.Errorf("asked %d times in five minutes", got)
+		}
+		if err := s.Err(); err == nil || !strings.Contains(err.Error(), "no route") || s.Pod("a") == nil {
+			t.Errorf("%v; what is known stays", err)
+		}
+		n.err, n.text = nil, listOf("new")[:20]
+		pass(Interval)
+		if s.Err() == nil || s.Pod("a") == nil {
+			t.Error("a broken answer takes pods away")
+		}
+		n.text = `{"items":[{"metadata":{"uid":"new","name":"x","namespace":"n"}},{"metadata":{"ui`
+		pass(Interval)
+		if s.Err() == nil || s.Pod("a") == nil || s.Pod("new") == nil {
+			t.Error("half an answer: what is in it is known, and what was known too")
+		}
+		n.text = listOf("new")
+		pass(Interval)
+		if s.Err() != nil || s.Pod("a") != nil || s.Pod("new") == nil {
+			t.Error("it is back: what is gone is gone")
+		}
+	})
+}
+
+// TestCacheNext: who follows the list sees each answer once.
+func TestCacheNext(t *testing.T) {
+	bubble(t, func(n *node, s *Cache, pass func(time.Duration)) {
+		pods, version, err := s.Next(context.Background(), 0)
+		if len(pods) != 1 || version != 1 || err != nil {
+			t.Fatal(pods, version, err)
+		}
+		began := time.Now()
+		n.text = listOf("a", "b")
+		if pods, version, err = s.Next(context.Background(), version); len(pods) != 2 || version != 2 || err != nil || time.Since(began) > Interval {
+			t.Error(pods, version, err)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+// Package kubelet asks the kubelet of this node for its pods, by plain HTTP: GET /pods, a v1.PodList with specification
+// and status of every pod on the node
+// (https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/). The caller needs get on nodes/pods
+// (Kubernetes 1.33 or later); nodes/proxy would do too and is root on every pod, so it is never asked for.
+//
+// [Client] asks once and decodes the answer pod by pod, so that a list of 32 MB takes the memory of its largest pod and
+// of what is kept. [Cache] keeps the pods and asks again. Cores are in cores, memory in bytes. Both are safe for
+// concurrent use; a [Pod] is never changed after it was made.
+package kubelet
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// DefaultAddress is the kubelet of the machine whose network the agent shares.
+const DefaultAddress = "https://127.0.0.1:10250"
+
+// accountFolder is where Kubernetes puts what a pod needs to speak to the cluster.
+const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// Bounds of an answer. The API server refuses objects above 1.5 MiB.
+const (
+	maxAnswer = 128 << 20
+	maxPod    = 8 << 20
+	maxPods   = 10_000
+)
+
+// Config says how the kubelet is reached.
+type Config struct {
+	// Address is http(s)://HOST:PORT, [DefaultAddress] if empty.
+	Address string
+	// TokenFile holds the bearer token, CAFile the authorities to trust: those of the service account of the pod that
+	// the agent runs in if empty. Both are read again for each use, since they are rotated.
+	TokenFile, CAFile string
+	// Insecure takes any certificate: the token is then shown to whatever listens at the address.
+	Insecure bool
+	// Node is the name of the node, which a kubelet's certificate may have instead of its address.
+	Node string
+	// Root is where the file tree of the machine is mounted, "/" if empty. A kubelet that signed its own certificate is
+	// trusted if that lies in var/lib/kubelet/pki there.
+	Root string
+	// Timeout is for one whole answer, 10 s if 0.
+	Timeout time.Duration
+}
+
+// InCluster reports whether the program runs in a pod with a service account, which may have the right to ask.
+func InCluster() bool {
+	_, err := os.Stat(accountFolder + "/token")
+	return err == nil
+}
+
+// Client asks one kubelet.
+type Client struct {
+	config Config
+	http   *http.Client
+	url    string
+}
+
+// New checks the configuration. It asks nothing yet.
+func New(c Config) (*Client, error) {
+	c.Address = strings.TrimSuffix(cmp.Or(c.Address, DefaultAddress), "/")
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	u, err := url.Parse(c.Address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" {
+		return nil, fmt.Errorf("kubelet: the address is not valid; write it like %s", DefaultAddress)
+	}
+	t := &trust{Config: c, host: u.Hostname()}
+	if c.CAFile != "" && !c.Insecure {
+		if _, err := t.roots(); err != nil {
+			return nil, err
+		}
+	}
+	return &Client{
+		config: c, url: c.Address + "/pods",
+		http: &http.Client{
+			Timeout: c.Timeout,
+			Transport: &http.Transport{
+				// trust.verify checks the certificate: one that the kubelet signed itself names no address.
+				TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyConnection: t.verify}, //nolint:gosec // see above
+				MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second,
+				ReadBufferSize: 4 << 10, WriteBufferSize: 1 << 10, MaxResponseHeaderBytes: 64 << 10,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// URL is what is asked for.
+func (c *Client) URL() string { return c.url }
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Pods asks for the pods of the node. When the answer breaks off it returns the pods that came whole and the error.
+func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.authorize(req); err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.plain(err)
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, fmt.Errorf("the kubelet answers %s; give a token of an account that may get nodes/pods (Kubernetes 1.33 or later); never grant nodes/proxy, which is root on every pod", resp.Status)
+	default:
+		return nil, fmt.Errorf("the kubelet answers %s", resp.Status)
+	}
+	pods, err := Decode(resp.Body)
+	return pods, c.plain(err)
+}
+
+// authorize adds the token, which is shown to nobody who could read it on the way.
+func (c *Client) authorize(req *http.Request) error {
+	if req.URL.Scheme == "http" && !loopback(req.URL.Hostname()) {
+		return nil
+	}
+	token, err := os.ReadFile(cmp.Or(c.config.TokenFile, accountFolder+"/token"))
+	switch {
+	case err == nil:
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	case c.config.TokenFile != "":
+		return fmt.Errorf("read the token for the kubelet: %w", err)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// plain makes words of errors of net/http.
+func (c *Client) plain(err error) error {
+	var op *net.OpError
+	var u *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the kubelet did not answer within %v", c.config.Timeout)
+	case errors.As(err, &op) && op.Op == "dial":
+		return fmt.Errorf("the kubelet can not be reached: %w", op.Err)
+	case errors.As(err, &u):
+		return fmt.Errorf("ask the kubelet: %w", u.Err)
+	}
+	return err
+}
+
+// Decode reads a v1.PodList. When it breaks off Decode returns the pods that came whole and an error.
+func Decode(r io.Reader) ([]*Pod, error) {
+	in := &bounded{r: r}
+	d := json.NewDecoder(in)
+	if err := toItems(d); err != nil {
+		return nil, unreadable(err)
+	}
+	var pods []*Pod
+	for d.More() {
+		in.upTo = min(d.InputOffset()+maxPod, maxAnswer)
+		var w wirePod
+		if err := d.Decode(&w); err != nil {
+			return pods, unreadable(err)
+		}
+		if len(pods) == maxPods {
+			return pods, fmt.Errorf("the list of pods has more than %d", maxPods)
+		}
+		if w.Metadata.UID != "" {
+			pods = append(pods, w.pod())
+		}
+	}
+	_, err := d.Token()
+	return pods, unreadable(err)
+}
+
+func unreadable(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("the list of pods can not be read: %w", err)
+}
+
+// toItems moves to the first pod.
+func toItems(d *json.Decoder) error {
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return cmp.Or(err, errors.New("it is no object"))
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if key == "items" {
+			switch t, err := d.Token(); {
+			case err != nil:
+				return err
+			case t == nil:
+				return errors.New("its items are null")
+			case t != json.Delim('['):
+				return errors.New("its items are no list")
+			}
+			return nil
+		}
+		var skipped json.RawMessage
+		if err := d.Decode(&skipped); err != nil {
+			return err
+		}
+	}
+	return errors.New("it has no items")
+}
+
+// bounded fails when a pod, or the whole, is larger than can be.
+type bounded struct {
+	r        io.Reader
+	at, upTo int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if limit := cmp.Or(b.upTo, maxPod); b.at >= limit {
+		return 0, fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	n, err := b.r.Read(p)
+	b.at += int64(n)
+	return n, err
+}

@@ -1,0 +1,158 @@
+package kubelet
+
+import (
+	"cmp"
+	"time"
+)
+
+// Pod is what is kept of a pod.
+type Pod struct {
+	Namespace, Name string
+	// UID is what the control groups of the pod are named by: of a static pod the hash of its file.
+	UID string
+	// ReportedUID is the UID that the API server has; of a static pod that of its mirror differs.
+	ReportedUID string
+	Created     time.Time
+	Labels      map[string]string
+	// Annotations that say something to the agent: prometheus.io/, reckon/, kubernetes.io/config.
+	Annotations map[string]string
+	// OwnerKind and OwnerName are of the owner that controls the pod, or else of the first; empty for none.
+	OwnerKind, OwnerName string
+	Static               bool // of a file or a URL of the node, not of the API server
+
+	Phase, QoS, IP string
+	Priority       string // class
+	HostNetwork    bool
+	// Completes: the pod is not begun again when it ended well (restart policy Never or OnFailure).
+	Completes  bool
+	Containers []Container
+	// Own are amounts of the pod as such, which count instead of the sums of its containers; Overhead is added to what
+	// it requests.
+	Own      struct{ Request, Limit Resources }
+	Overhead Resources
+}
+
+// Type says what a container of a pod is for.
+type Type string
+
+// The types of containers.
+const (
+	Main      Type = "main"
+	Init      Type = "init"
+	Sidecar   Type = "sidecar"   // an init container that goes on beside the main ones
+	Ephemeral Type = "ephemeral" // added by kubectl debug
+	Sandbox   Type = "sandbox"   // holds the namespaces of the pod (pause); in no list of containers
+)
+
+// Container is what is kept of one container of a pod.
+type Container struct {
+	Name, Image string
+	Type        Type
+	// ID is the digits that the runtime names it by, Previous those of the one before it was begun again; empty while
+	// there is none.
+	ID, Previous string
+	Restarts     int
+	Running      bool
+	Waiting      string // reason: CrashLoopBackOff, ImagePullBackOff; empty while it does not wait
+	// Ended is how the container ended, or the one before it while it runs again; nil while none has.
+	Ended          *End
+	Request, Limit Resources
+	Ports          []Port
+}
+
+// End is how a container ended.
+type End struct {
+	ID       string // of the container
+	ExitCode int
+	Reason   string // Completed, Error, OOMKilled
+}
+
+// Resources are amounts that a container requests or is limited to; 0 for none.
+type Resources struct {
+	Cores       float64
+	MemoryBytes float64
+	GPUs        float64
+}
+
+// Port is a declared port.
+type Port struct {
+	Name, Protocol string
+	Number         int
+}
+
+// Container returns the container of which the runtime has the id, now or before it was begun again; nil for none.
+func (p *Pod) Container(id string) *Container {
+	for i := range p.Containers {
+		if c := &p.Containers[i]; id != "" && (c.ID == id || c.Previous == id || c.Ended != nil && c.Ended.ID == id) {
+			return c
+		}
+	}
+	return nil
+}
+
+// Started reports whether every container that must run in the pod has an id, so that an id which is not among them is
+// that of the sandbox.
+func (p *Pod) Started() bool {
+	for i := range p.Containers {
+		if p.Containers[i].ID == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// Request is what the pod asks for as a whole, as the scheduler counts: the main containers and sidecars together, or the
+// largest init container with the sidecars that were begun before it, whichever is more
+// (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers).
+func (p *Pod) Request() Resources {
+	return p.whole(func(c *Container) Resources { return c.Request }).or(p.Own.Request).add(p.Overhead)
+}
+
+// Limit is what the pod is limited to as a whole; 0 where a container has no limit.
+func (p *Pod) Limit() Resources {
+	l := p.whole(func(c *Container) Resources { return c.Limit })
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		if c.Type == Ephemeral { // has no resources of its own
+			continue
+		}
+		if c.Limit.Cores == 0 {
+			l.Cores = 0
+		}
+		if c.Limit.MemoryBytes == 0 {
+			l.MemoryBytes = 0
+		}
+	}
+	return l.or(p.Own.Limit)
+}
+
+func (p *Pod) whole(of func(*Container) Resources) Resources {
+	var run, start, sidecars Resources
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		r := of(c)
+		switch c.Type {
+		case Main:
+			run = run.add(r)
+		case Sidecar:
+			run, sidecars = run.add(r), sidecars.add(r)
+			start = start.most(sidecars)
+		case Init:
+			start = start.most(sidecars.add(r))
+		}
+	}
+	return run.most(start)
+}
+
+func (r Resources) add(o Resources) Resources {
+	return Resources{r.Cores + o.Cores, r.MemoryBytes + o.MemoryBytes, r.GPUs + o.GPUs}
+}
+
+func (r Resources) most(o Resources) Resources {
+	return Resources{max(r.Cores, o.Cores), max(r.MemoryBytes, o.MemoryBytes), max(r.GPUs, o.GPUs)}
+}
+
+// or takes what o says instead, where it says something.
+func (r Resources) or(o Resources) Resources {
+	return Resources{cmp.Or(o.Cores, r.Cores), cmp.Or(o.MemoryBytes, r.MemoryBytes), cmp.Or(o.GPUs, r.GPUs)}
+}

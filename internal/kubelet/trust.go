@@ -1,0 +1,89 @@
+package kubelet
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// trust decides whether the other end is the kubelet of this machine. Kubelets have a certificate that the cluster's
+// authority signed for the name and the addresses of the node, or, mostly, one that they signed themselves for the host
+// name alone: that is known by the file of it on this machine.
+type trust struct {
+	Config
+	host string
+}
+
+// ownCertificates are the files in which a kubelet keeps the certificate that it shows.
+func (t *trust) ownCertificates() []string {
+	dir := filepath.Join(cmp.Or(t.Root, "/"), "var/lib/kubelet/pki")
+	return []string{filepath.Join(dir, "kubelet-server-current.pem"), filepath.Join(dir, "kubelet.crt")}
+}
+
+func (t *trust) roots() (*x509.CertPool, error) {
+	name := cmp.Or(t.CAFile, accountFolder+"/ca.crt")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		if t.CAFile == "" {
+			return x509.SystemCertPool()
+		}
+		return nil, fmt.Errorf("kubelet: read the certificates to trust: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("kubelet: %s holds no certificate in PEM form", name)
+	}
+	return pool, nil
+}
+
+// verify is called with the certificates that the other end showed.
+func (t *trust) verify(s tls.ConnectionState) error {
+	if t.Insecure {
+		return nil
+	}
+	leaf := s.PeerCertificates[0]
+	for _, name := range append(t.ownCertificates(), t.CAFile) {
+		if name != "" && holds(name, leaf) {
+			return nil
+		}
+	}
+	roots, err := t.roots()
+	if err != nil {
+		return err
+	}
+	o := x509.VerifyOptions{Roots: roots, DNSName: t.host, Intermediates: x509.NewCertPool()}
+	for _, c := range s.PeerCertificates[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	if _, err = leaf.Verify(o); err == nil {
+		return nil
+	}
+	var host x509.HostnameError
+	if errors.As(err, &host) && t.Node != "" { // an address such as 127.0.0.1 is in no certificate
+		o.DNSName = t.Node
+		if _, again := leaf.Verify(o); again == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("the certificate of the kubelet is not trusted: %w; name the authority that signed it with --kubelet-ca", err)
+}
+
+// holds reports whether a file of PEM blocks has the certificate.
+func holds(name string, leaf *x509.Certificate) bool {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return false
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" && bytes.Equal(block.Bytes, leaf.Raw) {
+			return true
+		}
+	}
+	return false
+}

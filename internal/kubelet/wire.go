@@ -1,0 +1,183 @@
+package kubelet
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// wirePod is what is read of a v1.Pod
+// (https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/).
+type wirePod struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		UID         string            `json:"uid"`
+		Created     time.Time         `json:"creationTimestamp"`
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+		Owners      []struct {
+			Kind       string `json:"kind"`
+			Name       string `json:"name"`
+			Controller bool   `json:"controller"`
+		} `json:"ownerReferences"`
+	} `json:"metadata"`
+	Spec struct {
+		InitContainers []wireContainer `json:"initContainers"`
+		Containers     []wireContainer `json:"containers"`
+		Ephemeral      []wireContainer `json:"ephemeralContainers"`
+		RestartPolicy  string          `json:"restartPolicy"`
+		HostNetwork    bool            `json:"hostNetwork"`
+		Priority       string          `json:"priorityClassName"`
+		Resources      wireResources   `json:"resources"`
+		Overhead       amounts         `json:"overhead"`
+	} `json:"spec"`
+	Status struct {
+		Phase          string       `json:"phase"`
+		IP             string       `json:"podIP"`
+		QoS            string       `json:"qosClass"`
+		InitContainers []wireStatus `json:"initContainerStatuses"`
+		Containers     []wireStatus `json:"containerStatuses"`
+		Ephemeral      []wireStatus `json:"ephemeralContainerStatuses"`
+	} `json:"status"`
+}
+
+type wireContainer struct {
+	Name          string `json:"name"`
+	Image         string `json:"image"`
+	RestartPolicy string `json:"restartPolicy"` // Always makes an init container a sidecar
+	Ports         []struct {
+		Name     string `json:"name"`
+		Number   int    `json:"containerPort"`
+		Protocol string `json:"protocol"`
+	} `json:"ports"`
+	Resources wireResources `json:"resources"`
+}
+
+type wireResources struct {
+	Requests amounts `json:"requests"`
+	Limits   amounts `json:"limits"`
+}
+
+type amounts map[string]string
+
+type wireStatus struct {
+	Name     string    `json:"name"`
+	ID       string    `json:"containerID"` // containerd://DIGITS
+	Restarts int       `json:"restartCount"`
+	State    wireState `json:"state"`
+	Last     wireState `json:"lastState"`
+}
+
+type wireState struct {
+	Waiting *struct {
+		Reason string `json:"reason"`
+	} `json:"waiting"`
+	Running    *struct{} `json:"running"`
+	Terminated *struct {
+		ExitCode int    `json:"exitCode"`
+		Reason   string `json:"reason"`
+		ID       string `json:"containerID"`
+	} `json:"terminated"`
+}
+
+func (w *wirePod) pod() *Pod {
+	m := &w.Metadata
+	p := &Pod{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ReportedUID: m.UID, Created: m.Created, Labels: m.Labels,
+		Phase: w.Status.Phase, QoS: w.Status.QoS, IP: w.Status.IP, Priority: w.Spec.Priority,
+		HostNetwork: w.Spec.HostNetwork, Completes: w.Spec.RestartPolicy != "" && w.Spec.RestartPolicy != "Always",
+	}
+	for key, v := range m.Annotations {
+		if strings.HasPrefix(key, "prometheus.io/") || strings.HasPrefix(key, "reckon/") {
+			if p.Annotations == nil {
+				p.Annotations = map[string]string{}
+			}
+			p.Annotations[key] = v
+		}
+	}
+	if hash := m.Annotations["kubernetes.io/config.hash"]; hash != "" {
+		p.UID, p.Static = hash, true
+	}
+	for i, o := range m.Owners {
+		if o.Kind == "Node" { // the mirror of a static pod
+			p.Static = true
+		} else if i == 0 || o.Controller {
+			p.OwnerKind, p.OwnerName = o.Kind, o.Name
+		}
+	}
+	p.Own.Request, p.Own.Limit = w.Spec.Resources.Requests.read(), w.Spec.Resources.Limits.read()
+	p.Overhead = w.Spec.Overhead.read()
+	p.take(w.Spec.InitContainers, w.Status.InitContainers, Init)
+	p.take(w.Spec.Containers, w.Status.Containers, Main)
+	p.take(w.Spec.Ephemeral, w.Status.Ephemeral, Ephemeral)
+	return p
+}
+
+// take adds containers with what is reported of them.
+func (p *Pod) take(list []wireContainer, status []wireStatus, of Type) {
+	for i := range list {
+		w := &list[i]
+		c := Container{
+			Name: w.Name, Image: w.Image, Type: of,
+			Request: w.Resources.Requests.read(), Limit: w.Resources.Limits.read(),
+		}
+		if of == Init && w.RestartPolicy == "Always" {
+			c.Type = Sidecar
+		}
+		for _, x := range w.Ports {
+			c.Ports = append(c.Ports, Port{x.Name, x.Protocol, x.Number})
+		}
+		for j := range status {
+			if status[j].Name == w.Name {
+				c.report(&status[j])
+			}
+		}
+		p.Containers = append(p.Containers, c)
+	}
+}
+
+func (c *Container) report(s *wireStatus) {
+	c.ID, c.Restarts = digits(s.ID), s.Restarts
+	c.Running = s.State.Running != nil
+	if s.State.Waiting != nil {
+		c.Waiting = s.State.Waiting.Reason
+	}
+	for _, t := range []*wireState{&s.Last, &s.State} {
+		if e := t.Terminated; e != nil {
+			c.Ended = &End{ID: cmp.Or(digits(e.ID), c.ID), ExitCode: e.ExitCode, Reason: e.Reason}
+		}
+	}
+	if s.Last.Terminated != nil {
+		c.Previous = digits(s.Last.Terminated.ID)
+	}
+}
+
+// digits is an id without the name of the runtime.
+func digits(id string) string {
+	_, rest, ok := strings.Cut(id, "://")
+	if !ok {
+		return id
+	}
+	return rest
+}
+
+// read reads a list of amounts. GPUs are whole devices or slices of them, by the names that the device plugins of
+// the vendors use.
+func (list amounts) read() (r Resources) {
+	for name, text := range list {
+		v, ok := quantity(text)
+		vendor, device, _ := strings.Cut(name, "/")
+		switch {
+		case !ok:
+		case name == "cpu":
+			r.Cores = v
+		case name == "memory":
+			r.MemoryBytes = v
+		case device == "gpu" || vendor == "nvidia.com" && strings.HasPrefix(device, "mig-") ||
+			vendor == "gpu.intel.com" && (device == "i915" || device == "xe"):
+			r.GPUs += v
+		}
+	}
+	return r
+}
