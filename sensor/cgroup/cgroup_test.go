@@ -78,23 +78,23 @@ func TestRecordedTrees(t *testing.T) {
 			UsageNanos: 131721000, UserNanos: 47997000, SystemNanos: 83723000,
 			Current: 5300224, Anon: 1933312, File: 1302528, Kernel: 1896448 - 744088, Peak: 5603328,
 		}},
-		// A kernel that has no oom_kill in memory.oom_control, and an empty cpu.stat.
+		// These two recordings lack memory.limit_in_bytes. A kernel that has no oom_kill in memory.oom_control, and an empty cpu.stat.
 		{"slurm-torque-v1.txtar", []sensor.CgroupPath{
 			{Controllers: "cpuacct,cpu", Path: "/torque/1182724.batch"}, {Controllers: "memory", Path: "/torque/1182724.batch"},
 		}, sensor.Cgroup{
-			Have:       sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupMemoryMax,
+			Have:       sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap,
 			UsageNanos: 152995785583781, UserNanos: 153146310000000, SystemNanos: 260770000000,
-			Current: 82553999360, Anon: 82444320768, File: 109678592, Peak: 113726775296, MemoryMax: 196755132416,
+			Current: 82553999360, Anon: 82444320768, File: 109678592, Peak: 113726775296,
 		}},
 		{"slurm-22.05-v1.txtar", []sensor.CgroupPath{
 			{Controllers: "name=systemd", Path: "/"}, {Controllers: "freezer", Path: "/slurm_vm/uid_1001/job_14/step_0"},
 			{Controllers: "cpuacct", Path: "/slurm_vm/uid_1001/job_14/step_0"}, {Controllers: "memory", Path: "/slurm_vm/uid_1001/job_14/step_0"},
 			{Path: "/"},
 		}, sensor.Cgroup{
-			Have: sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupEvents | sensor.CgroupMemoryMax |
+			Have: sensor.CgroupCPU | sensor.CgroupCPUSplit | memory | sensor.CgroupSwap | sensor.CgroupEvents |
 				sensor.CgroupShmem | sensor.CgroupRefaults,
 			UsageNanos: 7634396466, UserNanos: 7550000000, SystemNanos: 70000000,
-			Current: 87592960, Anon: 86925312, File: 57344, Peak: 87896064, RefaultFile: 11 * uint64(os.Getpagesize()), MemoryMax: 157286400,
+			Current: 87592960, Anon: 86925312, File: 57344, Peak: 87896064, RefaultFile: 11 * uint64(os.Getpagesize()),
 		}},
 	} {
 		r, _ := machine(t, tt.machine)
@@ -234,7 +234,8 @@ func TestHybrid(t *testing.T) {
 		write(t, v2+name+".pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total="+string(rune('1'+i))+"\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
 	}
 	write(t, v1+"memory.usage_in_bytes", "500\n")
-	write(t, v1+"memory.stat", "total_cache 100\ntotal_rss 400\ntotal_shmem 30\nhierarchical_memory_limit 9223372036854771712\n")
+	write(t, v1+"memory.stat", "total_cache 100\ntotal_rss 400\ntotal_shmem 30\nhierarchical_memory_limit 25232932864\n") // that of all pods
+	write(t, v1+"memory.limit_in_bytes", "9223372036854771712\n")
 	write(t, v1+"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
 	write(t, v1+"memory.failcnt", "17\n")
 	write(t, v1+"memory.kmem.usage_in_bytes", "60\n")
@@ -252,6 +253,17 @@ func TestHybrid(t *testing.T) {
 	}
 	if c != want {
 		t.Errorf("\n got %+v\nwant %+v", c, want)
+	}
+	for text, limit := range map[string]uint64{
+		"104857600": 104857600, "4611686018427387903": 1<<62 - 1, "4611686018427387904": 0, "9223372036854710272": 0, "-1": 0,
+	} {
+		write(t, v1+"memory.limit_in_bytes", text+"\n")
+		if err := open(t, reader(t, root), sensor.CgroupPath{Controllers: "memory", Path: "/s"}).Read(&c); err != nil {
+			t.Fatal(err)
+		}
+		if c.MemoryMax != limit || (c.Have&sensor.CgroupMemoryMax != 0) != (limit != 0) {
+			t.Errorf("limit %s is read as %d", text, c.MemoryMax)
+		}
 	}
 }
 

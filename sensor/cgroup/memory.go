@@ -96,8 +96,6 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 		case "total_swap":
 			c.Swap = n
 			c.Have |= sensor.CgroupSwap
-		case "hierarchical_memory_limit": // the lowest of its own and its ancestors'
-			setMemoryMax(n, c)
 		default:
 			if rest, ok := bytes.CutPrefix(key, []byte("total_")); ok {
 				refaults(rest, n, c)
@@ -131,7 +129,8 @@ func parseKernelUsage(b []byte, c *sensor.Cgroup) {
 	}
 }
 
-// setMemoryMax notes a limit. "Unlimited" in version 1 is the largest number of whole
+// setMemoryMax notes a limit of the group itself: what its ancestors are limited to (hierarchical_memory_limit) is theirs,
+// such as the memory of the node that all pods share. "Unlimited" in version 1 is the largest number of whole
 // pages that fits in 63 bits, which differs with the page size.
 func setMemoryMax(n uint64, c *sensor.Cgroup) {
 	if n < 1<<62 {

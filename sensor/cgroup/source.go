@@ -100,6 +100,11 @@ func legacy() []source {
 		{"memory", []string{"memory.usage_in_bytes\x00"}, current},
 		{"memory", []string{"memory.stat\x00"}, func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, &r.Cgroup) }},
 		{"memory", []string{"memory.max_usage_in_bytes\x00"}, peak},
+		{"memory", []string{"memory.limit_in_bytes\x00"}, func(b []byte, r *reading) {
+			if n, ok := number(b); ok {
+				setMemoryMax(n, &r.Cgroup)
+			}
+		}},
 		{"memory", []string{"memory.oom_control\x00"}, func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
 		{"memory", []string{"memory.kmem.usage_in_bytes\x00"}, func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
 		{"blkio", []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"}, func(b []byte, r *reading) {
