@@ -127,7 +127,17 @@ var (
 	}
 	requestMemory = &metric.Desc{
 		Name: "reckon_workload_request_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
-		Help:   "Memory the workload asked for on this node, or the limit of its control group.",
+		Help:   "Memory the workload asked for on this node.",
+		Labels: with(),
+	}
+	limitCores = &metric.Desc{
+		Name: "reckon_workload_limit_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Cores that a hard limit allows the workload on this node: the quota of its control group, or the limits of its pods together at their most. Absent where there is no limit.",
+		Labels: with(),
+	}
+	limitMemory = &metric.Desc{
+		Name: "reckon_workload_limit_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory that a hard limit allows the workload on this node: that of its control group, or the limits of its pods together at their most. Absent where there is no limit.",
 		Labels: with(),
 	}
 	requestGPUs = &metric.Desc{
@@ -164,7 +174,9 @@ func Descs() []*metric.Desc {
 		ioBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pressureSeconds,
 		processes, threads, processesStarted,
 		info, startTime, endTime,
-		requestCores, requestMemory, requestGPUs, requestSeconds,
+		requestCores, requestMemory, requestGPUs, requestSeconds, limitCores, limitMemory,
+		containerInfo, containerRestarts, containerWaiting, containerExit,
+		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,

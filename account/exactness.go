@@ -240,7 +240,7 @@ func (x *exactness) export(b *metric.Batch) {
 // exportExactness appends how exact the figures are that were exported.
 func (l *Ledger) exportExactness(b *metric.Batch) {
 	for _, p := range l.order {
-		if p.kind == workload.Other || p.absorbed {
+		if p.kind == workload.Other || p.absorbed || p.held && p.place != "" {
 			continue
 		}
 		l.judgePart(p, l.exactnessOf(p.kind))

@@ -44,14 +44,19 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.exports++
 	l.sweep()
 	l.fold()
+	l.report()
+	l.boundPods()
+	for _, p := range l.order { // before any of them is exported to its end
+		p.held = p.pending(boot, l.config.Export) || p.awaits(boot)
+	}
 	for _, p := range l.order {
-		if p.absorbed || p.pending(boot, l.config.Export) {
+		if p.absorbed || p.held {
 			continue
 		}
 		from := len(b.Samples)
 		l.exportPart(p, b)
 		p.exported = true
-		if p.end != 0 && !p.lingers(boot, l.config.Linger) {
+		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) {
 			for i := range b.Samples[from:] {
 				b.Samples[from+i].Last = true
 			}
@@ -86,7 +91,7 @@ func (p *Part) pending(boot uint64, export time.Duration) bool {
 }
 
 func (p *Part) lingers(boot uint64, linger time.Duration) bool {
-	return linger > 0 && grown(p.end, boot) < uint64(linger)
+	return linger > 0 && !p.superseded && grown(p.end, boot) < uint64(linger)
 }
 
 // fold moves short work into one account for each owner, and short parts of a
@@ -94,7 +99,7 @@ func (p *Part) lingers(boot uint64, linger time.Duration) bool {
 func (l *Ledger) fold() {
 	for i := 0; i < len(l.order); i++ { // part appends to order
 		p := l.order[i]
-		if p.end == 0 || p.exported || p.flushed || p.CPU() >= uint64(time.Second) ||
+		if p.end == 0 || p.place != "" || p.exported || p.flushed || p.CPU() >= uint64(time.Second) ||
 			grown(p.start, p.end) > uint64(l.config.Export) {
 			continue
 		}
@@ -144,6 +149,28 @@ func (l *Ledger) release(p *Part) {
 		l.forgotten += p.CPU()
 		l.leave(p)
 	}
+	if l.places[p.place] == p {
+		delete(l.places, p.place)
+	}
+	l.leaveGroup(p)
+}
+
+// joinGroup makes a part one of its workload, which is new if need be.
+func (l *Ledger) joinGroup(p *Part) {
+	g := l.groups[p.id]
+	if g == nil {
+		g = &group{id: p.id}
+		l.groups[p.id] = g
+	}
+	g.parts++
+	p.group = g
+	if g.lead == nil {
+		g.lead = p
+	}
+}
+
+// leaveGroup takes a part out of its workload, which goes with its last part.
+func (l *Ledger) leaveGroup(p *Part) {
 	g := p.group
 	p.group = nil
 	if g.parts--; g.parts == 0 {
@@ -175,11 +202,13 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.exportMemory(p, b)
 	if p.group.lead == p {
 		p.group.exportWhole(p, b)
+		p.group.exportBounds(p, b)
 	}
 	b.Add(r.processes, float64(p.live))
 	b.Add(r.started, float64(p.started))
 	l.exportEnergy(p, b)
 	l.exportFacts(p, b)
+	p.exportContainer(b)
 	if p.brief() {
 		return
 	}
@@ -217,19 +246,19 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 	r := p.rows
 	if p.cg.Have&sensor.CgroupThrottle != 0 {
-		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.cg.ThrottledNanos))
+		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.counter(cgThrottled)))
 	}
 	kills := p.oomSeen
 	if p.cg.Have&sensor.CgroupEvents != 0 {
-		kills = max(kills, p.cg.OOMKills)
+		kills = max(kills, p.counter(cgOOMKills))
 	}
 	if p.cg.Have&sensor.CgroupEvents != 0 || kills > 0 {
 		b.Add(p.lazy(&r.oom, oomKills), float64(kills))
 	}
 	if p.cg.Have&sensor.CgroupPressure != 0 {
-		b.Add(p.lazy(&r.pressure[0], pressureSeconds, "cpu"), seconds(p.cg.CPUWaitNanos))
-		b.Add(p.lazy(&r.pressure[1], pressureSeconds, "memory"), seconds(p.cg.MemoryStallNanos))
-		b.Add(p.lazy(&r.pressure[2], pressureSeconds, "io"), seconds(p.cg.IOStallNanos))
+		b.Add(p.lazy(&r.pressure[0], pressureSeconds, "cpu"), seconds(p.counter(cgCPUWait)))
+		b.Add(p.lazy(&r.pressure[1], pressureSeconds, "memory"), seconds(p.counter(cgMemoryStall)))
+		b.Add(p.lazy(&r.pressure[2], pressureSeconds, "io"), seconds(p.counter(cgIOStall)))
 	}
 }
 
@@ -252,14 +281,10 @@ func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	if p.end != 0 && p.kind != workload.Short {
 		b.Add(p.lazy(&r.end, endTime), l.unix(p.end))
 	}
-	if f.RequestCores == 0 && p.cg.Have&sensor.CgroupCPUMax != 0 {
-		b.Add(p.lazy(&r.reqCores, requestCores), p.cg.CPUMax)
-	} else if f.RequestCores > 0 {
+	if f.RequestCores > 0 {
 		b.Add(p.lazy(&r.reqCores, requestCores), f.RequestCores)
 	}
-	if f.RequestMemoryBytes == 0 && p.cg.Have&sensor.CgroupMemoryMax != 0 {
-		b.Add(p.lazy(&r.reqMem, requestMemory), float64(p.cg.MemoryMax))
-	} else if f.RequestMemoryBytes > 0 {
+	if f.RequestMemoryBytes > 0 {
 		b.Add(p.lazy(&r.reqMem, requestMemory), f.RequestMemoryBytes)
 	}
 	if f.RequestGPUs > 0 {

@@ -39,6 +39,12 @@ type Config struct {
 	// seen and when it moved. parent is the part of its parent, or nil; ended says that
 	// the process is gone, so that nothing more can be read of it.
 	Identify func(p *sensor.Process, parent *Part, ended bool) Identified
+	// Rename gives the names of a place (workload.Identity.Place) as they are known now, without control groups. It is
+	// asked at each tick for parts with provisional names; nil where all names are final.
+	Rename func(place string) workload.Identity
+	// Container returns what the supervisor of a place reports of it, nil while nothing is known; ended says that the
+	// part has no process any more. It may be nil.
+	Container func(place string, ended bool) *workload.ContainerFacts
 }
 
 // Identified is the answer of Config.Identify.
@@ -61,6 +67,7 @@ type Ledger struct {
 	table  map[int32]*process
 	free   []*process // reused, so that a steady machine allocates nothing
 	parts  map[key]*Part
+	places map[string]*Part
 	order  []*Part // parts in order of appearance, for stable exports
 	groups map[workload.ID]*group
 	shorts map[string]*metric.Series // by owner, for shortWorkloads
@@ -99,6 +106,7 @@ func New(c Config) *Ledger {
 		config: c,
 		table:  make(map[int32]*process),
 		parts:  make(map[key]*Part),
+		places: make(map[string]*Part),
 		groups: make(map[workload.ID]*group),
 		shorts: make(map[string]*metric.Series),
 		counts: make(map[string]uint64),
@@ -124,6 +132,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	l.lost += pass.Lost
 
 	l.begin()
+	l.name()
 	l.beginLineage(pass)
 	// Parents end after their children, so the last records come first: a child that
 	// nobody saw alive then finds its parent's part.
@@ -157,35 +166,31 @@ func (l *Ledger) begin() {
 
 // part returns the account of an identity, new if need be.
 func (l *Ledger) part(found Identified, start uint64) *Part {
-	k := key{found.Workload, found.Part, found.Owner}
-	if p := l.parts[k]; p != nil && !p.flushed && !p.told {
+	if p := l.placed(found.Place); p != nil {
+		if !p.exported && p.better(&found) {
+			return l.rename(p, found)
+		}
 		p.adopt(found.Handle)
-		p.group.whole.adopt(found.Whole)
 		p.facts.merge(found.Facts)
+		p.end = 0
+		return p
+	}
+	k := key{found.Workload, found.Part, found.Owner}
+	if p := l.parts[k]; p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
+		if found.Place != p.place { // a container that was begun again
+			p.succeed(found.Handle, nil)
+		}
+		l.learn(p, found)
 		p.end = 0 // it had ended a moment ago and nobody was told: a service restarted
 		return p
 	}
-	if old := l.parts[k]; old != nil {
-		l.remove(old) // it was exported to its end; a new run takes the name
-	}
 	p := &Part{key: k, kind: k.id.Kind(), start: start}
-	p.facts.merge(found.Facts)
+	p.met = l.now
 	if !l.first && start >= l.began {
 		p.created = (l.epoch + int64(start)) / 1e6
 	}
-	p.adopt(found.Handle)
-	g := l.groups[k.id]
-	if g == nil {
-		g = &group{id: k.id}
-		l.groups[k.id] = g
-	}
-	g.parts++
-	p.group = g
-	if g.lead == nil {
-		g.lead = p
-	}
-	g.whole.adopt(found.Whole)
-	l.parts[k] = p
+	l.enter(p)
+	l.learn(p, found)
 	l.order = append(l.order, p)
 	return p
 }

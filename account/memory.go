@@ -113,11 +113,11 @@ func (p *Part) exportMemoryPressure(b *metric.Batch) {
 		b.Add(p.lazy(&r.needed, memoryNeeded), float64(p.memory.needed()))
 	}
 	if c.Have&sensor.CgroupRefaults != 0 {
-		b.Add(p.lazy(&r.refaults[0], memoryRefaults, "anon"), float64(c.RefaultAnon))
-		b.Add(p.lazy(&r.refaults[1], memoryRefaults, "file"), float64(c.RefaultFile))
+		b.Add(p.lazy(&r.refaults[0], memoryRefaults, "anon"), float64(p.counter(cgRefaultAnon)))
+		b.Add(p.lazy(&r.refaults[1], memoryRefaults, "file"), float64(p.counter(cgRefaultFile)))
 	}
 	if c.Have&sensor.CgroupMemoryEvents != 0 {
-		b.Add(p.lazy(&r.memoryEvents[0], memoryEvents, "max"), float64(c.MaxEvents))
-		b.Add(p.lazy(&r.memoryEvents[1], memoryEvents, "oom"), float64(c.OOMEvents))
+		b.Add(p.lazy(&r.memoryEvents[0], memoryEvents, "max"), float64(p.counter(cgMaxEvents)))
+		b.Add(p.lazy(&r.memoryEvents[1], memoryEvents, "oom"), float64(p.counter(cgOOMEvents)))
 	}
 }

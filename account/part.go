@@ -29,15 +29,19 @@ type Part struct {
 	start, end uint64
 	created    int64
 	emptySince uint64 // when it was first seen without a process, 0 if it has one
-	flushed    bool   // its end was exported
-	told       bool   // its end was exported before a restart, and is once more
-	absorbed   bool   // another part holds what it used
-	exported   bool   // some export carried it
-	full       bool   // and told all of it, see brief
+	names
+	container container // what its supervisor reports
+	flushed   bool      // its end was exported
+	told      bool      // its end was exported before a restart, and is once more
+	absorbed  bool      // another part holds what it used
+	exported  bool      // some export carried it
+	held      bool      // the last export left it for the next
+	full      bool      // and told all of it, see brief
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds seen by processes
 	cgBase   int64  // CPU nanoseconds of the control group that are not this account's
+	past     past
 	have     sensor.Fields
 	commands commands
 	started  uint64
@@ -82,6 +86,8 @@ type group struct {
 	series *metric.Series
 	whole  whole
 	exact  *exactness // nil while all is as exact as of the kind
+	bounds
+	sum podSum
 }
 
 // closed reports whether nothing is charged to the part any more: its end was told, or
@@ -172,8 +178,8 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 		}
 		after += unseen
 		if unseen > 0 && p.cg.Have&sensor.CgroupCPUSplit != 0 {
-			used.user = max(used.user, grown(p.total.user, p.cg.UserNanos))
-			used.system = max(used.system, grown(p.total.system, p.cg.SystemNanos))
+			used.user = max(used.user, grown(p.total.user, p.counter(cgUser)))
+			used.system = max(used.system, grown(p.total.system, p.counter(cgSystem)))
 		}
 	}
 	added := after - before
@@ -190,8 +196,8 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 // settleIO uses the control group's counters where processes could not be read.
 func (p *Part) settleIO() {
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
-		p.total.read = max(p.total.read, p.cg.ReadBytes)
-		p.total.write = max(p.total.write, p.cg.WriteBytes)
+		p.total.read = max(p.total.read, p.counter(cgRead))
+		p.total.write = max(p.total.write, p.counter(cgWrite))
 	}
 }
 
@@ -236,18 +242,21 @@ func (p *Part) adopt(h sensor.CgroupHandle) {
 
 // readCgroup reads the control group. When it was removed the last reading stands.
 func (p *Part) readCgroup() {
-	last := p.cg.UsageNanos
+	last := p.cg
 	if err := p.cgroup.Read(&p.cg); err != nil {
 		_ = p.cgroup.Close()
-		p.cgroup = nil
-		p.cg.Have &= sensor.CgroupCPU | sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents
-		p.cg.UsageNanos = last
+		p.cgroup, p.cg = nil, last
+		p.cg.Have &= sensor.CgroupCPU | leftOver
 		return
 	}
-	if p.cg.UsageNanos < last { // made anew under the same name: it counts from zero
+	if last := last.UsageNanos; p.cg.UsageNanos < last { // made anew under the same name: it counts from zero
 		p.cgBase -= int64(last)
 	}
 }
+
+// leftOver are the figures of a control group that stand when it is gone, besides CPU time.
+const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
+	sensor.CgroupPressure | sensor.CgroupIO
 
 // facts are what is known of a part besides usage, and whether that changed since
 // the series that carry them were made.

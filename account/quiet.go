@@ -9,7 +9,7 @@ const (
 )
 
 // brief reports whether the part is told in brief: a process group that has hardly done
-// anything since it began. A desktop or a server has hundreds of them, and each would be
+// anything since it began, or a container that ended before an export carried it and did no more. A desktop or a server has hundreds of them, and each would be
 // 25 series that stand still. What is left out is known and not zero; it is told in full,
 // from the begin of the group, as soon as the group does something, and from then on.
 //
@@ -17,10 +17,11 @@ const (
 // started, the facts, the start and the end. Left out: waiting, I/O, faults, switches, swap,
 // threads, commands, and the distribution of cores.
 func (p *Part) brief() bool {
-	if p.kind != workload.Group || p.full {
+	small := p.kind == workload.Group || p.place != "" && p.end != 0
+	if p.full {
 		return false
 	}
-	if p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.memory.swap == 0 && len(p.gpus) == 0 {
+	if small && p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.memory.swap == 0 && len(p.gpus) == 0 {
 		return true
 	}
 	p.full = true

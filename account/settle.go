@@ -113,7 +113,7 @@ func (l *Ledger) observe(span float64, first bool) {
 func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	switch {
 	case p == l.other || p.end != 0 || p.kind == workload.Short:
-	case p.part == shortPart && p.group.parts > 1: // more may follow
+	case p.part == shortPart && p.place == "" && p.group.parts > 1: // more may follow
 	case p.live > 0:
 		p.emptySince = 0
 	case p.emptySince == 0:

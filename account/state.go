@@ -63,6 +63,11 @@ type partState struct {
 
 	NeededPeak uint64 `json:"needed_peak,omitempty"`
 
+	Place  string          `json:"place,omitempty"`
+	Run    string          `json:"run,omitempty"`
+	Naming workload.Naming `json:"naming,omitempty"`
+	Past   past            `json:"past,omitzero"`
+
 	ByteSecs float64           `json:"byte_seconds"`
 	Commands map[string]uint64 `json:"commands"`
 	Named    []string          `json:"named"`
@@ -173,6 +178,7 @@ func (p *Part) state() partState {
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak, OOMSeen: p.oomSeen,
 		ByteSecs: p.memory.byteSeconds, Commands: make(map[string]uint64, len(p.commands.byName)), Rest: p.commands.other,
 	}
+	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs = p.gpuState()
 	for comm, c := range p.commands.byName {
@@ -247,8 +253,9 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 
 func (l *Ledger) restorePart(s *partState) *Part {
 	p := l.part(Identified{Identity: workload.Identity{
-		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts,
+		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts, Place: s.Place, Run: s.Run, Naming: s.Naming,
 	}}, s.Start)
+	p.past = s.Past
 	p.start, p.end, p.created, p.exported, p.told = s.Start, s.End, s.Created, s.Exported, s.Told
 	p.total, p.tasks = usageFrom(s.Usage), s.Tasks
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage

@@ -19,12 +19,14 @@ import (
 
 	"reckon/account"
 	"reckon/client"
+	"reckon/internal/kubelet"
 	"reckon/metric"
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/sensor/all"
 	"reckon/sensor/task"
 	"reckon/workload"
+	"reckon/workload/kubernetes"
 )
 
 // Config says what an agent reads and when.
@@ -39,6 +41,9 @@ type Config struct {
 	// Textfile are folders of text files beside those. Empty for none.
 	OwnMetrics string
 	Textfile   []string
+
+	// Kubelet tells the names of pods.
+	Kubelet Kubelet
 
 	Source string // auto, ebpf, procfs
 	Exits  string // auto, ebpf, taskstats, none
@@ -122,12 +127,15 @@ type Agent struct {
 	cgroups sensor.CgroupReader
 	sensors []*unit
 	chain   workload.Chain
-	user    func(uid uint32) string
-	look    looker // at a process in /proc
-	ledger  *account.Ledger
-	meter   *metering // nil where a recording is played
-	closers []io.Closer
-	missing []all.Entry // sensors that may appear later
+	pods    *kubelet.Cache // nil where no kubelet is asked
+	// kubernetes is the resolver of the chain that asks it.
+	kubernetes *kubernetes.Resolver
+	user       func(uid uint32) string
+	look       looker // at a process in /proc
+	ledger     *account.Ledger
+	meter      *metering // nil where a recording is played
+	closers    []io.Closer
+	missing    []all.Entry // sensors that may appear later
 
 	// The loop's own memory.
 	pass     sensor.Pass

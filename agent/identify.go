@@ -39,12 +39,13 @@ func (a *Agent) identify(p *sensor.Process, parent *account.Part, ended bool) ac
 		return a.orphan(h, parent)
 	}
 	id := a.chain.Resolve(h)
+	a.noteNameless(&id)
 	found := account.Identified{Identity: id}
 	if id.Cgroup != "" && a.cgroups != nil {
-		found.Handle = a.open(h, id.Cgroup, "")
+		found.Handle = a.open(h, id.Cgroup)
 	}
 	if id.Whole != "" && id.Whole != id.Cgroup && a.cgroups != nil {
-		found.Whole = a.open(h, id.Whole, "memory")
+		found.Whole = a.open(h, id.Whole, "memory", "cpu")
 	}
 	return found
 }
@@ -190,16 +191,16 @@ func (s *sharedHandle) Close() error {
 }
 
 // open returns a handle on a control group, in every hierarchy in which the process is in
-// it or below it. controller limits those of version 1 to the one that has it; empty opens
-// all.
-func (a *Agent) open(h *workload.Hint, path, controller string) sensor.CgroupHandle {
-	key := controller + path
+// it or below it. controllers limit those of version 1 to the ones that have one of them; none
+// opens all.
+func (a *Agent) open(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
+	key := strings.Join(controllers, ",") + path
 	if s := a.handles[key]; s != nil {
 		return s
 	}
 	var paths []sensor.CgroupPath
 	for _, c := range h.Cgroups {
-		if controller != "" && c.Controllers != "" && !slices.Contains(strings.Split(c.Controllers, ","), controller) {
+		if len(controllers) > 0 && c.Controllers != "" && !slices.ContainsFunc(strings.Split(c.Controllers, ","), func(has string) bool { return slices.Contains(controllers, has) }) {
 			continue
 		}
 		if c.Path == path || strings.HasPrefix(c.Path, path+"/") {

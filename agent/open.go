@@ -78,6 +78,7 @@ func newAgent(c Config) *Agent {
 func (a *Agent) newLedger() *account.Ledger {
 	return account.New(account.Config{
 		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify, Idle: a.config.Idle,
+		Rename: a.rename, Container: a.container,
 	})
 }
 
@@ -87,6 +88,13 @@ func (a *Agent) openMachine() ([]Note, error) {
 	own, err := readOwn(c)
 	if err != nil {
 		return nil, err
+	}
+	if err := a.openKubelet(own.Pods); err != nil {
+		return nil, err
+	}
+	if a.pods != nil {
+		a.closers = append(a.closers, a.pods)
+		defer a.add("kubelet", kubeletSensor{a.pods}, nil)
 	}
 	source, missing, err := task.Open(task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits})
 	if err != nil {
@@ -125,7 +133,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	note("cgroup", nil, err)
 	readers := slices.Concat(all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, Redfish: c.Redfish}),
-		external.Sensors(external.Options{Root: c.Root, Textfile: own.Textfile, Scrape: own.Scrape, Pods: own.Pods, Custom: own.Custom}))
+		external.Sensors(external.Options{Root: c.Root, Textfile: own.Textfile, Scrape: own.Scrape, Pods: own.Pods, Kubelet: a.pods, Custom: own.Custom}))
 	for _, e := range readers {
 		s, err := e.Open()
 		if own.names(e.Name) && err != nil && !errors.Is(err, sensor.ErrUnavailable) {

@@ -66,6 +66,7 @@ type self struct {
 	spent                             time.Duration
 	saveFailed                        bool
 	madeUp                            bool // the machine is: what this process uses says nothing
+	nameless                          bool // there are pods, and no kubelet is asked
 	info                              *metric.Series
 	series                            map[*metric.Desc]*metric.Series
 	statm                             *os.File

@@ -21,6 +21,10 @@ func (a *Agent) judge(o *sensor.Origin) verdict {
 	switch {
 	case o.Workload != "":
 		id := workload.ID(o.Workload)
+		if w, part, owner, runs := a.ledger.RunOf(id.Name()); runs && o.Placed && id.Kind() == workload.Pod {
+			v.whose = whose{w, part, owner}
+			return v
+		}
 		owner, runs := a.ledger.OwnerOf(id)
 		user := ""
 		if o.HasUID {

@@ -9,6 +9,7 @@ import (
 	"reckon/external/custom"
 	"reckon/external/scrape"
 	"reckon/external/textfile"
+	"reckon/internal/kubelet"
 	"reckon/sensor"
 	"reckon/sensor/all"
 )
@@ -18,7 +19,8 @@ type Options struct {
 	Root     string // of the file tree; "" or "/" is our own machine
 	Textfile []textfile.Folder
 	Scrape   []scrape.Target
-	Pods     *scrape.Pods // nil to scrape none
+	Pods     *scrape.Pods   // nil to scrape none
+	Kubelet  *kubelet.Cache // that knows the pods; nil where Pods is
 	Custom   []custom.Reading
 }
 
@@ -27,7 +29,7 @@ type Options struct {
 func Sensors(o Options) []all.Entry {
 	return []all.Entry{
 		{Name: "textfile", Open: func() (sensor.Sensor, error) { return all.Opened(textfile.New(o.Textfile)) }},
-		{Name: "scrape", Open: func() (sensor.Sensor, error) { return all.Opened(scrape.New(o.Root, o.Scrape, o.Pods)) }},
+		{Name: "scrape", Open: func() (sensor.Sensor, error) { return all.Opened(scrape.New(o.Root, o.Scrape, o.Pods, o.Kubelet)) }},
 		{Name: "custom", Open: func() (sensor.Sensor, error) { return all.Opened(custom.New(o.Root, o.Custom)) }},
 	}
 }

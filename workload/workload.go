@@ -71,7 +71,25 @@ type Identity struct {
 	Whole string
 	// Facts go to reckon_workload_info: name, account, partition and the like.
 	Facts Facts
+
+	// Place tells the part from all others whatever it is called, where its names come from elsewhere: the UID of a pod
+	// and the id of a container. Empty where the names are final.
+	Place string
+	// Run tells parts apart that have one name after each other: the UID of a pod.
+	Run string
+	// Naming says how good the names are.
+	Naming Naming
 }
+
+// Naming says whether the names of a part are final.
+type Naming uint8
+
+// The namings.
+const (
+	Named     Naming = iota
+	HalfNamed        // the workload has its name, the part a provisional one
+	Unnamed          // the names are provisional, until those who know better answer
+)
 
 // Facts are what is known of a workload besides its usage. Unknown is empty or 0.
 type Facts struct {

@@ -76,6 +76,7 @@ func TestCheck(t *testing.T) {
 	defer bad.Close()
 	var o options
 	o.tick, o.export, o.root, o.source, o.exits = time.Second, time.Second, "/", "procfs", "none"
+	o.kubelet.Address = "none" // a cluster may run here
 	o.push.queue = t.TempDir()
 	o.push.urls = []string{good.URL}
 	var out bytes.Buffer

@@ -40,6 +40,7 @@ type options struct {
 	own          string
 	textfile     []string
 	socket       string
+	kubelet      agent.Kubelet
 	profile      profileOptions
 }
 
@@ -64,6 +65,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.own, "own-metrics", "", "YAML file that names metrics of your own to read, see doc/guides/own-metrics.md")
 	f.StringArrayVar(&o.textfile, "textfile", nil, "folder with *.prom files that scripts write; can be given again")
 	f.StringVar(&o.socket, "push-socket", "auto", "where reckon push of this machine sends to: a path, auto (RECKON_SOCKET, else that of systemd, else "+agent.SystemSocket+" as root) or none")
+	kubeletFlags(f, &o.kubelet)
 	o.push.register(f)
 	o.profile.register(f)
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
@@ -74,7 +76,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	return agent.Config{
 		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Redfish: o.redfish, Source: o.source, Exits: o.exits, Replay: o.replay,
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
-		OwnMetrics: o.own, Textfile: o.textfile,
+		OwnMetrics: o.own, Textfile: o.textfile, Kubelet: o.kubelet,
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
 		Expose: true, Lean: true, Version: buildinfo.Get().Version, Logger: log,
 	}

@@ -96,6 +96,7 @@ on where it stopped.`,
 	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
 	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	o.own.register(f, &o.agent)
+	kubeletFlags(f, &o.agent.Kubelet, g.getenv)
 	scrapeFlag(f, &o.scrape)
 	f.StringVar(&o.agent.Replay, "replay", "", "play a recording instead of reading this machine")
 	o.footprint.register(f)

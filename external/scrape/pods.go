@@ -3,20 +3,16 @@ package scrape
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"reckon/internal/kubelet"
 )
 
 // Pods says how the pods of this node are found that ask by an annotation to be scraped. The
@@ -39,140 +35,41 @@ type Pods struct {
 	MaxSeries int `yaml:"max_series"`
 }
 
-const (
-	kubeletAddress = "https://127.0.0.1:10250"
-	accountToken   = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-	mostPodBytes   = 32 << 20 // of the list of pods
-	mostPodTargets = 500
-)
+const mostPodTargets = 500
 
 // finder keeps the targets of pods in step with the list of the kubelet.
 type finder struct {
 	Pods
-	root   string
-	client *http.Client
-	name   string
+	root string
+	list *kubelet.Cache
+	name string
 }
 
-func newFinder(root string, p Pods) (*finder, error) {
-	p.Kubelet, p.Interval = strings.TrimSuffix(cmp.Or(p.Kubelet, kubeletAddress), "/"), cmp.Or(p.Interval, 30*time.Second)
-	u, err := url.Parse(p.Kubelet)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "":
-		return nil, fmt.Errorf("pods: kubelet is no address; write it like %s", kubeletAddress)
-	case p.Interval < time.Second:
+func newFinder(root string, p Pods, list *kubelet.Cache) (*finder, error) {
+	p.Interval = cmp.Or(p.Interval, 30*time.Second)
+	if p.Interval < time.Second {
 		return nil, fmt.Errorf("pods: interval %v is shorter than 1s", p.Interval)
 	}
-	f := &finder{Pods: p, root: root, name: p.Kubelet + "/pods"}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: p.Insecure} //nolint:gosec // as the configuration says
-	if p.CAFile != "" {
-		pem, err := os.ReadFile(p.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("pods: ca_file: %w", err)
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("pods: ca_file: %s holds no certificate in PEM form", p.CAFile)
-		}
-	}
-	f.client = &http.Client{
-		Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: conf, MaxConnsPerHost: 1},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return f, nil
-}
-
-// podList is what is read of the answer of GET /pods, a v1.PodList
-// (https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/).
-type podList struct {
-	Items []pod `json:"items"`
-}
-
-type pod struct {
-	Metadata struct {
-		Name        string            `json:"name"`
-		Namespace   string            `json:"namespace"`
-		UID         string            `json:"uid"`
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Spec struct {
-		Containers []struct {
-			Ports []struct {
-				Name     string `json:"name"`
-				Port     int    `json:"containerPort"`
-				Protocol string `json:"protocol"`
-			} `json:"ports"`
-		} `json:"containers"`
-	} `json:"spec"`
-	Status struct {
-		Phase string `json:"phase"`
-		IP    string `json:"podIP"`
-	} `json:"status"`
-}
-
-// list asks the kubelet.
-func (f *finder) list(ctx context.Context) ([]pod, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.name, nil)
-	if err != nil {
-		return nil, err
-	}
-	token, err := os.ReadFile(cmp.Or(f.TokenFile, accountToken))
-	switch {
-	case err == nil:
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	case f.TokenFile != "":
-		return nil, fmt.Errorf("token_file: %w", err)
-	}
-	resp, err := f.client.Do(req)
-	if err != nil {
-		return nil, plain(err, f.client.Timeout)
-	}
-	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fmt.Errorf("the kubelet answers %s; give a token_file of an account that may get nodes/pods (Kubernetes 1.33 or later); never grant nodes/proxy, which is root on every pod", resp.Status)
-	default:
-		return nil, fmt.Errorf("the kubelet answers %s", resp.Status)
-	}
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, mostPodBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the list of pods: %w", err)
-	}
-	if len(raw) > mostPodBytes {
-		return nil, fmt.Errorf("the list of pods is larger than %d bytes", mostPodBytes)
-	}
-	return readPods(raw)
-}
-
-func readPods(raw []byte) ([]pod, error) {
-	var l podList
-	if err := json.Unmarshal(raw, &l); err != nil {
-		return nil, fmt.Errorf("the list of pods can not be read: %w", err)
-	}
-	return l.Items, nil
+	return &finder{Pods: p, root: root, list: list, name: list.URL()}, nil
 }
 
 // targets are the pages that a pod asks to be read, by the names that people see; bad is
 // what it asks that can not be done.
-func (p *pod) targets() (list map[string]Target, bad error) {
-	m := &p.Metadata
-	if p.Status.Phase != "Running" || p.Status.IP == "" || m.UID == "" {
+func targets(p *kubelet.Pod) (list map[string]Target, bad error) {
+	if p.Phase != "Running" || p.IP == "" {
 		return nil, nil
 	}
 	type page struct{ scheme, port, path string }
 	var pages []page
-	if m.Annotations["prometheus.io/scrape"] == "true" {
-		pages = append(pages, page{m.Annotations["prometheus.io/scheme"], cmp.Or(m.Annotations["prometheus.io/port"], p.port()), m.Annotations["prometheus.io/path"]})
+	if p.Annotations["prometheus.io/scrape"] == "true" {
+		pages = append(pages, page{p.Annotations["prometheus.io/scheme"], cmp.Or(p.Annotations["prometheus.io/port"], port(p)), p.Annotations["prometheus.io/path"]})
 	}
-	if short := m.Annotations["reckon/metrics"]; short != "" {
+	if short := p.Annotations["reckon/metrics"]; short != "" {
 		for one := range strings.SplitSeq(short, ",") {
 			port, path, _ := strings.Cut(strings.TrimSpace(one), "/")
 			pages = append(pages, page{"", port, path})
 		}
 	}
-	// A static pod is known to the machine by the hash of its file.
-	uid := cmp.Or(m.Annotations["kubernetes.io/config.hash"], m.UID)
 	list = map[string]Target{}
 	for _, g := range pages {
 		port, err := strconv.ParseUint(g.port, 10, 16)
@@ -189,25 +86,25 @@ func (p *pod) targets() (list map[string]Target, bad error) {
 			continue
 		}
 		path, query, _ := strings.Cut("/"+strings.TrimPrefix(cmp.Or(g.path, "metrics"), "/"), "?")
-		u := url.URL{Scheme: scheme, Host: net.JoinHostPort(p.Status.IP, g.port), Path: path, RawQuery: query}
-		name := fmt.Sprintf("pod %s/%s %s%s", m.Namespace, m.Name, g.port, path)
-		list[name] = Target{URL: u.String(), Workload: "pod/" + uid}
+		u := url.URL{Scheme: scheme, Host: net.JoinHostPort(p.IP, g.port), Path: path, RawQuery: query}
+		name := fmt.Sprintf("pod %s/%s %s%s", p.Namespace, p.Name, g.port, path)
+		list[name] = Target{URL: u.String(), Workload: "pod/" + p.UID}
 	}
 	return list, bad
 }
 
 // port is the one that a pod without a word means: that called metrics, else the first.
-func (p *pod) port() string {
+func port(p *kubelet.Pod) string {
 	first := ""
-	for _, c := range p.Spec.Containers {
+	for _, c := range p.Containers {
 		for _, x := range c.Ports {
 			if x.Protocol != "" && x.Protocol != "TCP" {
 				continue
 			}
 			if strings.Contains(x.Name, "metrics") {
-				return strconv.Itoa(x.Port)
+				return strconv.Itoa(x.Number)
 			}
-			first = cmp.Or(first, strconv.Itoa(x.Port))
+			first = cmp.Or(first, strconv.Itoa(x.Number))
 		}
 	}
 	return first
@@ -215,26 +112,20 @@ func (p *pod) port() string {
 
 // follow keeps the targets of pods in step with the list until ctx ends.
 func (s *Sensor) follow(ctx context.Context, f *finder) {
-	ticker := time.NewTicker(f.Interval)
-	defer ticker.Stop()
-	defer f.client.CloseIdleConnections()
+	var version uint64
 	for {
-		pods, err := f.list(ctx)
+		pods, now, err := f.list.Next(ctx, version)
 		if ctx.Err() != nil {
 			return
 		}
 		s.take(ctx, f, pods, err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+		version = now
 	}
 }
 
 // take begins to ask pods that are new and forgets those that are gone. While the kubelet
 // does not answer those that are known are asked on.
-func (s *Sensor) take(ctx context.Context, f *finder, pods []pod, err error) {
+func (s *Sensor) take(ctx context.Context, f *finder, pods []*kubelet.Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kubelet = err
@@ -243,9 +134,9 @@ func (s *Sensor) take(ctx context.Context, f *finder, pods []pod, err error) {
 	}
 	wanted, wrong := map[string]Target{}, []error(nil)
 	for i := range pods {
-		list, bad := pods[i].targets()
+		list, bad := targets(pods[i])
 		if bad != nil {
-			wrong = append(wrong, fmt.Errorf("pod %s/%s: %w", pods[i].Metadata.Namespace, pods[i].Metadata.Name, bad))
+			wrong = append(wrong, fmt.Errorf("pod %s/%s: %w", pods[i].Namespace, pods[i].Name, bad))
 		}
 		for name, t := range list {
 			if len(wanted) < mostPodTargets {

@@ -1,6 +1,7 @@
 package scrape
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/internal/kubelet"
 	"reckon/sensor"
 	"reckon/sensor/sensortest"
 )
@@ -49,13 +51,13 @@ func TestPodTargets(t *testing.T) {
 		{podJSON("h", "u8", "Pending", "10.0.0.8", on, `{"containerPort":85}`), "", ""},
 		{podJSON("i", "u9", "Running", "10.0.0.9", `"prometheus.io/scrape":"false","prometheus.io/port":"80"`, ""), "", ""},
 	} {
-		pods, err := readPods([]byte(list(c.pod)))
+		pods, err := kubelet.Decode(strings.NewReader(list(c.pod)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		targets, bad := pods[0].targets()
+		pages, bad := targets(pods[0])
 		var got []string
-		for name, x := range targets {
+		for name, x := range pages {
 			got = append(got, name+"="+x.URL+" "+x.Workload)
 		}
 		slices.Sort(got)
@@ -82,7 +84,7 @@ func TestPods(t *testing.T) {
 		podJSON("web", "u1", "Running", "127.0.0.1", `"prometheus.io/scrape":"true","prometheus.io/port":"`+port+`"`, ""),
 		podJSON("quiet", "u2", "Running", "127.0.0.1", "", `{"containerPort":`+port+`}`),
 		podJSON("wrong", "u3", "Running", "127.0.0.1", `"reckon/metrics":"x"`, "")))
-	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	node := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path != "/pods":
 			http.NotFound(w, r)
@@ -92,15 +94,16 @@ func TestPods(t *testing.T) {
 			fmt.Fprint(w, *answer.Load())
 		}
 	}))
-	defer kubelet.Close()
+	defer node.Close()
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFinder("", Pods{Kubelet: kubelet.URL, TokenFile: token, Insecure: true})
+	client, err := kubelet.New(kubelet.Config{Address: node.URL, TokenFile: token, Insecure: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := &finder{Pods: Pods{Interval: 30 * time.Second}, name: client.URL()}
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &Sensor{finder: f, now: time.Now, cancel: cancel}
 	defer func() {
@@ -109,7 +112,7 @@ func TestPods(t *testing.T) {
 		}
 	}()
 	look := func() {
-		pods, err := f.list(ctx)
+		pods, err := client.Pods(ctx)
 		s.take(ctx, f, pods, err)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
@@ -137,7 +140,7 @@ func TestPods(t *testing.T) {
 	if len(got) != 3 || got["go_threads{}"] != 3 || origin != (sensor.Origin{Workload: "pod/u1", Placed: true}) {
 		t.Errorf("got %v of %+v", got, origin)
 	}
-	if !strings.Contains(inputs, kubelet.URL+"/pods: pod shop/wrong: \"x\" is no port") || !strings.Contains(inputs, "pod shop/web "+port+"/metrics: <nil>") {
+	if !strings.Contains(inputs, node.URL+"/pods: pod shop/wrong: \"x\" is no port") || !strings.Contains(inputs, "pod shop/web "+port+"/metrics: <nil>") {
 		t.Errorf("inputs:\n%s", inputs)
 	}
 	first := s.pods[0]
@@ -150,15 +153,9 @@ func TestPods(t *testing.T) {
 	if got, _, inputs := figures(); len(got) != 3 || !strings.Contains(inputs, "can not be read") {
 		t.Errorf("a kubelet that says nothing: %v\n%s", got, inputs)
 	}
-	f.TokenFile = filepath.Join(t.TempDir(), "none")
-	look()
-	if _, _, inputs := figures(); !strings.Contains(inputs, "token_file") {
-		t.Errorf("no token:\n%s", inputs)
-	}
 	if err := os.WriteFile(token, []byte("other\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.TokenFile = token
 	look()
 	// A permission of nodes/proxy is root on every pod: no advice may name it as the remedy.
 	if _, _, inputs := figures(); !strings.Contains(inputs, "may get nodes/pods") || !strings.Contains(inputs, "never grant nodes/proxy") {
@@ -176,16 +173,13 @@ func TestPods(t *testing.T) {
 
 func TestWrongPods(t *testing.T) {
 	for want, p := range map[string]Pods{
-		"kubelet is no address":   {Kubelet: "localhost:10250"},
-		"shorter than 1s":         {Interval: time.Millisecond},
-		"pods: ca_file":           {CAFile: "/does/not/exist"},
-		"write it like https://1": {Kubelet: "https://u:p@h:1"},
+		"shorter than 1s": {Interval: time.Millisecond},
 	} {
-		if _, err := New("", nil, &p); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := newFinder("", p, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	if _, err := New("", nil, nil); !errors.Is(err, sensor.ErrUnavailable) {
+	if _, err := New("", nil, nil, nil); !errors.Is(err, sensor.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 }
@@ -195,12 +189,9 @@ func FuzzPods(f *testing.F) {
 	f.Add([]byte(list()))
 	f.Add([]byte(`{"items":[{}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		pods, err := readPods(raw)
-		if err != nil {
-			return
-		}
+		pods, _ := kubelet.Decode(bytes.NewReader(raw))
 		for i := range pods {
-			list, _ := pods[i].targets()
+			list, _ := targets(pods[i])
 			for name, c := range list {
 				if c.Workload == "pod/" || name == "" {
 					t.Errorf("%q: %+v", name, c)

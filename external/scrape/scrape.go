@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"reckon/external/promtext"
+	"reckon/internal/kubelet"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -110,9 +111,9 @@ type target struct {
 	asked  bool
 }
 
-// New checks the targets and begins to ask them, and pods that want to be asked where pods
+// New checks the targets and begins to ask them, and the pods of the kubelet's list that want to be asked where pods
 // is not nil. Root is where the file systems of the host are mounted.
-func New(root string, list []Target, pods *Pods) (*Sensor, error) {
+func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Sensor, error) {
 	if len(list) == 0 && pods == nil {
 		return nil, sensor.Unavailable("no targets with figures of their own are configured", "", nil)
 	}
@@ -131,7 +132,7 @@ func New(root string, list []Target, pods *Pods) (*Sensor, error) {
 	}
 	if pods != nil {
 		var err error
-		if s.finder, err = newFinder(root, *pods); err != nil {
+		if s.finder, err = newFinder(root, *pods, kubelet); err != nil {
 			return nil, err
 		}
 	}

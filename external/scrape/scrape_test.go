@@ -156,14 +156,14 @@ func TestScrapeErrors(t *testing.T) {
 		"label \"node\" can not be used":  {URL: "http://h", Labels: map[string]string{"node": "x"}},
 		"ca_file: open":                   {URL: "https://h", CAFile: "/nowhere"},
 	} {
-		if _, err := New("", []Target{c}, nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), ":b@") {
+		if _, err := New("", []Target{c}, nil, nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), ":b@") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := New("", nil, nil); !errors.Is(err, sensor.ErrUnavailable) {
+	if _, err := New("", nil, nil, nil); !errors.Is(err, sensor.ErrUnavailable) {
 		t.Error(err)
 	}
-	two, err := New("", []Target{{URL: srv.URL}}, nil)
+	two, err := New("", []Target{{URL: srv.URL}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 
 // Options are what resolvers take from other parts of the program.
 type Options struct {
-	// Namer knows the names of Kubernetes pods; nil if nobody does.
-	Namer kubernetes.Namer
+	// Kubernetes recognises pods; nil for one that knows no names.
+	Kubernetes *kubernetes.Resolver
 }
 
 // Chain returns the resolvers without options.
@@ -26,9 +26,12 @@ func Chain() workload.Chain { return With(Options{}) }
 // their engines run as units; a session before the process groups in it. Resolvers
 // remember what they learnt, so each chain is used from one goroutine.
 func With(o Options) workload.Chain {
+	if o.Kubernetes == nil {
+		o.Kubernetes = kubernetes.New(kubernetes.Options{})
+	}
 	return workload.Chain{
 		slurm.New(),
-		kubernetes.New(o.Namer),
+		o.Kubernetes,
 		container.New(),
 		systemd.New(),
 		session.New(),

@@ -14,48 +14,47 @@
 // With the driver systemd a UID has underscores for hyphens. Static pods have a hash of
 // 32 digits for a UID.
 //
-// Names come from a [Namer], which may learn them later; until then the workload is
-// pod/UID, its owner "kubernetes" (the namespace is not known), and the part is the
-// first twelve digits of the container's id.
+// Names come from [Pods], the kubelet's list; until it has a pod the workload is pod/UID, its owner "kubernetes" (the
+// namespace is not known), and the part is the first twelve digits of the container's id. Such an identity is
+// provisional, and [Resolver.Rename] gives the better one as soon as there is one.
 package kubernetes
 
 import (
+	"cmp"
 	"strings"
 
 	"reckon/internal/cgpath"
+	"reckon/internal/kubelet"
 	"reckon/workload"
 )
 
-// Owner stands for the namespace of a pod until that is known. It must not be the
+// unknownOwner stands for the namespace of a pod until that is known. It must not be the
 // user in the container, which differs between the processes of one pod.
-const Owner = "kubernetes"
+const unknownOwner = "kubernetes"
 
-// Name is what the API server knows of a container.
-type Name struct {
-	Namespace string
-	Pod       string
-	// ControllerKind and Controller say what the pod is a replica of, at the top:
-	// "Deployment", not the ReplicaSet between. Empty for a bare pod.
-	ControllerKind, Controller string
-	// Container is empty for the sandbox ("pause") of a pod.
-	Container string
-	Facts     workload.Facts
+// Pods are the pods of this node. It answers at once, from memory.
+type Pods interface {
+	// Pod returns the pod whose control groups have the UID, nil while it is not known.
+	Pod(uid string) *kubelet.Pod
+	// Refresh says that something is expected of the list soon; why is any text that names it.
+	Refresh(why string)
 }
 
-// Namer knows the names of pods. It answers at once, from memory.
-type Namer interface {
-	// PodName returns the names of a pod and of its container with the given id, which
-	// is empty for a process that is in no container; false while they are not known.
-	PodName(uid, containerID string) (Name, bool)
+// Options say what the resolver knows.
+type Options struct {
+	// Pods is nil where nobody knows them.
+	Pods Pods
+	// Account are labels of pods, of which the first that a pod has names the account it is charged to.
+	Account []string
 }
 
 // Resolver implements [workload.Resolver].
-type Resolver struct{ namer Namer }
+type Resolver struct{ Options }
 
 var _ workload.Resolver = (*Resolver)(nil)
 
-// New returns a resolver; namer may be nil.
-func New(namer Namer) *Resolver { return &Resolver{namer} }
+// New returns a resolver.
+func New(o Options) *Resolver { return &Resolver{o} }
 
 // Name implements [workload.Resolver].
 func (r *Resolver) Name() string { return "kubernetes" }
@@ -67,35 +66,100 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	for _, c := range h.Cgroups {
 		if p, ok := find(c.Path); ok {
-			return r.identity(&p), true
+			return r.identity(&p, h.Comm == sandboxProgram), true
 		}
 	}
 	return workload.Identity{}, false
 }
 
-func (r *Resolver) identity(p *place) workload.Identity {
+// sandboxProgram is the program that holds the namespaces of a pod.
+const sandboxProgram = "pause"
+
+// Rename returns the identity of a place by the names that are known now, without control groups.
+func (r *Resolver) Rename(place string) workload.Identity {
+	uid, container, _ := strings.Cut(place, "/")
+	return r.identity(&cgroupPlace{uid: uid, container: container}, false)
+}
+
+func (r *Resolver) identity(p *cgroupPlace, sandbox bool) workload.Identity {
 	id := workload.Identity{
-		Workload: workload.MakeID(workload.Pod, p.uid), Part: short(p.container),
-		Owner: Owner, Cgroup: p.cgroup,
+		Workload: workload.MakeID(workload.Pod, p.uid), Part: short(p.container), Owner: unknownOwner,
+		Place: p.uid + "/" + p.container, Run: p.uid, Cgroup: p.cgroup, Whole: p.pod,
 	}
-	if r.namer == nil {
+	if r.Pods == nil {
 		return id
 	}
-	n, ok := r.namer.PodName(p.uid, p.container)
-	if !ok || n.Namespace == "" || n.Pod == "" {
+	pod := r.Pods.Pod(p.uid)
+	if pod == nil || pod.Namespace == "" || pod.Name == "" {
+		id.Naming = workload.Unnamed
 		return id
 	}
-	namespace, pod := cgpath.Clean(n.Namespace), cgpath.Clean(n.Pod)
-	id.Owner, id.Part, id.Facts = namespace, cgpath.Clean(n.Container), n.Facts
-	id.Workload = workload.MakeID(workload.Pod, namespace+"/"+pod)
-	if n.ControllerKind != "" && n.Controller != "" {
-		kind := workload.Kind(cgpath.Clean(strings.ToLower(n.ControllerKind)))
-		id.Workload = workload.MakeID(kind, namespace+"/"+cgpath.Clean(n.Controller))
-		if id.Part = pod; n.Container != "" {
-			id.Part += "/" + cgpath.Clean(n.Container)
-		}
+	owner, namespace := ownerOf(pod), cgpath.Clean(pod.Namespace)
+	id.Owner = namespace
+	id.Workload = workload.MakeID(workload.Kind(cgpath.Clean(owner.Kind)), namespace+"/"+cgpath.Clean(owner.Name))
+	id.Facts = workload.Facts{
+		Name: cgpath.Clean(owner.Name), Account: clean(account(pod, r.Account)), Partition: clean(pod.Labels[queueLabel]),
 	}
+	id.Part = ""
+	if bare := owner == (Owner{"pod", pod.Name}); !bare {
+		id.Part, id.Whole = cgpath.Clean(pod.Name), ""
+	}
+	name := short(p.container)
+	switch c := pod.Container(p.container); {
+	case c != nil:
+		name = cgpath.Clean(c.Name)
+	case p.container == "" || pod.Started():
+		return id // the sandbox, or a process of the pod in no container
+	case sandbox: // most likely; a container may run a program of that name
+		id.Naming = workload.HalfNamed
+		return id
+	default:
+		id.Naming = workload.HalfNamed
+		r.Pods.Refresh(id.Place)
+	}
+	id.Part = strings.TrimPrefix(id.Part+"/"+name, "/")
 	return id
+}
+
+// clean is cgpath.Clean of what may be empty.
+func clean(s string) string {
+	if s == "" {
+		return ""
+	}
+	return cgpath.Clean(s)
+}
+
+// Container returns what the kubelet reports of a place, nil while it is not known. Where the container has ended and
+// that is not reported yet, the list is asked for.
+func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
+	uid, id, _ := strings.Cut(place, "/")
+	if r.Pods == nil {
+		return nil
+	}
+	pod := r.Pods.Pod(uid)
+	if pod == nil {
+		return nil
+	}
+	f := &workload.ContainerFacts{
+		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, ID: id, Completes: pod.Completes,
+		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
+	}
+	c := pod.Container(id)
+	if c == nil {
+		if pod.Started() || id == "" {
+			f.Type = string(kubelet.Sandbox)
+		}
+		return f
+	}
+	f.Name, f.Image, f.Type, f.Restarts, f.Waiting = c.Name, c.Image, string(c.Type), c.Restarts, c.Waiting
+	f.Request, f.Limit = workload.Amounts(c.Request), workload.Amounts(c.Limit)
+	if c.Ended != nil {
+		f.Ended, f.ExitCode, f.Reason = true, c.Ended.ExitCode, cmp.Or(c.Ended.Reason, "Unknown")
+	}
+	if ended && (c.Ended == nil || c.Ended.ID != id) {
+		r.Pods.Refresh(place + " ended")
+	}
+	return f
 }
 
 // short cuts an id as the runtimes' commands do.
@@ -106,12 +170,12 @@ func short(id string) string {
 	return cgpath.Clean(id)
 }
 
-// place is what a path says.
-type place struct{ uid, container, cgroup string }
+// cgroupPlace is what a path says: a pod, a container, and their control groups.
+type cgroupPlace struct{ uid, container, cgroup, pod string }
 
 // find reads a path. Pods within a pod (a cluster in a container of another) are the
 // outer pod's.
-func find(path string) (p place, ok bool) {
+func find(path string) (p cgroupPlace, ok bool) {
 	if !strings.Contains(path, "kubepods") {
 		return p, false
 	}
@@ -121,7 +185,7 @@ func find(path string) (p place, ok bool) {
 		if slice, rest, ok := strings.Cut(c.Name, ":"); ok { // SLICE:RUNTIME:CID in one component
 			if uid, ok := sliceUID(slice); ok {
 				_, id, _ := strings.Cut(rest, ":")
-				return place{uid, id, c.Prefix}, true
+				return cgroupPlace{uid: uid, container: id, cgroup: c.Prefix}, true
 			}
 		}
 		uid, isPod := sliceUID(c.Name)
@@ -129,7 +193,7 @@ func find(path string) (p place, ok bool) {
 			uid, isPod = podUID(c.Name, "pod")
 		}
 		if isPod {
-			p.uid = uid
+			p.uid, p.pod = uid, c.Prefix
 			if i+1 < len(pieces) {
 				p.inside(pieces[i+1])
 			}
@@ -137,12 +201,12 @@ func find(path string) (p place, ok bool) {
 		}
 		kubepods = kubepods || c.Name == "kubepods" || strings.HasSuffix(c.Name, "kubepods.slice")
 	}
-	return place{}, false
+	return cgroupPlace{}, false
 }
 
 // inside reads the component below a pod: a container, or the monitor of one, which is
 // the pod's own business.
-func (p *place) inside(c cgpath.Piece) {
+func (p *cgroupPlace) inside(c cgpath.Piece) {
 	name := strings.TrimSuffix(c.Name, ".scope")
 	if strings.HasPrefix(name, "crio-conmon-") || strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".slice") || name == "init" {
 		return

@@ -1,8 +1,11 @@
 package kubernetes
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"reckon/internal/kubelet"
 	"reckon/workload"
 	"reckon/workload/workloadtest"
 )
@@ -17,12 +20,12 @@ const (
 )
 
 func TestConformance(t *testing.T) {
-	workloadtest.Test(t, func() workload.Resolver { return New(nil) })
-	workloadtest.Test(t, func() workload.Resolver { return New(names{}) })
+	workloadtest.Test(t, func() workload.Resolver { return New(Options{}) })
+	workloadtest.Test(t, func() workload.Resolver { return New(Options{Pods: list{}}) })
 }
 
 func FuzzResolve(f *testing.F) {
-	workloadtest.Fuzz(f, func() workload.Resolver { return New(nil) }, burst+"/crio-"+cid+".scope", "/kubepods/pod"+uid+"/"+cid,
+	workloadtest.Fuzz(f, func() workload.Resolver { return New(Options{}) }, burst+"/crio-"+cid+".scope", "/kubepods/pod"+uid+"/"+cid,
 		"/system.slice/containerd.service/kubepods-burstable-pod"+uid_+".slice:cri-containerd:"+cid)
 }
 
@@ -53,10 +56,16 @@ func TestLayouts(t *testing.T) {
 	} {
 		for _, controllers := range []string{"", "memory"} {
 			h := &workload.Hint{User: "nobody", Cgroups: []workload.Path{{Controllers: "name=systemd", Path: "/"}, {Controllers: controllers, Path: tt.path}}}
-			got, ok := New(nil).Resolve(h)
+			got, ok := New(Options{}).Resolve(h)
 			want := workload.Identity{}
 			if tt.uid != "" {
-				want = workload.Identity{Workload: workload.ID("pod/" + tt.uid), Part: tt.part, Owner: Owner, Cgroup: tt.cgroup}
+				want = workload.Identity{
+					Workload: workload.ID("pod/" + tt.uid), Part: tt.part, Owner: unknownOwner, Cgroup: tt.cgroup,
+					Whole: got.Whole, Place: got.Place, Run: tt.uid,
+				}
+				if whole, _, _ := strings.Cut(got.Cgroup, got.Whole); got.Whole != "" && whole != "" || !strings.HasPrefix(got.Place, tt.uid+"/"+tt.part) {
+					t.Errorf("%s: whole %q, place %q", tt.path, got.Whole, got.Place)
+				}
 			}
 			if got != want || ok != (tt.uid != "") {
 				t.Errorf("%s:\n got %+v\nwant %+v", tt.path, got, want)
@@ -65,27 +74,88 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-type names map[string]Name
+// list is the kubelet's list, as it was recorded.
+type list map[string]*kubelet.Pod
 
-func (n names) PodName(uid, container string) (Name, bool) { v, ok := n[uid+container]; return v, ok }
+func (l list) Pod(uid string) *kubelet.Pod { return l[uid] }
+func (l list) Refresh(string)              {}
+
+// pods reads a list of pods.
+func pods(t testing.TB, text string) list {
+	t.Helper()
+	all, err := kubelet.Decode(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := list{}
+	for _, p := range all {
+		l[p.UID] = p
+	}
+	return l
+}
+
+// podText is a pod as the kubelet of Kubernetes 1.34 writes it, shortened to what is read.
+func podText(namespace, name, labels, owners, containers, status string) string {
+	return fmt.Sprintf(`{"items":[{"metadata":{"namespace":%q,"name":%q,"uid":%q,"creationTimestamp":"2026-11-22T06:00:03Z","labels":{%s},"ownerReferences":[%s]},"spec":{"restartPolicy":"Always",%s},"status":{"phase":"Running",%s}}]}`,
+		namespace, name, uid, labels, owners, containers, status)
+}
+
+const app = `"containers":[{"name":"app","image":"i:1","resources":{"requests":{"cpu":"200m","memory":"64Mi"},"limits":{"cpu":"300m"}}}]`
+
+func running(name string) string {
+	return `"containerStatuses":[{"name":"` + name + `","containerID":"cri-o://` + cid + `","restartCount":2,"state":{"running":{}},"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled","containerID":"cri-o://old"}}}]`
+}
+
+func owned(kind, name string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"name":%q,"uid":"u","controller":true}`, kind, name)
+}
 
 func TestNames(t *testing.T) {
 	path := burst + "/crio-" + cid + ".scope"
-	for _, tt := range []struct {
-		name        Name
+	for what, tt := range map[string]struct {
+		text, comm  string
 		id          workload.ID
 		part, owner string
+		naming      workload.Naming
+		whole       string
 	}{
-		{Name{Namespace: "shop", Pod: "cart-5d4-x", ControllerKind: "Deployment", Controller: "cart", Container: "app"}, "deployment/shop/cart", "cart-5d4-x/app", "shop"},
-		{Name{Namespace: "train", Pod: "resnet-x", ControllerKind: "Job", Controller: "resnet", Container: "main"}, "job/train/resnet", "resnet-x/main", "train"},
-		{Name{Namespace: "kube-system", Pod: "cilium-x", ControllerKind: "DaemonSet", Controller: "cilium"}, "daemonset/kube-system/cilium", "cilium-x", "kube-system"},
-		{Name{Namespace: "dev", Pod: "shell", Container: "sh"}, "pod/dev/shell", "sh", "dev"},
-		{Name{Pod: "half"}, "pod/" + uid, cid[:12], Owner},
-		{Name{Namespace: "a\n/b", Pod: "c"}, "pod/a??b/c", "", "a??b"},
+		"a deployment":   {podText("shop", "cart-5d4-x", `"pod-template-hash":"5d4"`, owned("ReplicaSet", "cart-5d4"), app, running("app")), "", "deployment/shop/cart", "cart-5d4-x/app", "shop", workload.Named, ""},
+		"a bare pod":     {podText("dev", "shell", "", "", app, running("app")), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
+		"its sandbox":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "pause", "pod/dev/shell", "", "dev", workload.Named, burst},
+		"a new sandbox":  {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "pause", "daemonset/kube-system/cni", "cni-x", "kube-system", workload.HalfNamed, ""},
+		"not reported":   {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"begun again":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(strings.ReplaceAll(running("app"), cid, "newer"), "//old", "//"+cid)), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
+		"no such pod":    {`{"items":[]}`, "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed, burst},
+		"without a name": {podText("", "half", "", "", app, running("app")), "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed, burst},
+		"strange names":  {podText("a\n/b", "c/d", "", "", app, running("app")), "", "pod/a??b/c?d", "app", "a??b", workload.Named, burst},
 	} {
-		got, ok := New(names{uid + cid: tt.name}).Resolve(&workload.Hint{Cgroups: []workload.Path{{Path: path}}})
-		if !ok || got.Workload != tt.id || got.Part != tt.part || got.Owner != tt.owner || got.Cgroup != path {
-			t.Errorf("%+v: %+v", tt.name, got)
+		text := strings.ReplaceAll(tt.text, `\\n`, `\n`)
+		r := New(Options{Pods: pods(t, text)})
+		got, ok := r.Resolve(&workload.Hint{Comm: tt.comm, Cgroups: []workload.Path{{Path: path}}})
+		if !ok || got.Workload != tt.id || got.Part != tt.part || got.Owner != tt.owner || got.Naming != tt.naming || got.Cgroup != path || got.Whole != tt.whole || got.Place != uid+"/"+cid || got.Run != uid {
+			t.Errorf("%s: %+v", what, got)
 		}
+		if later := r.Rename(got.Place); later.Naming != tt.naming || later.Workload != got.Workload || later.Part != got.Part && tt.comm == "" || later.Cgroup != "" || later.Whole != "" {
+			t.Errorf("%s, asked again: %+v", what, later)
+		}
+	}
+}
+
+func TestContainer(t *testing.T) {
+	r := New(Options{Pods: pods(t, podText("shop", "cart-5d4-x", "", owned("ReplicaSet", "cart-5d4"), app, `"qosClass":"Burstable",`+running("app")))})
+	half := workload.Amounts{Cores: 0.2, MemoryBytes: 64 << 20}
+	want := workload.ContainerFacts{
+		Namespace: "shop", Pod: "cart-5d4-x", UID: uid, QoS: "Burstable", Name: "app", Image: "i:1", ID: cid, Type: "main", Restarts: 2,
+		Ended: true, ExitCode: 137, Reason: "OOMKilled", Request: half, PodRequest: half,
+		Limit: workload.Amounts{Cores: 0.3}, PodLimit: workload.Amounts{Cores: 0.3},
+	}
+	if got := r.Container(uid+"/"+cid, false); got == nil || *got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got := r.Container(uid+"/pause", false); got == nil || got.Type != "sandbox" || got.Request != (workload.Amounts{}) || got.PodRequest != half {
+		t.Errorf("the sandbox: %+v", got)
+	}
+	if got := r.Container("0000/"+cid, false); got != nil {
+		t.Errorf("a pod that is not known: %+v", got)
 	}
 }

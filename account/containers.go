@@ -1,0 +1,257 @@
+package account
+
+import (
+	"math"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// What the supervisor of containers, the kubelet, reports of them. It is reported, not measured: by the kubelet's
+// clock and as far as it knows.
+var (
+	containerInfo = &metric.Desc{
+		Name: "reckon_container_info", Kind: metric.Gauge,
+		Help:   "Names of a container of a pod, as the kubelet reports them; the value is always 1. The type is main, init, sidecar, ephemeral or sandbox.",
+		Labels: with("namespace", "pod", "uid", "container", "type", "image", "container_id", "qos"),
+	}
+	containerRestarts = &metric.Desc{
+		Name: "reckon_container_restarts_total", Kind: metric.Counter,
+		Help:   "How often the kubelet has begun the container again.",
+		Labels: with(),
+	}
+	containerWaiting = &metric.Desc{
+		Name: "reckon_container_waiting", Kind: metric.Gauge,
+		Help:   "1 while the container waits to be begun, with the kubelet's reason, such as CrashLoopBackOff.",
+		Labels: with("reason"),
+	}
+	containerExit = &metric.Desc{
+		Name: "reckon_container_exit_code", Kind: metric.Gauge,
+		Help:   "Exit code of the latest end of the container, with the kubelet's reason, such as OOMKilled.",
+		Labels: with("reason"),
+	}
+	containerRequestCores = &metric.Desc{
+		Name: "reckon_container_request_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Cores that the container requests; those of its workload are in reckon_workload_request_cores.",
+		Labels: with(),
+	}
+	containerRequestMemory = &metric.Desc{
+		Name: "reckon_container_request_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory that the container requests; that of its workload is in reckon_workload_request_memory_bytes.",
+		Labels: with(),
+	}
+	containerLimitCores = &metric.Desc{
+		Name: "reckon_container_limit_cores", Kind: metric.Gauge, Unit: metric.Cores,
+		Help:   "Cores that the container is limited to; absent where there is no limit.",
+		Labels: with(),
+	}
+	containerLimitMemory = &metric.Desc{
+		Name: "reckon_container_limit_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory that the container is limited to; absent where there is no limit.",
+		Labels: with(),
+	}
+)
+
+// container is what is reported of a part.
+type container struct {
+	facts *workload.ContainerFacts // nil while nothing is
+	told  workload.ContainerFacts  // what the series were made for
+
+	info, restarts, waiting, exit                *metric.Series
+	reqCores, reqMemory, limitCores, limitMemory *metric.Series
+}
+
+// report asks for what is known of the containers now. What is not reported any more stands as it was.
+func (l *Ledger) report() {
+	if l.config.Container == nil {
+		return
+	}
+	for _, p := range l.order {
+		if p.place == "" || p.closed() {
+			continue
+		}
+		if f := l.config.Container(p.place, p.end != 0); f != nil {
+			p.container.facts = f
+		}
+	}
+}
+
+// exportContainer appends what is reported of a part.
+func (p *Part) exportContainer(b *metric.Batch) {
+	c := &p.container
+	f := c.facts
+	if f == nil {
+		return
+	}
+	was := c.told
+	c.told = *f
+	replace := func(s **metric.Series, same bool, make func() *metric.Series) {
+		if *s != nil && !same {
+			b.End(*s)
+			*s = nil
+		}
+		if *s == nil {
+			*s = make()
+		}
+	}
+	names := func(f *workload.ContainerFacts) [8]string {
+		return [...]string{f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS}
+	}
+	n := names(f)
+	replace(&c.info, n == names(&was), func() *metric.Series { return p.series(containerInfo, n[:]...) })
+	b.Add(c.info, 1)
+	if f.Name == "" {
+		return
+	}
+	b.Add(p.lazy(&c.restarts, containerRestarts), float64(f.Restarts))
+	if f.Waiting != "" {
+		replace(&c.waiting, f.Waiting == was.Waiting, func() *metric.Series { return p.series(containerWaiting, f.Waiting) })
+		b.Add(c.waiting, 1)
+	} else if c.waiting != nil {
+		b.End(c.waiting)
+		c.waiting = nil
+	}
+	if f.Ended {
+		replace(&c.exit, f.Reason == was.Reason, func() *metric.Series { return p.series(containerExit, f.Reason) })
+		b.Add(c.exit, float64(f.ExitCode))
+	}
+	for _, x := range [...]struct {
+		row  **metric.Series
+		desc *metric.Desc
+		v    float64
+	}{
+		{&c.reqCores, containerRequestCores, f.Request.Cores}, {&c.reqMemory, containerRequestMemory, f.Request.MemoryBytes},
+		{&c.limitCores, containerLimitCores, f.Limit.Cores}, {&c.limitMemory, containerLimitMemory, f.Limit.MemoryBytes},
+	} {
+		if x.v > 0 {
+			b.Add(p.lazy(x.row, x.desc), x.v)
+		}
+	}
+}
+
+// podSum adds up the pods of a workload for one export.
+type podSum struct {
+	export         uint64
+	request, limit workload.Amounts
+	completes      bool
+}
+
+// bounds are what a workload requests on this node and is limited to: of pods what they report, of others what is known
+// of their control group.
+type bounds struct {
+	request workload.Amounts
+	limit   workload.Amounts // the most so far
+	free    workload.Amounts // not 0: a pod has no limit
+	asked   bool             // the pods of the workload are known
+
+	reqCores, reqMemory, reqGPUs *metric.Series
+	limitCores, limitMemory      *metric.Series
+}
+
+// boundPods adds up the pods of each workload that run, each once. What ends with its work has requested what it did at
+// its largest; a service requests what it does now. Limits are those at the largest too, since they bound the highest use.
+func (l *Ledger) boundPods() {
+	seen := map[string]bool{}
+	for _, ended := range [...]bool{false, true} { // a pod runs as long as one of its containers does
+		for _, p := range l.order {
+			if p.container.facts == nil || p.closed() || p.end != 0 != ended || seen[p.run] {
+				continue
+			}
+			seen[p.run] = true
+			p.group.addPod(p.container.facts, ended, l.exports)
+		}
+	}
+	for _, g := range l.groups {
+		x := &g.bounds
+		if !x.asked || g.sum.export != l.exports {
+			continue
+		}
+		if x.limit = most(x.limit, g.sum.limit); g.sum.completes || g.sum.request == (workload.Amounts{}) {
+			g.sum.request = most(x.request, g.sum.request)
+		}
+		x.request = g.sum.request
+	}
+}
+
+// addPod adds a pod to what is added up for an export.
+func (g *group) addPod(f *workload.ContainerFacts, ended bool, export uint64) {
+	x := &g.bounds
+	if g.sum.export != export {
+		g.sum = podSum{export: export}
+	}
+	g.sum.completes = g.sum.completes || f.Completes
+	x.asked = true
+	if f.PodLimit.Cores == 0 {
+		x.free.Cores = 1
+	}
+	if f.PodLimit.MemoryBytes == 0 {
+		x.free.MemoryBytes = 1
+	}
+	if ended && x.request != (workload.Amounts{}) {
+		return // it was counted while it ran
+	}
+	g.sum.request, g.sum.limit = plus(g.sum.request, f.PodRequest), plus(g.sum.limit, f.PodLimit)
+}
+
+func plus(a, b workload.Amounts) workload.Amounts {
+	return workload.Amounts{Cores: a.Cores + b.Cores, MemoryBytes: a.MemoryBytes + b.MemoryBytes, GPUs: a.GPUs + b.GPUs}
+}
+
+func most(a, b workload.Amounts) workload.Amounts {
+	return workload.Amounts{Cores: max(a.Cores, b.Cores), MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), GPUs: max(a.GPUs, b.GPUs)}
+}
+
+// limits are the hard limits of the workload on this node, 0 for none: of its pods, of the control group of the whole
+// of it, or of that of its only part. p leads the workload.
+func (g *group) limits(p *Part) (l workload.Amounts) {
+	x := &g.bounds
+	switch {
+	case x.asked:
+		if l = x.limit; x.free.Cores != 0 {
+			l.Cores = 0
+		}
+		if x.free.MemoryBytes != 0 {
+			l.MemoryBytes = 0
+		}
+		return l
+	case g.whole.cg.Have&(sensor.CgroupMemoryMax|sensor.CgroupCPUMax) != 0:
+		return limitsOf(&g.whole.cg)
+	case p.part == "" && g.parts == 1:
+		return limitsOf(&p.cg)
+	}
+	return l
+}
+
+// limitsOf are those of a control group.
+func limitsOf(c *sensor.Cgroup) (l workload.Amounts) {
+	if c.Have&sensor.CgroupCPUMax != 0 {
+		l.Cores = c.CPUMax
+	}
+	if c.Have&sensor.CgroupMemoryMax != 0 {
+		l.MemoryBytes = float64(c.MemoryMax)
+	}
+	return l
+}
+
+// exportBounds appends what the workload requests and is limited to. p leads it.
+func (g *group) exportBounds(p *Part, b *metric.Batch) {
+	x := &g.bounds
+	add := func(s **metric.Series, d *metric.Desc, v float64) {
+		if v <= 0 || math.IsInf(v, 0) {
+			return
+		}
+		if *s == nil {
+			*s = metric.NewSeries(d, string(p.id), string(p.kind), "", p.owner)
+		}
+		b.Add(*s, v)
+	}
+	if x.asked {
+		add(&x.reqCores, requestCores, x.request.Cores)
+		add(&x.reqMemory, requestMemory, x.request.MemoryBytes)
+		add(&x.reqGPUs, requestGPUs, x.request.GPUs)
+	}
+	l := g.limits(p)
+	add(&x.limitCores, limitCores, l.Cores)
+	add(&x.limitMemory, limitMemory, l.MemoryBytes)
+}

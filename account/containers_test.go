@@ -1,0 +1,167 @@
+package account
+
+import (
+	"strings"
+	"testing"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// pods is a rig with a container in each of n pods of one workload, which request 0.2 cores and 64 MiB and are limited as
+// said.
+func pods(t *testing.T, n int32, completes bool, limit workload.Amounts) (*rig, *cluster, func(...int32) []sensor.Process) {
+	c := &cluster{containers: map[int32]*box{}, reports: map[string]*workload.ContainerFacts{}}
+	r := c.rig(t, Config{})
+	for i := range n {
+		uid := string(rune('a' + i))
+		c.containers[10+i] = &box{uid: uid, id: "c", workload: "deployment/shop/cart", part: "cart-" + uid + "/app"}
+		c.containers[20+i] = &box{uid: uid, id: "p", workload: "deployment/shop/cart", part: "cart-" + uid}
+		ask := workload.Amounts{Cores: 0.2, MemoryBytes: 64 << 20}
+		c.reports[uid+"/c"] = &workload.ContainerFacts{
+			Namespace: "shop", Pod: "cart-" + uid, UID: uid, Name: "app", Type: "main", Request: ask, Limit: limit, PodRequest: ask, PodLimit: limit, Completes: completes,
+		}
+		c.reports[uid+"/p"] = &workload.ContainerFacts{Namespace: "shop", Pod: "cart-" + uid, UID: uid, Type: "sandbox", PodRequest: ask, PodLimit: limit, Completes: completes}
+	}
+	r.tick(0, nil)
+	start := r.boot + 1
+	return r, c, func(list ...int32) (out []sensor.Process) {
+		for _, i := range list {
+			out = append(out, in(10+i, 10+i, start, second), in(20+i, 20+i, start, second/100))
+		}
+		return out
+	}
+}
+
+// bounds returns request cores, request memory, limit cores and limit memory of the last export, -1 for none.
+func (r *rig) bounds() (out [4]float64) {
+	for i, name := range [...]string{"request_cores", "request_memory_bytes", "limit_cores", "limit_memory_bytes"} {
+		v, ok := r.values["reckon_workload_"+name+"|deployment/shop/cart|deployment||shop"]
+		if out[i] = v; !ok {
+			out[i] = -1
+		}
+	}
+	return out
+}
+
+// TestPodBounds: what the pods of a workload on the node request together, and are limited to.
+func TestPodBounds(t *testing.T) {
+	both := workload.Amounts{Cores: 0.5, MemoryBytes: 128 << 20}
+	for what, tt := range map[string]struct {
+		completes    bool
+		limit        workload.Amounts
+		two, one, no [4]float64 // with two pods, one, and after the end
+	}{
+		"a service": {false, both, [4]float64{0.4, 128 << 20, 1, 256 << 20}, [4]float64{0.2, 64 << 20, 1, 256 << 20}, [4]float64{0.2, 64 << 20, 1, 256 << 20}},
+		"a job":     {true, both, [4]float64{0.4, 128 << 20, 1, 256 << 20}, [4]float64{0.4, 128 << 20, 1, 256 << 20}, [4]float64{0.4, 128 << 20, 1, 256 << 20}},
+		"no limits": {true, workload.Amounts{}, [4]float64{0.4, 128 << 20, -1, -1}, [4]float64{0.4, 128 << 20, -1, -1}, [4]float64{0.4, 128 << 20, -1, -1}},
+		"one limit": {false, workload.Amounts{Cores: 0.3}, [4]float64{0.4, 128 << 20, 0.6, -1}, [4]float64{0.2, 64 << 20, 0.6, -1}, [4]float64{0.2, 64 << 20, 0.6, -1}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r, c, running := pods(t, 2, tt.completes, tt.limit)
+			step := func(want [4]float64, list ...int32) {
+				for range 3 {
+					r.tick(0, running(list...))
+				}
+				r.export()
+				if got := r.bounds(); got != want {
+					t.Errorf("with %d pods %v, want %v", len(list), got, want)
+				}
+			}
+			step(tt.two, 0, 1)
+			if k := "reckon_container_request_cores|deployment/shop/cart|deployment|cart-a/app|shop"; r.values[k] != 0.2 {
+				t.Errorf("%s is %v", k, r.values[k])
+			}
+			c.containers[11].removed, c.containers[21].removed = true, true
+			step(tt.one, 0)
+			c.containers[10].removed, c.containers[20].removed = true, true
+			step(tt.no)
+		})
+	}
+}
+
+// TestGroupLimits: the hard limit of a control group is a limit, and no request.
+func TestGroupLimits(t *testing.T) {
+	limited := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU | sensor.CgroupMemoryMax | sensor.CgroupCPUMax, MemoryMax: 512 << 20, CPUMax: 1.5}}
+	free := &fakeCgroup{c: sensor.Cgroup{Have: sensor.CgroupCPU}}
+	for what, tt := range map[string]struct {
+		id          workload.Identity
+		part, whole *fakeCgroup
+		cores, mem  float64
+	}{
+		"a unit":                    {workload.Identity{Workload: "unit/a.service", Owner: "root"}, limited, nil, 1.5, 512 << 20},
+		"a unit without":            {workload.Identity{Workload: "unit/a.service", Owner: "root"}, free, nil, 0, 0},
+		"a job":                     {workload.Identity{Workload: "slurm/1", Part: "batch", Owner: "bob"}, free, limited, 1.5, 512 << 20},
+		"the step of a job":         {workload.Identity{Workload: "slurm/1", Part: "0", Owner: "bob"}, limited, free, 0, 0},
+		"a pod without names":       {workload.Identity{Workload: "pod/u", Part: "c", Owner: "kubernetes", Place: "u/c", Run: "u"}, free, limited, 1.5, 512 << 20},
+		"a container in a free pod": {workload.Identity{Workload: "pod/u", Part: "c", Owner: "kubernetes", Place: "u/c", Run: "u"}, limited, free, 0, 0},
+	} {
+		r := newRig(t, Config{Identify: func(*sensor.Process, *Part, bool) Identified {
+			found := Identified{Identity: tt.id, Handle: tt.part}
+			if tt.whole != nil {
+				found.Whole = tt.whole
+			}
+			return found
+		}})
+		r.tick(0, []sensor.Process{proc(1, 1, second, 0)})
+		r.tick(0, []sensor.Process{proc(1, 1, second, 0)})
+		r.export()
+		labels := "|" + string(tt.id.Workload) + "|" + string(tt.id.Workload.Kind()) + "||" + tt.id.Owner
+		if c, m := r.values["reckon_workload_limit_cores"+labels], r.values["reckon_workload_limit_memory_bytes"+labels]; c != tt.cores || m != tt.mem {
+			t.Errorf("%s: limits of %v cores and %v bytes", what, c, m)
+		}
+		for k := range r.values {
+			if strings.HasPrefix(k, "reckon_workload_request_") {
+				t.Errorf("%s: %s", what, k)
+			}
+		}
+	}
+}
+
+// TestContainerReports: what the kubelet reports, as series; one that changes is replaced, never beside itself.
+func TestContainerReports(t *testing.T) {
+	r, c, running := pods(t, 1, false, workload.Amounts{})
+	f := c.reports["a/c"]
+	const of = "|deployment/shop/cart|deployment|cart-a/app|shop"
+	want := func(what string, values map[string]float64) {
+		t.Helper()
+		r.tick(0, running(0))
+		r.export()
+		got := 0
+		for k := range r.values {
+			for _, name := range []string{"restarts_total", "waiting", "exit_code"} {
+				if strings.HasPrefix(k, "reckon_container_"+name+of) {
+					got++
+				}
+			}
+		}
+		for k, v := range values {
+			if have, ok := r.values["reckon_container_"+k]; !ok || have != v {
+				t.Errorf("%s: %s is %v, %v, want %v", what, k, have, ok, v)
+			}
+		}
+		if got != len(values) {
+			t.Errorf("%s: %d series, want %d: %v", what, got, len(values), r.values)
+		}
+	}
+	want("it runs", map[string]float64{"restarts_total" + of: 0})
+	f.Restarts, f.Waiting, f.Ended, f.ExitCode, f.Reason = 1, "CrashLoopBackOff", true, 1, "Error"
+	want("it crashed", map[string]float64{"restarts_total" + of: 1, "waiting" + of + "|CrashLoopBackOff": 1, "exit_code" + of + "|Error": 1})
+	f.Restarts, f.Waiting, f.ExitCode, f.Reason = 2, "", 137, "OOMKilled"
+	want("it runs again", map[string]float64{"restarts_total" + of: 2, "exit_code" + of + "|OOMKilled": 137})
+	f.ID = "another"
+	r.tick(0, running(0))
+	r.export()
+	infos := 0
+	for k := range r.values {
+		if strings.HasPrefix(k, "reckon_container_info"+of) {
+			infos++
+		}
+	}
+	if infos != 1 {
+		t.Errorf("%d reckon_container_info of one part", infos)
+	}
+	if _, ok := r.values["reckon_container_restarts_total|deployment/shop/cart|deployment|cart-a|shop"]; ok {
+		t.Error("the sandbox has restarts")
+	}
+}

@@ -1,0 +1,70 @@
+package account
+
+import "reckon/sensor"
+
+// A part may have one control group after another: that of a container that is begun again counts from zero, and one
+// that goes on under another name counts on from what is another's. past is what to add to what the present one says.
+type past [cgCounters]int64
+
+// The counters of a control group that are exported as they are.
+const (
+	cgThrottled = iota
+	cgThrottledPeriods
+	cgCPUWait
+	cgMemoryStall
+	cgIOStall
+	cgOOMKills
+	cgRefaultAnon
+	cgRefaultFile
+	cgMaxEvents
+	cgOOMEvents
+	cgUser
+	cgSystem
+	cgRead
+	cgWrite
+	cgCounters
+)
+
+func countersOf(c *sensor.Cgroup) [cgCounters]uint64 {
+	return [...]uint64{
+		cgThrottled: c.ThrottledNanos, cgThrottledPeriods: c.ThrottledPeriods,
+		cgCPUWait: c.CPUWaitNanos, cgMemoryStall: c.MemoryStallNanos, cgIOStall: c.IOStallNanos,
+		cgOOMKills: c.OOMKills, cgRefaultAnon: c.RefaultAnon, cgRefaultFile: c.RefaultFile,
+		cgMaxEvents: c.MaxEvents, cgOOMEvents: c.OOMEvents, cgUser: c.UserNanos, cgSystem: c.SystemNanos,
+		cgRead: c.ReadBytes, cgWrite: c.WriteBytes,
+	}
+}
+
+// counter is what the control groups of the part counted since the part began.
+func (p *Part) counter(i int) uint64 {
+	return uint64(max(0, int64(countersOf(&p.cg)[i])+p.past[i]))
+}
+
+// succeed takes over a control group after the one that the part had. since is what it had counted before it was this
+// part's, nil for nothing.
+func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
+	if h == nil || h == p.cgroup {
+		return
+	}
+	if p.cgroup != nil {
+		if p.readCgroup(); p.cgroup != nil {
+			_ = p.cgroup.Close()
+		}
+	}
+	counted := int64(p.CPU())
+	if p.cg.Have&sensor.CgroupCPU != 0 {
+		counted = max(counted, int64(p.cg.UsageNanos)-p.cgBase)
+	}
+	for i, v := range countersOf(&p.cg) {
+		p.past[i] += int64(v)
+	}
+	p.cg, p.cgroup, p.cgBase = sensor.Cgroup{}, h, -counted
+	if since != nil {
+		p.cg = *since // so that a group that is gone already adds nothing
+		for i, v := range countersOf(since) {
+			p.past[i] -= int64(v)
+		}
+		p.cgBase += int64(since.UsageNanos)
+	}
+	p.readCgroup()
+}

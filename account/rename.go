@@ -1,0 +1,200 @@
+package account
+
+import (
+	"time"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// Names of some parts come from elsewhere (the kubelet), and later than the first reading. Such a part has a place
+// (workload.Identity.Place), by which it stays one part whatever it is called.
+//
+// What no export has carried is renamed whole, with its counters. What was exported ends under the provisional name, and
+// the part goes on under the other from zero: what others have stored under a name can not be taken back, and so nothing
+// counts twice.
+
+// nameGrace is for how long a part with a provisional name is held back from exports, and how long the report of its
+// supervisor is waited for when it ended, nanoseconds.
+const nameGrace = uint64(2 * time.Second)
+
+// names are what a part knows of its names.
+type names struct {
+	place, run string
+	naming     workload.Naming
+	met        uint64 // boot time at which the part was first seen
+	// behind is the earlier run of the same name, which is exported to its end first.
+	behind     *Part
+	superseded bool // another waits behind it
+}
+
+// awaits reports whether an export leaves the part for the next one: its names, or the end of the run before it,
+// are on their way.
+func (p *Part) awaits(boot uint64) bool {
+	if p.exported {
+		return false
+	}
+	return p.behind != nil && !p.behind.flushed || p.naming != workload.Named && grown(p.met, boot) < nameGrace
+}
+
+// settled reports whether the supervisor of an ended part has said how it ended, or will not.
+func (p *Part) settled(boot uint64) bool {
+	return p.place == "" || p.container.facts == nil || p.container.facts.Ended || p.container.facts.Type == "sandbox" ||
+		grown(p.end, boot) >= nameGrace
+}
+
+// placed returns the open part of a place, nil for none.
+func (l *Ledger) placed(place string) *Part {
+	if place == "" {
+		return nil
+	}
+	if p := l.places[place]; p != nil && !p.closed() {
+		return p
+	}
+	return nil
+}
+
+// better reports whether other names for a part are to be taken.
+func (p *Part) better(found *Identified) bool {
+	if k := (key{found.Workload, found.Part, found.Owner}); found.Naming == workload.Named && k != p.key {
+		return true
+	}
+	return found.Naming < p.naming
+}
+
+// name asks for better names of the parts that have provisional ones.
+func (l *Ledger) name() {
+	if l.config.Rename == nil {
+		return
+	}
+	for i := 0; i < len(l.order); i++ { // a part that goes on under another name is appended
+		p := l.order[i]
+		if p.naming == workload.Named || p.closed() || p.exported && p.end != 0 {
+			continue
+		}
+		if found := (Identified{Identity: l.config.Rename(p.place)}); p.better(&found) {
+			l.rename(p, found)
+		}
+	}
+}
+
+// rename gives a part the names that were found and returns the part that its processes are charged to now.
+func (l *Ledger) rename(p *Part, found Identified) *Part {
+	k := key{found.Workload, found.Part, found.Owner}
+	into := l.parts[k]
+	switch {
+	case k == p.key:
+		l.learn(p, found)
+		return p
+	case p.exported:
+		return l.goOn(p, found)
+	case into != nil && !into.closed() && into.run == p.run:
+		l.join(into, p)
+		l.learn(into, found)
+		return into
+	}
+	if l.parts[p.key] == p {
+		delete(l.parts, p.key)
+	}
+	from := p.group
+	l.leaveGroup(p)
+	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
+	l.enter(p)
+	if g := p.group; g.cores.Count == 0 {
+		g.cores = from.cores
+	}
+	l.learn(p, found)
+	return p
+}
+
+// enter puts a part under its name. An earlier run of that name is exported to its end first.
+func (l *Ledger) enter(p *Part) {
+	if before := l.parts[p.key]; before != nil {
+		if before.closed() {
+			l.remove(before)
+		} else {
+			if before.end == 0 && before.live == 0 {
+				before.finish(l.now)
+			}
+			p.behind, before.superseded = before, true
+		}
+	}
+	l.parts[p.key] = p
+	l.joinGroup(p)
+}
+
+// learn notes what else was found of a part.
+func (l *Ledger) learn(p *Part, found Identified) {
+	if found.Place != "" {
+		p.place, p.run, p.naming = found.Place, found.Run, found.Naming
+		l.places[found.Place] = p
+	}
+	p.adopt(found.Handle)
+	p.group.whole.adopt(found.Whole)
+	p.facts.merge(found.Facts)
+}
+
+// goOn lets a part that was exported end, and its processes and control group go on under the other name. Nothing was
+// charged in this tick yet.
+func (l *Ledger) goOn(p *Part, found Identified) *Part {
+	h, since := p.cgroup, p.cg
+	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // what p does not have is the other's
+	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // l.part is not to find it by its place
+	p.cg.Have &= leftOver
+	delete(l.places, found.Place)
+	q := l.part(found, l.now)
+	if h != nil {
+		q.succeed(h, &since)
+	}
+	l.repoint(p, q)
+	return q
+}
+
+// join adds a part that no export carried to another that it is a piece of: a container that was begun again.
+func (l *Ledger) join(into, p *Part) {
+	if p.cgroup != nil {
+		into.succeed(p.cgroup, nil)
+	} else {
+		for i, v := range countersOf(&p.cg) {
+			into.past[i] += int64(v)
+		}
+		into.cgBase -= int64(p.CPU())
+	}
+	into.absorb(p)
+	into.folded--
+	into.now.used.add(p.now.used)
+	into.now.live, into.now.threads = into.now.live+p.now.live, into.now.threads+p.now.threads
+	into.now.swap += p.now.swap
+	for i, v := range p.now.memory {
+		into.now.memory[i] += v
+	}
+	if into.end = 0; p.end != 0 && into.live == 0 {
+		into.end = p.end
+	}
+	if l.parts[p.key] == p {
+		delete(l.parts, p.key)
+	}
+	p.flushed, p.absorbed, p.end, p.cgroup = true, true, l.now, nil
+	p.total, p.cg, p.now = usage{}, sensor.Cgroup{}, tick{} // nothing is left to charge
+	l.repoint(p, into)
+}
+
+// repoint charges the processes of one part to another from now on.
+func (l *Ledger) repoint(from, to *Part) {
+	for _, e := range l.table {
+		if e.part == from {
+			e.part = to
+		}
+	}
+}
+
+// RunOf returns the workload of a run that goes on, such as the pod with a UID, and the part that stands for all of the
+// run; false when none does.
+func (l *Ledger) RunOf(run string) (id workload.ID, part, owner string, ok bool) {
+	for _, p := range l.order {
+		if p.run == run && run != "" && p.end == 0 && !p.closed() {
+			return p.id, workload.PartOfPod(p.id, p.part), p.owner, true
+		}
+	}
+	return "", "", "", false
+}

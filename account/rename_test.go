@@ -1,0 +1,393 @@
+package account
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// cluster names places as a kubelet does that may be away. A process belongs to the container that its session has the
+// number of.
+type cluster struct {
+	away       bool
+	containers map[int32]*box
+	reports    map[string]*workload.ContainerFacts
+}
+
+// box is a container: its place, its names, and its control group.
+type box struct {
+	uid, id         string
+	workload, part  string
+	cg              sensor.Cgroup
+	removed, closed bool
+}
+
+func (b *box) Read(c *sensor.Cgroup) error {
+	if b.removed {
+		return fs.ErrNotExist
+	}
+	*c = b.cg
+	return nil
+}
+
+func (b *box) Close() error { b.closed = true; return nil }
+
+func (b *box) use(nanos uint64) {
+	b.cg.UsageNanos += nanos
+	b.cg.Have |= sensor.CgroupCPU | sensor.CgroupThrottle
+}
+
+func (c *cluster) identify(p *sensor.Process, _ *Part, _ bool) Identified {
+	b := c.containers[p.SID]
+	if b == nil {
+		return byGroup(p, nil, false)
+	}
+	found := Identified{Identity: c.rename(b.uid + "/" + b.id), Handle: b}
+	found.Cgroup = "/" + b.id
+	return found
+}
+
+func (c *cluster) rename(place string) workload.Identity {
+	uid, id, _ := strings.Cut(place, "/")
+	out := workload.Identity{
+		Workload: workload.MakeID(workload.Pod, uid), Part: id, Owner: "kubernetes", Place: place, Run: uid, Naming: workload.Unnamed,
+	}
+	for _, b := range c.containers {
+		if b.uid == uid && b.id == id && !c.away {
+			out.Workload, out.Part, out.Owner, out.Naming = workload.ID(b.workload), b.part, "shop", workload.Named
+		}
+	}
+	return out
+}
+
+func (c *cluster) report(place string, _ bool) *workload.ContainerFacts { return c.reports[place] }
+
+func (c *cluster) rig(t interface{ Fatalf(string, ...any) }, config Config) *rig {
+	config.Identify, config.Rename, config.Container = c.identify, c.rename, c.report
+	return newRig(t, config)
+}
+
+// in is a process of a container.
+func in(pid int32, session int32, start, cpu uint64) sensor.Process {
+	p := proc(pid, pid, start, cpu)
+	p.SID = session
+	return p
+}
+
+// ids are the workloads and parts of the last export that have CPU time.
+func (r *rig) ids() (out []string) {
+	for k := range r.values {
+		if f := strings.Split(k, "|"); f[0] == "reckon_workload_cpu_seconds_total" && f[2] != "other" && f[5] == "user" {
+			out = append(out, f[1]+" "+f[3])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (r *rig) wantIDs(want ...string) {
+	if got := r.ids(); !slices.Equal(got, want) {
+		r.t.Fatalf("workloads %q, want %q", got, want)
+	}
+}
+
+// TestNamedBeforeExport: names that come within two seconds are those of the first export.
+func TestNamedBeforeExport(t *testing.T) {
+	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
+	c := &cluster{away: true, containers: map[int32]*box{7: b}}
+	r := c.rig(t, Config{})
+	r.tick(0, nil)
+	b.use(second / 2)
+	p := in(7, 7, r.boot+1, second/2)
+	r.tick(second/2, []sensor.Process{p})
+	r.export()
+	r.wantIDs() // held back
+	c.away = false
+	b.use(second / 2)
+	p = in(7, 7, p.Start, second)
+	r.tick(second/2, []sensor.Process{p})
+	r.export()
+	r.wantIDs("deployment/shop/cart cart-x/app")
+	r.want("all of it", r.cpu("deployment/shop/cart", "cart-x/app", "shop"), 1)
+	r.want("distribution", r.values["reckon_workload_cores|deployment/shop/cart|deployment||shop"], 2)
+	if r.l.placed("u1/c1") == nil {
+		t.Fatalf("the place is forgotten")
+	}
+}
+
+// TestNamesThatDoNotCome: after two seconds the figures go on under the provisional name, and when the kubelet is back
+// under the other, each second once.
+func TestNamesThatDoNotCome(t *testing.T) {
+	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
+	c := &cluster{away: true, containers: map[int32]*box{7: b}}
+	r := c.rig(t, Config{})
+	r.tick(0, nil)
+	start, used := r.boot+1, uint64(0)
+	step := func() {
+		used += second / 2
+		b.use(second / 2)
+		b.cg.ThrottledNanos += second / 10
+		r.tick(second/2, []sensor.Process{in(7, 7, start, used)})
+	}
+	step() // met
+	step()
+	r.export()
+	r.wantIDs() // for a second
+	step()
+	r.export()
+	r.wantIDs("pod/u1 c1")
+	r.want("before", r.cpu("pod/u1", "c1", "kubernetes"), 1.5)
+	c.away = false
+	step()
+	step()
+	r.export()
+	before, after := r.cpu("pod/u1", "c1", "kubernetes"), r.cpu("deployment/shop/cart", "cart-x/app", "shop")
+	r.want("together", before+after, 2.5)
+	if before < 1.5 || after < 0.5 {
+		t.Fatalf("%v before, %v after", before, after)
+	}
+	throttled := "reckon_workload_cpu_throttled_seconds_total|"
+	r.want("throttled, together", r.values[throttled+"pod/u1|pod|c1|kubernetes"]+r.values[throttled+"deployment/shop/cart|deployment|cart-x/app|shop"], 0.5)
+	step()
+	step()
+	r.export()
+	r.export()
+	r.wantIDs("deployment/shop/cart cart-x/app") // the other has ended
+	r.want("the rest", r.cpu("deployment/shop/cart", "cart-x/app", "shop"), 3.5-before)
+	r.want("conservation", seconds(r.l.Total()), 3.5)
+	if b.closed {
+		t.Fatalf("the control group was closed")
+	}
+}
+
+// TestShortContainers: containers that end before an export keep their names, and are named after their end.
+func TestShortContainers(t *testing.T) {
+	c := &cluster{away: true, containers: map[int32]*box{}, reports: map[string]*workload.ContainerFacts{}}
+	r := c.rig(t, Config{})
+	r.tick(0, nil)
+	var want []string
+	var exited []sensor.Process
+	for i := range int32(12) {
+		b := &box{uid: fmt.Sprintf("u%02d", i), id: "c", workload: fmt.Sprintf("job/shop/j%02d", i), part: fmt.Sprintf("j%02d-x/main", i), removed: true}
+		c.containers[100+i] = b
+		exited = append(exited, in(100+i, 100+i, r.boot+1, second/20))
+		want = append(want, b.workload+" "+b.part)
+		c.reports[b.uid+"/c"] = &workload.ContainerFacts{Name: "main", Type: "main", Ended: i%2 == 0, Reason: "Completed"}
+	}
+	r.tick(12*second/20, nil, exited...)
+	r.tick(0, nil)
+	r.export()
+	r.wantIDs() // held back: the names may come
+	c.away = false
+	r.tick(0, nil)
+	r.export()
+	r.wantIDs(want...)
+	r.want("one of them", r.cpu("job/shop/j03", "j03-x/main", "shop"), 0.05)
+	if n := len(r.values); n > 12*16 {
+		t.Errorf("%d series of 12 containers that hardly did anything", n)
+	}
+	for range 3 { // those of which no end was reported stay for two seconds
+		r.tick(0, nil)
+	}
+	r.export()
+	r.tick(0, nil)
+	r.export()
+	r.wantIDs()
+	r.want("conservation", seconds(r.l.Total()), 0.6)
+}
+
+// TestContainerBegunAgain: a container that crashes goes on in its part, with each control group counted from zero.
+func TestContainerBegunAgain(t *testing.T) {
+	for what, export := range map[string]bool{"exported": true, "not exported": false} {
+		t.Run(what, func(t *testing.T) {
+			first := &box{uid: "u1", id: "c1", workload: "pod/shop/a", part: "app"}
+			c := &cluster{containers: map[int32]*box{1: first}}
+			r := c.rig(t, Config{})
+			r.tick(0, nil)
+			first.use(second)
+			first.cg.ThrottledNanos, first.cg.OOMKills, first.cg.Have = 300e6, 1, first.cg.Have|sensor.CgroupEvents
+			r.tick(second, []sensor.Process{in(1, 1, r.boot+1, second)})
+			if export {
+				r.export()
+			}
+			first.use(second / 2)
+			first.removed = true
+			// The second one is not reported yet: it begins under its digits.
+			next := &box{uid: "u1", id: "c2", workload: "pod/shop/a", part: "app"}
+			c.containers[2] = next
+			c.away = true
+			next.use(second / 4)
+			next.cg.ThrottledNanos, next.cg.Have = 100e6, next.cg.Have|sensor.CgroupEvents
+			r.tick(second*3/4, []sensor.Process{in(2, 2, r.boot+1, second/4)}, in(1, 1, 1001*second, second*3/2))
+			c.away = false
+			next.use(second / 4)
+			r.tick(second/4, []sensor.Process{in(2, 2, r.boot+1-second, second/2)})
+			next.use(second / 8) // of children that no reading saw
+			r.tick(second/8, []sensor.Process{in(2, 2, r.boot+1-2*second, second/2)})
+			r.export()
+			r.wantIDs("pod/shop/a app")
+			r.want("both", r.cpu("pod/shop/a", "app", "shop"), 2.125)
+			r.want("throttled", r.values["reckon_workload_cpu_throttled_seconds_total|pod/shop/a|pod|app|shop"], 0.4)
+			r.want("OOM kills", r.values["reckon_workload_oom_kills_total|pod/shop/a|pod|app|shop"], 1)
+			r.want("conservation", seconds(r.l.Total()), 2.125)
+		})
+	}
+}
+
+// TestSameNameNewUID: a pod of a StatefulSet that is made anew is a run of its own, and its counters begin at zero.
+func TestSameNameNewUID(t *testing.T) {
+	const id, part = "statefulset/shop/db", "db-0/db"
+	old := &box{uid: "u1", id: "c1", workload: id, part: part}
+	c := &cluster{containers: map[int32]*box{1: old}}
+	r := c.rig(t, Config{Linger: 3600e9})
+	r.tick(0, nil)
+	old.use(second)
+	r.tick(second, []sensor.Process{in(1, 1, r.boot+1, second)})
+	r.export()
+	r.want("the first", r.cpu(id, part, "shop"), 1)
+	from := r.values["reckon_workload_start_time_seconds|"+id+"|statefulset|"+part+"|shop"]
+	old.removed = true
+	c.containers[2] = &box{uid: "u2", id: "c2", workload: id, part: part}
+	r.tick(second, nil, in(1, 1, 1001*second, 2*second))
+	c.containers[2].use(second / 2)
+	anew := r.boot + 1
+	r.tick(second/2, []sensor.Process{in(2, 2, anew, second/2)})
+	r.export()
+	r.want("the first, to its end", r.cpu(id, part, "shop"), 2)
+	c.containers[2].use(second / 4)
+	r.tick(second/4, []sensor.Process{in(2, 2, anew, second*3/4)})
+	r.export()
+	r.want("the second", r.cpu(id, part, "shop"), 0.75)
+	if at := r.values["reckon_workload_start_time_seconds|"+id+"|statefulset|"+part+"|shop"]; at <= from {
+		t.Errorf("it began at %v, the one before it at %v", at, from)
+	}
+	r.want("conservation", seconds(r.l.Total()), 2.75)
+}
+
+// TestNamesOverRestart: an agent that begins while the kubelet is away goes on under the names that it had.
+func TestNamesOverRestart(t *testing.T) {
+	b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
+	c := &cluster{containers: map[int32]*box{7: b}}
+	r := c.rig(t, Config{})
+	r.tick(0, nil)
+	b.use(second)
+	start := r.boot + 1
+	r.tick(second, []sensor.Process{in(7, 7, start, second)})
+	r.export()
+	data, err := r.l.State("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := c.rig(t, Config{})
+	if err := again.l.Restore(data, "boot"); err != nil {
+		t.Fatal(err)
+	}
+	again.boot, again.m = r.boot, r.m
+	c.away = true
+	b.use(second)
+	again.tick(second, []sensor.Process{in(7, 7, start, 3*second/2), in(8, 7, start+2*second, second/2)})
+	again.export()
+	again.wantIDs("deployment/shop/cart cart-x/app")
+	again.want("both", again.cpu("deployment/shop/cart", "cart-x/app", "shop"), 2)
+}
+
+// TestRenameConserves: whatever names come and go, each CPU second is charged once.
+func TestRenameConserves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &cluster{containers: map[int32]*box{}}
+		r := c.rig(t, Config{})
+		r.tick(0, nil)
+		live := map[int32]sensor.Process{}
+		var used, next int32 = 0, 1
+		exported := map[string]float64{} // by series and start: a run after another begins at zero
+		export := func() {
+			r.export()
+			for k, v := range r.values {
+				if f := strings.Split(k, "|"); f[0] == "reckon_workload_cpu_seconds_total" && f[2] != "other" {
+					start := r.values["reckon_workload_start_time_seconds|"+strings.Join(f[1:5], "|")]
+					k = fmt.Sprint(k, start)
+					if v < exported[k]-1e-9 {
+						t.Fatalf("%s fell from %v to %v", k, exported[k], v)
+					}
+					exported[k] = v
+				}
+			}
+		}
+		for range rapid.IntRange(5, 40).Draw(t, "ticks") {
+			c.away = rapid.Bool().Draw(t, "away")
+			var exited []sensor.Process
+			if len(live) < 4 && rapid.Bool().Draw(t, "begin") {
+				pod := rapid.IntRange(0, 2).Draw(t, "pod")
+				name := fmt.Sprintf("p%d-%d/app", pod, next)
+				if again := rapid.Bool().Draw(t, "again"); again { // of the same name, after the one before it has ended
+					name = fmt.Sprintf("p%d/app", pod)
+					for pid := range live {
+						if c.containers[pid].part == name {
+							name = fmt.Sprintf("p%d-%d/app", pod, next)
+						}
+					}
+				}
+				c.containers[next] = &box{
+					uid: fmt.Sprintf("u%d-%d", pod, next/4), id: fmt.Sprintf("c%d", next),
+					workload: fmt.Sprintf("deployment/shop/d%d", pod), part: name,
+				}
+				live[next] = in(next, next, r.boot+1, 0)
+				next++
+			}
+			busy := uint64(0)
+			for _, pid := range slices.Sorted(func(yield func(int32) bool) {
+				for k := range live {
+					if !yield(k) {
+						return
+					}
+				}
+			}) {
+				p, b := live[pid], c.containers[pid]
+				d := uint64(rapid.IntRange(0, 100).Draw(t, "use")) * 1e6
+				p.UserNanos += d
+				busy += d
+				used += int32(d / 1e6)
+				b.use(d)
+				live[pid] = p
+				if rapid.IntRange(0, 4).Draw(t, "end") == 0 {
+					b.removed = rapid.Bool().Draw(t, "removed")
+					delete(live, pid)
+					exited = append(exited, p)
+				}
+			}
+			var list []sensor.Process
+			for pid := int32(1); pid < next; pid++ {
+				if p, ok := live[pid]; ok {
+					list = append(list, p)
+				}
+			}
+			r.tick(busy, list, exited...)
+			if rapid.IntRange(0, 2).Draw(t, "export") == 0 {
+				export()
+			}
+			if got, want := seconds(r.l.Total()), float64(used)/1e3; math.Abs(got-want) > 1e-6 {
+				t.Fatalf("%v s are charged of %v", got, want)
+			}
+		}
+		c.away = false
+		for range 30 {
+			r.tick(0, nil)
+			export()
+		}
+		sum := 0.0
+		for _, v := range exported {
+			sum += v
+		}
+		if want := float64(used) / 1e3; math.Abs(sum-want) > 1e-6 {
+			t.Fatalf("%v s were exported of %v", sum, want)
+		}
+	})
+}

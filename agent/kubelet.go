@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"reckon/external/scrape"
+	"reckon/internal/kubelet"
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+	"reckon/workload/all"
+	"reckon/workload/kubernetes"
+)
+
+// Kubelet says how the pods of this node get their names.
+type Kubelet struct {
+	// Address is https://HOST:PORT; "auto" or empty asks the kubelet of this machine where the agent runs in a pod with a
+	// service account; "none" asks nobody.
+	Address string
+	// TokenFile and CAFile are those of the service account if empty; see kubelet.Config.
+	TokenFile, CAFile string
+	Insecure          bool
+	// NodeIP is the address of the node that "auto" asks, where the agent does not share its network.
+	NodeIP string
+	// Account are labels of pods, of which the first that a pod has names the account it is charged to.
+	Account []string
+}
+
+// firstAnswer is for how long the start of the agent waits for the list of pods.
+const firstAnswer = time.Second
+
+// openKubelet begins to ask the kubelet. pods, which may be nil, says so too.
+func (a *Agent) openKubelet(pods *scrape.Pods) error {
+	k := a.config.Kubelet
+	c := kubelet.Config{Address: k.Address, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure, Node: a.config.Node, Root: a.config.Root}
+	if k.Address == "" || k.Address == "auto" || k.Address == "none" {
+		c.Address = ""
+		switch {
+		case pods != nil:
+			c.Address = pods.Kubelet
+			c.TokenFile, c.CAFile = cmp.Or(c.TokenFile, pods.TokenFile), cmp.Or(c.CAFile, pods.CAFile)
+			c.Insecure = c.Insecure || pods.Insecure
+		case k.Address == "none" || !kubelet.InCluster():
+			return nil
+		case k.NodeIP != "":
+			c.Address = "https://" + net.JoinHostPort(k.NodeIP, "10250")
+		}
+	}
+	client, err := kubelet.New(c)
+	if err != nil {
+		return err
+	}
+	a.pods = kubelet.NewCache(client)
+	ctx, cancel := context.WithTimeout(context.Background(), firstAnswer)
+	defer cancel()
+	_, _, _ = a.pods.Next(ctx, 0)
+	a.kubernetes = kubernetes.New(kubernetes.Options{Pods: a.pods, Account: k.Account})
+	a.chain = all.With(all.Options{Kubernetes: a.kubernetes})
+	return nil
+}
+
+// kubeletSensor says whether the kubelet answers.
+type kubeletSensor struct{ *kubelet.Cache }
+
+// Name implements sensor.Sensor.
+func (kubeletSensor) Name() string { return "kubelet" }
+
+// Descs implements sensor.Sensor.
+func (kubeletSensor) Descs() []*metric.Desc { return nil }
+
+// Read implements sensor.Sensor.
+func (s kubeletSensor) Read(*metric.Batch) error {
+	err := s.Err()
+	if err == nil {
+		return nil
+	}
+	reason, fix, _ := strings.Cut(err.Error(), "; ")
+	return sensor.Unavailable(reason, fix, err)
+}
+
+// noteNameless says once that there are pods and nobody to ask for their names, unless that was chosen.
+func (a *Agent) noteNameless(id *workload.Identity) {
+	if id.Place == "" || a.pods != nil || a.self.nameless || a.config.Kubelet.Address == "none" {
+		return
+	}
+	a.self.nameless = true
+	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured", "name it with --kubelet https://NODE:10250", nil))
+}
+
+// rename is account.Config.Rename.
+func (a *Agent) rename(place string) workload.Identity {
+	if a.kubernetes == nil {
+		return workload.Identity{Place: place, Naming: workload.Unnamed}
+	}
+	return a.kubernetes.Rename(place)
+}
+
+// container is account.Config.Container.
+func (a *Agent) container(place string, ended bool) *workload.ContainerFacts {
+	if a.kubernetes == nil {
+		return nil
+	}
+	return a.kubernetes.Container(place, ended)
+}

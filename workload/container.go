@@ -1,0 +1,37 @@
+package workload
+
+import "strings"
+
+// ContainerFacts are what the supervisor of a part reports of it, by its own clock: the kubelet of a container. Unknown is
+// empty, or 0 for amounts, and then there is none.
+type ContainerFacts struct {
+	Namespace, Pod, UID, QoS string
+	Name, Image, ID          string
+	// Type is main, init, sidecar, ephemeral or sandbox.
+	Type     string
+	Restarts int
+	Waiting  string // reason
+	// Ended: ExitCode and Reason are of its latest end.
+	Ended    bool
+	ExitCode int
+	Reason   string
+
+	Request, Limit Amounts
+	// PodRequest and PodLimit are of its whole pod; a limit of 0 is none.
+	PodRequest, PodLimit Amounts
+	// Completes: the pod ends when its work is done, as that of a job does.
+	Completes bool
+}
+
+// Amounts are what is requested, or a limit.
+type Amounts struct{ Cores, MemoryBytes, GPUs float64 }
+
+// PartOfPod is the part that stands for the whole pod of which part is a container: the name of the pod, and of a
+// bare pod, which is a workload of its own, the empty name.
+func PartOfPod(id ID, part string) string {
+	if id.Kind() == Pod {
+		return ""
+	}
+	pod, _, _ := strings.Cut(part, "/")
+	return pod
+}

@@ -1,0 +1,133 @@
+package kubernetes
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/internal/kubelet"
+)
+
+// Owner says what a pod is a replica of, at the top of what can be told without the API server. Kind is in lower case;
+// a bare or static pod is its own: kind "pod".
+type Owner struct{ Kind, Name string }
+
+// rule finds an owner by labels that its controller puts on pods. name is the label with the owner's name; kind is the
+// owner's kind, or, where kindLabel is there, what that label says, less trim.
+type rule struct {
+	name, kind      string
+	kindLabel, trim string
+	needs           string // a label that must be there too
+}
+
+// rules are asked in order, the outermost owner first. Sources: the API constants of each project, named by its folder.
+func rules() []rule {
+	return []rule{
+		// kubeflow/trainer pkg/constants: a TrainJob makes a JobSet of its own name
+		{name: "jobset.sigs.k8s.io/jobset-name", kind: "trainjob", needs: "trainer.kubeflow.org/trainjob-ancestor-step"},
+		// kubeflow/training-operator pkg/apis/kubeflow.org/v1: "pytorchjob-controller"
+		{name: "training.kubeflow.org/job-name", kind: "mpijob", kindLabel: "training.kubeflow.org/operator-name", trim: "-controller"},
+		// ray-project/kuberay ray-operator/controllers/ray/utils: RayJob, RayService, RayCluster
+		{name: "ray.io/originated-from-cr-name", kindLabel: "ray.io/originated-from-crd", kind: "raycluster"},
+		{name: "ray.io/cluster", kind: "raycluster"},
+		// kubernetes-sigs/jobset api/jobset/v1alpha2, kubernetes-sigs/lws api/leaderworkerset/v1
+		{name: "jobset.sigs.k8s.io/jobset-name", kind: "jobset"},
+		{name: "leaderworkerset.sigs.k8s.io/name", kind: "leaderworkerset"},
+		// argoproj/argo-workflows workflow/common
+		{name: "workflows.argoproj.io/workflow", kind: "workflow"},
+		// kubeflow/spark-operator pkg/common; apache/spark resource-managers/kubernetes Constants.scala
+		{name: "sparkoperator.k8s.io/app-name", kind: "sparkapplication"},
+		{name: "spark-app-name", kind: "sparkapplication", needs: "spark-role"},
+		// tektoncd/pipeline pkg/apis/pipeline
+		{name: "tekton.dev/pipelineRun", kind: "pipelinerun"},
+		{name: "tekton.dev/taskRun", kind: "taskrun"},
+	}
+}
+
+// find reads the labels of a pod.
+func (r *rule) find(labels map[string]string) (Owner, bool) {
+	name := labels[r.name]
+	if name == "" || r.needs != "" && labels[r.needs] == "" {
+		return Owner{}, false
+	}
+	kind := strings.ToLower(strings.TrimSuffix(labels[r.kindLabel], r.trim))
+	if kind == "mpi-operator" {
+		kind = "mpijob"
+	}
+	return Owner{cmp.Or(kind, r.kind), name}, true
+}
+
+// ownerOf finds the owner of a pod, by labels, then by its ownerReferences.
+func ownerOf(p *kubelet.Pod) Owner {
+	if p.Static || p.OwnerKind == "" && len(p.Labels) == 0 {
+		return Owner{"pod", p.Name}
+	}
+	for _, r := range rules() {
+		if o, ok := r.find(p.Labels); ok {
+			return o
+		}
+	}
+	switch p.OwnerKind {
+	case "":
+		return Owner{"pod", p.Name}
+	case "ReplicaSet":
+		return aboveReplicaSet(p)
+	case "Job":
+		if cron, ok := cronJob(p.OwnerName, p.Created); ok {
+			return Owner{"cronjob", cron}
+		}
+	case "ReplicationController":
+		if name := p.Labels["openshift.io/deployment-config.name"]; name != "" {
+			return Owner{"deploymentconfig", name}
+		}
+	}
+	return Owner{strings.ToLower(p.OwnerKind), p.OwnerName}
+}
+
+// aboveReplicaSet is what made a ReplicaSet, whose name ends in the hash of its template.
+func aboveReplicaSet(p *kubelet.Pod) Owner {
+	for _, above := range [...]struct{ hash, kind string }{{"rollouts-pod-template-hash", "rollout"}, {"pod-template-hash", "deployment"}} {
+		if hash := p.Labels[above.hash]; hash != "" {
+			if name, ok := strings.CutSuffix(p.OwnerName, "-"+hash); ok && name != "" {
+				return Owner{above.kind, name}
+			}
+		}
+	}
+	return Owner{"replicaset", p.OwnerName}
+}
+
+// A Job of a CronJob is called NAME-MINUTES, the minutes from the Unix epoch to when it was scheduled
+// (pkg/controller/cronjob of Kubernetes, since 1.21). Its pods are created after that, later ones of a Job that is tried
+// again within days; clocks may differ by a minute.
+const (
+	cronAhead  = time.Minute
+	cronBehind = 7 * 24 * time.Hour
+)
+
+func cronJob(job string, created time.Time) (string, bool) {
+	at := strings.LastIndexByte(job, '-')
+	if at <= 0 || created.IsZero() {
+		return "", false
+	}
+	digits := job[at+1:]
+	minutes, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || len(digits) < 8 || len(digits) > 10 || digits[0] == '0' {
+		return "", false
+	}
+	age := created.Sub(time.Unix(minutes*60, 0))
+	return job[:at], age >= -cronAhead && age <= cronBehind
+}
+
+// account is the first label of the list that the pod has.
+func account(p *kubelet.Pod, labels []string) string {
+	for _, key := range labels {
+		if v := p.Labels[key]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// queueLabel names the queue of Kueue that admitted the pod.
+const queueLabel = "kueue.x-k8s.io/queue-name"
