@@ -142,7 +142,7 @@ func TestPodsAreNamed(t *testing.T) {
 		if len(got) == 0 {
 			return false
 		}
-		if len(got) != 1 || got[0] != "deployment/shop/cart|deployment|cart-5d4-x/app|shop|cart|web||sleep" {
+		if len(got) != 1 || got[0] != "deployment/shop/cart|deployment|cart-5d4-x/app|shop|shop/cart|web||sleep" {
 			t.Fatalf("the first export has %q", got)
 		}
 		return true

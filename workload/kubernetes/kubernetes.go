@@ -98,7 +98,7 @@ func (r *Resolver) identity(p *cgroupPlace, sandbox bool) workload.Identity {
 	id.Owner = namespace
 	id.Workload = workload.MakeID(workload.Kind(cgpath.Clean(owner.Kind)), namespace+"/"+cgpath.Clean(owner.Name))
 	id.Facts = workload.Facts{
-		Name: cgpath.Clean(owner.Name), Account: clean(account(pod, r.Account)), Partition: clean(pod.Labels[queueLabel]),
+		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: clean(account(pod, r.Account)), Partition: clean(pod.Labels[queueLabel]),
 	}
 	id.Part = ""
 	if bare := owner == (Owner{"pod", pod.Name}); !bare {
