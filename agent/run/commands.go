@@ -76,11 +76,13 @@ func (c *tally) add(p *proc) {
 }
 
 // breakdown turns the tallies into the list of the report, so that CPU time adds up to
-// total (ns) and processes to started: what is missing goes to "other".
-func breakdown(m map[string]*tally, total, started uint64) []Command {
-	list := make([]Command, 0, len(m)+1)
+// total (ns) and processes to started. Where all processes that there were (whole) have a name, what is missing is the
+// beginning and the very end of each: it is shared out by number, and shared says how much that
+// is, in seconds. Else it is that of the children whom nobody saw, under the name of who waited
+// for them (unseen), and of "other".
+func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uint64, whole bool) (list []Command, shared float64) {
+	list = make([]Command, 0, len(m)+1)
 	var cpu, n uint64
-	var rest *Command
 	for name, c := range m {
 		cpu += c.cpu
 		n += c.n
@@ -94,33 +96,49 @@ func breakdown(m map[string]*tally, total, started uint64) []Command {
 		}
 		cpu = total
 	}
-	slices.SortFunc(list, func(a, b Command) int {
-		return cmp.Or(cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(b.Processes, a.Processes), cmp.Compare(a.Name, b.Name))
-	})
-	if i := slices.IndexFunc(list, func(c Command) bool { return c.Name == otherName }); i >= 0 {
-		c := list[i]
-		list = append(slices.Delete(list, i, i+1), c)
-		rest = &list[len(list)-1]
-	}
 	missing := float64(total-cpu) / 1e9
 	unnamed := started - min(n, started)
-	if unnamed == 0 && n > 0 && missing <= spread*seconds(total) {
-		// All processes are known by name: what is missing is the beginning and the very
-		// end of each, about the same for all, which their events do not hold.
+	if _, other := m[otherName]; whole && unnamed == 0 && n > 0 && !other {
 		for i := range list {
 			list[i].grow(missing * float64(list[i].Processes) / float64(n))
 		}
-		return list
+		slices.SortFunc(list, order)
+		return list, missing
 	}
-	if missing > 0 || unnamed > 0 {
-		if rest == nil {
+	var sum float64
+	for _, ns := range unseen {
+		sum += seconds(ns)
+	}
+	for name, ns := range unseen {
+		// Child times hold also what is missing of those that were seen.
+		part := seconds(ns) * min(1, missing/sum)
+		list = append(list, Command{Name: "children of " + name, CPUSeconds: part})
+	}
+	slices.SortFunc(list, order)
+	if missing -= min(sum, missing); missing > 0 || unnamed > 0 {
+		i := slices.IndexFunc(list, func(c Command) bool { return c.Name == otherName })
+		if i < 0 {
+			i = len(list)
 			list = append(list, Command{Name: otherName})
-			rest = &list[len(list)-1]
 		}
-		rest.CPUSeconds += missing
-		rest.Processes += unnamed
+		list[i].CPUSeconds += missing
+		list[i].Processes += unnamed
+		slices.SortFunc(list, order)
 	}
-	return list
+	return list, 0
+}
+
+// order sorts the largest CPU time first, and "other" last.
+func order(a, b Command) int {
+	return cmp.Or(truth(a.Name == otherName)-truth(b.Name == otherName),
+		cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(b.Processes, a.Processes), cmp.Compare(a.Name, b.Name))
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (c *tally) command(name string) Command {
@@ -142,9 +160,6 @@ func (c *tally) command(name string) Command {
 	}
 	return out
 }
-
-// spread is how much of the CPU time may be shared out by number of processes.
-const spread = 0.2
 
 func (c *Command) grow(by float64) {
 	if c.CPUSeconds > 0 {

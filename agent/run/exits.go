@@ -15,6 +15,8 @@ type exitFeed struct {
 	err     error
 	taken   uint64
 	whole   bool // the record of a child of ours came: the source does tell
+	// strangers are records of children of the tree of which the events did not tell.
+	strangers uint64
 }
 
 func (f *exitFeed) drain(t *tree, at float64) {
@@ -58,8 +60,11 @@ func (f *exitFeed) take(t *tree, e *sensor.Process, at float64) bool {
 		return false
 	case p != nil && (p.exit != nil || p.stat.start != 0 && e.Start != 0 && !sensor.SameStart(p.stat.start, e.Start)):
 		return false
-	case p == nil && (t.byEvents || e.Have&sensor.FieldParent == 0 || e.PPID != t.self && t.procs[e.PPID] == nil):
+	case p == nil && (e.Have&sensor.FieldParent == 0 || e.PPID != t.self && t.procs[e.PPID] == nil):
 		return false
+	case p == nil && t.byEvents:
+		f.strangers++ // or one that was folded, and its record comes late
+		return true
 	case p == nil:
 		p = t.add(e.PID, e.PPID)
 	}

@@ -24,6 +24,16 @@ func (t *tree) search(now float64) {
 	}
 }
 
+// confirm buries what the table takes for alive and /proc does not have any more: an event
+// that tells of an end may be lost, or late.
+func (t *tree) confirm(now float64) {
+	for _, p := range t.order {
+		if p.pid != 0 && !p.dead && !t.readStat(p) {
+			t.bury(p, now)
+		}
+	}
+}
+
 // disown notes the children that we have already: whoever became us by exec left them.
 func (t *tree) disown() {
 	t.turn++
@@ -57,7 +67,7 @@ func (t *tree) children(pid int32, threads bool) {
 				continue
 			}
 			p := t.procs[int32(n)]
-			if p != nil && p.exit != nil { // a zombie, whose record we have
+			if p != nil && (p.exit != nil || p.dead && t.zombie(p)) { // its end was told
 				p.mark = t.turn
 				continue
 			}
@@ -73,6 +83,13 @@ func (t *tree) children(pid int32, threads bool) {
 			p.mark = t.turn
 		}
 	}
+}
+
+// zombie reports whether a process that is taken for dead is still to be waited for.
+func (t *tree) zombie(p *proc) bool {
+	b, err := t.files.pid(p.pid, "stat")
+	var s stat
+	return err == nil && parseStat(b, &s) == nil && s.state == 'Z' && (p.stat.start == 0 || p.stat.start == s.start)
 }
 
 // bequeath finds out who will wait for a process that ends: its parent, we, or nobody.

@@ -159,7 +159,7 @@ func (m *meter) follow(at float64) {
 func (m *meter) ready(at float64) func(*proc) bool {
 	return func(p *proc) bool {
 		switch {
-		case p.exit != nil && !m.tree.byEvents && p.mark == m.tree.turn:
+		case !m.tree.byEvents && (p.mark == m.tree.turn || !p.reaped && m.tree.zombie(p)):
 			return false // still a zombie: forgotten, it would be found again
 		case at > p.died+exitDelay:
 			return true

@@ -189,7 +189,9 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 	switch r.kind {
 	case unix.PERF_RECORD_FORK:
 		if r.tid == r.pid && r.pid != r.ppid {
-			t.add(r.pid, r.ppid)
+			if t.byEvents || p == nil || p.dead { // else it was found before
+				t.add(r.pid, r.ppid)
+			}
 		} else if p != nil {
 			p.alive++
 		}
@@ -214,6 +216,7 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 		}
 	case unix.PERF_RECORD_LOST:
 		w.lost += r.value
+		t.byEvents = false // from now on the tree is searched
 	}
 }
 

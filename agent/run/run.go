@@ -70,6 +70,7 @@ type runner struct {
 	notes   []string
 	self    float64
 	living  uint64 // CPU time of what outlived the command, ns
+	hidden  bool   // more was waited for than processes were told of
 	settled <-chan struct{}
 }
 

@@ -23,6 +23,7 @@ func (r *runner) report() *Report {
 		m.tree.look(m.now())
 		m.study()
 	}
+	t.confirm(m.now())
 	survivors := r.survivors()
 	t.sweep(func(*proc) bool { return true })
 	for _, p := range t.order {
@@ -46,7 +47,11 @@ func (r *runner) report() *Report {
 	}
 	r.fillMemory(rep)
 	r.fillRest(rep)
-	rep.Commands = breakdown(t.commands, m.last.cpu, rep.Processes)
+	var shared float64
+	rep.Commands, shared = breakdown(t.commands, t.unseen, m.last.cpu, rep.Processes, rep.Sources["processes"] != sampled)
+	if shared > 0.01*rep.CPU.Total {
+		rep.Sources["commands"] += fmt.Sprintf("; %.0f %% of the CPU time shared out by number of processes", 100*shared/rep.CPU.Total)
+	}
 	rep.Rows = m.profile.rows
 	rep.Source = sourceWord(rep.Sources)
 	rep.OverheadCPUSeconds = selfCPU() - r.self
@@ -97,9 +102,8 @@ func (r *runner) fillCPU(rep *Report) {
 			r.note("a program ignored SIGCHLD: the kernel forgot its children, they count as last seen (%.2f s of CPU)", seconds(m.tree.unwaited))
 		}
 	}
-	if m.perf != nil && waited > m.tree.foldedCPU+waited/10+50e6 {
-		m.perf.lost++ // a program that changed its user took its subtree out of our sight
-	}
+	// A program that changed its user may have taken its subtree out of sight of the events.
+	r.hidden = m.perf != nil && waited > m.tree.foldedCPU+waited/10+50e6
 	m.last.cpu = total
 	rep.CPU.Total = seconds(total)
 	if user+system > 0 {
@@ -162,16 +166,7 @@ func (r *runner) fillRest(rep *Report) {
 	rep.Faults = Faults{m.reaped.minor, m.reaped.major}
 	rep.ProcessesPeak, rep.ThreadsPeak = max(m.peakProcs, 1), max(m.peakThreads, 1)
 	rep.Processes = t.started
-	switch {
-	case m.perf != nil && m.perf.lost == 0:
-		rep.ProcessesExact = true
-		rep.Sources["processes"] = "perf"
-	case m.exits != nil && m.exits.whole && m.exits.lost == 0 && m.exits.err == nil:
-		rep.ProcessesExact = true
-		rep.Sources["processes"] = m.exits.source.Name()
-	default:
-		rep.Sources["processes"] = "/proc samples"
-	}
+	rep.Sources["processes"], rep.ProcessesExact = r.counted()
 	rep.Sources["commands"] = rep.Sources["processes"]
 	if m.exits != nil && m.exits.taken > 0 {
 		rep.Sources["commands"] = m.exits.source.Name()
@@ -184,6 +179,26 @@ func (r *runner) fillRest(rep *Report) {
 		r.note("%s", survivorNote(rep.Survivors))
 	}
 }
+
+// counted returns what counted the processes, and whether it saw all of them: the events, if
+// none was lost and no subtree was out of their sight, or exit records where there never were
+// events, as what they tell beside events is used for processes that those have told of.
+func (r *runner) counted() (source string, exact bool) {
+	perf, exits := r.meter.perf, r.meter.exits
+	complete := exits != nil && exits.whole && exits.lost == 0 && exits.err == nil
+	switch {
+	case perf != nil && perf.lost == 0 && (!r.hidden || complete && exits.strangers == 0):
+		return "perf", true
+	case perf == nil && complete:
+		return exits.source.Name(), true
+	case perf != nil && perf.lost == 0:
+		return "perf", false
+	}
+	return sampled, false
+}
+
+// sampled is the source of what was found by looking now and then.
+const sampled = "/proc samples"
 
 // fillWait settles the waiting, if enough of the tree was seen.
 func (r *runner) fillWait(rep *Report) {

@@ -77,9 +77,10 @@ type tree struct {
 	turn  uint64
 
 	commands     map[string]*tally
-	started      uint64 // processes known to have been started
-	foldedCPU    uint64 // of those, ns
-	unwaited     uint64 // of those that nobody waited for, ns
+	unseen       map[string]uint64 // ns of children that nobody saw, by the name of who waited for them
+	started      uint64            // processes known to have been started
+	foldedCPU    uint64            // of those, ns
+	unwaited     uint64            // of those that nobody waited for, ns
 	studies      uint64
 	largestEnded uint64 // peak of the largest process by exit records, bytes
 	byEvents     bool   // fork and exit events keep the table: nothing need be searched
@@ -94,7 +95,7 @@ type tree struct {
 
 func newTree(self int, procRoot string) *tree {
 	return &tree{cpus: float64(runtime.NumCPU()), self: int32(self), files: newProcReader(procRoot), page: uint64(os.Getpagesize()),
-		procs: map[int32]*proc{}, commands: map[string]*tally{}, share: 1}
+		procs: map[int32]*proc{}, commands: map[string]*tally{}, unseen: map[string]uint64{}, share: 1}
 }
 
 // add enters a process that was started by ppid.
@@ -125,7 +126,7 @@ func (t *tree) leaving() bool {
 		if p.pid == 0 || p.reaped {
 			continue
 		}
-		if p.dead && p.orphan() && t.byEvents || !p.dead && p.stat.state == 'Z' && p.stat.ppid == t.self {
+		if p.dead && p.orphan() && (t.byEvents || p.exit != nil) || !p.dead && p.stat.state == 'Z' && p.stat.ppid == t.self {
 			return true
 		}
 	}
@@ -156,7 +157,11 @@ func (t *tree) bury(p *proc, now float64) {
 
 // fold adds a process to its command and forgets it.
 func (t *tree) fold(p *proc) {
-	if all := p.cpu() + p.waited; p.lost {
+	children := max(p.waited, p.stat.cuser+p.stat.csys)
+	if unseen := children - p.waited; unseen > 2*tick {
+		t.unseen[p.comm.String()] += unseen
+	}
+	if all := p.cpu() + children; p.lost {
 		t.unwaited += all
 	} else if p.heir != nil {
 		p.heir.waited += all
