@@ -7,7 +7,7 @@ BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo 
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
-.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e fuzz release packages size clean
+.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s fuzz release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -31,6 +31,7 @@ test: ## everything that must hold before a commit; installs what it needs and s
 	@script/lint
 	@script/ui build
 	go test -count=1 -timeout 20m ./...
+	go -C operator test -count=1 ./...
 
 lint: ## format, go vet, staticcheck and the architecture
 	@script/lint
@@ -64,6 +65,9 @@ e2e: build ## whole programs against the real machine (minutes)
 	@script/setup e2e
 	go test -tags e2e -count=1 -timeout 90m -v ./test/e2e/...
 	@script/ui
+
+e2e-k8s: build ## install by the chart on a real Kubernetes (root; K8SBED_CACHE with its programs, see test/e2e/beds/k8s)
+	go test -tags e2e_k8s -count=1 -timeout 60m -v ./test/e2e/k8s
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@script/fuzz $(FUZZTIME)

@@ -1,0 +1,277 @@
+//go:build e2e_k8s
+
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// values are those that a cluster without DNS and without volumes needs; each run keeps its state apart.
+const values = `
+tls: {extraIPs: [` + address + `]}
+server: {persistence: {enabled: false}, service: {clusterIP: ` + address + `}}
+agent:
+  hostAliases: [{ip: ` + address + `, hostnames: [reckon.reckon.svc]}]
+  podAccountLabels: [team]
+  stateDir: /var/lib/reckon-e2e/%d
+`
+
+// TestCluster goes through the life of an installation on one cluster, in order.
+func TestCluster(t *testing.T) {
+	b := start(t)
+	b.images()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, values, time.Now().Unix()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	install := []string{"-n", "reckon", "reckon", chart, "-f", file}
+	step := func(name string, f func(t *testing.T)) {
+		if !t.Run(name, func(t *testing.T) { b.t = t; f(t) }) {
+			t.FailNow()
+		}
+		b.t = t
+	}
+	t.Cleanup(func() { // what a failed run leaves, or a bed that stays
+		b.t = t
+		if t.Failed() {
+			for _, args := range [][]string{{"get", "pods", "-A", "-o", "wide"}, {"-n", "reckon", "logs", "reckon-0", "--tail=20"}, {"-n", "reckon", "logs", "daemonset/reckon-agent", "--tail=20"}} {
+				out, _ := b.command(20*time.Second, "", "kubectl", args...)
+				t.Log(out)
+			}
+		}
+		_, _ = b.command(time.Minute, "", "helm", "-n", "reckon", "uninstall", "reckon", "--wait")
+		_, _ = b.command(time.Minute, "", "kubectl", "delete", "namespace", "shop", "reckon", "--ignore-not-found")
+	})
+	b.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "shop"}})
+	for _, o := range owners() {
+		b.apply(o)
+	}
+	step("install", func(t *testing.T) {
+		began := time.Now()
+		b.must("helm", append([]string{"install", "--create-namespace"}, install...)...)
+		b.until(2*time.Minute, "first table with a name", func() string {
+			out, err := b.reckon("jobs")
+			if err != nil {
+				return err.Error()
+			}
+			if !strings.Contains(out, "deployment/shop/cart") {
+				return out
+			}
+			return ""
+		})
+		t.Logf("helm install to the first named table: %.0f s", time.Since(began).Seconds())
+	})
+	step("owners", b.owners)
+	step("containers", b.containers)
+	step("ends", b.ends)
+	step("tokens", b.tokens)
+	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })
+}
+
+// column is the set of values of a label of a query.
+func column(list []sample, label string) map[string]bool {
+	set := map[string]bool{}
+	for _, s := range list {
+		set[s.Labels[label]] = true
+	}
+	return set
+}
+
+// owners: each kind of owner is one workload, with the namespace for an owner, and all its pods are
+// its parts; nothing of the namespace has a UID for a name.
+func (b *bed) owners(t *testing.T) {
+	static := filepath.Join(b.state, b.node, "manifests", "static.json")
+	raw, err := json.Marshal(named("Pod", "v1", "static", pod("Always", container("main", burn))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(static, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(static) })
+	want := append(slices.Sorted(maps.Keys(owners())), "pod/shop/static-"+b.node)
+	b.until(3*time.Minute, "all kinds of owners", func() string {
+		list, err := b.query(`last_over_time(reckon_workload_cpu_seconds_total{owner="shop",mode="user"}[3m])`)
+		if err != nil {
+			return err.Error()
+		}
+		have := column(list, "workload")
+		var missing []string
+		for _, w := range want {
+			if !have[w] {
+				missing = append(missing, w)
+			}
+		}
+		return strings.Join(missing, " ")
+	})
+	list, err := b.query(`reckon_container_info{namespace="shop"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w := range column(list, "workload") {
+		if !slices.Contains(want, w) {
+			t.Errorf("%s is none of the owners", w)
+		}
+	}
+	figures := map[string]string{
+		`count(count by (pod) (reckon_container_info{workload="deployment/shop/cart",type="main"}))`: "2",
+		`sum(reckon_workload_request_cores{workload="deployment/shop/cart"})`:                        "0.04",
+		`sum(reckon_workload_limit_cores{workload="deployment/shop/cart"})`:                          "0.6",
+		`sum(reckon_workload_request_memory_bytes{workload="statefulset/shop/db"})`:                  "16777216",
+		`sum(reckon_workload_limit_memory_bytes{workload="statefulset/shop/db"})`:                    "67108864",
+		`count(reckon_workload_info{workload="deployment/shop/cart",account="checkout"}) > bool 0`:   "1",
+	}
+	b.until(time.Minute, "pods, requests, limits and the account", func() string {
+		var wrong []string
+		for what, want := range figures {
+			if got, err := b.query(what); err != nil || len(got) != 1 || got[0].Value != want {
+				wrong = append(wrong, fmt.Sprintf("%s is %v, %v; want %s", what, got, err, want))
+			}
+		}
+		return strings.Join(wrong, "\n")
+	})
+}
+
+// containers: main, init, native sidecar and ephemeral ones by their names; the sandbox is none of them.
+func (b *bed) containers(t *testing.T) {
+	b.apply(kinds())
+	b.must("kubectl", "-n", "shop", "wait", "--for=condition=Ready", "pod/kinds", "--timeout=120s")
+	b.must("kubectl", "-n", "shop", "debug", "kinds", "--image=k8sbed.local/busybox:1", "--container=look", "--", "sh", "-c", burn)
+	want := map[string]string{"main": "main", "second": "main", "setup": "init", "proxy": "sidecar", "look": "ephemeral"}
+	b.until(2*time.Minute, "all kinds of containers", func() string {
+		list, err := b.query(`last_over_time(reckon_container_info{pod="kinds",type!="sandbox"}[5m])`)
+		if err != nil {
+			return err.Error()
+		}
+		have := map[string]string{}
+		for _, s := range list {
+			have[s.Labels["container"]] = s.Labels["type"]
+		}
+		if !maps.Equal(have, want) {
+			return fmt.Sprintf("have %v, want %v", have, want)
+		}
+		return ""
+	})
+	// Each was charged by its name, the short one too.
+	b.until(time.Minute, "CPU time of each", func() string {
+		list, err := b.query(`sum by (part) (last_over_time(reckon_workload_cpu_seconds_total{workload="pod/shop/kinds"}[5m])) > 0`)
+		if err != nil {
+			return err.Error()
+		}
+		parts := column(list, "part")
+		for name := range want {
+			if !parts[name] {
+				return fmt.Sprintf("none of %s among %v", name, slices.Sorted(maps.Keys(parts)))
+			}
+		}
+		return ""
+	})
+}
+
+// ends: a crash loop with its restarts and exit code, a kill for lack of memory with its reason.
+func (b *bed) ends(t *testing.T) {
+	b.apply(crashing(), hungry())
+	b.until(3*time.Minute, "a crash loop and a kill for lack of memory", func() string {
+		for _, q := range []string{
+			`last_over_time(reckon_container_restarts_total{workload="pod/shop/crashing"}[5m]) >= 2`,
+			`last_over_time(reckon_container_exit_code{workload="pod/shop/crashing"}[5m]) == 3`,
+			`last_over_time(reckon_container_waiting{workload="pod/shop/crashing",reason="CrashLoopBackOff"}[5m]) == 1`,
+			`last_over_time(reckon_container_exit_code{workload="pod/shop/hungry",reason="OOMKilled"}[5m]) == 137`,
+			`last_over_time(reckon_workload_oom_kills_total{workload="pod/shop/hungry"}[5m]) >= 1`,
+		} {
+			if list, err := b.query(q); err != nil || len(list) == 0 {
+				return fmt.Sprintf("nothing for %s (%v)", q, err)
+			}
+		}
+		return ""
+	})
+}
+
+// tokens: the token of an agent is good for the samples of its node alone, that of others for nothing.
+func (b *bed) tokens(t *testing.T) {
+	// A pod with the agent's account sends as another node.
+	agent := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "stranger", "namespace": "reckon"}, "spec": object{
+		"serviceAccountName": "reckon-agent", "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "nodeName": b.node,
+		"hostAliases": []object{{"ip": address, "hostnames": []string{"reckon.reckon.svc"}}},
+		"containers": []object{{"name": "agent", "image": "localhost/reckon/reckon-agent:" + version, "args": []string{
+			"--node=elsewhere", "--source=procfs", "--kubelet=none", "--push-queue=/tmp/queue", "--push-socket=none", "--push=https://reckon.reckon.svc:9870",
+			"--push-token-file=/token/token", "--push-ca=/ca/ca.crt", "--export=2s", "--root=/host"},
+			"volumeMounts": []object{{"name": "token", "mountPath": "/token"}, {"name": "ca", "mountPath": "/ca"}, {"name": "host", "mountPath": "/host", "readOnly": true}, {"name": "tmp", "mountPath": "/tmp"}}}},
+		"hostPID": true,
+		"volumes": []object{{"name": "token", "projected": object{"sources": []object{{"serviceAccountToken": object{"path": "token", "audience": "reckon"}}}}},
+			{"name": "ca", "configMap": object{"name": "reckon-ca"}}, {"name": "host", "hostPath": object{"path": "/"}}, {"name": "tmp", "emptyDir": object{}}},
+	}}
+	b.apply(agent)
+	defer func() { b.must("kubectl", "-n", "reckon", "delete", "pod", "stranger", "--now") }()
+	b.until(time.Minute, "samples of another node are refused", func() string {
+		out, err := b.command(20*time.Second, "", "kubectl", "-n", "reckon", "logs", "stranger")
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.Contains(out, "403") && !strings.Contains(out, "may not") {
+			return out
+		}
+		return ""
+	})
+	if list, err := b.query(`count({node="elsewhere"})`); err != nil || len(list) > 0 {
+		t.Errorf("the server has series of the other node: %v, %v", list, err)
+	}
+	// Nor does a token for the API server, or of another account, open anything.
+	for what, args := range map[string][]string{
+		"for the API server": {"-n", "reckon", "create", "token", "reckon"},
+		"another account's":  {"-n", "shop", "create", "token", "default", "--audience=reckon"},
+	} {
+		token := b.must("kubectl", args...)
+		out, err := b.command(20*time.Second, token, "kubectl", "-n", "reckon", "exec", "-i", "reckon-0", "--", "reckon", "--token-file=/dev/stdin", "jobs")
+		if err == nil {
+			t.Errorf("a token %s is let in: %s", what, out)
+		}
+	}
+	token := b.must("kubectl", "-n", "reckon", "create", "token", "reckon", "--audience=reckon")
+	if out, err := b.command(20*time.Second, token, "kubectl", "-n", "reckon", "exec", "-i", "reckon-0", "--", "reckon", "--token-file=/dev/stdin", "jobs"); err != nil {
+		t.Errorf("the token of the server's own account: %v %s", err, out)
+	}
+}
+
+// upgrade: another revision keeps the certificate and goes on being fed, and the way back works.
+func (b *bed) upgrade(t *testing.T, install []string) {
+	cert := func() string {
+		return b.must("kubectl", "-n", "reckon", "get", "secret", "reckon-tls", "-o", `jsonpath={.data.tls\.crt}`)
+	}
+	fed := func(what string) {
+		b.must("kubectl", "-n", "reckon", "rollout", "status", "statefulset/reckon", "--timeout=120s")
+		b.must("kubectl", "-n", "reckon", "rollout", "status", "daemonset/reckon-agent", "--timeout=120s")
+		b.until(2*time.Minute, what, func() string {
+			list, err := b.query(`count(reckon_container_info{workload="deployment/shop/cart"})`)
+			if err != nil || len(list) == 0 {
+				return fmt.Sprintf("%v %v", list, err)
+			}
+			return ""
+		})
+	}
+	was := cert()
+	b.must("helm", append([]string{"upgrade", "--set", "agent.export=5s", "--set", "server.retention=48h"}, install...)...)
+	fed("samples after the upgrade")
+	if got := b.must("kubectl", "-n", "reckon", "get", "daemonset", "reckon-agent", "-o", "jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(got, "--export=5s") {
+		t.Errorf("the agents run with %s", got)
+	}
+	if cert() != was {
+		t.Error("the upgrade made another certificate")
+	}
+	b.must("helm", "-n", "reckon", "rollback", "reckon", "1")
+	fed("samples after the rollback")
+	if got := b.must("kubectl", "-n", "reckon", "get", "daemonset", "reckon-agent", "-o", "jsonpath={.spec.template.spec.containers[0].args}"); !strings.Contains(got, "--export=15s") {
+		t.Errorf("after the rollback the agents run with %s", got)
+	}
+	if cert() != was {
+		t.Error("the rollback made another certificate")
+	}
+}
