@@ -179,6 +179,7 @@ func Descs() []*metric.Desc {
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
+		networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}
 }

@@ -37,13 +37,14 @@ const (
 	figWrite
 	figEnergy
 	figGPU
+	figNetwork
 	figures
 )
 
 // figureNames are the names of the figures in the API.
 var figureNames = [figures]string{
 	"cpu_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
-	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds",
+	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes",
 }
 
 // origin is what a figure is taken from, the label source.
@@ -61,14 +62,16 @@ const (
 	fromRSSSum          // resident memory, shared pages more than once
 	fromMeter
 	fromModel
-	fromMethods // gpuMethods follow
+	fromSockets   // every call on a socket is counted
+	fromFullTable // there was no room to charge some process with its traffic
+	fromMethods   // gpuMethods follow
 )
 
 func (o origin) String() string {
 	if o >= fromMethods {
 		return gpuMethods[o-fromMethods]
 	}
-	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model"}[o]
+	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "full_table"}[o]
 }
 
 // certainty is how exact a figure is and what it is taken from.
@@ -305,6 +308,9 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 			cpu.source = fromMeter
 		}
 		note(figEnergy, cpu)
+	}
+	if l.network.since != 0 {
+		note(figNetwork, l.network.certainty(p.start))
 	}
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {

@@ -95,6 +95,7 @@ type Ledger struct {
 	crowds    bool    // a part has processes that share much; see shared.go
 	energy    *energy // nil until a meter was read
 	gpus      gpus
+	network   network
 }
 
 // New returns an empty ledger.

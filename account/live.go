@@ -22,10 +22,13 @@ type Live struct {
 	Wait             float64 // cores wanted and not had, over the last tick
 	ReadRate         float64 // bytes per second over the last tick
 	WriteRate        float64
+	ReceiveRate      float64 // payload at sockets, loopback left out
+	TransmitRate     float64
 	Processes        int
 	Threads          int
 	KnowMemory       bool
 	KnowIO, KnowWait bool
+	KnowNetwork      bool
 }
 
 // Live appends what every running part did in the last tick to rows.
@@ -56,6 +59,14 @@ func (l *Ledger) Live(rows []Live) []Live {
 			KnowIO:     p.have&sensor.FieldIO != 0,
 			KnowWait:   p.have&sensor.FieldWait != 0,
 		})
+		if l.network.since != 0 {
+			r := &rows[len(rows)-1]
+			r.KnowNetwork = true
+			if s := p.sockets; s != nil && s.tick == l.tick {
+				r.ReceiveRate = float64(s.now.Bytes(sensor.Receive, false)) / l.span
+				r.TransmitRate = float64(s.now.Bytes(sensor.Transmit, false)) / l.span
+			}
+		}
 	}
 	return rows
 }

@@ -57,6 +57,7 @@ type Part struct {
 
 	energy   partEnergy
 	gpus     []gpuAccount // by number of the device
+	sockets  *sockets     // nil while it had no traffic
 	packages uint64       // see SetPlace
 	clock    float64      // see SetPlace
 
@@ -223,6 +224,7 @@ func (p *Part) absorb(o *Part) {
 	p.commands.merge(&o.commands)
 	p.energy.absorb(&o.energy)
 	p.absorbGPUs(o)
+	p.absorbTraffic(o)
 	if p.start == 0 || o.start < p.start {
 		p.start = o.start
 	}

@@ -14,14 +14,14 @@ const (
 // from the begin of the group, as soon as the group does something, and from then on.
 //
 // In brief: CPU time, memory, its peak and byte-seconds, energy, processes and how many were
-// started, the facts, the start and the end. Left out: waiting, I/O, faults, switches, swap,
+// started, the facts, the start and the end. Left out: waiting, I/O, traffic, faults, switches, swap,
 // threads, commands, and the distribution of cores.
 func (p *Part) brief() bool {
 	small := p.kind == workload.Group || p.place != "" && p.end != 0
 	if p.full {
 		return false
 	}
-	if small && p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.memory.swap == 0 && len(p.gpus) == 0 {
+	if small && p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.traffic() < quietIO && p.memory.swap == 0 && len(p.gpus) == 0 {
 		return true
 	}
 	p.full = true

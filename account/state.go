@@ -36,6 +36,7 @@ type state struct {
 	Wholes    map[string][2]uint64        `json:"wholes,omitempty"` // peak and needed peak, by workload
 	Energy    *energyState                `json:"energy,omitempty"`
 	GPUs      []gpuState                  `json:"gpus,omitempty"`
+	Traffic   *trafficState               `json:"traffic,omitempty"`
 }
 
 type partState struct {
@@ -76,6 +77,8 @@ type partState struct {
 	Joules   [][2]float64      `json:"joules,omitempty"`
 
 	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
+
+	Traffic []uint64 `json:"traffic,omitempty"`
 }
 
 type processState struct {
@@ -131,6 +134,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		Lineage:   true,
 		Energy:    l.energy.state(),
 		GPUs:      l.gpus.state(),
+		Traffic:   l.network.state(),
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 		Wholes:    make(map[string][2]uint64),
 	}
@@ -180,7 +184,7 @@ func (p *Part) state() partState {
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
-	s.GPUs = p.gpuState()
+	s.GPUs, s.Traffic = p.gpuState(), p.trafficState()
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -230,6 +234,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	}
 	l.restoreEnergy(s.Energy, parts, s.Parts)
 	l.restoreGPUs(s.GPUs, parts, s.Parts)
+	l.network.restore(s.Traffic)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
 			g.cores = h
@@ -264,6 +269,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	if s.Bound {
 		p.crowd.era = &era{bound: true}
 	}
+	p.restoreTraffic(s.Traffic)
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
 		p.commands.add(sensor.CommOf([]byte(name)), nanos)

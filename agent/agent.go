@@ -143,6 +143,7 @@ type Agent struct {
 	haveNode bool
 	batch    metric.Batch
 	gpu      gpuing
+	network  networking
 	sharing  sharing
 	own      owning
 	views    []compat.View
@@ -266,6 +267,7 @@ func (a *Agent) tick() error {
 		}
 	}
 	a.ledger.Tick(a.now(), &a.pass, m)
+	a.tickTraffic()
 	a.tickShared()
 	a.tickGPU()
 	a.tickEnergy(m)

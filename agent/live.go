@@ -33,6 +33,9 @@ func (a *Agent) live() client.Live {
 		if r.KnowIO {
 			w.ReadRate, w.WriteRate = ptr(r.ReadRate), ptr(r.WriteRate)
 		}
+		if r.KnowNetwork {
+			w.ReceiveRate, w.TransmitRate = ptr(r.ReceiveRate), ptr(r.TransmitRate)
+		}
 		if r.KnowWait {
 			w.Wait = ptr(r.Wait)
 		}

@@ -148,6 +148,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	a.openOwn(own.MaxSeries)
 	notes = append(notes, a.openMeters()...)
 	a.openGPUs()
+	notes = append(notes, a.openTraffic()...)
 	return notes, nil
 }
 

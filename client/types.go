@@ -210,9 +210,12 @@ type LiveWorkload struct {
 	MemoryPeak  *float64 `json:"memory_peak_bytes"`
 	ReadRate    *float64 `json:"io_read_bytes_per_second"`
 	WriteRate   *float64 `json:"io_write_bytes_per_second"`
-	Wait        *float64 `json:"cpu_wait"` // runnable but waiting, in cores
-	Processes   int      `json:"processes"`
-	Threads     int      `json:"threads"`
-	Command     string   `json:"command"` // the program that used most
-	StartedAt   int64    `json:"started_at"`
+	// Payload at sockets, the loopback network left out.
+	ReceiveRate  *float64 `json:"network_receive_bytes_per_second"`
+	TransmitRate *float64 `json:"network_transmit_bytes_per_second"`
+	Wait         *float64 `json:"cpu_wait"` // runnable but waiting, in cores
+	Processes    int      `json:"processes"`
+	Threads      int      `json:"threads"`
+	Command      string   `json:"command"` // the program that used most
+	StartedAt    int64    `json:"started_at"`
 }

@@ -20,7 +20,11 @@ type Row struct {
 	MemoryMeanBytes       *float64 `json:"memory_mean_bytes,omitempty"`        // Resident memory on average over the run, bytes.
 	ReadBytes             *float64 `json:"io_read_bytes,omitempty"`            // Bytes read from storage.
 	WriteBytes            *float64 `json:"io_write_bytes,omitempty"`           // Bytes written to storage.
-	NetworkBytes          *float64 `json:"network_bytes,omitempty"`            // Bytes received and sent.
+	NetworkBytes          *float64 `json:"network_bytes,omitempty"`            // Payload received and sent at sockets, the loopback network left out, bytes.
+	NetworkReceiveBytes   *float64 `json:"network_receive_bytes,omitempty"`    // Payload received at sockets, the loopback network left out, bytes.
+	NetworkTransmitBytes  *float64 `json:"network_transmit_bytes,omitempty"`   // Payload sent at sockets, the loopback network left out, bytes.
+	LoopbackBytes         *float64 `json:"loopback_bytes,omitempty"`           // Payload received and sent over the loopback network, bytes.
+	NetworkConnections    *float64 `json:"network_connections,omitempty"`      // TCP connections that it tried to open.
 	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`              // Busy share of GPUs, integrated over time, seconds.
 	GPUMemoryPeak         *float64 `json:"gpu_memory_peak_bytes,omitempty"`    // Highest GPU memory, bytes.
 	EnergyJoules          *float64 `json:"energy_joules,omitempty"`            // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
@@ -49,7 +53,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 39 }
+func (r *Row) Len() int { return 43 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -89,55 +93,63 @@ func (r *Row) At(i int) **float64 {
 	case 16:
 		return &r.NetworkBytes
 	case 17:
-		return &r.GPUSeconds
+		return &r.NetworkReceiveBytes
 	case 18:
-		return &r.GPUMemoryPeak
+		return &r.NetworkTransmitBytes
 	case 19:
-		return &r.EnergyJoules
+		return &r.LoopbackBytes
 	case 20:
-		return &r.Processes
+		return &r.NetworkConnections
 	case 21:
-		return &r.Threads
+		return &r.GPUSeconds
 	case 22:
-		return &r.RequestCores
+		return &r.GPUMemoryPeak
 	case 23:
-		return &r.RequestMemoryBytes
+		return &r.EnergyJoules
 	case 24:
-		return &r.RequestGPUs
+		return &r.Processes
 	case 25:
-		return &r.RequestSeconds
+		return &r.Threads
 	case 26:
-		return &r.RequestNodes
+		return &r.RequestCores
 	case 27:
-		return &r.AllocatedCores
+		return &r.RequestMemoryBytes
 	case 28:
-		return &r.AllocatedMemoryBytes
+		return &r.RequestGPUs
 	case 29:
-		return &r.AllocatedGPUs
+		return &r.RequestSeconds
 	case 30:
-		return &r.AllocatedNodes
+		return &r.RequestNodes
 	case 31:
-		return &r.SuspendedSeconds
+		return &r.AllocatedCores
 	case 32:
-		return &r.StepCount
+		return &r.AllocatedMemoryBytes
 	case 33:
-		return &r.LimitCores
+		return &r.AllocatedGPUs
 	case 34:
-		return &r.LimitMemoryBytes
+		return &r.AllocatedNodes
 	case 35:
-		return &r.OOMKills
+		return &r.SuspendedSeconds
 	case 36:
-		return &r.ThrottledSeconds
+		return &r.StepCount
 	case 37:
-		return &r.MajorFaults
+		return &r.LimitCores
 	case 38:
+		return &r.LimitMemoryBytes
+	case 39:
+		return &r.OOMKills
+	case 40:
+		return &r.ThrottledSeconds
+	case 41:
+		return &r.MajorFaults
+	case 42:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 39
+const RowLen = 43
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.
@@ -147,7 +159,7 @@ type Used struct {
 	MemoryByteSeconds        *float64 `json:"memory_byte_seconds"`         // Resident memory by the time it was held, byte seconds.
 	ReadBytes                *float64 `json:"io_read_bytes"`               // Bytes read from storage.
 	WriteBytes               *float64 `json:"io_write_bytes"`              // Bytes written to storage.
-	NetworkBytes             *float64 `json:"network_bytes"`               // Bytes received and sent.
+	NetworkBytes             *float64 `json:"network_bytes"`               // Payload received and sent at sockets, the loopback network left out, bytes.
 	GPUSeconds               *float64 `json:"gpu_seconds"`                 // Busy share of GPUs, integrated over time, seconds.
 	EnergyJoules             *float64 `json:"energy_joules"`               // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
 	Processes                *float64 `json:"processes"`                   // Processes started, short-lived ones included.

@@ -19,6 +19,8 @@ const (
 	MemoryNeededPeak = "reckon_workload_memory_needed_peak_bytes"
 	IO               = "reckon_workload_io_bytes_total"
 	Network          = "reckon_workload_network_bytes_total"
+	Loopback         = "reckon_workload_loopback_bytes_total"
+	Connections      = "reckon_workload_network_connections_total"
 	GPU              = "reckon_workload_gpu_seconds_total"
 	GPUMemory        = "reckon_workload_gpu_memory_bytes"
 	Energy           = "reckon_workload_energy_joules_total"

@@ -96,7 +96,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 	}
 	p.fact("Memory", needed(w), "peak "+term.Bytes(w.MemoryPeakBytes), "mean "+term.Bytes(w.MemoryMeanBytes), last)
 	p.fact("Storage", "read "+term.Bytes(w.ReadBytes), "written "+term.Bytes(w.WriteBytes))
-	p.fact("Network", term.Bytes(w.NetworkBytes))
+	p.fact("Network", network(w)...)
 	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
 	p.fact("Energy", energyText(d)...)
 	threads := ""
@@ -105,6 +105,22 @@ func (p *page) totals(d client.WorkloadDetail) {
 	}
 	p.fact("Processes", "started "+term.Number(w.Processes), threads)
 	p.fact("Events", events(w)...)
+}
+
+// network is what went through sockets; loopback and connections only where there were any.
+func network(w client.Workload) []string {
+	facts := []string{term.Bytes(w.NetworkBytes)}
+	if w.NetworkBytes == nil {
+		return facts
+	}
+	facts = append(facts, "received "+term.Bytes(w.NetworkReceiveBytes), "sent "+term.Bytes(w.NetworkTransmitBytes))
+	if n := w.NetworkConnections; n != nil && *n > 0 {
+		facts = append(facts, "connections "+term.Number(n))
+	}
+	if n := w.LoopbackBytes; n != nil && *n > 0 {
+		facts = append(facts, "loopback "+term.Bytes(n))
+	}
+	return facts
 }
 
 // needed is the memory without page cache, where that is known apart.

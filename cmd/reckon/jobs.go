@@ -32,7 +32,7 @@ type jobsOptions struct {
 func sortWords() map[string]string {
 	return map[string]string{
 		"cpu": "-cpu_seconds", "cores": "-cores_mean", "memory": "-memory_peak_bytes", "start": "-start",
-		"end": "-end", "seen": "-seen", "read": "-io_read_bytes", "write": "-io_write_bytes",
+		"end": "-end", "seen": "-seen", "read": "-io_read_bytes", "write": "-io_write_bytes", "network": "-network_bytes",
 		"gpu": "-gpu_seconds", "energy": "-energy_joules", "wait": "-cpu_wait_seconds", "processes": "-processes",
 	}
 }
@@ -190,6 +190,7 @@ func jobsTable(list []client.Workload, now time.Time) *term.Table {
 		term.Column{Title: "PEAK MEM", Right: true},
 		term.Column{Title: "READ", Right: true, Optional: 5},
 		term.Column{Title: "WRITTEN", Right: true, Optional: 5},
+		term.Column{Title: "NETWORK", Right: true, Optional: 8},
 		term.Column{Title: "ENERGY", Right: true, Optional: 3},
 		term.Column{Title: "PROCS", Right: true, Optional: 6},
 		term.Column{Title: "STATE"},
@@ -197,7 +198,7 @@ func jobsTable(list []client.Workload, now time.Time) *term.Table {
 	for _, w := range list {
 		t.Add(w.ID, shortName(w), w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
 			term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds), term.Cores(w.CoresMean), term.Cores(w.CoresP95),
-			term.Bytes(w.MemoryPeakBytes), term.Bytes(w.ReadBytes), term.Bytes(w.WriteBytes), term.Joules(w.EnergyJoules), term.Number(w.Processes), state(w))
+			term.Bytes(w.MemoryPeakBytes), term.Bytes(w.ReadBytes), term.Bytes(w.WriteBytes), term.Bytes(w.NetworkBytes), term.Joules(w.EnergyJoules), term.Number(w.Processes), state(w))
 	}
 	return t
 }

@@ -46,7 +46,7 @@ When the output is no terminal it prints one table and ends.`,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return runTop(cmd.Context(), g, o) },
 	}
 	o.sort = &choice{value: "cpu", words: orderNames()}
-	cmd.Flags().Var(o.sort, "sort", "order at the start: cpu, memory, io, wait, processes, time, name")
+	cmd.Flags().Var(o.sort, "sort", "order at the start: cpu, memory, io, network, wait, processes, time, name")
 	complete(cmd, "sort", orderNames()...)
 	cmd.Flags().BoolVar(&o.local, "local", false, "measure this machine without asking a server")
 	return cmd

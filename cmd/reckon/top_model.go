@@ -24,7 +24,8 @@ func orders() []order {
 	return []order{
 		{"c", "cpu", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.Cores, a.Cores) }},
 		{"m", "memory", func(a, b *client.LiveWorkload) int { return known(b.MemoryBytes, a.MemoryBytes) }},
-		{"i", "io", func(a, b *client.LiveWorkload) int { return known(transfer(b), transfer(a)) }},
+		{"i", "io", func(a, b *client.LiveWorkload) int { return known(storageRate(b), storageRate(a)) }},
+		{"b", "network", func(a, b *client.LiveWorkload) int { return known(networkRate(b), networkRate(a)) }},
 		{"w", "wait", func(a, b *client.LiveWorkload) int { return known(b.Wait, a.Wait) }},
 		{"p", "processes", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.Processes, a.Processes) }},
 		{"t", "time", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.CPUSeconds, a.CPUSeconds) }},
@@ -57,16 +58,20 @@ func known(a, b *float64) int {
 	return cmp.Compare(*a, *b)
 }
 
-func transfer(w *client.LiveWorkload) *float64 {
-	if w.ReadRate == nil && w.WriteRate == nil {
+func storageRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReadRate, w.WriteRate) }
+
+func networkRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReceiveRate, w.TransmitRate) }
+
+// bothWays is the sum of what is known.
+func bothWays(in, out *float64) *float64 {
+	if in == nil && out == nil {
 		return nil
 	}
 	sum := 0.0
-	if w.ReadRate != nil {
-		sum += *w.ReadRate
-	}
-	if w.WriteRate != nil {
-		sum += *w.WriteRate
+	for _, v := range []*float64{in, out} {
+		if v != nil {
+			sum += *v
+		}
 	}
 	return &sum
 }

@@ -146,17 +146,18 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 		term.Column{Title: mark("cpu", "CORES"), Right: true, Min: 6},
 		term.Column{Title: mark("time", "CPU TIME"), Right: true, Min: 8, Optional: 3},
 		term.Column{Title: mark("memory", "MEMORY"), Right: true, Min: 8},
-		term.Column{Title: "PEAK", Right: true, Min: 8, Optional: 6},
+		term.Column{Title: "PEAK", Right: true, Min: 8, Optional: 7},
 		term.Column{Title: mark("io", "STORAGE"), Right: true, Min: 10, Optional: 4},
+		term.Column{Title: mark("network", "NETWORK"), Right: true, Min: 10, Optional: 5},
 		term.Column{Title: mark("wait", "WAIT"), Right: true, Min: 5, Optional: 8},
 		term.Column{Title: mark("processes", "PROCS"), Right: true, Min: 6, Optional: 2},
 		term.Column{Title: "THR", Right: true, Min: 4, Optional: 9},
-		term.Column{Title: "COMMAND", Shrink: 8, Min: 15, Optional: 7},
+		term.Column{Title: "COMMAND", Shrink: 8, Min: 15, Optional: 6},
 	)
 	for _, w := range rows {
 		processes, threads := float64(w.Processes), float64(w.Threads)
 		t.Add(label(w), w.Owner, term.Cores(&w.Cores), term.Seconds(&w.CPUSeconds), term.Bytes(w.MemoryBytes), term.Bytes(w.MemoryPeak),
-			term.Rate(transfer(w)), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
+			term.Rate(storageRate(w)), term.Rate(networkRate(w)), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
 	}
 	return t
 }
@@ -206,6 +207,7 @@ func (m *topModel) detailLines() []string {
 	p.fact("Cores", "now "+term.Cores(&w.Cores), "waiting "+term.Cores(w.Wait), "CPU time "+term.Seconds(&w.CPUSeconds))
 	p.fact("Memory", "now "+term.Bytes(w.MemoryBytes), "peak "+term.Bytes(w.MemoryPeak))
 	p.fact("Storage", "read "+term.Rate(w.ReadRate), "write "+term.Rate(w.WriteRate))
+	p.fact("Network", "received "+term.Rate(w.ReceiveRate), "sent "+term.Rate(w.TransmitRate))
 	processes, threads := float64(w.Processes), float64(w.Threads)
 	p.fact("Processes", term.Number(&processes), "threads "+term.Number(&threads))
 	m.coresChart(p, m.history[m.chosen])

@@ -47,6 +47,7 @@ import (
 
 	"reckon/internal/cgpath"
 	"reckon/sensor"
+	"reckon/sensor/task/bpf"
 )
 
 // Options says how to read.
@@ -96,7 +97,7 @@ func New(o Options) (*Source, error) {
 		sets: make(map[uint64]*set), claimed: make(map[int32]claimed), exitErr: k.exits,
 	}
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
-		s.exitErr = sensor.Unavailable("the kernel does not let the end of processes be traced", "", cause(s.exitErr))
+		s.exitErr = sensor.Unavailable("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
 	}
 	s.onEvent = s.event
 	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)

@@ -4,11 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -16,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
+	"reckon/sensor/task/bpf"
 )
 
 //go:generate bash bpf/build
@@ -54,7 +51,7 @@ func (k *kernelSide) close() {
 // load brings the programs into the kernel. The types of the kernel take some MB
 // while they are read; they are dropped again before it returns.
 func load(o Options) (*kernelSide, error) {
-	if err := permitted(); err != nil {
+	if err := bpf.Permitted(); err != nil {
 		return nil, explain(err, o.Root)
 	}
 	defer debug.FreeOSMemory()
@@ -69,7 +66,7 @@ func load(o Options) (*kernelSide, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the compiled programs: %w", err)
 	}
-	cpus := possibleCPUs(o.Root)
+	cpus := bpf.PossibleCPUs(o.Root)
 	if err := spec.Variables[tasksVarNrCpus].Set(cpus); err != nil {
 		return nil, fmt.Errorf("set the number of processors: %w", err)
 	}
@@ -85,7 +82,7 @@ func load(o Options) (*kernelSide, error) {
 			delete(spec.Programs, name)
 		}
 		k, e := install(spec, cache)
-		if errors.Is(e, unix.EPERM) && raiseMemlock() == nil {
+		if errors.Is(e, unix.EPERM) && bpf.RaiseMemlock() == nil {
 			k, e = install(spec, cache) // before Linux 5.11 BPF memory counts as locked memory
 		}
 		if e == nil {
@@ -113,14 +110,9 @@ func room(cpus uint32) (ring, ending uint32) {
 // errNotAsked stands for the reason of exits that nobody wanted.
 var errNotAsked = errors.New("not asked for")
 
-// permitted finds out by the smallest thing that only the privileged may make whether the
-// rest is worth trying: reading the types of the kernel takes a while.
-func permitted() error {
-	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1})
-	if err != nil {
-		return err
-	}
-	return m.Close()
+// explain turns an error of loading into one line that a person can act on.
+func explain(err error, root string) error {
+	return bpf.Explain(err, root, "the kernel does not take the BPF task iterator", "use Linux 5.8 or later")
 }
 
 // install loads the programs of spec and attaches them.
@@ -172,7 +164,7 @@ func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 
 // begin reads the first records of the task iterator.
 func (k *kernelSide) begin() error {
-	fd, err := iterCreate(k.walk.FD())
+	fd, err := bpf.NewIteration(k.walk.FD())
 	if err != nil {
 		return err
 	}
@@ -190,26 +182,3 @@ func (k *kernelSide) begin() error {
 
 // tellAnew has the next reading tell all processes in full.
 func (k *kernelSide) tellAnew() error { return k.anew.Put(uint32(0), uint32(1)) }
-
-// raiseMemlock lifts the limit of locked memory of this process, and fails where it is lifted already.
-func raiseMemlock() error {
-	var was unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &was); err != nil || was.Cur == unix.RLIM_INFINITY {
-		return errors.New("locked memory is not limited")
-	}
-	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-}
-
-// possibleCPUs returns the highest number of a processor that may ever be, plus one
-// (Documentation/admin-guide/cputopology.rst).
-func possibleCPUs(root string) uint32 {
-	text, err := os.ReadFile(filepath.Join(root, "/sys/devices/system/cpu/possible"))
-	if err == nil {
-		last := strings.TrimSpace(string(text))
-		last = last[strings.LastIndexAny(last, ",-")+1:]
-		if n, err := strconv.ParseUint(last, 10, 16); err == nil {
-			return uint32(n) + 1
-		}
-	}
-	return uint32(runtime.NumCPU())
-}

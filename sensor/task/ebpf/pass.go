@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
+	"reckon/sensor/task/bpf"
 )
 
 // gone is a process that is not in the table any more and whose exit record has not
@@ -161,7 +162,7 @@ func bootTime() uint64 {
 
 // iterate runs an iterator program over everything it visits.
 func (s *Source) iterate(link int) error {
-	fd, err := iterCreate(link)
+	fd, err := bpf.NewIteration(link)
 	if err != nil {
 		return err
 	}
@@ -180,18 +181,6 @@ func (s *Source) iterate(link int) error {
 			return err
 		}
 	}
-}
-
-// iterCreate is the command BPF_ITER_CREATE of bpf(2). The library's way to do this
-// allocates.
-func iterCreate(link int) (int, error) {
-	const bpfIterCreate = 33
-	attr := struct{ link, flags uint32 }{link: uint32(link)}
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, bpfIterCreate, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-	if errno != 0 {
-		return -1, fmt.Errorf("create an iterator: %w", errno)
-	}
-	return int(fd), nil
 }
 
 // parse takes records that follow each other. The kernel never splits one.

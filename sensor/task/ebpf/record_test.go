@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reckon/sensor"
+	"reckon/sensor/task/bpf"
 )
 
 func TestLayout(t *testing.T) {
@@ -370,7 +371,7 @@ func TestPossibleCPUs(t *testing.T) {
 		if err := os.WriteFile(dir+"/possible", []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got := possibleCPUs(root); got != want {
+		if got := bpf.PossibleCPUs(root); got != want {
 			t.Errorf("%q are %d processors, want %d", text, got, want)
 		}
 	}

@@ -103,10 +103,11 @@ func Tick(now time.Time, n int) client.Live {
 		w := client.LiveWorkload{
 			ID: fmt.Sprintf("slurm/%d", 4711+i), Part: "batch", Name: fmt.Sprintf("train%d", i), Owner: owners[i%3], Cores: 3.2 / float64(i+1), CPUSeconds: float64(100 * (i + 1)),
 			MemoryBytes: f(float64(i+1) * (100 << 20)), MemoryPeak: f(float64(i+1) * (150 << 20)), ReadRate: f(float64(i%4) * (1 << 20)), WriteRate: f(1 << 10),
-			Wait: f(0.05), Processes: n - i, Threads: 2 * (n - i), Command: "python3", StartedAt: now.Unix() - int64(3600*(i+1)),
+			ReceiveRate: f(float64(i%7) * 1e6), TransmitRate: f(2e3), Wait: f(0.05), Processes: n - i, Threads: 2 * (n - i), Command: "python3", StartedAt: now.Unix() - int64(3600*(i+1)),
 		}
 		if i%5 == 4 {
 			w.ID, w.Part, w.ReadRate, w.WriteRate, w.Wait = fmt.Sprintf("unit/daemon%d.service", i), "", nil, nil, nil
+			w.ReceiveRate, w.TransmitRate = nil, nil
 		}
 		l.Workloads = append(l.Workloads, w)
 	}

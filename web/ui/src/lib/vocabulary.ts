@@ -33,8 +33,16 @@ export interface Row {
   io_read_bytes?: Num;
   /** Bytes written to storage. */
   io_write_bytes?: Num;
-  /** Bytes received and sent. */
+  /** Payload received and sent at sockets, the loopback network left out, bytes. */
   network_bytes?: Num;
+  /** Payload received at sockets, the loopback network left out, bytes. */
+  network_receive_bytes?: Num;
+  /** Payload sent at sockets, the loopback network left out, bytes. */
+  network_transmit_bytes?: Num;
+  /** Payload received and sent over the loopback network, bytes. */
+  loopback_bytes?: Num;
+  /** TCP connections that it tried to open. */
+  network_connections?: Num;
   /** Busy share of GPUs, integrated over time, seconds. */
   gpu_seconds?: Num;
   /** Highest GPU memory, bytes. */
@@ -94,7 +102,7 @@ export interface Used {
   io_read_bytes: Num;
   /** Bytes written to storage. */
   io_write_bytes: Num;
-  /** Bytes received and sent. */
+  /** Payload received and sent at sockets, the loopback network left out, bytes. */
   network_bytes: Num;
   /** Busy share of GPUs, integrated over time, seconds. */
   gpu_seconds: Num;
@@ -153,6 +161,10 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "io_read_bytes", title: "Read", unit: "bytes" },
   { key: "io_write_bytes", title: "Written", unit: "bytes" },
   { key: "network_bytes", title: "Network", unit: "bytes" },
+  { key: "network_receive_bytes", title: "Received", unit: "bytes" },
+  { key: "network_transmit_bytes", title: "Sent", unit: "bytes" },
+  { key: "loopback_bytes", title: "Loopback", unit: "bytes" },
+  { key: "network_connections", title: "Connections", unit: "count" },
   { key: "gpu_seconds", title: "GPU time", unit: "seconds" },
   { key: "gpu_memory_peak_bytes", title: "GPU memory peak", unit: "bytes" },
   { key: "energy_joules", title: "Energy", unit: "joules" },

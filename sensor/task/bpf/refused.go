@@ -1,4 +1,4 @@
-package ebpf
+package bpf
 
 import (
 	"errors"
@@ -16,8 +16,9 @@ import (
 
 const grant = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
 
-// explain turns an error of loading into one line that a person can act on.
-func explain(err error, root string) error {
+// Explain turns an error of loading into one line that a person can act on. otherwise is the
+// reason where nothing in particular is known, and what to do about it.
+func Explain(err error, root, otherwise, fix string) error {
 	var log *ebpf.VerifierError
 	rejected := errors.As(err, &log) && len(log.Log) > 0
 	switch {
@@ -25,19 +26,19 @@ func explain(err error, root string) error {
 		return refused()
 	case lockedDown(root):
 		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
-			"boot with lockdown=integrity or less", cause(err))
+			"boot with lockdown=integrity or less", Cause(err))
 	case errors.Is(err, unix.ENOSYS):
-		return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", cause(err))
+		return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", Cause(err))
 	case rejected:
 		return sensor.Unavailable("the verifier of this kernel rejects the BPF programs",
-			"report it with the output of uname -r", cause(err))
+			"report it with the output of uname -r", Cause(err))
 	}
-	return sensor.Unavailable("the kernel does not take the BPF task iterator", "use Linux 5.8 or later", cause(err))
+	return sensor.Unavailable(otherwise, fix, Cause(err))
 }
 
-// cause shortens an error of loading to one line: of what the verifier wrote, which may be
+// Cause shortens an error of loading to one line: of what the verifier wrote, which may be
 // thousands of lines, the one that says why.
-func cause(err error) error {
+func Cause(err error) error {
 	var log *ebpf.VerifierError
 	if errors.As(err, &log) {
 		if why := verdict(log.Log); why != "" {

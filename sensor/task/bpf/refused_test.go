@@ -1,4 +1,4 @@
-package ebpf
+package bpf
 
 import (
 	"errors"
@@ -50,7 +50,7 @@ func TestVerdict(t *testing.T) {
 			unix.EACCES, "program walk: combined stack size of 6 calls is 576. Too large (permission denied)"},
 	} {
 		log := &ebpf.VerifierError{Cause: c.errno, Log: append(slices.Clone(many), c.log...)}
-		got := explain(fmt.Errorf("program walk: load program%w", log), t.TempDir())
+		got := Explain(fmt.Errorf("program walk: load program%w", log), t.TempDir(), "", "")
 		if !errors.Is(got, sensor.ErrUnavailable) || !strings.Contains(got.Error(), c.want) || len(got.Error()) > 250 || strings.Contains(got.Error(), "\n") {
 			t.Errorf("%s: %v; want %q in one line", name, got, c.want)
 		}

@@ -1,0 +1,298 @@
+package account
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// What goes through sockets.
+var (
+	networkBytes = &metric.Desc{
+		Name: "reckon_workload_network_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Payload that the workload sent and received at sockets of IPv4 and IPv6, by direction (receive, transmit), protocol (tcp, udp, other) and scope: host (another address of the machine), elsewhere, or unknown (datagrams of sockets without a peer). Headers and retransmissions are not included, nor is the loopback network.",
+		Labels: with("direction", "protocol", "scope"),
+	}
+	loopbackBytes = &metric.Desc{
+		Name: "reckon_workload_loopback_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Payload that the workload sent to and received from addresses of the loopback network (127.0.0.0/8, ::1), by direction and protocol.",
+		Labels: with("direction", "protocol"),
+	}
+	networkMessages = &metric.Desc{
+		Name: "reckon_workload_network_messages_total", Kind: metric.Counter,
+		Help:   "Calls that moved payload at sockets, by direction and protocol; of UDP they are datagrams.",
+		Labels: with("direction", "protocol"),
+	}
+	networkConnections = &metric.Desc{
+		Name: "reckon_workload_network_connections_total", Kind: metric.Counter,
+		Help:   "TCP connections that the workload tried to open (role client) or took (server, counted when they first carry payload).",
+		Labels: with("role"),
+	}
+	networkRetransmits = &metric.Desc{
+		Name: "reckon_workload_network_retransmits_total", Kind: metric.Counter,
+		Help:   "TCP segments of the workload's connections that were sent again.",
+		Labels: with(),
+	}
+	nodeNetworkBytes = &metric.Desc{
+		Name: "reckon_node_network_payload_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Payload at all sockets of the node since the agent began, by direction, protocol and scope: what workloads and other were charged.",
+		Labels: []string{"direction", "protocol", "scope"},
+	}
+)
+
+// patience is for how many ticks traffic waits for its process to be known: it may have begun
+// after the table was read, and its exit record may come late.
+const patience = 15
+
+// network is what the ledger knows of traffic.
+type network struct {
+	since   uint64 // boot time from which on it is counted, 0 while it is not
+	fresh   bool   // no export was made since
+	full    bool   // since the last export something could not be charged to its process
+	waiting []waitingSent
+	total   sensor.Traffic
+	began   int64 // when counting began, milliseconds since the Unix epoch; a restart keeps it
+	rows    [sensor.TrafficCounters]*metric.Series
+}
+
+// waitingSent is traffic of a process that is not known yet.
+type waitingSent struct {
+	sensor.Sent
+	until uint64 // tick
+}
+
+// sockets is what a part sent and received.
+type sockets struct {
+	use      sensor.Traffic
+	now      sensor.Traffic // in this tick
+	tick     uint64         // that now is of
+	rows     [sensor.TrafficCounters]*metric.Series
+	messages [sensor.Protocols][sensor.Directions]*metric.Series
+}
+
+// Traffic takes in what processes sent and received until the tick that the ledger took last.
+// What belongs to no process that becomes known goes to other, so that
+//
+//	Σ workloads + other = what all sockets moved
+func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
+	if l.other == nil {
+		return // no tick yet
+	}
+	n := &l.network
+	if n.since == 0 {
+		n.since, n.fresh = l.lastAt, true
+		if n.began == 0 {
+			n.began = (l.epoch + int64(l.lastAt)) / 1e6
+		}
+	}
+	waiting := n.waiting
+	n.waiting = n.waiting[:0]
+	for i := range waiting {
+		l.chargeTraffic(waiting[i])
+	}
+	for i := range pass.Sent {
+		n.total.Add(&pass.Sent[i].Use)
+		l.chargeTraffic(waitingSent{pass.Sent[i], l.tick + patience})
+	}
+	if pass.Unowned != (sensor.Traffic{}) {
+		n.full = true
+		n.total.Add(&pass.Unowned)
+		l.other.carry(&pass.Unowned, l.tick)
+	}
+}
+
+// chargeTraffic adds traffic to the part of its process, or keeps it until the process is known.
+func (l *Ledger) chargeTraffic(s waitingSent) {
+	e := l.table[s.PID]
+	switch {
+	case s.PID != 0 && e != nil && sensor.SameStart(e.start, s.Start) && e.part != nil && !e.part.closed():
+		e.part.carry(&s.Use, l.tick)
+	case s.PID == 0 || l.tick >= s.until:
+		l.other.carry(&s.Use, l.tick)
+	default:
+		l.network.waiting = append(l.network.waiting, s)
+	}
+}
+
+// carry adds traffic.
+func (p *Part) carry(use *sensor.Traffic, tick uint64) {
+	if p.sockets == nil {
+		p.sockets = new(sockets)
+	}
+	s := p.sockets
+	if s.tick != tick {
+		s.now, s.tick = sensor.Traffic{}, tick
+	}
+	s.now.Add(use)
+	s.use.Add(use)
+}
+
+// absorbTraffic takes over what a part that was folded sent and received.
+func (p *Part) absorbTraffic(o *Part) {
+	if o.sockets == nil {
+		return
+	}
+	if p.sockets == nil {
+		p.sockets = new(sockets)
+	}
+	p.sockets.use.Add(&o.sockets.use)
+}
+
+// traffic is the payload so far, both ways, loopback included.
+func (p *Part) traffic() (bytes uint64) {
+	if p.sockets == nil {
+		return 0
+	}
+	for d := range sensor.Direction(sensor.Directions) {
+		bytes += p.sockets.use.Bytes(d, false) + p.sockets.use.Bytes(d, true)
+	}
+	return bytes
+}
+
+// exportTraffic appends what a part sent and received: no traffic at all as two series that are
+// 0, and of the rest what is not.
+func (l *Ledger) exportTraffic(p *Part, b *metric.Batch) {
+	if l.network.since == 0 && p.sockets == nil {
+		return
+	}
+	if p.sockets == nil {
+		p.sockets = new(sockets)
+	}
+	s := p.sockets
+	eachCell(&s.use, func(i int, m *sensor.Moved, proto sensor.Protocol, scope sensor.Scope, d sensor.Direction) {
+		switch {
+		case scope == sensor.ScopeLoopback && m.Bytes > 0:
+			b.Add(l.trafficRow(p, &s.rows[i], loopbackBytes, d.String(), proto.String()), float64(m.Bytes))
+		case scope != sensor.ScopeLoopback && m.Bytes > 0, proto == sensor.TCP && scope == sensor.ScopeElsewhere:
+			b.Add(l.trafficRow(p, &s.rows[i], networkBytes, d.String(), proto.String(), scope.String()), float64(m.Bytes))
+		}
+	})
+	for proto := range sensor.Protocol(sensor.Protocols) {
+		for d := range sensor.Direction(sensor.Directions) {
+			var sum uint64
+			for scope := range s.use.Moved[proto] {
+				sum += s.use.Moved[proto][scope][d].Messages
+			}
+			if sum > 0 {
+				b.Add(l.trafficRow(p, &s.messages[proto][d], networkMessages, d.String(), proto.String()), float64(sum))
+			}
+		}
+	}
+	const rest = sensor.TrafficCounters - 3
+	if s.use.Opened > 0 {
+		b.Add(l.trafficRow(p, &s.rows[rest], networkConnections, "client"), float64(s.use.Opened))
+	}
+	if s.use.Accepted > 0 {
+		b.Add(l.trafficRow(p, &s.rows[rest+1], networkConnections, "server"), float64(s.use.Accepted))
+	}
+	if s.use.Retransmits > 0 {
+		b.Add(l.trafficRow(p, &s.rows[rest+2], networkRetransmits), float64(s.use.Retransmits))
+	}
+}
+
+// trafficRow makes a series when it has something to tell for the first time. Of a part that is
+// older than the ledger it counts from where traffic began to be counted.
+func (l *Ledger) trafficRow(p *Part, row **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+	if *row == nil {
+		*row = p.series(d, values...)
+		if (*row).Created == 0 {
+			(*row).Created = l.network.began
+		}
+	}
+	return *row
+}
+
+// export appends what all sockets of the node moved.
+func (n *network) export(b *metric.Batch) {
+	n.fresh, n.full = false, false
+	if n.since == 0 {
+		return
+	}
+	eachCell(&n.total, func(i int, m *sensor.Moved, proto sensor.Protocol, scope sensor.Scope, d sensor.Direction) {
+		if m.Bytes == 0 && (proto != sensor.TCP || scope != sensor.ScopeElsewhere) {
+			return
+		}
+		if n.rows[i] == nil {
+			n.rows[i] = metric.NewSeries(nodeNetworkBytes, d.String(), proto.String(), scope.String())
+			n.rows[i].Created = n.began
+		}
+		b.Add(n.rows[i], float64(m.Bytes))
+	})
+}
+
+// eachCell calls f for what moved by each protocol, as far, each way.
+func eachCell(t *sensor.Traffic, f func(i int, m *sensor.Moved, proto sensor.Protocol, scope sensor.Scope, d sensor.Direction)) {
+	i := 0
+	for proto := range sensor.Protocol(sensor.Protocols) {
+		for scope := range sensor.Scope(sensor.Scopes) {
+			for d := range sensor.Direction(sensor.Directions) {
+				f(i, &t.Moved[proto][scope][d], proto, scope, d)
+				i++
+			}
+		}
+	}
+}
+
+// certainty is how exact the traffic of a part is that began at a time.
+func (n *network) certainty(start uint64) certainty {
+	switch {
+	case n.fresh && start < n.since:
+		return certainty{AtLeast, fromStart}
+	case n.full:
+		return certainty{AtLeast, fromFullTable}
+	}
+	return certainty{Exact, fromSockets}
+}
+
+// trafficState is what a node sent and received, at rest.
+type trafficState struct {
+	Began int64    `json:"began"`
+	Total []uint64 `json:"total"`
+}
+
+func (n *network) state() *trafficState {
+	if n.began == 0 {
+		return nil
+	}
+	return &trafficState{n.began, counters(&n.total)}
+}
+
+func (n *network) restore(s *trafficState) {
+	if s != nil && s.Began > 0 && take(&n.total, s.Total) {
+		n.began = s.Began
+	}
+}
+
+// trafficState gives the counters, none where there was no traffic.
+func (p *Part) trafficState() []uint64 {
+	if p.sockets == nil || p.sockets.use == (sensor.Traffic{}) {
+		return nil
+	}
+	return counters(&p.sockets.use)
+}
+
+// restoreTraffic takes up saved counters; others than we have begin anew.
+func (p *Part) restoreTraffic(saved []uint64) {
+	var use sensor.Traffic
+	if take(&use, saved) {
+		p.sockets = &sockets{use: use}
+	}
+}
+
+func counters(t *sensor.Traffic) []uint64 {
+	out := make([]uint64, 0, sensor.TrafficCounters)
+	for _, c := range t.Counters() {
+		out = append(out, *c)
+	}
+	return out
+}
+
+// take sets the counters of t, where there are as many.
+func take(t *sensor.Traffic, saved []uint64) bool {
+	if len(saved) != sensor.TrafficCounters {
+		return false
+	}
+	for i, c := range t.Counters() {
+		*c = saved[i]
+	}
+	return true
+}

@@ -1,0 +1,223 @@
+package account
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// sent is what a process sent away by TCP.
+func sent(pid int32, start, bytes uint64) sensor.Sent {
+	s := sensor.Sent{PID: pid, Start: start}
+	s.Use.Moved[sensor.TCP][sensor.ScopeElsewhere][sensor.Transmit] = sensor.Moved{Bytes: bytes, Messages: 1}
+	return s
+}
+
+func (r *rig) traffic(s ...sensor.Sent) { r.l.Traffic(&sensor.TrafficPass{Sent: s}) }
+
+func (r *rig) sentBy(id, owner string) float64 {
+	kind, _, _ := strings.Cut(id, "/")
+	return r.values["reckon_workload_network_bytes_total|"+id+"|"+kind+"||"+owner+"|transmit|tcp|elsewhere"]
+}
+
+const away = "reckon_node_network_payload_bytes_total|transmit|tcp|elsewhere"
+
+// Traffic is charged to the process that moved it, also when that ended in the tick, when
+// it is not known yet, and when its id is another's by now.
+func TestTrafficIsCharged(t *testing.T) {
+	r := newRig(t, Config{})
+	old := proc(10, 10, 5*second, 2*second)
+	r.tick(0, []sensor.Process{old})
+	r.traffic(sent(10, 5*second, 100))
+	gone := proc(20, 20, r.boot+5, 2*second) // long enough to be told apart
+	r.tick(2*second, []sensor.Process{old}, gone)
+	r.traffic(sent(20, r.boot-second+5, 40), sent(30, r.boot+7, 5), sent(10, 3*second, 7))
+	r.tick(0, []sensor.Process{old, proc(30, 10, r.boot+7, 0)})
+	r.traffic()
+	r.export()
+	r.want("a process that lives, and one that was not known yet", r.sentBy("group/n1/10", "alice"), 105)
+	r.want("one that ended", r.sentBy("group/n1/20", "alice"), 40)
+	r.want("nobody yet", r.sentBy("other/n1", "root"), 0)
+	for range patience - 2 {
+		r.tick(0, []sensor.Process{old})
+		r.traffic()
+	}
+	r.export()
+	r.want("within patience", r.sentBy("other/n1", "root"), 0)
+	r.tick(0, []sensor.Process{old})
+	r.traffic()
+	r.export()
+	r.want("one that never became known", r.sentBy("other/n1", "root"), 7)
+	r.want("the node", r.values[away], 152)
+}
+
+// TestTrafficConserved: whatever is charged to whom, over folding, ends and restarts, the sum is
+// what sockets moved.
+func TestTrafficConserved(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRig(t, Config{Export: 3 * time.Second})
+		var total, charged float64
+		last := map[string]float64{}
+		var pid int32 = 100
+		live := []sensor.Process{proc(10, 10, 5*second, 0)}
+		export := func() {
+			var b metric.Batch
+			b.Reset(wall.Add(time.Duration(r.boot)))
+			r.l.Export(&b)
+			for _, s := range b.Samples {
+				if s.Series.Desc != networkBytes || s.Ended() {
+					continue
+				}
+				k := strings.Join(s.Series.Values, "|")
+				if s.Value < last[k] {
+					t.Fatalf("%s fell from %v to %v", k, last[k], s.Value)
+				}
+				charged += s.Value - last[k]
+				last[k] = s.Value
+			}
+		}
+		for range rapid.IntRange(5, 40).Draw(t, "ticks") {
+			var ended []sensor.Process
+			var moved []sensor.Sent
+			for range rapid.IntRange(0, 3).Draw(t, "born") {
+				pid++
+				p := proc(pid, pid, r.boot+uint64(pid), 0)
+				n := rapid.Uint64Range(quietIO, 1<<40).Draw(t, "bytes")
+				total += float64(n)
+				moved = append(moved, sent(pid, p.Start, n))
+				if rapid.Bool().Draw(t, "short") {
+					ended = append(ended, p)
+				} else {
+					live = append(live, p)
+				}
+			}
+			if len(live) > 3 {
+				ended, live = append(ended, live[1]), append(live[:1:1], live[2:]...)
+			}
+			if rapid.IntRange(0, 4).Draw(t, "restart") == 0 {
+				data, err := r.l.State("boot")
+				if err != nil {
+					t.Fatalf("%v", err)
+				}
+				r.l = New(r.l.config)
+				if err := r.l.Restore(data, "boot"); err != nil {
+					t.Fatalf("%v", err)
+				}
+			}
+			r.tick(0, live, ended...)
+			pass := sensor.TrafficPass{Sent: moved}
+			if rapid.IntRange(0, 5).Draw(t, "full") == 0 {
+				pass.Unowned = sent(0, 0, 11).Use
+				total += 11
+			}
+			r.l.Traffic(&pass)
+			export()
+		}
+		r.tick(0, nil, live...)
+		for range patience {
+			r.l.Traffic(new(sensor.TrafficPass))
+			export()
+			r.tick(0, nil)
+		}
+		r.export()
+		if node := r.values[away]; node != total {
+			t.Fatalf("the node moved %v bytes, want %v", node, total)
+		}
+		if charged != total {
+			t.Fatalf("workloads and other were charged %v bytes of %v", charged, total)
+		}
+	})
+}
+
+// Loopback is a series of its own; no traffic at all is known as 0 and not absent, and what was
+// never counted is absent and not 0.
+func TestTrafficSeries(t *testing.T) {
+	r := newRig(t, Config{})
+	// An account that is told in full: it used more than a second.
+	p, idle := proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)
+	r.tick(0, []sensor.Process{p, idle})
+	r.export()
+	for k := range r.values {
+		if strings.Contains(k, "network") || strings.Contains(k, "loopback") {
+			t.Errorf("%s without a source", k)
+		}
+	}
+	s := sent(10, 5*second, 1000)
+	s.Use.Moved[sensor.UDP][sensor.ScopeLoopback][sensor.Receive] = sensor.Moved{Bytes: 64, Messages: 2}
+	s.Use.Opened, s.Use.Accepted, s.Use.Retransmits = 3, 2, 1
+	r.traffic(s)
+	r.export()
+	of := "|group/n1/10|group||alice"
+	for k, want := range map[string]float64{
+		"reckon_workload_network_bytes_total" + of + "|transmit|tcp|elsewhere":                1000,
+		"reckon_workload_network_bytes_total" + of + "|receive|tcp|elsewhere":                 0,
+		"reckon_workload_loopback_bytes_total" + of + "|receive|udp":                          64,
+		"reckon_workload_network_messages_total" + of + "|receive|udp":                        2,
+		"reckon_workload_network_connections_total" + of + "|client":                          3,
+		"reckon_workload_network_connections_total" + of + "|server":                          2,
+		"reckon_workload_network_retransmits_total" + of:                                      1,
+		"reckon_workload_network_bytes_total|group/n1/20|group||alice|transmit|tcp|elsewhere": 0,
+		"reckon_workload_network_bytes_total|group/n1/20|group||alice|receive|tcp|elsewhere":  0,
+		"reckon_node_network_payload_bytes_total|receive|udp|loopback":                        64,
+		"reckon_figure_exactness|network_bytes|group|agent_start||":                           float64(AtLeast),
+	} {
+		if got, ok := r.values[k]; !ok || got != want {
+			t.Errorf("%s is %v (%v), want %v", k, got, ok, want)
+		}
+	}
+	r.tick(0, []sensor.Process{p, idle})
+	r.traffic()
+	r.export()
+	if _, ok := r.values["reckon_figure_exactness|network_bytes|group|sockets||"]; !ok {
+		t.Errorf("not exact after the first export: %v", r.degrees("group"))
+	}
+	r.l.Traffic(&sensor.TrafficPass{Unowned: sent(0, 0, 1).Use})
+	r.export()
+	if d, ok := r.degrees("group")["network_bytes full_table"]; !ok || d != AtLeast {
+		t.Errorf("with traffic that could not be charged: %v", r.degrees("group"))
+	}
+}
+
+// Short work that moved much is told in full or folded, but never lost.
+func TestShortTraffic(t *testing.T) {
+	r := newRig(t, Config{Export: 15 * time.Second})
+	r.tick(0, nil)
+	for i := range int32(5) {
+		start := r.boot + uint64(i)
+		r.tick(0, nil, proc(100+i, 100+i, start, 1000))
+		r.traffic(sent(100+i, start, 10000))
+	}
+	r.tick(0, nil)
+	r.traffic()
+	r.tick(0, nil)
+	r.export()
+	r.want("short work", r.sentBy("short/alice/n1", "alice"), 50000)
+	rates := r.l.Live(nil)
+	for _, row := range rates {
+		if !row.KnowNetwork {
+			t.Errorf("%s: its traffic is not known", row.Workload)
+		}
+	}
+}
+
+func TestLiveTraffic(t *testing.T) {
+	r := newRig(t, Config{})
+	p := proc(10, 10, 5*second, 0)
+	r.tick(0, []sensor.Process{p})
+	r.tick(0, []sensor.Process{p})
+	r.traffic(sent(10, 5*second, 500))
+	for i, want := range []float64{500, 0} {
+		for _, row := range r.l.Live(nil) {
+			if string(row.Workload) == "group/n1/10" && (row.TransmitRate != want || row.ReceiveRate != 0) {
+				t.Errorf("tick %d: sends %v a second, want %v", i, row.TransmitRate, want)
+			}
+		}
+		r.tick(0, []sensor.Process{p})
+		r.traffic()
+	}
+}

@@ -1,0 +1,64 @@
+// Package bpf holds what those share who load BPF programs: whether it is permitted, why the kernel
+// refuses, how many processors there may be, and how an iterator is read.
+//
+// Its functions may be called from any goroutine.
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Permitted finds out by the smallest thing that only the privileged may make whether the
+// rest is worth trying: reading the types of the kernel takes a while.
+func Permitted() error {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		return err
+	}
+	return m.Close()
+}
+
+// NewIteration begins to read an iterator that is attached: the command BPF_ITER_CREATE of bpf(2). The library's way to do this
+// allocates.
+func NewIteration(link int) (int, error) {
+	const bpfIterCreate = 33
+	attr := struct{ link, flags uint32 }{link: uint32(link)}
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, bpfIterCreate, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	if errno != 0 {
+		return -1, fmt.Errorf("create an iterator: %w", errno)
+	}
+	return int(fd), nil
+}
+
+// RaiseMemlock lifts the limit of locked memory of this process, and fails where it is lifted already.
+func RaiseMemlock() error {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &was); err != nil || was.Cur == unix.RLIM_INFINITY {
+		return errors.New("locked memory is not limited")
+	}
+	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+}
+
+// PossibleCPUs returns the highest number of a processor that may ever be, plus one
+// (Documentation/admin-guide/cputopology.rst).
+func PossibleCPUs(root string) uint32 {
+	text, err := os.ReadFile(filepath.Join(root, "/sys/devices/system/cpu/possible"))
+	if err == nil {
+		last := strings.TrimSpace(string(text))
+		last = last[strings.LastIndexAny(last, ",-")+1:]
+		if n, err := strconv.ParseUint(last, 10, 16); err == nil {
+			return uint32(n) + 1
+		}
+	}
+	return uint32(runtime.NumCPU())
+}

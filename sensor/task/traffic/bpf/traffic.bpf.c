@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What each process sends and receives at its sockets: see ../traffic.go for what is
+ * counted and what is not.
+ *
+ * sent, received      trace points of the socket layer (since 6.3): once a call that moved
+ *                     payload, in the context of the process that made it.
+ * * sent4 ... paged     the same for older kernels: the end of the functions that every call on
+ *                     a socket of IPv4 or IPv6 goes through.
+ * spliced             what is spliced out of a TCP socket, which passes neither.
+ * state               connections that are opened and accepted, and which addresses are here.
+ * again               segments that TCP sends a second time, charged to who used the
+ *                     connection last.
+ * ended               marks the account of a process whose last thread ended.
+ * harvest             walks the accounts and tells what was added to each, and at the end what nobody
+ *                     can be charged with.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define AF_INET 2
+#define AF_INET6 10
+#define SOCK_RAW 3
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+#define IPPROTO_MPTCP 262
+#define MSG_PEEK 0x2
+#define MSG_ERRQUEUE 0x2000
+
+#define TCP_ESTABLISHED 1
+#define TCP_SYN_SENT 2
+#define TCP_SYN_RECV 3
+
+#define SECOND 1000000000ULL
+
+enum protocol { TCP, UDP, OTHER, PROTOCOLS };
+
+enum scope {
+	LOOPBACK,  /* 127.0.0.0/8 and ::1 */
+	HOST,      /* an address of this machine, in any network namespace */
+	ELSEWHERE,
+	UNKNOWN,   /* a socket without a peer, where the address of the message can not be read */
+	SCOPES,
+};
+
+enum direction { RECEIVE, TRANSMIT, DIRECTIONS };
+
+#define CELLS (PROTOCOLS * SCOPES * DIRECTIONS)
+
+struct cell {
+	__u64 bytes, messages; /* calls that moved payload; of UDP datagrams */
+};
+
+struct use {
+	struct cell cells[CELLS]; /* [protocol][scope][direction] */
+	__u64 opened, accepted;   /* TCP connections */
+	__u64 retransmits;        /* TCP segments */
+};
+
+#define FIGURES (sizeof(struct use) / sizeof(__u64))
+
+struct account {
+	__u64 start;  /* of the process, ns since boot */
+	__s32 pid;    /* in the reader's pid namespace; -1 if it has none there, 0 while it is made */
+	__u32 ended;
+	struct use now, told;
+};
+
+struct record {
+	__s32 pid;
+	__u32 tgid;  /* in the first pid namespace: the key of the account */
+	__u64 start;
+	__u64 ended;
+	struct use use;
+};
+
+/* Only for the generator of the Go types. */
+const struct record *unused_record __attribute__((unused));
+
+const volatile bool connections = true; /* the kernel lets us keep something with a socket */
+const volatile __u64 remembered = 600 * SECOND; /* how long an address is taken to be of this machine */
+
+/* What nobody can be charged with: there was no room for one more process. */
+struct use unowned = {};
+__u32 level = 0;     /* depth of the pid namespace of the reader */
+__u64 namespace = 0; /* and its address, if it is not the first */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 8192); /* user space sets more where there are many processors */
+	__type(key, __u32);
+	__type(value, struct account);
+} accounts SEC(".maps");
+
+/* Stays zero: a new account is a copy of it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct account);
+} blank SEC(".maps");
+
+struct address {
+	__u32 part[4]; /* as IPv6 has it; IPv4 as ::ffff:a.b.c.d */
+};
+
+/* Addresses of this machine, and when they were last seen to be (ns of the monotonic clock). */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 2048);
+	__type(key, struct address);
+	__type(value, __u64);
+} here SEC(".maps");
+
+/* What is kept with a TCP socket. */
+struct connection {
+	__u32 owner;   /* key of the account of who used it last, 0 before */
+	__u8 scope;    /* and 1 more, 0 before it is known */
+	__u8 accepted; /* we saw it come in, and nobody was charged for that */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct connection);
+} peers SEC(".maps");
+
+static __always_inline __u64 read_u64(__u64 address)
+{
+	__u64 v = 0;
+
+	bpf_probe_read_kernel(&v, sizeof(v), (void *)address);
+	return v;
+}
+
+/* nested_pid returns the number of a pid in the reader's namespace, -1 if it has none there. */
+static __noinline __s32 nested_pid(__u64 at)
+{
+	if (!at || BPF_CORE_READ((struct pid *)at, level) < level)
+		return -1;
+	at += bpf_core_field_offset(struct pid, numbers) + (__u64)level * bpf_core_type_size(struct upid);
+	if (read_u64(at + bpf_core_field_offset(struct upid, ns)) != namespace)
+		return -1;
+	return (__s32)read_u64(at + bpf_core_field_offset(struct upid, nr));
+}
+
+/* open_account makes the account of the current process. */
+static __noinline struct account *open_account(__u32 tgid)
+{
+	struct task_struct *leader, *t = (void *)bpf_get_current_task();
+	struct account *v;
+	__u32 zero = 0;
+	__s32 pid = tgid;
+
+	v = bpf_map_lookup_elem(&blank, &zero);
+	if (!v)
+		return NULL;
+	bpf_map_update_elem(&accounts, &tgid, v, BPF_NOEXIST);
+	v = bpf_map_lookup_elem(&accounts, &tgid);
+	if (!v)
+		return NULL;
+	leader = BPF_CORE_READ(t, group_leader);
+	if (level)
+		pid = nested_pid((__u64)BPF_CORE_READ(leader, thread_pid));
+	v->start = BPF_CORE_READ(leader, start_boottime);
+	*(volatile __s32 *)&v->pid = pid;
+	return v;
+}
+
+/* account_of returns where to add what the current process does, nowhere else than in
+ * unowned if there is no room. */
+static __always_inline struct use *account_of(__u32 tgid)
+{
+	struct account *v = bpf_map_lookup_elem(&accounts, &tgid);
+
+	if (!v)
+		v = open_account(tgid);
+	/* One that ended is another process, which had the same id. */
+	return v && !v->ended ? &v->now : &unowned;
+}
+
+static __always_inline void mapped(struct address *a, __be32 v4)
+{
+	a->part[0] = 0;
+	a->part[1] = 0;
+	a->part[2] = __builtin_bswap32(0xffff);
+	a->part[3] = v4;
+}
+
+/* scope_of says where an address is; own is the one that the socket has. */
+static __always_inline enum scope scope_of(struct address *peer, struct address *own)
+{
+	__u64 *seen;
+
+	if (!peer->part[0] && !peer->part[1]) {
+		if (!peer->part[2] && !peer->part[3])
+			return UNKNOWN;
+		if (!peer->part[2] && peer->part[3] == __builtin_bswap32(1))
+			return LOOPBACK;
+		if (peer->part[2] == __builtin_bswap32(0xffff)) {
+			if ((peer->part[3] & 0xff) == 127)
+				return LOOPBACK;
+			if (!peer->part[3])
+				return UNKNOWN;
+		}
+	}
+	if (peer->part[3] == own->part[3] && peer->part[2] == own->part[2] &&
+	    peer->part[1] == own->part[1] && peer->part[0] == own->part[0])
+		return HOST;
+	seen = bpf_map_lookup_elem(&here, peer);
+	return seen && bpf_ktime_get_ns() - *seen < remembered ? HOST : ELSEWHERE;
+}
+
+static __always_inline void addresses(const struct sock *sk, struct address *own, struct address *peer)
+{
+	if (sk->__sk_common.skc_family == AF_INET) {
+		mapped(own, sk->__sk_common.skc_rcv_saddr);
+		mapped(peer, sk->__sk_common.skc_daddr);
+		return;
+	}
+	bpf_core_read(own, sizeof(*own), &sk->__sk_common.skc_v6_rcv_saddr);
+	bpf_core_read(peer, sizeof(*peer), &sk->__sk_common.skc_v6_daddr);
+}
+
+/* named puts the address of a message into peer, if it has one. */
+static __always_inline void named(struct msghdr *msg, struct address *peer)
+{
+	struct { __u16 family, port; __be32 v4; struct address v6; } name = {};
+	void *at;
+
+	if (!msg)
+		return;
+	at = BPF_CORE_READ(msg, msg_name);
+	if (!at || bpf_probe_read_kernel(&name, 8, at))
+		return;
+	if (name.family == AF_INET)
+		mapped(peer, name.v4);
+	else if (name.family == AF_INET6)
+		bpf_probe_read_kernel(peer, sizeof(*peer), at + 8);
+}
+
+static __always_inline enum scope peer_scope(const struct sock *sk, struct msghdr *msg)
+{
+	struct address own = {}, peer = {};
+	enum scope scope;
+
+	addresses(sk, &own, &peer);
+	scope = scope_of(&peer, &own);
+	if (scope != UNKNOWN)
+		return scope;
+	named(msg, &peer);
+	scope = scope_of(&peer, &own);
+	if (scope != UNKNOWN)
+		return scope;
+	/* No peer, but bound to where only loopback comes in. */
+	return scope_of(&own, &peer) == LOOPBACK ? LOOPBACK : UNKNOWN;
+}
+
+static __always_inline void add(__u64 *v, __u64 n)
+{
+	__sync_fetch_and_add(v, n);
+}
+
+/* charge adds a call that moved payload. It is always inlined, so that sk keeps its type. */
+static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 bytes, enum direction direction)
+{
+	enum protocol protocol = OTHER;
+	enum scope scope = SCOPES;
+	struct connection *c;
+	__u16 family, number;
+	struct use *u;
+	__u32 tgid, i;
+
+	if (bytes <= 0 || !sk)
+		return 0;
+	family = sk->__sk_common.skc_family;
+	if (family != AF_INET && family != AF_INET6)
+		return 0;
+	number = sk->sk_protocol;
+	if (number == IPPROTO_TCP || number == IPPROTO_UDP || number == IPPROTO_MPTCP) {
+		if (sk->sk_type == SOCK_RAW) /* a copy of what others were sent */
+			return 0;
+		protocol = number == IPPROTO_UDP ? UDP : TCP;
+	}
+	tgid = bpf_get_current_pid_tgid() >> 32;
+	u = account_of(tgid);
+	if (connections && protocol == TCP) {
+		c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (c) {
+			if (!c->scope)
+				c->scope = peer_scope(sk, NULL) + 1;
+			scope = c->scope - 1;
+			c->owner = tgid;
+			if (c->accepted) {
+				c->accepted = 0;
+				add(&u->accepted, 1);
+			}
+		}
+	}
+	if (scope == SCOPES)
+		scope = peer_scope(sk, msg);
+	i = (protocol * SCOPES + scope) * DIRECTIONS + direction;
+	asm volatile("" : "+r"(i)); /* the compiler knows the bound, the verifier wants to see it */
+	if (i < CELLS) {
+		add(&u->cells[i].bytes, bytes);
+		add(&u->cells[i].messages, 1);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(sent, struct sock *sk, int ret, int flags)
+{
+	return charge(sk, NULL, ret, TRANSMIT);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(received, struct sock *sk, int ret, int flags)
+{
+	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return 0;
+	return charge(sk, NULL, ret, RECEIVE);
+}
+
+SEC("fexit/inet_sendmsg")
+int BPF_PROG(sent4, struct socket *s, struct msghdr *msg, unsigned long size, int ret)
+{
+	return charge(s->sk, msg, ret, TRANSMIT);
+}
+
+SEC("fexit/inet6_sendmsg")
+int BPF_PROG(sent6, struct socket *s, struct msghdr *msg, unsigned long size, int ret)
+{
+	return charge(s->sk, msg, ret, TRANSMIT);
+}
+
+SEC("fexit/inet_recvmsg")
+int BPF_PROG(received4, struct socket *s, struct msghdr *msg, unsigned long size, int flags, int ret)
+{
+	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return 0;
+	return charge(s->sk, msg, ret, RECEIVE);
+}
+
+SEC("fexit/inet6_recvmsg")
+int BPF_PROG(received6, struct socket *s, struct msghdr *msg, unsigned long size, int flags, int ret)
+{
+	if (flags & (MSG_PEEK | MSG_ERRQUEUE))
+		return 0;
+	return charge(s->sk, msg, ret, RECEIVE);
+}
+
+/* Before 6.5 sendfile(2) and splice(2) hand pages over. */
+SEC("fexit/inet_sendpage")
+int BPF_PROG(paged, struct socket *s, void *page, int offset, unsigned long size, int flags, __s64 ret)
+{
+	return charge(s->sk, NULL, ret, TRANSMIT);
+}
+
+SEC("fexit/tcp_splice_read")
+int BPF_PROG(spliced, struct socket *s, void *pos, void *pipe, unsigned long size, unsigned int flags, __s64 ret)
+{
+	return charge(s->sk, NULL, ret, RECEIVE);
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(state, struct sock *sk, int before, int after)
+{
+	struct address own = {}, peer = {};
+	struct connection *c;
+	__u64 now;
+
+	if (sk->sk_protocol != IPPROTO_TCP)
+		return 0;
+	if (after == TCP_SYN_SENT) {
+		__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+		add(&account_of(tgid)->opened, 1);
+		if (connections) {
+			c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+			if (c)
+				c->owner = tgid;
+		}
+		return 0;
+	}
+	if (after != TCP_ESTABLISHED)
+		return 0;
+	if (connections && before == TCP_SYN_RECV) {
+		c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (c)
+			c->accepted = 1;
+	}
+	now = bpf_ktime_get_ns();
+	addresses(sk, &own, &peer);
+	bpf_map_update_elem(&here, &own, &now, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(again, struct sock *sk)
+{
+	struct account *v = NULL;
+	struct connection *c;
+
+	c = bpf_sk_storage_get(&peers, sk, 0, 0);
+	if (c)
+		v = bpf_map_lookup_elem(&accounts, &c->owner);
+	add(v && !v->ended ? &v->now.retransmits : &unowned.retransmits, 1);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(ended, struct task_struct *t)
+{
+	__u32 tgid = t->tgid;
+	struct account *v;
+
+	if (t->signal->live.counter > 0)
+		return 0;
+	v = bpf_map_lookup_elem(&accounts, &tgid);
+	if (v)
+		v->ended = 1;
+	return 0;
+}
+
+/* Told by harvest, which has too much of it for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct record);
+} scratch SEC(".maps");
+
+/* begin tells the programs which pid namespace is the reader's. */
+static __always_inline void begin(void)
+{
+	struct task_struct *me = (void *)bpf_get_current_task();
+	struct pid *pid = BPF_CORE_READ(me, thread_pid);
+	__u32 depth = BPF_CORE_READ(pid, level);
+
+	if (depth)
+		namespace = read_u64((__u64)pid + bpf_core_field_offset(struct pid, numbers) +
+			depth * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, ns));
+	level = depth;
+}
+
+SEC("iter/bpf_map_elem")
+int harvest(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct account *v = ctx->value;
+	__u32 *key = ctx->key, zero = 0;
+	struct record *r;
+	__u64 *now, *told, *out, changed = 0;
+
+	if (ctx->meta->seq_num == 0)
+		begin();
+	r = bpf_map_lookup_elem(&scratch, &zero);
+	if (!r)
+		return 0;
+	if (!v || !key) { /* all were told */
+		__builtin_memset(r, 0, sizeof(*r));
+		__builtin_memcpy(&r->use, &unowned, sizeof(unowned));
+		bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
+		return 0;
+	}
+	if (!v->pid)
+		return 0;
+	r->tgid = *key;
+	r->pid = v->pid;
+	r->start = v->start;
+	r->ended = v->ended;
+	now = (__u64 *)&v->now;
+	told = (__u64 *)&v->told;
+	out = (__u64 *)&r->use;
+#pragma unroll
+	for (int i = 0; i < FIGURES; i++) {
+		out[i] = *(volatile __u64 *)&now[i] - told[i];
+		changed |= out[i];
+	}
+	if (!changed && !r->ended)
+		return 0;
+	if (bpf_seq_write(ctx->meta->seq, r, sizeof(*r)))
+		return 0; /* no room: it is called again for the same account */
+#pragma unroll
+	for (int i = 0; i < FIGURES; i++)
+		told[i] += out[i];
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,233 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime/debug"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+	"reckon/sensor/task/bpf"
+)
+
+//go:generate bash bpf/build
+
+// Where payload is counted.
+const (
+	byTracepoints = "tracepoints"
+	byFexit       = "fexit"
+)
+
+// way is one place to count at: the programs that it can not do without, and those that it takes
+// where the kernel has the function.
+type way struct {
+	name         string
+	must, beside []string
+}
+
+func ways() []way {
+	return []way{
+		{byTracepoints, []string{trafficProgSent, trafficProgReceived}, []string{trafficProgSpliced}},
+		{byFexit, []string{trafficProgSent4, trafficProgReceived4}, []string{trafficProgSent6, trafficProgReceived6, trafficProgPaged, trafficProgSpliced}},
+	}
+}
+
+// always are the programs of every way: the ends of processes can not be done without.
+func always() []string { return []string{trafficProgEnded, trafficProgHarvest} }
+
+// kernelSide is what was loaded into the kernel.
+type kernelSide struct {
+	hooks    string
+	missing  []error
+	objects  []interface{ Close() error } // closed in reverse
+	accounts *ebpf.Map
+	here     *ebpf.Map
+	harvest  *link.Iter
+}
+
+func (k *kernelSide) close() {
+	for i := len(k.objects) - 1; i >= 0; i-- {
+		_ = k.objects[i].Close()
+	}
+}
+
+// load brings the programs into the kernel. The types of the kernel take some MB
+// while they are read; they are dropped again before it returns.
+func load(o Options) (*kernelSide, error) {
+	explain := func(err error) error {
+		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at", "use Linux 6.3 or later, or 5.8 with BPF trampolines")
+	}
+	if err := bpf.Permitted(); err != nil {
+		return nil, explain(err)
+	}
+	defer debug.FreeOSMemory()
+	cache := btf.NewCache()
+	if _, err := cache.Kernel(); err != nil {
+		if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
+			return nil, sensor.Unavailable("the kernel does not describe its types (no BTF)", "use a kernel built with CONFIG_DEBUG_INFO_BTF", nil)
+		}
+		return nil, fmt.Errorf("read the types of the kernel: %w", err)
+	}
+	var first error
+	for _, w := range ways() {
+		if o.hooks != "" && o.hooks != w.name {
+			continue
+		}
+		for _, connections := range []bool{true, false} {
+			k, err := install(o, w, connections, cache)
+			if errors.Is(err, unix.EPERM) && bpf.RaiseMemlock() == nil {
+				k, err = install(o, w, connections, cache)
+			}
+			if err == nil {
+				return k, nil
+			}
+			if first == nil {
+				first = fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	return nil, explain(first)
+}
+
+// prepare reads the compiled programs and sets what they are to know of the machine.
+func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
+	spec, err := loadTraffic()
+	if err != nil {
+		return nil, fmt.Errorf("read the compiled programs: %w", err)
+	}
+	if err := spec.Variables[trafficVarConnections].Set(connections); err != nil {
+		return nil, fmt.Errorf("set whether connections are followed: %w", err)
+	}
+	spec.Maps[trafficMapAccounts].MaxEntries = room(bpf.PossibleCPUs(o.Root))
+	if o.accounts != 0 {
+		spec.Maps[trafficMapAccounts].MaxEntries = o.accounts
+	}
+	return spec, nil
+}
+
+// room is for how many processes with traffic there is room at a time: more processors run
+// and end more of them. An account takes 0.6 KiB, and only while its process lives and two
+// passes longer.
+func room(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
+
+// install loads the programs of a way and attaches them. connections says whether something
+// is to be kept with sockets, which Linux 5.11 began to allow.
+func install(o Options, w way, connections bool, cache *btf.Cache) (*kernelSide, error) {
+	spec, err := prepare(o, connections)
+	if err != nil {
+		return nil, err
+	}
+	all := spec.Programs
+	spec.Programs = make(map[string]*ebpf.ProgramSpec)
+	for _, name := range append(always(), w.must...) {
+		spec.Programs[name] = all[name]
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
+	if err != nil {
+		return nil, err
+	}
+	k := &kernelSide{hooks: w.name, accounts: c.Maps[trafficMapAccounts], here: c.Maps[trafficMapHere]}
+	k.objects = append(k.objects, closing(c.Close))
+	if err := k.attach(c, w); err != nil {
+		k.close()
+		return nil, err
+	}
+	beside := w.beside
+	if connections {
+		beside = append([]string{trafficProgState, trafficProgAgain}, beside...)
+	} else {
+		beside = append([]string{trafficProgState}, beside...)
+		k.missing = append(k.missing, errors.New("TCP segments sent again and connections accepted are not counted (Linux 5.11)"))
+	}
+	for _, name := range beside {
+		if err := k.add(spec, c, all[name], cache); err != nil {
+			k.missing = append(k.missing, fmt.Errorf("%s: %w", name, bpf.Cause(err)))
+		}
+	}
+	return k, nil
+}
+
+type closing func()
+
+func (f closing) Close() error { f(); return nil }
+
+// attach attaches what can not be done without. The iterator comes first: it tells the programs
+// which pid namespace is ours. Ends come before what makes accounts, so that each is ended.
+func (k *kernelSide) attach(c *ebpf.Collection, w way) (err error) {
+	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
+		return fmt.Errorf("attach the map iterator: %w", err)
+	}
+	k.objects = append(k.objects, k.harvest)
+	if err := k.begin(); err != nil {
+		return err
+	}
+	for _, name := range append([]string{trafficProgEnded}, w.must...) {
+		l, err := link.AttachTracing(link.TracingOptions{Program: c.Programs[name]})
+		if err != nil {
+			return fmt.Errorf("attach %s: %w", name, err)
+		}
+		k.objects = append(k.objects, l)
+	}
+	return nil
+}
+
+// begin runs the iterator once.
+func (k *kernelSide) begin() error {
+	fd, err := bpf.NewIteration(k.harvest.FD())
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for {
+		if _, err := unix.Read(fd, make([]byte, recordSize)); err != unix.EAGAIN && err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// add loads and attaches one program more, on the maps of those that are there.
+func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.ProgramSpec, cache *btf.Cache) error {
+	one := spec.Copy()
+	one.Programs = map[string]*ebpf.ProgramSpec{p.Name: p}
+	more, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{Cache: cache, MapReplacements: c.Maps})
+	if err != nil {
+		return err
+	}
+	k.objects = append(k.objects, closing(more.Close))
+	l, err := link.AttachTracing(link.TracingOptions{Program: more.Programs[p.Name]})
+	if err != nil {
+		return err
+	}
+	k.objects = append(k.objects, l)
+	return nil
+}
+
+// refresh is after how many passes the addresses of our own network namespace are read again.
+// Those of others are known by the connections that they have.
+const refresh = 60
+
+// learn tells the programs which addresses are here. An address that can not be read counts
+// as one elsewhere until a connection has it.
+func (k *kernelSide) learn() {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return
+	}
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
+		return
+	}
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
+			var key [16]byte
+			copy(key[:], n.IP.To16())
+			_ = k.here.Put(key, uint64(now.Nano())) // a full map gives the oldest away
+		}
+	}
+}

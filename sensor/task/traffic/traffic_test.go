@@ -1,0 +1,343 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"reckon/sensor"
+)
+
+// TestMain is also the programs that the tests start.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 5 && os.Args[1] == "send" {
+		if err := send(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// send is a process that sends some bytes and ends.
+func send(network, address, bytes string) error {
+	n, err := strconv.ParseInt(bytes, 10, 64)
+	if err != nil {
+		return err
+	}
+	c, err := net.Dial(network, address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = io.CopyN(c, zeros{}, n)
+	return err
+}
+
+// open skips where the kernel or the permissions do not allow it.
+func open(t testing.TB, o Options) *Source {
+	t.Helper()
+	s, err := Open(o)
+	if errors.Is(err, sensor.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func read(t testing.TB, s *Source, p *sensor.TrafficPass) {
+	t.Helper()
+	if err := s.ReadTraffic(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ours adds up what the pass told of this process.
+func ours(p *sensor.TrafficPass) (sum sensor.Traffic) {
+	for i := range p.Sent {
+		if p.Sent[i].PID == int32(os.Getpid()) {
+			sum.Add(&p.Sent[i].Use)
+		}
+	}
+	return sum
+}
+
+// during is what this process was charged while f ran.
+func during(t testing.TB, s *Source, f func()) sensor.Traffic {
+	t.Helper()
+	var p sensor.TrafficPass
+	read(t, s, &p)
+	p.Reset()
+	f()
+	read(t, s, &p)
+	return ours(&p)
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+
+// pair is a TCP connection to ourselves.
+func pair(t testing.TB, address string) (out, in net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	taken := make(chan net.Conn, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- c
+	}()
+	if out, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	in = <-taken
+	t.Cleanup(func() { _ = out.Close(); _ = in.Close() })
+	return out, in
+}
+
+// carry sends what from has and takes it.
+func carry(t testing.TB, out io.Writer, in io.Reader, from io.Reader, n int64) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.CopyN(io.Discard, in, n)
+		done <- err
+	}()
+	if _, err := io.CopyN(out, from, n); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// both is n bytes received and sent.
+func both(m [sensor.Directions]sensor.Moved, n uint64) bool {
+	return m[sensor.Receive].Bytes == n && m[sensor.Transmit].Bytes == n
+}
+
+// TestTransfers holds every byte of transfers of many sizes by TCP and UDP over IPv4 and IPv6, and by
+// sendfile(2).
+func TestTransfers(t *testing.T) {
+	s := open(t, Options{})
+	file, err := os.Create(t.TempDir() + "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := file.Truncate(1 << 24); err != nil {
+		t.Fatal(err)
+	}
+	sizes := []int64{1, 2, 1447, 1448, 1449, 65535, 65536, 1<<20 + 7, 1 << 23}
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		for _, n := range sizes {
+			for _, from := range []io.Reader{zeros{}, file} {
+				got := during(t, s, func() {
+					_, _ = file.Seek(0, io.SeekStart)
+					out, in := pair(t, address)
+					carry(t, out, in, from, n)
+				})
+				if !both(got.Moved[sensor.TCP][sensor.ScopeLoopback], uint64(n)) || got.Opened != 1 || got.Accepted != 1 {
+					t.Errorf("tcp %s, %d bytes from %T: %+v", address, n, from, got)
+				}
+			}
+			if n > 60000 {
+				continue
+			}
+			got := during(t, s, func() {
+				out, in := datagramPair(t, address)
+				carry(t, out, in, zeros{}, n)
+			})
+			if m := got.Moved[sensor.UDP][sensor.ScopeLoopback]; !both(m, uint64(n)) || m[sensor.Transmit].Messages != 1 {
+				t.Errorf("udp %s, %d bytes: %+v", address, n, got)
+			}
+		}
+	}
+}
+
+// datagramPair is a socket with a peer and the one that takes what it sends.
+func datagramPair(t testing.TB, address string) (out, in net.Conn) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", address)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if out, err = net.Dial("udp", c.LocalAddr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = out.Close() })
+	return out, c.(net.Conn)
+}
+
+// TestNotTraffic holds what is no traffic of the network: sockets of the machine itself, and
+// looking without taking.
+func TestNotTraffic(t *testing.T) {
+	s := open(t, Options{})
+	got := during(t, s, func() {
+		l, err := net.Listen("unix", t.TempDir()+"/socket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		c, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write(make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != (sensor.Traffic{}) {
+		t.Errorf("a socket of unix(7): %+v", got)
+	}
+	got = during(t, s, func() {
+		out, in := pair(t, "127.0.0.1:0")
+		if _, err := out.Write(make([]byte, 500)); err != nil {
+			t.Fatal(err)
+		}
+		peek(t, in, 500)
+		peek(t, in, 500)
+		if _, err := io.ReadFull(in, make([]byte, 500)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !both(got.Moved[sensor.TCP][sensor.ScopeLoopback], 500) {
+		t.Errorf("500 bytes, looked at twice: %+v", got)
+	}
+}
+
+// TestShortProcesses: each process sends and ends between two readings, and every byte is
+// told of some process that is not ours. Their accounts are freed.
+func TestShortProcesses(t *testing.T) {
+	s := open(t, Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, c); _ = c.Close() }()
+		}
+	}()
+	var p sensor.TrafficPass
+	read(t, s, &p)
+	p.Reset()
+	const processes, bytes = 50, 10000
+	children := map[int32]bool{}
+	for range processes {
+		c := exec.Command("/proc/self/exe", "send", "tcp", l.Addr().String(), strconv.Itoa(bytes))
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		children[int32(c.Process.Pid)] = true
+	}
+	read(t, s, &p)
+	var sum sensor.Traffic
+	told := 0
+	for i := range p.Sent {
+		if children[p.Sent[i].PID] {
+			sum.Add(&p.Sent[i].Use)
+			told++
+		}
+	}
+	if got := sum.Moved[sensor.TCP][sensor.ScopeLoopback][sensor.Transmit].Bytes; got != processes*bytes || told != processes || sum.Opened != processes {
+		t.Errorf("%d processes sent %d bytes in %d connections, want %d, %d, %d", told, got, sum.Opened, processes, processes*bytes, processes)
+	}
+	for range 3 {
+		read(t, s, &p)
+	}
+	var key uint32
+	var value []byte
+	for it := s.kernel.accounts.Iterate(); it.Next(&key, &value); {
+		if children[int32(key)] {
+			t.Errorf("the account of process %d is still there", key)
+		}
+	}
+}
+
+// TestNoRoom: what can not be charged to a process is told as nobody's, and nothing is lost.
+func TestNoRoom(t *testing.T) {
+	s := open(t, Options{accounts: 1})
+	for range 2 { // our process, and one that begins when there is no room
+		got := during(t, s, func() {
+			out, in := pair(t, "127.0.0.1:0")
+			carry(t, out, in, zeros{}, 1000)
+		})
+		if !both(got.Moved[sensor.TCP][sensor.ScopeLoopback], 1000) {
+			t.Skipf("somebody else was first: %+v", got)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var p sensor.TrafficPass
+	read(t, s, &p)
+	p.Reset()
+	if out, err := exec.Command("/proc/self/exe", "send", "tcp", l.Addr().String(), "777").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	read(t, s, &p)
+	if got := p.Unowned.Moved[sensor.TCP][sensor.ScopeLoopback][sensor.Transmit].Bytes; got < 777 || p.Unowned.Opened < 1 {
+		t.Errorf("%d bytes and %d connections are nobody's, want at least 777 and 1", got, p.Unowned.Opened)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s := open(t, Options{})
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ReadTraffic(new(sensor.TrafficPass)); err == nil {
+		t.Error("a source that is closed was read")
+	}
+}
+
+// TestReadAllocatesNothing but for the iteration of the kernel, which is ours and allocates
+// nothing either.
+func TestReadAllocatesNothing(t *testing.T) {
+	s := open(t, Options{})
+	out, in := pair(t, "127.0.0.1:0")
+	carry(t, out, in, zeros{}, 100)
+	var p sensor.TrafficPass
+	for range 3 {
+		p.Reset()
+		read(t, s, &p)
+	}
+	if n := testing.AllocsPerRun(20, func() { p.Reset(); read(t, s, &p) }); n > 0 {
+		t.Errorf("a reading allocates %v times", n)
+	}
+}
+
+func TestRoom(t *testing.T) {
+	for cpus, want := range map[uint32]uint32{1: 8704, 2: 9216, 112: 65536, 113: 65536, 4096: 65536} {
+		if got := room(cpus); got != want {
+			t.Errorf("%d processors: room for %d, want %d", cpus, got, want)
+		}
+	}
+}
