@@ -291,8 +291,9 @@ func recordedProc(t *testing.T, root string, pid, ppid, resident, pssKB int) {
 func TestSharedPagesCountOnce(t *testing.T) {
 	root := t.TempDir()
 	const pages = 25600
+	size := uint64(os.Getpagesize())
 	tree := newTree(1, root)
-	tree.page, tree.byEvents = 4096, true
+	tree.byEvents = true
 	for i := range 5 {
 		recordedProc(t, root, 5_000_000+i, 5_000_000, pages, pages*4/5)
 		tree.add(int32(5_000_000+i), 5_000_000)
@@ -301,10 +302,10 @@ func TestSharedPagesCountOnce(t *testing.T) {
 	for range 4 {
 		m.look()
 	}
-	if want := uint64(pages * 4096); m.level.resident < want || m.level.resident > want*11/10 {
+	if want := uint64(pages * size); m.level.resident < want || m.level.resident > want*11/10 {
 		t.Errorf("%d bytes resident, want about %d", m.level.resident, want)
 	}
-	if m.sampled > pages*4096*11/10 {
+	if m.sampled > pages*size*11/10 {
 		t.Errorf("the peak is %d: the first looks counted shared pages again", m.sampled)
 	}
 }

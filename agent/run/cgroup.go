@@ -1,11 +1,9 @@
 package run
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
+	"reckon/sensor/task/procfs"
 )
 
 // hierarchy is one mounted cgroup hierarchy and where we are in it.
@@ -27,90 +27,39 @@ type hierarchy struct {
 }
 
 // ownCgroups finds our cgroup in every hierarchy that is mounted where we see it.
-func ownCgroups(procRoot string) ([]hierarchy, error) {
-	own, err := os.ReadFile(procRoot + "/self/cgroup")
+func ownCgroups() ([]hierarchy, error) {
+	mounts, err := cgpath.ReadMounts("/")
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := os.Open(procRoot + "/self/mountinfo")
+	paths, err := procfs.Proc{}.Cgroups(int32(os.Getpid()))
 	if err != nil {
 		return nil, err
 	}
-	defer mounts.Close()
-	return parseCgroups(own, mounts)
+	return hierarchies(mounts, paths), nil
 }
 
-// parseCgroups joins /proc/self/cgroup (cgroups(7)) and /proc/self/mountinfo (proc(5)).
-func parseCgroups(own []byte, mountinfo io.Reader) ([]hierarchy, error) {
-	paths := map[string]string{} // sorted controllers, "" for version 2
-	for line := range bytes.Lines(own) {
-		parts := strings.SplitN(strings.TrimSuffix(string(line), "\n"), ":", 3)
-		if len(parts) == 3 {
-			paths[sortedList(parts[1])] = parts[2]
-		}
-	}
-	var out []hierarchy
-	in := bufio.NewScanner(mountinfo)
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		left, right, ok := strings.Cut(in.Text(), " - ")
-		f, g := strings.Fields(left), strings.Fields(right)
-		if !ok || len(f) < 5 || len(g) < 3 || (g[0] != "cgroup" && g[0] != "cgroup2") {
-			continue
-		}
-		root, point := unescape(f[3]), unescape(f[4])
-		for key, path := range paths {
-			if (g[0] == "cgroup2") != (key == "") || (key != "" && !hasAll(g[2], key)) {
+// hierarchies joins the mounts and our paths.
+func hierarchies(mounts []cgpath.Mount, paths []sensor.CgroupPath) (out []hierarchy) {
+	for i := range mounts {
+		m := &mounts[i]
+		for _, p := range paths {
+			if !m.Serves(p.Controllers) {
 				continue
 			}
-			rel, err := filepath.Rel(root, path)
+			rel, err := filepath.Rel(m.Root, p.Path)
 			if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 				continue // mounted from elsewhere: our group is not to be seen there
 			}
-			h := hierarchy{mount: point, dir: filepath.Join(point, rel)}
-			if key != "" {
-				h.controllers = strings.Split(key, ",")
+			h := hierarchy{mount: m.Point, dir: filepath.Join(m.Point, rel)}
+			if p.Controllers != "" {
+				h.controllers = strings.Split(p.Controllers, ",")
+				slices.Sort(h.controllers)
 			}
 			out = append(out, h)
 		}
 	}
-	return out, in.Err()
-}
-
-func sortedList(s string) string {
-	l := strings.Split(s, ",")
-	slices.Sort(l)
-	return strings.Join(l, ",")
-}
-
-// hasAll reports whether the options of a mount name every controller of key.
-func hasAll(options, key string) bool {
-	have := strings.Split(options, ",")
-	for c := range strings.SplitSeq(key, ",") {
-		if !slices.Contains(have, c) {
-			return false
-		}
-	}
-	return true
-}
-
-// unescape undoes the octal escapes of mountinfo.
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(v))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return out
 }
 
 // group is the private control group of a run: a folder below our own cgroup in each

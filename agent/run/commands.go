@@ -49,8 +49,8 @@ func (c *tally) add(p *proc) {
 	c.n++
 	cpu := p.cpu() - min(p.credited, p.cpu())
 	c.cpu += cpu
-	user, system, split := p.stat.user, p.stat.system, p.split && p.credited == 0
-	peak, io, ioKnown := p.peak, IO{p.io.read, p.io.write}, p.haveIO && !p.parent
+	user, system, split := p.stat.User, p.stat.System, p.split && p.credited == 0
+	peak, io, ioKnown := p.peak, IO{p.io.Read, p.io.Write}, p.haveIO && !p.parent
 	if e := p.exit; e != nil {
 		if e.Have&sensor.FieldCPUSplit != 0 && p.credited == 0 {
 			user, system, split = e.UserNanos, e.SystemNanos, true
@@ -146,7 +146,7 @@ func (c *tally) command(name string) Command {
 	if c.split == c.n && c.split > 0 {
 		// The split is the kernel's estimate from its ticks, the sum is exact.
 		// Below some ticks there is nothing to estimate from.
-		if s := c.user + c.system; s >= 5*tick {
+		if s := c.user + c.system; s >= 5*userTick {
 			user := out.CPUSeconds * float64(c.user) / float64(s)
 			system := out.CPUSeconds - user
 			out.User, out.System = &user, &system
@@ -160,6 +160,10 @@ func (c *tally) command(name string) Command {
 	}
 	return out
 }
+
+// userTick is the clock tick of the times that /proc shows, ns: USER_HZ is 100 on every
+// architecture that Go runs on.
+const userTick = 10_000_000
 
 func (c *Command) grow(by float64) {
 	if c.CPUSeconds > 0 {

@@ -58,7 +58,7 @@ func (f *exitFeed) take(t *tree, e *sensor.Process, at float64) bool {
 	switch {
 	case t.foreign[e.PID]:
 		return false
-	case p != nil && (p.exit != nil || p.stat.start != 0 && e.Start != 0 && !sensor.SameStart(p.stat.start, e.Start)):
+	case p != nil && (p.exit != nil || p.stat.Start != 0 && e.Start != 0 && !sensor.SameStart(p.stat.Start, e.Start)):
 		return false
 	case p == nil && (e.Have&sensor.FieldParent == 0 || e.PPID != t.self && t.procs[e.PPID] == nil):
 		return false

@@ -67,9 +67,6 @@ func memoryLimit(dir string, controllers []string) uint64 {
 
 func memTotal(path string) uint64 { return kilobytes(path, "MemTotal:") }
 
-// highWater is the peak resident size of a process, by its status file.
-func highWater(path string) uint64 { return kilobytes(path, "VmHWM:") }
-
 // kilobytes reads one line of a file such as /proc/meminfo, in bytes; 0 if it is not there.
 func kilobytes(path, key string) uint64 {
 	f, err := os.Open(path)

@@ -1,10 +1,6 @@
 package run
 
-import (
-	"bytes"
-	"math"
-	"slices"
-)
+import "slices"
 
 // search walks from us down the lists of children (CONFIG_PROC_CHILDREN), and buries
 // what is not found any more.
@@ -56,40 +52,38 @@ func (t *tree) children(pid int32, threads bool) {
 		tids = append([]int32(nil), t.threads(pid)...)
 	}
 	for _, tid := range tids {
-		b, err := t.files.task(pid, tid, "children")
-		if err != nil {
-			continue
-		}
-		t.list = append(t.list[:0], b...) // to enter a child reads files into the same buffer
-		for word := range bytes.FieldsSeq(t.list) {
-			n, ok := number(word)
-			if !ok || n == 0 || n > math.MaxInt32 || t.foreign[int32(n)] {
-				continue
+		t.list = t.files.Children(pid, tid, t.list[:0])
+		for _, n := range t.list {
+			if !t.foreign[n] {
+				t.child(n, pid)
 			}
-			p := t.procs[int32(n)]
-			if p != nil && (p.exit != nil || p.dead && t.zombie(p)) { // its end was told
-				p.mark = t.turn
-				continue
-			}
-			if p == nil || p.dead {
-				p = t.add(int32(n), pid)
-			} else if p.mark == t.turn {
-				continue
-			} else if p.ppid != pid {
-				// A child that lost its parent moves behind us: it stays where it is in the
-				// order, and is walked now or was already.
-				p.ppid = pid
-			}
-			p.mark = t.turn
 		}
 	}
 }
 
+// child takes in that a search has found a child of a parent.
+func (t *tree) child(pid, ppid int32) {
+	p := t.procs[pid]
+	if p != nil && (p.exit != nil || p.dead && t.zombie(p)) { // its end was told
+		p.mark = t.turn
+		return
+	}
+	if p == nil || p.dead {
+		p = t.add(pid, ppid)
+	} else if p.mark == t.turn {
+		return
+	} else if p.ppid != ppid {
+		// A child that lost its parent moves behind us: it stays where it is in the
+		// order, and is walked now or was already.
+		p.ppid = ppid
+	}
+	p.mark = t.turn
+}
+
 // zombie reports whether a process that is taken for dead is still to be waited for.
 func (t *tree) zombie(p *proc) bool {
-	b, err := t.files.pid(p.pid, "stat")
-	var s stat
-	return err == nil && parseStat(b, &s) == nil && s.state == 'Z' && (p.stat.start == 0 || p.stat.start == s.start)
+	s, err := t.files.Times(p.pid)
+	return err == nil && s.State == 'Z' && (p.stat.Start == 0 || p.stat.Start == s.Start)
 }
 
 // bequeath finds out who will wait for a process that ends: its parent, we, or nobody.
@@ -124,7 +118,5 @@ func (t *tree) ask(p *proc) {
 		return
 	}
 	p.asked = t.studies + 1
-	if b, err := t.files.pid(p.pid, "status"); err == nil {
-		p.ignores = ignoresChildren(b)
-	}
+	p.ignores = t.files.IgnoresChildren(p.pid)
 }

@@ -59,7 +59,7 @@ func TestLostEndsAreNoSurvivors(t *testing.T) {
 		t.Errorf("%+v still run, want 10 and 11", left)
 	}
 	// One of another start has taken the number.
-	tree.procs[11].stat.start = 5
+	tree.procs[11].stat.Start = 5
 	tree.confirm(2)
 	if left := r.survivors(); len(left) != 1 || left[0].PID != 10 {
 		t.Errorf("%+v still run, want 10", left)

@@ -210,13 +210,13 @@ func (m *meter) sum() {
 		if p.pid == 0 || p.dead {
 			continue
 		}
-		t.user += p.stat.user + p.stat.cuser
-		t.system += p.stat.system + p.stat.csys
-		live += max(p.clock, p.stat.user+p.stat.system) + p.stat.cuser + p.stat.csys
-		t.read += p.io.read
-		t.write += p.io.write
-		t.calls.Read += p.io.rchar
-		t.calls.Write += p.io.wchar
+		t.user += p.stat.User + p.stat.ChildUser
+		t.system += p.stat.System + p.stat.ChildSystem
+		live += max(p.clock, p.stat.User+p.stat.System) + p.stat.ChildUser + p.stat.ChildSystem
+		t.read += p.io.Read
+		t.write += p.io.Write
+		t.calls.Read += p.io.ReadCalls
+		t.calls.Write += p.io.WriteCalls
 	}
 	t.cpu = m.reaped.user + m.reaped.system + live + m.tree.unwaited
 	if total, _, _, ok := m.group.cpu(); ok && whole(total, m.reaped.user+m.reaped.system) {
@@ -267,8 +267,8 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 		p.threads = 1
 		p.split = true
 		if t.studyOne(p) {
-			m.reaped.calls.Read += p.io.rchar
-			m.reaped.calls.Write += p.io.wchar
+			m.reaped.calls.Read += p.io.ReadCalls
+			m.reaped.calls.Write += p.io.WriteCalls
 		} else {
 			m.reaped.callsMissing = true // zombies show it to root only, on newer kernels
 		}
@@ -287,7 +287,7 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	}
 	m.reaped.add(&usage)
 	p.reaped = true
-	p.io.read, p.io.write, p.haveIO = uint64(usage.Inblock)*512, uint64(usage.Oublock)*512, true
+	p.io.Read, p.io.Write, p.haveIO = uint64(usage.Inblock)*512, uint64(usage.Oublock)*512, true
 	// The peak is its own if it had no children. That of an orphan holds what its parent
 	// had when it forked.
 	if pid == m.main && !p.parent && t.byEvents && uint64(usage.Maxrss)<<10 > m.floor {

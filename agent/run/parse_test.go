@@ -1,92 +1,15 @@
 package run
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"reckon/internal/cgpath"
 	"reckon/sensor"
 )
-
-func TestParseStat(t *testing.T) {
-	// The layout of Linux 6.18; the name is hostile on purpose.
-	const text = "4242 (a) b\n(c) R 17 4242 4000 0 -1 4194304 158 9 3 0 250 50 7 3 20 0 12 0 98765 2990080 459 18446744073709551615 0 0 0\n"
-	var s stat
-	if err := parseStat([]byte(text), &s); err != nil {
-		t.Fatal(err)
-	}
-	want := stat{pid: 4242, ppid: 17, comm: sensor.CommOf([]byte("a) b\n(c")), state: 'R', user: 2_500_000_000, system: 500_000_000,
-		cuser: 70_000_000, csys: 30_000_000, threads: 12, start: 987_650_000_000, residentPages: 459}
-	if s != want {
-		t.Errorf("got  %+v\nwant %+v", s, want)
-	}
-	for _, bad := range []string{"", "1", "1 (x)", "1 (x) ", "x (y) R 1", "1 (x) R 1 2 3", ") 1 ( R"} {
-		if err := parseStat([]byte(bad), &s); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("4242 (a) b) R 17 4242 4000 0 -1 4194304 158 9 3 0 250 50 7 3 20 0 12 0 98765 2990080 459 1 0"))
-	f.Add([]byte("1 (x) R"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var s stat
-		if parseStat(b, &s) == nil && s.pid == 0 && !bytes.HasPrefix(b, []byte("0")) && !bytes.Contains(b[:bytes.IndexByte(b, '(')], []byte("4294967296")) {
-			if n, ok := number(b[:bytes.IndexByte(b, '(')-1]); !ok || int32(n) != 0 {
-				t.Errorf("no pid in %q", b)
-			}
-		}
-	})
-}
-
-func TestParseSmallFiles(t *testing.T) {
-	if r, s, err := parseStatm([]byte("730 459 431 5 0 89 0\n")); err != nil || r != 459 || s != 431 {
-		t.Errorf("statm: %d %d %v", r, s, err)
-	}
-	if r, w, err := parseSchedstat([]byte("1190569 26768663 2\n")); err != nil || r != 1190569 || w != 26768663 {
-		t.Errorf("schedstat: %d %d %v", r, w, err)
-	}
-	var f ioFile
-	const io = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 8192\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n"
-	if err := parseIO([]byte(io), &f); err != nil || f != (ioFile{6976, 12, 8192, 4096}) {
-		t.Errorf("io: %+v %v", f, err)
-	}
-	const smaps = "55d0-7ffd ---p 00000000 00:00 0    [rollup]\nRss:                1836 kB\nPss:                 291 kB\nPss_Dirty:           96 kB\n"
-	if p, r, err := parsePSS([]byte(smaps)); err != nil || p != 291<<10 || r != 1836<<10 {
-		t.Errorf("smaps_rollup: %d %d %v", p, r, err)
-	}
-	for text, want := range map[string]bool{
-		"Name:\tx\nSigIgn:\t0000000000010000\n": true,
-		"Name:\tx\nSigIgn:\t0000000000000001\n": false,
-		"SigIgn:\tzz\n":                         false, "": false,
-	} {
-		if ignoresChildren([]byte(text)) != want {
-			t.Errorf("status %q: want %v", text, want)
-		}
-	}
-}
-
-func FuzzParseSmallFiles(f *testing.F) {
-	f.Add([]byte("730 459 431 5 0 89 0\n"))
-	f.Add([]byte("read_bytes: 8192\nwrite_bytes: 18446744073709551616\n"))
-	f.Add([]byte("Rss: 18446744073709551615 kB\nPss: 1 kB\nSigIgn:\tffffffffffffffff"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if r, s, err := parseStatm(b); err == nil && s > r {
-			t.Errorf("more pages are shared (%d) than resident (%d)", s, r)
-		}
-		_, _, _ = parseSchedstat(b)
-		_, _, _ = parsePSS(b)
-		_, _ = keyed(b, "usage_usec")
-		ignoresChildren(b)
-		var file ioFile
-		_ = parseIO(b, &file)
-	})
-}
 
 func TestNumber(t *testing.T) {
 	for text, want := range map[string]uint64{"0": 0, "18446744073709551615": 1<<64 - 1, "007": 7} {
@@ -101,41 +24,28 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-func TestParseCgroups(t *testing.T) {
-	const own = "9:name=systemd:/\n4:memory:/slurm/uid_1/job_2\n2:cpuacct,cpu:/a b\n0::/user.slice/session-1.scope\n"
+func TestHierarchies(t *testing.T) {
+	paths := []sensor.CgroupPath{
+		{Controllers: "name=systemd", Path: "/"}, {Controllers: "memory", Path: "/slurm/uid_1/job_2"},
+		{Controllers: "cpuacct,cpu", Path: "/a b"}, {Path: "/user.slice/session-1.scope"},
+	}
 	const mounts = `30 23 0:26 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw
 31 23 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
 32 23 0:28 /slurm /sys/fs/cgroup/mem\040ory rw shared:9 - cgroup cgroup rw,memory
 33 23 0:29 /elsewhere /mnt rw - cgroup2 cgroup2 rw
 34 23 0:30 / /proc rw - proc proc rw
 `
-	got, err := parseCgroups([]byte(own), strings.NewReader(mounts))
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := []hierarchy{
 		{nil, "/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/user.slice/session-1.scope"},
 		{[]string{"cpu", "cpuacct"}, "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/a b"},
 		{[]string{"memory"}, "/sys/fs/cgroup/mem ory", "/sys/fs/cgroup/mem ory/uid_1/job_2"},
 	}
+	got := hierarchies(cgpath.ParseMounts([]byte(mounts)), paths)
 	if !slices.EqualFunc(got, want, func(a, b hierarchy) bool {
 		return a.mount == b.mount && a.dir == b.dir && slices.Equal(a.controllers, b.controllers)
 	}) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-}
-
-func FuzzParseCgroups(f *testing.F) {
-	f.Add([]byte("4:memory:/a\n0::/b\n"), "32 23 0:28 / /sys/fs/cgroup/mem rw - cgroup cgroup rw,memory\n")
-	f.Add([]byte("0::/../..\n"), `1 1 0:1 / /x\04 rw - cgroup2 cgroup2 rw`)
-	f.Fuzz(func(t *testing.T, own []byte, mounts string) {
-		got, _ := parseCgroups(own, strings.NewReader(mounts))
-		for _, h := range got {
-			if strings.HasPrefix(h.mount, "/") && strings.Contains(h.dir+"/", "/../") {
-				t.Errorf("%+v leaves its mount point", h)
-			}
-		}
-	})
 }
 
 func TestParseList(t *testing.T) {

@@ -75,7 +75,7 @@ type runner struct {
 }
 
 func (r *runner) start(path string) error {
-	r.own, _ = ownCgroups("/proc")
+	r.own, _ = ownCgroups()
 	if !r.o.NoCgroup {
 		// That there can be no group is the rule without privilege, not worth a word.
 		r.group, _ = openGroup(r.own, groupPrefix+strconv.Itoa(os.Getpid()))
@@ -105,7 +105,7 @@ func (r *runner) start(path string) error {
 	m.tree.byEvents = m.perf != nil
 	m.tree.add(int32(f.pid), m.tree.self)
 	// Until its exec the child had our memory, and the kernel remembers that as its peak.
-	m.floor = highWater("/proc/self/status")
+	m.floor = m.tree.files.HighWater(int32(os.Getpid()))
 	if perfErr != nil && m.exits == nil {
 		r.note("short processes can not be told apart by name: %v", perfErr)
 	}

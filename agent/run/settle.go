@@ -28,7 +28,7 @@ func (r *runner) report() *Report {
 	t.sweep(func(*proc) bool { return true })
 	for _, p := range t.order {
 		if p.pid != 0 { // still running: what they used until now
-			r.living += p.cpu() + p.stat.cuser + p.stat.csys
+			r.living += p.cpu() + p.stat.ChildUser + p.stat.ChildSystem
 			t.fold(p)
 		}
 	}
@@ -74,10 +74,10 @@ func (r *runner) eventSource() string {
 func (r *runner) survivors() []Survivor {
 	var out []Survivor
 	for _, p := range r.meter.tree.order {
-		if p.pid == 0 || p.dead || p.stat.state == 'Z' || p.stat.state == 'X' {
+		if p.pid == 0 || p.dead || p.stat.State == 'Z' || p.stat.State == 'X' {
 			continue
 		}
-		out = append(out, Survivor{PID: int(p.pid), Name: p.comm.String(), CPUSeconds: seconds(p.cpu() + p.stat.cuser + p.stat.csys), MemoryBytes: p.rss})
+		out = append(out, Survivor{PID: int(p.pid), Name: p.comm.String(), CPUSeconds: seconds(p.cpu() + p.stat.ChildUser + p.stat.ChildSystem), MemoryBytes: p.rss})
 	}
 	return out
 }

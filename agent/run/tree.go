@@ -1,15 +1,14 @@
 package run
 
 import (
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"reckon/sensor"
+	"reckon/sensor/task/procfs"
 )
 
 // proc is one process of the tree: alive, or dead and not yet folded into its command.
@@ -27,13 +26,13 @@ type proc struct {
 	credited uint64 // part of it that went to the name before an exec, ns
 	events   uint64 // CPU time of ended threads by perf events, ns
 	reads    int    // records of CPU time come less those due: 0 when all are in
-	stat     stat
-	split    bool // stat.user and stat.system are the final ones
+	stat     procfs.Times
+	split    bool // stat.User and stat.System are the final ones
 
-	rss, shared, peak uint64 // bytes
-	io                ioFile // waited-for children included
-	haveIO, parent    bool   // parent: it had children, so io is not its own alone
-	statm             int    // kept descriptor of /proc/PID/statm, -1 if none
+	rss, shared, peak uint64         // bytes
+	io                procfs.Traffic // waited-for children included
+	haveIO, parent    bool           // parent: it had children, so io is not its own alone
+	statm             int            // kept descriptor of /proc/PID/statm, -1 if none
 	waits             map[int32]threadRun
 	mark              uint64
 	waited            uint64          // CPU time of the ended children it waited for, and of theirs, ns
@@ -50,7 +49,7 @@ type threadRun struct{ run, wait uint64 }
 
 // cpu is the best known CPU time of the process itself, ns.
 func (p *proc) cpu() uint64 {
-	c := max(p.clock, p.stat.user+p.stat.system)
+	c := max(p.clock, p.stat.User+p.stat.System)
 	if p.dead {
 		c = max(c, p.events)
 	}
@@ -67,8 +66,7 @@ const keptFiles = 256
 type tree struct {
 	self    int32
 	foreign map[int32]bool // children we had before the command began
-	files   *procReader
-	page    uint64
+	files   *procfs.Files
 	start   time.Time // of the command; zero in tests of recorded trees
 	cpus    float64
 
@@ -90,11 +88,11 @@ type tree struct {
 	share    float64   // proportional over resident memory: shared pages counted once
 
 	ids  []int32
-	list []byte
+	list []int32
 }
 
 func newTree(self int, procRoot string) *tree {
-	return &tree{cpus: float64(runtime.NumCPU()), self: int32(self), files: newProcReader(procRoot), page: uint64(os.Getpagesize()),
+	return &tree{cpus: float64(runtime.NumCPU()), self: int32(self), files: procfs.NewFiles(procRoot),
 		procs: map[int32]*proc{}, commands: map[string]*tally{}, unseen: map[string]uint64{}, share: 1}
 }
 
@@ -126,7 +124,7 @@ func (t *tree) leaving() bool {
 		if p.pid == 0 || p.reaped {
 			continue
 		}
-		if p.dead && p.orphan() && (t.byEvents || p.exit != nil) || !p.dead && p.stat.state == 'Z' && p.stat.ppid == t.self {
+		if p.dead && p.orphan() && (t.byEvents || p.exit != nil) || !p.dead && p.stat.State == 'Z' && p.stat.PPID == t.self {
 			return true
 		}
 	}
@@ -157,8 +155,8 @@ func (t *tree) bury(p *proc, now float64) {
 
 // fold adds a process to its command and forgets it.
 func (t *tree) fold(p *proc) {
-	children := max(p.waited, p.stat.cuser+p.stat.csys)
-	if unseen := children - p.waited; unseen > 2*tick {
+	children := max(p.waited, p.stat.ChildUser+p.stat.ChildSystem)
+	if unseen := children - p.waited; unseen > 2*userTick {
 		t.unseen[p.comm.String()] += unseen
 	}
 	if all := p.cpu() + children; p.lost {
@@ -271,46 +269,32 @@ func (t *tree) borrowed(p *proc) bool {
 }
 
 func (t *tree) statm(p *proc) (resident, shared uint64, ok bool) {
-	var b []byte
-	var err error
 	if p.statm < 0 && t.kept < keptFiles {
-		path := t.files.root + "/" + strconv.Itoa(int(p.pid)) + "/statm"
-		if fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		if fd, err := t.files.OpenMemory(p.pid); err == nil {
 			p.statm = fd
 			t.kept++
 		}
 	}
+	var err error
 	if p.statm >= 0 {
-		var n int
-		n, err = unix.Pread(p.statm, t.files.buf, 0)
-		if err == nil {
-			b = t.files.buf[:n]
-		}
+		resident, shared, err = t.files.MemoryOf(p.statm)
 	} else {
-		b, err = t.files.pid(p.pid, "statm")
+		resident, shared, err = t.files.Memory(p.pid)
 	}
-	if err != nil {
-		return 0, 0, false
-	}
-	resident, shared, err = parseStatm(b)
-	return resident * t.page, shared * t.page, err == nil
+	return resident, shared, err == nil
 }
 
 func (t *tree) readStat(p *proc) bool {
-	b, err := t.files.pid(p.pid, "stat")
-	if err != nil {
+	s, err := t.files.Times(p.pid)
+	if err != nil || (p.stat.Start != 0 && s.Start != p.stat.Start) {
 		return false
 	}
-	var s stat
-	if parseStat(b, &s) != nil || (p.stat.start != 0 && s.start != p.stat.start) {
-		return false
+	if !t.believable(s.User + s.System) {
+		s.User, s.System = p.stat.User, p.stat.System
 	}
-	if !t.believable(s.user + s.system) {
-		s.user, s.system = p.stat.user, p.stat.system
-	}
-	p.stat, p.comm, p.threads = s, s.comm, s.threads
-	if t.procs[s.ppid] != nil || s.ppid == t.self {
-		p.ppid = s.ppid
+	p.stat, p.comm, p.threads = s, s.Comm, s.Threads
+	if t.procs[s.PPID] != nil || s.PPID == t.self {
+		p.ppid = s.PPID
 	}
 	return true
 }
@@ -328,11 +312,8 @@ func (t *tree) study() {
 // studyOne reads what a zombie still shows too.
 func (t *tree) studyOne(p *proc) (ioRead bool) {
 	t.readClock(p)
-	if b, err := t.files.pid(p.pid, "io"); err == nil {
-		var f ioFile
-		if parseIO(b, &f) == nil {
-			p.io, p.haveIO, ioRead = f, true, true
-		}
+	if f, err := t.files.Traffic(p.pid); err == nil {
+		p.io, p.haveIO, ioRead = f, true, true
 	}
 	if p.threads <= 1 {
 		t.wait(p, p.pid)
@@ -348,7 +329,7 @@ func (t *tree) studyOne(p *proc) (ioRead bool) {
 // just being made was seen to return the age of the machine: more than all processors
 // could have given since the start is not believed.
 func (t *tree) readClock(p *proc) {
-	if c, ok := cpuClock(p.pid); ok && t.believable(c) {
+	if c, ok := procfs.CPUClock(p.pid); ok && t.believable(c) {
 		p.clock = max(p.clock, c)
 	}
 }
@@ -358,11 +339,7 @@ func (t *tree) believable(ns uint64) bool {
 }
 
 func (t *tree) wait(p *proc, tid int32) {
-	b, err := t.files.task(p.pid, tid, "schedstat")
-	if err != nil {
-		return
-	}
-	run, wait, err := parseSchedstat(b)
+	run, wait, err := t.files.Waited(p.pid, tid)
 	if err != nil {
 		return
 	}
@@ -380,23 +357,8 @@ func (t *tree) wait(p *proc, tid int32) {
 
 // threads lists the threads of a process; the slice is good until the next call.
 func (t *tree) threads(pid int32) []int32 {
-	t.ids = t.ids[:0]
-	return listNumbers(t.files.root+"/"+strconv.Itoa(int(pid))+"/task", t.ids)
-}
-
-func listNumbers(dir string, out []int32) []int32 {
-	d, err := os.Open(dir)
-	if err != nil {
-		return out
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	for _, n := range names {
-		if v, err := strconv.ParseInt(n, 10, 32); err == nil {
-			out = append(out, int32(v))
-		}
-	}
-	return out
+	t.ids = t.files.Threads(pid, t.ids[:0])
+	return t.ids
 }
 
 // proportion measures how much of the resident memory is shared within the tree, so
@@ -409,12 +371,8 @@ func (t *tree) proportion() {
 			continue
 		}
 		n++
-		b, err := t.files.pid(p.pid, "smaps_rollup")
-		if err != nil {
-			continue
-		}
-		if a, r, err := parsePSS(b); err == nil {
-			pss, rss = pss+a, rss+r
+		if m, err := t.files.SharedMemory(p.pid); err == nil {
+			pss, rss = pss+m.Proportional, rss+m.Resident
 		}
 	}
 	t.share = 1
