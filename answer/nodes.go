@@ -15,6 +15,8 @@ type Nodes struct {
 	Outage *Outage      // nil where the series are in this process
 	Bounds *Bounds      // nil holds nothing back
 	Clock  func() time.Time
+	// Sender is who sends for a node; nil, or an answer of nil, where that is not known.
+	Sender func(site, node string) *client.NodeSender
 }
 
 // NodeViews is what is read of the series of nodes; query.Views has it.
@@ -40,6 +42,9 @@ func (n *Nodes) Nodes(ctx context.Context) (client.NodeList, error) {
 	}
 	for i := range nodes {
 		n.Rates.node(&nodes[i], n.Clock())
+		if n.Sender != nil {
+			nodes[i].Sender = n.Sender(nodes[i].Site, nodes[i].Node)
+		}
 		n.Bounds.node(&nodes[i])
 	}
 	return client.NodeList{Nodes: nodes, Missing: missing}, nil

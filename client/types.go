@@ -162,9 +162,31 @@ type Node struct {
 	// Day and Week are the last day and the last seven; nil when nothing is known of them.
 	Day  *NodeSpan `json:"day,omitempty"`
 	Week *NodeSpan `json:"week,omitempty"`
+	// Sender is who sends for the node; nil where it does not show itself, such as other programs.
+	Sender *NodeSender `json:"sender,omitempty"`
 	// Waiting is what waited in the last day for what the node had free; nil where it is not
 	// known what is free or what waited.
 	Waiting *NodeWaiting `json:"waiting,omitempty"`
+}
+
+// NodeSender is the agent that sends for a node.
+type NodeSender struct {
+	Address string    `json:"address"` // of the last request
+	Since   time.Time `json:"since"`   // it has the name
+	Seen    time.Time `json:"seen"`
+	// ClockAheadSeconds is by how much its clock is ahead of the server's, less the way of the request.
+	ClockAheadSeconds float64 `json:"clock_ahead_seconds"`
+	// Other is a second machine that sends by this name and is refused; nil for none.
+	Other *NodeOther `json:"other,omitempty"`
+}
+
+// NodeOther is a second machine of the name of a node.
+type NodeOther struct {
+	Address     string    `json:"address"`
+	First       time.Time `json:"first"`
+	Last        time.Time `json:"last"`
+	Refused     int       `json:"refused"`      // requests, which the machine keeps
+	SameMachine bool      `json:"same_machine"` // by machine-id(5): a clone, or a second agent
 }
 
 // Sensor says whether a sensor of a node works, and why not.

@@ -136,7 +136,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o := api.Options{
 		Backend: backend{
 			Jobs: &answer.Jobs{Catalogue: s.catalogue, Views: views, Rates: rates, Outage: outage, Bounds: bounds},
-			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Bounds: bounds, Clock: time.Now,
+			nodes: &answer.Nodes{Views: views, Rates: rates, Outage: outage, Bounds: bounds, Clock: time.Now, Sender: s.sender,
 				Past: &answer.NodeHistory{Rollups: s.catalogue, Waits: s.catalogue, Views: views, Bounds: bounds, Clock: time.Now}},
 		},
 		Ready:   ready,
@@ -148,7 +148,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Prometheus = promapi.Handler(prometheus)
 	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, Outage: outage, Clock: time.Now}
 	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage, Bounds: bounds}
-	o.Inconsistent, o.Proof = bounds, s.proofs
+	o.Inconsistent, o.Proof, o.Replace = bounds, s.proofs, s.senders.Release
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}
@@ -174,7 +174,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Viewer, o.Auth = s.authn.Viewer, s.authn.Handler()
 	o.Audit = s.authn.AuditLook
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Logger: s.log}
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	if s.agent != nil {

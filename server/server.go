@@ -33,6 +33,7 @@ import (
 	"reckon/store/hourly"
 	"reckon/transport/limits"
 	"reckon/transport/scraping"
+	"reckon/transport/senders"
 	"reckon/web/api"
 )
 
@@ -104,6 +105,7 @@ type Server struct {
 	findings        *findings.Keeper
 	scraper         *scraping.Service // nil without targets
 	limits          *limits.Limiter
+	senders         *senders.Registry
 	proofs          *proofs
 	inconsistent    invariant.Ledger // figures that were held back from answers
 	// limitsText is the file of limits as it was read at the start.
@@ -145,6 +147,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	if err := s.openStores(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
+	s.senders = senders.New(senders.Options{File: filepath.Join(c.Data, "senders.json"), Logger: s.log})
 	if err := s.openAccess(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}

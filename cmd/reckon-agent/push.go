@@ -17,6 +17,7 @@ import (
 
 	"reckon/agent"
 	"reckon/internal/buildinfo"
+	"reckon/internal/instance"
 	"reckon/internal/queue"
 	"reckon/transport/push"
 )
@@ -146,7 +147,12 @@ type pushing struct {
 // start opens the queues, begins to send, and says of each endpoint how it is. One
 // that is away is no error: what is measured waits for it.
 func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*pushing, error) {
-	p, err := push.Open(o.config(a.Node(), log))
+	config := o.config(a.Node(), log)
+	var err error
+	if config.Instance, err = instance.Load("", filepath.Dir(o.queue)); err != nil {
+		log.Warn("the next start of this agent may count as another machine of its name", "err", err)
+	}
+	p, err := push.Open(config)
 	if errors.Is(err, queue.ErrLocked) {
 		return nil, fmt.Errorf("%w: does another reckon-agent run? Give this one another directory with --push-queue", err)
 	}

@@ -84,6 +84,9 @@ func runNodes(ctx context.Context, g *globals, format string) error {
 	if err := printClosed(s, list.Nodes); err != nil {
 		return err
 	}
+	if err := printSenders(s, list.Nodes, g.now()); err != nil {
+		return err
+	}
 	return printMissing(s, list.Nodes)
 }
 
@@ -181,6 +184,41 @@ func spanOrNone(s *client.NodeSpan) client.NodeSpan {
 		return client.NodeSpan{}
 	}
 	return *s
+}
+
+// skewShown is from what difference of clocks on one is shown.
+const skewShown = 5 * time.Second
+
+// printSenders tells of second machines of one name and of clocks that are wrong.
+func printSenders(s term.Screen, nodes []client.Node, now time.Time) error {
+	var lines []string
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Sender == nil {
+			continue
+		}
+		if o := n.Sender.Other; o != nil {
+			what := "another machine"
+			if o.SameMachine {
+				what = "a clone of it or a second agent on it"
+			}
+			lines = append(lines, fmt.Sprintf("  %s: %s (from %s) sends by the same name and is refused since %s; what it measures waits there. Give it a name of its own with --node, or `reckon node replace %s`",
+				n.Node, what, o.Address, term.Clock(o.First, now), n.Node))
+		}
+		if skew := time.Duration(n.Sender.ClockAheadSeconds * float64(time.Second)); skew.Abs() >= skewShown {
+			word := "ahead of"
+			if skew < 0 {
+				word = "behind"
+			}
+			seconds := skew.Abs().Seconds()
+			lines = append(lines, fmt.Sprintf("  %s: its clock is %s %s the server's", n.Node, term.Seconds(&seconds), word))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(s, "\n%s\n%s\n", s.Paint(term.Bold, "Senders"), term.Safe(strings.Join(lines, "\n")))
+	return err
 }
 
 // nodeState is down when its agent is silent, and what the batch system says, or up.

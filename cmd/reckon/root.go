@@ -83,6 +83,7 @@ To measure one command, no server is needed:
 		newJob(g),
 		newScale(g),
 		newNodes(g),
+		newNode(g),
 		newUsage(g),
 		newReport(g),
 		newFit(g),
@@ -118,7 +119,7 @@ func group(root *cobra.Command) {
 	for _, g := range []struct{ id, title, commands string }{
 		{"core", "Core:", "up run top jobs job scale nodes usage findings query"},
 		{"site", "Site:", "report fit power alerts push import export"},
-		{"admin", "Admin:", "serve user token audit catalogue verify backup restore migrate"},
+		{"admin", "Admin:", "serve user token audit catalogue verify node backup restore migrate"},
 		{"lab", "Lab:", "stress simulate experiment dataset correlate"},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -20,6 +20,7 @@ import (
 	"io"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -32,8 +33,10 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
+	"reckon/internal/instance"
 	"reckon/store"
 	"reckon/transport/limits"
+	"reckon/transport/senders"
 )
 
 // Options say where samples go and how much is taken.
@@ -47,6 +50,9 @@ type Options struct {
 	// Begin counts a request against what its sender may send; an error, such as a
 	// [*limits.Slow], refuses it for now. nil bounds nobody.
 	Begin func(ctx context.Context) (*limits.Request, error)
+	// Admit says whether a sender that shows itself may send by its name; an error refuses the
+	// request, so that the sender keeps it. nil admits all.
+	Admit func(s instance.Sender, address string) error
 	// MaxBody and MaxDecoded bound a request in bytes before and after it is unpacked;
 	// 16 and 64 MiB by default.
 	MaxBody, MaxDecoded int64
@@ -185,7 +191,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err != nil {
 		return got, false, err
 	}
-	who, err := h.sender(r.Context())
+	who, err := h.sender(r)
 	if err != nil {
 		return got, v2, err
 	}
@@ -238,10 +244,16 @@ type sender struct {
 	bounds  *limits.Request              // nil: none
 }
 
-func (h *handler) sender(ctx context.Context) (s sender, err error) {
+func (h *handler) sender(r *http.Request) (s sender, err error) {
+	ctx := r.Context()
 	if h.Allow != nil {
 		if s.allowed, err = h.Allow(ctx); err != nil {
 			return s, status(http.StatusForbidden, "%v", err)
+		}
+	}
+	if who, ok := instance.Parse(r.Header); ok && h.Admit != nil && (s.allowed == nil || s.allowed(who.Site, who.Node)) {
+		if err := h.Admit(who, address(r)); err != nil {
+			return s, &statusError{http.StatusConflict, err.Error(), senders.Again}
 		}
 	}
 	if h.Begin != nil {
@@ -250,6 +262,15 @@ func (h *handler) sender(ctx context.Context) (s sender, err error) {
 		}
 	}
 	return s, nil
+}
+
+// address is that of the sender, without its port.
+func address(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // slow is the answer to who sends too fast: the sender keeps what it has.

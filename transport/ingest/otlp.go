@@ -84,7 +84,7 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	if err != nil || kind != otlpProto && kind != otlpJSON {
 		return nil, "", status(http.StatusUnsupportedMediaType, "content type %q is not known; send %s or %s", r.Header.Get("Content-Type"), otlpProto, otlpJSON)
 	}
-	who, err := h.sender(r.Context())
+	who, err := h.sender(r)
 	if err != nil {
 		return nil, "", err
 	}

@@ -26,6 +26,7 @@ import (
 	"sync"
 	"time"
 
+	"reckon/internal/instance"
 	"reckon/internal/queue"
 	"reckon/metric"
 )
@@ -40,6 +41,8 @@ type Config struct {
 	// SyncEvery is the least time between two writes that wait for the disk while an
 	// endpoint is away; 0 is with every batch. A power cut loses as much.
 	SyncEvery time.Duration
+	// Instance tells a server this agent from another one of its name; the zero value shows none.
+	Instance instance.ID
 	// UserAgent is sent with each request.
 	UserAgent string
 	Logger    *slog.Logger

@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"reckon/internal/instance"
 	"reckon/internal/queue"
 )
 
@@ -210,6 +211,11 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 	} else {
 		req.Header.Set("Content-Type", "application/x-protobuf")
 		req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	}
+	if s := t.sender; s.Agent != "" && s.Node != "" {
+		s.Sent = time.Now()
+		s.Age = s.Sent.Sub(t.opened)
+		req.Header.Set(instance.HeaderName, s.Header())
 	}
 	if err := t.e.authorize(req.Header); err != nil {
 		return nil, &laterError{err: err}

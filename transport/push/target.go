@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"reckon/internal/instance"
 	"reckon/internal/queue"
 	"reckon/metric"
 )
@@ -24,6 +25,8 @@ type target struct {
 	url    string
 	shown  string // the address as people may see it
 	agent  string
+	sender instance.Sender // without Age and Sent
+	opened time.Time
 	log    *slog.Logger
 	client *http.Client
 	queue  *queue.Queue
@@ -84,6 +87,7 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	}
 	maps.Copy(labels, e.Labels)
 	t.encoder = NewEncoder(labels, filter)
+	t.sender, t.opened = instance.Sender{ID: c.Instance, Site: labels["site"], Node: labels["node"]}, time.Now()
 	t.syncEvery = c.SyncEvery
 	if t.client, err = newClient(&t.e, u.Host); err != nil {
 		return nil, err

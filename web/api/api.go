@@ -42,6 +42,9 @@ type Options struct {
 	Inconsistent Inconsistent
 	// Proof holds usage against the counters; nil: this server keeps none.
 	Proof Proof
+	// Replace lets another machine send by the name of a node, and reports whether one did; nil:
+	// this server takes no samples.
+	Replace func(site, node string) bool
 	// Scale answers how a workload scales; nil: this server does not know.
 	Scale Scale
 	// Prometheus is mounted at /api/v1/, Metrics at /metrics; either may be nil.

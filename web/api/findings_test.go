@@ -54,6 +54,8 @@ func ask(t *testing.T, h http.Handler, item any, path string) *httptest.Response
 			form = "reason=known&until=2030-01-01"
 		case strings.HasSuffix(path, "/what-if"):
 			form = "policy=rules%3A+%7B%7D"
+		case strings.HasSuffix(path, "/replace"):
+			form = "node=n1"
 		}
 		return send(t, h, http.MethodPost, target(path), form)
 	}

@@ -28,7 +28,7 @@ func full(t *testing.T) http.Handler {
 	hub.Publish(apitest.Tick(now, 10))
 	b := apitest.Site(now)
 	b.Missing = []string{"site west"}
-	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{}})
+	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" }, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{}})
 }
 
 // TestDocumentIsOpenAPI holds the document to the parts of OpenAPI 3.1 that it uses, and its
@@ -182,7 +182,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			t.Errorf("%s is not in the document", typ.Name())
 		}
 	}
-	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Proof{}} {
+	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Proof{}, client.Replaced{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {

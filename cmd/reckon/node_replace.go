@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newNode(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "Look after the names of nodes",
+		Long: `A node is one machine. Another machine that sends by its name, such as a clone of its
+image, is refused and keeps what it measures; "reckon nodes" shows it. A name is free
+when its machine has been silent for ten minutes. "reckon nodes NAME" tells of a node.`,
+		Example: `  reckon node replace gpu17`,
+		Args:    cobra.NoArgs,
+	}
+	site := ""
+	replace := &cobra.Command{
+		Use:     "replace NODE",
+		Short:   "Let another machine take the place of a node now",
+		Long:    `replace gives the name of a node to the machine that was refused, or to whoever sends next.`,
+		Example: `  reckon node replace gpu17`,
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeNodes(cmd.Context(), g)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			r, err := c.ReplaceNode(cmd.Context(), site, args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(g.stdout, "another machine may send as node %s\n", r.Node)
+			return err
+		},
+	}
+	replace.Flags().StringVar(&site, "site", "", "site of the node")
+	cmd.AddCommand(replace)
+	return cmd
+}

@@ -1,0 +1,260 @@
+// Package senders knows which agent sends for which node. A second machine that goes by the name
+// of another is refused, in a way that it keeps what it has, and shown; its figures are not added
+// to those of the first.
+//
+// A name belongs to the agent that sent for it last. Another one takes its place when the first
+// has been silent for [Silence]; or for [Pause], if it was started after the last request of the
+// first: that is a reboot, a machine that was set up again, or an agent that lost its state. A
+// person gives a name away by [Registry.Release]. Agents that do not show themselves pass.
+//
+// A [Registry] is safe for concurrent use.
+package senders
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"reckon/internal/durable"
+	"reckon/internal/instance"
+)
+
+const (
+	// Silence frees a name.
+	Silence = 10 * time.Minute
+	// Pause is the silence of the first after which an agent that was started since takes over.
+	Pause = 90 * time.Second
+	// Again is after how long a machine that was refused should ask again.
+	Again = time.Minute
+)
+
+// maxNames bounds how many names are remembered.
+const maxNames = 100_000
+
+// Options say what the registry is made of.
+type Options struct {
+	// File keeps who holds which name over a restart; empty for nowhere.
+	File   string
+	Logger *slog.Logger
+	Clock  func() time.Time // time.Now unless a test says otherwise
+}
+
+// Registry knows the senders.
+type Registry struct {
+	o       Options
+	started time.Time
+
+	mu    sync.Mutex
+	names map[name]*holder
+	dirty bool // the file is older than names
+}
+
+type name struct{ site, node string }
+
+type holder struct {
+	id    instance.ID
+	since time.Time // it holds the name
+	seen  time.Time // last request
+	skew  time.Duration
+	addr  string
+	other *Other
+}
+
+// Other is a second machine of a name.
+type Other struct {
+	ID          instance.ID
+	Address     string
+	First, Last time.Time
+	Refused     int // requests
+}
+
+// Sender is who sends for a node.
+type Sender struct {
+	Site, Node string
+	ID         instance.ID
+	Address    string
+	Since      time.Time // it holds the name
+	Seen       time.Time // its last request
+	// Skew is by how much the clock of the sender is ahead of the clock here, the way of the
+	// request included.
+	Skew time.Duration
+	// Other is a second machine of the name that was refused within [Silence]; nil for none.
+	Other *Other
+}
+
+// TakenError refuses a second machine of a name.
+type TakenError struct{ Node, Address string }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("another machine sends as node %q (from %s): give this one a name of its own with --node, or let it take the place with `reckon node replace %s`; what it measures is kept meanwhile", e.Node, e.Address, e.Node)
+}
+
+// New returns a registry, with what the file says.
+func New(o Options) *Registry {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Registry{o: o, started: o.Clock(), names: map[name]*holder{}}
+	r.load()
+	return r
+}
+
+// Admit notes a request of a sender at an address. The error is a [*TakenError] where the name
+// belongs to another machine.
+func (r *Registry) Admit(s instance.Sender, address string) error {
+	now := r.o.Clock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := name{s.Site, s.Node}
+	h := r.names[k]
+	switch {
+	case h == nil && len(r.names) >= maxNames:
+		return nil
+	case h == nil, h.id != s.ID && h.yields(now, now.Add(-s.Age)):
+		if h != nil {
+			r.o.Logger.Info("another machine sends for a node", "node", s.Node, "from", address, "before", h.addr)
+		}
+		r.names[k] = &holder{id: s.ID, since: now}
+		h = r.names[k]
+		r.dirty = true
+	case h.id != s.ID:
+		if h.other == nil || h.other.ID != s.ID {
+			h.other = &Other{ID: s.ID, First: now}
+			r.o.Logger.Warn("a second machine sends by the name of a node and is refused; give it another name, or let it take the place with `reckon node replace`",
+				"node", s.Node, "site", s.Site, "from", address, "first", h.addr)
+		}
+		h.other.Last, h.other.Address = now, address
+		h.other.Refused++
+		return &TakenError{s.Node, h.addr}
+	}
+	h.seen, h.skew, h.addr = now, s.Sent.Sub(now), address
+	if r.dirty {
+		r.save()
+	}
+	return nil
+}
+
+// yields reports whether the name is free for an agent that was started at the time begun.
+func (h *holder) yields(now, begun time.Time) bool {
+	silent := now.Sub(h.seen)
+	return silent >= Silence || (silent >= Pause && begun.After(h.seen))
+}
+
+// Release frees a name: the next machine that sends by it has it. It reports whether anybody had.
+func (r *Registry) Release(site, node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.names[name{site, node}]
+	if h == nil {
+		return false
+	}
+	if h.other == nil { // whoever comes next, but the one that had it
+		delete(r.names, name{site, node})
+	} else {
+		r.names[name{site, node}] = &holder{id: h.other.ID, since: r.o.Clock(), seen: r.o.Clock(), addr: h.other.Address}
+	}
+	r.dirty = true
+	r.save()
+	return true
+}
+
+// Sender returns who sends for a node.
+func (r *Registry) Sender(site, node string) (Sender, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := name{site, node}
+	h := r.names[k]
+	if h == nil || (h.addr == "" && h.other == nil) { // known from before the restart alone
+		return Sender{}, false
+	}
+	return h.sender(k, r.o.Clock()), true
+}
+
+// Senders returns all, by site and name.
+func (r *Registry) Senders() []Sender {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.o.Clock()
+	out := make([]Sender, 0, len(r.names))
+	for k, h := range r.names {
+		out = append(out, h.sender(k, now))
+	}
+	slices.SortFunc(out, func(a, b Sender) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
+	return out
+}
+
+func (h *holder) sender(k name, now time.Time) Sender {
+	s := Sender{Site: k.site, Node: k.node, ID: h.id, Address: h.addr, Since: h.since, Seen: h.seen, Skew: h.skew}
+	if h.other != nil && now.Sub(h.other.Last) < Silence {
+		other := *h.other
+		s.Other = &other
+	}
+	return s
+}
+
+// kept is a holder in the file.
+type kept struct {
+	Site    string `json:"site,omitempty"`
+	Node    string `json:"node"`
+	Agent   string `json:"agent"`
+	Machine string `json:"machine,omitempty"`
+	Boot    string `json:"boot,omitempty"`
+	Since   int64  `json:"since_ms"`
+}
+
+// load reads the file. Whoever held a name has time to send: it counts as seen now.
+func (r *Registry) load() {
+	if r.o.File == "" {
+		return
+	}
+	raw, err := os.ReadFile(r.o.File)
+	if os.IsNotExist(err) {
+		return
+	}
+	var list []kept
+	if err == nil {
+		if raw, err = durable.Unseal(raw); err == nil {
+			err = json.Unmarshal(raw, &list)
+		}
+	}
+	if err != nil {
+		r.o.Logger.Warn("which machine sends for which node is not known; the first that sends has the name", "file", r.o.File, "err", err)
+		return
+	}
+	for _, e := range list {
+		r.names[name{e.Site, e.Node}] = &holder{id: instance.ID{Agent: e.Agent, Machine: e.Machine, Boot: e.Boot}, since: time.UnixMilli(e.Since), seen: r.started}
+	}
+}
+
+// save writes the file, and forgets names that have been silent for a month. The caller holds mu.
+func (r *Registry) save() {
+	now := r.o.Clock()
+	list := make([]kept, 0, len(r.names))
+	for k, h := range r.names {
+		if now.Sub(h.seen) > 30*24*time.Hour {
+			delete(r.names, k)
+			continue
+		}
+		list = append(list, kept{k.site, k.node, h.id.Agent, h.id.Machine, h.id.Boot, h.since.UnixMilli()})
+	}
+	r.dirty = false
+	if r.o.File == "" {
+		return
+	}
+	slices.SortFunc(list, func(a, b kept) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
+	raw, err := json.Marshal(list)
+	if err == nil {
+		err = durable.Replace(r.o.File, durable.Seal(raw), 0o640)
+	}
+	if err != nil {
+		r.o.Logger.Warn("which machine sends for which node could not be kept", "file", r.o.File, "err", err)
+	}
+}
