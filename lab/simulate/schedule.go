@@ -76,11 +76,11 @@ func (s *Site) schedule() {
 			j := s.Jobs[next]
 			next++
 			q.now = j.Submit
-			if j.Stuck != "" {
-				continue
+			if j.Stuck != "" || !q.possible(j) {
+				continue // it waits for ever, and holds up nobody
 			}
 			q.queue[j.Partition] = append(q.queue[j.Partition], j)
-			if len(q.queue[j.Partition]) <= depth {
+			if len(q.queue[j.Partition]) <= depth || len(q.run) == 0 { // nothing else would try again
 				q.try(j.Partition)
 			}
 		default:
@@ -115,6 +115,30 @@ func (q *scheduler) try(partition string) {
 		}
 	}
 	q.queue[partition] = kept
+}
+
+// possible reports whether the job would fit into a site on which nothing runs.
+func (q *scheduler) possible(j *Job) bool {
+	n := 0
+	for i := range q.site.specs {
+		whole := free{cores: q.site.Cores, memory: q.site.specs[i].memory}
+		if q.site.specs[i].role == withGPUs {
+			whole.gpus = 1<<gpusEach - 1
+		}
+		if whole.holds(j, q.site.specs[i].role) {
+			n++
+		}
+	}
+	return n >= j.Nodes
+}
+
+// holds reports whether a job fits into what is left of a node of a role.
+func (f *free) holds(j *Job, as role) bool {
+	want := compute
+	if j.GPUs > 0 {
+		want = withGPUs
+	}
+	return as == want && f.cores >= j.Cores && f.memory >= j.MemoryBytes && bits(f.gpus) >= j.GPUs
 }
 
 // begin starts a job where it fits.
@@ -180,11 +204,7 @@ func (q *scheduler) settle(j *Job) {
 
 func (q *scheduler) fits(j *Job, i int) bool {
 	n, f := &q.site.specs[i], &q.left[i]
-	want := compute
-	if j.GPUs > 0 {
-		want = withGPUs
-	}
-	if n.role != want || f.cores < j.Cores || f.memory < j.MemoryBytes || bits(f.gpus) < j.GPUs {
+	if !f.holds(j, n.role) {
 		return false
 	}
 	for f.down < len(n.outages) && n.outages[f.down].to.Before(q.now) {

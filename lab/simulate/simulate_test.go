@@ -250,3 +250,23 @@ func BenchmarkNode(b *testing.B) {
 		_ = n.Read(&p)
 	}
 }
+
+// TestQueueMoves: on the smallest sites too jobs go on to begin all year, whatever waits.
+func TestQueueMoves(t *testing.T) {
+	for _, nodes := range []int{1, 2, 3} {
+		s := made(t, simulate.Config{Nodes: nodes, Seed: 1, For: 365 * 24 * time.Hour})
+		month := func(at time.Time) int { return int(at.Sub(s.From).Hours() / 24 / 30) }
+		began := map[int]int{}
+		for _, j := range s.Jobs {
+			if !j.Start.IsZero() {
+				began[month(j.Start)]++
+			}
+		}
+		for m := range 12 {
+			if began[m] == 0 {
+				t.Errorf("%d nodes: no job began in month %d: %v", nodes, m, began)
+				break
+			}
+		}
+	}
+}

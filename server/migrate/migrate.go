@@ -10,6 +10,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,7 +66,11 @@ type Result struct {
 	Samples int64     `json:"samples"` // found in both stores
 	Sent    int64     `json:"sent"`    // of them now sent; the others were there
 	LeftOut int64     `json:"left_out"`
-	Address string    `json:"address"`
+	// Differ are samples of which the other store has another value; they are left as they are
+	// there, and the first is named in Difference.
+	Differ     int64  `json:"differ,omitempty"`
+	Difference string `json:"difference,omitempty"`
+	Address    string `json:"address"`
 	// Sending is the window that was being sent when the note was written.
 	Sending time.Time `json:"sending,omitzero"`
 }
@@ -108,6 +113,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		if o.Progress != nil {
 			o.Progress(r)
 		}
+	}
+	if r.Differ > 0 {
+		return r, fmt.Errorf("%w: %d samples have another value there, and everything else is copied: %s; nothing is overwritten", store.ErrConflict, r.Differ, r.Difference)
 	}
 	return r, nil
 }
@@ -177,10 +185,7 @@ func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, beg
 	if err != nil {
 		return err
 	}
-	missing, err := compare(have, there)
-	if err != nil {
-		return err
-	}
+	missing, differ, first := compare(have, there)
 	if missing > 0 {
 		if err := begun(); err != nil {
 			return err
@@ -192,7 +197,8 @@ func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, beg
 			return err
 		}
 	}
-	r.Samples, r.Sent, r.LeftOut = r.Samples+total, r.Sent+missing, r.LeftOut+left
+	r.Samples, r.Sent, r.LeftOut, r.Differ = r.Samples+total-differ, r.Sent+missing, r.LeftOut+left, r.Differ+differ
+	r.Difference = cmp.Or(r.Difference, first)
 	return nil
 }
 
@@ -207,6 +213,7 @@ type sample struct {
 	v    float64 // the sum, of a histogram
 	h    *histogram.FloatHistogram
 	sent bool // or there before
+	off  bool // there with another value
 }
 
 func (s *series) drop(to Target) {
@@ -278,9 +285,11 @@ func selectors(only map[uint64]*series) []*labels.Matcher {
 	return out
 }
 
-// compare marks what is there, and returns how many samples are missing.
-func compare(have, there map[uint64]*series) (missing int64, err error) {
+// compare marks what is there, and returns how many samples are missing, and how many have
+// another value that were not known to; the first of these is described.
+func compare(have, there map[uint64]*series) (missing, differ int64, first string) {
 	for hash, s := range have {
+		dust := s.dust()
 		at := map[int64]sample{}
 		if other := there[hash]; other != nil {
 			for _, p := range other.samples {
@@ -293,25 +302,46 @@ func compare(have, there map[uint64]*series) (missing int64, err error) {
 			switch {
 			case !ok:
 				missing++
-			case !alike(p, &other):
-				return 0, fmt.Errorf("%w: %s is %g here and %g there at %s: something else was written there; nothing is overwritten", store.ErrConflict,
-					s.labels, p.v, other.v, time.UnixMilli(p.t).UTC().Format(time.RFC3339))
+			case !p.off && !alike(p, &other, dust):
+				differ++
+				p.off = true
+				first = cmp.Or(first, fmt.Sprintf("%s is %g here and %g there at %s", s.labels, p.v, other.v, time.UnixMilli(p.t).UTC().Format(time.RFC3339)))
 			}
 			p.sent = ok
 		}
 	}
-	return missing, nil
+	return missing, differ, first
 }
 
-// alike allows for a store that keeps twelve decimal digits.
-func alike(a, b *sample) bool {
+const (
+	// digits are those that a store of decimal numbers keeps, relative to a value.
+	digits = 1e-11
+	// leastDust is what is left of sums of numbers that are no power of two: less is no amount
+	// of anything that is measured.
+	leastDust = 1e-12
+)
+
+// dust is what a store of decimal numbers loses of a series: it keeps one exponent for many
+// samples, so that a small value beside large ones becomes 0.
+func (s *series) dust() float64 {
+	most := 0.0
+	for i := range s.samples {
+		if v := math.Abs(s.samples[i].v); !math.IsInf(v, 0) && !math.IsNaN(v) {
+			most = max(most, v)
+		}
+	}
+	return max(leastDust, digits*most)
+}
+
+// alike allows for a store that keeps numbers as decimals.
+func alike(a, b *sample, dust float64) bool {
 	if (a.h != nil) != (b.h != nil) && !value.IsStaleNaN(a.v) {
 		return false
 	}
 	if a.h != nil && b.h != nil && a.h.Count != b.h.Count {
 		return false
 	}
-	return a.v == b.v || (math.IsNaN(a.v) && math.IsNaN(b.v)) || math.Abs(a.v-b.v) <= 1e-11*math.Abs(a.v)
+	return a.v == b.v || (math.IsNaN(a.v) && math.IsNaN(b.v)) || math.Abs(a.v-b.v) <= max(digits*math.Abs(a.v), dust)
 }
 
 // send sends what is missing.
@@ -360,9 +390,12 @@ func (o *Options) verify(ctx context.Context, have map[uint64]*series, mint, max
 		if err != nil {
 			return err
 		}
-		missing, err := compare(have, there)
-		if err != nil || missing == 0 {
-			return err
+		missing, differ, first := compare(have, there)
+		if differ > 0 {
+			return fmt.Errorf("%w: what was sent came back otherwise: %s", store.ErrConflict, first)
+		}
+		if missing == 0 {
+			return nil
 		}
 		if time.Now().After(limit) {
 			return fmt.Errorf("%d samples were acknowledged by %s and can not be read there after %s; does it drop samples of that age (its retention)?", missing, o.To, o.Patience)

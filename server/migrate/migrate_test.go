@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/prometheus/prometheus/model/labels"
 
 	"reckon/metric"
 	"reckon/store"
@@ -188,8 +191,44 @@ func TestConflict(t *testing.T) {
 	b.Reset(o.Oldest.Add(61 * time.Minute).Truncate(time.Second))
 	b.Add(metric.NewSeries(gauge, "d1"), -5)
 	must(t, to.Append(t.Context(), map[string]string{"node": "n1"}, &b))
-	if _, err := Run(t.Context(), o); !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), `device="d1"`) {
-		t.Errorf("over other figures: %v", err)
+	r, err := Run(t.Context(), o)
+	if !errors.Is(err, store.ErrConflict) || !strings.Contains(err.Error(), `device="d1"`) || r.Differ != 1 || !r.To.Equal(o.Newest) {
+		t.Errorf("over other figures: %+v, %v", r, err)
+	}
+}
+
+// What a store of decimal numbers makes of floating-point dust is no other figure; anything
+// larger is counted, and the rest is copied all the same.
+func TestCompare(t *testing.T) {
+	one := func(v ...float64) map[uint64]*series {
+		s := &series{labels: labels.FromStrings("__name__", "c")}
+		for i := range v {
+			s.samples = append(s.samples, sample{t: int64(i), v: v[i]})
+		}
+		return map[uint64]*series{1: s}
+	}
+	for name, tt := range map[string]struct {
+		have, there map[uint64]*series
+		missing     int64
+		differ      int64
+	}{
+		"dust of a sum":              {one(8.67e-18, 1), one(0, 1), 0, 0},
+		"dust alone":                 {one(9.9e-13), one(0), 0, 0},
+		"small, and no dust":         {one(1.1e-12), one(0), 0, 1},
+		"small beside large":         {one(1e-6, 1e6), one(0, 1e6), 0, 0},
+		"not so small beside large":  {one(1.1e-5, 1e6), one(0, 1e6), 0, 1},
+		"the eleventh digit":         {one(1 + 0.9e-11), one(1), 0, 0},
+		"the tenth digit":            {one(1 + 1.1e-10), one(1), 0, 1},
+		"another value, one missing": {one(1, 2, 3), one(1, 5), 1, 1},
+		"infinite":                   {one(math.Inf(1), 1), one(math.Inf(1), 2), 0, 1},
+	} {
+		missing, differ, first := compare(tt.have, tt.there)
+		if missing != tt.missing || differ != tt.differ || (first != "") != (differ > 0) {
+			t.Errorf("%s: %d missing, %d differ: %s", name, missing, differ, first)
+		}
+		if _, again, _ := compare(tt.have, tt.there); again != 0 {
+			t.Errorf("%s: counted again", name)
+		}
 	}
 }
 
