@@ -38,6 +38,8 @@ const (
 	// tick of a second are off by what the tick is.
 	bucketWidth = 0.09
 	tickJitter  = 0.05
+	// readSkew is by how many seconds the task table and the totals of a machine may be read apart.
+	readSkew = 0.25
 )
 
 // machines are the sizes of machines: the most cores over the last hours, day, week and quarter,
@@ -105,61 +107,148 @@ func (b *Bounds) workloads(ctx context.Context, list []client.Workload) {
 	if b == nil || len(list) == 0 {
 		return
 	}
-	sizes, now := b.machines(ctx), b.Clock()
+	sizes := b.machines(ctx)
 	for i := range list {
 		w := &list[i]
-		cores, memory := ofNodes(sizes, w.Site, w.Nodes)
-		b.Ledger.Hold(w.ID+" of "+w.Start.UTC().Format(time.RFC3339), now, runChecks(w, cores, memory)...)
+		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: max(w.WallSeconds, w.Seen.Sub(w.Start).Seconds()), scheduled: w.State != "" || w.Submit != nil, row: &w.Row}
+		b.hold(sizes, &r)
 	}
 }
 
-// runChecks are the bounds of the table of figures for one run, on machines with so many cores
-// and so much memory.
-func runChecks(w *client.Workload, cores, memory *float64) []invariant.Check {
-	wall := max(w.WallSeconds, w.Seen.Sub(w.Start).Seconds())
+// Runs holds back the figures of rows of the catalogue that pass what bounds them, for rules that
+// read the catalogue themselves.
+func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
+	if b == nil || len(list) == 0 {
+		return
+	}
+	sizes := b.machines(ctx)
+	for i := range list {
+		w := &list[i]
+		until := w.Seen
+		if w.End.After(until) {
+			until = w.End
+		}
+		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: until.Sub(w.Start).Seconds(), scheduled: w.State != "" || !w.Submit.IsZero(), row: &w.Row}
+		b.hold(sizes, &r)
+	}
+}
+
+// runFigures is what is held of one run.
+type runFigures struct {
+	site, id  string
+	nodes     []string
+	start     time.Time
+	wall      float64
+	scheduled bool // a batch system reports its times, in whole seconds
+	row       *figure.Row
+}
+
+func (b *Bounds) hold(sizes map[nodeName]machineSize, r *runFigures) {
+	cores, memory := ofNodes(sizes, r.site, r.nodes)
+	b.Ledger.Hold(subjectOf(r.id, r.start), b.Clock(), r.checks(cores, memory)...)
+}
+
+// subjectOf names a run in the list of what was held back.
+func subjectOf(id string, start time.Time) string {
+	return id + " of " + start.UTC().Format(time.RFC3339)
+}
+
+// slack is by how many seconds the wall time of a run may be off.
+func (r *runFigures) slack() float64 {
 	slack := invariant.Tick.Seconds()
-	if w.State != "" || w.Submit != nil {
+	if r.scheduled {
 		slack += 2 * schedulerSecond.Seconds()
 	}
-	n := orZero(cores)
-	perCore := 0.0
-	if wall > 0 {
-		perCore = slack / wall
-	}
+	return slack
+}
+
+// checks are the bounds of the table of figures for the run, on machines with so many cores and
+// so much memory.
+func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 	fact := func(key string) *float64 {
 		switch key {
 		case figure.WallSeconds:
-			return &wall
+			return &r.wall
 		case figure.MachineCores:
 			return cores
 		case figure.MachineMemory:
 			return memory
 		}
-		return *w.Row.At(figure.Index(figure.Run, key))
+		return *r.row.At(figure.Index(figure.Run, key))
 	}
 	var out []invariant.Check
 	for i := range figure.Of(figure.Run) {
 		f := &figure.Of(figure.Run)[i]
 		for _, bound := range f.AtMost {
-			c := invariant.Check{Figure: f.Key, Rule: bound.Rule, Value: w.Row.At(i), Bound: bound.Product(fact), Of: bound.Of}
-			switch {
-			case bound.Rule == figure.SumWithinWhole:
-				c.Slack = invariant.Tick.Seconds()
-			case f.Unit == metric.Bytes:
-				c.Slack = invariant.Batch * n
-			case f.Unit == metric.Seconds:
-				c.Slack = slack * n
-			case f.How.Value == figure.Quantile && f.Quantile < 1:
-				c.Slack = bucketWidth * n
-			case f.How.Value == figure.Quantile:
-				c.Slack = tickJitter * n
-			default:
-				c.Slack = perCore * n
+			c := invariant.Check{Figure: f.Key, Rule: bound.Rule, Value: r.row.At(i), Bound: bound.Product(fact), Of: bound.Of}
+			if bound.Rule == figure.UseWithinAllocation {
+				c.Slack = r.quotaSlack(f)
+			} else {
+				c.Slack = r.slackOf(f, bound.Rule, orZero(cores))
 			}
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// slackOf is by how much a figure may pass a bound that rests on the machine, with so many cores.
+func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float64 {
+	switch {
+	case rule == figure.SumWithinWhole:
+		return invariant.Tick.Seconds()
+	case f.Unit == metric.Bytes:
+		return invariant.Batch * cores
+	case f.Unit == metric.Seconds:
+		return r.slack() * cores
+	case f.How.Value == figure.Quantile && f.Quantile < 1:
+		return bucketWidth * cores
+	case f.How.Value == figure.Quantile:
+		return tickJitter * cores
+	case r.wall > 0:
+		return r.slack() / r.wall * cores
+	}
+	return 0
+}
+
+// quotaPeriod is the time over which the kernel enforces a limit of processor time: a run, and a
+// tick, may touch one period more than fits into it.
+const quotaPeriod = 0.1
+
+// quotaSlack is by how much a figure may pass a limit of cores.
+func (r *runFigures) quotaSlack(f *figure.Figure) float64 {
+	limit := orZero(r.row.LimitCores)
+	switch {
+	case f.Unit == metric.Seconds:
+		return (r.slack() + quotaPeriod) * limit
+	case f.How.Value == figure.Quantile:
+		return (bucketWidth + tickJitter + quotaPeriod) * limit
+	case r.wall > 0:
+		return (r.slack() + quotaPeriod) / r.wall * limit
+	}
+	return 0
+}
+
+// parts holds back the figures of the parts of a run that pass what their node, or the run, has.
+func (b *Bounds) parts(ctx context.Context, d *client.WorkloadDetail) {
+	if b == nil || len(d.Parts) == 0 {
+		return
+	}
+	sizes := b.machines(ctx)
+	r := runFigures{wall: max(d.WallSeconds, d.Seen.Sub(d.Start).Seconds()), scheduled: d.State != "" || d.Submit != nil}
+	for i := range d.Parts {
+		p := &d.Parts[i]
+		cores, memory := ofNodes(sizes, d.Site, []string{p.Node})
+		var time *float64
+		if cores != nil {
+			time = new(r.wall * *cores)
+		}
+		b.Ledger.Hold("part "+p.Part+" on "+p.Node+" of "+subjectOf(d.ID, d.Start), b.Clock(),
+			invariant.Check{Figure: "cpu_seconds", Rule: invariant.CPUWithinWall, Value: &p.CPUSeconds, Bound: time, Slack: r.slack() * orZero(cores), Of: "wall time by the cores of its node"},
+			invariant.Check{Figure: "cpu_seconds", Rule: invariant.SumWithinWhole, Value: &p.CPUSeconds, Bound: d.CPUSeconds, Slack: r.slack() * orZero(cores), Of: "the CPU time of the whole run"},
+			invariant.Check{Figure: "memory_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryPeakBytes, Bound: memory, Slack: invariant.Batch * orZero(cores), Of: "the memory of its node"},
+			invariant.Check{Figure: "memory_needed_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryNeededPeakBytes, Bound: memory, Slack: invariant.Batch * orZero(cores), Of: "the memory of its node"})
+	}
 }
 
 // node holds back the figures of a node now.
@@ -193,8 +282,12 @@ func (b *Bounds) usage(list *client.UsageList) {
 		return
 	}
 	now, whole := b.Clock(), new(1.0)
-	check := func(subject string, share **float64) {
-		b.Ledger.Hold(subject, now, invariant.Check{Figure: "capacity_share", Rule: invariant.ShareWithinWhole, Value: share, Bound: whole, Of: "the core time that was there"})
+	check := func(subject string, share **float64, up *float64) {
+		slack := 0.0
+		if seconds := orZero(up); seconds > 0 {
+			slack = readSkew / seconds
+		}
+		b.Ledger.Hold(subject, now, invariant.Check{Figure: "capacity_share", Rule: invariant.ShareWithinWhole, Value: share, Bound: whole, Slack: slack, Of: "the core time that was there"})
 	}
 	for i := range list.Rows {
 		r := &list.Rows[i]
@@ -207,9 +300,9 @@ func (b *Bounds) usage(list *client.UsageList) {
 		if r.From != nil {
 			subject += " from " + r.From.UTC().Format(time.RFC3339)
 		}
-		check(subject, &r.CapacityShare)
+		check(subject, &r.CapacityShare, r.UpSeconds)
 	}
-	check("usage of all from "+list.Since.UTC().Format(time.RFC3339), &list.Total.CapacityShare)
+	check("usage of all from "+list.Since.UTC().Format(time.RFC3339), &list.Total.CapacityShare, list.Total.UpSeconds)
 }
 
 // scale holds back speed-ups beyond the cores that the runs were measured to use at once.
@@ -223,7 +316,7 @@ func (b *Bounds) scale(out *client.Scale) {
 			continue
 		}
 		seen := new(max(1, *r.CPUSeconds/r.Seconds))
-		b.Ledger.Hold(r.ID+" of "+r.Start.UTC().Format(time.RFC3339), b.Clock(), invariant.Check{
+		b.Ledger.Hold(subjectOf(r.ID, r.Start), b.Clock(), invariant.Check{
 			Figure: "speedup", Rule: invariant.SpeedupWithinConcurrency, Value: &r.Speedup, Bound: seen, Slack: tickJitter * *seen, Of: "the cores in use at once, on the mean"})
 	}
 }

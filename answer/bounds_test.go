@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -45,14 +46,20 @@ func goodRun() client.Workload {
 	return w
 }
 
+// limitedRun uses all of a limit of 2 cores and 8 GB on n1 for 100 s.
+func limitedRun() client.Workload {
+	w := goodRun()
+	w.LimitCores, w.LimitMemoryBytes = new(2.0), new(8e9)
+	w.CPUSeconds, w.CPUUserSeconds, w.CPUSystemSeconds = new(200.0), new(150.0), new(50.0)
+	w.CoresMean, w.CoresP50, w.CoresP95, w.CoresMax = new(2.0), new(2.0), new(2.1), new(2.1)
+	w.MemoryBytes, w.MemoryPeakBytes, w.MemoryMeanBytes = new(8e9), new(8e9), new(4e9)
+	return w
+}
+
 // TestRunBounds: each rule has an input that breaks it, which is counted once and leaves
 // every other figure; on the edge it is shown.
 func TestRunBounds(t *testing.T) {
-	for _, c := range []struct {
-		figure, rule  string
-		value         func(*client.Workload) **float64
-		shown, broken float64
-	}{
+	cases := []runBound{
 		{"cpu_seconds", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CPUSeconds }, 404.03, 404.05},
 		{"cores_mean", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CoresMean }, 4.04, 4.05},
 		{"cores_p50", invariant.CPUWithinWall, func(w *client.Workload) **float64 { return &w.CoresP50 }, 4.39, 4.41},
@@ -63,22 +70,46 @@ func TestRunBounds(t *testing.T) {
 		{"memory_peak_bytes", invariant.PeakWithinMachine, func(w *client.Workload) **float64 { return &w.MemoryPeakBytes }, 16.16e9, 16.162e9},
 		{"memory_bytes", invariant.PeakWithinMachine, func(w *client.Workload) **float64 { return &w.MemoryBytes }, 16.16e9, 16.162e9},
 		{"memory_mean_bytes", invariant.PeakWithinMachine, func(w *client.Workload) **float64 { return &w.MemoryMeanBytes }, 16.16e9, 16.162e9},
-	} {
+	}
+	checkRunBounds(t, goodRun, cases)
+	// 0.1 s of its quota, 0.01 s of a tick, and 1 %.
+	checkRunBounds(t, limitedRun, []runBound{
+		{"cpu_seconds", invariant.UseWithinAllocation, func(w *client.Workload) **float64 { return &w.CPUSeconds }, 202.21, 202.23},
+		{"cores_mean", invariant.UseWithinAllocation, func(w *client.Workload) **float64 { return &w.CoresMean }, 2.022, 2.023},
+		{"cores_p50", invariant.UseWithinAllocation, func(w *client.Workload) **float64 { return &w.CoresP50 }, 2.49, 2.51},
+		{"cores_p95", invariant.UseWithinAllocation, func(w *client.Workload) **float64 { return &w.CoresP95 }, 2.49, 2.51},
+		{"cores_max", invariant.UseWithinAllocation, func(w *client.Workload) **float64 { return &w.CoresMax }, 2.49, 2.51},
+		{"memory_peak_bytes", invariant.PeakWithinLimit, func(w *client.Workload) **float64 { return &w.MemoryPeakBytes }, 8.08e9, 8.082e9},
+		{"memory_bytes", invariant.PeakWithinLimit, func(w *client.Workload) **float64 { return &w.MemoryBytes }, 8.08e9, 8.082e9},
+		{"memory_mean_bytes", invariant.PeakWithinLimit, func(w *client.Workload) **float64 { return &w.MemoryMeanBytes }, 8.08e9, 8.082e9},
+	})
+}
+
+// runBound is a figure on both sides of its bound.
+type runBound struct {
+	figure, rule  string
+	value         func(*client.Workload) **float64
+	shown, broken float64
+}
+
+func checkRunBounds(t *testing.T, run func() client.Workload, cases []runBound) {
+	t.Helper()
+	for _, c := range cases {
 		b := newBounds(oneMachine{})
-		edge := []client.Workload{goodRun()}
+		edge := []client.Workload{run()}
 		*c.value(&edge[0]) = new(c.shown)
 		b.workloads(t.Context(), edge)
 		if *c.value(&edge[0]) == nil || len(b.Inconsistent()) != 0 {
 			t.Errorf("%s of %g is held back: %+v", c.figure, c.shown, b.Inconsistent())
 		}
 		for range 2 { // asked for twice, counted once
-			list := []client.Workload{goodRun()}
+			list := []client.Workload{run()}
 			*c.value(&list[0]) = new(c.broken)
 			b.workloads(t.Context(), list)
 			if *c.value(&list[0]) != nil {
 				t.Errorf("%s of %g is shown as %g", c.figure, c.broken, **c.value(&list[0]))
 			}
-			if got, want := known(&list[0]), known(new(goodRun()))-1; got != want {
+			if got, want := known(&list[0]), known(new(run()))-1; got != want {
 				t.Errorf("%s of %g: %d figures are left, want %d", c.figure, c.broken, got, want)
 			}
 		}
@@ -97,6 +128,49 @@ func known(w *client.Workload) (n int) {
 		}
 	}
 	return n
+}
+
+// TestRowBounds: rules that read the catalogue themselves are given what people are shown, and a
+// figure that is held back in both places is counted once.
+func TestRowBounds(t *testing.T) {
+	b := newBounds(oneMachine{})
+	w := goodRun()
+	w.CPUSeconds = new(4000.0)
+	rows := []store.Workload{{ID: w.ID, Site: w.Site, Nodes: w.Nodes, Start: w.Start, Seen: w.Seen, End: *w.End, Row: w.Row}}
+	b.Runs(t.Context(), rows)
+	b.workloads(t.Context(), []client.Workload{w})
+	if got := b.Inconsistent(); rows[0].CPUSeconds != nil || rows[0].CoresMean == nil || len(got) != 1 || got[0].Count != 1 {
+		t.Errorf("%+v", got)
+	}
+	(*Bounds)(nil).Runs(t.Context(), rows)
+}
+
+// TestPartBounds: a part uses no more than its node has, nor than the run it is of.
+func TestPartBounds(t *testing.T) {
+	b := newBounds(oneMachine{})
+	d := client.WorkloadDetail{Workload: goodRun(), Parts: []client.Part{
+		{Node: "n1", Part: "0", CPUSeconds: new(404.0), MemoryPeakBytes: new(16e9), MemoryNeededPeakBytes: new(16e9)},
+		{Node: "n1", Part: "1", CPUSeconds: new(404.1), MemoryPeakBytes: new(17e9), MemoryNeededPeakBytes: new(17e9)},
+		{Node: "n9", Part: "2", CPUSeconds: new(404.1), MemoryPeakBytes: new(17e9)},
+	}}
+	b.parts(t.Context(), &d)
+	if p := d.Parts[0]; p.CPUSeconds == nil || p.MemoryPeakBytes == nil || p.MemoryNeededPeakBytes == nil {
+		t.Errorf("on the edge: %+v", p)
+	}
+	if p := d.Parts[1]; p.CPUSeconds != nil || p.MemoryPeakBytes != nil || p.MemoryNeededPeakBytes != nil {
+		t.Errorf("beyond: %+v", p)
+	}
+	if p := d.Parts[2]; p.CPUSeconds != nil || p.MemoryPeakBytes == nil {
+		t.Errorf("of an unknown node: %+v", p)
+	}
+	var got []string
+	for _, x := range b.Inconsistent() {
+		got = append(got, fmt.Sprintf("%s %s %d", x.Figure, x.Rule, x.Count))
+	}
+	want := []string{"cpu_seconds cpu_within_wall 1", "cpu_seconds sum_within_whole 2", "memory_needed_peak_bytes peak_within_machine 1", "memory_peak_bytes peak_within_machine 1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
+	}
 }
 
 // TestUnknownBounds: what is unknown bounds nothing, and times in whole seconds leave a
@@ -150,6 +224,13 @@ func TestShareBounds(t *testing.T) {
 	list.Total.CapacityShare = new(1014.27)
 	if b.usage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
 		t.Errorf("%+v", list)
+	}
+	// The task table and the totals of a machine are read a moment apart, which matters in its first seconds.
+	for share, shown := range map[float64]bool{1.0349: true, 1.0351: false} {
+		list := client.UsageList{Rows: []client.Usage{{Owner: "c", CapacityShare: new(share), Capacity: figure.Capacity{UpSeconds: new(10.0)}}}}
+		if newBounds(oneMachine{}).usage(&list); (list.Rows[0].CapacityShare != nil) != shown {
+			t.Errorf("a share of %g in the first ten seconds: shown is %v", share, !shown)
+		}
 	}
 	n := client.Node{Node: "n1", Cores: new(4.0), CoresUsed: new(4.3), MemoryBytes: new(10.0), MemoryUsed: new(9.0)}
 	if b.node(&n); n.CoresUsed != nil || n.MemoryUsed == nil {

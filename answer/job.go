@@ -95,6 +95,7 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 	if d.Parts, err = b.Views.Parts(ctx, whole); err != nil {
 		return err
 	}
+	b.Bounds.parts(ctx, d)
 	if r.From.IsZero() && r.To.IsZero() {
 		b.Rates.detail(d)
 	}

@@ -204,21 +204,34 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	// Memory is integrated from when it was first watched, which for a workload that is
 	// older than its agent is not its start.
-	if watched := float64(until-max(a.Start, a.watched())) / 1000; w.MemoryByteSeconds != nil && watched > 0 {
-		w.MemoryMeanBytes = ptr(*w.MemoryByteSeconds / watched)
+	from, before := a.watched()
+	if watched := float64(until-max(a.Start, from)) / 1000; w.MemoryByteSeconds != nil && watched > 0 {
+		w.MemoryMeanBytes = ptr(max(*w.MemoryByteSeconds-before, 0) / watched)
 	}
 	a.exactness(&w.Row)
 	return w
 }
 
-// watched is the time of the first sample of memory.
-func (a *account) watched() (first int64) {
+// watched is the time of the first sample of memory, and what was integrated before it: on each
+// node that of the parts which were there at the first sample.
+func (a *account) watched() (first int64, before float64) {
+	byNode := map[string]int64{}
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.Slot.feeds(memoryFigure) && (first == 0 || k.First < first) {
-			first = k.First
+		if at, ok := byNode[k.Node]; k.T != 0 && k.Slot.feeds(memoryFigure) && (!ok || k.First < at) {
+			byNode[k.Node] = k.First
 		}
 	}
-	return first
+	for _, k := range a.Tracks {
+		if k.T != 0 && k.Slot.feeds(memoryFigure) && k.First == byNode[k.Node] && k.First > a.Start {
+			before += k.FirstV
+		}
+	}
+	for _, at := range byNode {
+		if first == 0 || at < first {
+			first = at
+		}
+	}
+	return first, before
 }
 
 // program is that of the parts that used most CPU time: a script that starts the work

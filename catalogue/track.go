@@ -17,6 +17,7 @@ type track struct {
 	Slot       slot
 	Node, Part string
 	First, T   int64   // times of the first and last sample
+	FirstV     float64 // first value
 	V          float64 // last value
 	Base       float64 // counters: what was lost where the value fell
 	Max        float64 // gauges
@@ -34,7 +35,7 @@ func (k *track) total() float64 { return k.Base + k.V }
 func (k *track) number(t int64, v float64) {
 	switch {
 	case k.T == 0:
-		k.First, k.Max = t, v
+		k.First, k.FirstV, k.Max = t, v, v
 	case k.Slot.counter() && v < k.V:
 		k.Base += k.V // the counter began anew
 	}

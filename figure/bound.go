@@ -19,6 +19,9 @@ const (
 	MachineMemory = "machine_memory_bytes" // of its nodes together
 )
 
+// limitCores is the figure of a hard limit of processor time.
+const limitCores = "limit_cores"
+
 // Bound is a product of other figures of the run, by key, and of facts that a figure can not
 // exceed.
 type Bound struct {
@@ -33,6 +36,8 @@ var (
 	withinCores   = Bound{CPUWithinWall, []string{MachineCores}, "the cores of its nodes"}
 	withinMachine = Bound{PeakWithinMachine, []string{MachineMemory}, "the memory of its nodes"}
 	withinCPU     = Bound{SumWithinWhole, []string{"cpu_seconds"}, "cpu_seconds"}
+	withinQuota   = Bound{UseWithinAllocation, []string{limitCores}, "its limit of cores"}
+	withinTime    = Bound{UseWithinAllocation, []string{WallSeconds, limitCores}, "wall time by its limit of cores"}
 	withinLimit   = Bound{PeakWithinLimit, []string{"limit_memory_bytes"}, "its memory limit"}
 )
 

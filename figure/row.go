@@ -41,8 +41,8 @@ type Row struct {
 	AllocatedNodes        *float64 `json:"allocated_nodes,omitempty"`          // Nodes that the scheduler allocated.
 	SuspendedSeconds      *float64 `json:"suspended_seconds,omitempty"`        // Time for which the scheduler had suspended it, which is not counted as allocated, seconds.
 	StepCount             *float64 `json:"step_count,omitempty"`               // Steps that the scheduler accounts for, those of which only the number is kept included.
-	LimitCores            *float64 `json:"limit_cores,omitempty"`              // Cores that a hard limit allows, such as that of a pod; absent where there is none.
-	LimitMemoryBytes      *float64 `json:"limit_memory_bytes,omitempty"`       // Memory that a hard limit allows, bytes; absent where there is none.
+	LimitCores            *float64 `json:"limit_cores,omitempty"`              // Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.
+	LimitMemoryBytes      *float64 `json:"limit_memory_bytes,omitempty"`       // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
 	OOMKills              *float64 `json:"oom_kills,omitempty"`                // Processes killed for lack of memory.
 	ThrottledSeconds      *float64 `json:"cpu_throttled_seconds,omitempty"`    // Time held back by its CPU quota, seconds.
 	MajorFaults           *float64 `json:"major_faults,omitempty"`             // Pages read from disk because they were not in memory.

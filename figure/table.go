@@ -12,6 +12,7 @@ var (
 	mostly     = How{Value: Quantile, Parts: Sequential, Nodes: UpperBound} // of its upper end
 	perPart    = How{Value: Highest, Series: Max}                           // the peak of each part
 	perNode    = How{Value: Newest, Series: Max, Parts: Max, Whole: true}
+	largest    = How{Value: Highest, Series: Max, Parts: Max, Whole: true}
 	ofTheWhole = How{Value: Newest, Series: Latest, Parts: Latest, Nodes: Latest}
 )
 
@@ -24,7 +25,7 @@ func where(metric, label, value string) []Source { return []Source{{metric, labe
 // table is in the order in which figures are shown.
 var table = []Figure{
 	{Key: "cpu_seconds", Unit: metric.Seconds, Heading: "CPU time", Help: "CPU time, user and system, seconds.",
-		In: Run | Hour, Always: true, From: of(CPU), How: counted, AtMost: []Bound{withinWall}},
+		In: Run | Hour, Always: true, From: of(CPU), How: counted, AtMost: []Bound{withinWall, withinTime}},
 	{Key: "cpu_user_seconds", Unit: metric.Seconds, Heading: "CPU, user", Help: "CPU time in user mode, seconds.",
 		In: Run, From: where(CPU, "mode", "user"), How: counted, As: "cpu_seconds", AtMost: []Bound{withinCPU}},
 	{Key: "cpu_system_seconds", Unit: metric.Seconds, Heading: "CPU, kernel", Help: "CPU time in the kernel, seconds.",
@@ -32,25 +33,25 @@ var table = []Figure{
 	{Key: "cpu_wait_seconds", Unit: metric.Seconds, Heading: "CPU wait", Help: "Time threads were ready to run and waited for a processor, seconds.",
 		In: Run | Hour, From: of(CPUWait), How: counted},
 	{Key: "cores_mean", Unit: metric.Cores, Heading: "Cores, mean", Help: "Cores in use on average: CPU time by wall time.",
-		In: Run, Always: true, As: "cpu_seconds", AtMost: []Bound{withinCores}},
+		In: Run, Always: true, As: "cpu_seconds", AtMost: []Bound{withinCores, withinQuota}},
 	{Key: "cores_p50", Unit: metric.Cores, Heading: "Cores, median", Help: "Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.",
-		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.5, As: "cpu_seconds", AtMost: []Bound{withinCores}},
+		In: Run, Always: true, From: of(Cores), How: spread, Quantile: 0.5, As: "cpu_seconds", AtMost: []Bound{withinCores, withinQuota}},
 	{Key: "cores_p95", Unit: metric.Cores, Heading: "Cores, p95", Help: "Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).",
-		In: Run, Always: true, From: of(Cores), How: mostly, Quantile: 0.95, As: "cpu_seconds", AtMost: []Bound{withinCores}},
+		In: Run, Always: true, From: of(Cores), How: mostly, Quantile: 0.95, As: "cpu_seconds", AtMost: []Bound{withinCores, withinQuota}},
 	{Key: "cores_max", Unit: metric.Cores, Heading: "Cores, most", Help: "Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.",
-		In: Run, From: of(Cores), How: mostly, Quantile: 1, As: "cpu_seconds", AtMost: []Bound{withinCores}},
+		In: Run, From: of(Cores), How: mostly, Quantile: 1, As: "cpu_seconds", AtMost: []Bound{withinCores, withinQuota}},
 	{Key: "memory_bytes", Unit: metric.Bytes, Heading: "Memory", Help: "Resident memory at the latest sample, bytes.",
-		In: Run, From: of(Memory), How: current, AtMost: []Bound{withinMachine}},
+		In: Run, From: of(Memory), How: current, AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "memory_peak_bytes", Unit: metric.Bytes, Heading: "Memory peak", Help: "Highest resident memory, summed over nodes, bytes.",
 		In: Run, Always: true, From: of(MemoryPeak), How: peak, AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "memory_needed_bytes", Unit: metric.Bytes, Heading: "Memory needed", Help: "Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.",
-		In: Run, From: of("reckon_workload_memory_needed_bytes"), How: current, AtMost: []Bound{withinMachine}},
+		In: Run, From: of("reckon_workload_memory_needed_bytes"), How: current, AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "memory_needed_peak_bytes", Unit: metric.Bytes, Heading: "Memory needed, peak", Help: "Highest needed memory, summed over nodes, bytes.",
 		In: Run, From: of(MemoryNeededPeak), How: peak, AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "memory_byte_seconds", Unit: metric.ByteSeconds, Heading: "Memory by time", Help: "Resident memory by the time it was held, byte seconds.",
 		In: Run | Hour, Internal: true, From: of("reckon_workload_memory_byte_seconds_total"), How: counted, As: "memory_bytes"},
 	{Key: "memory_mean_bytes", Unit: metric.Bytes, Heading: "Memory, mean", Help: "Resident memory on average over the run, bytes.",
-		In: Run, As: "memory_bytes", AtMost: []Bound{withinMachine}},
+		In: Run, As: "memory_bytes", AtMost: []Bound{withinMachine, withinLimit}},
 	{Key: "io_read_bytes", Field: "ReadBytes", Unit: metric.Bytes, Heading: "Read", Help: "Bytes read from storage.",
 		In: Run | Hour, From: where(IO, "direction", "read"), How: counted},
 	{Key: "io_write_bytes", Field: "WriteBytes", Unit: metric.Bytes, Heading: "Written", Help: "Bytes written to storage.",
@@ -99,10 +100,10 @@ var table = []Figure{
 		In: Run, From: of("reckon_workload_suspended_seconds_total"), How: ofTheWhole},
 	{Key: "step_count", Unit: metric.None, Heading: "Steps", Help: "Steps that the scheduler accounts for, those of which only the number is kept included.",
 		In: Run, From: of("reckon_slurm_steps"), How: ofTheWhole},
-	{Key: "limit_cores", Unit: metric.Cores, Heading: "Core limit", Help: "Cores that a hard limit allows, such as that of a pod; absent where there is none.",
-		In: Run, From: of("reckon_workload_limit_cores"), How: perNode},
-	{Key: "limit_memory_bytes", Unit: metric.Bytes, Heading: "Memory limit", Help: "Memory that a hard limit allows, bytes; absent where there is none.",
-		In: Run, From: of("reckon_workload_limit_memory_bytes"), How: perNode},
+	{Key: "limit_cores", Unit: metric.Cores, Heading: "Core limit", Help: "Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.",
+		In: Run, From: of("reckon_workload_limit_cores"), How: largest},
+	{Key: "limit_memory_bytes", Unit: metric.Bytes, Heading: "Memory limit", Help: "Memory that a hard limit allows, the most over its time, bytes; absent where there is none.",
+		In: Run, From: of("reckon_workload_limit_memory_bytes"), How: largest},
 	{Key: "oom_kills", Unit: metric.None, Heading: "OOM kills", Help: "Processes killed for lack of memory.",
 		In: Run, From: of(OOMKills), How: counted},
 	{Key: "cpu_throttled_seconds", Field: "ThrottledSeconds", Unit: metric.Seconds, Heading: "Throttled", Help: "Time held back by its CPU quota, seconds.",

@@ -153,7 +153,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}
 	s.findings = &findings.Keeper{
-		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.catalogue},
+		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.catalogue, Hold: bounds.Runs, Inconsistent: &s.inconsistent},
 		Store:     s.catalogue, Policy: s.config.Policy, Clock: time.Now,
 	}
 	o.Findings = &answer.Findings{Keeper: s.findings}
@@ -177,14 +177,15 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
+	labels := map[string]string{}
+	if s.config.Site != "" {
+		labels["site"] = s.config.Site
+	}
 	if s.agent != nil {
 		o.Hub = &s.hub
-		labels := map[string]string{"node": s.agent.Node()}
-		if s.config.Site != "" {
-			labels["site"] = s.config.Site
-		}
-		o.Metrics = expose.Handler(s.gather, expose.Options{Labels: labels})
+		labels["node"] = s.agent.Node()
 	}
+	o.Metrics = expose.Handler(s.gather, expose.Options{Labels: labels})
 	return api.New(o), nil
 }
 
@@ -206,9 +207,11 @@ func (s *Server) notUpToDate() error {
 	return errors.New("the server was started a moment ago and reads what was stored since")
 }
 
-// gather fills what the agent measured, and the server's own counters.
-func (s *Server) gather(b *metric.Batch) error {
-	err := s.agent.Gather(b)
+// gather fills the server's own counters, beside what the agent in it measured, if it has one.
+func (s *Server) gather(b *metric.Batch) (err error) {
+	if s.agent != nil {
+		err = s.agent.Gather(b)
+	}
 	s.inconsistent.Gather(b)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"reckon/analysis/efficiency"
 	"reckon/analysis/fairshare"
 	"reckon/analysis/misuse"
+	"reckon/answer/invariant"
 	"reckon/store"
 )
 
@@ -21,6 +22,10 @@ import (
 type Evaluator struct {
 	Series storage.Queryable
 	Facts  store.Catalogue
+	// Hold holds back the figures of runs that pass what bounds them; nil holds none back.
+	Hold func(ctx context.Context, rows []store.Workload)
+	// Inconsistent counts the findings that rest on a share above the whole; nil counts nothing.
+	Inconsistent *invariant.Ledger
 }
 
 // place is a node of a site.
@@ -48,6 +53,9 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, policies .
 	rows, _, err := e.Facts.Workloads(ctx, store.Filter{Since: from, Until: to})
 	if err != nil {
 		return nil, fmt.Errorf("read the workloads: %w", err)
+	}
+	if e.Hold != nil {
+		e.Hold(ctx, rows)
 	}
 	names, err := nodesOf(ctx, e.Series, from, to)
 	if err != nil {
@@ -111,7 +119,22 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, policies .
 			return &p.For("", on).OverShare
 		}))
 	}
+	for i := range out {
+		out[i] = slices.DeleteFunc(out[i], func(f misuse.Finding) bool { return !e.consistent(&f, to) })
+	}
 	return out, ctx.Err()
+}
+
+// consistent reports whether the shares in the evidence of a finding are shares of a whole.
+func (e *Evaluator) consistent(f *misuse.Finding, at time.Time) bool {
+	held := 0
+	for _, x := range f.Evidence {
+		if value := new(x.Value); x.Unit == "ratio" {
+			held += e.Inconsistent.Hold(strings.Join([]string{"finding", ID(f)}, " "), at,
+				invariant.Check{Figure: f.Rule, Rule: invariant.ShareWithinWhole, Value: &value, Bound: new(1.0), Of: x.Text})
+		}
+	}
+	return held == 0
 }
 
 // deadProcesses are the owners whose zombies stay.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 
 	"reckon/analysis/misuse"
+	"reckon/answer/invariant"
 	"reckon/catalogue/database"
 	"reckon/figure"
 	"reckon/store"
@@ -339,6 +340,29 @@ func TestSteps(t *testing.T) {
 	}
 	if _, _, err := k.Steps(t.Context(), "nothing"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("steps of nothing: %v", err)
+	}
+}
+
+// TestInconsistent: a finding that rests on a share above the whole is not kept, and is counted
+// once; on the edge it is.
+func TestInconsistent(t *testing.T) {
+	var ledger invariant.Ledger
+	e := Evaluator{Inconsistent: &ledger}
+	of := func(share float64) *misuse.Finding {
+		return &misuse.Finding{Rule: misuse.OverShare, Owner: "alice", Part: "cpu", Evidence: []misuse.Evidence{
+			{Text: "score", Value: 5000, Unit: "seconds"}, {Text: "mean share of the capacity in that time", Value: share, Unit: "ratio"}}}
+	}
+	for _, c := range []struct {
+		share float64
+		kept  bool
+		count int
+	}{{1.01, true, 0}, {1.02, false, 1}, {1.02, false, 1}} {
+		if kept := e.consistent(of(c.share), time.Now()); kept != c.kept {
+			t.Errorf("a share of %g: kept is %v", c.share, kept)
+		}
+		if got := ledger.Broken(); len(got) != c.count || len(got) > 0 && (got[0].Count != 1 || got[0].Figure != misuse.OverShare || got[0].Of != "mean share of the capacity in that time") {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 

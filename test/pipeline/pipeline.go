@@ -8,6 +8,7 @@
 package pipeline
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,9 +16,11 @@ import (
 	"time"
 
 	"reckon/access"
+	"reckon/agent"
 	"reckon/analysis/misuse"
 	"reckon/answer"
 	"reckon/answer/findings"
+	"reckon/answer/invariant"
 	"reckon/catalogue"
 	"reckon/catalogue/database"
 	"reckon/client"
@@ -38,9 +41,13 @@ type Site struct {
 	Series    *tsdb.Store
 	Now       time.Time
 
-	tb    testing.TB
-	jobs  *answer.Jobs
-	scale *answer.Scale
+	Inconsistent invariant.Ledger // figures that were held back from answers
+
+	tb     testing.TB
+	views  *query.Views
+	bounds *answer.Bounds
+	jobs   *answer.Jobs
+	scale  *answer.Scale
 }
 
 // Pace is how finely a site is gone through, and how long after its beginning the agents are
@@ -62,25 +69,59 @@ func Run(tb testing.TB, c simulate.Config, until time.Duration, p Pace) *Site {
 	}
 	plan, err := simulate.New(c)
 	must(tb, err)
-	s := &Site{tb: tb, Plan: plan, Now: plan.From.Add(until)}
-	s.Series, err = tsdb.Open(tsdb.Options{Dir: filepath.Join(tb.TempDir(), "series"), Retention: -1})
-	must(tb, err)
-	tb.Cleanup(func() { _ = s.Series.Close() })
+	s := open(tb)
+	s.Plan, s.Now = plan, plan.From.Add(until)
 	sink := simulation.NewHistory(s.Series, Name)
 	fleet := simulation.New(simulation.Config{Site: plan, Slots: 1, Installed: plan.From.Add(p.Installed)})
 	_, err = fleet.Run(tb.Context(), simulation.Stretch{Until: s.Now, Tick: p.Tick, Export: p.Export}, sink)
 	must(tb, err)
 	must(tb, sink.Flush(tb.Context()))
+	s.build()
+	return s
+}
+
+// Replay takes a recorded machine through all of its passes, each of them exported.
+func Replay(tb testing.TB, path string, passes int) *Site {
+	tb.Helper()
+	a, _, err := agent.Open(agent.Config{Replay: path})
+	must(tb, err)
+	defer func() { _ = a.Close() }()
+	s := open(tb)
+	for range passes {
+		must(tb, a.Step())
+		b := a.Take()
+		s.Now = b.Time
+		must(tb, s.Series.Append(tb.Context(), map[string]string{"site": Name, "node": a.Node()}, b))
+	}
+	s.build()
+	return s
+}
+
+// open makes a site without a past.
+func open(tb testing.TB) *Site {
+	tb.Helper()
+	s := &Site{tb: tb}
+	var err error
+	s.Series, err = tsdb.Open(tsdb.Options{Dir: filepath.Join(tb.TempDir(), "series"), Retention: -1})
+	must(tb, err)
+	tb.Cleanup(func() { _ = s.Series.Close() })
 	s.Catalogue, err = database.Open(filepath.Join(tb.TempDir(), "catalogue.db"), nil)
 	must(tb, err)
 	tb.Cleanup(func() { _ = s.Catalogue.Close() })
-	b := catalogue.NewBuilder(s.Series, s.Catalogue, catalogue.BuilderOptions{Clock: func() time.Time { return s.Now }})
-	_, err = b.Advance(tb.Context())
-	must(tb, err)
-	views := query.New(s.Series, query.Options{})
-	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Views: views}
-	s.scale = &answer.Scale{Catalogue: s.Catalogue, Views: views}
 	return s
+}
+
+// build makes the catalogue and what answers from it.
+func (s *Site) build() {
+	s.tb.Helper()
+	clock := func() time.Time { return s.Now }
+	b := catalogue.NewBuilder(s.Series, s.Catalogue, catalogue.BuilderOptions{Clock: clock})
+	_, err := b.Advance(s.tb.Context())
+	must(s.tb, err)
+	s.views = query.New(s.Series, query.Options{})
+	s.bounds = &answer.Bounds{Rollups: s.Catalogue, Views: s.views, Ledger: &s.Inconsistent, Clock: clock}
+	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Views: s.views, Bounds: s.bounds}
+	s.scale = &answer.Scale{Catalogue: s.Catalogue, Views: s.views, Bounds: s.bounds}
 }
 
 func must(tb testing.TB, err error) {
@@ -101,13 +142,36 @@ func (s *Site) Row(name string) store.Workload {
 	return rows[0]
 }
 
+// Rows are all rows of the catalogue.
+func (s *Site) Rows() []store.Workload {
+	s.tb.Helper()
+	rows, _, err := s.Catalogue.Workloads(s.tb.Context(), store.Filter{})
+	must(s.tb, err)
+	return rows
+}
+
 // Job is what is answered about a job, by its name, to somebody who may see all.
 func (s *Site) Job(name string) client.WorkloadDetail {
 	s.tb.Helper()
-	ctx := access.With(s.tb.Context(), access.Viewer{Name: "root", Role: access.Admin})
-	list, err := s.jobs.Workloads(ctx, client.Filter{IDs: []string{s.Row(name).ID}, Sort: "-start", Limit: 1})
+	return s.Detail(s.Workloads(client.Filter{IDs: []string{s.Row(name).ID}, Sort: "-start", Limit: 1})[0])
+}
+
+func (s *Site) viewer() context.Context {
+	return access.With(s.tb.Context(), access.Viewer{Name: "root", Role: access.Admin})
+}
+
+// Workloads are what is answered to a filter.
+func (s *Site) Workloads(f client.Filter) []client.Workload {
+	s.tb.Helper()
+	list, err := s.jobs.Workloads(s.viewer(), f)
 	must(s.tb, err)
-	d, err := s.jobs.Workload(ctx, list.Workloads[0], client.Range{})
+	return list.Workloads
+}
+
+// Detail is what is answered about one run.
+func (s *Site) Detail(w client.Workload) client.WorkloadDetail {
+	s.tb.Helper()
+	d, err := s.jobs.Workload(s.viewer(), w, client.Range{})
 	must(s.tb, err)
 	return d
 }
@@ -123,7 +187,7 @@ func (s *Site) Scale(name string) client.Scale {
 // Usage is what is answered about history.
 func (s *Site) Usage(q client.UsageQuery) client.UsageList {
 	s.tb.Helper()
-	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Clock: func() time.Time { return s.Now }}
+	u := &answer.Usage{Rollups: s.Catalogue, Catalogue: s.Catalogue, Bounds: s.bounds, Clock: func() time.Time { return s.Now }}
 	out, err := u.Usage(s.tb.Context(), q)
 	must(s.tb, err)
 	return out
@@ -133,8 +197,8 @@ func (s *Site) Usage(q client.UsageQuery) client.UsageList {
 func (s *Site) Nodes() []client.Node {
 	s.tb.Helper()
 	clock := func() time.Time { return s.Now }
-	views := query.New(s.Series, query.Options{})
-	n := &answer.Nodes{Views: views, Clock: clock, Past: &answer.NodeHistory{Rollups: s.Catalogue, Waits: s.Catalogue, Views: views, Clock: clock}}
+	n := &answer.Nodes{Views: s.views, Bounds: s.bounds, Clock: clock,
+		Past: &answer.NodeHistory{Rollups: s.Catalogue, Waits: s.Catalogue, Views: s.views, Bounds: s.bounds, Clock: clock}}
 	out, err := n.Nodes(s.tb.Context())
 	must(s.tb, err)
 	return out.Nodes
@@ -161,7 +225,7 @@ func (s *Site) Findings(policy string) []misuse.Finding {
 	s.tb.Helper()
 	p, err := findings.ReadPolicy([]byte(policy))
 	must(s.tb, err)
-	e := &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}
+	e := &findings.Evaluator{Series: s.Series, Facts: s.Catalogue, Hold: s.bounds.Runs, Inconsistent: &s.Inconsistent}
 	found, err := e.Evaluate(s.tb.Context(), p, s.Now.Add(-24*time.Hour), s.Now)
 	must(s.tb, err)
 	return found

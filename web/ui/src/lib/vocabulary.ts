@@ -75,9 +75,9 @@ export interface Row {
   suspended_seconds?: Num;
   /** Steps that the scheduler accounts for, those of which only the number is kept included. */
   step_count?: Num;
-  /** Cores that a hard limit allows, such as that of a pod; absent where there is none. */
+  /** Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none. */
   limit_cores?: Num;
-  /** Memory that a hard limit allows, bytes; absent where there is none. */
+  /** Memory that a hard limit allows, the most over its time, bytes; absent where there is none. */
   limit_memory_bytes?: Num;
   /** Processes killed for lack of memory. */
   oom_kills?: Num;

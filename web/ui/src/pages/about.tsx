@@ -2,7 +2,7 @@
 import { useAsk } from "../lib/api";
 import { clean, Empty, NodeName, Q, Section, Show, Table, When } from "../lib/parts";
 import { has, me, param, set, version } from "../lib/state";
-import type { Node, NodeList } from "../lib/types";
+import type { Inconsistent, Node, NodeList } from "../lib/types";
 
 export function About() {
   const a = useAsk<NodeList>("/api/reckon/v1/nodes", true), m = me.value;
@@ -14,7 +14,16 @@ export function About() {
     }}</Show>
     <Section title="This server"><ul><li>Version {version || "unknown"}</li><li><a href="/api/reckon/openapi.json">OpenAPI document</a> of the whole API</li>
       {has("prometheus") && <li><code>{location.origin}</code> is a Prometheus data source for Grafana</li>}{has("metrics") && <li><a href="/metrics">Metrics</a> of this process and its sensors</li>}
-      {m && <li>You look as {m.name ? <b><bdi>{clean(m.name)}</bdi></b> : "somebody without a name"}, role {m.role}{m.owners?.length > 0 && <>, and see in full the work of {m.owners.map(clean).join(", ")}</>}</li>}</ul></Section></>;
+      {m && <li>You look as {m.name ? <b><bdi>{clean(m.name)}</bdi></b> : "somebody without a name"}, role {m.role}{m.owners?.length > 0 && <>, and see in full the work of {m.owners.map(clean).join(", ")}</>}</li>}</ul></Section>
+    {(m?.role === "support" || m?.role === "admin") && <HeldBack />}</>;
+}
+
+/** Figures that passed what bounds them: shown nowhere but here, so that somebody mends them. */
+function HeldBack() {
+  const a = useAsk<{ figures: Inconsistent[] }>("/api/reckon/v1/inconsistent", true);
+  return <Section title="Figures held back"><Show a={a}>{(d) => (d.figures.length === 0 ? <Empty>None: no figure of an answer passed what bounds it since this server was started.</Empty> : <Table caption="Figures that passed what bounds them, since this server was started" rows={d.figures} keyOf={(x) => x.figure + x.rule} cols={[
+    { title: "Figure", cell: (x) => <code>{x.figure}</code> }, { title: "Rule", cell: (x) => <code>{x.rule}</code> }, { title: "Of", number: true, cell: (x) => x.count },
+    { title: "The latest example", cell: (x) => <span class="wrap">{clean(x.subject)}: {x.value.toPrecision(4)}, and {clean(x.of)}: {x.bound.toPrecision(4)} (<When t={x.time} relative />)</span> }]} />)}</Show></Section>;
 }
 
 function One({ n }: { n: Node }) {

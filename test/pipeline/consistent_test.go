@@ -1,0 +1,99 @@
+package pipeline_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reckon/agent"
+	"reckon/client"
+	"reckon/figure"
+	"reckon/lab/simulate"
+	"reckon/sensor/replay/recording"
+	"reckon/test/pipeline"
+)
+
+// TestNothingInconsistent asks sites everything that people ask, and expects that no figure of
+// an answer passes what bounds it: not because there are none, and not because they were cut.
+func TestNothingInconsistent(t *testing.T) {
+	seeds := rapid.Uint64Range(1, 1e6)
+	for n, c := range []simulate.Config{
+		{Nodes: 6, GPUNodes: 2, Jobs: 120, Cores: 8, For: 8 * time.Hour},
+		{Nodes: 12, GPUNodes: 1, Jobs: 200, Cores: 32, For: 8 * time.Hour},
+		{Nodes: 3, Jobs: 60, Cores: 4, For: 8 * time.Hour},
+	} {
+		c.Seed = seeds.Example(n)
+		p := pipeline.Pace{Tick: 15 * time.Second, Export: time.Minute, Installed: time.Duration(n) * time.Hour}
+		consistent(t, pipeline.Run(t, c, 5*time.Hour, p), 30)
+	}
+}
+
+// TestRecordedMachine does the same with this machine, recorded and played back.
+func TestRecordedMachine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "machine.rec")
+	a, _, err := agent.Open(agent.Config{Source: "procfs", Exits: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const passes = 30
+	r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), 100*time.Millisecond)
+	w, err := recording.NewWriter(f, meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Record(t.Context(), w, passes, 100*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	consistent(t, pipeline.Replay(t, path, passes), 3)
+}
+
+// consistent asks a site everything and counts the figures that it is shown.
+func consistent(t *testing.T, s *pipeline.Site, least int) {
+	t.Helper()
+	list := s.Workloads(client.Filter{})
+	shown, stored := 0, 0
+	for i := range list {
+		shown += figures(&list[i].Row)
+		if i%7 == 0 { // details of some
+			s.Detail(list[i])
+		}
+	}
+	rows := s.Rows()
+	for i := range rows {
+		stored += figures(&rows[i].Row)
+	}
+	s.Nodes()
+	for _, by := range []string{"owner", "account", "partition", "node", "command", "kind"} {
+		for _, span := range []string{"whole", "hour"} {
+			s.Usage(client.UsageQuery{Since: s.Now.Add(-24 * time.Hour), Until: s.Now, Span: span, By: []string{by}})
+		}
+	}
+	s.Findings("")
+	for _, b := range s.Inconsistent.Broken() {
+		t.Errorf("%s breaks %s %d times: %s has %g of %g (%s)", b.Figure, b.Rule, b.Count, b.Subject, b.Value, b.Bound, b.Of)
+	}
+	if len(list) < least || shown != stored || shown < 8*len(list) {
+		t.Errorf("%d of %d figures of %d workloads are shown", shown, stored, len(list))
+	}
+}
+
+// figures counts those of a run that are known.
+func figures(r *figure.Row) (n int) {
+	for i := range r.Len() {
+		if *r.At(i) != nil {
+			n++
+		}
+	}
+	return n
+}
