@@ -86,7 +86,7 @@ func (j *judge) cores() {
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.CPUExact != figure.Exact:
-		w["mean"] = exactly(u.CPUExact) + strconv.FormatFloat(mean, 'g', 2, 64)
+		w["mean"] = format.Qualifier(u.CPUExact) + strconv.FormatFloat(mean, 'g', 2, 64)
 		say(Info, "cores.inexact")
 	case wait >= waiting*(cpu+wait) && wait >= worth && share < well:
 		say(Info, "cores.starved")
@@ -125,7 +125,7 @@ func (j *judge) gpus() {
 		return
 	}
 	share := used / (given * j.u.WallSeconds)
-	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": exactly(j.u.GPUExact) + format.Percent(share)}
+	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU"), "share": format.Qualifier(j.u.GPUExact) + format.Percent(share)}
 	switch {
 	case j.u.GPUExact != figure.Exact:
 		j.say("gpu", Info, share, "ratio", "gpu.inexact", w)

@@ -258,6 +258,7 @@ func TestSilent(t *testing.T) {
 		"not a number":        {WallSeconds: 100, CPUSeconds: at(math.NaN()), Cores: at(4), MemoryPeak: at(math.Inf(1)), Memory: at(1)},
 		"request of nothing":  {WallSeconds: 100, CPUSeconds: at(100), Cores: at(0), Memory: at(0), MemoryPeak: at(1)},
 		"waited for a moment": {WallSeconds: 100, CPUSeconds: at(1), CPUWaitSeconds: at(1)},
+		"wait beside a bound": {WallSeconds: 100, CPUExact: figure.AtLeast, CPUSeconds: at(10), CPUWaitSeconds: at(50)},
 		"work is a bound":     {WallSeconds: 100, CPUExact: figure.AtLeast, Nodes: []Node{{Name: "a", CPUSeconds: at(1000)}, {Name: "b", CPUSeconds: at(0)}}},
 	} {
 		if got := said(u); got != "" {

@@ -31,7 +31,7 @@ func (j *judge) memory() {
 	}
 	share := need / given
 	cached := max(peak-need, 0)
-	words["needed"], words["share"], words["peak"], words["cached"] = exactly(u.MemoryExact)+format.Bytes(need), format.Percent(share), format.Bytes(peak), format.Bytes(cached)
+	words["needed"], words["share"], words["peak"], words["cached"] = format.Qualifier(u.MemoryExact)+format.Bytes(need), format.Percent(share), format.Bytes(peak), format.Bytes(cached)
 	if peaked && cached >= 64<<20 && cached >= 0.1*peak {
 		words["cache"] = ", with " + format.Bytes(cached) + " of page cache beside it, which the kernel gives back"
 	}
@@ -96,7 +96,7 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 		return
 	}
 	share := peak / given
-	words["peak"], words["share"] = exactly(j.u.MemoryExact)+format.Bytes(peak), format.Percent(share)
+	words["peak"], words["share"] = format.Qualifier(j.u.MemoryExact)+format.Bytes(peak), format.Percent(share)
 	switch {
 	case share >= low:
 		j.say("memory", Info, share, "ratio", "memory.peak", words)

@@ -13,7 +13,7 @@ import (
 func (j *judge) waits() {
 	u := &j.u
 	cpu, ok := known(u.CPUSeconds)
-	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 {
+	if wait, has := known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.CPUExact == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
 			j.say("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu), phrase.Words{"wait": format.Time(wait), "share": format.Percent(share), "who": j.neighbours()})
 		}

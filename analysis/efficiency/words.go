@@ -4,8 +4,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"reckon/figure"
 )
 
 // known is the figure when there is one that can be reckoned with.
@@ -19,17 +17,6 @@ func known(v *float64) (float64, bool) {
 func positive(v *float64) bool {
 	x, ok := known(v)
 	return ok && x > 0
-}
-
-// exactly is what stands before a figure that is not exact.
-func exactly(e figure.Exactness) string {
-	switch e {
-	case figure.Exact:
-		return ""
-	case figure.AtLeast:
-		return "at least "
-	}
-	return "about "
 }
 
 // ran begins a sentence about how long it took.

@@ -87,29 +87,35 @@ func (p *page) totals(d client.WorkloadDetail) {
 		return
 	}
 	p.line("")
-	p.fact("CPU time", term.Seconds(w.CPUSeconds), "user "+term.Seconds(w.CPUUserSeconds),
-		"system "+term.Seconds(w.CPUSystemSeconds), "waited "+term.Seconds(w.CPUWaitSeconds))
-	p.fact("Cores", "mean "+term.Cores(w.CoresMean), "p50 "+term.Cores(w.CoresP50), "p95 "+term.Cores(w.CoresP95), "max "+term.Cores(w.CoresMax))
-	last := ""
+	m := marked{}
+	is := func(key, text string) string { return m.figure(&w, key, text) }
+	p.fact("CPU time", is("cpu_seconds", term.Seconds(w.CPUSeconds)), "user "+is("cpu_user_seconds", term.Seconds(w.CPUUserSeconds)),
+		"system "+is("cpu_system_seconds", term.Seconds(w.CPUSystemSeconds)), "waited "+is("cpu_wait_seconds", term.Seconds(w.CPUWaitSeconds)))
+	p.fact("Cores", "mean "+is("cores_mean", term.Cores(w.CoresMean)), "p50 "+is("cores_p50", term.Cores(w.CoresP50)), "p95 "+is("cores_p95", term.Cores(w.CoresP95)), "max "+is("cores_max", term.Cores(w.CoresMax)))
+	last, needed := "", ""
 	if w.End == nil {
-		last = "last " + term.Bytes(w.MemoryBytes)
+		last = "last " + is("memory_bytes", term.Bytes(w.MemoryBytes))
 	}
-	p.fact("Memory", needed(w), "peak "+term.Bytes(w.MemoryPeakBytes), "mean "+term.Bytes(w.MemoryMeanBytes), last)
-	p.fact("Storage", "read "+term.Bytes(w.ReadBytes), "written "+term.Bytes(w.WriteBytes))
-	p.fact("Network", network(w)...)
-	p.fact("GPU", term.Seconds(w.GPUSeconds), "peak memory "+term.Bytes(w.GPUMemoryPeak))
+	if w.MemoryNeededPeakBytes != nil {
+		needed = "needed " + is("memory_needed_peak_bytes", term.Bytes(w.MemoryNeededPeakBytes))
+	}
+	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), "mean "+is("memory_mean_bytes", term.Bytes(w.MemoryMeanBytes)), last)
+	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)))
+	p.fact("Network", m.network(w)...)
+	p.fact("GPU", is("gpu_seconds", term.Seconds(w.GPUSeconds)), "peak memory "+is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)))
 	p.fact("Energy", energyText(d)...)
 	threads := ""
 	if w.End == nil {
 		threads = "threads " + term.Number(w.Threads)
 	}
-	p.fact("Processes", "started "+term.Number(w.Processes), threads)
+	p.fact("Processes", "started "+is("processes", term.Number(w.Processes)), threads)
 	p.fact("Events", events(w)...)
+	p.fact("Marks", m.legend())
 }
 
 // network is what went through sockets; loopback and connections only where there were any.
-func network(w client.Workload) []string {
-	facts := []string{term.Bytes(w.NetworkBytes)}
+func (m marked) network(w client.Workload) []string {
+	facts := []string{m.figure(&w, "network_bytes", term.Bytes(w.NetworkBytes))}
 	if w.NetworkBytes == nil {
 		return facts
 	}
@@ -121,14 +127,6 @@ func network(w client.Workload) []string {
 		facts = append(facts, "loopback "+term.Bytes(n))
 	}
 	return facts
-}
-
-// needed is the memory without page cache, where that is known apart.
-func needed(w client.Workload) string {
-	if w.MemoryNeededPeakBytes == nil {
-		return ""
-	}
-	return "needed " + term.Bytes(w.MemoryNeededPeakBytes)
 }
 
 // requests holds what was used against what was asked for, as bars.

@@ -163,12 +163,16 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 		fmt.Fprintln(g.stderr, "no workload matches; a longer --since or fewer filters show more")
 		return nil
 	}
-	table := jobsTable
+	marks := marked{}
+	table := marks.jobs
 	if !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !waits(w) }) {
 		table = waitingTable
 	}
 	if err := table(list.Workloads, now).Print(g.screen()); err != nil {
 		return err
+	}
+	if text := marks.legend(); text != "" {
+		fmt.Fprintln(g.stderr, text)
 	}
 	if list.Total > len(list.Workloads) {
 		fmt.Fprintf(g.stderr, "%d of %d workloads; --limit 0 shows all\n", len(list.Workloads), list.Total)
@@ -176,7 +180,7 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 	return nil
 }
 
-func jobsTable(list []client.Workload, now time.Time) *term.Table {
+func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	t := term.NewTable(
 		term.Column{Title: "WORKLOAD", Shrink: 18},
 		term.Column{Title: "NAME", Shrink: 8, Optional: 1},
@@ -196,9 +200,11 @@ func jobsTable(list []client.Workload, now time.Time) *term.Table {
 		term.Column{Title: "STATE"},
 	)
 	for _, w := range list {
+		is := func(key, text string) string { return m.figure(&w, key, text) }
 		t.Add(w.ID, shortName(w), w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
-			term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds), term.Cores(w.CoresMean), term.Cores(w.CoresP95),
-			term.Bytes(w.MemoryPeakBytes), term.Bytes(w.ReadBytes), term.Bytes(w.WriteBytes), term.Bytes(w.NetworkBytes), term.Joules(w.EnergyJoules), term.Number(w.Processes), state(w))
+			term.Seconds(&w.WallSeconds), is("cpu_seconds", term.Seconds(w.CPUSeconds)), is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
+			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)), is("io_write_bytes", term.Bytes(w.WriteBytes)),
+			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Joules(w.EnergyJoules)), is("processes", term.Number(w.Processes)), state(w))
 	}
 	return t
 }

@@ -225,8 +225,12 @@ func showFirst(ctx context.Context, g *globals, s *server.Server) {
 	}
 	screen := g.screen()
 	fmt.Fprintf(g.stdout, "\nThe %d of %d workloads that have used the most CPU time:\n\n", len(list.Workloads), list.Total)
-	if err := jobsTable(list.Workloads, time.Now()).Print(screen); err != nil {
+	marks := marked{}
+	if err := marks.jobs(list.Workloads, time.Now()).Print(screen); err != nil {
 		return
+	}
+	if text := marks.legend(); text != "" {
+		fmt.Fprintln(g.stdout, text)
 	}
 	fmt.Fprint(g.stdout, "\nWhat now:\n"+
 		"  reckon top         what happens, live\n"+

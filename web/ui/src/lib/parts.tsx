@@ -2,14 +2,16 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Asked, Failure } from "./api";
-import { ago, clock, exact, human, unknown, utc, type Unit } from "./units";
+import { ago, clock, exact, human, known, unknown, utc, type Unit } from "./units";
 import { me, nodeLink, ownerLink, workloadLink } from "./state";
 import type { Num, Workload } from "./types";
 
 /** A figure: short, exact on hover. */
-export function Q({ v, unit, note }: { v: Num | unknown; unit: Unit; note?: string }) {
-  return <span class="q" title={exact(v, unit) + (note ? ` · ${note}` : "")}>{human(v, unit)}</span>;
+export function Q({ v, unit, note, is }: { v: Num | unknown; unit: Unit; note?: string; is?: string }) {
+  return <span class="q" title={(is ? is + " " : "") + exact(v, unit) + (note ? ` · ${note}` : "")}>{known(v) ? mark(is) : ""}{human(v, unit)}</span>;
 }
+/** What stands before a figure that is not exact; its word is in the title. */
+export const mark = (is?: string) => (!is || is === "exact" ? "" : is === "at least" ? "≥ " : is === "at most" ? "≤ " : "~ ");
 /** A moment in the viewer's zone, UTC on hover. */
 export function When({ t, relative }: { t: string | null | undefined; relative?: boolean }) {
   if (!t || t.startsWith("0001-")) return <span title="not known">{unknown}</span>;

@@ -37,8 +37,8 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
     {!waits && <ul class="facts">
-      {([["CPU time", d.cpu_seconds, "seconds"], ["Cores, mean", d.cores_mean, "cores"], ["Cores, p95", d.cores_p95, "cores"], ["Memory, peak", d.memory_peak_bytes, "bytes"], ["GPU time", d.gpu_seconds, "seconds"], ["Read", d.io_read_bytes, "bytes"], ["Written", d.io_write_bytes, "bytes"], ["Network", d.network_bytes, "bytes"], ["Energy", d.energy_joules, "joules"], ["CO₂", d.co2_grams, "grams"], ["CPU wait", d.cpu_wait_seconds, "seconds"], ["Processes", d.processes, "count"]] as [string, Num, Unit][])
-        .filter(([what, v]) => known(v) || ["CPU time", "Memory, peak", "Energy"].includes(what)).map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b>{what === "Energy" && energyNote(d) && <small>{energyNote(d)}</small>}</li>)}
+      {([["CPU time", "cpu_seconds", "seconds"], ["Cores, mean", "cores_mean", "cores"], ["Cores, p95", "cores_p95", "cores"], ["Memory, peak", "memory_peak_bytes", "bytes"], ["GPU time", "gpu_seconds", "seconds"], ["Read", "io_read_bytes", "bytes"], ["Written", "io_write_bytes", "bytes"], ["Network", "network_bytes", "bytes"], ["Energy", "energy_joules", "joules"], ["CO₂", "co2_grams", "grams"], ["CPU wait", "cpu_wait_seconds", "seconds"], ["Processes", "processes", "count"]] as [string, keyof WorkloadDetail, Unit][])
+        .filter(([what, key]) => known(d[key]) || ["CPU time", "Memory, peak", "Energy"].includes(what)).map(([what, key, unit]) => <li><span class="what">{what}</span><b><Q v={d[key]} unit={unit} is={d.exactness?.[key]} /></b>{what === "Energy" && energyNote(d) && <small>{energyNote(d)}</small>}</li>)}
     </ul>}
     <div class="cols">{waits ? <Asked d={d} /> : <Requests d={d} />}{d.advice && <Next d={d} />}</div>
     {!waits && <Profiles d={d} by={by} />}
@@ -65,12 +65,13 @@ function Requests({ d }: { d: WorkloadDetail }) {
     ["Cores", d.cores_mean, d.request_cores, d.cores_p95, "cores"], ["Memory", d.memory_peak_bytes, d.request_memory_bytes, null, "bytes"],
     ["GPUs", known(d.gpu_seconds) && d.wall_seconds > 0 ? d.gpu_seconds / d.wall_seconds : null, d.request_gpus, null, "gpus"], ["Time", d.wall_seconds, d.request_seconds, null, "seconds"],
   ];
+  const keys: Record<string, string> = { Cores: "cores_mean", Memory: "memory_peak_bytes", GPUs: "gpu_seconds" };
   const have = rows.filter(([, , asked]) => known(asked) && asked > 0);
   return <Section title="Asked for and used">{have.length === 0 ? <Empty>Nobody said what it asked for.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
     const u = known(used) ? used : null, r = asked as number, top = Math.max(r, u ?? 0, known(p95) ? p95 : 0);
     return <><span>{name}</span><svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${name}: used ${human(u, unit)} of ${human(r, unit)}${known(p95) ? `, 95th percentile ${human(p95, unit)}` : ""}`}><title>{`used ${exact(u, unit)} of ${exact(r, unit)}`}</title>
       <rect class="track" width={(100 * r) / top} height="14" />{u !== null && <rect class={u > r ? "full" : "fill"} y="3" width={(100 * u) / top} height="8" />}{known(p95) && <line class="p95" x1={(100 * p95) / top} x2={(100 * p95) / top} y1="0" y2="14" />}</svg>
-      <span><Q v={u} unit={unit} /> of <Q v={r} unit={unit} /> ({u === null ? "not measured" : human(u / r, "ratio")}){known(p95) && <span class="quiet">, p95 <Q v={p95} unit={unit} /></span>}</span></>;
+      <span><Q v={u} unit={unit} is={d.exactness?.[keys[name]]} /> of <Q v={r} unit={unit} /> ({u === null ? "not measured" : human(u / r, "ratio")}){known(p95) && <span class="quiet">, p95 <Q v={p95} unit={unit} /></span>}</span></>;
   })}</div>}</Section>;
 }
 

@@ -149,5 +149,5 @@ function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
     case "end": return w.end ? <When t={w.end} /> : <span class="quiet">runs</span>;
     case "spark": return spark?.some((v) => v !== null) ? <Spark rows={spark} label={`cores of the last 6 hours of ${w.id.slice(0, 60)}`} /> : <span title="no samples in the last 6 hours">–</span>;
   }
-  return c.unit ? <Q v={w[c.key]} unit={c.unit} /> : <Name max={40}>{String(w[c.key] ?? "")}</Name>;
+  return c.unit ? <Q v={w[c.key]} unit={c.unit} is={w.exactness?.[c.key]} /> : <Name max={40}>{String(w[c.key] ?? "")}</Name>;
 }

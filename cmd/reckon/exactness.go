@@ -1,0 +1,25 @@
+package main
+
+import (
+	"reckon/client"
+	"reckon/figure"
+	"reckon/figure/format"
+	"reckon/internal/term"
+)
+
+// marked writes figures of a run with a mark where they are not exact, and remembers which marks
+// were met.
+type marked map[figure.Exactness]bool
+
+// figure puts the mark of a figure before its text; what is unknown has none.
+func (m marked) figure(w *client.Workload, key, text string) string {
+	e := w.Exactness[key]
+	if e == figure.Exact || text == term.Unknown {
+		return text
+	}
+	m[e] = true
+	return format.Mark(e) + text
+}
+
+// legend explains the marks that were met; empty for none.
+func (m marked) legend() string { return format.Marks(m) }

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/figure"
+	"reckon/internal/term"
+)
+
+// TestMarks: what is a bound, an estimate or a model is marked beside its number, in the list
+// and on the page of a run, and the marks are explained; what is exact or unknown has none.
+func TestMarks(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	end := now.Add(-time.Hour)
+	w := client.Workload{ID: "unit/a", Start: end.Add(-time.Hour), Seen: end, End: &end, WallSeconds: 3600}
+	w.CPUSeconds, w.CoresMean, w.CoresP95, w.MemoryPeakBytes, w.ReadBytes = new(7200.0), new(2.0), new(4.0), new(float64(1<<30)), new(0.0)
+	w.Exactness = figure.Degrees{"cpu_seconds": figure.AtLeast, "cores_mean": figure.AtLeast, "cores_p95": figure.AtMost, "memory_peak_bytes": figure.Estimated, "energy_joules": figure.Modelled}
+	for name, print := range map[string]func(term.Screen) error{
+		"list": func(s term.Screen) error {
+			m := marked{}
+			err := m.jobs([]client.Workload{w}, now).Print(s)
+			_, _ = s.Write([]byte(m.legend()))
+			return err
+		},
+		"page": func(s term.Screen) error { return printJob(s, client.WorkloadDetail{Workload: w}, "", now) },
+	} {
+		var b bytes.Buffer
+		if err := print(term.Screen{Writer: &b}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{">=2h", ">=2", "<=4", "~1 GiB", ">= at least", "<= at most", "~ estimated or modelled"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: no %q in\n%s", name, want, b.String())
+			}
+		}
+		for _, no := range []string{"~-", ">=-", ">=0", "~0"} {
+			if strings.Contains(b.String(), no) {
+				t.Errorf("%s: %q in\n%s", name, no, b.String())
+			}
+		}
+	}
+	if m := (marked{}); m.figure(&client.Workload{}, "cpu_seconds", "3 s") != "3 s" || m.legend() != "" {
+		t.Error("an exact figure is marked")
+	}
+}
