@@ -37,11 +37,33 @@ func (c *Findings) Findings(ctx context.Context, f client.FindingFilter) (client
 		}
 		list.Findings = append(list.Findings, one)
 	}
+	all := list.Findings
+	if total > len(rows) {
+		if all, err = c.all(ctx, q); err != nil {
+			return list, err
+		}
+	}
+	list.Owners = byOwner(all)
 	if at := c.Keeper.Last(); !at.IsZero() {
 		at = at.UTC()
 		list.Looked = &at
 	}
 	return list, nil
+}
+
+// all are the findings of a query without its limit.
+func (c *Findings) all(ctx context.Context, q store.FindingFilter) ([]client.Finding, error) {
+	q.Limit = 0
+	rows, _, err := c.Keeper.Store.Findings(ctx, q)
+	out := make([]client.Finding, 0, len(rows))
+	for i := range rows {
+		one, err := findingToAPI(&rows[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, err
 }
 
 func findingToAPI(f *store.Finding) (client.Finding, error) {

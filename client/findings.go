@@ -83,6 +83,21 @@ type FindingList struct {
 	Total    int       `json:"total"` // without limit
 	// Looked is when the server looked last; null before it did.
 	Looked *time.Time `json:"looked"`
+	// Owners are the same findings by owner, without limit, who wasted the most core-hours first.
+	Owners []FindingOwner `json:"owners"`
+}
+
+// FindingOwner is what was found of one owner. What was wasted is allocated and not used; null
+// where no finding says so.
+type FindingOwner struct {
+	Site        string   `json:"site,omitempty"`
+	Owner       string   `json:"owner"` // empty for what nobody owns
+	Findings    int      `json:"findings"`
+	Severity    string   `json:"severity"` // the gravest
+	Rules       []string `json:"rules"`
+	CoreSeconds *float64 `json:"wasted_core_seconds"`
+	GPUSeconds  *float64 `json:"wasted_gpu_seconds"`
+	ByteSeconds *float64 `json:"wasted_memory_byte_seconds"`
 }
 
 // FindingDifference is what another policy would change.

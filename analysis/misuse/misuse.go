@@ -126,6 +126,9 @@ func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 	return out
 }
 
+// Graver reports whether a severity asks for more than another one.
+func Graver(a, b string) bool { return rank(Severity(a)) < rank(Severity(b)) }
+
 func rank(s Severity) int { return slices.Index([]Severity{High, Medium, Low}, s) }
 
 func known(v *float64) bool { return v != nil && !math.IsNaN(*v) }

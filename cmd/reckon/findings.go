@@ -25,6 +25,7 @@ type findingsOptions struct {
 	explain string
 	whatIf  string
 	all     bool
+	by      *choice
 	format  *choice
 }
 
@@ -49,6 +50,7 @@ The server looks every few minutes at the last day. A finding is new at first, o
 while it lasts and gone when it is no longer confirmed. The thresholds are a policy:
 ` + "`reckon findings policy`" + ` prints it with comments.`,
 		Example: `  reckon findings
+  reckon findings --by owner                   who wastes how much
   reckon findings --owner alice --rule over-requested,over-share
   reckon findings --explain 3f2a9c1b04de       how one came about
   reckon findings --explain over-share         what a rule means, and its thresholds
@@ -69,6 +71,9 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
 	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
 	f.StringVar(&o.whatIf, "what-if", "", "file of another policy: what it would have found, without keeping it")
+	o.by = &choice{words: []string{"owner"}}
+	f.Var(o.by, "by", "owner: one line for each owner, with what was wasted")
+	complete(cmd, "by", o.by.words...)
 	o.format = addFormat(cmd, "table", "json", "csv")
 	complete(cmd, "rule", misuse.Rules()...)
 	complete(cmd, "severity", "high", "medium", "low")
@@ -116,6 +121,9 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.by.value != "" && len(list.Findings) > 0 {
+		return findingOwners(g, o.format.value, list)
+	}
 	switch o.format.value {
 	case "json":
 		return printJSON(g, list.Findings)
@@ -137,6 +145,26 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 		fmt.Fprintf(g.stdout, "\n%d more; --limit shows them.\n", n)
 	}
 	fmt.Fprintf(g.stdout, "\n`reckon findings --explain %s` says how the first one came about.\n", list.Findings[0].ID)
+	return nil
+}
+
+// findingOwners prints the findings by owner.
+func findingOwners(g *globals, format string, list client.FindingList) error {
+	switch format {
+	case "json":
+		return printJSON(g, list.Owners)
+	case "csv":
+		return client.WriteCSV(g.stdout, list.Owners)
+	}
+	t := term.NewTable(term.Column{Title: "OWNER", Shrink: 8}, term.Column{Title: "FINDINGS", Right: true}, term.Column{Title: "SEVERITY"}, term.Column{Title: "CORE-HOURS", Right: true},
+		term.Column{Title: "GPU-HOURS", Right: true}, term.Column{Title: "GiB-HOURS", Right: true, Optional: 1}, term.Column{Title: "RULES", Shrink: 12})
+	for _, o := range list.Owners {
+		t.Add(cmp.Or(o.Owner, term.Unknown), strconv.Itoa(o.Findings), o.Severity, term.Hours(o.CoreSeconds), term.Hours(o.GPUSeconds), term.Hours(per(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
+	}
+	if err := t.Print(g.screen()); err != nil {
+		return err
+	}
+	fmt.Fprintln(g.stdout, "\nThe hours are what was allocated and not used, as far as findings say so.")
 	return nil
 }
 

@@ -231,6 +231,16 @@ func (s *Site) Findings(policy string) []misuse.Finding {
 	return found
 }
 
+// Owners are what is answered about findings by owner, after they were kept.
+func (s *Site) Owners() []client.FindingOwner {
+	s.tb.Helper()
+	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: s.Series, Facts: s.Catalogue}, Store: s.Catalogue, Clock: func() time.Time { return s.Now }}
+	must(s.tb, k.Look(s.tb.Context()))
+	list, err := (&answer.Findings{Keeper: k}).Findings(s.tb.Context(), client.FindingFilter{Limit: 3})
+	must(s.tb, err)
+	return list.Owners
+}
+
 // Short writes findings as rule, part, owner and name of the job, sorted.
 func (s *Site) Short(found []misuse.Finding) []string {
 	names := map[string]string{}

@@ -138,7 +138,7 @@ func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) erro
 	if !v.All() {
 		if f.Owners = v.Among(f.Owners); len(f.Owners) == 0 {
 			f.Owners = nil
-			list.Findings = []client.Finding{}
+			list.Findings, list.Owners = []client.Finding{}, []client.FindingOwner{}
 			writeJSON(w, http.StatusOK, list)
 			return nil
 		}
@@ -150,6 +150,9 @@ func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) erro
 	s.look(r, "findings", f.Query().Encode(), "")
 	if list.Findings == nil {
 		list.Findings = []client.Finding{}
+	}
+	if list.Owners == nil {
+		list.Owners = []client.FindingOwner{}
 	}
 	if format == "csv" {
 		return writeCSV(w, "findings", list.Findings, nil)

@@ -67,7 +67,8 @@ export interface PowerFit {
   band_coverage: number; band_low: number; band_high: number; base_watts: number; contributions: { feature: string; watts: number; low_watts: number; high_watts: number }[];
   points: { time: string; measured_watts: number; modelled_watts: number }[]; candidates: { family: string; mape: Num; skipped: string }[]; warnings: string[];
 }
-export interface FindingList { findings: Finding[]; total: number; looked: string | null }
+export interface FindingOwner { site?: string; owner: string; findings: number; severity: string; rules: string[]; wasted_core_seconds: Num; wasted_gpu_seconds: Num; wasted_memory_byte_seconds: Num }
+export interface FindingList { findings: Finding[]; total: number; looked: string | null; owners?: FindingOwner[] }
 export interface Me { name: string; role: string; owners: string[] }
 /** One series of a Prometheus answer. */
 export interface PromSeries { metric: Record<string, string>; values?: [number, string][]; value?: [number, string] }

@@ -2,12 +2,12 @@
 import { useMemo, useState } from "preact/hooks";
 import { Failure, ask, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
-import { Choice, clean, Dialog, Empty, Name, NodeName, Owner, Problem, Show, When } from "../lib/parts";
+import { Choice, clean, Dialog, Empty, Name, NodeName, Owner, Problem, Q, Show, Table, When } from "../lib/parts";
 import { axis, niceStep, onto } from "../lib/stack";
 import { go, has, me, param, set, workloadLink } from "../lib/state";
 import { query } from "../lib/search";
 import { stepLines } from "../lib/steps";
-import type { Finding, FindingDifference, FindingList, FindingSteps } from "../lib/types";
+import type { Finding, FindingDifference, FindingList, FindingOwner, FindingSteps } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
 const severities: Record<string, string> = { high: "critical", medium: "warning", low: "info" };
@@ -26,7 +26,16 @@ export function Findings() {
       <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>
     {trying && <WhatIf close={() => setTrying(false)} />}
     <Show a={a}>{(d) => (d.findings.length === 0 ? <Empty>{d.looked ? <>Nothing was found. The server looked <When t={d.looked} relative />.</> : "The server has not looked yet; it does so a few minutes after its start."}</Empty>
-      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p>{d.findings.map((f) => <One key={f.id} f={f} again={a.again} open={d.findings.length <= few} />)}</>)}</Show></>;
+      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p><Owners of={d.owners ?? []} />{d.findings.map((f) => <One key={f.id} f={f} again={a.again} open={d.findings.length <= few} />)}</>)}</Show></>;
+}
+
+/** Who wastes how much, one line for each owner. */
+function Owners({ of }: { of: FindingOwner[] }) {
+  if (of.length < 2) return null;
+  return <details open={of.length <= 20}><summary>By owner ({of.length})</summary><Table caption="Findings by owner, and what was allocated and not used" rows={of} keyOf={(o) => (o.site ?? "") + "/" + o.owner} cols={[
+    { title: "Owner", cell: (o) => (o.owner ? <Owner o={o.owner} /> : "–") }, { title: "Findings", number: true, cell: (o) => <button class="quiet" onClick={() => set({ owner: o.owner })}>{o.findings}</button> }, { title: "Gravest", cell: (o) => o.severity },
+    { title: "Cores wasted", number: true, cell: (o) => <Q v={o.wasted_core_seconds} unit="core-seconds" /> }, { title: "GPUs wasted", number: true, cell: (o) => <Q v={o.wasted_gpu_seconds} unit="gpu-seconds" /> },
+    { title: "Memory wasted", number: true, cell: (o) => <Q v={o.wasted_memory_byte_seconds} unit="byte-seconds" /> }, { title: "Rules", cell: (o) => o.rules.join(", ") }]} /></details>;
 }
 
 /** What is held against a limit as bars, the rest in words. */

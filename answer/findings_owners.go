@@ -1,0 +1,60 @@
+package answer
+
+import (
+	"cmp"
+	"slices"
+
+	"reckon/analysis/misuse"
+	"reckon/client"
+)
+
+// byOwner groups findings by owner, who wasted the most core-hours first. What several findings
+// of one job waste is not counted twice: the rules leave out findings that another one covers.
+func byOwner(list []client.Finding) []client.FindingOwner {
+	type key struct{ site, owner string }
+	out := []client.FindingOwner{}
+	at := map[key]int{}
+	for i := range list {
+		f := &list[i]
+		k := key{f.Site, f.Owner}
+		n, ok := at[k]
+		if !ok {
+			n, at[k] = len(out), len(out)
+			out = append(out, client.FindingOwner{Site: f.Site, Owner: f.Owner, Severity: f.Severity, Rules: []string{}})
+		}
+		o := &out[n]
+		o.Findings++
+		if misuse.Graver(f.Severity, o.Severity) {
+			o.Severity = f.Severity
+		}
+		if !slices.Contains(o.Rules, f.Rule) {
+			o.Rules = append(o.Rules, f.Rule)
+		}
+		for _, e := range f.Evidence {
+			if into := wastedIn(o, e.Unit); e.Wasted && into != nil {
+				*into = new(orZero(*into) + e.Value)
+			}
+		}
+	}
+	for i := range out {
+		slices.Sort(out[i].Rules)
+	}
+	slices.SortStableFunc(out, func(a, b client.FindingOwner) int {
+		return cmp.Or(cmp.Compare(orZero(b.CoreSeconds), orZero(a.CoreSeconds)), cmp.Compare(orZero(b.GPUSeconds), orZero(a.GPUSeconds)),
+			cmp.Compare(b.Findings, a.Findings), cmp.Compare(a.Owner, b.Owner))
+	})
+	return out
+}
+
+// wastedIn is where an amount of a unit is added up; nil for another unit.
+func wastedIn(o *client.FindingOwner, unit string) **float64 {
+	switch unit {
+	case "core-seconds":
+		return &o.CoreSeconds
+	case "gpu-seconds":
+		return &o.GPUSeconds
+	case "byte-seconds":
+		return &o.ByteSeconds
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package answer
+
+import (
+	"reflect"
+	"testing"
+
+	"reckon/client"
+)
+
+// TestByOwner: what was wasted is added up by owner and resource, the most core-hours first, and
+// what no finding speaks of is unknown.
+func TestByOwner(t *testing.T) {
+	finding := func(owner, rule, severity string, evidence ...client.Evidence) client.Finding {
+		return client.Finding{Owner: owner, Rule: rule, Severity: severity, Evidence: evidence}
+	}
+	wasted := func(v float64, unit string) client.Evidence {
+		return client.Evidence{Text: "allocated and not used", Value: v, Unit: unit, Wasted: true}
+	}
+	got := byOwner([]client.Finding{
+		finding("alice", "over-requested", "medium", wasted(3600, "core-seconds"), client.Evidence{Value: 0.1, Unit: "ratio"}),
+		finding("bob", "gpu-unused", "medium", wasted(7200, "gpu-seconds"), client.Evidence{Value: 9000, Unit: "gpu-seconds"}),
+		finding("alice", "over-requested", "low", wasted(5, "byte-seconds")),
+		finding("alice", "imbalance", "high", wasted(400, "core-seconds")),
+		finding("carol", "cannot-start", "medium"),
+		finding("dora", "over-share", "high", client.Evidence{Value: 0.9, Unit: "ratio"}),
+	})
+	want := []client.FindingOwner{
+		{Owner: "alice", Findings: 3, Severity: "high", Rules: []string{"imbalance", "over-requested"}, CoreSeconds: new(4000.0), ByteSeconds: new(5.0)},
+		{Owner: "bob", Findings: 1, Severity: "medium", Rules: []string{"gpu-unused"}, GPUSeconds: new(7200.0)},
+		{Owner: "carol", Findings: 1, Severity: "medium", Rules: []string{"cannot-start"}},
+		{Owner: "dora", Findings: 1, Severity: "high", Rules: []string{"over-share"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := byOwner(nil); got == nil || len(got) != 0 {
+		t.Errorf("of nothing: %#v", got)
+	}
+}
