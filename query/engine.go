@@ -52,8 +52,13 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 20_000_000
 	}
-	return newEngine(o, boundedParser{parser.NewParser(parser.Options{})}, turns{make(chan struct{}, o.Concurrent)})
+	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)})
 }
+
+// parserOptions switches on `increase(x[10m] anchored)`, which is the difference of what counters
+// were at the two ends, of the last sample before each: the increases of all workloads add up to that
+// of the machine. Plain increase() extrapolates each series to the ends of the range.
+var parserOptions = parser.Options{EnableExtendedRangeSelectors: true}
 
 // Within is the same engine with other bounds for each query. They wait for their turn
 // in one queue.
