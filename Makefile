@@ -69,6 +69,12 @@ e2e: build ## whole programs against the real machine (minutes)
 e2e-k8s: build ## install by the chart on a real Kubernetes (root; K8SBED_CACHE with its programs, see test/e2e/beds/k8s)
 	go test -tags e2e_k8s -count=1 -timeout 60m -v ./test/e2e/k8s
 
+damage: ## two hundred random damages of each store and of the files of a stopped server (half an hour)
+	RECKON_DAMAGES=200 go test -count=1 -timeout 60m -v -run 'Damage|ChangedWhileClosed' ./store/tsdb ./store/hourly ./catalogue/database ./access/auth ./agent ./server
+
+e2e-kernels: ## the accuracy cases of every source on Debian's kernels, emulated by QEMU one after the other (an hour and more)
+	go run ./test/kernels
+
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@script/fuzz $(FUZZTIME)
 

@@ -80,6 +80,9 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		case err == nil && n > 0 && s.built.CompareAndSwap(false, true):
 			close(s.first)
 		}
+		if err == nil {
+			s.caughtUp.Store(true)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -201,7 +204,7 @@ func (b backend) Nodes(ctx context.Context) (client.NodeList, error) { return b.
 
 // notUpToDate is why the catalogue lacks what happened lately; nil when it lacks nothing.
 func (s *Server) notUpToDate() error {
-	if err := s.behind.why(); err != nil || s.built.Load() || !s.history {
+	if err := s.behind.why(); err != nil || s.caughtUp.Load() {
 		return err
 	}
 	return errors.New("the server was started a moment ago and reads what was stored since")

@@ -120,6 +120,8 @@ type Server struct {
 	history bool          // it held something when it was opened
 	first   chan struct{} // closed then
 	behind  behind        // why the catalogue is not up to date
+
+	caughtUp atomic.Bool // the catalogue has been up to date since the start
 }
 
 // Open opens everything. Errors name what can be done about them.

@@ -1,0 +1,205 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reckon/access"
+	"reckon/access/auth"
+	"reckon/store/storetest"
+)
+
+// TestRandomDamageOfAServer changes one file of a stopped server at random: of the series, their
+// log, the catalogue, the users, the accounts. It starts, or refuses with the name of the file;
+// what it is asked for is answered, no figure is another one, and what is missing is told.
+// `make damage` tries two hundred.
+func TestRandomDamageOfAServer(t *testing.T) {
+	whole := t.TempDir()
+	withBlock(t, whole)
+	for _, gone := range []string{"copy", "series/wal", "series/wbl", "series/chunks_head", "series/logs.json"} { // what is in the block is in no log
+		must(t, os.RemoveAll(filepath.Join(whole, gone)))
+	}
+	_, stop := start(t, whole)
+	stop()
+	users, err := auth.Open(whole, auth.Options{Fast: true})
+	must(t, err)
+	must(t, users.AddUser(t.Context(), auth.User{Name: "alice", Role: access.Admin}, "long enough it is"))
+	must(t, users.Close())
+	to := time.Now()
+	want, _, refused := answersOf(t, whole, to, answers{})
+	if refused != nil || len(want.samples) < 10 || len(want.workloads) == 0 {
+		t.Fatalf("%d samples, %d workloads, %v", len(want.samples), len(want.workloads), refused)
+	}
+	noticed, kept := 0, 0
+	for seed := range storetest.Damages(os.Getenv(storetest.DamagesVariable), 6) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if out, err := exec.Command("cp", "-a", whole, dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			d := storetest.Hurt(t, dir, seed)
+			got, log, refused := answersOf(t, dir, to, want)
+			name := strings.SplitN(d.File, "/", 3)
+			file := name[min(1, len(name)-1)]
+			if refused != nil {
+				noticed++
+				if !strings.Contains(refused.Error(), name[0]) {
+					t.Errorf("%s: refused without the file: %v", d, refused)
+				}
+				t.Logf("%s: refused: %v", d, refused)
+				return
+			}
+			told := strings.Contains(log, file) || strings.Contains(log, name[0])
+			missing := 0
+			for key, v := range want.samples {
+				if now, ok := got.samples[key]; !ok {
+					missing++
+				} else if now != v {
+					t.Errorf("%s: %s is %s and was %s", d, key, now, v)
+				}
+			}
+			if missing > 0 && !(told && got.warned) {
+				t.Errorf("%s: %d of %d samples are missing; told in the log %v, in the answer %v:\n%s", d, missing, len(want.samples), told, got.warned, log)
+			}
+			lost := got.lack(want)
+			if lost > 0 {
+				t.Errorf("%s: %d of %d workloads do not come back:\n%s", d, lost, len(want.workloads), log)
+			}
+			if told {
+				noticed++
+			} else {
+				kept++
+			}
+			t.Logf("%s: %d samples and %d workloads missing, told %v", d, missing, lost, told)
+		})
+	}
+	t.Logf("%d noticed, %d without a consequence", noticed, kept)
+}
+
+// answers is what a server says of the time before.
+type answers struct {
+	samples   map[string]string // by series and time
+	workloads map[string]bool
+	warned    bool // PromQL said that something is missing
+}
+
+// lack is how many workloads are in want and not in a.
+func (a answers) lack(want answers) (n int) {
+	for id := range want.workloads {
+		if !a.workloads[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// answersOf starts a server without an agent and asks it, or returns why it refuses to start.
+func answersOf(t *testing.T, data string, to time.Time, want answers) (a answers, log string, refused error) {
+	t.Helper()
+	var buf lockedBytes
+	s, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", Data: data, Logger: slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		return a, "", err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	ask := func(path string) []byte {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			resp, err := s.Inside().Get("http://server" + path)
+			must(t, err)
+			body, err := io.ReadAll(resp.Body)
+			must(t, errors.Join(err, resp.Body.Close()))
+			if resp.StatusCode == http.StatusOK {
+				return body
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it is mute: %s: %s %.300s\n%s", path, resp.Status, body, buf.String())
+			}
+			<-time.After(50 * time.Millisecond)
+		}
+	}
+	var found struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Values [][2]any
+			}
+		}
+		Warnings []string
+	}
+	q := url.Values{"query": {`{__name__=~"reckon_workload_cpu_seconds_total|node_cpu_seconds_total"}[1h]`}, "time": {fmt.Sprintf("%.3f", float64(to.UnixMilli())/1000)}}
+	must(t, json.Unmarshal(ask("/api/v1/query?"+q.Encode()), &found))
+	a = answers{samples: map[string]string{}, workloads: map[string]bool{}, warned: len(found.Warnings) > 0}
+	for _, r := range found.Data.Result {
+		for _, v := range r.Values {
+			a.samples[fmt.Sprint(r.Metric, v[0])] = fmt.Sprint(v[1])
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; { // a catalogue that was lost is built again
+		var list struct {
+			Workloads []struct{ ID string }
+			Missing   []string
+		}
+		must(t, json.Unmarshal(ask("/api/reckon/v1/workloads?limit=10000"), &list))
+		for _, w := range list.Workloads {
+			a.workloads[w.ID] = true
+		}
+		lost := a.lack(want)
+		if lost > 0 && len(list.Missing) == 0 && !s.caughtUp.Load() {
+			t.Errorf("%d of %d workloads are missing in a list that says nothing of it", lost, len(want.workloads))
+		}
+		if lost == 0 && len(list.Workloads) > 0 || time.Now().After(deadline) {
+			break
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	ask("/api/reckon/v1/usage")
+	return a, buf.String(), nil
+}
+
+type lockedBytes struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBytes) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBytes) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

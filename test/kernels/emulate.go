@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"maps"
+)
+
+// emulate runs one machine to its end and takes in what it reports.
+func emulate(ctx context.Context, cache string, m machine, limit time.Duration, r *report, verbose bool) error {
+	vmlinuz, busybox, err := kernel(ctx, cache, m.suite, m.arch)
+	if err != nil {
+		return err
+	}
+	parts, err := programs(ctx, cache, m)
+	if err != nil {
+		return err
+	}
+	initrd := filepath.Join(cache, "initrd-"+m.arch)
+	if err := image(initrd, busybox, parts); err != nil {
+		return fmt.Errorf("write the first file system: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c := exec.CommandContext(ctx, "nice", append([]string{"-n", "10"}, qemu(m, vmlinuz, initrd)...)...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	c.Stderr = c.Stdout
+	if err := c.Start(); err != nil {
+		return err
+	}
+	in := bufio.NewScanner(out)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		line := strings.TrimRight(in.Text(), "\r")
+		if verbose {
+			fmt.Println("    " + line)
+		}
+		r.take(line)
+	}
+	err = c.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("it has not ended after %v", limit)
+	case err != nil:
+		return err
+	case !r.ended:
+		return errors.New("it ended early: " + r.last)
+	}
+	return nil
+}
+
+func qemu(m machine, vmlinuz, initrd string) []string {
+	var tests []string
+	if m.tests {
+		tests = slices.Sorted(maps.Keys(testPackages()))
+	}
+	command, console := []string{"qemu-system-x86_64", "-cpu", "max"}, "ttyS0"
+	if m.arch == "arm64" {
+		command, console = []string{"qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57"}, "ttyAMA0"
+	}
+	return append(command, "-accel", "tcg", "-m", "1024", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none", "-kernel", vmlinuz, "-initrd", initrd,
+		"-append", fmt.Sprintf("console=%s quiet panic=-1 guest.cgroups=%s guest.tests=%s", console, m.layout, strings.Join(tests, ",")))
+}
+
+// missing names programs that are needed and not here.
+func missing() (names []string) {
+	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb", "qemu-system-x86_64", "qemu-system-aarch64"} {
+		if _, err := exec.LookPath(p); err != nil {
+			names = append(names, p)
+		}
+	}
+	if _, err := os.Stat(keyring); err != nil {
+		names = append(names, "debian-archive-keyring")
+	}
+	return names
+}

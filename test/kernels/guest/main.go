@@ -1,0 +1,158 @@
+// Command guest is the first process of a machine that test/kernels starts: it mounts what a
+// system has, runs known loads, holds what the agent says of them against the kernel's own
+// totals, prints a line for each, and switches the machine off.
+//
+//	GUEST result LAYOUT SOURCE CASE want=SECONDS got=SECONDS
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func main() {
+	if len(os.Args) > 1 {
+		child(os.Args[1], os.Args[2:])
+		return
+	}
+	if os.Getpid() != 1 {
+		fmt.Fprintln(os.Stderr, "guest: it is the first process of a virtual machine; run `make e2e-kernels`")
+		os.Exit(2)
+	}
+	if err := system(); err != nil {
+		say("error %v", err)
+	}
+	say("end")
+	unix.Sync()
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+}
+
+// say prints a line for the program outside.
+func say(format string, args ...any) {
+	fmt.Printf("GUEST "+format+"\n", args...)
+}
+
+func system() error {
+	for _, m := range []struct{ kind, at string }{
+		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
+	} {
+		if err := mount(m.kind, m.at, ""); err != nil {
+			return err
+		}
+	}
+	_ = os.Setenv("PATH", "/bin")
+	_ = os.Chmod("/tmp", 0o1777)
+	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	say("kernel %s", unix.ByteSliceToString(u.Release[:]))
+	layout, tests := "v2", ""
+	line, _ := os.ReadFile("/proc/cmdline")
+	for w := range strings.FieldsSeq(string(line)) {
+		if v, ok := strings.CutPrefix(w, "guest.cgroups="); ok {
+			layout = v
+		}
+		if v, ok := strings.CutPrefix(w, "guest.tests="); ok {
+			tests = v
+		}
+	}
+	if err := groups(layout); err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(tests, ",") {
+		if name != "" {
+			runTests(name)
+		}
+	}
+	return measure(layout)
+}
+
+func mount(kind, at, data string) error {
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("none", at, kind, 0, data); err != nil {
+		return fmt.Errorf("mount %s at %s: %w", kind, at, err)
+	}
+	return nil
+}
+
+const cgroups = "/sys/fs/cgroup"
+
+// groups mounts the control groups: v1 with its hierarchies, v2, or hybrid as systemd does, with an
+// empty v2 beside those of v1.
+func groups(layout string) error {
+	if layout == "v2" {
+		if err := mount("cgroup2", cgroups, ""); err != nil {
+			return err
+		}
+		return os.WriteFile(cgroups+"/cgroup.subtree_control", []byte("+cpu +memory +io +pids"), 0)
+	}
+	if err := mount("tmpfs", cgroups, "mode=755"); err != nil {
+		return err
+	}
+	for _, c := range []string{"cpu,cpuacct", "memory", "pids", "freezer"} {
+		if err := mount("cgroup", filepath.Join(cgroups, c), c); err != nil {
+			say("note %s has no %s of version 1: %v", layout, c, err) // 6.12 has no memory there
+			_ = os.Remove(filepath.Join(cgroups, c))
+		}
+	}
+	if err := mount("cgroup", cgroups+"/systemd", "none,name=systemd"); err != nil { // as systemd has it, which units are found by
+		return err
+	}
+	if layout == "hybrid" {
+		return mount("cgroup2", cgroups+"/unified", "")
+	}
+	return nil
+}
+
+// makeGroup makes a control group in every hierarchy and returns their directories.
+func makeGroup(layout, path string) (dirs []string, err error) {
+	roots := []string{cgroups}
+	if layout != "v2" {
+		if roots, err = filepath.Glob(cgroups + "/*"); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range roots {
+		at := r
+		for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+			at += "/" + part
+			if err := os.Mkdir(at, 0o755); err != nil && !os.IsExist(err) {
+				return nil, err
+			}
+			if layout == "v2" && at != r+path {
+				if err := os.WriteFile(at+"/cgroup.subtree_control", []byte("+cpu +memory +io +pids"), 0); err != nil {
+					return nil, err
+				}
+			}
+		}
+		dirs = append(dirs, at)
+	}
+	return dirs, nil
+}
+
+// runTests runs a compiled test program.
+func runTests(name string) {
+	out, err := exec.Command("/bin/"+name, "-test.short", "-test.v", "-test.run=^Test").CombinedOutput()
+	text := string(out)
+	failed := []string{}
+	for line := range strings.Lines(text) {
+		if f, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: "); ok {
+			failed = append(failed, strings.Fields(f)[0])
+		}
+	}
+	say("tests %s passed=%d skipped=%d failed=%s", name, strings.Count(text, "--- PASS: "), strings.Count(text, "--- SKIP: "), strings.Join(failed, ","))
+	if err != nil {
+		for line := range strings.Lines(text) {
+			fmt.Print("    " + line)
+		}
+	}
+}

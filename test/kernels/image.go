@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// cpio writes an archive in the format "newc", which the kernel unpacks as its first file system
+// (Documentation/driver-api/early-userspace/buffer-format.rst).
+type cpio struct {
+	w   io.Writer
+	ino int
+	err error
+}
+
+const (
+	modeFile = 0o100755
+	modeLink = 0o120777
+	modeDir  = 0o040755
+)
+
+func (c *cpio) add(name string, mode int, data []byte) {
+	c.ino++
+	c.write(fmt.Appendf(nil, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
+		c.ino, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0, name))
+	c.pad(110 + len(name) + 1)
+	c.write(data)
+	c.pad(len(data))
+}
+
+func (c *cpio) write(b []byte) {
+	if c.err == nil {
+		_, c.err = c.w.Write(b)
+	}
+}
+
+func (c *cpio) pad(n int) { c.write(make([]byte, (4-n%4)%4)) }
+
+func (c *cpio) end() error {
+	c.add("TRAILER!!!", 0, nil)
+	return c.err
+}
+
+// testPackages are run on each kernel.
+func testPackages() map[string]string {
+	return map[string]string{
+		"ebpf.test": "./sensor/task/ebpf", "procfs.test": "./sensor/task/procfs", "taskstats.test": "./sensor/task/taskstats",
+		"task.test": "./sensor/task", "cgroup.test": "./sensor/cgroup",
+	}
+}
+
+// programs builds what runs in the machine, and returns it by name.
+func programs(ctx context.Context, cache string, m machine) (map[string]string, error) {
+	dir := filepath.Join(cache, "programs-"+m.arch)
+	build := func(name string, args ...string) (string, error) {
+		out := filepath.Join(dir, name)
+		c := exec.CommandContext(ctx, "go", append(args[:len(args)-1:len(args)-1], "-o", out, args[len(args)-1])...)
+		c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+m.arch)
+		if text, err := c.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build %s: %w: %s", name, err, text)
+		}
+		return out, nil
+	}
+	all := make(map[string]string)
+	add := func(at, name string, args ...string) (err error) {
+		all[at], err = build(name, args...)
+		return err
+	}
+	if err := add("init", "guest", "build", "./test/kernels/guest"); err != nil {
+		return nil, err
+	}
+	if err := add("bin/reckon-agent", "reckon-agent", "build", "-ldflags=-s -w", "./cmd/reckon-agent"); err != nil {
+		return nil, err
+	}
+	if m.tests {
+		for name, pkg := range testPackages() {
+			if err := add("bin/"+name, name, "test", "-c", "-ldflags=-s -w", pkg); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// image writes the first file system of a machine.
+func image(path, busybox string, programs map[string]string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buffer := bufio.NewWriter(f)
+	zip, err := gzip.NewWriterLevel(buffer, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	c := &cpio{w: zip}
+	for _, d := range []string{"bin", "dev", "etc", "host", "proc", "run", "sys", "tmp"} {
+		c.add(d, modeDir, nil)
+	}
+	c.add("etc/passwd", modeFile, []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
+	box, err := os.ReadFile(busybox)
+	if err != nil {
+		return err
+	}
+	c.add("bin/busybox", modeFile, box)
+	for _, name := range []string{"sh", "cat", "dd", "echo", "false", "ip", "kill", "mkdir", "mount", "sleep", "true", "umount"} {
+		c.add("bin/"+name, modeLink, []byte("busybox"))
+	}
+	for at, from := range programs {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		c.add(at, modeFile, b)
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	if err := zip.Close(); err != nil {
+		return err
+	}
+	if err := buffer.Flush(); err != nil {
+		return err
+	}
+	return f.Close()
+}
