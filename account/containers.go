@@ -60,6 +60,9 @@ type container struct {
 
 	info, restarts, waiting, exit                *metric.Series
 	reqCores, reqMemory, limitCores, limitMemory *metric.Series
+	running                                      *metric.Series
+	cgroupSeries
+	pod podSeries
 }
 
 // report asks for what is known of the containers now. What is not reported any more stands as it was.
@@ -86,24 +89,19 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	}
 	was := c.told
 	c.told = *f
-	replace := func(s **metric.Series, same bool, make func() *metric.Series) {
-		if *s != nil && !same {
-			b.End(*s)
-			*s = nil
-		}
-		if *s == nil {
-			*s = make()
-		}
-	}
+	replace := func(s **metric.Series, same bool, make func() *metric.Series) { replaceSeries(s, same, b, make) }
 	names := func(f *workload.ContainerFacts) [8]string {
 		return [...]string{f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS}
 	}
 	n := names(f)
 	replace(&c.info, n == names(&was), func() *metric.Series { return p.series(containerInfo, n[:]...) })
 	b.Add(c.info, 1)
+	p.exportCgroup(b)
 	if f.Name == "" {
+		p.exportPod(f, &was, b)
 		return
 	}
+	b.Add(p.lazy(&c.running, containerRunning), number(f.Running))
 	b.Add(p.lazy(&c.restarts, containerRestarts), float64(f.Restarts))
 	if f.Waiting != "" {
 		replace(&c.waiting, f.Waiting == was.Waiting, func() *metric.Series { return p.series(containerWaiting, f.Waiting) })

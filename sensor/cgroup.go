@@ -22,6 +22,8 @@ const (
 	CgroupKernelBound                           // Kernel is an upper bound: reclaimable slab is in it
 	CgroupRefaults                              // RefaultAnon, RefaultFile
 	CgroupMemoryEvents                          // MaxEvents, OOMEvents
+	CgroupInactive                              // InactiveFile
+	CgroupPeriods                               // Periods
 )
 
 // Cgroup holds the figures of one control group, its descendants included.
@@ -32,9 +34,11 @@ type Cgroup struct {
 
 	UsageNanos, UserNanos, SystemNanos uint64
 	ThrottledNanos, ThrottledPeriods   uint64
+	Periods                            uint64 // of the CPU bandwidth controller in which something ran
 
 	Current, Anon, File, Shmem, Swap uint64 // bytes
 	Peak                             uint64 // highest Current so far, bytes
+	InactiveFile                     uint64 // of the page cache, what was not used lately, bytes
 	// Kernel is memory of the kernel that can not be reclaimed, bytes: stacks, page tables,
 	// sockets, unreclaimable slab. Version 1 knows only all of the kernel's memory, which
 	// is then an upper bound.

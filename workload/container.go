@@ -10,6 +10,7 @@ type ContainerFacts struct {
 	// Type is main, init, sidecar, ephemeral or sandbox.
 	Type     string
 	Restarts int
+	Running  bool
 	Waiting  string // reason
 	// Ended: ExitCode and Reason are of its latest end.
 	Ended    bool
@@ -19,6 +20,11 @@ type ContainerFacts struct {
 	Request, Limit Amounts
 	// PodRequest and PodLimit are of its whole pod; a limit of 0 is none.
 	PodRequest, PodLimit Amounts
+	// Of its whole pod: the owner that controls it, its phase and address, the class of its priority, and when it was
+	// created, seconds since the Unix epoch.
+	OwnerKind, OwnerName, Phase, IP, Priority string
+	HostNetwork                               bool
+	Created                                   int64
 	// Completes: the pod ends when its work is done, as that of a job does.
 	Completes bool
 }

@@ -1,14 +1,24 @@
 package compat
 
-import "reckon/metric"
+import (
+	"math"
+	"strings"
+
+	"reckon/metric"
+)
 
 // cadvisor shows usage under the names of cAdvisor and the kubelet
-// (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Workloads
-// that are no containers have their id, and no container, name and image, as its control
-// groups do; dashboards choose containers by that. The image itself is not known here.
+// (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Containers of
+// pods have the labels that the kubelet gives them; the sandbox of a pod has no container, name
+// and image, as its pod's control group there. Workloads that are no containers have their id, and none of
+// these either; dashboards choose containers by that.
+//
+// What is not measured is absent: networks of pods by device, file systems, load averages.
 type cadvisor struct {
 	t     table
-	names map[string]string // of workloads, as people say
+	pods  containers
+	paths map[*metric.Series]string // ids of containers, by their names
+	names map[string]string         // of workloads, as people say
 }
 
 var cadvisorLabels = []string{"id", "container", "name", "namespace", "pod", "image"}
@@ -38,10 +48,19 @@ var (
 	machineCores      = &metric.Desc{Name: "machine_cpu_cores", Kind: metric.Gauge, Help: "Number of logical CPU cores."}
 	machineMemory     = &metric.Desc{Name: "machine_memory_bytes", Kind: metric.Gauge, Unit: metric.Bytes, Help: "Amount of memory installed on the machine."}
 	cadvisorLimit     = cadvisorDesc("spec_memory_limit_bytes", metric.Gauge, metric.Bytes, "Memory limit for the container.")
+	cadvisorWorking   = cadvisorDesc("memory_working_set_bytes", metric.Gauge, metric.Bytes, "Current working set in bytes.")
+	cadvisorPeriods   = cadvisorDesc("cpu_cfs_periods_total", metric.Counter, metric.None, "Number of elapsed enforcement period intervals.")
+	cadvisorThrottle  = cadvisorDesc("cpu_cfs_throttled_periods_total", metric.Counter, metric.None, "Number of throttled period intervals.")
+	cadvisorQuota     = cadvisorDesc("spec_cpu_quota", metric.Gauge, metric.None, "CPU quota of the container.")
+	cadvisorPeriod    = cadvisorDesc("spec_cpu_period", metric.Gauge, metric.None, "CPU period of the container.")
+	cadvisorShares    = cadvisorDesc("spec_cpu_shares", metric.Gauge, metric.None, "CPU share of the container.")
+	cadvisorSeen      = cadvisorDesc("last_seen", metric.Gauge, metric.Seconds, "Last time a container was seen by the exporter")
 )
 
 // CAdvisor returns the view under cAdvisor's names.
-func CAdvisor(string) View { return &cadvisor{names: map[string]string{}} }
+func CAdvisor(string) View {
+	return &cadvisor{names: map[string]string{}, paths: map[*metric.Series]string{}}
+}
 
 // Name implements View.
 func (c *cadvisor) Name() string { return "cadvisor" }
@@ -49,12 +68,14 @@ func (c *cadvisor) Name() string { return "cadvisor" }
 // Descs implements View.
 func (c *cadvisor) Descs() []*metric.Desc {
 	return []*metric.Desc{cadvisorCPU, cadvisorUser, cadvisorSystem, cadvisorThrottled, cadvisorMemory, cadvisorRSS, cadvisorCache, cadvisorMax,
-		cadvisorSwap, cadvisorRead, cadvisorWritten, cadvisorProcs, cadvisorThreads, cadvisorOOM, cadvisorStart, cadvisorLimit, machineCores, machineMemory}
+		cadvisorSwap, cadvisorRead, cadvisorWritten, cadvisorProcs, cadvisorThreads, cadvisorOOM, cadvisorStart, cadvisorLimit, machineCores, machineMemory,
+		cadvisorWorking, cadvisorPeriods, cadvisorThrottle, cadvisorQuota, cadvisorPeriod, cadvisorShares, cadvisorSeen}
 }
 
 // Append implements View.
 func (c *cadvisor) Append(b *metric.Batch, n int) {
 	c.t.begin(b.Time)
+	c.pods.begin(b, n)
 	for i := range b.Samples[:n] {
 		s := b.Samples[i].Series
 		if s.Desc.Name != "reckon_workload_info" || b.Samples[i].Last || label(s, "kind") != "container" {
@@ -65,60 +86,112 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 		}
 	}
 	for i := range b.Samples[:n] {
-		s, v := b.Samples[i].Series, b.Samples[i].Value
-		switch s.Desc.Name {
-		case "reckon_workload_cpu_seconds_total":
-			c.add(cadvisorCPU, s, v, "total")
-			if label(s, "mode") == "user" {
-				c.add(cadvisorUser, s, v)
-			} else {
-				c.add(cadvisorSystem, s, v)
-			}
-		case "reckon_workload_cpu_throttled_seconds_total":
-			c.add(cadvisorThrottled, s, v)
-		case "reckon_workload_memory_bytes":
-			c.add(cadvisorMemory, s, v)
-			switch label(s, "type") {
-			case "anon":
-				c.add(cadvisorRSS, s, v)
-			case "file":
-				c.add(cadvisorCache, s, v)
-			}
-		case "reckon_workload_memory_peak_bytes":
-			c.add(cadvisorMax, s, v)
-		case "reckon_workload_swap_bytes":
-			c.add(cadvisorSwap, s, v)
-		case "reckon_workload_io_bytes_total":
-			if label(s, "direction") == "read" {
-				c.add(cadvisorRead, s, v)
-			} else {
-				c.add(cadvisorWritten, s, v)
-			}
-		case "reckon_workload_processes":
-			c.add(cadvisorProcs, s, v)
-		case "reckon_workload_threads":
-			c.add(cadvisorThreads, s, v)
-		case "reckon_workload_oom_kills_total":
-			c.add(cadvisorOOM, s, v)
-		case "reckon_workload_start_time_seconds":
-			c.add(cadvisorStart, s, v)
-		case "reckon_workload_request_memory_bytes":
-			c.add(cadvisorLimit, s, v)
-		case "node_cpu_seconds_total":
-			if label(s, "mode") == "idle" {
-				c.t.add(machineCores, 1)
-			}
-		case "node_memory_MemTotal_bytes":
-			c.t.add(machineMemory, v)
-		}
+		c.sample(b.Samples[i].Series, b.Samples[i].Value, b)
 	}
 	c.t.end(b)
 	if len(c.names) > 4*n {
 		clear(c.names)
 	}
+	if len(c.paths) > 4*len(c.pods.info)+16 {
+		clear(c.paths)
+	}
+}
+
+// sample shows one of our samples.
+func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
+	switch s.Desc.Name {
+	case "reckon_workload_cpu_seconds_total":
+		c.add(cadvisorCPU, s, v, "total")
+		if label(s, "mode") == "user" {
+			c.add(cadvisorUser, s, v)
+		} else {
+			c.add(cadvisorSystem, s, v)
+		}
+	case "reckon_workload_cpu_throttled_seconds_total":
+		c.add(cadvisorThrottled, s, v)
+	case "reckon_workload_memory_bytes":
+		switch label(s, "type") {
+		case "anon":
+			c.add(cadvisorRSS, s, v)
+		case "file", "shmem": // its page cache holds shared memory
+			c.add(cadvisorCache, s, v)
+		}
+		if c.pods.of(s) == nil { // of a container of a pod all that is charged to it is known, see below
+			c.add(cadvisorMemory, s, v)
+		}
+	case "reckon_workload_memory_peak_bytes":
+		c.add(cadvisorMax, s, v)
+	case "reckon_workload_swap_bytes":
+		c.add(cadvisorSwap, s, v)
+	case "reckon_workload_io_bytes_total":
+		if label(s, "direction") == "read" {
+			c.add(cadvisorRead, s, v)
+		} else {
+			c.add(cadvisorWritten, s, v)
+		}
+	case "reckon_workload_processes":
+		c.add(cadvisorProcs, s, v)
+	case "reckon_workload_threads":
+		c.add(cadvisorThreads, s, v)
+	case "reckon_workload_oom_kills_total":
+		c.add(cadvisorOOM, s, v)
+	case "reckon_workload_start_time_seconds":
+		c.add(cadvisorStart, s, v)
+	case "reckon_workload_limit_memory_bytes":
+		if label(s, "kind") == "container" { // of pods that of each container is known, see below
+			c.add(cadvisorLimit, s, v)
+		}
+	case "node_cpu_seconds_total":
+		if label(s, "mode") == "idle" {
+			c.t.add(machineCores, 1)
+		}
+	case "node_memory_MemTotal_bytes":
+		c.t.add(machineMemory, v)
+	default:
+		c.reported(s, v, b)
+	}
+}
+
+const (
+	// cfsPeriod is the period of the CPU bandwidth controller that the kubelet sets, microseconds
+	// (cpuCFSQuotaPeriod of its configuration, 100 ms).
+	cfsPeriod = 100_000
+	// sharesPerCore and minShares are how it writes requested cores into cpu.shares (pkg/kubelet/cm).
+	sharesPerCore, minShares = 1024, 2
+)
+
+// reported shows what stands in series of containers alone.
+func (c *cadvisor) reported(s *metric.Series, v float64, b *metric.Batch) {
+	switch s.Desc.Name {
+	case "reckon_container_info":
+		c.add(cadvisorSeen, s, float64(b.Time.UnixMilli())/1000)
+	case "reckon_container_memory_usage_bytes":
+		c.add(cadvisorMemory, s, v)
+	case "reckon_container_memory_working_set_bytes":
+		c.add(cadvisorWorking, s, v)
+	case "reckon_container_cpu_periods_total":
+		c.add(cadvisorPeriods, s, v)
+	case "reckon_container_cpu_throttled_periods_total":
+		c.add(cadvisorThrottle, s, v)
+	case "reckon_container_limit_memory_bytes":
+		c.add(cadvisorLimit, s, v)
+	case "reckon_container_limit_cores":
+		c.add(cadvisorQuota, s, v*cfsPeriod)
+		c.add(cadvisorPeriod, s, cfsPeriod)
+	case "reckon_container_request_cores":
+		c.add(cadvisorShares, s, max(math.Floor(v*sharesPerCore+1e-6), minShares))
+	}
 }
 
 func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...string) {
+	if info := c.pods.of(s); info != nil {
+		container, name, image := label(info, "container"), "", ""
+		if container != "" {
+			name, image = label(info, "container_id"), label(info, "image")
+		}
+		c.put(to, v, extra, c.path(info), container, name, label(info, "namespace"), label(info, "pod"), image)
+		return
+	}
 	workload, part, kind := label(s, "workload"), label(s, "part"), label(s, "kind")
 	var container, namespace, pod, image string
 	name := part
@@ -132,9 +205,31 @@ func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...st
 		_, pod, container = podOf(workload, part)
 		namespace, image = label(s, "owner"), imageUnknown
 	}
+	c.put(to, v, extra, workload, container, name, namespace, pod, image)
+}
+
+func (c *cadvisor) put(to *metric.Desc, v float64, extra []string, id, container, name, namespace, pod, image string) {
 	if len(extra) > 0 {
-		c.t.add(to, v, workload, container, name, namespace, pod, image, extra[0])
+		c.t.add(to, v, id, container, name, namespace, pod, image, extra[0])
 		return
 	}
-	c.t.add(to, v, workload, container, name, namespace, pod, image)
+	c.t.add(to, v, id, container, name, namespace, pod, image)
+}
+
+// path is the control group of a container as the kubelet's driver cgroupfs names it. On nodes with
+// the driver systemd the kernel's name is another one for the same group.
+func (c *cadvisor) path(info *metric.Series) string {
+	if p, ok := c.paths[info]; ok {
+		return p
+	}
+	p := "/kubepods"
+	if qos := label(info, "qos"); qos == "Burstable" || qos == "BestEffort" {
+		p += "/" + strings.ToLower(qos)
+	}
+	p += "/pod" + label(info, "uid")
+	if id := label(info, "container_id"); id != "" {
+		p += "/" + id
+	}
+	c.paths[info] = p
+	return p
 }

@@ -1,6 +1,6 @@
 // Package compat shows the same accounts under the names of other programs, so that
 // dashboards and alerts made for them go on working: Kepler 0.10 and newer,
-// dcgm-exporter, the Waggle jetson-exporter and cAdvisor.
+// dcgm-exporter, the Waggle jetson-exporter, cAdvisor and kube-state-metrics.
 //
 // A [View] is a pure function from the samples of an export to more samples. Names,
 // labels and units are those of the original, also where its unit is not the one the
@@ -42,6 +42,7 @@ func views() []entry {
 		{"cadvisor", CAdvisor},
 		{"dcgm", DCGM},
 		{"kepler", Kepler},
+		{"kube", Kube},
 		{"tegra", Tegra},
 	}
 }

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -222,6 +223,7 @@ func TestViewsAllocateNothing(t *testing.T) {
 		"reckon_gpu_info{vendor=nvidia,device=GPU-1,index=0,model=H200,driver=1,parent=}":                                                    1,
 		"reckon_gpu_power_watts{vendor=nvidia,device=GPU-1,index=0}":                                                                         1,
 	}
+	maps.Copy(lines, cart())
 	views, err := New("n1", Names())
 	if err != nil {
 		t.Fatal(err)

@@ -14,13 +14,11 @@ import (
 type kepler struct {
 	node     string
 	t        table
+	pods     containers
 	commands map[place]string
 	idle     float64 // seconds of all processors, at the last export
 	all      float64
 }
-
-// place is a part of a workload.
-type place struct{ workload, part string }
 
 func keplerDesc(name string, kind metric.Kind, unit metric.Unit, help string, labels ...string) *metric.Desc {
 	return &metric.Desc{Name: name, Kind: kind, Unit: unit, Help: help, Labels: append(labels, "node_name")}
@@ -94,6 +92,7 @@ func zone(s *metric.Series) string {
 // Append implements View.
 func (k *kepler) Append(b *metric.Batch, n int) {
 	k.t.begin(b.Time)
+	k.pods.begin(b, n)
 	var idle, all float64
 	for i := range b.Samples[:n] {
 		s := b.Samples[i].Series
@@ -162,6 +161,13 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	case kind == "container":
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
 		k.t.add(keplerContainer[0], v, name, name, "", "running", z, "", k.node)
+	case k.pods.of(s) != nil:
+		info := k.pods.of(s)
+		namespace, pod, uid, container := label(info, "namespace"), label(info, "pod"), label(info, "uid"), label(info, "container")
+		if container != "" { // else the sandbox, which is no container
+			k.t.add(keplerContainer[0], v, label(info, "container_id"), container, "", "running", z, uid, k.node)
+		}
+		k.t.add(keplerPod[0], v, uid, pod, namespace, "running", z, k.node)
 	case contained(kind):
 		id, pod, container := podOf(label(s, "workload"), part)
 		k.t.add(keplerContainer[0], v, container, container, "", "running", z, id, k.node)

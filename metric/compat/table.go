@@ -40,7 +40,13 @@ func (t *table) begin(now time.Time) {
 }
 
 // add adds v to the sample of d with the given label values.
-func (t *table) add(d *metric.Desc, v float64, labels ...string) {
+func (t *table) add(d *metric.Desc, v float64, labels ...string) { t.cell(d, labels).value += v }
+
+// set makes v the sample of d with the given label values.
+func (t *table) set(d *metric.Desc, v float64, labels ...string) { t.cell(d, labels).value = v }
+
+// cell is that of a sample of this round.
+func (t *table) cell(d *metric.Desc, labels []string) *cell {
 	s := t.cache.Get(d, labels...)
 	c := t.cells[s]
 	if c == nil {
@@ -53,7 +59,7 @@ func (t *table) add(d *metric.Desc, v float64, labels ...string) {
 		c.value, c.at = 0, t.now
 		t.order = append(t.order, c)
 	}
-	c.value += v
+	return c
 }
 
 // end appends the round to b.

@@ -49,6 +49,8 @@ func parseMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 		case "shmem":
 			c.Shmem = n
 			c.Have |= sensor.CgroupShmem
+		case "inactive_file":
+			inactive(n, c)
 		case "kernel":
 			k.all, k.hasAll = n, true
 		case "slab_reclaimable":
@@ -93,6 +95,8 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 		case "total_shmem":
 			c.Shmem = n
 			c.Have |= sensor.CgroupShmem
+		case "total_inactive_file":
+			inactive(n, c)
 		case "total_swap":
 			c.Swap = n
 			c.Have |= sensor.CgroupSwap
@@ -104,6 +108,12 @@ func parseLegacyMemoryStat(b []byte, c *sensor.Cgroup) (ok bool) {
 	}
 	c.File -= min(c.File, c.Shmem)
 	return got == 3
+}
+
+// inactive takes the page cache that was not used lately: what a working set leaves out.
+func inactive(n uint64, c *sensor.Cgroup) {
+	c.InactiveFile = n
+	c.Have |= sensor.CgroupInactive
 }
 
 // refaults takes the lines that count pages which were reclaimed and soon needed again.

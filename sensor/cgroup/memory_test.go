@@ -16,8 +16,8 @@ func TestMemoryStat(t *testing.T) {
 		whole bool
 		want  sensor.Cgroup
 	}{
-		{"since 5.18", parseMemoryStat, "anon 100\nfile 60\nkernel 50\nkernel_stack 5\npagetables 6\nsock 7\nshmem 20\nslab_reclaimable 30\nslab_unreclaimable 9\nworkingset_refault_anon 2\nworkingset_refault_file 3\n", true, sensor.Cgroup{
-			Have: sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults,
+		{"since 5.18", parseMemoryStat, "anon 100\nfile 60\ninactive_file 15\nkernel 50\nkernel_stack 5\npagetables 6\nsock 7\nshmem 20\nslab_reclaimable 30\nslab_unreclaimable 9\nworkingset_refault_anon 2\nworkingset_refault_file 3\n", true, sensor.Cgroup{
+			Have: sensor.CgroupInactive | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults, InactiveFile: 15,
 			Anon: 100, File: 40, Shmem: 20, Kernel: 50 - 30 + 7, RefaultAnon: 2 * page, RefaultFile: 3 * page}},
 		{"before 5.18", parseMemoryStat, "anon 100\nfile 60\nkernel_stack 5\npagetables 6\npercpu 1\nsock 7\nshmem 20\nslab_reclaimable 30\nslab_unreclaimable 9\nworkingset_refault 4\n", true, sensor.Cgroup{
 			Have: sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupRefaults,
@@ -27,8 +27,8 @@ func TestMemoryStat(t *testing.T) {
 			Have: sensor.CgroupKernel, Anon: 1, File: 2}},
 		{"more shmem than cache", parseMemoryStat, "anon 1\nfile 2\nshmem 3\n", true, sensor.Cgroup{Have: sensor.CgroupShmem, Anon: 1, Shmem: 3}},
 		{"half", parseMemoryStat, "file 2\n", false, sensor.Cgroup{File: 2}},
-		{"version 1", parseLegacyMemoryStat, "rss 1\ncache 2\nworkingset_refault_file 9\ntotal_rss 100\ntotal_cache 60\ntotal_shmem 20\ntotal_swap 8\ntotal_workingset_refault_anon 2\ntotal_workingset_refault_file 3\nhierarchical_memory_limit 500\n", true, sensor.Cgroup{
-			Have: sensor.CgroupShmem | sensor.CgroupSwap | sensor.CgroupRefaults,
+		{"version 1", parseLegacyMemoryStat, "rss 1\ncache 2\ninactive_file 1\ntotal_inactive_file 15\nworkingset_refault_file 9\ntotal_rss 100\ntotal_cache 60\ntotal_shmem 20\ntotal_swap 8\ntotal_workingset_refault_anon 2\ntotal_workingset_refault_file 3\nhierarchical_memory_limit 500\n", true, sensor.Cgroup{
+			Have: sensor.CgroupInactive | sensor.CgroupShmem | sensor.CgroupSwap | sensor.CgroupRefaults, InactiveFile: 15,
 			Anon: 100, File: 40, Shmem: 20, Swap: 8, RefaultAnon: 2 * page, RefaultFile: 3 * page}},
 		{"version 1 before 3.14", parseLegacyMemoryStat, "total_rss 100\ntotal_cache 60\n", true, sensor.Cgroup{Anon: 100, File: 60}},
 	} {

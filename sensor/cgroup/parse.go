@@ -80,6 +80,9 @@ func parseCPUStat(b []byte, c *sensor.Cgroup) {
 		case "system_usec":
 			c.SystemNanos = scale(n, 1000)
 			got.add(2)
+		case "nr_periods":
+			c.Periods = n
+			c.Have |= sensor.CgroupPeriods
 		case "nr_throttled":
 			c.ThrottledPeriods = n
 			got.add(4)
@@ -107,6 +110,9 @@ func parseThrottle(b []byte, c *sensor.Cgroup) {
 			continue
 		}
 		switch string(key) {
+		case "nr_periods":
+			c.Periods = n
+			c.Have |= sensor.CgroupPeriods
 		case "nr_throttled":
 			c.ThrottledPeriods = n
 			got.add(1)

@@ -18,13 +18,13 @@ func TestParsers(t *testing.T) {
 		{"no controller", split, "usage_usec 3\nuser_usec 2\nsystem_usec 1\n", sensor.Cgroup{
 			Have: sensor.CgroupCPU | sensor.CgroupCPUSplit, UsageNanos: 3000, UserNanos: 2000, SystemNanos: 1000}},
 		{"throttled", split, "nr_periods 9\nnr_throttled 4\nthrottled_usec 5\n", sensor.Cgroup{
-			Have: sensor.CgroupThrottle, ThrottledPeriods: 4, ThrottledNanos: 5000}},
+			Have: sensor.CgroupThrottle | sensor.CgroupPeriods, Periods: 9, ThrottledPeriods: 4, ThrottledNanos: 5000}},
 		{"one half", split, "user_usec 2\n", sensor.Cgroup{UserNanos: 2000}},
 		{"no number", split, "usage_usec x\nusage_usec\nusage_usec 1x\nusage_usec -1\n", sensor.Cgroup{}},
 		{"beyond 64 bits", split, "usage_usec 18446744073709551616\n", sensor.Cgroup{}},
 		{"beyond 64 bits in ns", split, "usage_usec 18446744073709551615\n", sensor.Cgroup{Have: sensor.CgroupCPU, UsageNanos: 1<<64 - 1}},
 		{"v1 throttle", parseThrottle, "nr_periods 9\nnr_throttled 4\nthrottled_time 5\n", sensor.Cgroup{
-			Have: sensor.CgroupThrottle, ThrottledPeriods: 4, ThrottledNanos: 5}},
+			Have: sensor.CgroupThrottle | sensor.CgroupPeriods, Periods: 9, ThrottledPeriods: 4, ThrottledNanos: 5}},
 		{"acct", parseAcct, "user 3\nsystem 4\n", sensor.Cgroup{Have: sensor.CgroupCPUSplit, UserNanos: 30e6, SystemNanos: 40e6}},
 		{"events", parseMemoryEvents, "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\noom_group_kill 6\n", sensor.Cgroup{
 			Have: sensor.CgroupEvents | sensor.CgroupMemoryEvents, OOMKills: 5, MaxEvents: 3, OOMEvents: 4}},

@@ -143,6 +143,10 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 	f := &workload.ContainerFacts{
 		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, ID: id, Completes: pod.Completes,
 		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
+		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority, HostNetwork: pod.HostNetwork,
+	}
+	if !pod.Created.IsZero() {
+		f.Created = pod.Created.Unix()
 	}
 	c := pod.Container(id)
 	if c == nil {
@@ -151,7 +155,7 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 		}
 		return f
 	}
-	f.Name, f.Image, f.Type, f.Restarts, f.Waiting = c.Name, c.Image, string(c.Type), c.Restarts, c.Waiting
+	f.Name, f.Image, f.Type, f.Restarts, f.Running, f.Waiting = c.Name, c.Image, string(c.Type), c.Restarts, c.Running, c.Waiting
 	f.Request, f.Limit = workload.Amounts(c.Request), workload.Amounts(c.Limit)
 	if c.Ended != nil {
 		f.Ended, f.ExitCode, f.Reason = true, c.Ended.ExitCode, cmp.Or(c.Ended.Reason, "Unknown")

@@ -21,6 +21,8 @@ server: {persistence: {enabled: false}, service: {clusterIP: ` + address + `}}
 agent:
   hostAliases: [{ip: ` + address + `, hostnames: [reckon.reckon.svc]}]
   podAccountLabels: [team]
+  compat: [cadvisor, kube]
+  metrics: {enabled: true}
   stateDir: /var/lib/reckon-e2e/%d
 `
 
@@ -72,6 +74,7 @@ func TestCluster(t *testing.T) {
 	step("owners", b.owners)
 	step("containers", b.containers)
 	step("ends", b.ends)
+	step("views", b.views)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })
 }
@@ -147,7 +150,7 @@ func (b *bed) containers(t *testing.T) {
 	b.must("kubectl", "-n", "shop", "debug", "kinds", "--image=k8sbed.local/busybox:1", "--container=look", "--", "sh", "-c", burn)
 	want := map[string]string{"main": "main", "second": "main", "setup": "init", "proxy": "sidecar", "look": "ephemeral"}
 	b.until(2*time.Minute, "all kinds of containers", func() string {
-		list, err := b.query(`last_over_time(reckon_container_info{pod="kinds",type!="sandbox"}[5m])`)
+		list, err := b.query(`last_over_time(reckon_container_info{namespace="shop",pod="kinds",container!=""}[5m])`)
 		if err != nil {
 			return err.Error()
 		}

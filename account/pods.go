@@ -1,0 +1,113 @@
+package account
+
+import (
+	"strconv"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// What is reported of a pod stands at its sandbox; what its control groups tell, as the kubelet counts it, at each
+// container.
+var (
+	podInfo = &metric.Desc{
+		Name: "reckon_pod_info", Kind: metric.Gauge,
+		Help:   "What the kubelet reports of a pod, at its sandbox: the owner that controls it, address and class of priority; the value is always 1.",
+		Labels: with("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "priority_class", "host_network", "qos"),
+	}
+	podPhase = &metric.Desc{
+		Name: "reckon_pod_phase", Kind: metric.Gauge,
+		Help:   "1 for the phase that the pod is in, as the kubelet reports it: Pending, Running, Succeeded, Failed or Unknown.",
+		Labels: with("phase"),
+	}
+	podCreated = &metric.Desc{
+		Name: "reckon_pod_created_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help:   "When the pod was created, by the clock of the API server, since the Unix epoch.",
+		Labels: with(),
+	}
+	containerRunning = &metric.Desc{
+		Name: "reckon_container_running", Kind: metric.Gauge,
+		Help:   "1 while the kubelet reports that the container runs, else 0.",
+		Labels: with(),
+	}
+	containerUsage = &metric.Desc{
+		Name: "reckon_container_memory_usage_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "All memory that is charged to the container's control group: page cache and memory of the kernel are in it.",
+		Labels: with(),
+	}
+	containerWorking = &metric.Desc{
+		Name: "reckon_container_memory_working_set_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Memory that is charged to the container less the page cache that was not used lately: what kubectl top shows and the kubelet evicts by.",
+		Labels: with(),
+	}
+	containerPeriods = &metric.Desc{
+		Name: "reckon_container_cpu_periods_total", Kind: metric.Counter,
+		Help:   "Periods of the CPU limit in which the container ran, since it was begun.",
+		Labels: with(),
+	}
+	containerThrottled = &metric.Desc{
+		Name: "reckon_container_cpu_throttled_periods_total", Kind: metric.Counter,
+		Help:   "Periods of the CPU limit in which the container was held back, since it was begun.",
+		Labels: with(),
+	}
+)
+
+// podSeries are those at a sandbox.
+type podSeries struct{ info, phase, created *metric.Series }
+
+// cgroupSeries are those of a control group as the kubelet counts it.
+type cgroupSeries struct{ usage, working, periods, throttled *metric.Series }
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// exportPod appends what is reported of a whole pod; was is what the last export told.
+func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
+	x := &p.container.pod
+	names := func(f *workload.ContainerFacts) [9]string {
+		return [...]string{f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.Priority, strconv.FormatBool(f.HostNetwork), f.QoS}
+	}
+	n := names(f)
+	replaceSeries(&x.info, n == names(was), b, func() *metric.Series { return p.series(podInfo, n[:]...) })
+	b.Add(x.info, 1)
+	if f.Phase != "" {
+		replaceSeries(&x.phase, f.Phase == was.Phase, b, func() *metric.Series { return p.series(podPhase, f.Phase) })
+		b.Add(x.phase, 1)
+	}
+	if f.Created != 0 {
+		b.Add(p.lazy(&x.created, podCreated), float64(f.Created))
+	}
+}
+
+// replaceSeries ends a series whose labels are not the same any more and makes another.
+func replaceSeries(s **metric.Series, same bool, b *metric.Batch, make func() *metric.Series) {
+	if *s != nil && !same {
+		b.End(*s)
+		*s = nil
+	}
+	if *s == nil {
+		*s = make()
+	}
+}
+
+// exportCgroup appends what the control group of a container tells beside the account. A container that ended holds
+// nothing.
+func (p *Part) exportCgroup(b *metric.Batch) {
+	x, c := &p.container.cgroupSeries, &p.cg
+	if p.end == 0 && c.Have&sensor.CgroupMemory != 0 && c.Current > 0 {
+		b.Add(p.lazy(&x.usage, containerUsage), float64(c.Current))
+		if c.Have&sensor.CgroupInactive != 0 {
+			b.Add(p.lazy(&x.working, containerWorking), float64(c.Current-min(c.Current, c.InactiveFile)))
+		}
+	}
+	// Without a limit there are no periods; the kernel writes 0.
+	if c.Have&(sensor.CgroupPeriods|sensor.CgroupThrottle) == sensor.CgroupPeriods|sensor.CgroupThrottle && c.Periods > 0 {
+		b.Add(p.lazy(&x.periods, containerPeriods), float64(c.Periods))
+		b.Add(p.lazy(&x.throttled, containerThrottled), float64(c.ThrottledPeriods))
+	}
+}

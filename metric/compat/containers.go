@@ -1,0 +1,34 @@
+package compat
+
+import "reckon/metric"
+
+// place is a part of a workload.
+type place struct{ workload, part string }
+
+func placeOf(s *metric.Series) place { return place{label(s, "workload"), label(s, "part")} }
+
+// containers joins what is measured of a part with the names that the kubelet reports of it
+// (reckon_container_info). It keeps nothing over a round but its memory.
+type containers struct {
+	info map[place]*metric.Series
+}
+
+// begin reads the names of this export.
+func (c *containers) begin(b *metric.Batch, n int) {
+	if c.info == nil {
+		c.info = make(map[place]*metric.Series)
+	}
+	clear(c.info)
+	for i := range b.Samples[:n] {
+		if s := b.Samples[i].Series; s.Desc.Name == "reckon_container_info" && !b.Samples[i].Last {
+			c.info[placeOf(s)] = s
+		}
+	}
+}
+
+// of returns the series with the names of the part of s, or nil.
+func (c *containers) of(s *metric.Series) *metric.Series { return c.info[placeOf(s)] }
+
+// sandbox reports whether the names are those of the process that holds a pod's namespaces, or of
+// something in the pod that is in no container.
+func sandbox(info *metric.Series) bool { return label(info, "container") == "" }

@@ -1,0 +1,224 @@
+package compat
+
+import (
+	"strings"
+
+	"reckon/metric"
+)
+
+// kube shows what the kubelet of this node reports of its pods under the names of kube-state-metrics
+// (https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/workload/pod-metrics.md): the
+// series that dashboards and recording rules join usage with. Each agent shows the pods of its node; a pod that was
+// given to no node is in none. What only the API server knows (conditions, labels of other objects, replicas wished
+// for) is absent.
+type kube struct {
+	node string
+	t    table
+	pods containers
+	// owners are read once of the series of a pod.
+	owners map[*metric.Series]owner
+	// alive are the containers of this round that run or wait: how they ended is how they ended last.
+	alive map[place]bool
+}
+
+func kubeDesc(name, help string, labels ...string) *metric.Desc {
+	kind := metric.Gauge
+	if strings.HasSuffix(name, "_total") {
+		kind = metric.Counter
+	}
+	return &metric.Desc{Name: "kube_" + name, Kind: kind, Help: help, Labels: labels}
+}
+
+func kubePodDesc(name, help string, more ...string) *metric.Desc {
+	return kubeDesc("pod_"+name, help, append([]string{"namespace", "pod", "uid"}, more...)...)
+}
+
+func kubeContainerDesc(name, help string, more ...string) *metric.Desc {
+	return kubePodDesc("container_"+name, help, append([]string{"container"}, more...)...)
+}
+
+var (
+	kubeInfo     = kubePodDesc("info", "Information about pod.", "host_ip", "pod_ip", "node", "created_by_kind", "created_by_name", "priority_class", "host_network")
+	kubeOwner    = kubePodDesc("owner", "Information about the Pod's owner.", "owner_kind", "owner_name", "owner_is_controller")
+	kubePhase    = kubePodDesc("status_phase", "The pods current phase.", "phase")
+	kubeQoS      = kubePodDesc("status_qos_class", "The pods current qosClass.", "qos_class")
+	kubeCreated  = kubePodDesc("created", "Unix creation timestamp")
+	kubeReplicas = kubeDesc("replicaset_owner", "Information about the ReplicaSet's owner.", "namespace", "replicaset", "owner_kind", "owner_name", "owner_is_controller")
+	kubeJob      = kubeDesc("job_owner", "Information about the Job's owner.", "namespace", "job_name", "owner_kind", "owner_name", "owner_is_controller")
+
+	kubeContainer      = kubeContainerDesc("info", "Information about a container in a pod.", "image", "container_id")
+	kubeInit           = kubePodDesc("init_container_info", "Information about an init container in a pod.", "container", "image", "container_id")
+	kubeRestarts       = kubeContainerDesc("status_restarts_total", "The number of container restarts per container.")
+	kubeWaiting        = kubeContainerDesc("status_waiting", "Describes whether the container is currently in waiting state.")
+	kubeWaitingReason  = kubeContainerDesc("status_waiting_reason", "Describes the reason the container is currently in waiting state.", "reason")
+	kubeRunning        = kubeContainerDesc("status_running", "Describes whether the container is currently in running state.")
+	kubeTerminated     = kubeContainerDesc("status_terminated", "Describes whether the container is currently in terminated state.")
+	kubeTermReason     = kubeContainerDesc("status_terminated_reason", "Describes the reason the container is currently in terminated state.", "reason")
+	kubeLastTermReason = kubeContainerDesc("status_last_terminated_reason", "Describes the last reason the container was in terminated state.", "reason")
+	kubeLastExit       = kubeContainerDesc("status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state.")
+	kubeRequests       = kubeContainerDesc("resource_requests", "The number of requested request resource by a container.", "node", "resource", "unit")
+	kubeLimits         = kubeContainerDesc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit")
+)
+
+// phases are those of a pod (core/v1 PodPhase).
+var phases = [...]string{"Pending", "Succeeded", "Failed", "Unknown", "Running"}
+
+// Kube returns the view under the names of kube-state-metrics.
+func Kube(node string) View {
+	return &kube{node: node, owners: map[*metric.Series]owner{}, alive: map[place]bool{}}
+}
+
+// Name implements View.
+func (k *kube) Name() string { return "kube" }
+
+// Descs implements View.
+func (k *kube) Descs() []*metric.Desc {
+	return []*metric.Desc{kubeInfo, kubeOwner, kubePhase, kubeQoS, kubeCreated, kubeReplicas, kubeJob, kubeContainer, kubeInit, kubeRestarts,
+		kubeWaiting, kubeWaitingReason, kubeRunning, kubeTerminated, kubeTermReason, kubeLastTermReason, kubeLastExit, kubeRequests, kubeLimits}
+}
+
+// Append implements View.
+func (k *kube) Append(b *metric.Batch, n int) {
+	k.t.begin(b.Time)
+	k.pods.begin(b, n)
+	clear(k.alive)
+	for i := range b.Samples[:n] {
+		s, v := b.Samples[i].Series, b.Samples[i].Value
+		switch {
+		case b.Samples[i].Last:
+		case strings.HasPrefix(s.Desc.Name, "reckon_pod_"):
+			k.pod(s, v)
+		case s.Desc.Name == "reckon_container_waiting", s.Desc.Name == "reckon_container_running" && v == 1:
+			k.alive[placeOf(s)] = true
+		}
+	}
+	for i := range b.Samples[:n] {
+		if s := b.Samples[i].Series; !b.Samples[i].Last && strings.HasPrefix(s.Desc.Name, "reckon_container_") {
+			k.container(s, b.Samples[i].Value)
+		}
+	}
+	k.t.end(b)
+	if len(k.owners) > 4*len(k.pods.info)+16 {
+		clear(k.owners)
+	}
+}
+
+// owner is that of a pod, and what owns the owner where the name tells.
+type owner struct {
+	kind, name           string
+	aboveKind, aboveName string
+}
+
+// ownerOf reads who controls a pod. The workload of a pod is its owner's owner where reckon knows one.
+func (k *kube) ownerOf(s *metric.Series) owner {
+	if o, ok := k.owners[s]; ok {
+		return o
+	}
+	o := owner{kind: label(s, "owner_kind"), name: label(s, "owner_name")}
+	_, name, _ := strings.Cut(label(s, "workload"), "/")
+	_, name, _ = strings.Cut(name, "/")
+	switch kind := label(s, "kind"); {
+	case o.kind == "ReplicaSet" && kind == "deployment":
+		o.aboveKind, o.aboveName = "Deployment", name
+	case o.kind == "ReplicaSet" && kind == "rollout":
+		o.aboveKind, o.aboveName = "Rollout", name
+	case o.kind == "Job" && kind == "cronjob":
+		o.aboveKind, o.aboveName = "CronJob", name
+	case o.kind == "Job" && kind == "jobset":
+		o.aboveKind, o.aboveName = "JobSet", name
+	}
+	k.owners[s] = o
+	return o
+}
+
+// pod shows one of our samples about a whole pod.
+func (k *kube) pod(s *metric.Series, v float64) {
+	info := k.pods.of(s)
+	if info == nil {
+		return
+	}
+	ns, pod, uid := label(info, "namespace"), label(info, "pod"), label(info, "uid")
+	switch s.Desc.Name {
+	case "reckon_pod_info":
+		o := k.ownerOf(s)
+		kind, name, controlled := o.kind, o.name, "true"
+		if kind == "" { // as the original writes it
+			kind, name, controlled = none, none, none
+		}
+		k.t.add(kubeInfo, 1, ns, pod, uid, "", label(s, "ip"), k.node, kind, name, label(s, "priority_class"), label(s, "host_network"))
+		k.t.add(kubeOwner, 1, ns, pod, uid, kind, name, controlled)
+		if qos := label(s, "qos"); qos != "" {
+			k.t.add(kubeQoS, 1, ns, pod, uid, qos)
+		}
+		switch {
+		case o.aboveKind == "":
+		case o.kind == "ReplicaSet":
+			k.once(kubeReplicas, ns, o.name, o.aboveKind, o.aboveName, "true")
+		case o.kind == "Job":
+			k.once(kubeJob, ns, o.name, o.aboveKind, o.aboveName, "true")
+		}
+	case "reckon_pod_phase":
+		for _, p := range phases {
+			is := 0.0
+			if p == label(s, "phase") {
+				is = 1
+			}
+			k.t.add(kubePhase, is, ns, pod, uid, p)
+		}
+	case "reckon_pod_created_time_seconds":
+		k.t.add(kubeCreated, v, ns, pod, uid)
+	}
+}
+
+// none stands for what is not there, as the original writes it.
+const none = "<none>"
+
+// once sets a sample to 1 that several pods ask for.
+func (k *kube) once(d *metric.Desc, labels ...string) { k.t.set(d, 1, labels...) }
+
+// container shows one of our samples about a container.
+func (k *kube) container(s *metric.Series, v float64) {
+	info := k.pods.of(s)
+	if info == nil || sandbox(info) {
+		return
+	}
+	ns, pod, uid, name := label(info, "namespace"), label(info, "pod"), label(info, "uid"), label(info, "container")
+	if kind := label(info, "type"); kind == "init" || kind == "sidecar" {
+		if s == info {
+			k.t.add(kubeInit, 1, ns, pod, uid, name, label(info, "image"), label(info, "container_id"))
+		}
+		return // the original has series of their own for these, with the same names and init_ in them
+	}
+	switch s.Desc.Name {
+	case "reckon_container_info":
+		k.t.add(kubeContainer, 1, ns, pod, uid, name, label(info, "image"), label(info, "container_id"))
+	case "reckon_container_restarts_total":
+		k.t.add(kubeRestarts, v, ns, pod, uid, name)
+	case "reckon_container_running":
+		k.t.add(kubeRunning, v, ns, pod, uid, name)
+	case "reckon_container_waiting":
+		k.t.add(kubeWaiting, v, ns, pod, uid, name)
+		k.t.add(kubeWaitingReason, v, ns, pod, uid, name, label(s, "reason"))
+	case "reckon_container_exit_code":
+		k.exit(s, v, ns, pod, uid, name)
+	case "reckon_container_request_cores":
+		k.t.add(kubeRequests, v, ns, pod, uid, name, k.node, "cpu", "core")
+	case "reckon_container_request_memory_bytes":
+		k.t.add(kubeRequests, v, ns, pod, uid, name, k.node, "memory", "byte")
+	case "reckon_container_limit_cores":
+		k.t.add(kubeLimits, v, ns, pod, uid, name, k.node, "cpu", "core")
+	case "reckon_container_limit_memory_bytes":
+		k.t.add(kubeLimits, v, ns, pod, uid, name, k.node, "memory", "byte")
+	}
+}
+
+// exit shows how a container ended: now, or before it was begun again.
+func (k *kube) exit(s *metric.Series, code float64, ns, pod, uid, name string) {
+	if k.alive[placeOf(s)] {
+		k.t.add(kubeLastTermReason, 1, ns, pod, uid, name, label(s, "reason"))
+		k.t.add(kubeLastExit, code, ns, pod, uid, name)
+		return
+	}
+	k.t.add(kubeTerminated, 1, ns, pod, uid, name)
+	k.t.add(kubeTermReason, 1, ns, pod, uid, name, label(s, "reason"))
+}
