@@ -20,7 +20,7 @@ const noModel = "none"
 
 var modelInfo = &metric.Desc{
 	Name: "reckon_power_model_info", Kind: metric.Gauge,
-	Help:   "The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a ratio; the value is always 1.",
+	Help:   "The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a ratio, empty where it was fitted to too little to state one; the value is always 1.",
 	Labels: []string{"model", "domain", "protocol", "error"},
 }
 
@@ -80,7 +80,11 @@ func openPowerModel(root, file string) (*powerModel, error) {
 		}
 	}
 	p.idle = m.Predict(make([]float64, len(m.Features))).Watts
-	p.info = metric.NewSeries(modelInfo, m.Name, m.Domain, m.Training.Protocol, strconv.FormatFloat(m.Training.Score.MAPE, 'f', 3, 64))
+	stated := ""
+	if m.Training.Score.Points > 0 {
+		stated = strconv.FormatFloat(m.Training.Score.MAPE, 'f', 3, 64)
+	}
+	p.info = metric.NewSeries(modelInfo, m.Name, m.Domain, m.Training.Protocol, stated)
 	p.power = metric.NewSeries(sensor.NodePower, string(p.domain), "model", attribution.Modelled)
 	return p, nil
 }

@@ -85,11 +85,7 @@ func robust(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	again := slices.Clone(w)
 	for range 8 {
 		for i := range t.y {
-			v := p.Base
-			for k := range p.Terms {
-				v += p.Terms[k].Watts * p.Terms[k].Basis(t.x[p.Terms[k].Feature][i])
-			}
-			again[i] = w[i] / max(math.Abs(v/t.y[i]-1), 0.01)
+			again[i] = w[i] / max(math.Abs(termsAt(t, &p, i)/t.y[i]-1), 0.01)
 		}
 		p, _ = fitTerms(t, terms, again)
 	}

@@ -226,6 +226,8 @@ func cleanRows(d Data) (rows []int, warn []string) {
 	add(gaps, "have a gap")
 	add(zero, "have a power of zero or less, which no running machine draws,")
 	add(clock, "have no time")
+	rows, odd := dropOutliers(rows, d.Watts)
+	add(odd, "have a power five times beyond all others, as blanks of meters have,")
 	if d.Time == nil {
 		return rows, warn
 	}
@@ -270,6 +272,31 @@ func cleanRows(d Data) (rows []int, warn []string) {
 	}
 	add(same, "repeat another row, time and all,")
 	return kept, warn
+}
+
+// An outlier is one of at most a fiftieth of the rows whose power lies by this factor above
+// that of all others. Machines draw more under load, but not in so few rows and so much:
+// 65535 W is what a management controller shows for "unknown".
+const (
+	outlierFactor = 5
+	outlierShare  = 50
+	outlierRows   = 10 // fewer rows are points chosen by hand
+)
+
+// dropOutliers returns rows without outliers and how many they were.
+func dropOutliers(rows []int, watts []float64) (kept []int, dropped int) {
+	if len(rows) < outlierRows {
+		return rows, 0
+	}
+	order := slices.Clone(rows)
+	slices.SortFunc(order, func(a, b int) int { return cmpFloat(watts[b], watts[a]) })
+	for k := max(1, len(order)/outlierShare); k > 0; k-- {
+		most := watts[order[k]]
+		if watts[order[k-1]] > outlierFactor*most {
+			return slices.DeleteFunc(rows, func(i int) bool { return watts[i] > most }), k
+		}
+	}
+	return rows, 0
 }
 
 func equalRows(d Data, i, j int) bool {

@@ -102,6 +102,18 @@ type Result struct {
 	Warnings []string
 }
 
+// fewestParts is from how many workloads, blocks or levels on an error is stated.
+const fewestParts = 5
+
+// State writes the error of choosing and fitting together into the model of r, where enough
+// parts were left out for one.
+func (n *Nested) State(r *Result) {
+	if len(n.Folds) >= fewestParts {
+		r.Model.Training.Score, r.Model.Training.Baseline = n.Score, n.Baseline
+		r.Model.Training.Protocol = n.Protocol + ", the family chosen without it"
+	}
+}
+
 // Fit cleans d, validates every family on it and returns the best one fitted
 // to all of it.
 func Fit(d Data, o Options) (*Result, error) {
@@ -162,6 +174,10 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 		Protocol: r.Protocol, Rows: len(t.y), Score: r.Score, Baseline: r.Baseline}
 	if t.protocol == ByWorkload {
 		m.Training.Workloads = slices.Clone(t.names)
+	}
+	if len(t.names) < fewestParts {
+		m.Training.Score, m.Training.Baseline = powermodel.Score{}, powermodel.Score{}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d parts are too few to state an error; %d or more workloads are needed", len(t.names), fewestParts))
 	}
 	return m
 }

@@ -57,6 +57,53 @@ func linear(t *table, f int) powermodel.Term {
 	return powermodel.Term{Feature: f, Shape: powermodel.ShapeLinear, Scale: scaleOf(t, f)}
 }
 
+// fitRoot is P = base + a*utilisation + b*sqrt(utilisation), by utilisation alone: most
+// servers rise steeply at first, as caches, memory and the uncore wake.
+func fitRoot(t *table, _ *Options) (powermodel.Part, error) {
+	if t.base == 0 {
+		return powermodel.Part{}, errNoFeature
+	}
+	root := powermodel.Term{Feature: t.primary, Shape: powermodel.ShapePower, Exponent: 0.5, Scale: scaleOf(t, t.primary)}
+	return robust(t, []powermodel.Term{linear(t, t.primary), root}, t.weights(true)), nil
+}
+
+// fitPower is P = base + a*utilisation^c with c from 0.2 to 1.5.
+func fitPower(t *table, _ *Options) (powermodel.Part, error) {
+	if t.base == 0 {
+		return powermodel.Part{}, errNoFeature
+	}
+	w := t.weights(true)
+	best := math.Inf(1)
+	var out powermodel.Part
+	for c := 0.2; c < 1.51; c += 0.05 {
+		term := powermodel.Term{Feature: t.primary, Shape: powermodel.ShapePower, Exponent: c, Scale: scaleOf(t, t.primary)}
+		p := robust(t, []powermodel.Term{term}, w)
+		if l := absoluteLoss(t, &p, w); l < best {
+			best, out = l, p
+		}
+	}
+	return out, nil
+}
+
+// absoluteLoss is the weighted sum of relative errors of a part of terms; w are relative
+// weights, which count squares.
+func absoluteLoss(t *table, p *powermodel.Part, w []float64) float64 {
+	sum := 0.0
+	for i, y := range t.y {
+		sum += w[i] * y * math.Abs(termsAt(t, p, i)-y)
+	}
+	return sum
+}
+
+// termsAt is what a part of terms gives for row i.
+func termsAt(t *table, p *powermodel.Part, i int) float64 {
+	v := p.Base
+	for k := range p.Terms {
+		v += p.Terms[k].Watts * p.Terms[k].Basis(t.x[p.Terms[k].Feature][i])
+	}
+	return v
+}
+
 // scaleOf brings a feature to about 1, and is never zero.
 func scaleOf(t *table, f int) float64 {
 	if s := max(math.Abs(t.feats[f].Max), math.Abs(t.feats[f].Min)); s > 0 {

@@ -29,8 +29,10 @@ const (
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
-func fitTrees(t *table, o *Options) (powermodel.Part, error)    { return boost(t, t.base, o) }
-func fitTreesLag(t *table, o *Options) (powermodel.Part, error) { return boost(t, len(t.feats), o) }
+// The trees explain what the additive model leaves over: trees alone are flat beyond what
+// they saw, and a machine that is busier than in training would draw no more.
+func fitTrees(t *table, o *Options) ([]powermodel.Part, error)    { return boost(t, t.base, o) }
+func fitTreesLag(t *table, o *Options) ([]powermodel.Part, error) { return boost(t, len(t.feats), o) }
 
 // forest is the state while an ensemble grows.
 type forest struct {
@@ -47,16 +49,16 @@ type forest struct {
 }
 
 // boost fits trees on the first features of t.
-func boost(t *table, features int, o *Options) (powermodel.Part, error) {
+func boost(t *table, features int, o *Options) ([]powermodel.Part, error) {
 	present := make(map[int]bool)
 	for _, g := range t.group {
 		present[g] = true
 	}
 	if features == 0 {
-		return powermodel.Part{}, errNoFeature
+		return nil, errNoFeature
 	}
 	if len(t.y) < treeMinRows || len(present) < treeMinRuns-1 {
-		return powermodel.Part{}, errFewRows
+		return nil, errFewRows
 	}
 	f := &forest{t: t, rnd: rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15)), w: t.weights(true),
 		res: make([]float64, len(t.y)), out: &powermodel.Trees{},
@@ -65,28 +67,35 @@ func boost(t *table, features int, o *Options) (powermodel.Part, error) {
 		code, edge := bin(t.x[j])
 		f.code, f.edge = append(f.code, code), append(f.edge, edge)
 	}
+	trend, err := fitAdditive(t, o)
+	if err != nil {
+		return nil, err
+	}
+	left := make([]float64, len(t.y)) // by the trend
 	var sum, sumW float64
 	for i, y := range t.y {
-		sum, sumW = sum+f.w[i]*y, sumW+f.w[i]
+		left[i] = y - termsAt(t, &trend, i)
+		sum, sumW = sum+f.w[i]*left[i], sumW+f.w[i]
 	}
-	base := sum / sumW
+	trend.Base += sum / sumW
+	for i := range left {
+		left[i] -= sum / sumW
+	}
 	f.unit = sumW / float64(len(t.y))
 	for range treeBags {
-		f.ensemble(base)
+		f.ensemble(left)
 	}
 	for i := range f.out.Value {
 		f.out.Value[i] /= treeBags
 	}
 	round(f.out)
-	return powermodel.Part{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, nil
+	return []powermodel.Part{trend, {Kind: powermodel.KindTrees, Weight: 1, Trees: f.out}}, nil
 }
 
 // ensemble grows one series of trees, each on what those before left over.
-func (f *forest) ensemble(base float64) {
+func (f *forest) ensemble(left []float64) {
 	t := f.t
-	for i, y := range t.y {
-		f.res[i] = y - base
-	}
+	copy(f.res, left)
 	share := min(treeRows, treeMaxRows/float64(len(t.y)))
 	rows := make([]int, 0, len(t.y))
 	for range treeCount {

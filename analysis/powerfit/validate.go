@@ -13,6 +13,8 @@ import (
 const (
 	Mean     = "mean"
 	Linear   = "linear"
+	Root     = "root"
+	Power    = "power"
 	Pieces   = "piecewise"
 	Fan      = "fan"
 	CurveFam = "curve"
@@ -25,13 +27,25 @@ const (
 
 type family struct {
 	name string
-	fit  func(*table, *Options) (powermodel.Part, error)
+	fit  func(*table, *Options) ([]powermodel.Part, error)
+}
+
+// one is a family whose model is of one part.
+func one(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Options) ([]powermodel.Part, error) {
+	return func(t *table, o *Options) ([]powermodel.Part, error) {
+		p, err := fit(t, o)
+		if err != nil {
+			return nil, err
+		}
+		return []powermodel.Part{p}, nil
+	}
 }
 
 func families() []family {
 	return []family{
-		{Mean, fitMean}, {Linear, fitLinear}, {Fan, fitFan}, {Pieces, fitPieces}, {CurveFam, fitCurve},
-		{Additive, fitAdditive}, {Devices, fitDevices}, {TreesFam, fitTrees}, {TreesLag, fitTreesLag},
+		{Mean, one(fitMean)}, {Linear, one(fitLinear)}, {Root, one(fitRoot)}, {Power, one(fitPower)}, {Fan, one(fitFan)},
+		{Pieces, one(fitPieces)}, {CurveFam, one(fitCurve)}, {Additive, one(fitAdditive)}, {Devices, one(fitDevices)},
+		{TreesFam, fitTrees}, {TreesLag, fitTreesLag},
 	}
 }
 
@@ -58,21 +72,24 @@ type candidate struct {
 func (c *candidate) fitAll(t *table, o *Options) ([]powermodel.Part, error) {
 	var parts []powermodel.Part
 	for k, f := range c.members {
-		p, err := f.fit(t, o)
+		ps, err := f.fit(t, o)
 		if err != nil {
 			return nil, err
 		}
-		p.Weight = c.weights[k]
-		parts = append(parts, p)
+		for i := range ps {
+			ps[i].Weight *= c.weights[k]
+		}
+		parts = append(parts, ps...)
 	}
 	return parts, nil
 }
 
 type validation struct{ candidates []candidate }
 
-// pick returns the index of the best candidate: the lowest mean error over folds
-// among those that are no worse than the mean in any figure, and among those within
-// a hundredth of it the simplest.
+// pick returns the index of the candidate to use: among those that are no worse than the
+// mean in any figure over all rows, the simplest whose error over folds is within one
+// standard error of the best one's (Breiman et al. 1984, section 3.4.3): what is only luckier is
+// left. The worst part alone rejects nobody, since the mean is lucky there as often.
 //
 // Of calibration points there are too few to tell families apart by leaving points
 // out, so the curve under the prior is taken unless it did clearly worse.
@@ -80,7 +97,7 @@ func (v *validation) pick(protocol string) int {
 	base := v.candidates[0].Score
 	ok := func(c *candidate) bool {
 		s := c.Score
-		return c.Skipped == "" && s.MAPE <= base.MAPE && s.RMSE <= base.RMSE && s.DRE <= base.DRE && s.Worst <= base.Worst
+		return c.Skipped == "" && s.MAPE <= base.MAPE && s.RMSE <= base.RMSE && s.DRE <= base.DRE
 	}
 	best := 0
 	for i := range v.candidates {
@@ -88,18 +105,48 @@ func (v *validation) pick(protocol string) int {
 			best = i
 		}
 	}
+	if best == 0 {
+		return 0
+	}
 	for i := range v.candidates {
 		c := &v.candidates[i]
 		if protocol == ByLevel && c.Family == CurveFam && ok(c) && c.Score.MAPE <= 2*v.candidates[best].Score.MAPE {
 			return i
 		}
 	}
-	for i := range v.candidates {
-		if c := &v.candidates[i]; ok(c) && c.Score.MAPE <= 1.01*v.candidates[best].Score.MAPE {
+	for i := 1; i < len(v.candidates); i++ {
+		if c := &v.candidates[i]; ok(c) && noWorse(c.Folds, v.candidates[best].Folds) {
 			return i
 		}
 	}
 	return best
+}
+
+// noWorse reports whether the errors a are on average at most one standard error above those
+// of b on the same folds. The differences are judged, since hard folds are hard for all.
+func noWorse(a, b []float64) bool {
+	d, mean := make([]float64, len(a)), 0.0
+	for i := range a {
+		d[i] = a[i] - b[i]
+		mean += d[i] / float64(len(a))
+	}
+	return mean <= standardError(d)
+}
+
+// standardError is that of the mean of v.
+func standardError(v []float64) float64 {
+	n := float64(len(v))
+	if n < 2 {
+		return 0
+	}
+	mean, sum := 0.0, 0.0
+	for _, x := range v {
+		mean += x / n
+	}
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	return math.Sqrt(sum / (n - 1) / n)
 }
 
 // validate runs every family over the folds of t.
@@ -140,11 +187,11 @@ func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error
 		if len(train[g].y) == 0 {
 			return nil, errors.New("a fold leaves nothing to train on")
 		}
-		part, err := f.fit(train[g], o)
+		parts, err := f.fit(train[g], o)
 		if err != nil {
 			return nil, err
 		}
-		m := bare(t, part)
+		m := bare(t, parts...)
 		for i := range t.y {
 			if t.group[i] == g {
 				t.row(i, x)

@@ -90,7 +90,9 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 	}
 	line("judged by", fmt.Sprintf("%s, %d rows", tr.Protocol, tr.Rows))
 	said := "MAPE " + errorText(tr.Score.MAPE)
-	if tr.Score.RMSE > 0 { // the built-in models state the mean error only
+	if tr.Score.Points == 0 {
+		said = "not stated: it was fitted to too little"
+	} else if tr.Score.RMSE > 0 { // the built-in models state the mean error only
 		said += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", errorText(tr.Score.Worst), term.Watts(&tr.Score.RMSE), errorText(tr.Baseline.MAPE))
 	}
 	line("error", said)
