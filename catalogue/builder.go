@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/prometheus/storage"
@@ -61,6 +62,7 @@ type Builder struct {
 	wrote bool    // the watermark was set
 	roll  *roller // nil for a catalogue that keeps no roll-ups
 
+	status  atomic.Pointer[Status]
 	filled  uint64 // mark of the dirty hours that rows were made of again
 	resumed bool   // imports that were cut off are in the catalogue
 }
@@ -105,6 +107,7 @@ func NewBuilder(q storage.Queryable, c store.Catalogue, o BuilderOptions) *Build
 func (b *Builder) Advance(ctx context.Context) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer b.noteStatus()
 	if b.fold != nil {
 		mark, err := b.cat.Watermark(ctx)
 		if err != nil {

@@ -18,7 +18,6 @@ import (
 	"reckon/client"
 	"reckon/internal/buildinfo"
 	"reckon/interop/importer"
-	"reckon/metric"
 	"reckon/metric/expose"
 	"reckon/query"
 	"reckon/store"
@@ -177,7 +176,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Viewer, o.Auth = s.authn.Viewer, s.authn.Handler()
 	o.Audit = s.authn.AuditLook
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Logger: s.log}
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}
 	labels := map[string]string{}
@@ -208,13 +207,4 @@ func (s *Server) notUpToDate() error {
 		return err
 	}
 	return errors.New("the server was started a moment ago and reads what was stored since")
-}
-
-// gather fills the server's own counters, beside what the agent in it measured, if it has one.
-func (s *Server) gather(b *metric.Batch) (err error) {
-	if s.agent != nil {
-		err = s.agent.Gather(b)
-	}
-	s.inconsistent.Gather(b)
-	return err
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -39,6 +40,9 @@ func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
 	v := access.From(ctx)
 	return s.limits.Begin(v.Name, v.Bound)
 }
+
+// senderName is how the sender of a request is called in the server's own metrics.
+func senderName(ctx context.Context) string { return cmp.Or(access.From(ctx).Name, "local") }
 
 // scraped is how what this server scrapes itself is called among senders.
 const scraped = "scraping"

@@ -57,6 +57,13 @@ func (p *proofs) Last(ctx context.Context) (client.Proof, error) {
 	return *p.last, nil
 }
 
+// differences is how many figures were found to differ since the start.
+func (p *proofs) differences() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found
+}
+
 // Summary says in a sentence how far usage is proven; empty where nobody knows.
 func (p *proofs) Summary(ctx context.Context) string {
 	last, err := p.Last(ctx)

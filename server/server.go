@@ -107,6 +107,7 @@ type Server struct {
 	limits          *limits.Limiter
 	senders         *senders.Registry
 	proofs          *proofs
+	self            self
 	inconsistent    invariant.Ledger // figures that were held back from answers
 	// limitsText is the file of limits as it was read at the start.
 	limitsText []byte
@@ -134,7 +135,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), first: make(chan struct{})}
+	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), first: make(chan struct{}), self: self{started: time.Now()}}
 	bounds, text, err := readLimits(c.Access.Limits)
 	if err != nil {
 		return nil, err
@@ -175,7 +176,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	s.http = &http.Server{
-		Handler:           handler,
+		Handler:           s.self.requests.counting(handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		IdleTimeout:       2 * time.Minute,
@@ -241,6 +242,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.buildCatalogue(run) })
 	g.Go(func() error { return s.forget(run) })
 	g.Go(func() error { return s.proofs.Run(run) })
+	g.Go(func() error { return s.runSelf(run) })
 	if s.hourly != nil {
 		g.Go(func() error { return s.hourly.Run(run) })
 	}

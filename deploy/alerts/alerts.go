@@ -8,5 +8,11 @@ import _ "embed" // for the files
 //go:embed reckon.yml
 var rules []byte
 
+//go:embed watchdog.yml
+var watchdog []byte
+
+// Watchdog is the content of watchdog.yml: an alert that always fires.
+func Watchdog() []byte { return append([]byte(nil), watchdog...) }
+
 // Rules is the content of reckon.yml.
 func Rules() []byte { return append([]byte(nil), rules...) }

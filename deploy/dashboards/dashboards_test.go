@@ -141,7 +141,7 @@ func TestMetricsExist(t *testing.T) {
 
 // plain puts in what Grafana puts in for All.
 func plain(expr string) string {
-	return regexp.MustCompile(`\$(site|node|workload|owner)`).ReplaceAllString(expr, ".*")
+	return regexp.MustCompile(`\$(site|node|workload|owner|server)`).ReplaceAllString(expr, ".*")
 }
 
 // prometheus is the data source: our own HTTP API over a simulated site.

@@ -23,7 +23,7 @@ var (
 
 // List is every dashboard.
 func List() []Dashboard {
-	return []Dashboard{site(), node(), workload(), owner(), gpu(), energy(), slurm(), agent()}
+	return []Dashboard{site(), node(), workload(), owner(), gpu(), energy(), slurm(), agent(), server()}
 }
 
 func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }

@@ -75,3 +75,36 @@ func agent() Dashboard {
 		}},
 	}}
 }
+
+func server() Dashboard {
+	v := Var{Name: "server", Metric: "reckon_server_start_time_seconds", Label: "server"}
+	const on = `server=~"$server"`
+	return Dashboard{Name: "server", Title: "Server", Description: "What the reckon server takes, answers and needs, and whether it keeps up.", Vars: []Var{v}, Rows: []Row{
+		{Title: "Now", Panels: []Panel{
+			stat("Accounted", "percentunit", `min(reckon_server_proof_accounted_ratio{`+on+`})`),
+			stat("Agents", "short", `sum(reckon_server_senders{`+on+`})`),
+			stat("Samples a second", "short", `sum(rate(reckon_server_store_samples_total{`+on+`}[5m]))`),
+			stat("Memory", "bytes", `max(reckon_server_memory_bytes{`+on+`,kind="resident"})`),
+			stat("Disk left", "bytes", `min(reckon_server_disk_free_bytes{`+on+`})`),
+			stat("Behind", "s", `max(reckon_server_catalogue_lag_seconds{`+on+`})`),
+		}},
+		{Title: "What comes", Panels: []Panel{
+			{Title: "Samples", Unit: "short", Queries: one(`sum by (protocol) (rate(reckon_server_ingest_samples_total{`+on+`}[5m]))`, "{{protocol}}")},
+			{Title: "Requests by status", Unit: "short", Queries: one(`sum by (protocol, status) (rate(reckon_server_ingest_requests_total{`+on+`}[5m]))`, "{{protocol}} {{status}}")},
+			{Title: "Refused samples", Unit: "short", Queries: one(`topk(20, sum by (sender, reason) (rate(reckon_server_ingest_refused_samples_total{`+on+`}[5m])))`, "{{sender}} {{reason}}")},
+			{Title: "Waiting for a store elsewhere", Unit: "short", Queries: one(`reckon_server_store_queue_requests{`+on+`}`, "{{server}}")},
+		}},
+		{Title: "What is made of it", Panels: []Panel{
+			{Title: "Behind", Unit: "s", Queries: []Query{{Expr: `reckon_server_catalogue_lag_seconds{` + on + `}`, Legend: "{{server}} lists"}, {Expr: `reckon_server_rollup_lag_seconds{` + on + `}`, Legend: "{{server}} usage"}}},
+			{Title: "Hours to be made again", Unit: "short", Queries: one(`reckon_server_dirty_rollups{`+on+`}`, "{{server}}")},
+			{Title: "Rules", Unit: "s", Queries: one(`reckon_server_rule_group_seconds{`+on+`}`, "{{group}}")},
+			{Title: "Time of an answer", Unit: "s", Queries: one(`sum by (what) (rate(reckon_server_request_seconds_total{`+on+`}[5m])) / sum by (what) (rate(reckon_server_requests_total{`+on+`}[5m]))`, "{{what}}")},
+		}},
+		{Title: "What it takes", Panels: []Panel{
+			{Title: "Memory", Unit: "bytes", Queries: one(`reckon_server_memory_bytes{`+on+`}`, "{{server}} {{kind}}")},
+			{Title: "CPU", Unit: "short", Queries: one(`rate(reckon_server_cpu_seconds_total{`+on+`}[5m])`, "{{server}}")},
+			{Title: "Series in memory", Unit: "short", Stack: true, Queries: one(`sum by (state) (reckon_server_store_series{`+on+`})`, "{{state}}")},
+			{Title: "Store on disk", Unit: "bytes", Queries: []Query{{Expr: `reckon_server_store_bytes{` + on + `}`, Legend: "{{server}} {{part}}"}, {Expr: `reckon_server_disk_free_bytes{` + on + `}`, Legend: "{{server}} free"}}},
+		}},
+	}}
+}

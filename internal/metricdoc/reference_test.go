@@ -10,7 +10,6 @@ import (
 
 	"reckon/account"
 	"reckon/agent"
-	"reckon/answer/invariant"
 	"reckon/external/scrape"
 	"reckon/external/textfile"
 	"reckon/internal/metricdoc"
@@ -27,6 +26,7 @@ import (
 	"reckon/sensor/sensortest"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
+	"reckon/server"
 	"reckon/transport/push"
 	"reckon/transport/scraping"
 )
@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 	sections := []metricdoc.Section{
 		{Title: "Workloads", Descs: account.Descs(), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`."},
 	}
-	sections = append(sections, metricdoc.Section{Title: "The server", Descs: invariant.Descs(), Text: "What the server counts of its own answers, on `/metrics` of `reckon up`."})
+	sections = append(sections, metricdoc.Section{Title: "The server", Descs: server.Descs(), Text: "What the server says of itself, on `/metrics` of `reckon serve` and `reckon up`, and in its own store once a minute, where they have the label `server` instead of `node`."})
 	sections = append(sections, metricdoc.Section{Title: "Scraping", Descs: scraping.Descs(), Text: "What the server says of targets that it scrapes, beside Prometheus's own `up` and `scrape_*`, with the labels of the target."})
 	sections = append(sections, metricdoc.Section{Title: "Slurm", Descs: slurmctl.Descs(), Text: "What the controller of a cluster says, with the external label `site` and without `node`; what has the label `node` names it as Slurm does. It also writes the series of workloads for name, times and requests."})
 	machine := metricdoc.Section{Title: "The machine", Text: "Names, labels and types of node_exporter. What the kernel does not give is absent; a newer kernel may give more."}

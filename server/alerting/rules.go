@@ -25,6 +25,9 @@ import (
 // defaults is the name of the rules that the program brings.
 const defaults = "default"
 
+// watchdog is the name of the rules with an alert that always fires.
+const watchdog = "watchdog"
+
 // everything is a context in which all series are seen: a rule asks for nobody.
 func everything(ctx context.Context) context.Context {
 	return access.With(ctx, access.Viewer{Role: access.Support, Name: "rules"})
@@ -55,7 +58,7 @@ func ruleFiles(patterns []string) ([]string, error) {
 		switch p {
 		case "none":
 			continue
-		case defaults:
+		case defaults, watchdog:
 			out = append(out, p)
 			continue
 		}
@@ -79,8 +82,11 @@ type loader struct {
 }
 
 func (l loader) Load(name string, lax bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	if name == defaults {
+	switch name {
+	case defaults:
 		return rulefmt.Parse(alerts.Rules(), lax, scheme, l.parser, quiet(l.log))
+	case watchdog:
+		return rulefmt.Parse(alerts.Watchdog(), lax, scheme, l.parser, quiet(l.log))
 	}
 	return rulefmt.ParseFile(name, lax, scheme, l.parser, quiet(l.log))
 }

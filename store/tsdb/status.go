@@ -102,3 +102,13 @@ func extent(db *promtsdb.DB) (oldest, newest int64) {
 	}
 	return oldest, newest
 }
+
+// LogBytes is what the write-ahead logs take on disk.
+func (s *Store) LogBytes() (n int64) {
+	for _, name := range []string{"wal", "wbl"} {
+		if bytes, err := dirBytes(filepath.Join(s.opts.Dir, name)); err == nil {
+			n += bytes
+		}
+	}
+	return n
+}

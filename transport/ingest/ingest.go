@@ -53,6 +53,9 @@ type Options struct {
 	// Admit says whether a sender that shows itself may send by its name; an error refuses the
 	// request, so that the sender keeps it. nil admits all.
 	Admit func(s instance.Sender, address string) error
+	// Stats counts what comes; may be nil. Sender is how a sender is called there.
+	Stats  *Stats
+	Sender func(ctx context.Context) string
 	// MaxBody and MaxDecoded bound a request in bytes before and after it is unpacked;
 	// 16 and 64 MiB by default.
 	MaxBody, MaxDecoded int64
@@ -73,6 +76,7 @@ type Options struct {
 
 type handler struct {
 	Options
+	protocol  string // in Stats
 	slots     chan struct{}
 	receiving atomic.Int64 // bytes of bodies that are on their way
 	buffers   sync.Pool
@@ -83,9 +87,9 @@ type handler struct {
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
-func Handler(o Options) http.Handler { return newHandler(o) }
+func Handler(o Options) http.Handler { return newHandler(o, "remote_write") }
 
-func newHandler(o Options) *handler {
+func newHandler(o Options, protocol string) *handler {
 	o.MaxBody = cmp.Or(o.MaxBody, 16<<20)
 	o.MaxDecoded = cmp.Or(o.MaxDecoded, 64<<20)
 	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 2*runtime.GOMAXPROCS(0))
@@ -100,7 +104,7 @@ func newHandler(o Options) *handler {
 	if o.Sizes == nil {
 		o.Sizes = func() (int64, int64) { return o.MaxBody, o.MaxDecoded }
 	}
-	h := &handler{Options: o, slots: make(chan struct{}, o.MaxConcurrent)}
+	h := &handler{Options: o, protocol: protocol, slots: make(chan struct{}, o.MaxConcurrent)}
 	h.buffers.New = func() any { return new(buffers) }
 	h.meta.tell = o.Describe
 	return h
@@ -133,6 +137,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Prometheus-Remote-Write-Exemplars-Written", "0")
 	}
 	if err == nil {
+		h.Stats.request(h.protocol, http.StatusNoContent)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -146,6 +151,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
 	}
+	h.Stats.request(h.protocol, s.code)
 	http.Error(w, s.text, s.code)
 }
 
@@ -240,12 +246,16 @@ func (h *handler) enter(ctx context.Context) (leave func(), err error) {
 
 // sender is what is known of who sends a request.
 type sender struct {
+	name    string
 	allowed func(site, node string) bool // nil: for all
 	bounds  *limits.Request              // nil: none
 }
 
 func (h *handler) sender(r *http.Request) (s sender, err error) {
 	ctx := r.Context()
+	if h.Sender != nil {
+		s.name = h.Sender(ctx)
+	}
 	if h.Allow != nil {
 		if s.allowed, err = h.Allow(ctx); err != nil {
 			return s, status(http.StatusForbidden, "%v", err)

@@ -69,7 +69,7 @@ func TestKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t)
 			w := &watched{AppendableV2: s, generation: generation}
-			h := newHandler(Options{Store: w})
+			h := newHandler(Options{Store: w}, "remote_write")
 			at := time.Now().Add(-time.Minute)
 			next := func() []byte {
 				at = at.Add(time.Second)
@@ -104,7 +104,7 @@ func TestKnownIsChecked(t *testing.T) {
 	allowed := true
 	h := newHandler(Options{Store: s, Allow: func(context.Context) (func(string, string) bool, error) {
 		return func(string, string) bool { return allowed }, nil
-	}})
+	}}, "remote_write")
 	at := time.Now().Add(-time.Minute)
 	twice := []uint32{1, 2, 3, 4, 3, 2}
 	symbols := []string{"", "__name__", "cpu", "node", "n1"}
@@ -124,7 +124,7 @@ func TestKnownIsChecked(t *testing.T) {
 func TestKnownDescription(t *testing.T) {
 	s := openStore(t)
 	var told []metadata.Metadata
-	h := newHandler(Options{Store: s, Describe: func(_ string, m metadata.Metadata) error { told = append(told, m); return nil }})
+	h := newHandler(Options{Store: s, Describe: func(_ string, m metadata.Metadata) error { told = append(told, m); return nil }}, "remote_write")
 	at := time.Now().Add(-time.Minute)
 	for i, help := range []string{"Old.", "Old.", "New.", "New."} {
 		offer(t, h, two([]string{"", "__name__", "cpu", help, "seconds"}, []uint32{1, 2}, at.Add(time.Duration(i)*time.Second), 1,
@@ -160,7 +160,7 @@ func TestForgotten(t *testing.T) {
 // Series that are known cost no memory.
 func TestKnownAllocs(t *testing.T) {
 	s := openStore(t)
-	h := newHandler(Options{Store: s})
+	h := newHandler(Options{Store: s}, "remote_write")
 	const series = 500
 	req := &writev2.Request{Symbols: []string{"", "__name__", "cpu", "workload"}}
 	for i := range series {

@@ -176,7 +176,7 @@ func TestSlowSenders(t *testing.T) {
 
 // The bodies on their way have a bound together, and what is read is counted out again.
 func TestReceivingBound(t *testing.T) {
-	h := newHandler(Options{Store: openStore(t), MaxReceiving: 1000})
+	h := newHandler(Options{Store: openStore(t), MaxReceiving: 1000}, "remote_write")
 	pr, pw := io.Pipe()
 	r := httptest.NewRequest(http.MethodPost, "/", pr)
 	first := make(chan int)

@@ -41,7 +41,7 @@ type otlp struct {
 // The resource attributes site and node become labels of every series; without node it
 // is host.name. A token's scope is held against these two.
 func OTLP(o Options) http.Handler {
-	h := &otlp{handler: newHandler(o)}
+	h := &otlp{handler: newHandler(o, "otlp")}
 	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
 	return h
 }
@@ -63,9 +63,11 @@ func (h *otlp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.after > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
 		}
+		h.Stats.request(h.protocol, s.code)
 		http.Error(w, s.text, s.code)
 		return
 	}
+	h.Stats.request(h.protocol, http.StatusOK)
 	w.Header().Set("Content-Type", kind)
 	_, _ = w.Write(answer) // the sender went away: nothing left to say
 }
@@ -194,7 +196,7 @@ func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result
 	case ctx.Err() != nil:
 		return in.finish(ctx.Err())
 	case err != nil:
-		in.refuse(1, "%v", err)
+		in.refuse(whyInvalid, 1, "%v", err)
 	}
 	return in.finish(nil)
 }
@@ -225,7 +227,7 @@ func refuseDelta(in *writer, m pmetric.Metric) bool {
 	if kind == pmetric.AggregationTemporalityCumulative {
 		return false
 	}
-	in.refuse(points, "%s has %s temporality; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the sender, or put the deltatocumulative processor of a collector before it",
+	in.refuse(whyDelta, points, "%s has %s temporality; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the sender, or put the deltatocumulative processor of a collector before it",
 		m.Name(), strings.ToLower(kind.String()))
 	return true
 }

@@ -54,6 +54,7 @@ type writer struct {
 	aheadBy time.Duration // the least of them
 	round   uint32
 	refused int
+	why     map[string]int // of those refused
 	reasons []string
 }
 
@@ -96,12 +97,14 @@ func (w *writer) finish(err error) (result, error) {
 	for i := range w.fresh {
 		w.h.known.put(w.fresh[i].key, w.fresh[i].as, w.round)
 	}
+	w.h.Stats.stored(w.h.protocol, w.result.samples+w.result.histograms)
 	if w.refused == 0 {
 		return w.result, nil
 	}
 	if err := w.fastClock(); err != nil {
 		return w.result, err
 	}
+	w.h.Stats.refuse(w.who.name, w.why)
 	text := strings.Join(w.reasons, "; ")
 	if more := w.refused - len(w.reasons); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
@@ -115,6 +118,10 @@ func (w *writer) elsewhere(e *store.RefusedError) {
 	w.result.samples = max(w.result.samples-e.Refused, 0)
 	w.result.histograms = max(stored-e.Refused-w.result.samples, 0)
 	w.refused += e.Refused
+	if w.why == nil {
+		w.why = map[string]int{}
+	}
+	w.why[whyStore] += e.Refused
 	for _, r := range e.Reasons {
 		if len(w.reasons) < sayAtMost {
 			w.reasons = append(w.reasons, r.Error())
@@ -123,8 +130,12 @@ func (w *writer) elsewhere(e *store.RefusedError) {
 }
 
 // refuse notes n samples that will never be taken.
-func (w *writer) refuse(n int, format string, args ...any) {
+func (w *writer) refuse(why string, n int, format string, args ...any) {
 	w.refused += n
+	if w.why == nil {
+		w.why = map[string]int{}
+	}
+	w.why[why] += n
 	if len(w.reasons) < sayAtMost {
 		w.reasons = append(w.reasons, fmt.Sprintf(format, args...))
 	}
@@ -149,12 +160,12 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	n := max(len(ts.samples)+len(ts.histograms), 1)
 	key, err := ts.sum(req)
 	if err != nil {
-		w.refuse(n, "labels: %v", err)
+		w.refuse(whyInvalid, n, "labels: %v", err)
 		return nil
 	}
 	doc, err := ts.docSum(req)
 	if err != nil {
-		w.refuse(n, "description of %s: %v", ts.labels(req, &w.scratch), err)
+		w.refuse(whyInvalid, n, "description of %s: %v", ts.labels(req, &w.scratch), err)
 		return nil
 	}
 	k, old := w.h.known.get(key, w.round)
@@ -293,7 +304,7 @@ func (w *writer) admit(ls labels.Labels, samples int) (bool, error) {
 	if errors.As(err, &tooFast) {
 		return false, slow(err)
 	}
-	w.refuse(samples, "%v", err)
+	w.refuse(whyLimit, samples, "%v", err)
 	return false, nil
 }
 
@@ -309,11 +320,11 @@ func (w *writer) within(ls labels.Labels) error {
 
 func (w *writer) valid(ls labels.Labels, samples int) bool {
 	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) {
-		w.refuse(samples, "%s is no valid set of labels", ls)
+		w.refuse(whyInvalid, samples, "%s is no valid set of labels", ls)
 		return false
 	}
 	if twice, bad := ls.HasDuplicateLabelNames(); bad {
-		w.refuse(samples, "%s has the label %s twice", ls, twice)
+		w.refuse(whyInvalid, samples, "%s has the label %s twice", ls, twice)
 		return false
 	}
 	return true
@@ -367,7 +378,7 @@ func (w *writer) future(s *series, t int64) bool {
 	if w.ahead++; w.ahead == 1 || by < w.aheadBy {
 		w.aheadBy = by
 	}
-	w.refuse(1, "%s: %s lies in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
+	w.refuse(whyFuture, 1, "%s: %s lies in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
 	return true
 }
 
@@ -393,10 +404,21 @@ func (w *writer) judge(s *series, t int64, err error) error {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
 		errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp),
 		errors.As(err, &invalid):
-		w.refuse(1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
+		w.refuse(whyOf(err), 1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
 		return nil
 	}
 	return err
+}
+
+// whyOf is the reason of an error of the store.
+func whyOf(err error) string {
+	switch {
+	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds), errors.Is(err, storage.ErrOutOfOrderSample):
+		return whyTooOld
+	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
+		return whyConflict
+	}
+	return whyInvalid
 }
 
 // begin writes the zero that a counter had when it began, so that its first sample

@@ -1,6 +1,8 @@
 package push
 
 import (
+	"time"
+
 	"reckon/metric"
 )
 
@@ -38,6 +40,10 @@ var (
 		Name: "reckon_agent_push_queue_requests", Kind: metric.Gauge,
 		Help: "Requests that wait to be sent.", Labels: []string{"endpoint"},
 	}
+	pushOldest = &metric.Desc{
+		Name: "reckon_agent_push_oldest_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help: "Age of the oldest sample that waits to be sent; 0 when none does.", Labels: []string{"endpoint"},
+	}
 	pushQueue = &metric.Desc{
 		Name: "reckon_agent_push_queue_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
 		Help: "Size on disk of the queue of the endpoint.", Labels: []string{"endpoint"},
@@ -46,7 +52,7 @@ var (
 
 // Descs lists what a [Reporter] appends.
 func Descs() []*metric.Desc {
-	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushQueue}
+	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushOldest, pushQueue}
 }
 
 // Reporter is the state of a Pusher as a sensor: it implements sensor.Sensor.
@@ -85,6 +91,11 @@ func (r *Reporter) Read(b *metric.Batch) error {
 		b.Add(r.cache.Get(pushRetries, s.Name), float64(s.Retries))
 		b.Add(r.cache.Get(pushBytes, s.Name), float64(s.Bytes))
 		b.Add(r.cache.Get(pushWaiting, s.Name), float64(s.Queue.Records))
+		age := 0.0
+		if s.Queue.Records > 0 && !s.Queue.Oldest.IsZero() {
+			age = max(time.Since(s.Queue.Oldest).Seconds(), 0)
+		}
+		b.Add(r.cache.Get(pushOldest, s.Name), age)
 		b.Add(r.cache.Get(pushQueue, s.Name), float64(s.Queue.Bytes))
 	}
 	r.cache.Sweep()

@@ -1,0 +1,19 @@
+package alerting
+
+import "time"
+
+// Group is how a group of rules fares.
+type Group struct {
+	Name string
+	Last time.Time     // evaluation; zero before the first
+	Took time.Duration // it
+}
+
+// Groups are the groups of rules.
+func (s *Service) Groups() []Group {
+	var out []Group
+	for _, g := range s.manager.RuleGroups() {
+		out = append(out, Group{g.Name(), g.GetLastEvaluation(), g.GetEvaluationTime()})
+	}
+	return out
+}
