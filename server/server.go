@@ -211,6 +211,9 @@ func (s *Server) openStores(ctx context.Context) error {
 	if err := s.openSeries(ctx); err != nil {
 		return err
 	}
+	if err := s.boundBegun(); err != nil {
+		return err
+	}
 	return s.openCatalogue(ctx)
 }
 

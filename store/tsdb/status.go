@@ -112,3 +112,11 @@ func (s *Store) LogBytes() (n int64) {
 	}
 	return n
 }
+
+// LiveSeries is how many series are in memory, those that ended and wait to leave it included.
+func (s *Store) LiveSeries() int {
+	if h := s.head.Load(); h != nil {
+		return int(h.NumSeries())
+	}
+	return 0
+}

@@ -175,7 +175,7 @@ func (w *writer) series2(req *request2, ts *series2) error {
 			return nil
 		}
 	}
-	if ok, err := w.admit(k.ls, n); err != nil || !ok {
+	if ok, err := w.admit(k.ls, n, old); err != nil || !ok {
 		return err
 	}
 	was := k
@@ -249,7 +249,7 @@ func (w *writer) series1(ts *prompb.TimeSeries) error {
 	if !w.valid(ls, n) {
 		return nil
 	}
-	if ok, err := w.admit(ls, n); err != nil || !ok {
+	if ok, err := w.admit(ls, n, false); err != nil || !ok {
 		return err
 	}
 	s := series{ls: ls}
@@ -288,8 +288,8 @@ type freshSeries struct {
 }
 
 // admit reports whether a series with so many samples, whose labels are valid, is taken.
-// The error refuses the whole request.
-func (w *writer) admit(ls labels.Labels, samples int) (bool, error) {
+// The error refuses the whole request. known says that it came lately.
+func (w *writer) admit(ls labels.Labels, samples int, known bool) (bool, error) {
 	if err := w.within(ls); err != nil {
 		return false, err
 	}
@@ -297,6 +297,9 @@ func (w *writer) admit(ls labels.Labels, samples int) (bool, error) {
 		return true, nil
 	}
 	err := w.who.bounds.Series(ls, samples)
+	if err == nil && !known && w.begins(ls) {
+		err = w.who.bounds.New(ls)
+	}
 	if err == nil {
 		return true, nil
 	}
@@ -316,6 +319,15 @@ func (w *writer) within(ls labels.Labels) error {
 	}
 	return status(http.StatusForbidden, "the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE --node NODE`",
 		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))
+}
+
+// begins reports whether the store has no such series. Of a store elsewhere that is not known.
+func (w *writer) begins(ls labels.Labels) bool {
+	if w.refs == nil || w.generation == 0 {
+		return false
+	}
+	ref, _ := w.refs.GetRef(ls, ls.Hash())
+	return ref == 0
 }
 
 func (w *writer) valid(ls labels.Labels, samples int) bool {

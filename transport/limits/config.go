@@ -35,6 +35,13 @@ type Config struct {
 	Labels Labels `yaml:"labels"`
 	// Senders bounds each sender by itself; a token may have bounds of its own.
 	Senders Bound `yaml:"senders"`
+	// Nodes bounds the series that may begin on each node of a sender in half an hour; 20,000 by
+	// default, and more where more was sent before there was a bound.
+	Nodes struct {
+		Series int `yaml:"series"`
+	} `yaml:"nodes"`
+	// Series bounds those in memory all together; by default as many as half the memory holds.
+	Series int `yaml:"series"`
 	// Sites bounds all that is sent for one site; "*" is for those that are not named.
 	Sites map[string]Bound `yaml:"sites"`
 	// Queries bounds those of a role: admin, support, user, public; "*" is for roles that
@@ -84,6 +91,7 @@ func (c *Config) check() error {
 	errs := []error{
 		low("requests.body_bytes", float64(c.Requests.Body)), low("requests.unpacked_bytes", float64(c.Requests.Unpacked)),
 		low("labels.count", float64(c.Labels.Count)), low("labels.name_bytes", float64(c.Labels.Name)), low("labels.value_bytes", float64(c.Labels.Value)),
+		low("nodes.series", float64(c.Nodes.Series)), low("series", float64(c.Series)),
 		low("senders.series", float64(c.Senders.Series)), low("senders.samples_per_second", c.Senders.SamplesPerSecond),
 	}
 	for site, b := range c.Sites {

@@ -31,6 +31,9 @@ type Limiter struct {
 
 	mu     sync.Mutex
 	meters map[string]*meter
+
+	begun *Begun // nil: new series are not bounded
+	fresh fresh
 }
 
 // New returns a limiter. clock is time.Now unless a test says otherwise.
@@ -67,10 +70,12 @@ func (e *Slow) Error() string {
 // Request is one request of a sender; it is used by one goroutine.
 type Request struct {
 	l      *Limiter
+	name   string  // of the sender
 	c      *Config // as it was when the request began
 	sender *meter
 	sites  map[string]*meter // those seen so far, with their samples
 	taken  map[*meter]int
+	fresh  map[string]int // series that begin, by sender and node
 }
 
 // Begin starts a request of a sender. own are the bounds of its token; what they leave
@@ -80,7 +85,7 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	b := c.Senders
 	b.Series = cmp.Or(own.Series, b.Series)
 	b.SamplesPerSecond = cmp.Or(own.SamplesPerSecond, b.SamplesPerSecond)
-	r := &Request{l: l, c: c, taken: map[*meter]int{}}
+	r := &Request{l: l, name: sender, c: c, taken: map[*meter]int{}}
 	if r.sender = l.meter("sender", sender, b); r.sender != nil {
 		return r, r.sender.admit(l)
 	}
@@ -113,6 +118,7 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 // Stored counts what the request brought, when it was stored.
 func (r *Request) Stored() {
 	now := r.l.clock()
+	r.l.fresh.add(r.fresh, now)
 	for m, n := range r.taken {
 		m.spend(n, now)
 	}

@@ -1,0 +1,122 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/internal/durable"
+	"reckon/store/tsdb"
+	"reckon/transport/limits"
+)
+
+const (
+	// begunFile holds the bounds of nodes that had more than the default before there was one.
+	begunFile = "series-bounds.json"
+	// seriesBytes is what a series takes of memory, what is made of it included.
+	seriesBytes = 4 << 10
+	// learnFrom is how far back is looked for what nodes have sent.
+	learnFrom = 24 * time.Hour
+)
+
+// begunBounds are the bounds of new series, as they are kept.
+type begunBounds struct {
+	Nodes  map[string]int `json:"nodes"`
+	Series int            `json:"series"` // of the server; 0 is what its memory holds
+}
+
+// boundBegun puts bounds of new series in force. A site that was there before them keeps twice
+// what it had: an upgrade refuses nothing that was taken.
+func (s *Server) boundBegun() error {
+	embedded, ok := s.samples.(*tsdb.Store)
+	if !ok {
+		return nil // what a store elsewhere takes is its own matter
+	}
+	file := filepath.Join(s.config.Data, begunFile)
+	var b begunBounds
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		if raw, err = durable.Unseal(raw); err == nil {
+			err = json.Unmarshal(raw, &b)
+		}
+		if err != nil {
+			s.log.Warn("the bounds of series that nodes had are not readable and are learned again", "file", file, "err", err)
+		}
+	}
+	if err != nil {
+		if b, err = learnBegun(embedded); err != nil {
+			return err
+		}
+		if raw, err = json.Marshal(b); err == nil {
+			err = durable.Replace(file, durable.Seal(raw), 0o640)
+		}
+		if err != nil {
+			s.log.Warn("the bounds of series could not be kept", "file", file, "err", err)
+		}
+	}
+	s.limits.SetBegun(limits.Begun{Learned: b.Nodes, Live: embedded.LiveSeries, Most: max(b.Series, memorySeries())})
+	return nil
+}
+
+// learnBegun counts the series that nodes had lately.
+func learnBegun(s *tsdb.Store) (b begunBounds, err error) {
+	b.Nodes = map[string]int{}
+	now := time.Now()
+	q, err := s.Querier(now.Add(-learnFrom).UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return b, err
+	}
+	defer q.Close()
+	count, all := map[string]int{}, 0
+	set := q.Select(context.Background(), false, &storage.SelectHints{Func: "series", Start: now.Add(-learnFrom).UnixMilli(), End: now.UnixMilli()}, labels.MustNewMatcher(labels.MatchNotEqual, labels.MetricName, ""))
+	for set.Next() {
+		count[limits.NodeKey(set.At().Labels())]++
+		all++
+	}
+	for key, n := range count {
+		if n > limits.DefaultNodeSeries/2 {
+			b.Nodes[key] = 2 * n
+		}
+	}
+	b.Series = 2 * all
+	return b, set.Err()
+}
+
+// memorySeries is how many series half the memory holds that the server may take.
+func memorySeries() int {
+	memory := debug.SetMemoryLimit(-1)
+	if memory == math.MaxInt64 {
+		memory = machineMemory()
+	}
+	return int(memory / 2 / seriesBytes)
+}
+
+// machineMemory is MemTotal of proc(5), in bytes; 0 where it is not known.
+func machineMemory() int64 {
+	raw, err := os.ReadFile("/proc/meminfo")
+	if errors.Is(err, fs.ErrNotExist) || err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(raw) {
+		f := bytes.Fields(line)
+		if len(f) == 3 && string(f[0]) == "MemTotal:" {
+			n, err := strconv.ParseInt(string(f[1]), 10, 64)
+			if err != nil {
+				return 0
+			}
+			return n << 10
+		}
+	}
+	return 0
+}

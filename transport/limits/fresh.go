@@ -1,0 +1,118 @@
+package limits
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// DefaultNodeSeries is how many series may begin on one node of one sender in half an hour to an
+// hour. An agent has some hundreds; labels that change with every sample make more.
+const DefaultNodeSeries = 20_000
+
+// Begun says what new series are held against where the file of limits says nothing.
+type Begun struct {
+	// Learned are higher bounds of nodes that had more before there was a bound, by [NodeKey].
+	Learned map[string]int
+	// Live returns how many series are in memory, and Most is how many may be; 0 is no bound.
+	Live func() int
+	Most int
+}
+
+// SetBegun puts bounds of new series in force. It is called before the first request.
+func (l *Limiter) SetBegun(b Begun) { l.begun = &b }
+
+// NodeKey names the node of a series: its site and node or, of what names none, its instance.
+func NodeKey(ls labels.Labels) string {
+	return ls.Get("site") + "\x00" + cmp.Or(ls.Get("node"), ls.Get("instance"))
+}
+
+// fresh counts series that begin on nodes. It holds numbers only, about 100 bytes a node.
+type fresh struct {
+	mu    sync.Mutex
+	turn  time.Time
+	now   map[string]int
+	older map[string]int
+	said  time.Time
+}
+
+// New reports why a series that the store does not have may not begin, or nil.
+func (r *Request) New(ls labels.Labels) error {
+	b := r.l.begun
+	if b == nil {
+		return nil
+	}
+	if most := or(r.c.Series, b.Most, 0); most > 0 && b.Live != nil {
+		if live := b.Live(); live >= most {
+			r.l.sayFresh("the server", most)
+			return fmt.Errorf("the server has %d series in memory, and %d is its bound: give it more memory, send less, or raise series in the file of limits", live, most)
+		}
+	}
+	key := NodeKey(ls)
+	most := or(r.c.Nodes.Series, max(DefaultNodeSeries, b.Learned[key]), 0)
+	if most == 0 {
+		return nil
+	}
+	own := r.name + "\x00" + key
+	if r.l.fresh.count(own, r.l.clock())+r.fresh[own] >= most {
+		node := cmp.Or(ls.Get("node"), ls.Get("instance"), "without a name")
+		r.l.sayFresh("node "+node+" of sender "+r.name, most)
+		return fmt.Errorf("more than %d series began on node %s in half an hour, which is the bound: drop labels that change with every sample, or raise nodes.series in the file of limits", most, node)
+	}
+	if r.fresh == nil {
+		r.fresh = map[string]int{}
+	}
+	r.fresh[own]++
+	return nil
+}
+
+// count is how many series began lately under a key.
+func (f *fresh) count(key string, now time.Time) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.age(now)
+	return f.now[key] + f.older[key]
+}
+
+// add counts series that began: what was sent in vain comes again, and counts once.
+func (f *fresh) add(began map[string]int, now time.Time) {
+	if len(began) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.age(now)
+	if len(f.now) >= maxMeters {
+		clear(f.now)
+	}
+	for key, n := range began {
+		f.now[key] += n
+	}
+}
+
+// age begins a new generation when it is time to. The caller holds mu.
+func (f *fresh) age(now time.Time) {
+	if now.Sub(f.turn) >= generation {
+		f.older = f.now
+		if now.Sub(f.turn) >= 2*generation {
+			f.older = nil
+		}
+		f.now, f.turn = map[string]int{}, now
+	}
+}
+
+func (l *Limiter) sayFresh(who string, most int) {
+	now := l.clock()
+	l.fresh.mu.Lock()
+	quiet := !l.fresh.said.IsZero() && now.Sub(l.fresh.said) < sayEvery
+	if !quiet {
+		l.fresh.said = now
+	}
+	l.fresh.mu.Unlock()
+	if !quiet {
+		l.logger.Warn(who+" is held back: too many new series", "series", most)
+	}
+}

@@ -1,0 +1,92 @@
+package limits
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// begin has a sender begin n series on a node in one request, which is stored or not; it
+// returns how many were refused.
+func begin(t *testing.T, l *Limiter, sender, node string, from, n int, stored bool) (refused int) {
+	t.Helper()
+	r, err := l.Begin(sender, Bound{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := from; i < from+n; i++ {
+		if r.New(labels.FromStrings("__name__", "x", "node", node, "i", fmt.Sprint(i))) != nil {
+			refused++
+		}
+	}
+	if stored {
+		r.Stored()
+	}
+	return refused
+}
+
+// The default bounds what begins on a node; other nodes and senders have bounds of their own,
+// what was not stored does not count, and after an hour there is room again.
+func TestNewSeries(t *testing.T) {
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	l := New(Config{}, func() time.Time { return now }, nil)
+	if begin(t, l, "a", "n1", 0, DefaultNodeSeries+1, true) != 0 {
+		t.Error("bounded before bounds were set")
+	}
+	l.SetBegun(Begun{Learned: map[string]int{"\x00big": DefaultNodeSeries + 5, "\x00small": 7}})
+	if n := begin(t, l, "a", "n1", 0, DefaultNodeSeries, false); n != 0 {
+		t.Errorf("%d refused up to the bound", n)
+	}
+	if n := begin(t, l, "a", "n1", 0, DefaultNodeSeries, true); n != 0 {
+		t.Errorf("what was not stored counts: %d refused", n)
+	}
+	if n := begin(t, l, "a", "n1", 0, 1, true); n != 1 {
+		t.Error("one more than the bound was taken")
+	}
+	for _, other := range [][2]string{{"b", "n1"}, {"a", "n2"}, {"a", "small"}} {
+		if n := begin(t, l, other[0], other[1], 0, DefaultNodeSeries, true); n != 0 {
+			t.Errorf("%v: %d refused", other, n)
+		}
+	}
+	if n := begin(t, l, "a", "big", 0, DefaultNodeSeries+6, true); n != 1 {
+		t.Errorf("of a node that had more before: %d refused, want 1", n)
+	}
+	now = now.Add(2*generation - time.Second)
+	if n := begin(t, l, "a", "n1", 0, 1, true); n != 0 {
+		t.Logf("%d refused within the hour", n)
+	}
+	now = now.Add(2 * generation)
+	if n := begin(t, l, "a", "n1", 0, DefaultNodeSeries, true); n != 0 {
+		t.Errorf("%d refused after an hour", n)
+	}
+}
+
+func TestNewSeriesOfAll(t *testing.T) {
+	live := 9
+	for _, tt := range []struct {
+		config Config
+		most   int
+		want   int
+	}{{Config{}, 10, 0}, {Config{}, 9, 1}, {Config{Series: 5}, 10, 1}, {Config{Series: -1}, 5, 0}, {Config{}, 0, 0}} {
+		l := New(tt.config, nil, nil)
+		l.SetBegun(Begun{Live: func() int { return live }, Most: tt.most})
+		if got := begin(t, l, "a", "n", 0, 1, true); got != tt.want {
+			t.Errorf("%+v with %d: %d refused, want %d", tt.config, tt.most, got, tt.want)
+		}
+	}
+	c := Config{}
+	c.Nodes.Series = -1
+	l := New(c, nil, nil)
+	l.SetBegun(Begun{})
+	if n := begin(t, l, "a", "n", 0, DefaultNodeSeries+1, true); n != 0 {
+		t.Errorf("%d refused without a bound", n)
+	}
+	c.Nodes.Series = 3
+	l = New(c, nil, nil)
+	l.SetBegun(Begun{})
+	if n := begin(t, l, "a", "n", 0, 4, true); n != 1 {
+		t.Errorf("%d of 4 refused by a bound of 3", n)
+	}
+}
