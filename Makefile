@@ -7,7 +7,7 @@ BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo 
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
-.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s fuzz release packages size clean
+.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s stops fuzz release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -74,6 +74,9 @@ damage: ## two hundred random damages of each store and of the files of a stoppe
 
 e2e-kernels: ## the accuracy cases of every source on Debian's kernels, emulated by QEMU one after the other (an hour and more)
 	go run ./test/kernels
+
+stops: ## end a server at 200 of its writes, syncs and renames and hold usage against the counters (minutes)
+	RECKON_STOPS=200 go test -count=1 -timeout 30m -run 'TestStops$$' -v ./catalogue
 
 fuzz: ## run every fuzz test for FUZZTIME (10s)
 	@script/fuzz $(FUZZTIME)
