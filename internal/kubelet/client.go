@@ -169,7 +169,7 @@ func (c *Client) plain(err error) error {
 func Decode(r io.Reader) ([]*Pod, error) {
 	in := &bounded{r: r}
 	d := json.NewDecoder(in)
-	if err := toItems(d); err != nil {
+	if some, err := toItems(d); err != nil || !some {
 		return nil, unreadable(err)
 	}
 	var pods []*Pod
@@ -200,33 +200,29 @@ func unreadable(err error) error {
 	return fmt.Errorf("the list of pods can not be read: %w", err)
 }
 
-// toItems moves to the first pod.
-func toItems(d *json.Decoder) error {
+// toItems moves to the first pod; false where there is no list, as of a node without pods.
+func toItems(d *json.Decoder) (some bool, err error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return cmp.Or(err, errors.New("it is no object"))
+		return false, cmp.Or(err, errors.New("it is no object"))
 	}
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return err
+			return false, err
 		}
 		if key == "items" {
-			switch t, err := d.Token(); {
-			case err != nil:
-				return err
-			case t == nil:
-				return errors.New("its items are null")
-			case t != json.Delim('['):
-				return errors.New("its items are no list")
+			t, err := d.Token()
+			if err == nil && t != nil && t != json.Delim('[') {
+				err = errors.New("its items are no list")
 			}
-			return nil
+			return t != nil, err
 		}
 		var skipped json.RawMessage
 		if err := d.Decode(&skipped); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return errors.New("it has no items")
+	return false, errors.New("it has no items")
 }
 
 // bounded fails when a pod, or the whole, is larger than can be.

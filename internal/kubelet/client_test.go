@@ -57,7 +57,7 @@ func TestAnswers(t *testing.T) {
 		"a page":         {func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }, 0, "can not be read"},
 		"null":           {func(w http.ResponseWriter) { fmt.Fprint(w, "null") }, 0, "no object"},
 		"no items":       {func(w http.ResponseWriter) { fmt.Fprint(w, `{"kind":"Status"}`) }, 0, "no items"},
-		"null items":     {func(w http.ResponseWriter) { fmt.Fprint(w, `{"items":null}`) }, 0, "null"},
+		"an empty node":  {func(w http.ResponseWriter) { fmt.Fprint(w, `{"items":null}`) }, 0, ""},
 		"strange items":  {func(w http.ResponseWriter) { fmt.Fprint(w, `{"items":{}}`) }, 0, "no list"},
 		"slow":           {func(w http.ResponseWriter) { fmt.Fprint(w, half); w.(http.Flusher).Flush(); <-t.Context().Done() }, 1, "within 200ms"},
 	} {
