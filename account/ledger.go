@@ -39,9 +39,10 @@ type Config struct {
 	// seen and when it moved. parent is the part of its parent, or nil; ended says that
 	// the process is gone, so that nothing more can be read of it.
 	Identify func(p *sensor.Process, parent *Part, ended bool) Identified
-	// Rename gives the names of a place (workload.Identity.Place) as they are known now, without control groups. It is
-	// asked at each tick for parts with provisional names; nil where all names are final.
-	Rename func(place string) workload.Identity
+	// Rename gives the names of a place (workload.Identity.Place) as they are known now, without control groups. program
+	// is the one that used most there, empty if none is known. It is asked at each tick for parts with provisional names;
+	// nil where all names are final.
+	Rename func(place, program string) workload.Identity
 	// Container returns what the supervisor of a place reports of it, nil while nothing is known; ended says that the
 	// part has no process any more. It may be nil.
 	Container func(place string, ended bool) *workload.ContainerFacts

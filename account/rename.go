@@ -56,10 +56,8 @@ func (l *Ledger) placed(place string) *Part {
 
 // better reports whether other names for a part are to be taken.
 func (p *Part) better(found *Identified) bool {
-	if k := (key{found.Workload, found.Part, found.Owner}); found.Naming == workload.Named && k != p.key {
-		return true
-	}
-	return found.Naming < p.naming
+	k := key{found.Workload, found.Part, found.Owner}
+	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (!p.exported || found.Naming == workload.Named)
 }
 
 // name asks for better names of the parts that have provisional ones.
@@ -72,7 +70,8 @@ func (l *Ledger) name() {
 		if p.naming == workload.Named || p.closed() || p.exported && p.end != 0 {
 			continue
 		}
-		if found := (Identified{Identity: l.config.Rename(p.place)}); p.better(&found) {
+		program, _ := p.commands.top()
+		if found := (Identified{Identity: l.config.Rename(p.place, program.String())}); p.better(&found) {
 			l.rename(p, found)
 		}
 	}

@@ -50,12 +50,12 @@ func (c *cluster) identify(p *sensor.Process, _ *Part, _ bool) Identified {
 	if b == nil {
 		return byGroup(p, nil, false)
 	}
-	found := Identified{Identity: c.rename(b.uid + "/" + b.id), Handle: b}
+	found := Identified{Identity: c.rename(b.uid+"/"+b.id, ""), Handle: b}
 	found.Cgroup = "/" + b.id
 	return found
 }
 
-func (c *cluster) rename(place string) workload.Identity {
+func (c *cluster) rename(place, _ string) workload.Identity {
 	uid, id, _ := strings.Cut(place, "/")
 	out := workload.Identity{
 		Workload: workload.MakeID(workload.Pod, uid), Part: id, Owner: "kubernetes", Place: place, Run: uid, Naming: workload.Unnamed,

@@ -92,11 +92,11 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 }
 
 // rename is account.Config.Rename.
-func (a *Agent) rename(place string) workload.Identity {
+func (a *Agent) rename(place, program string) workload.Identity {
 	if a.kubernetes == nil {
 		return workload.Identity{Place: place, Naming: workload.Unnamed}
 	}
-	return a.kubernetes.Rename(place)
+	return a.kubernetes.Rename(place, program)
 }
 
 // container is account.Config.Container.

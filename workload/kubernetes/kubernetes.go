@@ -66,22 +66,26 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	for _, c := range h.Cgroups {
 		if p, ok := find(c.Path); ok {
-			return r.identity(&p, h.Comm == sandboxProgram), true
+			return r.identity(&p, h.Comm), true
 		}
 	}
 	return workload.Identity{}, false
 }
 
-// sandboxProgram is the program that holds the namespaces of a pod.
-const sandboxProgram = "pause"
+// Programs that run in a pod: the one that holds its namespaces, and the stages in which runc begins a container.
+const (
+	sandboxProgram = "pause"
+	runtimeStage   = "runc:["
+)
 
-// Rename returns the identity of a place by the names that are known now, without control groups.
-func (r *Resolver) Rename(place string) workload.Identity {
+// Rename returns the identity of a place, in which a program runs, by the names that are known now, without control
+// groups.
+func (r *Resolver) Rename(place, program string) workload.Identity {
 	uid, container, _ := strings.Cut(place, "/")
-	return r.identity(&cgroupPlace{uid: uid, container: container}, false)
+	return r.identity(&cgroupPlace{uid: uid, container: container}, program)
 }
 
-func (r *Resolver) identity(p *cgroupPlace, sandbox bool) workload.Identity {
+func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	id := workload.Identity{
 		Workload: workload.MakeID(workload.Pod, p.uid), Part: short(p.container), Owner: unknownOwner,
 		Place: p.uid + "/" + p.container, Run: p.uid, Cgroup: p.cgroup, Whole: p.pod,
@@ -110,9 +114,11 @@ func (r *Resolver) identity(p *cgroupPlace, sandbox bool) workload.Identity {
 		name = cgpath.Clean(c.Name)
 	case p.container == "" || pod.Started():
 		return id // the sandbox, or a process of the pod in no container
-	case sandbox: // most likely; a container may run a program of that name
+	case program == sandboxProgram: // most likely; a container may run a program of that name
 		id.Naming = workload.HalfNamed
 		return id
+	case len(pod.Containers) == 1 && program != "" && !strings.HasPrefix(program, runtimeStage):
+		name = cgpath.Clean(pod.Containers[0].Name) // there is no other
 	default:
 		id.Naming = workload.HalfNamed
 		r.Pods.Refresh(id.Place)

@@ -123,7 +123,10 @@ func TestNames(t *testing.T) {
 		"a bare pod":     {podText("dev", "shell", "", "", app, running("app")), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
 		"its sandbox":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "pause", "pod/dev/shell", "", "dev", workload.Named, burst},
 		"a new sandbox":  {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "pause", "daemonset/kube-system/cni", "cni-x", "kube-system", workload.HalfNamed, ""},
-		"not reported":   {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"the only one":   {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/app", "kube-system", workload.Named, ""},
+		"begins":         {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "runc:[2:INIT]", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"no program":     {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
+		"one of two":     {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), `"initContainers":[{"name":"i"}],`+app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
 		"begun again":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(strings.ReplaceAll(running("app"), cid, "newer"), "//old", "//"+cid)), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
 		"no such pod":    {`{"items":[]}`, "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed, burst},
 		"without a name": {podText("", "half", "", "", app, running("app")), "", "pod/" + uid, cid[:12], unknownOwner, workload.Unnamed, burst},
@@ -135,7 +138,7 @@ func TestNames(t *testing.T) {
 		if !ok || got.Workload != tt.id || got.Part != tt.part || got.Owner != tt.owner || got.Naming != tt.naming || got.Cgroup != path || got.Whole != tt.whole || got.Place != uid+"/"+cid || got.Run != uid {
 			t.Errorf("%s: %+v", what, got)
 		}
-		if later := r.Rename(got.Place); later.Naming != tt.naming || later.Workload != got.Workload || later.Part != got.Part && tt.comm == "" || later.Cgroup != "" || later.Whole != "" {
+		if later := r.Rename(got.Place, tt.comm); later.Naming != tt.naming || later.Workload != got.Workload || later.Part != got.Part || later.Cgroup != "" || later.Whole != "" {
 			t.Errorf("%s, asked again: %+v", what, later)
 		}
 	}
