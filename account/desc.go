@@ -112,8 +112,12 @@ var (
 	}
 	startTime = &metric.Desc{
 		Name: "reckon_workload_start_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
-		Help:   "When the part began, seconds since the Unix epoch.",
+		Help:   "When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the UID that tells one run of the workload from the next.",
 		Labels: with(),
+	}
+	// startTimeOfRun is startTime of a part of which it is known which run of the workload it is of.
+	startTimeOfRun = &metric.Desc{
+		Name: startTime.Name, Kind: startTime.Kind, Unit: startTime.Unit, Help: startTime.Help, Labels: with("run"),
 	}
 	endTime = &metric.Desc{
 		Name: "reckon_workload_end_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds,

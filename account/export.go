@@ -298,10 +298,14 @@ func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 }
 
 func (l *Ledger) newRows(p *Part) *rows {
-	return &rows{
+	r := &rows{
 		user: p.series(cpuSeconds, "user"), system: p.series(cpuSeconds, "system"),
-		processes: p.series(processes), started: p.series(processesStarted), start: p.series(startTime),
+		processes: p.series(processes), started: p.series(processesStarted),
 	}
+	if r.start = p.series(startTime); p.facts.Run != "" {
+		r.start = p.series(startTimeOfRun, p.facts.Run)
+	}
+	return r
 }
 
 // lazy makes a series when its first value is known.

@@ -274,6 +274,7 @@ func (f *facts) merge(o workload.Facts) {
 	fill(&f.Account, o.Account)
 	fill(&f.Partition, o.Partition)
 	fill(&f.Command, o.Command)
+	fill(&f.Run, o.Run)
 	fill(&f.RequestCores, o.RequestCores)
 	fill(&f.RequestMemoryBytes, o.RequestMemoryBytes)
 	fill(&f.RequestGPUs, o.RequestGPUs)

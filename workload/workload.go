@@ -97,6 +97,8 @@ type Facts struct {
 	Account   string // project or account it is charged to
 	Partition string // partition, queue or slice
 	Command   string // program of its first process
+	// Run names the run of the workload that the part is of, where an id has several: the UID of a Job.
+	Run string
 
 	RequestCores       float64
 	RequestMemoryBytes float64

@@ -14,11 +14,11 @@ type Pod struct {
 	ReportedUID string
 	Created     time.Time
 	Labels      map[string]string
-	// Annotations that say something to the agent: prometheus.io/, reckon/, kubernetes.io/config.
+	// Annotations that say something to the agent: prometheus.io/ and reckon/.
 	Annotations map[string]string
 	// OwnerKind and OwnerName are of the owner that controls the pod, or else of the first; empty for none.
-	OwnerKind, OwnerName string
-	Static               bool // of a file or a URL of the node, not of the API server
+	OwnerKind, OwnerName, OwnerUID string
+	Static                         bool // of a file or a URL of the node, not of the API server
 
 	Phase, QoS, IP string
 	Priority       string // class

@@ -19,6 +19,7 @@ type wirePod struct {
 		Owners      []struct {
 			Kind       string `json:"kind"`
 			Name       string `json:"name"`
+			UID        string `json:"uid"`
 			Controller bool   `json:"controller"`
 		} `json:"ownerReferences"`
 	} `json:"metadata"`
@@ -103,7 +104,7 @@ func (w *wirePod) pod() *Pod {
 		if o.Kind == "Node" { // the mirror of a static pod
 			p.Static = true
 		} else if i == 0 || o.Controller {
-			p.OwnerKind, p.OwnerName = o.Kind, o.Name
+			p.OwnerKind, p.OwnerName, p.OwnerUID = o.Kind, o.Name, o.UID
 		}
 	}
 	p.Own.Request, p.Own.Limit = w.Spec.Resources.Requests.read(), w.Spec.Resources.Limits.read()

@@ -103,6 +103,7 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	id.Workload = workload.MakeID(workload.Kind(cgpath.Clean(owner.Kind)), namespace+"/"+cgpath.Clean(owner.Name))
 	id.Facts = workload.Facts{
 		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: clean(account(pod, r.Account)), Partition: clean(pod.Labels[queueLabel]),
+		Run: clean(runOf(pod, owner)),
 	}
 	id.Part = ""
 	if bare := owner == (Owner{"pod", pod.Name}); !bare {

@@ -119,6 +119,22 @@ func cronJob(job string, created time.Time) (string, bool) {
 	return job[:at], age >= -cronAhead && age <= cronBehind
 }
 
+// runOf tells the runs of a workload apart that has one after another: by the UID of what makes the pods of one run, empty
+// where a workload goes on, as a Deployment does, or where that is not known.
+func runOf(p *kubelet.Pod, o Owner) string {
+	switch {
+	case o == Owner{"pod", p.Name}:
+		return p.ReportedUID
+	case o.Kind == "job" || o.Kind == "cronjob":
+		return p.OwnerUID
+	case o.Kind == "jobset" || o.Kind == "trainjob":
+		return p.Labels["jobset.sigs.k8s.io/jobset-uid"]
+	case p.Completes && o.Kind == strings.ToLower(p.OwnerKind):
+		return p.OwnerUID
+	}
+	return ""
+}
+
 // account is the first label of the list that the pod has.
 func account(p *kubelet.Pod, labels []string) string {
 	for _, key := range labels {

@@ -64,6 +64,27 @@ func TestCronJob(t *testing.T) {
 	}
 }
 
+func TestRuns(t *testing.T) {
+	jobset := map[string]string{"jobset.sigs.k8s.io/jobset-name": "sim", "jobset.sigs.k8s.io/jobset-uid": "set"}
+	for what, tt := range map[string]struct {
+		pod  kubelet.Pod
+		want string
+	}{
+		"a Job":                  {kubelet.Pod{OwnerKind: "Job", OwnerName: "a", OwnerUID: "job", Completes: true}, "job"},
+		"a Job of a JobSet":      {kubelet.Pod{OwnerKind: "Job", OwnerName: "sim-w-0", OwnerUID: "job", Labels: jobset, Completes: true}, "set"},
+		"a bare pod":             {kubelet.Pod{Name: "a", ReportedUID: "pod"}, "pod"},
+		"a Workflow":             {kubelet.Pod{OwnerKind: "Workflow", OwnerName: "w", OwnerUID: "flow", Completes: true}, "flow"},
+		"an operator's service":  {kubelet.Pod{OwnerKind: "Thing", OwnerName: "w", OwnerUID: "x"}, ""},
+		"a StatefulSet":          {kubelet.Pod{OwnerKind: "StatefulSet", OwnerName: "db", OwnerUID: "x"}, ""},
+		"a Deployment":           {kubelet.Pod{OwnerKind: "ReplicaSet", OwnerName: "a-1", OwnerUID: "x", Labels: map[string]string{"pod-template-hash": "1"}}, ""},
+		"the launcher of an MPI": {kubelet.Pod{OwnerKind: "Job", OwnerName: "pi-launcher", OwnerUID: "x", Completes: true, Labels: map[string]string{"training.kubeflow.org/job-name": "pi"}}, ""},
+	} {
+		if got := runOf(&tt.pod, ownerOf(&tt.pod)); got != tt.want {
+			t.Errorf("%s: run %q, want %q", what, got, tt.want)
+		}
+	}
+}
+
 func TestAccount(t *testing.T) {
 	p := &kubelet.Pod{Labels: map[string]string{"team": "shop", "app": "cart"}}
 	for want, labels := range map[string][]string{"shop": {"reckon/account", "team", "app"}, "cart": {"app", "team"}, "": {"x"}} {
