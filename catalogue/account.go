@@ -15,9 +15,10 @@ import (
 // each series. Fields are exported to be encoded.
 type account struct {
 	Site, ID, Kind, Owner string
-	Start                 int64 // milliseconds
-	Known                 bool  // Start comes from the start series, not from the first sample
-	Fixed                 bool  // a row was written: Start is its identity and stays, unless the scheduler reports another
+	Start                 int64  // milliseconds
+	Known                 bool   // Start comes from the start series, not from the first sample
+	Run                   string // what the source calls this run of the id, such as the UID of a Job; empty where it does not
+	Fixed                 bool   // a row was written: Start is its identity and stays, unless the scheduler reports another
 
 	Scheduler SchedulerTimes
 	Next      int64   // start of the id's next run as reported by the scheduler; 0 when there is none

@@ -26,10 +26,12 @@ type fold struct {
 	q        storage.Queryable
 	accounts map[key][]*account // the runs of each, by start
 	names    series.Labels
+	// placed are the runs that parts are of where their start names the run: runs of one id may overlap then.
+	placed map[key]map[place]*account
 }
 
 func newFold(q storage.Queryable) *fold {
-	return &fold{q: q, accounts: map[key][]*account{}}
+	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}}
 }
 
 // sameStart is by how much two starts may differ and still be one: sources round.
@@ -44,6 +46,7 @@ const nextPart = 5 * 60 * 1000
 type startSpan struct {
 	place
 	start, first, last int64
+	run                string // what the source calls the run
 }
 
 // take folds all samples of the interval. Intervals of later calls may overlap earlier
@@ -64,7 +67,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime}))
 	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
-		f.names.Read(l)
+		f.names.Read(l, "run")
 		into := found
 		if f.names.Metric == figure.EndTime {
 			into = ends
@@ -81,7 +84,11 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 		if f.names.Metric == figure.SubmitTime {
 			return nil
 		}
-		into[k] = append(into[k], valueSpans(place{f.names.Node, f.names.Part}, it)...)
+		spans := valueSpans(place{f.names.Node, f.names.Part}, it)
+		for i := range spans {
+			spans[i].run = f.names.Rest["run"]
+		}
+		into[k] = append(into[k], spans...)
 		return nil
 	}, ms...)
 	if err != nil {
@@ -151,6 +158,14 @@ func (f *fold) join(k key, list, ends []startSpan) {
 			if a.reported() {
 				continue
 			}
+			if l.run != "" && a.Run != "" {
+				if a.Run == l.run {
+					if mine = a; known[a] == nil {
+						known[a] = a.going()
+					}
+				}
+				continue
+			}
 			g := known[a]
 			if g == nil {
 				g = a.going()
@@ -170,6 +185,13 @@ func (f *fold) join(k key, list, ends []startSpan) {
 				mine.Start = l.start
 			}
 			mine.Known = true
+		}
+		if l.run != "" {
+			mine.Run = l.run
+			if f.placed[k] == nil {
+				f.placed[k] = map[place]*account{}
+			}
+			f.placed[k][l.place] = mine
 		}
 		g := known[mine]
 		g.until = max(g.until, l.last)
@@ -284,7 +306,11 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	byBatch := place{n.Node, n.Part} == place{} || s.ofStep()
 	var now *account
 	pick := func(t int64) *account {
-		now = f.at(k, t, byBatch, now)
+		if now = f.at(k, t, byBatch, now); now.Run != "" {
+			if of := f.placed[k][place{n.Node, n.Part}]; of != nil && t >= of.from(byBatch)-1 {
+				now = of
+			}
+		}
 		if !now.Known && t < now.Start {
 			now.Start = t
 		}

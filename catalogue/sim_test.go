@@ -37,6 +37,7 @@ type site struct {
 // truth is what really happened in one life of a workload.
 type truth struct {
 	id           string
+	run          string // as its source calls it
 	start        time.Time
 	end          time.Time
 	user, read   float64
@@ -71,6 +72,7 @@ var (
 	simPeak    = desc("reckon_workload_memory_peak_bytes", metric.Gauge)
 	simCores   = desc("reckon_workload_cores", metric.NativeHistogram)
 	simStart   = desc(figure.StartTime, metric.Gauge)
+	simRun     = desc(figure.StartTime, metric.Gauge, "run")
 	simEnd     = desc(figure.EndTime, metric.Gauge)
 	simInfo    = desc("reckon_workload_info", metric.Gauge, "name", "account", "partition", "command")
 )
@@ -183,7 +185,11 @@ func (x *site) export(p *piece, last bool) {
 	add(p.get(simRead, "read"), p.read)
 	add(p.get(simStarted), p.started)
 	add(p.get(simPeak), p.peak[p.place])
-	add(p.get(simStart), float64(p.start.UnixMilli())/1000)
+	if p.run == "" {
+		add(p.get(simStart), float64(p.start.UnixMilli())/1000)
+	} else {
+		add(p.get(simRun, p.run), float64(p.start.UnixMilli())/1000)
+	}
 	add(p.get(simInfo, "train", "physics", "gpu", "python3"), 1)
 	h := p.hist
 	h.Buckets = slices.Clone(h.Buckets)
