@@ -128,6 +128,21 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	}
 }
 
+// ExportWaiting appends what is reported of a container that has no process and waits to be begun: in the back-off after a
+// crash, or for its image. Such a container has no account.
+func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
+	add := func(d *metric.Desc, v float64, values ...string) {
+		labels := append(make([]string, 0, 12), string(id.Workload), string(id.Workload.Kind()), id.Part, id.Owner)
+		b.Add(series.Get(d, append(labels, values...)...), v)
+	}
+	add(containerInfo, 1, f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS)
+	add(containerWaiting, 1, f.Waiting)
+	add(containerRestarts, float64(f.Restarts))
+	if f.Ended {
+		add(containerExit, float64(f.ExitCode), f.Reason)
+	}
+}
+
 // podSum adds up the pods of a workload for one export.
 type podSum struct {
 	export         uint64

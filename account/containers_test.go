@@ -161,6 +161,9 @@ func TestContainerReports(t *testing.T) {
 	if infos != 1 {
 		t.Errorf("%d reckon_container_info of one part", infos)
 	}
+	if !r.l.Holds("deployment/shop/cart", "cart-a/app", "shop") || r.l.Holds("deployment/shop/cart", "cart-z/app", "shop") {
+		t.Error("the ledger does not know what it holds")
+	}
 	if _, ok := r.values["reckon_container_restarts_total|deployment/shop/cart|deployment|cart-a|shop"]; ok {
 		t.Error("the sandbox has restarts")
 	}

@@ -26,6 +26,11 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 	return Pending
 }
 
+// Holds reports whether there is an account of the part, if only one that the last export carried to its end.
+func (l *Ledger) Holds(id workload.ID, part, owner string) bool {
+	return l.parts[key{id, part, owner}] != nil
+}
+
 // OwnerOf returns the owner of a workload that runs on this node, or false when none of
 // that name does.
 func (l *Ledger) OwnerOf(id workload.ID) (owner string, ok bool) {

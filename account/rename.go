@@ -96,6 +96,9 @@ func (l *Ledger) rename(p *Part, found Identified) *Part {
 		delete(l.parts, p.key)
 	}
 	from := p.group
+	if k.id.Kind() == workload.Pod && from.whole.handle != nil && workload.PartOfPod(k.id, k.part) == "" && found.Whole == nil {
+		found.Whole, from.whole.handle = from.whole.handle, nil // still one pod, and no more
+	}
 	l.leaveGroup(p)
 	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
 	l.enter(p)

@@ -130,6 +130,7 @@ type Agent struct {
 	pods    *kubelet.Cache // nil where no kubelet is asked
 	// kubernetes is the resolver of the chain that asks it.
 	kubernetes *kubernetes.Resolver
+	waiting    metric.Cache // series of containers that wait
 	user       func(uid uint32) string
 	look       looker // at a process in /proc
 	ledger     *account.Ledger

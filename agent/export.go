@@ -30,6 +30,7 @@ type unit struct {
 func (a *Agent) export(now time.Time) {
 	a.batch.Reset(now)
 	a.ledger.Export(&a.batch)
+	a.exportWaiting(&a.batch)
 	a.exportOwn(&a.batch)
 	for _, u := range a.sensors {
 		if u.sensor != nil && !a.own.reading(u) {

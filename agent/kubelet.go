@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reckon/account"
 	"reckon/external/scrape"
 	"reckon/internal/kubelet"
 	"reckon/metric"
@@ -89,6 +90,19 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 	}
 	a.self.nameless = true
 	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured", "name it with --kubelet https://NODE:10250", nil))
+}
+
+// exportWaiting appends what is reported of containers that wait and have no part that the ledger exports.
+func (a *Agent) exportWaiting(b *metric.Batch) {
+	if a.pods == nil {
+		return
+	}
+	a.kubernetes.Waiting(a.pods.List(), func(id *workload.Identity, f *workload.ContainerFacts) {
+		if !a.ledger.Holds(id.Workload, id.Part, id.Owner) {
+			account.ExportWaiting(id, f, &a.waiting, b)
+		}
+	})
+	a.waiting.Sweep()
 }
 
 // rename is account.Config.Rename.

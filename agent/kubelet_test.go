@@ -137,7 +137,8 @@ func TestPodsAreNamed(t *testing.T) {
 	until("nothing yet", func(got []string) bool { return len(got) == 0 })
 	run(uid1)
 	server.say(`{"metadata":{"name":"cart-5d4-x","namespace":"shop","uid":"`+uid1+`","labels":{"pod-template-hash":"5d4","team":"web"},"ownerReferences":[{"kind":"ReplicaSet","name":"cart-5d4","controller":true}]},`+
-		`"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m","memory":"64Mi"},"limits":{"memory":"128Mi"}}}]},"status":{"phase":"Running","containerStatuses":[{"name":"app","containerID":"containerd://`+cid+`","restartCount":3,"state":{"running":{}}}]}}`, 0)
+		`"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m","memory":"64Mi"},"limits":{"memory":"128Mi"}}}]},"status":{"phase":"Running","containerStatuses":[{"name":"app","containerID":"containerd://`+cid+`","restartCount":3,"state":{"running":{}}}]}},`+
+		`{"metadata":{"name":"pull","namespace":"shop","uid":"u3"},"spec":{"containers":[{"name":"app"}]},"status":{"phase":"Pending","containerStatuses":[{"name":"app","restartCount":4,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":3,"reason":"Error"}}}]}}`, 0)
 	until("the pod is named", func(got []string) bool {
 		if len(got) == 0 {
 			return false
@@ -157,6 +158,12 @@ func TestPodsAreNamed(t *testing.T) {
 	}
 	if _, n := sum(&b, "reckon_workload_limit_cores"); n != 0 {
 		t.Error("a limit that nobody set")
+	}
+	a.export(time.Now())
+	for name, want := range map[string]float64{"reckon_container_waiting": 1, "reckon_container_restarts_total": 4, "reckon_container_exit_code": 3} {
+		if got, n := sum(&a.batch, name, "workload", "pod/shop/pull", "part", "app"); got != want || n != 1 {
+			t.Errorf("%s of a container that waits is %v in %d series, want %v", name, got, n, want)
+		}
 	}
 	v := a.judge(&sensor.Origin{Workload: "pod/" + uid1, Placed: true})
 	if v.err != nil || v.whose != (whose{"deployment/shop/cart", "cart-5d4-x", "shop"}) {
@@ -180,7 +187,7 @@ func TestPodsAreNamed(t *testing.T) {
 
 // TestNamelessPods: without a kubelet a note says once that pods have no names.
 func TestNamelessPods(t *testing.T) {
-	a := open(t, Config{Source: "procfs", Node: "n1"})
+	a := open(t, Config{Source: "procfs", Node: "n1", Kubelet: Kubelet{Address: "auto"}})
 	for range 2 {
 		a.noteNameless(&workload.Identity{Place: "u/c"})
 		a.export(time.Now())

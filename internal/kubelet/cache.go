@@ -80,6 +80,13 @@ func (s *Cache) Pod(uid string) *Pod {
 	return p
 }
 
+// List returns the pods that are known. The caller must not change the slice.
+func (s *Cache) List() []*Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pods
+}
+
 // Refresh asks for the pods soon, because something is expected of them. A reason, which is any text, leads to a few
 // questions only.
 func (s *Cache) Refresh(why string) {

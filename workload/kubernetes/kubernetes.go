@@ -20,7 +20,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"strings"
 
 	"reckon/internal/cgpath"
@@ -98,17 +97,7 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 		id.Naming = workload.Unnamed
 		return id
 	}
-	owner, namespace := ownerOf(pod), cgpath.Clean(pod.Namespace)
-	id.Owner = namespace
-	id.Workload = workload.MakeID(workload.Kind(cgpath.Clean(owner.Kind)), namespace+"/"+cgpath.Clean(owner.Name))
-	id.Facts = workload.Facts{
-		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: clean(account(pod, r.Account)), Partition: clean(pod.Labels[queueLabel]),
-		Run: clean(runOf(pod, owner)),
-	}
-	id.Part = ""
-	if bare := owner == (Owner{"pod", pod.Name}); !bare {
-		id.Part, id.Whole = cgpath.Clean(pod.Name), ""
-	}
+	r.pod(&id, pod)
 	name := short(p.container)
 	switch c := pod.Container(p.container); {
 	case c != nil:
@@ -124,8 +113,26 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 		id.Naming = workload.HalfNamed
 		r.Pods.Refresh(id.Place)
 	}
-	id.Part = strings.TrimPrefix(id.Part+"/"+name, "/")
+	id.Part = within(id.Part, name)
 	return id
+}
+
+// within is the part of a container in that of its pod.
+func within(pod, container string) string { return strings.TrimPrefix(pod+"/"+container, "/") }
+
+// pod fills in the names of a pod, and its part as that of the whole pod.
+func (r *Resolver) pod(id *workload.Identity, pod *kubelet.Pod) {
+	owner, namespace := ownerOf(pod), cgpath.Clean(pod.Namespace)
+	id.Owner = namespace
+	id.Workload = workload.MakeID(workload.Kind(cgpath.Clean(owner.Kind)), namespace+"/"+cgpath.Clean(owner.Name))
+	id.Facts = workload.Facts{
+		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: clean(account(pod, r.Account)), Partition: clean(pod.Labels[queueLabel]),
+		Run: clean(runOf(pod, owner)),
+	}
+	id.Part = ""
+	if bare := owner == (Owner{"pod", pod.Name}); !bare {
+		id.Part, id.Whole = cgpath.Clean(pod.Name), ""
+	}
 }
 
 // clean is cgpath.Clean of what may be empty.
@@ -134,43 +141,6 @@ func clean(s string) string {
 		return ""
 	}
 	return cgpath.Clean(s)
-}
-
-// Container returns what the kubelet reports of a place, nil while it is not known. Where the container has ended and
-// that is not reported yet, the list is asked for.
-func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
-	uid, id, _ := strings.Cut(place, "/")
-	if r.Pods == nil {
-		return nil
-	}
-	pod := r.Pods.Pod(uid)
-	if pod == nil {
-		return nil
-	}
-	f := &workload.ContainerFacts{
-		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, ID: id, Completes: pod.Completes,
-		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
-		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority, HostNetwork: pod.HostNetwork,
-	}
-	if !pod.Created.IsZero() {
-		f.Created = pod.Created.Unix()
-	}
-	c := pod.Container(id)
-	if c == nil {
-		if pod.Started() || id == "" {
-			f.Type = string(kubelet.Sandbox)
-		}
-		return f
-	}
-	f.Name, f.Image, f.Type, f.Restarts, f.Running, f.Waiting = c.Name, c.Image, string(c.Type), c.Restarts, c.Running, c.Waiting
-	f.Request, f.Limit = workload.Amounts(c.Request), workload.Amounts(c.Limit)
-	if c.Ended != nil {
-		f.Ended, f.ExitCode, f.Reason = true, c.Ended.ExitCode, cmp.Or(c.Ended.Reason, "Unknown")
-	}
-	if ended && (c.Ended == nil || c.Ended.ID != id) {
-		r.Pods.Refresh(place + " ended")
-	}
-	return f
 }
 
 // short cuts an id as the runtimes' commands do.

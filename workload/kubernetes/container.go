@@ -1,0 +1,70 @@
+package kubernetes
+
+import (
+	"cmp"
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/internal/kubelet"
+	"reckon/workload"
+)
+
+// Container returns what the kubelet reports of a place, nil while it is not known. Where the container has ended and
+// that is not reported yet, the list is asked for.
+func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
+	uid, id, _ := strings.Cut(place, "/")
+	if r.Pods == nil {
+		return nil
+	}
+	pod := r.Pods.Pod(uid)
+	if pod == nil {
+		return nil
+	}
+	c := pod.Container(id)
+	f := factsOf(pod, c)
+	f.ID = id
+	switch {
+	case c != nil && ended && (c.Ended == nil || c.Ended.ID != id):
+		r.Pods.Refresh(place + " ended")
+	case c == nil && (pod.Started() || id == ""):
+		f.Type = string(kubelet.Sandbox)
+	}
+	return f
+}
+
+// factsOf is what is reported of a pod and, where it is not nil, of a container in it.
+func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
+	f := &workload.ContainerFacts{
+		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, Completes: pod.Completes,
+		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
+		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority, HostNetwork: pod.HostNetwork,
+	}
+	if !pod.Created.IsZero() {
+		f.Created = pod.Created.Unix()
+	}
+	if c == nil {
+		return f
+	}
+	f.Name, f.Image, f.ID, f.Type, f.Restarts, f.Running, f.Waiting = c.Name, c.Image, c.ID, string(c.Type), c.Restarts, c.Running, c.Waiting
+	f.Request, f.Limit = workload.Amounts(c.Request), workload.Amounts(c.Limit)
+	if c.Ended != nil {
+		f.Ended, f.ExitCode, f.Reason = true, c.Ended.ExitCode, cmp.Or(c.Ended.Reason, "Unknown")
+	}
+	return f
+}
+
+// Waiting calls f for each container of the pods that waits to be begun: after a crash, or for its image.
+func (r *Resolver) Waiting(pods []*kubelet.Pod, f func(*workload.Identity, *workload.ContainerFacts)) {
+	for _, pod := range pods {
+		for i := range pod.Containers {
+			c := &pod.Containers[i]
+			if c.Waiting == "" || pod.Namespace == "" || pod.Name == "" {
+				continue
+			}
+			var id workload.Identity
+			r.pod(&id, pod)
+			id.Part = within(id.Part, cgpath.Clean(c.Name))
+			f(&id, factsOf(pod, c))
+		}
+	}
+}
