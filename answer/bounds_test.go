@@ -175,6 +175,20 @@ func TestPartBounds(t *testing.T) {
 
 // TestUnknownBounds: what is unknown bounds nothing, and times in whole seconds leave a
 // second at each end.
+// TestPeaksAddedUp: the peaks of a pod's containers, added up, may pass its limit; a true peak may not.
+func TestPeaksAddedUp(t *testing.T) {
+	for e, held := range map[figure.Exactness]bool{figure.Exact: true, figure.AtLeast: true, figure.AtMost: false, figure.Estimated: false} {
+		w := goodRun()
+		w.MemoryPeakBytes, w.LimitMemoryBytes = new(66e6), new(64e6)
+		w.Exactness.Add("memory_peak_bytes", e)
+		list := []client.Workload{w}
+		newBounds(oneMachine{}).workloads(t.Context(), list)
+		if got := list[0].MemoryPeakBytes == nil; got != held {
+			t.Errorf("a peak that is %v: held back %v", e, got)
+		}
+	}
+}
+
 func TestUnknownBounds(t *testing.T) {
 	over := func(change func(*client.Workload)) []client.Workload {
 		w := goodRun()
