@@ -1,6 +1,8 @@
 package account
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +79,32 @@ func TestPodBounds(t *testing.T) {
 			c.containers[10].removed, c.containers[20].removed = true, true
 			step(tt.no)
 		})
+	}
+}
+
+// TestRuns: a pod is named once, with the lowest of its processes, as long as it runs and once it was exported.
+func TestRuns(t *testing.T) {
+	r, c, running := pods(t, 2, false, workload.Amounts{})
+	runs := func() (out []string) {
+		r.l.Runs(func(id workload.ID, part, owner string, f *workload.ContainerFacts, pid int32) {
+			out = append(out, fmt.Sprint(id, " ", part, " ", owner, " ", f.Pod, " ", pid))
+		})
+		return out
+	}
+	r.tick(0, running(0, 1))
+	if got := runs(); len(got) != 0 {
+		t.Errorf("before the first export %q", got)
+	}
+	r.export()
+	want := []string{"deployment/shop/cart cart-a shop cart-a 10", "deployment/shop/cart cart-b shop cart-b 11"}
+	if got := runs(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c.containers[10].removed, c.containers[20].removed = true, true
+	r.tick(0, running(1), running(0)...)
+	r.tick(0, running(1))
+	if got := runs(); !slices.Equal(got, want[1:]) {
+		t.Errorf("when one has ended %q, want %q", got, want[1:])
 	}
 }
 

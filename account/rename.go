@@ -1,6 +1,8 @@
 package account
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"reckon/sensor"
@@ -187,6 +189,25 @@ func (l *Ledger) repoint(from, to *Part) {
 		if e.part == from {
 			e.part = to
 		}
+	}
+}
+
+// Runs calls f for each run that is reported of, such as a pod, and was exported: with its workload, the part that
+// stands for all of it, what is reported, and the lowest id of its processes.
+func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
+	first := map[string]*process{}
+	for _, e := range l.table {
+		p := e.part
+		if p.run == "" || p.container.facts == nil || !p.exported || p.closed() || e.gone || e.dead != 0 {
+			continue
+		}
+		if q := first[p.run]; q == nil || e.pid < q.pid {
+			first[p.run] = e
+		}
+	}
+	for _, run := range slices.Sorted(maps.Keys(first)) {
+		e := first[run]
+		f(e.part.id, workload.PartOfPod(e.part.id, e.part.part), e.part.owner, e.part.container.facts, e.pid)
 	}
 }
 

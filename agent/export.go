@@ -31,6 +31,7 @@ func (a *Agent) export(now time.Time) {
 	a.batch.Reset(now)
 	a.ledger.Export(&a.batch)
 	a.exportWaiting(&a.batch)
+	a.exportPodNetwork(&a.batch)
 	a.exportOwn(&a.batch)
 	for _, u := range a.sensors {
 		if u.sensor != nil && !a.own.reading(u) {

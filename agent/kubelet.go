@@ -12,6 +12,7 @@ import (
 	"reckon/internal/kubelet"
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/sensor/netns"
 	"reckon/workload"
 	"reckon/workload/all"
 	"reckon/workload/kubernetes"
@@ -60,6 +61,7 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	defer cancel()
 	_, _, _ = a.pods.Next(ctx, 0)
 	a.kubernetes = kubernetes.New(kubernetes.Options{Pods: a.pods, Account: k.Account})
+	a.podNet.reader = netns.New(a.config.Root)
 	a.chain = all.With(all.Options{Kubernetes: a.kubernetes})
 	return nil
 }

@@ -147,6 +147,6 @@ func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
 		agentLate, agentFailed, agentLost, agentExportErrors, agentParts, agentProcesses, modelInfo,
-		ownInput, ownSeries, ownPushes,
+		ownInput, ownSeries, ownPushes, podNetwork,
 	}
 }

@@ -35,9 +35,9 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 // factsOf is what is reported of a pod and, where it is not nil, of a container in it.
 func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	f := &workload.ContainerFacts{
-		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, Completes: pod.Completes,
+		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, Completes: pod.Completes, HostNetwork: pod.HostNetwork,
 		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
-		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority, HostNetwork: pod.HostNetwork,
+		OwnerKind: pod.OwnerKind, OwnerName: pod.OwnerName, Phase: pod.Phase, IP: pod.IP, Priority: pod.Priority,
 	}
 	if !pod.Created.IsZero() {
 		f.Created = pod.Created.Unix()
