@@ -337,3 +337,38 @@ func TestClusterConfig(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRecordedToken: a token of Kubernetes 1.34, with the discovery and the keys of its API server as they were recorded.
+func TestRecordedToken(t *testing.T) {
+	raw, err := os.ReadFile("testdata/kubernetes-1.34.json")
+	must(t, err)
+	var recorded struct {
+		Source          string
+		Discovery, JWKS json.RawMessage
+		Token           string
+	}
+	must(t, json.Unmarshal(raw, &recorded))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(recorded.Discovery) })
+	mux.HandleFunc("/openid/v1/jwks", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(recorded.JWKS) })
+	s := httptest.NewTLSServer(mux)
+	t.Cleanup(s.Close)
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	c := &clock{t: time.Unix(1795335305, 0)}
+	cl, err := auth.NewCluster(auth.ClusterConfig{APIServer: s.URL, CAFile: ca, Agents: []string{"reckon/reckon-agent"}}, "", "", c.now, slog.New(slog.DiscardHandler))
+	must(t, err)
+	v, err := cl.CheckToken(t.Context(), recorded.Token)
+	must(t, err)
+	if v.Name != "agent node0" || !v.MayWrite("", "node0") || v.MayWrite("", "node1") || v.Role != access.Nobody {
+		t.Errorf("%+v %s", v, v.Writes)
+	}
+	c.add(time.Hour)
+	if _, err := cl.CheckToken(t.Context(), recorded.Token); err != nil {
+		t.Errorf("in its last second: %v", err)
+	}
+	c.add(time.Second)
+	if _, err := cl.CheckToken(t.Context(), recorded.Token); !errors.Is(err, auth.ErrToken) {
+		t.Errorf("after an hour: %v", err)
+	}
+}
