@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -60,6 +61,9 @@ func main() {
 }
 
 func run(ctx context.Context, cache, only string, tests bool, limit time.Duration, verbose bool) error {
+	if names := missing(); len(names) > 0 {
+		return fmt.Errorf("these programs are not here: %s; on Debian: apt-get install apt dpkg qemu-system-x86 qemu-system-arm debian-archive-keyring", strings.Join(names, ", "))
+	}
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return err
