@@ -38,13 +38,14 @@ const (
 	figEnergy
 	figGPU
 	figNetwork
+	figIOWait
 	figures
 )
 
 // figureNames are the names of the figures in the API.
 var figureNames = [figures]string{
 	"cpu_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes", "memory_needed_peak_bytes",
-	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes",
+	"io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "network_bytes", "io_wait_seconds",
 }
 
 // origin is what a figure is taken from, the label source.
@@ -63,7 +64,8 @@ const (
 	fromMeter
 	fromModel
 	fromSockets   // every call on a socket is counted
-	fromFullTable // there was no room to charge some process with its traffic
+	fromScheduler // every wait is measured
+	fromFullTable // there was no room to charge some process with what it did
 	fromMethods   // gpuMethods follow
 )
 
@@ -71,7 +73,7 @@ func (o origin) String() string {
 	if o >= fromMethods {
 		return gpuMethods[o-fromMethods]
 	}
-	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "full_table"}[o]
+	return [...]string{"", "cgroup", "exit_records", "child_times", "readings", "agent_start", "rss", "pss", "rss_sum", "meter", "model", "sockets", "scheduler", "full_table"}[o]
 }
 
 // certainty is how exact a figure is and what it is taken from.
@@ -311,6 +313,9 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	}
 	if l.network.since != 0 {
 		note(figNetwork, l.network.certainty(p.start))
+	}
+	if l.waits.since != 0 {
+		note(figIOWait, l.waits.certainty(p.start))
 	}
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {

@@ -78,6 +78,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	}
 	l.gpus.export(b)
 	l.network.export(b)
+	l.waits.fresh, l.waits.full = false, false
 }
 
 // pendingCPU is how much a young process group may have used and still be held back:
@@ -235,6 +236,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	l.exportGPUs(p, b)
 	l.exportTraffic(p, b)
+	l.exportWaits(p, b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)
 	if g := p.group; g.lead == p && g.cores.Count > 0 && p.kind != workload.Short {

@@ -97,6 +97,7 @@ type Ledger struct {
 	energy    *energy // nil until a meter was read
 	gpus      gpus
 	network   network
+	waits     waits
 }
 
 // New returns an empty ledger.

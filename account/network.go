@@ -102,15 +102,24 @@ func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
 
 // chargeTraffic adds traffic to the part of its process, or keeps it until the process is known.
 func (l *Ledger) chargeTraffic(s waitingSent) {
-	e := l.table[s.PID]
-	switch {
-	case s.PID != 0 && e != nil && sensor.SameStart(e.start, s.Start) && e.part != nil && !e.part.closed():
-		e.part.carry(&s.Use, l.tick)
-	case s.PID == 0 || l.tick >= s.until:
-		l.other.carry(&s.Use, l.tick)
-	default:
-		l.network.waiting = append(l.network.waiting, s)
+	if p := l.chargeable(s.PID, s.Start, s.until); p != nil {
+		p.carry(&s.Use, l.tick)
+		return
 	}
+	l.network.waiting = append(l.network.waiting, s)
+}
+
+// chargeable is the part to charge with what a process did, other where it is not known and will not be,
+// and nil while it may become known, until a tick.
+func (l *Ledger) chargeable(pid int32, start, until uint64) *Part {
+	e := l.table[pid]
+	switch {
+	case pid != 0 && e != nil && sensor.SameStart(e.start, start) && e.part != nil && !e.part.closed():
+		return e.part
+	case pid == 0 || l.tick >= until:
+		return l.other
+	}
+	return nil
 }
 
 // carry adds traffic.

@@ -58,8 +58,9 @@ type Part struct {
 	energy   partEnergy
 	gpus     []gpuAccount // by number of the device
 	sockets  *sockets     // nil while it had no traffic
-	packages uint64       // see SetPlace
-	clock    float64      // see SetPlace
+	ioWait   ioWait
+	packages uint64  // see SetPlace
+	clock    float64 // see SetPlace
 
 	now    tick // this tick
 	rows   *rows
@@ -225,6 +226,7 @@ func (p *Part) absorb(o *Part) {
 	p.energy.absorb(&o.energy)
 	p.absorbGPUs(o)
 	p.absorbTraffic(o)
+	p.ioWait.nanos += o.ioWait.nanos
 	if p.start == 0 || o.start < p.start {
 		p.start = o.start
 	}

@@ -21,7 +21,7 @@ func (p *Part) brief() bool {
 	if p.full {
 		return false
 	}
-	if small && p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.traffic() < quietIO && p.memory.swap == 0 && len(p.gpus) == 0 {
+	if small && p.CPU() < quietCPU && p.total.read+p.total.write < quietIO && p.traffic() < quietIO && p.ioWait.nanos < quietCPU && p.memory.swap == 0 && len(p.gpus) == 0 {
 		return true
 	}
 	p.full = true

@@ -37,6 +37,7 @@ type state struct {
 	Energy    *energyState                `json:"energy,omitempty"`
 	GPUs      []gpuState                  `json:"gpus,omitempty"`
 	Traffic   *trafficState               `json:"traffic,omitempty"`
+	WaitBegan int64                       `json:"wait_began,omitempty"` // see waits.began
 }
 
 type partState struct {
@@ -79,6 +80,7 @@ type partState struct {
 	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
 
 	Traffic []uint64 `json:"traffic,omitempty"`
+	IOWait  uint64   `json:"io_wait,omitempty"`
 }
 
 type processState struct {
@@ -135,6 +137,7 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		Energy:    l.energy.state(),
 		GPUs:      l.gpus.state(),
 		Traffic:   l.network.state(),
+		WaitBegan: l.waits.began,
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 		Wholes:    make(map[string][2]uint64),
 	}
@@ -184,7 +187,7 @@ func (p *Part) state() partState {
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
-	s.GPUs, s.Traffic = p.gpuState(), p.trafficState()
+	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -235,6 +238,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	l.restoreEnergy(s.Energy, parts, s.Parts)
 	l.restoreGPUs(s.GPUs, parts, s.Parts)
 	l.network.restore(s.Traffic)
+	l.waits.began = max(s.WaitBegan, 0)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
 			g.cores = h
@@ -270,6 +274,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 		p.crowd.era = &era{bound: true}
 	}
 	p.restoreTraffic(s.Traffic)
+	p.ioWait.nanos = s.IOWait
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
 		p.commands.add(sensor.CommOf([]byte(name)), nanos)

@@ -145,7 +145,7 @@ type Agent struct {
 	haveNode bool
 	batch    metric.Batch
 	gpu      gpuing
-	network  networking
+	kernel   counting
 	sharing  sharing
 	own      owning
 	views    []compat.View
@@ -270,6 +270,7 @@ func (a *Agent) tick() error {
 	}
 	a.ledger.Tick(a.now(), &a.pass, m)
 	a.tickTraffic()
+	a.tickWaits()
 	a.tickShared()
 	a.tickGPU()
 	a.tickEnergy(m)

@@ -149,6 +149,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	notes = append(notes, a.openMeters()...)
 	a.openGPUs()
 	notes = append(notes, a.openTraffic()...)
+	notes = append(notes, a.openWaits()...)
 	return notes, nil
 }
 

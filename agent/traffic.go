@@ -5,10 +5,26 @@ import (
 	"reckon/sensor/task"
 )
 
-// networking reads what processes send and receive at each tick.
-type networking struct {
-	source sensor.TrafficSource // nil where it can not be counted
-	pass   sensor.TrafficPass
+// counting is what programs in the kernel count, read at each tick: traffic and waits.
+type counting struct {
+	traffic sensor.TrafficSource // nil where it can not be counted
+	pass    sensor.TrafficPass
+
+	waits    sensor.WaitSource // nil where they can not be measured
+	waitPass sensor.WaitPass
+}
+
+// openWaits opens what measures waiting for storage, and returns what is missing.
+func (a *Agent) openWaits() []Note {
+	s, err := task.OpenWaits(task.Options{Root: a.config.Root, Source: a.config.Source, Exits: a.config.Exits})
+	if err != nil {
+		a.add("waits", nil, err)
+		return []Note{{"waits", err}}
+	}
+	a.kernel.waits = s
+	a.closers = append(a.closers, s)
+	a.add(s.Name(), nil, nil)
+	return nil
 }
 
 // openTraffic opens what counts traffic, and returns what is missing.
@@ -18,7 +34,7 @@ func (a *Agent) openTraffic() (notes []Note) {
 		a.add("traffic", nil, err)
 		return []Note{{"traffic", err}}
 	}
-	a.network.source = s
+	a.kernel.traffic = s
 	a.closers = append(a.closers, s)
 	a.add(s.Name(), nil, nil)
 	if missing != nil {
@@ -31,12 +47,24 @@ func (a *Agent) openTraffic() (notes []Note) {
 // tickTraffic charges what was sent and received. It comes after the ledger took the tick,
 // so that who began in it is known.
 func (a *Agent) tickTraffic() {
-	n := &a.network
-	if n.source == nil {
+	n := &a.kernel
+	if n.traffic == nil {
 		return
 	}
 	n.pass.Reset()
-	err := n.source.ReadTraffic(&n.pass)
-	a.report(n.source.Name(), err)
+	err := n.traffic.ReadTraffic(&n.pass)
+	a.report(n.traffic.Name(), err)
 	a.ledger.Traffic(&n.pass) // what was told before an error is told once
+}
+
+// tickWaits charges the waits that ended, after the ledger took the tick, too.
+func (a *Agent) tickWaits() {
+	n := &a.kernel
+	if n.waits == nil {
+		return
+	}
+	n.waitPass.Reset()
+	err := n.waits.ReadWaits(&n.waitPass)
+	a.report(n.waits.Name(), err)
+	a.ledger.Waits(&n.waitPass)
 }

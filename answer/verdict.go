@@ -23,7 +23,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	u := efficiency.Usage{
 		Running: d.Running, State: d.State, Reason: d.Reason, Batch: d.Kind == batchKind, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
-		MemoryNeeded: d.MemoryNeededPeakBytes, MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
+		MemoryNeeded: d.MemoryNeededPeakBytes, MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, IOWaitSeconds: d.IOWaitSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
 		Cores: d.RequestCores, Memory: d.RequestMemoryBytes, GPUs: d.RequestGPUs, TimeLimit: d.RequestSeconds,
 		Nodes: byNode(d.Parts),
 	}

@@ -20,6 +20,7 @@ type Row struct {
 	MemoryMeanBytes       *float64 `json:"memory_mean_bytes,omitempty"`        // Resident memory on average over the run, bytes.
 	ReadBytes             *float64 `json:"io_read_bytes,omitempty"`            // Bytes read from storage.
 	WriteBytes            *float64 `json:"io_write_bytes,omitempty"`           // Bytes written to storage.
+	IOWaitSeconds         *float64 `json:"io_wait_seconds,omitempty"`          // Time threads slept until storage had answered, added up over threads, seconds.
 	NetworkBytes          *float64 `json:"network_bytes,omitempty"`            // Payload received and sent at sockets, the loopback network left out, bytes.
 	NetworkReceiveBytes   *float64 `json:"network_receive_bytes,omitempty"`    // Payload received at sockets, the loopback network left out, bytes.
 	NetworkTransmitBytes  *float64 `json:"network_transmit_bytes,omitempty"`   // Payload sent at sockets, the loopback network left out, bytes.
@@ -53,7 +54,7 @@ type Row struct {
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 43 }
+func (r *Row) Len() int { return 44 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -91,65 +92,67 @@ func (r *Row) At(i int) **float64 {
 	case 15:
 		return &r.WriteBytes
 	case 16:
-		return &r.NetworkBytes
+		return &r.IOWaitSeconds
 	case 17:
-		return &r.NetworkReceiveBytes
+		return &r.NetworkBytes
 	case 18:
-		return &r.NetworkTransmitBytes
+		return &r.NetworkReceiveBytes
 	case 19:
-		return &r.LoopbackBytes
+		return &r.NetworkTransmitBytes
 	case 20:
-		return &r.NetworkConnections
+		return &r.LoopbackBytes
 	case 21:
-		return &r.GPUSeconds
+		return &r.NetworkConnections
 	case 22:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 23:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 24:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 25:
-		return &r.Threads
+		return &r.Processes
 	case 26:
-		return &r.RequestCores
+		return &r.Threads
 	case 27:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 28:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 29:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 30:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 31:
-		return &r.AllocatedCores
+		return &r.RequestNodes
 	case 32:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 33:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 34:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 35:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 36:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 37:
-		return &r.LimitCores
+		return &r.StepCount
 	case 38:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 39:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 40:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 41:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 42:
+		return &r.MajorFaults
+	case 43:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 43
+const RowLen = 44
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.
@@ -159,6 +162,7 @@ type Used struct {
 	MemoryByteSeconds        *float64 `json:"memory_byte_seconds"`         // Resident memory by the time it was held, byte seconds.
 	ReadBytes                *float64 `json:"io_read_bytes"`               // Bytes read from storage.
 	WriteBytes               *float64 `json:"io_write_bytes"`              // Bytes written to storage.
+	IOWaitSeconds            *float64 `json:"io_wait_seconds"`             // Time threads slept until storage had answered, added up over threads, seconds.
 	NetworkBytes             *float64 `json:"network_bytes"`               // Payload received and sent at sockets, the loopback network left out, bytes.
 	GPUSeconds               *float64 `json:"gpu_seconds"`                 // Busy share of GPUs, integrated over time, seconds.
 	EnergyJoules             *float64 `json:"energy_joules"`               // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
@@ -174,7 +178,7 @@ type Used struct {
 }
 
 // Len is how many figures there are.
-func (r *Used) Len() int { return 17 }
+func (r *Used) Len() int { return 18 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Used) At(i int) **float64 {
@@ -190,35 +194,37 @@ func (r *Used) At(i int) **float64 {
 	case 4:
 		return &r.WriteBytes
 	case 5:
-		return &r.NetworkBytes
+		return &r.IOWaitSeconds
 	case 6:
-		return &r.GPUSeconds
+		return &r.NetworkBytes
 	case 7:
-		return &r.EnergyJoules
+		return &r.GPUSeconds
 	case 8:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 9:
-		return &r.HeldCoreSeconds
+		return &r.Processes
 	case 10:
-		return &r.HeldEstimatedCoreSeconds
+		return &r.HeldCoreSeconds
 	case 11:
-		return &r.HeldMemoryByteSeconds
+		return &r.HeldEstimatedCoreSeconds
 	case 12:
-		return &r.HeldGPUSeconds
+		return &r.HeldMemoryByteSeconds
 	case 13:
-		return &r.Started
+		return &r.HeldGPUSeconds
 	case 14:
-		return &r.StartedWithSubmit
+		return &r.Started
 	case 15:
-		return &r.WaitSeconds
+		return &r.StartedWithSubmit
 	case 16:
+		return &r.WaitSeconds
+	case 17:
 		return &r.WaitCoreSeconds
 	}
 	panic("no such figure")
 }
 
 // UsedLen is how many figures a [Used] has.
-const UsedLen = 17
+const UsedLen = 18
 
 // Capacity is what machines had while they were up, and what was used of it. A machine that is
 // down is not idle: it has nothing. Nil was never measured.

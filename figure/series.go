@@ -18,6 +18,7 @@ const (
 	MemoryPeak       = "reckon_workload_memory_peak_bytes"
 	MemoryNeededPeak = "reckon_workload_memory_needed_peak_bytes"
 	IO               = "reckon_workload_io_bytes_total"
+	IOWait           = "reckon_workload_io_wait_seconds_total"
 	Network          = "reckon_workload_network_bytes_total"
 	Loopback         = "reckon_workload_loopback_bytes_total"
 	Connections      = "reckon_workload_network_connections_total"

@@ -56,6 +56,8 @@ var table = []Figure{
 		In: Run | Hour, From: where(IO, "direction", "read"), How: counted},
 	{Key: "io_write_bytes", Field: "WriteBytes", Unit: metric.Bytes, Heading: "Written", Help: "Bytes written to storage.",
 		In: Run | Hour, From: where(IO, "direction", "write"), How: counted},
+	{Key: "io_wait_seconds", Unit: metric.Seconds, Heading: "Storage wait", Help: "Time threads slept until storage had answered, added up over threads, seconds.",
+		In: Run | Hour, From: of(IOWait), How: counted},
 	{Key: "network_bytes", Unit: metric.Bytes, Heading: "Network", Help: "Payload received and sent at sockets, the loopback network left out, bytes.",
 		In: Run | Hour, From: of(Network), How: counted},
 	{Key: "network_receive_bytes", Unit: metric.Bytes, Heading: "Received", Help: "Payload received at sockets, the loopback network left out, bytes.",

@@ -35,6 +35,7 @@ type curve struct {
 var curves = []curve{
 	{metric: figure.CPU, name: map[string]string{"": "cores"}, unit: "cores", rate: true},
 	{metric: figure.CPUWait, name: map[string]string{"": "cpu_wait_cores"}, unit: "cores", rate: true},
+	{metric: figure.IOWait, name: map[string]string{"": "io_wait_threads"}, unit: "threads", rate: true},
 	{metric: figure.Memory, label: "type", name: map[string]string{"anon": "memory_anon_bytes", "file": "memory_file_bytes", "shmem": "memory_shmem_bytes"}, unit: "bytes", total: "memory_bytes"},
 	{metric: figure.IO, label: "direction", name: map[string]string{"read": "io_read_bytes_per_second", "write": "io_write_bytes_per_second"}, unit: "bytes_per_second", rate: true},
 	{metric: figure.Network, label: "direction", name: map[string]string{"receive": "network_receive_bytes_per_second", "transmit": "network_transmit_bytes_per_second"}, unit: "bytes_per_second", rate: true, total: "network_bytes_per_second"},

@@ -91,6 +91,8 @@ type Usage struct {
 	MemoryStalledSeconds, RefaultBytes           *float64
 	MemoryExact                                  figure.Exactness
 
+	// IOWaitSeconds is what its threads slept until storage had answered, added up.
+	IOWaitSeconds                                *float64
 	StorageStalledSeconds, ReadBytes, WriteBytes *float64
 
 	GPUSeconds *float64

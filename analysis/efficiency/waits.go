@@ -66,6 +66,9 @@ func (j *judge) storageShare() float64 {
 	if stalled, ok := known(j.u.StorageStalledSeconds); ok && j.u.WallSeconds > 0 {
 		return min(stalled/j.u.WallSeconds, 1)
 	}
+	if waited, ok := known(j.u.IOWaitSeconds); ok && j.u.WallSeconds > 0 {
+		return min(waited/j.u.WallSeconds, 1) // of one thread; of several it is no more
+	}
 	return 0
 }
 
@@ -73,6 +76,10 @@ func (j *judge) storageShare() float64 {
 // time of one thread that reads and writes says so.
 func (j *judge) storage() {
 	u := &j.u
+	if u.StorageStalledSeconds == nil && u.IOWaitSeconds != nil {
+		j.storageWait()
+		return
+	}
 	if share := j.storageShare(); share >= waiting && share*u.WallSeconds >= worth {
 		j.say("storage", Warning, share, "ratio", "storage", phrase.Words{"time": format.Time(share * u.WallSeconds), "share": format.Percent(share)})
 		return
@@ -88,6 +95,21 @@ func (j *judge) storage() {
 	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
 	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
 		j.say("storage", Info, off/u.WallSeconds, "ratio", "storage.likely", phrase.Words{"time": format.Time(off), "share": format.Percent(off / u.WallSeconds), "rate": format.Bytes(rate)})
+	}
+}
+
+// storageWait says that its threads waited for storage, as a share of the time in which they had
+// something to do.
+func (j *judge) storageWait() {
+	waited, ok := known(j.u.IOWaitSeconds)
+	cpu, hasCPU := known(j.u.CPUSeconds)
+	if !ok || !hasCPU || waited < worth {
+		return
+	}
+	queued, _ := known(j.u.CPUWaitSeconds)
+	share := waited / (waited + cpu + queued)
+	if share >= waiting {
+		j.say("storage", Warning, share, "ratio", "storage.waited", phrase.Words{"time": format.Time(waited), "share": format.Percent(share)})
 	}
 }
 

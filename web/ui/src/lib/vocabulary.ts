@@ -33,6 +33,8 @@ export interface Row {
   io_read_bytes?: Num;
   /** Bytes written to storage. */
   io_write_bytes?: Num;
+  /** Time threads slept until storage had answered, added up over threads, seconds. */
+  io_wait_seconds?: Num;
   /** Payload received and sent at sockets, the loopback network left out, bytes. */
   network_bytes?: Num;
   /** Payload received at sockets, the loopback network left out, bytes. */
@@ -102,6 +104,8 @@ export interface Used {
   io_read_bytes: Num;
   /** Bytes written to storage. */
   io_write_bytes: Num;
+  /** Time threads slept until storage had answered, added up over threads, seconds. */
+  io_wait_seconds: Num;
   /** Payload received and sent at sockets, the loopback network left out, bytes. */
   network_bytes: Num;
   /** Busy share of GPUs, integrated over time, seconds. */
@@ -160,6 +164,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "memory_mean_bytes", title: "Memory, mean", unit: "bytes" },
   { key: "io_read_bytes", title: "Read", unit: "bytes" },
   { key: "io_write_bytes", title: "Written", unit: "bytes" },
+  { key: "io_wait_seconds", title: "Storage wait", unit: "seconds" },
   { key: "network_bytes", title: "Network", unit: "bytes" },
   { key: "network_receive_bytes", title: "Received", unit: "bytes" },
   { key: "network_transmit_bytes", title: "Sent", unit: "bytes" },

@@ -1,0 +1,260 @@
+package waits
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// TestMain is also the program that the tests start.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "read" {
+		if err := directly(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// directly reads a file past the page cache, a block at a time, and tells for how long it was
+// neither on a processor nor waiting for one, by the kernel's figures of its thread.
+func directly(name, blocks string) error {
+	runtime.LockOSThread()
+	n, err := strconv.Atoi(blocks)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_DIRECT, 0)
+	if err != nil {
+		return err
+	}
+	memory, err := unix.Mmap(-1, 0, 64<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
+	if err != nil {
+		return err
+	}
+	began, used := time.Now(), ran()
+	for i := range n {
+		if _, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&memory[0])), 64<<10, uintptr(i)<<16, 0, 0); errno != 0 {
+			return errno
+		}
+	}
+	fmt.Println((time.Since(began) - (ran() - used)).Nanoseconds())
+	return nil
+}
+
+// ran is for how long the thread was on a processor or waited for one (schedstat of
+// Documentation/scheduler/sched-stats.rst).
+func ran() time.Duration {
+	text, err := os.ReadFile("/proc/thread-self/schedstat")
+	if err != nil {
+		return 0
+	}
+	var on, queued int64
+	_, _ = fmt.Sscan(string(text), &on, &queued)
+	return time.Duration(on + queued)
+}
+
+func open(t testing.TB, o Options) *Source {
+	t.Helper()
+	s, err := Open(o)
+	if errors.Is(err, sensor.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func read(t testing.TB, s *Source, p *sensor.WaitPass) {
+	t.Helper()
+	if err := s.ReadWaits(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onDisk is a file of some blocks of 64 KiB that is not in the page cache for those who read
+// directly.
+func onDisk(t *testing.T, blocks int) string {
+	t.Helper()
+	name := t.TempDir() + "/file"
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := bufio.NewWriterSize(f, 1<<20)
+	for range blocks {
+		_, _ = w.Write(make([]byte, 64<<10))
+	}
+	if err := errors.Join(w.Flush(), f.Sync()); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestReader: what a process waited that only reads, and ends between two readings, is the time in
+// which it was neither on a processor nor waiting for one.
+func TestReader(t *testing.T) {
+	s := open(t, Options{})
+	const blocks = 400
+	name := onDisk(t, blocks)
+	var p sensor.WaitPass
+	read(t, s, &p)
+	p.Reset()
+	c := exec.Command("/proc/self/exe", "read", name, strconv.Itoa(blocks))
+	out, err := c.Output()
+	if err != nil {
+		t.Skipf("read past the page cache: %v", err)
+	}
+	own, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, s, &p)
+	var told sensor.Wait
+	for i := range p.Waited {
+		if p.Waited[i].PID == int32(c.Process.Pid) {
+			told.Nanos += p.Waited[i].IO.Nanos
+			told.Waits += p.Waited[i].IO.Waits
+		}
+	}
+	// Some of what it waited is the start of the program, read from disk on a cold machine.
+	t.Logf("told %v in %d waits, by its own clocks %v", time.Duration(told.Nanos), told.Waits, time.Duration(own))
+	if told.Waits < blocks/2 || float64(told.Nanos) < 0.9*float64(own) || float64(told.Nanos) > 1.1*float64(own)+50e6 {
+		t.Errorf("told %v in %d waits, by its own clocks %v", time.Duration(told.Nanos), told.Waits, time.Duration(own))
+	}
+	for range 3 {
+		p.Reset()
+		read(t, s, &p)
+	}
+	var key uint32
+	var value []byte
+	for it := s.kernel.accounts.Iterate(); it.Next(&key, &value); {
+		if int32(key) == int32(c.Process.Pid) {
+			t.Error("the account of a process that ended is still there")
+		}
+	}
+}
+
+// Sleeping, and waiting for others, is no wait for storage.
+func TestSleeper(t *testing.T) {
+	s := open(t, Options{})
+	var p sensor.WaitPass
+	read(t, s, &p)
+	p.Reset()
+	c := exec.Command("sleep", "0.3")
+	if err := c.Run(); err != nil {
+		t.Skip(err)
+	}
+	read(t, s, &p)
+	for i := range p.Waited {
+		if w := &p.Waited[i]; w.PID == int32(c.Process.Pid) && w.IO.Nanos > 250e6 {
+			t.Errorf("a process that slept waited %v for storage", time.Duration(w.IO.Nanos))
+		}
+	}
+}
+
+// TestNoRoom: what can not be charged is told as nobody's.
+func TestNoRoom(t *testing.T) {
+	s := open(t, Options{accounts: 1})
+	name := onDisk(t, 50)
+	var p sensor.WaitPass
+	for range 2 {
+		if err := exec.Command("/proc/self/exe", "read", name, "50").Run(); err != nil {
+			t.Skip(err)
+		}
+	}
+	read(t, s, &p)
+	if p.Unowned.Waits < 10 || p.Unowned.Nanos == 0 {
+		t.Errorf("two readers and room for one: %+v is nobody's", p.Unowned)
+	}
+}
+
+func TestReadAllocatesNothing(t *testing.T) {
+	s := open(t, Options{})
+	var p sensor.WaitPass
+	for range 3 {
+		p.Reset()
+		read(t, s, &p)
+	}
+	if n := testing.AllocsPerRun(20, func() { p.Reset(); read(t, s, &p) }); n > 0 {
+		t.Errorf("a reading allocates %v times", n)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s := open(t, Options{})
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ReadWaits(new(sensor.WaitPass)); err == nil {
+		t.Error("a source that is closed was read")
+	}
+}
+
+// BenchmarkSwitches tells the CPU time of a switch of threads with and without us, in turns.
+func BenchmarkSwitches(b *testing.B) {
+	var more, alone time.Duration
+	for b.Loop() {
+		s := open(b, Options{})
+		turn(b)
+		more += turn(b)
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		turn(b)
+		alone += turn(b)
+	}
+	b.ReportMetric(float64(more-alone)/float64(b.N)/(2*trips), "more-ns/switch")
+	b.ReportMetric(float64(alone)/float64(b.N)/(2*trips), "ns/switch")
+}
+
+const trips = 20000
+
+// turn is the CPU time of sending a byte to and fro between two threads.
+func turn(b *testing.B) time.Duration {
+	var there, back [2]int
+	if unix.Pipe(there[:]) != nil || unix.Pipe(back[:]) != nil {
+		b.Skip("no pipes")
+	}
+	var before, after unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &before)
+	go func() {
+		runtime.LockOSThread()
+		buf := make([]byte, 1)
+		for range trips {
+			_, _ = unix.Read(there[0], buf)
+			_, _ = unix.Write(back[1], buf)
+		}
+	}()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	buf := make([]byte, 1)
+	for range trips {
+		_, _ = unix.Write(there[1], buf)
+		_, _ = unix.Read(back[0], buf)
+	}
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &after)
+	for _, fd := range []int{there[0], there[1], back[0], back[1]} {
+		_ = unix.Close(fd)
+	}
+	return time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
+}
