@@ -113,7 +113,7 @@ func (v Viewer) Unknown() error {
 
 // nameless refuses a filter whose answer without names would give one away.
 func nameless(f client.Filter) error {
-	if len(f.IDs) > 0 {
+	if len(f.IDs) > 0 || f.Family != "" {
 		return Refuse(ErrForbidden, "sign in", errors.New("a workload is shown to its owner only"))
 	}
 	word := ""
@@ -140,5 +140,5 @@ func (a *Authorized) redact(w *client.Workload) {
 	m := hmac.New(sha256.New, a.secret)
 	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())
 	w.ID = w.Kind + "/" + hex.EncodeToString(m.Sum(nil)[:8])
-	w.Name, w.Owner, w.Account, w.Command, w.Reason = "", "", "", "", ""
+	w.Name, w.Owner, w.Account, w.Command, w.Reason, w.EndedByUser = "", "", "", "", "", ""
 }

@@ -18,7 +18,7 @@ const advisedRuns = 20
 // advice says what to ask for next time; nil when nothing can be said, and for what
 // nobody hands in: it has no request to change.
 func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
-	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" || lostSight(&d.Workload) {
+	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" || d.Lost {
 		return nil, nil
 	}
 	rows, err := sameName(ctx, b.Catalogue, &d.Workload, advisedRuns)
@@ -67,9 +67,12 @@ func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Ad
 
 // runOf is a run, with how exact its figures are.
 func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, error) {
+	cores, _ := w.GivenCores()
+	memory, _ := w.GivenMemory()
+	gpus, _ := w.GivenGPUs()
 	r := rightsize.Run{
 		Seconds: w.WallSeconds, Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
-		Cores: w.RequestCores, Memory: w.RequestMemoryBytes, GPUs: w.RequestGPUs, TimeLimit: w.RequestSeconds,
+		Cores: cores, Memory: memory, GPUs: gpus, TimeLimit: w.RequestSeconds,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout" || w.State == "deadline",
@@ -80,9 +83,9 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 	if err != nil {
 		return r, err
 	}
-	memory := "memory_peak_bytes"
+	peak := "memory_peak_bytes"
 	if r.MemoryNeeded != nil {
-		memory = "memory_needed_peak_bytes"
+		peak = "memory_needed_peak_bytes"
 	}
 	if efficiency.Filled(r.Memory, r.MemoryPeak) {
 		strain, err := b.Views.Strain(ctx, whole)
@@ -92,7 +95,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 		r.Squeezed = efficiency.Squeezed(efficiency.Usage{WallSeconds: r.Seconds, Memory: r.Memory, MemoryPeak: r.MemoryPeak,
 			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
-	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[memory] > 0
+	r.CPUInexact, r.GPUInexact, r.MemoryInexact = exact["cpu_seconds"] > 0, exact["gpu_seconds"] > 0, exact[peak] > 0
 	return r, nil
 }
 

@@ -16,6 +16,7 @@ import (
 // Jobs lists workloads from the catalogue, and adds to one of them what the series tell.
 type Jobs struct {
 	Catalogue Catalogue
+	Steps     Steps // nil where nobody keeps any
 	Views     JobViews
 	Rates     *Rates  // nil where nobody said what energy emits and costs
 	Outage    *Outage // nil where the series are in this process
@@ -25,6 +26,11 @@ type Jobs struct {
 // Catalogue finds workloads; store.Catalogue has it.
 type Catalogue interface {
 	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
+}
+
+// Steps tells the steps of a run; store.Steps has it.
+type Steps interface {
+	Steps(ctx context.Context, r store.Run) ([]store.Step, error)
 }
 
 // JobViews is what is read of the series of one workload; query.Views has it.
@@ -72,6 +78,9 @@ func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) 
 	if err := b.Outage.degrade(&d.Missing, "what it did over time", b.overTime(ctx, &d, whole, r)); err != nil {
 		return client.WorkloadDetail{}, err
 	}
+	if err := b.steps(ctx, &d); err != nil {
+		return client.WorkloadDetail{}, err
+	}
 	d.Advice, err = b.advice(ctx, &d)
 	if err := b.Outage.degrade(&d.Missing, "advice", err); err != nil {
 		return client.WorkloadDetail{}, err
@@ -82,6 +91,22 @@ func (b *Jobs) Workload(ctx context.Context, w client.Workload, r client.Range) 
 	}
 	b.Outage.addTo(ctx, &d, whole.From, whole.To)
 	return d, nil
+}
+
+// steps fills the steps of a batch job.
+func (b *Jobs) steps(ctx context.Context, d *client.WorkloadDetail) error {
+	if d.Kind != batchKind {
+		return nil
+	}
+	var accounted []store.Step
+	if b.Steps != nil {
+		var err error
+		if accounted, err = b.Steps.Steps(ctx, store.Run{Site: d.Site, ID: d.ID, Start: d.Start}); err != nil {
+			return err
+		}
+	}
+	d.Steps = query.Steps(accounted, d.Parts)
+	return nil
 }
 
 // overTime fills what is read from the series.
@@ -242,7 +267,7 @@ func toAPI(w *store.Workload) client.Workload {
 		Start: w.Start.UTC(), Seen: w.Seen.UTC(), Running: w.End.IsZero() && !w.Waits(), ExitCode: w.ExitCode,
 		Row: w.Row,
 
-		State: w.State, Reason: w.Reason,
+		State: w.State, Reason: w.Reason, EndedBy: w.EndedBy, EndedByUser: w.EndedByUser, QOS: w.QOS, Lost: w.Lost,
 	}
 	if c.Nodes == nil {
 		c.Nodes = []string{}
@@ -263,8 +288,9 @@ func toAPI(w *store.Workload) client.Workload {
 		until = c.Start
 	}
 	if !w.End.IsZero() {
-		end := w.End.UTC()
-		c.End, until = &end, end
+		if until = w.End.UTC(); !w.Lost {
+			c.End = &until
+		}
 	}
 	if c.WallSeconds = until.Sub(c.Start).Seconds(); c.WallSeconds < 0 {
 		c.WallSeconds = 0

@@ -42,10 +42,13 @@ const (
 func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
 	out := client.Scale{Workload: w}
 	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
+	cores, _ := w.GivenCores()
+	memory, _ := w.GivenMemory()
+	gpus, _ := w.GivenGPUs()
 	use := scaling.Use{
-		WallSeconds: w.WallSeconds, Given: w.RequestCores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
+		WallSeconds: w.WallSeconds, Given: cores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
 		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
-		GPUs: w.RequestGPUs, GPUSeconds: w.GPUSeconds, MemoryNeeded: w.MemoryNeededPeakBytes, Memory: w.RequestMemoryBytes, SwapPeak: w.SwapBytes,
+		GPUs: gpus, GPUSeconds: w.GPUSeconds, MemoryNeeded: w.MemoryNeededPeakBytes, Memory: memory, SwapPeak: w.SwapBytes,
 	}
 	if w.State == "started" && w.CPUSeconds == nil {
 		use.Array = w.ID + "_0"
@@ -126,6 +129,8 @@ func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Se
 	if err != nil {
 		return err
 	}
+	memory, _ := w.GivenMemory()
+	gpus, _ := w.GivenGPUs()
 	by := map[string][]client.Point{}
 	for _, l := range query.Combine(lines, "total") {
 		by[l.Metric] = l.Points
@@ -135,8 +140,8 @@ func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Se
 		held, max  *float64
 		metrics    []string
 	}{
-		{"memory", "bytes", w.RequestMemoryBytes, w.MemoryPeakBytes, []string{"memory_bytes"}},
-		{"gpus", "gpus", w.RequestGPUs, nil, []string{"gpus"}},
+		{"memory", "bytes", memory, w.MemoryPeakBytes, []string{"memory_bytes"}},
+		{"gpus", "gpus", gpus, nil, []string{"gpus"}},
 		{"gpu_memory", "bytes", nil, w.GPUMemoryPeak, []string{"gpu_memory_bytes"}},
 		{"disk", "bytes_per_second", nil, nil, []string{"io_read_bytes_per_second", "io_write_bytes_per_second"}},
 		{"network", "bytes_per_second", nil, nil, []string{"network_bytes_per_second"}},
@@ -184,11 +189,11 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 		return err
 	}
 	from := "used"
-	if out.RequestCores != nil {
+	if given, _ := out.GivenCores(); given != nil {
 		from = "requested"
 	}
 	out.SizeUnit = "cores"
-	if out.RequestGPUs != nil && *out.RequestGPUs > 0 {
+	if gpus, _ := out.GivenGPUs(); gpus != nil && *gpus > 0 {
 		out.SizeUnit, from = "gpus", "requested"
 	}
 	for i := range rows {
@@ -196,7 +201,7 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 		if r.Running {
 			continue
 		}
-		cores := r.RequestCores
+		cores, _ := r.GivenCores()
 		if from == "used" && cores == nil && r.CoresP95 != nil {
 			cores = new(math.Max(1, math.Round(*r.CoresP95)))
 		} else if from == "used" {
@@ -212,7 +217,8 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 			one.Cores = *cores
 		}
 		if out.SizeUnit == "gpus" {
-			one.GPUs, one.GPUSeconds = r.RequestGPUs, r.GPUSeconds
+			one.GPUs, _ = r.GivenGPUs()
+			one.GPUSeconds = r.GPUSeconds
 		}
 		if !endedWell(&r) || r.WallSeconds < shortest.Seconds() || one.Size(out.SizeUnit) < 1 || out.SizeUnit == "gpus" && one.GPUs == nil {
 			out.LeftOut++

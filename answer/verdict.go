@@ -16,17 +16,21 @@ import (
 
 // verdicts judges a workload. Where nobody asked for cores it holds those of its nodes.
 func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client.Verdict, error) {
-	if lostSight(&d.Workload) {
+	if d.Lost {
 		return []client.Verdict{{Kind: "last-heard", Severity: "info", Text: fmt.Sprintf(
 			"it was last heard of as %s, at %s: whether and when it ended is not known, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
 	}
 	u := efficiency.Usage{
-		Running: d.Running, State: d.State, Reason: d.Reason, Batch: d.Kind == batchKind, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds,
+		Running: d.Running, State: d.State, Reason: d.Reason, EndedBy: d.EndedByUser, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds, Steps: judgedSteps(d.Steps),
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
 		MemoryNeeded: d.MemoryNeededPeakBytes, MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, IOWaitSeconds: d.IOWaitSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
-		Cores: d.RequestCores, Memory: d.RequestMemoryBytes, GPUs: d.RequestGPUs, TimeLimit: d.RequestSeconds,
-		Nodes: byNode(d.Parts),
+		TimeLimit: d.RequestSeconds, Nodes: byNode(d.Parts),
 	}
+	var cores, memory, gpus bool // allocated
+	u.Cores, cores = d.GivenCores()
+	u.Memory, memory = d.GivenMemory()
+	u.GPUs, gpus = d.GivenGPUs()
+	u.Batch, u.MemoryRequested = cores || memory || gpus, !memory
 	if d.Submit != nil {
 		u.Waited = max(until(d).Sub(*d.Submit).Seconds(), 0)
 	}
@@ -46,6 +50,16 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 	}
 	renamed, err := b.renamed(ctx, d)
 	return append(renamed, out...), err
+}
+
+// judgedSteps are the steps of a job as they are judged.
+func judgedSteps(list []client.Step) []efficiency.Step {
+	out := make([]efficiency.Step, len(list))
+	for i := range list {
+		s := &list[i]
+		out[i] = efficiency.Step{ID: s.ID, Name: s.Name, State: s.State, ExitCode: s.ExitCode, WallSeconds: orZero(s.WallSeconds)}
+	}
+	return out
 }
 
 // batchKind is the kind of work that a batch system allocates nodes to.
@@ -118,19 +132,6 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 	}
 	slices.SortStableFunc(out, func(a, b efficiency.Neighbour) int { return cmp.Compare(b.Cores, a.Cores) })
 	return out
-}
-
-// lostSight reports whether a job was last reported in a state that it leaves again, and is not
-// among those that run: no end of it is known, only when it was last heard of.
-func lostSight(w *client.Workload) bool {
-	if w.Kind != batchKind || w.Running {
-		return false
-	}
-	switch w.State {
-	case "running", "suspended", "stopped", "completing", "configuring", "resizing", "signaling", "stage_out":
-		return true
-	}
-	return false
 }
 
 // until is when a workload ended, or was last heard of.

@@ -15,6 +15,7 @@ import (
 // one converts to the other.
 type Filter struct {
 	IDs          []string // workloads by their full ids
+	Family       string   // id of an array or a heterogeneous job: itself, its tasks and components
 	Kinds        []string
 	Owners       []string
 	Nodes        []string
@@ -58,6 +59,7 @@ func (f Filter) Query() url.Values {
 			q[key] = values
 		}
 	}
+	set("family", f.Family)
 	set("name", f.Name)
 	set("command", f.Command)
 	set("since", formatTime(f.Since))

@@ -43,6 +43,14 @@ type Workload struct {
 	State  string     `json:"state,omitempty"`  // pending, running, completed, failed, ...
 	Reason string     `json:"reason,omitempty"` // why it waits or is in that state
 	Submit *time.Time `json:"submit,omitempty"`
+	// EndedBy is who or what ended it, if not itself: user, time_limit, deadline, out_of_memory,
+	// node_failure, preempted or scheduler; EndedByUser is the user who cancelled it.
+	EndedBy     string `json:"ended_by,omitempty"`
+	EndedByUser string `json:"ended_by_user,omitempty"`
+	QOS         string `json:"qos,omitempty"`
+	// Lost: the scheduler fell silent about it while it had not ended. Whether and when it ended
+	// is not known; Seen is when it was last heard of.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // WorkloadList is the answer of GET /api/reckon/v1/workloads.
@@ -86,6 +94,9 @@ type WorkloadDetail struct {
 	// CoresHistogram is the distribution of the cores in use, one observation a second.
 	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`
 	Parts          []Part   `json:"parts,omitempty"`
+	// Steps of a batch job, by begin. Of a job of very many, those that failed or used most;
+	// StepCount is how many there were.
+	Steps []Step `json:"steps,omitempty"`
 	// Verdicts say in words how it went, the gravest first.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 	// Events are what befell it and when, in order of time.
@@ -117,6 +128,40 @@ type Part struct {
 	// MemoryNeededPeakBytes is the highest memory that can not be given back; page cache is not in it.
 	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
 	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`
+}
+
+// Step is one step of a batch job: what the batch system accounts for, and what was measured of it
+// on all its nodes together.
+type Step struct {
+	ID          string     `json:"id"`              // 0, 1, batch, extern, interactive
+	Name        string     `json:"name,omitempty"`  // the program, or what --job-name says
+	State       string     `json:"state,omitempty"` // absent where there is no accounting
+	Start       *time.Time `json:"start"`
+	End         *time.Time `json:"end"`
+	WallSeconds *float64   `json:"wall_seconds"`
+	ExitCode    *int       `json:"exit_code"` // 128 and the number of the signal that ended it
+	Nodes       string     `json:"nodes,omitempty"`
+	Cores       *float64   `json:"cores"` // allocated
+	// CPUSeconds and MemoryPeakBytes are measured where an agent was there, else as accounting
+	// says, which Accounted tells; its peak is that of a single task.
+	CPUSeconds      *float64 `json:"cpu_seconds"`
+	MemoryPeakBytes *float64 `json:"memory_peak_bytes"`
+	// MemoryNeededPeakBytes is the highest memory that can not be given back; page cache is not in it.
+	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"`
+	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`
+	Accounted             bool     `json:"accounted,omitempty"`
+}
+
+// Failed reports whether the step ended otherwise than it should: it failed, was killed for want of
+// memory or lost its node, or ended with an exit code though its state is a good one.
+func (s *Step) Failed() bool {
+	switch s.State {
+	case "failed", "out_of_memory", "node_fail", "boot_fail":
+		return true
+	case "completed":
+		return s.ExitCode != nil && *s.ExitCode != 0
+	}
+	return false
 }
 
 // Node is one element of GET /api/reckon/v1/nodes.

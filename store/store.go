@@ -131,6 +131,7 @@ func (w *Workload) Waits() bool {
 // Filter selects workloads of the catalogue. Zero fields select everything.
 type Filter struct {
 	IDs          []string // full ids
+	Family       string   // id of an array or a heterogeneous job: itself, its tasks and components
 	Kinds        []string
 	Owners       []string
 	Nodes        []string

@@ -99,6 +99,9 @@ type Usage struct {
 	GPUExact   figure.Exactness
 
 	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or asked for
+	// MemoryRequested says that no allocation of memory is known beside that of cores: Memory is
+	// what it asked for.
+	MemoryRequested bool
 	// CoresImplied says that nobody asked for cores: Cores are those of the nodes.
 	CoresImplied bool
 	Nodes        []Node

@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 		"kills, no state": {ended("", 1, func(u *Usage) { u.OOMKills = at(3) }), "critical oom: the kernel killed 3 processes of it for lack of memory; ask for more memory, or use less"},
 		"a step of it": {ended("completed", 0, func(u *Usage) {
 			u.Steps = []Step{{ID: "0", State: "completed"}, {ID: "1", Name: "solve", State: "out_of_memory", WallSeconds: 2, ExitCode: code(125)}, {ID: "2", State: "completed"}}
-		}), "critical oom: step 1 (solve) of it was killed for lack of memory after 2 s, whatever the job as a whole says; ask for more memory, or use less"},
+		}), "critical oom: step 1 (solve) was killed for lack of memory after 2 s, though the job is said to have completed; ask for more memory, or use less"},
 		"time limit":    {ended("timeout", 143, func(u *Usage) { u.TimeLimit = at(3600) }), "critical timeout: it reached its time limit of 1 h and was ended; ask for more time, or write checkpoints"},
 		"deadline":      {ended("deadline", 0), "critical timeout: it could not end before its deadline and was ended after 1 h"},
 		"node failure":  {ended("node_fail", 0), "critical node_fail: a node failed under it after 1 h: this was not its fault; submit it again"},

@@ -82,11 +82,16 @@ func (j *judge) ending() {
 	}
 }
 
-// outOfMemory says that the kernel killed processes, or a step, for lack of memory.
+// outOfMemory says that the kernel killed processes, or a step, for lack of memory: a step that was
+// started in the job is named, the script is not.
 func (j *judge) outOfMemory() bool {
-	for _, s := range j.u.Steps {
-		if s.State == "out_of_memory" {
-			j.say("oom", Critical, 1, "count", "oom.step", phrase.Words{"step": s.text(), "wall": format.Time(s.WallSeconds)})
+	for i := range j.u.Steps {
+		if s := &j.u.Steps[i]; s.State == "out_of_memory" && s.named() {
+			key := "oom.step"
+			if j.u.State == "completed" {
+				key = "oom.step.hidden"
+			}
+			j.say("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": format.Time(s.WallSeconds)})
 			return true
 		}
 	}
@@ -96,6 +101,9 @@ func (j *judge) outOfMemory() bool {
 	}
 	return false
 }
+
+// named reports whether the step was started in the job: not what a batch system makes of each.
+func (s *Step) named() bool { return s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" }
 
 // text names a step: "step 2 (solve)".
 func (s *Step) text() string {
@@ -116,7 +124,7 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 	for i := range j.u.Steps {
 		s := &j.u.Steps[i]
 		bad := s.State == "failed" || s.State == "node_fail" || s.State == "completed" && s.ExitCode != nil && *s.ExitCode != 0
-		if bad && s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" {
+		if bad && s.named() {
 			worst = s
 			break
 		}

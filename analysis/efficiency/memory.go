@@ -25,6 +25,9 @@ func (j *judge) memory() {
 	need, measured := known(u.MemoryNeeded)
 	peak, peaked := known(u.MemoryPeak)
 	words := phrase.Words{"given": format.Bytes(given), "was": j.was(), "cache": ""}
+	if u.MemoryRequested {
+		words["was"] = "asked for"
+	}
 	if !measured {
 		j.memoryPeak(peak, given, peaked, words)
 		return

@@ -79,7 +79,8 @@ func allocationsOf(r *reading, rows []store.Workload) map[place]map[allocation]l
 			end = r.to
 		}
 		first, last := int(math.Floor(w.Start.Sub(r.from).Seconds()/r.step.Seconds())), int(end.Sub(r.from)/r.step)
-		for resource, given := range map[string]*float64{"cpu": w.RequestCores, "memory": w.RequestMemoryBytes, "gpu": w.RequestGPUs} {
+		for resource, of := range map[string]func() (*float64, bool){"cpu": w.GivenCores, "memory": w.GivenMemory, "gpu": w.GivenGPUs} {
+			given, _ := of()
 			if given == nil {
 				continue
 			}

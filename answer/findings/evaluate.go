@@ -152,7 +152,8 @@ func wideOf(rows []store.Workload) map[id]bool {
 	out := map[id]bool{}
 	for i := range rows {
 		w := &rows[i]
-		if (len(w.Nodes) > 1 || (w.RequestGPUs != nil && *w.RequestGPUs > 1)) && w.Kind != "other" && w.Kind != "short" {
+		gpus, _ := w.GivenGPUs()
+		if (len(w.Nodes) > 1 || (gpus != nil && *gpus > 1)) && w.Kind != "other" && w.Kind != "short" {
 			out[id{w.Site, w.ID}] = true
 		}
 	}
@@ -210,8 +211,11 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 		Start: w.Start, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending",
 		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
 		MajorFaults: w.MajorFaults, Throttled: w.ThrottledSeconds, GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak,
-		Cores: w.RequestCores, Memory: w.RequestMemoryBytes, GPUs: w.RequestGPUs, RequestSeconds: w.RequestSeconds,
+		RequestSeconds: w.RequestSeconds,
 	}
+	m.Cores, _ = w.GivenCores()
+	m.Memory, _ = w.GivenMemory()
+	m.GPUs, _ = w.GivenGPUs()
 	if w.Waits() {
 		m.Waited = w.Seen.Sub(w.Submit).Seconds()
 		if why, stuck := efficiency.Stuck(w.Reason); stuck {

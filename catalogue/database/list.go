@@ -53,7 +53,7 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
 	}
-	if len(f.IDs) == 0 && !c.d.indexes { // ids have its own index everywhere
+	if len(f.IDs) == 0 && f.Family == "" && !c.d.indexes { // ids have its own index everywhere
 		table, err := c.lists.table(ctx)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
@@ -185,11 +185,12 @@ func (w *conditions) in(column string, values []string) {
 
 // grouped reports whether a filter is on nothing but what workload_counts counts by.
 func grouped(f store.Filter) bool {
-	return len(f.IDs) == 0 && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
+	return len(f.IDs) == 0 && f.Family == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() && f.Until.IsZero() && f.MinCPU <= 0
 }
 
 func (w *conditions) filter(f store.Filter) {
 	w.in("id", f.IDs)
+	w.family(f.Family)
 	w.groups(f)
 	w.in("site", f.Sites)
 	if f.Running != nil {
@@ -215,6 +216,16 @@ func (w *conditions) filter(f store.Filter) {
 		w.and("cpu_seconds >= " + w.param(f.MinCPU))
 	}
 	w.interval(f.Since, f.Until)
+}
+
+// family selects an array or a heterogeneous job: its own id, and those of tasks (slurm/4_1) and
+// components (slurm/4+1), which lie together in the index of ids: text is compared by bytes.
+func (w *conditions) family(id string) {
+	if id == "" {
+		return
+	}
+	p := func(s string) string { return w.param(s) }
+	w.and("(id = " + p(id) + " OR id >= " + p(id+"+") + " AND id < " + p(id+",") + " OR id >= " + p(id+"_") + " AND id < " + p(id+"`") + ")")
 }
 
 // exact is the one name that a shell pattern stands for; false when it stands for more.

@@ -15,6 +15,7 @@ type jobOptions struct {
 	id             string
 	from, to, step string
 	start, site    string
+	oneStep        string // of a job, instead of the job
 	by             *choice
 	format         *choice
 	trace          *choice
@@ -42,6 +43,9 @@ owner and name instead.`,
 		Example: `  reckon job slurm/4711
   reckon job 4711                        the same, when no other workload is called so
   reckon job unit/nginx.service --from 2h --step 1m
+  reckon job 4711.1                      one step of it
+  reckon job 4800                        a job array or a heterogeneous job as a whole
+  reckon job '4800_[1-4]'                these tasks of it
   reckon job slurm/4711 --format json | jq .memory_peak_bytes
   reckon job slurm/4711 --by node        the profile of each node; or command, part
   reckon job slurm/4711@2026-08-20       an earlier run of an id that was given again
@@ -119,12 +123,27 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	if o.id, r.Start, err = lifeOf(o.id, o.start, now); err != nil {
 		return err
 	}
-	if r.By = o.by.value; r.By == "" && o.format.value == "table" {
+	o.id, o.oneStep = jobAndStep(o.id)
+	if o.oneStep != "" && (o.mail || o.seff || o.trace.value != "" || o.by.value != "" || o.format.value == "csv") {
+		return &usageError{fmt.Errorf("%s.%s is a step; --email-text, --seff, --trace, --by and --format csv are of whole jobs", o.id, o.oneStep)}
+	}
+	switch r.By = o.by.value; {
+	case o.oneStep != "":
+		r.By = "part"
+	case r.By == "" && o.format.value == "table":
 		r.By = "total"
 	}
 	c, err := g.client()
 	if err != nil {
 		return err
+	}
+	if !o.finds && o.oneStep == "" {
+		if m, found, err := members(ctx, c, o); err != nil || found {
+			if err != nil {
+				return err
+			}
+			return writeMembers(g, o, m, now)
+		}
 	}
 	r.Site = o.site
 	jobs := []client.Workload{{ID: o.id, Start: r.Start, Site: r.Site}}
@@ -167,6 +186,16 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 }
 
 func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) error {
+	if o.oneStep != "" {
+		step, err := stepOf(d, o.oneStep)
+		if err != nil {
+			return err
+		}
+		if o.format.value == "json" {
+			return writeJSON(g.stdout, step)
+		}
+		return printStep(g.screen(), d, step, now)
+	}
 	switch {
 	case o.trace.value != "":
 		return writeTrace(g, d, o.trace.value)

@@ -56,7 +56,10 @@ func printJob(s term.Screen, d client.WorkloadDetail, by string, now time.Time) 
 	if err := p.balance(d); err != nil {
 		return err
 	}
-	if err := p.parts(d.Parts); err != nil {
+	if err := p.steps(d); err != nil {
+		return err
+	}
+	if err := p.parts(d); err != nil {
 		return err
 	}
 	p.advice(d.Advice)
@@ -76,7 +79,8 @@ func (p *page) header(w client.Workload, now time.Time) {
 		}
 		return name + " " + term.Safe(value)
 	}
-	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("command", w.Command))
+	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("qos", w.QOS), word("command", w.Command))
+	p.fact("Part of", memberOf(w.ID))
 	p.fact("Nodes", term.Safe(strings.Join(w.Nodes, ", ")), word("site", w.Site))
 	p.times(w, now)
 }
@@ -146,26 +150,33 @@ func (p *page) requests(w client.Workload) {
 		}
 	}
 	wall := &w.WallSeconds
-	add("Cores", "p95", term.Cores, w.CoresP95, w.RequestCores)
+	cores, allocated := w.GivenCores()
+	memory, allocatedMemory := w.GivenMemory()
+	given, allocatedGPUs := w.GivenGPUs()
+	add("Cores", "p95", term.Cores, w.CoresP95, cores)
 	if w.MemoryNeededPeakBytes != nil {
-		add("Memory", "needed", term.Bytes, w.MemoryNeededPeakBytes, w.RequestMemoryBytes)
+		add("Memory", "needed", term.Bytes, w.MemoryNeededPeakBytes, memory)
 	} else {
-		add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, w.RequestMemoryBytes)
+		add("Memory", "peak", term.Bytes, w.MemoryPeakBytes, memory)
 	}
 	var gpus *float64
 	if w.GPUSeconds != nil && w.WallSeconds > 0 {
 		mean := *w.GPUSeconds / w.WallSeconds
 		gpus = &mean
 	}
-	add("GPUs", "mean", term.Cores, gpus, w.RequestGPUs)
+	add("GPUs", "mean", term.Cores, gpus, given)
 	if ran := float64(len(w.Nodes)); ran > 0 {
-		add("Nodes", "ran on", term.Number, &ran, w.RequestNodes)
+		add("Nodes", "ran on", term.Number, &ran, cmp.Or(w.AllocatedNodes, w.RequestNodes))
 	}
 	add("Time", "wall", term.Seconds, wall, w.RequestSeconds)
 	if len(rows) == 0 {
 		return
 	}
-	p.line("\n%s", p.Paint(term.Bold, "Used of what it asked for"))
+	title := "Used of what it asked for"
+	if allocated || allocatedMemory || allocatedGPUs {
+		title = "Used of what it was allocated"
+	}
+	p.line("\n%s", p.Paint(term.Bold, title))
 	wide := 0
 	for _, r := range rows {
 		wide = max(wide, term.Width(r.text))
@@ -202,16 +213,22 @@ func (p *page) profiles(d client.WorkloadDetail) {
 			continue
 		}
 		var limit *float64
-		title := ""
+		title, allocated := "", false
 		switch m.Metric {
 		case "cores":
-			title, limit = "Cores over time", d.RequestCores
+			title = "Cores over time"
+			limit, allocated = d.GivenCores()
 		case "memory_bytes":
-			title, limit = memoryTitle, d.RequestMemoryBytes
+			title = memoryTitle
+			limit, allocated = d.GivenMemory()
 		default:
 			continue
 		}
-		p.chart(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Width: min(width, 100), Height: height}, d, drawn)
+		of := ""
+		if allocated {
+			of = "allocated"
+		}
+		p.chart(term.Chart{Title: title, Points: m.points, Format: unitFormat(m.Unit), Limit: limit, Of: of, Width: min(width, 100), Height: height}, d, drawn)
 	}
 	p.legend(drawn)
 	first := true
@@ -321,8 +338,9 @@ func (p *page) commands(d client.WorkloadDetail) error {
 	return p.table(t)
 }
 
-func (p *page) parts(parts []client.Part) error {
-	if len(parts) < 2 {
+func (p *page) parts(d client.WorkloadDetail) error {
+	parts := d.Parts
+	if len(parts) < 2 || len(d.Steps) > 0 && len(d.Nodes) < 2 { // its steps are told already
 		return nil
 	}
 	named := slices.ContainsFunc(parts, func(x client.Part) bool { return x.Part != "" })

@@ -43,9 +43,12 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	} else {
 		line("State", "%s (exit code %d)", word, *d.ExitCode)
 	}
-	cores, nodes := d.RequestCores, float64(max(1, len(d.Nodes)))
-	if d.RequestNodes != nil && *d.RequestNodes > 0 {
-		nodes = *d.RequestNodes
+	cores, _ := d.GivenCores()
+	nodes := float64(max(1, len(d.Nodes)))
+	for _, n := range []*float64{d.RequestNodes, d.AllocatedNodes} {
+		if n != nil && *n > 0 {
+			nodes = *n
+		}
 	}
 	switch {
 	case cores == nil || !(*cores > 0):

@@ -93,11 +93,14 @@ func TestScripts(t *testing.T) {
 	server := site(t)
 	empty := httptest.NewServer(api.New(api.Options{Backend: &apitest.Backend{}}))
 	t.Cleanup(empty.Close) // the scripts run in parallel, after this function
+	array := httptest.NewServer(api.New(api.Options{Backend: apitest.Array(fixedNow())}))
+	t.Cleanup(array.Close)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("RECKON_SERVER", server.URL)
 			e.Setenv("EMPTY", empty.URL)
+			e.Setenv("ARRAY", array.URL)
 			e.Setenv("RECKON_TEST_CLOCK", "fixed")
 			e.Setenv("TZ", "UTC")
 			return nil

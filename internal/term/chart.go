@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -19,6 +20,7 @@ type Chart struct {
 	Points []Point               // in order of time
 	Format func(*float64) string // of the numbers at the axis, such as Bytes
 	Limit  *float64              // drawn into the scale and named, such as what was asked for
+	Of     string                // what the limit is; empty is "asked for"
 	Width  int                   // columns, axis included; at least 20
 	Height int                   // lines of the plot itself, without title and time axis; at least 1
 }
@@ -41,7 +43,7 @@ func (s Screen) Draw(c Chart) string {
 	if c.Title != "" {
 		title := c.Title
 		if c.Limit != nil {
-			title += fmt.Sprintf(" (asked for %s)", c.Format(c.Limit))
+			title += fmt.Sprintf(" (%s %s)", cmp.Or(c.Of, "asked for"), c.Format(c.Limit))
 		}
 		b.WriteString(s.Paint(Bold, title) + "\n")
 	}

@@ -47,7 +47,7 @@ type Job struct {
 
 	// Sizes are the allocations of a job that was resized, in order; empty for others.
 	Sizes []Size
-	// Steps are those of the job, up to [MaxSteps] of them; StepCount is how many there were.
+	// Steps are those of the job, up to [slurmtext.MaxSteps] of them; StepCount is how many there were.
 	Steps     []Step
 	StepCount int
 }
@@ -65,9 +65,6 @@ type Step struct {
 	ExitCode               *int
 	Cores, CPU, PeakMemory *float64
 }
-
-// MaxSteps is how many steps of a job are kept one by one.
-const MaxSteps = 200
 
 // Requeued is the state of a life of a job that ended for another one under its number.
 const Requeued = "requeued"

@@ -17,9 +17,13 @@ func (j *Job) AddStep(s *Job) {
 	}
 	add(&j.Read, s.Read)
 	add(&j.Written, s.Written)
-	if j.StepCount++; len(j.Steps) < MaxSteps {
-		j.Steps = append(j.Steps, s.step())
-	}
+	j.StepCount++
+	j.Steps = slurmtext.KeepStep(j.Steps, s.step(), (*Step).weight)
+}
+
+// weight says which steps are kept.
+func (s *Step) weight() float64 {
+	return slurmtext.StepWeight(s.ID, s.State, s.ExitCode, s.CPU, s.Start, s.End)
 }
 
 // step is what is kept of a step.
@@ -69,8 +73,11 @@ func (j *Job) resizedTo(next *Job) bool {
 	if p := j.PeakMemory; p != nil && (next.PeakMemory == nil || *p > *next.PeakMemory) {
 		next.PeakMemory = p
 	}
-	next.Steps, next.StepCount = append(j.Steps, next.Steps...), j.StepCount+next.StepCount
-	next.Steps = next.Steps[:min(len(next.Steps), MaxSteps)]
+	steps := j.Steps
+	for _, s := range next.Steps {
+		steps = slurmtext.KeepStep(steps, s, (*Step).weight)
+	}
+	next.Steps, next.StepCount = steps, j.StepCount+next.StepCount
 	if !slurmtext.Over(next.State) {
 		next.ExitCode = nil
 	}

@@ -110,7 +110,7 @@ var (
 	}
 	jobSteps = &metric.Desc{
 		Name: "reckon_slurm_steps", Kind: metric.Gauge,
-		Help:   "Steps that the job had, by accounting, those of which no series is kept included.",
+		Help:   "Steps that the job had, by accounting, those of which no series is kept included: of more than 400 those are kept that failed or used most CPU time.",
 		Labels: with(),
 	}
 	stepInfo = &metric.Desc{

@@ -60,8 +60,10 @@ type Step struct {
 	Cores                     float64  // allocated
 }
 
-// maxSteps is how many steps of a job are kept one by one.
-const maxSteps = 200
+// weight says which steps are kept.
+func (s *Step) weight() float64 {
+	return slurmtext.StepWeight(s.ID, s.State, s.Exit, s.CPUSeconds, s.Start, s.End)
+}
 
 // state reads the words for a state: one word with what follows it ("CANCELLED by 1001"), or
 // a base state and flags, of which the base comes first in all releases.

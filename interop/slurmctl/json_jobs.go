@@ -208,9 +208,7 @@ func (a *accounted) job() Job {
 	j.name(a.Array.JobID, a.Array.TaskID, a.Het.JobID, a.Het.Offset, task)
 	j.past()
 	for i := range a.Steps {
-		if j.StepCount++; len(j.Steps) == maxSteps {
-			continue
-		}
+		j.StepCount++
 		s := &a.Steps[i]
 		one := Step{
 			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: state(s.State), NodeList: slurmtext.Word(string(s.Nodes.Range)),
@@ -220,7 +218,7 @@ func (a *accounted) job() Job {
 			one.Exit = nil
 		}
 		s.used(&one)
-		j.Steps = append(j.Steps, one)
+		j.Steps = slurmtext.KeepStep(j.Steps, one, (*Step).weight)
 	}
 	return j
 }

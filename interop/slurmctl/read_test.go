@@ -320,7 +320,7 @@ func check(t *testing.T, jobs []Job, got Read) {
 		switch {
 		case j.ID == "" || j.Raw == 0 || j.State == "":
 		case slurmtext.Waits(j.State) && !j.Ended && !j.Start.IsZero(), !j.Ended && !j.End.IsZero(), !j.End.IsZero() && j.End.Before(j.Start):
-		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > maxSteps:
+		case j.Cores < 0 || j.MemoryBytes < 0 || j.GPUs < 0 || len(j.Steps) > slurmtext.MaxSteps:
 		default:
 			continue
 		}

@@ -174,9 +174,7 @@ func (j *Job) shown(id string) bool {
 }
 
 func (j *Job) step(id string, f []string) {
-	if j.StepCount++; len(j.Steps) == maxSteps {
-		return
-	}
+	j.StepCount++
 	s := Step{
 		ID: id, Name: f[lastField], State: state(words{f[5]}), NodeList: slurmtext.Word(f[14]),
 		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]), Cores: slurmtext.ReadTRES(f[12]).Cores,
@@ -187,7 +185,7 @@ func (j *Job) step(id string, f []string) {
 	if v := amount(f[20], 1); v > 0 {
 		s.MemoryPeak = &v
 	}
-	j.Steps = append(j.Steps, s)
+	j.Steps = slurmtext.KeepStep(j.Steps, s, (*Step).weight)
 }
 
 // exitPair reads "3:0", the code and the signal.

@@ -27,6 +27,7 @@ func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
 		{"Waiting", catalogueWaiting},
 		{"Filters", catalogueFilters},
 		{"Replace", catalogueReplace},
+		{"Family", catalogueFamily},
 		{"Paging", cataloguePaging},
 		{"Watermark", catalogueWatermark},
 		{"Drop", catalogueDrop},
@@ -214,6 +215,37 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 			if !slices.IsSortedFunc(got, orderOf(sort)) {
 				t.Errorf("%+v: not in order", f)
 			}
+		}
+	}
+}
+
+// catalogueFamily: an array or a heterogeneous job with its members, and nothing whose id only
+// begins alike.
+func catalogueFamily(t *testing.T, c store.Catalogue) {
+	var rows []store.Workload
+	for i, id := range []string{"slurm/4", "slurm/4_0", "slurm/4_10", "slurm/4+1", "slurm/40", "slurm/40_1", "slurm/4.x", "slurm/4`", "slurm/4,", "slurm/3_4", "unit/4_1"} {
+		w := Row(i)
+		w.ID = id
+		rows = append(rows, w)
+	}
+	must(t, c.Upsert(t.Context(), rows))
+	for _, f := range []struct {
+		of   store.Filter
+		want []string
+	}{
+		{store.Filter{Family: "slurm/4"}, []string{"slurm/4", "slurm/4+1", "slurm/4_0", "slurm/4_10"}},
+		{store.Filter{Family: "slurm/4", Owners: []string{"user1"}}, []string{"slurm/4_0"}},
+		{store.Filter{Family: "slurm/40"}, []string{"slurm/40", "slurm/40_1"}},
+		{store.Filter{Family: "slurm/9"}, nil},
+	} {
+		f.of.Sort = "id"
+		got, n := list(t, c, f.of)
+		var ids []string
+		for _, w := range got {
+			ids = append(ids, w.ID)
+		}
+		if !slices.Equal(ids, f.want) || n != len(f.want) {
+			t.Errorf("%+v: %v of %d, want %v", f.of, ids, n, f.want)
 		}
 	}
 }

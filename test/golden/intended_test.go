@@ -55,6 +55,8 @@ var intended = []intent{
 			return err1 == nil && err2 == nil && is < was
 		},
 	},
+	{Where: "*jobs*/end", Why: lostRuns, Holds: func(d difference) bool { return d.Is == nil }},
+	{Where: "job-*/end", Why: lostRuns, Holds: func(d difference) bool { return d.Is == nil }},
 	{Where: "finding-*/steps/**", Why: "steps are counted anew, and by the allocation (decision 0306)"},
 	{Where: "*usage-*/*/held_core_seconds", Why: hoursByFacts},
 	{Where: "*usage-*/held_core_seconds", Why: hoursByFacts},
@@ -64,6 +66,8 @@ var intended = []intent{
 		Holds: func(d difference) bool { is, number := d.Is.(float64); return !number || is <= 1 },
 	},
 }
+
+const lostRuns = "of a job that was last heard of as running it is not known when it ended (changelog 011-ended-by)"
 
 const hoursByFacts = "core-hours allocated are facts times the time from start to end, no longer a sum over samples"
 

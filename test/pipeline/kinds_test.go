@@ -28,9 +28,18 @@ func TestKinds(t *testing.T) {
 		"gpu-never": {"it never used its 4 GPUs", "busy"},
 		"gpu-held":  {"it never used its GPU", "would be killed"},
 		"gpu-used":  {"good gpu: its 2 GPUs were busy 90 %", "warning"},
-		"cancelled": {"info cancelled: it was cancelled", "critical"},
+		"cancelled": {"info cancelled: it was cancelled by carol after 20 min", "critical"},
 		"timeout":   {"it reached its time limit of 30 min", "exit code"},
 		"oom":       {"the kernel killed 1 process of it for lack of memory", "exit code"},
+		"step-oom":  {"critical oom: step 1 (solve) was killed for lack of memory after 3 s, though the job is said to have completed", "a little more"},
+		"step-fail": {"critical step: step 1 (solve) failed with exit code 3", "its script"},
+		"step-hide": {"warning step: it is said to have completed, but step 0 (solve) failed: signal 11 (segmentation fault) ended it", "critical"},
+		"by-root":   {"info cancelled: it was cancelled by root after 20 min", "critical"},
+		"nobody":    {"info cancelled: it was cancelled after 20 min", "exit"},
+		"node-fail": {"critical node_fail: a node failed under it after 20 min: this was not its fault", "exit"},
+		"preempted": {"info preempted: it had to make room for a job of higher priority after 20 min", "exit"},
+		"deadline":  {"critical timeout: it could not end before its deadline and was ended after 20 min", "exit"},
+		"withdrawn": {"info cancelled: the scheduler withdrew it after 20 min", "exit"},
 		"storage":   {"it waited for storage for 18 min (30 % of the time)", "parallel"},
 		"stuck":     {"it asks for more time than its partition allows; ask for less, or it will never start", "advice"},
 		"thrash":    {"it was held up for lack of memory 40 % of the time", "would be killed"},
@@ -70,6 +79,12 @@ func plan() []simulate.Planned {
 		{User: "carol", Name: "oom", Cores: 2, MemoryBytes: 300 * mib, Length: 10 * time.Minute, Outcome: "out_of_memory", Does: simulate.Does{Cores: 1.9, Needed: 100 * mib}},
 		{User: "carol", Name: "step-oom", Cores: 2, MemoryBytes: 300 * mib, Length: 10 * time.Minute, Does: simulate.Does{Cores: 1.9, Needed: 100 * mib},
 			Steps: []simulate.PlannedStep{{Name: "prepare", Length: 2 * time.Minute}, {Name: "solve", Length: 3 * time.Second, Outcome: "out_of_memory", Exit: 125}, {Name: "report"}}},
+		{User: "frank", Name: "step-fail", Cores: 2, Length: 10 * time.Minute, Outcome: "failed", Exit: 3, Does: simulate.Does{Cores: 1.9},
+			Steps: []simulate.PlannedStep{{Name: "prepare", Length: 2 * time.Minute}, {Name: "solve", Outcome: "failed", Exit: 3}}},
+		{User: "frank", Name: "step-hide", Cores: 2, Length: 10 * time.Minute, Does: simulate.Does{Cores: 1.9},
+			Steps: []simulate.PlannedStep{{Name: "solve", Length: 2 * time.Minute, Outcome: "failed", Exit: 139}, {Name: "report"}}},
+		ended("by-root", "cancelled", "root"), ended("nobody", "cancelled", ""), ended("node-fail", "node_fail", ""), ended("preempted", "preempted", ""),
+		ended("deadline", "deadline", ""), ended("withdrawn", "revoked", ""),
 		{User: "dora", Name: "storage", Cores: 1, Length: hour, Does: simulate.Does{Cores: 0.6, Storage: 0.3, Read: 180e6, Threads: 1}},
 		{User: "dora", Name: "stuck", Cores: 1, Stuck: "PartitionTimeLimit"},
 		{User: "dora", Name: "empty", Cores: 4, Length: 3 * hour, Does: simulate.Does{Cores: 3.9, Ends: hour}},
@@ -77,4 +92,9 @@ func plan() []simulate.Planned {
 		{User: "erik", Name: "thrash", Cores: 2, MemoryBytes: 1 * gib, Length: hour, Does: simulate.Does{Cores: 0.5, Needed: 500 * mib, Cache: 524 * mib, Faults: 300, Memory: 0.4, Storage: 0.2}},
 		{User: "erik", Name: "uneven", Nodes: 3, Cores: 8, Length: hour, Does: simulate.Does{Cores: 7.9, FirstNodeOnly: true}},
 	}
+}
+
+// ended is a job that works well until it is ended after 20 minutes.
+func ended(name, outcome, by string) simulate.Planned {
+	return simulate.Planned{User: "frank", Name: name, Cores: 1, Length: 20 * time.Minute, Outcome: outcome, CancelledBy: by, Does: simulate.Does{Cores: 0.9}}
 }

@@ -1,6 +1,6 @@
 // Package pipeline takes a simulated site through everything that stands between a machine and
 // a sentence: agents read its nodes, the poller reads its batch system, the embedded store
-// keeps the samples, the builder makes the catalogue, and answers and rules are asked. Tests of
+// keeps the samples (or those of imported accounting), the builder makes the catalogue, and answers and rules are asked. Tests of
 // what is said rest on it, so that they hold for what the pipeline can give, and not for figures
 // that it never does.
 //
@@ -24,6 +24,7 @@ import (
 	"reckon/catalogue"
 	"reckon/catalogue/database"
 	"reckon/client"
+	"reckon/interop/importer"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
 	"reckon/query"
@@ -80,6 +81,24 @@ func Run(tb testing.TB, c simulate.Config, until time.Duration, p Pace) *Site {
 	return s
 }
 
+// Import takes text of sacct into an empty site at a time after it.
+func Import(tb testing.TB, sacct string, now time.Time) *Site {
+	tb.Helper()
+	s := open(tb)
+	s.Now = now
+	b := s.builder()
+	must(tb, b.Ready(tb.Context()))
+	im := importer.New(importer.Options{Store: s.Series, Dir: filepath.Join(tb.TempDir(), "imports"), Site: Name, Clock: func() time.Time { return now }, Zone: time.UTC})
+	must(tb, im.Sacct(tb.Context(), "sacct", strings.NewReader(sacct)))
+	res, err := im.Finish(tb.Context())
+	must(tb, err)
+	_, err = b.History(tb.Context(), res.Ranges, res.Gone...)
+	must(tb, err)
+	must(tb, im.Done())
+	s.build()
+	return s
+}
+
 // Replay takes a recorded machine through all of its passes, each of them exported.
 func Replay(tb testing.TB, path string, passes int) *Site {
 	tb.Helper()
@@ -102,7 +121,7 @@ func open(tb testing.TB) *Site {
 	tb.Helper()
 	s := &Site{tb: tb}
 	var err error
-	s.Series, err = tsdb.Open(tsdb.Options{Dir: filepath.Join(tb.TempDir(), "series"), Retention: -1})
+	s.Series, err = tsdb.Open(tsdb.Options{Dir: filepath.Join(tb.TempDir(), "series"), Retention: -1, Clock: func() time.Time { return s.Now }})
 	must(tb, err)
 	tb.Cleanup(func() { _ = s.Series.Close() })
 	s.Catalogue, err = database.Open(filepath.Join(tb.TempDir(), "catalogue.db"), nil)
@@ -111,16 +130,19 @@ func open(tb testing.TB) *Site {
 	return s
 }
 
+func (s *Site) builder() *catalogue.Builder {
+	return catalogue.NewBuilder(s.Series, s.Catalogue, catalogue.BuilderOptions{Clock: func() time.Time { return s.Now }})
+}
+
 // build makes the catalogue and what answers from it.
 func (s *Site) build() {
 	s.tb.Helper()
 	clock := func() time.Time { return s.Now }
-	b := catalogue.NewBuilder(s.Series, s.Catalogue, catalogue.BuilderOptions{Clock: clock})
-	_, err := b.Advance(s.tb.Context())
+	_, err := s.builder().Advance(s.tb.Context())
 	must(s.tb, err)
 	s.views = query.New(s.Series, query.Options{})
 	s.bounds = &answer.Bounds{Rollups: s.Catalogue, Views: s.views, Ledger: &s.Inconsistent, Clock: clock}
-	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Views: s.views, Bounds: s.bounds}
+	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Steps: s.Catalogue, Views: s.views, Bounds: s.bounds}
 	s.scale = &answer.Scale{Catalogue: s.Catalogue, Views: s.views, Bounds: s.bounds}
 }
 

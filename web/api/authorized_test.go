@@ -91,13 +91,15 @@ func TestIdGivenAgain(t *testing.T) {
 }
 
 func TestPublicSeesNoNames(t *testing.T) {
-	h := asViewer(api.Options{Backend: apitest.Site(now)})
+	site := apitest.Site(now)
+	site.Details[1].EndedBy, site.Details[1].EndedByUser = "user", "alice"
+	h := asViewer(api.Options{Backend: site})
 	const base = "/api/reckon/v1/workloads"
 	words := append([]string{"alice", "train", "4711", "python3", "root", `"ml"`}, others...)
 	for target, status := range map[string]int{
 		base: 200, base + "?kind=slurm&sort=-cpu_seconds": 200, base + "?format=csv": 200, base + "?partition=gpu": 200, "/api/reckon/v1/nodes": 200,
 		base + "?owner=alice": 403, base + "?name=train": 403, base + "?id=slurm/4711": 403, base + "?sort=owner": 403, base + "?sort=-name": 403, base + "?account=ml": 403, base + "?command=python3": 403,
-		base + "/slurm/4711": 403, base + "/train": 403, "/metrics": 404,
+		base + "/slurm/4711": 403, base + "/train": 403, "/metrics": 404, base + "?family=slurm/4711": 403, "/api/reckon/v1/members/4711": 403,
 	} {
 		w := get(t, h, target, "X-Test-Viewer", "public")
 		if w.Code != status {

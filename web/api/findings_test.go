@@ -62,6 +62,9 @@ func ask(t *testing.T, h http.Handler, item any, path string) *httptest.Response
 	if strings.Contains(path, "/data") {
 		path += "?select=up"
 	}
+	if strings.Contains(path, "/members/") {
+		return get(t, api.New(api.Options{Backend: apitest.Array(now)}), strings.Replace(path, "{id}", "slurm/4", 1))
+	}
 	return get(t, h, target(path))
 }
 

@@ -182,7 +182,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			t.Errorf("%s is not in the document", typ.Name())
 		}
 	}
-	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Proof{}, client.Replaced{}} {
+	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {

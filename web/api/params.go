@@ -255,6 +255,7 @@ const aheadClock = 5 * time.Minute
 func filterOf(q *query) client.Filter {
 	f := client.Filter{}
 	f.IDs = q.list("id")
+	f.Family, _ = q.get("family")
 	f.Kinds, f.Owners, f.Nodes = q.kinds(), q.list("owner"), q.list("node")
 	f.Accounts, f.Partitions, f.States, f.Sites = q.list("account"), q.list("partition"), q.states(), q.list("site")
 	f.Name, f.Command = q.pattern("name"), q.pattern("command")

@@ -69,7 +69,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.proofRoutes(), s.replaceRoutes(), s.scaleRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.backupRoutes())
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(), s.scaleRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.backupRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request
@@ -219,6 +219,7 @@ func listParams() []param {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"2h", "2026-11-21", "2026-11-21T10:00:00Z", "1795255200"}}
 	return []param{
 		{name: "id", doc: "Workload by its full id.", schema: text, many: true},
+		{name: "family", doc: "Id of an array or a heterogeneous job, such as slurm/4: itself, its tasks and its components.", schema: text},
 		{name: "owner", doc: "Unix user, or namespace for pods.", schema: text, many: true},
 		{name: "kind", doc: "Kind of workload.", schema: enum(kindWords()...), many: true},
 		{name: "node", doc: "Node that it ran on.", schema: text, many: true},

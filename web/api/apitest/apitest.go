@@ -76,7 +76,7 @@ func matches(w client.Workload, f client.Filter) bool {
 	}
 	name, err := path.Match(f.Name, w.Name)
 	switch {
-	case len(f.IDs) > 0 && !slices.Contains(f.IDs, w.ID),
+	case len(f.IDs) > 0 && !slices.Contains(f.IDs, w.ID), f.Family != "" && w.ID != f.Family && !strings.HasPrefix(w.ID, f.Family+"_") && !strings.HasPrefix(w.ID, f.Family+"+"),
 		!among(w.Kind, f.Kinds), !among(w.Owner, f.Owners),
 		!among(w.Account, f.Accounts), !among(w.Partition, f.Partitions), !among(w.State, f.States), !among(w.Site, f.Sites), f.Command != "" && !glob(f.Command, w.Command),
 		len(f.Nodes) > 0 && !slices.ContainsFunc(w.Nodes, func(n string) bool { return slices.Contains(f.Nodes, n) }),

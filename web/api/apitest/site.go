@@ -54,6 +54,13 @@ func Site(now time.Time) *Backend {
 	failed := job("slurm/4712", "train", "bob", 30*time.Minute, 0.8, 1<<30, "n1")
 	end, code := now.Add(-10*time.Minute), 1
 	failed.Start, failed.End, failed.Seen, failed.Running, failed.ExitCode = end.Add(-30*time.Minute), &end, end, false, &code
+	middle := end.Add(-10 * time.Minute)
+	failed.QOS, failed.StepCount = "long", f(3)
+	failed.Steps = []client.Step{
+		{ID: "batch", Name: "batch", State: "failed", Start: &failed.Start, End: &end, WallSeconds: f(1800), ExitCode: &code, Nodes: "n1", Cores: f(2), CPUSeconds: f(1.5), MemoryPeakBytes: f(4 << 20)},
+		{ID: "0", Name: "prepare", State: "completed", Start: &failed.Start, End: &middle, WallSeconds: f(1200), ExitCode: new(int), Nodes: "n1", Cores: f(2), CPUSeconds: f(1000), MemoryPeakBytes: f(1 << 30)},
+		{ID: "1", Name: "solve", State: "failed", Start: &middle, End: &end, WallSeconds: f(600), ExitCode: &code, Nodes: "n1", Cores: f(2), CPUSeconds: f(440), MemoryPeakBytes: f(1 << 29), Accounted: true},
+	}
 
 	bare := job("group/n2/812-1795255200", "sh\x1b[31mred\u202e", "carol", time.Minute, 0.001, 1<<20, "n2")
 	bare.MemoryPeakBytes, bare.ReadBytes, bare.WriteBytes, bare.CoresP95, bare.CPUWaitSeconds = nil, nil, nil, nil, nil

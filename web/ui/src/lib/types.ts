@@ -6,7 +6,7 @@ export type Num = number | null | undefined;
 export interface Workload extends Row {
   id: string; kind: string; name: string; owner: string; site?: string; account?: string; partition?: string; command?: string;
   nodes: string[]; start: string; end: string | null; seen: string; running: boolean; exit_code?: number; wall_seconds: number;
-  state?: string; reason?: string; submit?: string; currency?: string;
+  state?: string; reason?: string; submit?: string; currency?: string; ended_by?: string; ended_by_user?: string; qos?: string; lost?: boolean;
   [figure: string]: unknown;
 }
 export interface WorkloadList { workloads: Workload[]; total: number; missing?: string[] }
@@ -15,11 +15,20 @@ export interface Profile { metric: string; unit: string; node?: string; part?: s
 export interface Verdict { kind: string; severity: string; text: string; value: number; unit: string }
 export interface Event { kind: string; from: string; to: string; node?: string; part?: string; value: number; unit: string }
 export interface Advice { runs: number; cores: Num; memory_bytes: Num; seconds: Num; gpus: Num; nodes: number; paste?: string; why: string[] }
+export interface Step {
+  id: string; name?: string; state?: string; start: string | null; end: string | null; wall_seconds: Num; exit_code: Num; nodes?: string; cores: Num;
+  cpu_seconds: Num; memory_peak_bytes: Num; memory_needed_peak_bytes?: Num; gpu_seconds?: Num; accounted?: boolean;
+}
+export interface Members {
+  id: string; kind: string; name: string; owner: string; site?: string; waiting?: boolean; states: { state: string; count: number }[]; submit: string | null; start: string | null; end: string | null;
+  sums: { measured: number; cpu_seconds: Num; core_seconds: Num; cpu_share: Num; gpu_seconds: Num; gpu_held_seconds: Num; energy_joules: Num; io_read_bytes: Num; io_write_bytes: Num; oom_kills: Num; wall_seconds: number; longest_seconds: number; memory_peak_bytes: Num };
+  verdicts: Verdict[]; members: Workload[]; missing?: string[];
+}
 export interface Bucket { low: number; high: number; seconds: number }
 export interface WorkloadDetail extends Workload {
   step_seconds: number; profile: Profile[]; commands: { command: string; cpu_seconds: number; processes?: Num }[];
   cores_histogram?: Bucket[]; parts?: { node: string; part: string; cpu_seconds: Num; memory_peak_bytes: Num; gpu_seconds?: Num }[];
-  verdicts?: Verdict[]; events?: Event[]; energy_method?: string; advice?: Advice | null;
+  steps?: Step[]; verdicts?: Verdict[]; events?: Event[]; energy_method?: string; advice?: Advice | null;
   lives?: { start: string; end: string | null; owner: string; name: string }[];
 }
 export interface Sensor { sensor: string; up: boolean; reason?: string }

@@ -7,7 +7,7 @@ import { has, param, set, workloadLink } from "../lib/state";
 import { grouped, overlaid, titles, together } from "../lib/profile";
 import { stateOf } from "../lib/search";
 import { marks as marksOf, quantile, rebin } from "../lib/stack";
-import type { Bucket, Num, Scale, WorkloadDetail, WorkloadList } from "../lib/types";
+import type { Bucket, Members, Num, Scale, Step, WorkloadDetail, WorkloadList } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
 const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
@@ -15,8 +15,26 @@ export function WorkloadPage() {
   const id = param("id"), start = param("start"), site = param("site"), by = param("by") || "total";
   const q = new URLSearchParams({ by, ...(start ? { start } : {}), ...(site ? { site } : {}) });
   const a = useAsk<WorkloadDetail>(id ? `/api/reckon/v1/workloads/${path(id)}?${q}` : null, true);
+  const number = /^slurm\/\d+$/.test(id), family = useAsk<WorkloadList>(number ? "/api/reckon/v1/workloads?" + new URLSearchParams({ family: id, limit: "1", ...(site ? { site } : {}) }) : null, true);
+  const whole = family.data && (family.data.total > 1 || family.data.workloads.some((w) => w.id !== id));
   if (!id) return <Empty>Which workload? <a href="/workloads">All workloads</a></Empty>;
-  return <><h1><bdi>{clean(id).slice(0, 160)}</bdi></h1>{a.error?.status === 409 && !a.data ? <Several id={id} /> : <Show a={a}>{(d) => <Detail d={d} by={by} />}</Show>}</>;
+  return <><h1><bdi>{clean(id).slice(0, 160)}</bdi></h1>{whole && <Whole id={id} site={site} />}{whole && a.error?.status === 404 ? null : a.error?.status === 409 && !a.data ? <Several id={id} /> : <Show a={a}>{(d) => <Detail d={d} by={by} />}</Show>}</>;
+}
+
+/** A job array or a heterogeneous job as a whole. */
+function Whole({ id, site }: { id: string; site: string }) {
+  const [all, setAll] = useState(false), a = useAsk<Members>(`/api/reckon/v1/members/${path(id)}?` + new URLSearchParams(site ? { site } : {}), true);
+  if (!a.data) return null;
+  const m = a.data, word = m.kind === "array" ? "task" : "component", rows = all ? m.members : m.members.slice(0, 100);
+  return <Section title={m.kind === "array" ? "Job array" : "Heterogeneous job"}>
+    <p>{m.members.length.toLocaleString("en")} {word}s: {m.states.map((s) => `${s.count} ${clean(s.state).replaceAll("_", " ")}`).join(", ")}{m.waiting && ", the rest waits"}{m.start && <> · <When t={m.start} /> to {m.end ? <When t={m.end} /> : "now"}</>}</p>
+    {m.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)}
+    <ul class="facts">{([["CPU time", m.sums.cpu_seconds, "seconds"], ["Core time given", m.sums.core_seconds, "seconds"], ["GPU time", m.sums.gpu_seconds, "seconds"], ["GPU time given", m.sums.gpu_held_seconds, "seconds"], ["Memory, highest peak of one", m.sums.memory_peak_bytes, "bytes"], ["Energy", m.sums.energy_joules, "joules"], ["Wall, longest", m.sums.longest_seconds, "seconds"]] as [string, Num, Unit][])
+      .filter(([, v]) => known(v)).map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b>{what === "CPU time" && m.sums.measured < m.members.length && <small>of {m.sums.measured} of {m.members.length}</small>}</li>)}</ul>
+    <Table caption={`The ${word}s`} rows={rows} keyOf={(w) => w.id} cols={[{ title: m.kind === "array" ? "Task" : "Component", cell: (w) => <W w={w} /> }, { title: "State", cell: (w) => stateOf(w) }, { title: "Start", cell: (w) => <When t={w.start} /> },
+      { title: "Wall", number: true, cell: (w) => <Q v={w.wall_seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (w) => <Q v={w.cpu_seconds} unit="seconds" /> }, { title: "Cores given", number: true, cell: (w) => <Q v={w.allocated_cores ?? w.request_cores} unit="cores" /> },
+      { title: "Memory, peak", number: true, cell: (w) => <Q v={w.memory_peak_bytes} unit="bytes" /> }]} />
+    {!all && m.members.length > rows.length && <p><button onClick={() => setAll(true)}>Show all {m.members.length.toLocaleString("en")}</button></p>}</Section>;
 }
 
 /** An id that several sites gave. */
@@ -29,10 +47,11 @@ function Several({ id }: { id: string }) {
 const energyNote = (d: WorkloadDetail) => (d.energy_method === "both" ? "measured and modelled" : d.energy_method);
 
 function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
-  const waits = d.state === "pending";
+  const waits = d.state === "pending", of = /^(slurm\/\d+)([_+])\d+$/.exec(d.id);
   return <>
-    <p>{d.name && !d.id.endsWith("/" + d.name) && <><b><Name>{d.name}</Name></b> · </>}of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}
-      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> to {d.end ? <When t={d.end} /> : "now"} (<Q v={d.wall_seconds} unit="seconds" />)</>}</p>
+    {of && <p class="quiet">{of[2] === "_" ? "A task of the job array" : "A component of the heterogeneous job"} <Name href={workloadLink(of[1], undefined, d.site)}>{of[1]}</Name>.</p>}
+    <p>{d.name && !d.id.endsWith("/" + d.name) && <><b><Name>{d.name}</Name></b> · </>}of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}{d.qos && <> · QOS <Name>{d.qos}</Name></>}
+      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last heard of <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />)</>}</p>
     {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Run <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{new Date(l.start).toLocaleString()} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
@@ -46,13 +65,33 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
       {d.cores_histogram && d.cores_histogram.length > 0 && <Section title="Cores in use, by time"><Histogram b={d.cores_histogram} /></Section>}
       {d.events && d.events.length > 0 && <Section title="Events"><Table caption="Events" rows={d.events} keyOf={(_e, i) => String(i)} cols={[{ title: "When", cell: (e) => <When t={e.from} /> }, { title: "What", cell: (e) => eventText(e) }, { title: "Where", cell: (e) => <><NodeName n={e.node ?? ""} /> {e.part && <Name>{e.part}</Name>}</> }]} /></Section>}
       {d.commands.length > 0 && <Section title="Programs"><Table caption="CPU time by program" rows={d.commands} keyOf={(c) => c.command} cols={[{ title: "Program", cell: (c) => <Name>{c.command}</Name> }, { title: "CPU time", number: true, cell: (c) => <Q v={c.cpu_seconds} unit="seconds" /> }, { title: "Share", number: true, cell: (c) => (known(d.cpu_seconds) && d.cpu_seconds > 0 ? <Q v={c.cpu_seconds / d.cpu_seconds} unit="ratio" /> : "–") }, { title: "Processes", number: true, cell: (c) => <Q v={c.processes} unit="count" /> }]} /></Section>}
-      {d.parts && d.parts.length > 1 && <Section title="Parts"><Table caption="What each part used" rows={d.parts.slice(0, 200)} keyOf={(p) => p.node + p.part} cols={[{ title: "Node", cell: (p) => <NodeName n={p.node} /> }, { title: "Part", cell: (p) => <Name>{p.part}</Name> }, { title: "CPU time", number: true, cell: (p) => <Q v={p.cpu_seconds} unit="seconds" /> }, { title: "Memory, peak", number: true, cell: (p) => <Q v={p.memory_peak_bytes} unit="bytes" /> }, { title: "GPU time", number: true, cell: (p) => <Q v={p.gpu_seconds} unit="seconds" /> }]} />{d.parts.length > 200 && <p class="quiet">The first 200 of {d.parts.length}.</p>}</Section>}
+      {d.steps && d.steps.length > 0 && <Steps d={d} steps={d.steps} />}
+      {d.parts && d.parts.length > 1 && !(d.steps && d.steps.length > 0 && d.nodes.length < 2) && <Section title="Parts"><Table caption="What each part used" rows={d.parts.slice(0, 200)} keyOf={(p) => p.node + p.part} cols={[{ title: "Node", cell: (p) => <NodeName n={p.node} /> }, { title: "Part", cell: (p) => <Name>{p.part}</Name> }, { title: "CPU time", number: true, cell: (p) => <Q v={p.cpu_seconds} unit="seconds" /> }, { title: "Memory, peak", number: true, cell: (p) => <Q v={p.memory_peak_bytes} unit="bytes" /> }, { title: "GPU time", number: true, cell: (p) => <Q v={p.gpu_seconds} unit="seconds" /> }]} />{d.parts.length > 200 && <p class="quiet">The first 200 of {d.parts.length}.</p>}</Section>}
     </div>
     {has("scale") && <Runs d={d} />}
   </>;
 }
 
 const eventText = (e: { kind: string; value: number; unit: string }) => (e.kind === "oom_kill" ? `${e.value} process${e.value === 1 ? "" : "es"} killed for want of memory` : e.kind === "throttled" ? `held back by its quota for ${human(e.value, "seconds")}` : `${e.kind} ${human(e.value, e.unit)}`);
+
+const fewSteps = 50;
+/** Whether a step ended otherwise than it should, as the command line has it. */
+export const stepFailed = (s: Step) => ["failed", "out_of_memory", "node_fail", "boot_fail"].includes(s.state ?? "") || (s.state === "completed" && known(s.exit_code) && s.exit_code !== 0);
+
+/** The steps of a batch job; of very many those that failed and those that used most. */
+function Steps({ d, steps }: { d: WorkloadDetail; steps: Step[] }) {
+  const total = Math.max(steps.length, known(d.step_count) ? Number(d.step_count) : 0);
+  const shown = steps.length <= fewSteps ? steps : [...steps].sort((a, b) => Number(stepFailed(b)) - Number(stepFailed(a)) || (b.cpu_seconds ?? 0) - (a.cpu_seconds ?? 0)).slice(0, fewSteps);
+  return <Section title="Steps"><Table caption="Steps of the job" rows={shown} keyOf={(s) => s.id} cols={[
+    { title: "Step", cell: (s) => <Name>{s.id}</Name> }, { title: "Name", cell: (s) => <Name>{s.name ?? ""}</Name> },
+    { title: "State", cell: (s) => (stepFailed(s) ? <b class="attention">{stepText(s)}</b> : <>{stepText(s)}</>) },
+    { title: "Start", cell: (s) => (s.start ? <When t={s.start} /> : "–") }, { title: "Wall", number: true, cell: (s) => <Q v={s.wall_seconds} unit="seconds" /> },
+    { title: "CPU time", number: true, cell: (s) => <Q v={s.cpu_seconds} unit="seconds" note={s.accounted ? "as the batch system accounts for it" : undefined} /> },
+    { title: "Memory, peak", number: true, cell: (s) => <Q v={s.memory_peak_bytes} unit="bytes" note={s.accounted ? "of a single task, as the batch system accounts for it" : undefined} /> },
+    ...(steps.some((s) => known(s.gpu_seconds)) ? [{ title: "GPU time", number: true, cell: (s: Step) => <Q v={s.gpu_seconds} unit="seconds" /> }] : [])]} />
+    {total > shown.length && <p class="quiet">{shown.length} of {total.toLocaleString("en")}: those that failed and those that used most.</p>}</Section>;
+}
+const stepText = (s: Step) => `${(s.state ?? "").replaceAll("_", " ")}${known(s.exit_code) && s.exit_code !== 0 ? ` (exit ${s.exit_code})` : ""}` || "–";
 
 /** What a job that waits asks for. */
 function Asked({ d }: { d: WorkloadDetail }) {
@@ -62,12 +101,12 @@ function Asked({ d }: { d: WorkloadDetail }) {
 
 function Requests({ d }: { d: WorkloadDetail }) {
   const rows: [string, unknown, unknown, unknown, Unit][] = [
-    ["Cores", d.cores_mean, d.request_cores, d.cores_p95, "cores"], ["Memory", d.memory_peak_bytes, d.request_memory_bytes, null, "bytes"],
-    ["GPUs", known(d.gpu_seconds) && d.wall_seconds > 0 ? d.gpu_seconds / d.wall_seconds : null, d.request_gpus, null, "gpus"], ["Time", d.wall_seconds, d.request_seconds, null, "seconds"],
+    ["Cores", d.cores_mean, d.allocated_cores ?? d.request_cores, d.cores_p95, "cores"], ["Memory", d.memory_peak_bytes, d.allocated_memory_bytes ?? d.request_memory_bytes, null, "bytes"],
+    ["GPUs", known(d.gpu_seconds) && d.wall_seconds > 0 ? d.gpu_seconds / d.wall_seconds : null, d.allocated_gpus ?? d.request_gpus, null, "gpus"], ["Time", d.wall_seconds, d.request_seconds, null, "seconds"],
   ];
   const keys: Record<string, string> = { Cores: "cores_mean", Memory: "memory_peak_bytes", GPUs: "gpu_seconds" };
   const have = rows.filter(([, , asked]) => known(asked) && asked > 0);
-  return <Section title="Asked for and used">{have.length === 0 ? <Empty>Nobody said what it asked for.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
+  return <Section title={known(d.allocated_cores) ? "Allocated and used" : "Asked for and used"}>{have.length === 0 ? <Empty>Nobody said what it asked for.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
     const u = known(used) ? used : null, r = asked as number, top = Math.max(r, u ?? 0, known(p95) ? p95 : 0);
     return <><span>{name}</span><svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${name}: used ${human(u, unit)} of ${human(r, unit)}${known(p95) ? `, 95th percentile ${human(p95, unit)}` : ""}`}><title>{`used ${exact(u, unit)} of ${exact(r, unit)}`}</title>
       <rect class="track" width={(100 * r) / top} height="14" />{u !== null && <rect class={u > r ? "full" : "fill"} y="3" width={(100 * u) / top} height="8" />}{known(p95) && <line class="p95" x1={(100 * p95) / top} x2={(100 * p95) / top} y1="0" y2="14" />}</svg>

@@ -1,0 +1,189 @@
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/figure/format"
+	"reckon/internal/hostlist"
+	"reckon/workload"
+)
+
+// MembersOf reads what a person writes for an array or a heterogeneous job: slurm/4, 4 or
+// 4_[1-4,7]. It returns the id of the whole, and which ids of members are meant, nil for all.
+func MembersOf(text string) (id string, only map[string]bool, err error) {
+	name := strings.TrimPrefix(text, string(workload.Slurm)+"/")
+	number, tasks, some := strings.Cut(name, "_[")
+	if number == "" || strings.Trim(number, "0123456789") != "" || some && !strings.HasSuffix(tasks, "]") {
+		return "", nil, Invalid("give a number of the batch system, such as 4, or 4_[1-4]", fmt.Errorf("%q is no array and no heterogeneous job", text))
+	}
+	if some {
+		names, err := hostlist.Expand(name)
+		if err != nil {
+			return "", nil, Invalid("give numbers of tasks, such as 4_[1-4,7]", fmt.Errorf("%q: %w", text, err))
+		}
+		only = make(map[string]bool, len(names))
+		for _, n := range names {
+			only[string(workload.MakeID(workload.Slurm, n))] = true
+		}
+	}
+	return string(workload.MakeID(workload.Slurm, number)), only, nil
+}
+
+// Members joins the runs of the members of a whole, of one site, the latest first, into what is to be
+// said of it. Numbers are given again: what has another owner or name than the latest is of
+// another time. ok is false where there is no member.
+func Members(id string, runs []client.Workload, only map[string]bool) (m client.Members, ok bool) {
+	m = client.Members{ID: id, Kind: "array", States: []client.StateCount{}, Verdicts: []client.Verdict{}, Members: []client.Workload{}}
+	seen := map[string]bool{}
+	for _, w := range runs {
+		if seen[w.ID] || only != nil && w.ID != id && !only[w.ID] {
+			continue
+		}
+		if len(seen) > 0 && (w.Owner != m.Owner || w.Name != m.Name) {
+			continue
+		}
+		if len(seen) == 0 {
+			m.Name, m.Owner, m.Site, m.Account, m.Partition = w.Name, w.Owner, w.Site, w.Account, w.Partition
+		}
+		seen[w.ID] = true
+		if w.ID == id { // it stands for the tasks that wait
+			m.Waiting = w.State == "pending" && w.End == nil
+			continue
+		}
+		if strings.HasPrefix(w.ID, id+"+") {
+			m.Kind = "heterogeneous"
+		}
+		m.Members = append(m.Members, w)
+	}
+	slices.SortStableFunc(m.Members, func(a, b client.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
+	if len(m.Members) == 0 {
+		return m, false
+	}
+	ended := !m.Waiting
+	counts := map[string]int{}
+	for i := range m.Members {
+		w := &m.Members[i]
+		counts[cmp.Or(w.State, stateWord(w))]++
+		addMember(&m.Sums, w)
+		earliest(&m.Submit, w.Submit)
+		if w.WallSeconds > 0 || w.Running {
+			earliest(&m.Start, &w.Start)
+		}
+		ended = ended && w.End != nil
+		if w.End != nil && (m.End == nil || w.End.After(*m.End)) {
+			m.End = w.End
+		}
+	}
+	if !ended {
+		m.End = nil
+	}
+	for state, n := range counts {
+		m.States = append(m.States, client.StateCount{State: state, Count: n})
+	}
+	slices.SortFunc(m.States, func(a, b client.StateCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.State, b.State))
+	})
+	m.Verdicts = memberVerdicts(&m)
+	return m, true
+}
+
+// numberIn is the number of a member behind the id of the whole.
+func numberIn(member, id string) int {
+	n, err := strconv.Atoi(strings.TrimLeft(strings.TrimPrefix(member, id), "_+"))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func stateWord(w *client.Workload) string {
+	if w.Running {
+		return "running"
+	}
+	return "ended"
+}
+
+func earliest(to **time.Time, t *time.Time) {
+	if t != nil && (*to == nil || t.Before(**to)) {
+		at := *t
+		*to = &at
+	}
+}
+
+// addMember adds the figures of a member.
+func addMember(s *client.MemberSums, w *client.Workload) {
+	sum := func(to **float64, v *float64) {
+		if v != nil {
+			*to = new(orZero(*to) + *v)
+		}
+	}
+	s.WallSeconds += w.WallSeconds
+	s.LongestSeconds = max(s.LongestSeconds, w.WallSeconds)
+	sum(&s.CPUSeconds, w.CPUSeconds)
+	sum(&s.GPUSeconds, w.GPUSeconds)
+	sum(&s.EnergyJoules, w.EnergyJoules)
+	sum(&s.ReadBytes, w.ReadBytes)
+	sum(&s.WriteBytes, w.WriteBytes)
+	sum(&s.OOMKills, w.OOMKills)
+	if w.MemoryPeakBytes != nil {
+		s.MemoryPeakBytes = new(max(orZero(s.MemoryPeakBytes), *w.MemoryPeakBytes))
+	}
+	held := max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
+	if w.CPUSeconds != nil {
+		s.Measured++
+	}
+	if cores, _ := w.GivenCores(); cores != nil && held > 0 {
+		sum(&s.CoreSeconds, new(*cores*held))
+	}
+	if gpus, _ := w.GivenGPUs(); gpus != nil && held > 0 {
+		sum(&s.GPUHeldSeconds, new(*gpus*held))
+	}
+}
+
+// failedStates are those of which a member is named.
+var failedStates = []string{"failed", "timeout", "out_of_memory", "node_fail", "boot_fail", "deadline"}
+
+// namedMembers is how many members a sentence names.
+const namedMembers = 5
+
+// memberVerdicts says which members failed, and how much of its core time the whole used.
+func memberVerdicts(m *client.Members) []client.Verdict {
+	out := []client.Verdict{}
+	word := map[string]string{"array": "task", "heterogeneous": "component"}[m.Kind]
+	var failed []string
+	used, given := 0.0, 0.0
+	allocated := true
+	for i := range m.Members {
+		w := &m.Members[i]
+		if slices.Contains(failedStates, w.State) {
+			failed = append(failed, strings.TrimPrefix(w.ID, string(workload.Slurm)+"/")+" ("+strings.ReplaceAll(w.State, "_", " ")+")")
+		}
+		if cores, by := w.GivenCores(); cores != nil && *cores > 0 && w.CPUSeconds != nil && w.WallSeconds > 0 {
+			used, given = used+*w.CPUSeconds, given+*cores*max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
+			allocated = allocated && by
+		}
+	}
+	if n := len(failed); n > 0 {
+		text := fmt.Sprintf("%d of its %d %ss did not end well: %s", n, len(m.Members), word, strings.Join(failed[:min(n, namedMembers)], ", "))
+		if n > namedMembers {
+			text += fmt.Sprintf(" and %d more", n-namedMembers)
+		}
+		out = append(out, client.Verdict{Kind: "members", Severity: "critical", Text: text, Value: float64(n), Unit: "count"})
+	}
+	if given > 0 {
+		m.Sums.CPUShare = new(used / given)
+		was := "were allocated"
+		if !allocated {
+			was = "asked for"
+		}
+		out = append(out, client.Verdict{Kind: "cores", Severity: "info", Value: used / given, Unit: "ratio",
+			Text: fmt.Sprintf("its %ss used %s of the core time that they %s", word, format.Percent(used/given), was)})
+	}
+	return out
+}

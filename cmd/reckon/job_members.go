@@ -1,0 +1,147 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+var (
+	wholeID = regexp.MustCompile(`^(?:slurm/)?\d+$`)               // may be an array, or one job
+	tasksID = regexp.MustCompile(`^(?:slurm/)?\d+_\[[\d,%:-]+\]$`) // some tasks of an array
+	oneOfID = regexp.MustCompile(`^(slurm/)?(\d+)[_+]\d+$`)        // a task or a component
+)
+
+// members finds the array or heterogeneous job that an id means; false for one job.
+func members(ctx context.Context, c *client.Client, o jobOptions) (client.Members, bool, error) {
+	some := tasksID.MatchString(o.id)
+	whole := o.seffOrMail() || o.start != "" || o.from != "" || o.to != "" || o.step != "" || o.by.value != ""
+	switch {
+	case some && whole:
+		return client.Members{}, false, &usageError{fmt.Errorf("%s is several jobs; --seff, --email-text, --trace, --by, --start, --from, --to and --step are of one", o.id)}
+	case !some && (whole || !wholeID.MatchString(o.id)):
+		return client.Members{}, false, nil
+	}
+	m, err := c.Members(ctx, o.id, o.site)
+	var refused *client.APIError
+	if !some && errors.As(err, &refused) && refused.Status == 404 {
+		return m, false, nil // one job, or an older server
+	}
+	return m, err == nil, err
+}
+
+func (o *jobOptions) seffOrMail() bool { return o.seff || o.mail || o.trace.value != "" }
+
+func writeMembers(g *globals, o jobOptions, m client.Members, now time.Time) error {
+	g.partial(m.Missing)
+	switch o.format.value {
+	case "json":
+		return writeJSON(g.stdout, m)
+	case "csv":
+		return client.WriteCSV(g.stdout, m.Members)
+	}
+	return printMembers(g.screen(), m, now)
+}
+
+// printMembers tells of an array or a heterogeneous job as a whole.
+func printMembers(s term.Screen, m client.Members, now time.Time) error {
+	p := &page{Screen: s}
+	word := map[string]string{"array": "task", "heterogeneous": "component"}[m.Kind]
+	var states []string
+	for _, x := range m.States {
+		states = append(states, fmt.Sprintf("%d %s", x.Count, strings.ReplaceAll(term.Safe(x.State), "_", " ")))
+	}
+	if m.Waiting {
+		states = append(states, "the rest waits")
+	}
+	p.fold(2, "%s  %d %ss: %s", p.Paint(term.Bold, strings.TrimSpace(term.Safe(m.ID)+"  "+term.Safe(m.Name))), len(m.Members), word, strings.Join(states, ", "))
+	named := func(name, value string) string {
+		if value == "" {
+			return ""
+		}
+		return name + " " + term.Safe(value)
+	}
+	p.fact("Owner", term.Safe(m.Owner), named("account", m.Account), named("partition", m.Partition), named("site", m.Site))
+	clock := func(word string, t *time.Time) string {
+		if t == nil {
+			return ""
+		}
+		return word + " " + term.Clock(*t, now)
+	}
+	p.fact("Time", clock("submitted", m.Submit), clock("the first started", m.Start), clock("the last ended", m.End))
+	p.line("")
+	sums := &m.Sums
+	least := ""
+	if n := len(m.Members); sums.Measured < n {
+		least = fmt.Sprintf("(of %d of %d)", sums.Measured, n)
+	}
+	share := ""
+	if sums.CPUShare != nil {
+		share = term.Percent(sums.CPUShare) + " of the core time given"
+	}
+	p.fact("CPU time", term.Seconds(sums.CPUSeconds), least, share)
+	p.fact("Given", "core time "+term.Seconds(sums.CoreSeconds), "GPU time "+term.Seconds(sums.GPUHeldSeconds))
+	p.fact("Wall", "all together "+term.Seconds(&sums.WallSeconds), "the longest "+term.Seconds(&sums.LongestSeconds))
+	p.fact("Memory", "highest peak of one "+term.Bytes(sums.MemoryPeakBytes))
+	p.fact("Storage", "read "+term.Bytes(sums.ReadBytes), "written "+term.Bytes(sums.WriteBytes))
+	p.fact("GPU", term.Seconds(sums.GPUSeconds))
+	p.fact("Energy", term.Joules(sums.EnergyJoules))
+	p.verdicts(m.Verdicts)
+	if err := p.members(m, word, now); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(s, p.b.String())
+	return err
+}
+
+// members lists them; of very many those that did not end well and those that used most.
+func (p *page) members(m client.Members, word string, now time.Time) error {
+	shown := slices.Clone(m.Members)
+	if len(shown) > listed {
+		well := func(w *client.Workload) bool {
+			return w.State == "" || w.State == "completed" || w.State == "running" || w.State == "pending"
+		}
+		slices.SortStableFunc(shown, func(a, b client.Workload) int {
+			return cmp.Or(compareBool(well(&a), well(&b)), cmp.Compare(deref(b.CPUSeconds), deref(a.CPUSeconds)))
+		})
+		shown = shown[:listed]
+	}
+	t := term.NewTable(term.Column{Title: strings.ToUpper(word)}, term.Column{Title: "STATE"}, term.Column{Title: "START"}, term.Column{Title: "WALL", Right: true},
+		term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "CORES", Right: true}, term.Column{Title: "PEAK MEM", Right: true}, term.Column{Title: "NODES", Shrink: 8})
+	for i := range shown {
+		w := &shown[i]
+		cores, _ := w.GivenCores()
+		start := term.Unknown
+		if !waits(*w) && !neverBegan(*w) {
+			start = term.Clock(w.Start, now)
+		}
+		t.Add(strings.TrimPrefix(w.ID, "slurm/"), state(*w), start, term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds), term.Cores(cores), term.Bytes(w.MemoryPeakBytes), strings.Join(w.Nodes, ","))
+	}
+	if err := p.table(t); err != nil {
+		return err
+	}
+	if more := len(m.Members) - len(shown); more > 0 {
+		p.fold(0, "and %d more: shown are those that did not end well and those that used most; --format csv lists all", more)
+	}
+	return nil
+}
+
+// memberOf says of what whole a workload is a member.
+func memberOf(id string) string {
+	of := oneOfID.FindStringSubmatch(id)
+	if of == nil || of[1] == "" {
+		return ""
+	}
+	if strings.Contains(id, "+") {
+		return "a component of slurm/" + of[2] + ": `reckon job " + of[2] + "` tells of all of them"
+	}
+	return "a task of slurm/" + of[2] + ": `reckon job " + of[2] + "` tells of all of them"
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// stepID is a step as Slurm writes it: 4711.0, 4711_3.batch, 7+1.2.
+var stepID = regexp.MustCompile(`^((?:slurm/)?\d+(?:[_+]\d+)?)\.(\d+|batch|extern|interactive)$`)
+
+// jobAndStep splits the id of a step; step is empty for that of a workload.
+func jobAndStep(id string) (job, step string) {
+	if m := stepID.FindStringSubmatch(id); m != nil {
+		return m[1], m[2]
+	}
+	return id, ""
+}
+
+// stepOf finds a step of a job, or says which there are.
+func stepOf(d client.WorkloadDetail, id string) (client.Step, error) {
+	var ids []string
+	for _, s := range d.Steps {
+		if s.ID == id {
+			return s, nil
+		}
+		ids = append(ids, s.ID)
+	}
+	if len(ids) == 0 {
+		return client.Step{}, fmt.Errorf("nothing is known of the steps of %s", d.ID)
+	}
+	return client.Step{}, fmt.Errorf("%s has no step %s; it has %s", d.ID, id, strings.Join(ids[:min(len(ids), listed)], ", "))
+}
+
+// stepState says how a step is or ended, in the words of the job's own state.
+func stepState(s *client.Step) string {
+	text := strings.ReplaceAll(s.State, "_", " ")
+	if s.ExitCode != nil && *s.ExitCode != 0 {
+		text = strings.TrimSpace(text + fmt.Sprintf(" (exit %d)", *s.ExitCode))
+	}
+	return cmp.Or(text, term.Unknown)
+}
+
+// steps lists the steps of a job; of very many those that failed and those that used most.
+func (p *page) steps(d client.WorkloadDetail) error {
+	if len(d.Steps) == 0 {
+		return nil
+	}
+	shown := slices.Clone(d.Steps)
+	if len(shown) > listed {
+		slices.SortStableFunc(shown, func(a, b client.Step) int {
+			return cmp.Or(-compareBool(a.Failed(), b.Failed()), cmp.Compare(deref(b.CPUSeconds), deref(a.CPUSeconds)))
+		})
+		shown = shown[:listed]
+	}
+	has := func(f func(*client.Step) bool) bool {
+		return slices.ContainsFunc(shown, func(s client.Step) bool { return f(&s) })
+	}
+	gpus, said := has(func(s *client.Step) bool { return s.GPUSeconds != nil }), has(func(s *client.Step) bool { return s.State != "" })
+	columns := []term.Column{{Title: "STEP"}}
+	if said {
+		columns = append(columns, term.Column{Title: "NAME", Shrink: 8}, term.Column{Title: "STATE"}, term.Column{Title: "WALL", Right: true})
+	}
+	columns = append(columns, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "PEAK MEM", Right: true})
+	if gpus {
+		columns = append(columns, term.Column{Title: "GPU TIME", Right: true})
+	}
+	t := term.NewTable(columns...)
+	for i := range shown {
+		s := &shown[i]
+		cells := []string{s.ID}
+		if said {
+			cells = append(cells, cmp.Or(s.Name, term.Unknown), stepState(s), term.Seconds(s.WallSeconds))
+		}
+		cells = append(cells, term.Seconds(s.CPUSeconds), term.Bytes(s.MemoryPeakBytes))
+		if gpus {
+			cells = append(cells, term.Seconds(s.GPUSeconds))
+		}
+		t.Add(cells...)
+	}
+	if err := p.table(t); err != nil {
+		return err
+	}
+	all := max(float64(len(d.Steps)), deref(d.StepCount))
+	if more := all - float64(len(shown)); more > 0 {
+		p.fold(0, "and %.0f more steps: shown are those that failed and those that used most; --format json lists %d", more, len(d.Steps))
+	}
+	return nil
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// printStep tells what one step of a job did.
+func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now time.Time) error {
+	p := &page{Screen: s}
+	title := term.Safe(d.ID) + "." + term.Safe(step.ID)
+	if step.Name != "" && step.Name != step.ID {
+		title += "  " + term.Safe(step.Name)
+	}
+	p.fold(2, "%s  %s", p.Paint(term.Bold, title), stepState(&step))
+	p.fact("Job", strings.TrimSpace(term.Safe(d.ID)+" "+term.Safe(shortName(d.Workload)))+", "+state(d.Workload), "of "+term.Safe(d.Owner))
+	nodes := step.Nodes
+	if nodes == "" {
+		var names []string
+		for _, x := range d.Parts {
+			if x.Part == step.ID {
+				names = append(names, x.Node)
+			}
+		}
+		nodes = strings.Join(names, ", ")
+	}
+	p.fact("Nodes", term.Safe(nodes))
+	clock := func(word string, t *time.Time) string {
+		if t == nil {
+			return ""
+		}
+		return word + " " + term.Clock(*t, now)
+	}
+	p.fact("Time", clock("started", step.Start), clock("ended", step.End), "wall "+term.Seconds(step.WallSeconds))
+	p.line("")
+	by := ""
+	if step.Accounted {
+		by = "(as the batch system accounts for it: no agent measured it)"
+	}
+	p.fact("CPU time", term.Seconds(step.CPUSeconds), "cores "+term.Cores(step.Cores), by)
+	p.fact("Memory", "needed "+term.Bytes(step.MemoryNeededPeakBytes), "peak "+term.Bytes(step.MemoryPeakBytes))
+	p.fact("GPU", term.Seconds(step.GPUSeconds))
+	own := d
+	own.RequestCores, own.AllocatedCores, own.RequestMemoryBytes, own.AllocatedMemoryBytes = nil, step.Cores, nil, nil
+	own.Profile = nil
+	for _, pr := range d.Profile {
+		if pr.Part == step.ID {
+			own.Profile = append(own.Profile, pr)
+		}
+	}
+	p.profiles(own)
+	_, err := fmt.Fprint(s, p.b.String())
+	return err
+}

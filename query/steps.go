@@ -1,0 +1,90 @@
+package query
+
+import (
+	"time"
+
+	"reckon/client"
+	"reckon/internal/hostlist"
+	"reckon/store"
+)
+
+// shortParts is the part into which agents fold steps that used next to nothing.
+const shortParts = "short"
+
+// Steps joins what a batch system accounts for of the steps of a run with what was measured of its
+// parts, which have the names of steps. What was measured counts where all nodes of the step
+// were. Accounted steps keep their order, and those of which only a part is known follow: of a
+// job that runs, or of one without accounting.
+func Steps(accounted []store.Step, parts []client.Part) []client.Step {
+	measured := map[string][]client.Part{}
+	var order []string
+	for _, p := range parts {
+		if p.Part == "" || p.Part == shortParts {
+			continue
+		}
+		if measured[p.Part] == nil {
+			order = append(order, p.Part)
+		}
+		measured[p.Part] = append(measured[p.Part], p)
+	}
+	var out []client.Step
+	for i := range accounted {
+		s := accountedStep(&accounted[i])
+		if of := measured[s.ID]; len(of) > 0 && (!s.Accounted || len(of) >= nodesOf(s.Nodes)) {
+			s.measured(of)
+		}
+		delete(measured, s.ID)
+		out = append(out, s.Step)
+	}
+	for _, id := range order {
+		if of := measured[id]; of != nil {
+			s := step{client.Step{ID: id}}
+			s.measured(of)
+			out = append(out, s.Step)
+		}
+	}
+	return out
+}
+
+type step struct{ client.Step }
+
+func accountedStep(s *store.Step) step {
+	out := client.Step{ID: s.ID, Name: s.Name, State: s.State, Nodes: s.Nodes, ExitCode: s.ExitCode, Cores: s.Cores,
+		CPUSeconds: s.CPUSeconds, MemoryPeakBytes: s.MemoryPeakBytes, Start: timeOrNil(s.Start), End: timeOrNil(s.End),
+		Accounted: s.CPUSeconds != nil || s.MemoryPeakBytes != nil}
+	if out.Start != nil && out.End != nil {
+		out.WallSeconds = new(max(s.End.Sub(s.Start).Seconds(), 0))
+	}
+	return step{out}
+}
+
+// measured puts what the parts of a step used in the place of what was accounted for.
+func (s *step) measured(parts []client.Part) {
+	s.Accounted, s.CPUSeconds, s.MemoryPeakBytes = false, nil, nil
+	for i := range parts {
+		p := &parts[i]
+		for _, f := range []struct{ to, from **float64 }{
+			{&s.CPUSeconds, &p.CPUSeconds}, {&s.MemoryPeakBytes, &p.MemoryPeakBytes}, {&s.MemoryNeededPeakBytes, &p.MemoryNeededPeakBytes}, {&s.GPUSeconds, &p.GPUSeconds},
+		} {
+			if *f.from != nil {
+				add(f.to, **f.from)
+			}
+		}
+	}
+}
+
+// nodesOf is how many nodes a list names; 0 for one that can not be read.
+func nodesOf(list string) int {
+	names, err := hostlist.Expand(list)
+	if err != nil {
+		return 0
+	}
+	return len(names)
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
