@@ -89,7 +89,7 @@ func runExportSonar(ctx context.Context, g *globals, o *exportOptions) error {
 		return err
 	}
 	out := bufio.NewWriter(g.stdout)
-	x := &sonarExport{client: c, cluster: o.cluster}
+	x := &sonarExport{client: c, cluster: o.cluster, totals: map[[3]string]exportTotals{}}
 	x.write = func(kind string, attributes any) error {
 		x.written++
 		return sonar.Write(out, buildinfo.Get().Version, kind, attributes)
@@ -117,6 +117,7 @@ type sonarExport struct {
 	write    func(kind string, attributes any) error
 	nameless bool
 	written  int // documents
+	totals   map[[3]string]exportTotals
 }
 
 // name is that of the cluster; sonar's must not be empty.
@@ -158,11 +159,53 @@ type sonarReading struct {
 }
 
 type exportJob struct {
-	owner, command                      string
-	cpu, memory, procs, threads, rd, wr float64
-	start                               float64 // Unix seconds; 0 unknown
-	programs                            map[string]float64
-	gpus                                map[string]*[2]float64 // share, bytes
+	owner, command         string
+	memory, procs, threads float64
+	exportTotals
+	gpus map[string]*[2]float64 // share, bytes
+}
+
+// exportTotals are counters of a job on a node: of each part, and of each program of a part.
+type exportTotals struct {
+	cpu, rd, wr map[string]float64
+	programs    map[[2]string]float64
+	start       float64 // Unix seconds; 0 unknown
+	at          int64   // of the reading
+}
+
+func newExportTotals() exportTotals {
+	return exportTotals{cpu: map[string]float64{}, rd: map[string]float64{}, wr: map[string]float64{}, programs: map[[2]string]float64{}}
+}
+
+// carriedFor is for how long the counters of parts that ended stay in the readings of a job that is
+// not heard of, in seconds.
+const carriedFor = 3600
+
+// carry adds what parts of a job had used that ended before: its later readings hold all that it
+// used so far, as those of sonar do, which counts children with their parents.
+func (x *sonarExport) carry(k readingKey, id string, j *exportJob) {
+	key := [3]string{k.site, k.node, id}
+	old, known := x.totals[key]
+	if !known || k.at-old.at > carriedFor {
+		old = newExportTotals()
+	}
+	maps.Copy(old.cpu, j.cpu)
+	maps.Copy(old.rd, j.rd)
+	maps.Copy(old.wr, j.wr)
+	maps.Copy(old.programs, j.programs)
+	if j.start > 0 && (old.start == 0 || j.start < old.start) {
+		old.start = j.start
+	}
+	old.at = k.at
+	x.totals[key] = old
+	j.exportTotals = old
+}
+
+func sumOf(parts map[string]float64) (sum float64) {
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		sum += parts[part]
+	}
+	return sum
 }
 
 func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Duration) error {
@@ -180,7 +223,7 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		r := at(l, t)
 		j := r.jobs[l["workload"]]
 		if j == nil {
-			j = &exportJob{programs: map[string]float64{}, gpus: map[string]*[2]float64{}}
+			j = &exportJob{exportTotals: newExportTotals(), gpus: map[string]*[2]float64{}}
 			r.jobs[l["workload"]] = j
 		}
 		j.owner = cmp.Or(j.owner, l["owner"])
@@ -194,19 +237,25 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		return j.gpus[l["device"]]
 	}
 	const by = "sum by (site, node, workload, owner"
+	// A counter that ended within the step before a reading is in it with its last value.
+	last := func(series string) string {
+		return fmt.Sprintf("(%s or last_over_time(%s[%ds]))", series, series, int(math.Ceil(step.Seconds())))
+	}
 	window := fmt.Sprintf("[%ds]", int(max(2*step, time.Minute).Seconds()))
 	for _, q := range []struct {
 		expr string
 		take func(l map[string]string, t time.Time, v float64)
 	}{
-		{by + `) (reckon_workload_cpu_seconds_total{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).cpu = v }},
-		{by + `, command) (reckon_command_cpu_seconds_total{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).programs[l["command"]] = v }},
+		{by + `, part) ` + last(`reckon_workload_cpu_seconds_total{node!=""}`), func(l map[string]string, t time.Time, v float64) { job(l, t).cpu[l["part"]] = v }},
+		{by + `, part, command) ` + last(`reckon_command_cpu_seconds_total{node!=""}`), func(l map[string]string, t time.Time, v float64) {
+			job(l, t).programs[[2]string{l["part"], l["command"]}] = v
+		}},
 		{by + `) (reckon_workload_memory_bytes{node!="",type!="file"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).memory = v }},
 		{`min by (site, node, workload, owner) (reckon_workload_start_time_seconds{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).start = v }},
 		{by + `) (reckon_workload_processes{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).procs = v }},
 		{by + `) (reckon_workload_threads{node!=""})`, func(l map[string]string, t time.Time, v float64) { job(l, t).threads = v }},
-		{by + `) (reckon_workload_io_bytes_total{node!="",direction="read"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).rd = v }},
-		{by + `) (reckon_workload_io_bytes_total{node!="",direction="write"})`, func(l map[string]string, t time.Time, v float64) { job(l, t).wr = v }},
+		{by + `, part) ` + last(`reckon_workload_io_bytes_total{node!="",direction="read"}`), func(l map[string]string, t time.Time, v float64) { job(l, t).rd[l["part"]] = v }},
+		{by + `, part) ` + last(`reckon_workload_io_bytes_total{node!="",direction="write"}`), func(l map[string]string, t time.Time, v float64) { job(l, t).wr[l["part"]] = v }},
 		{by + `, device) (rate(reckon_workload_gpu_seconds_total{node!=""}` + window + `))`, func(l map[string]string, t time.Time, v float64) { gpu(l, t)[0] = v }},
 		{by + `, device) (reckon_workload_gpu_memory_bytes{node!=""})`, func(l map[string]string, t time.Time, v float64) { gpu(l, t)[1] = v }},
 		{by + `, command) (reckon_workload_info{node!=""})`, func(l map[string]string, t time.Time, _ float64) { job(l, t).command = l["command"] }},
@@ -252,12 +301,14 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 		}
 		r.Time, r.Node = sonar.Stamp(time.Unix(k.at, 0)), k.node
 		for _, id := range slices.Sorted(maps.Keys(r.jobs)) {
+			x.carry(k, id, r.jobs[id])
 			r.Jobs = append(r.Jobs, r.jobs[id].out(id, float64(k.at)))
 		}
 		if err := x.write("sample", r.OutSample); err != nil {
 			return err
 		}
 	}
+	maps.DeleteFunc(x.totals, func(_ [3]string, t exportTotals) bool { return to.Unix()-t.at > carriedFor })
 	return nil
 }
 
@@ -266,12 +317,15 @@ func (x *sonarExport) some(ctx context.Context, from, to time.Time, step time.Du
 func (j *exportJob) out(id string, at float64) *sonar.OutJob {
 	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
 	o.Job, o.Epoch = sonar.Number(id)
-	rest := j.cpu
-	for _, cmd := range slices.SortedFunc(maps.Keys(j.programs), func(a, b string) int {
-		return cmp.Or(cmp.Compare(j.programs[b], j.programs[a]), strings.Compare(a, b))
+	rest, programs := sumOf(j.cpu), map[string]float64{}
+	for of, v := range j.programs {
+		programs[of[1]] += v
+	}
+	for _, cmd := range slices.SortedFunc(maps.Keys(programs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(programs[b], programs[a]), strings.Compare(a, b))
 	}) {
-		o.Processes = append(o.Processes, &sonar.OutProcess{Cmd: cmd, CPUTime: uint64(math.Round(j.programs[cmd]))})
-		rest -= j.programs[cmd]
+		o.Processes = append(o.Processes, &sonar.OutProcess{Cmd: cmd, CPUTime: uint64(math.Round(programs[cmd]))})
+		rest -= programs[cmd]
 	}
 	if len(o.Processes) == 0 {
 		o.Processes = []*sonar.OutProcess{{Cmd: cmp.Or(j.command, "other")}}
@@ -285,7 +339,7 @@ func (j *exportJob) out(id string, at float64) *sonar.OutJob {
 			p.CPUMean = math.Round(float64(p.CPUTime)/(at-j.start)*100_000) / 1000
 		}
 	}
-	lead.Resident, lead.Read, lead.Written = kib(j.memory), kib(j.rd), kib(j.wr)
+	lead.Resident, lead.Read, lead.Written = kib(j.memory), kib(sumOf(j.rd)), kib(sumOf(j.wr))
 	if more := j.procs - float64(len(o.Processes)); more > 0 {
 		lead.Rolled = uint64(more)
 	}
