@@ -53,6 +53,9 @@ var (
 	}
 )
 
+// sandbox is the type of what holds the namespaces of a pod.
+const sandbox = "sandbox"
+
 // container is what is reported of a part.
 type container struct {
 	facts *workload.ContainerFacts // nil while nothing is

@@ -174,6 +174,12 @@ func TestContainerReports(t *testing.T) {
 	}
 	want("it runs", map[string]float64{"restarts_total" + of: 0})
 	f.Restarts, f.Waiting, f.Ended, f.ExitCode, f.Reason = 1, "CrashLoopBackOff", true, 1, "Error"
+	if r.values["reckon_workload_info|deployment/shop/cart|deployment|cart-a|shop||||"] != 1 {
+		t.Error("the sandbox is known by a program")
+	}
+	if r.values["reckon_workload_info|deployment/shop/cart|deployment|cart-a/app|shop||||cmd1"] != 1 {
+		t.Errorf("the container is not known by its program: %v", r.values)
+	}
 	want("it crashed", map[string]float64{"restarts_total" + of: 1, "waiting" + of + "|CrashLoopBackOff": 1, "exit_code" + of + "|Error": 1})
 	f.Restarts, f.Waiting, f.ExitCode, f.Reason = 2, "", 137, "OOMKilled"
 	want("it runs again", map[string]float64{"restarts_total" + of: 2, "exit_code" + of + "|OOMKilled": 137})

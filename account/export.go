@@ -268,7 +268,10 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 
 func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {
 	r, f := p.rows, &p.facts
-	if f.Command == "" || p.commands.stale(f.Command, p.CPU(), p.end != 0) {
+	if c := p.container.facts; c != nil && c.Type == sandbox { // what it runs says nothing of the workload
+		f.changed = f.changed || f.Command != ""
+		f.Command = ""
+	} else if f.Command == "" || p.commands.stale(f.Command, p.CPU(), p.end != 0) {
 		if comm, ok := p.commands.top(); ok && comm.String() != f.Command {
 			f.Command, f.changed = comm.String(), true
 		}

@@ -41,7 +41,7 @@ func (p *Part) awaits(boot uint64) bool {
 
 // settled reports whether the supervisor of an ended part has said how it ended, or will not.
 func (p *Part) settled(boot uint64) bool {
-	return p.place == "" || p.container.facts == nil || p.container.facts.Ended || p.container.facts.Type == "sandbox" ||
+	return p.place == "" || p.container.facts == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
 		grown(p.end, boot) >= nameGrace
 }
 
