@@ -102,8 +102,8 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	switch c := pod.Container(p.container); {
 	case c != nil:
 		name = cgpath.Clean(c.Name)
-	case p.container == "" || pod.Started():
-		return id // the sandbox, or a process of the pod in no container
+	case p.container == "" || program == sandboxProgram && pod.Started():
+		return id // a process of the pod in no container, or the sandbox
 	case program == sandboxProgram: // most likely; a container may run a program of that name
 		id.Naming = workload.HalfNamed
 		return id

@@ -122,6 +122,8 @@ func TestNames(t *testing.T) {
 		"a deployment":   {podText("shop", "cart-5d4-x", `"pod-template-hash":"5d4"`, owned("ReplicaSet", "cart-5d4"), app, running("app")), "", "deployment/shop/cart", "cart-5d4-x/app", "shop", workload.Named, ""},
 		"a bare pod":     {podText("dev", "shell", "", "", app, running("app")), "", "pod/dev/shell", "app", "dev", workload.Named, burst},
 		"its sandbox":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "pause", "pod/dev/shell", "", "dev", workload.Named, burst},
+		"its next try":   {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "sh", "pod/dev/shell", "app", "dev", workload.Named, burst},
+		"it begins":      {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "runc:[2:INIT]", "pod/dev/shell", cid[:12], "dev", workload.HalfNamed, burst},
 		"a new sandbox":  {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "pause", "daemonset/kube-system/cni", "cni-x", "kube-system", workload.HalfNamed, ""},
 		"the only one":   {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/app", "kube-system", workload.Named, ""},
 		"begins":         {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "runc:[2:INIT]", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
