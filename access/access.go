@@ -151,7 +151,7 @@ func (v Viewer) Sees(owner string) bool {
 // machine are the beginnings of the names of series about nodes, sensors and the site.
 var machine = []string{
 	"node_", "reckon_node_", "reckon_gpu_", "reckon_sensor_", "reckon_agent_", "reckon_push_", "reckon_build_info",
-	"reckon_site_", "reckon_partition_", "reckon_slurm_node_", "reckon_slurm_partition_",
+	"reckon_site_", "reckon_partition_", "reckon_forecast", "reckon_slurm_node_", "reckon_slurm_partition_",
 }
 
 // telling are labels that name a workload or a person.

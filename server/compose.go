@@ -14,6 +14,7 @@ import (
 	"reckon/access"
 	"reckon/answer"
 	"reckon/answer/findings"
+	"reckon/answer/forecast"
 	"reckon/catalogue"
 	"reckon/client"
 	"reckon/internal/buildinfo"
@@ -42,6 +43,9 @@ func (c *Config) gone() time.Duration {
 	}
 	return max(4*export, time.Minute)
 }
+
+// forecastHour is when the daily forecast is made, by the clock of this machine: the day before is complete, and few ask.
+const forecastHour = 2
 
 func (s *Server) openCatalogue(ctx context.Context) error {
 	if s.catalogue == nil {
@@ -118,7 +122,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: engines{s.engine, s.bounded(), s.lookback()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: s.series, Exemplars: s.series,
+		Engine: engines{s.engine, s.bounded(), s.lookback()}, AtOnce: s.atOnce, Parser: s.engine.Parser(), Queryable: forecast.View{SampleAndChunkQueryable: s.series, Store: s.catalogue}, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
 		Retention: s.config.Retention.String(), Targets: s.targets(), Listen: s.Addr(), Logger: s.log,
@@ -149,6 +153,14 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
 	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, Outage: outage, Clock: time.Now}
+	s.forecasts = &forecast.Keeper{
+		Rollups: s.catalogue, Catalogue: s.catalogue, Store: s.catalogue, Series: s.series, Engine: s.engine.Within(5_000_000, time.Minute),
+		Hour: forecastHour, Location: time.Local, Clock: time.Now,
+	}
+	s.findings.Odd = s.forecasts.Anomalies
+	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
+	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(), Clock: time.Now}
+	o.Ranks = s.ranks
 	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage, Bounds: bounds}
 	o.Inconsistent, o.Proof, o.Replace = bounds, s.proofs, s.senders.Release
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {

@@ -22,7 +22,9 @@ import (
 
 	"reckon/access/auth"
 	"reckon/agent"
+	"reckon/answer"
 	"reckon/answer/findings"
+	"reckon/answer/forecast"
 	"reckon/answer/invariant"
 	"reckon/catalogue"
 	"reckon/interop/slurmctl"
@@ -103,6 +105,8 @@ type Server struct {
 	alerts          *alerting.Service
 	slurm           *slurmctl.Poller
 	findings        *findings.Keeper
+	forecasts       *forecast.Keeper
+	ranks           *answer.Ranks
 	scraper         *scraping.Service // nil without targets
 	limits          *limits.Limiter
 	senders         *senders.Registry
@@ -220,6 +224,9 @@ func (s *Server) openStores(ctx context.Context) error {
 // lookEvery is how often the server looks for misuse, if that costs little.
 const lookEvery = 5 * time.Minute
 
+// refitEvery is how often it looks whether the curves of power of the nodes are old.
+const refitEvery = 10 * time.Minute
+
 // Addr is the address that the server listens on.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
@@ -253,6 +260,14 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.runLimits(run) })
 	g.Go(func() error {
 		s.findings.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
+		return nil
+	})
+	g.Go(func() error {
+		s.forecasts.Run(run, lookEvery, func(err error) { s.log.Error("forecast", "err", err) })
+		return nil
+	})
+	g.Go(func() error {
+		s.ranks.Run(run, refitEvery, func(err error) { s.log.Warn("fit the power of nodes", "err", err) })
 		return nil
 	})
 	if s.slurm != nil {

@@ -44,6 +44,7 @@ type Policy struct {
 	MemoryThrashing MemoryThrashingRule `yaml:"memory-thrashing"`
 	Imbalance       ImbalanceRule       `yaml:"imbalance"`
 	CannotStart     CannotStartRule     `yaml:"cannot-start"`
+	Anomaly         AnomalyRule         `yaml:"anomaly"`
 }
 
 // OverShareRule is about owners on a node.

@@ -24,6 +24,7 @@ const (
 	MemoryThrashing = "memory-thrashing"
 	Imbalance       = "imbalance"
 	CannotStart     = "cannot-start"
+	Anomaly         = "anomaly"
 )
 
 // nicknames are what rules were called before. Policies, parameters and rows that were
@@ -34,7 +35,7 @@ var nicknames = map[string]string{
 
 // Rules are the names of all rules.
 func Rules() []string {
-	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, CannotStart}
+	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, CannotStart, Anomaly}
 }
 
 // RuleOf is the rule that a name or a nickname stands for, and false for any other word.

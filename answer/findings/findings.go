@@ -31,6 +31,8 @@ type Keeper struct {
 	Policy    []byte        // of the server; empty is the default
 	Window    time.Duration // that each look covers; 0 is a day
 	Clock     func() time.Time
+	// Odd finds what is unlike before, of which it keeps account itself; nil for nothing.
+	Odd func(context.Context) ([]misuse.Finding, error)
 
 	mu   sync.Mutex // one look at a time
 	last time.Time
@@ -57,6 +59,13 @@ func (k *Keeper) Look(ctx context.Context) error {
 	found, err := k.Evaluator.Evaluate(ctx, policy, now.Add(-k.window()), now)
 	if err != nil {
 		return err
+	}
+	if k.Odd != nil && policy.base.Anomaly.On {
+		odd, err := k.Odd(ctx)
+		if err != nil {
+			return err
+		}
+		found = append(found, odd...)
 	}
 	if err := k.keep(ctx, found, now); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// CopyTo copies everything to another catalogue: workloads, roll-ups, findings and the state
+// CopyTo copies everything to another catalogue: workloads, roll-ups, findings, forecasts and the state
 // of the builder. What is there of the same stays or is replaced, nothing is doubled, and
 // afterwards everything must be there.
 func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours, findings int, err error) {
@@ -30,6 +30,9 @@ func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours
 	}
 	if _, there, err := to.Findings(ctx, store.FindingFilter{}); err != nil || there < n {
 		return workloads, hours, n, errors.Join(err, fmt.Errorf("%d findings are here and %d there", n, there))
+	}
+	if err := c.copyForecasts(ctx, to); err != nil {
+		return workloads, hours, n, err
 	}
 	return workloads, hours, n, c.copyState(ctx, to)
 }

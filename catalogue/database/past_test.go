@@ -56,6 +56,9 @@ func copied(t *testing.T, to *Catalogue) {
 	check(c.ReplaceHours(ctx, at, at.Add(100*time.Hour), []store.Use{{At: at, Owner: "a", Used: store.Used{CPUSeconds: &one}}, {At: at.Add(99 * time.Hour), Owner: "b", Used: store.Used{CPUSeconds: &one}}},
 		[]store.NodeUse{{At: at.Add(50 * time.Hour), Node: "n", Capacity: figure.Capacity{UpSeconds: &one}}}))
 	check(c.PutFindings(ctx, []store.Finding{{ID: "f", Rule: "r", Severity: "low", Evidence: []byte("[]"), State: store.FindingNew}}))
+	for _, made := range []time.Duration{0, 30 * time.Hour, 100 * time.Hour} {
+		check(c.PutForecasts(ctx, []store.Forecast{{Subject: "site", Figure: "cores", Made: at.Add(made), Step: time.Hour, Point: []float64{1}, Low: []float64{0}, High: []float64{2}}}))
+	}
 	check(c.SetWatermark(ctx, at))
 	for range 2 {
 		w, h, f, err := c.CopyTo(ctx, to)
@@ -78,6 +81,9 @@ func copied(t *testing.T, to *Catalogue) {
 		check(err)
 		if len(use) != 1 || *use[0].CPUSeconds != 2 {
 			t.Errorf("use there: %+v", use)
+		}
+		if list, err := to.Forecasts(ctx, store.ForecastFilter{}); err != nil || len(list) != 3 {
+			t.Errorf("%d forecasts there, %v", len(list), err)
 		}
 		if mark, err := to.Watermark(ctx); err != nil || !mark.Equal(at) {
 			t.Errorf("watermark %s, %v", mark, err)

@@ -153,7 +153,7 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // what was prepared is of the old tables
 	defer c.db.SetMaxIdleConns(2)
-	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps`); err != nil {
+	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps, forecasts`); err != nil {
 		return err
 	}
 	return errors.Join(c.migrate(ctx), c.addColumns(ctx))

@@ -45,6 +45,7 @@ func newFindings(g *globals) *cobra.Command {
   memory-thrashing  swapping, reading its own pages from disk, held back by a quota
   imbalance         nodes, GPUs or tasks of a job that are idle while others work
   cannot-start      jobs that wait in the queue for what will never come
+  anomaly           a site, node or owner that did what it never did before
 
 The server looks every few minutes at the last day. A finding is new at first, open
 while it lasts and gone when it is no longer confirmed. The thresholds are a policy:

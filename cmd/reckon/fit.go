@@ -16,6 +16,7 @@ import (
 func newFit(g *globals) *cobra.Command {
 	var q client.FitQuery
 	var memory, length string
+	var ranked bool
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "fit",
@@ -26,6 +27,7 @@ days. Amounts are of one node. It works with and without a batch system; waits a
 known only from one.`,
 		Example: `  reckon fit --cores 16 --memory 64G --time 8h
   reckon fit --gpus 1
+  reckon fit --cores 16 --memory 64G --rank
   reckon fit --cores 4 --format json | jq '.places[0]'`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -40,6 +42,10 @@ known only from one.`,
 			if q.Cores < 0 || q.GPUs < 0 {
 				return &usageError{fmt.Errorf("--cores %g, --gpus %g: give 0 or more", q.Cores, q.GPUs)}
 			}
+			if ranked {
+				r := client.RankQuery{Cores: q.Cores, MemoryBytes: q.MemoryBytes, GPUs: q.GPUs, Hours: q.Time.Hours()}
+				return runRank(cmd.Context(), g, r, true, format.value)
+			}
 			return runFit(cmd.Context(), g, q, format.value)
 		},
 	}
@@ -48,6 +54,7 @@ known only from one.`,
 	f.StringVar(&memory, "memory", "", "memory on one node, such as 64G (1024 based)")
 	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs on one node")
 	f.StringVar(&length, "time", "", "how long it runs, such as 8h: longer jobs are not compared")
+	f.BoolVar(&ranked, "rank", false, "order the nodes by the watts that it adds there, as `reckon rank --explain`")
 	format = addFormat(cmd, "table", "json", "csv")
 	return cmd
 }

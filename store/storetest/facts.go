@@ -22,6 +22,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 		test func(*testing.T, store.Facts)
 	}{
 		{"Findings", factsFindings},
+		{"Forecasts", factsForecasts},
 		{"State", factsState},
 		{"Forget", factsForget},
 		{"Past", factsPast},
@@ -43,6 +44,15 @@ func factsFindings(t *testing.T, c store.Facts) {
 	must(t, c.Drop(t.Context()))
 	if _, n, err := c.Findings(t.Context(), store.FindingFilter{}); err != nil || n != 12 {
 		t.Errorf("%d findings after Drop, %v", n, err)
+	}
+}
+
+// factsForecasts: what was expected outlives the catalogue too.
+func factsForecasts(t *testing.T, c store.Facts) {
+	Forecasts(t, c)
+	must(t, c.Drop(t.Context()))
+	if list, err := c.Forecasts(t.Context(), store.ForecastFilter{}); err != nil || len(list) != 8 {
+		t.Errorf("%d forecasts after Drop, %v", len(list), err)
 	}
 }
 

@@ -38,6 +38,10 @@ type Options struct {
 	Usage Usage
 	// Fit answers where a job would fit; nil: this server does not know.
 	Fit Fit
+	// Forecasts answers what will be needed; nil: this server does not know.
+	Forecasts Forecasts
+	// Ranks answers where work should go; nil: this server does not know.
+	Ranks Ranks
 	// Inconsistent lists figures that were held back; nil: this server checks none.
 	Inconsistent Inconsistent
 	// Proof holds usage against the counters; nil: this server keeps none.

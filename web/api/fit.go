@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"reckon/access"
 	"reckon/client"
@@ -14,9 +15,10 @@ type Fit interface {
 	Fit(ctx context.Context, q client.FitQuery) (client.FitList, error)
 }
 
+// fitRoutes are of where work fits, what will be needed and where it should go.
 func (s *server) fitRoutes() []route {
 	amount := schema{"type": "number", "minimum": 0}
-	return []route{{
+	return slices.Concat(s.forecastRoutes(), s.rankRoutes(), []route{{
 		path: "/api/reckon/v1/fit", summary: "Where a job would fit",
 		doc: "Classes of nodes that are alike, whether one of them is big enough, where there is room now, and what comparable jobs of the last 30 days waited there.",
 		params: []param{
@@ -26,7 +28,7 @@ func (s *server) fitRoutes() []route {
 			formatParam,
 		},
 		answer: client.FitList{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.fit,
-	}}
+	}})
 }
 
 func (s *server) fit(w http.ResponseWriter, r *http.Request, q *query) error {

@@ -28,7 +28,10 @@ func full(t *testing.T) http.Handler {
 	hub.Publish(apitest.Tick(now, 10))
 	b := apitest.Site(now)
 	b.Missing = []string{"site west"}
-	return api.New(api.Options{Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" }, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{}})
+	return api.New(api.Options{
+		Forecasts: fakeForecasts{}, Ranks: fakeRanks{},
+		Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" }, Scale: fakeScale{}, Findings: newFindings(), Import: new(fakeImport), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{},
+	})
 }
 
 // TestDocumentIsOpenAPI holds the document to the parts of OpenAPI 3.1 that it uses, and its
@@ -130,6 +133,9 @@ func TestEveryParameterIsTaken(t *testing.T) {
 			if p["name"] == "start" { // a moment in the life of the job
 				value = now.Add(-time.Hour).Format(time.RFC3339)
 			}
+			if p["name"] == "workload" {
+				value = "slurm/4711"
+			}
 			if items, ok := schema["items"].(map[string]any); ok && items["enum"] != nil {
 				value = items["enum"].([]any)[0].(string)
 			}
@@ -183,6 +189,9 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		}
 	}
 	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
+		walk(reflect.TypeOf(v))
+	}
+	for _, v := range []any{client.ForecastList{}, client.Ranking{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {

@@ -3,7 +3,7 @@ import { parse, query, suggest, words } from "../src/lib/search";
 import { alone, axis, bandAt, free, localHours, marks, niceStep, onto, promAny, promQuote, quantile, rebin, rest, stacked, stats } from "../src/lib/stack";
 import { duration, exact, human } from "../src/lib/units";
 import { complete, place } from "../src/lib/promql";
-import { forecast } from "../src/lib/forecast";
+import { figureUnit, today } from "../src/lib/forecast";
 import { pressure, sorted, stateOfNode } from "../src/lib/nodes";
 import { stepLines } from "../src/lib/steps";
 import { overlaid, together } from "../src/lib/profile";
@@ -71,21 +71,15 @@ describe("stacks", () => {
 
 describe("forecast of the day", () => {
   const h = 3.6e6, midnight = new Date(2026, 10, 21).getTime(), now = midnight + 10.5 * h;
-  const day = (back: number, joules: number) => Array.from({ length: 24 }, (_, i) => ({ from: new Date(2026, 10, 21 - back, i).getTime(), joules }));
-  test("a day like the ones before", () => {
-    const f = forecast([...day(1, 100), ...day(2, 100), ...day(0, 100).slice(0, 10)], now, 100 / 3600)!;
-    expect(f.soFar).toBeCloseTo(1050); expect(f.joules).toBeCloseTo(2400); expect(f.days).toBe(2);
+  const hours = Array.from({ length: 34 }, (_, i) => ({ from: midnight + (i - 24) * h, joules: 100 }));
+  const power = (from: number, n: number) => ({ subject: "site", figure: "watts", made: "", kept: true, old: false, step_seconds: 3600, methods: [], flags: [], backtest: null, naive: null, error: null, steps: Array.from({ length: n }, (_, i) => ({ at: new Date(from + i * h).toISOString(), mean: 1, low: 0.5, high: 2 })) });
+  test("what was measured today and the power of the rest", () => {
+    const f = today(hours, [power(midnight + 10 * h, 48)], now)!;
+    expect(f.soFar).toBeCloseTo(1000); expect(f.joules).toBeCloseTo(1000 + 13.5 * 3600); expect(f.low).toBeCloseTo(1000 + 6.75 * 3600); expect(f.high).toBeCloseTo(1000 + 27 * 3600);
   });
-  test("a day that is busier so far stays busier, within bounds", () => {
-    expect(forecast([...day(1, 100), ...day(0, 150).slice(0, 10)], now, 150 / 3600)!.joules).toBeCloseTo(1575 + 13.5 * 150);
-    expect(forecast([...day(1, 1), ...day(0, 150).slice(0, 10)], now, 150 / 3600)!.joules).toBeCloseTo(1575 + 13.5 * 2);
-  });
-  test("without days before it is the power of now; the band is told", () => {
-    const f = forecast([], now, 1)!;
-    expect(f.joules).toBeCloseTo(13.5 * 3600); expect(f.soFar).toBe(0); expect(f.low).toBeLessThan(f.joules); expect(f.high).toBeGreaterThan(f.joules); expect(f.days).toBe(0);
-  });
-  test("nothing known is nothing said", () => expect(forecast([], now, null)).toBeNull());
-  test("days that differ widen the band", () => { const f = forecast([...day(1, 50), ...day(2, 150)], now, null)!; expect(f.high - f.low).toBeCloseTo(13.5 * 100); });
+  test("sites add up", () => expect(today(hours, [power(midnight, 48), power(midnight, 48)], now)!.joules).toBeCloseTo(1000 + 27 * 3600));
+  test("a forecast that ends before the day says nothing of it", () => { expect(today(hours, [power(midnight, 23)], now)).toBeNull(); expect(today(hours, [power(midnight, 24)], now)).not.toBeNull(); expect(today(hours, [], now)).toBeNull(); });
+  test("units", () => expect(["cores", "memory_bytes", "disk_bytes_per_second", "energy_joules", "wall_seconds", "watts", "gpus"].map(figureUnit)).toEqual(["cores", "bytes", "bytes_per_second", "joules", "seconds", "watts", "gpus"]));
 });
 
 describe("names of series", () => {

@@ -1,39 +1,50 @@
-// What a day will have used when it ends: what it has used, and for the hours to come what
-// the same hours of the days before used, as much more or less as today did so far.
-export interface Hour { from: number; joules: number }
-export interface Forecast { soFar: number; joules: number; low: number; high: number; days: number }
+// What the server expects, and what of it pages show; nothing is forecast in the browser.
+import type { Num } from "./types";
 
-const hour = 3.6e6;
+export interface ForecastStep { at: string; mean: number; low: number; high: number }
+export interface ForecastError { forecasts: number; hours: number; mean: number; coverage: number; of_naive: Num }
+export interface Forecast {
+  subject: string; site?: string; name?: string; figure: string; made: string; kept: boolean; old: boolean; step_seconds: number;
+  steps: ForecastStep[]; methods: string[]; flags: string[]; backtest: Num; naive: Num; error: ForecastError | null;
+}
+export interface NextFigure { figure: string; median: number; low: number; high: number; runs: number; error: Num }
+export interface ForecastList { forecasts: Forecast[]; next: NextFigure[]; missing?: string[] }
+
+/** Hours are joules of whole hours, the running one as far as it came. */
+export interface Hour { from: number; joules: number }
+export interface Today { soFar: number; joules: number; low: number; high: number }
+
 const midnight = (t: number) => { const d = new Date(t); d.setHours(0, 0, 0, 0); return d.getTime(); };
 
-/** Hours are sums of whole hours, the running one as far as it came; watts is the draw of now. null: nothing is known. */
-export function forecast(hours: Hour[], now: number, watts: number | null): Forecast | null {
-  const begin = midnight(now), end = midnight(begin + 26 * hour), running = Math.floor(now / hour) * hour;
-  const today = hours.filter((h) => h.from >= begin && h.from < running);
-  const byDay = new Map<number, Map<number, number>>();
-  for (const h of hours) {
-    if (h.from >= begin) continue;
-    const day = midnight(h.from), of = byDay.get(day) ?? new Map<number, number>();
-    of.set(new Date(h.from).getHours(), h.joules);
-    byDay.set(day, of);
+/** What a day will have used when it ends: what was measured of it, and the forecast power of the hours to come. null: no forecast covers them. */
+export function today(hours: Hour[], power: Forecast[], now: number): Today | null {
+  const begin = midnight(now), end = midnight(begin + 26 * 3.6e6);
+  const soFar = hours.filter((h) => h.from >= begin && h.from < end).reduce((a, h) => a + h.joules, 0);
+  const out: Today = { soFar, joules: soFar, low: soFar, high: soFar };
+  if (power.length === 0) return null;
+  for (const f of power) {
+    let covered = now;
+    for (const s of f.steps) {
+      const at = Date.parse(s.at), from = Math.max(at, now), to = Math.min(at + f.step_seconds * 1000, end), seconds = (to - from) / 1000;
+      if (seconds <= 0) continue;
+      covered = Math.max(covered, to);
+      out.joules += s.mean * seconds; out.low += s.low * seconds; out.high += s.high * seconds;
+    }
+    if (covered < end) return null;
   }
-  // The mean of what is there for an hour of the day; days that lack it do not count as 0.
-  const typical = (h: number): number | null => { const have = [...byDay.values()].map((d) => d.get(h)).filter((v): v is number => v !== undefined); return have.length ? have.reduce((a, b) => a + b, 0) / have.length : null; };
-  const rolled = hours.find((h) => h.from === running)?.joules ?? 0, part = (now - running) / hour;
-  // Before anything was kept nothing is known to have been used: the power of now says nothing of it.
-  const current = watts !== null && today.length > 0 ? Math.max(rolled, watts * 3600 * part) : rolled;
-  const soFar = today.reduce((a, h) => a + h.joules, 0) + current;
-  let did = 0, usual = 0;
-  for (const h of today) { const t = typical(new Date(h.from).getHours()); if (t !== null) { did += h.joules; usual += t; } }
-  const ratio = usual > 0 ? Math.min(2, Math.max(0.5, did / usual)) : 1;
-  if (watts === null && typical(new Date(now).getHours()) === null) return null;
-  let rest = 0, low = 0, high = 0;
-  for (let t = running; t < end; t += hour) {
-    const share = t === running ? 1 - part : 1, of = new Date(t).getHours(), all = [...byDay.values()].map((d) => d.get(of)).filter((v): v is number => v !== undefined);
-    const mean = typical(of), v = mean === null ? watts! * 3600 : mean * ratio;
-    rest += v * share;
-    low += (all.length > 1 ? Math.min(...all) * ratio : v * 0.8) * share;
-    high += (all.length > 1 ? Math.max(...all) * ratio : v * 1.2) * share;
-  }
-  return { soFar, joules: soFar + rest, low: soFar + low, high: soFar + high, days: byDay.size };
+  return out;
+}
+
+/** The unit of a figure, as units.ts writes it. */
+export function figureUnit(figure: string): string {
+  if (figure.endsWith("_per_second")) return "bytes_per_second";
+  if (figure.endsWith("_bytes")) return "bytes";
+  if (figure.endsWith("_joules")) return "joules";
+  return figure.endsWith("_seconds") ? "seconds" : figure;
+}
+
+/** What people call it. */
+export function titleOf(f: Forecast): string {
+  const words: Record<string, string> = { cores: "Cores in use", memory_bytes: "Memory", watts: "Power", gpus: "GPUs in use", disk_bytes_per_second: "Disk", network_bytes_per_second: "Network", free_bytes: "Free space" };
+  return (words[f.figure] ?? f.figure) + (f.subject === "filesystem" ? " on " + (f.name ?? "").replace(/^[^:]*:/, "") : "");
 }

@@ -1,8 +1,9 @@
 // Site: every node a cell, totals, who uses most.
 import { useMemo, useRef } from "preact/hooks";
 import { promInstant, useAsk, type Failure } from "../lib/api";
-import { forecast } from "../lib/forecast";
+import { today, type ForecastList } from "../lib/forecast";
 import { pressure } from "../lib/nodes";
+import { Outlook } from "../lib/outlook";
 import { Bar, clean, Empty, Name, Named, Owner, Problem, Q, Section, Show, Table, W, Choice } from "../lib/parts";
 import { promAny } from "../lib/stack";
 import { go, has, introduced, live, me, nodeLink, ownerLink, param, set } from "../lib/state";
@@ -42,6 +43,7 @@ export function Site() {
       {has("usage") && <Section title={open ? "Kinds of work, last day" : "Owners, last day"} aside={open ? undefined : <a href="/owners?since=24h">all owners</a>}><Show a={day}>{(d) => <TopOwners list={d} by={by} />}</Show></Section>}
       {has("findings") && introduced.value && !open && <OpenFindings />}
     </div>
+    <Outlook of={{}} />
   </>;
 }
 
@@ -57,7 +59,7 @@ function Totals({ nodes, day }: { nodes: Node[]; day?: Usage }) {
     <li><span class="what">Power</span><b><Q v={watts} unit="watts" /></b><small>{watts === null ? <a href="/about">not measured: why?</a> : missingPower ? `without ${missingPower} node${missingPower === 1 ? "" : "s"}` : ["measured", "modelled"].find((m) => up.every((n) => n.power_method === m)) ?? "measured and modelled"}</small></li>
     <li><span class="what">Workloads</span><b>{up.reduce((a, n) => a + n.workloads, 0)}</b><small><a href="/workloads?q=running:yes">that run now</a></small></li>
     {day && <li><span class="what">CPU time, last day</span><b><Q v={day.cpu_seconds} unit="seconds" /></b><small>{known(day.capacity_share) ? `${human(day.capacity_share, "ratio")} of what was there` : ""}</small></li>}
-    {has("usage") && <Today watts={watts} />}
+    {has("usage") && <EnergyToday />}
     {day && known(day.energy_joules) && <li><span class="what">Energy, last day</span><b><Q v={day.energy_joules} unit="joules" /></b><small>of workloads</small></li>}
   </ul>;
 }
@@ -99,12 +101,15 @@ function useGPU(wanted: boolean): [Map<string, number> | undefined, Failure | un
 }
 
 /** Energy of today so far, and what it will be. */
-function Today({ watts }: { watts: number | null }) {
-  const a = useAsk<UsageList>("/api/reckon/v1/usage?since=15d&span=hour");
-  const f = useMemo(() => a.data && forecast(a.data.rows.flatMap((r) => (r.from && known(r.node_energy_joules) ? [{ from: Date.parse(r.from), joules: r.node_energy_joules }] : [])), Date.now(), watts), [a.data, watts]);
-  if (!a.data) return a.error ? null : <li><span class="what">Energy, today</span><b>…</b></li>;
-  return <li><span class="what">Energy, today</span><b><Q v={f?.joules} unit="joules" /></b><small title={f ? `likely ${human(f.low, "joules")} to ${human(f.high, "joules")}; ` + `${f.days === 0 ? "from the power of now" : `from the same hours of ${f.days} day${f.days === 1 ? "" : "s"} before, as far as today was like them`}; hours of today that were not measured are not in it` : "no power is known"}>{f ? <>forecast, ± {human((f.high - f.low) / 2, "joules")}; so far <Q v={f.soFar} unit="joules" /></> : "not measured"}</small></li>;
+function EnergyToday() {
+  const a = useAsk<UsageList>("/api/reckon/v1/usage?since=25h&span=hour"), f = useAsk<ForecastList>(has("forecast") ? "/api/reckon/v1/forecast" : null);
+  const hours = useMemo(() => a.data?.rows.flatMap((r) => (r.from && known(r.node_energy_joules) ? [{ from: Date.parse(r.from), joules: r.node_energy_joules }] : [])), [a.data]);
+  const t = useMemo(() => hours && f.data && today(hours, f.data.forecasts.filter((x) => x.figure === "watts"), Date.now()), [hours, f.data]);
+  if (!hours) return a.error ? null : <li><span class="what">Energy, today</span><b>…</b></li>;
+  if (!t) return <li><span class="what">Energy, today</span><b><Q v={hours.length ? soFar(hours) : null} unit="joules" /></b><small>{hours.length ? "so far; there is no forecast yet" : "not measured"}</small></li>;
+  return <li><span class="what">Energy, today</span><b><Q v={t.joules} unit="joules" /></b><small title={`95 % likely ${human(t.low, "joules")} to ${human(t.high, "joules")} if all hours went together; hours of today that were not measured are not in it`}>forecast, ± {human((t.high - t.low) / 2, "joules")}; so far <Q v={t.soFar} unit="joules" /></small></li>;
 }
+const soFar = (hours: { from: number; joules: number }[]) => { const d = new Date(); d.setHours(0, 0, 0, 0); return hours.filter((h) => h.from >= d.getTime()).reduce((x, h) => x + h.joules, 0); };
 
 interface Busy { id: string; site?: string; owner: string; cores: number; memory: number | null; name: string }
 /** Who uses most cores, mean of five minutes. */

@@ -1,0 +1,140 @@
+package anomaly
+
+import (
+	"math"
+	"slices"
+)
+
+// Climb is a line that rises towards a limit.
+type Climb struct {
+	PerStep float64 // how much it grows
+	Steps   float64 // until the limit is reached
+}
+
+const (
+	// climbing is over how many steps at least a line must rise.
+	climbing = 12
+	// steady is by how many robust deviations from its line the rise must exceed what scatters.
+	steady = 6.0
+)
+
+// Climbing reports whether the last steps rise towards a limit that they reach within the given number of steps. The line is the median
+// of all slopes (Theil and Sen), so that single values do not make it; what scatters as much as it rises is no climb, and
+// neither is what falls in between, as memory does that is freed now and then.
+func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
+	if len(y) < climbing || !(limit > 0) {
+		return Climb{}, false
+	}
+	y = y[max(0, len(y)-4*climbing):]
+	var slopes []float64
+	for i := range y {
+		for j := i + 1; j < len(y); j++ {
+			if s := (y[j] - y[i]) / float64(j-i); !math.IsNaN(s) && !math.IsInf(s, 0) {
+				slopes = append(slopes, s)
+			}
+		}
+	}
+	last := y[len(y)-1]
+	if len(slopes) < climbing*(climbing-1)/2 || math.IsNaN(last) || last >= limit {
+		return Climb{}, false
+	}
+	slope := middle(slopes)
+	if slope <= 0 {
+		return Climb{}, false
+	}
+	var off []float64
+	for i, v := range y {
+		if !math.IsNaN(v) {
+			off = append(off, v-slope*float64(i))
+		}
+	}
+	base := middle(slices.Clone(off))
+	for i, v := range off {
+		off[i] = math.Abs(v - base)
+	}
+	if rise := slope * float64(len(y)-1); rise < steady*middle(off) || rise < 0.01*limit {
+		return Climb{}, false
+	}
+	c := Climb{PerStep: slope, Steps: (limit - last) / slope}
+	return c, c.Steps <= within
+}
+
+// Unlike is a member of a group that differs from the others.
+type Unlike struct {
+	Index int
+	Value float64 // its median over the time
+	Peers float64 // the median of the others
+	Far   float64 // in robust deviations of the group
+}
+
+const (
+	// leastPeers is from how many members a group says what is usual.
+	leastPeers = 8
+	// unlike is from how many deviations, in how great a share of the steps, a member differs.
+	unlike, most = 6.0, 0.8
+)
+
+// Peers finds the members of a group whose figure differs from that of the others in nearly every step, always on the same side. Each line
+// has the same steps; NaN was not recorded.
+func Peers(lines [][]float64) []Unlike {
+	if len(lines) < leastPeers || len(lines[0]) == 0 {
+		return nil
+	}
+	steps := len(lines[0])
+	above, below, seen := make([]int, len(lines)), make([]int, len(lines)), make([]int, len(lines))
+	far := make([]float64, len(lines))
+	var at, off []float64
+	for t := range steps {
+		at = at[:0]
+		for _, l := range lines {
+			if !math.IsNaN(l[t]) {
+				at = append(at, l[t])
+			}
+		}
+		if len(at) < leastPeers {
+			continue
+		}
+		mid := middle(at)
+		off = off[:0]
+		for _, v := range at {
+			off = append(off, math.Abs(v-mid))
+		}
+		scale := max(1.4826*middle(off), 0.05*math.Abs(mid), 1e-12)
+		for i, l := range lines {
+			if math.IsNaN(l[t]) {
+				continue
+			}
+			seen[i]++
+			z := (l[t] - mid) / scale
+			far[i] += math.Abs(z)
+			switch {
+			case z > unlike:
+				above[i]++
+			case z < -unlike:
+				below[i]++
+			}
+		}
+	}
+	var medians []float64
+	for _, l := range lines {
+		medians = append(medians, middleOf(l))
+	}
+	var out []Unlike
+	for i := range lines {
+		if 2*seen[i] < steps || float64(max(above[i], below[i])) < most*float64(seen[i]) {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Delete(slices.Clone(medians), i, i+1), math.IsNaN)
+		out = append(out, Unlike{Index: i, Value: medians[i], Peers: middle(others), Far: far[i] / float64(seen[i])})
+	}
+	return out
+}
+
+// middleOf is the median of what was recorded; NaN without any.
+func middleOf(v []float64) float64 {
+	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	return middle(v)
+}

@@ -1,0 +1,114 @@
+package rank
+
+import (
+	"math"
+	"slices"
+)
+
+// Load is the power of a node at a share of its cores in use.
+type Load struct{ Share, Watts float64 }
+
+const (
+	// leastLoads and leastSpread are from how many hours, over how wide a range of use, a curve is fitted.
+	leastLoads  = 24
+	leastSpread = 0.1
+)
+
+// FitCurve fits a curve to the hours of a node: the mean power in each tenth of use, made to rise (isotonic regression), with
+// lines beyond what was seen. False where there are too few hours, or all of one load.
+func FitCurve(loads []Load) (Curve, bool) {
+	loads = slices.DeleteFunc(slices.Clone(loads), func(l Load) bool {
+		return !(l.Share >= 0 && l.Share <= 1.1 && l.Watts > 0) || math.IsInf(l.Watts, 0)
+	})
+	if len(loads) < leastLoads {
+		return Curve{}, false
+	}
+	slices.SortFunc(loads, func(a, b Load) int {
+		switch {
+		case a.Share < b.Share:
+			return -1
+		case a.Share > b.Share:
+			return 1
+		}
+		return 0
+	})
+	low, high := loads[len(loads)/50].Share, loads[len(loads)-1-len(loads)/50].Share
+	if high-low < leastSpread {
+		return Curve{}, false
+	}
+	bins := pool(loads)
+	if len(bins) < 2 {
+		return Curve{}, false
+	}
+	var c Curve
+	for i := range c {
+		c[i] = max(along(bins, float64(i)/10), 0)
+	}
+	// The line below what was seen may not fall under half of the least power seen: machines draw power when idle.
+	for i := range c {
+		c[i] = max(c[i], bins[0].Watts/2)
+	}
+	return c, c.Known()
+}
+
+// bin is loads that were joined.
+type bin struct {
+	Load
+	n float64
+}
+
+// pool averages loads by twentieths of use and joins neighbours until power rises with use.
+func pool(loads []Load) []bin {
+	var bins []bin
+	for i := 0; i < len(loads); {
+		end := (math.Floor(loads[i].Share*20) + 1) / 20
+		b := bin{}
+		for ; i < len(loads) && loads[i].Share < end; i++ {
+			b.n++
+			b.Share += (loads[i].Share - b.Share) / b.n
+			b.Watts += (loads[i].Watts - b.Watts) / b.n
+		}
+		if b.n == 0 { // a share at the very end of its bin, by rounding
+			b = bin{loads[i], 1}
+			i++
+		}
+		bins = append(bins, b)
+		for k := len(bins) - 1; k > 0 && bins[k-1].Watts > bins[k].Watts; k-- {
+			a, b := bins[k-1], bins[k]
+			n := a.n + b.n
+			bins[k-1] = bin{Load{(a.Share*a.n + b.Share*b.n) / n, (a.Watts*a.n + b.Watts*b.n) / n}, n}
+			bins = bins[:k]
+		}
+	}
+	return bins
+}
+
+// along is the power at a share, by lines between bins; beyond them by the line over all of them.
+func along(bins []bin, share float64) float64 {
+	first, last := bins[0], bins[len(bins)-1]
+	slope := (last.Watts - first.Watts) / (last.Share - first.Share)
+	switch {
+	case share <= first.Share:
+		return first.Watts + slope*(share-first.Share)
+	case share >= last.Share:
+		return last.Watts + slope*(share-last.Share)
+	}
+	i := 1
+	for bins[i].Share < share {
+		i++
+	}
+	a, b := bins[i-1], bins[i]
+	return a.Watts + (b.Watts-a.Watts)*(share-a.Share)/(b.Share-a.Share)
+}
+
+// Line is the curve of a node of which the idle power and the power at one load are known.
+func Line(idle float64, at Load) (Curve, bool) {
+	if !(idle > 0) || !(at.Watts > idle) || !(at.Share >= 0.05) {
+		return Curve{}, false
+	}
+	var c Curve
+	for i := range c {
+		c[i] = idle + (at.Watts-idle)*float64(i)/10/at.Share
+	}
+	return c, true
+}

@@ -1,0 +1,203 @@
+package rank
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+var nan = math.NaN()
+
+// straight is a curve from idle to full.
+func straight(idle, full float64) (c Curve) {
+	for i := range c {
+		c[i] = idle + (full-idle)*float64(i)/10
+	}
+	return c
+}
+
+// node is one of 10 cores and 100 bytes, half in use, that takes 100 to 200 W.
+func node(name string, change ...func(*Node)) Node {
+	n := Node{Name: name, Cores: 10, Memory: 100, GPUs: 0, UsedCores: 5, UsedMemory: 50, HeldCores: 5, HeldMemory: 50, UpperCores: nan, UpperMemory: nan, Pressure: nan, Age: 10, Curve: straight(100, 200)}
+	for _, f := range change {
+		f(&n)
+	}
+	return n
+}
+
+var small = Work{Cores: 1, Memory: 10, UseCores: nan}
+
+// TestTiers holds both sides of every threshold.
+func TestTiers(t *testing.T) {
+	c := Default()
+	for _, x := range []struct {
+		name   string
+		work   Work
+		change func(*Node)
+		tier   Tier
+		why    Reason
+	}{
+		{"plain", small, func(*Node) {}, Room, 0},
+		{"as old as may be", small, func(n *Node) { n.Age = 300 }, Room, 0},
+		{"too old", small, func(n *Node) { n.Age = 300.1 }, Unknown, Stale},
+		{"no age", small, func(n *Node) { n.Age = nan }, Unknown, Stale},
+		{"not measured", small, func(n *Node) { n.UsedCores = nan }, Unknown, NotMeasured | NoCurve},
+		{"memory not measured", small, func(n *Node) { n.UsedMemory = nan }, Unknown, NotMeasured},
+		{"cores as full as may be", small, func(n *Node) { n.UpperCores = 8 }, Room, 0},
+		{"cores too full", small, func(n *Node) { n.UpperCores = 8.01 }, Tight, CoresTight},
+		{"placed and not seen", small, func(n *Node) { n.UpperCores, n.PlacedCores = 8, 0.1 }, Tight, CoresTight},
+		{"memory as full as may be", small, func(n *Node) { n.UpperMemory = 80 }, Room, 0},
+		{"memory too full", small, func(n *Node) { n.UpperMemory = 80.1 }, Tight, MemoryTight},
+		{"pressure below", small, func(n *Node) { n.Pressure = 0.199 }, Room, 0},
+		{"pressure", small, func(n *Node) { n.Pressure = 0.2 }, Tight, UnderPressure},
+		{"the request fits exactly", Work{Cores: 5, UseCores: 1}, func(*Node) {}, Room, 0},
+		{"the request does not fit", Work{Cores: 5.01, UseCores: 1}, func(*Node) {}, NoRoom, TooFewCores},
+		{"memory fits exactly", Work{Memory: 50, UseCores: 1}, func(*Node) {}, Tight, MemoryTight},
+		{"memory does not fit", Work{Memory: 50.1, UseCores: 1}, func(*Node) {}, NoRoom, TooLittleMemory | MemoryTight},
+		{"no GPU", Work{GPUs: 1, UseCores: 1}, func(*Node) {}, NoRoom, TooFewGPUs},
+		{"GPUs not known", Work{GPUs: 1, UseCores: 1}, func(n *Node) { n.GPUs = nan }, NoRoom, TooFewGPUs},
+		{"a GPU", Work{GPUs: 1, UseCores: 1}, func(n *Node) { n.GPUs = 1 }, Room, 0},
+		{"closed", small, func(n *Node) { n.Closed = true }, NoRoom, Closed},
+		{"asks for nothing", Work{UseCores: nan}, func(*Node) {}, Room, 0},
+		{"asks for nothing of a node that is full by requests", Work{UseCores: nan}, func(n *Node) { n.HeldCores = 10 }, Room, 0},
+		{"nothing known of the node", small, func(n *Node) {
+			*n = Node{Name: "x", Cores: nan, Memory: nan, UsedCores: nan, UsedMemory: nan, Age: nan}
+		}, NoRoom, TooFewCores | TooLittleMemory | NotMeasured | Stale | NoCurve},
+	} {
+		got := Rank(c, x.work, []Node{node("n", x.change)}, nil)
+		if got[0].Tier != x.tier || got[0].Why != x.why {
+			t.Errorf("%s: tier %d, why %b; want %d, %b", x.name, got[0].Tier, got[0].Why, x.tier, x.why)
+		}
+	}
+}
+
+func order(nodes []Node, places []Place) string {
+	s := ""
+	for _, p := range places {
+		s += nodes[p.Node].Name
+	}
+	return s
+}
+
+// TestOrder: watts decide among nodes with room; what is missing or stale is never the best.
+func TestOrder(t *testing.T) {
+	nodes := []Node{
+		node("a"), // 10 W for a core
+		node("b", func(n *Node) { n.Curve = straight(50, 100) }),                                   // 5 W
+		node("c", func(n *Node) { n.Curve = straight(10, 20); n.Age = 1000 }),                      // 1 W, stale
+		node("d", func(n *Node) { n.Curve = straight(10, 20); n.UsedCores = nan }),                 // not measured
+		node("e", func(n *Node) { n.Curve = Curve{} }),                                             // no curve
+		node("f", func(n *Node) { n.Curve = straight(10, 20); n.Pressure = 0.5 }),                  // waits
+		node("g", func(n *Node) { n.Curve = straight(10, 20); n.HeldCores = 10 }),                  // does not fit
+		node("h", func(n *Node) { n.Curve = straight(50, 100); n.UsedCores = 3; n.HeldCores = 3 }), // as b, with more headroom
+	}
+	for range 20 {
+		rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+		if got := order(nodes, Rank(Default(), small, nodes, nil)); got != "hbaefcdg" {
+			t.Fatalf("order %s, want hbaefcdg", got)
+		}
+	}
+	unknown := []Node{node("x", func(n *Node) { n.Age = nan }), node("y", func(n *Node) { n.UsedCores = nan })}
+	if got := Rank(Default(), small, unknown, nil); got[0].Tier != Unknown || got[1].Tier != Unknown {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWatts: the curve decides where on it the work would run.
+func TestWatts(t *testing.T) {
+	bent := Curve{100, 110, 120, 130, 140, 150, 170, 190, 210, 230, 250} // 1 W a percent up to half, then 2
+	n := []Node{node("n", func(n *Node) { n.Curve, n.UsedCores, n.PlacedCores = bent, 4, 1 })}
+	for _, c := range []struct {
+		work Work
+		wake bool
+		held float64
+		want float64
+	}{
+		{Work{Cores: 1, UseCores: nan}, false, 5, 20},
+		{Work{Cores: 1, UseCores: 0.5}, false, 5, 10},
+		{Work{Cores: 1, UseCores: 0}, false, 5, 1},
+		{Work{UseCores: nan}, false, 5, 1},
+		{Work{Cores: 1, UseCores: nan}, true, 5, 20},
+		{Work{Cores: 1, UseCores: nan}, true, 0, 120},
+		{Work{Cores: 1, UseCores: nan, GPUs: 2, GPUWatts: 100}, false, 5, 220},
+	} {
+		n[0].HeldCores, n[0].HeldMemory, n[0].GPUs = c.held, 0, 4
+		config := Default()
+		config.WakeIdle = c.wake
+		if got := Rank(config, c.work, n, nil)[0].Watts; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v: %v W, want %v", c.work, got, c.want)
+		}
+	}
+}
+
+func TestFitCurve(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	real := func(share float64) float64 { return 80 + 120*math.Sqrt(share) }
+	var loads []Load
+	for range 500 {
+		s := 0.1 + 0.6*r.Float64()
+		loads = append(loads, Load{s, real(s) + 2*r.NormFloat64()})
+	}
+	c, ok := FitCurve(loads)
+	if !ok {
+		t.Fatal("no curve")
+	}
+	for _, s := range []float64{0.2, 0.3, 0.5, 0.6} {
+		if math.Abs(c.At(s)-real(s)) > 5 {
+			t.Errorf("at %.1f: %.0f W, want %.0f", s, c.At(s), real(s))
+		}
+	}
+	if !slices.IsSorted(c[:]) {
+		t.Errorf("power falls with use: %v", c)
+	}
+	for _, x := range []struct {
+		name  string
+		loads []Load
+		want  bool
+	}{
+		{"23 hours", loads[:23], false}, {"24 hours", loads[:24], true},
+		{"one load", slices.Repeat([]Load{{0.5, 100}}, 100), false},
+		{"nonsense", slices.Repeat([]Load{{nan, 100}, {0.5, nan}, {-1, 5}, {0.3, -5}, {0.3, math.Inf(1)}}, 100), false},
+		{"power that falls", []Load{}, false},
+	} {
+		if _, ok := FitCurve(x.loads); ok != x.want {
+			t.Errorf("%s: %v", x.name, ok)
+		}
+	}
+	if c, ok := Line(100, Load{0.5, 150}); !ok || c.At(1) != 200 || c.At(0) != 100 {
+		t.Errorf("%v %v", c, ok)
+	}
+	for _, bad := range []Load{{0.04, 150}, {0.5, 100}, {0.5, nan}} {
+		if _, ok := Line(100, bad); ok {
+			t.Errorf("a line through %v", bad)
+		}
+	}
+}
+
+func thousand() []Node {
+	r := rand.New(rand.NewPCG(3, 4))
+	nodes := make([]Node, 1000)
+	for i := range nodes {
+		nodes[i] = node(fmt.Sprintf("n%04d", i), func(n *Node) { n.UsedCores, n.Curve = 8*r.Float64(), straight(50+50*r.Float64(), 150+100*r.Float64()) })
+	}
+	return nodes
+}
+
+func TestNoAllocation(t *testing.T) {
+	nodes := thousand()
+	out := make([]Place, 0, len(nodes))
+	if n := testing.AllocsPerRun(10, func() { out = Rank(Default(), small, nodes, out) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkRank(b *testing.B) {
+	nodes := thousand()
+	out := make([]Place, 0, len(nodes))
+	b.ReportAllocs()
+	for b.Loop() {
+		out = Rank(Default(), small, nodes, out)
+	}
+}

@@ -1,0 +1,161 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	analysis "reckon/analysis/forecast"
+	"reckon/answer/forecast"
+	"reckon/client"
+	"reckon/store"
+)
+
+// Forecasts answers what will be needed.
+type Forecasts struct {
+	Keeper    *forecast.Keeper
+	Catalogue Catalogue
+	Outage    *Outage // nil where the series are in this process
+}
+
+// maxForecastHours bounds a question: farther ahead the band says all there is to say.
+const maxForecastHours = 14 * 24
+
+// Forecast returns the kept forecasts of a subject with their errors, or makes them for the question. w is the workload that
+// the query names; nil for any other subject.
+func (f *Forecasts) Forecast(ctx context.Context, q client.ForecastQuery, w *client.Workload) (client.ForecastList, error) {
+	list := client.ForecastList{Forecasts: []client.Forecast{}, Next: []client.NextFigure{}}
+	if q.Hours > maxForecastHours {
+		return list, Invalid("give at most 336", errors.New("more than 14 days can not be forecast"))
+	}
+	subject, name, owner := forecast.Site, "", ""
+	switch {
+	case w != nil && !forecast.Service(w.Kind):
+		var err error
+		list.Next, err = f.next(ctx, w)
+		return list, err
+	case w != nil:
+		subject, name, owner, q.Site = forecast.Workload, w.ID, w.Owner, w.Site
+	case q.Node != "":
+		subject, name = forecast.Node, q.Node
+	case q.Owner != "":
+		subject, name = forecast.Owner, q.Owner
+	}
+	err := f.read(ctx, &list, q, subject, name, owner)
+	return list, f.Outage.degrade(&list.Missing, "forecasts that are made of the series", err)
+}
+
+func (f *Forecasts) read(ctx context.Context, list *client.ForecastList, q client.ForecastQuery, subject, name, owner string) error {
+	now := f.Keeper.Clock()
+	if !q.Now && q.Hours == 0 {
+		kept, err := f.Keeper.Kept(ctx, subject, q.Site, name)
+		if err != nil {
+			return err
+		}
+		if subject == forecast.Node {
+			files, err := f.Keeper.FileSystems(ctx, q.Site, name)
+			if err != nil {
+				return err
+			}
+			kept = append(kept, files...)
+		}
+		for i := range kept {
+			if one := keptToAPI(&kept[i], now); len(one.Steps) > 0 {
+				list.Forecasts = append(list.Forecasts, one)
+			}
+		}
+		if len(list.Forecasts) > 0 {
+			return nil
+		}
+	}
+	steps := q.Hours
+	if steps == 0 {
+		steps = forecast.DailySteps
+	}
+	made, err := f.Keeper.Now(ctx, subject, q.Site, name, owner, steps)
+	for i := range made {
+		list.Forecasts = append(list.Forecasts, forecastToAPI(&made[i], time.Time{}))
+	}
+	return err
+}
+
+// forecastToAPI leaves out steps that ended before now.
+func forecastToAPI(f *store.Forecast, now time.Time) client.Forecast {
+	out := client.Forecast{
+		Subject: f.Subject, Site: f.Site, Name: f.Name, Figure: f.Figure, Made: f.Made, StepSeconds: f.Step.Seconds(), Steps: []client.ForecastStep{},
+		Methods: f.Models, Flags: f.Flags, Backtest: encodable(f.Backtest), Naive: encodable(f.Naive),
+	}
+	for i, v := range f.Point {
+		if at := f.Made.Add(time.Duration(i) * f.Step); at.Add(f.Step).After(now) {
+			out.Steps = append(out.Steps, client.ForecastStep{At: at, Mean: v, Low: f.Low[i], High: f.High[i]})
+		}
+	}
+	if out.Methods == nil {
+		out.Methods = []string{}
+	}
+	if out.Flags == nil {
+		out.Flags = []string{}
+	}
+	return out
+}
+
+// encodable is a figure that JSON can carry.
+func encodable(v *float64) *float64 {
+	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
+		return nil
+	}
+	return v
+}
+
+func keptToAPI(k *forecast.Kept, now time.Time) client.Forecast {
+	out := forecastToAPI(&k.Forecast, now)
+	out.Kept, out.Old = true, now.Sub(k.Made) > forecast.Old
+	if j := k.Judged; j.Steps > 0 {
+		e := client.ForecastError{Forecasts: k.Days, Hours: j.Steps, Mean: j.Error / float64(j.Steps), Coverage: float64(j.Inside) / float64(j.Steps)}
+		if j.NaiveError > 0 {
+			of := j.ErrorThere / j.NaiveError
+			e.OfNaive = &of
+		}
+		out.Error = &e
+	}
+	return out
+}
+
+// nextRuns is on how many runs of a name the next one is forecast.
+const nextRuns = 40
+
+// next forecasts the next run of a batch job from the runs of its name.
+func (f *Forecasts) next(ctx context.Context, w *client.Workload) ([]client.NextFigure, error) {
+	rows, err := sameName(ctx, f.Catalogue, w, nextRuns)
+	if err != nil {
+		return nil, err
+	}
+	out := []client.NextFigure{}
+	for _, of := range []struct {
+		figure string
+		value  func(*client.Workload) *float64
+	}{
+		{"wall_seconds", func(w *client.Workload) *float64 { return &w.WallSeconds }},
+		{"cores_mean", func(w *client.Workload) *float64 { return w.CoresMean }},
+		{"memory_peak_bytes", func(w *client.Workload) *float64 { return w.MemoryPeakBytes }},
+		{"energy_joules", func(w *client.Workload) *float64 { return w.EnergyJoules }},
+	} {
+		var values []float64
+		for i := range rows {
+			// What was killed or failed does not show how much the work takes.
+			if r := toAPI(&rows[i]); endedWell(&r) {
+				if v := of.value(&r); v != nil {
+					values = append(values, *v)
+				}
+			}
+		}
+		n, ok := analysis.NextRun(values)
+		if !ok {
+			continue
+		}
+		one := client.NextFigure{Figure: of.figure, Median: n.Point, Low: n.Low, High: n.High, Runs: n.Runs, Error: encodable(&n.Error)}
+		out = append(out, one)
+	}
+	return out, nil
+}

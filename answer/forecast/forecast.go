@@ -1,0 +1,270 @@
+// Package forecast keeps what sites, nodes, owners, services and file systems will need, and how earlier forecasts compare
+// with what came.
+//
+// Once a day it forecasts the next 48 hours, and every hour the next seven, from hourly means of the last weeks: those of
+// sites, nodes and owners from the roll-ups, those of services and file systems from the series. What was expected is kept
+// beside the catalogue, which can be rebuilt without it; when its time has passed it is judged. [View] shows it to PromQL.
+//
+// A run that ends early is done again from the start: each forecast replaces the one of the same hour, so that nothing is
+// lost or doubled. Times are UTC, figures SI base units. A [Keeper] is safe for concurrent use; it reads no clock but its own.
+package forecast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/analysis/forecast"
+	"reckon/analysis/misuse"
+	"reckon/store"
+)
+
+// The subjects of forecasts.
+const (
+	Site       = "site"
+	Node       = "node"
+	Owner      = "owner"
+	Workload   = "workload"
+	FileSystem = "filesystem"
+	// done marks a run that was finished; it is no subject that is shown.
+	done = "run"
+)
+
+const (
+	// DailySteps and HourlySteps are how many hours a run forecasts: with seven, six hours from any moment until the next
+	// run are covered.
+	DailySteps, HourlySteps = 48, 7
+	// past is how many days a forecast rests on.
+	past = 35
+	// keepDaily and keepHourly are for how long forecasts are kept: those of few hours are many.
+	keepDaily, keepHourly = 30 * 24 * time.Hour, 48 * time.Hour
+	// JudgedFor is over how long errors are added up that stand beside a forecast.
+	JudgedFor = 14 * 24 * time.Hour
+	// Old is when the newest daily forecast should have been replaced.
+	Old = 26 * time.Hour
+)
+
+// Keeper forecasts and keeps.
+type Keeper struct {
+	Rollups   Rollups
+	Catalogue Catalogue
+	Store     store.Forecasts
+	Series    storage.Queryable
+	Engine    promql.QueryEngine
+	Hour      int            // of the daily run, 0 to 23, in Location
+	Location  *time.Location // where days begin; nil is UTC
+	Clock     func() time.Time
+
+	mu    sync.Mutex // one run at a time
+	odd   []misuse.Finding
+	oddAt time.Time // up to when odd was looked for
+}
+
+// Rollups are the hours; store.Rollups has them.
+type Rollups interface {
+	Use(ctx context.Context, q store.RollupQuery) ([]store.Use, error)
+	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
+}
+
+// Catalogue lists the services that live, and says up to when the hours are complete; store.Catalogue does.
+type Catalogue interface {
+	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
+	Watermark(ctx context.Context) (time.Time, error)
+}
+
+// Run forecasts when a run is due, looking every few minutes, until the context ends. What fails is tried again.
+func (k *Keeper) Run(ctx context.Context, every time.Duration, failed func(error)) {
+	timer := time.NewTimer(min(every, time.Minute))
+	defer timer.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		_, err := k.Look(ctx)
+		switch {
+		case err == nil:
+			said = ""
+		case ctx.Err() == nil && err.Error() != said:
+			said = err.Error()
+			failed(err)
+		}
+		timer.Reset(every)
+	}
+}
+
+// Look makes the forecasts that are due, and returns how many there were.
+func (k *Keeper) Look(ctx context.Context) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	end, err := k.end(ctx)
+	if err != nil || end.IsZero() {
+		return 0, err
+	}
+	steps, err := k.due(ctx, end)
+	if err != nil || steps == 0 {
+		return 0, err
+	}
+	return k.make(ctx, end, steps)
+}
+
+// end is the hour up to which everything is in the roll-ups; zero where nothing is.
+func (k *Keeper) end(ctx context.Context) (time.Time, error) {
+	mark, err := k.Catalogue.Watermark(ctx)
+	if err != nil || mark.IsZero() {
+		return time.Time{}, err
+	}
+	if now := k.Clock(); mark.After(now) {
+		mark = now
+	}
+	return mark.UTC().Truncate(time.Hour), nil
+}
+
+// due is for how many hours a run is due that begins at end; 0 for none.
+func (k *Keeper) due(ctx context.Context, end time.Time) (int, error) {
+	runs, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: done, Newest: true})
+	if err != nil {
+		return 0, err
+	}
+	last := map[string]time.Time{}
+	for _, r := range runs {
+		last[r.Name] = r.Made
+	}
+	switch {
+	case last["daily"].Before(k.daily(end)):
+		return DailySteps, nil
+	case last["hourly"].Before(end) && last["daily"].Before(end):
+		return HourlySteps, nil
+	}
+	return 0, nil
+}
+
+// daily is the hour of the latest daily run that should have been.
+func (k *Keeper) daily(end time.Time) time.Time {
+	where := k.Location
+	if where == nil {
+		where = time.UTC
+	}
+	t := end.In(where)
+	at := time.Date(t.Year(), t.Month(), t.Day(), k.Hour, 0, 0, 0, where)
+	if at.After(end) {
+		at = time.Date(t.Year(), t.Month(), t.Day()-1, k.Hour, 0, 0, 0, where)
+	}
+	return at.UTC().Truncate(time.Hour)
+}
+
+// make forecasts every subject, judges what has passed and forgets what is old.
+func (k *Keeper) make(ctx context.Context, end time.Time, steps int) (int, error) {
+	open, err := k.unjudged(ctx, end)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	var errs []error
+	take := func(list []series) error {
+		out := make([]store.Forecast, 0, len(list))
+		for i := range list {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			out = append(out, open.judge(&list[i], end)...)
+			if f, ok := k.forecast(&list[i], end, steps); ok {
+				out = append(out, f)
+				n++
+			}
+		}
+		return k.Store.PutForecasts(ctx, out)
+	}
+	of := []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners}
+	if steps == DailySteps {
+		// Reading weeks of samples is dear; the hours of the roll-ups are not.
+		of = append(of, k.services, k.fileSystems)
+	}
+	for _, read := range of {
+		// What one store can not say does not keep the others from being forecast.
+		if err := read(ctx, end, take); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return n, fmt.Errorf("forecast of %s: %w", end.Format(time.RFC3339), err)
+	}
+	name := "hourly"
+	if steps == DailySteps {
+		name = "daily"
+	}
+	mark := store.Forecast{Subject: done, Name: name, Figure: "series", Made: end, Step: time.Hour, Point: []float64{float64(n)}, Low: []float64{float64(n)}, High: []float64{float64(n)}, Judged: &store.Judged{}}
+	if err := k.Store.PutForecasts(ctx, []store.Forecast{mark}); err != nil {
+		return n, err
+	}
+	return n, k.Store.TrimForecasts(ctx, end.Add(-keepDaily), DailySteps, end.Add(-keepHourly))
+}
+
+// least is how many hours must have been measured before anything is forecast and kept.
+const least = 48
+
+// forecast extrapolates one series; false where it says too little.
+func (k *Keeper) forecast(s *series, end time.Time, steps int) (store.Forecast, bool) {
+	if s.measured() < least {
+		return store.Forecast{}, false
+	}
+	return k.extrapolate(s, end, steps), true
+}
+
+func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast {
+	r := forecast.Run(forecast.Input{
+		Values: s.values, Start: end.Add(-time.Duration(len(s.values)) * time.Hour), Step: time.Hour, Location: k.Location, Horizon: steps, Capacity: s.capacity,
+	})
+	f := store.Forecast{
+		Subject: s.subject, Site: s.site, Owner: s.owner, Name: s.name, Figure: s.figure, Made: end, Step: time.Hour,
+		Point: r.Point, Low: r.Low, High: r.High, Models: r.Models, Flags: r.Flags.Names(),
+	}
+	if r.Origins > 0 {
+		f.Backtest, f.Naive = &r.BacktestMAE, &r.NaiveMAE
+	}
+	return f
+}
+
+// Now forecasts the figures of one subject from what there is at this moment, and keeps nothing. Owner is that of a workload.
+func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) ([]store.Forecast, error) {
+	end, err := k.end(ctx)
+	if err != nil || end.IsZero() {
+		return nil, err
+	}
+	var out []store.Forecast
+	take := func(list []series) error {
+		for i := range list {
+			if s := &list[i]; s.name == name && (site == "" || s.site == site) && s.measured() > 0 {
+				out = append(out, k.extrapolate(s, end, steps))
+			}
+		}
+		return ctx.Err()
+	}
+	switch subject {
+	case Site:
+		err = k.sites(ctx, end, take)
+	case Node:
+		if err = k.nodesNamed(ctx, end, []string{name}, take); err == nil {
+			err = k.fileSystemsOn(ctx, end, site, name, func(list []series) error {
+				for i := range list {
+					if s := &list[i]; s.measured() > 0 {
+						out = append(out, k.extrapolate(s, end, steps))
+					}
+				}
+				return nil
+			})
+		}
+	case Owner:
+		err = k.ownersNamed(ctx, end, []string{name}, take)
+	case Workload:
+		err = k.service(ctx, end, series{subject: Workload, site: site, name: name, owner: owner}, take)
+	}
+	return out, err
+}

@@ -1,0 +1,151 @@
+package forecast
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"reckon/store"
+)
+
+// key names what a forecast is of.
+type key struct{ subject, site, name, figure string }
+
+// open are forecasts whose time may have passed.
+type open map[key][]store.Forecast
+
+func (k *Keeper) unjudged(ctx context.Context, end time.Time) (open, error) {
+	list, err := k.Store.Forecasts(ctx, store.ForecastFilter{Unjudged: true, Since: end.Add(-keepDaily), Until: end})
+	if err != nil {
+		return nil, err
+	}
+	out := open{}
+	for _, f := range list {
+		id := key{f.Subject, f.Site, f.Name, f.Figure}
+		out[id] = append(out[id], f)
+	}
+	return out, nil
+}
+
+// judge compares forecasts of a series whose last step has passed with what came.
+func (o open) judge(s *series, end time.Time) []store.Forecast {
+	var out []store.Forecast
+	for _, f := range o[key{s.subject, s.site, s.name, s.figure}] {
+		if f.Made.Add(time.Duration(len(f.Point)) * f.Step).After(end) {
+			continue
+		}
+		j := judged(&f, s.values, end)
+		f.Judged = &j
+		out = append(out, f)
+	}
+	return out
+}
+
+// judged adds up errors over the steps that were measured. The rival is the same time of the day before the forecast was made.
+func judged(f *store.Forecast, values []float64, end time.Time) store.Judged {
+	var j store.Judged
+	first := len(values) - int(end.Sub(f.Made)/time.Hour)
+	for i, v := range f.Point {
+		at := first + i
+		if at < 0 || at >= len(values) || math.IsNaN(values[at]) {
+			continue
+		}
+		came := values[at]
+		j.Steps++
+		e := math.Abs(came - v)
+		j.Error += e
+		// Forecasts are kept with seven digits.
+		if room := 1e-6 * math.Abs(came); came >= f.Low[i]-room && came <= f.High[i]+room {
+			j.Inside++
+		}
+		if before := first - 24 + i%24; before >= 0 && !math.IsNaN(values[before]) {
+			j.NaiveSteps++
+			j.NaiveError += math.Abs(came - values[before])
+			j.ErrorThere += e
+		}
+	}
+	return j
+}
+
+// Kept is the newest forecast of one figure, and how those before compare with what came.
+type Kept struct {
+	store.Forecast
+	// Judged adds up the forecasts of two days whose time has passed, made in the last 14 days before; Days is how many there
+	// were.
+	Judged store.Judged
+	Days   int
+}
+
+// Kept returns the newest forecasts of a subject, by figure; the hours that a later run of few hours covers are its.
+func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, error) {
+	now := k.Clock()
+	list, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: subject, Site: site, Name: name, Since: now.Add(-JudgedFor - DailySteps*time.Hour)})
+	if err != nil {
+		return nil, err
+	}
+	var out []Kept
+	at := map[key]int{}
+	for _, f := range list { // by time within each key
+		id := key{f.Subject, f.Site, f.Name, f.Figure}
+		i, ok := at[id]
+		if !ok {
+			if len(f.Point) < DailySteps {
+				continue // the rest of a run before the first daily one
+			}
+			i = len(out)
+			at[id], out = i, append(out, Kept{})
+		}
+		out[i].add(f)
+	}
+	return out, nil
+}
+
+func (kept *Kept) add(f store.Forecast) {
+	if len(f.Point) < DailySteps {
+		kept.overlay(&f)
+		return
+	}
+	kept.Forecast = f
+	if j := f.Judged; j != nil {
+		kept.Days++
+		s := &kept.Judged
+		s.Steps, s.Inside, s.NaiveSteps = s.Steps+j.Steps, s.Inside+j.Inside, s.NaiveSteps+j.NaiveSteps
+		s.Error, s.NaiveError, s.ErrorThere = s.Error+j.Error, s.NaiveError+j.NaiveError, s.ErrorThere+j.ErrorThere
+	}
+}
+
+// overlay puts a later forecast of few hours over those hours.
+func (kept *Kept) overlay(f *store.Forecast) {
+	if kept.Step != f.Step || kept.Step <= 0 {
+		return
+	}
+	first := int(f.Made.Sub(kept.Made) / kept.Step)
+	for i := range f.Point {
+		if at := first + i; at >= 0 && at < len(kept.Point) {
+			kept.Point[at], kept.Low[at], kept.High[at] = f.Point[i], f.Low[i], f.High[i]
+		}
+	}
+}
+
+// FileSystems returns the newest forecasts of the file systems of a node.
+func (k *Keeper) FileSystems(ctx context.Context, site, node string) ([]Kept, error) {
+	list, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: FileSystem, Site: site, Newest: true, Since: k.Clock().Add(-2 * Old)})
+	if err != nil {
+		return nil, err
+	}
+	var out []Kept
+	seen := map[string]bool{}
+	for _, f := range list {
+		if on, _, _ := strings.Cut(f.Name, ":"); on != node || seen[f.Name] {
+			continue
+		}
+		seen[f.Name] = true
+		kept, err := k.Kept(ctx, FileSystem, f.Site, f.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, kept...)
+	}
+	return out, nil
+}

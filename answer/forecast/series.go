@@ -1,0 +1,392 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"reckon/figure"
+	"reckon/store"
+	"reckon/workload"
+)
+
+// series is the hourly means of one figure of a subject; the last one ends where the forecast begins. What was not measured
+// is NaN.
+type series struct {
+	subject, site, owner, name, figure string
+	values                             []float64
+	capacity                           float64 // 0 for none
+}
+
+func (s *series) measured() int {
+	n := 0
+	for _, v := range s.values {
+		if !math.IsNaN(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// rate is a figure of an hour as a mean over it.
+type rate struct {
+	figure string
+	of     func(*store.NodeUse) *float64
+	// capacity is what there was of it; nil where there is no bound.
+	capacity func(*store.NodeUse) *float64
+}
+
+func rates() []rate {
+	sum := func(a, b *float64) *float64 {
+		switch {
+		case a == nil:
+			return b
+		case b == nil:
+			return a
+		}
+		v := *a + *b
+		return &v
+	}
+	return []rate{
+		{"cores", func(u *store.NodeUse) *float64 { return u.CoreUsedSeconds }, func(u *store.NodeUse) *float64 { return u.CoreSeconds }},
+		{"memory_bytes", func(u *store.NodeUse) *float64 { return u.NodeMemoryUsedByteSeconds }, func(u *store.NodeUse) *float64 { return u.NodeMemoryByteSeconds }},
+		{"watts", func(u *store.NodeUse) *float64 { return u.NodeJoules }, nil},
+		{"gpus", func(u *store.NodeUse) *float64 { return u.GPUSeconds }, nil},
+		{"disk_bytes_per_second", func(u *store.NodeUse) *float64 { return sum(u.ReadBytes, u.WriteBytes) }, nil},
+		{"network_bytes_per_second", func(u *store.NodeUse) *float64 { return u.NetworkBytes }, nil},
+	}
+}
+
+// ofOwner are the figures of owners: what their workloads used.
+func ofOwner() []struct {
+	figure string
+	of     func(*figure.Used) *float64
+} {
+	return []struct {
+		figure string
+		of     func(*figure.Used) *float64
+	}{
+		{"cores", func(u *figure.Used) *float64 { return u.CPUSeconds }},
+		{"memory_bytes", func(u *figure.Used) *float64 { return u.MemoryByteSeconds }},
+		{"watts", func(u *figure.Used) *float64 { return u.EnergyJoules }},
+		{"gpus", func(u *figure.Used) *float64 { return u.GPUSeconds }},
+	}
+}
+
+// grid is the hours that a forecast rests on.
+type grid struct {
+	from, to time.Time
+	n        int
+}
+
+func gridTo(end time.Time) grid {
+	return grid{end.AddDate(0, 0, -past), end, past * 24}
+}
+
+// empty is a line of hours of which none was measured.
+func (g grid) empty() []float64 {
+	out := make([]float64, g.n)
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	return out
+}
+
+func (g grid) at(t time.Time) (int, bool) {
+	i := int(t.Sub(g.from) / time.Hour)
+	return i, i >= 0 && i < g.n
+}
+
+const (
+	// settled is how much of an hour a node must have been up for its mean to count, seconds.
+	settled = 900
+	// atOnce is how many nodes are read at one time.
+	atOnce = 50
+	// mostOwners and mostServices bound what is forecast: those that used most.
+	mostOwners, mostServices = 500, 200
+	hour                     = 3600.0
+)
+
+// sites are the totals of all nodes of a site.
+func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) error) error {
+	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site"}})
+	if err != nil {
+		return fmt.Errorf("read the hours of sites: %w", err)
+	}
+	return take(lines(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour }))
+}
+
+// nodes are those that were up in the last day.
+func (k *Keeper) nodes(ctx context.Context, end time.Time, take func([]series) error) error {
+	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	names := make([]string, 0, len(rows))
+	for i := range rows {
+		names = append(names, rows[i].Node)
+	}
+	slices.Sort(names)
+	for some := range slices.Chunk(slices.Compact(names), atOnce) {
+		if err := k.nodesNamed(ctx, end, some, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
+	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: names})
+	if err != nil {
+		return fmt.Errorf("read the hours of nodes: %w", err)
+	}
+	return take(lines(rows, gridTo(end), Node, func(u *store.NodeUse) float64 {
+		if u.UpSeconds == nil || *u.UpSeconds < settled {
+			return 0
+		}
+		return *u.UpSeconds
+	}))
+}
+
+// lines makes series of rows of nodes. over is by how many seconds an hour is divided, 0 for an hour that does not count.
+func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUse) float64) []series {
+	type key struct{ site, node, figure string }
+	all, order := map[key]*series{}, []key{}
+	for i := range rows {
+		u := &rows[i]
+		at, ok := g.at(u.At)
+		seconds := over(u)
+		if !ok || seconds == 0 {
+			continue
+		}
+		for _, r := range rates() {
+			v := r.of(u)
+			if v == nil {
+				continue
+			}
+			id := key{u.Site, u.Node, r.figure}
+			s := all[id]
+			if s == nil {
+				s = &series{subject: subject, site: u.Site, name: u.Node, figure: r.figure, values: g.empty()}
+				all[id], order = s, append(order, id)
+			}
+			s.values[at] = *v / seconds
+			if r.capacity == nil {
+				continue
+			}
+			if c := r.capacity(u); c != nil {
+				// The last hour counts: machines come and go.
+				s.capacity = *c / seconds
+			}
+		}
+	}
+	out := make([]series, 0, len(order))
+	for _, id := range order {
+		out = append(out, *all[id])
+	}
+	return out
+}
+
+// owners are those whose work used most in the last week.
+func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) error) error {
+	rows, err := k.Rollups.Use(ctx, store.RollupQuery{From: end.AddDate(0, 0, -7), To: end, Span: store.SpanWhole, By: []string{"owner"}})
+	if err != nil {
+		return fmt.Errorf("list the owners: %w", err)
+	}
+	slices.SortStableFunc(rows, func(a, b store.Use) int { return compareDown(a.CPUSeconds, b.CPUSeconds) })
+	var names []string
+	for _, r := range rows[:min(len(rows), mostOwners)] {
+		if r.Owner != "" {
+			names = append(names, r.Owner)
+		}
+	}
+	for some := range slices.Chunk(names, atOnce) {
+		if err := k.ownersNamed(ctx, end, some, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compareDown(a, b *float64) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	case *a > *b:
+		return -1
+	case *a < *b:
+		return 1
+	}
+	return 0
+}
+
+// ownersNamed: in an hour in which the site was measured and an owner has no row, their work used nothing.
+func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
+	g := gridTo(end)
+	up, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site"}})
+	if err != nil {
+		return fmt.Errorf("read the hours of sites: %w", err)
+	}
+	watched := map[string][]float64{} // by site: 0 in the hours that were measured
+	for i := range up {
+		u := &up[i]
+		if watched[u.Site] == nil {
+			watched[u.Site] = g.empty()
+		}
+		if at, ok := g.at(u.At); ok && u.UpSeconds != nil && *u.UpSeconds >= settled {
+			watched[u.Site][at] = 0
+		}
+	}
+	rows, err := k.Rollups.Use(ctx, store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site", "owner"}, Owners: names})
+	if err != nil {
+		return fmt.Errorf("read the hours of owners: %w", err)
+	}
+	type key struct{ site, owner, figure string }
+	all, order := map[key]*series{}, []key{}
+	for i := range rows {
+		u := &rows[i]
+		at, ok := g.at(u.At)
+		if !ok {
+			continue
+		}
+		for _, r := range ofOwner() {
+			v := r.of(&u.Used)
+			if v == nil {
+				continue
+			}
+			id := key{u.Site, u.Owner, r.figure}
+			s := all[id]
+			if s == nil {
+				s = &series{subject: Owner, site: u.Site, owner: u.Owner, name: u.Owner, figure: r.figure, values: slices.Clone(watched[u.Site])}
+				if s.values == nil {
+					s.values = g.empty()
+				}
+				all[id], order = s, append(order, id)
+			}
+			s.values[at] = *v / hour
+		}
+	}
+	out := make([]series, 0, len(order))
+	for _, id := range order {
+		out = append(out, *all[id])
+	}
+	return take(out)
+}
+
+// serviceKinds are workloads that live until somebody ends them: a batch job has a next run instead.
+func serviceKinds() []string {
+	return []string{string(workload.Deployment), string(workload.Pod), string(workload.Container), string(workload.Unit)}
+}
+
+// Service reports whether workloads of a kind are forecast while they live.
+func Service(kind string) bool { return slices.Contains(serviceKinds(), kind) }
+
+// services are the live ones that used most since they began, at least two days ago.
+func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series) error) error {
+	live := true
+	rows, _, err := k.Catalogue.Workloads(ctx, store.Filter{Kinds: serviceKinds(), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
+	if err != nil {
+		return fmt.Errorf("list the services: %w", err)
+	}
+	for i := range rows {
+		w := &rows[i]
+		if end.Sub(w.Start) < least*time.Hour {
+			continue
+		}
+		if err := k.service(ctx, end, series{subject: Workload, site: w.Site, owner: w.Owner, name: w.ID}, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// service reads the figures of one workload from the series.
+func (k *Keeper) service(ctx context.Context, end time.Time, of series, take func([]series) error) error {
+	select1 := "{workload=" + strconv.Quote(of.name)
+	if of.site != "" {
+		select1 += ",site=" + strconv.Quote(of.site)
+	}
+	select1 += "}"
+	counter := func(metric string) string { return "sum(rate(" + metric + select1 + "[1h]))" }
+	var out []series
+	for _, f := range [][2]string{
+		{"cores", counter(figure.CPU)},
+		{"memory_bytes", "sum(avg_over_time(" + figure.Memory + select1 + "[1h]))"},
+		{"watts", counter(figure.Energy)},
+		{"gpus", counter(figure.GPU)},
+		{"disk_bytes_per_second", counter(figure.IO)},
+		{"network_bytes_per_second", counter(figure.Network)},
+	} {
+		found, err := k.query(ctx, end, f[1])
+		if err != nil {
+			return fmt.Errorf("read %s of %s: %w", f[0], of.name, err)
+		}
+		for _, s := range found {
+			one := of
+			one.figure, one.values = f[0], s.values
+			out = append(out, one)
+		}
+	}
+	return take(out)
+}
+
+// fileSystems are those of nodes that were up in the last day.
+func (k *Keeper) fileSystems(ctx context.Context, end time.Time, take func([]series) error) error {
+	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	for i := range rows {
+		if err := k.fileSystemsOn(ctx, end, rows[i].Site, rows[i].Node, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) fileSystemsOn(ctx context.Context, end time.Time, site, node string, take func([]series) error) error {
+	select1 := `{node=` + strconv.Quote(node) + `,fstype!~"tmpfs|overlay|squashfs|ramfs|iso9660"`
+	if site != "" {
+		select1 += ",site=" + strconv.Quote(site)
+	}
+	found, err := k.query(ctx, end, "min by (site, mountpoint) (avg_over_time(node_filesystem_avail_bytes"+select1+"}[1h]))")
+	if err != nil {
+		return fmt.Errorf("read the file systems of %s: %w", node, err)
+	}
+	for i := range found {
+		found[i].subject, found[i].figure, found[i].name = FileSystem, "free_bytes", node+":"+found[i].name
+	}
+	return take(found)
+}
+
+// query evaluates an expression at the end of each hour. The name of a series is its mount point.
+func (k *Keeper) query(ctx context.Context, end time.Time, expr string) ([]series, error) {
+	g := gridTo(end)
+	q, err := k.Engine.NewRangeQuery(ctx, k.Series, nil, expr, g.from.Add(time.Hour), g.to, time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	m, err := q.Exec(ctx).Matrix()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]series, 0, len(m))
+	for _, one := range m {
+		s := series{site: one.Metric.Get("site"), name: one.Metric.Get("mountpoint"), values: g.empty()}
+		for _, p := range one.Floats {
+			if at, ok := g.at(time.UnixMilli(p.T).Add(-time.Hour)); ok && !math.IsInf(p.F, 0) {
+				s.values[at] = p.F
+			}
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

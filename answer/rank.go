@@ -1,0 +1,322 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"reckon/analysis/rank"
+	"reckon/answer/forecast"
+	"reckon/client"
+	"reckon/store"
+)
+
+// Ranks answers where work should go. Nodes are read again after a few seconds, curves of power after hours: a scheduler asks often.
+// It is safe for concurrent use.
+type Ranks struct {
+	Views     NodeViews
+	Rollups   NodeUse // nil: no curve is fitted
+	Forecasts store.Forecasts
+	Outage    *Outage
+	Gone      time.Duration // for how long a node may be silent and still count as measured
+	Clock     func() time.Time
+
+	mu     sync.Mutex
+	nodes  []client.Node
+	upper  map[nodeFigure][]store.Forecast
+	read   time.Time
+	curves map[nodeName]rank.Curve
+	fitted time.Time
+	placed []placement
+	ready  rankedNodes
+	out    []rank.Place
+}
+
+type nodeFigure struct{ site, node, figure string }
+
+// placement is work that was placed and is not measured yet.
+type placement struct {
+	site, node          string
+	cores, memory, gpus float64
+	at                  time.Time
+}
+
+// rankedNodes is what the ranker is given, and what the answer says of each beside its verdict.
+type rankedNodes struct {
+	list []rank.Node
+	how  []string // of the curve
+	site []string
+}
+
+const (
+	// rankFresh is for how long nodes that were read answer questions.
+	rankFresh = 10 * time.Second
+	// refit is after how long curves are fitted again, to so many days, so many nodes at a time.
+	refit         = 12 * time.Hour
+	fitDays       = 35
+	fitAtOnce     = 50
+	defaultStay   = 24 * time.Hour
+	forecastFresh = 2 * forecast.Old
+)
+
+// Rank orders the nodes for work.
+func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := client.Ranking{Nodes: []client.RankedNode{}}
+	now := r.Clock()
+	if now.Sub(r.read) > rankFresh {
+		err := r.refresh(ctx, now)
+		if err := r.Outage.degrade(&out.Missing, "all nodes", err); err != nil {
+			return out, err
+		}
+	}
+	stay := defaultStay
+	if q.Hours > 0 {
+		stay = time.Duration(min(q.Hours, 1e4) * float64(time.Hour))
+	}
+	r.prepare(q, now, stay)
+	c := rank.Default()
+	c.MaxAge = max(r.Gone, rankFresh).Seconds() + rankFresh.Seconds()
+	w := rank.Work{Cores: q.Cores, Memory: q.MemoryBytes, GPUs: q.GPUs, UseCores: math.NaN(), GPUWatts: q.GPUWatts}
+	if q.UseCores > 0 {
+		w.UseCores = q.UseCores
+	}
+	r.out = rank.Rank(c, w, r.ready.list, r.out)
+	for i, p := range r.out {
+		if q.Limit > 0 && i == q.Limit {
+			break
+		}
+		out.Nodes = append(out.Nodes, client.RankedNode{
+			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Watts: finite(p.Watts), Headroom: finite(p.Headroom), Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
+		})
+	}
+	return out, nil
+}
+
+// Placed notes that work was placed on a node: until it is measured there it counts beside what is.
+func (r *Ranks) Placed(_ context.Context, site, node string, q client.RankQuery) error {
+	if node == "" {
+		return Invalid("give the node", errors.New("no node was named"))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Clock()
+	r.forget(now)
+	if len(r.placed) >= 100_000 {
+		return Busy("", errors.New("too much was placed in the last minutes"))
+	}
+	use := q.UseCores
+	if use == 0 {
+		use = q.Cores
+	}
+	r.placed = append(r.placed, placement{site, node, use, q.MemoryBytes, q.GPUs, now})
+	return nil
+}
+
+// forget drops placements that are measured by now.
+func (r *Ranks) forget(now time.Time) {
+	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return now.Sub(p.at) > max(r.Gone/2, time.Minute) })
+}
+
+func (r *Ranks) refresh(ctx context.Context, now time.Time) error {
+	nodes, err := r.Views.Nodes(ctx, now)
+	if err != nil {
+		return err
+	}
+	list, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh), Newest: true})
+	if err != nil {
+		return err
+	}
+	daily, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecast.Old)})
+	if err != nil {
+		return err
+	}
+	r.upper = map[nodeFigure][]store.Forecast{}
+	for _, f := range append(slices.DeleteFunc(daily, func(f store.Forecast) bool { return len(f.Point) < forecast.DailySteps }), list...) {
+		id := nodeFigure{f.Site, f.Name, f.Figure}
+		r.upper[id] = append(r.upper[id], f)
+	}
+	r.nodes, r.read = nodes, now
+	return nil
+}
+
+// Fit fits the curves of power again if that is due; it takes seconds where there are many nodes.
+func (r *Ranks) Fit(ctx context.Context) error {
+	now := r.Clock()
+	r.mu.Lock()
+	due := r.Rollups != nil && now.Sub(r.fitted) > refit
+	r.mu.Unlock()
+	if !due {
+		return nil
+	}
+	recent, err := r.Rollups.NodeUse(ctx, store.RollupQuery{From: now.AddDate(0, 0, -1), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	var names []string
+	for i := range recent {
+		names = append(names, recent[i].Node)
+	}
+	slices.Sort(names)
+	curves := map[nodeName]rank.Curve{}
+	for some := range slices.Chunk(slices.Compact(names), fitAtOnce) {
+		rows, err := r.Rollups.NodeUse(ctx, store.RollupQuery{From: now.AddDate(0, 0, -fitDays), To: now, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: some})
+		if err != nil {
+			return fmt.Errorf("read the hours of nodes: %w", err)
+		}
+		fitCurves(rows, curves)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(curves) > 0 || len(names) > 0 {
+		r.fitted = now
+	}
+	r.curves = curves
+	return nil
+}
+
+func fitCurves(rows []store.NodeUse, into map[nodeName]rank.Curve) {
+	loads := map[nodeName][]rank.Load{}
+	for i := range rows {
+		u := &rows[i]
+		if u.NodeJoules == nil || u.CoreUsedSeconds == nil || u.CoreSeconds == nil || u.UpSeconds == nil || *u.UpSeconds < 900 || *u.CoreSeconds <= 0 {
+			continue
+		}
+		id := nodeName{u.Site, u.Node}
+		loads[id] = append(loads[id], rank.Load{Share: *u.CoreUsedSeconds / *u.CoreSeconds, Watts: *u.NodeJoules / *u.UpSeconds})
+	}
+	for id, l := range loads {
+		if c, ok := rank.FitCurve(l); ok {
+			into[id] = c
+		}
+	}
+}
+
+// orNaN is what analyses take for a figure that is not known.
+func orNaN(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+// prepare makes what the ranker is given.
+func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
+	r.forget(now)
+	p := &r.ready
+	p.list, p.how, p.site = p.list[:0], p.how[:0], p.site[:0]
+	wanted := map[string]bool{}
+	for _, n := range q.Nodes {
+		wanted[n] = true
+	}
+	for i := range r.nodes {
+		n := &r.nodes[i]
+		if q.Site != "" && n.Site != q.Site || len(wanted) > 0 && !wanted[n.Node] {
+			continue
+		}
+		one := rank.Node{
+			Name: n.Node, Cores: orNaN(n.Cores), Memory: orNaN(n.MemoryBytes), GPUs: orNaN(n.GPUs), UsedCores: orNaN(n.CoresUsed), UsedMemory: orNaN(n.MemoryUsed),
+			HeldCores: math.NaN(), HeldMemory: math.NaN(), HeldGPUs: math.NaN(), Age: now.Sub(n.Seen).Seconds(), Closed: !n.Up,
+			Pressure: math.NaN(), UpperCores: r.highest(n, "cores", now, stay), UpperMemory: r.highest(n, "memory_bytes", now, stay),
+		}
+		if !n.Agent {
+			one.Age = math.NaN()
+		}
+		for _, v := range []*float64{n.CPUPressure, n.MemoryPressure, n.IOPressure} {
+			if v != nil && !(one.Pressure >= *v) {
+				one.Pressure = *v
+			}
+		}
+		if b := n.Batch; b != nil {
+			one.Closed = one.Closed || !b.Open
+			one.HeldCores, one.HeldMemory, one.HeldGPUs = orNaN(b.CoresHeld), orNaN(b.MemoryHeld), orNaN(b.GPUsHeld)
+		}
+		r.addPlaced(n, &one)
+		how := ""
+		one.Curve, how = r.curve(n)
+		p.list, p.how, p.site = append(p.list, one), append(p.how, how), append(p.site, n.Site)
+	}
+}
+
+func (r *Ranks) addPlaced(n *client.Node, one *rank.Node) {
+	for i := range r.placed {
+		p := &r.placed[i]
+		if p.node != n.Node || p.site != "" && p.site != n.Site {
+			continue
+		}
+		one.PlacedCores, one.PlacedMemory = one.PlacedCores+p.cores, one.PlacedMemory+p.memory
+		one.HeldCores, one.HeldMemory, one.HeldGPUs = addTo(one.HeldCores, p.cores), addTo(one.HeldMemory, p.memory), addTo(one.HeldGPUs, p.gpus)
+	}
+}
+
+// addTo adds to a figure that may not be known: then what is added is all that is.
+func addTo(v, more float64) float64 {
+	if math.IsNaN(v) {
+		return more
+	}
+	return v + more
+}
+
+// highest is the upper end of the band while the work stays; NaN where nothing was forecast.
+func (r *Ranks) highest(n *client.Node, figure string, now time.Time, stay time.Duration) float64 {
+	most := math.NaN()
+	for _, f := range r.upper[nodeFigure{n.Site, n.Node, figure}] {
+		for i, v := range f.High {
+			at := f.Made.Add(time.Duration(i) * f.Step)
+			if at.Add(f.Step).After(now) && at.Before(now.Add(stay)) && !(most >= v) {
+				most = v
+			}
+		}
+	}
+	return most
+}
+
+// curve is the power of a node by use: fitted to its hours, or a line from its idle power to that of now.
+func (r *Ranks) curve(n *client.Node) (rank.Curve, string) {
+	if c, ok := r.curves[nodeName{n.Site, n.Node}]; ok {
+		return c, "fitted"
+	}
+	if n.Watts != nil && n.WattsIdle != nil && n.CoresUsed != nil && n.Cores != nil && *n.Cores > 0 {
+		if c, ok := rank.Line(*n.WattsIdle, rank.Load{Share: *n.CoresUsed / *n.Cores, Watts: *n.Watts}); ok {
+			return c, "line"
+		}
+	}
+	return rank.Curve{}, "none"
+}
+
+func tierWord(t rank.Tier) string {
+	return [...]string{"room", "tight", "unknown", "none"}[t]
+}
+
+// reasonWords says why in words.
+func reasonWords(w rank.Reason) []string {
+	out := []string{}
+	for i, word := range []string{"takes no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power not known"} {
+		if w&(1<<i) != 0 {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// Run fits curves when that is due, until the context ends.
+func (r *Ranks) Run(ctx context.Context, every time.Duration, failed func(error)) {
+	timer := time.NewTimer(min(every, time.Minute))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := r.Fit(ctx); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		timer.Reset(every)
+	}
+}

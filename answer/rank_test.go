@@ -1,0 +1,130 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"reckon/catalogue/database"
+	"reckon/client"
+	"reckon/figure"
+	"reckon/store"
+)
+
+// fewNodes is nodes as the views list them.
+type fewNodes struct {
+	list []client.Node
+	err  error
+}
+
+func (f *fewNodes) Nodes(context.Context, time.Time) ([]client.Node, error) { return f.list, f.err }
+
+// ranked is two nodes of ten cores, the first of which draws twice as much for a core.
+func ranked(t *testing.T) (*Ranks, *fewNodes, *time.Time) {
+	t.Helper()
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	now := time.Date(2026, 3, 20, 12, 0, 0, 0, time.UTC)
+	at := &now
+	v := func(x float64) *float64 { return &x }
+	nodes := &fewNodes{}
+	for i, name := range []string{"n1", "n2"} {
+		nodes.list = append(nodes.list, client.Node{Node: name, Site: "lab", Agent: true, Up: true, Seen: now, Cores: v(10), CoresUsed: v(2), MemoryBytes: v(100), MemoryUsed: v(20)})
+		var hours []store.NodeUse
+		from := now.AddDate(0, 0, -3)
+		for h := range 72 {
+			used := float64(h%10) / 10
+			hours = append(hours, store.NodeUse{At: from.Add(time.Duration(h) * time.Hour), Site: "lab", Node: name,
+				Capacity: figure.Capacity{UpSeconds: v(3600), CoreSeconds: v(36000), CoreUsedSeconds: v(36000 * used), NodeJoules: v(3600 * (100 + used*200/float64(i+1)))}})
+		}
+		all := hours
+		if i == 1 { // rows replace those of their hours: write both nodes at once
+			both, err := c.NodeUse(t.Context(), store.RollupQuery{From: from, To: now, Span: store.SpanHour, By: []string{"site", "node"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(both, hours...)
+		}
+		if err := c.ReplaceHours(t.Context(), from, now, nil, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &Ranks{Views: nodes, Rollups: c, Forecasts: c, Gone: time.Minute, Clock: func() time.Time { return *at }}
+	if err := r.Fit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r, nodes, at
+}
+
+func places(t *testing.T, r *Ranks, q client.RankQuery) string {
+	t.Helper()
+	out, err := r.Rank(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := ""
+	for _, n := range out.Nodes {
+		s += fmt.Sprintf("%s %s %s;", n.Node, n.Tier, n.Curve)
+	}
+	return s
+}
+
+func TestRanks(t *testing.T) {
+	r, nodes, now := ranked(t)
+	q := client.RankQuery{Cores: 2, MemoryBytes: 10}
+	check := func(what, want string) {
+		t.Helper()
+		if got := places(t, r, q); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	check("the cheaper one", "n2 room fitted;n1 room fitted;")
+	for range 3 { // three times two cores, and two of those measured before: six are left of ten at nine tenths
+		if err := r.Placed(t.Context(), "lab", "n2", q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("placed and not measured", "n1 room fitted;n2 tight fitted;")
+	*now = now.Add(time.Minute + time.Second)
+	for i := range nodes.list {
+		nodes.list[i].Seen = *now
+	}
+	check("measured by now", "n2 room fitted;n1 room fitted;")
+
+	f := store.Forecast{Subject: "node", Site: "lab", Name: "n2", Figure: "cores", Made: now.Truncate(time.Hour), Step: time.Hour}
+	for i := range 48 {
+		high := 3.0
+		if i == 20 {
+			high = 9
+		}
+		f.Point, f.Low, f.High = append(f.Point, 2), append(f.Low, 1), append(f.High, high)
+	}
+	if err := r.Forecasts.PutForecasts(t.Context(), []store.Forecast{f}); err != nil {
+		t.Fatal(err)
+	}
+	*now = now.Add(11 * time.Second)
+	check("a forecast that is high tomorrow", "n1 room fitted;n2 tight fitted;")
+	q.Hours = 12
+	check("which is after the work", "n2 room fitted;n1 room fitted;")
+
+	*now = now.Add(2 * time.Minute)
+	nodes.list[0].Seen = *now
+	check("silent", "n1 room fitted;n2 unknown fitted;")
+	nodes.list[0].Up = false
+	*now = now.Add(11 * time.Second)
+	check("down", "n2 unknown fitted;n1 none fitted;")
+	q.Nodes = []string{"n1"}
+	check("among some", "n1 none fitted;")
+
+	nodes.err = errors.New("away")
+	*now = now.Add(time.Minute)
+	if _, err := r.Rank(t.Context(), q); err == nil {
+		t.Error("a store that is away gives an answer")
+	}
+}

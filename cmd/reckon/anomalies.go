@@ -1,0 +1,39 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"reckon/analysis/misuse"
+)
+
+// newAnomalies returns `reckon anomalies`: the findings of one rule.
+func newAnomalies(g *globals) *cobra.Command {
+	var o findingsOptions
+	cmd := &cobra.Command{
+		GroupID: "core",
+		Use:     "anomalies",
+		Short:   "What sites, nodes and owners did that they never did before",
+		Long: `What sites, nodes and owners did in the last day that they never did before at that
+time of the day: values outside of what the days before draw, shifts of the level,
+memory that climbs towards what a node has, nodes that draw power unlike all others
+of their site. Each is one event. They are findings: ` + "`reckon findings`" + ` explains, mutes
+and acknowledges them by their ids.`,
+		Example: `  reckon anomalies
+  reckon anomalies --node n1
+  reckon anomalies --all --since 7d`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.filter.Rules = []string{misuse.Anomaly}
+			return runFindings(cmd, g, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these owners")
+	f.StringVar(&o.filter.Node, "node", "", "about this node")
+	f.StringVar(&o.since, "since", "", "confirmed after this time")
+	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
+	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
+	o.format = addFormat(cmd, "table", "json", "csv")
+	completeOwners(cmd, g)
+	return cmd
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+func newForecast(g *globals) *cobra.Command {
+	var q client.ForecastQuery
+	var format *choice
+	var steps bool
+	cmd := &cobra.Command{
+		GroupID: "site",
+		Use:     "forecast [WORKLOAD]",
+		Short:   "Tell what will be needed, and how wrong the forecasts were",
+		Long: `Tell what a site, node, owner or service will need in the next two days: cores,
+memory, power, GPUs, disk and network, and the free space of a node's file systems.
+Beside each forecast stands how wrong those of the last 14 days were: their mean
+error, the same as a share of the error of "as yesterday at this time", and how
+many of the hours lay in the band, which should hold 95 %.
+
+Of batch work it is the next run: length, cores, memory and energy, from the runs
+of its name that ended well.
+
+The server forecasts once a day, and the next hours once an hour; what it has not
+kept is made for the question, as with --now. Two days of history are needed for
+what is kept.`,
+		Example: `  reckon forecast                        the site
+  reckon forecast --node n1
+  reckon forecast --owner alice --steps  every hour
+  reckon forecast unit/nginx.service
+  reckon forecast --hours 168
+  reckon forecast --format json | jq '.forecasts[0].steps'`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeIDs(cmd.Context(), g, prefix)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				q.Workload = args[0]
+			}
+			if q.Hours < 0 || q.Hours > 336 {
+				return &usageError{fmt.Errorf("--hours %d: give 1 to 336", q.Hours)}
+			}
+			return runForecast(cmd.Context(), g, q, steps, format.value)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.Node, "node", "", "of this node, with its file systems")
+	f.StringVarP(&q.Owner, "owner", "u", "", "of all work of this owner")
+	f.StringVar(&q.Site, "site", "", siteWords)
+	f.BoolVar(&q.Now, "now", false, "forecast from what there is at this moment")
+	f.IntVar(&q.Hours, "hours", 0, "how far ahead, 1 to 336; forecast at this moment, as with --now")
+	f.BoolVar(&steps, "steps", false, "a line for each hour")
+	format = addFormat(cmd, "table", "json", "csv")
+	cmd.MarkFlagsMutuallyExclusive("node", "owner")
+	completeOwners(cmd, g)
+	return cmd
+}
+
+func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps bool, format string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	list, err := c.Forecast(ctx, q)
+	if err != nil {
+		return err
+	}
+	g.partial(list.Missing)
+	switch format {
+	case "json":
+		return writeJSON(g.stdout, list)
+	case "csv":
+		if len(list.Next) > 0 {
+			return client.WriteCSV(g.stdout, list.Next)
+		}
+		return client.WriteCSV(g.stdout, forecastRows(list.Forecasts))
+	}
+	switch {
+	case len(list.Next) > 0:
+		return printNext(g, list.Next)
+	case len(list.Forecasts) > 0 && steps:
+		return printSteps(g, list.Forecasts)
+	case len(list.Forecasts) > 0:
+		return printForecasts(g, list.Forecasts)
+	case len(list.Missing) == 0:
+		fmt.Fprintln(g.stderr, "nothing was measured that a forecast could rest on; an hour of history is the least")
+	}
+	return nil
+}
+
+// forecastRow is one hour in CSV.
+type forecastRow struct {
+	Subject string    `json:"subject"`
+	Site    string    `json:"site"`
+	Name    string    `json:"name"`
+	Figure  string    `json:"figure"`
+	At      time.Time `json:"at"`
+	Mean    float64   `json:"mean"`
+	Low     float64   `json:"low"`
+	High    float64   `json:"high"`
+}
+
+func forecastRows(list []client.Forecast) []forecastRow {
+	rows := []forecastRow{}
+	for _, f := range list {
+		for _, s := range f.Steps {
+			rows = append(rows, forecastRow{f.Subject, f.Site, f.Name, f.Figure, s.At, s.Mean, s.Low, s.High})
+		}
+	}
+	return rows
+}
+
+// figureAmount writes a value of a figure with its unit.
+func figureAmount(figure string, v float64) string {
+	switch {
+	case strings.HasSuffix(figure, "_per_second"):
+		return term.Rate(&v)
+	case strings.HasSuffix(figure, "_bytes"):
+		return term.Bytes(&v)
+	case figure == "watts":
+		return term.Watts(&v)
+	case strings.HasSuffix(figure, "_joules"):
+		return term.Joules(&v)
+	case strings.HasSuffix(figure, "_seconds"):
+		return term.Seconds(&v)
+	}
+	return term.Cores(&v)
+}
+
+// figureWords are what people call the figures of forecasts.
+func figureWords(f *client.Forecast) string {
+	if f.Subject == "filesystem" {
+		_, mount, _ := strings.Cut(f.Name, ":")
+		return "free on " + mount
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(f.Figure, "_bytes"), "_bytes_per_second"), "_", " ")
+}
+
+func printForecasts(g *globals, list []client.Forecast) error {
+	now := g.now()
+	first := &list[0]
+	made := "made for this question"
+	if first.Kept {
+		made = "made " + term.Ago(first.Made, now)
+	}
+	fmt.Fprintf(g.stdout, "Forecast of %s, %s\n", strings.TrimSpace(first.Subject+" "+term.Safe(first.Name)), made)
+	t := term.NewTable(
+		term.Column{Title: "FIGURE", Shrink: 8}, term.Column{Title: "NEXT HOUR", Right: true}, term.Column{Title: "MEAN", Right: true}, term.Column{Title: "LEAST", Right: true, Optional: 3}, term.Column{Title: "MOST", Right: true},
+		term.Column{Title: "95 % BAND", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "OF NAIVE", Right: true, Optional: 2}, term.Column{Title: "IN BAND", Right: true, Optional: 1}, term.Column{Title: "NOTE", Shrink: 8})
+	sites := map[string]bool{}
+	for i := range list {
+		sites[list[i].Site] = true
+	}
+	for i := range list {
+		f := &list[i]
+		if len(f.Steps) == 0 {
+			continue
+		}
+		least, most, sum := f.Steps[0], f.Steps[0], 0.0
+		low, high := f.Steps[0].Low, f.Steps[0].High
+		for _, s := range f.Steps {
+			if s.Mean < least.Mean {
+				least = s
+			}
+			if s.Mean > most.Mean {
+				most = s
+			}
+			sum += s.Mean / float64(len(f.Steps))
+			low, high = min(low, s.Low), max(high, s.High)
+		}
+		name := figureWords(f)
+		if len(sites) > 1 {
+			name = f.Site + " " + name
+		}
+		e, of, band := forecastErrors(f)
+		t.Add(name, figureAmount(f.Figure, f.Steps[0].Mean), figureAmount(f.Figure, sum), figureAmount(f.Figure, least.Mean), figureAmount(f.Figure, most.Mean),
+			figureAmount(f.Figure, low)+" to "+figureAmount(f.Figure, high), e, of, band, forecastNote(f))
+	}
+	return t.Print(g.screen())
+}
+
+// forecastErrors are the errors of the last 14 days, and in brackets that of the back-test before there are any.
+func forecastErrors(f *client.Forecast) (mean, ofNaive, band string) {
+	switch {
+	case f.Error != nil:
+		return figureAmount(f.Figure, f.Error.Mean), term.Percent(f.Error.OfNaive), term.Percent(&f.Error.Coverage)
+	case f.Backtest != nil:
+		ratio := (*float64)(nil)
+		if f.Naive != nil && *f.Naive > 0 {
+			r := *f.Backtest / *f.Naive
+			ratio = &r
+		}
+		return "(" + figureAmount(f.Figure, *f.Backtest) + ")", "(" + term.Percent(ratio) + ")", term.Unknown
+	}
+	return term.Unknown, term.Unknown, term.Unknown
+}
+
+func forecastNote(f *client.Forecast) string {
+	notes := slices.Clone(f.Flags)
+	if f.Old {
+		notes = append(notes, "old")
+	}
+	if f.Error == nil && f.Backtest != nil {
+		notes = append(notes, "error by back-test")
+	}
+	return strings.Join(notes, ", ")
+}
+
+func printSteps(g *globals, list []client.Forecast) error {
+	t := term.NewTable(term.Column{Title: "FIGURE", Shrink: 8}, term.Column{Title: "FROM"}, term.Column{Title: "MEAN", Right: true}, term.Column{Title: "LOW", Right: true}, term.Column{Title: "HIGH", Right: true})
+	now := g.now()
+	for i := range list {
+		f := &list[i]
+		for _, s := range f.Steps {
+			t.Add(figureWords(f), term.Clock(s.At, now), figureAmount(f.Figure, s.Mean), figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
+		}
+	}
+	return t.Print(g.screen())
+}
+
+func printNext(g *globals, list []client.NextFigure) error {
+	fmt.Fprintf(g.stdout, "The next run, from %d that ended well\n", list[0].Runs)
+	t := term.NewTable(term.Column{Title: "FIGURE"}, term.Column{Title: "MEDIAN", Right: true}, term.Column{Title: "NINE IN TEN", Right: true}, term.Column{Title: "ERROR", Right: true}, term.Column{Title: "RUNS", Right: true})
+	words := map[string]string{"wall_seconds": "length", "cores_mean": "cores, mean", "memory_peak_bytes": "memory peak", "energy_joules": "energy"}
+	for _, n := range list {
+		t.Add(words[n.Figure], figureAmount(n.Figure, n.Median), figureAmount(n.Figure, n.Low)+" to "+figureAmount(n.Figure, n.High), term.Percent(n.Error), fmt.Sprint(n.Runs))
+	}
+	return t.Print(g.screen())
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+func newRank(g *globals) *cobra.Command {
+	var q client.RankQuery
+	var memory, length string
+	var explain bool
+	var format *choice
+	cmd := &cobra.Command{
+		GroupID: "site",
+		Use:     "rank",
+		Short:   "Tell on which node work should run, by the watts that it adds",
+		Long: `Order the nodes for one piece of work. First come those that have room for it and
+whose load is known, by the watts that it adds there: from the curve of power of
+each node, at the load that is expected. Then those that the forecast, the memory
+or waiting tasks make tight, then those of which nothing fresh is known, and last,
+with --explain, those that it does not fit on.`,
+		Example: `  reckon rank --cores 4 --memory 8GiB
+  reckon rank --cores 4 --memory 8GiB --explain
+  reckon rank --gpus 1 --time 8h --format json | jq -r '.nodes[0].node'`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := rankAmounts(&q, memory, length); err != nil {
+				return err
+			}
+			return runRank(cmd.Context(), g, q, explain, format.value)
+		},
+	}
+	f := cmd.Flags()
+	f.Float64Var(&q.Cores, "cores", 0, "cores requested")
+	f.StringVar(&memory, "memory", "", "memory requested, such as 8GiB (1024 based)")
+	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs requested")
+	f.Float64Var(&q.UseCores, "use", 0, "cores that it is expected to use, if not all")
+	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy")
+	f.StringVar(&length, "time", "", "how long it stays, such as 8h; a day if not given")
+	f.StringVar(&q.Site, "site", "", siteWords)
+	f.StringSliceVar(&q.Nodes, "node", nil, "among these nodes")
+	f.IntVar(&q.Limit, "limit", 0, "at most this many, 0 for all")
+	f.BoolVar(&explain, "explain", false, "say why, also of nodes that it does not fit on")
+	format = addFormat(cmd, "table", "json", "csv")
+	return cmd
+}
+
+func rankAmounts(q *client.RankQuery, memory, length string) error {
+	var err error
+	if q.MemoryBytes, err = byteCount("memory", memory); err != nil {
+		return err
+	}
+	stay, err := span("time", length)
+	if err != nil {
+		return err
+	}
+	q.Hours = stay.Hours()
+	if q.Cores < 0 || q.GPUs < 0 || q.UseCores < 0 || q.GPUWatts < 0 || q.Limit < 0 {
+		return &usageError{fmt.Errorf("--cores %g, --gpus %g, --use %g, --gpu-watts %g, --limit %d: give 0 or more", q.Cores, q.GPUs, q.UseCores, q.GPUWatts, q.Limit)}
+	}
+	return nil
+}
+
+func runRank(ctx context.Context, g *globals, q client.RankQuery, explain bool, format string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	list, err := c.Rank(ctx, q)
+	if err != nil {
+		return err
+	}
+	g.partial(list.Missing)
+	switch format {
+	case "json":
+		return writeJSON(g.stdout, list)
+	case "csv":
+		return client.WriteCSV(g.stdout, list.Nodes)
+	}
+	return printRanking(g, list, explain)
+}
+
+func printRanking(g *globals, list client.Ranking, explain bool) error {
+	if len(list.Nodes) == 0 && len(list.Missing) > 0 {
+		return nil // that said it
+	}
+	columns := []term.Column{{Title: "", Right: true}, {Title: "NODE", Shrink: 8}, {Title: "SITE", Shrink: 6, Optional: 1}, {Title: "ADDS", Right: true}, {Title: "HEADROOM", Right: true}, {Title: "ROOM"}}
+	if explain {
+		columns = append(columns, term.Column{Title: "POWER", Optional: 2}, term.Column{Title: "WHY", Shrink: 12})
+	}
+	t := term.NewTable(columns...)
+	words := map[string]string{"room": "yes", "tight": "tight", "unknown": "unknown", "none": "no"}
+	left := 0
+	for i, n := range list.Nodes {
+		if n.Tier == "none" && !explain {
+			left++
+			continue
+		}
+		place := fmt.Sprint(i + 1)
+		if n.Tier == "none" {
+			place = "-"
+		}
+		cells := []string{place, n.Node, n.Site, term.Watts(n.Watts), term.Percent(n.Headroom), words[n.Tier]}
+		if explain {
+			cells = append(cells, n.Curve, cmp.Or(strings.Join(n.Why, ", "), "-"))
+		}
+		t.Add(cells...)
+	}
+	switch {
+	case len(list.Nodes) == 0:
+		fmt.Fprintln(g.stderr, "no node has reported; start an agent with `reckon up` or reckon-agent")
+		return nil
+	case t.Len() == 0:
+		fmt.Fprintf(g.stderr, "it fits on none of %d nodes; --explain says why\n", left)
+		return nil
+	}
+	return t.Print(g.screen())
+}

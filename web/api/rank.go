@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"reckon/access"
+	"reckon/client"
+)
+
+// Ranks answers where work should go. What it tells is of nodes, not of other work.
+type Ranks interface {
+	Rank(ctx context.Context, q client.RankQuery) (client.Ranking, error)
+	// Placed notes that work was placed on a node and is not measured yet.
+	Placed(ctx context.Context, site, node string, q client.RankQuery) error
+}
+
+func (s *server) rankRoutes() []route {
+	amount, text := schema{"type": "number", "minimum": 0}, schema{"type": "string"}
+	work := []param{
+		{name: "cores", doc: "Cores requested.", schema: amount}, {name: "memory_bytes", doc: "Memory requested, bytes.", schema: amount}, {name: "gpus", doc: "GPUs requested.", schema: amount},
+		{name: "use_cores", doc: "Cores that it is expected to use; without it those requested.", schema: amount},
+	}
+	return []route{{
+		path: "/api/reckon/v1/rank", method: http.MethodPost, summary: "Where work should go",
+		doc: "Nodes for one piece of work, the best first: those with room and fresh data by the watts that it adds, from each node's own curve of power; then those that its forecast band or pressure makes tight; then those of which nothing fresh is known; last those that it does not fit on.",
+		params: append(work,
+			param{name: "gpu_watts", doc: "Watts of each GPU that it keeps busy.", schema: amount},
+			param{name: "hours", doc: "How long it stays; without it a day.", schema: amount},
+			param{name: "site", doc: "On this site.", schema: text}, param{name: "node", doc: "Among these nodes.", schema: text, many: true},
+			param{name: "limit", doc: "At most this many.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit}}),
+		answer: client.Ranking{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.rank,
+	}, {
+		path: "/api/reckon/v1/rank/placed", method: http.MethodPost, summary: "Say that work was placed",
+		doc:    "For schedulers: until the work is measured on the node it counts there for the next rankings. It is kept in memory, for a few minutes.",
+		params: append(work, param{name: "site", doc: "Site of the node.", schema: text}, param{name: "node", doc: "The node.", schema: text}),
+		answer: client.Ranking{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.rankPlaced,
+	}}
+}
+
+func rankQuery(q *query) client.RankQuery {
+	return client.RankQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"), UseCores: q.number("use_cores")}
+}
+
+func (s *server) hasRanks() error {
+	if s.Ranks == nil {
+		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server ranks no nodes")
+	}
+	return nil
+}
+
+func (s *server) rank(w http.ResponseWriter, r *http.Request, q *query) error {
+	f := rankQuery(q)
+	f.GPUWatts, f.Hours, f.Nodes, f.Limit = q.number("gpu_watts"), q.number("hours"), q.list("node"), q.integer("limit", 0, 1, maxLimit)
+	f.Site, _ = q.get("site")
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasRanks(); err != nil {
+		return err
+	}
+	out, err := s.Ranks.Rank(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
+
+func (s *server) rankPlaced(w http.ResponseWriter, r *http.Request, q *query) error {
+	f := rankQuery(q)
+	site, _ := q.get("site")
+	node, _ := q.get("node")
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasRanks(); err != nil {
+		return err
+	}
+	if err := s.Ranks.Placed(r.Context(), site, node, f); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, client.Ranking{Nodes: []client.RankedNode{}})
+	return nil
+}

@@ -1,0 +1,38 @@
+// The forecasts of one subject: middle, band, and how wrong those before were.
+import { useAsk } from "./api";
+import { TimeChart } from "./chart";
+import { titleOf, figureUnit, type Forecast, type ForecastList } from "./forecast";
+import { clean, Empty, Q, Section, Show, Table, When } from "./parts";
+import { has } from "./state";
+import { human, known } from "./units";
+
+export function Outlook({ of, site }: { of: Record<string, string>; site?: string }) {
+  const path = "/api/reckon/v1/forecast?" + new URLSearchParams({ ...of, ...(site ? { site } : {}) }), a = useAsk<ForecastList>(has("forecast") ? path : null);
+  if (!has("forecast")) return null;
+  return <Section title="What comes next" aside={<a href={path}>JSON</a>}><Show a={a} missing={(d) => d.missing}>{(d) => d.next.length > 0 ? <NextRun d={d} /> : d.forecasts.length === 0 ? <Empty>Nothing was measured that a forecast could rest on.</Empty>
+    : <div class="cols">{d.forecasts.map((f) => <One f={f} key={(f.site ?? "") + f.name + f.figure} />)}</div>}</Show></Section>;
+}
+
+function One({ f }: { f: Forecast }) {
+  const unit = figureUnit(f.figure), times = f.steps.map((s) => Date.parse(s.at) / 1000), e = f.error;
+  return <div>
+    <h3>{titleOf(f)}{f.site && f.subject === "site" && <>, <bdi>{clean(f.site)}</bdi></>}</h3>
+    <TimeChart title={titleOf(f) + ", forecast"} times={times} unit={unit} height={150} lines={[{ label: "expected", row: f.steps.map((s) => s.mean) }, { label: "lower end of 95 %", row: f.steps.map((s) => s.low), quiet: 1 }, { label: "upper end of 95 %", row: f.steps.map((s) => s.high), quiet: 3 }]} />
+    <p class="quiet">{f.kept ? <>Made <When t={f.made} relative />{f.old && <strong>, old</strong>}. </> : "Made just now. "}
+      {e ? <>Error of the last {e.forecasts}: <Q v={e.mean} unit={unit} />{known(e.of_naive) && <>, {human(e.of_naive, "ratio")} of that of the day before</>}; {human(e.coverage, "ratio")} of the hours lay in the band.</>
+        : known(f.backtest) ? <>Error on its own past: <Q v={f.backtest} unit={unit} />.</> : "Its error is not known yet."}
+      {f.flags.length > 0 && <> Note: {f.flags.join(", ")}.</>}</p>
+  </div>;
+}
+
+const runWords: Record<string, string> = { wall_seconds: "Length", cores_mean: "Cores, mean", memory_peak_bytes: "Memory peak", energy_joules: "Energy" };
+
+function NextRun({ d }: { d: ForecastList }) {
+  return <Table caption="The next run" rows={d.next} keyOf={(n) => n.figure} cols={[
+    { title: "The next run", cell: (n) => runWords[n.figure] ?? n.figure },
+    { title: "Median", number: true, cell: (n) => <Q v={n.median} unit={n.figure === "cores_mean" ? "cores" : figureUnit(n.figure)} /> },
+    { title: "Nine in ten", number: true, cell: (n) => { const u = n.figure === "cores_mean" ? "cores" : figureUnit(n.figure); return <>{human(n.low, u)} to {human(n.high, u)}</>; } },
+    { title: "Off so far", number: true, cell: (n) => <Q v={n.error} unit="ratio" /> },
+    { title: "Runs", number: true, cell: (n) => n.runs },
+  ]} />;
+}
