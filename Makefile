@@ -7,7 +7,7 @@ BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo 
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
-.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s stops fuzz release packages size clean
+.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s damage e2e-kernels stops fuzz release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10

@@ -268,17 +268,18 @@ func (m *Meters) counts(source string, d sensor.Domain) bool {
 	return m.picks[d] == source
 }
 
-// count gives what came to the streams.
-func (m *Meters) count(sources []Source) {
-	var cpu, gpu float64 // what narrow meters counted
-	var haveCPU, haveGPU bool
-	wide, widePsys := m.picks[sensor.DomainBoard], false
-	if wide == "" {
-		wide, widePsys = m.picks[sensor.DomainPsys], m.picks[sensor.DomainPsys] != ""
-	}
-	var wideJoules float64
-	var model *Source
-	wideCame, modelled := false, false
+// counted is what the meters of a reading counted.
+type counted struct {
+	cpu, gpu         float64 // of narrow meters
+	haveCPU, haveGPU bool
+	wide             float64 // of the meter of the whole machine
+	wideCame         bool
+	model            *Source // of the whole machine, if it is one
+	modelled         bool
+}
+
+// narrowAndWide gives what narrow meters counted to the streams, and adds up what all counted.
+func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c counted) {
 	for i := range sources {
 		s := &sources[i]
 		var by *Source // the model, if it is one
@@ -293,57 +294,64 @@ func (m *Meters) count(sources []Source) {
 			}
 			switch r.Domain {
 			case sensor.DomainPackage, sensor.DomainDRAM:
-				haveCPU = true
-				cpu += g.delta
+				c.haveCPU, c.cpu = true, c.cpu+g.delta
 				m.give(string(r.Domain), r.Zone, g.delta, g.came, by)
-				modelled = modelled || s.Model
+				c.modelled = c.modelled || s.Model
 			case sensor.DomainGPU:
-				haveGPU = true
-				gpu += g.delta
+				c.haveGPU, c.gpu = true, c.gpu+g.delta
 				m.give(string(r.Domain), r.Zone, g.delta, g.came, nil)
 			case sensor.DomainBoard, sensor.DomainPsys:
 				if (r.Domain == sensor.DomainPsys) == widePsys && s.Name == wide {
 					if g.resync {
 						m.debt = 0
 					}
-					wideJoules += g.delta
-					wideCame = wideCame || g.came
+					c.wide, c.wideCame = c.wide+g.delta, c.wideCame || g.came
 					if s.Model {
-						model = s
+						c.model = s
 					}
-					modelled = modelled || s.Model
+					c.modelled = c.modelled || s.Model
 				}
 			}
 			g.delta, g.came = 0, false // a meter that is listed twice counts once
 		}
 	}
-	m.modelled = modelled
+	return c
+}
+
+// count gives what came to the streams.
+func (m *Meters) count(sources []Source) {
+	wide, widePsys := m.picks[sensor.DomainBoard], false
+	if wide == "" {
+		wide, widePsys = m.picks[sensor.DomainPsys], m.picks[sensor.DomainPsys] != ""
+	}
+	c := m.narrowAndWide(sources, wide, widePsys)
+	m.modelled = c.modelled
 	if wide == "" { // it may come back, and then it has counted what the narrow ones did
-		m.debt = max(m.debt-cpu-gpu, -mostDebt*m.narrowWatts())
+		m.debt = max(m.debt-c.cpu-c.gpu, -mostDebt*m.narrowWatts())
 		return
 	}
 	if now := (wideMeter{wide, widePsys}); now != m.wide {
 		m.wide, m.debt = now, 0
 	}
-	domain, narrow := string(sensor.DomainBoard), cpu+gpu
-	inside := haveCPU || haveGPU
+	domain, narrow := string(sensor.DomainBoard), c.cpu+c.gpu
+	inside := c.haveCPU || c.haveGPU
 	if widePsys {
-		domain, narrow, inside = string(sensor.DomainPsys), cpu, haveCPU
+		domain, narrow, inside = string(sensor.DomainPsys), c.cpu, c.haveCPU
 	}
-	if model != nil && !model.GPU {
+	if c.model != nil && !c.model.GPU {
 		narrow, inside = 0, false
 	}
 	if inside {
 		domain = Rest
 	}
-	rest := wideJoules - narrow + m.debt
-	if !wideCame || rest < 0 {
+	rest := c.wide - narrow + m.debt
+	if !c.wideCame || rest < 0 {
 		m.debt = max(rest, -mostDebt*m.narrowWatts())
-		m.give(domain, "", 0, false, model)
+		m.give(domain, "", 0, false, c.model)
 		return
 	}
 	m.debt = 0
-	m.give(domain, "", rest, true, model)
+	m.give(domain, "", rest, true, c.model)
 }
 
 // narrowWatts is what the narrow streams drew when they last came, at least 1 W.

@@ -353,26 +353,31 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 				a.touched = true
 			}
 			return tr
-		}, func(t int64, v float64) {
+		}, func(t int64, _ float64) {
 			// Only values are facts: of a series that was marked as ended they were read before.
-			if s == infoSlot {
-				now.noteProgram(t, n)
-			}
-			switch a := now; {
-			case s == infoSlot && t >= a.FactsAt:
-				a.facts(t, n)
-			case s == stateSlot && t >= a.StateAt:
-				a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
-			case s == nodesSlot:
-				a.NodeList = n.Rest["nodes"]
-			case s == qosSlot:
-				a.QOS = n.Rest["qos"]
-			case s == endedBySlot:
-				a.EndedBy, a.EndedByUser = n.Rest["by"], n.Rest["user"]
-			}
+			now.note(s, t, n)
 		})
 	}
 	return nil
+}
+
+// note takes the facts of a series that says them by its labels.
+func (a *account) note(s slot, t int64, n *series.Labels) {
+	if s == infoSlot {
+		a.noteProgram(t, n)
+	}
+	switch {
+	case s == infoSlot && t >= a.FactsAt:
+		a.facts(t, n)
+	case s == stateSlot && t >= a.StateAt:
+		a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
+	case s == nodesSlot:
+		a.NodeList = n.Rest["nodes"]
+	case s == qosSlot:
+		a.QOS = n.Rest["qos"]
+	case s == endedBySlot:
+		a.EndedBy, a.EndedByUser = n.Rest["by"], n.Rest["user"]
+	}
 }
 
 // facts takes what an info series says; the latest one counts, and what a later one

@@ -83,7 +83,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 	}
 	rank := min(max(q, 0), 1) * float64(h.Count)
 	seen := float64(h.ZeroCount)
-	if rank <= seen {
+	if rank <= seen && h.ZeroCount > 0 {
 		return 0
 	}
 	for k, n := range h.Buckets {

@@ -2,6 +2,7 @@ package metric
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -25,6 +26,46 @@ func TestObserveTakesAnything(t *testing.T) {
 	}
 	if h.Count != 8 || n != h.Count || h.ZeroCount != 5 || len(h.Buckets) > maxBuckets {
 		t.Errorf("count %d, in buckets %d, zero %d, %d buckets", h.Count, n, h.ZeroCount, len(h.Buckets))
+	}
+}
+
+// TestQuantileByRank: the quantile q of n observations is the one with rank q n, counted from the
+// smallest, in histograms so small that a rank that is off by one is another observation.
+func TestQuantileByRank(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		q      float64
+		want   float64 // the observation
+	}{
+		{[]float64{1, 100}, 0.5, 1}, {[]float64{1, 100}, 0.51, 100}, {[]float64{1, 100}, 1, 100}, {[]float64{1, 100}, 0, 1},
+		{[]float64{0, 100}, 0.5, 0}, {[]float64{0, 100}, 0.51, 100},
+		{[]float64{1, 10, 100}, 1.0 / 3, 1}, {[]float64{1, 10, 100}, 0.34, 10}, {[]float64{1, 10, 100}, 2.0 / 3, 10}, {[]float64{1, 10, 100}, 0.67, 100},
+		{append(slices.Repeat([]float64{1}, 19), 100), 0.95, 1}, {append(slices.Repeat([]float64{1}, 19), 100), 0.951, 100},
+		{append(slices.Repeat([]float64{0}, 19), 100), 0.95, 0}, {append(slices.Repeat([]float64{0}, 19), 100), 0.951, 100},
+		{[]float64{7}, 0, 7}, {[]float64{7}, 0.5, 7}, {[]float64{7}, 1, 7},
+	} {
+		var h Histogram
+		for _, v := range c.values {
+			h.Observe(v)
+		}
+		got := h.Quantile(c.q)
+		low, high := 0.0, 0.0 // the bucket that the observation is in
+		if c.want > 0 {
+			low, high = Bound(BucketIndex(c.want)-1)*(1-1e-12), Bound(BucketIndex(c.want))*(1+1e-12)
+		}
+		if !(got >= low && got <= high) {
+			t.Errorf("q%v of %v is %v, want that of %v", c.q, c.values, got, c.want)
+		}
+	}
+	// Inside a bucket of four the ranks are spread geometrically up to its upper bound.
+	var h Histogram
+	for range 4 {
+		h.Observe(1)
+	}
+	for rank := range 5 {
+		if got, want := h.Quantile(float64(rank)/4), math.Exp2((-1+float64(rank)/4)/8); math.Abs(got-want) > 1e-12 {
+			t.Errorf("rank %d of 4 in one bucket is %v, want %v", rank, got, want)
+		}
 	}
 }
 

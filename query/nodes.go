@@ -219,18 +219,6 @@ func (m *machine) take(n *series.Labels, r reading) {
 		default:
 			add(&m.CoresUsed, r.rate)
 		}
-	case "node_memory_MemTotal_bytes":
-		m.MemoryBytes = ptr(r.v)
-	case "node_memory_MemAvailable_bytes":
-		m.available = ptr(r.v)
-	case "node_load1":
-		m.Load1 = ptr(r.v)
-	case "node_pressure_cpu_waiting_seconds_total":
-		m.CPUPressure = waiting(r.rate)
-	case "node_pressure_memory_waiting_seconds_total":
-		m.MemoryPressure = waiting(r.rate)
-	case "node_pressure_io_waiting_seconds_total":
-		m.IOPressure = waiting(r.rate)
 	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
 		if !virtual(n.Rest["device"]) {
 			add(&m.NetworkBytes, r.rate)
@@ -243,10 +231,6 @@ func (m *machine) take(n *series.Labels, r reading) {
 		m.power(n, r.rate, add)
 	case figure.NodeBoot:
 		m.Boot = seconds(r.v)
-	case "node_uname_info":
-		m.KernelRelease = n.Rest["release"]
-	case "node_os_info":
-		m.Distribution = n.Rest["pretty_name"]
 	case "reckon_agent_cpu_seconds_total":
 		add(&m.AgentCPU, r.rate)
 	case "reckon_agent_memory_bytes":
@@ -260,6 +244,30 @@ func (m *machine) take(n *series.Labels, r reading) {
 		if s := m.sensors[name]; r.t > s.t || (r.t == s.t && !r.ended) {
 			m.sensors[name] = sensorState{client.Sensor{Sensor: name, Up: r.v > 0, Reason: n.Rest["reason"]}, r.t}
 		}
+	default:
+		m.about(n, r)
+	}
+}
+
+// about takes what says how the machine is, and how busy.
+func (m *machine) about(n *series.Labels, r reading) {
+	switch n.Metric {
+	case "node_memory_MemTotal_bytes":
+		m.MemoryBytes = ptr(r.v)
+	case "node_memory_MemAvailable_bytes":
+		m.available = ptr(r.v)
+	case "node_load1":
+		m.Load1 = ptr(r.v)
+	case "node_pressure_cpu_waiting_seconds_total":
+		m.CPUPressure = waiting(r.rate)
+	case "node_pressure_memory_waiting_seconds_total":
+		m.MemoryPressure = waiting(r.rate)
+	case "node_pressure_io_waiting_seconds_total":
+		m.IOPressure = waiting(r.rate)
+	case "node_uname_info":
+		m.KernelRelease = n.Rest["release"]
+	case "node_os_info":
+		m.Distribution = n.Rest["pretty_name"]
 	}
 }
 

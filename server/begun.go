@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
@@ -79,7 +80,7 @@ func learnBegun(s *tsdb.Store) (b begunBounds, err error) {
 	}
 	defer q.Close()
 	count, all := map[string]int{}, 0
-	set := q.Select(context.Background(), false, &storage.SelectHints{Func: "series", Start: now.Add(-learnFrom).UnixMilli(), End: now.UnixMilli()}, labels.MustNewMatcher(labels.MatchNotEqual, labels.MetricName, ""))
+	set := q.Select(context.Background(), false, &storage.SelectHints{Func: "series", Start: now.Add(-learnFrom).UnixMilli(), End: now.UnixMilli()}, labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, ""))
 	for set.Next() {
 		count[limits.NodeKey(set.At().Labels())]++
 		all++

@@ -179,22 +179,27 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 
 var errNoMeter = errors.New("no node has measured power in that time: `reckon nodes` shows what the sensors say; name a series with --power, or give a data set with a column of watts")
 
-func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Data, source string, err error) {
-	now := g.now()
-	from, err := moment("from", in.from, now)
-	if err != nil {
-		return d, "", err
+// times are the flags --from, --to and --step.
+func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Duration, err error) {
+	if from, err = moment("from", in.from, now); err != nil {
+		return from, to, step, err
 	}
-	to, err := moment("to", in.to, now)
-	if err != nil {
-		return d, "", err
+	if to, err = moment("to", in.to, now); err != nil {
+		return from, to, step, err
 	}
-	step, err := span("step", in.step)
-	if err != nil {
-		return d, "", err
+	if step, err = span("step", in.step); err != nil {
+		return from, to, step, err
 	}
 	if step < time.Second || !from.Before(to) || to.Sub(from)/step > 11_000 {
-		return d, "", &usageError{errors.New("--from, --to and --step: give a beginning before the end and 1 to 11000 steps of 1s or more")}
+		err = &usageError{errors.New("--from, --to and --step: give a beginning before the end and 1 to 11000 steps of 1s or more")}
+	}
+	return from, to, step, err
+}
+
+func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Data, source string, err error) {
+	from, to, step, err := in.times(g.now())
+	if err != nil {
+		return d, "", err
 	}
 	features, err := in.storeFeatures()
 	if err != nil {

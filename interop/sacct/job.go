@@ -79,29 +79,8 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		zone = time.Local
 	}
 	var j Job
-	id, raw := get("JobID"), get("JobIDRaw")
-	if id == "" {
-		id = raw
-	}
-	if raw == "" {
-		raw = id
-	}
-	raw, _, _ = strings.Cut(raw, ".")
-	shown, err := slurmtext.ReadID(id)
-	if err != nil {
-		if shown, err = slurmtext.ReadID(raw); err != nil {
-			return j, fmt.Errorf("job %q has no number", slurmtext.Clip(get("JobID")))
-		}
-		_, shown.Step, _ = strings.Cut(id, ".")
-	}
-	id, j.Step = shown.Job, shown.Step
-	// The components of a heterogeneous job are known to nodes by their own numbers.
-	if strings.Contains(id, "+") && number(raw) {
-		id = raw
-	}
-	j.ID, j.Raw = id, raw
-	if shown.Tasks == 0 && number(raw) {
-		j.Also = other(j.ID, raw, shown.Job)
+	if err := j.names(get); err != nil {
+		return j, err
 	}
 	j.Cluster, j.User, j.Account, j.Partition, j.Name = get("Cluster"), get("User"), get("Account"), get("Partition"), get("JobName")
 	j.UID, j.QOS = slurmtext.Word(get("UID")), slurmtext.Word(get("QOS"))
@@ -148,20 +127,8 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		j.Suspended = scaled("Suspended", slurmtext.Duration)
 	}
 	j.PeakMemory = scaled("MaxRSS", bytes)
-	if tasks := scaled("NTasks", slurmtext.Number); tasks != nil {
-		each := func(name string) *float64 {
-			v := scaled(name, bytes)
-			if v != nil {
-				*v *= *tasks
-			}
-			return v
-		}
-		j.Read, j.Written = each("AveDiskRead"), each("AveDiskWrite")
-		if all := each("AveRSS"); all != nil && j.PeakMemory != nil {
-			j.PeakMemory = pointer(max(*j.PeakMemory, *all))
-		}
-	}
-	if err = j.exit(get("ExitCode")); err != nil {
+	j.perTask(scaled)
+	if err := j.exit(get("ExitCode")); err != nil {
 		errs = append(errs, err)
 	}
 	elapsed := scaled("ElapsedRaw", slurmtext.Number)
@@ -178,9 +145,57 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		errs = append(errs, fmt.Errorf("it ended at %s before it began at %s", j.End.Format(time.RFC3339), j.Start.Format(time.RFC3339)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return j, fmt.Errorf("job %s: %w", slurmtext.Clip(id), err)
+		return j, fmt.Errorf("job %s: %w", slurmtext.Clip(j.ID), err)
 	}
 	return j, nil
+}
+
+// names finds out what the job or step is called.
+func (j *Job) names(get func(name string) string) error {
+	id, raw := get("JobID"), get("JobIDRaw")
+	if id == "" {
+		id = raw
+	}
+	if raw == "" {
+		raw = id
+	}
+	raw, _, _ = strings.Cut(raw, ".")
+	shown, err := slurmtext.ReadID(id)
+	if err != nil {
+		if shown, err = slurmtext.ReadID(raw); err != nil {
+			return fmt.Errorf("job %q has no number", slurmtext.Clip(get("JobID")))
+		}
+		_, shown.Step, _ = strings.Cut(id, ".")
+	}
+	id, j.Step = shown.Job, shown.Step
+	// The components of a heterogeneous job are known to nodes by their own numbers.
+	if strings.Contains(id, "+") && number(raw) {
+		id = raw
+	}
+	j.ID, j.Raw = id, raw
+	if shown.Tasks == 0 && number(raw) {
+		j.Also = other(j.ID, raw, shown.Job)
+	}
+	return nil
+}
+
+// perTask takes the figures that are given for each of its tasks.
+func (j *Job) perTask(scaled func(name string, read func(string) (float64, error)) *float64) {
+	tasks := scaled("NTasks", slurmtext.Number)
+	if tasks == nil {
+		return
+	}
+	each := func(name string) *float64 {
+		v := scaled(name, bytes)
+		if v != nil {
+			*v *= *tasks
+		}
+		return v
+	}
+	j.Read, j.Written = each("AveDiskRead"), each("AveDiskWrite")
+	if all := each("AveRSS"); all != nil && j.PeakMemory != nil {
+		j.PeakMemory = pointer(max(*j.PeakMemory, *all))
+	}
 }
 
 // exit reads CODE:SIGNAL of a job that is over: what was requeued has no code of its own.

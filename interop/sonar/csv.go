@@ -210,6 +210,16 @@ func (r *Reader) field(name string, v []byte) (err error) {
 		w.p.Read, err = amount(v, 1024)
 	case "data_written":
 		w.p.Written, err = amount(v, 1024)
+	default:
+		return r.ofNode(name, v)
+	}
+	return err
+}
+
+// ofNode reads the fields of nodes and GPUs, which are empty or absent in most lines.
+func (r *Reader) ofNode(name string, v []byte) (err error) {
+	w := &r.row
+	switch name {
 	case "cpu%":
 		w.p.Mean, err = amount(v, 0.01)
 	case "gpumem%", "cpu_util%":

@@ -68,7 +68,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	clock, asked := uint64(0), false
 	if s.clock {
 		clock, asked = cpuClock(e.p.PID)
-		if asked && e.known && clock == e.clock && boot < e.due && !e.orphan {
+		if asked && clock == e.clock && e.settled(boot) {
 			if e.idle++; e.idle == keepIdle {
 				s.drop(e)
 			}
@@ -82,7 +82,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	if !asked {
 		finger := maphash.Bytes(s.seed, text)
-		if e.known && finger == e.finger && boot < e.due && !e.orphan {
+		if finger == e.finger && e.settled(boot) {
 			if e.idle++; e.idle == keepIdle {
 				s.dropAllBut(e, statFile)
 			}
@@ -98,13 +98,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	start := st.start * (1e9 / s.hertz)
 	fresh := !e.known || start != e.p.Start
 	if fresh {
-		if e.known {
-			s.gone = append(s.gone, e.p.PID)
-		}
-		finger := e.finger
-		s.drop(e)
-		s.reset(e, e.p.PID)
-		e.p.Start, e.finger = start, finger
+		s.begin(e, start)
 	}
 	due := fresh || boot >= e.due
 	s.fromStat(e, st, clock, asked)
@@ -127,6 +121,20 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	e.known = true
 	return !gone
+}
+
+// settled reports whether nothing is to be read of a process that has not run.
+func (e *entry) settled(boot uint64) bool { return e.known && boot < e.due && !e.orphan }
+
+// begin makes the entry that of another process, which has taken its number or is new.
+func (s *Source) begin(e *entry, start uint64) {
+	if e.known {
+		s.gone = append(s.gone, e.p.PID)
+	}
+	finger := e.finger
+	s.drop(e)
+	s.reset(e, e.p.PID)
+	e.p.Start, e.finger = start, finger
 }
 
 // rest reads what neither stat nor status holds.

@@ -87,7 +87,13 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 		return false
 	}
 	p.word()
-	switch k := strings.TrimSuffix(p.name(key), "_FREQ"); k {
+	p.engine(strings.TrimSuffix(p.name(key), "_FREQ"), e, s)
+	return true
+}
+
+// engine keeps an engine by its name.
+func (p *Parser) engine(k string, e Engine, s *Stats) {
+	switch k {
 	case "":
 	case "GR3D":
 		e.Name = k
@@ -109,7 +115,6 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 			s.Engines = append(s.Engines, e)
 		}
 	}
-	return true
 }
 
 func known(rails []Rail, name string) bool {

@@ -242,50 +242,10 @@ func series(empty bool) http.Handler {
 		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": data}) // the browser went away: nothing to say
 	}
 	labels := func(q string) []map[string]string {
-		switch {
-		case empty:
+		if empty {
 			return nil
-		case strings.Contains(q, "(site, workload) (rate") && strings.Contains(q, "=~"): // lines in a table, for all that are asked for
-			var out []map[string]string
-			for _, id := range strings.Split(alternatives(q), "|") {
-				out = append(out, map[string]string{"workload": id, "site": siteName})
-			}
-			return out
-		case strings.Contains(q, "(site, workload"):
-			return []map[string]string{{"workload": "slurm/4711", "site": siteName, "owner": "alice", "name": "train"}, {"workload": "deployment/shop/cart", "site": siteName, "owner": "shop"}}
-		case strings.Contains(q, "(site, node)"):
-			return []map[string]string{{"node": "n1", "site": siteName}, {"node": "node-0002", "site": siteName}}
-		case strings.Contains(q, "(workload)"):
-			return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"}, {"workload": "group/n1/" + hostile()[0]}}
-		case strings.Contains(q, "(node)"):
-			return []map[string]string{{"node": "n1"}, {"node": "node-0002"}}
-		case strings.Contains(q, "(domain"):
-			return []map[string]string{{"domain": "package", "share": "active", "method": "measured"}, {"domain": "board", "share": "idle", "method": "modelled"}}
-		case strings.Contains(q, "device"):
-			return []map[string]string{{"device": "sda"}, {"device": "eth0"}}
 		}
-		return []map[string]string{{}}
-	}
-	size := func(q string, i int) float64 {
-		switch {
-		case strings.Contains(q, "gpu_busy") && strings.Contains(q, " / count"):
-			return 0.72 / float64(i+1)
-		case strings.Contains(q, "MemTotal") && !strings.Contains(q, "Available"):
-			return 64 << 30
-		case strings.Contains(q, "MemAvailable"):
-			return 40 << 30
-		case strings.HasPrefix(q, "count("):
-			return 16
-		case strings.Contains(q, "memory_bytes"):
-			return float64(int(4)<<30) / float64(i+1)
-		case strings.Contains(q, "node_cpu_seconds"):
-			return 9
-		case strings.HasPrefix(q, "sum(rate"):
-			return 7
-		case strings.Contains(q, "pressure"):
-			return 0.2
-		}
-		return 3 / float64(i+1)
+		return labelsOf(q)
 	}
 	mux.HandleFunc("GET /api/v1/query", func(w http.ResponseWriter, r *http.Request) {
 		q := r.FormValue("query")
@@ -297,7 +257,7 @@ func series(empty bool) http.Handler {
 		}
 		out := []any{}
 		for i, l := range labels(q) {
-			out = append(out, map[string]any{"metric": l, "value": []any{time.Now().Unix(), fmt.Sprint(size(q, i))}})
+			out = append(out, map[string]any{"metric": l, "value": []any{time.Now().Unix(), fmt.Sprint(sizeOf(q, i))}})
 		}
 		send(w, map[string]any{"resultType": "vector", "result": out})
 	})
@@ -313,7 +273,7 @@ func series(empty bool) http.Handler {
 				if strings.Contains(q, "workload") && !strings.HasPrefix(q, "sum(") {
 					wave = 1 + 0.3*math.Sin(t/900+float64(i))
 				}
-				values = append(values, []any{t, fmt.Sprint(size(q, i) * wave)})
+				values = append(values, []any{t, fmt.Sprint(sizeOf(q, i) * wave)})
 			}
 			out = append(out, map[string]any{"metric": l, "values": values})
 		}
@@ -332,4 +292,52 @@ func series(empty bool) http.Handler {
 	})
 	mux.HandleFunc("GET /api/v1/labels", func(w http.ResponseWriter, _ *http.Request) { send(w, []string{"node", "owner", "workload"}) })
 	return mux
+}
+
+// labelsOf are the labels of the series that a query gives.
+func labelsOf(q string) []map[string]string {
+	switch {
+	case strings.Contains(q, "(site, workload) (rate") && strings.Contains(q, "=~"): // lines in a table, for all that are asked for
+		var out []map[string]string
+		for _, id := range strings.Split(alternatives(q), "|") {
+			out = append(out, map[string]string{"workload": id, "site": siteName})
+		}
+		return out
+	case strings.Contains(q, "(site, workload"):
+		return []map[string]string{{"workload": "slurm/4711", "site": siteName, "owner": "alice", "name": "train"}, {"workload": "deployment/shop/cart", "site": siteName, "owner": "shop"}}
+	case strings.Contains(q, "(site, node)"):
+		return []map[string]string{{"node": "n1", "site": siteName}, {"node": "node-0002", "site": siteName}}
+	case strings.Contains(q, "(workload)"):
+		return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"}, {"workload": "group/n1/" + hostile()[0]}}
+	case strings.Contains(q, "(node)"):
+		return []map[string]string{{"node": "n1"}, {"node": "node-0002"}}
+	case strings.Contains(q, "(domain"):
+		return []map[string]string{{"domain": "package", "share": "active", "method": "measured"}, {"domain": "board", "share": "idle", "method": "modelled"}}
+	case strings.Contains(q, "device"):
+		return []map[string]string{{"device": "sda"}, {"device": "eth0"}}
+	}
+	return []map[string]string{{}}
+}
+
+// sizeOf is about what series number i of a query is.
+func sizeOf(q string, i int) float64 {
+	switch {
+	case strings.Contains(q, "gpu_busy") && strings.Contains(q, " / count"):
+		return 0.72 / float64(i+1)
+	case strings.Contains(q, "MemTotal") && !strings.Contains(q, "Available"):
+		return 64 << 30
+	case strings.Contains(q, "MemAvailable"):
+		return 40 << 30
+	case strings.HasPrefix(q, "count("):
+		return 16
+	case strings.Contains(q, "memory_bytes"):
+		return float64(int(4)<<30) / float64(i+1)
+	case strings.Contains(q, "node_cpu_seconds"):
+		return 9
+	case strings.HasPrefix(q, "sum(rate"):
+		return 7
+	case strings.Contains(q, "pressure"):
+		return 0.2
+	}
+	return 3 / float64(i+1)
 }

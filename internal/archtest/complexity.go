@@ -1,0 +1,93 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// A function may be long, or have many branches, but not both: above so many lines and this
+// cyclomatic complexity it is split.
+const (
+	maxFunctionLines = 60
+	maxComplexity    = 25
+)
+
+// function is one of the functions of a file.
+type function struct {
+	place, name       string
+	lines, complexity int
+}
+
+// tooComplex reports whether it must be split.
+func (f *function) tooComplex() bool {
+	return f.lines > maxFunctionLines && f.complexity > maxComplexity
+}
+
+// functionsOf are the functions of all modules below a directory: those of files that somebody
+// wrote, without tests.
+func functionsOf(root string) (out []function, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if !ast.IsGenerated(file) {
+			out = append(out, functionsIn(files, file)...)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// functionsIn are the functions of a file. What is written inside another function counts as
+// part of it.
+func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Body == nil {
+			continue
+		}
+		begin, end := files.Position(f.Pos()), files.Position(f.End())
+		out = append(out, function{place: begin.String(), name: f.Name.Name, lines: end.Line - begin.Line + 1, complexity: complexityOf(f.Body)})
+	}
+	return out
+}
+
+// complexityOf is McCabe's: one, and one more for each branch, loop, case and shortcut.
+func complexityOf(body *ast.BlockStmt) int {
+	n := 1
+	ast.Inspect(body, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			n++
+		case *ast.CaseClause:
+			if x.List != nil {
+				n++
+			}
+		case *ast.CommClause:
+			if x.Comm != nil {
+				n++
+			}
+		case *ast.BinaryExpr:
+			if x.Op == token.LAND || x.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
