@@ -211,7 +211,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.exportEnergy(p, b)
 	l.exportFacts(p, b)
 	p.exportContainer(b)
-	if p.brief() {
+	if p.reduced() {
 		return
 	}
 	p.exportMemoryPressure(b)

@@ -87,7 +87,7 @@ func TestTrafficConserved(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "born") {
 				pid++
 				p := proc(pid, pid, r.boot+uint64(pid), 0)
-				n := rapid.Uint64Range(quietIO, 1<<40).Draw(t, "bytes")
+				n := rapid.Uint64Range(reducedIO, 1<<40).Draw(t, "bytes")
 				total += float64(n)
 				moved = append(moved, sent(pid, p.Start, n))
 				if rapid.Bool().Draw(t, "short") {

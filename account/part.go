@@ -36,7 +36,7 @@ type Part struct {
 	absorbed  bool      // another part holds what it used
 	exported  bool      // some export carried it
 	held      bool      // the last export left it for the next
-	full      bool      // and told all of it, see brief
+	full      bool      // with all series, see reduced
 
 	total    usage  // what is exported
 	tasks    uint64 // CPU nanoseconds seen by processes

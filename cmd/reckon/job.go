@@ -107,31 +107,40 @@ owner and name instead.`,
 	return cmd
 }
 
-func runJob(ctx context.Context, g *globals, o jobOptions) error {
-	now := g.now()
-	var r client.Range
+// span is what to ask for of the job, whose id loses its run and its step.
+func (o *jobOptions) span(now time.Time) (client.Range, error) {
+	r := client.Range{Site: o.site}
 	var err error
 	if r.From, err = moment("from", o.from, now); err != nil {
-		return err
+		return r, err
 	}
 	if r.To, err = moment("to", o.to, now); err != nil {
-		return err
+		return r, err
 	}
 	if r.Step, err = span("step", o.step); err != nil {
-		return err
+		return r, err
 	}
 	if o.id, r.Start, err = lifeOf(o.id, o.start, now); err != nil {
-		return err
+		return r, err
 	}
 	o.id, o.oneStep = jobAndStep(o.id)
 	if o.oneStep != "" && (o.mail || o.seff || o.trace.value != "" || o.by.value != "" || o.format.value == "csv") {
-		return &usageError{fmt.Errorf("%s.%s is a step; --email-text, --seff, --trace, --by and --format csv are of whole jobs", o.id, o.oneStep)}
+		return r, &usageError{fmt.Errorf("%s.%s is a step; --email-text, --seff, --trace, --by and --format csv are of whole jobs", o.id, o.oneStep)}
 	}
 	switch r.By = o.by.value; {
 	case o.oneStep != "":
 		r.By = "part"
 	case r.By == "" && o.format.value == "table":
 		r.By = "total"
+	}
+	return r, nil
+}
+
+func runJob(ctx context.Context, g *globals, o jobOptions) error {
+	now := g.now()
+	r, err := o.span(now)
+	if err != nil {
+		return err
 	}
 	c, err := g.client()
 	if err != nil {
@@ -145,7 +154,6 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 			return writeMembers(g, o, m, now)
 		}
 	}
-	r.Site = o.site
 	jobs := []client.Workload{{ID: o.id, Start: r.Start, Site: r.Site}}
 	if o.finds {
 		if jobs, err = lastJobs(ctx, c, o.find, o.site); err != nil {

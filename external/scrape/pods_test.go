@@ -33,7 +33,7 @@ func list(pods ...string) string {
 func waits(x *target) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return !x.asked
+	return !x.fetched
 }
 
 func TestPodTargets(t *testing.T) {

@@ -102,13 +102,13 @@ type target struct {
 	strange bool
 	stop    func() // ends what asks the target of a pod
 
-	mu     sync.Mutex // guards what follows
-	last   []promtext.Figure
-	at     time.Time
-	took   time.Duration
-	origin *sensor.Origin
-	err    error
-	asked  bool
+	mu      sync.Mutex // guards what follows
+	last    []promtext.Figure
+	at      time.Time
+	took    time.Duration
+	origin  *sensor.Origin
+	err     error
+	fetched bool
 }
 
 // New checks the targets and begins to ask them, and the pods of the kubelet's list that want to be asked where pods
@@ -291,7 +291,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	defer s.mu.Unlock()
 	for _, t := range s.all() {
 		t.mu.Lock()
-		if t.asked {
+		if t.fetched {
 			b.Add(t.row, t.took.Seconds())
 		}
 		t.mu.Unlock()
@@ -309,7 +309,7 @@ func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	}
 	for _, t := range s.all() {
 		t.mu.Lock()
-		if !t.asked { // the first answer is on its way
+		if !t.fetched { // the first answer is on its way
 			t.mu.Unlock()
 			continue
 		}

@@ -28,7 +28,7 @@ func once(t *testing.T, c Target) (*Sensor, *target) {
 	}
 	s := &Sensor{targets: []*target{x}, now: time.Now, cancel: func() {}}
 	t.Cleanup(func() { _ = s.Close() })
-	x.ask(context.Background(), s.now)
+	x.fetch(context.Background(), s.now)
 	return s, x
 }
 
@@ -82,7 +82,7 @@ func TestScrape(t *testing.T) {
 	}
 	s.now = time.Now
 	srv.Close()
-	x.ask(context.Background(), s.now)
+	x.fetch(context.Background(), s.now)
 	if got, _, reason := read(s); len(got) != 0 || reason != "nobody listens there" {
 		t.Errorf("%v %q", got, reason)
 	}

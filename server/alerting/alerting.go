@@ -86,7 +86,7 @@ type Service struct {
 
 	following sync.Mutex // held from the reading of findings until they are told
 	mu        sync.Mutex
-	told      map[string]*notifier.Alert // findings that fire or ended lately, by id
+	firing    map[string]*notifier.Alert // findings that fire or ended lately, by id
 	tests     map[string]time.Time
 }
 
@@ -119,7 +119,7 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 		}
 		s.inside, s.sinks = e, append(s.sinks, e)
 	}
-	if s.told, err = openTold(o.Dir); err != nil {
+	if s.firing, err = openFindings(o.Dir); err != nil {
 		s.Close()
 		return nil, err
 	}

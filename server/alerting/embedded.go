@@ -56,7 +56,7 @@ type embedded struct {
 	measured *dispatch.DispatcherMetrics
 	mux      http.Handler
 	memory   *memory
-	flight   *flight // notifications on their way
+	drain    *drainStage // notifications in flight
 
 	mu         sync.RWMutex
 	config     *amconfig.Config
@@ -166,7 +166,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 		if err != nil {
 			return fmt.Errorf("receiver %s of %s: %w", rc.Name, e.file, err)
 		}
-		receivers[rc.Name] = e.memory.watch(rc.Name, list)
+		receivers[rc.Name] = e.memory.track(rc.Name, list)
 		counts[rc.Name] = []string{}
 		for i := range list {
 			counts[rc.Name] = append(counts[rc.Name], list[i].String())
@@ -185,9 +185,9 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 	e.inhibitor = inhibit.NewInhibitor(e.alerts, conf.InhibitRules, e.log, e.recorder)
 	inhibitor := e.inhibitor
 	stage := e.pipeline.New(receivers, func() time.Duration { return 0 }, inhibitor, e.silencer,
-		timeinterval.NewIntervener(times), e.groups, &noted{e.notified, e.memory, e.notified.Snapshot}, nil)
-	e.flight = &flight{stage: stage}
-	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, e.flight, e.groups,
+		timeinterval.NewIntervener(times), e.groups, &deliveryLog{e.notified, e.memory, e.notified.Snapshot}, nil)
+	e.drain = &drainStage{stage: stage}
+	e.dispatcher = dispatch.NewDispatcher(e.alerts, routes, e.drain, e.groups,
 		func(d time.Duration) time.Duration { return max(d, notify.MinTimeout) }, 30*time.Second, nil, e.log, e.recorder, e.measured, tmpl)
 	e.config, e.routes, e.counts = conf, routes, counts
 	go inhibitor.Run()
@@ -203,7 +203,7 @@ func (e *embedded) stopPresent() {
 	}
 	if e.dispatcher != nil {
 		e.dispatcher.Stop()
-		if !e.flight.land() {
+		if !e.drain.close() {
 			e.log.Warn("a receiver did not answer within 15 s of the stop; it may be told once more")
 		}
 	}
@@ -273,7 +273,7 @@ func (e *embedded) check(_ context.Context, id string) []Delivery {
 			out = append(out, Delivery{Alertmanager: "embedded", Receiver: name, Arrived: true, Error: "this receiver tells nobody"})
 		}
 		for _, integration := range counts[name] {
-			d := e.memory.delivered(id, name, integration)
+			d := e.memory.testResult(id, name, integration)
 			d.Alertmanager, d.Receiver, d.Integration = "embedded", name, integration
 			out = append(out, d)
 		}

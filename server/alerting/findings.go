@@ -64,15 +64,15 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 	for i := range list {
 		f := &list[i]
 		a := f.alert(now.Add(4*s.o.Resend), strings.TrimRight(s.o.External, "/")+"/findings")
-		if f.Quiet && s.told[f.ID] == nil {
+		if f.Quiet && s.firing[f.ID] == nil {
 			continue
 		}
 		open[f.ID] = true
-		changed = changed || s.told[f.ID] == nil
-		s.told[f.ID] = a
+		changed = changed || s.firing[f.ID] == nil
+		s.firing[f.ID] = a
 		out = append(out, a)
 	}
-	for id, a := range s.told {
+	for id, a := range s.firing {
 		if open[id] {
 			continue
 		}
@@ -81,12 +81,12 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 		}
 		out = append(out, a)
 		if now.Sub(a.EndsAt) > 15*time.Minute { // told often enough that it ended, as rules do
-			delete(s.told, id)
+			delete(s.firing, id)
 			changed = true
 		}
 	}
 	if changed {
-		if err := saveTold(s.o.Dir, s.told); err != nil { // before they are told
+		if err := saveFindings(s.o.Dir, s.firing); err != nil { // before they are told
 			s.log.Error("findings that were told could not be saved; a restart may end them", "err", err)
 		}
 	}

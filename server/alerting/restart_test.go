@@ -98,9 +98,9 @@ func TestStopWaitsForTheAnswer(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
 	until(t, func() bool {
-		s.inside.flight.mu.Lock()
-		defer s.inside.flight.mu.Unlock()
-		return s.inside.flight.landed
+		s.inside.drain.mu.Lock()
+		defer s.inside.drain.mu.Unlock()
+		return s.inside.drain.drained
 	})
 	close(answered)
 	<-stopped

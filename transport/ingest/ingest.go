@@ -81,7 +81,7 @@ type handler struct {
 	receiving atomic.Int64 // bytes of bodies that are on their way
 	buffers   sync.Pool
 	meta      described
-	known     known
+	series    seriesCache
 	said      atomic.Int64 // when samples could not be stored, in seconds
 	warned    atomic.Int64 // when samples were refused, in seconds
 }

@@ -95,7 +95,7 @@ func (w *writer) finish(err error) (result, error) {
 		w.who.bounds.Stored()
 	}
 	for i := range w.fresh {
-		w.h.known.put(w.fresh[i].key, w.fresh[i].as, w.round)
+		w.h.series.put(w.fresh[i].key, w.fresh[i].as, w.round)
 	}
 	w.h.Stats.stored(w.h.protocol, w.result.samples+w.result.histograms)
 	if w.refused == 0 {
@@ -168,7 +168,7 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		w.refuse(whyInvalid, n, "description of %s: %v", ts.labels(req, &w.scratch), err)
 		return nil
 	}
-	k, old := w.h.known.get(key, w.round)
+	k, old := w.h.series.get(key, w.round)
 	if !old {
 		k.ls = ts.labels(req, &w.scratch)
 		if !w.valid(k.ls, n) {
@@ -284,7 +284,7 @@ type series struct {
 // freshSeries is one that is new or not as it was known.
 type freshSeries struct {
 	key sum
-	as  knownSeries
+	as  cachedSeries
 }
 
 // admit reports whether a series with so many samples, whose labels are valid, is taken.

@@ -138,22 +138,22 @@ func TestKnownDescription(t *testing.T) {
 
 // What no longer comes is forgotten, and so is everything before it grows too large.
 func TestForgotten(t *testing.T) {
-	var k known
-	key := func(i int) sum { return sum{uint64(i) * knownShards, 1} } // all in one shard
-	k.put(key(1), knownSeries{}, 1)
-	k.put(key(2), knownSeries{}, 1)
+	var k seriesCache
+	key := func(i int) sum { return sum{uint64(i) * cacheShards, 1} } // all in one shard
+	k.put(key(1), cachedSeries{}, 1)
+	k.put(key(2), cachedSeries{}, 1)
 	k.get(key(2), 2)
-	k.put(key(3), knownSeries{}, 3)
+	k.put(key(3), cachedSeries{}, 3)
 	_, one := k.get(key(1), 3)
 	_, other := k.get(key(2), 3)
 	if one || !other {
 		t.Errorf("after two rounds the idle series is known: %v, the other: %v", one, other)
 	}
-	for i := range knownMost + 10 {
-		k.put(key(i), knownSeries{}, 3)
+	for i := range maxSeriesPerShard + 10 {
+		k.put(key(i), cachedSeries{}, 3)
 	}
-	if n := len(k.shards[0].byKey); n > knownMost {
-		t.Errorf("%d series in a shard, at most %d", n, knownMost)
+	if n := len(k.shards[0].byKey); n > maxSeriesPerShard {
+		t.Errorf("%d series in a shard, at most %d", n, maxSeriesPerShard)
 	}
 }
 

@@ -40,20 +40,20 @@ func TestQuietGroupIsToldInBrief(t *testing.T) {
 		return nil
 	}
 	r.tick(0, live)
-	brief := export()
+	few := export()
 	for _, name := range []string{"reckon_workload_cpu_seconds_total", "reckon_workload_memory_bytes", "reckon_workload_memory_peak_bytes", "reckon_workload_memory_needed_peak_bytes", "reckon_workload_processes", "reckon_workload_info", "reckon_workload_start_time_seconds"} {
-		if len(brief[name]) == 0 {
-			t.Errorf("in brief %s is missing", name)
+		if len(few[name]) == 0 {
+			t.Errorf("the reduced set lacks %s", name)
 		}
 	}
 	count := 0
-	for name, s := range brief {
+	for name, s := range few {
 		if count += len(s); slices.Contains([]string{"reckon_workload_io_bytes_total", "reckon_workload_cores", "reckon_workload_threads", "reckon_workload_swap_bytes", "reckon_command_cpu_seconds_total"}, name) {
-			t.Errorf("in brief %s is told", name)
+			t.Errorf("the reduced set has %s", name)
 		}
 	}
 	if count > 12 {
-		t.Errorf("in brief a group is %d series", count)
+		t.Errorf("the reduced set of a group is %d series", count)
 	}
 	// It writes: everything is told, with what it did before.
 	live[0].WriteBytes += 20 << 20
@@ -97,5 +97,5 @@ func TestBusyGroupIsToldInFull(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a group that used two seconds is told in brief")
+	t.Error("a group that used two seconds has the reduced set")
 }

@@ -16,12 +16,12 @@ import (
 	"reckon/sensor"
 )
 
-// run asks the target until ctx ends, at once and then at each interval.
+// run fetches the target at once and then at each interval, until ctx ends.
 func (t *target) run(ctx context.Context, now func() time.Time) {
 	ticker := time.NewTicker(t.Interval)
 	defer ticker.Stop()
 	for {
-		t.ask(ctx, now)
+		t.fetch(ctx, now)
 		select {
 		case <-ctx.Done():
 			return
@@ -30,13 +30,13 @@ func (t *target) run(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// ask asks once and keeps the answer.
-func (t *target) ask(ctx context.Context, now func() time.Time) {
+// fetch requests the page once and keeps its figures, or why there are none.
+func (t *target) fetch(ctx context.Context, now func() time.Time) {
 	began := now()
-	err := t.fetch(ctx)
+	err := t.request(ctx)
 	var origin *sensor.Origin
 	if err == nil {
-		origin = t.whose()
+		origin = t.resolveOrigin()
 	}
 	if ctx.Err() != nil {
 		return
@@ -44,7 +44,7 @@ func (t *target) ask(ctx context.Context, now func() time.Time) {
 	at := now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.took, t.err, t.asked = at.Sub(began), err, true
+	t.took, t.err, t.fetched = at.Sub(began), err, true
 	t.last = t.last[:0]
 	if err != nil {
 		return
@@ -59,8 +59,8 @@ func (t *target) ask(ctx context.Context, now func() time.Time) {
 	}
 }
 
-// whose says what is known of where the answer came from.
-func (t *target) whose() *sensor.Origin {
+// resolveOrigin is the workload that the figures belong to, or the peer that sent them.
+func (t *target) resolveOrigin() *sensor.Origin {
 	if t.Workload != "" {
 		return &sensor.Origin{Workload: t.Workload, Trusted: !t.strange, Placed: t.strange}
 	}
@@ -68,8 +68,8 @@ func (t *target) whose() *sensor.Origin {
 	return &o
 }
 
-// fetch asks for the page.
-func (t *target) fetch(ctx context.Context) error {
+// request reads the page into the body.
+func (t *target) request(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
 	if err != nil {
 		return err

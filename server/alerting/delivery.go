@@ -27,21 +27,21 @@ import (
 // grace is how long a stop waits for receivers to answer to what was sent to them.
 const grace = 10 * time.Second
 
-// flight is the last stage before receivers. Alertmanager's dispatcher does not wait for
-// what is on its way when it stops; we do, or it would be told and not be noted, and the
-// next start would tell it again or keep its end to itself.
-type flight struct {
+// drainStage is the last stage before receivers. Alertmanager's dispatcher does not wait for
+// notifications in flight when it stops; we do, or they would be delivered and not be logged,
+// and the next start would send them again or suppress their end.
+type drainStage struct {
 	stage notify.Stage
 
-	mu     sync.Mutex
-	landed bool
-	wg     sync.WaitGroup
+	mu      sync.Mutex
+	drained bool
+	wg      sync.WaitGroup
 }
 
 // Exec implements notify.Stage.
-func (f *flight) Exec(ctx context.Context, l *slog.Logger, list ...*alert.Alert) (context.Context, []*alert.Alert, error) {
+func (f *drainStage) Exec(ctx context.Context, l *slog.Logger, list ...*alert.Alert) (context.Context, []*alert.Alert, error) {
 	f.mu.Lock()
-	if f.landed {
+	if f.drained {
 		f.mu.Unlock()
 		return ctx, nil, context.Canceled
 	}
@@ -51,11 +51,11 @@ func (f *flight) Exec(ctx context.Context, l *slog.Logger, list ...*alert.Alert)
 	return f.stage.Exec(ctx, l, list...)
 }
 
-// land lets nothing leave any more and waits for what has left; false: something still
-// hangs after the grace.
-func (f *flight) land() bool {
+// close admits no more notifications and waits for those in flight; false: some still hang after
+// the grace.
+func (f *drainStage) close() bool {
 	f.mu.Lock()
-	f.landed = true
+	f.drained = true
 	f.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
@@ -87,8 +87,8 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	return out, func() { stop(); cancel() }
 }
 
-// noted is the log of what was told, written at once.
-type noted struct {
+// deliveryLog is the notification log, written to its file at each entry.
+type deliveryLog struct {
 	notify.NotificationLog
 	memory *memory
 	write  func(io.Writer) (int64, error)
@@ -100,17 +100,17 @@ func groupOf(receiver, name string, index int, group string) string {
 }
 
 // Log implements notify.NotificationLog.
-func (n *noted) Log(r *nflogpb.Receiver, group string, firing, resolved []uint64, s *nflog.Store, expiry time.Duration) error {
+func (n *deliveryLog) Log(r *nflogpb.Receiver, group string, firing, resolved []uint64, s *nflog.Store, expiry time.Duration) error {
 	err := n.NotificationLog.Log(r, group, firing, resolved, s, expiry)
 	n.memory.snapshot("nflog", n.write)
-	n.memory.arrived(groupOf(r.GroupName, r.Integration, int(r.Idx), group), firing, resolved)
+	n.memory.completed(groupOf(r.GroupName, r.Integration, int(r.Idx), group), firing, resolved)
 	return err
 }
 
 // Query implements notify.NotificationLog. Alertmanager forgets which ends it told as soon
 // as it tells something else of the group, for it has no such alert any more; after a
 // restart we have it again.
-func (n *noted) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
+func (n *deliveryLog) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
 	list, err := n.NotificationLog.Query(params...)
 	if err != nil {
 		return list, err
@@ -118,7 +118,7 @@ func (n *noted) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
 	n.memory.mu.Lock()
 	defer n.memory.mu.Unlock()
 	for i, e := range list {
-		over := n.memory.over[groupOf(e.Receiver.GroupName, e.Receiver.Integration, int(e.Receiver.Idx), string(e.GroupKey))]
+		over := n.memory.resolved[groupOf(e.Receiver.GroupName, e.Receiver.Integration, int(e.Receiver.Idx), string(e.GroupKey))]
 		if len(over) == 0 {
 			continue
 		}
@@ -130,23 +130,23 @@ func (n *noted) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
 	return list, nil
 }
 
-// arrived notes that a group was told as a whole.
-func (m *memory) arrived(key string, firing, resolved []uint64) {
+// completed notes that all alerts of a group were delivered.
+func (m *memory) completed(key string, firing, resolved []uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
 	for _, h := range firing {
-		delete(m.over[key], h)
+		delete(m.resolved[key], h)
 	}
 	for _, h := range resolved {
-		if m.over[key] == nil {
-			m.over[key] = map[uint64]time.Time{}
+		if m.resolved[key] == nil {
+			m.resolved[key] = map[uint64]time.Time{}
 		}
-		if _, has := m.over[key][h]; !has {
-			m.over[key][h] = now
+		if _, has := m.resolved[key][h]; !has {
+			m.resolved[key][h] = now
 		}
 	}
-	delete(m.trying, key)
+	delete(m.inFlight, key)
 	m.save()
 }
 
@@ -158,7 +158,7 @@ const unanswered = 1
 func (m *memory) resume(log *nflog.Log) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range m.trying {
+	for _, t := range m.inFlight {
 		r := &nflogpb.Receiver{GroupName: t.Receiver, Integration: t.Name, Idx: uint32(t.Index)}
 		list, err := log.Query(nflog.QGroupKey(t.Group), nflog.QReceiver(r))
 		if err != nil && !errors.Is(err, nflog.ErrNotFound) {
@@ -171,12 +171,12 @@ func (m *memory) resume(log *nflog.Log) error {
 		if err := log.Log(r, t.Group, firing, resolved, store, 0); err != nil {
 			return err
 		}
-		maps.Copy(m.told, t.Findings)
+		maps.Copy(m.delivered, t.Findings)
 	}
-	if len(m.trying) == 0 {
+	if len(m.inFlight) == 0 {
 		return nil
 	}
-	clear(m.trying)
+	clear(m.inFlight)
 	var err error
 	if err = writeSnapshot(filepath.Join(m.dir, "nflog"), log.Snapshot); err == nil {
 		m.save()
@@ -184,19 +184,19 @@ func (m *memory) resume(log *nflog.Log) error {
 	return err
 }
 
-// watch stands before every integration of a receiver.
-func (m *memory) watch(receiver string, list []notify.Integration) []notify.Integration {
+// track puts delivery tracking before every integration of a receiver.
+func (m *memory) track(receiver string, list []notify.Integration) []notify.Integration {
 	out := make([]notify.Integration, len(list))
 	for i := range list {
-		w := &watched{to: &list[i], receiver: receiver, memory: m}
+		w := &trackedReceiver{to: &list[i], receiver: receiver, memory: m}
 		out[i] = notify.NewIntegration(w, &list[i], list[i].Name(), list[i].Index(), receiver)
 	}
 	return out
 }
 
-// watched is an integration that notes what it tells, tells a finding and an end once, and
-// notes how tests fared.
-type watched struct {
+// trackedReceiver is an integration that tracks its deliveries: a finding and an end are delivered once,
+// and results of tests are kept.
+type trackedReceiver struct {
 	to       *notify.Integration
 	receiver string
 	memory   *memory
@@ -205,7 +205,7 @@ type watched struct {
 func finding(a *alert.Alert) bool { return a.Labels["alertname"] == findingName }
 
 // key names an alert at this integration. A finding is told once in whatever group it is.
-func (w *watched) key(a *alert.Alert, group string) string {
+func (w *trackedReceiver) key(a *alert.Alert, group string) string {
 	if finding(a) {
 		group = ""
 	}
@@ -213,35 +213,35 @@ func (w *watched) key(a *alert.Alert, group string) string {
 }
 
 // Notify implements notify.Notifier.
-func (w *watched) Notify(ctx context.Context, list ...*alert.Alert) (bool, error) {
+func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (bool, error) {
 	group, _ := notify.GroupKey(ctx)
-	news := w.unknown(group, list)
+	news := w.undelivered(group, list)
 	if len(news) == 0 {
 		return false, nil
 	}
-	w.begin(group, news)
+	w.markInFlight(group, news)
 	// A stop does not tear what is on its way: it would be told, and not be noted.
 	ctx, cancel := outlive(ctx)
 	defer cancel()
 	again, err := w.to.Notify(ctx, news...)
-	w.note(group, news, err)
+	w.markResult(group, news, err)
 	return again, err
 }
 
-// unknown leaves out the ends that this receiver was told, and the findings.
-func (w *watched) unknown(group string, list []*alert.Alert) []*alert.Alert {
+// undelivered leaves out the ends and findings that this receiver already has.
+func (w *trackedReceiver) undelivered(group string, list []*alert.Alert) []*alert.Alert {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()
 	out := make([]*alert.Alert, 0, len(list))
 	for _, a := range list {
-		last, told := w.memory.told[w.key(a, group)]
+		last, sent := w.memory.delivered[w.key(a, group)]
 		switch {
-		case told && last.Maybe:
-		case a.Resolved() && told && !last.Ended.IsZero():
+		case sent && last.Uncertain:
+		case a.Resolved() && sent && !last.Ended.IsZero():
 			continue
-		case finding(a) && a.Resolved() && !told:
+		case finding(a) && a.Resolved() && !sent:
 			continue
-		case finding(a) && !a.Resolved() && told && last.Ended.IsZero() && last.Starts.Equal(a.StartsAt):
+		case finding(a) && !a.Resolved() && sent && last.Ended.IsZero() && last.Starts.Equal(a.StartsAt):
 			continue
 		}
 		out = append(out, a)
@@ -249,28 +249,28 @@ func (w *watched) unknown(group string, list []*alert.Alert) []*alert.Alert {
 	return out
 }
 
-// begin notes what is sent before it is.
-func (w *watched) begin(group string, list []*alert.Alert) {
-	t := attempt{Group: group, Receiver: w.receiver, Name: w.to.Name(), Index: w.to.Index(), Findings: map[string]said{}}
+// markInFlight records a notification before it is sent.
+func (w *trackedReceiver) markInFlight(group string, list []*alert.Alert) {
+	t := attempt{Group: group, Receiver: w.receiver, Name: w.to.Name(), Index: w.to.Index(), Findings: map[string]lastDelivery{}}
 	for _, a := range list {
 		if finding(a) {
-			t.Findings[w.key(a, group)] = said{Starts: a.StartsAt, Maybe: true}
+			t.Findings[w.key(a, group)] = lastDelivery{Starts: a.StartsAt, Uncertain: true}
 		}
 	}
 	m := w.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.trying[groupOf(t.Receiver, t.Name, t.Index, group)] = t
+	m.inFlight[groupOf(t.Receiver, t.Name, t.Index, group)] = t
 	m.save()
 }
 
-// note notes what came of it. What arrived stays in trying until the log has it too.
-func (w *watched) note(group string, list []*alert.Alert, err error) {
+// markResult records how it ended. What arrived stays in flight until the log has it too.
+func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err error) {
 	m := w.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		delete(m.trying, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
+		delete(m.inFlight, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
 	}
 	for _, a := range list {
 		if id, test := a.Labels[testLabel]; test && !a.Resolved() {
@@ -283,39 +283,39 @@ func (w *watched) note(group string, list []*alert.Alert, err error) {
 		switch key := w.key(a, group); {
 		case err != nil:
 		case a.Resolved():
-			m.told[key] = said{Starts: a.StartsAt, Ended: time.Now()}
+			m.delivered[key] = lastDelivery{Starts: a.StartsAt, Ended: time.Now()}
 		case finding(a):
-			m.told[key] = said{Starts: a.StartsAt}
+			m.delivered[key] = lastDelivery{Starts: a.StartsAt}
 		default:
-			delete(m.told, key)
+			delete(m.delivered, key)
 		}
 	}
 	m.save()
 }
 
-func (m *memory) delivered(id, receiver, integration string) Delivery {
+func (m *memory) testResult(id, receiver, integration string) Delivery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.tests[id+"/"+receiver+"/"+integration]
 }
 
-// toldFile is a finding that was told, as it is kept.
-type toldFile struct {
+// findingRecord is a finding that was delivered, as it is stored.
+type findingRecord struct {
 	Labels, Annotations map[string]string
 	Starts, Ends        time.Time
 }
 
-func toldName(dir string) string { return filepath.Join(dir, "findings.json") }
+func findingsFile(dir string) string { return filepath.Join(dir, "findings.json") }
 
-// openTold reads the findings that were told before.
-func openTold(dir string) (map[string]*notifier.Alert, error) {
-	out, kept := map[string]*notifier.Alert{}, map[string]toldFile{}
-	raw, err := os.ReadFile(toldName(dir))
+// openFindings reads the findings that were delivered before.
+func openFindings(dir string) (map[string]*notifier.Alert, error) {
+	out, kept := map[string]*notifier.Alert{}, map[string]findingRecord{}
+	raw, err := os.ReadFile(findingsFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
 	if err = cmp.Or(err, json.Unmarshal(raw, &kept)); err != nil {
-		return nil, fmt.Errorf("read the findings that were told (%s): %w; remove it, and the end of those that are gone is told late", toldName(dir), err)
+		return nil, fmt.Errorf("read the findings that were told (%s): %w; remove it, and the end of those that are gone is told late", findingsFile(dir), err)
 	}
 	for id, f := range kept {
 		out[id] = &notifier.Alert{Labels: labels.FromMap(f.Labels), Annotations: labels.FromMap(f.Annotations), StartsAt: f.Starts, EndsAt: f.Ends}
@@ -323,10 +323,10 @@ func openTold(dir string) (map[string]*notifier.Alert, error) {
 	return out, nil
 }
 
-func saveTold(dir string, list map[string]*notifier.Alert) error {
-	kept := make(map[string]toldFile, len(list))
+func saveFindings(dir string, list map[string]*notifier.Alert) error {
+	kept := make(map[string]findingRecord, len(list))
 	for id, a := range list {
-		kept[id] = toldFile{Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Starts: a.StartsAt, Ends: a.EndsAt}
+		kept[id] = findingRecord{Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Starts: a.StartsAt, Ends: a.EndsAt}
 	}
 	raw, err := json.Marshal(kept)
 	if err != nil {
@@ -335,5 +335,5 @@ func saveTold(dir string, list map[string]*notifier.Alert) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
-	return replace(toldName(dir), raw)
+	return replace(findingsFile(dir), raw)
 }

@@ -28,46 +28,46 @@ type memory struct {
 	resend time.Duration
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	alerts map[model.Fingerprint]*alert.Alert
-	told   map[string]said                 // by receiver, integration and alert
-	over   map[string]map[uint64]time.Time // by group of a receiver, the alerts whose end it was told, by Alertmanager's hash
-	trying map[string]attempt              // by group of a receiver
-	tests  map[string]Delivery
+	mu        sync.Mutex
+	alerts    map[model.Fingerprint]*alert.Alert
+	delivered map[string]lastDelivery         // by receiver, integration and alert
+	resolved  map[string]map[uint64]time.Time // by group of a receiver, the alerts whose end it was told, by Alertmanager's hash
+	inFlight  map[string]attempt              // by group of a receiver
+	tests     map[string]Delivery
 }
 
 // saved is the file.
 type saved struct {
-	Alerts []*alert.Alert                  `json:"alerts"`
-	Told   map[string]said                 `json:"told"`
-	Over   map[string]map[uint64]time.Time `json:"over"`
-	Trying map[string]attempt              `json:"trying"`
+	Alerts    []*alert.Alert                  `json:"alerts"`
+	Delivered map[string]lastDelivery         `json:"told"`
+	Resolved  map[string]map[uint64]time.Time `json:"over"`
+	InFlight  map[string]attempt              `json:"trying"`
 }
 
-// said is what a receiver was told last of an alert. That one fires is kept of findings
-// only: of others the log of Alertmanager knows.
-type said struct {
+// lastDelivery is the latest delivery of an alert to a receiver. That one fires is kept of findings
+// only: of others the log of Alertmanager has it.
+type lastDelivery struct {
 	Starts time.Time `json:"starts"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Maybe: the program was killed before the receiver answered.
-	Maybe bool `json:"maybe,omitempty"`
+	// Uncertain: the program was killed before the receiver answered.
+	Uncertain bool `json:"maybe,omitempty"`
 }
 
 // attempt is a notification that is on its way.
 type attempt struct {
-	Group    string          `json:"group"`
-	Receiver string          `json:"receiver"`
-	Name     string          `json:"name"`
-	Index    int             `json:"index"`
-	Findings map[string]said `json:"findings"`
+	Group    string                  `json:"group"`
+	Receiver string                  `json:"receiver"`
+	Name     string                  `json:"name"`
+	Index    int                     `json:"index"`
+	Findings map[string]lastDelivery `json:"findings"`
 }
 
 func (m *memory) file() string { return filepath.Join(m.dir, "alerts.json") }
 
 func openMemory(dir string, resend time.Duration, log *slog.Logger) (*memory, error) {
 	m := &memory{
-		dir: dir, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{}, told: map[string]said{},
-		over: map[string]map[uint64]time.Time{}, trying: map[string]attempt{}, tests: map[string]Delivery{},
+		dir: dir, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{}, delivered: map[string]lastDelivery{},
+		resolved: map[string]map[uint64]time.Time{}, inFlight: map[string]attempt{}, tests: map[string]Delivery{},
 	}
 	for _, name := range []string{"alerts.json.*", "nflog.*", "silences.*"} { // a kill leaves what was half written
 		half, _ := filepath.Glob(filepath.Join(dir, name))
@@ -89,9 +89,9 @@ func openMemory(dir string, resend time.Duration, log *slog.Logger) (*memory, er
 	for _, a := range s.Alerts {
 		m.alerts[a.Fingerprint()] = a
 	}
-	maps.Copy(m.told, s.Told)
-	maps.Copy(m.over, s.Over)
-	maps.Copy(m.trying, s.Trying)
+	maps.Copy(m.delivered, s.Delivered)
+	maps.Copy(m.resolved, s.Resolved)
+	maps.Copy(m.inFlight, s.InFlight)
 	return m, nil
 }
 
@@ -154,22 +154,22 @@ func (m *memory) put(list []*alert.Alert) {
 // forget drops what no alert that is still known can ask for. It is called with the lock
 // held.
 func (m *memory) forget() {
-	for key, s := range m.told {
+	for key, s := range m.delivered {
 		if last := time.Since(s.Ended); (!s.Ended.IsZero() && last > 25*time.Hour) || time.Since(s.Starts) > keep {
-			delete(m.told, key)
+			delete(m.delivered, key)
 		}
 	}
-	for key, hashes := range m.over {
+	for key, hashes := range m.resolved {
 		maps.DeleteFunc(hashes, func(_ uint64, at time.Time) bool { return time.Since(at) > 25*time.Hour })
 		if len(hashes) == 0 {
-			delete(m.over, key)
+			delete(m.resolved, key)
 		}
 	}
 }
 
 // save is called with the lock held.
 func (m *memory) save() {
-	s := saved{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Told: m.told, Over: m.over, Trying: m.trying}
+	s := saved{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Delivered: m.delivered, Resolved: m.resolved, InFlight: m.inFlight}
 	for _, a := range m.alerts {
 		s.Alerts = append(s.Alerts, a)
 	}
