@@ -157,7 +157,6 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Rollups: s.catalogue, Catalogue: s.catalogue, Store: s.catalogue, Series: s.series, Engine: s.engine.Within(5_000_000, time.Minute),
 		Hour: forecastHour, Location: time.Local, Clock: time.Now,
 	}
-	s.findings.Odd = s.forecasts.Anomalies
 	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
 	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(), Clock: time.Now}
 	o.Ranks = s.ranks
@@ -170,6 +169,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		Evaluator: &findings.Evaluator{Series: s.series, Facts: s.catalogue, Hold: bounds.Runs, Inconsistent: &s.inconsistent},
 		Store:     s.catalogue, Policy: s.config.Policy, Clock: time.Now,
 	}
+	s.findings.Odd = s.forecasts.Anomalies
 	o.Findings = &answer.Findings{Keeper: s.findings}
 	o.Data = &answer.Data{Series: promapi.Restricted(s.series), Parser: s.engine.Parser(), Metadata: s.series.Metadata, Slots: make(chan struct{}, 2)}
 	o.Power = &answer.Power{Series: promapi.Restricted(s.series), Engine: s.engine.Engine, Slots: make(chan struct{}, 1)}

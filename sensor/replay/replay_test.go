@@ -260,7 +260,7 @@ func TestCountersAreComplete(t *testing.T) {
 	}{
 		{&p, processCounters(&p), []string{"Start", "Cgroup", "Anon", "File", "Shmem", "Swap", "PeakBytes"}},
 		{&m, machineCounters(&m), []string{"Boot", "MemoryTotal", "MemoryAvailable"}},
-		{&c, groupCounters(&c), []string{"Current", "Anon", "File", "Shmem", "Kernel", "Swap", "Peak", "PIDs", "MemoryMax"}},
+		{&c, groupCounters(&c), []string{"Current", "Anon", "File", "Shmem", "Kernel", "Swap", "Peak", "PIDs", "MemoryMax", "InactiveFile"}},
 	} {
 		for _, n := range r.counters {
 			*n = 1
