@@ -8,7 +8,7 @@ import (
 
 // newAnomalies returns `reckon anomalies`: the findings of one rule.
 func newAnomalies(g *globals) *cobra.Command {
-	var o findingsOptions
+	o := findingsOptions{by: &choice{}}
 	cmd := &cobra.Command{
 		GroupID: "core",
 		Use:     "anomalies",

@@ -18,7 +18,7 @@ func (m marked) figure(w *client.Workload, key, text string) string {
 		return text
 	}
 	m[e] = true
-	return format.Mark(e) + text
+	return format.Marked(e, text)
 }
 
 // legend explains the marks that were met; empty for none.

@@ -1,6 +1,10 @@
 package format
 
-import "reckon/figure"
+import (
+	"strings"
+
+	"reckon/figure"
+)
 
 // Qualifier is what stands before a figure in a sentence to say how exact it is: "at least ";
 // empty for one that is exact.
@@ -30,6 +34,18 @@ func Mark(e figure.Exactness) string {
 		return "<="
 	}
 	return "~"
+}
+
+// Marked puts the mark of a degree before the text of a figure. A text that is itself a bound,
+// such as "< 0.001", takes none: of a figure that is at least that it says "> 0".
+func Marked(e figure.Exactness, text string) string {
+	if e == figure.Exact || !strings.HasPrefix(text, "<") {
+		return Mark(e) + text
+	}
+	if e == figure.AtLeast {
+		return "> 0"
+	}
+	return text
 }
 
 // Marks explains the marks of the degrees that were met, one after the other; empty for none.

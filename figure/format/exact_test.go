@@ -18,3 +18,18 @@ func TestExactness(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A text that is a bound already is not bounded twice.
+func TestMarked(t *testing.T) {
+	for _, c := range []struct {
+		of         figure.Exactness
+		text, want string
+	}{
+		{figure.Exact, "0.3", "0.3"}, {figure.AtLeast, "0.3", ">=0.3"}, {figure.AtMost, "1 GiB", "<=1 GiB"}, {figure.Estimated, "7 %", "~7 %"},
+		{figure.Exact, "< 0.001", "< 0.001"}, {figure.AtLeast, "< 0.001", "> 0"}, {figure.AtMost, "< 0.001", "< 0.001"}, {figure.Modelled, "< 0.1 %", "< 0.1 %"},
+	} {
+		if got := Marked(c.of, c.text); got != c.want {
+			t.Errorf("%s %q: %q, want %q", c.of, c.text, got, c.want)
+		}
+	}
+}
