@@ -312,10 +312,10 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 		note(figEnergy, cpu)
 	}
 	if l.network.since != 0 {
-		note(figNetwork, l.network.certainty(p.start))
+		note(figNetwork, l.network.certainty(p.start, fromSockets))
 	}
 	if l.waits.since != 0 {
-		note(figIOWait, l.waits.certainty(p.start))
+		note(figIOWait, l.waits.certainty(p.start, fromScheduler))
 	}
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {

@@ -78,7 +78,7 @@ func (l *Ledger) Export(b *metric.Batch) {
 	}
 	l.gpus.export(b)
 	l.network.export(b)
-	l.waits.fresh, l.waits.full = false, false
+	l.waits.exported()
 }
 
 // pendingCPU is how much a young process group may have used and still be held back:

@@ -45,12 +45,9 @@ const patience = 15
 
 // network is what the ledger knows of traffic.
 type network struct {
-	since   uint64 // boot time from which on it is counted, 0 while it is not
-	fresh   bool   // no export was made since
-	full    bool   // since the last export something could not be charged to its process
+	counting
 	waiting []waitingSent
 	total   sensor.Traffic
-	began   int64 // when counting began, milliseconds since the Unix epoch; a restart keeps it
 	rows    [sensor.TrafficCounters]*metric.Series
 }
 
@@ -78,12 +75,7 @@ func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
 		return // no tick yet
 	}
 	n := &l.network
-	if n.since == 0 {
-		n.since, n.fresh = l.lastAt, true
-		if n.began == 0 {
-			n.began = (l.epoch + int64(l.lastAt)) / 1e6
-		}
-	}
+	n.begin(l)
 	waiting := n.waiting
 	n.waiting = n.waiting[:0]
 	for i := range waiting {
@@ -212,7 +204,7 @@ func (l *Ledger) trafficRow(p *Part, row **metric.Series, d *metric.Desc, values
 
 // export appends what all sockets of the node moved.
 func (n *network) export(b *metric.Batch) {
-	n.fresh, n.full = false, false
+	n.exported()
 	if n.since == 0 {
 		return
 	}
@@ -239,17 +231,6 @@ func eachCell(t *sensor.Traffic, f func(i int, m *sensor.Moved, proto sensor.Pro
 			}
 		}
 	}
-}
-
-// certainty is how exact the traffic of a part is that began at a time.
-func (n *network) certainty(start uint64) certainty {
-	switch {
-	case n.fresh && start < n.since:
-		return certainty{AtLeast, fromStart}
-	case n.full:
-		return certainty{AtLeast, fromFullTable}
-	}
-	return certainty{Exact, fromSockets}
 }
 
 // trafficState is what a node sent and received, at rest.

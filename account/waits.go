@@ -13,10 +13,7 @@ var ioWaitSeconds = &metric.Desc{
 
 // waits is what the ledger knows of waiting for storage.
 type waits struct {
-	since   uint64 // boot time from which on it is measured, 0 while it is not
-	began   int64  // milliseconds since the Unix epoch; a restart keeps it
-	fresh   bool   // no export was made since
-	full    bool   // since the last export some wait could not be charged, or measured
+	counting
 	waiting []waitingWaited
 }
 
@@ -39,12 +36,7 @@ func (l *Ledger) Waits(pass *sensor.WaitPass) {
 		return // no tick yet
 	}
 	w := &l.waits
-	if w.since == 0 {
-		w.since, w.fresh = l.lastAt, true
-		if w.began == 0 {
-			w.began = (l.epoch + int64(l.lastAt)) / 1e6
-		}
-	}
+	w.begin(l)
 	waiting := w.waiting
 	w.waiting = w.waiting[:0]
 	for i := range waiting {
@@ -79,15 +71,4 @@ func (l *Ledger) exportWaits(p *Part, b *metric.Batch) {
 		}
 	}
 	b.Add(p.ioWait.row, seconds(p.ioWait.nanos))
-}
-
-// certainty is how exact the wait of a part is that began at a time.
-func (w *waits) certainty(start uint64) certainty {
-	switch {
-	case w.fresh && start < w.since:
-		return certainty{AtLeast, fromStart}
-	case w.full:
-		return certainty{AtLeast, fromFullTable}
-	}
-	return certainty{Exact, fromScheduler}
 }

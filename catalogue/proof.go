@@ -58,15 +58,9 @@ func (p *Proof) Accounted() float64 {
 	return max(0, 1-p.Off/p.RawCPU)
 }
 
-// Provable is the time whose roll-ups can be held against the series: whole hours that are
+// provable is the time whose roll-ups can be held against the series: whole hours that are
 // settled, and of which the samples are there. Once samples were forgotten, an hour near the
 // oldest lacks the sample before it, so that a week is left out.
-func (b *Builder) Provable(ctx context.Context) (from, to time.Time, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.provable(ctx)
-}
-
 func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) {
 	if b.roll == nil || b.fold == nil {
 		return from, to, nil

@@ -15,15 +15,6 @@ func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
 // Clean implements [store.Series].
 func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
 
-// MarkDirty marks the hours that these times lie in, in milliseconds.
-func (s *Store) MarkDirty(hours ...int64) error {
-	var l dirty.Late
-	for _, t := range hours {
-		l.Add(t)
-	}
-	return s.dirty.Mark(&l)
-}
-
 // noting marks the hours of late samples that are about to be sent; without an error end is
 // called when they were.
 func (s *Store) noting(list []prompb.TimeSeries) (end func(), err error) {

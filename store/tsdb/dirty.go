@@ -30,15 +30,6 @@ func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
 // Clean implements [store.Series].
 func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
 
-// MarkDirty marks the hours that these times lie in, in milliseconds.
-func (s *Store) MarkDirty(hours ...int64) error {
-	var l dirty.Late
-	for _, t := range hours {
-		l.Add(t)
-	}
-	return s.dirty.Mark(&l)
-}
-
 // noting marks hours before something is written to them; without an error end is called afterwards.
 func (s *Store) noting(l *dirty.Late) (end func(), err error) {
 	end, err = s.dirty.Begin(l)
