@@ -269,12 +269,3 @@ func (h *Hours) Clean(d Snapshot) error {
 	}
 	return nil
 }
-
-// Mark marks hours as dirty whose derived figures were found wrong.
-func (h *Hours) Mark(l *Late) error {
-	end, err := h.Begin(l)
-	if err == nil {
-		end()
-	}
-	return err
-}
