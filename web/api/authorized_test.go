@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,9 @@ func TestIdGivenAgain(t *testing.T) {
 	}
 }
 
+// pseudonym is what the public sees for an id; its random digits may hold those of an id by chance.
+var pseudonym = regexp.MustCompile(`\b([a-z]+)/[0-9a-f]{16}\b`)
+
 func TestPublicSeesNoNames(t *testing.T) {
 	site := apitest.Site(now)
 	site.Details[1].EndedBy, site.Details[1].EndedByUser = "user", "alice"
@@ -105,8 +109,9 @@ func TestPublicSeesNoNames(t *testing.T) {
 		if w.Code != status {
 			t.Errorf("%s: status %d, want %d: %s", target, w.Code, status, w.Body)
 		}
+		body := pseudonym.ReplaceAllString(w.Body.String(), "$1/")
 		for _, word := range words {
-			if status == 200 && strings.Contains(w.Body.String(), word) {
+			if status == 200 && strings.Contains(body, word) {
 				t.Errorf("%s shows %q:\n%s", target, word, w.Body)
 			}
 		}
