@@ -472,3 +472,27 @@ func BenchmarkFitServer(b *testing.B) {
 		}
 	}
 }
+
+// Within the range seen the trend under trees adds nothing; from its edges on it moves as the
+// trend does.
+func TestTrendBeyondTrees(t *testing.T) {
+	tab := &table{x: [][]float64{{0.2, 0.6}}, y: []float64{1, 1}, base: 1,
+		feats: []powermodel.Feature{{Name: "cpu_utilization", Min: 0.2, Max: 0.6}}}
+	trend := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1, Base: 40, Terms: []powermodel.Term{
+		{Feature: 0, Shape: powermodel.ShapeLinear, Scale: 0.6, Watts: 30},
+		{Feature: 0, Shape: powermodel.ShapePower, Exponent: 0.5, Scale: 0.6, Watts: 20},
+	}}
+	law := func(u float64) float64 { return 30*u/0.6 + 20*math.Sqrt(u/0.6) }
+	part := beyond(tab, &trend)
+	part.Base += 100 // a model is never below zero
+	m := bare(tab, part)
+	for _, c := range []struct{ u, want, within float64 }{
+		{0.2, 0, 1e-9}, {0.35, 0, 1e-9}, {0.6, 0, 1e-9},
+		{0, law(0) - law(0.2), 1e-9}, {0.1, law(0.1) - law(0.2), 1.5}, {0.19, law(0.19) - law(0.2), 0.2},
+		{0.61, law(0.61) - law(0.6), 0.1}, {0.8, law(0.8) - law(0.6), 0.5}, {1.0, law(1) - law(0.6), 0.5},
+	} {
+		if got := m.Predict([]float64{c.u}).Watts - 100; math.Abs(got-c.want) > c.within {
+			t.Errorf("at %g: %.3f W, want %.3f within %g", c.u, got, c.want, c.within)
+		}
+	}
+}

@@ -29,8 +29,10 @@ const (
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
-// The trees explain what the additive model leaves over: trees alone are flat beyond what
-// they saw, and a machine that is busier than in training would draw no more.
+// Trees are flat beyond what they saw, and a machine that is busier than in training would
+// draw no more. There the trend of the additive model goes on from where they end; within
+// the range seen they are by themselves, since a trend under them would lean every row
+// towards a sum of features.
 func fitTrees(t *table, o *Options) ([]powermodel.Part, error)    { return boost(t, t.base, o) }
 func fitTreesLag(t *table, o *Options) ([]powermodel.Part, error) { return boost(t, len(t.feats), o) }
 
@@ -71,31 +73,51 @@ func boost(t *table, features int, o *Options) ([]powermodel.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	left := make([]float64, len(t.y)) // by the trend
 	var sum, sumW float64
 	for i, y := range t.y {
-		left[i] = y - termsAt(t, &trend, i)
-		sum, sumW = sum+f.w[i]*left[i], sumW+f.w[i]
+		sum, sumW = sum+f.w[i]*y, sumW+f.w[i]
 	}
-	trend.Base += sum / sumW
-	for i := range left {
-		left[i] -= sum / sumW
-	}
+	base := sum / sumW
 	f.unit = sumW / float64(len(t.y))
 	for range treeBags {
-		f.ensemble(left)
+		f.ensemble(base)
 	}
 	for i := range f.out.Value {
 		f.out.Value[i] /= treeBags
 	}
 	round(f.out)
-	return []powermodel.Part{trend, {Kind: powermodel.KindTrees, Weight: 1, Trees: f.out}}, nil
+	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, beyond(t, &trend)}, nil
+}
+
+// beyond is what trend adds outside the range of each feature in t, and nothing within it:
+// ramps from the edge, in steps that follow a root closely, as far as four times the range.
+func beyond(t *table, trend *powermodel.Part) powermodel.Part {
+	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
+	for _, q := range trend.Terms {
+		low, high := t.feats[q.Feature].Min, t.feats[q.Feature].Max
+		edges := []float64{0, low / 4, low, high, 1.5 * high, 2 * high, 4 * high}
+		for k := 1; k < len(edges); k++ {
+			from, to := edges[k-1], edges[k]
+			watts := q.Watts * (q.Basis(to) - q.Basis(from))
+			if from == low || watts <= 0 {
+				continue
+			}
+			if to <= low {
+				out.Base -= watts // the ramp is full at low, where nothing is to be added
+			}
+			out.Terms = append(out.Terms, powermodel.Term{Feature: q.Feature, Shape: powermodel.ShapeRamp,
+				Scale: 1, From: from, To: to, Watts: watts})
+		}
+	}
+	return out
 }
 
 // ensemble grows one series of trees, each on what those before left over.
-func (f *forest) ensemble(left []float64) {
+func (f *forest) ensemble(base float64) {
 	t := f.t
-	copy(f.res, left)
+	for i, y := range t.y {
+		f.res[i] = y - base
+	}
 	share := min(treeRows, treeMaxRows/float64(len(t.y)))
 	rows := make([]int, 0, len(t.y))
 	for range treeCount {
