@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reckon/access"
+	"reckon/internal/webconfig"
 )
 
 // Authenticator tells who sends a request, and lets people sign in and out.
@@ -135,11 +136,7 @@ func (a *Authenticator) open(ctx context.Context) (bool, error) {
 
 // localName refuses names that are not of this machine.
 func localName(host string) error {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || name == "localhost" || name == "[::1]" {
+	if webconfig.LocalHost(host) {
 		return nil
 	}
 	return access.Refuse(access.ErrForbidden, "ask for http://localhost or http://127.0.0.1; to let others in give it another address with --listen and make a user", fmt.Errorf("this server answers this machine only, not for the name %.100q", host))

@@ -104,6 +104,7 @@ func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
 			deep = true // the last process did not close it
 		}
 	}
+	private(path)
 	db, err := sql.Open(driver, dsn(path))
 	if err != nil {
 		return nil, err
@@ -120,6 +121,19 @@ func open(path string, log *slog.Logger) (_ *Catalogue, err error) {
 		return nil, err
 	}
 	return c, c.prepare(context.Background())
+}
+
+// private makes the file, or an older one, unreadable for others, since it tells who ran what.
+// SQLite gives the files beside it the same mode. What hinders it, SQLite meets and reports;
+// a file of another user stays as it is.
+func private(path string) {
+	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640); err == nil {
+		_ = f.Close() // nothing was written
+		return
+	}
+	if st, err := os.Stat(path); err == nil && st.Mode().Perm()&0o007 != 0 {
+		_ = os.Chmod(path, st.Mode().Perm()&^0o007)
+	}
 }
 
 func (c *Catalogue) prepare(ctx context.Context) (err error) {

@@ -2,6 +2,7 @@ package database
 
 import (
 	"bytes"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,6 +26,31 @@ func TestConformance(t *testing.T) {
 	storetest.Facts(t, func(tb testing.TB) store.Facts {
 		return openAt(tb, filepath.Join(tb.TempDir(), "a dir?", "catalogue#1.db"), nil)
 	})
+}
+
+// Others on the machine must not read who ran what, also not in a file of an older version.
+func TestOthersMayNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.db")
+	for _, before := range []fs.FileMode{0, 0o644, 0o600} {
+		if before != 0 {
+			if err := os.Chmod(path, before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := openAt(t, path, nil)
+		for _, file := range []string{path, path + "-wal"} {
+			st, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st.Mode().Perm()&0o007 != 0 || st.Mode().Perm()&0o600 != 0o600 {
+				t.Errorf("%s of %v before: mode %v", filepath.Base(file), before, st.Mode())
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestRowsSurviveReopening(t *testing.T) {

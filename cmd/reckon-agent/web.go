@@ -26,6 +26,7 @@ func (o *webOptions) register(f *pflag.FlagSet) {
 type door struct {
 	net.Listener
 	config *webconfig.Config // nil: plain HTTP for everybody who reaches it
+	local  bool              // nobody needs a password, and only this machine reaches it
 }
 
 func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
@@ -40,7 +41,9 @@ func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen", listen, err)
 	}
 	addr, _ := d.Addr().(*net.TCPAddr)
-	if open := d.config == nil || !d.config.Closed(); open && !o.insecure && (addr == nil || !addr.IP.IsLoopback()) {
+	open := d.config == nil || !d.config.Closed()
+	d.local = open && !o.insecure
+	if d.local && (addr == nil || !addr.IP.IsLoopback()) {
 		at := d.Addr()
 		_ = d.Close()
 		return nil, fmt.Errorf("others reach the address %s, and what users run could be read without a password: name users or client certificates in --web-config, push instead (--push URL), or let everybody read with --insecure", at)
@@ -59,8 +62,22 @@ func (d *door) address() string {
 }
 
 func (d *door) handler(h http.Handler) http.Handler {
+	if d.local {
+		h = localOnly(h)
+	}
 	if d.config == nil {
 		return h
 	}
 	return d.config.Handler(h)
+}
+
+// localOnly refuses requests for other names than this machine's loopback ones.
+func localOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !webconfig.LocalHost(r.Host) {
+			http.Error(w, fmt.Sprintf("this agent answers this machine only, not for the name %.100q; ask for http://localhost or http://127.0.0.1, or start it with --insecure", r.Host), http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }

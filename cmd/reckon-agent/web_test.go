@@ -44,9 +44,15 @@ func TestOthersNeedAPassword(t *testing.T) {
 			t.Errorf("at %s", d.address())
 		}
 		w := httptest.NewRecorder()
-		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9000/metrics", nil))
 		if want := map[bool]int{true: 401, false: 404}[c.o.config != ""]; w.Code != want {
 			t.Errorf("%s %+v answers %d", c.listen, c.o, w.Code)
+		}
+		// A name that somebody's DNS resolves to 127.0.0.1.
+		w = httptest.NewRecorder()
+		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.example/metrics", nil))
+		if want := !c.o.insecure && c.o.config == ""; (w.Code == http.StatusForbidden) != want {
+			t.Errorf("%s %+v answers %d to another name", c.listen, c.o, w.Code)
 		}
 		_ = d.Close()
 	}

@@ -152,10 +152,29 @@ var nobody = sync.OnceValue(func() []byte {
 	return h
 })
 
+// LocalHost reports whether a Host header (RFC 9110, section 7.2) names this machine by a
+// loopback address or as localhost. A page on the internet can resolve its own name to
+// 127.0.0.1 and make a browser send requests here; its name then stands in the header.
+func LocalHost(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
+	}
+	ip := net.ParseIP(name)
+	return ip != nil && ip.IsLoopback() || name == "localhost"
+}
+
+// strictTransport is the default Strict-Transport-Security (RFC 6797) of answers by TLS, half
+// a year: a browser that was here once never asks in the clear. The file may set another.
+const strictTransport = "max-age=15768000"
+
 // Handler asks for a password, if the file has users, and sets the headers of the file.
 func (c *Config) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.now()
+		if r.TLS != nil {
+			w.Header().Set("Strict-Transport-Security", strictTransport)
+		}
 		for k, v := range s.headers {
 			w.Header().Set(k, v)
 		}

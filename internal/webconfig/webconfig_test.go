@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,5 +239,38 @@ func TestWrongFiles(t *testing.T) {
 	write(t, filepath.Join(dir, "web.yml"), "")
 	if c, err := Open(filepath.Join(dir, "web.yml"), nil); err != nil || c.Closed() || c.TLS() {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+func TestLocalHost(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:9870": true, "127.0.0.1:1": true, "127.8.9.1": true, "[::1]:80": true, "[::1]": true, "::1": true,
+		"": false, "evil.example": false, "localhost.evil.example:9870": false, "10.0.0.1:9870": false, "0.0.0.0": false,
+	} {
+		if got := LocalHost(host); got != want {
+			t.Errorf("%q: %v", host, got)
+		}
+	}
+}
+
+// Answers by TLS tell browsers to stay with it; the file may tell them otherwise.
+func TestStrictTransport(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "web.yml")
+	for text, want := range map[string]string{
+		"{}\n": "max-age=15768000",
+		"http_server_config: {headers: {Strict-Transport-Security: max-age=60}}\n": "max-age=60",
+	} {
+		write(t, file, text)
+		c, err := Open(file, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for target, want := range map[string]string{"https://node/": want, "http://node/": strings.TrimPrefix(want, "max-age=15768000")} {
+			w := httptest.NewRecorder()
+			c.Handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+			if got := w.Header().Get("Strict-Transport-Security"); got != want {
+				t.Errorf("%s with %q: %q, want %q", target, text, got, want)
+			}
+		}
 	}
 }

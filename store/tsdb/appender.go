@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	promtsdb "github.com/prometheus/prometheus/tsdb"
 
 	"reckon/internal/dirty"
 	"reckon/store"
@@ -33,13 +35,17 @@ func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return failedAppender{err}
 	}
 	return &gatedAppender{
-		AppenderV2: db.AppenderV2(ctx), s: s, generation: s.generation.Load(),
+		AppenderV2: db.AppenderV2(ctx), ctx: ctx, db: db, s: s, generation: s.generation.Load(),
 		lateBefore: lateBefore(max(db.Head().MaxTime(), now.UnixMilli())),
 	}
 }
 
 type gatedAppender struct {
 	storage.AppenderV2
+	ctx       context.Context
+	db        *promtsdb.DB
+	exemplars storage.Appender // of the same database; nil until there are exemplars
+
 	s      *Store
 	late   dirty.Late
 	stored uint64
@@ -49,7 +55,44 @@ type gatedAppender struct {
 	generation uint64
 }
 
-var _ storage.GetRef = (*gatedAppender)(nil)
+var (
+	_ storage.GetRef           = (*gatedAppender)(nil)
+	_ storage.ExemplarAppender = (*gatedAppender)(nil)
+)
+
+// AppendExemplar implements storage.ExemplarAppender: remote write 1.0 sends exemplars apart
+// from their samples, where AppenderV2 takes both together. The series must have a sample,
+// stored or of this appender. An exemplar that is there already returns 0 and no error.
+func (a *gatedAppender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
+	if known, _ := a.GetRef(ls, ls.Hash()); known == 0 {
+		return 0, fmt.Errorf("no samples of %s are stored", ls)
+	}
+	if a.exemplars == nil {
+		a.exemplars = a.db.Appender(a.ctx)
+	}
+	return a.exemplars.AppendExemplar(ref, ls, e)
+}
+
+// rollback gives up what was appended.
+func (a *gatedAppender) rollback() error {
+	err := a.AppenderV2.Rollback()
+	if a.exemplars != nil {
+		err = errors.Join(err, a.exemplars.Rollback())
+	}
+	return err
+}
+
+// commit writes the samples, and then the exemplars, whose series they make.
+func (a *gatedAppender) commit() error {
+	err := a.AppenderV2.Commit()
+	switch {
+	case a.exemplars == nil:
+		return err
+	case err != nil:
+		return errors.Join(err, a.exemplars.Rollback())
+	}
+	return a.exemplars.Commit()
+}
 
 // GetRef implements storage.GetRef.
 func (a *gatedAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
@@ -88,10 +131,10 @@ func (a *gatedAppender) Commit() error {
 	defer a.leave()
 	noted, err := a.s.noting(&a.late)
 	if err != nil {
-		return errors.Join(err, a.AppenderV2.Rollback())
+		return errors.Join(err, a.rollback())
 	}
 	defer noted()
-	if err := a.AppenderV2.Commit(); err != nil {
+	if err := a.commit(); err != nil {
 		a.s.torn.Store(true)
 		if full(err) {
 			return fullDisk(a.s.opts.Dir, err)
@@ -103,7 +146,7 @@ func (a *gatedAppender) Commit() error {
 }
 
 // Rollback implements storage.AppenderV2.
-func (a *gatedAppender) Rollback() error { defer a.leave(); return a.AppenderV2.Rollback() }
+func (a *gatedAppender) Rollback() error { defer a.leave(); return a.rollback() }
 
 type failedAppender struct{ err error }
 

@@ -163,7 +163,8 @@ func (s *Store) widen(ahead time.Duration) {
 		return
 	}
 	err := s.db.ApplyConfig(&config.Config{StorageConfig: config.StorageConfig{
-		TSDBConfig: &config.TSDBConfig{OutOfOrderTimeWindow: need.Milliseconds()},
+		TSDBConfig:      &config.TSDBConfig{OutOfOrderTimeWindow: need.Milliseconds()},
+		ExemplarsConfig: &config.ExemplarsConfig{MaxExemplars: maxExemplars},
 	}})
 	if err != nil {
 		s.log.Error("out-of-order window could not be widened", "err", err)

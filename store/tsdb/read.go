@@ -3,7 +3,6 @@ package tsdb
 import (
 	"context"
 
-	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	promtsdb "github.com/prometheus/prometheus/tsdb"
@@ -97,15 +96,15 @@ func (q *gatedChunkQuerier) Close() error {
 	return q.ChunkQuerier.Close()
 }
 
-// ExemplarQuerier finds no exemplars: the store keeps none.
-func (s *Store) ExemplarQuerier(context.Context) (storage.ExemplarQuerier, error) {
-	return noExemplars{}, nil
-}
-
-type noExemplars struct{}
-
-func (noExemplars) Select(_, _ int64, _ ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
-	return nil, nil
+// ExemplarQuerier implements storage.ExemplarQueryable. The store keeps the newest
+// exemplars only ([maxExemplars]).
+func (s *Store) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
+	db, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	defer s.gate.leave()
+	return db.ExemplarQuerier(ctx)
 }
 
 // What follows are the administrative questions of Prometheus's HTTP API

@@ -174,6 +174,10 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
+// maxExemplars is how many exemplars are kept in memory, about 100 bytes each; the oldest
+// give way to new ones.
+const maxExemplars = 20_000
+
 func (s *Store) dbOptions() *promtsdb.Options {
 	o := promtsdb.DefaultOptions()
 	o.NoLockfile = true // ours is the same file and says who holds it
@@ -193,6 +197,7 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	o.WALSegmentSize = 16 << 20
 	o.HeadChunksWriteBufferSize = 64 << 10
 	o.MaxBlockChunkSegmentSize = segmentBytes // it is taken on disk before it is filled
+	o.EnableExemplarStorage, o.MaxExemplars = true, maxExemplars
 	o.StripeSize = 512
 	for o.StripeSize < s.opts.Series/16 && o.StripeSize < promtsdb.DefaultStripeSize {
 		o.StripeSize *= 2

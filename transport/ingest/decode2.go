@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
@@ -31,10 +32,11 @@ func sumOf(b []byte) sum { return sum{maphash.Bytes(seeds[0], b), maphash.Bytes(
 
 // Numbers of fields, of types.proto in prompb/io/prometheus/write/v2.
 const (
-	reqSymbols, reqSeries                                  = 4, 5
-	seriesRefs, seriesSamples, seriesHistograms, seriesDoc = 1, 2, 3, 5
-	sampleValue, sampleTime, sampleStart                   = 1, 2, 3
-	docType, docHelp, docUnit                              = 1, 3, 4
+	reqSymbols, reqSeries                       = 4, 5
+	seriesRefs, seriesSamples, seriesHistograms = 1, 2, 3
+	seriesExemplars, seriesDoc                  = 4, 5
+	sampleValue, sampleTime, sampleStart        = 1, 2, 3
+	docType, docHelp, docUnit                   = 1, 3, 4
 )
 
 // parse reads the outermost message.
@@ -111,6 +113,7 @@ type series2 struct {
 	refs       []uint32 // of names and values, in turn
 	samples    []sample2
 	histograms [][]byte
+	exemplars  [][]byte
 	doc        doc2
 	key        []byte // scratch of sum
 }
@@ -128,7 +131,7 @@ type doc2 struct {
 
 // parse reads a series.
 func (s *series2) parse(b []byte) error {
-	s.refs, s.samples, s.histograms, s.doc = s.refs[:0], s.samples[:0], s.histograms[:0], doc2{}
+	s.refs, s.samples, s.histograms, s.exemplars, s.doc = s.refs[:0], s.samples[:0], s.histograms[:0], s.exemplars[:0], doc2{}
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -143,7 +146,7 @@ func (s *series2) parse(b []byte) error {
 			s.refs, b = append(s.refs, uint32(v)), b[n:]
 			continue
 		}
-		if num > seriesDoc || num == 4 {
+		if num > seriesDoc {
 			if n = protowire.ConsumeFieldValue(num, kind, b); n < 0 {
 				return protowire.ParseError(n)
 			}
@@ -167,6 +170,10 @@ func (s *series2) parse(b []byte) error {
 		case seriesHistograms:
 			s.histograms = append(s.histograms, v)
 			err = checkHistogram(len(s.histograms), v)
+		case seriesExemplars:
+			if s.exemplars = append(s.exemplars, v); len(s.exemplars) > maxExemplars {
+				err = fmt.Errorf("a series has more than %d exemplars", maxExemplars)
+			}
 		case seriesDoc:
 			err = s.parseDoc(v)
 		}
@@ -274,6 +281,27 @@ func (s *series2) labels(r *request2, b *labels.ScratchBuilder) labels.Labels {
 	}
 	b.Sort()
 	return b.Labels()
+}
+
+// exemplar decodes one. It fails where a label is no symbol of the request.
+func (s *series2) exemplar(r *request2, raw []byte, b *labels.ScratchBuilder) (exemplar.Exemplar, error) {
+	var p writev2.Exemplar
+	if err := p.Unmarshal(raw); err != nil {
+		return exemplar.Exemplar{}, err
+	}
+	if len(p.LabelsRefs)%2 != 0 {
+		return exemplar.Exemplar{}, fmt.Errorf("%d references to symbols are no pairs of names and values", len(p.LabelsRefs))
+	}
+	b.Reset()
+	for i := 0; i < len(p.LabelsRefs); i += 2 {
+		name, value := int(p.LabelsRefs[i]), int(p.LabelsRefs[i+1])
+		if max(name, value) >= len(r.symbols) {
+			return exemplar.Exemplar{}, fmt.Errorf("symbol %d is none of the request, which has %d", max(name, value), len(r.symbols))
+		}
+		b.Add(string(r.symbols[name]), string(r.symbols[value]))
+	}
+	b.Sort()
+	return exemplar.Exemplar{Labels: b.Labels(), Value: p.Value, Ts: p.Timestamp, HasTs: p.Timestamp != 0}, nil
 }
 
 // docSum is that of the description.

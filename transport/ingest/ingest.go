@@ -134,7 +134,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v2 {
 		w.Header().Set("X-Prometheus-Remote-Write-Samples-Written", strconv.Itoa(got.samples))
 		w.Header().Set("X-Prometheus-Remote-Write-Histograms-Written", strconv.Itoa(got.histograms))
-		w.Header().Set("X-Prometheus-Remote-Write-Exemplars-Written", "0")
+		w.Header().Set("X-Prometheus-Remote-Write-Exemplars-Written", strconv.Itoa(got.exemplars))
 	}
 	if err == nil {
 		h.Stats.request(h.protocol, http.StatusNoContent)

@@ -20,6 +20,9 @@ const (
 	maxLabels, maxSamples, maxHistograms = 1_000, 1_000_000, 100_000
 	// maxHistogramBytes bounds one histogram: its counts take up to eight times as much.
 	maxHistogramBytes = 1 << 20
+	// maxExemplars bounds those of one series, and maxExemplarLabels the labels of each, which
+	// may hold 128 characters in all.
+	maxExemplars, maxExemplarLabels = 10_000, 128
 	// maxMetadata bounds the descriptions of a request of remote write 1.0.
 	maxMetadata = 100_000
 )
@@ -28,6 +31,7 @@ const (
 const (
 	req1Series, req1Metadata                               = 1, 3
 	series1Labels, series1Samples, series1Ex, series1Histo = 1, 2, 3, 4
+	exemplarLabels                                         = 1
 )
 
 var errEmptySeries = errors.New("it has an empty series")
@@ -68,7 +72,7 @@ func checkSeries1(b []byte) error {
 	if len(b) == 0 {
 		return errEmptySeries
 	}
-	var labels, samples, histograms int
+	var labels, samples, histograms, exemplars int
 	return eachField(b, func(num protowire.Number, f field) error {
 		if num <= series1Histo && f.kind != protowire.BytesType {
 			return errKind
@@ -78,13 +82,33 @@ func checkSeries1(b []byte) error {
 			if labels++; labels > maxLabels {
 				return fmt.Errorf("a series has more than %d labels", maxLabels)
 			}
-		case series1Samples, series1Ex:
+		case series1Ex:
+			exemplars++
+			return checkExemplar1(exemplars, f.bytes)
+		case series1Samples:
 			if samples++; samples > maxSamples {
 				return fmt.Errorf("a series has more than %d samples", maxSamples)
 			}
 		case series1Histo:
 			histograms++
 			return checkHistogram(histograms, f.bytes)
+		}
+		return nil
+	})
+}
+
+// checkExemplar1 bounds the number of exemplars of a series, of which b is one, and its labels.
+func checkExemplar1(n int, b []byte) error {
+	if n > maxExemplars {
+		return fmt.Errorf("a series has more than %d exemplars", maxExemplars)
+	}
+	labels := 0
+	return eachField(b, func(num protowire.Number, _ field) error {
+		if num != exemplarLabels {
+			return nil
+		}
+		if labels++; labels > maxExemplarLabels {
+			return fmt.Errorf("an exemplar has more than %d labels", maxExemplarLabels)
 		}
 		return nil
 	})

@@ -268,6 +268,9 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		}
 		a.failed = a.sample(&s, start, t, v)
 	}
+	for _, e := range o.Exemplars {
+		a.exemplar(&s, e)
+	}
 	if a.failed == nil {
 		a.h.meta.learn(o.MetricFamilyName, o.Metadata)
 	}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -34,16 +36,18 @@ const (
 )
 
 // result counts what was stored.
-type result struct{ samples, histograms int }
+type result struct{ samples, histograms, exemplars int }
 
 // writer takes one request.
 type writer struct {
-	h       *handler
-	app     storage.AppenderV2
-	refs    storage.GetRef // nil when the store has none
-	who     sender
-	latest  int64 // the latest time that is taken
-	scratch labels.ScratchBuilder
+	h    *handler
+	app  storage.AppenderV2
+	refs storage.GetRef // nil when the store has none
+	// exemplars is nil when the store keeps none.
+	exemplars storage.ExemplarAppender
+	who       sender
+	latest    int64 // the latest time that is taken
+	scratch   labels.ScratchBuilder
 	// generation is that of the store's references, 0 where they must not be kept.
 	generation uint64
 	fresh      []freshSeries // to be known when they are stored
@@ -62,6 +66,7 @@ func (h *handler) newWriter(ctx context.Context, who sender) *writer {
 	now := h.Clock()
 	w := &writer{h: h, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now), scratch: labels.NewScratchBuilder(16)}
 	w.refs, _ = w.app.(storage.GetRef)
+	w.exemplars, _ = w.app.(storage.ExemplarAppender)
 	if g, ok := w.app.(interface{ Generation() uint64 }); ok {
 		w.generation = g.Generation()
 	}
@@ -205,6 +210,14 @@ func (w *writer) series2(req *request2, ts *series2) error {
 			return err
 		}
 	}
+	for _, raw := range ts.exemplars {
+		e, err := ts.exemplar(req, raw, &w.scratch)
+		if err != nil {
+			w.refuse(whyInvalid, 1, "exemplar of %s: %v", s.ls, err)
+			continue
+		}
+		w.exemplar(&s, e)
+	}
 	if !old || k.doc != doc {
 		w.h.meta.learn(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
 		k.doc = doc
@@ -270,6 +283,9 @@ func (w *writer) series1(ts *prompb.TimeSeries) error {
 		if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
 			return err
 		}
+	}
+	for j := range ts.Exemplars {
+		w.exemplar(&s, ts.Exemplars[j].ToExemplar(&w.scratch, nil))
 	}
 	return nil
 }
@@ -380,6 +396,19 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 		}
 	}
 	return w.judge(s, t, err)
+}
+
+// exemplar stores an example of what a series counted. Whatever hinders it (a time before the
+// last exemplar, labels of more than 128 characters, no sample, a store without exemplars) is no
+// reason to refuse samples, as at other receivers.
+func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
+	if w.exemplars == nil || e.Ts > w.latest {
+		return
+	}
+	if ref, err := w.exemplars.AppendExemplar(s.ref, s.ls, e); err == nil {
+		w.result.exemplars++
+		s.ref = cmp.Or(ref, s.ref)
+	}
 }
 
 func (w *writer) future(s *series, t int64) bool {

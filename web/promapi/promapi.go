@@ -19,6 +19,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -125,7 +126,19 @@ func Handler(o Options) http.Handler {
 	)
 	router := route.New().WithPrefix("/api/v1")
 	api.Register(router)
-	return gate(bound(boundedRead(undescribed(router)), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return gate(bound(boundedRead(noAdmin(undescribed(router))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+}
+
+// noAdmin refuses the administrative questions, which Prometheus's own handler answers with
+// an internal error where they are switched off.
+func noAdmin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/v1/admin/") {
+			forbidden(w, "the administrative API is switched off; use `reckon backup`, and `reckon help` for what else an administrator can do")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // undescribed answers for the description of the API: the library that would write it is

@@ -212,6 +212,11 @@ func TestEveryAddressAnswers(t *testing.T) {
 		t.Errorf("the description of the API, which is not built in: %d %.200s", w.Code, w.Body)
 	}
 	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodPost, "/api/v1/admin/tsdb/snapshot", nil))
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "reckon backup") {
+		t.Errorf("the administrative API, which is switched off: %d %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(admin(t), http.MethodPost, "/api/v1/write", strings.NewReader("x")))
 	if w.Code != 404 {
 		t.Errorf("remote write is switched off and answers %d", w.Code)
