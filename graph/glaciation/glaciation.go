@@ -1,0 +1,257 @@
+// Package glaciation writes objects in the vocabulary of the GLACIATION project as its published exporter does
+// (https://github.com/glaciation-heu/kg_exporter, MIT licence), so that queries written for it find the same.
+//
+// That includes its oddities. The prefix glc of its context does not end in a delimiter, so a JSON-LD 1.1 processor leaves
+// glc:hasStatus as it is, and that is the IRI that is stored and asked for. A workload is named without its namespace, so two of
+// one name are one. Fractions of a core are cut off in the capacity of a node. Times are plain text.
+package glaciation
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/graph"
+	"reckon/graph/object"
+)
+
+// DefaultCluster is the namespace of a cluster that does not say where its API server is.
+const DefaultCluster = "https://kubernetes.local/#"
+
+// K8s is the namespace of names of pods and containers.
+const K8s = "http://glaciation-project.eu/model/k8s/#"
+
+// Vocabulary writes objects of one cluster.
+type Vocabulary struct {
+	Cluster string // namespace of its ids
+	K8s     string
+}
+
+// New makes the vocabulary of the cluster with this API server; an address with a scheme is taken as it is.
+func New(server string) Vocabulary {
+	switch {
+	case server == "":
+		server = DefaultCluster
+	case !strings.Contains(server, "://"):
+		server = "https://" + server + "/#"
+	}
+	return Vocabulary{Cluster: server, K8s: K8s}
+}
+
+// Context is the JSON-LD context of the exporter.
+func (v Vocabulary) Context() map[string]any {
+	return map[string]any{
+		"k8s": v.K8s, "glc": "https://glaciation-heu.github.io/models/reference_model.turtle",
+		"cluster": v.Cluster, "rdf": graph.RDF,
+	}
+}
+
+func glc(name string) graph.Term { return graph.Node("glc:" + name) }
+
+// Document collects what is said about several objects; an object that was described is not described again.
+type Document struct {
+	v     Vocabulary
+	types map[graph.Term]graph.Term
+	there map[graph.Term]bool // subjects
+	seen  map[graph.Quad]bool
+	quads []graph.Quad
+}
+
+// Document begins one.
+func (v Vocabulary) Document() *Document {
+	return &Document{v: v, types: map[graph.Term]graph.Term{}, there: map[graph.Term]bool{}, seen: map[graph.Quad]bool{}}
+}
+
+// Quads returns what was said.
+func (d *Document) Quads() []graph.Quad {
+	out := make([]graph.Quad, 0, len(d.quads)+len(d.types))
+	out = append(out, d.quads...)
+	for s, t := range d.types {
+		out = append(out, graph.Quad{S: s, P: graph.Node(graph.RDFType), O: t})
+	}
+	return graph.Sorted(out)
+}
+
+func (d *Document) id(name string) graph.Term { return graph.Node(d.v.Cluster + escape(name)) }
+
+// escape keeps an IRI an IRI. Names of Kubernetes need none.
+func escape(name string) string {
+	if graph.CheckIRI("x:"+name) == nil {
+		return name
+	}
+	return graph.EscapeIRI(name)
+}
+
+func dot(t graph.Term, parts ...string) graph.Term {
+	return graph.Node(t.Value + "." + strings.Join(parts, "."))
+}
+
+func (d *Document) say(s graph.Term, predicate string, o graph.Term) {
+	d.sayIRI(s, glc(predicate), o)
+}
+
+func (d *Document) sayIRI(s, p, o graph.Term) {
+	q := graph.Quad{S: s, P: p, O: o}
+	if !d.seen[q] {
+		d.seen[q] = true
+		d.quads = append(d.quads, q)
+	}
+	d.there[s] = true
+}
+
+// describe says what something is, unless something was said about it before.
+func (d *Document) describe(s graph.Term, class, description string) {
+	if d.there[s] {
+		return
+	}
+	d.types[s] = glc(class)
+	d.say(s, "hasID", s)
+	if description != "" {
+		d.say(s, "hasDescription", graph.Text(description))
+	}
+}
+
+// The classes.
+const (
+	resourceClass = "WorkProducingResource"
+	taskClass     = "AssignedTask"
+)
+
+// Cluster describes a cluster and names its nodes. An unknown name is "Unknown".
+func (d *Document) Cluster(name string, nodes []string) {
+	if name == "" {
+		name = "Unknown"
+	}
+	id := d.id(name)
+	d.describe(id, resourceClass, "KubernetesCluster")
+	for _, n := range nodes {
+		node := d.id(n)
+		d.describe(node, resourceClass, "KubernetesWorkerNode")
+		d.say(id, "hasSubResource", node)
+	}
+}
+
+// Node describes a node at a time.
+func (d *Document) Node(n object.Node, now int64) {
+	id := d.id(n.Name)
+	d.describe(id, resourceClass, "KubernetesWorkerNode")
+	for _, part := range []struct {
+		name, description, unit, source string
+		resource                        object.Resource
+	}{
+		{"CPU", "CPU", "Core", "ResourceSpecification", object.CPU},
+		{"RAM", "RAM", "Bytes", "ResourceSpecification", object.Memory},
+		{"Storage", "EphemeralStorage", "Bytes", "ResourceSpecification", object.Storage},
+		{"Network", "Network", "", "", ""},
+		{"GPU", "GPU", "Core", "NVidiaPlugin", object.GPU},
+	} {
+		p := dot(id, part.name)
+		d.describe(p, resourceClass, part.description)
+		d.say(id, "hasSubResource", p)
+		if v := math.Trunc(n.Allocatable[part.resource]); v != 0 {
+			m := d.capacity(p, part.name+".Capacity", part.name+".Capacity", "Capacity", v, part.unit, part.source, now)
+			d.say(p, "hasMeasurement", m)
+		}
+	}
+	if n.EnergyIndex != nil && math.Trunc(*n.EnergyIndex) != 0 {
+		m := d.capacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*n.EnergyIndex), "Milliwatt", "ResourceSpecification", now)
+		d.say(id, "hasMeasurement", m)
+	}
+	since := stamp(n.Since)
+	if since == "" {
+		since = "0"
+	}
+	d.status(id, n.Status, since, "")
+}
+
+func (d *Document) capacity(parent graph.Term, description, property, suffix string, v float64, unit, source string, now int64) graph.Term {
+	id := dot(parent, suffix, strconv.FormatInt(now, 10))
+	d.measurement(id, description, v, now, nil, unit, property, source)
+	return id
+}
+
+func (d *Document) status(id graph.Term, status, start, end string) {
+	s := dot(id, "Status")
+	d.describe(s, "Status", status)
+	if start != "" {
+		d.say(s, "startTime", graph.Text(start))
+	}
+	if end != "" {
+		d.say(s, "endTime", graph.Text(end))
+	}
+	d.say(id, "hasStatus", s)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05Z")
+}
+
+// owners says what an object belongs to.
+func (d *Document) owners(id graph.Term, kind string, owners []object.Ref) {
+	for _, o := range owners {
+		owner := d.id(o.Name)
+		class, relation := taskClass, "makes"
+		switch {
+		case o.Kind == "Pod" || o.Kind == "Container":
+			class = resourceClass
+			if o.Kind == "Pod" && kind == "Container" {
+				relation = "hasSubResource"
+			}
+		case o.Kind == "Deployment" && kind == "ReplicaSet":
+			relation = "hasSubTask"
+		}
+		d.say(owner, relation, id)
+		d.types[owner] = glc(class)
+		d.say(owner, "hasID", owner)
+		d.say(owner, "hasDescription", graph.Text(o.Kind))
+	}
+}
+
+// Pod describes a pod and its containers.
+func (d *Document) Pod(p object.Pod) {
+	id := d.id(p.Namespace + "." + p.Name)
+	d.describe(id, resourceClass, "Pod")
+	d.owners(id, "Pod", p.Owners)
+	d.sayIRI(id, graph.Node(d.v.K8s+"hasName"), graph.Text(p.Name))
+	d.scheduler(p.Scheduler, "manages", id)
+	if p.Node != "" {
+		node := d.id(p.Node)
+		d.describe(node, resourceClass, "KubernetesWorkerNode")
+		d.say(id, "consumes", node)
+	}
+	if p.Phase != "" {
+		d.status(id, p.Phase, stamp(p.Start), stamp(p.End))
+	}
+	for _, c := range p.Containers {
+		name, cid := undefined(c.Name), undefined(c.ID)
+		at := dot(id, escape(name))
+		d.describe(at, resourceClass, "Container")
+		d.scheduler(p.Scheduler, "manages", at)
+		d.sayIRI(at, graph.Node(d.v.K8s+"hasContainerID"), graph.Text(cid))
+		d.sayIRI(at, graph.Node(d.v.K8s+"hasContainerName"), graph.Text(name))
+		if c.State != "" {
+			d.status(at, c.State, stamp(c.Start), stamp(c.End))
+		}
+		d.say(id, "hasSubResource", at)
+	}
+}
+
+func undefined(s string) string {
+	if s == "" {
+		return "undefined"
+	}
+	return s
+}
+
+func (d *Document) scheduler(name, relation string, of graph.Term) {
+	if name == "" {
+		name = "default-scheduler"
+	}
+	s := glc(escape(name))
+	d.describe(s, "Scheduler", "")
+	d.say(s, relation, of)
+}

@@ -1,0 +1,153 @@
+package glaciation
+
+import (
+	"strconv"
+	"time"
+
+	"reckon/graph"
+	"reckon/graph/object"
+)
+
+// Workload describes a workload with what it asks for and may use.
+func (d *Document) Workload(w object.Workload) {
+	id := d.id(w.Name)
+	d.describe(id, taskClass, w.Kind)
+	d.owners(id, w.Kind, w.Owners)
+	for _, r := range object.Resources() {
+		d.constraint(id, string(r)+".Allocated", "SoftConstraint", r, sum(w, w.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
+	}
+	for _, r := range object.Resources() {
+		d.constraint(id, string(r)+".Capacity", "HardConstraint", r, sum(w, w.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
+			if c.Init && r == object.GPU { // the exporter does not read it
+				return nil
+			}
+			return c.Limits
+		}))
+	}
+	d.scheduler(w.Scheduler, "assigns", id)
+}
+
+// sum adds containers and init containers, as the exporter does; the scheduler would take the larger of the two. Containers come
+// before init containers, since floating point numbers are added in that order.
+func sum(w object.Workload, annotated object.Amounts, r object.Resource, of func(object.Requirements) object.Amounts) float64 {
+	total := annotated[r]
+	for _, initial := range []bool{false, true} {
+		for _, c := range w.Containers {
+			if c.Init == initial {
+				total += of(c)[r]
+			}
+		}
+	}
+	return total
+}
+
+func (d *Document) constraint(workload graph.Term, name, class string, r object.Resource, v float64) {
+	if v <= 0 {
+		return
+	}
+	unit, aspect := "Bytes", "Performance"
+	switch r {
+	case object.CPU, object.GPU:
+		unit = "Core"
+	case object.Energy:
+		unit, aspect = "Milliwatt", "Power"
+	}
+	d.describe(glc(unit), "MeasurementUnit", "")
+	d.describe(glc(aspect), "Aspect", "")
+	id := dot(workload, name)
+	d.describe(id, class, name)
+	d.say(id, "maxValue", graph.Number(v))
+	d.say(id, "measuredIn", glc(unit))
+	d.say(id, "hasAspect", glc(aspect))
+	d.say(workload, "hasConstraint", id)
+}
+
+var sourceDescriptions = map[string]string{
+	"Kepler":                "Kepler metrics https://sustainable-computing.io/",
+	"NodeExporter":          "NodeExporter",
+	"ResourceSpecification": "ResourceSpecification",
+	"cAdvisor":              "cAdvisor metrics https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md",
+	"EnergyBenchmark":       "EnergyBenchmark",
+	"NVidiaPlugin":          "NVidia Plugin https://github.com/NVIDIA/k8s-device-plugin",
+}
+
+type aggregation struct {
+	function   string
+	start, end int64
+}
+
+func (d *Document) measurement(id graph.Term, description string, v float64, at int64, a *aggregation, unit, property, source string) {
+	if a != nil {
+		d.describe(id, "AggregatedMeasurement", description)
+		d.say(id, "hasAggregatedFunction", graph.Text(a.function))
+		d.say(id, "startingInterval", graph.Integer(a.start))
+		d.say(id, "endingInterval", graph.Integer(a.end))
+	} else {
+		d.describe(id, "Measurement", description)
+	}
+	d.describe(glc(unit), "MeasurementUnit", "")
+	d.describe(glc(property), "MeasurementProperty", "")
+	d.describe(glc(source), "MeasuringResource", sourceDescriptions[source])
+	d.say(id, "hasValue", graph.Number(v))
+	d.say(id, "hasTimestamp", graph.Integer(at))
+	d.say(id, "relatesToMeasurementProperty", glc(property))
+	d.say(id, "measuredIn", glc(unit))
+	d.say(glc(source), "makes", id)
+}
+
+// NodeMeasurement says what was measured on a node; on a part of it where the query names one.
+func (d *Document) NodeMeasurement(m object.Measurement, now int64) {
+	d.measured(m, now, true)
+}
+
+// PodMeasurement says what was measured of a pod.
+func (d *Document) PodMeasurement(m object.Measurement, now int64) {
+	d.measured(m, now, false)
+}
+
+func (d *Document) measured(m object.Measurement, now int64, onPart bool) {
+	resource := d.id(m.Resource)
+	parent, description := resource, m.Query.Measurement
+	if m.Query.Subresource != "" {
+		parent, description = dot(resource, m.Query.Subresource), m.Query.Subresource+"."+m.Query.Measurement
+	}
+	at := m.Time
+	var a *aggregation
+	if m.Query.Aggregation != "" {
+		at = now
+		a = &aggregation{m.Query.Aggregation, now - m.Query.Period.Milliseconds(), now}
+	}
+	owner := parent
+	if !onPart {
+		owner = resource
+	}
+	d.describe(owner, resourceClass, "")
+	id := dot(parent, m.Query.Measurement, strconv.FormatInt(at, 10))
+	d.measurement(id, description, m.Value, at, a, m.Query.Unit, m.Query.Property, m.Query.Source)
+	d.say(owner, "hasMeasurement", id)
+}
+
+// Known is what a graph says about a node, pod or container that was there.
+type Known struct{ ID, Kind, Status string } // ID without the namespace of the cluster; Kind is KubernetesWorkerNode, Pod or Container
+
+// Terminate says of what is in known and not in there that it is gone. there holds ids of nodes (N), pods (NS.POD) and containers
+// (NS.POD.NAME).
+func (d *Document) Terminate(known []Known, there map[string]bool, now time.Time) {
+	for _, k := range known {
+		status := "Unknown"
+		over := k.Status == "Unknown"
+		switch k.Kind {
+		case "Pod":
+			over = over || k.Status == "Succeeded" || k.Status == "Failed"
+		case "Container":
+			status = "terminated"
+			over = k.Status == "terminated"
+		}
+		if over || there[k.ID] {
+			continue
+		}
+		id := d.id(k.ID)
+		d.describe(id, resourceClass, k.Kind)
+		d.status(id, status, "", stamp(now))
+	}
+}

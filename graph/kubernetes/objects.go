@@ -1,0 +1,207 @@
+// Package kubernetes reads objects of a Kubernetes cluster, as its API server writes them in JSON, into what the knowledge graph
+// describes. It uses no library of Kubernetes: of each object only the fields that are needed are declared
+// (https://kubernetes.io/docs/reference/kubernetes-api/).
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"reckon/graph/object"
+)
+
+// annotations is the prefix of what GLACIATION annotates objects with.
+const annotations = "glaciation-project.eu/"
+
+// reads annotates a pod template with the data sets that it reads, separated by commas.
+const reads = "reckon.io/reads"
+
+type meta struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace"`
+	UID         json.RawMessage   `json:"uid"` // some write a number
+	Annotations map[string]string `json:"annotations"`
+	Owners      []struct {
+		Kind, Name string
+		UID        json.RawMessage `json:"uid"`
+	} `json:"ownerReferences"`
+}
+
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
+func (m *meta) refs() (out []object.Ref) {
+	for _, o := range m.Owners {
+		out = append(out, object.Ref{Kind: o.Kind, Namespace: m.Namespace, Name: o.Name, UID: text(o.UID)})
+	}
+	return out
+}
+
+type resources map[string]Quantity
+
+var resourceNames = map[string]object.Resource{"cpu": object.CPU, "memory": object.Memory, "ephemeral-storage": object.Storage, "nvidia.com/gpu": object.GPU}
+
+func (r resources) amounts() object.Amounts {
+	out := object.Amounts{}
+	for name, v := range r {
+		if known, ok := resourceNames[name]; ok && v >= 0 {
+			out[known] = float64(v)
+		}
+	}
+	return out
+}
+
+type container struct {
+	Name          string `json:"name"`
+	RestartPolicy string `json:"restartPolicy"`
+	Resources     struct {
+		Requests resources `json:"requests"`
+		Limits   resources `json:"limits"`
+	} `json:"resources"`
+}
+
+type podSpec struct {
+	Containers     []container `json:"containers"`
+	InitContainers []container `json:"initContainers"`
+	SchedulerName  string      `json:"schedulerName"`
+	NodeName       string      `json:"nodeName"`
+	Volumes        []struct {
+		Claim *struct {
+			Name string `json:"claimName"`
+		} `json:"persistentVolumeClaim"`
+		ConfigMap *struct {
+			Name string `json:"name"`
+		} `json:"configMap"`
+		NFS *struct {
+			Server, Path string
+		} `json:"nfs"`
+		HostPath *struct {
+			Path string `json:"path"`
+		} `json:"hostPath"`
+	} `json:"volumes"`
+}
+
+func (p *podSpec) requirements() (out []object.Requirements) {
+	for _, c := range p.InitContainers {
+		out = append(out, object.Requirements{Init: true, Sidecar: c.RestartPolicy == "Always", Requests: c.Resources.Requests.amounts(), Limits: c.Resources.Limits.amounts()})
+	}
+	for _, c := range p.Containers {
+		out = append(out, object.Requirements{Requests: c.Resources.Requests.amounts(), Limits: c.Resources.Limits.amounts()})
+	}
+	return out
+}
+
+// data lists volumes that hold data, and what an annotation names. Secrets are left out: their names are nobody's business.
+func (p *podSpec) data(namespace string, annotated map[string]string) (out []object.Data) {
+	for _, v := range p.Volumes {
+		switch {
+		case v.Claim != nil:
+			out = append(out, object.Data{Kind: "persistentVolumeClaim", Namespace: namespace, Name: v.Claim.Name})
+		case v.ConfigMap != nil:
+			out = append(out, object.Data{Kind: "configMap", Namespace: namespace, Name: v.ConfigMap.Name})
+		case v.NFS != nil:
+			out = append(out, object.Data{Kind: "nfs", Name: v.NFS.Server + ":" + v.NFS.Path})
+		case v.HostPath != nil:
+			out = append(out, object.Data{Kind: "hostPath", Name: v.HostPath.Path})
+		}
+	}
+	for _, name := range list(annotated[reads]) {
+		out = append(out, object.Data{Kind: "dataset", Name: name})
+	}
+	return out
+}
+
+// Workload reads a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job.
+func Workload(raw []byte) (object.Workload, error) {
+	var in struct {
+		Kind     string `json:"kind"`
+		Metadata meta   `json:"metadata"`
+		Spec     struct {
+			Template struct {
+				Metadata meta    `json:"metadata"`
+				Spec     podSpec `json:"spec"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return object.Workload{}, fmt.Errorf("read a workload: %w", err)
+	}
+	m, t := &in.Metadata, &in.Spec.Template
+	w := object.Workload{
+		Kind: in.Kind, Namespace: m.Namespace, Name: m.Name, UID: text(m.UID), Owner: m.Namespace, Owners: m.refs(),
+		Scheduler: t.Spec.SchedulerName, Containers: t.Spec.requirements(),
+		AnnotatedRequests: object.Amounts{}, AnnotatedLimits: object.Amounts{},
+		Reads: t.Spec.data(m.Namespace, t.Metadata.Annotations),
+	}
+	for _, a := range []struct {
+		name string
+		to   object.Amounts
+		what object.Resource
+	}{
+		{"network-allocated", w.AnnotatedRequests, object.Network}, {"network-capacity", w.AnnotatedLimits, object.Network},
+		{"energy-allocated", w.AnnotatedRequests, object.Energy}, {"energy-capacity", w.AnnotatedLimits, object.Energy},
+	} {
+		s, ok := t.Metadata.Annotations[annotations+a.name]
+		if !ok {
+			continue
+		}
+		v, err := ParseQuantity(s)
+		if err != nil {
+			return w, fmt.Errorf("the annotation %s%s of %s/%s: %w", annotations, a.name, m.Namespace, m.Name, err)
+		}
+		a.to[a.what] = float64(v)
+	}
+	return w, nil
+}
+
+// Node reads a Node.
+func Node(raw []byte) (object.Node, error) {
+	var in struct {
+		Metadata meta `json:"metadata"`
+		Status   struct {
+			Allocatable resources `json:"allocatable"`
+			Conditions  []struct {
+				Type, Status       string
+				LastTransitionTime string `json:"lastTransitionTime"`
+			} `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return object.Node{}, fmt.Errorf("read a node: %w", err)
+	}
+	n := object.Node{Name: in.Metadata.Name, UID: text(in.Metadata.UID), Status: "Unknown", Allocatable: in.Status.Allocatable.amounts()}
+	for _, c := range in.Status.Conditions {
+		if c.Type == "Ready" {
+			n.Since = parseTime(c.LastTransitionTime)
+			switch c.Status {
+			case "True", "true":
+				n.Status = "Ready"
+			case "False", "false":
+				n.Status = "NotReady"
+			}
+		}
+	}
+	if s, ok := in.Metadata.Annotations[annotations+"node-energy-index"]; ok {
+		v, err := ParseQuantity(s)
+		if err != nil {
+			return n, fmt.Errorf("the energy index of node %s: %w", n.Name, err)
+		}
+		index := float64(v)
+		n.EnergyIndex = &index
+	}
+	return n, nil
+}
+
+func parseTime(s string) time.Time {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}

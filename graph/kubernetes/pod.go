@@ -1,0 +1,95 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"reckon/graph/object"
+)
+
+type containerState struct {
+	StartedAt  string `json:"startedAt"`
+	FinishedAt string `json:"finishedAt"`
+}
+
+type containerStatus struct {
+	Name  string `json:"name"`
+	ID    string `json:"containerID"`
+	State struct {
+		Waiting    *containerState `json:"waiting"`
+		Running    *containerState `json:"running"`
+		Terminated *containerState `json:"terminated"`
+	} `json:"state"`
+}
+
+// Pod reads a Pod.
+func Pod(raw []byte) (object.Pod, error) {
+	var in struct {
+		Metadata meta    `json:"metadata"`
+		Spec     podSpec `json:"spec"`
+		Status   struct {
+			Phase          string            `json:"phase"`
+			StartTime      string            `json:"startTime"`
+			Containers     []containerStatus `json:"containerStatuses"`
+			InitContainers []containerStatus `json:"initContainerStatuses"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return object.Pod{}, fmt.Errorf("read a pod: %w", err)
+	}
+	m := &in.Metadata
+	p := object.Pod{
+		Namespace: m.Namespace, Name: m.Name, UID: text(m.UID), Owners: m.refs(), Scheduler: in.Spec.SchedulerName, Node: in.Spec.NodeName,
+		Phase: in.Status.Phase, Start: parseTime(in.Status.StartTime), Volumes: in.Spec.data(m.Namespace, m.Annotations), Requirements: in.Spec.requirements(),
+	}
+	ended := p.Phase == "Succeeded" || p.Phase == "Failed" || p.Phase == "Unknown"
+	for _, c := range append(in.Status.Containers, in.Status.InitContainers...) {
+		at := c.read()
+		if ended && at.State == "terminated" && at.End.After(p.End) {
+			p.End = at.End
+		}
+		p.Containers = append(p.Containers, at)
+	}
+	return p, nil
+}
+
+func (c *containerStatus) read() object.Container {
+	out := object.Container{Name: c.Name, ID: c.ID}
+	for _, s := range []struct {
+		name string
+		at   *containerState
+	}{{"waiting", c.State.Waiting}, {"running", c.State.Running}, {"terminated", c.State.Terminated}} {
+		if s.at != nil {
+			out.State, out.Start, out.End = s.name, parseTime(s.at.StartedAt), parseTime(s.at.FinishedAt)
+		}
+	}
+	return out
+}
+
+// list splits text at commas.
+func list(s string) (out []string) {
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// ClusterName reads the name of the cluster from the ConfigMap kubeadm-config; empty if it is not there. The value is YAML of
+// which only one line matters.
+func ClusterName(raw []byte) (string, error) {
+	var in struct {
+		Data map[string]string `json:"data"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return "", fmt.Errorf("read the configuration of the cluster: %w", err)
+	}
+	for line := range strings.SplitSeq(in.Data["ClusterConfiguration"], "\n") {
+		if name, ok := strings.CutPrefix(line, "clusterName:"); ok {
+			return strings.Trim(strings.TrimSpace(name), `"'`), nil
+		}
+	}
+	return "", nil
+}

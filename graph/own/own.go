@@ -1,0 +1,287 @@
+// Package own writes objects in the vocabulary of reckon, which builds on SAREF (https://saref.etsi.org/core/), SOSA
+// (https://www.w3.org/TR/vocab-ssn/) and QUDT (https://qudt.org). Series and logs are referred to, never copied: each comes with
+// the query that gives it.
+//
+// Ids are stable and tell things of one name apart: site, namespace, kind and UID are in them. Functions are pure.
+package own
+
+import (
+	"strings"
+
+	"reckon/graph"
+	"reckon/graph/object"
+)
+
+// DefaultBase is what ids begin with where nothing else is set.
+const DefaultBase = "urn:reckon:"
+
+// Vocabulary writes objects of one site.
+type Vocabulary struct {
+	Base string // what ids begin with; empty is DefaultBase
+	Site string // name of the site or cluster; empty is "default"
+}
+
+func (v Vocabulary) id(kind string, parts ...string) graph.Term {
+	base := v.Base
+	if base == "" {
+		base = DefaultBase
+	}
+	site := v.Site
+	if site == "" {
+		site = "default"
+	}
+	var b strings.Builder
+	b.WriteString(base + kind + "/" + graph.EscapeIRI(site))
+	for _, p := range parts {
+		b.WriteString("/" + graph.EscapeIRI(p))
+	}
+	return graph.Node(b.String())
+}
+
+// NodeID is the id of a node.
+func (v Vocabulary) NodeID(name string) graph.Term { return v.id("node", name) }
+
+// SiteID is the id of the site.
+func (v Vocabulary) SiteID() graph.Term { return v.id("site") }
+
+// WorkloadID is the id of a workload, a pod included.
+func (v Vocabulary) WorkloadID(kind, namespace, name, uid string) graph.Term {
+	parts := []string{strings.ToLower(kind)}
+	if namespace != "" {
+		parts = append(parts, namespace)
+	}
+	parts = append(parts, name)
+	if uid != "" {
+		parts = append(parts, uid)
+	}
+	return v.id("workload", parts...)
+}
+
+type writer struct{ quads []graph.Quad }
+
+func (w *writer) say(s graph.Term, p string, o graph.Term) {
+	if !strings.Contains(p, ":") {
+		p = Namespace + p
+	}
+	w.quads = append(w.quads, graph.Quad{S: s, P: graph.Node(p), O: o})
+}
+
+func (w *writer) text(s graph.Term, p, value string) {
+	if value != "" {
+		w.say(s, p, graph.Text(value))
+	}
+}
+
+func (w *writer) is(s graph.Term, classes ...string) {
+	for _, c := range classes {
+		if !strings.Contains(c, ":") {
+			c = Namespace + c
+		}
+		w.say(s, graph.RDFType, graph.Node(c))
+	}
+}
+
+func part(s graph.Term, name string) graph.Term { return graph.Node(s.Value + "#" + name) }
+
+// Workload describes a workload.
+func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
+	w := &writer{}
+	id := v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID)
+	w.is(id, "Workload", sosa+"FeatureOfInterest")
+	w.text(id, "name", o.Name)
+	w.text(id, "kind", o.Kind)
+	w.text(id, "namespace", o.Namespace)
+	w.text(id, "uid", o.UID)
+	w.text(id, "workload", o.ID)
+	w.text(id, "owner", o.Owner)
+	w.text(id, "state", o.State)
+	w.text(id, "scheduler", o.Scheduler)
+	if !o.Start.IsZero() {
+		w.say(id, "startTime", graph.DateTime(o.Start))
+	}
+	if !o.End.IsZero() {
+		w.say(id, "endTime", graph.DateTime(o.End))
+	}
+	v.owners(w, id, o.Owners)
+	for _, n := range o.RunsOn {
+		w.say(id, "runsOn", v.NodeID(n))
+	}
+	w.amounts(id, "request", o.Requests())
+	w.amounts(id, "limit", o.Limits())
+	v.data(w, id, o.Reads)
+	w.telemetry(id, o.Telemetry, "WorkloadTelemetry")
+	return graph.Sorted(w.quads)
+}
+
+// Pod describes a pod and its containers.
+func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
+	w := &writer{}
+	id := v.WorkloadID("Pod", o.Namespace, o.Name, o.UID)
+	w.is(id, "Pod", "Workload", sosa+"FeatureOfInterest")
+	w.text(id, "name", o.Name)
+	w.text(id, "kind", "Pod")
+	w.text(id, "namespace", o.Namespace)
+	w.text(id, "owner", o.Namespace)
+	w.text(id, "uid", o.UID)
+	w.text(id, "state", o.Phase)
+	w.text(id, "scheduler", o.Scheduler)
+	if !o.Start.IsZero() {
+		w.say(id, "startTime", graph.DateTime(o.Start))
+	}
+	if !o.End.IsZero() {
+		w.say(id, "endTime", graph.DateTime(o.End))
+	}
+	v.owners(w, id, o.Owners)
+	if o.Node != "" {
+		w.say(id, "runsOn", v.NodeID(o.Node))
+	}
+	whole := object.Workload{Containers: o.Requirements}
+	w.amounts(id, "request", whole.Requests())
+	w.amounts(id, "limit", whole.Limits())
+	v.data(w, id, o.Volumes)
+	for _, c := range o.Containers {
+		at := part(id, "container-"+graph.EscapeIRI(c.Name))
+		w.is(at, "Container")
+		w.text(at, "name", c.Name)
+		w.text(at, "uid", c.ID)
+		w.text(at, "state", c.State)
+		w.say(at, "partOf", id)
+	}
+	return graph.Sorted(w.quads)
+}
+
+// Node describes a node and says which site it is of.
+func (v Vocabulary) Node(o object.Node) []graph.Quad {
+	w := &writer{}
+	id := v.NodeID(o.Name)
+	w.is(id, "Node", sosa+"Platform", saref+"Device")
+	w.text(id, "name", o.Name)
+	w.text(id, "uid", o.UID)
+	w.text(id, "state", o.Status)
+	if !o.Since.IsZero() {
+		w.say(id, "readySince", graph.DateTime(o.Since))
+	}
+	if o.EnergyIndex != nil {
+		w.say(id, "energyIndex", graph.Number(*o.EnergyIndex))
+	}
+	w.say(id, "partOf", v.SiteID())
+	w.amounts(id, "allocatable", o.Allocatable)
+	w.telemetry(id, o.Telemetry, "Telemetry")
+	return graph.Sorted(w.quads)
+}
+
+// Describe describes the site: its name, where it answers, where the sums over its nodes are.
+func (v Vocabulary) Describe(o object.Site) []graph.Quad {
+	w := &writer{}
+	id := v.SiteID()
+	w.is(id, "Site", sosa+"Platform")
+	w.text(id, "name", o.Name)
+	w.text(id, "kind", "GNode")
+	w.text(id, "url", o.URL)
+	for _, n := range o.Nodes {
+		w.say(id, "hasNode", v.NodeID(n))
+	}
+	w.telemetry(id, o.Telemetry, "Telemetry")
+	return graph.Sorted(w.quads)
+}
+
+func (v Vocabulary) owners(w *writer, id graph.Term, owners []object.Ref) {
+	for _, o := range owners {
+		w.say(id, "partOf", v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID))
+	}
+}
+
+func (v Vocabulary) data(w *writer, id graph.Term, list []object.Data) {
+	for _, d := range list {
+		at := v.id("data", d.Kind, d.Namespace, d.Name)
+		w.is(at, "Data")
+		w.text(at, "name", d.Name)
+		w.text(at, "namespace", d.Namespace)
+		w.text(at, "dataType", d.Kind)
+		w.say(id, "reads", at)
+	}
+}
+
+// units of amounts: QUDT's name and the UCUM code. What is annotated for network and energy has no unit that is certain.
+func units(r object.Resource) (name, code string) {
+	switch r {
+	case object.Memory, object.Storage:
+		return "BYTE", "By"
+	case object.CPU, object.GPU:
+		return "NUM", "1"
+	}
+	return "", ""
+}
+
+func (w *writer) amounts(id graph.Term, property string, amounts object.Amounts) {
+	for _, r := range object.Resources() {
+		v, ok := amounts[r]
+		if !ok {
+			continue
+		}
+		at := part(id, property+"-"+string(r))
+		w.is(at, "Amount", qudt+"QuantityValue")
+		w.text(at, "resource", string(r))
+		w.say(at, qudt+"numericValue", graph.Number(v))
+		if name, code := units(r); name != "" {
+			w.say(at, qudt+"unit", graph.Node(unit+name))
+			w.text(at, qudt+"ucumCode", code)
+		}
+		w.say(id, property, at)
+	}
+}
+
+func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
+	if t == nil || t.Metrics == nil && t.Logs == nil {
+		return
+	}
+	at := part(id, "telemetry")
+	w.is(at, class)
+	w.say(id, "telemetry", at)
+	if m := t.Metrics; m != nil {
+		data := part(id, "metrics")
+		w.say(at, "hasMetrics", data)
+		w.is(data, "Data")
+		w.text(data, "dataType", "timeseries")
+		w.text(data, "dataType", m.Source.Type)
+		w.source(data, m.Source, m.Dashboard)
+		for _, s := range m.Series {
+			one := part(id, "series-"+graph.EscapeIRI(s.Name))
+			w.say(data, "series", one)
+			w.is(one, "Series", sosa+"ObservableProperty", saref+"Property")
+			w.text(one, "metricName", s.Name)
+			w.text(one, graph.RDFS+"label", s.Title)
+			w.text(one, "metricType", s.Type)
+			w.text(one, qudt+"ucumCode", s.Unit)
+			w.text(one, "query", s.Query)
+		}
+	}
+	if l := t.Logs; l != nil {
+		data := part(id, "logs")
+		w.say(at, "hasLogs", data)
+		w.is(data, "Data")
+		w.text(data, "dataType", "logs")
+		w.text(data, "dataType", l.Source.Type)
+		w.text(data, "query", l.Query)
+		w.source(data, l.Source, l.Dashboard)
+	}
+}
+
+func (w *writer) source(data graph.Term, s object.Source, dashboard string) {
+	at := part(graph.Node(strings.SplitN(data.Value, "#", 2)[0]), "source-"+graph.EscapeIRI(s.Type))
+	w.is(at, "DataSource")
+	w.text(at, "sourceType", s.Type)
+	w.text(at, "url", s.URL)
+	w.say(data, "source", at)
+	if dashboard != "" {
+		page := graph.Node(data.Value + "-dashboard")
+		w.is(page, "Dashboard")
+		kind := "reckon"
+		if strings.Contains(dashboard, "grafana") || strings.Contains(dashboard, "/d/") {
+			kind = "grafana"
+		}
+		w.text(page, "dashboardType", kind)
+		w.text(page, "url", dashboard)
+		w.say(data, "dashboard", page)
+	}
+}

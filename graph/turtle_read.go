@@ -1,0 +1,502 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxNesting is how deep [ ] and ( ) of Turtle may stand in each other.
+const maxNesting = 128
+
+// ReadTurtle reads Turtle (https://www.w3.org/TR/turtle/). Relative IRIs are resolved against base, which may be empty: then they
+// are an error.
+func ReadTurtle(in io.Reader, base string, limits Limits) (quads []Quad, err error) {
+	raw, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	p := &turtleReader{text: string(raw), base: base, limits: limits, prefixes: map[string]string{}}
+	if !utf8.ValidString(p.text) {
+		return nil, errors.New("the document is not UTF-8")
+	}
+	for err == nil {
+		if p.space(); p.at == len(p.text) {
+			return p.quads, nil
+		}
+		err = p.statement()
+	}
+	if errors.Is(err, ErrTooLarge) {
+		return nil, err
+	}
+	before := p.text[:min(p.at, len(p.text))]
+	line := strings.Count(before, "\n")
+	return nil, &SyntaxError{Line: line + 1, Column: len(before) - strings.LastIndexByte(before, '\n'), Reason: err.Error()}
+}
+
+type turtleReader struct {
+	text     string
+	at       int
+	base     string
+	limits   Limits
+	prefixes map[string]string
+	quads    []Quad
+	blanks   int
+	depth    int
+}
+
+func (p *turtleReader) space() {
+	for p.at < len(p.text) {
+		switch p.text[p.at] {
+		case ' ', '\t', '\r', '\n':
+			p.at++
+		case '#':
+			if end := strings.IndexByte(p.text[p.at:], '\n'); end >= 0 {
+				p.at += end
+			} else {
+				p.at = len(p.text)
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (p *turtleReader) rest() string { return p.text[p.at:] }
+
+// next reports whether the next thing is c, and takes it.
+func (p *turtleReader) next(c byte) bool {
+	if p.space(); p.at < len(p.text) && p.text[p.at] == c {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *turtleReader) expect(c byte) error {
+	if p.next(c) {
+		return nil
+	}
+	return fmt.Errorf("%q is missing before %.20q", c, p.rest())
+}
+
+func (p *turtleReader) statement() error {
+	for _, directive := range []struct {
+		word   string
+		dot    bool
+		prefix bool
+	}{{"@prefix", true, true}, {"@base", true, false}, {"PREFIX", false, true}, {"BASE", false, false}} {
+		n := len(directive.word)
+		if len(p.rest()) <= n || !strings.EqualFold(p.rest()[:n], directive.word) || !strings.ContainsAny(p.rest()[n:n+1], " \t\r\n<") {
+			continue
+		}
+		if p.at += n; directive.prefix {
+			if err := p.prefix(); err != nil {
+				return err
+			}
+		} else if err := p.setBase(); err != nil {
+			return err
+		}
+		if directive.dot {
+			return p.expect('.')
+		}
+		return nil
+	}
+	if err := p.triples(); err != nil {
+		return err
+	}
+	return p.expect('.')
+}
+
+func (p *turtleReader) prefix() error {
+	p.space()
+	n := nameLength(p.rest())
+	name := p.rest()[:n]
+	if p.at += n; p.at >= len(p.text) || p.text[p.at] != ':' {
+		return errors.New("a prefix does not end with a colon")
+	}
+	p.at++
+	p.space()
+	iri, err := p.iriRef()
+	p.prefixes[name] = iri
+	return err
+}
+
+func (p *turtleReader) setBase() error {
+	p.space()
+	iri, err := p.iriRef()
+	p.base = iri
+	return err
+}
+
+func (p *turtleReader) triples() error {
+	p.space()
+	if strings.HasPrefix(p.rest(), "[") {
+		subject, err := p.bracket()
+		if p.space(); err != nil || strings.HasPrefix(p.rest(), ".") {
+			return err
+		}
+		return p.predicates(subject)
+	}
+	subject, err := p.node()
+	if err != nil {
+		return err
+	}
+	if subject.Kind == Literal {
+		return errors.New("a literal is the subject")
+	}
+	return p.predicates(subject)
+}
+
+func (p *turtleReader) predicates(subject Term) error {
+	for {
+		p.space()
+		predicate, err := p.verb()
+		if err != nil {
+			return err
+		}
+		for {
+			object, err := p.node()
+			if err != nil {
+				return err
+			}
+			if err := p.emit(subject, predicate, object); err != nil {
+				return err
+			}
+			if !p.next(',') {
+				break
+			}
+		}
+		if !p.next(';') {
+			return nil
+		}
+		for p.next(';') {
+		}
+		if p.space(); p.at == len(p.text) || strings.IndexByte(".]", p.text[p.at]) >= 0 {
+			return nil
+		}
+	}
+}
+
+func (p *turtleReader) emit(s, predicate, o Term) error {
+	q := Quad{S: s, P: predicate, O: o}
+	if err := q.Check(p.limits.Literal); err != nil {
+		return err
+	}
+	if p.limits.Quads > 0 && len(p.quads) == p.limits.Quads {
+		return fmt.Errorf("%w: it has more than %d statements", ErrTooLarge, p.limits.Quads)
+	}
+	p.quads = append(p.quads, q)
+	return nil
+}
+
+func (p *turtleReader) verb() (Term, error) {
+	if rest := p.rest(); len(rest) > 1 && rest[0] == 'a' && strings.IndexByte(" \t\r\n<[\"", rest[1]) >= 0 {
+		p.at++
+		return Node(RDFType), nil
+	}
+	iri, err := p.iri()
+	return Node(iri), err
+}
+
+// node reads an object, or a subject other than [ ].
+func (p *turtleReader) node() (Term, error) {
+	if p.space(); p.at == len(p.text) {
+		return Term{}, errors.New("the document ends too early")
+	}
+	switch c := p.text[p.at]; {
+	case c == '[':
+		return p.bracket()
+	case c == '(':
+		return p.collection()
+	case c == '"' || c == '\'':
+		return p.literal()
+	case strings.HasPrefix(p.rest(), "_:"):
+		n := labelLength(p.text[p.at+2:])
+		if n == 0 {
+			return Term{}, errors.New("a blank node has no label")
+		}
+		label := p.text[p.at+2 : p.at+2+n]
+		p.at += 2 + n
+		return BlankNode("u" + label), nil
+	case c >= '0' && c <= '9' || strings.IndexByte("+-.", c) >= 0:
+		return p.number()
+	}
+	for _, word := range []string{"true", "false"} {
+		if strings.HasPrefix(p.rest(), word) && nameLength(p.rest()) == len(word) && !strings.HasPrefix(p.rest()[len(word):], ":") {
+			p.at += len(word)
+			return Typed(word, XSDBoolean), nil
+		}
+	}
+	iri, err := p.iri()
+	return Node(iri), err
+}
+
+func (p *turtleReader) fresh() Term {
+	p.blanks++
+	return BlankNode("g" + strconv.Itoa(p.blanks))
+}
+
+func (p *turtleReader) deeper() error {
+	if p.depth++; p.depth > maxNesting {
+		return fmt.Errorf("more than %d brackets are open", maxNesting)
+	}
+	return nil
+}
+
+func (p *turtleReader) bracket() (Term, error) {
+	if err := p.deeper(); err != nil {
+		return Term{}, err
+	}
+	defer func() { p.depth-- }()
+	p.at++
+	subject := p.fresh()
+	if p.next(']') {
+		return subject, nil
+	}
+	if err := p.predicates(subject); err != nil {
+		return Term{}, err
+	}
+	return subject, p.expect(']')
+}
+
+func (p *turtleReader) collection() (Term, error) {
+	if err := p.deeper(); err != nil {
+		return Term{}, err
+	}
+	defer func() { p.depth-- }()
+	p.at++
+	end := Node(RDF + "nil")
+	head, last := end, Term{}
+	for !p.next(')') {
+		item, err := p.node()
+		if err != nil {
+			return Term{}, err
+		}
+		cell := p.fresh()
+		if last.IsZero() {
+			head = cell
+		} else if err := p.emit(last, Node(RDF+"rest"), cell); err != nil {
+			return Term{}, err
+		}
+		if err := p.emit(cell, Node(RDF+"first"), item); err != nil {
+			return Term{}, err
+		}
+		last = cell
+	}
+	if last.IsZero() {
+		return head, nil
+	}
+	return head, p.emit(last, Node(RDF+"rest"), end)
+}
+
+func (p *turtleReader) number() (Term, error) {
+	text, datatype := numberPrefix(p.rest())
+	if text == "" {
+		return Term{}, fmt.Errorf("%.20q is no number", p.rest())
+	}
+	p.at += len(text)
+	return Typed(text, datatype), nil
+}
+
+// numberPrefix is the number that s begins with, and its type.
+func numberPrefix(s string) (text, datatype string) {
+	digits := func(at int) int {
+		for at < len(s) && s[at] >= '0' && s[at] <= '9' {
+			at++
+		}
+		return at
+	}
+	at := 0
+	if s[0] == '+' || s[0] == '-' {
+		at++
+	}
+	start := at
+	at = digits(at)
+	whole := at - start
+	datatype = XSDInteger
+	fraction := 0
+	if at < len(s) && s[at] == '.' {
+		if end := digits(at + 1); end > at+1 || end < len(s) && whole > 0 && s[end]|0x20 == 'e' {
+			fraction, at, datatype = end-at-1, end, XSDDecimal
+		}
+	}
+	if whole+fraction == 0 {
+		return "", ""
+	}
+	if at < len(s) && s[at]|0x20 == 'e' {
+		end := at + 1
+		if end < len(s) && (s[end] == '+' || s[end] == '-') {
+			end++
+		}
+		if last := digits(end); last > end {
+			at, datatype = last, XSDDouble
+		}
+	}
+	return s[:at], datatype
+}
+
+func (p *turtleReader) literal() (Term, error) {
+	value, err := p.quoted()
+	if err != nil {
+		return Term{}, err
+	}
+	switch rest := p.rest(); {
+	case strings.HasPrefix(rest, "^^"):
+		p.at += 2
+		datatype, err := p.iri()
+		return Typed(value, datatype), err
+	case strings.HasPrefix(rest, "@"):
+		n := tagLength(rest[1:])
+		if n == 0 {
+			return Term{}, errors.New("a language has no tag")
+		}
+		p.at += 1 + n
+		return InLanguage(value, rest[1:1+n]), nil
+	}
+	return Text(value), nil
+}
+
+func (p *turtleReader) quoted() (string, error) {
+	text, n, err := quotedPrefix(p.rest())
+	if err == nil {
+		p.at += n
+	}
+	return text, err
+}
+
+// quotedPrefix reads the text in quotation marks, short or long, that s begins with, and returns its length in s.
+func quotedPrefix(s string) (string, int, error) {
+	mark := s[:1]
+	if long := strings.Repeat(mark, 3); strings.HasPrefix(s, long) {
+		mark = long
+	}
+	end := len(mark)
+	for {
+		if end >= len(s) {
+			return "", 0, errors.New("a literal has no end")
+		}
+		if s[end] == '\\' {
+			end += 2
+			continue
+		}
+		if strings.HasPrefix(s[end:], mark) {
+			break
+		}
+		if len(mark) == 1 && (s[end] == '\n' || s[end] == '\r') {
+			return "", 0, errors.New("a literal in single quotation marks ends on its line")
+		}
+		end++
+	}
+	if len(mark) == 3 { // the last three of more than three marks end it
+		for strings.HasPrefix(s[end+1:], mark) {
+			end++
+		}
+	}
+	text, err := unescape(s[len(mark):end], true)
+	return text, end + len(mark), err
+}
+
+func (p *turtleReader) iri() (string, error) {
+	p.space()
+	if strings.HasPrefix(p.rest(), "<") {
+		return p.iriRef()
+	}
+	n := nameLength(p.rest())
+	prefix := p.rest()[:n]
+	if p.at+n >= len(p.text) || p.text[p.at+n] != ':' {
+		return "", fmt.Errorf("%.20q is neither an IRI in < > nor a name with a prefix", p.rest())
+	}
+	namespace, ok := p.prefixes[prefix]
+	if !ok {
+		return "", fmt.Errorf("the prefix %q is not declared", prefix)
+	}
+	local, length, err := localName(p.text[p.at+n+1:])
+	if err == nil {
+		p.at += n + 1 + length
+	}
+	return namespace + local, err
+}
+
+func (p *turtleReader) iriRef() (string, error) {
+	end := strings.IndexByte(p.rest(), '>')
+	if !strings.HasPrefix(p.rest(), "<") || end < 0 {
+		return "", errors.New("an IRI in < > is missing or has no end")
+	}
+	iri, err := unescape(p.rest()[1:end], false)
+	if err == nil {
+		iri, err = Resolve(p.base, iri)
+	}
+	if err == nil {
+		p.at += end + 1
+	}
+	return iri, err
+}
+
+// Resolve makes a reference absolute (RFC 3986, section 5). An absolute one stays as it is.
+func Resolve(base, ref string) (string, error) {
+	if scheme, _, ok := strings.Cut(ref, ":"); ok && isScheme(scheme) {
+		return ref, CheckIRI(ref)
+	}
+	if base == "" {
+		return "", fmt.Errorf("the IRI <%.80s> is relative and there is no base", ref)
+	}
+	b, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("the base %.80q: %w", base, err)
+	}
+	r, err := url.Parse(ref)
+	if err != nil {
+		return "", fmt.Errorf("the IRI %.80q: %w", ref, err)
+	}
+	return b.ResolveReference(r).String(), nil
+}
+
+// nameLength is the length of the prefix that s begins with, without the colon.
+func nameLength(s string) int {
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "-") {
+		return 0
+	}
+	return labelLength(s)
+}
+
+// localName reads what stands behind the colon of a name, and returns its length in s.
+func localName(s string) (string, int, error) {
+	var b strings.Builder
+	at := 0
+	for at < len(s) {
+		r, size := utf8.DecodeRuneInString(s[at:])
+		switch {
+		case r == '\\':
+			if at+1 >= len(s) || strings.IndexByte("_~.-!$&'()*+,;=/?#@%", s[at+1]) < 0 {
+				return "", 0, errors.New("a backslash in a name stands before a character that needs none")
+			}
+			b.WriteByte(s[at+1])
+			at += 2
+			continue
+		case r == '%':
+			if len(s) < at+3 || strings.Trim(s[at+1:at+3], "0123456789abcdefABCDEF") != "" {
+				return "", 0, errors.New("a percent sign in a name is not followed by two hexadecimal digits")
+			}
+		case r == '-' && at == 0:
+			return "", 0, nil
+		case isNameRune(r), r == ':', r == '.' && at > 0:
+		default:
+			size = 0
+		}
+		if size == 0 {
+			break
+		}
+		b.WriteRune(r)
+		at += size
+	}
+	name := b.String()
+	for strings.HasSuffix(name, ".") && at > 0 && s[at-1] == '.' && (at < 2 || s[at-2] != '\\') {
+		name, at = name[:len(name)-1], at-1
+	}
+	return name, at, nil
+}
