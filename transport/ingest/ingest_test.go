@@ -66,6 +66,10 @@ func read(t testing.TB, s *tsdb.Store, name string) map[string][]string {
 					points = append(points, fmt.Sprintf("%d %g", at, v))
 				}
 				continue
+			case chunkenc.ValFloatHistogram:
+				at, h := it.AtFloatHistogram(nil)
+				points = append(points, fmt.Sprintf("%d count %g sum %g", at, h.Count, h.Sum))
+				continue
 			case chunkenc.ValHistogram:
 				at, h := it.AtHistogram(nil)
 				if value.IsStaleNaN(h.Sum) {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	translate "github.com/prometheus/prometheus/storage/remote/otlptranslator/prometheusremotewrite"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -27,12 +29,12 @@ import (
 // otlp receives metrics of OpenTelemetry (https://opentelemetry.io/docs/specs/otlp/#otlphttp),
 // protobuf or JSON, plain or packed by gzip, and translates them as Prometheus does.
 //
-// Sums and histograms must be cumulative: to add up deltas a receiver has to remember
-// every series, and loses what came while it was away. Deltas are refused by name in a
-// partial success, the rest of the request is stored.
+// Sums and histograms of delta temporality are added up ([deltas]); those of unspecified
+// temporality are refused by name in a partial success, and the rest of the request is stored.
 type otlp struct {
 	*handler
 	converters sync.Pool
+	deltas     deltas
 }
 
 // OTLP returns the receiver of OpenTelemetry metrics, to be mounted at
@@ -41,7 +43,7 @@ type otlp struct {
 // The resource attributes site and node become labels of every series; without node it
 // is host.name. A token's scope is held against these two.
 func OTLP(o Options) http.Handler {
-	h := &otlp{handler: newHandler(o, "otlp")}
+	h := &otlp{handler: newHandler(o, "otlp"), deltas: deltas{total: map[sum]*deltaSeries{}, most: maxDeltas}}
 	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
 	return h
 }
@@ -178,18 +180,16 @@ func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result
 		rm := md.ResourceMetrics().At(i)
 		placeNode(rm.Resource().Attributes())
 		for j := range rm.ScopeMetrics().Len() {
-			rm.ScopeMetrics().At(j).Metrics().RemoveIf(func(m pmetric.Metric) bool { return refuseDelta(in, m) })
+			rm.ScopeMetrics().At(j).Metrics().RemoveIf(func(m pmetric.Metric) bool { return refuseUnspecified(in, m) })
 		}
 	}
+	delta, some := splitDeltas(md)
 	to := &translated{writer: in}
-	c := h.converters.Get().(*translate.PrometheusConverter)
-	c.Reset(to)
-	_, err := c.FromMetrics(ctx, md, translate.Settings{
-		AddMetricSuffixes: true, PromoteResourceAttributes: translate.NewPromoteResourceAttributes(promoted),
-		LookbackDelta: 5 * time.Minute, LabelNameUnderscoreSanitization: true,
-	})
-	c.Reset(nil)
-	h.converters.Put(c)
+	err := h.translate(ctx, md, to)
+	if some && err == nil && to.failed == nil {
+		to.deltas = &h.deltas
+		err = h.translate(ctx, delta, to)
+	}
 	switch {
 	case to.failed != nil:
 		return in.finish(to.failed)
@@ -201,6 +201,19 @@ func (h *otlp) take(ctx context.Context, in *writer, md pmetric.Metrics) (result
 	return in.finish(nil)
 }
 
+// translate appends what md holds to an appender.
+func (h *otlp) translate(ctx context.Context, md pmetric.Metrics, to storage.AppenderV2) error {
+	c := h.converters.Get().(*translate.PrometheusConverter)
+	defer h.converters.Put(c)
+	c.Reset(to)
+	defer c.Reset(nil)
+	_, err := c.FromMetrics(ctx, md, translate.Settings{
+		AddMetricSuffixes: true, PromoteResourceAttributes: translate.NewPromoteResourceAttributes(promoted),
+		LookbackDelta: 5 * time.Minute, LabelNameUnderscoreSanitization: true,
+	})
+	return err
+}
+
 func placeNode(attributes pcommon.Map) {
 	if _, there := attributes.Get("node"); there {
 		return
@@ -210,8 +223,9 @@ func placeNode(attributes pcommon.Map) {
 	}
 }
 
-// refuseDelta tells whether a metric is not cumulative, and notes that it is refused.
-func refuseDelta(in *writer, m pmetric.Metric) bool {
+// refuseUnspecified reports whether a metric does not say how its points add up, and notes
+// that it is refused.
+func refuseUnspecified(in *writer, m pmetric.Metric) bool {
 	var kind pmetric.AggregationTemporality
 	var points int
 	switch m.Type() {
@@ -224,18 +238,28 @@ func refuseDelta(in *writer, m pmetric.Metric) bool {
 	default:
 		return false
 	}
-	if kind == pmetric.AggregationTemporalityCumulative {
+	if kind == pmetric.AggregationTemporalityCumulative || kind == pmetric.AggregationTemporalityDelta {
 		return false
 	}
-	in.refuse(whyDelta, points, "%s has %s temporality; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the sender, or put the deltatocumulative processor of a collector before it",
-		m.Name(), strings.ToLower(kind.String()))
+	in.refuse(whyInvalid, points, "%s has no aggregation temporality; send cumulative or delta points", m.Name())
 	return true
+}
+
+// targetInfo is the metric of a resource's attributes, which is not added up.
+const targetInfo = "target_info"
+
+var deltaReasons = map[deltaState]string{
+	deltaLate:   "a later delta of the series is added up already; give each sender attributes of its own, or send cumulative points",
+	deltaFull:   fmt.Sprintf("%d series of delta temporality are added up already; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the sender", maxDeltas),
+	deltaNaN:    "it is no number, and the sum would be none for ever",
+	deltaUnlike: "its buckets can not be added to those before",
 }
 
 // translated is the writer as the translation wants it: what will never be taken is
 // noted and passed over, so that only failures end a request.
 type translated struct {
 	*writer
+	deltas *deltas // where samples are added up; nil when they are sums already
 	failed error
 }
 
@@ -253,6 +277,16 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 	}
 	if !ok {
 		return ref, nil
+	}
+	if a.deltas != nil && ls.Get(model.MetricNameLabel) != targetInfo && t <= a.latest && !value.IsStaleNaN(v) {
+		if ih != nil {
+			fh, ih = ih.ToFloat(nil), nil
+		}
+		var state deltaState
+		if start, v, fh, state = a.deltas.add(a.h.Clock(), ls, start, t, v, fh); state != deltaAdded {
+			a.refuse(whyDelta, 1, "%s at %s: %s", ls, time.UnixMilli(t).UTC().Format(time.RFC3339), deltaReasons[state])
+			return ref, nil
+		}
 	}
 	s := series{ls: ls, ref: ref}
 	if ih != nil || fh != nil {

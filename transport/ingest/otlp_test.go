@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 )
 
-// otlpRequest has a counter, a gauge, an exponential histogram and a delta sum of node n1.
+// otlpRequest has a counter, a gauge, an exponential histogram and a sum without temporality of node n1.
 func otlpRequest(now time.Time) pmetricotlp.ExportRequest {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -60,10 +60,9 @@ func otlpRequest(now time.Time) pmetricotlp.ExportRequest {
 	h.Positive().BucketCounts().FromRaw([]uint64{1, 2})
 
 	m = ms.AppendEmpty()
-	m.SetName("bad.delta")
+	m.SetName("bad.sum")
 	d := m.SetEmptySum()
 	d.SetIsMonotonic(true)
-	d.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
 	d.DataPoints().AppendEmpty().SetTimestamp(pcommon.Timestamp(stamp))
 	return pmetricotlp.NewExportRequestFromMetrics(md)
 }
@@ -110,13 +109,13 @@ func TestOTLP(t *testing.T) {
 					err = resp.UnmarshalProto(w.Body.Bytes())
 				}
 				part := resp.PartialSuccess()
-				if err != nil || part.RejectedDataPoints() != 1 || !strings.Contains(part.ErrorMessage(), "bad.delta has delta temporality") {
+				if err != nil || part.RejectedDataPoints() != 1 || !strings.Contains(part.ErrorMessage(), "bad.sum has no aggregation temporality") {
 					t.Errorf("%v: %d refused: %q", err, part.RejectedDataPoints(), part.ErrorMessage())
 				}
 				for name, want := range map[string][]string{
-					"steps_total":     {fmt.Sprintf("%d 0", now.Add(-time.Minute).UnixMilli()), fmt.Sprintf("%d 7", now.UnixMilli())},
-					"loss":            {fmt.Sprintf("%d 0.25", now.UnixMilli())},
-					"bad_delta_total": nil,
+					"steps_total":   {fmt.Sprintf("%d 0", now.Add(-time.Minute).UnixMilli()), fmt.Sprintf("%d 7", now.UnixMilli())},
+					"loss":          {fmt.Sprintf("%d 0.25", now.UnixMilli())},
+					"bad_sum_total": nil,
 				} {
 					got := read(t, s, name)
 					if want == nil {

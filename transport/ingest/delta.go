@@ -1,0 +1,162 @@
+package ingest
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Metrics of delta temporality tell what was added since the last export
+// (https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality). They are added up
+// series by series, in memory: after a restart of the server a series begins again at zero,
+// which queries meet as the reset of a counter.
+
+const (
+	// maxDeltas bounds the series that are added up, about 300 bytes each.
+	maxDeltas = 100_000
+	// deltaIdle is for how long a series without samples keeps its place when others want it.
+	deltaIdle = time.Hour
+)
+
+// deltas adds up the series of a receiver. It is safe for concurrent use.
+type deltas struct {
+	mu    sync.Mutex
+	total map[sum]*deltaSeries
+	key   []byte
+	most  int // maxDeltas unless a test sets it
+}
+
+// deltaSeries is the sum of a series up to its last sample.
+type deltaSeries struct {
+	start, last int64 // Unix milliseconds
+	seen        time.Time
+	value       float64
+	histogram   *histogram.FloatHistogram
+}
+
+// deltaState is what became of a sample.
+type deltaState int
+
+const (
+	deltaAdded deltaState = iota
+	deltaLate             // before one that is added up already
+	deltaFull             // no room for another series
+	deltaNaN
+	deltaUnlike // a histogram that can not be added to those before
+)
+
+// add adds a sample of the interval from start to t, and returns the sum and the beginning of
+// the whole. The same sample again, as of a sender that saw no answer, adds nothing and
+// returns the same.
+func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64, h *histogram.FloatHistogram) (begun int64, value float64, fh *histogram.FloatHistogram, state deltaState) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, 0, nil, deltaNaN
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.key = ls.Bytes(d.key)
+	key := sumOf(d.key)
+	s := d.total[key]
+	switch {
+	case s == nil:
+		if len(d.total) >= d.most && !d.forget(now) {
+			return 0, 0, nil, deltaFull
+		}
+		// A millisecond after the last export, at which the sum of before a restart may be stored.
+		s = &deltaSeries{start: start + 1, last: start}
+		if start == 0 || start >= t {
+			s.start, s.last = 0, t-1
+		}
+		d.total[key] = s
+	case t < s.last:
+		return 0, 0, nil, deltaLate
+	}
+	s.seen = now
+	if t > s.last {
+		if h != nil && s.histogram != nil {
+			sum := s.histogram.Copy()
+			if _, _, _, err := sum.Add(h); err != nil {
+				return 0, 0, nil, deltaUnlike
+			}
+			s.histogram = sum
+		} else if h != nil {
+			s.histogram = h.Copy()
+		}
+		s.value += v
+		s.last = t
+	}
+	if s.histogram != nil {
+		fh = s.histogram.Copy()
+		fh.CounterResetHint = histogram.UnknownCounterReset
+	}
+	return s.start, s.value, fh, deltaAdded
+}
+
+// forget makes room by what was not sent lately.
+func (d *deltas) forget(now time.Time) bool {
+	before := len(d.total)
+	for k, s := range d.total {
+		if now.Sub(s.seen) > deltaIdle {
+			delete(d.total, k)
+		}
+	}
+	return len(d.total) < before
+}
+
+// splitDeltas moves the metrics of delta temporality out of md, and calls them cumulative, as
+// what they are added up to is.
+func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
+	delta = pmetric.NewMetrics()
+	for i := range md.ResourceMetrics().Len() {
+		rm := md.ResourceMetrics().At(i)
+		to := pmetric.NewResourceMetrics()
+		for j := range rm.ScopeMetrics().Len() {
+			sm := rm.ScopeMetrics().At(j)
+			moved := pmetric.NewScopeMetrics()
+			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				if !cumulate(m) {
+					return false
+				}
+				m.MoveTo(moved.Metrics().AppendEmpty())
+				return true
+			})
+			if moved.Metrics().Len() > 0 {
+				sm.Scope().CopyTo(moved.Scope())
+				moved.MoveTo(to.ScopeMetrics().AppendEmpty())
+			}
+		}
+		if to.ScopeMetrics().Len() > 0 {
+			any = true
+			rm.Resource().CopyTo(to.Resource())
+			to.MoveTo(delta.ResourceMetrics().AppendEmpty())
+		}
+	}
+	return delta, any
+}
+
+// cumulate reports whether a metric is of delta temporality, and changes it to cumulative.
+func cumulate(m pmetric.Metric) bool {
+	var t interface {
+		AggregationTemporality() pmetric.AggregationTemporality
+		SetAggregationTemporality(pmetric.AggregationTemporality)
+	}
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		t = m.Sum()
+	case pmetric.MetricTypeHistogram:
+		t = m.Histogram()
+	case pmetric.MetricTypeExponentialHistogram:
+		t = m.ExponentialHistogram()
+	default:
+		return false
+	}
+	if t.AggregationTemporality() != pmetric.AggregationTemporalityDelta {
+		return false
+	}
+	t.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	return true
+}
