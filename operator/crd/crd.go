@@ -1,0 +1,30 @@
+// Package crd holds the custom resource definitions of the operator, as they are installed.
+package crd
+
+import (
+	_ "embed"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed metricsets.yaml
+var metricSets []byte
+
+// Label marks the definitions that this operator installed: one without it belongs to somebody else,
+// and is left alone unless a person says --adopt.
+const (
+	Label      = "app.kubernetes.io/part-of"
+	LabelValue = "reckon"
+)
+
+// MetricSets returns the definition of MetricSet.
+func MetricSets() (*apiextensions.CustomResourceDefinition, error) { return decode(metricSets) }
+
+func decode(data []byte) (*apiextensions.CustomResourceDefinition, error) {
+	var d apiextensions.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(data, &d); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}

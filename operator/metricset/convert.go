@@ -1,0 +1,193 @@
+package metricset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"reckon/operator/api/v1alpha2"
+)
+
+// Convert moves what older files say to where it belongs today, in place, and sets defaults. It
+// returns what it moved, in words, and what it can not move.
+func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) {
+	setDefaults(spec)
+	note := func(from, to string) { notes = append(notes, from+" is now "+to) }
+	for i := range spec.Metrics {
+		m, at := &spec.Metrics[i], fmt.Sprintf("spec.metrics[%d]", i)
+		for _, old := range []struct {
+			name  string
+			value **int32
+		}{{"rate", &m.Rate}, {"completions", &m.Completions}} {
+			if *old.value == nil {
+				continue
+			}
+			problems = append(problems, moveNumber(m, at, old.name, **old.value)...)
+			*old.value = nil
+			note(at+"."+old.name, at+".options."+old.name)
+		}
+	}
+	if spec.Completions != nil {
+		if n := *spec.Completions; n != 0 && n != *spec.Pods {
+			problems = append(problems, Problem{"spec.completions", fmt.Sprintf("%d differs from spec.pods (%d), and each pod completes once", n, *spec.Pods), "set spec.pods, or options.completions of a metric for the number of samples"})
+		}
+		spec.Completions = nil
+	}
+	if app := spec.Application; app != nil {
+		n, p := moveApplication(spec, app)
+		notes, problems = append(notes, n...), append(problems, p...)
+		spec.Application = nil
+	}
+	if st := spec.Storage; st != nil {
+		n, p := moveStorage(spec, st)
+		notes, problems = append(notes, n...), append(problems, p...)
+		spec.Storage = nil
+	}
+	return notes, problems
+}
+
+func setDefaults(spec *v1alpha2.MetricSetSpec) {
+	if spec.Pods == nil {
+		n := v1alpha2.DefaultPods
+		spec.Pods = &n
+	}
+	if spec.DeadlineSeconds == nil {
+		n := v1alpha2.DefaultDeadlineSeconds
+		spec.DeadlineSeconds = &n
+	}
+	if spec.ServiceName == "" {
+		spec.ServiceName = v1alpha2.DefaultServiceName
+	}
+}
+
+func moveNumber(m *v1alpha2.Metric, at, name string, n int32) []Problem {
+	if _, both := m.Options[name]; both {
+		return []Problem{{at + "." + name, "is also in options", "leave out one of them"}}
+	}
+	setOption(&m.Options, name, intstr.FromInt32(n))
+	return nil
+}
+
+func setOption(to *map[string]intstr.IntOrString, name string, v intstr.IntOrString) {
+	if *to == nil {
+		*to = map[string]intstr.IntOrString{}
+	}
+	(*to)[name] = v
+}
+
+// shaped are the indexes of metrics of some shape.
+func shaped(spec *v1alpha2.MetricSetSpec, shapes ...Shape) (at []int) {
+	for i, m := range spec.Metrics {
+		if k, ok := FindKind(m.Name); ok && slices.Contains(shapes, k.Shape) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplication) (notes []string, problems []Problem) {
+	to := shaped(spec, Application, System)
+	if len(to) == 0 {
+		return nil, []Problem{{"spec.application", "no metric of this set measures an application", "add the metric perf-sysstat, or leave the application out"}}
+	}
+	addon := v1alpha2.MetricAddon{Name: "application", Options: map[string]intstr.IntOrString{}}
+	for name, v := range map[string]string{"image": app.Image, "command": app.Command, "workdir": app.WorkingDir, "entrypoint": app.Entrypoint, "pullSecret": app.PullSecret} {
+		if v != "" {
+			addon.Options[name] = intstr.FromString(v)
+		}
+	}
+	if app.Attributes.SecurityContext.Privileged {
+		addon.Options["privileged"] = intstr.FromString("true")
+	}
+	for name, list := range map[string]v1alpha2.ContainerResource{"resourceLimits": app.Resources.Limits, "resourceRequests": app.Resources.Requests} {
+		if len(list) > 0 {
+			if addon.MapOptions == nil {
+				addon.MapOptions = map[string]map[string]intstr.IntOrString{}
+			}
+			addon.MapOptions[name] = list
+		}
+	}
+	addons := []v1alpha2.MetricAddon{addon}
+	for _, name := range sortedKeys(app.Volumes) {
+		v, problem := moveVolume("spec.application.volumes."+name, name, app.Volumes[name])
+		if problem.Message != "" {
+			problems = append(problems, problem)
+			continue
+		}
+		addons = append(addons, v)
+	}
+	for _, i := range to {
+		spec.Metrics[i].Addons = append(spec.Metrics[i].Addons, addons...)
+		notes = append(notes, fmt.Sprintf("spec.application is now the add-on application of spec.metrics[%d]", i))
+	}
+	return notes, problems
+}
+
+func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (notes []string, problems []Problem) {
+	to := shaped(spec, Storage)
+	if len(to) == 0 {
+		return nil, []Problem{{"spec.storage", "no metric of this set measures storage", "add io-fio, io-ior, io-sysstat or io-probe, or leave the storage out"}}
+	}
+	for _, i := range to {
+		m := &spec.Metrics[i]
+		if st.Volume != nil {
+			v, problem := moveVolume("spec.storage.volume", "storage", *st.Volume)
+			if problem.Message != "" {
+				return notes, append(problems, problem)
+			}
+			m.Addons = append(m.Addons, v)
+			notes = append(notes, fmt.Sprintf("spec.storage.volume is now the add-on %s of spec.metrics[%d]", v.Name, i))
+		}
+		for _, c := range [][2]string{{"pre", st.Commands.Pre}, {"prefix", st.Commands.Prefix}, {"post", st.Commands.Post}} {
+			if c[1] == "" {
+				continue
+			}
+			if _, both := m.Options[c[0]]; both {
+				problems = append(problems, Problem{"spec.storage.commands." + c[0], fmt.Sprintf("is also in spec.metrics[%d].options", i), "leave out one of them"})
+				continue
+			}
+			setOption(&m.Options, c[0], intstr.FromString(c[1]))
+			notes = append(notes, fmt.Sprintf("spec.storage.commands.%s is now spec.metrics[%d].options.%s", c[0], i, c[0]))
+		}
+	}
+	return notes, problems
+}
+
+// moveVolume makes the add-on of a volume of v1alpha1, which had no names for kinds.
+func moveVolume(field, name string, v v1alpha2.LegacyVolume) (v1alpha2.MetricAddon, Problem) {
+	var kinds []string
+	addon := v1alpha2.MetricAddon{Options: map[string]intstr.IntOrString{"name": intstr.FromString(name)}}
+	for _, k := range [][3]string{{"volume-hostpath", "hostPath", v.HostPath}, {"volume-pvc", "claimName", v.ClaimName}, {"volume-secret", "secretName", v.SecretName}, {"volume-cm", "configMapName", v.ConfigMapName}} {
+		if k[2] != "" {
+			addon.Name = k[0]
+			addon.Options[k[1]] = intstr.FromString(k[2])
+			kinds = append(kinds, k[1])
+		}
+	}
+	if v.EmptyVol {
+		addon.Name, kinds = "volume-empty", append(kinds, "emptyVol")
+	}
+	switch {
+	case len(kinds) == 0:
+		return addon, Problem{field, "says no kind of volume", "one of hostPath, claimName, secretName, configMapName, emptyVol"}
+	case len(kinds) > 1:
+		return addon, Problem{field, "says several kinds of volume: " + strings.Join(kinds, ", "), "leave one of them"}
+	case v.Path == "" && v.HostPath != "":
+		v.Path = v.HostPath
+	}
+	if v.Path != "" {
+		addon.Options["path"] = intstr.FromString(v.Path)
+	}
+	if v.ReadOnly {
+		addon.Options["readOnly"] = intstr.FromString("true")
+	}
+	for key, path := range v.Items {
+		if addon.MapOptions == nil {
+			addon.MapOptions = map[string]map[string]intstr.IntOrString{"items": {}}
+		}
+		addon.MapOptions["items"][key] = intstr.FromString(path)
+	}
+	return addon, Problem{}
+}

@@ -1,0 +1,144 @@
+package metricset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Problem is why a set is refused.
+type Problem struct {
+	// Field is the path of the field, such as spec.metrics[0].options.rate.
+	Field string
+	// Message says what is wrong, Remedy what to write instead.
+	Message, Remedy string
+}
+
+// Error joins the three.
+func (p Problem) Error() string {
+	if p.Remedy == "" {
+		return p.Field + ": " + p.Message
+	}
+	return p.Field + ": " + p.Message + "; " + p.Remedy
+}
+
+// Values are the options of a metric or an add-on, with their defaults.
+type Values map[string]string
+
+// Int is an option that was found to be a number.
+func (v Values) Int(name string) int64 {
+	n, _ := strconv.ParseInt(v[name], 10, 64) // validated
+	return n
+}
+
+// On reports whether an option of type Bool or Present is switched on.
+func (v Values) On(name string) bool { return v[name] == "true" }
+
+// readOptions reads options by their description: values with defaults, warnings and problems.
+func readOptions(field string, given map[string]intstr.IntOrString, known []Option) (Values, []string, []Problem) {
+	values, seen := Values{}, map[string]string{}
+	var warnings []string
+	var problems []Problem
+	for _, o := range known {
+		if o.Default != "" {
+			values[o.Name] = o.Default
+		}
+	}
+	for _, name := range sortedKeys(given) {
+		path := field + "." + name
+		i := slices.IndexFunc(known, func(o Option) bool { return o.Name == name || o.Alias == name })
+		if i < 0 {
+			problems = append(problems, Problem{path, "there is no such option", "known are " + optionNames(known)})
+			continue
+		}
+		o := known[i]
+		if first := seen[o.Name]; first != "" {
+			problems = append(problems, Problem{path, "is the same option as " + first, "leave out one of them"})
+			continue
+		}
+		seen[o.Name] = name
+		text, problem := o.read(given[name])
+		if problem.Message != "" {
+			problem.Field = path
+			problems = append(problems, problem)
+			continue
+		}
+		if o.Ignored != "" {
+			warnings = append(warnings, path+" has no effect: "+o.Ignored)
+		}
+		values[o.Name] = text
+	}
+	for _, o := range known {
+		if o.Required && values[o.Name] == "" && !slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == field+"."+o.Name }) {
+			problems = append(problems, Problem{field + "." + o.Name, "is required", "write " + o.Name + ": VALUE"})
+		}
+	}
+	return values, warnings, problems
+}
+
+// read returns the value of an option as text.
+func (o Option) read(v intstr.IntOrString) (string, Problem) {
+	switch o.Type {
+	case Int:
+		if v.Type != intstr.Int {
+			if _, err := strconv.ParseInt(v.StrVal, 10, 64); err == nil {
+				return "", Problem{"", fmt.Sprintf("%q is a text, and a number is needed", v.StrVal), fmt.Sprintf("write it without quotes: %s: %s", o.Name, v.StrVal)}
+			}
+			return "", Problem{"", fmt.Sprintf("%q is not a number", clip(v.StrVal)), fmt.Sprintf("write a whole number: %s: %s", o.Name, o.Default)}
+		}
+		if int64(v.IntVal) < o.Min {
+			return "", Problem{"", fmt.Sprintf("%d is too small", v.IntVal), fmt.Sprintf("write %d or more", o.Min)}
+		}
+	case Bool, Present:
+		switch strings.ToLower(v.String()) {
+		case "true", "yes":
+			return "true", Problem{}
+		case "false", "no":
+			return "false", Problem{}
+		}
+		if o.Type == Present {
+			return "true", Problem{}
+		}
+		return "", Problem{"", fmt.Sprintf("%q is neither true nor false", clip(v.String())), fmt.Sprintf("write %s: \"true\" or \"false\", in quotes", o.Name)}
+	}
+	text := v.String()
+	if strings.ContainsRune(text, 0) {
+		return "", Problem{"", "holds a zero byte", "leave it out"}
+	}
+	if len(o.OneOf) > 0 && !slices.Contains(o.OneOf, text) {
+		return "", Problem{"", fmt.Sprintf("%q is unknown", clip(text)), "one of " + strings.Join(o.OneOf, ", ")}
+	}
+	return text, Problem{}
+}
+
+func optionNames(known []Option) string {
+	if len(known) == 0 {
+		return "none"
+	}
+	names := make([]string, len(known))
+	for i, o := range known {
+		names[i] = o.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// clip bounds a text that somebody wrote before it goes into a message.
+func clip(s string) string {
+	const most = 80
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
