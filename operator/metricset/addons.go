@@ -48,7 +48,7 @@ func Addons() []AddonKind {
 			Options: targets(text("mount", "/opt/share"), text("image", ""), text("workdir", ""))},
 		{Name: "workload-flux", Summary: "the command under a tree of Flux brokers", Family: "workload", Image: "ghcr.io/rse-ops/spack-flux-rocky-view:tag-8",
 			Options: targets(text("mount", "/opt/share"), text("image", ""), script("preCommand", ""), text("workerIndex", "0"), text("launcherIndex", "0"),
-				Option{Name: "submit", Default: "submit", Alias: "submitCommand"}, number("tasks", "0"), text("fluxUid", "1004"), text("fluxUser", "flux"), text("workdir", ""), text("logLevel", "6"),
+				Option{Name: "submit", Type: Script, Default: "submit", Alias: "submitCommand"}, number("tasks", "0"), text("fluxUid", "1004"), text("fluxUser", "flux"), text("workdir", ""), text("logLevel", "6"),
 				text("quorum", ""), text("connectTimeout", "5s"), script("optionFlags", ""), toggle("interactive", "false"), toggle("debugZeroMQ", "false"))},
 	}
 }

@@ -113,6 +113,11 @@ func checkSpec(spec *v1alpha2.MetricSetSpec) (problems []Problem) {
 		problems = append(problems, Problem{"spec.serviceName", why, "write a name such as ms"})
 	}
 	problems = append(problems, checkQuantities("spec.resources", spec.Resources)...)
+	for _, name := range sortedKeys(spec.Resources) {
+		if name != "cpu" && name != "memory" && !strings.HasPrefix(name, "hugepages-") {
+			problems = append(problems, Problem{"spec.resources." + name, "is no resource of a pod as a whole: those are cpu, memory and hugepages", "write it under spec.metrics[].resources.limits"})
+		}
+	}
 	for _, name := range sortedKeys(spec.Pod.Labels) {
 		for _, why := range append(validation.IsQualifiedName(name), validation.IsValidLabelValue(spec.Pod.Labels[name])...) {
 			problems = append(problems, Problem{"spec.pod.labels." + name, why, ""})

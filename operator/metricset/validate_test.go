@@ -41,6 +41,7 @@ func TestRefused(t *testing.T) {
 		{"deadline 0", head + "  deadlineSeconds: 0\n  metrics: [{name: sys-hwloc}]\n", "spec.deadlineSeconds: 0 would end the jobs at once"},
 		{"bad quantity", one("{name: sys-hwloc, resources: {limits: {cpu: many}}}"), `spec.metrics[0].resources.limits.cpu: "many" is not a quantity; write one such as 500m or 2Gi`},
 		{"negative quantity", one("{name: sys-hwloc, resources: {requests: {cpu: -1}}}"), "spec.metrics[0].resources.requests.cpu: -1 is negative"},
+		{"device of a pod as a whole", head + "  resources: {example.com/gpu: 1}\n  metrics: [{name: sys-hwloc}]\n", "spec.resources.example.com/gpu: is no resource of a pod as a whole"},
 		{"custom without image", one("{name: app-custom, options: {command: x}}"), "spec.metrics[0].image: is required: app-custom has no image of its own"},
 		{"commands without a script", one("{name: perf-sysstat, addons: [" + app + ", {name: commands, options: {prefix: time}}]}"), "spec.metrics[0].addons[1].name: commands edits the script of a metric, and perf-sysstat has none"},
 		{"commands without text", head + "  pods: 2\n  metrics: [{name: app-amg, addons: [{name: commands}]}]\n", "commands does nothing; give one of preBlock, prefix, suffix, postBlock"},
