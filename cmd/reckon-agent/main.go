@@ -86,7 +86,7 @@ What it can not read it says at start, with the reason, and in reckon_sensor_up.
 	// Not the Version of cobra: its template would link text/template, for which the linker
 	// has to keep every exported method of everything (2 MB).
 	root.Flags().BoolVar(&version, "version", false, "print the version")
-	root.AddCommand(newRecord(), newCheck(), newVersion())
+	root.AddCommand(newRecord(), newCheck(), newProbe(), newVersion())
 	return root
 }
 

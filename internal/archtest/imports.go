@@ -99,6 +99,8 @@ func ImportRules() []Rule {
 					return in(imp, "k8s.io", "sigs.k8s.io")
 				})
 			}},
+		{"operator", "operator/ is a module of its own: of the root it takes client, metric, workload and graph, and nothing of internal/. Let what it needs travel through client.",
+			otherModules},
 		{"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go list -deps ./cmd/reckon-agent` and `go mod why -m` show the way it came in; move the code that pulls it in behind an interface.",
 			agentLinks},
 	}

@@ -121,6 +121,8 @@ func (b *builder) container(m *metricset.Measure, c *container, security v1alpha
 	}
 	if c.port != 0 {
 		out.Ports = []core.ContainerPort{{Name: "probe", ContainerPort: c.port}}
+	}
+	if c.name == "workers" { // the launcher waits for them
 		out.ReadinessProbe = &core.Probe{ProbeHandler: core.ProbeHandler{TCPSocket: &core.TCPSocketAction{Port: portOf(c.port)}}, PeriodSeconds: 1, FailureThreshold: 60}
 	}
 	return out, err

@@ -25,8 +25,9 @@ func (b *builder) program(m *metricset.Measure) (container, error) {
 	env := []string{"RECKON_METADATA", b.metadata(m)}
 	switch m.Name {
 	case "io-probe":
-		c.image = b.config.ProbeImage
-		c.args = []string{"probe", "storage", "--directory", literal(m.Values["directory"]), "--size", literal(m.Values["size"]), "--block", literal(m.Values["blocksize"]), "--duration", m.Values["seconds"] + "s"}
+		c.image, c.env = b.config.ProbeImage, probeEnv()
+		c.port = b.config.ProbePort
+		c.args = []string{"probe", "storage", "--listen", ":" + strconv.Itoa(int(c.port)), "--summary", terminationLog, "--directory", literal(m.Values["directory"]), "--size", literal(m.Values["size"]), "--block", literal(m.Values["blocksize"]), "--duration", m.Values["seconds"] + "s"}
 		return c, nil
 	case "io-fio":
 		c.script = fio(m)
@@ -120,6 +121,7 @@ func (b *builder) mesh(m *metricset.Measure) (launch, work container) {
 	number, _ := strconv.ParseInt(port, 10, 32) // validated
 	work = container{name: "workers", image: b.config.ProbeImage, args: []string{"probe", "network", "--listen", ":" + port}, port: int32(number), uid: ptr.To(int64(nobody))}
 	launch = container{name: "launcher", image: b.config.ProbeImage, uid: work.uid,
-		args: []string{"probe", "network", "--listen", ":" + port, "--trials", m.Values["trials"], "--message", m.Values["messageSize"], "--duration", m.Values["seconds"] + "s", "--hosts", strings.Join(b.hosts(m), ",")}}
+		port: b.config.ProbePort, env: probeEnv(),
+		args: []string{"probe", "network", "--listen", ":" + port, "--results", ":" + strconv.Itoa(int(b.config.ProbePort)), "--summary", terminationLog, "--trials", m.Values["trials"], "--message", m.Values["messageSize"], "--duration", m.Values["seconds"] + "s", "--hosts", strings.Join(b.hosts(m), ",")}}
 	return launch, work
 }

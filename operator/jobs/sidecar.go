@@ -15,6 +15,9 @@ import (
 // ProbeContainer is the name of the container that measures beside an application.
 const ProbeContainer = "reckon-probe"
 
+// terminationLog is the file of a container that the kubelet puts into the pod's status at its end.
+const terminationLog = "/dev/termination-log"
+
 // sidecar is the probe as a native sidecar: an init container that goes on to run. The kubelet ends it
 // after the application, and its own end neither ends nor restarts the pod.
 func (b *builder) sidecar(m *metricset.Measure) core.Container {
@@ -34,7 +37,7 @@ func Ephemeral(m *metricset.Measure, c Config, name, target string) core.Ephemer
 	b := &builder{config: c}
 	return core.EphemeralContainer{TargetContainerName: target, EphemeralContainerCommon: core.EphemeralContainerCommon{
 		Name: name, Image: c.ProbeImage, ImagePullPolicy: core.PullIfNotPresent,
-		Args: b.probeArgs(m), Env: probeEnv(),
+		Args: append(b.probeArgs(m), "--exit"), Env: probeEnv(),
 		SecurityContext:          restricted(m.Given.Attributes.SecurityContext.AllowPtrace),
 		TerminationMessagePolicy: core.TerminationMessageReadFile,
 	}}
@@ -45,7 +48,7 @@ func probeArgs(port int32) []string {
 }
 
 func (b *builder) probeArgs(m *metricset.Measure) []string {
-	args := append(probeArgs(b.config.ProbePort), "--rate", m.Values["rate"]+"s", "--completions", m.Values["completions"])
+	args := append(probeArgs(b.config.ProbePort), "--summary", terminationLog, "--rate", m.Values["rate"]+"s", "--completions", m.Values["completions"])
 	for _, name := range []string{"pids", "threads"} {
 		if m.Values.On(name) {
 			args = append(args, "--"+name)

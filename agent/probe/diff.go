@@ -1,0 +1,205 @@
+package probe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"reckon/client"
+)
+
+// sum adds up counters that may be unknown: unknown and a number is the number.
+func sum(a, b int64) int64 {
+	if a < 0 {
+		return b
+	}
+	if b < 0 {
+		return a
+	}
+	return a + b
+}
+
+// unknown are sums of nothing yet: figures that nobody may be able to read are unknown.
+func unknown() counters {
+	return counters{guest: -1, wait: -1, ioWait: -1, read: -1, write: -1, cancelled: -1, voluntary: -1, involuntary: -1}
+}
+
+// totals are all counters of a pod. They count on when a process ends whose parent waits for it, since
+// the kernel adds what it used to the parent; for bytes and faults of processes it does so too.
+func (t *table) totals() counters {
+	out := unknown()
+	for _, p := range t.processes {
+		c := p.counters
+		out.cpu += c.cpu + c.childCPU
+		out.minor += c.minor + c.childMinor
+		out.major += c.major + c.childMajor
+		out.read, out.write, out.cancelled = sum(out.read, c.read), sum(out.write, c.write), sum(out.cancelled, c.cancelled)
+	}
+	return out
+}
+
+// lost is by how much the sum of a pod may fall by rounding: the clock of a process counts nanoseconds,
+// what its parent is told of it counts ticks. More is a process that ended without anybody waiting.
+const lost = 50 * int64(time.Millisecond)
+
+// sample is what was used between two readings, where high is the processor time that was counted up to
+// the first, and next up to the second.
+func sample(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
+	s = client.ProbeSample{From: before.at, To: after.at}
+	rows := map[key]counters{}
+	own := unknown() // of all rows
+	var resident, virtual, threads, files int64 = 0, 0, 0, -1
+	for k, p := range after.processes {
+		was := counters{}
+		if old := before.processes[k]; old != nil {
+			was = old.counters
+		}
+		d := difference(was, p.counters)
+		rows[k] = d
+		own = add(own, d)
+		resident, virtual, threads, files = resident+p.resident, virtual+p.virtual, threads+p.threads, sum(files, p.files)
+	}
+	last := after.totals()
+	total := difference(before.totals(), last)
+	total.user, total.system = -1, -1
+	total.guest, total.wait, total.ioWait, total.voluntary, total.involuntary = own.guest, own.wait, own.ioWait, own.voluntary, own.involuntary
+	// A process that ended without anybody waiting takes its counters along: what the others used is
+	// the least that it was.
+	total.cpu, next = max(last.cpu-high, own.cpu, 0), max(last.cpu, high)
+	if last.cpu < high-lost {
+		next = last.cpu
+	}
+	total.minor, total.major = max(total.minor, own.minor, 0), max(total.major, own.major, 0)
+	total.childCPU = -1
+	s.Total = use(total)
+	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = figure(resident, 1), figure(virtual, 1), figure(threads, 1), figure(files, 1)
+	s.Ended = client.ProbeUse{CPUSeconds: figure(max(0, total.cpu-own.cpu), 1e9), MinorFaults: figure(max(0, total.minor-own.minor), 1), MajorFaults: figure(max(0, total.major-own.major), 1)}
+	s.Commands = byCommand(after, rows)
+	if o.Processes {
+		s.Processes = o.rows(after.processes, rows)
+	}
+	if o.Threads {
+		d := map[key]counters{}
+		for k, th := range after.threads {
+			was := counters{}
+			if old := before.threads[k]; old != nil {
+				was = old.counters
+			}
+			d[k] = difference(was, th.counters)
+		}
+		s.Threads = o.threadRows(after.threads, d)
+	}
+	return s, next
+}
+
+// difference of counters; unknown where one end is unknown, and never negative.
+func difference(a, b counters) counters {
+	d := func(a, b int64) int64 {
+		if b < 0 || a < 0 {
+			return -1
+		}
+		return max(0, b-a)
+	}
+	return counters{
+		user: d(a.user, b.user), system: d(a.system, b.system), cpu: d(a.cpu, b.cpu), guest: d(a.guest, b.guest), wait: d(a.wait, b.wait), ioWait: d(a.ioWait, b.ioWait),
+		read: d(a.read, b.read), write: d(a.write, b.write), cancelled: d(a.cancelled, b.cancelled), minor: d(a.minor, b.minor), major: d(a.major, b.major),
+		voluntary: d(a.voluntary, b.voluntary), involuntary: d(a.involuntary, b.involuntary),
+		childCPU: d(a.childCPU, b.childCPU), childMinor: d(a.childMinor, b.childMinor), childMajor: d(a.childMajor, b.childMajor),
+	}
+}
+
+func add(a, b counters) counters {
+	return counters{
+		user: sum(a.user, b.user), system: sum(a.system, b.system), cpu: sum(a.cpu, b.cpu), guest: sum(a.guest, b.guest), wait: sum(a.wait, b.wait), ioWait: sum(a.ioWait, b.ioWait),
+		read: sum(a.read, b.read), write: sum(a.write, b.write), cancelled: sum(a.cancelled, b.cancelled), minor: sum(a.minor, b.minor), major: sum(a.major, b.major),
+		voluntary: sum(a.voluntary, b.voluntary), involuntary: sum(a.involuntary, b.involuntary),
+		childCPU: sum(a.childCPU, b.childCPU), childMinor: sum(a.childMinor, b.childMinor), childMajor: sum(a.childMajor, b.childMajor),
+	}
+}
+
+func figure(v int64, unit float64) *float64 {
+	if v < 0 {
+		return nil
+	}
+	f := float64(v) / unit
+	return &f
+}
+
+func use(c counters) client.ProbeUse {
+	return client.ProbeUse{
+		UserSeconds: figure(c.user, 1e9), SystemSeconds: figure(c.system, 1e9), CPUSeconds: figure(c.cpu, 1e9), GuestSeconds: figure(c.guest, 1e9),
+		WaitSeconds: figure(c.wait, 1e9), IOWaitSeconds: figure(c.ioWait, 1e9), ReadBytes: figure(c.read, 1), WriteBytes: figure(c.write, 1), CancelledBytes: figure(c.cancelled, 1),
+		MinorFaults: figure(c.minor, 1), MajorFaults: figure(c.major, 1), Voluntary: figure(c.voluntary, 1), Involuntary: figure(c.involuntary, 1), ChildCPUSeconds: figure(c.childCPU, 1e9),
+	}
+}
+
+// row is the line of a process.
+func (o *Options) row(t *task, d counters) client.ProbeRow {
+	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policy(t.policy), Priority: &t.priority, Processor: &t.processor, ProbeUse: use(d)}
+	if !o.boot.IsZero() {
+		r.Started = o.boot.Add(time.Duration(t.start) * 10 * time.Millisecond)
+	}
+	r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files = figure(t.resident, 1), figure(t.virtual, 1), figure(t.stack, 1), figure(t.threads, 1), figure(t.files, 1)
+	return r
+}
+
+func (o *Options) rows(tasks map[key]*task, d map[key]counters) (out []client.ProbeRow) {
+	for k, t := range tasks {
+		if t.matched {
+			out = append(out, o.row(t, d[k]))
+		}
+	}
+	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.PID, b.PID) })
+	return out
+}
+
+func (o *Options) threadRows(tasks map[key]*task, d map[key]counters) []client.ProbeRow {
+	out := o.rows(tasks, d)
+	for i := range out {
+		r := &out[i]
+		// What threads share is of their process.
+		r.TID, r.PID, r.Parent = r.PID, r.Parent, 0
+		r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files, r.ChildCPUSeconds = nil, nil, nil, nil, nil, nil
+	}
+	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID)) })
+	return out
+}
+
+// byCommand adds up the processes of each command.
+func byCommand(t *table, d map[key]counters) (out []client.ProbeRow) {
+	type group struct {
+		counters          counters
+		resident, threads int64
+		count             int
+	}
+	groups := map[string]*group{}
+	for k, p := range t.processes {
+		if !p.matched {
+			continue
+		}
+		g := groups[p.command]
+		if g == nil {
+			g = &group{counters: d[k]}
+			groups[p.command] = g
+		} else {
+			g.counters = add(g.counters, d[k])
+		}
+		g.resident, g.threads, g.count = g.resident+p.resident, g.threads+p.threads, g.count+1
+	}
+	for name, g := range groups {
+		r := client.ProbeRow{Command: name, Count: g.count, ProbeUse: use(g.counters)}
+		r.ResidentBytes, r.Threads = figure(g.resident, 1), figure(g.threads, 1)
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.Command, b.Command) })
+	return out
+}
+
+// policy is the scheduling policy by its name in sched(7).
+func policy(n int) string {
+	names := []string{"NORMAL", "FIFO", "RR", "BATCH", "ISO", "IDLE", "DEADLINE", "EXT"}
+	if n < 0 || n >= len(names) {
+		return ""
+	}
+	return names[n]
+}

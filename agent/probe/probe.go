@@ -1,0 +1,304 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/client"
+)
+
+// Options of a measurement.
+type Options struct {
+	// Proc is the folder to read; empty: /proc.
+	Proc string
+	// Rate is the time between two readings.
+	Rate time.Duration
+	// Completions is how many samples are wanted; 0: until the application has ended.
+	Completions int64
+	// Processes and Threads ask for these tables.
+	Processes, Threads bool
+	// Commands limits the tables to commands that begin like one of these, as in a command line; none:
+	// all. The totals are of the whole pod in any case.
+	Commands []string
+	// Pod and PodUID name the pod in what is served.
+	Pod, PodUID string
+
+	boot time.Time
+}
+
+// Bounds of what is kept for a reader that does not come. Above the first, tables are left out of new
+// samples; a sample without tables takes less than 1 KB, and the second ends the measurement.
+const (
+	maxRows    = 200_000
+	maxSamples = 100_000
+)
+
+// tail is how often what is left of an application is looked at between two readings: so much of its
+// last interval is lost at most when it ends.
+const tail = 100 * time.Millisecond
+
+// Probe measures and keeps the samples until somebody has read them. Its methods are safe for concurrent
+// use.
+type Probe struct {
+	options Options
+	reader  *reader
+
+	mu      sync.Mutex
+	page    client.ProbePage // without samples
+	samples []client.ProbeSample
+	rows    int
+	total   client.ProbeUse // of all samples
+	lastTo  time.Time
+	next    int64 // the number of the next sample
+	changed chan struct{}
+	read    int64         // somebody has asked for what comes after this sample
+	drained chan struct{} // closed when the end was served and all before it read
+}
+
+// New returns a probe that has not begun.
+func New(o Options) (*Probe, error) {
+	if o.Proc == "" {
+		o.Proc = "/proc"
+	}
+	if o.Rate < 100*time.Millisecond {
+		return nil, fmt.Errorf("a rate of %s is too fast: 100ms is the least", o.Rate)
+	}
+	p := &Probe{options: o, reader: newReader(o.Proc), next: 1, changed: make(chan struct{}), drained: make(chan struct{})}
+	p.options.boot = p.reader.boot
+	p.reader.threads = o.Threads
+	p.reader.match = matcher(o.Commands)
+	p.page = client.ProbePage{Pod: o.Pod, PodUID: o.PodUID, RateSeconds: o.Rate.Seconds(), Wanted: o.Completions, Kernel: kernel(), Boot: bootID(o.Proc)}
+	return p, nil
+}
+
+// matcher reports whether a process has one of the commands.
+func matcher(commands []string) func(string, []byte) bool {
+	if len(commands) == 0 {
+		return func(string, []byte) bool { return true }
+	}
+	return func(name string, args []byte) bool {
+		line := strings.ReplaceAll(strings.TrimRight(string(args), "\x00"), "\x00", " ")
+		for _, c := range commands {
+			first, _, _ := strings.Cut(c, " ")
+			if line == c || strings.HasPrefix(line, c+" ") || c == first && filepath.Base(c) == name {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Run waits for the application and measures until the wanted number of samples, the end of the
+// application or of ctx. The application has ended when no process but the probe and the one that holds
+// the namespace is left.
+func (p *Probe) Run(ctx context.Context) error {
+	before, err := p.baseline(ctx)
+	if err != nil || before == nil {
+		p.end("stopped")
+		return err
+	}
+	start, high := before.at, before.totals().cpu
+	p.mu.Lock()
+	p.page.Start = start
+	p.mu.Unlock()
+	reason := "completions"
+	for n := int64(1); p.options.Completions == 0 || n <= p.options.Completions; n++ {
+		// Readings stay on the grid of the first, but never closer than half the rate.
+		due := start.Add(time.Duration(n) * p.options.Rate)
+		if nearest := before.at.Add(p.options.Rate / 2); due.Before(nearest) {
+			due = nearest
+		}
+		after, stop := p.await(ctx, due)
+		if after != nil {
+			high = p.add(before, after, high)
+			before = after
+		}
+		if stop != "" {
+			reason = stop
+			break
+		}
+		if n == maxSamples {
+			reason = "full"
+			break
+		}
+	}
+	p.end(reason)
+	return nil
+}
+
+// baseline waits for the application. It returns the last reading before it was there, so that nothing
+// it uses is missed; or the first, if it was there before the probe; or nil if ctx ends.
+func (p *Probe) baseline(ctx context.Context) (*table, error) {
+	var last *table
+	for {
+		t, err := p.reader.read(time.Now())
+		if err != nil {
+			return nil, err
+		}
+		if p.reader.application(t) {
+			if last == nil {
+				last = t
+			}
+			return last, nil
+		}
+		last = t
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(p.options.Rate / 50):
+		}
+	}
+}
+
+// await waits for the next reading. It looks at the application now and then, so that little is lost
+// when it ends: the last look before its end is the reading then, or nil if there was none.
+func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop string) {
+	pause := tail
+	for {
+		done := false
+		select {
+		case <-ctx.Done():
+			done = true
+		case <-time.After(max(min(time.Until(due), pause), 0)):
+		}
+		began := time.Now()
+		t, err := p.reader.read(began)
+		switch {
+		case err != nil:
+			return after, "stopped"
+		case !p.reader.application(t):
+			return after, "application"
+		case done:
+			return t, "stopped"
+		case !t.at.Before(due):
+			return t, ""
+		}
+		after = t
+		pause = max(tail, 50*time.Since(began)) // at most 2 % of a processor
+	}
+}
+
+// application reports whether a process of an application is there: any but the first of the namespace
+// when that is the container which only holds it.
+func (r *reader) application(t *table) bool {
+	for k, p := range t.processes {
+		if !p.zombie && !(k.pid == 1 && p.command == "pause") {
+			return true
+		}
+	}
+	return false
+}
+
+// add keeps the sample between two readings. high is how much processor time was counted so far.
+func (p *Probe) add(before, after *table, high int64) int64 {
+	s, high := sample(before, after, p.options, high)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Seq = p.next
+	p.next++
+	rows := len(s.Commands) + len(s.Processes) + len(s.Threads)
+	if p.rows+rows > maxRows {
+		s.Commands, s.Processes, s.Threads, s.Dropped, rows = nil, nil, nil, true, 0
+	}
+	p.rows += rows
+	p.samples = append(p.samples, s)
+	p.total.Add(s.Total)
+	p.lastTo = s.To
+	for name, why := range after.absent {
+		if p.page.Absent == nil {
+			p.page.Absent = map[string]string{}
+		}
+		p.page.Absent[name] = why
+	}
+	p.wake()
+	return high
+}
+
+// Result ends a measurement of another kind with what it found.
+func (p *Probe) Result(r *client.ProbeResult) {
+	p.mu.Lock()
+	p.page.Result = r
+	p.mu.Unlock()
+	p.end("completions")
+}
+
+func (p *Probe) end(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.page.Ended, p.page.Reason = true, reason
+	p.wake()
+}
+
+// wake tells those who wait that something has changed. The lock is held.
+func (p *Probe) wake() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Drained is closed when the end was served and everything before it was read.
+func (p *Probe) Drained() <-chan struct{} { return p.drained }
+
+// Page returns the samples after a number; those up to it need not be kept any longer. It waits until
+// there are some, the measurement has ended, or ctx has. At most limit samples are returned.
+func (p *Probe) Page(ctx context.Context, after int64, limit int) client.ProbePage {
+	for {
+		p.mu.Lock()
+		p.acknowledge(after)
+		page, changed := p.page, p.changed
+		page.Last = p.next - 1
+		page.Samples = []client.ProbeSample{}
+		for _, s := range p.samples {
+			if s.Seq > after && len(page.Samples) < limit {
+				page.Samples = append(page.Samples, s)
+			}
+		}
+		// The end is served with the last sample.
+		page.Ended = page.Ended && (len(page.Samples) == 0 || page.Samples[len(page.Samples)-1].Seq == page.Last)
+		p.mu.Unlock()
+		if len(page.Samples) > 0 || page.Ended || ctx.Err() != nil {
+			return page
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// acknowledge forgets what was read. The lock is held.
+func (p *Probe) acknowledge(after int64) {
+	if after > p.next-1 {
+		after = p.next - 1
+	}
+	p.read = max(p.read, after)
+	keep := 0
+	for keep < len(p.samples) && p.samples[keep].Seq <= p.read {
+		s := p.samples[keep]
+		p.rows -= len(s.Commands) + len(s.Processes) + len(s.Threads)
+		keep++
+	}
+	p.samples = append([]client.ProbeSample(nil), p.samples[keep:]...)
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+func bootID(proc string) string {
+	text, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

@@ -1,0 +1,341 @@
+// Package probe measures the processes of one pod from inside it: a container beside the application,
+// with its process namespace, as nobody in particular and without any interface of Kubernetes. It reads
+// /proc only (proc_pid_stat(5), proc_pid_io(5), proc_pid_status(5)), and serves samples over HTTP.
+//
+// Every figure of a sample is the difference of counters over a real interval. The sum over all
+// processes of what they and the children they waited for have used grows by what was used, whoever has
+// ended meanwhile: so a process that lived between two readings is in the total of its pod.
+//
+// Types here are not safe for concurrent use unless they say so.
+package probe
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// key is a process: ids are used again.
+type key struct {
+	pid   int32
+	start uint64 // ticks after boot
+}
+
+// counters are what a process or thread has used, in nanoseconds, bytes and counts. A figure that could
+// not be read is -1.
+type counters struct {
+	user, system, cpu, guest, wait, ioWait int64
+	read, write, cancelled                 int64
+	minor, major                           int64
+	voluntary, involuntary                 int64
+	childCPU, childMinor, childMajor       int64
+}
+
+// task is one process or thread as it was read.
+type task struct {
+	key
+	parent            int32
+	command           string
+	container         string
+	policy, priority  int
+	processor         int
+	zombie            bool
+	counters          counters
+	resident, virtual int64 // bytes
+	stack, files      int64
+	threads           int64
+	matched           bool // a command that was asked for
+}
+
+// table is one reading.
+type table struct {
+	at        time.Time
+	processes map[key]*task
+	threads   map[key]*task // by thread id
+	// absent are figures that could not be read, with the reason.
+	absent map[string]string
+}
+
+// reader reads the processes of a /proc.
+type reader struct {
+	root  string // "/proc", or a tree of a test
+	live  bool   // system calls mean the same processes
+	own   int32  // process id of the probe, left out
+	ticks int64  // nanoseconds of a clock tick
+	boot  time.Time
+	// want are the tables that cost more to read.
+	threads bool
+	match   func(command string, args []byte) bool
+}
+
+func newReader(root string) *reader {
+	r := &reader{root: root, ticks: int64(time.Second) / 100, match: func(string, []byte) bool { return true }}
+	if root == "/proc" {
+		r.live, r.own = true, int32(os.Getpid())
+	}
+	r.boot = bootTime(filepath.Join(root, "stat"))
+	return r
+}
+
+// bootTime is the line btime of /proc/stat.
+func bootTime(path string) time.Time {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return time.Time{}
+	}
+	for l := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(l, "btime "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+			return time.Unix(n, 0)
+		}
+	}
+	return time.Time{}
+}
+
+// read returns one table; at is the time of it.
+func (r *reader) read(at time.Time) (*table, error) {
+	t := &table{at: at, processes: map[key]*task{}, threads: map[key]*task{}, absent: map[string]string{}}
+	names, err := os.ReadDir(r.root)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range names {
+		pid, err := strconv.ParseInt(n.Name(), 10, 32)
+		if err != nil || int32(pid) == r.own {
+			continue
+		}
+		dir := filepath.Join(r.root, n.Name())
+		p := r.process(t, dir, int32(pid))
+		if p == nil {
+			continue
+		}
+		t.processes[p.key] = p
+		if r.threads && p.matched {
+			r.readThreads(t, p, dir)
+		}
+	}
+	return t, nil
+}
+
+// process reads one process, or nil if it has gone.
+func (r *reader) process(t *table, dir string, pid int32) *task {
+	text, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return nil
+	}
+	p := &task{key: key{pid: pid}}
+	if !r.parseStat(text, p) {
+		return nil
+	}
+	c := &p.counters
+	if r.live {
+		if ns, ok := processClock(pid); ok && ns >= c.user+c.system-2*r.ticks {
+			c.cpu = ns
+		}
+	}
+	c.read, c.write, c.cancelled = -1, -1, -1
+	if text, err = os.ReadFile(filepath.Join(dir, "io")); err == nil {
+		parseIO(text, c)
+	} else if !gone(err) {
+		t.absent["read_bytes, write_bytes"] = reason(err)
+	}
+	c.voluntary, c.involuntary = -1, -1
+	if text, err = os.ReadFile(filepath.Join(dir, "status")); err == nil {
+		parseStatus(text, p)
+	}
+	c.wait = -1
+	if text, err = os.ReadFile(filepath.Join(dir, "schedstat")); err == nil {
+		_, c.wait = parseSchedstat(text)
+	}
+	p.files = -1
+	if fds, err := os.ReadDir(filepath.Join(dir, "fd")); err == nil {
+		p.files = int64(len(fds))
+	} else if !gone(err) {
+		t.absent["files"] = reason(err)
+	}
+	if text, err = os.ReadFile(filepath.Join(dir, "cgroup")); err == nil {
+		p.container = containerOf(string(text))
+	}
+	args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+	p.matched = r.match(p.command, args)
+	return p
+}
+
+// readThreads reads the threads of a process.
+func (r *reader) readThreads(t *table, p *task, dir string) {
+	names, err := os.ReadDir(filepath.Join(dir, "task"))
+	if err != nil {
+		return
+	}
+	for _, n := range names {
+		tid, err := strconv.ParseInt(n.Name(), 10, 32)
+		if err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "task", n.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		th := &task{key: key{pid: int32(tid)}, container: p.container}
+		if !r.parseStat(text, th) {
+			continue
+		}
+		th.parent, th.matched = p.pid, true // its process
+		th.counters.read, th.counters.write, th.counters.cancelled = -1, -1, -1
+		th.counters.voluntary, th.counters.involuntary, th.counters.wait = -1, -1, -1
+		if text, err = os.ReadFile(filepath.Join(dir, "task", n.Name(), "schedstat")); err == nil {
+			if ran, wait := parseSchedstat(text); ran >= 0 {
+				th.counters.cpu, th.counters.wait = ran, wait
+			}
+		}
+		if text, err = os.ReadFile(filepath.Join(dir, "task", n.Name(), "status")); err == nil {
+			parseStatus(text, th)
+		}
+		t.threads[th.key] = th
+	}
+}
+
+// processClock is the processor time of a process, its ended threads included (clock_getcpuclockid(3)).
+func processClock(pid int32) (int64, bool) {
+	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
+	var ts unix.Timespec
+	if unix.ClockGettime(^pid<<3|scheduler, &ts) != nil {
+		return 0, false
+	}
+	return ts.Nano(), true
+}
+
+// parseStat parses /proc/PID/stat; the command is in parentheses and may hold any byte.
+func (r *reader) parseStat(text []byte, p *task) bool {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || end < open || end+2 > len(text) {
+		return false
+	}
+	p.command = printable(text[open+1 : end])
+	f := strings.Fields(string(text[end+1:])) // f[0] is the third field
+	if len(f) < 42 {
+		return false
+	}
+	n := func(i int) int64 { v, _ := strconv.ParseInt(f[i-3], 10, 64); return v }
+	p.zombie = f[0] == "Z" || f[0] == "X"
+	p.parent, p.start = int32(n(4)), uint64(n(22))
+	c := &p.counters
+	c.minor, c.childMinor, c.major, c.childMajor = n(10), n(11), n(12), n(13)
+	c.user, c.system, c.childCPU = n(14)*r.ticks, n(15)*r.ticks, (n(16)+n(17))*r.ticks
+	c.cpu = c.user + c.system
+	p.priority, p.threads, p.virtual = int(n(18)), n(20), n(23)
+	p.resident = n(24) * int64(os.Getpagesize())
+	p.processor, p.policy = int(n(39)), int(n(41))
+	c.ioWait, c.guest = n(42)*r.ticks, -1
+	if len(f) > 40 {
+		c.guest = n(43) * r.ticks
+	}
+	p.stack, p.files = -1, -1
+	return true
+}
+
+// parseIO parses /proc/PID/io.
+func parseIO(text []byte, c *counters) {
+	eachField(text, func(name string, v int64) {
+		switch name {
+		case "read_bytes":
+			c.read = v
+		case "write_bytes":
+			c.write = v
+		case "cancelled_write_bytes":
+			c.cancelled = v
+		}
+	})
+}
+
+// parseStatus takes switches and the stack of /proc/PID/status.
+func parseStatus(text []byte, p *task) {
+	eachField(text, func(name string, v int64) {
+		switch name {
+		case "VmStk":
+			p.stack = v << 10
+		case "voluntary_ctxt_switches":
+			p.counters.voluntary = v
+		case "nonvoluntary_ctxt_switches":
+			p.counters.involuntary = v
+		}
+	})
+}
+
+// parseSchedstat parses nanoseconds run and waited of /proc/PID/schedstat.
+func parseSchedstat(text []byte) (ran, wait int64) {
+	f := strings.Fields(string(text))
+	if len(f) < 2 {
+		return -1, -1
+	}
+	ran, err := strconv.ParseInt(f[0], 10, 64)
+	wait, err2 := strconv.ParseInt(f[1], 10, 64)
+	if err != nil || err2 != nil {
+		return -1, -1
+	}
+	return ran, wait
+}
+
+// eachField calls f for the lines "name: number".
+func eachField(text []byte, f func(string, int64)) {
+	for l := range strings.Lines(string(text)) {
+		name, rest, ok := strings.Cut(l, ":")
+		if !ok {
+			continue
+		}
+		words := strings.Fields(rest)
+		if len(words) == 0 {
+			continue
+		}
+		if v, err := strconv.ParseInt(words[0], 10, 64); err == nil {
+			f(name, v)
+		}
+	}
+}
+
+// containerOf finds the id of a container in /proc/PID/cgroup: 64 hexadecimal digits. It is there
+// whatever namespace of control groups the probe has.
+func containerOf(text string) string {
+	const size = 64
+	run := 0
+	for i := range len(text) {
+		if c := text[i]; c >= '0' && c <= '9' || c >= 'a' && c <= 'f' {
+			run++
+			if run == size && (i+1 == len(text) || !isHex(text[i+1])) {
+				return text[i+1-size : i+1]
+			}
+		} else {
+			run = 0
+		}
+	}
+	return ""
+}
+
+func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' }
+
+// printable makes the name of a program fit for JSON and a terminal.
+func printable(b []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(string(b), "?"))
+}
+
+// gone reports whether a process ended while it was read.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
+func reason(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "permission denied: the application runs as another user, or with more capabilities; allowPtrace gives the probe SYS_PTRACE"
+	}
+	return err.Error()
+}

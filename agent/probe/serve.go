@@ -1,0 +1,135 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"reckon/client"
+)
+
+// Limits of one answer and of waiting for one.
+const (
+	maxPage = 500
+	maxWait = 30 * time.Second
+)
+
+// Handler serves the samples of a probe:
+//
+//	GET /v1/samples?after=SEQ&wait=10s   a client.ProbePage; waits until there is something to say
+//	GET /healthz
+//
+// after says that the samples up to SEQ have been read and need not be kept. Whoever reaches the port can
+// read them: they hold names of programs, and no arguments.
+func (p *Probe) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /v1/samples", func(w http.ResponseWriter, r *http.Request) {
+		after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+		if err != nil && r.URL.Query().Get("after") != "" || after < 0 {
+			http.Error(w, "after: a number of a sample is needed", http.StatusBadRequest)
+			return
+		}
+		wait, err := time.ParseDuration(r.URL.Query().Get("wait"))
+		if err != nil || wait < 0 {
+			wait = 0
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), min(wait, maxWait))
+		defer cancel()
+		page := p.Page(ctx, after, maxPage)
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(page); err == nil && page.Ended && len(page.Samples) == 0 {
+			p.drain()
+		}
+	})
+	return mux
+}
+
+// drain says that the end was served and nothing is left.
+func (p *Probe) drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.drained:
+	default:
+		close(p.drained)
+	}
+}
+
+// Ending says how long a probe serves after its measurement.
+type Ending struct {
+	// Linger bounds the wait for a reader when nothing else keeps the pod.
+	Linger time.Duration
+	// Exit ends the probe with its measurement; else it stays until ctx ends, because a sidecar that ends
+	// is started again.
+	Exit bool
+	// Summary is a file for what was measured in all, in a few KB: the container's termination message.
+	Summary string
+}
+
+// Serve measures by run and serves the samples until they were read.
+func (p *Probe) Serve(ctx context.Context, l net.Listener, e Ending, run func(context.Context) error) error {
+	server := &http.Server{Handler: p.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	err := run(ctx)
+	if err != nil {
+		p.fail(err)
+	}
+	if e.Summary != "" {
+		err = errors.Join(err, os.WriteFile(e.Summary, p.summary(), 0o644))
+	}
+	if !e.Exit {
+		select {
+		case <-ctx.Done():
+		case broken := <-failed:
+			return errors.Join(err, broken)
+		}
+	}
+	select {
+	case <-p.drained:
+	case <-time.After(e.Linger):
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return errors.Join(err, server.Shutdown(stop))
+}
+
+// fail ends a measurement that could not be made.
+func (p *Probe) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.page.Absent == nil {
+		p.page.Absent = map[string]string{}
+	}
+	p.page.Absent["measurement"] = err.Error()
+	p.page.Ended, p.page.Reason = true, "failed"
+	p.wake()
+}
+
+// maxSummary is what the kubelet keeps of a termination message.
+const maxSummary = 4096
+
+// summary is the page without samples, with what all of them used.
+func (p *Probe) summary() []byte {
+	p.mu.Lock()
+	page := p.page
+	page.Last = p.next - 1
+	page.Total, page.To = p.total, p.lastTo
+	p.mu.Unlock()
+	page.Samples = []client.ProbeSample{}
+	text, err := json.Marshal(page)
+	if err == nil && len(text) > maxSummary && page.Result != nil {
+		page.Result.Pairs = nil
+		text, err = json.Marshal(page)
+	}
+	if err != nil || len(text) > maxSummary {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,153 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/client"
+)
+
+// StorageOptions are of the probe of a volume.
+type StorageOptions struct {
+	Directory string
+	// Size of the file and of one block, bytes.
+	Size, Block int64
+	// Duration of each of the two parts that read and write at random.
+	Duration time.Duration
+}
+
+// Storage writes a file from beginning to end and syncs it, reads it again, and then reads and writes
+// blocks at random, each write synced. The page cache is left out where the file system can do O_DIRECT
+// (figure direct is 1 then); else the file is dropped from it before reading. The file is removed.
+func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err error) {
+	const sector = 4096
+	if o.Block < 512 || o.Block > 1<<30 || o.Size < o.Block {
+		return nil, fmt.Errorf("a block of %d bytes does not fit a file of %d: a block has 512 bytes at least, and the file one block", o.Block, o.Size)
+	}
+	name := filepath.Join(o.Directory, fmt.Sprintf("reckon-probe-%016x", rand.Uint64()))
+	f, direct, err := openDirect(name, o.Block%sector == 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(name)) }()
+	r = &client.ProbeResult{Metric: "io-probe", From: time.Now(), Figures: map[string]float64{"direct": 0, "block_bytes": float64(o.Block)}}
+	if direct {
+		r.Figures["direct"] = 1
+	}
+	block := aligned(int(o.Block), sector)
+	for i := range block {
+		block[i] = byte(rand.Uint32())
+	}
+	blocks := o.Size / o.Block
+	r.Figures["file_bytes"] = float64(blocks * o.Block)
+	rate := func(name string, each func(at int64) error, end func() error) error {
+		began := time.Now()
+		for i := range blocks {
+			if err := firstError(ctx.Err(), each(i*o.Block)); err != nil {
+				return err
+			}
+		}
+		if err := end(); err != nil {
+			return err
+		}
+		r.Figures[name] = float64(blocks*o.Block) / time.Since(began).Seconds()
+		return nil
+	}
+	write := func(at int64) error { _, err := f.WriteAt(block, at); return err }
+	read := func(at int64) error {
+		n, err := f.ReadAt(block, at)
+		if err == io.EOF && n == len(block) {
+			err = nil
+		}
+		return err
+	}
+	if err := rate("write_bytes_per_second", write, f.Sync); err != nil {
+		return nil, err
+	}
+	if !direct { // what is in the cache says nothing about the volume
+		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	}
+	if err := rate("read_bytes_per_second", read, func() error { return nil }); err != nil {
+		return nil, err
+	}
+	if err := random(ctx, r, "random_read", o.Duration, blocks, o.Block, read); err != nil {
+		return nil, err
+	}
+	synced := func(at int64) error { return errors.Join(write(at), unix.Fdatasync(int(f.Fd()))) }
+	if err := random(ctx, r, "random_write", o.Duration, blocks, o.Block, synced); err != nil {
+		return nil, err
+	}
+	r.To = time.Now()
+	return r, nil
+}
+
+// random does one operation after the other at random places for some time.
+func random(ctx context.Context, r *client.ProbeResult, name string, d time.Duration, blocks, size int64, do func(int64) error) error {
+	var took []time.Duration
+	began := time.Now()
+	for time.Since(began) < d {
+		at := time.Now()
+		if err := firstError(ctx.Err(), do(rand.Int64N(blocks)*size)); err != nil {
+			return err
+		}
+		took = append(took, time.Since(at))
+	}
+	r.Figures[name+"_operations_per_second"] = float64(len(took)) / time.Since(began).Seconds()
+	slices.Sort(took)
+	r.Figures[name+"_p50_seconds"] = quantile(took, 0.5).Seconds()
+	r.Figures[name+"_p99_seconds"] = quantile(took, 0.99).Seconds()
+	return nil
+}
+
+// openDirect makes a file without the page cache if that is possible.
+func openDirect(name string, try bool) (*os.File, bool, error) {
+	const flags = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	if try {
+		if f, err := os.OpenFile(name, flags|unix.O_DIRECT, 0o600); err == nil {
+			return f, true, nil
+		} else if !errors.Is(err, unix.EINVAL) {
+			return nil, false, err
+		}
+		_ = os.Remove(name) // some file systems make the file before they refuse
+	}
+	f, err := os.OpenFile(name, flags, 0o600)
+	return f, false, err
+}
+
+// aligned is memory that begins at a multiple of size, which O_DIRECT asks for.
+func aligned(n, size int) []byte {
+	b := make([]byte, n+size)
+	skip := 0
+	if over := int(uintptr(unsafe.Pointer(&b[0])) % uintptr(size)); over != 0 {
+		skip = size - over
+	}
+	return b[skip : skip+n]
+}
+
+// quantile of sorted durations: the smallest that q of them do not exceed.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	i := int(q*float64(len(sorted))+0.9999999) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package archtest
+
+import (
+	"errors"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// otherModules reports what the modules below operator/ take of the root beyond what they may. Packages
+// of the root's internal/ are open to them by Go's rule, since their paths begin with the root's.
+func otherModules(t *Tree) (out []Violation) {
+	root := filepath.Join(t.Dir, "operator")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && path == root:
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "testdata":
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(t.Dir, path)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value) // the parser took it
+			if in(imp, t.Module) && !in(imp, t.Module+"/operator", t.Module+"/client", t.Module+"/metric", t.Module+"/workload", t.Module+"/graph") {
+				out = append(out, Violation{File: filepath.ToSlash(rel), Line: fset.Position(spec.Pos()).Line, What: "imports " + imp})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		out = append(out, Violation{File: "operator", What: err.Error()})
+	}
+	return out
+}

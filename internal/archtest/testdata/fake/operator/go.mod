@@ -1,0 +1,3 @@
+module reckon/operator
+
+go 1.26.0
