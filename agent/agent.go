@@ -133,7 +133,8 @@ type Agent struct {
 	waiting    metric.Cache // series of containers that wait
 	podNet     podNet
 	user       func(uid uint32) string
-	look       looker // at a process in /proc
+	look       looker   // at a process in /proc
+	probes     []string // workload.Probes
 	ledger     *account.Ledger
 	meter      *metering // nil where a recording is played
 	closers    []io.Closer

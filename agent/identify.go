@@ -68,17 +68,35 @@ func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool
 	}
 	a.groupOf(h, p)
 	if !gone {
-		h.Env = func(key string) (string, bool) {
-			vars, err := a.look.Env(p.PID, key)
-			v, ok := vars[key]
-			return v, ok && err == nil
-		}
+		h.Env = a.environment(p.PID)
 		h.LoginSession = func() (uint32, bool) {
 			id, ok, err := a.look.LoginSession(p.PID)
 			return id, ok && err == nil
 		}
 	}
 	return h, gone
+}
+
+// environment returns what reads variables of a process. Those that tell whether it is of a
+// batch system are read together, once.
+func (a *Agent) environment(pid int32) func(key string) (string, bool) {
+	var probed map[string]string
+	return func(key string) (string, bool) {
+		if !slices.Contains(a.probes, key) {
+			vars, err := a.look.Env(pid, key)
+			v, ok := vars[key]
+			return v, ok && err == nil
+		}
+		if probed == nil {
+			vars, err := a.look.Env(pid, a.probes...)
+			if err != nil || vars == nil {
+				vars = map[string]string{}
+			}
+			probed = vars
+		}
+		v, ok := probed[key]
+		return v, ok
+	}
 }
 
 // orphan is the answer for a process that nobody saw alive and whose record says

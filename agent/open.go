@@ -21,6 +21,7 @@ import (
 	"reckon/sensor/node"
 	"reckon/sensor/task"
 	"reckon/sensor/task/procfs"
+	"reckon/workload"
 	resolvers "reckon/workload/all"
 )
 
@@ -68,7 +69,7 @@ func Open(c Config) (*Agent, []Note, error) {
 func newAgent(c Config) *Agent {
 	return &Agent{
 		config: c, log: c.Logger,
-		chain: resolvers.Chain(),
+		chain: resolvers.Chain(), probes: workload.Probes(),
 		known: make(map[uint64]*membership), leaders: make(map[int32]*leader),
 		handles: make(map[string]*sharedHandle),
 		now:     time.Now, asks: make(chan func()),

@@ -18,6 +18,9 @@ type Kind string
 // The kinds of workload.
 const (
 	Slurm      Kind = "slurm"      // slurm/4711, slurm/4711_3
+	PBS        Kind = "pbs"        // pbs/4711, pbs/4711[3]
+	GridEngine Kind = "sge"        // sge/4711, sge/4711.3
+	LSF        Kind = "lsf"        // lsf/4711, lsf/4711[3]
 	Deployment Kind = "deployment" // deployment/shop/cart
 	Job        Kind = "job"        // job/train/resnet
 	Pod        Kind = "pod"        // pod/NAMESPACE/NAME, or pod/UID until the name is known
@@ -31,7 +34,7 @@ const (
 
 // Kinds are all kinds of workload, in the order of the list above.
 func Kinds() []Kind {
-	return []Kind{Slurm, Deployment, Job, Pod, Container, Unit, Session, Group, Short, Other}
+	return []Kind{Slurm, PBS, GridEngine, LSF, Deployment, Job, Pod, Container, Unit, Session, Group, Short, Other}
 }
 
 // ID is kind/name, as in the label "workload".
@@ -133,6 +136,12 @@ type Hint struct {
 	LoginSession func() (uint32, bool)
 	// LookupUser returns the name of a uid, or the number in decimal.
 	LookupUser func(uid uint32) string
+}
+
+// Probes are the variables by which batch systems that make no control groups are
+// recognised. They are asked of every process, so Hint.Env reads them in one go.
+func Probes() []string {
+	return []string{"SLURM_JOB_ID", "SLURM_JOBID", "PBS_ENVIRONMENT", "SGE_ROOT", "LSB_JOBID"}
 }
 
 // Path is one line of /proc/PID/cgroup. Controllers is empty for the unified hierarchy.

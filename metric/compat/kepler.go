@@ -149,7 +149,7 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 // contained reports whether workloads of a kind are containers.
 func contained(kind string) bool {
 	switch kind {
-	case "slurm", "unit", "session", "group", "short", "other":
+	case "slurm", "pbs", "sge", "lsf", "unit", "session", "group", "short", "other":
 		return false
 	}
 	return true

@@ -4,6 +4,7 @@ package all
 
 import (
 	"reckon/workload"
+	"reckon/workload/batch"
 	"reckon/workload/container"
 	"reckon/workload/kubernetes"
 	"reckon/workload/process"
@@ -21,7 +22,8 @@ type Options struct {
 // Chain returns the resolvers without options.
 func Chain() workload.Chain { return With(Options{}) }
 
-// With returns the resolvers. Slurm comes first, since slurmd may run in a container;
+// With returns the resolvers. Batch systems come first, since slurmd may run in a container
+// and the groups of PBS look like a service;
 // Kubernetes before containers, since pods are made of them; both before systemd, since
 // their engines run as units; a session before the process groups in it. Resolvers
 // remember what they learnt, so each chain is used from one goroutine.
@@ -31,6 +33,7 @@ func With(o Options) workload.Chain {
 	}
 	return workload.Chain{
 		slurm.New(),
+		batch.New(),
 		o.Kubernetes,
 		container.New(),
 		systemd.New(),

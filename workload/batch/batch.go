@@ -1,0 +1,223 @@
+// Package batch recognises the jobs of batch systems other than Slurm.
+//
+//	system                   control group                              environment
+//	OpenPBS, PBS Pro         /pbs_jobs.service/jobid/123.server         PBS_JOBID, PBS_ENVIRONMENT
+//	                         /pbs_jobs.service/jobs/123.server (v2)
+//	TORQUE                   /torque/123.server                         PBS_JOBID, PBS_ENVIRONMENT
+//	Grid Engine (UGE, AGE)   /UGE/123.4                                 JOB_ID, SGE_TASK_ID, SGE_ROOT
+//	LSF                      -                                          LSB_JOBID, LSB_JOBINDEX
+//
+// The groups are those of pbs_cgroups.PY of OpenPBS, trq_cgroups.c of TORQUE, and Univa Grid
+// Engine; of LSF the environment is all that is used. Jobs of PBS are pbs/123 and pbs/123[4],
+// without the name of the server; those of Grid Engine sge/123 and sge/123.4; those of LSF
+// lsf/123 and lsf/123[4], as the commands of each write them.
+//
+// A control group decides before any environment, which users set as they like: once a
+// system's groups were seen on the node, its variables mean nothing outside of them, and
+// within one they tell facts only where they name its job. The owner is the first user
+// but root that runs something in the job, never one that a variable names. The daemons of
+// the systems are no jobs.
+//
+// A Resolver is used from one goroutine.
+package batch
+
+import (
+	"strconv"
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+// system is one batch system.
+type system struct {
+	kind    workload.Kind
+	group   func(pieces []cgpath.Piece) (i int, ok bool) // the piece that names the job; len(pieces) when none does
+	job     func(name string) string                     // of the name of a group or the variable; "" when it is none
+	env     func(h *workload.Hint) string                // the job's name; "" outside of jobs
+	facts   func(h *workload.Hint) workload.Facts
+	daemons []string // of root or the system's own user
+}
+
+var systems = []system{
+	{
+		kind: workload.PBS, group: after([]string{"pbs_jobs.service", "jobid"}, []string{"pbs_jobs.service", "jobs"}, []string{"torque"}),
+		job: pbsJob, env: pbsEnvironment, facts: pbsFacts, daemons: []string{"pbs_mom", "pbs_tmrsh", "pbs_demux", "pbs_attach"},
+	},
+	{
+		kind: workload.GridEngine, group: after([]string{"UGE"}),
+		job: sgeJob, env: sgeEnvironment, facts: sgeFacts, daemons: []string{"sge_execd", "sge_shepherd"},
+	},
+	{
+		kind: workload.LSF, group: func([]cgpath.Piece) (int, bool) { return 0, false },
+		job: lsfJob, env: lsfEnvironment, facts: lsfFacts, daemons: []string{"sbatchd", "res", "lim", "pim", "melim", "mbatchd"},
+	},
+}
+
+// Resolver implements [workload.Resolver].
+type Resolver struct {
+	jobs   [3]cgpath.Memo[job] // of each system, by the path of the job's group
+	layout [3]bool             // the system makes control groups on this node
+}
+
+var _ workload.Resolver = (*Resolver)(nil)
+
+// job is what the processes of one job have in common.
+type job struct {
+	owner string
+	facts workload.Facts
+}
+
+// New returns a resolver.
+func New() *Resolver { return &Resolver{} }
+
+// Name implements [workload.Resolver].
+func (*Resolver) Name() string { return "batch" }
+
+// Resolve implements [workload.Resolver].
+func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
+	if h.Kernel {
+		return workload.Identity{}, false
+	}
+	for i := range systems {
+		s := &systems[i]
+		name, path := r.find(i, h)
+		if s.daemon(h) {
+			continue
+		}
+		switch {
+		case name != "":
+			return r.inGroup(i, h, name, path), true
+		case r.layout[i]:
+			continue
+		}
+		if name = s.env(h); name != "" {
+			return workload.Identity{Workload: workload.MakeID(s.kind, cgpath.Clean(name)), Facts: s.facts(h)}, true
+		}
+	}
+	return workload.Identity{}, false
+}
+
+// find looks for a system's group among those of a process.
+func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
+	for _, c := range h.Cgroups {
+		pieces := cgpath.Split(c.Path)
+		at, ok := systems[i].group(pieces)
+		if !ok {
+			continue
+		}
+		r.layout[i] = true
+		if at < len(pieces) && name == "" {
+			if name = systems[i].job(cgpath.Unescape(pieces[at].Name)); name != "" {
+				path = pieces[at].Prefix
+			}
+		}
+	}
+	return name, path
+}
+
+func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.Identity {
+	s := &systems[i]
+	j, known := r.jobs[i].Get(path)
+	was := j
+	if j.facts == (workload.Facts{}) && s.env(h) == name {
+		j.facts = s.facts(h)
+	}
+	if j.owner == "" && h.UID != 0 {
+		j.owner = h.User
+	}
+	if !known || j != was {
+		r.jobs[i].Put(path, j)
+	}
+	id := workload.Identity{Workload: workload.MakeID(s.kind, cgpath.Clean(name)), Owner: j.owner, Cgroup: path, Whole: path, Facts: j.facts}
+	if id.Owner == "" {
+		id.Owner = h.User
+	}
+	return id
+}
+
+// daemon reports whether a process is the system's own. Users can call a program what they
+// like, so only those of system users are.
+func (s *system) daemon(h *workload.Hint) bool {
+	if h.UID >= 1000 {
+		return false
+	}
+	for _, name := range s.daemons {
+		if h.Comm == name {
+			return true
+		}
+	}
+	return false
+}
+
+// after finds the piece that follows one of several beginnings of a path, which may lie
+// below the root of a container or a slice, but not in the tree of a login user, who
+// may give groups any name.
+func after(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
+	return func(pieces []cgpath.Piece) (int, bool) {
+		for i := range pieces {
+			if pieces[i].Name == "user.slice" {
+				return 0, false
+			}
+			for _, b := range beginnings {
+				if begins(pieces[i:], b) {
+					return i + len(b), true
+				}
+			}
+		}
+		return 0, false
+	}
+}
+
+func begins(pieces []cgpath.Piece, names []string) bool {
+	if len(pieces) < len(names) {
+		return false
+	}
+	for i, n := range names {
+		if pieces[i].Name != n {
+			return false
+		}
+	}
+	return true
+}
+
+// pbsJob reads 123.server and 123[4].server.
+func pbsJob(s string) string {
+	s, _, _ = strings.Cut(s, ".")
+	return indexed(s)
+}
+
+// indexed returns s where it is a number, or one with an index of an array: 123[4].
+func indexed(s string) string {
+	number, index, array := strings.Cut(s, "[")
+	if !decimal(number) {
+		return ""
+	}
+	if array && !decimal(strings.TrimSuffix(index, "]")) {
+		return ""
+	}
+	return s
+}
+
+// sgeJob reads 123.4, of which the last is the task of an array. Jobs that are no array have
+// task 1 in the name of their group.
+func sgeJob(s string) string {
+	number, task, ok := strings.Cut(s, ".")
+	switch {
+	case !decimal(number), ok && !decimal(task):
+		return ""
+	case !ok, task == "1":
+		return number
+	}
+	return s
+}
+
+func lsfJob(s string) string { return indexed(s) }
+
+func decimal(s string) bool {
+	if s == "" || s[0] == '+' || s[0] == '0' {
+		return false
+	}
+	_, err := strconv.ParseUint(s, 10, 32)
+	return err == nil
+}
