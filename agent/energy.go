@@ -45,8 +45,11 @@ func (a *Agent) openMeters() []Note {
 	m, err := openPowerModel(a.config.Root, a.config.PowerModel)
 	switch {
 	case err == nil:
-		if a.meter.model = m; m != nil && m.io != nil { // nil where models are not wanted
-			a.closers = append(a.closers, m.io.disk, m.io.network)
+		if a.meter.model = m; m != nil { // nil where models are not wanted
+			m.inputs.gpus = a.gpu.computing
+			for _, s := range m.inputs.sensors {
+				a.closers = append(a.closers, s)
+			}
 		}
 	case len(a.meter.sources) > 0 && a.config.PowerModel == "":
 		// A meter is better than the curve that is built in.
@@ -109,9 +112,19 @@ func (e *metering) utilisation(m *sensor.Machine) float64 {
 	return min(max(1-unused/span, 0), 1)
 }
 
-// exportEnergy appends what is known of the power of the node beside its meters.
+// exportEnergy appends what is known of the power of the node beside its meters, and
+// takes the samples of this export for the power model.
 func (a *Agent) exportEnergy(b *metric.Batch) {
-	if a.meter != nil && a.meter.model != nil && a.ledger.EnergyModelled() {
-		a.meter.model.export(b)
+	if a.meter == nil || a.meter.model == nil {
+		return
+	}
+	m := a.meter.model
+	m.inputs.export(a.pass.Boot, b.Samples)
+	if err := m.trouble(); err != nil || m.blamed {
+		a.report("power-model", err)
+		m.blamed = true
+	}
+	if a.ledger.EnergyModelled() {
+		m.export(b)
 	}
 }

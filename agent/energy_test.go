@@ -107,6 +107,84 @@ func groupName(a *Agent) string {
 	return string(part.Workload())[strings.LastIndexByte(string(part.Workload()), '/')+1:]
 }
 
+// gauges is a sensor of one series.
+type gauges struct {
+	series *metric.Series
+	value  float64
+}
+
+func (g *gauges) Name() string               { return "gauges" }
+func (g *gauges) Descs() []*metric.Desc      { return []*metric.Desc{g.series.Desc} }
+func (g *gauges) Read(b *metric.Batch) error { b.Add(g.series, g.value); return nil }
+func (g *gauges) Close() error               { return nil }
+
+// TestModelOfAnySeries loads a model of GPUs and of a series that only this site has: it
+// waits for both by name, and gives the power of what they say when they come.
+func TestModelOfAnySeries(t *testing.T) {
+	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version, Name: "press", Domain: "node",
+		Features: []powermodel.Feature{{Name: "gpu_utilization", Max: 4}, {Name: "pump", Source: `avg(site_pump_hertz{room="b"})`, Max: 100}},
+		Parts: []powermodel.Part{{Kind: powermodel.KindTerms, Weight: 1, Base: 50, Terms: []powermodel.Term{
+			{Feature: 0, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 200}, {Feature: 1, Shape: powermodel.ShapeLinear, Scale: 1, Watts: 2}}}},
+		Band: powermodel.Band{Coverage: 0.9, Low: 0.9, High: 1.1, Points: 10}}
+	var b bytes.Buffer
+	if err := m.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.json")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := open(t, Config{Source: "procfs", PowerModel: path})
+	step := func() {
+		t.Helper()
+		if err := a.tick(); err != nil {
+			t.Fatal(err)
+		}
+		a.export(time.Now())
+	}
+	for range 3 {
+		step()
+	}
+	why := ""
+	for _, s := range a.Sensors() {
+		if s.Sensor == "power-model" && !s.Up {
+			why = s.Reason
+		}
+	}
+	if !strings.Contains(why, "gpu_utilization") || !strings.Contains(why, "site_pump_hertz") {
+		t.Errorf("it waits for %q, want both features named", why)
+	}
+	if _, ok := sum(&a.batch, "reckon_node_power_watts", "method", "modelled"); ok > 0 {
+		t.Error("a figure without its features")
+	}
+	pump := &gauges{series: metric.NewSeries(&metric.Desc{Name: "site_pump_hertz", Kind: metric.Gauge, Labels: []string{"room"}}, "b"), value: 30}
+	a.Attach(pump)
+	u := &unit{name: "played", series: metric.NewSeries(sensorUp, "played", ""), up: true}
+	a.sensors = append(a.sensors, u)
+	a.addGPU(u, &played{})
+	for range 3 {
+		step()
+	}
+	if w, ok := sum(&a.batch, "reckon_node_power_watts", "method", "modelled"); ok != 1 || math.Abs(w-(50+200*0.75+2*30)) > 1e-6 {
+		t.Errorf("%g W, %v, want 260", w, ok)
+	}
+	for _, s := range a.Sensors() {
+		if s.Sensor == "power-model" && !s.Up {
+			t.Errorf("it still waits: %s", s.Reason)
+		}
+	}
+}
+
+// played is a GPU that computes for three quarters of its time.
+type played struct{}
+
+func (*played) Name() string { return "played" }
+func (*played) Close() error { return nil }
+func (*played) ReadGPU(p *sensor.GPUPass) error {
+	p.Devices = append(p.Devices, sensor.GPU{Vendor: "nvidia", Device: "GPU-1", Have: sensor.GPUBusy, Span: 2, Busy: 1.5})
+	return nil
+}
+
 func TestPowerModel(t *testing.T) {
 	good := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version, Name: "lab node", Domain: "node",
 		Features: []powermodel.Feature{{Name: "cpu_utilization", Max: 1}, {Name: "network_bytes", Max: 1e9}},
@@ -129,8 +207,7 @@ func TestPowerModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.io.disk.Close()
-	defer p.io.network.Close()
+	defer p.inputs.close()
 	if _, ok := p.read(0.5, 1e9); ok {
 		t.Error("a figure before rates are known")
 	}
@@ -142,7 +219,7 @@ func TestPowerModel(t *testing.T) {
 		t.Error("a figure without a utilisation")
 	}
 	for name, c := range map[string]struct{ path, want string }{
-		"newer":         {file("newer.json", strings.Replace(b.String(), `"version": 1`, `"version": 9`, 1)), "version 9"},
+		"newer":         {file("newer.json", strings.Replace(b.String(), `"version": 2`, `"version": 9`, 1)), "version 9"},
 		"other machine": {file("other.json", strings.Replace(b.String(), `"machine": {}`, `"machine": {"arch": "vax"}`, 1)), `arch "vax"`},
 		"other feature": {file("feature.json", strings.Replace(b.String(), "network_bytes", "llc_misses", 1)), "llc_misses"},
 		"other domain":  {file("domain.json", strings.Replace(b.String(), `"domain": "node"`, `"domain": "gpu"`, 1)), "of gpu"},

@@ -60,3 +60,16 @@ func (g *gpuing) busy(zone string) (float64, bool) {
 	}
 	return 0, false
 }
+
+// computing is how many devices computed in this tick, as a mean over it, and false where
+// no device tells. A partition counts where its device does not tell.
+func (g *gpuing) computing() (float64, bool) {
+	sum, known := 0.0, false
+	for i := range g.pass.Devices {
+		d := &g.pass.Devices[i]
+		if d.Have&sensor.GPUBusy != 0 && d.Span > 0 {
+			sum, known = sum+min(d.Busy/d.Span, 1), true
+		}
+	}
+	return sum, known
+}

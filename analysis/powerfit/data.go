@@ -147,7 +147,7 @@ func prepare(d Data, o *Options) (*table, []string, error) {
 			warn = append(warn, fmt.Sprintf("feature %s is constant (%g) and left out", c.Name, lo))
 			continue
 		}
-		t.feats = append(t.feats, powermodel.Feature{Name: c.Name, Unit: c.Unit, Min: lo, Max: hi})
+		t.feats = append(t.feats, powermodel.Feature{Name: c.Name, Unit: c.Unit, Source: c.Source, Min: lo, Max: hi})
 		t.x = append(t.x, v)
 	}
 	t.y, t.base = pickFloat(d.Watts), len(t.feats)

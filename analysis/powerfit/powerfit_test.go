@@ -35,7 +35,8 @@ func recording(workloads, n int, seed uint64, law func(u, cycles, misses float64
 			d.Time = append(d.Time, float64(w*100000+i))
 		}
 	}
-	d.Features = []Column{{"cpu_utilization", "ratio", u}, {"cpu_cycles", "1/s", cyc}, {"llc_misses", "1/s", miss}, {"context_switches", "1/s", junk}}
+	d.Features = []Column{{Name: "cpu_utilization", Unit: "ratio", Values: u}, {Name: "cpu_cycles", Unit: "1/s", Values: cyc},
+		{Name: "llc_misses", Unit: "1/s", Values: miss}, {Name: "context_switches", Unit: "1/s", Values: junk}}
 	return d
 }
 
@@ -102,7 +103,7 @@ func TestMonotoneAndPositive(t *testing.T) {
 			y[i] = rapid.Float64Range(0.1, 500).Draw(t, "watts")
 		}
 		for _, f := range []string{Linear, Fan, Pieces, Additive, CurveFam} {
-			r, err := Fit(Data{Features: []Column{{"cpu_utilization", "ratio", u}}, Watts: y}, Options{Families: []string{f}})
+			r, err := Fit(Data{Features: []Column{{Name: "cpu_utilization", Unit: "ratio", Values: u}}, Watts: y}, Options{Families: []string{f}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,10 +184,10 @@ func TestBadData(t *testing.T) {
 		d    Data
 		want string
 	}{
-		"lengths": {Data{Features: []Column{{"a", "", x[:2]}}, Watts: x}, "feature a has 2 rows"},
-		"twice":   {Data{Features: []Column{{"a", "", x}, {"a", "", x}}, Watts: x}, "feature a occurs twice"},
-		"gaps":    {Data{Features: []Column{{"a", "", []float64{nan, nan, 1, 2}}}, Watts: x}, "2 rows have a gap"},
-		"zero":    {Data{Features: []Column{{"a", "", x}}, Watts: []float64{0, 0, -1, 5}}, "3 rows have a power of zero or less"},
+		"lengths": {Data{Features: []Column{{Name: "a", Values: x[:2]}}, Watts: x}, "feature a has 2 rows"},
+		"twice":   {Data{Features: []Column{{Name: "a", Values: x}, {Name: "a", Values: x}}, Watts: x}, "feature a occurs twice"},
+		"gaps":    {Data{Features: []Column{{Name: "a", Values: []float64{nan, nan, 1, 2}}}, Watts: x}, "2 rows have a gap"},
+		"zero":    {Data{Features: []Column{{Name: "a", Values: x}}, Watts: []float64{0, 0, -1, 5}}, "3 rows have a power of zero or less"},
 		"empty":   {Data{}, "0 of 0 rows"},
 	} {
 		if _, err := Fit(c.d, Options{}); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), c.want) {
@@ -197,7 +198,7 @@ func TestBadData(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	d := recording(1, 100, 1, func(u, _, _ float64) float64 { return 60 + 90*u })
-	d.Features = append(d.Features, Column{"flat", "", make([]float64, 100)})
+	d.Features = append(d.Features, Column{Name: "flat", Values: make([]float64, 100)})
 	d.Watts[3], d.Watts[4] = math.NaN(), 0
 	d.Time[50], d.Time[51] = d.Time[51], d.Time[50]
 	r := fit(t, d, Options{Families: []string{Linear}})
@@ -263,7 +264,7 @@ func TestLoadStepsOnce(t *testing.T) {
 		}
 		d.Watts[i] = 8 + 20*gpu[i] + 5*cpu[i] + 0.1*r.NormFloat64()
 	}
-	d.Features = []Column{{"cpu_utilization", "ratio", cpu}, {"gpu_utilization", "ratio", gpu}}
+	d.Features = []Column{{Name: "cpu_utilization", Unit: "ratio", Values: cpu}, {Name: "gpu_utilization", Unit: "ratio", Values: gpu}}
 	if r := fit(t, d, Options{}); r.Chosen == Mean {
 		t.Errorf("the mean was chosen: %+v", r.Candidates)
 	}
@@ -320,7 +321,7 @@ func TestExtrapolates(t *testing.T) {
 func TestFourPoints(t *testing.T) {
 	u := []float64{0, 0.1, 0.5, 1}
 	y := []float64{49.4, 113, 198, 454} // a published shape: steep, flat, steep
-	r := fit(t, Data{Features: []Column{{"cpu_utilization", "ratio", u}}, Watts: y}, Options{})
+	r := fit(t, Data{Features: []Column{{Name: "cpu_utilization", Unit: "ratio", Values: u}}, Watts: y}, Options{})
 	p, err := DefaultPrior()
 	if err != nil {
 		t.Fatal(err)
@@ -410,10 +411,10 @@ func readServer(t testing.TB) Data {
 		return out
 	}
 	d := Data{Watts: col(1, "powerWatts"), Features: []Column{
-		{"cpu_utilization", "ratio", col(0.01, "cpu_user", "cpu_nice", "cpu_system", "cpu_intr", "cpu_sintr")},
-		{"cpu_cycles", "1/s", col(1, "cpu-cycles")}, {"cpu_instructions", "1/s", col(1, "instructions")},
-		{"llc_misses", "1/s", col(1, "LLC-load-misses")},
-		{"disk_bytes", "B/s", col(1, "bytes_read", "bytes_written")}, {"network_bytes", "B/s", col(1, "bytes_in", "bytes_out")}}}
+		{Name: "cpu_utilization", Unit: "ratio", Values: col(0.01, "cpu_user", "cpu_nice", "cpu_system", "cpu_intr", "cpu_sintr")},
+		{Name: "cpu_cycles", Unit: "1/s", Values: col(1, "cpu-cycles")}, {Name: "cpu_instructions", Unit: "1/s", Values: col(1, "instructions")},
+		{Name: "llc_misses", Unit: "1/s", Values: col(1, "LLC-load-misses")},
+		{Name: "disk_bytes", Unit: "B/s", Values: col(1, "bytes_read", "bytes_written")}, {Name: "network_bytes", Unit: "B/s", Values: col(1, "bytes_in", "bytes_out")}}}
 	for _, r := range rows[1:] {
 		d.Workload = append(d.Workload, r[0])
 	}

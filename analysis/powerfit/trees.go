@@ -25,16 +25,44 @@ const (
 	treeRidge    = 0.02 // pull of leaves to zero, in shares of the mean weight of a leaf
 	treeMinRows  = 200
 	treeMinRuns  = 4
+	treeTrend    = 0.5 // share of the additive model that trees start from within the range seen
 )
 
 var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4 workloads or blocks are needed)")
 
 // Trees are flat beyond what they saw, and a machine that is busier than in training would
-// draw no more. There the trend of the additive model goes on from where they end; within
-// the range seen they are by themselves, since a trend under them would lean every row
-// towards a sum of features.
-func fitTrees(t *table, o *Options) ([]powermodel.Part, error)    { return boost(t, t.base, o) }
-func fitTreesLag(t *table, o *Options) ([]powermodel.Part, error) { return boost(t, len(t.feats), o) }
+// draw no more: there the additive model goes on from where they end. Within the range seen
+// they start from half of it. From the whole, every row leans towards a sum of features;
+// from none of it, workloads that no row resembles are met worse.
+func fitTrees(t *table, o *Options) ([]powermodel.Part, error) {
+	return boost(t, t.base, fitAdditive, o)
+}
+
+func fitTreesLag(t *table, o *Options) ([]powermodel.Part, error) {
+	return boost(t, len(t.feats), fitAdditive, o)
+}
+
+// fitTreesUse fits trees to utilisation alone: a step curve that follows any bend, and that
+// no count which goes along with one workload can mislead.
+func fitTreesUse(t *table, o *Options) ([]powermodel.Part, error) {
+	if t.base == 0 {
+		return nil, errNoFeature
+	}
+	use, at := *t, t.primary
+	use.feats, use.x, use.base, use.primary = t.feats[at:at+1], t.x[at:at+1], 1, 0
+	parts, err := boost(&use, 1, fitRoot, o)
+	for i := range parts {
+		for j := range parts[i].Terms {
+			parts[i].Terms[j].Feature = at
+		}
+		if parts[i].Trees != nil {
+			for n := range parts[i].Trees.Feature {
+				parts[i].Trees.Feature[n] = at
+			}
+		}
+	}
+	return parts, err
+}
 
 // forest is the state while an ensemble grows.
 type forest struct {
@@ -50,8 +78,8 @@ type forest struct {
 	cn     []int
 }
 
-// boost fits trees on the first features of t.
-func boost(t *table, features int, o *Options) ([]powermodel.Part, error) {
+// boost fits trees on the first features of t, with the trend of fit.
+func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, error), o *Options) ([]powermodel.Part, error) {
 	present := make(map[int]bool)
 	for _, g := range t.group {
 		present[g] = true
@@ -69,24 +97,31 @@ func boost(t *table, features int, o *Options) ([]powermodel.Part, error) {
 		code, edge := bin(t.x[j])
 		f.code, f.edge = append(f.code, code), append(f.edge, edge)
 	}
-	trend, err := fitAdditive(t, o)
+	trend, err := fit(t, o)
 	if err != nil {
 		return nil, err
 	}
+	rest := beyond(t, &trend)
+	trend.Weight, rest.Weight = treeTrend, 1-treeTrend
+	left := make([]float64, len(t.y))
 	var sum, sumW float64
 	for i, y := range t.y {
-		sum, sumW = sum+f.w[i]*y, sumW+f.w[i]
+		left[i] = y - treeTrend*termsAt(t, &trend, i)
+		sum, sumW = sum+f.w[i]*left[i], sumW+f.w[i]
 	}
 	base := sum / sumW
+	for i := range left {
+		left[i] -= base
+	}
 	f.unit = sumW / float64(len(t.y))
 	for range treeBags {
-		f.ensemble(base)
+		f.ensemble(left)
 	}
 	for i := range f.out.Value {
 		f.out.Value[i] /= treeBags
 	}
 	round(f.out)
-	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, beyond(t, &trend)}, nil
+	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
 // beyond is what trend adds outside the range of each feature in t, and nothing within it:
@@ -113,11 +148,9 @@ func beyond(t *table, trend *powermodel.Part) powermodel.Part {
 }
 
 // ensemble grows one series of trees, each on what those before left over.
-func (f *forest) ensemble(base float64) {
+func (f *forest) ensemble(left []float64) {
 	t := f.t
-	for i, y := range t.y {
-		f.res[i] = y - base
-	}
+	copy(f.res, left)
 	share := min(treeRows, treeMaxRows/float64(len(t.y)))
 	rows := make([]int, 0, len(t.y))
 	for range treeCount {

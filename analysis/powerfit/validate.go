@@ -9,17 +9,19 @@ import (
 	"reckon/attribution/powermodel"
 )
 
-// The families, in order from simple to rich.
+// The families, in order from simple to rich. The root stands before the line: it holds it,
+// and costs no more than one coefficient that can not be negative.
 const (
 	Mean     = "mean"
-	Linear   = "linear"
 	Root     = "root"
+	Linear   = "linear"
 	Power    = "power"
 	Pieces   = "piecewise"
 	Fan      = "fan"
 	CurveFam = "curve"
 	Additive = "nnls"
 	Devices  = "nnls+devices"
+	TreesUse = "utilization-trees"
 	TreesFam = "trees"
 	TreesLag = "trees+lags"
 	Blend    = "blend"
@@ -43,9 +45,9 @@ func one(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Opti
 
 func families() []family {
 	return []family{
-		{Mean, one(fitMean)}, {Linear, one(fitLinear)}, {Root, one(fitRoot)}, {Power, one(fitPower)}, {Fan, one(fitFan)},
+		{Mean, one(fitMean)}, {Root, one(fitRoot)}, {Linear, one(fitLinear)}, {Power, one(fitPower)}, {Fan, one(fitFan)},
 		{Pieces, one(fitPieces)}, {CurveFam, one(fitCurve)}, {Additive, one(fitAdditive)}, {Devices, one(fitDevices)},
-		{TreesFam, fitTrees}, {TreesLag, fitTreesLag},
+		{TreesUse, fitTreesUse}, {TreesFam, fitTrees}, {TreesLag, fitTreesLag},
 	}
 }
 
@@ -86,40 +88,62 @@ func (c *candidate) fitAll(t *table, o *Options) ([]powermodel.Part, error) {
 
 type validation struct{ candidates []candidate }
 
-// pick returns the index of the candidate to use: among those that are no worse than the
-// mean in any figure over all rows, the simplest whose error over folds is within one
-// standard error of the best one's (Breiman et al. 1984, section 3.4.3): what is only luckier is
-// left. The worst part alone rejects nobody, since the mean is lucky there as often.
+// choose returns the candidate to use. The best over the folds may only be the luckiest, and
+// the simplest within one standard error of it (Breiman et al. 1984, section 3.4.3) may
+// miss what the few folds could not show; where they differ, half of each is taken. It is
+// the last of v.candidates then.
+func (v *validation) choose(t *table) *candidate {
+	best, simple := v.pick(t.protocol)
+	if best == simple {
+		return &v.candidates[best]
+	}
+	a, b := &v.candidates[simple], &v.candidates[best]
+	c := candidate{Candidate: Candidate{Family: a.Family + " & " + b.Family}, pred: make([]float64, len(t.y))}
+	for i := range c.pred {
+		c.pred[i] = (a.pred[i] + b.pred[i]) / 2
+	}
+	for _, m := range []*candidate{a, b} {
+		for k, f := range m.members {
+			c.members, c.weights = append(c.members, f), append(c.weights, m.weights[k]/2)
+		}
+	}
+	c.Score, c.Folds = foldScore(t, c.pred)
+	v.candidates = append(v.candidates, c)
+	return &v.candidates[len(v.candidates)-1]
+}
+
+// pick returns the indices of the best candidate and of the simplest within one standard
+// error of it, among those that are no worse than the mean in any figure over all rows. The
+// worst part alone rejects nobody, since the mean is lucky there as often.
 //
 // Of calibration points there are too few to tell families apart by leaving points
 // out, so the curve under the prior is taken unless it did clearly worse.
-func (v *validation) pick(protocol string) int {
+func (v *validation) pick(protocol string) (best, simple int) {
 	base := v.candidates[0].Score
 	ok := func(c *candidate) bool {
 		s := c.Score
 		return c.Skipped == "" && s.MAPE <= base.MAPE && s.RMSE <= base.RMSE && s.DRE <= base.DRE
 	}
-	best := 0
 	for i := range v.candidates {
 		if c := &v.candidates[i]; ok(c) && c.Score.MAPE < v.candidates[best].Score.MAPE {
 			best = i
 		}
 	}
 	if best == 0 {
-		return 0
+		return 0, 0
 	}
 	for i := range v.candidates {
 		c := &v.candidates[i]
 		if protocol == ByLevel && c.Family == CurveFam && ok(c) && c.Score.MAPE <= 2*v.candidates[best].Score.MAPE {
-			return i
+			return i, i
 		}
 	}
 	for i := 1; i < len(v.candidates); i++ {
 		if c := &v.candidates[i]; ok(c) && noWorse(c.Folds, v.candidates[best].Folds) {
-			return i
+			return best, i
 		}
 	}
-	return best
+	return best, best
 }
 
 // noWorse reports whether the errors a are on average at most one standard error above those
@@ -341,7 +365,7 @@ func Validate(d Data, o Options) (*Nested, error) {
 			return nil, fmt.Errorf("without %s too little is left to choose a model: %w", t.names[g], ErrData)
 		}
 		v := validate(train, &o)
-		c := &v.candidates[v.pick(train.protocol)]
+		c := v.choose(train)
 		parts, err := c.fitAll(train, &o)
 		if err != nil {
 			return nil, fmt.Errorf("fit %s without %s: %w", c.Family, t.names[g], err)

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,6 +66,28 @@ func (f *Frame) Dictionary() *Dictionary {
 		d.Columns = append(d.Columns, def)
 	}
 	return d
+}
+
+// ReadDictionary reads what [Dictionary.WriteJSON] wrote.
+func ReadDictionary(r io.Reader) (*Dictionary, error) {
+	d := new(Dictionary)
+	if err := json.NewDecoder(r).Decode(d); err != nil {
+		return nil, fmt.Errorf("data dictionary: %w: %w", ErrData, err)
+	}
+	if d.Format != "reckon-dataset" {
+		return nil, fmt.Errorf("data dictionary: format is %q: %w", d.Format, ErrData)
+	}
+	return d, nil
+}
+
+// Define writes unit, help and source of the columns that d defines into f, where f has
+// none of its own: files of numbers carry names only.
+func (d *Dictionary) Define(f *Frame) {
+	for _, def := range d.Columns {
+		if c := f.Column(def.Name); c != nil {
+			c.Unit, c.Help, c.Source = cmp.Or(c.Unit, def.Unit), cmp.Or(c.Help, def.Help), cmp.Or(c.Source, def.Source)
+		}
+	}
 }
 
 // WriteJSON writes the dictionary for programs.

@@ -2,24 +2,56 @@ package dataset
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
+
+	"reckon/attribution/feature"
 )
 
 // PowerFeature is a feature of a power model as PromQL over the series of a node; NODE
 // stands for its matcher and WINDOW for the time of a rate: [OnNode] fills them in.
-type PowerFeature struct{ Name, Unit, Expr string }
+type PowerFeature struct{ Name, Unit, Help, Expr string }
 
-// PowerFeatures have the names that attribution knows (doc/power-model-format.md).
+// PowerFeatures are the columns of the registry that agents bind by name.
 func PowerFeatures() []PowerFeature {
-	return []PowerFeature{
-		{"cpu_utilization", "ratio", `clamp(1 - sum(rate(node_cpu_seconds_total{mode=~"idle|iowait",NODE}[WINDOW])) / count(node_cpu_seconds_total{mode="idle",NODE}), 0, 1)`},
-		{"cpu_cycles", "1/s", `sum(rate(node_cpu_seconds_total{mode!~"idle|iowait",NODE}[WINDOW])) * scalar(avg(node_cpu_scaling_frequency_hertz{NODE}))`},
-		{"gpu_utilization", "ratio", `sum(rate(reckon_gpu_busy_seconds_total{NODE}[WINDOW]))`},
-		{"disk_read_bytes", "B/s", `sum(rate(node_disk_read_bytes_total{NODE}[WINDOW]))`},
-		{"disk_write_bytes", "B/s", `sum(rate(node_disk_written_bytes_total{NODE}[WINDOW]))`},
-		{"network_bytes", "B/s", `sum(rate(node_network_receive_bytes_total{device!="lo",NODE}[WINDOW])) + sum(rate(node_network_transmit_bytes_total{device!="lo",NODE}[WINDOW]))`},
+	var out []PowerFeature
+	for _, f := range feature.Columns() {
+		out = append(out, PowerFeature{Name: f.Name, Unit: f.Unit, Help: f.Help, Expr: f.PromQL()})
 	}
+	return out
+}
+
+// FindPowerFeature returns the feature of the registry that has this name.
+func FindPowerFeature(name string) (PowerFeature, bool) {
+	for _, f := range feature.All() {
+		if f.Name == name {
+			return PowerFeature{Name: f.Name, Unit: f.Unit, Help: f.Help, Expr: f.PromQL()}, true
+		}
+	}
+	return PowerFeature{}, false
+}
+
+// LiveSource is what a model keeps of how a column was made, so that an agent can read it
+// from its own samples: nothing where the name says it, or where no agent could.
+func LiveSource(name, expr string) string {
+	if expr == "" {
+		return ""
+	}
+	made, err := feature.Find(name, expr)
+	if err != nil {
+		return ""
+	}
+	if named, err := feature.Find(name, ""); err == nil && reflect.DeepEqual(named.Factors, made.Factors) {
+		return ""
+	}
+	return expr
+}
+
+// Bindable says why no agent could read a feature of a model, or nil.
+func Bindable(name, source string) error {
+	_, err := feature.Find(name, source)
+	return err
 }
 
 // PowerMeters are ways to the measured power of a whole node, the widest first.

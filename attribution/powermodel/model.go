@@ -25,7 +25,7 @@ import (
 // that this program understands.
 const (
 	Format  = "reckon-power-model"
-	Version = 1
+	Version = 2
 )
 
 // Model is a power model of one domain of one machine or family of machines.
@@ -73,6 +73,9 @@ type Feature struct {
 	// Min and Max are the range seen in training.
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
+	// Source is the expression over live series that the feature is, in the form of
+	// package attribution/feature; empty where the name says it. Version 2 brought it.
+	Source string `json:"source,omitempty"`
 	// Lag is how many steps ago the value was read.
 	Lag int `json:"lag,omitempty"`
 }

@@ -116,8 +116,8 @@ func TestReadRefuses(t *testing.T) {
 		old, new, want string
 		is             error
 	}{
-		{`"version": 1`, `"version": 2`, "version 2, this program reads up to 1", ErrNewer},
-		{`"version": 1`, `"version": 2, "novelty": {}`, "update reckon", ErrNewer},
+		{`"version": 2`, `"version": 3`, "version 3, this program reads up to 2", ErrNewer},
+		{`"version": 2`, `"version": 3, "novelty": {}`, "update reckon", ErrNewer},
 		{Format, "prometheus", `format is "prometheus"`, ErrNotModel},
 		{`"base_watts": 100`, `"base_watts": NaN`, "NaN is not a number", ErrNotModel},
 		{`"domain"`, `"domian"`, "domian", ErrNotModel},

@@ -271,7 +271,11 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure) (*mea
 		m.step = 15 * time.Second
 	}
 	for _, name := range slices.Sorted(mapKeys(p.Columns)) {
-		m.columns = append(m.columns, dataset.PowerFeature{Name: name, Expr: p.Columns[name]})
+		col, known := dataset.FindPowerFeature(name)
+		if expr := p.Columns[name]; !known || expr != "" && expr != name {
+			col = dataset.PowerFeature{Name: name, Expr: expr}
+		}
+		m.columns = append(m.columns, col)
 	}
 	if len(p.Columns) == 0 && len(p.Select) == 0 {
 		if m.columns, err = m.power(ctx, g.now()); err != nil {
@@ -381,7 +385,7 @@ func (m *measurement) frame(ctx context.Context, from, to time.Time) (*dataset.F
 		if len(values) == 0 {
 			continue // not measured on this node
 		}
-		c := dataset.Column{Name: col.Name, Unit: col.Unit, Source: dataset.OnNode(col.Expr, m.plan.Node, m.window()), Values: make([]float64, len(f.Time))}
+		c := dataset.Column{Name: col.Name, Unit: col.Unit, Help: col.Help, Source: dataset.OnNode(col.Expr, m.plan.Node, m.window()), Values: make([]float64, len(f.Time))}
 		for i, t := range f.Time {
 			c.Values[i] = math.NaN()
 			if v, ok := values[t]; ok {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/analysis/powerfit"
+	"reckon/answer/dataset"
 	"reckon/attribution/powermodel"
 	"reckon/internal/term"
 )
@@ -108,7 +109,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
 	}
-	notes(g, r.Warnings)
+	notes(g, append(r.Warnings, unbindable(r.Model)...))
 	var nested *powerfit.Nested
 	if o.honest {
 		if nested, err = powerfit.Validate(d, options); err != nil {
@@ -129,7 +130,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if o.format.value == "json" {
 		return printJSON(g, map[string]any{"source": source, "protocol": r.Protocol, "folds": r.Folds, "chosen": r.Chosen, "score": r.Score, "baseline": r.Baseline, "candidates": r.Candidates, "nested": nested, "warnings": r.Warnings})
 	}
-	if err := printCandidates(g, r); err != nil {
+	if err := printCandidates(g, r, len(d.Features)); err != nil {
 		return err
 	}
 	if nested != nil {
@@ -143,6 +144,16 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 		fmt.Fprintln(g.stdout, "\nNo file was written; give --output FILE to keep the model.")
 	}
 	return nil
+}
+
+// unbindable says which features of a model no agent could read.
+func unbindable(m *powermodel.Model) (notes []string) {
+	for _, f := range m.Features {
+		if err := dataset.Bindable(f.Name, f.Source); err != nil && f.Lag == 0 {
+			notes = append(notes, fmt.Sprintf("an agent can not use this model: %v", err))
+		}
+	}
+	return notes
 }
 
 func first(args []string) string {
@@ -164,9 +175,18 @@ func printJSON(g *globals, v any) error {
 	return enc.Encode(v)
 }
 
+// kept is how many columns a model rests on, whatever their lags.
+func kept(m *powermodel.Model) int {
+	names := map[string]bool{}
+	for _, f := range m.Features {
+		names[f.Name] = true
+	}
+	return len(names)
+}
+
 // printCandidates shows how every family did beside the baseline.
-func printCandidates(g *globals, r *powerfit.Result) error {
-	fmt.Fprintf(g.stdout, "%s rows, %d features; judged by: %s (%d parts)\n\n", term.Number(ptrOf(float64(r.Score.Points))), len(r.Model.Features), r.Protocol, len(r.Folds))
+func printCandidates(g *globals, r *powerfit.Result, given int) error {
+	fmt.Fprintf(g.stdout, "%s rows, %d of %d features kept; judged by: %s (%d parts)\n\n", term.Number(ptrOf(float64(r.Score.Points))), kept(r.Model), given, r.Protocol, len(r.Folds))
 	t := scoreTable("FAMILY")
 	for _, c := range r.Candidates {
 		name := c.Family
@@ -358,7 +378,7 @@ compare those: they must not have been made from this data set.`,
 					return fmt.Errorf("%s: %w", source, err)
 				}
 				notes(g, r.Warnings)
-				return printCandidates(g, r)
+				return printCandidates(g, r, len(d.Features))
 			}
 			t := scoreTable("MODEL")
 			for _, name := range args[1:] {

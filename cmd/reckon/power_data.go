@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ import (
 
 	"reckon/analysis/powerfit"
 	"reckon/answer/dataset"
+	"reckon/attribution/feature"
 	"reckon/client"
 	"reckon/internal/term"
 )
@@ -54,6 +57,9 @@ func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerf
 	if err != nil {
 		return powerfit.Data{}, "", err
 	}
+	if err := defineFrame(frame, name+".json"); err != nil {
+		return powerfit.Data{}, "", err
+	}
 	d, err := in.fromFrame(frame)
 	if err != nil {
 		return d, "", fmt.Errorf("%s: %w", name, err)
@@ -85,6 +91,24 @@ func readFrame(g *globals, name string) (*dataset.Frame, error) {
 		fmt.Fprintln(g.stderr, "reckon: note: "+term.Safe(w))
 	}
 	return frame, nil
+}
+
+// defineFrame takes what the data dictionary beside a data set says of its columns. A data
+// set without one stands for itself.
+func defineFrame(frame *dataset.Frame, path string) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("data dictionary: %w", err)
+	}
+	d, err := dataset.ReadDictionary(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w; move it away if it is not of this data set", path, err)
+	}
+	d.Define(frame)
+	return nil
 }
 
 // mostData bounds a data set in memory.
@@ -134,12 +158,20 @@ func (in *powerInput) fromFrame(f *dataset.Frame) (powerfit.Data, error) {
 		if c.Name == watts.Name || (len(in.features) > 0 && !slices.Contains(in.features, c.Name)) {
 			continue
 		}
-		d.Features = append(d.Features, powerfit.Column{Name: c.Name, Unit: c.Unit, Values: c.Values})
+		d.Features = append(d.Features, powerfit.Column{Name: c.Name, Unit: c.Unit, Source: liveSource(&c), Values: c.Values})
 	}
 	if len(d.Features) == 0 {
 		return d, fmt.Errorf("beside %s there is no column of numbers to explain the power with", watts.Name)
 	}
 	return d, nil
+}
+
+// liveSource is what an agent reads for a column.
+func liveSource(c *dataset.Column) string {
+	if c.Rate && c.Source != "" {
+		return dataset.LiveSource(c.Name, "sum(rate("+c.Source+"[1m]))")
+	}
+	return dataset.LiveSource(c.Name, c.Source)
 }
 
 func numbers(f *dataset.Frame) (names []string) {
@@ -254,7 +286,7 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 		if len(values) == 0 {
 			continue // not measured on this node
 		}
-		col := powerfit.Column{Name: f.Name, Unit: f.Unit, Values: make([]float64, len(times))}
+		col := powerfit.Column{Name: f.Name, Unit: f.Unit, Source: dataset.LiveSource(f.Name, f.Expr), Values: make([]float64, len(times))}
 		for i, t := range times {
 			col.Values[i] = math.NaN()
 			if v, ok := values[t]; ok {
@@ -270,19 +302,18 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 }
 
 func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
-	storeFeatures := dataset.PowerFeatures()
 	if len(in.features) == 0 {
-		return storeFeatures, nil
+		return dataset.PowerFeatures(), nil
 	}
 	var out []dataset.PowerFeature
 	for _, f := range in.features {
-		name, expr, ok := strings.Cut(f, "=")
-		if at := slices.IndexFunc(storeFeatures, func(s dataset.PowerFeature) bool { return s.Name == f }); at >= 0 {
-			out = append(out, storeFeatures[at])
+		if known, ok := dataset.FindPowerFeature(f); ok {
+			out = append(out, known)
 			continue
 		}
+		name, expr, ok := strings.Cut(f, "=")
 		if !ok || name == "" || expr == "" || strings.ContainsAny(name, "{( ") {
-			return nil, &usageError{fmt.Errorf("--feature %q: give NAME=PROMQL, or one of cpu_utilization, cpu_cycles, gpu_utilization, disk_read_bytes, disk_write_bytes, network_bytes", f)}
+			return nil, &usageError{fmt.Errorf("--feature %q: give NAME=PROMQL, or one of %s", f, strings.Join(feature.Names(), ", "))}
 		}
 		out = append(out, dataset.PowerFeature{Name: name, Expr: expr})
 	}

@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"reckon/attribution/feature"
+	"reckon/attribution/powermodel"
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/node"
+)
+
+// features reads what a power model rests on. Four figures are read at every tick: the
+// processors, disks and networks, and the GPUs; all others, whichever series of this
+// node they are, once for each export, and hold until the next.
+type features struct {
+	names  []string
+	values []float64
+	known  []bool
+	live   []*feature.Live // nil for what is read by another way
+	quick  []bool          // read from the sensors below, at every tick
+	cpu    int             // index of the processors' use, -1 when it is not asked
+	gpu    int             // and of the GPUs'
+	gpus   func() (float64, bool)
+
+	sensors []sensor.Sensor
+	batch   metric.Batch
+}
+
+// openFeatures finds how to read every feature of m. A feature that no series could be
+// is an error that names it and what there is.
+func openFeatures(root string, m *powermodel.Model) (*features, error) {
+	f := &features{cpu: -1, gpu: -1}
+	disk, network := false, false
+	var unknown []string
+	for _, x := range m.Features {
+		if f.index(x.Name) >= 0 {
+			continue // a lag of one that is read
+		}
+		found, err := feature.Find(x.Name, x.Source)
+		if err != nil {
+			unknown = append(unknown, err.Error())
+			continue
+		}
+		i := len(f.names)
+		f.names = append(f.names, x.Name)
+		f.values, f.known = append(f.values, 0), append(f.known, false)
+		f.live, f.quick = append(f.live, nil), append(f.quick, false)
+		switch {
+		case x.Name == feature.CPU && x.Source == "":
+			f.cpu = i
+		case x.Name == "gpu_utilization" && x.Source == "":
+			f.gpu = i
+		default:
+			f.live[i] = feature.NewLive(found)
+			d, n := reads(&found, "node_disk_"), reads(&found, "node_network_")
+			f.quick[i] = d || n
+			disk, network = disk || d, network || n
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("%s; features known by name: %s: %w", strings.Join(unknown, "; "), strings.Join(feature.Names(), ", "), powermodel.ErrFeature)
+	}
+	if disk {
+		if err := f.open(func() (sensor.Sensor, error) { return node.NewDisk(root) }); err != nil {
+			return nil, err
+		}
+	}
+	if network {
+		if err := f.open(func() (sensor.Sensor, error) { return node.NewNetwork(root) }); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *features) open(with func() (sensor.Sensor, error)) error {
+	s, err := with()
+	if err != nil {
+		f.close()
+		return sensor.Unavailable("the power model needs disk and network figures", "", err)
+	}
+	f.sensors = append(f.sensors, s)
+	return nil
+}
+
+func (f *features) close() {
+	for _, s := range f.sensors {
+		_ = s.Close()
+	}
+}
+
+// reads reports whether all of a feature is read by the sensor with this prefix.
+func reads(f *feature.Feature, prefix string) bool {
+	for _, x := range f.Factors {
+		for _, name := range x.Series {
+			if !strings.HasPrefix(name, prefix) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (f *features) index(name string) int {
+	for i, n := range f.names {
+		if n == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// tick reads what changes within an export; boot is in nanoseconds.
+func (f *features) tick(cpu float64, boot uint64) {
+	if f.cpu >= 0 {
+		f.values[f.cpu], f.known[f.cpu] = cpu, true // NaN is missing to the model
+	}
+	if f.gpu >= 0 {
+		f.known[f.gpu] = false
+		if f.gpus != nil {
+			f.values[f.gpu], f.known[f.gpu] = f.gpus()
+		}
+	}
+	if len(f.sensors) == 0 {
+		return
+	}
+	f.batch.Samples = f.batch.Samples[:0]
+	for _, s := range f.sensors {
+		if s.Read(&f.batch) != nil {
+			f.batch.Samples = f.batch.Samples[:0] // half of it would be too little
+			break
+		}
+	}
+	f.observe(float64(boot)/1e9, f.batch.Samples, true)
+}
+
+// export reads the others from the samples of an export.
+func (f *features) export(boot uint64, samples []metric.Sample) {
+	f.observe(float64(boot)/1e9, samples, false)
+}
+
+func (f *features) observe(seconds float64, samples []metric.Sample, quick bool) {
+	for i, l := range f.live {
+		if l != nil && f.quick[i] == quick {
+			l.Observe(seconds, samples)
+			f.values[i], f.known[i] = l.Value()
+		}
+	}
+}
+
+// missing names the features that are not known, with the series that they come from.
+func (f *features) missing() []string {
+	var out []string
+	for i, ok := range f.known {
+		switch {
+		case ok:
+		case i == f.gpu:
+			out = append(out, f.names[i]+" (no GPU tells how busy it is)")
+		case f.live[i] != nil && !f.live[i].Found():
+			out = append(out, fmt.Sprintf("%s (no sensor of this node gives %s)", f.names[i], strings.Join(f.live[i].Series(), " or ")))
+		default:
+			out = append(out, f.names[i])
+		}
+	}
+	return out
+}

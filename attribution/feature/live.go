@@ -1,0 +1,156 @@
+package feature
+
+import (
+	"math"
+	"slices"
+
+	"reckon/metric"
+)
+
+// Live reads a feature from the samples of an agent.
+type Live struct {
+	factors []liveFactor
+	value   float64
+	known   bool
+	found   bool
+}
+
+// liveFactor is the state of one factor.
+type liveFactor struct {
+	Factor
+	// fits keeps by description which labels are asked, nil where the name is another's.
+	fits map[*metric.Desc][]int
+	// last is the last value of every series of a rate, and turn when it was there.
+	last map[*metric.Series]counted
+	turn int
+	at   float64 // seconds
+	sum  float64
+	n    int
+}
+
+type counted struct {
+	value float64
+	turn  int
+}
+
+// NewLive returns a reader of f. A feature without factors is never known to it.
+func NewLive(f Feature) *Live {
+	l := &Live{}
+	for _, x := range f.Factors {
+		l.factors = append(l.factors, liveFactor{Factor: x,
+			fits: make(map[*metric.Desc][]int), last: make(map[*metric.Series]counted)})
+	}
+	return l
+}
+
+// Observe takes the samples of one reading, seconds after any epoch. Samples of other
+// series are passed over; a series that is missing for one reading begins anew.
+func (l *Live) Observe(seconds float64, samples []metric.Sample) {
+	l.value, l.known, l.found = 1, len(l.factors) > 0, len(l.factors) > 0
+	for i := range l.factors {
+		f := &l.factors[i]
+		v, ok := f.observe(seconds, samples)
+		l.found = l.found && f.n > 0
+		if f.Divide {
+			v = 1 / v
+		}
+		l.value *= v
+		l.known = l.known && ok && !math.IsInf(v, 0) && !math.IsNaN(v)
+	}
+}
+
+// Value is the figure of the last reading, and false while it is not known: a rate takes
+// two readings.
+func (l *Live) Value() (v float64, known bool) { return l.value, l.known }
+
+// Found reports whether the last reading had series for every factor.
+func (l *Live) Found() bool { return l.found }
+
+func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64, bool) {
+	f.sum, f.n = 0, 0
+	f.turn++
+	rated := 0
+	for i := range samples {
+		s := &samples[i]
+		if s.Histogram != nil || s.Last || math.IsNaN(s.Value) || !f.takes(s.Series) {
+			continue
+		}
+		f.n++
+		if !f.Rate {
+			f.sum += s.Value
+			continue
+		}
+		was, ok := f.last[s.Series]
+		f.last[s.Series] = counted{s.Value, f.turn}
+		if !ok || was.turn != f.turn-1 {
+			continue
+		}
+		rated++
+		if s.Value >= was.value {
+			f.sum += s.Value - was.value
+		} else {
+			f.sum += s.Value // it began anew
+		}
+	}
+	if f.Rate {
+		return f.rate(seconds, rated)
+	}
+	if f.Mean {
+		f.sum /= float64(f.n)
+	}
+	return f.sum, f.n > 0
+}
+
+// rate divides what was counted by the time.
+func (f *liveFactor) rate(seconds float64, rated int) (float64, bool) {
+	span := seconds - f.at
+	f.at = seconds
+	if len(f.last) > 2*f.n+16 {
+		for s, c := range f.last {
+			if c.turn != f.turn {
+				delete(f.last, s)
+			}
+		}
+	}
+	v := f.sum / span
+	if f.Mean {
+		v /= float64(rated)
+	}
+	return v, rated > 0 && span > 0
+}
+
+// takes reports whether a series counts.
+func (f *liveFactor) takes(s *metric.Series) bool {
+	at, seen := f.fits[s.Desc]
+	if !seen {
+		if slices.Contains(f.Series, s.Desc.Name) {
+			at = []int{}
+			for _, m := range f.Match {
+				at = append(at, slices.Index(s.Desc.Labels, m.Label))
+			}
+		}
+		f.fits[s.Desc] = at
+	}
+	if at == nil {
+		return false
+	}
+	for k := range f.Match {
+		value := ""
+		if at[k] >= 0 {
+			value = s.Values[at[k]]
+		}
+		if !f.Match[k].holds(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// Series lists the names that the feature comes from.
+func (l *Live) Series() []string {
+	var out []string
+	for i := range l.factors {
+		out = append(out, l.factors[i].Factor.Series...)
+	}
+	return out
+}

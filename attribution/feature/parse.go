@@ -1,0 +1,167 @@
+package feature
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// errForm says what can be read live.
+var errForm = errors.New("can not be read live; give products and quotients of sum(rate(SERIES{label=\"value\"}[5m])), avg(SERIES) and the like, or a feature of the list")
+
+var (
+	metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+)
+
+// Parse reads an expression of the form that factors have. It is PromQL, and less: sum,
+// avg or neither, over rate(NAME{matchers}[window]) or NAME{matchers}, joined by * and /.
+// A bare name that ends in _total is taken as its rate. Regular expressions may be words
+// joined by |, each with .* at its end or without.
+func Parse(expr string) ([]Factor, error) {
+	var out []Factor
+	rest, op := strings.TrimSpace(expr), byte('*')
+	for {
+		piece, next, tail := cut(rest)
+		f, err := parseFactor(strings.TrimSpace(piece))
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", expr, err)
+		}
+		f.Divide = op == '/'
+		out = append(out, f)
+		if next == 0 {
+			break
+		}
+		op, rest = next, tail
+	}
+	return out, nil
+}
+
+// cut splits at the first * or / outside brackets and quotes.
+func cut(s string) (piece string, op byte, tail string) {
+	depth, quoted := 0, false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' && (i == 0 || s[i-1] != '\\'):
+			quoted = !quoted
+		case quoted:
+		case strings.IndexByte("({[", c) >= 0:
+			depth++
+		case strings.IndexByte(")}]", c) >= 0:
+			depth--
+		case (c == '*' || c == '/') && depth == 0:
+			return s[:i], c, s[i+1:]
+		}
+	}
+	return s, 0, ""
+}
+
+func parseFactor(s string) (Factor, error) {
+	var f Factor
+	aggregated := false
+	if in, ok := call(s, "scalar"); ok {
+		s = in
+	}
+	if in, ok := call(s, "sum"); ok {
+		s, aggregated = in, true
+	} else if in, ok := call(s, "avg"); ok {
+		s, f.Mean, aggregated = in, true, true
+	}
+	if in, ok := call(s, "rate"); ok {
+		i := strings.LastIndexByte(in, '[')
+		if i < 0 || !strings.HasSuffix(in, "]") {
+			return f, errForm
+		}
+		s, f.Rate = in[:i], true
+	}
+	name, match, ok := strings.Cut(s, "{")
+	if ok {
+		if match, ok = strings.CutSuffix(strings.TrimSpace(match), "}"); !ok {
+			return f, errForm
+		}
+		if err := f.matchers(match); err != nil {
+			return f, err
+		}
+	}
+	if name = strings.TrimSpace(name); name != "" {
+		f.Series = append(f.Series, name)
+	}
+	if len(f.Series) == 0 || slices.ContainsFunc(f.Series, func(n string) bool { return !metricName.MatchString(n) }) {
+		return f, errForm
+	}
+	if !aggregated && !f.Rate && strings.HasSuffix(name, "_total") {
+		f.Rate = true
+	}
+	return f, nil
+}
+
+// call returns what stands in the brackets of s = word(...).
+func call(s, word string) (string, bool) {
+	s = strings.TrimSpace(s)
+	rest, ok := strings.CutPrefix(s, word)
+	if !ok {
+		return "", false
+	}
+	rest = strings.TrimSpace(rest)
+	if !strings.HasPrefix(rest, "(") || !strings.HasSuffix(rest, ")") {
+		return "", false
+	}
+	return strings.TrimSpace(rest[1 : len(rest)-1]), true
+}
+
+var matcher = regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
+
+// matchers reads the conditions between braces. The matcher of the node, by a label that
+// the node's own samples do not carry, is left out: the agent is the node.
+func (f *Factor) matchers(s string) error {
+	for s = strings.TrimSpace(s); s != ""; {
+		if rest, ok := strings.CutPrefix(s, "NODE"); ok {
+			s = strings.TrimLeft(rest, ", ")
+			continue
+		}
+		m := matcher.FindStringSubmatch(s)
+		if m == nil {
+			return errForm
+		}
+		s = strings.TrimSpace(s[len(m[0]):])
+		value, err := strconv.Unquote(m[3])
+		if err != nil {
+			return errForm
+		}
+		c := Match{Label: m[1], Values: []string{value}, Not: m[2][0] == '!'}
+		if strings.HasSuffix(m[2], "~") {
+			if c.Values, err = words(value); err != nil {
+				return err
+			}
+		}
+		switch {
+		case c.Label == "__name__" && !c.Not:
+			f.Series = append(f.Series, c.Values...)
+		case c.Label == "node" || c.Label == "instance" || c.Label == "job":
+		case !labelName.MatchString(c.Label):
+			return errForm
+		default:
+			f.Match = append(f.Match, c)
+		}
+	}
+	return nil
+}
+
+// words splits a regular expression that is nothing but alternatives.
+func words(s string) ([]string, error) {
+	out := strings.Split(s, "|")
+	for i, w := range out {
+		w, any := strings.CutSuffix(w, ".*")
+		if regexp.QuoteMeta(w) != w {
+			return nil, errForm
+		}
+		if any {
+			w += "*"
+		}
+		out[i] = w
+	}
+	return out, nil
+}
