@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,7 +34,6 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/util/strutil"
 )
 
 // Options are what the service is made of. Engine, Parser, Queryable and Appendable are
@@ -199,7 +199,7 @@ func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 	for _, a := range list {
 		n := &notifier.Alert{
 			StartsAt: a.FiredAt, EndsAt: a.ValidUntil, Labels: a.Labels, Annotations: a.Annotations,
-			GeneratorURL: strings.TrimRight(s.o.External, "/") + strutil.TableLinkForExpression(expr),
+			GeneratorURL: chartAt(s.o.External, expr, a.ActiveAt, a.ResolvedAt),
 		}
 		if !a.ResolvedAt.IsZero() {
 			n.EndsAt = a.ResolvedAt
@@ -207,6 +207,20 @@ func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 		out = append(out, n)
 	}
 	s.put(out...)
+}
+
+// chartAt is the address of the chart of an expression around the time in which an alert
+// held: an hour before it began to an hour after it ended or, while it lasts, up to an hour.
+func chartAt(external, expr string, begin, end time.Time) string {
+	q := url.Values{"expr": {expr}}
+	if !begin.IsZero() {
+		if end.IsZero() {
+			end = begin
+		}
+		q.Set("from", strconv.FormatInt(begin.Add(-time.Hour).Unix(), 10))
+		q.Set("to", strconv.FormatInt(end.Add(time.Hour).Unix(), 10))
+	}
+	return strings.TrimRight(external, "/") + "/explore?" + q.Encode()
 }
 
 func (s *Service) put(list ...*notifier.Alert) {

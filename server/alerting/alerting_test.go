@@ -273,3 +273,19 @@ func TestDefaultsAndReload(t *testing.T) {
 		t.Error("somebody is told without an Alertmanager")
 	}
 }
+
+func TestChartAt(t *testing.T) {
+	begin := time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		begin, end time.Time
+		want       string
+	}{
+		{begin, time.Time{}, "http://h:1/explore?expr=up+%3D%3D+0&from=996400&to=1003600"},
+		{begin, begin.Add(time.Hour), "http://h:1/explore?expr=up+%3D%3D+0&from=996400&to=1007200"},
+		{time.Time{}, time.Time{}, "http://h:1/explore?expr=up+%3D%3D+0"},
+	} {
+		if got := chartAt("http://h:1/", "up == 0", c.begin, c.end); got != c.want {
+			t.Errorf("from %v to %v: %s, want %s", c.begin, c.end, got, c.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 )
@@ -31,7 +32,7 @@ func (s *server) has() string {
 		here bool
 	}{
 		{"live", s.Hub != nil}, {"auth", s.Auth != nil}, {"usage", s.Usage != nil}, {"scale", s.Scale != nil}, {"fit", s.Fit != nil}, {"forecast", s.Forecasts != nil}, {"rank", s.Ranks != nil}, {"findings", s.Findings != nil},
-		{"data", s.Data != nil}, {"power", s.Power != nil}, {"prometheus", s.Prometheus != nil}, {"metrics", s.Metrics != nil}, {"made-up", s.MadeUp},
+		{"data", s.Data != nil}, {"power", s.Power != nil}, {"prometheus", s.Prometheus != nil}, {"metrics", s.Metrics != nil}, {"alerts", s.Alerts != nil}, {"held-back", s.Inconsistent != nil}, {"silences", s.Alertmanager != nil}, {"made-up", s.MadeUp},
 	} {
 		if topic.here {
 			words = append(words, topic.word)
@@ -58,6 +59,10 @@ func (s *server) landing(mux *http.ServeMux) {
 			}
 		})))
 	}
+	// Links of Prometheus, which messages of before hold.
+	mux.HandleFunc("GET /graph", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/explore?"+url.Values{"expr": {r.FormValue("g0.expr")}}.Encode(), http.StatusFound)
+	})
 	media := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 	entries, err := fs.ReadDir(files, root)
 	if err != nil {

@@ -204,8 +204,10 @@ func (h history) Usage(_ context.Context, q client.UsageQuery) (client.UsageList
 				u.From = &at
 			}
 			switch strings.Join(q.By, ",") {
-			case "owner":
+			case "owner", "owner,kind", "kind,owner":
 				u.Owner = name
+				held := 1.5 * cpu
+				u.HeldCoreSeconds = &held
 			case "account":
 				u.Account = name
 			case "partition":
@@ -307,7 +309,11 @@ func labelsOf(q string) []map[string]string {
 		return []map[string]string{{"workload": "slurm/4711", "site": siteName, "owner": "alice", "name": "train"}, {"workload": "deployment/shop/cart", "site": siteName, "owner": "shop"}}
 	case strings.Contains(q, "(site, node)"):
 		return []map[string]string{{"node": "n1", "site": siteName}, {"node": "node-0002", "site": siteName}}
-	case strings.Contains(q, "(workload)"):
+	case strings.Contains(q, "(workload, kind, name"): // what they are called
+		return []map[string]string{{"workload": "slurm/4711", "kind": "slurm", "name": "train", "command": "python3", "owner": "alice"}, {"workload": "deployment/shop/cart", "kind": "deployment", "name": "cart", "owner": "shop"}, {"workload": "group/n1/" + hostile()[0], "kind": "group", "name": hostile()[0]}}
+	case strings.Contains(q, "(owner"):
+		return []map[string]string{{"owner": "alice", "kind": "slurm"}, {"owner": "shop", "kind": "deployment"}, {"owner": hostile()[0], "kind": "group"}}
+	case strings.Contains(q, "(workload"):
 		return []map[string]string{{"workload": "slurm/4711"}, {"workload": "deployment/shop/cart"}, {"workload": "group/n1/" + hostile()[0]}}
 	case strings.Contains(q, "(node)"):
 		return []map[string]string{{"node": "n1"}, {"node": "node-0002"}}

@@ -112,9 +112,9 @@ async function nameless(page, who, hidden) {
 await visit("the public", {}, async (page) => {
   await page.goto(site.base + "/");
   await page.waitForSelector("header >> text=Sign in");
-  await page.waitForSelector("text=Kinds of work, last day");
+  await page.waitForSelector("text=Kind of work");
   const nav = await page.locator("header nav").innerText();
-  assert.ok(!/Owners|Findings/.test(nav), nav);
+  assert.ok(!/People|Findings|Alerts/.test(nav), nav);
   await nameless(page, "public", people_);
   for (const path of ["/owners", "/findings"]) {
     await page.goto(site.base + path);
@@ -166,7 +166,7 @@ await visit("nobody passes a web configuration without its password", {}, async 
 await visit("who has the password is admin", { httpCredentials: { username: "test", password: "test" } }, async (page) => {
   await page.goto(closed.base + "/");
   await settled(page);
-  await page.waitForSelector("text=Owners, last day");
+  await page.waitForSelector("text=Person or service");
   await page.goto(closed.base + "/about");
   await page.waitForSelector("text=You look as test, role admin");
 });

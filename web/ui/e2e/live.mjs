@@ -35,7 +35,7 @@ const all = await until("workloads", async () => { const l = await ask("/api/rec
 const pick = (what, f) => { const w = all.find(f); assert.ok(w, `the made-up site has no ${what}`); return `/workload?${new URLSearchParams({ id: w.id })}`; };
 const long = (w) => w.wall_seconds > 1800;
 
-await look("site", "/", "Made-up site", "nothing here was measured", "Busiest now", "Owners, last day", "Energy, today");
+await look("site", "/", "Made-up site", "nothing here was measured", "were in use on average", "Who used it", "Needs you", "energy today");
 await look("pressure", "/?show=pressure");
 await visit("what a node waits for shows on hover", {}, async (page) => {
   await page.goto(base + "/?show=pressure");
@@ -43,7 +43,7 @@ await visit("what a node waits for shows on hover", {}, async (page) => {
   const words = await page.locator(".cell").evaluateAll((l) => l.map((c) => c.title));
   assert.ok(words.every((w) => /pressure: share of time in which some task waited for CPU .*, memory .*, storage /.test(w)), words.join("\n"));
 });
-await look("nodes", "/nodes", "Room for", "Held", "Week", /\d+ of 32/);
+await look("nodes", "/nodes", "Room for", "Allocated", "Used, week", /\d+ of 32/);
 const gpuNode = (await ask("/api/reckon/v1/nodes")).nodes.find((n) => n.gpus > 0).node;
 await look("node", `/node?name=${gpuNode}&last=86400`, "Last day", "Last week", "Batch system", "Had room for", "idle", "the machine");
 await look("job-gpu", pick("job with GPUs", (w) => w.gpu_seconds > 0 && w.state === "completed" && long(w)), "Verdict", "GPUs", "GPU memory", "Asked for and used", "Cores in use, by time", "Storage", "Power");
@@ -83,7 +83,7 @@ await visit("a node: the stack fills to the machine, what is not measured is not
   const over = page.locator(".u-over").first(), box = await over.boundingBox();
   await page.mouse.move(box.x + box.width * 0.3, box.y + 50); await page.mouse.down(); await page.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 4 }); await page.mouse.up();
   await page.waitForFunction(() => location.search.includes("from="));
-  await page.getByRole("button", { name: "Leave zoom" }).click();
+  await page.getByRole("button", { name: "24 h", exact: true }).click();
 });
 for (const [name, path] of [["owners", "/owners?since=24h"], ["usage", "/usage?since=7d"], ["power", "/power?last=86400"], ["about", "/about"], ["data", "/data?s=" + encodeURIComponent("node_load1")], ["explore", "/explore?expr=" + encodeURIComponent("sum by (node) (rate(node_cpu_seconds_total{mode=\"user\"}[10m]))")]]) await look(name, path, "Made-up site");
 

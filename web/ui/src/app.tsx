@@ -6,12 +6,15 @@ import { ask } from "./lib/api";
 import { Closed, Dialog } from "./lib/parts";
 import { go, has, introduced, keep, live, liveState, me, page, paused, recall, searching, theme, version } from "./lib/state";
 import type { Me } from "./lib/types";
+import { Picker } from "./lib/picker";
+import { Alerts } from "./pages/alerts";
 import { About } from "./pages/about";
 import { Data } from "./pages/data";
 import { Explore } from "./pages/explore";
 import { Findings } from "./pages/findings";
 import { NodePage } from "./pages/node";
 import { Nodes } from "./pages/nodes";
+import { OwnerPage } from "./pages/owner";
 import { Owners } from "./pages/owners";
 import { Power } from "./pages/power";
 import { Site } from "./pages/site";
@@ -21,16 +24,16 @@ import { WorkloadPage } from "./pages/workload";
 import { Workloads } from "./pages/workloads";
 import list from "./places.json";
 
-interface Place { path: string; title: string; key?: string; under?: string; when?: string }
+interface Place { path: string; title: string; key?: string; under?: string; when?: string; range?: boolean }
 /** What stands at the addresses of places.json, which the server answers. */
 const views: Record<string, ComponentType> = {
-  "/": Site, "/nodes": Nodes, "/node": NodePage, "/workloads": Workloads, "/workload": WorkloadPage, "/owners": Owners,
+  "/": Site, "/nodes": Nodes, "/node": NodePage, "/workloads": Workloads, "/workload": WorkloadPage, "/owners": Owners, "/owner": OwnerPage, "/alerts": Alerts,
   "/usage": UsagePage, "/findings": Findings, "/power": Power, "/data": Data, "/explore": Explore, "/about": About,
 };
 const places = (list as Place[]).map((p) => ({ ...p, view: views[p.path] }));
 const offered = places.filter((p) => !p.when || has(p.when));
 /** Pages of what has names are no use to those who are not signed in. */
-const named = ["/owners", "/findings"];
+const named = ["/owners", "/owner", "/findings", "/alerts"];
 const shownTo = () => offered.filter((p) => me.value?.role !== "public" || !named.includes(p.path));
 
 const help = signal(false), tour = signal(false);
@@ -78,6 +81,7 @@ export function App() {
     <header class="top">
       <a class="brand" href="/"><img src="/static/icon.svg" width="22" height="22" alt="" />reckon</a>
       <nav aria-label="Pages">{shownTo().filter((p) => p.key).map((p) => <a href={p.path} aria-current={p.path === page.value || p.path === here?.under ? "page" : undefined} aria-keyshortcuts={"g " + p.key}>{p.title}</a>)}</nav>
+      {here?.range && <Picker />}
       <div class="tools">
         <LiveMark />
         <button aria-label={`Theme: ${theme.value}. Change`} title="Theme: as the system, light or dark" onClick={() => { theme.value = theme.value === "auto" ? "light" : theme.value === "light" ? "dark" : "auto"; }}>{theme.value === "auto" ? "◐ auto" : theme.value === "light" ? "☀ light" : "☾ dark"}</button>
@@ -87,14 +91,14 @@ export function App() {
       </div>
     </header>
     {has("made-up") && <p class="madeup" role="note"><b>Made-up site:</b> a simulation plays it; nothing here was measured.</p>}
-    <main id="main" tabIndex={-1}>{View && m?.role === "public" && named.includes(here.path) ? <><h1>{here.title}</h1><Closed>{here.title} are shown to those who are signed in.</Closed></> : View ? <View /> : <><h1>Not found</h1><p>There is no page here. <a href="/">The site</a> is a good place to start.</p></>}</main>
+    <main id="main" tabIndex={-1}>{View && m?.role === "public" && named.includes(here.path) ? <><h1>{here.title}</h1><Closed>{here.title} are shown to those who are signed in.</Closed></> : View ? <View /> : <><h1>Not found</h1><p>There is no page here. <a href="/">The first page</a> is a good place to start.</p></>}</main>
     {help.value && <Help />}
     {tour.value && <Tour close={() => { tour.value = false; keep("reckon.tour", "seen"); }} />}
   </>;
 }
 
 function LiveMark() {
-  if (!has("live")) return <span class="quiet" title="Figures are asked for again every 15 s">{paused.value ? "paused" : "every 15 s"}</span>;
+  if (!has("live")) return <span class="quiet" title="Figures are read again every 15 s">{paused.value ? "paused" : "↻ 15 s"}</span>;
   const text = paused.value ? "⏸ paused" : liveState.value === "lost" ? "✕ no live figures" : liveState.value === "on" ? "● live" : "○ waiting";
   return <button aria-pressed={paused.value} title={live.value ? `last tick ${live.value.time} (p pauses)` : "p pauses"} onClick={() => { paused.value = !paused.value; }}>{text}</button>;
 }
@@ -105,7 +109,7 @@ function Help() {
     <h3>Keys</h3>
     <dl class="keys">{shownTo().filter((p) => p.key).map((p) => <><dt><kbd>g</kbd> <kbd>{p.key}</kbd></dt><dd>{p.title}</dd></>)}
       <dt><kbd>/</kbd></dt><dd>search workloads</dd><dt><kbd>t</kbd></dt><dd>light or dark</dd><dt><kbd>p</kbd></dt><dd>pause and resume live figures</dd>
-      <dt><kbd>?</kbd></dt><dd>this help</dd><dt><kbd>Esc</kbd></dt><dd>close</dd><dt><kbd>←</kbd><kbd>→</kbd><kbd>↑</kbd><kbd>↓</kbd></dt><dd>from node to node on the site page</dd></dl>
+      <dt><kbd>?</kbd></dt><dd>this help</dd><dt><kbd>Esc</kbd></dt><dd>close</dd><dt><kbd>←</kbd><kbd>→</kbd><kbd>↑</kbd><kbd>↓</kbd></dt><dd>from node to node on the first page</dd></dl>
     <p><button onClick={() => { help.value = false; tour.value = true; }}>Show the tour</button> <a href="/api/reckon/openapi.json">API</a> <span class="quiet">version {version || "unknown"}</span></p>
   </Dialog>;
 }

@@ -4,7 +4,8 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Asked, Failure } from "./api";
 import { ago, clock, exact, human, known, unknown, utc, type Unit } from "./units";
 import { me, nodeLink, ownerLink, workloadLink } from "./state";
-import type { Num, Workload } from "./types";
+import { titleOf } from "./names";
+import type { Num } from "./types";
 
 /** A figure: short, exact on hover. */
 export function Q({ v, unit, note, is }: { v: Num | unknown; unit: Unit; note?: string; is?: string }) {
@@ -29,12 +30,12 @@ export function clean(s: string): string {
   return s.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 /** A workload; the public sees no more of one than its line. */
-export const W = ({ w }: { w: { id: string; name?: string; site?: string } }) => <Name href={me.value?.role === "public" ? undefined : workloadLink(w.id, undefined, w.site)}>{w.id}</Name>;
+export const W = ({ w }: { w: { id: string; name?: string; command?: string; owner?: string; kind?: string; site?: string } }) => {
+  const called = titleOf(w), same = w.id.endsWith("/" + called);
+  return <><Name href={me.value?.role === "public" ? undefined : workloadLink(w.id, undefined, w.site)} max={60}>{same ? w.id : called}</Name>{!same && <> <small class="id quiet"><bdi>{clean(w.id).slice(0, 80)}</bdi></small></>}</>;
+};
 export const Owner = ({ o }: { o?: string }) => (o ? <Name href={ownerLink(o)} max={32}>{o}</Name> : <span title="not shown, or not known">{unknown}</span>);
 export const NodeName = ({ n, site }: { n: string; site?: string }) => <Name href={nodeLink(n, site)} max={40}>{n}</Name>;
-export function Named({ w }: { w: Workload }) {
-  return w.name && !w.id.endsWith("/" + w.name) ? <Name max={40}>{w.name}</Name> : null;
-}
 
 export function Section({ title, children, aside, id }: { title: string; children: ComponentChildren; aside?: ComponentChildren; id?: string }) {
   const key = id ?? title.toLowerCase().replace(/[^a-z0-9]+/g, "-");

@@ -93,14 +93,14 @@ export function query(params: Record<string, string | number | string[] | undefi
 
 export interface Column { key: string; title: string; unit?: string; sort?: boolean; wide?: boolean }
 export const columns: Column[] = [
-  { key: "id", title: "Workload", sort: true, wide: true }, { key: "name", title: "Name", sort: true, wide: true }, { key: "owner", title: "Owner", sort: true },
+  { key: "name", title: "Workload", sort: true, wide: true }, { key: "id", title: "Id", sort: true, wide: true }, { key: "owner", title: "Owner", sort: true },
   { key: "state", title: "State", sort: true }, { key: "kind", title: "Kind", sort: true }, { key: "account", title: "Account", sort: true },
   { key: "partition", title: "Partition", sort: true }, { key: "command", title: "Program" }, { key: "nodes", title: "Nodes" },
   { key: "start", title: "Start", sort: true }, { key: "end", title: "End", sort: true }, { key: "wall_seconds", title: "Wall", unit: "seconds" },
   { key: "spark", title: "Cores, 6 h" },
   ...figures.map((f) => ({ ...f, sort: true })),
 ];
-export const shown = ["id", "name", "owner", "state", "start", "wall_seconds", "spark", "cpu_seconds", "cores_mean", "memory_peak_bytes"];
+export const shown = ["name", "id", "owner", "state", "start", "wall_seconds", "spark", "cpu_seconds", "cores_mean", "memory_peak_bytes"];
 
 /** The state of a workload in one word, whoever said it. */
 export function stateOf(w: Workload): string {

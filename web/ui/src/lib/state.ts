@@ -14,11 +14,17 @@ export const page = computed(() => url.value.pathname);
 export const param = (name: string) => url.value.searchParams.get(name) ?? "";
 
 export function go(href: string, replace = false): void {
-  const next = new URL(href, location.href);
+  const next = taking(new URL(href, location.href));
   const moved = next.pathname !== url.value.pathname;
   history[replace ? "replaceState" : "pushState"](null, "", next);
   url.value = next;
   if (moved && !replace) { scrollTo(0, 0); document.getElementById("main")?.focus({ preventScroll: true }); }
+}
+/** Another page is about the same time, unless its address says another. */
+function taking(next: URL): URL {
+  const time = ["last", "from", "to", "since"], here = url.value.searchParams;
+  if (next.pathname !== url.value.pathname && !time.some((k) => next.searchParams.has(k))) for (const k of time) if (here.has(k)) next.searchParams.set(k, here.get(k)!);
+  return next;
 }
 /** Changes parameters of the address of this page; empty removes one. */
 export function set(values: Record<string, string>, replace = true): void {
@@ -30,7 +36,8 @@ const also = (more: Record<string, string | undefined>) => Object.fromEntries(Ob
 // Sites may give the same names: where the site is known it is in the address.
 export const workloadLink = (id: string, start?: string, site?: string) => "/workload?" + new URLSearchParams({ id, ...also({ start, site }) });
 export const nodeLink = (node: string, site?: string) => "/node?" + new URLSearchParams({ name: node, ...also({ site }) });
-export const ownerLink = (owner: string) => "/workloads?" + new URLSearchParams({ q: "owner:" + (/[\s":,]/.test(owner) ? JSON.stringify(owner) : owner) });
+export const ownerLink = (owner: string) => (has("usage") ? "/owner?" + new URLSearchParams({ name: owner }) : ownersWork(owner));
+export const ownersWork = (owner: string) => "/workloads?" + new URLSearchParams({ q: "owner:" + (/[\s":,]/.test(owner) ? JSON.stringify(owner) : owner) });
 
 addEventListener("popstate", () => { url.value = new URL(location.href); });
 document.addEventListener("click", (e) => {

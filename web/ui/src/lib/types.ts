@@ -49,7 +49,7 @@ export interface Usage extends Used, Capacity {
   capacity_share: Num; [figure: string]: unknown;
 }
 export interface UsageList {
-  since: string; until: string; span: string; by: string[]; rows: Usage[]; total: Usage; missing?: string[];
+  since: string; until: string; span: string; by: string[]; rows: Usage[]; total: Usage; missing?: string[]; proof?: string;
   pending?: { workloads: number; request_cores: Num; request_gpus: Num; longest_seconds: Num } | null;
 }
 export interface LiveWorkload {
@@ -60,7 +60,7 @@ export interface Live { time: string; node: string; cores: number; cores_used: N
 export interface ScaleRun { id: string; start: string; cores: number; cores_from: string; seconds: number; cpu_seconds?: Num; speedup: Num }
 export interface Scale { runs: ScaleRun[]; left_out: number; verdicts: Verdict[] | null }
 export interface Finding {
-  id: string; rule: string; means?: string; severity: string; state: string; owner: string; workload?: string; node?: string; part?: string; text: string; first: string; last: string; found: string; seen: string;
+  id: string; site?: string; rule: string; means?: string; severity: string; state: string; owner: string; workload?: string; node?: string; part?: string; text: string; first: string; last: string; found: string; seen: string;
   evidence: { text: string; value: number; unit: string; limit?: Num; wasted?: boolean }[]; acknowledged_by?: string; acknowledged?: string; muted_until?: string; mute_reason?: string; queries?: FindingQuery[];
 }
 export interface FindingQuery { text: string; query: string }

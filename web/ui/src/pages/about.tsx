@@ -15,7 +15,7 @@ export function About() {
     <Section title="This server"><ul><li>Version {version || "unknown"}</li><li><a href="/api/reckon/openapi.json">OpenAPI document</a> of the whole API</li>
       {has("prometheus") && <li><code>{location.origin}</code> is a Prometheus data source for Grafana</li>}{has("metrics") && <li><a href="/metrics">Metrics</a> of this process and its sensors</li>}
       {m && <li>You look as {m.name ? <b><bdi>{clean(m.name)}</bdi></b> : "somebody without a name"}, role {m.role}{m.owners?.length > 0 && <>, and see in full the work of {m.owners.map(clean).join(", ")}</>}</li>}</ul></Section>
-    {(m?.role === "support" || m?.role === "admin") && <HeldBack />}</>;
+    {has("held-back") && (m?.role === "support" || m?.role === "admin") && <HeldBack />}</>;
 }
 
 /** Figures that passed what bounds them: shown nowhere but here, so that somebody mends them. */

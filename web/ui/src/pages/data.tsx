@@ -7,27 +7,26 @@ import { complete } from "../lib/promql";
 import { query } from "../lib/search";
 import { selector, shortNames, unitOf } from "../lib/series";
 import { promQuote } from "../lib/stack";
+import { range } from "../lib/range";
 import { param, set } from "../lib/state";
 import type { Correlation, DataTable, Pair } from "../lib/types";
 import { duration, human, known } from "../lib/units";
-import { spans } from "./node";
 
 type Meta = Record<string, { type: string; help: string; unit: string }[]>;
 const some: [string, string][] = [
-  ["Cores of each workload", "reckon_workload_cpu_seconds_total"],
-  ["Memory of each workload", "reckon_workload_memory_bytes"], ["Load of each node", "node_load1"], ["Power of each node", "reckon_node_energy_joules_total"],
+  ["Cores of the ten biggest workloads", "topk(10, reckon_workload_cpu_seconds_total)"],
+  ["Memory of the ten biggest workloads", "topk(10, reckon_workload_memory_bytes)"], ["Load of each node", "node_load1"], ["Power of each node", "reckon_node_energy_joules_total"],
 ];
 
 export function Data() {
-  const picked = param("s").split("\n").filter(Boolean), last = Number(param("last")) || 3600;
+  const picked = param("s").split("\n").filter(Boolean), r = range.value;
   const put = (list: string[]) => set({ s: list.join("\n"), pair: "" }, false);
-  const to = useMemo(() => Math.floor(Date.now() / 15000) * 15, [last, param("s")]);
-  const q = query({ select: picked, from: new Date((to - last) * 1000).toISOString(), to: new Date(to * 1000).toISOString() });
+  const at = useMemo(() => ({ from: r.from, to: r.to }), [r.length, r.fixed && r.from, param("s")]);
+  const q = query({ select: picked, from: new Date(at.from * 1000).toISOString(), to: new Date(at.to * 1000).toISOString() });
   return <><h1>Data</h1>
     <p class="quiet">Pick series, see them, see which go together, and take them along as a table. Counters are shown as rates per second.</p>
     <Pick add={(s) => { if (!picked.includes(s)) put([...picked, s]); }} />
     {picked.length > 0 && <ul class="picked" aria-label="Picked series">{picked.map((s, i) => <li><input aria-label={`Selector ${i + 1}`} value={s} spellcheck={false} onChange={(e) => { const v = e.currentTarget.value.trim(); put(picked.map((x, k) => (k === i ? v : x)).filter(Boolean)); }} /><button aria-label={"Remove " + clean(s).slice(0, 80)} onClick={() => put(picked.filter((_, k) => k !== i))}>✕</button></li>)}</ul>}
-    <div class="controls"><Choice label="Last" value={String(last)} of={spans} pick={(v) => set({ last: v === "3600" ? "" : v })} /></div>
     {picked.length === 0 ? <Empty>No series is picked. Begin with {some.map(([words, s], i) => <>{i > 0 && ", "}<button onClick={() => put([s])}>{words}</button></>)}, or search above.</Empty>
       : <><Plots q={q} /><Export q={q} /><Together key={q} q={q} /></>}</>;
 }

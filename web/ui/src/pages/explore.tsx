@@ -3,16 +3,16 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Choice, clean, Empty, Section, Show, Table } from "../lib/parts";
+import { range, type Range } from "../lib/range";
 import { param, set } from "../lib/state";
 import { complete, place, words } from "../lib/promql";
-import { axis, niceStep, onto, promQuote } from "../lib/stack";
-import { spans } from "./node";
+import { axis, onto, promQuote } from "../lib/stack";
 
 const begin = "topk(5, sum by (workload) (rate(reckon_workload_cpu_seconds_total[5m])))";
 type Meta = Record<string, { type: string; help: string; unit: string }[]>;
 
 export function Explore() {
-  const expr = param("expr"), last = Number(param("last")) || 3600, as = param("as") || "chart";
+  const expr = param("expr"), r = range.value, as = param("as") || "chart";
   const [draft, setDraft] = useState(expr || begin), [list, setList] = useState<string[]>([]), [at, setAt] = useState(0), [turn, setTurn] = useState(0);
   const box = useRef<HTMLTextAreaElement>(null), names = useRef<string[]>([]), asked = useRef(0);
   const meta = useAsk<{ data: Meta }>("/api/v1/metadata");
@@ -51,8 +51,8 @@ export function Explore() {
           else if (e.key === "Enter" && !e.shiftKey) { e.preventDefault(); ran(); }
         }} />
       {list.length > 0 && <ul class="suggest" id="expr-list" role="listbox" aria-label="Suggestions; Tab takes one">{list.map((s, i) => <li id={"expr-" + i} role="option" aria-selected={i === at} onMouseDown={(e) => { e.preventDefault(); take(s); }}><span><bdi>{clean(s).slice(0, 90)}</bdi></span><small>{meta.data?.data[s]?.[0]?.type ?? ""}</small></li>)}{metricAt && <li role="option" aria-selected={false} aria-disabled="true"><small>{metricAt.help}</small></li>}</ul>}</div>
-    <div class="controls"><button onClick={ran}>Ask</button><Choice label="As" value={as} of={[["chart", "chart"], ["table", "table of now"]]} pick={(v) => set({ as: v === "chart" ? "" : v })} />{as === "chart" && <Choice label="Last" value={String(last)} of={spans} pick={(v) => set({ last: v === "3600" ? "" : v })} />}</div>
-    {expr ? <Answer key={turn} expr={expr} last={last} as={as} /> : <Empty>Ask something. The expression above shows who uses most CPU.</Empty>}</>;
+    <div class="controls"><button onClick={ran}>Ask</button><Choice label="As" value={as} of={[["chart", "chart"], ["table", "table of now"]]} pick={(v) => set({ as: v === "chart" ? "" : v })} /></div>
+    {expr ? <Answer key={turn} expr={expr} r={r} as={as} /> : <Empty>Ask something. The expression above shows who uses most CPU.</Empty>}</>;
 }
 
 export const nameOf = (m: Record<string, string>) => {
@@ -60,9 +60,9 @@ export const nameOf = (m: Record<string, string>) => {
   return (__name__ ?? "") + (rest ? (__name__ ? ` {${rest}}` : rest) : __name__ ? "" : "value");
 };
 
-function Answer({ expr, last, as }: { expr: string; last: number; as: string }) {
-  const w = useMemo(() => { const step = niceStep(last), to = Math.floor(Date.now() / 1000 / step) * step; return { from: to - last, to, step }; }, [last, expr]);
-  const a = useAsk(`${as} ${expr} ${last}`, false, (_p, s) => (as === "table" ? promInstant(expr, s) : promRange(expr, w.from, w.to, w.step, s)));
+function Answer({ expr, r, as }: { expr: string; r: Range; as: string }) {
+  const w = useMemo(() => ({ from: r.from, to: r.to, step: r.step }), [r.length, r.fixed && r.from, expr]);
+  const a = useAsk(`${as} ${expr} ${w.from} ${w.to}`, false, (_p, s) => (as === "table" ? promInstant(expr, s) : promRange(expr, w.from, w.to, w.step, s)));
   const q = as === "table" ? "/api/v1/query?" + new URLSearchParams({ query: expr }) : "/api/v1/query_range?" + new URLSearchParams({ query: expr, start: String(w.from), end: String(w.to), step: String(w.step) });
   const drawn = useMemo(() => { const times = axis(w.from, w.to, w.step); return { times, lines: (Array.isArray(a.data) ? a.data : []).slice(0, 50).map((s): Line => ({ label: nameOf(s.metric ?? {}), row: onto(times, s) })) }; }, [a.data]);
   return <Section title="Answer" aside={<a href={q} download="answer.json">JSON</a>}><Show a={a}>{(d) => {

@@ -19,7 +19,7 @@ export function Findings() {
   const path = "/api/reckon/v1/findings?" + query({ state: state === "all" ? ["new", "open", "gone"] : state || undefined, rule: rule || undefined, owner: owner || undefined, muted: muted ? "true" : undefined, limit: 500 });
   const a = useAsk<FindingList>(path, true), [trying, setTrying] = useState(false);
   return <><h1>Findings</h1>
-    <div class="controls"><Choice label="Show" value={state} of={[["", "new and open"], ["new", "new"], ["gone", "gone"], ["all", "all"]]} pick={(v) => set({ state: v })} />
+    <div class="controls"><Choice label="Show" value={state} of={[["", "current"], ["new", "new"], ["gone", "gone"], ["all", "all"]]} pick={(v) => set({ state: v })} />
       <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["over-share", "gpu-unused", "over-requested", "idle-allocation", "many-small-jobs", "memory-thrashing", "imbalance", "cannot-start", "anomaly"].map((r) => <option value={r}>{r}</option>)}</select></label>
       <label><input type="checkbox" checked={muted} onChange={(e) => set({ muted: e.currentTarget.checked ? "true" : "" })} /> with those muted</label>
       {owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}

@@ -5,12 +5,14 @@ import { TimeChart, type Line } from "../lib/chart";
 import { Outlook } from "../lib/outlook";
 import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
 import { pressure, stateOfNode } from "../lib/nodes";
-import { beat, has, nodeLink, param, set, workloadLink } from "../lib/state";
-import { axis, free, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
+import { range as ranged, zoomTo, type Range } from "../lib/range";
+import { has, nodeLink, param, set, workloadLink } from "../lib/state";
+import { axis, free, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { Node, NodeList, NodeSpan, PromSeries, UsageList } from "../lib/types";
+import { alike, titleOf } from "../lib/names";
+import { added, namesOf } from "../lib/users";
 import { human, known, type Unit } from "../lib/units";
 
-export const spans: [string, string][] = [["3600", "1 h"], ["21600", "6 h"], ["86400", "1 d"], ["604800", "7 d"], ["2592000", "30 d"], ["31536000", "1 y"]];
 const biggest = 9;
 
 export function NodePage() {
@@ -21,14 +23,14 @@ export function NodePage() {
       const n = d.nodes.find(is), elsewhere = site === "" ? d.nodes.filter(is).slice(1) : [];
       return n ? <>{elsewhere.length > 0 && <div class="note info" role="status">Other sites have a node of this name too: {[n, ...elsewhere].map((x) => <><a href={nodeLink(x.node, x.site)}>{clean(x.site || "no site")}</a> </>)}. Charts below hold them all.</div>}<Facts n={n} /></> : <Empty>No node of this name has reported. <a href="/nodes">All nodes</a></Empty>;
     }}</Show>
-    {has("prometheus") && <Charts node={name} site={site} n={a.data?.nodes.find(is)} />}
-    <Outlook of={{ node: name }} site={site} />
+    {a.data?.nodes.some(is) && <>{has("prometheus") && <Charts node={name} site={site} n={a.data?.nodes.find(is)} />}
+    <Outlook of={{ node: name }} site={site} /></>}
   </>;
 }
 
 /** What was used of a node over a longer time, while it was up. */
 function Span({ s, what }: { s: NodeSpan; what: string }) {
-  return <li><span class="what">{what}</span><b><Q v={s.cpu_share} unit="ratio" /> of the cores</b><small>{known(s.unused_core_seconds) && <><Q v={s.unused_core_seconds} unit="seconds" note="of core time that was there and not used" /> unused, </>}{known(s.memory_share) && <><Q v={s.memory_share} unit="ratio" /> of memory, </>}up <Q v={s.up_share} unit="ratio" note="of the time" />{known(s.energy_joules) && <>, <Q v={s.energy_joules} unit="joules" /></>}</small></li>;
+  return <li><span class="what">{what}</span><b><Q v={s.cpu_share} unit="ratio" /> of the cores</b><small>{known(s.unused_core_seconds) && <><Q v={s.unused_core_seconds} unit="core-seconds" note="of core time that was there and not used" /> unused, </>}{known(s.memory_share) && <><Q v={s.memory_share} unit="ratio" /> of memory, </>}up <Q v={s.up_share} unit="ratio" note="of the time" />{known(s.energy_joules) && <>, <Q v={s.energy_joules} unit="joules" /></>}</small></li>;
 }
 
 function Facts({ n }: { n: Node }) {
@@ -42,26 +44,18 @@ function Facts({ n }: { n: Node }) {
       <li><span class="what">Memory in use</span><b><Q v={n.memory_used_bytes} unit="bytes" /></b><Bar v={n.memory_used_bytes} of={n.memory_bytes} unit="bytes" label="Memory in use" /></li>
       <li><span class="what">Power</span><b><Q v={n.power_watts} unit="watts" /></b><small>{known(n.power_watts) ? <>{n.power_method}, idle <Q v={n.power_idle_watts} unit="watts" /></> : <a href={"/about?" + new URLSearchParams({ node: n.node })}>not measured: why?</a>}</small></li>
       <li><span class="what">Pressure</span><b><Q v={p?.share} unit="ratio" note={p?.all} /></b><small>{p ? `of the time some task waits for ${p.of}` : "this kernel tells none (PSI)"}</small></li>
-      {n.batch && <li><span class="what">Batch system</span><b>{clean(stateOfNode(n).word)}</b><small>{known(n.batch.cores_held) && <><Q v={n.batch.cores_held} unit="cores" /> of <Q v={n.batch.cores} unit="cores" /> cores held{known(n.batch.gpus) && n.batch.gpus > 0 && known(n.batch.gpus_held) && <>, {human(n.batch.gpus_held, "gpus")} of {human(n.batch.gpus, "gpus")} GPUs</>}</>}{(n.batch.partitions?.length ?? 0) > 0 && <> · {n.batch.partitions!.map(clean).join(", ")}</>}</small></li>}
+      {n.batch && <li><span class="what">Batch system</span><b>{clean(stateOfNode(n).word)}</b><small>{known(n.batch.cores_held) && <><Q v={n.batch.cores_held} unit="cores" /> of <Q v={n.batch.cores} unit="cores" /> cores allocated{known(n.batch.gpus) && n.batch.gpus > 0 && known(n.batch.gpus_held) && <>, {human(n.batch.gpus_held, "gpus")} of {human(n.batch.gpus, "gpus")} GPUs</>}</>}{(n.batch.partitions?.length ?? 0) > 0 && <> · {n.batch.partitions!.map(clean).join(", ")}</>}</small></li>}
       {n.day && <Span s={n.day} what="Last day" />}{n.week && <Span s={n.week} what="Last week" />}
-      {n.waiting && <li><span class="what">Had room for</span><b>{n.waiting.jobs} waiting job{n.waiting.jobs === 1 ? "" : "s"}</b><small title="jobs that waited in the last day while it had free all that they asked for on one node">{n.waiting.jobs > 0 ? <>last day; {n.waiting.now} now; <Q v={n.waiting.core_seconds} unit="seconds" /> of core time</> : "in the last day"}</small></li>}
+      {n.waiting && n.waiting.jobs > 0 && <li><span class="what">Had room for</span><b>{n.waiting.jobs} waiting job{n.waiting.jobs === 1 ? "" : "s"}</b><small title="jobs that waited in the last day while it had free all that they asked for on one node">{n.waiting.jobs > 0 ? <>last day; {n.waiting.now} now; <Q v={n.waiting.core_seconds} unit="seconds" /> of core time</> : "in the last day"}</small></li>}
       <li><span class="what">Workloads</span><b>{n.workloads}</b><small><a href={"/workloads?" + new URLSearchParams({ q: `node:${/[\s":,]/.test(n.node) ? JSON.stringify(n.node) : n.node} running:yes` })}>list them</a></small></li>
       <li><span class="what">Started</span><b><When t={n.boot} /></b><small>{n.distribution} {n.kernel && <>kernel {clean(n.kernel)}</>}</small></li>
     </ul></>;
 }
 
-interface Window { from: number; to: number; step: number }
-function window_(): Window {
-  const from = Number(param("from")), to = Number(param("to"));
-  if (from > 0 && to > from) { const step = niceStep(to - from); return { from: Math.floor(from / step) * step, to, step }; }
-  const length = Number(param("last")) || 3600, step = niceStep(length), end = Math.floor(Date.now() / 1000 / step) * step;
-  return { from: end - length, to: end, step };
-}
+type Window = Range;
 
 function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
-  const b = beat.value, w = useMemo(window_, [param("last"), param("from"), param("to"), param("last") === "" || Number(param("last")) <= 86400 ? b : 0]);
-  const zoomed = param("from") !== "";
-  const zoom = (from: number, to: number) => set({ from: String(Math.floor(from)), to: String(Math.ceil(to)) }, false);
+  const now = ranged.value, w = useMemo(() => now, [now.from, now.to, now.step]), zoom = zoomTo;
   const sel = `node=${promQuote(node)}${site ? `,site=${promQuote(site)}` : ""}`, range = useRange(sel, w), r = `[${range}s]`;
   const stack = param("show") || "cpu";
   const kinds = {
@@ -73,8 +67,6 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
   const k = kinds[stack as keyof typeof kinds] ?? kinds.cpu;
   if (range === 0) return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
   return <>
-    <div class="controls"><Choice label="Last" value={zoomed ? "" : param("last") || "3600"} of={spans} pick={(v) => set({ last: v === "3600" ? "" : v, from: "", to: "" })} />
-      {zoomed && <button onClick={() => set({ from: "", to: "" }, false)}>Leave zoom</button>}<span class="quiet">drag over a chart to zoom</span></div>
     <Section title={k.title} aside={<Choice label="Show" value={stack} of={[["cpu", "CPU"], ["memory", "Memory"], ["energy", "Power"], ["gpu", "GPU"]]} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
       <Stack key={stack} node={sel} who={new URLSearchParams(site ? { node, site } : { node }).toString()} w={w} k={k} zoom={zoom} /></Section>
     <div class="cols">
@@ -92,7 +84,7 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
 /** The length of time that rates are taken over, seconds; 0 until it is known. What is told once a minute or less needs more than what is told every 15 s. */
 function useRange(sel: string, w: Window): number {
   const wide = Math.ceil(Math.max(600, w.to - w.from) / 600) * 600, old = w.step < 7200 && w.to < Date.now() / 1000 - 2 * 86400, fine = w.step < 300 || old;
-  const a = useAsk(fine ? `interval ${sel} ${wide} ${Math.floor(w.to / 600)}` : null, false, (_p, s) => promInstant(`max(quantile_over_time(0.2, count_over_time(node_memory_MemTotal_bytes{${sel}}[10m])[${wide}s:10m]))`, s, w.to), sel);
+  const a = useAsk(fine ? `interval ${sel} ${wide} ${Math.floor(w.to / 600)}` : null, false, (_p, s) => promInstant(`max(quantile_over_time(0.05, count_over_time(node_memory_MemTotal_bytes{${sel}}[10m])[${wide}s:10m]))`, s, w.to), sel);
   if (!fine) return w.step;
   if (!a.data && !a.error) return 0;
   const n = Number(a.data?.[0]?.value?.[1]);
@@ -123,10 +115,11 @@ async function stackOf(node: string, who: string, w: Window, k: { daily: readonl
   const daily = (i: number, q: string) => days.then((d) => (d[i]?.length > 0 ? d[i] : range(q)));
   const all = daily(0, `sum(${metric})`), total = daily(1, k.total), size = k.size ? range(k.size) : Promise.resolve([] as PromSeries[]);
   for (const p of [total, size, all]) p.catch(() => undefined); // told below
-  const top = await promInstant(`topk(${biggest}, sum by (workload) (${inWindow}))`, signal, w.to);
-  const names = top.sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1])).map((s) => s.metric.workload).filter(Boolean);
+  const top = await promInstant(`topk(60, sum by (workload, owner) (${inWindow}))`, signal, w.to);
+  const sorted = top.filter((s) => s.metric.workload && Number(s.value?.[1]) > 0).sort((a, b) => Number(b.value?.[1]) - Number(a.value?.[1])), called = await namesOf(sorted.map((s) => s.metric.workload), w, signal);
+  const groups = alike(sorted, (s) => called.get(s.metric.workload) ?? titleOf({ id: s.metric.workload, owner: s.metric.owner }), (s) => s.metric.owner ?? "").slice(0, biggest), names = groups.flatMap((g) => g.of.map((s) => s.metric.workload));
   const lines = names.length ? range(`sum by (workload) (${k.metric(`${node},workload=~${promAny(names)}`)})`) : Promise.resolve([] as PromSeries[]);
-  return { names, lines: await lines, all: await all, total: await total, size: await size, w };
+  return { groups: groups.map((g) => ({ title: g.title, owner: g.owner, ids: g.of.map((s) => s.metric.workload) })), lines: await lines, all: await all, total: await total, size: await size, w };
 }
 
 function Stack({ node, who, w, k, zoom }: { node: string; who: string; w: Window; k: { title: string; daily: readonly string[]; unit: Unit; metric: (x: string) => string; total: string; size: string; restName: string; freeName: string }; zoom: (a: number, b: number) => void }) {
@@ -135,7 +128,7 @@ function Stack({ node, who, w, k, zoom }: { node: string; who: string; w: Window
     const d = a.data;
     if (!d) return null;
     const times = axis(d.w.from, d.w.to, d.w.step), one = (s: PromSeries[]): Row => (s[0] ? onto(times, s[0]) : new Array(times.length).fill(null));
-    const lines: Line[] = d.names.flatMap((name) => { const s = d.lines.find((x) => x.metric.workload === name); return s ? [{ label: name, row: onto(times, s), href: workloadLink(name) }] : []; });
+    const lines: Line[] = d.groups.flatMap((g) => { const mine = d.lines.filter((x) => g.ids.includes(x.metric.workload)).map((x) => onto(times, x)); return mine.length ? [{ label: `${g.title}${g.ids.length > 1 ? ` × ${g.ids.length}` : ""}${g.owner ? ` (${g.owner})` : ""}`, row: added(mine, times.length), href: g.ids.length === 1 ? workloadLink(g.ids[0]) : "/workloads?" + new URLSearchParams({ q: `name:${JSON.stringify(g.title)}` }) }] : []; });
     const all = one(d.all), total = one(d.total), size = one(d.size);
     const others = rest(all, lines.map((l) => l.row));
     if (others.some((v) => (v ?? 0) > 0)) lines.push({ label: "other workloads", row: others, quiet: 1 });

@@ -13,12 +13,12 @@ const columns: Named[] = [
   { key: "site", title: "Site", sort: "site", cell: (n) => <Name max={30}>{n.site ?? ""}</Name> },
   { key: "state", title: "State", sort: "state", when: batch, cell: (n) => { const s = stateOfNode(n); return <span class={s.bad ? "attention" : ""} title={s.why ? clean(s.why) : undefined}>{clean(s.word)}</span>; } },
   { key: "used", title: "Cores", sort: "used", cell: (n) => <><Bar v={n.up ? n.cores_used : null} of={n.cores} unit="cores" label="Cores in use" /> <span class="quiet">of <Q v={n.cores} unit="cores" /></span></> },
-  { key: "day", title: "Day", sort: "day", number: true, when: (n) => !!n.day, cell: (n) => <Q v={n.day?.cpu_share} unit="ratio" note="of its cores in the last day, while it was up" /> },
-  { key: "week", title: "Week", sort: "week", number: true, when: (n) => !!n.week, cell: (n) => <Q v={n.week?.cpu_share} unit="ratio" note="of its cores in the last week, while it was up" /> },
-  { key: "held", title: "Held", sort: "held", number: true, when: batch, cell: (n) => (n.batch ? <span title="cores that jobs hold, of those that the batch system gives out"><Q v={n.batch.cores_held} unit="cores" /> of <Q v={n.batch.cores} unit="cores" /></span> : "–") },
+  { key: "day", title: "Used, day", sort: "day", number: true, when: (n) => !!n.day, cell: (n) => <Q v={n.day?.cpu_share} unit="ratio" note="of its cores in the last day, while it was up" /> },
+  { key: "week", title: "Used, week", sort: "week", number: true, when: (n) => !!n.week, cell: (n) => <Q v={n.week?.cpu_share} unit="ratio" note="of its cores in the last week, while it was up" /> },
+  { key: "held", title: "Allocated", sort: "held", number: true, when: batch, cell: (n) => (n.batch ? <span title="cores that jobs hold, of those that the batch system gives out"><Q v={n.batch.cores_held} unit="cores" /> of <Q v={n.batch.cores} unit="cores" /></span> : "–") },
   { key: "gpus", title: "GPUs", sort: "gpus", number: true, when: (n) => known(n.gpus) && n.gpus > 0, cell: (n) => (n.batch && known(n.batch.gpus_held) && known(n.gpus) && n.gpus > 0 ? <span title="held by jobs, of all">{n.batch.gpus_held} of {n.gpus}</span> : <Q v={n.gpus} unit="gpus" />) },
   { key: "memory", title: "Memory", sort: "memory", cell: (n) => <><Bar v={n.up ? n.memory_used_bytes : null} of={n.memory_bytes} unit="bytes" label="Memory in use" /> <span class="quiet">of <Q v={n.memory_bytes} unit="bytes" /></span></> },
-  { key: "unused", title: "Unused, day", sort: "unused", number: true, when: (n) => !!n.day, cell: (n) => <Q v={n.day?.unused_core_seconds} unit="seconds" note="of core time in the last day that was there and not used" /> },
+  { key: "unused", title: "Unused, day", sort: "unused", number: true, when: (n) => !!n.day, cell: (n) => <Q v={n.day?.unused_core_seconds} unit="core-seconds" note="of core time in the last day that was there and not used" /> },
   { key: "waiting", title: "Room for", sort: "waiting", number: true, when: (n) => !!n.waiting, cell: (n) => (n.waiting ? <span title="jobs that waited in the last day while it had free all that they asked for on one node">{n.waiting.jobs} job{n.waiting.jobs === 1 ? "" : "s"}</span> : "–") },
   { key: "pressure", title: "Pressure", sort: "pressure", number: true, cell: (n) => { const p = pressure(n); return <><Q v={p?.share} unit="ratio" note={p?.all} />{p && p.share >= 0.005 && <small class="quiet"> {p.of}</small>}</>; } },
   { key: "load", title: "Load", sort: "load1", number: true, cell: (n) => <Q v={n.load1} unit="cores" /> },
@@ -45,7 +45,7 @@ export function Nodes() {
     <Show a={a}>{(d) => {
       const low = find.toLowerCase(), list = sorted(d.nodes.filter((n) => (state === "" || n.up === (state === "up")) && (n.node.toLowerCase().includes(low) || stateOfNode(n).word.toLowerCase().includes(low))), by);
       if (d.nodes.length === 0) return <Empty>No node has reported yet.</Empty>;
-      if (list.length === 0) return <Empty>No node is like that. <button onClick={() => set({ q: "", state: "" })}>Show all {d.nodes.length}</button></Empty>;
+      if (list.length === 0) return <Empty>No node matches. <button onClick={() => set({ q: "", state: "" })}>Show all {d.nodes.length}</button></Empty>;
       return <Section title={list.length === d.nodes.length ? `${list.length} node${list.length === 1 ? "" : "s"}` : `${list.length} of ${d.nodes.length} nodes`}><Table caption="Nodes" rows={list} keyOf={(n) => (n.site ?? "") + "/" + n.node} sort={by} onSort={(s) => set({ sort: s })} cols={there.filter((c) => keys.includes(c.key))} /></Section>;
     }}</Show></>;
 }

@@ -2,20 +2,20 @@
 import { useMemo } from "preact/hooks";
 import { promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
-import { Choice, clean, Empty, NodeName, Q, Section, Show, Table } from "../lib/parts";
+import { clean, Empty, NodeName, Q, Section, Show, Table } from "../lib/parts";
+import { range } from "../lib/range";
 import { nodeLink, param, set } from "../lib/state";
-import { axis, niceStep, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
+import { axis, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { NodeList } from "../lib/types";
 import { human, known } from "../lib/units";
-import { spans } from "./node";
 import { Fit } from "./powerfit";
 import { sum } from "./site";
 
 export function Power() {
-  const last = Number(param("last")) || 21600, nodes = useAsk<NodeList>("/api/reckon/v1/nodes", true);
-  const w = useMemo(() => { const step = niceStep(last), to = Math.floor(Date.now() / 1000 / step) * step; return { from: to - last, to, step, r: `[${Math.max(60, step)}s]` }; }, [last]);
+  const last = range.value.length, now = range.value, nodes = useAsk<NodeList>("/api/reckon/v1/nodes", true);
+  const w = useMemo(() => { return { from: now.from, to: now.to, step: now.step, r: `[${Math.max(60, now.step)}s]` }; }, [now.from, now.to]);
   const rate = (by: string, sel = "") => `sum by (${by}) (rate(reckon_node_attributed_energy_joules_total${sel}${w.r}))`;
-  const byNode = useAsk(`power of nodes ${last}`, false, async (_p, s) => {
+  const byNode = useAsk(`power of nodes ${w.from} ${w.to}`, false, async (_p, s) => {
     const top = await promInstant(`topk(9, sum by (node) (rate(reckon_node_attributed_energy_joules_total[${Math.max(300, last)}s])))`, s, w.to), names = top.map((x) => x.metric.node).filter(Boolean);
     const [each, all, kind] = await Promise.all([names.length ? promRange(rate("node", `{node=~${promAny(names)}}`), w.from, w.to, w.step, s) : [], promRange(`sum(rate(reckon_node_attributed_energy_joules_total${w.r}))`, w.from, w.to, w.step, s), promRange(rate("domain, share, method"), w.from, w.to, w.step, s)]);
     return { each, all, kind };
@@ -38,7 +38,6 @@ export function Power() {
         <li><span class="what">Known by</span><b>{method("measured")} measured</b><small>{method("modelled")} modelled, {method("both")} both</small></li>
         {known(cost) && <li><span class="what">Cost of an hour</span><b>{cost.toFixed(2)} {up.find((n) => n.currency)?.currency}</b></li>}{known(co2) && <li><span class="what">CO₂ of an hour</span><b><Q v={co2} unit="grams" /></b></li>}</ul>;
     }}</Show>
-    <div class="controls"><Choice label="Last" value={String(last)} of={spans} pick={(v) => set({ last: v === "21600" ? "" : v })} /></div>
     <Section title="By node"><Show a={byNode}>{() => (stack.length === 0 ? <Empty>Nothing measures power, and no model stands in. <a href="/about">What is missing, and how to get it</a></Empty> : <TimeChart title="Power by node" times={times} lines={stack} unit="watts" stack height={260} />)}</Show></Section>
     {kinds.length > 0 && <Section title="By part of the machine"><TimeChart title="Power by part, share and method" times={times} lines={kinds} unit="watts" stack height={220} /></Section>}
     {nodes.data && nodes.data.nodes.length > 0 && <><Follows nodes={nodes.data} w={w} /><Fit nodes={nodes.data} from={w.from} to={w.to} /></>}

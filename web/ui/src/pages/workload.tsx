@@ -5,6 +5,7 @@ import { TimeChart, type Mark } from "../lib/chart";
 import { Outlook } from "../lib/outlook";
 import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When } from "../lib/parts";
 import { has, param, set, workloadLink } from "../lib/state";
+import { titleOf } from "../lib/names";
 import { grouped, overlaid, titles, together } from "../lib/profile";
 import { stateOf } from "../lib/search";
 import { marks as marksOf, quantile, rebin } from "../lib/stack";
@@ -19,7 +20,14 @@ export function WorkloadPage() {
   const number = /^slurm\/\d+$/.test(id), family = useAsk<WorkloadList>(number ? "/api/reckon/v1/workloads?" + new URLSearchParams({ family: id, limit: "1", ...(site ? { site } : {}) }) : null, true);
   const whole = family.data && (family.data.total > 1 || family.data.workloads.some((w) => w.id !== id));
   if (!id) return <Empty>Which workload? <a href="/workloads">All workloads</a></Empty>;
-  return <><h1><bdi>{clean(id).slice(0, 160)}</bdi></h1>{whole && <Whole id={id} site={site} />}{whole && a.error?.status === 404 ? null : a.error?.status === 409 && !a.data ? <Several id={id} /> : <Show a={a}>{(d) => <Detail d={d} by={by} />}</Show>}</>;
+  const called = a.data ? titleOf(a.data) : "";
+  return <><h1>{called && !id.endsWith("/" + called) ? <><bdi>{clean(called).slice(0, 120)}</bdi> <small class="id"><Id id={id} /></small></> : <bdi>{clean(id).slice(0, 160)}</bdi>}</h1>{whole && <Whole id={id} site={site} />}{whole && a.error?.status === 404 ? null : a.error?.status === 409 && !a.data ? <Several id={id} /> : <Show a={a}>{(d) => <Detail d={d} by={by} />}</Show>}</>;
+}
+
+/** An id, to be copied. */
+function Id({ id }: { id: string }) {
+  const [said, setSaid] = useState("");
+  return <><code>{clean(id).slice(0, 160)}</code> <button class="quiet copy" aria-label={"Copy " + clean(id).slice(0, 80)} onClick={() => copy(id, (ok) => setSaid(ok ? "copied" : "not copied"))}>⧉</button><span role="status">{said}</span></>;
 }
 
 /** A job array or a heterogeneous job as a whole. */
@@ -45,14 +53,16 @@ function Several({ id }: { id: string }) {
     { title: "Site", cell: (w) => <Name href={workloadLink(w.id, w.start, w.site)}>{w.site ?? ""}</Name> }, { title: "Name", cell: (w) => <Name>{w.name}</Name> }, { title: "Owner", cell: (w) => <Owner o={w.owner} /> }, { title: "Start", cell: (w) => <When t={w.start} /> }]} />}</Show></Section>;
 }
 
+/** The range of this job, a little before and after. */
+const thisTime = (d: WorkloadDetail) => { const a = Date.parse(d.start) / 1000, b = d.end ? Date.parse(d.end) / 1000 : Date.now() / 1000, pad = Math.max(120, (b - a) * 0.1); return new URLSearchParams({ from: String(Math.floor(a - pad)), to: String(Math.ceil(Math.min(Date.now() / 1000, b + pad))) }).toString(); };
 const energyNote = (d: WorkloadDetail) => (d.energy_method === "both" ? "measured and modelled" : d.energy_method);
 
 function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
   const waits = d.state === "pending", of = /^(slurm\/\d+)([_+])\d+$/.exec(d.id);
   return <>
     {of && <p class="quiet">{of[2] === "_" ? "A task of the job array" : "A component of the heterogeneous job"} <Name href={workloadLink(of[1], undefined, d.site)}>{of[1]}</Name>.</p>}
-    <p>{d.name && !d.id.endsWith("/" + d.name) && <><b><Name>{d.name}</Name></b> · </>}of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}{d.qos && <> · QOS <Name>{d.qos}</Name></>}
-      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last heard of <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />)</>}</p>
+    <p>of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}{d.qos && <> · QOS <Name>{d.qos}</Name></>}
+      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last heard of <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />) · <a href={"/?" + thisTime(d)}>the site at this time</a>{d.nodes.length === 1 && <> · <a href={"/node?" + new URLSearchParams({ name: d.nodes[0] }) + "&" + thisTime(d)}>its node</a></>}</>}</p>
     {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Run <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{new Date(l.start).toLocaleString()} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>

@@ -1,8 +1,10 @@
 // Workloads: one search box, a table of any length of which only what is seen is asked for and drawn.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, Failure, promRange } from "../lib/api";
-import { clean, Columns, Empty, Name, Owner, Problem, Q, Spark, W, When } from "../lib/parts";
-import { beat, has, introduced, me, param, searching, set } from "../lib/state";
+import { clean, Columns, Empty, Name, Owner, Problem, Q, Spark, When } from "../lib/parts";
+import { titleOf } from "../lib/names";
+import { asked, range } from "../lib/range";
+import { beat, has, introduced, me, param, searching, set, workloadLink } from "../lib/state";
 import { columns, parse, query, shown, stateOf, suggest, type Column } from "../lib/search";
 import { axis, onto, promAny, type Row } from "../lib/stack";
 import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
@@ -10,15 +12,16 @@ import type { NodeList, UsageList, Workload, WorkloadList } from "../lib/types";
 const rowHeight = 32, chunk = 100, files = "every figure of all that the search selects, in this order; at most 100,000";
 
 export function Workloads() {
-  const text = param("q"), sort = param("sort") || "-start";
+  const text = param("q"), sort = param("sort") || "-cpu_seconds";
   const keys = (param("cols") || shown.join(",")).split(",");
   const cols = columns.filter((c) => keys.includes(c.key) && (c.key !== "spark" || has("prometheus")));
   const parsed = useMemo(() => parse(text), [text]);
-  const base = useMemo(() => query({ ...parsed.params, sort }), [parsed, sort]);
+  const r = range.value, long = parsed.params.since || parsed.params.until || parsed.params.id, time = useMemo(() => (long ? {} : asked({ ...r, to: Math.ceil(r.to / 300) * 300 })), [long, Math.ceil(r.to / 300), r.length, r.fixed]);
+  const base = useMemo(() => query({ ...time, ...parsed.params, sort }), [time, parsed, sort]);
   const file = (format: string) => `/api/reckon/v1/workloads?${base}&limit=100000&format=${format}`;
   return <><h1>Workloads</h1>
     <div class="controls"><SearchBox text={text} />
-      <Columns of={columns} keys={keys} fixed="id" pick={(k) => set({ cols: k.join(",") === shown.join(",") ? "" : k.join(",") })} />
+      <Columns of={columns} keys={keys} fixed="name" pick={(k) => set({ cols: k.join(",") === shown.join(",") ? "" : k.join(",") })} />
       {!parsed.problem && <><a href={file("csv")} download="workloads.csv" title={files}>CSV</a> <a href={file("json")} download="workloads.json" title={files}>JSON</a></>}</div>
     {parsed.problem ? <div class="note warning" role="status">{parsed.problem}</div> : <Rows base={base} cols={cols} sort={sort} filtered={text !== ""} />}
   </>;
@@ -38,7 +41,7 @@ function SearchBox({ text }: { text: string }) {
       .then(([owner, account, partition, node]) => setValues({ owner, account, partition, node }));
   };
   const list = open ? suggest(draft, values) : [];
-  const apply = (t: string) => { clearTimeout(later.current); set({ q: t.trim() }); };
+  const apply = (t: string, kept = true) => { clearTimeout(later.current); set({ q: t.trim() }, kept); };
   const change = (t: string) => { setDraft(t); setAt(-1); setOpen(true); clearTimeout(later.current); later.current = setTimeout(() => { if (!parse(t).problem) apply(t); }, 350) as unknown as number; };
   return <div class="search" role="search">
     <label class="hidden" for="find">Search workloads: field:value or words of the name</label>
@@ -48,7 +51,7 @@ function SearchBox({ text }: { text: string }) {
         if (e.key === "ArrowDown" && list.length) { e.preventDefault(); setAt((at + 1) % list.length); }
         else if (e.key === "ArrowUp" && list.length) { e.preventDefault(); setAt((at + list.length) % (list.length + 1) - 1); }
         else if (e.key === "Tab" && at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); }
-        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(e.currentTarget.value); setOpen(false); } }
+        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(e.currentTarget.value, false); setOpen(false); } }
         else if (e.key === "Escape") { if (list.length) setOpen(false); else e.currentTarget.blur(); }
       }} />
     {list.length > 0 && <ul class="suggest" id="find-list" role="listbox" aria-label="Suggestions">{list.map((s, i) => <li id={"find-" + i} role="option" aria-selected={i === at} onMouseDown={(e) => { e.preventDefault(); change(s.text); }}><span><bdi>{s.text.slice(0, 90)}</bdi></span><small>{s.doc}</small></li>)}</ul>}
@@ -121,11 +124,11 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
     {error && <div class="note warning" role="status"><strong>Old figures:</strong> {error.message} {error.hint}</div>}
     {missing.length > 0 && <div class="note warning" role="status"><strong>Partial answer.</strong> Could not be asked: {missing.join("; ")}</div>}
     <p class="quiet" role="status" aria-live="polite">{total === null ? "Asking the server…" : `${total.toLocaleString("en")} workload${total === 1 ? "" : "s"}`}</p>
-    {total === 0 ? <Empty>{filtered ? <>Nothing is like that. <button onClick={() => set({ q: "" })}>Show all</button></> : me.value?.role === "user" ? `Nothing of yours has been measured. You see the work of ${[me.value.name, ...(me.value.owners ?? [])].filter((o, i, l) => l.indexOf(o) === i).map(clean).join(", ")}; that of others is shown to them.` : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
+    {total === 0 ? <Empty>{filtered ? <>No workload of this time matches. <button onClick={() => set({ q: "" })}>Show all</button> <button onClick={() => set({ last: String(365 * 86400), from: "", to: "" })}>Search the last year</button></> : me.value?.role === "user" ? `Nothing of yours has been measured. You see the work of ${[me.value.name, ...(me.value.owners ?? [])].filter((o, i, l) => l.indexOf(o) === i).map(clean).join(", ")}; that of others is shown to them.` : "Nothing has been measured yet: the first workloads appear within a minute of the start."}</Empty> :
       <div class="vtable" ref={box} tabIndex={0} role="region" aria-label="Workloads" onScroll={onScroll}>
         <table aria-rowcount={(total ?? 0) + 1}>
           <thead><tr>{cols.map((c) => <th scope="col" class={cell(c)} aria-sort={sort === c.key ? "ascending" : sort === "-" + c.key ? "descending" : undefined}>
-            {c.sort ? <button class="sort" onClick={() => { const v = sort === "-" + c.key ? c.key : "-" + c.key; set({ sort: v === "-start" ? "" : v }); }}>{c.title}<span aria-hidden="true">{sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
+            {c.sort ? <button class="sort" onClick={() => { const v = sort === "-" + c.key ? c.key : "-" + c.key; set({ sort: v === "-cpu_seconds" ? "" : v }); }}>{c.title}<span aria-hidden="true">{sort === c.key ? " ↑" : sort === "-" + c.key ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
           <tbody>
             {start > 0 && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={start * rowHeight} /></td></tr>}
             {visible.map((w, k) => <tr key={range[0] + k} aria-rowindex={range[0] + k + 2}>{cols.map((c) => <td class={cell(c)} title={w && c.wide ? clean(String(w[c.key] ?? "")).slice(0, 1000) : undefined}>{w ? <Cell w={w} c={c} spark={sparks.get(sparkKey(w.id, w.site))} /> : <span class="quiet">…</span>}</td>)}</tr>)}
@@ -140,8 +143,8 @@ const cell = (c: Column) => (c.key === "spark" ? "plot_" : c.key === "start" || 
 
 function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
   switch (c.key) {
-    case "id": return <W w={w} />;
-    case "name": return <Name max={60}>{w.name}</Name>;
+    case "name": return <Name max={60} href={me.value?.role === "public" ? undefined : workloadLink(w.id, w.start, w.site)}>{titleOf(w)}</Name>;
+    case "id": return <Name max={60}>{w.id}</Name>;
     case "owner": return <Owner o={w.owner} />;
     case "state": return <span title={w.reason ?? undefined}>{stateOf(w)}</span>;
     case "nodes": return <Name max={40}>{w.nodes.join(", ")}</Name>;
