@@ -342,5 +342,6 @@ func (l *Ledger) take(o *offspring, nanos uint64, part *Part) {
 	u.user = split(nanos, o.inUser, o.inSystem)
 	u.system = nanos - u.user
 	part.now.used.add(u)
+	part.now.late += nanos
 	part.commands.other += nanos
 }

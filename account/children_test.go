@@ -492,3 +492,34 @@ func TestConservationOfChildren(t *testing.T) {
 		}
 	})
 }
+
+// TestLateChildrenAreSpread: child times that come in one tick for several make no observation of
+// more cores than the machine has, the counter gets all of them at once, and the observations
+// come to what was used.
+func TestLateChildrenAreSpread(t *testing.T) {
+	for name, c := range map[string]struct {
+		late uint64 // child times that come in one tick of a second, on 4 cores
+		most float64
+	}{
+		"fits in the tick": {4 * second, 4},
+		"does not fit":     {5 * second, 4},
+	} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		shell := proc(20, 20, r.boot+1, 0)
+		shell.Have |= sensor.FieldChildren
+		r.tick(0, []sensor.Process{shell})
+		r.tick(0, []sensor.Process{shell})
+		shell.ChildUserNanos = c.late
+		r.tick(4*second, []sensor.Process{shell})
+		r.export()
+		r.want(name, r.cpu("group/n1/20", "", "alice"), float64(c.late)/1e9)
+		for range 3 {
+			r.tick(0, []sensor.Process{shell})
+		}
+		cores := &r.l.order[slices.IndexFunc(r.l.order, func(p *Part) bool { return p.id == "group/n1/20" })].group.cores
+		if got := cores.Quantile(1); got > c.most*1.1 {
+			t.Errorf("%s: %g cores in use, want %g", name, got, c.most)
+		}
+		r.want(name+", observed", cores.Sum, float64(c.late)/1e9)
+	}
+}

@@ -71,6 +71,7 @@ type Part struct {
 type tick struct {
 	used    usage  // by processes
 	cpu     uint64 // after the control group had its say; what histograms and shares use
+	late    uint64 // of it, what children used before this tick, as their parents' child times show
 	live    uint32
 	threads uint32
 	memory  [3]uint64
@@ -82,7 +83,8 @@ type group struct {
 	id     workload.ID
 	parts  int
 	cores  metric.Histogram
-	cpu    uint64 // this tick
+	cpu    uint64 // this tick, without what came late
+	late   uint64 // CPU time of children that came late and is in no observation yet
 	seen   uint64 // tick number of cpu
 	lead   *Part  // exports the distribution and what the whole control group tells
 	series *metric.Series
@@ -189,7 +191,7 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	p.total.user += u
 	p.total.system += added - u
 	if !initial {
-		p.now.cpu = added
+		p.now.cpu, p.now.late = added, min(p.now.late, added)
 	}
 	used.user, used.system = 0, 0
 	p.total.add(used)

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"math"
 	"time"
 
 	"reckon/sensor"
@@ -42,7 +43,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	if m != nil {
 		l.machine = *m
 	}
-	l.observe(span, first)
+	l.observe(elapsed, m, first)
 	for _, p := range l.order {
 		l.endIfEmpty(p, boot)
 	}
@@ -89,21 +90,30 @@ func busyTicks(m *sensor.Machine) uint64 {
 	return m.User + m.Nice + m.System + m.IRQ + m.SoftIRQ
 }
 
-// observe adds one observation of the cores in use to each workload.
-func (l *Ledger) observe(span float64, first bool) {
-	if first || span <= 0 {
+// observe adds one observation of the cores in use to each workload. What children used comes
+// when they are waited for, which may be more than the processors give in one tick: what does not
+// fit is observed in the next ones.
+func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
+	if first || elapsed == 0 {
 		return
 	}
+	room := uint64(math.MaxUint64)
+	if m != nil && m.Cores > 0 {
+		room = elapsed * uint64(m.Cores)
+	}
 	for _, p := range l.order {
-		if g := p.group; g.seen != l.tick {
-			g.seen, g.cpu = l.tick, p.now.cpu
-		} else {
-			g.cpu += p.now.cpu
+		g := p.group
+		if g.seen != l.tick {
+			g.seen, g.cpu = l.tick, 0
 		}
+		g.cpu += p.now.cpu - p.now.late
+		g.late += p.now.late
 	}
 	for _, p := range l.order {
 		if g := p.group; g.seen == l.tick && (p.end == 0 || p.now.cpu > 0) {
-			g.cores.Observe(float64(g.cpu) / 1e9 / span)
+			now := min(g.late, grown(g.cpu, room))
+			g.late -= now
+			g.cores.Observe(float64(g.cpu+now) / float64(elapsed))
 			g.seen = l.tick - 1
 		}
 	}

@@ -38,8 +38,9 @@ const (
 	// tick of a second are off by what the tick is.
 	bucketWidth = 0.09
 	tickJitter  = 0.05
-	// readSkew is by how many seconds the task table and the totals of a machine may be read apart.
-	readSkew = 0.25
+	// readSkew is by how many seconds the task table and the totals of a machine may be read apart:
+	// both within one tick of the agent, which on an overloaded machine waits for a processor itself.
+	readSkew = 1.0
 )
 
 // machines are the sizes of machines: the most cores over the last hours, day, week and quarter,

@@ -240,7 +240,7 @@ func TestShareBounds(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	// The task table and the totals of a machine are read a moment apart, which matters in its first seconds.
-	for share, shown := range map[float64]bool{1.0349: true, 1.0351: false} {
+	for share, shown := range map[float64]bool{1.1099: true, 1.1101: false} {
 		list := client.UsageList{Rows: []client.Usage{{Owner: "c", CapacityShare: new(share), Capacity: figure.Capacity{UpSeconds: new(10.0)}}}}
 		if newBounds(oneMachine{}).usage(&list); (list.Rows[0].CapacityShare != nil) != shown {
 			t.Errorf("a share of %g in the first ten seconds: shown is %v", share, !shown)

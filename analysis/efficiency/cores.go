@@ -2,7 +2,6 @@ package efficiency
 
 import (
 	"math"
-	"strconv"
 	"strings"
 
 	"reckon/figure"
@@ -53,7 +52,7 @@ func (j *judge) idle() bool {
 	switch {
 	case !ok || !has || given <= 0 || u.CoresImplied || u.CPUExact != figure.Exact:
 		return false
-	case (cpu+wait)/u.WallSeconds >= none || sustained && p95 >= 2*none:
+	case (cpu+wait)/u.WallSeconds >= none*min(given, 1) || sustained && p95 >= 2*none*min(given, 1):
 		return false
 	case hasGPUs && (!onGPU || u.GPUExact != figure.Exact || gpu >= none*gpus*u.WallSeconds):
 		return false
@@ -86,7 +85,10 @@ func (j *judge) cores() {
 	say := func(s Severity, key string) { j.say("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.CPUExact != figure.Exact:
-		w["mean"] = format.Qualifier(u.CPUExact) + strconv.FormatFloat(mean, 'g', 2, 64)
+		w["mean"] = format.Qualifier(u.CPUExact) + "0"
+		if mean >= 0.005 {
+			w["mean"] = format.Qualifier(u.CPUExact) + cores(mean)
+		}
 		say(Info, "cores.inexact")
 	case wait >= waiting*(cpu+wait) && wait >= worth && share < well:
 		say(Info, "cores.starved")
@@ -94,8 +96,10 @@ func (j *judge) cores() {
 		say(Info, "cores.implied")
 	case share >= well:
 		say(Good, "cores.good")
-	case given < 2: // fewer there are not
+	case given == 1 || j.u.Batch && given < 2: // fewer there are not
 		say(Info, "cores.one")
+	case given < 2:
+		say(Info, "cores.some")
 	case sustained && p95 <= given*low:
 		say(Warning, "cores.spare")
 	case share < low:

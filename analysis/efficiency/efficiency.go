@@ -124,7 +124,7 @@ const (
 	near      = 0.95 // share of its memory that is nearly all
 )
 
-// Judge says what is worth saying, the gravest first.
+// Judge says what is worth saying, the gravest first, and before waste how the workload ended.
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
 	if j.neverRan() {
@@ -144,11 +144,18 @@ func Judge(u Usage) []Verdict {
 		j.balance()
 		j.time()
 	}
-	slices.SortStableFunc(j.out, func(a, b Verdict) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	slices.SortStableFunc(j.out, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
 	return j.out
 }
 
-func rank(s Severity) int { return slices.Index([]Severity{Critical, Warning, Good, Info}, s) }
+// rank orders verdicts by severity; that somebody meant to end the workload comes before what is
+// said of its use, since it explains that.
+func (v *Verdict) rank() int {
+	if v.Severity != Critical && slices.Contains([]string{"cancelled", "preempted", "lost", "exit"}, v.Kind) {
+		return 1
+	}
+	return 2 * slices.Index([]Severity{Critical, Warning, Good, Info}, v.Severity)
+}
 
 type judge struct {
 	u   Usage

@@ -31,6 +31,11 @@ func batch(given, used, p95 float64, edit ...func(*Usage)) Usage {
 	return u
 }
 
+// request is an hour of a service that asked for so many cores, and ended well.
+func request(asked, used, p95 float64) Usage {
+	return batch(asked, used, p95, func(u *Usage) { u.Batch, u.State = false, "" })
+}
+
 // TestJudge holds labelled cases: what a colleague would say, whole and nothing else.
 func TestJudge(t *testing.T) {
 	const gib = 1 << 30
@@ -66,11 +71,15 @@ func TestJudge(t *testing.T) {
 				"info cores: it used 1 of the 8 cores it was allocated on average (12 %) while its threads waited for cores; without waiting it would have used 2 at most"},
 
 		// Idle.
-		"asleep":          {batch(1, 0.001, 0.01), "warning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 1 core allocated"},
-		"asleep, running": {batch(2, 0.00001, 0, func(u *Usage) { u.Running, u.State, u.ExitCode = true, "running", nil }), "warning idle: it is idle: it has used 36 ms of CPU time in 1 h, with 2 cores allocated"},
-		"asleep on GPUs":  {batch(2, 0.001, 0, func(u *Usage) { u.GPUs, u.GPUSeconds = at(4), at(0) }), "warning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 2 cores and 4 GPUs allocated"},
+		"asleep":              {batch(1, 0.001, 0.01), "warning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 1 core allocated"},
+		"part of a core":      {request(0.04, 0.03, 0.04), "info cores: it used 0.03 of the 0.04 cores it asked for on average (75 %)"},
+		"part of one, spare":  {request(0.25, 0.07, 0.07), "info cores: it used 0.07 of the 0.25 cores it asked for on average (28 %)"},
+		"part of one, asleep": {request(0.04, 0.00199, 0.001), "warning idle: it was idle: it used 7.2 s of CPU time in 1 h, with 0.04 cores asked for"},
+		"part of one, hardly": {request(0.04, 0.0021, 0.001), "info cores: it used less than 0.01 of the 0.04 cores it asked for on average (5.2 %)"},
+		"asleep, running":     {batch(2, 0.00001, 0, func(u *Usage) { u.Running, u.State, u.ExitCode = true, "running", nil }), "warning idle: it is idle: it has used 36 ms of CPU time in 1 h, with 2 cores allocated"},
+		"asleep on GPUs":      {batch(2, 0.001, 0, func(u *Usage) { u.GPUs, u.GPUSeconds = at(4), at(0) }), "warning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 2 cores and 4 GPUs allocated"},
 		"its GPU works": {batch(2, 0.01, 0.02, func(u *Usage) { u.GPUs, u.GPUSeconds = at(1), at(3500) }),
-			"warning cores: it used less than 0.1 of the 2 cores it was allocated on average (0.5 %), and no more than 0.1 for 95 % of the time\ngood gpu: its GPU was busy 97 % of the time"},
+			"warning cores: it used 0.01 of the 2 cores it was allocated on average (0.5 %), and no more than 0.1 for 95 % of the time\ngood gpu: its GPU was busy 97 % of the time"},
 		"hardly awake": {batch(1, 0.05, 0.09), "info cores: it used its one core 5 % of the time"},
 
 		// GPUs.
@@ -114,12 +123,16 @@ func TestJudge(t *testing.T) {
 		"a step of it": {ended("completed", 0, func(u *Usage) {
 			u.Steps = []Step{{ID: "0", State: "completed"}, {ID: "1", Name: "solve", State: "out_of_memory", WallSeconds: 2, ExitCode: code(125)}, {ID: "2", State: "completed"}}
 		}), "critical oom: step 1 (solve) was killed for lack of memory after 2 s, though the job is said to have completed; ask for more memory, or use less"},
-		"time limit":    {ended("timeout", 143, func(u *Usage) { u.TimeLimit = at(3600) }), "critical timeout: it reached its time limit of 1 h and was ended; ask for more time, or write checkpoints"},
-		"deadline":      {ended("deadline", 0), "critical timeout: it could not end before its deadline and was ended after 1 h"},
-		"node failure":  {ended("node_fail", 0), "critical node_fail: a node failed under it after 1 h: this was not its fault; submit it again"},
-		"preempted":     {ended("preempted", 143), "info preempted: it had to make room for a job of higher priority after 1 h"},
-		"cancelled":     {ended("cancelled", 143), "info cancelled: it was cancelled after 1 h"},
-		"by whom":       {ended("cancelled", 143, func(u *Usage) { u.EndedBy = "alice" }), "info cancelled: it was cancelled by alice after 1 h"},
+		"time limit":   {ended("timeout", 143, func(u *Usage) { u.TimeLimit = at(3600) }), "critical timeout: it reached its time limit of 1 h and was ended; ask for more time, or write checkpoints"},
+		"deadline":     {ended("deadline", 0), "critical timeout: it could not end before its deadline and was ended after 1 h"},
+		"node failure": {ended("node_fail", 0), "critical node_fail: a node failed under it after 1 h: this was not its fault; submit it again"},
+		"preempted":    {ended("preempted", 143), "info preempted: it had to make room for a job of higher priority after 1 h"},
+		"cancelled":    {ended("cancelled", 143), "info cancelled: it was cancelled after 1 h"},
+		"by whom":      {ended("cancelled", 143, func(u *Usage) { u.EndedBy = "alice" }), "info cancelled: it was cancelled by alice after 1 h"},
+		"cancelled, idle": {batch(1, 0.001, 0.01, func(u *Usage) { u.State, u.EndedBy = "cancelled", "carol" }),
+			"info cancelled: it was cancelled by carol after 1 h\nwarning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 1 core allocated"},
+		"cancelled, short of memory": {batch(1, 0.001, 0.01, func(u *Usage) { u.State, u.OOMKills = "cancelled", at(1) }),
+			"critical oom: the kernel killed 1 process of it for lack of memory; ask for more memory, or use less\ninfo cancelled: it was cancelled after 1 h\nwarning idle: it was idle: it used 3.6 s of CPU time in 1 h, with 1 core allocated"},
 		"withdrawn":     {ended("revoked", 0), "info cancelled: the scheduler withdrew it after 1 h"},
 		"failed":        {ended("failed", 2), "critical exit: it failed with exit code 2"},
 		"failed, sent":  {ended("failed", 139), "critical exit: it failed: signal 11 (segmentation fault) ended it"},
@@ -292,7 +305,7 @@ func TestFinite(t *testing.T) {
 			MemoryPeak: at(float64(peak)), MemoryNeeded: at(float64(needed)), Memory: at(float64(asked)), Cores: at(float64(cores)), Threads: at(float64(threads)), CPUExact: figure.Exactness(exact % 4), MemoryExact: figure.Exactness(exact / 4 % 4)}
 		got := Judge(u)
 		for i, v := range got {
-			if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || strings.ContainsAny(v.Text, "{}!") || v.Unit == "" || i > 0 && rank(got[i-1].Severity) > rank(v.Severity) {
+			if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || strings.ContainsAny(v.Text, "{}!") || v.Unit == "" || i > 0 && got[i-1].rank() > v.rank() {
 				t.Logf("%+v", got)
 				return false
 			}

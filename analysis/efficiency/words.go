@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"reckon/figure/format"
 )
 
 // known is the figure when there is one that can be reckoned with.
@@ -27,10 +29,13 @@ func ran(running bool) string {
 	return "it ran for"
 }
 
-// counted is a number of whole things with their noun.
+// counted is a number of things with their noun: "4 GPUs", "0.04 cores".
 func counted(n float64, one, many string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + one
+	case n < 1:
+		return format.Number(n) + " " + many
 	}
 	return strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0") + " " + many
 }
@@ -52,13 +57,21 @@ func its(n float64, noun string) string {
 	return counted(n, noun, noun+"s")
 }
 
-// cores is an amount of cores to what an allocation of whole cores can mean.
+// cores is an amount of cores to what an allocation can mean: tenths, and hundredths of less
+// than one core. What is not quite nothing is not 0.
 func cores(v float64) string {
+	decimals := 1
 	switch {
-	case v > 0 && v < 0.05:
-		return "less than 0.1"
+	case v > 0 && v < 0.005:
+		return "less than 0.01"
+	case v < 0.995:
+		decimals = 2
 	case v >= 100:
-		return strconv.FormatFloat(v, 'f', 0, 64)
+		decimals = 0
 	}
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	text := strconv.FormatFloat(v, 'f', decimals, 64)
+	if decimals > 0 {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
 }

@@ -59,13 +59,15 @@ type Trace struct {
 // Owner is what one owner uses, all jobs together, what this owner wants (the use, and
 // what was waited for: for CPU the cores that threads were ready for and did not get),
 // whether a request of this owner waits for the node, and what a batch system allocated to
-// the owner on it. All but Use may be nil.
+// the owner on it. Where Inexact holds, Use is a lower bound, an estimate or a model: the owner
+// has no score there, but is one of those who want the resource. All but Use may be nil.
 type Owner struct {
 	Name      string
 	Use       []float64
 	Want      []float64
 	Waits     []bool
 	Allocated []float64
+	Inexact   []bool
 }
 
 // Score is what one owner took.
@@ -183,7 +185,7 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 			if t.Scheduled {
 				fair = t.Owners[k].allocated(i)
 			}
-			if !(use > fair) {
+			if !(use > fair) || i < len(t.Owners[k].Inexact) && t.Owners[k].Inexact[i] {
 				continue
 			}
 			if why := t.contended(i, l, !t.Scheduled && waiting >= 0 && (waiting != k || others(t.Owners, i, k))); why != "" {

@@ -49,6 +49,28 @@ func TestScheduled(t *testing.T) {
 	}
 }
 
+// TestInexact: where the use of an owner is a bound the owner has no score, and the others are held
+// against the same share as before.
+func TestInexact(t *testing.T) {
+	const n = 10
+	for name, c := range map[string]struct {
+		inexact    []bool
+		alice, bob float64 // in steps of 1/16 of the machine
+	}{
+		"exact":          {nil, 4 * n, 0},
+		"never exact":    {yes(n), 0, 0},
+		"three of ten":   {yes(3), 4 * (n - 3), 0},
+		"longer than it": {append(yes(n), true), 0, 0},
+	} {
+		alice := fairshare.Owner{Name: "alice", Use: flat(12, n), Inexact: c.inexact}
+		bob := fairshare.Owner{Name: "bob", Use: flat(4, n)}
+		got := fairshare.Scores(fairshare.Trace{Step: 60, Capacity: 16, Owners: []fairshare.Owner{alice, bob}}, fairshare.Default())
+		if a, b := score(got, "alice"), score(got, "bob"); math.Abs(a-c.alice*60/16) > 1e-9 || b != c.bob {
+			t.Errorf("%s: alice %g, bob %g, want %g and %g", name, a, b, c.alice*60/16, c.bob)
+		}
+	}
+}
+
 // TestEdges: both sides of each limit of contention, and of who wants it.
 func TestEdges(t *testing.T) {
 	const n = 10

@@ -1,6 +1,8 @@
 package findings
 
 import (
+	"time"
+
 	"reckon/analysis/misuse"
 )
 
@@ -13,6 +15,7 @@ const (
 	exactGPU    = "gpu_seconds"
 	exactNeeded = "memory_needed_peak_bytes"
 	exactPeak   = "memory_peak_bytes"
+	exactMemory = "memory_bytes"
 )
 
 // inexact is a figure of a kind of workload on a node, or of one workload.
@@ -43,6 +46,26 @@ func (s stretches) meet(from, to int64) bool {
 		}
 	}
 	return false
+}
+
+// inexactUse marks the steps of a grid in which a figure of some workload of the owner was not
+// exact on the machine; nil where it always was.
+func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
+	for k, list := range m.inexact {
+		if k.figure != figure || k.workload == "" && !o.kinds[k.kind] || k.workload != "" && !o.ids[k.workload] {
+			continue
+		}
+		for i := range r.steps() {
+			from := r.from.Add(time.Duration(i) * r.step)
+			if list.meet(from.UnixMilli(), from.Add(r.step).UnixMilli()) {
+				if out == nil {
+					out = make([]bool, r.steps())
+				}
+				out[i] = true
+			}
+		}
+	}
+	return out
 }
 
 // judged marks the figures of a workload that are bounds, estimates or models.

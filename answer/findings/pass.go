@@ -70,7 +70,10 @@ type machine struct {
 }
 
 // owner is what all work of one owner used on a node: amounts by step.
-type owner struct{ cpu, wait, memory, gpu line }
+type owner struct {
+	cpu, wait, memory, gpu line
+	kinds, ids             map[string]bool // of its workloads
+}
 
 // id names a workload.
 type id struct{ site, workload string }
@@ -264,9 +267,10 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	}
 	o := m.owners[of]
 	if o == nil {
-		o = new(owner)
+		o = &owner{kinds: map[string]bool{}, ids: map[string]bool{}}
 		m.owners[of] = o
 	}
+	o.kinds[kind], o.ids[l.Get("workload")] = true, true
 	var w *piece
 	k := id{m.site, l.Get("workload")}
 	if name == gpuMemory || name == workloadGPU || p.wide[k] {

@@ -148,6 +148,29 @@ func TestHogs(t *testing.T) {
 	}
 }
 
+// TestInexactUse: use that is a bound or an estimate makes no over-share, for as long as it is one.
+func TestInexactUse(t *testing.T) {
+	load := node("n1", 4, 4) + uses("n1", "session/a", "alice", 3, 4) + uses("n1", "session/b", "bob", 1, 2)
+	inexact := func(figure, kind, workload, points string) string {
+		return fmt.Sprintf("  reckon_figure_exactness{site=\"lab\",node=\"n1\",figure=%q,kind=%q,source=\"x\",workload=%q} %s\n", figure, kind, workload, points)
+	}
+	const want = "over-share alice n1 cpu"
+	for name, c := range map[string]struct{ load, want string }{
+		"exact":                  {inexact("cpu_seconds", "session", "", "0x100"), want},
+		"a lower bound":          {inexact("cpu_seconds", "session", "", "1x100"), ""},
+		"of this workload":       {inexact("cpu_seconds", "session", "session/a", "1x100"), ""},
+		"of that of another":     {inexact("cpu_seconds", "session", "session/b", "1x100"), want},
+		"of another kind":        {inexact("cpu_seconds", "group", "", "1x100"), want},
+		"of another figure":      {inexact("gpu_seconds", "session", "", "2x100"), want},
+		"for the first minute":   {inexact("cpu_seconds", "session", "", "1x1 0x99"), want},
+		"but for the last hours": {inexact("cpu_seconds", "session", "", "1x80 0x20"), ""},
+	} {
+		if got := rules(evaluate(t, load+c.load, "")); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestWaiting: work that waits for room on a node counts as wanting it; work that waits
 // for something else does not.
 func TestWaiting(t *testing.T) {

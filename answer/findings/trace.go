@@ -36,7 +36,7 @@ type nodeTrace struct {
 // traces are the resources of a node on which more than one owner worked or waited.
 func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	second := 1 / r.step.Seconds()
-	add := func(part, what string, t fairshare.Trace, of func(*owner) (use, want line)) {
+	add := func(part, what, figure string, t fairshare.Trace, of func(*owner) (use, want line)) {
 		t.Step, t.Scheduled = r.step.Seconds(), m.scheduled
 		waits := wait.any
 		if part == "gpu" {
@@ -44,7 +44,7 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.owners)) {
 			if use, want := of(m.owners[name]); use != nil {
-				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Waits: waits[name], Allocated: m.allocatedTo(name, part, r.steps())})
+				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Waits: waits[name], Allocated: m.allocatedTo(name, part, r.steps()), Inexact: m.inexactUse(m.owners[name], figure, r)})
 			}
 		}
 		if len(t.Owners) == 0 {
@@ -62,7 +62,7 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 		out = append(out, nodeTrace{place: m.place, part: part, what: what, trace: t})
 	}
 	cores := float64(len(m.cpus))
-	add("cpu", "CPUs", fairshare.Trace{
+	add("cpu", "CPUs", exactCPU, fairshare.Trace{
 		Capacity: cores, Machine: m.used.over(m.all).scaled(cores), Pressure: m.cpuWaits.over(m.cpuWatched), Runnable: m.tasks.over(m.tasksWatched),
 	}, func(o *owner) (use, want line) {
 		use = o.cpu.scaled(second)
@@ -73,9 +73,9 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	for i, share := range available {
 		inUse[i] = (1 - share) * m.size
 	}
-	add("memory", "memory", fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
+	add("memory", "memory", exactMemory, fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
 		func(o *owner) (use, want line) { return o.memory.scaled(second), nil })
-	add("gpu", "GPUs", fairshare.Trace{Capacity: float64(len(m.gpus))}, func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
+	add("gpu", "GPUs", exactGPU, fairshare.Trace{Capacity: float64(len(m.gpus))}, func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
 	return out
 }
 

@@ -1,9 +1,11 @@
 package pipeline_test
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
+	"runtime"
 	"testing"
 	"time"
 
@@ -32,34 +34,59 @@ func TestNothingInconsistent(t *testing.T) {
 	}
 }
 
-// TestRecordedMachine does the same with this machine, recorded and played back.
+// TestRecordedMachine does the same with this machine, recorded and played back, while short
+// processes run on it: with the exit records there are, and without any, where what children used
+// is known when their parents have waited for them.
 func TestRecordedMachine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "machine.rec")
-	a, _, err := agent.Open(agent.Config{})
-	if err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]agent.Config{"exit records": {}, "child times": {Source: "procfs", Exits: "none"}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "machine.rec")
+			a, _, err := agent.Open(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			f, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const passes = 30
+			r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), 100*time.Millisecond)
+			w, err := recording.NewWriter(f, meta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shortProcesses(t)
+			if err := r.Record(t.Context(), w, passes, 100*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			consistent(t, pipeline.Replay(t, path, passes), 3)
+		})
 	}
-	defer a.Close()
-	if strings.Contains(a.Reading(), "no exit records") {
-		t.Skip("without exit records what short children used comes when they are waited for, which is more than the processors give in a tick of 100 ms; such figures are held back")
+}
+
+// shortProcesses runs shells on all processors that start one short process after the other, until
+// the test is over. Of each a subshell waits for twenty before it is waited for itself.
+func shortProcesses(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var running []*exec.Cmd
+	for range runtime.NumCPU() {
+		c := exec.CommandContext(ctx, "sh", "-c", "while :; do (for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do /bin/true; done); done")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, c)
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const passes = 30
-	r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), 100*time.Millisecond)
-	w, err := recording.NewWriter(f, meta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Record(t.Context(), w, passes, 100*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	consistent(t, pipeline.Replay(t, path, passes), 3)
+	t.Cleanup(func() {
+		stop()
+		for _, c := range running {
+			_ = c.Wait() // it was killed
+		}
+	})
 }
 
 // consistent asks a site everything and counts the figures that it is shown.
