@@ -56,8 +56,19 @@ func (u *Usage) Usage(ctx context.Context, q client.UsageQuery) (client.UsageLis
 	if err := u.sharesSince(ctx, q, &list); err != nil {
 		return list, err
 	}
+	for i := range list.Rows {
+		estimatedAllocation(&list.Rows[i])
+	}
+	estimatedAllocation(&list.Total)
 	u.Bounds.usage(&list)
 	return list, nil
+}
+
+// estimatedAllocation marks core time allocated that rests on what was requested in part.
+func estimatedAllocation(r *client.Usage) {
+	if r.HeldCoreSeconds != nil && orZero(r.HeldEstimatedCoreSeconds) > 0 {
+		r.Exactness.Add("held_core_seconds", figure.Estimated)
+	}
 }
 
 func rollupQuery(q client.UsageQuery) store.RollupQuery {
@@ -137,7 +148,7 @@ func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *clie
 	if err != nil {
 		return err
 	}
-	cpu := map[client.Usage]*float64{}
+	cpu := map[usageKey]*float64{}
 	var total client.UsageFigures
 	for i := range since.Rows {
 		cpu[usageGroup(&since.Rows[i])] = since.Rows[i].CPUSeconds
@@ -151,13 +162,18 @@ func (u *Usage) sharesSince(ctx context.Context, q client.UsageQuery, list *clie
 	return nil
 }
 
-// usageGroup is what a row is of, without its figures.
-func usageGroup(r *client.Usage) client.Usage {
-	g := client.Usage{Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition, Node: r.Node, Command: r.Command, Kind: r.Kind}
+// usageKey is what a row is of.
+type usageKey struct {
+	site, owner, account, partition, node, command, kind string
+	from                                                 int64 // Unix milliseconds
+}
+
+func usageGroup(r *client.Usage) usageKey {
+	k := usageKey{site: r.Site, owner: r.Owner, account: r.Account, partition: r.Partition, node: r.Node, command: r.Command, kind: r.Kind}
 	if r.From != nil {
-		g.Command += "\x00" + r.From.UTC().Format(time.RFC3339)
+		k.from = r.From.UnixMilli()
 	}
-	return g
+	return k
 }
 
 // byNode adds a row for each node.

@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -91,6 +90,35 @@ func (i inexact) times(it chunkenc.Iterator) (out []inexact) {
 	return out
 }
 
+// kindFigure is a figure of the workloads of a kind on a node, or of one workload.
+type kindFigure struct {
+	nodeKey
+	kind, workload, figure string
+}
+
+// doubt reads when a figure was not exact.
+func (p *pass) doubt(it chunkenc.Iterator) {
+	n := &p.names
+	k := kindFigure{nodeKey{n.Site, n.Node}, n.Kind, n.Workload, n.Rest["figure"]}
+	p.doubts[k] = append(p.doubts[k], inexact{}.times(it)...)
+}
+
+// degree is how exact a figure of the workload that was read last was in an hour, on its node.
+func (p *pass) degree(f *figure.Figure, hour int64) (worst figure.Exactness) {
+	n := &p.names
+	if len(p.doubts) == 0 || !figure.Packs(f.Key) {
+		return figure.Exact
+	}
+	for _, of := range [...]string{"", n.Workload} {
+		for _, x := range p.doubts[kindFigure{nodeKey{n.Site, n.Node}, n.Kind, of, f.ExactnessKey()}] {
+			if x.from < hour+hourMS && x.to >= hour {
+				worst = worst.Worse(x.degree)
+			}
+		}
+	}
+	return worst
+}
+
 // judge takes over what holds for the account in an interval.
 func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 	if len(found) == 0 {
@@ -118,7 +146,7 @@ func (a *account) exactness(row *figure.Row) {
 	for i := range runFigures {
 		f := &runFigures[i]
 		if *row.At(i) != nil {
-			row.Exactness.Add(f.Key, a.Inexact[cmp.Or(f.As, f.Key)])
+			row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()])
 		}
 	}
 }

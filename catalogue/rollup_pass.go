@@ -31,6 +31,7 @@ type pass struct {
 	// watched is since when an agent watches a node, as far as samples were read; what others
 	// imported of a node has none.
 	watched map[nodeKey]int64
+	doubts  map[kindFigure][]inexact
 
 	cells    map[cell]*figures
 	ahead    time.Duration // how far beyond the hours samples are read
@@ -68,8 +69,9 @@ type nodeCell struct {
 
 // figures are sums; those without a bit in has were not measured.
 type figures struct {
-	has [(figure.UsedLen + 63) / 64]uint64
-	sum [figure.UsedLen]float64
+	has       [(figure.UsedLen + 63) / 64]uint64
+	sum       [figure.UsedLen]float64
+	exactness figure.Degrees
 }
 
 func (f *figures) add(i int, v float64) {
@@ -83,6 +85,7 @@ func (f *figures) used() (u store.Used) {
 			*u.At(i) = ptr(v)
 		}
 	}
+	u.Exactness = f.exactness
 	return u
 }
 
@@ -103,7 +106,7 @@ func newPass(from, to time.Time) *pass {
 	n := int(to.Sub(from) / time.Hour)
 	return &pass{
 		from: from.UnixMilli(), to: to.UnixMilli(), back: from.UnixMilli(), ahead: lookAround, sum: make([]float64, n), has: make([]bool, n),
-		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, watched: map[nodeKey]int64{}, facts: map[key]fact{}, cells: map[cell]*figures{},
+		starts: map[partKey][]int64{}, boots: map[nodeKey]int64{}, watched: map[nodeKey]int64{}, doubts: map[kindFigure][]inexact{}, facts: map[key]fact{}, cells: map[cell]*figures{},
 		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{}, byFacts: map[key]bool{},
 	}
 }
@@ -187,9 +190,13 @@ func (p *pass) keep(n *series.Labels, s slot) {
 				p.cells[c] = f
 			}
 			for _, number := range hourSlots.list[s].figures {
+				e := p.degree(&hourFigures[number], hour)
 				f.add(number, v)
+				f.exactness.Add(hourFigures[number].Key, e)
 				if n.Node != "" {
-					p.node(nodeCell{at, hour}).add(number, v)
+					m := p.node(nodeCell{at, hour})
+					m.add(number, v)
+					m.exactness.Add(hourFigures[number].Key, e)
 				}
 			}
 			p.learn(k, fact{owner: n.Owner, kind: n.Kind})
@@ -254,6 +261,8 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			} else if ok {
 				p.learn(k, f)
 			}
+		case figure.ExactnessOf:
+			p.doubt(it)
 		case memoryTotal, memoryFree:
 			p.clear()
 			p.integrate(it)
@@ -277,7 +286,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			p.hold(k, n.Node, p.integrate(it))
 		}
 		return nil
-	}, series.OneOf("__name__", []string{figure.StartTime, figure.NodeBoot, figure.Info, memoryTotal, memoryFree, figure.RequestCores}))
+	}, series.OneOf("__name__", []string{figure.StartTime, figure.NodeBoot, figure.Info, memoryTotal, memoryFree, figure.RequestCores, figure.ExactnessOf}))
 }
 
 // integrate spreads a gauge by the time that it held, not over gaps, and returns its
@@ -323,6 +332,7 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 				}
 				other := p.row(c.hour, c.key, about)
 				other.Command, other.CPUSeconds = command, ptr(*cpu*v/total)
+				other.Exactness.Add("cpu_seconds", u.Exactness["cpu_seconds"])
 				use = append(use, other)
 			}
 			u.CPUSeconds = ptr(*cpu * parts[u.Command] / total)

@@ -252,3 +252,46 @@ func TestOwnersOfOnePart(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }
+
+// TestUseIsAsExactAsItsHour: an hour in which a figure was a lower bound is one, of the kinds of
+// workload and the nodes that it was said of; the hours beside it are exact.
+func TestUseIsAsExactAsItsHour(t *testing.T) {
+	x := newSite(t, t.TempDir(), time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+	defer x.close()
+	b := x.builder()
+	x.begin("unit/a", place{"n1", ""})
+	x.begin("unit/b", place{"n2", ""})
+	says := metric.NewSeries(&metric.Desc{Name: figure.ExactnessOf, Help: "Simulated.", Kind: metric.Gauge, Labels: []string{"figure", "kind", "source", "workload"}}, "cpu_seconds", "unit", "readings", "")
+	for x.now.Before(time.Date(2026, 3, 1, 13, 30, 0, 0, time.UTC)) {
+		x.work(steady)
+		x.exportAll()
+		batch := &metric.Batch{Time: x.now}
+		degree := 0.0
+		if x.now.Hour() == 11 {
+			degree = float64(figure.AtLeast)
+		}
+		batch.Add(says, degree)
+		if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	advance(t, b)
+	for _, span := range []store.Span{store.SpanHour, store.SpanWhole} {
+		nodes, err := x.c.NodeUse(t.Context(), store.RollupQuery{From: always.From, To: always.To, Span: span, By: []string{"node"}})
+		if err != nil || len(nodes) == 0 {
+			t.Fatal(err, len(nodes))
+		}
+		for _, u := range nodes {
+			want := figure.Exact
+			if u.Node == "n1" && (span == store.SpanWhole || u.At.Hour() == 11) {
+				want = figure.AtLeast
+			}
+			if u.Exactness["cpu_seconds"] != want || u.Exactness["io_read_bytes"] != figure.Exact {
+				t.Errorf("%s of %s at %s: %v, want %v", span, u.Node, u.At, u.Exactness, want)
+			}
+		}
+	}
+	if use, err := x.c.Use(t.Context(), store.RollupQuery{From: always.From, To: always.To, Span: store.SpanHour, By: []string{"owner"}}); err != nil || len(use) < 3 || use[0].Exactness != nil || use[1].Exactness["cpu_seconds"] != figure.AtLeast {
+		t.Errorf("%+v, %v", use, err)
+	}
+}

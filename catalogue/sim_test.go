@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,7 +146,7 @@ func (x *site) restart(node string) {
 
 func (p *piece) get(d *metric.Desc, extra ...string) *metric.Series {
 	if p.series[d.Name] == nil {
-		kind := string([]byte(p.id)[:5])
+		kind, _, _ := strings.Cut(p.id, "/")
 		p.series[d.Name] = metric.NewSeries(d, append([]string{p.id, kind, p.Part, "alice"}, extra...)...)
 	}
 	return p.series[d.Name]

@@ -51,7 +51,7 @@ var (
 	hourFigures = figure.Of(figure.Hour)
 	hourSlots   = newRegistry(hourFigures, func(f *figure.Figure) figure.Source { return f.Except },
 		figure.CommandCPU, figure.NodeCPU, figure.NodeEnergy)
-	hourLabels = append(hourSlots.labels, "mode", "cpu", "command", "account", "partition")
+	hourLabels = append(hourSlots.labels, "mode", "cpu", "command", "account", "partition", "figure")
 
 	cpuFigure    = figure.Index(figure.Run, "cpu_seconds")
 	memoryFigure = figure.Index(figure.Run, "memory_byte_seconds")

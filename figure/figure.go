@@ -239,7 +239,8 @@ type Numbered interface {
 }
 
 // Add adds the figures of one to those of another of the same type; what neither knows stays
-// unknown. They share no numbers afterwards.
+// unknown, and sums are as exact as the worst of what they are made of. They share no numbers
+// afterwards.
 func Add[T Numbered](to, from T) {
 	for i := range to.Len() {
 		add := *from.At(i)
@@ -251,5 +252,10 @@ func Add[T Numbered](to, from T) {
 			sum += **p
 		}
 		*p = &sum
+	}
+	if sum, ok := any(to).(*Used); ok {
+		for key, e := range any(from).(*Used).Exactness {
+			sum.Exactness.Add(key, e)
+		}
 	}
 }

@@ -175,6 +175,9 @@ type Used struct {
 	StartedWithSubmit        *float64 `json:"waited"`                      // Started workloads whose submit time is known.
 	WaitSeconds              *float64 `json:"wait_seconds"`                // Time from submit to start of the workloads that began, added up, seconds.
 	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Each wait by the cores requested, added up, seconds.
+
+	// Exactness of the figures that are not exact, by key.
+	Exactness Degrees `json:"exactness,omitempty"`
 }
 
 // Len is how many figures there are.

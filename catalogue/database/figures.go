@@ -34,12 +34,16 @@ func fields(of ...figure.Numbered) []**float64 {
 
 func nodeFields(u *store.NodeUse) []**float64 { return fields(&u.Capacity, &u.Used) }
 
+// inexactColumn says of a row of usage how exact its figures are, as [figure.Degrees.Pack] writes it.
+const inexactColumn = "inexact"
+
 // figureTables are the tables with columns of figures.
 var figureTables = []struct {
 	name    string
 	columns []string
 	sorted  bool // lists are sorted by them
-}{{"workloads", runColumns, true}, {"uses", usedColumns, false}, {"node_uses", nodesColumns, false}}
+}{{"workloads", runColumns, true}, {"uses", append(usedColumns[:len(usedColumns):len(usedColumns)], inexactColumn), false},
+	{"node_uses", append(nodesColumns[:len(nodesColumns):len(nodesColumns)], inexactColumn), false}}
 
 // estimated are columns that tell how much of another one is estimated: all of what was kept
 // before there was the column.

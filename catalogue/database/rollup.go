@@ -30,6 +30,24 @@ func added(table string, names []string) string {
 	return strings.Join(set, ", ")
 }
 
+// worst writes the worst degree of each figure in rows that are added up: each has two bits.
+var worst = func() string {
+	var b strings.Builder
+	for i := range figure.PackedFigures() {
+		if i > 0 {
+			b.WriteString(" + ")
+		}
+		fmt.Fprintf(&b, "coalesce(max(CAST(%s AS BIGINT) & %d), 0)", inexactColumn, 3<<(2*i))
+	}
+	return b.String()
+}()
+
+// doubted writes the clause that adds the degrees of a row to those of one that is there: of two
+// that differ the sum is estimated or modelled.
+func doubted(table string) string {
+	return fmt.Sprintf(", %[1]s = CAST(coalesce(%[2]s.%[1]s, 0) AS BIGINT) | CAST(coalesce(excluded.%[1]s, 0) AS BIGINT)", inexactColumn, table)
+}
+
 const hourMS = int64(time.Hour / time.Millisecond)
 
 // ReplaceHours implements store.Rollups.
@@ -71,8 +89,8 @@ func (c *Catalogue) ReplaceHours(ctx context.Context, from, to time.Time, use []
 }
 
 func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
-	put, err := tx.PrepareContext(ctx, "INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+") VALUES ('h', "+params(1, 2+len(usedColumns))+
-		") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedColumns))
+	put, err := tx.PrepareContext(ctx, "INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1, 3+len(usedColumns))+
+		") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedColumns)+doubted("uses"))
 	if err != nil {
 		return err
 	}
@@ -95,6 +113,7 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 		for _, p := range fields(&u.Used) {
 			args = append(args, *p)
 		}
+		args = append(args, u.Exactness.Pack())
 		if _, err := put.ExecContext(ctx, args...); err != nil {
 			return err
 		}
@@ -103,8 +122,8 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 }
 
 func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
-	put, err := tx.PrepareContext(ctx, "INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns, ", ")+") VALUES ('h', "+params(1, 3+len(nodesColumns))+
-		") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodesColumns))
+	put, err := tx.PrepareContext(ctx, "INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1, 4+len(nodesColumns))+
+		") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodesColumns)+doubted("node_uses"))
 	if err != nil {
 		return err
 	}
@@ -115,6 +134,7 @@ func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.Nod
 		for _, p := range nodeFields(u) {
 			args = append(args, *p)
 		}
+		args = append(args, u.Exactness.Pack())
 		if _, err := put.ExecContext(ctx, args...); err != nil {
 			return err
 		}
@@ -142,7 +162,7 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 				if _, err := tx.ExecContext(ctx, "DELETE FROM "+t.table+" WHERE span = $1 AND at_ms = $2", level.made, a); err != nil {
 					return err
 				}
-				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sums(t.names) +
+				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ", " + inexactColumn + ") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sums(t.names) + ", " + worst +
 					" FROM " + t.table + " WHERE span = $3 AND at_ms >= CAST($2 AS BIGINT) AND at_ms < $4 GROUP BY " + t.key
 				if _, err := tx.ExecContext(ctx, q, level.made, a, level.of, b); err != nil {
 					return fmt.Errorf("sum up the %s of %s: %w", level.description, at.Format(time.DateOnly), err)
@@ -256,9 +276,11 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 			for _, p := range fields(&u.Used) {
 				dest = append(dest, p)
 			}
-			if err := scan(dest...); err != nil {
+			var inexact int64
+			if err := scan(append(dest, &inexact)...); err != nil {
 				return err
 			}
+			u.Exactness = figure.Unpack(inexact)
 			for _, by := range q.By {
 				*groupField(&u, by) = c.d.get(*groupField(&u, by))
 			}
@@ -328,9 +350,11 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 			for _, p := range nodeFields(&u) {
 				dest = append(dest, p)
 			}
-			if err := scan(dest...); err != nil {
+			var inexact int64
+			if err := scan(append(dest, &inexact)...); err != nil {
 				return err
 			}
+			u.Exactness = figure.Unpack(inexact)
 			u.Site, u.Node = c.d.get(u.Site), c.d.get(u.Node)
 			u.At = begin(q.Span, at)
 			k := where{u.At.UnixMilli(), u.Site, u.Node}
@@ -362,7 +386,7 @@ func selectSums(bucket string, keys, names []string, table string, w *conditions
 	if bucket != "0" { // a bare number would name a column
 		group = append(group, bucket)
 	}
-	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sums(names) + " FROM " + table + w.sql()
+	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sums(names) + ", " + worst + " FROM " + table + w.sql()
 	if len(group) == 0 {
 		return q + " HAVING count(*) > 0"
 	}

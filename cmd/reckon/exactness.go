@@ -1,19 +1,18 @@
 package main
 
 import (
-	"reckon/client"
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/term"
 )
 
-// marked writes figures of a run with a mark where they are not exact, and remembers which marks
+// marked writes figures with a mark where they are not exact, and remembers which marks
 // were met.
 type marked map[figure.Exactness]bool
 
 // figure puts the mark of a figure before its text; what is unknown has none.
-func (m marked) figure(w *client.Workload, key, text string) string {
-	e := w.Exactness[key]
+func (m marked) figure(of figure.Degrees, key, text string) string {
+	e := of[key]
 	if e == figure.Exact || text == term.Unknown {
 		return text
 	}

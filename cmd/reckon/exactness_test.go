@@ -43,7 +43,31 @@ func TestMarks(t *testing.T) {
 			}
 		}
 	}
-	if m := (marked{}); m.figure(&client.Workload{}, "cpu_seconds", "3 s") != "3 s" || m.legend() != "" {
+	if m := (marked{}); m.figure(nil, "cpu_seconds", "3 s") != "3 s" || m.legend() != "" {
 		t.Error("an exact figure is marked")
+	}
+}
+
+// TestUsageMarks: history marks what is a bound or an estimate in some of its hours.
+func TestUsageMarks(t *testing.T) {
+	var list client.UsageList
+	list.By, list.Span = []string{"owner"}, "whole"
+	exact := client.Usage{Owner: "bob", UsageFigures: client.UsageFigures{CPUSeconds: new(3600.0)}}
+	bound := client.Usage{Owner: "alice", UsageFigures: client.UsageFigures{CPUSeconds: new(7200.0), HeldCoreSeconds: new(36000.0), ReadBytes: new(1024.0)}}
+	bound.Exactness = figure.Degrees{"cpu_seconds": figure.AtLeast, "held_core_seconds": figure.Estimated, "gpu_seconds": figure.Modelled}
+	list.Rows, list.Total = []client.Usage{exact, bound}, bound
+	m := marked{}
+	var b bytes.Buffer
+	s := term.Screen{Writer: &b}
+	if err := m.usage(list, 0).Print(s); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.totals(s, list); err != nil {
+		t.Fatal(err)
+	}
+	for want, n := range map[string]int{">=2": 2, "~10": 1, ">=1": 0, ">= at least": 1, "~ estimated": 1, "1 KiB": 1, ">=-": 0, "~-": 0} {
+		if strings.Count(b.String(), want) != n {
+			t.Errorf("%q is not there %d times:\n%s", want, n, b.String())
+		}
 	}
 }

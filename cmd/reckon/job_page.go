@@ -92,7 +92,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 	}
 	p.line("")
 	m := marked{}
-	is := func(key, text string) string { return m.figure(&w, key, text) }
+	is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 	p.fact("CPU time", is("cpu_seconds", term.Seconds(w.CPUSeconds)), "user "+is("cpu_user_seconds", term.Seconds(w.CPUUserSeconds)),
 		"system "+is("cpu_system_seconds", term.Seconds(w.CPUSystemSeconds)), "waited "+is("cpu_wait_seconds", term.Seconds(w.CPUWaitSeconds)))
 	p.fact("Cores", "mean "+is("cores_mean", term.Cores(w.CoresMean)), "p50 "+is("cores_p50", term.Cores(w.CoresP50)), "p95 "+is("cores_p95", term.Cores(w.CoresP95)), "max "+is("cores_max", term.Cores(w.CoresMax)))
@@ -119,7 +119,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 
 // network is what went through sockets; loopback and connections only where there were any.
 func (m marked) network(w client.Workload) []string {
-	facts := []string{m.figure(&w, "network_bytes", term.Bytes(w.NetworkBytes))}
+	facts := []string{m.figure(w.Exactness, "network_bytes", term.Bytes(w.NetworkBytes))}
 	if w.NetworkBytes == nil {
 		return facts
 	}

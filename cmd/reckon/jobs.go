@@ -200,7 +200,7 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 		term.Column{Title: "STATE"},
 	)
 	for _, w := range list {
-		is := func(key, text string) string { return m.figure(&w, key, text) }
+		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 		t.Add(w.ID, shortName(w), w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
 			term.Seconds(&w.WallSeconds), is("cpu_seconds", term.Seconds(w.CPUSeconds)), is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
 			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)), is("io_write_bytes", term.Bytes(w.WriteBytes)),

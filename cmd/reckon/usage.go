@@ -145,10 +145,11 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	if q.Span == "hour-of-week" {
 		return printWeek(s, list)
 	}
-	if err := usageTable(list, o.limit).Print(s); err != nil {
+	m := marked{}
+	if err := m.usage(list, o.limit).Print(s); err != nil {
 		return err
 	}
-	return printTotals(s, list)
+	return m.totals(s, list)
 }
 
 // sortUsage orders the rows of each stretch of time.
@@ -177,7 +178,7 @@ func sortUsage(rows []client.Usage, by string) {
 	})
 }
 
-func usageTable(list client.UsageList, limit int) *term.Table {
+func (m marked) usage(list client.UsageList, limit int) *term.Table {
 	columns := []term.Column{}
 	if list.Span != "whole" {
 		columns = append(columns, term.Column{Title: "FROM (UTC)"})
@@ -215,8 +216,10 @@ func usageTable(list client.UsageList, limit int) *term.Table {
 			cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
 				"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
 		}
-		cells = append(cells, term.Hours(r.CPUSeconds), term.Percent(r.CapacityShare), term.Hours(r.HeldCoreSeconds), term.Hours(per(r.MemoryByteSeconds, 1<<30)),
-			term.Hours(r.GPUSeconds), term.Bytes(r.ReadBytes), term.Bytes(r.WriteBytes), term.Bytes(r.NetworkBytes), term.Joules(r.EnergyJoules))
+		is := func(key, text string) string { return m.figure(r.Exactness, key, text) }
+		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.CapacityShare)), is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
+			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)), is("io_read_bytes", term.Bytes(r.ReadBytes)),
+			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)), is("energy_joules", term.Joules(r.EnergyJoules)))
 		if node {
 			cells = append(cells, term.Seconds(r.UpSeconds), term.Percent(share(r.CoreUsedSeconds, r.CoreSeconds)), term.Percent(share(r.NodeMemoryUsedByteSeconds, r.NodeMemoryByteSeconds)))
 		} else {
@@ -247,13 +250,17 @@ func per(v *float64, by float64) *float64 {
 	return &x
 }
 
-// printTotals says how full the machines were and what waits.
-func printTotals(s term.Screen, list client.UsageList) error {
+// totals says what the marks mean, how full the machines were and what waits.
+func (m marked) totals(s term.Screen, list client.UsageList) error {
 	t := &list.Total
-	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), list.Until.UTC().Format("2006-01-02 15:04"), term.Hours(t.CPUSeconds))
+	cpu := func(text string) string { return m.figure(t.Exactness, "cpu_seconds", text) }
+	if legend := m.legend(); legend != "" {
+		fmt.Fprintln(s, legend)
+	}
+	line := fmt.Sprintf("\nFrom %s to %s UTC: %s CPU-hours by workloads", list.Since.UTC().Format("2006-01-02 15:04"), list.Until.UTC().Format("2006-01-02 15:04"), cpu(term.Hours(t.CPUSeconds)))
 	if t.CoreSeconds != nil {
 		line += fmt.Sprintf(", %s of the %s core-hours that machines were up; by the kernel's count %s were busy",
-			term.Percent(share(t.CPUSeconds, t.CoreSeconds)), term.Hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
+			cpu(term.Percent(share(t.CPUSeconds, t.CoreSeconds))), term.Hours(t.CoreSeconds), term.Percent(share(t.CoreUsedSeconds, t.CoreSeconds)))
 	}
 	if t.NodeJoules != nil {
 		line += fmt.Sprintf("; the machines took %s", term.Joules(t.NodeJoules))

@@ -34,7 +34,7 @@ func goTypes() []byte {
 			f := &list[i]
 			fmt.Fprintf(&b, "\t%s *float64 `json:%q` // %s\n", f.GoName(), tag(f, s.scope), f.Help)
 		}
-		if s.scope == figure.Run {
+		if s.scope != figure.Node {
 			b.WriteString("\n\t// Exactness of the figures that are not exact, by key.\n\tExactness Degrees `json:\"exactness,omitempty\"`\n")
 		}
 		fmt.Fprintf(&b, "}\n\n// Len is how many figures there are.\nfunc (r *%s) Len() int { return %d }\n", s.name, len(list))
@@ -79,7 +79,7 @@ func pageTypes() []byte {
 			}
 			fmt.Fprintf(&b, "  /** %s */\n  %s%s: Num;\n", f.Help, f.Key, optional)
 		}
-		if s.scope == figure.Run {
+		if s.scope != figure.Node {
 			b.WriteString("  /** Of the figures that are not exact, by key. */\n  exactness?: Record<string, string>;\n")
 		}
 		b.WriteString("}\n")

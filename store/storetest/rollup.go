@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -23,7 +24,7 @@ type rolling interface {
 func Rollups(t *testing.T, open func(testing.TB) store.Catalogue) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, rolling){
-		"Sums": rollupSums, "Replace": rollupReplace, "Unknown": rollupUnknown, "Refused": rollupRefused, "Drop": rollupDrop, "Nodes": rollupNodes,
+		"Sums": rollupSums, "Replace": rollupReplace, "Unknown": rollupUnknown, "Exactness": rollupExactness, "Refused": rollupRefused, "Drop": rollupDrop, "Nodes": rollupNodes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, ok := open(t).(rolling)
@@ -151,6 +152,42 @@ func rollupUnknown(t *testing.T, c rolling) {
 	}
 	if got := use(t, c, store.RollupQuery{From: rollEpoch.AddDate(1, 0, 0), To: rollEpoch.AddDate(2, 0, 0), Span: store.SpanWhole}); len(got) != 0 {
 		t.Errorf("a time without rows gives %+v", got)
+	}
+}
+
+// rollupExactness: a sum is as exact as the worst row that it is made of, in every span, and a
+// group is not judged by another.
+func rollupExactness(t *testing.T, c rolling) {
+	row := func(hour int, owner string, d figure.Degrees) store.Use {
+		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner, Used: store.Used{CPUSeconds: num(1), ReadBytes: num(1), GPUSeconds: num(1), Exactness: d}}
+	}
+	must(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(3*time.Hour), []store.Use{
+		row(0, "a", figure.Degrees{"cpu_seconds": figure.AtLeast}), row(1, "a", nil), row(2, "a", figure.Degrees{"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}),
+		row(0, "b", nil), row(1, "b", nil), row(2, "b", figure.Degrees{"gpu_seconds": figure.Modelled}),
+	}, []store.NodeUse{{At: rollEpoch, Node: "n", Used: row(0, "", figure.Degrees{"energy_joules": figure.Modelled}).Used}}))
+	want := map[store.Span]map[string]figure.Degrees{
+		store.SpanHour:  {"a0": {"cpu_seconds": figure.AtLeast}, "a2": {"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}, "b2": {"gpu_seconds": figure.Modelled}},
+		store.SpanDay:   {"a0": {"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}, "b0": {"gpu_seconds": figure.Modelled}},
+		store.SpanWhole: {"a0": {"cpu_seconds": figure.Estimated, "io_read_bytes": figure.AtLeast}, "b0": {"gpu_seconds": figure.Modelled}},
+	}
+	for span, by := range want {
+		from, to := rollEpoch, rollEpoch.Add(3*time.Hour)
+		if span == store.SpanDay {
+			from = store.SpanStart(span, rollEpoch)
+		}
+		for _, u := range use(t, c, store.RollupQuery{From: from, To: to, Span: span, By: []string{"owner"}}) {
+			hour := 0
+			if span == store.SpanHour {
+				hour = int(u.At.Sub(rollEpoch) / time.Hour)
+			}
+			if d := by[fmt.Sprint(u.Owner, hour)]; !maps.Equal(u.Exactness, d) {
+				t.Errorf("%s: %s at %s is %v, want %v", span, u.Owner, u.At, u.Exactness, d)
+			}
+		}
+	}
+	nodes, err := c.NodeUse(t.Context(), store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(time.Hour), Span: store.SpanWhole, By: []string{"node"}})
+	if err != nil || len(nodes) != 1 || nodes[0].Exactness["energy_joules"] != figure.Modelled || len(nodes[0].Exactness) != 1 {
+		t.Errorf("%+v, %v", nodes, err)
 	}
 }
 

@@ -22,6 +22,7 @@ func descriptions() map[string]string {
 			}
 		}
 	}
+	all["Used.exactness"] = "How far the figures can be trusted that are not exact in some of the hours added up, by name: at least (a lower bound), estimated, modelled."
 	all["Row.exactness"] = "How far the figures can be trusted that are not exact, by name: at least (a lower bound), at most (an upper bound), estimated, modelled."
 	return all
 }

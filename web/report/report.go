@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/figure/format"
 )
 
@@ -26,7 +27,7 @@ var files embed.FS
 func Write(w io.Writer, r *client.Report, site string) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.WattHours), "bytes": written(format.Bytes),
-		"count": written(format.Count), "span": written(format.Duration), "dash": dash,
+		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": is, "marks": marks,
 		"bars": bars, "week": week, "over": over, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "top": top, "minus": minus,
 	}).ParseFS(files, "page.html")
 	if err != nil {
@@ -51,6 +52,28 @@ func written(write func(float64) string) func(*float64) string {
 		}
 		return write(*v)
 	}
+}
+
+// is marks the text of a figure that is not exact.
+func is(u client.Usage, key, text string) string {
+	e := u.Exactness[key]
+	if e == figure.Exact || text == "–" {
+		return text
+	}
+	return format.Marked(e, text)
+}
+
+// marks explains the marks in the report; empty where it has none.
+func marks(r *client.Report) string {
+	met := map[figure.Exactness]bool{}
+	for _, rows := range [][]client.Usage{{r.Total}, r.Owners, r.Accounts, r.Commands, r.Kinds, r.Nodes} {
+		for i := range rows {
+			for _, e := range rows[i].Exactness {
+				met[e] = true
+			}
+		}
+	}
+	return format.Marks(met)
 }
 
 // over divides what is known.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reckon/client"
+	"reckon/figure"
 )
 
 func num(v float64) *float64 { return &v }
@@ -72,5 +73,28 @@ func TestPageShowsFigures(t *testing.T) {
 	}
 	if strings.Contains(page.String(), "secret") {
 		t.Error("a public page names the site")
+	}
+}
+
+// TestPageMarksBounds: figures that are no exact ones carry a mark, which is explained.
+func TestPageMarksBounds(t *testing.T) {
+	r := example()
+	for marked, want := range map[bool]int{false: 0, true: 1} {
+		if marked {
+			r.Owners[0].Exactness.Add("cpu_seconds", figure.AtLeast)
+			r.Owners[0].Exactness.Add("gpu_seconds", figure.Modelled) // which is not known
+		}
+		var page bytes.Buffer
+		if err := Write(&page, r, "lab"); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"<td>&gt;=2</td>", "&gt;= at least"} {
+			if n := strings.Count(page.String(), text); n != want {
+				t.Errorf("%q stands there %d times, want %d", text, n, want)
+			}
+		}
+		if strings.Contains(page.String(), "~–") {
+			t.Error("what is not known is marked")
+		}
 	}
 }

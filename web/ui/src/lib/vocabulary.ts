@@ -130,6 +130,8 @@ export interface Used {
   wait_seconds: Num;
   /** Each wait by the cores requested, added up, seconds. */
   wait_core_seconds: Num;
+  /** Of the figures that are not exact, by key. */
+  exactness?: Record<string, string>;
 }
 
 export interface Capacity {
