@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reckon/figure"
 	"reckon/sensor"
 	"reckon/workload"
 )
@@ -297,7 +298,7 @@ func TestOrphansAreNobodys(t *testing.T) {
 	r.want("orphan that was seen", r.cpu(fmt.Sprintf("group/n1/%d", seen), "", "alice"), 2.5)
 	about(t, "shell", r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), 0)
 	about(t, "other", r.cpu("other/n1", "", "root"), 1.5)
-	if got := r.degrees("group")["cpu_seconds child_times"]; got != AtLeast {
+	if got := r.degrees("group")["cpu_seconds child_times"]; got != figure.AtLeast {
 		t.Errorf("CPU time is %v, want at least", got)
 	}
 }

@@ -1,5 +1,7 @@
 package account
 
+import "reckon/figure"
+
 // counting is since when a source counts what processes did, and what of it got lost. It belongs
 // to the ledger's goroutine.
 type counting struct {
@@ -28,9 +30,9 @@ func (c *counting) exported() { c.fresh, c.full = false, false }
 func (c *counting) certainty(start uint64, source origin) certainty {
 	switch {
 	case c.fresh && start < c.since:
-		return certainty{AtLeast, fromStart}
+		return certainty{figure.AtLeast, fromStart}
 	case c.full:
-		return certainty{AtLeast, fromFullTable}
+		return certainty{figure.AtLeast, fromFullTable}
 	}
-	return certainty{Exact, source}
+	return certainty{figure.Exact, source}
 }

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
@@ -12,22 +13,11 @@ var figureExactness = &metric.Desc{
 	Labels: []string{"figure", "kind", "source", "workload", "owner"},
 }
 
-// Exactness says how far a figure may be trusted.
-type Exactness uint8
-
-// The degrees of exactness, as reckon_figure_exactness has them.
-const (
-	Exact     Exactness = iota
-	AtLeast             // the true figure is this one or higher
-	Estimated           // shared out by a rule, or an upper bound
-	Modelled            // from a model, not from a meter
-)
-
-// figure is one of the figures whose exactness is told.
-type figure uint8
+// judged is one of the figures that come with a degree of exactness.
+type judged uint8
 
 const (
-	figCPU figure = iota
+	figCPU judged = iota
 	figProcesses
 	figMemory
 	figMemoryPeak
@@ -78,7 +68,7 @@ func (o origin) String() string {
 
 // certainty is how exact a figure is and what it is taken from.
 type certainty struct {
-	degree Exactness
+	degree figure.Exactness
 	source origin
 }
 
@@ -108,11 +98,11 @@ func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 	}
 	switch {
 	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && grown(known, c.Current) > limit/20:
-		return certainty{AtLeast, fromCgroup}
+		return certainty{figure.AtLeast, fromCgroup}
 	case c.Have&sensor.CgroupKernelBound != 0 && c.Kernel > limit/20:
-		return certainty{Estimated, fromCgroup}
+		return certainty{figure.Estimated, fromCgroup}
 	}
-	return certainty{Exact, fromCgroup}
+	return certainty{figure.Exact, fromCgroup}
 }
 
 // evidence is what speaks for and against figures since the last export, on the whole node.
@@ -145,27 +135,27 @@ func (v *evidence) count(busy, charged int64, irq, time uint64) {
 func (v *evidence) cpu() certainty {
 	switch {
 	case !v.unsettled:
-		return certainty{Exact, fromRecords}
+		return certainty{figure.Exact, fromRecords}
 	case v.childless:
-		return certainty{AtLeast, fromReadings}
+		return certainty{figure.AtLeast, fromReadings}
 	case v.lost > int64(v.busy/bearableUse) && v.lost > int64(v.time/bearableTime):
-		return certainty{AtLeast, fromChildren}
+		return certainty{figure.AtLeast, fromChildren}
 	}
-	return certainty{Exact, fromChildren}
+	return certainty{figure.Exact, fromChildren}
 }
 
 // ends is how exact figures are that only readings and exit records tell.
 func (v *evidence) ends() certainty {
 	if v.unsettled {
-		return certainty{AtLeast, fromReadings}
+		return certainty{figure.AtLeast, fromReadings}
 	}
-	return certainty{Exact, fromRecords}
+	return certainty{figure.Exact, fromRecords}
 }
 
 // exactRow is one series.
 type exactRow struct {
 	source origin
-	worst  Exactness
+	worst  figure.Exactness
 	seen   bool // in this export
 	series *metric.Series
 }
@@ -182,7 +172,7 @@ type exactness struct {
 // peculiar reports whether what speaks against a figure is a matter of the one workload.
 func (c certainty) peculiar() bool {
 	switch {
-	case c.degree == Exact:
+	case c.degree == figure.Exact:
 		return false
 	case c.source >= fromMethods:
 		return true
@@ -210,7 +200,7 @@ func (l *Ledger) exactnessOf(kind workload.Kind) *exactness {
 	return x
 }
 
-func (x *exactness) note(f figure, c certainty) {
+func (x *exactness) note(f judged, c certainty) {
 	for i := range x.rows[f] {
 		if r := &x.rows[f][i]; r.source == c.source {
 			if !r.seen || c.degree > r.worst {
@@ -271,19 +261,21 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	v := &l.evidence
 	cpu, ends := v.cpu(), v.ends()
 	if v.first && p.created == 0 {
-		cpu, ends = certainty{AtLeast, fromStart}, certainty{AtLeast, fromStart}
+		cpu, ends = certainty{figure.AtLeast, fromStart}, certainty{figure.AtLeast, fromStart}
 	}
 	io := ends
 	if p.counted() {
-		cpu = certainty{Exact, fromCgroup}
+		cpu = certainty{figure.Exact, fromCgroup}
 	}
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
-		io = certainty{Exact, fromCgroup}
+		io = certainty{figure.Exact, fromCgroup}
 		if p.cg.Have&sensor.CgroupKernelBound != 0 { // version 1 counts no buffered writes
-			io.degree = AtLeast
+			io.degree = figure.AtLeast
 		}
 	}
-	note := func(f figure, c certainty) {
+	p.degrees = [figures]figure.Exactness{}
+	note := func(f judged, c certainty) {
+		p.degrees[f] = max(p.degrees[f], c.degree)
 		if c.peculiar() && f != figRead && f != figWrite {
 			p.exactness().note(f, c)
 			return
@@ -305,8 +297,8 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	if len(p.energy.used) > 0 {
 		switch {
 		case l.EnergyModelled():
-			cpu = certainty{Modelled, fromModel}
-		case cpu.degree == Exact:
+			cpu = certainty{figure.Modelled, fromModel}
+		case cpu.degree == figure.Exact:
 			cpu.source = fromMeter
 		}
 		note(figEnergy, cpu)
@@ -320,12 +312,21 @@ func (l *Ledger) judgePart(p *Part, x *exactness) {
 	for i := range p.gpus {
 		for k, s := range p.gpus[i].seconds {
 			if s > 0 && k == 0 {
-				note(figGPU, certainty{Exact, fromMethods})
+				note(figGPU, certainty{figure.Exact, fromMethods})
 			} else if s > 0 {
-				note(figGPU, certainty{Estimated, fromMethods + origin(k)})
+				note(figGPU, certainty{figure.Estimated, fromMethods + origin(k)})
 			}
 		}
 	}
+}
+
+// inexact returns the figures of the part that were not exact in the last export, by the names of
+// the API; nil where all were.
+func (p *Part) inexact() (d figure.Degrees) {
+	for f, e := range p.degrees {
+		d.Add(figureNames[f], e)
+	}
+	return d
 }
 
 // peakCertainty is that of a highest value, of one that has the given certainty now: what
@@ -335,7 +336,7 @@ func (p *Part) peakCertainty(now, ends certainty, told sensor.CgroupFields) cert
 	case p.cg.Have&told != 0:
 		return now
 	case p.crowd.era != nil && p.crowd.bound:
-		return certainty{Estimated, fromRSSSum}
+		return certainty{figure.Estimated, fromRSSSum}
 	case now.degree >= ends.degree:
 		return now
 	}

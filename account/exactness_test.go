@@ -2,21 +2,23 @@ package account
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"reckon/figure"
 	"reckon/sensor"
 	"reckon/workload"
 )
 
 // degrees are what the last export said of a kind, by figure and source.
-func (r *rig) degrees(kind string) map[string]Exactness {
-	out := map[string]Exactness{}
+func (r *rig) degrees(kind string) map[string]figure.Exactness {
+	out := map[string]figure.Exactness{}
 	for k, v := range r.values {
 		f := strings.Split(k, "|")
 		if f[0] == "reckon_figure_exactness" && f[2] == kind {
-			out[f[1]+" "+f[3]] = Exactness(v)
+			out[f[1]+" "+f[3]] = figure.Exactness(v)
 		}
 	}
 	return out
@@ -30,21 +32,21 @@ func TestExactnessOfProcesses(t *testing.T) {
 		complete bool
 		lost     uint64 // exit records in a tick
 		unseen   uint64 // busy time that nobody was charged for, in a tick
-		want     map[string]Exactness
+		want     map[string]figure.Exactness
 	}{
-		"exit records": {all, 0, true, 0, 0, map[string]Exactness{
-			"cpu_seconds exit_records": Exact, "processes exit_records": Exact, "memory_bytes rss": Exact, "memory_peak_bytes rss": Exact,
-			"memory_needed_bytes rss": Exact, "memory_needed_peak_bytes rss": Exact, "io_read_bytes exit_records": Exact, "io_write_bytes exit_records": Exact}},
-		"exit records were lost": {all, 0, true, 3, 0, map[string]Exactness{
-			"cpu_seconds child_times": Exact, "processes readings": AtLeast, "memory_bytes rss": Exact, "memory_peak_bytes readings": AtLeast,
-			"memory_needed_bytes rss": Exact, "memory_needed_peak_bytes readings": AtLeast, "io_read_bytes readings": AtLeast, "io_write_bytes readings": AtLeast}},
-		"child times": {all, sensor.FieldIO, false, 0, second / 100, map[string]Exactness{
-			"cpu_seconds child_times": Exact, "processes readings": AtLeast, "memory_bytes rss": Exact, "memory_peak_bytes readings": AtLeast,
-			"memory_needed_bytes rss": Exact, "memory_needed_peak_bytes readings": AtLeast}},
-		"orphans": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, second / 10, map[string]Exactness{
-			"cpu_seconds child_times": AtLeast, "processes readings": AtLeast}},
-		"neither": {0, sensor.FieldIO | sensor.FieldMemory, false, 0, 0, map[string]Exactness{
-			"cpu_seconds readings": AtLeast, "processes readings": AtLeast}},
+		"exit records": {all, 0, true, 0, 0, map[string]figure.Exactness{
+			"cpu_seconds exit_records": figure.Exact, "processes exit_records": figure.Exact, "memory_bytes rss": figure.Exact, "memory_peak_bytes rss": figure.Exact,
+			"memory_needed_bytes rss": figure.Exact, "memory_needed_peak_bytes rss": figure.Exact, "io_read_bytes exit_records": figure.Exact, "io_write_bytes exit_records": figure.Exact}},
+		"exit records were lost": {all, 0, true, 3, 0, map[string]figure.Exactness{
+			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast, "memory_bytes rss": figure.Exact, "memory_peak_bytes readings": figure.AtLeast,
+			"memory_needed_bytes rss": figure.Exact, "memory_needed_peak_bytes readings": figure.AtLeast, "io_read_bytes readings": figure.AtLeast, "io_write_bytes readings": figure.AtLeast}},
+		"child times": {all, sensor.FieldIO, false, 0, second / 100, map[string]figure.Exactness{
+			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast, "memory_bytes rss": figure.Exact, "memory_peak_bytes readings": figure.AtLeast,
+			"memory_needed_bytes rss": figure.Exact, "memory_needed_peak_bytes readings": figure.AtLeast}},
+		"orphans": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, second / 10, map[string]figure.Exactness{
+			"cpu_seconds child_times": figure.AtLeast, "processes readings": figure.AtLeast}},
+		"neither": {0, sensor.FieldIO | sensor.FieldMemory, false, 0, 0, map[string]figure.Exactness{
+			"cpu_seconds readings": figure.AtLeast, "processes readings": figure.AtLeast}},
 	} {
 		r := newRig(t, Config{Export: 5 * time.Second})
 		r.tick(0, nil)
@@ -68,9 +70,9 @@ func TestExactnessOfProcesses(t *testing.T) {
 func TestExactnessOfTheFirstExport(t *testing.T) {
 	r := newRig(t, Config{Export: 5 * time.Second})
 	old := proc(10, 10, 5*second, second)
-	for i, want := range []map[string]Exactness{
-		{"cpu_seconds agent_start": AtLeast, "processes agent_start": AtLeast},
-		{"cpu_seconds exit_records": Exact, "processes exit_records": Exact},
+	for i, want := range []map[string]figure.Exactness{
+		{"cpu_seconds agent_start": figure.AtLeast, "processes agent_start": figure.AtLeast},
+		{"cpu_seconds exit_records": figure.Exact, "processes exit_records": figure.Exact},
 	} {
 		r.pass.Complete = true
 		r.tick(0, []sensor.Process{old})
@@ -91,15 +93,15 @@ func TestExactnessOfControlGroups(t *testing.T) {
 	const memory = sensor.CgroupCPU | sensor.CgroupMemory | sensor.CgroupPeak
 	for name, tt := range map[string]struct {
 		cg   sensor.Cgroup
-		want Exactness
+		want figure.Exactness
 	}{
-		"version 2":                      {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel, Kernel: 50 * mib}, Exact},
-		"version 1, little kernel":       {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10 * mib, MemoryMax: 200 * mib}, Exact},
-		"version 1, much kernel":         {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10*mib + 1, MemoryMax: 200 * mib}, Estimated},
-		"version 1, no limit":            {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound, Kernel: 40 * mib}, Exact},
-		"shared memory not told":         {sensor.Cgroup{Have: memory | sensor.CgroupKernel}, AtLeast},
-		"kernel memory not told, little": {sensor.Cgroup{Have: memory | sensor.CgroupShmem, Anon: 100 * mib, Current: 110 * mib}, Exact},
-		"kernel memory not told, much":   {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupMemoryMax, Anon: 100 * mib, Current: 111 * mib, MemoryMax: 200 * mib}, AtLeast},
+		"version 2":                      {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel, Kernel: 50 * mib}, figure.Exact},
+		"version 1, little kernel":       {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10 * mib, MemoryMax: 200 * mib}, figure.Exact},
+		"version 1, much kernel":         {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound | sensor.CgroupMemoryMax, Kernel: 10*mib + 1, MemoryMax: 200 * mib}, figure.Estimated},
+		"version 1, no limit":            {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupKernel | sensor.CgroupKernelBound, Kernel: 40 * mib}, figure.Exact},
+		"shared memory not told":         {sensor.Cgroup{Have: memory | sensor.CgroupKernel}, figure.AtLeast},
+		"kernel memory not told, little": {sensor.Cgroup{Have: memory | sensor.CgroupShmem, Anon: 100 * mib, Current: 110 * mib}, figure.Exact},
+		"kernel memory not told, much":   {sensor.Cgroup{Have: memory | sensor.CgroupShmem | sensor.CgroupMemoryMax, Anon: 100 * mib, Current: 111 * mib, MemoryMax: 200 * mib}, figure.AtLeast},
 	} {
 		handle := &fakeCgroup{c: tt.cg}
 		r := newRig(t, Config{Export: 5 * time.Second, Identify: func(*sensor.Process, *Part, bool) Identified {
@@ -110,7 +112,7 @@ func TestExactnessOfControlGroups(t *testing.T) {
 		r.export()
 		r.tick(0, []sensor.Process{proc(10, 10, r.boot+1, 0)})
 		r.export()
-		want := map[string]Exactness{"cpu_seconds cgroup": Exact, "memory_bytes cgroup": Exact, "memory_peak_bytes cgroup": Exact,
+		want := map[string]figure.Exactness{"cpu_seconds cgroup": figure.Exact, "memory_bytes cgroup": figure.Exact, "memory_peak_bytes cgroup": figure.Exact,
 			"memory_needed_bytes cgroup": tt.want, "memory_needed_peak_bytes cgroup": tt.want}
 		got := r.degrees("slurm")
 		for k, v := range want {
@@ -137,10 +139,10 @@ func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
 	r.export()
 	r.tick(0, append(live[:len(live):len(live)], p))
 	r.export()
-	if k, ok := r.values[kind]; !ok || k != float64(Exact) {
+	if k, ok := r.values[kind]; !ok || k != float64(figure.Exact) {
 		t.Errorf("the kind is %v, %v, want exact", k, ok)
 	}
-	if o, ok := r.values[own]; !ok || o != float64(Estimated) {
+	if o, ok := r.values[own]; !ok || o != float64(figure.Estimated) {
 		t.Errorf("the group is %v, %v, want estimated", o, ok)
 	}
 	for range 3 {
@@ -149,5 +151,26 @@ func TestOneWorkloadDoesNotMarkItsKind(t *testing.T) {
 	}
 	if o, ok := r.values[own]; ok {
 		t.Errorf("the group ended, and is %v", o)
+	}
+}
+
+// TestLiveExactness: the live view has the degrees of the last export, of the figures that were not
+// exact.
+func TestLiveExactness(t *testing.T) {
+	for complete, want := range map[bool]figure.Exactness{true: figure.Exact, false: figure.AtLeast} {
+		r := newRig(t, Config{Export: 5 * time.Second})
+		r.pass.Complete = complete
+		r.tick(0, nil)
+		p := proc(20, 20, r.boot+1, 0)
+		r.export()
+		for range 2 {
+			r.tick(second/10, []sensor.Process{p})
+			p.UserNanos += second / 10
+		}
+		r.export()
+		i := slices.IndexFunc(r.l.Live(nil), func(x Live) bool { return x.Workload == "group/n1/20" })
+		if i < 0 || r.l.Live(nil)[i].Exactness["cpu_seconds"] != want || complete && r.l.Live(nil)[i].Exactness != nil {
+			t.Errorf("complete %v: %+v", complete, r.l.Live(nil))
+		}
 	}
 }

@@ -3,6 +3,7 @@ package account
 import (
 	"time"
 
+	"reckon/figure"
 	"reckon/sensor"
 	"reckon/workload"
 )
@@ -29,6 +30,7 @@ type Live struct {
 	KnowMemory       bool
 	KnowIO, KnowWait bool
 	KnowNetwork      bool
+	Exactness        figure.Degrees // of the figures that were not exact at the last export
 }
 
 // Live appends what every running part did in the last tick to rows.
@@ -58,6 +60,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 			KnowMemory: p.have&sensor.FieldMemory != 0,
 			KnowIO:     p.have&sensor.FieldIO != 0,
 			KnowWait:   p.have&sensor.FieldWait != 0,
+			Exactness:  p.inexact(),
 		})
 		if l.network.since != 0 {
 			r := &rows[len(rows)-1]

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -63,7 +64,7 @@ func (p *Part) settleMemory(t *closing) {
 	m.kernel, m.swap = 0, p.now.swap
 	if p.cg.Have&sensor.CgroupMemory != 0 {
 		p.have |= sensor.FieldMemory
-		p.sure.add(certainty{Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total))
+		p.sure.add(certainty{figure.Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total))
 	} else {
 		var c certainty
 		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t.used, t.tick)

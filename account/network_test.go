@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 )
@@ -164,7 +165,7 @@ func TestTrafficSeries(t *testing.T) {
 		"reckon_workload_network_bytes_total|group/n1/20|group||alice|transmit|tcp|elsewhere": 0,
 		"reckon_workload_network_bytes_total|group/n1/20|group||alice|receive|tcp|elsewhere":  0,
 		"reckon_node_network_payload_bytes_total|receive|udp|loopback":                        64,
-		"reckon_figure_exactness|network_bytes|group|agent_start||":                           float64(AtLeast),
+		"reckon_figure_exactness|network_bytes|group|agent_start||":                           float64(figure.AtLeast),
 	} {
 		if got, ok := r.values[k]; !ok || got != want {
 			t.Errorf("%s is %v (%v), want %v", k, got, ok, want)
@@ -178,7 +179,7 @@ func TestTrafficSeries(t *testing.T) {
 	}
 	r.l.Traffic(&sensor.TrafficPass{Unowned: sent(0, 0, 1).Use})
 	r.export()
-	if d, ok := r.degrees("group")["network_bytes full_table"]; !ok || d != AtLeast {
+	if d, ok := r.degrees("group")["network_bytes full_table"]; !ok || d != figure.AtLeast {
 		t.Errorf("with traffic that could not be charged: %v", r.degrees("group"))
 	}
 }

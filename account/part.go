@@ -1,6 +1,7 @@
 package account
 
 import (
+	"reckon/figure"
 	"reckon/metric"
 	"reckon/sensor"
 	"reckon/workload"
@@ -53,6 +54,7 @@ type Part struct {
 	memory       memory
 	crowd        crowd
 	sure         memoryCertainty
+	degrees [figures]figure.Exactness // of the last export
 	live, thread uint32
 
 	energy   partEnergy

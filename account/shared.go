@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"reckon/figure"
 	"reckon/sensor"
 )
 
@@ -157,7 +158,7 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (ty
 		if c.era != nil {
 			c.since, c.last = 0, raw
 		}
-		return raw, certainty{Exact, fromRSS}, true
+		return raw, certainty{figure.Exact, fromRSS}, true
 	}
 	if c.era == nil {
 		c.era = &era{last: before}
@@ -168,9 +169,9 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (ty
 	}
 	c.live = min(c.live, live)
 	if c.unknown <= c.rss/32 {
-		sure = certainty{Exact, fromPSS}
+		sure = certainty{figure.Exact, fromPSS}
 		if c.sampled+c.unknown > 0 || c.forked {
-			sure.degree = Estimated
+			sure.degree = figure.Estimated
 		}
 		c.since, c.last = 0, c.shared
 		return c.shared, sure, true
@@ -179,11 +180,11 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, used, tick uint64) (ty
 		c.since = uint32(tick)
 	}
 	if c.denied < c.unknown && uint32(tick) < c.since+holdFor {
-		return c.hold(raw), certainty{Estimated, fromPSS}, false
+		return c.hold(raw), certainty{figure.Estimated, fromPSS}, false
 	}
 	c.bound = true
 	c.last = bounded(c.shared, c.largest, used)
-	return c.last, certainty{Estimated, fromRSSSum}, true
+	return c.last, certainty{figure.Estimated, fromRSSSum}, true
 }
 
 // hold returns what the part held last, and not less than its largest process does.

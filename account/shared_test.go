@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"reckon/figure"
 	"reckon/sensor"
 )
 
@@ -49,7 +50,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 22<<30
 	r.tick(0, forked(1, 1000))
 	anon, _, _, how := r.memory(of)
-	if anon != 1000 || how["memory_bytes rss"] != float64(Exact) {
+	if anon != 1000 || how["memory_bytes rss"] != float64(figure.Exact) {
 		t.Errorf("alone: %v MiB, %v", anon, how)
 	}
 	asked := 0
@@ -72,7 +73,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 		if anon < 990 || anon > 1010 || peak > 1012 || needed > 1010 {
 			t.Errorf("tick %d: %.0f MiB, peak %.0f, needed %.0f, %v", i, anon, peak, needed, how)
 		}
-		if how["memory_bytes pss"] != float64(Estimated) {
+		if how["memory_bytes pss"] != float64(figure.Estimated) {
 			t.Errorf("tick %d: %v", i, how)
 		}
 	}
@@ -81,7 +82,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 	r.tick(0, forked(31, 1000))
 	r.export()
 	r.tick(0, forked(31, 1000))
-	if anon, _, _, how = r.memory(of); anon < 990 || anon > 1010 || how["memory_bytes pss"] != float64(Exact) {
+	if anon, _, _, how = r.memory(of); anon < 990 || anon > 1010 || how["memory_bytes pss"] != float64(figure.Exact) {
 		t.Errorf("all measured: %.0f MiB, %v", anon, how)
 	}
 	// More are forked: what was known is not good any more, and is not counted on.
@@ -112,7 +113,7 @@ func TestSharedPagesThatMayNotBeRead(t *testing.T) {
 	if anon < 1000 || anon > 3<<10 || needed > 3<<10 || peak > 3<<10+3<<10 {
 		t.Errorf("%.0f MiB, peak %.0f, needed %.0f", anon, peak, needed)
 	}
-	if how["memory_bytes rss_sum"] != float64(Estimated) || how["memory_peak_bytes rss_sum"] != float64(Estimated) {
+	if how["memory_bytes rss_sum"] != float64(figure.Estimated) || how["memory_peak_bytes rss_sum"] != float64(figure.Estimated) {
 		t.Errorf("%v", how)
 	}
 	if n := r.share(func(Sharer) uint64 { return 0 }); n != 0 {
@@ -145,7 +146,7 @@ func TestWhatIsNoCrowd(t *testing.T) {
 		if n := len(r.l.Crowded(nil)); n != 0 {
 			t.Errorf("%s: %d to be measured", name, n)
 		}
-		if anon, _, _, how := r.memory("group/n1/100"); anon != tt.want || how["memory_bytes rss"] != float64(Exact) {
+		if anon, _, _, how := r.memory("group/n1/100"); anon != tt.want || how["memory_bytes rss"] != float64(figure.Exact) {
 			t.Errorf("%s: %v MiB %v", name, anon, how)
 		}
 	}

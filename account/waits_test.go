@@ -3,6 +3,7 @@ package account
 import (
 	"testing"
 
+	"reckon/figure"
 	"reckon/sensor"
 )
 
@@ -25,7 +26,7 @@ func TestWaits(t *testing.T) {
 	}
 	r.waited(10, 5*second, 3*second)
 	r.export()
-	if d := r.degrees("group")["io_wait_seconds agent_start"]; d != AtLeast {
+	if d := r.degrees("group")["io_wait_seconds agent_start"]; d != figure.AtLeast {
 		t.Errorf("of who began before us: %v", r.degrees("group"))
 	}
 	gone := proc(30, 30, r.boot+5, 2*second)
@@ -38,7 +39,7 @@ func TestWaits(t *testing.T) {
 			t.Errorf("%s waited %v (%v), want %v", id, v, ok, want)
 		}
 	}
-	if d := r.degrees("group")["io_wait_seconds full_table"]; d != AtLeast {
+	if d := r.degrees("group")["io_wait_seconds full_table"]; d != figure.AtLeast {
 		t.Errorf("with a wait of nobody: %v", r.degrees("group"))
 	}
 	r.waited(10, 5*second, 0)
@@ -60,7 +61,7 @@ func TestWaits(t *testing.T) {
 	if v, _ := of("group/n1/10|group||alice"); v != 4 {
 		t.Errorf("after a restart it waited %v, want 4", v)
 	}
-	if d, ok := r.degrees("group")["io_wait_seconds agent_start"]; !ok || d != AtLeast {
+	if d, ok := r.degrees("group")["io_wait_seconds agent_start"]; !ok || d != figure.AtLeast {
 		t.Errorf("over a restart: %v", r.degrees("group"))
 	}
 }

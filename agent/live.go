@@ -25,7 +25,7 @@ func (a *Agent) live() client.Live {
 			ID: string(r.Workload), Part: r.Part, Name: r.Name, Owner: r.Owner,
 			Cores: r.Cores, CPUSeconds: r.CPUSeconds,
 			Processes: r.Processes, Threads: r.Threads,
-			Command: r.Command, StartedAt: r.Start.Unix(),
+			Command: r.Command, StartedAt: r.Start.Unix(), Exactness: r.Exactness,
 		}
 		if r.KnowMemory {
 			w.MemoryBytes, w.MemoryPeak = ptr(float64(r.Memory)), ptr(float64(r.Peak))

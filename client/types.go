@@ -285,4 +285,6 @@ type LiveWorkload struct {
 	Threads      int      `json:"threads"`
 	Command      string   `json:"command"` // the program that used most
 	StartedAt    int64    `json:"started_at"`
+	// Exactness of the figures that were not exact at the last export, by key.
+	Exactness figure.Degrees `json:"exactness,omitempty"`
 }

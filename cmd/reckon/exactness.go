@@ -12,7 +12,11 @@ type marked map[figure.Exactness]bool
 
 // figure puts the mark of a figure before its text; what is unknown has none.
 func (m marked) figure(of figure.Degrees, key, text string) string {
-	e := of[key]
+	return m.degree(of[key], text)
+}
+
+// degree puts the mark of a degree before the text of a figure.
+func (m marked) degree(e figure.Exactness, text string) string {
 	if e == figure.Exact || text == term.Unknown {
 		return text
 	}

@@ -71,3 +71,19 @@ func TestUsageMarks(t *testing.T) {
 		}
 	}
 }
+
+// TestTopMarks: the live view marks figures that were no exact ones at the last export, each once.
+func TestTopMarks(t *testing.T) {
+	w := client.LiveWorkload{ID: "unit/a", Cores: 1.5, CPUSeconds: 60, MemoryBytes: new(2048.0), ReadRate: new(1024.0), WriteRate: new(1024.0),
+		Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast, "memory_bytes": figure.Estimated, "io_read_bytes": figure.AtLeast, "io_write_bytes": figure.AtLeast}}
+	var b bytes.Buffer
+	m := &topModel{screen: term.Screen{Writer: &b, Width: 200, Height: 40}}
+	if err := m.table([]*client.LiveWorkload{&w}).Print(m.screen); err != nil {
+		t.Fatal(err)
+	}
+	for want, n := range map[string]int{">=1.5": 1, ">=1m": 1, "~2 KiB": 1, ">=2 KiB/s": 1, ">=": 3, "~": 1} {
+		if strings.Count(b.String(), want) != n {
+			t.Errorf("%q is not there %d times:\n%s", want, n, b.String())
+		}
+	}
+}

@@ -83,7 +83,7 @@ func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
 			continue
 		}
 		at[w.ID] = len(l.Workloads)
-		one := client.LiveWorkload{ID: w.ID, Name: w.Name, Owner: w.Owner, Command: w.Command, MemoryPeak: w.MemoryPeakBytes, StartedAt: w.Start.Unix()}
+		one := client.LiveWorkload{ID: w.ID, Name: w.Name, Owner: w.Owner, Command: w.Command, MemoryPeak: w.MemoryPeakBytes, StartedAt: w.Start.Unix(), Exactness: w.Exactness}
 		if w.CPUSeconds != nil {
 			one.CPUSeconds = *w.CPUSeconds
 		}

@@ -156,8 +156,9 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	)
 	for _, w := range rows {
 		processes, threads := float64(w.Processes), float64(w.Threads)
-		t.Add(label(w), w.Owner, term.Cores(&w.Cores), term.Seconds(&w.CPUSeconds), term.Bytes(w.MemoryBytes), term.Bytes(w.MemoryPeak),
-			term.Rate(storageRate(w)), term.Rate(networkRate(w)), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
+		is := func(key, text string) string { return marked{}.figure(w.Exactness, key, text) }
+		t.Add(label(w), w.Owner, is("cpu_seconds", term.Cores(&w.Cores)), is("cpu_seconds", term.Seconds(&w.CPUSeconds)), is("memory_bytes", term.Bytes(w.MemoryBytes)), is("memory_peak_bytes", term.Bytes(w.MemoryPeak)),
+			marked{}.degree(w.Exactness["io_read_bytes"].Worse(w.Exactness["io_write_bytes"]), term.Rate(storageRate(w))), is("network_bytes", term.Rate(networkRate(w))), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command)
 	}
 	return t
 }
@@ -204,12 +205,17 @@ func (m *topModel) detailLines() []string {
 		started = "started " + term.Ago(time.Unix(w.StartedAt, 0), m.now.Time)
 	}
 	p.fact("Owner", term.Safe(w.Owner), started, "busiest program "+term.Safe(cmp.Or(w.Command, term.Unknown)))
-	p.fact("Cores", "now "+term.Cores(&w.Cores), "waiting "+term.Cores(w.Wait), "CPU time "+term.Seconds(&w.CPUSeconds))
-	p.fact("Memory", "now "+term.Bytes(w.MemoryBytes), "peak "+term.Bytes(w.MemoryPeak))
-	p.fact("Storage", "read "+term.Rate(w.ReadRate), "write "+term.Rate(w.WriteRate))
-	p.fact("Network", "received "+term.Rate(w.ReceiveRate), "sent "+term.Rate(w.TransmitRate))
+	marks := marked{}
+	is := func(key, text string) string { return marks.figure(w.Exactness, key, text) }
+	p.fact("Cores", "now "+is("cpu_seconds", term.Cores(&w.Cores)), "waiting "+term.Cores(w.Wait), "CPU time "+is("cpu_seconds", term.Seconds(&w.CPUSeconds)))
+	p.fact("Memory", "now "+is("memory_bytes", term.Bytes(w.MemoryBytes)), "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeak)))
+	p.fact("Storage", "read "+is("io_read_bytes", term.Rate(w.ReadRate)), "write "+is("io_write_bytes", term.Rate(w.WriteRate)))
+	p.fact("Network", "received "+is("network_bytes", term.Rate(w.ReceiveRate)), "sent "+is("network_bytes", term.Rate(w.TransmitRate)))
 	processes, threads := float64(w.Processes), float64(w.Threads)
 	p.fact("Processes", term.Number(&processes), "threads "+term.Number(&threads))
+	if legend := marks.legend(); legend != "" {
+		p.fact("Marks", legend)
+	}
 	m.coresChart(p, m.history[m.chosen])
 	if m.detail != nil {
 		if err := p.commands(*m.detail); err != nil {
@@ -276,5 +282,6 @@ func helpLines() []string {
   STORAGE read and written over the last second
   WAIT    threads that were ready to run and got no processor, in cores
   PEAK    the highest memory so far
+  >= ~    at least, as something of it could not be seen; estimated or modelled
   -       not measured on this machine; reckon nodes says why`, "\n")
 }
