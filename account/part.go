@@ -54,7 +54,7 @@ type Part struct {
 	memory       memory
 	crowd        crowd
 	sure         memoryCertainty
-	degrees [figures]figure.Exactness // of the last export
+	degrees      [figures]figure.Exactness // of the last export
 	live, thread uint32
 
 	energy   partEnergy
