@@ -26,8 +26,8 @@ func TestScreensInTerminal(t *testing.T) {
 		want            []string // in 80 columns and more
 	}{
 		{"top", "reckon top", "slurm/4711", []string{"CPU    [", "? help"}},
-		{"job", "reckon job slurm/4711", "exit code 0", []string{"Cores over time", "Memory over time"}},
-		{"run", "reckon run --exits none --plot -- sh -c 'i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done'", "exit code 0", []string{"cores in use", "resident memory"}},
+		{"job", "reckon job slurm/4711", "\nexit code 0", []string{"Cores over time", "Memory over time"}},
+		{"run", "reckon run --exits none --plot -- sh -c 'i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done'", "\nexit code 0", []string{"cores in use", "resident memory"}},
 	}
 	for _, size := range [][2]int{{80, 24}, {40, 10}, {200, 60}} {
 		for look, env := range looks {

@@ -104,7 +104,7 @@ func TestRefusals(t *testing.T) {
 		{list + "?since=1h&until=2h", 400, "parameter until", "after since"},
 		{list + "?name=[a", 400, "parameter name", "shell pattern"},
 		{list + "?state=bogus", 400, `parameter state: "bogus"`, "give some of pending, running"},
-		{list + "?kind=slrum", 400, `parameter kind: "slrum"`, "give some of slurm, deployment"},
+		{list + "?kind=slrum", 400, `parameter kind: "slrum"`, "give some of slurm, pbs"},
 		{list + "/812", 404, `no workload "812"`, "GET /api/reckon/v1/workloads"},
 		{list + "?sort=size", 400, `parameter sort: "size"`, "cpu_seconds"},
 		{list + "?format=xml", 400, "parameter format", "json or csv"},
