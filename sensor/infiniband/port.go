@@ -1,0 +1,185 @@
+package infiniband
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+)
+
+// portReader is one port, with its files open.
+type portReader struct {
+	number                 string
+	state, physical, speed *sysfs.File
+	values                 [3]*metric.Series // state, physical state, rate
+	layer                  *metric.Series
+	counters               []counter
+}
+
+// counter is one file of a port.
+type counter struct {
+	file      *sysfs.File
+	series    *metric.Series
+	scale     float64
+	top       int64
+	saturated *metric.Series // of a counter that may stop
+}
+
+// openPort opens the files of a port; nil where it has no state, and is none.
+func openPort(dir, device, number string) *portReader {
+	p := &portReader{number: number}
+	p.state, _ = sysfs.Open(filepath.Join(dir, "state"))
+	p.physical, _ = sysfs.Open(filepath.Join(dir, "phys_state"))
+	p.speed, _ = sysfs.Open(filepath.Join(dir, "rate"))
+	if p.state == nil {
+		p.close()
+		return nil
+	}
+	for i, d := range []*metric.Desc{stateID, physicalID, rate} {
+		p.values[i] = metric.NewSeries(d, device, number)
+	}
+	if l := sysfs.Word(dir, "link_layer"); l != "" {
+		p.layer = metric.NewSeries(layer, device, number, l)
+	}
+	data := 0
+	for _, f := range fields {
+		if p.add(dir, device, f) && (f.desc == received || f.desc == sent) {
+			data++
+		}
+	}
+	if data == 0 {
+		for _, f := range octets {
+			p.add(dir, device, f)
+		}
+	}
+	return p
+}
+
+// add opens a counter, unless the adapter does not have it: there is no such file, or it says
+// "N/A (no PMA)", or can not be read.
+func (p *portReader) add(dir, device string, f field) bool {
+	file, err := sysfs.Open(filepath.Join(dir, f.file))
+	if err != nil {
+		return false
+	}
+	text, err := file.Text()
+	if _, ok := sysfs.Number(text); err == nil && !ok || unsupported(err) {
+		_ = file.Close()
+		return false
+	}
+	c := counter{file: file, series: metric.NewSeries(f.desc, device, p.number), scale: f.scale, top: f.top}
+	if f.top != 0 {
+		c.saturated = metric.NewSeries(saturated, device, p.number, filepath.Base(f.file))
+	}
+	p.counters = append(p.counters, c)
+	return true
+}
+
+// unsupported reports whether an adapter does not have a counter whose file is there.
+func unsupported(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOENT) || errors.Is(err, fs.ErrPermission)
+}
+
+// read appends what the port says now. A device that was taken out has no samples and is no error:
+// the next list of devices is without it.
+func (p *portReader) read(b *metric.Batch) error {
+	text, err := p.state.Text()
+	if sysfs.Gone(err) {
+		return nil
+	}
+	var failed error
+	note := func(err error) {
+		if failed == nil && !sysfs.Gone(err) {
+			failed = err
+		}
+	}
+	if v, ok := id(text); err == nil && ok {
+		b.Add(p.values[0], v)
+	} else {
+		note(cmpErr(err, p.state))
+	}
+	if p.physical != nil {
+		if text, err := p.physical.Text(); err == nil {
+			if v, ok := id(text); ok {
+				b.Add(p.values[1], v)
+			}
+		}
+	}
+	if p.speed != nil {
+		if text, err := p.speed.Text(); err == nil {
+			if v, ok := gigabits(text); ok {
+				b.Add(p.values[2], v)
+			}
+		}
+	}
+	if p.layer != nil {
+		b.Add(p.layer, 1)
+	}
+	for i := range p.counters {
+		c := &p.counters[i]
+		v, err := c.file.Int()
+		switch {
+		case err != nil:
+			note(err)
+		case v < 0: // no counter
+		case c.top != 0 && v == c.top:
+			b.Add(c.saturated, 1)
+		default:
+			b.Add(c.series, float64(v)*c.scale)
+		}
+	}
+	return failed
+}
+
+// cmpErr is the error of reading, or one that says that the file holds something else.
+func cmpErr(err error, f *sysfs.File) error {
+	if err != nil {
+		return err
+	}
+	return errors.New("read " + f.Path() + ": not like \"4: ACTIVE\"")
+}
+
+func (p *portReader) close() {
+	for _, f := range []*sysfs.File{p.state, p.physical, p.speed} {
+		_ = f.Close()
+	}
+	for i := range p.counters {
+		_ = p.counters[i].file.Close()
+	}
+}
+
+// id reads the number of "4: ACTIVE".
+func id(text []byte) (float64, bool) {
+	number, _, found := bytes.Cut(text, []byte{':'})
+	v, ok := sysfs.Number(number)
+	return float64(v), found && ok && v >= 0
+}
+
+// gigabits reads "100 Gb/sec (4X EDR)" or "2.5 Gb/sec (1X SDR)" as octets per second.
+func gigabits(text []byte) (float64, bool) {
+	number, unit, found := bytes.Cut(text, []byte{' '})
+	if !found || !bytes.HasPrefix(unit, []byte("Gb/sec")) {
+		return 0, false
+	}
+	whole, tenth, point := bytes.Cut(number, []byte{'.'})
+	v, ok := sysfs.Number(whole)
+	if !ok || v < 0 || v > 1e6 {
+		return 0, false
+	}
+	out := float64(v)
+	if point {
+		if len(tenth) != 1 || tenth[0] < '0' || tenth[0] > '9' {
+			return 0, false
+		}
+		out += float64(tenth[0]-'0') / 10
+	}
+	return out * 1e9 / 8, true
+}
+
+// label makes a name of a device fit for a label.
+func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

@@ -1,0 +1,130 @@
+package infiniband
+
+import "reckon/metric"
+
+// field is a counter of a port: where it is read, and what it is called.
+type field struct {
+	file  string // below the directory of the port
+	desc  *metric.Desc
+	scale float64
+	// top is where the counter of the device stops counting; 0 where that is not known.
+	top int64
+}
+
+// The ends of counters that stop at their highest value (InfiniBand Architecture
+// Specification, volume 1, PortCounters): 4, 8, 16 and 32 bits.
+const (
+	top4  = 1<<4 - 1
+	top8  = 1<<8 - 1
+	top16 = 1<<16 - 1
+	top32 = 1<<32 - 1
+)
+
+// words is what one unit of the counters of data is: four octets, on any number of lanes.
+const words = 4
+
+func port(name, help string, unit metric.Unit) *metric.Desc {
+	return &metric.Desc{Name: "node_infiniband_" + name, Help: help, Kind: metric.Counter, Unit: unit, Labels: portLabels}
+}
+
+var (
+	deviceLabels = []string{"device", "board_id", "firmware_version", "hca_type"}
+	portLabels   = []string{"device", "port"}
+
+	info = &metric.Desc{Name: "node_infiniband_info", Help: "Non-numeric data of the device; the value is always 1.",
+		Kind: metric.Gauge, Labels: deviceLabels}
+	stateID = &metric.Desc{Name: "node_infiniband_state_id", Kind: metric.Gauge, Labels: portLabels,
+		Help: "State of the port (0: no change, 1: down, 2: init, 3: armed, 4: active, 5: act defer)."}
+	physicalID = &metric.Desc{Name: "node_infiniband_physical_state_id", Kind: metric.Gauge, Labels: portLabels,
+		Help: "Physical state of the port (0: no change, 1: sleep, 2: polling, 3: disable, 4: shift, 5: link up, 6: link error recover, 7: phytest)."}
+	rate = &metric.Desc{Name: "node_infiniband_rate_bytes_per_second", Kind: metric.Gauge, Labels: portLabels,
+		Help: "Rate of the link as it was trained, in each direction."}
+	layer = &metric.Desc{Name: "reckon_infiniband_port_info", Kind: metric.Gauge, Labels: []string{"device", "port", "link_layer"},
+		Help: "Link layer of the port: InfiniBand (Omni-Path too), or Ethernet where it is RoCE or iWARP; the value is always 1."}
+	saturated = &metric.Desc{Name: "reckon_infiniband_saturated", Kind: metric.Gauge, Labels: []string{"device", "port", "counter"},
+		Help: "1 for a counter of the port that stands at its highest value and counts no more until it is cleared; its own series is absent then."}
+
+	received = port("port_data_received_bytes_total", "Octets of data received by the port.", metric.Bytes)
+	sent     = port("port_data_transmitted_bytes_total", "Octets of data sent by the port.", metric.Bytes)
+)
+
+// fields are the counters, under the names of node_exporter.
+var fields = []field{
+	{"counters/port_rcv_data", received, words, top32},
+	{"counters/port_xmit_data", sent, words, top32},
+	{"counters/port_rcv_packets", port("port_packets_received_total", "Packets received by the port, those with errors included.", ""), 1, top32},
+	{"counters/port_xmit_packets", port("port_packets_transmitted_total", "Packets sent by the port, those with errors included.", ""), 1, top32},
+	{"counters/unicast_rcv_packets", port("unicast_packets_received_total", "Unicast packets received, those with errors included.", ""), 1, 0},
+	{"counters/unicast_xmit_packets", port("unicast_packets_transmitted_total", "Unicast packets sent, those with errors included.", ""), 1, 0},
+	{"counters/multicast_rcv_packets", port("multicast_packets_received_total", "Multicast packets received, those with errors included.", ""), 1, 0},
+	{"counters/multicast_xmit_packets", port("multicast_packets_transmitted_total", "Multicast packets sent, those with errors included.", ""), 1, 0},
+	{"counters/symbol_error", port("symbol_error_total", "Minor errors of the link detected on one or more physical lanes.", ""), 1, top16},
+	{"counters/link_error_recovery", port("link_error_recovery_total", "How often the link recovered from an error by training again.", ""), 1, top8},
+	{"counters/link_downed", port("link_downed_total", "How often the link failed to recover from an error and went down.", ""), 1, top8},
+	{"counters/local_link_integrity_errors", port("local_link_integrity_errors_total", "How often local physical errors passed their threshold.", ""), 1, top4},
+	{"counters/excessive_buffer_overrun_errors", port("excessive_buffer_overrun_errors_total", "How often buffers overran in successive periods of flow control.", ""), 1, top4},
+	{"counters/port_rcv_errors", port("port_errors_received_total", "Packets with an error that the port received.", ""), 1, top16},
+	{"counters/port_rcv_remote_physical_errors", port("port_receive_remote_physical_errors_total", "Packets received that were marked as bad on their way.", ""), 1, top16},
+	{"counters/port_rcv_switch_relay_errors", port("port_receive_switch_relay_errors_total", "Packets received that the switch could not forward.", ""), 1, top16},
+	{"counters/port_rcv_constraint_errors", port("port_constraint_errors_received_total", "Packets received that were discarded on the physical port of the switch.", ""), 1, top8},
+	{"counters/port_xmit_constraint_errors", port("port_constraint_errors_transmitted_total", "Packets not sent from the physical port of the switch.", ""), 1, top8},
+	{"counters/port_rcv_discards", port("port_discards_received_total", "Inbound packets discarded because the port was down or congested.", ""), 1, 0},
+	{"counters/port_xmit_discards", port("port_discards_transmitted_total", "Outbound packets discarded because the port was down or congested.", ""), 1, top16},
+	{"counters/port_xmit_wait", port("port_transmit_wait_total", "Ticks of the port with data to send in which none could be sent.", ""), 1, top32},
+	{"counters/VL15_dropped", port("vl15_dropped_total", "Inbound packets of management that were dropped for lack of resources.", ""), 1, top16},
+
+	{"counters_ext/port_rcv_data_64", port("legacy_data_received_bytes_total", "Octets of data received on all links, of kernels before 4.5.", metric.Bytes), words, 0},
+	{"counters_ext/port_xmit_data_64", port("legacy_data_transmitted_bytes_total", "Octets of data sent on all links, of kernels before 4.5.", metric.Bytes), words, 0},
+	{"counters_ext/port_rcv_packets_64", port("legacy_packets_received_total", "Packets received on all links, of kernels before 4.5.", ""), 1, 0},
+	{"counters_ext/port_xmit_packets_64", port("legacy_packets_transmitted_total", "Packets sent on all links, of kernels before 4.5.", ""), 1, 0},
+	{"counters_ext/port_unicast_rcv_packets", port("legacy_unicast_packets_received_total", "Unicast packets received, of kernels before 4.5.", ""), 1, 0},
+	{"counters_ext/port_unicast_xmit_packets", port("legacy_unicast_packets_transmitted_total", "Unicast packets sent, of kernels before 4.5.", ""), 1, 0},
+	{"counters_ext/port_multicast_rcv_packets", port("legacy_multicast_packets_received_total", "Multicast packets received, of kernels before 4.5.", ""), 1, 0},
+	{"counters_ext/port_multicast_xmit_packets", port("legacy_multicast_packets_transmitted_total", "Multicast packets sent, of kernels before 4.5.", ""), 1, 0},
+
+	{"hw_counters/duplicate_request", port("duplicate_requests_packets_total", "Requests received that had been executed before.", ""), 1, 0},
+	{"hw_counters/implied_nak_seq_err", port("implied_nak_seq_errors_total", "Answers with a sequence number beyond the one expected of an RDMA read or response.", ""), 1, 0},
+	{"hw_counters/local_ack_timeout_err", port("local_ack_timeout_errors_total", "How often a sender waited too long for an acknowledgement and tried again.", ""), 1, 0},
+	{"hw_counters/np_cnp_sent", port("np_cnp_packets_sent_total", "Notifications of congestion sent.", ""), 1, 0},
+	{"hw_counters/np_ecn_marked_roce_packets", port("np_ecn_marked_roce_packets_received_total", "RoCE packets received that were marked for congestion (ECN).", ""), 1, 0},
+	{"hw_counters/out_of_buffer", port("out_of_buffer_drops_total", "Packets dropped because the queue pair had no buffer for them.", ""), 1, 0},
+	{"hw_counters/out_of_sequence", port("out_of_sequence_packets_received_total", "Packets received out of sequence.", ""), 1, 0},
+	{"hw_counters/packet_seq_err", port("packet_sequence_errors_total", "Answers received that tell of errors in the sequence.", ""), 1, 0},
+	{"hw_counters/req_cqe_error", port("req_cqes_errors_total", "Completions with errors at the requester.", ""), 1, 0},
+	{"hw_counters/req_cqe_flush_error", port("req_cqes_flush_errors_total", "Completions flushed with errors at the requester.", ""), 1, 0},
+	{"hw_counters/req_remote_access_errors", port("req_remote_access_errors_total", "Errors of remote access at the requester.", ""), 1, 0},
+	{"hw_counters/req_remote_invalid_request", port("req_remote_invalid_request_errors_total", "Requests that the other side refused as invalid.", ""), 1, 0},
+	{"hw_counters/resp_cqe_error", port("resp_cqes_errors_total", "Completions with errors at the responder.", ""), 1, 0},
+	{"hw_counters/resp_cqe_flush_error", port("resp_cqes_flush_errors_total", "Completions flushed with errors at the responder.", ""), 1, 0},
+	{"hw_counters/resp_local_length_error", port("resp_local_length_errors_total", "Errors of local length at the responder.", ""), 1, 0},
+	{"hw_counters/resp_remote_access_errors", port("resp_remote_access_errors_total", "Errors of remote access at the responder.", ""), 1, 0},
+	{"hw_counters/rnr_nak_retry_err", port("rnr_nak_retry_packets_received_total", "Answers received that the receiver was not ready.", ""), 1, 0},
+	{"hw_counters/roce_adp_retrans", port("roce_adp_retransmits_total", "Adaptive retransmissions of RoCE.", ""), 1, 0},
+	{"hw_counters/roce_adp_retrans_to", port("roce_adp_retransmits_timeout_total", "Adaptive retransmissions of RoCE that ran into their time limit.", ""), 1, 0},
+	{"hw_counters/roce_slow_restart", port("roce_slow_restart_used_total", "How often slow restart was used by RoCE.", ""), 1, 0},
+	{"hw_counters/roce_slow_restart_cnps", port("roce_slow_restart_cnps_total", "Notifications of congestion that slow restart of RoCE made.", ""), 1, 0},
+	{"hw_counters/roce_slow_restart_trans", port("roce_slow_restart_total", "How often RoCE went over to slow restart.", ""), 1, 0},
+	{"hw_counters/rp_cnp_handled", port("rp_cnp_packets_handled_total", "Notifications of congestion that slowed sending down.", ""), 1, 0},
+	{"hw_counters/rp_cnp_ignored", port("rp_cnp_ignored_packets_received_total", "Notifications of congestion that were ignored.", ""), 1, 0},
+	{"hw_counters/rx_atomic_requests", port("rx_atomic_requests_total", "Requests of ATOMIC received.", ""), 1, 0},
+	{"hw_counters/rx_dct_connect", port("rx_dct_connect_requests_total", "Requests of connection received by DCTs.", ""), 1, 0},
+	{"hw_counters/rx_icrc_encapsulated", port("rx_icrc_encapsulated_errors_total", "RoCE packets received with a wrong check sum.", ""), 1, 0},
+	{"hw_counters/rx_read_requests", port("rx_read_requests_total", "Requests of READ received.", ""), 1, 0},
+	{"hw_counters/rx_write_requests", port("rx_write_requests_total", "Requests of WRITE received.", ""), 1, 0},
+}
+
+// octets stand in for the counters of data on adapters that have none: Elastic Fabric
+// Adapters and some RoCE adapters count octets among the hardware counters.
+var octets = []field{
+	{"hw_counters/rx_bytes", received, 1, 0},
+	{"hw_counters/tx_bytes", sent, 1, 0},
+}
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc {
+	out := []*metric.Desc{info, stateID, physicalID, rate, layer, saturated}
+	for i := range fields {
+		out = append(out, fields[i].desc)
+	}
+	return out
+}
