@@ -1,0 +1,265 @@
+// Package slingshot reads the network adapters of HPE Slingshot (Cassini) from
+// /sys/class/cxi, as the driver and its tool cxi_stat(1) have them:
+//
+//	cxi0/device/telemetry/hni_sts_rx_ok_octets   123456@1690000000.123456789
+//	cxi0/device/port/link                        up          (Cassini 1)
+//	cxi0/device/port/0/link/state                up          (Cassini 2)
+//	cxi0/device/port/speed                       BS_200G
+//
+// What goes through these adapters by libfabric bypasses sockets and the counters of network devices; IP
+// over them is counted in both. The counters are of the adapter, and nothing there says whose traffic it is.
+//
+// The counters have 56 bits and wrap, at full speed after a month; what is exported does not. Octets, and octets
+// per second. The figures were not seen on a real adapter here: the test's tree is constructed after the
+// sources of libcxi. A Sensor is used from one goroutine.
+package slingshot
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// again is after how long adapters are listed again.
+const again = time.Minute
+
+func desc(name, help string, kind metric.Kind, unit metric.Unit, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: "reckon_slingshot_" + name, Help: help, Kind: kind, Unit: unit, Labels: append([]string{"device"}, labels...)}
+}
+
+var (
+	received = desc("receive_bytes_total", "Octets of good frames that the adapter received.", metric.Counter, metric.Bytes)
+	sent     = desc("transmit_bytes_total", "Octets of good frames that the adapter sent.", metric.Counter, metric.Bytes)
+	words    = desc("codewords_total", "Codewords that the link received, by what error correction made of them: good, corrected or uncorrected.", metric.Counter, metric.None, "result")
+	link     = desc("link_up", "1 while the link is up, else 0.", metric.Gauge, metric.None)
+	rate     = desc("rate_bytes_per_second", "Rate of the link as it was trained, in each direction.", metric.Gauge, metric.None)
+)
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc { return []*metric.Desc{received, sent, words, link, rate} }
+
+// counters are the files below telemetry that are read.
+var counters = []struct {
+	file   string
+	desc   *metric.Desc
+	result string
+}{
+	{"hni_sts_rx_ok_octets", received, ""},
+	{"hni_sts_tx_ok_octets", sent, ""},
+	{"hni_pcs_good_cw", words, "good"},
+	{"hni_pcs_corrected_cw", words, "corrected"},
+	{"hni_pcs_uncorrected_cw", words, "uncorrected"},
+}
+
+// Sensor reads all adapters of a machine.
+type Sensor struct {
+	dir      string
+	adapters []*adapter
+	looked   time.Time
+	now      func() time.Time
+}
+
+type adapter struct {
+	name        string
+	link, speed *sysfs.File
+	values      [2]*metric.Series
+	counters    []*counter
+}
+
+type counter struct {
+	file       *sysfs.File
+	series     *metric.Series
+	last, base uint64
+}
+
+// New looks for adapters below root, "" or "/" for our own machine.
+func New(root string) (*Sensor, error) {
+	s := &Sensor{dir: sysfs.Path(root, "sys/class/cxi"), now: time.Now}
+	if err := s.look(); err != nil {
+		return nil, err
+	}
+	if len(s.adapters) == 0 {
+		return nil, sensor.Unavailable("no Slingshot adapter", "", fmt.Errorf("nothing in %s", s.dir))
+	}
+	return s, nil
+}
+
+// look lists the adapters; those that were known stay open.
+func (s *Sensor) look() error {
+	list, err := os.ReadDir(s.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return sensor.Unavailable("no Slingshot adapter", "", err)
+	case errors.Is(err, fs.ErrPermission):
+		return sensor.Unavailable("no permission to list Slingshot adapters", "run as root", err)
+	case err != nil:
+		return fmt.Errorf("list Slingshot adapters: %w", err)
+	}
+	s.looked = s.now()
+	known := s.adapters
+	s.adapters = nil
+	for _, e := range list {
+		var a *adapter
+		for i, k := range known {
+			if k != nil && k.name == e.Name() && k.there() {
+				a, known[i] = k, nil
+			}
+		}
+		if a == nil {
+			a = open(s.dir, e.Name())
+		}
+		s.adapters = append(s.adapters, a)
+	}
+	for _, k := range known {
+		k.close()
+	}
+	return nil
+}
+
+func open(dir, name string) *adapter {
+	path := filepath.Join(dir, name, "device")
+	label := strings.ToValidUTF8(name, "\uFFFD")
+	a := &adapter{name: name, values: [2]*metric.Series{metric.NewSeries(link, label), metric.NewSeries(rate, label)}}
+	first := func(names ...string) *sysfs.File {
+		for _, n := range names {
+			if f, err := sysfs.Open(filepath.Join(path, n)); err == nil {
+				if _, err := f.Text(); err == nil {
+					return f
+				}
+				_ = f.Close() // a directory, as port/link of Cassini 2 could be
+			}
+		}
+		return nil
+	}
+	a.link = first("port/link", "port/0/link/state")
+	a.speed = first("port/speed", "port/0/link/speed")
+	for _, c := range counters {
+		f, err := sysfs.Open(filepath.Join(path, "telemetry", c.file))
+		if err != nil {
+			continue
+		}
+		values := []string{label}
+		if c.result != "" {
+			values = append(values, c.result)
+		}
+		a.counters = append(a.counters, &counter{file: f, series: metric.NewSeries(c.desc, values...)})
+	}
+	return a
+}
+
+func (a *adapter) there() bool {
+	for _, c := range a.counters {
+		_, err := c.file.Text()
+		return !sysfs.Gone(err)
+	}
+	return false
+}
+
+func (a *adapter) close() {
+	if a == nil {
+		return
+	}
+	_ = a.link.Close()
+	_ = a.speed.Close()
+	for _, c := range a.counters {
+		_ = c.file.Close()
+	}
+}
+
+// Name implements sensor.Sensor.
+func (s *Sensor) Name() string { return "slingshot" }
+
+// Descs implements sensor.Sensor.
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// Read appends every adapter.
+func (s *Sensor) Read(b *metric.Batch) error {
+	if s.now().Sub(s.looked) >= again {
+		if err := s.look(); err != nil {
+			return err
+		}
+	}
+	var failed error
+	for _, a := range s.adapters {
+		if text, err := a.link.Text(); err == nil && len(text) > 0 {
+			up := 0.0
+			if bytes.EqualFold(text, []byte("up")) {
+				up = 1
+			}
+			b.Add(a.values[0], up)
+		}
+		if text, err := a.speed.Text(); err == nil {
+			if v, ok := gigabits(text); ok {
+				b.Add(a.values[1], v)
+			}
+		}
+		for _, c := range a.counters {
+			text, err := c.file.Text()
+			switch v, ok := telemetry(text); {
+			case sysfs.Gone(err):
+			case err == nil && ok:
+				b.Add(c.series, c.add(v))
+			case failed == nil && err != nil:
+				failed = fmt.Errorf("read adapter %s: %w", a.name, err)
+			case failed == nil:
+				failed = fmt.Errorf("read %s: not like 123@1690000000.5", c.file.Path())
+			}
+		}
+	}
+	return failed
+}
+
+// Close closes all files.
+func (s *Sensor) Close() error {
+	for _, a := range s.adapters {
+		a.close()
+	}
+	s.adapters = nil
+	return nil
+}
+
+// wrap is one more than the highest value of a counter.
+const wrap = 1 << 56
+
+// add continues a counter beyond its 56 bits. One that falls from its lower half began anew.
+func (c *counter) add(v uint64) float64 {
+	if v < c.last {
+		if c.last >= wrap/2 && v < wrap/2 {
+			c.base += wrap
+		} else {
+			c.base = 0
+		}
+	}
+	c.last = v
+	return float64(c.base) + float64(v)
+}
+
+// telemetry reads the value of "123456@1690000000.123456789".
+func telemetry(text []byte) (uint64, bool) {
+	value, _, _ := bytes.Cut(text, []byte{'@'})
+	v, ok := sysfs.Number(value)
+	return uint64(v), ok && v >= 0 && v < wrap
+}
+
+// gigabits reads the rate of BS_200G, ck400G or CD_50G (lanes and coding, then gigabits) as octets per second.
+func gigabits(text []byte) (float64, bool) {
+	if len(text) < 4 || text[len(text)-1] != 'G' {
+		return 0, false
+	}
+	text = text[:len(text)-1]
+	begin := len(text)
+	for begin > 0 && text[begin-1] >= '0' && text[begin-1] <= '9' {
+		begin--
+	}
+	v, ok := sysfs.Number(text[begin:])
+	return float64(v) * 1e9 / 8, ok && v > 0 && v < 1e5
+}
