@@ -186,6 +186,9 @@ type Node struct {
 
 	NetworkBytes *float64 `json:"network_bytes_per_second,omitempty"`
 	DiskBytes    *float64 `json:"disk_bytes_per_second,omitempty"`
+	// InterconnectBytes went through ports of InfiniBand, Omni-Path, RoCE and Slingshot, past the
+	// devices that NetworkBytes is of; IP over them is in both.
+	InterconnectBytes *float64 `json:"interconnect_bytes_per_second,omitempty"`
 	// Power of the whole node as it is counted, each joule once, and the part of it that
 	// the node draws without work; modelled where PowerMethod says so.
 	Watts           *float64 `json:"power_watts,omitempty"`

@@ -27,10 +27,19 @@ const rateWindow = 2 * time.Minute
 var nodeMetrics = []string{
 	figure.NodeCPU, "node_memory_MemTotal_bytes", "node_memory_MemAvailable_bytes", "node_load1",
 	"node_pressure_cpu_waiting_seconds_total", "node_pressure_memory_waiting_seconds_total", "node_pressure_io_waiting_seconds_total", "node_network_receive_bytes_total", "node_network_transmit_bytes_total",
-	"node_disk_read_bytes_total", "node_disk_written_bytes_total", figure.NodeBoot, "node_uname_info", "node_os_info",
+	"node_disk_read_bytes_total", "node_disk_written_bytes_total",
+	ibReceived, ibSent, slingshotReceived, slingshotSent, figure.NodeBoot, "node_uname_info", "node_os_info",
 	"reckon_agent_cpu_seconds_total", "reckon_agent_memory_bytes", "reckon_sensor_up", figure.CPU, figure.StartTime, figure.NodeEnergy,
 	gpuInfo,
 }
+
+// Octets at ports that bypass the sockets and, for the most part, the network devices of the kernel.
+const (
+	ibReceived        = "node_infiniband_port_data_received_bytes_total"
+	ibSent            = "node_infiniband_port_data_transmitted_bytes_total"
+	slingshotReceived = "reckon_slingshot_receive_bytes_total"
+	slingshotSent     = "reckon_slingshot_transmit_bytes_total"
+)
 
 // nodeKey names a node.
 type nodeKey struct{ site, node string }
@@ -227,6 +236,8 @@ func (m *machine) take(n *series.Labels, r reading) {
 		if !stacked(n.Rest["device"]) {
 			add(&m.DiskBytes, r.rate)
 		}
+	case ibReceived, ibSent, slingshotReceived, slingshotSent:
+		add(&m.InterconnectBytes, r.rate)
 	case figure.NodeEnergy:
 		m.power(n, r.rate, add)
 	case figure.NodeBoot:

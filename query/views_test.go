@@ -203,6 +203,9 @@ func TestNodes(t *testing.T) {
 		w.put(at, "up", "node_boot_time_seconds", boot)
 		w.put(at, "up", "node_network_receive_bytes_total", sec*10, "device", "eth0")
 		w.put(at, "up", "node_network_receive_bytes_total", sec*99, "device", "veth1")
+		w.put(at, "up", ibReceived, sec*3, "device", "mlx5_0", "port", "1")
+		w.put(at, "up", ibSent, sec*4, "device", "mlx5_0", "port", "1")
+		w.put(at, "up", slingshotSent, sec*5, "device", "cxi0")
 		w.put(at, "up", "reckon_agent_cpu_seconds_total", sec*0.01)
 		w.put(at, "up", figure.CPU, sec, "workload", "unit/a", "mode", "user")
 		w.put(at, "up", figure.CPU, sec, "workload", "unit/b", "mode", "user")
@@ -229,6 +232,7 @@ func TestNodes(t *testing.T) {
 	near(t, "cores used", u.CoresUsed, 1)
 	near(t, "memory used", u.MemoryUsed, 600)
 	near(t, "network", u.NetworkBytes, 10)
+	near(t, "interconnect", u.InterconnectBytes, 12)
 	near(t, "agent", u.AgentCPU, 0.01)
 	if len(u.Sensors) != 2 || u.Sensors[0].Up != true || u.Sensors[1].Reason != "no permission" {
 		t.Errorf("sensors: %+v", u.Sensors)

@@ -130,29 +130,34 @@ func batchState(b *client.NodeBatch) string {
 }
 
 func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
-	t := term.NewTable(
-		term.Column{Title: "NODE", Shrink: 8},
-		term.Column{Title: "STATE", Shrink: 24},
-		term.Column{Title: "CORES USED", Right: true},
-		term.Column{Title: "", Optional: 8},
-		term.Column{Title: "DAY", Right: true},
-		term.Column{Title: "WEEK", Right: true},
-		term.Column{Title: "HELD", Right: true, Optional: 3},
-		term.Column{Title: "MEMORY USED", Right: true, Optional: 1},
-		term.Column{Title: "", Optional: 8},
-		term.Column{Title: "UP, WEEK", Right: true, Optional: 4},
-		term.Column{Title: "UNUSED, DAY", Right: true, Optional: 5},
-		term.Column{Title: "ROOM FOR", Right: true, Optional: 2},
-		term.Column{Title: "GPUS", Right: true, Optional: 7},
-		term.Column{Title: "POWER", Right: true, Optional: 5},
-		term.Column{Title: "WORKLOADS", Right: true, Optional: 6},
-		term.Column{Title: "PRESSURE", Right: true, Optional: 9},
-		term.Column{Title: "LOAD", Right: true, Optional: 10},
-		term.Column{Title: "DISK", Right: true, Optional: 11},
-		term.Column{Title: "NETWORK", Right: true, Optional: 11},
-		term.Column{Title: "UP SINCE", Optional: 12},
-		term.Column{Title: "KERNEL", Shrink: 8, Optional: 13},
-	)
+	columns := []term.Column{
+		{Title: "NODE", Shrink: 8},
+		{Title: "STATE", Shrink: 24},
+		{Title: "CORES USED", Right: true},
+		{Title: "", Optional: 8},
+		{Title: "DAY", Right: true},
+		{Title: "WEEK", Right: true},
+		{Title: "HELD", Right: true, Optional: 3},
+		{Title: "MEMORY USED", Right: true, Optional: 1},
+		{Title: "", Optional: 8},
+		{Title: "UP, WEEK", Right: true, Optional: 4},
+		{Title: "UNUSED, DAY", Right: true, Optional: 5},
+		{Title: "ROOM FOR", Right: true, Optional: 2},
+		{Title: "GPUS", Right: true, Optional: 7},
+		{Title: "POWER", Right: true, Optional: 5},
+		{Title: "WORKLOADS", Right: true, Optional: 6},
+		{Title: "PRESSURE", Right: true, Optional: 9},
+		{Title: "LOAD", Right: true, Optional: 10},
+		{Title: "DISK", Right: true, Optional: 11},
+		{Title: "NETWORK", Right: true, Optional: 11},
+		{Title: "UP SINCE", Optional: 12},
+		{Title: "KERNEL", Shrink: 8, Optional: 13},
+	}
+	fabric := slices.ContainsFunc(nodes, func(n client.Node) bool { return n.InterconnectBytes != nil })
+	if fabric {
+		columns = append(columns, term.Column{Title: "INTERCONNECT", Right: true, Optional: 11})
+	}
+	t := term.NewTable(columns...)
 	for i := range nodes {
 		n := &nodes[i]
 		boot := term.Unknown
@@ -160,13 +165,17 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			boot = term.Clock(*n.Boot, now)
 		}
 		day, week := spanOrNone(n.Day), spanOrNone(n.Week)
-		t.Add(n.Node, nodeState(n, now),
+		cells := []string{n.Node, nodeState(n, now),
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(share(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(share(n.MemoryUsed, n.MemoryBytes), 8),
 			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n), running(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
-			boot, cmp.Or(n.KernelRelease, term.Unknown))
+			boot, cmp.Or(n.KernelRelease, term.Unknown)}
+		if fabric {
+			cells = append(cells, term.Rate(n.InterconnectBytes))
+		}
+		t.Add(cells...)
 	}
 	return t
 }

@@ -20,10 +20,12 @@ import (
 	"reckon/sensor/battery"
 	"reckon/sensor/cray"
 	"reckon/sensor/hwmon"
+	"reckon/sensor/infiniband"
 	"reckon/sensor/node"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
 	"reckon/sensor/sensortest"
+	"reckon/sensor/slingshot"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
 	"reckon/server"
@@ -62,6 +64,7 @@ func TestReference(t *testing.T) {
 	machine.Descs = append(machine.Descs, node.TimexDescs()...)
 	sections = append(sections, machine, metricdoc.Section{Title: "Energy", Descs: slices.Concat(rapl.Descs(), battery.Descs(), cray.Descs(), redfish.Descs()), Text: "What the meters of the node count."},
 		metricdoc.Section{Title: "Boards", Descs: slices.Concat(hwmon.Descs(), thermal.Descs()), Text: "Temperatures, fans and throttling; names of node_exporter where it has them."},
+		metricdoc.Section{Title: "Interconnects", Descs: slices.Concat(infiniband.Descs(), slingshot.Descs()), Text: "Ports of InfiniBand, Omni-Path, RoCE and iWARP under the names of node_exporter, and adapters of HPE Slingshot."},
 		metricdoc.Section{Title: "Jetson", Descs: tegra.Descs(), Text: "Boards with a Tegra, from sysfs and from tegrastats."},
 		metricdoc.Section{Title: "GPUs", Descs: sensor.GPUDescs(), Text: "Devices of every vendor under the same names; `device` is the UUID or the PCI address, `index` what the vendor's tools count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
 			Text: "The agent measures itself with the same care."},

@@ -9,10 +9,12 @@ import (
 	"reckon/sensor/cray"
 	"reckon/sensor/drm"
 	"reckon/sensor/hwmon"
+	"reckon/sensor/infiniband"
 	"reckon/sensor/node"
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
 	"reckon/sensor/redfish"
+	"reckon/sensor/slingshot"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
 )
@@ -59,6 +61,8 @@ func Configured(o Options) []Entry {
 		{Name: "netstat", Open: at(root, node.NewNetstat)},
 		{Name: "conntrack", Open: at(root, node.NewConntrack)},
 		{Name: "netclass", Open: at(root, node.NewNetclass)},
+		{Name: "infiniband", Open: at(root, infiniband.New), Hotplug: true},
+		{Name: "slingshot", Open: at(root, slingshot.New), Hotplug: true},
 		{Name: "timex", Open: at(root, node.NewTimex)},
 		{Name: "filefd", Open: at(root, node.NewFileFD)},
 		{Name: "uname", Open: at(root, node.NewUname)},
