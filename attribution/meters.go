@@ -87,7 +87,7 @@ var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwm
 
 // devices are the sources that name each GPU: all of them count, as each knows the
 // devices of its own vendor only, and then no other source's GPUs do.
-var devices = []string{"nvml", "amdgpu", "drm"}
+var devices = []string{"nvml", "amdgpu", "drm", "tegra"}
 
 // Streams are all streams so far, with what came in the last tick.
 func (m *Meters) Streams() []Stream { return m.streams }

@@ -41,7 +41,7 @@ var (
 
 // Descs lists the series of the sensor, also where it is not available.
 func Descs() []*metric.Desc {
-	return append(sensor.MeterDescs(), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp, engineHertz, engineBusy, celsius,
+	return append(append(sensor.MeterDescs(), sensor.GPUDescs()...), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp, engineHertz, engineBusy, celsius,
 		cpuBusy, cpuHertz, ramUsed, ramTotal, swapUsed, swapTotal, swapCached, freeBlocks, freeBytes, translation,
 		railWatts, railAverage, fanRatio, powerMode)
 }

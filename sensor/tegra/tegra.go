@@ -12,7 +12,7 @@
 //
 // Where a rail measures the input of the board it is the meter of the board; where none
 // does, the rails are summed. If one of them can not be read there is no sum: it would
-// be too small. The share of the GPU that a workload uses is not known on Tegra.
+// be too small. The rail of the GPU meters it. Who has the GPU open is read as holders.go says.
 //
 // Units: watts, hertz, shares of 1, seconds. A Sensor is used from one goroutine.
 package tegra
@@ -43,6 +43,7 @@ type Sensor struct {
 	own    tegrastats.Stats // what sysfs said
 	energy map[string]*sensor.Integral
 	busy   sensor.Integral
+	gpu    *integrated // nil where NVML knows it
 	meters []sensor.Meter
 	out    output
 	now    func() time.Time
@@ -55,6 +56,7 @@ func New(root string) (*Sensor, error) { return Open(Options{Root: root}) }
 func Open(o Options) (*Sensor, error) {
 	s := &Sensor{energy: make(map[string]*sensor.Integral), now: time.Now}
 	s.board = openBoard(o.Root)
+	s.gpu = openIntegrated(o.Root)
 	switch {
 	case o.Stats != "":
 		s.text = tegrastats.NewReader(o.Stats)
@@ -113,6 +115,9 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 			dst = append(dst, s.meter(sensor.DomainRail, r.Name, r.Watts, now))
 		}
 	}
+	if r := gpuRail(st.Rails); r != nil && s.gpu != nil && st.GPU.Busy.OK && r.Watts >= 0 && r.Watts < sensor.MaxWatts {
+		dst = append(dst, s.meter(sensor.DomainGPU, Device, r.Watts, now))
+	}
 	return dst, err
 }
 
@@ -142,6 +147,9 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	if st.GPU.Busy.OK {
 		b.Add(s.out.get(gpuSeconds), s.busy.Total())
 	}
+	if s.gpu != nil && s.gpu.device.Have&sensor.GPUBusy != 0 {
+		s.gpu.series.AddUsed(b, &s.gpu.device, s.gpu.total)
+	}
 	if s.board != nil {
 		s.board.rest(b, &s.out)
 	}
@@ -156,6 +164,9 @@ func (s *Sensor) Close() error {
 	}
 	if s.board != nil {
 		errs = append(errs, s.board.Close())
+	}
+	if s.gpu != nil {
+		errs = append(errs, s.gpu.holders.close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,99 @@
+package tegra
+
+import (
+	"strings"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/sensor"
+	"reckon/sensor/tegra/tegrastats"
+)
+
+// Device is the name of the integrated GPU: a Tegra has one.
+const Device = "igpu0"
+
+// gpuRails are those that feed the GPU, and on AGX Orin the fabric of the chip besides.
+// Orin NX, Orin Nano and Xavier NX feed processors and GPU by one rail: there the GPU has
+// no meter of its own.
+var gpuRails = []string{"VDD_GPU_SOC", "VDD_GPU", "VDD_SYS_GPU", "POM_5V_GPU", "GPU"}
+
+// integrated is the GPU of the chip. Thor's is read by NVML and is none here.
+type integrated struct {
+	device  sensor.GPU
+	series  *sensor.GPUSeries
+	holders *holders
+	at      time.Time // of the last reading of its load
+	total   float64   // busy seconds
+}
+
+func openIntegrated(root string) *integrated {
+	if strings.Contains(sysfs.Word(sysfs.Path(root, "proc/device-tree/compatible")), "nvidia,tegra264") {
+		return nil
+	}
+	g := &integrated{device: sensor.GPU{Vendor: "nvidia", Device: Device,
+		Model: strings.TrimSpace(sysfs.Word(sysfs.Path(root, "proc/device-tree/model")))}, holders: openHolders(root)}
+	g.series = sensor.NewGPUSeries(&g.device)
+	return g
+}
+
+// ReadGPU implements sensor.GPUSource. The driver does not say how long the GPU computed
+// for a process: processes that have it open are listed with the memory that they hold,
+// so that the accounts split its time by that, or evenly where it is not known, and say so.
+func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
+	g := s.gpu
+	if g == nil {
+		return nil
+	}
+	now := s.now()
+	busy, known := s.load(now)
+	d := &g.device
+	d.Have &^= sensor.GPUBusy | sensor.GPUMemory
+	d.Span, d.Busy = 0, 0
+	if !known {
+		g.at = time.Time{} // nothing counts for the time without a load
+		return nil
+	}
+	d.Have |= sensor.GPUBusy
+	if span := now.Sub(g.at); !g.at.IsZero() && span > 0 && span < sensor.Gap {
+		d.Span, d.Busy = span.Seconds(), busy*span.Seconds()
+		g.total += d.Busy
+	}
+	g.at = now
+	from := len(p.Uses)
+	err := g.holders.append(p, now)
+	d.Memory = 0
+	for i := from; i < len(p.Uses); i++ {
+		if p.Uses[i].Have&sensor.GPUMemory != 0 {
+			d.Have |= sensor.GPUMemory
+			d.Memory += p.Uses[i].Memory
+		}
+	}
+	p.Devices = append(p.Devices, *d)
+	return err
+}
+
+// load is the share of time that the GPU is busy.
+func (s *Sensor) load(now time.Time) (busy float64, ok bool) {
+	if s.text != nil {
+		if st, err := s.text.Read(now); err == nil {
+			return st.GPU.Busy.V, st.GPU.Busy.OK
+		}
+	}
+	if s.board == nil || s.board.load == nil {
+		return 0, false
+	}
+	v, err := s.board.load.Int()
+	return float64(v) / 1000, err == nil && v >= 0 && v <= 1000
+}
+
+// gpuRail is the rail that feeds the GPU alone.
+func gpuRail(rails []tegrastats.Rail) *tegrastats.Rail {
+	for _, name := range gpuRails {
+		for i := range rails {
+			if rails[i].Name == name {
+				return &rails[i]
+			}
+		}
+	}
+	return nil
+}
