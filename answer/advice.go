@@ -8,6 +8,7 @@ import (
 
 	"reckon/analysis/efficiency"
 	"reckon/analysis/rightsize"
+	"reckon/answer/forecast"
 	"reckon/client"
 	"reckon/query"
 )
@@ -20,6 +21,11 @@ const advisedRuns = 20
 func (b *Jobs) advice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
 	if d.Kind == "other" || d.Kind == "short" || d.State == "pending" || d.Lost {
 		return nil, nil
+	}
+	if d.Running && forecast.Service(d.Kind) {
+		if a, err := b.serviceAdvice(ctx, d); a != nil || err != nil {
+			return a, err
+		}
 	}
 	rows, err := sameName(ctx, b.Catalogue, &d.Workload, advisedRuns)
 	if err != nil {

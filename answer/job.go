@@ -46,6 +46,7 @@ type JobViews interface {
 	Renames(ctx context.Context, s query.Selection, nodes []string) ([]query.Renamed, error)
 	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
+	Daily(ctx context.Context, s query.Selection, kind string, days int) ([]query.Daily, error)
 	Watched(ctx context.Context, site string, nodes []string, at time.Time) (bool, error)
 	Neighbours(ctx context.Context, s query.Selection, nodes []string) ([]query.Neighbour, error)
 }

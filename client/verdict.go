@@ -43,4 +43,34 @@ type Advice struct {
 	// kinds that ask nobody.
 	Paste string   `json:"paste,omitempty"`
 	Why   []string `json:"why"` // one sentence for each figure, and what speaks against it
+	// Containers are those of a service that is advised by what it used day by day; Patch and VPA are the same for its object in
+	// Kubernetes: a patch of its pod template, and a VerticalPodAutoscaler that recommends and changes nothing.
+	Containers []ContainerAdvice `json:"containers,omitempty"`
+	Patch      string            `json:"patch,omitempty"`
+	VPA        string            `json:"vpa,omitempty"`
+}
+
+// ContainerAdvice is what each replica of a container, or of a service without containers, should ask for.
+type ContainerAdvice struct {
+	Container   string   `json:"container,omitempty"`
+	Days        int      `json:"days"` // that it rests on
+	Cores       *float64 `json:"cores"`
+	MemoryBytes *float64 `json:"memory_bytes"`
+	GPUs        *float64 `json:"gpus"` // busy on average on the busiest day
+	CoresP95    *float64 `json:"cores_p95"`
+	CoresP99    *float64 `json:"cores_p99"`
+	MemoryPeak  *float64 `json:"memory_peak_bytes"`
+	// Cores and memory as the rule would have set them anew on each of the last days from the days before, and as they are asked
+	// for now, beside what was used; null where that is not known.
+	TestedCores  *RequestTest `json:"tested_cores"`
+	TestedMemory *RequestTest `json:"tested_memory"`
+	NowCores     *RequestTest `json:"now_cores"`
+	NowMemory    *RequestTest `json:"now_memory"`
+}
+
+// RequestTest is a request held against days that were.
+type RequestTest struct {
+	Days  int     `json:"days"`
+	Slack float64 `json:"slack"` // share of it that lay idle
+	Above float64 `json:"above"` // share of the seconds, of memory share of the days, with more than it
 }

@@ -234,7 +234,11 @@ func (p *page) advice(a *client.Advice) {
 	if a.Runs > 1 {
 		runs = fmt.Sprintf("%d runs of this name", a.Runs)
 	}
-	p.line("\n%s", p.Paint(term.Bold, "Next time, by "+runs))
+	heading := "Next time, by " + runs
+	if len(a.Containers) > 0 {
+		heading = "What to ask for, by what it used day by day"
+	}
+	p.line("\n%s", p.Paint(term.Bold, heading))
 	for _, why := range a.Why {
 		for i, text := range wrap(term.Safe(why), min(width, 100)-3) {
 			if i == 0 {

@@ -89,6 +89,7 @@ To measure one command, no server is needed:
 		newFit(g),
 		newForecast(g),
 		newRank(g),
+		newRightsize(g),
 		newTop(g),
 		newQuery(g),
 		newDataset(g),

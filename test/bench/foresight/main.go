@@ -12,7 +12,7 @@ import (
 func main() {
 	dir := flag.String("data", "../shared/data/foresight", "folder of the data")
 	every := flag.Int("every", 1, "take every n-th series")
-	only := flag.String("only", "", "sets to run, separated by commas: m4, bitbrains, cells, placing, nab")
+	only := flag.String("only", "", "sets to run, separated by commas: m4, bitbrains, cells, rightsize, placing, nab")
 	flag.Parse()
 	if _, err := os.Stat(*dir); err != nil {
 		fmt.Println("foresight: no data in", *dir, "- skipped")
@@ -25,6 +25,7 @@ func main() {
 		{"m4", func() error { return m4(*dir, *every) }},
 		{"bitbrains", func() error { return bitbrains(*dir, *every) }},
 		{"cells", func() error { return cells(*dir) }},
+		{"rightsize", func() error { return rightsizing(*dir) }},
 		{"placing", func() error { return placing(*dir) }},
 		{"nab", func() error { return nab(*dir) }},
 	} {

@@ -1,0 +1,184 @@
+package rightsize
+
+import (
+	"math"
+
+	"reckon/metric"
+)
+
+// mix is the distribution of one-second use over days that count less the longer ago they are.
+type mix struct {
+	days    int
+	total   float64 // weight of all seconds
+	mean    float64 // cores
+	zero    float64 // weight of seconds without use
+	first   int32   // index of buckets[0]
+	buckets []float64
+}
+
+// mixOf joins the last days; a day counts half of the one a week after it.
+func mixOf(days []Day) *mix {
+	m := &mix{}
+	for i, d := range lastDays(days, CoreDays) {
+		if d.Cores == nil || d.Cores.Count == 0 {
+			continue
+		}
+		ago := float64(min(len(days), CoreDays) - 1 - i)
+		m.add(d.Cores, math.Exp2(-ago/halfLife))
+		m.days++
+	}
+	if m.total > 0 {
+		m.mean /= m.total
+	}
+	return m
+}
+
+func (m *mix) add(h *metric.Histogram, weight float64) {
+	m.total += weight * float64(h.Count)
+	m.mean += weight * h.Sum
+	m.zero += weight * float64(h.ZeroCount)
+	if len(h.Buckets) == 0 {
+		return
+	}
+	low, high := h.Offset, h.Offset+int32(len(h.Buckets))
+	if len(m.buckets) > 0 {
+		low, high = min(low, m.first), max(high, m.first+int32(len(m.buckets)))
+	}
+	if low != m.first || int(high-low) != len(m.buckets) {
+		grown := make([]float64, high-low)
+		if len(m.buckets) > 0 {
+			copy(grown[m.first-low:], m.buckets)
+		}
+		m.first, m.buckets = low, grown
+	}
+	for i, n := range h.Buckets {
+		m.buckets[h.Offset-m.first+int32(i)] += weight * float64(n)
+	}
+}
+
+// quantile is the use that is not exceeded in a share of the time, interpolated geometrically inside a bucket.
+func (m *mix) quantile(q float64) float64 {
+	rank, seen := q*m.total, m.zero
+	if rank <= seen {
+		return 0
+	}
+	last := 0.0
+	for i, n := range m.buckets {
+		if n == 0 {
+			continue
+		}
+		at := float64(m.first) + float64(i)
+		last = math.Exp2(at / 8)
+		if rank <= seen+n*(1+1e-12) {
+			return math.Exp2((at - 1 + min((rank-seen)/n, 1)) / 8)
+		}
+		seen += n
+	}
+	return last
+}
+
+// ceiling is the upper bound of the bucket of a quantile: nothing in it is above that.
+func (m *mix) ceiling(q float64) float64 {
+	v := m.quantile(q)
+	if v == 0 {
+		return 0
+	}
+	return math.Exp2(math.Ceil(8*math.Log2(v)-1e-9) / 8)
+}
+
+// above is the weight of the seconds with more use than v.
+func (m *mix) above(v float64) float64 {
+	left := 0.0
+	at := 8 * math.Log2(v) // in buckets
+	for i := len(m.buckets) - 1; i >= 0; i-- {
+		high := float64(m.first) + float64(i)
+		switch {
+		case high-1 >= at:
+			left += m.buckets[i]
+		case high > at:
+			left += m.buckets[i] * (high - at)
+		default:
+			return left
+		}
+	}
+	return left
+}
+
+// used is the sum of the use of all seconds, none counted with more than v.
+func (m *mix) used(v float64) float64 {
+	sum := 0.0
+	for i, n := range m.buckets {
+		sum += n * min(math.Exp2((float64(m.first)+float64(i)-0.5)/8), v)
+	}
+	return sum
+}
+
+// knee is the request with the least of its own size and the price of the share of time with more use. It is the bound of a
+// bucket, so that the share is exact.
+func (m *mix) knee(price float64) float64 {
+	best, least := 0.0, price*(m.total-m.zero)/m.total
+	left := 0.0
+	for i := len(m.buckets) - 1; i >= 0; i-- {
+		v := math.Exp2((float64(m.first) + float64(i)) / 8)
+		if cost := v + price*left/m.total; cost < least {
+			best, least = v, cost
+		}
+		left += m.buckets[i]
+	}
+	return best
+}
+
+// testDays is over how many days a rule is tested.
+const testDays = 14
+
+// testCores holds a rule against each of the last days, of which it sees only those before.
+func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
+	t := &Test{}
+	used, asked, above, seconds := 0.0, 0.0, 0.0, 0.0
+	for i := max(len(days)-testDays, LeastDays); i < len(days); i++ {
+		h := days[i].Cores
+		if h == nil || h.Count == 0 {
+			continue
+		}
+		v, ok := rule(days[:i])
+		if !ok {
+			continue
+		}
+		m := &mix{}
+		m.add(h, 1)
+		t.Days++
+		seconds += m.total
+		asked += v * m.total
+		used += m.used(v)
+		above += m.above(v)
+	}
+	if t.Days == 0 || asked == 0 {
+		return nil
+	}
+	t.Slack, t.Above = max(1-used/asked, 0), above/seconds
+	return t
+}
+
+// testMemory is the same of memory, by the peaks of days.
+func testMemory(days []Day, rule func(past []Day) (float64, bool)) *Test {
+	t := &Test{}
+	used, asked, above := 0.0, 0.0, 0.0
+	for i := max(len(days)-testDays, LeastDays); i < len(days); i++ {
+		peak, ok := known(days[i].MemoryPeak)
+		v, enough := rule(days[:i])
+		if !ok || !enough {
+			continue
+		}
+		t.Days++
+		asked += v
+		used += min(peak, v)
+		if peak > v*(1+1e-9) {
+			above++
+		}
+	}
+	if t.Days == 0 || asked == 0 {
+		return nil
+	}
+	t.Slack, t.Above = 1-used/asked, above/float64(t.Days)
+	return t
+}

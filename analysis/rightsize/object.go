@@ -1,0 +1,110 @@
+package rightsize
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Container is the advice for one container of a service; the name is empty for a service without containers.
+type Container struct {
+	Name string
+	*ServiceAdvice
+}
+
+// template kinds have pods made of a template; the words are those of the API of Kubernetes.
+func template(kind string) string {
+	return map[string]string{"deployment": "Deployment", "statefulset": "StatefulSet", "daemonset": "DaemonSet", "replicaset": "ReplicaSet"}[kind]
+}
+
+// Paste writes the advice as what belongs into the description of the service: containers of Kubernetes with their resources, or
+// the drop-in of a systemd unit. Cores are a request alone: a limit of CPU time only holds a container back.
+func Paste(kind string, list []Container) string {
+	if kind == "unit" {
+		if m := list[0].Memory; m != nil {
+			return fmt.Sprintf("[Service]\nMemoryMax=%.0fM", math.Ceil(*m/(1<<20)))
+		}
+		return ""
+	}
+	var out []string
+	for _, c := range list {
+		text := (&Advice{Cores: c.Cores, Memory: c.Memory}).Kubernetes()
+		if text == "" {
+			continue
+		}
+		if c.Name != "" {
+			text = "- name: " + c.Name + "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "\n")
+}
+
+// object is a part of an object of Kubernetes.
+type object map[string]any
+
+// Patch writes the advice as a strategic merge patch, which finds containers by their names; empty for kinds without a template.
+func Patch(kind string, list []Container) string {
+	if template(kind) == "" {
+		return ""
+	}
+	var containers []object
+	for _, c := range list {
+		requests, limits := c.quantities(), object{}
+		if v, ok := requests["memory"]; ok {
+			limits["memory"] = v
+		}
+		resources := object{"requests": requests}
+		if len(limits) > 0 {
+			resources["limits"] = limits
+		}
+		containers = append(containers, object{"name": c.Name, "resources": resources})
+	}
+	return text(object{"spec": object{"template": object{"spec": object{"containers": containers}}}})
+}
+
+// VPA writes the advice as an object of autoscaling.k8s.io/v1 whose mode is Off, with the recommendation where those that show
+// recommendations look for it; empty for kinds without a template. The id is kind/namespace/name.
+func VPA(kind, id string, list []Container) string {
+	target := template(kind)
+	words := strings.Split(id, "/")
+	if target == "" || len(words) != 3 {
+		return ""
+	}
+	var found []object
+	for _, c := range list {
+		target := c.quantities()
+		if len(target) == 0 {
+			continue
+		}
+		found = append(found, object{"containerName": c.Name, "target": target, "uncappedTarget": target})
+	}
+	return text(object{
+		"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
+		"metadata": object{"name": words[2], "namespace": words[1]},
+		"spec":     object{"targetRef": object{"apiVersion": "apps/v1", "kind": target, "name": words[2]}, "updatePolicy": object{"updateMode": "Off"}},
+		"status":   object{"recommendation": object{"containerRecommendations": found}},
+	})
+}
+
+// quantities are the requests in the words of Kubernetes: thousandths of a core, and MiB.
+func (c *Container) quantities() object {
+	out := object{}
+	if c.Cores != nil {
+		out["cpu"] = fmt.Sprintf("%.0fm", math.Ceil(*c.Cores*1000-1e-6))
+	}
+	if c.Memory != nil {
+		out["memory"] = fmt.Sprintf("%.0fMi", math.Ceil(*c.Memory/(1<<20)))
+	}
+	return out
+}
+
+// text encodes what can not fail: maps of words.
+func text(v object) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,222 @@
+package rightsize
+
+import (
+	"math"
+
+	"reckon/figure/format"
+	"reckon/internal/phrase"
+	"reckon/metric"
+)
+
+// Day is what one replica of a container of a service used in a day; where there were several, all of them together. What was
+// not measured is nil.
+type Day struct {
+	Cores       *metric.Histogram // cores in use, one observation a second
+	MemoryPeak  *float64          // the highest needed memory of any replica, bytes
+	GPUs        *float64          // GPUs that were busy on average
+	OutOfMemory bool              // a process was killed for want of memory
+}
+
+// Request is what a replica asks for; a nil figure is not known or not asked for.
+type Request struct{ Cores, Memory *float64 }
+
+// ServiceConfig is how much a request may miss.
+type ServiceConfig struct {
+	// Price is how bad a second above the request is: as bad as a second in which so many times the mean use lies idle.
+	Price float64
+	// LeastShare and MostShare bound the share of the past in which the use was within the request.
+	LeastShare, MostShare float64
+	// Deviations is by how many standard deviations of the daily peaks memory lies above their mean. From 3.7 on it is never below
+	// the highest of 14 peaks.
+	Deviations float64
+}
+
+// ServiceDefault asks for cores between the p90 and the p99.9 of one-second use, and for memory of at least the highest peak.
+func ServiceDefault() ServiceConfig {
+	return ServiceConfig{Price: 40, LeastShare: 0.9, MostShare: 0.999, Deviations: 4}
+}
+
+const (
+	// LeastDays is how many days must have been measured.
+	LeastDays = 2
+	// CoreDays and MemoryDays are over how many days cores and memory are looked at; a day of cores counts half of the one a week after.
+	CoreDays, MemoryDays = 28, 14
+	halfLife             = 7.0
+	// fewDays is below how many days the peaks do not show how much they differ.
+	fewDays = 7
+	// mostMemory is the most that memory is above the highest peak.
+	mostMemory = 1.15
+)
+
+// ServiceAdvice is what a replica of a service should ask for.
+type ServiceAdvice struct {
+	Days          int // that it rests on
+	Cores, Memory *float64
+	GPUShare      *float64 // of GPUs, on the busiest day; nil where none was measured
+	P95, P99      *float64 // of one-second use of cores
+	MemoryPeak    *float64 // the highest
+	// Tested is how the rule would have done on the days that were, Now how the present request does; nil where that is not known.
+	TestedCores, TestedMemory, NowCores, NowMemory *Test
+	Why                                            []string
+}
+
+// Test is a request held against days after those that it was made of.
+type Test struct {
+	Days  int
+	Slack float64 // share of what was asked for that lay idle
+	Above float64 // share of the seconds, of memory share of the days, with more than the request
+}
+
+// Service says what a replica should ask for after the given days, the latest last; nil where they say too little.
+func Service(days []Day, now Request, c ServiceConfig) *ServiceAdvice {
+	a := &ServiceAdvice{}
+	a.cores(days, now, &c)
+	a.memory(days, now, &c)
+	a.gpus(days)
+	if a.Cores == nil && a.Memory == nil {
+		return nil
+	}
+	return a
+}
+
+func (a *ServiceAdvice) say(key string, words phrase.Words) {
+	a.Why = append(a.Why, texts.Say(key, words))
+}
+
+func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
+	n := 0
+	for _, d := range lastDays(days, CoreDays) {
+		if d.Cores != nil && d.Cores.Count > 0 {
+			n++
+		}
+	}
+	v, ok := Cores(days, *c)
+	if !ok {
+		return
+	}
+	use := mixOf(days)
+	p95, p99 := use.quantile(0.95), use.quantile(0.99)
+	v = roundCores(v)
+	a.Days, a.Cores, a.P95, a.P99 = n, &v, &p95, &p99
+	a.TestedCores = testCores(days, func(past []Day) (float64, bool) { return Cores(past, *c) })
+	words := phrase.Words{"cores": format.Count(v), "p95": format.Count(p95), "p99": format.Count(p99), "days": daysText(n)}
+	a.say("service.cores", words)
+	if t := a.TestedCores; t != nil {
+		a.say("service.cores.tested", phrase.Words{"above": format.Percent(t.Above), "slack": format.Percent(t.Slack), "days": daysText(t.Days)})
+	}
+	if has, ok := known(now.Cores); ok && has > 0 {
+		a.NowCores = testCores(days, func([]Day) (float64, bool) { return has, true })
+		if t := a.NowCores; t != nil {
+			a.say("service.cores.now", phrase.Words{"has": format.Count(has), "above": format.Percent(t.Above), "slack": format.Percent(t.Slack)})
+		}
+	}
+}
+
+func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
+	v, ok := Memory(days, *c)
+	if !ok {
+		return
+	}
+	peaks, killed := peaksOf(days)
+	most, n := 0.0, len(peaks)
+	for _, p := range peaks {
+		most = max(most, p)
+	}
+	key := "service.memory"
+	if killed {
+		// The peak is what it was let have: the need is above it.
+		has, _ := known(now.Memory)
+		v, key = max(v, raised*max(has, most)), "service.memory.killed"
+	}
+	v = roundMemory(v)
+	a.Days, a.Memory, a.MemoryPeak = max(a.Days, n), &v, &most
+	a.say(key, phrase.Words{"memory": format.Bytes(v), "peak": format.Bytes(most), "days": daysText(n)})
+	a.TestedMemory = testMemory(days, func(past []Day) (float64, bool) { return Memory(past, *c) })
+	if t := a.TestedMemory; t != nil {
+		a.say("service.memory.tested", phrase.Words{"above": format.Count(math.Round(t.Above * float64(t.Days))), "slack": format.Percent(t.Slack), "days": daysText(t.Days)})
+	}
+	if has, ok := known(now.Memory); ok && has > 0 {
+		a.NowMemory = testMemory(days, func([]Day) (float64, bool) { return has, true })
+	}
+}
+
+func (a *ServiceAdvice) gpus(days []Day) {
+	most, n := 0.0, 0
+	for _, d := range lastDays(days, CoreDays) {
+		if v, ok := known(d.GPUs); ok {
+			most, n = max(most, v), n+1
+		}
+	}
+	if n < LeastDays {
+		return
+	}
+	a.GPUShare = &most
+	if a.Cores != nil || a.Memory != nil {
+		a.say("service.gpus", phrase.Words{"busy": format.Count(most), "days": daysText(n)})
+	}
+}
+
+// Cores is the request for cores that the days before ask for: where a little more would cover so few seconds more that it is
+// not worth its price, within the bounds of the configuration. False with fewer than [LeastDays].
+func Cores(days []Day, c ServiceConfig) (float64, bool) {
+	use := mixOf(days)
+	if use.days < LeastDays || use.total <= 0 {
+		return 0, false
+	}
+	v := use.knee(c.Price * use.mean)
+	return min(max(v, use.ceiling(c.LeastShare)), use.ceiling(c.MostShare)), true
+}
+
+// Memory is the request for memory, bytes: the mean of the daily peaks and so many of their standard deviations, but no more
+// than 15 % above the highest, and that where there are few days. False with fewer than [LeastDays].
+func Memory(days []Day, c ServiceConfig) (float64, bool) {
+	peaks, _ := peaksOf(days)
+	n := float64(len(peaks))
+	if len(peaks) < LeastDays {
+		return 0, false
+	}
+	sum, most := 0.0, 0.0
+	for _, p := range peaks {
+		sum, most = sum+p, max(most, p)
+	}
+	if len(peaks) < fewDays {
+		return mostMemory * most, most > 0
+	}
+	squares := 0.0
+	for _, p := range peaks {
+		squares += (p - sum/n) * (p - sum/n)
+	}
+	return min(sum/n+c.Deviations*math.Sqrt(squares/n), mostMemory*most), most > 0
+}
+
+// peaksOf are the daily peaks, and whether memory was too little on one of the days.
+func peaksOf(days []Day) (peaks []float64, killed bool) {
+	for _, d := range lastDays(days, MemoryDays) {
+		if v, ok := known(d.MemoryPeak); ok && v > 0 {
+			peaks = append(peaks, v)
+		}
+		killed = killed || d.OutOfMemory
+	}
+	return peaks, killed
+}
+
+func lastDays(days []Day, n int) []Day { return days[max(0, len(days)-n):] }
+
+// roundCores rounds up to hundredths below one core, to twentieths below ten, else to halves.
+func roundCores(v float64) float64 {
+	unit := 2.0 // parts of a core
+	switch {
+	case v <= 1:
+		unit = 100
+	case v <= 10:
+		unit = 20
+	}
+	return max(math.Ceil(v*unit-1e-9)/unit, 0.01)
+}
+
+func daysText(n int) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return format.Count(float64(n)) + " days"
+}

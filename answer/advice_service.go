@@ -1,0 +1,86 @@
+package answer
+
+import (
+	"context"
+	"time"
+
+	"reckon/analysis/rightsize"
+	"reckon/client"
+	"reckon/query"
+)
+
+// serviceAdvice says what the containers of a live service should ask for, from what they used day by day; nil where there are too few
+// days.
+func (b *Jobs) serviceAdvice(ctx context.Context, d *client.WorkloadDetail) (*client.Advice, error) {
+	if d.Seen.Sub(d.Start) < rightsize.LeastDays*24*time.Hour {
+		return nil, nil
+	}
+	at := query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: d.Seen}
+	exact, err := b.Views.Exactness(ctx, at, d.Kind, d.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	found, err := b.Views.Daily(ctx, at, d.Kind, rightsize.CoreDays)
+	if err != nil {
+		return nil, err
+	}
+	var list []rightsize.Container
+	out := &client.Advice{Runs: 1, Nodes: max(1, len(d.Nodes))}
+	for i := range found {
+		f := &found[i]
+		a := rightsize.Service(daysOf(f, exact), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory}, rightsize.ServiceDefault())
+		if a == nil {
+			continue
+		}
+		list = append(list, rightsize.Container{Name: f.Container, ServiceAdvice: a})
+		out.Containers = append(out.Containers, containerToAPI(f.Container, a))
+		for _, why := range a.Why {
+			if f.Container != "" {
+				why = f.Container + ": " + why
+			}
+			out.Why = append(out.Why, why)
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if len(list) == 1 {
+		out.Cores, out.MemoryBytes = list[0].Cores, list[0].Memory
+	}
+	out.Paste = rightsize.Paste(d.Kind, list)
+	out.Patch, out.VPA = rightsize.Patch(d.Kind, list), rightsize.VPA(d.Kind, d.ID, list)
+	return out, nil
+}
+
+// daysOf leaves out figures that are bounds or estimates.
+func daysOf(f *query.Daily, exact map[string]int) []rightsize.Day {
+	days := make([]rightsize.Day, len(f.Days))
+	for i := range f.Days {
+		u := &f.Days[i]
+		one := &days[i]
+		one.OutOfMemory = u.OOMKills > 0
+		if exact["cpu_seconds"] == 0 {
+			one.Cores = u.Cores
+		}
+		if exact["memory_needed_peak_bytes"] == 0 {
+			one.MemoryPeak = u.MemoryPeak
+		}
+		if u.GPUSeconds != nil && exact["gpu_seconds"] == 0 && u.Cores != nil && u.Cores.Count > 0 {
+			one.GPUs = new(*u.GPUSeconds / float64(u.Cores.Count)) // a tick is a second
+		}
+	}
+	return days
+}
+
+func containerToAPI(name string, a *rightsize.ServiceAdvice) client.ContainerAdvice {
+	test := func(t *rightsize.Test) *client.RequestTest {
+		if t == nil {
+			return nil
+		}
+		return &client.RequestTest{Days: t.Days, Slack: t.Slack, Above: t.Above}
+	}
+	return client.ContainerAdvice{
+		Container: name, Days: a.Days, Cores: a.Cores, MemoryBytes: a.Memory, GPUs: a.GPUShare, CoresP95: a.P95, CoresP99: a.P99, MemoryPeak: a.MemoryPeak,
+		TestedCores: test(a.TestedCores), TestedMemory: test(a.TestedMemory), NowCores: test(a.NowCores), NowMemory: test(a.NowMemory),
+	}
+}

@@ -1,0 +1,98 @@
+package answer
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/catalogue"
+	"reckon/catalogue/database"
+	"reckon/client"
+	"reckon/metric"
+	"reckon/query"
+)
+
+// TestServiceAdvice: two replicas of a Deployment over eight days, one of which begins within them; its container asks for two
+// cores and uses a half, its sidecar next to nothing. A job with the same use is advised by its runs.
+func TestServiceAdvice(t *testing.T) {
+	h := newHistory(t)
+	const id = "deployment/shop/cart"
+	begin := h.now.Add(-8*24*time.Hour - time.Minute)
+	distribution := &metric.Desc{Name: "reckon_workload_cores", Kind: metric.NativeHistogram, Labels: []string{"workload", "kind", "part", "owner"}}
+	for replica, pod := range []string{"cart-1", "cart-2"} {
+		node := []string{"n1", "n2"}[replica]
+		from := begin.Add(time.Duration(replica) * 72 * time.Hour)
+		for name, use := range map[string]float64{"web": 0.5, "proxy": 0.02} {
+			who := []string{"workload", id, "kind", "deployment", "part", pod + "/" + name, "owner", "shop"}
+			series := metric.NewSeries(distribution, id, "deployment", pod+"/"+name, "shop")
+			var cores metric.Histogram
+			for at := from; !at.After(h.now); at = at.Add(time.Hour) {
+				for range 60 { // a minute of an hour stands for it
+					cores.Observe(use)
+				}
+				cores.Observe(4 * use)
+				b := metric.Batch{Time: at}
+				b.AddHistogram(series, &cores)
+				if err := h.s.Append(t.Context(), map[string]string{"site": "lab", "node": node}, &b); err != nil {
+					t.Fatal(err)
+				}
+				h.put(at, node, "reckon_workload_start_time_seconds", float64(from.UnixMilli())/1000, who...)
+				h.put(at, node, "reckon_workload_info", 1, append(who, "name", "shop/cart")...)
+				h.put(at, node, "reckon_workload_cpu_seconds_total", use*at.Sub(from).Seconds(), append(who, "mode", "user")...)
+				h.put(at, node, "reckon_workload_memory_needed_bytes", 100<<20, who...)
+				h.put(at, node, "reckon_workload_memory_needed_peak_bytes", float64(100<<20+int(at.Sub(from).Hours()/48)<<20), who...)
+				if name == "web" {
+					h.put(at, node, "reckon_container_request_cores", 2, who...)
+				}
+			}
+		}
+	}
+	d := h.detail(t, id)
+	a := d.Advice
+	if a == nil || len(a.Containers) != 2 {
+		t.Fatalf("%+v", a)
+	}
+	proxy, web := a.Containers[0], a.Containers[1]
+	if web.Container != "web" || web.Days != 9 || web.Cores == nil || *web.Cores < 0.5 || *web.Cores > 0.6 || web.NowCores == nil || web.NowCores.Slack < 0.6 || web.NowCores.Above != 0 {
+		t.Errorf("%+v, %+v", web, web.NowCores)
+	}
+	if proxy.NowCores != nil || proxy.Cores == nil || *proxy.Cores > 0.03 {
+		t.Errorf("%+v", proxy)
+	}
+	// The peak of the life rose to 104 MiB in eight days; the request holds it.
+	if web.MemoryPeak == nil || *web.MemoryPeak != 104<<20 || *web.MemoryBytes != 128<<20 {
+		t.Errorf("peak %v, memory %v", *web.MemoryPeak, *web.MemoryBytes)
+	}
+	if !strings.Contains(strings.Join(a.Why, "\n"), "web: the 2 cores that it asks for now were exceeded for 0 % of the time") {
+		t.Errorf("%q", a.Why)
+	}
+	for what, text := range map[string]string{a.Patch: `"name":"web"`, a.VPA: `"VerticalPodAutoscaler"`, a.Paste: "- name: web"} {
+		if !strings.Contains(what, text) {
+			t.Errorf("%s lacks %s", what, text)
+		}
+	}
+}
+
+func (h *history) detail(t *testing.T, id string) client.WorkloadDetail {
+	t.Helper()
+	c, err := database.Open(filepath.Join(t.TempDir(), "catalogue.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	const gone = 2 * time.Hour // samples are an hour apart
+	if _, err := catalogue.NewBuilder(h.s, c, catalogue.BuilderOptions{Gone: gone}).Advance(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := &Jobs{Catalogue: c, Views: query.New(h.s, query.Options{Gone: gone})}
+	list, err := s.Workloads(t.Context(), client.Filter{IDs: []string{id}})
+	if err != nil || len(list.Workloads) != 1 {
+		t.Fatalf("%d workloads, %v: %+v", len(list.Workloads), err, list.Workloads)
+	}
+	d, err := s.Workload(t.Context(), list.Workloads[0], client.Range{By: "total"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+func newRightsize(g *globals) *cobra.Command {
+	var site string
+	var format *choice
+	cmd := &cobra.Command{
+		GroupID: "site",
+		Use:     "rightsize ID",
+		Short:   "Tell what a workload should ask for, and how often that would have been too little",
+		Long: `Tell what a workload should ask for. Of a service that has lived for two days or
+more it is cores and memory of each container, from what it used day by day, with
+what the same rule would have done on the last days: for which share of the time
+it would have been too little, and how much of it would have lain idle. Of a batch
+job it is what the next run should ask for, from the runs of its name.
+
+Nothing is changed. --format resources writes the lines for a pod, a batch script
+or a systemd unit; patch and vpa write objects for kubectl.`,
+		Example: `  reckon rightsize deployment/shop/cart
+  reckon rightsize deployment/shop/cart --format patch > cart.json
+  reckon rightsize deployment/shop/cart --format vpa > cart-vpa.json
+  reckon rightsize slurm/4711 --format resources`,
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeIDs(cmd.Context(), g, prefix)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runRightsize(cmd.Context(), g, args[0], site, format.value)
+		},
+	}
+	cmd.Flags().StringVar(&site, "site", "", siteWords)
+	format = addFormat(cmd, "table", "json", "resources", "patch", "vpa")
+	return cmd
+}
+
+func runRightsize(ctx context.Context, g *globals, id, site, format string) error {
+	now := g.now()
+	id, start, err := lifeOf(id, "", now)
+	if err != nil {
+		return err
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	d, err := c.Workload(ctx, id, client.Range{Site: site, Start: start, By: "total"})
+	if err != nil {
+		return err
+	}
+	g.partial(d.Missing)
+	a := d.Advice
+	if a == nil {
+		return errors.New(id + ": too little was measured to advise on; a service is advised after two days, a batch job after a run")
+	}
+	text := ""
+	switch format {
+	case "json":
+		return writeJSON(g.stdout, a)
+	case "table":
+		return printRightsize(g, d)
+	case "resources":
+		text = a.Paste
+	case "patch":
+		text = a.Patch
+	case "vpa":
+		text = a.VPA
+	}
+	if text == "" {
+		return fmt.Errorf("%s: a %s has no %s; --format table says what to ask for", id, d.Kind, format)
+	}
+	_, err = fmt.Fprintln(g.stdout, text)
+	return err
+}
+
+func printRightsize(g *globals, d client.WorkloadDetail) error {
+	p := &page{Screen: g.screen()}
+	if len(d.Advice.Containers) > 0 {
+		t := term.NewTable(term.Column{Title: "CONTAINER", Shrink: 8}, term.Column{Title: "DAYS", Right: true}, term.Column{Title: "CORES", Right: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "P99", Right: true},
+			term.Column{Title: "EXCEEDED", Right: true}, term.Column{Title: "IDLE", Right: true}, term.Column{Title: "IDLE NOW", Right: true},
+			term.Column{Title: "MEMORY", Right: true}, term.Column{Title: "PEAK", Right: true}, term.Column{Title: "IDLE", Right: true}, term.Column{Title: "IDLE NOW", Right: true})
+		for _, c := range d.Advice.Containers {
+			name := c.Container
+			if name == "" {
+				name = d.ID
+			}
+			above, idle := tested(c.TestedCores)
+			_, idleNow := tested(c.NowCores)
+			_, memoryIdle := tested(c.TestedMemory)
+			_, memoryNow := tested(c.NowMemory)
+			t.Add(name, fmt.Sprint(c.Days), term.Cores(c.Cores), term.Cores(c.CoresP95), term.Cores(c.CoresP99), above, idle, idleNow, term.Bytes(c.MemoryBytes), term.Bytes(c.MemoryPeak), memoryIdle, memoryNow)
+		}
+		if err := t.Print(g.screen()); err != nil {
+			return err
+		}
+	}
+	p.advice(d.Advice)
+	_, err := fmt.Fprint(g.screen(), p.b.String())
+	return err
+}
+
+// tested is for which share a request was exceeded, and which share of it lay idle.
+func tested(t *client.RequestTest) (above, idle string) {
+	if t == nil {
+		return term.Unknown, term.Unknown
+	}
+	return term.Percent(&t.Above), term.Percent(&t.Slack)
+}

@@ -1,0 +1,194 @@
+package query
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/figure"
+	"reckon/internal/series"
+	"reckon/metric"
+	"reckon/workload"
+)
+
+// Daily is what the replicas of one container of a service used, by day; the last day ends where the selection does.
+type Daily struct {
+	Container string // empty for what has none
+	Days      []DailyUse
+	// RequestCores and RequestMemory are what a replica asks for now; nil where that is not known.
+	RequestCores, RequestMemory *float64
+
+	requestedAt int64
+}
+
+// DailyUse is one day; what was not measured is nil.
+type DailyUse struct {
+	Cores      *metric.Histogram // of all replicas, one observation a second
+	MemoryPeak *float64          // the highest needed memory of a replica
+	GPUSeconds *float64
+	OOMKills   float64
+}
+
+const (
+	neededMetric        = "reckon_workload_memory_needed_bytes"
+	requestCoresMetric  = "reckon_container_request_cores"
+	requestMemoryMetric = "reckon_container_request_memory_bytes"
+
+	day = 24 * time.Hour
+	// begun is how long after the beginning of the selection the first sample of a series must lie for the series to have begun there.
+	begun = 5 * time.Minute
+)
+
+// Daily reads what a service used in each of the last days, by container.
+func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) ([]Daily, error) {
+	from := s.To.Add(-time.Duration(days) * day)
+	by := map[string]*Daily{}
+	var n series.Labels
+	err := series.Each(ctx, v.q, from, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		name, ok := container(kind, n.Part)
+		if !ok {
+			return nil
+		}
+		d := by[name]
+		if d == nil {
+			d = &Daily{Container: name, Days: make([]DailyUse, days)}
+			by[name] = d
+		}
+		d.read(n.Metric, it, from)
+		return nil
+	}, append(s.matchers(), series.OneOf("__name__", []string{figure.Cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric, requestMemoryMetric}))...)
+	out := make([]Daily, 0, len(by))
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, *by[name])
+	}
+	return out, err
+}
+
+// container is the container that a part of a workload is; false for parts of pods that are none, such as the sandbox.
+func container(kind, part string) (string, bool) {
+	switch workload.Kind(kind) {
+	case workload.Unit, workload.Container:
+		return "", true
+	case workload.Pod:
+		return part, part != ""
+	}
+	_, name, ok := strings.Cut(part, "/")
+	return name, ok
+}
+
+// at is the day that ends a step at a time.
+func (d *Daily) at(t int64, from time.Time) *DailyUse {
+	i := (t - 1 - from.UnixMilli()) / day.Milliseconds()
+	return &d.Days[min(max(int(i), 0), len(d.Days)-1)]
+}
+
+func (d *Daily) read(name string, it chunkenc.Iterator, from time.Time) {
+	switch name {
+	case figure.Cores:
+		d.distributions(it, from)
+	case neededMetric:
+		eachValue(it, func(t int64, x float64) { most(&d.at(t, from).MemoryPeak, x) })
+	case figure.MemoryNeededPeak:
+		// It is that of the whole life: it belongs to the day on which it rose.
+		increases(it, from, func(t int64, x, rise float64) {
+			if rise > 0 {
+				most(&d.at(t, from).MemoryPeak, x)
+			}
+		})
+	case figure.GPU:
+		increases(it, from, func(t int64, _, rise float64) { add(&d.at(t, from).GPUSeconds, rise) })
+	case figure.OOMKills:
+		increases(it, from, func(t int64, _, rise float64) { d.at(t, from).OOMKills += rise })
+	case requestCoresMetric:
+		d.request(&d.RequestCores, it)
+	case requestMemoryMetric:
+		d.request(&d.RequestMemory, it)
+	}
+}
+
+// request keeps what the replica asks for that was seen last: a change of the request makes new pods.
+func (d *Daily) request(to **float64, it chunkenc.Iterator) {
+	if t, x, _, ok := series.Last(it); ok && (*to == nil || t >= d.requestedAt) {
+		*to, d.requestedAt = &x, max(t, d.requestedAt)
+	}
+}
+
+// increases calls f with each sample and by how much it is above the one before; one that is below began anew.
+func increases(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise float64)) {
+	last, known := 0.0, false
+	eachValue(it, func(t int64, x float64) {
+		switch {
+		case !known && t < from.Add(begun).UnixMilli():
+			f(t, x, 0) // what was before is not of these days
+		case x < last:
+			f(t, x, x)
+		default:
+			f(t, x, x-last)
+		}
+		last, known = x, true
+	})
+}
+
+// distributions adds to each day what was observed in it.
+func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
+	var base, last *histogram.FloatHistogram
+	var at *DailyUse
+	flush := func() {
+		if last == nil || at == nil {
+			return
+		}
+		h := series.FromNative(last)
+		if base != nil {
+			h = since(h, series.FromNative(base))
+		}
+		if at.Cores == nil {
+			at.Cores = &metric.Histogram{}
+		}
+		at.Cores.Merge(h)
+	}
+	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+		if vt == chunkenc.ValFloat {
+			continue
+		}
+		t, h := it.AtFloatHistogram(nil)
+		if value.IsStaleNaN(h.Sum) {
+			continue
+		}
+		now := d.at(t, from)
+		switch {
+		case last == nil && t < from.Add(begun).UnixMilli():
+			base = h
+		case last != nil && h.Count < last.Count: // it began anew
+			flush()
+			base = nil
+		case now != at && last != nil:
+			flush()
+			base = last
+		}
+		last, at = h, now
+	}
+	flush()
+}
+
+// since is what a distribution observed after an earlier state of it.
+func since(h, before *metric.Histogram) *metric.Histogram {
+	out := &metric.Histogram{Sum: math.Max(h.Sum-before.Sum, 0), Offset: h.Offset, Buckets: slices.Clone(h.Buckets)}
+	out.ZeroCount = h.ZeroCount - min(before.ZeroCount, h.ZeroCount)
+	out.Count = out.ZeroCount
+	for i := range out.Buckets {
+		if k := int(h.Offset-before.Offset) + i; k >= 0 && k < len(before.Buckets) {
+			out.Buckets[i] -= min(before.Buckets[k], out.Buckets[i])
+		}
+		out.Count += out.Buckets[i]
+	}
+	return out
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"reckon/analysis/rightsize"
+	"reckon/metric"
+)
+
+// Right-size: each day a request is set from earlier days only and held for the day; the last 15 days of 24 VMs count. Times in
+// which a VM was off say nothing.
+
+const sizedDays = 15
+
+// sized is one VM by day, in cores and MiB.
+type sized struct {
+	cores, memory [][]float64
+	days          []rightsize.Day
+}
+
+// formula is a request from the days before; days are those of rightsize, use the samples of each.
+type formula func(days []rightsize.Day, use [][]float64) float64
+
+// scored is what a formula comes to.
+type scored struct{ pooled, mean, above, days float64 }
+
+func readSized(dir string) ([]*sized, error) {
+	rows, err := open(dir, "bitbrains-5min", "rightsize.csv.gz")
+	if err != nil {
+		return nil, err
+	}
+	var out []*sized
+	by := map[string]*sized{}
+	first := number(rows[1][1])
+	for _, r := range rows[1:] {
+		v := by[r[0]]
+		if v == nil {
+			v = &sized{}
+			by[r[0]] = v
+			out = append(out, v)
+		}
+		d := int((number(r[1]) - first) / 86400)
+		for len(v.cores) <= d {
+			v.cores, v.memory = append(v.cores, nil), append(v.memory, nil)
+		}
+		given := number(r[3])
+		if !(given > 0) {
+			continue // it was off
+		}
+		if use := number(r[4]) * number(r[2]) / given; !math.IsNaN(use) {
+			v.cores[d] = append(v.cores[d], use)
+		}
+		if use := number(r[6]); !math.IsNaN(use) {
+			v.memory[d] = append(v.memory[d], use)
+		}
+	}
+	for _, v := range out {
+		for d := range v.cores {
+			one := rightsize.Day{Cores: &metric.Histogram{}}
+			for _, c := range v.cores[d] {
+				one.Cores.Observe(c)
+			}
+			if len(v.memory[d]) > 0 {
+				most := slices.Max(v.memory[d])
+				one.MemoryPeak = &most
+			}
+			v.days = append(v.days, one)
+		}
+	}
+	return out, nil
+}
+
+// score holds a formula against the last days of all VMs.
+func score(vms []*sized, memory bool, f formula) scored {
+	var used, asked, above, samples, bad, days, mean, n float64
+	for _, v := range vms {
+		use := v.cores
+		if memory {
+			use = v.memory
+		}
+		u, a := 0.0, 0.0
+		for d := len(use) - sizedDays; d < len(use); d++ {
+			if len(use[d]) == 0 {
+				continue
+			}
+			q := f(v.days[:d], use[:d])
+			over := 0.0
+			for _, x := range use[d] {
+				u, a, samples = u+min(x, q), a+q, samples+1
+				if x > q {
+					above, over = above+1, 1
+				}
+			}
+			bad, days = bad+over, days+1
+		}
+		used, asked = used+u, asked+a
+		if a > 0 {
+			mean, n = mean+1-u/a, n+1
+		}
+	}
+	return scored{1 - used/asked, mean / n, above / samples, bad / days}
+}
+
+func rightsizing(dir string) error {
+	vms, err := readSized(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Right-size of %d VMs, last %d days, a request a day. Slack is pooled over all VMs, in brackets the mean of the VMs.\n", len(vms), sizedDays)
+	fmt.Println("| figure | rule | time above | VM days with any | slack | reckon's slack at this time above |\n|---|---|---|---|---|---|")
+	for _, of := range []struct {
+		name   string
+		memory bool
+		rivals []sizer
+		curve  []float64
+		ours   func(safety float64) formula
+	}{
+		{"CPU", false, coreRivals(), steps(0.2, 1e6, 1.25), func(price float64) formula {
+			c := rightsize.ServiceConfig{Price: price, MostShare: 1}
+			return func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Cores(days, c); return v }
+		}},
+		{"memory", true, memoryRivals(), steps(0.05, 1e3, 1.06), func(k float64) formula {
+			c := rightsize.ServiceConfig{Deviations: k}
+			return func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Memory(days, c); return v }
+		}},
+	} {
+		var curve []scored
+		for _, s := range of.curve {
+			curve = append(curve, score(vms, of.memory, of.ours(s)))
+		}
+		for _, r := range of.rivals {
+			s := score(vms, of.memory, r.rule)
+			pooled, mean, ok := at(curve, s.above)
+			ours := "not reached"
+			if ok {
+				ours = fmt.Sprintf("%.3f (%.3f): %+.1f %% (%+.1f %%)", pooled, mean, 100*(pooled/s.pooled-1), 100*(mean/s.mean-1))
+			}
+			fmt.Printf("| %s | %s | %.3f %% | %.1f %% | %.3f (%.3f) | %s |\n", of.name, r.name, 100*s.above, 100*s.days, s.pooled, s.mean, ours)
+		}
+	}
+	c := rightsize.ServiceDefault()
+	cores := score(vms, false, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Cores(days, c); return v })
+	memory := score(vms, true, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Memory(days, c); return v })
+	for i, s := range []scored{cores, memory} {
+		fmt.Printf("| %s | reckon as it is by default | %.3f %% | %.1f %% | %.3f (%.3f) | |\n", []string{"CPU", "memory"}[i], 100*s.above, 100*s.days, s.pooled, s.mean)
+	}
+	return nil
+}
+
+// steps are the safety factors of the curve.
+func steps(from, to, by float64) []float64 {
+	var out []float64
+	for v := from; v < to; v *= by {
+		out = append(out, v)
+	}
+	return out
+}
+
+// at is the least slack of the curve at a time above or a shorter one; between two points it lies on their line.
+func at(curve []scored, above float64) (pooled, mean float64, ok bool) {
+	slices.SortFunc(curve, func(a, b scored) int {
+		if a.above < b.above {
+			return -1
+		}
+		return 1
+	})
+	pooled, mean = math.Inf(1), math.Inf(1)
+	for i, p := range curve {
+		if p.above <= above {
+			pooled, mean, ok = min(pooled, p.pooled), min(mean, p.mean), true
+			continue
+		}
+		if i > 0 && p.above > curve[i-1].above {
+			a := curve[i-1]
+			t := (above - a.above) / (p.above - a.above)
+			pooled, mean = min(pooled, a.pooled+t*(p.pooled-a.pooled)), min(mean, a.mean+t*(p.mean-a.mean))
+		}
+		break
+	}
+	return pooled, mean, ok
+}

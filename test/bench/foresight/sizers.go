@@ -1,0 +1,105 @@
+package main
+
+import (
+	"math"
+	"slices"
+
+	"reckon/analysis/rightsize"
+)
+
+// sizer is a rule of others.
+type sizer struct {
+	name string
+	rule formula
+}
+
+// coreRivals: the recommender of the Vertical Pod Autoscaler (p90 of a histogram whose samples count half after 24 h, 8 days, buckets
+// that grow by 5 % from 0.01 cores, 15 % on top; its floor of 25 millicores left out), KRR's simple strategy (p95 of 14
+// days), and the highest use of 7 days.
+func coreRivals() []sizer {
+	return []sizer{
+		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {
+			return 1.15 * bucketEnd(decayed(recent(use, 8), 0.9), 0.01)
+		}},
+		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 {
+			all := slices.Sorted(slices.Values(slices.Concat(recent(use, 14)...)))
+			return rankOf(all, 0.95)
+		}},
+		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(recent(use, 7)) }},
+	}
+}
+
+// memoryRivals: VPA takes p90 of the peaks of 8 days in the same way, from buckets of 10 MB, and adds 15 %; KRR the highest of 14
+// days and 15 %.
+func memoryRivals() []sizer {
+	return []sizer{
+		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {
+			var peaks [][]float64
+			for _, day := range recent(use, 8) {
+				if len(day) > 0 {
+					day = []float64{slices.Max(day)}
+				}
+				peaks = append(peaks, day)
+			}
+			return 1.15 * bucketEnd(decayed(peaks, 0.9), 1e7/(1<<20))
+		}},
+		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 { return 1.15 * highest(recent(use, 14)) }},
+		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(recent(use, 7)) }},
+	}
+}
+
+func recent(use [][]float64, days int) [][]float64 { return use[max(0, len(use)-days):] }
+
+func highest(use [][]float64) float64 {
+	most := 0.0
+	for _, day := range use {
+		for _, v := range day {
+			most = max(most, v)
+		}
+	}
+	return most
+}
+
+func rankOf(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	at := q * float64(len(sorted)-1)
+	i := min(int(at), len(sorted)-2)
+	if i < 0 {
+		return sorted[0]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// decayed is a quantile of samples of which those of a day count half of those of the next.
+func decayed(use [][]float64, q float64) float64 {
+	type weighed struct{ v, weight float64 }
+	var all []weighed
+	total := 0.0
+	for i, day := range use {
+		w := math.Exp2(-float64(len(use) - i))
+		for _, v := range day {
+			all, total = append(all, weighed{v, w}), total+w
+		}
+	}
+	slices.SortFunc(all, func(a, b weighed) int {
+		if a.v < b.v {
+			return -1
+		}
+		return 1
+	})
+	sum := 0.0
+	for _, x := range all {
+		if sum += x.weight; sum >= q*total {
+			return x.v
+		}
+	}
+	return 0
+}
+
+// bucketEnd is the end of the bucket that holds v, of buckets that grow by 5 % each from the first.
+func bucketEnd(v, first float64) float64 {
+	n := math.Floor(math.Log(v*0.05/first+1)/math.Log(1.05)) + 1
+	return first * (math.Pow(1.05, n) - 1) / 0.05
+}
