@@ -2,6 +2,7 @@ package account
 
 import (
 	"math"
+	"slices"
 
 	"reckon/metric"
 	"reckon/sensor"
@@ -53,6 +54,13 @@ var (
 	}
 )
 
+// containerDevice is of what was given; what was used is in the series of GPUs, with the same name of the device.
+var containerDevice = &metric.Desc{
+	Name: "reckon_container_device_info", Kind: metric.Gauge,
+	Help:   "A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is always 1.",
+	Labels: with("resource", "device"),
+}
+
 // sandbox is the type of what holds the namespaces of a pod.
 const sandbox = "sandbox"
 
@@ -60,10 +68,14 @@ const sandbox = "sandbox"
 type container struct {
 	facts *workload.ContainerFacts // nil while nothing is
 	told  workload.ContainerFacts  // what the series were made for
+	// ended is the id of the container whose end was looked at last, kills what its part counted until then.
+	ended string
+	kills uint64
 
 	info, restarts, waiting, exit                *metric.Series
 	reqCores, reqMemory, limitCores, limitMemory *metric.Series
 	running                                      *metric.Series
+	devices                                      []*metric.Series // of told.Devices
 	cgroupSeries
 	pod podSeries
 }
@@ -79,8 +91,26 @@ func (l *Ledger) report() {
 		}
 		if f := l.config.Container(p.place, p.end != 0); f != nil {
 			p.container.facts = f
+			p.countReportedKill(f)
 		}
 	}
+}
+
+// oomKilled is the kubelet's reason for an end.
+const oomKilled = "OOMKilled"
+
+// countReportedKill counts a kill for lack of memory that only the supervisor noticed: where there are no exit records, the
+// control group of a container that was killed at once is gone before it is read again.
+func (p *Part) countReportedKill(f *workload.ContainerFacts) {
+	c := &p.container
+	if !f.Ended || f.EndedID != f.ID || f.EndedID == c.ended {
+		return
+	}
+	if f.Reason == oomKilled && p.kills() == c.kills {
+		p.oomSeen++
+		p.past[cgOOMKills]++
+	}
+	c.ended, c.kills = f.EndedID, p.kills()
 }
 
 // exportContainer appends what is reported of a part.
@@ -101,7 +131,9 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	b.Add(c.info, 1)
 	p.exportCgroup(b)
 	if f.Name == "" {
-		p.exportPod(f, &was, b)
+		if f.Type == sandbox { // else it is a container that is not reported yet
+			p.exportPod(f, &was, b)
+		}
 		return
 	}
 	b.Add(p.lazy(&c.running, containerRunning), number(f.Running))
@@ -117,6 +149,7 @@ func (p *Part) exportContainer(b *metric.Batch) {
 		replace(&c.exit, f.Reason == was.Reason, func() *metric.Series { return p.series(containerExit, f.Reason) })
 		b.Add(c.exit, float64(f.ExitCode))
 	}
+	p.exportDevices(was.Devices, b)
 	for _, x := range [...]struct {
 		row  **metric.Series
 		desc *metric.Desc
@@ -131,18 +164,22 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	}
 }
 
-// ExportWaiting appends what is reported of a container that has no process and waits to be begun: in the back-off after a
-// crash, or for its image. Such a container has no account.
-func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
-	add := func(d *metric.Desc, v float64, values ...string) {
-		labels := append(make([]string, 0, 12), string(id.Workload), string(id.Workload.Kind()), id.Part, id.Owner)
-		b.Add(series.Get(d, append(labels, values...)...), v)
+// exportDevices appends what the container was given; was is what the last export had.
+func (p *Part) exportDevices(was []workload.Device, b *metric.Batch) {
+	c := &p.container
+	if !slices.Equal(was, c.told.Devices) {
+		for _, s := range c.devices {
+			b.End(s)
+		}
+		c.devices = nil
 	}
-	add(containerInfo, 1, f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS)
-	add(containerWaiting, 1, f.Waiting)
-	add(containerRestarts, float64(f.Restarts))
-	if f.Ended {
-		add(containerExit, float64(f.ExitCode), f.Reason)
+	if c.devices == nil {
+		for _, d := range c.told.Devices {
+			c.devices = append(c.devices, p.series(containerDevice, d.Resource, d.ID))
+		}
+	}
+	for _, s := range c.devices {
+		b.Add(s, 1)
 	}
 }
 

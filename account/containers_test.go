@@ -202,3 +202,83 @@ func TestContainerReports(t *testing.T) {
 		t.Error("the sandbox has restarts")
 	}
 }
+
+// TestReportedKill: a kill for lack of memory that only the kubelet noticed is counted, and none twice.
+func TestReportedKill(t *testing.T) {
+	r, c, running := pods(t, 1, false, workload.Amounts{})
+	kills := func() float64 {
+		r.export()
+		v, ok := r.values["reckon_workload_oom_kills_total|deployment/shop/cart|deployment|cart-a/app|shop"]
+		if !ok {
+			return -1
+		}
+		return v
+	}
+	check := func(what string, want float64) {
+		t.Helper()
+		if got := kills(); got != want {
+			t.Errorf("%s: %v kills, want %v", what, got, want)
+		}
+	}
+	end := func(id, ended, reason string) {
+		f := *c.reports["a/c"]
+		f.ID, f.Ended, f.EndedID, f.Reason, f.ExitCode = id, true, ended, reason, 137
+		c.reports["a/c"] = &f
+	}
+	step := func(exited ...sensor.Process) {
+		for range 3 {
+			r.tick(0, running(0), exited...)
+			exited = nil
+		}
+	}
+	step()
+	check("it runs", -1)
+	end("c", "before", "OOMKilled")
+	check("the container before it", -1)
+	end("c", "c", "OOMKilled")
+	check("killed, and nobody saw it", 1)
+	check("once more", 1)
+	end("d", "d", "Error")
+	check("another ended otherwise", 1)
+	end("e", "e", "OOMKilled")
+	check("another was killed", 2)
+	victim := in(12, 10, r.boot+1, second)
+	victim.OOMKilled = true
+	step(victim)
+	end("f", "f", "OOMKilled")
+	check("a kill with an exit record", 3)
+}
+
+// TestKilledAtOnce: a container that was killed for lack of memory before its first export has the kill among its few series.
+func TestKilledAtOnce(t *testing.T) {
+	for what, tt := range map[string]struct {
+		reason string
+		want   float64
+	}{"killed": {"OOMKilled", 1}, "failed": {"Error", -1}} {
+		t.Run(what, func(t *testing.T) {
+			r, c, running := pods(t, 1, true, workload.Amounts{})
+			f := *c.reports["a/c"]
+			f.ID, f.Ended, f.EndedID, f.Reason, f.ExitCode = "c", true, "c", tt.reason, 137
+			c.reports["a/c"] = &f
+			processes := running(0)
+			brief := processes[0]
+			brief.UserNanos = second / 10
+			r.tick(0, processes[1:], brief)
+			c.containers[10].removed = true
+			for range 3 {
+				r.tick(0, processes[1:])
+			}
+			r.export()
+			v, ok := r.values["reckon_workload_oom_kills_total|deployment/shop/cart|deployment|cart-a/app|shop"]
+			if !ok {
+				v = -1
+			}
+			if v != tt.want {
+				t.Errorf("%v kills, want %v", v, tt.want)
+			}
+			if _, ok := r.values["reckon_workload_cpu_seconds_total|deployment/shop/cart|deployment|cart-a/app|shop|user"]; !ok {
+				t.Errorf("the container is in no export")
+			}
+		})
+	}
+}

@@ -46,8 +46,9 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.fold()
 	l.report()
 	l.boundPods()
+	grace := l.nameGrace()
 	for _, p := range l.order { // before any of them is exported to its end
-		p.held = p.pending(boot, l.config.Export) || p.awaits(boot)
+		p.held = p.pending(boot, l.config.Export) || p.awaits(boot, grace)
 	}
 	for _, p := range l.order {
 		if p.absorbed || p.held {
@@ -252,10 +253,7 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 	if p.cg.Have&sensor.CgroupThrottle != 0 {
 		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.counter(cgThrottled)))
 	}
-	kills := p.oomSeen
-	if p.cg.Have&sensor.CgroupEvents != 0 {
-		kills = max(kills, p.counter(cgOOMKills))
-	}
+	kills := p.kills()
 	if p.cg.Have&sensor.CgroupEvents != 0 || kills > 0 {
 		b.Add(p.lazy(&r.oom, oomKills), float64(kills))
 	}
@@ -264,6 +262,14 @@ func (l *Ledger) exportCgroup(p *Part, b *metric.Batch) {
 		b.Add(p.lazy(&r.pressure[1], pressureSeconds, "memory"), seconds(p.counter(cgMemoryStall)))
 		b.Add(p.lazy(&r.pressure[2], pressureSeconds, "io"), seconds(p.counter(cgIOStall)))
 	}
+}
+
+// kills is how often the OOM killer chose a process of the part, by whoever saw it.
+func (p *Part) kills() uint64 {
+	if p.cg.Have&sensor.CgroupEvents == 0 {
+		return p.oomSeen
+	}
+	return max(p.oomSeen, p.counter(cgOOMKills))
 }
 
 func (l *Ledger) exportFacts(p *Part, b *metric.Batch) {

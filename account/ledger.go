@@ -43,6 +43,9 @@ type Config struct {
 	// is the one that used most there, empty if none is known. It is asked at each tick for parts with provisional names;
 	// nil where all names are final.
 	Rename func(place, program string) workload.Identity
+	// NameGrace is for how long a part with a provisional name is held back from exports, at least two seconds; it is asked
+	// at each export. nil means two seconds.
+	NameGrace func() time.Duration
 	// Container returns what the supervisor of a place reports of it, nil while nothing is known; ended says that the
 	// part has no process any more. It may be nil.
 	Container func(place string, ended bool) *workload.ContainerFacts

@@ -9,8 +9,8 @@ const (
 )
 
 // reduced reports whether the part has the reduced series set: a process group that has hardly
-// done anything since it began, or a container that ended before its first export and did no
-// more. A desktop or a server has hundreds of them, and each would be 25 series that do not
+// done anything since it began and of which no process was killed for lack of memory, or a container that ended before its first
+// export and did no more. A desktop or a server has hundreds of them, and each would be 25 series that do not
 // change. Figures that are left out are measured and not zero: the part gets all series, from
 // its start on, as soon as it does something, and keeps them.
 //
@@ -22,7 +22,7 @@ func (p *Part) reduced() bool {
 	if p.full {
 		return false
 	}
-	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO && p.ioWait.nanos < reducedCPU && p.memory.swap == 0 && len(p.gpus) == 0 {
+	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.traffic() < reducedIO && p.ioWait.nanos < reducedCPU && p.memory.swap == 0 && len(p.gpus) == 0 && p.kills() == 0 {
 		return true
 	}
 	p.full = true

@@ -20,6 +20,14 @@ import (
 // supervisor is waited for when it ended, nanoseconds.
 const nameGrace = uint64(2 * time.Second)
 
+// nameGrace is for how long this export leaves a part without its final name for the next one, nanoseconds.
+func (l *Ledger) nameGrace() uint64 {
+	if l.config.NameGrace == nil {
+		return nameGrace
+	}
+	return max(nameGrace, uint64(l.config.NameGrace()))
+}
+
 // names are what a part knows of its names.
 type names struct {
 	place, run string
@@ -32,11 +40,11 @@ type names struct {
 
 // awaits reports whether an export leaves the part for the next one: its names, or the end of the run before it,
 // are on their way.
-func (p *Part) awaits(boot uint64) bool {
+func (p *Part) awaits(boot, grace uint64) bool {
 	if p.exported {
 		return false
 	}
-	return p.behind != nil && !p.behind.flushed || p.naming != workload.Named && grown(p.met, boot) < nameGrace
+	return p.behind != nil && !p.behind.flushed || p.naming != workload.Named && grown(p.met, boot) < grace
 }
 
 // settled reports whether the supervisor of an ended part has said how it ended, or will not.

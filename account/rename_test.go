@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -339,7 +340,7 @@ func TestRenameConserves(t *testing.T) {
 					uid: fmt.Sprintf("u%d-%d", pod, next/4), id: fmt.Sprintf("c%d", next),
 					workload: fmt.Sprintf("deployment/shop/d%d", pod), part: name,
 				}
-				live[next] = in(next, next, r.boot+1, 0)
+				live[next] = in(next, next, r.boot+second/2, 0) // not when the part before it began, in seconds as exported
 				next++
 			}
 			busy := uint64(0)
@@ -390,4 +391,38 @@ func TestRenameConserves(t *testing.T) {
 			t.Fatalf("%v s were exported of %v", sum, want)
 		}
 	})
+}
+
+// TestNameGrace: while the kubelet is away new parts are held back for as long as it is waited for, and not longer.
+func TestNameGrace(t *testing.T) {
+	for what, tt := range map[string]struct {
+		grace     time.Duration
+		ticks     int // until the export
+		back      bool
+		workloads []string
+	}{
+		"at least two seconds":  {0, 2, false, nil},
+		"no more without":       {0, 3, false, []string{"pod/u1 c1"}},
+		"held":                  {5 * time.Second, 5, false, nil},
+		"held long enough":      {5 * time.Second, 6, false, []string{"pod/u1 c1"}},
+		"named in the meantime": {5 * time.Second, 5, true, []string{"deployment/shop/cart cart-x/app"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
+			c := &cluster{away: true, containers: map[int32]*box{7: b}}
+			r := c.rig(t, Config{NameGrace: func() time.Duration { return tt.grace }})
+			r.tick(0, nil)
+			start := r.boot + second/2
+			for i := range uint64(tt.ticks) {
+				b.use(second / 2)
+				r.tick(second/2, []sensor.Process{in(7, 7, start, (i+1)*second/2)})
+			}
+			c.away = !tt.back
+			if tt.back {
+				r.tick(0, []sensor.Process{in(7, 7, start, uint64(tt.ticks)*second/2)})
+			}
+			r.export()
+			r.wantIDs(tt.workloads...)
+		})
+	}
 }

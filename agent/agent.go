@@ -131,6 +131,7 @@ type Agent struct {
 	// kubernetes is the resolver of the chain that asks it.
 	kubernetes *kubernetes.Resolver
 	waiting    metric.Cache // series of containers that wait
+	notRunning metric.Cache // and of what else has no account, for those who list pods
 	podNet     podNet
 	user       func(uid uint32) string
 	look       looker   // at a process in /proc

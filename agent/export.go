@@ -3,10 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"reckon/client"
 	"reckon/metric"
+	"reckon/metric/compat"
 	"reckon/sensor"
 )
 
@@ -31,6 +33,7 @@ func (a *Agent) export(now time.Time) {
 	a.batch.Reset(now)
 	a.ledger.Export(&a.batch)
 	a.exportWaiting(&a.batch)
+	a.observeDevices()
 	a.exportPodNetwork(&a.batch)
 	a.exportOwn(&a.batch)
 	for _, u := range a.sensors {
@@ -58,8 +61,17 @@ func (a *Agent) export(now time.Time) {
 	if a.config.Expose {
 		a.current = 1 - a.current
 		n := len(a.batch.Samples)
+		all := n
+		if slices.Contains(a.config.Compat, compat.KubeName) { // it shows every pod, the others what is measured
+			a.exportEnded(&a.batch)
+			all = len(a.batch.Samples)
+		}
 		for _, v := range a.views {
-			v.Append(&a.batch, n)
+			if v.Name() == compat.KubeName {
+				v.Append(&a.batch, all)
+			} else {
+				v.Append(&a.batch, n)
+			}
 		}
 		a.exposed[a.current].copy(&a.batch)
 		a.batch.Samples = a.batch.Samples[:n] // views are for scrapes: the store keeps our names

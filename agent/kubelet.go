@@ -3,7 +3,9 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,6 +30,8 @@ type Kubelet struct {
 	Insecure          bool
 	// NodeIP is the address of the node that "auto" asks, where the agent does not share its network.
 	NodeIP string
+	// Folder is that of the kubelet below Root, kubelet.DefaultFolder if empty.
+	Folder string
 	// Account are labels of pods, of which the first that a pod has names the account it is charged to.
 	Account []string
 }
@@ -56,7 +60,7 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	if err != nil {
 		return err
 	}
-	a.pods = kubelet.NewCache(client)
+	a.pods = kubelet.NewCache(client, a.deviceLister())
 	ctx, cancel := context.WithTimeout(context.Background(), firstAnswer)
 	defer cancel()
 	_, _, _ = a.pods.Next(ctx, 0)
@@ -64,6 +68,28 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	a.podNet.reader = netns.New(a.config.Root)
 	a.chain = all.With(all.Options{Kubernetes: a.kubernetes})
 	return nil
+}
+
+// deviceLister asks for the devices of pods on the socket of the kubelet; nil where nobody is to be asked.
+func (a *Agent) deviceLister() *kubelet.DeviceLister {
+	folder := cmp.Or(a.config.Kubelet.Folder, kubelet.DefaultFolder)
+	return kubelet.NewDeviceLister(filepath.Join("/", a.config.Root, folder, kubelet.DeviceSocket))
+}
+
+// observeDevices notes whether it is known which devices pods have, once a pod needs some.
+func (a *Agent) observeDevices() {
+	if a.pods == nil {
+		return
+	}
+	err := a.pods.DevicesErr()
+	if err == nil && !a.self.devicesFailed {
+		return
+	}
+	a.self.devicesFailed = true
+	if err != nil {
+		err = sensor.Unavailable(err.Error(), "give the agent the socket of the kubelet, and a user who may write to it; --kubelet-folder names its folder", err)
+	}
+	a.report("pod-devices", err)
 }
 
 // kubeletSensor says whether the kubelet answers.
@@ -96,15 +122,31 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 
 // exportWaiting appends what is reported of containers that wait and have no part that the ledger exports.
 func (a *Agent) exportWaiting(b *metric.Batch) {
-	if a.pods == nil {
-		return
-	}
-	a.kubernetes.Waiting(a.pods.List(), func(id *workload.Identity, f *workload.ContainerFacts) {
-		if !a.ledger.Holds(id.Workload, id.Part, id.Owner) {
+	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
+		if f.Waiting != "" {
 			account.ExportWaiting(id, f, &a.waiting, b)
 		}
 	})
 	a.waiting.Sweep()
+}
+
+// exportEnded appends what is reported of the other containers and pods without such a part: those that have ended and
+// are still there for the API server, and those that have nothing running yet.
+func (a *Agent) exportEnded(b *metric.Batch) {
+	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) { account.ExportListed(id, f, &a.notRunning, b) })
+	a.notRunning.Sweep()
+}
+
+// listed calls f for what the kubelet lists and the ledger does not hold.
+func (a *Agent) listed(f func(*workload.Identity, *workload.ContainerFacts)) {
+	if a.pods == nil {
+		return
+	}
+	a.kubernetes.Listed(a.pods.List(), func(id *workload.Identity, facts *workload.ContainerFacts) {
+		if !a.ledger.Holds(id.Workload, id.Part, id.Owner) {
+			f(id, facts)
+		}
+	})
 }
 
 // rename is account.Config.Rename.
@@ -113,6 +155,21 @@ func (a *Agent) rename(place, program string) workload.Identity {
 		return workload.Identity{Place: place, Naming: workload.Unnamed}
 	}
 	return a.kubernetes.Rename(place, program)
+}
+
+// outage is for how long new pods are held back while the kubelet does not answer, as during its own restart. What they use
+// meanwhile is in their first export.
+const outage = 30 * time.Second
+
+// nameGrace is account.Config.NameGrace. A kubelet that refuses to answer is not waited for.
+func (a *Agent) nameGrace() time.Duration {
+	if a.pods == nil {
+		return 0
+	}
+	if err := a.pods.Err(); err == nil || errors.Is(err, kubelet.ErrRefused) {
+		return 0
+	}
+	return outage
 }
 
 // container is account.Config.Container.

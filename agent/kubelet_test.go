@@ -183,7 +183,7 @@ func TestPodsAreNamed(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	a.export(time.Now())
-	if _, n := sum(&a.batch, "reckon_sensor_up", "sensor", "kubelet", "reason", "the kubelet answers 403 Forbidden"); n != 1 {
+	if _, n := sum(&a.batch, "reckon_sensor_up", "sensor", "kubelet", "reason", "the kubelet refuses: 403 Forbidden"); n != 1 {
 		t.Errorf("the kubelet refuses, and reckon_sensor_up does not say so: %v", a.Sensors())
 	}
 }
@@ -200,5 +200,58 @@ func TestNamelessPods(t *testing.T) {
 	}
 	if _, _, err := Open(Config{Source: "procfs", Kubelet: Kubelet{Address: "here"}}); err == nil || !strings.Contains(err.Error(), "write it like https://") {
 		t.Errorf("an address that is none: %v", err)
+	}
+}
+
+// TestEndedPodsAreListed: the view kube shows pods whose processes have ended for as long as the kubelet lists them; nothing of
+// them is stored, and the view cadvisor, of what is measured, has none.
+func TestEndedPodsAreListed(t *testing.T) {
+	const id = "22f44d2a517778590e2d8bcafafe501f79e8a509e5b6de70b7700c4d37722bce"
+	server := httptest.NewServer(&kubeletServer{items: `{"metadata":{"namespace":"shop","name":"done","uid":"01042b28-179d-446a-954a-7266557e12cd","creationTimestamp":"2026-11-22T06:00:03Z"},
+		"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"i:1","resources":{"requests":{"cpu":"200m"}}}]},
+		"status":{"phase":"Failed","qosClass":"Burstable","containerStatuses":[{"name":"main","containerID":"containerd://` + id + `","state":{"terminated":{"exitCode":137,"reason":"OOMKilled","containerID":"containerd://` + id + `"}}}]}}`})
+	defer server.Close()
+	for _, views := range [][]string{{"cadvisor"}, {"cadvisor", "kube"}} {
+		a, _, err := Open(Config{Node: "n1", Source: "procfs", Kubelet: Kubelet{Address: server.URL}, Compat: views, Expose: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := a.tick(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.export(time.Now())
+		var page metric.Batch
+		if err := a.Gather(&page); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if len(views) == 2 {
+			want = 1
+		}
+		for name, labels := range map[string][]string{
+			"kube_pod_container_status_terminated_reason": {"pod", "done", "reason", "OOMKilled"},
+			"kube_pod_container_resource_requests":        {"pod", "done", "resource", "cpu"},
+			"kube_pod_owner":                              {"pod", "done", "owner_kind", "<none>"},
+			"kube_pod_created":                            {"pod", "done"},
+			"reckon_container_exit_code":                  {"workload", "pod/shop/done", "reason", "OOMKilled"},
+		} {
+			if _, n := sum(&page, name, labels...); n != want {
+				t.Errorf("views %v: %d series of %s, want %d", views, n, name, want)
+			}
+		}
+		if v, n := sum(&page, "kube_pod_status_phase", "pod", "done", "phase", "Failed"); int(v) != want || n != want {
+			t.Errorf("views %v: phase Failed is %v in %d series", views, v, n)
+		}
+		if _, n := sum(&page, "container_last_seen", "pod", "done"); n != 0 {
+			t.Errorf("views %v: cAdvisor's view shows what has ended", views)
+		}
+		if _, n := sum(&a.batch, "reckon_container_exit_code"); n != 0 {
+			t.Errorf("views %v: it is sent to the server too", views)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -67,6 +67,7 @@ type self struct {
 	saveFailed                        bool
 	madeUp                            bool // the machine is: what this process uses says nothing
 	nameless                          bool // there are pods, and no kubelet is asked
+	devicesFailed                     bool // the devices of pods could not be asked for
 	info                              *metric.Series
 	series                            map[*metric.Desc]*metric.Series
 	statm                             *os.File

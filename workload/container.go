@@ -12,12 +12,15 @@ type ContainerFacts struct {
 	Restarts int
 	Running  bool
 	Waiting  string // reason
-	// Ended: ExitCode and Reason are of its latest end.
+	// Ended: ExitCode and Reason are of its latest end, EndedID is the id that it had then.
 	Ended    bool
+	EndedID  string
 	ExitCode int
 	Reason   string
 
 	Request, Limit Amounts
+	// Devices are those that it was given, such as GPUs; it is not changed once made.
+	Devices []Device
 	// PodRequest and PodLimit are of its whole pod; a limit of 0 is none.
 	PodRequest, PodLimit Amounts
 	// Of its whole pod: the owner that controls it, its phase and address, the class of its priority, and when it was
@@ -28,6 +31,10 @@ type ContainerFacts struct {
 	// Completes: the pod ends when its work is done, as that of a job does.
 	Completes bool
 }
+
+// Device is a device that a container was given: under the name of the resource that it requested, such as nvidia.com/gpu, and
+// by the name of the device, such as its UUID.
+type Device struct{ Resource, ID string }
 
 // Amounts are what is requested, or a limit.
 type Amounts struct{ Cores, MemoryBytes, GPUs float64 }

@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,8 +26,9 @@ var errNotAsked = errors.New("the kubelet was not asked yet")
 // have. While the kubelet does not answer the pods that are known stay, and questions become rarer, down to one an
 // interval.
 type Cache struct {
-	client *Client
-	wake   chan struct{}
+	client  *Client
+	devices *DeviceLister // nil: nobody is asked
+	wake    chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	pods    []*Pod
@@ -35,6 +37,10 @@ type Cache struct {
 	version uint64        // of the answers, whole or not
 	changed chan struct{} // closed by the next answer
 	err     error
+	// given are the devices of containers as of the last answer, givenErr why there was none; both are nil while no pod
+	// needs devices.
+	given    map[containerName][]Device
+	givenErr error
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -46,11 +52,11 @@ type reason struct {
 	idle    uint64 // of them since it was last brought forward
 }
 
-// NewCache begins to ask. Close ends it.
-func NewCache(c *Client) *Cache {
+// NewCache begins to ask, for the devices of pods too if d is not nil. Close ends it.
+func NewCache(c *Client, d *DeviceLister) *Cache {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Cache{
-		client: c, wake: make(chan struct{}, 1), byUID: map[string]*Pod{}, reasons: map[string]*reason{},
+		client: c, devices: d, wake: make(chan struct{}, 1), byUID: map[string]*Pod{}, reasons: map[string]*reason{},
 		changed: make(chan struct{}), err: errNotAsked, cancel: cancel, done: make(chan struct{}),
 	}
 	go s.run(ctx)
@@ -62,6 +68,9 @@ func (s *Cache) Close() error {
 	s.cancel()
 	<-s.done
 	s.client.Close()
+	if s.devices != nil {
+		s.devices.Close()
+	}
 	return nil
 }
 
@@ -120,6 +129,13 @@ func (s *Cache) Err() error {
 	return s.err
 }
 
+// DevicesErr says why it is not known which devices pods have; nil when it is, or no pod needs any.
+func (s *Cache) DevicesErr() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.givenErr
+}
+
 // Asked reports whether a first question was answered or refused.
 func (s *Cache) Asked() bool { return !errors.Is(s.Err(), errNotAsked) }
 
@@ -151,12 +167,33 @@ func (s *Cache) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		s.give(ctx, pods)
 		s.take(pods, err)
 		if pause = min(2*pause, Interval); err == nil {
 			pause = soonest
 		}
 		if !s.wait(ctx, began, pause) {
 			return
+		}
+	}
+}
+
+// give fills in the devices of pods that were just read. What was given stays as long as the pod does, so that an answer
+// that fails leaves what is known.
+func (s *Cache) give(ctx context.Context, pods []*Pod) {
+	var given map[containerName][]Device
+	var err error
+	if s.devices != nil && slices.ContainsFunc(pods, func(p *Pod) bool { return p.NeedsDevices }) {
+		given, err = s.devices.list(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.givenErr = err; err == nil {
+		s.given = given
+	}
+	for _, p := range pods {
+		for i := range p.Containers {
+			p.Containers[i].Devices = s.given[containerName{p.Namespace, p.Name, p.Containers[i].Name}]
 		}
 	}
 }

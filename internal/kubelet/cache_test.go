@@ -43,7 +43,7 @@ func bubble(t *testing.T, f func(n *node, s *Cache, pass func(time.Duration))) {
 			t.Fatal(err)
 		}
 		client.http.Transport = n
-		s := NewCache(client)
+		s := NewCache(client, nil)
 		defer s.Close()
 		synctest.Wait()
 		f(n, s, func(d time.Duration) {

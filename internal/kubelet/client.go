@@ -37,6 +37,9 @@ const (
 	maxPods   = 10_000
 )
 
+// ErrRefused marks answers 401 and 403.
+var ErrRefused = errors.New("the kubelet refuses")
+
 // Config says how the kubelet is reached.
 type Config struct {
 	// Address is http(s)://HOST:PORT, [DefaultAddress] if empty.
@@ -120,7 +123,7 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fmt.Errorf("the kubelet answers %s; give a token of an account that may get nodes/pods (Kubernetes 1.33 or later); never grant nodes/proxy, which is root on every pod", resp.Status)
+		return nil, fmt.Errorf("%w: %s; give a token of an account that may get nodes/pods (Kubernetes 1.33 or later); never grant nodes/proxy, which is root on every pod", ErrRefused, resp.Status)
 	default:
 		return nil, fmt.Errorf("the kubelet answers %s", resp.Status)
 	}

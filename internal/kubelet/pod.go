@@ -26,6 +26,8 @@ type Pod struct {
 	// Completes: the pod is not begun again when it ended well (restart policy Never or OnFailure).
 	Completes  bool
 	Containers []Container
+	// NeedsDevices: it requests a resource that a device plugin offers, or has a claim for devices.
+	NeedsDevices bool
 	// Own are amounts of the pod as such, which count instead of the sums of its containers; Overhead is added to what
 	// it requests.
 	Own      struct{ Request, Limit Resources }
@@ -58,6 +60,8 @@ type Container struct {
 	Ended          *End
 	Request, Limit Resources
 	Ports          []Port
+	// Devices are those that the kubelet gave it; nil where that is not known.
+	Devices []Device
 }
 
 // End is how a container ended.

@@ -32,6 +32,7 @@ type wirePod struct {
 		Priority       string          `json:"priorityClassName"`
 		Resources      wireResources   `json:"resources"`
 		Overhead       amounts         `json:"overhead"`
+		Claims         []struct{}      `json:"resourceClaims"`
 	} `json:"spec"`
 	Status struct {
 		Phase          string       `json:"phase"`
@@ -109,6 +110,7 @@ func (w *wirePod) pod() *Pod {
 	}
 	p.Own.Request, p.Own.Limit = w.Spec.Resources.Requests.read(), w.Spec.Resources.Limits.read()
 	p.Overhead = w.Spec.Overhead.read()
+	p.NeedsDevices = len(w.Spec.Claims) > 0
 	p.take(w.Spec.InitContainers, w.Status.InitContainers, Init)
 	p.take(w.Spec.Containers, w.Status.Containers, Main)
 	p.take(w.Spec.Ephemeral, w.Status.Ephemeral, Ephemeral)
@@ -126,6 +128,7 @@ func (p *Pod) take(list []wireContainer, status []wireStatus, of Type) {
 		if of == Init && w.RestartPolicy == "Always" {
 			c.Type = Sidecar
 		}
+		p.NeedsDevices = p.NeedsDevices || w.Resources.Limits.extended()
 		for _, x := range w.Ports {
 			c.Ports = append(c.Ports, Port{x.Name, x.Protocol, x.Number})
 		}
@@ -161,6 +164,17 @@ func digits(id string) string {
 		return id
 	}
 	return rest
+}
+
+// extended reports whether a resource is not one of Kubernetes' own: those have no domain, or one of its.
+func (list amounts) extended() bool {
+	for name := range list {
+		domain, _, ok := strings.Cut(name, "/")
+		if ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") {
+			return true
+		}
+	}
+	return false
 }
 
 // read reads a list of amounts. GPUs are whole devices or slices of them, by the names that the device plugins of

@@ -42,7 +42,7 @@ func views() []entry {
 		{"cadvisor", CAdvisor},
 		{"dcgm", DCGM},
 		{"kepler", Kepler},
-		{"kube", Kube},
+		{KubeName, Kube},
 		{"tegra", Tegra},
 	}
 }

@@ -68,8 +68,11 @@ func Kube(node string) View {
 	return &kube{node: node, owners: map[*metric.Series]owner{}, alive: map[place]bool{}}
 }
 
+// KubeName is the name of the view of kube-state-metrics.
+const KubeName = "kube"
+
 // Name implements View.
-func (k *kube) Name() string { return "kube" }
+func (k *kube) Name() string { return KubeName }
 
 // Descs implements View.
 func (k *kube) Descs() []*metric.Desc {

@@ -10,7 +10,7 @@ import (
 )
 
 // Container returns what the kubelet reports of a place, nil while it is not known. Where the container has ended and
-// that is not reported yet, the list is asked for.
+// that, or what becomes of it, is not reported yet, the list is asked for.
 func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
 	uid, id, _ := strings.Cut(place, "/")
 	if r.Pods == nil {
@@ -26,6 +26,8 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 	switch {
 	case c != nil && ended && (c.Ended == nil || c.Ended.ID != id):
 		r.Pods.Refresh(place + " ended")
+	case c != nil && ended && !c.Running && c.Waiting == "" && pod.Phase == "Running":
+		r.Pods.Refresh(place + " restarts") // it is restarted, or waits for that, a moment after its end
 	case c == nil && (pod.Started() || id == ""):
 		f.Type = string(kubelet.Sandbox)
 	}
@@ -47,23 +49,29 @@ func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	}
 	f.Name, f.Image, f.ID, f.Type, f.Restarts, f.Running, f.Waiting = c.Name, c.Image, c.ID, string(c.Type), c.Restarts, c.Running, c.Waiting
 	f.Request, f.Limit = workload.Amounts(c.Request), workload.Amounts(c.Limit)
+	for _, d := range c.Devices {
+		f.Devices = append(f.Devices, workload.Device(d))
+	}
 	if c.Ended != nil {
-		f.Ended, f.ExitCode, f.Reason = true, c.Ended.ExitCode, cmp.Or(c.Ended.Reason, "Unknown")
+		f.Ended, f.EndedID, f.ExitCode, f.Reason = true, c.Ended.ID, c.Ended.ExitCode, cmp.Or(c.Ended.Reason, "Unknown")
 	}
 	return f
 }
 
-// Waiting calls f for each container of the pods that waits to be begun: after a crash, or for its image.
-func (r *Resolver) Waiting(pods []*kubelet.Pod, f func(*workload.Identity, *workload.ContainerFacts)) {
+// Listed calls f for each pod of a list, as its sandbox, and for each of its containers.
+func (r *Resolver) Listed(pods []*kubelet.Pod, f func(*workload.Identity, *workload.ContainerFacts)) {
 	for _, pod := range pods {
+		if pod.Namespace == "" || pod.Name == "" {
+			continue
+		}
+		var id workload.Identity
+		r.pod(&id, pod)
+		whole, facts := id.Part, factsOf(pod, nil)
+		facts.Type = string(kubelet.Sandbox)
+		f(&id, facts)
 		for i := range pod.Containers {
 			c := &pod.Containers[i]
-			if c.Waiting == "" || pod.Namespace == "" || pod.Name == "" {
-				continue
-			}
-			var id workload.Identity
-			r.pod(&id, pod)
-			id.Part = within(id.Part, cgpath.Clean(c.Name))
+			id.Part = within(whole, cgpath.Clean(c.Name))
 			f(&id, factsOf(pod, c))
 		}
 	}

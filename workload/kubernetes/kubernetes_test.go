@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -152,16 +153,56 @@ func TestContainer(t *testing.T) {
 	want := workload.ContainerFacts{
 		Namespace: "shop", Pod: "cart-5d4-x", UID: uid, QoS: "Burstable", Name: "app", Image: "i:1", ID: cid, Type: "main", Restarts: 2,
 		OwnerKind: "ReplicaSet", OwnerName: "cart-5d4", Phase: "Running", Running: true, Created: 1795327203,
-		Ended: true, ExitCode: 137, Reason: "OOMKilled", Request: half, PodRequest: half,
+		Ended: true, EndedID: "old", ExitCode: 137, Reason: "OOMKilled", Request: half, PodRequest: half,
 		Limit: workload.Amounts{Cores: 0.3}, PodLimit: workload.Amounts{Cores: 0.3},
 	}
-	if got := r.Container(uid+"/"+cid, false); got == nil || *got != want {
+	if got := r.Container(uid+"/"+cid, false); got == nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if got := r.Container(uid+"/pause", false); got == nil || got.Type != "sandbox" || got.Request != (workload.Amounts{}) || got.PodRequest != half {
 		t.Errorf("the sandbox: %+v", got)
 	}
+	if got := r.Container(uid+"/old", true); got == nil || got.ID != "old" || got.EndedID != "old" {
+		t.Errorf("the one before: %+v", got)
+	}
 	if got := r.Container("0000/"+cid, false); got != nil {
 		t.Errorf("a pod that is not known: %+v", got)
+	}
+}
+
+// asked notes what the list is asked for.
+type asked struct {
+	list
+	why []string
+}
+
+func (a *asked) Refresh(why string) { a.why = append(a.why, why) }
+
+// TestAsksForTheEnd: the list is asked for until it has the end of a container, and what becomes of it.
+func TestAsksForTheEnd(t *testing.T) {
+	status := func(state string) string {
+		return `"containerStatuses":[{"name":"app","containerID":"cri-o://` + cid + `","state":{` + state + `}}]`
+	}
+	terminated := `"terminated":{"exitCode":3,"reason":"Error","containerID":"cri-o://` + cid + `"}`
+	waiting := `"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{` + terminated
+	place := uid + "/" + cid
+	for what, tt := range map[string]struct {
+		text  string
+		ended bool
+		want  string
+	}{
+		"it runs":                  {status(`"running":{}`), false, ""},
+		"it ended, unreported":     {status(`"running":{}`), true, place + " ended"},
+		"it ended, and what then?": {status(terminated), true, place + " restarts"},
+		"it waits":                 {status(waiting), true, ""},
+		"the pod ended with it":    {status(terminated) + `,"phase":"Failed"`, true, ""},
+	} {
+		a := &asked{list: pods(t, podText("shop", "cart", "", "", app, tt.text))}
+		if f := New(Options{Pods: a}).Container(place, tt.ended); f == nil {
+			t.Errorf("%s: nothing is reported", what)
+		}
+		if got := strings.Join(a.why, ","); got != tt.want {
+			t.Errorf("%s: asked for %q, want %q", what, got, tt.want)
+		}
 	}
 }

@@ -75,6 +75,7 @@ func TestCluster(t *testing.T) {
 	step("containers", b.containers)
 	step("ends", b.ends)
 	step("views", b.views)
+	step("devices", b.devices)
 	step("nodes", b.nodes)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })
@@ -206,13 +207,16 @@ func (b *bed) containers(t *testing.T) {
 
 // ends: a crash loop with its restarts and exit code, a kill for lack of memory with its reason.
 func (b *bed) ends(t *testing.T) {
-	b.apply(crashing(), hungry())
+	b.apply(crashing(), hungry("hungry", "head -c 100m /dev/zero | tail -c 99m"), hungry("killed-at-once", "exec dd if=/dev/zero of=/dev/null bs=100M"))
 	b.until(3*time.Minute, "a crash loop and a kill for lack of memory", func() string {
 		for _, q := range []string{
 			`last_over_time(reckon_container_restarts_total{workload="pod/shop/crashing"}[5m]) >= 2`,
 			`last_over_time(reckon_container_exit_code{workload="pod/shop/crashing"}[5m]) == 3`,
 			`last_over_time(reckon_container_waiting{workload="pod/shop/crashing",reason="CrashLoopBackOff"}[5m]) == 1`,
 			`last_over_time(reckon_container_exit_code{workload="pod/shop/hungry",reason="OOMKilled"}[5m]) == 137`,
+			`last_over_time(reckon_workload_oom_kills_total{workload="pod/shop/hungry",part="main"}[5m]) >= 1`,
+			`last_over_time(reckon_container_exit_code{workload="pod/shop/killed-at-once",reason="OOMKilled"}[5m]) == 137`,
+			`last_over_time(reckon_workload_oom_kills_total{workload="pod/shop/killed-at-once",part="main"}[5m]) == 1`,
 		} {
 			if list, err := b.query(q); err != nil || len(list) == 0 {
 				return fmt.Sprintf("nothing for %s (%v)", q, err)

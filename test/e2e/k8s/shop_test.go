@@ -68,6 +68,6 @@ func crashing() object {
 	return named("Pod", "v1", "crashing", pod("Always", container("main", brief+"; exit 3")))
 }
 
-func hungry() object {
-	return named("Pod", "v1", "hungry", pod("Never", container("main", "head -c 100m /dev/zero | tail -c 99m")))
+func hungry(name, script string) object {
+	return named("Pod", "v1", name, pod("Never", container("main", script)))
 }

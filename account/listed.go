@@ -1,0 +1,73 @@
+package account
+
+import (
+	"strconv"
+
+	"reckon/metric"
+	"reckon/workload"
+)
+
+// listed appends samples of what the supervisor lists and no account holds.
+type listed struct {
+	id     *workload.Identity
+	series *metric.Cache
+	b      *metric.Batch
+}
+
+func (l *listed) add(d *metric.Desc, v float64, values ...string) {
+	labels := append(make([]string, 0, 16), string(l.id.Workload), string(l.id.Workload.Kind()), l.id.Part, l.id.Owner)
+	l.b.Add(l.series.Get(d, append(labels, values...)...), v)
+}
+
+func (l *listed) names(f *workload.ContainerFacts) {
+	l.add(containerInfo, 1, f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS)
+}
+
+func (l *listed) ends(f *workload.ContainerFacts) {
+	l.add(containerRestarts, float64(f.Restarts))
+	if f.Ended {
+		l.add(containerExit, float64(f.ExitCode), f.Reason)
+	}
+}
+
+// ExportWaiting appends what is reported of a container that has no process and waits to be begun: in the back-off after a
+// crash, or for its image. Such a container has no account.
+func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
+	l := &listed{id, series, b}
+	l.names(f)
+	l.add(containerWaiting, 1, f.Waiting)
+	l.ends(f)
+}
+
+// ExportListed appends what else is reported of a container without an account, as one that has ended, or of a pod without one
+// (f.Type is sandbox): for those who want to see all that the supervisor lists, for as long as it does.
+func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
+	l := &listed{id, series, b}
+	if f.Type == sandbox {
+		l.names(f)
+		l.add(podInfo, 1, f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.Priority, strconv.FormatBool(f.HostNetwork), f.QoS)
+		if f.Phase != "" {
+			l.add(podPhase, 1, f.Phase)
+		}
+		if f.Created != 0 {
+			l.add(podCreated, float64(f.Created))
+		}
+		return
+	}
+	if f.Waiting == "" { // else see ExportWaiting
+		l.names(f)
+		l.ends(f)
+	}
+	l.add(containerRunning, number(f.Running))
+	for _, x := range [...]struct {
+		desc *metric.Desc
+		v    float64
+	}{
+		{containerRequestCores, f.Request.Cores}, {containerRequestMemory, f.Request.MemoryBytes},
+		{containerLimitCores, f.Limit.Cores}, {containerLimitMemory, f.Limit.MemoryBytes},
+	} {
+		if x.v > 0 {
+			l.add(x.desc, x.v)
+		}
+	}
+}
