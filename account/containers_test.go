@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"reckon/sensor"
 	"reckon/workload"
@@ -281,4 +282,34 @@ func TestKilledAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRestartBetweenTicks: a container that is begun again and ends within a tick, while what it did before can still be scraped,
+// ends then, and not when it ended before.
+func TestRestartBetweenTicks(t *testing.T) {
+	b := &box{uid: "a", id: "c", workload: "deployment/shop/cart", part: "cart-a/app"}
+	c := &cluster{containers: map[int32]*box{10: b}}
+	r := c.rig(t, Config{Linger: time.Minute})
+	r.tick(0, nil)
+	brief := func(pid int32) uint64 {
+		t.Helper()
+		b.use(second / 10)
+		r.tick(second/10, nil, in(pid, 10, r.boot+second/2, second/10))
+		b.removed = true
+		for range 3 {
+			r.tick(0, nil)
+		}
+		r.export()
+		p := r.l.placed(b.uid + "/" + b.id)
+		if p == nil || p.end == 0 {
+			t.Fatalf("it has not ended")
+		}
+		return p.end
+	}
+	first := brief(11)
+	*b = box{uid: "a", id: "d", workload: b.workload, part: b.part}
+	if again := brief(12); again < first+3*second {
+		t.Errorf("it ended %v s after it had ended first", seconds(again-first))
+	}
+	r.want("both", r.cpu("deployment/shop/cart", "cart-a/app", "shop"), 0.2)
 }

@@ -179,7 +179,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 		p.adopt(found.Handle)
 		p.group.whole.adopt(found.Whole)
 		p.facts.merge(found.Facts)
-		p.end = 0
+		p.revive()
 		return p
 	}
 	k := key{found.Workload, found.Part, found.Owner}
@@ -188,7 +188,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 			p.succeed(found.Handle, nil)
 		}
 		l.learn(p, found)
-		p.end = 0 // it had ended a moment ago and nobody was told: a service restarted
+		p.revive()
 		return p
 	}
 	p := &Part{key: k, kind: k.id.Kind(), start: start}
@@ -200,4 +200,11 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	l.learn(p, found)
 	l.order = append(l.order, p)
 	return p
+}
+
+// revive lets a part go on that had ended a moment ago, and nobody was told: a service restarted, or a container.
+func (p *Part) revive() {
+	if p.end != 0 {
+		p.end, p.emptySince = 0, 0
+	}
 }

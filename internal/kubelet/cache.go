@@ -12,6 +12,8 @@ import (
 const (
 	// Interval is between two questions without a reason.
 	Interval = 30 * time.Second
+	// changing is the same while a container is in a state that does not last.
+	changing = 5 * time.Second
 	// soonest is between two questions with one: a pod or container that is not known.
 	soonest = time.Second
 	// tries is how often one reason leads to a question: a pod that was removed never comes.
@@ -22,8 +24,8 @@ const (
 
 var errNotAsked = errors.New("the kubelet was not asked yet")
 
-// Cache keeps the pods of this node. It asks every [Interval], and within a second when a pod is wanted that it does not
-// have. While the kubelet does not answer the pods that are known stay, and questions become rarer, down to one an
+// Cache keeps the pods of this node. It asks every [Interval], every 5 s while a container is between its end and the wait for its
+// restart, and within a second when a pod is wanted that it does not have. While the kubelet does not answer the pods that are known stay, and questions become rarer, down to one an
 // interval.
 type Cache struct {
 	client  *Client
@@ -172,7 +174,11 @@ func (s *Cache) run(ctx context.Context) {
 		if pause = min(2*pause, Interval); err == nil {
 			pause = soonest
 		}
-		if !s.wait(ctx, began, pause) {
+		next := Interval
+		if err == nil && slices.ContainsFunc(pods, (*Pod).changing) {
+			next = changing
+		}
+		if !s.wait(ctx, began, pause, next) {
 			return
 		}
 	}
@@ -199,8 +205,8 @@ func (s *Cache) give(ctx context.Context, pods []*Pod) {
 }
 
 // wait waits an interval, or less when something is wanted, but not less than a pause since the last question began.
-func (s *Cache) wait(ctx context.Context, began time.Time, pause time.Duration) bool {
-	next := time.NewTimer(time.Until(began.Add(Interval)))
+func (s *Cache) wait(ctx context.Context, began time.Time, pause, interval time.Duration) bool {
+	next := time.NewTimer(time.Until(began.Add(interval)))
 	defer next.Stop()
 	select {
 	case <-ctx.Done():

@@ -148,3 +148,37 @@ func TestCacheNext(t *testing.T) {
 		}
 	})
 }
+
+// TestCacheOfRestarts: between the end of a container and its wait for the restart the list is asked for more often, and not when
+// it stays as it is.
+func TestCacheOfRestarts(t *testing.T) {
+	list := func(policy, kind, state string) string {
+		container := `"` + kind + `s":[{"name":"app"}]`
+		return `{"items":[{"metadata":{"uid":"a","name":"a","namespace":"n"},"spec":{"restartPolicy":"` + policy + `",` + container + `},
+			"status":{"phase":"Running","` + kind + `Statuses":[{"name":"app","state":{` + state + `}}]}}]}`
+	}
+	const ended, waiting, again = `"terminated":{"exitCode":3}`, `"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":3}`, `"running":{}},"lastState":{"terminated":{"exitCode":3}`
+	for what, tt := range map[string]struct {
+		text string
+		want time.Duration
+	}{
+		"it ended":            {list("Always", "container", ended), changing},
+		"it waits":            {list("Always", "container", waiting), Interval},
+		"it runs again":       {list("Always", "container", again), Interval},
+		"it is not restarted": {list("Never", "container", ended), Interval},
+		"an init container":   {list("Always", "initContainer", ended), Interval},
+		"an ephemeral one":    {list("Always", "ephemeralContainer", ended), Interval},
+	} {
+		bubble(t, func(n *node, _ *Cache, pass func(time.Duration)) {
+			n.text = tt.text
+			pass(Interval)
+			was := len(n.asked)
+			pass(tt.want - 1)
+			before := len(n.asked) - was
+			pass(1)
+			if after := len(n.asked) - was; before != 0 || after != 1 {
+				t.Errorf("%s: asked %d times before %v, %d then", what, before, tt.want, after)
+			}
+		})
+	}
+}

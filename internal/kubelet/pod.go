@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -92,6 +93,14 @@ func (p *Pod) Container(id string) *Container {
 		}
 	}
 	return nil
+}
+
+// changing reports whether a container has ended that is restarted whatever its end was: the kubelet reports a moment later
+// that it waits for that.
+func (p *Pod) changing() bool {
+	return !p.Completes && p.Phase == "Running" && slices.ContainsFunc(p.Containers, func(c Container) bool {
+		return (c.Type == Main || c.Type == Sidecar) && c.Ended != nil && !c.Running && c.Waiting == ""
+	})
 }
 
 // Started reports whether every container that must run in the pod has an id, so that an id which is not among them is

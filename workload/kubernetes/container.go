@@ -10,7 +10,7 @@ import (
 )
 
 // Container returns what the kubelet reports of a place, nil while it is not known. Where the container has ended and
-// that, or what becomes of it, is not reported yet, the list is asked for.
+// that is not reported yet, the list is asked for.
 func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
 	uid, id, _ := strings.Cut(place, "/")
 	if r.Pods == nil {
@@ -26,8 +26,6 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 	switch {
 	case c != nil && ended && (c.Ended == nil || c.Ended.ID != id):
 		r.Pods.Refresh(place + " ended")
-	case c != nil && ended && !c.Running && c.Waiting == "" && pod.Phase == "Running":
-		r.Pods.Refresh(place + " restarts") // it is restarted, or waits for that, a moment after its end
 	case c == nil && (pod.Started() || id == ""):
 		f.Type = string(kubelet.Sandbox)
 	}
