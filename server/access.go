@@ -45,7 +45,7 @@ func (s *Server) openAccess(ctx context.Context) error {
 	s.authn = &auth.Authenticator{Users: users, Public: c.Public, Insecure: c.Insecure, Local: loopback(s.ln.Addr()), Logger: s.log}
 	basic := 0
 	if c.WebConfig != "" {
-		if basic, err = webUsers(c.WebConfig); err != nil {
+		if basic, s.tls, err = webUsers(c.WebConfig); err != nil {
 			return err
 		}
 		s.authn.Basic = basic > 0
@@ -113,21 +113,22 @@ func openProvider(ctx context.Context, file string) (*auth.Provider, error) {
 }
 
 // webUsers checks a web configuration and counts its users.
-func webUsers(file string) (int, error) {
+func webUsers(file string) (users int, tls bool, err error) {
 	if err := web.Validate(file); err != nil {
-		return 0, fmt.Errorf("--web-config %s: %w", file, err)
+		return 0, false, fmt.Errorf("--web-config %s: %w", file, err)
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return 0, fmt.Errorf("--web-config: %w", err)
+		return 0, false, fmt.Errorf("--web-config: %w", err)
 	}
 	var c struct {
 		Users map[string]string `yaml:"basic_auth_users"`
+		TLS   map[string]any    `yaml:"tls_server_config"`
 	}
 	if err := yaml.Unmarshal(raw, &c); err != nil {
-		return 0, fmt.Errorf("--web-config %s: %w", file, err)
+		return 0, false, fmt.Errorf("--web-config %s: %w", file, err)
 	}
-	return len(c.Users), nil
+	return len(c.Users), len(c.TLS) > 0, nil
 }
 
 // loopback reports whether only this machine reaches an address.

@@ -340,6 +340,9 @@ func TestTLS(t *testing.T) {
 	if code, _ := asked(t, http.DefaultClient, "http://"+s.Addr()+path); code != http.StatusBadRequest {
 		t.Errorf("without TLS: %d", code)
 	}
+	if got := s.URL(); got != "https://"+s.Addr() {
+		t.Errorf("it says that it is at %s", got)
+	}
 	second := certificate(t, dir, 2)
 	if code, text := asked(t, trusts(second), "https://"+s.Addr()+path); code != http.StatusOK {
 		t.Errorf("after the certificate was replaced: %d %s", code, text)
@@ -380,4 +383,26 @@ func certificate(t *testing.T, dir string, serial int64) *x509.CertPool {
 	}
 	pool.AddCert(parsed)
 	return pool
+}
+
+// TestURL: a server on all addresses names the machine, since nobody can ask for [::].
+func TestURL(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for listen, want := range map[string]string{"127.0.0.1:0": "127.0.0.1", ":0": name, "[::1]:0": "[::1]"} {
+		s, err := Open(t.Context(), Config{Listen: listen, Data: t.TempDir(), Access: Access{Insecure: true}})
+		if err != nil {
+			t.Log(listen, err) // a machine without IPv6
+			continue
+		}
+		_, port, _ := net.SplitHostPort(s.Addr())
+		if got := s.URL(); got != "http://"+want+":"+port {
+			t.Errorf("%s: %s", listen, got)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -92,6 +92,7 @@ type Server struct {
 	config Config
 	log    *slog.Logger
 	ln     net.Listener
+	tls    bool // as the web configuration had it at the start
 	// series is the store of series as it is queried; samples is the same without the hours
 	// of the hourly store, which is nil where none are kept.
 	series, samples store.Series
@@ -229,6 +230,21 @@ const refitEvery = 10 * time.Minute
 
 // Addr is the address that the server listens on.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// URL is where others reach the server; where it listens on all addresses that is the name of this machine.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.tls {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(s.Addr())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			return scheme + "://" + net.JoinHostPort(name, port)
+		}
+	}
+	return scheme + "://" + s.Addr()
+}
 
 // Agent is the agent of this node, or nil.
 func (s *Server) Agent() *agent.Agent { return s.agent }

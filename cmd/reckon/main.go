@@ -11,6 +11,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 )
 
@@ -22,7 +23,11 @@ func main() {
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	}
-	code := execute(ctx, deps{
+	run := execute
+	if filepath.Base(os.Args[0]) == kubectlName {
+		run = executePlugin
+	}
+	code := run(ctx, deps{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, localLive: inProcess,
 	}, os.Args[1:])
 	stop()

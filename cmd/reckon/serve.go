@@ -103,8 +103,8 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(g.stdout, "reckon %s at http://%s (%s)\n\nOn each node:\n  reckon-agent --push http://%s\n\nCtrl-C stops.\n",
-		buildinfo.Get().Version, s.Addr(), o.stores.place(o.data), s.Addr())
+	fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
+		buildinfo.Get().Version, s.URL(), o.stores.place(o.data), s.URL())
 	resident.Settle(ctx, settled)
 	err = s.Run(ctx)
 	if err == nil {

@@ -181,8 +181,8 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 
 // greet says where everything is, and what can not be read and why.
 func greet(g *globals, s *server.Server, o upOptions) {
-	fmt.Fprintf(g.stdout, "reckon %s measures %s at http://%s (%s)\n",
-		buildinfo.Get().Version, s.Agent().Node(), s.Addr(), o.stores.place(o.data))
+	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
+		buildinfo.Get().Version, s.Agent().Node(), s.URL(), o.stores.place(o.data))
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
 	if os.Geteuid() == 0 {
 		fmt.Fprintln(g.stdout, "Running as root: it sees everybody's processes in full.")

@@ -71,6 +71,7 @@ func TestCluster(t *testing.T) {
 		})
 		t.Logf("helm install to the first named table: %.0f s", time.Since(began).Seconds())
 	})
+	step("plugin", b.plugin)
 	step("owners", b.owners)
 	step("containers", b.containers)
 	step("ends", b.ends)
@@ -79,6 +80,27 @@ func TestCluster(t *testing.T) {
 	step("nodes", b.nodes)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })
+}
+
+// plugin: the program is kubectl's under its name, and lets in whoever may make tokens of the server's account.
+func (b *bed) plugin(t *testing.T) {
+	dir := t.TempDir()
+	program, err := filepath.Abs(filepath.Join(bin, "reckon"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, filepath.Join(dir, "kubectl-reckon")); err != nil {
+		t.Fatal(err)
+	}
+	before := b.env
+	defer func() { b.env = before }()
+	b.env = append(slices.Clone(b.env), "PATH="+dir+":"+filepath.Join(b.cache, "k8s-1.34")+":"+os.Getenv("PATH"))
+	if out := b.must("kubectl", "reckon", "jobs"); !strings.Contains(out, "deployment/shop/cart") {
+		t.Errorf("kubectl reckon jobs:\n%s", out)
+	}
+	if out, err := b.command(time.Minute, "", "kubectl", "reckon", "-n", "shop", "jobs"); err == nil {
+		t.Errorf("it finds a server where there is none: %s", out)
+	}
 }
 
 // column is the set of values of a label of a query.

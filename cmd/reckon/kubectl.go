@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// kubectlName is the name under which kubectl finds this program as a plugin, `kubectl reckon`
+// (https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/).
+const kubectlName = "kubectl-reckon"
+
+// plugin is where in a cluster the server is that the chart installed, and how kubectl gets there.
+type plugin struct {
+	context, kubeconfig          string
+	namespace, service, audience string
+}
+
+// parse reads the options of the plugin, which stand before the command, and returns the command.
+func (p *plugin) parse(args []string) ([]string, error) {
+	f := pflag.NewFlagSet(kubectlName, pflag.ContinueOnError)
+	f.SetInterspersed(false)
+	f.StringVarP(&p.namespace, "namespace", "n", "reckon", "")
+	f.StringVar(&p.service, "service", "reckon", "")
+	f.StringVar(&p.audience, "audience", "reckon", "")
+	f.StringVar(&p.context, "context", "", "")
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "")
+	if err := f.Parse(args); err != nil {
+		return nil, &usageError{fmt.Errorf("%w; write kubectl reckon [-n NAMESPACE] [--service NAME] [--audience NAME] [--context NAME] [--kubeconfig FILE] COMMAND", err)}
+	}
+	return f.Args(), nil
+}
+
+// kubectl prepares a call.
+func (p *plugin) kubectl(ctx context.Context, args ...string) *exec.Cmd {
+	own := []string{"--namespace=" + p.namespace}
+	if p.context != "" {
+		own = append(own, "--context="+p.context)
+	}
+	if p.kubeconfig != "" {
+		own = append(own, "--kubeconfig="+p.kubeconfig)
+	}
+	return exec.CommandContext(ctx, "kubectl", append(own, args...)...)
+}
+
+// ask returns what kubectl prints.
+func (p *plugin) ask(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var problem bytes.Buffer
+	c := p.kubectl(ctx, args...)
+	c.Stderr = &problem
+	out, err := c.Output()
+	if text := strings.TrimSpace(problem.String()); err != nil && text != "" {
+		err = errors.New(text)
+	}
+	return out, err
+}
+
+// executePlugin runs a command against the server in a cluster: through a port that kubectl forwards, with a token of the
+// server's own account, which who may make it is admin of the server. Both end with the command.
+func executePlugin(ctx context.Context, d deps, args []string) int {
+	p := &plugin{}
+	rest, err := p.parse(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		rest, err = []string{"--help"}, nil
+	}
+	if err == nil && needsServer(rest) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var end func()
+		if end, err = p.reach(ctx, &d, rest); err == nil {
+			defer end()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(d.stderr, kubectlName+": "+oneLine(err))
+		if coded, ok := errors.AsType[*usageError](err); ok {
+			return coded.ExitCode()
+		}
+		return 1
+	}
+	return execute(ctx, d, rest)
+}
+
+// needsServer reports whether a command may ask a server that it does not name itself.
+func needsServer(args []string) bool {
+	return len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool {
+		return a == "-h" || a == "--help" || a == "--server" || strings.HasPrefix(a, "--server=")
+	}) && !slices.Contains([]string{"help", "version", "completion", "--version"}, args[0])
+}
+
+// reach opens the way to the server and names it in the environment of the command.
+func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(), err error) {
+	dir, err := os.MkdirTemp("", kubectlName+"-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	env := map[string]string{}
+	scheme := "http"
+	switch ca, err := p.ask(ctx, "get", "configmap", p.service+"-ca", "--ignore-not-found", "-o", `jsonpath={.data.ca\.crt}`); {
+	case err != nil:
+		return nil, fmt.Errorf("read the certificate of the server: %w", err)
+	case len(bytes.TrimSpace(ca)) > 0:
+		scheme, env["RECKON_CA_FILE"] = "https", filepath.Join(dir, "ca.crt")
+		if err := os.WriteFile(env["RECKON_CA_FILE"], ca, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	own := d.getenv("RECKON_TOKEN_FILE") != "" || slices.ContainsFunc(args, func(a string) bool { return a == "--token-file" || strings.HasPrefix(a, "--token-file=") })
+	if scheme == "https" && !own { // without TLS no token is shown
+		token, err := p.ask(ctx, "create", "token", p.service, "--audience="+p.audience, "--duration=1h")
+		if err != nil {
+			return nil, fmt.Errorf("make a token: %w; or give one of your own with --token-file", err)
+		}
+		env["RECKON_TOKEN_FILE"] = filepath.Join(dir, "token")
+		if err := os.WriteFile(env["RECKON_TOKEN_FILE"], token, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	address, stop, err := p.forward(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env["RECKON_SERVER"] = scheme + "://" + address
+	before := d.getenv
+	d.getenv = func(key string) string {
+		if v, ok := env[key]; ok {
+			return v
+		}
+		return before(key)
+	}
+	return func() { stop(); _ = os.RemoveAll(dir) }, nil
+}
+
+// forward lets kubectl forward a free port of this machine to the service, until stop.
+func (p *plugin) forward(ctx context.Context) (address string, stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var problem bytes.Buffer
+	c := p.kubectl(ctx, "port-forward", "--address=127.0.0.1", "service/"+p.service, ":9870")
+	c.Stderr = &problem
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		cancel()
+		return "", nil, fmt.Errorf("kubectl: %w", err)
+	}
+	stop = func() { cancel(); _ = c.Wait() }
+	patience := time.AfterFunc(30*time.Second, cancel)
+	defer patience.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "Forwarding from "); ok {
+			address, _, _ = strings.Cut(rest, " ")
+			go func() { _, _ = io.Copy(io.Discard, out) }() // it says when it handles a connection
+			return address, stop, nil
+		}
+	}
+	stop()
+	return "", nil, fmt.Errorf("kubectl forwards no port to service/%s in the namespace %s: %s", p.service, p.namespace, strings.TrimSpace(problem.String()))
+}
