@@ -30,9 +30,8 @@ type Job struct {
 
 	// What it asked for, over all its nodes.
 	Cores, MemoryBytes, GPUs, Nodes, Seconds float64
-	// Allocated is what it has, or had last, and Sizes what it had before it was resized.
+	// Allocated is what it has, or had last.
 	Allocated Allocation
-	Sizes     []Allocation
 	// Suspended is for how long it was suspended, in seconds, a suspension that lasts apart;
 	// that one began at SuspendedSince.
 	Suspended      float64

@@ -386,6 +386,15 @@ func TestRunFacts(t *testing.T) {
 		if len(tracker.runs) != 1 {
 			t.Fatalf("%d runs", len(tracker.runs))
 		}
+		for _, l := range tracker.runs {
+			var steps []string
+			for _, s := range l.job.Steps {
+				steps = append(steps, fmt.Sprint(s.ID, " ", s.State, " ", s.End.Equal(second.End)))
+			}
+			if got := strings.Join(steps, ", "); got != "batch completed true, extern completed true" || l.job.StepCount != 2 {
+				t.Errorf("known %v: %d steps, %s", known, l.job.StepCount, got)
+			}
+		}
 		facts := map[string]float64{}
 		for _, b := range tracker.Collect(second.End.Add(time.Minute)) {
 			for _, s := range b.Samples {
@@ -395,6 +404,37 @@ func TestRunFacts(t *testing.T) {
 		if facts["reckon_workload_allocated_cores"] != 1 || facts["reckon_workload_allocation_time_seconds"] != 1795322176 || facts["reckon_workload_start_time_seconds"] != 1795322164 ||
 			(facts["reckon_workload_submit_time_seconds"] == 1795322163) != known {
 			t.Errorf("known %v: %v", known, facts)
+		}
+	}
+}
+
+// TestStepsOfEachSize: a run that was resized has the steps of every size once, in order; those
+// of another run of its id are not among them.
+func TestStepsOfEachSize(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(1795322000+s, 0).UTC() }
+	step := func(id, state string) Step { return Step{ID: id, State: state} }
+	part := func(start int64, state string, steps ...Step) Job {
+		j := Job{ID: "7", Raw: 7, Submit: at(start), Start: at(start), End: at(start + 100), State: state, Ended: state == "completed", Steps: steps, StepCount: len(steps)}
+		return j
+	}
+	other := part(500, "resizing", step("9", "completed"))
+	first := part(0, "resizing", step("batch", "resizing"), step("0", "completed"), step("1", "resizing"))
+	second := part(0, "resizing", step("1", "completed"), step("2", "failed"))
+	last := part(0, "completed", step("3", "completed"))
+	second.Submit, last.Submit = at(100), at(200)
+	last.StepCount = 5 // of which four were left out
+	tracker := NewJobTracker()
+	tracker.UpdateAccounting([]Job{other, first, second, last})
+	if len(tracker.runs) != 1 {
+		t.Fatalf("%d runs", len(tracker.runs))
+	}
+	for _, l := range tracker.runs {
+		var got []string
+		for _, s := range l.job.Steps {
+			got = append(got, s.ID+" "+s.State)
+		}
+		if all := strings.Join(got, ", "); all != "batch completed, 0 completed, 1 completed, 2 failed, 3 completed" || l.job.StepCount != 9 {
+			t.Errorf("%d steps: %s", l.job.StepCount, all)
 		}
 	}
 }

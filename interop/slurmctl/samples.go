@@ -30,7 +30,7 @@ func (j *Job) fingerprint() string {
 	}
 	return fmt.Sprint(j.User, j.Account, j.Partition, j.Name, j.State, j.Reason, j.Start.UnixMilli(), j.End.UnixMilli(),
 		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, j.StepCount,
-		j.QOS, j.EndedBy, j.EndedByUser, j.Allocated, len(j.Sizes), j.Suspended, j.SuspendedSince.UnixMilli())
+		j.QOS, j.EndedBy, j.EndedByUser, j.Allocated, j.Suspended, j.SuspendedSince.UnixMilli())
 }
 
 // appendTo adds the samples of a run to a batch.

@@ -110,10 +110,13 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 
 // UpdateAccounting takes over records of accounting.
 func (b *JobTracker) UpdateAccounting(jobs []Job) {
+	parts := map[string][]*Job{} // of runs that were resized, up to each change
 	for i := range jobs {
 		j := &jobs[i]
+		parts[j.ID] = slices.DeleteFunc(parts[j.ID], func(part *Job) bool { return part.joinSteps(j) })
 		if j.State == "resizing" {
-			continue // a part of a run, whose last record has its end
+			parts[j.ID] = append(parts[j.ID], j)
+			continue // the last record of the run has its end
 		}
 		b.resized(j)
 		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
@@ -143,6 +146,31 @@ func (b *JobTracker) resized(j *Job) {
 		}
 	}
 	j.Submit = j.Start // the run before the change was not seen
+}
+
+// joinSteps adds the steps of the part of a run before its allocation was changed to the record
+// of the part behind it. A step that went on through the change is in both, or, as the script
+// and what runs beside it (seen with 22.05), in the first alone, as if the change had ended it. It reports whether both are of one run.
+func (j *Job) joinSteps(next *Job) bool {
+	if !sameSecond(j.Start.Sub(next.Start)) {
+		return false
+	}
+	steps, more := slices.Clone(j.Steps), 0
+	for i := range steps {
+		if s := &steps[i]; s.State == "resizing" && (s.ID == "batch" || s.ID == "extern") {
+			s.State, s.End, s.Exit = next.State, next.End, next.Exit
+		}
+	}
+	for _, s := range next.Steps {
+		if i := slices.IndexFunc(steps, func(had Step) bool { return had.ID == s.ID }); i >= 0 {
+			steps[i] = s
+			continue
+		}
+		steps, more = slurmtext.KeepStep(steps, s, (*Step).weight), more+1
+	}
+	next.StepCount = max(j.StepCount, len(j.Steps)) + max(next.StepCount-len(next.Steps), 0) + more
+	next.Steps = steps
+	return true
 }
 
 // sameSecond reports whether two times written in whole seconds are one.
