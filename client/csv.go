@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,26 +16,45 @@ import (
 // WriteCSV writes rows (structs of this package) with a header line (RFC 4180, line
 // ends are LF). Columns are the fields by their JSON names, embedded structs in
 // place. Figures keep their full precision; what is unknown is an empty cell, lists
-// of words are joined with ";", and nested objects are JSON.
-func WriteCSV[T any](w io.Writer, rows []T) error {
+// of words are joined with ";", and nested objects are JSON. With columns only these are
+// written, in their order; one that there is not is empty.
+func WriteCSV[T any](w io.Writer, rows []T, columns ...string) error {
 	out := csv.NewWriter(w)
-	var header []string
-	eachField(reflect.ValueOf(*new(T)), func(name string, _ reflect.Value) { header = append(header, name) })
+	header := columns
+	if len(columns) == 0 {
+		header = Columns[T]()
+	}
 	if err := out.Write(header); err != nil {
 		return err
 	}
-	record := make([]string, 0, len(header))
+	record := make([]string, len(header))
 	for i := range rows {
-		record = record[:0]
-		eachField(reflect.ValueOf(&rows[i]).Elem(), func(_ string, v reflect.Value) {
-			record = append(record, cell(v))
-		})
+		clear(record)
+		for name, text := range Cells(&rows[i]) {
+			if at := slices.Index(header, name); at >= 0 {
+				record[at] = text
+			}
+		}
 		if err := out.Write(record); err != nil {
 			return err
 		}
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// Columns are the columns of rows of a type, by their JSON names.
+func Columns[T any]() (names []string) {
+	eachField(reflect.ValueOf(*new(T)), func(name string, _ reflect.Value) { names = append(names, name) })
+	return names
+}
+
+// Cells are the columns of a row with their texts in CSV.
+func Cells[T any](row *T) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		more := true
+		eachField(reflect.ValueOf(row).Elem(), func(name string, v reflect.Value) { more = more && yield(name, cell(v)) })
+	}
 }
 
 func eachField(v reflect.Value, f func(name string, v reflect.Value)) {

@@ -80,35 +80,22 @@ func byteCount(flag, text string) (float64, error) {
 }
 
 func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) error {
-	c, err := g.client()
-	if err != nil {
-		return err
-	}
-	list, err := c.Fit(ctx, q)
-	if err != nil {
-		return err
-	}
-	g.partial(list.Missing)
-	switch format {
-	case "json":
-		return writeJSON(g.stdout, list)
-	case "csv":
-		return client.WriteCSV(g.stdout, list.Places)
-	}
-	if len(list.Places) == 0 && len(list.Missing) > 0 {
-		return nil // that said it
-	}
-	if len(list.Places) == 0 {
-		fmt.Fprintln(g.stderr, "no node has reported within the last day; start an agent with `reckon up` or reckon-agent")
-		return nil
-	}
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+		list, err := c.Fit(ctx, q)
+		return shown{json: list, csv: csvOf(list.Places), rows: len(list.Places), missing: list.Missing,
+			empty: "no node has reported within the last day; start an agent with `reckon up` or reckon-agent",
+			print: func(s term.Screen) error { return fitTable(list.Places).Print(s) }}, err
+	})
+}
+
+func fitTable(places []client.Place) *term.Table {
 	t := term.NewTable(
 		term.Column{Title: "FITS"}, term.Column{Title: "SITE", Shrink: 6, Optional: 1}, term.Column{Title: "PARTITIONS", Shrink: 8},
 		term.Column{Title: "NODES UP", Right: true}, term.Column{Title: "ROOM NOW", Right: true}, term.Column{Title: "CORES", Right: true},
 		term.Column{Title: "MEMORY", Right: true}, term.Column{Title: "GPUS", Right: true}, term.Column{Title: "COMPARABLE", Right: true},
 		term.Column{Title: "WAIT P50", Right: true}, term.Column{Title: "P90", Right: true}, term.Column{Title: "WHY", Shrink: 12})
-	for i := range list.Places {
-		p := &list.Places[i]
+	for i := range places {
+		p := &places[i]
 		fits := "unknown"
 		if p.Fits != nil {
 			fits = map[bool]string{true: "yes", false: "no"}[*p.Fits]
@@ -116,7 +103,7 @@ func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) e
 		t.Add(fits, p.Site, cmp.Or(strings.Join(p.Partitions, ","), term.Unknown), counted(p.Up)+fmt.Sprintf(" of %d", p.Nodes), counted(p.FreeNow), term.Cores(p.Cores), term.Bytes(p.MemoryBytes),
 			term.Number(p.GPUs), fmt.Sprint(p.Comparable), term.Seconds(p.WaitP50), term.Seconds(p.WaitP90), p.Why)
 	}
-	return t.Print(g.screen())
+	return t
 }
 
 // counted is a number that may not be known.

@@ -70,35 +70,20 @@ what is kept.`,
 }
 
 func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps bool, format string) error {
-	c, err := g.client()
-	if err != nil {
-		return err
-	}
-	list, err := c.Forecast(ctx, q)
-	if err != nil {
-		return err
-	}
-	g.partial(list.Missing)
-	switch format {
-	case "json":
-		return writeJSON(g.stdout, list)
-	case "csv":
-		if len(list.Next) > 0 {
-			return client.WriteCSV(g.stdout, list.Next)
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+		list, err := c.Forecast(ctx, q)
+		a := shown{json: list, csv: csvOf(forecastRows(list.Forecasts)), rows: len(list.Forecasts), missing: list.Missing,
+			empty: "nothing was measured that a forecast could rest on; an hour of history is the least",
+			print: func(term.Screen) error { return printForecasts(g, list.Forecasts) }}
+		if steps {
+			a.print = func(term.Screen) error { return printSteps(g, list.Forecasts) }
 		}
-		return client.WriteCSV(g.stdout, forecastRows(list.Forecasts))
-	}
-	switch {
-	case len(list.Next) > 0:
-		return printNext(g, list.Next)
-	case len(list.Forecasts) > 0 && steps:
-		return printSteps(g, list.Forecasts)
-	case len(list.Forecasts) > 0:
-		return printForecasts(g, list.Forecasts)
-	case len(list.Missing) == 0:
-		fmt.Fprintln(g.stderr, "nothing was measured that a forecast could rest on; an hour of history is the least")
-	}
-	return nil
+		if len(list.Next) > 0 {
+			a.csv, a.rows = csvOf(list.Next), len(list.Next)
+			a.print = func(term.Screen) error { return printNext(g, list.Next) }
+		}
+		return a, err
+	})
 }
 
 // forecastRow is one hour in CSV.

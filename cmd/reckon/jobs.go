@@ -25,6 +25,7 @@ type jobsOptions struct {
 	sort         string
 	limit        int
 	limitSet     bool
+	columns      []string
 	format       *choice
 }
 
@@ -53,6 +54,7 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
   reckon jobs --owner alice --sort memory      by peak memory
   reckon jobs --kind slurm --name 'train*' --since 2026-11-01
   reckon jobs --since 7d --min-cpu 3600 --format csv > week.csv
+  reckon jobs -j 4711 -o id,state,elapsed,cores_p95,memory_needed_peak_bytes
   reckon jobs --format json | jq '.[].id'`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -80,7 +82,9 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 	f.StringVar(&o.sort, "sort", "cpu", "by cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or any key of the JSON (- in front: descending)")
 	f.IntVar(&o.limit, "limit", 50, "at most this many, 0 for all (default 50 in a table, all in json and csv)")
 	f.Lookup("limit").DefValue = "0"
+	f.StringSliceVarP(&o.columns, "columns", "o", nil, "these columns of the table or of CSV: keys of the JSON, short words as of --sort, or sacct's (JobID,User,State,Elapsed,TotalCPU,MaxRSS)")
 	o.format = addFormat(cmd, "table", "json", "csv")
+	complete(cmd, "columns", client.Columns[client.Workload]()...)
 	complete(cmd, "kind", kindWords()...)
 	complete(cmd, "state", client.States()...)
 	completeOwners(cmd, g)
@@ -139,36 +143,33 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 }
 
 func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
-	now := g.now()
-	f, err := o.resolve(now)
+	f, err := o.resolve(g.now())
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	columns, err := readColumns(o.columns)
 	if err != nil {
 		return err
 	}
-	list, err := c.Workloads(ctx, f)
-	if err != nil {
-		return err
-	}
-	g.partial(list.Missing)
-	switch o.format.value {
-	case "json":
-		return writeJSON(g.stdout, orEmpty(list.Workloads))
-	case "csv":
-		return client.WriteCSV(g.stdout, list.Workloads)
-	}
-	if len(list.Workloads) == 0 {
-		fmt.Fprintln(g.stderr, "no workload matches; a longer --since or fewer filters show more")
-		return nil
-	}
-	marks := marked{}
+	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
+		list, err := c.Workloads(ctx, f)
+		return shown{json: orEmpty(list.Workloads), rows: len(list.Workloads), missing: list.Missing,
+			empty: "no workload matches; a longer --since or fewer filters show more",
+			csv:   func(w io.Writer) error { return client.WriteCSV(w, list.Workloads, columns...) },
+			print: func(s term.Screen) error { return printJobs(g, s, list, columns) }}, err
+	})
+}
+
+func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []string) error {
+	now, marks := g.now(), marked{}
 	table := marks.jobs
-	if !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !waits(w) }) {
+	switch {
+	case len(columns) > 0:
+		table = func(list []client.Workload, now time.Time) *term.Table { return marks.columns(list, columns, now) }
+	case !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !waits(w) }):
 		table = waitingTable
 	}
-	if err := table(list.Workloads, now).Print(g.screen()); err != nil {
+	if err := table(list.Workloads, now).Print(s); err != nil {
 		return err
 	}
 	if text := marks.legend(); text != "" {

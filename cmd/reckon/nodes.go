@@ -55,39 +55,25 @@ Why Slurm drained a machine or has it down stands below the table.`,
 }
 
 func runNodes(ctx context.Context, g *globals, format string) error {
-	c, err := g.client()
-	if err != nil {
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+		list, err := c.Nodes(ctx)
+		return shown{json: orEmpty(list.Nodes), csv: csvOf(list.Nodes), rows: len(list.Nodes), missing: list.Missing,
+			empty: "no node has reported yet; wait for the first export, or start an agent with `reckon up` or reckon-agent",
+			print: func(s term.Screen) error { return printNodes(s, list.Nodes, g.now()) }}, err
+	})
+}
+
+func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
+	if err := nodesTable(s, nodes, now).Print(s); err != nil {
 		return err
 	}
-	list, err := c.Nodes(ctx)
-	if err != nil {
+	if err := printClosed(s, nodes); err != nil {
 		return err
 	}
-	g.partial(list.Missing)
-	switch format {
-	case "json":
-		return writeJSON(g.stdout, orEmpty(list.Nodes))
-	case "csv":
-		return client.WriteCSV(g.stdout, list.Nodes)
-	}
-	if len(list.Nodes) == 0 && len(list.Missing) > 0 {
-		return nil // that said it
-	}
-	if len(list.Nodes) == 0 {
-		fmt.Fprintln(g.stderr, "no node has reported yet; wait for the first export, or start an agent with `reckon up` or reckon-agent")
-		return nil
-	}
-	s := g.screen()
-	if err := nodesTable(s, list.Nodes, g.now()).Print(s); err != nil {
+	if err := printSenders(s, nodes, now); err != nil {
 		return err
 	}
-	if err := printClosed(s, list.Nodes); err != nil {
-		return err
-	}
-	if err := printSenders(s, list.Nodes, g.now()); err != nil {
-		return err
-	}
-	return printMissing(s, list.Nodes)
+	return printMissing(s, nodes)
 }
 
 // printClosed lists why a batch system gives nodes no jobs, the same reason once.

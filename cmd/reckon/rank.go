@@ -70,28 +70,15 @@ func rankAmounts(q *client.RankQuery, memory, length string) error {
 }
 
 func runRank(ctx context.Context, g *globals, q client.RankQuery, explain bool, format string) error {
-	c, err := g.client()
-	if err != nil {
-		return err
-	}
-	list, err := c.Rank(ctx, q)
-	if err != nil {
-		return err
-	}
-	g.partial(list.Missing)
-	switch format {
-	case "json":
-		return writeJSON(g.stdout, list)
-	case "csv":
-		return client.WriteCSV(g.stdout, list.Nodes)
-	}
-	return printRanking(g, list, explain)
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+		list, err := c.Rank(ctx, q)
+		return shown{json: list, csv: csvOf(list.Nodes), rows: len(list.Nodes), missing: list.Missing,
+			empty: "no node has reported; start an agent with `reckon up` or reckon-agent",
+			print: func(s term.Screen) error { return printRanking(g, s, list, explain) }}, err
+	})
 }
 
-func printRanking(g *globals, list client.Ranking, explain bool) error {
-	if len(list.Nodes) == 0 && len(list.Missing) > 0 {
-		return nil // that said it
-	}
+func printRanking(g *globals, s term.Screen, list client.Ranking, explain bool) error {
 	columns := []term.Column{{Title: "", Right: true}, {Title: "NODE", Shrink: 8}, {Title: "SITE", Shrink: 6, Optional: 1}, {Title: "ADDS", Right: true}, {Title: "HEADROOM", Right: true}, {Title: "ROOM"}}
 	if explain {
 		columns = append(columns, term.Column{Title: "POWER", Optional: 2}, term.Column{Title: "WHY", Shrink: 12})
@@ -114,13 +101,9 @@ func printRanking(g *globals, list client.Ranking, explain bool) error {
 		}
 		t.Add(cells...)
 	}
-	switch {
-	case len(list.Nodes) == 0:
-		fmt.Fprintln(g.stderr, "no node has reported; start an agent with `reckon up` or reckon-agent")
-		return nil
-	case t.Len() == 0:
+	if t.Len() == 0 {
 		fmt.Fprintf(g.stderr, "it fits on none of %d nodes; --explain says why\n", left)
 		return nil
 	}
-	return t.Print(g.screen())
+	return t.Print(s)
 }

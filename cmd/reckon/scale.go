@@ -60,22 +60,11 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
-	if err != nil {
-		return err
-	}
-	s, err := c.Scale(ctx, id, client.Range{Start: at, Site: site})
-	if err != nil {
-		return err
-	}
-	g.partial(s.Missing)
-	switch format {
-	case "json":
-		return writeJSON(g.stdout, s)
-	case "csv": // the runs that are compared
-		return client.WriteCSV(g.stdout, s.Runs)
-	}
-	return printScale(g.screen(), s, g.now())
+	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+		s, err := c.Scale(ctx, id, client.Range{Start: at, Site: site})
+		return shown{json: s, csv: csvOf(s.Runs), rows: 1, missing: s.Missing, // of CSV the runs that are compared
+			print: func(screen term.Screen) error { return printScale(screen, s, g.now()) }}, err
+	})
 }
 
 func printScale(s term.Screen, d client.Scale, now time.Time) error {

@@ -118,38 +118,22 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
-	if err != nil {
-		return err
-	}
-	list, err := c.Usage(ctx, q)
-	if err != nil {
-		return err
-	}
-	g.partial(list.Missing)
-	sortUsage(list.Rows, o.sort.value)
-	switch o.format.value {
-	case "json":
-		return writeJSON(g.stdout, list)
-	case "csv":
-		return client.WriteCSV(g.stdout, list.Rows)
-	}
-	if len(list.Rows) == 0 && len(list.Missing) > 0 {
-		return nil // that said it
-	}
-	if len(list.Rows) == 0 {
-		fmt.Fprintln(g.stderr, "nothing was used that matches; a longer --since or fewer filters show more")
-		return nil
-	}
-	s := g.screen()
-	if q.Span == "hour-of-week" {
-		return printWeek(s, list)
-	}
-	m := marked{}
-	if err := m.usage(list, o.limit).Print(s); err != nil {
-		return err
-	}
-	return m.totals(s, list)
+	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
+		list, err := c.Usage(ctx, q)
+		sortUsage(list.Rows, o.sort.value)
+		return shown{json: list, csv: csvOf(list.Rows), rows: len(list.Rows), missing: list.Missing,
+			empty: "nothing was used that matches; a longer --since or fewer filters show more",
+			print: func(s term.Screen) error {
+				if q.Span == "hour-of-week" {
+					return printWeek(s, list)
+				}
+				m := marked{}
+				if err := m.usage(list, o.limit).Print(s); err != nil {
+					return err
+				}
+				return m.totals(s, list)
+			}}, err
+	})
 }
 
 // sortUsage orders the rows of each stretch of time.
