@@ -245,12 +245,12 @@ func (p *Probe) wake() {
 // Drained is closed when the end was served and everything before it was read.
 func (p *Probe) Drained() <-chan struct{} { return p.drained }
 
-// Page returns the samples after a number; those up to it need not be kept any longer. It waits until
-// there are some, the measurement has ended, or ctx has. At most limit samples are returned.
-func (p *Probe) Page(ctx context.Context, after int64, limit int) client.ProbePage {
+// Page returns the samples after a number; those up to kept need not be kept here any longer. It waits
+// until there are some, the measurement has ended, or ctx has. At most limit samples are returned.
+func (p *Probe) Page(ctx context.Context, after, kept int64, limit int) client.ProbePage {
 	for {
 		p.mu.Lock()
-		p.acknowledge(after)
+		p.acknowledge(kept)
 		page, changed := p.page, p.changed
 		page.Last = p.next - 1
 		page.Samples = []client.ProbeSample{}

@@ -200,7 +200,7 @@ func TestExactlySoMany(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("took %s", took)
 		}
-		page := p.Page(t.Context(), 0, 100)
+		page := p.Page(t.Context(), 0, 0, 100)
 		if len(page.Samples) != 5 || page.Last != 5 || !page.Ended || page.Reason != "completions" {
 			t.Fatalf("%d samples, %+v", len(page.Samples), page)
 		}
@@ -236,7 +236,7 @@ func TestApplicationBeginsAndEnds(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		page := p.Page(t.Context(), 0, 100)
+		page := p.Page(t.Context(), 0, 0, 100)
 		if len(page.Samples) != 3 || page.Reason != "application" {
 			t.Fatalf("%d samples, %q", len(page.Samples), page.Reason)
 		}
@@ -294,6 +294,17 @@ func TestReadOnce(t *testing.T) {
 		t.Error("drained before the end was seen")
 	default:
 	}
+	if page := get("after=3&kept=1"); len(page.Samples) != 0 || !page.Ended {
+		t.Errorf("%+v", page)
+	}
+	if page := get("after=1&kept=1"); len(page.Samples) != 2 {
+		t.Errorf("what is not kept elsewhere is gone: %+v", page)
+	}
+	select {
+	case <-p.Drained():
+		t.Error("drained before all was kept")
+	default:
+	}
 	if page := get("after=3"); len(page.Samples) != 0 || !page.Ended || page.Last != 3 {
 		t.Errorf("%+v", page)
 	}
@@ -325,7 +336,7 @@ func TestNobodyReads(t *testing.T) {
 	for range 5 {
 		high = p.add(many, many, high)
 	}
-	page := p.Page(t.Context(), 0, 100)
+	page := p.Page(t.Context(), 0, 0, 100)
 	for i, s := range page.Samples {
 		if dropped := i >= 3; s.Dropped != dropped || (len(s.Commands) == 0) != dropped {
 			t.Errorf("sample %d: dropped %v, %d rows", s.Seq, s.Dropped, len(s.Commands))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -21,18 +22,19 @@ const (
 
 // Handler serves the samples of a probe:
 //
-//	GET /v1/samples?after=SEQ&wait=10s   a client.ProbePage; waits until there is something to say
+//	GET /v1/samples?after=SEQ&kept=SEQ&wait=10s   a client.ProbePage; waits until there is something to say
 //	GET /healthz
 //
-// after says that the samples up to SEQ have been read and need not be kept. Whoever reaches the port can
-// read them: they hold names of programs, and no arguments.
+// kept says that the samples up to SEQ are kept elsewhere, and need not be kept here; without it all up to
+// after are. Whoever reaches the port can read them: they hold names of programs, and no arguments.
 func (p *Probe) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /v1/samples", func(w http.ResponseWriter, r *http.Request) {
-		after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
-		if err != nil && r.URL.Query().Get("after") != "" || after < 0 {
-			http.Error(w, "after: a number of a sample is needed", http.StatusBadRequest)
+		after, err := sequence(r, "after", 0)
+		kept, err2 := sequence(r, "kept", after)
+		if err = errors.Join(err, err2); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		wait, err := time.ParseDuration(r.URL.Query().Get("wait"))
@@ -41,13 +43,26 @@ func (p *Probe) Handler() http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), min(wait, maxWait))
 		defer cancel()
-		page := p.Page(ctx, after, maxPage)
+		page := p.Page(ctx, after, kept, maxPage)
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(page); err == nil && page.Ended && len(page.Samples) == 0 {
+		if err := json.NewEncoder(w).Encode(page); err == nil && page.Ended && kept >= page.Last {
 			p.drain()
 		}
 	})
 	return mux
+}
+
+// sequence reads the number of a sample.
+func sequence(r *http.Request, name string, missing int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s: the number of a sample is needed", name)
+	}
+	return n, nil
 }
 
 // drain says that the end was served and nothing is left.

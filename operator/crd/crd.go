@@ -11,6 +11,9 @@ import (
 //go:embed metricsets.yaml
 var metricSets []byte
 
+//go:embed metricruns.yaml
+var metricRuns []byte
+
 // Label marks the definitions that this operator installed: one without it belongs to somebody else,
 // and is left alone unless a person says --adopt.
 const (
@@ -20,6 +23,9 @@ const (
 
 // MetricSets returns the definition of MetricSet.
 func MetricSets() (*apiextensions.CustomResourceDefinition, error) { return decode(metricSets) }
+
+// MetricRuns returns the definition of MetricRun.
+func MetricRuns() (*apiextensions.CustomResourceDefinition, error) { return decode(metricRuns) }
 
 func decode(data []byte) (*apiextensions.CustomResourceDefinition, error) {
 	var d apiextensions.CustomResourceDefinition

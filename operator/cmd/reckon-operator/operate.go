@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"reckon/operator/api/metricrun"
+	"reckon/operator/api/v1alpha2"
+	"reckon/operator/controller"
+	"reckon/operator/crd"
+	"reckon/operator/jobs"
+	"reckon/operator/webhooks"
+)
+
+const (
+	defaultProbe       = "localhost/reckon/reckon-agent:latest"
+	defaultTTL         = 24 * 60 * 60
+	probePort    int32 = 9878
+)
+
+// options are the flags.
+type options struct {
+	namespace, own, probe, service     string
+	validating, mutating               string
+	logsImage, logsEndpoint            string
+	metricsAddress, healthAddress      string
+	webhookPort, workers, ttl          int
+	server, ephemeral, hooks, definite bool
+	adopt, election                    bool
+}
+
+func (o *options) register(f *flag.FlagSet) {
+	f.StringVar(&o.namespace, "namespace", "", "look at this namespace only; empty: all")
+	f.StringVar(&o.own, "own-namespace", "reckon", "namespace of the operator")
+	f.StringVar(&o.probe, "probe-image", defaultProbe, "image with reckon-agent, for probes in pods")
+	f.BoolVar(&o.server, "server", false, "a reckon server is there, whose agents measure pods (attach: agent)")
+	f.BoolVar(&o.ephemeral, "ephemeral", false, "allow probes to be added to pods that run already (needs pods/ephemeralcontainers)")
+	f.BoolVar(&o.definite, "crds", false, "install and update the custom resource definitions")
+	f.BoolVar(&o.adopt, "adopt", false, "take over definitions of MetricSet that somebody else installed")
+	f.BoolVar(&o.election, "leader-elect", false, "let one of several operators act")
+	f.BoolVar(&o.hooks, "webhooks", false, "answer the API server's questions")
+	f.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhooks")
+	f.StringVar(&o.service, "webhook-service", "reckon-operator", "service of the webhooks, for the certificate")
+	f.StringVar(&o.validating, "validating-config", "", "name of the ValidatingWebhookConfiguration to write the certificate into")
+	f.StringVar(&o.mutating, "mutating-config", "", "name of the MutatingWebhookConfiguration to write the certificate into")
+	f.StringVar(&o.logsImage, "logs-image", "", "image of the OpenTelemetry collector for annotated pods; empty: none is added")
+	f.StringVar(&o.logsEndpoint, "logs-endpoint", "", "OTLP address of Loki, such as http://loki:3100/otlp")
+	f.StringVar(&o.metricsAddress, "metrics", "0", "address of the operator's own metrics; 0: none")
+	f.StringVar(&o.healthAddress, "health", ":9440", "address of /healthz and /readyz")
+	f.IntVar(&o.workers, "workers", 4, "sets that are worked on at once")
+	f.IntVar(&o.ttl, "ttl", defaultTTL, "seconds that a finished JobSet is kept")
+}
+
+// operate runs until ctx ends.
+func operate(ctx context.Context, o options, log *slog.Logger) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = 50, 100
+	types := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme, jobset.AddToScheme, apiextensions.AddToScheme} {
+		if err := add(types); err != nil {
+			return err
+		}
+	}
+	direct, err := client.New(config, client.Options{Scheme: types})
+	if err != nil {
+		return err
+	}
+	if err := definitions(ctx, direct, o.definite, o.adopt, log); err != nil {
+		return err
+	}
+	cert := &webhooks.Certificate{Names: []string{o.service + "." + o.own + ".svc", o.service + "." + o.own, o.service}, Validating: o.validating, Mutating: o.mutating, Client: direct, Log: log}
+	if _, err := cert.Renew(); err != nil {
+		return err
+	}
+	hooks := webhook.NewServer(webhook.Options{Port: o.webhookPort, TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = cert.Get }}})
+	m, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: types, Cache: cacheOptions(o.namespace), Metrics: metrics.Options{BindAddress: o.metricsAddress}, HealthProbeBindAddress: o.healthAddress,
+		LeaderElection: o.election, LeaderElectionID: "reckon-operator", LeaderElectionNamespace: o.own, WebhookServer: hooks,
+		// Runs are large, and volumes and services are looked at once: they are not kept in memory.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&metricrun.MetricRun{}, &core.Service{}, &core.ConfigMap{}, &core.PersistentVolumeClaim{}}}},
+	})
+	if err != nil {
+		return err
+	}
+	if err := assemble(m, o, cert, hooks, log); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// assemble puts the parts into the manager.
+func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks webhook.Server, log *slog.Logger) error {
+	runs := &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}
+	collect := &controller.Collector{Runs: runs, Port: probePort, Log: log}
+	sweep := manager.RunnableFunc(func(ctx context.Context) error {
+		if err := runs.Sweep(ctx, o.namespace); err != nil && ctx.Err() == nil {
+			log.Warn("look for runs of deleted sets", "error", err)
+		}
+		return nil
+	})
+	r := &controller.Reconciler{
+		Client: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorder("reckon-operator"),
+		Jobs:   jobs.Config{ProbeImage: o.probe, ProbePort: probePort, TTL: int32(o.ttl)},
+		Server: o.server, Ephemeral: o.ephemeral, Collect: collect,
+	}
+	errs := []error{m.Add(manager.RunnableFunc(collect.Start)), m.Add(sweep), r.Setup(m, o.workers), m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)}
+	if o.hooks {
+		var logs *webhooks.Logs
+		if o.logsImage != "" {
+			logs = &webhooks.Logs{Image: o.logsImage, Endpoint: o.logsEndpoint, Namespace: o.own}
+		}
+		webhooks.Register(hooks, logs)
+		errs = append(errs, m.Add(hooks), m.Add(cert))
+	}
+	return errors.Join(errs...)
+}
+
+// cacheOptions keep what is ours of pods, and of that what is looked at.
+func cacheOptions(namespace string) cache.Options {
+	out := cache.Options{ByObject: map[client.Object]cache.ByObject{
+		&core.Pod{}: {Label: labels.SelectorFromSet(labels.Set{jobs.LabelManaged: jobs.Manager}), Transform: slim, Field: fields.Everything()},
+	}}
+	if namespace != "" {
+		out.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	}
+	return out
+}
+
+// slim drops what nobody looks at of a pod.
+func slim(object any) (any, error) {
+	p, ok := object.(*core.Pod)
+	if !ok {
+		return object, nil
+	}
+	p.ManagedFields, p.Annotations = nil, nil
+	p.Spec.Volumes, p.Spec.Affinity, p.Spec.Tolerations = nil, nil, nil
+	for _, list := range [][]core.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			list[i] = core.Container{Name: list[i].Name, Ports: list[i].Ports, Resources: list[i].Resources}
+		}
+	}
+	return p, nil
+}
+
+// definitions holds that the custom resource definitions are ours, and installs them where that is asked.
+func definitions(ctx context.Context, c client.Client, install, adopt bool, log *slog.Logger) error {
+	for _, make := range []func() (*apiextensions.CustomResourceDefinition, error){crd.MetricSets, crd.MetricRuns} {
+		want, err := make()
+		if err != nil {
+			return err
+		}
+		have := &apiextensions.CustomResourceDefinition{}
+		err = c.Get(ctx, client.ObjectKey{Name: want.Name}, have)
+		switch {
+		case apierrors.IsNotFound(err) && install:
+			err = c.Create(ctx, want)
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("the definition %s is missing: install it by the chart, or start with --crds", want.Name)
+		case err != nil:
+		case have.Labels[crd.Label] != crd.LabelValue && !adopt:
+			return fmt.Errorf("the definition %s was installed by somebody else: remove the other operator, and start with --adopt", want.Name)
+		case install || have.Labels[crd.Label] != crd.LabelValue:
+			log.Info("update definition", "name", want.Name)
+			want.ResourceVersion = have.ResourceVersion
+			err = c.Update(ctx, want)
+		}
+		if err != nil {
+			return err
+		}
+		if err := established(ctx, c, want.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// established waits until the API server serves a definition.
+func established(ctx context.Context, c client.Client, name string) error {
+	for {
+		have := &apiextensions.CustomResourceDefinition{}
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, have); err != nil {
+			return err
+		}
+		for _, cond := range have.Status.Conditions {
+			if cond.Type == apiextensions.Established && cond.Status == apiextensions.ConditionTrue {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,368 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	reckon "reckon/client"
+	"reckon/operator/api/v1alpha2"
+	"reckon/operator/jobs"
+	"reckon/operator/metricset"
+)
+
+// Collector reads the probes of pods and keeps what they measured in runs. Samples are taken from a
+// probe's memory only when they are kept: an operator that ends in between reads them again. It is safe
+// for concurrent use.
+type Collector struct {
+	Runs Runs
+	Port int32
+	Log  *slog.Logger
+	// Flush is the time after which samples are kept at the latest; 10 s if 0.
+	Flush time.Duration
+	// Address is where the probe of a pod is; nil: its address and Port.
+	Address func(*core.Pod) string
+
+	ctx  context.Context // of all readers; set by Start
+	mu   sync.Mutex
+	pods map[types.UID]*reading
+}
+
+// reading is the reader of one pod.
+type reading struct {
+	set, pod types.NamespacedName
+	run      types.NamespacedName
+	wanted   int64
+	mu       sync.Mutex
+	count    int64
+	last     time.Time
+	trouble  string
+	over     bool // the pod has ended
+	done     chan struct{}
+	stop     context.CancelFunc
+}
+
+// Start keeps the context of the manager; it returns when that ends and all readers have.
+func (c *Collector) Start(ctx context.Context) error {
+	c.mu.Lock()
+	c.ctx = ctx
+	c.mu.Unlock()
+	<-ctx.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.pods {
+		<-r.done
+	}
+	return nil
+}
+
+// Begin keeps that a run has begun, once.
+func (c *Collector) Begin(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set) error {
+	return c.Runs.Begin(ctx, runKey(ms), ms, set)
+}
+
+func runKey(ms *v1alpha2.MetricSet) types.NamespacedName {
+	return types.NamespacedName{Namespace: ms.Namespace, Name: runName(ms)}
+}
+
+// Observe keeps what is known of a pod, and begins to read its probe when that runs.
+func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set, p *core.Pod) {
+	status := probeStatus(p, c.Port)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil || c.ctx.Err() != nil {
+		return
+	}
+	r := c.pods[p.UID]
+	ended := p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed || status != nil && status.State.Terminated != nil
+	if r != nil {
+		r.mu.Lock()
+		r.over = r.over || ended
+		r.mu.Unlock()
+		return
+	}
+	if status == nil || status.State.Running == nil || p.Status.PodIP == "" || ended {
+		return
+	}
+	address := net.JoinHostPort(p.Status.PodIP, strconv.Itoa(int(c.Port)))
+	if c.Address != nil {
+		address = c.Address(p)
+	}
+	readCtx, stop := context.WithCancel(c.ctx)
+	r = &reading{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, pod: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, run: runKey(ms), done: make(chan struct{}), stop: stop}
+	for _, m := range set.Metrics {
+		if m.Job == jobOf(p, set) {
+			r.wanted = m.Values.Int("completions")
+		}
+	}
+	if c.pods == nil {
+		c.pods = map[types.UID]*reading{}
+	}
+	c.pods[p.UID] = r
+	record := podRecord(p, jobOf(p, set))
+	go func() {
+		defer close(r.done)
+		defer stop()
+		c.read(readCtx, r, record, address)
+	}()
+}
+
+// jobOf is the metric that a pod is measured by.
+func jobOf(p *core.Pod, set *metricset.Set) string {
+	if job := p.Labels[jobs.LabelMetric]; job != "" && p.Labels[jobs.LabelManaged] == jobs.Manager {
+		return job
+	}
+	for _, m := range set.Metrics {
+		if m.Attach == metricset.AttachEphemeral {
+			return m.Job
+		}
+	}
+	return ""
+}
+
+// probeStatus is the status of the container that serves samples, or nil if the pod has none.
+func probeStatus(p *core.Pod, port int32) *core.ContainerStatus {
+	name := ""
+	for _, containers := range [][]core.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for _, con := range containers {
+			if slices.ContainsFunc(con.Ports, func(q core.ContainerPort) bool { return q.Name == "probe" && q.ContainerPort == port }) {
+				name = con.Name
+			}
+		}
+	}
+	for _, statuses := range [][]core.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].Name == name || strings.HasPrefix(statuses[i].Name, jobs.ProbeContainer+"-") {
+				return &statuses[i]
+			}
+		}
+	}
+	return nil
+}
+
+// read reads a probe to its end.
+func (c *Collector) read(ctx context.Context, r *reading, record Pod, address string) {
+	kept, err := c.Runs.Pod(ctx, r.run, record)
+	for ; err != nil; kept, err = c.Runs.Pod(ctx, r.run, record) {
+		r.problem("the run can not be kept: " + err.Error())
+		if !pause(ctx, time.Second) {
+			return
+		}
+	}
+	r.progress(kept.Samples, kept.Last)
+	web := &http.Client{Timeout: 45 * time.Second, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, DisableCompression: true}}
+	defer web.CloseIdleConnections()
+	b := batch{offset: kept.Offset, start: kept.Start, have: kept.Samples - kept.Offset, kept: kept.Samples - kept.Offset}
+	misses := 0
+	for ctx.Err() == nil {
+		page, err := get(ctx, web, address, b.have, b.kept, b.until(c.flush()))
+		if err != nil {
+			misses++
+			if r.isOver() || misses > 120 {
+				c.keep(ctx, r, record, &b) // what was read before it went
+				return
+			}
+			if misses > 10 {
+				r.problem(fmt.Sprintf("the probe of %s does not answer: %v", r.pod.Name, err))
+			}
+			pause(ctx, 250*time.Millisecond)
+			continue
+		}
+		misses = 0
+		r.problem("")
+		b.take(page, r.wanted)
+		r.progress(b.offset+b.have, b.lastTo)
+		if b.due(c.flush()) {
+			if !c.keep(ctx, r, record, &b) {
+				pause(ctx, time.Second)
+				continue
+			}
+		}
+		if page.Ended && b.have >= page.Last && len(b.samples) == 0 {
+			_, _ = get(ctx, web, address, b.have, b.kept, 0) // so the probe knows, and ends
+			return
+		}
+	}
+}
+
+func (c *Collector) flush() time.Duration {
+	if c.Flush > 0 {
+		return c.Flush
+	}
+	return 10 * time.Second
+}
+
+// keep writes what was read into the run.
+func (c *Collector) keep(ctx context.Context, r *reading, record Pod, b *batch) bool {
+	if len(b.samples) == 0 && !b.news {
+		return true
+	}
+	if err := c.Runs.Add(ctx, r.run, record, b); err != nil {
+		r.problem("samples can not be kept yet: " + err.Error())
+		return false
+	}
+	b.samples, b.kept, b.news, b.since = nil, b.have, false, time.Time{}
+	return true
+}
+
+func (r *reading) problem(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = text
+}
+
+func (r *reading) progress(count int64, last time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count, r.last = count, last
+}
+
+func (r *reading) isOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
+}
+
+// Count is how many samples of a pod were read, and the time of the last; nil for a pod without a probe.
+func (c *Collector) Count(uid types.UID) (*int64, *metav1.Time) {
+	c.mu.Lock()
+	r := c.pods[uid]
+	c.mu.Unlock()
+	if r == nil {
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.count
+	if r.last.IsZero() {
+		return &n, nil
+	}
+	return &n, &metav1.Time{Time: r.last.Truncate(time.Second)}
+}
+
+// of are the readers of a set.
+func (c *Collector) of(set types.NamespacedName) (out []*reading) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.pods {
+		if r.set == set {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Trouble says what keeps a probe of a set from being read.
+func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
+	for _, r := range c.of(types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}) {
+		r.mu.Lock()
+		text := r.trouble
+		r.mu.Unlock()
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// End waits until what the probes of a set hold is kept, and ends its run.
+func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome string) error {
+	key := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}
+	for _, r := range c.of(key) {
+		r.mu.Lock()
+		r.over = true
+		r.mu.Unlock()
+		select {
+		case <-r.done:
+		case <-time.After(15 * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods); err != nil {
+		return err
+	}
+	c.drop(key)
+	return nil
+}
+
+// Forget ends the run of a set that was deleted, when its probes have been read.
+func (c *Collector) Forget(set types.NamespacedName) {
+	readers := c.of(set)
+	if len(readers) == 0 {
+		return
+	}
+	go func() {
+		for _, r := range readers {
+			r.mu.Lock()
+			r.over = true
+			r.mu.Unlock()
+			<-r.done
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := c.Runs.End(ctx, readers[0].run, "Deleted", nil); err != nil {
+			c.Log.Warn("end the run of a deleted set", "set", set, "error", err)
+		}
+		c.drop(set)
+	}()
+}
+
+func (c *Collector) drop(set types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, r := range c.pods {
+		if r.set == set {
+			r.stop()
+			delete(c.pods, uid)
+		}
+	}
+}
+
+// get asks a probe.
+func get(ctx context.Context, web *http.Client, address string, after, kept int64, wait time.Duration) (page reckon.ProbePage, err error) {
+	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "kept": {strconv.FormatInt(kept, 10)}, "wait": {wait.String()}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/samples?"+q.Encode(), nil)
+	if err != nil {
+		return page, err
+	}
+	resp, err := web.Do(req)
+	if err != nil {
+		return page, err
+	}
+	defer resp.Body.Close()
+	const most = 64 << 20
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	switch {
+	case err != nil:
+		return page, err
+	case resp.StatusCode != http.StatusOK:
+		return page, fmt.Errorf("%s: %s", resp.Status, clip(string(body)))
+	case len(body) > most:
+		return page, fmt.Errorf("an answer of more than %d MiB", most>>20)
+	}
+	return page, json.Unmarshal(body, &page)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

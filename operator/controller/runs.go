@@ -1,0 +1,220 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	reckon "reckon/client"
+	"reckon/operator/api/metricrun"
+	"reckon/operator/api/v1alpha2"
+	"reckon/operator/jobs"
+	"reckon/operator/metricset"
+)
+
+// Runs keeps runs. Every method can be called again with the same arguments.
+type Runs interface {
+	Begin(context.Context, types.NamespacedName, *v1alpha2.MetricSet, *metricset.Set) error
+	// Pod adds a pod to a run, and returns what is kept of its samples.
+	Pod(context.Context, types.NamespacedName, Pod) (Kept, error)
+	// Add keeps samples of a pod.
+	Add(context.Context, types.NamespacedName, Pod, *batch) error
+	// End keeps how it ended; pods is what their containers did.
+	End(context.Context, types.NamespacedName, string, []v1alpha2.PodStatus) error
+}
+
+// Objects keeps runs as MetricRuns in the namespace of their sets.
+type Objects struct {
+	Client client.Client
+	Live   client.Reader // reads past the cache: runs are large and not watched
+}
+
+// Begin implements Runs.
+func (o *Objects) Begin(ctx context.Context, key types.NamespacedName, ms *v1alpha2.MetricSet, set *metricset.Set) error {
+	run := &metricrun.MetricRun{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{jobs.LabelManaged: jobs.Manager, jobs.LabelSet: ms.Name}}}
+	if meta := ms.Status.SpecHash; meta != "" && ms.Status.Run == key.Name && begun(ms) {
+		return nil // it was made when the set was accepted
+	}
+	run.Run = metricrun.Run{Set: ms.Name, SetUID: string(ms.UID), Outcome: "Running", Started: metav1.Now()}
+	for _, m := range set.Metrics {
+		run.Run.Metrics = append(run.Run.Metrics, metricrun.Metric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
+	}
+	if err := o.Client.Create(ctx, run); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
+}
+
+// begun reports whether a set was accepted before this look at it.
+func begun(ms *v1alpha2.MetricSet) bool { return len(ms.Status.Pods) > 0 }
+
+// change gets a run, changes it and writes it, again if somebody else was faster.
+func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(*metricrun.Run) error) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		run := &metricrun.MetricRun{}
+		if err := o.Live.Get(ctx, key, run); err != nil {
+			return err
+		}
+		before := run.DeepCopy()
+		if err := do(&run.Run); err != nil {
+			return err
+		}
+		if err := bound(&run.Run, metricrun.MaxBytes); err != nil {
+			return err
+		}
+		if same(before, run) {
+			return nil
+		}
+		return o.Client.Update(ctx, run)
+	})
+}
+
+func same(a, b *metricrun.MetricRun) bool {
+	x, err := json.Marshal(a.Run)
+	y, err2 := json.Marshal(b.Run)
+	return err == nil && err2 == nil && string(x) == string(y)
+}
+
+func podOf(run *metricrun.Run, p Pod) *Pod {
+	i := slices.IndexFunc(run.Pods, func(q Pod) bool { return q.UID == p.UID })
+	if i < 0 {
+		run.Pods = append(run.Pods, p)
+		i = len(run.Pods) - 1
+	}
+	return &run.Pods[i]
+}
+
+// Pod implements Runs.
+func (o *Objects) Pod(ctx context.Context, key types.NamespacedName, p Pod) (k Kept, err error) {
+	err = o.change(ctx, key, func(run *metricrun.Run) error {
+		have := podOf(run, p)
+		k = Kept{Samples: have.Samples, Offset: have.Offset}
+		if have.Probe != nil {
+			k.Start = have.Probe.Time
+		}
+		if n := len(have.Series); n > 0 {
+			k.Last = have.Series[n-1].To.Time
+		}
+		return nil
+	})
+	return k, err
+}
+
+// Add implements Runs.
+func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *batch) error {
+	return o.change(ctx, key, func(run *metricrun.Run) error { return b.merge(podOf(run, p)) })
+}
+
+// End implements Runs.
+func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome string, pods []v1alpha2.PodStatus) error {
+	err := o.change(ctx, key, func(run *metricrun.Run) error {
+		for _, st := range pods {
+			p := podOf(run, Pod{Name: st.Name, UID: st.UID, Job: st.Metric, Node: st.Node})
+			p.Started, p.Finished, p.ExitCode = st.Started, st.Finished, st.ExitCode
+		}
+		if run.Outcome == "Running" {
+			now := metav1.Now()
+			run.Outcome, run.Finished = outcome, &now
+		}
+		return nil
+	})
+	if apierrors.IsNotFound(err) && outcome == "Deleted" {
+		return nil // the namespace went too
+	}
+	return err
+}
+
+// bound makes a run fit: tables are left out first, then neighbouring samples are joined, so that the
+// sums stay exact.
+func bound(run *metricrun.Run, most int) error {
+	for {
+		text, err := json.Marshal(run)
+		if err != nil || len(text) <= most {
+			return err
+		}
+		tables := false
+		for i := range run.Pods {
+			tables = tables || len(run.Pods[i].Tables) > 0
+			run.Pods[i].Tables = nil
+		}
+		if tables {
+			run.TablesLeftOut = true
+			continue
+		}
+		joined := false
+		for i := range run.Pods {
+			did, err := joinSamples(&run.Pods[i])
+			if err != nil {
+				return err
+			}
+			joined = joined || did
+		}
+		if !joined {
+			return nil // pods alone: the API server says what is too large
+		}
+		run.Joined = max(run.Joined, 1) * 2
+	}
+}
+
+// joinSamples makes one sample of every two.
+func joinSamples(p *Pod) (bool, error) {
+	if len(p.Series) < 2 {
+		return false, nil
+	}
+	var out []metricrun.Sample
+	for i := 0; i < len(p.Series); i += 2 {
+		s := p.Series[i]
+		if i+1 < len(p.Series) {
+			next := p.Series[i+1]
+			var a, b reckon.ProbeUse
+			if err := fromFigures(s.Use, &a); err != nil {
+				return false, err
+			}
+			if err := fromFigures(next.Use, &b); err != nil {
+				return false, err
+			}
+			a.Add(b)
+			use, err := figuresOf(a)
+			if err != nil {
+				return false, err
+			}
+			s.Seq, s.To, s.Use = next.Seq, next.To, use
+		}
+		out = append(out, s)
+	}
+	p.Series = out
+	return true, nil
+}
+
+// Sweep ends the runs of sets that were deleted while no operator was there.
+func (o *Objects) Sweep(ctx context.Context, namespace string) error {
+	var list metricrun.MetricRunList
+	if err := o.Live.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{jobs.LabelManaged: jobs.Manager}); err != nil {
+		return err
+	}
+	for _, run := range list.Items {
+		if run.Run.Outcome != "Running" || time.Since(run.Run.Started.Time) < time.Minute {
+			continue
+		}
+		ms := &v1alpha2.MetricSet{}
+		err := o.Live.Get(ctx, types.NamespacedName{Namespace: run.Namespace, Name: run.Run.Set}, ms)
+		if err == nil && string(ms.UID) == run.Run.SetUID {
+			continue
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err := o.End(ctx, client.ObjectKeyFromObject(&run), "Deleted", nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

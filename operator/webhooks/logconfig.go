@@ -1,0 +1,152 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	core "k8s.io/api/core/v1"
+)
+
+// configVariable is the variable that holds the configuration: the collector reads it by --config=env:.
+const configVariable = "RECKON_LOGS_CONFIG"
+
+// configure gives the collector its configuration: that of a volume of the pod, or one made of the
+// annotations. The collector replaces ${env:NAME} in it, and nothing of an annotation is put there
+// without being quoted as JSON with every $ doubled.
+func (l *Logs) configure(w *wish, pod *core.Pod, c *core.Container, dir string) error {
+	field := func(name, path string) core.EnvVar {
+		return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
+	}
+	c.Env = append(c.Env, field("NODE_NAME", "spec.nodeName"), field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace"),
+		field("POD_IP", "status.podIP"), field("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"))
+	for name, v := range map[string]string{"APPLICATION_LOG_DIR": dir, "TAG_PREFIX": w.values["tag-prefix"], "AGGREGATOR_HOST": w.values["aggregator-host"], "AGGREGATOR_PORT": w.get("aggregator-port", "24224")} {
+		c.Env = append(c.Env, core.EnvVar{Name: name, Value: strings.ReplaceAll(v, "$(", "$$(")})
+	}
+	slices.SortStableFunc(c.Env[5:], func(a, b core.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+	custom, err := customEnv(w)
+	if err != nil {
+		return err
+	}
+	c.Env = append(c.Env, custom...)
+	if volume := w.values["config-volume"]; volume != "" {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v core.Volume) bool { return v.Name == volume }) {
+			return fmt.Errorf("%sconfig-volume: the pod has no volume %q", w.prefix, volume)
+		}
+		c.VolumeMounts = append(c.VolumeMounts, core.VolumeMount{Name: volume, MountPath: "/etc/reckon-logs", ReadOnly: true})
+		c.Args = []string{"--config=/etc/reckon-logs/collector.yaml"}
+		return nil
+	}
+	config, err := l.config(w, dir)
+	if err != nil {
+		return err
+	}
+	c.Env = append(c.Env, core.EnvVar{Name: configVariable, Value: config})
+	c.Args = []string{"--config=env:" + configVariable}
+	return nil
+}
+
+// customEnv reads variables: as YAML-like "NAME=value" pairs with commas or lines between.
+func customEnv(w *wish) (out []core.EnvVar, err error) {
+	for _, pair := range strings.FieldsFunc(w.values["custom-env"], func(r rune) bool { return r == ',' || r == '\n' || r == ';' }) {
+		name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok || name == "" || strings.ContainsAny(name, " \"'") {
+			return nil, fmt.Errorf("%scustom-env: %q is not NAME=VALUE", w.prefix, pair)
+		}
+		out = append(out, core.EnvVar{Name: name, Value: strings.ReplaceAll(value, "$(", "$$(")})
+	}
+	return out, nil
+}
+
+// config is the configuration of the collector as JSON, which is YAML. Lines of up to 16 MiB are taken.
+func (l *Logs) config(w *wish, dir string) (string, error) {
+	receiver := map[string]any{
+		"include": []string{dir + "/*.log", dir + "/**/*.log"}, "start_at": "beginning", "include_file_name": true, "include_file_path": true,
+		"max_log_size": "16MiB", "poll_interval": "1s",
+		"attributes": map[string]any{"tag": quote(w.values["tag-prefix"])},
+		"resource":   map[string]any{"k8s.pod.name": "${env:POD_NAME}", "k8s.namespace.name": "${env:POD_NAMESPACE}", "k8s.node.name": "${env:NODE_NAME}", "service.name": "${env:POD_NAME}"},
+	}
+	if text := w.values["refresh-interval"]; text != "" {
+		d, err := seconds(text)
+		if err != nil {
+			return "", fmt.Errorf("%srefresh-interval: %w", w.prefix, err)
+		}
+		receiver["poll_interval"] = d.String()
+	}
+	// fluent-bit's lines are parsed by nobody, fluentd's are JSON by default.
+	format := w.get("log-format", map[bool]string{true: "json", false: "none"}[w.prefix == prefixFluent && w.get("collector", "fluentd") == "fluentd"])
+	switch format {
+	case "json":
+		parser := map[string]any{"type": "json_parser", "on_error": "send_quiet"}
+		if key := w.values["time-key"]; key != "" || w.values["time-format"] != "" {
+			parser["timestamp"] = map[string]any{"parse_from": "attributes[" + strconv.Quote(quote(orElse(key, "time"))) + "]", "layout_type": "strptime", "layout": quote(w.get("time-format", "%Y-%m-%dT%H:%M:%S%z")), "on_error": "send_quiet"}
+		}
+		receiver["operators"] = []any{parser}
+	case "none", "":
+	default:
+		return "", fmt.Errorf("%slog-format: %q is none of json and none; give a configuration of your own by config-volume", w.prefix, format)
+	}
+	name, exporter, err := l.exporter(w)
+	if err != nil {
+		return "", err
+	}
+	if text := w.values["send-timeout"]; text != "" {
+		d, err := seconds(text)
+		if err != nil {
+			return "", fmt.Errorf("%ssend-timeout: %w", w.prefix, err)
+		}
+		exporter["timeout"] = d.String()
+	}
+	config := map[string]any{
+		"receivers": map[string]any{"filelog": receiver},
+		"exporters": map[string]any{name: exporter},
+		"service":   map[string]any{"pipelines": map[string]any{"logs": map[string]any{"receivers": []string{"filelog"}, "exporters": []string{name}}}, "telemetry": map[string]any{"metrics": map[string]any{"level": "none"}}},
+	}
+	text, err := json.Marshal(config)
+	return string(text), err
+}
+
+// exporter is where logs go. An aggregator of fluentd is spoken to over OTLP too, which fluentd's and
+// fluent-bit's inputs of that name take: nothing speaks fluentd's own protocol any longer.
+func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
+	endpoint := w.get("endpoint", l.Endpoint)
+	if host := w.values["aggregator-host"]; host != "" && w.values["endpoint"] == "" {
+		port := w.get("aggregator-port", "24224")
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return "", nil, fmt.Errorf("%saggregator-port: %q is not a port", w.prefix, port)
+		}
+		endpoint = "http://" + net.JoinHostPort(host, port)
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", nil, fmt.Errorf("%q is no address to send logs to; write %sendpoint such as http://loki:3100/otlp, or give the operator --logs-endpoint", endpoint, w.prefix)
+	}
+	return "otlphttp", map[string]any{"endpoint": quote(endpoint), "retry_on_failure": map[string]any{"enabled": true, "max_elapsed_time": "0s"}, "sending_queue": map[string]any{"enabled": true, "queue_size": 1000}}, nil
+}
+
+// quote keeps the collector from replacing variables in a text that somebody wrote.
+func quote(s string) string { return strings.ReplaceAll(s, "$", "$$") }
+
+func orElse(s, missing string) string {
+	if s == "" {
+		return missing
+	}
+	return s
+}
+
+// seconds reads 60, 60s or 1m.
+func seconds(text string) (time.Duration, error) {
+	if n, err := strconv.Atoi(text); err == nil {
+		text = strconv.Itoa(n) + "s"
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is no time such as 60s", text)
+	}
+	return d, nil
+}
