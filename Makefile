@@ -7,7 +7,7 @@ BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo 
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X reckon/internal/buildinfo.Version=$(VERSION)'
 FUZZTIME ?= 10s
 
-.PHONY: help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s damage e2e-kernels stops fuzz release packages size clean
+.PHONY: e2e-operator help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s damage e2e-kernels stops fuzz release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -68,6 +68,9 @@ e2e: build ## whole programs against the real machine (minutes)
 
 e2e-k8s: build ## install by the chart on a real Kubernetes (root; K8SBED_CACHE with its programs, see test/e2e/beds/k8s)
 	go test -tags e2e_k8s -count=1 -timeout 60m -v ./test/e2e/k8s
+
+e2e-operator: ## the operator against a real API server (K8SBED_CACHE with its programs, see test/e2e/beds/k8s)
+	KUBEBUILDER_ASSETS=$(K8SBED_CACHE)/k8s-1.34 go -C operator test -count=1 -timeout 20m -v ./cmd/reckon-operator
 
 damage: ## two hundred random damages of each store and of the files of a stopped server (half an hour)
 	RECKON_DAMAGES=200 go test -count=1 -timeout 60m -v -run 'Damage|ChangedWhileClosed' ./store/tsdb ./store/hourly ./catalogue/database ./access/auth ./agent ./server

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -168,32 +169,39 @@ func slim(object any) (any, error) {
 
 // definitions holds that the custom resource definitions are ours, and installs them where that is asked.
 func definitions(ctx context.Context, c client.Client, install, adopt bool, log *slog.Logger) error {
-	for _, make := range []func() (*apiextensions.CustomResourceDefinition, error){crd.MetricSets, crd.MetricRuns} {
-		want, err := make()
+	for _, read := range []func() (*apiextensions.CustomResourceDefinition, error){crd.MetricSets, crd.MetricRuns} {
+		want, err := read()
 		if err != nil {
 			return err
 		}
-		have := &apiextensions.CustomResourceDefinition{}
-		err = c.Get(ctx, client.ObjectKey{Name: want.Name}, have)
-		switch {
-		case apierrors.IsNotFound(err) && install:
-			err = c.Create(ctx, want)
-		case apierrors.IsNotFound(err):
-			return fmt.Errorf("the definition %s is missing: install it by the chart, or start with --crds", want.Name)
-		case err != nil:
-		case have.Labels[crd.Label] != crd.LabelValue && !adopt:
-			return fmt.Errorf("the definition %s was installed by somebody else: remove the other operator, and start with --adopt", want.Name)
-		case install || have.Labels[crd.Label] != crd.LabelValue:
-			log.Info("update definition", "name", want.Name)
-			want.ResourceVersion = have.ResourceVersion
-			err = c.Update(ctx, want)
-		}
+		// The API server writes their status meanwhile.
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return definition(ctx, c, want.DeepCopy(), install, adopt, log) })
 		if err != nil {
 			return err
 		}
 		if err := established(ctx, c, want.Name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func definition(ctx context.Context, c client.Client, want *apiextensions.CustomResourceDefinition, install, adopt bool, log *slog.Logger) error {
+	have := &apiextensions.CustomResourceDefinition{}
+	err := c.Get(ctx, client.ObjectKey{Name: want.Name}, have)
+	switch {
+	case apierrors.IsNotFound(err) && install:
+		return c.Create(ctx, want)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the definition %s is missing: install it by the chart, or start with --crds", want.Name)
+	case err != nil:
+		return err
+	case have.Labels[crd.Label] != crd.LabelValue && !adopt:
+		return fmt.Errorf("the definition %s was installed by somebody else: remove the other operator, and start with --adopt", want.Name)
+	case install || have.Labels[crd.Label] != crd.LabelValue:
+		log.Info("update definition", "name", want.Name)
+		want.ResourceVersion = have.ResourceVersion
+		return c.Update(ctx, want)
 	}
 	return nil
 }
