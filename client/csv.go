@@ -57,6 +57,32 @@ func Cells[T any](row *T) iter.Seq2[string, string] {
 	}
 }
 
+// CSVText is a text as a cell of a CSV file that spreadsheets open and terminals show. Names
+// come from anybody: what would be taken for a formula (it begins with =, +, - or @) gets a ' in front (CWE-1236), and control characters are written as \u001b.
+// Numbers stay as they are.
+func CSVText(s string) string {
+	if strings.ContainsFunc(s, control) {
+		var b strings.Builder
+		for _, r := range s {
+			if control(r) {
+				fmt.Fprintf(&b, `\u%04x`, r)
+			} else {
+				b.WriteRune(r)
+			}
+		}
+		s = b.String()
+	}
+	if s == "" || !strings.ContainsRune("=+-@", rune(s[0])) {
+		return s
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return s
+	}
+	return "'" + s
+}
+
+func control(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 }
+
 func eachField(v reflect.Value, f func(name string, v reflect.Value)) {
 	t := v.Type()
 	for i := range t.NumField() {
@@ -86,9 +112,9 @@ func cell(v reflect.Value) string {
 	case float64:
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	case []string:
-		return strings.Join(x, ";")
+		return CSVText(strings.Join(x, ";"))
 	case string:
-		return x
+		return CSVText(x)
 	}
 	switch v.Kind() {
 	case reflect.Slice, reflect.Struct, reflect.Map:
@@ -99,7 +125,7 @@ func cell(v reflect.Value) string {
 		if err != nil {
 			return ""
 		}
-		return string(body)
+		return CSVText(string(body))
 	default:
 		return fmt.Sprint(v.Interface())
 	}

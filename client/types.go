@@ -250,10 +250,17 @@ type NodeList struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Error is the body of every answer with a status of 400 and above.
+// Error is the body of every answer with a status of 400 and above, as RFC 9457 has it and with
+// the members that it had before.
 type Error struct {
 	Error string `json:"error"` // what is wrong and where
 	Hint  string `json:"hint,omitempty"`
+	// Type is about:blank: the status says which problem it is.
+	Type string `json:"type,omitempty"`
+	// Title is the name of the status.
+	Title string `json:"title,omitempty"`
+	// Detail is the same as error.
+	Detail string `json:"detail,omitempty"`
 }
 
 // Live is one tick of GET /api/reckon/v1/live, an event stream of what the local

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -29,6 +30,12 @@ type Access struct {
 	OIDC string
 	// Kubernetes is a file with an auth.ClusterConfig: the service accounts that are let in.
 	Kubernetes string
+	// Proxies are the networks of reverse proxies that are believed about whom a request comes
+	// from, such as 10.0.0.0/8 or 127.0.0.1.
+	Proxies []string
+	// TrustLoopback lets everybody on this machine in as admin while there are no users, as
+	// releases before did; without it the kernel says who asks.
+	TrustLoopback bool
 	// Limits is a file that bounds what senders, sites and viewers take (limits.Config);
 	// empty is for the defaults.
 	Limits string
@@ -43,6 +50,13 @@ func (s *Server) openAccess(ctx context.Context) error {
 		return err
 	}
 	s.authn = &auth.Authenticator{Users: users, Public: c.Public, Insecure: c.Insecure, Local: loopback(s.ln.Addr()), Logger: s.log}
+	if s.authn.Proxies, err = proxies(c.Proxies); err != nil {
+		return err
+	}
+	if s.authn.Local && !c.TrustLoopback {
+		s.peers = newPeers()
+		s.authn.Peer = s.peers.of
+	}
 	basic := 0
 	if c.WebConfig != "" {
 		if basic, s.tls, err = webUsers(c.WebConfig); err != nil {
@@ -69,6 +83,22 @@ func (s *Server) openAccess(ctx context.Context) error {
 			s.ln.Addr(), s.config.Data)
 	}
 	return users.Trim(ctx)
+}
+
+// proxies reads addresses and networks.
+func proxies(list []string) (out []netip.Prefix, err error) {
+	for _, text := range list {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			ip, err := netip.ParseAddr(text)
+			if err != nil {
+				return nil, fmt.Errorf("--trusted-proxy %q is neither an address nor a network such as 10.0.0.0/8", text)
+			}
+			p = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
 }
 
 // readStrict reads a file into to; a field that is not in it is an error.

@@ -103,6 +103,7 @@ type Server struct {
 	agent           *agent.Agent
 	socket          *agent.Socket
 	authn           *auth.Authenticator
+	peers           peers
 	alerts          *alerting.Service
 	slurm           *slurmctl.Poller
 	findings        *findings.Keeper
@@ -186,6 +187,9 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		ReadTimeout:       time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if s.authn.Peer != nil {
+		s.http.ConnContext = s.peers.note
 	}
 	return s, nil
 }
@@ -344,6 +348,9 @@ func (s *Server) close() error {
 	}
 	if s.series != nil {
 		errs = append(errs, s.series.Close())
+	}
+	if s.peers.names != nil {
+		errs = append(errs, s.peers.names.Close())
 	}
 	if s.authn != nil {
 		errs = append(errs, s.authn.Users.Close())

@@ -2,7 +2,10 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
 	"reckon/access"
@@ -60,6 +63,67 @@ func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.T
 	return out, rows.Err()
 }
 
+// refusedLogin writes that somebody was not let in: once for each address in a window, with
+// the number of tries that were in the one before, so that who guesses does not fill the log.
+func (a *Authenticator) refusedLogin(r *http.Request, name string) {
+	from := sender(a.source(r))
+	tries, write := a.refusals.count(from, a.Users.clock())
+	if !write {
+		return
+	}
+	object := ""
+	if tries > 1 {
+		object = fmt.Sprintf("%d tries since the last entry", tries)
+	}
+	const most = 64
+	if len(name) > most {
+		name = name[:most]
+	}
+	if err := a.Users.Audit(context.WithoutCancel(r.Context()), access.Viewer{Name: strings.ToValidUTF8(name, "?")}, "login refused", object, "", a.source(r)); err != nil {
+		a.Logger.ErrorContext(r.Context(), "write the audit log", "err", err)
+	}
+}
+
+// refusals counts what was refused by address. It is safe for concurrent use.
+type refusals struct {
+	mu sync.Mutex
+	of map[string]*attempts
+}
+
+// mostRefusals bounds the addresses that are told apart in a window.
+const mostRefusals = 200
+
+// count adds a refusal, and reports how many there were since the last entry and whether one
+// is to be written now. Beyond mostRefusals addresses all others count as one.
+func (x *refusals) count(from string, now time.Time) (tries int, write bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.of == nil {
+		x.of = map[string]*attempts{}
+	}
+	if x.of[from] == nil && len(x.of) >= mostRefusals {
+		for k, a := range x.of {
+			if now.Sub(a.last) >= repeated {
+				delete(x.of, k)
+			}
+		}
+		if len(x.of) >= mostRefusals {
+			from = ""
+		}
+	}
+	e := x.of[from]
+	if e == nil {
+		e = &attempts{}
+		x.of[from] = e
+	}
+	e.failures++
+	if !e.last.IsZero() && now.Sub(e.last) < repeated {
+		return e.failures, false
+	}
+	tries, e.failures, e.last = e.failures, 0, now
+	return tries, true
+}
+
 // repeated is for how long the same look is written once: pages ask anew every few seconds.
 const repeated = 10 * time.Minute
 
@@ -73,7 +137,7 @@ func (a *Authenticator) AuditLook(r *http.Request, action, object, owner string)
 	if !a.firstLook(v.Name+"\x00"+action+"\x00"+object, a.Users.clock()) {
 		return
 	}
-	if err := a.Users.Audit(context.WithoutCancel(r.Context()), v, action, object, owner, source(r)); err != nil {
+	if err := a.Users.Audit(context.WithoutCancel(r.Context()), v, action, object, owner, a.source(r)); err != nil {
 		a.Logger.ErrorContext(r.Context(), "write the audit log", "err", err)
 	}
 }

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"reckon/access"
+	"reckon/access/peer"
 	"reckon/internal/webconfig"
 )
 
@@ -27,6 +29,12 @@ type Authenticator struct {
 	// Basic are users of the web configuration (name and bcrypt hash), which were checked
 	// already when a request comes here: they are admin.
 	Basic bool
+	// Proxies are the addresses of reverse proxies that are believed: X-Forwarded-For tells
+	// them from whom a request comes, X-Forwarded-Proto whether it came by TLS.
+	Proxies []netip.Prefix
+	// Peer tells which Unix user sends a request from this machine, for those who send no
+	// credentials; nil: nobody asks.
+	Peer func(*http.Request) (peer.Peer, bool)
 	// Insecure makes everybody admin who sends no credentials. Local does so while there are no
 	// users: only this machine reaches the address.
 	Insecure, Local bool
@@ -35,6 +43,7 @@ type Authenticator struct {
 	mu       sync.Mutex
 	checked  time.Time // when hasUsers was read
 	hasUsers bool
+	refusals refusals
 	noted    map[string]time.Time // looks that the audit log has, by viewer, action and object
 }
 
@@ -63,7 +72,24 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	if err := sameOrigin(r); err != nil {
 		return access.Viewer{}, err
 	}
+	if a.Peer != nil && !a.Insecure {
+		return a.local(r), nil
+	}
 	return access.Viewer{Role: access.Admin}, nil
+}
+
+// local is who sends a request from this machine without credentials, as the kernel tells
+// it: root and the user that this server runs as are admin, others see their own work, and who
+// is not known (another network namespace) sees what has no names. Agents go on sending.
+func (a *Authenticator) local(r *http.Request) access.Viewer {
+	p, ok := a.Peer(r)
+	switch {
+	case !ok:
+		return access.Viewer{Role: access.Public, Writes: &access.Scope{}}
+	case p.UID == 0 || int(p.UID) == os.Geteuid():
+		return access.Viewer{Role: access.Admin}
+	}
+	return access.Viewer{Role: access.User, Name: p.Name, Writes: &access.Scope{}}
 }
 
 // credentials tells who sends a request by a bearer token, by name and password, or by the
@@ -89,7 +115,7 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 		if a.Basic {
 			return access.Viewer{Role: access.Admin, Name: name}, nil
 		}
-		v, err := a.Users.CheckPassword(ctx, name, password, source(r))
+		v, err := a.Users.CheckPassword(ctx, name, password, a.source(r))
 		return v, refused(err, "sign in with another name or password")
 	case scheme != "":
 		return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "send Authorization: Bearer TOKEN", errors.New("the form of Authorization is not known"))
@@ -163,13 +189,4 @@ func refused(err error, hint string) error {
 		return access.Refuse(access.ErrUndecided, "the log of the server says more", ErrKeys)
 	}
 	return access.Refuse(access.ErrUndecided, "the log of the server says more", errors.New("the file of users could not be read"))
-}
-
-// source is the address of the sender, without its port.
-func source(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }

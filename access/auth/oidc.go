@@ -107,7 +107,7 @@ const (
 type flow struct{ State, Nonce, Verifier, Next string }
 
 // begin sends the browser to the provider.
-func (p *Provider) begin(w http.ResponseWriter, r *http.Request) {
+func (p *Provider) begin(w http.ResponseWriter, r *http.Request, a *Authenticator) {
 	fl := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: inside(r.FormValue("next"))}
 	raw, err := json.Marshal(fl)
 	if err != nil || len(raw) > 3000 { // a way back that no cookie holds
@@ -115,7 +115,7 @@ func (p *Provider) begin(w http.ResponseWriter, r *http.Request) {
 		raw, _ = json.Marshal(fl)
 	}
 	// Lax: the way back from the provider is a navigation from another site.
-	http.SetCookie(w, cookie(r, flowCookie, base64.RawURLEncoding.EncodeToString(raw), int(flowLasts.Seconds()), http.SameSiteLaxMode))
+	http.SetCookie(w, a.cookie(r, flowCookie, base64.RawURLEncoding.EncodeToString(raw), int(flowLasts.Seconds()), http.SameSiteLaxMode))
 	http.Redirect(w, r, p.oauth.AuthCodeURL(fl.State, oidc.Nonce(fl.Nonce), oauth2.S256ChallengeOption(fl.Verifier)), http.StatusSeeOther)
 }
 
@@ -127,11 +127,11 @@ func random() string {
 
 // end takes the browser back.
 func (p *Provider) end(w http.ResponseWriter, r *http.Request, a *Authenticator) {
-	http.SetCookie(w, cookie(r, flowCookie, "", -1, http.SameSiteLaxMode))
+	http.SetCookie(w, a.cookie(r, flowCookie, "", -1, http.SameSiteLaxMode))
 	v, next, err := p.exchange(r)
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "sign in by OpenID Connect", "err", err)
-		a.audit(r.Context(), access.Viewer{}, "login refused", r)
+		a.refusedLogin(r, "")
 		a.page(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. The log of the server says why.")
 		return
 	}

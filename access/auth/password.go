@@ -138,9 +138,10 @@ type checked struct {
 // client that sends it with every request would keep the server busy.
 const remembered = time.Minute
 
-// CheckPassword says who signs in with a name and a password. from is the address of
-// the sender: after some failed attempts on a name or from an address further ones wait
-// (ErrSlow), whether the password is right or not.
+// CheckPassword says who signs in with a name and a password. from is the address of the
+// sender: after some failed tries of a name from an address further ones wait (ErrSlow),
+// whether the password is right or not. The same name and password from the same address are
+// checked once for all who ask at the same time.
 func (us *Users) CheckPassword(ctx context.Context, name, password, from string) (access.Viewer, error) {
 	key := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s", len(name), name, password)))
 	now := us.clock()
@@ -150,11 +151,26 @@ func (us *Users) CheckPassword(ctx context.Context, name, password, from string)
 	if ok && now.Before(c.until) {
 		return c.viewer, nil
 	}
-	if wait := us.guard.wait(now, "name "+name, "from "+from); wait > 0 {
-		return access.Viewer{}, fmt.Errorf("%w; try again in %s", ErrSlow, wait.Round(time.Second))
+	v, err, _ := us.checks.Do(string(key[:])+from, func() (any, error) { return us.tryPassword(context.WithoutCancel(ctx), key, now, name, password, from) })
+	if err != nil {
+		return access.Viewer{}, err
 	}
+	return v.(access.Viewer), nil
+}
+
+// tryPassword checks a password, counted as a failure until it proves right.
+func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, name, password, from string) (_ access.Viewer, err error) {
+	if wait := us.guard.reserve(now, name, from); wait > 0 {
+		return access.Viewer{}, fmt.Errorf("%w; try again in %s", ErrSlow, max(time.Second, wait.Round(time.Second)))
+	}
+	made := false
+	defer func() {
+		if !made {
+			us.guard.free(name, from)
+		}
+	}()
 	var role, owners, hash string
-	err := us.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, name).Scan(&role, &owners, &hash)
+	err = us.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, name).Scan(&role, &owners, &hash)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		hash = us.decoy() // an unknown name takes as long as a wrong password
@@ -165,11 +181,11 @@ func (us *Users) CheckPassword(ctx context.Context, name, password, from string)
 	if checkErr != nil {
 		return access.Viewer{}, checkErr
 	}
+	made = true
 	if err != nil || !right {
-		us.guard.failed(now, "name "+name, "from "+from)
 		return access.Viewer{}, ErrRefused
 	}
-	us.guard.succeeded("name " + name)
+	us.guard.succeeded(now, name, from)
 	v, err := viewer(role, name, owners)
 	if err != nil {
 		return v, err

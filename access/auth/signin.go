@@ -29,7 +29,7 @@ func (a *Authenticator) Handler() http.Handler {
 	mux.HandleFunc("POST /auth/logout", a.logout)
 	mux.HandleFunc("GET /auth/me", a.me)
 	if a.OIDC != nil {
-		mux.HandleFunc("GET /auth/oidc", a.OIDC.begin)
+		mux.HandleFunc("GET /auth/oidc", func(w http.ResponseWriter, r *http.Request) { a.OIDC.begin(w, r, a) })
 		mux.HandleFunc("GET /auth/callback", func(w http.ResponseWriter, r *http.Request) { a.OIDC.end(w, r, a) })
 	}
 	return http.NewCrossOriginProtection().Handler(mux)
@@ -69,10 +69,10 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.PostFormValue("name")
-	v, err := a.Users.CheckPassword(r.Context(), name, r.PostFormValue("password"), source(r))
+	v, err := a.Users.CheckPassword(r.Context(), name, r.PostFormValue("password"), a.source(r))
 	switch {
 	case errors.Is(err, ErrRefused):
-		a.audit(r.Context(), access.Viewer{Name: name}, "login refused", r)
+		a.refusedLogin(r, name)
 		a.page(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
 		return
 	case errors.Is(err, ErrSlow):
@@ -95,12 +95,12 @@ func (a *Authenticator) admit(w http.ResponseWriter, r *http.Request, v access.V
 		return
 	}
 	a.audit(r.Context(), v, "login", r)
-	http.SetCookie(w, cookie(r, cookieName, secret, int(lasts.Seconds()), http.SameSiteStrictMode))
+	http.SetCookie(w, a.cookie(r, cookieName, secret, int(lasts.Seconds()), http.SameSiteStrictMode))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-func cookie(r *http.Request, name, value string, seconds int, site http.SameSite) *http.Cookie {
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: r.TLS != nil, SameSite: site}
+func (a *Authenticator) cookie(r *http.Request, name, value string, seconds int, site http.SameSite) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: a.secure(r), SameSite: site}
 }
 
 func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.SetCookie(w, cookie(r, cookieName, "", -1, http.SameSiteStrictMode))
+	http.SetCookie(w, a.cookie(r, cookieName, "", -1, http.SameSiteStrictMode))
 	http.Redirect(w, r, "/auth/login", http.StatusSeeOther)
 }
 
@@ -127,7 +127,7 @@ func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *Authenticator) audit(ctx context.Context, v access.Viewer, action string, r *http.Request) {
-	if err := a.Users.Audit(ctx, v, action, "", "", source(r)); err != nil {
+	if err := a.Users.Audit(ctx, v, action, "", "", a.source(r)); err != nil {
 		a.Logger.ErrorContext(ctx, "write the audit log", "err", err)
 	}
 }

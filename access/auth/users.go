@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"modernc.org/sqlite"
 
 	"reckon/access"
@@ -62,12 +63,13 @@ CREATE INDEX IF NOT EXISTS audit_owner ON audit (owner, at_ms);
 
 // Users keeps users, tokens, sessions and the audit log.
 type Users struct {
-	file  string
-	db    *sql.DB
-	clock func() time.Time
-	cost  cost
-	slots chan struct{} // argon2 takes memory: a few at a time
-	guard throttle
+	file   string
+	db     *sql.DB
+	clock  func() time.Time
+	cost   cost
+	slots  chan struct{} // argon2 takes memory: a few at a time
+	guard  throttle
+	checks singleflight.Group // one check for the same name, password and address
 
 	mu    sync.Mutex
 	known map[[32]byte]checked // passwords that were right a moment ago

@@ -24,6 +24,8 @@ func accessFlags(cmd *cobra.Command, a *server.Access) {
 	f.StringVar(&a.OIDC, "oidc-config", "", "file that says how people sign in by OpenID Connect")
 	f.StringVar(&a.Kubernetes, "kubernetes-config", "", "file that names the service accounts of a Kubernetes cluster that are let in, see doc/guides/access.md")
 	f.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see doc/guides/access.md")
+	f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "address or network of a reverse proxy that is believed about whom a request comes from (X-Forwarded-For, X-Forwarded-Proto); can be given again")
+	f.BoolVar(&a.TrustLoopback, "trust-loopback", false, "while there are no users, let everybody on this machine see and change everything, as releases before did, instead of asking the kernel who it is")
 	f.BoolVar(&a.Public, "public", false, "show totals, without names, to those who are not signed in")
 	f.BoolVar(&a.Insecure, "insecure", false, "let everybody who reaches the address see and change everything")
 }

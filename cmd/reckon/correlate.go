@@ -13,6 +13,7 @@ import (
 
 	"reckon/analysis/correlate"
 	"reckon/answer/dataset"
+	"reckon/client"
 	"reckon/internal/term"
 )
 
@@ -209,7 +210,7 @@ func pairsCSV(w io.Writer, pairs []correlate.Pair) error {
 	}
 	_ = out.Write([]string{"a", "b", "points", "effective", "pearson", "low", "high", "spearman", "lag_rows", "lag_seconds", "lag_pearson", "lag_points"})
 	for _, p := range pairs {
-		_ = out.Write([]string{p.A, p.B, strconv.Itoa(p.Points), f(p.Effective), f(p.Pearson), f(p.Low), f(p.High), f(p.Spearman),
+		_ = out.Write([]string{client.CSVText(p.A), client.CSVText(p.B), strconv.Itoa(p.Points), f(p.Effective), f(p.Pearson), f(p.Low), f(p.High), f(p.Spearman),
 			strconv.Itoa(p.Lag), f(p.LagSeconds), f(p.LagPearson), strconv.Itoa(p.LagPoints)})
 	}
 	out.Flush() // the first error stays and is returned here

@@ -193,7 +193,7 @@ func resultCSV(g *globals, res client.Result) error {
 		for _, p := range s.Samples {
 			var row []string
 			for _, n := range names {
-				row = append(row, s.Metric[n])
+				row = append(row, client.CSVText(s.Metric[n]))
 			}
 			_ = w.Write(append(row, p.Time.Format(time.RFC3339Nano), p.Value))
 		}

@@ -115,6 +115,6 @@ func New(o Options) http.Handler {
 	}
 	s := &server{Options: o}
 	routes := s.routes()
-	s.document = document(routes, o.Version)
+	s.document = document(routes, o.Version, s.others()...)
 	return s.outer(s.mux(routes))
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,18 +85,27 @@ func writeError(w http.ResponseWriter, err error) int {
 	if s.status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	writeJSON(w, s.status, s.body)
+	body := s.body
+	body.Type, body.Title, body.Detail = "about:blank", cmp.Or(http.StatusText(s.status), "Client Closed Request"), body.Error
+	writeBody(w, s.status, "application/problem+json", body)
 	return s.status
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
+	writeBody(w, status, "application/json; charset=utf-8", v)
+}
+
+func writeBody(w http.ResponseWriter, status int, media string, v any) {
 	body, err := json.Marshal(v)
 	if err != nil { // NaN or Inf in a figure: a mistake of the backend
 		status = http.StatusInternalServerError
 		body, _ = json.Marshal(client.Error{Error: "encode the answer: " + err.Error()})
 	}
 	body = append(body, '\n')
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if c, ok := w.(*conditional); ok && status == http.StatusOK && c.unchanged(body) {
+		return
+	}
+	w.Header().Set("Content-Type", media)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client went away: nothing left to say

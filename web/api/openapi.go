@@ -20,7 +20,7 @@ func enum(words ...string) schema { return schema{"type": "string", "enum": word
 
 // document builds the OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1)
 // from the routes and, by reflection, from the wire types.
-func document(routes []route, version string) []byte {
+func document(routes []route, version string, others ...other) []byte {
 	if version == "" {
 		version = "0"
 	}
@@ -29,13 +29,12 @@ func document(routes []route, version string) []byte {
 	for _, r := range routes {
 		paths[strings.Replace(r.path, "...", "", 1)] = schema{strings.ToLower(r.verb()): operation(r, schemas)}
 	}
-	for _, name := range []string{"query", "query_range", "series", "labels", "label/{name}/values", "metadata"} {
+	for _, name := range []string{"query", "query_range", "series", "labels", "label/{name}/values", "metadata", "rules", "alerts"} {
 		paths["/api/v1/"+name] = prometheusPath(name)
 	}
-	paths["/metrics"] = schema{"get": schema{
-		"operationId": "metrics", "summary": "Metrics of this process", "tags": []string{"prometheus"},
-		"responses": schema{"200": schema{"description": "Prometheus text format", "content": schema{"text/plain": schema{}}}},
-	}}
+	for _, p := range others {
+		paths[p.path] = p.document()
+	}
 	schemaOf(reflect.TypeFor[client.Error](), schemas)
 	schemaOf(reflect.TypeFor[client.Live](), schemas)
 	body, err := json.MarshalIndent(schema{
@@ -50,10 +49,13 @@ func document(routes []route, version string) []byte {
 		"tags": []schema{
 			{"name": "reckon", "description": "Workloads, nodes and the live stream."},
 			{"name": "health", "description": "For supervisors."},
+			{"name": "access", "description": "Signing in and out."},
 			{"name": "prometheus", "description": "The Prometheus HTTP API, answered by Prometheus's own handlers.", "externalDocs": schema{"url": "https://prometheus.io/docs/prometheus/latest/querying/api/"}},
 		},
-		"paths":      paths,
-		"components": schema{"schemas": schemas},
+		"paths": paths,
+		// Who sends none of them is somebody else or nobody, as the server is set up.
+		"security":   []schema{{}, {"token": []string{}}, {"password": []string{}}, {"session": []string{}}},
+		"components": schema{"schemas": schemas, "securitySchemes": securitySchemes()},
 	}, "", "  ")
 	if err != nil {
 		panic(err) // only maps, slices and strings are in it
@@ -65,6 +67,9 @@ func operation(r route, schemas schema) schema {
 	op := schema{"operationId": operationID(r.path), "summary": r.summary, "tags": []string{tagOf(r.path)}}
 	if r.doc != "" {
 		op["description"] = r.doc
+	}
+	if r.free {
+		op["security"] = []schema{}
 	}
 	var params []schema
 	fields := schema{}
@@ -94,7 +99,7 @@ func operation(r route, schemas schema) schema {
 	}
 	responses := schema{"200": schema{"description": "The answer.", "content": content}}
 	for _, status := range r.fails {
-		media, body := "application/json", schema{"schema": schema{"$ref": "#/components/schemas/Error"}}
+		media, body := "application/problem+json", schema{"schema": schema{"$ref": "#/components/schemas/Error"}}
 		if r.answer == nil && r.media == "text/plain" {
 			media, body = "text/plain", schema{}
 		}
@@ -106,6 +111,8 @@ func operation(r route, schemas schema) schema {
 
 var failDocs = map[int]string{
 	400: "A parameter is unknown or malformed; the error names it and what is accepted.",
+	401: "Nobody is known to ask; sign in, or send a token.",
+	403: "Who asks may not see it.",
 	404: "There is no such thing; the hint names what is near.",
 	409: "The name can be several workloads; the hint lists them.",
 	503: "The store is not open yet; try again in a moment.",
@@ -139,7 +146,11 @@ func prometheusPath(name string) schema {
 	op := schema{
 		"operationId": "prometheus_" + strings.NewReplacer("/", "_", "{", "", "}", "").Replace(name),
 		"summary":     "Prometheus: " + name, "tags": []string{"prometheus"},
-		"responses": schema{"200": schema{"description": "As in the Prometheus documentation.", "content": schema{"application/json": schema{}}}},
+		"responses": schema{
+			"200": schema{"description": "As in the Prometheus documentation.", "content": schema{"application/json": schema{}}},
+			"400": schema{"description": "The expression or a parameter is wrong, in the form of Prometheus.", "content": schema{"application/json": schema{}}},
+			"401": schema{"description": failDocs[401]}, "403": schema{"description": failDocs[403]}, "503": schema{"description": "The answer took too long, or the store is not open yet."},
+		},
 	}
 	if strings.Contains(name, "{name}") {
 		op["parameters"] = []schema{{"name": "name", "in": "path", "required": true, "description": "Name of the label.", "schema": schema{"type": "string"}}}

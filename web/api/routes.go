@@ -153,7 +153,11 @@ func (s *server) handler(rt route) http.Handler {
 				r, cancel = s.within(r)
 				defer cancel()
 			}
-			err = rt.handle(w, r, q)
+			answer := w
+			if rt.verb() == http.MethodGet && !rt.stream && !rt.raw {
+				answer = &conditional{w, r.Header.Get("If-None-Match")}
+			}
+			err = rt.handle(answer, r, q)
 		}
 		if err != nil {
 			if status := writeError(w, err); status >= 500 && status != http.StatusServiceUnavailable {

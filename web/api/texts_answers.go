@@ -117,9 +117,12 @@ func answerTexts() map[string]string {
 		"Sensor.up":     "Whether it works.",
 		"Sensor.reason": "Why it does not, and what to do.",
 
-		"Error":       "The body of every answer with a status of 400 and above.",
-		"Error.error": "What is wrong, and where.",
-		"Error.hint":  "What to do about it.",
+		"Error":        "The body of every answer with a status of 400 and above.",
+		"Error.error":  "What is wrong, and where.",
+		"Error.hint":   "What to do about it.",
+		"Error.type":   "Always about:blank; the status says which problem it is (RFC 9457).",
+		"Error.title":  "Name of the status.",
+		"Error.detail": "The same as error.",
 
 		"Live":                   "One tick of what the local agent sees.",
 		"Live.time":              "When the tick was taken.",

@@ -81,7 +81,6 @@ export function App() {
     <header class="top">
       <a class="brand" href="/"><img src="/static/icon.svg" width="22" height="22" alt="" />reckon</a>
       <nav aria-label="Pages">{shownTo().filter((p) => p.key).map((p) => <a href={p.path} aria-current={p.path === page.value || p.path === here?.under ? "page" : undefined} aria-keyshortcuts={"g " + p.key}>{p.title}</a>)}</nav>
-      {here?.range && <Picker />}
       <div class="tools">
         <LiveMark />
         <button aria-label={`Theme: ${theme.value}. Change`} title="Theme: as the system, light or dark" onClick={() => { theme.value = theme.value === "auto" ? "light" : theme.value === "light" ? "dark" : "auto"; }}>{theme.value === "auto" ? "◐ auto" : theme.value === "light" ? "☀ light" : "☾ dark"}</button>
@@ -90,6 +89,7 @@ export function App() {
         {m && !m.name && m.role === "public" && <a href="/auth/login">Sign in</a>}
       </div>
     </header>
+    {here?.range && <div class="timebar"><Picker /></div>}
     {has("made-up") && <p class="madeup" role="note"><b>Made-up site:</b> a simulation plays it; nothing here was measured.</p>}
     <main id="main" tabIndex={-1}>{View && m?.role === "public" && named.includes(here.path) ? <><h1>{here.title}</h1><Closed>{here.title} are shown to those who are signed in.</Closed></> : View ? <View /> : <><h1>Not found</h1><p>There is no page here. <a href="/">The first page</a> is a good place to start.</p></>}</main>
     {help.value && <Help />}

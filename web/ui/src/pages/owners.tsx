@@ -22,7 +22,7 @@ export function Owners() {
       const all = d.total.cpu_seconds as Num;
       return <Section title={`${rows.length} owner${rows.length === 1 ? "" : "s"}`}><Table caption="Owners" rows={rows} keyOf={(r, i) => (r.owner ?? "") + i} sort={by} onSort={(s) => set({ sort: s === "-cpu_seconds" ? "" : s })} cols={[
         { title: "Owner", sort: "owner", cell: (r) => (r.owner && r.owner !== "others" ? <a href={ownerLink(r.owner)}><bdi>{clean(r.owner).slice(0, 60)}</bdi></a> : r.owner || "nobody") },
-        { title: "Used", sort: "cpu_seconds", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-seconds" /> },
+        { title: "Used", sort: "cpu_seconds", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-seconds" is={(r.exactness as Record<string, string> | undefined)?.cpu_seconds} /> },
         { title: "Share of all", cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(r.owner ?? "nobody")} /> },
         { title: "Allocated", sort: "held_core_seconds", number: true, cell: (r) => <Q v={r.held_core_seconds} unit="core-seconds" /> },
         { title: "Unused", number: true, cell: (r) => <Q v={known(r.held_core_seconds) ? Math.max(0, r.held_core_seconds - (known(r.cpu_seconds) ? r.cpu_seconds : 0)) : null} unit="core-seconds" note="allocated and not used, at least" /> },

@@ -1,0 +1,57 @@
+package auth
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"reckon/access"
+	"reckon/access/peer"
+)
+
+// TestWhoAsksOnThisMachine holds who is what without credentials while there are no users.
+func TestWhoAsksOnThisMachine(t *testing.T) {
+	us, err := Open(t.TempDir(), Options{Fast: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = us.Close() })
+	for _, c := range []struct {
+		name  string
+		peer  *peer.Peer // nil: the kernel does not tell
+		trust bool
+		role  access.Role
+		owner string
+		sends bool
+	}{
+		{"root", &peer.Peer{UID: 0, Name: "root"}, false, access.Admin, "", true},
+		{"the user of the server", &peer.Peer{UID: uint32(os.Geteuid()), Name: "me"}, false, access.Admin, "", true},
+		{"another user", &peer.Peer{UID: 4711, Name: "alice"}, false, access.User, "alice", true},
+		{"another network namespace", nil, false, access.Public, "", true},
+		{"as releases before", nil, true, access.Admin, "", true},
+	} {
+		a := &Authenticator{Users: us, Local: true}
+		if !c.trust {
+			a.Peer = func(*http.Request) (peer.Peer, bool) {
+				if c.peer == nil {
+					return peer.Peer{}, false
+				}
+				return *c.peer, true
+			}
+		}
+		r := httptest.NewRequest("GET", "http://127.0.0.1:9870/", nil)
+		v, err := a.Viewer(r)
+		if err != nil || v.Role != c.role || v.Name != c.owner || v.Sends() != c.sends {
+			t.Errorf("%s: %+v, %v", c.name, v, err)
+		}
+	}
+	// A user ends it: then nobody is let in without credentials.
+	if err := us.AddUser(t.Context(), User{Name: "bob", Role: access.User}, "long enough"); err != nil {
+		t.Fatal(err)
+	}
+	a := &Authenticator{Users: us, Local: true, Peer: func(*http.Request) (peer.Peer, bool) { return peer.Peer{UID: 0}, true }}
+	if v, err := a.Viewer(httptest.NewRequest("GET", "http://127.0.0.1:9870/", nil)); err != nil || v.Role != access.Nobody {
+		t.Errorf("with users: %+v, %v", v, err)
+	}
+}

@@ -1,0 +1,54 @@
+package auth
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// source is the address of the sender, without its port: of what a proxy that is believed
+// passes on, the last address that is not such a proxy's own.
+func (a *Authenticator) source(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	if !a.proxy(host) {
+		return host
+	}
+	// Several fields are one list. The right end was written by the nearest proxy.
+	passed := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, text := range slices.Backward(passed) {
+		text = strings.TrimSpace(text)
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return host
+		}
+		host = ip.Unmap().String()
+		if !a.proxy(host) {
+			break
+		}
+	}
+	return host
+}
+
+// proxy reports whether an address is that of a proxy that is believed.
+func (a *Authenticator) proxy(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	ip = ip.Unmap()
+	return slices.ContainsFunc(a.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// secure reports whether the browser speaks TLS, to us or to a proxy that is believed.
+func (a *Authenticator) secure(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	return err == nil && a.proxy(host) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"reckon/access/peer"
+	unixusers "reckon/internal/users"
+)
+
+// peers tells which Unix user is at the other end of a connection.
+type peers struct{ names *unixusers.Table }
+
+func newPeers() peers { return peers{unixusers.New("/")} }
+
+type peerKey struct{}
+
+// note asks the kernel when a connection is accepted: later its other end may be gone, and its
+// port somebody else's.
+func (p *peers) note(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	uid, err := peer.UID(c)
+	if err != nil {
+		return ctx // nobody who is known
+	}
+	p.names.Name(uid) // looked up in the background, where the machine asks a directory
+	return context.WithValue(ctx, peerKey{}, uid)
+}
+
+// of is who sends a request.
+func (p *peers) of(r *http.Request) (peer.Peer, bool) {
+	uid, ok := r.Context().Value(peerKey{}).(uint32)
+	if !ok {
+		return peer.Peer{}, false
+	}
+	return peer.Peer{UID: uid, Name: p.names.Name(uid)}, true
+}
