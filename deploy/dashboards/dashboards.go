@@ -156,7 +156,7 @@ func (p *Panel) json(id, x, y, w, h int) object {
 		defaults["links"] = []object{{"title": linkTitle(p.Link), "url": p.Link, "targetBlank": !strings.HasPrefix(p.Link, "/d/")}}
 	}
 	return object{
-		"id": id, "type": kind, "title": p.Title, "description": p.Help, "datasource": source, "targets": targets, "options": options,
+		"id": id, "type": kind, "title": p.Title, "description": p.describe(), "datasource": source, "targets": targets, "options": options,
 		"fieldConfig": object{"defaults": defaults, "overrides": []object{}}, "gridPos": object{"h": h, "w": w, "x": x, "y": y},
 	}
 }

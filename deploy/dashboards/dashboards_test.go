@@ -122,7 +122,13 @@ func TestMetricsExist(t *testing.T) {
 				if path, _, _ := strings.Cut(panel.Link, "?"); strings.HasPrefix(path, "/d/") && !pages[path] {
 					t.Errorf("%s: %s leads to %s, which is no dashboard", d.Title, panel.Title, path)
 				}
+				if panel.describe() == "" {
+					t.Errorf("%s: %s is not described", d.Title, panel.Title)
+				}
 				for _, q := range panel.Queries {
+					if regexp.MustCompile(`(rate|increase)\([^()]*\[\d+m\]`).MatchString(q.Expr) {
+						t.Errorf("%s: %s: a rate over a fixed time misses spikes or loses what was sampled more slowly: %s", d.Title, panel.Title, q.Expr)
+					}
 					expr, err := p.ParseExpr(plain(q.Expr))
 					if err != nil {
 						t.Fatalf("%s: %s: %v", d.Title, panel.Title, err)
@@ -141,6 +147,7 @@ func TestMetricsExist(t *testing.T) {
 
 // plain puts in what Grafana puts in for All.
 func plain(expr string) string {
+	expr = strings.ReplaceAll(expr, "$__rate_interval", "5m")
 	return regexp.MustCompile(`\$(site|node|workload|owner|server)`).ReplaceAllString(expr, ".*")
 }
 

@@ -38,17 +38,17 @@ func site() Dashboard {
 			stat("Nodes up", "short", `count(group by (site, node) (reckon_agent_info{`+onSite+`}))`),
 			stat("Workloads", "short", `count(group by (workload) (reckon_workload_start_time_seconds{`+onSite+`}))`),
 			stat("Cores", "short", `count(node_cpu_seconds_total{`+onSite+`,mode="idle"})`),
-			stat("CPU in use", "percentunit", `1 - avg(rate(node_cpu_seconds_total{`+onSite+`,mode="idle"}[5m]))`),
+			stat("CPU in use", "percentunit", `1 - avg(rate(node_cpu_seconds_total{`+onSite+`,mode="idle"}[$__rate_interval]))`),
 			stat("Memory in use", "percentunit", `1 - sum(node_memory_MemAvailable_bytes{`+onSite+`}) / sum(node_memory_MemTotal_bytes{`+onSite+`})`),
-			stat("Power", "watt", `sum(rate(reckon_node_attributed_energy_joules_total{`+onSite+`}[5m]))`),
+			stat("Power", "watt", `sum(rate(reckon_node_attributed_energy_joules_total{`+onSite+`}[$__rate_interval]))`),
 		}},
 		{Title: "Use", Panels: []Panel{
-			{Title: "Cores by owner", Unit: "short", Stack: true, Link: toOwner, Queries: one(`topk(12, sum by (owner) (rate(reckon_workload_cpu_seconds_total{`+onSite+`}[5m])))`, "{{owner}}")},
+			{Title: "Cores by owner", Unit: "short", Stack: true, Link: toOwner, Queries: one(`topk(12, sum by (owner) (rate(reckon_workload_cpu_seconds_total{`+onSite+`}[$__rate_interval])))`, "{{owner}}")},
 			{Title: "Memory by owner", Unit: "bytes", Stack: true, Link: toOwner, Queries: one(`topk(12, sum by (owner) (reckon_workload_memory_bytes{`+onSite+`}))`, "{{owner}}")},
-			{Title: "CPU in use by node", Unit: "percentunit", Link: toNode, Queries: one(`topk(20, 1 - avg by (node) (rate(node_cpu_seconds_total{`+onSite+`,mode="idle"}[5m])))`, "{{node}}")},
+			{Title: "CPU in use by node", Unit: "percentunit", Link: toNode, Queries: one(`topk(20, 1 - avg by (node) (rate(node_cpu_seconds_total{`+onSite+`,mode="idle"}[$__rate_interval])))`, "{{node}}")},
 			{Title: "Available memory by node, the least", Unit: "percentunit", Link: toNode, Queries: one(`bottomk(20, node_memory_MemAvailable_bytes{`+onSite+`} / node_memory_MemTotal_bytes{`+onSite+`})`, "{{node}}")},
-			{Title: "Workloads that use most", Unit: "short", Kind: "bargauge", Link: toWorkload, Queries: []Query{{Expr: `topk(15, sum by (workload, owner) (rate(reckon_workload_cpu_seconds_total{` + onSite + `}[5m])))`, Legend: "{{workload}} ({{owner}})", Instant: true}}},
-			{Title: "Waiting for a processor", Help: "Pressure (PSI): share of time in which something waited for CPU.", Unit: "percentunit", Link: toNode, Queries: one(`topk(20, rate(node_pressure_cpu_waiting_seconds_total{`+onSite+`}[5m]))`, "{{node}}")},
+			{Title: "Workloads that use most", Unit: "short", Kind: "bargauge", Link: toWorkload, Queries: []Query{{Expr: `topk(15, sum by (workload, owner) (rate(reckon_workload_cpu_seconds_total{` + onSite + `}[$__rate_interval])))`, Legend: "{{workload}} ({{owner}})", Instant: true}}},
+			{Title: "Waiting for a processor", Help: "Pressure (PSI): share of time in which something waited for CPU.", Unit: "percentunit", Link: toNode, Queries: one(`topk(20, rate(node_pressure_cpu_waiting_seconds_total{`+onSite+`}[$__rate_interval]))`, "{{node}}")},
 		}},
 	}}
 }
@@ -56,19 +56,19 @@ func site() Dashboard {
 func node() Dashboard {
 	return Dashboard{Name: "node", Title: "Node", Description: "One machine: who uses it, and how near to its bounds it is.", Vars: []Var{siteVar, nodeVar}, Rows: []Row{
 		{Title: "Who uses it", Panels: []Panel{
-			{Title: "Cores by workload", Help: "Workloads and other add up to what the machine was busy.", Unit: "short", Stack: true, Width: 24, Link: toWorkload, Queries: one(`topk(15, sum by (workload) (rate(reckon_workload_cpu_seconds_total{`+onNode+`}[5m])))`, "{{workload}}")},
+			{Title: "Cores by workload", Help: "Workloads and other add up to what the machine was busy.", Unit: "short", Stack: true, Width: 24, Link: toWorkload, Queries: one(`topk(15, sum by (workload) (rate(reckon_workload_cpu_seconds_total{`+onNode+`}[$__rate_interval])))`, "{{workload}}")},
 			{Title: "Memory by workload", Unit: "bytes", Stack: true, Link: toWorkload, Queries: one(`topk(15, sum by (workload) (reckon_workload_memory_bytes{`+onNode+`}))`, "{{workload}}")},
-			{Title: "Storage by workload", Unit: "Bps", Link: toWorkload, Queries: one(`topk(15, sum by (workload, direction) (rate(reckon_workload_io_bytes_total{`+onNode+`}[5m])))`, "{{workload}} {{direction}}")},
+			{Title: "Storage by workload", Unit: "Bps", Link: toWorkload, Queries: one(`topk(15, sum by (workload, direction) (rate(reckon_workload_io_bytes_total{`+onNode+`}[$__rate_interval])))`, "{{workload}} {{direction}}")},
 		}},
 		{Title: "The machine", Panels: []Panel{
-			{Title: "CPU by mode", Unit: "short", Stack: true, Queries: one(`sum by (node, mode) (rate(node_cpu_seconds_total{`+onNode+`,mode!="idle"}[5m]))`, "{{node}} {{mode}}")},
+			{Title: "CPU by mode", Unit: "short", Stack: true, Queries: one(`sum by (node, mode) (rate(node_cpu_seconds_total{`+onNode+`,mode!="idle"}[$__rate_interval]))`, "{{node}} {{mode}}")},
 			{Title: "Memory", Unit: "bytes", Queries: []Query{{Expr: `node_memory_MemTotal_bytes{` + onNode + `}`, Legend: "{{node}} there is"}, {Expr: `node_memory_MemAvailable_bytes{` + onNode + `}`, Legend: "{{node}} available"}}},
 			{Title: "Load and running", Unit: "short", Queries: []Query{{Expr: `node_load1{` + onNode + `}`, Legend: "{{node}} load"}, {Expr: `node_procs_running{` + onNode + `}`, Legend: "{{node}} running"}}},
-			{Title: "Pressure", Unit: "percentunit", Queries: []Query{{Expr: `rate(node_pressure_cpu_waiting_seconds_total{` + onNode + `}[5m])`, Legend: "{{node}} CPU"}, {Expr: `rate(node_pressure_memory_waiting_seconds_total{` + onNode + `}[5m])`, Legend: "{{node}} memory"}, {Expr: `rate(node_pressure_io_waiting_seconds_total{` + onNode + `}[5m])`, Legend: "{{node}} storage"}}},
+			{Title: "Pressure", Unit: "percentunit", Queries: []Query{{Expr: `rate(node_pressure_cpu_waiting_seconds_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} CPU"}, {Expr: `rate(node_pressure_memory_waiting_seconds_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} memory"}, {Expr: `rate(node_pressure_io_waiting_seconds_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} storage"}}},
 			{Title: "Free on file systems", Unit: "percentunit", Queries: one(`node_filesystem_avail_bytes{`+onNode+`,fstype!~"tmpfs|ramfs|overlay"} / node_filesystem_size_bytes{`+onNode+`,fstype!~"tmpfs|ramfs|overlay"}`, "{{node}} {{mountpoint}}")},
-			{Title: "Disks", Unit: "Bps", Queries: []Query{{Expr: `rate(node_disk_read_bytes_total{` + onNode + `}[5m])`, Legend: "{{node}} {{device}} read"}, {Expr: `rate(node_disk_written_bytes_total{` + onNode + `}[5m])`, Legend: "{{node}} {{device}} written"}}},
-			{Title: "Network", Unit: "Bps", Queries: []Query{{Expr: `rate(node_network_receive_bytes_total{` + onNode + `,device!="lo"}[5m])`, Legend: "{{node}} {{device}} in"}, {Expr: `rate(node_network_transmit_bytes_total{` + onNode + `,device!="lo"}[5m])`, Legend: "{{node}} {{device}} out"}}},
-			{Title: "Power", Unit: "watt", Queries: one(`sum by (node, domain) (rate(reckon_node_attributed_energy_joules_total{`+onNode+`}[5m]))`, "{{node}} {{domain}}")},
+			{Title: "Disks", Unit: "Bps", Queries: []Query{{Expr: `rate(node_disk_read_bytes_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} {{device}} read"}, {Expr: `rate(node_disk_written_bytes_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} {{device}} written"}}},
+			{Title: "Network", Unit: "Bps", Queries: []Query{{Expr: `rate(node_network_receive_bytes_total{` + onNode + `,device!="lo"}[$__rate_interval])`, Legend: "{{node}} {{device}} in"}, {Expr: `rate(node_network_transmit_bytes_total{` + onNode + `,device!="lo"}[$__rate_interval])`, Legend: "{{node}} {{device}} out"}}},
+			{Title: "Power", Unit: "watt", Queries: one(`sum by (node, domain) (rate(reckon_node_attributed_energy_joules_total{`+onNode+`}[$__rate_interval]))`, "{{node}} {{domain}}")},
 		}},
 	}}
 }
@@ -77,17 +77,17 @@ func workload() Dashboard {
 	v := Var{Name: "workload", Metric: "reckon_workload_start_time_seconds", Label: "workload"}
 	return Dashboard{Name: "workload", Title: "Workload", Description: "One job, pod, service or session: asked for against used, over time.", Vars: []Var{v}, Rows: []Row{
 		{Title: "Asked for and used", Panels: []Panel{
-			{Title: "Cores", Unit: "short", Link: pageOfJob, Queries: []Query{{Expr: `sum by (workload) (rate(reckon_workload_cpu_seconds_total{` + onWork + `}[5m]))`, Legend: "{{workload}} used"}, {Expr: `sum by (workload) (max by (workload, node) (reckon_workload_request_cores{` + onWork + `}))`, Legend: "{{workload}} asked for"}}},
+			{Title: "Cores", Unit: "short", Link: pageOfJob, Queries: []Query{{Expr: `sum by (workload) (rate(reckon_workload_cpu_seconds_total{` + onWork + `}[$__rate_interval]))`, Legend: "{{workload}} used"}, {Expr: `sum by (workload) (max by (workload, node) (reckon_workload_request_cores{` + onWork + `}))`, Legend: "{{workload}} asked for"}}},
 			{Title: "Memory", Unit: "bytes", Link: pageOfJob, Queries: []Query{{Expr: `sum by (workload) (reckon_workload_memory_bytes{` + onWork + `})`, Legend: "{{workload}} held"}, {Expr: `sum by (workload) (max by (workload, node) (reckon_workload_request_memory_bytes{` + onWork + `}))`, Legend: "{{workload}} asked for"}}},
-			{Title: "Cores, p95 over seconds", Help: "From the native histogram: one observation a second.", Unit: "short", Queries: one(`histogram_quantile(0.95, sum by (workload) (rate(reckon_workload_cores{`+onWork+`}[10m])))`, "{{workload}}")},
-			{Title: "Waited for a processor", Unit: "short", Queries: one(`sum by (workload) (rate(reckon_workload_cpu_wait_seconds_total{`+onWork+`}[5m]))`, "{{workload}}")},
+			{Title: "Cores, p95 over seconds", Help: "From the native histogram: one observation a second.", Unit: "short", Queries: one(`histogram_quantile(0.95, sum by (workload) (rate(reckon_workload_cores{`+onWork+`}[$__rate_interval])))`, "{{workload}}")},
+			{Title: "Waited for a processor", Unit: "short", Queries: one(`sum by (workload) (rate(reckon_workload_cpu_wait_seconds_total{`+onWork+`}[$__rate_interval]))`, "{{workload}}")},
 		}},
 		{Title: "Where and by what", Panels: []Panel{
-			{Title: "Cores by node", Unit: "short", Stack: true, Link: toNode, Queries: one(`sum by (node) (rate(reckon_workload_cpu_seconds_total{`+onWork+`}[5m]))`, "{{node}}")},
-			{Title: "Cores by program", Unit: "short", Stack: true, Queries: one(`topk(12, sum by (command) (rate(reckon_command_cpu_seconds_total{`+onWork+`}[5m])))`, "{{command}}")},
-			{Title: "Storage", Unit: "Bps", Queries: one(`sum by (workload, direction) (rate(reckon_workload_io_bytes_total{`+onWork+`}[5m]))`, "{{workload}} {{direction}}")},
-			{Title: "Power", Unit: "watt", Queries: one(`sum by (workload, domain, method) (rate(reckon_workload_energy_joules_total{`+onWork+`}[5m]))`, "{{workload}} {{domain}} ({{method}})")},
-			{Title: "GPUs", Unit: "short", Queries: one(`sum by (workload, device) (rate(reckon_workload_gpu_seconds_total{`+onWork+`}[5m]))`, "{{workload}} {{device}}")},
+			{Title: "Cores by node", Unit: "short", Stack: true, Link: toNode, Queries: one(`sum by (node) (rate(reckon_workload_cpu_seconds_total{`+onWork+`}[$__rate_interval]))`, "{{node}}")},
+			{Title: "Cores by program", Unit: "short", Stack: true, Queries: one(`topk(12, sum by (command) (rate(reckon_command_cpu_seconds_total{`+onWork+`}[$__rate_interval])))`, "{{command}}")},
+			{Title: "Storage", Unit: "Bps", Queries: one(`sum by (workload, direction) (rate(reckon_workload_io_bytes_total{`+onWork+`}[$__rate_interval]))`, "{{workload}} {{direction}}")},
+			{Title: "Power", Unit: "watt", Queries: one(`sum by (workload, domain, method) (rate(reckon_workload_energy_joules_total{`+onWork+`}[$__rate_interval]))`, "{{workload}} {{domain}} ({{method}})")},
+			{Title: "GPUs", Unit: "short", Queries: one(`sum by (workload, device) (rate(reckon_workload_gpu_seconds_total{`+onWork+`}[$__rate_interval]))`, "{{workload}} {{device}}")},
 			{Title: "Processes and threads", Unit: "short", Queries: []Query{{Expr: `sum by (workload) (reckon_workload_processes{` + onWork + `})`, Legend: "{{workload}} processes"}, {Expr: `sum by (workload) (reckon_workload_threads{` + onWork + `})`, Legend: "{{workload}} threads"}}},
 		}},
 	}}
@@ -100,12 +100,12 @@ func owner() Dashboard {
 			stat("Workloads", "short", `count(group by (workload) (reckon_workload_start_time_seconds{`+onOwner+`}))`),
 			stat("Core hours of the last day", "short", `sum(increase(reckon_workload_cpu_seconds_total{`+onOwner+`}[1d])) / 3600`),
 			stat("Energy of the last day", "joule", `sum(increase(reckon_workload_energy_joules_total{`+onOwner+`}[1d]))`),
-			{Title: "Cores by workload", Unit: "short", Stack: true, Link: toWorkload, Queries: one(`topk(12, sum by (workload) (rate(reckon_workload_cpu_seconds_total{`+onOwner+`}[5m])))`, "{{workload}}")},
+			{Title: "Cores by workload", Unit: "short", Stack: true, Link: toWorkload, Queries: one(`topk(12, sum by (workload) (rate(reckon_workload_cpu_seconds_total{`+onOwner+`}[$__rate_interval])))`, "{{workload}}")},
 			{Title: "Memory by workload", Unit: "bytes", Stack: true, Link: toWorkload, Queries: one(`topk(12, sum by (workload) (reckon_workload_memory_bytes{`+onOwner+`}))`, "{{workload}}")},
-			{Title: "Cores by node", Unit: "short", Stack: true, Link: toNode, Queries: one(`sum by (node) (rate(reckon_workload_cpu_seconds_total{`+onOwner+`}[5m]))`, "{{node}}")},
-			{Title: "Power", Unit: "watt", Queries: one(`sum by (owner, domain) (rate(reckon_workload_energy_joules_total{`+onOwner+`}[5m]))`, "{{owner}} {{domain}}")},
-			{Title: "Cores asked for and used", Unit: "short", Queries: []Query{{Expr: `sum by (owner) (reckon_workload_request_cores{` + onOwner + `})`, Legend: "{{owner}} asked for"}, {Expr: `sum by (owner) (rate(reckon_workload_cpu_seconds_total{` + onOwner + `}[5m]))`, Legend: "{{owner}} used"}}},
-			{Title: "GPUs in use", Unit: "short", Queries: one(`sum by (owner) (rate(reckon_workload_gpu_seconds_total{`+onOwner+`}[5m]))`, "{{owner}}")},
+			{Title: "Cores by node", Unit: "short", Stack: true, Link: toNode, Queries: one(`sum by (node) (rate(reckon_workload_cpu_seconds_total{`+onOwner+`}[$__rate_interval]))`, "{{node}}")},
+			{Title: "Power", Unit: "watt", Queries: one(`sum by (owner, domain) (rate(reckon_workload_energy_joules_total{`+onOwner+`}[$__rate_interval]))`, "{{owner}} {{domain}}")},
+			{Title: "Cores asked for and used", Unit: "short", Queries: []Query{{Expr: `sum by (owner) (reckon_workload_request_cores{` + onOwner + `})`, Legend: "{{owner}} asked for"}, {Expr: `sum by (owner) (rate(reckon_workload_cpu_seconds_total{` + onOwner + `}[$__rate_interval]))`, Legend: "{{owner}} used"}}},
+			{Title: "GPUs in use", Unit: "short", Queries: one(`sum by (owner) (rate(reckon_workload_gpu_seconds_total{`+onOwner+`}[$__rate_interval]))`, "{{owner}}")},
 		}},
 	}}
 }
