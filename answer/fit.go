@@ -20,6 +20,7 @@ type Fit struct {
 	// Rollups tell what nodes there were lately while the series are away; Outage is nil
 	// where they never are.
 	Rollups NodeUse
+	GPUs    GPUViews // nil: which GPUs can be shared is not answered
 	Outage  *Outage
 	Clock   func() time.Time
 }
@@ -151,6 +152,12 @@ func (f *Fit) Fit(ctx context.Context, q client.FitQuery) (client.FitList, error
 		list.Places = append(list.Places, c.Place)
 	}
 	slices.SortFunc(list.Places, comparePlaces)
+	if q.Shares() && f.GPUs != nil {
+		err := f.sharing(ctx, &list, q, now)
+		if err := f.Outage.degrade(&list.Missing, "which GPUs can be shared", err); err != nil {
+			return client.FitList{}, err
+		}
+	}
 	return list, nil
 }
 

@@ -11,14 +11,20 @@ import (
 type FitQuery struct {
 	Cores       float64
 	MemoryBytes float64
-	GPUs        float64
-	Time        time.Duration
+	GPUs        float64 // below 1: a part of one GPU's time
+	// GPUMemoryBytes is the memory of one GPU. With it, or with a part of a GPU, the
+	// answer says which GPUs can be shared.
+	GPUMemoryBytes float64
+	Time           time.Duration
 }
+
+// Shares reports whether the question is about a part of a GPU.
+func (f FitQuery) Shares() bool { return f.GPUs > 0 && f.GPUs < 1 || f.GPUMemoryBytes > 0 }
 
 // Query writes the question as parameters of GET /api/reckon/v1/fit.
 func (f FitQuery) Query() url.Values {
 	q := url.Values{}
-	for key, v := range map[string]float64{"cores": f.Cores, "memory_bytes": f.MemoryBytes, "gpus": f.GPUs} {
+	for key, v := range map[string]float64{"cores": f.Cores, "memory_bytes": f.MemoryBytes, "gpus": f.GPUs, "gpu_memory_bytes": f.GPUMemoryBytes} {
 		if v > 0 {
 			q.Set(key, strconv.FormatFloat(v, 'f', -1, 64))
 		}
@@ -51,10 +57,51 @@ type Place struct {
 	LongestRun *float64 `json:"longest_run_seconds"` // how long the longest of them ran
 }
 
+// GPUTenant is a workload that has a GPU open, with what it used there in the last day.
+type GPUTenant struct {
+	Workload string `json:"workload"`
+	Owner    string `json:"owner,omitempty"`
+	// MemoryPeak is the most that it held at one time, BusyPeak the busiest minute as a share
+	// of it, BusyMean the mean; null when not measured.
+	MemoryPeak *float64 `json:"memory_peak_bytes"`
+	BusyPeak   *float64 `json:"busy_peak_ratio"`
+	BusyMean   *float64 `json:"busy_mean_ratio"`
+	// Estimated says that its time was split by memory held or evenly, not measured.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// GPUShare is a GPU, or a partition of one, that the job could have beside others.
+type GPUShare struct {
+	Site        string      `json:"site,omitempty"`
+	Node        string      `json:"node"`
+	Device      string      `json:"device"`
+	Index       string      `json:"index"`
+	Model       string      `json:"model,omitempty"`
+	Partition   bool        `json:"partition,omitempty"` // a MIG instance
+	MemoryBytes *float64    `json:"memory_bytes"`
+	Tenants     []GPUTenant `json:"tenants"`
+	// Fits says whether memory and time are enough beside the tenants' peaks of memory and
+	// mean use; null when that is not known. Why says what is not enough or not known.
+	Fits *bool  `json:"fits"`
+	Why  string `json:"why,omitempty"`
+	// MemoryLeft and BusyLeft are what is left beside all of them, at the peaks of memory and
+	// in the mean of time; below 0 is what is too little.
+	MemoryLeft *float64 `json:"memory_left_bytes"`
+	BusyLeft   *float64 `json:"busy_left_ratio"`
+	// SlowdownAtLeast is by how much they all take longer together at least: the sum of the
+	// mean use and of what is asked, 1 where that is below 1. Contention for memory and
+	// caches comes on top. AtPeaks is the same with each one's busiest minute.
+	SlowdownAtLeast *float64 `json:"slowdown_at_least"`
+	AtPeaks         *float64 `json:"slowdown_at_peaks"`
+	Profile         string   `json:"profile,omitempty"` // of MIG or time slices to take
+}
+
 // FitList is the answer of GET /api/reckon/v1/fit, the best place first.
 type FitList struct {
-	Places  []Place  `json:"places"`
-	Missing []string `json:"missing,omitempty"`
+	Places []Place `json:"places"`
+	// Sharing are GPUs that the job could share, the best first, where it asked for a part.
+	Sharing []GPUShare `json:"sharing,omitempty"`
+	Missing []string   `json:"missing,omitempty"`
 }
 
 // Fit asks where a job would fit.

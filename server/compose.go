@@ -152,7 +152,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.MadeUp = o.MadeUp || s.config.Play != nil
 	s.mountAlerts(&o, &prometheus)
 	o.Prometheus = promapi.Handler(prometheus)
-	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, Outage: outage, Clock: time.Now}
+	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, GPUs: views, Outage: outage, Clock: time.Now}
 	s.forecasts = &forecast.Keeper{
 		Rollups: s.catalogue, Catalogue: s.catalogue, Store: s.catalogue, Series: s.series, Engine: s.engine.Within(5_000_000, time.Minute),
 		Hour: forecastHour, Location: time.Local, Clock: time.Now,

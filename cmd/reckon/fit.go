@@ -15,7 +15,7 @@ import (
 
 func newFit(g *globals) *cobra.Command {
 	var q client.FitQuery
-	var memory, length string
+	var memory, gpuMemory, length string
 	var ranked bool
 	var format *choice
 	cmd := &cobra.Command{
@@ -24,9 +24,14 @@ func newFit(g *globals) *cobra.Command {
 		Long: `Tell which machines or partitions fit a job, where there is room now, and what
 jobs that asked for about as much (half to twice) waited there in the last 30
 days. Amounts are of one node. It works with and without a batch system; waits are
-known only from one.`,
+known only from one.
+
+With a part of a GPU (--gpus 0.4) or an amount of its memory the answer lists the GPUs
+that the job could share: who has them open, what is left beside their peaks of the
+last day, by how much all slow down at least, and the partition to take.`,
 		Example: `  reckon fit --cores 16 --memory 64G --time 8h
   reckon fit --gpus 1
+  reckon fit --gpus 0.4 --gpu-memory 3GiB
   reckon fit --cores 16 --memory 64G --rank
   reckon fit --cores 4 --format json | jq '.places[0]'`,
 		Args:              cobra.NoArgs,
@@ -34,6 +39,9 @@ known only from one.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if q.MemoryBytes, err = byteCount("memory", memory); err != nil {
+				return err
+			}
+			if q.GPUMemoryBytes, err = byteCount("gpu-memory", gpuMemory); err != nil {
 				return err
 			}
 			if q.Time, err = span("time", length); err != nil {
@@ -52,7 +60,8 @@ known only from one.`,
 	f := cmd.Flags()
 	f.Float64Var(&q.Cores, "cores", 0, "cores on one node")
 	f.StringVar(&memory, "memory", "", "memory on one node, such as 64G (1024 based)")
-	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs on one node")
+	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs on one node; below 1 a part of the time of one")
+	f.StringVar(&gpuMemory, "gpu-memory", "", "memory of one GPU, such as 3G (1024 based)")
 	f.StringVar(&length, "time", "", "how long it runs, such as 8h: longer jobs are not compared")
 	f.BoolVar(&ranked, "rank", false, "order the nodes by the watts that it adds there, as `reckon rank --explain`")
 	format = addFormat(cmd, "table", "json", "csv")
@@ -84,7 +93,12 @@ func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) e
 		list, err := c.Fit(ctx, q)
 		return shown{json: list, csv: csvOf(list.Places), rows: len(list.Places), missing: list.Missing,
 			empty: "no node has reported within the last day; start an agent with `reckon up` or reckon-agent",
-			print: func(s term.Screen) error { return fitTable(list.Places).Print(s) }}, err
+			print: func(s term.Screen) error {
+				if err := fitTable(list.Places).Print(s); err != nil || !q.Shares() {
+					return err
+				}
+				return printSharing(g, list.Sharing)
+			}}, err
 	})
 }
 
@@ -104,6 +118,40 @@ func fitTable(places []client.Place) *term.Table {
 			term.Number(p.GPUs), fmt.Sprint(p.Comparable), term.Seconds(p.WaitP50), term.Seconds(p.WaitP90), p.Why)
 	}
 	return t
+}
+
+// printSharing shows which GPUs the job could share.
+func printSharing(g *globals, list []client.GPUShare) error {
+	if len(list) == 0 {
+		fmt.Fprintln(g.stderr, "reckon: note: no GPU reported in the last minutes: which can be shared is not known")
+		return nil
+	}
+	fmt.Fprintln(g.stdout)
+	t := term.NewTable(
+		term.Column{Title: "SHARES"}, term.Column{Title: "NODE", Shrink: 8}, term.Column{Title: "GPU"}, term.Column{Title: "MODEL", Shrink: 10, Optional: 1},
+		term.Column{Title: "WITH", Shrink: 12}, term.Column{Title: "MEMORY LEFT", Right: true}, term.Column{Title: "TIME LEFT", Right: true},
+		term.Column{Title: "SLOWDOWN", Right: true}, term.Column{Title: "PROFILE"}, term.Column{Title: "WHY", Shrink: 12})
+	for i := range list {
+		s := &list[i]
+		fits := "unknown"
+		if s.Fits != nil {
+			fits = map[bool]string{true: "yes", false: "no"}[*s.Fits]
+		}
+		var with []string
+		for _, tenant := range s.Tenants {
+			name := tenant.Workload
+			if tenant.Estimated {
+				name = "~" + name
+			}
+			with = append(with, name)
+		}
+		slow := term.Unknown
+		if s.SlowdownAtLeast != nil {
+			slow = fmt.Sprintf(">= %.2f", *s.SlowdownAtLeast)
+		}
+		t.Add(fits, s.Node, s.Index, s.Model, cmp.Or(strings.Join(with, ", "), "nobody"), term.Bytes(s.MemoryLeft), term.Percent(s.BusyLeft), slow, s.Profile, s.Why)
+	}
+	return t.Print(g.screen())
 }
 
 // counted is a number that may not be known.

@@ -1,0 +1,179 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/access"
+	"reckon/client"
+	"reckon/query"
+)
+
+// GPUViews reads GPUs with who has them open; query.Views has it.
+type GPUViews interface {
+	GPUSpaces(ctx context.Context, from, at time.Time) ([]query.GPUSpace, error)
+}
+
+// shareBack is how far the peaks of running jobs are looked for.
+const shareBack = 24 * time.Hour
+
+// sharing judges every GPU for a job that takes a part of one.
+func (f *Fit) sharing(ctx context.Context, list *client.FitList, q client.FitQuery, now time.Time) error {
+	spaces, err := f.GPUs.GPUSpaces(ctx, now.Add(-shareBack), now)
+	if err != nil {
+		return err
+	}
+	viewer := access.From(ctx)
+	for i := range spaces {
+		s := &spaces[i]
+		if s.Partitions > 0 {
+			continue // its partitions are there by themselves
+		}
+		g := judgeShare(s, q)
+		for k := range g.Tenants {
+			if t := &g.Tenants[k]; !viewer.Sees(t.Owner) {
+				t.Workload, t.Owner = "another user's", ""
+			}
+		}
+		list.Sharing = append(list.Sharing, g)
+	}
+	slices.SortStableFunc(list.Sharing, compareShares)
+	return nil
+}
+
+// judgeShare says whether a job fits beside the tenants of a GPU. A GPU that nobody has
+// open is free for it whole.
+func judgeShare(s *query.GPUSpace, q client.FitQuery) client.GPUShare {
+	g := client.GPUShare{Site: s.Site, Node: s.Node, Device: s.Device, Index: s.Index, Model: s.Model,
+		Partition: s.Parent != "", MemoryBytes: s.MemoryBytes, Tenants: append([]client.GPUTenant{}, s.Tenants...)}
+	ask := min(q.GPUs, 1)
+	held, mean, peak := 0.0, ask, ask
+	heldKnown, busyKnown := s.MemoryBytes != nil, true
+	for _, t := range s.Tenants {
+		if t.MemoryPeak == nil {
+			heldKnown = false
+		} else {
+			held += *t.MemoryPeak
+		}
+		if t.BusyMean == nil || t.BusyPeak == nil {
+			busyKnown = false
+		} else {
+			mean, peak = mean+*t.BusyMean, peak+*t.BusyPeak
+		}
+	}
+	var short, unknown []string
+	switch {
+	case !heldKnown:
+		if unknown = append(unknown, "memory"); s.MemoryBytes != nil && q.GPUMemoryBytes > *s.MemoryBytes {
+			unknown, short = nil, append(short, "memory")
+		}
+	default:
+		if g.MemoryLeft = new(*s.MemoryBytes - held - q.GPUMemoryBytes); *g.MemoryLeft < 0 {
+			short = append(short, "memory")
+		}
+	}
+	if busyKnown {
+		g.BusyLeft = new(1 - mean)
+		g.SlowdownAtLeast, g.AtPeaks = new(max(mean, 1)), new(max(peak, 1))
+		if *g.BusyLeft < -1e-9 {
+			short = append(short, "time")
+		}
+	} else {
+		unknown = append(unknown, "use of the tenants")
+	}
+	switch {
+	case len(short) > 0:
+		g.Fits, g.Why = new(false), "too little: "+strings.Join(short, ", ")
+	case len(unknown) > 0:
+		g.Why = "not known: " + strings.Join(unknown, ", ")
+	default:
+		g.Fits = new(true)
+		if *g.AtPeaks > 1 {
+			g.Why = fmt.Sprintf("they slow each other down by %.0f %% when all are at their busiest", 100*(*g.AtPeaks-1))
+		}
+	}
+	g.Profile = profile(s, q)
+	return g
+}
+
+// compareShares orders those that fit first, and among them the fullest: a GPU that is free
+// stays free for a job that needs it whole.
+func compareShares(a, b client.GPUShare) int {
+	rank := func(g *client.GPUShare) int {
+		switch {
+		case g.Fits == nil:
+			return 1
+		case *g.Fits:
+			return 0
+		}
+		return 2
+	}
+	left := func(v *float64) float64 {
+		if v == nil {
+			return math.Inf(1)
+		}
+		return *v
+	}
+	return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(left(a.BusyLeft), left(b.BusyLeft)), cmp.Compare(left(a.MemoryLeft), left(b.MemoryLeft)))
+}
+
+// A migProfile is a size of partitions: sevenths of the processors and GB of memory (NVIDIA
+// Multi-Instance GPU User Guide, "Supported MIG Profiles").
+type migProfile struct {
+	slices, memory int
+}
+
+// migProfiles are by words in the name of a model and its memory in GB.
+var migProfiles = []struct {
+	words    []string
+	memory   int // GB that the whole has, about
+	parts    int
+	profiles []migProfile
+}{
+	{[]string{"A100", "A800"}, 40, 7, []migProfile{{1, 5}, {1, 10}, {2, 10}, {3, 20}, {4, 20}, {7, 40}}},
+	{[]string{"A100", "A800", "H100", "H800"}, 80, 7, []migProfile{{1, 10}, {1, 20}, {2, 20}, {3, 40}, {4, 40}, {7, 80}}},
+	{[]string{"H100", "GH200"}, 96, 7, []migProfile{{1, 12}, {1, 24}, {2, 24}, {3, 48}, {4, 48}, {7, 96}}},
+	{[]string{"H200"}, 141, 7, []migProfile{{1, 18}, {1, 35}, {2, 35}, {3, 71}, {4, 71}, {7, 141}}},
+	{[]string{"A30"}, 24, 4, []migProfile{{1, 6}, {2, 12}, {4, 24}}},
+}
+
+// profile is the smallest partition that holds the job, or how many could take turns; empty
+// where the device is a partition already.
+func profile(s *query.GPUSpace, q client.FitQuery) string {
+	if s.Parent != "" {
+		return ""
+	}
+	if s.MemoryBytes != nil {
+		whole := *s.MemoryBytes / (1 << 30)
+		for _, m := range migProfiles {
+			named := slices.ContainsFunc(m.words, func(w string) bool { return slices.Contains(strings.FieldsFunc(s.Model, notWord), w) })
+			if !named || math.Abs(whole-float64(m.memory)) > 0.12*float64(m.memory) {
+				continue
+			}
+			for _, p := range m.profiles {
+				if float64(p.slices) >= q.GPUs*float64(m.parts)-1e-9 && float64(p.memory)*0.93*(1<<30) >= q.GPUMemoryBytes {
+					return fmt.Sprintf("MIG %dg.%dgb", p.slices, p.memory)
+				}
+			}
+			return "" // it takes more than the whole
+		}
+	}
+	n := math.Inf(1)
+	if q.GPUs > 0 {
+		n = math.Floor(1/q.GPUs + 1e-9)
+	}
+	if q.GPUMemoryBytes > 0 && s.MemoryBytes != nil {
+		n = min(n, math.Floor(*s.MemoryBytes/q.GPUMemoryBytes))
+	}
+	if n < 2 || math.IsInf(n, 0) {
+		return ""
+	}
+	return fmt.Sprintf("time slices, %d of such jobs", int(n))
+}
+
+func notWord(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '/' }

@@ -1,0 +1,158 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/client"
+	"reckon/internal/series"
+)
+
+// GPUSpace is a GPU, or a partition of one, and what has it open.
+type GPUSpace struct {
+	Site, Node, Device string
+	Index, Model       string
+	Parent             string   // the device that it is a partition of
+	Partitions         int      // that it is divided into
+	MemoryBytes        *float64 // that it has
+	Tenants            []client.GPUTenant
+}
+
+const (
+	gpuInfoMetric       = "reckon_gpu_info"
+	gpuSizeMetric       = "reckon_gpu_memory_size_bytes"
+	gpuPartsMetric      = "reckon_gpu_partitions"
+	workloadGPUSeconds  = "reckon_workload_gpu_seconds_total"
+	workloadGPUMemory   = "reckon_workload_gpu_memory_bytes"
+	measuredOfProcesses = "measured"
+)
+
+// tenancy is what one workload does on one device.
+type tenancy struct {
+	client.GPUTenant
+	last   int64             // when it was seen last, ms
+	busy   map[int64]float64 // busy seconds by minute
+	memory map[int64]float64 // bytes by time: the parts of it are added up
+	first  int64
+}
+
+type spaceKey struct{ site, node, device string }
+
+// GPUSpaces reads the GPUs that reported shortly before a time, with the workloads that
+// have them open and their peaks since from.
+func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, error) {
+	spaces := map[spaceKey]*GPUSpace{}
+	tenants := map[spaceKey]map[string]*tenancy{}
+	live := at.Add(-watchedFor).UnixMilli()
+	var n series.Labels
+	err := series.Each(ctx, v.q, from, at, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "device", "index", "model", "parent", "method")
+		key := spaceKey{n.Site, n.Node, n.Rest["device"]}
+		if n.Workload != "" {
+			readTenant(tenants, key, &n, it)
+			return nil
+		}
+		var last int64
+		value := 0.0
+		eachValue(it, func(t int64, x float64) { last, value = t, x })
+		if last < live {
+			return nil
+		}
+		s := spaces[key]
+		if s == nil {
+			s = &GPUSpace{Site: n.Site, Node: n.Node, Device: n.Rest["device"]}
+			spaces[key] = s
+		}
+		switch n.Metric {
+		case gpuInfoMetric:
+			s.Index, s.Model, s.Parent = strings.Clone(n.Rest["index"]), strings.Clone(n.Rest["model"]), strings.Clone(n.Rest["parent"])
+		case gpuSizeMetric:
+			s.MemoryBytes = ptr(value)
+		case gpuPartsMetric:
+			s.Partitions = int(value)
+		}
+		return nil
+	}, series.OneOf("__name__", []string{gpuInfoMetric, gpuSizeMetric, gpuPartsMetric, workloadGPUSeconds, workloadGPUMemory}))
+	if err != nil {
+		return nil, err
+	}
+	var out []GPUSpace
+	for key, s := range spaces {
+		for _, t := range tenants[key] {
+			if t.last >= live {
+				s.Tenants = append(s.Tenants, t.peaks())
+			}
+		}
+		slices.SortFunc(s.Tenants, func(a, b client.GPUTenant) int { return strings.Compare(a.Workload, b.Workload) })
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(a, b GPUSpace) int {
+		return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Index, b.Index), strings.Compare(a.Device, b.Device))
+	})
+	return out, nil
+}
+
+// readTenant takes one series of a workload on a device.
+func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.Labels, it chunkenc.Iterator) {
+	by := all[key]
+	if by == nil {
+		by = map[string]*tenancy{}
+		all[key] = by
+	}
+	t := by[n.Workload]
+	if t == nil {
+		t = &tenancy{GPUTenant: client.GPUTenant{Workload: strings.Clone(n.Workload), Owner: strings.Clone(n.Owner)},
+			busy: map[int64]float64{}, memory: map[int64]float64{}}
+		by[t.Workload] = t
+	}
+	if n.Metric == workloadGPUMemory {
+		eachValue(it, func(at int64, x float64) {
+			t.last = max(t.last, at)
+			t.memory[at] += x
+		})
+		return
+	}
+	t.Estimated = t.Estimated || n.Rest["method"] != measuredOfProcesses
+	prev, was := int64(0), 0.0
+	eachValue(it, func(at int64, x float64) {
+		if t.last = max(t.last, at); t.first == 0 || at < t.first {
+			t.first = at
+		}
+		if prev != 0 && x >= was && at > prev {
+			// What a sample counted is spread over the minutes since the one before it.
+			for m := prev / 60000; m <= at/60000; m++ {
+				share := float64(min(at, (m+1)*60000)-max(prev, m*60000)) / float64(at-prev)
+				t.busy[m] += share * (x - was)
+			}
+		}
+		prev, was = at, x
+	})
+}
+
+// peaks sums up a tenancy. The first and the last minute are not whole, and count for the
+// mean only.
+func (t *tenancy) peaks() client.GPUTenant {
+	for _, b := range t.memory {
+		most(&t.MemoryPeak, b)
+	}
+	sum := 0.0
+	for m, b := range t.busy {
+		sum += b
+		if m > t.first/60000 && m < t.last/60000 {
+			most(&t.BusyPeak, min(b/60, 1))
+		}
+	}
+	if span := float64(t.last-t.first) / 1000; t.first != 0 && span >= 60 {
+		t.BusyMean = ptr(min(sum/span, 1))
+		if t.BusyPeak == nil {
+			t.BusyPeak = t.BusyMean
+		}
+	}
+	return t.GPUTenant
+}
