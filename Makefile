@@ -5,9 +5,12 @@ VERSION  := $(shell git describe --tags --dirty 2>/dev/null | sed 's/^v//')
 # Go asks git for the commit; where git does not answer (no .git, another owner) it is left out.
 BUILDVCS := $(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '-s -w -X reckon/internal/buildinfo.Version=$(VERSION)'
+# NVIDIA's library is opened where the C library is glibc, by a program that needs it. Elsewhere
+# (musl) and in images programs are static: the tag is left out.
+NVML     := $(shell getconf GNU_LIBC_VERSION >/dev/null 2>&1 && echo -tags nvml)
 FUZZTIME ?= 10s
 
-.PHONY: e2e-operator help up build build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s damage e2e-kernels stops fuzz release packages size clean
+.PHONY: help up build build-static build-nvml test-nvml test lint ui ui-test gen bench e2e e2e-k8s e2e-operator damage e2e-kernels stops fuzz release packages size clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -15,10 +18,13 @@ help: ## list the targets
 up: build ## build, then measure this machine at http://127.0.0.1:9870
 	./bin/reckon up
 
-build: ## build ./bin/reckon and ./bin/reckon-agent, static, for this machine
+build: ## build ./bin/reckon and ./bin/reckon-agent for this machine, with NVIDIA's library where there is glibc
+	$(BUILD) $(NVML) -o bin/ ./cmd/reckon ./cmd/reckon-agent
+
+build-static: ## the same without NVIDIA's library: programs that run anywhere
 	$(BUILD) -o bin/ ./cmd/reckon ./cmd/reckon-agent
 
-build-nvml: ## the same for machines with NVIDIA GPUs (needs glibc there; no compiler here)
+build-nvml: ## the same with it for machines with glibc, built anywhere (no compiler needed)
 	$(BUILD) -tags nvml -o bin/ ./cmd/reckon ./cmd/reckon-agent
 
 test-nvml: ## the calls into NVIDIA's library, against one of our own and the GPUs of this machine

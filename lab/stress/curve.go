@@ -52,12 +52,24 @@ const catchUp = 500 * time.Millisecond
 // pace says how much is due now.
 type pace struct {
 	*curve
-	given float64 // up: what is not caught up; in the unit of due
+	given float64       // up: what is not caught up; in the unit of due
+	now   int           // the step of the last call
+	last  time.Duration // when that was
 }
 
 // owed is what is due by a time when done was achieved; below 0 is an advance. What
-// exceeds the bound is given up, in both directions.
+// exceeds the bound is given up, in both directions. So is everything at the border of a
+// step: each step is a label for what runs in it, and what one was denied is no part of the
+// next.
 func (p *pace) owed(at time.Duration, done float64) float64 {
+	if i := p.step(at); i != p.now {
+		from := p.last // what is due since the last call is no debt
+		if at-from > catchUp {
+			from = p.begin[i]
+		}
+		p.now, p.given = i, p.due(from)-done
+	}
+	p.last = at
 	owed := p.due(at) - p.given - done
 	bound := max(p.at(at), p.at(max(0, at-catchUp))) * float64(catchUp)
 	if excess := owed - bound; excess > 0 {

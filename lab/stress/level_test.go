@@ -175,6 +175,29 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// What a step was denied, or had too much of, is no part of the next; what came due since the
+// last look is.
+func TestPaceAtBorders(t *testing.T) {
+	c := newCurve(Program{Steps: []Step{{Level{CPU: 1}, 10 * time.Second}, {Level{CPU: 0.1}, 10 * time.Second}}}, CPU)
+	for name, x := range map[string]struct {
+		before, after time.Duration // looks before and after the border
+		done, want    float64
+	}{
+		"denied":                  {9900 * time.Millisecond, 10100 * time.Millisecond, 2e9, 0.11e9},
+		"kept":                    {9900 * time.Millisecond, 10100 * time.Millisecond, 9.9e9, 0.11e9},
+		"too much":                {9900 * time.Millisecond, 10100 * time.Millisecond, 12e9, 0.11e9},
+		"held back at the border": {9 * time.Second, 13 * time.Second, 9e9, 0.05e9}, // 3 s at 0.1, bounded
+		"a moment longer":         {9600 * time.Millisecond, 10101 * time.Millisecond, 2e9, 0.0101e9},
+		"as long as is caught up": {9600 * time.Millisecond, 10100 * time.Millisecond, 2e9, 0.41e9},
+	} {
+		p := pace{curve: c}
+		p.owed(x.before, x.done)
+		if got := p.owed(x.after, x.done); math.Abs(got-x.want) > 1 {
+			t.Errorf("%s: %.4g s are owed, want %.4g", name, got/1e9, x.want/1e9)
+		}
+	}
+}
+
 func BenchmarkOwed(b *testing.B) {
 	p, err := Ramp(Level{CPU: 4}, 0, 1, 1000, time.Hour)
 	if err != nil {

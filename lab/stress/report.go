@@ -126,6 +126,8 @@ func many(n int, what string) string {
 // why is what most likely kept a resource from its wish.
 func (r *player) why(of Resource, more bool) string {
 	switch {
+	case of == CPU && more && r.memory == nil && r.disk == nil && r.net == nil && r.gpu == nil:
+		return "; the step was too short to be exact"
 	case of == CPU && more:
 		return "; the other loads of the program take more CPU than it wishes"
 	case of == CPU:
