@@ -89,3 +89,20 @@ func EscapeIRI(s string) string {
 	}
 	return b.String()
 }
+
+func checkIDText(id string) error {
+	if !utf8.ValidString(id) {
+		return fmt.Errorf("the id %.80q is not UTF-8", id)
+	}
+	for _, r := range id {
+		if r < ' ' || r == 0x7f {
+			return fmt.Errorf("the id %.80q has a control character", id)
+		}
+	}
+	for part := range strings.SplitSeq(id, "/") {
+		if part == "." || part == ".." {
+			return fmt.Errorf("a part of the id %.80q is %q", id, part)
+		}
+	}
+	return nil
+}

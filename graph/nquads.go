@@ -302,3 +302,13 @@ func Sorted(quads []Quad) []Quad {
 	}
 	return out
 }
+
+// ParseTerm reads one term as N-Triples writes it.
+func ParseTerm(s string) (Term, error) {
+	p := lineParser{text: s}
+	t, err := p.term()
+	if err == nil && p.at != len(s) {
+		err = fmt.Errorf("something stands behind the term %.40q", s)
+	}
+	return t, err
+}

@@ -1,0 +1,182 @@
+package embedded
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/graph"
+)
+
+// maxRemembered is how many ids of terms are remembered.
+const maxRemembered = 50_000
+
+// interner knows ids of terms, and counts reads until they are written down.
+type interner struct {
+	mu    sync.Mutex
+	keep  bool // remember ids over transactions: nobody else deletes terms
+	ids   map[string]int64
+	reads map[string]*reading
+}
+
+type reading struct {
+	n    int64
+	last time.Time
+}
+
+func newInterner(keep bool) *interner {
+	return &interner{keep: keep, ids: map[string]int64{}, reads: map[string]*reading{}}
+}
+
+// forget drops what a transaction that failed may have made.
+func (t *interner) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.ids)
+}
+
+func (t *interner) count(id string, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.reads[id]
+	if r == nil {
+		if len(t.reads) >= maxRemembered {
+			return
+		}
+		r = &reading{}
+		t.reads[id] = r
+	}
+	r.n++
+	r.last = now
+}
+
+func (t *interner) takeReads() map[string]*reading {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := t.reads
+	t.reads = map[string]*reading{}
+	return out
+}
+
+func (t *interner) readsOf(id string) (reading, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.reads[id]; r != nil {
+		return *r, true
+	}
+	return reading{}, false
+}
+
+func hashOf(term string) int64 {
+	sum := sha256.Sum256([]byte(term))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
+}
+
+// inChunks calls f with parts of a list that fit into one statement.
+func inChunks[T any](list []T, f func([]T) error) error {
+	const most = 200
+	for len(list) > 0 {
+		n := min(most, len(list))
+		if err := f(list[:n]); err != nil {
+			return err
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+func placeholders(first, n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "$%d", first+i)
+	}
+	return b.String()
+}
+
+// lookUp finds ids of terms in the database.
+func lookUp(ctx context.Context, db querier, terms []string, found map[string]int64) error {
+	return inChunks(terms, func(part []string) (err error) {
+		args := make([]any, len(part))
+		wanted := make(map[string]bool, len(part))
+		for i, t := range part {
+			args[i] = hashOf(t)
+			wanted[t] = true
+		}
+		rows, err := db.QueryContext(ctx, `SELECT id, term FROM graph_terms WHERE hash IN (`+placeholders(1, len(args))+`)`, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		var id int64
+		var term string
+		for rows.Next() {
+			if err := rows.Scan(&id, &term); err != nil {
+				return err
+			}
+			if wanted[term] {
+				found[term] = id
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// intern gives every term of a change its id, and makes those that are new.
+func (t *interner) intern(ctx context.Context, tx *sql.Tx, terms []graph.Term) (map[graph.Term]int64, error) {
+	out := make(map[graph.Term]int64, len(terms))
+	text := make(map[string]graph.Term, len(terms))
+	var missing []string
+	t.mu.Lock()
+	for _, term := range terms {
+		s := term.String()
+		if id, ok := t.ids[s]; ok {
+			out[term] = id
+		} else if _, ok := text[s]; !ok {
+			text[s] = term
+			missing = append(missing, s)
+		}
+	}
+	t.mu.Unlock()
+	found := make(map[string]int64, len(missing))
+	if err := lookUp(ctx, tx, missing, found); err != nil {
+		return nil, err
+	}
+	var insert *sql.Stmt
+	for _, s := range missing {
+		id, ok := found[s]
+		if !ok {
+			var err error
+			if insert == nil {
+				if insert, err = tx.PrepareContext(ctx, `INSERT INTO graph_terms (hash, term) VALUES ($1, $2) RETURNING id`); err != nil {
+					return nil, err
+				}
+				defer insert.Close()
+			}
+			if err := insert.QueryRowContext(ctx, hashOf(s), s).Scan(&id); err != nil {
+				return nil, err
+			}
+			found[s] = id
+		}
+		out[text[s]] = id
+	}
+	if t.keep {
+		t.mu.Lock()
+		if len(t.ids)+len(found) > maxRemembered {
+			clear(t.ids)
+		}
+		for s, id := range found {
+			t.ids[s] = id
+		}
+		t.mu.Unlock()
+	}
+	return out, nil
+}

@@ -1,0 +1,70 @@
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+
+	"reckon/internal/durable"
+)
+
+// seen is what a server remembers of its database.
+type seen struct {
+	Instance string `json:"instance"`
+	Changed  int64  `json:"changed"`
+}
+
+// checkRestored raises all versions where the database is not the one that this server wrote last, or an older copy of it: others
+// may have seen versions that it does not know of.
+func (s *Store) checkRestored(ctx context.Context) error {
+	var now seen
+	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance, &now.Changed); err != nil {
+		return s.o.Explain(ctx, err)
+	}
+	var last seen
+	if s.o.State != "" {
+		raw, err := os.ReadFile(s.o.State)
+		if err == nil {
+			err = json.Unmarshal(raw, &last)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			last = seen{} // a file that can not be read is none
+		}
+	}
+	if now.Instance != "" && (s.o.State == "" || last.Instance == now.Instance && last.Changed <= now.Changed) {
+		return s.remember(ctx)
+	}
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE graph_state SET instance = $1, changed = changed + 1 WHERE one = 1`, rand.Text())
+		if err != nil || now.Instance == "" {
+			return err
+		}
+		at := s.o.Now().UnixMilli()
+		_, err = tx.ExecContext(ctx, `UPDATE graph_subgraphs SET version = CASE WHEN version + 1 > $1 THEN version + 1 ELSE $2 END, changed = (SELECT changed FROM graph_state WHERE one = 1)`, at, at)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.remember(ctx)
+}
+
+// remember writes down the newest change that this server knows of.
+func (s *Store) remember(ctx context.Context) error {
+	if s.o.State == "" {
+		return nil
+	}
+	var now seen
+	if err := s.o.DB.QueryRowContext(ctx, `SELECT instance, changed FROM graph_state WHERE one = 1`).Scan(&now.Instance, &now.Changed); err != nil {
+		return s.o.Explain(ctx, err)
+	}
+	raw, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	return durable.Replace(s.o.State, raw, 0o640)
+}

@@ -1,0 +1,180 @@
+package embedded
+
+import (
+	"context"
+	"strconv"
+
+	"reckon/graph"
+	"reckon/graph/sparql"
+)
+
+// Snapshots makes graphs named timestamp:MS, which say how things were at a time, from series when a query asks for them.
+type Snapshots interface {
+	// Times are those that there are, in Unix milliseconds.
+	Times(ctx context.Context) ([]int64, error)
+	// At makes the graph of a time, of what visible lets through; nil lets all.
+	At(ctx context.Context, ms int64, visible func(graph.Info) bool) ([]graph.Quad, error)
+}
+
+// firstOwn begins the ids of terms that only snapshots have; below are those of the database, above those of the query.
+const firstOwn = sparql.ID(1) << 30
+
+// overlay is a view with snapshots, each made when a pattern is matched in it.
+type overlay struct {
+	*view
+	visible func(graph.Info) bool
+	times   map[sparql.ID]int64 // graph
+	made    map[sparql.ID]*sparql.Index
+	ids     map[graph.Term]sparql.ID
+	terms   []graph.Term
+}
+
+// withSnapshots adds the graphs of snapshots; one that is stored under the same name goes before.
+func (s *Store) withSnapshots(ctx context.Context, v *view, visible func(graph.Info) bool) (sparql.Dataset, error) {
+	times, err := s.o.Snapshots.Times(ctx)
+	if err != nil || len(times) == 0 {
+		return v, err
+	}
+	o := &overlay{view: v, visible: visible, times: map[sparql.ID]int64{}, made: map[sparql.ID]*sparql.Index{}, ids: map[graph.Term]sparql.ID{}}
+	names := make([]graph.Term, len(times))
+	for i, ms := range times {
+		names[i] = graph.Node(timestampPrefix + strconv.FormatInt(ms, 10))
+	}
+	ids, err := o.numbers(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if _, stored := v.m.graphs[id]; !stored {
+			o.times[id] = times[i]
+		}
+	}
+	return o, nil
+}
+
+// numbers gives terms ids: those of the database, or own ones.
+func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
+	out, err := o.view.Find(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range out {
+		if id != 0 {
+			continue
+		}
+		own, ok := o.ids[terms[i]]
+		if !ok {
+			own = firstOwn + sparql.ID(len(o.terms))
+			o.ids[terms[i]] = own
+			o.terms = append(o.terms, terms[i])
+		}
+		out[i] = own
+	}
+	return out, nil
+}
+
+// Find implements sparql.Dataset.
+func (o *overlay) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
+	out, err := o.view.Find(ctx, terms)
+	for i := range out {
+		if out[i] == 0 {
+			out[i] = o.ids[terms[i]]
+		}
+	}
+	return out, err
+}
+
+// Terms implements sparql.Dataset.
+func (o *overlay) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, error) {
+	out := make([]graph.Term, len(ids))
+	var rest []sparql.ID
+	var at []int
+	for i, id := range ids {
+		if id >= firstOwn {
+			out[i] = o.terms[id-firstOwn]
+		} else {
+			rest, at = append(rest, id), append(at, i)
+		}
+	}
+	terms, err := o.view.Terms(ctx, rest)
+	for i, t := range terms {
+		out[at[i]] = t
+	}
+	return out, err
+}
+
+// Graphs implements sparql.Dataset.
+func (o *overlay) Graphs(ctx context.Context) ([]sparql.ID, error) {
+	out, err := o.view.Graphs(ctx)
+	for id := range o.times {
+		out = append(out, id)
+	}
+	return out, err
+}
+
+// Match implements sparql.Dataset. Snapshots are matched by their names alone: the union of all graphs has none of them.
+func (o *overlay) Match(ctx context.Context, p sparql.Pattern, yield func(sparql.Quad) bool) error {
+	ms, ok := o.times[p.G]
+	if !ok {
+		return o.view.Match(ctx, p, yield)
+	}
+	x, err := o.snapshot(ctx, p.G, ms)
+	if err != nil {
+		return err
+	}
+	x.Each(p, yield)
+	return nil
+}
+
+func (o *overlay) snapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.Index, error) {
+	if x := o.made[g]; x != nil {
+		return x, nil
+	}
+	quads, err := o.s.o.Snapshots.At(ctx, ms, o.visible)
+	if err != nil {
+		return nil, err
+	}
+	terms := make([]graph.Term, 0, 3*len(quads))
+	for _, q := range quads {
+		terms = append(terms, q.S, q.P, q.O)
+	}
+	ids, err := o.numbers(ctx, terms)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]sparql.Quad, len(quads))
+	for i := range quads {
+		list[i] = sparql.Quad{S: ids[3*i], P: ids[3*i+1], O: ids[3*i+2], G: g}
+	}
+	if len(o.made) >= 16 { // a query goes over graphs one after another
+		clear(o.made)
+	}
+	o.made[g] = sparql.NewIndex(list)
+	return o.made[g], nil
+}
+
+// Estimate implements sparql.Dataset.
+func (o *overlay) Estimate(p sparql.Pattern) int {
+	if x := o.made[p.G]; x != nil {
+		return x.Count(p)
+	}
+	if _, ok := o.times[p.G]; ok {
+		return estimateUnmade(p)
+	}
+	return o.view.Estimate(p)
+}
+
+// estimateUnmade prefers patterns with more terms.
+func estimateUnmade(p sparql.Pattern) int {
+	n := 100_000
+	if p.S != 0 {
+		n /= 1000
+	}
+	if p.O != 0 {
+		n /= 30
+	}
+	if p.P != 0 {
+		n /= 10
+	}
+	return n
+}

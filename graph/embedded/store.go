@@ -1,0 +1,231 @@
+// Package embedded keeps the knowledge graph in the database of the catalogue, SQLite or PostgreSQL: quads of numbered terms in
+// the orders SPO, POS and OSP, each with its graph.
+//
+// Queries are answered from an index in memory of 48 bytes a quad, which is brought up to date from the database when a query comes
+// and given back when none came for ten minutes. So several servers may share a database. A Store is safe for concurrent use.
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"reckon/graph"
+)
+
+// Options say where a store keeps what.
+type Options struct {
+	DB *sql.DB
+	// Write is held while the store writes.
+	Write sync.Locker
+	// Postgres says that the database is shared by several writers.
+	Postgres bool
+	// Explain turns an error of the database into one for people; may be nil.
+	Explain func(context.Context, error) error
+	// State is a file that remembers the newest change, so that an older database in its place is noticed; empty for none.
+	State string
+	// MaxQuads bounds the index in memory; 0 is 4,000,000, which take 200 MB.
+	MaxQuads int
+	Now      func() time.Time
+	// Snapshots are graphs that are made when a query asks for them; may be nil.
+	Snapshots Snapshots
+}
+
+// Store keeps the graph.
+type Store struct {
+	o      Options
+	terms  *interner
+	mirror mirror
+	feed   broadcaster
+}
+
+var _ graph.Store = (*Store)(nil)
+
+// Open opens the store; the tables are made by the catalogue. Versions are raised where the database is older than what this server
+// saw last: somebody restored a backup.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.MaxQuads <= 0 {
+		o.MaxQuads = 4_000_000
+	}
+	if o.Explain == nil {
+		o.Explain = func(_ context.Context, err error) error { return err }
+	}
+	s := &Store{o: o, terms: newInterner(!o.Postgres)}
+	s.mirror.init()
+	if err := s.checkRestored(ctx); err != nil {
+		return nil, fmt.Errorf("open the knowledge graph: %w", err)
+	}
+	return s, nil
+}
+
+// Close remembers the newest change; the database is closed by whoever opened it.
+func (s *Store) Close() error {
+	s.mirror.stop()
+	s.feed.close()
+	return s.remember(context.Background())
+}
+
+// inTx runs one change.
+func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) (err error) {
+	s.o.Write.Lock()
+	defer s.o.Write.Unlock()
+	tx, err := s.o.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return s.o.Explain(ctx, err)
+	}
+	defer func() {
+		if err != nil {
+			s.terms.forget()
+			err = errors.Join(s.explain(ctx, err), ignoreDone(tx.Rollback()))
+		}
+	}()
+	if s.o.Postgres { // one writer at a time, also among servers
+		if _, err := tx.ExecContext(ctx, `SELECT changed FROM graph_state WHERE one = 1 FOR UPDATE`); err != nil {
+			return err
+		}
+	}
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+// explain leaves errors of the graph as they are.
+func (s *Store) explain(ctx context.Context, err error) error {
+	var version *graph.VersionError
+	if errors.Is(err, graph.ErrNotFound) || errors.As(err, &version) || errors.Is(err, graph.ErrTooSymmetric) {
+		return err
+	}
+	return s.o.Explain(ctx, err)
+}
+
+const infoColumns = `id, g, origin, owner, time_ms, version, quads, deleted`
+
+type row struct {
+	graph.Info
+	g int64
+}
+
+func scanInfo(scan func(...any) error) (r row, err error) {
+	var ms int64
+	err = scan(&r.ID, &r.g, &r.Origin, &r.Owner, &ms, &r.Version, &r.Quads, &r.Deleted)
+	r.Time = time.UnixMilli(ms).UTC()
+	return r, err
+}
+
+type querier interface {
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}
+
+// find returns the row of a subgraph, deleted or not.
+func find(ctx context.Context, db querier, id string) (r row, there bool, err error) {
+	r, err = scanInfo(db.QueryRowContext(ctx, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE id = $1`, id).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, false, nil
+	}
+	return r, err == nil, err
+}
+
+// Get implements graph.Store.
+func (s *Store) Get(ctx context.Context, id string) (graph.Info, []graph.Quad, error) {
+	r, there, err := find(ctx, s.o.DB, id)
+	if err != nil {
+		return graph.Info{}, nil, s.o.Explain(ctx, err)
+	}
+	if !there || r.Deleted {
+		return r.Info, nil, fmt.Errorf("%w: %q", graph.ErrNotFound, id)
+	}
+	quads, err := readQuads(ctx, s.o.DB, r.g)
+	if err != nil {
+		return r.Info, nil, s.o.Explain(ctx, err)
+	}
+	s.terms.count(id, s.o.Now())
+	return r.Info, quads, nil
+}
+
+func readQuads(ctx context.Context, db querier, g int64) (quads []graph.Quad, err error) {
+	rows, err := db.QueryContext(ctx, `SELECT s.term, p.term, o.term FROM graph_quads q JOIN graph_terms s ON s.id = q.s JOIN graph_terms p ON p.id = q.p JOIN graph_terms o ON o.id = q.o WHERE q.g = $1`, g)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var text [3]string
+	for rows.Next() {
+		if err := rows.Scan(&text[0], &text[1], &text[2]); err != nil {
+			return nil, err
+		}
+		var q graph.Quad
+		for i, to := range []*graph.Term{&q.S, &q.P, &q.O} {
+			if *to, err = graph.ParseTerm(text[i]); err != nil {
+				return nil, err
+			}
+		}
+		quads = append(quads, q)
+	}
+	return quads, rows.Err()
+}
+
+// List implements graph.Store.
+func (s *Store) List(ctx context.Context) ([]graph.Info, error) {
+	list, err := s.rows(ctx, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0 ORDER BY id`)
+	if err != nil {
+		return nil, s.o.Explain(ctx, err)
+	}
+	out := make([]graph.Info, len(list))
+	for i, r := range list {
+		out[i] = r.Info
+	}
+	slices.SortFunc(out, func(a, b graph.Info) int { return compareIDs(a.ID, b.ID) })
+	return out, nil
+}
+
+func compareIDs(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (s *Store) rows(ctx context.Context, text string, args ...any) (list []row, err error) {
+	rows, err := s.o.DB.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		r, err := scanInfo(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, rows.Err()
+}
+
+// Check implements graph.Store.
+func (s *Store) Check(ctx context.Context) error {
+	var n int64
+	err := s.o.DB.QueryRowContext(ctx, `SELECT changed FROM graph_state WHERE one = 1`).Scan(&n)
+	if err != nil {
+		return s.o.Explain(ctx, err)
+	}
+	return nil
+}

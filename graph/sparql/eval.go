@@ -1,0 +1,507 @@
+package sparql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"reckon/graph"
+)
+
+// table is rows of ids, one column for each variable of the query.
+type table struct {
+	width int
+	data  []ID
+	may   []bool // columns that are bound in some row
+}
+
+func newTable(width int) *table { return &table{width: width, may: make([]bool, width)} }
+
+func (t *table) len() int {
+	if t.width == 0 {
+		return len(t.data)
+	}
+	return len(t.data) / t.width
+}
+
+func (t *table) row(i int) []ID { return t.data[i*t.width : (i+1)*t.width] }
+
+func (t *table) merge(may []bool) {
+	for i, m := range may {
+		t.may[i] = t.may[i] || m
+	}
+}
+
+// eval is one evaluation of a query.
+type eval struct {
+	ctx     context.Context
+	data    Dataset
+	limits  Limits
+	width   int
+	graph   ID // the active graph; 0 is the union of all
+	graphs  []ID
+	steps   int
+	ids     map[graph.Term]ID
+	terms   map[ID]graph.Term
+	real    map[ID]ID // of local ids: what the data has for the term, or itself
+	regexps map[string]*regexp.Regexp
+	// inExists is set while the pattern of EXISTS is evaluated for rows of its filter.
+	inExists bool
+}
+
+// Run answers the query.
+func (q *Query) Run(ctx context.Context, data Dataset, limits Limits) (*Result, error) {
+	if limits.Rows <= 0 {
+		limits.Rows = 1_000_000
+	}
+	if limits.Cells <= 0 {
+		limits.Cells = 16_000_000
+	}
+	if limits.Time <= 0 {
+		limits.Time = 30 * time.Second
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, fmt.Errorf("%w: it was not answered within %v; ask for less or narrow it", ErrTooMuch, limits.Time))
+	defer cancel()
+	e := &eval{ctx: ctx, data: data, limits: limits, width: len(q.vars.names) + 1, ids: map[graph.Term]ID{}, terms: map[ID]graph.Term{}, real: map[ID]ID{}, regexps: map[string]*regexp.Regexp{}}
+	out, err := q.run(e)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return out, err
+}
+
+func (q *Query) run(e *eval) (*Result, error) {
+	if q.ask {
+		t, err := q.sel.where.eval(e, e.seed())
+		if err != nil {
+			return nil, err
+		}
+		yes := t.len() > 0
+		return &Result{Ask: &yes}, nil
+	}
+	t, err := q.sel.eval(e, e.seed())
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Vars: q.Vars(), Rows: make([][]graph.Term, t.len())}
+	var columns []int
+	for _, c := range q.sel.project {
+		columns = append(columns, c.v)
+	}
+	if err := e.fetch(t, columns); err != nil {
+		return nil, err
+	}
+	cells := make([]graph.Term, t.len()*len(columns))
+	for i := range out.Rows {
+		row := t.row(i)
+		out.Rows[i], cells = cells[:len(columns):len(columns)], cells[len(columns):]
+		for j, c := range columns {
+			if row[c] != 0 {
+				out.Rows[i][j] = e.terms[row[c]]
+			}
+		}
+	}
+	return out, nil
+}
+
+// seed is one row in which nothing is bound.
+func (e *eval) seed() *table {
+	t := newTable(e.width)
+	t.data = make([]ID, e.width)
+	return t
+}
+
+// tick ends a query that has no time left; it is cheap enough for every step.
+func (e *eval) tick() error {
+	if e.steps++; e.steps&1023 == 0 {
+		return e.ctx.Err()
+	}
+	return nil
+}
+
+// add appends a row within the limits.
+func (e *eval) add(t *table, row []ID) error {
+	if len(t.data)+t.width > e.limits.Cells || t.len() >= e.limits.Rows {
+		return fmt.Errorf("%w: a step of it has more than %d rows; narrow it", ErrTooMuch, t.len())
+	}
+	t.data = append(t.data, row...)
+	return e.tick()
+}
+
+// intern gives a term an id of this query.
+func (e *eval) intern(t graph.Term) ID {
+	if t.IsZero() {
+		return 0
+	}
+	if id, ok := e.ids[t]; ok {
+		return id
+	}
+	id := local + ID(len(e.ids)) + 1
+	e.ids[t], e.terms[id] = id, t
+	return id
+}
+
+// canonical is the id that the data has for a term, or the local one if it has none.
+func (e *eval) canonical(id ID) (ID, error) {
+	if id < local {
+		return id, nil
+	}
+	if real, ok := e.real[id]; ok {
+		return real, nil
+	}
+	found, err := e.data.Find(e.ctx, []graph.Term{e.terms[id]})
+	if err != nil {
+		return 0, err
+	}
+	if found[0] == 0 {
+		e.real[id] = id
+	} else {
+		e.real[id] = found[0]
+		e.terms[found[0]] = e.terms[id]
+	}
+	return e.real[id], nil
+}
+
+// unify makes equal terms of the columns equal ids.
+func (e *eval) unify(t *table, columns []int) error {
+	for i := range t.len() {
+		row := t.row(i)
+		for _, c := range columns {
+			id, err := e.canonical(row[c])
+			if err != nil {
+				return err
+			}
+			row[c] = id
+		}
+	}
+	return nil
+}
+
+// fetch loads the terms of columns.
+func (e *eval) fetch(t *table, columns []int) error {
+	var missing []ID
+	seen := map[ID]bool{}
+	for i := range t.len() {
+		row := t.row(i)
+		for _, c := range columns {
+			id := row[c]
+			if id == 0 || id >= local || seen[id] {
+				continue
+			}
+			seen[id] = true
+			if _, ok := e.terms[id]; !ok {
+				missing = append(missing, id)
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	terms, err := e.data.Terms(e.ctx, missing)
+	if err != nil {
+		return err
+	}
+	for i, id := range missing {
+		e.terms[id] = terms[i]
+	}
+	return nil
+}
+
+// term is the term of an id; it is loaded if fetch did not.
+func (e *eval) term(id ID) (graph.Term, error) {
+	if t, ok := e.terms[id]; ok || id == 0 {
+		return t, nil
+	}
+	list, err := e.data.Terms(e.ctx, []ID{id})
+	if err != nil {
+		return graph.Term{}, err
+	}
+	e.terms[id] = list[0]
+	return list[0], nil
+}
+
+func (unit) eval(_ *eval, seeds *table) (*table, error) { return seeds, nil }
+
+func (n *join) eval(e *eval, seeds *table) (*table, error) {
+	left, err := n.left.eval(e, seeds)
+	if err != nil || left.len() == 0 {
+		return left, err
+	}
+	return n.right.eval(e, left)
+}
+
+func (n *union) eval(e *eval, seeds *table) (*table, error) {
+	left, err := n.left.eval(e, seeds)
+	if err != nil {
+		return nil, err
+	}
+	right, err := n.right.eval(e, seeds)
+	if err != nil {
+		return nil, err
+	}
+	out := newTable(e.width)
+	out.merge(left.may)
+	out.merge(right.may)
+	for _, t := range []*table{left, right} {
+		for i := range t.len() {
+			if err := e.add(out, t.row(i)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// apart evaluates a node for itself and joins the seeds afterwards: for nodes that must not see what the seeds bind.
+func (e *eval) apart(seeds *table, run func(*table) (*table, error)) (*table, error) {
+	t, err := run(e.seed())
+	if err != nil {
+		return nil, err
+	}
+	return e.hashJoin(seeds, t)
+}
+
+// hides reports whether seeds bind one of vars that scope does not have.
+func (e *eval) hides(seeds *table, vars, scope map[int]bool) bool {
+	if e.inExists { // there the outer row is put into the pattern before it is evaluated
+		return false
+	}
+	for v := range vars {
+		if seeds.may[v] && !scope[v] {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *filter) eval(e *eval, seeds *table) (*table, error) {
+	vars := map[int]bool{}
+	for _, c := range n.conditions {
+		c.vars(vars)
+	}
+	if e.hides(seeds, vars, scopeOf(n.inner)) {
+		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+	}
+	t, err := n.inner.eval(e, seeds)
+	if err != nil {
+		return nil, err
+	}
+	return e.keep(t, n.conditions)
+}
+
+// keep returns the rows for which all conditions hold.
+func (e *eval) keep(t *table, conditions []expr) (*table, error) {
+	for _, c := range conditions {
+		if x, ok := c.(*exists); ok {
+			next, err := x.keep(e, t)
+			if err != nil {
+				return nil, err
+			}
+			t = next
+			continue
+		}
+		if err := e.prepare(t, c); err != nil {
+			return nil, err
+		}
+		out := newTable(e.width)
+		out.merge(t.may)
+		for i := range t.len() {
+			v, err := c.eval(e, t.row(i))
+			if err == nil {
+				var yes bool
+				if yes, err = truth(v); err == nil && yes {
+					err = e.add(out, t.row(i))
+				}
+			}
+			if err != nil && !isTypeError(err) {
+				return nil, err
+			}
+		}
+		t = out
+	}
+	return t, nil
+}
+
+// prepare loads what an expression looks at.
+func (e *eval) prepare(t *table, x expr) error {
+	vars := map[int]bool{}
+	x.vars(vars)
+	columns := make([]int, 0, len(vars))
+	for v := range vars {
+		columns = append(columns, v)
+	}
+	return e.fetch(t, columns)
+}
+
+func (n *extend) eval(e *eval, seeds *table) (*table, error) {
+	vars := map[int]bool{n.v: true}
+	n.e.vars(vars)
+	if e.hides(seeds, vars, scopeOf(n.inner)) {
+		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+	}
+	t, err := n.inner.eval(e, seeds)
+	if err != nil {
+		return nil, err
+	}
+	return e.assign(t, n.v, n.e)
+}
+
+func (e *eval) assign(t *table, v int, x expr) (*table, error) {
+	if err := e.prepare(t, x); err != nil {
+		return nil, err
+	}
+	out := newTable(e.width)
+	out.merge(t.may)
+	out.may[v] = true
+	row := make([]ID, e.width)
+	for i := range t.len() {
+		copy(row, t.row(i))
+		got, err := x.eval(e, row)
+		if err != nil && !isTypeError(err) {
+			return nil, err
+		}
+		row[v] = 0
+		if err == nil {
+			row[v] = e.intern(got)
+		}
+		if err := e.add(out, row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
+	leftScope, right := scopeOf(n.left), scopeOf(n.right)
+	for _, f := range n.filters {
+		f.vars(right)
+	}
+	if e.hides(seeds, right, leftScope) {
+		return e.apart(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
+	}
+	left, err := n.left.eval(e, seeds)
+	if err != nil || left.len() == 0 {
+		return left, err
+	}
+	tagged := left.tag(n.tag)
+	both, err := n.right.eval(e, tagged)
+	if err != nil {
+		return nil, err
+	}
+	if both, err = e.keep(both, n.filters); err != nil {
+		return nil, err
+	}
+	found := make([]bool, left.len())
+	for i := range both.len() {
+		row := both.row(i)
+		found[row[n.tag]-1] = true
+		row[n.tag] = 0
+	}
+	both.may[n.tag] = false
+	both.merge(left.may)
+	for i, f := range found {
+		if !f {
+			if err := e.add(both, left.row(i)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return both, nil
+}
+
+// tag is a copy with the number of each row, from 1, in a column.
+func (t *table) tag(column int) *table {
+	out := &table{t.width, slices.Clone(t.data), slices.Clone(t.may)}
+	for i := range out.len() {
+		out.row(i)[column] = ID(i + 1)
+	}
+	out.may[column] = true
+	return out
+}
+
+func (n *values) eval(e *eval, seeds *table) (*table, error) {
+	t := newTable(e.width)
+	row := make([]ID, e.width)
+	for _, r := range n.rows {
+		clear(row)
+		for i, v := range n.vars {
+			row[v] = e.intern(r[i])
+			t.may[v] = t.may[v] || row[v] != 0
+		}
+		if err := e.add(t, row); err != nil {
+			return nil, err
+		}
+	}
+	return e.hashJoin(seeds, t)
+}
+
+func (n *graphNode) eval(e *eval, seeds *table) (*table, error) {
+	outer := e.graph
+	defer func() { e.graph = outer }()
+	if e.graphs == nil {
+		var err error
+		if e.graphs, err = e.data.Graphs(e.ctx); err != nil {
+			return nil, err
+		}
+	}
+	if n.name.isVar() {
+		return n.each(e, seeds)
+	}
+	id, err := e.canonical(e.intern(n.name.term))
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(e.graphs, id) {
+		return newTable(e.width), nil
+	}
+	e.graph = id
+	return n.inner.eval(e, seeds)
+}
+
+// each evaluates the group in every graph that the seeds allow.
+func (n *graphNode) each(e *eval, seeds *table) (*table, error) {
+	v := n.name.v
+	by := map[ID][]int{} // rows of seeds
+	for i := range seeds.len() {
+		id, err := e.canonical(seeds.row(i)[v])
+		if err != nil {
+			return nil, err
+		}
+		by[id] = append(by[id], i)
+	}
+	out := newTable(e.width)
+	for _, g := range e.graphs {
+		rows := append(slices.Clone(by[g]), by[0]...)
+		if len(rows) == 0 {
+			continue
+		}
+		part := newTable(e.width)
+		part.merge(seeds.may)
+		part.may[v] = true
+		for _, i := range rows {
+			if err := e.add(part, seeds.row(i)); err != nil {
+				return nil, err
+			}
+			part.row(part.len() - 1)[v] = g
+		}
+		e.graph = g
+		t, err := n.inner.eval(e, part)
+		if err != nil {
+			return nil, err
+		}
+		out.merge(t.may)
+		for i := range t.len() {
+			if err := e.add(out, t.row(i)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out.may[v] = true
+	return out, nil
+}
+
+// ErrNoTerm is an error of the data set: it has no term for an id that it gave.
+var ErrNoTerm = errors.New("the store has no term for one of its ids")

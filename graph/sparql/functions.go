@@ -1,0 +1,208 @@
+package sparql
+
+import (
+	"math"
+	"math/big"
+	"strings"
+	"unicode/utf8"
+
+	"reckon/graph"
+)
+
+type function struct {
+	least, most int // arguments; most -1 is any number
+	call        func([]graph.Term) (graph.Term, error)
+}
+
+func isKind(kinds ...graph.Kind) func([]graph.Term) (graph.Term, error) {
+	return func(a []graph.Term) (graph.Term, error) {
+		for _, k := range kinds {
+			if a[0].Kind == k {
+				return graph.Boolean(true), nil
+			}
+		}
+		return graph.Boolean(false), nil
+	}
+}
+
+// stringy reports whether a term is text, in a language or not.
+func stringy(t graph.Term) bool { return t.Kind == graph.Literal && t.Datatype == "" }
+
+// onText makes a function of texts; the result keeps the language of the first.
+func onText(f func(a []string) string) func([]graph.Term) (graph.Term, error) {
+	return func(a []graph.Term) (graph.Term, error) {
+		texts := make([]string, len(a))
+		for i, t := range a {
+			if !stringy(t) {
+				return t, errType
+			}
+			texts[i] = t.Value
+		}
+		return graph.Term{Kind: graph.Literal, Value: f(texts), Language: a[0].Language}, nil
+	}
+}
+
+// part makes a function of two texts, of which the second is looked for in the first.
+func part(f func(s, sub string) graph.Term) func([]graph.Term) (graph.Term, error) {
+	return func(a []graph.Term) (graph.Term, error) {
+		if !stringy(a[0]) || !stringy(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
+			return a[0], errType
+		}
+		return f(a[0].Value, a[1].Value), nil
+	}
+}
+
+// beside makes STRBEFORE and STRAFTER.
+func beside(f func(s, sub string) (string, bool)) func([]graph.Term) (graph.Term, error) {
+	return func(a []graph.Term) (graph.Term, error) {
+		if !stringy(a[0]) || !stringy(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
+			return a[0], errType
+		}
+		s, ok := f(a[0].Value, a[1].Value)
+		if !ok {
+			return graph.Text(""), nil
+		}
+		return graph.Term{Kind: graph.Literal, Value: s, Language: a[0].Language}, nil
+	}
+}
+
+func rounded(exact func(*big.Rat) *big.Rat, float func(float64) float64) func([]graph.Term) (graph.Term, error) {
+	return func(a []graph.Term) (graph.Term, error) {
+		n, ok := toNumber(a[0])
+		if !ok {
+			return a[0], errType
+		}
+		if n.r != nil {
+			return num{kind: n.kind, r: exact(n.r)}.term(), nil
+		}
+		return num{kind: n.kind, f: float(n.f)}.term(), nil
+	}
+}
+
+func floor(r *big.Rat) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Euclidean, and the denominator is positive
+}
+
+func ceil(r *big.Rat) *big.Rat {
+	up := floor(new(big.Rat).Neg(r))
+	return up.Neg(up)
+}
+
+func functions() map[string]function {
+	half := big.NewRat(1, 2)
+	return map[string]function{
+		"STR": {1, 1, func(a []graph.Term) (graph.Term, error) {
+			if a[0].Kind == graph.Blank {
+				return a[0], errType
+			}
+			return graph.Text(a[0].Value), nil
+		}},
+		"LANG": {1, 1, func(a []graph.Term) (graph.Term, error) {
+			if a[0].Kind != graph.Literal {
+				return a[0], errType
+			}
+			return graph.Text(a[0].Language), nil
+		}},
+		"LANGMATCHES": {2, 2, func(a []graph.Term) (graph.Term, error) {
+			tag, of := strings.ToLower(a[0].Value), strings.ToLower(a[1].Value)
+			return graph.Boolean(of == "*" && tag != "" || tag == of || strings.HasPrefix(tag, of+"-")), nil
+		}},
+		"DATATYPE": {1, 1, func(a []graph.Term) (graph.Term, error) {
+			if a[0].Kind != graph.Literal {
+				return a[0], errType
+			}
+			return graph.Node(a[0].Type()), nil
+		}},
+		"IRI": {1, 1, toIRI}, "URI": {1, 1, toIRI},
+		"ISIRI": {1, 1, isKind(graph.IRI)}, "ISURI": {1, 1, isKind(graph.IRI)}, "ISBLANK": {1, 1, isKind(graph.Blank)}, "ISLITERAL": {1, 1, isKind(graph.Literal)},
+		"ISNUMERIC": {1, 1, func(a []graph.Term) (graph.Term, error) {
+			_, ok := toNumber(a[0])
+			return graph.Boolean(ok), nil
+		}},
+		"SAMETERM": {2, 2, func(a []graph.Term) (graph.Term, error) { return graph.Boolean(a[0] == a[1]), nil }},
+		"REGEX":    {2, 3, nil}, "REPLACE": {3, 4, nil}, // see pattern
+		"STRLEN": {1, 1, func(a []graph.Term) (graph.Term, error) {
+			if !stringy(a[0]) {
+				return a[0], errType
+			}
+			return graph.Integer(int64(utf8.RuneCountInString(a[0].Value))), nil
+		}},
+		"SUBSTR": {2, 3, substring},
+		"UCASE":  {1, 1, onText(func(a []string) string { return strings.ToUpper(a[0]) })},
+		"LCASE":  {1, 1, onText(func(a []string) string { return strings.ToLower(a[0]) })},
+		"CONCAT": {0, -1, func(a []graph.Term) (graph.Term, error) {
+			var b strings.Builder
+			language := ""
+			for i, t := range a {
+				if !stringy(t) {
+					return t, errType
+				}
+				if i == 0 {
+					language = t.Language
+				} else if t.Language != language {
+					language = ""
+				}
+				if b.WriteString(t.Value); b.Len() > maxText {
+					return t, typeError("the text is too long")
+				}
+			}
+			return graph.Term{Kind: graph.Literal, Value: b.String(), Language: language}, nil
+		}},
+		"STRSTARTS": {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.HasPrefix(s, sub)) })},
+		"STRENDS":   {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.HasSuffix(s, sub)) })},
+		"CONTAINS":  {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.Contains(s, sub)) })},
+		"STRBEFORE": {2, 2, beside(func(s, sub string) (string, bool) { before, _, ok := strings.Cut(s, sub); return before, ok })},
+		"STRAFTER":  {2, 2, beside(func(s, sub string) (string, bool) { _, after, ok := strings.Cut(s, sub); return after, ok })},
+		"STRDT": {2, 2, func(a []graph.Term) (graph.Term, error) {
+			if !stringy(a[0]) || a[0].Language != "" || a[1].Kind != graph.IRI {
+				return a[0], errType
+			}
+			return graph.Typed(a[0].Value, a[1].Value), nil
+		}},
+		"STRLANG": {2, 2, func(a []graph.Term) (graph.Term, error) {
+			if !stringy(a[0]) || a[0].Language != "" || !stringy(a[1]) || a[1].Value == "" {
+				return a[0], errType
+			}
+			return graph.InLanguage(a[0].Value, a[1].Value), nil
+		}},
+		"ENCODE_FOR_URI": {1, 1, onText(func(a []string) string { return graph.EscapeIRI(a[0]) })},
+		"ABS":            {1, 1, rounded(func(r *big.Rat) *big.Rat { return new(big.Rat).Abs(r) }, math.Abs)},
+		"CEIL":           {1, 1, rounded(ceil, math.Ceil)},
+		"FLOOR":          {1, 1, rounded(floor, math.Floor)},
+		"ROUND":          {1, 1, rounded(func(r *big.Rat) *big.Rat { return floor(new(big.Rat).Add(r, half)) }, func(f float64) float64 { return math.Floor(f + 0.5) })},
+	}
+}
+
+func toIRI(a []graph.Term) (graph.Term, error) {
+	if a[0].Kind == graph.IRI {
+		return a[0], nil
+	}
+	if !stringy(a[0]) || a[0].Language != "" || graph.CheckIRI(a[0].Value) != nil {
+		return a[0], errType
+	}
+	return graph.Node(a[0].Value), nil
+}
+
+func substring(a []graph.Term) (graph.Term, error) {
+	from, ok := toNumber(a[1])
+	if !stringy(a[0]) || !ok {
+		return a[0], errType
+	}
+	start := math.Floor(from.float() + 0.5)
+	stop := math.Inf(1)
+	if len(a) > 2 {
+		length, ok := toNumber(a[2])
+		if !ok {
+			return a[0], errType
+		}
+		stop = start + math.Floor(length.float()+0.5)
+	}
+	var b strings.Builder
+	at := 0.0
+	for _, r := range a[0].Value {
+		if at++; at >= start && at < stop {
+			b.WriteRune(r)
+		}
+	}
+	return graph.Term{Kind: graph.Literal, Value: b.String(), Language: a[0].Language}, nil
+}

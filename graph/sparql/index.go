@@ -1,0 +1,185 @@
+package sparql
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"reckon/graph"
+)
+
+// Index is quads in three orders: by subject, by predicate and object, and by object; within each by graph. It takes 48 bytes a
+// quad and does not change, so it is safe for concurrent use.
+type Index struct{ byS, byP, byO []Quad }
+
+type compareQuads func(a, b Quad) int
+
+func orderS(a, b Quad) int {
+	return cmp.Or(cmp.Compare(a.S, b.S), cmp.Compare(a.G, b.G), cmp.Compare(a.P, b.P), cmp.Compare(a.O, b.O))
+}
+
+func orderP(a, b Quad) int {
+	return cmp.Or(cmp.Compare(a.P, b.P), cmp.Compare(a.O, b.O), cmp.Compare(a.G, b.G), cmp.Compare(a.S, b.S))
+}
+
+func orderO(a, b Quad) int {
+	return cmp.Or(cmp.Compare(a.O, b.O), cmp.Compare(a.G, b.G), cmp.Compare(a.S, b.S), cmp.Compare(a.P, b.P))
+}
+
+// NewIndex takes quads over; each is there once.
+func NewIndex(quads []Quad) *Index {
+	slices.SortFunc(quads, orderS)
+	quads = slices.Compact(quads)
+	x := &Index{byS: quads, byP: slices.Clone(quads), byO: slices.Clone(quads)}
+	slices.SortFunc(x.byP, orderP)
+	slices.SortFunc(x.byO, orderO)
+	return x
+}
+
+// Len is the number of quads.
+func (x *Index) Len() int { return len(x.byS) }
+
+// Quads are all quads by subject; the caller does not change them.
+func (x *Index) Quads() []Quad { return x.byS }
+
+// within is the part of list between two bounds.
+func within(list []Quad, order compareQuads, low, high Quad) []Quad {
+	from := sort.Search(len(list), func(i int) bool { return order(list[i], low) >= 0 })
+	n := sort.Search(len(list)-from, func(i int) bool { return order(list[from+i], high) > 0 })
+	return list[from : from+n]
+}
+
+const most = ^ID(0)
+
+// rangeOf is the smallest range of an order in which all matches are.
+func (x *Index) rangeOf(p Pattern) []Quad {
+	low, high := Quad(p), Quad(p)
+	open := func(ids ...*ID) {
+		for _, id := range ids {
+			*id = most
+		}
+	}
+	switch {
+	case p.S != 0:
+		switch {
+		case p.G == 0:
+			low.P, low.O = 0, 0
+			open(&high.G, &high.P, &high.O)
+		case p.P == 0:
+			low.O = 0
+			open(&high.P, &high.O)
+		case p.O == 0:
+			open(&high.O)
+		}
+		return within(x.byS, orderS, low, high)
+	case p.O != 0 && p.P != 0:
+		if p.G == 0 {
+			open(&high.G)
+		}
+		open(&high.S)
+		return within(x.byP, orderP, low, high)
+	case p.O != 0:
+		if p.G == 0 {
+			open(&high.G)
+		}
+		open(&high.S, &high.P)
+		return within(x.byO, orderO, low, high)
+	case p.P != 0:
+		low.G = 0
+		open(&high.O, &high.G, &high.S)
+		return within(x.byP, orderP, low, high)
+	}
+	return x.byS
+}
+
+// Each calls yield with the quads that match until it returns false, and reports whether it never did.
+func (x *Index) Each(p Pattern, yield func(Quad) bool) bool {
+	for _, q := range x.rangeOf(p) {
+		if p.S != 0 && q.S != p.S || p.P != 0 && q.P != p.P || p.O != 0 && q.O != p.O || p.G != 0 && q.G != p.G {
+			continue
+		}
+		if !yield(q) {
+			return false
+		}
+	}
+	return true
+}
+
+// Count is an upper bound of how many quads match.
+func (x *Index) Count(p Pattern) int { return len(x.rangeOf(p)) }
+
+// Memory is a data set in memory. It is safe for concurrent use once it is made.
+type Memory struct {
+	*Index
+	ids   map[graph.Term]ID
+	terms []graph.Term
+	names []ID
+}
+
+// NewMemory makes a data set of quads. Quads without a graph are in the graph urn:default.
+func NewMemory(quads []graph.Quad) *Memory {
+	m := &Memory{ids: map[graph.Term]ID{}, terms: []graph.Term{{}}}
+	list := make([]Quad, len(quads))
+	for i, q := range quads {
+		if q.G.IsZero() {
+			q.G = graph.Node("urn:default")
+		}
+		list[i] = Quad{m.id(q.S), m.id(q.P), m.id(q.O), m.id(q.G)}
+	}
+	seen := map[ID]bool{}
+	for _, q := range list {
+		if !seen[q.G] {
+			seen[q.G] = true
+			m.names = append(m.names, q.G)
+		}
+	}
+	m.Index = NewIndex(list)
+	return m
+}
+
+func (m *Memory) id(t graph.Term) ID {
+	id, ok := m.ids[t]
+	if !ok {
+		id = ID(len(m.terms))
+		m.ids[t] = id
+		m.terms = append(m.terms, t)
+	}
+	return id
+}
+
+var _ Dataset = (*Memory)(nil)
+
+// Find implements Dataset.
+func (m *Memory) Find(_ context.Context, terms []graph.Term) ([]ID, error) {
+	out := make([]ID, len(terms))
+	for i, t := range terms {
+		out[i] = m.ids[t]
+	}
+	return out, nil
+}
+
+// Terms implements Dataset.
+func (m *Memory) Terms(_ context.Context, ids []ID) ([]graph.Term, error) {
+	out := make([]graph.Term, len(ids))
+	for i, id := range ids {
+		if int(id) >= len(m.terms) {
+			return nil, fmt.Errorf("%w: %d", ErrNoTerm, id)
+		}
+		out[i] = m.terms[id]
+	}
+	return out, nil
+}
+
+// Graphs implements Dataset.
+func (m *Memory) Graphs(context.Context) ([]ID, error) { return m.names, nil }
+
+// Match implements Dataset.
+func (m *Memory) Match(_ context.Context, p Pattern, yield func(Quad) bool) error {
+	m.Each(p, yield)
+	return nil
+}
+
+// Estimate implements Dataset.
+func (m *Memory) Estimate(p Pattern) int { return m.Count(p) }

@@ -1,0 +1,123 @@
+package sparql
+
+// push puts a condition as deep into a group as it means the same there, so that rows are dropped before they are joined: clients
+// write the filter on the time of a graph behind the pattern that is matched in all graphs.
+func push(n node, c expr) node {
+	vars := map[int]bool{}
+	c.vars(vars)
+	if _, ok := c.(*exists); ok || containsExists(c) {
+		return hold(n, c)
+	}
+	switch n := n.(type) {
+	case *join:
+		if safe(vars, n.left, n.right) {
+			return &join{push(n.left, c), n.right}
+		}
+	case *leftJoin:
+		if safe(vars, n.left, n.right) {
+			return &leftJoin{push(n.left, c), n.right, n.filters, n.tag}
+		}
+	case *extend:
+		if !vars[n.v] && covers(scopeOf(n.inner), vars) {
+			return &extend{push(n.inner, c), n.v, n.e}
+		}
+	case *filter:
+		return &filter{n.inner, append(n.conditions[:len(n.conditions):len(n.conditions)], c)}
+	}
+	return hold(n, c)
+}
+
+// hold puts a condition where a node ends.
+func hold(n node, c expr) node {
+	if f, ok := n.(*filter); ok {
+		return &filter{f.inner, append(f.conditions[:len(f.conditions):len(f.conditions)], c)}
+	}
+	return &filter{n, []expr{c}}
+}
+
+func covers(scope, vars map[int]bool) bool {
+	for v := range vars {
+		if !scope[v] {
+			return false
+		}
+	}
+	return true
+}
+
+// safe reports whether a condition on vars means the same before right is joined: left has them all, and right can bind none that
+// left may leave open.
+func safe(vars map[int]bool, left, right node) bool {
+	if !covers(scopeOf(left), vars) {
+		return false
+	}
+	sure, later := map[int]bool{}, scopeOf(right)
+	certain(left, sure)
+	for v := range vars {
+		if later[v] && !sure[v] {
+			return false
+		}
+	}
+	return true
+}
+
+// certain adds the variables that every row of a node binds.
+func certain(n node, in map[int]bool) {
+	switch n := n.(type) {
+	case *bgp:
+		n.scope(in)
+	case *join:
+		certain(n.left, in)
+		certain(n.right, in)
+	case *leftJoin:
+		certain(n.left, in)
+	case *filter:
+		certain(n.inner, in)
+	case *extend:
+		certain(n.inner, in)
+	case *graphNode:
+		certain(n.inner, in)
+		if n.name.isVar() {
+			in[n.name.v] = true
+		}
+	case *union:
+		left, right := map[int]bool{}, map[int]bool{}
+		certain(n.left, left)
+		certain(n.right, right)
+		for v := range left {
+			if right[v] {
+				in[v] = true
+			}
+		}
+	}
+}
+
+func containsExists(x expr) bool {
+	switch x := x.(type) {
+	case *exists:
+		return true
+	case *operation:
+		return containsExists(x.left) || containsExists(x.right)
+	case *negation:
+		return containsExists(x.e)
+	case *inList:
+		return containsExists(x.e) || anyExists(x.list)
+	case *call:
+		return anyExists(x.args)
+	case *choice:
+		return anyExists(x.args)
+	case *coalesce:
+		return anyExists(x.args)
+	case *pattern:
+		return anyExists(x.args)
+	}
+	return false
+}
+
+func anyExists(list []expr) bool {
+	for _, x := range list {
+		if containsExists(x) {
+			return true
+		}
+	}
+	return false
+}

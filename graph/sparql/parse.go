@@ -1,0 +1,443 @@
+package sparql
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"reckon/graph"
+)
+
+type parser struct {
+	text     string
+	tokens   []token
+	at       int
+	base     string
+	prefixes map[string]string
+	vars     *variables
+	blanks   map[string]int
+	depth    int
+	// collecting takes the aggregates of the SELECT whose expressions are read; nil where none may stand.
+	collecting *[]*aggregate
+	isData     bool // data is read: no paths
+}
+
+func newParser(text string) (*parser, error) {
+	tokens, err := lex(text)
+	if err != nil {
+		return nil, err
+	}
+	return &parser{text: text, tokens: tokens, prefixes: map[string]string{}, vars: &variables{index: map[string]int{}}, blanks: map[string]int{}}, nil
+}
+
+// Parse reads a SELECT or an ASK.
+func Parse(text string) (*Query, error) {
+	p, err := newParser(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.prologue(); err != nil {
+		return nil, err
+	}
+	q := &Query{vars: p.vars}
+	switch {
+	case p.isWord("SELECT"):
+		err = p.selectQuery(&q.sel, true)
+	case p.isWord("ASK"):
+		p.at++
+		q.ask = true
+		q.sel = selectNode{limit: -1, star: true}
+		err = p.where(&q.sel)
+	case p.isWord("CONSTRUCT"), p.isWord("DESCRIBE"):
+		return nil, p.unsupported(strings.ToUpper(p.tok().text))
+	default:
+		return nil, p.fail("SELECT or ASK is expected, not %s", p.shown())
+	}
+	if err == nil && p.tok().kind != end {
+		err = p.fail("%s stands behind the end of the query", p.shown())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Vars are the names of the columns of the answer; none of an ASK.
+func (q *Query) Vars() (out []string) {
+	if q.ask {
+		return nil
+	}
+	for _, p := range q.sel.project {
+		out = append(out, q.vars.names[p.v])
+	}
+	return out
+}
+
+// IsAsk reports whether the answer is yes or no.
+func (q *Query) IsAsk() bool { return q.ask }
+
+func (p *parser) tok() token { return p.tokens[p.at] }
+
+func (p *parser) peek() token { return p.tokens[min(p.at+1, len(p.tokens)-1)] }
+
+func (p *parser) shown() string {
+	if t := p.tok(); t.kind != end {
+		return fmt.Sprintf("%.30q", t.text)
+	}
+	return "the end"
+}
+
+func (p *parser) fail(format string, args ...any) error {
+	return place(p.text, p.tok().at, fmt.Sprintf(format, args...))
+}
+
+func (p *parser) unsupported(construct string) error {
+	before := p.text[:min(p.tok().at, len(p.text))]
+	return &UnsupportedError{construct, strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n')}
+}
+
+func (p *parser) isWord(w string) bool {
+	t := p.tok()
+	return t.kind == word && strings.EqualFold(t.text, w)
+}
+
+func (p *parser) takeWord(w string) bool {
+	if p.isWord(w) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) isSymbol(s string) bool { return p.tok().kind == symbol && p.tok().text == s }
+
+func (p *parser) takeSymbol(s string) bool {
+	if p.isSymbol(s) {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) expect(s string) error {
+	if p.takeSymbol(s) {
+		return nil
+	}
+	return p.fail("%q is expected, not %s", s, p.shown())
+}
+
+func (p *parser) deeper() error {
+	if p.depth++; p.depth > maxDepth {
+		return p.fail("the query is nested more than %d deep", maxDepth)
+	}
+	return nil
+}
+
+func (p *parser) prologue() error {
+	for {
+		switch {
+		case p.takeWord("BASE"):
+			if p.tok().kind != iriToken {
+				return p.fail("BASE takes an IRI in < >")
+			}
+			p.base = p.tok().text
+			p.at++
+		case p.takeWord("PREFIX"):
+			t := p.tok()
+			prefix, local, ok := strings.Cut(t.text, ":")
+			if t.kind != name || !ok || local != "" || p.peek().kind != iriToken {
+				return p.fail("PREFIX takes a name with a colon and an IRI in < >")
+			}
+			p.at++
+			iri, err := p.resolve(p.tok().text)
+			if err != nil {
+				return err
+			}
+			p.prefixes[prefix] = iri
+			p.at++
+		default:
+			return nil
+		}
+	}
+}
+
+func (p *parser) resolve(ref string) (string, error) {
+	iri, err := graph.Resolve(p.base, ref)
+	if err != nil {
+		return "", p.fail("%v", err)
+	}
+	return iri, nil
+}
+
+// iri reads an IRI, in < > or with a prefix.
+func (p *parser) iri() (string, error) {
+	t := p.tok()
+	switch t.kind {
+	case iriToken:
+		iri, err := p.resolve(t.text)
+		p.at++
+		return iri, err
+	case name:
+		prefix, local, _ := strings.Cut(t.text, ":")
+		namespace, ok := p.prefixes[prefix]
+		if !ok {
+			return "", p.fail("the prefix %q is not declared", prefix)
+		}
+		p.at++
+		return namespace + local, graph.CheckIRI(namespace + local)
+	}
+	return "", p.fail("an IRI is expected, not %s", p.shown())
+}
+
+// isIRI reports whether an IRI is next.
+func (p *parser) isIRI() bool { return p.tok().kind == iriToken || p.tok().kind == name }
+
+func (p *parser) literal() (graph.Term, bool, error) {
+	t := p.tok()
+	switch {
+	case t.kind == quoted:
+		p.at++
+		if p.tok().kind == langTag {
+			p.at++
+			return graph.InLanguage(t.text, p.tokens[p.at-1].text), true, nil
+		}
+		if p.takeSymbol("^^") {
+			datatype, err := p.iri()
+			return graph.Typed(t.text, datatype), true, err
+		}
+		return graph.Text(t.text), true, nil
+	case t.kind == number:
+		p.at++
+		text, datatype := graph.NumberPrefix(t.text)
+		return graph.Typed(text, datatype), true, nil
+	case t.kind == symbol && (t.text == "-" || t.text == "+") && p.peek().kind == number:
+		p.at += 2
+		_, datatype := graph.NumberPrefix(p.tokens[p.at-1].text)
+		return graph.Typed(t.text+p.tokens[p.at-1].text, datatype), true, nil
+	case p.isWord("true"), p.isWord("false"):
+		p.at++
+		return graph.Typed(strings.ToLower(t.text), graph.XSDBoolean), true, nil
+	}
+	return graph.Term{}, false, nil
+}
+
+func (p *parser) selectQuery(s *selectNode, top bool) error {
+	if err := p.deeper(); err != nil {
+		return err
+	}
+	defer func() { p.depth-- }()
+	outer := p.collecting
+	defer func() { p.collecting = outer }()
+	p.collecting = &s.aggregates
+	p.at++ // SELECT
+	s.limit = -1
+	s.distinct = p.takeWord("DISTINCT")
+	if !s.distinct {
+		p.takeWord("REDUCED")
+	}
+	if err := p.projections(s); err != nil {
+		return err
+	}
+	if p.isWord("FROM") {
+		return p.unsupported("FROM")
+	}
+	if err := p.where(s); err != nil {
+		return err
+	}
+	if err := p.modifiers(s); err != nil {
+		return err
+	}
+	if p.takeWord("VALUES") {
+		v, err := p.valuesBlock()
+		if err != nil {
+			return err
+		}
+		s.where = &join{s.where, v}
+	}
+	s.grouped = s.grouped || len(s.aggregates) > 0
+	return p.finish(s)
+}
+
+// finish fills the columns of SELECT * and checks those of groups.
+func (p *parser) finish(s *selectNode) error {
+	if s.star {
+		if s.grouped {
+			return p.fail("SELECT * and GROUP BY do not go together; name the columns")
+		}
+		in := scopeOf(s.where)
+		for v, name := range p.vars.names {
+			if in[v] && !strings.HasPrefix(name, " ") {
+				s.project = append(s.project, projection{v: v})
+			}
+		}
+		return nil
+	}
+	if !s.grouped {
+		return nil
+	}
+	keys := map[int]bool{}
+	for _, g := range s.group {
+		keys[g.v] = true
+	}
+	for _, c := range s.project {
+		if c.e == nil && !keys[c.v] {
+			return p.fail("?%s is neither a key of GROUP BY nor an aggregate", p.vars.names[c.v])
+		}
+	}
+	return nil
+}
+
+func (p *parser) projections(s *selectNode) error {
+	if s.star = p.takeSymbol("*"); s.star {
+		return nil
+	}
+	for {
+		switch {
+		case p.tok().kind == variable:
+			s.project = append(s.project, projection{v: p.vars.of(p.tok().text)})
+			p.at++
+		case p.isSymbol("("):
+			c, err := p.named()
+			if err != nil {
+				return err
+			}
+			s.project = append(s.project, c)
+		case len(s.project) == 0:
+			return p.fail("SELECT names no column; write * or ?name, not %s", p.shown())
+		default:
+			return nil
+		}
+	}
+}
+
+// named reads (expression AS ?v).
+func (p *parser) named() (projection, error) {
+	p.at++
+	e, err := p.expression()
+	if err != nil {
+		return projection{}, err
+	}
+	if !p.takeWord("AS") || p.tok().kind != variable {
+		return projection{}, p.fail("an expression here needs AS ?name, not %s", p.shown())
+	}
+	c := projection{v: p.vars.of(p.tok().text), e: e}
+	p.at++
+	return c, p.expect(")")
+}
+
+func (p *parser) where(s *selectNode) error {
+	p.takeWord("WHERE")
+	outer := p.collecting
+	p.collecting = nil
+	defer func() { p.collecting = outer }()
+	var err error
+	s.where, err = p.group()
+	return err
+}
+
+func (p *parser) modifiers(s *selectNode) error {
+	if p.takeWord("GROUP") {
+		if !p.takeWord("BY") {
+			return p.fail("GROUP needs BY")
+		}
+		s.grouped = true
+		if err := p.groupKeys(s); err != nil {
+			return err
+		}
+	}
+	if p.takeWord("HAVING") {
+		for p.isSymbol("(") || p.tok().kind == word && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") && !p.isWord("VALUES") {
+			e, err := p.constraint()
+			if err != nil {
+				return err
+			}
+			s.having = append(s.having, e)
+		}
+	}
+	if p.takeWord("ORDER") {
+		if !p.takeWord("BY") {
+			return p.fail("ORDER needs BY")
+		}
+		if err := p.orderKeys(s); err != nil {
+			return err
+		}
+	}
+	for {
+		to := &s.limit
+		switch {
+		case p.takeWord("LIMIT"):
+		case p.takeWord("OFFSET"):
+			to = &s.offset
+		default:
+			return nil
+		}
+		n, err := strconv.Atoi(p.tok().text)
+		if p.tok().kind != number || err != nil || n < 0 {
+			return p.fail("LIMIT and OFFSET take a number from 0 on, not %s", p.shown())
+		}
+		*to = n
+		p.at++
+	}
+}
+
+func (p *parser) groupKeys(s *selectNode) error {
+	for n := 0; ; n++ {
+		switch {
+		case p.tok().kind == variable:
+			s.group = append(s.group, projection{v: p.vars.of(p.tok().text)})
+			p.at++
+		case p.isSymbol("("):
+			p.at++
+			e, err := p.expression()
+			if err != nil {
+				return err
+			}
+			c := projection{v: -1, e: e}
+			if p.takeWord("AS") {
+				if p.tok().kind != variable {
+					return p.fail("AS needs ?name")
+				}
+				c.v = p.vars.of(p.tok().text)
+				p.at++
+			} else {
+				c.v = p.vars.fresh()
+			}
+			s.group = append(s.group, c)
+			if err := p.expect(")"); err != nil {
+				return err
+			}
+		case p.tok().kind == word && !p.isWord("HAVING") && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") && !p.isWord("VALUES"):
+			e, err := p.primary()
+			if err != nil {
+				return err
+			}
+			s.group = append(s.group, projection{v: p.vars.fresh(), e: e})
+		case n == 0:
+			return p.fail("GROUP BY names no key")
+		default:
+			return nil
+		}
+	}
+}
+
+func (p *parser) orderKeys(s *selectNode) error {
+	for n := 0; ; n++ {
+		desc := p.takeWord("DESC")
+		directed := desc || p.takeWord("ASC")
+		switch {
+		case p.tok().kind == variable && !directed:
+			s.order = append(s.order, order{e: varExpr(p.vars.of(p.tok().text))})
+			p.at++
+		case p.isSymbol("("), !directed && (p.tok().kind == word || p.isIRI()) && !p.isWord("LIMIT") && !p.isWord("OFFSET") && !p.isWord("VALUES"):
+			e, err := p.constraint()
+			if err != nil {
+				return err
+			}
+			s.order = append(s.order, order{e, desc})
+		case n == 0 || directed:
+			return p.fail("ORDER BY names no key")
+		default:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package sparql
+
+import (
+	"strings"
+
+	"reckon/graph"
+)
+
+// group reads { ... } with its filters.
+func (p *parser) group() (node, error) {
+	whole, filters, err := p.open()
+	for _, c := range filters {
+		whole = push(whole, c)
+	}
+	return whole, err
+}
+
+// open reads { ... } and leaves its filters apart.
+func (p *parser) open() (whole node, filters []expr, err error) {
+	if err := p.deeper(); err != nil {
+		return nil, nil, err
+	}
+	defer func() { p.depth-- }()
+	if err := p.expect("{"); err != nil {
+		return nil, nil, err
+	}
+	if p.isWord("SELECT") {
+		s := &selectNode{}
+		if err := p.selectQuery(s, false); err != nil {
+			return nil, nil, err
+		}
+		return s, nil, p.expect("}")
+	}
+	whole = unit{}
+	for !p.takeSymbol("}") {
+		if p.tok().kind == end {
+			return nil, nil, p.fail("a group has no end; } is missing")
+		}
+		if p.takeWord("FILTER") {
+			e, err := p.constraint()
+			if err != nil {
+				return nil, nil, err
+			}
+			filters = append(filters, e)
+		} else {
+			next, err := p.element(whole)
+			if err != nil {
+				return nil, nil, err
+			}
+			whole = next
+		}
+		p.takeSymbol(".")
+	}
+	return whole, filters, nil
+}
+
+func joined(left, right node) node {
+	if _, ok := left.(unit); ok {
+		return right
+	}
+	return &join{left, right}
+}
+
+// element reads one part of a group and joins it to those before.
+func (p *parser) element(before node) (node, error) {
+	switch {
+	case p.takeWord("OPTIONAL"):
+		right, filters, err := p.open() // its filters see both sides
+		return &leftJoin{before, right, filters, p.vars.fresh()}, err
+	case p.isSymbol("{"):
+		n, err := p.alternatives()
+		return joined(before, n), err
+	case p.takeWord("GRAPH"):
+		s, err := p.slot(false)
+		if err != nil {
+			return nil, err
+		}
+		inner, err := p.group()
+		return joined(before, &graphNode{s, inner}), err
+	case p.takeWord("BIND"):
+		if !p.isSymbol("(") {
+			return nil, p.fail("BIND takes (expression AS ?name)")
+		}
+		c, err := p.named()
+		if err != nil {
+			return nil, err
+		}
+		if scopeOf(before)[c.v] {
+			return nil, p.fail("BIND gives ?%s another value; it is bound before", p.vars.names[c.v])
+		}
+		return &extend{before, c.v, c.e}, nil
+	case p.takeWord("VALUES"):
+		v, err := p.valuesBlock()
+		return joined(before, v), err
+	case p.isWord("MINUS"), p.isWord("SERVICE"):
+		return nil, p.unsupported(strings.ToUpper(p.tok().text))
+	}
+	triples, err := p.triples()
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := before.(*bgp); ok {
+		return &bgp{append(b.triples[:len(b.triples):len(b.triples)], triples...)}, nil
+	}
+	if j, ok := before.(*join); ok {
+		if b, ok := j.right.(*bgp); ok {
+			return &join{j.left, &bgp{append(b.triples[:len(b.triples):len(b.triples)], triples...)}}, nil
+		}
+	}
+	return joined(before, &bgp{triples}), nil
+}
+
+func (p *parser) alternatives() (node, error) {
+	left, err := p.group()
+	for err == nil && p.takeWord("UNION") {
+		var right node
+		if right, err = p.group(); err == nil {
+			left = &union{left, right}
+		}
+	}
+	return left, err
+}
+
+// slot reads a term or a variable.
+func (p *parser) slot(predicate bool) (slot, error) {
+	t := p.tok()
+	switch {
+	case t.kind == variable:
+		p.at++
+		return slot{v: p.vars.of(t.text)}, nil
+	case p.isIRI():
+		iri, err := p.iri()
+		return slot{term: graph.Node(iri)}, err
+	case predicate:
+		return slot{}, p.fail("a predicate is an IRI or a variable, not %s", p.shown())
+	case t.kind == blank:
+		p.at++
+		v, ok := p.blanks[t.text]
+		if !ok {
+			v = p.vars.fresh()
+			p.blanks[t.text] = v
+		}
+		return slot{v: v}, nil
+	}
+	term, ok, err := p.literal()
+	if !ok && err == nil {
+		err = p.fail("a term or a variable is expected, not %s", p.shown())
+	}
+	return slot{term: term}, err
+}
+
+// triples reads the statements about one subject.
+func (p *parser) triples() ([]triple, error) {
+	var out []triple
+	s, bracket, err := p.object(&out)
+	if err != nil {
+		return nil, err
+	}
+	if bracket && (p.isSymbol(".") || p.isSymbol("}")) {
+		return out, nil
+	}
+	return out, p.properties(s, &out)
+}
+
+// object reads a term, a variable, [ ] or ( ).
+func (p *parser) object(out *[]triple) (s slot, bracket bool, err error) {
+	switch {
+	case p.takeSymbol("["):
+		s = slot{v: p.vars.fresh()}
+		if p.takeSymbol("]") {
+			return s, false, nil
+		}
+		if err := p.deeper(); err != nil {
+			return s, true, err
+		}
+		defer func() { p.depth-- }()
+		if err := p.properties(s, out); err != nil {
+			return s, true, err
+		}
+		return s, true, p.expect("]")
+	case p.isSymbol("("):
+		return s, false, p.unsupported("a list in a pattern")
+	}
+	s, err = p.slot(false)
+	return s, false, err
+}
+
+func (p *parser) properties(s slot, out *[]triple) error {
+	for {
+		path, err := p.path()
+		if err != nil {
+			return err
+		}
+		for {
+			o, _, err := p.object(out)
+			if err != nil {
+				return err
+			}
+			p.along(s, path, o, out)
+			if !p.takeSymbol(",") {
+				break
+			}
+		}
+		if !p.takeSymbol(";") {
+			return nil
+		}
+		for p.takeSymbol(";") {
+		}
+		if p.isSymbol(".") || p.isSymbol("}") || p.isSymbol("]") {
+			return nil
+		}
+	}
+}
+
+// step is a predicate of a path, and whether it repeats.
+type step struct {
+	p      slot
+	repeat byte
+}
+
+// along writes a path as triples with variables between.
+func (p *parser) along(s slot, path []step, o slot, out *[]triple) {
+	for i, step := range path {
+		to := o
+		if i < len(path)-1 {
+			to = slot{v: p.vars.fresh()}
+		}
+		*out = append(*out, triple{s, step.p, to, step.repeat})
+		s = to
+	}
+}
+
+func (p *parser) path() ([]step, error) {
+	var out []step
+	for {
+		var s slot
+		var err error
+		switch {
+		case p.isWord("a"):
+			p.at++
+			s = slot{term: graph.Node(graph.RDFType)}
+		case p.isSymbol("^"), p.isSymbol("!"), p.isSymbol("("):
+			return nil, p.unsupported("the path " + p.tok().text)
+		default:
+			s, err = p.slot(true)
+		}
+		if err != nil {
+			return nil, err
+		}
+		next := step{p: s}
+		switch {
+		case p.isSymbol("*"), p.isSymbol("+"):
+			if s.isVar() {
+				return nil, p.fail("a variable does not repeat in a path")
+			}
+			next.repeat = p.tok().text[0]
+			p.at++
+		case p.isSymbol("?"), p.isSymbol("|"):
+			return nil, p.unsupported("the path " + p.tok().text)
+		}
+		out = append(out, next)
+		if p.isData && (p.isSymbol("/") || next.repeat != 0) {
+			return nil, p.fail("data holds no paths")
+		}
+		if !p.takeSymbol("/") {
+			if p.isSymbol("|") {
+				return nil, p.unsupported("the path |")
+			}
+			return out, nil
+		}
+		if s.isVar() {
+			return nil, p.fail("a variable does not stand in a path")
+		}
+	}
+}
+
+// maxValues is the most rows of a VALUES.
+const maxValues = 10_000
+
+func (p *parser) valuesBlock() (*values, error) {
+	v := &values{}
+	single := p.tok().kind == variable
+	if !single {
+		if err := p.expect("("); err != nil {
+			return nil, err
+		}
+	}
+	for p.tok().kind == variable {
+		v.vars = append(v.vars, p.vars.of(p.tok().text))
+		if p.at++; single {
+			break
+		}
+	}
+	if !single {
+		if err := p.expect(")"); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.expect("{"); err != nil {
+		return nil, err
+	}
+	for !p.takeSymbol("}") {
+		if !single {
+			if err := p.expect("("); err != nil {
+				return nil, err
+			}
+		}
+		row := make([]graph.Term, len(v.vars))
+		for i := range row {
+			if p.takeWord("UNDEF") {
+				continue
+			}
+			s, err := p.slot(false)
+			if err != nil {
+				return nil, err
+			}
+			if s.isVar() {
+				return nil, p.fail("VALUES takes terms, not variables")
+			}
+			row[i] = s.term
+		}
+		if v.rows = append(v.rows, row); len(v.rows) > maxValues {
+			return nil, p.fail("VALUES has more than %d rows", maxValues)
+		}
+		if !single {
+			if err := p.expect(")"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}

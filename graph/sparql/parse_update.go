@@ -1,0 +1,131 @@
+package sparql
+
+import (
+	"strings"
+
+	"reckon/graph"
+)
+
+// maxOperations and maxData bound an update.
+const (
+	maxOperations = 10_000
+	maxData       = 200_000
+)
+
+// ParseUpdate reads an update of DROP GRAPH, INSERT DATA and DELETE DATA, separated by semicolons.
+func ParseUpdate(text string) (Update, error) {
+	p, err := newParser(text)
+	if err != nil {
+		return nil, err
+	}
+	var out Update
+	for {
+		if err := p.prologue(); err != nil {
+			return nil, err
+		}
+		if p.tok().kind == end {
+			if len(out) == 0 {
+				return nil, p.fail("the update is empty")
+			}
+			return out, nil
+		}
+		op, err := p.operation()
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, op); len(out) > maxOperations {
+			return nil, p.fail("the update has more than %d operations", maxOperations)
+		}
+		if !p.takeSymbol(";") && p.tok().kind != end && !p.isWord("DROP") {
+			return nil, p.fail("; is expected, not %s", p.shown())
+		}
+	}
+}
+
+func (p *parser) operation() (op Operation, err error) {
+	switch {
+	case p.takeWord("DROP"):
+		op.Silent = p.takeWord("SILENT")
+		if !p.takeWord("GRAPH") {
+			return op, p.unsupported("DROP " + strings.ToUpper(p.tok().text))
+		}
+		op.Drop, err = p.iri()
+	case p.isWord("INSERT") && strings.EqualFold(p.peek().text, "DATA"):
+		p.at += 2
+		op.Insert, err = p.data(false)
+	case p.isWord("DELETE") && strings.EqualFold(p.peek().text, "DATA"):
+		p.at += 2
+		op.Delete, err = p.data(true)
+	case p.tok().kind == word:
+		err = p.unsupported(strings.ToUpper(p.tok().text))
+	default:
+		err = p.fail("DROP GRAPH, INSERT DATA or DELETE DATA is expected, not %s", p.shown())
+	}
+	return op, err
+}
+
+// data reads { ... } with quads; without GRAPH they are in no named graph.
+func (p *parser) data(noBlanks bool) (out []graph.Quad, err error) {
+	p.isData = true
+	defer func() { p.isData = false }()
+	if err := p.expect("{"); err != nil {
+		return nil, err
+	}
+	for !p.takeSymbol("}") {
+		if p.takeWord("GRAPH") {
+			iri, err := p.iri()
+			if err != nil {
+				return nil, err
+			}
+			if err := p.expect("{"); err != nil {
+				return nil, err
+			}
+			for !p.takeSymbol("}") {
+				if out, err = p.dataTriples(out, graph.Node(iri), noBlanks); err != nil {
+					return nil, err
+				}
+			}
+			p.takeSymbol(".")
+			continue
+		}
+		if out, err = p.dataTriples(out, graph.Term{}, noBlanks); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (p *parser) dataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]graph.Quad, error) {
+	list, err := p.triples()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range list {
+		q := graph.Quad{S: p.ground(t.s), P: p.ground(t.p), O: p.ground(t.o), G: g}
+		if t.repeat != 0 || q.S.IsZero() || q.P.IsZero() || q.O.IsZero() {
+			return nil, p.fail("data holds no variables and no paths")
+		}
+		if noBlanks && (q.S.Kind == graph.Blank || q.O.Kind == graph.Blank) {
+			return nil, p.fail("DELETE DATA names no blank nodes")
+		}
+		if err := q.Check(0); err != nil {
+			return nil, p.fail("%v", err)
+		}
+		if out = append(out, q); len(out) > maxData {
+			return nil, p.fail("the data has more than %d statements", maxData)
+		}
+	}
+	p.takeSymbol(".")
+	return out, nil
+}
+
+// ground is the term of a slot; the variables of blank nodes become blank nodes again, others none.
+func (p *parser) ground(s slot) graph.Term {
+	if !s.isVar() {
+		return s.term
+	}
+	if name := p.vars.names[s.v]; strings.HasPrefix(name, " ") {
+		return graph.BlankNode("d" + strings.TrimSpace(name))
+	}
+	return graph.Term{}
+}

@@ -1,0 +1,197 @@
+package sparql
+
+import (
+	"slices"
+
+	"reckon/graph"
+)
+
+// eval evaluates a SELECT for itself; its variables that are not among its columns are its own.
+func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
+	outer := e.inExists
+	e.inExists = false
+	defer func() { e.inExists = outer }()
+	t, err := n.where.eval(e, e.seed())
+	if err != nil {
+		return nil, err
+	}
+	if n.grouped {
+		if t, err = n.aggregate(e, t); err != nil {
+			return nil, err
+		}
+		if t, err = e.keep(t, n.having); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range n.project {
+		if c.e != nil {
+			if t, err = e.assign(t, c.v, c.e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(n.order) > 0 {
+		if t, err = n.sort(e, t); err != nil {
+			return nil, err
+		}
+	}
+	if t, err = n.columns(e, t); err != nil {
+		return nil, err
+	}
+	from := min(n.offset, t.len())
+	to := t.len()
+	if n.limit >= 0 {
+		to = min(to, from+n.limit)
+	}
+	t.data = t.data[from*t.width : to*t.width]
+	if seeds.len() == 1 && !slices.Contains(seeds.may, true) {
+		return t, nil // nothing to join, and the order stays
+	}
+	return e.hashJoin(seeds, t)
+}
+
+// columns clears what is not projected, and leaves one of equal rows for DISTINCT.
+func (n *selectNode) columns(e *eval, t *table) (*table, error) {
+	keep := make([]bool, e.width)
+	var list []int
+	for _, c := range n.project {
+		keep[c.v] = true
+		list = append(list, c.v)
+	}
+	out := newTable(e.width)
+	for v := range keep {
+		out.may[v] = keep[v] && t.may[v]
+	}
+	seen := map[string]bool{}
+	if n.distinct {
+		if err := e.unify(t, list); err != nil {
+			return nil, err
+		}
+	}
+	var key []byte
+	for i := range t.len() {
+		row := t.row(i)
+		for v := range row {
+			if !keep[v] {
+				row[v] = 0
+			}
+		}
+		if n.distinct {
+			key = appendKey(key[:0], row, list)
+			if seen[string(key)] {
+				continue
+			}
+			seen[string(key)] = true
+		}
+		if err := e.add(out, row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (n *selectNode) sort(e *eval, t *table) (*table, error) {
+	keys := make([][]graph.Term, t.len())
+	for _, o := range n.order {
+		if err := e.prepare(t, o.e); err != nil {
+			return nil, err
+		}
+	}
+	for i := range keys {
+		keys[i] = make([]graph.Term, len(n.order))
+		for j, o := range n.order {
+			v, err := o.e.eval(e, t.row(i))
+			if err != nil && !isTypeError(err) {
+				return nil, err
+			}
+			if err == nil {
+				keys[i][j] = v
+			}
+		}
+		if err := e.tick(); err != nil {
+			return nil, err
+		}
+	}
+	at := make([]int, len(keys))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int {
+		for j, o := range n.order {
+			if c := compareForOrder(keys[a][j], keys[b][j]); c != 0 {
+				if o.desc {
+					return -c
+				}
+				return c
+			}
+		}
+		return 0
+	})
+	out := newTable(e.width)
+	out.merge(t.may)
+	for _, i := range at {
+		out.data = append(out.data, t.row(i)...)
+	}
+	return out, nil
+}
+
+// aggregate makes one row of each group, with the keys and the values of the aggregates.
+func (n *selectNode) aggregate(e *eval, t *table) (*table, error) {
+	var err error
+	var keys []int
+	for _, g := range n.group {
+		if g.e != nil {
+			if t, err = e.assign(t, g.v, g.e); err != nil {
+				return nil, err
+			}
+		}
+		keys = append(keys, g.v)
+	}
+	if err := e.unify(t, keys); err != nil {
+		return nil, err
+	}
+	groups := map[string][]int{}
+	var names []string
+	var key []byte
+	for i := range t.len() {
+		key = appendKey(key[:0], t.row(i), keys)
+		if groups[string(key)] == nil {
+			names = append(names, string(key))
+		}
+		groups[string(key)] = append(groups[string(key)], i)
+	}
+	if len(names) == 0 && len(keys) == 0 {
+		names = []string{""} // no rows are one group where there is no key
+	}
+	for _, a := range n.aggregates {
+		if a.e != nil {
+			if err := e.prepare(t, a.e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := newTable(e.width)
+	row := make([]ID, e.width)
+	for _, name := range names {
+		clear(row)
+		rows := groups[name]
+		for _, k := range keys {
+			row[k] = t.row(rows[0])[k]
+			out.may[k] = true
+		}
+		for _, a := range n.aggregates {
+			v, err := a.value(e, t, rows)
+			if err != nil && !isTypeError(err) {
+				return nil, err
+			}
+			if err == nil {
+				row[a.v] = e.intern(v)
+			}
+			out.may[a.v] = true
+		}
+		if err := e.add(out, row); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
