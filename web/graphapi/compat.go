@@ -1,0 +1,136 @@
+package graphapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"reckon/access"
+	"reckon/graph"
+	"reckon/graph/jsonld"
+)
+
+// compatRoutes are those of the metadata service of GLACIATION, version 2.0.2, as its clients use it
+// (https://github.com/glaciation-heu/glaciation-metadata-service). Unlike there, roles hold.
+func (s *server) compatRoutes() []route {
+	return []route{
+		{"PATCH", "/api/v0/graph", "Store JSON-LD in a new graph timestamp:MS, or ID/timestamp:MS.", access.Admin, true, s.patch},
+		{"GET", "/api/v0/graph", "A SELECT; every literal of the answer has its type.", access.Public, true, s.search},
+		{"GET", "/api/v0/graph/update", "An update in the parameter query.", access.Admin, true, s.updateGet},
+		{"POST", "/api/v0/graph/update", `An update as {"query": "..."}.`, access.Admin, true, s.updatePost},
+		{"POST", "/api/v0/graph/compact", "Delete what is no longer used.", access.Admin, true, s.compact},
+	}
+}
+
+// detail is an error as FastAPI writes it, which the clients expect.
+func detail(w http.ResponseWriter, status int, text string) error {
+	return writeJSON(w, status, map[string]string{"detail": text})
+}
+
+func (s *server) patch(w http.ResponseWriter, r *http.Request) error {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return detail(w, http.StatusUnprocessableEntity, "the body is no JSON object: "+err.Error())
+	}
+	at := s.Now().UnixMilli()
+	id := "timestamp:" + strconv.FormatInt(at, 10)
+	if of, ok := doc["@id"].(string); ok && of != "" {
+		id = strings.TrimSuffix(of, "/") + "/" + id
+	}
+	doc["@id"] = id
+	raw, err = json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	quads, err := jsonld.Read(bytes.NewReader(raw), s.contexts, graph.Limits{Quads: maxQuads, Literal: maxLiteral})
+	if err != nil {
+		return badDocument(err)
+	}
+	if len(quads) == 0 {
+		return detail(w, http.StatusBadRequest, "No triples could be extracted from JSON-LD.")
+	}
+	if err := s.mayWrite(r.Context(), id); err != nil {
+		return err
+	}
+	v := access.From(r.Context())
+	if _, _, err := s.Store.Put(r.Context(), id, graph.Put{Quads: quads, Merge: true, Origin: s.origin(v), Owner: v.Name, Time: s.Now(), IfVersion: graph.AnyVersion}); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, "Success - Inserted "+strconv.Itoa(len(quads))+" triple(s) into graph <"+id+">.")
+}
+
+func (s *server) search(w http.ResponseWriter, r *http.Request) error {
+	if s.Querier == nil {
+		return s.sparql(w, r)
+	}
+	text := r.URL.Query().Get("query")
+	if text == "" {
+		return detail(w, http.StatusUnprocessableEntity, "the parameter query is missing")
+	}
+	result, err := s.Querier.Query(r.Context(), text, s.Limits, visible(access.From(r.Context())))
+	if err != nil {
+		return s.syntax(w, err)
+	}
+	if result.Ask != nil {
+		return detail(w, http.StatusInternalServerError, "Expected a SELECT query, got QueryBoolean")
+	}
+	return writeJSON(w, http.StatusOK, resultsJSON(result, true))
+}
+
+func (s *server) syntax(w http.ResponseWriter, err error) error {
+	var syntax *graph.SyntaxError
+	if errors.As(err, &syntax) {
+		return detail(w, http.StatusBadRequest, "Syntax error in query: "+err.Error())
+	}
+	return err
+}
+
+var drops = regexp.MustCompile(`DROP GRAPH <.*?>;?`)
+
+func (s *server) runUpdate(w http.ResponseWriter, r *http.Request, text string) error {
+	if s.Updater == nil {
+		return problem(http.StatusNotImplemented, "send it to /sparql", "updates are taken by the remote store")
+	}
+	if found := drops.FindAllString(text, -1); len(found) > 0 { // as there: the drops are run, and nothing else
+		for i := range found {
+			found[i] = strings.TrimSuffix(found[i], ";")
+		}
+		text = strings.Join(found, ";\n")
+	}
+	if err := s.update(r, strings.ReplaceAll(text, "DROP GRAPH", "DROP SILENT GRAPH")); err != nil {
+		return s.syntax(w, err)
+	}
+	return writeJSON(w, http.StatusOK, "Success")
+}
+
+func (s *server) updateGet(w http.ResponseWriter, r *http.Request) error {
+	return s.runUpdate(w, r, r.URL.Query().Get("query"))
+}
+
+func (s *server) updatePost(w http.ResponseWriter, r *http.Request) error {
+	var body map[string]any
+	err := json.NewDecoder(r.Body).Decode(&body)
+	text, ok := body["query"].(string)
+	if err != nil || !ok || len(body) != 1 {
+		return detail(w, http.StatusBadRequest, "Request must contain only {'query': str}")
+	}
+	return s.runUpdate(w, r, text)
+}
+
+func (s *server) compact(w http.ResponseWriter, r *http.Request) error {
+	if s.Updater != nil {
+		if err := s.Updater.Compact(r.Context()); err != nil {
+			return err
+		}
+	}
+	return writeJSON(w, http.StatusOK, "Success")
+}

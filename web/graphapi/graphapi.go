@@ -1,0 +1,216 @@
+// Package graphapi answers the HTTP API of the knowledge graph: subgraphs with versions, the SPARQL 1.1 Graph Store HTTP Protocol
+// (https://www.w3.org/TR/sparql11-http-rdf-update/) on the same graphs, the SPARQL 1.1 Protocol, changes as server-sent events, and by
+// setting the API of the metadata service of GLACIATION.
+//
+// Documents are JSON-LD, Turtle, N-Triples or N-Quads by negotiation. Who may read what is decided by access.Viewer and the owner of a
+// subgraph; embedded SPARQL is held to it below the engine. Handlers are safe for concurrent use.
+package graphapi
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"reckon/access"
+	"reckon/graph"
+	"reckon/graph/jsonld"
+	"reckon/graph/own"
+	"reckon/graph/sparql"
+)
+
+// Querier answers SPARQL over the subgraphs that visible lets through; nil lets all.
+type Querier interface {
+	Query(ctx context.Context, text string, limits sparql.Limits, visible func(graph.Info) bool) (*sparql.Result, error)
+}
+
+// Updater runs updates of SPARQL.
+type Updater interface {
+	Update(ctx context.Context, u sparql.Update, p graph.Put, may func(id string) error) error
+	Compact(ctx context.Context) error
+}
+
+// Watcher tells of changes.
+type Watcher interface {
+	Watch() (changes <-chan graph.Info, stop func())
+}
+
+// Forwarder takes a request of the SPARQL protocol to a remote store.
+type Forwarder interface {
+	Forward(w http.ResponseWriter, r *http.Request)
+}
+
+// Options are what the API is made of.
+type Options struct {
+	Store graph.Store
+	// Querier and Updater are nil where the store is remote; then Forwarder takes what administrators ask, and subgraphs the rest.
+	Querier   Querier
+	Updater   Updater
+	Forwarder Forwarder
+	Watcher   Watcher // nil: there is no stream
+	Origin    string  // of what is written here without saying where it is from
+	// Compatible adds /api/v0/graph of the metadata service of GLACIATION.
+	Compatible bool
+	// Limits bound queries; the zero value has the defaults of package sparql.
+	Limits sparql.Limits
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Bounds of a document.
+const (
+	maxBody    = 32 << 20
+	maxQuads   = 200_000
+	maxLiteral = 256 << 10
+)
+
+type server struct {
+	Options
+	contexts jsonld.Contexts
+	openapi  []byte
+}
+
+// Everyone as owner says that a subgraph is nobody's secret: a node, a site.
+const Everyone = "*"
+
+// route is one address, as it is served and described.
+type route struct {
+	method, path, summary string
+	least                 access.Role
+	sends                 bool // takes a token of a sender too
+	handle                func(http.ResponseWriter, *http.Request) error
+}
+
+func (s *server) routes() []route {
+	list := []route{
+		{"GET", "/subgraph/{id}", "One subgraph; the id is one percent-encoded segment. The ETag is its version.", access.Public, true, s.get},
+		{"PUT", "/subgraph/{id}", "Replace a subgraph. If-Match or If-None-Match: * hold it to a version.", access.Admin, true, s.put},
+		{"POST", "/subgraph/{id}", "Add statements to a subgraph.", access.Admin, true, s.put},
+		{"DELETE", "/subgraph/{id}", "Delete a subgraph.", access.Admin, true, s.remove},
+		{"GET", "/subgraph/{id}/metrics", "How often a subgraph was read and written.", access.Public, true, s.usage},
+		{"GET", "/subgraphs_versions", "The version of every subgraph that the viewer may see.", access.Public, true, s.versions},
+		{"GET", "/graphstore", "Graph Store Protocol: the graph named by the parameter graph.", access.Public, true, s.get},
+		{"PUT", "/graphstore", "Graph Store Protocol: replace a graph.", access.Admin, true, s.put},
+		{"POST", "/graphstore", "Graph Store Protocol: add to a graph.", access.Admin, true, s.put},
+		{"DELETE", "/graphstore", "Graph Store Protocol: delete a graph.", access.Admin, true, s.remove},
+		{"GET", "/sparql", "SPARQL query in the parameter query; the answer as JSON, CSV or TSV.", access.Public, true, s.sparql},
+		{"POST", "/sparql", "SPARQL query or update, as a form or as application/sparql-query or application/sparql-update.", access.Public, true, s.sparql},
+		{"GET", "/graph/links", "What the thing named by the parameter iri is connected to, in both directions.", access.Public, true, s.links},
+		{"GET", "/graph/list", "The subgraphs that the viewer may see, with origin, time and version.", access.Public, true, s.list},
+		{"GET", "/graph/changes", "Changes of subgraphs as server-sent events.", access.Public, true, s.changes},
+		{"GET", "/graph/context", "The JSON-LD context of the vocabulary of reckon.", access.Public, true, s.context},
+		{"GET", "/graph/ontology", "The vocabulary of reckon.", access.Public, true, s.ontology},
+		{"GET", "/graph/openapi.json", "This document.", access.Public, true, s.document},
+	}
+	if s.Compatible {
+		list = append(list, s.compatRoutes()...)
+	}
+	return list
+}
+
+// New returns the handler of all addresses of the graph, and the patterns under which it is mounted.
+func New(o Options) (http.Handler, []string) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &server{Options: o, contexts: jsonld.Contexts{own.ContextIRI: map[string]any{"@context": own.Context()}}}
+	mux := http.NewServeMux()
+	routes := s.routes()
+	for _, r := range routes {
+		mux.Handle(r.method+" "+r.path, s.guard(r))
+	}
+	s.openapi = describe(routes)
+	for _, below := range []string{"/subgraph/", "/graph/"} {
+		mux.HandleFunc(below, func(w http.ResponseWriter, r *http.Request) {
+			s.fail(w, r, problem(http.StatusNotFound, "write the id of a subgraph as one segment, with / as %2F; GET /graph/openapi.json lists every address", "there is nothing at %s %s", r.Method, r.URL.EscapedPath()))
+		})
+	}
+	patterns := []string{"/subgraph/", "/subgraphs_versions", "/graphstore", "/sparql", "/graph/"}
+	if o.Compatible {
+		patterns = append(patterns, "/api/v0/")
+	}
+	return mux, patterns
+}
+
+func (s *server) guard(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := access.From(r.Context())
+		if v.Role < rt.least && !(rt.sends && v.Writes != nil) {
+			if v.Role == access.Nobody && v.Writes == nil {
+				s.fail(w, r, v.Unknown())
+				return
+			}
+			s.fail(w, r, problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not do this; it takes %s", v.Role, rt.least))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		if err := rt.handle(w, r); err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// visible says which subgraphs a viewer sees; nil is all.
+func visible(v access.Viewer) func(graph.Info) bool {
+	if v.All() {
+		return nil
+	}
+	return func(i graph.Info) bool {
+		return i.Owner == Everyone || v.Sees(i.Owner) || v.Writes != nil && i.Origin == v.Name
+	}
+}
+
+func sees(v access.Viewer, i graph.Info) bool {
+	f := visible(v)
+	return f == nil || f(i)
+}
+
+// mayWrite says why a viewer may not change a subgraph: a sender changes what it wrote itself.
+func (s *server) mayWrite(ctx context.Context, id string) error {
+	v := access.From(ctx)
+	if v.Changes() {
+		return nil
+	}
+	if v.Writes == nil {
+		return problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not change the graph", v.Role)
+	}
+	info, _, err := s.Store.Get(ctx, id)
+	if err == nil && info.Origin != v.Name {
+		return problem(http.StatusForbidden, "a sender changes what it wrote itself", "the subgraph %q was written by %q", id, info.Origin)
+	}
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+func (s *server) origin(v access.Viewer) string {
+	if v.Name != "" {
+		return v.Name
+	}
+	return s.Origin
+}
+
+func (s *server) document(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, err := w.Write(s.openapi)
+	return ignore(err)
+}
+
+// ignore drops errors of connections: nobody is left to hear of them.
+func ignore(error) error { return nil }
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, err = w.Write(append(raw, '\n'))
+	return ignore(err)
+}

@@ -1,0 +1,156 @@
+package graphapi
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"reckon/graph"
+	"reckon/graph/jsonld"
+	"reckon/graph/own"
+)
+
+// format is a media type of documents.
+type format struct {
+	media string
+	read  func(s *server, in io.Reader, base string, l graph.Limits) ([]graph.Quad, error)
+	write func(s *server, w io.Writer, quads []graph.Quad) error
+}
+
+func readNQuads(_ *server, in io.Reader, _ string, l graph.Limits) ([]graph.Quad, error) {
+	return graph.ReadNQuads(in, l)
+}
+
+func writeTriples(_ *server, w io.Writer, quads []graph.Quad) error {
+	return graph.WriteNTriples(w, graph.Sorted(quads))
+}
+
+// formats are in the order of preference. The first is written where a client takes anything.
+func formats() []format {
+	ld := format{"application/ld+json",
+		func(s *server, in io.Reader, _ string, l graph.Limits) ([]graph.Quad, error) {
+			return jsonld.Read(in, s.contexts, l)
+		},
+		func(_ *server, w io.Writer, quads []graph.Quad) error { return jsonld.Write(w, quads, own.Context()) }}
+	plainJSON := ld
+	plainJSON.media = "application/json"
+	return []format{
+		ld,
+		{"text/turtle", func(_ *server, in io.Reader, base string, l graph.Limits) ([]graph.Quad, error) {
+			return graph.ReadTurtle(in, base, l)
+		}, func(_ *server, w io.Writer, quads []graph.Quad) error {
+			return graph.WriteTurtle(w, quads, own.Prefixes())
+		}},
+		{"application/n-triples", readNQuads, writeTriples},
+		{"application/n-quads", readNQuads, writeTriples},
+		plainJSON,
+	}
+}
+
+// accepted chooses among media types by the header Accept; -1 if it takes none of them.
+func accepted(header string, media []string) int {
+	if strings.TrimSpace(header) == "" {
+		return 0
+	}
+	best, quality := -1, 0.0
+	for i, m := range media {
+		if q := qualityOf(header, m); q > quality {
+			best, quality = i, q
+		}
+	}
+	return best
+}
+
+// qualityOf is how much a header wants a media type, by its most specific range that fits.
+func qualityOf(header, media string) float64 {
+	quality, specific := 0.0, -1
+	kind, _, _ := strings.Cut(media, "/")
+	for part := range strings.SplitSeq(header, ",") {
+		name, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		rank := -1
+		switch name {
+		case media:
+			rank = 2
+		case kind + "/*":
+			rank = 1
+		case "*/*":
+			rank = 0
+		}
+		if rank <= specific {
+			continue
+		}
+		q := 1.0
+		if text, ok := params["q"]; ok {
+			if q, err = strconv.ParseFloat(text, 64); err != nil {
+				q = 0
+			}
+		}
+		quality, specific = q, rank
+	}
+	return quality
+}
+
+func formatFor(r *http.Request) (format, error) {
+	all := formats()
+	media := make([]string, len(all))
+	for i, f := range all {
+		media[i] = f.media
+	}
+	at := accepted(r.Header.Get("Accept"), media)
+	if at < 0 {
+		return format{}, problem(http.StatusNotAcceptable, "take one of "+strings.Join(media, ", "), "there is no document of the type %q", r.Header.Get("Accept"))
+	}
+	return all[at], nil
+}
+
+// body reads the statements of a request. They are of one graph; its name is not looked at.
+func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
+	name, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil && r.Header.Get("Content-Type") != "" {
+		return nil, problem(http.StatusUnsupportedMediaType, "", "the content type %q can not be read", r.Header.Get("Content-Type"))
+	}
+	for _, f := range formats() {
+		if name != f.media && name != "" {
+			continue
+		}
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		quads, err := f.read(s, bytes.NewReader(raw), base, graph.Limits{Quads: maxQuads, Literal: maxLiteral})
+		if err != nil {
+			return nil, badDocument(err)
+		}
+		return oneGraph(quads)
+	}
+	return nil, problem(http.StatusUnsupportedMediaType, "send application/ld+json, text/turtle, application/n-triples or application/n-quads", "documents of the type %q are not read", name)
+}
+
+func badDocument(err error) error {
+	if e := toHTTP(err); e.status != http.StatusInternalServerError {
+		return err
+	}
+	return problem(http.StatusBadRequest, "", "the document can not be read: %v", err)
+}
+
+func oneGraph(quads []graph.Quad) ([]graph.Quad, error) {
+	for i := range quads {
+		if quads[i].G != quads[0].G {
+			return nil, problem(http.StatusBadRequest, "send each graph to its own address", "the document has several graphs: %s and %s", nameOf(quads[0].G), nameOf(quads[i].G))
+		}
+	}
+	return quads, nil
+}
+
+func nameOf(g graph.Term) string {
+	if g.IsZero() {
+		return "one without a name"
+	}
+	return g.String()
+}

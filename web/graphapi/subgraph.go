@@ -1,0 +1,240 @@
+package graphapi
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"reckon/access"
+	"reckon/graph"
+	"reckon/graph/own"
+)
+
+// subgraphID is the id that a request names: a segment of the path, or the parameter graph.
+func subgraphID(r *http.Request) (string, error) {
+	id := r.PathValue("id")
+	if id == "" && !strings.HasPrefix(r.URL.Path, "/subgraph") {
+		q := r.URL.Query()
+		if q.Has("default") {
+			return "", problem(http.StatusNotFound, "name a graph with the parameter graph", "every statement is in a named graph; there is no default graph")
+		}
+		name := q.Get("graph")
+		if err := graph.CheckIRI(name); err != nil {
+			return "", problem(http.StatusBadRequest, "the parameter graph is the IRI of a named graph", "%v", err)
+		}
+		id = graph.IDOf(name)
+	}
+	if err := graph.CheckID(id); err != nil {
+		return "", problem(http.StatusBadRequest, "", "%v", err)
+	}
+	return id, nil
+}
+
+func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// find returns a subgraph that the viewer sees. One that is not to be seen is not there.
+func (s *server) find(r *http.Request) (graph.Info, []graph.Quad, error) {
+	id, err := subgraphID(r)
+	if err != nil {
+		return graph.Info{}, nil, err
+	}
+	info, quads, err := s.Store.Get(r.Context(), id)
+	if err == nil && !sees(access.From(r.Context()), info) {
+		err = problem(http.StatusNotFound, "GET /graph/list names all that you may see", "%v: %q", graph.ErrNotFound, id)
+	}
+	return info, quads, err
+}
+
+func (s *server) get(w http.ResponseWriter, r *http.Request) error {
+	f, err := formatFor(r)
+	if err != nil {
+		return err
+	}
+	info, quads, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("ETag", etag(info.Version))
+	h.Set("Last-Modified", info.Time.Format(http.TimeFormat))
+	h.Set("Reckon-Origin", info.Origin)
+	h.Set("Vary", "Accept")
+	if matches(r.Header.Get("If-None-Match"), info.Version) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	var b bytes.Buffer
+	if err := f.write(s, &b, quads); err != nil {
+		return err
+	}
+	h.Set("Content-Type", f.media)
+	_, err = w.Write(b.Bytes())
+	return ignore(err)
+}
+
+// matches reports whether a list of tags has a version; * has any.
+func matches(header string, version int64) bool {
+	for tag := range strings.SplitSeq(header, ",") {
+		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+		if tag == "*" || tag == etag(version) {
+			return true
+		}
+	}
+	return false
+}
+
+// condition is the version that a request wants to change.
+func condition(r *http.Request) (int64, error) {
+	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+	switch {
+	case none == "*":
+		return 0, nil
+	case none != "":
+		return 0, problem(http.StatusBadRequest, "", "If-None-Match of a change is *, which means that nothing may be there")
+	case match == "":
+		return graph.AnyVersion, nil
+	}
+	v, err := strconv.ParseInt(strings.Trim(match, `"`), 10, 64)
+	if err != nil || v < 0 || len(match) < 3 || match[0] != '"' {
+		return 0, problem(http.StatusBadRequest, "", "If-Match takes one version as the ETag has it, not %q", match)
+	}
+	return v, nil
+}
+
+func (s *server) put(w http.ResponseWriter, r *http.Request) error {
+	id, err := subgraphID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.mayWrite(r.Context(), id); err != nil {
+		return err
+	}
+	version, err := condition(r)
+	if err != nil {
+		return err
+	}
+	quads, err := s.body(r, graph.Name(id))
+	if err != nil {
+		return err
+	}
+	if err := own.Check(quads); err != nil && r.Method == http.MethodPut {
+		return problem(http.StatusUnprocessableEntity, "GET /graph/ontology has what every class requires", "%v", err)
+	}
+	p := graph.Put{Quads: quads, Merge: r.Method == http.MethodPost, IfVersion: version}
+	if err := s.fill(r, id, &p); err != nil {
+		return err
+	}
+	info, changed, err := s.Store.Put(r.Context(), id, p)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", etag(info.Version))
+	if !changed {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return writeJSON(w, http.StatusOK, info)
+}
+
+// fill says who writes and for whom. The headers Reckon-Owner and Reckon-Time are for those who write for others.
+func (s *server) fill(r *http.Request, id string, p *graph.Put) error {
+	v := access.From(r.Context())
+	p.Origin, p.Owner, p.Time = s.origin(v), v.Name, s.Now()
+	if r.Header.Get("Reckon-Owner") != "" {
+		p.Owner = r.Header.Get("Reckon-Owner")
+	} else if info, _, err := s.Store.Get(r.Context(), id); err == nil {
+		p.Owner = info.Owner
+	}
+	if text := r.Header.Get("Reckon-Time"); text != "" {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return problem(http.StatusBadRequest, "", "Reckon-Time is a time such as 2026-01-31T12:00:00Z, not %q", text)
+		}
+		p.Time = at
+	}
+	return nil
+}
+
+func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
+	id, err := subgraphID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.mayWrite(r.Context(), id); err != nil {
+		return err
+	}
+	version, err := condition(r)
+	if err != nil {
+		return err
+	}
+	info, err := s.Store.Delete(r.Context(), id, version)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", etag(info.Version))
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *server) usage(w http.ResponseWriter, r *http.Request) error {
+	info, _, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	u, err := s.Store.Usage(r.Context(), info.ID)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, u)
+}
+
+// seen lists what the viewer sees.
+func (s *server) seen(r *http.Request) ([]graph.Info, error) {
+	list, err := s.Store.List(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	out := []graph.Info{}
+	for _, i := range list {
+		if sees(access.From(r.Context()), i) {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+func (s *server) versions(w http.ResponseWriter, r *http.Request) error {
+	list, err := s.seen(r)
+	if err != nil {
+		return err
+	}
+	out := make(map[string]int64, len(list))
+	for _, i := range list {
+		out[i.ID] = i.Version
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+func (s *server) list(w http.ResponseWriter, r *http.Request) error {
+	list, err := s.seen(r)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"subgraphs": list})
+}
+
+func (s *server) context(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/ld+json")
+	return writeJSON(w, http.StatusOK, map[string]any{"@context": own.Context()})
+}
+
+func (s *server) ontology(w http.ResponseWriter, r *http.Request) error {
+	f, err := formatFor(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", f.media)
+	return f.write(s, w, own.Ontology())
+}
