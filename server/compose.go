@@ -85,6 +85,9 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		}
 		if err == nil {
 			s.caughtUp.Store(true)
+			if n > 0 {
+				s.graph.changed()
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -187,6 +190,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }
 	o.Viewer, o.Auth = s.authn.Viewer, s.authn.Handler()
 	o.Audit = s.authn.AuditLook
+	o.Graph, o.GraphPaths = s.graphHandler(views)
 	if s.config.Receive {
 		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Begin: s.begin, Sizes: s.sizes, Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/catalogue/database"
+	"reckon/graph/embedded"
 	"reckon/server/migrate"
 	"reckon/store/remote"
 	"reckon/store/tsdb"
@@ -59,8 +60,25 @@ func Migrate(ctx context.Context, data, series, catalogue string, log *slog.Logg
 		return m, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	m.Workloads, m.Hours, m.Findings, err = own.CopyTo(ctx, to)
-	return m, err
+	if m.Workloads, m.Hours, m.Findings, err = own.CopyTo(ctx, to); err != nil {
+		return m, err
+	}
+	return m, copyGraph(ctx, own, to)
+}
+
+// copyGraph copies the knowledge graph from one database to another.
+func copyGraph(ctx context.Context, from, to *database.Catalogue) error {
+	var stores [2]*embedded.Store
+	for i, c := range []*database.Catalogue{from, to} {
+		shared := c.Shared()
+		s, err := embedded.Open(ctx, embedded.Options{DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: shared.Explain})
+		if err != nil {
+			return err
+		}
+		stores[i] = s
+	}
+	_, err := stores[0].CopyTo(ctx, stores[1])
+	return errors.Join(err, stores[0].Close(), stores[1].Close())
 }
 
 func migrateSeries(ctx context.Context, data, address string, from *tsdb.Store, log *slog.Logger, progress func(migrate.Result, time.Time)) (r migrate.Result, err error) {

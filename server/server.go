@@ -79,6 +79,8 @@ type Config struct {
 	Slurm *Slurm
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
 	Receive bool
+	// Graph says how the knowledge graph is kept and fed.
+	Graph Graph
 	// ScrapeConfig is a file in the form of Prometheus that names targets to scrape; empty
 	// for none.
 	ScrapeConfig string
@@ -113,6 +115,7 @@ type Server struct {
 	limits          *limits.Limiter
 	senders         *senders.Registry
 	proofs          *proofs
+	graph           *knowledge // nil where none is kept
 	self            self
 	inconsistent    invariant.Ledger // figures that were held back from answers
 	// limitsText is the file of limits as it was read at the start.
@@ -161,6 +164,9 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.openSlurm(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openGraph(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.openScraper(); err != nil {
@@ -276,6 +282,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.hourly != nil {
 		g.Go(func() error { return s.hourly.Run(run) })
 	}
+	if s.graph != nil {
+		g.Go(func() error { return s.runGraph(run) })
+	}
 	g.Go(func() error { return s.runAlerts(run) })
 	g.Go(func() error { return s.runLimits(run) })
 	g.Go(func() error {
@@ -342,6 +351,9 @@ func (s *Server) close() error {
 	}
 	if s.agent != nil {
 		errs = append(errs, s.agent.Close())
+	}
+	if s.graph != nil {
+		errs = append(errs, s.graph.close())
 	}
 	if s.catalogue != nil {
 		errs = append(errs, s.catalogue.Close())

@@ -31,6 +31,7 @@ type serveOptions struct {
 	policy    string
 	alerts    server.Alerts
 	scrape    string
+	graph     graphFlags
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -63,6 +64,7 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	o.footprint.register(f)
 	o.slurm.register(f)
 	o.stores.register(cmd)
+	o.graph.register(cmd)
 	f.StringVar(&o.site, "site", "", "name of the site that the jobs of Slurm belong to, as the agents of its nodes say it")
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
@@ -98,7 +100,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
-		Footprint: prices, Logger: log,
+		Footprint: prices, Graph: o.graph.Graph, Logger: log,
 	})
 	if err != nil {
 		return err

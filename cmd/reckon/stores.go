@@ -33,3 +33,15 @@ func (s *storeFlags) place(data string) string {
 	}
 	return "data in " + data
 }
+
+// graphFlags say how the knowledge graph is kept.
+type graphFlags struct{ server.Graph }
+
+func (g *graphFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&g.Off, "no-graph", false, "keep no knowledge graph; see reckon graph --help")
+	f.BoolVar(&g.Compatible, "graph-compatible", false, "answer clients of the GLACIATION metadata service at /api/v0/graph, and make its timestamp: graphs")
+	f.StringVar(&g.Base, "graph-base", "", "what the ids of the knowledge graph begin with (default urn:reckon:)")
+	f.StringVar(&g.URL, "graph-url", "", "`URL` under which others reach this server, for links in the graph (default: its address)")
+	f.StringVar(&g.Loki, "graph-loki", "", "`URL` of the Loki that has the logs, for links in the graph")
+}

@@ -38,6 +38,7 @@ type upOptions struct {
 	footprint footprintFlags
 	slurm     slurmFlags
 	stores    storeFlags
+	graph     graphFlags
 	verbose   bool
 	demo      bool
 	access    server.Access
@@ -102,6 +103,7 @@ on where it stopped.`,
 	o.footprint.register(f)
 	o.slurm.register(f)
 	o.stores.register(cmd)
+	o.graph.register(cmd)
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
@@ -147,7 +149,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		Slurm:  slurm,
 		Listen: o.listen, Data: o.data, Site: o.site,
 		Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
-		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
+		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue, Graph: o.graph.Graph,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Version: buildinfo.Get().Version,
 		Footprint: prices, Logger: log,
 	}

@@ -73,15 +73,9 @@ func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID,
 	return out, nil
 }
 
-// Find implements sparql.Dataset.
+// Find implements sparql.Dataset. A term that is nowhere yet may be in a snapshot that is made later, so it has an id already.
 func (o *overlay) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
-	out, err := o.view.Find(ctx, terms)
-	for i := range out {
-		if out[i] == 0 {
-			out[i] = o.ids[terms[i]]
-		}
-	}
-	return out, err
+	return o.numbers(ctx, terms)
 }
 
 // Terms implements sparql.Dataset.

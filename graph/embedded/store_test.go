@@ -282,6 +282,10 @@ SELECT ?g ?o WHERE {
 	if len(m.made) != 1 || m.made[0] != 180_000 {
 		t.Error("made", m.made)
 	}
+	// A term of the query that is in no stored graph is found in a snapshot.
+	if got := ask(t, s, "SELECT ?o { GRAPH <timestamp:60000> { <x:n> <x:at> ?o } }"); got != graph.Integer(60000).String() {
+		t.Error(got)
+	}
 	if got := ask(t, s, "SELECT ?o { ?s <x:at> ?o }"); got != "" {
 		t.Error("snapshots are in the union of all graphs:", got)
 	}

@@ -70,6 +70,9 @@ type Options struct {
 	Import Import
 	// Backup copies what the server keeps; nil: it does not.
 	Backup Backup
+	// Graph answers the API of the knowledge graph at GraphPaths; nil: this server keeps none.
+	Graph      http.Handler
+	GraphPaths []string
 	// Write takes samples at /api/v1/write from viewers who may send, Auth lets people
 	// sign in and out at /auth/; either may be nil.
 	Write http.Handler

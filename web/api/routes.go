@@ -90,6 +90,9 @@ func (s *server) mux(routes []route) http.Handler {
 	if s.Prometheus != nil {
 		mux.Handle("/api/v1/", atLeast(access.Public, s.audited(s.bounded(s.Prometheus))))
 	}
+	for _, path := range s.GraphPaths {
+		mux.Handle(path, s.audited(s.Graph))
+	}
 	if s.Write != nil {
 		mux.Handle("/api/v1/write", senders(s.Write))
 	}

@@ -8,7 +8,6 @@ package graphapi
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"time"
@@ -205,11 +204,13 @@ func (s *server) document(w http.ResponseWriter, _ *http.Request) error {
 func ignore(error) error { return nil }
 
 func writeJSON(w http.ResponseWriter, status int, v any) error {
-	raw, err := json.Marshal(v)
+	raw, err := marshal(v)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	}
 	w.WriteHeader(status)
 	_, err = w.Write(append(raw, '\n'))
 	return ignore(err)

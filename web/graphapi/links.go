@@ -1,6 +1,7 @@
 package graphapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,7 +11,14 @@ import (
 	"reckon/graph"
 )
 
-func marshal(v any) ([]byte, error) { return json.Marshal(v) }
+// marshal writes JSON with IRIs in < > as they are, on one line without its end.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
 
 // maxLinks is the most links that are shown of one thing in each direction.
 const maxLinks = 500

@@ -1,0 +1,282 @@
+// Package feed writes the workloads, nodes and sites of a catalogue into the knowledge graph: one subgraph for each, in the
+// vocabulary of reckon, when it begins, changes or ends.
+//
+// What did not change is not written, and mostly not even described: of each thing the few facts that its subgraph is made of are
+// remembered. After a start everything is compared once with what is stored.
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/graph"
+	"reckon/graph/own"
+	"reckon/store"
+)
+
+// Workloads is what is read of the catalogue.
+type Workloads interface {
+	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
+}
+
+// Nodes is what is read of nodes.
+type Nodes interface {
+	Nodes(ctx context.Context, now time.Time) ([]client.Node, error)
+}
+
+// Options say what is fed.
+type Options struct {
+	Store     graph.Store
+	Workloads Workloads
+	Nodes     Nodes
+	Base      string // of ids; see own.Vocabulary
+	Site      string // name of the site of this server, for what has none of its own
+	Links     Links
+	// Keep is for how long what ended is kept in the graph; 0 is a week.
+	Keep  time.Duration
+	Clock func() time.Time
+}
+
+// Feed writes what changed. It is not safe for concurrent use.
+type Feed struct {
+	o Options
+	// known is what was written of each subgraph, and when it ended.
+	known  map[string]written
+	looked time.Time // up to when the catalogue was read
+	nodes  time.Time // when the nodes were read
+	// repaired says that what is stored was compared with what there is.
+	repaired bool
+}
+
+type written struct {
+	facts   string
+	end     time.Time
+	machine bool // a node or a site
+}
+
+// Everyone may read subgraphs of nodes and sites.
+const everyone = "*"
+
+// nodesEvery is how often nodes are read: their series are many.
+const nodesEvery = time.Minute
+
+// overlap is by how much the catalogue is read again: rows of ends arrive late.
+const overlap = 10 * time.Minute
+
+// New makes a feed.
+func New(o Options) *Feed {
+	if o.Keep <= 0 {
+		o.Keep = 7 * 24 * time.Hour
+	}
+	if o.Site == "" {
+		o.Site = "default"
+	}
+	return &Feed{o: o, known: map[string]written{}}
+}
+
+// Origin is who wrote what a feed writes.
+const Origin = "reckon"
+
+// Update writes what changed since the last time, and returns how many subgraphs that were. What could not be written is tried again
+// the next time.
+func (f *Feed) Update(ctx context.Context) (changed int, err error) {
+	now := f.o.Clock()
+	n, err := f.workloads(ctx, now)
+	changed += n
+	if err != nil {
+		return changed, err
+	}
+	if now.Sub(f.nodes) >= nodesEvery || now.Before(f.nodes) {
+		if n, err = f.machines(ctx, now); err != nil {
+			return changed + n, err
+		}
+		changed += n
+		f.nodes = now
+	}
+	n, err = f.forget(ctx, now)
+	changed += n
+	if err == nil && !f.repaired {
+		n, err = f.repair(ctx)
+		changed += n
+		f.repaired = err == nil
+	}
+	return changed, err
+}
+
+// repair deletes what an earlier run of the server wrote and is no longer there.
+func (f *Feed) repair(ctx context.Context) (n int, err error) {
+	list, err := f.o.Store.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, i := range list {
+		if _, ok := f.known[i.ID]; ok || i.Origin != Origin {
+			continue
+		}
+		if err := f.remove(ctx, i.ID); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+func (f *Feed) remove(ctx context.Context, id string) error {
+	if _, err := f.o.Store.Delete(ctx, id, graph.AnyVersion); err != nil && !errors.Is(err, graph.ErrNotFound) {
+		return fmt.Errorf("delete the subgraph %s: %w", id, err)
+	}
+	delete(f.known, id)
+	return nil
+}
+
+func (f *Feed) vocabulary(site string) own.Vocabulary {
+	if site == "" {
+		site = f.o.Site
+	}
+	return own.Vocabulary{Base: f.o.Base, Site: site}
+}
+
+func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err error) {
+	since := f.looked.Add(-overlap)
+	if f.looked.IsZero() || f.looked.After(now) {
+		since = now.Add(-f.o.Keep)
+	}
+	list, _, err := f.o.Workloads.Workloads(ctx, store.Filter{Since: since})
+	if err != nil {
+		return 0, fmt.Errorf("read what runs: %w", err)
+	}
+	for i := range list {
+		w := &list[i]
+		if w.Kind == "other" || w.Kind == "short" { // sums of what nobody named
+			continue
+		}
+		did, err := f.workload(ctx, w, now)
+		if err != nil {
+			return changed, err
+		}
+		if did {
+			changed++
+		}
+	}
+	f.looked = now
+	return changed, nil
+}
+
+func (f *Feed) workload(ctx context.Context, w *store.Workload, now time.Time) (bool, error) {
+	o := f.o.Links.Workload(w)
+	v := f.vocabulary(w.Site)
+	id := v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID).Value
+	facts := facts(w)
+	if f.known[id].facts == facts {
+		return false, nil
+	}
+	at := now
+	if !w.End.IsZero() {
+		at = w.End
+	}
+	changed, err := f.put(ctx, id, v.Workload(o), w.Owner, at)
+	if err == nil {
+		f.known[id] = written{facts: facts, end: w.End}
+	}
+	return changed, err
+}
+
+// facts are all that the subgraph of a workload is made of.
+func facts(w *store.Workload) string {
+	var b strings.Builder
+	fmt.Fprint(&b, w.State, "\x00", w.Owner, "\x00", strings.Join(w.Nodes, ","), "\x00", w.Start.UnixMilli(), " ", w.Submit.UnixMilli(), " ", w.End.UnixMilli())
+	for _, v := range []*float64{w.RequestCores, w.RequestMemoryBytes, w.RequestGPUs, w.LimitCores, w.LimitMemoryBytes} {
+		if v == nil {
+			b.WriteString(" -")
+		} else {
+			fmt.Fprint(&b, " ", *v)
+		}
+	}
+	return b.String()
+}
+
+func (f *Feed) put(ctx context.Context, id string, quads []graph.Quad, owner string, at time.Time) (bool, error) {
+	_, changed, err := f.o.Store.Put(ctx, id, graph.Put{Quads: quads, Origin: Origin, Owner: owner, Time: at, IfVersion: graph.AnyVersion})
+	if err != nil {
+		return false, fmt.Errorf("write the subgraph %s: %w", id, err)
+	}
+	return changed, nil
+}
+
+func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err error) {
+	list, err := f.o.Nodes.Nodes(ctx, now)
+	if err != nil {
+		return 0, fmt.Errorf("read the nodes: %w", err)
+	}
+	bySite, there := map[string][]string{}, map[string]bool{}
+	for i := range list {
+		n := &list[i]
+		v := f.vocabulary(n.Site)
+		there[v.NodeID(n.Node).Value] = true
+		bySite[v.Site] = append(bySite[v.Site], n.Node)
+		o := f.o.Links.Node(n)
+		facts := fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable)
+		did, err := f.remembered(ctx, v.NodeID(n.Node).Value, facts, func() []graph.Quad { return v.Node(o) }, now)
+		if err != nil {
+			return changed, err
+		}
+		changed += did
+	}
+	if len(bySite) == 0 {
+		bySite[f.o.Site] = nil // the site itself is there from the start
+	}
+	for site, nodes := range bySite {
+		slices.Sort(nodes)
+		v := f.vocabulary(site)
+		there[v.SiteID().Value] = true
+		did, err := f.remembered(ctx, v.SiteID().Value, "of "+strings.Join(nodes, ","), func() []graph.Quad { return v.Describe(f.o.Links.Site(site, nodes)) }, now)
+		if err != nil {
+			return changed, err
+		}
+		changed += did
+	}
+	for id, w := range f.known {
+		if w.machine && !there[id] {
+			if err := f.remove(ctx, id); err != nil {
+				return changed, err
+			}
+			changed++
+		}
+	}
+	return changed, nil
+}
+
+// remembered writes a subgraph that everybody may read, if its facts are others than the last time.
+func (f *Feed) remembered(ctx context.Context, id, facts string, describe func() []graph.Quad, now time.Time) (int, error) {
+	if f.known[id].facts == facts {
+		return 0, nil
+	}
+	changed, err := f.put(ctx, id, describe(), everyone, now)
+	if err != nil {
+		return 0, err
+	}
+	f.known[id] = written{facts: facts, machine: true}
+	if changed {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// forget deletes what ended long ago.
+func (f *Feed) forget(ctx context.Context, now time.Time) (n int, err error) {
+	for id, w := range f.known {
+		if w.end.IsZero() || now.Sub(w.end) < f.o.Keep {
+			continue
+		}
+		if err := f.remove(ctx, id); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,157 @@
+package feed_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/catalogue/database"
+	"reckon/client"
+	"reckon/graph"
+	"reckon/graph/embedded"
+	"reckon/graph/feed"
+	"reckon/graph/own"
+	"reckon/graph/sparql"
+	"reckon/store"
+)
+
+type site struct {
+	*database.Catalogue
+	*embedded.Store
+	nodes []client.Node
+	now   time.Time
+	feed  *feed.Feed
+}
+
+func (s *site) Nodes(context.Context, time.Time) ([]client.Node, error) { return s.nodes, nil }
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	c, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	shared := c.Shared()
+	g, err := embedded.Open(t.Context(), embedded.Options{DB: shared.DB, Write: shared.Write})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{Catalogue: c, Store: g, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
+	s.restart()
+	return s
+}
+
+func (s *site) restart() {
+	s.feed = feed.New(feed.Options{Store: s.Store, Workloads: s.Catalogue, Nodes: s, Site: "edge1", Clock: func() time.Time { return s.now },
+		Links: feed.Links{URL: "http://reckon:9321", Loki: "http://loki:3100"}})
+}
+
+func (s *site) update(t *testing.T, want int) {
+	t.Helper()
+	s.now = s.now.Add(2 * time.Minute)
+	n, err := s.feed.Update(t.Context())
+	if err != nil || n != want {
+		t.Errorf("%d subgraphs were written, want %d (%v)", n, want, err)
+	}
+}
+
+func (s *site) upsert(t *testing.T, w store.Workload) {
+	t.Helper()
+	w.Seen = s.now
+	if err := s.Upsert(t.Context(), []store.Workload{w}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) ask(t *testing.T, query string) string {
+	t.Helper()
+	r, err := s.Query(t.Context(), "PREFIX rk: <"+own.Namespace+">\n"+query, sparql.Limits{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, row := range r.Rows {
+		for _, c := range row {
+			out = append(out, c.Value)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func TestUpdate(t *testing.T) {
+	s := newSite(t)
+	cores := 4.0
+	s.nodes = []client.Node{{Node: "n1", Up: true, Cores: &cores}, {Node: "n2", Up: true}}
+	job := store.Workload{Site: "edge1", ID: "slurm/4711", Kind: "slurm", Name: "train", Owner: "alice", State: "running", Nodes: []string{"n1"}, Start: s.now}
+	job.RequestCores = &cores
+	pod := store.Workload{Site: "edge1", ID: "deployment/shop/cart", Kind: "deployment", Name: "cart", Owner: "shop", Nodes: []string{"n2"}, Start: s.now}
+	s.upsert(t, job)
+	s.upsert(t, pod)
+	s.update(t, 5) // two workloads, two nodes, the site
+	for range 3 {
+		s.upsert(t, job) // it uses more, and is what it was
+		s.update(t, 0)
+	}
+	if got := s.ask(t, `SELECT ?q { ?w rk:workload "slurm/4711" ; rk:telemetry/rk:hasMetrics/rk:series ?s . ?s rk:metricName "reckon_workload_cpu_seconds_total" ; rk:query ?q }`); got != `sum(rate(reckon_workload_cpu_seconds_total{workload="slurm/4711",site="edge1"}[5m]))` {
+		t.Error(got)
+	}
+	if got := s.ask(t, `SELECT ?q { ?w rk:workload "deployment/shop/cart" ; rk:namespace "shop" ; rk:name "cart" ; rk:telemetry/rk:hasLogs/rk:query ?q }`); got != `{namespace="shop",pod=~"cart-.*"}` {
+		t.Error(got)
+	}
+	if got := s.ask(t, `SELECT ?site { ?w rk:workload "slurm/4711" ; rk:runsOn/rk:partOf/rk:name ?site }`); got != "edge1" {
+		t.Error(got)
+	}
+	job.State, job.End = "completed", s.now
+	s.upsert(t, job)
+	s.update(t, 1)
+	s.nodes[1].Up = false
+	s.update(t, 1)
+	s.nodes = s.nodes[:1]
+	s.update(t, 2) // the node is gone, and the site has one less
+	s.restart()
+	s.update(t, 0) // a restart finds everything as it is
+	if got := s.ask(t, `SELECT ?w { ?x rk:workload ?w ; rk:endTime ?e }`); got != "slurm/4711" {
+		t.Error(got)
+	}
+	s.now = s.now.Add(8 * 24 * time.Hour)
+	s.upsert(t, pod)
+	s.update(t, 1) // the job ended more than a week ago
+	if got := s.ask(t, `SELECT ?w { ?x rk:workload ?w }`); got != "deployment/shop/cart" {
+		t.Error(got)
+	}
+}
+
+// Roles follow owners: a workload is its owner's, a node everybody's.
+func TestOwners(t *testing.T) {
+	s := newSite(t)
+	s.nodes = []client.Node{{Node: "n1", Up: true}}
+	s.upsert(t, store.Workload{ID: "slurm/1", Kind: "slurm", Owner: "alice", State: "running", Start: s.now})
+	s.update(t, 3)
+	list, err := s.List(t.Context())
+	if err != nil || len(list) != 3 {
+		t.Fatal(list, err)
+	}
+	for _, i := range list {
+		if want := map[bool]string{true: "alice", false: "*"}[strings.Contains(i.ID, "workload/")]; i.Owner != want || i.Origin != feed.Origin {
+			t.Errorf("%+v", i)
+		}
+	}
+}
+
+// What the server did not write is not its to delete, and a store that is away is written later.
+func TestRepair(t *testing.T) {
+	s := newSite(t)
+	for id, origin := range map[string]string{"x:other": "operator", "x:old": feed.Origin} {
+		if _, _, err := s.Put(t.Context(), id, graph.Put{Quads: []graph.Quad{{S: graph.Node("x:s"), P: graph.Node("x:p"), O: graph.Text(id)}}, Origin: origin, IfVersion: graph.AnyVersion}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.update(t, 2) // the site, and x:old is gone
+	if _, _, err := s.Get(t.Context(), "x:other"); err != nil {
+		t.Error(err)
+	}
+	s.update(t, 0)
+}

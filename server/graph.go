@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"reckon/catalogue/database"
+	"reckon/graph"
+	"reckon/graph/embedded"
+	"reckon/graph/feed"
+	"reckon/query"
+	"reckon/store"
+	"reckon/web/graphapi"
+)
+
+// Graph says how the knowledge graph is kept and fed.
+type Graph struct {
+	Off bool
+	// Compatible adds the API and the timestamp: graphs of the metadata service of GLACIATION.
+	Compatible bool
+	Base       string // of ids; empty is urn:reckon:
+	URL        string // under which others reach this server; empty is its address
+	Loki       string // URL of the store of logs; empty for none
+}
+
+// graphState is the file that remembers which database the graph was in.
+const graphState = "graph.state"
+
+// timestampsKept is for how long graphs that clients write at every tick are kept.
+const timestampsKept = 6 * time.Hour
+
+// knowledge is the knowledge graph of a server.
+type knowledge struct {
+	store *embedded.Store
+	feed  *feed.Feed
+	due   chan struct{}
+	// snapshots are nil unless clients of GLACIATION ask.
+	snapshots *snapshots
+}
+
+// changed says that the catalogue has news.
+func (k *knowledge) changed() {
+	if k == nil {
+		return
+	}
+	select {
+	case k.due <- struct{}{}:
+	default:
+	}
+}
+
+func (k *knowledge) close() error { return k.store.Close() }
+
+func (s *Server) openGraph(ctx context.Context) error {
+	c := &s.config.Graph
+	local, ok := s.catalogue.(*database.Catalogue)
+	if c.Off || !ok {
+		return nil
+	}
+	shared := local.Shared()
+	k := &knowledge{due: make(chan struct{}, 1)}
+	o := embedded.Options{
+		DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: explainGraph(shared),
+		State: filepath.Join(s.config.Data, graphState),
+	}
+	if c.Compatible {
+		k.snapshots = &snapshots{}
+		o.Snapshots = k.snapshots
+	}
+	var err error
+	if k.store, err = embedded.Open(ctx, o); err != nil {
+		return err
+	}
+	s.graph = k
+	return nil
+}
+
+// explainGraph says that a database is away in the word of the graph.
+func explainGraph(d database.Shared) func(context.Context, error) error {
+	return func(ctx context.Context, err error) error {
+		if err = d.Explain(ctx, err); errors.Is(err, store.ErrUnavailable) {
+			return errors.Join(graph.ErrUnavailable, err)
+		}
+		return err
+	}
+}
+
+// graphURL is under which others reach this server.
+func (s *Server) graphURL() string {
+	if s.config.Graph.URL != "" {
+		return s.config.Graph.URL
+	}
+	return "http://" + s.Addr()
+}
+
+// graphHandler is the API of the graph and where it is mounted.
+func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
+	if s.graph == nil {
+		return nil, nil
+	}
+	site := s.config.Site
+	s.graph.feed = feed.New(feed.Options{
+		Store: s.graph.store, Workloads: s.catalogue, Nodes: views, Base: s.config.Graph.Base, Site: site,
+		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Clock: time.Now,
+	})
+	if s.graph.snapshots != nil {
+		*s.graph.snapshots = snapshots{catalogue: s.catalogue, nodes: views, engine: s.engine, series: s.series, now: time.Now}
+	}
+	return graphapi.New(graphapi.Options{
+		Store: s.graph.store, Querier: s.graph.store, Updater: s.graph.store, Watcher: s.graph.store,
+		Origin: site, Compatible: s.config.Graph.Compatible, Logger: s.log,
+	})
+}
+
+// runGraph writes what changed in the catalogue into the graph, until ctx ends.
+func (s *Server) runGraph(ctx context.Context) error {
+	minutes := time.NewTicker(time.Minute)
+	defer minutes.Stop()
+	hours := time.NewTicker(time.Hour)
+	defer hours.Stop()
+	var behind behind
+	for {
+		_, err := s.graph.feed.Update(ctx)
+		if ctx.Err() == nil && behind.note(err, time.Now()) {
+			s.log.Error("the knowledge graph could not be brought up to date", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.graph.due:
+		case <-minutes.C:
+			if _, err := s.graph.store.DropTimestamps(ctx, time.Now().Add(-timestampsKept)); err != nil && ctx.Err() == nil {
+				s.log.Warn("old graphs of clients could not be dropped", "err", err)
+			}
+		case <-hours.C:
+			if err := s.graph.store.Compact(ctx); err != nil && ctx.Err() == nil {
+				s.log.Warn("the knowledge graph could not be compacted", "err", err)
+			}
+		}
+	}
+}
