@@ -92,6 +92,7 @@ To measure one command, no server is needed:
 		newRightsize(g),
 		newTop(g),
 		newQuery(g),
+		newGraph(g),
 		newDataset(g),
 		newExperiment(g),
 		newFindings(g),
@@ -122,7 +123,7 @@ To measure one command, no server is needed:
 func group(root *cobra.Command) {
 	for _, g := range []struct{ id, title, commands string }{
 		{"core", "Core:", "up run top jobs job scale nodes usage findings query"},
-		{"site", "Site:", "report fit power alerts push import export"},
+		{"site", "Site:", "report fit power alerts graph push import export"},
 		{"admin", "Admin:", "serve user token audit catalogue verify node backup restore migrate"},
 		{"lab", "Lab:", "stress simulate experiment dataset correlate"},
 	} {

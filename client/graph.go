@@ -1,0 +1,137 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Subgraph is a part of the knowledge graph that describes one thing.
+type Subgraph struct {
+	ID         string    `json:"id"`
+	Origin     string    `json:"origin"`
+	Owner      string    `json:"owner,omitempty"`
+	Time       time.Time `json:"time"`
+	Version    int64     `json:"version"`
+	Statements int       `json:"statements"`
+}
+
+// GraphLink is a connection of a thing: what it says of To or of Value, or, Back, what To says of it.
+type GraphLink struct {
+	Relation string `json:"relation"`
+	To       string `json:"to,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Back     bool   `json:"back,omitempty"`
+	Name     string `json:"name,omitempty"`
+	Kind     string `json:"kind,omitempty"`
+}
+
+// GraphTerm is a term in an answer of SPARQL.
+type GraphTerm struct {
+	Type     string `json:"type"` // uri, bnode or literal
+	Value    string `json:"value"`
+	Language string `json:"xml:lang,omitempty"`
+	Datatype string `json:"datatype,omitempty"`
+}
+
+// GraphAnswer is the answer of a SELECT, or of an ASK.
+type GraphAnswer struct {
+	Head struct {
+		Vars []string `json:"vars"`
+	} `json:"head"`
+	Results struct {
+		Bindings []map[string]GraphTerm `json:"bindings"`
+	} `json:"results"`
+	Boolean *bool `json:"boolean,omitempty"`
+}
+
+// Subgraphs lists the subgraphs that may be seen.
+func (c *Client) Subgraphs(ctx context.Context) ([]Subgraph, error) {
+	var list struct {
+		Subgraphs []Subgraph `json:"subgraphs"`
+	}
+	err := c.get(ctx, "/graph/list", nil, &list)
+	return list.Subgraphs, err
+}
+
+// GraphLinks is what a thing is connected to.
+func (c *Client) GraphLinks(ctx context.Context, iri string) ([]GraphLink, error) {
+	var answer struct {
+		Links []GraphLink `json:"links"`
+	}
+	err := c.get(ctx, "/graph/links", url.Values{"iri": {iri}}, &answer)
+	return answer.Links, err
+}
+
+// SPARQL asks a SELECT or an ASK.
+func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) {
+	var answer GraphAnswer
+	body, err := c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", "application/sparql-results+json", strings.NewReader(query), "")
+	if err == nil {
+		err = json.Unmarshal(body, &answer)
+	}
+	return answer, err
+}
+
+// SPARQLText asks a SELECT and returns the rows as text/csv or text/tab-separated-values.
+func (c *Client) SPARQLText(ctx context.Context, query, media string) ([]byte, error) {
+	return c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
+}
+
+// Subgraph returns the document of a subgraph in a media type.
+func (c *Client) Subgraph(ctx context.Context, id, media string) ([]byte, error) {
+	return c.graph(ctx, http.MethodGet, "/subgraph/"+url.PathEscape(id), "", media, nil, "")
+}
+
+// PutSubgraph replaces a subgraph by a document, or adds to it. ifVersion is the version that has to be there; empty for any.
+func (c *Client) PutSubgraph(ctx context.Context, id, media string, document io.Reader, add bool, ifVersion string) error {
+	method := http.MethodPut
+	if add {
+		method = http.MethodPost
+	}
+	_, err := c.graph(ctx, method, "/subgraph/"+url.PathEscape(id), media, "application/json", document, ifVersion)
+	return err
+}
+
+// DeleteSubgraph deletes a subgraph.
+func (c *Client) DeleteSubgraph(ctx context.Context, id string) error {
+	_, err := c.graph(ctx, http.MethodDelete, "/subgraph/"+url.PathEscape(id), "", "application/json", nil, "")
+	return err
+}
+
+func (c *Client) graph(ctx context.Context, method, path, media, accept string, body io.Reader, ifVersion string) ([]byte, error) {
+	target := c.base.String() + path
+	req, err := http.NewRequestWithContext(ctx, method, target, body)
+	if err != nil {
+		return nil, fmt.Errorf("address %s%s: %w", c.Server(), path, err)
+	}
+	for name, value := range map[string]string{"Content-Type": media, "Accept": accept, "User-Agent": c.userAgent} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
+	if ifVersion != "" {
+		req.Header.Set("If-Match", `"`+ifVersion+`"`)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", c.Server(), err)
+	}
+	if resp.StatusCode >= 300 {
+		return nil, c.refused(resp, raw)
+	}
+	return raw, nil
+}

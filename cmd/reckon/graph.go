@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+func newGraph(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "graph",
+		Short: "Ask and change the knowledge graph: what runs where, and where its figures and logs are",
+		Long: `The knowledge graph describes workloads, nodes and sites as linked data: what each
+runs on, is part of, reads, and with which query its figures and logs are found. The
+server writes it; others may add to it.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newGraphList(g), newGraphGet(g), newGraphPut(g), newGraphRemove(g), newGraphQuery(g), newGraphWalk(g), newGraphExport(g))
+	return cmd
+}
+
+func newGraphList(g *globals) *cobra.Command {
+	var format *choice
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List the subgraphs that you may see", Args: cobra.NoArgs,
+		Example: `  reckon graph ls
+  reckon graph ls --format json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			list, err := c.Subgraphs(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if format.value == "json" {
+				return writeJSON(g.stdout, orEmpty(list))
+			}
+			t := term.NewTable(term.Column{Title: "SUBGRAPH", Shrink: 24}, term.Column{Title: "OWNER", Shrink: 8}, term.Column{Title: "ORIGIN", Shrink: 8},
+				term.Column{Title: "CHANGED"}, term.Column{Title: "VERSION", Right: true}, term.Column{Title: "STATEMENTS", Right: true})
+			for _, s := range list {
+				t.Add(s.ID, s.Owner, s.Origin, s.Time.Local().Format("2006-01-02 15:04:05"), strconv.FormatInt(s.Version, 10), strconv.Itoa(s.Statements))
+			}
+			return t.Print(g.screen())
+		},
+	}
+	format = addFormat(cmd, "table", "json")
+	return cmd
+}
+
+// mediaTypes of documents, by the words of --format.
+var mediaTypes = map[string]string{"turtle": "text/turtle", "jsonld": "application/ld+json", "ntriples": "application/n-triples", "nquads": "application/n-quads"}
+
+func newGraphGet(g *globals) *cobra.Command {
+	var format *choice
+	cmd := &cobra.Command{
+		Use: "get ID", Short: "Print a subgraph", Args: cobra.ExactArgs(1),
+		Example: `  reckon graph get urn:reckon:site/default
+  reckon graph get urn:reckon:site/default --format jsonld`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			doc, err := c.Subgraph(cmd.Context(), args[0], mediaTypes[format.value])
+			if err != nil {
+				return err
+			}
+			_, err = g.stdout.Write(doc)
+			return err
+		},
+	}
+	format = addFormat(cmd, "turtle", "jsonld", "ntriples")
+	return cmd
+}
+
+func newGraphPut(g *globals) *cobra.Command {
+	var format *choice
+	var add bool
+	var version string
+	cmd := &cobra.Command{
+		Use: "put ID [FILE]", Short: "Replace a subgraph by a document, or add to it", Args: cobra.RangeArgs(1, 2),
+		Long: `put writes the subgraph ID from FILE, or from standard input. Where nothing changes
+nothing is written.`,
+		Example: `  reckon graph put urn:example:dataset/maps maps.ttl
+  reckon graph put urn:example:dataset/maps --add < more.ttl`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := g.stdin
+			if len(args) > 1 && args[1] != "-" {
+				f, err := os.Open(args[1])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			return c.PutSubgraph(cmd.Context(), args[0], mediaTypes[format.value], in, add, version)
+		},
+	}
+	format = addFormat(cmd, "turtle", "jsonld", "ntriples")
+	cmd.Flags().BoolVar(&add, "add", false, "add the statements to those that are there")
+	cmd.Flags().StringVar(&version, "if-version", "", "only if the subgraph is at this version")
+	return cmd
+}
+
+func newGraphRemove(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "rm ID...", Short: "Delete subgraphs", Args: cobra.MinimumNArgs(1),
+		Example: `  reckon graph rm urn:example:dataset/maps`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			for _, id := range args {
+				if err := c.DeleteSubgraph(cmd.Context(), id); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func newGraphQuery(g *globals) *cobra.Command {
+	var format *choice
+	cmd := &cobra.Command{
+		Use: "query 'SPARQL'", Short: "Ask the graph in SPARQL", Args: cobra.ExactArgs(1),
+		Long: `query asks a SELECT or an ASK. The embedded store answers a part of SPARQL 1.1;
+doc/guides/graph.md lists it.`,
+		Example: `  reckon graph query 'PREFIX rk: <urn:reckon:ns#> SELECT ?name ?node { ?w rk:name ?name ; rk:runsOn/rk:name ?node }'
+  reckon graph query 'ASK { ?s ?p ?o }'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runGraphQuery(cmd.Context(), g, args[0], format.value)
+		},
+	}
+	format = addFormat(cmd, "table", "json", "csv", "tsv")
+	return cmd
+}
+
+func runGraphQuery(ctx context.Context, g *globals, query, format string) error {
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	if format == "csv" || format == "tsv" {
+		media := map[string]string{"csv": "text/csv", "tsv": "text/tab-separated-values"}[format]
+		text, err := c.SPARQLText(ctx, query, media)
+		if err == nil {
+			_, err = g.stdout.Write(text)
+		}
+		return err
+	}
+	answer, err := c.SPARQL(ctx, query)
+	if err != nil {
+		return err
+	}
+	switch {
+	case format == "json":
+		return writeJSON(g.stdout, answer)
+	case answer.Boolean != nil:
+		_, err := fmt.Fprintln(g.stdout, map[bool]string{true: "yes", false: "no"}[*answer.Boolean])
+		return err
+	}
+	var columns []term.Column
+	for _, v := range answer.Head.Vars {
+		columns = append(columns, term.Column{Title: strings.ToUpper(v), Shrink: 12})
+	}
+	t := term.NewTable(columns...)
+	for _, b := range answer.Results.Bindings {
+		var cells []string
+		for _, v := range answer.Head.Vars {
+			cells = append(cells, b[v].Value)
+		}
+		t.Add(cells...)
+	}
+	return t.Print(g.screen())
+}
+
+func newGraphWalk(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "walk IRI", Short: "Show what a thing is connected to, in both directions", Args: cobra.ExactArgs(1),
+		Example: `  reckon graph walk urn:reckon:site/default`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			links, err := c.GraphLinks(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if len(links) == 0 {
+				return fmt.Errorf("the graph says nothing of %s, or nothing that you may see; `reckon graph ls` lists subgraphs", args[0])
+			}
+			return showLinks(g.screen(), links)
+		},
+	}
+}
+
+func showLinks(screen term.Screen, links []client.GraphLink) error {
+	t := term.NewTable(term.Column{Title: ""}, term.Column{Title: "RELATION", Shrink: 12}, term.Column{Title: "THING", Shrink: 24}, term.Column{Title: "NAME", Shrink: 8})
+	for _, l := range links {
+		arrow, to := "->", l.To
+		if l.Back {
+			arrow = "<-"
+		}
+		if to == "" {
+			to = strconv.Quote(l.Value)
+		}
+		relation := l.Relation
+		if at := strings.LastIndexAny(relation, "#/"); at >= 0 {
+			relation = relation[at+1:]
+		}
+		t.Add(arrow, relation, to, l.Name)
+	}
+	return t.Print(screen)
+}
