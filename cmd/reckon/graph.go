@@ -20,6 +20,8 @@ func newGraph(g *globals) *cobra.Command {
 		Long: `The knowledge graph describes workloads, nodes and sites as linked data: what each
 runs on, is part of, reads, and with which query its figures and logs are found. The
 server writes it; others may add to it.`,
+		Example: `  reckon graph ls
+  reckon graph walk urn:reckon:site/default`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
