@@ -10,6 +10,7 @@ import (
 	"reckon/sensor/drm"
 	"reckon/sensor/hwmon"
 	"reckon/sensor/infiniband"
+	"reckon/sensor/netfs"
 	"reckon/sensor/node"
 	"reckon/sensor/nvml"
 	"reckon/sensor/rapl"
@@ -56,6 +57,7 @@ func Configured(o Options) []Entry {
 		{Name: "vmstat", Open: at(root, node.NewVMStat)},
 		{Name: "disk", Open: at(root, node.NewDisk)},
 		{Name: "filesystem", Open: at(root, node.NewFilesystem)},
+		{Name: "netfs", Open: at(root, netfs.New), Hotplug: true},
 		{Name: "network", Open: at(root, node.NewNetwork)},
 		{Name: "sockstat", Open: at(root, node.NewSockstat)},
 		{Name: "netstat", Open: at(root, node.NewNetstat)},

@@ -1,0 +1,158 @@
+package netfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"reckon/internal/sysfs"
+)
+
+// lustre reads llite.*.stats: of each mount the number of operations by name, bytes, and with newer releases microseconds.
+type lustre struct {
+	dirs []string
+	next time.Time // to look again, where there was none
+	buf  []byte
+	now  [figures]uint64
+	has  [figures]bool
+}
+
+func newLustre(root string) *lustre {
+	return &lustre{buf: make([]byte, 16<<10), dirs: []string{
+		sysfs.Path(root, "sys/kernel/debug/lustre/llite"), sysfs.Path(root, "proc/fs/lustre/llite"),
+	}}
+}
+
+// each hands on every mount. Where debugfs may not be read there are none, as the mounts are not known then.
+func (l *lustre) each(now time.Time, take takes) error {
+	if now.Before(l.next) {
+		return nil
+	}
+	for _, dir := range l.dirs {
+		list, err := os.ReadDir(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+			continue
+		case err != nil:
+			return fmt.Errorf("list mounts of Lustre: %w", err)
+		}
+		for _, e := range list {
+			if err := l.one(filepath.Join(dir, e.Name(), "stats"), e.Name(), take); err != nil {
+				return err
+			}
+		}
+		if len(list) > 0 {
+			return nil // older releases have both
+		}
+	}
+	l.next = now.Add(again)
+	return nil
+}
+
+// again is after how long Lustre is looked for again where it was not mounted.
+const again = time.Minute
+
+// one reads the statistics of a mount. Its name is that of the file system and a number of the kernel.
+func (l *lustre) one(path, name string, take takes) error {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			return nil // unmounted meanwhile
+		}
+		return fmt.Errorf("read statistics of Lustre: %w", err)
+	}
+	defer f.Close()
+	n := 0
+	for n < len(l.buf) {
+		m, err := f.Read(l.buf[n:])
+		n += m
+		if err != nil || m == 0 {
+			break
+		}
+	}
+	l.now, l.has = [figures]uint64{}, [figures]bool{}
+	if !l.parse(l.buf[:n]) {
+		return nil
+	}
+	take([]byte(name), "lustre", func() string {
+		if i := strings.LastIndexByte(name, '-'); i > 0 {
+			name = name[:i]
+		}
+		return strings.ToValidUTF8(name, "\uFFFD")
+	}, &l.now, &l.has)
+	return nil
+}
+
+// parse reads lines such as
+//
+//	write_bytes   89467810 samples [bytes] 4096 1048576 93813797294080
+//	write         89467810 samples [usecs] 12 40961 5273910284
+//	open          136 samples [regs]
+//
+// the number of samples, then their lowest, highest and sum.
+func (l *lustre) parse(text []byte) bool {
+	for len(text) > 0 {
+		var line []byte
+		line, text, _ = bytes.Cut(text, []byte{'\n'})
+		name, rest := word(line)
+		var count, sum [1]uint64
+		if numbers(rest, count[:]) != 1 {
+			continue
+		}
+		_, rest = word(rest)
+		samples, rest := word(rest)
+		unit, rest := word(rest)
+		if string(samples) != "samples" || count[0] >= sane {
+			continue
+		}
+		_, rest = word(rest)
+		_, rest = word(rest)
+		summed := numbers(rest, sum[:]) == 1 && sum[0] < 1<<63
+		switch string(name) {
+		case "read_bytes", "write_bytes":
+			direction := reading
+			if name[0] == 'w' {
+				direction = writing
+			}
+			// Also where there is a line of times, which counts the same calls.
+			l.now[readOperations+direction], l.has[readOperations+direction] = count[0], true
+			if summed && string(unit) == "[bytes]" {
+				l.now[readBytes+direction], l.has[readBytes+direction] = sum[0], true
+			}
+		case "read", "write":
+			direction := reading
+			if name[0] == 'w' {
+				direction = writing
+			}
+			if summed && micro(unit) {
+				l.now[readMicros+direction], l.has[readMicros+direction] = sum[0], true
+			}
+		default:
+			if !metadataCalls[string(name)] {
+				continue
+			}
+			l.now[readOperations+metadata] += count[0]
+			l.has[readOperations+metadata] = true
+			if summed && micro(unit) {
+				l.now[readMicros+metadata] += sum[0]
+				l.has[readMicros+metadata] = true
+			}
+		}
+	}
+	return l.has[readOperations+reading] || l.has[readOperations+writing] || l.has[readOperations+metadata]
+}
+
+func micro(unit []byte) bool { return string(unit) == "[usecs]" || string(unit) == "[usec]" }
+
+// metadataCalls are calls of programs on files and directories. Other lines count what the client does inside, such as
+// inode_permission and hits of caches.
+var metadataCalls = map[string]bool{
+	"open": true, "close": true, "getattr": true, "setattr": true, "create": true, "link": true, "unlink": true, "symlink": true,
+	"mkdir": true, "rmdir": true, "mknod": true, "rename": true, "statfs": true, "readdir": true, "seek": true, "fsync": true,
+	"truncate": true, "flock": true, "getxattr": true, "setxattr": true, "listxattr": true, "removexattr": true, "fallocate": true,
+}

@@ -1,0 +1,253 @@
+// Package netfs reads what mounted network file systems do: NFS from /proc/self/mountstats, of each mount
+// and operation (nfs_show_stats and rpc_print_iostats of the kernel), and Lustre from the statistics of its client
+// (llite.*.stats; in debugfs since 2.12, readable for root).
+//
+// Nothing is asked of a file system itself, so that one whose server does not answer holds nothing up. Mounts of
+// one file system share its statistics and count once. The largest part of machines has none; those of sites
+// with an automounter have thousands: the first [maxSources] have series of their own, all others are together in
+// source "other". A pass that takes long is done less often, so that it costs 0.2 % of a core at most.
+//
+// Bytes are those that went to and came from servers, by which the page cache is left out. Seconds of an operation are from
+// the call until its answer, those of the server from sending until the answer, both added up: divide by the increase of operations.
+//
+// A Sensor is used from one goroutine.
+package netfs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+const (
+	// maxSources is how many file systems have series of their own.
+	maxSources = 64
+	// maxMounts bounds what is remembered of mounts.
+	maxMounts = 20_000
+	// pause is how many times its own length a pass waits before the next.
+	pause = 500
+	// other is the source that stands for those beyond maxSources.
+	other = "other"
+)
+
+// What is counted of a mount, in the order of series.
+const (
+	readBytes = iota
+	writeBytes
+	readOperations // and write, metadata
+	_
+	_
+	readMicros
+	_
+	_
+	readServerMicros
+	_
+	_
+	retransmissions
+	timeouts
+	figures
+)
+
+// The kinds of operations.
+const (
+	reading = iota
+	writing
+	metadata
+	kinds
+)
+
+var (
+	directions = [...]string{"read", "write"}
+	operations = [kinds]string{"read", "write", "metadata"}
+)
+
+func desc(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
+	return &metric.Desc{Name: "reckon_mount_" + name, Help: help, Kind: metric.Counter, Unit: unit, Labels: append([]string{"type", "source"}, labels...)}
+}
+
+var (
+	bytesDesc  = desc("bytes_total", "Bytes read from and written to servers of a network file system, by direction; what the page cache served is not included.", metric.Bytes, "direction")
+	opsDesc    = desc("operations_total", "Operations on a network file system: read, write, or metadata for all others.", metric.None, "operation")
+	timeDesc   = desc("operation_seconds_total", "Time of operations on a network file system from the call until the answer, added up.", metric.Seconds, "operation")
+	serverDesc = desc("server_seconds_total", "Time of operations on a network file system from sending until the answer, added up.", metric.Seconds, "operation")
+	againDesc  = desc("retransmissions_total", "Requests to a network file system that were sent again.", metric.None)
+	lateDesc   = desc("timeouts_total", "Requests to a network file system that ran into their time limit (major timeouts).", metric.None)
+)
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc {
+	return []*metric.Desc{bytesDesc, opsDesc, timeDesc, serverDesc, againDesc, lateDesc}
+}
+
+// Sensor reads all network file systems of a machine.
+type Sensor struct {
+	nfs     *nfs
+	lustre  *lustre
+	mounts  map[string]*mount
+	sources map[name]*source
+	order   []*source
+	round   uint64
+	left    int // mounts beyond maxMounts
+	err     error
+	next    time.Time
+	now     func() time.Time
+}
+
+// name names a file system.
+type name struct{ kind, source string }
+
+// mount is what is remembered of one mount.
+type mount struct {
+	last  [figures]uint64
+	to    *source
+	round uint64
+}
+
+// source has the series of one file system, or of all others.
+type source struct {
+	name
+	total  [figures]uint64
+	has    [figures]bool
+	series [figures]*metric.Series
+	mounts int
+}
+
+// New looks for network file systems below root, "" or "/" for our own machine.
+func New(root string) (*Sensor, error) {
+	s := &Sensor{mounts: make(map[string]*mount), sources: make(map[name]*source), now: time.Now}
+	var err error
+	if s.nfs, err = openNFS(root); err != nil {
+		return nil, err
+	}
+	s.lustre = newLustre(root)
+	if err := s.pass(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if len(s.mounts) == 0 {
+		err := fmt.Errorf("no mount of NFS or Lustre in %s", s.nfs.path)
+		return nil, errors.Join(sensor.Unavailable("no network file system is mounted", "", err), s.Close())
+	}
+	s.next = time.Time{}
+	return s, nil
+}
+
+// Name implements sensor.Sensor.
+func (s *Sensor) Name() string { return "netfs" }
+
+// Descs implements sensor.Sensor.
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// Read appends the totals of each file system, as of the last pass.
+func (s *Sensor) Read(b *metric.Batch) error {
+	if begin := s.now(); !begin.Before(s.next) {
+		s.err = s.pass()
+		s.next = begin.Add(pause * s.now().Sub(begin))
+	}
+	for _, x := range s.order {
+		for i, v := range x.total {
+			if !x.has[i] {
+				continue
+			}
+			if i >= readMicros && i < retransmissions {
+				b.Add(x.series[i], float64(v)/1e6)
+			} else {
+				b.Add(x.series[i], float64(v))
+			}
+		}
+	}
+	return s.err
+}
+
+// pass reads everything once.
+func (s *Sensor) pass() error {
+	s.round++
+	s.left = 0
+	err := s.nfs.each(s.take)
+	err = errors.Join(err, s.lustre.each(s.now(), s.take))
+	if err != nil {
+		return err // what was not read is not gone
+	}
+	for key, m := range s.mounts {
+		if m.round == s.round {
+			continue
+		}
+		delete(s.mounts, key)
+		if m.to.mounts--; m.to.mounts == 0 && m.to.source != other {
+			s.forget(m.to)
+		}
+	}
+	if s.left > 0 {
+		return fmt.Errorf("read %d mounts of network file systems, %d more are not read", maxMounts, s.left)
+	}
+	return nil
+}
+
+// take adds what a mount counted since the pass before. Its statistics begin anew when it is mounted again or they are cleared.
+func (s *Sensor) take(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool) {
+	m := s.mounts[string(key)]
+	if m == nil {
+		if len(s.mounts) >= maxMounts {
+			s.left++
+			return
+		}
+		m = &mount{to: s.of(name{kind, from()})}
+		m.to.mounts++
+		s.mounts[string(key)] = m
+	}
+	m.round = s.round
+	for i, v := range now {
+		if !has[i] {
+			continue
+		}
+		m.to.has[i] = true
+		if v >= m.last[i] {
+			m.to.total[i] += v - m.last[i]
+		} else {
+			m.to.total[i] += v
+		}
+		m.last[i] = v
+	}
+}
+
+// of returns the series of a file system, or of the others of its kind.
+func (s *Sensor) of(n name) *source {
+	if x := s.sources[n]; x != nil {
+		return x
+	}
+	if len(s.sources) >= maxSources {
+		n.source = other
+		if x := s.sources[n]; x != nil {
+			return x
+		}
+	}
+	x := &source{name: n}
+	for i, d := range directions {
+		x.series[readBytes+i] = metric.NewSeries(bytesDesc, n.kind, n.source, d)
+	}
+	for i, o := range operations {
+		x.series[readOperations+i] = metric.NewSeries(opsDesc, n.kind, n.source, o)
+		x.series[readMicros+i] = metric.NewSeries(timeDesc, n.kind, n.source, o)
+		x.series[readServerMicros+i] = metric.NewSeries(serverDesc, n.kind, n.source, o)
+	}
+	x.series[retransmissions] = metric.NewSeries(againDesc, n.kind, n.source)
+	x.series[timeouts] = metric.NewSeries(lateDesc, n.kind, n.source)
+	s.sources[n] = x
+	s.order = append(s.order, x)
+	return x
+}
+
+func (s *Sensor) forget(x *source) {
+	delete(s.sources, x.name)
+	for i := range s.order {
+		if s.order[i] == x {
+			s.order = append(s.order[:i], s.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// Close closes the file.
+func (s *Sensor) Close() error { return s.nfs.close() }

@@ -1,0 +1,260 @@
+package netfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"reckon/internal/sysfs"
+	"reckon/sensor"
+)
+
+// nfs reads mountstats in pieces: of thousands of mounts it has tens of megabytes.
+type nfs struct {
+	path string
+	file *os.File
+	buf  []byte
+	seen map[uint64]bool // file systems of this pass, by what their statistics and server are
+	nth  map[uint64]int  // mounts of one name in this pass, by its hash
+
+	// of the mount that is being read
+	device, key []byte
+	server      int // length of the name of the server in device
+	inside      bool
+	hash        maphash.Hash
+	now         [figures]uint64
+	has, broken [figures]bool
+	source      func() string
+}
+
+func newNFS() *nfs {
+	n := &nfs{buf: make([]byte, 64<<10), seen: make(map[uint64]bool), nth: make(map[uint64]int)}
+	n.hash.SetSeed(maphash.MakeSeed())
+	n.source = func() string { return strings.ToValidUTF8(string(n.device), "\uFFFD") }
+	return n
+}
+
+// openNFS opens the statistics of the mounts of the first process, or of our own.
+func openNFS(root string) (*nfs, error) {
+	n := newNFS()
+	var first error
+	for _, name := range []string{"proc/1/mountstats", "proc/self/mountstats"} {
+		n.path = sysfs.Path(root, name)
+		f, err := os.Open(n.path)
+		if err == nil {
+			if _, err = f.ReadAt(n.buf[:1], 0); err == nil || err == io.EOF {
+				n.file = f
+				return n, nil
+			}
+			_ = f.Close()
+		}
+		if first == nil || errors.Is(first, fs.ErrPermission) {
+			first = err
+		}
+	}
+	switch {
+	case errors.Is(first, fs.ErrNotExist):
+		return nil, sensor.Unavailable("this kernel or file tree has no statistics of mounts", "", first)
+	case errors.Is(first, fs.ErrPermission):
+		return nil, sensor.Unavailable("no permission to read statistics of mounts", "run as root", first)
+	}
+	return nil, fmt.Errorf("read statistics of mounts: %w", first)
+}
+
+func (n *nfs) close() error {
+	if n.file == nil {
+		return nil
+	}
+	err := n.file.Close()
+	n.file = nil
+	return err
+}
+
+// takes is how the statistics of a mount are handed on: a key that stays the same as long as it is mounted, its type, what it is a mount
+// of, and what was counted. The arguments are valid during the call.
+type takes func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
+
+// each hands on every NFS file system, once for each however often it is mounted.
+func (n *nfs) each(take takes) error {
+	if n.file == nil {
+		return os.ErrClosed
+	}
+	clear(n.seen)
+	clear(n.nth)
+	n.inside = false
+	var at int64
+	kept := 0
+	for {
+		m, err := n.file.ReadAt(n.buf[kept:], at)
+		at += int64(m)
+		text := n.buf[:kept+m]
+		for {
+			i := bytes.IndexByte(text, '\n')
+			if i < 0 {
+				break
+			}
+			n.line(text[:i], take)
+			text = text[i+1:]
+		}
+		if len(text) == len(n.buf) {
+			text = text[:0] // no line of the kernel is so long
+		}
+		kept = copy(n.buf, text)
+		if err == io.EOF || err == nil && m == 0 {
+			n.end(take)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", n.path, err)
+		}
+	}
+}
+
+// line reads one line: "device 10.0.0.1:/home mounted on /home with fstype nfs4 statvers=1.1" begins a mount.
+func (n *nfs) line(l []byte, take takes) {
+	if rest, ok := bytes.CutPrefix(l, []byte("device ")); ok {
+		n.end(take)
+		n.begin(rest)
+		return
+	}
+	if !n.inside {
+		return
+	}
+	_, _ = n.hash.Write(l)
+	name, rest, found := bytes.Cut(bytes.TrimSpace(l), []byte{':'})
+	if !found {
+		return
+	}
+	switch string(name) {
+	case "bytes":
+		n.bytes(rest)
+	case "opts", "age", "caps", "nfsv4", "sec", "events", "impl_id", "fsc", "xprt":
+	default:
+		n.operation(name, rest)
+	}
+}
+
+func (n *nfs) begin(rest []byte) {
+	device, after, ok := bytes.Cut(rest, []byte(" mounted on "))
+	if !ok {
+		return
+	}
+	_, kind, ok := bytes.Cut(after, []byte(" with fstype "))
+	if !ok || !bytes.HasPrefix(kind, []byte("nfs")) || bytes.HasPrefix(kind, []byte("nfsd")) || !bytes.Contains(kind, []byte("statvers=")) {
+		return
+	}
+	n.inside = true
+	n.device = append(n.device[:0], device...)
+	n.server = max(bytes.Index(n.device, []byte(":/")), 0)
+	n.hash.Reset()
+	_, _ = n.hash.Write(n.device[:n.server])
+	n.now, n.has, n.broken = [figures]uint64{}, [figures]bool{}, [figures]bool{}
+}
+
+// end hands on the mount that was read, unless its file system was there before.
+func (n *nfs) end(take takes) {
+	if !n.inside {
+		return
+	}
+	n.inside = false
+	sum := n.hash.Sum64()
+	if n.seen[sum] {
+		return
+	}
+	n.seen[sum] = true
+	n.key = append(append(n.key[:0], n.device...), 0)
+	same := maphash.Bytes(n.hash.Seed(), n.key)
+	i := n.nth[same]
+	n.nth[same] = i + 1
+	n.key = append(n.key, byte(i), byte(i>>8))
+	for i, b := range n.broken {
+		n.has[i] = n.has[i] && !b
+	}
+	take(n.key, "nfs", n.source, &n.now, &n.has)
+}
+
+// bytes reads the octets that reads and writes took: by calls, by direct calls, from and to the server (fifth and sixth), by pages.
+func (n *nfs) bytes(rest []byte) {
+	var f [8]uint64
+	if numbers(rest, f[:]) < 6 {
+		return
+	}
+	n.add(readBytes, f[4], 1)
+	n.add(writeBytes, f[5], 1)
+}
+
+// operation reads "READ: 1298 1298 0 207680 1210292152 6 79386 79407": requests, transmissions, time-outs, bytes
+// sent and received, milliseconds in the queue, at the server, and in all.
+func (n *nfs) operation(name, rest []byte) {
+	var f [8]uint64
+	if numbers(rest, f[:]) < 8 {
+		return
+	}
+	kind := metadata
+	switch string(name) {
+	case "NULL":
+		return
+	case "READ":
+		kind = reading
+	case "WRITE", "COMMIT":
+		kind = writing
+	}
+	again := uint64(0)
+	if f[1] > f[0] {
+		again = f[1] - f[0]
+	}
+	n.add(readOperations+kind, f[0], 1)
+	n.add(readMicros+kind, f[7], 1000)
+	n.add(readServerMicros+kind, f[6], 1000)
+	n.add(retransmissions, again, 1)
+	n.add(timeouts, f[2], 1)
+}
+
+// sane is beyond what any counter of a mount comes to. The kernel adds up differences of times, and one that went
+// below zero leaves a number near 2^64: the figure is left out until it is whole again.
+const sane = 1 << 53
+
+func (n *nfs) add(i int, v, scale uint64) {
+	if v >= sane {
+		n.broken[i] = true
+		return
+	}
+	n.now[i] += v * scale
+	n.has[i] = true
+}
+
+// word cuts the first word off b.
+func word(b []byte) (w, rest []byte) {
+	b = bytes.TrimLeft(b, " \t")
+	i := bytes.IndexAny(b, " \t")
+	if i < 0 {
+		return b, nil
+	}
+	return b[:i], b[i:]
+}
+
+// numbers reads numbers of up to 64 bits into f and returns how many there were.
+func numbers(b []byte, f []uint64) int {
+	for i := range f {
+		var w []byte
+		w, b = word(b)
+		if len(w) == 0 || len(w) > 20 {
+			return i
+		}
+		var v uint64
+		for _, c := range w {
+			d := uint64(c - '0')
+			if d > 9 || v > (1<<64-1-d)/10 {
+				return i
+			}
+			v = v*10 + d
+		}
+		f[i] = v
+	}
+	return len(f)
+}
