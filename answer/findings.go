@@ -112,7 +112,7 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (client.FindingS
 	case err != nil:
 		return client.FindingSteps{}, err
 	}
-	out := client.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Note: note, Steps: make([]client.FindingStep, len(steps))}
+	out := client.FindingSteps{Unit: map[string]string{"cpu": "cores", "memory": "bytes", "gpu": "GPUs", "storage": "share of the bytes"}[f.Part], Start: f.First.UTC(), End: f.Last.UTC(), Note: note, Steps: make([]client.FindingStep, len(steps))}
 	for i, s := range steps {
 		s.Start, s.End = s.Start.UTC(), s.End.UTC()
 		out.Steps[i] = client.FindingStep(s)

@@ -53,7 +53,7 @@ type FindingSteps struct {
 // Finding is one case of misuse.
 type Finding struct {
 	ID       string     `json:"id"`
-	Rule     string     `json:"rule"`            // over-share, gpu-unused, over-requested, idle-allocation, many-small-jobs, memory-thrashing, imbalance, cannot-start
+	Rule     string     `json:"rule"`            // over-share, gpu-unused, over-requested, idle-allocation, many-small-jobs, memory-thrashing, imbalance, many-connections, cannot-start
 	Means    string     `json:"means,omitempty"` // what the rule finds, in a sentence
 	Severity string     `json:"severity"`        // high, medium, low
 	State    string     `json:"state"`           // new, open, gone

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"reckon/analysis/misuse"
 )
@@ -133,11 +134,36 @@ func TestEdges(t *testing.T) {
 		"quota less":                       {job(1, 1, func(w *misuse.Workload) { w.Throttled = num(1079) }), ""},
 		"thrashing for five minutes":       {job(1, 5.0/60, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), "memory-thrashing faults medium"},
 		"thrashing for less":               {job(1, 0.083, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), ""},
+		"ten connections a second":         {job(1, 1, connects(10)), "many-connections tcp medium"},
+		"fewer connections":                {job(1, 1, connects(9.99)), ""},
+		"a hundred connections a second":   {job(1, 1, connects(100)), "many-connections tcp high"},
+		"connections for ten minutes":      {job(1, 1.0/6, connects(10)), "many-connections tcp medium"},
+		"connections for less":             {job(1, 0.166, connects(10)), ""},
+		"connections of a service":         {job(1, 1, connects(10), func(w *misuse.Workload) { w.Kind = "deployment" }), ""},
+		"connections of root":              {job(1, 1, connects(10), func(w *misuse.Workload) { w.Owner = "root" }), ""},
+		"connections of ten minutes":       {job(1, 1, connects(0.1), connecting(10, 10)), "many-connections tcp medium"},
+		"connections of nine minutes":      {job(1, 1, connects(100), connecting(9, 10)), ""},
+		"short work without a line":        {job(1, 1, connects(10), func(w *misuse.Workload) { w.Kind = "short" }), ""},
+		"short work in a loop":             {job(1, 1, connects(10), connecting(10, 10), func(w *misuse.Workload) { w.Kind = "short" }), "many-connections tcp medium"},
 		"can never start, for ten minutes": {stuck(600), "cannot-start queue medium"},
 		"can never start, for a moment":    {stuck(599), ""},
 	} {
 		if got := found(c.w); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// connects has so many connections a second over its whole life, connecting so many for some minutes of an hour and none else.
+func connects(rate float64) func(*misuse.Workload) {
+	return func(w *misuse.Workload) { w.Connections = num(rate * w.Wall()) }
+}
+
+func connecting(minutes int, rate float64) func(*misuse.Workload) {
+	return func(w *misuse.Workload) {
+		w.Connects = &misuse.Line{Start: epoch, Step: time.Minute, Values: make([]float64, 60)}
+		for i := range minutes {
+			w.Connects.Values[20+i] = rate
 		}
 	}
 }
@@ -202,10 +228,12 @@ func TestWords(t *testing.T) {
 	say(func(w *misuse.Workload) { w.Throttled = num(0.5 * 48 * 3600) })
 	say(func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 32 * 48 * 3600, "n2": 0} })
 	say(func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 1e5, "b": 0, "c": 0, "d": 1e5} })
+	say(connects(1234.4))
 	say(func(w *misuse.Workload) {
 		w.State, w.Stuck, w.Waited = "pending", "it asks for more time than its partition allows", 10800
 	})
-	said = append(said, "alice "+misuse.OverShareText(0.95, "CPUs", "login1", 18000), "alice "+misuse.OverShareText(0.5, "memory", "login1 and 1 more node", 1200))
+	said = append(said, "alice "+misuse.OverShareText(0.95, "CPUs", "login1", 18000, 0), "alice "+misuse.OverShareText(0.5, "memory", "login1 and 1 more node", 1200, 0),
+		"alice "+misuse.OverShareText(0.9, "CPUs", "login1", 3600, 60), "alice "+misuse.OverShareText(0.9, "storage traffic", "login1", 3600, 59.9), "alice "+misuse.OverShareText(0.9, "storage traffic", "login1", 3600, 7200))
 	want := []string{
 		"alice has not used its GPU at all",
 		"alice has not used its 4 GPUs at all",
@@ -224,9 +252,13 @@ func TestWords(t *testing.T) {
 		"alice is held back by its CPU quota 50 % of the time, for 48h from 2026-11-21 00:00 UTC on",
 		"alice leaves 1 of its 2 nodes idle while others work",
 		"alice leaves 2 of its 4 GPUs idle while others work",
+		"alice opens 1,234 TCP connections a second, for 48h from 2026-11-21 00:00 UTC on",
 		"alice has waited for 3h and can never start: it asks for more time than its partition allows",
 		"alice used 95 % of the CPUs of login1 while others wanted them, for 5h in all",
 		"alice used 50 % of the memory of login1 and 1 more node while others wanted it, for 20m in all",
+		"alice used 90 % of the CPUs of login1 while others wanted them, for 1h in all; threads of others waited 1m for them",
+		"alice used 90 % of the storage traffic of login1 while others wanted it, for 1h in all",
+		"alice used 90 % of the storage traffic of login1 while others wanted it, for 1h in all; threads of others waited 2h for it",
 	}
 	for i := range max(len(said), len(want)) {
 		a, b := "", ""

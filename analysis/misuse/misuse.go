@@ -89,6 +89,10 @@ type Workload struct {
 	// swapped out, Throttles the share of time in which its quota held it back, over time;
 	// nil where only the totals are known.
 	Faults, Swapped, Throttles *Line
+	// Connections are the TCP connections that it tried to open, Connects those a second over time; nil where they are
+	// not measured, or only in total.
+	Connections *float64
+	Connects    *Line
 	// PerNode is its CPU time by node, PerGPU the busy time by device, PerTask the CPU time by
 	// task of a step, in seconds.
 	PerNode, PerGPU, PerTask map[string]float64
@@ -114,7 +118,7 @@ func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 			continue
 		}
 		requested := overRequested(w, p)
-		out = append(out, once(slices.Concat(gpuUnused(w, p), requested, idleAllocation(w, p), thrashing(w, p), imbalance(w, p)))...)
+		out = append(out, once(slices.Concat(gpuUnused(w, p), requested, idleAllocation(w, p), thrashing(w, p), imbalance(w, p), manyConnections(w, p)))...)
 		if len(requested) == 0 {
 			gather(small, w, p)
 		}

@@ -27,6 +27,7 @@ func policy() *misuse.Policy {
 		ManySmallJobs:   misuse.ManySmallJobsRule{On: true, Count: 20, Short: min(1), ShortCount: 1000, Exempt: []string{"root", "systemd-*"}},
 		MemoryThrashing: misuse.MemoryThrashingRule{On: true, Minimum: min(5), FaultRate: 100, SwapShare: 0.3, ThrottledShare: 0.3},
 		Imbalance:       misuse.ImbalanceRule{On: true, Minimum: min(10), Idle: 0.05, Busy: 0.5, GPUBusy: 0.2},
+		ManyConnections: misuse.ManyConnectionsRule{On: true, Minimum: min(10), Rate: 10, HighRate: 100, Exempt: []string{"root", "systemd-*"}},
 		CannotStart:     misuse.CannotStartRule{On: true, Minimum: min(10)},
 	}
 }
@@ -80,40 +81,41 @@ func labelled() map[string]struct {
 			w.GPUNodes = 1
 			w.CoresMean, w.CoresP95, w.Cores = num(1), num(1), num(1)
 		}), nil},
-		"short on a GPU node":    {many(1, 0.1, func(w *misuse.Workload) { w.GPUNodes = 1 }), nil},
-		"GPUs that do nothing":   {many(1, 10, onGPU(4, 100)), []string{"gpu-unused"}},
-		"GPU for a quarter hour": {many(1, 0.25, onGPU(4, 0)), nil},
-		"no GPU sensor there":    {many(1, 10, func(w *misuse.Workload) { w.GPUs = num(4) }), nil},
-		"eight times too many":   {many(1, 10, wasteful), []string{"over-requested"}},
-		"too many for a moment":  {many(1, 0.5, wasteful), nil},
-		"one burst of all cores": {many(1, 10, func(w *misuse.Workload) { w.CoresP95 = num(15) }), nil},
-		"two cores of four":      {many(1, 100, func(w *misuse.Workload) { w.Cores, w.CoresP95 = num(4), num(2) }), nil},
-		"memory for nothing":     {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(1 << 30) }), []string{"over-requested"}},
-		"memory a little much":   {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(20 << 30) }), nil},
-		"GPU memory held, idle":  {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(7200) }), []string{"idle-allocation"}},
-		"GPU idle for a while":   {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(600) }), nil},
-		"allocation, no process": {many(1, 2, unmeasured, func(w *misuse.Workload) { w.Running, w.State = true, "running" }), []string{"idle-allocation"}},
-		"its processes ended":    {many(1, 2, func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(3600) }), []string{"idle-allocation"}},
-		"between two steps":      {many(1, 2, func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(120) }), nil},
-		"ended and said so":      {many(1, 2, func(w *misuse.Workload) { w.State, w.Empty = "completed", num(3600) }), nil},
-		"the node is silent":     {many(1, 2, unmeasured, func(w *misuse.Workload) { w.Running, w.State, w.Reports = true, "running", false }), nil},
-		"it waits":               {many(1, 2, unmeasured, func(w *misuse.Workload) { w.State = "pending" }), nil},
-		"many that waste little": {many(40, 0.4, wasteful), []string{"many-small-jobs"}},
-		"few that waste little":  {many(5, 0.4, wasteful), nil},
-		"many good ones":         {many(40, 0.4), nil},
-		"two thousand short":     {many(2000, 0.003), []string{"many-small-jobs"}},
-		"a hundred short":        {many(100, 0.003), nil},
-		"pages from disk":        {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), []string{"memory-thrashing"}},
-		"a start from disk":      {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(20000) }), nil},
-		"swapped out":            {many(1, 1, func(w *misuse.Workload) { w.SwapPeak = num(20 << 30) }), []string{"memory-thrashing"}},
-		"held by a quota":        {many(1, 1, func(w *misuse.Workload) { w.Throttled = num(2000) }), []string{"memory-thrashing"}},
-		"nodes stand still":      {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 30, "n3": 20} }), []string{"imbalance"}},
-		"nodes share the work":   {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 60000} }), nil},
-		"all nodes stand still":  {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100, "n2": 0} }), nil},
-		"task stands still":      {many(1, 2, func(w *misuse.Workload) { w.PerTask = map[string]float64{"0": 7000, "1": 3} }), []string{"imbalance"}},
-		"it can never start":     {many(1, 0, unmeasured, func(w *misuse.Workload) { w.State, w.Stuck, w.Waited = "pending", "its partition is too small", 600 }), []string{"cannot-start"}},
-		"it will start":          {many(1, 0, unmeasured, func(w *misuse.Workload) { w.State, w.Waited = "pending", 86400 }), nil},
-		"one of two GPUs works":  {many(1, 2, onGPU(2, 7000), func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), []string{"imbalance"}},
+		"short on a GPU node":     {many(1, 0.1, func(w *misuse.Workload) { w.GPUNodes = 1 }), nil},
+		"GPUs that do nothing":    {many(1, 10, onGPU(4, 100)), []string{"gpu-unused"}},
+		"GPU for a quarter hour":  {many(1, 0.25, onGPU(4, 0)), nil},
+		"no GPU sensor there":     {many(1, 10, func(w *misuse.Workload) { w.GPUs = num(4) }), nil},
+		"eight times too many":    {many(1, 10, wasteful), []string{"over-requested"}},
+		"too many for a moment":   {many(1, 0.5, wasteful), nil},
+		"one burst of all cores":  {many(1, 10, func(w *misuse.Workload) { w.CoresP95 = num(15) }), nil},
+		"two cores of four":       {many(1, 100, func(w *misuse.Workload) { w.Cores, w.CoresP95 = num(4), num(2) }), nil},
+		"memory for nothing":      {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(1 << 30) }), []string{"over-requested"}},
+		"memory a little much":    {many(1, 20, func(w *misuse.Workload) { w.MemoryPeak = num(20 << 30) }), nil},
+		"GPU memory held, idle":   {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(7200) }), []string{"idle-allocation"}},
+		"GPU idle for a while":    {many(1, 10, onGPU(1, 20000), func(w *misuse.Workload) { w.Running, w.State, w.IdleGPU = true, "running", num(600) }), nil},
+		"allocation, no process":  {many(1, 2, unmeasured, func(w *misuse.Workload) { w.Running, w.State = true, "running" }), []string{"idle-allocation"}},
+		"its processes ended":     {many(1, 2, func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(3600) }), []string{"idle-allocation"}},
+		"between two steps":       {many(1, 2, func(w *misuse.Workload) { w.Running, w.State, w.Empty = true, "running", num(120) }), nil},
+		"ended and said so":       {many(1, 2, func(w *misuse.Workload) { w.State, w.Empty = "completed", num(3600) }), nil},
+		"the node is silent":      {many(1, 2, unmeasured, func(w *misuse.Workload) { w.Running, w.State, w.Reports = true, "running", false }), nil},
+		"it waits":                {many(1, 2, unmeasured, func(w *misuse.Workload) { w.State = "pending" }), nil},
+		"many that waste little":  {many(40, 0.4, wasteful), []string{"many-small-jobs"}},
+		"few that waste little":   {many(5, 0.4, wasteful), nil},
+		"many good ones":          {many(40, 0.4), nil},
+		"two thousand short":      {many(2000, 0.003), []string{"many-small-jobs"}},
+		"a hundred short":         {many(100, 0.003), nil},
+		"pages from disk":         {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), []string{"memory-thrashing"}},
+		"asks a server in a loop": {many(1, 1, func(w *misuse.Workload) { w.Connections = num(1e5) }), []string{"many-connections"}},
+		"a start from disk":       {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(20000) }), nil},
+		"swapped out":             {many(1, 1, func(w *misuse.Workload) { w.SwapPeak = num(20 << 30) }), []string{"memory-thrashing"}},
+		"held by a quota":         {many(1, 1, func(w *misuse.Workload) { w.Throttled = num(2000) }), []string{"memory-thrashing"}},
+		"nodes stand still":       {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 30, "n3": 20} }), []string{"imbalance"}},
+		"nodes share the work":    {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100000, "n2": 60000} }), nil},
+		"all nodes stand still":   {many(1, 2, func(w *misuse.Workload) { w.PerNode = map[string]float64{"n1": 100, "n2": 0} }), nil},
+		"task stands still":       {many(1, 2, func(w *misuse.Workload) { w.PerTask = map[string]float64{"0": 7000, "1": 3} }), []string{"imbalance"}},
+		"it can never start":      {many(1, 0, unmeasured, func(w *misuse.Workload) { w.State, w.Stuck, w.Waited = "pending", "its partition is too small", 600 }), []string{"cannot-start"}},
+		"it will start":           {many(1, 0, unmeasured, func(w *misuse.Workload) { w.State, w.Waited = "pending", 86400 }), nil},
+		"one of two GPUs works":   {many(1, 2, onGPU(2, 7000), func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 7000, "b": 0} }), []string{"imbalance"}},
 	}
 }
 
@@ -200,7 +202,7 @@ func TestUnknownIsNothing(t *testing.T) {
 // TestOff: a rule that is switched off finds nothing.
 func TestOff(t *testing.T) {
 	p := policy()
-	p.GPUUnused.On, p.OverRequested.On, p.IdleAllocation.On, p.ManySmallJobs.On, p.MemoryThrashing.On, p.Imbalance.On, p.CannotStart.On = false, false, false, false, false, false, false
+	p.GPUUnused.On, p.OverRequested.On, p.IdleAllocation.On, p.ManySmallJobs.On, p.MemoryThrashing.On, p.Imbalance.On, p.CannotStart.On, p.ManyConnections.On = false, false, false, false, false, false, false, false
 	for name, c := range labelled() {
 		if f := misuse.Judge(c.list, func(*misuse.Workload) *misuse.Policy { return p }); len(f) != 0 {
 			t.Errorf("%s: %+v", name, f)

@@ -43,6 +43,7 @@ type Policy struct {
 	ManySmallJobs   ManySmallJobsRule   `yaml:"many-small-jobs"`
 	MemoryThrashing MemoryThrashingRule `yaml:"memory-thrashing"`
 	Imbalance       ImbalanceRule       `yaml:"imbalance"`
+	ManyConnections ManyConnectionsRule `yaml:"many-connections"`
 	CannotStart     CannotStartRule     `yaml:"cannot-start"`
 	Anomaly         AnomalyRule         `yaml:"anomaly"`
 }
@@ -122,6 +123,17 @@ type MemoryThrashingRule struct {
 	FaultRate      float64  `yaml:"fault_rate"`
 	SwapShare      float64  `yaml:"swap_share"`
 	ThrottledShare float64  `yaml:"throttled_share"`
+}
+
+// ManyConnectionsRule is about work that asks a service in a loop.
+type ManyConnectionsRule struct {
+	On      bool     `yaml:"on"`
+	Minimum Duration `yaml:"minimum"`
+	// Rate of connections a second from which it is a finding, and from which a grave one.
+	Rate     float64 `yaml:"rate"`
+	HighRate float64 `yaml:"high_rate"`
+	// Exempt are owners of whom nothing is found, as in [OverShareRule].
+	Exempt []string `yaml:"exempt"`
 }
 
 // CannotStartRule is about jobs that wait for ever.

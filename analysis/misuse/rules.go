@@ -24,6 +24,7 @@ const (
 	MemoryThrashing = "memory-thrashing"
 	Imbalance       = "imbalance"
 	CannotStart     = "cannot-start"
+	ManyConnections = "many-connections"
 	Anomaly         = "anomaly"
 )
 
@@ -35,7 +36,7 @@ var nicknames = map[string]string{
 
 // Rules are the names of all rules.
 func Rules() []string {
-	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, CannotStart, Anomaly}
+	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, ManyConnections, CannotStart, Anomaly}
 }
 
 // RuleOf is the rule that a name or a nickname stands for, and false for any other word.
@@ -64,15 +65,23 @@ func Meaning(rule string) string {
 	return ""
 }
 
-// OverShareText says what an owner used above a fair share: the share of the CPUs, memory or
-// GPUs of a node, on average over so many seconds in which others wanted them.
-func OverShareText(share float64, what, where string, seconds float64) string {
+// OverShareText says what an owner used above a fair share: the share of the CPUs, memory,
+// GPUs or storage traffic of a node, on average over so many seconds in which others wanted them, and for how long
+// threads of others waited meanwhile, in seconds, where that is a minute or more.
+func OverShareText(share float64, what, where string, seconds, waited float64) string {
 	pronoun := "them"
-	if what == "memory" {
+	if what == "memory" || what == "storage traffic" {
 		pronoun = "it"
 	}
-	return texts.Say("over-share", phrase.Words{"share": format.Percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds)})
+	key := "over-share"
+	if waited >= leastWait {
+		key = "over-share.waited"
+	}
+	return texts.Say(key, phrase.Words{"share": format.Percent(share), "what": what, "where": where, "them": pronoun, "span": Span(seconds), "waited": Span(waited)})
 }
+
+// leastWait is what waiting of others is worth a word, in seconds.
+const leastWait = 60
 
 // its is a number of things with its noun for a sentence that says "its": "GPU", "4 GPUs".
 func its(n float64, noun string) string {

@@ -26,6 +26,7 @@ const (
 	workloadSwap      = "reckon_workload_swap_bytes"
 	workloadThrottled = "reckon_workload_cpu_throttled_seconds_total"
 	workloadProcesses = "reckon_workload_processes"
+	workloadConnects  = "reckon_workload_network_connections_total"
 )
 
 const (
@@ -36,6 +37,7 @@ const (
 	suspectFaults    = 3000
 	suspectThrottled = 30.0
 	suspectSwap      = 64 << 20
+	suspectConnects  = 600
 	// fine is the grid on which it is looked at.
 	fine = time.Minute
 )
@@ -61,7 +63,7 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	}
 	for i := range r.list {
 		w := &r.list[i]
-		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap); s > 0 && len(w.Nodes) > 0 {
+		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap) + over(w.Connections, suspectConnects); s > 0 && (len(w.Nodes) > 0 || w.Kind == "short") {
 			list = append(list, suspect{i, s})
 		}
 	}
@@ -116,13 +118,13 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 	hints := &storage.SelectHints{Start: from.Add(-before).UnixMilli(), End: to.UnixMilli()}
 	set := q.Select(ctx, false, hints,
 		labels.MustNewMatcher(labels.MatchEqual, "workload", w.ID),
-		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join([]string{workloadFaults, workloadSwap, workloadThrottled, workloadMemory}, "|")))
-	var faults, throttled, swap, memory line
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join([]string{workloadFaults, workloadSwap, workloadThrottled, workloadMemory, workloadConnects}, "|")))
+	var faults, throttled, swap, memory, connects line
 	var it chunkenc.Iterator
 	for set.Next() {
 		s := set.At()
 		l := s.Labels()
-		if l.Get("site") != w.Site || !slices.Contains(w.Nodes, l.Get("node")) {
+		if l.Get("site") != w.Site || w.Nodes != nil && !slices.Contains(w.Nodes, l.Get("node")) {
 			continue
 		}
 		it = s.Iterator(it)
@@ -137,6 +139,10 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 			p.counter(it, sum(&faults), nil)
 		case workloadThrottled:
 			p.counter(it, sum(&throttled), nil)
+		case workloadConnects:
+			if l.Get("role") == "client" {
+				p.counter(it, sum(&connects), nil)
+			}
 		case workloadSwap:
 			p.gauge(it, held(&swap), nil)
 		case workloadMemory:
@@ -156,6 +162,9 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 		return &misuse.Line{Start: from, Step: fine, Values: l}
 	}
 	second := 1 / fine.Seconds()
+	if w.Connects = over(connects.scaled(second)); w.Kind == "short" {
+		return nil // nothing else of it is judged
+	}
 	w.Faults, w.Throttles = over(faults.scaled(second)), over(throttled.scaled(second))
 	w.Swapped = over(swap.over(memory.plus(swap)))
 	return nil

@@ -211,7 +211,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 		Start: w.Start, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending",
 		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
 		MajorFaults: w.MajorFaults, Throttled: w.ThrottledSeconds, GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak,
-		RequestSeconds: w.RequestSeconds,
+		RequestSeconds: w.RequestSeconds, Connections: w.NetworkConnections,
 	}
 	m.Cores, _ = w.GivenCores()
 	m.Memory, _ = w.GivenMemory()
@@ -243,7 +243,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 	// What no person answers for is not anybody's misuse.
 	if w.Kind == "other" || w.Kind == "short" {
 		m.Nodes, m.GPUNodes = nil, 0
-		return m
+		return m // connections of short work count all the same: [Evaluator.deepen]
 	}
 	a.judged(&m)
 	k := id{w.Site, w.ID}

@@ -11,11 +11,13 @@ const exactness = "reckon_figure_exactness"
 
 // The figures on which rules rest, as the series name them.
 const (
-	exactCPU    = "cpu_seconds"
-	exactGPU    = "gpu_seconds"
-	exactNeeded = "memory_needed_peak_bytes"
-	exactPeak   = "memory_peak_bytes"
-	exactMemory = "memory_bytes"
+	exactCPU     = "cpu_seconds"
+	exactGPU     = "gpu_seconds"
+	exactNeeded  = "memory_needed_peak_bytes"
+	exactPeak    = "memory_peak_bytes"
+	exactRead    = "io_read_bytes"
+	exactWritten = "io_write_bytes"
+	exactMemory  = "memory_bytes"
 )
 
 // inexact is a figure of a kind of workload on a node, or of one workload.

@@ -22,6 +22,8 @@ const (
 	workloadWait   = "reckon_workload_cpu_wait_seconds_total"
 	workloadMemory = "reckon_workload_memory_bytes"
 	workloadGPU    = "reckon_workload_gpu_seconds_total"
+	workloadIO     = "reckon_workload_io_bytes_total"
+	workloadIOWait = "reckon_workload_io_wait_seconds_total"
 	gpuMemory      = "reckon_workload_gpu_memory_bytes"
 	nodeCPU        = "node_cpu_seconds_total"
 	nodeMemory     = "node_memory_MemTotal_bytes"
@@ -29,12 +31,13 @@ const (
 	nodeRunnable   = "node_procs_running"
 	cpuPressure    = "node_pressure_cpu_waiting_seconds_total"
 	memoryPressure = "node_pressure_memory_waiting_seconds_total"
+	ioPressure     = "node_pressure_io_waiting_seconds_total"
 	gpuInfo        = "reckon_gpu_info"
 	nodeGPU        = "reckon_node_gpu_seconds_total"
 	zombieCount    = "reckon_zombie_processes"
 )
 
-var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, gpuInfo, nodeGPU, zombieCount, exactness,
+var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, workloadIO, workloadIOWait, gpuMemory, nodeCPU, nodeMemory, nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, ioPressure, gpuInfo, nodeGPU, zombieCount, exactness,
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
@@ -61,6 +64,7 @@ type machine struct {
 
 	used, all                              line // seconds of processors
 	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds of which that is known
+	ioWaits, ioWatched                     line
 	tasks, tasksWatched                    line // tasks by seconds
 	free, total                            line // bytes by seconds
 	size                                   float64
@@ -71,8 +75,8 @@ type machine struct {
 
 // owner is what all work of one owner used on a node: amounts by step.
 type owner struct {
-	cpu, wait, memory, gpu line
-	kinds, ids             map[string]bool // of its workloads
+	cpu, wait, memory, gpu, io, ioWait line
+	kinds, ids                         map[string]bool // of its workloads
 }
 
 // id names a workload.
@@ -199,10 +203,13 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 			}
 		}, nil)
 		m.latest = max(m.latest, last)
-	case cpuPressure, memoryPressure:
+	case cpuPressure, memoryPressure, ioPressure:
 		amount, watched := &m.cpuWaits, &m.cpuWatched
-		if name == memoryPressure {
+		switch name {
+		case memoryPressure:
 			amount, watched = &m.memWaits, &m.memAll
+		case ioPressure:
+			amount, watched = &m.ioWaits, &m.ioWatched
 		}
 		p.counter(it, func(i int, v, seconds float64) {
 			amount.add(p.steps, i, v)
@@ -287,6 +294,10 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 		}
 	case workloadWait:
 		p.counter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
+	case workloadIO:
+		p.counter(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }, nil)
+	case workloadIOWait:
+		p.counter(it, func(i int, v, _ float64) { o.ioWait.add(p.steps, i, v) }, nil)
 	case workloadMemory:
 		p.gauge(it, func(i int, v, seconds float64) { o.memory.add(p.steps, i, v*seconds) }, nil)
 	case workloadGPU:

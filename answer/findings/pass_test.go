@@ -343,6 +343,85 @@ func TestInexact(t *testing.T) {
 	}
 }
 
+// moves is a workload that moves so many bytes a second and has so many threads waiting for storage; -1 where that is not measured.
+func moves(where, id, owner string, bytes, wait float64) string {
+	labels := fmt.Sprintf("{site=\"lab\",node=%q,workload=%q,kind=\"session\",part=\"\",owner=%q", where, id, owner)
+	out := fmt.Sprintf("  reckon_workload_io_bytes_total%s,direction=\"read\"} 0+%gx100\n", labels, 60*bytes)
+	if wait >= 0 {
+		out += fmt.Sprintf("  reckon_workload_io_wait_seconds_total%s} 0+%gx100\n", labels, 60*wait)
+	}
+	return out
+}
+
+// TestStorage: who moves most of the bytes while others wait for storage has more than a fair share; who does so while nobody waits does not.
+func TestStorage(t *testing.T) {
+	pressure := func(share float64) string {
+		return node("n1", 4, 1) + fmt.Sprintf("  node_pressure_io_waiting_seconds_total{site=\"lab\",node=\"n1\"} 0+%gx100\n", 60*share)
+	}
+	const mib = 1 << 20
+	cases := map[string]struct{ load, want string }{
+		"one moves, the other waits":        {pressure(0.5) + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 1), "over-share alice n1 storage"},
+		"without PSI":                       {node("n1", 4, 1) + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 1), "over-share alice n1 storage"},
+		"a pressure of a tenth":             {pressure(0.1) + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 1), "over-share alice n1 storage"},
+		"the other waits hardly ever":       {pressure(0.5) + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 0.019), ""},
+		"the other waits now and then":      {pressure(0.5) + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 0.02), "over-share alice n1 storage"},
+		"hardly any pressure":               {pressure(0.09) + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 1), ""},
+		"nobody else waits":                 {pressure(0.5) + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 10*mib, 0), ""},
+		"waits are not measured":            {pressure(0.5) + moves("n1", "session/a", "alice", 90*mib, -1) + moves("n1", "session/b", "bob", 10*mib, -1), ""},
+		"alone":                             {pressure(0.5) + moves("n1", "session/a", "alice", 90*mib, 2), ""},
+		"both alike":                        {pressure(0.5) + moves("n1", "session/a", "alice", 50*mib, 2) + moves("n1", "session/b", "bob", 50*mib, 2), ""},
+		"too little to say whose it is":     {pressure(0.5) + moves("n1", "session/a", "alice", 0.9*mib, 2) + moves("n1", "session/b", "bob", 0, 1), ""},
+		"a megabyte a second says it":       {pressure(0.5) + moves("n1", "session/a", "alice", 1*mib, 2) + moves("n1", "session/b", "bob", 0, 1), "over-share alice n1 storage"},
+		"a node of a batch system likewise": {pressure(0.5) + "  reckon_slurm_node_cores{site=\"lab\",node=\"n1\"} 4x100\n" + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 1), "over-share alice n1 storage"},
+		"a lower bound is not judged":       {pressure(0.5) + `  reckon_figure_exactness{site="lab",node="n1",kind="session",figure="io_write_bytes",source="procfs"} 1x100` + "\n" + moves("n1", "session/a", "alice", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 1), ""},
+		"root is not blamed":                {pressure(0.5) + moves("n1", "session/a", "root", 90*mib, 2) + moves("n1", "session/b", "bob", 1*mib, 1), ""},
+	}
+	for name, c := range cases {
+		found := evaluate(t, c.load, "")
+		if got := rules(found); got != c.want {
+			t.Errorf("%s: found %q, want %q", name, got, c.want)
+		}
+		if name == "one moves, the other waits" && len(found) == 1 { // 90/91 of the bytes where a half is fair, for 100 minutes in which bob waits
+			f := found[0]
+			if v := f.Evidence[0].Value; math.Abs(v-(90.0/91-0.5)*6000) > 40 {
+				t.Errorf("score %g", v)
+			}
+			if !strings.Contains(f.Text, "used 99 % of the storage traffic of n1 while others wanted it") || !strings.HasSuffix(f.Text, "; threads of others waited 1h39m for it") {
+				t.Error(f.Text)
+			}
+		}
+	}
+}
+
+// TestConnections: a loop of commands that each ask a server, in a session, as short work and of a service.
+func TestConnections(t *testing.T) {
+	load := func(id, kind string, rate float64, role string) string {
+		return node("n1", 4, 1) + fmt.Sprintf("  reckon_workload_network_connections_total{site=\"lab\",node=\"n1\",workload=%q,kind=%q,part=\"\",owner=\"alice\",role=%q} 0+0x50 0+%gx49\n", id, kind, role, 60*rate)
+	}
+	row := func(id, kind string) store.Workload {
+		return store.Workload{Site: "lab", ID: id, Kind: kind, Owner: "alice", State: "completed", Nodes: []string{"n1"}, Start: start, Seen: start.Add(100 * time.Minute), End: start.Add(100 * time.Minute),
+			Row: figure.Row{NetworkConnections: new(30000.0)}}
+	}
+	for name, c := range map[string]struct {
+		id, kind, role, want string
+		rate                 float64
+	}{
+		"in a session":  {"session/alice/1", "session", "client", "many-connections alice session/alice/1 tcp", 10.5},
+		"fewer":         {"session/alice/1", "session", "client", "", 9.5},
+		"as short work": {"short/alice/n1", "short", "client", "many-connections alice short/alice/n1 tcp", 10.5},
+		"as a server":   {"session/alice/1", "session", "server", "", 10.5},
+		"of a service":  {"unit/proxy.service", "unit", "client", "", 10.5},
+	} {
+		r := row(c.id, c.kind)
+		if c.role == "server" {
+			r.NetworkConnections = new(0.0)
+		}
+		if got := rules(evaluate(t, load(c.id, c.kind, c.rate, c.role), "", r)); got != c.want {
+			t.Errorf("%s: found %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestCannotStart: a job that waits for what will never come, and one that waits its turn.
 func TestCannotStart(t *testing.T) {
 	for reason, want := range map[string]string{"PartitionTimeLimit": "cannot-start alice slurm/9 queue", "DependencyNeverSatisfied": "cannot-start alice slurm/9 queue", "Resources": "", "JobHeldUser": ""} {

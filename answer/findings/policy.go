@@ -194,7 +194,7 @@ func check(p *misuse.Policy) error {
 			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)
 		}
 	}
-	for rule, patterns := range map[string][]string{misuse.OverShare: p.OverShare.Exempt, misuse.ManySmallJobs: p.ManySmallJobs.Exempt} {
+	for rule, patterns := range map[string][]string{misuse.OverShare: p.OverShare.Exempt, misuse.ManySmallJobs: p.ManySmallJobs.Exempt, misuse.ManyConnections: p.ManyConnections.Exempt} {
 		for _, pattern := range patterns {
 			if _, err := path.Match(pattern, ""); err != nil {
 				return fmt.Errorf("%s.exempt: %q is no pattern", rule, pattern)
@@ -203,7 +203,7 @@ func check(p *misuse.Policy) error {
 	}
 	for name, v := range map[string]float64{
 		"over-share.seconds": p.OverShare.Seconds, "over-share.high_seconds": p.OverShare.High, "idle-allocation.zombies": p.IdleAllocation.Zombies,
-		"over-requested.core_hours": p.OverRequested.CoreHours, "over-requested.gib_hours": p.OverRequested.GiBHours, "memory-thrashing.fault_rate": p.MemoryThrashing.FaultRate,
+		"over-requested.core_hours": p.OverRequested.CoreHours, "over-requested.gib_hours": p.OverRequested.GiBHours, "memory-thrashing.fault_rate": p.MemoryThrashing.FaultRate, "many-connections.rate": p.ManyConnections.Rate, "many-connections.high_rate": p.ManyConnections.HighRate,
 		"many-small-jobs.count": float64(p.ManySmallJobs.Count), "many-small-jobs.short_count": float64(p.ManySmallJobs.ShortCount),
 	} {
 		if !(v > 0) {

@@ -23,6 +23,7 @@ func Queries(f *store.Finding) []Query {
 	case "over-share cpu":
 		return []Query{
 			{"cores in use by owner", "sum by (owner) (" + rate(workloadCPU, on) + ")"},
+			{"threads that wait for a processor, by owner", "sum by (owner) (" + rate(workloadWait, on) + ")"},
 			{"cores", "count(" + nodeCPU + match("site", f.Site, "node", f.Node, "mode", "idle") + ")"},
 			{"share of time in which a task waited", rate(cpuPressure, on)},
 			{"tasks that run or could", nodeRunnable + on},
@@ -38,6 +39,12 @@ func Queries(f *store.Finding) []Query {
 		return []Query{
 			{"GPUs busy by owner", "sum by (owner) (" + rate(workloadGPU, on) + ")"},
 			{"GPUs", "count(" + gpuInfo + on + ")"},
+		}
+	case "over-share storage":
+		return []Query{
+			{"bytes a second by owner", "sum by (owner) (" + rate(workloadIO, on) + ")"},
+			{"threads that wait for storage, by owner", "sum by (owner) (" + rate(workloadIOWait, on) + ")"},
+			{"share of time in which a task waited", rate(ioPressure, on)},
 		}
 	case "gpu-unused cpu":
 		return []Query{
@@ -81,6 +88,8 @@ func Queries(f *store.Finding) []Query {
 		return []Query{{"share of time in which the quota held it back", "sum(" + rate(workloadThrottled, work) + ")"}}
 	case "imbalance nodes":
 		return []Query{{"cores in use by node", "sum by (node) (" + cores + ")"}}
+	case "many-connections tcp":
+		return []Query{{"TCP connections a second, by node", "sum by (node) (" + rate(workloadConnects, match("site", f.Site, "workload", f.Workload, "role", "client")) + ")"}}
 	case "cannot-start queue":
 		return []Query{{"pending jobs of the owner", "count(reckon_workload_state" + match("site", f.Site, "owner", f.Owner, "state", "pending") + ")"}}
 	case "imbalance gpus":

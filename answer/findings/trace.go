@@ -31,6 +31,7 @@ type nodeTrace struct {
 	place
 	part, what string
 	trace      fairshare.Trace
+	waited     []line // seconds that threads of each owner of the trace waited for it; nil where that is not measured
 }
 
 // traces are the resources of a node on which more than one owner worked or waited.
@@ -76,6 +77,31 @@ func (m *machine) traces(r *reading, wait waits) (out []nodeTrace) {
 	add("memory", "memory", exactMemory, fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.over(m.memAll), Available: available},
 		func(o *owner) (use, want line) { return o.memory.scaled(second), nil })
 	add("gpu", "GPUs", exactGPU, fairshare.Trace{Capacity: float64(len(m.gpus))}, func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
+	for i := range out {
+		if out[i].part == "cpu" {
+			out[i].waited = m.waitedForCPU(&out[i].trace, r.step.Seconds())
+		}
+	}
+	// A batch system allocates no traffic, and nobody queues for it.
+	if t, waited := m.storage(r); len(t.Owners) > 1 {
+		out = append(out, nodeTrace{place: m.place, part: "storage", what: "storage traffic", trace: t, waited: waited})
+	}
+	return out
+}
+
+// waitedForCPU are the seconds that threads of owners waited for a processor. The lines of owners are rates by then.
+func (m *machine) waitedForCPU(t *fairshare.Trace, step float64) (out []line) {
+	some := false
+	for i := range t.Owners {
+		var l line
+		if o := m.owners[t.Owners[i].Name]; o != nil {
+			l = slices.Clone(o.wait).scaled(step)
+		}
+		out, some = append(out, l), some || l != nil
+	}
+	if !some {
+		return nil
+	}
 	return out
 }
 
@@ -91,6 +117,8 @@ type ownerScore struct {
 	what                              string
 	over, grave                       float64 // the score in units of the limits of each node
 	seconds, contended, share, others float64
+	waited                            float64 // by others meanwhile
+	hasWaited                         bool
 	first, last                       int
 	why                               map[string]int
 	nodes                             []nodeScore
@@ -128,6 +156,9 @@ func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.O
 		sum.contended += s.Contended
 		sum.share += s.Share * s.Contended
 		sum.others += s.Others * s.Contended
+		if waited, known := t.waitedFor(s.Owner, limits(rule)); known {
+			sum.waited, sum.hasWaited = sum.waited+waited, true
+		}
 		sum.first, sum.last = min(sum.first, s.First), max(sum.last, s.Last)
 		for why, n := range s.Why {
 			sum.why[why] += n
@@ -165,7 +196,7 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 		limit := s.seconds / s.over
 		f := misuse.Finding{
 			Rule: misuse.OverShare, Severity: severity, Site: k.site, Node: s.nodes[0].node, Owner: k.owner, Part: k.part,
-			Text:  misuse.OverShareText(s.share/s.contended, s.what, where, s.contended),
+			Text:  misuse.OverShareText(s.share/s.contended, s.what, where, s.contended, s.waited),
 			First: r.from.Add(time.Duration(s.first) * r.step), Last: r.from.Add(time.Duration(s.last+1) * r.step),
 			Evidence: []misuse.Evidence{
 				{Text: "score: seconds of the whole machine above a fair share, all nodes together", Value: s.seconds, Unit: "seconds", Limit: &limit},
@@ -173,6 +204,9 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 				{Text: "owners who wanted it too, on average", Value: s.others / s.contended, Unit: "count"},
 				{Text: "time in which it was contended and the owner above a fair share; most often: " + reasons[why], Value: s.contended, Unit: "seconds"},
 			},
+		}
+		if s.hasWaited {
+			f.Evidence = append(f.Evidence, misuse.Evidence{Text: "time that others waited for it meanwhile, added up over threads", Value: s.waited, Unit: "seconds"})
 		}
 		for i := range min(len(s.nodes), shownNodes) {
 			if len(s.nodes) > 1 {

@@ -44,6 +44,7 @@ func newFindings(g *globals) *cobra.Command {
   many-small-jobs   small jobs that together break a rule no one of them breaks
   memory-thrashing  swapping, reading its own pages from disk, held back by a quota
   imbalance         nodes, GPUs or tasks of a job that are idle while others work
+  many-connections  work that opens TCP connections in a loop
   cannot-start      jobs that wait in the queue for what will never come
   anomaly           a site, node or owner that did what it never did before
 

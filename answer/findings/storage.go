@@ -1,0 +1,88 @@
+package findings
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"reckon/analysis/fairshare"
+)
+
+// leastTraffic is the traffic of a node, bytes a second, below which nobody's share of it says anything.
+const leastTraffic = 1 << 20
+
+// leastWaiting is how many threads of an owner wait for storage, on average, who wants more of it.
+const leastWaiting = 0.02
+
+// storage is the traffic of disks and network file systems as a resource. Nobody knows what its capacity is, as that depends on what is
+// asked of it: the use of an owner is the share of the bytes, and the capacity is all of them. It is contended while tasks wait: by PSI or,
+// without it, by the time that threads of owners wait for storage. Who waits for it wants as much as can be had, and who does not has what is wanted. Where nobody
+// measures who waits, nobody is found. Waits come in the order of names.
+func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
+	steps, second := r.steps(), 1/r.step.Seconds()
+	var all, waits line
+	for _, o := range m.owners {
+		for i, v := range o.io {
+			if !math.IsNaN(v) {
+				all.add(steps, i, v)
+			}
+		}
+		for i, v := range o.ioWait {
+			if !math.IsNaN(v) {
+				waits.add(steps, i, v*second)
+			}
+		}
+	}
+	if all == nil || waits == nil { // who waits is what it is about
+		return t, nil
+	}
+	t = fairshare.Trace{Step: r.step.Seconds(), Capacity: 1, Machine: make(line, steps), Pressure: m.ioWaits.over(m.ioWatched)}
+	if t.Pressure == nil {
+		t.Pressure = waits
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.owners)) {
+		o := m.owners[name]
+		if o.io == nil && o.ioWait == nil {
+			continue
+		}
+		use, want := make(line, steps), make(line, steps)
+		for i := range use {
+			if all[i]*second >= leastTraffic && o.io != nil && !math.IsNaN(o.io[i]) {
+				use[i] = o.io[i] / all[i]
+			}
+			if want[i] = use[i]; o.ioWait != nil && o.ioWait[i]*second >= leastWaiting {
+				want[i] = 1
+			}
+		}
+		t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Inexact: either(m.inexactUse(o, exactRead, r), m.inexactUse(o, exactWritten, r))})
+		waited = append(waited, o.ioWait)
+	}
+	return t, waited
+}
+
+// either is true at the steps at which one of two is.
+func either(a, b []bool) []bool {
+	if a == nil {
+		return b
+	}
+	for i := range b {
+		a[i] = a[i] || b[i]
+	}
+	return a
+}
+
+// waitedFor is for how long other owners waited for a resource while one used more than a fair share of it, in seconds of threads; false where
+// that is not measured.
+func (t *nodeTrace) waitedFor(owner string, l fairshare.Limits) (sum float64, known bool) {
+	if t.waited == nil {
+		return 0, false
+	}
+	for _, s := range fairshare.Steps(t.trace, l, owner) {
+		for k, w := range t.waited {
+			if s.I < len(w) && !math.IsNaN(w[s.I]) && t.trace.Owners[k].Name != owner {
+				sum, known = sum+w[s.I], true
+			}
+		}
+	}
+	return sum, known
+}
