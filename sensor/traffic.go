@@ -3,7 +3,7 @@ package sensor
 // Protocol of a socket: what the payload travels by.
 type Protocol uint8
 
-// The protocols that are told apart. MPTCP counts as TCP; all that is neither TCP nor UDP
+// The protocols that are distinguished. MPTCP counts as TCP; all that is neither TCP nor UDP
 // (SCTP, ICMP, raw sockets) is OtherProtocol.
 const (
 	TCP Protocol = iota
@@ -99,7 +99,7 @@ func (t *Traffic) Bytes(d Direction, loopback bool) (sum uint64) {
 	return sum
 }
 
-// Sent is the traffic of one process since it was told last.
+// Sent is the traffic of one process since the reading before.
 type Sent struct {
 	// PID is the process, 0 where it is not known or not in our pid namespace.
 	PID   int32
@@ -117,11 +117,11 @@ type TrafficPass struct {
 // Reset empties p and keeps its memory.
 func (p *TrafficPass) Reset() { p.Sent, p.Unowned = p.Sent[:0], Traffic{} }
 
-// TrafficSource tells what processes send and receive.
+// TrafficSource counts what processes send and receive.
 //
 // ReadTraffic appends to p what was counted since the call before, of each process that moved
 // something, those that ended included. A reading that fails loses nothing: the next one
-// tells it. It is called from one goroutine and does not allocate after warm-up.
+// has it. It is called from one goroutine and does not allocate after warm-up.
 type TrafficSource interface {
 	Name() string
 	ReadTraffic(p *TrafficPass) error

@@ -6,7 +6,7 @@ type Wait struct {
 	Waits uint64 // how often
 }
 
-// Waited is what the threads of one process waited since it was told last.
+// Waited is what the threads of one process waited since the reading before.
 type Waited struct {
 	// PID is the process, 0 where it is not known or not in our pid namespace.
 	PID   int32
@@ -25,7 +25,7 @@ type WaitPass struct {
 // Reset empties p and keeps its memory.
 func (p *WaitPass) Reset() { p.Waited, p.Unowned = p.Waited[:0], Wait{} }
 
-// WaitSource tells what processes waited for storage, of each process that did, those that ended
+// WaitSource counts what processes waited for storage, of each process that did, those that ended
 // included. It is used as a [TrafficSource] is.
 type WaitSource interface {
 	Name() string

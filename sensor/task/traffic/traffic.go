@@ -47,7 +47,7 @@ type Source struct {
 	buf     []byte
 	unowned sensor.Traffic // so far
 	passes  uint64
-	over    []uint32 // keys of processes whose end was told
+	over    []uint32 // keys of processes whose end was handed on
 	doomed  []uint32 // and of those who were in the pass before
 }
 
@@ -144,7 +144,7 @@ func (s *Source) take(r *trafficRecord, p *sensor.TrafficPass) {
 	p.Sent = append(p.Sent, sensor.Sent{PID: max(r.Pid, 0), Start: r.Start, Use: use})
 }
 
-// forget frees the accounts of processes whose end an earlier pass told, so that what was
+// forget frees the accounts of processes whose end an earlier pass handed on, so that what was
 // under way then is in this one.
 func (s *Source) forget() {
 	for _, key := range s.doomed {

@@ -61,7 +61,7 @@ func read(t testing.TB, s *Source, p *sensor.TrafficPass) {
 	}
 }
 
-// ours adds up what the pass told of this process.
+// ours adds up what the pass holds of this process.
 func ours(p *sensor.TrafficPass) (sum sensor.Traffic) {
 	for i := range p.Sent {
 		if p.Sent[i].PID == int32(os.Getpid()) {
@@ -224,7 +224,7 @@ func TestNotTraffic(t *testing.T) {
 }
 
 // TestShortProcesses: each process sends and ends between two readings, and every byte is
-// told of some process that is not ours. Their accounts are freed.
+// in the pass of some process that is not ours. Their accounts are freed.
 func TestShortProcesses(t *testing.T) {
 	s := open(t, Options{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -255,15 +255,15 @@ func TestShortProcesses(t *testing.T) {
 	}
 	read(t, s, &p)
 	var sum sensor.Traffic
-	told := 0
+	found := 0
 	for i := range p.Sent {
 		if children[p.Sent[i].PID] {
 			sum.Add(&p.Sent[i].Use)
-			told++
+			found++
 		}
 	}
-	if got := sum.Moved[sensor.TCP][sensor.ScopeLoopback][sensor.Transmit].Bytes; got != processes*bytes || told != processes || sum.Opened != processes {
-		t.Errorf("%d processes sent %d bytes in %d connections, want %d, %d, %d", told, got, sum.Opened, processes, processes*bytes, processes)
+	if got := sum.Moved[sensor.TCP][sensor.ScopeLoopback][sensor.Transmit].Bytes; got != processes*bytes || found != processes || sum.Opened != processes {
+		t.Errorf("%d processes sent %d bytes in %d connections, want %d, %d, %d", found, got, sum.Opened, processes, processes*bytes, processes)
 	}
 	for range 3 {
 		read(t, s, &p)
@@ -277,7 +277,7 @@ func TestShortProcesses(t *testing.T) {
 	}
 }
 
-// TestNoRoom: what can not be charged to a process is told as nobody's, and nothing is lost.
+// TestNoRoom: what can not be charged to a process is in the pass as nobody's, and nothing is lost.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{accounts: 1})
 	for range 2 { // our process, and one that begins when there is no room

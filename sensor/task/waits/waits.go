@@ -8,7 +8,7 @@
 // in the page cache, direct I/O, writing back, swapping in, on disks and NFS alike. The time
 // ends when the thread is woken; what it then waits for a processor is not in it. Asynchronous I/O counts while
 // somebody waits for it in the kernel; who waits in io_uring_enter(2) counts as waiting for I/O by the
-// kernel's rule, even where the ring holds sockets only. A wait is told when it is over.
+// kernel's rule, even where the ring holds sockets only. A wait is counted when it is over.
 //
 // Sources: io_schedule and try_to_wake_up of kernel/sched/core.c; include/trace/events/sched.h;
 // Documentation/accounting/delay-accounting.rst for the figure that this stands for. A [Source]
@@ -39,7 +39,7 @@ type Source struct {
 	kernel  *kernelSide
 	buf     []byte
 	unowned sensor.Wait // so far
-	over    []uint32    // keys of processes whose end was told
+	over    []uint32    // keys of processes whose end was handed on
 	doomed  []uint32    // and of those who were in the pass before
 }
 
@@ -116,7 +116,7 @@ func (s *Source) take(r *waitsRecord, p *sensor.WaitPass) {
 	}
 }
 
-// forget frees the accounts of processes whose end an earlier pass told, so that what was
+// forget frees the accounts of processes whose end an earlier pass handed on, so that what was
 // under way then is in this one.
 func (s *Source) forget() {
 	for _, key := range s.doomed {

@@ -119,11 +119,11 @@ func TestReader(t *testing.T) {
 	agrees := false
 	var pids []int
 	for range 5 {
-		told, own, pid := readBlocks(t, s, name, blocks)
+		counted, own, pid := readBlocks(t, s, name, blocks)
 		pids = append(pids, pid)
 		// Some of what it waited is the start of the program, read from disk on a cold machine.
-		t.Logf("told %v in %d waits, by its own clocks %v", time.Duration(told.Nanos), told.Waits, time.Duration(own))
-		if agrees = told.Waits >= blocks/4 && float64(told.Nanos) >= 0.9*float64(own) && float64(told.Nanos) <= 1.1*float64(own)+50e6; agrees {
+		t.Logf("%v in %d waits, by its own clocks %v", time.Duration(counted.Nanos), counted.Waits, time.Duration(own))
+		if agrees = counted.Waits >= blocks/4 && float64(counted.Nanos) >= 0.9*float64(own) && float64(counted.Nanos) <= 1.1*float64(own)+50e6; agrees {
 			break
 		}
 	}
@@ -144,9 +144,9 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// readBlocks reads a file past the page cache in a process of its own, and returns what was told
+// readBlocks reads a file past the page cache in a process of its own, and returns what was counted
 // of it and what it waited by its own clocks, in nanoseconds.
-func readBlocks(t *testing.T, s *Source, name string, blocks int) (told sensor.Wait, own int64, pid int) {
+func readBlocks(t *testing.T, s *Source, name string, blocks int) (counted sensor.Wait, own int64, pid int) {
 	t.Helper()
 	var p sensor.WaitPass
 	read(t, s, &p)
@@ -162,11 +162,11 @@ func readBlocks(t *testing.T, s *Source, name string, blocks int) (told sensor.W
 	read(t, s, &p)
 	for i := range p.Waited {
 		if p.Waited[i].PID == int32(c.Process.Pid) {
-			told.Nanos += p.Waited[i].IO.Nanos
-			told.Waits += p.Waited[i].IO.Waits
+			counted.Nanos += p.Waited[i].IO.Nanos
+			counted.Waits += p.Waited[i].IO.Waits
 		}
 	}
-	return told, own, c.Process.Pid
+	return counted, own, c.Process.Pid
 }
 
 // Sleeping, and waiting for others, is no wait for storage.
@@ -187,7 +187,7 @@ func TestSleeper(t *testing.T) {
 	}
 }
 
-// TestNoRoom: what can not be charged is told as nobody's.
+// TestNoRoom: what can not be charged is in the pass as nobody's.
 func TestNoRoom(t *testing.T) {
 	s := open(t, Options{accounts: 1})
 	name := onDisk(t, 50)
