@@ -163,6 +163,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
 	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(), Clock: time.Now}
 	o.Ranks = s.ranks
+	o.Devices = &answer.Devices{Views: views, Outage: outage, Clock: time.Now}
 	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage, Bounds: bounds}
 	o.Inconsistent, o.Proof, o.Replace = bounds, s.proofs, s.senders.Release
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {

@@ -23,6 +23,8 @@ type nodeDetail struct {
 	Now   []client.Workload `json:"now"`     // that run on it, the most CPU time first
 	Past  []client.Workload `json:"day_top"` // of the last day, those that used most on all their nodes
 	Ran   int               `json:"day_workloads"`
+	// Devices is what its disks, network file systems and interconnects do; nil where the server does not say.
+	Devices *client.NodeDevices `json:"devices,omitempty"`
 }
 
 const nodeTop = 10
@@ -104,6 +106,9 @@ func (d *nodeDetail) fill(ctx context.Context, c *client.Client, now time.Time) 
 		return err
 	}
 	d.Past, d.Ran = orEmpty(list.Workloads), list.Total
+	if d.Devices, err = devicesOf(ctx, c, &d.Node); err != nil {
+		return err
+	}
 	q := client.UsageQuery{Since: day, Until: now, Span: "hour", By: []string{"node"}, Nodes: []string{d.Node.Node}}
 	if d.Site != "" {
 		q.By, q.Sites = []string{"node", "site"}, []string{d.Site}
@@ -185,6 +190,9 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		if err := printOn(s, x.title, x.empty, x.list, x.total, now); err != nil {
 			return err
 		}
+	}
+	if err := printDevices(s, d.Devices); err != nil {
+		return err
 	}
 	return printMissing(s, []client.Node{*n})
 }

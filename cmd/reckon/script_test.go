@@ -79,7 +79,7 @@ load 1m
 	hub.Publish(apitest.Tick(fixedNow(), 12))
 	backend := apitest.Site(fixedNow())
 	server := httptest.NewServer(api.New(api.Options{
-		Backend: backend, Scale: backend, Hub: hub, Version: "test",
+		Backend: backend, Scale: backend, Devices: backend, Hub: hub, Version: "test",
 		Prometheus: promapi.Handler(promapi.Options{Engine: engine, Queryable: storage, Exemplars: storage}),
 	}))
 	t.Cleanup(func() {

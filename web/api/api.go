@@ -42,6 +42,8 @@ type Options struct {
 	Forecasts Forecasts
 	// Ranks answers where work should go; nil: this server does not know.
 	Ranks Ranks
+	// Devices answers what disks, network file systems and interconnects of nodes do; nil: this server does not know.
+	Devices Devices
 	// Inconsistent lists figures that were held back; nil: this server checks none.
 	Inconsistent Inconsistent
 	// Proof holds usage against the counters; nil: this server keeps none.

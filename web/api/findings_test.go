@@ -38,7 +38,7 @@ func target(path string) string {
 	if strings.Contains(path, "/findings/") {
 		id = "f1"
 	}
-	return strings.Replace(path, "{id}", id, 1)
+	return strings.Replace(strings.Replace(path, "{node}", "n1", 1), "{id}", id, 1)
 }
 
 // ask calls an address by the method of the document.

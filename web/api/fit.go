@@ -18,7 +18,7 @@ type Fit interface {
 // fitRoutes are of where work fits, what will be needed and where it should go.
 func (s *server) fitRoutes() []route {
 	amount := schema{"type": "number", "minimum": 0}
-	return slices.Concat(s.forecastRoutes(), s.rankRoutes(), []route{{
+	return slices.Concat(s.forecastRoutes(), s.rankRoutes(), s.deviceRoutes(), []route{{
 		path: "/api/reckon/v1/fit", summary: "Where a job would fit",
 		doc: "Classes of nodes that are alike, whether one of them is big enough, where there is room now, and what comparable jobs of the last 30 days waited there.",
 		params: []param{

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"reckon/client"
+	"reckon/internal/term"
+)
+
+// devicesOf asks for the devices of a node; nil where the server has no answer, or not for who asks.
+func devicesOf(ctx context.Context, c *client.Client, n *client.Node) (*client.NodeDevices, error) {
+	if !n.Up || !n.Agent {
+		return nil, nil
+	}
+	d, err := c.Devices(ctx, n.Site, n.Node)
+	var refused *client.APIError
+	switch {
+	case errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden || refused.Status == http.StatusUnauthorized):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &d, nil
+}
+
+// printDevices shows the disks, network file systems and ports that there are.
+func printDevices(s term.Screen, d *client.NodeDevices) error {
+	if d == nil {
+		return nil
+	}
+	right := func(titles ...string) []term.Column {
+		columns := []term.Column{{Title: titles[0], Shrink: 12}}
+		for _, t := range titles[1:] {
+			columns = append(columns, term.Column{Title: t, Right: true})
+		}
+		return columns
+	}
+	disks := term.NewTable(right("DISK", "BUSY", "WAITING", "READ", "WRITE", "A READ TAKES", "A WRITE TAKES")...)
+	for _, x := range d.Disks {
+		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), latency(x.ReadSeconds), latency(x.WriteSeconds))
+	}
+	mounts := term.NewTable(right("FILE SYSTEM", "READ", "WRITE", "OPERATIONS/S", "METADATA/S", "A READ TAKES", "A WRITE TAKES", "METADATA TAKES", "SENT AGAIN/S")...)
+	for _, x := range d.Mounts {
+		mounts.Add(x.Type+" "+x.Source, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Number(x.Operations), term.Number(x.MetadataRate),
+			latency(x.ReadSeconds), latency(x.WriteSeconds), latency(x.MetadataSeconds), term.Number(x.Retransmissions))
+	}
+	links := term.NewTable(append(right("INTERCONNECT", "LINK", "RATE", "RECEIVE", "TRANSMIT"), term.Column{Title: "COUNTERS AT THEIR END"})...)
+	for _, x := range d.Links {
+		state := term.Unknown
+		if x.Up != nil {
+			state = map[bool]string{true: "up", false: "down"}[*x.Up]
+		}
+		name := x.Device
+		if x.Port != "" {
+			name += " port " + x.Port
+		}
+		links.Add(name+", "+x.Layer, state, term.Rate(x.Rate), term.Rate(x.ReceiveBytes), term.Rate(x.TransmitBytes), strings.Join(x.Saturated, ", "))
+	}
+	for _, x := range []struct {
+		title string
+		n     int
+		table *term.Table
+	}{{"Disks", len(d.Disks), disks}, {"Network file systems", len(d.Mounts), mounts}, {"Interconnects", len(d.Links), links}} {
+		if x.n == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(s, "\n%s\n", s.Paint(term.Bold, x.title)); err != nil {
+			return err
+		}
+		if err := x.table.Print(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// latency writes a time of less than a second to the point.
+func latency(v *float64) string {
+	switch {
+	case v == nil:
+		return term.Unknown
+	case *v < 0.01:
+		return fmt.Sprintf("%.2f ms", *v*1e3)
+	case *v < 1:
+		return fmt.Sprintf("%.0f ms", *v*1e3)
+	}
+	return term.Seconds(v)
+}

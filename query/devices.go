@@ -1,0 +1,189 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/client"
+	"reckon/internal/series"
+)
+
+// deviceMetrics are read for the devices of a node.
+var deviceMetrics = []string{
+	"node_disk_io_time_seconds_total", "node_disk_io_time_weighted_seconds_total", "node_disk_read_bytes_total", "node_disk_written_bytes_total",
+	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "node_disk_reads_completed_total", "node_disk_writes_completed_total",
+	"reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total",
+	ibReceived, ibSent, slingshotReceived, slingshotSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info",
+	"reckon_infiniband_saturated", "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second",
+}
+
+// devices collects them while series are read.
+type devices struct {
+	disks  map[string]*disk
+	mounts map[[2]string]*mount
+	links  map[[2]string]*client.Link
+}
+
+// disk has seconds and numbers of reads and writes beside what is shown.
+type disk struct {
+	client.Disk
+	seconds, count [2]*float64
+}
+
+type mount struct {
+	client.Mount
+	seconds, count [3]*float64 // read, write, metadata
+}
+
+// Devices returns what the disks, network file systems and ports of interconnects of a node do at a time: rates over the last two
+// minutes. Those that were not heard of lately are not there.
+func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (client.NodeDevices, error) {
+	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*client.Link{}}
+	var n series.Labels
+	err := series.Each(ctx, v.q, now.Add(-v.gone), now, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "device", "port", "type", "source", "direction", "operation", "link_layer", "counter")
+		if n.Site != site && site != "" {
+			return nil
+		}
+		if r := recent(it, now.Add(-rateWindow).UnixMilli()); r.t != 0 && !r.ended {
+			d.take(&n, r)
+		}
+		return nil
+	}, series.Equal("node", node), series.OneOf("__name__", deviceMetrics))
+	if err != nil {
+		return client.NodeDevices{}, err
+	}
+	return d.finish(site, node), nil
+}
+
+func (d *devices) take(n *series.Labels, r reading) {
+	device := n.Rest["device"]
+	switch n.Metric {
+	case "reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total":
+		d.mount(n, r)
+	case ibReceived, ibSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info", "reckon_infiniband_saturated",
+		slingshotReceived, slingshotSent, "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second":
+		d.link(n, r)
+	default:
+		x := d.disks[device]
+		if x == nil {
+			x = &disk{Disk: client.Disk{Device: device}}
+			d.disks[device] = x
+		}
+		switch n.Metric {
+		case "node_disk_io_time_seconds_total":
+			x.Busy = waiting(r.rate)
+		case "node_disk_io_time_weighted_seconds_total":
+			x.Waiting = r.rate
+		case "node_disk_read_bytes_total":
+			x.ReadBytes = r.rate
+		case "node_disk_written_bytes_total":
+			x.WriteBytes = r.rate
+		case "node_disk_read_time_seconds_total":
+			x.seconds[0] = r.rate
+		case "node_disk_write_time_seconds_total":
+			x.seconds[1] = r.rate
+		case "node_disk_reads_completed_total":
+			x.count[0] = r.rate
+		case "node_disk_writes_completed_total":
+			x.count[1] = r.rate
+		}
+	}
+}
+
+func (d *devices) mount(n *series.Labels, r reading) {
+	k := [2]string{n.Rest["type"], n.Rest["source"]}
+	x := d.mounts[k]
+	if x == nil {
+		x = &mount{Mount: client.Mount{Type: k[0], Source: k[1]}}
+		d.mounts[k] = x
+	}
+	operation := slices.Index([]string{"read", "write", "metadata"}, n.Rest["operation"])
+	switch {
+	case n.Metric == "reckon_mount_retransmissions_total":
+		x.Retransmissions = r.rate
+	case n.Metric == "reckon_mount_bytes_total" && n.Rest["direction"] == "read":
+		x.ReadBytes = r.rate
+	case n.Metric == "reckon_mount_bytes_total":
+		x.WriteBytes = r.rate
+	case operation < 0:
+	case n.Metric == "reckon_mount_operations_total":
+		x.count[operation] = r.rate
+	default:
+		x.seconds[operation] = r.rate
+	}
+}
+
+func (d *devices) link(n *series.Labels, r reading) {
+	k := [2]string{n.Rest["device"], n.Rest["port"]}
+	x := d.links[k]
+	if x == nil {
+		x = &client.Link{Device: k[0], Port: k[1]}
+		if k[1] == "" {
+			x.Layer = "Slingshot"
+		}
+		d.links[k] = x
+	}
+	switch n.Metric {
+	case ibReceived, slingshotReceived:
+		x.ReceiveBytes = r.rate
+	case ibSent, slingshotSent:
+		x.TransmitBytes = r.rate
+	case "node_infiniband_state_id":
+		x.Up = new(r.v >= ibActive)
+	case "reckon_slingshot_link_up":
+		x.Up = new(r.v == 1)
+	case "reckon_infiniband_port_info":
+		x.Layer = n.Rest["link_layer"]
+	case "reckon_infiniband_saturated":
+		x.Saturated = append(x.Saturated, n.Rest["counter"])
+	default:
+		x.Rate = ptr(r.v)
+	}
+}
+
+// ibActive is the state of an InfiniBand port from which on it carries data: active, or active and about to be deferred.
+const ibActive = 4
+
+func (d *devices) finish(site, node string) client.NodeDevices {
+	out := client.NodeDevices{Node: node, Site: site, Disks: []client.Disk{}, Mounts: []client.Mount{}, Links: []client.Link{}}
+	for _, x := range d.disks {
+		x.ReadSeconds, x.WriteSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1])
+		out.Disks = append(out.Disks, x.Disk)
+	}
+	for _, x := range d.mounts {
+		for _, c := range x.count {
+			if c != nil {
+				x.Operations = ptr(*c + *cmp.Or(x.Operations, new(float64)))
+			}
+		}
+		x.MetadataRate = x.count[2]
+		x.ReadSeconds, x.WriteSeconds, x.MetadataSeconds = each(x.seconds[0], x.count[0]), each(x.seconds[1], x.count[1]), each(x.seconds[2], x.count[2])
+		out.Mounts = append(out.Mounts, x.Mount)
+	}
+	for _, x := range d.links {
+		slices.Sort(x.Saturated)
+		out.Links = append(out.Links, *x)
+	}
+	slices.SortFunc(out.Disks, func(a, b client.Disk) int { return cmp.Compare(a.Device, b.Device) })
+	slices.SortFunc(out.Mounts, func(a, b client.Mount) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Source, b.Source))
+	})
+	slices.SortFunc(out.Links, func(a, b client.Link) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port))
+	})
+	return out
+}
+
+// each is how long one took, of seconds by count; nil where there was none.
+func each(seconds, count *float64) *float64 {
+	if seconds == nil || count == nil || *count <= 0 {
+		return nil
+	}
+	return ptr(*seconds / *count)
+}

@@ -1,0 +1,69 @@
+package query
+
+import (
+	"testing"
+	"time"
+
+	"reckon/store/storetest"
+)
+
+// TestDevices: rates and means of one node, and nothing of another, of one that ended, or of what did not happen.
+func TestDevices(t *testing.T) {
+	w := newWriter(t)
+	now := storetest.Now()
+	for i := range 9 { // two minutes
+		at, sec := now.Add(time.Duration(i-8)*15*time.Second), float64(i*15)
+		w.put(at, "n1", "node_disk_io_time_seconds_total", sec*0.5, "device", "sda")
+		w.put(at, "n1", "node_disk_io_time_weighted_seconds_total", sec*3, "device", "sda")
+		w.put(at, "n1", "node_disk_read_bytes_total", sec*1000, "device", "sda")
+		w.put(at, "n1", "node_disk_read_time_seconds_total", sec*0.2, "device", "sda")
+		w.put(at, "n1", "node_disk_reads_completed_total", sec*10, "device", "sda")
+		w.put(at, "n1", "node_disk_write_time_seconds_total", 7, "device", "sda")
+		w.put(at, "n1", "node_disk_writes_completed_total", 9, "device", "sda")
+		w.put(at, "n2", "node_disk_io_time_seconds_total", sec, "device", "sdb")
+		for _, o := range []string{"read", "write", "metadata"} {
+			w.put(at, "n1", "reckon_mount_operations_total", sec*100, "type", "nfs", "source", "s:/home", "operation", o)
+		}
+		w.put(at, "n1", "reckon_mount_operation_seconds_total", sec*5, "type", "nfs", "source", "s:/home", "operation", "metadata")
+		w.put(at, "n1", "reckon_mount_bytes_total", sec*64, "type", "nfs", "source", "s:/home", "direction", "write")
+		w.put(at, "n1", "reckon_mount_retransmissions_total", sec*2, "type", "nfs", "source", "s:/home")
+		w.put(at, "n1", ibReceived, sec*32, "device", "mlx5_0", "port", "1")
+		w.put(at, "n1", "node_infiniband_state_id", 4, "device", "mlx5_0", "port", "1")
+		w.put(at, "n1", "node_infiniband_state_id", 3, "device", "mlx5_0", "port", "2")
+		w.put(at, "n1", "reckon_infiniband_port_info", 1, "device", "mlx5_0", "port", "1", "link_layer", "InfiniBand")
+		w.put(at, "n1", "reckon_infiniband_saturated", 1, "device", "mlx5_0", "port", "1", "counter", "symbol_error")
+		w.put(at, "n1", "node_infiniband_rate_bytes_per_second", 25e9, "device", "mlx5_0", "port", "1")
+		w.put(at, "n1", "reckon_slingshot_link_up", 0, "device", "cxi0")
+	}
+	d, err := New(w.s, Options{}).Devices(t.Context(), "", "n1", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Disks) != 1 || len(d.Mounts) != 1 || len(d.Links) != 3 {
+		t.Fatalf("%+v", d)
+	}
+	disk, mount, cxi, ib, second := d.Disks[0], d.Mounts[0], d.Links[0], d.Links[1], d.Links[2]
+	near(t, "busy", disk.Busy, 0.5)
+	near(t, "waiting", disk.Waiting, 3)
+	near(t, "read", disk.ReadBytes, 1000)
+	near(t, "a read", disk.ReadSeconds, 0.02)
+	if disk.WriteSeconds != nil || disk.WriteBytes != nil {
+		t.Errorf("nothing was written: %+v", disk)
+	}
+	near(t, "operations", mount.Operations, 300)
+	near(t, "metadata", mount.MetadataRate, 100)
+	near(t, "a metadata operation", mount.MetadataSeconds, 0.05)
+	near(t, "written", mount.WriteBytes, 64)
+	near(t, "sent again", mount.Retransmissions, 2)
+	if mount.ReadSeconds != nil || mount.ReadBytes != nil {
+		t.Errorf("times of reads are not known: %+v", mount)
+	}
+	near(t, "received", ib.ReceiveBytes, 32)
+	near(t, "rate", ib.Rate, 25e9)
+	if !*ib.Up || *second.Up || *cxi.Up || ib.Layer != "InfiniBand" || cxi.Layer != "Slingshot" || len(ib.Saturated) != 1 {
+		t.Errorf("%+v", d.Links)
+	}
+	if d, err = New(w.s, Options{}).Devices(t.Context(), "", "n1", now.Add(time.Hour)); err != nil || len(d.Disks)+len(d.Mounts)+len(d.Links) != 0 {
+		t.Errorf("an hour later: %+v, %v", d, err)
+	}
+}

@@ -1,0 +1,40 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"reckon/access"
+	"reckon/client"
+)
+
+// Devices answers what the devices of nodes do. Names of exports may be those of people: it is not for the public.
+type Devices interface {
+	Devices(ctx context.Context, site, node string) (client.NodeDevices, error)
+}
+
+func (s *server) deviceRoutes() []route {
+	text := schema{"type": "string"}
+	return []route{{
+		path: "/api/reckon/v1/nodes/{node}/devices", summary: "Disks, network file systems and interconnects of a node",
+		doc:    "What each disk, network file system (NFS, Lustre) and port of an interconnect of a node does: rates and mean times over the last two minutes.",
+		params: []param{{name: "node", doc: "The node.", schema: text, inPath: true}, {name: "site", doc: "Its site, where several have a node of that name.", schema: text}},
+		answer: client.NodeDevices{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.devices,
+	}}
+}
+
+func (s *server) devices(w http.ResponseWriter, r *http.Request, q *query) error {
+	site, _ := q.get("site")
+	if q.err != nil {
+		return q.err
+	}
+	if s.Devices == nil {
+		return fail(http.StatusNotFound, "ask a server that keeps series", "this server knows no devices")
+	}
+	out, err := s.Devices.Devices(r.Context(), site, r.PathValue("node"))
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
