@@ -15,7 +15,8 @@ import (
 	"reckon/store"
 )
 
-// Ranks answers where work should go. Nodes are read again after a few seconds, curves of power after hours: a scheduler asks often.
+// Ranks answers where work should go. Nodes are read again after a few seconds, while what was read before answers; curves of power are
+// fitted again after hours: a scheduler asks often, and waits for no reading.
 // It is safe for concurrent use.
 type Ranks struct {
 	Views     NodeViews
@@ -25,10 +26,9 @@ type Ranks struct {
 	Gone      time.Duration // for how long a node may be silent and still count as measured
 	Clock     func() time.Time
 
-	mu     sync.Mutex
-	nodes  []client.Node
-	upper  map[nodeFigure][]store.Forecast
-	read   time.Time
+	mu sync.Mutex
+	rankedLook
+	wanted chan struct{} // a look that Run shall take
 	curves map[nodeName]rank.Curve
 	fitted time.Time
 	placed []placement
@@ -36,11 +36,18 @@ type Ranks struct {
 	out    []rank.Place
 }
 
+// rankedLook is one look at the nodes.
+type rankedLook struct {
+	nodes []client.Node
+	upper map[nodeFigure][]store.Forecast
+	read  time.Time
+}
+
 type nodeFigure struct{ site, node, figure string }
 
 // placement is work that was placed and is not measured yet.
 type placement struct {
-	site, node          string
+	work, site, node    string
 	cores, memory, gpus float64
 	at                  time.Time
 }
@@ -55,6 +62,8 @@ type rankedNodes struct {
 const (
 	// rankFresh is for how long nodes that were read answer questions.
 	rankFresh = 10 * time.Second
+	// rankOld is for how long they do while they are read again, which may take so long.
+	rankOld, rankRefresh = time.Minute, 30 * time.Second
 	// refit is after how long curves are fitted again, to so many days, so many nodes at a time.
 	refit         = 12 * time.Hour
 	fitDays       = 35
@@ -69,10 +78,19 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 	defer r.mu.Unlock()
 	out := client.Ranking{Nodes: []client.RankedNode{}}
 	now := r.Clock()
-	if now.Sub(r.read) > rankFresh {
-		err := r.refresh(ctx, now)
+	switch age := now.Sub(r.read); {
+	case age > rankOld:
+		found, err := r.look(ctx, now)
 		if err := r.Outage.degrade(&out.Missing, "all nodes", err); err != nil {
 			return out, err
+		}
+		if err == nil {
+			r.rankedLook = found
+		}
+	case age > rankFresh:
+		select {
+		case r.again() <- struct{}{}:
+		default: // it is under way
 		}
 	}
 	stay := defaultStay
@@ -87,26 +105,37 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 		w.UseCores = q.UseCores
 	}
 	r.out = rank.Rank(c, w, r.ready.list, r.out)
+	scores := rank.Scores(r.out)
 	for i, p := range r.out {
 		if q.Limit > 0 && i == q.Limit {
 			break
 		}
 		out.Nodes = append(out.Nodes, client.RankedNode{
-			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Watts: finite(p.Watts), Headroom: finite(p.Headroom), Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
+			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts), Headroom: finite(p.Headroom), Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
 		})
 	}
 	return out, nil
 }
 
-// Placed notes that work was placed on a node: until it is measured there it counts beside what is.
-func (r *Ranks) Placed(_ context.Context, site, node string, q client.RankQuery) error {
+// Placed notes that work was placed on a node, or is not any more: until it is measured there it counts beside what is. Work with an
+// id counts once, where it was placed last.
+func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q client.RankQuery) error {
 	if node == "" {
 		return Invalid("give the node", errors.New("no node was named"))
+	}
+	if removed && q.Work == "" {
+		return Invalid("give the id of the work that was removed", errors.New("no work was named"))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.Clock()
 	r.forget(now)
+	if q.Work != "" {
+		r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return p.work == q.Work })
+	}
+	if removed {
+		return nil
+	}
 	if len(r.placed) >= 100_000 {
 		return Busy("", errors.New("too much was placed in the last minutes"))
 	}
@@ -114,7 +143,7 @@ func (r *Ranks) Placed(_ context.Context, site, node string, q client.RankQuery)
 	if use == 0 {
 		use = q.Cores
 	}
-	r.placed = append(r.placed, placement{site, node, use, q.MemoryBytes, q.GPUs, now})
+	r.placed = append(r.placed, placement{q.Work, site, node, use, q.MemoryBytes, q.GPUs, now})
 	return nil
 }
 
@@ -123,26 +152,45 @@ func (r *Ranks) forget(now time.Time) {
 	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return now.Sub(p.at) > max(r.Gone/2, time.Minute) })
 }
 
-func (r *Ranks) refresh(ctx context.Context, now time.Time) error {
-	nodes, err := r.Views.Nodes(ctx, now)
-	if err != nil {
-		return err
+// again is the channel of looks that Run shall take; the lock must be held.
+func (r *Ranks) again() chan struct{} {
+	if r.wanted == nil {
+		r.wanted = make(chan struct{}, 1)
+	}
+	return r.wanted
+}
+
+// refresh looks again; what fails is tried again when the look is too old.
+func (r *Ranks) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, rankRefresh)
+	defer cancel()
+	found, err := r.look(ctx, r.Clock())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && found.read.After(r.read) {
+		r.rankedLook = found
+	}
+}
+
+func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
+	out := rankedLook{read: now, upper: map[nodeFigure][]store.Forecast{}}
+	var err error
+	if out.nodes, err = r.Views.Nodes(ctx, now); err != nil {
+		return out, err
 	}
 	list, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh), Newest: true})
 	if err != nil {
-		return err
+		return out, err
 	}
 	daily, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecast.Old)})
 	if err != nil {
-		return err
+		return out, err
 	}
-	r.upper = map[nodeFigure][]store.Forecast{}
 	for _, f := range append(slices.DeleteFunc(daily, func(f store.Forecast) bool { return len(f.Point) < forecast.DailySteps }), list...) {
 		id := nodeFigure{f.Site, f.Name, f.Figure}
-		r.upper[id] = append(r.upper[id], f)
+		out.upper[id] = append(out.upper[id], f)
 	}
-	r.nodes, r.read = nodes, now
-	return nil
+	return out, nil
 }
 
 // Fit fits the curves of power again if that is due; it takes seconds where there are many nodes.
@@ -236,17 +284,17 @@ func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 			one.Closed = one.Closed || !b.Open
 			one.HeldCores, one.HeldMemory, one.HeldGPUs = orNaN(b.CoresHeld), orNaN(b.MemoryHeld), orNaN(b.GPUsHeld)
 		}
-		r.addPlaced(n, &one)
+		r.addPlaced(q.Work, n, &one)
 		how := ""
 		one.Curve, how = r.curve(n)
 		p.list, p.how, p.site = append(p.list, one), append(p.how, how), append(p.site, n.Site)
 	}
 }
 
-func (r *Ranks) addPlaced(n *client.Node, one *rank.Node) {
+func (r *Ranks) addPlaced(work string, n *client.Node, one *rank.Node) {
 	for i := range r.placed {
 		p := &r.placed[i]
-		if p.node != n.Node || p.site != "" && p.site != n.Site {
+		if work != "" && p.work == work || p.node != n.Node || p.site != "" && p.site != n.Site {
 			continue
 		}
 		one.PlacedCores, one.PlacedMemory = one.PlacedCores+p.cores, one.PlacedMemory+p.memory
@@ -304,14 +352,20 @@ func reasonWords(w rank.Reason) []string {
 	return out
 }
 
-// Run fits curves when that is due, until the context ends.
+// Run fits curves when that is due, and looks at the nodes again while questions come, until the context ends.
 func (r *Ranks) Run(ctx context.Context, every time.Duration, failed func(error)) {
 	timer := time.NewTimer(min(every, time.Minute))
 	defer timer.Stop()
+	r.mu.Lock()
+	wanted := r.again()
+	r.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-wanted:
+			r.refresh(ctx)
+			continue
 		case <-timer.C:
 		}
 		if err := r.Fit(ctx); err != nil && ctx.Err() == nil {

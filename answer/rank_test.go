@@ -22,6 +22,13 @@ type fewNodes struct {
 
 func (f *fewNodes) Nodes(context.Context, time.Time) ([]client.Node, error) { return f.list, f.err }
 
+// seen marks all nodes as measured.
+func (f *fewNodes) seen(at time.Time) {
+	for i := range f.list {
+		f.list[i].Seen = at
+	}
+}
+
 // ranked is two nodes of ten cores, the first of which draws twice as much for a core.
 func ranked(t *testing.T) (*Ranks, *fewNodes, *time.Time) {
 	t.Helper()
@@ -86,7 +93,7 @@ func TestRanks(t *testing.T) {
 	}
 	check("the cheaper one", "n2 room fitted;n1 room fitted;")
 	for range 3 { // three times two cores, and two of those measured before: six are left of ten at nine tenths
-		if err := r.Placed(t.Context(), "lab", "n2", q); err != nil {
+		if err := r.Placed(t.Context(), "lab", "n2", false, q); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +115,8 @@ func TestRanks(t *testing.T) {
 	if err := r.Forecasts.PutForecasts(t.Context(), []store.Forecast{f}); err != nil {
 		t.Fatal(err)
 	}
-	*now = now.Add(11 * time.Second)
+	*now = now.Add(61 * time.Second)
+	nodes.seen(*now)
 	check("a forecast that is high tomorrow", "n1 room fitted;n2 tight fitted;")
 	q.Hours = 12
 	check("which is after the work", "n2 room fitted;n1 room fitted;")
@@ -117,14 +125,70 @@ func TestRanks(t *testing.T) {
 	nodes.list[0].Seen = *now
 	check("silent", "n1 room fitted;n2 unknown fitted;")
 	nodes.list[0].Up = false
-	*now = now.Add(11 * time.Second)
+	*now = now.Add(61 * time.Second)
 	check("down", "n2 unknown fitted;n1 none fitted;")
 	q.Nodes = []string{"n1"}
 	check("among some", "n1 none fitted;")
 
 	nodes.err = errors.New("away")
-	*now = now.Add(time.Minute)
+	*now = now.Add(61 * time.Second)
 	if _, err := r.Rank(t.Context(), q); err == nil {
 		t.Error("a store that is away gives an answer")
+	}
+}
+
+// TestPlacedOnce: work with an id counts where it was placed last, not beside itself, and not when it is gone.
+func TestPlacedOnce(t *testing.T) {
+	r, _, _ := ranked(t)
+	placed := func(node string, removed bool) {
+		t.Helper()
+		if err := r.Placed(t.Context(), "lab", node, removed, client.RankQuery{Cores: 8, Work: "uid-1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, same := client.RankQuery{Cores: 1}, client.RankQuery{Cores: 1, Work: "uid-1"}
+	const free, onN2, onN1 = "n2 room fitted;n1 room fitted;", "n1 room fitted;n2 tight fitted;", "n2 room fitted;n1 tight fitted;"
+	for _, c := range []struct {
+		node        string
+		removed     bool
+		want, other string
+	}{{"n2", false, onN2, free}, {"n2", false, onN2, free}, {"n1", false, onN1, free}, {"n1", true, free, free}} {
+		placed(c.node, c.removed)
+		if got := places(t, r, one); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+		if got := places(t, r, same); got != c.other {
+			t.Errorf("%+v, asked for the work itself: %s", c, got)
+		}
+	}
+	if err := r.Placed(t.Context(), "lab", "n1", true, client.RankQuery{}); err == nil {
+		t.Error("removed work without an id")
+	}
+}
+
+// TestLookAgain: what was read before answers while the nodes are read again, in the background; too old, it does not.
+func TestLookAgain(t *testing.T) {
+	r, nodes, now := ranked(t)
+	q := client.RankQuery{Cores: 1}
+	places(t, r, q)
+	begin := *now
+	nodes.list = nodes.list[:1]
+	*now = begin.Add(11 * time.Second)
+	if got := places(t, r, q); got != "n2 room fitted;n1 room fitted;" {
+		t.Errorf("the question waited for a look: %s", got)
+	}
+	select {
+	case <-r.again():
+	default:
+		t.Fatal("no look was asked for")
+	}
+	r.refresh(t.Context())
+	if got := places(t, r, q); got != "n1 room fitted;" {
+		t.Errorf("after the look: %s", got)
+	}
+	nodes.list = nil
+	*now = begin.Add(72 * time.Second)
+	if got := places(t, r, q); got != "" {
+		t.Errorf("a look of a minute ago answers: %s", got)
 	}
 }

@@ -17,6 +17,8 @@ type RankQuery struct {
 	Site               string
 	Nodes              []string // among these; empty is all
 	Limit              int      // at most this many, the best first; 0 is all
+	// Work is an id of the work, such as the UID of a pod: where it was said to be placed it does not count beside itself.
+	Work string
 }
 
 // Query writes the question as parameters of POST /api/reckon/v1/rank.
@@ -27,8 +29,10 @@ func (r RankQuery) Query() url.Values {
 			q.Set(key, strconv.FormatFloat(v, 'f', -1, 64))
 		}
 	}
-	if r.Site != "" {
-		q.Set("site", r.Site)
+	for key, v := range map[string]string{"site": r.Site, "work": r.Work} {
+		if v != "" {
+			q.Set(key, v)
+		}
 	}
 	if len(r.Nodes) > 0 {
 		q["node"] = r.Nodes
@@ -45,7 +49,9 @@ type RankedNode struct {
 	Site string `json:"site,omitempty"`
 	// Tier is room, tight (it fits and may be overloaded), unknown (it fits by requests and nothing fresh is known of its load) or
 	// none (it does not fit).
-	Tier     string   `json:"tier"`
+	Tier string `json:"tier"`
+	// Score is 100 for the best node with room, at most 90 for the others, 0 for those that it does not fit on: for schedulers.
+	Score    int      `json:"score"`
 	Watts    *float64 `json:"watts"`    // that the work adds; null where no node has a curve
 	Headroom *float64 `json:"headroom"` // share of the cores that stays free at the upper end of what is expected; null when not known
 	Why      []string `json:"why"`

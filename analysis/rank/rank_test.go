@@ -201,3 +201,25 @@ func BenchmarkRank(b *testing.B) {
 		out = Rank(Default(), small, nodes, out)
 	}
 }
+
+// TestScores: the best node stands above all others even in tenths, and of nodes of which nothing fresh is known none does.
+func TestScores(t *testing.T) {
+	p := func(tier Tier, watts float64) Place { return Place{Tier: tier, Watts: watts} }
+	for _, c := range []struct {
+		name   string
+		places []Place
+		want   []int
+	}{
+		{"none", nil, []int{}},
+		{"one", []Place{p(Room, 5)}, []int{100}},
+		{"by watts", []Place{p(Room, 5), p(Room, 6), p(Room, 10), p(Room, 15), p(Tight, 1), p(Unknown, 1), p(NoRoom, 1)}, []int{100, 85, 65, 40, 20, 10, 0}},
+		{"alike", []Place{p(Room, 5), p(Room, 5)}, []int{100, 90}},
+		{"watts not known", []Place{p(Room, nan), p(Room, nan)}, []int{100, 90}},
+		{"all tight", []Place{p(Tight, 5), p(Tight, 6)}, []int{30, 20}},
+		{"nothing fresh", []Place{p(Unknown, 5), p(Unknown, 6), p(NoRoom, 1)}, []int{10, 10, 0}},
+	} {
+		if got := Scores(c.places); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

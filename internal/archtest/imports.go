@@ -101,6 +101,10 @@ func ImportRules() []Rule {
 			}},
 		{"operator", "operator/ is a module of its own: of the root it takes client, metric, workload and graph, and nothing of internal/. Let what it needs travel through client.",
 			otherModules},
+		{"scheduler", "The plugin of kube-scheduler is a thin client: it imports nothing of ours, and asks the server by HTTP.",
+			func(t *Tree) []Violation {
+				return t.imports(true, folder("scheduler"), func(_, imp string) bool { return ours(imp) && !in(imp, "./scheduler") })
+			}},
 		{"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go list -deps ./cmd/reckon-agent` and `go mod why -m` show the way it came in; move the code that pulls it in behind an interface.",
 			agentLinks},
 	}

@@ -56,6 +56,8 @@ func ask(t *testing.T, h http.Handler, item any, path string) *httptest.Response
 			form = "policy=rules%3A+%7B%7D"
 		case strings.HasSuffix(path, "/replace"):
 			form = "node=n1"
+		case strings.HasSuffix(path, "/prioritize"):
+			form = "{}"
 		}
 		return send(t, h, http.MethodPost, target(path), form)
 	}

@@ -191,7 +191,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
 		walk(reflect.TypeOf(v))
 	}
-	for _, v := range []any{client.ForecastList{}, client.Ranking{}, client.NodeDevices{}} {
+	for _, v := range []any{client.ForecastList{}, client.Ranking{}, client.NodeDevices{}, client.HostPriority{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {

@@ -11,8 +11,8 @@ import (
 // Ranks answers where work should go. What it tells is of nodes, not of other work.
 type Ranks interface {
 	Rank(ctx context.Context, q client.RankQuery) (client.Ranking, error)
-	// Placed notes that work was placed on a node and is not measured yet.
-	Placed(ctx context.Context, site, node string, q client.RankQuery) error
+	// Placed notes that work was placed on a node and is not measured yet, or that it is not there any more.
+	Placed(ctx context.Context, site, node string, removed bool, q client.RankQuery) error
 }
 
 func (s *server) rankRoutes() []route {
@@ -20,6 +20,7 @@ func (s *server) rankRoutes() []route {
 	work := []param{
 		{name: "cores", doc: "Cores requested.", schema: amount}, {name: "memory_bytes", doc: "Memory requested, bytes.", schema: amount}, {name: "gpus", doc: "GPUs requested.", schema: amount},
 		{name: "use_cores", doc: "Cores that it is expected to use; without it those requested.", schema: amount},
+		{name: "work", doc: "An id of the work, such as the UID of a pod: it counts once, and not beside itself.", schema: text},
 	}
 	return []route{{
 		path: "/api/reckon/v1/rank", method: http.MethodPost, summary: "Where work should go",
@@ -32,14 +33,21 @@ func (s *server) rankRoutes() []route {
 		answer: client.Ranking{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.rank,
 	}, {
 		path: "/api/reckon/v1/rank/placed", method: http.MethodPost, summary: "Say that work was placed",
-		doc:    "For schedulers: until the work is measured on the node it counts there for the next rankings. It is kept in memory, for a few minutes.",
-		params: append(work, param{name: "site", doc: "Site of the node.", schema: text}, param{name: "node", doc: "The node.", schema: text}),
+		doc: "For schedulers: until the work is measured on the node it counts there for the next rankings. It is kept in memory, for a few minutes.",
+		params: append(work, param{name: "site", doc: "Site of the node.", schema: text}, param{name: "node", doc: "The node.", schema: text},
+			param{name: "removed", doc: "The work with this id is not there any more.", schema: schema{"type": "boolean"}}),
 		answer: client.Ranking{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.rankPlaced,
+	}, {
+		path: "/api/reckon/v1/rank/prioritize", method: http.MethodPost, raw: true, summary: "Scores for an extender of kube-scheduler",
+		doc:    "Takes the body that kube-scheduler sends to an extender and answers with a score of 0 to 10 for each node, by the same ranking. Where an administrator asks, the pod counts on the best node until it is measured, for an extender does not hear where it went.",
+		params: []param{{name: "site", doc: "Of this site.", schema: text}},
+		answer: []client.HostPriority{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.prioritize,
 	}}
 }
 
 func rankQuery(q *query) client.RankQuery {
-	return client.RankQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"), UseCores: q.number("use_cores")}
+	work, _ := q.get("work")
+	return client.RankQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"), UseCores: q.number("use_cores"), Work: work}
 }
 
 func (s *server) hasRanks() error {
@@ -71,13 +79,14 @@ func (s *server) rankPlaced(w http.ResponseWriter, r *http.Request, q *query) er
 	f := rankQuery(q)
 	site, _ := q.get("site")
 	node, _ := q.get("node")
+	removed := q.boolean("removed")
 	if q.err != nil {
 		return q.err
 	}
 	if err := s.hasRanks(); err != nil {
 		return err
 	}
-	if err := s.Ranks.Placed(r.Context(), site, node, f); err != nil {
+	if err := s.Ranks.Placed(r.Context(), site, node, removed != nil && *removed, f); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, client.Ranking{Nodes: []client.RankedNode{}})

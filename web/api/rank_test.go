@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,18 +15,23 @@ import (
 	"reckon/web/api/apitest"
 )
 
-// fakeRanks answers with the nodes that it was asked about.
-type fakeRanks struct{}
+// fakeRanks answers with the nodes that it was asked about; placed are those that it was told of.
+type fakeRanks struct{ placed *[]string }
 
 func (fakeRanks) Rank(_ context.Context, q client.RankQuery) (client.Ranking, error) {
 	out := client.Ranking{Nodes: []client.RankedNode{}}
-	for _, n := range q.Nodes {
-		out.Nodes = append(out.Nodes, client.RankedNode{Node: n, Tier: "room", Why: []string{}, Watts: &q.Cores, Headroom: &q.MemoryBytes})
+	for i, n := range q.Nodes {
+		out.Nodes = append(out.Nodes, client.RankedNode{Node: n, Tier: "room", Score: 100 - 15*i, Why: []string{}, Watts: &q.Cores, Headroom: &q.MemoryBytes})
 	}
 	return out, nil
 }
 
-func (fakeRanks) Placed(context.Context, string, string, client.RankQuery) error { return nil }
+func (f fakeRanks) Placed(_ context.Context, _, node string, removed bool, q client.RankQuery) error {
+	if f.placed != nil {
+		*f.placed = append(*f.placed, fmt.Sprint(node, " ", q.Work, " ", q.Cores, " ", q.MemoryBytes, " ", removed))
+	}
+	return nil
+}
 
 func TestRank(t *testing.T) {
 	h := asViewer(api.Options{Backend: apitest.Site(now), Ranks: fakeRanks{}})
@@ -55,5 +62,42 @@ func TestRank(t *testing.T) {
 	}
 	if w := post(api.New(api.Options{Backend: apitest.Site(now)}), "rank", "admin", nil); w.Code != 404 {
 		t.Errorf("a server that ranks none answers %d", w.Code)
+	}
+}
+
+// TestPrioritize sends what kube-scheduler 1.34 sends to an extender, with names and with whole nodes.
+func TestPrioritize(t *testing.T) {
+	var placed []string
+	h := asViewer(api.Options{Backend: apitest.Site(now), Ranks: fakeRanks{&placed}})
+	post := func(viewer, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/api/reckon/v1/rank/prioritize?site=lab", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Test-Viewer", viewer)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	const pod = `{"Pod":{"metadata":{"name":"a","uid":"u-1"},"spec":{"initContainers":[{"resources":{"requests":{"cpu":"3"}}},{"restartPolicy":"Always","resources":{"requests":{"cpu":"250m"}}}],"containers":[{"resources":{"requests":{"cpu":"1500m","memory":"1Gi"}}},{"resources":{}},{"resources":{"requests":{"cpu":"1"}}}],"overhead":{"memory":"16Mi"}}},`
+	names, whole := pod+`"Nodes":null,"NodeNames":["n1","n2"]}`, pod+`"Nodes":{"items":[{"metadata":{"name":"n1"}},{"metadata":{"name":"n2"}}]},"NodeNames":null}`
+	for _, body := range []string{names, whole} {
+		w := post("admin", body)
+		if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != `[{"Host":"n1","Score":10},{"Host":"n2","Score":8}]` {
+			t.Errorf("%d %s", w.Code, got)
+		}
+	}
+	// The init container asks for more than the others together: 3 against 2.5 and 0.25 beside them.
+	if want := "n1 u-1 3 1.090519e+09 false"; len(placed) != 2 || !strings.HasPrefix(placed[0], "n1 u-1 3 1.0905") || !slices.Equal(placed[:1], placed[1:]) {
+		t.Errorf("%q, want %q", placed, want)
+	}
+	if w := post("public", names); w.Code != 200 || len(placed) != 2 {
+		t.Errorf("%d, and the public placed %d", w.Code, len(placed)-2)
+	}
+	if w := post("admin", pod+`"NodeNames":[]}`); strings.TrimSpace(w.Body.String()) != "[]" {
+		t.Errorf("no nodes: %s", w.Body)
+	}
+	for body, status := range map[string]int{"": 400, "[]": 400, "{": 400} {
+		if w := post("admin", body); w.Code != status {
+			t.Errorf("%q: %d", body, w.Code)
+		}
 	}
 }

@@ -1,0 +1,219 @@
+// Package reckonrank is a plugin of kube-scheduler that prefers nodes as reckon ranks them: those that have room and whose load is known, by the
+// watts that the pod adds there.
+//
+// It is a thin client: the ranking is made by the server (POST /api/reckon/v1/rank), once for each pod, in PreScore. Where the server does not
+// answer within the timeout, 20 ms unless configured, the plugin is skipped for the pod: it neither prefers a node nor fails. In
+// Reserve the server is told where the pod goes, so that it counts there before it is measured.
+//
+// A [Plugin] is safe for concurrent use.
+package reckonrank
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+)
+
+// Name of the plugin in the configuration of the scheduler.
+const Name = "ReckonRank"
+
+// Args are the arguments of the plugin in the configuration of the scheduler.
+type Args struct {
+	// URL of the reckon server, such as http://reckon.reckon:9870.
+	URL string `json:"url"`
+	// TimeoutMilliseconds is for how long an answer is waited for; 0 is 20.
+	TimeoutMilliseconds int `json:"timeoutMilliseconds,omitempty"`
+	// TokenFile holds a token for the server; it is read for each request, for it may be renewed.
+	TokenFile string `json:"tokenFile,omitempty"`
+	// Site is which of the sites that the server knows the nodes are of; empty where there is one.
+	Site string `json:"site,omitempty"`
+}
+
+const (
+	defaultTimeout = 20 * time.Millisecond
+	// maxNamed is up to how many nodes are named in a question; of more, all are asked for.
+	maxNamed = 100
+	// maxAnswer bounds what is read of an answer: 100,000 nodes take less.
+	maxAnswer = 64 << 20
+	gpu       = v1.ResourceName("nvidia.com/gpu")
+	stateKey  = fwk.StateKey("reckon/" + Name)
+)
+
+// Plugin scores nodes.
+type Plugin struct {
+	args    Args
+	timeout time.Duration
+	client  *http.Client
+}
+
+var (
+	_ framework.PreScorePlugin = (*Plugin)(nil)
+	_ framework.ScorePlugin    = (*Plugin)(nil)
+	_ framework.ReservePlugin  = (*Plugin)(nil)
+)
+
+// New makes the plugin; it is a factory of the scheduler.
+func New(_ context.Context, configuration runtime.Object, _ framework.Handle) (framework.Plugin, error) {
+	var args Args
+	if err := frameworkruntime.DecodeInto(configuration, &args); err != nil {
+		return nil, fmt.Errorf("arguments of %s: %w", Name, err)
+	}
+	return newPlugin(args)
+}
+
+func newPlugin(args Args) (*Plugin, error) {
+	at, err := url.Parse(args.URL)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, fmt.Errorf("arguments of %s: url %q is no address of a reckon server, such as http://reckon.reckon:9870", Name, args.URL)
+	}
+	if args.TimeoutMilliseconds < 0 {
+		return nil, fmt.Errorf("arguments of %s: timeoutMilliseconds %d: give 1 or more", Name, args.TimeoutMilliseconds)
+	}
+	args.URL = strings.TrimSuffix(args.URL, "/")
+	p := &Plugin{args: args, timeout: defaultTimeout, client: &http.Client{}}
+	if args.TimeoutMilliseconds > 0 {
+		p.timeout = time.Duration(args.TimeoutMilliseconds) * time.Millisecond
+	}
+	return p, nil
+}
+
+// Name implements framework.Plugin.
+func (*Plugin) Name() string { return Name }
+
+// ranking is the scores of one pod by node.
+type ranking map[string]int64
+
+// Clone implements fwk.StateData; a ranking does not change.
+func (r ranking) Clone() fwk.StateData { return r }
+
+// PreScore asks for the ranking; without an answer the plugin is skipped for the pod.
+func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	q := p.work(pod)
+	if len(nodes) <= maxNamed {
+		for _, n := range nodes {
+			q.Add("node", n.Node().Name)
+		}
+	}
+	var answer struct {
+		Nodes []struct {
+			Node  string `json:"node"`
+			Score int64  `json:"score"`
+		} `json:"nodes"`
+	}
+	if err := p.post(ctx, "/api/reckon/v1/rank", q, &answer); err != nil {
+		klog.FromContext(ctx).V(2).Info("no ranking, the plugin has no preference", "pod", klog.KObj(pod), "err", err)
+		return fwk.NewStatus(fwk.Skip)
+	}
+	scores := make(ranking, len(answer.Nodes))
+	for _, n := range answer.Nodes {
+		scores[n.Node] = min(max(n.Score, framework.MinNodeScore), framework.MaxNodeScore)
+	}
+	state.Write(stateKey, scores)
+	return nil
+}
+
+// Score is the server's; a node that it does not know gets none.
+func (*Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
+	found, err := state.Read(stateKey)
+	if err != nil {
+		return 0, nil
+	}
+	scores, _ := found.(ranking)
+	return scores[node.Node().Name], nil
+}
+
+// ScoreExtensions implements framework.ScorePlugin: scores are between 0 and 100 already.
+func (*Plugin) ScoreExtensions() framework.ScoreExtensions { return nil }
+
+// Reserve says where the pod goes; nothing hangs on the answer.
+func (p *Plugin) Reserve(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	p.placed(ctx, pod, node, false)
+	return nil
+}
+
+// Unreserve takes it back.
+func (p *Plugin) Unreserve(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, node string) {
+	p.placed(ctx, pod, node, true)
+}
+
+func (p *Plugin) placed(ctx context.Context, pod *v1.Pod, node string, removed bool) {
+	q := p.work(pod)
+	q.Set("node", node)
+	if removed {
+		q.Set("removed", "true")
+	}
+	if err := p.post(ctx, "/api/reckon/v1/rank/placed", q, nil); err != nil {
+		klog.FromContext(ctx).V(2).Info("the ranking does not know of the placement until it is measured", "pod", klog.KObj(pod), "err", err)
+	}
+}
+
+// work is what the pod asks for, as the server is asked.
+func (p *Plugin) work(pod *v1.Pod) url.Values {
+	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	q := url.Values{}
+	amount := func(name string, v float64) {
+		if v > 0 {
+			q.Set(name, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+	}
+	amount("cores", asked.Cpu().AsApproximateFloat64())
+	amount("memory_bytes", asked.Memory().AsApproximateFloat64())
+	if v, ok := asked[gpu]; ok {
+		amount("gpus", v.AsApproximateFloat64())
+	}
+	if p.args.Site != "" {
+		q.Set("site", p.args.Site)
+	}
+	if pod.UID != "" {
+		q.Set("work", string(pod.UID))
+	}
+	return q
+}
+
+func (p *Plugin) post(ctx context.Context, path string, q url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.args.URL+path, strings.NewReader(q.Encode()))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if p.args.TokenFile != "" {
+		token, err := os.ReadFile(p.args.TokenFile)
+		if err != nil {
+			return fmt.Errorf("read the token: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body := io.LimitReader(answer.Body, maxAnswer)
+	if answer.StatusCode != http.StatusOK {
+		_, err := io.Copy(io.Discard, body)
+		return errors.Join(fmt.Errorf("%s: %s", path, answer.Status), err)
+	}
+	if into == nil {
+		_, err := io.Copy(io.Discard, body)
+		return err
+	}
+	return json.NewDecoder(body).Decode(into)
+}

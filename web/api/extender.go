@@ -1,0 +1,122 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"reckon/access"
+	"reckon/client"
+	"reckon/internal/kubelet"
+)
+
+// maxExtender bounds the body of an extender: whole nodes of a large cluster, where the scheduler sends them.
+const maxExtender = 128 << 20
+
+// extenderArgs is what kube-scheduler sends to an extender (k8s.io/kube-scheduler/extender/v1.ExtenderArgs): a pod, and nodes or, with
+// nodeCacheCapable, their names.
+type extenderArgs struct {
+	Pod struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+		Spec struct {
+			Containers, InitContainers []extenderContainer
+			Overhead                   map[string]string
+		} `json:"spec"`
+	}
+	Nodes *struct {
+		Items []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		} `json:"items"`
+	}
+	NodeNames *[]string
+}
+
+type extenderContainer struct {
+	RestartPolicy string `json:"restartPolicy"`
+	Resources     struct {
+		Requests map[string]string `json:"requests"`
+	} `json:"resources"`
+}
+
+// requests adds up what a pod asks for: its containers and those beside them that keep running, or an init container that asks for more.
+func (a *extenderArgs) requests(resource string) float64 {
+	amount := func(of map[string]string) float64 {
+		v, ok := kubelet.Quantity(of[resource])
+		if !ok || v < 0 {
+			return 0
+		}
+		return v
+	}
+	sum, beside, initial := 0.0, 0.0, 0.0
+	for i := range a.Pod.Spec.InitContainers {
+		c := &a.Pod.Spec.InitContainers[i]
+		v := amount(c.Resources.Requests)
+		if c.RestartPolicy == "Always" {
+			beside += v
+			v = 0
+		}
+		initial = max(initial, beside+v)
+	}
+	for i := range a.Pod.Spec.Containers {
+		sum += amount(a.Pod.Spec.Containers[i].Resources.Requests)
+	}
+	return max(sum+beside, initial) + amount(a.Pod.Spec.Overhead)
+}
+
+func (a *extenderArgs) names() []string {
+	if a.NodeNames != nil {
+		return *a.NodeNames
+	}
+	var out []string
+	if a.Nodes != nil {
+		for i := range a.Nodes.Items {
+			out = append(out, a.Nodes.Items[i].Metadata.Name)
+		}
+	}
+	return out
+}
+
+func (s *server) prioritize(w http.ResponseWriter, r *http.Request, q *query) error {
+	site, _ := q.get("site")
+	if q.err != nil {
+		return q.err
+	}
+	if err := s.hasRanks(); err != nil {
+		return err
+	}
+	var args extenderArgs
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxExtender)).Decode(&args); err != nil {
+		return fail(http.StatusBadRequest, "send what kube-scheduler sends to an extender", "the body can not be read: %v", err)
+	}
+	names := args.names()
+	out := make([]client.HostPriority, len(names))
+	for i, n := range names {
+		out[i].Host = n
+	}
+	if len(names) == 0 {
+		writeJSON(w, http.StatusOK, out)
+		return nil
+	}
+	f := client.RankQuery{Cores: args.requests("cpu"), MemoryBytes: args.requests("memory"), GPUs: args.requests("nvidia.com/gpu"), Site: site, Nodes: names, Work: args.Pod.Metadata.UID}
+	ranking, err := s.Ranks.Rank(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	scores := make(map[string]int64, len(ranking.Nodes))
+	for _, n := range ranking.Nodes {
+		scores[n.Node] = int64(n.Score / 10)
+	}
+	for i := range out {
+		out[i].Score = scores[out[i].Host]
+	}
+	if len(ranking.Nodes) > 0 && f.Work != "" && ranking.Nodes[0].Tier == "room" && access.From(r.Context()).Role >= access.Admin {
+		if err := s.Ranks.Placed(r.Context(), ranking.Nodes[0].Site, ranking.Nodes[0].Node, false, f); err != nil {
+			return err
+		}
+	}
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
