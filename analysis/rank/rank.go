@@ -37,7 +37,7 @@ type Node struct {
 	// UpperCores and UpperMemory are the upper ends of the forecast band over the time that the work stays.
 	UpperCores, UpperMemory float64
 	Pressure                float64 // share of the time in which some task waits, 0 to 1
-	Age                     float64 // since it was measured last, seconds
+	Age                     float64 // since it was measured last, seconds; below zero where its clock is ahead
 	Closed                  bool    // takes no work
 	Curve                   Curve
 }
@@ -207,7 +207,8 @@ func (p *Place) fit(w *Work, n *Node) {
 
 // load compares what is expected with what there is.
 func (p *Place) load(c *Config, w *Work, n *Node) {
-	if !(n.Age <= c.MaxAge) {
+	// Data from the future is of a clock that is wrong: how old it is nobody knows.
+	if !(n.Age <= c.MaxAge && n.Age >= -c.MaxAge) {
 		p.Why |= Stale
 	}
 	if math.IsNaN(n.UsedCores) || math.IsNaN(n.UsedMemory) || !(n.Cores > 0) || !(n.Memory > 0) {

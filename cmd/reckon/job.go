@@ -183,6 +183,9 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		if err := writeJob(g, o, d, now); err != nil {
 			return err
 		}
+		if err := writeNext(ctx, g, c, o, d); err != nil {
+			return err
+		}
 	}
 	if rows != nil {
 		return client.WriteCSV(g.stdout, rows) // the columns of reckon jobs
@@ -215,6 +218,19 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 		return printMail(g.stdout, d, now)
 	}
 	return printJob(g.screen(), d, o.by.value, now)
+}
+
+// writeNext adds to the page of a batch job that ended what the next run of its name will take; servers without forecasts say nothing.
+func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
+	if d.Kind != "slurm" || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff || o.mail {
+		return nil
+	}
+	list, err := c.Forecast(ctx, client.ForecastQuery{Workload: d.ID, Site: d.Site})
+	if err != nil || len(list.Next) == 0 {
+		return ctx.Err() // it is beside the job: a server that makes none answers 404
+	}
+	fmt.Fprintln(g.stdout)
+	return printNext(g, list.Next)
 }
 
 // siteWords is the help of --site.
