@@ -3,12 +3,10 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"reckon/client"
 	"reckon/metric"
-	"reckon/metric/compat"
 	"reckon/sensor"
 )
 
@@ -61,18 +59,7 @@ func (a *Agent) export(now time.Time) {
 	if a.config.Expose {
 		a.current = 1 - a.current
 		n := len(a.batch.Samples)
-		all := n
-		if slices.Contains(a.config.Compat, compat.KubeName) { // it shows every pod, the others what is measured
-			a.exportEnded(&a.batch)
-			all = len(a.batch.Samples)
-		}
-		for _, v := range a.views {
-			if v.Name() == compat.KubeName {
-				v.Append(&a.batch, all)
-			} else {
-				v.Append(&a.batch, n)
-			}
-		}
+		a.exportViews(&a.batch)
 		a.exposed[a.current].copy(&a.batch)
 		a.batch.Samples = a.batch.Samples[:n] // views are for scrapes: the store keeps our names
 	}

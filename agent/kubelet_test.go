@@ -165,8 +165,8 @@ func TestPodsAreNamed(t *testing.T) {
 			t.Errorf("%s of a container that waits is %v in %d series, want %v", name, got, n, want)
 		}
 	}
-	if got, n := sum(&a.batch, "reckon_pod_network_bytes_total", "workload", "deployment/shop/cart", "part", "cart-5d4-x", "owner", "shop"); n != 2 || got < 0 {
-		t.Errorf("%v bytes passed the devices of the pod, in %d series, want 2", got, n)
+	if got, n := sum(&a.batch, "reckon_pod_network_bytes_total", "workload", "deployment/shop/cart", "part", "cart-5d4-x", "owner", "shop"); n < 2 || n%2 != 0 || got < 0 {
+		t.Errorf("%v bytes passed the devices of the pod, in %d series, want two of each device", got, n)
 	}
 	v := a.judge(&sensor.Origin{Workload: "pod/" + uid1, Placed: true})
 	if v.err != nil || v.whose != (whose{"deployment/shop/cart", "cart-5d4-x", "shop"}) {

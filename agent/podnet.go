@@ -1,38 +1,118 @@
 package agent
 
 import (
+	"slices"
+
 	"reckon/metric"
+	"reckon/metric/compat"
 	"reckon/sensor/netns"
 	"reckon/workload"
 )
 
-var podNetwork = &metric.Desc{
-	Name: "reckon_pod_network_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-	Help:   "Bytes that passed the network devices of a pod, headers included and loopback left out, by direction (receive, transmit), since its sandbox was made. Pods in the network of the machine have none. What passes sockets is in reckon_workload_network_bytes_total.",
-	Labels: []string{"workload", "kind", "part", "owner", "direction"},
-}
+var podNetworkLabels = []string{"workload", "kind", "part", "owner", "device", "direction"}
+
+var (
+	podNetwork = &metric.Desc{
+		Name: "reckon_pod_network_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Bytes that passed the network devices of a pod, headers included and loopback left out, by device and direction (receive, transmit), since its sandbox was made. Pods in the network of the machine have none. What passes sockets is in reckon_workload_network_bytes_total.",
+		Labels: podNetworkLabels,
+	}
+	podPackets = &metric.Desc{
+		Name: "reckon_pod_network_packets_total", Kind: metric.Counter,
+		Help:   "Packets that passed the network devices of a pod; shown on /metrics with the view cadvisor.",
+		Labels: podNetworkLabels,
+	}
+	podErrors = &metric.Desc{
+		Name: "reckon_pod_network_errors_total", Kind: metric.Counter,
+		Help:   "Packets in which the network devices of a pod found an error; shown on /metrics with the view cadvisor.",
+		Labels: podNetworkLabels,
+	}
+	podDropped = &metric.Desc{
+		Name: "reckon_pod_network_dropped_total", Kind: metric.Counter,
+		Help:   "Packets that the network devices of a pod dropped; shown on /metrics with the view cadvisor.",
+		Labels: podNetworkLabels,
+	}
+)
 
 // podNet reads the network namespaces of pods.
 type podNet struct {
 	reader *netns.Reader
-	series metric.Cache
+	bytes  metric.Cache
+	more   metric.Cache
+	pods   []podDevices // of the last reading
+}
+
+// podDevices are the devices of a pod.
+type podDevices struct {
+	id          workload.ID
+	part, owner string
+	list        []netns.Device
 }
 
 // exportPodNetwork appends what passed the devices of each pod, once a pod.
 func (a *Agent) exportPodNetwork(b *metric.Batch) {
-	if a.podNet.reader == nil {
+	n := &a.podNet
+	if n.reader == nil {
 		return
 	}
+	n.pods = n.pods[:0]
 	a.ledger.Runs(func(id workload.ID, part, owner string, f *workload.ContainerFacts, pid int32) {
 		if f.HostNetwork {
 			return
 		}
-		c, err := a.podNet.reader.Read(pid)
+		list, err := n.reader.Read(pid)
 		if err != nil {
 			return // it ended a moment ago, or its numbers are another namespace's
 		}
-		b.Add(a.podNet.series.Get(podNetwork, string(id), string(id.Kind()), part, owner, "receive"), float64(c.ReceiveBytes))
-		b.Add(a.podNet.series.Get(podNetwork, string(id), string(id.Kind()), part, owner, "transmit"), float64(c.TransmitBytes))
+		n.pods = append(n.pods, podDevices{id, part, owner, slices.Clone(list)})
 	})
-	a.podNet.series.Sweep()
+	n.each(&n.bytes, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) { add(podNetwork, c.Bytes) })
+}
+
+// exportPodPackets appends what else is counted of them, for the view that shows it.
+func (a *Agent) exportPodPackets(b *metric.Batch) {
+	a.podNet.each(&a.podNet.more, b, func(c *netns.Counters, add func(*metric.Desc, uint64)) {
+		add(podPackets, c.Packets)
+		add(podErrors, c.Errors)
+		add(podDropped, c.Dropped)
+	})
+}
+
+// each calls f with the counters of each device and direction, and appends what it adds.
+func (n *podNet) each(series *metric.Cache, b *metric.Batch, f func(*netns.Counters, func(*metric.Desc, uint64))) {
+	for _, p := range n.pods {
+		for i := range p.list {
+			d := &p.list[i]
+			for _, x := range [...]struct {
+				direction string
+				counters  *netns.Counters
+			}{{"receive", &d.Receive}, {"transmit", &d.Transmit}} {
+				f(x.counters, func(desc *metric.Desc, v uint64) {
+					b.Add(series.Get(desc, string(p.id), string(p.id.Kind()), p.part, p.owner, d.Name, x.direction), float64(v))
+				})
+			}
+		}
+	}
+	series.Sweep()
+}
+
+// exportViews appends the views, and before them what is shown for their sake only. The store keeps none of it.
+func (a *Agent) exportViews(b *metric.Batch) {
+	upTo := map[string]int{}
+	own := len(b.Samples)
+	if slices.Contains(a.config.Compat, compat.CAdvisorName) {
+		a.exportPodPackets(b)
+		upTo[compat.CAdvisorName] = len(b.Samples)
+	}
+	if slices.Contains(a.config.Compat, compat.KubeName) { // it shows every pod, the others what is measured
+		a.exportEnded(b)
+		upTo[compat.KubeName] = len(b.Samples)
+	}
+	for _, v := range a.views {
+		if n, ok := upTo[v.Name()]; ok {
+			v.Append(b, n)
+		} else {
+			v.Append(b, own)
+		}
+	}
 }

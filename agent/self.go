@@ -148,6 +148,6 @@ func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
 		agentLate, agentFailed, agentLost, agentExportErrors, agentParts, agentProcesses, modelInfo,
-		ownInput, ownSeries, ownPushes, podNetwork,
+		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
 	}
 }

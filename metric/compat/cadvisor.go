@@ -1,7 +1,9 @@
 package compat
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"reckon/metric"
@@ -10,10 +12,10 @@ import (
 // cadvisor shows usage under the names of cAdvisor and the kubelet
 // (https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md). Containers of
 // pods have the labels that the kubelet gives them; the sandbox of a pod has no container, name
-// and image, as its pod's control group there. Workloads that are no containers have their id, and none of
+// and image, as its pod's control group there; it has the network of the pod. Workloads that are no containers have their id, and none of
 // these either; dashboards choose containers by that.
 //
-// What is not measured is absent: networks of pods by device, file systems, load averages.
+// What is not measured is absent: file systems (which the kubelet's own page has of the machine only), load averages.
 type cadvisor struct {
 	t     table
 	pods  containers
@@ -54,7 +56,22 @@ var (
 	cadvisorQuota     = cadvisorDesc("spec_cpu_quota", metric.Gauge, metric.None, "CPU quota of the container.")
 	cadvisorPeriod    = cadvisorDesc("spec_cpu_period", metric.Gauge, metric.None, "CPU period of the container.")
 	cadvisorShares    = cadvisorDesc("spec_cpu_shares", metric.Gauge, metric.None, "CPU share of the container.")
-	cadvisorSeen      = cadvisorDesc("last_seen", metric.Gauge, metric.Seconds, "Last time a container was seen by the exporter")
+	// Of the sandbox of a pod, which has its network.
+	cadvisorNetwork = map[string]map[string]*metric.Desc{
+		"receive": {
+			"reckon_pod_network_bytes_total":   cadvisorDesc("network_receive_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes received", "interface"),
+			"reckon_pod_network_packets_total": cadvisorDesc("network_receive_packets_total", metric.Counter, metric.None, "Cumulative count of packets received", "interface"),
+			"reckon_pod_network_errors_total":  cadvisorDesc("network_receive_errors_total", metric.Counter, metric.None, "Cumulative count of errors encountered while receiving", "interface"),
+			"reckon_pod_network_dropped_total": cadvisorDesc("network_receive_packets_dropped_total", metric.Counter, metric.None, "Cumulative count of packets dropped while receiving", "interface"),
+		},
+		"transmit": {
+			"reckon_pod_network_bytes_total":   cadvisorDesc("network_transmit_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes transmitted", "interface"),
+			"reckon_pod_network_packets_total": cadvisorDesc("network_transmit_packets_total", metric.Counter, metric.None, "Cumulative count of packets transmitted", "interface"),
+			"reckon_pod_network_errors_total":  cadvisorDesc("network_transmit_errors_total", metric.Counter, metric.None, "Cumulative count of errors encountered while transmitting", "interface"),
+			"reckon_pod_network_dropped_total": cadvisorDesc("network_transmit_packets_dropped_total", metric.Counter, metric.None, "Cumulative count of packets dropped while transmitting", "interface"),
+		},
+	}
+	cadvisorSeen = cadvisorDesc("last_seen", metric.Gauge, metric.Seconds, "Last time a container was seen by the exporter")
 )
 
 // CAdvisor returns the view under cAdvisor's names.
@@ -62,14 +79,21 @@ func CAdvisor(string) View {
 	return &cadvisor{names: map[string]string{}, paths: map[*metric.Series]string{}}
 }
 
+// CAdvisorName is the name of the view of cAdvisor.
+const CAdvisorName = "cadvisor"
+
 // Name implements View.
-func (c *cadvisor) Name() string { return "cadvisor" }
+func (c *cadvisor) Name() string { return CAdvisorName }
 
 // Descs implements View.
 func (c *cadvisor) Descs() []*metric.Desc {
-	return []*metric.Desc{cadvisorCPU, cadvisorUser, cadvisorSystem, cadvisorThrottled, cadvisorMemory, cadvisorRSS, cadvisorCache, cadvisorMax,
+	descs := []*metric.Desc{cadvisorCPU, cadvisorUser, cadvisorSystem, cadvisorThrottled, cadvisorMemory, cadvisorRSS, cadvisorCache, cadvisorMax,
 		cadvisorSwap, cadvisorRead, cadvisorWritten, cadvisorProcs, cadvisorThreads, cadvisorOOM, cadvisorStart, cadvisorLimit, machineCores, machineMemory,
 		cadvisorWorking, cadvisorPeriods, cadvisorThrottle, cadvisorQuota, cadvisorPeriod, cadvisorShares, cadvisorSeen}
+	for _, direction := range []string{"receive", "transmit"} {
+		descs = slices.AppendSeq(descs, maps.Values(cadvisorNetwork[direction]))
+	}
+	return descs
 }
 
 // Append implements View.
@@ -147,6 +171,8 @@ func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
 		}
 	case "node_memory_MemTotal_bytes":
 		c.t.add(machineMemory, v)
+	case "reckon_pod_network_bytes_total", "reckon_pod_network_packets_total", "reckon_pod_network_errors_total", "reckon_pod_network_dropped_total":
+		c.add(cadvisorNetwork[label(s, "direction")][s.Desc.Name], s, v, label(s, "device"))
 	default:
 		c.reported(s, v, b)
 	}

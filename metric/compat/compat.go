@@ -39,7 +39,7 @@ type entry struct {
 // views lists every view: adding one is a file and a line here.
 func views() []entry {
 	return []entry{
-		{"cadvisor", CAdvisor},
+		{CAdvisorName, CAdvisor},
 		{"dcgm", DCGM},
 		{"kepler", Kepler},
 		{KubeName, Kube},

@@ -14,31 +14,42 @@ import (
 	"strconv"
 )
 
-// Counters are totals over the devices of a namespace.
-type Counters struct {
-	ReceiveBytes, TransmitBytes     uint64
-	ReceivePackets, TransmitPackets uint64
-	ReceiveDropped, TransmitDropped uint64
+// Device is what passed one device of a namespace.
+type Device struct {
+	Name              string
+	Receive, Transmit Counters
 }
+
+// Counters are totals of one direction.
+type Counters struct{ Bytes, Packets, Errors, Dropped uint64 }
+
+// maxDevices is how many devices of a namespace are kept apart; the others are one, of the name [Others].
+const maxDevices = 16
+
+// Others is the name of the devices above the first few.
+const Others = "others"
 
 // Reader reads namespaces.
 type Reader struct {
-	root string
-	buf  []byte
+	root  string
+	buf   []byte
+	list  []Device
+	names map[string]string // so that a steady node allocates none
 }
 
 // New returns a reader of the machine whose file tree is mounted at root, "/" if empty.
 func New(root string) *Reader {
-	return &Reader{root: filepath.Clean("/" + root), buf: make([]byte, 16<<10)}
+	return &Reader{root: filepath.Clean("/" + root), buf: make([]byte, 16<<10), names: map[string]string{}}
 }
 
 var errFormat = errors.New("it is not what the kernel writes")
 
-// Read reads the namespace that a process is in. The error of a process that is gone matches fs.ErrNotExist.
-func (r *Reader) Read(pid int32) (Counters, error) {
+// Read reads the namespace that a process is in; the list is valid until the next call. The error of a process that is gone
+// matches fs.ErrNotExist.
+func (r *Reader) Read(pid int32) ([]Device, error) {
 	f, err := os.Open(filepath.Join(r.root, "proc", strconv.Itoa(int(pid)), "net/dev"))
 	if err != nil {
-		return Counters{}, fmt.Errorf("read network devices: %w", err)
+		return nil, fmt.Errorf("read network devices: %w", err)
 	}
 	defer f.Close()
 	n := 0
@@ -51,15 +62,15 @@ func (r *Reader) Read(pid int32) (Counters, error) {
 			r.buf = append(r.buf, make([]byte, n)...)
 		}
 	}
-	c, ok := parse(r.buf[:n])
-	if !ok {
-		return Counters{}, fmt.Errorf("read network devices of process %d: %w", pid, errFormat)
+	if !r.parse(r.buf[:n]) {
+		return nil, fmt.Errorf("read network devices of process %d: %w", pid, errFormat)
 	}
-	return c, nil
+	return r.list, nil
 }
 
-// parse adds up the lines "NAME: RECEIVED... TRANSMITTED..." of eight numbers each, below two of headings.
-func parse(text []byte) (c Counters, ok bool) {
+// parse reads the lines "NAME: RECEIVED... TRANSMITTED..." of eight numbers each, below two of headings.
+func (r *Reader) parse(text []byte) (ok bool) {
+	r.list = r.list[:0]
 	for n := 0; len(text) > 0; n++ {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
@@ -67,22 +78,42 @@ func parse(text []byte) (c Counters, ok bool) {
 			continue
 		}
 		name, rest, found := bytes.Cut(line, []byte{':'})
-		if !found {
-			return Counters{}, false
-		}
 		var v [16]uint64
-		if !numbers(rest, &v) {
-			return Counters{}, false
+		if !found || !numbers(rest, &v) {
+			return false
 		}
-		if string(bytes.TrimSpace(name)) == "lo" {
-			ok = true
-			continue
-		}
-		c.ReceiveBytes, c.ReceivePackets, c.ReceiveDropped = c.ReceiveBytes+v[0], c.ReceivePackets+v[1], c.ReceiveDropped+v[3]
-		c.TransmitBytes, c.TransmitPackets, c.TransmitDropped = c.TransmitBytes+v[8], c.TransmitPackets+v[9], c.TransmitDropped+v[11]
 		ok = true
+		if name = bytes.TrimSpace(name); string(name) != "lo" {
+			r.add(name, &v)
+		}
 	}
-	return c, ok
+	return ok
+}
+
+// add keeps a device.
+func (r *Reader) add(name []byte, v *[16]uint64) {
+	if len(r.list) < maxDevices {
+		r.list = append(r.list, Device{Name: r.name(name)})
+	} else {
+		r.list[maxDevices-1].Name = Others
+	}
+	d := &r.list[len(r.list)-1]
+	for i, c := range [...]*Counters{&d.Receive, &d.Transmit} {
+		c.Bytes, c.Packets, c.Errors, c.Dropped = c.Bytes+v[8*i], c.Packets+v[8*i+1], c.Errors+v[8*i+2], c.Dropped+v[8*i+3]
+	}
+}
+
+// name is the text of a name.
+func (r *Reader) name(b []byte) string {
+	if s, ok := r.names[string(b)]; ok {
+		return s
+	}
+	if len(r.names) > 10_000 {
+		clear(r.names)
+	}
+	s := string(b)
+	r.names[s] = s
+	return s
 }
 
 func numbers(text []byte, v *[16]uint64) bool {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,22 +22,23 @@ func TestParse(t *testing.T) {
 	head := strings.Join(strings.SplitAfter(recorded, "\n")[:2], "")
 	for what, tt := range map[string]struct {
 		text string
-		want Counters
+		want []Device
 		ok   bool
 	}{
-		"a pod":           {strings.Replace(recorded, "18446744073709551614", "774", 1), Counters{2000, 590, 16, 8, 2, 1}, true},
-		"loopback alone":  {head + "lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", Counters{}, true},
-		"no devices":      {head, Counters{}, false},
-		"nothing":         {"", Counters{}, false},
-		"a number less":   {head + "eth0: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0\n", Counters{}, false},
-		"a number more":   {head + "eth0: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0 0\n", Counters{}, false},
-		"no number":       {head + "eth0: 1 x 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", Counters{}, false},
-		"no device":       {head + "1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", Counters{}, false},
-		"a negative one":  {head + "eth0: -1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", Counters{}, false},
-		"no space behind": {head + "eth0:7 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", Counters{7, 1, 1, 1, 0, 0}, true},
+		"a pod":           {strings.Replace(recorded, "18446744073709551614", "774", 1), []Device{{"eth0", Counters{1226, 15, 0, 2}, Counters{586, 7, 0, 1}}, {"net1", Counters{774, 1, 0, 0}, Counters{4, 1, 0, 0}}}, true},
+		"loopback alone":  {head + "lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", nil, true},
+		"no devices":      {head, nil, false},
+		"nothing":         {"", nil, false},
+		"a number less":   {head + "eth0: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0\n", nil, false},
+		"a number more":   {head + "eth0: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0 0\n", nil, false},
+		"no number":       {head + "eth0: 1 x 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", nil, false},
+		"no device":       {head + "1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", nil, false},
+		"a negative one":  {head + "eth0: -1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", nil, false},
+		"no space behind": {head + "eth0:7 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", []Device{{"eth0", Counters{7, 1, 0, 0}, Counters{1, 1, 0, 0}}}, true},
 	} {
-		if got, ok := parse([]byte(tt.text)); got != tt.want || ok != tt.ok {
-			t.Errorf("%s: %+v, %v", what, got, ok)
+		r := New("")
+		if ok := r.parse([]byte(tt.text)); ok != tt.ok || ok && !slices.Equal(r.list, tt.want) {
+			t.Errorf("%s: %+v, %v", what, r.list, ok)
 		}
 	}
 }
@@ -55,8 +57,16 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := New(root)
-	if c, err := r.Read(7); err != nil || c != (Counters{1526, 886, 315, 307, 2, 1}) {
-		t.Errorf("%+v, %v", c, err)
+	list, err := r.Read(7)
+	if err != nil || len(list) != maxDevices || list[0] != (Device{"eth0", Counters{1226, 15, 0, 2}, Counters{586, 7, 0, 1}}) || list[1].Name != "deva" || list[maxDevices-1].Name != Others {
+		t.Errorf("%+v, %v", list, err)
+	}
+	var bytes, packets uint64
+	for _, d := range list {
+		bytes, packets = bytes+d.Receive.Bytes+d.Transmit.Bytes, packets+d.Receive.Packets+d.Transmit.Packets
+	}
+	if bytes != 1526+886 || packets != 315+307 {
+		t.Errorf("%d bytes and %d packets in all", bytes, packets)
 	}
 	if _, err := r.Read(8); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
@@ -69,8 +79,9 @@ func TestRead(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(recorded))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if c, ok := parse(text); !ok && c != (Counters{}) {
-			t.Errorf("%+v", c)
+		r := New("")
+		if r.parse(text); len(r.list) > maxDevices {
+			t.Errorf("%+v", r.list)
 		}
 	})
 }

@@ -163,7 +163,33 @@ func (b *bed) views(t *testing.T) {
 			}
 		}
 	}
+	devices(t, before, theirs, after)
 	b.joins(t, after)
+}
+
+// devices: what passed the network of pods lies between the readings before and after the kubelet's.
+func devices(t *testing.T, before, theirs, after []line) {
+	pods := func(page []line, name string) map[string]float64 {
+		out := map[string]float64{}
+		for _, l := range page {
+			if pod := l.labels["pod"]; l.name == name && l.labels["namespace"] == "shop" && steady("shop "+pod+" ") {
+				out[pod+" "+l.labels["interface"]] += l.value
+			}
+		}
+		return out
+	}
+	for _, name := range []string{"container_network_receive_bytes_total", "container_network_transmit_bytes_total", "container_network_receive_packets_total", "container_network_receive_packets_dropped_total", "container_network_transmit_errors_total"} {
+		low, high, want := pods(before, name), pods(after, name), pods(theirs, name)
+		if len(want) < 6 {
+			t.Errorf("%s: the kubelet has %v", name, want)
+		}
+		for who, v := range want {
+			from, ok1 := low[who]
+			if to, ok2 := high[who]; !ok1 || !ok2 || v < from || v > to {
+				t.Errorf("%s of %s: the kubelet has %v, we %v (%v) before and %v (%v) after", name, who, v, from, ok1, to, ok2)
+			}
+		}
+	}
 }
 
 // joins: what recording rules and dashboards join usage with.
