@@ -20,6 +20,7 @@ type jobOptions struct {
 	format         *choice
 	trace          *choice
 	mail, seff     bool
+	logs           logOptions
 	find           client.Filter
 	finds          bool // look for jobs by find instead of an id
 }
@@ -52,6 +53,7 @@ owner and name instead.`,
   reckon job 4711 --site alpha           where several clusters gave the same number
   reckon job --last 3 --owner alice      the three that began last
   reckon job slurm/4711 --seff           the lines of Slurm's seff
+  reckon job job/train/resnet --logs --loki http://loki:3100
   reckon job slurm/4711 --email-text | mail -s "your job" alice
   reckon job slurm/4711 --step 1s --trace csv > job.csv     for reckon stress --trace`,
 		Args: cobra.MaximumNArgs(1),
@@ -99,9 +101,12 @@ owner and name instead.`,
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N that began, 1 to 100")
 	cmd.Flags().StringSliceVarP(&o.find.Owners, "owner", "u", nil, "the last of these owners")
 	cmd.Flags().StringVar(&o.find.Name, "name", "", "the last whose name matches this shell pattern, such as 'train*'")
-	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff")
+	cmd.Flags().BoolVar(&o.logs.show, "logs", false, "its logs from Loki, or the commands that show them")
+	cmd.Flags().StringVar(&o.logs.loki, "loki", "", "address of Loki for --logs, such as http://loki:3100 (default RECKON_LOKI)")
+	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "", "LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+defaultSelector+"')")
+	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff", "logs")
 	completeOwners(cmd, g)
-	for _, other := range []string{"trace", "email-text", "seff"} {
+	for _, other := range []string{"trace", "email-text", "seff", "logs"} {
 		cmd.MarkFlagsMutuallyExclusive("by", other)
 	}
 	return cmd
@@ -179,6 +184,12 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		}
 		if i > 0 {
 			fmt.Fprintln(g.stdout)
+		}
+		if o.logs.show {
+			if err := showLogs(ctx, g, o.logs, &d, now); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := writeJob(g, o, d, now); err != nil {
 			return err
