@@ -119,23 +119,22 @@ type ProbePair struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Add adds what another interval used. A figure that one of them lacks is that of the other; figures of
-// the end are those of the later interval, which o is.
-func (u *ProbeUse) Add(o ProbeUse) {
-	for _, f := range []struct{ sum, more **float64 }{
-		{&u.UserSeconds, &o.UserSeconds}, {&u.SystemSeconds, &o.SystemSeconds}, {&u.CPUSeconds, &o.CPUSeconds}, {&u.GuestSeconds, &o.GuestSeconds},
-		{&u.WaitSeconds, &o.WaitSeconds}, {&u.IOWaitSeconds, &o.IOWaitSeconds}, {&u.ReadBytes, &o.ReadBytes}, {&u.WriteBytes, &o.WriteBytes}, {&u.CancelledBytes, &o.CancelledBytes},
-		{&u.MinorFaults, &o.MinorFaults}, {&u.MajorFaults, &o.MajorFaults}, {&u.Voluntary, &o.Voluntary}, {&u.Involuntary, &o.Involuntary}, {&u.ChildCPUSeconds, &o.ChildCPUSeconds},
+// Plus is what was used in this interval and in the next one, o. A sum of which a part is unknown is
+// unknown; figures of the end are those of o.
+func (u ProbeUse) Plus(o ProbeUse) ProbeUse {
+	out := o
+	for _, f := range []struct{ sum, a, b **float64 }{
+		{&out.UserSeconds, &u.UserSeconds, &o.UserSeconds}, {&out.SystemSeconds, &u.SystemSeconds, &o.SystemSeconds}, {&out.CPUSeconds, &u.CPUSeconds, &o.CPUSeconds},
+		{&out.GuestSeconds, &u.GuestSeconds, &o.GuestSeconds}, {&out.WaitSeconds, &u.WaitSeconds, &o.WaitSeconds}, {&out.IOWaitSeconds, &u.IOWaitSeconds, &o.IOWaitSeconds},
+		{&out.ReadBytes, &u.ReadBytes, &o.ReadBytes}, {&out.WriteBytes, &u.WriteBytes, &o.WriteBytes}, {&out.CancelledBytes, &u.CancelledBytes, &o.CancelledBytes},
+		{&out.MinorFaults, &u.MinorFaults, &o.MinorFaults}, {&out.MajorFaults, &u.MajorFaults, &o.MajorFaults}, {&out.Voluntary, &u.Voluntary, &o.Voluntary},
+		{&out.Involuntary, &u.Involuntary, &o.Involuntary}, {&out.ChildCPUSeconds, &u.ChildCPUSeconds, &o.ChildCPUSeconds},
 	} {
-		switch {
-		case *f.more == nil:
-		case *f.sum == nil:
-			v := **f.more
-			*f.sum = &v
-		default:
-			v := **f.sum + **f.more
+		*f.sum = nil
+		if *f.a != nil && *f.b != nil {
+			v := **f.a + **f.b
 			*f.sum = &v
 		}
 	}
-	u.ResidentBytes, u.VirtualBytes, u.StackBytes, u.Threads, u.Files = o.ResidentBytes, o.VirtualBytes, o.StackBytes, o.Threads, o.Files
+	return out
 }

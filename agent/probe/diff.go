@@ -8,31 +8,26 @@ import (
 	"reckon/client"
 )
 
-// sum adds up counters that may be unknown: unknown and a number is the number.
+// sum adds up counters that may be unknown: a sum of which a part is unknown is unknown.
 func sum(a, b int64) int64 {
-	if a < 0 {
-		return b
-	}
-	if b < 0 {
-		return a
+	if a < 0 || b < 0 {
+		return -1
 	}
 	return a + b
-}
-
-// unknown are sums of nothing yet: figures that nobody may be able to read are unknown.
-func unknown() counters {
-	return counters{guest: -1, wait: -1, ioWait: -1, read: -1, write: -1, cancelled: -1, voluntary: -1, involuntary: -1}
 }
 
 // totals are all counters of a pod. They count on when a process ends whose parent waits for it, since
 // the kernel adds what it used to the parent; for bytes and faults of processes it does so too.
 func (t *table) totals() counters {
-	out := unknown()
+	out := counters{}
 	for _, p := range t.processes {
 		c := p.counters
 		out.cpu += c.cpu + c.childCPU
 		out.minor += c.minor + c.childMinor
 		out.major += c.major + c.childMajor
+		if p.zombie { // its bytes are those of its parent as soon as that has waited for it
+			continue
+		}
 		out.read, out.write, out.cancelled = sum(out.read, c.read), sum(out.write, c.write), sum(out.cancelled, c.cancelled)
 	}
 	return out
@@ -47,8 +42,8 @@ const lost = 50 * int64(time.Millisecond)
 func sample(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
 	s = client.ProbeSample{From: before.at, To: after.at}
 	rows := map[key]counters{}
-	own := unknown() // of all rows
-	var resident, virtual, threads, files int64 = 0, 0, 0, -1
+	own := counters{} // of all rows
+	var resident, virtual, threads, files int64
 	for k, p := range after.processes {
 		was := counters{}
 		if old := before.processes[k]; old != nil {
@@ -56,8 +51,12 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 		}
 		d := difference(was, p.counters)
 		rows[k] = d
-		own = add(own, d)
-		resident, virtual, threads, files = resident+p.resident, virtual+p.virtual, threads+p.threads, sum(files, p.files)
+		resident, virtual, threads = resident+p.resident, virtual+p.virtual, threads+p.threads
+		if p.zombie {
+			own.cpu, own.minor, own.major = own.cpu+d.cpu, own.minor+d.minor, own.major+d.major
+			continue
+		}
+		own, files = add(own, d), sum(files, p.files)
 	}
 	last := after.totals()
 	total := difference(before.totals(), last)

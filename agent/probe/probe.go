@@ -209,7 +209,11 @@ func (p *Probe) add(before, after *table, high int64) int64 {
 	}
 	p.rows += rows
 	p.samples = append(p.samples, s)
-	p.total.Add(s.Total)
+	if s.Seq == 1 {
+		p.total = s.Total
+	} else {
+		p.total = p.total.Plus(s.Total)
+	}
 	p.lastTo = s.To
 	for name, why := range after.absent {
 		if p.page.Absent == nil {

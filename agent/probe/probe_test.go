@@ -171,7 +171,6 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree1 := newReader(root)
-	os.RemoveAll(filepath.Join(root, "1", "io"))
 	tab, err := tree1.read(time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -179,6 +178,9 @@ func TestUnreadable(t *testing.T) {
 	s, _ := sample(tab, tab, Options{}, 0)
 	if s.Total.ReadBytes != nil || s.Total.WriteBytes != nil {
 		t.Error("bytes that could not be read have a value")
+	}
+	if s.Total.Voluntary == nil {
+		t.Error("switches could be read")
 	}
 	if tab.absent["read_bytes, write_bytes"] == "" {
 		t.Errorf("no reason: %v", tab.absent)

@@ -143,7 +143,9 @@ func (r *reader) process(t *table, dir string, pid int32) *task {
 	c.read, c.write, c.cancelled = -1, -1, -1
 	if text, err = os.ReadFile(filepath.Join(dir, "io")); err == nil {
 		parseIO(text, c)
-	} else if !gone(err) {
+	} else if gone(err) {
+		p.zombie = true // it ended while it was read
+	} else {
 		t.absent["read_bytes, write_bytes"] = reason(err)
 	}
 	c.voluntary, c.involuntary = -1, -1

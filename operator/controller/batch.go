@@ -108,9 +108,13 @@ func (b *batch) merge(p *Pod) error {
 		if err != nil {
 			return err
 		}
+		if p.Samples == 0 {
+			total = s.Total
+		} else {
+			total = total.Plus(s.Total)
+		}
 		p.Series = append(p.Series, metricrun.Sample{Seq: seq, From: metav1.MicroTime{Time: s.From}, To: metav1.MicroTime{Time: s.To}, Use: use})
 		p.Samples = seq
-		total.Add(s.Total)
 		if err := addCommands(p, s.Commands); err != nil {
 			return err
 		}
@@ -123,8 +127,10 @@ func (b *batch) merge(p *Pod) error {
 		}
 	}
 	var err error
-	if p.Total, err = figuresOf(total); err != nil {
-		return err
+	if p.Samples > 0 {
+		if p.Total, err = figuresOf(total); err != nil {
+			return err
+		}
 	}
 	if b.page.Kernel != "" {
 		p.Kernel = b.page.Kernel
@@ -160,11 +166,14 @@ func addCommands(p *Pod, rows []reckon.ProbeRow) error {
 		if at < 0 {
 			p.Commands, at = append(p.Commands, metricrun.Command{Command: row.Command}), len(p.Commands)
 		}
-		var sum reckon.ProbeUse
-		if err := fromFigures(p.Commands[at].Use, &sum); err != nil {
-			return err
+		sum := row.ProbeUse
+		if p.Commands[at].Use != nil {
+			var before reckon.ProbeUse
+			if err := fromFigures(p.Commands[at].Use, &before); err != nil {
+				return err
+			}
+			sum = before.Plus(sum)
 		}
-		sum.Add(row.ProbeUse)
 		use, err := figuresOf(sum)
 		if err != nil {
 			return err

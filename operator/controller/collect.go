@@ -40,6 +40,13 @@ type Collector struct {
 	ctx  context.Context // of all readers; set by Start
 	mu   sync.Mutex
 	pods map[types.UID]*reading
+	seen map[types.UID]seen
+}
+
+// seen is the latest that is known of a pod of a set, whether it has a probe or not.
+type seen struct {
+	set    types.NamespacedName
+	record Pod
 }
 
 // reading is the reader of one pod.
@@ -87,6 +94,10 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	if c.ctx == nil || c.ctx.Err() != nil {
 		return
 	}
+	if c.seen == nil {
+		c.seen = map[types.UID]seen{}
+	}
+	c.seen[p.UID] = seen{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, podRecord(p, jobOf(p, set))}
 	r := c.pods[p.UID]
 	ended := p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed || status != nil && status.State.Terminated != nil
 	if r != nil {
@@ -293,7 +304,7 @@ func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome str
 			return ctx.Err()
 		}
 	}
-	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods); err != nil {
+	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.records(key)); err != nil {
 		return err
 	}
 	c.drop(key)
@@ -315,11 +326,23 @@ func (c *Collector) Forget(set types.NamespacedName) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := c.Runs.End(ctx, readers[0].run, "Deleted", nil); err != nil {
+		if err := c.Runs.End(ctx, readers[0].run, "Deleted", nil, c.records(set)); err != nil {
 			c.Log.Warn("end the run of a deleted set", "set", set, "error", err)
 		}
 		c.drop(set)
 	}()
+}
+
+// records are the pods of a set as they were seen last.
+func (c *Collector) records(set types.NamespacedName) (out []Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.seen {
+		if s.set == set {
+			out = append(out, s.record)
+		}
+	}
+	return out
 }
 
 func (c *Collector) drop(set types.NamespacedName) {
@@ -329,6 +352,11 @@ func (c *Collector) drop(set types.NamespacedName) {
 		if r.set == set {
 			r.stop()
 			delete(c.pods, uid)
+		}
+	}
+	for uid, s := range c.seen {
+		if s.set == set {
+			delete(c.seen, uid)
 		}
 	}
 }

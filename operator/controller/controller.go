@@ -90,7 +90,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	again, err := s.step(ctx)
 	ms.Status.ObservedGeneration = ms.Generation
 	if !equality.Semantic.DeepEqual(before, &ms.Status) {
-		if werr := r.Client.Status().Update(ctx, ms); werr != nil {
+		werr := r.Client.Status().Update(ctx, ms)
+		if apierrors.IsConflict(werr) || apierrors.IsNotFound(werr) { // our picture of it is old: look again
+			return reconcile.Result{RequeueAfter: 200 * time.Millisecond}, nil
+		}
+		if werr != nil {
 			return reconcile.Result{}, werr
 		}
 	}

@@ -171,7 +171,7 @@ func pod(name string) *core.Pod {
 			Containers:     []core.Container{{Name: "app-addon"}}},
 		Status: core.PodStatus{Phase: core.PodRunning, PodIP: "127.0.0.1",
 			InitContainerStatuses: []core.ContainerStatus{{Name: jobs.ProbeContainer, State: running, ImageID: "sha256:b"}},
-			ContainerStatuses:     []core.ContainerStatus{{Name: "app-addon", State: running, ImageID: "sha256:a"}}},
+			ContainerStatuses:     []core.ContainerStatus{{Name: "app-addon", State: running}}}, // its image is known later
 	}
 }
 
@@ -220,6 +220,7 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Status.Phase = core.PodSucceeded
+	p.Status.ContainerStatuses[0].ImageID = "sha256:a"
 	p.Status.ContainerStatuses[0].State = core.ContainerState{Terminated: &core.ContainerStateTerminated{ExitCode: 3, StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}
 	if err := c.client.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)

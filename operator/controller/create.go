@@ -31,18 +31,18 @@ func (s *state) obstacle(ctx context.Context) (reason, message string) {
 		}
 		for _, e := range m.Addons {
 			var object client.Object
-			name := ""
+			kind, name := "", ""
 			switch e.Name {
 			case "volume-pvc":
-				object, name = &core.PersistentVolumeClaim{}, e.Values["claimName"]
+				object, kind, name = &core.PersistentVolumeClaim{}, "PersistentVolumeClaim", e.Values["claimName"]
 			case "volume-cm":
-				object, name = &core.ConfigMap{}, e.Values["configMapName"]
+				object, kind, name = &core.ConfigMap{}, "ConfigMap", e.Values["configMapName"]
 			default:
 				continue
 			}
 			err := s.Live.Get(ctx, types.NamespacedName{Namespace: s.ms.Namespace, Name: name}, object)
 			if apierrors.IsNotFound(err) {
-				return v1alpha2.ReasonVolumeNotFound, fmt.Sprintf("%s: the volume %s needs %T %s, which is not in this namespace; make it, and the set starts", m.Job, e.Values["name"], object, name)
+				return v1alpha2.ReasonVolumeNotFound, fmt.Sprintf("%s: the volume %s needs the %s %s, which is not in this namespace; make it, and the set starts", m.Job, e.Values["name"], kind, name)
 			}
 		}
 	}

@@ -27,8 +27,8 @@ type Runs interface {
 	Pod(context.Context, types.NamespacedName, Pod) (Kept, error)
 	// Add keeps samples of a pod.
 	Add(context.Context, types.NamespacedName, Pod, *batch) error
-	// End keeps how it ended; pods is what their containers did.
-	End(context.Context, types.NamespacedName, string, []v1alpha2.PodStatus) error
+	// End keeps how it ended: what containers did, and the pods as they were seen last.
+	End(context.Context, types.NamespacedName, string, []v1alpha2.PodStatus, []Pod) error
 }
 
 // Objects keeps runs as MetricRuns in the namespace of their sets.
@@ -114,11 +114,15 @@ func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *b
 }
 
 // End implements Runs.
-func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome string, pods []v1alpha2.PodStatus) error {
+func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome string, pods []v1alpha2.PodStatus, records []Pod) error {
 	err := o.change(ctx, key, func(run *metricrun.Run) error {
 		for _, st := range pods {
 			p := podOf(run, Pod{Name: st.Name, UID: st.UID, Job: st.Metric, Node: st.Node})
 			p.Started, p.Finished, p.ExitCode = st.Started, st.Finished, st.ExitCode
+		}
+		for _, r := range records { // images are known when containers have started
+			p := podOf(run, r)
+			p.Images, p.Resources, p.Node = r.Images, r.Resources, r.Node
 		}
 		if run.Outcome == "Running" {
 			now := metav1.Now()
@@ -181,8 +185,7 @@ func joinSamples(p *Pod) (bool, error) {
 			if err := fromFigures(next.Use, &b); err != nil {
 				return false, err
 			}
-			a.Add(b)
-			use, err := figuresOf(a)
+			use, err := figuresOf(a.Plus(b))
 			if err != nil {
 				return false, err
 			}
@@ -212,7 +215,7 @@ func (o *Objects) Sweep(ctx context.Context, namespace string) error {
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		if err := o.End(ctx, client.ObjectKeyFromObject(&run), "Deleted", nil); err != nil {
+		if err := o.End(ctx, client.ObjectKeyFromObject(&run), "Deleted", nil, nil); err != nil {
 			return err
 		}
 	}

@@ -118,10 +118,18 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 	runs := &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}
 	collect := &controller.Collector{Runs: runs, Port: probePort, Log: log}
 	sweep := manager.RunnableFunc(func(ctx context.Context) error {
-		if err := runs.Sweep(ctx, o.namespace); err != nil && ctx.Err() == nil {
-			log.Warn("look for runs of deleted sets", "error", err)
+		tick := time.NewTicker(time.Minute)
+		defer tick.Stop()
+		for {
+			if err := runs.Sweep(ctx, o.namespace); err != nil && ctx.Err() == nil {
+				log.Warn("look for runs of deleted sets", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
 		}
-		return nil
 	})
 	r := &controller.Reconciler{
 		Client: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorder("reckon-operator"),
