@@ -18,7 +18,7 @@ type Subgraph struct {
 	Owner      string    `json:"owner,omitempty"`
 	Time       time.Time `json:"time"`
 	Version    int64     `json:"version"`
-	Statements int       `json:"statements"`
+	Statements int       `json:"statements"` // -1 where a list of a remote store does not know it
 }
 
 // GraphLink is a connection of a thing: what it says of To or of Value, or, Back, what To says of it.

@@ -33,9 +33,12 @@ type Info struct {
 	Owner   string    `json:"owner,omitempty"` // whose work it describes; empty: of nobody in particular
 	Time    time.Time `json:"time"`            // of its last change
 	Version int64     `json:"version"`         // only rises, also over deletion and restoring a backup
-	Quads   int       `json:"statements"`
+	Quads   int       `json:"statements"`      // or UnknownQuads
 	Deleted bool      `json:"deleted,omitempty"`
 }
+
+// UnknownQuads stands for a number of statements that a list does not know.
+const UnknownQuads = -1
 
 // Put is what is written.
 type Put struct {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"reckon/graph"
 	"reckon/graph/embedded"
 	"reckon/graph/feed"
+	"reckon/graph/remote"
 	"reckon/query"
 	"reckon/store"
 	"reckon/web/graphapi"
@@ -24,6 +26,9 @@ type Graph struct {
 	Base       string // of ids; empty is urn:reckon:
 	URL        string // under which others reach this server; empty is its address
 	Loki       string // URL of the store of logs; empty for none
+	// Store is the address of the Graph Store Protocol of another store, Query that of its SPARQL; see remote.Options. Empty: the
+	// graph is in the database of the catalogue.
+	Store, Query string
 }
 
 // graphState is the file that remembers which database the graph was in.
@@ -34,7 +39,8 @@ const timestampsKept = 6 * time.Hour
 
 // knowledge is the knowledge graph of a server.
 type knowledge struct {
-	store *embedded.Store
+	store *embedded.Store // with a remote store: what it knows of versions
+	away  *remote.Store   // nil where the graph is here
 	feed  *feed.Feed
 	due   chan struct{}
 	// snapshots are nil unless clients of GLACIATION ask.
@@ -75,7 +81,20 @@ func (s *Server) openGraph(ctx context.Context) error {
 		return err
 	}
 	s.graph = k
+	if c.Store != "" {
+		if k.away, err = remote.Open(remote.Options{Store: c.Store, Query: c.Query, Registry: k.store}); err != nil {
+			return fmt.Errorf("--graph-store: %w", err)
+		}
+	}
 	return nil
+}
+
+// subgraphs is where the graph is.
+func (k *knowledge) subgraphs() graph.Store {
+	if k.away != nil {
+		return k.away
+	}
+	return k.store
 }
 
 // explainGraph says that a database is away in the word of the graph.
@@ -103,16 +122,19 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	}
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
-		Store: s.graph.store, Workloads: s.catalogue, Nodes: views, Base: s.config.Graph.Base, Site: site,
+		Store: s.graph.subgraphs(), Workloads: s.catalogue, Nodes: views, Base: s.config.Graph.Base, Site: site,
 		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Clock: time.Now,
 	})
 	if s.graph.snapshots != nil {
 		*s.graph.snapshots = snapshots{catalogue: s.catalogue, nodes: views, engine: s.engine, series: s.series, now: time.Now}
 	}
-	return graphapi.New(graphapi.Options{
-		Store: s.graph.store, Querier: s.graph.store, Updater: s.graph.store, Watcher: s.graph.store,
-		Origin: site, Compatible: s.config.Graph.Compatible, Logger: s.log,
-	})
+	o := graphapi.Options{Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: site, Compatible: s.config.Graph.Compatible, Logger: s.log}
+	if s.graph.away != nil {
+		o.Forwarder = s.graph.away
+	} else {
+		o.Querier, o.Updater = s.graph.store, s.graph.store
+	}
+	return graphapi.New(o)
 }
 
 // runGraph writes what changed in the catalogue into the graph, until ctx ends.
@@ -132,7 +154,7 @@ func (s *Server) runGraph(ctx context.Context) error {
 			return nil
 		case <-s.graph.due:
 		case <-minutes.C:
-			if _, err := s.graph.store.DropTimestamps(ctx, time.Now().Add(-timestampsKept)); err != nil && ctx.Err() == nil {
+			if _, err := embedded.DropTimestamps(ctx, s.graph.subgraphs(), time.Now().Add(-timestampsKept)); err != nil && ctx.Err() == nil {
 				s.log.Warn("old graphs of clients could not be dropped", "err", err)
 			}
 		case <-hours.C:

@@ -50,7 +50,11 @@ func newGraphList(g *globals) *cobra.Command {
 			t := term.NewTable(term.Column{Title: "SUBGRAPH", Shrink: 24}, term.Column{Title: "OWNER", Shrink: 8}, term.Column{Title: "ORIGIN", Shrink: 8},
 				term.Column{Title: "CHANGED"}, term.Column{Title: "VERSION", Right: true}, term.Column{Title: "STATEMENTS", Right: true})
 			for _, s := range list {
-				t.Add(s.ID, s.Owner, s.Origin, s.Time.Local().Format("2006-01-02 15:04:05"), strconv.FormatInt(s.Version, 10), strconv.Itoa(s.Statements))
+				n := "-"
+				if s.Statements >= 0 {
+					n = strconv.Itoa(s.Statements)
+				}
+				t.Add(s.ID, s.Owner, s.Origin, s.Time.Local().Format("2006-01-02 15:04:05"), strconv.FormatInt(s.Version, 10), n)
 			}
 			return t.Print(g.screen())
 		},

@@ -54,7 +54,7 @@ func (s *Store) adopt(ctx context.Context, from graph.Info, quads []graph.Quad) 
 }
 
 // DropTimestamps deletes the graphs named timestamp:MS, or ending so, of before a time; clients of GLACIATION write one at every tick.
-func (s *Store) DropTimestamps(ctx context.Context, before time.Time) (dropped int, err error) {
+func DropTimestamps(ctx context.Context, s graph.Store, before time.Time) (dropped int, err error) {
 	list, err := s.List(ctx)
 	if err != nil {
 		return 0, err

@@ -334,7 +334,7 @@ func TestDropTimestamps(t *testing.T) {
 	for _, id := range []string{"timestamp:1000", "timestamp:2000", "x:node/timestamp:1999", "x:a-timestamp:1", "timestamp:x"} {
 		write(t, s, id, "v")
 	}
-	if n, err := s.DropTimestamps(context.Background(), time.UnixMilli(2000)); err != nil || n != 2 {
+	if n, err := embedded.DropTimestamps(context.Background(), s, time.UnixMilli(2000)); err != nil || n != 2 {
 		t.Error(n, err)
 	}
 	if got := ask(t, s, "SELECT ?g { GRAPH ?g {} } ORDER BY ?g"); got != "<timestamp:2000>\n<timestamp:x>\n<x:a-timestamp:1>" {
