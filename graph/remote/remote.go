@@ -130,7 +130,9 @@ func (s *Store) ask(ctx context.Context, method, id string, body []byte) ([]byte
 	if err != nil {
 		return nil, 0, err
 	}
-	r.Header.Set("Accept", "application/n-triples")
+	if method == http.MethodGet { // Virtuoso refuses a PUT that says what answer it takes
+		r.Header.Set("Accept", "application/n-triples, text/turtle;q=0.9")
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/n-triples")
 	}
@@ -194,9 +196,9 @@ func (s *Store) read(ctx context.Context, id string) ([]graph.Quad, error) {
 	if err != nil || status == http.StatusNotFound { // stores forget graphs without statements
 		return nil, err
 	}
-	quads, err := graph.ReadNQuads(bytes.NewReader(raw), graph.Limits{})
+	quads, err := graph.ReadTurtle(bytes.NewReader(raw), graph.Name(id), graph.Limits{}) // which N-Triples are, too
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s answered no N-Triples: %w", graph.ErrUnavailable, s.store.url.Host, err)
+		return nil, fmt.Errorf("%w: %s answered no Turtle: %w", graph.ErrUnavailable, s.store.url.Host, err)
 	}
 	return quads, nil
 }
