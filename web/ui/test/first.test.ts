@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { cell, csv } from "../src/lib/csv";
 import { alike, describe as described, titleOf } from "../src/lib/names";
+import { groupsOf } from "../src/lib/findings";
 import { rangeOf, seconds, shifted } from "../src/lib/span";
 import { todos, type Alert } from "../src/lib/todo";
 import type { Finding, Node } from "../src/lib/types";
@@ -50,5 +51,13 @@ describe("what needs somebody", () => {
     const l = todos([], [], [finding("1", "bob", "over-requested", "medium", 100), finding("2", "bob", "over-requested", "medium", 900), finding("3", "amy", "over-requested", "medium", 950), finding("4", "amy", "over-share", "high", 0)]);
     expect(l.map((t) => [t.who, t.rule, t.more, t.cost])).toEqual([["amy", "over-share", 0, 0], ["bob", "over-requested", 1, 1000], ["amy", "over-requested", 0, 950]]);
     expect(l[1]).toMatchObject({ since: "2026-11-22T01:00:00Z", text: "t2" });
+  });
+});
+
+describe("findings together", () => {
+  const f = (id: string, owner: string, rule: string, severity: string, value: number, unit = "core-seconds"): Finding => ({ id, rule, severity, state: "new", owner, text: "", first: "2026-11-22T0" + id + ":00:00Z", last: "", found: "", seen: "", evidence: [{ text: "", value, unit, wasted: true }, { text: "", value: 1e9, unit }] });
+  test("of one rule, person and severity, with what they cost; the gravest first", () => {
+    const l = groupsOf([f("3", "bob", "over-requested", "medium", 5), f("1", "bob", "over-requested", "medium", 7), f("2", "amy", "gpu-unused", "medium", 1, "gpu-seconds"), f("4", "bob", "over-requested", "high", 1)]);
+    expect(l.map((g) => [g.of[0].owner, g.of.length, g.cores, g.gpus, g.first.slice(11, 13)])).toEqual([["bob", 1, 1, 0, "04"], ["amy", 1, 0, 1, "02"], ["bob", 2, 12, 0, "01"]]);
   });
 });

@@ -1,6 +1,6 @@
 // The pieces that every page is made of.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Asked, Failure } from "./api";
 import { ago, clock, exact, human, known, unknown, utc, type Unit } from "./units";
 import { me, nodeLink, ownerLink, workloadLink } from "./state";
@@ -101,13 +101,19 @@ export function Columns({ of, keys, fixed, pick }: { of: { key: string; title: s
     onChange={(e) => pick(of.map((x) => x.key).filter((k) => (k === c.key ? e.currentTarget.checked : keys.includes(k))))} /> {c.title}</label>)}</div></details>;
 }
 
+/** Beyond so many rows only those in sight are drawn, each of the same height. */
+const manyRows = 120, rowHigh = 34;
 export interface Col<T> { title: string; cell: (r: T) => ComponentChildren; number?: boolean; sort?: string; hide?: boolean }
 export function Table<T>({ cols, rows, caption, keyOf, sort, onSort }: { cols: Col<T>[]; rows: T[]; caption: string; keyOf: (r: T, i: number) => string; sort?: string; onSort?: (s: string) => void }) {
-  return <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
-    <table><caption class="hidden">{caption}</caption>
+  const many = rows.length > manyRows, [at, setAt] = useState(0), first = many ? Math.max(0, Math.min(at, rows.length - 60)) : 0, end = many ? Math.min(rows.length, first + 60) : rows.length;
+  const scrolled = (e: Event) => { const next = Math.max(0, Math.floor((e.currentTarget as HTMLElement).scrollTop / rowHigh) - 15); if (Math.abs(next - at) >= 5) setAt(next); };
+  return <div class={"scroll" + (many ? " many_" : "")} tabIndex={0} role="region" aria-label={caption} onScroll={many ? scrolled : undefined}>
+    <table aria-rowcount={many ? rows.length + 1 : undefined}><caption class="hidden">{caption}</caption>
       <thead><tr>{cols.map((c) => <th scope="col" class={c.number ? "number" : ""} aria-sort={c.sort && sort === c.sort ? "ascending" : c.sort && sort === "-" + c.sort ? "descending" : undefined}>
         {c.sort && onSort ? <button class="sort" onClick={() => onSort(sort === "-" + c.sort ? c.sort! : "-" + c.sort)}>{c.title}<span aria-hidden="true">{sort === c.sort ? " ↑" : sort === "-" + c.sort ? " ↓" : ""}</span></button> : c.title}</th>)}</tr></thead>
-      <tbody>{rows.map((r, i) => <tr key={keyOf(r, i)}>{cols.map((c) => <td class={c.number ? "number" : ""}>{c.cell(r)}</td>)}</tr>)}</tbody>
+      <tbody>{first > 0 && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={first * rowHigh} /></td></tr>}
+        {rows.slice(first, end).map((r, i) => <tr key={keyOf(r, first + i)} aria-rowindex={many ? first + i + 2 : undefined}>{cols.map((c) => <td class={c.number ? "number" : ""}>{c.cell(r)}</td>)}</tr>)}
+        {end < rows.length && <tr class="space" aria-hidden="true"><td colSpan={cols.length}><svg width="1" height={(rows.length - end) * rowHigh} /></td></tr>}</tbody>
     </table></div>;
 }
 

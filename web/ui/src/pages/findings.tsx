@@ -6,7 +6,9 @@ import { Choice, clean, Dialog, Empty, Name, NodeName, Owner, Problem, Q, Show, 
 import { axis, niceStep, onto } from "../lib/stack";
 import { go, has, me, param, set, workloadLink } from "../lib/state";
 import { query } from "../lib/search";
+import { groupsOf, type FindingGroup } from "../lib/findings";
 import { stepLines } from "../lib/steps";
+import { wordsOf } from "../lib/todo";
 import type { Finding, FindingDifference, FindingList, FindingOwner, FindingSteps } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
@@ -26,7 +28,27 @@ export function Findings() {
       <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>
     {trying && <WhatIf close={() => setTrying(false)} />}
     <Show a={a}>{(d) => (d.findings.length === 0 ? <Empty>{d.looked ? <>Nothing was found. The server looked <When t={d.looked} relative />.</> : "The server has not looked yet; it does so a few minutes after its start."}</Empty>
-      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p><Owners of={d.owners ?? []} />{d.findings.map((f) => <One key={f.id} f={f} again={a.again} open={d.findings.length <= few} />)}</>)}</Show></>;
+      : <><p class="quiet" role="status">{d.total} finding{d.total === 1 ? "" : "s"}{d.total > d.findings.length && `, the gravest ${d.findings.length}`}; looked <When t={d.looked} relative /></p><Owners of={d.owners ?? []} /><Groups of={d.findings} again={a.again} /></>)}</Show></>;
+}
+
+/** Findings of one rule and person together, those that cost most first; a search among them. */
+function Groups({ of, again }: { of: Finding[]; again: () => void }) {
+  const find = param("q").toLowerCase(), hit = (f: Finding) => [f.rule, f.owner, f.workload, f.node, f.text, f.part].some((t) => (t ?? "").toLowerCase().includes(find));
+  const list = find === "" ? of : of.filter(hit), groups = useMemo(() => groupsOf(list), [list]);
+  return <>{of.length > few && <label class="search"><span class="hidden">Find among them</span><input type="search" data-search placeholder="Find by person, work, node or words" value={param("q")} onInput={(e) => set({ q: e.currentTarget.value })} /></label>}
+    {groups.length === 0 ? <Empty>No finding matches. <button onClick={() => set({ q: "" })}>Show all</button></Empty> : groups.map((g, i) => (g.of.length === 1 ? <One key={g.key} f={g.of[0]} again={again} open={of.length <= few} /> : <Group key={g.key} g={g} again={again} open={i === 0} few={of.length <= few} />))}</>;
+}
+
+function Group({ g, again, open, few: small }: { g: FindingGroup; again: () => void; open: boolean; few: boolean }) {
+  const [muting, setMuting] = useState(false), [done, setDone] = useState(""), f = g.of[0], [shown, setShown] = useState(open);
+  const all = async (reason: string, until: string) => {
+    let failed = "", n = 0;
+    for (const x of g.of) await ask(`/api/reckon/v1/findings/${encodeURIComponent(x.id)}/mute?` + new URLSearchParams({ reason, until }), undefined, "POST").then(() => { n++; }, (e) => { failed = String((e as Error).message); });
+    setMuting(false); setDone(failed ? `${n} of ${g.of.length} are muted: ${failed}` : ""); again();
+  };
+  return <details class={"group note " + (severities[f.severity] ?? "info")} open={shown} onToggle={(e) => setShown(e.currentTarget.open)}><summary><b>{f.owner ? clean(f.owner) : clean(f.node ?? "")}</b>: {wordsOf(f.rule)} × {g.of.length} <span class="quiet">{clean(f.rule)}, {f.severity}{g.cores > 0 && <>, {human(g.cores, "core-seconds")} lost</>}{g.gpus > 0 && <>, {human(g.gpus, "gpu-seconds")} lost</>}, since <When t={g.first} /></span></summary>
+    {shown && <>{may() && <p><button onClick={() => setMuting(true)}>Mute all {g.of.length}…</button> <span role="status">{done}</span></p>}{g.of.map((x) => <One key={x.id} f={x} again={again} open={small} />)}</>}
+    {muting && <Mute f={f} close={() => setMuting(false)} send={(reason, until) => void all(reason, until)} />}</details>;
 }
 
 /** Who wastes how much, one line for each owner. */

@@ -69,7 +69,7 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
   return <>
     <Section title={k.title} aside={<Choice label="Show" value={stack} of={[["cpu", "CPU"], ["memory", "Memory"], ["energy", "Power"], ["gpu", "GPU"]]} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
       <Stack key={stack} node={sel} who={new URLSearchParams(site ? { node, site } : { node }).toString()} w={w} k={k} zoom={zoom} /></Section>
-    <div class="cols">
+    <div class="cols tall">
       <Lines title="Pressure (share of time waiting)" unit="ratio" w={w} zoom={zoom} empty="This kernel gives no pressure figures (PSI); boot with psi=1."
         of={[["CPU, some", `rate(node_pressure_cpu_waiting_seconds_total{${sel}}${r})`], ["memory, some", `rate(node_pressure_memory_waiting_seconds_total{${sel}}${r})`], ["memory, all", `rate(node_pressure_memory_stalled_seconds_total{${sel}}${r})`], ["I/O, some", `rate(node_pressure_io_waiting_seconds_total{${sel}}${r})`], ["I/O, all", `rate(node_pressure_io_stalled_seconds_total{${sel}}${r})`]]} />
       <Lines title="Disks" unit="bytes_per_second" w={w} zoom={zoom} empty="No disk has reported." by={["device"]}
