@@ -27,7 +27,7 @@ export function WorkloadPage() {
 /** An id, to be copied. */
 function Id({ id }: { id: string }) {
   const [said, setSaid] = useState("");
-  return <><code>{clean(id).slice(0, 160)}</code> <button class="quiet copy" aria-label={"Copy " + clean(id).slice(0, 80)} onClick={() => copy(id, (ok) => setSaid(ok ? "copied" : "not copied"))}>⧉</button><span role="status">{said}</span></>;
+  return <><code>{clean(id).slice(0, 160)}</code> <button class="quiet copy" aria-label={"Copy " + clean(id).slice(0, 80)} onClick={() => copy(id, (ok) => setSaid(ok ? "copied" : "not copied"))}>copy</button><span role="status">{said}</span></>;
 }
 
 /** A job array or a heterogeneous job as a whole. */
