@@ -9,12 +9,10 @@ import (
 	"reckon/internal/phrase"
 )
 
-// balance says where the work, the memory or the GPUs of one node, or the work of some tasks,
-// stand out.
+// balance says where the work, the memory or the GPUs of one node stand out.
 func (j *judge) balance() {
 	if j.u.CPUExact == figure.Exact {
 		j.work()
-		j.tasks()
 	}
 	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled && j.u.GPUExact == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
@@ -64,25 +62,4 @@ func (j *judge) spread(of func(*Node) *float64) (low, high Node, mean float64, o
 		}
 	}
 	return low, high, mean, len(j.u.Nodes) > 1
-}
-
-// tasks says which step has tasks that are idle while others work.
-func (j *judge) tasks() {
-	const idleTask = 0.05 // of the busiest
-	for i := range j.u.Steps {
-		s := &j.u.Steps[i]
-		most, idle := 0.0, 0
-		for _, v := range s.TaskSeconds {
-			most = max(most, v)
-		}
-		for _, v := range s.TaskSeconds {
-			if v < idleTask*most {
-				idle++
-			}
-		}
-		if idle > 0 && most >= settled {
-			j.say("task_balance", Warning, float64(idle), "count", "balance.tasks",
-				phrase.Words{"idle": strconv.Itoa(idle), "tasks": strconv.Itoa(len(s.TaskSeconds)), "step": s.text()})
-		}
-	}
 }

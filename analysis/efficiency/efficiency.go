@@ -57,8 +57,6 @@ type Step struct {
 	State       string // lower case
 	ExitCode    *int
 	WallSeconds float64
-	// TaskSeconds is the CPU time of each of its tasks; empty where that is not known.
-	TaskSeconds []float64
 }
 
 // Neighbour is another owner's use of the nodes of a workload in its time.

@@ -197,12 +197,6 @@ func TestJudge(t *testing.T) {
 			u.Nodes = []Node{{Name: "a", Memory: at(60 << 30)}, {Name: "b", Memory: at(1 << 30)}, {Name: "c", Memory: at(1 << 30)}}
 		}),
 			"info memory_balance: node a needed 2.9 times the memory of the mean of its 3 nodes: what all of them ask for is what this one needs"},
-		"one task idle": {bare(func(u *Usage) {
-			u.Steps = []Step{{ID: "0", Name: "mpi", State: "completed", TaskSeconds: []float64{3000, 1}}}
-		}), "warning task_balance: 1 of the 2 tasks of step 0 (mpi) was idle while others worked"},
-		"tasks all work":  {bare(func(u *Usage) { u.Steps = []Step{{ID: "0", State: "completed", TaskSeconds: []float64{3000, 150}}} }), ""},
-		"tasks all sleep": {bare(func(u *Usage) { u.Steps = []Step{{ID: "0", State: "completed", TaskSeconds: []float64{29, 0}}} }), ""},
-
 		"29 s": {Usage{WallSeconds: 29, CPUSeconds: at(1), Cores: at(64), CoresP95: at(1), Batch: true}, "info short: it ran for 29 s: too short to judge how well it used what it was allocated"},
 		"30 s": {Usage{WallSeconds: 30, CPUSeconds: at(30), Cores: at(64), CoresP95: at(1), Batch: true}, "warning cores: it used 1 of the 64 cores it was allocated on average (1.6 %), and no more than 1 for 95 % of the time"},
 	} {
@@ -310,7 +304,7 @@ func TestFinite(t *testing.T) {
 				return false
 			}
 			// Only what is exact is judged.
-			if u.CPUExact != figure.Exact && slices.Contains([]string{"idle", "balance", "task_balance"}, v.Kind) || u.CPUExact != figure.Exact && v.Kind == "cores" && v.Severity != Info || u.MemoryExact != figure.Exact && v.Kind == "memory" && v.Severity != Info {
+			if u.CPUExact != figure.Exact && slices.Contains([]string{"idle", "balance"}, v.Kind) || u.CPUExact != figure.Exact && v.Kind == "cores" && v.Severity != Info || u.MemoryExact != figure.Exact && v.Kind == "memory" && v.Severity != Info {
 				t.Logf("judged: %+v", v)
 				return false
 			}

@@ -121,7 +121,6 @@ func TestEdges(t *testing.T) {
 		"nodes for ten minutes":            {nodes(1.0/6, 4, 0), "imbalance nodes medium"},
 		"nodes for less":                   {nodes(0.166, 4, 0), ""},
 		"nodes by a lower bound":           {job(1, 1, func(w *misuse.Workload) { w.PerNode, w.CPUInexact = map[string]float64{"a": 9000, "b": 0}, true }), ""},
-		"half of the tasks":                {job(1, 1, func(w *misuse.Workload) { w.PerTask = map[string]float64{"0": 3600, "1": 0} }), "imbalance tasks high"},
 		"busiest GPU 20 %":                 {job(1, 1, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 720, "b": 0} }), "imbalance gpus high"},
 		"busiest GPU less":                 {job(1, 1, func(w *misuse.Workload) { w.PerGPU = map[string]float64{"a": 719, "b": 0} }), ""},
 		"100 faults a second":              {job(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(360000) }), "memory-thrashing faults medium"},

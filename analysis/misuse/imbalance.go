@@ -7,7 +7,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// imbalance: some of its nodes, GPUs or tasks are idle while others work.
+// imbalance: some of its nodes or GPUs are idle while others work.
 func imbalance(w *Workload, p *Policy) (out []Finding) {
 	b := p.Imbalance
 	wall := w.Wall()
@@ -24,7 +24,6 @@ func imbalance(w *Workload, p *Policy) (out []Finding) {
 	}{
 		{"nodes", "nodes", w.PerNode, b.Busy, "cores", w.CPUInexact, w.idleCores},
 		{"gpus", "GPUs", w.PerGPU, b.GPUBusy, "ratio", w.GPUInexact, w.idleGPUs},
-		{"tasks", "tasks", w.PerTask, b.Busy, "cores", w.CPUInexact, w.idleCores},
 	} {
 		if len(k.by) < 2 || k.inexact {
 			continue

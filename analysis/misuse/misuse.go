@@ -93,9 +93,8 @@ type Workload struct {
 	// not measured, or only in total.
 	Connections *float64
 	Connects    *Line
-	// PerNode is its CPU time by node, PerGPU the busy time by device, PerTask the CPU time by
-	// task of a step, in seconds.
-	PerNode, PerGPU, PerTask map[string]float64
+	// PerNode is its CPU time by node, PerGPU the busy time by device, in seconds.
+	PerNode, PerGPU map[string]float64
 }
 
 // Wall is how long it lasted, in seconds.

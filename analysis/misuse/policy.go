@@ -142,7 +142,7 @@ type CannotStartRule struct {
 	Minimum Duration `yaml:"minimum"`
 }
 
-// ImbalanceRule is about nodes, GPUs and tasks of one job.
+// ImbalanceRule is about nodes and GPUs of one job.
 type ImbalanceRule struct {
 	On      bool     `yaml:"on"`
 	Minimum Duration `yaml:"minimum"`
