@@ -421,10 +421,13 @@ func TestStepsOfEachSize(t *testing.T) {
 	first := part(0, "resizing", step("batch", "resizing"), step("0", "completed"), step("1", "resizing"))
 	second := part(0, "resizing", step("1", "completed"), step("2", "failed"))
 	last := part(0, "completed", step("3", "completed"))
-	second.Submit, last.Submit = at(100), at(200)
+	second.Submit, second.End, last.Submit = at(100), at(200), at(200)
 	last.StepCount = 5 // of which four were left out
 	tracker := NewJobTracker()
-	tracker.UpdateAccounting([]Job{other, first, second, last})
+	tracker.UpdateAccounting([]Job{first, last}) // some query
+	tracker.UpdateAccounting([]Job{other, first, second})
+	tracker.UpdateAccounting([]Job{other, first, second}) // the next one, of a time that overlaps
+	tracker.UpdateAccounting([]Job{last})
 	if len(tracker.runs) != 1 {
 		t.Fatalf("%d runs", len(tracker.runs))
 	}

@@ -25,8 +25,9 @@ var (
 	_ Source = (*Rest)(nil)
 )
 
-// The final states, as sacct(1) and the REST service name them.
+// The final states, and that of the part of a run before its allocation was changed, as sacct(1)
+// and the REST service name them.
 const (
-	finalStatesShort = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,TO"
-	finalStatesLong  = "BOOT_FAIL,CANCELLED,COMPLETED,DEADLINE,FAILED,NODE_FAIL,OUT_OF_MEMORY,PREEMPTED,REQUEUED,TIMEOUT"
+	finalStatesShort = "BF,CA,CD,DL,F,NF,OOM,PR,RQ,RS,TO"
+	finalStatesLong  = "BOOT_FAIL,CANCELLED,COMPLETED,DEADLINE,FAILED,NODE_FAIL,OUT_OF_MEMORY,PREEMPTED,REQUEUED,RESIZING,TIMEOUT"
 )

@@ -38,6 +38,8 @@ type JobTracker struct {
 	runs     map[key]*run
 	round    uint64
 	polledAt time.Time // of the last poll of the queue; samples of runs that last have this time
+	// parts are what runs were before their allocation was changed last, by id.
+	parts map[string][]Job
 }
 
 // key is the identity of a run within the cluster.
@@ -63,7 +65,7 @@ type run struct {
 const started = "started"
 
 // NewJobTracker returns a tracker without runs.
-func NewJobTracker() *JobTracker { return &JobTracker{runs: map[key]*run{}} }
+func NewJobTracker() *JobTracker { return &JobTracker{runs: map[key]*run{}, parts: map[string][]Job{}} }
 
 func (b *JobTracker) run(j *Job) *run {
 	k := key{j.ID, j.Submit.Unix()}
@@ -110,13 +112,14 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 
 // UpdateAccounting takes over records of accounting.
 func (b *JobTracker) UpdateAccounting(jobs []Job) {
-	parts := map[string][]*Job{} // of runs that were resized, up to each change
 	for i := range jobs {
 		j := &jobs[i]
-		parts[j.ID] = slices.DeleteFunc(parts[j.ID], func(part *Job) bool { return part.joinSteps(j) })
 		if j.State == "resizing" {
-			parts[j.ID] = append(parts[j.ID], j)
+			b.keepPart(j)
 			continue // the last record of the run has its end
+		}
+		for k := range b.parts[j.ID] {
+			b.parts[j.ID][k].joinSteps(j)
 		}
 		b.resized(j)
 		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
@@ -148,12 +151,27 @@ func (b *JobTracker) resized(j *Job) {
 	j.Submit = j.Start // the run before the change was not seen
 }
 
+// keepPart keeps the record of a run up to a change of its allocation, with the steps of the
+// records before: the one behind the change may come with a later query.
+func (b *JobTracker) keepPart(j *Job) {
+	list := b.parts[j.ID]
+	i := slices.IndexFunc(list, func(had Job) bool { return sameSecond(had.Start.Sub(j.Start)) })
+	switch {
+	case i < 0:
+		b.parts[j.ID] = append(list, *j)
+	case j.End.After(list[i].End): // else it was read before
+		list[i].joinSteps(j)
+		list[i] = *j
+	}
+}
+
 // joinSteps adds the steps of the part of a run before its allocation was changed to the record
-// of the part behind it. A step that went on through the change is in both, or, as the script
-// and what runs beside it (seen with 22.05), in the first alone, as if the change had ended it. It reports whether both are of one run.
-func (j *Job) joinSteps(next *Job) bool {
+// of the part behind it, where both are of one run. A step that went on through the change is in
+// both, or, as the script and what runs beside it (seen with 22.05), in the first alone, as if the
+// change had ended it.
+func (j *Job) joinSteps(next *Job) {
 	if !sameSecond(j.Start.Sub(next.Start)) {
-		return false
+		return
 	}
 	steps, more := slices.Clone(j.Steps), 0
 	for i := range steps {
@@ -170,7 +188,6 @@ func (j *Job) joinSteps(next *Job) bool {
 	}
 	next.StepCount = max(j.StepCount, len(j.Steps)) + max(next.StepCount-len(next.Steps), 0) + more
 	next.Steps = steps
-	return true
 }
 
 // sameSecond reports whether two times written in whole seconds are one.
@@ -275,6 +292,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 		l := b.runs[k]
 		if l.forgotten(now) {
 			delete(b.runs, k)
+			delete(b.parts, k.id)
 			continue
 		}
 		at, ok := l.due(now, b.polledAt, next[k])

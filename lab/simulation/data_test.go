@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
+	"reckon/catalogue"
 	"reckon/catalogue/database"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
@@ -250,5 +252,51 @@ func TestStretch(t *testing.T) {
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("a run that was ended says nothing")
+	}
+}
+
+// TestFillAsRebuilt: the catalogue of a filled directory has the rows that are made of its series
+// when they are read again, those of jobs that ended before the agents were there included.
+func TestFillAsRebuilt(t *testing.T) {
+	dir := t.TempDir()
+	s := site(t, simulate.Config{Nodes: 3, Jobs: 60, Seed: 8, For: 6 * time.Hour})
+	installed := s.From.Add(2 * time.Hour)
+	f := simulation.New(simulation.Config{Site: s, Installed: installed})
+	log := slog.New(slog.DiscardHandler)
+	if _, err := simulation.Fill(t.Context(), f, dir, "x", log, simulation.Stretch{Until: s.End(), Tick: time.Minute, Export: 2 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	facts, err := database.Open(filepath.Join(dir, "catalogue.db"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	before := 0
+	rows := func() (ids []string) {
+		list, _, err := facts.Workloads(t.Context(), store.Filter{Kinds: []string{"slurm"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list {
+			if !r.End.IsZero() && r.End.Before(installed) {
+				before++
+			}
+			ids = append(ids, r.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	filled := rows()
+	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(dir, "series"), Retention: -1, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer series.Close()
+	clock := func() time.Time { return s.End() }
+	if _, err := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Gone: time.Minute, Clock: clock, Logger: log}).Rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if rebuilt := rows(); !slices.Equal(filled, rebuilt) || before < 2 {
+		t.Errorf("%d filled, %d rebuilt, %d of jobs that ended before:\n%v\n%v", len(filled), len(rebuilt), before, filled, rebuilt)
 	}
 }
