@@ -77,7 +77,7 @@ func (b *Jobs) runOf(ctx context.Context, w *client.Workload) (rightsize.Run, er
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
 	r := rightsize.Run{
-		Seconds: w.WallSeconds, Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
+		Seconds: ranSeconds(w), Nodes: max(1, len(w.Nodes)), CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, GPUSeconds: w.GPUSeconds,
 		Cores: cores, Memory: memory, GPUs: gpus, TimeLimit: w.RequestSeconds,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,

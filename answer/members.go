@@ -134,7 +134,7 @@ func addMember(s *client.MemberSums, w *client.Workload) {
 	if w.MemoryPeakBytes != nil {
 		s.MemoryPeakBytes = new(max(orZero(s.MemoryPeakBytes), *w.MemoryPeakBytes))
 	}
-	held := max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
+	held := ranSeconds(w)
 	if w.CPUSeconds != nil {
 		s.Measured++
 	}
@@ -165,7 +165,7 @@ func memberVerdicts(m *client.Members) []client.Verdict {
 			failed = append(failed, strings.TrimPrefix(w.ID, string(workload.Slurm)+"/")+" ("+strings.ReplaceAll(w.State, "_", " ")+")")
 		}
 		if cores, by := w.GivenCores(); cores != nil && *cores > 0 && w.CPUSeconds != nil && w.WallSeconds > 0 {
-			used, given = used+*w.CPUSeconds, given+*cores*max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
+			used, given = used+*w.CPUSeconds, given+*cores*ranSeconds(w)
 			allocated = allocated && by
 		}
 	}
@@ -186,4 +186,10 @@ func memberVerdicts(m *client.Members) []client.Verdict {
 			Text: fmt.Sprintf("its %ss used %s of the core time that they %s", word, format.Percent(used/given), was)})
 	}
 	return out
+}
+
+// ranSeconds is for how long a workload ran or could have: its wall time less the time for which
+// the scheduler had suspended it. Its time limit and allocation count so, too.
+func ranSeconds(w *client.Workload) float64 {
+	return max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
 }

@@ -46,7 +46,7 @@ func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, err
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
 	use := scaling.Use{
-		WallSeconds: w.WallSeconds, Given: cores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
+		WallSeconds: ranSeconds(&w), Given: cores, CoresMean: w.CoresMean, CoresP50: w.CoresP50, CoresP95: w.CoresP95,
 		Waits: w.State == "pending", CPUSeconds: w.CPUSeconds, WaitSeconds: w.CPUWaitSeconds, ThrottledSeconds: w.ThrottledSeconds,
 		GPUs: gpus, GPUSeconds: w.GPUSeconds, MemoryNeeded: w.MemoryNeededPeakBytes, Memory: memory, SwapPeak: w.SwapBytes,
 	}
@@ -212,7 +212,7 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 			out.LeftOut++
 			continue
 		}
-		one := client.ScaleRun{ID: r.ID, Start: r.Start, CoresFrom: from, Seconds: r.WallSeconds, CPUSeconds: r.CPUSeconds}
+		one := client.ScaleRun{ID: r.ID, Start: r.Start, CoresFrom: from, Seconds: ranSeconds(&r), CPUSeconds: r.CPUSeconds}
 		if cores != nil {
 			one.Cores = *cores
 		}
@@ -220,7 +220,7 @@ func (s *Scale) runs(ctx context.Context, out *client.Scale) error {
 			one.GPUs, _ = r.GivenGPUs()
 			one.GPUSeconds = r.GPUSeconds
 		}
-		if !endedWell(&r) || r.WallSeconds < shortest.Seconds() || one.Size(out.SizeUnit) < 1 || out.SizeUnit == "gpus" && one.GPUs == nil {
+		if !endedWell(&r) || ranSeconds(&r) < shortest.Seconds() || one.Size(out.SizeUnit) < 1 || out.SizeUnit == "gpus" && one.GPUs == nil {
 			out.LeftOut++
 			continue
 		}

@@ -21,7 +21,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *client.WorkloadDetail) ([]client
 			"it was last heard of as %s, at %s: whether and when it ended is not known, and it is not judged", d.State, until(d).UTC().Format(time.RFC3339))}}, nil
 	}
 	u := efficiency.Usage{
-		Running: d.Running, State: d.State, Reason: d.Reason, EndedBy: d.EndedByUser, ExitCode: d.ExitCode, WallSeconds: d.WallSeconds, Steps: judgedSteps(d.Steps),
+		Running: d.Running, State: d.State, Reason: d.Reason, EndedBy: d.EndedByUser, ExitCode: d.ExitCode, WallSeconds: ranSeconds(&d.Workload), Steps: judgedSteps(d.Steps),
 		CPUSeconds: d.CPUSeconds, CPUWaitSeconds: d.CPUWaitSeconds, CoresP95: d.CoresP95, ThrottledSeconds: d.ThrottledSeconds,
 		MemoryNeeded: d.MemoryNeededPeakBytes, MemoryPeak: d.MemoryPeakBytes, SwapPeak: d.SwapBytes, OOMKills: d.OOMKills, GPUSeconds: d.GPUSeconds, IOWaitSeconds: d.IOWaitSeconds, ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes,
 		TimeLimit: d.RequestSeconds, Nodes: byNode(d.Parts),

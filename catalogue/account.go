@@ -30,6 +30,7 @@ type account struct {
 	Programs                          map[place]program // of its parts
 	State, Reason                     string
 	StateAt                           int64
+	Before                            reportedState // the state before this one
 
 	QOS                  string
 	EndedBy, EndedByUser string
@@ -42,6 +43,13 @@ type account struct {
 
 	touched bool
 	Ended   bool // in the last row that was written
+}
+
+// reportedState is a state by the batch system and the time of its last sample. The fields are
+// exported for gob.
+type reportedState struct {
+	State, Reason string
+	At            int64
 }
 
 // place is where a part of a workload runs.

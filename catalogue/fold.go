@@ -220,6 +220,11 @@ func (f *fold) split(k key, mine *account) {
 			}
 		}
 		a.splitSteps(mine)
+		if mine.reported() && a.StateAt >= mine.from(true) {
+			mine.State, mine.Reason, mine.StateAt = a.State, a.Reason, a.StateAt
+			a.State, a.Reason, a.StateAt = a.Before.State, a.Before.Reason, a.Before.At
+			a.touched = true
+		}
 		mine.Owner, mine.Kind, mine.Name, mine.Account = a.Owner, a.Kind, a.Name, a.Account
 		mine.Partition, mine.Command, mine.Programs = a.Partition, a.Command, maps.Clone(a.Programs)
 	}
@@ -370,6 +375,9 @@ func (a *account) note(s slot, t int64, n *series.Labels) {
 	case s == infoSlot && t >= a.FactsAt:
 		a.facts(t, n)
 	case s == stateSlot && t >= a.StateAt:
+		if a.State != n.Rest["state"] || a.Reason != n.Rest["reason"] {
+			a.Before = reportedState{a.State, a.Reason, a.StateAt}
+		}
 		a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
 	case s == nodesSlot:
 		a.NodeList = n.Rest["nodes"]

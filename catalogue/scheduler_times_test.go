@@ -168,6 +168,30 @@ func TestReportedJob(t *testing.T) {
 	}
 }
 
+// The state of the next run is read a moment before its submit time: it is that of the next run
+// all the same, and the run before keeps its own.
+func TestReportedStateBeforeItsRun(t *testing.T) {
+	c := newCluster(t)
+	c.says(10, "slurm/3", "running", 5, 6, 0)
+	c.measures(30, "n1", "slurm/3", 6, 0, 10)
+	c.at(31, "slurm/3 running 5-6-? 10")
+	state := metric.Batch{Time: sec(50)}
+	state.Add(metric.NewSeries(simState, "slurm/3", "slurm", "", "alice", "pending", "BeginTime"), 1)
+	if err := c.s.Append(t.Context(), map[string]string{"site": "x"}, &state); err != nil {
+		t.Fatal(err)
+	}
+	c.now = sec(51)
+	advance(t, c.b)
+	submit := metric.Batch{Time: sec(50)}
+	submit.Add(metric.NewSeries(simSubmit, "slurm/3", "slurm", "", "alice"), unix(40))
+	if err := c.s.Append(t.Context(), map[string]string{"site": "x"}, &submit); err != nil {
+		t.Fatal(err)
+	}
+	c.at(55, "slurm/3 running 5-6-? 10", "slurm/3 pending 40-40-? ?")
+	c.s2(39, "slurm/3", "node_fail", 5, 6, 38)
+	c.at(60, "slurm/3 node_fail 5-6-38 10", "slurm/3 pending 40-40-? ?")
+}
+
 // A job is over before the batch system is asked, and clocks differ by some seconds.
 func TestReportedAfterwards(t *testing.T) {
 	c := newCluster(t)

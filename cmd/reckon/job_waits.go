@@ -58,7 +58,11 @@ func (p *page) times(w client.Workload, now time.Time) {
 			waited = "after " + term.Seconds(&s) + " in the queue"
 		}
 	}
-	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end, "wall "+term.Seconds(&w.WallSeconds))
+	suspended := ""
+	if s := w.SuspendedSeconds; s != nil && *s > 0 {
+		suspended = "of it " + term.Seconds(s) + " suspended"
+	}
+	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end, "wall "+term.Seconds(&w.WallSeconds), suspended)
 }
 
 // asks holds what was asked for, where nothing was used of it yet.

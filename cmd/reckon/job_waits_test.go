@@ -32,6 +32,9 @@ func TestPagesOfWhatWaits(t *testing.T) {
 			"Efficiency not available for jobs in the PENDING state.\n"},
 		"began since": {one("pending", func(w *client.Workload) { w.Running, w.CPUSeconds, w.Start, w.WallSeconds = true, &cpu, *ago(1), 60 }), "running",
 			[]string{"started", "after 29m 0s in the queue", "wall 1m 0s"}, []string{"waits"}, "State: RUNNING\n"},
+		"suspended": {one("completed", func(w *client.Workload) {
+			w.CPUSeconds, w.Start, w.End, w.WallSeconds, w.SuspendedSeconds = &cpu, *ago(10), ago(4), 360, new(90.0)
+		}), "completed", []string{"wall 6m 0s", "of it 1m 30s suspended"}, []string{"waits"}, "State: COMPLETED"},
 		"never began": {one("cancelled", func(w *client.Workload) { w.Start, w.End = *ago(10), ago(10) }), "cancelled",
 			[]string{"before it began", "waited 20m 0s", "What it asked for"}, []string{"started", "wall"}, "State: CANCELLED\n"},
 		"an array": {one("started", func(w *client.Workload) { w.Start, w.End = *ago(5), ago(5) }), "started",

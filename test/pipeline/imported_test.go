@@ -41,6 +41,7 @@ func TestImported(t *testing.T) {
 		"node-fail": {"critical node_fail: a node failed under it after 20 min", "exit"},
 		"preempted": {"info preempted: it had to make room for a job of higher priority after 20 min", "exit"},
 		"asked":     {"it used 0.5 of the 4 cores it asked for", "allocated"},
+		"suspended": {"it used 0.9 of the 1 core it was allocated on average (90 %)", "75 %"}, // of the time in which it could run
 		"never":     {"info queue: it was cancelled by alice after it had waited for 10 min, and never started", "critical"},
 	} {
 		if got := s.Said(name); !strings.Contains(got, c.want) || strings.Contains(got, c.deny) {
