@@ -61,6 +61,9 @@ type Config struct {
 
 	// Compat names views under which Gather also shows each export; see metric/compat.
 	Compat []string
+	// StoreCompat also puts those views into each export, with a job and an instance, for a
+	// store that dashboards of others ask; see compat.go.
+	StoreCompat bool
 
 	// State is the file that carries the accounts over a restart; empty for none.
 	State string
@@ -151,6 +154,7 @@ type Agent struct {
 	sharing  sharing
 	own      owning
 	views    []compat.View
+	stored   storedViews
 	known    map[uint64]*membership
 	leaders  map[int32]*leader
 	handles  map[string]*sharedHandle

@@ -339,3 +339,32 @@ func TestConfigMistakes(t *testing.T) {
 		}
 	}
 }
+
+// TestStoredViews: with StoreCompat an export holds the views as well, under a job of their own
+// and the name of the node as instance; the exposition has them without both, as a scrape adds
+// its own. Without it the export holds our names only.
+func TestStoredViews(t *testing.T) {
+	for _, store := range []bool{true, false} {
+		a := open(t, Config{Source: "procfs", Node: "n1", Compat: []string{"kepler", "cadvisor"}, StoreCompat: store, Expose: true, PowerModel: noModel})
+		for range 3 {
+			if err := a.tick(); err != nil {
+				t.Fatal(err)
+			}
+			a.export(time.Now())
+		}
+		_, marked := sum(&a.batch, "machine_memory_bytes", "job", "reckon-compat", "instance", "n1")
+		if want := map[bool]int{true: 1, false: 0}[store]; marked != want {
+			t.Errorf("store %v: %d of machine_memory_bytes with our job, want %d", store, marked, want)
+		}
+		var b metric.Batch
+		if err := a.Gather(&b); err != nil {
+			t.Fatal(err)
+		}
+		if _, n := sum(&b, "machine_memory_bytes"); n != 1 {
+			t.Errorf("store %v: %d of machine_memory_bytes are exposed, want 1", store, n)
+		}
+		if _, n := sum(&b, "machine_memory_bytes", "job", "reckon-compat"); n != 0 {
+			t.Error("a scrape would meet our job")
+		}
+	}
+}

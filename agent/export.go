@@ -56,11 +56,19 @@ func (a *Agent) export(now time.Time) {
 	for _, u := range a.sensors {
 		a.status = append(a.status, client.Sensor{Sensor: u.name, Up: u.up, Reason: u.reason})
 	}
+	n := len(a.batch.Samples)
+	all := n
+	if a.config.Expose || a.config.StoreCompat {
+		all = a.exportViews(&a.batch)
+	}
 	if a.config.Expose {
 		a.current = 1 - a.current
-		n := len(a.batch.Samples)
-		a.exportViews(&a.batch)
 		a.exposed[a.current].copy(&a.batch)
+	}
+	if a.config.StoreCompat {
+		a.batch.Samples = append(a.batch.Samples[:n], a.batch.Samples[all:]...)
+		a.stored.mark(&a.batch, n)
+	} else {
 		a.batch.Samples = a.batch.Samples[:n] // views are for scrapes: the store keeps our names
 	}
 }

@@ -62,6 +62,7 @@ func Open(c Config) (*Agent, []Note, error) {
 		_ = a.Close()
 		return nil, nil, err
 	}
+	a.stored.instance = a.config.Node
 	a.restore()
 	return a, notes, nil
 }

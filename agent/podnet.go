@@ -96,8 +96,9 @@ func (n *podNet) each(series *metric.Cache, b *metric.Batch, f func(*netns.Count
 	series.Sweep()
 }
 
-// exportViews appends the views, and before them what is shown for their sake only. The store keeps none of it.
-func (a *Agent) exportViews(b *metric.Batch) {
+// exportViews appends the views, and before them what is shown for their sake only. The views begin
+// at the sample that it returns.
+func (a *Agent) exportViews(b *metric.Batch) (begin int) {
 	upTo := map[string]int{}
 	own := len(b.Samples)
 	if slices.Contains(a.config.Compat, compat.CAdvisorName) {
@@ -108,6 +109,7 @@ func (a *Agent) exportViews(b *metric.Batch) {
 		a.exportEnded(b)
 		upTo[compat.KubeName] = len(b.Samples)
 	}
+	begin = len(b.Samples)
 	for _, v := range a.views {
 		if n, ok := upTo[v.Name()]; ok {
 			v.Append(b, n)
@@ -115,4 +117,5 @@ func (a *Agent) exportViews(b *metric.Batch) {
 			v.Append(b, own)
 		}
 	}
+	return begin
 }

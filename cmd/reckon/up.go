@@ -95,7 +95,7 @@ on where it stopped.`,
 	f.StringVar(&o.agent.Tegrastats, "tegrastats", "", "on a Jetson, a file or named pipe that tegrastats writes to")
 	f.StringVar(&o.agent.PowerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
 	f.StringVar((*string)(&o.agent.Idle), "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
-	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
+	f.StringSliceVar(&o.agent.Compat, "compat", nil, "show /metrics, and keep in the store, also under the names of other programs: "+strings.Join(compat.Names(), ", "))
 	o.own.register(f, &o.agent)
 	kubeletFlags(f, &o.agent.Kubelet, g.getenv)
 	scrapeFlag(f, &o.scrape)
@@ -120,6 +120,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 	if g.getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // most of the heap is series that stay: less room for garbage
 	}
+	o.agent.StoreCompat = true
 	level := slog.LevelWarn
 	if o.verbose {
 		level = slog.LevelDebug

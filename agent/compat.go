@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"slices"
+
+	"reckon/metric"
+)
+
+// compatJob is the label job of views in the store, so that whoever adds up over jobs does not
+// add ours to those of a real exporter beside it.
+const compatJob = "reckon-compat"
+
+// storedViews gives the series of views the labels job and instance that a scrape would add,
+// for a store that nobody scrapes for.
+type storedViews struct {
+	instance string
+	descs    map[*metric.Desc]*metric.Desc
+	series   map[*metric.Series]*metric.Series
+	before   map[*metric.Series]*metric.Series // of the last generation
+}
+
+// mark changes the series of samples from n on.
+func (v *storedViews) mark(b *metric.Batch, n int) {
+	if v.descs == nil {
+		v.descs = make(map[*metric.Desc]*metric.Desc)
+	}
+	if count := len(b.Samples) - n; v.series == nil || len(v.series) > 2*count+64 {
+		v.before, v.series = v.series, make(map[*metric.Series]*metric.Series, count) // what ended is forgotten
+	}
+	for i := n; i < len(b.Samples); i++ {
+		s := b.Samples[i].Series
+		own := v.series[s]
+		if own == nil {
+			if own = v.before[s]; own == nil {
+				own = v.labelled(s)
+			}
+			v.series[s] = own
+		}
+		b.Samples[i].Series = own
+	}
+}
+
+// labelled returns s with the two labels, where the view has none of its own.
+func (v *storedViews) labelled(s *metric.Series) *metric.Series {
+	d := v.descs[s.Desc]
+	if d == nil {
+		own := *s.Desc
+		own.Labels = slices.Clone(own.Labels)
+		for _, l := range []string{"job", "instance"} {
+			if !slices.Contains(own.Labels, l) {
+				own.Labels = append(own.Labels, l)
+			}
+		}
+		d = &own
+		v.descs[s.Desc] = d
+	}
+	values := slices.Clone(s.Values)
+	for _, l := range d.Labels[len(s.Values):] {
+		values = append(values, map[string]string{"job": compatJob, "instance": v.instance}[l])
+	}
+	out := metric.NewSeries(d, values...)
+	out.Created = s.Created
+	return out
+}
