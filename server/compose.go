@@ -158,7 +158,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Fit = &answer.Fit{Views: views, Waits: s.catalogue, Rollups: s.catalogue, GPUs: views, Outage: outage, Clock: time.Now}
 	s.forecasts = &forecast.Keeper{
 		Rollups: s.catalogue, Catalogue: s.catalogue, Store: s.catalogue, Series: s.series, Engine: s.engine.Within(5_000_000, time.Minute),
-		Hour: forecastHour, Location: time.Local, Clock: time.Now,
+		Hour: forecastHour, Location: time.Local, Clock: time.Now, Output: s.config.Forecasts,
 	}
 	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
 	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(), Clock: time.Now}

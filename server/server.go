@@ -75,6 +75,8 @@ type Config struct {
 	Alerts Alerts
 	// Policy holds the thresholds for findings of misuse, YAML; empty is the default.
 	Policy []byte
+	// Forecasts takes the forecasts of each day; nil for none.
+	Forecasts forecast.Output
 	// Slurm asks the controller of a Slurm cluster; nil for none.
 	Slurm *Slurm
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).

@@ -60,9 +60,21 @@ type Keeper struct {
 	Location  *time.Location // where days begin; nil is UTC
 	Clock     func() time.Time
 
+	// Output takes the forecasts of each daily run, once or again; nil for none. Where it fails they are offered again.
+	Output Output
+
 	mu    sync.Mutex // one run at a time
+	sent  time.Time  // when the daily run was made that was written last
 	odd   []misuse.Finding
 	oddAt time.Time // up to when odd was looked for
+}
+
+// PastHours is how many hours a forecast rests on at most.
+const PastHours = past * 24
+
+// Output writes forecasts elsewhere; interop/influx does. The same forecast may come twice.
+type Output interface {
+	Write(ctx context.Context, list []store.Forecast) error
 }
 
 // Rollups are the hours; store.Rollups has them.
@@ -108,11 +120,47 @@ func (k *Keeper) Look(ctx context.Context) (int, error) {
 	if err != nil || end.IsZero() {
 		return 0, err
 	}
+	n := 0
 	steps, err := k.due(ctx, end)
-	if err != nil || steps == 0 {
-		return 0, err
+	if err == nil && steps > 0 {
+		n, err = k.make(ctx, end, steps)
 	}
-	return k.make(ctx, end, steps)
+	return n, errors.Join(err, k.write(ctx))
+}
+
+// write gives the forecasts of the newest daily run to the output, unless they have been taken.
+func (k *Keeper) write(ctx context.Context) error {
+	if k.Output == nil {
+		return nil
+	}
+	runs, err := k.Store.Forecasts(ctx, store.ForecastFilter{Subject: done, Newest: true})
+	if err != nil {
+		return err
+	}
+	made := time.Time{}
+	for _, r := range runs {
+		if r.Name == "daily" {
+			made = r.Made
+		}
+	}
+	if !made.After(k.sent) {
+		return nil
+	}
+	list, err := k.Store.Forecasts(ctx, store.ForecastFilter{Since: made, Until: made.Add(time.Millisecond)})
+	if err != nil {
+		return err
+	}
+	daily := make([]store.Forecast, 0, len(list))
+	for i := range list {
+		if f := &list[i]; f.Subject != done && len(f.Point) == DailySteps && f.Made.Equal(made) {
+			daily = append(daily, *f)
+		}
+	}
+	if err := k.Output.Write(ctx, daily); err != nil {
+		return err
+	}
+	k.sent = made
+	return nil
 }
 
 // end is the hour up to which everything is in the roll-ups; zero where nothing is.

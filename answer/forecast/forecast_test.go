@@ -353,3 +353,47 @@ func TestAnomalies(t *testing.T) {
 		t.Errorf("three days later: %v", got)
 	}
 }
+
+// output takes forecasts unless it is away.
+type output struct {
+	got  [][]store.Forecast
+	away error
+}
+
+func (o *output) Write(_ context.Context, list []store.Forecast) error {
+	if o.away == nil {
+		o.got = append(o.got, list)
+	}
+	return o.away
+}
+
+// TestOutput: each daily run is written once; where the other store is away it is offered again, and the run itself is kept.
+func TestOutput(t *testing.T) {
+	s := open(t)
+	s.fill(t, 30)
+	o := &output{away: errors.New("away")}
+	s.keeper.Output = o
+	s.now = begin.AddDate(0, 0, 28).Add(3 * time.Hour)
+	if n, err := s.keeper.Look(t.Context()); n == 0 || err == nil {
+		t.Fatalf("%d forecasts, %v", n, err)
+	}
+	o.away = nil
+	for range 2 {
+		if n, err := s.keeper.Look(t.Context()); n != 0 || err != nil {
+			t.Fatalf("%d forecasts, %v", n, err)
+		}
+	}
+	s.look(t, s.now.Add(time.Hour)) // the hours renewed are not written
+	if len(o.got) != 1 || len(o.got[0]) == 0 {
+		t.Fatalf("written %d times", len(o.got))
+	}
+	for _, f := range o.got[0] {
+		if len(f.Point) != forecast.DailySteps || f.Subject == "run" {
+			t.Errorf("%s %s of %d hours", f.Subject, f.Name, len(f.Point))
+		}
+	}
+	s.look(t, s.now.AddDate(0, 0, 1))
+	if len(o.got) != 2 {
+		t.Errorf("written %d times after the second day", len(o.got))
+	}
+}

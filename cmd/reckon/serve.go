@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"reckon/answer/forecast"
 	"reckon/internal/buildinfo"
 	"reckon/internal/resident"
+	"reckon/interop/influx"
 	"reckon/server"
 	"reckon/store"
 )
@@ -32,6 +34,7 @@ type serveOptions struct {
 	alerts    server.Alerts
 	scrape    string
 	graph     graphFlags
+	forecasts string // where those of each day are written
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -69,6 +72,7 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	accessFlags(cmd, &o.access)
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
+	f.StringVar(&o.forecasts, "forecasts-to", "", "`URL` of an InfluxDB that the forecasts of each day are written to: http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET, &token_file=FILE behind it")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	configFlag(cmd)
 	return cmd
@@ -95,8 +99,12 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	forecasts, err := forecastsTo(o.forecasts)
+	if err != nil {
+		return err
+	}
 	s, err := server.Open(ctx, server.Config{
-		Slurm: slurm, Site: o.site,
+		Forecasts: forecasts, Slurm: slurm, Site: o.site,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
@@ -113,4 +121,16 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` goes on from here.")
 	}
 	return err
+}
+
+// forecastsTo opens what takes the forecasts of each day; nil without an address.
+func forecastsTo(address string) (forecast.Output, error) {
+	if address == "" {
+		return nil, nil
+	}
+	w, err := influx.New(address, forecast.PastHours)
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("--forecasts-to: %w", err)}
+	}
+	return w, nil
 }
