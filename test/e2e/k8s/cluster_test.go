@@ -95,9 +95,13 @@ func (b *bed) plugin(t *testing.T) {
 	before := b.env
 	defer func() { b.env = before }()
 	b.env = append(slices.Clone(b.env), "PATH="+dir+":"+filepath.Join(b.cache, "k8s-1.34")+":"+os.Getenv("PATH"))
-	if out := b.must("kubectl", "reckon", "jobs"); !strings.Contains(out, "deployment/shop/cart") {
-		t.Errorf("kubectl reckon jobs:\n%s", out)
-	}
+	b.until(time.Minute, "kubectl reckon jobs", func() string {
+		out, err := b.command(time.Minute, "", "kubectl", "reckon", "jobs")
+		if err != nil || !strings.Contains(out, "deployment/shop/cart") {
+			return fmt.Sprintf("%q %v", out, err)
+		}
+		return ""
+	})
 	if out, err := b.command(time.Minute, "", "kubectl", "reckon", "-n", "shop", "jobs"); err == nil {
 		t.Errorf("it finds a server where there is none: %s", out)
 	}
