@@ -185,7 +185,7 @@ func devices(t *testing.T, before, theirs, after []line) {
 		}
 		for who, v := range want {
 			from, ok1 := low[who]
-			if to, ok2 := high[who]; !ok1 || !ok2 || v < from || v > to {
+			if to, ok2 := high[who]; !ok1 || !ok2 || v < 0.9*from || v > to { // the kubelet reads sandboxes rarely, maybe before us
 				t.Errorf("%s of %s: the kubelet has %v, we %v (%v) before and %v (%v) after", name, who, v, from, ok1, to, ok2)
 			}
 		}
