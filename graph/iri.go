@@ -18,7 +18,7 @@ func CheckIRI(s string) error {
 		}
 	}
 	if scheme, _, ok := strings.Cut(s, ":"); !ok || !isScheme(scheme) {
-		return fmt.Errorf("the IRI %.80q is not absolute; begin it with a scheme such as https: or urn:", s)
+		return fmt.Errorf("the IRI %.80q is not absolute; begin it with a scheme (https, urn)", s)
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func showLogs(ctx context.Context, g *globals, o logOptions, d *client.WorkloadD
 		fmt.Fprintf(g.stdout, "%s %s %s\n", e.at.UTC().Format("2006-01-02T15:04:05.000Z"), term.Safe(e.from), term.Safe(e.text))
 	})
 	if err == nil && n == 0 {
-		err = fmt.Errorf("Loki has no line of %s from %s to %s", q, s.from.UTC().Format(time.RFC3339), s.to.UTC().Format(time.RFC3339))
+		err = fmt.Errorf("no line of %s from %s to %s in Loki", q, s.from.UTC().Format(time.RFC3339), s.to.UTC().Format(time.RFC3339))
 	}
 	return err
 }
@@ -227,7 +227,7 @@ func askLoki(ctx context.Context, base *url.URL, query string, from, to time.Tim
 		return nil, fmt.Errorf("ask Loki: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("Loki answers %s: %.200s", resp.Status, strings.TrimSpace(string(body)))
+		return nil, fmt.Errorf("answer of Loki: %s: %.200s", resp.Status, strings.TrimSpace(string(body)))
 	}
 	var answer struct {
 		Data struct {
@@ -239,7 +239,7 @@ func askLoki(ctx context.Context, base *url.URL, query string, from, to time.Tim
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Data.Type != "streams" {
-		return nil, fmt.Errorf("Loki's answer can not be read: %w", cmp.Or(err, errors.New("it has no streams; the selector is to be one of streams, without functions")))
+		return nil, fmt.Errorf("read the answer of Loki: %w", cmp.Or(err, errors.New("it has no streams; the selector is to be one of streams, without functions")))
 	}
 	var out []logLine
 	for _, r := range answer.Data.Result {
@@ -252,7 +252,7 @@ func askLoki(ctx context.Context, base *url.URL, query string, from, to time.Tim
 			text, _ := v[1].(string)
 			ns, err := strconv.ParseInt(at, 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("Loki's answer can not be read: the time %q", at)
+				return nil, fmt.Errorf("read the answer of Loki: %q is no time", at)
 			}
 			out = append(out, logLine{time.Unix(0, ns), cmp.Or(from, "-"), text})
 		}
