@@ -50,14 +50,14 @@ func TestRecordedMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const passes = 30
-			r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), 100*time.Millisecond)
+			const passes, tick = 8, time.Second // that of the agent: a shorter one is read less evenly
+			r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), tick)
 			w, err := recording.NewWriter(f, meta)
 			if err != nil {
 				t.Fatal(err)
 			}
 			shortProcesses(t)
-			if err := r.Record(t.Context(), w, passes, 100*time.Millisecond); err != nil {
+			if err := r.Record(t.Context(), w, passes, tick); err != nil {
 				t.Fatal(err)
 			}
 			if err := f.Close(); err != nil {

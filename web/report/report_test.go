@@ -79,7 +79,7 @@ func TestPageShowsFigures(t *testing.T) {
 // TestPageMarksBounds: figures that are no exact ones carry a mark, which is explained.
 func TestPageMarksBounds(t *testing.T) {
 	r := example()
-	for marked, want := range map[bool]int{false: 0, true: 1} {
+	for want, marked := range []bool{false, true} {
 		if marked {
 			r.Owners[0].Exactness.Add("cpu_seconds", figure.AtLeast)
 			r.Owners[0].Exactness.Add("gpu_seconds", figure.Modelled) // which is not known
