@@ -7,6 +7,7 @@ package own
 
 import (
 	"strings"
+	"time"
 
 	"reckon/graph"
 	"reckon/graph/object"
@@ -59,6 +60,16 @@ func (v Vocabulary) WorkloadID(kind, namespace, name, uid string) graph.Term {
 
 type writer struct{ quads []graph.Quad }
 
+// times adds when a subject started and ended, as far as it is known.
+func (w *writer) times(s graph.Term, start, end time.Time) {
+	if !start.IsZero() {
+		w.say(s, "startTime", graph.DateTime(start))
+	}
+	if !end.IsZero() {
+		w.say(s, "endTime", graph.DateTime(end))
+	}
+}
+
 func (w *writer) say(s graph.Term, p string, o graph.Term) {
 	if !strings.Contains(p, ":") {
 		p = Namespace + p
@@ -96,12 +107,7 @@ func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
 	w.text(id, "owner", o.Owner)
 	w.text(id, "state", o.State)
 	w.text(id, "scheduler", o.Scheduler)
-	if !o.Start.IsZero() {
-		w.say(id, "startTime", graph.DateTime(o.Start))
-	}
-	if !o.End.IsZero() {
-		w.say(id, "endTime", graph.DateTime(o.End))
-	}
+	w.times(id, o.Start, o.End)
 	v.owners(w, id, o.Owners)
 	for _, n := range o.RunsOn {
 		w.say(id, "runsOn", v.NodeID(n))
@@ -125,12 +131,7 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 	w.text(id, "uid", o.UID)
 	w.text(id, "state", o.Phase)
 	w.text(id, "scheduler", o.Scheduler)
-	if !o.Start.IsZero() {
-		w.say(id, "startTime", graph.DateTime(o.Start))
-	}
-	if !o.End.IsZero() {
-		w.say(id, "endTime", graph.DateTime(o.End))
-	}
+	w.times(id, o.Start, o.End)
 	v.owners(w, id, o.Owners)
 	if o.Node != "" {
 		w.say(id, "runsOn", v.NodeID(o.Node))
