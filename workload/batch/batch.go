@@ -22,6 +22,7 @@
 package batch
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,14 +33,14 @@ import (
 // system is one batch system.
 type system struct {
 	kind    workload.Kind
-	group   func(pieces []cgpath.Piece) (i int, ok bool) // the piece that names the job; len(pieces) when none does
-	job     func(name string) string                     // of the name of a group or the variable; "" when it is none
+	group   func(pieces []cgpath.Piece) (i int, ok bool) // the piece that names the job; len(pieces) when none does; nil without groups
+	job     func(name string) string                     // of the name of a group; "" when it is none
 	env     func(h *workload.Hint) string                // the job's name; "" outside of jobs
 	facts   func(h *workload.Hint) workload.Facts
 	daemons []string // of root or the system's own user
 }
 
-var systems = []system{
+var systems = [...]system{
 	{
 		kind: workload.PBS, group: after([]string{"pbs_jobs.service", "jobid"}, []string{"pbs_jobs.service", "jobs"}, []string{"torque"}),
 		job: pbsJob, env: pbsEnvironment, facts: pbsFacts, daemons: []string{"pbs_mom", "pbs_tmrsh", "pbs_demux", "pbs_attach"},
@@ -49,15 +50,14 @@ var systems = []system{
 		job: sgeJob, env: sgeEnvironment, facts: sgeFacts, daemons: []string{"sge_execd", "sge_shepherd"},
 	},
 	{
-		kind: workload.LSF, group: func([]cgpath.Piece) (int, bool) { return 0, false },
-		job: lsfJob, env: lsfEnvironment, facts: lsfFacts, daemons: []string{"sbatchd", "res", "lim", "pim", "melim", "mbatchd"},
+		kind: workload.LSF, env: lsfEnvironment, facts: lsfFacts, daemons: []string{"sbatchd", "res", "lim", "pim", "melim", "mbatchd"},
 	},
 }
 
 // Resolver implements [workload.Resolver].
 type Resolver struct {
-	jobs   [3]cgpath.Memo[job] // of each system, by the path of the job's group
-	layout [3]bool             // the system makes control groups on this node
+	jobs   [len(systems)]cgpath.Memo[job] // of each system, by the path of the job's group
+	layout [len(systems)]bool             // the system makes control groups on this node
 }
 
 var _ workload.Resolver = (*Resolver)(nil)
@@ -100,6 +100,9 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 
 // find looks for a system's group among those of a process.
 func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
+	if systems[i].group == nil {
+		return "", ""
+	}
 	for _, c := range h.Cgroups {
 		pieces := cgpath.Split(c.Path)
 		at, ok := systems[i].group(pieces)
@@ -139,15 +142,7 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 // daemon reports whether a process is the system's own. Users can call a program what they
 // like, so only those of system users are.
 func (s *system) daemon(h *workload.Hint) bool {
-	if h.UID >= 1000 {
-		return false
-	}
-	for _, name := range s.daemons {
-		if h.Comm == name {
-			return true
-		}
-	}
-	return false
+	return h.UID < 1000 && slices.Contains(s.daemons, h.Comm)
 }
 
 // after finds the piece that follows one of several beginnings of a path, which may lie
@@ -211,8 +206,6 @@ func sgeJob(s string) string {
 	}
 	return s
 }
-
-func lsfJob(s string) string { return indexed(s) }
 
 func decimal(s string) bool {
 	if s == "" || s[0] == '+' || s[0] == '0' {
