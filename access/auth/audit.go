@@ -90,7 +90,7 @@ type refusals struct {
 	of map[string]*attempts
 }
 
-// mostRefusals bounds the addresses that are told apart in a window.
+// mostRefusals bounds the addresses that are counted apart in a window.
 const mostRefusals = 200
 
 // count adds a refusal, and reports how many there were since the last entry and whether one

@@ -29,11 +29,11 @@ type Authenticator struct {
 	// Basic are users of the web configuration (name and bcrypt hash), which were checked
 	// already when a request comes here: they are admin.
 	Basic bool
-	// Proxies are the addresses of reverse proxies that are believed: X-Forwarded-For tells
-	// them from whom a request comes, X-Forwarded-Proto whether it came by TLS.
+	// Proxies are the addresses of trusted reverse proxies. Of a request from one the client's
+	// address is taken from X-Forwarded-For, and its scheme from X-Forwarded-Proto.
 	Proxies []netip.Prefix
-	// Peer tells which Unix user sends a request from this machine, for those who send no
-	// credentials; nil: nobody asks.
+	// Peer returns the Unix user that sends a request from this machine, for requests without
+	// credentials; nil: it is not looked up.
 	Peer func(*http.Request) (peer.Peer, bool)
 	// Insecure makes everybody admin who sends no credentials. Local does so while there are no
 	// users: only this machine reaches the address.
@@ -78,8 +78,8 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{Role: access.Admin}, nil
 }
 
-// local is who sends a request from this machine without credentials, as the kernel tells
-// it: root and the user that this server runs as are admin, others see their own work, and who
+// local returns the viewer of a request from this machine without credentials, by the Unix
+// user of the connection: root and the user that this server runs as are admin, others see their own work, and who
 // is not known (another network namespace) sees what has no names. Agents go on sending.
 func (a *Authenticator) local(r *http.Request) access.Viewer {
 	p, ok := a.Peer(r)

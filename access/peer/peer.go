@@ -21,7 +21,7 @@ type Peer struct {
 	Name string // as the machine calls the user; the number where it knows no name
 }
 
-// ErrUnknown says that the kernel does not tell who it is.
+// ErrUnknown reports that the kernel knows no owner of the connection's other end.
 var ErrUnknown = errors.New("the kernel does not tell whose connection it is")
 
 // overflow is the number of users that another user namespace does not map
