@@ -1,0 +1,11 @@
+// Package codes holds the status codes that the packages over the stub of gRPC name.
+package codes
+
+// Code is a status code of gRPC.
+type Code uint32
+
+// The codes that are named.
+const (
+	Unknown       Code = 2
+	Unimplemented Code = 12
+)

@@ -1,0 +1,2 @@
+// Package insecure is empty: tests of other modules name it.
+package insecure

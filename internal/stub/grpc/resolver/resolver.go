@@ -1,0 +1,2 @@
+// Package resolver is empty: tests of other modules name it.
+package resolver

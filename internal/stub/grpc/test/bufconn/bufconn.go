@@ -1,0 +1,2 @@
+// Package bufconn is empty: tests of other modules name it.
+package bufconn

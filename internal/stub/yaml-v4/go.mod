@@ -1,0 +1,3 @@
+module go.yaml.in/yaml/v4
+
+go 1.26.0
