@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -128,15 +129,32 @@ func valueSpans(p place, it chunkenc.Iterator) []startSpan {
 	return out
 }
 
-// going is how far a run is known to go on, and from when on at which places.
+// going is when the places of a run had samples, so far as is known.
 type going struct {
-	until  int64
-	places map[place]int64
+	places map[place]seenSpan
 }
 
-func (g *going) at(p place, since int64) {
-	if t, ok := g.places[p]; !ok || since < t {
-		g.places[p] = since
+// seenSpan is when a place began, or had its first sample, and when it had its last one.
+type seenSpan struct{ since, until int64 }
+
+func (g *going) at(p place, since, until int64) {
+	s, ok := g.places[p]
+	if !ok || since < s.since {
+		s.since = since
+	}
+	s.until = max(s.until, until)
+	g.places[p] = s
+}
+
+// before are the places that began earlier than a start. Those that began with it, or later, are no
+// evidence that the run went on: they may be of the same new run, whose nodes report in any order.
+func (g *going) before(start int64) iter.Seq2[place, seenSpan] {
+	return func(yield func(place, seenSpan) bool) {
+		for p, s := range g.places {
+			if s.since < start-sameStart && !yield(p, s) {
+				return
+			}
+		}
 	}
 }
 
@@ -193,9 +211,7 @@ func (f *fold) join(k key, list, ends []startSpan) {
 			}
 			f.placed[k][l.place] = mine
 		}
-		g := known[mine]
-		g.until = max(g.until, l.last)
-		g.at(l.place, l.start)
+		known[mine].at(l.place, l.start, l.last)
 	}
 }
 
@@ -231,24 +247,18 @@ func (f *fold) split(k key, mine *account) {
 }
 
 func (a *account) going() *going {
-	g := &going{until: a.seen(), places: map[place]int64{}}
+	g := &going{places: map[place]seenSpan{}}
 	for _, t := range a.Tracks {
-		g.at(place{t.Node, t.Part}, t.First)
+		since := t.First
+		if t.Slot == startSlot {
+			since = min(since, int64(t.FirstV*1000))
+		}
+		g.at(place{t.Node, t.Part}, since, t.T)
 	}
 	for p, e := range a.Ends {
-		g.at(p, e.End)
+		g.at(p, e.End, e.T)
 	}
 	return g
-}
-
-// on reports whether a part of the run was on the node.
-func (g *going) on(node string) bool {
-	for p := range g.places {
-		if p.Node == node {
-			return true
-		}
-	}
-	return false
 }
 
 // continues reports whether l is a start of the run of a.
@@ -258,25 +268,29 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 		return true
 	case l.last < a.Start:
 		return false
-	case l.start > g.until:
-		// After a pause: a part not seen before is the next step, unless all
-		// parts are over and it is on another node; the same part again is the workload
-		// begun again.
-		_, again := g.places[l.place]
-		return !again && l.start <= g.until+nextPart && (g.on(l.Node) || !a.over(g, l.start, ends))
 	}
-	return !a.over(g, l.start, ends)
+	var until int64
+	onNode, again := false, false
+	for p, s := range g.before(l.start) {
+		until = max(until, s.until)
+		onNode = onNode || p.Node == l.Node
+		again = again || p == l.place
+	}
+	over := a.over(g, l.start, ends)
+	if l.start <= until || until == 0 {
+		return !over
+	}
+	// After a pause: a part not seen before is the next step, unless all
+	// parts are over and it is on another node; the same part again is the workload
+	// begun again.
+	return !again && l.start <= until+nextPart && (onNode || !over)
 }
 
-// over reports whether every part of a run had ended when another began. Parts that
-// began no earlier than that one do not count: they may be of the same new run.
+// over reports whether every part of a run had ended when another began.
 func (a *account) over(g *going, start int64, ends []startSpan) bool {
-	before := 0
-	for p, since := range g.places {
-		if since >= start {
-			continue
-		}
-		before++
+	some := false
+	for p := range g.before(start) {
+		some = true
 		e, ok := a.Ends[p]
 		ended := ok && e.End <= start
 		for _, x := range ends {
@@ -286,7 +300,7 @@ func (a *account) over(g *going, start int64, ends []startSpan) bool {
 			return false
 		}
 	}
-	return before > 0
+	return some
 }
 
 func abs(v int64) int64 { return max(v, -v) }

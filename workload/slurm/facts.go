@@ -27,6 +27,7 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 		Name:         cgpath.Clean(get("SLURM_JOB_NAME")),
 		Account:      cgpath.Clean(get("SLURM_JOB_ACCOUNT")),
 		Partition:    cgpath.Clean(get("SLURM_JOB_PARTITION")),
+		Run:          runOf(h),
 		RequestCores: cores(get("SLURM_JOB_CPUS_PER_NODE"), get("SLURM_CPUS_ON_NODE")),
 	}
 	switch {
@@ -44,6 +45,15 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 		f.RequestSeconds = end - start
 	}
 	return f
+}
+
+// runOf names the run of a job by the time at which it was allocated (SLURM_JOB_START_TIME), which is the same on all its
+// nodes and another after each requeue; "" where Slurm does not write it.
+func runOf(h *workload.Hint) string {
+	if s, _ := h.Getenv("SLURM_JOB_START_TIME"); count(s) > 0 {
+		return s
+	}
+	return ""
 }
 
 // cores prefers the processors of the job on each node ("8" or "8(x4)") to those of the

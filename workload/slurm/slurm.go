@@ -90,6 +90,9 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	j, known := r.jobs.Get(at.path)
 	was := j
+	if h.PID == h.PGID && begunAgain(h, &at, &j) {
+		j = job{}
+	}
 	if j.name == "" {
 		name(h, &at, &j)
 	}
@@ -126,6 +129,16 @@ func owner(h *workload.Hint, at *place) string {
 		return h.User
 	}
 	return ""
+}
+
+// begunAgain reports whether a process, the first of its group as tasks are, is of a later run of the job number than the
+// one that is remembered: of a requeued job, or of another that was given the number.
+func begunAgain(h *workload.Hint, at *place, j *job) bool {
+	if j.facts.Run == "" {
+		return false
+	}
+	id, ok := jobID(h)
+	return ok && (!at.number || id == at.job) && count(j.facts.Run) < count(runOf(h))
 }
 
 // name takes name and facts from the environment, if it is one of this job.

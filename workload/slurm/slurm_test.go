@@ -122,6 +122,36 @@ func TestOneNamePerJob(t *testing.T) {
 	}
 }
 
+// A number that comes again on a node, by a requeue or for another user's job, has the facts of its new run.
+func TestNumberComesAgain(t *testing.T) {
+	const dir = "/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0"
+	run := func(start, name string) map[string]string {
+		return map[string]string{"SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": name, "SLURM_JOB_START_TIME": start}
+	}
+	r := New()
+	member := hint(1001, "member", v2(dir), run("1700009999", "forged"))
+	member.PID, member.PGID = 8, 7
+	for i, tt := range []struct {
+		h                *workload.Hint
+		run, name, owner string
+	}{
+		{hint(1000, "script", v2(dir), run("1700000000", "train")), "1700000000", "train", "alice"},
+		{hint(1000, "task", v2(dir), run("1700000000", "other")), "1700000000", "train", "alice"},
+		{hint(1000, "old", v2(dir), run("1699999999", "old")), "1700000000", "train", "alice"},
+		{member, "1700000000", "train", "alice"},
+		{hint(1001, "script", v2(dir), run("1700000001", "fold")), "1700000001", "fold", "bob"},
+		{hint(1001, "task", v2(dir), map[string]string{}), "1700000001", "fold", "bob"},
+	} {
+		if tt.h != member {
+			tt.h.PGID = tt.h.PID
+		}
+		id, ok := r.Resolve(tt.h)
+		if !ok || id.Facts.Run != tt.run || id.Facts.Name != tt.name || id.Owner != tt.owner {
+			t.Errorf("process %d: %+v, %v", i, id, ok)
+		}
+	}
+}
+
 // A variable set by hand means nothing on a node where Slurm makes control groups.
 func TestEnvironmentAloneIsNotBelieved(t *testing.T) {
 	r := New()
@@ -141,7 +171,7 @@ func TestFacts(t *testing.T) {
 		"SLURM_JOB_CPUS_PER_NODE": "16(x2)", "SLURM_MEM_PER_CPU": "2048", "SLURM_JOB_GPUS": "0,2-3", "SLURM_JOB_START_TIME": "1700000000", "SLURM_JOB_END_TIME": "1700003600",
 	}
 	id, _ := New().Resolve(hint(1000, "app", nil, env))
-	want := workload.Facts{Name: "tr?ain", Account: "ec12", Partition: "accel", RequestCores: 16, RequestMemoryBytes: 32 << 30, RequestGPUs: 3, RequestSeconds: 3600}
+	want := workload.Facts{Name: "tr?ain", Account: "ec12", Partition: "accel", Run: "1700000000", RequestCores: 16, RequestMemoryBytes: 32 << 30, RequestGPUs: 3, RequestSeconds: 3600}
 	if id.Facts != want {
 		t.Errorf("\n got %+v\nwant %+v", id.Facts, want)
 	}
