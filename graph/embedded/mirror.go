@@ -24,6 +24,7 @@ type mirror struct {
 	delta   *sparql.Index
 	stale   map[sparql.ID]bool // graphs of base that delta has, or that are gone
 	graphs  map[sparql.ID]graph.Info
+	terms   termCache
 	timer   *time.Timer
 }
 
@@ -39,6 +40,7 @@ func (m *mirror) drop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.loaded, m.base, m.delta, m.stale, m.graphs = false, nil, nil, nil, nil
+	m.terms.clear()
 }
 
 // update brings the mirror up to what the database has now.
@@ -83,6 +85,7 @@ func (s *Store) update(ctx context.Context) error {
 func (s *Store) load(ctx context.Context, db querier) error {
 	m := &s.mirror
 	m.stale, m.graphs, m.delta = map[sparql.ID]bool{}, map[sparql.ID]graph.Info{}, sparql.NewIndex(nil)
+	m.terms.clear()
 	list, err := infos(ctx, db, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0`)
 	if err != nil {
 		return err

@@ -90,15 +90,16 @@ func (v *view) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error
 
 // Terms implements sparql.Dataset.
 func (v *view) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, error) {
-	at := make(map[int64]int, len(ids))
 	out := make([]graph.Term, len(ids))
-	for i, id := range ids {
-		at[int64(id)] = i
+	missing := v.m.terms.look(ids, out)
+	at := make(map[int64]int, len(missing))
+	for _, i := range missing {
+		at[int64(ids[i])] = i
 	}
-	err := inChunks(ids, func(part []sparql.ID) (err error) {
+	err := inChunks(missing, func(part []int) (err error) {
 		args := make([]any, len(part))
-		for i, id := range part {
-			args[i] = int64(id)
+		for i, j := range part {
+			args[i] = int64(ids[j])
 		}
 		rows, err := v.s.o.DB.QueryContext(ctx, `SELECT id, term FROM graph_terms WHERE id IN (`+placeholders(1, len(args))+`)`, args...)
 		if err != nil {
@@ -123,6 +124,7 @@ func (v *view) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, error)
 	if at := slices.Index(out, graph.Term{}); at >= 0 {
 		return nil, fmt.Errorf("%w: %d", sparql.ErrNoTerm, ids[at])
 	}
+	v.m.terms.keep(ids, out, missing)
 	return out, nil
 }
 

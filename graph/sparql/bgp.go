@@ -76,16 +76,29 @@ func (e *eval) cheapest(list []triple, bound []bool) (int, error) {
 	return best, nil
 }
 
-// side is one place of a triple for a row: a fixed id, or 0 and the variable that takes what is found.
-func (e *eval) side(s slot, row []ID) (id ID, free int, err error) {
-	if !s.isVar() {
-		id, err = e.canonical(e.intern(s.term))
-		return id, -1, err
+// position is subject, predicate or object of a triple: a fixed term, or a variable.
+type position struct {
+	id ID
+	v  int // -1: fixed
+}
+
+func (e *eval) position(s slot) (position, error) {
+	if s.isVar() {
+		return position{v: s.v}, nil
 	}
-	if row[s.v] == 0 {
-		return 0, s.v, nil
+	id, err := e.canonical(e.intern(s.term))
+	return position{id, -1}, err
+}
+
+// in is what the position has in a row: a fixed id, or 0 and the variable that takes what is found.
+func (n position) in(e *eval, row []ID) (id ID, free int, err error) {
+	if n.v < 0 {
+		return n.id, -1, nil
 	}
-	id, err = e.canonical(row[s.v])
+	if row[n.v] == 0 {
+		return 0, n.v, nil
+	}
+	id, err = e.canonical(row[n.v])
 	return id, -1, err
 }
 
@@ -93,13 +106,20 @@ func (e *eval) side(s slot, row []ID) (id ID, free int, err error) {
 func (e *eval) triple(t triple, seeds *table) (*table, error) {
 	out := newTable(e.width)
 	out.merge(seeds.may)
+	out.data = make([]ID, 0, len(seeds.data))
 	row := make([]ID, e.width)
 	var found []Quad
+	subject, err1 := e.position(t.s)
+	predicate, err2 := e.position(t.p)
+	object, err3 := e.position(t.o)
+	if err := cmp.Or(err1, err2, err3); err != nil {
+		return nil, err
+	}
 	for i := range seeds.len() {
 		seed := seeds.row(i)
-		s, sv, err1 := e.side(t.s, seed)
-		p, pv, err2 := e.side(t.p, seed)
-		o, ov, err3 := e.side(t.o, seed)
+		s, sv, err1 := subject.in(e, seed)
+		p, pv, err2 := predicate.in(e, seed)
+		o, ov, err3 := object.in(e, seed)
 		if err := cmp.Or(err1, err2, err3); err != nil {
 			return nil, err
 		}

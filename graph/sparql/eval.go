@@ -1,6 +1,7 @@
 package sparql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,6 +132,15 @@ func (e *eval) add(t *table, row []ID) error {
 	return e.tick()
 }
 
+// addAll appends the rows of a table within the limits.
+func (e *eval) addAll(t, rows *table) error {
+	if len(t.data)+len(rows.data) > e.limits.Cells || t.len()+rows.len() > e.limits.Rows {
+		return fmt.Errorf("%w: a step of it has more than %d rows; narrow it", ErrTooMuch, t.len())
+	}
+	t.data = append(t.data, rows.data...)
+	return e.ctx.Err()
+}
+
 // intern gives a term an id of this query.
 func (e *eval) intern(t graph.Term) ID {
 	if t.IsZero() {
@@ -245,12 +255,8 @@ func (n *union) eval(e *eval, seeds *table) (*table, error) {
 	out := newTable(e.width)
 	out.merge(left.may)
 	out.merge(right.may)
-	for _, t := range []*table{left, right} {
-		for i := range t.len() {
-			if err := e.add(out, t.row(i)); err != nil {
-				return nil, err
-			}
-		}
+	if err := cmp.Or(e.addAll(out, left), e.addAll(out, right)); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -356,6 +362,7 @@ func (e *eval) assign(t *table, v int, x expr) (*table, error) {
 	out := newTable(e.width)
 	out.merge(t.may)
 	out.may[v] = true
+	out.data = make([]ID, 0, len(t.data))
 	row := make([]ID, e.width)
 	for i := range t.len() {
 		copy(row, t.row(i))
@@ -493,10 +500,8 @@ func (n *graphNode) each(e *eval, seeds *table) (*table, error) {
 			return nil, err
 		}
 		out.merge(t.may)
-		for i := range t.len() {
-			if err := e.add(out, t.row(i)); err != nil {
-				return nil, err
-			}
+		if err := e.addAll(out, t); err != nil {
+			return nil, err
 		}
 	}
 	out.may[v] = true

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 
 	"reckon/graph"
 )
@@ -14,27 +13,28 @@ import (
 // quad and does not change, so it is safe for concurrent use.
 type Index struct{ byS, byP, byO []Quad }
 
-type compareQuads func(a, b Quad) int
+// key is a quad as two numbers that compare as its order does.
+type key func(Quad) (high, low uint64)
 
-func orderS(a, b Quad) int {
-	return cmp.Or(cmp.Compare(a.S, b.S), cmp.Compare(a.G, b.G), cmp.Compare(a.P, b.P), cmp.Compare(a.O, b.O))
-}
+func keyS(q Quad) (high, low uint64) { return pair(q.S, q.G), pair(q.P, q.O) }
+func keyP(q Quad) (high, low uint64) { return pair(q.P, q.O), pair(q.G, q.S) }
+func keyO(q Quad) (high, low uint64) { return pair(q.O, q.G), pair(q.S, q.P) }
 
-func orderP(a, b Quad) int {
-	return cmp.Or(cmp.Compare(a.P, b.P), cmp.Compare(a.O, b.O), cmp.Compare(a.G, b.G), cmp.Compare(a.S, b.S))
-}
+func pair(a, b ID) uint64 { return uint64(a)<<32 | uint64(b) }
 
-func orderO(a, b Quad) int {
-	return cmp.Or(cmp.Compare(a.O, b.O), cmp.Compare(a.G, b.G), cmp.Compare(a.S, b.S), cmp.Compare(a.P, b.P))
+func (k key) compare(a, b Quad) int {
+	ah, al := k(a)
+	bh, bl := k(b)
+	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
 }
 
 // NewIndex takes quads over; each is there once.
 func NewIndex(quads []Quad) *Index {
-	slices.SortFunc(quads, orderS)
+	slices.SortFunc(quads, key(keyS).compare)
 	quads = slices.Compact(quads)
 	x := &Index{byS: quads, byP: slices.Clone(quads), byO: slices.Clone(quads)}
-	slices.SortFunc(x.byP, orderP)
-	slices.SortFunc(x.byO, orderO)
+	slices.SortFunc(x.byP, key(keyP).compare)
+	slices.SortFunc(x.byO, key(keyO).compare)
 	return x
 }
 
@@ -44,11 +44,43 @@ func (x *Index) Len() int { return len(x.byS) }
 // Quads are all quads by subject; the caller does not change them.
 func (x *Index) Quads() []Quad { return x.byS }
 
-// within is the part of list between two bounds.
-func within(list []Quad, order compareQuads, low, high Quad) []Quad {
-	from := sort.Search(len(list), func(i int) bool { return order(list[i], low) >= 0 })
-	n := sort.Search(len(list)-from, func(i int) bool { return order(list[from+i], high) > 0 })
-	return list[from : from+n]
+// within is the part of list between two bounds. Most are a few quads long, so its end is sought near its beginning first.
+func within(list []Quad, k key, low, high Quad) []Quad {
+	h, l := k(low)
+	list = list[k.firstAt(list, h, l):]
+	if h, l = k(high); l == 1<<64-1 {
+		h, l = h+1, 0
+	} else {
+		l++
+	}
+	if h == 0 { // no quad is above
+		return list
+	}
+	n := 4
+	for n < len(list) && k.below(list[n], h, l) {
+		n *= 4
+	}
+	n = min(n, len(list))
+	return list[:k.firstAt(list[:n], h, l)]
+}
+
+func (k key) below(q Quad, high, low uint64) bool {
+	h, l := k(q)
+	return h < high || h == high && l < low
+}
+
+// firstAt is the place of the first quad that is not below a key.
+func (k key) firstAt(list []Quad, high, low uint64) int {
+	from, to := 0, len(list)
+	for from < to {
+		middle := int(uint(from+to) >> 1)
+		if k.below(list[middle], high, low) {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	return from
 }
 
 const most = ^ID(0)
@@ -73,23 +105,23 @@ func (x *Index) rangeOf(p Pattern) []Quad {
 		case p.O == 0:
 			open(&high.O)
 		}
-		return within(x.byS, orderS, low, high)
+		return within(x.byS, keyS, low, high)
 	case p.O != 0 && p.P != 0:
 		if p.G == 0 {
 			open(&high.G)
 		}
 		open(&high.S)
-		return within(x.byP, orderP, low, high)
+		return within(x.byP, keyP, low, high)
 	case p.O != 0:
 		if p.G == 0 {
 			open(&high.G)
 		}
 		open(&high.S, &high.P)
-		return within(x.byO, orderO, low, high)
+		return within(x.byO, keyO, low, high)
 	case p.P != 0:
 		low.G = 0
 		open(&high.O, &high.G, &high.S)
-		return within(x.byP, orderP, low, high)
+		return within(x.byP, keyP, low, high)
 	}
 	return x.byS
 }

@@ -273,6 +273,9 @@ func compareForOrder(l, r graph.Term) int {
 	if c := cmp.Compare(rank(l), rank(r)); c != 0 {
 		return c
 	}
+	if l.Kind != graph.Literal {
+		return strings.Compare(l.Value, r.Value)
+	}
 	if c, err := compare(l, r); err == nil && c != unordered {
 		return c
 	}

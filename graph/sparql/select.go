@@ -92,13 +92,14 @@ func (n *selectNode) columns(e *eval, t *table) (*table, error) {
 
 func (n *selectNode) sort(e *eval, t *table) (*table, error) {
 	keys := make([][]graph.Term, t.len())
+	cells := make([]graph.Term, t.len()*len(n.order))
 	for _, o := range n.order {
 		if err := e.prepare(t, o.e); err != nil {
 			return nil, err
 		}
 	}
 	for i := range keys {
-		keys[i] = make([]graph.Term, len(n.order))
+		keys[i], cells = cells[:len(n.order):len(n.order)], cells[len(n.order):]
 		for j, o := range n.order {
 			v, err := o.e.eval(e, t.row(i))
 			if err != nil && !isTypeError(err) {
@@ -129,6 +130,7 @@ func (n *selectNode) sort(e *eval, t *table) (*table, error) {
 	})
 	out := newTable(e.width)
 	out.merge(t.may)
+	out.data = make([]ID, 0, len(t.data))
 	for _, i := range at {
 		out.data = append(out.data, t.row(i)...)
 	}

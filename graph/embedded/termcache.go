@@ -1,0 +1,61 @@
+package embedded
+
+import (
+	"sync"
+
+	"reckon/graph"
+	"reckon/graph/sparql"
+)
+
+// maxCachedTerms and maxCachedText bound the cache of terms: 100,000 of them, and 8 MiB of text.
+const (
+	maxCachedTerms = 100_000
+	maxCachedText  = 8 << 20
+)
+
+// termCache has the terms that queries asked for last, by their numbers. It is emptied when numbers may be used again. It is safe for
+// concurrent use.
+type termCache struct {
+	mu   sync.Mutex
+	of   map[sparql.ID]graph.Term
+	text int // bytes
+}
+
+func (c *termCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of, c.text = nil, 0
+}
+
+// look puts the terms that are there to their places, and returns the other places.
+func (c *termCache) look(ids []sparql.ID, out []graph.Term) (missing []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, id := range ids {
+		t, ok := c.of[id]
+		if !ok {
+			missing = append(missing, i)
+			continue
+		}
+		out[i] = t
+	}
+	return missing
+}
+
+// keep remembers the terms at some places. When the cache is full it begins anew.
+func (c *termCache) keep(ids []sparql.ID, terms []graph.Term, at []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range at {
+		t := terms[i]
+		size := len(t.Value) + len(t.Datatype) + len(t.Language)
+		if c.of == nil || len(c.of) >= maxCachedTerms || c.text+size > maxCachedText {
+			c.of, c.text = map[sparql.ID]graph.Term{}, 0
+		}
+		if size > maxCachedText {
+			continue
+		}
+		c.of[ids[i]] = t
+		c.text += size
+	}
+}
