@@ -149,7 +149,7 @@ func (s *apiServer) cluster(t *testing.T, c *clock, change func(*auth.ClusterCon
 	t.Helper()
 	config := auth.ClusterConfig{
 		CAFile: s.ca, TokenFile: s.tokenFile,
-		Agents: []string{"reckon/reckon-agent"}, Site: "lab", Admins: []string{"reckon/reckon"}, Supporters: []string{"ops/desk"},
+		Agents: []string{"reckon/reckon-agent"}, Site: "lab", Admins: []string{"reckon/reckon"}, Supporters: []string{"ops/desk"}, Describers: []string{"reckon/reckon-operator"},
 	}
 	if change != nil {
 		change(&config)
@@ -181,6 +181,7 @@ func TestServiceAccounts(t *testing.T) {
 	}{
 		"agent":                 {want: "nobody agent node0 writes site lab, nodes node0"},
 		"server's own account":  {change: of("reckon", "reckon", "node0"), want: "admin service account reckon/reckon"},
+		"operator":              {change: of("reckon", "reckon-operator", "node0"), want: "nobody service account reckon/reckon-operator writes site lab, nodes "},
 		"support":               {change: of("ops", "desk", ""), want: "support service account ops/desk"},
 		"another account":       {change: of("shop", "default", "node0"), want: "!shop/default is not let in"},
 		"same name elsewhere":   {change: of("shop", "reckon-agent", "node0"), want: "!shop/reckon-agent is not let in"},

@@ -1,61 +1,18 @@
 package feed
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"reckon/client"
 	"reckon/graph/object"
+	"reckon/graph/telemetry"
 	"reckon/store"
 )
 
 // Links say where the figures and logs of things are.
-type Links struct {
-	URL  string // of this server, which answers PromQL and has the pages
-	Loki string // of the store of logs; empty: there is none
-}
-
-// figure is a series that things have, and the query of it with a selector of labels.
-type figure struct{ name, title, unit, kind, query string }
-
-// figures are the same for a workload, a node and a site: with the label of one they are its own, without a label they are sums.
-func figures() []figure {
-	return []figure{
-		{"reckon_workload_cpu_seconds_total", "Cores in use", "1", "counter", "sum(rate(reckon_workload_cpu_seconds_total{%s}[5m]))"},
-		{"reckon_workload_memory_bytes", "Resident memory", "By", "gauge", "sum(reckon_workload_memory_bytes{%s})"},
-		{"reckon_workload_io_bytes_total", "Storage traffic", "By/s", "counter", "sum(rate(reckon_workload_io_bytes_total{%s}[5m]))"},
-		{"reckon_workload_network_bytes_total", "Network traffic", "By/s", "counter", "sum(rate(reckon_workload_network_bytes_total{%s}[5m]))"},
-		{"reckon_workload_gpu_seconds_total", "GPUs in use", "1", "counter", "sum(rate(reckon_workload_gpu_seconds_total{%s}[5m]))"},
-		{"reckon_workload_energy_joules_total", "Power", "W", "counter", "sum(rate(reckon_workload_energy_joules_total{%s}[5m]))"},
-	}
-}
-
-func (l Links) telemetry(selector, page string) *object.Telemetry {
-	m := &object.Metrics{Source: object.Source{Type: "prometheus", URL: l.URL}}
-	if l.URL != "" && page != "" {
-		m.Dashboard = strings.TrimSuffix(l.URL, "/") + page
-	}
-	for _, f := range figures() {
-		m.Series = append(m.Series, object.Series{Name: f.name, Title: f.title, Unit: f.unit, Type: f.kind, Query: fmt.Sprintf(f.query, selector)})
-	}
-	return &object.Telemetry{Metrics: m}
-}
-
-// label writes a condition on a label.
-func label(name, value string) string { return name + "=" + strconv.Quote(value) }
-
-// selectors joins conditions; those on what is empty are left out.
-func selectors(pairs ...string) string {
-	var out []string
-	for i := 0; i+1 < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			out = append(out, label(pairs[i], pairs[i+1]))
-		}
-	}
-	return strings.Join(out, ",")
-}
+type Links telemetry.Links
 
 // Workload describes a run of a workload from its row in the catalogue. Its uid is the time of its start: a batch system counts anew.
 func (l Links) Workload(w *store.Workload) object.Workload {
@@ -81,7 +38,7 @@ func (l Links) Workload(w *store.Workload) object.Workload {
 		Requests: Amounts(w.RequestCores, w.RequestMemoryBytes, w.RequestGPUs),
 		Limits:   Amounts(w.LimitCores, w.LimitMemoryBytes, nil),
 	}}
-	o.Telemetry = l.telemetry(selectors("workload", w.ID, "site", w.Site), "/workload?id="+url.QueryEscape(w.ID))
+	o.Telemetry = telemetry.Links(l).Of(telemetry.Selector("workload", w.ID, "site", w.Site), "/workload?id="+url.QueryEscape(w.ID))
 	o.Telemetry.Logs = l.logs(w, namespace, name)
 	return o
 }
@@ -99,22 +56,19 @@ func Amounts(cores, memory, gpus *float64) object.Amounts {
 
 // logs is nil where nobody collects any.
 func (l Links) logs(w *store.Workload, namespace, name string) *object.Logs {
-	if l.Loki == "" {
-		if w.Kind == "unit" {
-			return &object.Logs{Source: object.Source{Type: "journald"}, Query: "_SYSTEMD_UNIT=" + name}
-		}
-		return nil
+	if w.Kind == "unit" && l.Loki == "" {
+		return &object.Logs{Source: object.Source{Type: "journald"}, Query: "_SYSTEMD_UNIT=" + name}
 	}
-	query := "{" + selectors("workload", w.ID) + "}"
+	selector := telemetry.Label("workload", w.ID)
 	switch {
 	case w.Kind == "unit":
-		query = "{" + selectors("unit", name) + "}"
+		selector = telemetry.Label("unit", name)
 	case w.Kind == "pod" && namespace != "":
-		query = "{" + selectors("namespace", namespace, "pod", name) + "}"
+		selector = telemetry.Selector("namespace", namespace, "pod", name)
 	case namespace != "" && (w.Kind == "deployment" || w.Kind == "statefulset" || w.Kind == "daemonset" || w.Kind == "job" || w.Kind == "cronjob"):
-		query = "{" + label("namespace", namespace) + `,pod=~` + strconv.Quote(name+"-.*") + "}"
+		selector = telemetry.Label("namespace", namespace) + "," + telemetry.LabelBegins("pod", name+"-")
 	}
-	return &object.Logs{Source: object.Source{Type: "loki", URL: l.Loki}, Query: query}
+	return telemetry.Links(l).Logs(selector)
 }
 
 // Node describes a node as it is.
@@ -126,11 +80,11 @@ func (l Links) Node(n *client.Node) object.Node {
 	if n.Boot != nil {
 		o.Since = *n.Boot
 	}
-	o.Telemetry = l.telemetry(selectors("node", n.Node, "site", n.Site), "/node?name="+url.QueryEscape(n.Node))
+	o.Telemetry = telemetry.Links(l).Of(telemetry.Selector("node", n.Node, "site", n.Site), "/node?name="+url.QueryEscape(n.Node))
 	return o
 }
 
 // Site describes all nodes together.
 func (l Links) Site(name string, nodes []string) object.Site {
-	return object.Site{Name: name, URL: l.URL, Nodes: nodes, Telemetry: l.telemetry("", "/")}
+	return object.Site{Name: name, URL: l.URL, Nodes: nodes, Telemetry: telemetry.Links(l).Of("", "/")}
 }

@@ -46,6 +46,26 @@ func TestEffectiveRequest(t *testing.T) {
 	}
 }
 
+func TestStateOfJob(t *testing.T) {
+	for status, want := range map[string]string{
+		`{}`: "Running -", `{"startTime":"2026-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True","lastTransitionTime":"2026-01-01T00:01:00Z"}]}`: "Complete 1m0s",
+		`{"startTime":"2026-01-01T00:00:00Z","conditions":[{"type":"FailureTarget","status":"True"},{"type":"Failed","status":"True","lastTransitionTime":"2026-01-01T00:00:09Z"}]}`: "Failed 9s",
+		`{"conditions":[{"type":"Suspended","status":"True"}]}`: "Suspended -", `{"conditions":[{"type":"Suspended","status":"False"},{"type":"Complete","status":"False"}]}`: "Running -",
+	} {
+		w, err := kubernetes.Workload([]byte(`{"kind":"Job","metadata":{"name":"j"},"status":` + status + `}`))
+		took := "-"
+		if !w.End.IsZero() {
+			took = w.End.Sub(w.Start).String()
+		}
+		if got := w.State + " " + took; err != nil || got != want {
+			t.Errorf("%s is %s, %v, want %s", status, got, err, want)
+		}
+	}
+	if w, err := kubernetes.Workload([]byte(`{"kind":"Deployment","status":{"conditions":[{"type":"Complete","status":"True"}]}}`)); err != nil || w.State != "" {
+		t.Error(w.State, err)
+	}
+}
+
 func TestBadObjects(t *testing.T) {
 	for _, raw := range []string{`{`, `[]`, `{"status":{"allocatable":{"cpu":"many"}}}`, `{"metadata":{"annotations":{"glaciation-project.eu/node-energy-index":"low"}}}`} {
 		if _, err := kubernetes.Node([]byte(raw)); err == nil {

@@ -117,6 +117,30 @@ func (p *podSpec) data(namespace string, annotated map[string]string) (out []obj
 	return out
 }
 
+// jobStatus is what a Job says of itself.
+type jobStatus struct {
+	StartTime  string `json:"startTime"`
+	Conditions []struct {
+		Type, Status       string
+		LastTransitionTime string `json:"lastTransitionTime"`
+	} `json:"conditions"`
+}
+
+// read is the state of a Job (Running, Suspended, Complete, Failed), when it began and when it ended.
+func (s *jobStatus) read() (state string, start, end time.Time) {
+	state, start = "Running", parseTime(s.StartTime)
+	for _, c := range s.Conditions {
+		switch {
+		case c.Status != "True":
+		case c.Type == "Complete", c.Type == "Failed":
+			return c.Type, start, parseTime(c.LastTransitionTime)
+		case c.Type == "Suspended":
+			state = c.Type
+		}
+	}
+	return state, start, time.Time{}
+}
+
 // Workload reads a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job.
 func Workload(raw []byte) (object.Workload, error) {
 	var in struct {
@@ -128,6 +152,7 @@ func Workload(raw []byte) (object.Workload, error) {
 				Spec     podSpec `json:"spec"`
 			} `json:"template"`
 		} `json:"spec"`
+		Status jobStatus `json:"status"`
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return object.Workload{}, fmt.Errorf("read a workload: %w", err)
@@ -138,6 +163,9 @@ func Workload(raw []byte) (object.Workload, error) {
 		Scheduler: t.Spec.SchedulerName, Containers: t.Spec.requirements(),
 		AnnotatedRequests: object.Amounts{}, AnnotatedLimits: object.Amounts{},
 		Reads: t.Spec.data(m.Namespace, t.Metadata.Annotations),
+	}
+	if in.Kind == "Job" {
+		w.State, w.Start, w.End = in.Status.read()
 	}
 	for _, a := range []struct {
 		name string

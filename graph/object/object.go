@@ -104,6 +104,7 @@ func (w *Workload) effective(of func(Requirements) Amounts, annotated Amounts) A
 // Pod is a pod of Kubernetes.
 type Pod struct {
 	Namespace, Name, UID string
+	Workload             string // as reckon names what it is a part of: deployment/shop/cart; empty if unknown
 	Owners               []Ref
 	Scheduler            string
 	Node                 string // empty before it is placed
@@ -112,6 +113,7 @@ type Pod struct {
 	Containers           []Container
 	Volumes              []Data
 	Requirements         []Requirements
+	Telemetry            *Telemetry
 }
 
 // Container is a container of a pod as it is.

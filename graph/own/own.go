@@ -97,6 +97,12 @@ func part(s graph.Term, name string) graph.Term { return graph.Node(s.Value + "#
 // Workload describes a workload.
 func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
 	w := &writer{}
+	v.workload(w, &o)
+	return graph.Sorted(w.quads)
+}
+
+// workload describes what runs, and returns its id.
+func (v Vocabulary) workload(w *writer, o *object.Workload) graph.Term {
 	id := v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID)
 	w.is(id, "Workload", sosa+"FeatureOfInterest")
 	w.text(id, "name", o.Name)
@@ -116,30 +122,21 @@ func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
 	w.amounts(id, "limit", o.Limits())
 	v.data(w, id, o.Reads)
 	w.telemetry(id, o.Telemetry, "WorkloadTelemetry")
-	return graph.Sorted(w.quads)
+	return id
 }
 
 // Pod describes a pod and its containers.
 func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 	w := &writer{}
-	id := v.WorkloadID("Pod", o.Namespace, o.Name, o.UID)
-	w.is(id, "Pod", "Workload", sosa+"FeatureOfInterest")
-	w.text(id, "name", o.Name)
-	w.text(id, "kind", "Pod")
-	w.text(id, "namespace", o.Namespace)
-	w.text(id, "owner", o.Namespace)
-	w.text(id, "uid", o.UID)
-	w.text(id, "state", o.Phase)
-	w.text(id, "scheduler", o.Scheduler)
-	w.times(id, o.Start, o.End)
-	v.owners(w, id, o.Owners)
-	if o.Node != "" {
-		w.say(id, "runsOn", v.NodeID(o.Node))
+	what := object.Workload{
+		Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: o.UID, ID: o.Workload, Owner: o.Namespace, Owners: o.Owners, Scheduler: o.Scheduler,
+		Containers: o.Requirements, State: o.Phase, Start: o.Start, End: o.End, Reads: o.Volumes, Telemetry: o.Telemetry,
 	}
-	whole := object.Workload{Containers: o.Requirements}
-	w.amounts(id, "request", whole.Requests())
-	w.amounts(id, "limit", whole.Limits())
-	v.data(w, id, o.Volumes)
+	if o.Node != "" {
+		what.RunsOn = []string{o.Node}
+	}
+	id := v.workload(w, &what)
+	w.is(id, "Pod")
 	for _, c := range o.Containers {
 		at := part(id, "container-"+graph.EscapeIRI(c.Name))
 		w.is(at, "Container")

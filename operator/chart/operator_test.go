@@ -11,11 +11,43 @@ import (
 
 	registration "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 const logs = "operator: {enabled: true, logs: {enabled: true, image: example.org/otelcol:1, endpoint: 'http://loki:3100/otlp'}}"
+
+// TestOperatorGraph: the cluster is described where that is asked for, with the rights for it, a token of its own and an account that the
+// server lets in.
+func TestOperatorGraph(t *testing.T) {
+	objects := rendered(t, "{site: lab, operator: {enabled: true, graph: true}}")
+	pod := get[appsv1.Deployment](t, objects, "Deployment", "reckon-operator").Spec.Template.Spec
+	for _, arg := range []string{"--graph=https://reckon.reckon.svc:9870", "--graph-site=lab", "--graph-token-file=/var/run/secrets/reckon/token", "--graph-ca-file=/etc/reckon/ca/ca.crt"} {
+		if !slices.Contains(pod.Containers[0].Args, arg) {
+			t.Errorf("%s is missing in %v", arg, pod.Containers[0].Args)
+		}
+	}
+	if len(pod.Volumes) != 2 || len(pod.Containers[0].VolumeMounts) != 2 || pod.Volumes[0].Projected.Sources[0].ServiceAccountToken.Audience != "reckon" {
+		t.Errorf("%+v", pod.Volumes)
+	}
+	role := get[rbacv1.ClusterRole](t, objects, "ClusterRole", "reckon-operator")
+	if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Equal(r.Resources, []string{"jobs"}) && slices.Equal(r.Verbs, []string{"list", "watch"})
+	}) {
+		t.Error("the operator may not read Jobs")
+	}
+	accounts := get[corev1.ConfigMap](t, objects, "ConfigMap", "reckon").Data["kubernetes.yaml"]
+	if !strings.Contains(accounts, "describers: [reckon/reckon-operator]") {
+		t.Error(accounts)
+	}
+	if without := get[corev1.ConfigMap](t, rendered(t, "operator: {enabled: true}"), "ConfigMap", "reckon").Data["kubernetes.yaml"]; strings.Contains(without, "describers") {
+		t.Error(without)
+	}
+	if _, _, err := render(t, "{operator: {enabled: true, graph: true}, server: {enabled: false}, agent: {metrics: {enabled: true}}}"); err == nil || !strings.Contains(err.Error(), "operator.graph") {
+		t.Errorf("a graph without a server: %v", err)
+	}
+}
 
 // TestOperatorObjects: the operator is there when it is asked for, with objects that have only fields which
 // Kubernetes has, and the definitions are those of operator/crd.

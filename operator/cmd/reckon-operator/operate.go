@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,6 +33,7 @@ import (
 	"reckon/operator/api/v1alpha2"
 	"reckon/operator/controller"
 	"reckon/operator/crd"
+	"reckon/operator/graphfeed"
 	"reckon/operator/jobs"
 	"reckon/operator/webhooks"
 )
@@ -49,6 +53,7 @@ type options struct {
 	webhookPort, workers, ttl          int
 	server, ephemeral, hooks, definite bool
 	adopt, election                    bool
+	graph                              graphfeed.Options
 }
 
 func (o *options) register(f *flag.FlagSet) {
@@ -70,6 +75,13 @@ func (o *options) register(f *flag.FlagSet) {
 	f.StringVar(&o.metricsAddress, "metrics", "0", "address of the operator's own metrics; 0: none")
 	f.StringVar(&o.healthAddress, "health", ":9440", "address of /healthz and /readyz")
 	f.IntVar(&o.workers, "workers", 4, "sets that are worked on at once")
+	f.StringVar(&o.graph.Server, "graph", "", "address of a reckon server whose knowledge graph describes the cluster, such as https://reckon:9870; empty: none")
+	f.StringVar(&o.graph.TokenFile, "graph-token-file", "", "file with the token that the server is shown")
+	f.StringVar(&o.graph.CAFile, "graph-ca-file", "", "authorities that the server is checked against; empty: those of the system")
+	f.StringVar(&o.graph.Base, "graph-base", "", "what ids begin with, as the server has it (--graph-base)")
+	f.StringVar(&o.graph.Site, "graph-site", "", "the server's name for the site of this cluster; empty where it has no sites")
+	f.StringVar(&o.graph.Links.URL, "graph-url", "", "address of the server for those who read the graph; empty: that of --graph")
+	f.StringVar(&o.graph.Links.Loki, "graph-loki", "", "address of Loki for those who read the graph; empty: there is none")
 	f.IntVar(&o.ttl, "ttl", defaultTTL, "seconds that a finished JobSet is kept")
 }
 
@@ -110,7 +122,27 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 	if err := assemble(m, o, cert, hooks, log); err != nil {
 		return err
 	}
+	if err := describeCluster(m, o, log); err != nil {
+		return err
+	}
 	return m.Start(ctx)
+}
+
+// describeCluster adds what writes the cluster into the knowledge graph of a server.
+func describeCluster(m manager.Manager, o options, log *slog.Logger) error {
+	if o.graph.Server == "" {
+		return nil
+	}
+	cluster, err := kubernetes.NewForConfig(rest.CopyConfig(m.GetConfig()))
+	if err != nil {
+		return err
+	}
+	o.graph.Namespace, o.graph.Log, o.graph.Links.URL = o.namespace, log, cmp.Or(o.graph.Links.URL, o.graph.Server)
+	f, err := graphfeed.New(cluster, o.graph)
+	if err != nil {
+		return fmt.Errorf("--graph: %w", err)
+	}
+	return m.Add(manager.RunnableFunc(f.Run))
 }
 
 // assemble puts the parts into the manager.

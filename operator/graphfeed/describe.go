@@ -1,0 +1,174 @@
+package graphfeed
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"reckon/graph"
+	"reckon/graph/kubernetes"
+	"reckon/graph/object"
+	"reckon/graph/own"
+	"reckon/graph/telemetry"
+	workloads "reckon/workload/kubernetes"
+)
+
+// thing is what is kept of an object of the cluster: what its subgraph is made of, and nothing of its status that changes by itself.
+// Exactly one of workload, pod and node is set.
+type thing struct {
+	metav1.ObjectMeta
+	workload *object.Workload
+	pod      *object.Pod
+	node     *object.Node
+}
+
+// bare is a thing of which only the name can be read.
+func bare(kind string, o metav1.Object) *thing {
+	t := &thing{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}}
+	switch uid := string(o.GetUID()); kind {
+	case "Node":
+		t.node = &object.Node{Name: t.Name, UID: uid, Status: "Unknown"}
+	case "Pod":
+		t.pod = &object.Pod{Namespace: t.Namespace, Name: t.Name, UID: uid, Workload: replicaOf(o)}
+	default:
+		t.workload = &object.Workload{Kind: kind, Namespace: t.Namespace, Name: t.Name, UID: uid, Owner: t.Namespace, ID: partOf(kind, o)}
+	}
+	return t
+}
+
+// GetObjectKind implements runtime.Object.
+func (t *thing) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object; nobody changes a thing.
+func (t *thing) DeepCopyObject() runtime.Object { return t }
+
+// vocabulary describes things of a cluster.
+type vocabulary struct {
+	own.Vocabulary
+	links telemetry.Links
+	site  string // of series; empty where they have none
+}
+
+// read keeps of an object what its subgraph is made of. kind is as Kubernetes writes it.
+func read(kind string, o metav1.Object) (*thing, error) {
+	o.SetManagedFields(nil)
+	if typed, ok := o.(runtime.Object); ok { // objects of a list have no kind of their own
+		typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Kind: kind})
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	t := bare(kind, o)
+	switch kind {
+	case "Node":
+		n, err := kubernetes.Node(raw)
+		if err != nil {
+			return nil, err
+		}
+		t.node = &n
+	case "Pod":
+		p, err := kubernetes.Pod(raw)
+		if err != nil {
+			return nil, err
+		}
+		p.Workload = replicaOf(o)
+		t.pod = &p
+	default:
+		w, err := kubernetes.Workload(raw)
+		if err != nil {
+			return nil, err
+		}
+		w.Kind, w.ID = kind, partOf(kind, o)
+		if w.Start.IsZero() {
+			w.Start = o.GetCreationTimestamp().Time
+		}
+		t.workload = &w
+	}
+	return t, nil
+}
+
+// replicaOf is the workload that a pod is a part of, as the label of its series names it.
+func replicaOf(pod metav1.Object) string {
+	kind, name := "", pod.GetName()
+	if c := metav1.GetControllerOf(pod); c != nil {
+		kind, name = c.Kind, c.Name
+	}
+	return workloadID(pod, kind, name)
+}
+
+// partOf is the workload that the pods of an object are parts of: a ReplicaSet belongs to its Deployment, a Job to its CronJob.
+func partOf(kind string, o metav1.Object) string { return workloadID(o, kind, o.GetName()) }
+
+func workloadID(o metav1.Object, kind, name string) string {
+	of := workloads.ReplicaOf(o.GetLabels(), kind, name, o.GetCreationTimestamp().Time)
+	return of.Kind + "/" + o.GetNamespace() + "/" + of.Name
+}
+
+// telemetry says where the figures of the pods are whose names begin so, as parts of a workload; all of them where begin is empty.
+func (v *vocabulary) telemetry(workload, begin, logs string) *object.Telemetry {
+	selector := telemetry.Selector("workload", workload, "site", v.site)
+	if begin != "" {
+		selector += "," + telemetry.LabelBegins("part", begin)
+	}
+	t := v.links.Of(selector, "/workload?id="+url.QueryEscape(workload))
+	t.Logs = v.links.Logs(logs)
+	return t
+}
+
+// subgraph is what is written of a thing.
+type subgraph struct {
+	id, owner string
+	quads     []graph.Quad
+	at        time.Time // zero: now
+}
+
+// everyone may read what is nobody's secret.
+const everyone = "*"
+
+func (v *vocabulary) subgraph(t *thing) subgraph {
+	switch {
+	case t.node != nil:
+		n := *t.node
+		n.Telemetry = v.links.Of(telemetry.Selector("node", n.Name, "site", v.site), "/node?name="+url.QueryEscape(n.Name))
+		return subgraph{id: v.id(t), owner: everyone, quads: v.Node(n), at: n.Since}
+	case t.pod != nil:
+		p, begin := *t.pod, t.Name+"/"
+		if p.Workload == "pod/"+t.Namespace+"/"+t.Name {
+			begin = ""
+		}
+		p.Telemetry = v.telemetry(p.Workload, begin, telemetry.Selector("namespace", t.Namespace, "pod", t.Name))
+		return subgraph{id: v.id(t), owner: t.Namespace, quads: v.Pod(p), at: p.End}
+	}
+	w, begin := *t.workload, t.Name+"-"
+	logs := telemetry.Label("namespace", t.Namespace) + "," + telemetry.LabelBegins("pod", begin)
+	if w.ID == strings.ToLower(w.Kind)+"/"+t.Namespace+"/"+t.Name {
+		begin = ""
+	}
+	w.Telemetry = v.telemetry(w.ID, begin, logs)
+	return subgraph{id: v.id(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
+}
+
+// prefix begins the ids of all subgraphs of a cluster. They are not the ids of what they describe: the server describes the same nodes,
+// from what agents measure, in subgraphs of its own, and a query sees both.
+func (v *vocabulary) prefix() string { return v.SiteID().Value + "/kubernetes/" }
+
+// id is the subgraph of a thing.
+func (v *vocabulary) id(t *thing) string {
+	parts := []string{"node", t.Name}
+	switch {
+	case t.pod != nil:
+		parts = []string{"pod", t.Namespace, t.Name, string(t.UID)}
+	case t.workload != nil:
+		parts = []string{strings.ToLower(t.workload.Kind), t.Namespace, t.Name, string(t.UID)}
+	}
+	for i := range parts {
+		parts[i] = graph.EscapeIRI(parts[i])
+	}
+	return v.prefix() + strings.Join(parts, "/")
+}

@@ -1,0 +1,262 @@
+// Package graphfeed describes a Kubernetes cluster in the knowledge graph of a reckon server: each Deployment, StatefulSet, DaemonSet,
+// Job, ReplicaSet, Pod and Node is a subgraph, written when the object comes, changes what it says, or goes.
+//
+// Objects are watched by informers that keep only what subgraphs are made of. Changes of one object that follow each other at once are
+// written as one; what did not change is not sent; what could not be sent is tried again, later and later, and never waits for another
+// object. When a watch has to begin anew the informers list again, and what differs is repaired.
+package graphfeed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"reckon/graph"
+	"reckon/graph/own"
+	"reckon/graph/telemetry"
+)
+
+// Options say what is written where.
+type Options struct {
+	Server    string // address of the server, such as https://reckon:9870
+	TokenFile string // what the server is shown; read anew for each request, since it changes; empty for none
+	CAFile    string // authorities that the server is checked against; empty: those of the system
+	Namespace string // look at this one only, and at no nodes; empty: all
+	Base      string // of ids, as the server has it; empty is urn:reckon:
+	Site      string // as the server calls the site of this cluster; empty where it has no sites
+	Links     telemetry.Links
+	Log       *slog.Logger
+	// Delay is for how long changes of an object are collected before it is written; 0 is 250 ms.
+	Delay time.Duration
+}
+
+// Feed writes the cluster into the graph. Run it once.
+type Feed struct {
+	o         Options
+	v         vocabulary
+	client    *remote
+	queue     workqueue.TypedRateLimitingInterface[key]
+	informers map[string]cache.SharedIndexInformer
+
+	mu      sync.Mutex
+	written map[key]written
+	seed    maphash.Seed
+	failing time.Time // since when the server takes nothing; zero while it does
+}
+
+// key is an object of the cluster.
+type key struct{ kind, name string }
+
+// written is what was sent of an object last.
+type written struct {
+	id   string
+	hash uint64
+}
+
+// workers send at once. SQLite writes one after another, so that more would wait.
+const workers = 4
+
+// New makes a feed of a cluster.
+func New(cluster kubernetes.Interface, o Options) (*Feed, error) {
+	if o.Delay <= 0 {
+		o.Delay = 250 * time.Millisecond
+	}
+	c, err := newRemote(o)
+	if err != nil {
+		return nil, err
+	}
+	f := &Feed{
+		o: o, client: c, v: vocabulary{Vocabulary: own.Vocabulary{Base: o.Base, Site: o.Site}, links: o.Links, site: o.Site},
+		queue:     workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](time.Second, time.Minute)),
+		informers: map[string]cache.SharedIndexInformer{}, written: map[key]written{}, seed: maphash.MakeSeed(),
+	}
+	for _, r := range resources() {
+		if o.Namespace != "" && !r.namespaced {
+			continue
+		}
+		if err := f.watch(cluster, r); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *Feed) watch(cluster kubernetes.Interface, r resource) error {
+	i := cache.NewSharedIndexInformer(r.listerWatcher(cluster, f.o.Namespace, f.o.Log), r.example, 0, cache.Indexers{})
+	if err := i.SetTransform(r.transform(f.o.Log)); err != nil {
+		return err
+	}
+	changed := func(o any) {
+		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
+			f.queue.AddAfter(key{r.kind, name}, f.o.Delay)
+		}
+	}
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, DeleteFunc: changed,
+		UpdateFunc: func(before, now any) {
+			if a, ok := before.(*thing); ok && a.ResourceVersion == now.(*thing).ResourceVersion && a.UID == now.(*thing).UID {
+				return // a relist
+			}
+			changed(now)
+		},
+	})
+	f.informers[r.kind] = i
+	return err
+}
+
+// Run writes until ctx ends.
+func (f *Feed) Run(ctx context.Context) error {
+	defer f.queue.ShutDown()
+	var all sync.WaitGroup
+	defer all.Wait()
+	var synced []cache.InformerSynced
+	for _, i := range f.informers {
+		synced = append(synced, i.HasSynced)
+		all.Go(func() { i.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil
+	}
+	for range workers {
+		all.Go(func() {
+			for f.next(ctx) {
+			}
+		})
+	}
+	all.Go(func() { f.repair(ctx) })
+	<-ctx.Done()
+	f.queue.ShutDown()
+	return nil
+}
+
+// next writes one object; false when the queue was shut down.
+func (f *Feed) next(ctx context.Context) bool {
+	k, down := f.queue.Get()
+	if down {
+		return false
+	}
+	defer f.queue.Done(k)
+	err := f.write(ctx, k)
+	f.note(ctx, err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		f.queue.Forget(k)
+	default:
+		f.queue.AddRateLimited(k)
+	}
+	return true
+}
+
+// note logs when the server begins to refuse, and when it takes again.
+func (f *Feed) note(ctx context.Context, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err != nil && f.failing.IsZero() && ctx.Err() == nil:
+		f.failing = time.Now()
+		f.o.Log.Warn("the knowledge graph can not be written; changes are kept and tried again", "error", err)
+	case err == nil && !f.failing.IsZero():
+		f.o.Log.Info("the knowledge graph is written again", "after", time.Since(f.failing).Round(time.Second))
+		f.failing = time.Time{}
+	}
+}
+
+// write brings the subgraph of an object up to what the informer has of it.
+func (f *Feed) write(ctx context.Context, k key) error {
+	o, there, err := f.informers[k.kind].GetStore().GetByKey(k.name)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	last := f.written[k]
+	f.mu.Unlock()
+	var now written
+	if there {
+		s := f.v.subgraph(o.(*thing))
+		body := document(s.quads)
+		now = written{id: s.id, hash: maphash.Bytes(f.seed, body)}
+		if now == last {
+			return nil
+		}
+		if err := f.client.put(ctx, s, body); err != nil {
+			return err
+		}
+	}
+	if last.id != "" && last.id != now.id { // it is gone, or another of its name is there
+		if err := f.client.remove(ctx, last.id); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if there {
+		f.written[k] = now
+	} else {
+		delete(f.written, k)
+	}
+	return nil
+}
+
+func document(quads []graph.Quad) []byte {
+	var b []byte
+	for _, q := range quads {
+		b = append(append(b, q.String()...), '\n')
+	}
+	return b
+}
+
+// repair removes, once, what an earlier run wrote of objects that are gone.
+func (f *Feed) repair(ctx context.Context) {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		err := f.sweep(ctx)
+		f.note(ctx, err)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (f *Feed) sweep(ctx context.Context) error {
+	ids, err := f.client.list(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, i := range f.informers {
+		for _, o := range i.GetStore().List() {
+			there[f.v.id(o.(*thing))] = true
+		}
+	}
+	var errs []error
+	for _, id := range ids {
+		if strings.HasPrefix(id, f.v.prefix()) && !there[id] && f.o.Namespace == "" {
+			errs = append(errs, f.client.remove(ctx, id))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// statusError is an answer that is not 2xx.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s: %s", e.code, http.StatusText(e.code), e.text)
+}
