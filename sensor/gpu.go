@@ -20,10 +20,13 @@ type GPU struct {
 	Device string
 	// Parent is the Device that this one is a partition of (MIG), empty for a whole one.
 	Parent string
-	Model  string
-	Driver string // version of the driver, empty if unknown
-	Index  int    // as the vendor's tools count
-	Have   GPUFields
+	// Partition is the number of the GPU instance of a partition (MIG), else empty.
+	Partition string
+	Model     string
+	Driver    string // version of the driver, empty if unknown
+	PCI       string // address on the PCI bus as the vendor's tools write it, empty if unknown
+	Index     int    // as the vendor's tools count
+	Have      GPUFields
 	// Span is the time in seconds that Busy is about: since the previous reading of this
 	// device, 0 at the first. Busy is for how much of it the device computed. A whole
 	// device that has partitions knows no Busy where its driver does not.

@@ -16,11 +16,11 @@ func gpu(name string, kind metric.Kind, unit metric.Unit, help string, extra ...
 var (
 	gpuInfo = &metric.Desc{
 		Name: "reckon_gpu_info", Kind: metric.Gauge,
-		Help:   "A graphics processor or accelerator, or a partition of one, whose parent is then set; the value is always 1.",
-		Labels: []string{"vendor", "device", "index", "model", "driver", "parent"},
+		Help:   "A graphics processor or accelerator, or a partition of one, whose parent is then set, with the number of its GPU instance; the value is always 1.",
+		Labels: []string{"vendor", "device", "index", "model", "driver", "parent", "pci", "partition"},
 	}
 	gpuBusy        = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
-	gpuEngine      = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which one engine of the device was busy, since the agent began: memory is its memory interface.", "engine")
+	gpuEngine      = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds, "Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any work at all, sm its multiprocessors (their mean), tensor, fp64, fp32 and fp16 the pipes in them, dram the share of the highest memory traffic.", "engine")
 	gpuMemory      = gpu("reckon_gpu_memory_bytes", metric.Gauge, metric.Bytes, "Memory of the device in use.")
 	gpuMemorySize  = gpu("reckon_gpu_memory_size_bytes", metric.Gauge, metric.Bytes, "Memory that the device has.")
 	gpuEnergy      = gpu("reckon_gpu_energy_joules_total", metric.Counter, metric.Joules, "Energy of the device since the agent began: by its own counter, else power integrated at every internal tick.")
@@ -33,12 +33,21 @@ var (
 	gpuECC         = gpu("reckon_gpu_ecc_errors_total", metric.Counter, metric.None, "Memory errors over the life of the device, by type: corrected or uncorrected.", "type")
 	gpuReplays     = gpu("reckon_gpu_pcie_replays_total", metric.Counter, metric.None, "Packets that had to be sent again over the bus of the device.")
 	gpuPartitions  = gpu("reckon_gpu_partitions", metric.Gauge, metric.None, "Partitions (MIG instances) that the device is divided into.")
+	gpuReserved    = gpu("reckon_gpu_memory_reserved_bytes", metric.Gauge, metric.Bytes, "Memory of the device that its driver and firmware keep; it is not in reckon_gpu_memory_bytes.")
+	gpuLink        = gpu("reckon_gpu_link_bytes_total", metric.Counter, metric.Bytes, "Bytes that the device sent and received over a bus since the agent began: pcie, nvlink or xgmi.", "link", "direction")
+	gpuLinkErrors  = gpu("reckon_gpu_link_errors_total", metric.Counter, metric.None, "Errors on all links of one kind of the device, since the driver was loaded, by type: crc_flit and crc_data are checksums of packets and of their data, replay a packet that was sent again, recovery a link that was brought up again.", "link", "type")
+	gpuRows        = gpu("reckon_gpu_remapped_rows", metric.Gauge, metric.None, "Rows of memory that were replaced by spare ones over the life of the device, by the type of the errors in them: corrected or uncorrected.", "type")
+	gpuRowsPending = gpu("reckon_gpu_remap_pending", metric.Gauge, metric.None, "1 while a row of memory waits to be replaced, which the next reset of the device does, else 0.")
+	gpuRowsFailed  = gpu("reckon_gpu_remap_failed", metric.Gauge, metric.None, "1 if a row of memory could not be replaced, for which the vendor exchanges the device, else 0.")
+	gpuXids        = gpu("reckon_gpu_xid_errors_total", metric.Counter, metric.None, "Errors that the driver reported by event since the agent began to watch, by their number (Xid) and its meaning. The driver reports the last of several at once, so this is a lower bound.", "xid", "meaning")
+	gpuXid         = gpu("reckon_gpu_xid_last", metric.Gauge, metric.None, "Number (Xid) of the last error that the driver reported by event since the agent began to watch; 0 is none.")
 )
 
 // GPUDescs lists what [GPUSeries] writes.
 func GPUDescs() []*metric.Desc {
 	return []*metric.Desc{gpuInfo, gpuBusy, gpuEngine, gpuMemory, gpuMemorySize, gpuEnergy, gpuPower, gpuPowerLimit,
-		gpuClock, gpuTemperature, gpuFan, gpuThrottled, gpuECC, gpuReplays, gpuPartitions}
+		gpuClock, gpuTemperature, gpuFan, gpuThrottled, gpuECC, gpuReplays, gpuPartitions, gpuReserved, gpuLink, gpuLinkErrors,
+		gpuRows, gpuRowsPending, gpuRowsFailed, gpuXids, gpuXid}
 }
 
 // GPUFigure is one figure of a device.
@@ -52,6 +61,13 @@ const (
 	GPUEngineDecoder
 	GPUEngineMedia
 	GPUEngineCopy
+	GPUEngineGraphics
+	GPUEngineSM
+	GPUEngineTensor
+	GPUEngineFP64
+	GPUEngineFP32
+	GPUEngineFP16
+	GPUEngineDRAM
 	GPUMemoryBytes
 	GPUMemorySizeBytes
 	GPUEnergyJoules
@@ -78,27 +94,53 @@ const (
 	GPUErrorsUncorrected
 	GPUReplays
 	GPUPartitions
+	GPUMemoryReserved
+	GPUPCIeSent
+	GPUPCIeReceived
+	GPUNVLinkSent
+	GPUNVLinkReceived
+	GPUXGMISent
+	GPUXGMIReceived
+	GPUNVLinkCRCFlit
+	GPUNVLinkCRCData
+	GPUNVLinkReplays
+	GPUNVLinkRecoveries
+	GPURowsCorrected
+	GPURowsUncorrected
+	GPURowsPending
+	GPURowsFailed
+	GPUXidLast
 	gpuFigures
 )
 
 // gpuFigure says which series a figure is.
 var gpuFigure = [gpuFigures]struct {
 	desc  *metric.Desc
-	extra string
+	extra []string // values of the labels after the index
 }{
-	GPUBusySeconds:  {gpuBusy, ""},
-	GPUEngineMemory: {gpuEngine, "memory"}, GPUEngineEncoder: {gpuEngine, "encoder"}, GPUEngineDecoder: {gpuEngine, "decoder"},
-	GPUEngineMedia: {gpuEngine, "media"}, GPUEngineCopy: {gpuEngine, "copy"},
-	GPUMemoryBytes: {gpuMemory, ""}, GPUMemorySizeBytes: {gpuMemorySize, ""},
-	GPUEnergyJoules: {gpuEnergy, ""}, GPUPowerWatts: {gpuPower, ""}, GPUPowerLimitWatts: {gpuPowerLimit, ""},
-	GPUClockGraphics: {gpuClock, "graphics"}, GPUClockCompute: {gpuClock, "compute"}, GPUClockMemory: {gpuClock, "memory"}, GPUClockVideo: {gpuClock, "video"},
-	GPUTemperatureCore: {gpuTemperature, "core"}, GPUTemperatureHotspot: {gpuTemperature, "hotspot"}, GPUTemperatureMemory: {gpuTemperature, "memory"},
-	GPUFanRatio:       {gpuFan, ""},
-	GPUThrottledPower: {gpuThrottled, "power_cap"}, GPUThrottledThermal: {gpuThrottled, "thermal"}, GPUThrottledHardwareThermal: {gpuThrottled, "hardware_thermal"},
-	GPUThrottledPowerBrake: {gpuThrottled, "power_brake"}, GPUThrottledHardware: {gpuThrottled, "hardware"}, GPUThrottledSyncBoost: {gpuThrottled, "sync_boost"},
-	GPUThrottledProchot: {gpuThrottled, "prochot"}, GPUThrottledMemoryThermal: {gpuThrottled, "memory_thermal"}, GPUThrottledRegulatorThermal: {gpuThrottled, "regulator_thermal"},
-	GPUErrorsCorrected: {gpuECC, "corrected"}, GPUErrorsUncorrected: {gpuECC, "uncorrected"},
-	GPUReplays: {gpuReplays, ""}, GPUPartitions: {gpuPartitions, ""},
+	GPUBusySeconds:  {gpuBusy, nil},
+	GPUEngineMemory: {gpuEngine, []string{"memory"}}, GPUEngineEncoder: {gpuEngine, []string{"encoder"}}, GPUEngineDecoder: {gpuEngine, []string{"decoder"}},
+	GPUEngineMedia: {gpuEngine, []string{"media"}}, GPUEngineCopy: {gpuEngine, []string{"copy"}},
+	GPUMemoryBytes: {gpuMemory, nil}, GPUMemorySizeBytes: {gpuMemorySize, nil},
+	GPUEnergyJoules: {gpuEnergy, nil}, GPUPowerWatts: {gpuPower, nil}, GPUPowerLimitWatts: {gpuPowerLimit, nil},
+	GPUClockGraphics: {gpuClock, []string{"graphics"}}, GPUClockCompute: {gpuClock, []string{"compute"}}, GPUClockMemory: {gpuClock, []string{"memory"}}, GPUClockVideo: {gpuClock, []string{"video"}},
+	GPUTemperatureCore: {gpuTemperature, []string{"core"}}, GPUTemperatureHotspot: {gpuTemperature, []string{"hotspot"}}, GPUTemperatureMemory: {gpuTemperature, []string{"memory"}},
+	GPUFanRatio:       {gpuFan, nil},
+	GPUThrottledPower: {gpuThrottled, []string{"power_cap"}}, GPUThrottledThermal: {gpuThrottled, []string{"thermal"}}, GPUThrottledHardwareThermal: {gpuThrottled, []string{"hardware_thermal"}},
+	GPUThrottledPowerBrake: {gpuThrottled, []string{"power_brake"}}, GPUThrottledHardware: {gpuThrottled, []string{"hardware"}}, GPUThrottledSyncBoost: {gpuThrottled, []string{"sync_boost"}},
+	GPUThrottledProchot: {gpuThrottled, []string{"prochot"}}, GPUThrottledMemoryThermal: {gpuThrottled, []string{"memory_thermal"}}, GPUThrottledRegulatorThermal: {gpuThrottled, []string{"regulator_thermal"}},
+	GPUErrorsCorrected: {gpuECC, []string{"corrected"}}, GPUErrorsUncorrected: {gpuECC, []string{"uncorrected"}},
+	GPUReplays: {gpuReplays, nil}, GPUPartitions: {gpuPartitions, nil}, GPUMemoryReserved: {gpuReserved, nil},
+	GPUEngineGraphics: {gpuEngine, []string{"graphics"}}, GPUEngineSM: {gpuEngine, []string{"sm"}}, GPUEngineTensor: {gpuEngine, []string{"tensor"}},
+	GPUEngineFP64: {gpuEngine, []string{"fp64"}}, GPUEngineFP32: {gpuEngine, []string{"fp32"}}, GPUEngineFP16: {gpuEngine, []string{"fp16"}},
+	GPUEngineDRAM: {gpuEngine, []string{"dram"}},
+	GPUPCIeSent:   {gpuLink, []string{"pcie", "sent"}}, GPUPCIeReceived: {gpuLink, []string{"pcie", "received"}},
+	GPUNVLinkSent: {gpuLink, []string{"nvlink", "sent"}}, GPUNVLinkReceived: {gpuLink, []string{"nvlink", "received"}},
+	GPUXGMISent: {gpuLink, []string{"xgmi", "sent"}}, GPUXGMIReceived: {gpuLink, []string{"xgmi", "received"}},
+	GPUNVLinkCRCFlit: {gpuLinkErrors, []string{"nvlink", "crc_flit"}}, GPUNVLinkCRCData: {gpuLinkErrors, []string{"nvlink", "crc_data"}},
+	GPUNVLinkReplays: {gpuLinkErrors, []string{"nvlink", "replay"}}, GPUNVLinkRecoveries: {gpuLinkErrors, []string{"nvlink", "recovery"}},
+	GPURowsCorrected: {gpuRows, []string{"corrected"}}, GPURowsUncorrected: {gpuRows, []string{"uncorrected"}},
+	GPURowsPending: {gpuRowsPending, nil}, GPURowsFailed: {gpuRowsFailed, nil}, GPUXidLast: {gpuXid, nil},
 }
 
 // GPUSeries writes the figures of one device. It allocates when a figure comes for the
@@ -107,12 +149,13 @@ type GPUSeries struct {
 	vendor, device, index string
 	info                  *metric.Series
 	rows                  [gpuFigures]*metric.Series
+	xids                  map[int]*metric.Series
 }
 
 // NewGPUSeries returns the series of g.
 func NewGPUSeries(g *GPU) *GPUSeries {
 	s := &GPUSeries{vendor: g.Vendor, device: g.Device, index: strconv.Itoa(g.Index)}
-	s.info = metric.NewSeries(gpuInfo, s.vendor, s.device, s.index, g.Model, g.Driver, g.Parent)
+	s.info = metric.NewSeries(gpuInfo, s.vendor, s.device, s.index, g.Model, g.Driver, g.Parent, g.PCI, g.Partition)
 	return s
 }
 
@@ -122,13 +165,21 @@ func (s *GPUSeries) Info(b *metric.Batch) { b.Add(s.info, 1) }
 // Add appends a figure.
 func (s *GPUSeries) Add(b *metric.Batch, f GPUFigure, v float64) {
 	if s.rows[f] == nil {
-		values := []string{s.vendor, s.device, s.index}
-		if x := gpuFigure[f].extra; x != "" {
-			values = append(values, x)
-		}
+		values := append([]string{s.vendor, s.device, s.index}, gpuFigure[f].extra...)
 		s.rows[f] = metric.NewSeries(gpuFigure[f].desc, values...)
 	}
 	b.Add(s.rows[f], v)
+}
+
+// AddXid appends how often an error of the driver was reported.
+func (s *GPUSeries) AddXid(b *metric.Batch, xid int, meaning string, count float64) {
+	if s.xids[xid] == nil {
+		if s.xids == nil {
+			s.xids = make(map[int]*metric.Series)
+		}
+		s.xids[xid] = metric.NewSeries(gpuXids, s.vendor, s.device, s.index, strconv.Itoa(xid), meaning)
+	}
+	b.Add(s.xids[xid], count)
 }
 
 // AddUsed appends what g says of use: its memory, and busy seconds so far.

@@ -153,27 +153,66 @@ func TestKepler(t *testing.T) {
 }
 
 func TestDCGM(t *testing.T) {
-	const id = "vendor=nvidia,device=GPU-1,index=0"
+	const (
+		id  = "vendor=nvidia,device=GPU-1,index=0"
+		mig = "vendor=nvidia,device=MIG-1,index=0"
+		of  = "workload=job/ml/train,kind=job,part=train-x/main,owner=ml"
+	)
 	step := func(f float64) map[string]float64 {
 		return map[string]float64{
-			"reckon_gpu_info{" + id + ",model=H200,driver=570.1,parent=}":                     1,
-			"reckon_gpu_info{vendor=nvidia,device=MIG-1,index=0,model=,driver=,parent=GPU-1}": 1,
-			"reckon_gpu_power_watts{vendor=nvidia,device=MIG-1,index=0}":                      1,
-			"reckon_gpu_power_watts{vendor=amd,device=0000:03:00.0,index=0}":                  1,
-			"reckon_gpu_power_watts{" + id + "}":                                              350,
-			"reckon_gpu_energy_joules_total{" + id + "}":                                      3500 * f,
-			"reckon_gpu_busy_seconds_total{" + id + "}":                                       7.5 * f,
-			"reckon_gpu_clock_hertz{" + id + ",clock=compute}":                                1.98e9,
-			"reckon_gpu_memory_bytes{" + id + "}":                                             30 << 20,
-			"reckon_gpu_memory_size_bytes{" + id + "}":                                        100 << 20,
-			"reckon_gpu_temperature_celsius{" + id + ",place=core}":                           61,
+			"reckon_gpu_info{" + id + ",model=H200,driver=570.1,parent=,pci=00000000:1B:00.0,partition=}":                                          1,
+			"reckon_gpu_info{" + mig + ",model=H200 MIG 1g.18gb,driver=570.1,parent=GPU-1,pci=,partition=7}":                                       1,
+			"reckon_gpu_power_watts{vendor=amd,device=0000:03:00.0,index=0}":                                                                       1,
+			"reckon_gpu_power_watts{" + id + "}":                                                                                                   350,
+			"reckon_gpu_energy_joules_total{" + id + "}":                                                                                           3500 * f,
+			"reckon_gpu_busy_seconds_total{" + id + "}":                                                                                            7.5 * f,
+			"reckon_gpu_engine_busy_seconds_total{" + id + ",engine=encoder}":                                                                      1.5 * f,
+			"reckon_gpu_engine_busy_seconds_total{" + mig + ",engine=tensor}":                                                                      2.5 * f,
+			"reckon_gpu_clock_hertz{" + id + ",clock=compute}":                                                                                     1.98e9,
+			"reckon_gpu_clock_hertz{" + id + ",clock=video}":                                                                                       1e9,
+			"reckon_gpu_memory_bytes{" + id + "}":                                                                                                  30 << 20,
+			"reckon_gpu_memory_size_bytes{" + id + "}":                                                                                             100 << 20,
+			"reckon_gpu_memory_reserved_bytes{" + id + "}":                                                                                         5 << 20,
+			"reckon_gpu_temperature_celsius{" + id + ",place=core}":                                                                                61,
+			"reckon_gpu_xid_last{" + id + "}":                                                                                                      79,
+			"reckon_gpu_remapped_rows{" + id + ",type=uncorrected}":                                                                                2,
+			"reckon_gpu_link_bytes_total{" + id + ",link=nvlink,direction=sent}":                                                                   3e7 * f,
+			"reckon_gpu_link_bytes_total{" + id + ",link=nvlink,direction=received}":                                                               1e7 * f,
+			"reckon_gpu_link_bytes_total{" + id + ",link=pcie,direction=received}":                                                                 5e6 * f,
+			"reckon_container_info{" + of + ",namespace=ml,pod=train-x,uid=u,container=main,type=main,image=i}":                                    1,
+			"reckon_container_device_info{" + of + ",resource=nvidia.com/gpu,device=GPU-1}":                                                        1,
+			"reckon_container_device_info{" + of + ",resource=nvidia.com/mig-1g.18gb,device=MIG-1}":                                                1,
+			"reckon_container_device_info{workload=job/ml/b,kind=job,part=b-x/main,owner=ml,resource=x,device=MIG-1}":                              1,
+			"reckon_container_info{workload=job/ml/b,kind=job,part=b-x/main,owner=ml,namespace=ml,pod=b-x,uid=v,container=main,type=main,image=i}": 1,
 		}
 	}
-	l := "{gpu=0,UUID=GPU-1,device=nvidia0,modelName=H200,Hostname=n1,DCGM_FI_DRIVER_VERSION=570.1}"
+	l := "{gpu=0,UUID=GPU-1,pci_bus_id=00000000:1B:00.0,device=nvidia0,modelName=H200,Hostname=n1,DCGM_FI_DRIVER_VERSION=570.1,container=main,namespace=ml,pod=train-x}"
+	m := "{gpu=0,UUID=GPU-1,pci_bus_id=00000000:1B:00.0,device=nvidia0,modelName=H200,GPU_I_PROFILE=1g.18gb,GPU_I_ID=7,Hostname=n1,DCGM_FI_DRIVER_VERSION=570.1}"
 	want(t, show(t, DCGM("n1"), step(1), step(2)), map[string]float64{
 		"DCGM_FI_DEV_POWER_USAGE" + l: 350, "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" + l: 7e6, "DCGM_FI_DEV_GPU_UTIL" + l: 75,
-		"DCGM_FI_DEV_SM_CLOCK" + l: 1980, "DCGM_FI_DEV_FB_USED" + l: 30, "DCGM_FI_DEV_FB_FREE" + l: 70, "DCGM_FI_DEV_GPU_TEMP" + l: 61,
+		"DCGM_FI_DEV_SM_CLOCK" + l: 1980, "DCGM_FI_DEV_FB_USED" + l: 30, "DCGM_FI_DEV_FB_FREE" + l: 65, "DCGM_FI_DEV_FB_RESERVED" + l: 5,
+		"DCGM_FI_DEV_GPU_TEMP" + l: 61, "DCGM_FI_DEV_ENC_UTIL" + l: 15, "DCGM_FI_DEV_XID_ERRORS" + l: 79, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" + l: 2,
+		"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" + l: 4, "DCGM_FI_PROF_PCIE_RX_BYTES" + l: 5e5, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" + m: 0.25,
 	})
+}
+
+// The default counters of dcgm-exporter 4.5 are all in the view but the one of guests.
+func TestDCGMDefaults(t *testing.T) {
+	have := map[string]bool{}
+	for _, d := range DCGM("n1").Descs() {
+		if have[d.Name] {
+			t.Errorf("%s is listed twice", d.Name)
+		}
+		have[d.Name] = true
+	}
+	for name := range strings.FieldsSeq(`DEV_SM_CLOCK DEV_MEM_CLOCK DEV_MEMORY_TEMP DEV_GPU_TEMP DEV_POWER_USAGE
+		DEV_TOTAL_ENERGY_CONSUMPTION DEV_PCIE_REPLAY_COUNTER DEV_GPU_UTIL DEV_MEM_COPY_UTIL DEV_ENC_UTIL DEV_DEC_UTIL DEV_XID_ERRORS
+		DEV_FB_FREE DEV_FB_USED DEV_FB_RESERVED DEV_UNCORRECTABLE_REMAPPED_ROWS DEV_CORRECTABLE_REMAPPED_ROWS DEV_ROW_REMAP_FAILURE
+		DEV_NVLINK_BANDWIDTH_TOTAL PROF_GR_ENGINE_ACTIVE PROF_PIPE_TENSOR_ACTIVE PROF_DRAM_ACTIVE PROF_PCIE_TX_BYTES PROF_PCIE_RX_BYTES`) {
+		if !have["DCGM_FI_"+name] {
+			t.Errorf("DCGM_FI_%s is missing", name)
+		}
+	}
 }
 
 func TestCAdvisor(t *testing.T) {

@@ -8,56 +8,104 @@ import (
 
 // dcgm shows the GPUs of NVIDIA as dcgm-exporter does with its default counters
 // (https://github.com/NVIDIA/dcgm-exporter, etc/default-counters.csv): megahertz,
-// mebibytes, percent and millijoules are its units. Partitions (MIG) and what only
-// profiling gives are not in it; the use of a device by jobs is in
-// reckon_workload_gpu_seconds_total.
+// mebibytes, percent and millijoules are its units. A partition (MIG) has the figures
+// that it knows of itself, with the device that it is a part of as UUID. Absent are
+// DCGM_FI_DEV_VGPU_LICENSE_STATUS, which is about guests, and DCGM_FI_PROF_* on devices
+// older than Hopper, whose counters only DCGM's own service reads. The use of a device
+// by jobs is in reckon_workload_gpu_seconds_total.
 type dcgm struct {
 	node  string
 	t     table
-	facts map[string]gpuFacts // by device
+	pods  containers
+	round int
+	facts map[string]*gpuFacts // by device
 }
 
+// gpuFacts are the labels of a device.
 type gpuFacts struct {
-	model, driver string
-	partition     bool
+	uuid, index, pci, model, driver string
+	profile, partition              string // of a MIG instance
+	pod, namespace, container       string // that the kubelet gave it to alone
+	shared                          bool   // several have it
+	info                            *metric.Series
+	round                           int // in which the device was there last
 }
 
-var dcgmLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION"}
+var dcgmLabels = []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_PROFILE", "GPU_I_ID", "Hostname",
+	"DCGM_FI_DRIVER_VERSION", "container", "namespace", "pod"}
 
 func dcgmDesc(name string, kind metric.Kind, help string) *metric.Desc {
-	return &metric.Desc{Name: "DCGM_FI_DEV_" + name, Kind: kind, Help: help, Labels: dcgmLabels}
+	return &metric.Desc{Name: "DCGM_FI_" + name, Kind: kind, Help: help, Labels: dcgmLabels}
 }
 
-var (
-	dcgmSMClock   = dcgmDesc("SM_CLOCK", metric.Gauge, "SM clock frequency (in MHz).")
-	dcgmMemClock  = dcgmDesc("MEM_CLOCK", metric.Gauge, "Memory clock frequency (in MHz).")
-	dcgmMemTemp   = dcgmDesc("MEMORY_TEMP", metric.Gauge, "Memory temperature (in C).")
-	dcgmTemp      = dcgmDesc("GPU_TEMP", metric.Gauge, "GPU temperature (in C).")
-	dcgmPower     = dcgmDesc("POWER_USAGE", metric.Gauge, "Power draw (in W).")
-	dcgmEnergy    = dcgmDesc("TOTAL_ENERGY_CONSUMPTION", metric.Counter, "Total energy consumption (in mJ).")
-	dcgmReplays   = dcgmDesc("PCIE_REPLAY_COUNTER", metric.Counter, "Total number of PCIe retries.")
-	dcgmUtil      = dcgmDesc("GPU_UTIL", metric.Gauge, "GPU utilization (in %).")
-	dcgmMemUtil   = dcgmDesc("MEM_COPY_UTIL", metric.Gauge, "Memory utilization (in %).")
-	dcgmEncUtil   = dcgmDesc("ENC_UTIL", metric.Gauge, "Encoder utilization (in %).")
-	dcgmDecUtil   = dcgmDesc("DEC_UTIL", metric.Gauge, "Decoder utilization (in %).")
-	dcgmFBFree    = dcgmDesc("FB_FREE", metric.Gauge, "Framebuffer memory free (in MiB).")
-	dcgmFBUsed    = dcgmDesc("FB_USED", metric.Gauge, "Framebuffer memory used (in MiB).")
-	dcgmCorrected = dcgmDesc("ECC_SBE_AGG_TOTAL", metric.Counter, "Total number of single-bit persistent ECC errors.")
-	dcgmFatal     = dcgmDesc("ECC_DBE_AGG_TOTAL", metric.Counter, "Total number of double-bit persistent ECC errors.")
+// dcgmRow says which of our series one of the original is.
+type dcgmRow struct {
+	ours  string // name of our series, and the values of its labels after those of the device
+	value string
+	desc  *metric.Desc
+	scale float64
+	rate  bool // the original has the rate of our counter, as a gauge
+}
 
-	// The busy time behind a utilisation, which the view has only as a gauge.
-	dcgmBusy    = &metric.Desc{Name: "busy", Kind: metric.Counter, Labels: dcgmLabels}
-	dcgmMemBusy = &metric.Desc{Name: "memory", Kind: metric.Counter, Labels: dcgmLabels}
-	dcgmEncBusy = &metric.Desc{Name: "encoder", Kind: metric.Counter, Labels: dcgmLabels}
-	dcgmDecBusy = &metric.Desc{Name: "decoder", Kind: metric.Counter, Labels: dcgmLabels}
-)
+// dcgmRows are the default counters of dcgm-exporter, and its counters of ECC errors.
+var dcgmRows = []dcgmRow{
+	{"reckon_gpu_clock_hertz", "compute", dcgmDesc("DEV_SM_CLOCK", metric.Gauge, "SM clock frequency (in MHz)."), 1e-6, false},
+	{"reckon_gpu_clock_hertz", "memory", dcgmDesc("DEV_MEM_CLOCK", metric.Gauge, "Memory clock frequency (in MHz)."), 1e-6, false},
+	{"reckon_gpu_temperature_celsius", "memory", dcgmDesc("DEV_MEMORY_TEMP", metric.Gauge, "Memory temperature (in C)."), 1, false},
+	{"reckon_gpu_temperature_celsius", "core", dcgmDesc("DEV_GPU_TEMP", metric.Gauge, "GPU temperature (in C)."), 1, false},
+	{"reckon_gpu_power_watts", "", dcgmDesc("DEV_POWER_USAGE", metric.Gauge, "Power draw (in W)."), 1, false},
+	{"reckon_gpu_energy_joules_total", "", dcgmDesc("DEV_TOTAL_ENERGY_CONSUMPTION", metric.Counter, "Total energy consumption (in mJ)."), 1000, false},
+	{"reckon_gpu_pcie_replays_total", "", dcgmDesc("DEV_PCIE_REPLAY_COUNTER", metric.Counter, "Total number of PCIe retries."), 1, false},
+	{"reckon_gpu_busy_seconds_total", "", dcgmDesc("DEV_GPU_UTIL", metric.Gauge, "GPU utilization (in %)."), 100, true},
+	{"reckon_gpu_engine_busy_seconds_total", "memory", dcgmDesc("DEV_MEM_COPY_UTIL", metric.Gauge, "Memory utilization (in %)."), 100, true},
+	{"reckon_gpu_engine_busy_seconds_total", "encoder", dcgmDesc("DEV_ENC_UTIL", metric.Gauge, "Encoder utilization (in %)."), 100, true},
+	{"reckon_gpu_engine_busy_seconds_total", "decoder", dcgmDesc("DEV_DEC_UTIL", metric.Gauge, "Decoder utilization (in %)."), 100, true},
+	{"reckon_gpu_xid_last", "", dcgmDesc("DEV_XID_ERRORS", metric.Gauge, "Value of the last XID error encountered."), 1, false},
+	{"reckon_gpu_memory_bytes", "", dcgmDesc("DEV_FB_USED", metric.Gauge, "Framebuffer memory used (in MiB)."), 1.0 / (1 << 20), false},
+	{"reckon_gpu_memory_reserved_bytes", "", dcgmDesc("DEV_FB_RESERVED", metric.Gauge, "Framebuffer memory reserved (in MiB)."), 1.0 / (1 << 20), false},
+	{"reckon_gpu_memory_size_bytes", "", dcgmFree, 1.0 / (1 << 20), false},
+	{"reckon_gpu_memory_bytes", "", dcgmFree, -1.0 / (1 << 20), false},
+	{"reckon_gpu_memory_reserved_bytes", "", dcgmFree, -1.0 / (1 << 20), false},
+	{"reckon_gpu_ecc_errors_total", "corrected", dcgmDesc("DEV_ECC_SBE_AGG_TOTAL", metric.Counter, "Total number of single-bit persistent ECC errors."), 1, false},
+	{"reckon_gpu_ecc_errors_total", "uncorrected", dcgmDesc("DEV_ECC_DBE_AGG_TOTAL", metric.Counter, "Total number of double-bit persistent ECC errors."), 1, false},
+	{"reckon_gpu_remapped_rows", "uncorrected", dcgmDesc("DEV_UNCORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for uncorrectable errors."), 1, false},
+	{"reckon_gpu_remapped_rows", "corrected", dcgmDesc("DEV_CORRECTABLE_REMAPPED_ROWS", metric.Counter, "Number of remapped rows for correctable errors."), 1, false},
+	{"reckon_gpu_remap_failed", "", dcgmDesc("DEV_ROW_REMAP_FAILURE", metric.Gauge, "Whether remapping of rows has failed."), 1, false},
+	// A rate in MB/s of both directions, though the original's list calls it a counter.
+	{"reckon_gpu_link_bytes_total", "nvlink", dcgmDesc("DEV_NVLINK_BANDWIDTH_TOTAL", metric.Gauge, "NVLink bandwidth of all lanes (in MB/s)."), 1e-6, true},
+	{"reckon_gpu_engine_busy_seconds_total", "graphics", dcgmDesc("PROF_GR_ENGINE_ACTIVE", metric.Gauge, "Ratio of time the graphics engine is active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "tensor", dcgmDesc("PROF_PIPE_TENSOR_ACTIVE", metric.Gauge, "Ratio of cycles the tensor (HMMA) pipe is active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "dram", dcgmDesc("PROF_DRAM_ACTIVE", metric.Gauge, "Ratio of cycles the device memory interface is active sending or receiving data."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "sm", dcgmDesc("PROF_SM_ACTIVE", metric.Gauge, "The ratio of cycles an SM has at least 1 warp assigned."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "fp64", dcgmDesc("PROF_PIPE_FP64_ACTIVE", metric.Gauge, "Ratio of cycles the fp64 pipes are active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "fp32", dcgmDesc("PROF_PIPE_FP32_ACTIVE", metric.Gauge, "Ratio of cycles the fp32 pipes are active."), 1, true},
+	{"reckon_gpu_engine_busy_seconds_total", "fp16", dcgmDesc("PROF_PIPE_FP16_ACTIVE", metric.Gauge, "Ratio of cycles the fp16 pipes are active."), 1, true},
+	{"reckon_gpu_link_bytes_total", "pcie sent", dcgmDesc("PROF_PCIE_TX_BYTES", metric.Gauge, "The number of bytes of active pcie tx data including both header and payload."), 1, true},
+	{"reckon_gpu_link_bytes_total", "pcie received", dcgmDesc("PROF_PCIE_RX_BYTES", metric.Gauge, "The number of bytes of active pcie rx data including both header and payload."), 1, true},
+}
+
+var dcgmFree = dcgmDesc("DEV_FB_FREE", metric.Gauge, "Framebuffer memory free (in MiB).")
+
+// counters stand for those of our counters that the original has the rate of only.
+var dcgmCounters = func() []*metric.Desc {
+	out := make([]*metric.Desc, len(dcgmRows))
+	for i, r := range dcgmRows {
+		if r.rate {
+			out[i] = &metric.Desc{Name: r.desc.Name + "_sum", Kind: metric.Counter, Labels: dcgmLabels}
+		}
+	}
+	return out
+}()
 
 // DCGM returns the view under dcgm-exporter's names.
 func DCGM(node string) View {
-	return &dcgm{node: node, facts: make(map[string]gpuFacts), t: table{rates: map[*metric.Desc]rate{
-		dcgmBusy: {dcgmUtil, 100, true}, dcgmMemBusy: {dcgmMemUtil, 100, true},
-		dcgmEncBusy: {dcgmEncUtil, 100, true}, dcgmDecBusy: {dcgmDecUtil, 100, true},
-	}}}
+	d := &dcgm{node: node, facts: make(map[string]*gpuFacts), t: table{rates: make(map[*metric.Desc]rate)}}
+	for i, r := range dcgmRows {
+		if r.rate {
+			d.t.rates[dcgmCounters[i]] = rate{r.desc, r.scale, true}
+		}
+	}
+	return d
 }
 
 // Name implements View.
@@ -65,92 +113,97 @@ func (d *dcgm) Name() string { return "dcgm" }
 
 // Descs implements View.
 func (d *dcgm) Descs() []*metric.Desc {
-	return []*metric.Desc{dcgmSMClock, dcgmMemClock, dcgmMemTemp, dcgmTemp, dcgmPower, dcgmEnergy, dcgmReplays,
-		dcgmUtil, dcgmMemUtil, dcgmEncUtil, dcgmDecUtil, dcgmFBFree, dcgmFBUsed, dcgmCorrected, dcgmFatal}
+	out := []*metric.Desc{dcgmFree}
+	for _, r := range dcgmRows {
+		if r.desc != dcgmFree {
+			out = append(out, r.desc)
+		}
+	}
+	return out
 }
 
 // Append implements View.
 func (d *dcgm) Append(b *metric.Batch, n int) {
 	d.t.begin(b.Time)
-	clear(d.facts)
+	d.pods.begin(b, n)
+	d.round++
 	for i := range b.Samples[:n] {
 		if s := b.Samples[i].Series; s.Desc.Name == "reckon_gpu_info" && label(s, "vendor") == "nvidia" {
-			d.facts[label(s, "device")] = gpuFacts{label(s, "model"), label(s, "driver"), label(s, "parent") != ""}
+			d.meet(s)
 		}
 	}
 	for i := range b.Samples[:n] {
-		s, v := b.Samples[i].Series, b.Samples[i].Value
+		if s := b.Samples[i].Series; s.Desc.Name == "reckon_container_device_info" && !b.Samples[i].Last {
+			d.give(s)
+		}
+	}
+	for i := range b.Samples[:n] {
+		s := b.Samples[i].Series
 		if !strings.HasPrefix(s.Desc.Name, "reckon_gpu_") || label(s, "vendor") != "nvidia" {
 			continue
 		}
-		if at, unit := dcgmOf(s); at != nil {
-			d.add(at, s, v*unit)
-		}
-		switch s.Desc.Name {
-		case "reckon_gpu_memory_size_bytes":
-			d.add(dcgmFBFree, s, v/(1<<20))
-		case "reckon_gpu_memory_bytes":
-			d.add(dcgmFBFree, s, -v/(1<<20))
+		for j := range dcgmRows {
+			r := &dcgmRows[j]
+			switch {
+			case r.ours != s.Desc.Name || !r.is(s.Values):
+			case r.rate:
+				d.add(dcgmCounters[j], s, b.Samples[i].Value)
+			default:
+				d.add(r.desc, s, b.Samples[i].Value*r.scale)
+			}
 		}
 	}
 	d.t.end(b)
 }
 
-// dcgmOf says which of its series one of ours is, and what to multiply it with.
-func dcgmOf(s *metric.Series) (*metric.Desc, float64) {
-	switch s.Desc.Name {
-	case "reckon_gpu_busy_seconds_total":
-		return dcgmBusy, 1
-	case "reckon_gpu_engine_busy_seconds_total":
-		switch label(s, "engine") {
-		case "memory":
-			return dcgmMemBusy, 1
-		case "encoder":
-			return dcgmEncBusy, 1
-		case "decoder":
-			return dcgmDecBusy, 1
+// deviceLabels is the number of labels that all series of GPUs begin with.
+const deviceLabels = 3
+
+// is reports whether a series with these values of labels is the one of the row.
+func (r *dcgmRow) is(values []string) bool {
+	more := values[deviceLabels:]
+	first, second, both := strings.Cut(r.value, " ")
+	return r.value == "" || len(more) > 0 && more[0] == first && (!both || len(more) > 1 && more[1] == second)
+}
+
+// meet reads the facts of a device. They are read once of a series.
+func (d *dcgm) meet(s *metric.Series) {
+	device := label(s, "device")
+	f := d.facts[device]
+	if f == nil || f.info != s {
+		f = &gpuFacts{info: s, uuid: device, index: label(s, "index"), pci: label(s, "pci"), model: label(s, "model"), driver: label(s, "driver")}
+		if parent := label(s, "parent"); parent != "" {
+			f.uuid, f.partition = parent, label(s, "partition")
+			f.model, f.profile, _ = strings.Cut(f.model, " MIG ")
 		}
-	case "reckon_gpu_clock_hertz":
-		switch label(s, "clock") {
-		case "compute":
-			return dcgmSMClock, 1e-6
-		case "memory":
-			return dcgmMemClock, 1e-6
-		}
-	case "reckon_gpu_temperature_celsius":
-		switch label(s, "place") {
-		case "core":
-			return dcgmTemp, 1
-		case "memory":
-			return dcgmMemTemp, 1
-		}
-	case "reckon_gpu_power_watts":
-		return dcgmPower, 1
-	case "reckon_gpu_energy_joules_total":
-		return dcgmEnergy, 1000
-	case "reckon_gpu_pcie_replays_total":
-		return dcgmReplays, 1
-	case "reckon_gpu_memory_bytes":
-		return dcgmFBUsed, 1.0 / (1 << 20)
-	case "reckon_gpu_ecc_errors_total":
-		switch label(s, "type") {
-		case "corrected":
-			return dcgmCorrected, 1
-		case "uncorrected":
-			return dcgmFatal, 1
-		}
+		d.facts[device] = f
 	}
-	return nil, 0
+	f.round = d.round
+	f.pod, f.namespace, f.container, f.shared = "", "", "", false
+}
+
+// give notes to which container the kubelet gave a device. What several have is of none.
+func (d *dcgm) give(s *metric.Series) {
+	f, info := d.facts[label(s, "device")], d.pods.of(s)
+	if f == nil || info == nil || f.shared {
+		return
+	}
+	if f.shared = f.pod != ""; f.shared {
+		f.pod, f.namespace, f.container = "", "", ""
+		return
+	}
+	f.pod, f.namespace, f.container = label(info, "pod"), label(info, "namespace"), label(info, "container")
 }
 
 func (d *dcgm) add(to *metric.Desc, s *metric.Series, v float64) {
-	device := label(s, "device")
-	f, known := d.facts[device]
-	if !known || f.partition {
+	f := d.facts[label(s, "device")]
+	if f == nil || f.round != d.round {
 		return
 	}
-	index := label(s, "index")
-	d.t.add(to, v, index, device, "", nvidiaName(index), f.model, d.node, f.driver)
+	if p := d.facts[f.uuid]; p != nil && f.partition != "" {
+		f.pci = p.pci
+	}
+	d.t.add(to, v, f.index, f.uuid, f.pci, nvidiaName(f.index), f.model, f.profile, f.partition, d.node, f.driver, f.container, f.namespace, f.pod)
 }
 
 // nvidiaName is the device file, without making a string for the usual ones.

@@ -174,7 +174,7 @@ func TestFigures(t *testing.T) {
 	}
 	got := read(t, s)
 	mi, rx, ap := "amd|"+instinct+"|2", "amd|"+radeon+"|0", "amd|"+apu+"|1"
-	want(t, got, "gpu_info|"+mi+"|AMD Instinct MI300X||", 1)
+	want(t, got, "gpu_info|"+mi+"|AMD Instinct MI300X||||", 1)
 	want(t, got, "gpu_busy_seconds_total|"+mi, 2.4)
 	want(t, got, "gpu_engine_busy_seconds_total|"+mi+"|memory", 1)
 	want(t, got, "gpu_energy_joules_total|"+mi, 2000)

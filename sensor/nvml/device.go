@@ -23,6 +23,11 @@ type device struct {
 	hasBusy, hasEngineMemory bool
 	sampledGPU               sampled
 	sampledMemory            sampled
+	sampledCoder             [2]sampled // encoder, decoder
+	coder                    [2]float64 // seconds
+	hasCoder                 [2]bool
+	reserved                 uint64 // bytes
+	hasReserved              bool
 
 	odometer                                sensor.Odometer
 	integral                                sensor.Integral
@@ -35,13 +40,22 @@ type device struct {
 	throttleMeter   [len(throttles)]sensor.Odometer
 	throttleBase    [len(throttles)]float64 // what was integrated before it counted
 
-	uses     []sensor.GPUUse
-	seen     uint64 // microseconds; samples of processes were read up to here
-	noUse    bool
-	noList   [processKinds]bool
-	shown    [figures]shown
-	series   *sensor.GPUSeries
-	lostText error
+	uses    []sensor.GPUUse
+	seen    uint64 // microseconds; samples of processes were read up to here
+	noUse   bool
+	clients bool // some of its users are clients of MPS
+	noList  [processKinds]bool
+	shown   [figures]shown
+	series  *sensor.GPUSeries
+
+	gpm            gpm
+	noLinks        bool               // it has no NVLink
+	linksCounted   bool               // it counts the bytes of its links
+	linkMeter      [2]sensor.Odometer // sent, received
+	watched, noXid bool
+	lastXid        int
+	xids           map[int]float64 // how often each was reported
+	lostText       error
 }
 
 // shown is a figure that only exports show.
@@ -63,6 +77,25 @@ const (
 	figCorrected
 	figUncorrected
 	figReplays
+	figGraphicsBusy
+	figSMBusy
+	figTensor
+	figDRAM
+	figFP64
+	figFP32
+	figFP16
+	figPCIeSent
+	figPCIeReceived
+	figNVLinkSent
+	figNVLinkReceived
+	figCRCFlit
+	figCRCData
+	figLinkReplays
+	figLinkRecoveries
+	figRowsCorrected
+	figRowsUncorrected
+	figRowsPending
+	figRowsFailed
 	figures
 )
 
@@ -71,6 +104,11 @@ var figureOf = [figures]sensor.GPUFigure{
 	figMemoryClock: sensor.GPUClockMemory, figVideo: sensor.GPUClockVideo, figTemperature: sensor.GPUTemperatureCore,
 	figMemoryTemperature: sensor.GPUTemperatureMemory, figFan: sensor.GPUFanRatio,
 	figCorrected: sensor.GPUErrorsCorrected, figUncorrected: sensor.GPUErrorsUncorrected, figReplays: sensor.GPUReplays,
+	figGraphicsBusy: sensor.GPUEngineGraphics, figSMBusy: sensor.GPUEngineSM, figTensor: sensor.GPUEngineTensor, figDRAM: sensor.GPUEngineDRAM,
+	figFP64: sensor.GPUEngineFP64, figFP32: sensor.GPUEngineFP32, figFP16: sensor.GPUEngineFP16,
+	figPCIeSent: sensor.GPUPCIeSent, figPCIeReceived: sensor.GPUPCIeReceived, figNVLinkSent: sensor.GPUNVLinkSent, figNVLinkReceived: sensor.GPUNVLinkReceived,
+	figCRCFlit: sensor.GPUNVLinkCRCFlit, figCRCData: sensor.GPUNVLinkCRCData, figLinkReplays: sensor.GPUNVLinkReplays, figLinkRecoveries: sensor.GPUNVLinkRecoveries,
+	figRowsCorrected: sensor.GPURowsCorrected, figRowsUncorrected: sensor.GPURowsUncorrected, figRowsPending: sensor.GPURowsPending, figRowsFailed: sensor.GPURowsFailed,
 }
 
 // throttles are the reasons for which clocks are held down. Idle and what people have
@@ -110,6 +148,7 @@ func (d *device) span(now time.Time) float64 {
 func (d *device) leave() {
 	d.lost, d.read = true, time.Time{}
 	d.integral.Break()
+	d.gpm.at = [2]time.Time{}
 }
 
 // lostError says that the device is away. It is made once.
@@ -139,6 +178,11 @@ func (d *device) export(b *metric.Batch) {
 	if d.hasWatts {
 		d.series.Add(b, sensor.GPUPowerWatts, d.watts)
 	}
+	for i := range d.shown {
+		if d.shown[i].has {
+			d.series.Add(b, figureOf[i], d.shown[i].value)
+		}
+	}
 	if d.gpu.Parent != "" {
 		return
 	}
@@ -147,10 +191,19 @@ func (d *device) export(b *metric.Batch) {
 			d.series.Add(b, throttles[i].figure, d.throttled[i])
 		}
 	}
-	for i := range d.shown {
-		if d.shown[i].has {
-			d.series.Add(b, figureOf[i], d.shown[i].value)
+	for i, f := range [...]sensor.GPUFigure{sensor.GPUEngineEncoder, sensor.GPUEngineDecoder} {
+		if d.hasCoder[i] {
+			d.series.Add(b, f, d.coder[i])
 		}
+	}
+	if d.hasReserved {
+		d.series.Add(b, sensor.GPUMemoryReserved, float64(d.reserved))
+	}
+	if d.watched {
+		d.series.Add(b, sensor.GPUXidLast, float64(d.lastXid))
+	}
+	for xid, n := range d.xids {
+		d.series.AddXid(b, xid, meaning(xid), n)
 	}
 	if !d.noMIG {
 		d.series.Add(b, sensor.GPUPartitions, float64(d.instances))

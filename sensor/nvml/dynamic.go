@@ -29,6 +29,10 @@ var names = [...]string{
 	fnProcessUse: "nvmlDeviceGetProcessUtilization", fnMIG: "nvmlDeviceGetMigMode",
 	fnMIGCount: "nvmlDeviceGetMaxMigDeviceCount", fnMIGDevice: "nvmlDeviceGetMigDeviceHandleByIndex",
 	fnGPUInstance: "nvmlDeviceGetGpuInstanceId",
+	fnPCI:         "nvmlDeviceGetPciInfo_v3", fnEncoder: "nvmlDeviceGetEncoderUtilization", fnDecoder: "nvmlDeviceGetDecoderUtilization",
+	fnGPMSupport: "nvmlGpmQueryDeviceSupport", fnGPMAlloc: "nvmlGpmSampleAlloc", fnGPMFree: "nvmlGpmSampleFree",
+	fnGPMSample: "nvmlGpmSampleGet", fnGPMPart: "nvmlGpmMigSampleGet", fnGPMMetrics: "nvmlGpmMetricsGet",
+	fnEventSet: "nvmlEventSetCreate", fnEventFree: "nvmlEventSetFree", fnWatch: "nvmlDeviceRegisterEvents", fnEvent: "nvmlEventSetWait_v2",
 }
 
 const (
@@ -60,6 +64,19 @@ const (
 	fnMIGCount
 	fnMIGDevice
 	fnGPUInstance
+	fnPCI
+	fnEncoder
+	fnDecoder
+	fnGPMSupport
+	fnGPMAlloc
+	fnGPMFree
+	fnGPMSample
+	fnGPMPart
+	fnGPMMetrics
+	fnEventSet
+	fnEventFree
+	fnWatch
+	fnEvent
 	functions
 )
 
@@ -70,6 +87,9 @@ type dynamic struct {
 	args [6]uintptr
 	out  [12]uint64
 	text [128]byte
+
+	events uintptr // the set that devices report to, 0 before the first
+	gpm    *gpmMetrics
 }
 
 // load opens the library by its name.
@@ -134,7 +154,6 @@ func (d *dynamic) string(fn int, h handle) (string, code) {
 }
 
 func (d *dynamic) Init() code                         { return d.call(fnInit, 0) }
-func (d *dynamic) Shutdown() code                     { return d.call(fnShutdown, 0) }
 func (d *dynamic) Driver() (string, code)             { return d.string(fnDriver, 0) }
 func (d *dynamic) UUID(h handle) (string, code)       { return d.string(fnUUID, h) }
 func (d *dynamic) Model(h handle) (string, code)      { return d.string(fnModel, h) }
@@ -170,20 +189,21 @@ func (d *dynamic) Utilization(h handle) (gpu, memory uint32, c code) {
 	return uint32(v), uint32(v >> 32), c
 }
 
-func (d *dynamic) Memory(h handle) (used, size uint64, c code) {
+func (d *dynamic) Memory(h handle) (memory, code) {
 	const version2 = 40 | 2<<24 // size of nvmlMemory_v2_t, and its version
 	clear(d.out[:])
 	d.out[0] = version2
 	d.args[0], d.args[1] = uintptr(h), d.at(0)
-	if c = d.call(fnMemory2, 2); c == success { // version, total, reserved, free, used
-		return d.out[4], d.out[1], c
+	c := d.call(fnMemory2, 2)
+	if c == success { // version, total, reserved, free, used
+		return memory{used: d.out[4], size: d.out[1], reserved: d.out[2]}, c
 	}
 	if c != noFunction && c != notSupported && c != 2 && c != 25 { // 25: another version of the struct
-		return 0, 0, c // an older function answers no better, and its code would hide this one
+		return memory{}, c // an older function answers no better, and its code would hide this one
 	}
 	clear(d.out[:])
 	c = d.call(fnMemory, 2) // total, free, used
-	return d.out[2], d.out[0], c
+	return memory{used: d.out[2], size: d.out[0], reserved: noValue64}, c
 }
 
 func (d *dynamic) Errors(h handle, uncorrected bool) (uint64, code) {

@@ -26,7 +26,7 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	sensortest.Run(t, func(t *testing.T) sensor.Sensor {
-		s, err := open(l)
+		s, err := open(l, "/")
 		if err != nil {
 			t.Fatal(err)
 		}

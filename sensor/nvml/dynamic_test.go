@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,19 +17,8 @@ import (
 // library is built beforehand (make test-nvml), because a test of a sensor runs no
 // program.
 func TestABI(t *testing.T) {
-	path := filepath.Join("testdata", "libfakenvml.so")
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("needs testdata/libfakenvml.so, which make test-nvml builds")
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := open(l)
+	l := fakeLibrary(t)
+	s, err := open(l, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +26,12 @@ func TestABI(t *testing.T) {
 	read(t, s)
 	got := read(t, s)
 	const dev = "nvidia|GPU-abi|0"
-	want(t, got, "gpu_info|"+dev+"|Fake GPU|580.1|", 1)
+	want(t, got, "gpu_info|"+dev+"|Fake GPU|580.1||00000000:3B:00.0|", 1)
+	want(t, got, "gpu_xid_last|"+dev, 79)
+	want(t, got, "gpu_xid_errors_total|"+dev+"|79|"+meaning(79), 1)
+	want(t, got, "gpu_remapped_rows|"+dev+"|uncorrected", 2)
+	want(t, got, "gpu_link_bytes_total|"+dev+"|nvlink|sent", 0) // 4 MiB at both readings
+	want(t, got, "gpu_memory_reserved_bytes|"+dev, 1)
 	want(t, got, "gpu_memory_bytes|"+dev, 3<<30)
 	want(t, got, "gpu_memory_size_bytes|"+dev, 80<<30)
 	want(t, got, "gpu_power_watts|"+dev, 123.456)
@@ -88,6 +83,59 @@ func TestABI(t *testing.T) {
 	if _, c := l.Device(9); c != 2 {
 		t.Errorf("no such device: %v", c)
 	}
+}
+
+// TestABIGPM takes two samples of a MIG instance and of the whole.
+func TestABIGPM(t *testing.T) {
+	l := fakeLibrary(t)
+	h, c := l.Device(0)
+	if c != success {
+		t.Fatal(c)
+	}
+	if ok, c := l.GPM(h); !ok || c != success {
+		t.Fatalf("supported: %v, %v", ok, c)
+	}
+	var s [2]gpmSample
+	for _, instance := range []uint32{wholeDevice, 1} {
+		for i := range s {
+			if s[i], c = l.NewGPMSample(); c != success {
+				t.Fatal(c)
+			}
+			if c := l.SampleGPM(h, instance, s[i]); c != success {
+				t.Fatalf("instance %d: %v", instance, c)
+			}
+		}
+		v := make([]float64, 3)
+		if c := l.GPMMetrics(s[0], s[1], []uint32{gpmTensor, gpmFP64, gpmPCIeSent}, v); c != success || v[0] != 62.5 || !math.IsNaN(v[1]) || v[2] != 3 {
+			t.Errorf("instance %d: %v, %v", instance, v, c)
+		}
+	}
+	for i, want := range []uint32{12, 34} {
+		if v, c := l.Coder(h, i == 1); v != want || c != success {
+			t.Errorf("coder %d: %d, %v", i, v, c)
+		}
+	}
+}
+
+// fakeLibrary opens the library that make test-nvml builds.
+func fakeLibrary(t *testing.T) library {
+	t.Helper()
+	path := filepath.Join("testdata", "libfakenvml.so")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("needs testdata/libfakenvml.so, which make test-nvml builds")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := l.Init(); c != success {
+		t.Fatal(c)
+	}
+	return l
 }
 
 func TestNoLibrary(t *testing.T) {

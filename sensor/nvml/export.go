@@ -19,9 +19,14 @@ func (r *reader) whole() error {
 			r.trouble = err
 		}
 	}
+	r.events()
+	now := r.now()
 	for _, d := range r.devices {
 		if !d.lost && d.gpu.Parent == "" {
 			r.show(d)
+		}
+		if !d.mig {
+			r.profile(d, now)
 		}
 	}
 	return r.trouble
@@ -40,6 +45,10 @@ func (r *reader) dead() bool {
 
 // reopen lets go of the driver and starts it again.
 func (r *reader) reopen() error {
+	for _, d := range r.devices { // what the library gave is void after Shutdown
+		r.endGPM(&d.gpm)
+		d.watched = false
+	}
 	r.lib.Shutdown()
 	if c := r.lib.Init(); c != success {
 		return fmt.Errorf("start the management library of NVIDIA again: %w", c)
@@ -107,35 +116,84 @@ func (r *reader) show(d *device) {
 	r.readFields(d)
 }
 
+// numbered are the figures that the library numbers instead of naming and that are shown
+// as they are.
+var numbered = [...]struct {
+	field  uint32
+	figure int
+}{
+	{fieldMemoryTemp, figMemoryTemperature}, {fieldReplays, figReplays},
+	{fieldCRCFlit, figCRCFlit}, {fieldCRCData, figCRCData}, {fieldReplay, figLinkReplays}, {fieldRecovery, figLinkRecoveries},
+	{fieldRowsFixed, figRowsCorrected}, {fieldRowsBad, figRowsUncorrected}, {fieldRowsPending, figRowsPending}, {fieldRowsFailed, figRowsFailed},
+}
+
 // readFields reads what the library numbers instead of naming.
 func (r *reader) readFields(d *device) {
-	r.fields = [7]field{{id: fieldMemoryTemp}, {id: fieldReplays}}
-	n := 2
+	f := r.fields[:0]
+	for _, n := range numbered {
+		f = append(f, field{id: n.field})
+		d.shown[n.figure].has = false
+	}
 	for i := range throttles {
 		if throttles[i].field != 0 {
-			r.fields[n] = field{id: throttles[i].field}
-			n++
+			f = append(f, field{id: throttles[i].field})
 		}
 	}
-	d.shown[figMemoryTemperature].has, d.shown[figReplays].has = false, false
-	if r.lib.Fields(d.handle, r.fields[:n]) != success {
+	f = append(f, field{id: fieldNVLinkSent, scope: allLinks}, field{id: fieldNVLinkGot, scope: allLinks})
+	if r.lib.Fields(d.handle, f) != success {
 		return
 	}
-	for i := range r.fields[:n] {
-		f := &r.fields[i]
-		v, ok := f.number()
-		if !ok {
-			continue
-		}
-		switch f.id {
-		case fieldMemoryTemp:
-			if v > 0 && v < 200 {
-				d.shown[figMemoryTemperature] = shown{v, true}
+	for i := range f {
+		v, ok := f[i].number()
+		switch {
+		case !ok:
+		case i < len(numbered):
+			if f[i].id == fieldMemoryTemp && (v <= 0 || v >= 200) {
+				continue
 			}
-		case fieldReplays:
-			d.shown[figReplays] = shown{v, true}
+			d.shown[numbered[i].figure] = shown{v, true}
+		case f[i].id == fieldNVLinkSent:
+			d.linkBytes(figNVLinkSent, 0, v)
+		case f[i].id == fieldNVLinkGot:
+			d.linkBytes(figNVLinkReceived, 1, v)
 		default:
-			d.throttleTime(f.id, v)
+			d.throttleTime(f[i].id, v)
+		}
+	}
+	if !d.shown[figLinkReplays].has && d.linksCounted {
+		r.linkErrors(d)
+	}
+}
+
+// linkBytes takes a counter of KiB since the driver was loaded.
+func (d *device) linkBytes(figure, i int, kib float64) {
+	d.linksCounted = true
+	d.shown[figure] = shown{d.linkMeter[i].Add(kib * 1024), true}
+}
+
+// linkErrors adds up the errors of the links of a device that knows no total (Hopper).
+func (r *reader) linkErrors(d *device) {
+	if d.noLinks {
+		return
+	}
+	for i := range mostLinks {
+		for j, id := range [...]uint32{fieldLinkReplay, fieldLinkRecovery, fieldLinkCRC} {
+			r.links[3*i+j] = field{id: id, scope: uint32(i)}
+		}
+	}
+	if r.lib.Fields(d.handle, r.links[:]) != success {
+		return
+	}
+	d.noLinks = true
+	for j, figure := range [...]int{figLinkReplays, figLinkRecoveries, figCRCFlit} {
+		sum, has := 0.0, false
+		for i := range mostLinks {
+			if v, ok := r.links[3*i+j].number(); ok {
+				sum, has = sum+v, true
+			}
+		}
+		if has {
+			d.shown[figure], d.noLinks = shown{sum, true}, false
 		}
 	}
 }

@@ -3,6 +3,7 @@ package nvml
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // fake answers as a driver with made-up devices would. The figures are constructed, the
@@ -13,6 +14,10 @@ type fake struct {
 	hang  chan struct{} // when set, Memory waits for it
 	gone  bool          // the driver was unloaded since Init
 	times uint64        // microseconds
+
+	watched map[handle]bool
+	pending []event
+	samples map[gpmSample]int // how many there are, by number; 0 was let go
 }
 
 type fakeGPU struct {
@@ -23,6 +28,7 @@ type fakeGPU struct {
 	noSamples, noUse bool
 	noEnergy         bool
 	used, size       uint64
+	reserved         uint64
 	mj               uint64
 	mw               uint32
 	reasons          uint64
@@ -32,6 +38,11 @@ type fakeGPU struct {
 	uses             []processSample
 	mig              []*fakeGPU
 	canMIG           bool
+	gpm              map[uint32]float64 // what GPM says of any two samples; nil: it has none
+	noGPM            code               // what asking for a sample answers
+	fields           map[uint32]uint64  // further fields
+	linkFields       map[uint32]uint64  // fields of each of two links
+	coder            uint32             // percent
 	instance         uint32
 }
 
@@ -71,7 +82,7 @@ func (f *fake) Init() code {
 	}
 	return f.down
 }
-func (f *fake) Shutdown() code         { return success }
+func (f *fake) Shutdown() code         { f.watched = nil; return success }
 func (f *fake) Driver() (string, code) { return "580.65.06", success }
 func (f *fake) Count() (int, code)     { return len(f.gpus), success }
 func (f *fake) Device(i int) (handle, code) {
@@ -120,15 +131,15 @@ func (f *fake) Samples(h handle, kind uint32, since uint64, dst []sample) (int, 
 	}
 	return n, success
 }
-func (f *fake) Memory(h handle) (uint64, uint64, code) {
+func (f *fake) Memory(h handle) (memory, code) {
 	if f.hang != nil {
 		<-f.hang
 	}
 	g, c := f.gpu(h)
 	if c != success {
-		return 0, 0, c
+		return memory{}, c
 	}
-	return g.used, g.size, success
+	return memory{g.used, g.size, g.reserved}, success
 }
 func (f *fake) Energy(h handle) (uint64, code) {
 	g, c := f.gpu(h)
@@ -173,6 +184,14 @@ func (f *fake) Fields(h handle, l []field) code {
 	}
 	for i := range l {
 		l[i].code, l[i].kind = notSupported, 3
+		if v, ok := g.fields[l[i].id]; ok && (l[i].scope == 0 || l[i].scope == allLinks) {
+			l[i].code = success
+			binary.NativeEndian.PutUint64(l[i].value[:], v)
+		}
+		if v, ok := g.linkFields[l[i].id]; ok && l[i].scope < 2 {
+			l[i].code = success
+			binary.NativeEndian.PutUint64(l[i].value[:], v)
+		}
 		switch l[i].id {
 		case fieldMemoryTemp:
 			l[i].code, l[i].kind = success, 1
@@ -241,6 +260,89 @@ func (f *fake) GPUInstance(h handle) (uint32, code) {
 		return 0, c
 	}
 	return g.instance, success
+}
+
+func (f *fake) PCI(h handle) (string, code) {
+	_, c := f.gpu(h)
+	return fmt.Sprintf("00000000:%02X:00.0", int(h)/100), c
+}
+
+func (f *fake) Coder(h handle, decoder bool) (uint32, code) {
+	g, c := f.gpu(h)
+	if c != success || g.coder == 0 {
+		return 0, max(c, notSupported)
+	}
+	return g.coder, success
+}
+
+func (f *fake) GPM(h handle) (bool, code) {
+	g, c := f.gpu(h)
+	return c == success && g.gpm != nil, c
+}
+
+func (f *fake) NewGPMSample() (gpmSample, code) {
+	if f.samples == nil {
+		f.samples = map[gpmSample]int{}
+	}
+	s := gpmSample(len(f.samples) + 1)
+	f.samples[s] = -1
+	return s, success
+}
+
+func (f *fake) FreeGPMSample(s gpmSample) { f.samples[s] = 0 }
+
+func (f *fake) SampleGPM(h handle, instance uint32, s gpmSample) code {
+	g, c := f.gpu(h)
+	if c != success {
+		return c
+	}
+	if g.noGPM != success {
+		return g.noGPM
+	}
+	if f.samples[s] == 0 {
+		return 2 // let go, or never given
+	}
+	for i, m := range g.mig {
+		if instance != wholeDevice && m.instance == instance {
+			h += handle(i) + 1
+		}
+	}
+	f.samples[s] = int(h)
+	return success
+}
+
+func (f *fake) GPMMetrics(before, after gpmSample, ids []uint32, values []float64) code {
+	if f.samples[before] != f.samples[after] || f.samples[after] <= 0 {
+		return 2
+	}
+	g, c := f.gpu(handle(f.samples[after]))
+	for i, id := range ids {
+		values[i] = math.NaN()
+		if v, ok := g.gpm[id]; ok {
+			values[i] = v
+		}
+	}
+	return c
+}
+
+func (f *fake) Watch(h handle) code {
+	if f.watched == nil {
+		f.watched = map[handle]bool{}
+	}
+	f.watched[h] = true
+	return success
+}
+
+func (f *fake) Event() (event, code) {
+	if len(f.pending) == 0 {
+		return event{}, timeout
+	}
+	e := f.pending[0]
+	f.pending = f.pending[1:]
+	if !f.watched[e.device] {
+		return event{}, timeout
+	}
+	return e, success
 }
 
 // farm returns n devices like an H100 on which so many processes compute.

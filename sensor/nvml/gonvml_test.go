@@ -54,10 +54,29 @@ func (v *vendor) Utilization(h handle) (uint32, uint32, code) {
 	return u.Gpu, u.Memory, code(r)
 }
 func (v *vendor) Samples(handle, uint32, uint64, []sample) (int, code) { return 0, notSupported }
-func (v *vendor) Memory(h handle) (used, size uint64, c code) {
+func (v *vendor) Memory(h handle) (memory, code) {
 	m, r := v.dev(h).GetMemoryInfo()
-	return m.Used, m.Total, code(r)
+	return memory{m.Used, m.Total, noValue64}, code(r)
 }
+func (v *vendor) PCI(h handle) (string, code) {
+	info, r := v.dev(h).GetPciInfo()
+	var b []byte
+	for _, c := range info.BusId {
+		if c == 0 {
+			break
+		}
+		b = append(b, byte(c))
+	}
+	return string(b), code(r)
+}
+func (v *vendor) Coder(handle, bool) (uint32, code)                         { return 0, notSupported }
+func (v *vendor) GPM(handle) (bool, code)                                   { return false, success } // Ampere
+func (v *vendor) NewGPMSample() (gpmSample, code)                           { return 0, notSupported }
+func (v *vendor) FreeGPMSample(gpmSample)                                   {}
+func (v *vendor) SampleGPM(handle, uint32, gpmSample) code                  { return notSupported }
+func (v *vendor) GPMMetrics(gpmSample, gpmSample, []uint32, []float64) code { return notSupported }
+func (v *vendor) Watch(handle) code                                         { return notSupported }
+func (v *vendor) Event() (event, code)                                      { return event{}, timeout }
 func (v *vendor) Energy(h handle) (uint64, code) {
 	mj, r := v.dev(h).GetTotalEnergyConsumption()
 	return mj, code(r)
@@ -190,7 +209,7 @@ func dgx() *dgxa100.Server {
 // TestVendorMock reads NVIDIA's mock of a DGX A100 through the sensor.
 func TestVendorMock(t *testing.T) {
 	server := dgx()
-	s, err := open(&vendor{lib: server})
+	s, err := open(&vendor{lib: server}, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +222,7 @@ func TestVendorMock(t *testing.T) {
 	for i, d := range server.Devices {
 		d := d.(*dgxa100.Device)
 		dev := "nvidia|" + d.UUID + "|" + string(rune('0'+i))
-		want(t, got, "gpu_info|"+dev+"|Mock NVIDIA A100-SXM4-40GB|550.54.15|", 1)
+		want(t, got, "gpu_info|"+dev+"|Mock NVIDIA A100-SXM4-40GB|550.54.15|||", 1)
 		want(t, got, "gpu_memory_bytes|"+dev, 4<<30)
 		want(t, got, "gpu_memory_size_bytes|"+dev, 42949672960)
 		want(t, got, "gpu_power_watts|"+dev, 250)
@@ -259,6 +278,34 @@ func TestVendorConstants(t *testing.T) {
 		"soft thermal":      {fieldSoftThermal, uint64(upstream.FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN)},
 		"hard thermal":      {fieldHardThermal, uint64(upstream.FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN)},
 		"power brake":       {fieldPowerBrake, uint64(upstream.FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN)},
+		"encoder samples":   {sampleEncoder, uint64(upstream.ENC_UTILIZATION_SAMPLES)},
+		"decoder samples":   {sampleDecoder, uint64(upstream.DEC_UTILIZATION_SAMPLES)},
+		"CRC of packets":    {fieldCRCFlit, uint64(upstream.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL)},
+		"CRC of data":       {fieldCRCData, uint64(upstream.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL)},
+		"link replays":      {fieldReplay, uint64(upstream.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL)},
+		"link recoveries":   {fieldRecovery, uint64(upstream.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL)},
+		"NVLink sent":       {fieldNVLinkSent, uint64(upstream.FI_DEV_NVLINK_THROUGHPUT_DATA_TX)},
+		"NVLink received":   {fieldNVLinkGot, uint64(upstream.FI_DEV_NVLINK_THROUGHPUT_DATA_RX)},
+		"rows corrected":    {fieldRowsFixed, uint64(upstream.FI_DEV_REMAPPED_COR)},
+		"rows uncorrected":  {fieldRowsBad, uint64(upstream.FI_DEV_REMAPPED_UNC)},
+		"rows pending":      {fieldRowsPending, uint64(upstream.FI_DEV_REMAPPED_PENDING)},
+		"rows failed":       {fieldRowsFailed, uint64(upstream.FI_DEV_REMAPPED_FAILURE)},
+		"replay of a link":  {fieldLinkReplay, uint64(upstream.FI_DEV_NVLINK_ERROR_DL_REPLAY)},
+		"recovery of one":   {fieldLinkRecovery, uint64(upstream.FI_DEV_NVLINK_ERROR_DL_RECOVERY)},
+		"CRC of one":        {fieldLinkCRC, uint64(upstream.FI_DEV_NVLINK_ERROR_DL_CRC)},
+		"links":             {mostLinks, uint64(upstream.NVLINK_MAX_LINKS)},
+		"GPM graphics":      {gpmGraphics, uint64(upstream.GPM_METRIC_GRAPHICS_UTIL)},
+		"GPM SM":            {gpmSM, uint64(upstream.GPM_METRIC_SM_UTIL)},
+		"GPM tensor":        {gpmTensor, uint64(upstream.GPM_METRIC_ANY_TENSOR_UTIL)},
+		"GPM DRAM":          {gpmDRAM, uint64(upstream.GPM_METRIC_DRAM_BW_UTIL)},
+		"GPM FP64":          {gpmFP64, uint64(upstream.GPM_METRIC_FP64_UTIL)},
+		"GPM FP32":          {gpmFP32, uint64(upstream.GPM_METRIC_FP32_UTIL)},
+		"GPM FP16":          {gpmFP16, uint64(upstream.GPM_METRIC_FP16_UTIL)},
+		"GPM PCIe sent":     {gpmPCIeSent, uint64(upstream.GPM_METRIC_PCIE_TX_PER_SEC)},
+		"GPM PCIe received": {gpmPCIeGot, uint64(upstream.GPM_METRIC_PCIE_RX_PER_SEC)},
+		"GPM NVLink got":    {gpmNVLinkGot, uint64(upstream.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC)},
+		"GPM NVLink sent":   {gpmNVLinkSent, uint64(upstream.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC)},
+		"Xid events":        {eventXid, uint64(upstream.EventTypeXidCriticalError)},
 		"power cap":         {reasonPowerCap, upstream.ClocksEventReasonSwPowerCap},
 		"hardware":          {reasonHardware, upstream.ClocksThrottleReasonHwSlowdown},
 		"sync":              {reasonSyncBoost, upstream.ClocksEventReasonSyncBoost},

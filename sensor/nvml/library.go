@@ -88,8 +88,10 @@ const (
 
 // Kinds of samples (nvmlSamplingType_t).
 const (
-	sampleGPU    = 1
-	sampleMemory = 2
+	sampleGPU     = 1
+	sampleMemory  = 2
+	sampleEncoder = 3
+	sampleDecoder = 4
 )
 
 // Numbers of fields (NVML_FI_*).
@@ -101,6 +103,21 @@ const (
 	fieldSoftThermal  = 251
 	fieldHardThermal  = 252
 	fieldPowerBrake   = 253
+	fieldCRCFlit      = 38 // NVLink errors, all lanes; up to Ampere
+	fieldCRCData      = 45
+	fieldReplay       = 52
+	fieldRecovery     = 59
+	fieldNVLinkSent   = 138 // KiB, of the link in scope
+	fieldNVLinkGot    = 139
+	fieldRowsFixed    = 142
+	fieldRowsBad      = 143
+	fieldRowsPending  = 144
+	fieldRowsFailed   = 145
+	fieldLinkReplay   = 161 // NVLink errors of the link in scope; Hopper
+	fieldLinkRecovery = 162
+	fieldLinkCRC      = 163
+	allLinks          = ^uint32(0)
+	mostLinks         = 18
 	noValue32         = ^uint32(0) // NVML_VALUE_NOT_AVAILABLE
 	noValue64         = ^uint64(0) // the same
 	blank64           = 1 << 62    // nothing counts so far; the blanks of the driver and of DCGM (9223372036854775794 ...) are beyond
@@ -117,7 +134,7 @@ const (
 // field is nvmlFieldValue_t.
 type field struct {
 	id    uint32
-	_     uint32   // scope
+	scope uint32
 	_     [2]int64 // time stamp and latency
 	kind  uint32
 	code  code
@@ -148,6 +165,36 @@ type sample struct {
 	value [8]byte
 }
 
+// Metrics of two samples of GPM (nvmlGpmMetricId_t).
+const (
+	gpmGraphics   = 1 // percent
+	gpmSM         = 2
+	gpmTensor     = 5
+	gpmDRAM       = 10
+	gpmFP64       = 11
+	gpmFP32       = 12
+	gpmFP16       = 13
+	gpmPCIeSent   = 20 // MiB/s
+	gpmPCIeGot    = 21
+	gpmNVLinkGot  = 60
+	gpmNVLinkSent = 61
+	eventXid      = 8 // nvmlEventTypeXidCriticalError
+	wholeDevice   = noValue32
+	busIDOffset   = 36 // of busId in nvmlPciInfo_t
+)
+
+// event is nvmlEventData_t.
+type event struct {
+	device      handle
+	kind        uint64
+	data        uint64 // the number of the Xid
+	gpuInstance uint32
+	instance    uint32
+}
+
+// gpmSample is a buffer of the library for one sample of GPM.
+type gpmSample uintptr
+
 // library is what we call of libnvidia-ml. The lists are filled up to their length; the
 // number says how many there are, also when the list was too small. It is used from
 // one goroutine and allocates only for strings.
@@ -162,7 +209,9 @@ type library interface {
 
 	Utilization(h handle) (gpu, memory uint32, c code) // percent
 	Samples(h handle, kind uint32, since uint64, dst []sample) (int, code)
-	Memory(h handle) (used, size uint64, c code)      // bytes
+	Memory(h handle) (m memory, c code)
+	PCI(h handle) (string, code)
+	Coder(h handle, decoder bool) (uint32, code)      // percent
 	Energy(h handle) (uint64, code)                   // millijoules since the driver was loaded
 	Power(h handle) (uint32, code)                    // milliwatts
 	PowerLimit(h handle) (uint32, code)               // milliwatts
@@ -179,4 +228,20 @@ type library interface {
 	MIGCount(h handle) (int, code) // the most there can be
 	MIGDevice(h handle, i int) (handle, code)
 	GPUInstance(h handle) (uint32, code)
+
+	// GPM is on Hopper and later. instance is wholeDevice, or a GPU instance of h. Values
+	// are NaN where the device has no such metric.
+	GPM(h handle) (supported bool, c code)
+	NewGPMSample() (gpmSample, code)
+	FreeGPMSample(s gpmSample)
+	SampleGPM(h handle, instance uint32, s gpmSample) code
+	GPMMetrics(before, after gpmSample, ids []uint32, values []float64) code
+
+	// Watch has the errors of a device reported, until Shutdown; Event takes one that has
+	// been reported, and answers timeout when there is none.
+	Watch(h handle) code
+	Event() (event, code)
 }
+
+// memory of a device, in bytes. reserved is a blank where the library is too old to tell.
+type memory struct{ used, size, reserved uint64 }

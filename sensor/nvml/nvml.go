@@ -1,7 +1,9 @@
 // Package nvml reads NVIDIA GPUs through the management library that the driver brings
 // (libnvidia-ml.so.1; https://docs.nvidia.com/deploy/nvml-api/): how busy they are and
 // who uses them, memory, energy, power, clocks, temperatures, what holds the clocks
-// down, memory errors, and MIG instances as devices of their own.
+// down, memory errors and Xid errors, traffic over NVLink, and MIG instances as devices of
+// their own; on Hopper and later also how busy the pipes and the memory are and what goes
+// over PCIe (GPM).
 //
 // The library is opened at run time, without cgo. A program that can do so needs the
 // dynamic loader of the C library, so it is a build of its own (build tag nvml); the
@@ -86,7 +88,7 @@ func New(root string) (*Sensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(l)
+	return open(l, root)
 }
 
 // traces are what a loaded driver shows.
@@ -127,7 +129,7 @@ func find(root string) (library, error) {
 }
 
 // open starts the library and looks for devices.
-func open(l library) (*Sensor, error) {
+func open(l library, root string) (*Sensor, error) {
 	switch c := l.Init(); c {
 	case success:
 	case driverNotLoaded:
@@ -139,7 +141,7 @@ func open(l library) (*Sensor, error) {
 	default:
 		return nil, fmt.Errorf("start the management library of NVIDIA: %w", c)
 	}
-	r := &reader{lib: l, now: time.Now}
+	r := &reader{lib: l, now: time.Now, comm: readComm(root)}
 	if err := r.enumerate(); err != nil && len(r.devices) == 0 {
 		l.Shutdown()
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // start opens a sensor over f whose clock moves with next.
 func start(t testing.TB, f *fake) (s *Sensor, next func()) {
 	t.Helper()
-	s, err := open(f)
+	s, err := open(f, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestFigures(t *testing.T) {
 	want(t, got, "gpu_throttled_seconds_total|"+first+"|power_cap", 10)
 	want(t, got, "gpu_throttled_seconds_total|"+first+"|thermal", 0)
 	want(t, got, "gpu_ecc_errors_total|"+first+"|corrected", 3)
-	want(t, got, "gpu_info|"+first+"|NVIDIA H100 80GB HBM3|580.65.06|", 1)
+	want(t, got, "gpu_info|"+first+"|NVIDIA H100 80GB HBM3|580.65.06||00000000:01:00.0|", 1)
 	absent(t, got, "gpu_fan_ratio")    // not supported
 	absent(t, got, "gpu_pcie_replays") // the driver's blank value
 	absent(t, got, "gpu_partitions")   // it can not be divided
@@ -353,11 +353,11 @@ func TestNotHere(t *testing.T) {
 	for c, part := range map[code]string{driverNotLoaded: "modprobe", noPermission: "/dev/nvidiactl", versionMismatch: "reboot"} {
 		f := farm(1, 0)
 		f.down = c
-		if _, err := open(f); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), part) {
+		if _, err := open(f, "/"); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), part) {
 			t.Errorf("code %d: got %v, want it unavailable with %q", c, err, part)
 		}
 	}
-	if _, err := open(&fake{}); !errors.Is(err, sensor.ErrUnavailable) {
+	if _, err := open(&fake{}, "/"); !errors.Is(err, sensor.ErrUnavailable) {
 		t.Errorf("no device: got %v", err)
 	}
 	// A machine with a driver, but without a library that this build can open.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,14 +16,16 @@ import (
 type reader struct {
 	lib     library
 	now     func() time.Time
-	devices []*device // each followed by its MIG instances
+	comm    func(pid int32) string // name of a process
+	devices []*device              // each followed by its MIG instances
 	driver  string
 	trouble error // what is wrong with some of the devices, nil if nothing
 
 	samples   []sample
 	processes []process
 	uses      []processSample
-	fields    [7]field
+	fields    [2 + len(throttles) + 10]field
+	links     [3 * mostLinks]field
 }
 
 // enumerate finds the devices, and goes on with those it knows.
@@ -51,12 +54,17 @@ func (r *reader) enumerate() error {
 			continue
 		}
 		r.devices = append(r.devices, d)
+		r.watch(d)
 		r.partitions(d, known)
 	}
 	for _, d := range old { // what was here and is not: it may come back, and is said meanwhile
-		if d.gpu.Parent == "" && !slices.Contains(r.devices, d) {
+		switch {
+		case slices.Contains(r.devices, d):
+		case d.gpu.Parent == "":
 			d.leave()
 			r.devices = append(r.devices, d)
+		default:
+			r.endGPM(&d.gpm)
 		}
 	}
 	return failed
@@ -74,7 +82,11 @@ func (r *reader) meet(h handle, index int, parent string, known map[string]*devi
 	d := known[uuid]
 	if d == nil {
 		model, _ := r.lib.Model(h)
-		d = newDevice(sensor.GPU{Vendor: "nvidia", Device: uuid, Parent: parent, Model: model, Driver: r.driver, Index: index})
+		pci := ""
+		if parent == "" {
+			pci, _ = r.lib.PCI(h)
+		}
+		d = newDevice(sensor.GPU{Vendor: "nvidia", Device: uuid, Parent: parent, Model: model, Driver: r.driver, PCI: pci, Index: index})
 	}
 	d.handle, d.found = h, true
 	return d, nil
@@ -101,7 +113,10 @@ func (r *reader) partitions(d *device, known map[string]*device) {
 			continue // not in use
 		}
 		if m, err := r.meet(h, d.gpu.Index, d.gpu.Device, known); err == nil {
-			m.gpuInstance, _ = r.lib.GPUInstance(h)
+			if m.gpuInstance, c = r.lib.GPUInstance(h); c == success && m.gpu.Partition == "" {
+				m.gpu.Partition = strconv.FormatUint(uint64(m.gpuInstance), 10)
+				m.series = sensor.NewGPUSeries(&m.gpu)
+			}
 			r.devices = append(r.devices, m)
 			d.instances++
 		}
@@ -137,19 +152,22 @@ func (r *reader) complain(d *device, c code) {
 
 // tick reads one device. A code other than success says that the device is away.
 func (r *reader) tick(d *device, now time.Time) code {
-	used, size, c := r.lib.Memory(d.handle)
+	m, c := r.lib.Memory(d.handle)
 	if c.gone() || c.failed() && r.silent(d) {
 		return c
 	}
 	d.gpu.Have &^= sensor.GPUMemory | sensor.GPUSize | sensor.GPUBusy
-	if c == success && valid64(used) && valid64(size) {
-		d.gpu.Memory, d.gpu.MemorySize = used, size
+	d.hasReserved = c == success && valid64(m.reserved)
+	d.reserved = m.reserved
+	if c == success && valid64(m.used) && valid64(m.size) {
+		d.gpu.Memory, d.gpu.MemorySize = m.used, m.size
 		d.gpu.Have |= sensor.GPUMemory | sensor.GPUSize
 	}
 	d.gpu.Span = d.span(now)
 	if d.gpu.Parent == "" && !d.mig {
 		r.busy(d)
 		r.memoryBusy(d)
+		r.coders(d)
 	}
 	if d.gpu.Parent == "" {
 		r.energy(d, now)
@@ -194,6 +212,22 @@ func (r *reader) memoryBusy(d *device) {
 	if share, ok := r.mean(d, sampleMemory, &d.sampledMemory); ok {
 		d.engineMemory += share * d.gpu.Span
 		d.hasEngineMemory = true
+	}
+}
+
+// coders adds to the time for which the device encoded and decoded video.
+func (r *reader) coders(d *device) {
+	for i, kind := range [...]uint32{sampleEncoder, sampleDecoder} {
+		share, ok := r.mean(d, kind, &d.sampledCoder[i])
+		if !ok {
+			percent, c := r.lib.Coder(d.handle, i == 1)
+			if d.hasCoder[i] = c == success && percent <= 100; !d.hasCoder[i] {
+				continue
+			}
+			share = float64(percent) / 100
+		}
+		d.coder[i] += share * d.gpu.Span
+		d.hasCoder[i] = true
 	}
 }
 

@@ -1,6 +1,14 @@
 package nvml
 
-import "reckon/sensor"
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reckon/sensor"
+)
 
 // listUses finds who has the device open, what memory each holds, and for how long it
 // computed for each.
@@ -9,6 +17,7 @@ import "reckon/sensor"
 // several holds the largest of them. Busy time comes from the samples of SM use that
 // the driver keeps of each process. A MIG instance has lists of its own, and no samples.
 func (r *reader) listUses(d *device) {
+	d.clients = false
 	for kind := range processKinds {
 		if !d.noList[kind] {
 			r.list(d, kind)
@@ -16,6 +25,47 @@ func (r *reader) listUses(d *device) {
 	}
 	if d.gpu.Parent == "" && !d.noUse {
 		r.sampleUses(d)
+	}
+	if d.clients {
+		r.shareServer(d)
+	}
+}
+
+// server is the name of the process that computes for the clients of MPS, as the kernel
+// cuts it.
+const server = "nvidia-cuda-mps"
+
+// shareServer takes out what a driver charges to the MPS server instead of its clients:
+// the server computes nothing of its own. Where only the server's use is known, that of
+// each client is not, and the accounts split the device by the memory they hold.
+func (r *reader) shareServer(d *device) {
+	served := false
+	d.uses = slices.DeleteFunc(d.uses, func(u sensor.GPUUse) bool {
+		if r.comm(u.PID) != server {
+			return false
+		}
+		served = served || u.Busy > 0
+		return true
+	})
+	if !served {
+		return
+	}
+	for i := range d.uses {
+		if d.uses[i].Busy == 0 {
+			d.uses[i].Have &^= sensor.GPUBusy
+		}
+	}
+}
+
+// readComm returns what gives the name of a process of the machine whose files are below
+// root, "" for one that is gone.
+func readComm(root string) func(pid int32) string {
+	return func(pid int32) string {
+		b, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(int(pid)), "comm"))
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSuffix(string(b), "\n")
 	}
 }
 
@@ -42,6 +92,7 @@ func (r *reader) list(d *device, kind int) {
 	for i := range r.processes[:min(max(n, 0), len(r.processes))] {
 		p := &r.processes[i]
 		u := d.use(int32(p.pid))
+		d.clients = d.clients || kind == mps && u != nil
 		if u == nil || !valid64(p.memory) || p.memory == noValue64 {
 			continue
 		}

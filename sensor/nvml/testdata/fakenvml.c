@@ -21,7 +21,8 @@ static int known(device d) { return (void *)d == &whole || (void *)d == &part; }
 #define CHECK(d) if (!known(d)) return 2
 #define WHOLE(d) CHECK(d); if ((void *)d != &whole) return 3
 
-int nvmlInit_v2(void) { return OK; }
+static int used, xid;
+int nvmlInit_v2(void) { used = 0; xid = 79; return OK; }
 int nvmlShutdown(void) { return OK; }
 int nvmlSystemGetDriverVersion(char *s, unsigned n) { strncpy(s, "580.1", n); return OK; }
 int nvmlDeviceGetCount_v2(unsigned *n) { *n = 1; return OK; }
@@ -55,6 +56,8 @@ int nvmlDeviceGetFieldValues(device d, int n, field *f) {
 	for (int i = 0; i < n; i++) {
 		f[i].code = 3;
 		if (f[i].id == 82) { f[i].code = 0; f[i].kind = 1; f[i].v.u = 55; }
+		if (f[i].id == 138 && f[i].scope == ~0u) { f[i].code = 0; f[i].kind = 3; f[i].v.ull = 4096; }
+		if (f[i].id == 143) { f[i].code = 0; f[i].kind = 1; f[i].v.u = 2; }
 		if (f[i].id == 94) { f[i].code = 0; f[i].kind = 3; f[i].v.ull = 7; }
 	}
 	return OK;
@@ -76,3 +79,43 @@ int nvmlDeviceGetMigMode(device d, unsigned *now, unsigned *next) { WHOLE(d); *n
 int nvmlDeviceGetMaxMigDeviceCount(device d, unsigned *n) { WHOLE(d); *n = 7; return OK; }
 int nvmlDeviceGetMigDeviceHandleByIndex(device d, unsigned i, device *m) { WHOLE(d); if (i != 2) return 6; *m = (device)&part; return OK; }
 int nvmlDeviceGetGpuInstanceId(device d, unsigned *id) { CHECK(d); *id = 1; return OK; }
+
+typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char bus_id[32]; } pci;
+typedef struct { unsigned version, supported; } gpm_support;
+typedef struct { unsigned id; int code; double value; struct { char *s, *l, *u; } info; } gpm_metric;
+typedef struct { unsigned version, n; void *one, *two; gpm_metric m[210]; } gpm_get;
+typedef struct { device d; unsigned long long type, data; unsigned gi, ci; } event;
+static int buffers[8], taken[8], set;
+
+int nvmlDeviceGetPciInfo_v3(device d, pci *p) { CHECK(d); strcpy(p->legacy, "0000:3B:00.0"); p->bus = 0x3b; strcpy(p->bus_id, "00000000:3B:00.0"); return OK; }
+int nvmlDeviceGetEncoderUtilization(device d, unsigned *percent, unsigned *us) { WHOLE(d); *percent = 12; *us = 167000; return OK; }
+int nvmlDeviceGetDecoderUtilization(device d, unsigned *percent, unsigned *us) { WHOLE(d); *percent = 34; *us = 167000; return OK; }
+int nvmlGpmQueryDeviceSupport(device d, gpm_support *s) { WHOLE(d); if (s->version != 1) return 25; s->supported = 1; return OK; }
+int nvmlGpmSampleAlloc(void **s) { if (used == 8) return 20; *s = &buffers[used++]; return OK; }
+int nvmlGpmSampleFree(void *s) { (void)s; return OK; }
+static int take(void *s, int what) { long i = (int *)s - buffers; if (i < 0 || i >= used) return 2; taken[i] = what; return OK; }
+int nvmlGpmSampleGet(device d, void *s) { WHOLE(d); return take(s, 1); }
+int nvmlGpmMigSampleGet(device d, unsigned gi, void *s) { WHOLE(d); if (gi != 1) return 2; return take(s, 2); }
+int nvmlGpmMetricsGet(gpm_get *g) {
+	if (g->version != 1) return 25;
+	long a = (int *)g->one - buffers, b = (int *)g->two - buffers;
+	if (a < 0 || b < 0 || a >= used || b >= used || a == b || taken[a] != taken[b]) return 2;
+	for (unsigned i = 0; i < g->n; i++) {
+		g->m[i].code = 0;
+		switch (g->m[i].id) {
+		case 5: g->m[i].value = 62.5; break;
+		case 20: g->m[i].value = 3; break;
+		default: g->m[i].code = 3; g->m[i].value = -1;
+		}
+	}
+	return OK;
+}
+int nvmlEventSetCreate(void **s) { *s = &set; return OK; }
+int nvmlEventSetFree(void *s) { return s == &set ? OK : 2; }
+int nvmlDeviceRegisterEvents(device d, unsigned long long types, void *s) { WHOLE(d); if (s != &set || types != 8) return 2; return OK; }
+int nvmlEventSetWait_v2(void *s, event *e, unsigned ms) {
+	if (s != &set || ms) return 2;
+	if (!xid) return 10;
+	e->d = (device)&whole; e->type = 8; e->data = xid; e->gi = e->ci = ~0u; xid = 0;
+	return OK;
+}

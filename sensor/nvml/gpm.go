@@ -1,0 +1,129 @@
+package nvml
+
+import (
+	"math"
+	"time"
+
+	"reckon/sensor"
+)
+
+// gpmFigures are the metrics of GPM that we add up, with the figure that each becomes: a
+// share of time in percent becomes seconds, a rate in MiB/s becomes bytes.
+var gpmFigures = [...]struct {
+	id     uint32
+	figure int
+	unit   float64
+}{
+	{gpmGraphics, figGraphicsBusy, 0.01}, {gpmSM, figSMBusy, 0.01}, {gpmTensor, figTensor, 0.01}, {gpmDRAM, figDRAM, 0.01},
+	{gpmFP64, figFP64, 0.01}, {gpmFP32, figFP32, 0.01}, {gpmFP16, figFP16, 0.01},
+	{gpmPCIeSent, figPCIeSent, 1 << 20}, {gpmPCIeGot, figPCIeReceived, 1 << 20},
+	{gpmNVLinkSent, figNVLinkSent, 1 << 20}, {gpmNVLinkGot, figNVLinkReceived, 1 << 20},
+}
+
+// gpmLeast is the least time between two samples of GPM that mean something: the device
+// renews its counters every 100 ms (nvmlGpmMetricsGet).
+const gpmLeast = 100 * time.Millisecond
+
+// gpm is what is known of the performance counters of one device or MIG instance.
+type gpm struct {
+	no       bool // the device does not have them, or does not let us
+	why      code
+	samples  [2]gpmSample
+	at       [2]time.Time // when each was taken, zero if it holds nothing
+	last     int          // which of the two is the later one
+	ids      [len(gpmFigures)]uint32
+	values   [len(gpmFigures)]float64
+	previous [len(gpmFigures)]float64 // sums so far
+}
+
+// profile adds what the pipes, the memory and the links of a device did since the last
+// export, from the mean of the time between two samples (Hopper and later).
+func (r *reader) profile(d *device, now time.Time) {
+	g := &d.gpm
+	if g.no || d.lost {
+		return
+	}
+	owner, instance := d, uint32(wholeDevice)
+	if d.gpu.Parent != "" {
+		if owner = r.parent(d); owner == nil {
+			return
+		}
+		instance = d.gpuInstance
+	}
+	if g.samples[0] == 0 && !r.beginGPM(owner, g) {
+		return
+	}
+	if before := g.at[g.last]; !before.IsZero() && now.Sub(before) < gpmLeast {
+		return
+	}
+	next := 1 - g.last
+	if c := r.lib.SampleGPM(owner.handle, instance, g.samples[next]); c != success {
+		g.at = [2]time.Time{} // nothing is known of the time until the next sample
+		g.no, g.why = c == notSupported || c == noFunction || c == noPermission, c
+		return
+	}
+	before := g.at[g.last]
+	g.at[next] = now
+	g.last = next
+	span := now.Sub(before)
+	if before.IsZero() || span > sensor.Gap {
+		return
+	}
+	for i := range gpmFigures {
+		g.ids[i] = gpmFigures[i].id
+	}
+	if r.lib.GPMMetrics(g.samples[1-next], g.samples[next], g.ids[:], g.values[:]) != success {
+		return
+	}
+	for i, f := range gpmFigures {
+		v := g.values[i] * f.unit
+		if math.IsNaN(v) || v < 0 || f.unit < 1 && v > 1.005 || d.counted(f.figure) {
+			continue // a share beyond the whole says nothing
+		}
+		g.previous[i] += v * span.Seconds()
+		d.shown[f.figure] = shown{g.previous[i], true}
+	}
+}
+
+// counted reports whether the device counts a figure itself.
+func (d *device) counted(figure int) bool {
+	return (figure == figNVLinkSent || figure == figNVLinkReceived) && d.linksCounted
+}
+
+// beginGPM makes room for two samples, or notes that the device has no such counters.
+func (r *reader) beginGPM(owner *device, g *gpm) bool {
+	ok, c := r.lib.GPM(owner.handle)
+	if c == success && !ok {
+		c = notSupported
+	}
+	for i := range g.samples {
+		if c == success {
+			g.samples[i], c = r.lib.NewGPMSample()
+		}
+	}
+	if c != success {
+		r.endGPM(g)
+		g.no, g.why = true, c
+	}
+	return c == success
+}
+
+// endGPM lets go of the samples.
+func (r *reader) endGPM(g *gpm) {
+	for i := range g.samples {
+		if g.samples[i] != 0 {
+			r.lib.FreeGPMSample(g.samples[i])
+		}
+	}
+	*g = gpm{previous: g.previous}
+}
+
+// parent is the device that a MIG instance is a part of, nil if it is not there.
+func (r *reader) parent(d *device) *device {
+	for _, p := range r.devices {
+		if p.gpu.Device == d.gpu.Parent && !p.lost {
+			return p
+		}
+	}
+	return nil
+}
