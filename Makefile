@@ -71,6 +71,7 @@ bench: build ## measure reckon and its peers side by side, and the hot paths by 
 e2e: build ## whole programs against the real machine (minutes)
 	@script/setup e2e
 	go test -tags e2e -count=1 -timeout 90m -v ./test/e2e/...
+	go test -count=1 -run RabbitMQ -v ./interop/waggle
 	@script/ui
 
 e2e-k8s: build ## install by the chart on a real Kubernetes (root; K8SBED_CACHE with its programs, see test/e2e/beds/k8s)

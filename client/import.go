@@ -12,9 +12,12 @@ import (
 	"time"
 )
 
+// ImportFormats are the programs whose files are imported.
+var ImportFormats = []string{"sonar", "sacct", "waggle"}
+
 // ImportOptions say what is imported and what the input does not say itself.
 type ImportOptions struct {
-	Format string // sonar or sacct
+	Format string // one of ImportFormats
 	// Site is the label of input that names no cluster; with Force, of all of it.
 	Site  string
 	Force bool
@@ -50,7 +53,7 @@ type ImportBad struct {
 }
 
 // ImportResult says what came of an import. Records are processes in readings of sonar,
-// and jobs of sacct; each is counted in one of the fields from Taken to Refused.
+// jobs of sacct and measurements of Waggle; each is counted in one of the fields from Taken to Refused.
 type ImportResult struct {
 	Files      int         `json:"files"`
 	Records    int         `json:"records"`

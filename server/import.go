@@ -17,6 +17,7 @@ import (
 	"reckon/catalogue/database"
 	"reckon/client"
 	"reckon/interop/importer"
+	"reckon/interop/waggle"
 	"reckon/store/tsdb"
 	"reckon/web/api"
 )
@@ -36,6 +37,9 @@ var _ api.Import = (*imports)(nil)
 func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if o.Format == "waggle" {
+		return i.waggle(ctx, o, next)
+	}
 	settings := importer.Options{Store: i.series, Dir: i.dir, Site: o.Site, Force: o.Force, Batch: o.Batch}
 	if settings.Site == "" {
 		settings.Site = i.site
@@ -79,6 +83,27 @@ func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func(
 		err = im.Done()
 	}
 	return result(got, rows), err
+}
+
+// waggle imports what the data API of Waggle answered. Nothing of it is a workload, so the catalogue does not change.
+func (i *imports) waggle(ctx context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult, error) {
+	site := o.Site
+	if site == "" {
+		site = i.site
+	}
+	im := waggle.NewImporter(i.series, site, time.Now())
+	var broken error
+	for broken == nil {
+		name, in, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if broken = err; err == nil {
+			broken = im.Read(ctx, name, in)
+		}
+	}
+	got, err := im.Finish(context.WithoutCancel(ctx))
+	return result(got, 0), errors.Join(broken, err)
 }
 
 func result(r importer.Result, rows int) client.ImportResult {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"reckon/client"
 )
@@ -93,6 +94,29 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// What the data API of Waggle answered is there under its site and node, once.
+func TestImportWaggle(t *testing.T) {
+	const text = `{"timestamp":"2024-05-01T10:00:00.5Z","name":"env.temperature","value":21.5,"meta":{"node":"000048b02d05a0a4","vsn":"W023","sensor":"bme680"}}
+{"timestamp":"2024-05-01T10:00:30Z","name":"env.temperature","value":22,"meta":{"node":"000048b02d05a0a4","vsn":"W023","sensor":"bme680"}}
+{"timestamp":"2024-05-01T10:00:30Z","name":"env.temperature","value":22,"meta":{"node":"000048b02d05a0a4","vsn":"W023","sensor":"bme680"}}
+{"timestamp":"2024-05-01T10:00:30Z","name":"upload","value":"https://storage/x.jpg","meta":{"vsn":"W023"}}
+{"timestamp":"2124-05-01T10:00:30Z","name":"env.temperature","value":1,"meta":{"vsn":"W023"}}
+not a measurement
+`
+	c, stop := serveOnly(t, filepath.Join(t.TempDir(), "d"))
+	defer stop()
+	for i, taken := range []int{2, 0} {
+		r, err := c.Import(t.Context(), client.ImportOptions{Format: "waggle", Site: "sage"}, []client.ImportFile{file("data.json", text)})
+		if err != nil || r.Taken != taken || r.Known != 3-taken || r.Records != 4 || r.Refused != 1 || r.BadCount != 2 || r.Bad[0].Line != 5 || r.Bad[1].Line != 6 {
+			t.Fatalf("import %d: %+v %v", i, r, err)
+		}
+	}
+	v, err := c.Query(t.Context(), `last_over_time(env_temperature{site="sage",node="W023",node_id="000048b02d05a0a4",sensor="bme680",source="waggle"}[1m])`, time.Date(2024, 5, 1, 10, 1, 0, 0, time.UTC))
+	if got := fmt.Sprint(v); err != nil || !strings.Contains(got, "22") {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // Readings five minutes apart make a profile of steps of five minutes, without holes.
 func TestProfileOfReadings(t *testing.T) {
 	c, stop := serveOnly(t, filepath.Join(t.TempDir(), "d"))
@@ -125,7 +149,7 @@ func TestImportRefused(t *testing.T) {
 		o    client.ImportOptions
 		text string
 	}{
-		{client.ImportOptions{Format: "sonalyze"}, `nothing is imported from "sonalyze"; give sonar or sacct`},
+		{client.ImportOptions{Format: "sonalyze"}, `nothing is imported from "sonalyze"; give sonar, sacct, waggle`},
 		{client.ImportOptions{Format: "sacct", Zone: "Mars/Phobos"}, "give a name such as Europe/Oslo"},
 	} {
 		_, err := c.Import(t.Context(), x.o, []client.ImportFile{file("a", imported)})

@@ -28,6 +28,7 @@ import (
 	"reckon/answer/invariant"
 	"reckon/catalogue"
 	"reckon/interop/slurmctl"
+	"reckon/interop/waggle"
 	"reckon/metric"
 	"reckon/query"
 	"reckon/server/alerting"
@@ -77,6 +78,8 @@ type Config struct {
 	Policy []byte
 	// Forecasts takes the forecasts of each day; nil for none.
 	Forecasts forecast.Output
+	// Waggle takes the figures of the present every minute; nil for none.
+	Waggle *waggle.Publisher
 	// Slurm asks the controller of a Slurm cluster; nil for none.
 	Slurm *Slurm
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).
@@ -301,6 +304,9 @@ func (s *Server) Run(ctx context.Context) error {
 		s.ranks.Run(run, refitEvery, func(err error) { s.log.Warn("fit the power of nodes", "err", err) })
 		return nil
 	})
+	if s.config.Waggle != nil {
+		g.Go(func() error { return s.runWaggle(run) })
+	}
 	if s.slurm != nil {
 		g.Go(func() error { return s.slurm.Run(run) })
 	}

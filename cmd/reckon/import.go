@@ -28,7 +28,7 @@ import (
 func newImport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take what sonar or sacct wrote as history",
+		Short: "Take what sonar, sacct or Waggle wrote as history",
 		Long: `import takes what other programs have written about the past, so that jobs, job, usage
 and everything else answer about it too. What is imported stays, whatever the retention.
 
@@ -40,7 +40,7 @@ Engine and LSF is not read.`,
   sacct -aP -S 2023-01-01 -o ALL > jobs.txt; reckon import sacct jobs.txt`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newImportSonar(g), newImportSacct(g))
+	cmd.AddCommand(newImportSonar(g), newImportSacct(g), newImportWaggle(g))
 	return cmd
 }
 
@@ -99,6 +99,24 @@ What sacct says that a job used is taken for jobs that nobody measured.`,
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.Fields, "fields", "", "names of the columns, for an export without them")
 	cmd.Flags().StringVar(&f.Zone, "zone", "", "time zone of the times in it, such as Europe/Oslo (default that of the server)")
+	return cmd
+}
+
+func newImportWaggle(g *globals) *cobra.Command {
+	f := &importFlags{ImportOptions: client.ImportOptions{Format: "waggle"}}
+	cmd := &cobra.Command{
+		Use:   "waggle PATH...",
+		Short: "Import measurements from the data API of Waggle and Sage",
+		Long: `waggle takes what the data API of Waggle answers: one measurement in JSON on each line, plain
+or gzip. "-" is standard input. env.temperature becomes the series env_temperature with
+source="waggle", the node is its vsn, and the meta of the measurement are labels. Values that
+are texts, such as names of files, are passed over.`,
+		Example: `  curl -s https://data.sagecontinuum.org/api/v1/query -d '{"start":"-1h","filter":{"name":"sys.*","vsn":"W023"}}' | reckon import waggle -
+  reckon import waggle --site sage data.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) },
+	}
+	f.register(cmd)
 	return cmd
 }
 

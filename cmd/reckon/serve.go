@@ -12,6 +12,7 @@ import (
 	"reckon/internal/buildinfo"
 	"reckon/internal/resident"
 	"reckon/interop/influx"
+	"reckon/interop/waggle"
 	"reckon/server"
 	"reckon/store"
 )
@@ -35,6 +36,7 @@ type serveOptions struct {
 	scrape    string
 	graph     graphFlags
 	forecasts string // where those of each day are written
+	waggle    string // message queue of a Waggle node
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -73,6 +75,7 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	alertFlags(cmd, &o.alerts)
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
 	f.StringVar(&o.forecasts, "forecasts-to", "", "`URL` of an InfluxDB that the forecasts of each day are written to: http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET, &token_file=FILE behind it")
+	f.StringVar(&o.waggle, "waggle", "", "`URL` of the message queue of a Waggle node that figures are published to every minute: amqp://USER@HOST:5672?password_file=FILE")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	configFlag(cmd)
 	return cmd
@@ -103,8 +106,12 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	publisher, err := waggleTo(o.waggle)
+	if err != nil {
+		return err
+	}
 	s, err := server.Open(ctx, server.Config{
-		Forecasts: forecasts, Slurm: slurm, Site: o.site,
+		Forecasts: forecasts, Waggle: publisher, Slurm: slurm, Site: o.site,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
@@ -121,6 +128,18 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` goes on from here.")
 	}
 	return err
+}
+
+// waggleTo opens what publishes to a Waggle node; nil without an address.
+func waggleTo(address string) (*waggle.Publisher, error) {
+	if address == "" {
+		return nil, nil
+	}
+	p, err := waggle.NewPublisher(address)
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("--waggle: %w", err)}
+	}
+	return p, nil
 }
 
 // forecastsTo opens what takes the forecasts of each day; nil without an address.

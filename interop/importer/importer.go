@@ -255,7 +255,7 @@ func (im *Importer) Resume(site string) error {
 
 // damaged counts a damaged file among what can not be read.
 func (im *Importer) damaged(err error) error {
-	if errors.Is(err, errDamaged) {
+	if errors.Is(err, ErrDamaged) {
 		im.bad(0, err)
 		return nil
 	}

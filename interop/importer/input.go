@@ -11,13 +11,13 @@ import (
 
 // open unpacks an input. Of one that is known to be another program's nothing is read.
 func (im *Importer) open(in io.Reader) (io.Reader, error) {
-	in, err := plain(in)
+	in, err := Plain(in)
 	if err != nil {
 		return nil, err
 	}
 	br := bufio.NewReaderSize(in, foreignHead)
 	head, err := br.Peek(foreignHead)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errDamaged) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, ErrDamaged) {
 		return nil, err
 	}
 	if system := foreign(head); system != "" {
@@ -27,8 +27,8 @@ func (im *Importer) open(in io.Reader) (io.Reader, error) {
 	return br, nil
 }
 
-// plain unpacks gzip, which says what it is by its first bytes.
-func plain(in io.Reader) (io.Reader, error) {
+// Plain unpacks gzip, which says what it is by its first bytes.
+func Plain(in io.Reader) (io.Reader, error) {
 	var head [2]byte
 	n, err := io.ReadFull(in, head[:])
 	if errors.Is(err, io.EOF) {
@@ -44,8 +44,8 @@ func plain(in io.Reader) (io.Reader, error) {
 	return whole, nil
 }
 
-// errDamaged is gzip that is cut off or wrong: what stood before it is taken.
-var errDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
+// ErrDamaged is gzip that is cut off or wrong: what stood before it is taken.
+var ErrDamaged = errors.New("the compressed file is cut off or damaged; what stands before that is taken")
 
 // unpacked is gzip as a stream. What is wrong with it is told from what is wrong with the
 // reader below.
@@ -71,7 +71,7 @@ func (u *unpacked) Read(b []byte) (n int, err error) {
 	case u.in.err != nil:
 		err = u.in.err
 	default:
-		err = fmt.Errorf("%w: %w", errDamaged, err)
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return n, err
 }

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +28,9 @@ func (s *server) importRoutes() []route {
 	text := schema{"type": "string"}
 	return []route{{
 		path: "/api/reckon/v1/import/{format}", method: http.MethodPost, raw: true, summary: "Import history",
-		doc: "Takes what sonar or sacct wrote as history: multipart/form-data with one part for each file, plain or gzip. What was imported before adds nothing. Lines that can not be read are counted and the first hundred named, and the rest is taken.",
+		doc: "Takes what sonar or sacct wrote, or the data API of Waggle answered, as history: multipart/form-data with one part for each file, plain or gzip. What was imported before adds nothing. Lines that can not be read are counted and the first hundred named, and the rest is taken.",
 		params: []param{
-			{name: "format", doc: "sonar or sacct.", schema: enum("sonar", "sacct"), inPath: true},
+			{name: "format", doc: "The program that wrote the files.", schema: enum(client.ImportFormats...), inPath: true},
 			{name: "site", doc: "Site of input that names no cluster.", schema: text},
 			{name: "force", doc: "The site is that of all input, also of what names a cluster.", schema: schema{"type": "boolean"}},
 			{name: "batch", doc: "sonar: jobs without an epoch are those of the batch system.", schema: schema{"type": "boolean"}},
@@ -56,8 +57,8 @@ func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) e
 	switch {
 	case q.err != nil:
 		return q.err
-	case o.Format != "sonar" && o.Format != "sacct":
-		return fail(http.StatusNotFound, "give sonar or sacct", "nothing is imported from %q", o.Format)
+	case !slices.Contains(client.ImportFormats, o.Format):
+		return fail(http.StatusNotFound, "give "+strings.Join(client.ImportFormats, ", "), "nothing is imported from %q", o.Format)
 	case s.Import == nil:
 		return fail(http.StatusNotFound, "ask a server that keeps series", "this server does not import")
 	}

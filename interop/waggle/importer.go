@@ -1,0 +1,212 @@
+package waggle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/interop/importer"
+	"reckon/store/tsdb"
+)
+
+// batch is how many measurements are held until they are written.
+const batch = 1_000_000
+
+// ahead is how far in the future a measurement may be, for clocks that differ.
+const ahead = 10 * time.Minute
+
+// Importer takes what the data API of Waggle answered, saved as it came. Texts are passed over; what is there already is
+// counted as known. It is used from one goroutine.
+type Importer struct {
+	store importer.Store
+	site  string
+	now   time.Time
+
+	res    importer.Result
+	file   string
+	series map[uint64][]*series
+	held   int
+	texts  int
+}
+
+// series is what was read of one and is not written yet.
+type series struct {
+	labels  labels.Labels
+	samples []sample
+}
+
+type sample struct {
+	t int64
+	v float64
+}
+
+// NewImporter returns an importer into a store, under a site.
+func NewImporter(store importer.Store, site string, now time.Time) *Importer {
+	return &Importer{store: store, site: site, now: now, series: make(map[uint64][]*series)}
+}
+
+// Read takes one input, plain or gzip. Lines that can not be read are counted and named.
+func (im *Importer) Read(ctx context.Context, name string, in io.Reader) error {
+	im.res.Files++
+	im.file = name
+	in, err := importer.Plain(in)
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = lines(in, func(n int, line []byte) {
+		if failed == nil && im.held >= batch {
+			failed = im.flush(ctx)
+		}
+		if failed == nil {
+			im.line(n, line)
+		}
+	}, im.bad)
+	if errors.Is(err, importer.ErrDamaged) {
+		im.bad(0, err)
+		err = nil
+	}
+	return errors.Join(failed, err)
+}
+
+func (im *Importer) line(n int, line []byte) {
+	l, t, v, err := parse(line)
+	switch {
+	case errors.Is(err, errText):
+		im.texts++
+		return
+	case err != nil:
+		im.bad(n, err)
+		return
+	}
+	im.res.Records++
+	if at := time.UnixMilli(t); at.After(im.now.Add(ahead)) {
+		im.res.Refused++
+		im.bad(n, fmt.Errorf("it is of %s, in the future", at.UTC().Format(time.RFC3339)))
+		return
+	}
+	key := l.Hash()
+	var s *series
+	for _, have := range im.series[key] {
+		if labels.Equal(have.labels, l) {
+			s = have
+		}
+	}
+	if s == nil {
+		s = &series{labels: l}
+		im.series[key] = append(im.series[key], s)
+	}
+	s.samples = append(s.samples, sample{t, v})
+	im.held++
+}
+
+// mostBad is how many lines are named.
+const mostBad = 100
+
+func (im *Importer) bad(line int, err error) {
+	if im.res.BadCount++; len(im.res.Bad) < mostBad {
+		im.res.Bad = append(im.res.Bad, importer.Bad{File: im.file, Line: line, Err: err.Error()})
+	}
+}
+
+// Finish writes what is left and says what came of it all.
+func (im *Importer) Finish(ctx context.Context) (importer.Result, error) {
+	err := im.flush(ctx)
+	if im.texts > 0 && im.res.Records == 0 && im.res.BadCount == 0 {
+		im.bad(0, fmt.Errorf("all %d measurements are texts, which have no place in series", im.texts))
+	}
+	return im.res, err
+}
+
+// flush writes what is held and new.
+func (im *Importer) flush(ctx context.Context) error {
+	if im.held == 0 {
+		return nil
+	}
+	var h tsdb.History
+	from, to := int64(0), int64(0)
+	taken := 0
+	for _, list := range im.series {
+		for _, s := range list {
+			fresh, err := im.fresh(ctx, s)
+			if err != nil {
+				return err
+			}
+			im.res.Known += len(s.samples) - len(fresh)
+			if len(fresh) == 0 {
+				continue
+			}
+			l := labels.NewBuilder(s.labels).Set("site", im.site).Labels()
+			out := h.Series(l)
+			for _, v := range fresh {
+				if err := out.Add(v.t, v.v); err != nil {
+					return err
+				}
+			}
+			if taken == 0 || fresh[0].t < from {
+				from = fresh[0].t
+			}
+			if last := fresh[len(fresh)-1].t; taken == 0 || last > to {
+				to = last
+			}
+			taken += len(fresh)
+		}
+	}
+	clear(im.series)
+	im.held = 0
+	if taken == 0 {
+		return nil
+	}
+	if err := im.store.ImportBlocks(ctx, &h); err != nil {
+		return err
+	}
+	im.res.Taken += taken
+	im.res.Samples += taken
+	if f := time.UnixMilli(from); im.res.From.IsZero() || f.Before(im.res.From) {
+		im.res.From = f
+	}
+	if t := time.UnixMilli(to); t.After(im.res.To) {
+		im.res.To = t
+	}
+	return nil
+}
+
+// fresh returns the samples that the store does not have, in the order of time; of several of one time the first.
+func (im *Importer) fresh(ctx context.Context, s *series) ([]sample, error) {
+	slices.SortStableFunc(s.samples, func(a, b sample) int { return cmp.Compare(a.t, b.t) })
+	list := slices.CompactFunc(slices.Clone(s.samples), func(a, b sample) bool { return a.t == b.t })
+	q, err := im.store.Querier(list[0].t, list[len(list)-1].t)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	ms := []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, "site", im.site)}
+	s.labels.Range(func(l labels.Label) { ms = append(ms, labels.MustNewMatcher(labels.MatchEqual, l.Name, l.Value)) })
+	set := q.Select(ctx, true, &storage.SelectHints{Start: list[0].t, End: list[len(list)-1].t}, ms...)
+	known := map[int64]bool{}
+	want := s.labels.Len() + 1
+	for set.Next() {
+		if set.At().Labels().Len() != want {
+			continue // it has labels besides
+		}
+		it := set.At().Iterator(nil)
+		for it.Next() == chunkenc.ValFloat {
+			known[it.AtT()] = true
+		}
+		if err := it.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if err := set.Err(); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(v sample) bool { return known[v.t] }), nil
+}

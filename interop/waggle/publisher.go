@@ -1,0 +1,181 @@
+package waggle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	// exchange is where a node's data service takes messages of plugins.
+	exchange = "to-validator"
+	// heartbeat is after how long a connection without a sign of life is given up.
+	heartbeat = 20 * time.Second
+	// dialing is how long a connection may take to open.
+	dialing = 5 * time.Second
+)
+
+// Publisher gives messages to the message queue of a node. It connects when it first has some, and anew when the
+// connection broke. It is used from one goroutine.
+type Publisher struct {
+	address      *url.URL
+	user         string
+	passwordFile string
+	appID, scope string
+
+	conn    *amqp.Connection
+	channel *amqp.Channel
+}
+
+// NewPublisher returns a publisher to an address such as amqp://plugin@rabbitmq:5672?password_file=FILE. Without a user it
+// is plugin with the password plugin, as in Waggle. Further options: app_id=ID, the identity that Waggle's scheduler gave
+// (WAGGLE_APP_ID), and scope=all, node or beehive: who gets the messages, all by default. It does not connect yet.
+func NewPublisher(address string) (*Publisher, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no address of a message queue; give amqp://USER@HOST:5672?password_file=FILE", hide(address))
+	}
+	q := u.Query()
+	p := &Publisher{passwordFile: q.Get("password_file"), appID: q.Get("app_id"), scope: q.Get("scope")}
+	for key := range q {
+		if key != "password_file" && key != "app_id" && key != "scope" {
+			return nil, fmt.Errorf("%s has an option %q; there are password_file, app_id and scope", u.Redacted(), key)
+		}
+	}
+	switch p.scope {
+	case "":
+		p.scope = "all"
+	case "all", "node", "beehive":
+	default:
+		return nil, fmt.Errorf("scope=%s in %s: give all, node or beehive", p.scope, u.Redacted())
+	}
+	if _, given := u.User.Password(); given {
+		return nil, fmt.Errorf("%s holds a password, which the list of processes shows; write it to a file and give password_file=FILE", u.Redacted())
+	}
+	u.RawQuery = ""
+	if p.user = u.User.Username(); p.user == "" {
+		p.user = "plugin"
+	}
+	p.address = u
+	return p, nil
+}
+
+// hide takes out what may be a password.
+func hide(address string) string {
+	if i := strings.LastIndexByte(address, '@'); i >= 0 {
+		return "..." + address[i:]
+	}
+	return address
+}
+
+// Publish gives messages to the queue and waits until it has them, each once. On an error it names how many are there;
+// those are not to be given again. A message that breaks a rule of Waggle is an error before anything is sent.
+func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, err error) {
+	bodies := make([][]byte, len(messages))
+	for i := range messages {
+		if bodies[i], err = messages[i].Encode(); err != nil {
+			return 0, err
+		}
+	}
+	if len(bodies) == 0 {
+		return 0, nil
+	}
+	if err := p.connect(); err != nil {
+		return 0, err
+	}
+	var waiting []*amqp.DeferredConfirmation
+	for _, body := range bodies {
+		c, err := p.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, p.scope, false, false, amqp.Publishing{
+			DeliveryMode: amqp.Persistent, UserId: p.user, AppId: p.appID, Body: body,
+		})
+		if err != nil {
+			break // what was sent may be there: the answers tell
+		}
+		waiting = append(waiting, c)
+	}
+	for _, c := range waiting {
+		ok, err := c.WaitContext(ctx)
+		if err != nil || !ok {
+			break
+		}
+		sent++
+	}
+	if sent < len(bodies) {
+		err = p.reason()
+		p.Close()
+		return sent, fmt.Errorf("%s took %d of %d messages: %w", p.address.Redacted(), sent, len(bodies), err)
+	}
+	return sent, nil
+}
+
+// reason is why the queue closed the channel.
+func (p *Publisher) reason() error {
+	closed := make(chan *amqp.Error, 1)
+	p.channel.NotifyClose(closed)
+	select {
+	case err := <-closed:
+		if err != nil {
+			return err
+		}
+	case <-time.After(100 * time.Millisecond):
+	}
+	return errors.New("the connection broke")
+}
+
+// connect opens a channel unless there is one.
+func (p *Publisher) connect() error {
+	if p.channel != nil && !p.channel.IsClosed() && !p.conn.IsClosed() {
+		return nil
+	}
+	p.Close()
+	password := "plugin"
+	if p.passwordFile != "" {
+		raw, err := os.ReadFile(p.passwordFile)
+		if err != nil {
+			return fmt.Errorf("read the password of the message queue: %w", err)
+		}
+		password = strings.TrimSpace(string(raw))
+	}
+	conn, err := amqp.DialConfig(p.address.String(), amqp.Config{
+		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: p.user, Password: password}}, Heartbeat: heartbeat,
+		Dial: amqp.DefaultDial(dialing), Properties: amqp.Table{"product": "reckon"},
+	})
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", p.address.Redacted(), err)
+	}
+	channel, err := conn.Channel()
+	if err == nil {
+		err = channel.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
+		var refused *amqp.Error
+		if errors.As(err, &refused) && refused.Code == amqp.NotFound {
+			err = fmt.Errorf("it has no exchange %s: is it the message queue of a Waggle node? (%w)", exchange, err)
+		}
+		if errors.As(err, &refused) && (refused.Code == amqp.AccessRefused || refused.Code == amqp.PreconditionFailed) {
+			// It is there, but may not be looked at or is of another kind: to publish is all that plugins may.
+			channel, err = conn.Channel()
+		}
+	}
+	if err == nil {
+		err = channel.Confirm(false)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return fmt.Errorf("open a channel to %s: %w", p.address.Redacted(), err)
+	}
+	p.conn, p.channel = conn, channel
+	return nil
+}
+
+// Close ends the connection. Publish opens it again.
+func (p *Publisher) Close() {
+	if p.conn != nil {
+		_ = p.conn.Close()
+	}
+	p.conn, p.channel = nil, nil
+}
