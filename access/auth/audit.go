@@ -32,7 +32,7 @@ func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, own
 		object = object[:most] + "..."
 	}
 	_, err := us.db.ExecContext(ctx, `INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		us.clock().UnixMilli(), v.Name, v.Role.String(), action, object, owner, source)
+		us.clock().UnixMilli(), us.text(v.Name), v.Role.String(), action, us.text(object), us.text(owner), us.text(source))
 	return err
 }
 
@@ -45,7 +45,7 @@ func (us *Users) Trim(ctx context.Context) error {
 // Entries lists entries, the newest first: about one owner or all, since a time.
 func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.Time, limit int) ([]Entry, error) {
 	rows, err := us.db.QueryContext(ctx, `SELECT at_ms, viewer, role, action, object, owner, source FROM audit
-		WHERE ($1 = '' OR owner = $1) AND ($2 = '' OR viewer = $2) AND at_ms >= $3 ORDER BY at_ms DESC, key DESC LIMIT $4`, owner, viewer, since.UnixMilli(), limit)
+		WHERE ($1 = '' OR owner = $1) AND ($2 = '' OR viewer = $2) AND at_ms >= $3 ORDER BY at_ms DESC, key DESC LIMIT $4`, us.text(owner), us.text(viewer), since.UnixMilli(), limit)
 	if err != nil {
 		return nil, err
 	}

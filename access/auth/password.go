@@ -135,8 +135,12 @@ type checked struct {
 }
 
 // remembered is for how long a right password is known without checking it again: a
-// client that sends it with every request would keep the server busy.
-const remembered = time.Minute
+// client that sends it with every request would keep the server busy. Of a change that another
+// server makes nothing is heard: there it is shorter.
+const (
+	remembered       = time.Minute
+	rememberedShared = 5 * time.Second
+)
 
 // CheckPassword says who signs in with a name and a password. from is the address of the
 // sender: after some failed tries of a name from an address further ones wait (ErrSlow),
@@ -170,7 +174,7 @@ func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, n
 		}
 	}()
 	var role, owners, hash string
-	err = us.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, name).Scan(&role, &owners, &hash)
+	err = us.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, us.text(name)).Scan(&role, &owners, &hash)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		hash = us.decoy() // an unknown name takes as long as a wrong password
@@ -197,7 +201,11 @@ func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, n
 			delete(us.known, key)
 		}
 	}
-	us.known[key] = checked{v, now.Add(remembered)}
+	known := remembered
+	if us.file == "" {
+		known = rememberedShared
+	}
+	us.known[key] = checked{v, now.Add(known)}
 	return v, nil
 }
 

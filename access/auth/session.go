@@ -36,7 +36,7 @@ func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (s
 		return "", err
 	}
 	_, err = us.db.ExecContext(ctx, `INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
-		hash[:], v.Role.String(), v.Name, string(owners), local, now)
+		hash[:], v.Role.String(), v.Name, string(owners), number(local), now)
 	return secret, err
 }
 
@@ -72,6 +72,14 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 		}
 	}
 	return viewer(role, name, owners)
+}
+
+// number is a truth as it is kept.
+func number(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // EndSession ends a session; one that is not known has ended.

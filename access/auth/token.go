@@ -172,7 +172,7 @@ func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, er
 	if !ok || !strings.HasPrefix(text, prefix) || len(text) > 200 {
 		return access.Viewer{}, ErrToken
 	}
-	t, hash, err := scanToken(us.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = $1`, id).Scan)
+	t, hash, err := scanToken(us.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = $1`, us.text(id)).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return access.Viewer{}, ErrToken
 	}

@@ -63,7 +63,7 @@ CREATE INDEX IF NOT EXISTS audit_owner ON audit (owner, at_ms);
 
 // Users keeps users, tokens, sessions and the audit log.
 type Users struct {
-	file   string
+	file   string // empty where they are in PostgreSQL
 	db     *sql.DB
 	clock  func() time.Time
 	cost   cost
@@ -114,6 +114,10 @@ func Open(dir string, o Options) (*Users, error) {
 	if err := grow(db); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
+	return newUsers(db, file, o), nil
+}
+
+func newUsers(db *sql.DB, file string, o Options) *Users {
 	us := &Users{file: file, db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{}, used: map[string]int64{}}
 	if us.clock == nil {
 		us.clock = time.Now
@@ -121,7 +125,7 @@ func Open(dir string, o Options) (*Users, error) {
 	if o.Fast {
 		us.cost = cost{time: 1, memory: 64, threads: 1}
 	}
-	return us, nil
+	return us
 }
 
 // damagedFile says what is to be done about a file that can not be read. It is not replaced by
@@ -150,7 +154,7 @@ func grow(db *sql.DB) error {
 
 // Close closes the file.
 func (us *Users) Close() error {
-	if err := us.db.Close(); err != nil {
+	if err := us.db.Close(); err != nil || us.file == "" {
 		return err
 	}
 	_ = durable.NoteClosed(us.file) // without a note damage is not noticed, and nothing else

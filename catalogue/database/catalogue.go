@@ -53,6 +53,9 @@ type Catalogue struct {
 	byKey  *sql.Stmt // of a list of keys; nil where lists is
 
 	lists *lists // nil where the database has an index for each list
+
+	// fence begins every transaction of a writer; nil where this server is the only one.
+	fence func(context.Context, *sql.Tx) error
 }
 
 var _ store.Facts = (*Catalogue)(nil)
@@ -352,6 +355,11 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := c.db.BeginTx(ctx, nil)
 	if err == nil && c.d.begin != "" {
 		if _, err = tx.ExecContext(ctx, c.d.begin); err != nil {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}
+	if err == nil && c.fence != nil {
+		if err = c.fence(ctx, tx); err != nil {
 			err = errors.Join(err, tx.Rollback())
 		}
 	}

@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
@@ -72,7 +73,47 @@ func postgresAway(err error) bool {
 // postgres://USER@HOST/DATABASE?password_file=FILE, with the other settings of libpq
 // (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database is
 // there; its tables are made. log takes what was repaired; nil discards it.
-func OpenURL(ctx context.Context, address string, log *slog.Logger) (_ *Catalogue, err error) {
+func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue, error) {
+	c, err := dial(address, log, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// onMember is what the connections of one of several servers are set to: what it holds while it
+// is stopped or cut off is given free after some seconds.
+const onMember = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3`
+
+// DialMember makes the connections of one of several servers to the database at an address as in
+// [OpenURL]. Nothing is sent yet.
+func DialMember(address string) (*sql.DB, error) {
+	c, err := dial(address, nil, onMember)
+	if err != nil {
+		return nil, err
+	}
+	return c.db, nil
+}
+
+// OpenMember opens a catalogue that several servers write, as [OpenURL] does. Every transaction
+// of a writer begins with fence; an error of it ends the transaction.
+func OpenMember(ctx context.Context, address string, log *slog.Logger, fence func(context.Context, *sql.Tx) error) (*Catalogue, error) {
+	c, err := dial(address, log, onMember)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, err
+	}
+	c.fence = fence
+	return c, nil
+}
+
+// dial makes the connections of a catalogue; setting is run on each of them.
+func dial(address string, log *slog.Logger, setting string) (*Catalogue, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -88,21 +129,27 @@ func OpenURL(ctx context.Context, address string, log *slog.Logger) (_ *Catalogu
 		c.Password = strings.TrimSpace(string(raw))
 		return err
 	})
-	db := stdlib.OpenDB(*conf, before)
-	defer func() {
-		if err != nil {
-			db.Close()
+	after := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		if setting == "" {
+			return nil
 		}
-	}()
+		_, err := c.Exec(ctx, setting, pgx.QueryExecModeSimpleProtocol)
+		return err
+	})
+	db := stdlib.OpenDB(*conf, before, after)
 	db.SetMaxOpenConns(8)
 	db.SetConnMaxIdleTime(time.Minute)
-	c := &Catalogue{d: postgresDialect(), path: shown, db: db, log: log}
+	return &Catalogue{d: postgresDialect(), path: shown, db: db, log: log}, nil
+}
+
+// start makes the tables ready, or closes the database.
+func (c *Catalogue) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := c.prepare(ctx); err != nil {
-		return nil, fmt.Errorf("open the catalogue: %w", c.explain(ctx, err))
+		return errors.Join(fmt.Errorf("open the catalogue: %w", c.explain(ctx, err)), c.db.Close())
 	}
-	return c, nil
+	return nil
 }
 
 // CheckURL says what is wrong with an address.

@@ -132,6 +132,13 @@ func (l *Late) add(e Entry, t int64) {
 // Empty reports whether nothing was added.
 func (l *Late) Empty() bool { return len(l.list) == 0 }
 
+// Each calls f with each hour and the oldest of its late samples.
+func (l *Late) Each(f func(e Entry, oldest int64)) {
+	for _, e := range l.list {
+		f(e.Entry, e.oldest)
+	}
+}
+
 // HourOf is the begin of the hour that a time lies in.
 func HourOf(t int64) int64 {
 	r := t % hourMS

@@ -59,10 +59,19 @@ type Options struct {
 	Sent func()
 	// History is how far back the other side may hold samples, 90 days by default.
 	History time.Duration
-	// Dirty keeps which hours got samples late; nil is for tools that derive nothing.
-	Dirty dirty.Journal
+	// Dirty keeps which hours got samples late; nil is for tools that derive nothing. Shared takes
+	// its place where other servers write to the same store.
+	Dirty  dirty.Journal
+	Shared Late
 	// Logger takes what happens besides; nil discards it.
 	Logger *slog.Logger
+}
+
+// Late is which hours got samples late, as [dirty.Hours] keeps it.
+type Late interface {
+	Begin(*dirty.Late) (end func(), err error)
+	Snapshot() (dirty.Snapshot, error)
+	Clean(dirty.Snapshot) error
 }
 
 // peer is a kind of server.
@@ -95,7 +104,7 @@ type Store struct {
 	fresh  []prompb.MetricMetadata // to be told with the next request
 
 	newest atomic.Int64 // time of the newest sample written here, milliseconds
-	dirty  *dirty.Hours
+	dirty  Late
 	oldest oldest
 	closed atomic.Bool
 	uses   sync.WaitGroup
@@ -124,6 +133,9 @@ func Open(o Options) (*Store, error) {
 		o.Dirty = dirty.Memory{}
 	}
 	s := &Store{o: o, dirty: dirty.New(o.Dirty), conf: conf, log: o.Logger, meta: map[string]metadata.Metadata{}, natives: map[string]string{}, whole: map[string]bool{}}
+	if o.Shared != nil {
+		s.dirty = o.Shared
+	}
 	if s.web, err = newWeb(conf); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,102 @@
+package auth
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// sharedSchema is the schema as PostgreSQL has it.
+func sharedSchema() string {
+	return strings.NewReplacer(" WITHOUT ROWID", "", "BLOB", "BYTEA", "key INTEGER PRIMARY KEY", "key BIGSERIAL PRIMARY KEY",
+		"nodes TEXT NOT NULL,", "nodes TEXT NOT NULL, bound TEXT NOT NULL DEFAULT '',").Replace(schema)
+}
+
+// OpenShared opens users and tokens in a PostgreSQL, where several servers have them in common.
+// The database is closed with them.
+func OpenShared(ctx context.Context, db *sql.DB, o Options) (*Users, error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	// Two that make the same table at once meet an error.
+	if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(7231407);"+sharedSchema()); err != nil {
+		return nil, fmt.Errorf("make the tables of users and tokens: %w", err)
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	return newUsers(db, "", o), nil
+}
+
+// tables are what [Users.Adopt] copies, with their columns.
+var tables = map[string]string{
+	"users":  "name, role, owners, password, created_ms",
+	"tokens": tokenColumns,
+	"audit":  "at_ms, viewer, role, action, object, owner, source",
+}
+
+// Adopt copies users, tokens and the audit log of another place, once: where there are users or
+// tokens already nothing is done, and false returned. Sessions are begun anew.
+func (us *Users) Adopt(ctx context.Context, from *Users) (bool, error) {
+	tx, err := us.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if us.file == "" {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock(7231407)"); err != nil {
+			return false, err
+		}
+	}
+	var n int
+	if err := tx.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM users) + (SELECT count(*) FROM tokens)`).Scan(&n); err != nil || n > 0 {
+		return false, err
+	}
+	for table, columns := range tables {
+		if err := us.adopt(ctx, tx, from.db, table, columns); err != nil {
+			return false, fmt.Errorf("copy the %s: %w", table, err)
+		}
+	}
+	return true, tx.Commit()
+}
+
+func (us *Users) adopt(ctx context.Context, tx *sql.Tx, from *sql.DB, table, columns string) (err error) {
+	rows, err := from.QueryContext(ctx, "SELECT "+columns+" FROM "+table)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	width := strings.Count(columns, ",") + 1
+	marks := make([]string, width)
+	values, into := make([]any, width), make([]any, width)
+	for i := range marks {
+		marks[i], into[i] = fmt.Sprintf("$%d", i+1), &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, v := range values {
+			if s, ok := v.(string); ok {
+				values[i] = us.text(s)
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+strings.Join(marks, ", ")+")", values...); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// text is what can be kept of a text that came from outside: PostgreSQL takes neither a zero nor
+// what is not UTF-8.
+func (us *Users) text(s string) string {
+	if us.file != "" {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}

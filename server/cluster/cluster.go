@@ -1,0 +1,72 @@
+// Package cluster lets several servers work over one store of series and one catalogue in
+// PostgreSQL. All take samples and answer; one leads: it makes the catalogue and the roll-ups,
+// evaluates rules, sends alerts and looks for misuse.
+//
+// Who leads stands in one row of the database, a lease with an epoch. The leader renews it, by the
+// clock of the database; when it has run out, another member takes it and counts the epoch up,
+// under the advisory lock that every write of the catalogue holds. A write of the leader checks
+// the epoch in its own transaction ([Lease.Fence]), so that a leader that was stopped, cut off or
+// slow writes nothing once another leads. What is not in the database (samples of rules,
+// notifications) is written only while [Lease.Leads], which a leader knows by its own clock,
+// earlier than the lease runs out.
+//
+// Types are safe for concurrent use.
+package cluster
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// schema only adds. The row of members_lead is there from the beginning.
+const schema = `
+CREATE TABLE IF NOT EXISTS members_lead (one INTEGER NOT NULL PRIMARY KEY CHECK (one = 1), epoch BIGINT NOT NULL, member TEXT NOT NULL, address TEXT NOT NULL, until TIMESTAMPTZ NOT NULL);
+INSERT INTO members_lead (one, epoch, member, address, until) VALUES (1, 0, '', '', 'epoch') ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS members (member TEXT NOT NULL PRIMARY KEY, address TEXT NOT NULL, version TEXT NOT NULL, since TIMESTAMPTZ NOT NULL, seen TIMESTAMPTZ NOT NULL);
+CREATE TABLE IF NOT EXISTS members_files (name TEXT NOT NULL PRIMARY KEY, body BYTEA NOT NULL);
+CREATE SEQUENCE IF NOT EXISTS members_late_mark;
+CREATE TABLE IF NOT EXISTS members_late (hour_ms BIGINT NOT NULL, imported BOOLEAN NOT NULL, oldest_ms BIGINT NOT NULL, mark BIGINT NOT NULL, noted TIMESTAMPTZ NOT NULL, PRIMARY KEY (hour_ms, imported));
+CREATE TABLE IF NOT EXISTS members_senders (site TEXT NOT NULL, node TEXT NOT NULL, agent TEXT NOT NULL, machine TEXT NOT NULL, boot TEXT NOT NULL, address TEXT NOT NULL,
+	since TIMESTAMPTZ NOT NULL, seen TIMESTAMPTZ NOT NULL, skew_ms BIGINT NOT NULL, member TEXT NOT NULL, PRIMARY KEY (site, node));
+`
+
+// lockWriters is the lock that writers of the catalogue hold until their commit
+// (catalogue/database).
+const lockWriters = `SELECT pg_advisory_xact_lock(7231406)`
+
+// prepare makes the tables.
+func prepare(ctx context.Context, db *sql.DB) error {
+	return inTx(ctx, db, 10*time.Second, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, schema)
+		return err
+	})
+}
+
+// inTx runs f alone among all that write, and waits for that at most so long.
+func inTx(ctx context.Context, db *sql.DB, wait time.Duration, f func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d; %s", wait.Milliseconds(), lockWriters)); err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// CheckAddress says what is wrong with the address by which other members reach one.
+func CheckAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "" {
+		return fmt.Errorf("the address of a member, %q, is none that others reach; write it like https://HOST:9870", address)
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package cluster
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// leaseFor is for how long a leader leads after it was heard of, by the clock of the database.
+	leaseFor = 8 * time.Second
+	// margin is by how much earlier the leader itself stops.
+	margin = 1500 * time.Millisecond
+	// beat is how often the lease is renewed or looked at.
+	beat = 2 * time.Second
+	// patience is how long one look may take.
+	patience = 4 * time.Second
+	// forgotten is after how long a member that is not heard of is no longer listed.
+	forgotten = time.Hour
+)
+
+// ErrNotLeading is what a write ends with whose server does not lead, or not any more.
+var ErrNotLeading = errors.New("another server leads: what this one was about to write is left to it")
+
+// Options say who a member is.
+type Options struct {
+	DB      *sql.DB // of the catalogue, PostgreSQL; closed by the caller
+	Member  string  // its name, unlike that of every other and of every earlier process
+	Address string  // by which other members reach it
+	Version string
+	Logger  *slog.Logger
+}
+
+// Lease is the seat of the leader, as one member sees it.
+type Lease struct {
+	o Options
+
+	mu      sync.Mutex
+	epoch   int64     // of this member; 0 while another leads or nobody does
+	until   time.Time // it leads, by the clock of this machine
+	leader  string    // address of who leads, as far as is known
+	changed chan struct{}
+}
+
+// Open makes the tables and looks once who leads.
+func Open(ctx context.Context, o Options) (*Lease, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := prepare(ctx, o.DB); err != nil {
+		return nil, fmt.Errorf("make the tables of the members: %w", err)
+	}
+	l := &Lease{o: o, changed: make(chan struct{})}
+	return l, l.beat(ctx)
+}
+
+// Run renews the lease, or takes it when it has run out, until ctx ends. It then gives the lease
+// back only by [Lease.Release], when nothing is written any more.
+func (l *Lease) Run(ctx context.Context) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := l.beat(ctx)
+		switch {
+		case err == nil:
+			said = ""
+		case ctx.Err() == nil && err.Error() != said:
+			said = err.Error()
+			l.o.Logger.Warn("who leads can not be found out; nobody does until it can", "err", err)
+		}
+	}
+}
+
+// beat renews the lease of this member, or takes one that has run out.
+func (l *Lease) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := time.Now()
+	epoch := l.Epoch()
+	if epoch > 0 {
+		r, err := l.o.DB.ExecContext(ctx, `UPDATE members_lead SET until = clock_timestamp() + $1 * interval '1 millisecond' WHERE one = 1 AND epoch = $2`, leaseFor.Milliseconds(), epoch)
+		if err != nil {
+			return err
+		}
+		n, err := r.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if n == 1 {
+			l.set(epoch, asked, l.o.Address)
+			return l.show(ctx)
+		}
+	}
+	var leader string
+	var out bool
+	if err := l.o.DB.QueryRowContext(ctx, `SELECT address, until < clock_timestamp() FROM members_lead WHERE one = 1`).Scan(&leader, &out); err != nil {
+		return err
+	}
+	taken := int64(0)
+	if out {
+		asked = time.Now()
+		var err error
+		if taken, err = l.take(ctx); err != nil {
+			return err
+		}
+	}
+	if taken > 0 {
+		leader = l.o.Address
+	} else if out {
+		leader = ""
+	}
+	l.set(taken, asked, leader)
+	return l.show(ctx)
+}
+
+// take becomes the leader, unless another was faster; 0 then. Writes of the leader before have
+// ended or fail: it waits for those under way.
+func (l *Lease) take(ctx context.Context) (epoch int64, err error) {
+	err = inTx(ctx, l.o.DB, beat, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `UPDATE members_lead SET epoch = epoch + 1, member = $1, address = $2, until = clock_timestamp() + $3 * interval '1 millisecond'
+			WHERE one = 1 AND until < clock_timestamp() RETURNING epoch`, l.o.Member, l.o.Address, leaseFor.Milliseconds()).Scan(&epoch)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return epoch, nil
+}
+
+// set notes what was found out at a time.
+func (l *Lease) set(epoch int64, asked time.Time, leader string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if epoch != l.epoch {
+		close(l.changed)
+		l.changed = make(chan struct{})
+	}
+	l.epoch, l.until, l.leader = epoch, asked.Add(leaseFor-margin), leader
+	if epoch == 0 {
+		l.until = time.Time{}
+	}
+}
+
+// show notes that this member is alive.
+func (l *Lease) show(ctx context.Context) error {
+	_, err := l.o.DB.ExecContext(ctx, `INSERT INTO members (member, address, version, since, seen) VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
+		ON CONFLICT (member) DO UPDATE SET address = excluded.address, version = excluded.version, seen = excluded.seen`, l.o.Member, l.o.Address, l.o.Version)
+	return err
+}
+
+// Epoch is that of this member while it leads, as far as it knows; else 0. It stays while the
+// database can not be asked.
+func (l *Lease) Epoch() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// Changed is closed when the epoch changes.
+func (l *Lease) Changed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// Leads reports whether this member leads at this moment, in the epoch given: the lease was
+// renewed a moment ago. It is false after a pause of the process or of the machine, by the clock
+// that runs on and by that of the day.
+func (l *Lease) Leads(epoch int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	return epoch > 0 && l.epoch == epoch && now.Before(l.until) && now.Round(0).Before(l.until.Round(0))
+}
+
+// Leader is the address of who leads; empty where nobody does.
+func (l *Lease) Leader() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leader
+}
+
+// Address is that of this member.
+func (l *Lease) Address() string { return l.o.Address }
+
+// Fence is what every transaction of a writer begins with, after the lock of the writers: it
+// fails unless the epoch is that of the leader. Epoch 0 never leads.
+func (l *Lease) Fence(epoch int64) func(context.Context, *sql.Tx) error {
+	return func(ctx context.Context, tx *sql.Tx) error {
+		var now int64
+		if err := tx.QueryRowContext(ctx, `SELECT epoch FROM members_lead WHERE one = 1`).Scan(&now); err != nil {
+			return err
+		}
+		if epoch == 0 || now != epoch {
+			return ErrNotLeading
+		}
+		return nil
+	}
+}
+
+// Release gives the lease back, so that another member need not wait until it has run out.
+func (l *Lease) Release(ctx context.Context) error {
+	epoch := l.Epoch()
+	l.set(0, time.Time{}, "")
+	_, err := l.o.DB.ExecContext(ctx, `UPDATE members_lead SET until = 'epoch' WHERE one = 1 AND epoch = $1`, epoch)
+	if err == nil {
+		_, err = l.o.DB.ExecContext(ctx, `DELETE FROM members WHERE member = $1`, l.o.Member)
+	}
+	return err
+}
+
+// Member is one of the servers.
+type Member struct {
+	Address, Version string
+	Since, Seen      time.Time
+	Silent           time.Duration // since it was heard of, by the clock of the database
+	Leads            bool
+}
+
+// Members lists the servers that were heard of within an hour, by address.
+func (l *Lease) Members(ctx context.Context) ([]Member, error) {
+	if _, err := l.o.DB.ExecContext(ctx, `DELETE FROM members WHERE seen < clock_timestamp() - $1 * interval '1 millisecond'`, forgotten.Milliseconds()); err != nil {
+		return nil, err
+	}
+	rows, err := l.o.DB.QueryContext(ctx, `SELECT m.address, m.version, m.since, m.seen, CAST(extract(epoch FROM clock_timestamp() - m.seen) AS DOUBLE PRECISION), m.member = d.member AND d.until >= clock_timestamp()
+		FROM members m, members_lead d ORDER BY m.address, m.since`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []Member
+	for rows.Next() {
+		var m Member
+		var silent float64
+		if err := rows.Scan(&m.Address, &m.Version, &m.Since, &m.Seen, &silent, &m.Leads); err != nil {
+			return nil, err
+		}
+		m.Silent = time.Duration(silent * float64(time.Second))
+		out = append(out, m)
+	}
+	return out, rows.Err()
+}
