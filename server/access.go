@@ -45,11 +45,14 @@ type Access struct {
 // while nobody needs a password.
 func (s *Server) openAccess(ctx context.Context) error {
 	c := s.config.Access
-	users, err := auth.Open(s.config.Data, auth.Options{})
+	users, err := s.openUsers(ctx)
 	if err != nil {
 		return err
 	}
-	s.authn = &auth.Authenticator{Users: users, Public: c.Public, Insecure: c.Insecure, Local: loopback(s.ln.Addr()), Logger: s.log}
+	// What a member passes on to another comes from that machine, whoever asked: nobody is let in by
+	// the connection.
+	local := loopback(s.ln.Addr()) && s.config.member == nil
+	s.authn = &auth.Authenticator{Users: users, Public: c.Public, Insecure: c.Insecure, Local: local, Logger: s.log}
 	if s.authn.Proxies, err = proxies(c.Proxies); err != nil {
 		return err
 	}

@@ -31,11 +31,21 @@ func (s *Server) openAlerts(ctx context.Context) (err error) {
 	if c.External == "" {
 		c.External = "http://" + s.Addr()
 	}
-	s.alerts, err = alerting.Open(ctx, alerting.Options{
-		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Appendable: s.series,
+	if !s.leads() {
+		return nil // asked of the leader
+	}
+	o := alerting.Options{
+		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Appendable: s.ownSeries(),
 		Rules: c.Rules, Alertmanagers: c.Alertmanagers, Config: c.Config, External: c.External,
 		Dir: filepath.Join(s.config.Data, "alerts"), Findings: s.openFindings, Logger: s.log,
-	})
+	}
+	if m := s.config.member; m != nil {
+		if err := m.takeAlerts(ctx, o.Dir); err != nil {
+			return err
+		}
+		o.Shared = sharedAlerts{m.lease.Files(m.epoch), m}
+	}
+	s.alerts, err = alerting.Open(ctx, o)
 	return err
 }
 
@@ -91,6 +101,9 @@ func severity(of string) string {
 
 // mountAlerts adds what the HTTP API answers about alerts.
 func (s *Server) mountAlerts(o *api.Options, p *promapi.Options) {
+	if s.alerts == nil {
+		return
+	}
 	p.Rules, p.Alertmanagers = s.alerts, s.alerts
 	o.Alerts, o.Alertmanager = alertTests{s.alerts}, s.alerts.Handler()
 }

@@ -61,7 +61,7 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 	s.builder = catalogue.NewBuilder(s.samples, s.catalogue, catalogue.BuilderOptions{
 		Gone: s.config.gone(), History: s.config.Retention, Logger: s.log,
 	})
-	s.proofs = &proofs{builder: s.builder, states: s.catalogue, log: s.log}
+	s.proofs = &proofs{builder: s.builder, states: s.catalogue, log: s.log, shared: !s.leads()}
 	return nil
 }
 

@@ -29,6 +29,8 @@ type proofs struct {
 	states  catalogue.StateKeeper
 	log     *slog.Logger
 
+	shared bool // others may make proofs too: the last one is read anew
+
 	running sync.Mutex // one at a time
 	mu      sync.Mutex
 	last    *client.Proof
@@ -40,7 +42,7 @@ type proofs struct {
 func (p *proofs) Last(ctx context.Context) (client.Proof, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.loaded {
+	if !p.loaded || p.shared {
 		raw, err := p.states.State(ctx, proofKey)
 		if err != nil {
 			return client.Proof{}, err

@@ -12,7 +12,7 @@ func (s *Server) openScraper() error {
 	}
 	var err error
 	s.scraper, err = scraping.Open(scraping.Options{
-		File: s.config.ScrapeConfig, Store: s.series, Describe: s.series.Describe, Begin: s.beginScrape, Logger: s.log,
+		File: s.config.ScrapeConfig, Store: s.ownSeries(), Describe: s.series.Describe, Begin: s.beginScrape, Logger: s.log,
 	})
 	return err
 }

@@ -46,6 +46,7 @@ var (
 	selfSeconds   = selfDesc("request_seconds_total", metric.Counter, metric.Seconds, "Time that answering took.", "what")
 	selfRunning   = selfDesc("requests_running", metric.Gauge, "", "Requests that are being answered.")
 	selfRule      = selfDesc("rule_group_seconds", metric.Gauge, metric.Seconds, "Time that the last evaluation of a group of rules took.", "group")
+	selfLeads     = selfDesc("leads", metric.Gauge, "", "Whether this server of several leads now: it makes the list of workloads and sends alerts.")
 	selfRuleAge   = selfDesc("rule_group_age_seconds", metric.Gauge, metric.Seconds, "How long ago a group of rules was evaluated.", "group")
 )
 
@@ -58,7 +59,7 @@ func Descs() []*metric.Desc {
 	return append([]*metric.Desc{
 		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost, selfReady,
 		selfLag, selfRollLag, selfDirty, selfProof, selfProofTime, selfDiffers, selfSenders, selfConflict, selfSkew,
-		selfRequests, selfSeconds, selfRunning, selfRule, selfRuleAge,
+		selfRequests, selfSeconds, selfRunning, selfRule, selfRuleAge, selfLeads,
 	}, append(ingest.Descs(), invariant.Descs()...)...)
 }
 
@@ -106,11 +107,20 @@ func (s *Server) gatherSelf(ctx context.Context, b *metric.Batch, now time.Time)
 	add(selfDiffers, float64(s.proofs.differences()))
 	s.gatherSenders(add, now)
 	s.self.requests.gather(add)
-	for _, g := range s.alerts.Groups() {
-		add(selfRule, g.Took.Seconds(), g.Name)
-		if !g.Last.IsZero() {
-			add(selfRuleAge, max(now.Sub(g.Last).Seconds(), 0), g.Name)
+	if s.alerts != nil {
+		for _, g := range s.alerts.Groups() {
+			add(selfRule, g.Took.Seconds(), g.Name)
+			if !g.Last.IsZero() {
+				add(selfRuleAge, max(now.Sub(g.Last).Seconds(), 0), g.Name)
+			}
 		}
+	}
+	if m := s.config.member; m != nil {
+		leads := 0.0
+		if s.mayWrite() == nil {
+			leads = 1
+		}
+		add(selfLeads, leads)
 	}
 	s.self.stats.Gather(b)
 	s.inconsistent.Gather(b)
@@ -202,6 +212,11 @@ func (s *Server) runSelf(ctx context.Context) error {
 	tick := time.NewTicker(selfEvery)
 	defer tick.Stop()
 	host, _ := os.Hostname()
+	if m := s.config.member; m != nil { // several may run on one machine
+		if _, at, ok := strings.Cut(m.lease.Address(), "://"); ok {
+			host = at
+		}
+	}
 	external := map[string]string{"server": host}
 	if s.config.Site != "" {
 		external["site"] = s.config.Site

@@ -60,6 +60,11 @@ type Config struct {
 	// a catalogue in PostgreSQL; empty is the data directory.
 	Store, Catalogue string
 
+	// Member is the address by which other servers over the same Store and Catalogue reach this
+	// one (see [Serve]); empty: it is the only one.
+	Member string
+	member *membership // set by Serve
+
 	// Agent measures this node too; nil for a server without sensors.
 	Agent *agent.Config
 	// Play measures in the place of an agent: a site that is made up. Nil for none.
@@ -158,7 +163,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	if err := s.checkFileLimit(); err != nil {
 		return nil, err
 	}
-	if s.ln, err = listen(c.Listen); err != nil {
+	if s.ln, err = c.listen(); err != nil {
 		return nil, err
 	}
 	if err := s.openStores(ctx); err != nil {
@@ -193,19 +198,27 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	s.http = &http.Server{
-		Handler:           s.self.requests.counting(handler),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	s.http.Handler = s.self.requests.counting(s.toLeader(handler))
 	if s.authn.Peer != nil {
 		s.http.ConnContext = s.peers.note
 	}
 	return s, nil
 }
 
-// listen takes the address. That it is taken is the commonest mistake of all.
+// listen takes the address, or the socket of this member.
+func (c *Config) listen() (net.Listener, error) {
+	if c.member != nil {
+		return net.FileListener(c.member.socket)
+	}
+	return listen(c.Listen)
+}
+
+// listen takes an address. That it is taken is the commonest mistake of all.
 func listen(addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -280,28 +293,69 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	g.Go(func() error { return s.buildCatalogue(run) })
-	g.Go(func() error { return s.forget(run) })
-	g.Go(func() error { return s.proofs.Run(run) })
 	g.Go(func() error { return s.runSelf(run) })
 	if s.hourly != nil {
 		g.Go(func() error { return s.hourly.Run(run) })
 	}
+	g.Go(func() error { return s.runLimits(run) })
+	if s.config.member != nil {
+		g.Go(func() error { return s.watchRole(run) })
+	}
+	if s.leads() {
+		s.runLed(run, g)
+	} else {
+		g.Go(func() error { return s.follow(run) })
+	}
+	g.Go(func() error {
+		s.ranks.Run(run, refitEvery, func(err error) { s.log.Warn("fit the power of nodes", "err", err) })
+		return nil
+	})
+	if s.agent != nil {
+		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
+	}
+	if s.config.Play != nil {
+		g.Go(func() error { return s.play(run) })
+	}
+	g.Go(func() error {
+		<-run.Done()
+		s.hub.Close()
+		stop, cancel := context.WithTimeout(context.Background(), s.config.grace())
+		defer cancel()
+		if err := s.http.Shutdown(stop); err != nil {
+			return s.http.Close()
+		}
+		return nil
+	})
+	err := g.Wait()
+	if s.leads() && s.mayWrite() == nil {
+		s.catchUp()
+	}
+	return errors.Join(err, s.close())
+}
+
+// grace is for how long a stop waits for requests under way.
+func (c *Config) grace() time.Duration {
+	if c.member != nil {
+		return 2 * time.Second // another server answers, or this one in a moment
+	}
+	return 5 * time.Second
+}
+
+// runLed runs what one server does alone, of several the leader.
+func (s *Server) runLed(run context.Context, g *errgroup.Group) {
+	g.Go(func() error { return s.buildCatalogue(run) })
+	g.Go(func() error { return s.forget(run) })
+	g.Go(func() error { return s.proofs.Run(run) })
 	if s.graph != nil {
 		g.Go(func() error { return s.runGraph(run) })
 	}
 	g.Go(func() error { return s.runAlerts(run) })
-	g.Go(func() error { return s.runLimits(run) })
 	g.Go(func() error {
 		s.findings.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
 		return nil
 	})
 	g.Go(func() error {
 		s.forecasts.Run(run, lookEvery, func(err error) { s.log.Error("forecast", "err", err) })
-		return nil
-	})
-	g.Go(func() error {
-		s.ranks.Run(run, refitEvery, func(err error) { s.log.Warn("fit the power of nodes", "err", err) })
 		return nil
 	})
 	if s.config.Waggle != nil {
@@ -313,25 +367,6 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.scraper != nil {
 		g.Go(func() error { return s.scraper.Run(run) })
 	}
-	if s.agent != nil {
-		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
-	}
-	if s.config.Play != nil {
-		g.Go(func() error { return s.play(run) })
-	}
-	g.Go(func() error {
-		<-run.Done()
-		s.hub.Close()
-		stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := s.http.Shutdown(stop); err != nil {
-			return s.http.Close()
-		}
-		return nil
-	})
-	err := g.Wait()
-	s.catchUp()
-	return errors.Join(err, s.close())
 }
 
 // store is the sink of the agent of this node.

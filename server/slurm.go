@@ -47,7 +47,7 @@ func (s *Server) storeSlurm(ctx context.Context, b *metric.Batch) error {
 	if s.config.Site != "" {
 		external["site"] = s.config.Site
 	}
-	err := s.series.Append(ctx, external, b)
+	err := s.storeOwn(ctx, external, b)
 	s.changed()
 	return err
 }

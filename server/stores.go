@@ -12,6 +12,7 @@ import (
 	"reckon/catalogue/database"
 	"reckon/internal/dirty"
 	"reckon/metric"
+	"reckon/server/cluster"
 	"reckon/store/remote"
 )
 
@@ -63,6 +64,9 @@ func openRemote(address, queue string, history time.Duration, s *Server) (*remot
 	o := remote.Options{URL: address, Natives: nativeNames(), Queue: queue, History: history}
 	if s != nil {
 		o.Logger, o.Sent, o.Dirty = s.log, s.changed, dirty.State{Facts: s.catalogue, Key: dirtyKey}
+		if m := s.config.member; m != nil {
+			o.Shared = cluster.NewLate(m.lease)
+		}
 	}
 	return remote.Open(o)
 }
@@ -80,6 +84,13 @@ func nativeNames() (names []string) {
 // openDatabase opens the database of the catalogue, in the data directory or where
 // --catalogue names it.
 func (s *Server) openDatabase(ctx context.Context) error {
+	if m := s.config.member; m != nil {
+		c, err := database.OpenMember(ctx, s.config.Catalogue, s.log, m.lease.Fence(m.epoch))
+		if err == nil {
+			s.catalogue = c
+		}
+		return err
+	}
 	if s.config.Catalogue != "" {
 		c, err := database.OpenURL(ctx, s.config.Catalogue, s.log)
 		if err == nil {

@@ -194,7 +194,11 @@ func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 // migrate applies the numbered files that were not applied, in order, each in a
 // transaction. It never goes back.
 func (c *Catalogue) migrate(ctx context.Context) error {
-	if _, err := c.db.ExecContext(ctx, c.d.createMigrations); err != nil {
+	err := c.change(ctx, func(tx *sql.Tx) error { // alone: two that make one table at once meet an error
+		_, err := tx.ExecContext(ctx, c.d.createMigrations)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	done, newest, err := c.applied(ctx)

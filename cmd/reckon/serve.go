@@ -37,6 +37,7 @@ type serveOptions struct {
 	graph     graphFlags
 	forecasts string // where those of each day are written
 	waggle    string // message queue of a Waggle node
+	member    string
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -76,6 +77,7 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	f.StringVar(&o.policy, "policy", "", "file with the thresholds for findings of misuse (default: those that reckon findings policy prints)")
 	f.StringVar(&o.forecasts, "forecasts-to", "", "`URL` of an InfluxDB that the forecasts of each day are written to: http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET, &token_file=FILE behind it")
 	f.StringVar(&o.waggle, "waggle", "", "`URL` of the message queue of a Waggle node that figures are published to every minute: amqp://USER@HOST:5672?password_file=FILE")
+	f.StringVar(&o.member, "member", "", "`URL` by which other servers over the same --store and --catalogue reach this one, such as https://HOST:9870: all answer, one leads, and another takes its place")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	configFlag(cmd)
 	return cmd
@@ -110,20 +112,17 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.Open(ctx, server.Config{
-		Forecasts: forecasts, Waggle: publisher, Slurm: slurm, Site: o.site,
+	err = server.Serve(ctx, server.Config{
+		Forecasts: forecasts, Waggle: publisher, Slurm: slurm, Site: o.site, Member: o.member,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,
 		Footprint: prices, Graph: o.graph.Graph, Logger: log,
+	}, func(s *server.Server) {
+		fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
+			buildinfo.Get().Version, s.URL(), o.stores.place(o.data), s.URL())
+		resident.Settle(ctx, settled)
 	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
-		buildinfo.Get().Version, s.URL(), o.stores.place(o.data), s.URL())
-	resident.Settle(ctx, settled)
-	err = s.Run(ctx)
 	if err == nil {
 		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+o.data+"; `reckon serve` goes on from here.")
 	}

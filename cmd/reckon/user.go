@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,14 +17,32 @@ import (
 	"reckon/access/auth"
 	"reckon/client"
 	"reckon/internal/term"
+	"reckon/server"
 )
 
-// keeper opens the file of users and tokens of a server, which may run meanwhile.
-func keeper(data string) (*auth.Users, error) {
-	if _, err := os.Stat(data); err != nil {
-		return nil, fmt.Errorf("there is no server's directory at %s: %w; name it with --data", data, err)
+// usersAt is where the users and tokens of a server are: in its directory, or in the database
+// that it has in common with others.
+type usersAt struct{ data, catalogue string }
+
+func (at *usersAt) register(cmd *cobra.Command) {
+	f := cmd.PersistentFlags()
+	f.StringVar(&at.data, "data", "data", "directory of the server")
+	f.StringVar(&at.catalogue, "catalogue", "", "`URL` of the PostgreSQL of several servers (serve --member), instead of --data; the directory of one of them knows it")
+}
+
+// open opens them; the server may run meanwhile. The directory is made where it may be.
+func (at *usersAt) open(ctx context.Context, create bool) (*auth.Users, error) {
+	if at.catalogue == "" && create {
+		if err := os.MkdirAll(at.data, 0o750); err != nil {
+			return nil, err
+		}
 	}
-	return auth.Open(data, auth.Options{})
+	if at.catalogue == "" {
+		if _, err := os.Stat(at.data); err != nil {
+			return nil, fmt.Errorf("there is no server's directory at %s: %w; name it with --data", at.data, err)
+		}
+	}
+	return server.Users(ctx, at.data, at.catalogue)
 }
 
 // newUser returns `reckon user`.
@@ -45,13 +64,13 @@ there is a user, everybody must sign in.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var data string
-	cmd.PersistentFlags().StringVar(&data, "data", "data", "directory of the server")
-	cmd.AddCommand(userAdd(g, &data), userList(g, &data), userPassword(g, &data), userRemove(g, &data))
+	var at usersAt
+	at.register(cmd)
+	cmd.AddCommand(userAdd(g, &at), userList(g, &at), userPassword(g, &at), userRemove(g, &at))
 	return cmd
 }
 
-func userAdd(g *globals, data *string) *cobra.Command {
+func userAdd(g *globals, at *usersAt) *cobra.Command {
 	var role string
 	var owners []string
 	var file string
@@ -67,10 +86,7 @@ func userAdd(g *globals, data *string) *cobra.Command {
 			if err := auth.CheckName(args[0]); err != nil {
 				return usage(cmd, err)
 			}
-			if err := os.MkdirAll(*data, 0o750); err != nil {
-				return err
-			}
-			k, err := keeper(*data)
+			k, err := at.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -93,14 +109,14 @@ func userAdd(g *globals, data *string) *cobra.Command {
 	return cmd
 }
 
-func userPassword(g *globals, data *string) *cobra.Command {
+func userPassword(g *globals, at *usersAt) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "passwd NAME",
 		Short: "Give a user another password and end the user's sessions",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := keeper(*data)
+			k, err := at.open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
@@ -116,13 +132,13 @@ func userPassword(g *globals, data *string) *cobra.Command {
 	return cmd
 }
 
-func userRemove(g *globals, data *string) *cobra.Command {
+func userRemove(g *globals, at *usersAt) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove a user, with the user's sessions and tokens",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := keeper(*data)
+			k, err := at.open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
@@ -136,13 +152,13 @@ func userRemove(g *globals, data *string) *cobra.Command {
 	}
 }
 
-func userList(g *globals, data *string) *cobra.Command {
+func userList(g *globals, at *usersAt) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the users",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			k, err := keeper(*data)
+			k, err := at.open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
@@ -224,13 +240,13 @@ server that runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var data string
-	cmd.PersistentFlags().StringVar(&data, "data", "data", "directory of the server")
-	cmd.AddCommand(tokenCreate(g, &data), tokenList(g, &data), tokenRevoke(g, &data))
+	var at usersAt
+	at.register(cmd)
+	cmd.AddCommand(tokenCreate(g, &at), tokenList(g, &at), tokenRevoke(g, &at))
 	return cmd
 }
 
-func tokenCreate(g *globals, data *string) *cobra.Command {
+func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 	var agent bool
 	var role, expires string
 	var t auth.Token
@@ -265,10 +281,7 @@ func tokenCreate(g *globals, data *string) *cobra.Command {
 				at := g.now().Add(life)
 				t.Expires = &at
 			}
-			if err := os.MkdirAll(*data, 0o750); err != nil {
-				return err
-			}
-			k, err := keeper(*data)
+			k, err := at.open(cmd.Context(), true)
 			if err != nil {
 				return err
 			}
@@ -301,13 +314,13 @@ func tokenCreate(g *globals, data *string) *cobra.Command {
 	return cmd
 }
 
-func tokenList(g *globals, data *string) *cobra.Command {
+func tokenList(g *globals, at *usersAt) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens, without their secrets",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			k, err := keeper(*data)
+			k, err := at.open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
@@ -366,13 +379,13 @@ func orNever(t *time.Time, now time.Time) string {
 	return term.Ago(*t, now)
 }
 
-func tokenRevoke(g *globals, data *string) *cobra.Command {
+func tokenRevoke(g *globals, at *usersAt) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Make a token useless",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := keeper(*data)
+			k, err := at.open(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
@@ -388,7 +401,8 @@ func tokenRevoke(g *globals, data *string) *cobra.Command {
 
 // newAudit returns `reckon audit`.
 func newAudit(g *globals) *cobra.Command {
-	var data, owner, viewer, since string
+	var at usersAt
+	var owner, viewer, since string
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -401,7 +415,7 @@ noted once. Entries are kept for 400 days.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&data, "data", "data", "directory of the server")
+	at.register(cmd)
 	f.StringVar(&owner, "owner", "", "about the work of this owner")
 	f.StringVar(&viewer, "viewer", "", "by this viewer")
 	f.StringVar(&since, "since", "7d", "since this time")
@@ -415,7 +429,7 @@ noted once. Entries are kept for 400 days.`,
 		if limit < 1 {
 			return usage(cmd, errors.New("--limit: give 1 or more"))
 		}
-		k, err := keeper(data)
+		k, err := at.open(cmd.Context(), false)
 		if err != nil {
 			return err
 		}

@@ -55,6 +55,9 @@ type Options struct {
 	// and what the embedded Alertmanager keeps.
 	Dir string
 
+	// Shared keeps the files of Dir for the other servers of a cluster, too; nil for one server.
+	Shared Shared
+
 	// External is the address under which people reach this server, for links.
 	External string
 	// Interval is how often rules are evaluated that do not say so; 0 is 30 s.
@@ -65,6 +68,14 @@ type Options struct {
 	// Findings gives the open cases of misuse that are to be told; nil: there are none.
 	Findings func(context.Context) ([]Finding, error)
 	Logger   *slog.Logger
+}
+
+// Shared is what a leader among several servers gives to the one that follows it.
+type Shared interface {
+	// Put keeps a file of [Options.Dir] under its name.
+	Put(name string, body []byte) error
+	// Leads reports whether this server leads at this moment; nobody else is told anything.
+	Leads() bool
 }
 
 // sink is what takes alerts: Alertmanagers elsewhere or the one in this process.
@@ -113,7 +124,7 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 		s.sinks = append(s.sinks, r)
 	}
 	if o.Config != "" {
-		e, err := openEmbedded(o.Config, o.Dir, o.External, o.Resend, s.log)
+		e, err := openEmbedded(o.Config, files{o.Dir, o.Shared}, o.External, o.Resend, s.log)
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +235,7 @@ func chartAt(external, expr string, begin, end time.Time) string {
 }
 
 func (s *Service) put(list ...*notifier.Alert) {
-	if len(list) == 0 {
+	if len(list) == 0 || (s.o.Shared != nil && !s.o.Shared.Leads()) {
 		return
 	}
 	for _, k := range s.sinks {

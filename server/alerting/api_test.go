@@ -97,7 +97,7 @@ func normal(t *testing.T, text string) any {
 
 // Our handlers answer as those of Alertmanager do over the same alerts and silences.
 func TestAPIAnswersAsAlertmanager(t *testing.T) {
-	e, err := openEmbedded(write(t, "am.yml", apiConfig), t.TempDir(), "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
+	e, err := openEmbedded(write(t, "am.yml", apiConfig), files{dir: t.TempDir()}, "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func awaitGroups(t *testing.T, e *embedded) {
 
 func TestSNSIsRefused(t *testing.T) {
 	conf := `{route: {receiver: a}, receivers: [{name: a, sns_configs: [{topic_arn: 'arn:aws:sns:us-east-2:123456789012:My-Topic'}]}]}`
-	_, err := openEmbedded(write(t, "am.yml", conf), t.TempDir(), "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
+	_, err := openEmbedded(write(t, "am.yml", conf), files{dir: t.TempDir()}, "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "webhook_configs") {
 		t.Errorf("%v", err)
 	}

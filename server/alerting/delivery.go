@@ -158,7 +158,8 @@ const unanswered = 1
 func (m *memory) resume(log *nflog.Log) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, t := range m.inFlight {
+	for key, t := range m.inFlight {
+		m.uncertain[key] = true
 		r := &nflogpb.Receiver{GroupName: t.Receiver, Integration: t.Name, Idx: uint32(t.Index)}
 		list, err := log.Query(nflog.QGroupKey(t.Group), nflog.QReceiver(r))
 		if err != nil && !errors.Is(err, nflog.ErrNotFound) {
@@ -178,7 +179,7 @@ func (m *memory) resume(log *nflog.Log) error {
 	}
 	clear(m.inFlight)
 	var err error
-	if err = writeSnapshot(filepath.Join(m.dir, "nflog"), log.Snapshot); err == nil {
+	if err = m.writeSnapshot(filepath.Join(m.dir, "nflog"), log.Snapshot); err == nil {
 		m.save()
 	}
 	return err
@@ -219,13 +220,40 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 	if len(news) == 0 {
 		return false, nil
 	}
-	w.markInFlight(group, news)
+	if err := w.memory.leads(); err != nil {
+		return true, err
+	}
+	if err := w.markInFlight(group, news); err != nil && w.memory.shared != nil {
+		return true, err // the next leader would not know of it
+	}
+	news = w.marked(group, news)
 	// A stop does not tear what is on its way: it would be told, and not be noted.
 	ctx, cancel := outlive(ctx)
 	defer cancel()
 	again, err := w.to.Notify(ctx, news...)
 	w.markResult(group, news, err)
 	return again, err
+}
+
+// sentAgain is the annotation of what may have been sent before.
+const sentAgain = "sent_again"
+
+// marked says of alerts that they may have been sent before: the server that sent them ended
+// before the receiver answered.
+func (w *trackedReceiver) marked(group string, list []*alert.Alert) []*alert.Alert {
+	w.memory.mu.Lock()
+	defer w.memory.mu.Unlock()
+	if !w.memory.uncertain[groupOf(w.receiver, w.to.Name(), w.to.Index(), group)] {
+		return list
+	}
+	out := make([]*alert.Alert, len(list))
+	for i, a := range list {
+		c := *a
+		c.Annotations = a.Annotations.Clone()
+		c.Annotations[sentAgain] = "This may have come before: the server that sent it ended before it was answered."
+		out[i] = &c
+	}
+	return out
 }
 
 // undelivered leaves out the ends and findings that this receiver already has.
@@ -250,7 +278,7 @@ func (w *trackedReceiver) undelivered(group string, list []*alert.Alert) []*aler
 }
 
 // markInFlight records a notification before it is sent.
-func (w *trackedReceiver) markInFlight(group string, list []*alert.Alert) {
+func (w *trackedReceiver) markInFlight(group string, list []*alert.Alert) error {
 	t := attempt{Group: group, Receiver: w.receiver, Name: w.to.Name(), Index: w.to.Index(), Findings: map[string]lastDelivery{}}
 	for _, a := range list {
 		if finding(a) {
@@ -261,7 +289,7 @@ func (w *trackedReceiver) markInFlight(group string, list []*alert.Alert) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inFlight[groupOf(t.Receiver, t.Name, t.Index, group)] = t
-	m.save()
+	return m.trySave()
 }
 
 // markResult records how it ended. What arrived stays in flight until the log has it too.
@@ -271,6 +299,8 @@ func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err erro
 	defer m.mu.Unlock()
 	if err != nil {
 		delete(m.inFlight, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
+	} else {
+		delete(m.uncertain, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
 	}
 	for _, a := range list {
 		if id, test := a.Labels[testLabel]; test && !a.Resolved() {
@@ -323,7 +353,7 @@ func openFindings(dir string) (map[string]*notifier.Alert, error) {
 	return out, nil
 }
 
-func saveFindings(dir string, list map[string]*notifier.Alert) error {
+func saveFindings(to files, list map[string]*notifier.Alert) error {
 	kept := make(map[string]findingRecord, len(list))
 	for id, a := range list {
 		kept[id] = findingRecord{Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Starts: a.StartsAt, Ends: a.EndsAt}
@@ -332,8 +362,8 @@ func saveFindings(dir string, list map[string]*notifier.Alert) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := os.MkdirAll(to.dir, 0o750); err != nil {
 		return err
 	}
-	return replace(findingsFile(dir), raw)
+	return to.replace(findingsFile(to.dir), raw)
 }

@@ -70,7 +70,8 @@ type embedded struct {
 	wg     sync.WaitGroup
 }
 
-func openEmbedded(file, dir, external string, resend time.Duration, log *slog.Logger) (*embedded, error) {
+func openEmbedded(file string, kept files, external string, resend time.Duration, log *slog.Logger) (*embedded, error) {
+	dir := kept.dir
 	conf, err := readConfig(file)
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func openEmbedded(file, dir, external string, resend time.Duration, log *slog.Lo
 	}
 	e.pipeline = notify.NewPipelineBuilder(e.metrics, e.flags, e.recorder)
 	e.measured = dispatch.NewDispatcherMetrics(false, e.metrics, e.flags)
-	if e.memory, err = openMemory(dir, resend, log); err != nil {
+	if e.memory, err = openMemory(kept, resend, log); err != nil {
 		e.alerts.Close()
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 		}
 	}
 	if changed {
-		if err := saveFindings(s.o.Dir, s.firing); err != nil { // before they are told
+		if err := saveFindings(files{s.o.Dir, s.o.Shared}, s.firing); err != nil { // before they are told
 			s.log.Error("findings that were told could not be saved; a restart may end them", "err", err)
 		}
 	}

@@ -24,7 +24,7 @@ type labelPair = labels.Label
 // memory is what outlives a kill beside Alertmanager's own files: which alerts fire, what
 // was told to whom, what is on its way, and how tests fared (which does not outlive it).
 type memory struct {
-	dir    string
+	files
 	resend time.Duration
 	log    *slog.Logger
 
@@ -33,6 +33,7 @@ type memory struct {
 	delivered map[string]lastDelivery         // by receiver, integration and alert
 	resolved  map[string]map[uint64]time.Time // by group of a receiver, the alerts whose end it was told, by Alertmanager's hash
 	inFlight  map[string]attempt              // by group of a receiver
+	uncertain map[string]bool                 // groups of a receiver that were in flight when it was opened
 	tests     map[string]Delivery
 }
 
@@ -64,13 +65,13 @@ type attempt struct {
 
 func (m *memory) file() string { return filepath.Join(m.dir, "alerts.json") }
 
-func openMemory(dir string, resend time.Duration, log *slog.Logger) (*memory, error) {
+func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, error) {
 	m := &memory{
-		dir: dir, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{}, delivered: map[string]lastDelivery{},
+		files: kept, uncertain: map[string]bool{}, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{}, delivered: map[string]lastDelivery{},
 		resolved: map[string]map[uint64]time.Time{}, inFlight: map[string]attempt{}, tests: map[string]Delivery{},
 	}
 	for _, name := range []string{"alerts.json.*", "nflog.*", "silences.*"} { // a kill leaves what was half written
-		half, _ := filepath.Glob(filepath.Join(dir, name))
+		half, _ := filepath.Glob(filepath.Join(kept.dir, name))
 		for _, f := range half {
 			_ = os.Remove(f)
 		}
@@ -168,35 +169,61 @@ func (m *memory) forget() {
 }
 
 // save is called with the lock held.
-func (m *memory) save() {
+func (m *memory) save() { _ = m.trySave() }
+
+func (m *memory) trySave() error {
 	s := saved{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Delivered: m.delivered, Resolved: m.resolved, InFlight: m.inFlight}
 	for _, a := range m.alerts {
 		s.Alerts = append(s.Alerts, a)
 	}
 	raw, err := json.Marshal(s)
 	if err == nil {
-		err = replace(m.file(), raw)
+		err = m.replace(m.file(), raw)
 	}
 	if err != nil {
 		m.log.Error("alerts could not be saved; a restart may tell them twice", "err", err)
 	}
+	return err
 }
 
 // snapshot writes a file of Alertmanager's own.
 func (m *memory) snapshot(name string, write func(io.Writer) (int64, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := writeSnapshot(filepath.Join(m.dir, name), write); err != nil {
+	if err := m.writeSnapshot(filepath.Join(m.dir, name), write); err != nil {
 		m.log.Error("could not be saved", "file", name, "err", err)
 	}
 }
 
-func writeSnapshot(file string, write func(io.Writer) (int64, error)) error {
+func (f files) writeSnapshot(file string, write func(io.Writer) (int64, error)) error {
 	var b bytes.Buffer
 	if _, err := write(&b); err != nil {
 		return err
 	}
-	return replace(file, b.Bytes())
+	return f.replace(file, b.Bytes())
+}
+
+// files are those of a directory and, of a leader among several servers, what the next one has of them.
+type files struct {
+	dir    string
+	shared Shared
+}
+
+// replace writes a file, for the other servers too.
+func (f files) replace(name string, raw []byte) error {
+	err := replace(name, raw)
+	if err == nil && f.shared != nil {
+		err = f.shared.Put(filepath.Base(name), raw)
+	}
+	return err
+}
+
+// leads says why nothing may be sent; nil when it may.
+func (f files) leads() error {
+	if f.shared != nil && !f.shared.Leads() {
+		return errors.New("another server leads, or none can be found out to")
+	}
+	return nil
 }
 
 // replace writes a file so that a kill leaves the old one or the new one.

@@ -1,0 +1,365 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"reckon/access/auth"
+	"reckon/catalogue/database"
+	"reckon/client"
+	"reckon/metric"
+	"reckon/server/cluster"
+)
+
+// membership is what a server that is one of several knows of the others. A server is opened to
+// lead or to follow, and opened again when that changes.
+type membership struct {
+	lease  *cluster.Lease
+	epoch  int64    // of this leader; 0 follows
+	socket *os.File // the listening socket, which outlives a change: who connects meanwhile waits
+}
+
+// errRole ends a server whose role changed.
+var errRole = errors.New("another server leads now")
+
+// Serve opens a server, says so by opened, and runs it until ctx ends. One of several
+// ([Config.Member]) is opened again when it is to lead, or to lead no longer.
+func Serve(ctx context.Context, c Config, opened func(*Server)) error {
+	if c.Member == "" {
+		s, err := Open(ctx, c)
+		if err != nil {
+			return err
+		}
+		opened(s)
+		return s.Run(ctx)
+	}
+	m, end, err := join(ctx, &c)
+	if err != nil {
+		return err
+	}
+	defer end()
+	for first := true; ; first = false {
+		m.epoch = m.lease.Epoch()
+		c.member = m
+		s, err := Open(ctx, c)
+		switch {
+		case err != nil && (first || ctx.Err() != nil):
+			return err
+		case err != nil:
+			c.Logger.Error("the server could not be opened in its new role and is tried again", "err", err)
+			if sleep(ctx, time.Second) != nil {
+				return nil
+			}
+			continue
+		case first:
+			opened(s)
+		}
+		if err := s.Run(ctx); !errors.Is(err, errRole) {
+			return err
+		}
+	}
+}
+
+// join makes this process one of the members, until end is called.
+func join(ctx context.Context, c *Config) (_ *membership, end func(), err error) {
+	if c.Store == "" || c.Catalogue == "" {
+		return nil, nil, errors.New("one of several servers needs a --store and a --catalogue that all of them reach; see doc/guides/servers.md")
+	}
+	if err := errors.Join(cluster.CheckAddress(c.Member), CheckStores(c.Store, c.Catalogue)); err != nil {
+		return nil, nil, err
+	}
+	ln, err := listen(c.Listen)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &membership{}
+	m.socket, err = ln.(*net.TCPListener).File()
+	if err = errors.Join(err, ln.Close()); err != nil {
+		return nil, nil, err
+	}
+	db, err := database.DialMember(c.Catalogue)
+	if err != nil {
+		return nil, nil, errors.Join(err, m.socket.Close())
+	}
+	db.SetMaxOpenConns(3)
+	host, _ := os.Hostname()
+	var id [6]byte
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	m.lease, err = cluster.Open(ctx, cluster.Options{DB: db, Member: host + " " + hex.EncodeToString(id[:]), Address: strings.TrimRight(c.Member, "/"), Version: c.Version, Logger: c.Logger})
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("join the servers over %s: %w", Shown(c.Catalogue), err), db.Close(), m.socket.Close())
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.lease.Run(run)
+	}()
+	return m, func() {
+		cancel()
+		<-done
+		stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := m.lease.Release(stop); err != nil {
+			c.Logger.Warn("the lead could not be given back; another server takes it in some seconds", "err", err)
+		}
+		_, _ = db.Close(), m.socket.Close()
+	}, nil
+}
+
+// leads reports whether this server was opened to lead; one alone does.
+func (s *Server) leads() bool { return s.config.member == nil || s.config.member.epoch > 0 }
+
+// watchRole ends the server when its role changes.
+func (s *Server) watchRole(ctx context.Context) error {
+	m := s.config.member
+	for {
+		changed := m.lease.Changed()
+		if m.lease.Epoch() != m.epoch {
+			if m.epoch == 0 {
+				s.log.Warn("this server leads now")
+			} else {
+				s.log.Warn("this server leads no longer", "leader", m.lease.Leader())
+			}
+			return errRole
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// followLate is how old the list of workloads may be where another server makes it.
+const followLate = 3 * time.Minute
+
+// follow looks how far the leader has come, so that answers say what they lack.
+func (s *Server) follow(ctx context.Context) error {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		at, err := s.catalogue.Watermark(ctx)
+		if now := time.Now(); err == nil && now.Sub(at) > followLate {
+			err = fmt.Errorf("the list of workloads is of %s: no server has made it since", at.UTC().Format(time.RFC3339))
+		}
+		if ctx.Err() == nil {
+			s.behind.note(err, time.Now())
+			s.caughtUp.Store(true)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// own is the store as the leader writes into it what is not sent by others: samples of rules, of
+// targets and of the batch system. It takes nothing from a server that does not lead now.
+type own struct {
+	storage.AppendableV2
+	leads func() error
+}
+
+// ownSeries is where the leader writes.
+func (s *Server) ownSeries() storage.AppendableV2 {
+	if s.config.member == nil {
+		return s.series
+	}
+	return own{s.series, s.mayWrite}
+}
+
+// mayWrite says why a server may not write what only the leader does.
+func (s *Server) mayWrite() error {
+	if m := s.config.member; m != nil && !m.lease.Leads(m.epoch) {
+		return cluster.ErrNotLeading
+	}
+	return nil
+}
+
+// storeOwn is Append of the leader.
+func (s *Server) storeOwn(ctx context.Context, external map[string]string, b *metric.Batch) error {
+	if err := s.mayWrite(); err != nil {
+		return err
+	}
+	return s.series.Append(ctx, external, b)
+}
+
+func (o own) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	return ownAppender{o.AppendableV2.AppenderV2(ctx), o.leads}
+}
+
+type ownAppender struct {
+	storage.AppenderV2
+	leads func() error
+}
+
+// Commit implements storage.AppenderV2.
+func (a ownAppender) Commit() error {
+	if err := a.leads(); err != nil {
+		return errors.Join(err, a.Rollback())
+	}
+	return a.AppenderV2.Commit()
+}
+
+// usersElsewhere is the file of a data directory that says where users and tokens are, if not there.
+const usersElsewhere = "users.elsewhere"
+
+// Users opens the users and tokens of a server, which may run meanwhile: those in its data
+// directory or, for one of several, those in the database at the address of its catalogue. The
+// directory of such a server knows the address.
+func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
+	if catalogue == "" {
+		raw, err := os.ReadFile(filepath.Join(data, usersElsewhere))
+		if err != nil {
+			return auth.Open(data, auth.Options{})
+		}
+		catalogue = strings.TrimSpace(string(raw))
+	}
+	db, err := database.DialMember(catalogue)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(4)
+	users, err := auth.OpenShared(ctx, db, auth.Options{})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the users in %s: %w", Shown(catalogue), err), db.Close())
+	}
+	return users, nil
+}
+
+// openUsers opens users and tokens. Those in the directory of a member are taken over once into
+// what all have in common.
+func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
+	if s.config.member == nil {
+		_ = os.Remove(filepath.Join(s.config.Data, usersElsewhere)) // it is one of several no longer
+		return auth.Open(s.config.Data, auth.Options{})
+	}
+	users, err := Users(ctx, s.config.Data, s.config.Catalogue)
+	if err != nil {
+		return nil, err
+	}
+	if exists(filepath.Join(s.config.Data, auth.File)) {
+		err = s.adoptUsers(ctx, users)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.config.Data, usersElsewhere), []byte(s.config.Catalogue+"\n"), 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, users.Close())
+	}
+	return users, nil
+}
+
+func (s *Server) adoptUsers(ctx context.Context, into *auth.Users) error {
+	before, err := auth.Open(s.config.Data, auth.Options{})
+	if err != nil {
+		return err
+	}
+	took, err := into.Adopt(ctx, before)
+	if err == nil && took {
+		s.log.Warn("users and tokens of the data directory were taken over for all servers", "into", Shown(s.config.Catalogue))
+	}
+	return errors.Join(err, before.Close())
+}
+
+// sharedAlerts is what the leader hands over of alerts.
+type sharedAlerts struct {
+	*cluster.Files
+	m *membership
+}
+
+// Leads implements alerting.Shared.
+func (a sharedAlerts) Leads() bool { return a.m.lease.Leads(a.m.epoch) }
+
+// takeAlerts brings what the leader before sent into the directory of alerts. The first leader
+// goes on from the directory.
+func (m *membership) takeAlerts(ctx context.Context, dir string) error {
+	files := m.lease.Files(m.epoch)
+	empty, err := files.Empty(ctx)
+	if err != nil || !empty {
+		return errors.Join(err, files.Fetch(ctx, dir))
+	}
+	list, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range list {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := files.Put(filepath.Base(file), body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passedOn marks a request that one member passed on to another, so that it goes no further.
+const passedOn = "X-Reckon-Passed-On"
+
+// ledOnly reports whether only the leader answers: what rules, alerts and silences are, proofs,
+// and what is changed of findings.
+func ledOnly(r *http.Request) bool {
+	path := r.URL.Path
+	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts", "/api/reckon/v1/verify"} {
+		if path == strings.TrimSuffix(p, "/") || strings.HasPrefix(path, strings.TrimSuffix(p, "/")+"/") {
+			return true
+		}
+	}
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && strings.HasPrefix(path, "/api/reckon/v1/findings")
+}
+
+// toLeader passes on what only the leader answers.
+func (s *Server) toLeader(own http.Handler) http.Handler {
+	if s.leads() {
+		return own
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			to, err := url.Parse(s.config.member.lease.Leader())
+			if err != nil {
+				return // it was checked by the member that wrote it
+			}
+			r.SetURL(to)
+			r.SetXForwarded()
+			r.Out.Host = r.In.Host // an Origin is compared with it
+			r.Out.Header.Set(passedOn, s.config.member.lease.Address())
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { noLeader(w, err) },
+		ErrorLog:     s.http.ErrorLog,
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !ledOnly(r):
+			own.ServeHTTP(w, r)
+		case s.config.member.lease.Leader() == "" || r.Header.Get(passedOn) != "":
+			noLeader(w, errors.New("no server leads at this moment"))
+		default:
+			proxy.ServeHTTP(w, r)
+		}
+	})
+}
+
+func noLeader(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", "5")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_ = json.NewEncoder(w).Encode(client.Error{Error: fmt.Sprintf("the server that leads can not be asked: %v", err), Hint: "try again in some seconds"}) // the client went away
+}
