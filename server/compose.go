@@ -165,7 +165,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Ranks = s.ranks
 	o.Devices = &answer.Devices{Views: views, Outage: outage, Clock: time.Now}
 	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage, Bounds: bounds}
-	o.Inconsistent, o.Proof, o.Replace = bounds, s.proofs, s.senders.Release
+	o.Inconsistent, o.Proof, o.Replace = bounds, s.proofs, s.replaceNode
 	if _, err := findings.ReadPolicy(s.config.Policy); err != nil {
 		return nil, fmt.Errorf("the policy: %w; `reckon findings policy` prints one that is right", err)
 	}

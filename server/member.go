@@ -318,7 +318,7 @@ const passedOn = "X-Reckon-Passed-On"
 // and what is changed of findings.
 func ledOnly(r *http.Request) bool {
 	path := r.URL.Path
-	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts", "/api/reckon/v1/verify"} {
+	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts", "/api/reckon/v1/prove"} {
 		if path == strings.TrimSuffix(p, "/") || strings.HasPrefix(path, strings.TrimSuffix(p, "/")+"/") {
 			return true
 		}

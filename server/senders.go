@@ -1,8 +1,46 @@
 package server
 
 import (
+	"context"
+	"time"
+
 	"reckon/client"
 )
+
+// shareEvery is how often the members of a cluster tell each other who sends.
+const shareEvery = 5 * time.Second
+
+// shareSenders tells the other servers who sends here, and learns who sends there. While their
+// database is away each goes by what it knows.
+func (s *Server) shareSenders(ctx context.Context) {
+	all, err := s.config.member.lease.Share(ctx, s.senders.Claims())
+	if err != nil {
+		s.log.Debug("other servers could not be told who sends", "err", err)
+		return
+	}
+	s.senders.Learn(all)
+}
+
+func (s *Server) runSenders(ctx context.Context) error {
+	for sleep(ctx, shareEvery) == nil {
+		s.shareSenders(ctx)
+	}
+	return nil
+}
+
+// replaceNode gives a name away, at all servers.
+func (s *Server) replaceNode(site, node string) bool {
+	had := s.senders.Release(site, node)
+	if m := s.config.member; m != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), shareEvery)
+		defer cancel()
+		if err := m.lease.Forget(ctx, site, node); err != nil {
+			s.log.Warn("other servers could not be told that a name was given away", "node", node, "err", err)
+		}
+		s.shareSenders(ctx)
+	}
+	return had
+}
 
 // sender is who sends for a node; nil where nobody shows itself.
 func (s *Server) sender(site, node string) *client.NodeSender {

@@ -170,6 +170,9 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	s.senders = senders.New(senders.Options{File: filepath.Join(c.Data, "senders.json"), Logger: s.log})
+	if c.member != nil {
+		s.shareSenders(ctx)
+	}
 	if err := s.openAccess(ctx); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -300,6 +303,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error { return s.runLimits(run) })
 	if s.config.member != nil {
 		g.Go(func() error { return s.watchRole(run) })
+		g.Go(func() error { return s.runSenders(run) })
 	}
 	if s.leads() {
 		s.runLed(run, g)

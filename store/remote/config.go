@@ -38,12 +38,13 @@ type settings struct {
 	caFile, certFile, keyFile  string
 	timeout                    time.Duration
 	native                     bool
+	two                        bool // remote write 2.0
 	maxBytes                   int64
 	writePath, readPath, apiAt string
 }
 
 // parameters are what may stand behind the question mark of an address.
-var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms", "write", "read", "api"}
+var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms", "protocol", "write", "read", "api"}
 
 // ParseURL checks an address of a store:
 //
@@ -55,7 +56,8 @@ var parameters = []string{"tenant", "token_file", "username", "password_file", "
 //
 // Behind a question mark may stand: token_file, or username and password_file; ca_file,
 // cert_file and key_file; tenant, sent as X-Scope-OrgID; timeout (30s); histograms=native
-// where the other side takes native histograms; and other paths or addresses for write, read
+// where the other side takes native histograms; protocol=2.0 for remote write 2.0, with
+// descriptions and the begin of counters beside each series; and other paths or addresses for write, read
 // and api, with read=query for a server without remote read.
 func ParseURL(s string) error {
 	_, err := parse(s)
@@ -127,6 +129,15 @@ func (c *settings) options(q url.Values) error {
 	case "", "classic":
 	default:
 		return fmt.Errorf("histograms %q: write native or classic", h)
+	}
+	switch p := q.Get("protocol"); {
+	case p == "2.0" && (c.kind == kindPrometheus || c.kind == kindMimir):
+		c.two = true
+		c.native = q.Get("histograms") != "classic" // every server of 2.0 knows them
+	case p == "2.0":
+		return fmt.Errorf("protocol=2.0 is of Prometheus and Mimir; %s takes 1.0", c.kind)
+	case p != "" && p != "1.0":
+		return fmt.Errorf("protocol %q: write 2.0 or 1.0", p)
 	}
 	switch {
 	case (c.certFile == "") != (c.keyFile == ""):

@@ -10,6 +10,7 @@ import (
 type known struct {
 	mu    sync.Mutex
 	at    map[uint64]int64
+	start map[uint64]int64 // when counters began, as far as that was heard
 	sweep time.Time
 }
 
@@ -29,6 +30,7 @@ func (k *known) wrote(hash uint64, t int64) {
 		for h, last := range k.at {
 			if last < limit {
 				delete(k.at, h)
+				delete(k.start, h)
 			}
 		}
 	}
@@ -38,6 +40,24 @@ func (k *known) last(hash uint64) (int64, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, ok := k.at[hash]
+	return t, ok
+}
+
+// began notes when a counter began.
+func (k *known) began(hash uint64, t int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.start == nil {
+		k.start = map[uint64]int64{}
+	}
+	k.start[hash] = t
+}
+
+// started is when a counter began.
+func (k *known) started(hash uint64) (int64, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t, ok := k.start[hash]
 	return t, ok
 }
 

@@ -25,13 +25,17 @@ import (
 type prometheus struct {
 	conf *settings
 	web  *web
+	two  *write2 // nil for 1.0
 }
 
 // takes implements peer: any figure is taken.
 func (p *prometheus) takes(float64) error { return nil }
 
-// encode implements peer by remote write 1.0.
+// encode implements peer by remote write 1.0, or 2.0 where that was asked for and is taken.
 func (p *prometheus) encode(w *prompb.WriteRequest) ([]byte, map[string]string, error) {
+	if p.two != nil && !p.two.refused.Load() {
+		return p.two.encode(w)
+	}
 	raw, err := proto.Marshal(w)
 	if err != nil {
 		return nil, nil, err

@@ -3,8 +3,8 @@
 // [ParseURL].
 //
 // Samples go by Prometheus remote write 1.0
-// (https://prometheus.io/docs/specs/prw/remote_write_spec/), which all of them take, and to
-// InfluxDB 2.x as line protocol. They come back by remote read
+// (https://prometheus.io/docs/specs/prw/remote_write_spec/), which all of them take, by 2.0 where
+// the address says so, and to InfluxDB 2.x as line protocol. They come back by remote read
 // (https://prometheus.io/docs/prometheus/latest/querying/remote_read_api/), by
 // VictoriaMetrics's /api/v1/export, by range selectors of the query API, or by InfluxQL,
 // whichever the other side has. Native histograms travel as classic ones with all their
@@ -28,6 +28,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,6 +93,7 @@ type Store struct {
 	conf  *settings
 	web   *web
 	peer  peer
+	two   *write2 // nil unless remote write 2.0 is asked for
 	log   *slog.Logger
 	known known
 	out   *outbox // nil without a queue
@@ -141,13 +143,16 @@ func Open(o Options) (*Store, error) {
 	}
 	switch conf.kind {
 	case kindVictoria:
-		s.peer = &victoria{prometheus{conf: conf, web: s.web}}
+		s.peer = &victoria{prometheus: prometheus{conf: conf, web: s.web}}
 	case kindInflux1:
 		s.peer = &influx1{prometheus{conf: conf, web: s.web}, influxQL{conf: conf, web: s.web}}
 	case kindInflux2:
 		s.peer = &influx2{influxQL{conf: conf, web: s.web}}
 	default:
-		s.peer = &prometheus{conf: conf, web: s.web}
+		if conf.two {
+			s.two = &write2{describe: s.describedAs, started: s.known.started}
+		}
+		s.peer = &prometheus{conf: conf, web: s.web, two: s.two}
 	}
 	if !conf.native {
 		for _, name := range o.Natives {
@@ -245,6 +250,21 @@ func (s *Store) Describe(name string, m metadata.Metadata) error {
 	s.meta[name] = m
 	s.fresh = append(s.fresh, prompb.MetricMetadata{Type: prompb.FromMetadataType(m.Type), MetricFamilyName: name, Help: m.Help, Unit: m.Unit})
 	return nil
+}
+
+// describedAs is the description of a series by its name: that of the metric, of which a part of a
+// classic histogram or summary has the name and a suffix.
+func (s *Store) describedAs(name string) metadata.Metadata {
+	s.metaMu.Lock()
+	defer s.metaMu.Unlock()
+	for _, suffix := range []string{"", "_bucket", "_count", "_sum"} {
+		if base, ok := strings.CutSuffix(name, suffix); ok {
+			if m, ok := s.meta[base]; ok {
+				return m
+			}
+		}
+	}
+	return metadata.Metadata{Type: model.MetricTypeUnknown}
 }
 
 func (s *Store) described() []prompb.MetricMetadata {

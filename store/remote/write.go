@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
@@ -67,6 +68,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 			continue
 		}
 		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= longAgo.Milliseconds() && s.known.before(ls.Hash(), c) {
+			s.known.began(ls.Hash(), c)
 			w.zero(ls, c)
 		}
 		w.float(ls, t, sm.Value)
@@ -266,7 +268,7 @@ func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []pr
 		return n, nil
 	case !errors.As(err, &status) || errors.Is(err, store.ErrUnavailable):
 		return 0, err
-	case n == 1 || *budget <= 0:
+	case n <= 1 || *budget <= 0:
 		refuse(n, refusal(list, status))
 		return 0, nil
 	}
@@ -312,7 +314,14 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	if err != nil {
 		return err
 	}
-	in, _, err := s.web.through(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
+	in, said, err := s.web.through(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
+	if s.two.unknown(header, said, err) {
+		if err == nil {
+			_ = in.Close() // what it says is of no use
+		}
+		s.log.Warn("the store does not take remote write 2.0, which protocol=2.0 asks for; it gets 1.0", "store", s.String())
+		return s.post(ctx, r)
+	}
 	if err != nil {
 		return err
 	}
@@ -332,7 +341,10 @@ type appender struct {
 	w   *write
 }
 
-var _ storage.GetRef = (*appender)(nil)
+var (
+	_ storage.GetRef           = (*appender)(nil)
+	_ storage.ExemplarAppender = (*appender)(nil)
+)
 
 // GetRef implements storage.GetRef: series that were written lately are known.
 func (a *appender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
@@ -357,6 +369,13 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v f
 	return storage.SeriesRef(hash | 1), nil
 }
 
+// AppendExemplar implements storage.ExemplarAppender.
+func (a *appender) AppendExemplar(_ storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
+	ts := a.w.of(ls)
+	ts.Exemplars = append(ts.Exemplars, prompb.Exemplar{Labels: prompb.FromLabels(e.Labels, nil), Value: e.Value, Timestamp: e.Ts})
+	return storage.SeriesRef(ls.Hash() | 1), nil
+}
+
 // Commit implements storage.AppenderV2.
 func (a *appender) Commit() error {
 	if err := a.s.use(); err != nil {
@@ -377,6 +396,7 @@ func (w *write) partZeros() {
 			continue
 		}
 		if _, known := w.s.known.last(ts.ToLabels(&b, nil).Hash()); !known {
+			w.s.known.began(ts.ToLabels(&b, nil).Hash(), ts.Samples[0].Timestamp)
 			w.zeros = append(w.zeros, prompb.TimeSeries{Labels: ts.Labels, Samples: ts.Samples[:1]})
 			ts.Samples = ts.Samples[1:]
 		}

@@ -33,7 +33,8 @@ type wire struct {
 	ln net.Listener
 
 	mu    sync.Mutex
-	to    string // empty: cut
+	held  chan struct{} // nil unless it carries nothing; closed when it leads somewhere again
+	to    string        // empty: cut
 	conns map[net.Conn]bool
 }
 
@@ -62,6 +63,10 @@ func (w *wire) lead(to string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.to = to
+	if w.held != nil {
+		close(w.held)
+		w.held = nil
+	}
 	for c := range w.conns {
 		_ = c.Close()
 	}
@@ -71,8 +76,12 @@ func (w *wire) lead(to string) {
 func (w *wire) carry(in net.Conn) {
 	defer in.Close()
 	w.mu.Lock()
-	to := w.to
+	to, held := w.to, w.held
 	w.mu.Unlock()
+	if held != nil {
+		<-held // connected, and nothing more
+		return
+	}
 	if to == "" {
 		return
 	}
@@ -88,12 +97,37 @@ func (w *wire) carry(in net.Conn) {
 	}
 	w.conns[in], w.conns[out] = true, true
 	w.mu.Unlock()
-	go func() { _, _ = io.Copy(out, in); _ = out.Close() }()
-	_, _ = io.Copy(in, out)
+	go func() { w.copy(out, in); _ = out.Close() }()
+	w.copy(in, out)
 	w.mu.Lock()
 	delete(w.conns, in)
 	delete(w.conns, out)
 	w.mu.Unlock()
+}
+
+// hold keeps all connections open and carries nothing any more, as a network that is cut without
+// a word does, until it leads somewhere again.
+func (w *wire) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = make(chan struct{})
+}
+
+func (w *wire) copy(to io.Writer, from io.Reader) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		w.mu.Lock()
+		held := w.held
+		w.mu.Unlock()
+		if held != nil {
+			<-held
+			return
+		}
+		if _, bad := to.Write(buf[:n]); err != nil || bad != nil {
+			return
+		}
+	}
 }
 
 func (w *wire) url() string { return "http://" + w.ln.Addr().String() }

@@ -17,7 +17,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -106,6 +108,10 @@ func start(t *testing.T, command, data string, args []string) *up {
 	t.Helper()
 	addr := freeAddress(t)
 	u := &up{t: t, addr: addr, data: data, out: new(lockedBuffer)}
+	args = slices.Clone(args)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "HERE", addr)
+	}
 	u.cmd = exec.Command(program(t, "reckon"), append([]string{command, "--listen", addr, "--data", data}, args...)...)
 	u.cmd.Stdout, u.cmd.Stderr = u.out, u.out
 	if err := u.cmd.Start(); err != nil {

@@ -63,6 +63,8 @@ type holder struct {
 	skew  time.Duration
 	addr  string
 	other *Other
+	told  time.Time // other servers were told of it
+	afar  bool      // its last request came to another server
 }
 
 // Other is a second machine of a name.
@@ -135,7 +137,7 @@ func (r *Registry) Admit(s instance.Sender, address string) error {
 		h.other.Refused++
 		return &TakenError{s.Node, h.addr}
 	}
-	h.seen, h.skew, h.addr = now, s.Sent.Sub(now), address
+	h.seen, h.skew, h.addr, h.afar = now, s.Sent.Sub(now), address, false
 	if r.dirty {
 		r.save()
 	}

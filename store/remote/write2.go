@@ -1,0 +1,88 @@
+package remote
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/prompb"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+)
+
+// write2 is what remote write 2.0 (https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/)
+// says beyond 1.0: the description of each series, and when a counter began.
+type write2 struct {
+	describe func(name string) metadata.Metadata
+	started  func(hash uint64) (int64, bool)
+	refused  atomic.Bool // the other side speaks 1.0 only
+}
+
+var headers2 = map[string]string{
+	"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf;proto=io.prometheus.write.v2.Request", "X-Prometheus-Remote-Write-Version": "2.0.0",
+}
+
+// unknown reports whether the answer to a request of 2.0 is that of a server that does not know it:
+// one says so, others take it for an empty request of 1.0 and do not say what was written. From
+// then on requests are of 1.0.
+func (w *write2) unknown(sent map[string]string, said http.Header, err error) bool {
+	if w == nil || sent["X-Prometheus-Remote-Write-Version"] != headers2["X-Prometheus-Remote-Write-Version"] {
+		return false
+	}
+	var status *statusError
+	switch {
+	case errors.As(err, &status):
+		if status.status != http.StatusUnsupportedMediaType {
+			return false
+		}
+	case err != nil || said.Get("X-Prometheus-Remote-Write-Samples-Written") != "":
+		return false
+	}
+	w.refused.Store(true)
+	return true
+}
+
+// encode makes a request of 2.0.
+func (w *write2) encode(req *prompb.WriteRequest) ([]byte, map[string]string, error) {
+	symbols := writev2.NewSymbolTable()
+	out := writev2.Request{Timeseries: make([]writev2.TimeSeries, 0, len(req.Timeseries))}
+	b := labels.NewScratchBuilder(16)
+	for i := range req.Timeseries {
+		from := &req.Timeseries[i]
+		ls := from.ToLabels(&b, nil)
+		about := w.describe(ls.Get(model.MetricNameLabel))
+		ts := writev2.TimeSeries{
+			LabelsRefs: symbols.SymbolizeLabels(ls, nil),
+			Metadata:   writev2.Metadata{Type: writev2.FromMetadataType(about.Type), HelpRef: symbols.Symbolize(about.Help), UnitRef: symbols.Symbolize(about.Unit)},
+		}
+		start, _ := w.started(ls.Hash())
+		for _, s := range from.Samples {
+			sample := writev2.Sample{Value: s.Value, Timestamp: s.Timestamp}
+			if start < s.Timestamp {
+				sample.StartTimestamp = start
+			}
+			ts.Samples = append(ts.Samples, sample)
+		}
+		for _, h := range from.Histograms {
+			if h.IsFloatHistogram() {
+				ts.Histograms = append(ts.Histograms, writev2.FromFloatHistogram(0, h.Timestamp, h.ToFloatHistogram()))
+			} else {
+				ts.Histograms = append(ts.Histograms, writev2.FromIntHistogram(0, h.Timestamp, h.ToIntHistogram()))
+			}
+		}
+		for _, e := range from.Exemplars {
+			x := e.ToExemplar(&b, nil)
+			ts.Exemplars = append(ts.Exemplars, writev2.Exemplar{LabelsRefs: symbols.SymbolizeLabels(x.Labels, nil), Value: x.Value, Timestamp: x.Ts})
+		}
+		out.Timeseries = append(out.Timeseries, ts)
+	}
+	out.Symbols = symbols.Symbols()
+	raw, err := out.Marshal()
+	if err != nil {
+		return nil, nil, err
+	}
+	return s2.EncodeSnappy(nil, raw), headers2, nil
+}

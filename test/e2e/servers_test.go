@@ -1,0 +1,308 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/store/storetest"
+)
+
+// takeover is by when another server leads.
+const takeover = 15 * time.Second
+
+// member is one of several servers over one store; its database and its store are reached by
+// wires that can be cut.
+type member struct {
+	*up
+	db, series *wire
+}
+
+// servers are several servers over one Prometheus and one PostgreSQL.
+type servers struct {
+	t             *testing.T
+	list          []*member
+	store, dbHost string
+	catalogue     func(host string) string
+}
+
+func startServers(t *testing.T, n int, args ...string) *servers {
+	t.Helper()
+	fresh, start := storetest.Postgres(t, "pgx")
+	start()
+	u, err := url.Parse(fresh(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &servers{t: t, dbHost: u.Host, store: storetest.Prometheus(t)}
+	for range n {
+		m := &member{db: newWire(t), series: newWire(t)}
+		m.db.lead(u.Host)
+		m.series.lead(s.store)
+		at := *u
+		at.Host = m.db.ln.Addr().String()
+		m.up = startServe(t, t.TempDir(), append([]string{"--member", "http://HERE", "--insecure", "--store", m.series.url() + "?timeout=5s", "--catalogue", at.String(), "--retention", "24h"}, args...)...)
+		s.list = append(s.list, m)
+	}
+	return s
+}
+
+// leader is the member that says that it leads; nil for none, and an error for two.
+func (s *servers) leader(but ...*member) (*member, error) {
+	var found *member
+	for _, m := range s.list {
+		if leading, _ := m.leads(); !leading {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("%s and %s lead", found.addr, m.addr)
+		}
+		found = m
+	}
+	for _, b := range but {
+		if found == b {
+			return nil, nil
+		}
+	}
+	return found, nil
+}
+
+func (m *member) leads() (bool, error) {
+	c := http.Client{Timeout: time.Second}
+	resp, err := c.Get(m.url("/metrics"))
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return strings.Contains(string(text), "\nreckon_server_leads 1\n"), err
+}
+
+// next waits until another than the one before leads, and says how long that took.
+func (s *servers) next(before *member) (*member, time.Duration) {
+	s.t.Helper()
+	begin := time.Now()
+	for time.Since(begin) < time.Minute {
+		m, err := s.leader(before)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if m != nil {
+			return m, time.Since(begin)
+		}
+		pause(100 * time.Millisecond)
+	}
+	s.t.Fatal("nobody leads after a minute")
+	return nil, 0
+}
+
+// hook counts what is sent of each alert.
+type hook struct {
+	*httptest.Server
+	mu     sync.Mutex
+	came   map[string]int // by status and name
+	marked int
+}
+
+func newHook(t *testing.T) *hook {
+	h := &hook{came: map[string]int{}}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m struct {
+			Alerts []struct {
+				Status              string
+				Labels, Annotations map[string]string
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+			t.Error(err)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, a := range m.Alerts {
+			h.came[a.Status+" "+a.Labels["alertname"]]++
+			if a.Annotations["sent_again"] != "" {
+				h.marked++
+			}
+		}
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *hook) count(what string) (n, marked int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.came[what], h.marked
+}
+
+func (h *hook) config(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "am.yml")
+	text := fmt.Sprintf("route: {receiver: hook, group_by: [alertname], group_wait: 1s, group_interval: 1s, repeat_interval: 1h}\nreceivers: [{name: hook, webhook_configs: [{url: %q, send_resolved: true}]}]\n", h.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Three servers over one store take over from each other after a kill, after a minute of standing
+// still and after a cut without a word, while late data of two hours come in: usage is what the
+// counters say, nothing twice and nothing lost, and an alert that lasts is sent once.
+func TestServers(t *testing.T) {
+	h := newHook(t)
+	rules := filepath.Join(t.TempDir(), "rules.yml")
+	if err := os.WriteFile(rules, []byte("groups: [{name: e2e, interval: 1s, rules: [{alert: Lasts, expr: vector(1), labels: {severity: warning}}]}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startServers(t, 3, "--rules", rules, "--alertmanager-config", h.config(t))
+	first, _ := s.next(nil)
+	until(t, "the alert is sent", func() error {
+		if n, _ := h.count("firing Lasts"); n == 0 {
+			return fmt.Errorf("nothing came")
+		}
+		return nil
+	})
+	// An agent that reaches the servers by one address, as by a balancer.
+	door := newWire(t)
+	door.lead(s.list[0].addr)
+	send := func(seed int, from, length time.Duration) *exec.Cmd {
+		cmd := exec.Command(program(t, "reckon"), "simulate", "--nodes", "4", "--site", fmt.Sprintf("s%d", seed), "--seed", fmt.Sprint(seed),
+			"--from", time.Now().Add(-from).UTC().Format(time.RFC3339), "--for", length.String(), "--speed", "60x", "--push", door.url())
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	sender := send(7, 5*time.Hour, 2*time.Hour) // two minutes
+	away := func(m *member) {                   // whoever is not the one that is hurt takes what is sent
+		for _, x := range s.list {
+			if x != m {
+				door.lead(x.addr)
+				return
+			}
+		}
+	}
+	took := func(what string, d time.Duration) {
+		t.Logf("%s: another server led after %.1f s", what, d.Seconds())
+		if d > takeover {
+			t.Errorf("%s: another server led after %s, not within %s", what, d, takeover)
+		}
+	}
+
+	pause(10 * time.Second)
+	away(first)
+	kill(t, first.cmd, syscall.SIGKILL)
+	second, d := s.next(first)
+	took("killed", d)
+
+	away(second)
+	kill(t, second.cmd, syscall.SIGSTOP)
+	stopped := time.Now()
+	third, d := s.next(second)
+	took("stopped", d)
+	pause(time.Until(stopped.Add(time.Minute)))
+	kill(t, second.cmd, syscall.SIGCONT)
+	until(t, "the one that was stopped follows", func() error {
+		if leading, err := second.leads(); leading || err != nil {
+			return fmt.Errorf("leads %t, %v", leading, err)
+		}
+		return nil
+	})
+	if now, err := s.leader(); err != nil || now != third {
+		t.Errorf("after the one that was stopped woke: %v", err)
+	}
+
+	away(third)
+	third.db.hold()
+	third.series.hold()
+	fourth, d := s.next(third)
+	took("cut off", d)
+	if fourth != second {
+		t.Errorf("%s leads", fourth.addr)
+	}
+	third.db.lead(s.dbHost)
+	third.series.lead(s.store)
+
+	if err := sender.Wait(); err != nil {
+		t.Errorf("the sender: %v\n%s", err, fourth.out)
+	}
+	proven(t, fourth)
+	if n, marked := h.count("firing Lasts"); n < 1 || n-marked > 1 {
+		t.Errorf("the alert was sent %d times, %d of them marked", n, marked)
+	} else {
+		t.Logf("the alert was sent %d times, %d of them marked", n, marked)
+	}
+	if n, _ := h.count("resolved Lasts"); n != 0 {
+		t.Errorf("the end of an alert that lasts was sent %d times", n)
+	}
+	// Every member answers the same.
+	var want, got client.UsageList
+	for i, m := range []*member{fourth, third} {
+		into := &want
+		if i > 0 {
+			into = &got
+		}
+		if err := get(m.url("/api/reckon/v1/usage?since=6h&by=site"), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := cpu(want), cpu(got); a == 0 || a != b {
+		t.Errorf("one says %g CPU seconds, the other %g", a, b)
+	}
+	var list struct{ Data struct{ Groups []any } }
+	if err := get(third.url("/api/v1/rules"), &list); err != nil || len(list.Data.Groups) != 1 {
+		t.Errorf("rules asked of one that follows: %v, %v", list, err)
+	}
+}
+
+func cpu(u client.UsageList) (sum float64) {
+	for _, r := range u.Rows {
+		if r.CPUSeconds != nil {
+			sum += *r.CPUSeconds
+		}
+	}
+	return sum
+}
+
+// proven waits until usage is what the counters say, exactly, and in whole.
+func proven(t *testing.T, m *member) {
+	t.Helper()
+	var p client.Proof
+	until(t, "usage is what the counters say", func() error {
+		resp, err := http.PostForm(m.url("/api/reckon/v1/prove"), url.Values{"mend": {"false"}})
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
+			return err
+		}
+		if p.Differing > 0 || p.NodeHours == 0 || math.Abs(p.Accounted-1) > 1e-9 || len(p.LeftOut) > 0 {
+			return fmt.Errorf("%d figures differ in %d hours of nodes, accounted %.12f, left out %v", p.Differing, p.NodeHours, p.Accounted, p.LeftOut)
+		}
+		return nil
+	})
+	t.Logf("%d hours of nodes: accounted %.10f", p.NodeHours, p.Accounted)
+}
+
+func kill(t *testing.T, c *exec.Cmd, with syscall.Signal) {
+	t.Helper()
+	if err := c.Process.Signal(with); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,71 @@
+package senders
+
+import (
+	"time"
+
+	"reckon/internal/instance"
+)
+
+// Claim is who holds a name, as several servers tell each other. Since and Seen are how long ago:
+// their clocks may differ.
+type Claim struct {
+	Site, Node  string
+	ID          instance.ID
+	Address     string
+	Since, Seen time.Duration
+	Skew        time.Duration
+}
+
+// retell is how often it is told that a holder still sends. With what an agent may pause between
+// two requests (a minute) it is less than [Pause].
+const retell = 20 * time.Second
+
+// Claims are the holders that sent here and of which nothing was told for a while.
+func (r *Registry) Claims() []Claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.o.Clock()
+	var out []Claim
+	for k, h := range r.names {
+		if h.addr == "" || h.afar || now.Sub(h.told) < retell || !h.seen.After(h.told) {
+			continue
+		}
+		h.told = now
+		out = append(out, Claim{k.site, k.node, h.id, h.addr, now.Sub(h.since), now.Sub(h.seen), h.skew})
+	}
+	return out
+}
+
+// Learn takes what all servers together hold for right. A machine that this one let in while
+// another server had let in a different one by the same name is refused from now on.
+func (r *Registry) Learn(all []Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.o.Clock()
+	for _, c := range all {
+		k := name{c.Site, c.Node}
+		h, seen := r.names[k], now.Add(-c.Seen)
+		switch {
+		case h == nil && len(r.names) >= maxNames:
+		case h == nil:
+			r.names[k] = &holder{id: c.ID, since: now.Add(-c.Since), seen: seen, skew: c.Skew, addr: c.Address, afar: true}
+		case h.id == c.ID:
+			if seen.After(h.seen) {
+				h.seen, h.skew, h.addr, h.afar = seen, c.Skew, c.Address, true
+			}
+		default:
+			lost := &Other{ID: h.id, Address: h.addr, First: h.since, Last: h.seen}
+			if h.addr == "" || now.Sub(h.seen) >= Silence {
+				lost = nil
+			} else {
+				r.o.Logger.Warn("a second machine sends by the name of a node, to another server, and is refused; give it another name, or let it take the place with `reckon node replace`",
+					"node", c.Node, "site", c.Site, "from", h.addr, "first", c.Address)
+			}
+			r.names[k] = &holder{id: c.ID, since: now.Add(-c.Since), seen: seen, skew: c.Skew, addr: c.Address, afar: true, other: lost}
+			r.dirty = true
+		}
+	}
+	if r.dirty {
+		r.save()
+	}
+}
