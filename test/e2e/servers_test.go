@@ -189,9 +189,11 @@ func TestServers(t *testing.T) {
 		return cmd
 	}
 	sender := send(7, 5*time.Hour, 2*time.Hour) // two minutes
-	away := func(m *member) {                   // whoever is not the one that is hurt takes what is sent
+	hurt := map[*member]bool{}
+	away := func(m *member) { // whoever is well takes what is sent
+		hurt[m] = true
 		for _, x := range s.list {
-			if x != m {
+			if !hurt[x] {
 				door.lead(x.addr)
 				return
 			}
@@ -226,6 +228,7 @@ func TestServers(t *testing.T) {
 	if now, err := s.leader(); err != nil || now != third {
 		t.Errorf("after the one that was stopped woke: %v", err)
 	}
+	delete(hurt, second)
 
 	away(third)
 	third.db.hold()
