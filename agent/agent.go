@@ -69,6 +69,10 @@ type Config struct {
 	State string
 	// Expose keeps a copy of each export for Gather.
 	Expose bool
+	// Steady makes times go on as they began where the clock of the machine is set while it runs; see
+	// push.Clock, which puts them right when they are sent.
+	Steady bool
+
 	// Lean gives memory back to the system every few minutes. It is for a process that
 	// does nothing else: the larger the heap, the more it costs.
 	Lean bool

@@ -120,6 +120,9 @@ func (a *Agent) openMachine() ([]Note, error) {
 	a.user = names.Name
 	a.closers = append(a.closers, names)
 	a.btime = bootTime(c.Root)
+	if c.Steady {
+		a.now = a.steady
+	}
 	a.bootID = bootID(c.Root)
 
 	machine, err := node.NewMachine(c.Root)

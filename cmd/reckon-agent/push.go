@@ -152,6 +152,7 @@ func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Write
 	if config.Instance, err = instance.Load("", filepath.Dir(o.queue)); err != nil {
 		log.Warn("the next start of this agent may count as another machine of its name", "err", err)
 	}
+	config.Clock = push.Clock{Boot: config.Instance.Boot, Since: agent.SinceBoot}
 	p, err := push.Open(config)
 	if errors.Is(err, queue.ErrLocked) {
 		return nil, fmt.Errorf("%w: does another reckon-agent run? Give this one another directory with --push-queue", err)

@@ -78,6 +78,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
 		OwnMetrics: o.own, Textfile: o.textfile, Kubelet: o.kubelet,
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
+		Steady: len(o.push.endpoints) > 0 && o.replay == "",
 		Expose: true, Lean: true, Version: buildinfo.Get().Version, Logger: log,
 	}
 }

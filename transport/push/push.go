@@ -43,6 +43,9 @@ type Config struct {
 	SyncEvery time.Duration
 	// Instance tells a server this agent from another one of its name; the zero value shows none.
 	Instance instance.ID
+	// Clock corrects the times of what is sent by the clock of the other side; the zero value
+	// does not.
+	Clock Clock
 	// UserAgent is sent with each request.
 	UserAgent string
 	Logger    *slog.Logger
@@ -75,6 +78,9 @@ func Open(c Config) (*Pusher, error) {
 				Dir:      filepath.Join(c.QueueDir, t.name),
 				MaxBytes: t.e.Queue.MaxBytes, MaxAge: t.e.Queue.MaxAge,
 			})
+		}
+		if err == nil {
+			t.corrector = newCorrector(c.Clock, filepath.Join(c.QueueDir, t.name+".clock"), t.shown, c.Logger)
 		}
 		if err != nil {
 			return nil, errors.Join(err, p.Close())
@@ -157,6 +163,9 @@ type Status struct {
 	Bytes     uint64 // sent, compressed
 	LastSent  time.Time
 	LastError string // why nothing is sent now; empty when all is well
+	// Behind is by how much the clock of this machine was behind that of the other side when the last
+	// request was stamped, where that was corrected.
+	Behind time.Duration
 }
 
 // Status returns the state of each endpoint, in the order of the configuration.

@@ -44,6 +44,10 @@ var (
 		Name: "reckon_agent_push_oldest_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
 		Help: "Age of the oldest sample that waits to be sent; 0 when none does.", Labels: []string{"endpoint"},
 	}
+	pushBehind = &metric.Desc{
+		Name: "reckon_agent_push_clock_behind_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+		Help: "By how much the clock of the machine was behind that of the endpoint, where the times of what was sent were corrected by it; 0 where it was right.", Labels: []string{"endpoint"},
+	}
 	pushQueue = &metric.Desc{
 		Name: "reckon_agent_push_queue_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
 		Help: "Size on disk of the queue of the endpoint.", Labels: []string{"endpoint"},
@@ -52,7 +56,7 @@ var (
 
 // Descs lists what a [Reporter] appends.
 func Descs() []*metric.Desc {
-	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushOldest, pushQueue}
+	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushOldest, pushQueue, pushBehind}
 }
 
 // Reporter is the state of a Pusher as a sensor: it implements sensor.Sensor.
@@ -97,6 +101,9 @@ func (r *Reporter) Read(b *metric.Batch) error {
 		}
 		b.Add(r.cache.Get(pushOldest, s.Name), age)
 		b.Add(r.cache.Get(pushQueue, s.Name), float64(s.Queue.Bytes))
+		if t.corrector != nil {
+			b.Add(r.cache.Get(pushBehind, s.Name), s.Behind.Seconds())
+		}
 	}
 	r.cache.Sweep()
 	return nil

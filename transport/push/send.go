@@ -102,7 +102,11 @@ func (t *target) next(ctx context.Context) error {
 		return t.queue.Done(r) // nothing of ours
 	}
 	samples := uint64(binary.LittleEndian.Uint32(r.Data))
-	taken, err := t.send(ctx, r.Data[4:], samples)
+	packed, err := t.corrected(ctx, r.Data[4:])
+	if err != nil {
+		return err
+	}
+	taken, err := t.send(ctx, packed, samples)
 	var refused *refusedError
 	if errors.As(err, &refused) && t.status().LastSent.IsZero() {
 		// Nothing was ever taken there. Is it this record, or is it no such server?
@@ -118,6 +122,60 @@ func (t *target) next(ctx context.Context) error {
 	}
 	t.works(taken)
 	return t.queue.Done(r)
+}
+
+// timed does a request and learns the time from its answer.
+func (t *target) timed(req *http.Request) (*http.Response, error) {
+	if t.corrector == nil {
+		return t.client.Do(req)
+	}
+	from := t.corrector.clock.Since()
+	resp, err := t.client.Do(req)
+	if err == nil {
+		t.corrector.learn(resp.Header, from, t.corrector.clock.Since())
+	}
+	return resp, err
+}
+
+// corrected is a request with its times as the other side has them. Before anything is sent in a
+// boot the other side is asked for its time.
+func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
+	if t.corrector == nil {
+		return packed, nil
+	}
+	if !t.corrector.known() {
+		req, err := http.NewRequestWithContext(ctx, http.MethodHead, t.url, nil)
+		if err != nil {
+			return nil, &laterError{err: err}
+		}
+		resp, err := t.timed(req)
+		if err != nil {
+			return nil, &laterError{err: err}
+		}
+		resp.Body.Close()
+	}
+	n, err := s2.DecodedLen(packed)
+	if err != nil || n > 64<<20 {
+		return packed, nil // what is wrong with it send says
+	}
+	if t.plain, err = s2.Decode(t.plain[:0:cap(t.plain)], packed); err != nil {
+		return packed, nil //nolint:nilerr // the same
+	}
+	boot, stamped := clockOf(t.plain)
+	shift := int64(0)
+	if boot != "" {
+		shift = t.corrector.shift(boot, stamped)
+	}
+	t.count(func(s *Status) { s.Behind = time.Duration(shift) * time.Millisecond })
+	if shift == 0 {
+		return packed, nil
+	}
+	out, err := t.shifter.shift(t.plain, shift)
+	if err != nil {
+		return packed, nil //nolint:nilerr // the same
+	}
+	t.shiftBuf = s2.EncodeSnappy(t.shiftBuf[:0:cap(t.shiftBuf)], out)
+	return t.shiftBuf, nil
 }
 
 // send sends one request, by the protocol that the other side speaks, and returns how
@@ -220,7 +278,7 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 	if err := t.e.authorize(req.Header); err != nil {
 		return nil, &laterError{err: err}
 	}
-	resp, err := t.client.Do(req)
+	resp, err := t.timed(req)
 	if err != nil {
 		return nil, &laterError{err: err}
 	}

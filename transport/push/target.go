@@ -31,6 +31,8 @@ type target struct {
 	client *http.Client
 	queue  *queue.Queue
 
+	corrector *corrector // nil where the clock is not corrected
+
 	// For put, under the lock of the Pusher.
 	encoder *Encoder
 	record  []byte
@@ -40,6 +42,8 @@ type target struct {
 	native   bool   // it takes native histograms by 1.0
 	legacy   legacy
 	soonest  time.Duration // that a failed request is sent again
+	shifter  shifter
+	shiftBuf []byte
 	buf      []byte
 	plain    []byte
 	body     []byte
@@ -108,6 +112,10 @@ func (t *target) put(b *metric.Batch) error {
 	}
 	var errs []error
 	err := t.encoder.Encode(b, func(request []byte, samples int) error {
+		if t.corrector != nil {
+			boot, base := t.corrector.stamp(b.Time)
+			request = appendClock(request, boot, base)
+		}
 		// A record is the number of samples and the request as it is sent.
 		t.record = binary.LittleEndian.AppendUint32(t.record[:0], uint32(samples))
 		need := len(t.record) + s2.MaxEncodedLen(len(request))

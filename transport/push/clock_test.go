@@ -1,0 +1,277 @@
+package push
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/prometheus/model/labels"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+
+	"reckon/metric"
+)
+
+// begun and sized are figures of the test: one is a time, one is not.
+var (
+	begun   = &metric.Desc{Name: "suite_start_time_seconds", Kind: metric.Gauge, Unit: metric.Seconds}
+	sized   = &metric.Desc{Name: "suite_bytes", Kind: metric.Gauge, Unit: metric.Bytes}
+	counted = &metric.Desc{Name: "suite_total", Kind: metric.Counter}
+	spread  = &metric.Desc{Name: "suite_cores", Kind: metric.NativeHistogram}
+)
+
+// site takes remote write 2.0 by a clock of its own, or is away.
+type site struct {
+	*httptest.Server
+	mu   sync.Mutex
+	now  func() time.Time // nil: it says no Date
+	away bool
+	got  []writev2.Request
+}
+
+func newSite(t *testing.T) *site {
+	s := &site{now: time.Now}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.away {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header()["Date"] = nil
+		if s.now != nil {
+			w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
+		}
+		if r.Method == http.MethodHead {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		body := make([]byte, r.ContentLength)
+		for n := 0; n < len(body); {
+			m, err := r.Body.Read(body[n:])
+			if n += m; err != nil {
+				break
+			}
+		}
+		raw, err := s2.Decode(nil, body)
+		var req writev2.Request
+		if err != nil || req.Unmarshal(raw) != nil {
+			t.Errorf("not a request: %v", err)
+		}
+		s.got = append(s.got, req)
+		n := 0
+		for _, ts := range req.Timeseries {
+			n += len(ts.Samples) + len(ts.Histograms)
+		}
+		w.Header().Set(written, "1000")
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// board is a machine with a clock that may be wrong.
+type board struct {
+	t     *testing.T
+	boot  string
+	since time.Duration
+	wall  time.Time
+	dir   string
+}
+
+func (b *board) pass(d time.Duration) { b.since, b.wall = b.since+d, b.wall.Add(d) }
+
+func (b *board) open(to string) *Pusher {
+	b.t.Helper()
+	p, err := Open(Config{Endpoints: []Endpoint{{URL: to, Name: "x"}}, QueueDir: b.dir, Clock: Clock{Boot: b.boot, Since: func() time.Duration { return b.since }}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+func (b *board) measure(p *Pusher) {
+	b.t.Helper()
+	var batch metric.Batch
+	batch.Reset(b.wall)
+	batch.Add(metric.NewSeries(begun), float64(b.wall.Add(-time.Minute).Unix()))
+	batch.Add(metric.NewSeries(sized), 4096)
+	c := metric.NewSeries(counted)
+	c.Created = b.wall.Add(-time.Minute).UnixMilli()
+	batch.Add(c, 5)
+	h := &metric.Histogram{Count: 1, Sum: 2, ZeroCount: 1}
+	batch.Samples = append(batch.Samples, metric.Sample{Series: metric.NewSeries(spread), Histogram: h})
+	if err := p.Put(b.t.Context(), &batch); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// times are those of a request: of the samples, of the counter's begin, and of the figure that is
+// a time.
+func times(t *testing.T, req writev2.Request) (at, created time.Time, start float64) {
+	t.Helper()
+	b := labels.NewScratchBuilder(4)
+	for _, ts := range req.Timeseries {
+		ls, err := ts.ToLabels(&b, req.Symbols)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ls.Get("__name__") {
+		case begun.Name:
+			start = ts.Samples[0].Value
+		case sized.Name:
+			if at = time.UnixMilli(ts.Samples[0].Timestamp); ts.Samples[0].Value != 4096 {
+				t.Errorf("a figure that is no time became %g", ts.Samples[0].Value)
+			}
+		case counted.Name:
+			created = time.UnixMilli(ts.Samples[0].StartTimestamp)
+		case spread.Name:
+			if h := ts.Histograms[0]; h.Sum != 2 || h.Timestamp != at.UnixMilli() {
+				t.Errorf("histogram %+v", h)
+			}
+		}
+	}
+	return at, created, start
+}
+
+// A clock that is wrong is put right by that of the server: samples, begins and figures that are
+// times, also of what was measured before the server was met, and by a boot before this one. A
+// clock that is right within the precision of Date is left alone.
+func TestClock(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{
+		"40 min ahead": 40 * time.Minute, "behind": -62 * time.Minute, "without a battery": -50 * 365 * 24 * time.Hour,
+		"just wrong": 11 * time.Second, "right": 0, "nearly right": 8 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			right := time.Now()
+			s.now = func() time.Time { return right }
+			b := &board{t: t, boot: "one", since: time.Hour, wall: right.Add(ahead), dir: t.TempDir()}
+			s.away = true
+			p := b.open(s.URL)
+			b.measure(p)
+			b.pass(time.Minute)
+			b.measure(p)
+			p.Flush(t.Context())
+			if len(s.got) != 0 {
+				t.Fatal("it was away")
+			}
+			s.away = false
+			right = right.Add(time.Minute)
+			p.Flush(t.Context())
+			if len(s.got) != 2 {
+				t.Fatalf("%d requests", len(s.got))
+			}
+			wrong := ahead.Abs() >= wrongFrom
+			for i, req := range s.got {
+				want := right.Add(time.Duration(i-1) * time.Minute)
+				within := 2 * time.Second
+				if !wrong {
+					want, within = want.Add(ahead), time.Millisecond
+				}
+				at, created, start := times(t, req)
+				if at.Sub(want).Abs() > within {
+					t.Errorf("request %d: samples are of %s, not %s", i, at, want)
+				}
+				if d := at.Sub(created); d != time.Minute {
+					t.Errorf("request %d: a counter began %s before its sample", i, d)
+				}
+				if d := float64(at.UnixMilli())/1000 - start; d < 59 || d > 61 {
+					t.Errorf("request %d: a start of a minute ago is %g s before its sample", i, d)
+				}
+			}
+			if got := p.Status()[0].Behind; (got != 0) != wrong || wrong && (got+ahead).Abs() > 2*time.Second {
+				t.Errorf("behind by %s", got)
+			}
+			// The clock is set while the machine runs: what was measured before is put right as before.
+			s.away = true
+			b.measure(p)
+			p.Flush(t.Context())
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			b.wall = right
+			p = b.open(s.URL)
+			b.measure(p)
+			s.away = false
+			p.Flush(t.Context())
+			if len(s.got) != 4 {
+				t.Fatalf("%d requests", len(s.got))
+			}
+			for i, req := range s.got[2:] {
+				want := right
+				if !wrong && i == 0 {
+					want = want.Add(ahead)
+				}
+				if at, _, _ := times(t, req); at.Sub(want).Abs() > 2*time.Second {
+					t.Errorf("after the clock was set: samples %d are of %s, not %s", i, at, want)
+				}
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// What was measured at a boot before this one is put right by what was learnt at that boot.
+func TestClockOfBootBefore(t *testing.T) {
+	s := newSite(t)
+	right := time.Now()
+	s.now = func() time.Time { return right }
+	b := &board{t: t, boot: "one", since: time.Hour, wall: right.Add(time.Hour), dir: t.TempDir()}
+	p := b.open(s.URL)
+	b.measure(p)
+	p.Flush(t.Context())
+	s.away = true
+	b.measure(p)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	right = right.Add(10 * time.Minute)
+	b.boot, b.since, b.wall = "two", time.Minute, right.Add(-3*time.Hour) // another wrong clock
+	p = b.open(s.URL)
+	b.measure(p)
+	s.away = false
+	p.Flush(t.Context())
+	if len(s.got) != 3 {
+		t.Fatalf("%d requests", len(s.got))
+	}
+	for i, want := range []time.Time{right.Add(-10 * time.Minute), right.Add(-10 * time.Minute), right} {
+		if at, _, _ := times(t, s.got[i]); at.Sub(want).Abs() > 2*time.Second {
+			t.Errorf("request %d: samples are of %s, not %s", i, at, want)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server that says no Date corrects nothing, and one whose Date changes by less than its
+// precision does not either.
+func TestClockWithoutDate(t *testing.T) {
+	s := newSite(t)
+	s.now = nil
+	b := &board{t: t, boot: "one", since: time.Hour, wall: time.Now().Add(time.Hour), dir: t.TempDir()}
+	p := b.open(s.URL)
+	b.measure(p)
+	p.Flush(t.Context())
+	if at, _, _ := times(t, s.got[0]); !at.Equal(b.wall.Truncate(time.Millisecond)) {
+		t.Errorf("samples are of %s", at)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	k := newCorrector(Clock{Boot: "b", Since: func() time.Duration { return 0 }}, t.TempDir()+"/c", "x", p.log)
+	for _, x := range []struct {
+		date time.Duration
+		base time.Duration
+	}{{0, 0}, {4 * time.Second, 0}, {6 * time.Second, 6 * time.Second}} {
+		at := time.Unix(1_800_000_000, 0).Add(x.date)
+		k.learn(http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, 0, 0)
+		if got := k.boots["b"].Base; got != time.Unix(1_800_000_000, 0).Add(x.base).UnixMilli()+500 {
+			t.Errorf("after %s: %d", x.date, got)
+		}
+	}
+}

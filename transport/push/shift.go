@@ -1,0 +1,155 @@
+package push
+
+import (
+	"bytes"
+	"math"
+)
+
+// Fields of a request that are ours, behind those of the specification: which boot of the machine
+// it is of and, in its milliseconds since boot, when that began by the clock that stamped it. A
+// receiver skips what it does not know.
+const (
+	reqBoot = 1900<<3 | 2
+	reqBase = 1901 << 3
+)
+
+// appendClock notes the clock at the end of a request.
+func appendClock(dst []byte, boot string, b base) []byte {
+	return appendUint(appendString(dst, reqBoot, boot), reqBase, zigzag(b))
+}
+
+// clockOf is what [appendClock] noted; empty for a request without.
+func clockOf(request []byte) (boot string, b base) {
+	for f := (fields{rest: request}); f.next(); {
+		switch f.tag {
+		case reqBoot:
+			boot = string(f.data)
+		case reqBase:
+			b = unzigzag(f.num)
+		}
+	}
+	return boot, b
+}
+
+// timeGauges end the names of figures that are times since the Unix epoch.
+var timeGauges = [][]byte{[]byte("_time_seconds"), []byte("_timestamp_seconds")}
+
+// shifter adds to all times of requests.
+type shifter struct {
+	symbols [][]byte
+	out     []byte
+	series  []byte
+	sample  []byte
+}
+
+// shift returns the request with milliseconds added to the times of its samples, to when its
+// counters began, and to figures that are times. It is valid until the next call.
+func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
+	s.symbols, s.out = s.symbols[:0], s.out[:0]
+	for f := (fields{rest: request}); ; {
+		if !f.next() {
+			if f.err != nil {
+				return nil, f.err
+			}
+			break
+		}
+		if f.tag == reqSymbol {
+			s.symbols = append(s.symbols, f.data)
+		}
+	}
+	f := fields{rest: request}
+	for f.next() {
+		switch f.tag {
+		case reqSymbol:
+			s.out = appendBytes(s.out, reqSymbol, f.data)
+		case reqSeries:
+			if err := s.one(f.data, ms); err != nil {
+				return nil, err
+			}
+			s.out = appendBytes(s.out, reqSeries, s.series)
+		}
+	}
+	return s.out, nil
+}
+
+func (s *shifter) one(series []byte, ms int64) error {
+	s.series = s.series[:0]
+	times := false
+	f := fields{rest: series}
+	for f.next() {
+		var err error
+		switch f.tag {
+		case seriesRefs:
+			times, err = s.times(f.data)
+			s.series = appendBytes(s.series, f.tag, f.data)
+		case seriesSample:
+			if s.sample, err = shifted(s.sample[:0], f.data, ms, times, sampleTime, sampleStart); err == nil {
+				s.series = appendBytes(s.series, f.tag, s.sample)
+			}
+		case seriesHistogram:
+			if s.sample, err = shifted(s.sample[:0], f.data, ms, false, histTime, histStartTail); err == nil {
+				s.series = appendBytes(s.series, f.tag, s.sample)
+			}
+		default:
+			s.series = appendField(s.series, &f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.err
+}
+
+// times reports whether the figures of a series are times, by its name.
+func (s *shifter) times(refs []byte) (bool, error) {
+	f := fields{rest: refs}
+	for len(f.rest) > 0 {
+		n, v := f.uvarint(), f.uvarint()
+		if f.err != nil || n >= uint64(len(s.symbols)) || v >= uint64(len(s.symbols)) {
+			return false, errWire
+		}
+		if string(s.symbols[n]) == "__name__" {
+			for _, end := range timeGauges {
+				if bytes.HasSuffix(s.symbols[v], end) {
+					return true, nil
+				}
+			}
+			return false, nil
+		}
+	}
+	return false, nil
+}
+
+// shifted copies a sample or a histogram with its times, and its value where that is one, moved.
+func shifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]byte, error) {
+	f := fields{rest: msg}
+	for f.next() {
+		switch {
+		case f.tag == at, f.tag == start && f.num != 0:
+			dst = appendUint(dst, f.tag, uint64(max(int64(f.num)+ms, 1)))
+		case value && f.tag == sampleValue:
+			v := float(f.num)
+			if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) { // none, or the end of the series
+				dst = appendFixed(dst, f.tag, f.num)
+				continue
+			}
+			dst = appendFixed(dst, f.tag, math.Float64bits(v+float64(ms)/1000))
+		default:
+			dst = appendField(dst, &f)
+		}
+	}
+	return dst, f.err
+}
+
+// appendField copies a field as it is; of four bytes there are none.
+func appendField(dst []byte, f *fields) []byte {
+	switch f.tag & 7 {
+	case 0:
+		return appendUint(dst, f.tag, f.num)
+	case 1:
+		return appendFixed(dst, f.tag, f.num)
+	case 2:
+		return appendBytes(dst, f.tag, f.data)
+	}
+	return dst
+}
