@@ -65,6 +65,7 @@ type Source struct {
 	onEvent func([]byte)
 	buf     []byte
 	page    uint64
+	clock   bpf.Clock
 
 	table   table
 	threads []tasksThread
@@ -93,7 +94,7 @@ func New(o Options) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{
-		kernel: k, page: uint64(unix.Getpagesize()), buf: make([]byte, 32<<10),
+		kernel: k, page: uint64(unix.Getpagesize()), clock: bpf.OwnClock(), buf: make([]byte, 32<<10),
 		sets: make(map[uint64]*set), claimed: make(map[int32]claimed), exitErr: k.exits,
 	}
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {

@@ -17,12 +17,13 @@ func (s *Source) event(b []byte) {
 		if len(b) < processSize {
 			return
 		}
-		r := (*tasksProcess)(unsafe.Pointer(&b[0]))
+		r := *(*tasksProcess)(unsafe.Pointer(&b[0])) // a copy: the ring is read-only
+		s.here(&r)
 		if c, ok := s.claimed[r.Pid]; ok && c.start == r.Start {
 			delete(s.claimed, r.Pid)
 			return
 		}
-		s.addExit(r)
+		s.addExit(&r)
 	case kindPath:
 		s.addPath(b)
 	}

@@ -208,17 +208,23 @@ func (s *Source) parse(b []byte) error {
 		case kindPass:
 			s.lost = (*tasksPass)(at).Lost
 		case kindProcess:
-			s.table.add((*tasksProcess)(at), s.page)
+			s.table.add(s.here((*tasksProcess)(at)), s.page)
 		case kindSame:
 			s.table.same((*tasksSame)(at).Pid)
 		case kindThread:
 			s.threads = append(s.threads, *(*tasksThread)(at))
 		case kindClaim:
-			s.addClaim((*tasksProcess)(at))
+			s.addClaim(s.here((*tasksProcess)(at)))
 		}
 		b = b[size:]
 	}
 	return nil
+}
+
+// here sets the start of a process, in a record that is ours, to the clock of this process.
+func (s *Source) here(r *tasksProcess) *tasksProcess {
+	r.Start = s.clock.Here(r.Start)
+	return r
 }
 
 // addThreads adds each thread to its process.

@@ -28,6 +28,17 @@ type stat struct {
 	cutime, cstime   uint64
 }
 
+// startOf returns the ticks since boot at which a process began. In a time namespace whose clock
+// is behind the machine's, those that began before its zero are shown below 0, as a large unsigned
+// number; for them it is 0.
+func startOf(ticks uint64) uint64 {
+	const most = 1 << 63 / 10_000_000 // of ticks whose nanoseconds are positive
+	if ticks >= most {
+		return 0
+	}
+	return ticks
+}
+
 // parseStat fills all of s. The name may hold any byte, parentheses and newlines too,
 // so it ends at the last closing parenthesis. Fields after the resident size are not
 // looked at.
@@ -65,6 +76,6 @@ func parseStat(b []byte, s *stat) error {
 	s.minflt, s.cminflt, s.majflt, s.cmajflt = f[10], f[11], f[12], f[13]
 	s.utime, s.stime, s.cutime, s.cstime = f[14], f[15], f[16], f[17]
 	s.reaped = f[11]|f[13]|f[16]|f[17] != 0
-	s.threads, s.start, s.vsize, s.rss = uint32(f[20]), f[22], f[23], f[24]
+	s.threads, s.start, s.vsize, s.rss = uint32(f[20]), startOf(f[22]), f[23], f[24]
 	return nil
 }

@@ -44,6 +44,7 @@ type Options struct {
 // Source counts traffic while it is open.
 type Source struct {
 	kernel  *kernelSide
+	clock   bpf.Clock
 	buf     []byte
 	unowned sensor.Traffic // so far
 	passes  uint64
@@ -61,7 +62,7 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{kernel: k, buf: make([]byte, 32<<10)}, nil
+	return &Source{kernel: k, clock: bpf.OwnClock(), buf: make([]byte, 32<<10)}, nil
 }
 
 // Name returns "traffic".
@@ -141,7 +142,7 @@ func (s *Source) take(r *trafficRecord, p *sensor.TrafficPass) {
 	if use == (sensor.Traffic{}) {
 		return
 	}
-	p.Sent = append(p.Sent, sensor.Sent{PID: max(r.Pid, 0), Start: r.Start, Use: use})
+	p.Sent = append(p.Sent, sensor.Sent{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Use: use})
 }
 
 // forget frees the accounts of processes whose end an earlier pass handed on, so that what was

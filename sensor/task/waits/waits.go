@@ -37,6 +37,7 @@ type Options struct {
 // Source measures waits while it is open.
 type Source struct {
 	kernel  *kernelSide
+	clock   bpf.Clock
 	buf     []byte
 	unowned sensor.Wait // so far
 	over    []uint32    // keys of processes whose end was handed on
@@ -53,7 +54,7 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{kernel: k, buf: make([]byte, 16<<10)}, nil
+	return &Source{kernel: k, clock: bpf.OwnClock(), buf: make([]byte, 16<<10)}, nil
 }
 
 // Name returns "waits".
@@ -112,7 +113,7 @@ func (s *Source) take(r *waitsRecord, p *sensor.WaitPass) {
 		s.over = append(s.over, r.Tgid)
 	}
 	if w != (sensor.Wait{}) {
-		p.Waited = append(p.Waited, sensor.Waited{PID: max(r.Pid, 0), Start: r.Start, IO: w})
+		p.Waited = append(p.Waited, sensor.Waited{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), IO: w})
 	}
 }
 

@@ -1,0 +1,43 @@
+package bpf
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Clock turns a time of boot as the kernel's own programs see it into one of this process's time
+// namespace, in which /proc and clock_gettime answer (time_namespaces(7)). The zero Clock is
+// that of the machine.
+type Clock struct{ offset int64 }
+
+// OwnClock returns the clock of this process's time namespace.
+func OwnClock() Clock {
+	text, _ := os.ReadFile("/proc/self/timens_offsets") // absent before Linux 5.6: there are none
+	return Clock{offset: bootOffset(string(text))}
+}
+
+// bootOffset returns the nanoseconds by which CLOCK_BOOTTIME of a namespace is ahead of the
+// machine's: line "boottime SECONDS NANOSECONDS".
+func bootOffset(text string) int64 {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 3 || f[0] != "boottime" {
+			continue
+		}
+		seconds, err := strconv.ParseInt(f[1], 10, 64)
+		nanos, err2 := strconv.ParseInt(f[2], 10, 64)
+		if err == nil && err2 == nil {
+			return seconds*1e9 + nanos
+		}
+	}
+	return 0
+}
+
+// Here returns nanoseconds since boot by this clock; what was before its zero is 0.
+func (c Clock) Here(machine uint64) uint64 {
+	if c.offset == 0 {
+		return machine
+	}
+	return uint64(max(0, int64(machine)+c.offset))
+}
