@@ -72,6 +72,7 @@ type Ledger struct {
 	free   []*process // reused, so that a steady machine allocates nothing
 	parts  map[key]*Part
 	places map[string]*Part
+	seen   sequence
 	order  []*Part // parts in order of appearance, for stable exports
 	groups map[workload.ID]*group
 	shorts map[string]*metric.Series // by owner, for shortWorkloads
@@ -149,6 +150,7 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	for i := range pass.Live {
 		l.alive(&pass.Live[i], first)
 	}
+	l.seen.end()
 	l.forget()
 	l.reconcile(elapsed, capacity(elapsed, m))
 	l.settle(pass.Boot, elapsed, m, first)

@@ -40,11 +40,15 @@ type process struct {
 
 // alive takes in a process of the live pass.
 func (l *Ledger) alive(p *sensor.Process, first bool) {
-	e := l.find(p)
+	e := l.seen.find(p)
+	if e == nil {
+		e = l.find(p)
+	}
 	isNew := e == nil
 	if isNew {
 		e = l.meet(p, false)
 	}
+	l.seen.now = append(l.seen.now, e)
 	if isNew || e.fresh {
 		isNew, e.fresh = true, false
 		l.fork(e, p)
@@ -72,6 +76,28 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 		e.part.occupy(e, p, l.tick)
 	}
 }
+
+// sequence is the processes that were seen alive, in the order of the pass. Passes list them in
+// order of ids, so that the next process is mostly the one that was next in the last pass.
+type sequence struct {
+	now, last []*process
+	at        int // in last
+}
+
+// find returns the entry of a process of the last pass, nil if it is not the next one there.
+func (s *sequence) find(p *sensor.Process) *process {
+	for s.at < len(s.last) && s.last[s.at].pid < p.PID {
+		s.at++
+	}
+	if s.at == len(s.last) || s.last[s.at].pid != p.PID || s.last[s.at].start != p.Start {
+		return nil
+	}
+	s.at++
+	return s.last[s.at-1]
+}
+
+// end makes the pass the last one.
+func (s *sequence) end() { s.now, s.last, s.at = s.last[:0], s.now, 0 }
 
 // moved reports whether a process left its process group, session or, where the numbers
 // come from one source, its control groups since it was identified.

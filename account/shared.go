@@ -244,7 +244,7 @@ func (l *Ledger) Crowded(list []Sharer) []Sharer {
 		return list
 	}
 	now := uint32(l.tick)
-	for _, e := range l.table {
+	for _, e := range l.seen.last {
 		c, s := &e.part.crowd, &e.share
 		if !c.crowded || c.began == now || e.tick != l.tick || e.gone || s.rss == 0 || s.denied != 0 && now <= s.denied+deniedFor {
 			continue

@@ -15,6 +15,7 @@ import (
 	"reckon/account"
 	"reckon/agent"
 	"reckon/internal/buildinfo"
+	"reckon/internal/resident"
 	"reckon/metric/compat"
 	"reckon/metric/expose"
 )
@@ -83,6 +84,9 @@ func (o *options) config(log *slog.Logger) agent.Config {
 	}
 }
 
+// settled is after how long everything that is done once at the start is done.
+const settled = 10 * time.Second
+
 func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	level := slog.LevelWarn
 	if o.verbose {
@@ -125,6 +129,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o options) error {
 	for _, n := range notes {
 		fmt.Fprintf(stderr, "reckon-agent: not available: %s: %v\n", n.Sensor, n.Err)
 	}
+	resident.Settle(ctx, settled)
 	fmt.Fprintf(stderr, "reckon-agent: node %s at %s/metrics, reading %s\n", a.Node(), door.address(), a.Reading())
 
 	mux := http.NewServeMux()

@@ -62,6 +62,15 @@ func NewEncoder(o Options) *Encoder {
 // Append appends the samples of b in format f to dst. Families are in the order of
 // their names, samples of a family in the order of the batch.
 func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
+	return e.pieces(dst, f, b, nil)
+}
+
+// pieceSize is from how many bytes on a piece of a page is handed on.
+const pieceSize = 64 << 10
+
+// pieces is Append, but where flush is not nil it is given what has gathered every now and then, and dst
+// is used again: it returns what is left.
+func (e *Encoder) pieces(dst []byte, f Format, b *metric.Batch, flush func([]byte)) []byte {
 	e.arrange(b)
 	name := ""
 	for _, i := range e.sorted {
@@ -73,6 +82,10 @@ func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
 			dst = e.textFamily(dst, g, b, f == OpenMetrics, g.name != name)
 		}
 		name = g.name
+		if flush != nil && len(dst) >= pieceSize {
+			flush(dst)
+			dst = dst[:0]
+		}
 	}
 	if f == OpenMetrics {
 		dst = append(dst, "# EOF\n"...)

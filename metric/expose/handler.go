@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"bytes"
 	"compress/gzip"
 	"net/http"
 	"strconv"
@@ -35,8 +36,9 @@ type handler struct {
 
 // page is the memory of one answer.
 type page struct {
-	body []byte
-	gz   *gzip.Writer
+	body   []byte // all of it, or the piece that is being compressed
+	packed bytes.Buffer
+	gz     *gzip.Writer
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -52,43 +54,47 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.pages.Put(p)
 
 	f := Negotiate(strings.Join(r.Header.Values("Accept"), ","))
-	if err := h.encode(p, f); err != nil {
+	zip := acceptsGzip(r.Header.Values("Accept-Encoding"))
+	if err := h.encode(p, f, zip); err != nil {
 		http.Error(w, "gather metrics: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	head := w.Header()
 	head.Set("Content-Type", f.ContentType())
 	head.Set("Vary", "Accept, Accept-Encoding")
-	if !acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		head.Set("Content-Length", strconv.Itoa(len(p.body)))
-		if r.Method == http.MethodGet {
-			_, _ = w.Write(p.body) // the client has gone: nobody to tell
-		}
-		return
+	answer := p.body
+	if zip {
+		head.Set("Content-Encoding", "gzip")
+		answer = p.packed.Bytes()
 	}
-	head.Set("Content-Encoding", "gzip")
-	if r.Method == http.MethodHead {
-		return
+	head.Set("Content-Length", strconv.Itoa(len(answer)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(answer) // the client has gone: nobody to tell
 	}
-	if p.gz == nil {
-		p.gz, _ = gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
-	} else {
-		p.gz.Reset(w)
-	}
-	_, _ = p.gz.Write(p.body)
-	_ = p.gz.Close()
-	p.gz.Reset(nil) // do not keep the answer alive in the pool
 }
 
-func (h *handler) encode(p *page, f Format) error {
+// encode writes the page: whole, or compressed piece by piece, which holds a tenth of it in memory.
+func (h *handler) encode(p *page, f Format, zip bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.batch.Reset(time.Now())
 	if err := h.gather(&h.batch); err != nil && len(h.batch.Samples) == 0 {
 		return err
 	}
-	p.body = h.enc.Append(p.body[:0], f, &h.batch)
-	return nil
+	if !zip {
+		p.body = h.enc.Append(p.body[:0], f, &h.batch)
+		return nil
+	}
+	p.packed.Reset()
+	if p.gz == nil {
+		p.gz, _ = gzip.NewWriterLevel(&p.packed, gzip.BestSpeed) // the level is valid
+	} else {
+		p.gz.Reset(&p.packed)
+	}
+	write := func(b []byte) { _, _ = p.gz.Write(b) } // into memory: never fails
+	p.body = h.enc.pieces(p.body[:0], f, &h.batch, write)
+	write(p.body)
+	return p.gz.Close()
 }
 
 func acceptsGzip(headers []string) bool {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -136,5 +137,36 @@ func TestHandlerConcurrently(t *testing.T) {
 	}
 	if n != 160 {
 		t.Errorf("%d scrapes, want 160", n)
+	}
+}
+
+// TestCompressedInPieces holds that a page of many pieces is the same compressed as it is plain.
+func TestCompressedInPieces(t *testing.T) {
+	var all []*metric.Series
+	for i := range 3 * pieceSize / 60 {
+		all = append(all, metric.NewSeries(memDesc, fmt.Sprintf("slurm/%d", i), "anon"), metric.NewSeries(cpuDesc, fmt.Sprintf("slurm/%d", i), "user"))
+	}
+	h := Handler(func(b *metric.Batch) error {
+		for i, s := range all {
+			b.Add(s, float64(i))
+		}
+		return nil
+	}, Options{})
+	for _, accept := range []string{"text/plain", "application/openmetrics-text"} {
+		want, _ := io.ReadAll(get(t, h, "GET", "Accept", accept).Body)
+		for range 2 {
+			zipped := get(t, h, "GET", "Accept-Encoding", "gzip", "Accept", accept)
+			z, err := gzip.NewReader(zipped.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(z)
+			if err != nil || string(got) != string(want) || len(want) < 3*pieceSize {
+				t.Errorf("%s: %v: %d bytes, plain %d", accept, err, len(got), len(want))
+			}
+			if n, err := strconv.Atoi(zipped.Header.Get("Content-Length")); err != nil || n <= 0 || n > len(want) {
+				t.Errorf("length %q of a page of %d bytes", zipped.Header.Get("Content-Length"), len(want))
+			}
+		}
 	}
 }

@@ -1,0 +1,54 @@
+package resident
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// leastPercent is the least garbage, of what lives, that is let gather: below it a large heap
+// would be collected all the time.
+const leastPercent = 10
+
+// Spare holds the garbage of this program down until ctx ends: it may grow to percent of what
+// lives (see runtime/debug.SetGCPercent), but in a heap so large that this is more than spare bytes to
+// no more than those, nor to less than a tenth of the heap. It returns at once; the size is looked
+// at every minute.
+func Spare(ctx context.Context, percent int, spare uint64) {
+	debug.SetGCPercent(percent)
+	go func() {
+		set := percent
+		timer := time.NewTimer(20 * time.Second)
+		defer timer.Stop()
+		for ; ; timer.Reset(time.Minute) {
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+			if p := percentFor(live(), percent, spare); p != set {
+				set = p
+				debug.SetGCPercent(p)
+			}
+		}
+	}()
+}
+
+// percentFor is how much garbage may gather beside live bytes, in percent of them.
+func percentFor(live uint64, most int, spare uint64) int {
+	if live == 0 {
+		return most
+	}
+	return max(leastPercent, min(most, int(100*spare/live)))
+}
+
+// live is what the last collection found to be in use, in bytes.
+func live() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return s[0].Value.Uint64()
+}
