@@ -20,6 +20,7 @@ import (
 	"reckon/sensor/cgroup"
 	"reckon/sensor/node"
 	"reckon/sensor/task"
+	"reckon/sensor/task/bpf"
 	"reckon/sensor/task/procfs"
 	"reckon/workload"
 	resolvers "reckon/workload/all"
@@ -98,7 +99,10 @@ func (a *Agent) openMachine() ([]Note, error) {
 		a.closers = append(a.closers, a.pods)
 		defer a.add("kubelet", kubeletSensor{a.pods}, nil)
 	}
-	source, missing, err := task.Open(task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits})
+	types := new(bpf.Types)
+	defer types.Release()
+	tasks := task.Options{Root: c.Root, Source: c.Source, Exits: c.Exits, Types: types}
+	source, missing, err := task.Open(tasks)
 	if err != nil {
 		return nil, fmt.Errorf("read the task table: %w", err)
 	}
@@ -153,8 +157,8 @@ func (a *Agent) openMachine() ([]Note, error) {
 	a.openOwn(own.MaxSeries)
 	notes = append(notes, a.openMeters()...)
 	a.openGPUs()
-	notes = append(notes, a.openTraffic()...)
-	notes = append(notes, a.openWaits()...)
+	notes = append(notes, a.openTraffic(tasks)...)
+	notes = append(notes, a.openWaits(tasks)...)
 	return notes, nil
 }
 

@@ -15,8 +15,8 @@ type counting struct {
 }
 
 // openWaits opens what measures waiting for storage, and returns what is missing.
-func (a *Agent) openWaits() []Note {
-	s, err := task.OpenWaits(task.Options{Root: a.config.Root, Source: a.config.Source, Exits: a.config.Exits})
+func (a *Agent) openWaits(o task.Options) []Note {
+	s, err := task.OpenWaits(o)
 	if err != nil {
 		a.add("waits", nil, err)
 		return []Note{{"waits", err}}
@@ -28,8 +28,8 @@ func (a *Agent) openWaits() []Note {
 }
 
 // openTraffic opens what counts traffic, and returns what is missing.
-func (a *Agent) openTraffic() (notes []Note) {
-	s, missing, err := task.OpenTraffic(task.Options{Root: a.config.Root, Source: a.config.Source, Exits: a.config.Exits})
+func (a *Agent) openTraffic(o task.Options) (notes []Note) {
+	s, missing, err := task.OpenTraffic(o)
 	if err != nil {
 		a.add("traffic", nil, err)
 		return []Note{{"traffic", err}}

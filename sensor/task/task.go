@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"reckon/sensor"
+	"reckon/sensor/task/bpf"
 	"reckon/sensor/task/ebpf"
 	"reckon/sensor/task/procfs"
 	"reckon/sensor/task/taskstats"
@@ -39,6 +40,8 @@ type Options struct {
 	Source string
 	// Exits is Auto (or empty), EBPF, Taskstats or None.
 	Exits string
+	// Types are those of the kernel, shared by all that loads programs; nil to parse them each time.
+	Types *bpf.Types
 }
 
 // Note is a source that is not in use, and why.
@@ -177,7 +180,7 @@ func openEBPF(o Options, noExits bool) (*ebpf.Source, error) {
 	if foreignIDs(o.Root) {
 		return nil, errForeign(o.Root, "")
 	}
-	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits})
+	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits, Types: o.Types})
 }
 
 // sameMachine tells whether the tree is that of the running kernel, by the number that it

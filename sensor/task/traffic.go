@@ -13,7 +13,7 @@ func OpenTraffic(o Options) (sensor.TrafficSource, *Note, error) {
 	if err := programmable(&o); err != nil {
 		return nil, nil, err
 	}
-	s, err := traffic.Open(traffic.Options{Root: o.Root})
+	s, err := traffic.Open(traffic.Options{Root: o.Root, Types: o.Types})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,7 +29,7 @@ func OpenWaits(o Options) (sensor.WaitSource, error) {
 	if err := programmable(&o); err != nil {
 		return nil, err
 	}
-	s, err := waits.Open(waits.Options{Root: o.Root})
+	s, err := waits.Open(waits.Options{Root: o.Root, Types: o.Types})
 	if err != nil {
 		return nil, err
 	}

@@ -3,15 +3,12 @@ package ebpf
 import (
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"reckon/sensor"
 	"reckon/sensor/task/bpf"
 )
 
@@ -48,20 +45,16 @@ func (k *kernelSide) close() {
 	}
 }
 
-// load brings the programs into the kernel. The types of the kernel take some MB
-// while they are read; they are dropped again before it returns.
+// load brings the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	if err := bpf.Permitted(); err != nil {
 		return nil, explain(err, o.Root)
 	}
-	defer debug.FreeOSMemory()
-	cache := btf.NewCache()
-	if _, err := cache.Kernel(); err != nil {
-		if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
-			return nil, sensor.Unavailable("the kernel does not describe its types (no BTF)", "use a kernel built with CONFIG_DEBUG_INFO_BTF", nil)
-		}
-		return nil, fmt.Errorf("read the types of the kernel: %w", err)
+	cache, done, err := o.Types.Borrow()
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	spec, err := loadTasks()
 	if err != nil {
 		return nil, fmt.Errorf("read the compiled programs: %w", err)

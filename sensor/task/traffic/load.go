@@ -4,19 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"runtime/debug"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"reckon/sensor"
 	"reckon/sensor/task/bpf"
 )
 
-//go:generate bash bpf/build
+//go:generate bash ../bpf/build traffic record
 
 // Where payload is counted.
 const (
@@ -34,7 +31,7 @@ type way struct {
 func ways() []way {
 	return []way{
 		{byTracepoints, []string{trafficProgSent, trafficProgReceived}, []string{trafficProgSpliced}},
-		{byFexit, []string{trafficProgSent4, trafficProgReceived4}, []string{trafficProgSent6, trafficProgReceived6, trafficProgPaged, trafficProgSpliced}},
+		{byFexit, []string{trafficProgSent4, trafficProgReceived4}, []string{trafficProgSent6, trafficProgReceived6, trafficProgSendpage, trafficProgSpliced}},
 	}
 }
 
@@ -57,8 +54,7 @@ func (k *kernelSide) close() {
 	}
 }
 
-// load brings the programs into the kernel. The types of the kernel take some MB
-// while they are read; they are dropped again before it returns.
+// load brings the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	explain := func(err error) error {
 		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at", "use Linux 6.3 or later, or 5.8 with BPF trampolines")
@@ -66,14 +62,11 @@ func load(o Options) (*kernelSide, error) {
 	if err := bpf.Permitted(); err != nil {
 		return nil, explain(err)
 	}
-	defer debug.FreeOSMemory()
-	cache := btf.NewCache()
-	if _, err := cache.Kernel(); err != nil {
-		if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
-			return nil, sensor.Unavailable("the kernel does not describe its types (no BTF)", "use a kernel built with CONFIG_DEBUG_INFO_BTF", nil)
-		}
-		return nil, fmt.Errorf("read the types of the kernel: %w", err)
+	cache, done, err := o.Types.Borrow()
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	var first error
 	for _, w := range ways() {
 		if o.hooks != "" && o.hooks != w.name {
@@ -140,7 +133,7 @@ func install(o Options, w way, connections bool, cache *btf.Cache) (*kernelSide,
 	}
 	beside := w.beside
 	if connections {
-		beside = append([]string{trafficProgState, trafficProgAgain}, beside...)
+		beside = append([]string{trafficProgState, trafficProgRetransmit}, beside...)
 	} else {
 		beside = append([]string{trafficProgState}, beside...)
 		k.missing = append(k.missing, errors.New("TCP segments sent again and connections accepted are not counted (Linux 5.11)"))

@@ -36,6 +36,8 @@ import (
 type Options struct {
 	// Root is where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
+	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	Types *bpf.Types
 
 	hooks    string // the only way to count that is tried; for tests
 	accounts uint32 // how many processes there is room for; for tests

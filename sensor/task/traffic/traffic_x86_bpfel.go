@@ -41,22 +41,22 @@ const (
 	trafficMapHere         = "here"
 	trafficMapPeers        = "peers"
 	trafficMapScratch      = "scratch"
-	trafficProgAgain       = "again"
 	trafficProgEnded       = "ended"
 	trafficProgHarvest     = "harvest"
-	trafficProgPaged       = "paged"
 	trafficProgReceived    = "received"
 	trafficProgReceived4   = "received4"
 	trafficProgReceived6   = "received6"
+	trafficProgRetransmit  = "retransmit"
+	trafficProgSendpage    = "sendpage"
 	trafficProgSent        = "sent"
 	trafficProgSent4       = "sent4"
 	trafficProgSent6       = "sent6"
 	trafficProgSpliced     = "spliced"
 	trafficProgState       = "state"
+	trafficVarAddressAge   = "address_age"
 	trafficVarConnections  = "connections"
 	trafficVarLevel        = "level"
 	trafficVarNamespace    = "namespace"
-	trafficVarRemembered   = "remembered"
 	trafficVarUnowned      = "unowned"
 	trafficVarUnusedRecord = "unused_record"
 )
@@ -103,18 +103,18 @@ type trafficSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type trafficProgramSpecs struct {
-	Again     *ebpf.ProgramSpec `ebpf:"again"`
-	Ended     *ebpf.ProgramSpec `ebpf:"ended"`
-	Harvest   *ebpf.ProgramSpec `ebpf:"harvest"`
-	Paged     *ebpf.ProgramSpec `ebpf:"paged"`
-	Received  *ebpf.ProgramSpec `ebpf:"received"`
-	Received4 *ebpf.ProgramSpec `ebpf:"received4"`
-	Received6 *ebpf.ProgramSpec `ebpf:"received6"`
-	Sent      *ebpf.ProgramSpec `ebpf:"sent"`
-	Sent4     *ebpf.ProgramSpec `ebpf:"sent4"`
-	Sent6     *ebpf.ProgramSpec `ebpf:"sent6"`
-	Spliced   *ebpf.ProgramSpec `ebpf:"spliced"`
-	State     *ebpf.ProgramSpec `ebpf:"state"`
+	Ended      *ebpf.ProgramSpec `ebpf:"ended"`
+	Harvest    *ebpf.ProgramSpec `ebpf:"harvest"`
+	Received   *ebpf.ProgramSpec `ebpf:"received"`
+	Received4  *ebpf.ProgramSpec `ebpf:"received4"`
+	Received6  *ebpf.ProgramSpec `ebpf:"received6"`
+	Retransmit *ebpf.ProgramSpec `ebpf:"retransmit"`
+	Sendpage   *ebpf.ProgramSpec `ebpf:"sendpage"`
+	Sent       *ebpf.ProgramSpec `ebpf:"sent"`
+	Sent4      *ebpf.ProgramSpec `ebpf:"sent4"`
+	Sent6      *ebpf.ProgramSpec `ebpf:"sent6"`
+	Spliced    *ebpf.ProgramSpec `ebpf:"spliced"`
+	State      *ebpf.ProgramSpec `ebpf:"state"`
 }
 
 // trafficMapSpecs contains maps before they are loaded into the kernel.
@@ -132,10 +132,10 @@ type trafficMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type trafficVariableSpecs struct {
+	AddressAge   *ebpf.VariableSpec `ebpf:"address_age"`
 	Connections  *ebpf.VariableSpec `ebpf:"connections"`
 	Level        *ebpf.VariableSpec `ebpf:"level"`
 	Namespace    *ebpf.VariableSpec `ebpf:"namespace"`
-	Remembered   *ebpf.VariableSpec `ebpf:"remembered"`
 	Unowned      *ebpf.VariableSpec `ebpf:"unowned"`
 	UnusedRecord *ebpf.VariableSpec `ebpf:"unused_record"`
 }
@@ -181,10 +181,10 @@ func (m *trafficMaps) Close() error {
 //
 // It can be passed to loadTrafficObjects or ebpf.CollectionSpec.LoadAndAssign.
 type trafficVariables struct {
+	AddressAge   *ebpf.Variable `ebpf:"address_age"`
 	Connections  *ebpf.Variable `ebpf:"connections"`
 	Level        *ebpf.Variable `ebpf:"level"`
 	Namespace    *ebpf.Variable `ebpf:"namespace"`
-	Remembered   *ebpf.Variable `ebpf:"remembered"`
 	Unowned      *ebpf.Variable `ebpf:"unowned"`
 	UnusedRecord *ebpf.Variable `ebpf:"unused_record"`
 }
@@ -193,29 +193,29 @@ type trafficVariables struct {
 //
 // It can be passed to loadTrafficObjects or ebpf.CollectionSpec.LoadAndAssign.
 type trafficPrograms struct {
-	Again     *ebpf.Program `ebpf:"again"`
-	Ended     *ebpf.Program `ebpf:"ended"`
-	Harvest   *ebpf.Program `ebpf:"harvest"`
-	Paged     *ebpf.Program `ebpf:"paged"`
-	Received  *ebpf.Program `ebpf:"received"`
-	Received4 *ebpf.Program `ebpf:"received4"`
-	Received6 *ebpf.Program `ebpf:"received6"`
-	Sent      *ebpf.Program `ebpf:"sent"`
-	Sent4     *ebpf.Program `ebpf:"sent4"`
-	Sent6     *ebpf.Program `ebpf:"sent6"`
-	Spliced   *ebpf.Program `ebpf:"spliced"`
-	State     *ebpf.Program `ebpf:"state"`
+	Ended      *ebpf.Program `ebpf:"ended"`
+	Harvest    *ebpf.Program `ebpf:"harvest"`
+	Received   *ebpf.Program `ebpf:"received"`
+	Received4  *ebpf.Program `ebpf:"received4"`
+	Received6  *ebpf.Program `ebpf:"received6"`
+	Retransmit *ebpf.Program `ebpf:"retransmit"`
+	Sendpage   *ebpf.Program `ebpf:"sendpage"`
+	Sent       *ebpf.Program `ebpf:"sent"`
+	Sent4      *ebpf.Program `ebpf:"sent4"`
+	Sent6      *ebpf.Program `ebpf:"sent6"`
+	Spliced    *ebpf.Program `ebpf:"spliced"`
+	State      *ebpf.Program `ebpf:"state"`
 }
 
 func (p *trafficPrograms) Close() error {
 	return _TrafficClose(
-		p.Again,
 		p.Ended,
 		p.Harvest,
-		p.Paged,
 		p.Received,
 		p.Received4,
 		p.Received6,
+		p.Retransmit,
+		p.Sendpage,
 		p.Sent,
 		p.Sent4,
 		p.Sent6,

@@ -3,8 +3,6 @@ package waits
 import (
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -15,7 +13,7 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-//go:generate bash bpf/build
+//go:generate bash ../bpf/build waits record
 
 // kernelSide is what was loaded into the kernel.
 type kernelSide struct {
@@ -35,8 +33,7 @@ func (k *kernelSide) close() {
 	k.programs.Close()
 }
 
-// load brings the programs into the kernel. The types of the kernel take some MB
-// while they are read; they are dropped again before it returns.
+// load brings the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	explain := func(err error) error {
 		return bpf.Explain(err, o.Root, "the kernel does not let waits be traced", "use Linux 5.9 or later")
@@ -44,14 +41,11 @@ func load(o Options) (*kernelSide, error) {
 	if err := bpf.Permitted(); err != nil {
 		return nil, explain(err)
 	}
-	defer debug.FreeOSMemory()
-	cache := btf.NewCache()
-	if _, err := cache.Kernel(); err != nil {
-		if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
-			return nil, sensor.Unavailable("the kernel does not describe its types (no BTF)", "use a kernel built with CONFIG_DEBUG_INFO_BTF", nil)
-		}
-		return nil, fmt.Errorf("read the types of the kernel: %w", err)
+	cache, done, err := o.Types.Borrow()
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	k, err := install(o, cache)
 	if errors.Is(err, unix.EPERM) && bpf.RaiseMemlock() == nil {
 		k, err = install(o, cache)

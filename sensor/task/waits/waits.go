@@ -30,6 +30,8 @@ import (
 type Options struct {
 	// Root is where /proc and /sys of this machine are mounted, "" for "/".
 	Root string
+	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	Types *bpf.Types
 
 	accounts uint32 // how many processes there is room for; for tests
 }

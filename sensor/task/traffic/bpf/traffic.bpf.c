@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What each process sends and receives at its sockets: see ../traffic.go for what is
- * counted and what is not.
+ * What each process sends and receives at its sockets: ../traffic.go lists what is counted and
+ * what is not.
  *
- * sent, received      trace points of the socket layer (since 6.3): once a call that moved
- *                     payload, in the context of the process that made it.
- * * sent4 ... paged     the same for older kernels: the end of the functions that every call on
- *                     a socket of IPv4 or IPv6 goes through.
- * spliced             what is spliced out of a TCP socket, which passes neither.
- * state               connections that are opened and accepted, and which addresses are here.
- * again               segments that TCP sends a second time, charged to who used the
- *                     connection last.
- * ended               marks the account of a process whose last thread ended.
- * harvest             walks the accounts and tells what was added to each, and at the end what nobody
- *                     can be charged with.
+ * sent, received      trace points of the socket layer (since 6.3): once for each call that moved
+ *                     payload, in the context of the calling process.
+ * sent4 ... sendpage  the same for older kernels: the returns of the functions that every call on
+ *                     a socket of IPv4 or IPv6 passes.
+ * spliced             payload that is spliced out of a TCP socket, which passes neither.
+ * state               connections opened and accepted, and the addresses of this machine.
+ * retransmit          TCP segments sent again, charged to the last user of the connection.
+ * harvest             walks the accounts and reports what was added to each since the reading before,
+ *                     and at the end what belongs to no account.
  */
-#include "kernel.h"
+#include <task/kernel.h>
+#include "socket.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+
+#include <task/process.h>
 
 #define AF_INET 2
 #define AF_INET6 10
@@ -42,7 +43,7 @@ enum scope {
 	LOOPBACK,  /* 127.0.0.0/8 and ::1 */
 	HOST,      /* an address of this machine, in any network namespace */
 	ELSEWHERE,
-	UNKNOWN,   /* a socket without a peer, where the address of the message can not be read */
+	UNKNOWN,   /* a datagram of a socket without a peer, where its address can not be read */
 	SCOPES,
 };
 
@@ -63,11 +64,11 @@ struct use {
 #define FIGURES (sizeof(struct use) / sizeof(__u64))
 
 struct account {
-	__u64 start;  /* of the process, ns since boot */
-	__s32 pid;    /* in the reader's pid namespace; -1 if it has none there, 0 while it is made */
-	__u32 ended;
-	struct use now, told;
+	struct process process;
+	struct use now, reported;
 };
+
+#include <task/account.h>
 
 struct record {
 	__s32 pid;
@@ -80,35 +81,17 @@ struct record {
 /* Only for the generator of the Go types. */
 const struct record *unused_record __attribute__((unused));
 
-const volatile bool connections = true; /* the kernel lets us keep something with a socket */
-const volatile __u64 remembered = 600 * SECOND; /* how long an address is taken to be of this machine */
+const volatile bool connections = true; /* the kernel can store data with a socket (5.11) */
+const volatile __u64 address_age = 600 * SECOND; /* for which an address counts as one of this machine */
 
-/* What nobody can be charged with: there was no room for one more process. */
+/* Traffic of processes for which there was no room. */
 struct use unowned = {};
-__u32 level = 0;     /* depth of the pid namespace of the reader */
-__u64 namespace = 0; /* and its address, if it is not the first */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 8192); /* user space sets more where there are many processors */
-	__type(key, __u32);
-	__type(value, struct account);
-} accounts SEC(".maps");
-
-/* Stays zero: a new account is a copy of it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct account);
-} blank SEC(".maps");
 
 struct address {
 	__u32 part[4]; /* as IPv6 has it; IPv4 as ::ffff:a.b.c.d */
 };
 
-/* Addresses of this machine, and when they were last seen to be (ns of the monotonic clock). */
+/* Addresses of this machine, with the time at which each was last in use here (ns of the monotonic clock). */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 2048);
@@ -116,11 +99,11 @@ struct {
 	__type(value, __u64);
 } here SEC(".maps");
 
-/* What is kept with a TCP socket. */
+/* Stored with each TCP socket. */
 struct connection {
-	__u32 owner;   /* key of the account of who used it last, 0 before */
-	__u8 scope;    /* and 1 more, 0 before it is known */
-	__u8 accepted; /* we saw it come in, and nobody was charged for that */
+	__u32 owner;   /* account of the last user, 0 before the first */
+	__u8 scope;    /* enum scope plus 1, 0 until it is determined */
+	__u8 accepted; /* it came in and is charged to nobody yet */
 };
 
 struct {
@@ -130,58 +113,12 @@ struct {
 	__type(value, struct connection);
 } peers SEC(".maps");
 
-static __always_inline __u64 read_u64(__u64 address)
+/* use_of returns the counters of the current process, the common ones if there is no room for it. */
+static __always_inline struct use *use_of(__u32 tgid)
 {
-	__u64 v = 0;
+	struct account *v = account_of(tgid, (__u64)bpf_get_current_task());
 
-	bpf_probe_read_kernel(&v, sizeof(v), (void *)address);
-	return v;
-}
-
-/* nested_pid returns the number of a pid in the reader's namespace, -1 if it has none there. */
-static __noinline __s32 nested_pid(__u64 at)
-{
-	if (!at || BPF_CORE_READ((struct pid *)at, level) < level)
-		return -1;
-	at += bpf_core_field_offset(struct pid, numbers) + (__u64)level * bpf_core_type_size(struct upid);
-	if (read_u64(at + bpf_core_field_offset(struct upid, ns)) != namespace)
-		return -1;
-	return (__s32)read_u64(at + bpf_core_field_offset(struct upid, nr));
-}
-
-/* open_account makes the account of the current process. */
-static __noinline struct account *open_account(__u32 tgid)
-{
-	struct task_struct *leader, *t = (void *)bpf_get_current_task();
-	struct account *v;
-	__u32 zero = 0;
-	__s32 pid = tgid;
-
-	v = bpf_map_lookup_elem(&blank, &zero);
-	if (!v)
-		return NULL;
-	bpf_map_update_elem(&accounts, &tgid, v, BPF_NOEXIST);
-	v = bpf_map_lookup_elem(&accounts, &tgid);
-	if (!v)
-		return NULL;
-	leader = BPF_CORE_READ(t, group_leader);
-	if (level)
-		pid = nested_pid((__u64)BPF_CORE_READ(leader, thread_pid));
-	v->start = BPF_CORE_READ(leader, start_boottime);
-	*(volatile __s32 *)&v->pid = pid;
-	return v;
-}
-
-/* account_of returns where to add what the current process does, nowhere else than in
- * unowned if there is no room. */
-static __always_inline struct use *account_of(__u32 tgid)
-{
-	struct account *v = bpf_map_lookup_elem(&accounts, &tgid);
-
-	if (!v)
-		v = open_account(tgid);
-	/* One that ended is another process, which had the same id. */
-	return v && !v->ended ? &v->now : &unowned;
+	return v ? &v->now : &unowned;
 }
 
 static __always_inline void mapped(struct address *a, __be32 v4)
@@ -192,7 +129,7 @@ static __always_inline void mapped(struct address *a, __be32 v4)
 	a->part[3] = v4;
 }
 
-/* scope_of says where an address is; own is the one that the socket has. */
+/* scope_of returns the scope of a peer address, given the socket's own address. */
 static __always_inline enum scope scope_of(struct address *peer, struct address *own)
 {
 	__u64 *seen;
@@ -213,7 +150,7 @@ static __always_inline enum scope scope_of(struct address *peer, struct address 
 	    peer->part[1] == own->part[1] && peer->part[0] == own->part[0])
 		return HOST;
 	seen = bpf_map_lookup_elem(&here, peer);
-	return seen && bpf_ktime_get_ns() - *seen < remembered ? HOST : ELSEWHERE;
+	return seen && bpf_ktime_get_ns() - *seen < address_age ? HOST : ELSEWHERE;
 }
 
 static __always_inline void addresses(const struct sock *sk, struct address *own, struct address *peer)
@@ -227,7 +164,7 @@ static __always_inline void addresses(const struct sock *sk, struct address *own
 	bpf_core_read(peer, sizeof(*peer), &sk->__sk_common.skc_v6_daddr);
 }
 
-/* named puts the address of a message into peer, if it has one. */
+/* named copies the address of a message into peer, if it has one. */
 static __always_inline void named(struct msghdr *msg, struct address *peer)
 {
 	struct { __u16 family, port; __be32 v4; struct address v6; } name = {};
@@ -257,16 +194,11 @@ static __always_inline enum scope peer_scope(const struct sock *sk, struct msghd
 	scope = scope_of(&peer, &own);
 	if (scope != UNKNOWN)
 		return scope;
-	/* No peer, but bound to where only loopback comes in. */
+	/* Without a peer, but bound to an address that only loopback traffic reaches. */
 	return scope_of(&own, &peer) == LOOPBACK ? LOOPBACK : UNKNOWN;
 }
 
-static __always_inline void add(__u64 *v, __u64 n)
-{
-	__sync_fetch_and_add(v, n);
-}
-
-/* charge adds a call that moved payload. It is always inlined, so that sk keeps its type. */
+/* charge counts a call that moved payload. It is inlined so that the verifier keeps the type of sk. */
 static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 bytes, enum direction direction)
 {
 	enum protocol protocol = OTHER;
@@ -283,12 +215,12 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 		return 0;
 	number = sk->sk_protocol;
 	if (number == IPPROTO_TCP || number == IPPROTO_UDP || number == IPPROTO_MPTCP) {
-		if (sk->sk_type == SOCK_RAW) /* a copy of what others were sent */
+		if (sk->sk_type == SOCK_RAW) /* it gets copies of packets that others receive */
 			return 0;
 		protocol = number == IPPROTO_UDP ? UDP : TCP;
 	}
 	tgid = bpf_get_current_pid_tgid() >> 32;
-	u = account_of(tgid);
+	u = use_of(tgid);
 	if (connections && protocol == TCP) {
 		c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (c) {
@@ -305,7 +237,7 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 	if (scope == SCOPES)
 		scope = peer_scope(sk, msg);
 	i = (protocol * SCOPES + scope) * DIRECTIONS + direction;
-	asm volatile("" : "+r"(i)); /* the compiler knows the bound, the verifier wants to see it */
+	asm volatile("" : "+r"(i)); /* keeps the comparison below, which the verifier needs */
 	if (i < CELLS) {
 		add(&u->cells[i].bytes, bytes);
 		add(&u->cells[i].messages, 1);
@@ -357,7 +289,7 @@ int BPF_PROG(received6, struct socket *s, struct msghdr *msg, unsigned long size
 
 /* Before 6.5 sendfile(2) and splice(2) hand pages over. */
 SEC("fexit/inet_sendpage")
-int BPF_PROG(paged, struct socket *s, void *page, int offset, unsigned long size, int flags, __s64 ret)
+int BPF_PROG(sendpage, struct socket *s, void *page, int offset, unsigned long size, int flags, __s64 ret)
 {
 	return charge(s->sk, NULL, ret, TRANSMIT);
 }
@@ -380,7 +312,7 @@ int BPF_PROG(state, struct sock *sk, int before, int after)
 	if (after == TCP_SYN_SENT) {
 		__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
-		add(&account_of(tgid)->opened, 1);
+		add(&use_of(tgid)->opened, 1);
 		if (connections) {
 			c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 			if (c)
@@ -402,7 +334,7 @@ int BPF_PROG(state, struct sock *sk, int before, int after)
 }
 
 SEC("tp_btf/tcp_retransmit_skb")
-int BPF_PROG(again, struct sock *sk)
+int BPF_PROG(retransmit, struct sock *sk)
 {
 	struct account *v = NULL;
 	struct connection *c;
@@ -410,25 +342,11 @@ int BPF_PROG(again, struct sock *sk)
 	c = bpf_sk_storage_get(&peers, sk, 0, 0);
 	if (c)
 		v = bpf_map_lookup_elem(&accounts, &c->owner);
-	add(v && !v->ended ? &v->now.retransmits : &unowned.retransmits, 1);
+	add(v && !v->process.ended ? &v->now.retransmits : &unowned.retransmits, 1);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(ended, struct task_struct *t)
-{
-	__u32 tgid = t->tgid;
-	struct account *v;
-
-	if (t->signal->live.counter > 0)
-		return 0;
-	v = bpf_map_lookup_elem(&accounts, &tgid);
-	if (v)
-		v->ended = 1;
-	return 0;
-}
-
-/* Told by harvest, which has too much of it for the stack. */
+/* Scratch memory of harvest: a record is larger than the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -436,59 +354,46 @@ struct {
 	__type(value, struct record);
 } scratch SEC(".maps");
 
-/* begin tells the programs which pid namespace is the reader's. */
-static __always_inline void begin(void)
-{
-	struct task_struct *me = (void *)bpf_get_current_task();
-	struct pid *pid = BPF_CORE_READ(me, thread_pid);
-	__u32 depth = BPF_CORE_READ(pid, level);
-
-	if (depth)
-		namespace = read_u64((__u64)pid + bpf_core_field_offset(struct pid, numbers) +
-			depth * bpf_core_type_size(struct upid) + bpf_core_field_offset(struct upid, ns));
-	level = depth;
-}
-
 SEC("iter/bpf_map_elem")
 int harvest(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct account *v = ctx->value;
 	__u32 *key = ctx->key, zero = 0;
 	struct record *r;
-	__u64 *now, *told, *out, changed = 0;
+	__u64 *now, *reported, *out, changed = 0;
 
 	if (ctx->meta->seq_num == 0)
 		begin();
 	r = bpf_map_lookup_elem(&scratch, &zero);
 	if (!r)
 		return 0;
-	if (!v || !key) { /* all were told */
+	if (!v || !key) { /* after the last account */
 		__builtin_memset(r, 0, sizeof(*r));
 		__builtin_memcpy(&r->use, &unowned, sizeof(unowned));
 		bpf_seq_write(ctx->meta->seq, r, sizeof(*r));
 		return 0;
 	}
-	if (!v->pid)
+	if (!v->process.pid)
 		return 0;
 	r->tgid = *key;
-	r->pid = v->pid;
-	r->start = v->start;
-	r->ended = v->ended;
+	r->pid = v->process.pid;
+	r->start = v->process.start;
+	r->ended = v->process.ended;
 	now = (__u64 *)&v->now;
-	told = (__u64 *)&v->told;
+	reported = (__u64 *)&v->reported;
 	out = (__u64 *)&r->use;
 #pragma unroll
 	for (int i = 0; i < FIGURES; i++) {
-		out[i] = *(volatile __u64 *)&now[i] - told[i];
+		out[i] = *(volatile __u64 *)&now[i] - reported[i];
 		changed |= out[i];
 	}
 	if (!changed && !r->ended)
 		return 0;
 	if (bpf_seq_write(ctx->meta->seq, r, sizeof(*r)))
-		return 0; /* no room: it is called again for the same account */
+		return 0; /* the buffer is full: the kernel calls again for the same account */
 #pragma unroll
 	for (int i = 0; i < FIGURES; i++)
-		told[i] += out[i];
+		reported[i] += out[i];
 	return 0;
 }
 

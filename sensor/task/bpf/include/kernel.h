@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The few kernel types that traffic.bpf.c reads, each with the few members it reads; see
- * ../../ebpf/bpf/kernel.h for how offsets and flavours are resolved (CO-RE).
+ * The few kernel types that the programs of sensor/task read, each with the few members they read.
+ * Offsets and flavours (names with three underscores) are resolved when a program is loaded (CO-RE):
+ * see ../../ebpf/bpf/kernel.h.
  */
 #pragma once
 
@@ -31,41 +32,14 @@ enum {
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct in6_addr {
-	union {
-		__be32 u6_addr32[4];
-	} in6_u;
-};
-
-struct sock_common {
-	__be32 skc_daddr;
-	__be32 skc_rcv_saddr;
-	unsigned short skc_family;
-	struct in6_addr skc_v6_daddr;
-	struct in6_addr skc_v6_rcv_saddr;
-};
-
-struct sock {
-	struct sock_common __sk_common;
-	__u16 sk_type;
-	__u16 sk_protocol;
-};
-
-struct socket {
-	struct sock *sk;
-};
-
-struct msghdr {
-	void *msg_name; /* in kernel memory: the address of an unconnected message */
-	int msg_namelen;
-};
 
 typedef struct {
 	int counter;
@@ -87,8 +61,14 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct sched_info {
+	unsigned long long last_queued; /* clock of the run queue when the thread became ready, 0 while it runs */
+};
+
 struct task_struct {
-	int tgid;
+	int pid, tgid;
+	unsigned int in_iowait : 1; /* the thread sleeps until storage answers */
+	struct sched_info sched_info;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	__u64 start_boottime;

@@ -1,0 +1,53 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"reckon/sensor"
+)
+
+// Types holds the types of the running kernel (BTF) while programs are loaded. Parsing them takes tens of milliseconds
+// and some MB, so those who load several collections share one. The zero value is ready for use; it is used from one goroutine.
+type Types struct {
+	cache *btf.Cache
+	err   error
+}
+
+// Borrow returns the parsed types and what to call after loading. A nil t stands for types that nobody shares: they are
+// released at once. It fails with [sensor.ErrUnavailable] where the kernel has no BTF.
+func (t *Types) Borrow() (cache *btf.Cache, done func(), err error) {
+	done = func() {}
+	if t == nil {
+		t = new(Types)
+		done = t.Release
+	}
+	if t.cache == nil && t.err == nil {
+		t.cache = btf.NewCache()
+		if _, err := t.cache.Kernel(); err != nil {
+			t.cache, t.err = nil, noTypes(err)
+		}
+	}
+	return t.cache, done, t.err
+}
+
+func noTypes(err error) error {
+	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
+		return sensor.Unavailable("the kernel does not describe its types (no BTF)", "use a kernel built with CONFIG_DEBUG_INFO_BTF", nil)
+	}
+	return fmt.Errorf("read the types of the kernel: %w", err)
+}
+
+// Release drops the types and returns their memory to the system. They are parsed again when they are needed again.
+func (t *Types) Release() {
+	if t.cache == nil {
+		return
+	}
+	*t = Types{}
+	debug.FreeOSMemory()
+}
