@@ -80,6 +80,8 @@ func (l *Ledger) Export(b *metric.Batch) {
 	l.gpus.export(b)
 	l.network.export(b)
 	l.waits.exported()
+	l.queues.exported()
+	l.mounting.exported()
 }
 
 // pendingCPU is how much a young process group may have used and still be held back:
@@ -238,6 +240,8 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.exportGPUs(p, b)
 	l.exportTraffic(p, b)
 	l.exportWaits(p, b)
+	l.exportQueue(p, b)
+	l.exportMounts(p, b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)
 	if g := p.group; g.lead == p && g.cores.Count > 0 && p.kind != workload.Short {

@@ -102,6 +102,8 @@ type Ledger struct {
 	gpus      gpus
 	network   network
 	waits     waits
+	queues    queues
+	mounting  mounting
 }
 
 // New returns an empty ledger.

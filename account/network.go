@@ -46,15 +46,9 @@ const patience = 15
 // network is what the ledger knows of traffic.
 type network struct {
 	counting
-	waiting []waitingSent
+	waiting []awaited[sensor.Traffic]
 	total   sensor.Traffic
 	rows    [sensor.TrafficCounters]*metric.Series
-}
-
-// waitingSent is traffic of a process that is not known yet.
-type waitingSent struct {
-	sensor.Sent
-	until uint64 // tick
 }
 
 // sockets is what a part sent and received.
@@ -76,29 +70,17 @@ func (l *Ledger) Traffic(pass *sensor.TrafficPass) {
 	}
 	n := &l.network
 	n.begin(l)
-	waiting := n.waiting
-	n.waiting = n.waiting[:0]
-	for i := range waiting {
-		l.chargeTraffic(waiting[i])
-	}
 	for i := range pass.Sent {
-		n.total.Add(&pass.Sent[i].Use)
-		l.chargeTraffic(waitingSent{pass.Sent[i], l.tick + patience})
+		p := &pass.Sent[i]
+		n.total.Add(&p.Use)
+		n.waiting = append(n.waiting, awaited[sensor.Traffic]{p.PID, p.Start, l.tick + patience, p.Use})
 	}
+	settle(l, &n.waiting, func(p *Part, use *sensor.Traffic) { p.carry(use, l.tick) })
 	if pass.Unowned != (sensor.Traffic{}) {
 		n.full = true
 		n.total.Add(&pass.Unowned)
 		l.other.carry(&pass.Unowned, l.tick)
 	}
-}
-
-// chargeTraffic adds traffic to the part of its process, or keeps it until the process is known.
-func (l *Ledger) chargeTraffic(s waitingSent) {
-	if p := l.chargeable(s.PID, s.Start, s.until); p != nil {
-		p.carry(&s.Use, l.tick)
-		return
-	}
-	l.network.waiting = append(l.network.waiting, s)
 }
 
 // chargeable is the part to charge with what a process did, other where it is not known and will not be,

@@ -61,8 +61,10 @@ type Part struct {
 	gpus     []gpuAccount // by number of the device
 	sockets  *sockets     // nil while it had no traffic
 	ioWait   ioWait
-	packages uint64  // see SetPlace
-	clock    float64 // see SetPlace
+	queue    *queue   // nil while it had no delay
+	mounts   []*mount // at most maxMounts and one
+	packages uint64   // see SetPlace
+	clock    float64  // see SetPlace
 
 	now    tick // this tick
 	rows   *rows
@@ -230,7 +232,11 @@ func (p *Part) absorb(o *Part) {
 	p.energy.absorb(&o.energy)
 	p.absorbGPUs(o)
 	p.absorbTraffic(o)
+	p.absorbMounts(o)
 	p.ioWait.nanos += o.ioWait.nanos
+	if o.queue != nil {
+		p.delay(&o.queue.use)
+	}
 	if p.start == 0 || o.start < p.start {
 		p.start = o.start
 	}

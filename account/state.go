@@ -38,6 +38,8 @@ type state struct {
 	GPUs      []gpuState                  `json:"gpus,omitempty"`
 	Traffic   *trafficState               `json:"traffic,omitempty"`
 	WaitBegan int64                       `json:"wait_began,omitempty"` // see waits.began
+	QueueFrom int64                       `json:"queue_began,omitempty"`
+	MountFrom int64                       `json:"mount_began,omitempty"`
 }
 
 type partState struct {
@@ -79,8 +81,10 @@ type partState struct {
 
 	GPUs [][len(gpuMethods) + 1]float64 `json:"gpus,omitempty"`
 
-	Traffic []uint64 `json:"traffic,omitempty"`
-	IOWait  uint64   `json:"io_wait,omitempty"`
+	Traffic []uint64      `json:"traffic,omitempty"`
+	IOWait  uint64        `json:"io_wait,omitempty"`
+	Queue   *sensor.Queue `json:"queue,omitempty"`
+	Mounts  []mounted     `json:"mounts,omitempty"`
 }
 
 type processState struct {
@@ -138,6 +142,8 @@ func (l *Ledger) State(bootID string) ([]byte, error) {
 		GPUs:      l.gpus.state(),
 		Traffic:   l.network.state(),
 		WaitBegan: l.waits.began,
+		QueueFrom: l.queues.began,
+		MountFrom: l.mounting.began,
 		Cores:     make(map[string]metric.Histogram, len(l.groups)),
 		Wholes:    make(map[string][2]uint64),
 	}
@@ -188,6 +194,7 @@ func (p *Part) state() partState {
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
+	s.Queue, s.Mounts = p.queueState(), p.mountState()
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -239,6 +246,8 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 	l.restoreGPUs(s.GPUs, parts, s.Parts)
 	l.network.restore(s.Traffic)
 	l.waits.began = max(s.WaitBegan, 0)
+	l.queues.began = max(s.QueueFrom, 0)
+	l.mounting.began = max(s.MountFrom, 0)
 	for id, h := range s.Cores {
 		if g := l.groups[workload.ID(id)]; g != nil {
 			g.cores = h
@@ -275,6 +284,12 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	}
 	p.restoreTraffic(s.Traffic)
 	p.ioWait.nanos = s.IOWait
+	if s.Queue != nil {
+		p.delay(s.Queue)
+	}
+	for i := range s.Mounts {
+		p.mount(&s.Mounts[i])
+	}
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
 		p.commands.add(sensor.CommOf([]byte(name)), nanos)

@@ -14,13 +14,7 @@ var ioWaitSeconds = &metric.Desc{
 // waits is what the ledger knows of waiting for storage.
 type waits struct {
 	counting
-	waiting []waitingWaited
-}
-
-// waitingWaited is what a process waited that is not known yet.
-type waitingWaited struct {
-	sensor.Waited
-	until uint64 // tick
+	waiting []awaited[sensor.Wait]
 }
 
 // ioWait is for how long the threads of a part waited.
@@ -37,26 +31,15 @@ func (l *Ledger) Waits(pass *sensor.WaitPass) {
 	}
 	w := &l.waits
 	w.begin(l)
-	waiting := w.waiting
-	w.waiting = w.waiting[:0]
-	for i := range waiting {
-		l.chargeWait(waiting[i])
-	}
 	for i := range pass.Waited {
-		l.chargeWait(waitingWaited{pass.Waited[i], l.tick + patience})
+		p := &pass.Waited[i]
+		w.waiting = append(w.waiting, awaited[sensor.Wait]{p.PID, p.Start, l.tick + patience, p.IO})
 	}
+	settle(l, &w.waiting, func(p *Part, use *sensor.Wait) { p.ioWait.nanos += use.Nanos })
 	if pass.Unowned != (sensor.Wait{}) {
 		w.full = true
 		l.other.ioWait.nanos += pass.Unowned.Nanos
 	}
-}
-
-func (l *Ledger) chargeWait(w waitingWaited) {
-	if p := l.chargeable(w.PID, w.Start, w.until); p != nil {
-		p.ioWait.nanos += w.IO.Nanos
-		return
-	}
-	l.waits.waiting = append(l.waits.waiting, w)
 }
 
 // exportWaits appends for how long the part waited, also where it did not.

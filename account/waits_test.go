@@ -1,9 +1,11 @@
 package account
 
 import (
+	"math"
 	"testing"
 
 	"reckon/figure"
+	"reckon/metric"
 	"reckon/sensor"
 )
 
@@ -64,4 +66,107 @@ func TestWaits(t *testing.T) {
 	if d, ok := r.degrees("group")["io_wait_seconds agent_start"]; !ok || d != figure.AtLeast {
 		t.Errorf("over a restart: %v", r.degrees("group"))
 	}
+}
+
+// Delays are charged as waits are, kept over a restart, and exported as a distribution with octaves of a second.
+func TestQueue(t *testing.T) {
+	r := newRig(t, Config{})
+	p, idle := proc(10, 10, 5*second, 9*second), proc(20, 20, 5*second, 9*second)
+	live := []sensor.Process{p, idle}
+	delays := func(pid int32, start uint64, octave int, n, nanos uint64) {
+		d := sensor.Queue{Nanos: nanos}
+		d.Octaves[octave] = n
+		r.l.Queue(&sensor.QueuePass{Queued: []sensor.Queued{{PID: pid, Start: start, Delay: d}}})
+	}
+	r.tick(0, live)
+	delays(10, 5*second, 0, 7, 2000)
+	delays(10, 5*second, 20, 3, 3*second/2) // between half a second and one
+	gone := proc(30, 30, r.boot+5, 2*second)
+	r.tick(2*second, live, gone)
+	delays(30, r.boot-second+5, 24, 1, 20*second)
+	unowned := sensor.QueuePass{Unowned: sensor.Queue{Nanos: second}}
+	unowned.Unowned.Octaves[12] = 2
+	r.l.Queue(&unowned)
+	of := func(id string) *metric.Histogram {
+		var b metric.Batch
+		r.l.Export(&b)
+		for _, s := range b.Samples {
+			if s.Histogram != nil && s.Series.Desc == queueDelays && s.Series.Values[0] == id {
+				return s.Histogram
+			}
+		}
+		return nil
+	}
+	h := of("group/n1/10")
+	if h == nil || h.Count != 10 || h.ZeroCount != 7 || h.Schema() != 0 || h.Sum != 1.500002 || h.Quantile(1) != 1 || h.ZeroThreshold() != math.Exp2(-20) {
+		t.Fatalf("%+v", h)
+	}
+	if got := of("group/n1/20"); got != nil {
+		t.Errorf("of one without a delay: %+v", got)
+	}
+	if got := of("other/n1"); got == nil || got.Count != 2 || got.Quantile(1) != math.Exp2(-8) {
+		t.Errorf("of nobody: %+v", got)
+	}
+	data, err := r.l.State("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.l = New(r.l.config)
+	if err := r.l.Restore(data, "boot"); err != nil {
+		t.Fatal(err)
+	}
+	r.tick(0, live)
+	delays(10, 5*second, 20, 1, second)
+	if got := of("group/n1/10"); got == nil || got.Count != 11 || got.Sum != 2.500002 {
+		t.Errorf("after a restart: %+v", got)
+	}
+}
+
+// Use of file systems is charged as waits are, kept over a restart, and bounded: a part has series of eight file systems, and one of
+// all others.
+func TestMounts(t *testing.T) {
+	r := newRig(t, Config{})
+	p := proc(10, 10, 5*second, 9*second)
+	live := []sensor.Process{p}
+	r.tick(0, live)
+	use := sensor.MountUse{Bytes: [2]uint64{4096, 100}, Operations: [3]uint64{1, 2, 3}, Nanos: [3]uint64{second, 0, second / 2}}
+	home := sensor.Mount{Type: "fuse.sshfs", Source: "host:/home"}
+	pass := sensor.MountPass{Used: []sensor.Mounted{{PID: 10, Start: 5 * second, Mount: home, Use: use}, {Mount: home, Use: use}}}
+	r.l.Mounts(&pass)
+	r.l.Mounts(&pass)
+	for i := range 10 {
+		r.l.Mounts(&sensor.MountPass{Used: []sensor.Mounted{{PID: 10, Start: 5 * second, Mount: sensor.Mount{Type: "fuse", Source: string(rune('a' + i))}, Use: use}}})
+	}
+	check := func(when string) {
+		t.Helper()
+		r.export()
+		for key, want := range map[string]float64{
+			"bytes_total|group/n1/10|group||alice|fuse.sshfs|host:/home|read":             8192,
+			"bytes_total|group/n1/10|group||alice|fuse.sshfs|host:/home|write":            200,
+			"operations_total|group/n1/10|group||alice|fuse.sshfs|host:/home|metadata":    6,
+			"operation_seconds_total|group/n1/10|group||alice|fuse.sshfs|host:/home|read": 2,
+			"operations_total|group/n1/10|group||alice|fuse|g|write":                      2,
+			"operations_total|group/n1/10|group||alice|other|other|write":                 6,
+			"bytes_total|other/n1|other||root|fuse.sshfs|host:/home|read":                 8192,
+		} {
+			if v, ok := r.values["reckon_workload_mount_"+key]; !ok || v != want {
+				t.Errorf("%s: %s is %v (%v), want %v", when, key, v, ok, want)
+			}
+		}
+		if v, ok := r.values["reckon_workload_mount_operations_total|group/n1/10|group||alice|fuse|h|write"]; ok {
+			t.Errorf("%s: a ninth file system has a series: %v", when, v)
+		}
+	}
+	check("at first")
+	data, err := r.l.State("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.l = New(r.l.config)
+	if err := r.l.Restore(data, "boot"); err != nil {
+		t.Fatal(err)
+	}
+	r.tick(0, live)
+	r.l.Mounts(new(sensor.MountPass))
+	check("after a restart")
 }

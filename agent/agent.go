@@ -281,6 +281,8 @@ func (a *Agent) tick() error {
 	a.ledger.Tick(a.now(), &a.pass, m)
 	a.tickTraffic()
 	a.tickWaits()
+	a.tickQueue()
+	a.tickMounts()
 	a.tickShared()
 	a.tickGPU()
 	a.tickEnergy(m)

@@ -159,6 +159,10 @@ func (a *Agent) openMachine() ([]Note, error) {
 	a.openGPUs()
 	notes = append(notes, a.openTraffic(tasks)...)
 	notes = append(notes, a.openWaits(tasks)...)
+	notes = append(notes, a.openQueue(tasks)...)
+	notes = append(notes, a.openMounts(tasks)...)
+	responses, err := task.OpenDisks(tasks)
+	note("disks", responses, err)
 	return notes, nil
 }
 

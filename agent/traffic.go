@@ -12,6 +12,38 @@ type counting struct {
 
 	waits    sensor.WaitSource // nil where they can not be measured
 	waitPass sensor.WaitPass
+
+	queue     sensor.QueueSource // nil where delays can not be measured
+	queuePass sensor.QueuePass
+
+	mounts    sensor.MountSource // nil where requests can not be counted
+	mountPass sensor.MountPass
+}
+
+// openMounts opens what counts requests to FUSE file systems, and returns what is missing.
+func (a *Agent) openMounts(o task.Options) []Note {
+	s, err := task.OpenMounts(o)
+	if err != nil {
+		a.add("fuse", nil, err)
+		return []Note{{"fuse", err}}
+	}
+	a.kernel.mounts = s
+	a.closers = append(a.closers, s)
+	a.add(s.Name(), nil, nil)
+	return nil
+}
+
+// openQueue opens what measures delays in the run queue, and returns what is missing.
+func (a *Agent) openQueue(o task.Options) []Note {
+	s, err := task.OpenQueue(o)
+	if err != nil {
+		a.add("runqueue", nil, err)
+		return []Note{{"runqueue", err}}
+	}
+	a.kernel.queue = s
+	a.closers = append(a.closers, s)
+	a.add(s.Name(), nil, nil)
+	return nil
 }
 
 // openWaits opens what measures waiting for storage, and returns what is missing.
@@ -67,4 +99,28 @@ func (a *Agent) tickWaits() {
 	err := n.waits.ReadWaits(&n.waitPass)
 	a.report(n.waits.Name(), err)
 	a.ledger.Waits(&n.waitPass)
+}
+
+// tickQueue charges the delays in the run queue, after the ledger took the tick, too.
+func (a *Agent) tickQueue() {
+	n := &a.kernel
+	if n.queue == nil {
+		return
+	}
+	n.queuePass.Reset()
+	err := n.queue.ReadQueue(&n.queuePass)
+	a.report(n.queue.Name(), err)
+	a.ledger.Queue(&n.queuePass)
+}
+
+// tickMounts charges requests to FUSE file systems, after the ledger took the tick, too.
+func (a *Agent) tickMounts() {
+	n := &a.kernel
+	if n.mounts == nil {
+		return
+	}
+	n.mountPass.Reset()
+	err := n.mounts.ReadMounts(&n.mountPass)
+	a.report(n.mounts.Name(), err)
+	a.ledger.Mounts(&n.mountPass)
 }

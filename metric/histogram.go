@@ -9,6 +9,9 @@ const HistogramSchema = 3
 // histogramZero is the width of the zero bucket: observations up to it count as zero.
 const histogramZero = 1.0 / 1024
 
+// octavesSchema is the resolution of a histogram with one bucket for each power of two.
+const octavesSchema = 0
+
 const maxBuckets = 320 // 40 octaves: 1/1024 to 2^30
 
 // Histogram is a Prometheus native histogram of non-negative observations with
@@ -22,16 +25,54 @@ type Histogram struct {
 	Offset int32
 	// Buckets are absolute counts of adjacent buckets.
 	Buckets []uint64
+	// Octaves are set where there is one bucket for each power of two: bucket i counts observations in (2^(i-1), 2^i].
+	Octaves bool `json:",omitempty"`
+	// Zero is the upper bound of the zero bucket, 0 for 1/1024.
+	Zero float64 `json:",omitempty"`
 }
 
 // ZeroThreshold is the upper bound of the zero bucket.
-func (h *Histogram) ZeroThreshold() float64 { return histogramZero }
+func (h *Histogram) ZeroThreshold() float64 {
+	if h.Zero > 0 {
+		return h.Zero
+	}
+	return histogramZero
+}
+
+// Schema is the resolution of h: its bounds are powers of 2^(2^-schema).
+func (h *Histogram) Schema() int32 {
+	if h.Octaves {
+		return octavesSchema
+	}
+	return HistogramSchema
+}
+
+// perOctave is how many buckets there are between powers of two.
+func (h *Histogram) perOctave() float64 { return float64(int(1) << h.Schema()) }
+
+// AddOctaves adds the counts of a histogram of octaves: counts[0] is of observations up to 2^first, which is the width of the
+// zero bucket, and counts[i] of those in (2^(first+i-1), 2^(first+i)]; sum is their sum.
+func (h *Histogram) AddOctaves(first int32, counts []uint64, sum float64) {
+	h.Octaves, h.Zero = true, math.Exp2(float64(first))
+	h.Sum += sum
+	for i, n := range counts {
+		h.Count += n
+		if i == 0 {
+			h.ZeroCount += n
+		} else if n > 0 {
+			*h.bucket(first + int32(i)) += n
+		}
+	}
+}
+
+// Reset empties h and keeps its memory.
+func (h *Histogram) Reset() { *h = Histogram{Buckets: h.Buckets[:0]} }
 
 // Observe counts v. Negative values and NaN count as zero, so that a clock which
 // stepped back can not spoil the sum.
 func (h *Histogram) Observe(v float64) {
 	h.Count++
-	if !(v > histogramZero) {
+	if !(v > h.ZeroThreshold()) {
 		h.ZeroCount++
 		if v > 0 {
 			h.Sum += v
@@ -40,6 +81,14 @@ func (h *Histogram) Observe(v float64) {
 	}
 	h.Sum += v
 	i := BucketIndex(v)
+	if h.Octaves {
+		i = (i + 7) >> HistogramSchema
+	}
+	*h.bucket(i)++
+}
+
+// bucket makes room for bucket i.
+func (h *Histogram) bucket(i int32) *uint64 {
 	switch {
 	case len(h.Buckets) == 0:
 		h.Offset = i
@@ -58,7 +107,7 @@ func (h *Histogram) Observe(v float64) {
 			h.Buckets = append(h.Buckets, 0)
 		}
 	}
-	h.Buckets[i-h.Offset]++
+	return &h.Buckets[i-h.Offset]
 }
 
 // BucketIndex returns the index of the bucket that holds v, for v above the zero
@@ -92,28 +141,21 @@ func (h *Histogram) Quantile(q float64) float64 {
 		}
 		if rank <= seen+float64(n) {
 			i := h.Offset + int32(k)
-			return math.Exp2((float64(i-1) + (rank-seen)/float64(n)) / 8)
+			return math.Exp2((float64(i-1) + (rank-seen)/float64(n)) / h.perOctave())
 		}
 		seen += float64(n)
 	}
-	return Bound(h.Offset + int32(len(h.Buckets)) - 1)
+	return math.Exp2(float64(h.Offset+int32(len(h.Buckets))-1) / h.perOctave())
 }
 
-// Merge adds the observations of o to h.
+// Merge adds the observations of o to h; the two have the same resolution.
 func (h *Histogram) Merge(o *Histogram) {
 	h.Count += o.Count
 	h.ZeroCount += o.ZeroCount
 	h.Sum += o.Sum
 	for k, n := range o.Buckets {
 		if n != 0 {
-			h.add(o.Offset+int32(k), n)
+			*h.bucket(o.Offset + int32(k)) += n
 		}
 	}
-}
-
-func (h *Histogram) add(i int32, n uint64) {
-	before := *h
-	h.Observe(math.Exp2((float64(i) - 0.5) / 8)) // makes room for the bucket
-	h.Count, h.ZeroCount, h.Sum = before.Count, before.ZeroCount, before.Sum
-	h.Buckets[i-h.Offset] += n - 1
 }

@@ -93,3 +93,32 @@ func TestQuantileAndMerge(t *testing.T) {
 		t.Error("an empty histogram has no median")
 	}
 }
+
+// A histogram of octaves counts as one of eight buckets an octave does, eight times as coarse, down to its own zero.
+func TestOctaves(t *testing.T) {
+	h := Histogram{Octaves: true, Zero: math.Exp2(-20)}
+	for _, v := range []float64{math.Exp2(-20), math.Exp2(-20) * 1.01, 0.001, 0.001, 0.5, 0.75, 1, 1.01} {
+		h.Observe(v)
+	}
+	want := map[int32]uint64{-19: 1, -9: 2, -1: 1, 0: 2, 1: 1}
+	for k, n := range h.Buckets {
+		if i := h.Offset + int32(k); n != want[i] {
+			t.Errorf("bucket up to 2^%d has %d, want %d", i, n, want[i])
+		}
+	}
+	if h.ZeroCount != 1 || h.Count != 8 || h.Schema() != 0 || (&Histogram{}).Schema() != HistogramSchema {
+		t.Errorf("%+v", h)
+	}
+	if q := h.Quantile(1); q != 2 {
+		t.Errorf("the highest is %v, want the end of its bucket, 2", q)
+	}
+	if q := h.Quantile(0.3); q < 1.0/1024 || q > 1.0/512 {
+		t.Errorf("the quantile 0.3 is %v, want one in the bucket of 0.001", q)
+	}
+	var other Histogram
+	other.AddOctaves(-20, []uint64{4, 0, 2}, 7)
+	h.Merge(&other)
+	if h.Count != 14 || h.ZeroCount != 5 || h.Offset != -19 || h.Buckets[1] != 2 || other.Zero != math.Exp2(-20) || other.Sum != 7 || !other.Octaves {
+		t.Errorf("%+v", h)
+	}
+}

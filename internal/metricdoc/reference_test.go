@@ -27,6 +27,7 @@ import (
 	"reckon/sensor/redfish"
 	"reckon/sensor/sensortest"
 	"reckon/sensor/slingshot"
+	"reckon/sensor/task/disks"
 	"reckon/sensor/tegra"
 	"reckon/sensor/thermal"
 	"reckon/server"
@@ -67,6 +68,7 @@ func TestReference(t *testing.T) {
 		metricdoc.Section{Title: "Boards", Descs: slices.Concat(hwmon.Descs(), thermal.Descs()), Text: "Temperatures, fans and throttling; names of node_exporter where it has them."},
 		metricdoc.Section{Title: "Interconnects", Descs: slices.Concat(infiniband.Descs(), slingshot.Descs()), Text: "Ports of InfiniBand, Omni-Path, RoCE and iWARP under the names of node_exporter, and adapters of HPE Slingshot."},
 		metricdoc.Section{Title: "Network file systems", Descs: netfs.Descs(), Text: "What mounts of NFS and Lustre do; the type is nfs or lustre, the source the export or the name of the file system."},
+		metricdoc.Section{Title: "Disks", Descs: disks.Descs(), Text: "What programs in the kernel measure of disks, beside `node_disk_*`."},
 		metricdoc.Section{Title: "Jetson", Descs: tegra.Descs(), Text: "Boards with a Tegra, from sysfs and from tegrastats."},
 		metricdoc.Section{Title: "GPUs", Descs: sensor.GPUDescs(), Text: "Devices of every vendor under the same names; `device` is the UUID or the PCI address, `index` what the vendor's tools count."}, metricdoc.Section{Title: "The agent", Descs: agent.Descs(),
 			Text: "The agent measures itself with the same care."},

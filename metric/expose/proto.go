@@ -108,7 +108,7 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 		dst = appendBytes(dst, histBucket, b)
 	})
 	dst = append(dst, histSchema)
-	dst = binary.AppendUvarint(dst, zigzag(metric.HistogramSchema))
+	dst = binary.AppendUvarint(dst, zigzag(int64(h.Schema())))
 	dst = appendDouble(dst, histZeroThreshold, h.ZeroThreshold())
 	dst = append(dst, histZeroCount)
 	dst = binary.AppendUvarint(dst, h.ZeroCount)

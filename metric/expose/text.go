@@ -195,7 +195,7 @@ func appendValue(dst []byte, v float64) []byte {
 // ClassicBuckets yields the cumulative counts of h at powers of two, then at +Inf.
 // Bounds at powers of two are bounds of the native buckets, so the counts are exact.
 func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
-	const perOctave = 1 << metric.HistogramSchema
+	perOctave := 1 << h.Schema()
 	first, last := occupied(h)
 	if first > last {
 		yield(h.ZeroThreshold(), h.ZeroCount)

@@ -2,6 +2,9 @@ package task
 
 import (
 	"reckon/sensor"
+	"reckon/sensor/task/disks"
+	"reckon/sensor/task/fuse"
+	"reckon/sensor/task/runqueue"
 	"reckon/sensor/task/traffic"
 	"reckon/sensor/task/waits"
 )
@@ -30,6 +33,42 @@ func OpenWaits(o Options) (sensor.WaitSource, error) {
 		return nil, err
 	}
 	s, err := waits.Open(waits.Options{Root: o.Root, Types: o.Types})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenQueue opens what measures how long processes wait for a processor, as [OpenTraffic] does.
+func OpenQueue(o Options) (sensor.QueueSource, error) {
+	if err := programmable(&o); err != nil {
+		return nil, err
+	}
+	s, err := runqueue.Open(runqueue.Options{Root: o.Root, Types: o.Types})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenMounts opens what counts requests of processes to FUSE file systems, as [OpenTraffic] does.
+func OpenMounts(o Options) (sensor.MountSource, error) {
+	if err := programmable(&o); err != nil {
+		return nil, err
+	}
+	s, err := fuse.Open(fuse.Options{Root: o.Root, Types: o.Types})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenDisks opens what measures how long disks take to answer, as [OpenTraffic] does.
+func OpenDisks(o Options) (sensor.Sensor, error) {
+	if err := programmable(&o); err != nil {
+		return nil, err
+	}
+	s, err := disks.Open(disks.Options{Root: o.Root, Types: o.Types})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ var parts = []string{"_bucket", "_sum", "_count"}
 // nativeHistogram converts h: one span, from the first to the last bucket.
 func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
-		Schema: metric.HistogramSchema, ZeroThreshold: h.ZeroThreshold(), ZeroCount: h.ZeroCount, Count: h.Count, Sum: h.Sum,
+		Schema: h.Schema(), ZeroThreshold: h.ZeroThreshold(), ZeroCount: h.ZeroCount, Count: h.Count, Sum: h.Sum,
 	}
 	first, last := 0, len(h.Buckets)-1
 	for first <= last && h.Buckets[first] == 0 {

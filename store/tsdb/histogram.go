@@ -14,7 +14,7 @@ const maxGap = 2
 // keeps it.
 func nativeHistogram(h *metric.Histogram) *histogram.Histogram {
 	out := &histogram.Histogram{
-		Schema:        metric.HistogramSchema,
+		Schema:        h.Schema(),
 		ZeroThreshold: h.ZeroThreshold(),
 		ZeroCount:     h.ZeroCount,
 		Count:         h.Count,

@@ -224,7 +224,7 @@ func appendSample(dst []byte, bits uint64, t, start int64) []byte {
 func appendHistogram(dst []byte, h *metric.Histogram, t, start int64) []byte {
 	dst = appendUint(dst, histCount, h.Count)
 	dst = appendFixed(dst, histSum, math.Float64bits(h.Sum))
-	dst = appendUint(dst, histSchema, zigzag(metric.HistogramSchema))
+	dst = appendUint(dst, histSchema, zigzag(int64(h.Schema())))
 	dst = appendFixed(dst, histZeroThreshold, math.Float64bits(h.ZeroThreshold()))
 	dst = appendUint(dst, histZeroCount, h.ZeroCount)
 	first, last := 0, len(h.Buckets)-1

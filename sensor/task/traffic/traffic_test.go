@@ -135,6 +135,7 @@ func both(m [sensor.Directions]sensor.Moved, n uint64) bool {
 // sendfile(2).
 func TestTransfers(t *testing.T) {
 	s := open(t, Options{})
+	t.Logf("counted by %s; not counted: %v", s.Hooks(), s.Missing())
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {
 		t.Fatal(err)

@@ -20,8 +20,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
-
 	"reckon/sensor"
 	"reckon/sensor/task/bpf"
 )
@@ -38,13 +36,14 @@ type Options struct {
 
 // Source measures waits while it is open.
 type Source struct {
-	kernel  *kernelSide
-	clock   bpf.Clock
-	buf     []byte
-	unowned sensor.Wait // so far
-	over    []uint32    // keys of processes whose end was handed on
-	doomed  []uint32    // and of those who were in the pass before
+	accounts *bpf.Accounts
+	clock    bpf.Clock
+	take     func([]byte) (uint32, bool)
+	pass     *sensor.WaitPass // that is being read
+	unowned  sensor.Wait      // so far
 }
+
+//go:generate bash ../bpf/build waits record
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
 // permissions do not allow it, and says which.
@@ -52,11 +51,16 @@ func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
 	}
-	k, err := load(o)
+	a, err := bpf.OpenAccounts(bpf.AccountsSpec{
+		Root: o.Root, Types: o.Types, Load: loadWaits, Record: int(unsafe.Sizeof(waitsRecord{})), Buffer: 400, Room: o.accounts,
+		Attach: []string{waitsProgEnded, waitsProgWoken, waitsProgAsleep}, Otherwise: "the kernel does not let waits be traced", Fix: "use Linux 5.9 or later",
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Source{kernel: k, clock: bpf.OwnClock(), buf: make([]byte, 16<<10)}, nil
+	s := &Source{accounts: a, clock: bpf.OwnClock()}
+	s.take = s.record
+	return s, nil
 }
 
 // Name returns "waits".
@@ -64,69 +68,39 @@ func (s *Source) Name() string { return "waits" }
 
 // Close unloads the programs. Calling it again does nothing.
 func (s *Source) Close() error {
-	if s.kernel != nil {
-		s.kernel.close()
-		s.kernel = nil
+	if s.accounts == nil {
+		return nil
+	}
+	err := s.accounts.Close()
+	s.accounts = nil
+	return err
+}
+
+// ReadWaits appends what was counted since the last call.
+func (s *Source) ReadWaits(p *sensor.WaitPass) error {
+	if s.accounts == nil {
+		return errors.New("read waits: the source is closed")
+	}
+	s.pass = p
+	if err := s.accounts.Read(s.take); err != nil {
+		return fmt.Errorf("read waits: %w", err)
 	}
 	return nil
 }
 
-const recordSize = int(unsafe.Sizeof(waitsRecord{}))
-
-// ReadWaits appends what was counted since the last call.
-func (s *Source) ReadWaits(p *sensor.WaitPass) error {
-	if s.kernel == nil {
-		return errors.New("read waits: the source is closed")
-	}
-	s.over = s.over[:0]
-	fd, err := bpf.NewIteration(s.kernel.harvest.FD())
-	if err != nil {
-		return fmt.Errorf("read waits: %w", err)
-	}
-	defer unix.Close(fd)
-	for {
-		n, err := unix.Read(fd, s.buf)
-		switch {
-		case err == unix.EAGAIN || err == unix.EINTR:
-			continue
-		case err != nil:
-			return fmt.Errorf("read waits: %w", err)
-		case n == 0:
-			s.forget()
-			return nil
-		case n%recordSize != 0:
-			return fmt.Errorf("read waits: %d bytes are no whole number of records of %d", n, recordSize)
-		}
-		for b := s.buf[:n]; len(b) > 0; b = b[recordSize:] {
-			s.take((*waitsRecord)(unsafe.Pointer(&b[0])), p)
-		}
-	}
-}
-
-func (s *Source) take(r *waitsRecord, p *sensor.WaitPass) {
+func (s *Source) record(b []byte) (key uint32, ended bool) {
+	r := (*waitsRecord)(unsafe.Pointer(&b[0]))
 	w := sensor.Wait{Nanos: r.Nanos, Waits: r.Waits}
 	if r.Pid == 0 {
-		p.Unowned.Nanos += w.Nanos - s.unowned.Nanos
-		p.Unowned.Waits += w.Waits - s.unowned.Waits
+		s.pass.Unowned.Nanos += w.Nanos - s.unowned.Nanos
+		s.pass.Unowned.Waits += w.Waits - s.unowned.Waits
 		s.unowned = w
-		return
-	}
-	if r.Ended != 0 {
-		s.over = append(s.over, r.Tgid)
+		return 0, false
 	}
 	if w != (sensor.Wait{}) {
-		p.Waited = append(p.Waited, sensor.Waited{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), IO: w})
+		s.pass.Waited = append(s.pass.Waited, sensor.Waited{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), IO: w})
 	}
-}
-
-// forget frees the accounts of processes whose end an earlier pass handed on, so that what was
-// under way then is in this one.
-func (s *Source) forget() {
-	for _, key := range s.doomed {
-		_ = s.kernel.accounts.Delete(key) // it is not there: it was freed before
-	}
-	s.doomed = s.doomed[:0]
-	s.doomed, s.over = s.over, s.doomed
+	return r.Tgid, r.Ended != 0
 }
 
 var _ sensor.WaitSource = (*Source)(nil)

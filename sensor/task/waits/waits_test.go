@@ -137,7 +137,7 @@ func TestReader(t *testing.T) {
 	}
 	var key uint32
 	var value []byte
-	for it := s.kernel.accounts.Iterate(); it.Next(&key, &value); {
+	for it := s.accounts.Map.Iterate(); it.Next(&key, &value); {
 		if slices.Contains(pids, int(key)) {
 			t.Error("the account of a process that ended is still there")
 		}

@@ -62,10 +62,12 @@ struct signal_struct {
 };
 
 struct sched_info {
-	unsigned long long last_queued; /* clock of the run queue when the thread became ready, 0 while it runs */
+	unsigned long pcount;         /* how often the thread got a processor */
+	unsigned long long run_delay; /* ns ready and not running, until it last got one */
 };
 
 struct task_struct {
+	unsigned int flags;
 	int pid, tgid;
 	unsigned int in_iowait : 1; /* the thread sleeps until storage answers */
 	struct sched_info sched_info;

@@ -1,0 +1,123 @@
+package account
+
+import (
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// What is done on file systems that can be told apart by process.
+var (
+	mountBytes = &metric.Desc{
+		Name: "reckon_workload_mount_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
+		Help:   "Bytes that the workload read from and wrote to the server of a FUSE file system, by direction (read, write); what the page cache served is not included.",
+		Labels: with("type", "source", "direction"),
+	}
+	mountOperations = &metric.Desc{
+		Name: "reckon_workload_mount_operations_total", Kind: metric.Counter,
+		Help:   "Requests of the workload to the server of a FUSE file system: read, write, or metadata for all others.",
+		Labels: with("type", "source", "operation"),
+	}
+	mountSeconds = &metric.Desc{
+		Name: "reckon_workload_mount_operation_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "Time of requests of the workload to the server of a FUSE file system until their answers, added up.",
+		Labels: with("type", "source", "operation"),
+	}
+)
+
+// maxMounts is how many file systems of a part have series of their own; all others are together in one.
+const maxMounts = 8
+
+var otherMount = sensor.Mount{Type: "other", Source: "other"}
+
+var (
+	mountDirections = [...]string{"read", "write"}
+	mountKinds      = [sensor.MountOperations]string{"read", "write", "metadata"}
+)
+
+// mounting is what the ledger holds of file systems.
+type mounting struct {
+	counting
+	waiting []awaited[mounted]
+}
+
+// mounted is what was done on one file system.
+type mounted struct {
+	Mount sensor.Mount
+	Use   sensor.MountUse
+}
+
+// mount is what a part did on one file system.
+type mount struct {
+	mounted
+	bytes    [2]*metric.Series
+	requests [sensor.MountOperations]*metric.Series
+	times    [sensor.MountOperations]*metric.Series
+}
+
+// Mounts takes in what processes did on file systems until the tick that the ledger took last. What belongs to no process that
+// becomes known goes to other.
+func (l *Ledger) Mounts(pass *sensor.MountPass) {
+	if l.other == nil {
+		return // no tick yet
+	}
+	m := &l.mounting
+	m.begin(l)
+	for i := range pass.Used {
+		u := &pass.Used[i]
+		m.waiting = append(m.waiting, awaited[mounted]{u.PID, u.Start, l.tick + patience, mounted{u.Mount, u.Use}})
+	}
+	settle(l, &m.waiting, (*Part).mount)
+}
+
+// mount adds what was done on a file system.
+func (p *Part) mount(u *mounted) {
+	for _, m := range p.mounts {
+		if m.Mount == u.Mount {
+			m.Use.Add(&u.Use)
+			return
+		}
+	}
+	if len(p.mounts) >= maxMounts && u.Mount != otherMount {
+		p.mount(&mounted{otherMount, u.Use})
+		return
+	}
+	p.mounts = append(p.mounts, &mount{mounted: *u})
+}
+
+// absorbMounts takes over what a part that was folded did.
+func (p *Part) absorbMounts(o *Part) {
+	for _, m := range o.mounts {
+		p.mount(&m.mounted)
+	}
+}
+
+// exportMounts appends what a part did on each file system, also operations that it did not do there.
+func (l *Ledger) exportMounts(p *Part, b *metric.Batch) {
+	for _, m := range p.mounts {
+		for i, name := range mountDirections {
+			b.Add(l.mountRow(p, &m.bytes[i], mountBytes, m, name), float64(m.Use.Bytes[i]))
+		}
+		for i, name := range mountKinds {
+			b.Add(l.mountRow(p, &m.requests[i], mountOperations, m, name), float64(m.Use.Operations[i]))
+			b.Add(l.mountRow(p, &m.times[i], mountSeconds, m, name), seconds(m.Use.Nanos[i]))
+		}
+	}
+}
+
+func (l *Ledger) mountRow(p *Part, row **metric.Series, d *metric.Desc, m *mount, last string) *metric.Series {
+	if *row == nil {
+		*row = p.series(d, m.Mount.Type, m.Mount.Source, last)
+		if (*row).Created == 0 {
+			(*row).Created = l.mounting.began
+		}
+	}
+	return *row
+}
+
+// mountState is what a part did, at rest.
+func (p *Part) mountState() (all []mounted) {
+	for _, m := range p.mounts {
+		all = append(all, m.mounted)
+	}
+	return all
+}

@@ -1,0 +1,54 @@
+package sensor
+
+// Mount names a mounted file system.
+type Mount struct {
+	Type, Source string // as in /proc/PID/mountinfo: fuse.sshfs and host:/home
+}
+
+// The operations on a file system that are distinguished; metadata are all that neither read nor write.
+const (
+	MountRead = iota
+	MountWrite
+	MountMetadata
+	MountOperations
+)
+
+// MountUse is what was done on a file system.
+type MountUse struct {
+	Bytes      [2]uint64 // read, written
+	Operations [MountOperations]uint64
+	Nanos      [MountOperations]uint64 // from the request to its answer, added up
+}
+
+// Add adds what v counted.
+func (u *MountUse) Add(v *MountUse) {
+	for i := range u.Bytes {
+		u.Bytes[i] += v.Bytes[i]
+	}
+	for i := range u.Operations {
+		u.Operations[i] += v.Operations[i]
+		u.Nanos[i] += v.Nanos[i]
+	}
+}
+
+// Mounted is what one process did on one file system since the reading before.
+type Mounted struct {
+	// PID is the process, 0 where it is not known or not in our pid namespace.
+	PID   int32
+	Start uint64 // of the process, nanoseconds since boot
+	Mount Mount
+	Use   MountUse
+}
+
+// MountPass is one reading of a [MountSource]. Its memory is reused.
+type MountPass struct{ Used []Mounted }
+
+// Reset empties p and keeps its memory.
+func (p *MountPass) Reset() { p.Used = p.Used[:0] }
+
+// MountSource counts what processes do on file systems, those that ended included. It is used as a [TrafficSource] is.
+type MountSource interface {
+	Name() string
+	ReadMounts(p *MountPass) error
+	Close() error
+}

@@ -1,0 +1,160 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// AccountsSpec says how to load programs that keep accounts, mostly one per process (include/account.h): a map "accounts", and
+// an iterator "harvest" over it that writes records of one size.
+type AccountsSpec struct {
+	// Root is where /proc and /sys of this machine are mounted.
+	Root string
+	// Types are those of the kernel, nil to parse them here.
+	Types *Types
+	// Load reads the compiled programs.
+	Load func() (*ebpf.CollectionSpec, error)
+	// Record is the size of a record in bytes, Buffer how many of them are read at a time.
+	Record, Buffer int
+	// Room is how many accounts there is room for at a time, 0 for a number of processes that grows with the processors.
+	Room uint32
+	// Attach names the tracing programs to load, in the order in which they are attached. "ended" comes before those that
+	// create accounts, so that the end of each account's process is marked.
+	Attach []string
+	// Otherwise and Fix are the reason and the remedy where the kernel refuses for no reason that is recognised.
+	Otherwise, Fix string
+}
+
+// Accounts are such programs while they are loaded. They are used from one goroutine.
+type Accounts struct {
+	Map *ebpf.Map // process id to account
+
+	collection *ebpf.Collection
+	harvest    *link.Iter
+	traces     []link.Link
+	record     int
+	buf        []byte
+	ended      []uint32 // keys of processes that ended in the reading under way
+	doomed     []uint32 // and of those that ended in the one before
+}
+
+// OpenAccounts loads and attaches the programs. It fails with an error that wraps sensor.ErrUnavailable where the kernel or the permissions do
+// not allow it.
+func OpenAccounts(o AccountsSpec) (*Accounts, error) {
+	if err := Permitted(); err != nil {
+		return nil, Explain(err, o.Root, o.Otherwise, o.Fix)
+	}
+	cache, done, err := o.Types.Borrow()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	a, err := o.install(cache)
+	if errors.Is(err, unix.EPERM) && RaiseMemlock() == nil {
+		a, err = o.install(cache)
+	}
+	if err != nil {
+		return nil, Explain(err, o.Root, o.Otherwise, o.Fix)
+	}
+	return a, nil
+}
+
+// install loads the programs. The iterator is attached and run first, because it records the pid namespace of the reader.
+func (o *AccountsSpec) install(cache *btf.Cache) (*Accounts, error) {
+	spec, err := o.Load()
+	if err != nil {
+		return nil, fmt.Errorf("read the compiled programs: %w", err)
+	}
+	spec.Maps["accounts"].MaxEntries = min(8192+512*PossibleCPUs(o.Root), 1<<16)
+	if o.Room != 0 {
+		spec.Maps["accounts"].MaxEntries = o.Room
+	}
+	for name := range spec.Programs {
+		if name != "harvest" && !slices.Contains(o.Attach, name) {
+			delete(spec.Programs, name)
+		}
+	}
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
+	if err != nil {
+		return nil, err
+	}
+	a := &Accounts{Map: c.Maps["accounts"], collection: c, record: o.Record, buf: make([]byte, o.Record*o.Buffer)}
+	if err := a.attach(o.Attach); err != nil {
+		_ = a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *Accounts) attach(names []string) (err error) {
+	if a.harvest, err = link.AttachIter(link.IterOptions{Program: a.collection.Programs["harvest"], Map: a.Map}); err != nil {
+		return fmt.Errorf("attach the map iterator: %w", err)
+	}
+	if err := a.Read(func([]byte) (uint32, bool) { return 0, false }); err != nil {
+		return err
+	}
+	for _, name := range names {
+		l, err := link.AttachTracing(link.TracingOptions{Program: a.collection.Programs[name]})
+		if err != nil {
+			return fmt.Errorf("attach %s: %w", name, err)
+		}
+		a.traces = append(a.traces, l)
+	}
+	return nil
+}
+
+// Read calls take with each record since the reading before; take returns the key of the account and whether its
+// process ended. Such accounts are deleted after the next reading, which reports what was under way. Read does not allocate.
+func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error {
+	fd, err := NewIteration(a.harvest.FD())
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	a.ended = a.ended[:0]
+	for {
+		n, err := unix.Read(fd, a.buf)
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			a.forget()
+			return nil
+		case n%a.record != 0:
+			return fmt.Errorf("%d bytes are no whole number of records of %d", n, a.record)
+		}
+		for b := a.buf[:n]; len(b) > 0; b = b[a.record:] {
+			if key, ended := take(b[:a.record]); ended {
+				a.ended = append(a.ended, key)
+			}
+		}
+	}
+}
+
+func (a *Accounts) forget() {
+	for _, key := range a.doomed {
+		_ = a.Map.Delete(key) // an account that is not there was deleted before
+	}
+	a.doomed, a.ended = a.ended, a.doomed[:0]
+}
+
+// Close unloads the programs.
+func (a *Accounts) Close() error {
+	var errs []error
+	for i := len(a.traces) - 1; i >= 0; i-- {
+		errs = append(errs, a.traces[i].Close())
+	}
+	if a.harvest != nil {
+		errs = append(errs, a.harvest.Close())
+	}
+	a.collection.Close()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,171 @@
+// Package disks measures how long disks take to answer requests, as a distribution for each disk and operation, by a
+// program of BPF where the kernel accounts for a request.
+//
+// A time begins when the request is allocated and ends when it is completed: waiting in the queue of the kernel is part of
+// it, as in /proc/diskstats, whose sums the distributions add up to. Requests that were merged count as one. Disks
+// that map others (device mapper, MD RAID) have no requests: the disks below them do.
+//
+// It needs BTF, CAP_BPF with CAP_PERFMON, and Linux 5.9. Sources: block/blk-mq.c and include/trace/events/block.h of the
+// kernel, Documentation/admin-guide/iostats.rst. A [Sensor] is used from one goroutine.
+package disks
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/task/bpf"
+)
+
+//go:generate bash ../bpf/build disks record
+
+var response = &metric.Desc{
+	Name: "reckon_node_disk_response_seconds", Kind: metric.NativeHistogram, Unit: metric.Seconds,
+	Help:   "How long the disk took to answer requests, waiting in the queue of the kernel included, by operation (read, write, flush, discard).",
+	Labels: []string{"device", "operation"},
+}
+
+// ignored are left out as in the statistics of disks that the agent reads: memory and loop devices.
+var ignored = regexp.MustCompile(`^(ram|loop|fd)\d+$`)
+
+// operations are the first of enum req_op (include/linux/blk_types.h).
+var operations = [...]string{"read", "write", "flush", "discard"}
+
+// Options says how to measure.
+type Options struct {
+	// Root is where /proc and /sys of this machine are mounted, "" for "/".
+	Root string
+	// Types are those of the kernel, shared with others who load programs; nil to parse them here.
+	Types *bpf.Types
+
+	loops  bool   // do not leave out loop devices; for tests
+	attach string // the only program that is tried; for tests
+}
+
+// Sensor measures response times while it is open.
+type Sensor struct {
+	loops bool
+	kept  *bpf.Accounts
+	take  func([]byte) (uint32, bool)
+	disks map[key]*disk
+	round uint64  // of readings
+	read  []*disk // in this one
+}
+
+type key struct {
+	name      [32]int8
+	operation uint64
+}
+
+type disk struct {
+	row       *metric.Series // nil of one that is left out
+	round     uint64
+	histogram metric.Histogram // of all devices that have had the name
+}
+
+// Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
+// permissions do not allow it, and says which.
+func Open(o Options) (*Sensor, error) {
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	var first error
+	for _, program := range []string{disksProgDone, disksProgCompleted} {
+		if o.attach != "" && o.attach != program {
+			continue
+		}
+		a, err := bpf.OpenAccounts(bpf.AccountsSpec{
+			Root: o.Root, Types: o.Types, Load: loadDisks, Record: int(unsafe.Sizeof(disksRecord{})), Buffer: 64, Room: 1024,
+			Attach: []string{program}, Otherwise: "the kernel does not let requests to disks be traced", Fix: "use Linux 5.9 or later",
+		})
+		if err == nil {
+			s := &Sensor{loops: o.loops, kept: a, disks: make(map[key]*disk)}
+			s.take = s.record
+			return s, nil
+		}
+		if first = err; errors.Is(err, unix.EPERM) {
+			break
+		}
+	}
+	return nil, first
+}
+
+// Name returns "disks".
+func (s *Sensor) Name() string { return "disks" }
+
+// Descs lists the series of the sensor, also where it is not available.
+func Descs() []*metric.Desc { return []*metric.Desc{response} }
+
+// Descs returns [Descs].
+func (s *Sensor) Descs() []*metric.Desc { return Descs() }
+
+// Close unloads the programs. Calling it again does nothing.
+func (s *Sensor) Close() error {
+	if s.kept == nil {
+		return nil
+	}
+	err := s.kept.Close()
+	s.kept = nil
+	return err
+}
+
+// Read appends the distributions since the programs were loaded.
+func (s *Sensor) Read(b *metric.Batch) error {
+	if s.kept == nil {
+		return errors.New("read response times of disks: the sensor is closed")
+	}
+	s.round++
+	s.read = s.read[:0]
+	if err := s.kept.Read(s.take); err != nil {
+		return fmt.Errorf("read response times of disks: %w", err)
+	}
+	for _, d := range s.read {
+		b.AddHistogram(d.row, &d.histogram)
+	}
+	return nil
+}
+
+// first is the exponent of the end of the first bucket of the programs, in seconds.
+const first = -20
+
+func (s *Sensor) record(b []byte) (uint32, bool) {
+	r := (*disksRecord)(unsafe.Pointer(&b[0]))
+	k := key{r.Entry.Name, r.Operation}
+	d := s.disks[k]
+	if d == nil {
+		d = new(disk)
+		s.disks[k] = d
+		if name := text(r.Entry.Name[:]); r.Operation < uint64(len(operations)) && (s.loops || !ignored.MatchString(name)) {
+			d.row = metric.NewSeries(response, name, operations[r.Operation])
+		}
+	}
+	if d.row == nil {
+		return 0, false
+	}
+	if d.round != s.round {
+		d.round = s.round
+		d.histogram.Reset()
+		s.read = append(s.read, d)
+	}
+	d.histogram.AddOctaves(first, r.Entry.Delays.Octaves[:], float64(r.Entry.Delays.Nanos)/1e9)
+	return 0, false
+}
+
+// text is a string of C.
+func text(c []int8) string {
+	var b []byte
+	for _, v := range c {
+		if v == 0 {
+			break
+		}
+		b = append(b, byte(v))
+	}
+	return string(b)
+}
+
+var _ sensor.Sensor = (*Sensor)(nil)

@@ -1,0 +1,67 @@
+package fuse
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"reckon/sensor"
+)
+
+// maxNames is how many file systems are told apart over the life of a source; maxSource bounds the length of a name, in bytes.
+const (
+	maxNames  = 64
+	maxSource = 200
+)
+
+// others stands for file systems beyond maxNames, or that no table of mounts names.
+var others = sensor.Mount{Type: "fuse", Source: "other"}
+
+// names finds the file system of a device number.
+type names struct {
+	root  string
+	known map[uint64]sensor.Mount
+}
+
+// of returns the file system of a device number plus 1, as programs store it. The table of mounts is that of the process that used
+// it, which may have mounts that nobody else sees, else that of the machine.
+func (n *names) of(dev uint64, pid int32) sensor.Mount {
+	if m, ok := n.known[dev]; ok {
+		return m
+	}
+	if dev == 0 || dev == ^uint64(0) || len(n.known) >= maxNames {
+		return others
+	}
+	for _, process := range []string{strconv.Itoa(int(pid)), "1", "self"} {
+		table, err := os.ReadFile(filepath.Join(n.root, "proc", process, "mountinfo"))
+		if err != nil {
+			continue
+		}
+		if m, ok := find(string(table), dev-1); ok {
+			n.known[dev] = m
+			return m
+		}
+	}
+	return others // it is looked for again: its process may have ended first
+}
+
+// find looks for a device in a table of mounts (proc(5), mountinfo). A device number of the kernel has 20 bits of minor.
+func find(table string, dev uint64) (sensor.Mount, bool) {
+	number := strconv.FormatUint(dev>>20, 10) + ":" + strconv.FormatUint(dev&(1<<20-1), 10)
+	for line := range strings.Lines(table) {
+		left, right, ok := strings.Cut(line, " - ")
+		of := strings.Fields(left)
+		what := strings.Fields(right)
+		if ok && len(of) > 2 && of[2] == number && len(what) > 1 {
+			return sensor.Mount{Type: what[0], Source: unescape(what[1])}, true
+		}
+	}
+	return sensor.Mount{}, false
+}
+
+// unescape resolves the octal escapes of blanks, and bounds the length.
+func unescape(s string) string {
+	s = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+	return strings.ToValidUTF8(s[:min(len(s), maxSource)], "")
+}

@@ -1,0 +1,188 @@
+package runqueue
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/sensor"
+)
+
+// TestMain is also the program that the tests start: threads that share one processor.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "share" {
+		if err := share(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// share has two threads compute on one processor for a time, and prints what all threads of the process waited for one and how
+// often they got one, by the kernel's figures (Documentation/scheduler/sched-stats.rst).
+func share(span string) error {
+	long, err := time.ParseDuration(span)
+	if err != nil {
+		return err
+	}
+	done, leave := make(chan bool), make(chan bool)
+	for range 2 {
+		go func() {
+			runtime.LockOSThread()
+			var one unix.CPUSet
+			one.Set(0)
+			_ = unix.SchedSetaffinity(0, &one)
+			for end := time.Now().Add(long); time.Now().Before(end); {
+			}
+			done <- true
+			<-leave // a thread that ended would be missing in the sum
+		}()
+	}
+	<-done
+	<-done
+	tasks, err := filepath.Glob("/proc/self/task/*/schedstat")
+	var delay, stints uint64
+	for _, name := range tasks {
+		var v [3]uint64
+		if text, err := os.ReadFile(name); err == nil {
+			_, _ = fmt.Sscan(string(text), &v[0], &v[1], &v[2])
+		}
+		delay, stints = delay+v[1], stints+v[2]
+	}
+	fmt.Println(delay, stints)
+	_, _ = os.Stdin.Read(make([]byte, 1)) // the parent reads meanwhile
+	return err
+}
+
+func open(t testing.TB, o Options) *Source {
+	t.Helper()
+	s, err := Open(o)
+	if errors.Is(err, sensor.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func read(t testing.TB, s *Source, p *sensor.QueuePass) {
+	t.Helper()
+	if err := s.ReadQueue(p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two threads on one processor wait for each other: the sum of their delays and the number of
+// times that they got the processor are the kernel's.
+func TestShare(t *testing.T) {
+	s := open(t, Options{})
+	var p sensor.QueuePass
+	read(t, s, &p)
+	p.Reset()
+	c := exec.Command("/proc/self/exe", "share", "400ms")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var delay, stints float64
+	if _, err := fmt.Fscan(out, &delay, &stints); err != nil {
+		t.Fatal(err)
+	}
+	read(t, s, &p)
+	_ = in.Close()
+	_ = c.Wait()
+	var got sensor.Queue
+	for i := range p.Queued {
+		if p.Queued[i].PID == int32(c.Process.Pid) {
+			got.Add(&p.Queued[i].Delay)
+		}
+	}
+	var n, long uint64
+	for i, v := range got.Octaves {
+		n += v
+		if i > 10 {
+			long += v // above 1 ms
+		}
+	}
+	t.Logf("%v in %d delays, %d of them above 1 ms; by the threads' own figures %v in %v", time.Duration(got.Nanos), n, long, time.Duration(delay), stints)
+	if stints == 0 || delay == 0 {
+		t.Skip("no figures of threads")
+	}
+	// A thread may be moved to another queue while it waits, and the main thread goes on until it has printed.
+	if float64(got.Nanos) < 0.95*delay || float64(got.Nanos) > 1.02*delay+40e6 || float64(n) < 0.95*stints || long == 0 {
+		t.Errorf("counted %+v", got)
+	}
+	for range 3 {
+		p.Reset()
+		read(t, s, &p)
+	}
+	var key uint32
+	var value []byte
+	for it := s.accounts.Map.Iterate(); it.Next(&key, &value); {
+		if int(key) == c.Process.Pid {
+			t.Error("the account of a process that ended is still there")
+		}
+	}
+}
+
+// What can not be charged to a process is in the pass as nobody's.
+func TestNoRoom(t *testing.T) {
+	s := open(t, Options{accounts: 1})
+	var p sensor.QueuePass
+	for range 3 {
+		if err := exec.Command("/proc/self/exe", "share", "1ms").Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(t, s, &p)
+	if p.Unowned.Nanos == 0 || p.Unowned.Octaves == [sensor.QueueOctaves]uint64{} {
+		t.Errorf("%+v is nobody's", p.Unowned)
+	}
+	before := p.Unowned
+	p.Reset()
+	read(t, s, &p)
+	if p.Unowned.Nanos > before.Nanos {
+		t.Errorf("%d ns are nobody's in a short time, after %d ns in a long one: the total is reported again", p.Unowned.Nanos, before.Nanos)
+	}
+}
+
+func TestReadAllocatesNothing(t *testing.T) {
+	s := open(t, Options{})
+	var p sensor.QueuePass
+	for range 20 {
+		read(t, s, &p) // grows to the number of processes
+	}
+	if n := testing.AllocsPerRun(20, func() { p.Reset(); read(t, s, &p) }); n > 0 {
+		t.Errorf("a reading allocates %v times", n)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	s := open(t, Options{})
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ReadQueue(new(sensor.QueuePass)); err == nil {
+		t.Error("a source that is closed was read")
+	}
+}
