@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type usageOptions struct {
 	span         *choice
 	heatmap      *choice
 	sort         *choice
+	figures      []string
 	limit        int
 	format       *choice
 }
@@ -42,12 +44,16 @@ that used most in it. "-" stands for what was not measured. Times are UTC.`,
   reckon usage --by account,owner --since 365d --per month
   reckon usage --by command,owner --since 2026-01-01  who ran which software
   reckon usage --by node --since 7d                how full each machine was
+  reckon usage --figure network,io-wait            who moved most, who waited
   reckon usage --heatmap hour-of-week --since 90d
   reckon usage --by owner --per month --since 365d --format csv > year.csv`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.sinceSet = cmd.Flags().Changed("since")
+			if len(o.figures) > 0 && !cmd.Flags().Changed("sort") {
+				o.sort.value = o.figures[0]
+			}
 			return runUsage(cmd.Context(), g, o)
 		},
 	}
@@ -68,12 +74,14 @@ that used most in it. "-" stands for what was not measured. Times are UTC.`,
 	f.StringVar(&o.query.Command, "command", "", "of programs that match this shell pattern, such as 'python*'")
 	o.sort = &choice{value: "cpu", words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
 	f.Var(o.sort, "sort", "by "+strings.Join(o.sort.words, ", ")+", most first within each stretch of time")
+	f.StringSliceVar(&o.figures, "figure", nil, "only these figures, each with its share of the total: network, read, write, io-wait, energy, cpu, cpu-wait, memory, gpu, processes, held, started, wait, or a key of the API")
 	f.IntVar(&o.limit, "limit", 0, "at most this many rows for each stretch of time in a table, 0 for all")
 	o.format = addFormat(cmd, "table", "json", "csv")
 	complete(cmd, "by", client.UsageDimensions()...)
 	complete(cmd, "per", o.span.words...)
 	complete(cmd, "heatmap", o.heatmap.words...)
 	complete(cmd, "sort", o.sort.words...)
+	complete(cmd, "figure", slices.Sorted(maps.Keys(usageWords()))...)
 	complete(cmd, "kind", kindWords()...)
 	completeOwners(cmd, g)
 	return cmd
@@ -118,6 +126,12 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	if err != nil {
 		return err
 	}
+	places := make([]int, len(o.figures))
+	for i, name := range o.figures {
+		if places[i], err = usageFigure(name); err != nil {
+			return err
+		}
+	}
 	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Usage(ctx, q)
 		sortUsage(list.Rows, o.sort.value)
@@ -128,7 +142,11 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 					return printWeek(s, list)
 				}
 				m := marked{}
-				if err := m.usage(list, o.limit).Print(s); err != nil {
+				table := m.usage
+				if len(places) > 0 {
+					table = func(list client.UsageList, limit int) *term.Table { return m.figures(list, places, limit) }
+				}
+				if err := table(list, o.limit).Print(s); err != nil {
 					return err
 				}
 				return m.totals(s, list)
@@ -138,18 +156,12 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 
 // sortUsage orders the rows of each stretch of time.
 func sortUsage(rows []client.Usage, by string) {
-	key := map[string]func(*client.Usage) *float64{
-		"cpu": func(u *client.Usage) *float64 { return u.CPUSeconds }, "memory": func(u *client.Usage) *float64 { return u.MemoryByteSeconds },
-		"gpu": func(u *client.Usage) *float64 { return u.GPUSeconds }, "read": func(u *client.Usage) *float64 { return u.ReadBytes },
-		"write": func(u *client.Usage) *float64 { return u.WriteBytes }, "network": func(u *client.Usage) *float64 { return u.NetworkBytes },
-		"energy": func(u *client.Usage) *float64 { return u.EnergyJoules }, "held": func(u *client.Usage) *float64 { return u.HeldCoreSeconds },
-		"wait": func(u *client.Usage) *float64 { return u.WaitSeconds }, "started": func(u *client.Usage) *float64 { return u.Started },
-	}[by]
-	if key == nil { // as the server sends them
+	at, err := usageFigure(by)
+	if err != nil { // name: as the server sends them
 		return
 	}
 	value := func(u *client.Usage) float64 {
-		if v := key(u); v != nil {
+		if v := *u.UsageFigures.At(at); v != nil {
 			return *v
 		}
 		return -1

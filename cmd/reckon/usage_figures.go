@@ -1,0 +1,81 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/figure"
+	"reckon/figure/format"
+	"reckon/internal/term"
+)
+
+// usageWords are the short words of figures of usage that people type, besides their keys.
+func usageWords() map[string]string {
+	return map[string]string{
+		"cpu": "cpu_seconds", "cpu-wait": "cpu_wait_seconds", "memory": "memory_byte_seconds", "gpu": "gpu_seconds", "read": "io_read_bytes", "write": "io_write_bytes",
+		"io-wait": "io_wait_seconds", "network": "network_bytes", "energy": "energy_joules", "processes": "processes", "held": "held_core_seconds",
+		"started": "started", "wait": "wait_seconds",
+	}
+}
+
+// usageFigure finds a figure of usage by a word or a key: its place in client.UsageFigures.
+func usageFigure(name string) (int, error) {
+	key := cmp.Or(usageWords()[name], name)
+	if i := figure.Index(figure.Hour, key); i >= 0 {
+		return i, nil
+	}
+	words := make([]string, 0, len(usageWords()))
+	for w := range usageWords() {
+		words = append(words, w)
+	}
+	slices.Sort(words)
+	return 0, &usageError{fmt.Errorf("no figure of usage is called %q; give %s, or a key of the API", name, strings.Join(words, ", "))}
+}
+
+// figures is the table of some figures alone: each with its share of the total, the most of the first one first.
+func (m marked) figures(list client.UsageList, places []int, limit int) *term.Table {
+	columns := []term.Column{}
+	if list.Span != "whole" {
+		columns = append(columns, term.Column{Title: "FROM (UTC)"})
+	}
+	for _, by := range list.By {
+		columns = append(columns, term.Column{Title: strings.ToUpper(by), Shrink: 8})
+	}
+	for _, at := range places {
+		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hour)[at].Heading), Right: true}, term.Column{Title: "SHARE", Right: true})
+	}
+	t := term.NewTable(columns...)
+	var last time.Time
+	n := 0
+	for i := range list.Rows {
+		r := &list.Rows[i]
+		if r.From != nil && !r.From.Equal(last) {
+			last, n = *r.From, 0
+		}
+		if n++; limit > 0 && n > limit {
+			continue
+		}
+		var cells []string
+		if list.Span != "whole" {
+			cells = append(cells, stretch(list.Span, r.From))
+		}
+		for _, by := range list.By {
+			cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
+				"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
+		}
+		for _, at := range places {
+			f := &figure.Of(figure.Hour)[at]
+			v, text := *r.UsageFigures.At(at), term.Unknown
+			if v != nil {
+				text = format.Figure(*v, f.Unit)
+			}
+			cells = append(cells, m.figure(r.Exactness, f.Key, text), m.figure(r.Exactness, f.Key, term.Percent(share(v, *list.Total.UsageFigures.At(at)))))
+		}
+		t.Add(cells...)
+	}
+	return t
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"reckon/client"
+	"reckon/figure"
+	"reckon/internal/term"
+)
+
+// Every figure of usage can stand alone, with its share of the total; what was not measured is no 0.
+func TestUsageFigures(t *testing.T) {
+	f := func(v float64) *float64 { return &v }
+	list := client.UsageList{By: []string{"owner"}, Span: "whole", Rows: []client.Usage{
+		{Owner: "alice", UsageFigures: client.UsageFigures{NetworkBytes: f(1 << 30), IOWaitSeconds: f(5400)}},
+		{Owner: "bob", UsageFigures: client.UsageFigures{NetworkBytes: f(3 << 30)}},
+		{Owner: "carol"},
+	}}
+	list.Rows[1].Exactness = figure.Degrees{"network_bytes": figure.AtLeast}
+	list.Total.NetworkBytes, list.Total.IOWaitSeconds = f(4<<30), f(5400)
+	sortUsage(list.Rows, "network")
+	var places []int
+	for _, name := range []string{"network", "io_wait_seconds"} {
+		at, err := usageFigure(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, at)
+	}
+	var out strings.Builder
+	m := marked{}
+	if err := m.figures(list, places, 0).Print(term.Screen{Writer: &out, Width: 100}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"OWNER NETWORK SHARE STORAGE WAIT SHARE", "bob >=3 GiB >=75% - -", "alice 1 GiB 25% 1h 30m 100%", "carol - - - -"}
+	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		got := strings.ReplaceAll(strings.Join(strings.Fields(line), " "), " %", "%")
+		if i >= len(want) || !strings.EqualFold(strings.ReplaceAll(got, ">= ", ">="), want[i]) {
+			t.Errorf("line %d is %q, want %q", i, got, want[min(i, len(want)-1)])
+		}
+	}
+	for word := range usageWords() {
+		if _, err := usageFigure(word); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := usageFigure("moon"); err == nil || !strings.Contains(err.Error(), "io-wait") {
+		t.Errorf("an unknown figure: %v", err)
+	}
+}
