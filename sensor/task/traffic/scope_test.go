@@ -33,7 +33,7 @@ func peek(t *testing.T, c net.Conn, n int) {
 }
 
 // apart runs f on a thread that is in a network namespace of its own, after the commands of ip(8).
-func apart(t *testing.T, f func(), commands ...string) {
+func apart(t testing.TB, f func(), commands ...string) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
@@ -220,4 +220,32 @@ func deviceBytes(t *testing.T, pid, device string) uint64 {
 	}
 	t.Fatalf("no device %s in:\n%s", device, text)
 	return 0
+}
+
+// A datagram socket that gets another peer has the scope of that one from then on.
+func TestReconnect(t *testing.T) {
+	s := open(t, Options{})
+	var got sensor.Traffic
+	apart(t, func() {
+		got = during(t, s, func() {
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer unix.Close(fd)
+			for i, address := range [][4]byte{{192, 0, 2, 1}, {198, 51, 100, 7}} {
+				if err := unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: address}); err != nil {
+					t.Error(err)
+				}
+				if _, err := unix.Write(fd, make([]byte, 100+200*i)); err == unix.ECONNREFUSED { // of the message before
+					_, _ = unix.Write(fd, make([]byte, 100+200*i))
+				}
+			}
+		})
+	}, "link set lo up", "tuntap add dev t0 mode tun", "addr add 192.0.2.1/24 dev t0", "link set t0 up", "route add default dev t0")
+	m := got.Moved[sensor.UDP]
+	if a, b := m[sensor.ScopeHost][sensor.Transmit].Bytes, m[sensor.ScopeElsewhere][sensor.Transmit].Bytes; a != 100 || b != 300 {
+		t.Errorf("%d bytes to ourselves and %d away, want 100 and 300", a, b)
+	}
 }

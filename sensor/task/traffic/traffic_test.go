@@ -31,6 +31,9 @@ func send(network, address, bytes string) error {
 	if err != nil {
 		return err
 	}
+	if network == "sendfile" {
+		return sendFile(address, n)
+	}
 	c, err := net.Dial(network, address)
 	if err != nil {
 		return err

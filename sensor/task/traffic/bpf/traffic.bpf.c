@@ -99,9 +99,10 @@ struct {
 	__type(value, __u64);
 } here SEC(".maps");
 
-/* Stored with each TCP socket. */
+/* Stored with each TCP socket, and with each UDP socket that has a peer. */
 struct connection {
 	__u32 owner;   /* account of the last user, 0 before the first */
+	__be32 peer;   /* its address, or the end of it, to notice that a UDP socket got another */
 	__u8 scope;    /* enum scope plus 1, 0 until it is determined */
 	__u8 accepted; /* it came in and is charged to nobody yet */
 };
@@ -221,11 +222,15 @@ static __always_inline int charge(struct sock *sk, struct msghdr *msg, __s64 byt
 	}
 	tgid = bpf_get_current_pid_tgid() >> 32;
 	u = use_of(tgid);
-	if (connections && protocol == TCP) {
+	if (connections && (protocol == TCP || (protocol == UDP && sk->__sk_common.skc_dport))) {
 		c = bpf_sk_storage_get(&peers, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (c) {
-			if (!c->scope)
+			__be32 peer = family == AF_INET ? sk->__sk_common.skc_daddr : sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[3];
+
+			if (!c->scope || c->peer != peer) {
 				c->scope = peer_scope(sk, NULL) + 1;
+				c->peer = peer;
+			}
 			scope = c->scope - 1;
 			c->owner = tgid;
 			if (c->accepted) {
