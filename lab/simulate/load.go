@@ -169,7 +169,30 @@ func (s *Site) sessions() []*session {
 		}
 		out[i] = v
 	}
+	out = append(out, s.crowds(len(out))...)
 	return append(out, s.plannedSessions(len(out))...)
+}
+
+// crowds are afternoons on the node for logins: somebody computes there with two threads a core, as
+// nobody should, while two others compile with half its cores each. Threads of all three wait.
+func (s *Site) crowds(after int) (out []*session) {
+	if len(s.Users) < 3 {
+		return nil
+	}
+	rnd := random(s.Seed, 5)
+	first := rnd.IntN(len(s.Users))
+	from := s.From.Add(-s.lead)
+	for at := from.Truncate(24 * time.Hour).Add(13 * time.Hour); at.Before(s.End()); at = at.Add(24 * time.Hour) {
+		for i := range 3 {
+			v := &session{number: after + len(out) + 1, user: s.Users[(first+i)%len(s.Users)], start: at, end: at.Add(4 * time.Hour), seed: rnd.Uint64(),
+				program: "make", cores: float64(s.Cores) / 2, memory: 2 << 30}
+			if i == 0 {
+				v.program, v.cores, v.memory, v.start = "python3", 2*float64(s.Cores), 24<<30, at.Add(20*time.Minute)
+			}
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 func (v *session) load(at time.Time, seconds float64) demand {

@@ -89,7 +89,7 @@ for (const [name, path] of [["owners", "/owners?since=24h"], ["usage", "/usage?s
 // The server looks for misuse a minute after its start.
 await until("findings", async () => { const l = await ask("/api/reckon/v1/findings"); return l.looked && l.findings.length > 3; });
 await look("findings", "/findings", /\d+ findings/, "Evidence", "Acknowledge");
-await look("findings-over-share", "/findings?rule=over-share", "High: over-share");
+await look("findings-over-share", "/findings?rule=over-share", /(high|medium): over-share/, "login1");
 await visit("a finding: its evidence, acknowledged, muted until a day, and back", {}, async (page) => {
   await page.goto(base + "/findings?rule=over-share");
   await settled(page);
@@ -104,10 +104,10 @@ await visit("a finding: its evidence, acknowledged, muted until a day, and back"
   await one.getByRole("button", { name: "Acknowledge" }).click();
   await one.getByText("acknowledged by admin").waitFor();
   await one.getByRole("button", { name: "Mute…" }).click();
-  await page.getByLabel("Why").fill("agreed until the paper");
-  await page.getByLabel("For").selectOption("");
+  await page.locator("dialog").getByLabel("Why").fill("agreed until the paper");
+  await page.locator("dialog").getByLabel("For").selectOption("");
   const day = new Date(Date.now() + 3 * 86400e3).toISOString().slice(0, 10);
-  await page.getByLabel("Last day").fill(day);
+  await page.locator("dialog").getByLabel("Last day").fill(day);
   await page.locator("dialog").getByRole("button", { name: "Mute", exact: true }).click();
   await page.waitForFunction((t) => !document.querySelector("main").innerText.includes(t), text);
   assert.ok(!run(reckon, "findings", "--server", base).includes(text), "nor does the command list it");
