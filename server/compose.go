@@ -205,7 +205,11 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		labels["node"] = s.agent.Node()
 	}
 	o.Metrics = expose.Handler(s.gather, expose.Options{Labels: labels})
-	return api.New(o), nil
+	all := api.New(o)
+	mux := http.NewServeMux()
+	mux.Handle("GET "+reportPath, reports{all})
+	mux.Handle("/", all)
+	return mux, nil
 }
 
 // backend is everything behind the guard of the API: lists from the catalogue, details

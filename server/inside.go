@@ -16,13 +16,18 @@ type inside struct{ s *Server }
 
 // RoundTrip implements http.RoundTripper.
 func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &recorded{header: http.Header{}, code: http.StatusOK}
 	ctx := access.With(r.Context(), access.Viewer{Role: access.Admin})
-	t.s.http.Handler.ServeHTTP(w, r.Clone(ctx))
+	return answered(t.s.http.Handler, r.Clone(ctx)), nil
+}
+
+// answered is what a handler answers within the process.
+func answered(h http.Handler, r *http.Request) *http.Response {
+	w := &recorded{header: http.Header{}, code: http.StatusOK}
+	h.ServeHTTP(w, r)
 	return &http.Response{
 		Status: http.StatusText(w.code), StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
-	}, nil
+	}
 }
 
 // recorded keeps what a handler writes.

@@ -34,6 +34,6 @@ and acknowledges them by their ids.`,
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
 	o.format = addFormat(cmd, "table", "json", "csv")
-	completeOwners(cmd, g)
+	completeNames(cmd, g, "owner")
 	return cmd
 }

@@ -2,23 +2,29 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"reckon/client"
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/term"
+	"reckon/metric"
 )
 
-// columnWords are other words for columns of workloads: short ones, and those of sacct.
-func columnWords() map[string]string {
+// jobWords are other words for columns of workloads: short ones, and those of sacct.
+func jobWords() map[string]string {
 	words := map[string]string{
-		"jobid": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds", "exitcode": "exit_code",
-		"totalcpu": "cpu_seconds", "usercpu": "cpu_user_seconds", "systemcpu": "cpu_system_seconds", "maxrss": "memory_needed_peak_bytes",
-		"alloccpus": "allocated_cores", "ncpus": "allocated_cores", "reqcpus": "request_cores", "reqmem": "request_memory_bytes", "allocnodes": "allocated_nodes",
-		"nnodes": "allocated_nodes", "timelimit": "request_seconds", "suspended": "suspended_seconds", "consumedenergy": "energy_joules", "cluster": "site",
+		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds", "elapsedraw": "wall_seconds", "exitcode": "exit_code",
+		"totalcpu": "cpu_seconds", "cputime": "cpu_seconds", "usercpu": "cpu_user_seconds", "systemcpu": "cpu_system_seconds", "maxrss": "memory_needed_peak_bytes", "averss": "memory_mean_bytes",
+		"alloccpus": "allocated_cores", "ncpus": "allocated_cores", "reqcpus": "request_cores", "reqmem": "request_memory_bytes", "allocnodes": "allocated_nodes", "reqnodes": "request_nodes",
+		"nnodes": "allocated_nodes", "timelimit": "request_seconds", "timelimitraw": "request_seconds", "suspended": "suspended_seconds", "consumedenergy": "energy_joules",
+		"consumedenergyraw": "energy_joules", "maxdiskread": "io_read_bytes", "maxdiskwrite": "io_write_bytes", "cluster": "site",
 		"wall": "wall_seconds", "p95": "cores_p95",
 	}
 	for word, key := range sortWords() {
@@ -27,53 +33,91 @@ func columnWords() map[string]string {
 	return words
 }
 
-// readColumns turns the words of --columns into columns of workloads.
-func readColumns(words []string) ([]string, error) {
-	known, other := client.Columns[client.Workload](), columnWords()
+// usageWords are other words for columns of usage: those of --sort, and of sreport.
+func usageWords() map[string]string {
+	words := figureWords()
+	maps.Copy(words, map[string]string{
+		"login": "owner", "user": "owner", "cluster": "site", "used": "cpu_seconds", "allocated": "held_core_seconds", "share": "capacity_share",
+	})
+	return words
+}
+
+// nodeWords are other words for columns of nodes: those of sinfo.
+func nodeWords() map[string]string {
+	return map[string]string{
+		"nodelist": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1", "memory": "memory_bytes", "allocmem": "memory_used_bytes",
+		"power": "power_watts", "disk": "disk_bytes_per_second", "network": "network_bytes_per_second",
+	}
+}
+
+// findingWords are other words for columns of findings.
+func findingWords() map[string]string {
+	return map[string]string{"user": "owner", "jobid": "workload", "nodelist": "node", "since": "first", "what": "text", "start": "first", "end": "last"}
+}
+
+// addColumns adds -o, for rows of a type.
+func addColumns[R any](cmd *cobra.Command, to *[]string) {
+	cmd.Flags().StringSliceVarP(to, "columns", "o", nil, "these columns of the table or of CSV: keys of the JSON, or the words of Slurm's commands")
+	complete(cmd, "columns", client.Columns[R]()...)
+}
+
+// columnsOf turns the words of --columns into columns of rows.
+func columnsOf[R any](given []string, words map[string]string) ([]string, error) {
+	keys := client.Columns[R]()
 	var out []string
-	for _, word := range words {
+	for _, word := range given {
 		name := strings.ToLower(strings.TrimSpace(word))
-		if key, ok := other[name]; ok && !slices.Contains(known, name) {
+		name, _, _ = strings.Cut(name, "%") // a width, as sacct takes it
+		if key, ok := words[name]; ok && !slices.Contains(keys, name) {
 			name = key
 		}
-		if !slices.Contains(known, name) {
-			return nil, &usageError{fmt.Errorf("there is no column %q; give keys of --format json, such as %s", word, strings.Join(append(known[:4:4], "cpu_seconds", "memory_needed_peak_bytes"), ", "))}
+		if !slices.Contains(keys, name) {
+			all := slices.Clone(keys)
+			for w := range words {
+				all = append(all, w)
+			}
+			slices.Sort(all)
+			return nil, &usageError{fmt.Errorf("there is no column %q%s", word, orAll(word, all))}
 		}
 		out = append(out, name)
 	}
 	return out, nil
 }
 
-// columns is a table of the columns that were chosen.
-func (m marked) columns(list []client.Workload, columns []string, now time.Time) *term.Table {
+// orAll names the word that was perhaps meant, or else all there are.
+func orAll(word string, all []string) string {
+	if near := client.Nearest(word, all, 3); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return "; there are " + strings.Join(slices.Compact(all), ", ")
+}
+
+// picked is a table of the columns that were chosen.
+func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure.Degrees, now time.Time) *term.Table {
 	heads := make([]term.Column, len(columns))
 	figures := make([]*figure.Figure, len(columns))
 	for i, name := range columns {
 		heads[i].Title = strings.ToUpper(strings.ReplaceAll(name, "_", " "))
-		if at := figure.Index(figure.Run, name); at >= 0 {
-			figures[i] = &figure.Of(figure.Run)[at]
-			heads[i].Title, heads[i].Right = strings.ToUpper(figures[i].Heading), true
+		if f := figureOf(name); f != nil {
+			figures[i], heads[i].Title, heads[i].Right = f, strings.ToUpper(f.Heading), true
 		}
 	}
+	_, hours := any(rows).([]client.Usage) // sums over people and days are told in core-hours
 	t := term.NewTable(heads...)
-	for r := range list {
-		w := &list[r]
+	for r := range rows {
 		texts := map[string]string{}
-		for name, text := range client.Cells(w) {
+		for name, text := range client.Cells(&rows[r]) {
 			texts[name] = text
 		}
 		cells := make([]string, len(columns))
 		for i, name := range columns {
-			switch f := figures[i]; {
-			case f != nil:
-				cells[i] = term.Unknown
-				if v := *w.At(figure.Index(figure.Run, name)); v != nil {
-					cells[i] = m.figure(w.Exactness, name, format.Figure(*v, f.Unit))
-				}
-			case name == "wall_seconds":
-				cells[i] = term.Seconds(&w.WallSeconds)
-			default:
-				cells[i] = columnText(texts[name], now)
+			if v, err := strconv.ParseFloat(texts[name], 64); err == nil && hours && hourly[name] != nil {
+				cells[i] = hourly[name](v)
+			} else {
+				cells[i] = columnText(name, texts[name], figures[i], now)
+			}
+			if figures[i] != nil && degrees != nil {
+				cells[i] = m.figure(degrees(&rows[r]), name, cells[i])
 			}
 		}
 		t.Add(cells...)
@@ -81,13 +125,59 @@ func (m marked) columns(list []client.Workload, columns []string, now time.Time)
 	return t
 }
 
-// columnText is the text of a cell that is no figure: times as clocks, lists with commas.
-func columnText(text string, now time.Time) string {
+// hourly are figures of usage that are written as hours.
+var hourly = map[string]func(float64) string{
+	"cpu_seconds": format.CoreHours, "cpu_wait_seconds": format.CoreHours, "held_core_seconds": format.CoreHours, "gpu_seconds": format.GPUHours, "held_gpu_seconds": format.GPUHours,
+}
+
+// figureOf is the figure of a column; nil where it is none.
+func figureOf(key string) *figure.Figure {
+	for _, scope := range []figure.Scope{figure.Run, figure.Hour, figure.Node} {
+		if at := figure.Index(scope, key); at >= 0 {
+			return &figure.Of(scope)[at]
+		}
+	}
+	return nil
+}
+
+// columnText is the text of a cell of CSV as people read it: figures with units, times as clocks, lists with commas.
+func columnText(name, text string, f *figure.Figure, now time.Time) string {
 	if text == "" {
 		return term.Unknown
+	}
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		switch {
+		case name == "core_seconds", name == "core_used_seconds":
+			return format.CoreHours(v)
+		case f != nil:
+			return format.Figure(v, f.Unit)
+		case strings.HasSuffix(name, "_bytes_per_second"):
+			return format.Rate(v)
+		case strings.HasSuffix(name, "_bytes"):
+			return format.Figure(v, metric.Bytes)
+		case strings.HasSuffix(name, "_watts"):
+			return format.Figure(v, metric.Watts)
+		case strings.HasSuffix(name, "_share"), strings.HasSuffix(name, "_pressure"):
+			return format.Figure(v, metric.Ratio)
+		case strings.HasSuffix(name, "_seconds"):
+			return format.Duration(v)
+		}
+		return format.Number(v)
 	}
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return term.Clock(at, now)
 	}
 	return strings.ReplaceAll(text, ";", ",")
+}
+
+// choose prints a table of chosen columns and what its marks mean.
+func choose[R any](g *globals, s term.Screen, rows []R, columns []string, degrees func(*R) figure.Degrees) error {
+	m := marked{}
+	if err := picked(m, rows, columns, degrees, g.now()).Print(s); err != nil {
+		return err
+	}
+	if text := m.legend(); text != "" {
+		fmt.Fprintln(g.stderr, text)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,33 +35,6 @@ func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobr
 		}
 	}
 	return ids, flags
-}
-
-// completeOwners offers the owners of recent workloads for --owner.
-func completeOwners(cmd *cobra.Command, g *globals) {
-	err := cmd.RegisterFlagCompletionFunc("owner", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		c, err := g.client()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-		defer cancel()
-		list, err := c.Workloads(ctx, client.Filter{Sort: "-seen", Limit: 1000})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp // a shell has no place for an error
-		}
-		var owners []string
-		for _, w := range list.Workloads {
-			if strings.HasPrefix(w.Owner, prefix) {
-				owners = append(owners, w.Owner)
-			}
-		}
-		slices.Sort(owners)
-		return slices.Compact(owners), cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err) // the flag does not exist: a mistake of the program
-	}
 }
 
 // kindWords are the kinds of workload as words.

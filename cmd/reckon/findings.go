@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -26,6 +27,7 @@ type findingsOptions struct {
 	whatIf  string
 	all     bool
 	by      *choice
+	columns []string
 	format  *choice
 }
 
@@ -65,10 +67,10 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	f.StringSliceVar(&o.filter.Rules, "rule", nil, "of these rules")
 	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these owners")
 	f.StringSliceVar(&o.filter.Severities, "severity", nil, "of these severities: high, medium, low")
-	f.StringSliceVar(&o.filter.States, "state", nil, "in these states: new, open, gone (default: new and open)")
-	f.StringVar(&o.filter.Workload, "workload", "", "about this workload")
-	f.StringVar(&o.filter.Node, "node", "", "about this node")
-	f.StringVar(&o.since, "since", "", "confirmed after this time; with --what-if: history from then on (default 1d)")
+	f.StringSliceVarP(&o.filter.States, "state", "s", nil, "in these states: new, open, gone (default: new and open)")
+	f.StringVarP(&o.filter.Workload, "workload", "j", "", "about this workload: slurm/4711, or the number of a batch job")
+	f.StringVarP(&o.filter.Node, "node", "N", "", "about this node")
+	f.StringVarP(&o.since, "since", "S", "", "confirmed after this time; with --what-if: history from then on (default 1d)")
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
 	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
@@ -76,11 +78,12 @@ while it lasts and gone when it is no longer confirmed. The thresholds are a pol
 	o.by = &choice{words: []string{"owner"}}
 	f.Var(o.by, "by", "owner: one line for each owner, with what was wasted")
 	complete(cmd, "by", o.by.words...)
+	addColumns[client.Finding](cmd, &o.columns)
 	o.format = addFormat(cmd, "table", "json", "csv")
 	complete(cmd, "rule", misuse.Rules()...)
 	complete(cmd, "severity", "high", "medium", "low")
 	complete(cmd, "state", "new", "open", "gone")
-	completeOwners(cmd, g)
+	completeNames(cmd, g, "owner", "node")
 	cmd.AddCommand(findingsPolicy(g), findingsAck(g), findingsMute(g))
 	return cmd
 }
@@ -93,6 +96,11 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	if err != nil {
 		return err
 	}
+	columns, err := columnsOf[client.Finding](o.columns, findingWords())
+	if err != nil {
+		return err
+	}
+	o.filter.Workload = batchID(o.filter.Workload)
 	if o.explain != "" {
 		if rule, ok := misuse.RuleOf(o.explain); ok {
 			return explainRule(cmd, g, rule)
@@ -113,16 +121,37 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 		return whatIf(cmd, g, c, o, since)
 	}
 	o.filter.Since = since
-	if o.all {
-		o.filter.Muted = true
-		if len(o.filter.States) == 0 {
-			o.filter.States = []string{"new", "open", "gone"}
-		}
-	}
-	list, err := c.Findings(cmd.Context(), o.filter)
+	list, err := o.list(cmd.Context(), c, g.now())
 	if err != nil {
 		return err
 	}
+	return printFindings(g, o, list, columns)
+}
+
+// list asks for the findings; without any, a name that nobody has met is an error.
+func (o *findingsOptions) list(ctx context.Context, c *client.Client, now time.Time) (client.FindingList, error) {
+	f := o.filter
+	if o.all {
+		f.Muted = true
+		if len(f.States) == 0 {
+			f.States = []string{"new", "open", "gone"}
+		}
+	}
+	list, err := c.Findings(ctx, f)
+	if err != nil || len(list.Findings) > 0 {
+		return list, err
+	}
+	of := named{"owner": f.Owners}
+	if f.Workload != "" {
+		of["id"] = []string{f.Workload}
+	}
+	if f.Node != "" {
+		of["node"] = []string{f.Node}
+	}
+	return list, strangeNames(ctx, c, now, of)
+}
+
+func printFindings(g *globals, o findingsOptions, list client.FindingList, columns []string) error {
 	if o.by.value != "" && len(list.Findings) > 0 {
 		return findingOwners(g, o.format.value, list)
 	}
@@ -130,7 +159,10 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	case "json":
 		return printJSON(g, list.Findings)
 	case "csv":
-		return client.WriteCSV(g.stdout, list.Findings)
+		return client.WriteCSV(g.stdout, list.Findings, columns...)
+	}
+	if len(columns) > 0 && len(list.Findings) > 0 {
+		return choose(g, g.screen(), list.Findings, columns, nil)
 	}
 	if len(list.Findings) == 0 {
 		said := "Nothing was found."
@@ -172,7 +204,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 
 func findingsTable(g *globals, list []client.Finding) error {
 	t := term.NewTable(term.Column{Title: "ID"}, term.Column{Title: "SEVERITY"}, term.Column{Title: "RULE"}, term.Column{Title: "OWNER", Shrink: 8},
-		term.Column{Title: "ABOUT", Shrink: 12}, term.Column{Title: "WHAT", Shrink: 24}, term.Column{Title: "SINCE", Optional: 2}, term.Column{Title: "STATE", Optional: 1})
+		term.Column{Title: "ABOUT"}, term.Column{Title: "WHAT", Shrink: 24}, term.Column{Title: "SINCE", Optional: 2}, term.Column{Title: "STATE", Optional: 1})
 	for _, f := range list {
 		state := f.State
 		if f.MutedUntil != nil && f.MutedUntil.After(g.now()) {

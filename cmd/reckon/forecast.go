@@ -65,7 +65,7 @@ what is kept.`,
 	f.BoolVar(&steps, "steps", false, "a line for each hour")
 	format = addFormat(cmd, "table", "json", "csv")
 	cmd.MarkFlagsMutuallyExclusive("node", "owner")
-	completeOwners(cmd, g)
+	completeNames(cmd, g, "owner")
 	return cmd
 }
 

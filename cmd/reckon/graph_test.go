@@ -55,7 +55,7 @@ func TestGraphCommands(t *testing.T) {
 		{"x", []string{"put", "urn:a"}, 2, "line 1"},
 		{"", []string{"ls"}, 0, "urn:b/with space"},
 		{"", []string{"get", "urn:a"}, 0, "rk:name \"a\""},
-		{"", []string{"get", "urn:none"}, 1, "no such subgraph"},
+		{"", []string{"get", "urn:none"}, 2, "no such subgraph"},
 		{"", []string{"query", "SELECT ?o { <urn:b> <urn:p> ?o }"}, 0, "O\n5"},
 		{"", []string{"query", "ASK { <urn:b> <urn:p> 5 }"}, 0, "yes"},
 		{"", []string{"query", "SELECT ?o { <urn:b> <urn:p> ?o }", "--format", "csv"}, 0, "o\r\n5"},
@@ -65,7 +65,7 @@ func TestGraphCommands(t *testing.T) {
 		{"", []string{"walk", "urn:nothing"}, 1, "graph ls"},
 		{"", []string{"export"}, 0, "<urn:b> <urn:p> \"5\"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:reckon:subgraph/urn%3Ab%2Fwith%20space> .\n"},
 		{"", []string{"export", "--vocabulary", "glaciation"}, 1, "--graph-compatible"},
-		{"", []string{"rm", "urn:a", "urn:none"}, 1, "no such subgraph"},
+		{"", []string{"rm", "urn:a", "urn:none"}, 2, "no such subgraph"},
 		{"", []string{"ls", "--format", "json"}, 0, "\"statements\": 2"},
 	} {
 		status, out := run(c.in, c.args...)

@@ -105,7 +105,7 @@ owner and name instead.`,
 	cmd.Flags().StringVar(&o.logs.loki, "loki", "", "address of Loki for --logs, such as http://loki:3100 (default RECKON_LOKI)")
 	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "", "LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+defaultSelector+"')")
 	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff", "logs")
-	completeOwners(cmd, g)
+	completeNames(cmd, g, "owner")
 	for _, other := range []string{"trace", "email-text", "seff", "logs"} {
 		cmd.MarkFlagsMutuallyExclusive("by", other)
 	}

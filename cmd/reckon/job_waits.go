@@ -91,8 +91,8 @@ func (p *page) asks(w client.Workload) {
 // waitingTable lists workloads that all wait: since when, for what, and why.
 func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	t := term.NewTable(
-		term.Column{Title: "WORKLOAD", Shrink: 18},
-		term.Column{Title: "NAME", Shrink: 8, Optional: 1},
+		term.Column{Title: "NAME", Shrink: 8},
+		term.Column{Title: "WORKLOAD"},
 		term.Column{Title: "OWNER", Shrink: 8},
 		term.Column{Title: "ACCOUNT", Shrink: 8, Optional: 3},
 		term.Column{Title: "PARTITION", Shrink: 8, Optional: 2},
@@ -107,7 +107,7 @@ func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	)
 	for _, w := range list {
 		since := now.Sub(submitted(w)).Seconds()
-		t.Add(w.ID, shortName(w), w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since), term.Cores(w.RequestCores),
+		t.Add(calledName(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since), term.Cores(w.RequestCores),
 			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Seconds(w.RequestSeconds), cmp.Or(w.Reason, term.Unknown))
 	}
 	return t

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/term"
 	"reckon/workload"
 )
@@ -54,6 +56,7 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
   reckon jobs --owner alice --sort memory      by peak memory
   reckon jobs --kind slurm --name 'train*' --since 2026-11-01
   reckon jobs --since 7d --min-cpu 3600 --format csv > week.csv
+  reckon jobs -u alice -S 7d -s F,OOM,TO       as with sacct: what failed in a week
   reckon jobs -j 4711 -o id,state,elapsed,cores_p95,memory_needed_peak_bytes
   reckon jobs --format json | jq '.[].id'`,
 		Args:              cobra.NoArgs,
@@ -68,13 +71,13 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 	f.StringSliceVarP(&o.filter.Owners, "owner", "u", nil, "of these users or namespaces")
 	f.StringSliceVarP(&o.filter.IDs, "id", "j", nil, "with these ids, every run of them: slurm/4711, or the number of a batch job")
 	f.StringSliceVar(&o.filter.Kinds, "kind", nil, "of these kinds: "+strings.Join(kindWords(), ", "))
-	f.StringSliceVar(&o.filter.Nodes, "node", nil, "that ran on these nodes")
+	f.StringSliceVarP(&o.filter.Nodes, "node", "N", nil, "that ran on these nodes")
 	f.StringVar(&o.filter.Name, "name", "", "with a name that matches this shell pattern, such as 'train*'")
 	f.StringVar(&o.filter.Command, "command", "", "whose program matches this shell pattern, such as 'python*'")
-	f.StringSliceVar(&o.filter.Accounts, "account", nil, "charged to these accounts")
-	f.StringSliceVar(&o.filter.Partitions, "partition", nil, "of these partitions")
+	f.StringSliceVarP(&o.filter.Accounts, "account", "A", nil, "charged to these accounts")
+	f.StringSliceVarP(&o.filter.Partitions, "partition", "p", nil, "of these partitions")
 	f.StringSliceVar(&o.filter.Sites, "site", nil, "at these sites or clusters")
-	f.StringSliceVar(&o.filter.States, "state", nil, "in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like; Slurm's abbreviations such as OOM will do")
+	f.StringSliceVarP(&o.filter.States, "state", "s", nil, "in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like; Slurm's abbreviations such as OOM will do")
 	f.StringVarP(&o.since, "since", "S", "24h", "that existed after this time: 2h, 7d, 2026-11-21, or RFC 3339")
 	f.StringVarP(&o.until, "until", "E", "", "that existed before this time")
 	f.Float64Var(&o.filter.MinCPU, "min-cpu", 0, "that used at least this many CPU seconds")
@@ -82,12 +85,12 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 	f.StringVar(&o.sort, "sort", "cpu", "by cpu, cores, memory, start, end, seen, read, write, gpu, energy, wait, processes, or any key of the JSON (- in front: descending)")
 	f.IntVar(&o.limit, "limit", 50, "at most this many, 0 for all (default 50 in a table, all in json and csv)")
 	f.Lookup("limit").DefValue = "0"
-	f.StringSliceVarP(&o.columns, "columns", "o", nil, "these columns of the table or of CSV: keys of the JSON, short words as of --sort, or sacct's (JobID,User,State,Elapsed,TotalCPU,MaxRSS)")
+	addColumns[client.Workload](cmd, &o.columns)
+	f.Lookup("columns").Usage = "these columns of the table or of CSV: keys of the JSON, short words as of --sort, or sacct's (JobID,User,State,Elapsed,TotalCPU,MaxRSS)"
 	o.format = addFormat(cmd, "table", "json", "csv")
-	complete(cmd, "columns", client.Columns[client.Workload]()...)
 	complete(cmd, "kind", kindWords()...)
 	complete(cmd, "state", client.States()...)
-	completeOwners(cmd, g)
+	completeNames(cmd, g, "owner", "account", "partition", "node", "site")
 	words := append([]string{}, client.SortKeys()...)
 	for w := range sortWords() {
 		words = append(words, w)
@@ -97,15 +100,21 @@ for what was not measured. Ask ` + "`reckon job ID`" + ` for one of them in full
 	return cmd
 }
 
+// batchID is the id of a workload, of which a batch job may be given by its number.
+func batchID(id string) string {
+	if id == "" || strings.Contains(id, "/") {
+		return id
+	}
+	return string(workload.MakeID(workload.Slurm, id))
+}
+
 const everything = 100_000 // what the server sends at most
 
 func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	f := o.filter
 	f.IDs = slices.Clone(f.IDs)
 	for i, id := range f.IDs {
-		if !strings.Contains(id, "/") {
-			f.IDs[i] = string(workload.MakeID(workload.Slurm, id))
-		}
+		f.IDs[i] = batchID(id)
 	}
 	var err error
 	if f.Until, err = moment("until", o.until, now); err != nil {
@@ -116,6 +125,9 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	}
 	if f.Since, err = moment("since", o.since, now); err != nil {
 		return f, err
+	}
+	if len(f.IDs) > 0 && !o.sinceSet {
+		f.Since = time.Time{} // whoever names a job means it, whenever it ran
 	}
 	if !f.Until.IsZero() && f.Until.Before(f.Since) {
 		return f, &usageError{fmt.Errorf("--until %s is before --since %s; give a later time", o.until, o.since)}
@@ -147,12 +159,15 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 	if err != nil {
 		return err
 	}
-	columns, err := readColumns(o.columns)
+	columns, err := columnsOf[client.Workload](o.columns, jobWords())
 	if err != nil {
 		return err
 	}
 	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Workloads(ctx, f)
+		if err == nil && len(list.Workloads) == 0 {
+			err = strangeNames(ctx, c, g.now(), named{"owner": f.Owners, "account": f.Accounts, "partition": f.Partitions, "node": f.Nodes, "site": f.Sites, "id": f.IDs})
+		}
 		return shown{json: orEmpty(list.Workloads), rows: len(list.Workloads), missing: list.Missing,
 			empty: "no workload matches; a longer --since or fewer filters show more",
 			csv:   func(w io.Writer) error { return client.WriteCSV(w, list.Workloads, columns...) },
@@ -165,7 +180,9 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 	table := marks.jobs
 	switch {
 	case len(columns) > 0:
-		table = func(list []client.Workload, now time.Time) *term.Table { return marks.columns(list, columns, now) }
+		table = func(list []client.Workload, now time.Time) *term.Table {
+			return picked(marks, list, columns, func(w *client.Workload) figure.Degrees { return w.Exactness }, now)
+		}
 	case !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !waits(w) }):
 		table = waitingTable
 	}
@@ -183,8 +200,8 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 
 func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	t := term.NewTable(
-		term.Column{Title: "WORKLOAD", Shrink: 18},
-		term.Column{Title: "NAME", Shrink: 8, Optional: 1},
+		term.Column{Title: "NAME", Shrink: 8},
+		term.Column{Title: "WORKLOAD"},
 		term.Column{Title: "OWNER", Shrink: 8},
 		term.Column{Title: "NODES", Shrink: 8, Optional: 7},
 		term.Column{Title: "START", Optional: 4},
@@ -202,12 +219,17 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 	)
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
-		t.Add(w.ID, shortName(w), w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
+		t.Add(calledName(w), w.ID, w.Owner, nodeList(w.Nodes), term.Clock(w.Start, now),
 			term.Seconds(&w.WallSeconds), is("cpu_seconds", term.Seconds(w.CPUSeconds)), is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
 			is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)), is("io_read_bytes", term.Bytes(w.ReadBytes)), is("io_write_bytes", term.Bytes(w.WriteBytes)),
 			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Joules(w.EnergyJoules)), is("processes", term.Number(w.Processes)), state(w))
 	}
 	return t
+}
+
+// calledName is what a person calls the workload: its name, else what it runs, else the last word of its id.
+func calledName(w client.Workload) string {
+	return cmp.Or(w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
 }
 
 // shortName is the name where it says more than the id.

@@ -76,10 +76,13 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 		return fmt.Errorf("no node %q: no node has reported in the last day; start an agent with `reckon up` or reckon-agent", name)
 	case len(found) == 0:
 		slices.Sort(names)
+		if near := client.Nearest(name, names, 3); len(near) > 0 {
+			return &usageError{fmt.Errorf("no node %q reported in the last day; did you mean %s?", name, strings.Join(near, " or "))}
+		}
 		if len(names) > 10 {
 			names = append(names[:10], fmt.Sprintf("and %d more", len(names)-10))
 		}
-		return fmt.Errorf("no node %q reported in the last day; there are %s", name, strings.Join(names, ", "))
+		return &usageError{fmt.Errorf("no node %q reported in the last day; there are %s", name, strings.Join(names, ", "))}
 	}
 	d := nodeDetail{Node: found[0], Hours: []client.Usage{}}
 	if format == "csv" {
@@ -241,13 +244,13 @@ func printOn(s term.Screen, title, empty string, list []client.Workload, total i
 		return err
 	}
 	t := term.NewTable(
-		term.Column{Title: "ID", Shrink: 14}, term.Column{Title: "OWNER", Shrink: 6}, term.Column{Title: "NAME", Shrink: 8, Optional: 2}, term.Column{Title: "STATE"},
+		term.Column{Title: "NAME", Shrink: 8}, term.Column{Title: "WORKLOAD"}, term.Column{Title: "OWNER", Shrink: 6}, term.Column{Title: "STATE"},
 		term.Column{Title: "START"}, term.Column{Title: "CORES", Right: true}, term.Column{Title: "CPU TIME", Right: true}, term.Column{Title: "MEMORY PEAK", Right: true, Optional: 1},
 		term.Column{Title: "NODES", Right: true, Optional: 3})
 	for i := range list {
 		w := &list[i]
 		state := cmp.Or(w.State, map[bool]string{true: "running", false: "ended"}[w.Running])
-		t.Add(w.ID, cmp.Or(w.Owner, term.Unknown), w.Name, state, term.Clock(w.Start, now), term.Cores(w.CoresMean), term.Seconds(w.CPUSeconds), term.Bytes(w.MemoryPeakBytes), fmt.Sprint(len(w.Nodes)))
+		t.Add(calledName(*w), w.ID, cmp.Or(w.Owner, term.Unknown), state, term.Clock(w.Start, now), term.Cores(w.CoresMean), term.Seconds(w.CPUSeconds), term.Bytes(w.MemoryPeakBytes), fmt.Sprint(len(w.Nodes)))
 	}
 	return t.Print(s)
 }

@@ -15,8 +15,14 @@ import (
 	"reckon/internal/term"
 )
 
+type nodesOptions struct {
+	nodes, partitions, states []string
+	columns                   []string
+	format                    *choice
+}
+
 func newNodes(g *globals) *cobra.Command {
-	var format *choice
+	var o nodesOptions
 	cmd := &cobra.Command{
 		Use:   "nodes [NODE]",
 		Short: "List machines: state, load now, last day and week, and room for what waits",
@@ -34,6 +40,8 @@ server); of one without an agent only what Slurm says is known, and its state sa
 Why Slurm drained a machine or has it down stands below the table.`,
 		Example: `  reckon nodes
   reckon nodes gpu17
+  reckon nodes -p gpu -s idle,drained         of a partition, as with sinfo
+  reckon nodes -o node,cores,cores_used,power_watts
   reckon nodes --format csv
   reckon nodes --format json | jq '.[] | select(.up | not) | .node'`,
 		Args: cobra.MaximumNArgs(1),
@@ -45,22 +53,91 @@ Why Slurm drained a machine or has it down stands below the table.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return runNode(cmd.Context(), g, args[0], format.value)
+				return runNode(cmd.Context(), g, args[0], o.format.value)
 			}
-			return runNodes(cmd.Context(), g, format.value)
+			return runNodes(cmd.Context(), g, o)
 		},
 	}
-	format = addFormat(cmd, "table", "json", "csv")
+	f := cmd.Flags()
+	f.StringSliceVarP(&o.nodes, "node", "N", nil, "these nodes")
+	f.StringSliceVarP(&o.partitions, "partition", "p", nil, "of these partitions of the batch system")
+	f.StringSliceVarP(&o.states, "state", "s", nil, "in these states: up, down, or a word of the batch system such as idle, mixed, allocated, drain")
+	addColumns[client.Node](cmd, &o.columns)
+	o.format = addFormat(cmd, "table", "json", "csv")
+	completeNames(cmd, g, "node", "partition")
+	complete(cmd, "state", "up", "down", "idle", "mixed", "allocated", "drain", "drained")
 	return cmd
 }
 
-func runNodes(ctx context.Context, g *globals, format string) error {
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (shown, error) {
+func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
+	columns, err := columnsOf[client.Node](o.columns, nodeWords())
+	if err != nil {
+		return err
+	}
+	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Nodes(ctx)
-		return shown{json: orEmpty(list.Nodes), csv: csvOf(list.Nodes), rows: len(list.Nodes), missing: list.Missing,
+		if err != nil {
+			return shown{}, err
+		}
+		nodes, err := o.pick(list.Nodes)
+		return shown{json: orEmpty(nodes), csv: csvOf(nodes, columns...), rows: len(nodes), missing: list.Missing,
 			empty: "no node has reported yet; wait for the first export, or start an agent with `reckon up` or reckon-agent",
-			print: func(s term.Screen) error { return printNodes(s, list.Nodes, g.now()) }}, err
+			print: func(s term.Screen) error {
+				if len(columns) > 0 {
+					return choose(g, s, nodes, columns, nil)
+				}
+				return printNodes(s, nodes, g.now())
+			}}, err
 	})
+}
+
+// pick keeps the nodes that were asked for. A name, partition or state that no node has is an error.
+func (o *nodesOptions) pick(nodes []client.Node) ([]client.Node, error) {
+	keep := func(what string, wanted []string, of func(*client.Node) []string) error {
+		var met []string
+		for i := range nodes {
+			met = append(met, of(&nodes[i])...)
+		}
+		for _, w := range wanted {
+			if !slices.Contains(met, strings.ToLower(w)) && len(nodes) > 0 {
+				slices.Sort(met)
+				return &usageError{fmt.Errorf("no node with %s %q%s", what, w, orAll(w, slices.Compact(met)))}
+			}
+		}
+		if len(wanted) > 0 {
+			nodes = slices.DeleteFunc(nodes, func(n client.Node) bool {
+				return !slices.ContainsFunc(of(&n), func(word string) bool {
+					return slices.ContainsFunc(wanted, func(w string) bool { return strings.EqualFold(w, word) })
+				})
+			})
+		}
+		return nil
+	}
+	lower := func(words ...string) []string {
+		for i := range words {
+			words[i] = strings.ToLower(words[i])
+		}
+		return words
+	}
+	if err := keep("the name", o.nodes, func(n *client.Node) []string { return lower(n.Node, n.Site+"/"+n.Node) }); err != nil {
+		return nil, err
+	}
+	if err := keep("the partition", o.partitions, func(n *client.Node) []string {
+		if n.Batch == nil {
+			return nil
+		}
+		return lower(slices.Clone(n.Batch.Partitions)...)
+	}); err != nil {
+		return nil, err
+	}
+	err := keep("the state", o.states, func(n *client.Node) []string {
+		words := []string{map[bool]string{true: "up", false: "down"}[n.Up]}
+		if n.Batch != nil {
+			words = append(append(words, n.Batch.State), n.Batch.Flags...)
+		}
+		return lower(words...)
+	})
+	return nodes, err
 }
 
 func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -14,7 +17,7 @@ import (
 
 func newReport(g *globals) *cobra.Command {
 	var period, format *choice
-	var until, output, site string
+	var since, until, output, site, owner string
 	var public bool
 	table := &choice{value: "owners", words: reportTables}
 	cmd := &cobra.Command{
@@ -23,10 +26,15 @@ func newReport(g *globals) *cobra.Command {
 		Long: `Write one HTML page on how the site was used: utilisation, busy hours, owners,
 software, waste, energy and up-time. The page needs nothing else and no network,
 follows light and dark, and prints. --public removes names of owners, accounts,
-programs and nodes.`,
+programs and nodes.
+
+With --owner it is of one owner: used, allocated and lost beside the time before, what
+failed, what the next runs should ask for, and what was found; --format text fits a
+mail. The server shows the same at /report, and mails it with --digest weekly.`,
 		Example: `  reckon report --period month -o november.html
   reckon report --period month --until 2026-11-01 --public -o october.html
   reckon report --period year --format json | jq .total
+  reckon report --owner alice -o alice.html     one owner, the last week, to be mailed
   reckon report --period week --format csv > owners.csv
   reckon report --format csv --table software > software.csv`,
 		Args:              cobra.NoArgs,
@@ -35,18 +43,30 @@ programs and nodes.`,
 			if cmd.Flags().Changed("table") && format.value != "csv" {
 				return &usageError{fmt.Errorf("--table %s is for --format csv; html and json hold all tables", table.value)}
 			}
+			if owner != "" {
+				if cmd.Flags().Changed("period") || public || format.value == "csv" {
+					return &usageError{errors.New("--owner takes --since and --until, in html, text or json")}
+				}
+				return runOwnerReport(cmd.Context(), g, owner, since, until, format.value, output)
+			}
+			if format.value == "text" || cmd.Flags().Changed("since") {
+				return &usageError{errors.New("--since and --format text are for --owner")}
+			}
 			return runReport(cmd.Context(), g, period.value, format.value, table.value, until, output, site, public)
 		},
 	}
 	f := cmd.Flags()
 	period = &choice{value: "month", words: client.Periods()}
 	f.Var(period, "period", "length of time up to its end: "+strings.Join(period.words, ", "))
-	f.StringVar(&until, "until", "", "end of the period (default now)")
+	f.StringVarP(&owner, "owner", "u", "", "of this owner")
+	f.StringVarP(&since, "since", "S", "7d", "begin of the report on an owner")
+	f.StringVarP(&until, "until", "E", "", "end of the period (default now)")
 	f.BoolVar(&public, "public", false, "remove names")
 	f.StringVar(&site, "title", "", "name of the site in the heading")
 	f.StringVarP(&output, "output", "o", "", "write into this file (default standard output)")
-	format = addFormat(cmd, "html", "json", "csv")
+	format = addFormat(cmd, "html", "json", "csv", "text")
 	f.Var(table, "table", "with --format csv: "+strings.Join(table.words, ", "))
+	completeNames(cmd, g, "owner")
 	complete(cmd, "period", period.words...)
 	complete(cmd, "table", table.words...)
 	return cmd
@@ -76,19 +96,11 @@ func runReport(ctx context.Context, g *globals, period, format, table, until, ou
 		return err
 	}
 	g.partial(r.Missing)
-	w := g.stdout
-	if output != "" && output != "-" {
-		f, failed := os.Create(output)
-		if failed != nil {
-			return fmt.Errorf("write the report: %w", failed)
-		}
-		defer func() {
-			if e := f.Close(); err == nil && e != nil {
-				err = fmt.Errorf("write the report: %w", e)
-			}
-		}()
-		w = f
+	w, done, err := g.into(output)
+	if err != nil {
+		return err
 	}
+	defer func() { err = cmp.Or(err, done()) }()
 	switch format {
 	case "json":
 		return writeJSON(w, r)
@@ -96,4 +108,43 @@ func runReport(ctx context.Context, g *globals, period, format, table, until, ou
 		return client.WriteCSV(w, reportTable(&r, table))
 	}
 	return report.Write(w, &r, site)
+}
+
+// into is where a report is written: a file, or standard output without a name. The function closes it.
+func (g *globals) into(name string) (io.Writer, func() error, error) {
+	if name == "" || name == "-" {
+		return g.stdout, func() error { return nil }, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write the report: %w", err)
+	}
+	return f, func() error {
+		if err := f.Close(); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+		return nil
+	}, nil
+}
+
+// runOwnerReport writes the report on one owner.
+func runOwnerReport(ctx context.Context, g *globals, owner, since, until, format, output string) (err error) {
+	r, err := ownerReport(ctx, g, owner, since, until)
+	if err != nil {
+		return err
+	}
+	g.partial(r.Missing)
+	w, done, err := g.into(output)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, done()) }()
+	switch format {
+	case "json":
+		return writeJSON(w, r)
+	case "text":
+		_, err := io.WriteString(w, report.Text(&r))
+		return err
+	}
+	return report.WriteOwner(w, &r)
 }

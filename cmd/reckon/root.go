@@ -56,6 +56,7 @@ To begin, start it on the machine you sit at and ask it:
 
   reckon up              measure this machine, keep the figures, answer questions
   reckon top             who uses what right now
+  reckon me              your own work: used, allocated, what failed, what to do
   reckon jobs            who used how much
   reckon job ID          what happened with one job
 
@@ -79,6 +80,7 @@ To measure one command, no server is needed:
 		newStress(g),
 		newSimulate(g),
 		newPush(g),
+		newMe(g),
 		newJobs(g),
 		newJob(g),
 		newScale(g),
@@ -111,6 +113,7 @@ To measure one command, no server is needed:
 		newToken(g),
 		newAudit(g),
 		newVersion(g),
+		newMan(),
 	)
 	root.InitDefaultCompletionCmd()
 	group(root)
@@ -119,14 +122,22 @@ To measure one command, no server is needed:
 	return root
 }
 
-// group sorts the commands of the help text by who needs them.
+// groups are the headings of the help text with the commands below each, by what people come for.
+func groups() []struct{ id, title, commands string } {
+	return []struct{ id, title, commands string }{
+		{"ask", "Ask:", "me top jobs job scale nodes usage report findings alerts fit forecast rank rightsize anomalies correlate query graph"},
+		{"run", "Run:", "up run push stress simulate experiment dataset"},
+		{"operate", "Operate:", "serve import export power catalogue node verify backup restore migrate"},
+		{"administer", "Administer:", "user token audit"},
+		{"other", "Other:", "completion help version"},
+	}
+}
+
+// group sorts the commands of the help text under the headings.
 func group(root *cobra.Command) {
-	for _, g := range []struct{ id, title, commands string }{
-		{"core", "Core:", "up run top jobs job scale nodes usage findings query"},
-		{"site", "Site:", "report fit power alerts graph push import export"},
-		{"admin", "Admin:", "serve user token audit catalogue verify node backup restore migrate"},
-		{"lab", "Lab:", "stress simulate experiment dataset correlate"},
-	} {
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, cmd := range root.Commands() {
 			if slices.Contains(strings.Fields(g.commands), cmd.Name()) {
@@ -172,8 +183,8 @@ func execute(ctx context.Context, d deps, args []string) int {
 	switch {
 	case errors.As(err, &coded):
 		code = coded.ExitCode()
-	case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
-		code = 2
+	case errors.As(err, &refused) && (refused.Status == http.StatusBadRequest || refused.Status == http.StatusNotFound):
+		code = 2 // a wrong parameter, or the name of something that there is not
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return 130 // ended by a signal, as shells say it

@@ -21,9 +21,9 @@ type shown struct {
 	print func(term.Screen) error
 }
 
-// csvOf writes rows as CSV.
-func csvOf[R any](rows []R) func(io.Writer) error {
-	return func(w io.Writer) error { return client.WriteCSV(w, rows) }
+// csvOf writes rows as CSV, all columns or those that were chosen.
+func csvOf[R any](rows []R, columns ...string) func(io.Writer) error {
+	return func(w io.Writer) error { return client.WriteCSV(w, rows, columns...) }
 }
 
 // show asks the server and writes the answer by format: table, json or csv.

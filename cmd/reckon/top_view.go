@@ -176,18 +176,14 @@ func (m *topModel) arrow() string {
 	return "▼"
 }
 
-// label is what a person calls the workload: its id, its part, and its name where it
-// says more.
+// label is what a person calls the workload: its name where the id does not end with it, its id, and its part.
 func label(w *client.LiveWorkload) string {
 	s := w.ID
-	if strings.HasPrefix(s, "group/") && w.Name != "" {
-		return w.Name + " " + s
+	if w.Name != "" && !strings.HasSuffix(w.ID, "/"+w.Name) {
+		s = w.Name + " " + s
 	}
 	if w.Part != "" {
 		s += " " + w.Part
-	}
-	if w.Name != "" && !strings.HasSuffix(w.ID, "/"+w.Name) {
-		s += " " + w.Name
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
+	"reckon/figure"
 	"reckon/internal/term"
 )
 
@@ -24,6 +25,7 @@ type usageOptions struct {
 	sort         *choice
 	figures      []string
 	limit        int
+	columns      []string
 	format       *choice
 }
 
@@ -66,24 +68,25 @@ that used most in it. "-" stands for what was not measured. Times are UTC.`,
 	o.heatmap = &choice{words: []string{"hour-of-week"}}
 	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are")
 	f.StringSliceVarP(&o.query.Owners, "owner", "u", nil, "of these owners")
-	f.StringSliceVar(&o.query.Accounts, "account", nil, "charged to these accounts")
-	f.StringSliceVar(&o.query.Partitions, "partition", nil, "of these partitions")
+	f.StringSliceVarP(&o.query.Accounts, "account", "A", nil, "charged to these accounts")
+	f.StringSliceVarP(&o.query.Partitions, "partition", "p", nil, "of these partitions")
 	f.StringSliceVar(&o.query.Kinds, "kind", nil, "of these kinds of workloads")
-	f.StringSliceVar(&o.query.Nodes, "node", nil, "of these nodes, with --by node")
+	f.StringSliceVarP(&o.query.Nodes, "node", "N", nil, "of these nodes, with --by node")
 	f.StringSliceVar(&o.query.Sites, "site", nil, "of these sites")
 	f.StringVar(&o.query.Command, "command", "", "of programs that match this shell pattern, such as 'python*'")
 	o.sort = &choice{value: "cpu", words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
 	f.Var(o.sort, "sort", "by "+strings.Join(o.sort.words, ", ")+", most first within each stretch of time")
 	f.StringSliceVar(&o.figures, "figure", nil, "only these figures, each with its share of the total: network, read, write, io-wait, energy, cpu, cpu-wait, memory, gpu, processes, held, started, wait, or a key of the API")
 	f.IntVar(&o.limit, "limit", 0, "at most this many rows for each stretch of time in a table, 0 for all")
+	addColumns[client.Usage](cmd, &o.columns)
 	o.format = addFormat(cmd, "table", "json", "csv")
 	complete(cmd, "by", client.UsageDimensions()...)
 	complete(cmd, "per", o.span.words...)
 	complete(cmd, "heatmap", o.heatmap.words...)
 	complete(cmd, "sort", o.sort.words...)
-	complete(cmd, "figure", slices.Sorted(maps.Keys(usageWords()))...)
+	complete(cmd, "figure", slices.Sorted(maps.Keys(figureWords()))...)
 	complete(cmd, "kind", kindWords()...)
-	completeOwners(cmd, g)
+	completeNames(cmd, g, "owner", "account", "partition", "node", "site")
 	return cmd
 }
 
@@ -132,14 +135,24 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 			return err
 		}
 	}
+	columns, err := columnsOf[client.Usage](o.columns, usageWords())
+	if err != nil {
+		return err
+	}
 	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (shown, error) {
 		list, err := c.Usage(ctx, q)
+		if err == nil && len(list.Rows) == 0 {
+			err = strangeNames(ctx, c, g.now(), named{"owner": q.Owners, "account": q.Accounts, "partition": q.Partitions, "node": q.Nodes, "site": q.Sites})
+		}
 		sortUsage(list.Rows, o.sort.value)
-		return shown{json: list, csv: csvOf(list.Rows), rows: len(list.Rows), missing: list.Missing,
+		return shown{json: list, csv: csvOf(list.Rows, columns...), rows: len(list.Rows), missing: list.Missing,
 			empty: "nothing was used that matches; a longer --since or fewer filters show more",
 			print: func(s term.Screen) error {
 				if q.Span == "hour-of-week" {
 					return printWeek(s, list)
+				}
+				if len(columns) > 0 {
+					return choose(g, s, list.Rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness })
 				}
 				m := marked{}
 				table := m.usage

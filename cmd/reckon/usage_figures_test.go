@@ -40,7 +40,7 @@ func TestUsageFigures(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, got, want[min(i, len(want)-1)])
 		}
 	}
-	for word := range usageWords() {
+	for word := range figureWords() {
 		if _, err := usageFigure(word); err != nil {
 			t.Error(err)
 		}

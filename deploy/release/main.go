@@ -13,6 +13,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"flag"
@@ -162,18 +163,55 @@ func (r *release) build(ctx context.Context, arch, tags, name, dir string) (stri
 // commands are what is built.
 var commands = []string{"reckon", "reckon-agent"}
 
-// completions lets a binary of this machine write what shells read.
+// completions lets a binary of this machine write what shells read, and the manual pages.
 func (r *release) completions(ctx context.Context, dir string) error {
 	bin, err := r.build(ctx, runtime.GOARCH, "", "reckon", dir)
 	if err != nil {
 		return err
 	}
-	text, err := exec.CommandContext(ctx, bin, "completion", "bash").Output()
-	if err != nil {
-		return fmt.Errorf("reckon completion: %w", err)
-	}
 	if err := os.MkdirAll(filepath.Join(dir, "completions"), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "completions", "reckon.bash"), text, 0o644)
+	for shell, file := range map[string]string{"bash": "reckon.bash", "zsh": "_reckon", "fish": "reckon.fish"} {
+		text, err := exec.CommandContext(ctx, bin, "completion", shell).Output()
+		if err != nil {
+			return fmt.Errorf("reckon completion %s: %w", shell, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "completions", file), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return r.manuals(ctx, bin, filepath.Join(dir, "man"))
+}
+
+// manuals writes the manual pages, packed as Debian's policy wants them.
+func (r *release) manuals(ctx context.Context, bin, dir string) error {
+	if text, err := exec.CommandContext(ctx, bin, "man", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("reckon man: %w: %s", err, text)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		var packed bytes.Buffer
+		w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression) // without a time: the same input gives the same file
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+		if err := os.WriteFile(page+".gz", packed.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,7 +97,7 @@ func words(q *query, name string, known []string) []string {
 	list := q.list(name)
 	for _, w := range list {
 		if !slices.Contains(known, w) {
-			q.bad(name, w, fmt.Sprintf("give some of %v", known))
+			q.strange(name, w, "give some of", known)
 		}
 	}
 	return list
@@ -109,7 +108,7 @@ func ruleNames(q *query) (out []string) {
 	for _, w := range q.list("rule") {
 		name, ok := misuse.RuleOf(w)
 		if !ok {
-			q.bad("rule", w, fmt.Sprintf("give some of %v", misuse.Rules()))
+			q.strange("rule", w, "give some of", misuse.Rules())
 		}
 		out = append(out, name)
 	}

@@ -63,7 +63,7 @@ func parse(r *http.Request, params []param) (*query, error) {
 			accepted := "this address takes no parameters"
 			if len(names) > 0 {
 				accepted = "accepted: " + strings.Join(names, ", ")
-				if near := nearest(key, names, 1); len(near) > 0 {
+				if near := client.Nearest(key, names, 1); len(near) > 0 {
 					accepted = fmt.Sprintf("did you mean %s? %s", near[0], accepted)
 				}
 			}
@@ -74,6 +74,15 @@ func parse(r *http.Request, params []param) (*query, error) {
 		}
 	}
 	return &query{values: values, now: time.Now()}, nil
+}
+
+// strange refuses a value that is none of some words, and names the one that was perhaps meant.
+func (q *query) strange(name, value, give string, words []string) {
+	hint := give + " " + strings.Join(words, ", ")
+	if near := client.Nearest(value, words, 1); len(near) > 0 {
+		hint = "did you mean " + near[0] + "? " + hint
+	}
+	q.bad(name, value, hint)
 }
 
 func (q *query) bad(name, value, hint string) {
@@ -115,7 +124,7 @@ func (q *query) kinds() []string {
 	list := q.list("kind")
 	for _, k := range list {
 		if !slices.Contains(kindWords(), k) {
-			q.bad("kind", k, "give some of "+strings.Join(kindWords(), ", "))
+			q.strange("kind", k, "give some of", kindWords())
 		}
 	}
 	return list
@@ -135,7 +144,7 @@ func (q *query) states() []string {
 	for i, s := range list {
 		state, ok := client.ParseState(s)
 		if !ok {
-			q.bad("state", s, "give some of "+strings.Join(client.States(), ", "))
+			q.strange("state", s, "give some of", client.States())
 		}
 		list[i] = state
 	}
@@ -244,7 +253,7 @@ func (q *query) format(r *http.Request) string {
 func (q *query) word(name string, words []string) string {
 	v, ok := q.get(name)
 	if ok && !slices.Contains(words, v) {
-		q.bad(name, v, "give one of "+strings.Join(words, ", "))
+		q.strange(name, v, "give one of", words)
 	}
 	return v
 }

@@ -136,7 +136,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		if digits(text) { // a number is one of the batch system, not part of a name that another kind was given
 			ids = slices.DeleteFunc(ids, func(id string) bool { return workload.ID(id).Kind() != workload.Slurm })
 		}
-		if near := nearest(text, ids, 5); family != "" {
+		if near := client.Nearest(text, ids, 5); family != "" {
 			hint = family
 		} else if len(near) > 0 {
 			hint = "did you mean " + strings.Join(near, ", ") + "?"

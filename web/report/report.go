@@ -20,7 +20,7 @@ import (
 	"reckon/figure/format"
 )
 
-//go:embed page.html
+//go:embed page.html owner.html
 var files embed.FS
 
 // Write writes the page. site is its heading, and is left out of public reports.

@@ -28,7 +28,7 @@ function One({ name, r }: { name: string; r: Range }) {
   const works = useAsk<WorkloadList>(ready ? "/api/reckon/v1/workloads?" + q({ ...asked(r), sort: "-cpu_seconds", limit: "1000" }) : null, true);
   const found = useAsk<FindingList>(ready && has("findings") ? "/api/reckon/v1/findings?" + q({ limit: "200" }) : null);
   return <><h1><bdi>{clean(name).slice(0, 80)}</bdi></h1>
-    <p class="sub">{named(r)} · <a href={ownersWork(name)}>all work</a> · <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> · <a href={"/api/reckon/v1/report?" + q({ ...asked(r) })}>report</a></p>
+    <p class="sub">{named(r)} · <a href={ownersWork(name)}>all work</a> · <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> · <a href={"/report?" + q({ ...asked(r) })}>report</a></p>
     <div class="keep" style="min-height:5rem"><Show a={usage}>{(d) => <Sums d={d} past={past.data} />}</Show></div>
     <Section title="Over time"><div class="keep" style="min-height:270px"><Show a={time}>{(d) => <Over d={d} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
     <div class="first"><div><Section title="Work that lost most" aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}><div class="keep" style="min-height:20rem"><Show a={works}>{(d) => <Lost list={d.workloads} />}</Show></div></Section></div>

@@ -1,4 +1,4 @@
-package api
+package client
 
 import (
 	"cmp"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// nearest returns up to n words that a person may have meant by text, best first:
-// words that contain it, then words a few letters away.
-func nearest(text string, words []string, n int) []string {
+// Nearest returns up to n words that a person may have meant by text, best first:
+// words that contain it, then words a few letters away. It is safe for concurrent use.
+func Nearest(text string, words []string, n int) []string {
 	type match struct {
 		word string
 		cost int

@@ -1,0 +1,208 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// OwnerReport is what one owner used in a time, what of it was lost, and what to do next. It is put
+// together from several answers of the API, with the rights of whoever asks.
+type OwnerReport struct {
+	Owner  string    `json:"owner"`
+	Server string    `json:"server,omitempty"` // address of the pages, for links
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
+	// Used is of that time, Before of the same length before it.
+	Used   Usage `json:"used"`
+	Before Usage `json:"before"`
+
+	Running      []Workload `json:"running"` // the most CPU time first, at most ten
+	RunningTotal int        `json:"running_total"`
+	Waiting      []Workload `json:"waiting"` // the longest first, at most ten
+	WaitingTotal int        `json:"waiting_total"`
+	Failed       []Workload `json:"failed"` // failed, out of memory or out of time; the latest first, at most ten
+	FailedTotal  int        `json:"failed_total"`
+	Lost         []Lost     `json:"lost"` // by name, what lost most first, at most five
+	Findings     []Finding  `json:"findings"`
+	Missing      []string   `json:"missing,omitempty"`
+}
+
+// Lost is work of one name that was allocated more than it used.
+type Lost struct {
+	Name  string   `json:"name"`
+	Runs  int      `json:"runs"`
+	Worst Workload `json:"worst"`
+	// CoreSeconds and GPUSeconds are allocated and not used, over all runs; null where nothing was allocated.
+	CoreSeconds *float64 `json:"core_seconds"`
+	GPUSeconds  *float64 `json:"gpu_seconds"`
+	// Advice is what the next run should ask for; null where nothing can be said.
+	Advice *Advice `json:"advice,omitempty"`
+}
+
+// UnusedCoreSeconds is what was allocated and not used; nil where nothing is known to be allocated.
+func UnusedCoreSeconds(u *Usage) *float64 { return unused(u.HeldCoreSeconds, u.CPUSeconds) }
+
+// UnusedGPUSeconds is the same of GPUs.
+func UnusedGPUSeconds(u *Usage) *float64 { return unused(u.HeldGPUSeconds, u.GPUSeconds) }
+
+func unused(held, used *float64) *float64 {
+	if held == nil || used == nil {
+		return nil
+	}
+	v := math.Max(0, *held-*used)
+	return &v
+}
+
+const (
+	ownerShown  = 10
+	ownerAdvice = 5
+	ownerRuns   = 5000 // of which it is found out what lost most
+)
+
+// OwnerReport asks for all that stands in a report on one owner.
+func (c *Client) OwnerReport(ctx context.Context, owner string, since, until time.Time) (OwnerReport, error) {
+	r := OwnerReport{Owner: owner, Since: since, Until: until}
+	own := Filter{Owners: []string{owner}, Since: since, Until: until}
+	usage, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: since, Until: until, Span: "whole", By: []string{"owner"}})
+	if err != nil {
+		return r, err
+	}
+	r.Used, r.Missing = usage.Total, usage.Missing
+	before, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: since.Add(since.Sub(until)), Until: since, Span: "whole", By: []string{"owner"}})
+	if err != nil {
+		return r, err
+	}
+	r.Before = before.Total
+	list := func(change func(*Filter)) (WorkloadList, error) {
+		f := own
+		f.Limit = ownerShown
+		change(&f)
+		l, err := c.Workloads(ctx, f)
+		if l.Workloads == nil {
+			l.Workloads = []Workload{}
+		}
+		return l, err
+	}
+	yes := true
+	running, err1 := list(func(f *Filter) { f.Running, f.Sort = &yes, "-cpu_seconds" })
+	waiting, err2 := list(func(f *Filter) { f.States, f.Since, f.Sort = []string{"pending"}, time.Time{}, "submit" })
+	failed, err3 := list(func(f *Filter) { f.States, f.Sort = []string{"failed", "out_of_memory", "timeout"}, "-end" })
+	all, err4 := list(func(f *Filter) { f.Limit, f.Sort = ownerRuns, "-start" })
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return r, err
+	}
+	r.Running, r.RunningTotal = running.Workloads, running.Total
+	r.Waiting, r.WaitingTotal = waiting.Workloads, waiting.Total
+	r.Failed, r.FailedTotal = failed.Workloads, failed.Total
+	if r.Lost, err = c.advised(ctx, lostOf(all.Workloads)); err != nil {
+		return r, err
+	}
+	found, err := c.Findings(ctx, FindingFilter{Owners: own.Owners})
+	var none *APIError
+	if errors.As(err, &none) && none.Status == http.StatusNotFound { // it looks for no misuse
+		err = nil
+	}
+	r.Findings = found.Findings
+	return r, err
+}
+
+// lostOf puts runs of one name together and returns those that lost most.
+func lostOf(list []Workload) []Lost {
+	by := map[string]*Lost{}
+	worst := map[string]float64{}
+	for i := range list {
+		w := &list[i]
+		cores, _ := w.GivenCores()
+		gpus, _ := w.GivenGPUs()
+		core, gpu := unused(times(cores, w.WallSeconds), w.CPUSeconds), unused(times(gpus, w.WallSeconds), w.GPUSeconds)
+		if core == nil && gpu == nil {
+			continue
+		}
+		name := cmp.Or(w.Name, w.ID)
+		l := by[name]
+		if l == nil {
+			l = &Lost{Name: name}
+			by[name] = l
+		}
+		l.Runs++
+		l.CoreSeconds, l.GPUSeconds = plus(l.CoreSeconds, core), plus(l.GPUSeconds, gpu)
+		if cost := weight(core, gpu); l.Runs == 1 || cost > worst[name] {
+			l.Worst, worst[name] = *w, cost
+		}
+	}
+	out := []Lost{}
+	for _, l := range by {
+		if weight(l.CoreSeconds, l.GPUSeconds) >= 3600 {
+			out = append(out, *l)
+		}
+	}
+	slices.SortFunc(out, func(a, b Lost) int {
+		return cmp.Or(cmp.Compare(weight(b.CoreSeconds, b.GPUSeconds), weight(a.CoreSeconds, a.GPUSeconds)), cmp.Compare(a.Name, b.Name))
+	})
+	return out[:min(len(out), ownerAdvice)]
+}
+
+// weight orders what was lost; a GPU counts as 16 cores in the order.
+func weight(core, gpu *float64) (v float64) {
+	if core != nil {
+		v = *core
+	}
+	if gpu != nil {
+		v += 16 * *gpu
+	}
+	return v
+}
+
+func times(v *float64, by float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	x := *v * by
+	return &x
+}
+
+func plus(a, b *float64) *float64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	v := *a + *b
+	return &v
+}
+
+// advised asks what the next run of each should ask for.
+func (c *Client) advised(ctx context.Context, list []Lost) ([]Lost, error) {
+	for i := range list {
+		w := &list[i].Worst
+		d, err := c.Workload(ctx, w.ID, Range{Start: w.Start, Site: w.Site})
+		var gone *APIError
+		if errors.As(err, &gone) && gone.Status == http.StatusNotFound {
+			continue // its series are no longer kept
+		}
+		if err != nil {
+			return nil, err
+		}
+		list[i].Advice = d.Advice
+	}
+	return list, nil
+}
+
+// Me is who asks, as the server sees it.
+type Me struct {
+	Name   string   `json:"name"`
+	Role   string   `json:"role"`
+	Owners []string `json:"owners"`
+}
+
+// Me asks the server who it takes the client for.
+func (c *Client) Me(ctx context.Context) (me Me, err error) {
+	err = c.get(ctx, "/auth/me", nil, &me)
+	return me, err
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"reckon/internal/buildinfo"
+)
+
+// newMan returns the command that packages are made with.
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIR",
+		Short:   "Write the manual pages of all commands into a directory",
+		Example: "  reckon man /usr/share/man/man1",
+		Hidden:  true,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return fmt.Errorf("write the manual pages: %w", err)
+			}
+			return writeMan(cmd.Root(), args[0])
+		},
+	}
+}
+
+// writeMan writes the page of a command and those below it, as man(7) has them.
+func writeMan(cmd *cobra.Command, dir string) error {
+	if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
+		return nil
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(manPage(cmd, name)), 0o644); err != nil {
+		return fmt.Errorf("write the manual page: %w", err)
+	}
+	for _, sub := range cmd.Commands() {
+		if err := writeMan(sub, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func manPage(cmd *cobra.Command, name string) string {
+	var b strings.Builder
+	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	put(`.TH "%s" "1" "" "reckon %s" "reckon"`, strings.ToUpper(name), manText(buildinfo.Get().Version))
+	put(".SH NAME\n%s \\- %s", manText(name), manText(cmd.Short))
+	put(".SH SYNOPSIS\n.B %s", manText(cmd.UseLine()))
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short
+	}
+	put(".SH DESCRIPTION")
+	manParagraphs(&b, long)
+	manFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
+	manFlags(&b, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	if cmd.Example != "" {
+		put(".SH EXAMPLES\n.nf\n%s\n.fi", manText(strings.TrimRight(cmd.Example, "\n")))
+	}
+	put(".SH EXIT STATUS\n0 on success, 1 on failure, 2 when it was called wrongly or a name is not known.")
+	var also []string
+	if cmd.HasParent() {
+		also = append(also, manLink(cmd.Parent()))
+	}
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden && sub.IsAvailableCommand() {
+			also = append(also, manLink(sub))
+		}
+	}
+	if len(also) > 0 {
+		put(".SH SEE ALSO\n%s", strings.Join(also, ",\n"))
+	}
+	return b.String()
+}
+
+func manLink(cmd *cobra.Command) string {
+	return `\fB` + manText(strings.ReplaceAll(cmd.CommandPath(), " ", "-")) + `\fR(1)`
+}
+
+// manParagraphs writes text as it is laid out: what is indented stays as it is.
+func manParagraphs(b *strings.Builder, text string) {
+	for _, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if strings.HasPrefix(part, "  ") {
+			fmt.Fprintf(b, ".PP\n.nf\n%s\n.fi\n", manText(part))
+			continue
+		}
+		fmt.Fprintf(b, ".PP\n%s\n", manText(part))
+	}
+}
+
+func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
+	if !flags.HasAvailableFlags() {
+		return
+	}
+	fmt.Fprintf(b, ".SH %s\n", title)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		word, usage := pflag.UnquoteUsage(f)
+		names := `\fB\-\-` + manText(f.Name) + `\fR`
+		if f.Shorthand != "" {
+			names = `\fB\-` + f.Shorthand + `\fR, ` + names
+		}
+		if word != "" {
+			names += ` \fI` + manText(word) + `\fR`
+		}
+		if d := f.DefValue; d != "" && d != "false" && d != "[]" && d != "0" && !strings.Contains(usage, "(default") {
+			usage += " (default " + d + ")"
+		}
+		fmt.Fprintf(b, ".TP\n%s\n%s\n", names, manText(usage))
+	})
+}
+
+// manText escapes what roff would take for its own: backslashes, hyphens that are to be copied, and
+// dots and quotes at the begin of a line.
+func manText(s string) string {
+	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s), "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
+			lines[i] = `\&` + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}

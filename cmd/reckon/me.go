@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+	"reckon/web/report"
+)
+
+func newMe(g *globals) *cobra.Command {
+	var owner, since, until string
+	var format *choice
+	cmd := &cobra.Command{
+		Use:   "me",
+		Short: "Your own work: used, allocated and lost, what runs, waits and failed, what to ask for next",
+		Long: `Your own work of the last week at a glance: core-hours, GPU-hours and energy used and
+allocated beside the week before, what runs, what waits and why, what failed, which
+work was allocated more than it used and what its next run should ask for, and what was
+found.
+
+It is of whoever the server takes you for: the Unix user on a shared machine, else whose
+token it is. With -u it is of somebody else whom you may see.`,
+		Example: `  reckon me
+  reckon me -S 30d
+  reckon me -u alice --format json`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := ownerReport(cmd.Context(), g, owner, since, until)
+			if err != nil {
+				return err
+			}
+			if format.value == "json" {
+				return writeJSON(g.stdout, r)
+			}
+			fmt.Fprint(g.stdout, report.Text(&r))
+			g.partial(r.Missing)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&owner, "owner", "u", "", "of this user or namespace")
+	f.StringVarP(&since, "since", "S", "7d", "from this time on: 2d, 30d, 2026-11-21, or RFC 3339")
+	f.StringVarP(&until, "until", "E", "", "up to this time")
+	format = addFormat(cmd, "table", "json")
+	completeNames(cmd, g, "owner")
+	return cmd
+}
+
+// ownerReport asks for the report on an owner; without a name on whom the server takes the client for.
+func ownerReport(ctx context.Context, g *globals, owner, since, until string) (client.OwnerReport, error) {
+	var none client.OwnerReport
+	now := g.now()
+	end, err := moment("until", until, now)
+	if err != nil {
+		return none, err
+	}
+	if end.IsZero() {
+		end = now
+	}
+	begin, err := moment("since", since, end)
+	if err != nil {
+		return none, err
+	}
+	if !begin.Before(end) {
+		return none, &usageError{fmt.Errorf("--until %s is not after --since %s; give a later time", cmp.Or(until, "now"), since)}
+	}
+	c, err := g.client()
+	if err != nil {
+		return none, err
+	}
+	name := owner
+	if name == "" {
+		if name, err = whoAmI(ctx, c); err != nil {
+			return none, err
+		}
+	}
+	r, err := c.OwnerReport(ctx, name, begin.Truncate(time.Hour), end)
+	if err != nil {
+		return r, err
+	}
+	if owner != "" && r.Used.CPUSeconds == nil && r.RunningTotal+r.WaitingTotal+r.FailedTotal == 0 {
+		if err := strangeNames(ctx, c, now, named{"owner": {owner}}); err != nil {
+			return r, err
+		}
+	}
+	if !strings.Contains(c.Server(), "unix") {
+		r.Server = c.Server()
+	}
+	return r, nil
+}
+
+// whoAmI is the name that the server knows the client by; an administrator without a name is the
+// user of this machine.
+func whoAmI(ctx context.Context, c *client.Client) (string, error) {
+	me, err := c.Me(ctx)
+	if err != nil {
+		return "", err
+	}
+	if me.Name != "" {
+		return me.Name, nil
+	}
+	if me.Role == "public" {
+		return "", &usageError{fmt.Errorf("the server does not know who asks; give a token with --token-file, or a name with -u")}
+	}
+	u, err := user.Current()
+	if err != nil {
+		return "", fmt.Errorf("the user of this machine: %w; give a name with -u", err)
+	}
+	return u.Username, nil
+}

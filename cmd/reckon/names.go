@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"reckon/client"
+)
+
+// named are values of filters by what they are names of: owner, account, partition, node, site, or id of a workload.
+type named map[string][]string
+
+// longAgo is how far back names are looked for: a name that was met once is no mistake.
+const longAgo = 400 * 24 * time.Hour
+
+// strangeNames is an error for the first name that the server has never met, with the one that
+// was perhaps meant. It is for answers without rows; what it can not find out is no error.
+func strangeNames(ctx context.Context, c *client.Client, now time.Time, of named) error {
+	for _, what := range slices.Sorted(maps.Keys(of)) {
+		if len(of[what]) == 0 {
+			continue
+		}
+		if what == "id" {
+			for _, id := range of[what] {
+				if _, err := c.Workload(ctx, id, client.Range{}); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		met := namesOf(ctx, c, now, what)
+		for _, name := range of[what] {
+			if len(met) == 0 || slices.Contains(met, name) || what == "owner" && accountHere(name) {
+				continue
+			}
+			return &usageError{fmt.Errorf("no %s %q has been met here%s", what, name, orAll(name, met))}
+		}
+	}
+	return nil
+}
+
+// accountHere reports whether a user has an account on this machine.
+func accountHere(name string) bool {
+	_, err := user.Lookup(name)
+	return err == nil
+}
+
+// namesOf are the owners, accounts, partitions, nodes or sites that the server has met.
+func namesOf(ctx context.Context, c *client.Client, now time.Time, what string) []string {
+	met := map[string]bool{}
+	if list, err := c.Usage(ctx, client.UsageQuery{Since: now.Add(-longAgo), Until: now, Span: "whole", By: []string{what}}); err == nil {
+		for i := range list.Rows {
+			r := &list.Rows[i]
+			met[map[string]string{"owner": r.Owner, "account": r.Account, "partition": r.Partition, "node": r.Node, "site": r.Site}[what]] = true
+		}
+	}
+	// Of the last hour, and what waits, there is no usage yet.
+	if list, err := c.Workloads(ctx, client.Filter{Sort: "-seen", Limit: 1000}); err == nil {
+		for i := range list.Workloads {
+			w := &list.Workloads[i]
+			switch what {
+			case "owner":
+				met[w.Owner] = true
+			case "account":
+				met[w.Account] = true
+			case "partition":
+				met[w.Partition] = true
+			case "site":
+				met[w.Site] = true
+			case "node":
+				for _, n := range w.Nodes {
+					met[n] = true
+				}
+			}
+		}
+	}
+	delete(met, "")
+	return slices.Sorted(maps.Keys(met))
+}
+
+// completeNames offers in the shell, for each of the flags, the names that the server has met.
+func completeNames(cmd *cobra.Command, g *globals, flags ...string) {
+	for _, flag := range flags {
+		err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			c, err := g.client()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp // a shell has no place for an error
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+			defer cancel()
+			names := namesOf(ctx, c, g.now(), flag)
+			return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) }), cobra.ShellCompDirectiveNoFileComp
+		})
+		if err != nil {
+			panic(err) // the flag does not exist: a mistake of the program
+		}
+	}
+}

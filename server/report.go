@@ -1,0 +1,109 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"time"
+
+	"reckon/client"
+	"reckon/web/report"
+)
+
+// reportPath is where reports stand as HTML: of the site (period, until, public, title), and of one
+// owner (owner, since, until).
+const reportPath = "/report"
+
+// ownerSpan is the time of a report on an owner where none is given.
+const ownerSpan = 7 * 24 * time.Hour
+
+// reports serves them. It asks the API for what they hold, as whoever asks for the page.
+type reports struct{ api http.Handler }
+
+// ServeHTTP implements http.Handler.
+func (p reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var page bytes.Buffer
+	if err := p.write(&page, r); err != nil {
+		status, refused, wrong := http.StatusInternalServerError, (*client.APIError)(nil), (*wrongParameter)(nil)
+		switch {
+		case errors.As(err, &refused):
+			status = refused.Status
+		case errors.As(err, &wrong):
+			status = http.StatusBadRequest
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	// A report is one file with its own style, and no script.
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	_, _ = w.Write(page.Bytes()) // the client went away: nothing left to say
+}
+
+type wrongParameter struct{ error }
+
+func (p reports) write(page *bytes.Buffer, r *http.Request) error {
+	c, err := client.New("", client.WithHTTP(&http.Client{Transport: asSender{p.api, r}}))
+	if err != nil {
+		return err
+	}
+	q, now := r.URL.Query(), time.Now()
+	moment := func(name string, or time.Time) (time.Time, error) {
+		if q.Get(name) == "" {
+			return or, nil
+		}
+		t, err := client.ParseTime(q.Get(name), now)
+		if err != nil {
+			return t, &wrongParameter{err}
+		}
+		return t, nil
+	}
+	until, err := moment("until", now)
+	if err != nil {
+		return err
+	}
+	if owner := q.Get("owner"); owner != "" {
+		since, err := moment("since", until.Add(-ownerSpan))
+		if err != nil {
+			return err
+		}
+		if !since.Before(until) {
+			return &wrongParameter{errors.New("since is not before until")}
+		}
+		o, err := c.OwnerReport(r.Context(), owner, since, until)
+		if err != nil {
+			return err
+		}
+		return report.WriteOwner(page, &o)
+	}
+	period := q.Get("period")
+	if period == "" {
+		period = "month"
+	}
+	site, err := c.Report(r.Context(), period, until, q.Get("public") == "true")
+	if err != nil {
+		return err
+	}
+	return report.Write(page, &site, q.Get("title"))
+}
+
+// asSender asks a handler within the process with what says who sent another request.
+type asSender struct {
+	api  http.Handler
+	from *http.Request
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t asSender) RoundTrip(r *http.Request) (*http.Response, error) {
+	inner := r.Clone(t.from.Context())
+	inner.Host, inner.RemoteAddr, inner.TLS = t.from.Host, t.from.RemoteAddr, t.from.TLS
+	for _, name := range []string{"Authorization", "Cookie", "X-Forwarded-For", "X-Forwarded-Proto", "Sec-Fetch-Site", "Origin"} {
+		if v := t.from.Header.Values(name); len(v) > 0 {
+			inner.Header[name] = v
+		}
+	}
+	return answered(t.api, inner), nil
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"reckon/client"
+	"reckon/figure/format"
+)
+
+// WriteOwner writes the report on one owner as an HTML page.
+func WriteOwner(w io.Writer, r *client.OwnerReport) error {
+	t, err := template.New("owner.html").Funcs(template.FuncMap{
+		"hours": written(format.Hours), "energy": written(format.WattHours), "span": written(format.Duration), "seconds": func(v float64) string { return format.Duration(v) },
+		"is": is, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "unused": client.UnusedCoreSeconds, "unusedGPU": client.UnusedGPUSeconds,
+		"advice": advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
+		"page": func() string { return r.Server + "/owner?" + url.Values{"name": {r.Owner}}.Encode() }, "name": called, "rule": ruleWords,
+	}).ParseFS(files, "owner.html")
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, r)
+}
+
+func called(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
+
+func ruleWords(rule string) string { return strings.ReplaceAll(rule, "-", " ") }
+
+// advice says what to ask for, in a few words.
+func advice(a *client.Advice) string {
+	if a == nil {
+		return ""
+	}
+	var words []string
+	add := func(v *float64, write func(float64) string) {
+		if v != nil {
+			words = append(words, write(*v))
+		}
+	}
+	add(a.Cores, func(v float64) string { return format.Plural(v, "core") })
+	add(a.GPUs, func(v float64) string { return format.Plural(v, "GPU") })
+	add(a.MemoryBytes, func(v float64) string { return format.Bytes(v) })
+	add(a.Seconds, format.Duration)
+	return strings.Join(words, ", ")
+}
+
+// Text is the report as plain text for a terminal or a mail: lines of at most 76 columns but for
+// names that are longer, without colours and control characters.
+func Text(r *client.OwnerReport) string {
+	var b strings.Builder
+	line := func(text string, args ...any) { fmt.Fprintf(&b, text+"\n", args...) }
+	line("%s, %s to %s UTC", plain(r.Owner), r.Since.UTC().Format("2006-01-02 15:04"), r.Until.UTC().Format("2006-01-02 15:04"))
+	line("")
+	line("%-22s %14s %16s", "", "in this time", "the time before")
+	row := func(what string, now, before string) {
+		if now != "–" {
+			line("%-22s %14s %16s", what, dashed(now), dashed(before))
+		}
+	}
+	hours, energy := written(format.Hours), written(format.WattHours)
+	u, p := r.Used, r.Before
+	row("Core-hours used", is(u, "cpu_seconds", hours(u.CPUSeconds)), is(p, "cpu_seconds", hours(p.CPUSeconds)))
+	row("  allocated", is(u, "held_core_seconds", hours(u.HeldCoreSeconds)), is(p, "held_core_seconds", hours(p.HeldCoreSeconds)))
+	row("  allocated, not used", hours(client.UnusedCoreSeconds(&u)), hours(client.UnusedCoreSeconds(&p)))
+	row("GPU-hours used", is(u, "gpu_seconds", hours(u.GPUSeconds)), is(p, "gpu_seconds", hours(p.GPUSeconds)))
+	row("  allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
+	row("Energy", is(u, "energy_joules", energy(u.EnergyJoules)), is(p, "energy_joules", energy(p.EnergyJoules)))
+	row("Work that began", written(format.Count)(u.Started), written(format.Count)(p.Started))
+	row("  mean wait", written(format.Duration)(over(u.WaitSeconds, u.StartedWithSubmit)), written(format.Duration)(over(p.WaitSeconds, p.StartedWithSubmit)))
+	works := func(title string, list []client.Workload, total int, tail func(*client.Workload) string) {
+		if total == 0 {
+			return
+		}
+		line("\n%s (%d)", title, total)
+		for i := range list {
+			w := &list[i]
+			line("  %-20s %-22s %s", cut(called(*w), 20), plain(w.ID), tail(w))
+		}
+		if more := total - len(list); more > 0 {
+			line("  and %d more", more)
+		}
+	}
+	works("Running", r.Running, r.RunningTotal, func(w *client.Workload) string {
+		return "since " + w.Start.UTC().Format("Jan 02 15:04") + ", " + written(format.Number)(w.CoresMean) + " cores"
+	})
+	works("Waiting", r.Waiting, r.WaitingTotal, func(w *client.Workload) string { return plain(cmp.Or(w.Reason, w.State)) })
+	works("Failed", r.Failed, r.FailedTotal, func(w *client.Workload) string {
+		at := w.Seen
+		if w.End != nil {
+			at = *w.End
+		}
+		return strings.ReplaceAll(plain(w.State), "_", " ") + " " + at.UTC().Format("Jan 02 15:04")
+	})
+	if len(r.Lost) > 0 {
+		line("\nAllocated and not used, by name; what the next run should ask for")
+		for i := range r.Lost {
+			l := &r.Lost[i]
+			lost := hours(l.CoreSeconds) + " core-hours"
+			if l.GPUSeconds != nil {
+				lost += ", " + hours(l.GPUSeconds) + " GPU-hours"
+			}
+			line("  %-20s %s in %s", cut(l.Name, 20), dashed(lost), format.Plural(float64(l.Runs), "run"))
+			if a := advice(l.Advice); a != "" {
+				line("  %-20s ask for %s", "", a)
+			}
+		}
+	}
+	if len(r.Findings) > 0 {
+		line("\nFound (%d)", len(r.Findings))
+		for i := range r.Findings[:min(len(r.Findings), mostFound)] {
+			for k, part := range wrap(plain(r.Findings[i].Text), 72) {
+				line("  %s%s", map[bool]string{true: "- ", false: "  "}[k == 0], part)
+			}
+		}
+		if more := len(r.Findings) - mostFound; more > 0 {
+			line("  and %d more", more)
+		}
+	}
+	if r.Server != "" {
+		line("\n%s/owner?%s", r.Server, url.Values{"name": {r.Owner}}.Encode())
+	}
+	return b.String()
+}
+
+const mostFound = 8
+
+func dashed(s string) string { return strings.ReplaceAll(s, "–", "-") }
+
+// plain is a text of others without control characters.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func cut(s string, n int) string {
+	r := []rune(plain(s))
+	if len(r) <= n {
+		return string(r)
+	}
+	return string(r[:n-1]) + "~"
+}
+
+// wrap breaks a text between words.
+func wrap(text string, width int) (lines []string) {
+	now := ""
+	for _, word := range strings.Fields(text) {
+		if now != "" && len(now)+1+len(word) > width {
+			lines, now = append(lines, now), ""
+		}
+		if now != "" {
+			now += " "
+		}
+		now += word
+	}
+	return append(lines, now)
+}
