@@ -68,16 +68,24 @@ const (
 func (c *Client) OwnerReport(ctx context.Context, owner string, since, until time.Time) (OwnerReport, error) {
 	r := OwnerReport{Owner: owner, Since: since, Until: until}
 	own := Filter{Owners: []string{owner}, Since: since, Until: until}
-	usage, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: since, Until: until, Span: "whole", By: []string{"owner"}})
-	if err != nil {
+	sum := func(from, to time.Time) (Usage, error) {
+		usage, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: from, Until: to, Span: "whole", By: []string{"owner"}})
+		if answersNothing(err) {
+			usage.Missing, err = []string{"this server keeps no history of usage"}, nil
+		}
+		for _, m := range usage.Missing {
+			if !slices.Contains(r.Missing, m) {
+				r.Missing = append(r.Missing, m)
+			}
+		}
+		return usage.Total, err
+	}
+	var err, err0 error
+	r.Used, err0 = sum(since, until)
+	r.Before, err = sum(since.Add(since.Sub(until)), since)
+	if err := errors.Join(err0, err); err != nil {
 		return r, err
 	}
-	r.Used, r.Missing = usage.Total, usage.Missing
-	before, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: since.Add(since.Sub(until)), Until: since, Span: "whole", By: []string{"owner"}})
-	if err != nil {
-		return r, err
-	}
-	r.Before = before.Total
 	list := func(change func(*Filter)) (WorkloadList, error) {
 		f := own
 		f.Limit = ownerShown
@@ -103,12 +111,17 @@ func (c *Client) OwnerReport(ctx context.Context, owner string, since, until tim
 		return r, err
 	}
 	found, err := c.Findings(ctx, FindingFilter{Owners: own.Owners})
-	var none *APIError
-	if errors.As(err, &none) && none.Status == http.StatusNotFound { // it looks for no misuse
+	if answersNothing(err) { // it looks for no misuse
 		err = nil
 	}
 	r.Findings = found.Findings
 	return r, err
+}
+
+// answersNothing reports whether the server has no such thing.
+func answersNothing(err error) bool {
+	var refused *APIError
+	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
 }
 
 // lostOf puts runs of one name together and returns those that lost most.
@@ -182,8 +195,7 @@ func (c *Client) advised(ctx context.Context, list []Lost) ([]Lost, error) {
 	for i := range list {
 		w := &list[i].Worst
 		d, err := c.Workload(ctx, w.ID, Range{Start: w.Start, Site: w.Site})
-		var gone *APIError
-		if errors.As(err, &gone) && gone.Status == http.StatusNotFound {
+		if answersNothing(err) {
 			continue // its series are no longer kept
 		}
 		if err != nil {

@@ -87,3 +87,20 @@ func TestTopMarks(t *testing.T) {
 		}
 	}
 }
+
+// TestPickedUsage: sums over people are written in core-hours and with their marks in chosen columns too.
+func TestPickedUsage(t *testing.T) {
+	rows := []client.Usage{{Owner: "alice", UsageFigures: client.UsageFigures{CPUSeconds: new(7200.0), EnergyJoules: new(1500.0), Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast}}}}
+	columns, err := columnsOf[client.Usage]([]string{"User", "used", "energy", "gpu"}, usageWords())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	m := marked{}
+	if err := picked(m, rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness }, fixedNow()).Print(term.Screen{Writer: &out}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "alice  >=2 core-hours  1.5 kJ         -\n"; !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got %q, want %q at the end", out.String(), want)
+	}
+}
