@@ -33,6 +33,7 @@ type Options struct {
 // Source counts requests while it is open.
 type Source struct {
 	accounts *bpf.Accounts
+	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
 	pass     *sensor.MountPass // that is being read
 	names    names
@@ -60,7 +61,7 @@ func Open(o Options) (*Source, error) {
 		_ = a.Close()
 		return nil, fmt.Errorf("open the account of requests without a process: %w", err)
 	}
-	s := &Source{accounts: a, names: names{root: o.Root, known: make(map[uint64]sensor.Mount)}}
+	s := &Source{accounts: a, clock: bpf.OwnClock(), names: names{root: o.Root, known: make(map[uint64]sensor.Mount)}}
 	s.take = s.record
 	return s, nil
 }
@@ -98,7 +99,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 		if use == (sensor.MountUse{}) {
 			continue
 		}
-		s.pass.Used = append(s.pass.Used, sensor.Mounted{PID: max(r.Pid, 0), Start: r.Start, Mount: s.names.of(r.Uses[i].Dev, r.Pid), Use: use})
+		s.pass.Used = append(s.pass.Used, sensor.Mounted{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Mount: s.names.of(r.Uses[i].Dev, r.Pid), Use: use})
 	}
 	return r.Tgid, r.Ended != 0
 }

@@ -34,6 +34,7 @@ type Options struct {
 // Source measures delays while it is open.
 type Source struct {
 	accounts *bpf.Accounts
+	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
 	pass     *sensor.QueuePass // that is being read
 	unowned  sensor.Queue      // so far
@@ -52,7 +53,7 @@ func Open(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{accounts: a}
+	s := &Source{accounts: a, clock: bpf.OwnClock()}
 	s.take = s.record
 	return s, nil
 }
@@ -96,7 +97,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 		return 0, false
 	}
 	if q != (sensor.Queue{}) {
-		s.pass.Queued = append(s.pass.Queued, sensor.Queued{PID: max(r.Pid, 0), Start: r.Start, Delay: q})
+		s.pass.Queued = append(s.pass.Queued, sensor.Queued{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Delay: q})
 	}
 	return r.Tgid, r.Ended != 0
 }
