@@ -35,7 +35,7 @@ func jobWords() map[string]string {
 
 // usageWords are other words for columns of usage: those of --sort, and of sreport.
 func usageWords() map[string]string {
-	words := figureWords()
+	words := usedWords()
 	maps.Copy(words, map[string]string{
 		"login": "owner", "user": "owner", "cluster": "site", "used": "cpu_seconds", "allocated": "held_core_seconds", "share": "capacity_share",
 	})

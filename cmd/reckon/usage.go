@@ -84,7 +84,7 @@ that used most in it. "-" stands for what was not measured. Times are UTC.`,
 	complete(cmd, "per", o.span.words...)
 	complete(cmd, "heatmap", o.heatmap.words...)
 	complete(cmd, "sort", o.sort.words...)
-	complete(cmd, "figure", slices.Sorted(maps.Keys(figureWords()))...)
+	complete(cmd, "figure", slices.Sorted(maps.Keys(usedWords()))...)
 	complete(cmd, "kind", kindWords()...)
 	completeNames(cmd, g, "owner", "account", "partition", "node", "site")
 	return cmd

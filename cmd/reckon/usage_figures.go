@@ -13,8 +13,8 @@ import (
 	"reckon/internal/term"
 )
 
-// figureWords are the short words of figures of usage that people type, besides their keys.
-func figureWords() map[string]string {
+// usedWords are the short words of figures of usage that people type, besides their keys.
+func usedWords() map[string]string {
 	return map[string]string{
 		"cpu": "cpu_seconds", "cpu-wait": "cpu_wait_seconds", "memory": "memory_byte_seconds", "gpu": "gpu_seconds", "read": "io_read_bytes", "write": "io_write_bytes",
 		"io-wait": "io_wait_seconds", "network": "network_bytes", "energy": "energy_joules", "processes": "processes", "held": "held_core_seconds",
@@ -24,12 +24,12 @@ func figureWords() map[string]string {
 
 // usageFigure finds a figure of usage by a word or a key: its place in client.UsageFigures.
 func usageFigure(name string) (int, error) {
-	key := cmp.Or(figureWords()[name], name)
+	key := cmp.Or(usedWords()[name], name)
 	if i := figure.Index(figure.Hour, key); i >= 0 {
 		return i, nil
 	}
-	words := make([]string, 0, len(figureWords()))
-	for w := range figureWords() {
+	words := make([]string, 0, len(usedWords()))
+	for w := range usedWords() {
 		words = append(words, w)
 	}
 	slices.Sort(words)

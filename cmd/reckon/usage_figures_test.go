@@ -40,7 +40,7 @@ func TestUsageFigures(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, got, want[min(i, len(want)-1)])
 		}
 	}
-	for word := range figureWords() {
+	for word := range usedWords() {
 		if _, err := usageFigure(word); err != nil {
 			t.Error(err)
 		}
