@@ -200,13 +200,12 @@ func (k *cluster) until(what string, limit time.Duration, done func() bool) {
 }
 
 func (k *cluster) within(limit time.Duration, done func() bool) bool {
-	deadline, tick := time.After(limit), time.NewTicker(200*time.Millisecond)
-	defer tick.Stop()
-	for !done() {
+	deadline := time.After(limit)
+	for wait := 100 * time.Millisecond; !done(); wait = min(2*wait, 5*time.Second) { // the question itself takes time
 		select {
 		case <-deadline:
 			return false
-		case <-tick.C:
+		case <-time.After(wait):
 		}
 	}
 	return true
@@ -421,7 +420,7 @@ func (k *cluster) settle(when string) {
 	slices.Sort(machines)
 	began := time.Now()
 	var got, have []string
-	same := k.within(20*time.Second+time.Duration(len(want))*50*time.Millisecond, func() bool {
+	same := k.within(time.Minute+time.Duration(len(want))*200*time.Millisecond, func() bool {
 		got = k.query(prefix + `SELECT ?kind ?uid ?on ?of ?asks WHERE { ?w a rk:Workload ; rk:kind ?kind ; rk:uid ?uid . FILTER(?kind IN ("Deployment", "ReplicaSet", "Pod"))
 			OPTIONAL { ?w rk:runsOn ?n . ?n rk:name ?on } OPTIONAL { ?w rk:partOf ?o . ?o rk:uid ?of } OPTIONAL { ?w rk:request ?r . ?r rk:resource "CPU" ; qudt:numericValue ?v BIND(str(?v) AS ?asks) } }`)
 		have = k.query(prefix + `SELECT ?name ?state ?cpu WHERE { ?n a rk:Node ; rk:name ?name ; rk:state ?state ; rk:allocatable ?a . ?a rk:resource "CPU" ; qudt:numericValue ?v BIND(str(?v) AS ?cpu) FILTER(STRSTARTS(?name, "node-")) }`)

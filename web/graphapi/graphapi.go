@@ -95,7 +95,7 @@ func (s *server) routes() []route {
 		{"DELETE", "/graphstore", "Graph Store Protocol: delete a graph.", access.Admin, true, s.remove},
 		{"GET", "/sparql", "SPARQL query in the parameter query; the answer as JSON, CSV or TSV.", access.Public, true, s.sparql},
 		{"POST", "/sparql", "SPARQL query or update, as a form or as application/sparql-query or application/sparql-update.", access.Public, true, s.sparql},
-		{"GET", "/graph/links", "What the thing named by the parameter iri is connected to, in both directions.", access.Public, true, s.links},
+		{"GET", "/graph/links", "What a thing is connected to, in both directions, with the queries of its figures and logs. It is named by its iri, or as a node or a workload of a site; of a workload start names the run, else it is the last.", access.Public, true, s.links},
 		{"GET", "/graph/list", "The subgraphs that the viewer may see, with origin, time and version.", access.Public, true, s.list},
 		{"GET", "/graph/changes", "Changes of subgraphs as server-sent events.", access.Public, true, s.changes},
 		{"GET", "/graph/context", "The JSON-LD context of the vocabulary of reckon.", access.Public, true, s.context},

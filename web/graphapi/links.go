@@ -36,36 +36,123 @@ type Link struct {
 	Kind string `json:"kind,omitempty"`
 }
 
+// Figure is a series of a thing and the PromQL that gives it.
+type Figure struct {
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+	Unit  string `json:"unit,omitempty"` // UCUM code
+	Query string `json:"query"`
+	URL   string `json:"url,omitempty"` // of what answers it
+}
+
+// LogQuery is where the logs of a thing are.
+type LogQuery struct {
+	Source string `json:"source"`
+	Query  string `json:"query"`
+	URL    string `json:"url,omitempty"`
+}
+
+// Connections are what a thing is connected to.
+type Connections struct {
+	IRI     string     `json:"iri"`
+	Links   []Link     `json:"links"`
+	Figures []Figure   `json:"figures"`
+	Logs    []LogQuery `json:"logs"`
+}
+
+const linkPrefixes = "PREFIX rk: <urn:reckon:ns#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX qudt: <http://qudt.org/schema/qudt/> "
+
+// links answers what a thing is connected to. The thing is named by its IRI, as a node, or as a workload, of which the run that began at
+// start (RFC 3339), or else the last one is taken.
 func (s *server) links(w http.ResponseWriter, r *http.Request) error {
-	iri := r.URL.Query().Get("iri")
-	if err := graph.CheckIRI(iri); err != nil {
-		return problem(http.StatusBadRequest, "the parameter iri names the thing", "%v", err)
-	}
 	if s.Querier == nil {
 		return problem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not asked of a remote store")
 	}
-	out := []Link{}
+	iri, err := s.subject(r)
+	if err != nil {
+		return err
+	}
+	out := Connections{IRI: iri, Links: []Link{}, Figures: []Figure{}, Logs: []LogQuery{}}
 	for _, back := range []bool{false, true} {
 		pattern := "<" + iri + "> ?r ?o"
 		if back {
 			pattern = "?o ?r <" + iri + ">"
 		}
-		query := fmt.Sprintf(`PREFIX rk: <urn:reckon:ns#> SELECT ?r ?o ?n ?k WHERE { %s OPTIONAL { ?o rk:name ?n } OPTIONAL { ?o rk:kind ?k } } ORDER BY ?r ?o LIMIT %d`, pattern, maxLinks)
-		result, err := s.Querier.Query(r.Context(), query, s.Limits, visible(access.From(r.Context())))
+		rows, err := s.rows(r, fmt.Sprintf(`SELECT DISTINCT ?r ?o ?n ?k WHERE { %s OPTIONAL { ?o rk:name ?n } OPTIONAL { ?o rk:kind ?k } } ORDER BY ?r ?o LIMIT %d`, pattern, maxLinks))
 		if err != nil {
 			return err
 		}
-		for _, row := range result.Rows {
+		for _, row := range rows {
 			l := Link{Relation: row[0].Value, Back: back, Name: row[2].Value, Kind: row[3].Value}
 			if row[1].Kind == graph.Literal {
 				l.Value = row[1].Value
 			} else {
 				l.To = row[1].Value
 			}
-			out = append(out, l)
+			out.Links = append(out.Links, l)
 		}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"iri": iri, "links": out})
+	rows, err := s.rows(r, fmt.Sprintf(`SELECT DISTINCT ?name ?title ?unit ?query ?url WHERE { <%s> rk:telemetry/rk:hasMetrics ?m . ?m rk:series ?f . ?f rk:metricName ?name ; rk:query ?query
+		OPTIONAL { ?f rdfs:label ?title } OPTIONAL { ?f qudt:ucumCode ?unit } OPTIONAL { ?m rk:source/rk:url ?url } } ORDER BY ?name LIMIT %d`, iri, maxLinks))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		out.Figures = append(out.Figures, Figure{Name: row[0].Value, Title: row[1].Value, Unit: row[2].Value, Query: row[3].Value, URL: row[4].Value})
+	}
+	rows, err = s.rows(r, fmt.Sprintf(`SELECT DISTINCT ?source ?query ?url WHERE { <%s> rk:telemetry/rk:hasLogs ?l . ?l rk:query ?query ; rk:source ?s . ?s rk:sourceType ?source OPTIONAL { ?s rk:url ?url } } LIMIT %d`, iri, maxLinks))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		out.Logs = append(out.Logs, LogQuery{Source: row[0].Value, Query: row[1].Value, URL: row[2].Value})
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
+
+func (s *server) rows(r *http.Request, query string) ([][]graph.Term, error) {
+	result, err := s.Querier.Query(r.Context(), linkPrefixes+query, s.Limits, visible(access.From(r.Context())))
+	if err != nil {
+		return nil, err
+	}
+	return result.Rows, nil
+}
+
+// subject is the IRI of the thing that a request names.
+func (s *server) subject(r *http.Request) (string, error) {
+	q := r.URL.Query()
+	var pattern, what string
+	switch {
+	case q.Get("workload") != "":
+		what = "workload " + q.Get("workload")
+		pattern = "?w rk:workload " + graph.Text(q.Get("workload")).String()
+	case q.Get("node") != "":
+		what = "node " + q.Get("node")
+		pattern = "?w a rk:Node ; rk:name " + graph.Text(q.Get("node")).String()
+	default:
+		if err := graph.CheckIRI(q.Get("iri")); err != nil {
+			return "", problem(http.StatusBadRequest, "the parameter iri, node or workload names the thing", "%v", err)
+		}
+		return q.Get("iri"), nil
+	}
+	if site := q.Get("site"); site != "" {
+		pattern += " . FILTER(CONTAINS(STR(?w), " + graph.Text("/"+graph.EscapeIRI(site)+"/").String() + "))"
+	}
+	rows, err := s.rows(r, "SELECT ?w ?start WHERE { "+pattern+" OPTIONAL { ?w rk:startTime ?start } } ORDER BY DESC(?start) ?w")
+	if err != nil {
+		return "", err
+	}
+	if len(rows) == 0 {
+		return "", problem(http.StatusNotFound, "GET /graph/list names all that you may see", "the graph has no %s", what)
+	}
+	if at, err := time.Parse(time.RFC3339, q.Get("start")); err == nil {
+		for _, row := range rows {
+			if row[1] == graph.DateTime(at) {
+				return row[0].Value, nil
+			}
+		}
+	}
+	return rows[0][0].Value, nil
 }
 
 // keepAlive is how often a stream without changes says that it is there.

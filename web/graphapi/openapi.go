@@ -24,7 +24,9 @@ func describe(routes []route) []byte {
 		case r.path == "/graphstore":
 			params = append(params, parameter("query", "graph", true))
 		case r.path == "/graph/links":
-			params = append(params, parameter("query", "iri", true))
+			for _, name := range []string{"iri", "node", "workload", "site", "start"} {
+				params = append(params, parameter("query", name, false))
+			}
 		case strings.HasSuffix(r.path, "/sparql") && r.method == "GET", r.path == "/api/v0/graph" && r.method == "GET", r.path == "/api/v0/graph/update" && r.method == "GET":
 			params = append(params, parameter("query", "query", true))
 		}

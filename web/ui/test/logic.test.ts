@@ -8,6 +8,7 @@ import { pressure, sorted, stateOfNode } from "../src/lib/nodes";
 import { stepLines } from "../src/lib/steps";
 import { overlaid, together } from "../src/lib/profile";
 import type { Node, Profile, WorkloadDetail } from "../src/lib/types";
+import { connections, nameOf, relationOf } from "../src/lib/links";
 import { parseSeries, selector, shortNames, unitOf } from "../src/lib/series";
 
 describe("units", () => {
@@ -163,4 +164,14 @@ test("the stretches of a score are flat, with nothing across a hole", () => {
   const { times, lines } = stepLines([step(5, 6, 3), step(0, 1, 2), step(1, 2, 4)]);
   expect(lines[0].row).toEqual([2, 2, 4, 4, null, 3, 3]);
   expect(times.every((t, i) => i === 0 || t > times[i - 1])).toBe(true);
+});
+
+describe("connections", () => {
+  const rk = (word: string) => "urn:reckon:ns#" + word;
+  test("are named from both ends, and classes and literals are none", () => {
+    const list = [{ relation: "http://www.w3.org/1999/02/22-rdf-syntax-ns#type", to: rk("Workload") }, { relation: rk("name"), value: "cart" }, { relation: rk("runsOn"), to: "urn:reckon:node/lab/n1", name: "n1" },
+      { relation: rk("runsOn"), to: "urn:reckon:node/lab/n1" }, { relation: rk("partOf"), to: "urn:reckon:site/lab%2Fa", back: true }, { relation: "x:y#odd", to: "x:%zz", back: true }];
+    expect(connections(list).map((l) => [relationOf(l), nameOf(l)])).toEqual([["runs on", "n1"], ["has", "lab/a"], ["← odd", "x:%zz"]]);
+    expect(nameOf({ relation: rk("partOf"), to: "x:d", name: "cart", kind: "Deployment" })).toBe("Deployment cart");
+  });
 });

@@ -2,6 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { ask, promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
+import { ConnectionsPanel } from "../lib/connections";
 import { Outlook } from "../lib/outlook";
 import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
 import { pressure, stateOfNode } from "../lib/nodes";
@@ -24,7 +25,8 @@ export function NodePage() {
       return n ? <>{elsewhere.length > 0 && <div class="note info" role="status">Other sites have a node of this name too: {[n, ...elsewhere].map((x) => <><a href={nodeLink(x.node, x.site)}>{clean(x.site || "no site")}</a> </>)}. Charts below hold them all.</div>}<Facts n={n} /></> : <Empty>No node of this name has reported. <a href="/nodes">All nodes</a></Empty>;
     }}</Show>
     {a.data?.nodes.some(is) && <>{has("prometheus") && <Charts node={name} site={site} n={a.data?.nodes.find(is)} />}
-    <Outlook of={{ node: name }} site={site} /></>}
+    <Outlook of={{ node: name }} site={site} />
+    <ConnectionsPanel of={{ node: name, site }} /></>}
   </>;
 }
 

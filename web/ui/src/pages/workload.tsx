@@ -2,6 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
 import { TimeChart, type Mark } from "../lib/chart";
+import { ConnectionsPanel } from "../lib/connections";
 import { Outlook } from "../lib/outlook";
 import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When } from "../lib/parts";
 import { has, param, set, workloadLink } from "../lib/state";
@@ -81,6 +82,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
     </div>
     {has("scale") && <Runs d={d} />}
     <Outlook of={{ workload: d.id }} site={d.site} />
+    <ConnectionsPanel of={{ workload: d.id, start: d.start, site: d.site }} />
   </>;
 }
 
