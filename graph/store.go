@@ -51,6 +51,18 @@ type Put struct {
 	IfVersion int64
 }
 
+// Change is a Put of one subgraph.
+type Change struct {
+	ID string
+	Put
+}
+
+// Batch is a store that writes several subgraphs in one transaction, which costs one wait for the disk.
+type Batch interface {
+	// PutAll writes all of them or none, and returns how many changed.
+	PutAll(ctx context.Context, list []Change) (changed int, err error)
+}
+
 // AnyVersion puts no condition on what is there.
 const AnyVersion = -1
 

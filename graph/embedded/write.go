@@ -27,6 +27,37 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 	return info, changed, err
 }
 
+var _ graph.Batch = (*Store)(nil)
+
+// PutAll implements graph.Batch.
+func (s *Store) PutAll(ctx context.Context, list []graph.Change) (int, error) {
+	for _, c := range list {
+		if err := graph.CheckID(c.ID); err != nil {
+			return 0, err
+		}
+	}
+	var changed []graph.Info
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		for _, c := range list {
+			info, did, err := s.put(ctx, tx, c.ID, c.Put)
+			if err != nil {
+				return err
+			}
+			if did {
+				changed = append(changed, info)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, info := range changed {
+		s.feed.send(info)
+	}
+	return len(changed), nil
+}
+
 func (s *Store) put(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (graph.Info, bool, error) {
 	r, there, err := find(ctx, tx, id)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -150,12 +151,68 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	if err != nil {
 		return 0, fmt.Errorf("read what runs: %w", err)
 	}
+	for part := range slices.Chunk(list, batch) {
+		n, err := f.described(ctx, part, now)
+		changed += n
+		if err != nil {
+			return changed, err
+		}
+	}
+	f.looked = now
+	return changed, nil
+}
+
+// batch is how many rows are looked at before what changed of them is written. Others write into the database too, and wait meanwhile.
+const batch = 50
+
+// described writes the subgraphs of those rows whose facts are others than the last time.
+func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (int, error) {
+	var changes []graph.Change
+	facts := map[string]written{}
 	for i := range list {
 		w := &list[i]
 		if w.Kind == "other" || w.Kind == "short" { // sums of what nobody named
 			continue
 		}
-		did, err := f.workload(ctx, w, now)
+		id, is := f.identify(w)
+		if f.known[id].facts == is.facts {
+			continue
+		}
+		if _, twice := facts[id]; !twice {
+			changes = append(changes, f.change(w, id, now))
+			facts[id] = is
+		}
+	}
+	n, err := f.putAll(ctx, changes)
+	if err == nil {
+		maps.Copy(f.known, facts)
+	}
+	return n, err
+}
+
+func (f *Feed) identify(w *store.Workload) (id string, is written) {
+	o := f.o.Links.Workload(w)
+	return f.vocabulary(w.Site).WorkloadID(o.Kind, o.Namespace, o.Name, o.UID).Value, written{facts: facts(w), end: w.End}
+}
+
+func (f *Feed) change(w *store.Workload, id string, now time.Time) graph.Change {
+	at := now
+	if !w.End.IsZero() {
+		at = w.End
+	}
+	return graph.Change{ID: id, Put: graph.Put{Quads: f.vocabulary(w.Site).Workload(f.o.Links.Workload(w)), Origin: Origin, Owner: w.Owner, Time: at, IfVersion: graph.AnyVersion}}
+}
+
+// putAll writes several subgraphs, at once where the store can.
+func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, err error) {
+	if s, ok := f.o.Store.(graph.Batch); ok && len(list) > 1 {
+		if changed, err = s.PutAll(ctx, list); err != nil {
+			return 0, fmt.Errorf("write %d subgraphs, the first of them %s: %w", len(list), list[0].ID, err)
+		}
+		return changed, nil
+	}
+	for _, c := range list {
+		did, err := f.put(ctx, c.ID, c.Quads, c.Owner, c.Time)
 		if err != nil {
 			return changed, err
 		}
@@ -163,27 +220,7 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 			changed++
 		}
 	}
-	f.looked = now
 	return changed, nil
-}
-
-func (f *Feed) workload(ctx context.Context, w *store.Workload, now time.Time) (bool, error) {
-	o := f.o.Links.Workload(w)
-	v := f.vocabulary(w.Site)
-	id := v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID).Value
-	facts := facts(w)
-	if f.known[id].facts == facts {
-		return false, nil
-	}
-	at := now
-	if !w.End.IsZero() {
-		at = w.End
-	}
-	changed, err := f.put(ctx, id, v.Workload(o), w.Owner, at)
-	if err == nil {
-		f.known[id] = written{facts: facts, end: w.End}
-	}
-	return changed, err
 }
 
 // facts are all that the subgraph of a workload is made of.
