@@ -31,14 +31,16 @@ func main() {
 	nodes := flag.Int("nodes", 100, "nodes of the workloads query")
 	pods := flag.Int("pods", 2000, "pods of the workloads query")
 	export := flag.String("export", "", "also write the data of the workloads query here, as N-Quads")
+	rate := flag.Int("rate", 200, "changes a second of the workloads that are stored")
+	length := flag.Duration("for", 0, "for how long workloads change; 0 leaves this out")
 	flag.Parse()
-	if err := run(*statements, *nodes, *pods, *export); err != nil {
+	if err := run(*statements, *nodes, *pods, *export, *rate, *length); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(statements, nodes, pods int, export string) error {
+func run(statements, nodes, pods int, export string, rate int, length time.Duration) error {
 	dir, err := os.MkdirTemp("", "reckon-graph-")
 	if err != nil {
 		return err
@@ -62,6 +64,11 @@ func run(statements, nodes, pods int, export string) error {
 	n, err := fill(ctx, s, statements)
 	if err != nil {
 		return err
+	}
+	if length > 0 {
+		if err := change(ctx, s, rate, length); err != nil {
+			return err
+		}
 	}
 	if _, err := s.Query(ctx, "ASK { ?s <x:none> ?o }", sparql.Limits{}, nil); err != nil {
 		return err
@@ -126,6 +133,42 @@ func fill(ctx context.Context, s *embedded.Store, statements int) (n int, err er
 	fmt.Printf("%d subgraphs: PUT %v of CPU time each, p99 %v by the clock; GET %v, p99 %v; the same 1000 again: %d written\n",
 		count, (write / time.Duration(count)).Round(time.Microsecond), p99(puts), (read / time.Duration(len(gets))).Round(time.Microsecond), p99(gets), again)
 	return n, nil
+}
+
+// workloads are as many as are changed and read.
+const workloads = 10_000
+
+// change lets workloads change what they ask for, so many a second and each at its time, and reads others beside. A latency is counted from
+// when the change was due, so that what waits behind a slow one counts.
+func change(ctx context.Context, s *embedded.Store, rate int, length time.Duration) error {
+	v := own.Vocabulary{Site: "bench"}
+	for i := range workloads { // all are there
+		w := workload(i)
+		if _, _, err := s.Put(ctx, v.WorkloadID(w.Kind, w.Namespace, w.Name, w.UID).Value, graph.Put{Quads: v.Workload(w), Owner: "ns", IfVersion: graph.AnyVersion}); err != nil {
+			return err
+		}
+	}
+	var puts, gets []time.Duration
+	cpu, begin := cpuTime(), time.Now()
+	for n := 0; time.Since(begin) < length; n++ {
+		due := begin.Add(time.Duration(n) * time.Second / time.Duration(rate))
+		time.Sleep(time.Until(due))
+		w := workload(n * 7919 % workloads)
+		w.State, w.Containers[0].Requests[object.CPU] = "changed "+strconv.Itoa(n), float64(n%64)+0.5
+		if _, _, err := s.Put(ctx, v.WorkloadID(w.Kind, w.Namespace, w.Name, w.UID).Value, graph.Put{Quads: v.Workload(w), Owner: "ns", IfVersion: graph.AnyVersion}); err != nil {
+			return err
+		}
+		puts = append(puts, time.Since(due))
+		read := workload(n * 104729 % workloads)
+		at := time.Now()
+		if _, _, err := s.Get(ctx, v.WorkloadID(read.Kind, read.Namespace, read.Name, read.UID).Value); err != nil {
+			return err
+		}
+		gets = append(gets, time.Since(at))
+	}
+	fmt.Printf("%d workloads, %d changes/s for %v: PUT p50 %v, p99 %v after it was due; GET p50 %v, p99 %v; %.0f%% of a core\n", workloads, rate, length,
+		p50(puts), p99(puts), p50(gets), p99(gets), 100*(cpuTime()-cpu).Seconds()/time.Since(begin).Seconds())
+	return nil
 }
 
 // workloadsQuery asks what the trade-off service asks of all workloads, of one graph of a whole cluster.
@@ -199,6 +242,11 @@ SELECT ?pod ?node ?m ?name ?t ?unit ?value ?start ?end WHERE {
 func p99(list []time.Duration) time.Duration {
 	slices.Sort(list)
 	return list[len(list)*99/100].Round(10 * time.Microsecond)
+}
+
+func p50(list []time.Duration) time.Duration {
+	slices.Sort(list)
+	return list[len(list)/2].Round(10 * time.Microsecond)
 }
 
 // cpuTime is what this process has used.
