@@ -32,6 +32,11 @@ var (
 		Help:   "Exit code of the latest end of the container, with the kubelet's reason, such as OOMKilled.",
 		Labels: with("reason"),
 	}
+	containerExitBefore = &metric.Desc{
+		Name: "reckon_container_previous_exit_code", Kind: metric.Gauge,
+		Help:   "Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again nor waits.",
+		Labels: with("reason"),
+	}
 	containerRequestCores = &metric.Desc{
 		Name: "reckon_container_request_cores", Kind: metric.Gauge, Unit: metric.Cores,
 		Help:   "Cores that the container requests; those of its workload are in reckon_workload_request_cores.",
@@ -72,7 +77,7 @@ type container struct {
 	ended string
 	kills uint64
 
-	info, restarts, waiting, exit                *metric.Series
+	info, restarts, waiting, exit, exitBefore    *metric.Series
 	reqCores, reqMemory, limitCores, limitMemory *metric.Series
 	running                                      *metric.Series
 	devices                                      []*metric.Series // of told.Devices
@@ -148,6 +153,13 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	if f.Ended {
 		replace(&c.exit, f.Reason == was.Reason, func() *metric.Series { return p.series(containerExit, f.Reason) })
 		b.Add(c.exit, float64(f.ExitCode))
+	}
+	if f.BeforeReason != "" {
+		replace(&c.exitBefore, f.BeforeReason == was.BeforeReason, func() *metric.Series { return p.series(containerExitBefore, f.BeforeReason) })
+		b.Add(c.exitBefore, float64(f.BeforeExitCode))
+	} else if c.exitBefore != nil {
+		b.End(c.exitBefore)
+		c.exitBefore = nil
 	}
 	p.exportDevices(was.Devices, b)
 	for _, x := range [...]struct {

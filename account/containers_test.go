@@ -158,7 +158,7 @@ func TestContainerReports(t *testing.T) {
 		r.export()
 		got := 0
 		for k := range r.values {
-			for _, name := range []string{"restarts_total", "waiting", "exit_code"} {
+			for _, name := range []string{"restarts_total", "waiting", "exit_code", "previous_exit_code"} {
 				if strings.HasPrefix(k, "reckon_container_"+name+of) {
 					got++
 				}
@@ -184,6 +184,10 @@ func TestContainerReports(t *testing.T) {
 	want("it crashed", map[string]float64{"restarts_total" + of: 1, "waiting" + of + "|CrashLoopBackOff": 1, "exit_code" + of + "|Error": 1})
 	f.Restarts, f.Waiting, f.ExitCode, f.Reason = 2, "", 137, "OOMKilled"
 	want("it runs again", map[string]float64{"restarts_total" + of: 2, "exit_code" + of + "|OOMKilled": 137})
+	f.ExitCode, f.Reason, f.BeforeExitCode, f.BeforeReason = 3, "Error", 137, "OOMKilled"
+	want("it ended again", map[string]float64{"restarts_total" + of: 2, "exit_code" + of + "|Error": 3, "previous_exit_code" + of + "|OOMKilled": 137})
+	f.Restarts, f.BeforeReason = 3, ""
+	want("it is begun again", map[string]float64{"restarts_total" + of: 3, "exit_code" + of + "|Error": 3})
 	f.ID = "another"
 	r.tick(0, running(0))
 	r.export()

@@ -179,7 +179,7 @@ func Descs() []*metric.Desc {
 		processes, threads, processesStarted,
 		info, startTime, endTime,
 		requestCores, requestMemory, requestGPUs, requestSeconds, limitCores, limitMemory,
-		containerInfo, containerRestarts, containerWaiting, containerExit, containerRunning, containerDevice,
+		containerInfo, containerRestarts, containerWaiting, containerExit, containerExitBefore, containerRunning, containerDevice,
 		containerUsage, containerWorking, containerPeriods, containerThrottled, podInfo, podPhase, podCreated,
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,

@@ -28,6 +28,9 @@ func (l *listed) ends(f *workload.ContainerFacts) {
 	if f.Ended {
 		l.add(containerExit, float64(f.ExitCode), f.Reason)
 	}
+	if f.BeforeReason != "" {
+		l.add(containerExitBefore, float64(f.BeforeExitCode), f.BeforeReason)
+	}
 }
 
 // ExportWaiting appends what is reported of a container that has no process and waits to be begun: in the back-off after a

@@ -17,6 +17,9 @@ type ContainerFacts struct {
 	EndedID  string
 	ExitCode int
 	Reason   string
+	// Of the end before that, while the container is not begun again after its latest; the reason is empty where there is none.
+	BeforeExitCode int
+	BeforeReason   string
 
 	Request, Limit Amounts
 	// Devices are those that it was given, such as GPUs; it is not changed once made.

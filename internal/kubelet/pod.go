@@ -58,7 +58,9 @@ type Container struct {
 	Running      bool
 	Waiting      string // reason: CrashLoopBackOff, ImagePullBackOff; empty while it does not wait
 	// Ended is how the container ended, or the one before it while it runs again; nil while none has.
-	Ended          *End
+	Ended *End
+	// Before is how the container before it ended, once it has ended itself; nil else.
+	Before         *End
 	Request, Limit Resources
 	Ports          []Port
 	// Devices are those that the kubelet gave it; nil where that is not known.

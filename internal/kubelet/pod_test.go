@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -47,5 +48,38 @@ func TestWhole(t *testing.T) {
 	p.Own.Request.MemoryBytes, p.Own.Limit.Cores = 7, 8
 	if r, l := p.Request(), p.Limit(); r != (Resources{Cores: 1.25, MemoryBytes: 7}) || l != (Resources{Cores: 8}) {
 		t.Errorf("amounts of the pod as such: %+v, %+v", r, l)
+	}
+}
+
+// TestEnds: a container that ended again before it is begun again or waits has two ends.
+func TestEnds(t *testing.T) {
+	const last = `"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}`
+	for what, x := range map[string]struct {
+		status          string
+		running         bool
+		ended, before   int // -1 for none
+		waiting, reason string
+	}{
+		"its first run":    {`"state":{"running":{}}`, true, -1, -1, "", ""},
+		"ended once":       {`"state":{"terminated":{"exitCode":3,"reason":"Error"}}`, false, 3, -1, "", "Error"},
+		"begun again":      {`"state":{"running":{}},` + last, true, 1, -1, "", "Error"},
+		"ended again":      {`"state":{"terminated":{"exitCode":137,"reason":"OOMKilled"}},` + last, false, 137, 1, "", "OOMKilled"},
+		"in the back-off":  {`"state":{"waiting":{"reason":"CrashLoopBackOff"}},` + last, false, 1, -1, "CrashLoopBackOff", "Error"},
+		"nothing reported": {`"state":{}`, false, -1, -1, "", ""},
+	} {
+		list, err := Decode(strings.NewReader(`{"items":[{"metadata":{"uid":"u"},"spec":{"containers":[{"name":"c"}]},"status":{"containerStatuses":[{"name":"c",` + x.status + `}]}}]}`))
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: %v", what, err)
+		}
+		c := list[0].Containers[0]
+		code := func(e *End) int {
+			if e == nil {
+				return -1
+			}
+			return e.ExitCode
+		}
+		if c.Running != x.running || code(c.Ended) != x.ended || code(c.Before) != x.before || c.Waiting != x.waiting || c.Ended != nil && c.Ended.Reason != x.reason {
+			t.Errorf("%s: %+v, ended %+v, before %+v", what, c, c.Ended, c.Before)
+		}
 	}
 }

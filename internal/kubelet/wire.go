@@ -149,7 +149,7 @@ func (c *Container) report(s *wireStatus) {
 	}
 	for _, t := range []*wireState{&s.Last, &s.State} {
 		if e := t.Terminated; e != nil {
-			c.Ended = &End{ID: cmp.Or(digits(e.ID), c.ID), ExitCode: e.ExitCode, Reason: e.Reason}
+			c.Before, c.Ended = c.Ended, &End{ID: cmp.Or(digits(e.ID), c.ID), ExitCode: e.ExitCode, Reason: e.Reason}
 		}
 	}
 	if s.Last.Terminated != nil {

@@ -204,6 +204,8 @@ func (k *kube) container(s *metric.Series, v float64) {
 		k.t.add(kubeWaitingReason, v, ns, pod, uid, name, label(s, "reason"))
 	case "reckon_container_exit_code":
 		k.exit(s, v, ns, pod, uid, name)
+	case "reckon_container_previous_exit_code":
+		k.ended(v, ns, pod, uid, name, label(s, "reason"))
 	case "reckon_container_request_cores":
 		k.t.add(kubeRequests, v, ns, pod, uid, name, k.node, "cpu", "core")
 	case "reckon_container_request_memory_bytes":
@@ -218,10 +220,15 @@ func (k *kube) container(s *metric.Series, v float64) {
 // exit shows how a container ended: now, or before it was begun again.
 func (k *kube) exit(s *metric.Series, code float64, ns, pod, uid, name string) {
 	if k.alive[placeOf(s)] {
-		k.t.add(kubeLastTermReason, 1, ns, pod, uid, name, label(s, "reason"))
-		k.t.add(kubeLastExit, code, ns, pod, uid, name)
+		k.ended(code, ns, pod, uid, name, label(s, "reason"))
 		return
 	}
 	k.t.add(kubeTerminated, 1, ns, pod, uid, name)
 	k.t.add(kubeTermReason, 1, ns, pod, uid, name, label(s, "reason"))
+}
+
+// ended shows the last end of a container that was begun again since.
+func (k *kube) ended(code float64, ns, pod, uid, name, reason string) {
+	k.t.add(kubeLastTermReason, 1, ns, pod, uid, name, reason)
+	k.t.add(kubeLastExit, code, ns, pod, uid, name)
 }

@@ -53,6 +53,9 @@ func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	if c.Ended != nil {
 		f.Ended, f.EndedID, f.ExitCode, f.Reason = true, c.Ended.ID, c.Ended.ExitCode, cmp.Or(c.Ended.Reason, "Unknown")
 	}
+	if c.Before != nil {
+		f.BeforeExitCode, f.BeforeReason = c.Before.ExitCode, cmp.Or(c.Before.Reason, "Unknown")
+	}
 	return f
 }
 
