@@ -203,19 +203,35 @@ func (l *Ledger) repoint(from, to *Part) {
 // Runs calls f for each run that is reported of, such as a pod, and was exported: with its workload, the part that
 // stands for all of it, what is reported, and the lowest id of its processes.
 func (l *Ledger) Runs(f func(id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
+	l.each(func(p *Part) string { return p.run }, func(p *Part, pid int32) {
+		f(p.id, workload.PartOfPod(p.id, p.part), p.owner, p.container.facts, pid)
+	})
+}
+
+// Containers calls f for each container that is reported of and was exported: with its run, the names of its part, what is
+// reported, and the lowest id of its processes.
+func (l *Ledger) Containers(f func(run string, id workload.ID, part, owner string, facts *workload.ContainerFacts, pid int32)) {
+	l.each(func(p *Part) string { return p.place }, func(p *Part, pid int32) {
+		if p.container.facts.Name != "" {
+			f(p.run, p.id, p.part, p.owner, p.container.facts, pid)
+		}
+	})
+}
+
+// each calls f once for each name that parts of pods have, in order, with a part of that name and the lowest id of its processes.
+func (l *Ledger) each(name func(*Part) string, f func(p *Part, pid int32)) {
 	first := map[string]*process{}
 	for _, e := range l.table {
 		p := e.part
 		if p.run == "" || p.container.facts == nil || !p.exported || p.closed() || e.gone || e.dead != 0 {
 			continue
 		}
-		if q := first[p.run]; q == nil || e.pid < q.pid {
-			first[p.run] = e
+		if q := first[name(p)]; q == nil || e.pid < q.pid {
+			first[name(p)] = e
 		}
 	}
-	for _, run := range slices.Sorted(maps.Keys(first)) {
-		e := first[run]
-		f(e.part.id, workload.PartOfPod(e.part.id, e.part.part), e.part.owner, e.part.container.facts, e.pid)
+	for _, n := range slices.Sorted(maps.Keys(first)) {
+		f(first[n].part, first[n].pid)
 	}
 }
 

@@ -98,6 +98,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	if a.pods != nil {
 		a.closers = append(a.closers, a.pods)
 		defer a.add("kubelet", kubeletSensor{a.pods}, nil)
+		defer a.add("pod-storage", a.openPodStorage(), nil)
 	}
 	types := new(bpf.Types)
 	defer types.Release()

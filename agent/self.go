@@ -149,5 +149,6 @@ func Descs() []*metric.Desc {
 		sensorUp, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
 		agentLate, agentFailed, agentLost, agentExportErrors, agentParts, agentProcesses, modelInfo,
 		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
+		podVolumeUsed, podVolumeCapacity, containerStorage,
 	}
 }

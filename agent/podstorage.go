@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"cmp"
+
+	"reckon/internal/kubelet"
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/sensor/podstorage"
+	"reckon/workload"
+)
+
+var (
+	podVolumeLabels = []string{"workload", "kind", "part", "owner", "volume", "plugin"}
+	podVolumeUsed   = &metric.Desc{
+		Name: "reckon_pod_volume_used_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "What a volume of a pod holds: of one with a file system of its own what is used there, of an emptyDir on the node's disk what its files take. The volume is called as the kubelet's folder, that of a claim as its PersistentVolume.",
+		Labels: podVolumeLabels,
+	}
+	podVolumeCapacity = &metric.Desc{
+		Name: "reckon_pod_volume_capacity_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "Size of the file system of a volume of a pod, where it has one of its own.",
+		Labels: podVolumeLabels,
+	}
+	containerStorage = &metric.Desc{
+		Name: "reckon_container_storage_bytes", Kind: metric.Gauge, Unit: metric.Bytes,
+		Help:   "What a container takes of the node's disk beside volumes, by type: writable_layer, the files that it wrote outside of volumes, and logs. With emptyDirs it is its share of what the kubelet counts as ephemeral storage.",
+		Labels: []string{"workload", "kind", "part", "owner", "type"},
+	}
+)
+
+// podStorage is a sensor of what pods keep on this node.
+type podStorage struct {
+	*podstorage.Reader
+	agent   *Agent
+	volumes metric.Cache
+	layers  metric.Cache
+}
+
+// openPodStorage begins to measure what pods keep.
+func (a *Agent) openPodStorage() *podStorage {
+	return &podStorage{Reader: podstorage.New(a.config.Root, cmp.Or(a.config.Kubelet.Folder, kubelet.DefaultFolder)), agent: a}
+}
+
+// Name implements sensor.Sensor.
+func (s *podStorage) Name() string { return "pod-storage" }
+
+// Descs implements sensor.Sensor; they are among those of the agent.
+func (s *podStorage) Descs() []*metric.Desc { return nil }
+
+// Read implements sensor.Sensor.
+func (s *podStorage) Read(b *metric.Batch) error {
+	var pods []podstorage.Pod // the reader keeps those of before
+	at := map[string]int{}
+	s.agent.ledger.Containers(func(run string, id workload.ID, part, owner string, f *workload.ContainerFacts, pid int32) {
+		i, ok := at[run]
+		if !ok {
+			i = len(pods)
+			at[run] = i
+			pods = append(pods, podstorage.Pod{UID: run, Namespace: f.Namespace, Name: f.Pod})
+			s.exportVolumes(run, id, workload.PartOfPod(id, part), owner, b)
+		}
+		pods[i].Containers = append(pods[i].Containers, podstorage.Container{Name: f.Name, PID: pid})
+		s.exportContainer(run, f.Name, id, part, owner, b)
+	})
+	s.volumes.Sweep()
+	s.layers.Sweep()
+	s.Set(pods)
+	if err := s.Err(); err != nil {
+		return sensor.Unavailable(err.Error(), "what could be measured is there", err)
+	}
+	return nil
+}
+
+func (s *podStorage) exportVolumes(run string, id workload.ID, part, owner string, b *metric.Batch) {
+	for _, a := range s.Amounts(run) {
+		if a.Kind != podstorage.Volume {
+			continue
+		}
+		labels := []string{string(id), string(id.Kind()), part, owner, a.Name, a.Plugin}
+		b.Add(s.volumes.Get(podVolumeUsed, labels...), float64(a.Used))
+		if a.Capacity > 0 {
+			b.Add(s.volumes.Get(podVolumeCapacity, labels...), float64(a.Capacity))
+		}
+	}
+}
+
+func (s *podStorage) exportContainer(run, name string, id workload.ID, part, owner string, b *metric.Batch) {
+	for _, a := range s.Amounts(run) {
+		if a.Name != name || a.Kind == podstorage.Volume {
+			continue
+		}
+		of := "writable_layer"
+		if a.Kind == podstorage.Logs {
+			of = "logs"
+		}
+		b.Add(s.layers.Get(containerStorage, string(id), string(id.Kind()), part, owner, of), float64(a.Used))
+	}
+}

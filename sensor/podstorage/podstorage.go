@@ -1,0 +1,209 @@
+// Package podstorage measures what pods keep on a node: volumes with a file system of their own by statfs(2), those that are a
+// folder of the node's disk, logs and writable layers of containers by walking them as du(1) does. Nothing but the right to read
+// folders is used (CAP_DAC_READ_SEARCH); the kubelet is not asked.
+//
+//	DIR/pods/UID/volumes/PLUGIN/NAME[/mount]     volumes, DIR is the kubelet's folder (pkg/kubelet/kubelet_getters.go of Kubernetes)
+//	/var/log/pods/NAMESPACE_POD_UID/CONTAINER    logs (pkg/kubelet/kuberuntime)
+//	/proc/PID/mountinfo: upperdir of /           writable layer (Documentation/filesystems/overlayfs.rst)
+//
+// Amounts are bytes on disk, blocks of 512 bytes as stat(2) counts them; a file with several links in one folder counts once.
+// A [Reader] measures in the background, since a server of files may not answer and folders may be large, and at a pace that
+// takes a half percent of a core at most. It is safe for concurrent use.
+package podstorage
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// interval is between two rounds, at least.
+	interval = time.Minute
+	// pause is how many times as long as a round took the next one waits.
+	pause = 200
+	// maxFiles bounds a walk: a folder with more is not measured.
+	maxFiles = 50_000
+	// maxAge is for how long an amount is given after it was measured.
+	maxAge = 3
+)
+
+// Pod is a pod to measure.
+type Pod struct {
+	// UID is that of its folder, which its control groups have too.
+	UID             string
+	Namespace, Name string
+	Containers      []Container
+}
+
+// Container is a running container of a pod.
+type Container struct {
+	Name string
+	PID  int32 // of any process in it
+}
+
+// Amount is what was measured of a pod, in bytes.
+type Amount struct {
+	Kind Kind
+	// Name is that of the volume's folder (of a claim the PersistentVolume's) or of the container.
+	Name string
+	// Plugin of a volume, such as empty-dir or csi.
+	Plugin string
+	Used   uint64
+	// Capacity is that of the volume's own file system, 0 where it has none.
+	Capacity uint64
+}
+
+// Kind says what holds an amount.
+type Kind int
+
+// What holds an amount.
+const (
+	Volume Kind = iota
+	WritableLayer
+	Logs
+)
+
+// Reader measures pods.
+type Reader struct {
+	tree  tree
+	wake  chan struct{}
+	asked map[string]*statfsCall // used by the rounds alone
+
+	mu      sync.Mutex // guards what follows
+	pods    []Pod
+	amounts map[string]result
+	err     error
+
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// result is what a round found of a pod.
+type result struct {
+	list []Amount
+	at   time.Time
+	good time.Duration // for how long it is given
+}
+
+// New begins to measure the pods of a machine whose file tree is mounted at root ("/" if empty) and whose kubelet has the folder.
+// Close ends it.
+func New(root, folder string) *Reader {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Reader{
+		tree: newTree(root, folder), wake: make(chan struct{}, 1), amounts: map[string]result{}, asked: map[string]*statfsCall{},
+		cancel: cancel, done: make(chan struct{}),
+	}
+	go r.run(ctx)
+	return r
+}
+
+// Close ends the measuring. A question to a file system that does not answer stays behind in the kernel.
+func (r *Reader) Close() error {
+	r.cancel()
+	<-r.done
+	return nil
+}
+
+// Set says which pods there are now. New ones are measured within the pace of the reader.
+func (r *Reader) Set(pods []Pod) {
+	r.mu.Lock()
+	first := r.pods == nil && len(pods) > 0
+	r.pods = pods
+	r.mu.Unlock()
+	if first {
+		r.wake <- struct{}{}
+	}
+}
+
+// Amounts returns what was measured of a pod lately; the caller must not change it.
+func (r *Reader) Amounts(uid string) []Amount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.amounts[uid]
+	if time.Since(a.at) > a.good {
+		return nil
+	}
+	return a.list
+}
+
+// Err says what the last round could not measure, nil when that is nothing.
+func (r *Reader) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *Reader) run(ctx context.Context) {
+	defer close(r.done)
+	select {
+	case <-ctx.Done():
+		return
+	case <-r.wake:
+	}
+	for {
+		began := time.Now()
+		r.round(ctx)
+		next := time.NewTimer(max(interval, pause*time.Since(began)))
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return
+		case <-next.C:
+		}
+	}
+}
+
+// round measures every pod once.
+func (r *Reader) round(ctx context.Context) {
+	began := time.Now()
+	r.mu.Lock()
+	pods := r.pods
+	r.mu.Unlock()
+	mounts, err := r.tree.mounts()
+	found := map[string][]Amount{}
+	for i := range pods {
+		if ctx.Err() != nil {
+			return
+		}
+		list, perr := r.pod(&pods[i], mounts[pods[i].UID])
+		found[pods[i].UID] = list
+		if err == nil {
+			err = perr
+		}
+	}
+	now := time.Now()
+	good := maxAge * max(interval, pause*now.Sub(began))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.amounts)
+	for uid, list := range found {
+		r.amounts[uid] = result{list, now, good}
+	}
+	r.err = err
+}
+
+// pod measures one pod; err says what could not be.
+func (r *Reader) pod(p *Pod, mounted []mount) (list []Amount, err error) {
+	note := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	own := map[string]bool{}
+	for _, m := range mounted {
+		own[m.plugin+"/"+m.name] = true
+		s, serr := r.statfs(m)
+		if note(serr); serr == nil {
+			list = append(list, Amount{Kind: Volume, Name: m.name, Plugin: m.plugin, Used: s.used, Capacity: s.capacity})
+		}
+	}
+	for _, f := range append(r.tree.folders(p, own), r.tree.layers(p)...) {
+		used, werr := f.walk()
+		if note(werr); werr == nil {
+			f.Used = used
+			list = append(list, f.Amount)
+		}
+	}
+	return list, err
+}

@@ -1,0 +1,162 @@
+package podstorage
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// tree is where the things of pods lie on a machine.
+type tree struct {
+	root, folder string
+}
+
+func newTree(root, folder string) tree {
+	return tree{filepath.Clean("/" + root), filepath.Clean("/" + folder)}
+}
+
+// mount is a volume with a file system of its own.
+type mount struct {
+	plugin, name string
+	fstype       string
+	path         string // here
+}
+
+// given are plugins whose files the kubelet writes for the pod: they hold nothing of its own.
+var given = map[string]bool{"projected": true, "secret": true, "configmap": true, "downward-api": true}
+
+// mounts returns the volumes of each pod, by its UID, that are a file system of their own.
+func (t *tree) mounts() (map[string][]mount, error) {
+	text, err := os.ReadFile(filepath.Join(t.root, "proc/1/mountinfo"))
+	if err != nil {
+		if text, err = os.ReadFile(filepath.Join(t.root, "proc/self/mountinfo")); err != nil {
+			return nil, fmt.Errorf("read the mounts of volumes: %w", err)
+		}
+	}
+	return t.parseMounts(text), nil
+}
+
+// parseMounts reads mountinfo (proc_pid_mountinfo(5)).
+func (t *tree) parseMounts(text []byte) map[string][]mount {
+	out := map[string][]mount{}
+	prefix := t.folder + "/pods/"
+	for line := range bytes.Lines(text) {
+		point, fstype, _, ok := mountFields(line)
+		rest, below := strings.CutPrefix(point, prefix)
+		if !ok || !below {
+			continue
+		}
+		f := strings.Split(rest, "/") // UID/volumes/PLUGIN/NAME[/mount]
+		if len(f) < 4 || len(f) > 5 || f[1] != "volumes" || len(f) == 5 && f[4] != "mount" {
+			continue
+		}
+		if m := (mount{pluginName(f[2]), f[3], fstype, filepath.Join(t.root, point)}); !given[m.plugin] {
+			out[f[0]] = append(out[f[0]], m)
+		}
+	}
+	return out
+}
+
+// pluginName is csi of kubernetes.io~csi.
+func pluginName(folder string) string {
+	_, name, ok := strings.Cut(folder, "~")
+	if !ok {
+		return folder
+	}
+	return name
+}
+
+// mountFields are the mount point, the type and the options of the file system of a line of mountinfo.
+func mountFields(line []byte) (point, fstype, options string, ok bool) {
+	before, after, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" - "))
+	f, g := bytes.Fields(before), bytes.Fields(after)
+	if !ok || len(f) < 6 || len(g) < 3 {
+		return "", "", "", false
+	}
+	return unescape(string(f[4])), string(g[0]), string(g[2]), true
+}
+
+var octal = regexp.MustCompile(`\\[0-7]{3}`)
+
+// unescape undoes the escapes of blanks and backslashes.
+func unescape(s string) string {
+	return octal.ReplaceAllStringFunc(s, func(e string) string {
+		n, err := strconv.ParseUint(e[1:], 8, 8)
+		if err != nil {
+			return e
+		}
+		return string([]byte{byte(n)})
+	})
+}
+
+// target is a folder to walk.
+type target struct {
+	Amount
+	path string
+}
+
+// folders are the volumes of a pod that are folders of the node's disk, and the logs of its containers. own are the volumes, as
+// PLUGIN/NAME, with a file system of their own.
+func (t *tree) folders(p *Pod, own map[string]bool) (list []target) {
+	const plugin = "empty-dir" // the others of this kind are made and counted elsewhere
+	dir := filepath.Join(t.root, t.folder, "pods", p.UID, "volumes", "kubernetes.io~"+plugin)
+	for _, name := range entries(dir) {
+		if !own[plugin+"/"+name] {
+			list = append(list, target{Amount{Kind: Volume, Name: name, Plugin: plugin}, filepath.Join(dir, name)})
+		}
+	}
+	dir = filepath.Join(t.root, "var/log/pods", p.Namespace+"_"+p.Name+"_"+p.UID)
+	for _, name := range entries(dir) {
+		list = append(list, target{Amount{Kind: Logs, Name: name}, filepath.Join(dir, name)})
+	}
+	return list
+}
+
+// entries are the names in a folder, none where it is not there.
+func entries(dir string) (names []string) {
+	list, _ := os.ReadDir(dir) // a pod without such volumes has no such folder
+	for _, e := range list {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// layers are the writable layers of the containers that run.
+func (t *tree) layers(p *Pod) (list []target) {
+	for _, c := range p.Containers {
+		text, err := os.ReadFile(filepath.Join(t.root, "proc", strconv.Itoa(int(c.PID)), "mountinfo"))
+		if err != nil {
+			continue // it ended a moment ago
+		}
+		if upper := upperDir(text); upper != "" {
+			list = append(list, target{Amount{Kind: WritableLayer, Name: c.Name}, filepath.Join(t.root, upper)})
+		}
+	}
+	return list
+}
+
+// upperDir is where the root of a container keeps what was written, empty where it is no overlay or is read-only.
+func upperDir(mountinfo []byte) string {
+	for line := range bytes.Lines(mountinfo) {
+		point, fstype, options, ok := mountFields(line)
+		if !ok || point != "/" {
+			continue
+		}
+		if fstype != "overlay" {
+			return ""
+		}
+		for option := range strings.SplitSeq(options, ",") {
+			if dir, ok := strings.CutPrefix(option, "upperdir="); ok {
+				return unescape(dir)
+			}
+		}
+		return ""
+	}
+	return ""
+}

@@ -1,0 +1,148 @@
+package podstorage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a round waits for a file system to answer.
+const patience = 500 * time.Millisecond
+
+// space is that of a file system, in bytes.
+type space struct{ used, capacity uint64 }
+
+// statfsCall is a question to a file system. Its server may be dead: then it stays in the kernel, and is not asked again.
+type statfsCall struct {
+	done chan struct{}
+	s    space
+	err  error
+}
+
+// statfs asks for the space of a volume.
+func (r *Reader) statfs(m mount) (space, error) {
+	c := r.asked[m.path]
+	if c == nil {
+		c = &statfsCall{done: make(chan struct{})}
+		r.asked[m.path] = c
+		go func() {
+			defer close(c.done)
+			c.s, c.err = statfs(m.path)
+		}()
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-c.done:
+		delete(r.asked, m.path)
+		return c.s, c.err
+	case <-late.C:
+		return space{}, fmt.Errorf("the file system of volume %s (%s) does not answer", m.name, m.fstype)
+	}
+}
+
+func statfs(path string) (space, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return space{}, fmt.Errorf("read the space of a volume: %w", &fs.PathError{Op: "statfs", Path: path, Err: err})
+	}
+	size := uint64(s.Frsize) //nolint:gosec // a size
+	if size == 0 {
+		size = uint64(s.Bsize) //nolint:gosec // a size
+	}
+	return space{(s.Blocks - s.Bfree) * size, s.Blocks * size}, nil
+}
+
+// maxDepth is how many folders within each other are followed.
+const maxDepth = 200
+
+var (
+	errManyFiles = fmt.Errorf("a folder of a pod has more than %d files, which are not counted", maxFiles)
+	errDeep      = fmt.Errorf("a folder of a pod has more than %d folders in one another, which are not counted", maxDepth)
+	errElsewhere = errors.New("logs of a pod are links to files elsewhere, which are not counted")
+)
+
+// walker adds up what a folder and all in it take on its own file system.
+type walker struct {
+	used   uint64
+	device uint64
+	files  int
+	linked map[uint64]bool // files with several links that were met
+	logs   bool
+}
+
+// walk measures a target. Whoever writes into it may do so meanwhile: no link is followed, and what is removed is left out.
+func (t *target) walk() (used uint64, err error) {
+	w := walker{linked: map[uint64]bool{}, logs: t.Kind == Logs}
+	if err = w.folder(unix.AT_FDCWD, t.path, 0); err != nil {
+		return 0, fmt.Errorf("measure a folder of a pod: %w", err)
+	}
+	return w.used, nil
+}
+
+// folder adds a folder, by its name in that of which at is the descriptor.
+func (w *walker) folder(at int, name string, depth int) error {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return nil // it was replaced a moment ago
+	case err != nil:
+		return &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	if depth == 0 {
+		w.device = uint64(st.Dev) //nolint:unconvert // of other types on other processors
+	}
+	if uint64(st.Dev) != w.device { //nolint:unconvert // the same
+		return nil // mounted there
+	}
+	if depth > maxDepth {
+		return errDeep
+	}
+	w.used += uint64(st.Blocks) * 512 //nolint:gosec // a number of blocks
+	for {
+		list, err := f.ReadDir(256)
+		for _, e := range list {
+			if err := w.entry(fd, e, depth); err != nil {
+				return err
+			}
+		}
+		if len(list) == 0 || err != nil {
+			return nil
+		}
+	}
+}
+
+// entry adds what is in a folder.
+func (w *walker) entry(at int, e fs.DirEntry, depth int) error {
+	if w.files++; w.files > maxFiles {
+		return errManyFiles
+	}
+	if e.IsDir() {
+		return w.folder(at, e.Name(), depth+1)
+	}
+	if w.logs && e.Type()&fs.ModeSymlink != 0 {
+		return errElsewhere
+	}
+	var st unix.Stat_t
+	if unix.Fstatat(at, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return nil // it was removed a moment ago
+	}
+	if st.Nlink > 1 {
+		if w.linked[st.Ino] {
+			return nil
+		}
+		w.linked[st.Ino] = true
+	}
+	w.used += uint64(st.Blocks) * 512 //nolint:gosec // a number of blocks
+	return nil
+}
