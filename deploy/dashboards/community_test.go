@@ -62,7 +62,6 @@ var gaps = map[string]string{
 	"kepler_vm_*":                          "virtual machines are workloads like others",
 	"DCGM_FI_PROF_*":                       "needs the profiling of DCGM",
 	"container_network_*":                  "traffic is not counted by container",
-	"container_fs_usage_bytes":             "the space that containers hold is not counted",
 	`fstype="aufs"`:                        "the file system is gone from Linux",
 }
 

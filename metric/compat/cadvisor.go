@@ -1,8 +1,6 @@
 package compat
 
 import (
-	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -15,7 +13,7 @@ import (
 // and image, as its pod's control group there; it has the network of the pod. Workloads that are no containers have their id, and none of
 // these either; dashboards choose containers by that.
 //
-// What is not measured is absent: file systems (which the kubelet's own page has of the machine only), load averages.
+// What is not measured is absent, such as load averages.
 type cadvisor struct {
 	t     table
 	pods  containers
@@ -43,6 +41,7 @@ var (
 	cadvisorSwap      = cadvisorDesc("memory_swap", metric.Gauge, metric.None, "Container swap usage in bytes.")
 	cadvisorRead      = cadvisorDesc("fs_reads_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes read.")
 	cadvisorWritten   = cadvisorDesc("fs_writes_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes written.")
+	cadvisorHeld      = cadvisorDesc("fs_usage_bytes", metric.Gauge, metric.Bytes, "Number of bytes that are consumed by the container on this filesystem.", "device")
 	cadvisorProcs     = cadvisorDesc("processes", metric.Gauge, metric.None, "Number of processes running inside the container.")
 	cadvisorThreads   = cadvisorDesc("threads", metric.Gauge, metric.None, "Number of threads running inside the container.")
 	cadvisorOOM       = cadvisorDesc("oom_events_total", metric.Counter, metric.None, "Count of out of memory events observed for the container.")
@@ -56,22 +55,7 @@ var (
 	cadvisorQuota     = cadvisorDesc("spec_cpu_quota", metric.Gauge, metric.None, "CPU quota of the container.")
 	cadvisorPeriod    = cadvisorDesc("spec_cpu_period", metric.Gauge, metric.None, "CPU period of the container.")
 	cadvisorShares    = cadvisorDesc("spec_cpu_shares", metric.Gauge, metric.None, "CPU share of the container.")
-	// Of the sandbox of a pod, which has its network.
-	cadvisorNetwork = map[string]map[string]*metric.Desc{
-		"receive": {
-			"reckon_pod_network_bytes_total":   cadvisorDesc("network_receive_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes received", "interface"),
-			"reckon_pod_network_packets_total": cadvisorDesc("network_receive_packets_total", metric.Counter, metric.None, "Cumulative count of packets received", "interface"),
-			"reckon_pod_network_errors_total":  cadvisorDesc("network_receive_errors_total", metric.Counter, metric.None, "Cumulative count of errors encountered while receiving", "interface"),
-			"reckon_pod_network_dropped_total": cadvisorDesc("network_receive_packets_dropped_total", metric.Counter, metric.None, "Cumulative count of packets dropped while receiving", "interface"),
-		},
-		"transmit": {
-			"reckon_pod_network_bytes_total":   cadvisorDesc("network_transmit_bytes_total", metric.Counter, metric.Bytes, "Cumulative count of bytes transmitted", "interface"),
-			"reckon_pod_network_packets_total": cadvisorDesc("network_transmit_packets_total", metric.Counter, metric.None, "Cumulative count of packets transmitted", "interface"),
-			"reckon_pod_network_errors_total":  cadvisorDesc("network_transmit_errors_total", metric.Counter, metric.None, "Cumulative count of errors encountered while transmitting", "interface"),
-			"reckon_pod_network_dropped_total": cadvisorDesc("network_transmit_packets_dropped_total", metric.Counter, metric.None, "Cumulative count of packets dropped while transmitting", "interface"),
-		},
-	}
-	cadvisorSeen = cadvisorDesc("last_seen", metric.Gauge, metric.Seconds, "Last time a container was seen by the exporter")
+	cadvisorSeen      = cadvisorDesc("last_seen", metric.Gauge, metric.Seconds, "Last time a container was seen by the exporter")
 )
 
 // CAdvisor returns the view under cAdvisor's names.
@@ -87,11 +71,13 @@ func (c *cadvisor) Name() string { return CAdvisorName }
 
 // Descs implements View.
 func (c *cadvisor) Descs() []*metric.Desc {
-	descs := []*metric.Desc{cadvisorCPU, cadvisorUser, cadvisorSystem, cadvisorThrottled, cadvisorMemory, cadvisorRSS, cadvisorCache, cadvisorMax,
-		cadvisorSwap, cadvisorRead, cadvisorWritten, cadvisorProcs, cadvisorThreads, cadvisorOOM, cadvisorStart, cadvisorLimit, machineCores, machineMemory,
-		cadvisorWorking, cadvisorPeriods, cadvisorThrottle, cadvisorQuota, cadvisorPeriod, cadvisorShares, cadvisorSeen}
-	for _, direction := range []string{"receive", "transmit"} {
-		descs = slices.AppendSeq(descs, maps.Values(cadvisorNetwork[direction]))
+	var descs []*metric.Desc
+	for _, list := range cadvisorShown {
+		for i := range list {
+			if !slices.Contains(descs, list[i].to) {
+				descs = append(descs, list[i].to)
+			}
+		}
 	}
 	return descs
 }
@@ -123,89 +109,25 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 
 // sample shows one of our samples.
 func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
-	switch s.Desc.Name {
-	case "reckon_workload_cpu_seconds_total":
-		c.add(cadvisorCPU, s, v, "total")
-		if label(s, "mode") == "user" {
-			c.add(cadvisorUser, s, v)
-		} else {
-			c.add(cadvisorSystem, s, v)
+	for i := range cadvisorShown[s.Desc.Name] {
+		x := &cadvisorShown[s.Desc.Name][i]
+		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.of(s) != nil {
+			continue
 		}
-	case "reckon_workload_cpu_throttled_seconds_total":
-		c.add(cadvisorThrottled, s, v)
-	case "reckon_workload_memory_bytes":
-		switch label(s, "type") {
-		case "anon":
-			c.add(cadvisorRSS, s, v)
-		case "file", "shmem": // its page cache holds shared memory
-			c.add(cadvisorCache, s, v)
+		shown := v
+		if x.value != nil {
+			shown = x.value(v, b)
 		}
-		if c.pods.of(s) == nil { // of a container of a pod all that is charged to it is known, see below
-			c.add(cadvisorMemory, s, v)
+		switch {
+		case x.machine:
+			c.t.add(x.to, shown)
+		case x.extra != "":
+			c.add(x.to, s, shown, x.extra)
+		case x.copies != "":
+			c.add(x.to, s, shown, label(s, x.copies))
+		default:
+			c.add(x.to, s, shown)
 		}
-	case "reckon_workload_memory_peak_bytes":
-		c.add(cadvisorMax, s, v)
-	case "reckon_workload_swap_bytes":
-		c.add(cadvisorSwap, s, v)
-	case "reckon_workload_io_bytes_total":
-		if label(s, "direction") == "read" {
-			c.add(cadvisorRead, s, v)
-		} else {
-			c.add(cadvisorWritten, s, v)
-		}
-	case "reckon_workload_processes":
-		c.add(cadvisorProcs, s, v)
-	case "reckon_workload_threads":
-		c.add(cadvisorThreads, s, v)
-	case "reckon_workload_oom_kills_total":
-		c.add(cadvisorOOM, s, v)
-	case "reckon_workload_start_time_seconds":
-		c.add(cadvisorStart, s, v)
-	case "reckon_workload_limit_memory_bytes":
-		if label(s, "kind") == "container" { // of pods that of each container is known, see below
-			c.add(cadvisorLimit, s, v)
-		}
-	case "node_cpu_seconds_total":
-		if label(s, "mode") == "idle" {
-			c.t.add(machineCores, 1)
-		}
-	case "node_memory_MemTotal_bytes":
-		c.t.add(machineMemory, v)
-	case "reckon_pod_network_bytes_total", "reckon_pod_network_packets_total", "reckon_pod_network_errors_total", "reckon_pod_network_dropped_total":
-		c.add(cadvisorNetwork[label(s, "direction")][s.Desc.Name], s, v, label(s, "device"))
-	default:
-		c.reported(s, v, b)
-	}
-}
-
-const (
-	// cfsPeriod is the period of the CPU bandwidth controller that the kubelet sets, microseconds
-	// (cpuCFSQuotaPeriod of its configuration, 100 ms).
-	cfsPeriod = 100_000
-	// sharesPerCore and minShares are how it writes requested cores into cpu.shares (pkg/kubelet/cm).
-	sharesPerCore, minShares = 1024, 2
-)
-
-// reported shows what stands in series of containers alone.
-func (c *cadvisor) reported(s *metric.Series, v float64, b *metric.Batch) {
-	switch s.Desc.Name {
-	case "reckon_container_info":
-		c.add(cadvisorSeen, s, float64(b.Time.UnixMilli())/1000)
-	case "reckon_container_memory_usage_bytes":
-		c.add(cadvisorMemory, s, v)
-	case "reckon_container_memory_working_set_bytes":
-		c.add(cadvisorWorking, s, v)
-	case "reckon_container_cpu_periods_total":
-		c.add(cadvisorPeriods, s, v)
-	case "reckon_container_cpu_throttled_periods_total":
-		c.add(cadvisorThrottle, s, v)
-	case "reckon_container_limit_memory_bytes":
-		c.add(cadvisorLimit, s, v)
-	case "reckon_container_limit_cores":
-		c.add(cadvisorQuota, s, v*cfsPeriod)
-		c.add(cadvisorPeriod, s, cfsPeriod)
-	case "reckon_container_request_cores":
-		c.add(cadvisorShares, s, max(math.Floor(v*sharesPerCore+1e-6), minShares))
 	}
 }
 

@@ -1,0 +1,96 @@
+package compat
+
+import (
+	"math"
+
+	"reckon/metric"
+)
+
+// shown says how one of our series is shown: as a sample of to, added up where several are called the same.
+type shown struct {
+	to        *metric.Desc
+	label, is string // only the series with this label
+	except    bool   // not of what has the names of a container of a pod
+	extra     string // value of the last label, or
+	copies    string // the label of ours that it is
+	machine   bool   // of the machine: without labels
+	value     func(v float64, b *metric.Batch) float64
+}
+
+const (
+	// cfsPeriod is the period of the CPU bandwidth controller that the kubelet sets, microseconds
+	// (cpuCFSQuotaPeriod of its configuration, 100 ms).
+	cfsPeriod = 100_000
+	// sharesPerCore and minShares are how it writes requested cores into cpu.shares (pkg/kubelet/cm).
+	sharesPerCore, minShares = 1024, 2
+)
+
+func fixed(v float64) func(float64, *metric.Batch) float64 {
+	return func(float64, *metric.Batch) float64 { return v }
+}
+
+// cadvisorShown has, by the names of our series, what each is shown as.
+var cadvisorShown = map[string][]shown{
+	"reckon_workload_cpu_seconds_total": {
+		{to: cadvisorCPU, extra: "total"},
+		{to: cadvisorUser, label: "mode", is: "user"},
+		{to: cadvisorSystem, label: "mode", is: "system"},
+	},
+	"reckon_workload_cpu_throttled_seconds_total": {{to: cadvisorThrottled}},
+	"reckon_workload_memory_bytes": {
+		{to: cadvisorRSS, label: "type", is: "anon"},
+		{to: cadvisorCache, label: "type", is: "file"},
+		{to: cadvisorCache, label: "type", is: "shmem"}, // its page cache holds shared memory
+		{to: cadvisorMemory, except: true},              // of a container of a pod all that is charged to it is known, see below
+	},
+	"reckon_workload_memory_peak_bytes": {{to: cadvisorMax}},
+	"reckon_workload_swap_bytes":        {{to: cadvisorSwap}},
+	"reckon_workload_io_bytes_total": {
+		{to: cadvisorRead, label: "direction", is: "read"},
+		{to: cadvisorWritten, label: "direction", is: "write"},
+	},
+	"reckon_workload_processes":          {{to: cadvisorProcs}},
+	"reckon_workload_threads":            {{to: cadvisorThreads}},
+	"reckon_workload_oom_kills_total":    {{to: cadvisorOOM}},
+	"reckon_workload_start_time_seconds": {{to: cadvisorStart}},
+	"reckon_workload_limit_memory_bytes": {{to: cadvisorLimit, label: "kind", is: "container"}}, // of pods that of each container is known, see below
+
+	"reckon_container_info":                        {{to: cadvisorSeen, value: func(_ float64, b *metric.Batch) float64 { return float64(b.Time.UnixMilli()) / 1000 }}},
+	"reckon_container_memory_usage_bytes":          {{to: cadvisorMemory}},
+	"reckon_container_memory_working_set_bytes":    {{to: cadvisorWorking}},
+	"reckon_container_cpu_periods_total":           {{to: cadvisorPeriods}},
+	"reckon_container_cpu_throttled_periods_total": {{to: cadvisorThrottle}},
+	"reckon_container_limit_memory_bytes":          {{to: cadvisorLimit}},
+	"reckon_container_storage_bytes":               {{to: cadvisorHeld, copies: "device"}},
+	"reckon_container_limit_cores": {
+		{to: cadvisorQuota, value: func(v float64, _ *metric.Batch) float64 { return v * cfsPeriod }},
+		{to: cadvisorPeriod, value: fixed(cfsPeriod)},
+	},
+	"reckon_container_request_cores": {{to: cadvisorShares, value: func(v float64, _ *metric.Batch) float64 {
+		return max(math.Floor(v*sharesPerCore+1e-6), minShares)
+	}}},
+
+	"reckon_pod_network_bytes_total":   directions("bytes", "Cumulative count of bytes"),
+	"reckon_pod_network_packets_total": directions("packets", "Cumulative count of packets"),
+	"reckon_pod_network_errors_total":  directions("errors", "Cumulative count of errors encountered while"),
+	"reckon_pod_network_dropped_total": directions("packets_dropped", "Cumulative count of packets dropped while"),
+
+	"node_cpu_seconds_total":     {{to: machineCores, label: "mode", is: "idle", machine: true, value: fixed(1)}},
+	"node_memory_MemTotal_bytes": {{to: machineMemory, machine: true}},
+}
+
+// directions are those of the network of a pod, at its sandbox.
+func directions(what, help string) []shown {
+	unit := metric.None
+	if what == "bytes" {
+		unit = metric.Bytes
+	}
+	receive, transmit := " received", " transmitted"
+	if what == "errors" || what == "packets_dropped" {
+		receive, transmit = " receiving", " transmitting"
+	}
+	return []shown{
+		{to: cadvisorDesc("network_receive_"+what+"_total", metric.Counter, unit, help+receive, "interface"), label: "direction", is: "receive", copies: "device"},
+		{to: cadvisorDesc("network_transmit_"+what+"_total", metric.Counter, unit, help+transmit, "interface"), label: "direction", is: "transmit", copies: "device"},
+	}
+}
