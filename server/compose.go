@@ -163,6 +163,10 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Forecasts = &answer.Forecasts{Keeper: s.forecasts, Catalogue: s.catalogue, Outage: outage}
 	s.ranks = &answer.Ranks{Views: views, Rollups: s.catalogue, Forecasts: s.catalogue, Outage: outage, Gone: s.config.gone(), Clock: time.Now}
 	o.Ranks = s.ranks
+	var err error
+	if o.Logs, err = s.config.Logs.open(); err != nil {
+		return nil, err
+	}
 	o.Devices = &answer.Devices{Views: views, Outage: outage, Clock: time.Now}
 	o.Scale = &answer.Scale{Catalogue: s.catalogue, Views: views, Outage: outage, Bounds: bounds}
 	o.Inconsistent, o.Proof, o.Replace = bounds, s.proofs, s.replaceNode

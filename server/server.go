@@ -85,6 +85,8 @@ type Config struct {
 	Forecasts forecast.Output
 	// Waggle takes the figures of the present every minute; nil for none.
 	Waggle *waggle.Publisher
+	// Logs says where the logs of workloads lie.
+	Logs Logs
 	// Slurm asks the controller of a Slurm cluster; nil for none.
 	Slurm *Slurm
 	// Receive takes samples of others at /api/v1/write (Prometheus remote write).

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/client"
+	"reckon/interop/loki"
 )
 
 type jobOptions struct {
@@ -101,9 +102,9 @@ owner and name instead.`,
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N that began, 1 to 100")
 	cmd.Flags().StringSliceVarP(&o.find.Owners, "owner", "u", nil, "the last of these owners")
 	cmd.Flags().StringVar(&o.find.Name, "name", "", "the last whose name matches this shell pattern, such as 'train*'")
-	cmd.Flags().BoolVar(&o.logs.show, "logs", false, "its logs from Loki, or the commands that show them")
+	cmd.Flags().BoolVar(&o.logs.show, "logs", false, "its logs from Loki, or the commands that show them, if neither --loki nor the server knows a Loki")
 	cmd.Flags().StringVar(&o.logs.loki, "loki", "", "address of Loki for --logs, such as http://loki:3100 (default RECKON_LOKI)")
-	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "", "LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+defaultSelector+"')")
+	cmd.Flags().StringVar(&o.logs.selector, "loki-selector", "", "LogQL for --logs, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+loki.DefaultSelector+"')")
 	cmd.MarkFlagsMutuallyExclusive("trace", "format", "email-text", "seff", "logs")
 	completeNames(cmd, g, "owner")
 	for _, other := range []string{"trace", "email-text", "seff", "logs"} {
@@ -186,7 +187,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 			fmt.Fprintln(g.stdout)
 		}
 		if o.logs.show {
-			if err := showLogs(ctx, g, o.logs, &d, now); err != nil {
+			if err := showLogs(ctx, g, c, o.logs, &d, now); err != nil {
 				return err
 			}
 			continue

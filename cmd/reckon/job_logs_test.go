@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"reckon/answer"
 	"reckon/client"
 )
 
@@ -45,57 +46,25 @@ func (l *lokiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		strings.Join(values[0], ","), strings.Join(values[1], ","))
 }
 
-// TestLoki: each line once and in order, also where many have one time and pages end among them.
-func TestLoki(t *testing.T) {
-	begin := time.Unix(1_800_000_000, 0)
-	at := func(n int, of func(int) int64) (out []int64) {
-		for i := range n {
-			out = append(out, begin.UnixNano()+of(i))
-		}
-		return out
-	}
-	for what, tt := range map[string]struct {
-		lines []int64
-		want  int
-	}{
-		"none":                  {nil, 0},
-		"one page":              {at(40, func(i int) int64 { return int64(i) }), 40},
-		"a page to the line":    {at(lokiPage, func(i int) int64 { return int64(i) }), lokiPage},
-		"pages":                 {at(2*lokiPage+7, func(i int) int64 { return int64(i) }), 2*lokiPage + 7},
-		"many of one time":      {at(3*lokiPage, func(i int) int64 { return int64(i / 9) }), 3 * lokiPage},
-		"after what was asked":  {at(10, func(i int) int64 { return int64(time.Hour) }), 0},
-		"a page full of a time": {append(at(lokiPage, func(int) int64 { return 5 }), at(3, func(int) int64 { return 6 })...), lokiPage + 3},
-	} {
-		t.Run(what, func(t *testing.T) {
-			s := httptest.NewServer(&lokiServer{lines: tt.lines})
-			defer s.Close()
-			var got []string
-			last := time.Time{}
-			n, err := readLoki(t.Context(), s.URL, "{}", begin, begin.Add(time.Minute), func(e *logLine) {
-				if e.at.Before(last) {
-					t.Fatalf("%v after %v", e.at, last)
-				}
-				last = e.at
-				got = append(got, e.text)
-			})
-			slices.Sort(got)
-			if err != nil || n != tt.want || len(slices.Compact(got)) != tt.want {
-				t.Errorf("%d lines, %d different, %v; want %d", n, len(slices.Compact(got)), err, tt.want)
-			}
-		})
-	}
-}
-
 // TestJobLogs: the command asks Loki for the pods of a workload in its time, or says how logs are seen.
 func TestJobLogs(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	answers := map[string]string{
 		"deployment/shop/cart": `"owner":"shop","parts":[{"node":"n1","part":"cart.1-a/app"},{"node":"n1","part":"cart.1-a"},{"node":"n2","part":"cart-b/app"}]`,
 		"pod/shop/bare":        `"owner":"shop","parts":[{"node":"n1","part":"main"}]`,
+		"job/shop/known":       `"owner":"shop","parts":[{"node":"n1","part":"known-x/app"}]`,
 		"unit/nginx.service":   `"owner":"root","parts":[{"node":"n1","part":""}]`,
 		"slurm/4711":           `"owner":"alice","parts":[{"node":"n1","part":"0"}]`,
 	}
 	reckon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id, ok := strings.CutPrefix(r.URL.Path, "/api/reckon/v1/logs/"); ok && id == "job/shop/known" {
+			q := r.URL.Query()
+			if q.Get("order") != "first" || q.Get("limit") != "5000" || q.Get("start") != start.Format(time.RFC3339) {
+				t.Errorf("asked %v", q)
+			}
+			fmt.Fprintf(w, `{"id":%q,"source":"kubernetes","lines":[{"time":"2026-11-22T09:00:01Z","pod":"known-x","container":"app","text":"hello\u001b[2J"}],"missing":["known-y/app"]}`, id)
+			return
+		}
 		id, ok := strings.CutPrefix(r.URL.Path, "/api/reckon/v1/workloads/")
 		if !ok {
 			http.NotFound(w, r)
@@ -117,11 +86,12 @@ func TestJobLogs(t *testing.T) {
 	}{
 		"from Loki": {[]string{"deployment/shop/cart", "--loki", server.URL}, "2026-11-22T09:00:00.000Z cart-a/app line 0\n2026-11-22T09:00:30.000Z cart-b/app line 1\n", "",
 			`{namespace="shop",pod=~"cart-b|cart\\.1-a"}`, 0},
+		"of the server":      {[]string{"job/shop/known"}, "2026-11-22T09:00:01.000Z known-x/app hello", "known-y/app", "", 0},
 		"other labels":       {[]string{"pod/shop/bare", "--loki", server.URL, "--loki-selector", `{k8s_pod="{{.Pods}}"} |= "x"`}, "line 0", "", `{k8s_pod="bare"} |= "x"`, 0},
 		"an unknown label":   {[]string{"pod/shop/bare", "--loki", server.URL, "--loki-selector", `{{.Pod}}`}, "", "it may have {{.Namespace}}", "", 2},
 		"without Loki":       {[]string{"deployment/shop/cart"}, "kubectl -n shop logs cart.1-a --all-containers --prefix --timestamps --since-time=2026-11-22T08:59:58Z\n", "", "", 0},
 		"a unit":             {[]string{"unit/nginx.service"}, "journalctl --unit=nginx.service --since=", "", "", 0},
-		"a unit, from Loki":  {[]string{"unit/nginx.service", "--loki", server.URL}, "", "give the labels of units in Loki", "", 2},
+		"a unit, from Loki":  {[]string{"unit/nginx.service", "--loki", server.URL}, "", "the labels of units in Loki", "", 2},
 		"a job of Slurm":     {[]string{"slurm/4711"}, "", "where slurm/4711 logs is not known", "", 1},
 		"no address":         {[]string{"pod/shop/bare", "--loki", "loki:3100"}, "", "write it like http://loki:3100", "", 2},
 		"nothing there":      {[]string{"pod/shop/bare", "--loki", "http://127.0.0.1:1"}, "", "ask Loki: dial tcp", "", 1},
@@ -141,19 +111,16 @@ func TestJobLogs(t *testing.T) {
 	}
 }
 
-func TestLogsOf(t *testing.T) {
+// TestLogCommands: names are words of a shell, and a run that goes on is shown until now.
+func TestLogCommands(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	d := &client.WorkloadDetail{Workload: client.Workload{ID: "job/shop/it's", Owner: "shop", Start: now.Add(-time.Hour)}}
-	if _, err := logsOf(d, now); err == nil {
-		t.Error("a workload without pods has logs")
-	}
-	d.Parts = []client.Part{{Node: "n1", Part: "it's/app"}}
-	s, err := logsOf(d, now)
-	if err != nil || !s.to.Equal(now) || !s.from.Equal(now.Add(-time.Hour-logMargin)) {
+	d := &client.WorkloadDetail{Workload: client.Workload{ID: "job/shop/it's", Owner: "shop", Start: now.Add(-time.Hour)}, Parts: []client.Part{{Node: "n1", Part: "it's/app"}}}
+	s, err := answer.LogPlaceOf(d, now)
+	if err != nil || !s.To.Equal(now) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var b strings.Builder
-	if err := s.commands(&b, ""); err != nil || !strings.Contains(b.String(), `logs 'it'\''s' --all`) {
+	if err := logCommands(&b, &s, ""); err != nil || !strings.Contains(b.String(), `logs 'it'\''s' --all`) {
 		t.Errorf("%s %v", b.String(), err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"reckon/internal/buildinfo"
 	"reckon/internal/resident"
 	"reckon/interop/influx"
+	"reckon/interop/loki"
 	"reckon/interop/waggle"
 	"reckon/server"
 	"reckon/store"
@@ -38,6 +39,7 @@ type serveOptions struct {
 	forecasts string // where those of each day are written
 	waggle    string // message queue of a Waggle node
 	member    string
+	logs      server.Logs
 }
 
 func newServe(g *globals) *cobra.Command {
@@ -78,6 +80,9 @@ be cumulative. With --scrape-config it asks exporters itself, as Prometheus does
 	f.StringVar(&o.forecasts, "forecasts-to", "", "`URL` of an InfluxDB that the forecasts of each day are written to: http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET, &token_file=FILE behind it")
 	f.StringVar(&o.waggle, "waggle", "", "`URL` of the message queue of a Waggle node that figures are published to every minute: amqp://USER@HOST:5672?password_file=FILE")
 	f.StringVar(&o.member, "member", "", "`URL` by which other servers over the same --store and --catalogue reach this one, such as https://HOST:9870: all answer, one leads, and another takes its place")
+	f.StringVar(&o.logs.Loki, "loki", "", "`URL` of the Loki that has the logs of pods, such as http://loki:3100; viewers get those of workloads that they may see")
+	f.StringVar(&o.logs.Selector, "loki-selector", "", "LogQL for them, with {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}} (default '"+loki.DefaultSelector+"')")
+	f.BoolVar(&o.logs.Pods, "pod-logs", false, "show logs of pods that Loki does not have from the API server of the cluster that the server runs in; its account needs get on pods/log")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 	configFlag(cmd)
 	return cmd
@@ -113,7 +118,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		return err
 	}
 	err = server.Serve(ctx, server.Config{
-		Forecasts: forecasts, Waggle: publisher, Slurm: slurm, Site: o.site, Member: o.member,
+		Forecasts: forecasts, Waggle: publisher, Logs: o.logs, Slurm: slurm, Site: o.site, Member: o.member,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,
 		Access: o.access, Policy: policy, Alerts: o.alerts, Receive: true, ScrapeConfig: o.scrape, Version: buildinfo.Get().Version,

@@ -1,0 +1,165 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"reckon/client"
+)
+
+// Logs are not collected: they are asked for where they lie.
+
+// logMargin is what is shown before the start and after the end: clocks and starts of programs differ.
+const logMargin = 2 * time.Second
+
+// LogPlace says where the logs of a run lie, and of which time.
+type LogPlace struct {
+	Namespace string
+	Pods      []string
+	// Containers are those of a pod that are known, by its name.
+	Containers map[string][]string
+	Unit       string // of systemd
+	Nodes      []string
+	From, To   time.Time
+	Running    bool
+}
+
+// PodPattern is a regular expression of the names of the pods.
+func (p *LogPlace) PodPattern() string {
+	quoted := make([]string, len(p.Pods))
+	for i, name := range p.Pods {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return strings.Join(quoted, "|")
+}
+
+// LogPlaceOf finds where the logs of a run lie, or says why that is not known.
+func LogPlaceOf(d *client.WorkloadDetail, now time.Time) (p LogPlace, err error) {
+	p = LogPlace{From: d.Start.Add(-logMargin), To: now, Running: d.End == nil, Containers: map[string][]string{}}
+	if d.End != nil {
+		p.To = d.End.Add(logMargin)
+	}
+	id := strings.SplitN(d.ID, "/", 3)
+	for _, x := range d.Parts {
+		if !slices.Contains(p.Nodes, x.Node) {
+			p.Nodes = append(p.Nodes, x.Node)
+		}
+	}
+	switch {
+	case id[0] == "unit" && len(id) == 2:
+		p.Unit = id[1]
+		return p, nil
+	case len(id) < 3 || id[1] != d.Owner:
+		return p, NotFound("", fmt.Errorf("where %s logs is not known; logs of pods and units of systemd are", d.ID))
+	}
+	p.Namespace = id[1]
+	for _, x := range d.Parts {
+		pod, container, _ := strings.Cut(x.Part, "/")
+		if id[0] == "pod" {
+			pod, container = id[2], x.Part
+		}
+		if pod == "" {
+			continue
+		}
+		if !slices.Contains(p.Pods, pod) {
+			p.Pods = append(p.Pods, pod)
+		}
+		if container != "" && !slices.Contains(p.Containers[pod], container) {
+			p.Containers[pod] = append(p.Containers[pod], container)
+		}
+	}
+	if id[0] == "pod" && len(p.Pods) == 0 {
+		p.Pods = []string{id[2]}
+	}
+	if len(p.Pods) == 0 {
+		return p, NotFound("", fmt.Errorf("no pod of %s is known", d.ID))
+	}
+	slices.Sort(p.Pods)
+	return p, nil
+}
+
+// LogSource is where logs lie, such as Loki.
+type LogSource interface {
+	// Logs returns at most limit lines of a place, the first of its time or the last, in order of time.
+	Logs(ctx context.Context, p *LogPlace, first bool, limit int) (client.Logs, error)
+}
+
+// Logs answers with lines of the logs of a workload.
+type Logs struct {
+	Sources []LogSource // in the order in which they are asked: the first that has lines
+	Clock   func() time.Time
+}
+
+// Logs returns lines of a run that the viewer may see.
+func (l *Logs) Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogRange) (client.Logs, error) {
+	p, err := LogPlaceOf(d, l.Clock())
+	if err != nil {
+		return client.Logs{}, err
+	}
+	if r.Start.After(p.From) { // never outside of the run: its name may have been another's
+		p.From = r.Start
+	}
+	if !r.End.IsZero() && r.End.Before(p.To) {
+		p.To = r.End
+	}
+	if !p.From.Before(p.To) {
+		return client.Logs{}, Invalid("ask for a time in which it ran", errors.New("the run has no logs of that time"))
+	}
+	logs, err := l.ask(ctx, &p, r)
+	var known *Error
+	switch {
+	case errors.As(err, &known):
+		return logs, err
+	case err != nil:
+		return logs, Busy("ask again later, or look at the place of the logs", err)
+	}
+	logs.ID, logs.From, logs.To = d.ID, p.From.UTC(), p.To.UTC()
+	return logs, nil
+}
+
+// ask asks one source after the other, until one has lines. The first error counts where none has any.
+func (l *Logs) ask(ctx context.Context, p *LogPlace, r client.LogRange) (logs client.Logs, err error) {
+	var failed []string
+	answered := false
+	for _, s := range l.Sources {
+		found, ferr := s.Logs(ctx, p, r.First, r.Limit)
+		switch {
+		case ferr != nil:
+			if err == nil {
+				err = ferr
+			}
+			failed = append(failed, ferr.Error())
+			continue
+		case len(found.Lines) > 0 || !answered:
+			logs, answered = found, true
+		}
+		if len(found.Lines) > 0 {
+			break // what comes after has the same lines
+		}
+	}
+	if !answered {
+		return logs, err
+	}
+	logs.Missing = append(logs.Missing, failed...)
+	return logs, nil
+}
+
+// SortLogs puts lines in order of time and keeps the first or the last of them.
+func SortLogs(lines []client.LogLine, first bool, limit int) (kept []client.LogLine, more bool) {
+	slices.SortStableFunc(lines, func(a, b client.LogLine) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container))
+	})
+	switch more = len(lines) > limit; {
+	case more && first:
+		lines = lines[:limit]
+	case more:
+		lines = lines[len(lines)-limit:]
+	}
+	return lines, more
+}

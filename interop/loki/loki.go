@@ -1,0 +1,223 @@
+// Package loki asks Grafana Loki for the logs of a workload (GET /loki/api/v1/query_range,
+// https://grafana.com/docs/loki/latest/reference/loki-http-api/). Which streams these are is said by a template of LogQL, since
+// collectors set labels of their own. A [Client] is safe for concurrent use.
+package loki
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"reckon/answer"
+	"reckon/client"
+)
+
+const (
+	// DefaultSelector finds the logs of pods by the labels that collectors of Kubernetes set.
+	DefaultSelector = `{namespace="{{.Namespace}}",pod=~"{{.Pods}}"}`
+	// Page is how many lines are asked for at a time, the limit that Loki has by itself.
+	Page = 5000
+	// maxAnswer bounds an answer, bytes.
+	maxAnswer = 64 << 20
+)
+
+// ErrConfig marks an address or a selector that can not be right.
+var ErrConfig = errors.New("not valid")
+
+// Client asks one Loki.
+type Client struct {
+	base     *url.URL
+	selector *template.Template
+	text     string
+	http     *http.Client
+}
+
+// New checks an address, which may hold a user and a password, and a selector, [DefaultSelector] if empty. The error matches
+// [ErrConfig].
+func New(address, selector string) (*Client, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("the address of Loki is %w; write it like http://loki:3100", ErrConfig)
+	}
+	c := &Client{base: base, text: selector, http: &http.Client{Timeout: time.Minute}}
+	c.selector, err = parse(selector)
+	return c, err
+}
+
+func parse(selector string) (*template.Template, error) {
+	t, err := template.New("selector").Option("missingkey=error").Parse(cmp.Or(selector, DefaultSelector))
+	if err == nil {
+		_, err = render(t, &answer.LogPlace{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the selector is %w: %w; it may have {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}}", ErrConfig, err)
+	}
+	return t, nil
+}
+
+// Query is the LogQL of a place by a selector, as New takes it.
+func Query(selector string, p *answer.LogPlace) (string, error) {
+	t, err := parse(selector)
+	if err != nil {
+		return "", err
+	}
+	return render(t, p)
+}
+
+// render quotes values as LogQL does, so that no name ends the text.
+func render(t *template.Template, p *answer.LogPlace) (string, error) {
+	inner := func(v string) string { q := strconv.Quote(v); return q[1 : len(q)-1] }
+	var b strings.Builder
+	err := t.Execute(&b, map[string]string{
+		"Namespace": inner(p.Namespace), "Pods": inner(p.PodPattern()), "Unit": inner(p.Unit), "Nodes": inner(strings.Join(p.Nodes, "|")),
+	})
+	return b.String(), err
+}
+
+// errUnit is for units of systemd, whose labels nobody agrees on.
+var errUnit = fmt.Errorf("the labels of units in Loki are %w: give them, such as '{unit=\"{{.Unit}}\"}'", ErrConfig)
+
+func (c *Client) query(p *answer.LogPlace) (string, error) {
+	if p.Unit != "" && c.text == "" {
+		return "", errUnit
+	}
+	return render(c.selector, p)
+}
+
+// Logs implements answer.LogSource.
+func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit int) (client.Logs, error) {
+	q, err := c.query(p)
+	if errors.Is(err, errUnit) {
+		err = answer.NotFound("", err)
+	}
+	if err != nil {
+		return client.Logs{}, err
+	}
+	lines, err := c.ask(ctx, q, p.From, p.To, first, min(limit+1, Page))
+	if err != nil {
+		return client.Logs{}, err
+	}
+	kept, more := answer.SortLogs(lines, first, limit)
+	return client.Logs{Source: "loki", Query: q, Lines: kept, More: more}, nil
+}
+
+// Each calls f for each line of a place, in order of time, page after page, and returns the query and how many there were. A page
+// begins with the time of the last line of the one before it, since several lines can have one time.
+func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*client.LogLine)) (query string, n int, err error) {
+	if query, err = c.query(p); err != nil {
+		return "", 0, err
+	}
+	n, err = EachPage(p.From, func(from time.Time) ([]client.LogLine, error) { return c.ask(ctx, query, from, p.To, true, Page) }, Page, f)
+	return query, n, err
+}
+
+// EachPage calls f for each line of pages of a size, each of which begins at the time of the last line of the one before.
+func EachPage(from time.Time, page func(from time.Time) ([]client.LogLine, error), size int, f func(*client.LogLine)) (n int, err error) {
+	seen := map[client.LogLine]bool{} // of the last time
+	for {
+		lines, err := page(from)
+		if err != nil {
+			return n, err
+		}
+		fresh := 0
+		for i := range lines {
+			e := &lines[i]
+			if seen[*e] {
+				continue
+			}
+			if !e.Time.Equal(from) {
+				clear(seen)
+				from = e.Time
+			}
+			seen[*e] = true
+			f(e)
+			fresh++
+		}
+		n += fresh
+		switch {
+		case len(lines) < size:
+			return n, nil
+		case fresh == 0: // more lines of one time than a page has
+			from = from.Add(1)
+			clear(seen)
+		}
+	}
+}
+
+// ask asks for one page, in order of time.
+func (c *Client) ask(ctx context.Context, query string, from, to time.Time, first bool, limit int) ([]client.LogLine, error) {
+	direction := "backward"
+	if first {
+		direction = "forward"
+	}
+	u := c.base.JoinPath("loki/api/v1/query_range")
+	u.RawQuery = url.Values{
+		"query": {query}, "start": {strconv.FormatInt(from.UnixNano(), 10)}, "end": {strconv.FormatInt(to.UnixNano(), 10)},
+		"limit": {strconv.Itoa(limit)}, "direction": {direction},
+	}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // without the password that the address may have
+		}
+		return nil, fmt.Errorf("ask Loki: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("ask Loki: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("answer of Loki: %s: %.200s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	return decode(body)
+}
+
+// decode reads an answer: nanoseconds and lines of each stream.
+func decode(body []byte) ([]client.LogLine, error) {
+	var answer struct {
+		Data struct {
+			Type   string `json:"resultType"`
+			Result []struct {
+				Stream map[string]string `json:"stream"`
+				Values [][]any           `json:"values"` // nanoseconds, line, and maybe more
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Data.Type != "streams" {
+		return nil, fmt.Errorf("read the answer of Loki: %w", cmp.Or(err, errors.New("it has no streams; the selector is to be one of streams, without functions")))
+	}
+	var out []client.LogLine
+	for _, r := range answer.Data.Result {
+		pod, container := cmp.Or(r.Stream["pod"], r.Stream["k8s_pod_name"]), cmp.Or(r.Stream["container"], r.Stream["k8s_container_name"])
+		for _, v := range r.Values {
+			if len(v) < 2 {
+				continue
+			}
+			at, _ := v[0].(string)
+			text, _ := v[1].(string)
+			ns, err := strconv.ParseInt(at, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("read the answer of Loki: %q is no time", at)
+			}
+			out = append(out, client.LogLine{Time: time.Unix(0, ns), Pod: pod, Container: container, Text: text})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b client.LogLine) int { return a.Time.Compare(b.Time) })
+	return out, nil
+}

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"reckon/access"
+	"reckon/client"
+)
+
+// Logs answers with lines of the logs of a workload. It is asked only for workloads that the viewer may see.
+type Logs interface {
+	Logs(ctx context.Context, d *client.WorkloadDetail, r client.LogRange) (client.Logs, error)
+}
+
+// How many lines of logs are given.
+const (
+	logLines    = 500
+	maxLogLines = 5000
+)
+
+func (s *server) logRoutes() []route {
+	var params []param
+	for _, p := range detailParams() {
+		if p.inPath || p.name == "start" || p.name == "site" {
+			params = append(params, p)
+		}
+	}
+	moment := schema{"type": "string", "format": "date-time"}
+	return []route{{
+		path: "/api/reckon/v1/logs/{id...}", summary: "Lines of the logs of one workload",
+		doc: "Asked of where logs lie, Loki or the API server of the cluster: none are kept here. They are of the pods of the run, from shortly before its start to shortly after its end.",
+		params: append(params,
+			param{name: "from", doc: "The earliest time; default: that of the run.", schema: moment},
+			param{name: "to", doc: "The latest time; default: that of the run.", schema: moment},
+			param{name: "order", doc: "The first lines of the time, or the last.", schema: schema{"type": "string", "enum": []string{"first", "last"}, "default": "last"}},
+			param{name: "limit", doc: "How many lines.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLogLines, "default": logLines}},
+		),
+		answer: client.Logs{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.User, handle: s.logs,
+	}}
+}
+
+func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
+	rng := client.Range{Start: q.time("start")}
+	rng.Site, _ = q.get("site")
+	want := client.LogRange{Start: q.time("from"), End: q.time("to"), Limit: q.integer("limit", logLines, 1, maxLogLines)}
+	want.First = q.word("order", []string{"last", "first"}) == "first"
+	if q.err != nil {
+		return q.err
+	}
+	asked := strings.Trim(r.PathValue("id"), "/")
+	switch {
+	case asked == "":
+		return fail(http.StatusBadRequest, "give kind/name, such as deployment/shop/cart", "the id is empty")
+	case s.Logs == nil:
+		return fail(http.StatusNotFound, "start it with --loki URL, or with --pod-logs in a cluster", "this server was told no place of logs")
+	}
+	one, _, err := s.find(r.Context(), asked, rng)
+	if err != nil {
+		return err
+	}
+	d, err := s.Backend.Workload(r.Context(), *one, rng)
+	if err != nil {
+		return err
+	}
+	s.look(r, "logs", d.ID, d.Owner)
+	logs, err := s.Logs.Logs(r.Context(), &d, want)
+	if err != nil {
+		return err
+	}
+	if logs.Lines == nil {
+		logs.Lines = []client.LogLine{}
+	}
+	writeJSON(w, http.StatusOK, logs)
+	return nil
+}
