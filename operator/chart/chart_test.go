@@ -105,6 +105,7 @@ agent:
   metrics: {enabled: true}
   hostAliases: [{ip: 192.0.2.1, hostnames: [reckon.example.org]}]
   priorityClassName: system-node-critical
+logs: {loki: {url: 'http://loki.monitoring:3100'}, pods: true, collector: {enabled: true}}
 podMonitor: {enabled: true, labels: {release: prometheus}}
 networkPolicy: {enabled: true, serverFrom: [{namespaceSelector: {}}], metricsFrom: [{namespaceSelector: {}}]}
 `
@@ -116,10 +117,10 @@ func TestObjects(t *testing.T) {
 		values, kubernetes string
 		count              int
 	}{
-		"defaults": {kubernetes: "v1.34.4", count: 10}, "everything": {strings.Replace(everything, "90d0h", "2160h", 1), "v1.34.4", 14}, "old": {"", "v1.26.0", 10},
+		"defaults": {kubernetes: "v1.34.4", count: 10}, "everything": {strings.Replace(everything, "90d0h", "2160h", 1), "v1.34.4", 21}, "old": {"", "v1.26.0", 10},
 		"agents only":  {"{server: {enabled: false}, agent: {push: {url: 'https://reckon.example.org:9870', tokenSecret: t, caConfigMap: c}}}", "v1.34.4", 4},
 		"scraped only": {"{server: {enabled: false}, agent: {metrics: {enabled: true}}}", "v1.34.4", 4},
-		"without TLS":  {"{insecure: true, tls: {enabled: false}}", "v1.34.4", 7},
+		"without TLS":  {"{insecure: true, tls: {enabled: false}}", "v1.34.4", 8},
 		"no kubelet":   {"{agent: {kubelet: {enabled: false}}, server: {persistence: {enabled: false}}}", "v1.34.4", 8},
 	} {
 		objects := rendered(t, test.values, func(r *Release) { r.Kubernetes = test.kubernetes })
@@ -313,6 +314,8 @@ func TestMistakes(t *testing.T) {
 		"server: {enabled: false}": "agent.push.url",
 		"{server: {enabled: false}, agent: {push: {url: 'http://x:1', tokenSecret: t}}}": "https://",
 		"podMonitor: {enabled: true}":                    "agent.metrics.enabled",
+		"logs: {collector: {enabled: true}}":             "logs.loki.url",
+		"logs: {loki: {url: 'loki:3100'}}":               "url",
 		"agent: {tolerance: []}":                         "tolerance",
 		"agent: {compat: [cadviser]}":                    "compat",
 		"agent: {export: 15}":                            "export",

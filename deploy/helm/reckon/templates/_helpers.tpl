@@ -81,8 +81,28 @@ same names, else a new one with an authority of its own, whose key is thrown awa
 {{- end -}}
 {{- end }}
 
+{{/* LogQL of the logs of a workload: Loki makes labels of the attributes that the collector sets. */}}
+{{- define "reckon.logSelector" -}}
+{{- if .Values.logs.loki.selector -}}
+{{- .Values.logs.loki.selector -}}
+{{- else if .Values.logs.collector.enabled -}}
+{{ `{k8s_namespace_name="{{.Namespace}}",k8s_pod_name=~"{{.Pods}}"}` }}
+{{- end -}}
+{{- end }}
+
+{{- define "reckon.logEndpoint" -}}
+{{- if .Values.logs.collector.endpoint -}}
+{{- .Values.logs.collector.endpoint -}}
+{{- else if .Values.logs.loki.url -}}
+{{- printf "%s/otlp" (trimSuffix "/" .Values.logs.loki.url) -}}
+{{- end -}}
+{{- end }}
+
 {{/* What does not go together. */}}
 {{- define "reckon.check" -}}
+{{- if and .Values.logs.collector.enabled (not (include "reckon.logEndpoint" .)) -}}
+{{- fail "logs.collector.enabled needs somewhere to send to: logs.loki.url, such as http://loki.monitoring:3100" -}}
+{{- end -}}
 {{- if and (not .Values.tls.enabled) (not .Values.insecure) -}}
 {{- fail "without TLS no token is sent, so the server could not tell who sends: leave tls.enabled on, or let everybody who reaches it see and change everything with insecure=true" -}}
 {{- end -}}
