@@ -74,7 +74,7 @@ e2e: build ## whole programs against the real machine (minutes)
 	go test -count=1 -run RabbitMQ -v ./interop/waggle
 	@script/ui
 
-e2e-k8s: build ## install by the chart on a real Kubernetes (root; K8SBED_CACHE with its programs, see test/e2e/beds/k8s)
+e2e-k8s: build-static ## install by the chart on a real Kubernetes (root; K8SBED_CACHE with its programs, see test/e2e/beds/k8s)
 	go test -tags e2e_k8s -count=1 -timeout 60m -v ./test/e2e/k8s
 
 e2e-operator: ## the operator against a real API server, and on the bed of K8SBED_STATE if one runs (K8SBED_CACHE: see test/e2e/beds/k8s)

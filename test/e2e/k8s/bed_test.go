@@ -10,6 +10,7 @@ package k8s
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,11 +148,27 @@ func (b *bed) apply(objects ...any) {
 	}
 }
 
+// static holds that a program runs in an image that has nothing else: `make build` links the C library where there is one.
+func (b *bed) static(program string) {
+	b.t.Helper()
+	f, err := elf.Open(program)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			b.t.Fatalf("%s needs the C library of a machine: run make build-static", program)
+		}
+	}
+}
+
 // images gives every node the programs that were built, as `make release` packs them.
 func (b *bed) images() {
 	b.t.Helper()
 	dir := b.t.TempDir()
 	for _, program := range []string{"reckon", "reckon-agent"} {
+		b.static(filepath.Join(bin, program))
 		root := filepath.Join(dir, program)
 		for _, d := range []string{"usr/bin", "tmp", "data"} {
 			if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {

@@ -77,6 +77,7 @@ func TestCluster(t *testing.T) {
 	step("ends", b.ends)
 	step("views", b.views)
 	step("devices", b.devices)
+	step("storage", b.storage)
 	step("nodes", b.nodes)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })

@@ -1,0 +1,231 @@
+//go:build e2e_k8s
+
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMeasure prints the figures of doc/benchmarks.md about Kubernetes: RECKON_MEASURE=1, a quiet machine. It judges nothing but
+// what has to be whole on any machine.
+func TestMeasure(t *testing.T) {
+	if os.Getenv("RECKON_MEASURE") == "" {
+		t.Skip("RECKON_MEASURE=1 measures, for some ten minutes")
+	}
+	b := start(t)
+	b.images()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, values, time.Now().Unix()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = b.command(time.Minute, "", "helm", "-n", "reckon", "uninstall", "reckon", "--wait")
+		_, _ = b.command(2*time.Minute, "", "kubectl", "delete", "namespace", "shop", "reckon", "--ignore-not-found")
+	})
+	b.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "shop"}})
+	b.must("helm", "install", "--create-namespace", "-n", "reckon", "reckon", chart, "-f", file, "--set", "agent.export=1s")
+	b.must("kubectl", "-n", "reckon", "rollout", "status", "statefulset/reckon", "--timeout=120s")
+	b.must("kubectl", "-n", "reckon", "rollout", "status", "daemonset/reckon-agent", "--timeout=120s")
+	for _, m := range []struct {
+		name string
+		f    func(*testing.T)
+	}{{"short pods", b.shortPods}, {"beside cAdvisor", b.besideCAdvisor}, {"many pods", func(t *testing.T) { b.manyPods(t, file) }}} {
+		t.Run(m.name, func(t *testing.T) { b.t = t; m.f(t) })
+		b.t = t
+	}
+}
+
+// numbers reads a query into a number for each value of a label.
+func (b *bed) numbers(promql, label string) map[string]float64 {
+	b.t.Helper()
+	list, err := b.query(promql)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, s := range list {
+		out[s.Labels[label]], _ = strconv.ParseFloat(s.Value, 64)
+	}
+	return out
+}
+
+func quantile(list []float64, q float64) float64 {
+	slices.Sort(list)
+	return list[min(int(q*float64(len(list))), len(list)-1)]
+}
+
+// shortPods: 100 pods of half a second, each of which prints what its control group counted as the last it does.
+func (b *bed) shortPods(t *testing.T) {
+	const n = 100
+	script := `i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; cat /sys/fs/cgroup/cpuacct/cpuacct.usage 2>/dev/null || grep usage_usec /sys/fs/cgroup/cpu.stat`
+	spec := pod("Never", object{"name": "main", "image": "k8sbed.local/busybox:1", "command": []string{"sh", "-c", script}})
+	b.apply(named("Job", "batch/v1", "brief", object{"completions": n, "parallelism": 10, "backoffLimit": 0, "template": object{"spec": spec}}))
+	b.until(10*time.Minute, "they have ended", func() string {
+		if ended := b.must("kubectl", "-n", "shop", "get", "job", "brief", "-o", "jsonpath={.status.succeeded}"); ended != strconv.Itoa(n) {
+			return "ended: " + ended
+		}
+		return ""
+	})
+	<-time.After(10 * time.Second)
+	truth := map[string]float64{}
+	for l := range strings.Lines(b.must("kubectl", "-n", "shop", "logs", "-l", "job-name=brief", "--tail=1", "--prefix", "--max-log-requests="+strconv.Itoa(n))) {
+		from, text, _ := strings.Cut(strings.TrimSpace(l), "] ") // [pod/brief-x/main] 123
+		f := strings.Split(from, "/")
+		v, unit := strings.TrimPrefix(text, "usage_usec "), 1e9
+		if v != text {
+			unit = 1e6
+		}
+		if x, err := strconv.ParseFloat(v, 64); err == nil && len(f) == 3 {
+			truth[f[1]+"/main"] = x / unit
+		}
+	}
+	used := b.numbers(`sum by (part) (last_over_time(reckon_workload_cpu_seconds_total{workload="job/shop/brief"}[30m]))`, "part")
+	known := b.numbers(`count by (part) (last_over_time(reckon_container_info{workload="job/shop/brief",container="main",container_id!=""}[30m]))`, "part")
+	// The first sample that has the name of the container, after the start of its first process.
+	late := b.numbers(`min by (part) (min_over_time(timestamp(reckon_container_info{workload="job/shop/brief",container="main",container_id!=""})[30m:1s])) - min by (part) (last_over_time(reckon_workload_start_time_seconds{workload="job/shop/brief"}[30m]))`, "part")
+	var off, waits []float64
+	for part, want := range truth {
+		if v, ok := used[part]; ok {
+			off = append(off, math.Abs(v-want)/want*100)
+		}
+	}
+	for part := range known {
+		waits = append(waits, late[part])
+	}
+	if len(truth) != n || len(off) != n || len(known) != n {
+		t.Errorf("%d pods told what they used, %d of them are charged, %d containers known; want %d", len(truth), len(off), len(known), n)
+	}
+	t.Logf("MEASURED %d of %d pods charged, %d containers known; CPU beside the control group: median %.2f %%, p99 %.2f %%; seconds from start to the first named sample: median %.2f, p99 %.2f",
+		len(off), n, len(known), quantile(off, 0.5), quantile(off, 0.99), quantile(waits, 0.5), quantile(waits, 0.99))
+}
+
+// besideCAdvisor: 20 containers under a CPU limit, which hold 20 MiB each. Counters are compared by their increase over a minute between
+// two samples of the kubelet's own, at their timestamps; ours are on the line between the samples around those.
+func (b *bed) besideCAdvisor(t *testing.T) {
+	c := container("main", "dd if=/dev/zero of=/mem/f bs=1M count=20; while :; do :; done")
+	c["resources"] = object{"limits": object{"cpu": "25m", "memory": "64Mi"}}
+	c["volumeMounts"] = []object{{"name": "mem", "mountPath": "/mem"}}
+	spec := pod("Always", c)
+	spec["volumes"] = []object{{"name": "mem", "emptyDir": object{"medium": "Memory"}}}
+	b.apply(named("Deployment", "apps/v1", "busy", object{"replicas": 20, "selector": selector("busy"), "template": template("busy", spec)}))
+	b.must("kubectl", "-n", "shop", "rollout", "status", "deployment/busy", "--timeout=170s")
+	<-time.After(30 * time.Second)
+	read := func(name string) map[string]line {
+		page, err := b.kubelets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]line{}
+		for _, l := range page {
+			if l.name == name && l.labels["container"] == "main" && strings.HasPrefix(l.labels["pod"], "busy-") {
+				out[l.labels["pod"]+"/main"] = l
+			}
+		}
+		return out
+	}
+	const cpu = "container_cpu_usage_seconds_total"
+	before := read(cpu)
+	<-time.After(75 * time.Second)
+	after, working := read(cpu), read("container_memory_working_set_bytes")
+	<-time.After(5 * time.Second)
+	user, system := b.matrix(`reckon_workload_cpu_seconds_total{workload="deployment/shop/busy",mode="user"}[4m]`), b.matrix(`reckon_workload_cpu_seconds_total{workload="deployment/shop/busy",mode="system"}[4m]`)
+	sets := b.matrix(`reckon_container_memory_working_set_bytes{workload="deployment/shop/busy"}[4m]`)
+	var off, memory []float64
+	for part, to := range after {
+		from := before[part]
+		span := to.at.Sub(from.at).Seconds()
+		if from.at.IsZero() || span < 30 {
+			continue
+		}
+		ours := at(user[part], to.at) + at(system[part], to.at) - at(user[part], from.at) - at(system[part], from.at)
+		theirs := to.value - from.value
+		off = append(off, math.Abs(ours-theirs)/theirs*100)
+		if w := working[part]; w.value > 0 {
+			memory = append(memory, math.Abs(at(sets[part], w.at)-w.value)/w.value*100)
+		}
+	}
+	if len(off) < 20 || len(memory) < 20 {
+		t.Fatalf("%d containers compared, %d in memory", len(off), len(memory))
+	}
+	t.Logf("MEASURED %d containers beside cAdvisor: CPU over a minute median %.2f %%, worst %.2f %%; working set median %.2f %%, worst %.2f %%",
+		len(off), quantile(off, 0.5), quantile(off, 1), quantile(memory, 0.5), quantile(memory, 1))
+	b.must("kubectl", "-n", "shop", "delete", "deployment", "busy", "--wait")
+}
+
+// point is a sample of a series.
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// matrix reads the samples of series by their part.
+func (b *bed) matrix(promql string) map[string][]point {
+	b.t.Helper()
+	out, err := b.reckon("query", "--format", "json", promql)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var answer struct {
+		Series []struct {
+			Metric  map[string]string
+			Samples []struct{ Time, Value string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		b.t.Fatalf("%v: %.300s", err, out)
+	}
+	list := map[string][]point{}
+	for _, s := range answer.Series {
+		for _, x := range s.Samples {
+			v, _ := strconv.ParseFloat(x.Value, 64)
+			when, err := time.Parse(time.RFC3339Nano, x.Time)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			list[s.Metric["part"]] = append(list[s.Metric["part"]], point{when, v})
+		}
+	}
+	return list
+}
+
+// at is the value at a time, on the line between the samples around it; NaN outside of them.
+func at(list []point, when time.Time) float64 {
+	for i := 1; i < len(list); i++ {
+		a, z := list[i-1], list[i]
+		if !when.Before(a.at) && !when.After(z.at) {
+			return a.value + (z.value-a.value)*float64(when.Sub(a.at))/float64(z.at.Sub(a.at))
+		}
+	}
+	return math.NaN()
+}
+
+// manyPods: what the agent takes at its usual interval with a node full of pods.
+func (b *bed) manyPods(t *testing.T, file string) {
+	b.must("helm", "upgrade", "-n", "reckon", "reckon", chart, "-f", file)
+	c := container("main", "while :; do sleep 5; done")
+	c["resources"] = object{"limits": object{"memory": "16Mi"}}
+	b.apply(named("Deployment", "apps/v1", "many", object{"replicas": 90, "selector": selector("many"), "template": template("many", pod("Always", c))}))
+	b.until(8*time.Minute, "pods", func() string {
+		n := b.must("kubectl", "-n", "shop", "get", "deployment", "many", "-o", "jsonpath={.status.readyReplicas}")
+		if x, _ := strconv.Atoi(n); x < 90 {
+			return n
+		}
+		return ""
+	})
+	<-time.After(150 * time.Second)
+	const agent = `workload="daemonset/reckon/reckon-agent"`
+	cores := b.numbers(`sum by (workload) (rate(reckon_workload_cpu_seconds_total{`+agent+`}[2m]))`, "workload")
+	pods := b.numbers(`count by (node) (count by (node, pod) (reckon_container_info{container!=""}))`, "node")
+	resident := b.numbers(`sum by (workload) (reckon_workload_memory_bytes{`+agent+`,part=~".*/agent",type="anon"})`, "workload")
+	working := b.numbers(`sum by (workload) (reckon_container_memory_working_set_bytes{`+agent+`,part=~".*/agent"})`, "workload")
+	t.Logf("MEASURED agent with %v pods: %v cores, anonymous %v bytes, working set %v", pods, cores, resident, working)
+}
