@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -179,7 +180,14 @@ func (b *bed) images() {
 		b.must("chmod", "-R", "go+rX", root)
 		tar := filepath.Join(dir, program+".tar")
 		b.must(filepath.Join(scripts, "mkimage.sh"), root, "localhost/reckon/"+program+":"+version, tar, "/usr/bin/"+program)
-		b.must(filepath.Join(scripts, "load.sh"), tar)
+		before := b.env
+		if b.env = append(slices.Clone(b.env), "K8SBED_WAIT=900"); program == "reckon" { // an emulated machine takes minutes for it
+			b.env = append(b.env, "K8SBED_ONLY="+b.node)
+		}
+		if out, err := b.command(20*time.Minute, "", filepath.Join(scripts, "load.sh"), tar); err != nil {
+			b.t.Fatalf("%v\n%s", err, out)
+		}
+		b.env = before
 	}
 }
 
