@@ -61,7 +61,8 @@ var gaps = map[string]string{
 	"node_pressure_irq_*":                  "the kernel of the recorded machine does not have the figure",
 	"kepler_vm_*":                          "virtual machines are workloads like others",
 	"DCGM_FI_PROF_*":                       "needs the profiling of DCGM",
-	"container_network_*":                  "traffic is not counted by container",
+	"container_network_*":                  "measured of pods, and the recorded machine has none",
+	"container_fs_usage_bytes":             "measured of pods, and the recorded machine has none",
 	`fstype="aufs"`:                        "the file system is gone from Linux",
 }
 
