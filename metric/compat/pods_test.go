@@ -34,8 +34,8 @@ func cart() map[string]float64 {
 		"reckon_workload_memory_bytes{" + of + ",type=shmem}":                                                                                                 10,
 		"reckon_container_memory_usage_bytes{" + of + "}":                                                                                                     150,
 		"reckon_container_memory_working_set_bytes{" + of + "}":                                                                                               130,
-		"reckon_container_storage_bytes{" + of + ",type=writable_layer}": 30,
-		"reckon_container_storage_bytes{" + of + ",type=logs}": 5,
+		"reckon_container_storage_bytes{" + of + ",type=writable_layer}":                                                                                      30,
+		"reckon_container_storage_bytes{" + of + ",type=logs}":                                                                                                5,
 		"reckon_container_cpu_periods_total{" + of + "}":                                                                                                      9,
 		"reckon_container_cpu_throttled_periods_total{" + of + "}":                                                                                            4,
 		"reckon_container_request_cores{" + of + "}":                                                                                                          0.2,
@@ -70,7 +70,7 @@ func TestCAdvisorPods(t *testing.T) {
 		"container_cpu_cfs_periods_total" + l + "}": 9, "container_cpu_cfs_throttled_periods_total" + l + "}": 4,
 		"container_spec_cpu_quota" + l + "}": 30000, "container_spec_cpu_period" + l + "}": 100000, "container_spec_cpu_shares" + l + "}": 204,
 		"container_spec_memory_limit_bytes" + l + "}": 128, "container_fs_usage_bytes" + l + "}": 35,
-		"container_last_seen" + l + "}":               now, "container_last_seen" + init + "}": now, "container_last_seen" + box + "}": now,
+		"container_last_seen" + l + "}": now, "container_last_seen" + init + "}": now, "container_last_seen" + box + "}": now,
 	})
 }
 
