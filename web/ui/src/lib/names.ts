@@ -26,3 +26,6 @@ export function alike<T>(list: T[], title: (x: T) => string, owner: (x: T) => st
   }
   return [...by.values()];
 }
+
+/** Only pods and units of systemd have a log that can be asked for. */
+export const logged = (id: string, owner?: string) => { const f = id.split("/"); return f[0] === "unit" || (f.length > 2 && f[1] === owner); };
