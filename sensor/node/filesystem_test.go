@@ -79,3 +79,15 @@ func TestUnescape(t *testing.T) {
 		}
 	}
 }
+
+// TestIgnoredMounts: what is of containers is left out, and nothing that only begins like it.
+func TestIgnoredMounts(t *testing.T) {
+	for point, ignored := range map[string]bool{
+		"/": false, "/home": false, "/var/lib/kubelet": false, "/var/lib/kubelet/pods": false, "/var/lib/kubelet/podsold": false, "/procedure": false, "/dev": true, "/dev/shm": true,
+		"/var/lib/kubelet/pods/0b7c2a55/volumes/kubernetes.io~csi/pvc-5d3c/mount": true, "/var/lib/docker/overlay2/x/merged": true, "/srv/var/lib/kubelet/pods/x": false,
+	} {
+		if got := ignoredMounts.MatchString(point); got != ignored {
+			t.Errorf("%s: %v", point, got)
+		}
+	}
+}
