@@ -22,6 +22,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"reckon/internal/webconfig"
 )
 
 // DefaultAddress is the kubelet of the machine whose network the agent shares.
@@ -133,7 +135,7 @@ func (c *Client) Pods(ctx context.Context) ([]*Pod, error) {
 
 // authorize adds the token, which is shown to nobody who could read it on the way.
 func (c *Client) authorize(req *http.Request) error {
-	if req.URL.Scheme == "http" && !loopback(req.URL.Hostname()) {
+	if req.URL.Scheme == "http" && !webconfig.LocalHost(req.URL.Host) {
 		return nil
 	}
 	token, err := os.ReadFile(cmp.Or(c.config.TokenFile, accountFolder+"/token"))
@@ -144,11 +146,6 @@ func (c *Client) authorize(req *http.Request) error {
 		return fmt.Errorf("read the token for the kubelet: %w", err)
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // plain makes words of errors of net/http.
