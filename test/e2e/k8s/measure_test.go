@@ -32,16 +32,23 @@ func TestMeasure(t *testing.T) {
 		_, _ = b.command(2*time.Minute, "", "kubectl", "delete", "namespace", "shop", "reckon", "--ignore-not-found")
 	})
 	b.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "shop"}})
-	b.must("helm", "install", "--create-namespace", "-n", "reckon", "reckon", chart, "-f", file, "--set", "agent.export=1s")
-	b.must("kubectl", "-n", "reckon", "rollout", "status", "statefulset/reckon", "--timeout=120s")
-	b.must("kubectl", "-n", "reckon", "rollout", "status", "daemonset/reckon-agent", "--timeout=120s")
-	for _, m := range []struct {
-		name string
-		f    func(*testing.T)
-	}{{"short pods", b.shortPods}, {"beside cAdvisor", b.besideCAdvisor}, {"many pods", func(t *testing.T) { b.manyPods(t, file) }}} {
-		t.Run(m.name, func(t *testing.T) { b.t = t; m.f(t) })
+	b.must("helm", "install", "--create-namespace", "-n", "reckon", "reckon", chart, "-f", file)
+	ready := func() {
+		b.must("kubectl", "-n", "reckon", "rollout", "status", "statefulset/reckon", "--timeout=170s")
+		b.must("kubectl", "-n", "reckon", "rollout", "status", "daemonset/reckon-agent", "--timeout=170s")
+	}
+	ready()
+	measure := func(name string, f func(*testing.T)) {
+		t.Run(name, func(t *testing.T) { b.t = t; f(t) })
 		b.t = t
 	}
+	measure("short pods", b.shortPods)
+	measure("roll-outs", b.rollOuts)
+	measure("many pods", b.manyPods)
+	b.must("helm", "upgrade", "-n", "reckon", "reckon", chart, "-f", file, "--set", "agent.export=1s")
+	ready()
+	measure("names", b.naming)
+	measure("beside cAdvisor", b.besideCAdvisor)
 }
 
 // numbers reads a query into a number for each value of a label.
@@ -90,22 +97,60 @@ func (b *bed) shortPods(t *testing.T) {
 	}
 	used := b.numbers(`sum by (part) (last_over_time(reckon_workload_cpu_seconds_total{workload="job/shop/brief"}[30m]))`, "part")
 	known := b.numbers(`count by (part) (last_over_time(reckon_container_info{workload="job/shop/brief",container="main",container_id!=""}[30m]))`, "part")
-	// The first sample that has the name of the container, after the start of its first process.
-	late := b.numbers(`min by (part) (min_over_time(timestamp(reckon_container_info{workload="job/shop/brief",container="main",container_id!=""})[30m:1s])) - min by (part) (last_over_time(reckon_workload_start_time_seconds{workload="job/shop/brief"}[30m]))`, "part")
-	var off, waits []float64
+	var off []float64
 	for part, want := range truth {
 		if v, ok := used[part]; ok {
 			off = append(off, math.Abs(v-want)/want*100)
 		}
 	}
-	for part := range known {
-		waits = append(waits, late[part])
-	}
 	if len(truth) != n || len(off) != n || len(known) != n {
 		t.Errorf("%d pods told what they used, %d of them are charged, %d containers known; want %d", len(truth), len(off), len(known), n)
 	}
-	t.Logf("MEASURED %d of %d pods charged, %d containers known; CPU beside the control group: median %.2f %%, p99 %.2f %%; seconds from start to the first named sample: median %.2f, p99 %.2f",
-		len(off), n, len(known), quantile(off, 0.5), quantile(off, 0.99), quantile(waits, 0.5), quantile(waits, 0.99))
+	t.Logf("MEASURED %d of %d pods charged, %d containers known; CPU beside the control group: median %.2f %%, p99 %.2f %%", len(off), n, len(known), quantile(off, 0.5), quantile(off, 0.99))
+	b.must("kubectl", "-n", "shop", "delete", "job", "brief", "--wait")
+}
+
+// naming: seconds from the start of the first process of a container to the first sample that has its name, exports every second.
+func (b *bed) naming(t *testing.T) {
+	const n = 30
+	spec := pod("Never", container("main", "sleep 20"))
+	b.apply(named("Job", "batch/v1", "slow", object{"completions": n, "parallelism": 3, "template": object{"spec": spec}}))
+	b.until(15*time.Minute, "they have ended", func() string {
+		if ended := b.must("kubectl", "-n", "shop", "get", "job", "slow", "-o", "jsonpath={.status.succeeded}"); ended != strconv.Itoa(n) {
+			return "ended: " + ended
+		}
+		return ""
+	})
+	of := `{workload="job/shop/slow",part=~".*/main"`
+	begun := b.numbers(`min by (part) (last_over_time(reckon_workload_start_time_seconds`+of+`}[30m]))`, "part")
+	seen := b.matrix(`reckon_container_info` + of + `,container="main",container_id!=""}[20m]`)
+	var waits []float64
+	for part, when := range begun {
+		if list := seen[part]; len(list) > 0 {
+			waits = append(waits, float64(list[0].at.UnixMilli())/1000-when)
+		}
+	}
+	if len(waits) != n {
+		t.Fatalf("%d of %d containers have a name: %v", len(waits), n, begun)
+	}
+	t.Logf("MEASURED %d containers, seconds from start to the first named sample: median %.2f, p99 %.2f", n, quantile(waits, 0.5), quantile(waits, 0.99))
+	b.must("kubectl", "-n", "shop", "delete", "job", "slow", "--wait")
+}
+
+// rollOuts: ten roll-outs of a Deployment leave one workload.
+func (b *bed) rollOuts(t *testing.T) {
+	b.apply(named("Deployment", "apps/v1", "rolled", object{"replicas": 2, "selector": selector("rolled"), "template": template("rolled", pod("Always", container("main", burn)))}))
+	for range 10 {
+		b.must("kubectl", "-n", "shop", "rollout", "restart", "deployment/rolled")
+		b.must("kubectl", "-n", "shop", "rollout", "status", "deployment/rolled", "--timeout=170s")
+		<-time.After(16 * time.Second)
+	}
+	ids := b.numbers(`count by (workload) (count by (workload, pod) (last_over_time(reckon_container_info{pod=~"rolled-.*"}[30m])))`, "workload")
+	if len(ids) != 1 || ids["deployment/shop/rolled"] < 20 {
+		t.Errorf("workloads with their pods: %v", ids)
+	}
+	t.Logf("MEASURED ten roll-outs: %d workload, pods %v", len(ids), ids)
+	b.must("kubectl", "-n", "shop", "delete", "deployment", "rolled", "--wait")
 }
 
 // besideCAdvisor: 20 containers under a CPU limit, which hold 20 MiB each. Counters are compared by their increase over a minute between
@@ -209,8 +254,7 @@ func at(list []point, when time.Time) float64 {
 }
 
 // manyPods: what the agent takes at its usual interval with a node full of pods.
-func (b *bed) manyPods(t *testing.T, file string) {
-	b.must("helm", "upgrade", "-n", "reckon", "reckon", chart, "-f", file)
+func (b *bed) manyPods(t *testing.T) {
 	c := container("main", "while :; do sleep 5; done")
 	c["resources"] = object{"limits": object{"memory": "16Mi"}}
 	b.apply(named("Deployment", "apps/v1", "many", object{"replicas": 90, "selector": selector("many"), "template": template("many", pod("Always", c))}))
@@ -228,4 +272,5 @@ func (b *bed) manyPods(t *testing.T, file string) {
 	resident := b.numbers(`sum by (workload) (reckon_workload_memory_bytes{`+agent+`,part=~".*/agent",type="anon"})`, "workload")
 	working := b.numbers(`sum by (workload) (reckon_container_memory_working_set_bytes{`+agent+`,part=~".*/agent"})`, "workload")
 	t.Logf("MEASURED agent with %v pods: %v cores, anonymous %v bytes, working set %v", pods, cores, resident, working)
+	b.must("kubectl", "-n", "shop", "delete", "deployment", "many", "--wait")
 }
