@@ -13,14 +13,17 @@ package podstorage
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
 	// interval is between two rounds, at least.
 	interval = time.Minute
-	// pause is how many times as long as a round took the next one waits.
+	// pause is how many times the processor time of a round the next one waits.
 	pause = 200
 	// maxFiles bounds a walk: a folder with more is not measured.
 	maxFiles = 50_000
@@ -136,15 +139,15 @@ func (r *Reader) Err() error {
 
 func (r *Reader) run(ctx context.Context) {
 	defer close(r.done)
+	runtime.LockOSThread() // its time is that of the rounds
+	defer runtime.UnlockOSThread()
 	select {
 	case <-ctx.Done():
 		return
 	case <-r.wake:
 	}
 	for {
-		began := time.Now()
-		r.round(ctx)
-		next := time.NewTimer(max(interval, pause*time.Since(began)))
+		next := time.NewTimer(r.round(ctx))
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -154,9 +157,19 @@ func (r *Reader) run(ctx context.Context) {
 	}
 }
 
-// round measures every pod once.
-func (r *Reader) round(ctx context.Context) {
-	began := time.Now()
+// threadTime is the processor time that this thread has used (clock_gettime(2)).
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
+}
+
+// round measures every pod once, and says when the next one is due. The time of day that it takes says nothing: on a busy machine
+// it waits for a processor most of the time.
+func (r *Reader) round(ctx context.Context) time.Duration {
+	began := threadTime()
 	r.mu.Lock()
 	pods := r.pods
 	r.mu.Unlock()
@@ -164,7 +177,7 @@ func (r *Reader) round(ctx context.Context) {
 	found := map[string][]Amount{}
 	for i := range pods {
 		if ctx.Err() != nil {
-			return
+			return interval
 		}
 		list, perr := r.pod(&pods[i], mounts[pods[i].UID])
 		found[pods[i].UID] = list
@@ -173,14 +186,15 @@ func (r *Reader) round(ctx context.Context) {
 		}
 	}
 	now := time.Now()
-	good := maxAge * max(interval, pause*now.Sub(began))
+	next := max(interval, pause*(threadTime()-began))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.amounts)
 	for uid, list := range found {
-		r.amounts[uid] = result{list, now, good}
+		r.amounts[uid] = result{list, now, maxAge * next}
 	}
 	r.err = err
+	return next
 }
 
 // pod measures one pod; err says what could not be.

@@ -186,7 +186,7 @@ func (b *bed) nodes(t *testing.T) {
 		b.apply(named("Pod", "v1", "on-"+n, spec))
 	}
 	for _, n := range others {
-		b.until(5*time.Minute, "a pod on "+n, func() string {
+		b.until(15*time.Minute, "a pod on "+n, func() string {
 			list, err := b.query(fmt.Sprintf(`reckon_workload_cpu_seconds_total{workload="pod/shop/on-%s",part="main",mode="user",node=%q} > 0`, n, n))
 			if err != nil || len(list) == 0 {
 				return fmt.Sprintf("%v %v", list, err)
