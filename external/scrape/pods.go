@@ -25,6 +25,8 @@ type Pods struct {
 	// Kubelet is its address, https://127.0.0.1:10250 by default; it is asked for /pods.
 	Kubelet  string        `yaml:"kubelet"`
 	Interval time.Duration `yaml:"interval"` // of pods and of the list of them; 30 s by default
+	// All scrapes every pod that declares a port with metrics in its name, but those that say prometheus.io/scrape: "false".
+	All bool `yaml:"all"`
 	// TokenFile holds the token for the kubelet, that of a service account in a pod by default;
 	// CAFile the authorities to trust. Insecure takes any certificate of a kubelet, which
 	// mostly signs its own: the token is then shown to whatever listens there.
@@ -55,14 +57,16 @@ func newFinder(root string, p Pods, list *kubelet.Cache) (*finder, error) {
 
 // targets are the pages that a pod asks to be read, by the names that people see; bad is
 // what it asks that can not be done.
-func targets(p *kubelet.Pod) (list map[string]Target, bad error) {
+func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	if p.Phase != "Running" || p.IP == "" {
 		return nil, nil
 	}
 	type page struct{ scheme, port, path string }
 	var pages []page
-	if p.Annotations["prometheus.io/scrape"] == "true" {
-		pages = append(pages, page{p.Annotations["prometheus.io/scheme"], cmp.Or(p.Annotations["prometheus.io/port"], port(p)), p.Annotations["prometheus.io/path"]})
+	wish := p.Annotations["prometheus.io/scrape"]
+	number, offered := port(p)
+	if wish == "true" || f.All && offered && wish != "false" && p.Annotations["reckon/metrics"] == "" {
+		pages = append(pages, page{p.Annotations["prometheus.io/scheme"], cmp.Or(p.Annotations["prometheus.io/port"], number), p.Annotations["prometheus.io/path"]})
 	}
 	if short := p.Annotations["reckon/metrics"]; short != "" {
 		for one := range strings.SplitSeq(short, ",") {
@@ -93,8 +97,8 @@ func targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	return list, bad
 }
 
-// port is the one that a pod without a word means: that called metrics, else the first.
-func port(p *kubelet.Pod) string {
+// port is the one that a pod without a word means: that called metrics, which offers them, else the first.
+func port(p *kubelet.Pod) (number string, offers bool) {
 	first := ""
 	for _, c := range p.Containers {
 		for _, x := range c.Ports {
@@ -102,12 +106,12 @@ func port(p *kubelet.Pod) string {
 				continue
 			}
 			if strings.Contains(x.Name, "metrics") {
-				return strconv.Itoa(x.Number)
+				return strconv.Itoa(x.Number), true
 			}
 			first = cmp.Or(first, strconv.Itoa(x.Number))
 		}
 	}
-	return first
+	return first, false
 }
 
 // follow keeps the targets of pods in step with the list until ctx ends.
@@ -134,7 +138,7 @@ func (s *Sensor) take(ctx context.Context, f *finder, pods []*kubelet.Pod, err e
 	}
 	wanted, wrong := map[string]Target{}, []error(nil)
 	for i := range pods {
-		list, bad := targets(pods[i])
+		list, bad := f.targets(pods[i])
 		if bad != nil {
 			wrong = append(wrong, fmt.Errorf("pod %s/%s: %w", pods[i].Namespace, pods[i].Name, bad))
 		}

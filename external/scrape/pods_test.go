@@ -55,7 +55,7 @@ func TestPodTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pages, bad := targets(pods[0])
+		pages, bad := new(Pods).targets(pods[0])
 		var got []string
 		for name, x := range pages {
 			got = append(got, name+"="+x.URL+" "+x.Workload)
@@ -63,6 +63,35 @@ func TestPodTargets(t *testing.T) {
 		slices.Sort(got)
 		if s := strings.Join(got, " "); s != c.want || (bad == nil) != (c.bad == "") || bad != nil && !strings.Contains(bad.Error(), c.bad) {
 			t.Errorf("got %s, %v; want %s, %s", s, bad, c.want, c.bad)
+		}
+	}
+}
+
+// TestAllPods: those that offer metrics are read unasked, but not those that refuse, or say themselves where theirs are.
+func TestAllPods(t *testing.T) {
+	const metrics = `{"containerPort":80},{"name":"http-metrics","containerPort":82}`
+	for _, c := range []struct {
+		annotations, ports, want string
+	}{
+		{"", metrics, "http://10.0.0.1:82/metrics"},
+		{"", `{"containerPort":80},{"name":"web","containerPort":82}`, ""},
+		{"", `{"name":"metrics","containerPort":82,"protocol":"UDP"}`, ""},
+		{`"prometheus.io/scrape":"false"`, metrics, ""},
+		{`"prometheus.io/scrape":"true"`, `{"containerPort":80}`, "http://10.0.0.1:80/metrics"},
+		{`"prometheus.io/path":"/m","prometheus.io/port":"81"`, metrics, "http://10.0.0.1:81/m"},
+		{`"reckon/metrics":"83/in"`, metrics, "http://10.0.0.1:83/in"},
+	} {
+		pods, err := kubelet.Decode(strings.NewReader(list(podJSON("a", "u1", "Running", "10.0.0.1", c.annotations, c.ports))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages, bad := (&Pods{All: true}).targets(pods[0])
+		var got []string
+		for _, x := range pages {
+			got = append(got, x.URL)
+		}
+		if strings.Join(got, " ") != c.want || bad != nil {
+			t.Errorf("%s %s: %v, %v; want %s", c.annotations, c.ports, got, bad, c.want)
 		}
 	}
 }
@@ -191,7 +220,7 @@ func FuzzPods(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		pods, _ := kubelet.Decode(bytes.NewReader(raw))
 		for i := range pods {
-			list, _ := targets(pods[i])
+			list, _ := new(Pods).targets(pods[i])
 			for name, c := range list {
 				if c.Workload == "pod/" || name == "" {
 					t.Errorf("%q: %+v", name, c)
