@@ -111,11 +111,14 @@ func (r *Reader) Close() error {
 // Set says which pods there are now. New ones are measured within the pace of the reader.
 func (r *Reader) Set(pods []Pod) {
 	r.mu.Lock()
-	first := r.pods == nil && len(pods) > 0
 	r.pods = pods
 	r.mu.Unlock()
-	if first {
-		r.wake <- struct{}{}
+	if len(pods) == 0 {
+		return
+	}
+	select { // the first round waits for it, the others for their time
+	case r.wake <- struct{}{}:
+	default:
 	}
 }
 

@@ -174,6 +174,10 @@ func TestReader(t *testing.T) {
 		if r.Amounts("another") != nil {
 			t.Error("another pod has amounts")
 		}
+		for range 5 { // it never waits, whatever comes and goes
+			r.Set(nil)
+			r.Set([]Pod{{UID: "x"}})
+		}
 		r.Set(nil)
 		<-time.After(2 * interval)
 		synctest.Wait()
