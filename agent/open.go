@@ -74,7 +74,7 @@ func newAgent(c Config) *Agent {
 		chain: resolvers.Chain(), probes: workload.Probes(),
 		known: make(map[uint64]*membership), leaders: make(map[int32]*leader),
 		handles: make(map[string]*sharedHandle),
-		now:     time.Now, asks: make(chan func()),
+		now:     newClock(c.Logger).now, asks: make(chan func()),
 	}
 }
 

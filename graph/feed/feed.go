@@ -18,6 +18,7 @@ import (
 	"reckon/graph"
 	"reckon/graph/own"
 	"reckon/store"
+	"reckon/workload"
 )
 
 // Workloads is what is read of the catalogue.
@@ -171,7 +172,7 @@ func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Ti
 	facts := map[string]written{}
 	for i := range list {
 		w := &list[i]
-		if w.Kind == "other" || w.Kind == "short" { // sums of what nobody named
+		if w.Kind == "other" || w.Kind == "short" || passing(w, now) { // sums of what nobody named, and noise
 			continue
 		}
 		id, is := f.identify(w)
@@ -221,6 +222,23 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 		}
 	}
 	return changed, nil
+}
+
+// passed is for how long a process group runs before it is described.
+const passed = time.Minute
+
+// passing says that a workload is a process group, which nobody named, and was over in less than a
+// minute or runs for less than that: a machine that builds programs has thousands an hour, and each would be
+// some 80 quads in three indexes.
+func passing(w *store.Workload, now time.Time) bool {
+	if w.Kind != string(workload.Group) || w.Start.IsZero() {
+		return false
+	}
+	until := now
+	if !w.End.IsZero() {
+		until = w.End
+	}
+	return until.Sub(w.Start) < passed
 }
 
 // facts are all that the subgraph of a workload is made of.

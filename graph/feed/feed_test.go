@@ -155,3 +155,25 @@ func TestRepair(t *testing.T) {
 	}
 	s.update(t, 0)
 }
+
+// TestPassingGroups holds that process groups are described once they have run for a minute, and those
+// that were over before never; what somebody named always is.
+func TestPassingGroups(t *testing.T) {
+	s := newSite(t)
+	s.update(t, 1) // the site itself
+	began := func(id, kind string, ago, ran time.Duration) {
+		w := store.Workload{ID: id, Kind: kind, Owner: "alice", Nodes: []string{"n1"}, Start: s.now.Add(2*time.Minute - ago), State: "RUNNING"}
+		if ran != 0 {
+			w.End, w.State = w.Start.Add(ran), "COMPLETED"
+		}
+		s.upsert(t, w)
+	}
+	began("group/n1/7-1", "group", 59*time.Second, 0)
+	began("group/n1/8-1", "group", 2*time.Minute, 59*time.Second)
+	s.update(t, 0)
+	began("group/n1/9-1", "group", time.Minute, 0)
+	began("group/n1/10-1", "group", 2*time.Minute, time.Minute)
+	began("unit/quick.service", "unit", 2*time.Minute, time.Second)
+	s.update(t, 4) // 7-1 has run for three minutes by now
+	s.update(t, 0)
+}

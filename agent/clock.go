@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"log/slog"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// heldBack is the longest step back of the machine's clock over which exports go on as if
+// it had not been set. It is below what receivers take of senders whose clocks are ahead (ten minutes).
+const heldBack = 5 * time.Minute
+
+// clock is the time of day that exports are stamped with. It follows the machine's, but where that
+// is set back by up to heldBack it goes on evenly, ahead of it by that much: among older samples of
+// its series a newer one of a counter would be taken for a reset, and all that was counted so far would
+// be rated twice. Once the machine's clock has been set forward again it is followed again.
+//
+// A longer step is followed, with a warning. It is not safe for concurrent use.
+type clock struct {
+	wall  func() time.Time
+	boot  func() time.Duration // since boot, suspended or not
+	log   *slog.Logger
+	last  time.Time     // what now returned
+	at    time.Duration // boot then
+	ahead time.Duration // of wall
+}
+
+func newClock(log *slog.Logger) *clock { return &clock{wall: time.Now, boot: sinceBoot, log: log} }
+
+// sinceBoot is CLOCK_BOOTTIME of clock_gettime(2).
+func sinceBoot() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail: every kernel that is read here has it
+	return time.Duration(ts.Nano())
+}
+
+func (c *clock) now() time.Time {
+	wall, boot := c.wall().Round(0), c.boot() // without the monotonic reading, which no step shows in
+	t := wall.Add(c.ahead)
+	if !c.last.IsZero() {
+		even := c.last.Add(boot - c.at) // what it would be if nobody had set anything
+		switch {
+		case t.Before(c.last):
+			t = c.setBack(wall, even)
+		case c.ahead > 0 && t.After(even.Add(time.Second)):
+			c.ahead = max(0, even.Sub(wall))
+			t = wall.Add(c.ahead)
+		}
+	}
+	c.last, c.at = t, boot
+	return t
+}
+
+// setBack returns the time after a step back of the machine's clock.
+func (c *clock) setBack(wall, even time.Time) time.Time {
+	back := even.Sub(wall)
+	if back <= heldBack {
+		c.ahead = back
+		c.log.Warn("the clock of this machine was set back; samples go on evenly, ahead of it by as much", "seconds", back.Seconds())
+		return even
+	}
+	c.ahead = 0
+	c.log.Warn("the clock of this machine was set back by much; until it has passed the time that it was, samples lie among those of before, and rates and sums over that time are wrong",
+		"seconds", back.Seconds(), "until", even.UTC().Format(time.RFC3339))
+	return wall
+}
