@@ -13,6 +13,8 @@ export function Q({ v, unit, note, is }: { v: Num | unknown; unit: Unit; note?: 
 }
 /** What stands before a figure that is not exact; its word is in the title. */
 export const mark = (is?: string) => (!is || is === "exact" ? "" : is === "at least" ? "≥ " : is === "at most" ? "≤ " : "~ ");
+/** How exact a figure of a row of usage is. */
+export const isOf = (r: { exactness?: unknown }, key: string) => (r.exactness as Record<string, string> | undefined)?.[key];
 /** A moment in the viewer's zone, UTC on hover. */
 export function When({ t, relative }: { t: string | null | undefined; relative?: boolean }) {
   if (!t || t.startsWith("0001-")) return <span title="not known">{unknown}</span>;

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { alike, describe, titleOf } from "../lib/names";
-import { clean, Empty, Name, Q, Section, Show, Table, When } from "../lib/parts";
+import { clean, Empty, isOf, Name, Q, Section, Show, Table, When } from "../lib/parts";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { stateOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, workloadLink } from "../lib/state";
@@ -40,8 +40,10 @@ const unused = (rows: Usage[]) => rows.reduce<number | null>((a, u) => (known(u.
 
 function Sums({ d, past }: { d: UsageList; past?: UsageList }) {
   const lost = unused(d.rows), before = past ? unused(past.rows) : null;
-  const rows: [string, Num, Num, string][] = [["Used", d.total.cpu_seconds, past?.total.cpu_seconds, "core-seconds"], ["Allocated", d.total.held_core_seconds, past?.total.held_core_seconds, "core-seconds"], ["Allocated, not used", lost, before, "core-seconds"], ["GPUs used", d.total.gpu_seconds, past?.total.gpu_seconds, "gpu-seconds"], ["GPUs allocated", d.total.held_gpu_seconds, past?.total.held_gpu_seconds, "gpu-seconds"], ["Energy", d.total.energy_joules, past?.total.energy_joules, "joules"], ["Started", d.total.started, past?.total.started, "count"]];
-  return <ul class="facts">{rows.filter(([what, v]) => known(v) && (v > 0 || what === "Used")).map(([what, v, p, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b><small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small></li>)}</ul>;
+  const sum = (what: string, key: string, unit: string): [string, Num, Num, string, string?] => [what, d.total[key] as Num, past?.total[key] as Num, unit, isOf(d.total, key)];
+  const used = isOf(d.total, "cpu_seconds"), is = used === "at least" ? "at most" : isOf(d.total, "held_core_seconds") ?? used;
+  const rows: [string, Num, Num, string, string?][] = [sum("Used", "cpu_seconds", "core-seconds"), sum("Allocated", "held_core_seconds", "core-seconds"), ["Allocated, not used", lost, before, "core-seconds", is], sum("GPUs used", "gpu_seconds", "gpu-seconds"), sum("GPUs allocated", "held_gpu_seconds", "gpu-seconds"), sum("Energy", "energy_joules", "joules"), sum("Started", "started", "count")];
+  return <ul class="facts">{rows.filter(([what, v]) => known(v) && (v > 0 || what === "Used")).map(([what, v, p, unit, is]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} is={is} /></b><small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small></li>)}</ul>;
 }
 
 function Over({ d, step }: { d: UsageList; step: number }) {
