@@ -514,6 +514,9 @@ func TestLateChildrenAreSpread(t *testing.T) {
 		r.tick(0, []sensor.Process{shell})
 		shell.ChildUserNanos = c.late
 		r.tick(4*second, []sensor.Process{shell})
+		if busy, ok := r.l.Busy(); !ok || busy != 4 {
+			t.Errorf("%s: %g cores were busy, want the 4 that the kernel counted", name, busy)
+		}
 		r.export()
 		r.want(name, r.cpu("group/n1/20", "", "alice"), float64(c.late)/1e9)
 		for range 3 {

@@ -89,6 +89,7 @@ type Ledger struct {
 	epoch   int64  // nanoseconds between the Unix epoch and boot
 	machine sensor.Machine
 	span    float64 // seconds between the last two ticks
+	busy    float64 // cores that were busy in between, by the kernel's count
 	balance int64   // CPU nanoseconds charged beyond what the machine was busy
 	lost    uint64
 	// forgotten is the CPU time of parts that were flushed, nanoseconds.
@@ -97,6 +98,7 @@ type Ledger struct {
 	line      lineage
 	exact     []*exactness
 	evidence  evidence
+	haveBusy  bool
 	crowds    bool    // a part has processes that share much; see shared.go
 	energy    *energy // nil until a meter was read
 	gpus      gpus

@@ -74,18 +74,9 @@ func (l *Ledger) Live(rows []Live) []Live {
 	return rows
 }
 
-// Busy returns the cores that were busy over the last tick, all workloads together,
-// and false before the second tick.
-func (l *Ledger) Busy() (cores float64, ok bool) {
-	if l.span <= 0 {
-		return 0, false
-	}
-	var sum uint64
-	for _, p := range l.order {
-		sum += p.now.cpu
-	}
-	return float64(sum) / 1e9 / l.span, true
-}
+// Busy returns the cores that were busy over the last tick by the kernel's count, and false where that is not known: before
+// the second tick, and where processors came or went. What workloads used may come late and be more than a tick can hold.
+func (l *Ledger) Busy() (cores float64, ok bool) { return l.busy, l.haveBusy }
 
 // Parts calls f for every running part, for what splits machine totals over them.
 func (l *Ledger) Parts(f func(*Part)) {

@@ -26,7 +26,7 @@ func (l *Ledger) settle(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	if m != nil {
 		t.used, t.total = grown(m.MemoryAvailable, m.MemoryTotal), m.MemoryTotal
 	}
-	l.crowds = false
+	l.crowds, l.haveBusy = false, false
 	var charged uint64
 	for _, p := range l.order {
 		if p.end != 0 {
@@ -69,6 +69,7 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.machine.Idle+l.machine.IOWait+l.machine.Steal)
 	if span := grown(l.machine.Boot, m.Boot); m.Cores == l.machine.Cores && span > 0 {
 		busy = int64(span)*int64(m.Cores) - unused
+		l.busy, l.haveBusy = float64(busy)/float64(span), true
 	} else { // processors came or went
 		busy = int64(grown(busyTicks(&l.machine), busyTicks(m)))
 	}

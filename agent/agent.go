@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"reckon/account"
 	"reckon/client"
 	"reckon/internal/kubelet"
@@ -201,7 +203,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		err := a.tick()
 		switch {
 		case errors.Is(err, io.EOF):
-			a.export(a.now())
+			a.export(a.passed())
 			a.send(ctx, sinks, failing)
 			return nil
 		case err != nil:
@@ -214,7 +216,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 			live.Publish(a.live())
 		}
 		if now := time.Now(); n > 0 && !now.Before(next) {
-			a.export(a.now())
+			a.export(a.passed())
 			a.save() // first: what others have is never more than what is saved
 			a.send(ctx, sinks, failing)
 			if next = next.Add(a.config.Export); next.Before(now) {
@@ -248,7 +250,7 @@ func (a *Agent) last(sinks []Sink, failing []bool) error {
 	if err := a.tick(); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	a.export(a.now())
+	a.export(a.passed())
 	a.save()
 	a.send(ctx, sinks, failing)
 	return nil
@@ -278,7 +280,7 @@ func (a *Agent) tick() error {
 			m, a.haveNode = &a.total, true
 		}
 	}
-	a.ledger.Tick(a.now(), &a.pass, m)
+	a.ledger.Tick(a.passed(), &a.pass, m)
 	a.tickTraffic()
 	a.tickWaits()
 	a.tickQueue()
@@ -288,6 +290,20 @@ func (a *Agent) tick() error {
 	a.tickEnergy(m)
 	a.self.ticked(time.Since(began), a.config.Tick)
 	return nil
+}
+
+// passed is when the current pass began, by the clock on the wall: the time that its figures are of. On a machine that is
+// overloaded an export is made up to seconds later, and CPU time dated then would not fit the time that passed between two.
+func (a *Agent) passed() time.Time {
+	now := a.now()
+	var ts unix.Timespec
+	if a.config.Replay != "" || unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+		return now
+	}
+	if late := time.Duration(ts.Nano()) - time.Duration(a.pass.Boot); late > 0 && late < time.Minute {
+		return now.Add(-late)
+	}
+	return now
 }
 
 func (a *Agent) send(ctx context.Context, sinks []Sink, failing []bool) {

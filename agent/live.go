@@ -16,7 +16,7 @@ func (a *Agent) live() client.Live {
 		l.Memory = ptr(float64(a.total.MemoryTotal))
 		l.MemUsed = ptr(float64(a.total.MemoryTotal - min(a.total.MemoryAvailable, a.total.MemoryTotal)))
 		if busy, ok := a.ledger.Busy(); ok {
-			l.CoresUsed = ptr(min(busy, l.Cores))
+			l.CoresUsed = ptr(busy)
 		}
 	}
 	for i := range a.rows {

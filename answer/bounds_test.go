@@ -239,11 +239,19 @@ func TestShareBounds(t *testing.T) {
 	if b.usage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
 		t.Errorf("%+v", list)
 	}
-	// The task table and the totals of a machine are read a moment apart, which matters in its first seconds.
-	for share, shown := range map[float64]bool{1.1099: true, 1.1101: false} {
-		list := client.UsageList{Rows: []client.Usage{{Owner: "c", CapacityShare: new(share), Capacity: figure.Capacity{UpSeconds: new(10.0)}}}}
-		if newBounds(oneMachine{}).usage(&list); (list.Rows[0].CapacityShare != nil) != shown {
-			t.Errorf("a share of %g in the first ten seconds: shown is %v", share, !shown)
+	// A pass over the task table takes a moment, and child times come late, which matters in the first seconds of a machine.
+	for _, c := range []struct {
+		seconds, share float64
+		is             figure.Exactness
+		shown          bool
+	}{
+		{10, 1.0199, figure.Exact, true}, {10, 1.0201, figure.Exact, false}, {60, 1.0116, figure.Exact, true}, {60, 1.0117, figure.Exact, false},
+		{10, 1.1099, figure.AtLeast, true}, {10, 1.1101, figure.AtLeast, false}, {60, 1.0266, figure.AtLeast, true}, {60, 1.0267, figure.AtLeast, false},
+	} {
+		list := client.UsageList{Rows: []client.Usage{{Owner: "c", CapacityShare: new(c.share), Capacity: figure.Capacity{UpSeconds: new(c.seconds)}}}}
+		list.Rows[0].Exactness.Add("cpu_seconds", c.is)
+		if newBounds(oneMachine{}).usage(&list); (list.Rows[0].CapacityShare != nil) != c.shown {
+			t.Errorf("a share of %g in %g s, %v: shown is %v", c.share, c.seconds, c.is, !c.shown)
 		}
 	}
 	n := client.Node{Node: "n1", Cores: new(4.0), CoresUsed: new(4.3), MemoryBytes: new(10.0), MemoryUsed: new(9.0)}
