@@ -140,6 +140,8 @@ func (v *evidence) cpu() certainty {
 		return certainty{figure.AtLeast, fromReadings}
 	case v.lost > int64(v.busy/bearableUse) && v.lost > int64(v.time/bearableTime):
 		return certainty{figure.AtLeast, fromChildren}
+	case -v.lost > int64(v.busy/bearableUse) && -v.lost > int64(v.time/bearableTime):
+		return certainty{figure.Estimated, fromChildren} // more than the machine did: some of it is of before
 	}
 	return certainty{figure.Exact, fromChildren}
 }

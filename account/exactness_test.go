@@ -31,7 +31,7 @@ func TestExactnessOfProcesses(t *testing.T) {
 		lack     sensor.Fields
 		complete bool
 		lost     uint64 // exit records in a tick
-		unseen   uint64 // busy time that nobody was charged for, in a tick
+		unseen   uint64 // busy time that nobody was charged for, in a tick; below zero for what was charged beyond it
 		want     map[string]figure.Exactness
 	}{
 		"exit records": {all, 0, true, 0, 0, map[string]figure.Exactness{
@@ -47,6 +47,10 @@ func TestExactnessOfProcesses(t *testing.T) {
 			"cpu_seconds child_times": figure.AtLeast, "processes readings": figure.AtLeast}},
 		"neither": {0, sensor.FieldIO | sensor.FieldMemory, false, 0, 0, map[string]figure.Exactness{
 			"cpu_seconds readings": figure.AtLeast, "processes readings": figure.AtLeast}},
+		"little came late": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, ^uint64(second/100) + 1, map[string]figure.Exactness{
+			"cpu_seconds child_times": figure.Exact, "processes readings": figure.AtLeast}},
+		"much came late": {all, sensor.FieldIO | sensor.FieldMemory, false, 0, ^uint64(second/10) + 1, map[string]figure.Exactness{
+			"cpu_seconds child_times": figure.Estimated, "processes readings": figure.AtLeast}},
 	} {
 		r := newRig(t, Config{Export: 5 * time.Second})
 		r.tick(0, nil)

@@ -246,7 +246,7 @@ func TestShareBounds(t *testing.T) {
 		shown          bool
 	}{
 		{10, 1.0199, figure.Exact, true}, {10, 1.0201, figure.Exact, false}, {60, 1.0116, figure.Exact, true}, {60, 1.0117, figure.Exact, false},
-		{10, 1.1099, figure.AtLeast, true}, {10, 1.1101, figure.AtLeast, false}, {60, 1.0266, figure.AtLeast, true}, {60, 1.0267, figure.AtLeast, false},
+		{10, 1.2099, figure.AtLeast, true}, {10, 1.2101, figure.Estimated, false}, {60, 1.0433, figure.Estimated, true}, {60, 1.0434, figure.AtLeast, false},
 	} {
 		list := client.UsageList{Rows: []client.Usage{{Owner: "c", CapacityShare: new(c.share), Capacity: figure.Capacity{UpSeconds: new(c.seconds)}}}}
 		list.Rows[0].Exactness.Add("cpu_seconds", c.is)
