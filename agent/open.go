@@ -13,7 +13,6 @@ import (
 
 	"reckon/account"
 	"reckon/external"
-	"reckon/internal/users"
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/sensor/all"
@@ -24,6 +23,7 @@ import (
 	"reckon/sensor/task/procfs"
 	"reckon/workload"
 	resolvers "reckon/workload/all"
+	"reckon/workload/users"
 )
 
 // taskSource is the task table with its exit records.

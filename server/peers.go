@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"reckon/access/peer"
-	unixusers "reckon/internal/users"
+	unixusers "reckon/workload/users"
 )
 
 // peers tells which Unix user is at the other end of a connection.

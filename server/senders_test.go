@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"reckon/client"
-	"reckon/internal/instance"
 	"reckon/metric"
+	"reckon/transport/instance"
 	"reckon/transport/push"
 )
 

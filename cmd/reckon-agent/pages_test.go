@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"reckon/internal/commandtest"
+	"reckon/cmd/commandtest"
 )
 
 // TestPages holds README.md and the guides to the commands and flags that exist.

@@ -17,8 +17,8 @@ import (
 
 	"reckon/agent"
 	"reckon/internal/buildinfo"
-	"reckon/internal/instance"
 	"reckon/internal/queue"
+	"reckon/transport/instance"
 	"reckon/transport/push"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"reckon/internal/commandtest"
+	"reckon/cmd/commandtest"
 )
 
 // TestPages holds README.md and the guides to the commands and flags that exist.

@@ -10,11 +10,11 @@ import (
 
 	"reckon/answer/forecast"
 	"reckon/internal/buildinfo"
-	"reckon/internal/resident"
 	"reckon/interop/influx"
 	"reckon/interop/loki"
 	"reckon/interop/waggle"
 	"reckon/server"
+	"reckon/server/resident"
 	"reckon/store"
 )
 

@@ -16,10 +16,10 @@ import (
 	"reckon/agent"
 	"reckon/client"
 	"reckon/internal/buildinfo"
-	"reckon/internal/resident"
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/server"
+	"reckon/server/resident"
 	"reckon/store"
 )
 

@@ -33,8 +33,8 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
-	"reckon/internal/instance"
 	"reckon/store"
+	"reckon/transport/instance"
 	"reckon/transport/limits"
 	"reckon/transport/senders"
 )

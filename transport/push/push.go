@@ -26,9 +26,9 @@ import (
 	"sync"
 	"time"
 
-	"reckon/internal/instance"
 	"reckon/internal/queue"
 	"reckon/metric"
+	"reckon/transport/instance"
 )
 
 // Config says where to push.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
-	"reckon/internal/instance"
 	"reckon/internal/queue"
+	"reckon/transport/instance"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
-	"reckon/internal/instance"
 	"reckon/internal/queue"
 	"reckon/metric"
+	"reckon/transport/instance"
 )
 
 // target is an endpoint with its queue and its sender.

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"reckon/internal/durable"
-	"reckon/internal/instance"
+	"reckon/transport/instance"
 )
 
 const (

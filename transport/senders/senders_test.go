@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"reckon/internal/instance"
+	"reckon/transport/instance"
 )
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
