@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/internal/buildinfo"
-	"reckon/internal/resident"
+	"reckon/cmd/resident"
 )
 
 func main() {

@@ -15,7 +15,7 @@ import (
 	"reckon/account"
 	"reckon/agent"
 	"reckon/internal/buildinfo"
-	"reckon/internal/resident"
+	"reckon/cmd/resident"
 	"reckon/metric/compat"
 	"reckon/metric/expose"
 )

@@ -14,7 +14,7 @@ import (
 	"reckon/interop/loki"
 	"reckon/interop/waggle"
 	"reckon/server"
-	"reckon/server/resident"
+	"reckon/cmd/resident"
 	"reckon/store"
 )
 

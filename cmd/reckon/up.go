@@ -19,7 +19,7 @@ import (
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/server"
-	"reckon/server/resident"
+	"reckon/cmd/resident"
 	"reckon/store"
 )
 
