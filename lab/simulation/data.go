@@ -56,9 +56,6 @@ func Fill(ctx context.Context, f *Fleet, dir, site string, log *slog.Logger, str
 		return done, err
 	}
 	done.Writing = time.Since(began)
-	if first := out.First(); !first.IsZero() && first.Before(from) {
-		from = first
-	}
 	if done.Workloads, err = b.History(ctx, [][2]time.Time{{from, f.Now()}}); err != nil {
 		return done, err
 	}

@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -255,48 +256,55 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// TestFillAsRebuilt: the catalogue of a filled directory has the rows that are made of its series
-// when they are read again, those of jobs that ended before the agents were there included.
+// TestFillAsRebuilt: the catalogue of a filled directory has the runs that a server finds in it when it starts, and those that
+// are made of its series when they are read again, jobs that ended before the agents were there included.
 func TestFillAsRebuilt(t *testing.T) {
-	dir := t.TempDir()
-	s := site(t, simulate.Config{Nodes: 3, Jobs: 60, Seed: 8, For: 6 * time.Hour})
-	installed := s.From.Add(2 * time.Hour)
-	f := simulation.New(simulation.Config{Site: s, Installed: installed})
 	log := slog.New(slog.DiscardHandler)
-	if _, err := simulation.Fill(t.Context(), f, dir, "x", log, simulation.Stretch{Until: s.End(), Tick: time.Minute, Export: 2 * time.Minute}); err != nil {
-		t.Fatal(err)
-	}
-	facts, err := database.Open(filepath.Join(dir, "catalogue.db"), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer facts.Close()
-	before := 0
-	rows := func() (ids []string) {
-		list, _, err := facts.Workloads(t.Context(), store.Filter{Kinds: []string{"slurm"}})
+	for seed, after := range []time.Duration{time.Hour, 0, 100 * time.Minute} {
+		dir := t.TempDir()
+		s := site(t, simulate.Config{Nodes: 3, Jobs: 200, Seed: uint64(seed) + 1, For: 6 * time.Hour})
+		installed, until := s.From.Add(after), s.From.Add(150*time.Minute)
+		f := simulation.New(simulation.Config{Site: s, Installed: installed})
+		if _, err := simulation.Fill(t.Context(), f, dir, "x", log, simulation.Stretch{Until: until, Tick: time.Minute, Export: 2 * time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		facts, err := database.Open(filepath.Join(dir, "catalogue.db"), log)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range list {
-			if !r.End.IsZero() && r.End.Before(installed) {
-				before++
+		before := 0
+		rows := func() (ids []string) {
+			list, _, err := facts.Workloads(t.Context(), store.Filter{Kinds: []string{"slurm"}})
+			if err != nil {
+				t.Fatal(err)
 			}
-			ids = append(ids, r.ID)
+			for _, r := range list {
+				if !r.End.IsZero() && r.End.Before(installed) {
+					before++
+				}
+				ids = append(ids, r.ID+" "+r.Start.Format(time.TimeOnly)+" "+r.State)
+			}
+			slices.Sort(ids)
+			return ids
 		}
-		slices.Sort(ids)
-		return ids
-	}
-	filled := rows()
-	series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(dir, "series"), Retention: -1, Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer series.Close()
-	clock := func() time.Time { return s.End() }
-	if _, err := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Gone: time.Minute, Clock: clock, Logger: log}).Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if rebuilt := rows(); !slices.Equal(filled, rebuilt) || before < 2 {
-		t.Errorf("%d filled, %d rebuilt, %d of jobs that ended before:\n%v\n%v", len(filled), len(rebuilt), before, filled, rebuilt)
+		filled := rows()
+		series, err := tsdb.Open(tsdb.Options{Dir: filepath.Join(dir, "series"), Retention: -1, Logger: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := catalogue.NewBuilder(series, facts, catalogue.BuilderOptions{Clock: func() time.Time { return until }, Logger: log})
+		if _, err := b.Advance(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		served := rows()
+		if _, err := b.Rebuild(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if rebuilt := rows(); len(rebuilt) < 30 || !slices.Equal(filled, rebuilt) || !slices.Equal(served, rebuilt) || after > 0 && before < 2 {
+			t.Errorf("%d filled, %d served, %d rebuilt, %d of jobs that ended before:\n%v\n%v", len(filled), len(served), len(rebuilt), before, filled, rebuilt)
+		}
+		if err := errors.Join(series.Close(), facts.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }

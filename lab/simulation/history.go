@@ -30,7 +30,6 @@ type History struct {
 	mu    sync.Mutex
 	nodes map[string]*past
 	block time.Time // the begin of the block that is collected
-	first time.Time // of all samples
 }
 
 // past is what is held of one sender.
@@ -69,19 +68,8 @@ func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
 		}
 		h.nodes[node] = p
 	}
-	if h.first.IsZero() || b.Time.Before(h.first) {
-		h.first = b.Time
-	}
 	h.mu.Unlock()
 	return p.put(b)
-}
-
-// First is the time of the earliest batch; zero before there was one. What a batch system reports
-// of jobs that ended a moment before the fleet began is older than that.
-func (h *History) First() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.first
 }
 
 func (p *past) put(b *metric.Batch) error {
