@@ -94,8 +94,11 @@ func TestJudge(t *testing.T) {
 		"GPU, not known": {gpu(1, 0, func(u *Usage) { u.GPUSeconds = nil }), ""},
 
 		// Memory.
-		"nearly killed":       {memory(64*gib, 63*gib, 63*gib), "warning memory: it needed 63 GiB of the 64 GiB of memory it was allocated (98 %): a little more and it would be killed"},
-		"95 %":                {memory(100*gib, 95*gib, 95*gib), "warning memory: it needed 95 GiB of the 100 GiB of memory it was allocated (95 %): a little more and it would be killed"},
+		"nearly killed": {memory(64*gib, 63*gib, 63*gib), "warning memory: it needed 63 GiB of the 64 GiB of memory it was allocated (98 %): a little more and it would be killed"},
+		"95 %":          {memory(100*gib, 95*gib, 95*gib), "warning memory: it needed 95 GiB of the 100 GiB of memory it was allocated (95 %): a little more and it would be killed"},
+		"a step was killed": {memory(64*gib, 64*gib, 64*gib, func(u *Usage) {
+			u.State, u.Steps = "completed", []Step{{ID: "1", Name: "eat", State: "out_of_memory", WallSeconds: 2}}
+		}), "critical oom: step 1 (eat) was killed for lack of memory after 2 s, though the job is said to have completed; ask for more memory, or use less"},
 		"below 95 %":          {memory(100*gib, 94.9*gib, 94.9*gib), "good memory: it needed 94.9 GiB of the 100 GiB of memory it was allocated (95 %)"},
 		"page cache":          {memory(200<<20, 1.7*(1<<20), 200<<20), "info memory: memory peaked at 200 MiB of the 200 MiB it was allocated, of it 198 MiB page cache, which the kernel gives back; it needed 1.7 MiB (0.9 %)"},
 		"page cache, stalled": {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.MemoryStalledSeconds = at(360) }), "warning memory: its memory of 8 GiB was full, with 4 GiB of page cache beside it, which the kernel gives back, and it was held up for lack of memory 10 % of the time: more memory would make it faster"},

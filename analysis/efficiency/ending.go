@@ -20,6 +20,8 @@ func (j *judge) neverRan() bool {
 		j.say("queue", Info, 0, "seconds", "queue.array", nil)
 	case u.State == "cancelled" && !u.Running && u.WallSeconds == 0:
 		j.say("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.by(), "waited": format.Time(u.Waited)})
+	case u.State == "deadline" && !u.Running && u.WallSeconds == 0:
+		j.say("queue", Warning, u.Waited, "seconds", "queue.deadline", phrase.Words{"waited": format.Time(u.Waited)})
 	default:
 		return false
 	}
@@ -86,7 +88,7 @@ func (j *judge) ending() {
 // started in the job is named, the script is not.
 func (j *judge) outOfMemory() bool {
 	for i := range j.u.Steps {
-		if s := &j.u.Steps[i]; s.State == "out_of_memory" && s.named() {
+		if s := &j.u.Steps[i]; s.outOfMemory() && s.named() {
 			key := "oom.step"
 			if j.u.State == "completed" {
 				key = "oom.step.hidden"
@@ -101,6 +103,8 @@ func (j *judge) outOfMemory() bool {
 	}
 	return false
 }
+
+func (s *Step) outOfMemory() bool { return s.State == "out_of_memory" }
 
 // named reports whether the step was started in the job: not what a batch system makes of each.
 func (s *Step) named() bool { return s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" }

@@ -1,6 +1,8 @@
 package efficiency
 
 import (
+	"slices"
+
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/internal/phrase"
@@ -19,7 +21,7 @@ func (j *judge) memory() {
 		j.say("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": format.Bytes(swap)})
 	}
 	given, ok := known(u.Memory)
-	if !ok || given <= 0 || positive(u.OOMKills) || u.State == "out_of_memory" { // that is said already
+	if !ok || given <= 0 || positive(u.OOMKills) || u.State == "out_of_memory" || slices.ContainsFunc(u.Steps, func(s Step) bool { return s.outOfMemory() }) { // that is said already
 		return
 	}
 	need, measured := known(u.MemoryNeeded)

@@ -25,6 +25,9 @@ func TestQueued(t *testing.T) {
 	if got := Judge(Usage{State: "started"}); len(got) != 1 || got[0].Kind != "queue" {
 		t.Errorf("what stood for an array: %+v", got)
 	}
+	if got := Judge(Usage{State: "deadline", Waited: 600}); len(got) != 1 || got[0].Text != "it waited for 10 min until it could no longer end before its deadline, and never started" {
+		t.Errorf("%v", got)
+	}
 	if got := Judge(Usage{State: "cancelled", Waited: 600}); len(got) != 1 || got[0].Text != "it was cancelled after it had waited for 10 min, and never started" {
 		t.Errorf("what never began: %+v", got)
 	}
