@@ -4,57 +4,58 @@ package figure
 
 // Row holds the figures of one run of a workload, all nodes and parts together. Nil was never measured.
 type Row struct {
-	CPUSeconds            *float64 `json:"cpu_seconds"`                        // CPU time, user and system, seconds.
-	CPUUserSeconds        *float64 `json:"cpu_user_seconds,omitempty"`         // CPU time in user mode, seconds.
-	CPUSystemSeconds      *float64 `json:"cpu_system_seconds,omitempty"`       // CPU time in the kernel, seconds.
-	CPUWaitSeconds        *float64 `json:"cpu_wait_seconds,omitempty"`         // Time threads were ready to run and waited for a processor, seconds.
-	CoresMean             *float64 `json:"cores_mean"`                         // Cores in use on average: CPU time by wall time.
-	CoresP50              *float64 `json:"cores_p50"`                          // Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.
-	CoresP95              *float64 `json:"cores_p95"`                          // Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).
-	CoresMax              *float64 `json:"cores_max,omitempty"`                // Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.
-	MemoryBytes           *float64 `json:"memory_bytes,omitempty"`             // Resident memory at the latest sample, bytes.
-	MemoryPeakBytes       *float64 `json:"memory_peak_bytes"`                  // Highest resident memory, summed over nodes, bytes.
-	MemoryNeededBytes     *float64 `json:"memory_needed_bytes,omitempty"`      // Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
-	MemoryNeededPeakBytes *float64 `json:"memory_needed_peak_bytes,omitempty"` // Highest needed memory, summed over nodes, bytes.
-	MemoryByteSeconds     *float64 `json:"-"`                                  // Resident memory by the time it was held, byte seconds.
-	MemoryMeanBytes       *float64 `json:"memory_mean_bytes,omitempty"`        // Resident memory on average over the run, bytes.
-	ReadBytes             *float64 `json:"io_read_bytes,omitempty"`            // Bytes read from storage.
-	WriteBytes            *float64 `json:"io_write_bytes,omitempty"`           // Bytes written to storage.
-	IOWaitSeconds         *float64 `json:"io_wait_seconds,omitempty"`          // Time threads slept until storage had answered, added up over threads, seconds.
-	NetworkBytes          *float64 `json:"network_bytes,omitempty"`            // Payload received and sent at sockets, the loopback network left out, bytes.
-	NetworkReceiveBytes   *float64 `json:"network_receive_bytes,omitempty"`    // Payload received at sockets, the loopback network left out, bytes.
-	NetworkTransmitBytes  *float64 `json:"network_transmit_bytes,omitempty"`   // Payload sent at sockets, the loopback network left out, bytes.
-	LoopbackBytes         *float64 `json:"loopback_bytes,omitempty"`           // Payload received and sent over the loopback network, bytes.
-	NetworkConnections    *float64 `json:"network_connections,omitempty"`      // TCP connections that it tried to open.
-	GPUSeconds            *float64 `json:"gpu_seconds,omitempty"`              // Busy share of GPUs, integrated over time, seconds.
-	GPUMemoryPeak         *float64 `json:"gpu_memory_peak_bytes,omitempty"`    // Highest GPU memory, bytes.
-	EnergyJoules          *float64 `json:"energy_joules,omitempty"`            // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
-	Processes             *float64 `json:"processes"`                          // Processes started, short-lived ones included.
-	Threads               *float64 `json:"threads,omitempty"`                  // Threads alive at the latest sample.
-	RequestCores          *float64 `json:"request_cores,omitempty"`            // Cores asked for.
-	RequestMemoryBytes    *float64 `json:"request_memory_bytes,omitempty"`     // Memory asked for, bytes.
-	RequestGPUs           *float64 `json:"request_gpus,omitempty"`             // GPUs asked for.
-	RequestSeconds        *float64 `json:"request_seconds,omitempty"`          // Wall time asked for, seconds.
-	RequestNodes          *float64 `json:"request_nodes,omitempty"`            // Nodes asked for.
-	AllocatedCores        *float64 `json:"allocated_cores,omitempty"`          // Cores that the scheduler allocated.
-	AllocatedMemoryBytes  *float64 `json:"allocated_memory_bytes,omitempty"`   // Memory that the scheduler allocated, bytes.
-	AllocatedGPUs         *float64 `json:"allocated_gpus,omitempty"`           // GPUs that the scheduler allocated.
-	AllocatedNodes        *float64 `json:"allocated_nodes,omitempty"`          // Nodes that the scheduler allocated.
-	SuspendedSeconds      *float64 `json:"suspended_seconds,omitempty"`        // Time for which the scheduler had suspended it, which is not counted as allocated, seconds.
-	StepCount             *float64 `json:"step_count,omitempty"`               // Steps that the scheduler accounts for, those of which only the number is kept included.
-	LimitCores            *float64 `json:"limit_cores,omitempty"`              // Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.
-	LimitMemoryBytes      *float64 `json:"limit_memory_bytes,omitempty"`       // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
-	OOMKills              *float64 `json:"oom_kills,omitempty"`                // Processes killed for lack of memory.
-	ThrottledSeconds      *float64 `json:"cpu_throttled_seconds,omitempty"`    // Time held back by its CPU quota, seconds.
-	MajorFaults           *float64 `json:"major_faults,omitempty"`             // Pages read from disk because they were not in memory.
-	SwapBytes             *float64 `json:"swap_peak_bytes,omitempty"`          // Most memory swapped out, summed over nodes and parts, bytes.
+	CPUSeconds              *float64 `json:"cpu_seconds"`                         // CPU time, user and system, seconds.
+	CPUUserSeconds          *float64 `json:"cpu_user_seconds,omitempty"`          // CPU time in user mode, seconds.
+	CPUSystemSeconds        *float64 `json:"cpu_system_seconds,omitempty"`        // CPU time in the kernel, seconds.
+	CPUWaitSeconds          *float64 `json:"cpu_wait_seconds,omitempty"`          // Time threads were ready to run and waited for a processor, seconds.
+	CoresMean               *float64 `json:"cores_mean"`                          // Cores in use on average: CPU time by wall time.
+	CoresP50                *float64 `json:"cores_p50"`                           // Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.
+	CoresP95                *float64 `json:"cores_p95"`                           // Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).
+	CoresMax                *float64 `json:"cores_max,omitempty"`                 // Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.
+	MemoryBytes             *float64 `json:"memory_bytes,omitempty"`              // Resident memory at the latest sample, bytes.
+	MemoryPeakBytes         *float64 `json:"memory_peak_bytes"`                   // Highest resident memory, summed over nodes, bytes.
+	MemoryNeededBytes       *float64 `json:"memory_needed_bytes,omitempty"`       // Memory that can not be given back without loss (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
+	MemoryNeededPeakBytes   *float64 `json:"memory_needed_peak_bytes,omitempty"`  // Highest needed memory, summed over nodes, bytes.
+	MemoryByteSeconds       *float64 `json:"-"`                                   // Resident memory by the time it was held, byte seconds.
+	MemoryMeanBytes         *float64 `json:"memory_mean_bytes,omitempty"`         // Resident memory on average over the run, bytes.
+	ReadBytes               *float64 `json:"io_read_bytes,omitempty"`             // Bytes read from storage.
+	WriteBytes              *float64 `json:"io_write_bytes,omitempty"`            // Bytes written to storage.
+	IOWaitSeconds           *float64 `json:"io_wait_seconds,omitempty"`           // Time threads slept until storage had answered, added up over threads, seconds.
+	MountMetadataOperations *float64 `json:"mount_metadata_operations,omitempty"` // Requests to FUSE file systems that neither read nor write: lookups, opens, directories.
+	NetworkBytes            *float64 `json:"network_bytes,omitempty"`             // Payload received and sent at sockets, the loopback network left out, bytes.
+	NetworkReceiveBytes     *float64 `json:"network_receive_bytes,omitempty"`     // Payload received at sockets, the loopback network left out, bytes.
+	NetworkTransmitBytes    *float64 `json:"network_transmit_bytes,omitempty"`    // Payload sent at sockets, the loopback network left out, bytes.
+	LoopbackBytes           *float64 `json:"loopback_bytes,omitempty"`            // Payload received and sent over the loopback network, bytes.
+	NetworkConnections      *float64 `json:"network_connections,omitempty"`       // TCP connections that it tried to open.
+	GPUSeconds              *float64 `json:"gpu_seconds,omitempty"`               // Busy share of GPUs, integrated over time, seconds.
+	GPUMemoryPeak           *float64 `json:"gpu_memory_peak_bytes,omitempty"`     // Highest GPU memory, bytes.
+	EnergyJoules            *float64 `json:"energy_joules,omitempty"`             // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
+	Processes               *float64 `json:"processes"`                           // Processes started, short-lived ones included.
+	Threads                 *float64 `json:"threads,omitempty"`                   // Threads alive at the latest sample.
+	RequestCores            *float64 `json:"request_cores,omitempty"`             // Cores asked for.
+	RequestMemoryBytes      *float64 `json:"request_memory_bytes,omitempty"`      // Memory asked for, bytes.
+	RequestGPUs             *float64 `json:"request_gpus,omitempty"`              // GPUs asked for.
+	RequestSeconds          *float64 `json:"request_seconds,omitempty"`           // Wall time asked for, seconds.
+	RequestNodes            *float64 `json:"request_nodes,omitempty"`             // Nodes asked for.
+	AllocatedCores          *float64 `json:"allocated_cores,omitempty"`           // Cores that the scheduler allocated.
+	AllocatedMemoryBytes    *float64 `json:"allocated_memory_bytes,omitempty"`    // Memory that the scheduler allocated, bytes.
+	AllocatedGPUs           *float64 `json:"allocated_gpus,omitempty"`            // GPUs that the scheduler allocated.
+	AllocatedNodes          *float64 `json:"allocated_nodes,omitempty"`           // Nodes that the scheduler allocated.
+	SuspendedSeconds        *float64 `json:"suspended_seconds,omitempty"`         // Time for which the scheduler had suspended it, which is not counted as allocated, seconds.
+	StepCount               *float64 `json:"step_count,omitempty"`                // Steps that the scheduler accounts for, those of which only the number is kept included.
+	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Cores that a hard limit allows, such as that of a pod, the most over its time; absent where there is none.
+	LimitMemoryBytes        *float64 `json:"limit_memory_bytes,omitempty"`        // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
+	OOMKills                *float64 `json:"oom_kills,omitempty"`                 // Processes killed for lack of memory.
+	ThrottledSeconds        *float64 `json:"cpu_throttled_seconds,omitempty"`     // Time held back by its CPU quota, seconds.
+	MajorFaults             *float64 `json:"major_faults,omitempty"`              // Pages read from disk because they were not in memory.
+	SwapBytes               *float64 `json:"swap_peak_bytes,omitempty"`           // Most memory swapped out, summed over nodes and parts, bytes.
 
 	// Exactness of the figures that are not exact, by key.
 	Exactness Degrees `json:"exactness,omitempty"`
 }
 
 // Len is how many figures there are.
-func (r *Row) Len() int { return 44 }
+func (r *Row) Len() int { return 45 }
 
 // At is the figure number i, in the order of the table. It panics when there is none.
 func (r *Row) At(i int) **float64 {
@@ -94,65 +95,67 @@ func (r *Row) At(i int) **float64 {
 	case 16:
 		return &r.IOWaitSeconds
 	case 17:
-		return &r.NetworkBytes
+		return &r.MountMetadataOperations
 	case 18:
-		return &r.NetworkReceiveBytes
+		return &r.NetworkBytes
 	case 19:
-		return &r.NetworkTransmitBytes
+		return &r.NetworkReceiveBytes
 	case 20:
-		return &r.LoopbackBytes
+		return &r.NetworkTransmitBytes
 	case 21:
-		return &r.NetworkConnections
+		return &r.LoopbackBytes
 	case 22:
-		return &r.GPUSeconds
+		return &r.NetworkConnections
 	case 23:
-		return &r.GPUMemoryPeak
+		return &r.GPUSeconds
 	case 24:
-		return &r.EnergyJoules
+		return &r.GPUMemoryPeak
 	case 25:
-		return &r.Processes
+		return &r.EnergyJoules
 	case 26:
-		return &r.Threads
+		return &r.Processes
 	case 27:
-		return &r.RequestCores
+		return &r.Threads
 	case 28:
-		return &r.RequestMemoryBytes
+		return &r.RequestCores
 	case 29:
-		return &r.RequestGPUs
+		return &r.RequestMemoryBytes
 	case 30:
-		return &r.RequestSeconds
+		return &r.RequestGPUs
 	case 31:
-		return &r.RequestNodes
+		return &r.RequestSeconds
 	case 32:
-		return &r.AllocatedCores
+		return &r.RequestNodes
 	case 33:
-		return &r.AllocatedMemoryBytes
+		return &r.AllocatedCores
 	case 34:
-		return &r.AllocatedGPUs
+		return &r.AllocatedMemoryBytes
 	case 35:
-		return &r.AllocatedNodes
+		return &r.AllocatedGPUs
 	case 36:
-		return &r.SuspendedSeconds
+		return &r.AllocatedNodes
 	case 37:
-		return &r.StepCount
+		return &r.SuspendedSeconds
 	case 38:
-		return &r.LimitCores
+		return &r.StepCount
 	case 39:
-		return &r.LimitMemoryBytes
+		return &r.LimitCores
 	case 40:
-		return &r.OOMKills
+		return &r.LimitMemoryBytes
 	case 41:
-		return &r.ThrottledSeconds
+		return &r.OOMKills
 	case 42:
-		return &r.MajorFaults
+		return &r.ThrottledSeconds
 	case 43:
+		return &r.MajorFaults
+	case 44:
 		return &r.SwapBytes
 	}
 	panic("no such figure")
 }
 
 // RowLen is how many figures a [Row] has.
-const RowLen = 44
+const RowLen = 45
 
 // Used holds what was used in a stretch of hours. Every figure is a sum, so that hours add up to
 // days, and owners to a site. Nil was never measured.

@@ -144,6 +144,21 @@ func TestEdges(t *testing.T) {
 		"connections of nine minutes":      {job(1, 1, connects(100), connecting(9, 10)), ""},
 		"short work without a line":        {job(1, 1, connects(10), func(w *misuse.Workload) { w.Kind = "short" }), ""},
 		"short work in a loop":             {job(1, 1, connects(10), connecting(10, 10), func(w *misuse.Workload) { w.Kind = "short" }), "many-connections tcp medium"},
+		"500 metadata requests a second":   {job(1, 1, metadata(500)), "storage-pattern metadata medium"},
+		"fewer metadata requests":          {job(1, 1, metadata(499.9)), ""},
+		"5000 metadata requests a second":  {job(1, 1, metadata(5000)), "storage-pattern metadata high"},
+		"metadata for less":                {job(1, 0.166, metadata(500)), ""},
+		"metadata of root":                 {job(1, 1, metadata(500), func(w *misuse.Workload) { w.Owner = "root" }), ""},
+		"metadata for ten minutes":         {job(1, 1, metadata(1), asking(10, 500)), "storage-pattern metadata medium"},
+		"metadata for nine minutes":        {job(1, 1, metadata(1000), asking(9, 500)), ""},
+		"half of 10 GiB read again":        {job(1, 1, func(w *misuse.Workload) { w.Read, w.Refaulted = num(10<<30), num(5<<30) }), "storage-pattern again low"},
+		"less of it":                       {job(1, 1, func(w *misuse.Workload) { w.Read, w.Refaulted = num(10<<30), num(5<<30-1) }), ""},
+		"half of less read again":          {job(1, 1, func(w *misuse.Workload) { w.Read, w.Refaulted = num(10<<30-1), num(9<<30) }), ""},
+		"read again is not known":          {job(1, 1, func(w *misuse.Workload) { w.Read = num(10 << 40) }), ""},
+		"one of four writes":               {job(1, 1, writers(95, 5, 0, 0)), "storage-pattern writer low"},
+		"one of four writes less":          {job(1, 1, writers(94.9, 5.1, 0, 0)), ""},
+		"one of three writes":              {job(1, 1, writers(95, 5, 0)), ""},
+		"one of four writes little":        {job(1, 1, writers(9.4, 0.5, 0, 0)), ""},
 		"can never start, for ten minutes": {stuck(600), "cannot-start queue medium"},
 		"can never start, for a moment":    {stuck(599), ""},
 	} {
@@ -163,6 +178,30 @@ func connecting(minutes int, rate float64) func(*misuse.Workload) {
 		w.Connects = &misuse.Line{Start: epoch, Step: time.Minute, Values: make([]float64, 60)}
 		for i := range minutes {
 			w.Connects.Values[20+i] = rate
+		}
+	}
+}
+
+// metadata makes so many metadata requests a second over its whole life, asking so many for some minutes of an hour and none else.
+func metadata(rate float64) func(*misuse.Workload) {
+	return func(w *misuse.Workload) { w.Metadata = num(rate * w.Wall()) }
+}
+
+func asking(minutes int, rate float64) func(*misuse.Workload) {
+	return func(w *misuse.Workload) {
+		w.MetadataRates = &misuse.Line{Start: epoch, Step: time.Minute, Values: make([]float64, 60)}
+		for i := range minutes {
+			w.MetadataRates.Values[20+i] = rate
+		}
+	}
+}
+
+// writers are nodes that write so many GiB each.
+func writers(gib ...float64) func(*misuse.Workload) {
+	return func(w *misuse.Workload) {
+		w.PerNodeWritten = map[string]float64{}
+		for i, v := range gib {
+			w.PerNodeWritten[string(rune('a'+i))] = v * (1 << 30)
 		}
 	}
 }

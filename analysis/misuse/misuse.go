@@ -93,6 +93,13 @@ type Workload struct {
 	// not measured, or only in total.
 	Connections *float64
 	Connects    *Line
+	// Metadata are requests to FUSE file systems that neither read nor write, MetadataRates those a second over time; nil as
+	// above. Read is what it read from storage, Refaulted what of its page cache was dropped and soon needed again, in bytes.
+	// PerNodeWritten is what it wrote, by node.
+	Metadata        *float64
+	MetadataRates   *Line
+	Read, Refaulted *float64
+	PerNodeWritten  map[string]float64
 	// PerNode is its CPU time by node, PerGPU the busy time by device, in seconds.
 	PerNode, PerGPU map[string]float64
 }
@@ -117,7 +124,7 @@ func Judge(list []Workload, policy func(*Workload) *Policy) []Finding {
 			continue
 		}
 		requested := overRequested(w, p)
-		out = append(out, once(slices.Concat(gpuUnused(w, p), requested, idleAllocation(w, p), thrashing(w, p), imbalance(w, p), manyConnections(w, p)))...)
+		out = append(out, once(slices.Concat(gpuUnused(w, p), requested, idleAllocation(w, p), thrashing(w, p), imbalance(w, p), manyConnections(w, p), storagePattern(w, p)))...)
 		if len(requested) == 0 {
 			gather(small, w, p)
 		}

@@ -27,6 +27,7 @@ func policy() *misuse.Policy {
 		ManySmallJobs:   misuse.ManySmallJobsRule{On: true, Count: 20, Short: min(1), ShortCount: 1000, Exempt: []string{"root", "systemd-*"}},
 		MemoryThrashing: misuse.MemoryThrashingRule{On: true, Minimum: min(5), FaultRate: 100, SwapShare: 0.3, ThrottledShare: 0.3},
 		Imbalance:       misuse.ImbalanceRule{On: true, Minimum: min(10), Idle: 0.05, Busy: 0.5, GPUBusy: 0.2},
+		StoragePattern:  misuse.StoragePatternRule{On: true, Minimum: min(10), MetadataRate: 500, MetadataHighRate: 5000, Bytes: 10 << 30, Again: 0.5, Nodes: 4, WriterShare: 0.95, Exempt: []string{"root", "systemd-*"}},
 		ManyConnections: misuse.ManyConnectionsRule{On: true, Minimum: min(10), Rate: 10, HighRate: 100, Exempt: []string{"root", "systemd-*"}},
 		CannotStart:     misuse.CannotStartRule{On: true, Minimum: min(10)},
 	}
@@ -105,6 +106,7 @@ func labelled() map[string]struct {
 		"two thousand short":      {many(2000, 0.003), []string{"many-small-jobs"}},
 		"a hundred short":         {many(100, 0.003), nil},
 		"pages from disk":         {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(1e6) }), []string{"memory-thrashing"}},
+		"searches a file system":  {many(1, 1, func(w *misuse.Workload) { w.Metadata = num(1e7) }), []string{"storage-pattern"}},
 		"asks a server in a loop": {many(1, 1, func(w *misuse.Workload) { w.Connections = num(1e5) }), []string{"many-connections"}},
 		"a start from disk":       {many(1, 1, func(w *misuse.Workload) { w.MajorFaults = num(20000) }), nil},
 		"swapped out":             {many(1, 1, func(w *misuse.Workload) { w.SwapPeak = num(20 << 30) }), []string{"memory-thrashing"}},
@@ -201,7 +203,7 @@ func TestUnknownIsNothing(t *testing.T) {
 // TestOff: a rule that is switched off finds nothing.
 func TestOff(t *testing.T) {
 	p := policy()
-	p.GPUUnused.On, p.OverRequested.On, p.IdleAllocation.On, p.ManySmallJobs.On, p.MemoryThrashing.On, p.Imbalance.On, p.CannotStart.On, p.ManyConnections.On = false, false, false, false, false, false, false, false
+	p.GPUUnused.On, p.OverRequested.On, p.IdleAllocation.On, p.ManySmallJobs.On, p.MemoryThrashing.On, p.Imbalance.On, p.CannotStart.On, p.ManyConnections.On, p.StoragePattern.On = false, false, false, false, false, false, false, false, false
 	for name, c := range labelled() {
 		if f := misuse.Judge(c.list, func(*misuse.Workload) *misuse.Policy { return p }); len(f) != 0 {
 			t.Errorf("%s: %+v", name, f)

@@ -44,6 +44,7 @@ type Policy struct {
 	MemoryThrashing MemoryThrashingRule `yaml:"memory-thrashing"`
 	Imbalance       ImbalanceRule       `yaml:"imbalance"`
 	ManyConnections ManyConnectionsRule `yaml:"many-connections"`
+	StoragePattern  StoragePatternRule  `yaml:"storage-pattern"`
 	CannotStart     CannotStartRule     `yaml:"cannot-start"`
 	Anomaly         AnomalyRule         `yaml:"anomaly"`
 }
@@ -132,6 +133,24 @@ type ManyConnectionsRule struct {
 	// Rate of connections a second from which it is a finding, and from which a grave one.
 	Rate     float64 `yaml:"rate"`
 	HighRate float64 `yaml:"high_rate"`
+	// Exempt are owners of whom nothing is found, as in [OverShareRule].
+	Exempt []string `yaml:"exempt"`
+}
+
+// StoragePatternRule is about work that uses storage badly.
+type StoragePatternRule struct {
+	On      bool     `yaml:"on"`
+	Minimum Duration `yaml:"minimum"`
+	// MetadataRate of requests a second from which it is a finding, and from which a grave one.
+	MetadataRate     float64 `yaml:"metadata_rate"`
+	MetadataHighRate float64 `yaml:"metadata_high_rate"`
+	// Bytes is the least that is read or written before anything is found of it.
+	Bytes float64 `yaml:"bytes"`
+	// Again is the share of what was read that had been in memory shortly before.
+	Again float64 `yaml:"again"`
+	// Nodes is the least of a job of which one node writes WriterShare of all.
+	Nodes       int     `yaml:"nodes"`
+	WriterShare float64 `yaml:"writer_share"`
 	// Exempt are owners of whom nothing is found, as in [OverShareRule].
 	Exempt []string `yaml:"exempt"`
 }

@@ -25,6 +25,7 @@ const (
 	Imbalance       = "imbalance"
 	CannotStart     = "cannot-start"
 	ManyConnections = "many-connections"
+	StoragePattern  = "storage-pattern"
 	Anomaly         = "anomaly"
 )
 
@@ -36,7 +37,7 @@ var nicknames = map[string]string{
 
 // Rules are the names of all rules.
 func Rules() []string {
-	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, ManyConnections, CannotStart, Anomaly}
+	return []string{OverShare, GPUUnused, OverRequested, IdleAllocation, ManySmallJobs, MemoryThrashing, Imbalance, ManyConnections, StoragePattern, CannotStart, Anomaly}
 }
 
 // RuleOf is the rule that a name or a nickname stands for, and false for any other word.

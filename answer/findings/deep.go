@@ -27,6 +27,8 @@ const (
 	workloadThrottled = "reckon_workload_cpu_throttled_seconds_total"
 	workloadProcesses = "reckon_workload_processes"
 	workloadConnects  = "reckon_workload_network_connections_total"
+	workloadMounts    = "reckon_workload_mount_operations_total"
+	workloadRefaults  = "reckon_workload_memory_refault_bytes_total"
 )
 
 const (
@@ -38,6 +40,8 @@ const (
 	suspectThrottled = 30.0
 	suspectSwap      = 64 << 20
 	suspectConnects  = 600
+	suspectMetadata  = 30_000
+	suspectRead      = 1 << 30
 	// fine is the grid on which it is looked at.
 	fine = time.Minute
 )
@@ -63,7 +67,7 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	}
 	for i := range r.list {
 		w := &r.list[i]
-		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap) + over(w.Connections, suspectConnects); s > 0 && (len(w.Nodes) > 0 || w.Kind == "short") {
+		if s := over(w.MajorFaults, suspectFaults) + over(w.Throttled, suspectThrottled) + over(w.SwapPeak, suspectSwap) + over(w.Connections, suspectConnects) + over(w.Metadata, suspectMetadata); s > 0 && (len(w.Nodes) > 0 || w.Kind == "short") {
 			list = append(list, suspect{i, s})
 		}
 	}
@@ -80,13 +84,14 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 }
 
 // squeezed marks the workloads that were held up for lack of memory, of those that filled what
-// they had and may look as if they had too much.
+// they had and may look as if they had too much, and adds what they read again to those that read much.
 func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	views := query.New(e.Series, query.Options{})
 	asked := 0
 	for i := range r.list {
 		w := &r.list[i]
-		if asked == suspects || len(w.Nodes) == 0 || w.MemoryNeeded == nil || !efficiency.Filled(w.Memory, w.MemoryPeak) || efficiency.Filled(w.Memory, w.MemoryNeeded) {
+		filled := w.MemoryNeeded != nil && efficiency.Filled(w.Memory, w.MemoryPeak) && !efficiency.Filled(w.Memory, w.MemoryNeeded)
+		if asked == suspects || len(w.Nodes) == 0 || !filled && (w.Read == nil || *w.Read < suspectRead) {
 			continue
 		}
 		asked++
@@ -94,7 +99,8 @@ func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 		if err != nil {
 			return err
 		}
-		w.Squeezed = efficiency.Squeezed(efficiency.Usage{WallSeconds: w.Wall(), Memory: w.Memory, MemoryPeak: w.MemoryPeak,
+		w.Refaulted = strain.Refaults
+		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{WallSeconds: w.Wall(), Memory: w.Memory, MemoryPeak: w.MemoryPeak,
 			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	return nil
@@ -118,8 +124,8 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 	hints := &storage.SelectHints{Start: from.Add(-before).UnixMilli(), End: to.UnixMilli()}
 	set := q.Select(ctx, false, hints,
 		labels.MustNewMatcher(labels.MatchEqual, "workload", w.ID),
-		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join([]string{workloadFaults, workloadSwap, workloadThrottled, workloadMemory, workloadConnects}, "|")))
-	var faults, throttled, swap, memory, connects line
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join([]string{workloadFaults, workloadSwap, workloadThrottled, workloadMemory, workloadConnects, workloadMounts}, "|")))
+	var faults, throttled, swap, memory, connects, metadata line
 	var it chunkenc.Iterator
 	for set.Next() {
 		s := set.At()
@@ -143,6 +149,10 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 			if l.Get("role") == "client" {
 				p.counter(it, sum(&connects), nil)
 			}
+		case workloadMounts:
+			if l.Get("operation") == "metadata" {
+				p.counter(it, sum(&metadata), nil)
+			}
 		case workloadSwap:
 			p.gauge(it, held(&swap), nil)
 		case workloadMemory:
@@ -162,6 +172,7 @@ func follow(ctx context.Context, q storage.Querier, r *reading, w *misuse.Worklo
 		return &misuse.Line{Start: from, Step: fine, Values: l}
 	}
 	second := 1 / fine.Seconds()
+	w.MetadataRates = over(metadata.scaled(second))
 	if w.Connects = over(connects.scaled(second)); w.Kind == "short" {
 		return nil // nothing else of it is judged
 	}

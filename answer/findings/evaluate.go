@@ -162,18 +162,19 @@ func wideOf(rows []store.Workload) map[id]bool {
 
 // machines is what is kept of all nodes.
 type machines struct {
-	cores, gpus map[place]int
-	latest      map[place]int64
-	inexact     map[inexact]stretches
-	measured    map[place]map[string]int64 // GPUs whose use is measured, and when that was said last
-	perNode     map[id]map[string]float64
-	perGPU      map[id]map[string]float64
-	gpu         map[id]*piece
+	cores, gpus    map[place]int
+	latest         map[place]int64
+	inexact        map[inexact]stretches
+	measured       map[place]map[string]int64 // GPUs whose use is measured, and when that was said last
+	perNode        map[id]map[string]float64
+	perGPU         map[id]map[string]float64
+	perNodeWritten map[id]map[string]float64
+	gpu            map[id]*piece
 }
 
 func newMachines() *machines {
 	return &machines{cores: map[place]int{}, gpus: map[place]int{}, latest: map[place]int64{}, measured: map[place]map[string]int64{}, inexact: map[inexact]stretches{},
-		perNode: map[id]map[string]float64{}, perGPU: map[id]map[string]float64{}, gpu: map[id]*piece{}}
+		perNode: map[id]map[string]float64{}, perGPU: map[id]map[string]float64{}, perNodeWritten: map[id]map[string]float64{}, gpu: map[id]*piece{}}
 }
 
 func (a *machines) add(m *machine) {
@@ -186,6 +187,12 @@ func (a *machines) add(m *machine) {
 			a.perNode[k], a.perGPU[k] = map[string]float64{}, map[string]float64{}
 		}
 		a.perNode[k][m.node] += w.cpu
+		if w.hasWritten {
+			if a.perNodeWritten[k] == nil {
+				a.perNodeWritten[k] = map[string]float64{}
+			}
+			a.perNodeWritten[k][m.node] += w.written
+		}
 		for device, v := range w.gpus {
 			a.perGPU[k][m.node+" "+device] += v
 		}
@@ -211,7 +218,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 		Start: w.Start, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending",
 		CPUSeconds: w.CPUSeconds, CoresMean: w.CoresMean, CoresP95: w.CoresP95, MemoryNeeded: w.MemoryNeededPeakBytes, MemoryPeak: w.MemoryPeakBytes, SwapPeak: w.SwapBytes,
 		MajorFaults: w.MajorFaults, Throttled: w.ThrottledSeconds, GPUSeconds: w.GPUSeconds, GPUMemoryPeak: w.GPUMemoryPeak,
-		RequestSeconds: w.RequestSeconds, Connections: w.NetworkConnections,
+		RequestSeconds: w.RequestSeconds, Connections: w.NetworkConnections, Metadata: w.MountMetadataOperations, Read: w.ReadBytes,
 	}
 	m.Cores, _ = w.GivenCores()
 	m.Memory, _ = w.GivenMemory()
@@ -249,6 +256,9 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[id]bool) mis
 	k := id{w.Site, w.ID}
 	if wide[k] && a.perNode[k] != nil {
 		m.PerNode, m.PerGPU = a.perNode[k], a.perGPU[k]
+		if len(a.perNodeWritten[k]) == len(w.Nodes) { // else what some nodes write is not known
+			m.PerNodeWritten = a.perNodeWritten[k]
+		}
 		for _, n := range w.Nodes { // a node from which nothing came stood still, if it reported
 			if _, ok := m.PerNode[n]; !ok && m.Reports {
 				m.PerNode[n] = 0

@@ -370,7 +370,7 @@ func TestInconsistent(t *testing.T) {
 // rule and part.
 func TestQueries(t *testing.T) {
 	for _, part := range []string{"over-share cpu", "over-share memory", "over-share gpu", "over-share storage", "gpu-unused cpu", "gpu-unused gpu", "over-requested cpu", "over-requested memory", "idle-allocation gpu", "idle-allocation allocation", "idle-allocation zombies",
-		"many-small-jobs cpu", "many-small-jobs short", "memory-thrashing faults", "memory-thrashing swap", "memory-thrashing quota", "imbalance nodes", "imbalance gpus", "many-connections tcp", "cannot-start queue"} {
+		"many-small-jobs cpu", "many-small-jobs short", "memory-thrashing faults", "memory-thrashing swap", "memory-thrashing quota", "imbalance nodes", "imbalance gpus", "many-connections tcp", "storage-pattern metadata", "storage-pattern again", "storage-pattern writer", "cannot-start queue"} {
 		rule, p, _ := strings.Cut(part, " ")
 		for _, f := range []store.Finding{
 			{Rule: rule, Part: p, Owner: "alice", Node: "n1", Workload: "slurm/1", Site: "lab"},

@@ -84,8 +84,10 @@ type id struct{ site, workload string }
 
 // piece is what the look keeps of a workload on a node.
 type piece struct {
-	cpu  float64            // the counters, which hold its whole life
-	gpus map[string]float64 // busy seconds by device
+	cpu        float64            // the counters, which hold its whole life
+	gpus       map[string]float64 // busy seconds by device
+	written    float64            // bytes
+	hasWritten bool               // somebody counted them
 	// devices are those of which it holds memory.
 	devices map[string]bool
 	// held is since when it holds memory of a GPU, used when it used one last, seen when it
@@ -295,7 +297,10 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	case workloadWait:
 		p.counter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
 	case workloadIO:
-		p.counter(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }, nil)
+		counted := p.counter2(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) })
+		if w != nil && l.Get("direction") == "write" {
+			w.written, w.hasWritten = w.written+counted.last, true
+		}
 	case workloadIOWait:
 		p.counter(it, func(i int, v, _ float64) { o.ioWait.add(p.steps, i, v) }, nil)
 	case workloadMemory:

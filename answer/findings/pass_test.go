@@ -471,3 +471,39 @@ func TestScheduled(t *testing.T) {
 		}
 	}
 }
+
+// TestStoragePattern: metadata requests in a loop, of which nine of ten are on one of two file systems, and a job of four nodes of which
+// one writes.
+func TestStoragePattern(t *testing.T) {
+	row := func(nodes ...string) store.Workload {
+		return store.Workload{Site: "lab", ID: "slurm/7", Kind: "slurm", Owner: "alice", State: "completed", Nodes: nodes, Start: start, Seen: start.Add(100 * time.Minute), End: start.Add(100 * time.Minute)}
+	}
+	labels := func(node string) string {
+		return fmt.Sprintf("site=\"lab\",node=%q,workload=\"slurm/7\",kind=\"slurm\",part=\"0\",owner=\"alice\"", node)
+	}
+	for rate, want := range map[float64]string{550: "storage-pattern alice slurm/7 metadata", 450: ""} {
+		load := node("n1", 4, 1)
+		for source, share := range map[string]float64{"host:/a": 0.9, "host:/b": 0.1} {
+			load += fmt.Sprintf("  reckon_workload_mount_operations_total{%s,type=\"fuse.sshfs\",source=%q,operation=\"metadata\"} 0+%gx100\n  reckon_workload_mount_operations_total{%s,type=\"fuse.sshfs\",source=%q,operation=\"read\"} 0+60000x100\n",
+				labels("n1"), source, 60*rate*share, labels("n1"), source)
+		}
+		w := row("n1")
+		w.MountMetadataOperations = new(6000 * rate)
+		if got := rules(evaluate(t, load, "", w)); got != want {
+			t.Errorf("%g metadata requests a second: found %q, want %q", rate, got, want)
+		}
+	}
+	for most, want := range map[float64]string{97: "storage-pattern alice slurm/7 writer", 80: ""} {
+		load := ""
+		for i, n := range []string{"n1", "n2", "n3", "n4"} {
+			gib := (100 - most) / 3
+			if i == 2 {
+				gib = most
+			}
+			load += node(n, 4, 1) + fmt.Sprintf("  reckon_workload_io_bytes_total{%s,direction=\"write\"} 0+%gx100\n  reckon_workload_io_bytes_total{%s,direction=\"read\"} 0+1e9x100\n  reckon_workload_cpu_seconds_total{%s,mode=\"user\"} 0+60x100\n", labels(n), gib*(1<<30)/100, labels(n), labels(n))
+		}
+		if got := rules(evaluate(t, load, "", row("n1", "n2", "n3", "n4"))); got != want {
+			t.Errorf("one of four writes %g %%: found %q, want %q", most, got, want)
+		}
+	}
+}

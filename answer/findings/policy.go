@@ -188,13 +188,13 @@ func check(p *misuse.Policy) error {
 	for name, v := range map[string]float64{
 		"over-share.full": p.OverShare.Full, "over-share.pressure": p.OverShare.Pressure, "over-share.available": p.OverShare.Available, "over-share.wants": p.OverShare.Wants,
 		"gpu-unused.cpu_share": p.GPUUnused.CPUShare, "gpu-unused.gpu_busy": p.GPUUnused.GPUBusy, "over-requested.share": p.OverRequested.Share,
-		"memory-thrashing.swap_share": p.MemoryThrashing.SwapShare, "imbalance.idle": p.Imbalance.Idle, "imbalance.gpu_busy": p.Imbalance.GPUBusy,
+		"memory-thrashing.swap_share": p.MemoryThrashing.SwapShare, "imbalance.idle": p.Imbalance.Idle, "imbalance.gpu_busy": p.Imbalance.GPUBusy, "storage-pattern.again": p.StoragePattern.Again, "storage-pattern.writer_share": p.StoragePattern.WriterShare,
 	} {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("%s: %g is no share; give 0 to 1", name, v)
 		}
 	}
-	for rule, patterns := range map[string][]string{misuse.OverShare: p.OverShare.Exempt, misuse.ManySmallJobs: p.ManySmallJobs.Exempt, misuse.ManyConnections: p.ManyConnections.Exempt} {
+	for rule, patterns := range map[string][]string{misuse.OverShare: p.OverShare.Exempt, misuse.ManySmallJobs: p.ManySmallJobs.Exempt, misuse.ManyConnections: p.ManyConnections.Exempt, misuse.StoragePattern: p.StoragePattern.Exempt} {
 		for _, pattern := range patterns {
 			if _, err := path.Match(pattern, ""); err != nil {
 				return fmt.Errorf("%s.exempt: %q is no pattern", rule, pattern)
@@ -204,6 +204,7 @@ func check(p *misuse.Policy) error {
 	for name, v := range map[string]float64{
 		"over-share.seconds": p.OverShare.Seconds, "over-share.high_seconds": p.OverShare.High, "idle-allocation.zombies": p.IdleAllocation.Zombies,
 		"over-requested.core_hours": p.OverRequested.CoreHours, "over-requested.gib_hours": p.OverRequested.GiBHours, "memory-thrashing.fault_rate": p.MemoryThrashing.FaultRate, "many-connections.rate": p.ManyConnections.Rate, "many-connections.high_rate": p.ManyConnections.HighRate,
+		"storage-pattern.metadata_rate": p.StoragePattern.MetadataRate, "storage-pattern.metadata_high_rate": p.StoragePattern.MetadataHighRate, "storage-pattern.bytes": p.StoragePattern.Bytes, "storage-pattern.nodes": float64(p.StoragePattern.Nodes),
 		"many-small-jobs.count": float64(p.ManySmallJobs.Count), "many-small-jobs.short_count": float64(p.ManySmallJobs.ShortCount),
 	} {
 		if !(v > 0) {

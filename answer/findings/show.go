@@ -90,6 +90,12 @@ func Queries(f *store.Finding) []Query {
 		return []Query{{"cores in use by node", "sum by (node) (" + cores + ")"}}
 	case "many-connections tcp":
 		return []Query{{"TCP connections a second, by node", "sum by (node) (" + rate(workloadConnects, match("site", f.Site, "workload", f.Workload, "role", "client")) + ")"}}
+	case "storage-pattern metadata":
+		return []Query{{"requests a second, by file system and operation", "sum by (source, operation) (" + rate(workloadMounts, work) + ")"}}
+	case "storage-pattern again":
+		return []Query{{"bytes read a second", "sum(" + rate(workloadIO, match("site", f.Site, "workload", f.Workload, "direction", "read")) + ")"}, {"bytes a second that had been in memory shortly before", "sum(" + rate(workloadRefaults, work) + ")"}}
+	case "storage-pattern writer":
+		return []Query{{"bytes written a second, by node", "sum by (node) (" + rate(workloadIO, match("site", f.Site, "workload", f.Workload, "direction", "write")) + ")"}}
 	case "cannot-start queue":
 		return []Query{{"pending jobs of the owner", "count(reckon_workload_state" + match("site", f.Site, "owner", f.Owner, "state", "pending") + ")"}}
 	case "imbalance gpus":

@@ -35,6 +35,8 @@ export interface Row {
   io_write_bytes?: Num;
   /** Time threads slept until storage had answered, added up over threads, seconds. */
   io_wait_seconds?: Num;
+  /** Requests to FUSE file systems that neither read nor write: lookups, opens, directories. */
+  mount_metadata_operations?: Num;
   /** Payload received and sent at sockets, the loopback network left out, bytes. */
   network_bytes?: Num;
   /** Payload received at sockets, the loopback network left out, bytes. */
@@ -167,6 +169,7 @@ export const figures: { key: keyof Row; title: string; unit: string }[] = [
   { key: "io_read_bytes", title: "Read", unit: "bytes" },
   { key: "io_write_bytes", title: "Written", unit: "bytes" },
   { key: "io_wait_seconds", title: "Storage wait", unit: "seconds" },
+  { key: "mount_metadata_operations", title: "Metadata requests", unit: "count" },
   { key: "network_bytes", title: "Network", unit: "bytes" },
   { key: "network_receive_bytes", title: "Received", unit: "bytes" },
   { key: "network_transmit_bytes", title: "Sent", unit: "bytes" },

@@ -22,7 +22,7 @@ export function Findings() {
   const a = useAsk<FindingList>(path, true), [trying, setTrying] = useState(false);
   return <><h1>Findings</h1>
     <div class="controls"><Choice label="Show" value={state} of={[["", "current"], ["new", "new"], ["gone", "gone"], ["all", "all"]]} pick={(v) => set({ state: v })} />
-      <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["over-share", "gpu-unused", "over-requested", "idle-allocation", "many-small-jobs", "memory-thrashing", "imbalance", "many-connections", "cannot-start", "anomaly"].map((r) => <option value={r}>{r}</option>)}</select></label>
+      <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["over-share", "gpu-unused", "over-requested", "idle-allocation", "many-small-jobs", "memory-thrashing", "imbalance", "many-connections", "storage-pattern", "cannot-start", "anomaly"].map((r) => <option value={r}>{r}</option>)}</select></label>
       <label><input type="checkbox" checked={muted} onChange={(e) => set({ muted: e.currentTarget.checked ? "true" : "" })} /> with those muted</label>
       {owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
       <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>

@@ -1,0 +1,68 @@
+package misuse
+
+import (
+	"math"
+	"time"
+
+	"reckon/figure/format"
+	"reckon/internal/phrase"
+)
+
+// storagePattern: uses storage in a way that costs it, and others, more than the data would: metadata in a loop, the same data
+// again and again, one node that writes for all.
+func storagePattern(w *Workload, p *Policy) (out []Finding) {
+	c := p.StoragePattern
+	if !c.On || w.Wall() < c.Minimum.Seconds() || exempt(c.Exempt, w.Owner) {
+		return nil
+	}
+	return append(append(w.metadataStorm(&c), w.readsAgain(&c)...), w.oneWriter(&c)...)
+}
+
+// metadataStorm: opens, lookups and listings one after the other, for the minimum on end. Where only the total is known, over the
+// whole life. Many small files look like this, too.
+func (w *Workload) metadataStorm(c *StoragePatternRule) []Finding {
+	wall := w.Wall()
+	s := stretch{first: w.Start, last: w.Last, seconds: wall, mean: per(w.Metadata, wall)}
+	found := s.mean >= c.MetadataRate && w.Kind != "short" // what is short has no life of its own
+	if w.MetadataRates != nil {
+		s, found = w.MetadataRates.above(c.MetadataRate, time.Duration(c.Minimum))
+	}
+	if !found {
+		return nil
+	}
+	return []Finding{w.finding(StoragePattern, grave(Medium, s.mean >= c.MetadataHighRate), "metadata", "storage-pattern.metadata",
+		phrase.Words{"rate": format.Count(math.Round(s.mean)), "when": s.when()},
+		Evidence{Text: "metadata requests in that time", Value: s.mean, Unit: "1/s", Limit: limit(c.MetadataRate)},
+		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(c.Minimum.Seconds())})}
+}
+
+// readsAgain: much of what it read from storage had been in memory shortly before.
+func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
+	if !known(w.Read) || !known(w.Refaulted) || !(*w.Read >= c.Bytes) {
+		return nil
+	}
+	share := math.Min(*w.Refaulted / *w.Read, 1)
+	if !(share >= c.Again) {
+		return nil
+	}
+	return []Finding{w.finding(StoragePattern, Low, "again", "storage-pattern.again",
+		phrase.Words{"share": format.Percent(share), "read": format.Bytes(*w.Read)},
+		Evidence{Text: "share that had been in memory shortly before", Value: share, Unit: "ratio", Limit: limit(c.Again)})}
+}
+
+// oneWriter: a node of a job writes nearly all that the job writes.
+func (w *Workload) oneWriter(c *StoragePatternRule) []Finding {
+	if len(w.PerNodeWritten) < c.Nodes {
+		return nil
+	}
+	sum, most := 0.0, 0.0
+	for _, v := range w.PerNodeWritten {
+		sum, most = sum+v, math.Max(most, v)
+	}
+	if !(sum >= c.Bytes) || most < c.WriterShare*sum {
+		return nil
+	}
+	return []Finding{w.finding(StoragePattern, Low, "writer", "storage-pattern.writer",
+		phrase.Words{"nodes": format.Count(float64(len(w.PerNodeWritten))), "share": format.Percent(most / sum), "written": format.Bytes(sum)},
+		Evidence{Text: "share of the node that writes most", Value: most / sum, Unit: "ratio", Limit: limit(c.WriterShare)})}
+}
