@@ -95,6 +95,13 @@ type piece struct {
 	held, used, seen int64
 }
 
+// wrote adds what was written; a nil piece is of work on one node, of which nobody compares nodes.
+func (w *piece) wrote(direction string, bytes float64) {
+	if w != nil && direction == "write" {
+		w.written, w.hasWritten = w.written+bytes, true
+	}
+}
+
 // zombieRun is how many zombies an owner has had at each of the last samples.
 type zombieRun struct {
 	owner  string
@@ -297,10 +304,7 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	case workloadWait:
 		p.counter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
 	case workloadIO:
-		counted := p.counter2(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) })
-		if w != nil && l.Get("direction") == "write" {
-			w.written, w.hasWritten = w.written+counted.last, true
-		}
+		w.wrote(l.Get("direction"), p.counter2(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }).last)
 	case workloadIOWait:
 		p.counter(it, func(i int, v, _ float64) { o.ioWait.add(p.steps, i, v) }, nil)
 	case workloadMemory:
