@@ -12,9 +12,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"reckon/internal/dirty"
-	"reckon/internal/instance"
 	"reckon/server/cluster"
 	"reckon/store/storetest"
+	"reckon/transport/instance"
 	"reckon/transport/senders"
 )
 

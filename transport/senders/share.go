@@ -3,7 +3,7 @@ package senders
 import (
 	"time"
 
-	"reckon/internal/instance"
+	"reckon/transport/instance"
 )
 
 // Claim is who holds a name, as several servers tell each other. Since and Seen are how long ago:
