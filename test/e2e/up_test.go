@@ -167,7 +167,7 @@ func (u *up) workloads(query string) []client.Workload {
 
 func (u *up) get(path string, v any) {
 	u.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, u.url(path), nil)
 	resp, err := http.DefaultClient.Do(req)

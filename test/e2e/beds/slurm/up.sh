@@ -9,12 +9,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$bed"/{etc,log,spool/ctld,run,mysql,run-mysql}
 bed=$(cd "$bed" && pwd)
 host=$(hostname -s)
-mkdir -p "$bed/spool/$host" "$bed/spool/$host-two"
+mkdir -p "$bed/spool/$host" "$bed/spool/$host-two" "$bed/dev"
+for n in 0 1; do [ -e "$bed/dev/gpu$n" ] || mknod "$bed/dev/gpu$n" c 1 3; done
 chmod 755 "$bed" "$bed/etc"
 memory=$(awk '/MemTotal/ {print int($2 / 1024 * 0.4)}' /proc/meminfo)
-for f in slurm.conf cgroup.conf slurmdbd.conf; do
+for f in slurm.conf cgroup.conf gres.conf slurmdbd.conf; do
 	sed "s#@BED@#$bed#g; s#@HOST@#$host#g; s#@MEMORY@#$memory#g; s#@CGROUP@#cgroup/v1#g" "$here/etc/$f" >"$bed/etc/$f"
 done
+# Tokens, of which slurmrestd needs some, are made by a plugin in a package of its own.
+compgen -G '/usr/lib/*/slurm*/auth_jwt.so' >/dev/null || sed -i '/^AuthAlt/d' "$bed"/etc/*.conf
 chmod 600 "$bed/etc/slurmdbd.conf"
 [ -s "$bed/etc/jwt.key" ] || head -c 32 /dev/urandom >"$bed/etc/jwt.key"
 chmod 600 "$bed/etc/jwt.key"
@@ -22,6 +25,9 @@ chmod 600 "$bed/etc/jwt.key"
 chown munge:munge "$bed/run" "$bed/etc/munge.key"
 chmod 400 "$bed/etc/munge.key"
 chown -R mysql:mysql "$bed/mysql" "$bed/run-mysql"
+
+# Groups that a bed before this one left would count on.
+find /sys/fs/cgroup/*/"slurm_$host" /sys/fs/cgroup/*/"slurm_$host-two" -depth -type d -exec rmdir {} \; 2>/dev/null || true
 
 # begin NAME COMMAND... starts a daemon in a session of its own and keeps its pid.
 begin() {
@@ -69,6 +75,6 @@ begin slurmctld slurmctld -D
 wait_for 20 sinfo -h
 begin "slurmd-$host" slurmd -D -N "$host"
 begin "slurmd-$host-two" slurmd -D -N "$host-two"
-idle() { [ "$(sinfo -h -N -o %T | grep -cE 'idle|mixed|allocated|planned')" = 2 ]; }
+idle() { [ "$(sinfo -h -N -o "%N %T" | sort -u | grep -cE "idle|mixed|allocated|planned")" = 2 ]; }
 wait_for 40 idle
 sinfo -N
