@@ -1,4 +1,5 @@
 // The forecasts of one subject: middle, band, and how wrong those before were.
+import { useState } from "preact/hooks";
 import { useAsk } from "./api";
 import { TimeChart } from "./chart";
 import { titleOf, figureUnit, type Forecast, type ForecastList } from "./forecast";
@@ -11,6 +12,12 @@ export function Outlook({ of, site }: { of: Record<string, string>; site?: strin
   if (!has("forecast")) return null;
   return <Section title="What comes next" aside={<a href={path}>JSON</a>}><Show a={a} missing={(d) => d.missing}>{(d) => d.next.length > 0 ? <NextRun d={d} /> : d.forecasts.length === 0 ? <Empty>Nothing was measured that a forecast could rest on.</Empty>
     : <div class="cols">{d.forecasts.map((f) => <One f={f} key={(f.site ?? "") + f.name + f.figure} />)}</div>}</Show></Section>;
+}
+
+/** The same, opened by who has the question. */
+export function LaterOutlook({ of, what }: { of: Record<string, string>; what: string }) {
+  const [open, setOpen] = useState(false);
+  return has("forecast") ? <details class="later" onToggle={(e) => setOpen(e.currentTarget.open)}><summary>What comes next: {what}</summary>{open && <Outlook of={of} />}</details> : null;
 }
 
 function One({ f }: { f: Forecast }) {

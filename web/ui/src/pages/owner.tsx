@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { alike, describe, titleOf } from "../lib/names";
+import { LaterOutlook } from "../lib/outlook";
 import { clean, Empty, isOf, Name, Q, Section, Show, Table, When } from "../lib/parts";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { stateOf } from "../lib/search";
@@ -33,7 +34,8 @@ function One({ name, r }: { name: string; r: Range }) {
     <Section title="Over time"><div class="keep" style="min-height:270px"><Show a={time}>{(d) => <Over d={d} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
     <div class="first"><div><Section title="Work that lost most" aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}><div class="keep" style="min-height:20rem"><Show a={works}>{(d) => <Lost list={d.workloads} />}</Show></div></Section></div>
       <div><Section title="Found"><div class="keep" style="min-height:8rem">{has("findings") ? <Show a={found}>{(d) => <Found d={d} name={name} />}</Show> : <Empty>This server looks for nothing.</Empty>}</div></Section>
-        <Section title="Next time, ask for">{works.data && <Next list={works.data.workloads} />}</Section></div></div></>;
+        <Section title="Next time, ask for">{works.data && <Next list={works.data.workloads} />}</Section></div></div>
+    <LaterOutlook of={{ owner: name }} what="forecast of the cores that this person will use, with its band and last error" /></>;
 }
 const iso = (t: number) => new Date(t * 1000).toISOString();
 const unused = (rows: Usage[]) => rows.reduce<number | null>((a, u) => (known(u.held_core_seconds) ? (a ?? 0) + Math.max(0, u.held_core_seconds - (known(u.cpu_seconds) ? u.cpu_seconds : 0)) : a), null);

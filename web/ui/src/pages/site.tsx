@@ -1,9 +1,9 @@
 // The first page: who used this machine or site, since when, and what needs somebody.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
 import type { Mark } from "../lib/chart";
 import { today, type ForecastList } from "../lib/forecast";
-import { Outlook } from "../lib/outlook";
+import { LaterOutlook } from "../lib/outlook";
 import { Choice, clean, Empty, Q, Section, Show } from "../lib/parts";
 import { asked, named, range, usual } from "../lib/range";
 import { ranking, type Ranking } from "../lib/ranked";
@@ -54,7 +54,7 @@ function Known({ nodes }: { nodes: Node[] }) {
     <div class={"first" + (open ? " narrow" : "")}><div><Section title="Who used it" aside={<span class="quiet">core-hours in this time</span>}><Ranks a={ranks} by={by} use={use.data} todo={todo} workloads={works.data?.workloads ?? []} /></Section></div>
       <div>{!open && <Section title="Needs you" aside={<a href="/findings">all findings</a>}><Needs of={todo} waits={!found.data && !found.error && has("findings") && ready} looked={!has("findings") || !!found.data?.looked} /></Section>}
         {!one && <Cells nodes={nodes} />}</div></div>
-    <Later />
+    <LaterOutlook of={{}} what="forecasts of cores, memory, power and disk" />
   </>;
 }
 
@@ -67,12 +67,6 @@ function headline(u: Use | undefined, d: Ranking | undefined, what: What) {
   const seconds = (u.times.length || 1) * u.step, wasting = what === "energy" || !d ? [] : d.rows.filter((r) => ((what === "gpu" ? r.gpuWasted : r.wasted) ?? 0) > 0.2 * seconds);
   const lost = wasting.reduce((a, r) => a + ((what === "gpu" ? r.gpuWasted : r.wasted) ?? 0), 0) / seconds;
   return <>{head}{wasting.length > 0 && lost >= 0.5 && <>; {wasting.length === 1 ? <>{clean(wasting[0].name)} held</> : <>{wasting.length} people held</>} {human(lost, "cores")} {word} that nobody used</>}.</>;
-}
-
-/** Forecasts are another question: opened by who has it. */
-function Later() {
-  const [open, setOpen] = useState(false);
-  return has("forecast") ? <details class="later" onToggle={(e) => setOpen(e.currentTarget.open)}><summary>What comes next: forecasts of cores, memory, power and disk</summary>{open && <Outlook of={{}} />}</details> : null;
 }
 
 /** Alerts of rules, for those who may see all. */
