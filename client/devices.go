@@ -31,7 +31,7 @@ type Disk struct {
 
 // Mount is a network file system, however often it is mounted.
 type Mount struct {
-	Type       string   `json:"type"`   // nfs or lustre
+	Type       string   `json:"type"`   // nfs, lustre, or that of a FUSE file system, such as fuse.sshfs
 	Source     string   `json:"source"` // export or name; other for all those beyond a bound
 	ReadBytes  *float64 `json:"read_bytes_per_second"`
 	WriteBytes *float64 `json:"write_bytes_per_second"`

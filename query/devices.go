@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -18,6 +19,7 @@ var deviceMetrics = []string{
 	"node_disk_io_time_seconds_total", "node_disk_io_time_weighted_seconds_total", "node_disk_read_bytes_total", "node_disk_written_bytes_total",
 	"node_disk_read_time_seconds_total", "node_disk_write_time_seconds_total", "node_disk_reads_completed_total", "node_disk_writes_completed_total",
 	"reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total",
+	"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total",
 	ibReceived, ibSent, slingshotReceived, slingshotSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info",
 	"reckon_infiniband_saturated", "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second",
 }
@@ -64,7 +66,8 @@ func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (
 func (d *devices) take(n *series.Labels, r reading) {
 	device := n.Rest["device"]
 	switch n.Metric {
-	case "reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total":
+	case "reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total", "reckon_mount_retransmissions_total",
+		"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total":
 		d.mount(n, r)
 	case ibReceived, ibSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info", "reckon_infiniband_saturated",
 		slingshotReceived, slingshotSent, "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second":
@@ -96,6 +99,7 @@ func (d *devices) take(n *series.Labels, r reading) {
 	}
 }
 
+// mount takes a series of a file system: one of the node, or one of several workloads on it, whose rates are added up.
 func (d *devices) mount(n *series.Labels, r reading) {
 	k := [2]string{n.Rest["type"], n.Rest["source"]}
 	x := d.mounts[k]
@@ -104,18 +108,30 @@ func (d *devices) mount(n *series.Labels, r reading) {
 		d.mounts[k] = x
 	}
 	operation := slices.Index([]string{"read", "write", "metadata"}, n.Rest["operation"])
+	metric := strings.Replace(n.Metric, "_workload_", "_", 1)
 	switch {
-	case n.Metric == "reckon_mount_retransmissions_total":
-		x.Retransmissions = r.rate
-	case n.Metric == "reckon_mount_bytes_total" && n.Rest["direction"] == "read":
-		x.ReadBytes = r.rate
-	case n.Metric == "reckon_mount_bytes_total":
-		x.WriteBytes = r.rate
+	case metric == "reckon_mount_retransmissions_total":
+		plus(&x.Retransmissions, r.rate)
+	case metric == "reckon_mount_bytes_total" && n.Rest["direction"] == "read":
+		plus(&x.ReadBytes, r.rate)
+	case metric == "reckon_mount_bytes_total":
+		plus(&x.WriteBytes, r.rate)
 	case operation < 0:
-	case n.Metric == "reckon_mount_operations_total":
-		x.count[operation] = r.rate
+	case metric == "reckon_mount_operations_total":
+		plus(&x.count[operation], r.rate)
 	default:
-		x.seconds[operation] = r.rate
+		plus(&x.seconds[operation], r.rate)
+	}
+}
+
+// plus adds a rate that is known.
+func plus(to **float64, rate *float64) {
+	switch {
+	case rate == nil:
+	case *to == nil:
+		*to = new(*rate)
+	default:
+		**to += *rate
 	}
 }
 

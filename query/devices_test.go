@@ -27,6 +27,11 @@ func TestDevices(t *testing.T) {
 		w.put(at, "n1", "reckon_mount_operation_seconds_total", sec*5, "type", "nfs", "source", "s:/home", "operation", "metadata")
 		w.put(at, "n1", "reckon_mount_bytes_total", sec*64, "type", "nfs", "source", "s:/home", "direction", "write")
 		w.put(at, "n1", "reckon_mount_retransmissions_total", sec*2, "type", "nfs", "source", "s:/home")
+		for id, k := range map[string]float64{"slurm/1": 1, "slurm/2": 3} {
+			w.put(at, "n1", "reckon_workload_mount_bytes_total", sec*100*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "type", "fuse.sshfs", "source", "h:/d", "direction", "read")
+			w.put(at, "n1", "reckon_workload_mount_operations_total", sec*10*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "type", "fuse.sshfs", "source", "h:/d", "operation", "metadata")
+			w.put(at, "n1", "reckon_workload_mount_operation_seconds_total", sec*0.1*k, "workload", id, "kind", "slurm", "part", "", "owner", "a", "type", "fuse.sshfs", "source", "h:/d", "operation", "metadata")
+		}
 		w.put(at, "n1", ibReceived, sec*32, "device", "mlx5_0", "port", "1")
 		w.put(at, "n1", "node_infiniband_state_id", 4, "device", "mlx5_0", "port", "1")
 		w.put(at, "n1", "node_infiniband_state_id", 3, "device", "mlx5_0", "port", "2")
@@ -39,10 +44,10 @@ func TestDevices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Disks) != 1 || len(d.Mounts) != 1 || len(d.Links) != 3 {
+	if len(d.Disks) != 1 || len(d.Mounts) != 2 || len(d.Links) != 3 {
 		t.Fatalf("%+v", d)
 	}
-	disk, mount, cxi, ib, second := d.Disks[0], d.Mounts[0], d.Links[0], d.Links[1], d.Links[2]
+	disk, fuse, mount, cxi, ib, second := d.Disks[0], d.Mounts[0], d.Mounts[1], d.Links[0], d.Links[1], d.Links[2]
 	near(t, "busy", disk.Busy, 0.5)
 	near(t, "waiting", disk.Waiting, 3)
 	near(t, "read", disk.ReadBytes, 1000)
@@ -50,6 +55,9 @@ func TestDevices(t *testing.T) {
 	if disk.WriteSeconds != nil || disk.WriteBytes != nil {
 		t.Errorf("nothing was written: %+v", disk)
 	}
+	near(t, "read by two jobs", fuse.ReadBytes, 400)
+	near(t, "metadata of two jobs", fuse.MetadataRate, 40)
+	near(t, "a metadata request of theirs", fuse.MetadataSeconds, 0.01)
 	near(t, "operations", mount.Operations, 300)
 	near(t, "metadata", mount.MetadataRate, 100)
 	near(t, "a metadata operation", mount.MetadataSeconds, 0.05)

@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { ask, promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { ConnectionsPanel } from "../lib/connections";
+import { DevicesPanel } from "../lib/devices";
 import { Outlook } from "../lib/outlook";
 import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
 import { pressure, stateOfNode } from "../lib/nodes";
@@ -25,6 +26,7 @@ export function NodePage() {
       return n ? <>{elsewhere.length > 0 && <div class="note info" role="status">Other sites have a node of this name too: {[n, ...elsewhere].map((x) => <><a href={nodeLink(x.node, x.site)}>{clean(x.site || "no site")}</a> </>)}. Charts below hold them all.</div>}<Facts n={n} /></> : <Empty>No node of this name has reported. <a href="/nodes">All nodes</a></Empty>;
     }}</Show>
     {a.data?.nodes.some(is) && <>{has("prometheus") && <Charts node={name} site={site} n={a.data?.nodes.find(is)} />}
+    <DevicesPanel node={name} site={site} />
     <Outlook of={{ node: name }} site={site} />
     <ConnectionsPanel of={{ node: name, site }} /></>}
   </>;
@@ -65,11 +67,13 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
     memory: { title: "Memory by workload", daily: [], unit: "bytes", metric: (x: string) => `reckon_workload_memory_bytes{${x}}`, total: `node_memory_MemTotal_bytes{${sel}} - node_memory_MemAvailable_bytes{${sel}}`, size: `node_memory_MemTotal_bytes{${sel}}`, restName: "kernel and not attributed", freeName: "available" },
     energy: { title: "Power by workload", daily: ["energy_joules"], unit: "watts", metric: (x: string) => `rate(reckon_workload_energy_joules_total{${x}}${r})`, total: `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${r}))`, size: "", restName: "idle and not attributed", freeName: "" },
     gpu: { title: "GPUs by workload", daily: ["gpu_seconds"], unit: "gpus", metric: (x: string) => `rate(reckon_workload_gpu_seconds_total{${x}}${r})`, total: `sum(rate(reckon_gpu_busy_seconds_total{${sel}}${r}))`, size: `count(reckon_gpu_busy_seconds_total{${sel}})`, restName: "not attributed", freeName: "idle" },
+    network: { title: "Network by workload, payload at sockets", daily: ["network_bytes"], unit: "bytes_per_second", metric: (x: string) => `rate(reckon_workload_network_bytes_total{${x}}${r})`, total: `sum(rate(reckon_node_network_payload_bytes_total{${sel},scope!="loopback"}${r}))`, size: "", restName: "not attributed", freeName: "" },
+    storage: { title: "Storage by workload, read and written", daily: [], unit: "bytes_per_second", metric: (x: string) => `rate(reckon_workload_io_bytes_total{${x}}${r})`, total: `sum(rate(node_disk_read_bytes_total{${sel}}${r})) + sum(rate(node_disk_written_bytes_total{${sel}}${r}))`, size: "", restName: "system and not attributed", freeName: "" },
   } as const;
   const k = kinds[stack as keyof typeof kinds] ?? kinds.cpu;
   if (range === 0) return <p class="loading" role="status"><span class="bar" aria-hidden="true" />Asking the server…</p>;
   return <>
-    <Section title={k.title} aside={<Choice label="Show" value={stack} of={[["cpu", "CPU"], ["memory", "Memory"], ["energy", "Power"], ["gpu", "GPU"]]} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
+    <Section title={k.title} aside={<Choice label="Show" value={stack} of={[["cpu", "CPU"], ["memory", "Memory"], ["energy", "Power"], ["gpu", "GPU"], ["network", "Network"], ["storage", "Storage"]]} pick={(v) => set({ show: v === "cpu" ? "" : v })} />}>
       <Stack key={stack} node={sel} who={new URLSearchParams(site ? { node, site } : { node }).toString()} w={w} k={k} zoom={zoom} /></Section>
     <div class="cols tall">
       <Lines title="Pressure (share of time waiting)" unit="ratio" w={w} zoom={zoom} empty="This kernel gives no pressure figures (PSI); boot with psi=1."
