@@ -233,6 +233,9 @@ func (s *Cache) wait(ctx context.Context, began time.Time, pause, interval time.
 func (s *Cache) take(pods []*Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, p := range pods {
+		p.remember(s.byUID[p.UID])
+	}
 	if err == nil {
 		clear(s.byUID)
 		s.pods = pods
@@ -252,6 +255,29 @@ func (s *Cache) take(pods []*Pod, err error) {
 	s.version++
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// remember keeps the end of a container before its latest: the kubelet forgets it once the runtime has removed what was left of the
+// container, which may be before it is begun again.
+func (p *Pod) remember(old *Pod) {
+	if old == nil {
+		return
+	}
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		if c.Ended == nil || c.Before != nil || c.Running || c.Waiting != "" {
+			continue
+		}
+		for j := range old.Containers {
+			switch o := &old.Containers[j]; {
+			case o.Name != c.Name || o.Ended == nil:
+			case o.Ended.ID == c.Ended.ID:
+				c.Before = o.Before
+			default:
+				c.Before = o.Ended
+			}
+		}
+	}
 }
 
 // merged is old with what is newer in its place.

@@ -182,3 +182,34 @@ func TestCacheOfRestarts(t *testing.T) {
 		})
 	}
 }
+
+// TestRemember: the end before the latest stays while the container is not begun again, though the kubelet reports it no more.
+func TestRemember(t *testing.T) {
+	ended := func(id string, code int) *End { return &End{ID: id, ExitCode: code} }
+	pod := func(c Container) *Pod {
+		c.Name = "c"
+		return &Pod{Containers: []Container{{Name: "other", Ended: ended("x", 9)}, c}}
+	}
+	first, second := ended("1", 1), ended("2", 2)
+	for what, x := range map[string]struct {
+		old  *Pod
+		now  Container
+		want *End
+	}{
+		"it ended again":              {pod(Container{Ended: first, Running: true}), Container{Ended: second}, first},
+		"it has not changed":          {pod(Container{Ended: second, Before: first}), Container{Ended: second}, first},
+		"the kubelet knows":           {pod(Container{Ended: ended("0", 0)}), Container{Ended: second, Before: first}, first},
+		"its first end":               {pod(Container{Running: true}), Container{Ended: first}, nil},
+		"it waits":                    {pod(Container{Ended: first}), Container{Ended: second, Waiting: "CrashLoopBackOff"}, nil},
+		"it runs":                     {pod(Container{Ended: first}), Container{Ended: second, Running: true}, nil},
+		"it has not ended":            {pod(Container{Ended: first}), Container{}, nil},
+		"the pod was not there":       {nil, Container{Ended: second}, nil},
+		"the container was not there": {&Pod{}, Container{Ended: second}, nil},
+	} {
+		p := pod(x.now)
+		p.remember(x.old)
+		if got := p.Containers[1].Before; got != x.want {
+			t.Errorf("%s: %+v, want %+v", what, got, x.want)
+		}
+	}
+}
