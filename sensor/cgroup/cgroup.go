@@ -53,6 +53,7 @@ type Reader struct {
 	kept    int // descriptors held by handles
 	budget  int // how many they may hold
 	kernel  bool
+	lazy    bool // groups that rest are not read whole each time
 }
 
 var _ sensor.CgroupReader = (*Reader)(nil)
@@ -76,6 +77,7 @@ func New(o Options) (*Reader, error) {
 	var st unix.Statfs_t
 	if unix.Statfs(mounts[0].Point, &st) == nil {
 		r.kernel = st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC
+		r.lazy = r.kernel
 	}
 	return r, nil
 }

@@ -277,3 +277,52 @@ func TestNoHierarchy(t *testing.T) {
 		t.Errorf("no proc: %v", err)
 	}
 }
+
+// TestGroupThatRests holds that the other files of a group are read when it has run, and else every tenth time.
+func TestGroupThatRests(t *testing.T) {
+	for _, v := range []struct{ name, controllers, mounts, cpu, memory, stat, usage, more string }{
+		{"v2", "", unifiedMount, "cpu.stat", "memory.current", "memory.stat", "usage_usec 5\n", "usage_usec 6\n"},
+		{"v1", "cpuacct,memory", "31 25 0:27 / /sys/fs/cgroup rw - cgroup cgroup rw,cpuacct,memory\n", "cpuacct.usage", "memory.usage_in_bytes", "memory.stat", "5000\n", "6000\n"},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			root := t.TempDir()
+			at := root + "/sys/fs/cgroup/a/"
+			write(t, root+"/proc/self/mountinfo", v.mounts)
+			write(t, at+v.cpu, v.usage)
+			write(t, at+v.stat, "anon 1\ntotal_rss 1\n")
+			write(t, at+v.memory, "100\n")
+			r := reader(t, root)
+			h := open(t, r, sensor.CgroupPath{Controllers: v.controllers, Path: "/a"})
+			current := func() uint64 {
+				t.Helper()
+				var c sensor.Cgroup
+				if err := h.Read(&c); err != nil {
+					t.Fatal(err)
+				}
+				return c.Current
+			}
+			if got := current(); got != 100 {
+				t.Fatalf("%d bytes", got)
+			}
+			write(t, at+v.memory, "200\n")
+			if got := current(); got != 200 {
+				t.Errorf("a copy of a tree is read each time: %d bytes", got)
+			}
+			r.lazy = true // as of the kernel's own
+			write(t, at+v.memory, "300\n")
+			for i := range rest {
+				if got := current(); got != 200 {
+					t.Errorf("reading %d of a group that rests: %d bytes, want those of before", i+1, got)
+				}
+			}
+			if got := current(); got != 300 {
+				t.Errorf("after %d readings: %d bytes, want 300", rest, got)
+			}
+			write(t, at+v.memory, "400\n")
+			write(t, at+v.cpu, v.more)
+			if got := current(); got != 400 {
+				t.Errorf("it has run: %d bytes, want 400", got)
+			}
+		})
+	}
+}

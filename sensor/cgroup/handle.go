@@ -30,6 +30,7 @@ type file struct {
 	fd     int32
 	source *source
 	name   string // the one of source.names that exists
+	usage  bool   // it has all CPU time of the group
 }
 
 // directory is the cgroup in one hierarchy.
@@ -43,6 +44,9 @@ type handle struct {
 	dirs   []directory
 	files  []file
 	reads  uint
+
+	last   sensor.Cgroup // of the last reading of all files
+	rested uint          // readings since then
 }
 
 // add takes in the cgroup's directory in one hierarchy.
@@ -64,7 +68,7 @@ func (h *handle) add(m *cgpath.Mount, path string, all []sensor.CgroupPath) erro
 		if m.V2 && has(all, s.names[0]) || !m.V2 && !m.Serves(s.controller) {
 			continue
 		}
-		f := file{dir: dir, fd: absent, source: s}
+		f := file{dir: dir, fd: absent, source: s, usage: m.V2 && s.names[0] == "cpu.stat\x00" || s.names[0] == "cpuacct.usage\x00"}
 		h.open(&f)
 		h.files = append(h.files, f)
 	}
@@ -93,6 +97,11 @@ func (h *handle) open(f *file) {
 // Read implements [sensor.CgroupHandle].
 func (h *handle) Read(c *sensor.Cgroup) error {
 	h.reads++
+	if h.quiet() {
+		h.rested++
+		*c = h.last
+		return nil
+	}
 	r := &h.reader.r
 	*r = reading{devices: h.reader.devices}
 	got := 0
@@ -128,8 +137,36 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 		}
 	}
 	r.finish()
+	h.last, h.rested = r.Cgroup, 0
 	*c = r.Cgroup
 	return nil
+}
+
+// rest is for how many readings a group of which nothing runs is taken to be as it was. What others
+// change of it, by reclaiming its pages and writing them back, is seen after so many.
+const rest = 9
+
+// quiet says that nothing of the group has run since all files were read, by its CPU time: then no
+// other file is read, of which version 1 has eight.
+func (h *handle) quiet() bool {
+	if !h.reader.lazy || h.rested >= rest || h.last.Have&sensor.CgroupCPU == 0 {
+		return false
+	}
+	for i := range h.files {
+		f := &h.files[i]
+		if !f.usage || f.fd == absent {
+			continue
+		}
+		b, err := h.content(f)
+		if err != 0 {
+			return false
+		}
+		r := &h.reader.r
+		*r = reading{}
+		f.source.parse(b, r)
+		return r.Have&sensor.CgroupCPU != 0 && r.UsageNanos == h.last.UsageNanos
+	}
+	return false
 }
 
 // content returns the bytes of a file, in the reader's buffer.

@@ -63,13 +63,39 @@ func (s *Store) evictNow(db *promtsdb.DB) {
 type compactor struct {
 	promtsdb.Compactor
 	recent func(*promtsdb.BlockMeta) bool
+	newest func() int64 // of the samples in memory, milliseconds
 }
 
 func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *slog.Logger, ranges []int64, pool chunkenc.Pool, o *promtsdb.Options) (promtsdb.Compactor, error) {
 	c, err := promtsdb.NewLeveledCompactorWithOptions(ctx, r, l, ranges, pool, promtsdb.LeveledCompactorOptions{
 		MaxBlockChunkSegmentSize: o.MaxBlockChunkSegmentSize, EnableOverlappingCompaction: true, BlockExcludeFilter: s.recentlyEnded,
 	})
-	return compactor{c, s.recentlyEnded}, err
+	return compactor{c, s.recentlyEnded, s.newest}, err
+}
+
+// newest is the time of the newest sample in memory, milliseconds; the largest number before the
+// database is open.
+func (s *Store) newest() int64 {
+	if h := s.head.Load(); h != nil {
+		return h.MaxTime()
+	}
+	return math.MaxInt64
+}
+
+// endedSlack is how much newer than the newest sample the end of a block of ended series is, since
+// samples arrive while it is written.
+const endedSlack = time.Minute
+
+// Write writes a block of the head. One of ended series ends soon after the newest sample and not with its
+// two hours: who asks what has been since then, as every step of the catalogue does, passes it by, and
+// need not look through thousands of series that are over.
+func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
+	if base != nil && base.Compaction.FromStaleSeries() {
+		if newest := c.newest(); newest < maxt-endedSlack.Milliseconds() {
+			maxt = max(mint+1, newest+endedSlack.Milliseconds())
+		}
+	}
+	return c.Compactor.Write(dest, b, mint, maxt, base)
 }
 
 // recentlyEnded reports whether a block holds ended series of a time of which the head

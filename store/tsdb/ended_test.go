@@ -165,3 +165,31 @@ func TestBlocksOnASmallDisk(t *testing.T) {
 		t.Errorf("%d blocks", n)
 	}
 }
+
+// TestBlockOfEndedSeriesEndsWithThem holds that such a block does not reach into the time after it was
+// written: every later query would look through all of its series.
+func TestBlockOfEndedSeriesEndsWithThem(t *testing.T) {
+	now := time.Now().Truncate(blockRange).Add(time.Minute)
+	s := open(t, Options{Clock: func() time.Time { return now }})
+	ended(t, s, now, "first", fewEnded)
+	s.evictEnded(s.db)
+	blocks := s.db.Blocks()
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	m := blocks[0].Meta()
+	if newest := now.UnixMilli() + 1; m.MaxTime <= newest || m.MaxTime > newest+endedSlack.Milliseconds() || m.Stats.NumSeries != fewEnded || m.Stats.NumSamples != 2*fewEnded {
+		t.Errorf("it ends %d ms after the newest sample, with %d series and %d samples", m.MaxTime-newest, m.Stats.NumSeries, m.Stats.NumSamples)
+	}
+	if got := len(storetest.Read(t, s, now.Add(-time.Minute), now.Add(time.Second), storetest.Named(cpuDesc.Name))); got != fewEnded {
+		t.Errorf("%d series are left", got)
+	}
+
+	// At the very end of the two hours there is nothing to cut off.
+	now = now.Truncate(blockRange).Add(blockRange - time.Second)
+	ended(t, s, now, "second", fewEnded)
+	s.evictEnded(s.db)
+	if blocks = s.db.Blocks(); len(blocks) != 2 || max(blocks[0].Meta().MaxTime, blocks[1].Meta().MaxTime) != now.Add(time.Second).UnixMilli() {
+		t.Errorf("%d blocks, of which the last ends at %d", len(blocks), blocks[len(blocks)-1].Meta().MaxTime)
+	}
+}

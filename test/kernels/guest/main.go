@@ -139,6 +139,15 @@ func makeGroup(layout, path string) (dirs []string, err error) {
 	return dirs, nil
 }
 
+// removeGroup removes a control group that nothing runs in, from every hierarchy.
+func removeGroup(dirs []string) {
+	for _, d := range dirs {
+		if err := os.Remove(d); err != nil {
+			say("note %v", err)
+		}
+	}
+}
+
 // runTests runs a compiled test program.
 func runTests(name string) {
 	out, err := exec.Command("/bin/"+name, "-test.short", "-test.v", "-test.run=^Test").CombinedOutput()

@@ -83,6 +83,7 @@ func (m *mode) measure(layout string, user *uint32) error {
 			if dirs, err = makeGroup(layout, l.group); err != nil {
 				return err
 			}
+			defer removeGroup(dirs) // the next mode begins with one of its own, as every container does
 		}
 		cpu, err := l.run(*user, dirs)
 		if err != nil {
