@@ -42,7 +42,7 @@ func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at 
 
 func (p Places) database(ctx context.Context, log *slog.Logger) (*database.Catalogue, error) {
 	if p.Catalogue != "" {
-		return database.OpenURL(ctx, p.Catalogue, log)
+		return openAlone(ctx, p.Catalogue, log)
 	}
 	return database.Open(filepath.Join(p.Data, catalogueFile), log)
 }

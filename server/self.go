@@ -47,6 +47,7 @@ var (
 	selfRunning   = selfDesc("requests_running", metric.Gauge, "", "Requests that are being answered.")
 	selfRule      = selfDesc("rule_group_seconds", metric.Gauge, metric.Seconds, "Time that the last evaluation of a group of rules took.", "group")
 	selfLeads     = selfDesc("leads", metric.Gauge, "", "Whether this server of several leads now: it makes the list of workloads and sends alerts.")
+	selfSilent    = selfDesc("member_silent_seconds", metric.Gauge, metric.Seconds, "How long ago a server of several was heard of; member is the address by which others reach it. One that was stopped in order is not listed, others for an hour.", "member")
 	selfRuleAge   = selfDesc("rule_group_age_seconds", metric.Gauge, metric.Seconds, "How long ago a group of rules was evaluated.", "group")
 )
 
@@ -59,7 +60,7 @@ func Descs() []*metric.Desc {
 	return append([]*metric.Desc{
 		selfStart, selfMemory, selfCPU, selfDiskFree, selfDiskSize, selfSeries, selfAppended, selfStoreSize, selfWaiting, selfQueueLost, selfReady,
 		selfLag, selfRollLag, selfDirty, selfProof, selfProofTime, selfDiffers, selfSenders, selfConflict, selfSkew,
-		selfRequests, selfSeconds, selfRunning, selfRule, selfRuleAge, selfLeads,
+		selfRequests, selfSeconds, selfRunning, selfRule, selfRuleAge, selfLeads, selfSilent,
 	}, append(ingest.Descs(), invariant.Descs()...)...)
 }
 
@@ -121,6 +122,11 @@ func (s *Server) gatherSelf(ctx context.Context, b *metric.Batch, now time.Time)
 			leads = 1
 		}
 		add(selfLeads, leads)
+		if list, err := m.lease.Members(ctx); err == nil {
+			for _, x := range list {
+				add(selfSilent, x.Silent.Seconds(), x.Address)
+			}
+		}
 	}
 	s.self.stats.Gather(b)
 	s.inconsistent.Gather(b)

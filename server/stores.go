@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -92,7 +94,7 @@ func (s *Server) openDatabase(ctx context.Context) error {
 		return err
 	}
 	if s.config.Catalogue != "" {
-		c, err := database.OpenURL(ctx, s.config.Catalogue, s.log)
+		c, err := openAlone(ctx, s.config.Catalogue, s.log)
 		if err == nil {
 			s.catalogue = c
 		}
@@ -104,6 +106,23 @@ func (s *Server) openDatabase(ctx context.Context) error {
 	}
 	s.catalogue = c
 	return c.Warm(ctx)
+}
+
+// openAlone opens a catalogue in PostgreSQL for a server or a command that writes it as the only
+// one. Where several servers have it in common one that is none of them would do their work twice.
+func openAlone(ctx context.Context, address string, log *slog.Logger) (*database.Catalogue, error) {
+	c, err := database.OpenURL(ctx, address, log)
+	if err != nil {
+		return nil, err
+	}
+	leader, err := cluster.Leading(ctx, c.Shared().DB)
+	if err == nil && leader != "" {
+		err = fmt.Errorf("several servers have the catalogue in %s in common, and %s leads: start this one with --member and its own address (see doc/guides/servers.md), or stop them first", Shown(address), leader)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // changed tells that samples were stored.

@@ -117,7 +117,13 @@ func TestLease(t *testing.T) {
 	if a.Epoch() != 0 || a.Leads(first) || a.Leader() != "http://c" {
 		t.Errorf("the leader of before: epoch %d, leader %s", a.Epoch(), a.Leader())
 	}
+	if leader, err := cluster.Leading(t.Context(), s.db()); err != nil || leader != "http://c" {
+		t.Errorf("leading: %q, %v", leader, err)
+	}
 	must(t, c.Release(t.Context()))
+	if leader, err := cluster.Leading(t.Context(), s.db()); err != nil || leader != "" {
+		t.Errorf("leading after it was given back: %q, %v", leader, err)
+	}
 	d := s.join("d") // at once
 	if d.Epoch() != second+1 || c.Leads(second) {
 		t.Errorf("after it was given back: epoch %d", d.Epoch())

@@ -222,6 +222,20 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
+// Leading is the address of the server that leads over a database now, whoever asks; empty where none
+// does, or where the database was never shared.
+func Leading(ctx context.Context, db *sql.DB) (address string, err error) {
+	var shared bool
+	if err := db.QueryRowContext(ctx, `SELECT to_regclass('members_lead') IS NOT NULL`).Scan(&shared); err != nil || !shared {
+		return "", err
+	}
+	err = db.QueryRowContext(ctx, `SELECT address FROM members_lead WHERE one = 1 AND until >= clock_timestamp()`).Scan(&address)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return address, err
+}
+
 // Member is one of the servers.
 type Member struct {
 	Address, Version string
@@ -230,13 +244,14 @@ type Member struct {
 	Leads            bool
 }
 
-// Members lists the servers that were heard of within an hour, by address.
+// Members lists the servers that were heard of within an hour, by address; of an address the
+// latest process.
 func (l *Lease) Members(ctx context.Context) ([]Member, error) {
 	if _, err := l.o.DB.ExecContext(ctx, `DELETE FROM members WHERE seen < clock_timestamp() - $1 * interval '1 millisecond'`, forgotten.Milliseconds()); err != nil {
 		return nil, err
 	}
-	rows, err := l.o.DB.QueryContext(ctx, `SELECT m.address, m.version, m.since, m.seen, CAST(extract(epoch FROM clock_timestamp() - m.seen) AS DOUBLE PRECISION), m.member = d.member AND d.until >= clock_timestamp()
-		FROM members m, members_lead d ORDER BY m.address, m.since`)
+	rows, err := l.o.DB.QueryContext(ctx, `SELECT DISTINCT ON (m.address) m.address, m.version, m.since, m.seen, CAST(extract(epoch FROM clock_timestamp() - m.seen) AS DOUBLE PRECISION), m.member = d.member AND d.until >= clock_timestamp()
+		FROM members m, members_lead d ORDER BY m.address, m.seen DESC`)
 	if err != nil {
 		return nil, err
 	}

@@ -229,7 +229,8 @@ func TestFleetCut(t *testing.T) {
 }
 
 // TestFleetKill ends server and agents with SIGKILL ten times each while they work, and
-// counts: what was acknowledged is never gone, and in the end each sample is there once.
+// counts: what was acknowledged is never gone, in the end each sample is there once, and usage is
+// what the counters say.
 func TestFleetKill(t *testing.T) {
 	const rounds = 10
 	seed := uint64(time.Now().UnixNano())
@@ -282,6 +283,7 @@ func TestFleetKill(t *testing.T) {
 	if err := a.Wait(); err != nil {
 		t.Fatalf("the last agents: %v\n%s", err, a.Stdout)
 	}
+	proven(t, u) // and usage is made of all of it
 	u.stop(syscall.SIGTERM)
 	site, err := simulate.New(simulate.Config{Nodes: 24, Jobs: 150, GPUNodes: 3, Seed: 5, From: from, For: span})
 	if err != nil {

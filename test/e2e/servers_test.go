@@ -244,7 +244,7 @@ func TestServers(t *testing.T) {
 	if err := sender.Wait(); err != nil {
 		t.Errorf("the sender: %v\n%s", err, fourth.out)
 	}
-	proven(t, fourth)
+	proven(t, fourth.up)
 	if n, marked := h.count("firing Lasts"); n < 1 || n-marked > 1 {
 		t.Errorf("the alert was sent %d times, %d of them marked", n, marked)
 	} else {
@@ -283,7 +283,7 @@ func cpu(u client.UsageList) (sum float64) {
 }
 
 // proven waits until usage is what the counters say, exactly, and in whole.
-func proven(t *testing.T, m *member) {
+func proven(t *testing.T, m *up) {
 	t.Helper()
 	var p client.Proof
 	until(t, "usage is what the counters say", func() error {
