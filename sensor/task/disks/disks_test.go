@@ -30,7 +30,7 @@ func open(t testing.TB, o Options) *Sensor {
 }
 
 // loop is a block device with a file behind it.
-func loop(t testing.TB) (name string) {
+func loop(t testing.TB) string {
 	t.Helper()
 	file := t.TempDir() + "/image"
 	if err := os.WriteFile(file, make([]byte, 8<<20), 0o600); err != nil {
@@ -40,9 +40,13 @@ func loop(t testing.TB) (name string) {
 	if err != nil {
 		t.Skipf("a loop device: %v: %s", err, out)
 	}
-	name = strings.TrimSpace(string(out))
-	t.Cleanup(func() { _ = exec.Command("losetup", "-d", name).Run() })
-	return strings.TrimPrefix(name, "/dev/")
+	path := strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if out, err := exec.Command("losetup", "-d", path).CombinedOutput(); err != nil {
+			t.Errorf("detach %s: %v: %s", path, err, out)
+		}
+	})
+	return strings.TrimPrefix(path, "/dev/")
 }
 
 // direct reads or writes blocks of 64 KiB past the page cache.

@@ -112,9 +112,9 @@ static __always_inline int answered(struct request *rq)
 	if (!disk)
 		return 0;
 	e = entry_of(disk, operation);
-	now = bpf_ktime_get_ns();
-	if (e && now > started)
-		observe(&e->delays, now - started);
+	now = bpf_ktime_get_ns(); /* the fast clock may be behind the one of the stamp by some ns */
+	if (e)
+		observe(&e->delays, now > started ? now - started : 0);
 	return 0;
 }
 
