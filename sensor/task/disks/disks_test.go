@@ -111,6 +111,9 @@ func times(t testing.TB, s *Sensor, name, operation string) metric.Histogram {
 	return found
 }
 
+// missed is how many requests an interrupt may hide from the programs in a run.
+const missed = 3
+
 // The requests of a disk and their time are those of the kernel's own statistics, counted by either program.
 func TestAgainstDiskstats(t *testing.T) {
 	for _, program := range []string{disksProgDone, disksProgCompleted} {
@@ -126,13 +129,13 @@ func TestAgainstDiskstats(t *testing.T) {
 			n := [4]float64{float64(r.Count - reads.Count), 1e3 * (r.Sum - reads.Sum), float64(w.Count - writes.Count), 1e3 * (w.Sum - writes.Sum)}
 			t.Logf("counted %v, by the kernel before %v and after %v", n, before, after)
 			// The kernel rounds the sum down to a millisecond, here at both ends.
-			for i, slack := range []float64{0, 2, 0, 2} {
+			for i, slack := range []float64{missed, 2 + missed, missed, 2 + missed} {
 				if d := n[i] - (after[i] - before[i]); d < -0.02*n[i]-slack || d > 0.02*n[i]+slack {
 					t.Errorf("counted %v, the kernel %v to %v", n, before, after)
 					break
 				}
 			}
-			if n[0] < 100 || n[2] < 60 || r.Quantile(1) <= 0 {
+			if n[0] < 100-missed || n[2] < 60-missed || r.Quantile(1) <= 0 {
 				t.Errorf("counted %v for 100 reads and 60 writes", n)
 			}
 		})
