@@ -10,7 +10,7 @@ import (
 )
 
 // Container returns what the kubelet reports of a place, nil while it is not known. Where the container has ended and
-// that is not reported yet, the list is asked for.
+// that is not reported yet, or a container of the pod has no id yet, the list is asked for.
 func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
 	uid, id, _ := strings.Cut(place, "/")
 	if r.Pods == nil {
@@ -28,6 +28,8 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 		r.Pods.Refresh(place + " ended")
 	case c == nil && (pod.Started() || id == ""):
 		f.Type = string(kubelet.Sandbox)
+	case c == nil: // it may have its name already, as the only one of its pod
+		r.Pods.Refresh(place)
 	}
 	return f
 }

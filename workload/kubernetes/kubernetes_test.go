@@ -192,6 +192,7 @@ func TestAsksForTheEnd(t *testing.T) {
 		want  string
 	}{
 		"it runs":              {status(`"running":{}`), false, ""},
+		"it has no id yet":     {`"containerStatuses":[{"name":"app","state":{` + `"waiting":{"reason":"ContainerCreating"}` + `}}]`, false, place},
 		"it ended, unreported": {status(`"running":{}`), true, place + " ended"},
 		"it ended":             {status(terminated), true, ""},
 		"it waits":             {status(waiting), true, ""},
