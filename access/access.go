@@ -61,6 +61,8 @@ type Viewer struct {
 	// Writes says for which nodes samples may be sent; nil is for none, and for an admin
 	// for all.
 	Writes *Scope
+	// Runs says that runs of MetricSets of all namespaces may be listed and kept: the operator of a cluster.
+	Runs bool
 	// Bound is what the sender may send, where its token has bounds of its own.
 	Bound Bound
 }
@@ -122,6 +124,12 @@ func Allow(ctx context.Context) (func(site, node string) bool, error) {
 
 // Sends reports whether the viewer may send any samples at all.
 func (v Viewer) Sends() bool { return v.Writes != nil || v.Changes() }
+
+// KeepsRuns reports whether the viewer may keep runs of MetricSets of a namespace: their own, as they may
+// delete them there.
+func (v Viewer) KeepsRuns(namespace string) bool {
+	return v.Changes() || v.Runs || v.Role == User && v.Sees(namespace)
+}
 
 // All reports whether the viewer sees the work of everybody.
 func (v Viewer) All() bool { return v.Role >= Support }

@@ -75,7 +75,11 @@ func (s *Server) forget(ctx context.Context) error {
 	daily := time.NewTicker(24 * time.Hour)
 	defer daily.Stop()
 	for {
-		n, err := s.catalogue.Trim(ctx, time.Now().Add(-s.config.History))
+		before := time.Now().Add(-s.config.History)
+		n, err := s.catalogue.Trim(ctx, before)
+		if err == nil {
+			_, err = s.catalogue.TrimMetricRuns(ctx, before)
+		}
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:

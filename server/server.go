@@ -123,6 +123,7 @@ type Server struct {
 	findings        *findings.Keeper
 	forecasts       *forecast.Keeper
 	ranks           *answer.Ranks
+	metricRuns      *answer.MetricRuns
 	scraper         *scraping.Service // nil without targets
 	limits          *limits.Limiter
 	senders         *senders.Registry
@@ -352,6 +353,7 @@ func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 	g.Go(func() error { return s.buildCatalogue(run) })
 	g.Go(func() error { return s.forget(run) })
 	g.Go(func() error { return s.proofs.Run(run) })
+	g.Go(func() error { return s.settleRuns(run) })
 	if s.graph != nil {
 		g.Go(func() error { return s.runGraph(run) })
 	}

@@ -181,6 +181,7 @@ type Facts interface {
 	Steps
 	Findings
 	Forecasts
+	MetricRuns
 
 	// SetState keeps a few bytes for the builder of the catalogue under a key, and State
 	// returns them, nil for an unknown key. Drop and DropSince remove all of them.

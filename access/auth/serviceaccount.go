@@ -43,6 +43,8 @@ type ClusterConfig struct {
 	// Admins and Supporters are accounts that give their role to whoever has their token.
 	Admins     []string `yaml:"admins"`
 	Supporters []string `yaml:"support"`
+	// Runs are accounts that may list and keep runs of MetricSets of all namespaces, and see nothing else: the operator.
+	Runs []string `yaml:"runs"`
 }
 
 // accountFolder is where Kubernetes mounts what a pod shows the API server.
@@ -69,10 +71,10 @@ func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log 
 		return nil, errors.New("api_server: this is no pod of a cluster (KUBERNETES_SERVICE_HOST is not set); give the address of the API server")
 	case err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil:
 		return nil, errors.New("api_server: write it like https://10.96.0.1:443")
-	case len(c.Agents)+len(c.Admins)+len(c.Supporters) == 0:
-		return nil, errors.New("it lets no account in; name some under agents, admins or support")
+	case len(c.Agents)+len(c.Admins)+len(c.Supporters)+len(c.Runs) == 0:
+		return nil, errors.New("it lets no account in; name some under agents, admins, support or runs")
 	}
-	for _, a := range slices.Concat(c.Agents, c.Admins, c.Supporters) {
+	for _, a := range slices.Concat(c.Agents, c.Admins, c.Supporters, c.Runs) {
 		if ns, name, ok := strings.Cut(a, "/"); !ok || ns == "" || name == "" || strings.ContainsAny(a, "* :") || strings.Contains(name, "/") {
 			return nil, fmt.Errorf("%q is no service account; write it NAMESPACE/NAME", a)
 		}
@@ -154,8 +156,11 @@ func (c *Cluster) viewer(subject string, claims *accountClaims) (access.Viewer, 
 	case slices.Contains(c.Supporters, account):
 		v.Role = access.Support
 		return v, nil
-	case slices.Contains(c.Describers, account):
-		v.Writes = &access.Scope{Site: c.Site, Nodes: []string{""}} // it sends, but no samples: no node has this name
+	case slices.Contains(c.Describers, account) || slices.Contains(c.Runs, account):
+		if slices.Contains(c.Describers, account) {
+			v.Writes = &access.Scope{Site: c.Site, Nodes: []string{""}} // it sends, but no samples: no node has this name
+		}
+		v.Runs = slices.Contains(c.Runs, account)
 		return v, nil
 	case !slices.Contains(c.Agents, account):
 		return access.Viewer{}, fmt.Errorf("%w: the service account %s is not let in here", ErrToken, account)

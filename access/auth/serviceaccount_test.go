@@ -149,7 +149,7 @@ func (s *apiServer) cluster(t *testing.T, c *clock, change func(*auth.ClusterCon
 	t.Helper()
 	config := auth.ClusterConfig{
 		CAFile: s.ca, TokenFile: s.tokenFile,
-		Agents: []string{"reckon/reckon-agent"}, Site: "lab", Admins: []string{"reckon/reckon"}, Supporters: []string{"ops/desk"}, Describers: []string{"reckon/reckon-operator"},
+		Agents: []string{"reckon/reckon-agent"}, Site: "lab", Admins: []string{"reckon/reckon"}, Supporters: []string{"ops/desk"}, Describers: []string{"reckon/reckon-operator", "reckon/graph"}, Runs: []string{"reckon/reckon-operator", "reckon/runs"},
 	}
 	if change != nil {
 		change(&config)
@@ -181,8 +181,11 @@ func TestServiceAccounts(t *testing.T) {
 	}{
 		"agent":                 {want: "nobody agent node0 writes site lab, nodes node0"},
 		"server's own account":  {change: of("reckon", "reckon", "node0"), want: "admin service account reckon/reckon"},
-		"operator":              {change: of("reckon", "reckon-operator", "node0"), want: "nobody service account reckon/reckon-operator writes site lab, nodes "},
 		"support":               {change: of("ops", "desk", ""), want: "support service account ops/desk"},
+		"operator":              {change: of("reckon", "reckon-operator", "node0"), want: "nobody service account reckon/reckon-operator keeps runs writes site lab, nodes "},
+		"describes only":        {change: of("reckon", "graph", ""), want: "nobody service account reckon/graph writes site lab, nodes "},
+		"keeps runs only":       {change: of("reckon", "runs", ""), want: "nobody service account reckon/runs keeps runs"},
+		"operator of another":   {change: of("shop", "reckon-operator", "node0"), want: "!shop/reckon-operator is not let in"},
 		"another account":       {change: of("shop", "default", "node0"), want: "!shop/default is not let in"},
 		"same name elsewhere":   {change: of("shop", "reckon-agent", "node0"), want: "!shop/reckon-agent is not let in"},
 		"no node":               {change: of("reckon", "reckon-agent", ""), want: "!anyNode=true"},
@@ -208,6 +211,9 @@ func TestServiceAccounts(t *testing.T) {
 		text := sign(t, test.key, test.kid, now, test.change)
 		v, err := a.Viewer(bearer(text))
 		got := strings.TrimSpace(v.Role.String() + " " + v.Name)
+		if v.Runs {
+			got += " keeps runs"
+		}
 		if v.Writes != nil {
 			got += " writes " + v.Writes.String()
 		}

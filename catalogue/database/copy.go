@@ -11,7 +11,7 @@ import (
 	"reckon/store"
 )
 
-// CopyTo copies everything to another catalogue: workloads, roll-ups, findings, forecasts and the state
+// CopyTo copies everything to another catalogue: workloads, roll-ups, findings, forecasts, runs of MetricSets and the state
 // of the builder. What is there of the same stays or is replaced, nothing is doubled, and
 // afterwards everything must be there.
 func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours, findings int, err error) {
@@ -32,6 +32,9 @@ func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours
 		return workloads, hours, n, errors.Join(err, fmt.Errorf("%d findings are here and %d there", n, there))
 	}
 	if err := c.copyForecasts(ctx, to); err != nil {
+		return workloads, hours, n, err
+	}
+	if err := c.copyMetricRuns(ctx, to); err != nil {
 		return workloads, hours, n, err
 	}
 	return workloads, hours, n, c.copyState(ctx, to)

@@ -97,6 +97,7 @@ To measure one command, no server is needed:
 		newGraph(g),
 		newDataset(g),
 		newExperiment(g),
+		newRuns(g),
 		newFindings(g),
 		newAnomalies(g),
 		newAlerts(g),
@@ -126,7 +127,7 @@ To measure one command, no server is needed:
 func groups() []struct{ id, title, commands string } {
 	return []struct{ id, title, commands string }{
 		{"ask", "Ask:", "me top jobs job scale nodes usage report findings alerts fit forecast rank rightsize anomalies correlate query graph"},
-		{"run", "Run:", "up run push stress simulate experiment dataset"},
+		{"run", "Run:", "up run runs push stress simulate experiment dataset"},
 		{"operate", "Operate:", "serve import export power catalogue node verify backup restore migrate"},
 		{"administer", "Administer:", "user token audit"},
 		{"other", "Other:", "completion help version"},

@@ -12,6 +12,7 @@ import (
 	registration "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -76,16 +77,27 @@ func TestOperatorObjects(t *testing.T) {
 	if s := c.SecurityContext; !*pod.SecurityContext.RunAsNonRoot || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || fmt.Sprint(s.Capabilities.Drop) != "[ALL]" || pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {
 		t.Errorf("not restricted: %+v %+v", pod.SecurityContext, s)
 	}
-	for _, arg := range []string{"--server", "--webhooks", "--logs-image=example.org/otelcol:1", "--own-namespace=reckon"} {
+	for _, arg := range []string{"--server=https://reckon.reckon.svc:9870", "--server-token-file=/var/run/secrets/reckon/token", "--server-ca=/etc/reckon/ca/ca.crt", "--webhooks", "--logs-image=example.org/otelcol:1", "--own-namespace=reckon"} {
 		if !slices.Contains(c.Args, arg) {
 			t.Errorf("%s is missing in %v", arg, c.Args)
 		}
+	}
+	// The server lets the operator keep runs, and nobody else; the operator reaches it where a policy stands before it.
+	if text := get[corev1.ConfigMap](t, with, "ConfigMap", "reckon").Data["kubernetes.yaml"]; !strings.Contains(text, "runs: [reckon/reckon-operator]") {
+		t.Errorf("accounts %s", text)
+	}
+	if text := get[corev1.ConfigMap](t, without, "ConfigMap", "reckon").Data["kubernetes.yaml"]; strings.Contains(text, "runs:") {
+		t.Errorf("accounts without an operator %s", text)
+	}
+	policy := get[networking.NetworkPolicy](t, rendered(t, "{operator: {enabled: true}, networkPolicy: {enabled: true}}"), "NetworkPolicy", "reckon")
+	if from := policy.Spec.Ingress[0].From; len(from) != 2 || from[1].PodSelector.MatchLabels["app.kubernetes.io/component"] != "operator" {
+		t.Errorf("who reaches the server: %+v", from)
 	}
 	if _, _, err := render(t, "operator: {enabled: true, logs: {enabled: true}}"); err == nil || !strings.Contains(err.Error(), "operator.logs.image") {
 		t.Errorf("a collector without an image: %v", err)
 	}
 	if objects := rendered(t, "{operator: {enabled: true, crds: false}, server: {enabled: false}, agent: {metrics: {enabled: true}}}"); slices.Contains(has(objects, "CustomResourceDefinition"), "metricsets.flux-framework.org") ||
-		slices.Contains(get[appsv1.Deployment](t, objects, "Deployment", "reckon-operator").Spec.Template.Spec.Containers[0].Args, "--server") {
+		strings.Contains(strings.Join(get[appsv1.Deployment](t, objects, "Deployment", "reckon-operator").Spec.Template.Spec.Containers[0].Args, " "), "--server") {
 		t.Error("definitions or a server that were not asked for")
 	}
 }

@@ -41,6 +41,8 @@ type Collector struct {
 	mu   sync.Mutex
 	pods map[types.UID]*reading
 	seen map[types.UID]seen
+	// begun are the runs that are known to be kept, by their set.
+	begun map[types.NamespacedName]string
 }
 
 // seen is the latest that is known of a pod of a set, whether it has a probe or not.
@@ -77,9 +79,25 @@ func (c *Collector) Start(ctx context.Context) error {
 	return nil
 }
 
-// Begin keeps that a run has begun, once.
+// Begin keeps that a run has begun, once in the life of this operator.
 func (c *Collector) Begin(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set) error {
-	return c.Runs.Begin(ctx, runKey(ms), ms, set)
+	key, run := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, runKey(ms)
+	c.mu.Lock()
+	done := c.begun[key] == run.Name
+	c.mu.Unlock()
+	if done {
+		return nil
+	}
+	if err := c.Runs.Begin(ctx, run, ms, set); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.begun == nil {
+		c.begun = map[types.NamespacedName]string{}
+	}
+	c.begun[key] = run.Name
+	return nil
 }
 
 func runKey(ms *v1alpha2.MetricSet) types.NamespacedName {
@@ -315,6 +333,7 @@ func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome str
 func (c *Collector) Forget(set types.NamespacedName) {
 	readers := c.of(set)
 	if len(readers) == 0 {
+		c.drop(set)
 		return
 	}
 	go func() {
@@ -348,6 +367,7 @@ func (c *Collector) records(set types.NamespacedName) (out []Pod) {
 func (c *Collector) drop(set types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.begun, set)
 	for uid, r := range c.pods {
 		if r.set == set {
 			r.stop()

@@ -48,6 +48,8 @@ type Reconciler struct {
 	Jobs   jobs.Config
 	// Server is whether a reckon server is there, whose agents measure pods of the way "agent".
 	Server bool
+	// ServerURL is where people reach that server; empty leaves status.runURL out.
+	ServerURL string
 	// Ephemeral allows containers to be added to pods that run already.
 	Ephemeral bool
 	Collect   *Collector
@@ -107,6 +109,8 @@ type state struct {
 	ms  *v1alpha2.MetricSet
 	set *metricset.Set
 	now time.Time
+	// away is why the run can not be kept now; empty while it can.
+	away string
 }
 
 // step does what is to be done now, and returns when to look again at the latest.
@@ -139,8 +143,12 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 		s.ms.Status.Run = runName(s.ms)
 	}
 	s.condition(v1alpha2.ConditionAccepted, true, v1alpha2.ReasonAccepted, acceptedMessage(set))
+	if s.ServerURL != "" {
+		s.ms.Status.RunURL = RunURL(s.ServerURL, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Status.Run})
+	}
+	// What runs is followed while the server is away: probes hold their samples until it is back.
 	if err := s.Collect.Begin(ctx, s.ms, set); err != nil {
-		return 0, err
+		s.away = err.Error()
 	}
 	if err := s.ephemeral(ctx); err != nil {
 		return 0, err

@@ -81,6 +81,7 @@ type cluster struct {
 	stop   context.CancelFunc
 	probe  *probe
 	server *httptest.Server
+	keep   func() Runs // nil: MetricRuns
 }
 
 func newCluster(t *testing.T, objects ...client.Object) *cluster {
@@ -106,7 +107,10 @@ func (c *cluster) operator() {
 	}
 	ctx, stop := context.WithCancel(c.t.Context())
 	c.stop = stop
-	runs := &Objects{Client: c.client, Live: c.client}
+	var runs Runs = &Objects{Client: c.client, Live: c.client}
+	if c.keep != nil {
+		runs = c.keep()
+	}
 	collect := &Collector{Runs: runs, Port: 9878, Log: slog.New(slog.DiscardHandler), Flush: 20 * time.Millisecond,
 		Address: func(*core.Pod) string { return strings.TrimPrefix(c.server.URL, "http://") }}
 	collect.ctx = ctx

@@ -100,7 +100,11 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 		outcome = "Failed"
 	}
 	// The run is kept before anybody is told that it is complete.
+	if s.away != "" {
+		return nil
+	}
 	if err := s.Collect.End(ctx, s.ms, outcome); err != nil {
+		s.condition(v1alpha2.ConditionDegraded, true, v1alpha2.ReasonServerAway, "the run can not be ended yet: "+err.Error())
 		return err
 	}
 	s.condition(v1alpha2.ConditionRunning, false, outcome, "")
@@ -124,6 +128,9 @@ func (s *state) degraded(js *jobset.JobSet) {
 			reason, message = word, p.Name+": "+rest
 			break
 		}
+	}
+	if reason == "" && s.away != "" {
+		reason, message = v1alpha2.ReasonServerAway, "the run can not be kept: "+s.away
 	}
 	if why := s.Collect.Trouble(s.ms); reason == "" && why != "" {
 		reason, message = v1alpha2.ReasonProbeUnreadable, why

@@ -29,6 +29,8 @@ type Runs interface {
 	Add(context.Context, types.NamespacedName, Pod, *batch) error
 	// End keeps how it ended: what containers did, and the pods as they were seen last.
 	End(context.Context, types.NamespacedName, string, []v1alpha2.PodStatus, []Pod) error
+	// Sweep ends the runs of sets that were deleted while no operator was there; of one namespace, or of all if empty.
+	Sweep(ctx context.Context, namespace string) error
 }
 
 // Objects keeps runs as MetricRuns in the namespace of their sets.
@@ -40,9 +42,6 @@ type Objects struct {
 // Begin implements Runs.
 func (o *Objects) Begin(ctx context.Context, key types.NamespacedName, ms *v1alpha2.MetricSet, set *metricset.Set) error {
 	run := &metricrun.MetricRun{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{jobs.LabelManaged: jobs.Manager, jobs.LabelSet: ms.Name}}}
-	if meta := ms.Status.SpecHash; meta != "" && ms.Status.Run == key.Name && begun(ms) {
-		return nil // it was made when the set was accepted
-	}
 	run.Run = metricrun.Run{Set: ms.Name, SetUID: string(ms.UID), Outcome: "Running", Started: metav1.Now()}
 	for _, m := range set.Metrics {
 		run.Run.Metrics = append(run.Run.Metrics, metricrun.Metric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
@@ -52,9 +51,6 @@ func (o *Objects) Begin(ctx context.Context, key types.NamespacedName, ms *v1alp
 	}
 	return nil
 }
-
-// begun reports whether a set was accepted before this look at it.
-func begun(ms *v1alpha2.MetricSet) bool { return len(ms.Status.Pods) > 0 }
 
 // change gets a run, changes it and writes it, again if somebody else was faster.
 func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(*metricrun.Run) error) error {

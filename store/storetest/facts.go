@@ -23,6 +23,7 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 	}{
 		{"Findings", factsFindings},
 		{"Forecasts", factsForecasts},
+		{"MetricRuns", factsMetricRuns},
 		{"State", factsState},
 		{"Forget", factsForget},
 		{"Past", factsPast},

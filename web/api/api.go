@@ -72,6 +72,8 @@ type Options struct {
 	Numbers Numbers
 	// Import takes history; nil: this server does not.
 	Import Import
+	// MetricRuns keeps and answers runs of MetricSets; nil: this server keeps none.
+	MetricRuns MetricRuns
 	// Backup copies what the server keeps; nil: it does not.
 	Backup Backup
 	// Graph answers the API of the knowledge graph at GraphPaths; nil: this server keeps none.

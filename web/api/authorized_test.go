@@ -24,7 +24,7 @@ import (
 func asViewer(o api.Options) http.Handler {
 	viewers := map[string]access.Viewer{
 		"alice": {Role: access.User, Name: "alice"}, "carol": {Role: access.User, Name: "carol"}, "nobodyspecial": {Role: access.User, Name: "nobodyspecial"},
-		"public": {Role: access.Public}, "support": {Role: access.Support, Name: "sue"}, "admin": {Role: access.Admin, Name: "root"}, "": {},
+		"public": {Role: access.Public}, "support": {Role: access.Support, Name: "sue"}, "admin": {Role: access.Admin, Name: "root"}, "operator": {Name: "service account reckon/operator", Runs: true}, "": {},
 	}
 	o.Viewer = func(r *http.Request) (access.Viewer, error) {
 		v, ok := viewers[r.Header.Get("X-Test-Viewer")]

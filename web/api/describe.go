@@ -13,6 +13,7 @@ import (
 func descriptions() map[string]string {
 	all := texts()
 	maps.Copy(all, answerTexts())
+	maps.Copy(all, runTexts())
 	for scope, t := range map[figure.Scope]reflect.Type{
 		figure.Run: reflect.TypeFor[figure.Row](), figure.Hour: reflect.TypeFor[figure.Used](), figure.Node: reflect.TypeFor[figure.Capacity](),
 	} {

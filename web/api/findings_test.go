@@ -56,6 +56,8 @@ func ask(t *testing.T, h http.Handler, item any, path string) *httptest.Response
 			form = "policy=rules%3A+%7B%7D"
 		case strings.HasSuffix(path, "/replace"):
 			form = "node=n1"
+		case strings.HasSuffix(path, "/keep"):
+			form = "{}"
 		case strings.HasSuffix(path, "/prioritize"):
 			form = "{}"
 		}
@@ -63,6 +65,9 @@ func ask(t *testing.T, h http.Handler, item any, path string) *httptest.Response
 	}
 	if strings.Contains(path, "/data") {
 		path += "?select=up"
+	}
+	if strings.HasSuffix(path, "/compare/runs") {
+		path += "?a=alice/demo-1&b=alice/demo-1"
 	}
 	if strings.Contains(path, "/members/") {
 		return get(t, api.New(api.Options{Backend: apitest.Array(now)}), strings.Replace(path, "{id}", "slurm/4", 1))

@@ -181,7 +181,7 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 		return schema{"type": "string"}
 	case reflect.Bool:
 		return schema{"type": "boolean"}
-	case reflect.Int, reflect.Int64:
+	case reflect.Int, reflect.Int32, reflect.Int64:
 		return schema{"type": "integer"}
 	case reflect.Float64:
 		return schema{"type": "number"}
@@ -191,6 +191,9 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 		values := schema{"type": "string"}
 		if t.Elem() == reflect.TypeFor[figure.Exactness]() {
 			values = enum(figure.ExactnessWords()...)
+		}
+		if t.Elem().Kind() == reflect.Float64 {
+			values = schema{"type": "number"}
 		}
 		return schema{"type": "object", "additionalProperties": values}
 	case reflect.Struct:

@@ -30,7 +30,7 @@ func full(t *testing.T) http.Handler {
 	b.Missing = []string{"site west"}
 	return api.New(api.Options{
 		Forecasts: fakeForecasts{}, Ranks: fakeRanks{}, Devices: fakeDevices{},
-		Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" }, Scale: fakeScale{}, Logs: fakeLogs{}, Findings: newFindings(), Import: new(fakeImport), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{},
+		Backend: b, Hub: hub, Version: "1.2.3", Metrics: http.NotFoundHandler(), Usage: &fakeUsage{}, Fit: fakeFit{}, Inconsistent: fakeInconsistent{}, Proof: &fakeProof{}, Replace: func(_, node string) bool { return node != "nobody" }, Scale: fakeScale{}, Logs: fakeLogs{}, Findings: newFindings(), Import: new(fakeImport), MetricRuns: new(fakeRuns), Backup: fakeBackup{"all", nil}, Alerts: fakeAlerts{}, Data: fakeData{}, Power: fakeData{},
 	})
 }
 
@@ -140,6 +140,9 @@ func TestEveryParameterIsTaken(t *testing.T) {
 				value = items["enum"].([]any)[0].(string)
 			}
 			target := target(path) + "?" + p["name"].(string) + "=" + value
+			if strings.HasSuffix(path, "/compare/runs") {
+				target += "&a=alice/demo-1&b=alice/demo-1"
+			}
 			if strings.Contains(path, "/data") && p["name"] != "select" {
 				target += "&select=up"
 			}
@@ -191,7 +194,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	for _, v := range []any{client.WorkloadList{}, client.WorkloadDetail{}, client.NodeList{}, client.Error{}, client.Live{}, client.UsageList{}, client.Report{}, client.FitList{}, client.Scale{}, client.FindingList{}, client.FindingDifference{}, client.FindingSteps{}, client.DataTable{}, client.Correlation{}, client.PowerFit{}, client.ImportResult{}, client.AlertTest{}, client.InconsistentList{}, client.Members{}, client.Proof{}, client.Replaced{}} {
 		walk(reflect.TypeOf(v))
 	}
-	for _, v := range []any{client.ForecastList{}, client.Ranking{}, client.NodeDevices{}, client.HostPriority{}, client.Logs{}} {
+	for _, v := range []any{client.ForecastList{}, client.Ranking{}, client.NodeDevices{}, client.HostPriority{}, client.Logs{}, client.MetricRunList{}, client.MetricRunSamples{}, client.MetricRunKept{}, client.MetricRunComparison{}} {
 		walk(reflect.TypeOf(v))
 	}
 	for name := range schemas {

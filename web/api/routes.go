@@ -26,8 +26,10 @@ type route struct {
 	fails   []int
 	// role is the least that a viewer must be; the zero value stands for support, so
 	// that what nobody thought about is not shown. free is for what tells nothing.
-	role   access.Role
-	free   bool
+	role access.Role
+	free bool
+	// may lets in viewers of lower roles, too.
+	may    func(access.Viewer) bool
 	handle func(http.ResponseWriter, *http.Request, *query) error
 }
 
@@ -69,7 +71,7 @@ func (s *server) routes() []route {
 			path: "/readyz", summary: "Whether the store is open and queries are answered",
 			media: "text/plain", always: true, free: true, fails: []int{503}, handle: s.readyz,
 		},
-	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(), s.scaleRoutes(), s.logRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.backupRoutes())
+	}, s.usageRoutes(), s.reportRoutes(), s.fitRoutes(), s.inconsistentRoutes(), s.memberRoutes(), s.proofRoutes(), s.replaceRoutes(), s.scaleRoutes(), s.logRoutes(), s.alertRoutes(), s.findingRoutes(), s.dataRoutes(), s.importRoutes(), s.metricRunRoutes(), s.backupRoutes())
 }
 
 // mux serves the routes, and says in JSON what is wrong with any other request
@@ -196,7 +198,7 @@ func (r *route) allows(v access.Viewer) error {
 		least = access.Support
 	}
 	switch {
-	case r.free || v.Role >= least:
+	case r.free || v.Role >= least || r.may != nil && r.may(v):
 		return nil
 	case v.Role == access.Nobody:
 		return v.Unknown()

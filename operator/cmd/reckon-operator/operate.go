@@ -46,21 +46,27 @@ const (
 
 // options are the flags.
 type options struct {
-	namespace, own, probe, service     string
-	validating, mutating               string
-	logsImage, logsEndpoint            string
-	metricsAddress, healthAddress      string
-	webhookPort, workers, ttl          int
-	server, ephemeral, hooks, definite bool
-	adopt, election                    bool
-	graph                              graphfeed.Options
+	namespace, own, probe, service string
+	validating, mutating           string
+	logsImage, logsEndpoint        string
+	metricsAddress, healthAddress  string
+	webhookPort, workers, ttl      int
+	server, serverToken, serverCA  string
+	serverURL, site                string
+	ephemeral, hooks, definite     bool
+	adopt, election                bool
+	graph                          graphfeed.Options
 }
 
 func (o *options) register(f *flag.FlagSet) {
 	f.StringVar(&o.namespace, "namespace", "", "look at this namespace only; empty: all")
 	f.StringVar(&o.own, "own-namespace", "reckon", "namespace of the operator")
 	f.StringVar(&o.probe, "probe-image", defaultProbe, "image with reckon-agent, for probes in pods")
-	f.BoolVar(&o.server, "server", false, "a reckon server is there, whose agents measure pods (attach: agent)")
+	f.StringVar(&o.server, "server", "", "`URL` of the reckon server that keeps runs and whose agents measure pods (attach: agent); empty: runs are MetricRuns in their namespaces")
+	f.StringVar(&o.serverToken, "server-token-file", "", "file with the token that is shown to the server, read anew for each request")
+	f.StringVar(&o.serverCA, "server-ca", "", "file with the authority that the server is checked against; empty: those of the system")
+	f.StringVar(&o.serverURL, "server-url", "", "`URL` of the server as people reach it, for status.runURL; empty: that of --server")
+	f.StringVar(&o.site, "site", "", "site that runs are kept under in the server")
 	f.BoolVar(&o.ephemeral, "ephemeral", false, "allow probes to be added to pods that run already (needs pods/ephemeralcontainers)")
 	f.BoolVar(&o.definite, "crds", false, "install and update the custom resource definitions")
 	f.BoolVar(&o.adopt, "adopt", false, "take over definitions of MetricSet that somebody else installed")
@@ -147,7 +153,10 @@ func describeCluster(m manager.Manager, o options, log *slog.Logger) error {
 
 // assemble puts the parts into the manager.
 func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks webhook.Server, log *slog.Logger) error {
-	runs := &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}
+	runs, err := keeper(m, &o)
+	if err != nil {
+		return err
+	}
 	collect := &controller.Collector{Runs: runs, Port: probePort, Log: log}
 	sweep := manager.RunnableFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(time.Minute)
@@ -166,7 +175,7 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 	r := &controller.Reconciler{
 		Client: m.GetClient(), Live: m.GetAPIReader(), Events: m.GetEventRecorder("reckon-operator"),
 		Jobs:   jobs.Config{ProbeImage: o.probe, ProbePort: probePort, TTL: int32(o.ttl)},
-		Server: o.server, Ephemeral: o.ephemeral, Collect: collect,
+		Server: o.server != "", ServerURL: cmp.Or(o.serverURL, o.server), Ephemeral: o.ephemeral, Collect: collect,
 	}
 	errs := []error{m.Add(manager.RunnableFunc(collect.Start)), m.Add(sweep), r.Setup(m, o.workers), m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)}
 	if o.hooks {
@@ -178,6 +187,18 @@ func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks we
 		errs = append(errs, m.Add(hooks), m.Add(cert))
 	}
 	return errors.Join(errs...)
+}
+
+// keeper is where runs are kept.
+func keeper(m manager.Manager, o *options) (controller.Runs, error) {
+	if o.server == "" {
+		return &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}, nil
+	}
+	c, err := controller.NewServer(controller.ServerOptions{URL: o.server, TokenFile: o.serverToken, CAFile: o.serverCA})
+	if err != nil {
+		return nil, err
+	}
+	return &controller.Server{Client: c, Live: m.GetAPIReader(), Site: o.site}, nil
 }
 
 // cacheOptions keep what is ours of pods, and of that what is looked at.

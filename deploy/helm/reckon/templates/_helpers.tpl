@@ -73,11 +73,15 @@ same names, else a new one with an authority of its own, whose key is thrown awa
 {{- end -}}
 {{- end }}
 
+{{- define "reckon.ownURL" -}}
+{{- printf "%s://%s.%s.svc:%v" (ternary "https" "http" .Values.tls.enabled) (include "reckon.fullname" .) .Release.Namespace .Values.server.service.port -}}
+{{- end }}
+
 {{- define "reckon.pushURL" -}}
 {{- if .Values.agent.push.url -}}
 {{- .Values.agent.push.url -}}
 {{- else if .Values.server.enabled -}}
-{{- printf "%s://%s.%s.svc:%v" (ternary "https" "http" .Values.tls.enabled) (include "reckon.fullname" .) .Release.Namespace .Values.server.service.port -}}
+{{- include "reckon.ownURL" . -}}
 {{- end -}}
 {{- end }}
 

@@ -1,0 +1,188 @@
+// Package compare says whether two measurements differ, or whether the difference is noise. Values that were
+// taken one after another in one run resemble each other, so that a test which takes them for independent
+// finds differences everywhere: how many independent values they are worth is estimated first. Pure functions.
+package compare
+
+import "math"
+
+// Least is how many independent values a side needs: below, its spread is not known.
+const Least = 3
+
+// Verdicts.
+const (
+	Differs  = "differs"
+	Noise    = "noise"
+	Untested = "untested"
+)
+
+// Names of tests.
+const (
+	Welch    = "Welch's t-test, corrected for autocorrelation"
+	WelchRun = "Welch's t-test between runs"
+	OneRun   = "t-test of one run against several"
+	Paired   = "paired t-test"
+	Constant = "none needed: no value varies"
+)
+
+// Result is B against A.
+type Result struct {
+	A, B      float64 // means
+	Low, High float64 // interval of B - A; NaN without a test
+	P         float64 // NaN without a test
+	Effective float64 // independent values on the side that has fewer
+	Test      string
+	Verdict   string
+	Why       string // without a test
+}
+
+// mean is a mean with the variance of that mean and the degrees of freedom of the variance.
+type mean struct {
+	value, variance, df, effective float64
+}
+
+// Series compares the values of two runs. Each holds one series per pod, in the order of time; the mean of a
+// run is that of its pods' means. figures is how many comparisons are made together: the level of all of
+// them is 1 - alpha.
+func Series(a, b [][]float64, alpha float64, figures int) Result {
+	x, y := pods(a), pods(b)
+	return welch(x, y, Welch, alpha, figures, "the values resemble each other so much that they are worth fewer than three independent ones")
+}
+
+// Runs compares groups of runs by one value of each, which are independent.
+func Runs(a, b []float64, alpha float64, figures int) Result {
+	x, y := independent(a), independent(b)
+	switch {
+	case len(a) >= 2 && len(b) >= 2:
+		return welch(x, y, WelchRun, alpha, figures, "a group has fewer than three runs")
+	case len(a) == 1 && len(b) >= Least:
+		return oneRun(x, y, len(b), alpha, figures)
+	case len(b) == 1 && len(a) >= Least:
+		return oneRun(x, y, len(a), alpha, figures)
+	}
+	return untested(x, y, "there is one value on each side; give several runs of each, as A1,A2,A3 B1,B2,B3")
+}
+
+// Pairs compares values that belong together, such as those of the same pair of pods.
+func Pairs(a, b []float64, alpha float64, figures int) Result {
+	d := make([]float64, len(a))
+	for i := range a {
+		d[i] = b[i] - a[i]
+	}
+	x, y, m := independent(a), independent(b), independent(d)
+	m.effective = float64(len(d))
+	return judge(x, y, m, Paired, alpha, figures, "there are fewer than three pairs")
+}
+
+// independent is the mean of values that are independent.
+func independent(x []float64) mean {
+	n, sum := float64(len(x)), 0.0
+	for _, v := range x {
+		sum += v
+	}
+	m := mean{value: sum / n, df: n - 1, effective: n}
+	for _, v := range x {
+		m.variance += (v - m.value) * (v - m.value)
+	}
+	if n > 1 {
+		m.variance /= n * (n - 1)
+	}
+	return m
+}
+
+// pods is the mean of the means of series.
+func pods(series [][]float64) mean {
+	var out mean
+	k, squares := float64(len(series)), 0.0
+	out.effective = math.Inf(1)
+	for _, s := range series {
+		m := correlated(s)
+		part := m.variance / (k * k)
+		out.value += m.value / k
+		out.variance += part
+		squares += part * part / m.df
+		out.effective = min(out.effective, m.effective)
+	}
+	out.df = out.variance * out.variance / squares
+	return out
+}
+
+// correlated is the mean of a series whose values resemble the ones before. n values are worth
+// n (1-r) / (1+r) independent ones, r being the correlation of neighbours, or n / (1 + 2 sum of r_k) over the
+// lags up to the first pair that is not positive (Geyer 1992), whichever is fewer. The estimate of r from
+// a short series is too low by about (1 + 4r)/n (Marriott and Pope 1954), which is added.
+func correlated(x []float64) mean {
+	m := independent(x)
+	n := float64(len(x))
+	squares := m.variance * n * (n - 1)
+	if n < 2 || squares == 0 {
+		return m
+	}
+	at := func(lag int) float64 {
+		sum := 0.0
+		for i := lag; i < len(x); i++ {
+			sum += (x[i] - m.value) * (x[i-lag] - m.value)
+		}
+		return sum / squares
+	}
+	r := at(1)
+	r = min(max(r+(1+4*r)/n, 0), 0.999)
+	effective := n * (1 - r) / (1 + r)
+	sum := 0.0
+	for lag := 1; lag+1 < len(x)/2; lag += 2 {
+		pair := at(lag) + at(lag+1)
+		if pair <= 0 {
+			break
+		}
+		sum += pair
+	}
+	effective = max(min(effective, n/(1+2*sum)), 1)
+	if effective <= 1 {
+		return mean{value: m.value, variance: math.Inf(1), effective: 1}
+	}
+	// The spread within a stretch of values that resemble each other is less than that of all.
+	spread := squares / (n * (1 - 1/effective))
+	return mean{value: m.value, variance: spread / effective, df: effective - 1, effective: effective}
+}
+
+func welch(a, b mean, test string, alpha float64, figures int, few string) Result {
+	d := mean{value: b.value - a.value, variance: a.variance + b.variance, effective: min(a.effective, b.effective)}
+	d.df = d.variance * d.variance / (a.variance*a.variance/a.df + b.variance*b.variance/b.df)
+	return judge(a, b, d, test, alpha, figures, few)
+}
+
+// oneRun holds one value against several, whose spread stands for both.
+func oneRun(a, b mean, n int, alpha float64, figures int) Result {
+	d := mean{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
+	d.variance = (a.variance + b.variance) * float64(n+1) // one of them is 0; of a mean, so n times that of a value
+	return judge(a, b, d, OneRun, alpha, figures, "")
+}
+
+// judge tests whether d, which is B - A, is 0. The level is shared by all figures (Bonferroni), so that
+// intervals and verdicts agree.
+func judge(a, b, d mean, test string, alpha float64, figures int, few string) Result {
+	r := Result{A: a.value, B: b.value, Effective: d.effective, Low: math.NaN(), High: math.NaN(), P: math.NaN()}
+	if d.effective < Least || math.IsInf(d.variance, 0) {
+		return untested(a, b, few)
+	}
+	if d.variance == 0 {
+		r.Test, r.Verdict = Constant, Noise
+		if d.value != 0 {
+			r.Verdict = Differs
+		}
+		r.Low, r.High = d.value, d.value
+		return r
+	}
+	deviation := math.Sqrt(d.variance)
+	each := alpha / float64(max(figures, 1))
+	r.P = min(1, studentTail(d.value/deviation, d.df)*float64(max(figures, 1)))
+	half := studentQuantile(each, d.df) * deviation
+	r.Low, r.High, r.Test, r.Verdict = d.value-half, d.value+half, test, Noise
+	if r.P < alpha {
+		r.Verdict = Differs
+	}
+	return r
+}
+
+func untested(a, b mean, why string) Result {
+	return Result{A: a.value, B: b.value, Low: math.NaN(), High: math.NaN(), P: math.NaN(), Effective: min(a.effective, b.effective), Verdict: Untested, Why: why}
+}

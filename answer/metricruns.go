@@ -1,0 +1,325 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"reckon/client"
+	"reckon/store"
+)
+
+// MetricRuns keeps and answers runs of MetricSets. It is safe for concurrent use. Who may see or keep which
+// is decided before.
+type MetricRuns struct {
+	Store store.MetricRuns
+	// Agent measures pods of the way "agent" from the series; nil where there are none.
+	Agent PodSeries
+	Clock func() time.Time
+
+	mu sync.Mutex // of what is read, changed and written
+}
+
+// Bounds of what is kept of a run. Above the first, tables of processes of a pod are left out.
+const (
+	maxTables     = 32 << 20
+	maxRunPods    = 20_000
+	maxRunSamples = 10_000_000
+)
+
+// podDocument is what is kept of a pod.
+type podDocument struct {
+	client.MetricRunPod
+	TableBytes int `json:"table_bytes,omitempty"`
+}
+
+// Keep takes an update. It may come again, and late: a run that has ended stays so.
+func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u client.MetricRunUpdate) (kept client.MetricRunKept, err error) {
+	if err := checkUpdate(namespace, name, &u); err != nil {
+		return kept, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	run, err := m.header(ctx, namespace, name, &u)
+	if err != nil {
+		return kept, err
+	}
+	there, err := m.Store.MetricRunPods(ctx, namespace, name)
+	if err != nil {
+		return kept, err
+	}
+	if len(there)+len(u.Run.Pods) > maxRunPods {
+		return kept, Invalid("split the MetricSet", fmt.Errorf("a run has at most %d pods", maxRunPods))
+	}
+	var pods []store.MetricRunPod
+	var samples []store.MetricRunSample
+	for _, p := range u.Run.Pods {
+		doc := podDocument{}
+		if i := slices.IndexFunc(there, func(t store.MetricRunPod) bool { return t.UID == p.UID }); i >= 0 {
+			if err := json.Unmarshal(there[i].Document, &doc); err != nil {
+				return kept, fmt.Errorf("pod %s of %s/%s: %w", p.Name, namespace, name, err)
+			}
+		}
+		doc.describe(&p)
+		if p.UID == u.Pod {
+			if samples, err = doc.take(u.Samples); err != nil {
+				return kept, err
+			}
+			kept = doc.kept()
+		}
+		text, err := json.Marshal(doc)
+		if err != nil {
+			return kept, err
+		}
+		pods = append(pods, store.MetricRunPod{UID: p.UID, Samples: doc.Samples, Document: text})
+	}
+	return kept, m.Store.PutMetricRun(ctx, *run, pods, samples)
+}
+
+// checkUpdate refuses what can not be kept.
+func checkUpdate(namespace, name string, u *client.MetricRunUpdate) error {
+	bad := func(format string, args ...any) error {
+		return Invalid("see MetricRunUpdate in the OpenAPI document", fmt.Errorf(format, args...))
+	}
+	for what, text := range map[string]string{"namespace": namespace, "name": name} {
+		if text == "" || len(text) > 253 || strings.ContainsAny(text, "/ \x00\n") {
+			return bad("%q is no %s", text, what)
+		}
+	}
+	seen := map[string]bool{}
+	for _, p := range u.Run.Pods {
+		if p.UID == "" || len(p.UID) > 253 || seen[p.UID] {
+			return bad("the uid %q of pod %q is empty, too long or there twice", p.UID, p.Name)
+		}
+		seen[p.UID] = true
+	}
+	if u.Pod != "" && !seen[u.Pod] || u.Pod == "" && len(u.Samples) > 0 {
+		return bad("the samples are of pod %q, which is not among the pods of the update", u.Pod)
+	}
+	for i, s := range u.Samples {
+		if s.Seq < 1 || s.Seq > maxRunSamples || !s.From.Before(s.To) || i > 0 && s.Seq <= u.Samples[i-1].Seq {
+			return bad("sample %d has no number of its own, or does not end after it begins", s.Seq)
+		}
+	}
+	return nil
+}
+
+// header is the row of the run of an update. What is there stays where the update says nothing of it, and a
+// run that has ended does not begin again.
+func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *client.MetricRunUpdate) (*store.MetricRun, error) {
+	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	r := u.Run
+	r.Namespace, r.Name, r.Pods, r.Samples = namespace, name, nil, 0
+	if len(list) > 0 {
+		was, err := headerOf(&list[0])
+		if err != nil {
+			return nil, err
+		}
+		if r.Set == "" {
+			outcome, finished := r.Outcome, r.Finished
+			r = was
+			if outcome != "" {
+				r.Outcome, r.Finished = outcome, finished
+			}
+		}
+		if r.Started.IsZero() || was.Started.Before(r.Started) {
+			r.Started = was.Started
+		}
+		if was.Finished != nil {
+			r.Outcome, r.Finished = was.Outcome, was.Finished
+		}
+	}
+	if r.Set == "" {
+		return nil, NotFound("send set and started with the first update", fmt.Errorf("there is no run %s/%s", namespace, name))
+	}
+	r.Outcome = cmp.Or(r.Outcome, "Running")
+	if r.Started.IsZero() {
+		r.Started = m.Clock().UTC()
+	}
+	out := &store.MetricRun{Namespace: namespace, Name: name, Site: r.Site, Set: r.Set, Outcome: r.Outcome, Started: r.Started}
+	if r.Finished != nil {
+		out.Finished = *r.Finished
+	}
+	out.Document, err = json.Marshal(r)
+	return out, err
+}
+
+func headerOf(r *store.MetricRun) (out client.MetricRun, err error) {
+	if err := json.Unmarshal(r.Document, &out); err != nil {
+		return out, fmt.Errorf("run %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	out.Samples = r.Samples
+	return out, nil
+}
+
+// describe takes what an update says of a pod, but for what follows from samples.
+func (d *podDocument) describe(p *client.MetricRunPod) {
+	was := *d
+	d.MetricRunPod = *p
+	d.Samples, d.Total, d.Commands, d.First, d.Last, d.TablesDropped = was.Samples, was.Total, was.Commands, was.First, was.Last, was.TablesDropped
+	for _, s := range []struct{ now, was *string }{
+		{&d.Name, &was.Name}, {&d.Job, &was.Job}, {&d.Node, &was.Node}, {&d.Kernel, &was.Kernel}, {&d.Ended, &was.Ended}, {&d.Incomplete, &was.Incomplete}, {&d.Text, &was.Text},
+	} {
+		*s.now = cmp.Or(*s.now, *s.was)
+	}
+	for _, t := range []struct{ now, was **time.Time }{{&d.Started, &was.Started}, {&d.Finished, &was.Finished}, {&d.Probe, &was.Probe}} {
+		*t.now = cmp.Or(*t.now, *t.was)
+	}
+	for _, s := range []struct{ now, was *map[string]string }{{&d.Images, &was.Images}, {&d.Resources, &was.Resources}, {&d.Absent, &was.Absent}} {
+		if len(*s.now) == 0 {
+			*s.now = *s.was
+		}
+	}
+	d.ExitCode, d.Result, d.Offset = cmp.Or(d.ExitCode, was.ExitCode), cmp.Or(d.Result, was.Result), max(d.Offset, was.Offset)
+	if len(d.Reported) == 0 {
+		d.Reported = was.Reported
+	}
+}
+
+// take adds the samples that are not there yet.
+func (d *podDocument) take(samples []client.ProbeSample) (out []store.MetricRunSample, err error) {
+	for _, s := range samples {
+		if s.Seq <= d.Samples {
+			continue
+		}
+		if d.Samples == 0 {
+			d.Total, d.First = s.Total, &s.From
+		} else {
+			d.Total = d.Total.Plus(s.Total)
+		}
+		d.Samples, d.Last = s.Seq, &s.To
+		d.addCommands(s.Commands)
+		text, err := json.Marshal(s)
+		if err != nil {
+			return nil, err
+		}
+		if len(s.Processes)+len(s.Threads) > 0 {
+			d.TableBytes += len(text)
+			if d.TableBytes > maxTables {
+				s.Processes, s.Threads, s.Dropped, d.TablesDropped = nil, nil, true, true
+				if text, err = json.Marshal(s); err != nil {
+					return nil, err
+				}
+			}
+		}
+		out = append(out, store.MetricRunSample{Pod: d.UID, Seq: s.Seq, From: s.From, To: s.To, Document: text})
+	}
+	return out, nil
+}
+
+// addCommands adds what each command used.
+func (d *podDocument) addCommands(rows []client.ProbeRow) {
+	for _, row := range rows {
+		i := slices.IndexFunc(d.Commands, func(c client.ProbeRow) bool { return c.Command == row.Command })
+		if i < 0 {
+			d.Commands = append(d.Commands, client.ProbeRow{Command: row.Command, Count: row.Count, ProbeUse: row.ProbeUse})
+			continue
+		}
+		d.Commands[i].Count, d.Commands[i].ProbeUse = row.Count, d.Commands[i].Plus(row.ProbeUse)
+	}
+}
+
+func (d *podDocument) kept() client.MetricRunKept {
+	k := client.MetricRunKept{Samples: d.Samples, Offset: d.Offset}
+	if d.Probe != nil {
+		k.Start = *d.Probe
+	}
+	if d.Last != nil {
+		k.Last = *d.Last
+	}
+	return k
+}
+
+// List answers which runs there are, the latest first.
+func (m *MetricRuns) List(ctx context.Context, f client.MetricRunFilter) (client.MetricRunList, error) {
+	out := client.MetricRunList{Runs: []client.MetricRun{}}
+	rows, total, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: f.Namespaces, Sets: f.Sets, Sites: f.Sites, Names: f.Names, Since: f.Since, Until: f.Until, Limit: f.Limit, Offset: f.Offset})
+	if err != nil {
+		return out, err
+	}
+	for i := range rows {
+		r, err := headerOf(&rows[i])
+		if err != nil {
+			return out, err
+		}
+		out.Runs = append(out.Runs, r)
+	}
+	out.Total = total
+	return out, nil
+}
+
+// Run answers one run with its pods, those of the first job first.
+func (m *MetricRuns) Run(ctx context.Context, namespace, name string) (client.MetricRun, error) {
+	r, _, err := m.read(ctx, namespace, name)
+	return r, err
+}
+
+// Samples answers the samples of a run. Those of pods that the agent measures come from its series.
+func (m *MetricRuns) Samples(ctx context.Context, namespace, name string) (client.MetricRunSamples, error) {
+	_, s, err := m.read(ctx, namespace, name)
+	return s, err
+}
+
+// read is a run with all that was measured.
+func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r client.MetricRun, s client.MetricRunSamples, err error) {
+	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
+	if err != nil {
+		return r, s, err
+	}
+	if len(list) == 0 {
+		return r, s, NoMetricRun(namespace, name)
+	}
+	if r, err = headerOf(&list[0]); err != nil {
+		return r, s, err
+	}
+	pods, err := m.Store.MetricRunPods(ctx, namespace, name)
+	if err != nil {
+		return r, s, err
+	}
+	rows, err := m.Store.MetricRunSamples(ctx, namespace, name)
+	if err != nil {
+		return r, s, err
+	}
+	for _, p := range pods {
+		var doc podDocument
+		if err := json.Unmarshal(p.Document, &doc); err != nil {
+			return r, s, fmt.Errorf("pod of %s/%s: %w", namespace, name, err)
+		}
+		series := client.MetricRunSeries{Pod: doc.Name, UID: doc.UID, Job: doc.Job, Samples: []client.ProbeSample{}}
+		for len(rows) > 0 && rows[0].Pod == p.UID {
+			var one client.ProbeSample
+			if err := json.Unmarshal(rows[0].Document, &one); err != nil {
+				return r, s, fmt.Errorf("sample of %s/%s: %w", namespace, name, err)
+			}
+			series.Samples, rows = append(series.Samples, one), rows[1:]
+		}
+		if m.agentMeasures(&r, &doc) {
+			if err := m.fromAgent(ctx, &r, &doc, &series); err != nil {
+				return r, s, err
+			}
+			r.Samples += doc.Samples
+		}
+		r.Pods, s.Pods = append(r.Pods, doc.MetricRunPod), append(s.Pods, series)
+	}
+	slices.SortStableFunc(r.Pods, func(a, b client.MetricRunPod) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortStableFunc(s.Pods, func(a, b client.MetricRunSeries) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Pod, b.Pod))
+	})
+	return r, s, nil
+}
+
+// NoMetricRun is the answer to the name of a run that nobody has, or that is not the viewer's.
+func NoMetricRun(namespace, name string) error {
+	return NotFound("`reckon runs` lists them", errors.New("no such run: "+namespace+"/"+name))
+}

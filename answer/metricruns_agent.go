@@ -1,0 +1,104 @@
+package answer
+
+import (
+	"context"
+	"time"
+
+	"reckon/client"
+)
+
+// PodSeries reads what an agent measured of a pod.
+type PodSeries interface {
+	PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]client.ProbeSample, error)
+}
+
+// settled is for how long after its end a pod that the agent measures may get samples.
+const settled = 3 * time.Minute
+
+// agentMeasures reports whether the samples of a pod are to be read from the series.
+func (m *MetricRuns) agentMeasures(r *client.MetricRun, p *podDocument) bool {
+	if m.Agent == nil || p.Samples > 0 || p.Started == nil {
+		return false
+	}
+	for _, metric := range r.Metrics {
+		if metric.Job == p.Job {
+			return metric.Attach == "agent"
+		}
+	}
+	return false
+}
+
+// fromAgent fills in what the agent of the node measured of a pod.
+func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podDocument, s *client.MetricRunSeries) error {
+	end := m.Clock()
+	if p.Finished != nil {
+		end = *p.Finished
+	} else if r.Finished != nil {
+		end = *r.Finished
+	}
+	samples, err := m.Agent.PodSamples(ctx, r.Namespace, p.UID, *p.Started, end)
+	if err != nil {
+		return err
+	}
+	if _, err := p.take(samples); err != nil {
+		return err
+	}
+	if len(samples) > 0 {
+		s.Samples = samples
+	}
+	return nil
+}
+
+// Settle keeps the samples of pods that the agent measures with their runs, once these have ended and all has
+// arrived: series are forgotten sooner. It returns how many runs it looked at.
+func (m *MetricRuns) Settle(ctx context.Context, since time.Time) (int, error) {
+	list, err := m.List(ctx, client.MetricRunFilter{Since: since})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, r := range list.Runs {
+		if r.Finished == nil || m.Clock().Sub(*r.Finished) < settled || !attachesAgent(&r) {
+			continue
+		}
+		n++
+		if err := m.settle(ctx, r); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func attachesAgent(r *client.MetricRun) bool {
+	for _, metric := range r.Metrics {
+		if metric.Attach == "agent" {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *MetricRuns) settle(ctx context.Context, header client.MetricRun) error {
+	pods, err := m.Store.MetricRunPods(ctx, header.Namespace, header.Name)
+	if err != nil {
+		return err
+	}
+	stored := map[string]int64{}
+	for _, p := range pods {
+		stored[p.UID] = p.Samples
+	}
+	r, s, err := m.read(ctx, header.Namespace, header.Name)
+	if err != nil {
+		return err
+	}
+	for i, p := range r.Pods {
+		if stored[p.UID] > 0 || len(s.Pods[i].Samples) == 0 {
+			continue
+		}
+		_, err := m.Keep(ctx, r.Namespace, r.Name, client.MetricRunUpdate{Run: client.MetricRun{Pods: []client.MetricRunPod{p}}, Pod: p.UID, Samples: s.Pods[i].Samples})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

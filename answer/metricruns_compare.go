@@ -1,0 +1,354 @@
+package answer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"reckon/analysis/compare"
+	"reckon/client"
+)
+
+// alpha is 1 less the confidence of a whole comparison.
+const alpha = 0.05
+
+// measured is a run with its samples.
+type measured struct {
+	run     client.MetricRun
+	samples client.MetricRunSamples
+}
+
+// Compare holds runs against each other, each written NAMESPACE/NAME: B against A.
+func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out client.MetricRunComparison, err error) {
+	out = client.MetricRunComparison{A: a, B: b, Level: 1 - alpha, Figures: []client.MetricRunDifference{}, Differs: []client.MetricRunCondition{}}
+	var sides [2][]measured
+	for i, names := range [][]string{a, b} {
+		for _, name := range names {
+			namespace, short, ok := strings.Cut(name, "/")
+			if !ok {
+				return out, Invalid("write NAMESPACE/NAME", fmt.Errorf("%q is no run", name))
+			}
+			one := measured{}
+			if one.run, one.samples, err = m.read(ctx, namespace, short); err != nil {
+				return out, err
+			}
+			sides[i] = append(sides[i], one)
+		}
+	}
+	if len(sides[0]) == 0 || len(sides[1]) == 0 {
+		return out, Invalid("give a and b", fmt.Errorf("nothing to compare"))
+	}
+	out.Scope = "Each run is one look at its machine at its time: the test says whether the two runs differ by more than they vary within themselves, not whether another run of the same would. Compare several runs of each to know that."
+	if len(a) > 1 || len(b) > 1 {
+		out.Scope = "Every run counts as one value, so that what differs from run to run is in the spread."
+	}
+	both := pairUp(figuresOf(sides[0]), figuresOf(sides[1]))
+	single, tests := len(a) == 1 && len(b) == 1, 0
+	for _, f := range both {
+		if f.test(1, single).P != nil {
+			tests++
+		}
+	}
+	for _, f := range both {
+		out.Figures = append(out.Figures, f.test(tests, single))
+	}
+	out.Differs = conditions(sides[0], sides[1])
+	return out, nil
+}
+
+// comparable is one figure of a job on one side: of each run the value, and within the run the series of each pod or the
+// values that belong to pairs of pods.
+type comparable struct {
+	job, figure, unit string
+	runs              []float64   // one value of each run
+	series            [][]float64 // of the first run: one for each pod
+	pairs             []float64   // of the first run
+}
+
+type sideFigures map[string]*comparable
+
+// figuresOf are the figures of runs, by job and name.
+func figuresOf(runs []measured) sideFigures {
+	out := sideFigures{}
+	for i := range runs {
+		for _, f := range figuresOfRun(&runs[i]) {
+			key := f.job + "\x00" + f.figure
+			if out[key] == nil {
+				out[key] = f
+				continue
+			}
+			out[key].runs = append(out[key].runs, f.runs...)
+		}
+	}
+	for key, f := range out { // what a run lacks can not be told from what it did not use
+		if len(f.runs) != len(runs) {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+// sampled are the figures of samples that are compared: what a run used each second, or held.
+var sampled = []struct {
+	name, unit string
+	rate       bool
+	of         func(*client.ProbeUse) *float64
+}{
+	{"cores", "cores", true, func(u *client.ProbeUse) *float64 { return u.CPUSeconds }},
+	{"run queue wait", "seconds/s", true, func(u *client.ProbeUse) *float64 { return u.WaitSeconds }},
+	{"storage wait", "seconds/s", true, func(u *client.ProbeUse) *float64 { return u.IOWaitSeconds }},
+	{"resident memory", "bytes", false, func(u *client.ProbeUse) *float64 { return u.ResidentBytes }},
+	{"storage read", "bytes/s", true, func(u *client.ProbeUse) *float64 { return u.ReadBytes }},
+	{"storage written", "bytes/s", true, func(u *client.ProbeUse) *float64 { return u.WriteBytes }},
+	{"minor faults", "1/s", true, func(u *client.ProbeUse) *float64 { return u.MinorFaults }},
+	{"major faults", "1/s", true, func(u *client.ProbeUse) *float64 { return u.MajorFaults }},
+	{"voluntary switches", "1/s", true, func(u *client.ProbeUse) *float64 { return u.Voluntary }},
+	{"involuntary switches", "1/s", true, func(u *client.ProbeUse) *float64 { return u.Involuntary }},
+	{"threads", "", false, func(u *client.ProbeUse) *float64 { return u.Threads }},
+}
+
+func figuresOfRun(r *measured) (out []*comparable) {
+	jobs := map[string][]int{}
+	for i, p := range r.run.Pods {
+		jobs[p.Job] = append(jobs[p.Job], i)
+	}
+	for _, job := range slices.Sorted(maps.Keys(jobs)) {
+		out = append(out, r.ofJob(job, jobs[job])...)
+	}
+	return out
+}
+
+// ofJob are the figures of the pods of one job.
+func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
+	for _, s := range sampled {
+		c := &comparable{job: job, figure: s.name, unit: s.unit}
+		for _, i := range pods {
+			if values := seriesOf(r.samples.Pods[i].Samples, s.rate, s.of); len(values) > 0 {
+				c.series = append(c.series, values)
+			}
+		}
+		if len(c.series) == len(pods) {
+			c.runs = []float64{meanOfMeans(c.series)}
+			out = append(out, c)
+		}
+	}
+	wall, cpu := []float64{}, []float64{}
+	reported := map[string]*comparable{}
+	for _, i := range pods {
+		p := &r.run.Pods[i]
+		if p.Started != nil && p.Finished != nil {
+			wall = append(wall, p.Finished.Sub(*p.Started).Seconds())
+		}
+		if p.Total.CPUSeconds != nil {
+			cpu = append(cpu, *p.Total.CPUSeconds)
+		}
+		for _, f := range p.Reported {
+			c := reported[f.Name]
+			if c == nil {
+				c = &comparable{job: job, figure: f.Name, unit: f.Unit}
+				reported[f.Name] = c
+			}
+			c.series = append(c.series, f.Values)
+		}
+		out = append(out, resultFigures(job, p.Result)...)
+	}
+	for _, one := range []struct {
+		name   string
+		values []float64
+	}{{"wall time", wall}, {"CPU time", cpu}} {
+		if len(one.values) == len(pods) {
+			out = append(out, &comparable{job: job, figure: one.name, unit: "seconds", runs: []float64{meanOf(one.values)}})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(reported)) {
+		c := reported[name]
+		c.runs = []float64{meanOfMeans(c.series)}
+		out = append(out, c)
+	}
+	return out
+}
+
+// resultFigures are those of a probe of ours; those of pairs of pods are in the order of the pods.
+func resultFigures(job string, r *client.ProbeResult) (out []*comparable) {
+	if r == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
+		if name != "message_bytes" { // was asked for
+			out = append(out, &comparable{job: job, figure: name, runs: []float64{r.Figures[name]}})
+		}
+	}
+	for _, f := range []struct {
+		name, unit string
+		of         func(client.ProbePair) float64
+	}{
+		{"round trip, median", "seconds", func(p client.ProbePair) float64 { return p.MedianSeconds }},
+		{"round trip, 99th percentile", "seconds", func(p client.ProbePair) float64 { return p.P99Seconds }},
+		{"throughput", "bytes/s", func(p client.ProbePair) float64 { return p.BytesPerSecond }},
+	} {
+		c := &comparable{job: job, figure: f.name, unit: f.unit}
+		for _, p := range r.Pairs {
+			if p.Error != "" {
+				c = nil
+				break
+			}
+			c.pairs = append(c.pairs, f.of(p))
+		}
+		if c != nil && len(c.pairs) > 0 {
+			c.runs = []float64{meanOf(c.pairs)}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// seriesOf are the values of a figure in samples: of counters each second. None if a sample lacks it.
+func seriesOf(samples []client.ProbeSample, rate bool, of func(*client.ProbeUse) *float64) (out []float64) {
+	for i := range samples {
+		v := of(&samples[i].Total)
+		if v == nil {
+			return nil
+		}
+		x := *v
+		if rate {
+			x /= samples[i].To.Sub(samples[i].From).Seconds()
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func meanOf(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+func meanOfMeans(x [][]float64) float64 {
+	means := make([]float64, len(x))
+	for i := range x {
+		means[i] = meanOf(x[i])
+	}
+	return meanOf(means)
+}
+
+type pairOfSides struct{ a, b *comparable }
+
+// pairUp are the figures that both sides have and that are not nothing on both, in order.
+func pairUp(a, b sideFigures) (out []pairOfSides) {
+	for _, key := range slices.Sorted(maps.Keys(a)) {
+		if b[key] == nil || allZero(a[key].runs) && allZero(b[key].runs) {
+			continue
+		}
+		out = append(out, pairOfSides{a[key], b[key]})
+	}
+	return out
+}
+
+func allZero(x []float64) bool {
+	return !slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
+}
+
+// test holds b against a. Within two single runs their samples are tested, else one value of each run.
+func (f pairOfSides) test(figures int, single bool) client.MetricRunDifference {
+	var r compare.Result
+	d := client.MetricRunDifference{Job: f.a.job, Figure: f.a.figure, Unit: f.a.unit, NA: len(f.a.runs), NB: len(f.b.runs)}
+	switch {
+	case single && len(f.a.series) > 0 && len(f.b.series) > 0:
+		r = compare.Series(f.a.series, f.b.series, alpha, figures)
+		d.NA, d.NB = lengths(f.a.series), lengths(f.b.series)
+	case single && len(f.a.pairs) > 0 && len(f.a.pairs) == len(f.b.pairs):
+		r = compare.Pairs(f.a.pairs, f.b.pairs, alpha, figures)
+		d.NA, d.NB = len(f.a.pairs), len(f.b.pairs)
+	default:
+		r = compare.Runs(f.a.runs, f.b.runs, alpha, figures)
+	}
+	d.A, d.B, d.Difference, d.Test, d.Verdict, d.Why, d.Effective = r.A, r.B, r.B-r.A, r.Test, r.Verdict, r.Why, r.Effective
+	if math.IsInf(d.Effective, 0) || math.IsNaN(d.Effective) {
+		d.Effective = 0
+	}
+	if r.A != 0 {
+		ratio := (r.B - r.A) / r.A
+		d.Ratio = &ratio
+	}
+	for _, v := range []struct {
+		to **float64
+		v  float64
+	}{{&d.Low, r.Low}, {&d.High, r.High}, {&d.P, r.P}} {
+		if !math.IsNaN(v.v) && !math.IsInf(v.v, 0) {
+			*v.to = &v.v
+		}
+	}
+	return d
+}
+
+func lengths(x [][]float64) (n int) {
+	for _, s := range x {
+		n += len(s)
+	}
+	return n
+}
+
+// conditions are those in which the sides are not the same.
+func conditions(a, b []measured) []client.MetricRunCondition {
+	out := []client.MetricRunCondition{}
+	x, y := conditionsOf(a), conditionsOf(b)
+	keys := slices.SortedFunc(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
+	for key := range y {
+		if _, ok := x[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		if p, q := words(x[key]), words(y[key]); p != q {
+			out = append(out, client.MetricRunCondition{Job: key[0], What: key[1], A: p, B: q})
+		}
+	}
+	return out
+}
+
+func words(set map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }
+
+// conditionsOf are the words for each job and condition.
+func conditionsOf(runs []measured) map[[2]string]map[string]bool {
+	out := map[[2]string]map[string]bool{}
+	put := func(job, what, value string) {
+		if value == "" {
+			return
+		}
+		key := [2]string{job, what}
+		if out[key] == nil {
+			out[key] = map[string]bool{}
+		}
+		out[key][value] = true
+	}
+	for i := range runs {
+		for _, m := range runs[i].run.Metrics {
+			put(m.Job, "metric", m.Name)
+			put(m.Job, "attach", m.Attach)
+			for name, value := range m.Options {
+				put(m.Job, "option "+name, value)
+			}
+		}
+		for _, p := range runs[i].run.Pods {
+			put(p.Job, "node", p.Node)
+			put(p.Job, "kernel", p.Kernel)
+			for name, value := range p.Images {
+				put(p.Job, "image of "+name, value)
+			}
+			for name, value := range p.Resources {
+				put(p.Job, name, value)
+			}
+			if p.Incomplete != "" {
+				put(p.Job, "incomplete", p.Incomplete)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// MetricRun is one run of a MetricSet. It belongs to a namespace and is no view of the series: dropping the
+// catalogue leaves it. What the documents say is no matter of the store.
+type MetricRun struct {
+	Namespace, Name string // its key
+	Site, Set       string
+	Outcome         string
+	Started         time.Time
+	Finished        time.Time // zero while it runs
+	Samples         int64     // of all pods; read, and not written
+	Document        []byte
+}
+
+// MetricRunPod is one pod of a run.
+type MetricRunPod struct {
+	UID      string
+	Samples  int64 // number of the last that is kept
+	Document []byte
+}
+
+// MetricRunSample is what was used between two readings, to the microsecond.
+type MetricRunSample struct {
+	Pod      string // UID
+	Seq      int64
+	From, To time.Time
+	Document []byte
+}
+
+// MetricRunFilter selects runs. Zero fields select everything.
+type MetricRunFilter struct {
+	Namespaces, Sets, Sites, Names []string
+	Since, Until                   time.Time // started at or after Since, before Until
+	Limit, Offset                  int       // Limit 0 is unlimited
+}
+
+// MetricRuns keeps the runs of MetricSets. It is safe for concurrent use.
+type MetricRuns interface {
+	// PutMetricRun writes a run and pods of it, each replacing what was there, and adds samples; all of it
+	// or nothing. A sample that is there already stays. A pod that has more samples there than the one
+	// that is written stays, too: it is newer.
+	PutMetricRun(ctx context.Context, r MetricRun, pods []MetricRunPod, samples []MetricRunSample) error
+	// MetricRuns returns what the filter selects, the latest start first, and how many there are without limit.
+	MetricRuns(ctx context.Context, f MetricRunFilter) ([]MetricRun, int, error)
+	// MetricRunPods returns the pods of a run, by UID.
+	MetricRunPods(ctx context.Context, namespace, name string) ([]MetricRunPod, error)
+	// MetricRunSamples returns the samples of a run, by pod and number.
+	MetricRunSamples(ctx context.Context, namespace, name string) ([]MetricRunSample, error)
+	// TrimMetricRuns removes the runs that started before a time, and returns how many.
+	TrimMetricRuns(ctx context.Context, before time.Time) (int, error)
+}
