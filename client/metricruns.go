@@ -93,8 +93,8 @@ type MetricRunList struct {
 // MetricRunFilter selects runs. Zero fields select everything.
 type MetricRunFilter struct {
 	Namespaces, Names, Sets, Sites []string
-	Since, Until            time.Time // started in this interval
-	Limit, Offset           int
+	Since, Until                   time.Time // started in this interval
+	Limit, Offset                  int
 }
 
 // MetricRunUpdate is what is to be kept of a run. Each may be sent again: what is there already is not kept

@@ -85,7 +85,7 @@ func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // RunURL is where a server shows a run.
 func RunURL(base string, key types.NamespacedName) string {
-	return strings.TrimRight(base, "/") + "/run?" + url.Values{"namespace": {key.Namespace}, "name": {key.Name}}.Encode()
+	return strings.TrimRight(base, "/") + "/api/reckon/v1/runs/" + url.PathEscape(key.Namespace) + "/" + url.PathEscape(key.Name)
 }
 
 func (s *Server) keep(ctx context.Context, key types.NamespacedName, u reckon.MetricRunUpdate) (reckon.MetricRunKept, error) {
