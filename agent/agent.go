@@ -160,6 +160,7 @@ type Agent struct {
 	sharing  sharing
 	own      owning
 	views    []compat.View
+	rates    podRates
 	stored   storedViews
 	known    map[uint64]*membership
 	leaders  map[int32]*leader
@@ -222,6 +223,8 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 			if next = next.Add(a.config.Export); next.Before(now) {
 				next = now.Add(a.config.Export)
 			}
+		} else if n > 0 {
+			a.sendFast(ctx, sinks, failing)
 		}
 		if !a.wait(ctx, ticker.C) {
 			return a.last(sinks, failing)
@@ -307,8 +310,12 @@ func (a *Agent) passed() time.Time {
 }
 
 func (a *Agent) send(ctx context.Context, sinks []Sink, failing []bool) {
+	a.sendBatch(ctx, &a.batch, sinks, failing)
+}
+
+func (a *Agent) sendBatch(ctx context.Context, b *metric.Batch, sinks []Sink, failing []bool) {
 	for i, sink := range sinks {
-		err := sink(ctx, &a.batch)
+		err := sink(ctx, b)
 		switch {
 		case err != nil:
 			a.self.exportErrors++

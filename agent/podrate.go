@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"reckon/internal/kubelet"
+	"reckon/metric"
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// rateAnnotation of a pod asks for its figures more often than everything is exported, such as 1s.
+const rateAnnotation = "reckon/rate"
+
+const (
+	// fastestRate is the shortest time between two exports of a pod, and maxFastPods how many pods of a node may have one:
+	// others must not pay for them.
+	fastestRate = time.Second
+	maxFastPods = 20
+)
+
+// podRates are the pods that are exported more often than everything.
+type podRates struct {
+	pods  map[string]*podRate // by reported UID
+	batch metric.Batch
+	left  int // pods that asked and are too many
+	told  bool
+}
+
+type podRate struct {
+	every time.Duration
+	next  time.Time
+	seen  bool
+}
+
+// rateOf is how often a pod asks to be exported; 0 for as often as the others, or for a wish that can not be read.
+func rateOf(p *kubelet.Pod, export time.Duration) time.Duration {
+	text := p.Annotations[rateAnnotation]
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0
+	}
+	if d = max(d, fastestRate); d >= export {
+		return 0
+	}
+	return d
+}
+
+// update follows the list of pods. Who was there first goes on when there are too many.
+func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Time) {
+	for _, x := range r.pods {
+		x.seen = false
+	}
+	var asking []*kubelet.Pod
+	for _, p := range pods {
+		d := rateOf(p, export)
+		if d == 0 || p.Phase == "Succeeded" || p.Phase == "Failed" {
+			continue
+		}
+		if x := r.pods[p.ReportedUID]; x != nil {
+			x.every, x.seen = d, true
+		} else {
+			asking = append(asking, p)
+		}
+	}
+	for uid, x := range r.pods {
+		if !x.seen {
+			delete(r.pods, uid)
+		}
+	}
+	r.left = 0
+	for _, p := range asking {
+		if len(r.pods) >= maxFastPods {
+			r.left++
+			continue
+		}
+		if r.pods == nil {
+			r.pods = map[string]*podRate{}
+		}
+		r.pods[p.ReportedUID] = &podRate{every: rateOf(p, export), next: now, seen: true}
+	}
+}
+
+// due are the pods whose time has come; the next time of each stays on its grid.
+func (r *podRates) due(now time.Time) map[string]bool {
+	var out map[string]bool
+	for uid, x := range r.pods {
+		if now.Before(x.next) {
+			continue
+		}
+		if x.next = x.next.Add(x.every); !x.next.After(now) {
+			x.next = now.Add(x.every)
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		out[uid] = true
+	}
+	return out
+}
+
+// sendFast exports the pods that ask to be exported more often than everything.
+func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
+	if a.pods == nil {
+		return
+	}
+	r, now := &a.rates, a.now()
+	r.update(a.pods.List(), a.config.Export, now)
+	a.noteRates()
+	due := r.due(now)
+	if len(due) == 0 {
+		return
+	}
+	r.batch.Reset(now)
+	a.ledger.ExportFast(&r.batch, func(f *workload.ContainerFacts) bool { return due[f.UID] })
+	if len(r.batch.Samples) > 0 {
+		a.sendBatch(ctx, &r.batch, sinks, failing)
+	}
+}
+
+// noteRates says when pods ask in vain.
+func (a *Agent) noteRates() {
+	r := &a.rates
+	if r.left == 0 && !r.told {
+		return
+	}
+	r.told = true
+	var err error
+	if r.left > 0 {
+		err = sensor.Unavailable(fmt.Sprintf("%d pods ask by %s to be exported faster, beyond the %d of a node", r.left, rateAnnotation, maxFastPods), "measure fewer at once on a node, or with a sidecar", nil)
+	}
+	a.report("pod-rate", err)
+}
