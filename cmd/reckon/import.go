@@ -28,7 +28,7 @@ import (
 func newImport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take what sonar, sacct or Waggle wrote as history",
+		Short: "Take what sonar, sacct, Waggle or the metrics-operator wrote as history",
 		Long: `import takes what other programs have written about the past, so that jobs, job, usage
 and everything else answer about it too. What is imported stays, whatever the retention.
 
@@ -40,7 +40,7 @@ Engine and LSF is not read.`,
   sacct -aP -S 2023-01-01 -o ALL > jobs.txt; reckon import sacct jobs.txt`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newImportSonar(g), newImportSacct(g), newImportWaggle(g))
+	cmd.AddCommand(newImportSonar(g), newImportSacct(g), newImportWaggle(g), newImportMetricSet(g))
 	return cmd
 }
 

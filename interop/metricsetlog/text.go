@@ -1,0 +1,286 @@
+package metricsetlog
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+func number(s string) (float64, bool) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	return v, err == nil
+}
+
+// osu reads the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command, comments of
+// which the last names the columns, and rows. `time` may stand around it.
+func osu(lines []string, f *figures) (bad []string) {
+	name, columns := "osu", []string(nil)
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+		case strings.Contains(line, "osu_") && !strings.HasPrefix(line, "#"):
+			for _, word := range strings.Fields(line) {
+				if i := strings.LastIndex(word, "/"); strings.HasPrefix(word[i+1:], "osu_") {
+					name, columns = word[i+1:], nil
+				}
+			}
+		case strings.HasPrefix(line, "#"):
+			columns = osuColumns(strings.TrimPrefix(line, "#"))
+		case strings.Contains(line, "(us)"):
+			columns = osuColumns(line)
+		case strings.HasPrefix(line, "real\t"), strings.HasPrefix(line, "user\t"), strings.HasPrefix(line, "sys\t"):
+			word, text, _ := strings.Cut(line, "\t")
+			if v, ok := bashTime(text); ok {
+				f.add(name+" "+word, "seconds", v)
+			}
+		case strings.HasPrefix(line, "nprocs:"):
+			osuInit(name, line, f)
+		default:
+			osuRow(name, columns, strings.Fields(line), f)
+		}
+	}
+	return bad
+}
+
+// osuColumns are names with their units in brackets.
+func osuColumns(line string) (out []string) {
+	for _, part := range regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(line), -1) {
+		if part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// osuRow is a row of a table: a size in bytes comes first in most.
+func osuRow(name string, columns, words []string, f *figures) {
+	prefix, first := name, 0
+	if len(columns) > 0 && strings.EqualFold(columns[0], "Size") && len(words) > 1 {
+		if _, ok := number(words[0]); !ok {
+			return
+		}
+		prefix, first = name+" "+words[0]+" bytes", 1
+	}
+	for i := first; i < len(words); i++ {
+		v, ok := number(words[i])
+		if !ok {
+			return // text
+		}
+		column, unit, scale := "", "count", 1.0
+		if i < len(columns) {
+			column, unit, scale = osuUnit(columns[i])
+		} else if strings.HasSuffix(name, "_latency") || strings.HasSuffix(name, "_lat") {
+			unit, scale = "seconds", 1e-6
+		}
+		f.add(strings.TrimSpace(prefix+" "+column), unit, v*scale)
+	}
+}
+
+// osuUnit takes the unit off the name of a column. What is the only one needs no name.
+func osuUnit(column string) (name, unit string, scale float64) {
+	name, rest, _ := strings.Cut(column, "(")
+	name = strings.TrimSpace(name)
+	switch {
+	case strings.HasPrefix(rest, "us"):
+		unit, scale = "seconds", 1e-6
+	case strings.HasPrefix(rest, "MB/s") || name == "MB/s":
+		unit, scale = "bytes_per_second", 1e6
+	case strings.HasPrefix(rest, "%"):
+		unit, scale = "ratio", 0.01
+	case strings.HasPrefix(name, "Messages/s"):
+		unit, scale = "per_second", 1
+	default:
+		unit, scale = "count", 1
+	}
+	if name == "Latency" || name == "Bandwidth" || name == "Avg Latency" {
+		name = ""
+	}
+	return name, unit, scale
+}
+
+// osuInit reads "nprocs: 2, min: 143 ms, max: ...".
+func osuInit(name, line string, f *figures) {
+	for _, part := range strings.Split(line, ",") {
+		key, text, _ := strings.Cut(part, ":")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		v, ok := number(words[0])
+		if !ok {
+			continue
+		}
+		unit := "count"
+		if len(words) > 1 && words[1] == "ms" {
+			unit, v = "seconds", v/1000
+		}
+		f.add(name+" "+strings.TrimSpace(key), unit, v)
+	}
+}
+
+// bashTime reads 0m1.234s.
+func bashTime(text string) (float64, bool) {
+	minutes, seconds, ok := strings.Cut(strings.TrimSuffix(strings.TrimSpace(text), "s"), "m")
+	m, ok1 := number(minutes)
+	s, ok2 := number(seconds)
+	return 60*m + s, ok && ok1 && ok2
+}
+
+var netmarkTrip = regexp.MustCompile(`^RTT between rank (\d+) and rank (\d+) is ([0-9.]+) micro-seconds`)
+
+// netmark reads every round trip that was printed, and the matrix of RTT.csv, microseconds.
+func netmark(lines []string, f *figures) (bad []string) {
+	matrix, row := false, 0
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "NETMARK RTT.CSV START":
+			matrix, row = true, 0
+		case line == "NETMARK RTT.CSV END":
+			matrix = false
+		case matrix && line != "":
+			for i, cell := range strings.Split(strings.TrimSuffix(line, ","), ",") {
+				v, ok := number(cell)
+				switch {
+				case !ok:
+					bad = append(bad, fmt.Sprintf("row %d of RTT.csv is no row of numbers", row))
+				case i != row:
+					f.add(fmt.Sprintf("RTT.csv rank %d to rank %d", row, i), "seconds", v*1e-6)
+				}
+			}
+			row++
+		default:
+			if m := netmarkTrip.FindStringSubmatch(line); m != nil {
+				if v, ok := number(m[3]); ok {
+					f.add("round trip rank "+m[1]+" to rank "+m[2], "seconds", v*1e-6)
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// A rule reads one line of a text: the groups of the expression are values of the names, in the units.
+type rule struct {
+	expr  *regexp.Regexp
+	names []string
+	units []string
+	scale []float64
+}
+
+func lammpsRules() []rule {
+	const n = `([0-9.eE+-]+)`
+	one := func(expr, name, unit string, scale float64) rule {
+		return rule{regexp.MustCompile(strings.ReplaceAll(expr, "<n>", n)), []string{name}, []string{unit}, []float64{scale}}
+	}
+	three := func(expr string, names, units []string, scale float64) rule {
+		return rule{regexp.MustCompile(strings.ReplaceAll(expr, "<n>", n)), names, units, []float64{scale, scale, scale}}
+	}
+	return []rule{
+		one(`^Loop time of <n> on`, "loop time", "seconds", 1), one(` on <n> procs for`, "procs", "count", 1), one(` for <n> steps with`, "steps", "count", 1), one(` steps with <n> atoms`, "atoms", "count", 1),
+		three(`^Performance: <n> ns/day, <n> hours/ns, <n> timesteps/s`, []string{"ns/day", "hours/ns", "timesteps/s"}, []string{"count", "count", "per_second"}, 1),
+		one(`^<n>% CPU use with`, "CPU use", "ratio", 0.01), one(`CPU use with <n> MPI tasks`, "MPI tasks", "count", 1), one(`x <n> OpenMP threads`, "OpenMP threads", "count", 1),
+		three(`^Per MPI rank memory allocation \(min/avg/max\) = <n> \| <n> \| <n> Mbytes`, []string{"memory of a rank, min", "memory of a rank, mean", "memory of a rank, max"}, []string{"bytes", "bytes", "bytes"}, 1<<20),
+		one(`bounding box extra memory = <n> MB`, "bounding box extra memory", "bytes", 1<<20),
+		one(`read_data CPU = <n> seconds`, "read_data CPU", "seconds", 1), one(`replicate CPU = <n> seconds`, "replicate CPU", "seconds", 1),
+		three(`^Nlocal:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Nlocal ave", "Nlocal max", "Nlocal min"}, []string{"count", "count", "count"}, 1),
+		three(`^Nghost:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Nghost ave", "Nghost max", "Nghost min"}, []string{"count", "count", "count"}, 1),
+		three(`^Neighs:\s+<n> ave\s+<n> max\s+<n> min`, []string{"Neighs ave", "Neighs max", "Neighs min"}, []string{"count", "count", "count"}, 1),
+		one(`^Total # of neighbors = <n>`, "neighbors", "count", 1), one(`^Ave neighs/atom = <n>`, "neighbors of an atom", "count", 1), one(`^Neighbor list builds = <n>`, "neighbor list builds", "count", 1),
+		three(`^Total wall time: <n>:<n>:<n>`, []string{"total wall time hours", "total wall time minutes", "total wall time seconds"}, []string{"count", "count", "count"}, 1),
+		one(`^\s*Time step\s+: <n>`, "time step", "count", 1),
+	}
+}
+
+// lammps reads the log of LAMMPS (https://docs.lammps.org/Run_output.html).
+func lammps(lines []string, f *figures) (bad []string) {
+	var columns []string
+	sections := false
+	rules := lammpsRules()
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 1 && fields[0] == "Step":
+			columns = fields
+			continue
+		case strings.HasPrefix(line, "Section |"):
+			sections = true
+			continue
+		case sections && strings.Count(line, "|") == 5:
+			lammpsSection(line, f)
+			continue
+		case sections && strings.TrimSpace(line) == "":
+			sections = false
+		}
+		if columns != nil && len(fields) == len(columns) {
+			row := make([]float64, len(fields))
+			ok := true
+			for i := range fields {
+				var one bool
+				row[i], one = number(fields[i])
+				ok = ok && one
+			}
+			if ok {
+				for i := 1; i < len(columns); i++ {
+					f.add("thermo "+columns[i], "count", row[i])
+				}
+				continue
+			}
+			columns = nil
+		}
+		f.apply(rules, line)
+	}
+	f.joinWallTime()
+	return bad
+}
+
+// apply adds what the rules find in a line.
+func (f *figures) apply(rules []rule, line string) {
+	for _, r := range rules {
+		m := r.expr.FindStringSubmatch(line)
+		for i := range r.names {
+			if i+1 < len(m) {
+				if v, ok := number(m[i+1]); ok {
+					f.add(r.names[i], r.units[i], v*r.scale[i])
+				}
+			}
+		}
+	}
+}
+
+// joinWallTime makes seconds of hours, minutes and seconds.
+func (f *figures) joinWallTime() {
+	h, ok := f.at["total wall time hours"]
+	if !ok {
+		return
+	}
+	m, s := f.at["total wall time minutes"], f.at["total wall time seconds"]
+	seconds := &f.list[s]
+	for i := range seconds.Values {
+		seconds.Values[i] += 3600*f.list[h].Values[i] + 60*f.list[m].Values[i]
+	}
+	seconds.Name, seconds.Unit = "total wall time", "seconds"
+	f.list = append(f.list[:h], f.list[s:]...)
+	for name := range f.at {
+		delete(f.at, name)
+	}
+	for i := range f.list {
+		f.at[f.list[i].Name] = i
+	}
+}
+
+// lammpsSection reads a row of the breakdown of times.
+func lammpsSection(line string, f *figures) {
+	cells := strings.Split(line, "|")
+	name := strings.TrimSpace(cells[0])
+	for i, column := range []string{"min", "mean", "max"} {
+		if v, ok := number(cells[i+1]); ok {
+			f.add("time of "+name+", "+column, "seconds", v)
+		}
+	}
+	if v, ok := number(cells[5]); ok {
+		f.add("time of "+name+", share", "ratio", v/100)
+	}
+}
