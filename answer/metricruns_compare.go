@@ -69,27 +69,28 @@ type comparable struct {
 	pairs             []float64   // of the first run
 }
 
-type sideFigures map[string]*comparable
-
-// figuresOf are the figures of runs, by job and name.
-func figuresOf(runs []measured) sideFigures {
-	out := sideFigures{}
+// figuresOf are the figures that all of some runs have, in the order in which they come. What one of them lacks can not be
+// told from what it did not use.
+func figuresOf(runs []measured) (out []*comparable) {
 	for i := range runs {
 		for _, f := range figuresOfRun(&runs[i]) {
-			key := f.job + "\x00" + f.figure
-			if out[key] == nil {
-				out[key] = f
-				continue
+			if was := f.among(out); was != nil {
+				was.runs = append(was.runs, f.runs...)
+			} else {
+				out = append(out, f)
 			}
-			out[key].runs = append(out[key].runs, f.runs...)
 		}
 	}
-	for key, f := range out { // what a run lacks can not be told from what it did not use
-		if len(f.runs) != len(runs) {
-			delete(out, key)
-		}
+	return slices.DeleteFunc(out, func(f *comparable) bool { return len(f.runs) != len(runs) })
+}
+
+// among is the figure of the same job and name in a list, or nil.
+func (f *comparable) among(list []*comparable) *comparable {
+	i := slices.IndexFunc(list, func(o *comparable) bool { return o.job == f.job && o.figure == f.figure })
+	if i < 0 {
+		return nil
 	}
-	return out
+	return list[i]
 }
 
 // sampled are the figures of samples that are compared: what a run used each second, or held.
@@ -137,7 +138,7 @@ func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
 		}
 	}
 	wall, cpu := []float64{}, []float64{}
-	reported := map[string]*comparable{}
+	reported, names := map[string]*comparable{}, []string(nil)
 	for _, i := range pods {
 		p := &r.run.Pods[i]
 		if p.Started != nil && p.Finished != nil {
@@ -150,7 +151,7 @@ func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
 			c := reported[f.Name]
 			if c == nil {
 				c = &comparable{job: job, figure: f.Name, unit: f.Unit}
-				reported[f.Name] = c
+				reported[f.Name], names = c, append(names, f.Name)
 			}
 			c.series = append(c.series, f.Values)
 		}
@@ -164,7 +165,7 @@ func (r *measured) ofJob(job string, pods []int) (out []*comparable) {
 			out = append(out, &comparable{job: job, figure: one.name, unit: "seconds", runs: []float64{meanOf(one.values)}})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(reported)) {
+	for _, name := range names {
 		c := reported[name]
 		c.runs = []float64{meanOfMeans(c.series)}
 		out = append(out, c)
@@ -241,12 +242,11 @@ func meanOfMeans(x [][]float64) float64 {
 type pairOfSides struct{ a, b *comparable }
 
 // pairUp are the figures that both sides have and that are not nothing on both, in order.
-func pairUp(a, b sideFigures) (out []pairOfSides) {
-	for _, key := range slices.Sorted(maps.Keys(a)) {
-		if b[key] == nil || allZero(a[key].runs) && allZero(b[key].runs) {
-			continue
+func pairUp(a, b []*comparable) (out []pairOfSides) {
+	for _, f := range a {
+		if g := f.among(b); g != nil && !(allZero(f.runs) && allZero(g.runs)) {
+			out = append(out, pairOfSides{f, g})
 		}
-		out = append(out, pairOfSides{a[key], b[key]})
 	}
 	return out
 }
