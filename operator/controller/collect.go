@@ -295,6 +295,18 @@ func (c *Collector) of(set types.NamespacedName) (out []*reading) {
 	return out
 }
 
+// Reads reports whether probes of a set are being read.
+func (c *Collector) Reads(set types.NamespacedName) bool {
+	for _, r := range c.of(set) {
+		select {
+		case <-r.done:
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 // Trouble says what keeps a probe of a set from being read.
 func (c *Collector) Trouble(ms *v1alpha2.MetricSet) string {
 	for _, r := range c.of(types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}) {

@@ -36,8 +36,20 @@ const annotationHash = "metrics.reckon/spec"
 const (
 	retryMissing = 10 * time.Second // a volume that is not there yet
 	lookRunning  = 10 * time.Second // numbers of samples
+	lookQuiet    = 5 * time.Minute  // nothing is read of it: its pods announce themselves
 	slowStart    = 20 * time.Second // pods that are not there yet are worth a word
 )
+
+// indexSet is the index of pods by the set that they belong to.
+const indexSet = "metricset"
+
+// setsOfPod is the index of a pod under indexSet.
+func setsOfPod(o client.Object) []string {
+	if name := o.GetLabels()[jobs.LabelSet]; name != "" && o.GetLabels()[jobs.LabelManaged] == jobs.Manager {
+		return []string{name}
+	}
+	return nil
+}
 
 // Reconciler brings MetricSets to what they ask for. It is safe for concurrent use.
 type Reconciler struct {
@@ -57,6 +69,9 @@ type Reconciler struct {
 
 // Setup registers the reconciler.
 func (r *Reconciler) Setup(mgr ctrl.Manager, workers int) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &core.Pod{}, indexSet, setsOfPod); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha2.MetricSet{}).
 		Owns(&jobset.JobSet{}).
@@ -153,7 +168,17 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	if err := s.ephemeral(ctx); err != nil {
 		return 0, err
 	}
-	return lookRunning, s.follow(ctx)
+	err := s.follow(ctx)
+	return s.next(), err
+}
+
+// next is when to look again at the latest.
+func (s *state) next() time.Duration {
+	started := s.ms.CreationTimestamp.Time
+	if s.away != "" || len(s.ms.Status.Pods) == 0 && s.now.Sub(started) < 2*slowStart || s.Collect.Reads(types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}) || s.ephemeralMetric() != nil {
+		return lookRunning
+	}
+	return lookQuiet
 }
 
 // hashOf is the hash of a specification after conversion, so that an old file and what it became are one.

@@ -93,7 +93,7 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		}
 	}
 	c := &cluster{t: t, probe: &probe{start: time.Now().Truncate(time.Microsecond)}}
-	c.client = fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(&v1alpha2.MetricSet{}, &jobset.JobSet{}, &core.Pod{}).WithObjects(objects...).Build()
+	c.client = fake.NewClientBuilder().WithScheme(s).WithIndex(&core.Pod{}, indexSet, setsOfPod).WithStatusSubresource(&v1alpha2.MetricSet{}, &jobset.JobSet{}, &core.Pod{}).WithObjects(objects...).Build()
 	c.server = httptest.NewServer(c.probe)
 	t.Cleanup(c.server.Close)
 	c.operator()

@@ -21,7 +21,7 @@ import (
 // follow reads the pods and the JobSet of a set into its status, and has their probes read.
 func (s *state) follow(ctx context.Context) error {
 	var pods core.PodList
-	if err := s.Client.List(ctx, &pods, client.InNamespace(s.ms.Namespace), client.MatchingLabels{jobs.LabelSet: s.ms.Name, jobs.LabelManaged: jobs.Manager}); err != nil {
+	if err := s.Client.List(ctx, &pods, client.InNamespace(s.ms.Namespace), client.MatchingFields{indexSet: s.ms.Name}); err != nil {
 		return err
 	}
 	js, err := s.jobSet(ctx)
