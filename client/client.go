@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ type Client struct {
 	http      *http.Client
 	userAgent string
 	token     string
+	socket    string // path of a Unix socket; empty for none
 }
 
 // Option changes a [Client] as it is made.
@@ -42,15 +44,35 @@ func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s }
 // WithToken sends a token with every request to the server, and nowhere else.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
+// Sockets are where servers of this machine listen for the API unless told otherwise: one that root runs,
+// or else one of the user, whose directory for such is given (XDG_RUNTIME_DIR; empty for none).
+func Sockets(runtimeDir string) []string {
+	out := []string{"/run/reckon/api.sock"}
+	if runtimeDir != "" {
+		out = append([]string{filepath.Join(runtimeDir, "reckon", "api.sock")}, out...)
+	}
+	return out
+}
+
 // New returns a client of the server at the given address; empty means
-// [DefaultServer]. An address may leave out the scheme (http) and the port (9870);
+// [DefaultServer]. unix:PATH is a Unix socket of this machine. An address may leave out the scheme (http) and the port (9870);
 // a path in front of the API, as behind a proxy, is kept. Nothing is sent yet.
 func New(server string, opts ...Option) (*Client, error) {
+	path, socket := strings.CutPrefix(strings.TrimSpace(server), "unix:")
+	if socket {
+		server = "http://localhost"
+	}
 	base, err := normalise(server)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{base: base, http: &http.Client{}, userAgent: "reckon"}
+	if socket {
+		c.socket = path
+		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}}
+	}
 	for _, o := range opts {
 		o(c)
 	}
@@ -58,7 +80,12 @@ func New(server string, opts ...Option) (*Client, error) {
 }
 
 // Server is the address in full, without a password.
-func (c *Client) Server() string { return c.base.Redacted() }
+func (c *Client) Server() string {
+	if c.socket != "" {
+		return "unix:" + c.socket
+	}
+	return c.base.Redacted()
+}
 
 func normalise(server string) (*url.URL, error) {
 	text := strings.TrimSpace(server)
@@ -228,6 +255,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	const do = "start one with `reckon up`, or name one with --server or RECKON_SERVER"
 	var dns *net.DNSError
 	switch {
+	case c.socket != "" && errors.Is(err, syscall.ENOENT):
+		return &UnreachableError{c.Server(), "there is no such socket", do, err}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &UnreachableError{c.Server(), "connection refused", do, err}
 	case errors.As(err, &dns):

@@ -36,6 +36,8 @@ type Access struct {
 	// TrustLoopback lets everybody on this machine in as admin while there are no users, as
 	// releases before did; without it the kernel says who asks.
 	TrustLoopback bool
+	// Socket is the flag of the Unix socket of the API: a path, auto or none (Config.APISocket).
+	Socket string
 	// Limits is a file that bounds what senders, sites and viewers take (limits.Config);
 	// empty is for the defaults.
 	Limits string

@@ -43,8 +43,12 @@ import (
 // Config says what the server is made of.
 type Config struct {
 	Listen string // address of HTTP
-	Data   string // directory of everything that is kept
-	Site   string // external label of all that this server's own agent measures
+	// APISocket is the path of a Unix socket on which the API answers each user of this machine as the
+	// kernel names them; empty for none. Where it is not wanted, one that can not be made is left out.
+	APISocket       string
+	APISocketWanted bool
+	Data            string // directory of everything that is kept
+	Site            string // external label of all that this server's own agent measures
 
 	Retention  time.Duration // for how long series are kept
 	MaxBytes   int64         // and how much of them, 0 for no bound
@@ -106,7 +110,8 @@ type Server struct {
 	config Config
 	log    *slog.Logger
 	ln     net.Listener
-	tls    bool // as the web configuration had it at the start
+	local  net.Listener // the Unix socket of the API; nil for none
+	tls    bool         // as the web configuration had it at the start
 	// series is the store of series as it is queried; samples is the same without the hours
 	// of the hourly store, which is nil where none are kept.
 	series, samples store.Series
@@ -177,6 +182,9 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		s.shareSenders(ctx)
 	}
 	if err := s.openAccess(ctx); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	if err := s.openAPISocket(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.openSlurm(); err != nil {
@@ -320,6 +328,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.agent != nil {
 		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
 	}
+	if s.local != nil {
+		g.Go(func() error { return s.serveLocal(run) })
+	}
 	if s.config.Play != nil {
 		g.Go(func() error { return s.play(run) })
 	}
@@ -417,6 +428,9 @@ func (s *Server) close() error {
 	}
 	if s.authn != nil {
 		errs = append(errs, s.authn.Users.Close())
+	}
+	if s.local != nil {
+		_ = s.local.Close() // likewise
 	}
 	_ = s.ln.Close() // closed already when HTTP was served
 	return errors.Join(errs...)

@@ -35,6 +35,9 @@ type Authenticator struct {
 	// Peer returns the Unix user that sends a request from this machine, for requests without
 	// credentials; nil: it is not looked up.
 	Peer func(*http.Request) (peer.Peer, bool)
+	// Socket returns the Unix user that sends a request by the Unix socket of this server, and false
+	// for one that came by the network; nil: there is none.
+	Socket func(*http.Request) (peer.Peer, bool)
 	// Insecure makes everybody admin who sends no credentials. Local does so while there are no
 	// users: only this machine reaches the address.
 	Insecure, Local bool
@@ -54,6 +57,11 @@ const cookieName = "reckon_session"
 func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	if v := access.From(r.Context()); v.Role > access.Nobody {
 		return v, nil
+	}
+	if r.Header.Get("Authorization") == "" {
+		if p, ok := a.bySocket(r); ok {
+			return a.onSocket(r.Context(), p)
+		}
 	}
 	v, err := a.credentials(r)
 	if err != nil || v.Role > access.Public || v.Writes != nil {
@@ -76,6 +84,32 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 		return a.local(r), nil
 	}
 	return access.Viewer{Role: access.Admin}, nil
+}
+
+// bySocket is Socket, where there is one.
+func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
+	if a.Socket == nil {
+		return peer.Peer{}, false
+	}
+	return a.Socket(r)
+}
+
+// onSocket returns the viewer of a request by the Unix socket: root and the user that this server runs
+// as are admin, who has a name here has that role, and all others see their own work.
+func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewer, error) {
+	if p.UID == 0 || int(p.UID) == os.Geteuid() {
+		return access.Viewer{Role: access.Admin}, nil
+	}
+	users, err := a.Users.List(ctx)
+	if err != nil {
+		return access.Viewer{}, refused(err, "")
+	}
+	for _, u := range users {
+		if u.Name == p.Name {
+			return access.Viewer{Role: u.Role, Name: u.Name, Owners: u.Owners}, nil
+		}
+	}
+	return access.Viewer{Role: access.User, Name: p.Name}, nil
 }
 
 // local returns the viewer of a request from this machine without credentials, by the Unix
@@ -111,6 +145,9 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 		name, password, ok := r.BasicAuth()
 		if !ok {
 			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "", errors.New("the name and the password are not sent in the form of RFC 7617"))
+		}
+		if _, by := a.bySocket(r); by && a.Basic {
+			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "leave the name out: the kernel says who asks", errors.New("names and passwords are not checked on the Unix socket"))
 		}
 		if a.Basic {
 			return access.Viewer{Role: access.Admin, Name: name}, nil

@@ -55,3 +55,43 @@ func TestWhoAsksOnThisMachine(t *testing.T) {
 		t.Errorf("with users: %+v, %v", v, err)
 	}
 }
+
+// TestWhoAsksOnTheSocket: the kernel says who asks, also when there are users; credentials that are sent
+// decide instead, and a password that nobody has checked lets nobody in.
+func TestWhoAsksOnTheSocket(t *testing.T) {
+	us, err := Open(t.TempDir(), Options{Fast: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = us.Close() })
+	if err := us.AddUser(t.Context(), User{Name: "bob", Role: access.Support, Owners: []string{"bob", "robot"}}, "long enough"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		peer  peer.Peer
+		by    bool // it came by the socket
+		auth  string
+		role  access.Role
+		as    string
+		fails bool
+	}{
+		{"root", peer.Peer{UID: 0, Name: "root"}, true, "", access.Admin, "", false},
+		{"the user of the server", peer.Peer{UID: uint32(os.Geteuid()), Name: "reckon"}, true, "", access.Admin, "", false},
+		{"another user", peer.Peer{UID: 4711, Name: "alice"}, true, "", access.User, "alice", false},
+		{"a user with a role here", peer.Peer{UID: 4712, Name: "bob"}, true, "", access.Support, "bob", false},
+		{"by the network", peer.Peer{}, false, "", access.Nobody, "", false},
+		{"with a wrong token", peer.Peer{UID: 0}, true, "Bearer nonsense", access.Nobody, "", true},
+		{"with a password", peer.Peer{UID: 4711, Name: "alice"}, true, "Basic YWxpY2U6eA==", access.Nobody, "", true},
+	} {
+		a := &Authenticator{Users: us, Basic: true, Socket: func(*http.Request) (peer.Peer, bool) { return c.peer, c.by }}
+		r := httptest.NewRequest("GET", "http://localhost/", nil)
+		if c.auth != "" {
+			r.Header.Set("Authorization", c.auth)
+		}
+		v, err := a.Viewer(r)
+		if v.Role != c.role || v.Name != c.as || (err != nil) != c.fails {
+			t.Errorf("%s: %+v, %v", c.name, v, err)
+		}
+	}
+}

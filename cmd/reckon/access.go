@@ -5,11 +5,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"golang.org/x/sys/unix"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +30,38 @@ func accessFlags(cmd *cobra.Command, a *server.Access) {
 	f.StringSliceVar(&a.Proxies, "trusted-proxy", nil, "address or network of a reverse proxy that is believed about whom a request comes from (X-Forwarded-For, X-Forwarded-Proto); can be given again")
 	f.BoolVar(&a.TrustLoopback, "trust-loopback", false, "while there are no users, let everybody on this machine see and change everything, as releases before did, instead of asking the kernel who it is")
 	f.BoolVar(&a.Public, "public", false, "show totals, without names, to those who are not signed in")
+	f.StringVar(&a.Socket, "api-socket", "auto", "Unix socket on which each user of this machine sees their own work without a token: a path, auto ("+client.Sockets("")[0]+" where it can be made, else one of the user) or none")
 	f.BoolVar(&a.Insecure, "insecure", false, "let everybody who reaches the address see and change everything")
+}
+
+// apiSocket is the path of the Unix socket to make, empty for none, and whether it was named.
+func apiSocket(flag string, getenv func(string) string) (path string, wanted bool) {
+	switch flag {
+	case "none":
+		return "", false
+	case "auto":
+	default:
+		return flag, true
+	}
+	system := client.Sockets("")[0]
+	if os.Geteuid() == 0 || unix.Access(filepath.Dir(system), unix.W_OK) == nil {
+		return system, false
+	}
+	if list := client.Sockets(getenv("XDG_RUNTIME_DIR")); len(list) > 1 {
+		return list[0], false
+	}
+	return "", false
+}
+
+// answeringSocket is the address of a server of this machine that answers on a Unix socket; empty for none.
+func answeringSocket(getenv func(string) string) string {
+	for _, path := range client.Sockets(getenv("XDG_RUNTIME_DIR")) {
+		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			_ = c.Close()
+			return "unix:" + path
+		}
+	}
+	return ""
 }
 
 // connection says how the command line reaches a server.
@@ -37,7 +71,7 @@ type connection struct {
 
 func (c *connection) flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.server, "server", "", "address of the reckon server (default RECKON_SERVER, else "+client.DefaultServer+")")
+	f.StringVar(&c.server, "server", "", "address of the reckon server, or unix:PATH (default RECKON_SERVER, else a Unix socket of this machine that answers, else "+client.DefaultServer+")")
 	f.StringVar(&c.tokenFile, "token-file", "", "file with a token for it (default RECKON_TOKEN_FILE, else reckon/token in the configuration of the user)")
 	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides those of the system (default RECKON_CA_FILE)")
 }

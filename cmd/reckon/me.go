@@ -91,7 +91,7 @@ func ownerReport(ctx context.Context, g *globals, owner, since, until string) (c
 			return r, err
 		}
 	}
-	if !strings.Contains(c.Server(), "unix") {
+	if strings.HasPrefix(c.Server(), "http") { // a socket is no address for a browser
 		r.Server = c.Server()
 	}
 	return r, nil

@@ -218,13 +218,18 @@ func usage(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// client connects to the server that --server, RECKON_SERVER or the default names.
+// client connects to the server that --server or RECKON_SERVER names, else to one of this machine: by a
+// Unix socket where one answers, by which the kernel says who asks.
 func (g *globals) client() (*client.Client, error) {
 	options, err := g.options()
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(cmp.Or(g.server, g.getenv("RECKON_SERVER")), options...)
+	address := cmp.Or(g.server, g.getenv("RECKON_SERVER"))
+	if address == "" {
+		address = answeringSocket(g.getenv)
+	}
+	c, err := client.New(address, options...)
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"reckon/answer/forecast"
+	"reckon/cmd/resident"
 	"reckon/internal/buildinfo"
 	"reckon/interop/influx"
 	"reckon/interop/loki"
 	"reckon/interop/waggle"
 	"reckon/server"
-	"reckon/cmd/resident"
 	"reckon/store"
 )
 
@@ -117,7 +117,9 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	socket, wanted := apiSocket(o.access.Socket, g.getenv)
 	err = server.Serve(ctx, server.Config{
+		APISocket: socket, APISocketWanted: wanted,
 		Forecasts: forecasts, Waggle: publisher, Logs: o.logs, Slurm: slurm, Site: o.site, Member: o.member,
 		Listen: o.listen, Data: o.data, Retention: o.retention, MaxBytes: o.maxBytes, OutOfOrder: o.late,
 		Hourly: o.hourly, History: o.history, Store: o.stores.store, Catalogue: o.stores.catalogue,

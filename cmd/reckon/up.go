@@ -158,6 +158,7 @@ func runUp(ctx context.Context, g *globals, o upOptions) error {
 		return runDemo(ctx, g, demoOptions{data: o.data, config: c, log: log})
 	}
 	c.Receive, c.ScrapeConfig = true, o.scrape
+	c.APISocket, c.APISocketWanted = apiSocket(o.access.Socket, g.getenv)
 	c.Agent, c.Socket, c.SocketWanted = &o.agent, o.own.path(g.getenv), o.own.wanted()
 	s, err := server.Open(ctx, c)
 	if err != nil {

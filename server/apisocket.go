@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reckon/access/peer"
+)
+
+// openAPISocket makes the Unix socket on which the whole API answers, to each user of this machine as
+// the kernel names them. One that could not be made matters only where it was named.
+func (s *Server) openAPISocket() error {
+	if s.config.APISocket == "" {
+		return nil
+	}
+	ln, err := listenUnix(s.config.APISocket)
+	if err != nil {
+		if s.config.APISocketWanted {
+			return err
+		}
+		s.log.Info("no Unix socket for people of this machine", "reason", err)
+		return nil
+	}
+	s.local = ln
+	if s.peers.names == nil {
+		s.peers = newPeers()
+	}
+	s.authn.Socket = s.peers.bySocket
+	return nil
+}
+
+// listenUnix makes a socket that everybody may connect to. What a server that was killed left is taken
+// away; that of one that answers is not.
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("the directory of the socket: %w", err)
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("another server answers at %s", path)
+	} else if info, no := os.Lstat(path); errors.Is(err, unix.ECONNREFUSED) && no == nil && info.Mode()&os.ModeSocket != 0 {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("the socket of a server that is gone: %w", err)
+		}
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s to all users: %w", path, err), ln.Close())
+	}
+	return ln, nil
+}
+
+// APISocket is the path of the Unix socket of the API; empty where there is none.
+func (s *Server) APISocket() string {
+	if s.local == nil {
+		return ""
+	}
+	return s.local.Addr().String()
+}
+
+// serveLocal answers on the Unix socket until ctx ends.
+func (s *Server) serveLocal(ctx context.Context) error {
+	h := &http.Server{Handler: s.http.Handler, ReadHeaderTimeout: s.http.ReadHeaderTimeout, ReadTimeout: s.http.ReadTimeout, IdleTimeout: s.http.IdleTimeout,
+		ErrorLog: s.http.ErrorLog, ConnContext: s.peers.note}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(s.local) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if h.Shutdown(stop) != nil {
+		_ = h.Close() // it closes what is left; the listener is gone with it
+	}
+	<-ended
+	return nil
+}
+
+// bySocket is who sends a request by the Unix socket; false for one that came by the network.
+func (p *peers) bySocket(r *http.Request) (peer.Peer, bool) {
+	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || a.Network() != "unix" {
+		return peer.Peer{}, false
+	}
+	return p.of(r)
+}
