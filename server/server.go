@@ -43,6 +43,8 @@ import (
 // Config says what the server is made of.
 type Config struct {
 	Listen string // address of HTTP
+	// Listener is used instead of Listen, where it is given; the server closes it.
+	Listener net.Listener
 	// APISocket is the path of a Unix socket on which the API answers each user of this machine as the
 	// kernel names them; empty for none. Where it is not wanted, one that can not be made is left out.
 	APISocket       string
@@ -224,8 +226,11 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// listen takes the address, or the socket of this member.
+// listen takes the address, or the socket of this member, or what was given.
 func (c *Config) listen() (net.Listener, error) {
+	if c.Listener != nil {
+		return c.Listener, nil
+	}
 	if c.member != nil {
 		return net.FileListener(c.member.socket)
 	}
