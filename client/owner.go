@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 )
@@ -30,6 +31,14 @@ type OwnerReport struct {
 	Lost         []Lost     `json:"lost"` // by name, what lost most first, at most five
 	Findings     []Finding  `json:"findings"`
 	Missing      []string   `json:"missing,omitempty"`
+}
+
+// Page is the address of the page of the owner; empty where the server is not known by one.
+func (r *OwnerReport) Page() string {
+	if r.Server == "" {
+		return ""
+	}
+	return r.Server + "/owner?" + url.Values{"name": {r.Owner}}.Encode()
 }
 
 // Lost is work of one name that was allocated more than it used.

@@ -23,6 +23,7 @@ type Alerts struct {
 	Alertmanagers []string // addresses
 	Config        string   // of the Alertmanager in this process; empty for none
 	External      string   // address of this server in links; empty is the one that it listens on
+	Digest        string   // weekly: owners get the report on their week by the route of WeeklyDigest; none or empty for none
 }
 
 // openAlerts reads rules and receivers.
@@ -31,6 +32,7 @@ func (s *Server) openAlerts(ctx context.Context) (err error) {
 	if c.External == "" {
 		c.External = "http://" + s.Addr()
 	}
+	s.config.Alerts.External = c.External
 	if !s.leads() {
 		return nil // asked of the leader
 	}

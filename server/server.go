@@ -333,6 +333,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.agent != nil {
 		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
 	}
+	if s.config.Alerts.Digest == "weekly" && s.alerts != nil {
+		g.Go(func() error { return s.runDigests(run) })
+	}
 	if s.local != nil {
 		g.Go(func() error { return s.serveLocal(run) })
 	}

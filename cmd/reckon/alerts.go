@@ -20,7 +20,23 @@ func alertFlags(cmd *cobra.Command, a *server.Alerts) {
 	f.StringSliceVar(&a.Rules, "rules", nil, "files with recording and alerting rules in the form of Prometheus, default for those that reckon brings, none for none; SIGHUP reads them anew (default: default)")
 	f.StringSliceVar(&a.Alertmanagers, "alertmanager", nil, "address of an Alertmanager that alerts go to, such as http://HOST:9093")
 	f.StringVar(&a.Config, "alertmanager-config", "", "tell people without another Alertmanager: file with routes and receivers in the form of Alertmanager")
+	digest := &choice{value: "none", words: []string{"none", "weekly"}}
+	f.Var(&digestFlag{digest, &a.Digest}, "digest", "weekly: on Mondays each owner whose jobs were allocated something gets the report on their own week, by the route of the alert WeeklyDigest")
 	f.StringVar(&a.External, "external-url", "", "address of this server in links of alerts (default: the one of --listen)")
+}
+
+// digestFlag is a choice that is kept elsewhere.
+type digestFlag struct {
+	*choice
+	to *string
+}
+
+func (d *digestFlag) Set(s string) error {
+	if err := d.choice.Set(s); err != nil {
+		return err
+	}
+	*d.to = s
+	return nil
 }
 
 func newAlerts(g *globals) *cobra.Command {

@@ -20,12 +20,25 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 		"hours": written(format.Hours), "energy": written(format.WattHours), "span": written(format.Duration), "seconds": func(v float64) string { return format.Duration(v) },
 		"is": is, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }, "unused": client.UnusedCoreSeconds, "unusedGPU": client.UnusedGPUSeconds,
 		"advice": advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
-		"page": func() string { return r.Server + "/owner?" + url.Values{"name": {r.Owner}}.Encode() }, "name": called, "rule": ruleWords,
+		"page": r.Page, "name": called, "rule": ruleWords,
 	}).ParseFS(files, "owner.html")
 	if err != nil {
 		return err
 	}
 	return t.Execute(w, r)
+}
+
+// Line is the report in one line, for the subject of a mail.
+func Line(r *client.OwnerReport) string {
+	hours := written(format.CoreHours)
+	text := is(r.Used, "cpu_seconds", hours(r.Used.CPUSeconds)) + " used"
+	if lost := client.UnusedCoreSeconds(&r.Used); lost != nil {
+		text += ", " + format.Hours(*lost) + " allocated and not used"
+	}
+	if r.FailedTotal > 0 {
+		text += ", " + format.Plural(float64(r.FailedTotal), "job") + " failed"
+	}
+	return dashed(text)
 }
 
 func called(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
@@ -123,7 +136,7 @@ func Text(r *client.OwnerReport) string {
 		}
 	}
 	if r.Server != "" {
-		line("\n%s/owner?%s", r.Server, url.Values{"name": {r.Owner}}.Encode())
+		line("\n%s", r.Page())
 	}
 	return b.String()
 }

@@ -158,5 +158,5 @@ function label(t: number, incr: number): string {
   const d = new Date(t * 1000);
   if (incr >= 86400 * 27) return d.toLocaleDateString(undefined, { month: "short", year: "numeric" });
   if (incr >= 86400 || (d.getHours() === 0 && d.getMinutes() === 0)) return d.toLocaleDateString(undefined, { day: "numeric", month: "short" });
-  return d.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", ...(incr < 60 ? { second: "2-digit" } : {}) });
+  return d.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(incr < 60 ? { second: "2-digit" } : {}) });
 }

@@ -11,6 +11,10 @@ import type { Num } from "./types";
 export function Q({ v, unit, note, is }: { v: Num | unknown; unit: Unit; note?: string; is?: string }) {
   return <span class="q" title={(is ? is + " " : "") + exact(v, unit) + (note ? ` · ${note}` : "")}>{known(v) ? mark(is) : ""}{human(v, unit)}</span>;
 }
+/** How exact a figure of a row of usage is. */
+export const degree = (r: object, key: string): string | undefined => (r as { exactness?: Record<string, string> }).exactness?.[key];
+/** How exact the rest is of what is exact, less a figure. */
+export const opposite = (is?: string) => (is === "at least" ? "at most" : is === "at most" ? "at least" : is);
 /** What stands before a figure that is not exact; its word is in the title. */
 export const mark = (is?: string) => (!is || is === "exact" ? "" : is === "at least" ? "≥ " : is === "at most" ? "≤ " : "~ ");
 /** How exact a figure of a row of usage is. */

@@ -55,11 +55,13 @@ export function exact(v: Num | unknown, unit: Unit): string {
 export function clock(t: string | number | Date, now = new Date()): string {
   const d = new Date(t);
   if (Number.isNaN(d.getTime())) return unknown;
-  const hm = d.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  const hm = d.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   if (d.toDateString() === now.toDateString()) return hm;
   const day = d.toLocaleDateString(undefined, d.getFullYear() === now.getFullYear() ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", year: "numeric" });
   return `${day}, ${hm}`;
 }
+/** A moment in full, with seconds, by the 24-hour clock. */
+export const stamp = (t: string | number | Date) => new Date(t).toLocaleString(undefined, { hourCycle: "h23" });
 export function utc(t: string | number | Date): string {
   const d = new Date(t);
   return Number.isNaN(d.getTime()) ? "" : d.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC");

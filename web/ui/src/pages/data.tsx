@@ -10,7 +10,7 @@ import { promQuote } from "../lib/stack";
 import { range } from "../lib/range";
 import { param, set } from "../lib/state";
 import type { Correlation, DataTable, Pair } from "../lib/types";
-import { duration, human, known } from "../lib/units";
+import { duration, human, known, stamp } from "../lib/units";
 
 type Meta = Record<string, { type: string; help: string; unit: string }[]>;
 const some: [string, string][] = [
@@ -131,6 +131,6 @@ function Scatter({ p, t, names }: { p: Pair; t: DataTable; names: Map<string, st
   const X = (v: number) => 70 + (560 * (v - x0)) / (x1 - x0 || 1), Y = (v: number) => 230 - (210 * (v - y0)) / (y1 - y0 || 1), ua = unitOf(a.unit), ub = unitOf(b.unit);
   return <figure class="chart"><svg class="scatter" viewBox="0 0 664 250" role="img" aria-label={`${names.get(p.b)} (up) against ${names.get(p.a)} (across), ${points.length} points, coefficient ${r(p.pearson)}`}>
     {[0, 0.5, 1].map((f) => <><line x1="70" x2="630" y1={230 - 210 * f} y2={230 - 210 * f} /><text x="64" y={234 - 210 * f} text-anchor="end">{human(y0 + (y1 - y0) * f, ub)}</text><text x={70 + 560 * f} y="246" text-anchor="middle">{human(x0 + (x1 - x0) * f, ua)}</text></>)}
-    {points.map((v) => <circle cx={X(v.x)} cy={Y(v.y)} r="3"><title>{`${new Date(v.when).toLocaleString()}: ${human(v.x, ua)}, ${human(v.y, ub)}`}</title></circle>)}</svg>
+    {points.map((v) => <circle cx={X(v.x)} cy={Y(v.y)} r="3"><title>{`${stamp(v.when)}: ${human(v.x, ua)}, ${human(v.y, ub)}`}</title></circle>)}</svg>
     <figcaption>Across: <bdi>{clean(names.get(p.a) ?? p.a)}</bdi>. Up: <bdi>{clean(names.get(p.b) ?? p.b)}</bdi>. <Q v={points.length} unit="count" /> points.</figcaption></figure>;
 }

@@ -144,7 +144,7 @@ function Stack({ node, who, w, k, zoom }: { node: string; who: string; w: Window
     const top = k.size ? size : total;
     return { times, lines, total: top.some((v) => v !== null) ? { label: "the machine", row: top } : undefined };
   }, [a.data, k]);
-  return <Show a={a}>{() => (!drawn || drawn.lines.length === 0 ? <Empty>Nothing was measured in this time.</Empty> : <TimeChart title={k.title} times={drawn.times} lines={drawn.lines} unit={k.unit} stack total={drawn.total} height={320} zoom={zoom} />)}</Show>;
+  return <div class="keep" style="min-height:34rem"><Show a={a}>{() => (!drawn || drawn.lines.length === 0 ? <Empty>Nothing was measured in this time.</Empty> : <TimeChart title={k.title} times={drawn.times} lines={drawn.lines} unit={k.unit} stack total={drawn.total} height={320} zoom={zoom} />)}</Show></div>;
 }
 
 function Lines({ title, unit, w, of, by = [], empty, zoom }: { title: string; unit: Unit; w: Window; of: [string, string][]; by?: string[]; empty: string; zoom: (a: number, b: number) => void }) {
@@ -157,5 +157,5 @@ function Lines({ title, unit, w, of, by = [], empty, zoom }: { title: string; un
     const busy = all.filter((l) => l.row.some((v) => v !== null && v > 0));
     return { times, list: (busy.length > 0 ? busy : all).slice(0, 24) };
   }, [a.data]);
-  return <Section title={title}><Show a={a}>{() => (!lines || lines.list.length === 0 ? <Empty>{empty}</Empty> : <TimeChart title={title} times={lines.times} lines={lines.list} unit={unit} zoom={zoom} />)}</Show></Section>;
+  return <Section title={title}><div class="keep" style="min-height:17rem"><Show a={a}>{() => (!lines || lines.list.length === 0 ? <Empty>{empty}</Empty> : <TimeChart title={title} times={lines.times} lines={lines.list} unit={unit} zoom={zoom} />)}</Show></div></Section>;
 }

@@ -7,7 +7,7 @@ import { range } from "../lib/range";
 import { nodeLink, param, set } from "../lib/state";
 import { axis, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { NodeList } from "../lib/types";
-import { human, known } from "../lib/units";
+import { human, known, stamp } from "../lib/units";
 import { Fit } from "./powerfit";
 import { sum } from "./site";
 
@@ -55,7 +55,7 @@ function Follows({ nodes, w }: { nodes: NodeList; w: { from: number; to: number;
     const right = Math.max(...points.map((p) => p.x), 0.01), top = Math.max(...points.map((p) => p.y), 1);
     return <div class="scroll" tabIndex={0} role="region" aria-label="Power against work"><svg class="scatter" viewBox="0 0 664 260" role="img" aria-label={`${points.length} points: cores in use from 0 to ${human(right, "cores")}, power up to ${human(top, "watts")}`}>
       {[0, 0.25, 0.5, 0.75, 1].map((f) => <><line x1="60" x2="630" y1={230 - 210 * f} y2={230 - 210 * f} /><text x="54" y={234 - 210 * f} text-anchor="end">{human(top * f, "watts")}</text><text x={60 + 570 * f} y="246" text-anchor="middle">{human(right * f, "cores")}</text></>)}
-      {points.map((p) => <circle cx={60 + (570 * p.x) / right} cy={230 - (210 * p.y) / top} r="3"><title>{`${new Date(p.t * 1000).toLocaleString()}: ${human(p.x, "cores")} cores, ${human(p.y, "watts")}`}</title></circle>)}</svg><p class="quiet">Cores in use (across), power (up); a point for each step.</p></div>;
+      {points.map((p) => <circle cx={60 + (570 * p.x) / right} cy={230 - (210 * p.y) / top} r="3"><title>{`${stamp(p.t * 1000)}: ${human(p.x, "cores")} cores, ${human(p.y, "watts")}`}</title></circle>)}</svg><p class="quiet">Cores in use (across), power (up); a point for each step.</p></div>;
   }}</Show></Section>;
 }
 

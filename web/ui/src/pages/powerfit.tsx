@@ -5,7 +5,7 @@ import { clean, Empty, NodeName, Q, Section, Show, Table } from "../lib/parts";
 import { query } from "../lib/search";
 import { has, param, set } from "../lib/state";
 import type { NodeList, PowerFit } from "../lib/types";
-import { clock, human, known } from "../lib/units";
+import { clock, human, known, stamp } from "../lib/units";
 
 export function Fit({ nodes, from, to }: { nodes: NodeList; from: number; to: number }) {
   const node = param("node") || nodes.nodes.find((n) => n.power_method === "measured" || n.power_method === "both")?.node || "";
@@ -35,7 +35,7 @@ function FitScatter({ f }: { f: PowerFit }) {
   return <svg class="scatter" viewBox="0 0 664 250" role="img" aria-label={`${f.points.length} points of measured against modelled power from ${human(low, "watts")} to ${human(top, "watts")}; the band holds measured power between ${human(f.band_low, "ratio")} and ${human(f.band_high, "ratio")} of the model`}>
     {[0, 0.5, 1].map((s) => { const v = low + (top - low) * s; return <><line x1={X0} x2={X0 + W} y1={Y(v)} y2={Y(v)} /><text x={X0 - 6} y={Y(v) + 4} text-anchor="end">{human(v, "watts")}</text><text x={X(v)} y="244" text-anchor="middle">{human(v, "watts")}</text></>; })}
     <path class="band" d={`M${band}Z`} /><line class="ideal" x1={X(low)} y1={Y(low)} x2={X(top)} y2={Y(top)} />
-    {f.points.map((p) => <circle cx={X(p.modelled_watts)} cy={Y(p.measured_watts)} r="2.5"><title>{`${new Date(p.time).toLocaleString()}: measured ${human(p.measured_watts, "watts")}, modelled ${human(p.modelled_watts, "watts")}`}</title></circle>)}
+    {f.points.map((p) => <circle cx={X(p.modelled_watts)} cy={Y(p.measured_watts)} r="2.5"><title>{`${stamp(p.time)}: measured ${human(p.measured_watts, "watts")}, modelled ${human(p.modelled_watts, "watts")}`}</title></circle>)}
   </svg>;
 }
 
@@ -46,7 +46,7 @@ function Residuals({ f }: { f: PowerFit }) {
   return <svg class="scatter" viewBox="0 0 664 250" role="img" aria-label={`What the model leaves: on average ${human(mean, "watts")}, at most ${human(most / 1.05, "watts")}`}>
     {[-1, 0, 1].map((s) => <><line x1={X0} x2={X0 + W} y1={Y((s * most) / 1.05)} y2={Y((s * most) / 1.05)} /><text x={X0 - 6} y={Y((s * most) / 1.05) + 4} text-anchor="end">{human((s * most) / 1.05, "watts")}</text></>)}
     {f.points.length > 1 && <path class="band" d={`M${[...edge(f.band_high), ...edge(f.band_low).reverse()].join(" L")}Z`} />}
-    {f.points.map((p, i) => <circle cx={X(times[i])} cy={Y(left[i])} r="2.5"><title>{`${new Date(p.time).toLocaleString()}: ${left[i] < 0 ? "" : "+"}${human(left[i], "watts")}`}</title></circle>)}
+    {f.points.map((p, i) => <circle cx={X(times[i])} cy={Y(left[i])} r="2.5"><title>{`${stamp(p.time)}: ${left[i] < 0 ? "" : "+"}${human(left[i], "watts")}`}</title></circle>)}
     <text x={X0} y="246">{clock(t0)}</text><text x={X0 + W} y="246" text-anchor="end">{clock(t1)}</text></svg>;
 }
 

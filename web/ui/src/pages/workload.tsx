@@ -12,7 +12,7 @@ import { grouped, overlaid, titles, together } from "../lib/profile";
 import { stateOf } from "../lib/search";
 import { marks as marksOf, quantile, rebin } from "../lib/stack";
 import type { Bucket, Members, Num, Scale, Step, WorkloadDetail, WorkloadList } from "../lib/types";
-import { exact, human, known, type Unit } from "../lib/units";
+import { exact, human, known, type Unit, stamp } from "../lib/units";
 
 const path = (id: string) => id.split("/").map(encodeURIComponent).join("/");
 export function WorkloadPage() {
@@ -65,7 +65,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
     {of && <p class="quiet">{of[2] === "_" ? "A task of the job array" : "A component of the heterogeneous job"} <Name href={workloadLink(of[1], undefined, d.site)}>{of[1]}</Name>.</p>}
     <p>of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}{d.qos && <> · QOS <Name>{d.qos}</Name></>}
       {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last heard of <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />) · <a href={"/?" + thisTime(d)}>the site at this time</a>{d.nodes.length === 1 && <> · <a href={"/node?" + new URLSearchParams({ name: d.nodes[0] }) + "&" + thisTime(d)}>its node</a></>}</>}</p>
-    {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Run <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{new Date(l.start).toLocaleString()} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
+    {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Run <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{stamp(l.start)} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
     {!waits && <ul class="facts">

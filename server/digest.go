@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"reckon/client"
+	"reckon/internal/durable"
+	"reckon/server/alerting"
+	"reckon/web/report"
+)
+
+// The weekly digest goes out on Mondays at this hour, by the clock of this machine.
+const (
+	digestDay  = time.Monday
+	digestHour = 7
+	// digestLate is for how long after it a server that was away still sends it.
+	digestLate = 24 * time.Hour
+	// digestLasts is how long its alert lasts: longer than group_wait of any sensible route.
+	digestLasts = 2 * time.Hour
+)
+
+// digests sends each owner the report on their own week.
+type digests struct {
+	file     string // when it was sent last
+	external string
+	owners   func(ctx context.Context, since, until time.Time) ([]string, error)
+	report   func(ctx context.Context, owner string, since, until time.Time) (client.OwnerReport, error)
+	send     func(alerting.Digest, time.Time)
+}
+
+// digestDue is the last Monday morning up to a time.
+func digestDue(now time.Time) time.Time {
+	at := time.Date(now.Year(), now.Month(), now.Day(), digestHour, 0, 0, 0, now.Location())
+	for at.After(now) || at.Weekday() != digestDay {
+		at = at.AddDate(0, 0, -1)
+	}
+	return at
+}
+
+// look sends the digest that is due, once: a restart repeats none.
+func (d *digests) look(ctx context.Context, now time.Time) error {
+	due := digestDue(now)
+	if now.Sub(due) > digestLate {
+		return nil
+	}
+	sent, err := os.ReadFile(d.file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read when digests were sent: %w", err)
+	}
+	if last, err := time.Parse(time.RFC3339, strings.TrimSpace(string(sent))); err == nil && !last.Before(due) {
+		return nil
+	}
+	since := due.AddDate(0, 0, -7)
+	owners, err := d.owners(ctx, since, due)
+	if err != nil {
+		return err
+	}
+	// Noted before it is sent: a digest that is missing harms less than one that comes each minute.
+	if err := durable.Replace(d.file, []byte(now.UTC().Format(time.RFC3339)+"\n"), 0o640); err != nil {
+		return fmt.Errorf("note that digests were sent: %w", err)
+	}
+	var failed []error
+	for _, owner := range owners {
+		r, err := d.report(ctx, owner, since, due)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("digest of %s: %w", owner, err))
+			continue
+		}
+		r.Server = strings.TrimRight(d.external, "/")
+		d.send(alerting.Digest{Owner: owner, Summary: "Your week: " + report.Line(&r), Text: report.Text(&r), Page: r.Page(), Week: due}, now.Add(digestLasts))
+	}
+	return errors.Join(failed...)
+}
+
+// runDigests looks each minute whether one is due.
+func (s *Server) runDigests(ctx context.Context) error {
+	c, err := client.New("", client.WithHTTP(s.Inside()))
+	if err != nil {
+		return err
+	}
+	d := &digests{
+		file: filepath.Join(s.config.Data, "alerts", "digest"), external: s.config.Alerts.External,
+		owners: func(ctx context.Context, since, until time.Time) ([]string, error) {
+			list, err := c.Usage(ctx, client.UsageQuery{Since: since, Until: until, Span: "whole", By: []string{"owner"}})
+			if err != nil {
+				return nil, err
+			}
+			var out []string
+			for i := range list.Rows {
+				// Who was allocated something: others are services and people who only looked.
+				if u := &list.Rows[i]; u.Owner != "" && u.HeldCoreSeconds != nil && *u.HeldCoreSeconds > 0 {
+					out = append(out, u.Owner)
+				}
+			}
+			return out, nil
+		},
+		report: c.OwnerReport, send: s.alerts.SendDigest,
+	}
+	every := time.NewTicker(time.Minute)
+	defer every.Stop()
+	for {
+		if err := d.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.log.Error("digests could not be sent", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reckon/client"
+	"reckon/server/alerting"
+)
+
+// TestDigests: each owner gets one digest a week, with their own report and no other; a restart repeats
+// none, a server that was away for a day sends none late, and an owner whose report fails keeps no other from theirs.
+func TestDigests(t *testing.T) {
+	monday := time.Date(2026, 11, 23, digestHour, 0, 0, 0, time.Local)
+	var sent []string
+	f := func(v float64) *float64 { return &v }
+	d := &digests{
+		file: filepath.Join(t.TempDir(), "digest"), external: "https://reckon.example/",
+		owners: func(context.Context, time.Time, time.Time) ([]string, error) {
+			return []string{"alice", "broken", "bob"}, nil
+		},
+		report: func(_ context.Context, owner string, since, until time.Time) (client.OwnerReport, error) {
+			if owner == "broken" {
+				return client.OwnerReport{}, errors.New("no answer")
+			}
+			return client.OwnerReport{Owner: owner, Since: since, Until: until, Used: client.Usage{UsageFigures: client.UsageFigures{CPUSeconds: f(7200), HeldCoreSeconds: f(10800)}}, FailedTotal: 1}, nil
+		},
+		send: func(x alerting.Digest, until time.Time) {
+			if !strings.HasPrefix(x.Text, x.Owner+", 2026-11-") || x.Page != "https://reckon.example/owner?name="+x.Owner || !until.After(monday) {
+				t.Errorf("%+v until %v", x, until)
+			}
+			sent = append(sent, x.Owner+": "+x.Summary)
+		},
+	}
+	for _, c := range []struct {
+		at   time.Time
+		want int
+	}{
+		{monday.Add(-time.Second), 0},                 // the one of the week before is late by now
+		{monday.Add(time.Minute), 2},                  // due
+		{monday.Add(2 * time.Minute), 2},              // sent
+		{monday.Add(7*24*time.Hour - 1), 2},           // the next is not due
+		{monday.Add(8*24*time.Hour + 1), 2},           // it was due more than a day ago
+		{monday.Add(14*24*time.Hour + digestLate), 4}, // due for just a day
+	} {
+		before := len(sent)
+		if err := d.look(t.Context(), c.at); (err != nil) != (len(sent) > before) || err != nil && !strings.Contains(err.Error(), "digest of broken") {
+			t.Errorf("%v: %v", c.at, err)
+		}
+		if len(sent) != c.want {
+			t.Errorf("%v: %d digests, want %d: %v", c.at, len(sent), c.want, sent)
+		}
+	}
+	if len(sent) > 0 && sent[0] != "alice: Your week: 2 core-hours used, 1 allocated and not used, 1 job failed" {
+		t.Error(sent[0])
+	}
+	if _, err := os.Stat(d.file); err != nil {
+		t.Error(err)
+	}
+}
