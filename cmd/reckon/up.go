@@ -15,11 +15,11 @@ import (
 
 	"reckon/agent"
 	"reckon/client"
+	"reckon/cmd/resident"
 	"reckon/internal/buildinfo"
 	"reckon/metric/compat"
 	"reckon/sensor"
 	"reckon/server"
-	"reckon/cmd/resident"
 	"reckon/store"
 )
 
