@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"reckon/internal/buildinfo"
 	"reckon/cmd/resident"
+	"reckon/internal/buildinfo"
 )
 
 func main() {

@@ -14,8 +14,8 @@ import (
 
 	"reckon/account"
 	"reckon/agent"
-	"reckon/internal/buildinfo"
 	"reckon/cmd/resident"
+	"reckon/internal/buildinfo"
 	"reckon/metric/compat"
 	"reckon/metric/expose"
 )
