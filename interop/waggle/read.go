@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -78,7 +79,7 @@ func seriesOf(r *record) labels.Labels {
 	}
 	b.Set("node", strings.ToValidUTF8(node, "?"))
 	b.Set("source", "waggle")
-	b.Set(labels.MetricName, name(r.Name))
+	b.Set(model.MetricNameLabel, name(r.Name))
 	return b.Labels()
 }
 

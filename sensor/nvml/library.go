@@ -185,11 +185,10 @@ const (
 
 // event is nvmlEventData_t.
 type event struct {
-	device      handle
-	kind        uint64
-	data        uint64 // the number of the Xid
-	gpuInstance uint32
-	instance    uint32
+	device handle
+	kind   uint64
+	data   uint64    // the number of the Xid
+	_      [2]uint32 // GPU instance and compute instance
 }
 
 // gpmSample is a buffer of the library for one sample of GPM.
