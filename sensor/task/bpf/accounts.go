@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -84,7 +85,8 @@ func (o *AccountsSpec) install(cache *btf.Cache) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{Map: c.Maps["accounts"], collection: c, record: o.Record, buf: make([]byte, o.Record*o.Buffer)}
+	a := &Accounts{Map: c.Maps["accounts"], collection: c, record: o.Record, buf: make([]byte, o.Record*o.Buffer),
+		ended: make([]uint32, 0, 1024), doomed: make([]uint32, 0, 1024)}
 	if err := a.attach(o.Attach); err != nil {
 		_ = a.Close()
 		return nil, err
@@ -139,10 +141,16 @@ func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error
 	}
 }
 
+// forget frees the accounts that were reported as ended in the reading before: this one reported what they still got.
 func (a *Accounts) forget() {
-	for _, key := range a.doomed {
-		_ = a.Map.Delete(key) // an account that is not there was deleted before
+	slices.Sort(a.doomed)
+	for i := range a.doomed {
+		_ = a.Map.Delete(unsafe.Pointer(&a.doomed[i])) // by address, which allocates nothing
 	}
+	a.ended = slices.DeleteFunc(a.ended, func(key uint32) bool {
+		_, gone := slices.BinarySearch(a.doomed, key)
+		return gone
+	})
 	a.doomed, a.ended = a.ended, a.doomed[:0]
 }
 

@@ -24,6 +24,7 @@ package traffic
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -150,11 +151,15 @@ func (s *Source) take(r *trafficRecord, p *sensor.TrafficPass) {
 // forget frees the accounts of processes whose end an earlier pass handed on, so that what was
 // under way then is in this one.
 func (s *Source) forget() {
-	for _, key := range s.doomed {
-		_ = s.kernel.accounts.Delete(key) // it is not there: it was freed before
+	slices.Sort(s.doomed)
+	for i := range s.doomed {
+		_ = s.kernel.accounts.Delete(unsafe.Pointer(&s.doomed[i])) // by address, which allocates nothing
 	}
-	s.doomed = s.doomed[:0]
-	s.doomed, s.over = s.over, s.doomed
+	s.over = slices.DeleteFunc(s.over, func(key uint32) bool {
+		_, gone := slices.BinarySearch(s.doomed, key)
+		return gone
+	})
+	s.doomed, s.over = s.over, s.doomed[:0]
 }
 
 // takeUnowned tells what there was no room for; now is all of it so far.
