@@ -1,6 +1,7 @@
 // The disks, network and FUSE file systems and interconnects of a node, as /api/reckon/v1/nodes/NODE/devices has them.
 import { useAsk } from "./api";
 import { Q, Section, Table, clean } from "./parts";
+import { has } from "./state";
 
 interface Disk { device: string; busy: number | null; waiting: number | null; read_bytes_per_second: number | null; write_bytes_per_second: number | null; read_seconds: number | null; write_seconds: number | null }
 interface Mount { type: string; source: string; read_bytes_per_second: number | null; write_bytes_per_second: number | null; operations_per_second: number | null; metadata_operations_per_second: number | null; read_seconds: number | null; write_seconds: number | null; metadata_seconds: number | null }
@@ -9,7 +10,7 @@ interface Devices { disks: Disk[]; mounts: Mount[]; links: Link[] }
 
 /** Now: rates of the last two minutes. Nothing is drawn where a node has none of them. */
 export function DevicesPanel({ node, site }: { node: string; site: string }) {
-  const a = useAsk<Devices>(`/api/reckon/v1/nodes/${encodeURIComponent(node)}/devices` + (site ? "?" + new URLSearchParams({ site }) : ""), true), d = a.data;
+  const a = useAsk<Devices>(has("devices") ? `/api/reckon/v1/nodes/${encodeURIComponent(node)}/devices` + (site ? "?" + new URLSearchParams({ site }) : "") : null, true), d = a.data;
   if (!d || d.disks.length + d.mounts.length + d.links.length === 0) return null;
   return <Section title="Devices, last two minutes">
     {d.disks.length > 0 && <Table caption="Disks" rows={d.disks} keyOf={(x) => x.device} cols={[
