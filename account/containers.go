@@ -118,14 +118,38 @@ func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 	c.ended, c.kills = f.EndedID, p.kills()
 }
 
-// exportContainer appends what is reported of a part.
+// exportContainer appends what is reported of a part, and what its control group tells beside the account.
 func (p *Part) exportContainer(b *metric.Batch) {
 	c := &p.container
 	f := c.facts
 	if f == nil {
 		return
 	}
-	was := c.told
+	devices := c.told.Devices
+	p.exportReport(b)
+	p.exportCgroup(b)
+	if f.Name == "" {
+		return
+	}
+	p.exportDevices(devices, b)
+	for _, x := range [...]struct {
+		row  **metric.Series
+		desc *metric.Desc
+		v    float64
+	}{
+		{&c.reqCores, containerRequestCores, f.Request.Cores}, {&c.reqMemory, containerRequestMemory, f.Request.MemoryBytes},
+		{&c.limitCores, containerLimitCores, f.Limit.Cores}, {&c.limitMemory, containerLimitMemory, f.Limit.MemoryBytes},
+	} {
+		if x.v > 0 {
+			b.Add(p.lazy(x.row, x.desc), x.v)
+		}
+	}
+}
+
+// exportReport appends what is reported of a container and, of a sandbox, of its pod.
+func (p *Part) exportReport(b *metric.Batch) {
+	c := &p.container
+	f, was := c.facts, c.told
 	c.told = *f
 	replace := func(s **metric.Series, same bool, make func() *metric.Series) { replaceSeries(s, same, b, make) }
 	names := func(f *workload.ContainerFacts) [8]string {
@@ -134,7 +158,6 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	n := names(f)
 	replace(&c.info, n == names(&was), func() *metric.Series { return p.series(containerInfo, n[:]...) })
 	b.Add(c.info, 1)
-	p.exportCgroup(b)
 	if f.Name == "" {
 		if f.Type == sandbox { // else it is a container that is not reported yet
 			p.exportPod(f, &was, b)
@@ -160,19 +183,6 @@ func (p *Part) exportContainer(b *metric.Batch) {
 	} else if c.exitBefore != nil {
 		b.End(c.exitBefore)
 		c.exitBefore = nil
-	}
-	p.exportDevices(was.Devices, b)
-	for _, x := range [...]struct {
-		row  **metric.Series
-		desc *metric.Desc
-		v    float64
-	}{
-		{&c.reqCores, containerRequestCores, f.Request.Cores}, {&c.reqMemory, containerRequestMemory, f.Request.MemoryBytes},
-		{&c.limitCores, containerLimitCores, f.Limit.Cores}, {&c.limitMemory, containerLimitMemory, f.Limit.MemoryBytes},
-	} {
-		if x.v > 0 {
-			b.Add(p.lazy(x.row, x.desc), x.v)
-		}
 	}
 }
 

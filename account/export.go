@@ -58,12 +58,16 @@ func (l *Ledger) Export(b *metric.Batch) {
 		l.exportPart(p, b)
 		p.exported = true
 		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.settled(boot) {
+			p.reported = l.reportsOn(p)
 			for i := range b.Samples[from:] {
-				b.Samples[from+i].Last = true
+				if x := &b.Samples[from+i]; !p.reported || !isReport(x.Series.Desc) {
+					x.Last = true
+				}
 			}
 			p.flushed = true
 		}
 	}
+	l.exportReports(b)
 	for owner, n := range l.counts {
 		s := l.shorts[owner]
 		if s == nil {
@@ -143,6 +147,9 @@ func (l *Ledger) sweep() {
 
 // release takes a part out of the maps. Its group goes with its last part.
 func (l *Ledger) release(p *Part) {
+	if p.reported {
+		l.reported = append(l.reported, p)
+	}
 	if p.cgroup != nil {
 		_ = p.cgroup.Close()
 		p.cgroup = nil

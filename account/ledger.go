@@ -72,12 +72,14 @@ type Ledger struct {
 	free   []*process // reused, so that a steady machine allocates nothing
 	parts  map[key]*Part
 	places map[string]*Part
-	seen   sequence
-	order  []*Part // parts in order of appearance, for stable exports
-	groups map[workload.ID]*group
-	shorts map[string]*metric.Series // by owner, for shortWorkloads
-	counts map[string]uint64
-	dead   map[string]*dead // zombies, by owner
+	// reported are containers that ended and are forgotten, of which the supervisor still tells.
+	reported []*Part
+	seen     sequence
+	order    []*Part // parts in order of appearance, for stable exports
+	groups   map[workload.ID]*group
+	shorts   map[string]*metric.Series // by owner, for shortWorkloads
+	counts   map[string]uint64
+	dead     map[string]*dead // zombies, by owner
 
 	tick    uint64
 	now     uint64 // boot time of this tick

@@ -1,0 +1,59 @@
+package account
+
+import (
+	"slices"
+	"strings"
+
+	"reckon/metric"
+)
+
+// The kubelet reports a container that has ended until its pod is deleted or the container is begun again: how it ended, how
+// often it was begun, that it waits for the next time. The account of it is closed and forgotten long before; what is
+// reported of it goes on.
+
+// reportsOn says whether the supervisor still reports a part that has ended, and nothing took its place.
+func (l *Ledger) reportsOn(p *Part) bool {
+	if p.container.facts == nil || p.superseded || l.config.Container == nil {
+		return false
+	}
+	if now := l.parts[p.key]; now != nil && now != p {
+		return false
+	}
+	f := l.config.Container(p.place, true)
+	if f == nil || f.UID != p.container.facts.UID || f.Name != p.container.facts.Name || f.Type != p.container.facts.Type {
+		return false
+	}
+	p.container.facts = f
+	return true
+}
+
+// isReport says whether a series tells what a supervisor reports, not what was measured.
+func isReport(d *metric.Desc) bool {
+	return strings.HasPrefix(d.Name, "reckon_pod_") || slices.Contains(containerReports, d)
+}
+
+var containerReports = []*metric.Desc{containerInfo, containerRunning, containerRestarts, containerWaiting, containerExit, containerExitBefore}
+
+// exportReports appends what is reported of containers that have ended.
+func (l *Ledger) exportReports(b *metric.Batch) {
+	l.reported = slices.DeleteFunc(l.reported, func(p *Part) bool {
+		if l.reportsOn(p) {
+			p.exportReport(b)
+			return false
+		}
+		if l.parts[p.key] == nil { // else the part in its place has series of the same names
+			p.endReport(b)
+		}
+		return true
+	})
+}
+
+// endReport ends the series of a container that is not reported any more.
+func (p *Part) endReport(b *metric.Batch) {
+	c := &p.container
+	for _, s := range [...]*metric.Series{c.info, c.running, c.restarts, c.waiting, c.exit, c.exitBefore, c.pod.info, c.pod.phase, c.pod.created} {
+		if s != nil {
+			b.End(s)
+		}
+	}
+}

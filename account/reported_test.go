@@ -1,0 +1,71 @@
+package account
+
+import (
+	"strings"
+	"testing"
+
+	"reckon/sensor"
+	"reckon/workload"
+)
+
+// TestEndedContainerIsReported: how a container ended is told until its pod is gone or another takes its place, and then
+// each series has one end; what was measured ends with the container.
+func TestEndedContainerIsReported(t *testing.T) {
+	const of = "|deployment/shop/cart|deployment|cart-a/app|shop"
+	for name, after := range map[string]string{"deleted": "", "begun again": "d"} {
+		t.Run(name, func(t *testing.T) {
+			r, c, running := pods(t, 1, false, workload.Amounts{})
+			r.tick(0, running(0))
+			r.export()
+			f := c.reports["a/c"]
+			f.Ended, f.EndedID, f.ExitCode, f.Reason, f.Waiting = true, f.ID, 3, "Error", "CrashLoopBackOff"
+			sandbox := running(0)[1:]
+			c.containers[10].removed = true
+			for i := range 20 {
+				r.tick(0, sandbox)
+				r.export()
+				if r.values["reckon_container_exit_code"+of+"|Error"] != 3 || r.values["reckon_container_waiting"+of+"|CrashLoopBackOff"] != 1 {
+					t.Fatalf("export %d: %v", i, only(r.values, of))
+				}
+			}
+			for k := range r.values {
+				if strings.HasPrefix(k, "reckon_workload_cpu_seconds_total"+of) {
+					t.Errorf("%s is still there", k)
+				}
+			}
+			if after == "" {
+				delete(c.reports, "a/c")
+			} else {
+				c.containers[10] = &box{uid: "a", id: after, workload: "deployment/shop/cart", part: "cart-a/app"}
+				c.reports["a/d"] = &workload.ContainerFacts{Namespace: "shop", Pod: "cart-a", UID: "a", Name: "app", Type: "main", Restarts: 1, Running: true}
+				delete(c.reports, "a/c")
+			}
+			for range 3 {
+				if after == "" {
+					r.tick(0, sandbox)
+				} else {
+					r.tick(0, append([]sensor.Process{in(10, 10, r.boot+1, second)}, sandbox...))
+				}
+				r.export()
+			}
+			got := only(r.values, of)
+			if _, ended := got["reckon_container_exit_code"+of+"|Error"]; ended || len(r.l.reported) != 0 {
+				t.Errorf("it is told still: %v", got)
+			}
+			if v, ok := got["reckon_container_running"+of]; ok != (after != "") || v != map[bool]float64{true: 1}[ok] {
+				t.Errorf("running is %v, %v: %v", v, ok, got)
+			}
+		})
+	}
+}
+
+// only returns the series of a part.
+func only(all map[string]float64, of string) map[string]float64 {
+	out := map[string]float64{}
+	for k, v := range all {
+		if strings.Contains(k, of) {
+			out[k] = v
+		}
+	}
+	return out
+}
