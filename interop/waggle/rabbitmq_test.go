@@ -68,11 +68,14 @@ func broker(t *testing.T) (address string, stop, start func()) {
 		out, _ := os.ReadFile(filepath.Join(dir, "out"))
 		t.Fatalf("RabbitMQ does not answer:\n%s", out)
 	}
+	names := exec.CommandContext(t.Context(), "epmd", "-address", "127.0.0.1", "-port", epmd) // else Erlang starts one that stays
+	if err := names.Start(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		stop()
-		kill := exec.Command("epmd", "-port", epmd, "-kill") // the daemon of Erlang that it started
-		kill.Env = append(os.Environ(), "ERL_EPMD_RELAXED_COMMAND_CHECK=true")
-		_ = kill.Run()
+		_ = names.Process.Kill()
+		_ = names.Wait()
 	})
 	start()
 	return "127.0.0.1:" + port, stop, start
