@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -41,8 +40,7 @@ type Accounts struct {
 	traces     []link.Link
 	record     int
 	buf        []byte
-	ended      []uint32 // keys of processes that ended in the reading under way
-	doomed     []uint32 // and of those that ended in the one before
+	over       Ended
 }
 
 // OpenAccounts loads and attaches the programs. It fails with an error that wraps sensor.ErrUnavailable where the kernel or the permissions do
@@ -85,8 +83,7 @@ func (o *AccountsSpec) install(cache *btf.Cache) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{Map: c.Maps["accounts"], collection: c, record: o.Record, buf: make([]byte, o.Record*o.Buffer),
-		ended: make([]uint32, 0, 1024), doomed: make([]uint32, 0, 1024)}
+	a := &Accounts{Map: c.Maps["accounts"], collection: c, record: o.Record, buf: make([]byte, o.Record*o.Buffer)}
 	if err := a.attach(o.Attach); err != nil {
 		_ = a.Close()
 		return nil, err
@@ -119,7 +116,7 @@ func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error
 		return err
 	}
 	defer unix.Close(fd)
-	a.ended = a.ended[:0]
+	a.over.Begin()
 	for {
 		n, err := unix.Read(fd, a.buf)
 		switch {
@@ -128,30 +125,17 @@ func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error
 		case err != nil:
 			return err
 		case n == 0:
-			a.forget()
+			a.over.Free(a.Map)
 			return nil
 		case n%a.record != 0:
 			return fmt.Errorf("%d bytes are no whole number of records of %d", n, a.record)
 		}
 		for b := a.buf[:n]; len(b) > 0; b = b[a.record:] {
 			if key, ended := take(b[:a.record]); ended {
-				a.ended = append(a.ended, key)
+				a.over.Add(key)
 			}
 		}
 	}
-}
-
-// forget frees the accounts that were reported as ended in the reading before: this one reported what they still got.
-func (a *Accounts) forget() {
-	slices.Sort(a.doomed)
-	for i := range a.doomed {
-		_ = a.Map.Delete(unsafe.Pointer(&a.doomed[i])) // by address, which allocates nothing
-	}
-	a.ended = slices.DeleteFunc(a.ended, func(key uint32) bool {
-		_, gone := slices.BinarySearch(a.doomed, key)
-		return gone
-	})
-	a.doomed, a.ended = a.ended, a.doomed[:0]
 }
 
 // Close unloads the programs.

@@ -24,7 +24,6 @@ package traffic
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -51,8 +50,7 @@ type Source struct {
 	buf     []byte
 	unowned sensor.Traffic // so far
 	passes  uint64
-	over    []uint32 // keys of processes whose end was handed on
-	doomed  []uint32 // and of those who were in the pass before
+	over    bpf.Ended
 }
 
 // Open loads the programs. It fails with [sensor.ErrUnavailable] where the kernel or the
@@ -95,11 +93,11 @@ func (s *Source) ReadTraffic(p *sensor.TrafficPass) error {
 		s.kernel.learn()
 	}
 	s.passes++
-	s.over = s.over[:0]
+	s.over.Begin()
 	if err := s.iterate(p); err != nil {
 		return fmt.Errorf("read traffic: %w", err)
 	}
-	s.forget()
+	s.over.Free(s.kernel.accounts)
 	return nil
 }
 
@@ -139,27 +137,13 @@ func (s *Source) take(r *trafficRecord, p *sensor.TrafficPass) {
 		return
 	}
 	if r.Ended != 0 {
-		s.over = append(s.over, r.Tgid)
+		s.over.Add(uint32(r.Tgid))
 	}
 	use := *(*sensor.Traffic)(unsafe.Pointer(&r.Use))
 	if use == (sensor.Traffic{}) {
 		return
 	}
 	p.Sent = append(p.Sent, sensor.Sent{PID: max(r.Pid, 0), Start: s.clock.Here(r.Start), Use: use})
-}
-
-// forget frees the accounts of processes whose end an earlier pass handed on, so that what was
-// under way then is in this one.
-func (s *Source) forget() {
-	slices.Sort(s.doomed)
-	for i := range s.doomed {
-		_ = s.kernel.accounts.Delete(unsafe.Pointer(&s.doomed[i])) // by address, which allocates nothing
-	}
-	s.over = slices.DeleteFunc(s.over, func(key uint32) bool {
-		_, gone := slices.BinarySearch(s.doomed, key)
-		return gone
-	})
-	s.doomed, s.over = s.over, s.doomed[:0]
 }
 
 // takeUnowned tells what there was no room for; now is all of it so far.
