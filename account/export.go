@@ -231,17 +231,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	if p.have&sensor.FieldSwap != 0 {
 		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
 	}
-	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
-		b.Add(p.lazy(&r.read, ioBytes, "read"), float64(p.total.read))
-		b.Add(p.lazy(&r.write, ioBytes, "write"), float64(p.total.write))
-	}
-	if p.have&sensor.FieldFaults != 0 {
-		b.Add(p.lazy(&r.faults, majorFaults), float64(p.total.majorFaults))
-	}
-	if p.have&sensor.FieldSwitches != 0 {
-		b.Add(p.lazy(&r.vol, contextSwitches, "voluntary"), float64(p.total.voluntary))
-		b.Add(p.lazy(&r.invol, contextSwitches, "involuntary"), float64(p.total.involun))
-	}
+	p.exportCounts(b)
 	l.exportCgroup(p, b)
 	b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	l.exportGPUs(p, b)
@@ -328,6 +318,22 @@ func (l *Ledger) newRows(p *Part) *rows {
 		r.start = p.series(startTimeOfRun, p.facts.Run)
 	}
 	return r
+}
+
+// exportCounts appends what a part read, wrote, faulted and switched.
+func (p *Part) exportCounts(b *metric.Batch) {
+	r := p.rows
+	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
+		b.Add(p.lazy(&r.read, ioBytes, "read"), float64(p.total.read))
+		b.Add(p.lazy(&r.write, ioBytes, "write"), float64(p.total.write))
+	}
+	if p.have&sensor.FieldFaults != 0 {
+		b.Add(p.lazy(&r.faults, majorFaults), float64(p.total.majorFaults))
+	}
+	if p.have&sensor.FieldSwitches != 0 {
+		b.Add(p.lazy(&r.vol, contextSwitches, "voluntary"), float64(p.total.voluntary))
+		b.Add(p.lazy(&r.invol, contextSwitches, "involuntary"), float64(p.total.involun))
+	}
 }
 
 // lazy makes a series when its first value is known.

@@ -25,17 +25,7 @@ func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts)
 		if p.have&sensor.FieldWait != 0 {
 			b.Add(p.lazy(&r.wait, waitSeconds), seconds(p.total.wait))
 		}
-		if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
-			b.Add(p.lazy(&r.read, ioBytes, "read"), float64(p.total.read))
-			b.Add(p.lazy(&r.write, ioBytes, "write"), float64(p.total.write))
-		}
-		if p.have&sensor.FieldFaults != 0 {
-			b.Add(p.lazy(&r.faults, majorFaults), float64(p.total.majorFaults))
-		}
-		if p.have&sensor.FieldSwitches != 0 {
-			b.Add(p.lazy(&r.vol, contextSwitches, "voluntary"), float64(p.total.voluntary))
-			b.Add(p.lazy(&r.invol, contextSwitches, "involuntary"), float64(p.total.involun))
-		}
+		p.exportCounts(b)
 		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
 	}
 }

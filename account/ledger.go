@@ -72,7 +72,7 @@ type Ledger struct {
 	free   []*process // reused, so that a steady machine allocates nothing
 	parts  map[key]*Part
 	places map[string]*Part
-	// reported are containers that ended and are forgotten, of which the supervisor still tells.
+	// reported are containers that have ended and whose account is closed, while the supervisor still reports them.
 	reported []*Part
 	seen     sequence
 	order    []*Part // parts in order of appearance, for stable exports

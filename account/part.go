@@ -33,7 +33,7 @@ type Part struct {
 	names
 	container container // what its supervisor reports
 	flushed   bool      // its end was exported
-	reported  bool      // and what a supervisor tells of it goes on
+	reported  bool      // a supervisor still reports the container
 	told      bool      // its end was exported before a restart, and is once more
 	absorbed  bool      // another part holds what it used
 	exported  bool      // some export carried it

@@ -11,7 +11,7 @@ import (
 // often it was begun, that it waits for the next time. The account of it is closed and forgotten long before; what is
 // reported of it goes on.
 
-// reportsOn says whether the supervisor still reports a part that has ended, and nothing took its place.
+// reportsOn reports whether the supervisor still lists a part that has ended, and no other part took its place.
 func (l *Ledger) reportsOn(p *Part) bool {
 	if p.container.facts == nil || p.superseded || l.config.Container == nil {
 		return false
@@ -27,7 +27,7 @@ func (l *Ledger) reportsOn(p *Part) bool {
 	return true
 }
 
-// isReport says whether a series tells what a supervisor reports, not what was measured.
+// isReport reports whether a series is the report of a supervisor rather than a measurement.
 func isReport(d *metric.Desc) bool {
 	return strings.HasPrefix(d.Name, "reckon_pod_") || slices.Contains(containerReports, d)
 }
