@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -207,24 +208,7 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 		columns = append(columns, term.Column{Title: "BEGAN", Right: true, Optional: 7}, term.Column{Title: "MEAN WAIT", Right: true, Optional: 7})
 	}
 	t := term.NewTable(columns...)
-	var last time.Time
-	n := 0
-	for i := range list.Rows {
-		r := &list.Rows[i]
-		if r.From != nil && !r.From.Equal(last) {
-			last, n = *r.From, 0
-		}
-		if n++; limit > 0 && n > limit {
-			continue
-		}
-		var cells []string
-		if list.Span != "whole" {
-			cells = append(cells, stretch(list.Span, r.From))
-		}
-		for _, by := range list.By {
-			cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
-				"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
-		}
+	for r, cells := range usageRows(list, limit) {
 		is := func(key, text string) string { return m.figure(r.Exactness, key, text) }
 		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.CapacityShare)), is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
 			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)), is("io_read_bytes", term.Bytes(r.ReadBytes)),
@@ -339,4 +323,32 @@ func printWeek(s term.Screen, list client.UsageList) error {
 	}
 	_, err := fmt.Fprintln(s, "- stands for hours in which no machine was up, or none was measured")
 	return err
+}
+
+// usageRows are the rows of a table of usage, at most limit for each stretch of time, each with the cells that say what it is of.
+func usageRows(list client.UsageList, limit int) iter.Seq2[*client.Usage, []string] {
+	return func(yield func(*client.Usage, []string) bool) {
+		var last time.Time
+		n := 0
+		for i := range list.Rows {
+			r := &list.Rows[i]
+			if r.From != nil && !r.From.Equal(last) {
+				last, n = *r.From, 0
+			}
+			if n++; limit > 0 && n > limit {
+				continue
+			}
+			var cells []string
+			if list.Span != "whole" {
+				cells = append(cells, stretch(list.Span, r.From))
+			}
+			for _, by := range list.By {
+				cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
+					"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
+			}
+			if !yield(r, cells) {
+				return
+			}
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"reckon/client"
 	"reckon/figure"
@@ -49,24 +48,7 @@ func (m marked) figures(list client.UsageList, places []int, limit int) *term.Ta
 		columns = append(columns, term.Column{Title: strings.ToUpper(figure.Of(figure.Hour)[at].Heading), Right: true}, term.Column{Title: "SHARE", Right: true})
 	}
 	t := term.NewTable(columns...)
-	var last time.Time
-	n := 0
-	for i := range list.Rows {
-		r := &list.Rows[i]
-		if r.From != nil && !r.From.Equal(last) {
-			last, n = *r.From, 0
-		}
-		if n++; limit > 0 && n > limit {
-			continue
-		}
-		var cells []string
-		if list.Span != "whole" {
-			cells = append(cells, stretch(list.Span, r.From))
-		}
-		for _, by := range list.By {
-			cells = append(cells, cmp.Or(map[string]string{"site": r.Site, "owner": r.Owner, "account": r.Account, "partition": r.Partition,
-				"node": r.Node, "command": r.Command, "kind": r.Kind}[by], term.Unknown))
-		}
+	for r, cells := range usageRows(list, limit) {
 		for _, at := range places {
 			f := &figure.Of(figure.Hour)[at]
 			v, text := *r.UsageFigures.At(at), term.Unknown
