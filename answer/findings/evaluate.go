@@ -40,20 +40,28 @@ type reading struct {
 
 // Evaluate applies a policy to what was measured between two times.
 func (e *Evaluator) Evaluate(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
-	found, err := e.evaluate(ctx, from, to, p)
+	rows, err := e.workloads(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.evaluate(ctx, from, to, rows, p)
 	if err != nil {
 		return nil, err
 	}
 	return found[0], nil
 }
 
-// evaluate reads once and applies several policies.
-func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, policies ...*Policy) ([][]misuse.Finding, error) {
-	out := make([][]misuse.Finding, len(policies))
+func (e *Evaluator) workloads(ctx context.Context, from, to time.Time) ([]store.Workload, error) {
 	rows, _, err := e.Facts.Workloads(ctx, store.Filter{Since: from, Until: to})
 	if err != nil {
 		return nil, fmt.Errorf("read the workloads: %w", err)
 	}
+	return rows, nil
+}
+
+// evaluate reads the series of some workloads once and applies several policies.
+func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, rows []store.Workload, policies ...*Policy) ([][]misuse.Finding, error) {
+	out := make([][]misuse.Finding, len(policies))
 	if e.Hold != nil {
 		e.Hold(ctx, rows)
 	}

@@ -56,10 +56,22 @@ func (k *Keeper) Look(ctx context.Context) error {
 		return err
 	}
 	now := k.Clock()
-	found, err := k.Evaluator.Evaluate(ctx, policy, now.Add(-k.window()), now)
+	from := now.Add(-k.window())
+	rows, err := k.Evaluator.workloads(ctx, from, now)
 	if err != nil {
 		return err
 	}
+	latest := map[string]time.Time{} // sample of each site
+	for i := range rows {
+		if w := &rows[i]; w.Seen.After(latest[w.Site]) {
+			latest[w.Site] = w.Seen
+		}
+	}
+	byPolicy, err := k.Evaluator.evaluate(ctx, from, now, rows, policy)
+	if err != nil {
+		return err
+	}
+	found := byPolicy[0]
 	if k.Odd != nil && policy.base.Anomaly.On {
 		odd, err := k.Odd(ctx)
 		if err != nil {
@@ -67,7 +79,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		}
 		found = append(found, odd...)
 	}
-	if err := k.keep(ctx, found, now); err != nil {
+	if err := k.keep(ctx, found, latest, now); err != nil {
 		return err
 	}
 	k.last, k.took = now, k.Clock().Sub(now)
@@ -120,22 +132,42 @@ func ID(f *misuse.Finding) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// keep writes what was found beside what is known.
-func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, now time.Time) error {
-	known, _, err := k.Store.Findings(ctx, store.FindingFilter{Since: now.Add(-k.window() - 2*back)})
+// stored returns the findings of the last days, and those of any age that are open, by id.
+func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.Finding, error) {
+	out := map[string]*store.Finding{}
+	for _, f := range []store.FindingFilter{{Since: now.Add(-k.window() - 2*back)}, {States: []string{store.FindingNew, store.FindingOpen}}} {
+		list, _, err := k.Store.Findings(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			out[list[i].ID] = &list[i]
+		}
+	}
+	return out, nil
+}
+
+// keep writes what was found beside what is stored. latest is the time of the last sample of each
+// site. The findings of a site without a sample since its last look stay as they are: while a
+// site or its server is cut off, nothing is known to be over, and what people muted stays muted.
+func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
+	old, err := k.stored(ctx, now)
 	if err != nil {
 		return err
 	}
-	old := map[string]*store.Finding{}
-	for i := range known {
-		old[known[i].ID] = &known[i]
+	looked := map[string]time.Time{}
+	for _, f := range old {
+		if f.Seen.After(looked[f.Site]) {
+			looked[f.Site] = f.Seen
+		}
 	}
+	silent := func(site string) bool { return !looked[site].IsZero() && !latest[site].After(looked[site]) }
 	var put []store.Finding
 	seen := map[string]bool{}
 	for i := range found {
 		f := &found[i]
 		id := ID(f)
-		if seen[id] {
+		if seen[id] || silent(f.Site) {
 			continue
 		}
 		seen[id] = true
@@ -153,10 +185,10 @@ func (k *Keeper) keep(ctx context.Context, found []misuse.Finding, now time.Time
 		}
 		put = append(put, row)
 	}
-	for _, was := range known {
-		if !seen[was.ID] && was.State != store.FindingGone {
+	for _, was := range old {
+		if !seen[was.ID] && was.State != store.FindingGone && !silent(was.Site) {
 			was.State = store.FindingGone
-			put = append(put, was)
+			put = append(put, *was)
 		}
 	}
 	return k.Store.PutFindings(ctx, put)
@@ -214,7 +246,12 @@ func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Diff
 	if err != nil {
 		return d, err
 	}
-	found, err := k.Evaluator.evaluate(ctx, since, k.Clock(), present, other)
+	now := k.Clock()
+	rows, err := k.Evaluator.workloads(ctx, since, now)
+	if err != nil {
+		return d, err
+	}
+	found, err := k.Evaluator.evaluate(ctx, since, now, rows, present, other)
 	if err != nil {
 		return d, err
 	}

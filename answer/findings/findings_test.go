@@ -213,10 +213,33 @@ func TestLook(t *testing.T) {
 	if _, err := k.Mute(t.Context(), "none", "", *now); !errors.Is(err, ErrUnknown) {
 		t.Error(err)
 	}
+	looked := *now
 	*now = now.Add(30 * time.Second)
-	if err := k.Look(t.Context()); err != nil {
+	rows, _, err := k.Evaluator.Facts.Workloads(t.Context(), store.Filter{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	hear := func(at time.Time, end bool) {
+		t.Helper()
+		for i := range rows {
+			if rows[i].Seen = at; end {
+				rows[i].End, rows[i].State = start.Add(300*time.Minute), "completed"
+			}
+		}
+		if err := k.Evaluator.Facts.Upsert(t.Context(), rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear(looked, false) // no sample since the look
+	for _, f := range list(t, k, store.FindingFilter{}) {
+		if f.State != store.FindingNew || f.Seen != looked {
+			t.Errorf("without a sample since: %+v", f)
+		}
+	}
+	hear(looked.Add(time.Millisecond), false)
 	for _, f := range list(t, k, store.FindingFilter{}) {
 		if f.State != store.FindingOpen || !f.Found.Before(*now) {
 			t.Errorf("after the second look: %+v", f)
@@ -225,23 +248,21 @@ func TestLook(t *testing.T) {
 			t.Errorf("what was said is lost: %+v", f)
 		}
 	}
-	// Much later nothing of it is in the window: gone, and kept.
-	*now = start.Add(20 * time.Hour)
-	rows, _, err := k.Evaluator.Facts.Workloads(t.Context(), store.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range rows {
-		rows[i].End, rows[i].State = rows[i].Seen, "completed"
-	}
-	if err := k.Evaluator.Facts.Upsert(t.Context(), rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	// While the site is cut off for a week, nothing is over.
+	*now = start.Add(7 * 24 * time.Hour)
+	hear(start.Add(301*time.Minute), true)
 	for _, f := range list(t, k, store.FindingFilter{}) {
-		if f.State != store.FindingGone {
+		if f.State != store.FindingOpen {
+			t.Errorf("cut off: %+v", f)
+		}
+	}
+	// When it is back, what is not found again is gone, and kept.
+	other := rows[0]
+	other.ID, other.Start, other.End, other.Seen = "slurm/9", now.Add(-time.Minute), time.Time{}, *now
+	rows = []store.Workload{other}
+	hear(*now, false)
+	for _, f := range list(t, k, store.FindingFilter{}) {
+		if f.State != store.FindingGone || f.ID == h.ID && f.AckBy != "root" {
 			t.Errorf("long over: %+v", f)
 		}
 	}
