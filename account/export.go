@@ -239,6 +239,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	l.exportWaits(p, b)
 	l.exportQueue(p, b)
 	l.exportMounts(p, b)
+	p.exportTasks(b)
 	p.commands.name(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)
 	if g := p.group; g.lead == p && g.cores.Count > 0 && p.kind != workload.Short {

@@ -46,6 +46,7 @@ type Part struct {
 	past     past
 	have     sensor.Fields
 	commands commands
+	byTask   *tasks // nil where the batch system tells none apart
 	started  uint64
 	folded   uint64 // process groups folded into this one
 	// oomSeen counts its processes that the OOM killer chose. The control group counts
@@ -119,7 +120,7 @@ func (p *Part) TickCPU() uint64 { return p.now.cpu }
 func (p *Part) CPU() uint64 { return p.total.user + p.total.system }
 
 // charge adds what a process used since it was last seen.
-func (p *Part) charge(d usage, proc *sensor.Process, initial bool) {
+func (p *Part) charge(d usage, proc *sensor.Process, task int32, initial bool) {
 	if initial {
 		p.total.add(d)
 		p.tasks += d.user + d.system
@@ -128,6 +129,9 @@ func (p *Part) charge(d usage, proc *sensor.Process, initial bool) {
 	}
 	p.have |= proc.Have
 	if cpu := d.user + d.system; cpu > 0 {
+		if task > 0 {
+			p.byTask.nanos[task-1] += cpu
+		}
 		comm := proc.Comm
 		if proc.Kernel {
 			comm = family(comm)

@@ -17,6 +17,7 @@ type process struct {
 	start  uint64
 	cgroup uint64
 	part   *Part
+	task   int32 // number of the task in its part, 0 if none is known; see tasks
 	last   usage
 	tick   uint64 // when it was last seen
 	pgid   int32
@@ -64,7 +65,7 @@ func (l *Ledger) alive(p *sensor.Process, first bool) {
 	}
 	e.tick, e.left, e.passed = l.tick, false, false
 	d := e.last.advance(usageOf(p), p.Have)
-	e.part.charge(d, p, first)
+	e.part.charge(d, p, e.task, first)
 	e.part.highWater(e, p)
 	l.follow(e, p, isNew, first)
 	used := d.user + d.system
@@ -139,7 +140,7 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 		l.identify(e, p, true)
 	}
 	d := e.last.advance(usageOf(p), p.Have)
-	e.part.charge(d, p, false)
+	e.part.charge(d, p, e.task, false)
 	e.part.highWater(e, p)
 	if p.OOMKilled {
 		e.part.oomSeen++
@@ -209,12 +210,16 @@ func (l *Ledger) meetParent(p *sensor.Process, live []sensor.Process) {
 // identify finds the part that a process belongs to.
 func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 	var parent *Part
+	inherited := int32(0)
 	if q := l.table[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
-		parent = q.part
+		parent, inherited = q.part, q.task
 	}
 	found := l.config.Identify(p, parent, ended)
 	e.cgroup, e.pgid, e.sid, e.retry = p.Cgroup, p.PGID, p.SID, found.Retry
 	part := l.part(found, p.Start)
+	if e.task = part.task(found.Task); e.task == 0 && part == parent {
+		e.task = inherited
+	}
 	if e.part != part {
 		if e.counted == l.exports+1 { // it began a moment ago, and no export has told it
 			e.part.started--

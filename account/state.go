@@ -85,6 +85,8 @@ type partState struct {
 	IOWait  uint64        `json:"io_wait,omitempty"`
 	Queue   *sensor.Queue `json:"queue,omitempty"`
 	Mounts  []mounted     `json:"mounts,omitempty"`
+
+	ByTask map[string]uint64 `json:"by_task,omitempty"`
 }
 
 type processState struct {
@@ -194,7 +196,7 @@ func (p *Part) state() partState {
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.Marks, s.Joules = p.energy.state()
 	s.GPUs, s.Traffic, s.IOWait = p.gpuState(), p.trafficState(), p.ioWait.nanos
-	s.Queue, s.Mounts = p.queueState(), p.mountState()
+	s.Queue, s.Mounts, s.ByTask = p.queueState(), p.mountState(), p.taskState()
 	for comm, c := range p.commands.byName {
 		s.Commands[comm.String()] += c.nanos
 	}
@@ -290,6 +292,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	for i := range s.Mounts {
 		p.mount(&s.Mounts[i])
 	}
+	p.restoreTasks(s.ByTask)
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
 		p.commands.add(sensor.CommOf([]byte(name)), nanos)

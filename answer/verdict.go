@@ -62,6 +62,18 @@ func judgedSteps(list []client.Step) []efficiency.Step {
 	return out
 }
 
+// tasksOf joins how evenly the tasks of steps worked with what the steps used.
+func tasksOf(list []query.TaskUse, parts []client.Part) (out []efficiency.TaskUse) {
+	for _, t := range list {
+		for i := range parts {
+			if p := &parts[i]; p.Node == t.Node && p.Part == t.Part && p.CPUSeconds != nil {
+				out = append(out, efficiency.TaskUse{Node: t.Node, Step: t.Part, Tasks: t.Tasks, Busiest: t.Busiest, CPUSeconds: *p.CPUSeconds})
+			}
+		}
+	}
+	return out
+}
+
 // batchKind is the kind of work that a batch system allocates nodes to.
 const batchKind = "slurm"
 
@@ -75,6 +87,7 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	}
 	u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryStalled, strain.StorageStalled
 	u.RefaultBytes, u.Threads = strain.Refaults, strain.Threads
+	u.Tasks = tasksOf(strain.Tasks, d.Parts)
 	if u.EmptySeconds, err = b.emptyFor(ctx, &d.Workload, strain.LastProcess); err != nil {
 		return err
 	}

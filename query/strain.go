@@ -24,11 +24,22 @@ type Strain struct {
 	Refaults *float64
 	// Threads is the most at a time on a node.
 	Threads *float64
+	// Tasks are the parts on each node that the batch system started as several tasks, in no order.
+	Tasks []TaskUse
 	// LastProcess is when a process of it was seen last; zero where none was.
 	LastProcess time.Time
 }
 
+// TaskUse is how evenly the tasks of a part worked on a node.
+type TaskUse struct {
+	Node, Part string
+	Tasks      float64
+	Busiest    float64 // CPU seconds of the task that used most, at least
+}
+
 const (
+	tasksMetric   = "reckon_workload_tasks"
+	busiestMetric = "reckon_workload_busiest_task_cpu_seconds_total"
 	refaultMetric = "reckon_workload_memory_refault_bytes_total"
 	threadsMetric = "reckon_workload_threads"
 	processMetric = "reckon_workload_processes"
@@ -38,6 +49,7 @@ const (
 func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	var out Strain
 	threads := map[string]map[int64]float64{} // by node and time
+	tasks := map[place]*TaskUse{}
 	last := int64(0)
 	var n series.Labels
 	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
@@ -56,6 +68,16 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 					last = max(last, t)
 				}
 			})
+		case tasksMetric, busiestMetric:
+			at := place{n.Node, n.Part}
+			if tasks[at] == nil {
+				tasks[at] = &TaskUse{Node: n.Node, Part: n.Part}
+			}
+			if n.Metric == tasksMetric {
+				eachValue(it, func(_ int64, x float64) { tasks[at].Tasks = max(tasks[at].Tasks, x) })
+			} else if total, ok := series.Total(it); ok {
+				tasks[at].Busiest += total
+			}
 		case refaultMetric:
 			if total, ok := series.Total(it); ok {
 				if out.Refaults == nil {
@@ -74,12 +96,15 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 			}
 		}
 		return nil
-	}, append(s.matchers(), series.OneOf("__name__", []string{refaultMetric, threadsMetric, processMetric, pressureMetric}))...)
+	}, append(s.matchers(), series.OneOf("__name__", []string{refaultMetric, threadsMetric, processMetric, pressureMetric, tasksMetric, busiestMetric}))...)
 	if err != nil {
 		return Strain{}, err
 	}
 	if last != 0 {
 		out.LastProcess = time.UnixMilli(last)
+	}
+	for _, use := range tasks {
+		out.Tasks = append(out.Tasks, *use)
 	}
 	for _, by := range threads {
 		for _, x := range by {

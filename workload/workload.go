@@ -61,6 +61,8 @@ type Identity struct {
 	// Part is the piece of the workload on this node: a job step, or pod and
 	// container; empty for other kinds. Never a process id.
 	Part string
+	// Task tells the tasks of a part apart, where a batch system starts several of them on a node; empty where it is not known.
+	Task string
 	// Owner answers for the workload: a Unix user, or the namespace of a pod. Empty
 	// means the user that the process runs as.
 	Owner string

@@ -13,6 +13,7 @@ import (
 func (j *judge) balance() {
 	if j.u.CPUExact == figure.Exact {
 		j.work()
+		j.tasks()
 	}
 	if low, _, mean, ok := j.spread(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled && j.u.GPUExact == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
@@ -42,6 +43,41 @@ func (j *judge) work() {
 	}
 	j.say("balance", Good, share, "ratio", "balance.even", words)
 }
+
+// tasks names the step whose tasks worked least evenly on a node: the others are compared with the busiest.
+func (j *judge) tasks() {
+	var worst *TaskUse
+	least := uneven
+	for i := range j.u.Tasks {
+		t := &j.u.Tasks[i]
+		if t.Tasks < 2 || t.Busiest < worth {
+			continue
+		}
+		if share := t.others() / t.Busiest; share < least {
+			worst, least = t, share
+		}
+	}
+	if worst == nil {
+		return
+	}
+	step := Step{ID: worst.Step}
+	for i := range j.u.Steps {
+		if s := &j.u.Steps[i]; s.ID == worst.Step {
+			step = *s
+		}
+	}
+	words := phrase.Words{
+		"tasks": strconv.FormatFloat(worst.Tasks, 'f', -1, 64), "step": step.text(), "node": worst.Node, "busiest": format.Time(worst.Busiest), "rest": format.Time(worst.others()),
+	}
+	key := "balance.tasks"
+	if worst.Tasks == 2 {
+		key = "balance.two-tasks"
+	}
+	j.say("task_balance", Warning, least, "ratio", key, words)
+}
+
+// others is the mean CPU time of the tasks besides the busiest, seconds.
+func (t *TaskUse) others() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
 // spread finds the nodes with the least and the most of a figure, and their mean; false where
 // it was not measured on one of them, which is not idle for that.

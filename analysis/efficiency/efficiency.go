@@ -51,6 +51,14 @@ type Node struct {
 	CPUSeconds, Memory, GPUSeconds *float64
 }
 
+// TaskUse is how evenly the tasks of a step worked on a node.
+type TaskUse struct {
+	Node, Step string
+	Tasks      float64
+	// CPUSeconds is of all tasks together, Busiest of the one that used most.
+	CPUSeconds, Busiest float64
+}
+
 // Step is a step of a job, by the batch system.
 type Step struct {
 	ID, Name    string
@@ -103,6 +111,7 @@ type Usage struct {
 	// CoresImplied says that nobody asked for cores: Cores are those of the nodes.
 	CoresImplied bool
 	Nodes        []Node
+	Tasks        []TaskUse   // of the steps that have several tasks on a node
 	Neighbours   []Neighbour // the one who used most first
 }
 

@@ -98,7 +98,7 @@ func TestJudge(t *testing.T) {
 		"95 %":          {memory(100*gib, 95*gib, 95*gib), "warning memory: it needed 95 GiB of the 100 GiB of memory it was allocated (95 %): a little more and it would be killed"},
 		"a step was killed": {memory(64*gib, 64*gib, 64*gib, func(u *Usage) {
 			u.State, u.Steps = "completed", []Step{{ID: "1", Name: "eat", State: "out_of_memory", WallSeconds: 2}}
-		}), "critical oom: step 1 (eat) was killed for lack of memory after 2 s, though the job is said to have completed; ask for more memory, or use less"},
+		}), "critical oom: step 1 (eat) was killed for lack of memory after 2 s, though the state of the job is completed; ask for more memory, or use less"},
 		"below 95 %":          {memory(100*gib, 94.9*gib, 94.9*gib), "good memory: it needed 94.9 GiB of the 100 GiB of memory it was allocated (95 %)"},
 		"page cache":          {memory(200<<20, 1.7*(1<<20), 200<<20), "info memory: memory peaked at 200 MiB of the 200 MiB it was allocated, of it 198 MiB page cache, which the kernel gives back; it needed 1.7 MiB (0.9 %)"},
 		"page cache, stalled": {memory(8*gib, 4*gib, 8*gib, func(u *Usage) { u.MemoryStalledSeconds = at(360) }), "warning memory: its memory of 8 GiB was full, with 4 GiB of page cache beside it, which the kernel gives back, and it was held up for lack of memory 10 % of the time: more memory would make it faster"},
@@ -125,7 +125,7 @@ func TestJudge(t *testing.T) {
 		"kills, no state": {ended("", 1, func(u *Usage) { u.OOMKills = at(3) }), "critical oom: the kernel killed 3 processes of it for lack of memory; ask for more memory, or use less"},
 		"a step of it": {ended("completed", 0, func(u *Usage) {
 			u.Steps = []Step{{ID: "0", State: "completed"}, {ID: "1", Name: "solve", State: "out_of_memory", WallSeconds: 2, ExitCode: code(125)}, {ID: "2", State: "completed"}}
-		}), "critical oom: step 1 (solve) was killed for lack of memory after 2 s, though the job is said to have completed; ask for more memory, or use less"},
+		}), "critical oom: step 1 (solve) was killed for lack of memory after 2 s, though the state of the job is completed; ask for more memory, or use less"},
 		"time limit":   {ended("timeout", 143, func(u *Usage) { u.TimeLimit = at(3600) }), "critical timeout: it reached its time limit of 1 h and was ended; ask for more time, or write checkpoints"},
 		"deadline":     {ended("deadline", 0), "critical timeout: it could not end before its deadline and was ended after 1 h"},
 		"node failure": {ended("node_fail", 0), "critical node_fail: a node failed under it after 1 h: this was not its fault; submit it again"},
@@ -150,9 +150,20 @@ func TestJudge(t *testing.T) {
 		"failed step": {ended("failed", 1, func(u *Usage) {
 			u.Steps = []Step{{ID: "batch", Name: "batch", State: "failed", ExitCode: code(1)}, {ID: "0", State: "completed", ExitCode: code(0)}, {ID: "2", Name: "false", State: "failed", ExitCode: code(1)}}
 		}), "critical step: step 2 (false) failed with exit code 1"},
+		"crashed step": {ended("failed", 11, func(u *Usage) {
+			u.Steps = []Step{{ID: "batch", Name: "batch", State: "failed", ExitCode: code(11)}, {ID: "0", Name: "sh", State: "cancelled", ExitCode: code(139)}}
+		}), "critical step: step 0 (sh) failed: signal 11 (segmentation fault) ended it"},
+		"stopped step": {ended("failed", 15, func(u *Usage) { u.Steps = []Step{{ID: "0", Name: "sh", State: "cancelled", ExitCode: code(143)}} }),
+			"critical step: step 0 (sh) failed: signal 15 (terminated) ended it"},
+		"stopped step, as a shell counts": {ended("failed", 137, func(u *Usage) { u.Steps = []Step{{ID: "0", State: "cancelled", ExitCode: code(137)}} }),
+			"critical step: step 0 failed: signal 9 (killed) ended it"},
+		"server stopped at the end": {ended("failed", 3, func(u *Usage) { u.Steps = []Step{{ID: "0", Name: "server", State: "cancelled", ExitCode: code(143)}} }), "critical exit: it failed with exit code 3"},
+		"server stopped, all well":  {ended("completed", 0, func(u *Usage) { u.Steps = []Step{{ID: "0", Name: "server", State: "cancelled", ExitCode: code(137)}} }), ""},
+		"crash hidden": {ended("completed", 0, func(u *Usage) { u.Steps = []Step{{ID: "0", Name: "a.out", State: "cancelled", ExitCode: code(134)}} }),
+			"warning step: its state is completed, but step 0 (a.out) failed: signal 6 (abort) ended it"},
 		"failed script": {ended("failed", 1, func(u *Usage) { u.Steps = []Step{{ID: "batch", Name: "batch", State: "failed", ExitCode: code(1)}} }), "critical exit: it failed with exit code 1"},
 		"hidden": {ended("completed", 0, func(u *Usage) { u.Steps = []Step{{ID: "2", Name: "a.out", State: "failed", ExitCode: code(134)}} }),
-			"warning step: it is said to have completed, but step 2 (a.out) failed: signal 6 (abort) ended it"},
+			"warning step: its state is completed, but step 2 (a.out) failed: signal 6 (abort) ended it"},
 
 		// Time.
 		"a quarter":     {ended("completed", 0, func(u *Usage) { u.TimeLimit = at(14400) }), ""},
@@ -191,11 +202,20 @@ func TestJudge(t *testing.T) {
 		"two threads":                 {batch(1, 0.7, 0.9, func(u *Usage) { u.CPUWaitSeconds, u.Threads, u.ReadBytes = at(0), at(2), at(3600*172*(1<<20)) }), "info cores: it used its one core 70 % of the time"},
 
 		// Balance.
-		"one node idle":   {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(1000)}, {Name: "b", CPUSeconds: at(0)}} }), "warning balance: node b did 0 % of the CPU work of the mean of its 2 nodes: the work is not spread evenly"},
-		"below half":      {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(1510)}, {Name: "b", CPUSeconds: at(490)}} }), "warning balance: node b did 49 % of the CPU work of the mean of its 2 nodes: the work is not spread evenly"},
-		"half the mean":   {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(1500)}, {Name: "b", CPUSeconds: at(500)}} }), "good balance: its 2 nodes shared the work evenly; the least did 50 % of the mean"},
-		"hardly any work": {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(59)}, {Name: "b", CPUSeconds: at(0)}} }), ""},
-		"gpu of one idle": {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", GPUSeconds: at(100)}, {Name: "b", GPUSeconds: at(1)}} }), "warning gpu_balance: node b had 2 % of the GPU time of the mean of its 2 nodes: its GPUs were idle while others worked"},
+		"tasks uneven": {bare(func(u *Usage) {
+			u.Tasks = []TaskUse{{"a", "0", 3, 100, 60}, {"b", "0", 3, 219, 110}}
+			u.Steps = []Step{{ID: "0", Name: "solve"}}
+		}), "warning task_balance: of the 3 tasks of step 0 (solve) on node a the busiest used 1 min of CPU time, the others 20 s on average: the work is not spread evenly"},
+		"one of two idle":      {bare(func(u *Usage) { u.Tasks = []TaskUse{{"a", "0", 2, 10, 10}} }), "warning task_balance: of the two tasks of step 0 on node a one used 10 s of CPU time, the other 0 s: the work is not spread evenly"},
+		"too little for tasks": {bare(func(u *Usage) { u.Tasks = []TaskUse{{"a", "0", 2, 9.9, 9.9}} }), ""},
+		"others below half":    {bare(func(u *Usage) { u.Tasks = []TaskUse{{"a", "0", 2, 149, 100}} }), "warning task_balance: of the two tasks of step 0 on node a one used 2 min of CPU time, the other 49 s: the work is not spread evenly"},
+		"others half":          {bare(func(u *Usage) { u.Tasks = []TaskUse{{"a", "0", 2, 150, 100}} }), ""},
+		"tasks, not measured":  {bare(func(u *Usage) { u.Tasks = []TaskUse{{"a", "0", 2, 100, 100}}; u.CPUExact = figure.AtLeast }), ""},
+		"one node idle":        {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(1000)}, {Name: "b", CPUSeconds: at(0)}} }), "warning balance: node b did 0 % of the CPU work of the mean of its 2 nodes: the work is not spread evenly"},
+		"below half":           {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(1510)}, {Name: "b", CPUSeconds: at(490)}} }), "warning balance: node b did 49 % of the CPU work of the mean of its 2 nodes: the work is not spread evenly"},
+		"half the mean":        {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(1500)}, {Name: "b", CPUSeconds: at(500)}} }), "good balance: its 2 nodes shared the work evenly; the least did 50 % of the mean"},
+		"hardly any work":      {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", CPUSeconds: at(59)}, {Name: "b", CPUSeconds: at(0)}} }), ""},
+		"gpu of one idle":      {bare(func(u *Usage) { u.Nodes = []Node{{Name: "a", GPUSeconds: at(100)}, {Name: "b", GPUSeconds: at(1)}} }), "warning gpu_balance: node b had 2 % of the GPU time of the mean of its 2 nodes: its GPUs were idle while others worked"},
 		"memory of one": {bare(func(u *Usage) {
 			u.Nodes = []Node{{Name: "a", Memory: at(60 << 30)}, {Name: "b", Memory: at(1 << 30)}, {Name: "c", Memory: at(1 << 30)}}
 		}),

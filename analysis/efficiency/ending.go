@@ -2,6 +2,7 @@ package efficiency
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"reckon/figure/format"
@@ -106,6 +107,25 @@ func (j *judge) outOfMemory() bool {
 
 func (s *Step) outOfMemory() bool { return s.State == "out_of_memory" }
 
+// failed reports whether a step did not end well. Slurm calls every step cancelled that a signal ended (seen with 22.05). It
+// failed if the signal is one of a crash, or if the script ended with its number, as srun does; what is left is a step that
+// somebody stopped, or that went on when the script ended.
+func (s *Step) failed(script *int) bool {
+	switch s.State {
+	case "failed", "node_fail":
+		return true
+	case "completed":
+		return s.ExitCode != nil && *s.ExitCode != 0
+	case "cancelled":
+		if s.ExitCode == nil || signalName(*s.ExitCode) == "" {
+			return false
+		}
+		signal := *s.ExitCode - 128
+		return script != nil && (*script == signal || *script == *s.ExitCode) || !slices.Contains([]int{1, 2, 9, 15}, signal)
+	}
+	return false
+}
+
 // named reports whether the step was started in the job: not what a batch system makes of each.
 func (s *Step) named() bool { return s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" }
 
@@ -127,8 +147,7 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 	var worst *Step
 	for i := range j.u.Steps {
 		s := &j.u.Steps[i]
-		bad := s.State == "failed" || s.State == "node_fail" || s.State == "completed" && s.ExitCode != nil && *s.ExitCode != 0
-		if bad && s.named() {
+		if s.failed(j.u.ExitCode) && s.named() {
 			worst = s
 			break
 		}

@@ -54,6 +54,7 @@ type Does struct {
 	Faults          float64 // major page faults a second
 	Throttled       float64 // share of the time
 	FirstNodeOnly   bool    // the other nodes do nothing
+	IdleTasks       int     // of each step on each node, beside the one that works
 	Ends            time.Duration
 	Zombies         int
 	// Ends, if not 0, is after how long its processes end, though the job holds on.
@@ -136,13 +137,13 @@ func (n *Node) beginPlanned(p *place, base string) {
 	if d.Ends < 0 {
 		return // not even its script
 	}
-	group := func(step string, from, until time.Time) *group {
-		g := n.newGroup(base+step+"/user/task_0", from, until)
+	group := func(step string, task int, from, until time.Time) *group {
+		g := n.newGroup(base+step+"/user/task_"+strconv.Itoa(task), from, until)
 		g.place, g.step = p, step
 		g.limit, g.figures.MemoryMax = float64(j.Cores), j.MemoryBytes
 		return g
 	}
-	batch := group("batch", p.start, p.end)
+	batch := group("batch", 0, p.start, p.end)
 	batch.add(n, "slurm_script", j.User.UID, 1)
 	batch.zombies(n, d.Zombies, j.User.UID)
 	if len(j.plan.Steps) == 0 {
@@ -155,7 +156,10 @@ func (n *Node) beginPlanned(p *place, base string) {
 		if step.Length > 0 && at.Add(step.Length).Before(end) {
 			end = at.Add(step.Length)
 		}
-		group(strconv.Itoa(i), at, end).work(n, p)
+		group(strconv.Itoa(i), 0, at, end).work(n, p)
+		for k := range d.IdleTasks {
+			group(strconv.Itoa(i), k+1, at, end).add(n, j.Program, j.User.UID, 1)
+		}
 		at = end
 	}
 }

@@ -36,7 +36,7 @@ func TestImported(t *testing.T) {
 		"cancelled": {"info cancelled: it was cancelled by alice after 20 min", "critical"},
 		"by-root":   {"info cancelled: it was cancelled by root after 20 min", "signal"},
 		"step-fail": {"critical step: step 1 (solve) failed with exit code 3", "its script"},
-		"step-oom":  {"critical oom: step 1 (eat) was killed for lack of memory after 2 s, though the job is said to have completed", "would be killed"},
+		"step-oom":  {"critical oom: step 1 (eat) was killed for lack of memory after 2 s, though the state of the job is completed", "would be killed"},
 		"timeout":   {"critical timeout: it reached its time limit of 30 min and was ended", "exit"},
 		"node-fail": {"critical node_fail: a node failed under it after 20 min", "exit"},
 		"preempted": {"info preempted: it had to make room for a job of higher priority after 20 min", "exit"},

@@ -31,9 +31,9 @@ func TestKinds(t *testing.T) {
 		"cancelled": {"info cancelled: it was cancelled by carol after 20 min", "critical"},
 		"timeout":   {"it reached its time limit of 30 min", "exit code"},
 		"oom":       {"the kernel killed 1 process of it for lack of memory", "exit code"},
-		"step-oom":  {"critical oom: step 1 (solve) was killed for lack of memory after 3 s, though the job is said to have completed", "a little more"},
+		"step-oom":  {"critical oom: step 1 (solve) was killed for lack of memory after 3 s, though the state of the job is completed", "a little more"},
 		"step-fail": {"critical step: step 1 (solve) failed with exit code 3", "its script"},
-		"step-hide": {"warning step: it is said to have completed, but step 0 (solve) failed: signal 11 (segmentation fault) ended it", "critical"},
+		"step-hide": {"warning step: its state is completed, but step 0 (solve) failed: signal 11 (segmentation fault) ended it", "critical"},
 		"by-root":   {"info cancelled: it was cancelled by root after 20 min", "critical"},
 		"nobody":    {"info cancelled: it was cancelled after 20 min", "exit"},
 		"node-fail": {"critical node_fail: a node failed under it after 20 min: this was not its fault", "exit"},
@@ -45,6 +45,8 @@ func TestKinds(t *testing.T) {
 		"thrash":    {"it was held up for lack of memory 40 % of the time", "would be killed"},
 		"empty":     {"no process of it has run for 1 h 58 min: it holds 4 cores", "it was idle"},
 		"never":     {"no process of it was seen in 2 h 58 min", "it was idle"},
+		"one-task":  {"warning task_balance: of the 4 tasks of step 0 (solve) on node cpu0004 the busiest used 1 h of CPU time, the others 3.6 s on average", "nodes shared"},
+		"two-tasks": {"of the two tasks of step 0 (solve) on node", "of the 2 tasks"},
 		"uneven":    {"the work is not spread evenly", "evenly; the least"},
 	} {
 		if got := s.Said(name); !strings.Contains(got, c.want) || strings.Contains(got, c.deny) {
@@ -90,6 +92,8 @@ func plan() []simulate.Planned {
 		{User: "dora", Name: "empty", Cores: 4, Length: 3 * hour, Does: simulate.Does{Cores: 3.9, Ends: hour}},
 		{User: "dora", Name: "never", Cores: 4, Length: 4 * hour, Does: simulate.Does{Ends: -1}},
 		{User: "erik", Name: "thrash", Cores: 2, MemoryBytes: 1 * gib, Length: hour, Does: simulate.Does{Cores: 0.5, Needed: 500 * mib, Cache: 524 * mib, Faults: 300, Memory: 0.4, Storage: 0.2}},
+		{User: "erik", Name: "one-task", Cores: 4, Length: hour, Steps: []simulate.PlannedStep{{Name: "solve"}}, Does: simulate.Does{Cores: 1, IdleTasks: 3}},
+		{User: "erik", Name: "two-tasks", Cores: 2, Length: hour, Steps: []simulate.PlannedStep{{Name: "solve"}}, Does: simulate.Does{Cores: 1, IdleTasks: 1}},
 		{User: "erik", Name: "uneven", Nodes: 3, Cores: 8, Length: hour, Does: simulate.Does{Cores: 7.9, FirstNodeOnly: true}},
 	}
 }

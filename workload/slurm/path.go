@@ -12,16 +12,19 @@ type place struct {
 	number     bool   // job is a number
 	step       string // "batch", "0", ...
 	path       string // of the job's group
+	task       string // of a step: "0", "1", ...
 	cgroup     string // the group that holds the tasks of the step and nothing else
 	uid        uint32
 	hasUID     bool
 	slurmstepd bool // the group of Slurm's own process of the step (version 2)
 }
 
-// depth orders the places that different hierarchies give for one process: a step says
-// more than a job.
+// depth orders the places that different hierarchies give for one process: a task says more
+// than a step, and that more than a job.
 func (p *place) depth() int {
 	switch {
+	case p.task != "":
+		return 3
 	case p.step != "":
 		return 2
 	case p.job != "":
@@ -80,13 +83,25 @@ func (p *place) jobAndStep(pieces []cgpath.Piece) {
 	}
 	p.step, p.cgroup = step(s), pieces[1].Prefix
 	if len(pieces) > 2 {
+		p.task = task(pieces[2].Name)
 		switch pieces[2].Name {
 		case "user":
 			p.cgroup = pieces[2].Prefix
+			if len(pieces) > 3 {
+				p.task = task(pieces[3].Name)
+			}
 		case "slurm":
 			p.slurmstepd = true
 		}
 	}
+}
+
+// task returns the number of a task by the name of its group; empty for other groups.
+func task(group string) string {
+	if n, ok := strings.CutPrefix(group, "task_"); ok && decimal(n) {
+		return n
+	}
+	return ""
 }
 
 // sluid reports whether a name is a Slurm unique id: "s" and 13 digits in Crockford's

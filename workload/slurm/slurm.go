@@ -102,7 +102,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	if !known || j != was {
 		r.jobs.Put(at.path, j)
 	}
-	id := workload.Identity{Part: at.step, Owner: j.owner, Cgroup: at.cgroup, Whole: at.path, Facts: j.facts}
+	id := workload.Identity{Part: at.step, Task: at.task, Owner: j.owner, Cgroup: at.cgroup, Whole: at.path, Facts: j.facts}
 	id.Workload = workload.MakeID(workload.Slurm, at.job)
 	if j.name != "" {
 		id.Workload = workload.MakeID(workload.Slurm, j.name)
@@ -188,6 +188,9 @@ func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, display(h, id)), Facts: factsOf(h, id)}
 	if s, ok := h.Getenv("SLURM_STEP_ID"); ok && decimal(s) {
 		out.Part = step(s)
+		if n, _ := h.Getenv("SLURM_LOCALID"); decimal(n) {
+			out.Task = n
+		}
 	} else if task {
 		out.Part = "batch"
 	}

@@ -91,6 +91,20 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// TestTask: tasks of a step are told apart where each has a group of its own, in whatever hierarchy, or by the environment.
+func TestTask(t *testing.T) {
+	for want, h := range map[string]*workload.Hint{
+		"1": hint(1000, "app", []workload.Path{{Controllers: "freezer", Path: "/slurm/uid_1000/job_11/step_0"}, {Controllers: "cpuacct", Path: "/slurm/uid_1000/job_11/step_0/task_1"}}, nil),
+		"2": hint(1000, "app", v2("/system.slice/slurmstepd.scope/job_4/step_0/user/task_2/of/its/own"), nil),
+		"3": hint(1000, "app", nil, map[string]string{"SLURM_JOB_ID": "4711", "SLURMD_NODENAME": "n1", "SLURM_STEP_ID": "0", "SLURM_LOCALID": "3"}),
+		"":  hint(1000, "app", v2("/system.slice/slurmstepd.scope/job_4/step_extern/user/task_special"), nil),
+	} {
+		if got, ok := New().Resolve(h); !ok || got.Task != want {
+			t.Errorf("task %q, %v, want %q", got.Task, ok, want)
+		}
+	}
+}
+
 var het2205 = map[string]string{
 	"SLURM_JOB_ID": "18", "SLURM_HET_SIZE": "2", "SLURM_JOB_ID_HET_GROUP_0": "18", "SLURM_JOB_ID_HET_GROUP_1": "19", "SLURM_JOB_PARTITION": "normal",
 	"SLURM_JOB_PARTITION_HET_GROUP_1": "devel", "SLURM_MEM_PER_NODE": "100", "SLURM_MEM_PER_NODE_HET_GROUP_1": "120", "SLURM_CPUS_ON_NODE": "1",

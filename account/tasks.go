@@ -1,0 +1,90 @@
+package account
+
+import "reckon/metric"
+
+// A step of a batch job is often several tasks on a node. Where the batch system tells them apart, their number and the CPU
+// time of the busiest say how evenly they worked, in two series for each step, however many tasks there are.
+var (
+	taskCount = &metric.Desc{
+		Name: "reckon_workload_tasks", Kind: metric.Gauge,
+		Help:   "Tasks that the batch system started in the part on the node; absent where it has fewer than two, or they can not be told apart.",
+		Labels: with(),
+	}
+	busiestTask = &metric.Desc{
+		Name: "reckon_workload_busiest_task_cpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
+		Help:   "CPU time of the task of the part that has used most on the node, at least; tasks that work evenly have used reckon_workload_cpu_seconds_total / reckon_workload_tasks each.",
+		Labels: with(),
+	}
+)
+
+// maxTasks bounds how many tasks of a part are told apart. Of a part with more nothing is exported.
+const maxTasks = 4096
+
+// tasks is the CPU time of the tasks of a part.
+type tasks struct {
+	names    []string
+	nanos    []uint64
+	overflow bool
+	count    *metric.Series
+	busiest  *metric.Series
+}
+
+// task returns the number of a task by its name, from 1 on; 0 where it has no name.
+func (p *Part) task(name string) int32 {
+	if name == "" {
+		return 0
+	}
+	t := p.byTask
+	if t == nil {
+		t = new(tasks)
+		p.byTask = t
+	}
+	for i := range t.names {
+		if t.names[i] == name {
+			return int32(i + 1)
+		}
+	}
+	if len(t.names) == maxTasks {
+		t.overflow = true
+		return 0
+	}
+	t.names, t.nanos = append(t.names, name), append(t.nanos, 0)
+	return int32(len(t.names))
+}
+
+// exportTasks appends how evenly the tasks of a part worked.
+func (p *Part) exportTasks(b *metric.Batch) {
+	t := p.byTask
+	if t == nil || len(t.nanos) < 2 || t.overflow {
+		return
+	}
+	if t.count == nil {
+		t.count, t.busiest = p.series(taskCount), p.series(busiestTask)
+	}
+	most := uint64(0)
+	for _, n := range t.nanos {
+		most = max(most, n)
+	}
+	b.Add(t.count, float64(len(t.nanos)))
+	b.Add(t.busiest, seconds(most))
+}
+
+// taskState is the CPU nanoseconds of the tasks of a part at rest, by name.
+func (p *Part) taskState() map[string]uint64 {
+	if p.byTask == nil || p.byTask.overflow {
+		return nil
+	}
+	out := make(map[string]uint64, len(p.byTask.names))
+	for i, name := range p.byTask.names {
+		out[name] = p.byTask.nanos[i]
+	}
+	return out
+}
+
+func (p *Part) restoreTasks(byName map[string]uint64) {
+	for name, nanos := range byName {
+		if i := p.task(name); i > 0 {
+			p.byTask.nanos[i-1] = nanos
+		}
+	}
+}
