@@ -32,6 +32,7 @@ type account struct {
 	StateAt                           int64
 	Before                            reportedState // the state before this one
 
+	Number               string // by the batch system, where it is not the id
 	QOS                  string
 	EndedBy, EndedByUser string
 

@@ -313,6 +313,10 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 			return i, err
 		}
 	}
+	if err := forget(ctx, b.cat, b.fold.gone); err != nil {
+		return 0, err
+	}
+	b.fold.gone = nil
 	for i, a := range done {
 		a.touched, a.Fixed, a.Ended, a.Rows = false, true, ended[i], []int64{a.Start}
 	}
@@ -337,6 +341,7 @@ func (b *Builder) forget(now time.Time) {
 		clear(runs[len(kept):])
 		b.fold.accounts[k] = kept
 	}
+	b.fold.forgetNumbers()
 }
 
 // reread reads workloads from their start on and takes the identity over that they
@@ -422,6 +427,7 @@ func (b *Builder) load(ctx context.Context) error {
 		}
 		if s, err := decodeState(raw); err == nil {
 			at, f.accounts = s.At, s.Accounts
+			f.learnNumbers()
 		} else if len(raw) > 0 {
 			b.o.Logger.Warn("state of the catalogue's builder is not usable; history is read again", "err", err)
 		}

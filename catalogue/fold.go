@@ -11,6 +11,7 @@ import (
 
 	"reckon/figure"
 	"reckon/internal/series"
+	"reckon/store"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -29,10 +30,13 @@ type fold struct {
 	names    series.Labels
 	// placed are the runs that parts are of where their start names the run: runs of one id may overlap then.
 	placed map[key]map[place]*account
+	// numbers are the jobs that have another number, by the id that nodes make of the number; see numbers.go.
+	numbers map[key]key
+	gone    []store.Run // rows of what turned out to be of another job
 }
 
 func newFold(q storage.Queryable) *fold {
-	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}}
+	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[place]*account{}, numbers: map[key]key{}}
 }
 
 // sameStart is by how much two starts may differ and still be one: sources round.
@@ -66,14 +70,19 @@ func (f *fold) take(ctx context.Context, from, to time.Time, ms ...*labels.Match
 // findRuns finds the starts in the interval and gives each run an account.
 func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
 	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
-	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime}))
+	numbers := map[key]string{}
+	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime, numberInfo}))
 	err := series.Each(ctx, f.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
-		f.names.Read(l, "run")
+		f.names.Read(l, "run", "number")
 		into := found
 		if f.names.Metric == figure.EndTime {
 			into = ends
 		}
 		k := key{f.names.Site, f.names.Workload}
+		if f.names.Metric == numberInfo {
+			numbers[k] = f.names.Rest["number"]
+			return nil
+		}
 		if p := (place{f.names.Node, f.names.Part}); p == (place{}) {
 			if reported[k] == nil {
 				reported[k] = &schedulerSeries{}
@@ -100,6 +109,11 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 			f.report(k, l)
 		}
 	}
+	for k, number := range numbers {
+		f.number(k, number)
+	}
+	f.adoptNumbered()
+	f.rename(found)
 	for k, list := range found {
 		slices.SortFunc(list, func(a, b startSpan) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Part, b.Part))
@@ -320,11 +334,15 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	if n.Workload == "" || !ok {
 		return nil
 	}
-	k := key{n.Site, n.Workload}
+	mine := key{n.Site, n.Workload}
 	id := labels.StableHash(l)
 	byBatch := place{n.Node, n.Part} == place{} || s.ofStep()
 	var now *account
 	pick := func(t int64) *account {
+		k := mine
+		if !byBatch {
+			k = f.named(mine, t)
+		}
 		if now = f.at(k, t, byBatch, now); now.Run != "" {
 			if of := f.placed[k][place{n.Node, n.Part}]; of != nil && t >= of.from(byBatch)-1 {
 				now = of

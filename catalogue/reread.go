@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reckon/internal/series"
+	"reckon/workload"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -65,9 +66,12 @@ const rereadSlice = 24 * time.Hour
 func history(ctx context.Context, q storage.Queryable, list []*account, oldest, to time.Time) (*fold, error) {
 	f := newFold(q)
 	from := to.UnixMilli()
-	ids := make([]string, len(list))
-	for i, a := range list {
-		from, ids[i] = min(from, a.from(true)-1), a.ID
+	ids := make([]string, 0, len(list))
+	for _, a := range list {
+		from, ids = min(from, a.from(true)-1), append(ids, a.ID)
+		if a.Number != "" {
+			ids = append(ids, string(workload.MakeID(workload.Slurm, a.Number)))
+		}
 	}
 	begin := time.UnixMilli(from)
 	if begin.Before(oldest) {

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -138,57 +139,61 @@ func runBegin(w *store.Workload) time.Time {
 
 // size is what a run had from one time to another.
 type size struct {
-	from, to          int64
-	cores, memory     float64
-	gpus              float64
-	estimated, exists bool
+	from, to            int64
+	cores, memory, gpus float64
+	estimated           bool
 }
 
-// sizes are the allocations of a run one after another.
+// sizes are the allocations of a run one after another. Samples of one time belong together: those beside the time of a
+// change are of the allocation since then, others of the first one. Of an allocation the latest samples count, whenever they
+// came: accounting may report an earlier one when the run is over.
 func (f runFacts) sizes(w *store.Workload) []size {
-	begin, end := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1
-	of := func(name string, from, to int64) (v float64, ok bool) {
-		for _, s := range f[name] {
-			if s.t >= from && s.t < to {
-				v, ok = s.v, true
-			}
-		}
-		return v, ok
-	}
-	if _, began := of(figure.StartTime, begin, end); !began {
-		return nil // it waits, or nodes alone know of it
-	}
+	begin, end, start := runBegin(w).UnixMilli()-1, later(w.Seen, w.End).UnixMilli()+1, w.Start.UnixMilli()
 	until := w.End
 	if until.IsZero() {
 		until = w.Seen
 	}
-	// Where the allocation changed, and when that was told first.
-	cuts := []point{{begin, float64(w.Start.UnixMilli())}}
-	for _, s := range f[allocationTime] {
-		if at := s.v * 1000; s.t >= begin && s.t < end && at > cuts[len(cuts)-1].v {
-			cuts = append(cuts, point{s.t, at})
+	each := func(name string, take func(x point)) {
+		for _, x := range f[name] {
+			if x.t >= begin && x.t < end {
+				take(x)
+			}
 		}
+	}
+	began := false
+	each(figure.StartTime, func(point) { began = true })
+	if !began {
+		return nil // it waits, or nodes alone know of it
+	}
+	changed := map[int64]int64{} // by time of the samples
+	each(allocationTime, func(x point) { changed[x.t] = max(int64(x.v*1000), start) })
+	bySince := map[int64]*size{}
+	of := func(t int64) *size {
+		since, ok := changed[t]
+		if !ok {
+			since = start
+		}
+		if bySince[since] == nil {
+			bySince[since] = &size{from: since}
+		}
+		return bySince[since]
+	}
+	each(allocatedCores, func(x point) { of(x.t).cores = x.v })
+	each(allocatedMemory, func(x point) { of(x.t).memory = x.v })
+	each(allocatedGPUs, func(x point) { of(x.t).gpus = x.v })
+	if len(bySince) == 0 { // up to 2026 the series of requests were what was given
+		each(figure.RequestCores, func(x point) { bySince[start] = &size{from: start, cores: x.v, estimated: true} })
 	}
 	var out []size
-	for i, c := range cuts {
-		from, to, next := c.t, end, until.UnixMilli()
-		if i+1 < len(cuts) {
-			to, next = cuts[i+1].t, int64(cuts[i+1].v)
+	for _, since := range slices.Backward(slices.Sorted(maps.Keys(bySince))) {
+		s := bySince[since]
+		s.to = until.UnixMilli()
+		if len(out) > 0 {
+			s.to = min(s.to, out[len(out)-1].from)
 		}
-		s := size{from: int64(c.v), to: next}
-		s.cores, s.exists = of(allocatedCores, from, to)
-		s.memory, _ = of(allocatedMemory, from, to)
-		s.gpus, _ = of(allocatedGPUs, from, to)
-		if !s.exists && i == 0 && len(cuts) == 1 {
-			// Up to 2026 the series of requests were what was given.
-			s.cores, s.exists = of(figure.RequestCores, from, to)
-			s.estimated = true
-		}
-		if s.exists && s.to > s.from {
-			out = append(out, s)
-		}
+		out = append(out, *s)
 	}
-	return out
+	return slices.DeleteFunc(out, func(s size) bool { return s.cores == 0 || s.to <= s.from })
 }
 
 // allocate books one run.

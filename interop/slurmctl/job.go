@@ -32,6 +32,8 @@ type Job struct {
 	Cores, MemoryBytes, GPUs, Nodes, Seconds float64
 	// Allocated is what it has, or had last.
 	Allocated Allocation
+	// Earlier is what it had before its allocation was changed, the first first.
+	Earlier []Allocation
 	// Suspended is for how long it was suspended, in seconds, a suspension that lasts apart;
 	// that one began at SuspendedSince.
 	Suspended      float64

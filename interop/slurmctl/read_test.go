@@ -396,10 +396,22 @@ func TestRunFacts(t *testing.T) {
 			}
 		}
 		facts := map[string]float64{}
+		var sizes []string
 		for _, b := range tracker.Collect(second.End.Add(time.Minute)) {
+			changed := false
 			for _, s := range b.Samples {
 				facts[s.Series.Desc.Name] = s.Value
+				changed = changed || s.Series.Desc == allocationTime
 			}
+			for _, s := range b.Samples {
+				if s.Series.Desc == allocatedCores {
+					sizes = append(sizes, fmt.Sprint(s.Value, " ", changed))
+				}
+			}
+		}
+		// The first size, too: the change may have come before the queue was read.
+		if got := strings.Join(sizes, ", "); got != "2 false, 1 true" {
+			t.Errorf("known %v: sizes %s", known, got)
 		}
 		if facts["reckon_workload_allocated_cores"] != 1 || facts["reckon_workload_allocation_time_seconds"] != 1795322176 || facts["reckon_workload_start_time_seconds"] != 1795322164 ||
 			(facts["reckon_workload_submit_time_seconds"] == 1795322163) != known {
@@ -432,6 +444,9 @@ func TestStepsOfEachSize(t *testing.T) {
 		t.Fatalf("%d runs", len(tracker.runs))
 	}
 	for _, l := range tracker.runs {
+		if e := l.job.Earlier; len(e) != 2 || !e[0].Since.IsZero() || !e[1].Since.Equal(at(100)) || !l.job.Allocated.Since.Equal(at(200)) {
+			t.Errorf("allocations %+v, then %+v", e, l.job.Allocated)
+		}
 		var got []string
 		for _, s := range l.job.Steps {
 			got = append(got, s.ID+" "+s.State)

@@ -30,16 +30,13 @@ func (j *Job) fingerprint() string {
 	}
 	return fmt.Sprint(j.User, j.Account, j.Partition, j.Name, j.State, j.Reason, j.Start.UnixMilli(), j.End.UnixMilli(),
 		j.Cores, j.MemoryBytes, j.GPUs, j.Nodes, j.Seconds, j.NodeList, exit, j.Tasks, j.StepCount,
-		j.QOS, j.EndedBy, j.EndedByUser, j.Allocated, j.Suspended, j.SuspendedSince.UnixMilli())
+		j.QOS, j.EndedBy, j.EndedByUser, j.Allocated, j.Earlier, j.Suspended, j.SuspendedSince.UnixMilli())
 }
 
 // appendTo adds the samples of a run to a batch.
 func (l *run) appendTo(b *metric.Batch) {
 	j := &l.job
 	from := len(b.Samples)
-	if l.rows.byDesc == nil {
-		l.rows.byDesc = map[*metric.Desc]*metric.Series{}
-	}
 	number := func(d *metric.Desc, v float64) { l.add(b, d, v) }
 	amount := func(d *metric.Desc, v float64) {
 		if v > 0 {
@@ -69,7 +66,8 @@ func (l *run) appendTo(b *metric.Batch) {
 	amount(requestNodes, j.Nodes*many)
 	amount(requestSeconds, j.Seconds)
 	if !j.Start.IsZero() {
-		l.allocation(b)
+		l.allocation(b, &j.Allocated)
+		l.suspension(b)
 	}
 	if j.QOS != "" {
 		l.add(b, qosInfo, 1, cgpath.Clean(j.QOS))
@@ -92,20 +90,24 @@ func (l *run) appendTo(b *metric.Batch) {
 	l.rows.byDesc = nil // sent once; a later correction needs new ones
 }
 
-// allocation adds what the job was given, and for how long it was suspended.
-func (l *run) allocation(b *metric.Batch) {
-	j := &l.job
+// allocation adds what the job was given.
+func (l *run) allocation(b *metric.Batch, a *Allocation) {
 	for _, f := range []struct {
 		d *metric.Desc
 		v float64
-	}{{allocatedCores, j.Allocated.Cores}, {allocatedMemory, j.Allocated.MemoryBytes}, {allocatedGPUs, j.Allocated.GPUs}, {allocatedNodes, j.Allocated.Nodes}} {
+	}{{allocatedCores, a.Cores}, {allocatedMemory, a.MemoryBytes}, {allocatedGPUs, a.GPUs}, {allocatedNodes, a.Nodes}} {
 		if f.v > 0 {
 			l.add(b, f.d, f.v)
 		}
 	}
-	if since := j.Allocated.Since; since.After(j.Start) {
-		l.add(b, allocationTime, seconds(since))
+	if a.Since.After(l.job.Start) {
+		l.add(b, allocationTime, seconds(a.Since))
 	}
+}
+
+// suspension adds for how long the job was suspended.
+func (l *run) suspension(b *metric.Batch) {
+	j := &l.job
 	suspended := j.Suspended
 	if !j.SuspendedSince.IsZero() && b.Time.After(j.SuspendedSince) {
 		suspended += b.Time.Sub(j.SuspendedSince).Seconds()
@@ -166,6 +168,9 @@ func (l *run) labels(part string) []string {
 
 // add appends a sample, and ends the series that had other labels before.
 func (l *run) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+	if l.rows.byDesc == nil {
+		l.rows.byDesc = map[*metric.Desc]*metric.Series{}
+	}
 	all := append(l.labels(""), values...)
 	s := l.rows.byDesc[d]
 	if s == nil || !equal(s.Values, all) {

@@ -119,7 +119,7 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 			continue // the last record of the run has its end
 		}
 		for k := range b.parts[j.ID] {
-			b.parts[j.ID][k].joinSteps(j)
+			b.parts[j.ID][k].join(j)
 		}
 		b.resized(j)
 		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
@@ -154,25 +154,29 @@ func (b *JobTracker) resized(j *Job) {
 // keepPart keeps the record of a run up to a change of its allocation, with the steps of the
 // records before: the one behind the change may come with a later query.
 func (b *JobTracker) keepPart(j *Job) {
+	if j.Submit.After(j.Start) { // not the first change
+		j.Allocated.Since = j.Submit
+	}
 	list := b.parts[j.ID]
 	i := slices.IndexFunc(list, func(had Job) bool { return sameSecond(had.Start.Sub(j.Start)) })
 	switch {
 	case i < 0:
 		b.parts[j.ID] = append(list, *j)
-	case j.End.After(list[i].End): // else it was read before
-		list[i].joinSteps(j)
+	case j.Submit.After(list[i].Submit): // else it was read before
+		list[i].join(j)
 		list[i] = *j
 	}
 }
 
-// joinSteps adds the steps of the part of a run before its allocation was changed to the record
-// of the part behind it, where both are of one run. A step that went on through the change is in
+// join adds the allocation and the steps of the part of a run before its allocation was changed to the
+// record of the part behind it, where both are of one run. A step that went on through the change is in
 // both, or, as the script and what runs beside it (seen with 22.05), in the first alone, as if the
 // change had ended it.
-func (j *Job) joinSteps(next *Job) {
+func (j *Job) join(next *Job) {
 	if !sameSecond(j.Start.Sub(next.Start)) {
 		return
 	}
+	next.Earlier = append(slices.Clone(j.Earlier), j.Allocated)
 	steps, more := slices.Clone(j.Steps), 0
 	for i := range steps {
 		if s := &steps[i]; s.State == "resizing" && (s.ID == "batch" || s.ID == "extern") {
@@ -221,6 +225,9 @@ func (l *run) merge(j *Job) {
 	}
 	if n.Start.IsZero() && !slurmtext.Waits(n.State) {
 		n.Start = was.Start
+	}
+	if len(n.Earlier) == 0 {
+		n.Earlier = was.Earlier
 	}
 	if n.Allocated.Since.IsZero() {
 		n.Allocated.Since = was.Allocated.Since
@@ -299,12 +306,18 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 		if !ok {
 			continue
 		}
-		t := byTime[at.UnixMilli()]
-		if t == nil {
-			t = &metric.Batch{Time: at}
-			byTime[at.UnixMilli()] = t
+		batch := func(at time.Time) *metric.Batch {
+			t := byTime[at.UnixMilli()]
+			if t == nil {
+				t = &metric.Batch{Time: at}
+				byTime[at.UnixMilli()] = t
+			}
+			return t
 		}
-		l.appendTo(t)
+		for i := range l.earlier() { // each at a time of its own, before that of the present allocation
+			l.allocation(batch(at.Add(time.Duration(i-len(l.job.Earlier))*minSampleSpacing)), &l.job.Earlier[i])
+		}
+		l.appendTo(batch(at))
 	}
 	out := make([]metric.Batch, 0, len(byTime))
 	for _, t := range byTime {
@@ -312,6 +325,14 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	}
 	slices.SortFunc(out, func(x, y metric.Batch) int { return x.Time.Compare(y.Time) })
 	return out
+}
+
+// earlier are the allocations before the present one, which are sent when the run has ended.
+func (l *run) earlier() []Allocation {
+	if !l.job.Ended {
+		return nil
+	}
+	return l.job.Earlier
 }
 
 // following maps each run to the submit time of the next run of its id.
@@ -345,10 +366,11 @@ func (l *run) due(now, polledAt, next time.Time) (time.Time, bool) {
 		if end := l.job.End; !end.IsZero() && end.Before(at) {
 			at = end
 		}
-		at = latestOf(at, now.Add(-maxSampleAge), l.sentAt.Add(2*minSampleSpacing))
+		free := l.sentAt.Add(time.Duration(2+len(l.job.Earlier)) * minSampleSpacing)
+		at = latestOf(at, now.Add(-maxSampleAge), free)
 		if limit := next.Add(-3 * minSampleSpacing); !next.IsZero() && !at.Before(limit) {
 			// Before the next run, with room for a later correction.
-			at = latestOf(next.Add(-time.Second), l.job.Submit, l.sentAt.Add(2*minSampleSpacing))
+			at = latestOf(next.Add(-time.Second), l.job.Submit, free)
 			if at.After(limit) {
 				at = limit
 			}

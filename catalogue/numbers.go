@@ -1,0 +1,105 @@
+package catalogue
+
+import (
+	"slices"
+	"time"
+
+	"reckon/store"
+	"reckon/workload"
+)
+
+// A batch system gives a number of its own to each task of an array and to each component of a heterogeneous job. A node that
+// could not read the environment of a task, because it ended at once, names it by that number. What nodes observed under a
+// number belongs to the job that the scheduler reports to have it.
+
+// numberInfo is the series that reports the number of a job, in a label.
+const numberInfo = "reckon_slurm_number_info"
+
+// number notes that a reported job has a number.
+func (f *fold) number(k key, number string) {
+	if alias := (key{k.Site, string(workload.MakeID(workload.Slurm, number))}); alias != k {
+		f.numbers[alias] = k
+		for _, a := range f.accounts[k] {
+			a.Number = number
+		}
+	}
+}
+
+// learnNumbers notes the numbers of the accounts that a state holds.
+func (f *fold) learnNumbers() {
+	for k, runs := range f.accounts {
+		for _, a := range runs {
+			if a.Number != "" {
+				f.number(k, a.Number)
+			}
+		}
+	}
+}
+
+// forgetNumbers drops the numbers of jobs without an account.
+func (f *fold) forgetNumbers() {
+	for alias, k := range f.numbers {
+		if len(f.accounts[k]) == 0 {
+			delete(f.numbers, alias)
+		}
+	}
+}
+
+// named is the job that a node means by an id at a time.
+func (f *fold) named(k key, t int64) key {
+	of, ok := f.numbers[k]
+	if ok && slices.ContainsFunc(f.accounts[of], func(a *account) bool { return a.Scheduler.Start != 0 && t >= a.Scheduler.Start-maxClockSkew }) {
+		return of
+	}
+	return k
+}
+
+// adoptNumbered merges into their jobs the accounts of what nodes observed under a number before the scheduler reported it.
+// Rows that were written of them are to be dropped.
+func (f *fold) adoptNumbered() {
+	for alias, k := range f.numbers {
+		for _, mine := range f.accounts[k] {
+			if mine.Scheduler.Start == 0 {
+				continue
+			}
+			var moved []*account
+			f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {
+				if a.reported() || !a.Known || !mine.Scheduler.covers(a.Start, maxClockSkew) {
+					return false
+				}
+				moved = append(moved, a)
+				return true
+			})
+			for _, a := range moved {
+				for _, start := range a.Rows {
+					f.gone = append(f.gone, store.Run{Site: alias.Site, ID: alias.ID, Start: time.UnixMilli(start).UTC()})
+				}
+				a.Rows = nil
+				f.accounts[k] = append(f.accounts[k], a)
+			}
+			if f.adopt(k, mine); len(moved) > 0 {
+				f.sort(k)
+			}
+		}
+		if len(f.accounts[alias]) == 0 {
+			delete(f.accounts, alias)
+		}
+	}
+}
+
+// rename moves the starts that nodes observed under a number to its job.
+func (f *fold) rename(found map[key][]startSpan) {
+	for alias := range f.numbers {
+		list := found[alias]
+		found[alias] = slices.DeleteFunc(list, func(l startSpan) bool {
+			k := f.named(alias, l.start)
+			if k != alias {
+				found[k] = append(found[k], l)
+			}
+			return k != alias
+		})
+		if len(found[alias]) == 0 {
+			delete(found, alias)
+		}
+	}
+}
