@@ -27,6 +27,7 @@ import (
 	"reckon/interop/importer"
 	"reckon/lab/simulate"
 	"reckon/lab/simulation"
+	"reckon/metric"
 	"reckon/query"
 	"reckon/store"
 	"reckon/store/tsdb"
@@ -49,6 +50,7 @@ type Site struct {
 	bounds *answer.Bounds
 	jobs   *answer.Jobs
 	scale  *answer.Scale
+	live   *catalogue.Builder // of a site that advances
 }
 
 // Pace is how finely a site is gone through, and how long after its beginning the agents are
@@ -114,6 +116,32 @@ func Replay(tb testing.TB, path string, passes int) *Site {
 	}
 	s.build()
 	return s
+}
+
+// Empty is a site at a time without a past, for a test that writes its samples and calls [Site.Advance] as a server does.
+func Empty(tb testing.TB, now time.Time) *Site {
+	tb.Helper()
+	s := open(tb)
+	s.Now = now
+	s.build()
+	s.live = s.builder()
+	return s
+}
+
+// Append keeps samples of a node, or without one.
+func (s *Site) Append(node string, b *metric.Batch) error {
+	identity := map[string]string{"site": Name}
+	if node != "" {
+		identity["node"] = node
+	}
+	return s.Series.Append(s.tb.Context(), identity, b)
+}
+
+// Advance brings the catalogue up to date.
+func (s *Site) Advance() {
+	s.tb.Helper()
+	_, err := s.live.Advance(s.tb.Context())
+	must(s.tb, err)
 }
 
 // open makes a site without a past.
