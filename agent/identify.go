@@ -69,6 +69,14 @@ func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool
 	a.groupOf(h, p)
 	if !gone {
 		h.Env = a.environment(p.PID)
+		if args, ok := a.look.(interface {
+			Args(pid int32) ([]string, error)
+		}); ok { // recordings have none
+			h.Args = func() []string {
+				list, _ := args.Args(p.PID) // it may have ended, or be another user's
+				return list
+			}
+		}
 		h.LoginSession = func() (uint32, bool) {
 			id, ok, err := a.look.LoginSession(p.PID)
 			return id, ok && err == nil

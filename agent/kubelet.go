@@ -66,7 +66,7 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	_, _, _ = a.pods.Next(ctx, 0)
 	a.kubernetes = kubernetes.New(kubernetes.Options{Pods: a.pods, Account: k.Account})
 	a.podNet.reader = netns.New(a.config.Root)
-	a.chain = all.With(all.Options{Kubernetes: a.kubernetes})
+	a.chain = all.With(all.Options{Kubernetes: a.kubernetes, Root: a.config.Root})
 	return nil
 }
 

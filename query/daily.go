@@ -76,7 +76,7 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 // container is the container that a part of a workload is; false for parts of pods that are none, such as the sandbox.
 func container(kind, part string) (string, bool) {
 	switch workload.Kind(kind) {
-	case workload.Unit, workload.Container:
+	case workload.Unit, workload.Container, workload.VM:
 		return "", true
 	case workload.Pod:
 		return part, part != ""

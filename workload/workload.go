@@ -25,6 +25,7 @@ const (
 	Job        Kind = "job"        // job/train/resnet
 	Pod        Kind = "pod"        // pod/NAMESPACE/NAME, or pod/UID until the name is known
 	Container  Kind = "container"  // container/NAME-OR-ID
+	VM         Kind = "vm"         // vm/NAME: a virtual machine, on its host
 	Unit       Kind = "unit"       // unit/nginx.service
 	Session    Kind = "session"    // session/alice/3
 	Group      Kind = "group"      // group/NODE/PGID-START
@@ -34,7 +35,7 @@ const (
 
 // Kinds are all kinds of workload, in the order of the list above.
 func Kinds() []Kind {
-	return []Kind{Slurm, PBS, GridEngine, LSF, Deployment, Job, Pod, Container, Unit, Session, Group, Short, Other}
+	return []Kind{Slurm, PBS, GridEngine, LSF, Deployment, Job, Pod, Container, VM, Unit, Session, Group, Short, Other}
 }
 
 // ID is kind/name, as in the label "workload".
@@ -133,6 +134,9 @@ type Hint struct {
 	// Env returns a variable of the environment the process was started with. It is
 	// read on demand (it may be denied), so resolvers ask for it last.
 	Env func(key string) (string, bool)
+	// Args returns the arguments that the process was started with, the program's name first. It
+	// is read on demand and may be denied; nil where nobody can tell.
+	Args func() []string
 	// LoginSession returns the kernel's audit session id of the process
 	// (/proc/PID/sessionid), or false when it has none.
 	LoginSession func() (uint32, bool)
@@ -155,6 +159,14 @@ func (h *Hint) Getenv(key string) (string, bool) {
 		return "", false
 	}
 	return h.Env(key)
+}
+
+// Arguments is Args, safe to call when Args is nil.
+func (h *Hint) Arguments() []string {
+	if h.Args == nil {
+		return nil
+	}
+	return h.Args()
 }
 
 // UserOf returns the name of a user, or the number in decimal when none is known.

@@ -282,7 +282,7 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 
 // serviceKinds are workloads that live until somebody ends them: a batch job has a next run instead.
 func serviceKinds() []string {
-	return []string{string(workload.Deployment), "statefulset", "daemonset", "replicaset", string(workload.Pod), string(workload.Container), string(workload.Unit)}
+	return []string{string(workload.Deployment), "statefulset", "daemonset", "replicaset", string(workload.Pod), string(workload.Container), string(workload.VM), string(workload.Unit)}
 }
 
 // Service reports whether workloads of a kind are forecast while they live.

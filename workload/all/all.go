@@ -11,12 +11,16 @@ import (
 	"reckon/workload/session"
 	"reckon/workload/slurm"
 	"reckon/workload/systemd"
+	"reckon/workload/vm"
 )
 
 // Options are what resolvers take from other parts of the program.
 type Options struct {
 	// Kubernetes recognises pods; nil for one that knows no names.
 	Kubernetes *kubernetes.Resolver
+	// Root is the root of the file tree in which definitions of virtual machines are; "" or "/"
+	// for that of this machine.
+	Root string
 }
 
 // Chain returns the resolvers without options.
@@ -25,7 +29,8 @@ func Chain() workload.Chain { return With(Options{}) }
 // With returns the resolvers. Batch systems come first, since slurmd may run in a container
 // and the groups of PBS look like a service;
 // Kubernetes before containers, since pods are made of them; both before systemd, since
-// their engines run as units; a session before the process groups in it. Resolvers
+// their engines run as units; virtual machines after containers, which may hold one, and before
+// what else starts them; a session before the process groups in it. Resolvers
 // remember what they learnt, so each chain is used from one goroutine.
 func With(o Options) workload.Chain {
 	if o.Kubernetes == nil {
@@ -36,6 +41,7 @@ func With(o Options) workload.Chain {
 		batch.New(),
 		o.Kubernetes,
 		container.New(),
+		vm.New(o.Root),
 		systemd.New(),
 		session.New(),
 		process.New(),

@@ -1,5 +1,4 @@
-// Package container recognises containers and virtual machines outside of Kubernetes by
-// their control groups.
+// Package container recognises containers outside of Kubernetes by their control groups.
 //
 //	/docker/CID, /system.slice/docker-CID.scope          Docker; rootless below user@UID.service
 //	/machine.slice/libpod-CID.scope[/container]          Podman; rootless below user@UID.service
@@ -9,7 +8,7 @@
 //	/ecs/TASK/CID, /ecs/TASK/TASK-N                      Amazon ECS
 //	/garden/ID                                           Cloud Foundry
 //	/lxc/NAME, /lxc.payload.NAME, /lxc.payload/NAME      LXC, LXD, Incus
-//	/machine.slice/machine-NAME.scope                    systemd-nspawn, libvirt
+//	/machine.slice/machine-NAME.scope                    systemd-nspawn, libvirt-lxc
 //	/machine.slice/systemd-nspawn@NAME.service           systemd-nspawn as a service
 //
 // CID is 64 hexadecimal digits; twelve of them name the workload, as in the commands of
@@ -131,8 +130,9 @@ func engine(name string) (id string, payload, ok bool) {
 	return id[:12], true, true
 }
 
-// machine reads the unit of a machine registered with systemd-machined. libvirt puts a
-// number that changes at each start before the name ("qemu-3-NAME").
+// machine reads the unit of a container registered with systemd-machined. libvirt puts a
+// number that changes at each start before the name ("lxc-3-NAME"), and registers virtual
+// machines as well ("qemu-3-NAME"), which are none.
 func machine(unit string) (string, bool) {
 	name, ok := strings.CutPrefix(unit, "machine-")
 	if ok {
@@ -144,11 +144,14 @@ func machine(unit string) (string, bool) {
 		return "", false
 	}
 	name = cgpath.Unescape(name)
-	for _, driver := range []string{"qemu-", "lxc-"} {
-		rest, ok := strings.CutPrefix(name, driver)
-		number, domain, ok2 := strings.Cut(rest, "-")
-		if _, isNumber := cgpath.Number(number, ""); ok && ok2 && isNumber && domain != "" {
+	driver, rest, _ := strings.Cut(name, "-")
+	number, domain, ok := strings.Cut(rest, "-")
+	if _, isNumber := cgpath.Number(number, ""); ok && isNumber && domain != "" {
+		switch driver {
+		case "lxc":
 			name = domain
+		case "qemu", "ch":
+			return "", false
 		}
 	}
 	return cgpath.Clean(name), true

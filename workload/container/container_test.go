@@ -49,7 +49,7 @@ func TestLayouts(t *testing.T) {
 		{"/lxc.monitor/web", "web", "root", ""},
 		{`/machine.slice/machine-web\x2d1.scope/payload`, "web-1", "root", `/machine.slice/machine-web\x2d1.scope`},
 		{"/machine.slice/systemd-nspawn@web.service/payload", "web", "root", "/machine.slice/systemd-nspawn@web.service"},
-		{`/machine.slice/machine-qemu\x2d3\x2ddb\x2d1.scope/libvirt/vcpu0`, "db-1", "root", `/machine.slice/machine-qemu\x2d3\x2ddb\x2d1.scope`},
+		{`/machine.slice/machine-lxc\x2d3\x2ddb\x2d1.scope/libvirt`, "db-1", "root", `/machine.slice/machine-lxc\x2d3\x2ddb\x2d1.scope`},
 		{"/lxc.payload.a\nb", "a?b", "root", "/lxc.payload.a\nb"},
 		// None of ours:
 		{"/", "", "", ""},
@@ -60,6 +60,7 @@ func TestLayouts(t *testing.T) {
 		{"/system.slice/web.service/libpod-payload-" + cid, "", "", ""},
 		{"/machine.slice/machine-libpod_pod_" + cid2 + ".slice", "", "", ""},
 		{"/lxc", "", "", ""},
+		{`/machine.slice/machine-qemu\x2d3\x2ddb\x2d1.scope/libvirt/vcpu0`, "", "", ""}, // a virtual machine
 	} {
 		h := &workload.Hint{UID: 999, User: "999", LookupUser: func(uid uint32) string { return map[uint32]string{1000: "alice"}[uid] }}
 		h.Cgroups = []workload.Path{{Controllers: "pids", Path: "/"}, {Controllers: "memory", Path: tt.path}}

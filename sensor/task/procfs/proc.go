@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,6 +82,16 @@ func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
 		return nil, err
 	}
 	return environment(b, keys), nil
+}
+
+// Args returns the arguments that a process was started with, the program's name first, of at
+// most 256 KiB. An empty list without an error is what a kernel thread gives.
+func (p Proc) Args(pid int32) ([]string, error) {
+	b, err := p.read(pid, "cmdline", environmentLimit)
+	if err != nil || len(b) == 0 {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00"), nil
 }
 
 // starting reports whether a process may be in the middle of execve(2), where it has

@@ -1,0 +1,131 @@
+package vm
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+// emulator reports whether the name of a process, of which the kernel keeps 15 bytes, is that
+// of a program that runs a virtual machine.
+func emulator(comm string) bool {
+	return strings.HasPrefix(comm, "qemu-system-") || comm == "qemu-kvm" || comm == "kvm" || comm == "cloud-hyperviso"
+}
+
+// arguments are what the command line of an emulator says of its machine.
+type arguments struct {
+	name   string
+	cores  float64
+	memory float64 // bytes
+}
+
+func (a arguments) facts(h *workload.Hint) workload.Facts {
+	return workload.Facts{Name: cgpath.Clean(a.name), Command: cgpath.Clean(h.Comm), RequestCores: a.cores, RequestMemoryBytes: a.memory}
+}
+
+// parse reads the arguments of a process; those that can not be read are empty.
+func parse(h *workload.Hint) (a arguments) {
+	args := h.Arguments()
+	for i := 1; i < len(args); i++ {
+		key, value, joined := strings.Cut(args[i], "=")
+		if !joined && i+1 < len(args) {
+			value = args[i+1]
+		}
+		if !strings.HasPrefix(key, "--") && strings.HasPrefix(key, "-") {
+			key, value = "-"+args[i], "" // QEMU takes -name and --name, and no "="
+			if i+1 < len(args) {
+				value = args[i+1]
+			}
+		}
+		if h.Comm == "cloud-hyperviso" {
+			a.cloudHypervisor(key, value)
+		} else {
+			a.qemu(key, value)
+		}
+	}
+	return a
+}
+
+// qemu reads one option of qemu(1).
+func (a *arguments) qemu(key, value string) {
+	first, _ := option(value, "")
+	switch key {
+	case "--name":
+		a.name = first
+		if guest, ok := option(value, "guest"); ok {
+			a.name = guest
+		}
+	case "--smp":
+		if cpus, ok := option(value, "cpus"); ok {
+			first = cpus
+		}
+		if n, ok := cgpath.Number(first, ""); ok {
+			a.cores = float64(n)
+		}
+	case "--m":
+		if size, ok := option(value, "size"); ok {
+			first = size
+		}
+		a.memory = bytes(first, 1<<20)
+	}
+}
+
+// cloudHypervisor reads one option of Cloud Hypervisor. It gives machines no names: that of
+// the socket by which the machine is controlled stands for it.
+func (a *arguments) cloudHypervisor(key, value string) {
+	first, _ := option(value, "")
+	switch key {
+	case "--api-socket":
+		if p, ok := option(value, "path"); ok {
+			first = p
+		}
+		if base := path.Base(first); base != "." && base != "/" {
+			a.name = strings.TrimSuffix(base, path.Ext(base))
+		}
+	case "--cpus":
+		if boot, ok := option(value, "boot"); ok {
+			if n, ok := cgpath.Number(boot, ""); ok {
+				a.cores = float64(n)
+			}
+		}
+	case "--memory":
+		if size, ok := option(value, "size"); ok {
+			a.memory = bytes(size, 1)
+		}
+	}
+}
+
+// option returns the value of one key of "a,key=value,..."; with an empty key that of the
+// first, which both emulators let stand without its key. A comma in a value is written twice.
+func option(list, key string) (string, bool) {
+	list = strings.ReplaceAll(list, ",,", "\x00")
+	for i, o := range strings.Split(list, ",") {
+		name, value, ok := strings.Cut(o, "=")
+		if key == "" && i == 0 && !ok {
+			return strings.ReplaceAll(o, "\x00", ","), true
+		}
+		if ok && name == key {
+			return strings.ReplaceAll(value, "\x00", ","), true
+		}
+	}
+	return "", false
+}
+
+// bytes reads a size such as 4096, 4G or 4194304k, a number without a unit counted in unit
+// bytes; 0 if it is none.
+func bytes(s string, unit float64) float64 {
+	if s == "" {
+		return 0
+	}
+	if i := strings.IndexByte("bkmgt", s[len(s)-1]|0x20); i >= 0 {
+		s, unit = s[:len(s)-1], float64(uint64(1)<<(10*i))
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return float64(n) * unit
+}

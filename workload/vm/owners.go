@@ -1,0 +1,109 @@
+package vm
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"reckon/internal/cgpath"
+)
+
+// owners looks up for whom managers of virtual machines run them.
+//
+//	/run/libvirt/qemu/NAME.xml, /etc/libvirt/qemu/NAME.xml   https://libvirt.org/formatdomain.html
+//	    <metadata><nova:project>NAME</nova:project>          of OpenStack
+//	    <description>... project=NAME ...</description>       of everybody else
+//	/etc/pve/user.cfg                                        pool:NAME:COMMENT:VMID,VMID:STORAGE:
+//
+// It is used from one goroutine.
+type owners struct{ root string }
+
+// maxDefinition bounds how much of a file is read, in bytes.
+const maxDefinition = 4 << 20
+
+// libvirt returns the project of a machine, "libvirt" if none is named or the definition can
+// not be read.
+func (o owners) libvirt(name string) string {
+	if name == "" || strings.ContainsAny(name, "/\x00") || name[0] == '.' {
+		return libvirt
+	}
+	for _, dir := range []string{"run/libvirt/qemu", "etc/libvirt/qemu", "run/libvirt/ch", "etc/libvirt/ch"} {
+		f, err := o.open(filepath.Join(dir, name+".xml"))
+		if err != nil {
+			continue
+		}
+		p := project(io.LimitReader(f, maxDefinition))
+		_ = f.Close()
+		if p != "" {
+			return p
+		}
+	}
+	return libvirt
+}
+
+func (o owners) open(name string) (*os.File, error) {
+	return os.Open(filepath.Join(cmp.Or(o.root, "/"), name))
+}
+
+// project reads the project from the definition of a domain; "" if there is none.
+func project(r io.Reader) string {
+	d := xml.NewDecoder(r)
+	text := "" // of the last element that began
+	var described string
+	for {
+		t, err := d.Token()
+		if err != nil { // also at the end, and for what is no XML
+			return cgpath.Clean(described)
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			text = ""
+		case xml.CharData:
+			text += string(t)
+		case xml.EndElement:
+			switch {
+			case t.Name.Local == "project" && strings.Contains(t.Name.Space, "openstack.org"):
+				if p := strings.TrimSpace(text); p != "" {
+					return cgpath.Clean(p)
+				}
+			case t.Name.Local == "description" && described == "":
+				described = named(text)
+			}
+			text = ""
+		}
+	}
+}
+
+// named finds "project=NAME" or "project: NAME" in a text.
+func named(text string) string {
+	words := strings.Fields(strings.NewReplacer("=", " = ", ":", " : ", ",", " ", ";", " ").Replace(text))
+	for i, w := range words {
+		if strings.EqualFold(w, "project") && i+2 < len(words) && (words[i+1] == "=" || words[i+1] == ":") {
+			return words[i+2]
+		}
+	}
+	return ""
+}
+
+// proxmox returns the pool of a machine, "proxmox" if it is in none.
+func (o owners) proxmox(id string) string {
+	f, err := o.open("etc/pve/user.cfg")
+	if err != nil {
+		return proxmox
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, maxDefinition))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) >= 4 && fields[0] == "pool" && fields[1] != "" && slices.Contains(strings.Split(fields[3], ","), id) {
+			return cgpath.Clean(fields[1])
+		}
+	}
+	return proxmox
+}

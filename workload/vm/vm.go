@@ -1,0 +1,174 @@
+// Package vm recognises the virtual machines that a host runs.
+//
+//	manager                control group or process                                 id, name
+//	libvirt with systemd   /machine.slice/machine-qemu\x2d3\x2dNAME.scope           vm/NAME
+//	libvirt without        /machine/qemu-3-NAME.libvirt-qemu, /libvirt/qemu/NAME    vm/NAME
+//	Proxmox VE             /qemu.slice/VMID.scope                                   vm/VMID, the name from -name
+//	none, and sessions     QEMU with -name, Cloud Hypervisor with --api-socket      vm/NAME
+//
+// libvirt puts a number that changes at each start before the name; it is left out. So is a
+// virtual machine in a container, a pod or a batch job: the node runs that, and resolvers of
+// those come first. A machine without a name stays what it else is: part of a unit, a session
+// or a group of processes.
+//
+// The owner is the user who runs the emulator (a machine of libvirt's qemu:///session, or one
+// started by hand). Emulators of libvirt run as users of the system, so there it is the project
+// that the definition of the machine names ([owners]); for Proxmox it is the pool. Where
+// neither is set it is "libvirt" or "proxmox".
+//
+// Cores and memory of the machine, from the emulator's arguments, are what it requests.
+package vm
+
+import (
+	"strings"
+
+	"reckon/internal/cgpath"
+	"reckon/workload"
+)
+
+// Owners of machines for which nobody in particular is named.
+const (
+	libvirt = "libvirt"
+	proxmox = "proxmox"
+)
+
+// Resolver implements [workload.Resolver].
+type Resolver struct {
+	owners   owners
+	machines cgpath.Memo[machine] // by control group
+}
+
+var _ workload.Resolver = (*Resolver)(nil)
+
+// machine is what the processes of one machine have in common.
+type machine struct {
+	owner string
+	facts workload.Facts
+}
+
+// New returns a resolver that reads the definitions of machines below root, "" or "/" for
+// those of this host.
+func New(root string) *Resolver { return &Resolver{owners: owners{root: root}} }
+
+// Name implements [workload.Resolver].
+func (*Resolver) Name() string { return "vm" }
+
+// Resolve implements [workload.Resolver].
+func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
+	if h.Kernel {
+		return workload.Identity{}, false
+	}
+	for _, c := range h.Cgroups {
+		if g, ok := find(cgpath.Split(c.Path)); ok {
+			return r.inGroup(h, g), true
+		}
+	}
+	if !emulator(h.Comm) {
+		return workload.Identity{}, false
+	}
+	a := parse(h)
+	if a.name == "" {
+		return workload.Identity{}, false
+	}
+	owner := h.User
+	if managed(h.User) {
+		owner = r.owners.libvirt(a.name)
+	}
+	return workload.Identity{Workload: workload.MakeID(workload.VM, cgpath.Clean(a.name)), Owner: owner, Facts: a.facts(h)}, true
+}
+
+// group is the control group of a machine.
+type group struct {
+	name, path string
+	manager    string
+}
+
+// find looks for the group of a machine in a path, the outermost first.
+func find(pieces []cgpath.Piece) (group, bool) {
+	for i, c := range pieces {
+		if name, ok := scope(c.Name); ok {
+			return group{name, c.Prefix, libvirt}, true
+		}
+		if i+1 == len(pieces) {
+			break
+		}
+		next := pieces[i+1]
+		switch c.Name {
+		case "machine":
+			if name, ok := strings.CutSuffix(next.Name, ".libvirt-qemu"); ok && name != "" {
+				return group{withoutNumber(name), next.Prefix, libvirt}, true
+			}
+		case "libvirt":
+			if next.Name == "qemu" && i+2 < len(pieces) {
+				return group{pieces[i+2].Name, pieces[i+2].Prefix, libvirt}, true
+			}
+		case "qemu.slice":
+			if id, ok := strings.CutSuffix(next.Name, ".scope"); ok {
+				if _, number := cgpath.Number(id, ""); number {
+					return group{id, next.Prefix, proxmox}, true
+				}
+			}
+		}
+	}
+	return group{}, false
+}
+
+// Drivers of libvirt that run virtual machines, as they begin the name of a scope. That of
+// containers (lxc) is left to them.
+var drivers = [...]string{"qemu-", "ch-"}
+
+// scope reads "machine-qemu\x2d3\x2dNAME.scope".
+func scope(unit string) (name string, ok bool) {
+	unit, ok = strings.CutPrefix(unit, "machine-")
+	if !ok {
+		return "", false
+	}
+	if unit, ok = strings.CutSuffix(unit, ".scope"); !ok {
+		return "", false
+	}
+	unit = cgpath.Unescape(unit)
+	name = withoutNumber(unit)
+	return name, name != unit
+}
+
+// withoutNumber cuts "qemu-3-" from "qemu-3-NAME".
+func withoutNumber(name string) string {
+	for _, d := range drivers {
+		rest, ok := strings.CutPrefix(name, d)
+		if !ok {
+			continue
+		}
+		number, domain, ok := strings.Cut(rest, "-")
+		if _, isNumber := cgpath.Number(number, ""); ok && isNumber && domain != "" {
+			return domain
+		}
+	}
+	return name
+}
+
+// inGroup is the machine that a control group holds.
+func (r *Resolver) inGroup(h *workload.Hint, g group) workload.Identity {
+	m, known := r.machines.Get(g.path)
+	if !known {
+		m = machine{owner: r.ownerOf(h, g)}
+	}
+	if m.facts == (workload.Facts{}) && emulator(h.Comm) {
+		m.facts = parse(h).facts(h)
+	}
+	r.machines.Put(g.path, m)
+	return workload.Identity{Workload: workload.MakeID(workload.VM, cgpath.Clean(g.name)), Owner: m.owner, Cgroup: g.path, Whole: g.path, Facts: m.facts}
+}
+
+func (r *Resolver) ownerOf(h *workload.Hint, g group) string {
+	if uid, ok := cgpath.Owner(cgpath.Split(g.path)); ok {
+		return h.UserOf(uid)
+	}
+	if g.manager == proxmox {
+		return r.owners.proxmox(g.name)
+	}
+	return r.owners.libvirt(g.name)
+}
+
+// managed reports whether a user is one that libvirt runs emulators as, in Debian and in
+// Red Hat's systems.
+func managed(user string) bool { return user == "libvirt-qemu" || user == "qemu" }
