@@ -9,11 +9,14 @@ import (
 	"reckon/workload"
 )
 
+// WorkloadEnergy is the name of the series of the energy of workloads.
+const WorkloadEnergy = "reckon_workload_energy_joules_total"
+
 // The energy of workloads and of what was split. Every joule is in one domain once, so
 // that sums over all labels are right; see package attribution.
 var (
 	workloadEnergy = &metric.Desc{
-		Name: "reckon_workload_energy_joules_total", Kind: metric.Counter, Unit: metric.Joules,
+		Name: WorkloadEnergy, Kind: metric.Counter, Unit: metric.Joules,
 		Help:   "Energy the workload caused: share active by what it used, share idle where idle energy is shared too; each joule is in one domain, so sums are right. The method says whether it was measured, and what it was split by if not by the use of the very thing.",
 		Labels: with("domain", "share", "method"),
 	}

@@ -39,6 +39,11 @@ type Config struct {
 	Tegrastats string
 	// Redfish is a file that names management controllers to ask for power; empty for none.
 	Redfish string
+	// Guests is the folder into which the energy of each virtual machine of this host is written,
+	// see sensor/host; empty for none. HostEnergy is the file in which the host of this virtual
+	// machine does so; empty for the usual one.
+	Guests     string
+	HostEnergy string
 	// OwnMetrics is a file that says where figures of others are read, see ownconfig.go;
 	// Textfile are folders of text files beside those. Empty for none.
 	OwnMetrics string

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"reckon/account"
 	"reckon/attribution"
@@ -73,7 +74,12 @@ func (a *Agent) tickEnergy(m *sensor.Machine) {
 		var err error
 		r.meters, err = r.source.ReadMeters(r.meters[:0])
 		a.observe(r.unit, err)
-		e.list = append(e.list, attribution.Source{Name: r.source.Name(), Meters: r.meters})
+		s := attribution.Source{Name: r.source.Name(), Meters: r.meters}
+		if m, ok := r.source.(sensor.ModelledSource); ok && m.ModelledMeters() {
+			s.Model, s.Named = true, true
+			s.GPU = slices.ContainsFunc(r.meters, func(m sensor.Meter) bool { return m.Domain == sensor.DomainGPU })
+		}
+		e.list = append(e.list, s)
 	}
 	if e.model != nil {
 		if s, ok := e.model.read(load.CPU, load.Boot); ok {

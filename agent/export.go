@@ -30,6 +30,7 @@ type unit struct {
 func (a *Agent) export(now time.Time) {
 	a.batch.Reset(now)
 	a.ledger.Export(&a.batch)
+	a.writeGuests(&a.batch)
 	a.exportWaiting(&a.batch)
 	a.observeDevices()
 	a.exportPodNetwork(&a.batch)
@@ -172,15 +173,20 @@ func (u *unit) change(up bool, reason string) {
 	}
 }
 
-// reasonOf is what a label can hold of an error.
+// maxReason bounds a reason, in bytes: it is a label.
+const maxReason = 240
+
+// reasonOf is what a label can hold of an error: what is missing, and what to do.
 func reasonOf(err error) string {
 	var u *sensor.UnavailableError
 	s := err.Error()
 	if errors.As(err, &u) {
-		s = u.Reason
+		if s = u.Reason; u.Fix != "" {
+			s += " (" + u.Fix + ")"
+		}
 	}
-	if len(s) > 160 {
-		s = fmt.Sprintf("%.160s", s)
+	if len(s) > maxReason {
+		s = fmt.Sprintf("%.*s", maxReason, s)
 	}
 	return s
 }

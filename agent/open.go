@@ -142,7 +142,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 		a.closers = append(a.closers, groups)
 	}
 	note("cgroup", nil, err)
-	readers := slices.Concat(all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, Redfish: c.Redfish}),
+	readers := slices.Concat(all.Configured(all.Options{Root: c.Root, Tegrastats: c.Tegrastats, HostEnergy: c.HostEnergy, Redfish: c.Redfish}),
 		external.Sensors(external.Options{Root: c.Root, Textfile: own.Textfile, Scrape: own.Scrape, Pods: own.Pods, Kubelet: a.pods, Custom: own.Custom}))
 	for _, e := range readers {
 		s, err := e.Open()

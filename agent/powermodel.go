@@ -86,7 +86,7 @@ func openPowerModel(root, file string) (*powerModel, error) {
 func noCurve(here powermodel.Machine, err error) error {
 	if here.Virtual != "" {
 		return sensor.Unavailable("a virtual machine ("+here.Virtual+"): only its host can meter what it draws",
-			"run the agent on the host, or give a model of this machine with --power-model", nil)
+			"run the agent on the host and share --guest-energy with this machine, or give a model of it with --power-model", nil)
 	}
 	return sensor.Unavailable("no power model for this kind of machine",
 		"fit one with `reckon power fit` on a machine of the kind that has a meter, or write one with `reckon power builtin`, and give it with --power-model", err)

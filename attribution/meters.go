@@ -83,7 +83,7 @@ type wideMeter struct {
 // preference is the order in which sources of the same power are believed: counters in
 // the device before sensors beside it, and what is near before what is asked over a
 // network. Sources that are not in it follow in the order in which they are given.
-var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery"}
+var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery", "host"}
 
 // devices are the sources that name each GPU: all of them count, as each knows the
 // devices of its own vendor only, and then no other source's GPUs do.

@@ -127,6 +127,16 @@ func (b *Batch) Reset(t time.Time) {
 	b.Samples = b.Samples[:0]
 }
 
+// Label returns the value of a label, "" if the series does not have it.
+func (s *Series) Label(name string) string {
+	for i, l := range s.Desc.Labels {
+		if l == name {
+			return s.Values[i]
+		}
+	}
+	return ""
+}
+
 // Add appends the value of s.
 func (b *Batch) Add(s *Series, value float64) {
 	b.Samples = append(b.Samples, Sample{Series: s, Value: value})

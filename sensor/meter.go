@@ -52,3 +52,11 @@ type MeterSource interface {
 	ReadMeters(dst []Meter) ([]Meter, error)
 	Close() error
 }
+
+// ModelledSource is a source of meters whose figures may come from a power model elsewhere. They
+// then count as that of a named model: where something measures, that counts.
+type ModelledSource interface {
+	MeterSource
+	// ModelledMeters reports whether what ReadMeters gave last is modelled.
+	ModelledMeters() bool
+}

@@ -18,6 +18,7 @@ import (
 	"reckon/internal/buildinfo"
 	"reckon/metric/compat"
 	"reckon/metric/expose"
+	"reckon/sensor/host"
 )
 
 type options struct {
@@ -34,6 +35,8 @@ type options struct {
 	linger       time.Duration
 	verbose      bool
 	powerModel   string
+	guests       string
+	hostEnergy   string
 	idle         string
 	compat       []string
 	push         pushOptions
@@ -60,6 +63,8 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.replay, "replay", "", "play a recording instead of reading this machine")
 	f.StringVar(&o.redfish, "redfish-config", "", "YAML file that names management controllers to ask for power")
 	f.StringVar(&o.tegrastats, "tegrastats", "", "on a Jetson, a file or named pipe that tegrastats writes to")
+	f.StringVar(&o.guests, "guest-energy", "", "folder into which the energy of each virtual machine is written, to be shared with it, such as /run/reckon/guests")
+	f.StringVar(&o.hostEnergy, "host-energy", "", "in a virtual machine, the file in which its host does so (default: "+host.Default+")")
 	f.StringVar(&o.powerModel, "power-model", "", "file with a power model for a machine without a meter, or none (default: the built-in curve of its kind)")
 	f.StringVar(&o.idle, "idle-share", "none", "whose idle energy is: none, request (by what was asked for) or even")
 	f.StringSliceVar(&o.compat, "compat", nil, "show /metrics also under the names of other programs: "+strings.Join(compat.Names(), ", "))
@@ -78,6 +83,7 @@ func (o *options) config(log *slog.Logger) agent.Config {
 		Node: o.node, Root: o.root, Tegrastats: o.tegrastats, Redfish: o.redfish, Source: o.source, Exits: o.exits, Replay: o.replay,
 		Tick: o.tick, Export: o.export, Linger: o.linger, State: o.state,
 		OwnMetrics: o.own, Textfile: o.textfile, Kubelet: o.kubelet,
+		Guests: o.guests, HostEnergy: o.hostEnergy,
 		PowerModel: o.powerModel, Idle: account.IdleShare(o.idle), Compat: o.compat,
 		Steady: len(o.push.endpoints) > 0 && o.replay == "",
 		Expose: true, Lean: true, Version: buildinfo.Get().Version, Logger: log,

@@ -37,6 +37,7 @@ var (
 	keplerNodeIdle   = keplerPair("node_cpu_idle", "cpu in idle state at node level", "zone", "path")
 	keplerContainer  = keplerPair("container_cpu", "cpu at container level", "container_id", "container_name", "runtime", "state", "zone", "pod_id")
 	keplerPod        = keplerPair("pod_cpu", "cpu at pod level", "pod_id", "pod_name", "pod_namespace", "state", "zone")
+	keplerVM         = keplerPair("vm_cpu", "cpu at vm level", "vm_id", "vm_name", "hypervisor", "state", "zone")
 	// What model it is, is not known here.
 	keplerInfo    = &metric.Desc{Name: "kepler_node_cpu_info", Kind: metric.Gauge, Help: "CPU information from procfs", Labels: []string{"processor", "vendor_id", "model_name", "physical_id", "core_id"}}
 	keplerProcess = keplerPair("process_cpu", "cpu at process level", "pid", "comm", "exe", "type", "state", "container_id", "vm_id", "zone")
@@ -46,7 +47,7 @@ var (
 )
 
 func keplerPairs() [][2]*metric.Desc {
-	return [][2]*metric.Desc{keplerNode, keplerNodeActive, keplerNodeIdle, keplerContainer, keplerPod, keplerProcess}
+	return [][2]*metric.Desc{keplerNode, keplerNodeActive, keplerNodeIdle, keplerContainer, keplerPod, keplerVM, keplerProcess}
 }
 
 // Kepler returns the view under Kepler's names.
@@ -149,7 +150,7 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 // contained reports whether workloads of a kind are containers.
 func contained(kind string) bool {
 	switch kind {
-	case "slurm", "pbs", "sge", "lsf", "unit", "session", "group", "short", "other":
+	case "slurm", "pbs", "sge", "lsf", "vm", "unit", "session", "group", "short", "other":
 		return false
 	}
 	return true
@@ -158,6 +159,9 @@ func contained(kind string) bool {
 func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	kind, part, owner := label(s, "kind"), label(s, "part"), label(s, "owner")
 	switch {
+	case kind == "vm":
+		_, name, _ := strings.Cut(label(s, "workload"), "/")
+		k.t.add(keplerVM[0], v, name, name, "kvm", "running", z, k.node) // the only one that Kepler knows
 	case kind == "container":
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
 		k.t.add(keplerContainer[0], v, name, name, "", "running", z, "", k.node)

@@ -89,10 +89,5 @@ func (t *table) end(b *metric.Batch) {
 
 // label returns the value of a label of s, "" when it has none.
 func label(s *metric.Series, name string) string {
-	for i, l := range s.Desc.Labels {
-		if l == name {
-			return s.Values[i]
-		}
-	}
-	return ""
+	return s.Label(name)
 }

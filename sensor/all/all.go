@@ -8,6 +8,7 @@ import (
 	"reckon/sensor/battery"
 	"reckon/sensor/cray"
 	"reckon/sensor/drm"
+	"reckon/sensor/host"
 	"reckon/sensor/hwmon"
 	"reckon/sensor/infiniband"
 	"reckon/sensor/netfs"
@@ -37,6 +38,9 @@ type Options struct {
 	Root string // of the file tree; "" or "/" is our own machine
 	// Tegrastats is a file or named pipe that NVIDIA's tegrastats writes to; empty for none.
 	Tegrastats string
+	// HostEnergy is the file in which the host of a virtual machine hands in its energy; empty
+	// for [host.Default].
+	HostEnergy string
 	// Redfish is the file that names management controllers; empty for none.
 	Redfish string
 }
@@ -74,6 +78,9 @@ func Configured(o Options) []Entry {
 		{Name: "hwmon", Open: at(root, hwmon.New), Hotplug: true},
 		{Name: "redfish", Open: at(o.Redfish, redfish.New)},
 		{Name: "battery", Open: at(root, battery.New), Hotplug: true},
+		{Name: "host", Open: func() (sensor.Sensor, error) {
+			return Opened(host.New(host.Options{Root: root, File: o.HostEnergy}))
+		}, Hotplug: true},
 		{Name: "thermal", Open: at(root, thermal.New), Hotplug: true},
 		{Name: "tegra", Open: at(root, func(root string) (*tegra.Sensor, error) {
 			return tegra.Open(tegra.Options{Root: root, Stats: o.Tegrastats})

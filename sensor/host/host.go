@@ -1,0 +1,161 @@
+// Package host hands the energy of a virtual machine from its host to the agent in it.
+//
+// The agent of the host charges the machine like any other workload, and writes what it
+// charged to a file ([Share.Write]):
+//
+//	/run/reckon/guests/OWNER/NAME/energy.json
+//
+// The administrator shares that folder with the guest, which can only read it, by virtiofs or
+// 9p. In the guest the [Sensor] is a meter of what the host charged, with the host's domains,
+// and measured or modelled as there:
+//
+//	{"format":"reckon-guest-energy","version":1,"written":1790000000.5,
+//	 "energy":[{"domain":"package","method":"measured","joules":1234.5}]}
+//
+// A file that was not written for a minute is absent: the host's agent has stopped.
+//
+// Joules, seconds. A Sensor is used from one goroutine.
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"reckon/internal/sysfs"
+	"reckon/metric"
+	"reckon/sensor"
+)
+
+// Default is where the file of the host is looked for in a guest.
+const Default = "/run/reckon-host/" + FileName
+
+const (
+	// stale is after how long without a change a file counts no more; the longest usual
+	// interval between two exports is shorter.
+	stale = 90 * time.Second
+	// zone is that of the meters: which package of the host it was is not told.
+	zone = "host"
+)
+
+// Sensor reads the file of one guest.
+type Sensor struct {
+	path     string
+	raw      []byte // as read last
+	spare    []byte
+	share    Share
+	changed  time.Time
+	modelled bool
+	meters   []sensor.Meter
+	rows     map[sensor.Domain]*[2]*metric.Series // measured, modelled
+	now      func() time.Time
+}
+
+// Options says where the file is.
+type Options struct {
+	Root string // of the file tree; "" or "/" is our own machine
+	File string // [Default] if empty
+}
+
+// New opens the file of the host.
+func New(o Options) (*Sensor, error) {
+	s := &Sensor{path: sysfs.Path(o.Root, cmp.Or(o.File, Default)), rows: make(map[sensor.Domain]*[2]*metric.Series), now: time.Now}
+	err := s.load()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, sensor.Unavailable("no host hands in the energy of this machine", "", err)
+	case err != nil:
+		return nil, sensor.Unavailable("what the host hands in can not be read", "", err)
+	}
+	return s, nil
+}
+
+// Name implements sensor.Sensor.
+func (s *Sensor) Name() string { return "host" }
+
+// Descs implements sensor.Sensor.
+func (s *Sensor) Descs() []*metric.Desc { return []*metric.Desc{sensor.NodeEnergy} }
+
+// load reads the file where it changed.
+func (s *Sensor) load() error {
+	raw, err := read(s.path, s.spare)
+	if err != nil {
+		return err
+	}
+	if s.raw != nil && bytes.Equal(raw, s.raw) {
+		s.spare = raw
+		return nil
+	}
+	share, err := parse(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	s.modelled = grown(&s.share, &share, true) > grown(&s.share, &share, false)
+	s.spare, s.raw, s.share, s.changed = s.raw, raw, share, s.now()
+	return nil
+}
+
+// ModelledMeters implements sensor.ModelledSource.
+func (s *Sensor) ModelledMeters() bool { return s.modelled }
+
+// ReadMeters implements sensor.MeterSource. The board is all that was charged, if anything was
+// beside processors, memory and GPUs.
+func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+	if err := s.load(); err != nil {
+		return dst, err
+	}
+	if age := s.now().Sub(s.changed); age > stale {
+		return dst, fmt.Errorf("%s: the host has not written for %d s", s.path, int(age.Seconds()))
+	}
+	var narrow [3]float64
+	var has [3]bool
+	domains := [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainGPU}
+	all, wide := 0.0, false
+next:
+	for _, e := range s.share.Energy {
+		all += e.Joules
+		for i, d := range domains {
+			if e.Domain == string(d) {
+				narrow[i], has[i] = narrow[i]+e.Joules, true
+				continue next
+			}
+		}
+		wide = true
+	}
+	for i, d := range domains {
+		if has[i] {
+			dst = append(dst, sensor.Meter{Domain: d, Zone: zone, Joules: narrow[i], HasJoules: true})
+		}
+	}
+	if wide {
+		dst = append(dst, sensor.Meter{Domain: sensor.DomainBoard, Zone: zone, Joules: all, HasJoules: true})
+	}
+	return dst, nil
+}
+
+// Read implements sensor.Sensor.
+func (s *Sensor) Read(b *metric.Batch) (err error) {
+	s.meters, err = s.ReadMeters(s.meters[:0])
+	method, i := measured, 0
+	if s.modelled {
+		method, i = modelled, 1
+	}
+	for _, m := range s.meters {
+		rows := s.rows[m.Domain]
+		if rows == nil {
+			rows = new([2]*metric.Series)
+			s.rows[m.Domain] = rows
+		}
+		if rows[i] == nil {
+			rows[i] = metric.NewSeries(sensor.NodeEnergy, string(m.Domain), m.Zone, method)
+		}
+		b.Add(rows[i], m.Joules)
+	}
+	return err
+}
+
+// Close does nothing: the file is open only while it is read.
+func (*Sensor) Close() error { return nil }
