@@ -45,6 +45,7 @@ type JobViews interface {
 	EnergyMethod(ctx context.Context, s query.Selection) (string, error)
 	Renames(ctx context.Context, s query.Selection, nodes []string) ([]query.Renamed, error)
 	Strain(ctx context.Context, s query.Selection) (query.Strain, error)
+	GPUEngines(ctx context.Context, s query.Selection, nodes []string) (*query.GPUEngines, error)
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 	Daily(ctx context.Context, s query.Selection, kind string, days int) ([]query.Daily, error)
 	Watched(ctx context.Context, site string, nodes []string, at time.Time) (bool, error)

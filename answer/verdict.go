@@ -91,6 +91,15 @@ func (b *Jobs) strained(ctx context.Context, d *client.WorkloadDetail, u *effici
 	if u.EmptySeconds, err = b.emptyFor(ctx, &d.Workload, strain.LastProcess); err != nil {
 		return err
 	}
+	if orZero(u.GPUSeconds) > 0 {
+		engines, err := b.Views.GPUEngines(ctx, whole, d.Nodes)
+		if err != nil {
+			return err
+		}
+		if engines != nil {
+			u.GPUEngines, d.GPUEngines = (*efficiency.GPUEngines)(engines), engines.Shares
+		}
+	}
 	exact, err := b.Views.Exactness(ctx, whole, d.Kind, d.Nodes)
 	if err != nil {
 		return err

@@ -104,6 +104,11 @@ type WorkloadDetail struct {
 	// EnergyMethod says how sure energy_joules is: measured, modelled or both; empty
 	// where there is no energy.
 	EnergyMethod string `json:"energy_method,omitempty"`
+	// GPUEngines is the share of the time in which its GPUs computed, by the part of them that was
+	// busy: sm is the share of multiprocessors with work, tensor, fp64, fp32 and fp16 the pipes in
+	// them, dram the share of the highest memory traffic. Absent where no GPU tells, or another
+	// workload computed on one of them.
+	GPUEngines map[string]float64 `json:"gpu_engines,omitempty"`
 	// Advice is what to ask for next time; null where nothing can be said.
 	Advice *Advice `json:"advice,omitempty"`
 	// Runs are all runs of the id, the latest first, where there is more than one.

@@ -103,6 +103,7 @@ type Usage struct {
 
 	GPUSeconds *float64
 	GPUExact   figure.Exactness
+	GPUEngines *GPUEngines // nil where none is told
 
 	Cores, Memory, GPUs, TimeLimit *float64 // allocated, or asked for
 	// MemoryRequested says that no allocation of memory is known beside that of cores: Memory is
@@ -145,6 +146,8 @@ func Judge(u Usage) []Verdict {
 		if !j.empty() && !j.idle() {
 			j.cores()
 			j.gpus()
+			j.gpuHost()
+			j.gpuKind()
 		}
 		j.waits()
 		j.storage()

@@ -50,6 +50,10 @@ func TestJudge(t *testing.T) {
 	gpu := func(gpus, busy float64, edit ...func(*Usage)) Usage {
 		return batch(1, 0.9, 1, append([]func(*Usage){func(u *Usage) { u.Cores, u.GPUs, u.GPUSeconds = nil, at(gpus), at(busy*gpus*3600) }}, edit...)...)
 	}
+	engines := func(shares map[string]float64, edit ...func(*Usage)) Usage {
+		return gpu(1, 0.5, append([]func(*Usage){func(u *Usage) { u.GPUEngines = &GPUEngines{BusySeconds: 1800, Shares: shares} }}, edit...)...)
+	}
+	const half = "info gpu: its GPU was busy 50 % of the time"
 	bare := func(edit func(*Usage)) Usage { return batch(1, 0.9, 1, func(u *Usage) { u.Cores = nil }, edit) }
 	for name, c := range map[string]struct {
 		u    Usage
@@ -91,6 +95,19 @@ func TestJudge(t *testing.T) {
 		"below 70 %":     {gpu(1, 0.699), "info gpu: its GPU was busy 70 % of the time"},
 		"70 %":           {gpu(1, 0.7), "good gpu: its GPU was busy 70 % of the time"},
 		"GPU, a bound":   {gpu(1, 0.01, func(u *Usage) { u.GPUExact = figure.AtLeast }), "info gpu: its GPU was busy at least 1 % of the time; that was not measured exactly, so it is not judged"},
+		"waits for host": {gpu(1, 0.49, func(u *Usage) { u.CPUSeconds = at(0.95 * 3600) }), "info gpu: its GPU was busy 49 % of the time\ninfo gpu-host: its GPU waited 51 % of the time while its processes used 0.95 cores on average: most likely the GPU waits for what these prepare; more of them side by side, or less work before the GPU, would help"},
+		"half of it":     {gpu(1, 0.5, func(u *Usage) { u.CPUSeconds = at(0.95 * 3600) }), half},
+		"host rests":     {gpu(1, 0.49, func(u *Usage) { u.CPUSeconds = at(0.94 * 3600) }), "info gpu: its GPU was busy 49 % of the time"},
+		"two for one":    {gpu(2, 0.49, func(u *Usage) { u.CPUSeconds = at(1.89 * 3600) }), "info gpu: its 2 GPUs were busy 49 % of the time"},
+		"CPU, a bound":   {gpu(1, 0.49, func(u *Usage) { u.CPUSeconds, u.CPUExact = at(0.95*3600), figure.AtLeast }), "info gpu: its GPU was busy 49 % of the time"},
+		"single":         {engines(map[string]float64{"tensor": 0.0049, "fp64": 0.0049, "sm": 0.3}), half + "\ninfo gpu-kind: while its GPU computed, tensor cores and double-precision units were next to never busy: if it multiplies matrices, lower precision on tensor cores would be faster; if not, a GPU without them would do"},
+		"tensor":         {engines(map[string]float64{"tensor": 0.005, "fp64": 0}), half + "\ninfo gpu-kind: while its GPU computed, the tensor cores were busy 0.5 % of the time"},
+		"double":         {engines(map[string]float64{"tensor": 0.0049, "fp64": 0.005}), half + "\ninfo gpu-kind: while its GPU computed, the double-precision units were busy 0.5 % of the time, and the tensor cores next to never"},
+		"no fp64 told":   {engines(map[string]float64{"tensor": 0}), half},
+		"no tensor told": {engines(map[string]float64{"fp64": 0, "dram": 0.59, "sm": 0.3}), half},
+		"sparse":         {engines(map[string]float64{"sm": 0.29}), half + "\ninfo gpu-kind: while its GPU computed, work was on 29 % of the multiprocessors on average: larger batches would use more of it, or others can share it"},
+		"streams":        {engines(map[string]float64{"dram": 0.6}), half + "\ninfo gpu-kind: while its GPU computed, traffic to GPU memory was at 60 % of the highest: most likely memory, not arithmetic, limits it"},
+		"computed 59 s":  {engines(map[string]float64{"tensor": 0.5}, func(u *Usage) { u.GPUEngines.BusySeconds = 59 }), half},
 		"GPU, not known": {gpu(1, 0, func(u *Usage) { u.GPUSeconds = nil }), ""},
 
 		// Memory.

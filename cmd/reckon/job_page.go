@@ -107,6 +107,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)), "waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds)))
 	p.fact("Network", m.network(w)...)
 	p.fact("GPU", is("gpu_seconds", term.Seconds(w.GPUSeconds)), "peak memory "+is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)))
+	p.fact("GPU parts", enginesText(d.GPUEngines)...)
 	p.fact("Energy", energyText(d)...)
 	threads := ""
 	if w.End == nil {

@@ -1,0 +1,70 @@
+package efficiency
+
+import (
+	"reckon/figure"
+	"reckon/figure/format"
+	"reckon/internal/phrase"
+)
+
+// GPUEngines is what parts of its GPUs did, where it had them for itself and they tell.
+type GPUEngines struct {
+	BusySeconds float64            // that the GPUs computed, added up
+	Shares      map[string]float64 // of that time, by engine: sm, tensor, fp64, fp32, fp16, dram
+}
+
+const (
+	telling   = 60    // seconds that GPUs have computed before their engines are judged
+	untouched = 0.005 // of the time: what an idle pipe is counted as at most
+	sparse    = 0.3   // of the multiprocessors
+	streaming = 0.6   // of the highest memory traffic; what copies alone reach is 0.8 to 0.9
+	feeding   = 0.95  // cores that work for each GPU while it does not
+)
+
+// gpuKind says what kind of use it made of its GPUs.
+func (j *judge) gpuKind() {
+	e := j.u.GPUEngines
+	given, has := known(j.u.GPUs)
+	if e == nil || e.BusySeconds < telling || !has || given <= 0 {
+		return
+	}
+	w := phrase.Words{"gpus": counted(given, "GPU", "GPUs"), "its": its(given, "GPU")}
+	tensor, hasTensor := e.Shares["tensor"]
+	fp64, hasFP64 := e.Shares["fp64"]
+	sm, hasSM := e.Shares["sm"]
+	dram, hasDRAM := e.Shares["dram"]
+	share := func(v float64) string { return format.Percent(v) }
+	if hasSM && sm < sparse {
+		w["share"] = share(sm)
+		j.say("gpu-kind", Info, sm, "ratio", "gpu.sparse", w)
+	}
+	if hasDRAM && dram >= streaming {
+		w["share"] = share(dram)
+		j.say("gpu-kind", Info, dram, "ratio", "gpu.memory", w)
+	}
+	switch {
+	case !hasTensor:
+	case tensor >= untouched:
+		w["share"] = share(tensor)
+		j.say("gpu-kind", Info, tensor, "ratio", "gpu.tensor", w)
+	case hasFP64 && fp64 >= untouched:
+		w["share"] = share(fp64)
+		j.say("gpu-kind", Info, fp64, "ratio", "gpu.double", w)
+	case hasFP64:
+		j.say("gpu-kind", Info, tensor, "ratio", "gpu.single", w)
+	}
+}
+
+// gpuHost says when its GPUs waited while its processes worked.
+func (j *judge) gpuHost() {
+	u := &j.u
+	used, ok := known(u.GPUSeconds)
+	given, has := known(u.GPUs)
+	cpu, counted := known(u.CPUSeconds)
+	if !ok || !has || given <= 0 || !counted || used == 0 || u.GPUExact != figure.Exact || u.CPUExact != figure.Exact {
+		return
+	}
+	share, mean := used/(given*u.WallSeconds), cpu/u.WallSeconds
+	if share < low && mean >= feeding*given {
+		j.say("gpu-host", Info, 1-share, "ratio", "gpu.host", phrase.Words{"its": its(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": format.Percent(1 - share), "mean": counted1(mean, "core", "cores")})
+	}
+}

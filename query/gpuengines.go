@@ -1,0 +1,121 @@
+package query
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"reckon/internal/series"
+)
+
+// GPUEngines is what parts of GPUs did for one workload.
+type GPUEngines struct {
+	BusySeconds float64            // that the GPUs computed, added up
+	Shares      map[string]float64 // of that time, by engine: sm, tensor, fp64, fp32, fp16, dram, ...
+}
+
+const (
+	gpuBusyMetric   = "reckon_gpu_busy_seconds_total"
+	gpuEngineMetric = "reckon_gpu_engine_busy_seconds_total"
+	// alone is the least share of a device's busy time that a workload had of it to have had it
+	// for itself: readings of device and workload are seconds apart.
+	alone = 0.9
+)
+
+// GPUEngines reads what the engines of the GPUs of a workload did in its time. Devices count their
+// engines, not processes: it is nil where another workload computed on one of them as well, and
+// where no device tells. An engine that not all of them tell of is left out.
+func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
+	own := map[spaceKey]float64{} // seconds that a device computed for it
+	var n series.Labels
+	err := series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "device")
+		if total, ok := series.Total(it); ok {
+			own[spaceKey{n.Site, n.Node, strings.Clone(n.Rest["device"])}] += total
+		}
+		return nil
+	}, append(s.matchers(), series.Equal("__name__", workloadGPUSeconds))...)
+	if err != nil || len(own) == 0 {
+		return nil, err
+	}
+	maps.DeleteFunc(own, func(_ spaceKey, seconds float64) bool { return seconds == 0 }) // it held the device and never used it
+	var devices []string
+	for k := range own {
+		devices = append(devices, k.device)
+	}
+	slices.Sort(devices)
+	counted := map[spaceKey]map[string]float64{}
+	ms := []*labels.Matcher{series.OneOf("__name__", []string{gpuBusyMetric, gpuEngineMetric}), series.OneOf("device", slices.Compact(devices)), series.OneOf("node", nodes)}
+	if s.Site != "" {
+		ms = append(ms, series.Equal("site", s.Site))
+	}
+	err = series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l, "device", "engine")
+		key := spaceKey{n.Site, n.Node, n.Rest["device"]}
+		if _, used := own[key]; !used {
+			return nil
+		}
+		if counted[key] == nil {
+			counted[spaceKey{n.Site, n.Node, strings.Clone(key.device)}] = map[string]float64{}
+		}
+		engine := ""
+		if n.Metric == gpuEngineMetric {
+			engine = n.Rest["engine"]
+		}
+		counted[key][strings.Clone(engine)] += increase(it)
+		return nil
+	}, ms...)
+	if err != nil {
+		return nil, err
+	}
+	return enginesOf(own, counted), nil
+}
+
+// enginesOf adds up devices that the workload had for itself; the engine "" is the device.
+func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64) *GPUEngines {
+	out := GPUEngines{Shares: map[string]float64{}}
+	told := map[string]int{}
+	for key, seconds := range own {
+		by := counted[key]
+		if by[""] <= 0 || seconds < alone*by[""] {
+			return nil
+		}
+		out.BusySeconds += by[""]
+		for engine, busy := range by {
+			if engine != "" {
+				told[engine]++
+				out.Shares[engine] += busy
+			}
+		}
+	}
+	for engine, busy := range out.Shares {
+		if out.Shares[engine] = min(busy/out.BusySeconds, 1); told[engine] < len(own) {
+			delete(out.Shares, engine)
+		}
+	}
+	if len(out.Shares) == 0 {
+		return nil
+	}
+	return &out
+}
+
+// increase is what a counter counted between its first and its last sample. Where it began anew
+// in between, what it counted up to then is in it.
+func increase(it chunkenc.Iterator) (sum float64) {
+	first, was := true, 0.0
+	eachValue(it, func(_ int64, x float64) {
+		switch {
+		case first:
+		case x < was:
+			sum += x
+		default:
+			sum += x - was
+		}
+		first, was = false, x
+	})
+	return sum
+}
