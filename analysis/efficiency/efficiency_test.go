@@ -100,7 +100,7 @@ func TestJudge(t *testing.T) {
 		"host rests":     {gpu(1, 0.49, func(u *Usage) { u.CPUSeconds = at(0.94 * 3600) }), "info gpu: its GPU was busy 49 % of the time"},
 		"two for one":    {gpu(2, 0.49, func(u *Usage) { u.CPUSeconds = at(1.89 * 3600) }), "info gpu: its 2 GPUs were busy 49 % of the time"},
 		"CPU, a bound":   {gpu(1, 0.49, func(u *Usage) { u.CPUSeconds, u.CPUExact = at(0.95*3600), figure.AtLeast }), "info gpu: its GPU was busy 49 % of the time"},
-		"single":         {engines(map[string]float64{"tensor": 0.0049, "fp64": 0.0049, "sm": 0.3}), half + "\ninfo gpu-kind: while its GPU computed, tensor cores and double-precision units were next to never busy: if it multiplies matrices, lower precision on tensor cores would be faster; if not, a GPU without them would do"},
+		"single":         {engines(map[string]float64{"tensor": 0.0049, "fp64": 0.0049, "sm": 0.3}), half + "\ninfo gpu-kind: while its GPU computed, tensor cores and double-precision units were next to never busy: if it multiplies matrices, lower precision on tensor cores would be faster; if not, a GPU without them is enough"},
 		"tensor":         {engines(map[string]float64{"tensor": 0.005, "fp64": 0}), half + "\ninfo gpu-kind: while its GPU computed, the tensor cores were busy 0.5 % of the time"},
 		"double":         {engines(map[string]float64{"tensor": 0.0049, "fp64": 0.005}), half + "\ninfo gpu-kind: while its GPU computed, the double-precision units were busy 0.5 % of the time, and the tensor cores next to never"},
 		"no fp64 told":   {engines(map[string]float64{"tensor": 0}), half},
