@@ -1,12 +1,12 @@
 package account
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/workload"
 )
 
 const (
@@ -154,15 +154,11 @@ func (c *commands) stale(name string, total uint64, end bool) bool {
 	return true
 }
 
-// runtimeStage is how the program is called that runc leaves behind in a container until it
-// becomes the container's own (libcontainer, nsexec.c).
-const runtimeStage = "runc:["
-
 // top returns the program that used most. What a container runtime used before the
 // container's program began names nothing, unless there is nothing else.
 func (c *commands) top() (sensor.Comm, bool) {
 	var best *command
-	stage := func(e *command) bool { return bytes.HasPrefix(e.comm[:], []byte(runtimeStage)) }
+	stage := func(e *command) bool { return workload.RuntimeStage(e.comm.String()) }
 	for _, e := range c.byName {
 		if best != nil && stage(e) != stage(best) {
 			if stage(best) {

@@ -51,3 +51,16 @@ func PartOfPod(id ID, part string) string {
 	pod, _, _ := strings.Cut(part, "/")
 	return pod
 }
+
+// RuntimeStage reports whether a program is one by which a container runtime starts the program of a container, so that it says
+// nothing of the container: runc, crun, the monitor of CRI-O, and the stages of runc (libcontainer/nsenter/nsexec.c). runc executes
+// itself by the number of a descriptor, and is in the container's control groups while that number is its name.
+func RuntimeStage(program string) bool {
+	switch program {
+	case "":
+		return false
+	case "runc", "crun", "exe", "conmon":
+		return true
+	}
+	return strings.Trim(program, "0123456789") == "" || strings.HasPrefix(program, "runc:[") || strings.HasPrefix(program, "memfd:")
+}

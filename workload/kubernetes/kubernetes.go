@@ -71,11 +71,8 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// Programs that run in a pod: the one that holds its namespaces, and the stages in which runc begins a container.
-const (
-	sandboxProgram = "pause"
-	runtimeStage   = "runc:["
-)
+// sandboxProgram holds the namespaces of a pod.
+const sandboxProgram = "pause"
 
 // Rename returns the identity of a place, in which a program runs, by the names that are known now, without control
 // groups.
@@ -107,7 +104,7 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	case program == sandboxProgram: // most likely; a container may run a program of that name
 		id.Naming = workload.HalfNamed
 		return id
-	case len(pod.Containers) == 1 && program != "" && !strings.HasPrefix(program, runtimeStage):
+	case len(pod.Containers) == 1 && program != "" && !workload.RuntimeStage(program):
 		name = cgpath.Clean(pod.Containers[0].Name) // there is no other
 	default:
 		id.Naming = workload.HalfNamed

@@ -125,6 +125,8 @@ func TestNames(t *testing.T) {
 		"its sandbox":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "pause", "pod/dev/shell", "", "dev", workload.Named, burst},
 		"its next try":   {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "sh", "pod/dev/shell", "app", "dev", workload.Named, burst},
 		"it begins":      {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "runc:[2:INIT]", "pod/dev/shell", cid[:12], "dev", workload.HalfNamed, burst},
+		"it executes":    {podText("dev", "shell", "", "", app, strings.ReplaceAll(running("app"), cid, "another")), "6", "pod/dev/shell", cid[:12], "dev", workload.HalfNamed, burst},
+		"executes":       {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "6", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
 		"a new sandbox":  {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "pause", "daemonset/kube-system/cni", "cni-x", "kube-system", workload.HalfNamed, ""},
 		"the only one":   {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "sh", "daemonset/kube-system/cni", "cni-x/app", "kube-system", workload.Named, ""},
 		"begins":         {podText("kube-system", "cni-x", "", owned("DaemonSet", "cni"), app, `"containerStatuses":[]`), "runc:[2:INIT]", "daemonset/kube-system/cni", "cni-x/" + cid[:12], "kube-system", workload.HalfNamed, ""},
