@@ -200,7 +200,7 @@ func TestContainerReports(t *testing.T) {
 	if infos != 1 {
 		t.Errorf("%d reckon_container_info of one part", infos)
 	}
-	if !r.l.Holds("deployment/shop/cart", "cart-a/app", "shop") || r.l.Holds("deployment/shop/cart", "cart-z/app", "shop") {
+	if !r.l.Holds(cartPart("cart-a/app")) || r.l.Holds(cartPart("cart-z/app")) {
 		t.Error("the ledger does not know what it holds")
 	}
 	if _, ok := r.values["reckon_container_restarts_total|deployment/shop/cart|deployment|cart-a|shop"]; ok {

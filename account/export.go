@@ -148,7 +148,7 @@ func (l *Ledger) sweep() {
 // release takes a part out of the maps. Its group goes with its last part.
 func (l *Ledger) release(p *Part) {
 	if p.reported {
-		l.reported = append(l.reported, p)
+		l.reported[p.key] = p
 	}
 	if p.cgroup != nil {
 		_ = p.cgroup.Close()

@@ -27,8 +27,8 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 }
 
 // Holds reports whether there is an account of the part, if only one that the last export carried to its end.
-func (l *Ledger) Holds(id workload.ID, part, owner string) bool {
-	return l.parts[key{id, part, owner}] != nil
+func (l *Ledger) Holds(id *workload.Identity) bool {
+	return l.parts[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
 // OwnerOf returns the owner of a workload that runs on this node, or false when none of

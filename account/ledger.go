@@ -73,7 +73,7 @@ type Ledger struct {
 	parts  map[key]*Part
 	places map[string]*Part
 	// reported are containers that have ended and whose account is closed, while the supervisor still reports them.
-	reported []*Part
+	reported map[key]*Part
 	seen     sequence
 	order    []*Part // parts in order of appearance, for stable exports
 	groups   map[workload.ID]*group
@@ -116,14 +116,15 @@ func New(c Config) *Ledger {
 		c.Export = 15 * time.Second
 	}
 	return &Ledger{
-		config: c,
-		table:  make(map[int32]*process),
-		parts:  make(map[key]*Part),
-		places: make(map[string]*Part),
-		groups: make(map[workload.ID]*group),
-		shorts: make(map[string]*metric.Series),
-		counts: make(map[string]uint64),
-		dead:   make(map[string]*dead),
+		config:   c,
+		table:    make(map[int32]*process),
+		parts:    make(map[key]*Part),
+		places:   make(map[string]*Part),
+		reported: make(map[key]*Part),
+		groups:   make(map[workload.ID]*group),
+		shorts:   make(map[string]*metric.Series),
+		counts:   make(map[string]uint64),
+		dead:     make(map[string]*dead),
 	}
 }
 

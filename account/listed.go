@@ -42,8 +42,8 @@ func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *me
 	l.ends(f)
 }
 
-// ExportListed appends what else is reported of a container without an account, as one that has ended, or of a pod without one
-// (f.Type is sandbox): for those who want to see all that the supervisor lists, for as long as it does.
+// ExportListed appends what else is reported of a container that neither has an account nor is reported on by the ledger, or of such a
+// pod (f.Type is sandbox): for those who want to see all that the supervisor lists, for as long as it does.
 func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listed{id, series, b}
 	if f.Type == sandbox {
@@ -62,6 +62,12 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 		l.ends(f)
 	}
 	l.add(containerRunning, number(f.Running))
+	ExportAmounts(id, f, series, b)
+}
+
+// ExportAmounts appends what a container without an account requests and is limited to.
+func ExportAmounts(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
+	l := &listed{id, series, b}
 	for _, x := range [...]struct {
 		desc *metric.Desc
 		v    float64

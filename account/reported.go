@@ -1,15 +1,17 @@
 package account
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"reckon/metric"
+	"reckon/workload"
 )
 
 // The kubelet reports a container that has ended until its pod is deleted or the container is begun again: how it ended, how
 // often it was begun, that it waits for the next time. The account of it is closed and forgotten long before; what is
-// reported of it goes on.
+// reported of it goes on, and is taken up by an agent that was started after the end.
 
 // reportsOn reports whether the supervisor still lists a part that has ended, and no other part took its place.
 func (l *Ledger) reportsOn(p *Part) bool {
@@ -36,7 +38,7 @@ var containerReports = []*metric.Desc{containerInfo, containerRunning, container
 
 // exportReports appends what is reported of containers that have ended.
 func (l *Ledger) exportReports(b *metric.Batch) {
-	l.reported = slices.DeleteFunc(l.reported, func(p *Part) bool {
+	maps.DeleteFunc(l.reported, func(_ key, p *Part) bool {
 		if l.reportsOn(p) {
 			p.exportReport(b)
 			return false
@@ -46,6 +48,21 @@ func (l *Ledger) exportReports(b *metric.Batch) {
 		}
 		return true
 	})
+}
+
+// Report takes up the report of a container that has ended, or of a pod (f.Type is sandbox), and of which there is no account: it
+// ended before the ledger was made. place is where the supervisor has it.
+func (l *Ledger) Report(id *workload.Identity, place string, f *workload.ContainerFacts) {
+	k := key{id.Workload, id.Part, id.Owner}
+	if l.Holds(id) || l.Reports(id) {
+		return
+	}
+	l.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: container{facts: f}}
+}
+
+// Reports reports whether the ledger goes on with the report of the part, of which the account is closed.
+func (l *Ledger) Reports(id *workload.Identity) bool {
+	return l.reported[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
 // endReport ends the series of a container that is not reported any more.

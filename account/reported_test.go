@@ -59,6 +59,39 @@ func TestEndedContainerIsReported(t *testing.T) {
 	}
 }
 
+func cartPart(part string) *workload.Identity {
+	return &workload.Identity{Workload: "deployment/shop/cart", Part: part, Owner: "shop"}
+}
+
+// TestEndedBefore: a ledger that is made after the end of a container goes on with its report once it is listed, beside no account
+// of the same name, until the supervisor reports it no more.
+func TestEndedBefore(t *testing.T) {
+	const of = "|deployment/shop/cart|deployment|cart-a/gone|shop"
+	r, c, running := pods(t, 1, false, workload.Amounts{})
+	r.tick(0, running(0))
+	f := &workload.ContainerFacts{Namespace: "shop", Pod: "cart-a", UID: "a", Name: "gone", Type: "init", ID: "g", Ended: true, EndedID: "g", ExitCode: 7, Reason: "Error"}
+	c.reports["a/g"] = f
+	r.l.Report(cartPart("cart-a/gone"), "a/g", f)
+	r.l.Report(cartPart("cart-a/app"), "a/c", c.reports["a/c"]) // has an account
+	if !r.l.Reports(cartPart("cart-a/gone")) || r.l.Reports(cartPart("cart-a/app")) {
+		t.Fatalf("reports on %v", r.l.reported)
+	}
+	for range 3 {
+		r.export()
+		if got := only(r.values, of); got["reckon_container_exit_code"+of+"|Error"] != 7 || len(only(r.values, "|cart-a/gone|")) != len(got) || len(got) != 4 {
+			t.Fatalf("%v", got)
+		}
+		r.tick(0, running(0))
+		r.l.Report(cartPart("cart-a/gone"), "a/g", f)
+	}
+	delete(c.reports, "a/g")
+	r.export()
+	r.export()
+	if got := only(r.values, of); len(got) > 0 || r.l.Reports(cartPart("cart-a/gone")) {
+		t.Errorf("after the pod was deleted: %v", got)
+	}
+}
+
 // only returns the series of a part.
 func only(all map[string]float64, of string) map[string]float64 {
 	out := map[string]float64{}

@@ -29,6 +29,7 @@ type unit struct {
 // export fills the batch with everything there is to say now.
 func (a *Agent) export(now time.Time) {
 	a.batch.Reset(now)
+	a.takeUpReports()
 	a.ledger.Export(&a.batch)
 	a.writeGuests(&a.batch)
 	a.exportWaiting(&a.batch)

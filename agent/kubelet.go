@@ -120,10 +120,20 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured", "name it with --kubelet https://NODE:10250", nil))
 }
 
-// exportWaiting appends what is reported of containers that wait and have no part that the ledger exports.
+// takeUpReports gives the ledger what is reported of containers and pods that ended before the agent was started, so that it goes on
+// until the pod is deleted.
+func (a *Agent) takeUpReports() {
+	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
+		if f.Ended && f.ID != "" || f.Phase == "Succeeded" || f.Phase == "Failed" {
+			a.ledger.Report(id, f.UID+"/"+f.ID, f)
+		}
+	})
+}
+
+// exportWaiting appends what is reported of containers that wait and have no part that the ledger exports or reports on.
 func (a *Agent) exportWaiting(b *metric.Batch) {
 	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
-		if f.Waiting != "" {
+		if f.Waiting != "" && !a.ledger.Reports(id) {
 			account.ExportWaiting(id, f, &a.waiting, b)
 		}
 	})
@@ -133,17 +143,24 @@ func (a *Agent) exportWaiting(b *metric.Batch) {
 // exportEnded appends what is reported of the other containers and pods without such a part: those that have ended and
 // are still there for the API server, and those that have nothing running yet.
 func (a *Agent) exportEnded(b *metric.Batch) {
-	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) { account.ExportListed(id, f, &a.notRunning, b) })
+	a.listed(func(id *workload.Identity, f *workload.ContainerFacts) {
+		switch {
+		case !a.ledger.Reports(id):
+			account.ExportListed(id, f, &a.notRunning, b)
+		case f.Name != "":
+			account.ExportAmounts(id, f, &a.notRunning, b)
+		}
+	})
 	a.notRunning.Sweep()
 }
 
-// listed calls f for what the kubelet lists and the ledger does not hold.
+// listed calls f for what the kubelet lists and the ledger has no account of.
 func (a *Agent) listed(f func(*workload.Identity, *workload.ContainerFacts)) {
 	if a.pods == nil {
 		return
 	}
 	a.kubernetes.Listed(a.pods.List(), func(id *workload.Identity, facts *workload.ContainerFacts) {
-		if !a.ledger.Holds(id.Workload, id.Part, id.Owner) {
+		if !a.ledger.Holds(id) {
 			f(id, facts)
 		}
 	})

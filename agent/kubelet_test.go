@@ -207,28 +207,33 @@ func TestNamelessPods(t *testing.T) {
 	}
 }
 
-// TestEndedPodsAreListed: the view kube shows pods whose processes have ended for as long as the kubelet lists them; nothing of
-// them is stored, and the view cadvisor, of what is measured, has none.
+// TestEndedPodsAreListed: pods and containers that ended before the agent was started are reported for as long as the kubelet lists
+// them, to the server too; the view kube has all of it once, and the view cadvisor, of what is measured, nothing.
 func TestEndedPodsAreListed(t *testing.T) {
 	const id = "22f44d2a517778590e2d8bcafafe501f79e8a509e5b6de70b7700c4d37722bce"
+	ended := `{"terminated":{"exitCode":137,"reason":"OOMKilled","containerID":"containerd://` + id + `"}}`
 	server := httptest.NewServer(&kubeletServer{items: `{"metadata":{"namespace":"shop","name":"done","uid":"01042b28-179d-446a-954a-7266557e12cd","creationTimestamp":"2026-11-22T06:00:03Z"},
 		"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"i:1","resources":{"requests":{"cpu":"200m"}}}]},
-		"status":{"phase":"Failed","qosClass":"Burstable","containerStatuses":[{"name":"main","containerID":"containerd://` + id + `","state":{"terminated":{"exitCode":137,"reason":"OOMKilled","containerID":"containerd://` + id + `"}}}]}}`})
+		"status":{"phase":"Failed","qosClass":"Burstable","containerStatuses":[{"name":"main","containerID":"containerd://` + id + `","state":` + ended + `}]}},
+		{"metadata":{"namespace":"shop","name":"loop","uid":"01042b28-179d-446a-954a-7266557e12ce"},
+		"spec":{"containers":[{"name":"main","image":"i:1"}]},
+		"status":{"phase":"Running","containerStatuses":[{"name":"main","containerID":"containerd://` + id + `","restartCount":4,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":` + ended + `}]}}`})
 	defer server.Close()
 	for _, views := range [][]string{{"cadvisor"}, {"cadvisor", "kube"}} {
 		a, _, err := Open(Config{Node: "n1", Source: "procfs", Kubelet: Kubelet{Address: server.URL}, Compat: views, Expose: true})
 		if err != nil {
 			t.Fatal(err)
 		}
+		var page metric.Batch
 		for range 2 {
 			if err := a.tick(); err != nil {
 				t.Fatal(err)
 			}
-		}
-		a.export(time.Now())
-		var page metric.Batch
-		if err := a.Gather(&page); err != nil {
-			t.Fatal(err)
+			a.export(time.Now())
+			page = metric.Batch{}
+			if err := a.Gather(&page); err != nil {
+				t.Fatal(err)
+			}
 		}
 		want := 0
 		if len(views) == 2 {
@@ -239,11 +244,14 @@ func TestEndedPodsAreListed(t *testing.T) {
 			"kube_pod_container_resource_requests":        {"pod", "done", "resource", "cpu"},
 			"kube_pod_owner":                              {"pod", "done", "owner_kind", "<none>"},
 			"kube_pod_created":                            {"pod", "done"},
-			"reckon_container_exit_code":                  {"workload", "pod/shop/done", "reason", "OOMKilled"},
+			"kube_pod_container_status_waiting":           {"pod", "loop"},
 		} {
-			if _, n := sum(&page, name, labels...); n != want {
-				t.Errorf("views %v: %d series of %s, want %d", views, n, name, want)
+			if v, n := sum(&page, name, labels...); n != want || n == 1 && v != 1 && !strings.HasSuffix(name, "_created") && !strings.HasSuffix(name, "_requests") {
+				t.Errorf("views %v: %s is %v in %d series, want %d", views, name, v, n, want)
 			}
+		}
+		if v, n := sum(&page, "kube_pod_container_status_restarts_total", "pod", "loop"); int(v) != 4*want || n != want {
+			t.Errorf("views %v: %v restarts in %d series", views, v, n)
 		}
 		if v, n := sum(&page, "kube_pod_status_phase", "pod", "done", "phase", "Failed"); int(v) != want || n != want {
 			t.Errorf("views %v: phase Failed is %v in %d series", views, v, n)
@@ -251,8 +259,17 @@ func TestEndedPodsAreListed(t *testing.T) {
 		if _, n := sum(&page, "container_last_seen", "pod", "done"); n != 0 {
 			t.Errorf("views %v: cAdvisor's view shows what has ended", views)
 		}
-		if _, n := sum(&a.batch, "reckon_container_exit_code"); n != 0 {
-			t.Errorf("views %v: it is sent to the server too", views)
+		for name, labels := range map[string][]string{
+			"reckon_container_exit_code": {"workload", "pod/shop/done", "part", "main", "reason", "OOMKilled"},
+			"reckon_pod_phase":           {"workload", "pod/shop/done", "part", "", "phase", "Failed"},
+			"reckon_container_waiting":   {"workload", "pod/shop/loop", "reason", "CrashLoopBackOff"},
+		} {
+			if _, n := sum(&a.batch, name, labels...); n != 1 {
+				t.Errorf("views %v: the server gets %d series of %s", views, n, name)
+			}
+		}
+		if _, n := sum(&a.batch, "reckon_container_request_cores"); n != 0 {
+			t.Errorf("views %v: the server gets requests of what has ended", views)
 		}
 		if err := a.Close(); err != nil {
 			t.Error(err)

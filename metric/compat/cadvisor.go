@@ -15,10 +15,11 @@ import (
 //
 // What is not measured is absent, such as load averages.
 type cadvisor struct {
-	t     table
-	pods  containers
-	paths map[*metric.Series]string // ids of containers, by their names
-	names map[string]string         // of workloads, as people say
+	t        table
+	pods     containers
+	measured map[place]bool            // parts with an account
+	paths    map[*metric.Series]string // ids of containers, by their names
+	names    map[string]string         // of workloads, as people say
 }
 
 var cadvisorLabels = []string{"id", "container", "name", "namespace", "pod", "image"}
@@ -60,7 +61,7 @@ var (
 
 // CAdvisor returns the view under cAdvisor's names.
 func CAdvisor(string) View {
-	return &cadvisor{names: map[string]string{}, paths: map[*metric.Series]string{}}
+	return &cadvisor{names: map[string]string{}, measured: map[place]bool{}, paths: map[*metric.Series]string{}}
 }
 
 // CAdvisorName is the name of the view of cAdvisor.
@@ -86,8 +87,12 @@ func (c *cadvisor) Descs() []*metric.Desc {
 func (c *cadvisor) Append(b *metric.Batch, n int) {
 	c.t.begin(b.Time)
 	c.pods.begin(b, n)
+	clear(c.measured)
 	for i := range b.Samples[:n] {
 		s := b.Samples[i].Series
+		if s.Desc.Name == "reckon_workload_processes" {
+			c.measured[placeOf(s)] = true
+		}
 		if s.Desc.Name != "reckon_workload_info" || b.Samples[i].Last || label(s, "kind") != "container" {
 			continue
 		}
@@ -111,7 +116,7 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
 	for i := range cadvisorShown[s.Desc.Name] {
 		x := &cadvisorShown[s.Desc.Name][i]
-		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.of(s) != nil {
+		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.of(s) != nil || x.measured && !c.measured[placeOf(s)] {
 			continue
 		}
 		shown := v

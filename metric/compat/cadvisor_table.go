@@ -11,6 +11,7 @@ type shown struct {
 	to        *metric.Desc
 	label, is string // only the series with this label
 	except    bool   // not of what has the names of a container of a pod
+	measured  bool   // only of what has an account: containers that have ended are reported on, and are not in this view
 	extra     string // value of the last label, or
 	copies    string // the label of ours that it is
 	machine   bool   // of the machine: without labels
@@ -55,7 +56,7 @@ var cadvisorShown = map[string][]shown{
 	"reckon_workload_start_time_seconds": {{to: cadvisorStart}},
 	"reckon_workload_limit_memory_bytes": {{to: cadvisorLimit, label: "kind", is: "container"}}, // of pods that of each container is known, see below
 
-	"reckon_container_info":                        {{to: cadvisorSeen, value: func(_ float64, b *metric.Batch) float64 { return float64(b.Time.UnixMilli()) / 1000 }}},
+	"reckon_container_info":                        {{to: cadvisorSeen, measured: true, value: func(_ float64, b *metric.Batch) float64 { return float64(b.Time.UnixMilli()) / 1000 }}},
 	"reckon_container_memory_usage_bytes":          {{to: cadvisorMemory}},
 	"reckon_container_memory_working_set_bytes":    {{to: cadvisorWorking}},
 	"reckon_container_cpu_periods_total":           {{to: cadvisorPeriods}},

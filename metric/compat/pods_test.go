@@ -29,6 +29,8 @@ func cart() map[string]float64 {
 		"reckon_workload_cpu_seconds_total{" + of + ",mode=user}":                                                                                             8,
 		"reckon_workload_cpu_seconds_total{" + of + ",mode=system}":                                                                                           2,
 		"reckon_workload_cpu_seconds_total{" + sandbox + ",mode=user}":                                                                                        1,
+		"reckon_workload_processes{" + of + "}":                                                                                                               3,
+		"reckon_workload_processes{" + sandbox + "}":                                                                                                          1,
 		"reckon_workload_memory_bytes{" + of + ",type=anon}":                                                                                                  70,
 		"reckon_workload_memory_bytes{" + of + ",type=file}":                                                                                                  20,
 		"reckon_workload_memory_bytes{" + of + ",type=shmem}":                                                                                                 10,
@@ -54,9 +56,8 @@ func cart() map[string]float64 {
 // TestCAdvisorPods: containers of pods have the kubelet's labels, and the figures as it counts them.
 func TestCAdvisorPods(t *testing.T) {
 	const (
-		l    = "{id=/kubepods/burstable/podu1/c1,container=app,name=c1,namespace=shop,pod=cart-5d4-x,image=shop/cart:1"
-		init = "{id=/kubepods/burstable/podu1/c0,container=setup,name=c0,namespace=shop,pod=cart-5d4-x,image=busybox:1"
-		box  = "{id=/kubepods/burstable/podu1/s1,namespace=shop,pod=cart-5d4-x" // no container: pause is none
+		l   = "{id=/kubepods/burstable/podu1/c1,container=app,name=c1,namespace=shop,pod=cart-5d4-x,image=shop/cart:1"
+		box = "{id=/kubepods/burstable/podu1/s1,namespace=shop,pod=cart-5d4-x" // no container: pause is none
 	)
 	now := 1_800_000_010.0
 	want(t, show(t, CAdvisor("n1"), cart(), cart()), map[string]float64{
@@ -70,15 +71,17 @@ func TestCAdvisorPods(t *testing.T) {
 		"container_cpu_cfs_periods_total" + l + "}": 9, "container_cpu_cfs_throttled_periods_total" + l + "}": 4,
 		"container_spec_cpu_quota" + l + "}": 30000, "container_spec_cpu_period" + l + "}": 100000, "container_spec_cpu_shares" + l + "}": 204,
 		"container_spec_memory_limit_bytes" + l + "}": 128, "container_fs_usage_bytes" + l + "}": 35,
-		"container_last_seen" + l + "}": now, "container_last_seen" + init + "}": now, "container_last_seen" + box + "}": now,
+		"container_processes" + l + "}": 3, "container_processes" + box + "}": 1,
+		"container_last_seen" + l + "}": now, "container_last_seen" + box + "}": now, // and not the init container, which has ended
 	})
 }
 
 // TestCAdvisorQoS: the control group of a guaranteed pod is in none of a class.
 func TestCAdvisorQoS(t *testing.T) {
 	for qos, id := range map[string]string{"Guaranteed": "/kubepods/podu/c", "BestEffort": "/kubepods/besteffort/podu/c"} {
-		lines := map[string]float64{"reckon_container_info{workload=pod/a/b,kind=pod,part=m,owner=a,namespace=a,pod=b,uid=u,container=m,type=main,image=i,container_id=c,qos=" + qos + "}": 1}
-		want(t, show(t, CAdvisor("n1"), lines, lines), map[string]float64{"container_last_seen{id=" + id + ",container=m,name=c,namespace=a,pod=b,image=i}": 1_800_000_010})
+		lines := map[string]float64{"reckon_container_info{workload=pod/a/b,kind=pod,part=m,owner=a,namespace=a,pod=b,uid=u,container=m,type=main,image=i,container_id=c,qos=" + qos + "}": 1, "reckon_workload_processes{workload=pod/a/b,kind=pod,part=m,owner=a}": 2}
+		of := "{id=" + id + ",container=m,name=c,namespace=a,pod=b,image=i}"
+		want(t, show(t, CAdvisor("n1"), lines, lines), map[string]float64{"container_last_seen" + of: 1_800_000_010, "container_processes" + of: 2})
 	}
 	// The least that the kubelet writes, just below and at two shares.
 	for cores, shares := range map[float64]float64{0.001: 2, 0.0019: 2, 0.003: 3} {
