@@ -26,6 +26,9 @@ const (
 	// minSteps may be asked of a subquery whatever the bound on samples is: it is the
 	// number of points that Prometheus's API allows a range query.
 	minSteps = 11_000
+	// stepSamples is how many samples take as much memory as a step of a subquery, of which the
+	// engine holds several copies: max_over_time(vector(1)[90d:1s]) took 130 bytes a step.
+	stepSamples = 10
 )
 
 // boundedParser refuses text that would take long to parse.
@@ -89,38 +92,51 @@ func parseable(input string) error {
 }
 
 // NewInstantQuery refuses what would take more memory than the bound before a sample is
-// read; else it is that of [promql.Engine].
+// read; else it is that of [promql.Engine], which waits where it is large and others are. It must be closed.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query, error) {
-	if err := e.affordable(qs, 0); err != nil {
+	m, err := e.measure(qs, 0, 0)
+	if err != nil {
 		return nil, err
 	}
-	return e.Engine.NewInstantQuery(ctx, q, opts, qs, ts)
+	made, err := e.Engine.NewInstantQuery(ctx, meteredStore{q, m}, opts, qs, ts)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredQuery{made, m}, nil
 }
 
 // NewRangeQuery is as [Engine.NewInstantQuery], for a range.
 func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time, interval time.Duration) (promql.Query, error) {
-	if err := e.affordable(qs, end.Sub(start)); err != nil {
+	m, err := e.measure(qs, end.Sub(start), interval)
+	if err != nil {
 		return nil, err
 	}
-	return e.Engine.NewRangeQuery(ctx, q, opts, qs, start, end, interval)
+	made, err := e.Engine.NewRangeQuery(ctx, meteredStore{q, m}, opts, qs, start, end, interval)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredQuery{made, m}, nil
 }
 
-// affordable bounds the steps of the subqueries of a query. The engine allocates for
+// measure bounds the steps of the subqueries of a query. The engine allocates for
 // each step before it counts a sample, so its own bound comes too late: one step of 1 ms
 // over 90 days takes 62 GB.
-func (e *Engine) affordable(qs string, span time.Duration) error {
+func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
+	m := &meter{engine: e}
 	expr, err := e.parser.ParseExpr(qs)
 	if err != nil {
 		if errors.Is(err, ErrTooLarge) {
-			return err
+			return nil, err
 		}
-		return nil //nolint:nilerr // the engine parses it again and words the error as Prometheus does
+		return m, nil //nolint:nilerr // the engine parses it again and words the error as Prometheus does
 	}
-	bound := float64(max(e.options.MaxSamples, minSteps))
-	if steps := subquerySteps(expr, span); steps > bound {
-		return fmt.Errorf("%w: its subqueries have %.3g steps, at most %.3g are taken; give them a longer step or a shorter range", ErrTooLarge, steps, bound)
+	bound := float64(max(e.options.MaxSamples/stepSamples, minSteps))
+	steps := subquerySteps(expr, span)
+	if steps > bound {
+		return nil, fmt.Errorf("%w: its subqueries have %.3g steps, at most %.3g are taken; give them a longer step or a shorter range", ErrTooLarge, steps, bound)
 	}
-	return nil
+	m.steps = stepSamples*steps + resultSteps(expr, span, step)
+	return m, nil
 }
 
 // subquerySteps adds up the steps of all subqueries of an expression that is evaluated

@@ -24,6 +24,9 @@ type EngineOptions struct {
 	// MaxSamples is how many samples one query may hold in memory; 0 is 20 million,
 	// which is about 320 MB.
 	MaxSamples int
+	// Memory is how many bytes the samples of large queries may take together, those of one at
+	// least; 0 is one at a time.
+	Memory int64
 	// Lookback is how old the last sample of a series may be; 0 is 5 min.
 	Lookback time.Duration
 	Logger   *slog.Logger
@@ -37,6 +40,7 @@ type Engine struct {
 	parser  parser.Parser
 	options EngineOptions
 	turns   turns
+	budget  budget
 }
 
 var _ promql.QueryEngine = (*Engine)(nil)
@@ -52,7 +56,7 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 20_000_000
 	}
-	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)})
+	return newEngine(o, boundedParser{parser.NewParser(parserOptions)}, turns{make(chan struct{}, o.Concurrent)}, newBudget(o.Memory, o.MaxSamples))
 }
 
 // parserOptions switches on `increase(x[10m] anchored)`, which is the difference of what counters
@@ -65,11 +69,11 @@ var parserOptions = parser.Options{EnableExtendedRangeSelectors: true}
 func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
 	o := e.options
 	o.MaxSamples, o.Timeout, o.Registry = samples, timeout, nil
-	return newEngine(o, e.parser, e.turns)
+	return newEngine(o, e.parser, e.turns, e.budget)
 }
 
-func newEngine(o EngineOptions, p parser.Parser, t turns) *Engine {
-	return &Engine{parser: p, options: o, turns: t, Engine: promql.NewEngine(promql.EngineOpts{
+func newEngine(o EngineOptions, p parser.Parser, t turns, b budget) *Engine {
+	return &Engine{parser: p, options: o, turns: t, budget: b, Engine: promql.NewEngine(promql.EngineOpts{
 		Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
 		ActiveQueryTracker: t, LookbackDelta: o.Lookback,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },

@@ -1,16 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -66,7 +60,7 @@ func (s *Server) boundBegun() error {
 			s.log.Warn("the bounds of series could not be kept", "file", file, "err", err)
 		}
 	}
-	s.limits.SetBegun(limits.Begun{Learned: b.Nodes, Live: embedded.LiveSeries, Most: max(b.Series, memorySeries())})
+	s.limits.SetBegun(limits.Begun{Learned: b.Nodes, Live: embedded.LiveSeries, Most: max(b.Series, int(limits.ProgramMemory()/2/seriesBytes))})
 	return nil
 }
 
@@ -92,32 +86,4 @@ func learnBegun(s *tsdb.Store) (b begunBounds, err error) {
 	}
 	b.Series = 2 * all
 	return b, set.Err()
-}
-
-// memorySeries is how many series half the memory holds that the server may take.
-func memorySeries() int {
-	memory := debug.SetMemoryLimit(-1)
-	if memory == math.MaxInt64 {
-		memory = machineMemory()
-	}
-	return int(memory / 2 / seriesBytes)
-}
-
-// machineMemory is MemTotal of proc(5), in bytes; 0 where it is not known.
-func machineMemory() int64 {
-	raw, err := os.ReadFile("/proc/meminfo")
-	if errors.Is(err, fs.ErrNotExist) || err != nil {
-		return 0
-	}
-	for line := range bytes.Lines(raw) {
-		f := bytes.Fields(line)
-		if len(f) == 3 && string(f[0]) == "MemTotal:" {
-			n, err := strconv.ParseInt(string(f[1]), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return n << 10
-		}
-	}
-	return 0
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
 	"reckon/client"
@@ -153,17 +152,12 @@ func describeWorkload(d *glaciation.Document, w *store.Workload, at time.Time) s
 }
 
 func (s *snapshots) ask(ctx context.Context, text string, at time.Time) (map[string]float64, error) {
-	q, err := s.engine.NewInstantQuery(ctx, s.series, nil, text, at)
-	if err != nil {
-		return nil, err
-	}
-	defer q.Close()
-	v, err := q.Exec(ctx).Vector()
+	v, err := vectorOf(ctx, s.engine, s.series, text, at)
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[string]float64, len(v))
-	for _, sample := range promql.Vector(v) {
+	for _, sample := range v {
 		out[sample.Metric.Get("workload")] = sample.F
 	}
 	return out, nil

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
 
 	"reckon/interop/waggle"
+	"reckon/query"
 )
 
 // runWaggle publishes figures to the message queue of a Waggle node until ctx ends.
@@ -18,7 +20,12 @@ func (s *Server) runWaggle(ctx context.Context) error {
 
 // askNow answers an instant query for a vector.
 func (s *Server) askNow(ctx context.Context, text string, at time.Time) (promql.Vector, error) {
-	q, err := s.engine.NewInstantQuery(ctx, s.series, nil, text, at)
+	return vectorOf(ctx, s.engine, s.series, text, at)
+}
+
+// vectorOf answers an instant query for a vector.
+func vectorOf(ctx context.Context, engine *query.Engine, series storage.Queryable, text string, at time.Time) (promql.Vector, error) {
+	q, err := engine.NewInstantQuery(ctx, series, nil, text, at)
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,25 @@ import (
 // request2 is an io.prometheus.write.v2.Request as it lies in the body: nothing of it is
 // copied, and it is valid as long as the body is. It can be used again.
 type request2 struct {
+	body    []byte
 	symbols [][]byte
-	sums    []sum    // of the symbols
-	series  [][]byte // io.prometheus.write.v2.TimeSeries
-	one     series2  // the one that is looked at
+	sums    []sum   // of the symbols
+	longest int     // bytes of the longest series
+	one     series2 // the one that is looked at
+}
+
+// large reports whether r takes many times its bytes while it is decoded.
+func (r *request2) large() bool { return len(r.symbols) > largeSymbols || r.longest > largeSeries }
+
+// recycle ends the use of r: it points to nothing of the body any more, and holds little.
+func (r *request2) recycle() {
+	clear(r.symbols)
+	clear(r.one.histograms[:cap(r.one.histograms)])
+	clear(r.one.exemplars[:cap(r.one.exemplars)])
+	if r.large() {
+		*r = request2{}
+	}
+	r.body, r.symbols = nil, r.symbols[:0]
 }
 
 // sum is what two different texts never share: 128 bits by seeds that no sender knows.
@@ -39,9 +54,9 @@ const (
 	docType, docHelp, docUnit                   = 1, 3, 4
 )
 
-// parse reads the outermost message.
+// parse reads the symbols and checks the outermost message.
 func (r *request2) parse(b []byte) error {
-	r.symbols, r.sums, r.series = r.symbols[:0], r.sums[:0], r.series[:0]
+	r.body, r.symbols, r.sums, r.longest = b, r.symbols[:0], r.sums[:0], 0
 	err := eachField(b, func(num protowire.Number, f field) error {
 		switch num {
 		case req1Series, req1Metadata:
@@ -62,7 +77,7 @@ func (r *request2) parse(b []byte) error {
 			if len(f.bytes) == 0 {
 				return errEmptySeries
 			}
-			r.series = append(r.series, f.bytes)
+			r.longest = max(r.longest, len(f.bytes))
 		}
 		return nil
 	})
@@ -143,7 +158,9 @@ func (s *series2) parse(b []byte) error {
 			if n < 0 {
 				return protowire.ParseError(n)
 			}
-			s.refs, b = append(s.refs, uint32(v)), b[n:]
+			if s.refs, b = append(s.refs, uint32(v)), b[n:]; len(s.refs) > 2*maxLabels {
+				return errLabels
+			}
 			continue
 		}
 		if num > seriesDoc {
@@ -173,6 +190,8 @@ func (s *series2) parse(b []byte) error {
 		case seriesExemplars:
 			if s.exemplars = append(s.exemplars, v); len(s.exemplars) > maxExemplars {
 				err = fmt.Errorf("a series has more than %d exemplars", maxExemplars)
+			} else if len(v) > maxExemplarBytes {
+				err = fmt.Errorf("an exemplar has more than %d bytes", maxExemplarBytes)
 			}
 		case seriesDoc:
 			err = s.parseDoc(v)
@@ -190,10 +209,14 @@ func (s *series2) parseRefs(b []byte) error {
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
-		s.refs, b = append(s.refs, uint32(v)), b[n:]
+		if s.refs, b = append(s.refs, uint32(v)), b[n:]; len(s.refs) > 2*maxLabels {
+			return errLabels
+		}
 	}
 	return nil
 }
+
+var errLabels = fmt.Errorf("a series has more than %d labels", maxLabels)
 
 func (s *series2) parseSample(b []byte) error {
 	var out sample2

@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"mime"
 	"net"
@@ -29,7 +28,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/klauspost/compress/s2"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
 
@@ -65,9 +63,12 @@ type Options struct {
 	// wait. Twice the number of processors by default. A body that is still on its way
 	// takes no such slot, so that slow senders hold nobody up.
 	MaxConcurrent int
-	// MaxReceiving bounds the bytes of bodies that are on their way, all together; a
-	// request beyond it is answered 503. 8 times MaxBody by default.
+	// MaxReceiving bounds the bytes of bodies that came, or are on their way, and are not stored
+	// yet, all together; a request beyond it is answered 503. 4 times MaxBody by default.
 	MaxReceiving int64
+	// Memory is the budget of bytes that requests are decoded in, which several receivers may
+	// share; one of its own by default.
+	Memory *limits.Memory
 	// Ahead is how far a sample may lie in the future, 10 minutes by default.
 	Ahead  time.Duration
 	Logger *slog.Logger
@@ -76,14 +77,13 @@ type Options struct {
 
 type handler struct {
 	Options
-	protocol  string // in Stats
-	slots     chan struct{}
-	receiving atomic.Int64 // bytes of bodies that are on their way
-	buffers   sync.Pool
-	meta      described
-	series    seriesCache
-	said      atomic.Int64 // when samples could not be stored, in seconds
-	warned    atomic.Int64 // when samples were refused, in seconds
+	protocol string // in Stats
+	slots    chan struct{}
+	buffers  sync.Pool
+	meta     described
+	series   seriesCache
+	said     atomic.Int64 // when samples could not be stored, in seconds
+	warned   atomic.Int64 // when samples were refused, in seconds
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
@@ -100,7 +100,10 @@ func newHandler(o Options, protocol string) *handler {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	o.MaxReceiving = cmp.Or(o.MaxReceiving, 8*o.MaxBody)
+	o.MaxReceiving = cmp.Or(o.MaxReceiving, 4*o.MaxBody)
+	if o.Memory == nil {
+		o.Memory = limits.NewMemory(0)
+	}
 	if o.Sizes == nil {
 		o.Sizes = func() (int64, int64) { return o.MaxBody, o.MaxDecoded }
 	}
@@ -108,11 +111,6 @@ func newHandler(o Options, protocol string) *handler {
 	h.buffers.New = func() any { return new(buffers) }
 	h.meta.tell = o.Describe
 	return h
-}
-
-type buffers struct {
-	body, plain []byte
-	two         request2
 }
 
 // statusError is an answer other than success.
@@ -182,6 +180,8 @@ func storeError(err error) *statusError {
 		return &statusError{http.StatusServiceUnavailable, err.Error(), time.Minute}
 	case errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrUnavailable):
 		return &statusError{http.StatusServiceUnavailable, err.Error(), 5 * time.Second}
+	case errors.Is(err, limits.ErrMemory):
+		return &statusError{http.StatusServiceUnavailable, err.Error() + "; send it again", 5 * time.Second}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &statusError{http.StatusServiceUnavailable, err.Error(), time.Second}
 	}
@@ -202,46 +202,40 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 		return got, v2, err
 	}
 	buf := h.buffers.Get().(*buffers)
-	defer h.buffers.Put(buf)
+	defer h.recycle(buf)
 	if err := h.receive(w, r, buf); err != nil {
 		return got, v2, err
 	}
-	leave, err := h.enter(r.Context())
+	turn, err := h.unpack(r.Context(), buf)
 	if err != nil {
 		return got, v2, err
 	}
-	defer leave()
-	plain, err := h.unpack(buf)
-	if err != nil {
-		return got, v2, err
-	}
-	// The writer holds the store open, so it begins when nothing but storing is left.
+	defer turn.end()
 	if v2 {
-		if err := buf.two.parse(plain); err != nil {
+		if err := buf.two.parse(buf.plain); err != nil {
 			return got, v2, status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
-		in := h.newWriter(r.Context(), who)
-		defer in.abandon()
-		got, err = in.take2(&buf.two)
-		return got, v2, err
+		if err := turn.decode(r.Context(), buf.two.large()); err != nil {
+			return got, v2, err
+		}
+	} else {
+		large, err := checkRequest1(buf.plain)
+		if err != nil {
+			return got, v2, status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
+		}
+		if err := turn.decode(r.Context(), large); err != nil {
+			return got, v2, err
+		}
 	}
-	if err := checkRequest1(plain); err != nil {
-		return got, v2, status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
-	}
+	// The writer holds the store open, so it begins when nothing but storing is left.
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
-	got, err = in.take1(plain)
-	return got, v2, err
-}
-
-// enter takes one of the slots, or waits for one until ctx is done.
-func (h *handler) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case h.slots <- struct{}{}:
-		return func() { <-h.slots }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if v2 {
+		got, err = in.take2(&buf.two)
+	} else {
+		got, err = in.take1(buf.plain)
 	}
+	return got, v2, err
 }
 
 // sender is what is known of who sends a request.
@@ -313,81 +307,4 @@ func version(header http.Header) (v2 bool, err error) {
 		return true, nil
 	}
 	return false, status(http.StatusUnsupportedMediaType, "message %q is not known; send %s", params["proto"], types)
-}
-
-// receive reads the packed body into buf.
-func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) (err error) {
-	most, _ := h.Sizes()
-	body := http.MaxBytesReader(w, h.counted(r.Body), most)
-	defer body.Close()
-	buf.body = buf.body[:0]
-	for {
-		if len(buf.body) == cap(buf.body) {
-			buf.body = append(buf.body, make([]byte, max(32<<10, cap(buf.body)))...)[:len(buf.body)]
-		}
-		n, err := body.Read(buf.body[len(buf.body):cap(buf.body)])
-		buf.body = buf.body[:len(buf.body)+n]
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return unread(err, most)
-		}
-	}
-}
-
-// unread is the answer to a body that could not be read.
-func unread(err error, most int64) error {
-	var large *http.MaxBytesError
-	var refused *statusError
-	switch {
-	case errors.As(err, &large):
-		return status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send less at a time", most)
-	case errors.As(err, &refused):
-		return refused
-	}
-	return status(http.StatusBadRequest, "read the request: %v", err)
-}
-
-// counted counts a body as being received until it is closed.
-func (h *handler) counted(body io.ReadCloser) io.ReadCloser {
-	return &countedBody{ReadCloser: body, h: h}
-}
-
-type countedBody struct {
-	io.ReadCloser
-	h *handler
-	n int64
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.n += int64(n)
-	if b.h.receiving.Add(int64(n)) > b.h.MaxReceiving {
-		return n, &statusError{http.StatusServiceUnavailable, "too much is being received at once; send it again", 5 * time.Second}
-	}
-	return n, err
-}
-
-func (b *countedBody) Close() error {
-	b.h.receiving.Add(-b.n)
-	b.n = 0
-	return b.ReadCloser.Close()
-}
-
-// unpack returns the plain body.
-func (h *handler) unpack(buf *buffers) ([]byte, error) {
-	_, mostDecoded := h.Sizes()
-	n, err := s2.DecodedLen(buf.body)
-	if err != nil {
-		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
-	}
-	if int64(n) > mostDecoded {
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time", mostDecoded)
-	}
-	buf.plain, err = s2.Decode(buf.plain[:cap(buf.plain)], buf.body)
-	if err != nil {
-		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
-	}
-	return buf.plain, nil
 }

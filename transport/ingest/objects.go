@@ -11,9 +11,12 @@ import (
 // bytes alone let a request of 1 MB take gigabytes. What is decoded as a whole is counted
 // first, and what is decoded piece by piece has a bound for each piece.
 const (
-	// maxObjects bounds the messages of an OTLP request: a collector's batch of 8,192
-	// points with ten attributes each has 250,000.
-	maxObjects = 1_000_000
+	// maxObjectBytes bounds what the messages of an OTLP request take in memory beside their texts:
+	// a collector's batch of 8,192 points with ten attributes each takes 7 MB.
+	maxObjectBytes = 64 << 20
+	// largeObjects is what they may take while others are decoded too, and largeSeries the bytes
+	// of a series, largeSymbols the number of symbols of remote write.
+	largeObjects, largeSeries, largeSymbols = 4 << 20, 256 << 10, 50_000
 	// maxSymbols bounds those of a request of remote write 2.0.
 	maxSymbols = 500_000
 	// maxLabels, maxSamples and maxHistograms bound one series of remote write 1.0.
@@ -21,8 +24,9 @@ const (
 	// maxHistogramBytes bounds one histogram: its counts take up to eight times as much.
 	maxHistogramBytes = 1 << 20
 	// maxExemplars bounds those of one series, and maxExemplarLabels the labels of each, which
-	// may hold 128 characters in all.
-	maxExemplars, maxExemplarLabels = 10_000, 128
+	// may hold 128 characters in all; maxExemplarBytes bounds one of remote write 2.0, whose labels
+	// are numbers.
+	maxExemplars, maxExemplarLabels, maxExemplarBytes = 10_000, 128, 16 << 10
 	// maxMetadata bounds the descriptions of a request of remote write 1.0.
 	maxMetadata = 100_000
 )
@@ -36,15 +40,15 @@ const (
 
 var errEmptySeries = errors.New("it has an empty series")
 
-func tooManyObjects(n int) error {
-	return fmt.Errorf("it has %d objects or more, at most %d are taken; send fewer metrics at a time", n, maxObjects)
+func tooManyObjects() error {
+	return fmt.Errorf("its objects take more than %d MB of memory; send fewer metrics at a time", maxObjectBytes>>20)
 }
 
 // checkRequest1 reports whether a prometheus.WriteRequest can be decoded series by series
-// in bounded memory.
-func checkRequest1(b []byte) error {
+// in bounded memory, and whether one of them is large.
+func checkRequest1(b []byte) (large bool, err error) {
 	described := 0
-	return eachField(b, func(num protowire.Number, f field) error {
+	err = eachField(b, func(num protowire.Number, f field) error {
 		switch num {
 		case reqSymbols, reqSeries:
 			return errors.New("it is an io.prometheus.write.v2.Request of remote write 2.0")
@@ -52,6 +56,7 @@ func checkRequest1(b []byte) error {
 			if f.kind != protowire.BytesType {
 				return errKind
 			}
+			large = large || len(f.bytes) > largeSeries
 			return checkSeries1(f.bytes)
 		case req1Metadata:
 			if f.kind != protowire.BytesType {
@@ -66,6 +71,7 @@ func checkRequest1(b []byte) error {
 		}
 		return nil
 	})
+	return large, err
 }
 
 func checkSeries1(b []byte) error {
@@ -125,56 +131,69 @@ func checkHistogram(n int, b []byte) error {
 	return nil
 }
 
-// shape names the fields of a message that are messages themselves.
-type shape map[protowire.Number]*shape
+// shape is a kind of message: what one takes in memory, in bytes, with the pointer to it, and which
+// of its fields are messages themselves.
+type shape struct {
+	size   int
+	fields map[protowire.Number]*shape
+	packed bool // a list of numbers, of one byte each or more, that take eight in memory
+}
 
 // otlpShape is that of ExportMetricsServiceRequest (opentelemetry/proto/collector/metrics/v1
-// and the messages below it).
+// and the messages below it). TestObjectSizes holds the sizes against the decoder.
 func otlpShape() *shape {
-	value := &shape{} // AnyValue: array_value, kvlist_value
-	attribute := &shape{2: value}
-	*value = shape{5: {1: value}, 6: {1: attribute}}
-	exemplars := &shape{7: attribute}
-	number := &shape{7: attribute, 5: exemplars}
-	histogram := &shape{9: attribute, 8: exemplars}
-	buckets := &shape{bucketCounts: nil}
-	exponential := &shape{1: attribute, 8: buckets, 9: buckets, 11: exemplars}
-	summary := &shape{7: attribute, 6: {}}
-	metric := &shape{5: {1: number}, 7: {1: number}, 9: {1: histogram}, 10: {1: exponential}, 11: {1: summary}, 12: attribute}
-	return &shape{1: {1: {1: attribute, 3: {}}, 2: {1: {3: attribute}, 2: metric}}}
+	type fields = map[protowire.Number]*shape
+	value := &shape{size: 48} // AnyValue: array_value, kvlist_value
+	attribute := &shape{48, fields{2: value}, false}
+	value.fields = fields{5: {48, fields{1: value}, false}, 6: {48, fields{1: attribute}, false}}
+	exemplar := &shape{128, fields{7: attribute}, false}
+	number := &shape{144, fields{7: attribute, 5: exemplar}, false}
+	histogram := &shape{224, fields{9: attribute, 8: exemplar}, false}
+	buckets := &shape{48, fields{bucketCounts: {packed: true}}, false}
+	exponential := &shape{272, fields{1: attribute, 8: buckets, 9: buckets, 11: exemplar}, false}
+	summary := &shape{144, fields{7: attribute, 6: {size: 32}}, false}
+	points := func(of *shape) *shape { return &shape{64, fields{1: of}, false} }
+	metric := &shape{144, fields{5: points(number), 7: points(number), 9: points(histogram), 10: points(exponential), 11: points(summary), 12: attribute}, false}
+	scope := &shape{160, fields{1: {96, fields{3: attribute}, false}, 2: metric}, false}
+	resource := &shape{160, fields{1: {96, fields{1: attribute, 3: {size: 96}}, false}, 2: scope}, false}
+	return &shape{0, fields{1: resource}, false}
 }
 
 // bucketCounts is the field of ExponentialHistogramDataPoint.Buckets that repeats.
 const bucketCounts = 2
 
+// jsonObjectBytes is what an object or a list of a request in JSON takes.
+const jsonObjectBytes = 96
+
 // maxNesting bounds arrays within arrays.
 const maxNesting = 64
 
-// checkOTLP counts the messages of a request.
-func checkOTLP(b []byte) error {
-	n := 0
-	return count(b, otlpShape(), &n, 0)
+// checkOTLP reports whether the messages of a request take more memory than they may, and how
+// many bytes they take.
+func checkOTLP(b []byte) (bytes int, err error) {
+	err = objectBytes(b, otlpShape(), &bytes, 0)
+	return bytes, err
 }
 
-func count(b []byte, s *shape, n *int, depth int) error {
+func objectBytes(b []byte, s *shape, total *int, depth int) error {
 	if depth > maxNesting {
 		return fmt.Errorf("its values are nested more than %d deep", maxNesting)
 	}
 	return eachField(b, func(num protowire.Number, f field) error {
-		below, is := (*s)[num]
-		if !is || f.kind != protowire.BytesType {
+		below := s.fields[num]
+		if below == nil || f.kind != protowire.BytesType {
 			return nil
 		}
-		*n++
-		if below == nil {
-			*n += len(f.bytes) / 8 // packed: a count of one byte takes eight in memory
+		*total += below.size
+		if below.packed {
+			*total += 8 * len(f.bytes)
 		}
-		if *n > maxObjects {
-			return tooManyObjects(*n)
+		if *total > maxObjectBytes {
+			return tooManyObjects()
 		}
-		if below == nil || len(*below) == 0 || len(f.bytes) == 0 {
+		if len(below.fields) == 0 || len(f.bytes) == 0 {
 			return nil
 		}
-		return count(f.bytes, below, n, depth+1)
+		return objectBytes(f.bytes, below, total, depth+1)
 	})
 }

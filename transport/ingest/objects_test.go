@@ -14,8 +14,12 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/prompb"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"reckon/transport/limits"
 )
 
 // repeat is a message with n fields num that hold body.
@@ -53,6 +57,8 @@ func TestBombs(t *testing.T) {
 		{"a histogram", kind1, repeat(req1Series, repeat(series1Histo, make([]byte, maxHistogramBytes+1), 1), 1), "more than 1048576 bytes"},
 		{"symbols", kind2, repeat(reqSymbols, nil, many), "more than 500000 symbols"},
 		{"empty series of 2.0", kind2, repeat(reqSeries, nil, many), "empty series"},
+		{"labels of 2.0", kind2, repeat(reqSeries, nested(make([]byte, many), seriesRefs), 1), "more than 1000 labels"},
+		{"an exemplar of 2.0", kind2, repeat(reqSeries, nested(make([]byte, maxExemplarBytes+1), seriesExemplars), 1), "more than 16384 bytes"},
 		{"samples of 2.0", kind2, repeat(reqSeries, repeat(seriesSamples, nil, many), 1), "more than 1000000 samples"},
 		{"histograms of 2.0", kind2, repeat(reqSeries, repeat(seriesHistograms, nil, many), 1), "more than 100000 histograms"},
 		{"OTLP resources", otlpProto, repeat(1, nil, many), "objects"},
@@ -68,11 +74,7 @@ func TestBombs(t *testing.T) {
 			h, body := Handler(o), s2.EncodeSnappy(nil, c.plain)
 			encoding := "snappy"
 			if strings.HasPrefix(c.name, "OTLP") {
-				var z bytes.Buffer
-				w := gzip.NewWriter(&z)
-				_, _ = w.Write(c.plain)
-				_ = w.Close()
-				h, body, encoding = OTLP(o), z.Bytes(), "gzip"
+				h, body, encoding = OTLP(o), zip(c.plain), "gzip"
 			}
 			r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 			r.Header.Set("Content-Type", c.kind)
@@ -96,16 +98,17 @@ func TestBombs(t *testing.T) {
 
 // What is just allowed is not refused for its number.
 func TestObjectsAllowed(t *testing.T) {
-	if err := checkRequest1(repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, maxLabels), 1)); err != nil {
+	if _, err := checkRequest1(repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, maxLabels), 1)); err != nil {
 		t.Error(err)
 	}
-	if err := checkRequest1(repeat(req1Metadata, []byte{1 << 3, 0}, maxMetadata)); err != nil {
+	if _, err := checkRequest1(repeat(req1Metadata, []byte{1 << 3, 0}, maxMetadata)); err != nil {
 		t.Error(err)
 	}
-	if err := checkOTLP(repeat(1, nil, maxObjects)); err != nil {
+	resources := maxObjectBytes / otlpShape().fields[1].size
+	if _, err := checkOTLP(repeat(1, nil, resources)); err != nil {
 		t.Error(err)
 	}
-	if err := checkOTLP(repeat(1, nil, maxObjects+1)); err == nil {
+	if _, err := checkOTLP(repeat(1, nil, resources+1)); err == nil {
 		t.Error("one object more is taken")
 	}
 	deep := func(n int) []byte {
@@ -115,12 +118,112 @@ func TestObjectsAllowed(t *testing.T) {
 		}
 		return nested(value, 2, 1, 1, 1) // of an attribute of a resource
 	}
-	if err := checkOTLP(deep(maxNesting/2 - 3)); err != nil {
+	if _, err := checkOTLP(deep(maxNesting/2 - 3)); err != nil {
 		t.Error(err)
 	}
-	if err := checkOTLP(deep(maxNesting)); err == nil {
+	if _, err := checkOTLP(deep(maxNesting)); err == nil {
 		t.Error("values are nested without a bound")
 	}
+}
+
+// What the objects of a request take in memory is what is counted before they are decoded, or less;
+// slices that grow hold up to twice their pointers.
+func TestObjectSizes(t *testing.T) {
+	const many = 100_000
+	for name, path := range map[string][]protowire.Number{
+		"resources": {1}, "scopes": {2, 1}, "metrics": {2, 2, 1}, "gauge points": {1, 5, 2, 2, 1}, "sum points": {1, 7, 2, 2, 1}, "histograms": {1, 9, 2, 2, 1},
+		"exponential histograms": {1, 10, 2, 2, 1}, "summaries": {1, 11, 2, 2, 1}, "quantiles": {6, 1, 11, 2, 2, 1}, "exemplars": {5, 1, 5, 2, 2, 1},
+		"attributes": {7, 1, 5, 2, 2, 1}, "values": {1, 5, 2, 7, 1, 5, 2, 2, 1}, "pairs": {1, 6, 2, 7, 1, 5, 2, 2, 1}, "attributes of a resource": {1, 1, 1}, "metadata": {12, 2, 2, 1},
+	} {
+		body := nested(repeat(path[0], nil, many), path[1:]...)
+		want, err := checkOTLP(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		req := pmetricotlp.NewExportRequest()
+		if err := req.UnmarshalProto(body); err != nil {
+			t.Fatal(err)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(req)
+		if took := int(after.HeapAlloc) - int(before.HeapAlloc); took > want+many*8 {
+			t.Errorf("%s: %d bytes each, %d are counted", name, took/many, want/many)
+		}
+	}
+}
+
+// Large requests are stored as small ones are, by each protocol, and their memory is given back.
+func TestLargeRequests(t *testing.T) {
+	now := time.Now()
+	long := strings.Repeat("x", 3*largeBuffer)
+	one := sample1("large", now, 1)
+	one.Labels = append(one.Labels, prompb.Label{Name: "long", Value: "short"})
+	plain1, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{one}, Metadata: []prompb.MetricMetadata{{MetricFamilyName: "large", Help: long}}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	md := otlpRequest(now)
+	md.Metrics().ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetDescription(long)
+	proto, err := md.MarshalProto()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := md.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, send := range map[string]func(Options) *httptest.ResponseRecorder{
+		"remote write 1.0": func(o Options) *httptest.ResponseRecorder {
+			return send(Handler(o), kind1, s2.EncodeSnappy(nil, plain1))
+		},
+		"OTLP":         func(o Options) *httptest.ResponseRecorder { return sendOTLP(OTLP(o), otlpProto, "gzip", zip(proto)) },
+		"OTLP as JSON": func(o Options) *httptest.ResponseRecorder { return sendOTLP(OTLP(o), otlpJSON, "gzip", zip(text)) },
+		"OTLP in two members": func(o Options) *httptest.ResponseRecorder {
+			return sendOTLP(OTLP(o), otlpProto, "gzip", append(zip(proto[:len(proto)-10]), zip(proto[len(proto)-10:])...))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t)
+			help := ""
+			o := Options{Store: s, Memory: limits.NewMemory(8 << 20), Describe: func(_ string, m metadata.Metadata) error {
+				if len(m.Help) > len(help) {
+					help = m.Help
+				}
+				return nil
+			}}
+			for range 3 {
+				if w := send(o); w.Code/100 != 2 {
+					t.Fatalf("%d %.200s", w.Code, w.Body)
+				}
+			}
+			if help != long {
+				t.Errorf("the help has %d bytes, want %d", len(help), len(long))
+			}
+			if n := o.Memory.Receive(0); n != 0 {
+				t.Errorf("%d bytes are still counted as being received", n)
+			}
+			free, err := o.Memory.Reserve(t.Context(), 8<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			free()
+		})
+	}
+	if w := sendOTLP(OTLP(Options{Store: openStore(t)}), otlpProto, "gzip", zip(proto)[:1000]); w.Code != http.StatusBadRequest {
+		t.Errorf("a body that is cut off: %d %s", w.Code, w.Body)
+	}
+}
+
+func zip(plain []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(plain)
+	_ = z.Close()
+	return b.Bytes()
 }
 
 // Bodies that trickle in hold up nobody: as many of them as there are slots, and more,
@@ -197,7 +300,7 @@ func TestReceivingBound(t *testing.T) {
 	}
 	_ = pw.Close()
 	<-first
-	if n := h.receiving.Load(); n != 0 {
+	if n := h.Memory.Receive(0); n != 0 {
 		t.Errorf("%d bytes are still counted", n)
 	}
 	if w := send(h, kind1, s2.EncodeSnappy(nil, nil)); w.Code != http.StatusNoContent {

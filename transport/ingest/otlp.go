@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -93,22 +94,18 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 		return nil, "", err
 	}
 	buf := h.buffers.Get().(*buffers)
-	defer h.buffers.Put(buf)
+	defer h.recycle(buf)
 	if err := h.receive(w, r, buf); err != nil {
 		return nil, "", err
 	}
-	leave, err := h.enter(r.Context())
+	turn, err := h.unzip(r.Context(), r.Header.Get("Content-Encoding"), buf)
 	if err != nil {
 		return nil, "", err
 	}
-	defer leave()
-	body, err := h.unzip(r.Header.Get("Content-Encoding"), buf.body)
+	defer turn.end()
+	req, err := decodeOTLP(r.Context(), kind, buf.plain, turn)
 	if err != nil {
 		return nil, "", err
-	}
-	req, err := decodeOTLP(kind, body)
-	if err != nil {
-		return nil, "", status(http.StatusBadRequest, "the body is no ExportMetricsServiceRequest: %v", err)
 	}
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
@@ -131,44 +128,85 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	return answer, kind, err
 }
 
-// decodeOTLP reads a request, after a count of its objects.
-func decodeOTLP(kind string, body []byte) (req pmetricotlp.ExportRequest, err error) {
+// decodeOTLP reads a request, after its objects were counted.
+func decodeOTLP(ctx context.Context, kind string, body []byte, t *turn) (req pmetricotlp.ExportRequest, err error) {
 	req = pmetricotlp.NewExportRequest()
+	took, decode := 0, req.UnmarshalProto
 	if kind == otlpJSON {
-		if n := bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['}); n > maxObjects {
-			return req, tooManyObjects(n)
+		decode = req.UnmarshalJSON
+		if took = jsonObjectBytes * (bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['})); took > maxObjectBytes {
+			err = tooManyObjects()
 		}
-		return req, req.UnmarshalJSON(body)
+	} else {
+		took, err = checkOTLP(body)
 	}
-	if err := checkOTLP(body); err != nil {
-		return req, err
+	if err == nil {
+		if busy := t.decode(ctx, took > largeObjects); busy != nil {
+			return req, busy
+		}
+		err = decode(body)
 	}
-	return req, req.UnmarshalProto(body)
+	if err != nil {
+		return req, status(http.StatusBadRequest, "the body is no ExportMetricsServiceRequest: %v", err)
+	}
+	return req, nil
 }
 
-// unzip returns the plain body, bounded. It may be packed itself.
-func (h *otlp) unzip(encoding string, packed []byte) ([]byte, error) {
-	_, mostDecoded := h.Sizes()
-	var body []byte
+// unzip reserves memory and a slot and makes buf.plain of the body, which may be packed.
+func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*turn, error) {
 	switch strings.ToLower(encoding) {
 	case "", "identity":
-		body = packed
+		t, err := h.begin(ctx, buf, 0)
+		buf.plain = buf.body
+		return t, err
 	case "gzip":
-		z, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			return nil, status(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
-		}
-		defer z.Close()
-		if body, err = io.ReadAll(io.LimitReader(z, mostDecoded+1)); err != nil {
-			return nil, status(http.StatusBadRequest, "read the request: %v", err)
-		}
 	default:
 		return nil, status(http.StatusUnsupportedMediaType, "content encoding %q is not known; send gzip or none", encoding)
 	}
-	if int64(len(body)) > mostDecoded {
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer metrics at a time", mostDecoded)
+	_, most := h.Sizes()
+	// The trailer (RFC 1952) has the size of the last of what may be several members: where
+	// that is too little, it is done again with as much as is allowed.
+	size := int64(0)
+	if n := len(buf.body); n >= 4 {
+		size = int64(binary.LittleEndian.Uint32(buf.body[n-4:]))
 	}
-	return body, nil
+	for size = min(size, most); ; size = most {
+		t, err := h.begin(ctx, buf, int(size))
+		if err != nil {
+			return nil, err
+		}
+		whole, err := gunzip(buf)
+		if whole && err == nil {
+			return t, nil
+		}
+		t.end()
+		switch {
+		case err != nil:
+			return nil, status(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
+		case size == most:
+			return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer metrics at a time", most)
+		}
+	}
+}
+
+// gunzip unpacks buf.body into buf.plain, and reports whether it had room for all.
+func gunzip(buf *buffers) (whole bool, err error) {
+	z, err := gzip.NewReader(bytes.NewReader(buf.body))
+	if err != nil {
+		return false, err
+	}
+	n, err := io.ReadFull(z, buf.plain)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF) && n < len(buf.plain):
+		buf.plain = buf.plain[:n]
+	case err != nil:
+		return false, err
+	}
+	var more [1]byte
+	if _, err = io.ReadFull(z, more[:]); errors.Is(err, io.EOF) {
+		return true, nil
+	}
+	return false, err
 }
 
 // promoted are the resource attributes that become labels of every series.

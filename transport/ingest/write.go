@@ -149,15 +149,16 @@ func (w *writer) refuse(why string, n int, format string, args ...any) {
 // take2 stores a request of remote write 2.0.
 func (w *writer) take2(req *request2) (result, error) {
 	ts := &req.one
-	for _, raw := range req.series {
-		if err := ts.parse(raw); err != nil {
-			return w.finish(status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err))
+	err := eachField(req.body, func(num protowire.Number, f field) error {
+		if num != reqSeries {
+			return nil
 		}
-		if err := w.series2(req, ts); err != nil {
-			return w.finish(err)
+		if err := ts.parse(f.bytes); err != nil {
+			return status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
-	}
-	return w.finish(nil)
+		return w.series2(req, ts)
+	})
+	return w.finish(err)
 }
 
 // series2 stores one series of it. The error is one of the store, or refuses the request.
@@ -194,21 +195,8 @@ func (w *writer) series2(req *request2, ts *series2) error {
 			return err
 		}
 	}
-	for _, raw := range ts.histograms {
-		var p writev2.Histogram
-		if err := p.Unmarshal(raw); err != nil {
-			return status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: histogram: %v", err)
-		}
-		var ih *histogram.Histogram
-		var fh *histogram.FloatHistogram
-		if p.IsFloatHistogram() {
-			fh = p.ToFloatHistogram()
-		} else {
-			ih = p.ToIntHistogram()
-		}
-		if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
-			return err
-		}
+	if err := w.histograms(&s, ts.histograms, func() histogramMessage { return new(writev2.Histogram) }); err != nil {
+		return err
 	}
 	for _, raw := range ts.exemplars {
 		e, err := ts.exemplar(req, raw, &w.scratch)
@@ -233,14 +221,19 @@ func (w *writer) series2(req *request2, ts *series2) error {
 // are decoded one at a time into the same memory.
 func (w *writer) take1(plain []byte) (result, error) {
 	var ts prompb.TimeSeries
+	var parts parts1
 	err := eachField(plain, func(num protowire.Number, f field) error {
 		switch num {
 		case req1Series:
-			ts.Labels, ts.Samples, ts.Exemplars, ts.Histograms = ts.Labels[:0], ts.Samples[:0], ts.Exemplars[:0], ts.Histograms[:0]
-			if err := ts.Unmarshal(f.bytes); err != nil {
+			ts.Labels, ts.Samples = ts.Labels[:0], ts.Samples[:0]
+			err := parts.split(f.bytes)
+			if err == nil {
+				err = ts.Unmarshal(parts.plain)
+			}
+			if err != nil {
 				return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 			}
-			return w.series1(&ts)
+			return w.series1(&ts, &parts)
 		case req1Metadata:
 			var m prompb.MetricMetadata
 			if err := m.Unmarshal(f.bytes); err != nil {
@@ -256,9 +249,9 @@ func (w *writer) take1(plain []byte) (result, error) {
 }
 
 // series1 stores one series of it. The error is one of the store, or refuses the request.
-func (w *writer) series1(ts *prompb.TimeSeries) error {
+func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	ls := ts.ToLabels(&w.scratch, nil)
-	n := max(len(ts.Samples)+len(ts.Histograms), 1)
+	n := max(len(ts.Samples)+len(parts.histograms), 1)
 	if !w.valid(ls, n) {
 		return nil
 	}
@@ -271,23 +264,50 @@ func (w *writer) series1(ts *prompb.TimeSeries) error {
 			return err
 		}
 	}
-	for j := range ts.Histograms {
-		p := &ts.Histograms[j]
-		var ih *histogram.Histogram
-		var fh *histogram.FloatHistogram
-		if p.IsFloatHistogram() {
-			fh = p.ToFloatHistogram()
-		} else {
-			ih = p.ToIntHistogram()
-		}
-		if err := w.histogram(&s, p.Timestamp, ih, fh); err != nil {
-			return err
-		}
+	if err := w.histograms(&s, parts.histograms, func() histogramMessage { return new(prompb.Histogram) }); err != nil {
+		return err
 	}
-	for j := range ts.Exemplars {
-		w.exemplar(&s, ts.Exemplars[j].ToExemplar(&w.scratch, nil))
+	for _, raw := range parts.exemplars {
+		var e prompb.Exemplar
+		if err := e.Unmarshal(raw); err != nil {
+			return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: exemplar: %v", err)
+		}
+		w.exemplar(&s, e.ToExemplar(&w.scratch, nil))
 	}
 	return nil
+}
+
+// parts1 is a series of remote write 1.0 taken apart: histograms and exemplars take many times
+// their bytes when they are decoded, so that each is decoded by itself.
+type parts1 struct {
+	plain                 []byte // without them
+	histograms, exemplars [][]byte
+	scratch               []byte
+}
+
+func (p *parts1) split(b []byte) error {
+	p.plain, p.histograms, p.exemplars, p.scratch = b, p.histograms[:0], p.exemplars[:0], p.scratch[:0]
+	err := eachField(b, func(num protowire.Number, f field) error {
+		switch num {
+		case series1Histo:
+			p.histograms = append(p.histograms, f.bytes)
+		case series1Ex:
+			p.exemplars = append(p.exemplars, f.bytes)
+		}
+		return nil
+	})
+	if err != nil || len(p.histograms)+len(p.exemplars) == 0 {
+		return err
+	}
+	err = eachField(b, func(num protowire.Number, f field) error {
+		if num == series1Labels || num == series1Samples {
+			p.scratch = protowire.AppendTag(p.scratch, num, protowire.BytesType)
+			p.scratch = protowire.AppendBytes(p.scratch, f.bytes)
+		}
+		return nil
+	})
+	p.plain = p.scratch
+	return err
 }
 
 // series is one series of a request, with the store's reference once it is known.
@@ -373,6 +393,36 @@ func (w *writer) sample(s *series, start, t int64, v float64) error {
 		return nil
 	}
 	return w.judge(s, t, err)
+}
+
+// histogramMessage is a histogram of one of the two protocols.
+type histogramMessage interface {
+	Unmarshal(b []byte) error
+	GetTimestamp() int64
+	IsFloatHistogram() bool
+	ToIntHistogram() *histogram.Histogram
+	ToFloatHistogram() *histogram.FloatHistogram
+}
+
+// histograms decodes and stores histograms one after the other.
+func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMessage) error {
+	for _, raw := range list {
+		p := empty()
+		if err := p.Unmarshal(raw); err != nil {
+			return status(http.StatusBadRequest, "a histogram of %s can not be decoded: %v", s.ls, err)
+		}
+		var ih *histogram.Histogram
+		var fh *histogram.FloatHistogram
+		if p.IsFloatHistogram() {
+			fh = p.ToFloatHistogram()
+		} else {
+			ih = p.ToIntHistogram()
+		}
+		if err := w.histogram(s, p.GetTimestamp(), ih, fh); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {

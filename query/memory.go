@@ -1,0 +1,146 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// sampleBytes is what the engine takes for a sample.
+	sampleBytes = 16
+	// smallQuery is how many samples a query may hold without waiting for large ones.
+	smallQuery = 1_000_000
+	// leastScrape is the least distance of the samples of a range that a query asks for raw.
+	leastScrape = 5 * time.Second
+)
+
+// budget is the samples that large queries may hold together.
+type budget struct {
+	samples int64
+	*semaphore.Weighted
+}
+
+func newBudget(bytes int64, least int) budget {
+	n := max(bytes/sampleBytes, int64(least))
+	return budget{n, semaphore.NewWeighted(n)}
+}
+
+// meteredQuery is a query that reserves, once it turns out to be large, all the samples that it
+// may hold: others wait for that, those that are small do not. It holds them until it is closed.
+type meteredQuery struct {
+	promql.Query
+	meter *meter
+}
+
+// Exec implements promql.Query.
+func (q *meteredQuery) Exec(ctx context.Context) *promql.Result {
+	if err := q.meter.add(ctx, 1); err != nil {
+		return &promql.Result{Err: err}
+	}
+	return q.Query.Exec(ctx)
+}
+
+// Close implements promql.Query.
+func (q *meteredQuery) Close() {
+	q.Query.Close()
+	q.meter.release()
+}
+
+// meter counts the samples of a query, series by series, before they are read.
+type meter struct {
+	engine *Engine
+	steps  float64 // samples of each series
+
+	mu    sync.Mutex
+	held  float64
+	taken int64 // of the budget
+}
+
+// add counts series more.
+func (m *meter) add(ctx context.Context, series int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held += float64(series) * m.steps; m.held <= smallQuery || m.taken > 0 {
+		return nil
+	}
+	b := m.engine.budget
+	n := min(int64(m.engine.options.MaxSamples), b.samples)
+	ctx, cancel := context.WithTimeout(ctx, m.engine.options.Timeout)
+	defer cancel()
+	if err := b.Acquire(ctx, n); err != nil {
+		return fmt.Errorf("%w: large ones run already; ask for fewer series, a shorter range or a longer step: %w", ErrBusy, err)
+	}
+	m.taken = n
+	return nil
+}
+
+func (m *meter) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken > 0 {
+		m.engine.budget.Release(m.taken)
+		m.taken = 0
+	}
+}
+
+// resultSteps is how many samples of a series the result itself holds: of a range that is asked
+// for raw those that there may be.
+func resultSteps(expr parser.Expr, span, step time.Duration) float64 {
+	if raw, ok := expr.(*parser.MatrixSelector); ok {
+		return float64(raw.Range) / float64(leastScrape)
+	}
+	if step <= 0 {
+		return 1
+	}
+	return float64(span)/float64(step) + 1
+}
+
+// meteredStore counts the series that a query selects.
+type meteredStore struct {
+	storage.Queryable
+	meter *meter
+}
+
+func (s meteredStore) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := s.Queryable.Querier(mint, maxt)
+	return meteredQuerier{q, s.meter}, err
+}
+
+type meteredQuerier struct {
+	storage.Querier
+	meter *meter
+}
+
+func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	return &meteredSet{SeriesSet: q.Querier.Select(ctx, sorted, hints, matchers...), ctx: ctx, meter: q.meter}
+}
+
+type meteredSet struct {
+	storage.SeriesSet
+	ctx   context.Context //nolint:containedctx // a set belongs to one selection
+	meter *meter
+	err   error
+}
+
+func (s *meteredSet) Next() bool {
+	if s.err != nil || !s.SeriesSet.Next() {
+		return false
+	}
+	s.err = s.meter.add(s.ctx, 1)
+	return s.err == nil
+}
+
+func (s *meteredSet) Err() error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.SeriesSet.Err()
+}

@@ -1,0 +1,76 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"reckon/query"
+)
+
+// manySeries answers each selection with so many series without samples.
+func manySeries(n int) storage.Queryable {
+	return storage.QueryableFunc(func(int64, int64) (storage.Querier, error) {
+		return &storage.MockQuerier{SelectMockFunction: func(bool, *storage.SelectHints, ...*labels.Matcher) storage.SeriesSet {
+			return &countedSet{left: n}
+		}}, nil
+	})
+}
+
+type countedSet struct{ left int }
+
+func (s *countedSet) Next() bool { s.left--; return s.left >= 0 }
+func (s *countedSet) At() storage.Series {
+	return storage.NewListSeries(labels.FromStrings("__name__", "x", "i", fmt.Sprint(s.left)), nil)
+}
+func (s *countedSet) Err() error                        { return nil }
+func (s *countedSet) Warnings() annotations.Annotations { return nil }
+
+// A large query waits for another one and gives its room back when it is closed; small ones do not wait.
+func TestLargeQueriesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := query.NewEngine(query.EngineOptions{MaxSamples: 3_000_000, Timeout: time.Minute})
+		end := time.Unix(1_700_000_000, 0)
+		run := func(e *query.Engine, text string, series int) (promql.Query, error) {
+			q, err := e.NewRangeQuery(t.Context(), manySeries(series), nil, text, end.Add(-999*time.Second), end, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return q, q.Exec(t.Context()).Err
+		}
+		// 1,000 steps: 1,000 series are a million samples, and one more makes a query large; the 2,000 of a
+		// subquery count tenfold.
+		for text, large := range map[string]int{"x": 1000, "sum(x)": 1000, "max_over_time(x[1000s:1s])": 48} {
+			first, err := run(e, text, large+1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			second, err := run(e.Within(2_000_000, 10*time.Second), text, large+1)
+			if !errors.Is(err, query.ErrBusy) && !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
+				t.Errorf("%s: the second large query: %v after %s", text, err, time.Since(began))
+			}
+			second.Close()
+			small, err := run(e, text, large/2)
+			if err != nil {
+				t.Errorf("%s: a small query: %v", text, err)
+			}
+			small.Close()
+			time.AfterFunc(time.Second, first.Close)
+			began = time.Now()
+			third, err := run(e, text, large+1)
+			if err != nil || time.Since(began) != time.Second {
+				t.Errorf("%s: after the first was closed: %v, it waited for %s", text, err, time.Since(began))
+			}
+			third.Close()
+		}
+	})
+}

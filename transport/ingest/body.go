@@ -1,0 +1,172 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+	"golang.org/x/sys/unix"
+)
+
+// largeBuffer is the size in bytes from which a buffer is not kept for later requests, and what
+// is unpacked lies outside of the heap: the collector lets garbage grow with what it finds in use.
+const largeBuffer = 1 << 20
+
+// buffers is the memory of one request. All slices into it end with the request.
+type buffers struct {
+	body, plain []byte
+	small       []byte // plain, where it is not large
+	two         request2
+	received    int64 // bytes counted in Memory
+	unmap       func()
+}
+
+// recycle ends the use of b and keeps what is small for another request.
+func (h *handler) recycle(b *buffers) {
+	h.Memory.Receive(-b.received)
+	b.received = 0
+	b.two.recycle() // before what it points to is unmapped
+	b.release()
+	if cap(b.body) > largeBuffer {
+		b.body = nil
+	}
+	h.buffers.Put(b)
+}
+
+// release ends the use of b.plain.
+func (b *buffers) release() {
+	if b.plain = nil; b.unmap != nil {
+		b.unmap()
+		b.unmap = nil
+	}
+}
+
+// receive reads the packed body into buf.
+func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) error {
+	most, _ := h.Sizes()
+	body := http.MaxBytesReader(w, r.Body, most)
+	defer body.Close()
+	buf.body = buf.body[:0]
+	for {
+		if free := cap(buf.body) - len(buf.body); free == 0 {
+			grown := make([]byte, len(buf.body), len(buf.body)+max(32<<10, len(buf.body)/2))
+			copy(grown, buf.body)
+			buf.body = grown
+		}
+		n, err := body.Read(buf.body[len(buf.body):cap(buf.body)])
+		buf.body = buf.body[:len(buf.body)+n]
+		buf.received += int64(n)
+		if h.Memory.Receive(int64(n)) > h.MaxReceiving {
+			return &statusError{http.StatusServiceUnavailable, "too much is being received at once; send it again", 5 * time.Second}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return unread(err, most)
+		}
+	}
+}
+
+// unread is the answer to a body that could not be read.
+func unread(err error, most int64) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send less at a time", most)
+	}
+	return status(http.StatusBadRequest, "read the request: %v", err)
+}
+
+// unpack reserves memory and a slot, and unpacks the body into buf.plain.
+func (h *handler) unpack(ctx context.Context, buf *buffers) (*turn, error) {
+	_, most := h.Sizes()
+	n, err := s2.DecodedLen(buf.body)
+	if err != nil {
+		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
+	}
+	if int64(n) > most {
+		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time", most)
+	}
+	t, err := h.begin(ctx, buf, n)
+	if err != nil {
+		return nil, err
+	}
+	if buf.plain, err = s2.Decode(buf.plain, buf.body); err != nil {
+		t.end()
+		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
+	}
+	return t, nil
+}
+
+// turn is what a request holds while it is decoded and stored.
+type turn struct {
+	h                       *handler
+	free, slot, freeObjects func()
+}
+
+// begin waits for n bytes of memory, which buf.plain is then, and for a slot.
+func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*turn, error) {
+	free, err := h.Memory.Reserve(ctx, int64(n))
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{h: h, free: free}
+	if t.slot, err = h.enter(ctx); err != nil {
+		t.end()
+		return nil, err
+	}
+	buf.allocate(n)
+	return t, nil
+}
+
+// decode is called before a request is decoded further. One that takes many times its bytes then,
+// large, waits until no other does, without a slot.
+func (t *turn) decode(ctx context.Context, large bool) (err error) {
+	if !large {
+		return nil
+	}
+	t.slot()
+	t.slot = nil
+	if t.freeObjects, err = t.h.Memory.ReserveObjects(ctx); err != nil {
+		return err
+	}
+	t.slot, err = t.h.enter(ctx)
+	return err
+}
+
+// end gives back what a request holds.
+func (t *turn) end() {
+	for _, f := range [...]func(){t.slot, t.freeObjects, t.free} {
+		if f != nil {
+			f()
+		}
+	}
+}
+
+// allocate makes room for n bytes in b.plain. What is large is mapped.
+func (b *buffers) allocate(n int) {
+	b.release()
+	if n > largeBuffer {
+		if m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE); err == nil {
+			b.plain, b.unmap = m, func() { _ = unix.Munmap(m) } // it was mapped
+			return
+		}
+	}
+	if cap(b.small) < n {
+		b.small = make([]byte, n, n+n/4)
+	}
+	b.plain = b.small[:n]
+}
+
+// enter takes one of the slots, or waits for one until ctx is done.
+func (h *handler) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case h.slots <- struct{}{}:
+		return func() { <-h.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

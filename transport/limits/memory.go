@@ -1,0 +1,110 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// smallRequest is the size up to which a request never waits for larger ones: those leave a
+	// quarter of the budget free.
+	smallRequest = 1 << 20
+	// memoryWait is how long a request waits for memory before it is refused for now.
+	memoryWait = 20 * time.Second
+	// leastMemory and mostMemory bound the default budget, which is memoryPart of the memory.
+	leastMemory, mostMemory, memoryPart = 128 << 20, 1 << 30, 32
+)
+
+// ErrMemory is what errors.Is finds when a request waited in vain for memory to be decoded in.
+var ErrMemory = errors.New("too much is being decoded at once")
+
+// Memory is a budget of bytes that all requests share while they are decoded. What is received
+// and not decoded yet is counted apart, so that slow senders take nothing from those that are
+// decoded. It is safe for concurrent use.
+type Memory struct {
+	total      int64
+	large, all *semaphore.Weighted
+	objects    *semaphore.Weighted
+	received   atomic.Int64
+}
+
+// NewMemory returns a budget of total bytes; 0 is the default, a part of the memory that the
+// program may use.
+func NewMemory(total int64) *Memory {
+	if total <= 0 {
+		total = min(max(ProgramMemory()/memoryPart, leastMemory), mostMemory)
+	}
+	return &Memory{total: total, large: semaphore.NewWeighted(total - total/4), all: semaphore.NewWeighted(total), objects: semaphore.NewWeighted(1)}
+}
+
+// Reserve takes n bytes of the budget, and waits until they are free. A request larger than three
+// quarters of the budget takes these and is alone among large ones. free gives them back and may be called twice.
+// The error is [ErrMemory] after 20 s, or that of ctx.
+func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, memoryWait)
+	defer cancel()
+	large := n > smallRequest
+	if large {
+		n = min(n, m.total-m.total/4)
+		if err := m.large.Acquire(wait, n); err != nil {
+			return nil, busy(ctx)
+		}
+	}
+	n = min(n, m.total)
+	if err := m.all.Acquire(wait, n); err != nil {
+		if large {
+			m.large.Release(n)
+		}
+		return nil, busy(ctx)
+	}
+	return sync.OnceFunc(func() {
+		m.all.Release(n)
+		if large {
+			m.large.Release(n)
+		}
+	}), nil
+}
+
+// ReserveObjects waits until no other request decodes into objects that take much more than its
+// bytes do: one does so at a time. It is called after [Memory.Reserve]; who holds it waits for
+// nothing else. The errors and free are as there.
+func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, memoryWait)
+	defer cancel()
+	if err := m.objects.Acquire(wait, 1); err != nil {
+		return nil, busy(ctx)
+	}
+	return sync.OnceFunc(func() { m.objects.Release(1) }), nil
+}
+
+func busy(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ErrMemory
+}
+
+// Receive counts n bytes more (fewer where n is negative) of bodies that have come and are not
+// dealt with, and returns how many there are now.
+func (m *Memory) Receive(n int64) int64 { return m.received.Add(n) }
+
+// ProgramMemory is how many bytes this program may use: its soft limit (GOMEMLIMIT), or the
+// machine's memory where it has none; 0 where neither is known.
+func ProgramMemory() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		return limit
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}
