@@ -94,6 +94,7 @@ func runServe(ctx context.Context, g *globals, o serveOptions) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level}))
+	resident.LimitMemory()
 	if err := o.stores.check(); err != nil {
 		return err
 	}

@@ -1,0 +1,88 @@
+package resident
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"reckon/internal/cgpath"
+)
+
+// LimitMemory makes the garbage collector work harder before the memory of this process's control
+// group is used up: its soft limit becomes nine tenths of that of the group or of one above it, the
+// lowest. The environment variable GOMEMLIMIT wins; without limits nothing changes.
+func LimitMemory() {
+	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // the runtime's own variable, which it has read already
+		return
+	}
+	mounts, err := cgpath.ReadMounts("/")
+	if err != nil {
+		return
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return
+	}
+	if n := groupLimit(mounts, own); n > 0 {
+		debug.SetMemoryLimit(n - n/10)
+	}
+}
+
+// groupLimit is the lowest limit of memory of the groups that own names (/proc/PID/cgroup), and of
+// those above them, in bytes; 0 for none.
+func groupLimit(mounts []cgpath.Mount, own []byte) int64 {
+	lowest := int64(math.MaxInt64)
+	for line := range bytes.Lines(own) {
+		f := strings.SplitN(strings.TrimSpace(string(line)), ":", 3)
+		if len(f) < 3 {
+			continue
+		}
+		for i := range mounts {
+			m := &mounts[i]
+			name := "memory.max"
+			if !m.V2 {
+				name = "memory.limit_in_bytes"
+			}
+			if !m.Serves(f[1]) || !m.V2 && !m.Serves("memory") {
+				continue
+			}
+			below, inside := strings.CutPrefix(f[2], strings.TrimSuffix(m.Root, "/"))
+			if !inside {
+				below = ""
+			}
+			for {
+				if n := readLimit(filepath.Join(m.Point, below, name)); n > 0 {
+					lowest = min(lowest, n)
+				}
+				if below == "" || below == "/" {
+					break
+				}
+				below = filepath.Dir(below)
+			}
+		}
+	}
+	if lowest >= unlimited {
+		return 0
+	}
+	return lowest
+}
+
+// unlimited is what version 1 shows of a group without a limit, or less by the size of a page.
+const unlimited = math.MaxInt64 - 1<<16
+
+// readLimit reads a limit in bytes, or 0: version 2 says "max" for none.
+func readLimit(file string) int64 {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
