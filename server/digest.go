@@ -29,6 +29,7 @@ const (
 // digests sends each owner the report on their own week.
 type digests struct {
 	file     string // when it was sent last
+	note     func(file string, text []byte) error
 	external string
 	owners   func(ctx context.Context, since, until time.Time) ([]string, error)
 	report   func(ctx context.Context, owner string, since, until time.Time) (client.OwnerReport, error)
@@ -63,7 +64,7 @@ func (d *digests) look(ctx context.Context, now time.Time) error {
 		return err
 	}
 	// Noted before it is sent: a digest that is missing harms less than one that comes each minute.
-	if err := durable.Replace(d.file, []byte(now.UTC().Format(time.RFC3339)+"\n"), 0o640); err != nil {
+	if err := d.note(d.file, []byte(now.UTC().Format(time.RFC3339)+"\n")); err != nil {
 		return fmt.Errorf("note that digests were sent: %w", err)
 	}
 	var failed []error
@@ -79,6 +80,16 @@ func (d *digests) look(ctx context.Context, now time.Time) error {
 	return errors.Join(failed...)
 }
 
+// noteDigests writes when digests were sent, for the next leader too where there are several servers.
+func (s *Server) noteDigests(file string, text []byte) error {
+	if m := s.config.member; m != nil {
+		if err := m.lease.Files(m.epoch).Put(filepath.Base(file), text); err != nil {
+			return err
+		}
+	}
+	return durable.Replace(file, text, 0o640)
+}
+
 // runDigests looks each minute whether one is due.
 func (s *Server) runDigests(ctx context.Context) error {
 	c, err := client.New("", client.WithHTTP(s.Inside()))
@@ -86,7 +97,7 @@ func (s *Server) runDigests(ctx context.Context) error {
 		return err
 	}
 	d := &digests{
-		file: filepath.Join(s.config.Data, "alerts", "digest"), external: s.config.Alerts.External,
+		file: filepath.Join(s.config.Data, "alerts", "digest"), note: s.noteDigests, external: s.config.Alerts.External,
 		owners: func(ctx context.Context, since, until time.Time) ([]string, error) {
 			list, err := c.Usage(ctx, client.UsageQuery{Since: since, Until: until, Span: "whole", By: []string{"owner"}})
 			if err != nil {

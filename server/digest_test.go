@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"reckon/client"
 	"reckon/server/alerting"
+	"reckon/server/cluster"
+	"reckon/store/storetest"
 )
 
 // TestDigests: each owner gets one digest a week, with their own report and no other; a restart repeats
@@ -21,6 +24,7 @@ func TestDigests(t *testing.T) {
 	f := func(v float64) *float64 { return &v }
 	d := &digests{
 		file: filepath.Join(t.TempDir(), "digest"), external: "https://reckon.example/",
+		note: func(file string, text []byte) error { return os.WriteFile(file, text, 0o600) },
 		owners: func(context.Context, time.Time, time.Time) ([]string, error) {
 			return []string{"alice", "broken", "bob"}, nil
 		},
@@ -61,5 +65,59 @@ func TestDigests(t *testing.T) {
 	}
 	if _, err := os.Stat(d.file); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDigestsOfTheNextLeader: what a leader noted keeps the next one from sending it again, and a leader that
+// can not note it sends none.
+func TestDigestsOfTheNextLeader(t *testing.T) {
+	fresh, start := storetest.Postgres(t, "pgx")
+	start()
+	monday := time.Date(2026, 11, 23, digestHour, 1, 0, 0, time.Local)
+	sent := 0
+	at := fresh(t)
+	lead := func(name string) (*membership, *digests) {
+		db, err := sql.Open("pgx", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		m := &membership{}
+		if m.lease, err = cluster.Open(t.Context(), cluster.Options{DB: db, Member: name, Address: "http://" + name}); err != nil {
+			t.Fatal(err)
+		}
+		if m.epoch = m.lease.Epoch(); m.epoch == 0 {
+			t.Fatalf("%s does not lead", name)
+		}
+		dir := filepath.Join(t.TempDir(), "alerts")
+		if err := m.takeAlerts(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{config: Config{member: m}}
+		return m, &digests{
+			file: filepath.Join(dir, "digest"), note: s.noteDigests,
+			owners: func(context.Context, time.Time, time.Time) ([]string, error) { return []string{"alice"}, nil },
+			report: func(context.Context, string, time.Time, time.Time) (client.OwnerReport, error) {
+				return client.OwnerReport{}, nil
+			},
+			send: func(alerting.Digest, time.Time) { sent++ },
+		}
+	}
+	first, d := lead("one")
+	if err := d.look(t.Context(), monday); err != nil || sent != 1 {
+		t.Fatalf("the first leader sent %d, %v", sent, err)
+	}
+	if err := first.lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, next := lead("two")
+	if err := next.look(t.Context(), monday.Add(time.Minute)); err != nil || sent != 1 {
+		t.Errorf("after the second leader %d were sent, %v", sent, err)
+	}
+	if err := d.look(t.Context(), monday.AddDate(0, 0, 7)); !errors.Is(err, cluster.ErrNotLeading) || sent != 1 {
+		t.Errorf("one that leads no more sent %d, %v", sent, err)
 	}
 }
