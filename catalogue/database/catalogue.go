@@ -225,7 +225,7 @@ func (c *Catalogue) migrate(ctx context.Context) error {
 		}
 	}
 	if newest > known {
-		return fmt.Errorf("schema %d is newer than the %d this program knows: use the newer reckon, or delete the file to have it built again from the series", newest, known)
+		return fmt.Errorf("schema %d is newer than the %d that this program knows, and was left as it is: install the newer reckon again, or give this one the data of before the upgrade (`reckon restore`)", newest, known)
 	}
 	return nil
 }
