@@ -36,17 +36,9 @@ type classic struct {
 
 // convert returns the request as 1.0. It is valid until the next call.
 func (l *legacy) convert(request []byte) ([]byte, error) {
-	l.symbols, l.out = l.symbols[:0], l.out[:0]
-	for f := (fields{rest: request}); ; {
-		if !f.next() {
-			if f.err != nil {
-				return nil, f.err
-			}
-			break
-		}
-		if f.tag == reqSymbol {
-			l.symbols = append(l.symbols, f.data)
-		}
+	l.out = l.out[:0]
+	if err := readSymbols(&l.symbols, request); err != nil {
+		return nil, err
 	}
 	f := fields{rest: request}
 	for f.next() {

@@ -114,3 +114,15 @@ func (f *fields) take(n uint64) []byte {
 }
 
 func float(bits uint64) float64 { return math.Float64frombits(bits) }
+
+// readSymbols puts the symbols of a request of remote write 2.0 into list; they point into it.
+func readSymbols(list *[][]byte, request []byte) error {
+	*list = (*list)[:0]
+	f := fields{rest: request}
+	for f.next() {
+		if f.tag == reqSymbol {
+			*list = append(*list, f.data)
+		}
+	}
+	return f.err
+}

@@ -45,17 +45,9 @@ type shifter struct {
 // shift returns the request with milliseconds added to the times of its samples, to when its
 // counters began, and to figures that are times. It is valid until the next call.
 func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
-	s.symbols, s.out = s.symbols[:0], s.out[:0]
-	for f := (fields{rest: request}); ; {
-		if !f.next() {
-			if f.err != nil {
-				return nil, f.err
-			}
-			break
-		}
-		if f.tag == reqSymbol {
-			s.symbols = append(s.symbols, f.data)
-		}
+	s.out = s.out[:0]
+	if err := readSymbols(&s.symbols, request); err != nil {
+		return nil, err
 	}
 	f := fields{rest: request}
 	for f.next() {

@@ -172,19 +172,28 @@ func (s *server) findingPolicy(w http.ResponseWriter, _ *http.Request, q *query)
 	return nil
 }
 
-func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error {
+// seenFinding is the finding that a request names, where the viewer sees it.
+func (s *server) seenFinding(r *http.Request, q *query) (f client.Finding, err error) {
 	if q.err != nil {
-		return q.err
+		return f, q.err
 	}
 	if err := s.hasFindings(); err != nil {
-		return err
+		return f, err
 	}
-	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
+	f, err = s.Findings.Finding(r.Context(), r.PathValue("id"))
 	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
 		err = answer.ErrNotFound
 	}
 	if err != nil {
-		return noFinding(r, err)
+		return f, noFinding(r, err)
+	}
+	return f, nil
+}
+
+func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error {
+	f, err := s.seenFinding(r, q)
+	if err != nil {
+		return err
 	}
 	s.look(r, "finding", f.ID, f.Owner)
 	writeJSON(w, http.StatusOK, f)
@@ -200,18 +209,9 @@ func noFinding(r *http.Request, err error) error {
 }
 
 func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) error {
-	if q.err != nil {
-		return q.err
-	}
-	if err := s.hasFindings(); err != nil {
-		return err
-	}
-	f, err := s.Findings.Finding(r.Context(), r.PathValue("id"))
-	if err == nil && !access.From(r.Context()).Sees(f.Owner) {
-		err = answer.ErrNotFound
-	}
+	f, err := s.seenFinding(r, q)
 	if err != nil {
-		return noFinding(r, err)
+		return err
 	}
 	steps, err := s.Findings.FindingSteps(r.Context(), f.ID)
 	if err != nil {
