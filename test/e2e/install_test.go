@@ -5,7 +5,9 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	_ "modernc.org/sqlite"
 
 	"reckon/client"
 )
@@ -65,6 +69,11 @@ func newMachine(t *testing.T, name string) *machine {
 	if err != nil {
 		t.Skipf("no bare Debian could be had: %v", err)
 	}
+	return machineOver(t, name, lower)
+}
+
+func machineOver(t *testing.T, name, lower string) *machine {
+	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{"upper", "work", name} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
@@ -159,15 +168,21 @@ func (m *machine) has(path string) bool {
 	return err == nil
 }
 
-// packages builds deb and rpm of this machine's architecture, as `make packages` does.
+// packages builds deb and rpm of this machine's architecture, as `make packages` does, and
+// packagesFor those of any.
 func packages(t *testing.T, version string) (dir string) {
+	t.Helper()
+	return packagesFor(t, runtime.GOARCH, version)
+}
+
+func packagesFor(t *testing.T, arch, version string) (dir string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	cmd := exec.Command("go", "run", "-C", filepath.Join(root, "deploy/release"), ".", "-root", root, "-out", dir, "-packages", "-arch", runtime.GOARCH, "-version", version)
+	cmd := exec.Command("go", "run", "-C", filepath.Join(root, "deploy/release"), ".", "-root", root, "-out", dir, "-packages", "-arch", arch, "-version", version)
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make packages: %v\n%s", err, out)
@@ -252,33 +267,7 @@ func TestPackages(t *testing.T) {
 	m.must("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "/usr/lib/systemd/system/reckon-agent.socket")
 
 	port, metrics := freePort(t), freePort(t)
-	m.write("/etc/reckon/server.env", fmt.Sprintf("RECKON_FLAGS=\"--listen 127.0.0.1:%d\"\n", port), 0o644)
-	m.write("/etc/reckon/agent.env", fmt.Sprintf("RECKON_AGENT_FLAGS=\"--push http://127.0.0.1:%d --export 1s --listen 127.0.0.1:%d --node packaged --state /var/lib/reckon-agent/state\"\n", port, metrics), 0o644)
-	run := func() (stop func()) {
-		exec, unit := m.unit("reckon.service")
-		server := m.start(append([]string{"setpriv", "--reuid", unit["User"], "--regid", unit["Group"], "--clear-groups", "--bounding-set=-all", "--no-new-privs"}, exec...)...)
-		exec, unit = m.unit("reckon-agent.service")
-		var caps []string
-		for _, c := range strings.Fields(unit["AmbientCapabilities"]) {
-			caps = append(caps, "+"+strings.ToLower(strings.TrimPrefix(c, "CAP_")))
-		}
-		set := strings.Join(caps, ",")
-		m.must("install", "-d", "-o", "65534", "-m", "0700", "/var/lib/reckon-agent")
-		agent := m.start(append([]string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + set, "--ambient-caps=" + set, "--bounding-set=-all," + set, "--no-new-privs", "env", "STATE_DIRECTORY=/var/lib/" + unit["StateDirectory"]}, exec...)...)
-		until(t, "the node at the server", func() error {
-			var nodes client.NodeList
-			if err := get(fmt.Sprintf("http://127.0.0.1:%d/api/reckon/v1/nodes", port), &nodes); err != nil {
-				return err
-			}
-			for _, n := range nodes.Nodes {
-				if n.Node == "packaged" {
-					return nil
-				}
-			}
-			return fmt.Errorf("nodes: %+v", nodes.Nodes)
-		})
-		return func() { agent(); server() }
-	}
+	run := m.services(port, metrics)
 	stop := run()
 	if got := m.must("reckon", "--server", fmt.Sprintf("http://127.0.0.1:%d", port), "nodes"); !strings.Contains(got, "packaged") {
 		t.Errorf("reckon nodes:\n%s", got)
@@ -314,6 +303,18 @@ func TestPackages(t *testing.T) {
 	}
 	stop()
 
+	// A downgrade keeps it too, where the schema is known.
+	m.must("dpkg", "-i", "/reckon_1.0.0_"+runtime.GOARCH+".deb", "/reckon-agent_1.0.0_"+runtime.GOARCH+".deb")
+	if got := m.must("reckon", "version"); !strings.Contains(got, "1.0.0") || !strings.Contains(m.read("/etc/reckon/agent.env"), "--node packaged") {
+		t.Errorf("after the downgrade: %s", got)
+	}
+	stop = run()
+	if err := get(fmt.Sprintf("http://127.0.0.1:%d/api/reckon/v1/nodes", port), &nodes); err != nil || len(nodes.Nodes) != 1 {
+		t.Errorf("after the downgrade: %+v, %v", nodes.Nodes, err)
+	}
+	stop()
+	m.refusesNewer()
+
 	m.must("dpkg", "-r", "reckon", "reckon-agent")
 	for path, stays := range map[string]bool{"/usr/bin/reckon": false, "/usr/bin/reckon-agent": false, "/usr/lib/systemd/system/reckon.service": false, "/etc/reckon/agent.env": true, "/var/lib/reckon/series": true} {
 		if m.has(path) != stays {
@@ -328,6 +329,68 @@ func TestPackages(t *testing.T) {
 	}
 	if strings.Contains(m.read("/etc/passwd"), "reckon") {
 		t.Error("after the purge there is a user reckon")
+	}
+}
+
+// services configures both services and returns what runs them, as their units do, until the node is
+// at the server.
+func (m *machine) services(port, metrics int) (run func() (stop func())) {
+	t := m.t
+	m.write("/etc/reckon/server.env", fmt.Sprintf("RECKON_FLAGS=\"--listen 127.0.0.1:%d\"\n", port), 0o644)
+	m.write("/etc/reckon/agent.env", fmt.Sprintf("RECKON_AGENT_FLAGS=\"--push http://127.0.0.1:%d --export 1s --listen 127.0.0.1:%d --node packaged --state /var/lib/reckon-agent/state\"\n", port, metrics), 0o644)
+	return func() (stop func()) {
+		exec, unit := m.unit("reckon.service")
+		server := m.start(append([]string{"setpriv", "--reuid", unit["User"], "--regid", unit["Group"], "--clear-groups", "--bounding-set=-all", "--no-new-privs"}, exec...)...)
+		exec, unit = m.unit("reckon-agent.service")
+		var caps []string
+		for _, c := range strings.Fields(unit["AmbientCapabilities"]) {
+			caps = append(caps, "+"+strings.ToLower(strings.TrimPrefix(c, "CAP_")))
+		}
+		set := strings.Join(caps, ",")
+		m.must("install", "-d", "-o", "65534", "-m", "0700", "/var/lib/reckon-agent")
+		agent := m.start(append([]string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=" + set, "--ambient-caps=" + set, "--bounding-set=-all," + set, "--no-new-privs", "env", "STATE_DIRECTORY=/var/lib/" + unit["StateDirectory"]}, exec...)...)
+		until(t, "the node at the server", func() error {
+			var nodes client.NodeList
+			if err := get(fmt.Sprintf("http://127.0.0.1:%d/api/reckon/v1/nodes", port), &nodes); err != nil {
+				return err
+			}
+			for _, n := range nodes.Nodes {
+				if n.Node == "packaged" {
+					return nil
+				}
+			}
+			return fmt.Errorf("nodes: %+v", nodes.Nodes)
+		})
+		return func() { agent(); server() }
+	}
+}
+
+// refusesNewer makes the catalogue one of a newer version: the server does not start, says what to do
+// and changes nothing.
+func (m *machine) refusesNewer() {
+	m.t.Helper()
+	file := filepath.Join(m.root, "var/lib/reckon/catalogue.db")
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	_, err = db.Exec(`INSERT INTO migrations (version, name, applied_ms) VALUES (9999, 'future', 0)`)
+	if err = errors.Join(err, db.Close()); err != nil {
+		m.t.Fatal(err)
+	}
+	_ = os.Remove(file + ".closed") // the file was changed on purpose
+	before, err := os.ReadFile(file)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
+	defer cancel()
+	out, err := m.command(ctx, "setpriv", "--reuid", "reckon", "--regid", "reckon", "--clear-groups", "reckon", "serve", "--data", "/var/lib/reckon", "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(m.t))).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "install the newer reckon again") {
+		m.t.Errorf("with a newer catalogue: %v\n%s", err, out)
+	}
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) {
+		m.t.Errorf("the newer catalogue was changed: %v", err)
 	}
 }
 
@@ -354,7 +417,8 @@ func TestRPM(t *testing.T) {
 		}
 		return list
 	}
-	rpm(append([]string{"-i"}, files(packages(t, "1.0.0"))...)...)
+	one := packages(t, "1.0.0")
+	rpm(append([]string{"-i"}, files(one)...)...)
 	if got := m.must("reckon", "version"); !strings.Contains(got, "1.0.0") {
 		t.Errorf("installed: %s", got)
 	}
@@ -365,6 +429,10 @@ func TestRPM(t *testing.T) {
 	rpm(append([]string{"-U"}, files(packages(t, "1.1.0"))...)...)
 	if got := m.must("reckon", "version"); !strings.Contains(got, "1.1.0") || !strings.Contains(m.read("/etc/reckon/server.env"), "--site mine") {
 		t.Errorf("after the upgrade: %s, %s", got, m.read("/etc/reckon/server.env"))
+	}
+	rpm(append([]string{"-U", "--oldpackage"}, files(one)...)...)
+	if got := m.must("reckon", "version"); !strings.Contains(got, "1.0.0") || !strings.Contains(m.read("/etc/reckon/server.env"), "--site mine") {
+		t.Errorf("after the downgrade: %s, %s", got, m.read("/etc/reckon/server.env"))
 	}
 	rpm("-e", "reckon", "reckon-agent")
 	if m.has("/usr/bin/reckon") || m.has("/usr/lib/systemd/system/reckon-agent.service") || !m.has("/var/lib/reckon") {

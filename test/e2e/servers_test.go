@@ -117,6 +117,7 @@ type hook struct {
 	mu     sync.Mutex
 	came   map[string]int // by status and name
 	marked int
+	before func() // an answer; may be nil
 }
 
 func newHook(t *testing.T) *hook {
@@ -133,6 +134,9 @@ func newHook(t *testing.T) *hook {
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		if h.before != nil {
+			h.before()
+		}
 		for _, a := range m.Alerts {
 			h.came[a.Status+" "+a.Labels["alertname"]]++
 			if a.Annotations["sent_again"] != "" {
@@ -270,6 +274,44 @@ func TestServers(t *testing.T) {
 	var list struct{ Data struct{ Groups []any } }
 	if err := get(third.url("/api/v1/rules"), &list); err != nil || len(list.Data.Groups) != 1 {
 		t.Errorf("rules asked of one that follows: %v, %v", list, err)
+	}
+}
+
+// TestServersKilledWhileSending: a leader that is killed after the receiver has an alert and before it
+// could note that leaves the next one in doubt: it sends the alert once more, marked.
+func TestServersKilledWhileSending(t *testing.T) {
+	h := newHook(t)
+	rules := filepath.Join(t.TempDir(), "rules.yml")
+	if err := os.WriteFile(rules, []byte("groups: [{name: e2e, interval: 1s, rules: [{alert: Lasts, expr: vector(1), labels: {severity: warning}}]}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var s *servers
+	ready := make(chan struct{})
+	var killed *member
+	h.before = func() { // the lock of the hook is held
+		<-ready
+		if killed != nil {
+			return
+		}
+		var err error
+		if killed, err = s.leader(); err != nil || killed == nil {
+			t.Errorf("an alert came and nobody leads: %v", err)
+			return
+		}
+		kill(t, killed.cmd, syscall.SIGKILL)
+		_ = killed.cmd.Wait() // killed
+	}
+	s = startServers(t, 2, "--rules", rules, "--alertmanager-config", h.config(t))
+	close(ready)
+	until(t, "the alert is sent again", func() error {
+		if n, marked := h.count("firing Lasts"); n < 2 || marked < 1 {
+			return fmt.Errorf("sent %d times, %d of them marked", n, marked)
+		}
+		return nil
+	})
+	pause(20 * time.Second) // ten evaluations and groups more
+	if n, marked := h.count("firing Lasts"); n != 2 || marked != 1 {
+		t.Errorf("the alert was sent %d times, %d of them marked; want once and once more, marked", n, marked)
 	}
 }
 

@@ -1,0 +1,208 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/s2"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// bomb is a small request that becomes much when it is decoded or answered.
+type bomb struct {
+	name, path, kind, encoding string
+	body                       []byte
+	taken                      bool // it is within all bounds: it may be answered
+}
+
+// fields is a message of n fields num that hold body, and wrapped puts it into others.
+func fields(num protowire.Number, body []byte, n int) []byte {
+	return bytes.Repeat(protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), body), n)
+}
+
+func wrapped(body []byte, nums ...protowire.Number) []byte {
+	for _, num := range nums {
+		body = fields(num, body, 1)
+	}
+	return body
+}
+
+// bombs are requests of all kinds that take samples or questions; some stay just within the bounds.
+func bombs() []bomb {
+	snappy := func(name, kind string, plain []byte) bomb {
+		return bomb{name: name, path: "/api/v1/write", kind: kind, encoding: "snappy", body: s2.EncodeSnappy(nil, plain)}
+	}
+	otlp := func(name, kind string, plain []byte) bomb {
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		_, _ = w.Write(plain)
+		_ = w.Close()
+		return bomb{name: name, path: "/api/v1/otlp/v1/metrics", kind: kind, encoding: "gzip", body: z.Bytes()}
+	}
+	query := func(name, text string) bomb {
+		return bomb{name: name, path: "/api/v1/query", kind: "application/x-www-form-urlencoded", body: []byte(url.Values{"query": {text}}.Encode())}
+	}
+	const kind1, kind2 = "application/x-protobuf", "application/x-protobuf;proto=io.prometheus.write.v2.Request"
+	const proto, text = "application/x-protobuf", "application/json"
+	read := snappy("remote read: 8 M queries", kind1, fields(1, nil, 1<<21))
+	read.path = "/api/v1/read"
+	list := []bomb{
+		snappy("1.0: 2 M empty series", kind1, fields(1, nil, 2<<20)),
+		snappy("1.0: 30 M empty series", kind1, fields(1, nil, 30<<20)),
+		snappy("1.0: 8 M descriptions", kind1, fields(3, nil, 8<<20)),
+		snappy("2.0: 30 M symbols", kind2, fields(4, nil, 30<<20)),
+		snappy("2.0: 8 M series", kind2, fields(5, nil, 8<<20)),
+		otlp("OTLP: 8 M resources", proto, fields(1, nil, 8<<20)),
+		otlp("OTLP: 8 M points", proto, wrapped(fields(1, nil, 8<<20), 5, 2, 2, 1)),
+		otlp("OTLP as JSON", text, []byte(`{"resourceMetrics":[`+strings.Repeat("{},", 5<<20)+`{}]}`)),
+		read,
+		query("subquery", "max_over_time(vector(1)[90d:1ms])"),
+		query("brackets", strings.Repeat("(", 20_000)+"1"+strings.Repeat(")", 20_000)),
+		query("subquery of 7.8 M steps", "max_over_time(vector(1)[90d:1s])"),
+	}
+	within := []bomb{
+		snappy("1.0: series of one byte each", kind1, fields(1, []byte{8 << 3, 1}, 15<<20)),
+		snappy("1.0: a million samples", kind1, fields(1, append(fields(1, []byte("\n\x08__name__\x12\x01a"), 1), fields(2, nil, 1_000_000)...), 1)),
+		snappy("1.0: histograms", kind1, fields(1, append(fields(1, []byte("\n\x08__name__\x12\x01a"), 1), fields(4, fields(10, make([]byte, 1<<19), 1), 100)...), 1)),
+		snappy("2.0: series of two bytes each", kind2, fields(5, []byte{8 << 3, 1}, 15<<20)),
+		snappy("2.0: half a million symbols", kind2, append(fields(4, nil, 500_000), fields(5, fields(1, []byte{1, 2}, 1), 1)...)),
+		otlp("OTLP: 440,000 points", proto, wrapped(fields(1, nil, 440_000), 5, 2, 2, 1)),
+		otlp("OTLP as JSON: 690,000 objects", text, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"x","gauge":{"dataPoints":[`+strings.Repeat("{},", 690_000)+`{}]}}]}]}]}`)),
+		query("subquery of 1.9 M steps", "max_over_time(vector(1)[22d:1s])"),
+	}
+	for i := range within {
+		within[i].taken = true
+	}
+	return append(list, within...)
+}
+
+// post sends one and returns the status, 0 where nothing came back.
+func (b *bomb) post(base string) (status int, text string) {
+	req, err := http.NewRequest(http.MethodPost, base+b.path, bytes.NewReader(b.body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header.Set("Content-Type", b.kind)
+	if b.encoding != "" {
+		req.Header.Set("Content-Encoding", b.encoding)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 300))
+	if err != nil {
+		return 0, err.Error()
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // the status is what counts
+	return resp.StatusCode, string(raw)
+}
+
+// TestHostile sends 400 requests that are made to take all memory, eight at a time, to an idle server in
+// 3 GB: it lives, refuses them, serves another sender within two seconds, and takes less than 400 MB.
+func TestHostile(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "2700MiB") // what a control group of 3 GB makes of itself
+	u := startServe(t, t.TempDir())
+	pause(12 * time.Second) // what only starting took is given back
+	idle := u.memory("VmRSS")
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", u.cmd.Process.Pid), []byte("5"), 0); err != nil {
+		t.Logf("the peak is that since the start: %v", err)
+	}
+	list := bombs()
+	for i := range list {
+		b := &list[i]
+		began := time.Now()
+		status, text := b.post(u.url(""))
+		t.Logf("%-34s %9d bytes: %d in %5.2f s, peak %4d MB  %.90s", b.name, len(b.body), status, time.Since(began).Seconds(), u.memory("VmHWM")>>20, strings.TrimSpace(text))
+		b.judge(t, status, text)
+	}
+	t.Logf("one after the other: idle %d MB, peak %d MB", idle>>20, u.memory("VmHWM")>>20)
+
+	good := bomb{path: "/api/v1/write", kind: "application/x-protobuf", encoding: "snappy"}
+	done := make(chan struct{})
+	var slowest time.Duration
+	var other sync.WaitGroup
+	other.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+			sample := protowire.AppendVarint([]byte{1<<3 | 1, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 2 << 3}, uint64(time.Now().UnixMilli()))
+			good.body = s2.EncodeSnappy(nil, fields(1, append(fields(1, []byte("\n\x08__name__\x12\x04good"), 1), fields(2, sample, 1)...), 1))
+			began := time.Now()
+			if status, text := good.post(u.url("")); status != http.StatusNoContent {
+				t.Errorf("another sender: %d %s", status, text)
+			}
+			slowest = max(slowest, time.Since(began))
+		}
+	})
+	next := make(chan *bomb)
+	var senders sync.WaitGroup
+	for range 8 {
+		senders.Go(func() {
+			for b := range next {
+				status, text := b.post(u.url(""))
+				b.judge(t, status, text)
+			}
+		})
+	}
+	began := time.Now()
+	for i := range 400 {
+		next <- &list[i%len(list)]
+	}
+	close(next)
+	senders.Wait()
+	close(done)
+	other.Wait()
+	peak := u.memory("VmHWM")
+	t.Logf("400 requests, 8 at a time, in %.1f s: peak %d MB, another sender %.2f s at most", time.Since(began).Seconds(), peak>>20, slowest.Seconds())
+	if peak > 400<<20 {
+		t.Errorf("%d MB at the peak", peak>>20)
+	}
+	if slowest > 2*time.Second {
+		t.Errorf("another sender waited for %s", slowest)
+	}
+}
+
+// judge holds the answer against what a bomb may get: refused for good or for now.
+func (b *bomb) judge(t *testing.T, status int, text string) {
+	t.Helper()
+	if (status < 400 || status == 500 || status > 503) && !(b.taken && status/100 == 2) {
+		t.Errorf("%s: %d %.200s", b.name, status, text)
+	}
+}
+
+// memory is a figure of proc_pid_status(5), in bytes.
+func (u *up) memory(name string) int64 {
+	u.t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", u.cmd.Process.Pid))
+	if err != nil {
+		u.t.Fatalf("the server is gone: %v\n%s", err, u.out)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == name+":" {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil {
+				u.t.Fatal(err)
+			}
+			return n << 10
+		}
+	}
+	u.t.Fatalf("no %s in /proc/PID/status", name)
+	return 0
+}
