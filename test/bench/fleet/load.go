@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -92,7 +94,7 @@ func (b *bed) goOn(ctx context.Context, d time.Duration, speed float64, sink sim
 	if sink == nil {
 		sink = b.out
 	}
-	return b.fleet.Run(ctx, simulation.Stretch{Until: b.fleet.Now().Add(d), Tick: 5 * time.Second, Export: 15 * time.Second, Speed: speed}, sink)
+	return b.fleet.Run(ctx, simulation.Stretch{Until: b.fleet.Now().Add(d), Tick: b.o.tick, Export: b.o.export, Speed: speed}, sink)
 }
 
 // measure runs a stretch and measures the servers meanwhile.
@@ -107,8 +109,10 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) ([]ro
 	for i, s := range b.all {
 		wg.Go(func() { rows[i].queries, rows[i].failed = ask(asking, s) })
 	}
+	recorded := b.record(asking)
 	p, err := b.goOn(ctx, d, speed, nil)
 	stop()
+	recorded()
 	wg.Wait()
 	if err != nil {
 		return nil, p, err
@@ -121,6 +125,20 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) ([]ro
 		rows[i].samples = after[s.name] - before[s.name]
 	}
 	return rows, p, nil
+}
+
+// record profiles the first server until ctx ends, where that is wanted.
+func (b *bed) record(ctx context.Context) (end func()) {
+	if b.o.profile == "" {
+		return func() {}
+	}
+	cmd := exec.CommandContext(ctx, "perf", "record", "-q", "-F", "99", "-g", "-p", strconv.Itoa(b.all[0].cmd.Process.Pid), "-o", b.o.profile)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "fleet: perf:", err)
+		return func() {}
+	}
+	return func() { _ = cmd.Wait() } // it was interrupted
 }
 
 // questions are what pages and people ask.
@@ -190,13 +208,17 @@ func load(ctx context.Context, o options, dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%d nodes at 15 s, %d samples in an export on average, %.3g times as fast as the clock; %d jobs ran and %d waited.\n\n",
-		o.nodes, p.Samples/max(p.Batches, 1), p.Speed(), p.Live, p.Waiting)
-	fmt.Fprintln(w, "| server | samples | CPU per million samples | CPU at that load in real time | resident | query p50 | p95 | failed |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
-	for _, r := range rows {
-		fmt.Fprintf(w, "| %s | %.1f M | %.2f s | %.1f %% of a core | %.0f MB | %s | %s | %d |\n", r.name, float64(r.samples)/1e6,
-			r.cpu.Seconds()/(float64(r.samples)/1e6), 100*r.cpu.Seconds()/p.Passed.Seconds(), float64(r.memory)/1e6,
+	fmt.Fprintf(w, "\n%d nodes at %v, %d samples in an export on average, %.3g times as fast as the clock; %d jobs ran and %d waited.\n\n",
+		o.nodes, o.export, p.Samples/max(p.Batches, 1), p.Speed(), p.Live, p.Waiting)
+	fmt.Fprintln(w, "| server | samples | CPU per million samples | CPU at that load in real time | resident | on disk | query p50 | p95 | failed |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|---|")
+	for i, r := range rows {
+		size, err := bytesOf(b.all[i].data)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "| %s | %.1f M | %.2f s | %.1f %% of a core | %.0f MB | %.0f MB | %s | %s | %d |\n", r.name, float64(r.samples)/1e6,
+			r.cpu.Seconds()/(float64(r.samples)/1e6), 100*r.cpu.Seconds()/p.Passed.Seconds(), float64(r.memory)/1e6, float64(size)/1e6,
 			quantile(r.queries, 0.5), quantile(r.queries, 0.95), r.failed)
 	}
 	if o.cut {

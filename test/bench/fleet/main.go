@@ -9,6 +9,7 @@
 // /proc/PID/stat; the agents run in this process and are not in it.
 //
 //	go run ./test/bench/fleet                          # 1,000 nodes at 15 s, three minutes
+//	go run ./test/bench/fleet -nodes 10000 -only reckon -export 60s -tick 60s -for 5m
 //	go run ./test/bench/fleet -cut                     # and all of them cut off for an hour
 //	go run ./test/bench/fleet -disk                    # 12 nodes, eight hours: bytes on disk
 //	go run ./test/bench/fleet -growth                  # twice the nodes, jobs, history
@@ -34,7 +35,8 @@ import (
 type options struct {
 	bin, only, markdown, keep string
 	nodes, jobs               int
-	span                      time.Duration
+	span, tick, export        time.Duration
+	profile                   string
 	speed                     float64
 	cut, disk, growth         bool
 	cutFor                    time.Duration
@@ -60,6 +62,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	f.IntVar(&o.nodes, "nodes", 1000, "nodes of the site")
 	f.IntVar(&o.jobs, "jobs", 0, "jobs (default 20 a node and day)")
 	f.DurationVar(&o.span, "for", 3*time.Minute, "simulated time that is measured, after a warm-up of one minute")
+	f.DurationVar(&o.export, "export", 15*time.Second, "time between two exports of a node")
+	f.DurationVar(&o.tick, "tick", 5*time.Second, "time between two readings of a node")
+	f.StringVar(&o.profile, "profile", "", "record the measured stretch of the first server with perf(1) into this file")
 	f.Float64Var(&o.speed, "speed", 1, "simulated seconds in a second; 0 is as many as can be")
 	f.BoolVar(&o.cut, "cut", false, "then cut all nodes off for an hour of simulated time")
 	f.DurationVar(&o.cutFor, "cut-for", time.Hour, "how long")
@@ -68,8 +73,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if o.nodes < 1 || o.nodes > 5000 || o.span < time.Minute || o.span > 48*time.Hour {
-		return errors.New("give 1 to 5000 nodes and a time of one minute to two days: this is a bounded load")
+	if o.nodes < 1 || o.nodes > 12_000 || o.span < time.Minute || o.span > 48*time.Hour {
+		return errors.New("give 1 to 12,000 nodes and a time of one minute to two days: this is a bounded load")
 	}
 	dir := o.keep
 	if dir == "" {
