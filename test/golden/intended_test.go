@@ -36,14 +36,6 @@ var intended = []intent{
 		},
 	},
 	{
-		Where: "rebuilt-usage-*/**", Why: "nothing is booked before the first look at a node (decision 0307)",
-		Holds: func(d difference) bool {
-			was, err1 := strconv.ParseFloat(fmt.Sprint(d.Was), 64)
-			is, err2 := strconv.ParseFloat(fmt.Sprint(d.Is), 64)
-			return err1 == nil && err2 == nil && (is < was || path.Base(d.Where) == "capacity_share")
-		},
-	},
-	{
 		Where: "rebuilt-jobs/memory_mean_bytes", Why: "what was integrated before the first sample is no longer divided by the time after it",
 		Holds: func(d difference) bool {
 			was, err1 := strconv.ParseFloat(fmt.Sprint(d.Was), 64)

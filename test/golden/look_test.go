@@ -38,6 +38,17 @@ func TestLookAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := cases(t, facts)
+	// The site fell silent before the last look. As if that had been earlier: findings of a site without newer samples are left alone.
+	list, _, err := facts.Findings(t.Context(), store.FindingFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		list[i].Seen = list[i].Seen.Add(-time.Hour)
+	}
+	if err := facts.PutFindings(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
 	k := &findings.Keeper{
 		Evaluator: &findings.Evaluator{Series: series, Facts: facts}, Store: facts, Policy: policy,
 		Clock: func() time.Time { return at },

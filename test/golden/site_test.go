@@ -1,6 +1,8 @@
 package golden
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,11 +37,69 @@ func TestRebuilt(t *testing.T) {
 	s := serve(t, dir, data)
 	defer s.stop()
 	for _, q := range questions(m) {
-		if q.name == "jobs" || q.name == "usage-owner" || q.name == "usage-years" || q.name == "findings-all" {
+		switch q.name {
+		case "jobs", "findings-all":
 			check(t, "rebuilt-"+q.name, s.ask(q.args...))
+		case "usage-owner":
+			s.checkSinceLook(q)
+		case "usage-years":
+			s.checkCounted(m, s.checkSinceLook(q))
 		}
 	}
 	s.importAgain()
+}
+
+// checkSinceLook compares usage after a rebuild with what the program answered that first kept decision 0307: nothing is booked
+// before the first look at a node. The earlier program spread what counters had counted until then.
+func (s *site) checkSinceLook(q question) string {
+	s.t.Helper()
+	text := s.ask(q.args...)
+	if *programs == "" {
+		check(s.t, "since-look-"+q.name, text)
+	}
+	return text
+}
+
+// checkCounted holds that the CPU time of each owner of the site is what the counters of the agents counted from the first look on.
+func (s *site) checkCounted(m manifest, usage string) {
+	t := s.t
+	t.Helper()
+	query := func(expr string) map[string]float64 {
+		out := map[string]float64{}
+		for _, x := range decode[struct {
+			Series []struct {
+				Metric  struct{ Owner string }
+				Samples []struct {
+					Value float64 `json:",string"`
+				}
+			}
+		}](t, s.ask("query", "--format", "json", "--at", m.To, expr)).Series {
+			out[x.Metric.Owner] = x.Samples[len(x.Samples)-1].Value
+		}
+		return out
+	}
+	const counter = `reckon_workload_cpu_seconds_total{site="golden"}`
+	first := query(`min(min_over_time(timestamp(node_boot_time_seconds{site="golden"})[40h:1m]))`)[""]
+	before, all := query(fmt.Sprintf("sum by (owner) (%s @ %f)", counter, first)), query("sum by (owner) (last_over_time("+counter+"[40h]))")
+	if len(all) < 5 || len(before) < 3 {
+		t.Fatalf("%d owners, %d at the first look", len(all), len(before))
+	}
+	got := map[string]float64{}
+	for _, r := range decode[struct {
+		Rows []struct {
+			Site, Owner string
+			CPU         float64 `json:"cpu_seconds"`
+		}
+	}](t, usage).Rows {
+		if r.Site == "golden" {
+			got[r.Owner] += r.CPU
+		}
+	}
+	for owner, v := range all {
+		if want := v - before[owner]; math.Abs(got[owner]-want) > 1e-6*max(want, 1) {
+			t.Errorf("%s used %.3f s of CPU time by usage, %.3f s by the counters", owner, got[owner], want)
+		}
+	}
 }
 
 // checkAccess: users, passwords and tokens of before hold, what was revoked stays so.
