@@ -378,12 +378,11 @@ func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 	}
 	g.Go(func() error { return s.runAlerts(run) })
 	g.Go(func() error {
-		s.findings.Run(run, lookEvery, func(err error) { s.log.Error("look for misuse", "err", err) })
-		return nil
+		return repeat(run, lookEvery, s.findings.Look, func(err error) { s.log.Error("look for misuse", "err", err) })
 	})
 	g.Go(func() error {
-		s.forecasts.Run(run, lookEvery, func(err error) { s.log.Error("forecast", "err", err) })
-		return nil
+		forecast := func(ctx context.Context) error { _, err := s.forecasts.Look(ctx); return err }
+		return repeat(run, lookEvery, forecast, func(err error) { s.log.Error("forecast", "err", err) })
 	})
 	if s.config.Waggle != nil {
 		g.Go(func() error { return s.runWaggle(run) })

@@ -102,8 +102,10 @@ func (j *judge) cores() {
 		say(Info, "cores.some")
 	case sustained && p95 <= given*low:
 		say(Warning, "cores.spare")
-	case share < low:
+	case share < low && sustained:
 		say(Warning, "cores.phases")
+	case share < low: // accounting has no more than the sum
+		say(Warning, "cores.low")
 	default:
 		say(Info, "cores.some")
 	}

@@ -141,7 +141,7 @@ func Judge(u Usage) []Verdict {
 	j.ending()
 	j.memory()
 	if u.WallSeconds < settled {
-		j.say("short", Info, u.WallSeconds, "seconds", "short", phrase.Words{"ran": ran(u.Running), "wall": format.Time(u.WallSeconds), "was": j.was()})
+		j.say("short", Info, u.WallSeconds, "seconds", "short", phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
 	} else {
 		if !j.empty() && !j.idle() {
 			j.cores()

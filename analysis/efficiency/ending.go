@@ -34,6 +34,9 @@ func (j *judge) by() string {
 	if j.u.EndedBy == "" {
 		return ""
 	}
+	if _, err := strconv.Atoi(j.u.EndedBy); err == nil { // accounting knows no name
+		return " by the user with the number " + j.u.EndedBy
+	}
 	return " by " + j.u.EndedBy
 }
 
@@ -41,7 +44,7 @@ func (j *judge) by() string {
 // explains adds nothing, and what somebody meant to do is no failure.
 func (j *judge) ending() {
 	u := &j.u
-	wall := phrase.Words{"wall": format.Time(u.WallSeconds), "by": j.by()}
+	wall := phrase.Words{"wall": lasted(u.WallSeconds), "by": j.by()}
 	say := func(kind string, s Severity, key string) { j.say(kind, s, u.WallSeconds, "seconds", key, wall) }
 	oom := j.outOfMemory()
 	if u.Running {
@@ -94,7 +97,7 @@ func (j *judge) outOfMemory() bool {
 			if j.u.State == "completed" {
 				key = "oom.step.hidden"
 			}
-			j.say("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": format.Time(s.WallSeconds)})
+			j.say("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": lasted(s.WallSeconds)})
 			return true
 		}
 	}

@@ -75,3 +75,11 @@ func cores(v float64) string {
 	}
 	return text
 }
+
+// lasted is how long something took. Batch systems count whole seconds.
+func lasted(seconds float64) string {
+	if seconds == 0 {
+		return "less than a second"
+	}
+	return format.Time(seconds)
+}

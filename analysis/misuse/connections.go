@@ -16,20 +16,34 @@ var ofPeople = []string{"slurm", "job", "session", "group", "short"}
 // a batch system, a licence server, a server of metadata. Where only the total is known, over its whole life.
 func manyConnections(w *Workload, p *Policy) []Finding {
 	c := p.ManyConnections
-	wall := w.Wall()
-	if !c.On || wall < c.Minimum.Seconds() || !slices.Contains(ofPeople, w.Kind) || exempt(c.Exempt, w.Owner) {
+	if !c.On || w.Wall() < c.Minimum.Seconds() || !slices.Contains(ofPeople, w.Kind) || exempt(c.Exempt, w.Owner) {
 		return nil
 	}
-	s := stretch{first: w.Start, last: w.Last, seconds: wall, mean: per(w.Connections, wall)}
-	found := s.mean >= c.Rate && w.Kind != "short" // what is short has no life of its own
-	if w.Connects != nil {
-		s, found = w.Connects.above(c.Rate, time.Duration(c.Minimum))
+	return steady{rule: ManyConnections, part: "tcp", key: "many-connections", what: "TCP connections that it tried to open in that time",
+		total: w.Connections, rates: w.Connects, rate: c.Rate, high: c.HighRate, minimum: time.Duration(c.Minimum)}.findings(w)
+}
+
+// steady is a rule about something that is done at a rate, for a minimum of time on end.
+type steady struct {
+	rule, part, key, what string
+	total                 *float64
+	rates                 *Line // a second over time; nil where only the total is known
+	rate, high            float64
+	minimum               time.Duration
+}
+
+// findings judges the rate over the longest stretch above it or, where only the total is known, over the whole life.
+func (r steady) findings(w *Workload) []Finding {
+	s := stretch{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(r.total, w.Wall())}
+	found := s.mean >= r.rate && w.Kind != "short" // what is short has no life of its own
+	if r.rates != nil {
+		s, found = r.rates.above(r.rate, r.minimum)
 	}
 	if !found {
 		return nil
 	}
-	return []Finding{w.finding(ManyConnections, grave(Medium, s.mean >= c.HighRate), "tcp", "many-connections",
+	return []Finding{w.finding(r.rule, grave(Medium, s.mean >= r.high), r.part, r.key,
 		phrase.Words{"rate": format.Count(math.Round(s.mean)), "when": s.when()},
-		Evidence{Text: "TCP connections that it tried to open in that time", Value: s.mean, Unit: "1/s", Limit: limit(c.Rate)},
-		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(c.Minimum.Seconds())})}
+		Evidence{Text: r.what, Value: s.mean, Unit: "1/s", Limit: limit(r.rate)},
+		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(r.minimum.Seconds())})}
 }

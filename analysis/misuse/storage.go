@@ -21,19 +21,8 @@ func storagePattern(w *Workload, p *Policy) (out []Finding) {
 // metadataStorm: opens, lookups and listings one after the other, for the minimum on end. Where only the total is known, over the
 // whole life. Many small files look like this, too.
 func (w *Workload) metadataStorm(c *StoragePatternRule) []Finding {
-	wall := w.Wall()
-	s := stretch{first: w.Start, last: w.Last, seconds: wall, mean: per(w.Metadata, wall)}
-	found := s.mean >= c.MetadataRate && w.Kind != "short" // what is short has no life of its own
-	if w.MetadataRates != nil {
-		s, found = w.MetadataRates.above(c.MetadataRate, time.Duration(c.Minimum))
-	}
-	if !found {
-		return nil
-	}
-	return []Finding{w.finding(StoragePattern, grave(Medium, s.mean >= c.MetadataHighRate), "metadata", "storage-pattern.metadata",
-		phrase.Words{"rate": format.Count(math.Round(s.mean)), "when": s.when()},
-		Evidence{Text: "metadata requests in that time", Value: s.mean, Unit: "1/s", Limit: limit(c.MetadataRate)},
-		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(c.Minimum.Seconds())})}
+	return steady{rule: StoragePattern, part: "metadata", key: "storage-pattern.metadata", what: "metadata requests in that time",
+		total: w.Metadata, rates: w.MetadataRates, rate: c.MetadataRate, high: c.MetadataHighRate, minimum: time.Duration(c.Minimum)}.findings(w)
 }
 
 // readsAgain: much of what it read from storage had been in memory shortly before.

@@ -36,7 +36,6 @@ type Keeper struct {
 
 	mu   sync.Mutex // one look at a time
 	last time.Time
-	took time.Duration
 }
 
 // ErrUnknown is what errors.Is finds when there is no such finding.
@@ -82,34 +81,8 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err := k.keep(ctx, found, latest, now); err != nil {
 		return err
 	}
-	k.last, k.took = now, k.Clock().Sub(now)
+	k.last = now
 	return nil
-}
-
-// Run looks every interval, and less often when a look takes long: at most a twentieth
-// of one core is spent. It ends with the context.
-func (k *Keeper) Run(ctx context.Context, every time.Duration, failed func(error)) {
-	timer := time.NewTimer(min(every, time.Minute))
-	defer timer.Stop()
-	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		err := k.Look(ctx)
-		if err != nil && ctx.Err() == nil && err.Error() != said {
-			said = err.Error()
-			failed(err)
-		}
-		if err == nil {
-			said = ""
-		}
-		k.mu.Lock()
-		timer.Reset(max(every, 20*k.took))
-		k.mu.Unlock()
-	}
 }
 
 // Last is when the latest look was done; zero before the first.

@@ -89,29 +89,6 @@ type Catalogue interface {
 	Watermark(ctx context.Context) (time.Time, error)
 }
 
-// Run forecasts when a run is due, looking every few minutes, until the context ends. What fails is tried again.
-func (k *Keeper) Run(ctx context.Context, every time.Duration, failed func(error)) {
-	timer := time.NewTimer(min(every, time.Minute))
-	defer timer.Stop()
-	said := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		_, err := k.Look(ctx)
-		switch {
-		case err == nil:
-			said = ""
-		case ctx.Err() == nil && err.Error() != said:
-			said = err.Error()
-			failed(err)
-		}
-		timer.Reset(every)
-	}
-}
-
 // Look makes the forecasts that are due, and returns how many there were.
 func (k *Keeper) Look(ctx context.Context) (int, error) {
 	k.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -157,6 +158,19 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 }
 
 // showImport says in words what came of an import.
+// many is a number of things; several is their name where it is not one with an s.
+func many(n int, thing string, several ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + thing
+	case len(several) > 0:
+		thing = several[0]
+	default:
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
 func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	for _, b := range r.Bad {
 		where := b.File
@@ -169,7 +183,7 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		fmt.Fprintf(g.stderr, "and %d more that can not be read\n", more)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d files, %d records: %d new, %d known", r.Files, r.Records, r.Taken, r.Known)
+	fmt.Fprintf(&b, "%s, %s: %d new, %d known", many(r.Files, "file"), many(r.Records, "record"), r.Taken, r.Known)
 	for _, c := range []struct {
 		n    int
 		text string
@@ -181,9 +195,9 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		}
 	}
 	if n := r.BadCount - r.Refused; n > 0 {
-		fmt.Fprintf(&b, "; %d lines or documents could not be read", n)
+		fmt.Fprintf(&b, "; %s could not be read", many(n, "line or document", "lines or documents"))
 	}
-	fmt.Fprintf(&b, "\n%d workloads, %d samples in %.1f s", r.Workloads, r.Samples, took.Seconds())
+	fmt.Fprintf(&b, "\n%s, %s in %.1f s", many(r.Workloads, "workload"), many(r.Samples, "sample"), took.Seconds())
 	if r.From != nil && r.To != nil {
 		fmt.Fprintf(&b, ", from %s to %s\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))
 	}

@@ -271,7 +271,7 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 		}
 	}
 	if list.Proof != "" {
-		if _, err := fmt.Fprintf(s, "%s.\n", list.Proof); err != nil {
+		if _, err := fmt.Fprintf(s, "Usage against the counters: %s.\n", list.Proof); err != nil {
 			return err
 		}
 	}

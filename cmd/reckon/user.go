@@ -45,6 +45,18 @@ func (at *usersAt) open(ctx context.Context, create bool) (*auth.Users, error) {
 	return server.Users(ctx, at.data, at.catalogue)
 }
 
+// run makes of f what a command does with the users.
+func (at *usersAt) run(create bool, f func(ctx context.Context, k *auth.Users, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		k, err := at.open(cmd.Context(), create)
+		if err != nil {
+			return err
+		}
+		defer k.Close()
+		return f(cmd.Context(), k, args)
+	}
+}
+
 // newUser returns `reckon user`.
 func newUser(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
@@ -115,18 +127,13 @@ func userPassword(g *globals, at *usersAt) *cobra.Command {
 		Use:   "passwd NAME",
 		Short: "Give a user another password and end the user's sessions",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := at.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer k.Close()
+		RunE: at.run(false, func(ctx context.Context, k *auth.Users, args []string) error {
 			password, err := g.password(file)
 			if err != nil {
 				return err
 			}
-			return k.SetPassword(cmd.Context(), args[0], password)
-		},
+			return k.SetPassword(ctx, args[0], password)
+		}),
 	}
 	cmd.Flags().StringVar(&file, "password-file", "", "file with the password, - for standard input")
 	return cmd
@@ -137,18 +144,13 @@ func userRemove(g *globals, at *usersAt) *cobra.Command {
 		Use:   "remove NAME",
 		Short: "Remove a user, with the user's sessions and tokens",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := at.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer k.Close()
-			if err := k.RemoveUser(cmd.Context(), args[0]); err != nil {
+		RunE: at.run(false, func(ctx context.Context, k *auth.Users, args []string) error {
+			if err := k.RemoveUser(ctx, args[0]); err != nil {
 				return err
 			}
 			fmt.Fprintf(g.stdout, "%s can no longer sign in.\n", term.Safe(args[0]))
 			return nil
-		},
+		}),
 	}
 }
 
@@ -157,13 +159,8 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 		Use:   "list",
 		Short: "List the users",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			k, err := at.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer k.Close()
-			users, err := k.List(cmd.Context())
+		RunE: at.run(false, func(ctx context.Context, k *auth.Users, _ []string) error {
+			users, err := k.List(ctx)
 			if err != nil {
 				return err
 			}
@@ -180,7 +177,7 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 				t.Add(u.Name, u.Role.String(), sees, term.Clock(u.Created, g.now()))
 			}
 			return t.Print(g.screen())
-		},
+		}),
 	}
 }
 
@@ -319,13 +316,8 @@ func tokenList(g *globals, at *usersAt) *cobra.Command {
 		Use:   "list",
 		Short: "List the tokens, without their secrets",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			k, err := at.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer k.Close()
-			tokens, err := k.Tokens(cmd.Context())
+		RunE: at.run(false, func(ctx context.Context, k *auth.Users, _ []string) error {
+			tokens, err := k.Tokens(ctx)
 			if err != nil {
 				return err
 			}
@@ -338,7 +330,7 @@ func tokenList(g *globals, at *usersAt) *cobra.Command {
 				t.Add(x.ID, string(x.Kind), tokenMay(x), tokenState(x, g.now()), orNever(x.Used, g.now()), x.Note)
 			}
 			return t.Print(g.screen())
-		},
+		}),
 	}
 }
 
@@ -384,18 +376,13 @@ func tokenRevoke(g *globals, at *usersAt) *cobra.Command {
 		Use:   "revoke ID",
 		Short: "Make a token useless",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := at.open(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			defer k.Close()
-			if err := k.Revoke(cmd.Context(), args[0]); err != nil {
+		RunE: at.run(false, func(ctx context.Context, k *auth.Users, args []string) error {
+			if err := k.Revoke(ctx, args[0]); err != nil {
 				return fmt.Errorf("%w; `reckon token list` shows the ids", err)
 			}
 			fmt.Fprintln(g.stdout, "The token is useless from now on.")
 			return nil
-		},
+		}),
 	}
 }
 

@@ -33,12 +33,9 @@ package importer
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -228,29 +225,6 @@ func (im *Importer) Done() error {
 		}
 	}
 	return nil
-}
-
-// Unfinished are the sites of which an import was cut off.
-func Unfinished(dir string) ([]string, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "site*.gob.pending"))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, n := range names {
-		name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(n), ".gob.pending"), "site"), "-")
-		site, err := hex.DecodeString(name)
-		if err == nil {
-			out = append(out, string(site))
-		}
-	}
-	return out, nil
-}
-
-// Resume looks at a site of which an import was cut off, so that Finish finishes it.
-func (im *Importer) Resume(site string) error {
-	_, err := im.state(site)
-	return err
 }
 
 // damaged counts a damaged file among what can not be read.
