@@ -9,7 +9,7 @@ import (
 	"reckon/workload"
 )
 
-// A process tells the CPU time of the children that it has waited for, theirs included
+// A process reports the CPU time of the children that it has waited for, theirs included
 // (cutime and cstime of proc_pid_stat(5)). What of it nobody was charged for is the work of
 // children that lived between two readings and left no exit record, and the last moments of
 // those that were seen. It is charged here, by these rules:
@@ -28,7 +28,7 @@ import (
 
 // offspring is what the ledger remembers of the children of a process that has some.
 type offspring struct {
-	user, system uint64 // child times as last told, nanoseconds
+	user, system uint64 // child times as last reported, nanoseconds
 	known        uint64 // of them, what is accounted for: charged, owed before, or older than the ledger
 	owed         uint64 // charged for children that are gone, not yet shown by the child times
 	owedAt       uint64 // tick of the last of them
@@ -88,7 +88,7 @@ type lineage struct {
 	parents []*process // whose child times grew, or who are owed something
 	gap     bool       // the ledger was restored: exit records of what ended meanwhile are missing
 	settled bool       // every end is recorded in this tick: nothing is left to find out
-	told    bool       // the source tells child times
+	told    bool       // the source reports child times
 	held    uint64     // by offspring, in this tick
 }
 

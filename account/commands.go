@@ -12,7 +12,7 @@ import (
 const (
 	// namedCommands is how many programs of one part get a series of their own.
 	namedCommands = 16
-	// trackedCommands is how many are told apart at one time.
+	// trackedCommands is how many are distinguished at one time.
 	trackedCommands = 64
 )
 
@@ -47,7 +47,7 @@ func (c *commands) add(comm sensor.Comm, nanos uint64) {
 		if nanos == 0 {
 			return
 		}
-		// Names are told apart as they are printed, so that no two make one series.
+		// Names are distinguished as they are printed, so that no two make one series.
 		comm = sensor.CommOf([]byte(comm.String()))
 		e = c.byName[comm]
 	}

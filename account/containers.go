@@ -118,7 +118,7 @@ func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 	c.ended, c.kills = f.EndedID, p.kills()
 }
 
-// exportContainer appends what is reported of a part, and what its control group tells beside the account.
+// exportContainer appends what is reported of a part, and what its control group counts beside the account.
 func (p *Part) exportContainer(b *metric.Batch) {
 	c := &p.container
 	f := c.facts

@@ -51,7 +51,7 @@ type partEnergy struct {
 	used  []joules // by slot
 }
 
-// slot is a kind of energy that is told apart.
+// slot is a kind of energy that is distinguished.
 type slot struct {
 	domain, method string
 	node           joules

@@ -87,7 +87,7 @@ func (m *memoryCertainty) add(resident, needed certainty) {
 	m.resident, m.needed = m.resident.worse(resident), m.needed.worse(needed)
 }
 
-// neededOfCgroup is how exact needed memory is. Version 1 tells all of the kernel's memory
+// neededOfCgroup is how exact needed memory is. Version 1 reports all of the kernel's memory
 // only: that makes an estimate of it where it is more than a twentieth of what the group
 // may have, which is what needed memory is held against. total is the machine's memory.
 func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {

@@ -1,7 +1,7 @@
 package account
 
 // GPUShare is what one part used of one device since the previous tick, as the agent
-// tells the ledger for the split of the device's energy. A part has at most one share
+// reports it to the ledger for the split of the device's energy. A part has at most one share
 // of a device, and no share of a device that it has not open.
 type GPUShare struct {
 	Part *Part

@@ -211,7 +211,7 @@ func (l *Ledger) part(found Identified, start uint64) *Part {
 	return p
 }
 
-// revive lets a part go on that had ended a moment ago, and nobody was told: a service restarted, or a container.
+// revive lets a part go on that had ended a moment ago, and nobody was notified: a service restarted, or a container.
 func (p *Part) revive() {
 	if p.end != 0 {
 		p.end, p.emptySince = 0, 0

@@ -12,7 +12,7 @@ import (
 // is needed, page cache is not, for the kernel takes it back when others want it.
 type memory struct {
 	types  [3]uint64 // anon, file, shmem: now
-	kernel uint64    // that can not be reclaimed: now; 0 where no control group tells it
+	kernel uint64    // that can not be reclaimed: now; 0 where no control group reports it
 	swap   uint64
 	peak   uint64 // highest resident memory
 	// neededPeak is the highest needed memory over the ticks; a process that was at its

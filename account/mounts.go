@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// What is done on file systems that can be told apart by process.
+// What is done on file systems that can be distinguished by process.
 var (
 	mountBytes = &metric.Desc{
 		Name: "reckon_workload_mount_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,

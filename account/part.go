@@ -7,7 +7,7 @@ import (
 	"reckon/workload"
 )
 
-// key tells parts apart.
+// key distinguishes parts.
 type key struct {
 	id    workload.ID
 	part  string
@@ -46,7 +46,7 @@ type Part struct {
 	past     past
 	have     sensor.Fields
 	commands commands
-	byTask   *tasks // nil where the batch system tells none apart
+	byTask   *tasks // nil where the batch system distinguishes none
 	started  uint64
 	folded   uint64 // process groups folded into this one
 	// oomSeen counts its processes that the OOM killer chose. The control group counts
@@ -92,7 +92,7 @@ type group struct {
 	cpu    uint64 // this tick, without what came late
 	late   uint64 // CPU time of children that came late and is in no observation yet
 	seen   uint64 // tick number of cpu
-	lead   *Part  // exports the distribution and what the whole control group tells
+	lead   *Part  // exports the distribution and what the whole control group reports
 	series *metric.Series
 	whole  whole
 	exact  *exactness // nil while all is as exact as of the kind
@@ -100,7 +100,7 @@ type group struct {
 	sum podSum
 }
 
-// closed reports whether nothing is charged to the part any more: its end was told, or
+// closed reports whether nothing is charged to the part any more: its end was exported, or
 // another part holds what it used.
 func (p *Part) closed() bool { return p.flushed || p.told || p.absorbed }
 

@@ -66,7 +66,7 @@ func number(b bool) float64 {
 	return 0
 }
 
-// exportPod appends what is reported of a whole pod; was is what the last export told.
+// exportPod appends what is reported of a whole pod; was is what the last export had.
 func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 	x := &p.container.pod
 	names := func(f *workload.ContainerFacts) [9]string {
@@ -95,7 +95,7 @@ func replaceSeries(s **metric.Series, same bool, b *metric.Batch, make func() *m
 	}
 }
 
-// exportCgroup appends what the control group of a container tells beside the account. A container that ended holds
+// exportCgroup appends what the control group of a container counts beside the account. A container that ended holds
 // nothing.
 func (p *Part) exportCgroup(b *metric.Batch) {
 	x, c := &p.container.cgroupSeries, &p.cg

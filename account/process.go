@@ -26,7 +26,7 @@ type process struct {
 	sized  bool    // file is known
 	gone   bool    // its exit was accounted for
 	fresh  bool    // it was met as a parent, before it was charged
-	left   bool    // it was not seen any more, and its parent was told
+	left   bool    // it was not seen any more, and its parent was notified
 	passed bool    // what it leaves is owed to its parent already
 	based  bool    // what its children used is known from its birth on
 	rate   float64 // cores that it used with the children it waited for, from the last two readings
@@ -155,7 +155,7 @@ func (l *Ledger) ended(p *sensor.Process, joined bool) {
 	l.depart(e)
 }
 
-// watched is the time that the last reading of a process tells of: since the tick before,
+// watched is the time that the last reading of a process covers: since the tick before,
 // or since its start.
 func (l *Ledger) watched(e *process) uint64 { return grown(max(l.lastAt, e.start), l.now) }
 
@@ -221,7 +221,7 @@ func (l *Ledger) identify(e *process, p *sensor.Process, ended bool) {
 		e.task = inherited
 	}
 	if e.part != part {
-		if e.counted == l.exports+1 { // it began a moment ago, and no export has told it
+		if e.counted == l.exports+1 { // it began a moment ago, and no export has it
 			e.part.started--
 			part.started++
 		}

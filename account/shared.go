@@ -33,7 +33,7 @@ const (
 type proportion [3]float32
 
 // proportionOf holds what was measured against resident memory. Files and shared memory
-// are not told apart.
+// are not distinguished.
 func proportionOf(m *sensor.SharedMemory) proportion {
 	if !m.HasAnon {
 		all := quotient(m.Proportional, m.Resident)
@@ -69,7 +69,7 @@ type sharing struct {
 	counted bool   // part is good in this tick
 }
 
-// program tells names of programs apart, well enough to measure one for the others.
+// program distinguishes names of programs, well enough to measure one for the others.
 type program uint32
 
 func programOf(c *sensor.Comm) program {

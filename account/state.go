@@ -28,7 +28,7 @@ type state struct {
 	Balance   int64                       `json:"balance"`
 	Lost      uint64                      `json:"lost"`
 	Forgotten uint64                      `json:"forgotten"`
-	Lineage   bool                        `json:"lineage"` // Children of processes are told
+	Lineage   bool                        `json:"lineage"` // Children of processes are reported
 	Counts    map[string]uint64           `json:"counts"`
 	Parts     []partState                 `json:"parts"`
 	Processes []processState              `json:"processes"`

@@ -2,7 +2,7 @@ package account
 
 import "reckon/metric"
 
-// A step of a batch job is often several tasks on a node. Where the batch system tells them apart, their number and the CPU
+// A step of a batch job is often several tasks on a node. Where the batch system distinguishes them, their number and the CPU
 // time of the busiest say how evenly they worked, in two series for each step, however many tasks there are.
 var (
 	taskCount = &metric.Desc{
@@ -17,7 +17,7 @@ var (
 	}
 )
 
-// maxTasks bounds how many tasks of a part are told apart. Of a part with more nothing is exported.
+// maxTasks bounds how many tasks of a part are distinguished. Of a part with more nothing is exported.
 const maxTasks = 4096
 
 // tasks is the CPU time of the tasks of a part.

@@ -7,7 +7,7 @@ import (
 
 // whole is the control group that holds all parts of a workload on this node, such as that
 // of a job above those of its steps. It knows what no sum over the parts does: how much they
-// held at once. What it tells is exported with an empty part.
+// held at once. What it counts is exported with an empty part.
 type whole struct {
 	handle sensor.CgroupHandle // nil when there is none, or it is gone
 	cg     sensor.Cgroup
@@ -56,7 +56,7 @@ func (l *Ledger) readWholes() {
 	}
 }
 
-// exportWhole appends what the control group of the whole workload tells. p leads the
+// exportWhole appends what the control group of the whole workload reports. p leads the
 // workload.
 func (g *group) exportWhole(p *Part, b *metric.Batch) {
 	w := &g.whole

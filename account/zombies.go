@@ -47,7 +47,7 @@ func (l *Ledger) bury(e *process, p *sensor.Process) {
 	d.n++
 }
 
-// exportZombies tells how many zombies each owner has, and once that there are none any
+// exportZombies appends how many zombies each owner has, and once that there are none any
 // more.
 func (l *Ledger) exportZombies(b *metric.Batch) {
 	for owner, d := range l.dead {

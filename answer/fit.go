@@ -25,7 +25,7 @@ type Fit struct {
 	Clock   func() time.Time
 }
 
-// NodeUse tells what nodes had and what was used of it; store.Rollups has it.
+// NodeUse returns what nodes had and what was used of it; store.Rollups has it.
 type NodeUse interface {
 	NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error)
 }

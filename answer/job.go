@@ -28,7 +28,7 @@ type Catalogue interface {
 	Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error)
 }
 
-// Steps tells the steps of a run; store.Steps has it.
+// Steps returns the steps of a run; store.Steps has it.
 type Steps interface {
 	Steps(ctx context.Context, r store.Run) ([]store.Step, error)
 }
@@ -52,7 +52,7 @@ type JobViews interface {
 	Neighbours(ctx context.Context, s query.Selection, nodes []string) ([]query.Neighbour, error)
 }
 
-// NodeCores tells how many cores nodes had at a time, by name.
+// NodeCores returns how many cores nodes had at a time, by name.
 type NodeCores interface {
 	NodeCores(ctx context.Context, site string, nodes []string, at time.Time) (map[string]float64, error)
 }

@@ -14,7 +14,7 @@ import (
 type Outage struct {
 	// Store is the store of series; nil for one that is never away.
 	Store store.Reachable
-	// Catalogue tells up to when the series were taken in.
+	// Catalogue reports up to when the series were taken in.
 	Catalogue interface {
 		Watermark(ctx context.Context) (time.Time, error)
 	}

@@ -38,7 +38,7 @@ const (
 	shortest     = 10 * time.Second
 )
 
-// Scale tells what the workload used of what it held, and what its runs show.
+// Scale returns what the workload used of what it held, and what its runs show.
 func (s *Scale) Scale(ctx context.Context, w client.Workload) (client.Scale, error) {
 	out := client.Scale{Workload: w}
 	whole := query.Selection{Site: w.Site, ID: w.ID, From: w.Start, To: wholeUntil(&w)}
@@ -117,7 +117,7 @@ func wholeUntil(w *client.Workload) time.Time {
 	return t.Add(time.Millisecond)
 }
 
-// resources tells of each resource but cores how much was used of what was held.
+// resources returns of each resource but cores how much was used of what was held.
 func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Selection) error {
 	w := &out.Workload
 	if !whole.To.After(whole.From) {
@@ -156,7 +156,7 @@ func (s *Scale) resources(ctx context.Context, out *client.Scale, whole query.Se
 	return nil
 }
 
-// spread tells the mean, quantiles and maximum of a sum of lines over their steps.
+// spread returns the mean, quantiles and maximum of a sum of lines over their steps.
 func spread(by map[string][]client.Point, metrics []string) client.ScaleResource {
 	sums := map[int64]float64{}
 	for _, m := range metrics {

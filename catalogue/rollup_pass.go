@@ -311,7 +311,7 @@ func (p *pass) integrate(it chunkenc.Iterator) (most float64) {
 	return most
 }
 
-// rows makes the rows: workloads by what groups are told apart by, CPU time by program.
+// rows makes the rows: workloads by what groups are distinguished by, CPU time by program.
 func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 	var use []store.Use
 	for c, f := range p.cells {
@@ -359,7 +359,7 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 }
 
 // program is the one that used most in the hour, or what the workload is known by. What
-// is not told apart ("other") is no program.
+// is not distinguished ("other") is no program.
 func (p *pass) program(c cell, known string) string {
 	best, most := known, 0.0
 	for command, v := range p.software[c] {

@@ -46,13 +46,13 @@ func batchMetrics() []string {
 	return out
 }
 
-// batchNode is a node as a batch system told of it.
+// batchNode is a node as a batch system reported it.
 type batchNode struct {
 	client.NodeBatch
-	told int64 // when it last told the state
+	told int64 // when it last reported the state
 	seen int64 // and anything
 
-	found bool // an agent tells of it too
+	found bool // an agent reports it too
 }
 
 // inBatch finds under which name the batch system has each node: one of the two may be
@@ -80,7 +80,7 @@ func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeK
 	return out
 }
 
-// node is a node of which nobody else tells.
+// node is a node that nobody else reports.
 func (b *batchNode) node(k nodeKey) client.Node {
 	return client.Node{Node: k.node, Site: k.site, Sensors: []client.Sensor{}, Seen: time.UnixMilli(b.seen).UTC(), Up: b.runs(),
 		Cores: b.Cores, MemoryBytes: b.MemoryBytes, GPUs: b.GPUs, Batch: &b.NodeBatch}
@@ -214,8 +214,8 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 // Partition says that a node is in a partition of a batch system.
 type Partition struct{ Site, Node, Name string }
 
-// partitionLook is how long before a moment a batch system may have told of partitions:
-// it tells every minute, and of years past there is one figure an hour.
+// partitionLook is how long before a moment a batch system may have reported partitions:
+// it reports every minute, and of years past there is one figure an hour.
 const partitionLook = 2 * time.Hour
 
 // Partitions returns which nodes were in which partitions at a time.

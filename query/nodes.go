@@ -61,7 +61,7 @@ type sensorState struct {
 
 // Nodes returns the nodes that sent samples within the last day, as they are at now:
 // those silent for longer than the views' Gone are down, and their figures unknown. With
-// them come those of which only a batch system tells.
+// them come those that only a batch system reports.
 func (v *Views) Nodes(ctx context.Context, now time.Time) ([]client.Node, error) {
 	found := map[nodeKey]*machine{}
 	var n series.Labels

@@ -1,4 +1,4 @@
-// Package correlate tells how the columns of a data set go together: Pearson's and
+// Package correlate computes how the columns of a data set go together: Pearson's and
 // Spearman's coefficients of every pair, the lag at which they agree best, and how
 // many points each figure rests on.
 //

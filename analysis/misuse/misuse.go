@@ -46,7 +46,7 @@ type Finding struct {
 	Owner    string
 	Workload string // empty when it is about an owner
 	Node     string // empty when it is not about one node
-	Part     string // what tells findings of one rule and subject apart: cpu, memory, gpu
+	Part     string // what distinguishes findings of one rule and subject: cpu, memory, gpu
 	Text     string // one sentence, without the owner's name
 	First    time.Time
 	Last     time.Time

@@ -1,6 +1,6 @@
 // Package findings looks for misuse in what was measured: it reads the series and the
 // catalogue, applies the rules of analysis/fairshare and analysis/misuse, and keeps what they
-// found with a state, so that nobody is told twice.
+// found with a state, so that nobody is notified twice.
 //
 // A finding is new when it was found for the first time, open while it lasts, and gone
 // when a later look no longer confirms it. Coming back within a day it is the same one.

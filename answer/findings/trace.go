@@ -230,7 +230,7 @@ var reasons = map[string]string{
 // date, another job or their own limits: nobody keeps them from anything.
 var forNode = []string{"", "none", "resources", "priority"}
 
-// waiting tells for which partitions requests of which shape and owner waited, and when.
+// waiting finds for which partitions requests of which shape and owner waited, and when.
 type waiting struct {
 	parts map[partition]map[shape]map[string][]bool
 	of    map[place][]partition

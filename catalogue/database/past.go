@@ -11,7 +11,7 @@ import (
 )
 
 // DropSince empties the catalogue to be rebuilt from series that begin at t: what ended
-// before, and the hours before, stay as they are, for no series tells of them any more.
+// before, and the hours before, stay as they are, for no series holds them any more.
 func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -27,7 +27,7 @@ func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM state`); err != nil {
 			return err
 		}
-		// The hour that the series begin in is told in part only.
+		// The hour that the series begin in is known in part only.
 		hour := (ms + hourMS - 1) / hourMS * hourMS
 		for _, table := range []string{"uses", "node_uses"} {
 			if _, err := tx.ExecContext(ctx, "DELETE FROM "+table+" WHERE span = 'h' AND at_ms >= $1", hour); err != nil {

@@ -13,7 +13,7 @@ import (
 	"reckon/store"
 )
 
-// groupColumns are what groups are told apart by, under their names in a query.
+// groupColumns are what groups are distinguished by, under their names in a query.
 var groupColumns = map[string]string{
 	"site": "site", "kind": "kind", "owner": "owner", "account": "account", "partition": "partition_name", "command": "command",
 }

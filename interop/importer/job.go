@@ -9,7 +9,7 @@ import (
 	"reckon/interop/sonar"
 )
 
-// jobKey is what tells the jobs of a node apart in a reading.
+// jobKey is what distinguishes the jobs of a node in a reading.
 type jobKey struct {
 	Job, Epoch uint64
 	Batch      bool

@@ -71,13 +71,13 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 	return out, nil
 }
 
-// toldLife is a life that accounting told of.
+// toldLife is a life that accounting reported.
 type toldLife struct {
 	id         string
 	start, end int64 // seconds
 }
 
-// dropAccounted deletes what accounting told of the use of jobs that were now seen: times
+// dropAccounted deletes what accounting reported of the use of jobs that were now seen: times
 // are given by workload.
 func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[string][]int64) error {
 	if len(seen) == 0 {
@@ -100,7 +100,7 @@ func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[str
 	return nil
 }
 
-// accountedLives finds the lives of workloads of which accounting told some use.
+// accountedLives finds the lives of workloads of which accounting reported some use.
 func (im *Importer) accountedLives(ctx context.Context, site string, ids []string, from, to int64) (out []toldLife, err error) {
 	q, err := im.o.Store.Querier(from*1000, to*1000)
 	if err != nil {
@@ -172,7 +172,7 @@ func (m measuredTimes) at(p place, t int64) bool {
 	return i < len(list) && list[i]-t <= near || i > 0 && t-list[i-1] <= near
 }
 
-// measuredNodes finds when agents measured: each of them tells when its node was started.
+// measuredNodes finds when agents measured: each of them reports when its node was started.
 func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measuredTimes, err error) {
 	q, err := im.o.Store.Querier((from-near)*1000, (to+near)*1000)
 	if err != nil {

@@ -193,7 +193,7 @@ func (a *advance) charge(procs []*sonar.Process) {
 	j.forgetAbsent(a.t)
 }
 
-// maxCommands is how many programs of a job are told apart.
+// maxCommands is how many programs of a job are distinguished.
 const maxCommands = 16
 
 // command adds CPU time to one of the programs of the job.

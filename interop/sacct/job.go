@@ -4,7 +4,7 @@
 //
 // See sacct(1) for the fields; which of them are there is the site's choice, and a field
 // that is not there leaves its figure unknown, never zero. Figures are SI base units:
-// seconds, bytes. sacct writes local times without a zone: the reader is told which.
+// seconds, bytes. sacct writes local times without a zone: the reader must know which.
 //
 // Reading is a stream. Nothing here is shared between readers.
 package sacct

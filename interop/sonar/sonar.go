@@ -43,7 +43,7 @@ type System struct {
 	Cards       []Card
 }
 
-// Card is what a reading tells of one GPU. Figures that sonar left out because they are
+// Card is what a reading says of one GPU. Figures that sonar left out because they are
 // the default are that default: it leaves out what is 0.
 type Card struct {
 	Index       uint64
@@ -150,7 +150,7 @@ type Handler struct {
 	Sysinfo func(*Sysinfo) error
 	Cluster func(*Cluster) error
 	Job     func(*sacct.Job) error
-	// Bad is told of input that can not be read, by line.
+	// Bad is called for input that can not be read, by line.
 	Bad func(line int, err error)
 }
 

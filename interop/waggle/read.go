@@ -97,7 +97,7 @@ func name(s string) string {
 	return string(out)
 }
 
-// lines calls take with each line and its number. A line that is too long is told to bad.
+// lines calls take with each line and its number. A line that is too long goes to bad.
 func lines(in io.Reader, take func(n int, line []byte), bad func(n int, err error)) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var long []byte

@@ -2,7 +2,7 @@
 // selected by any columns and ordered by any other within milliseconds, without an index for
 // each question: a scan of a million rows reads a few megabytes.
 //
-// A table has keys that rise from row to row, a text that tells rows apart, words (texts that repeat), one list
+// A table has keys that rise from row to row, a text that distinguishes rows, words (texts that repeat), one list
 // of names, and numbers. Each 4,096 rows are packed in as few bytes as hold their numbers exactly. Words and lists are
 // kept once and are forgotten only with the table.
 //
@@ -226,7 +226,7 @@ func (c *chunk) name(i int, id string) {
 	c.text = append(c.text, id...)
 }
 
-// manyHeads is how many beginnings of ids are told apart.
+// manyHeads is how many beginnings of ids are distinguished.
 const manyHeads = 255
 
 // head is the number of what an id begins with.
