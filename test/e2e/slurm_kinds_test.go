@@ -86,7 +86,7 @@ func (c *cluster) jobKinds() []*jobKind {
 		{what: "a thousand processes", script: "LOAD -procs 1000 -each 2ms", options: []string{two}, state: "completed"},
 		{what: "array of 3 tasks of less than a second, one fails", script: "exit $((SLURM_ARRAY_TASK_ID == 2))", options: []string{two, "--array=1-3"}, state: "failed", measure: (*kindResult).array},
 		{what: "two nodes, a task on each", script: "srun LOAD -burn 2s -hold 12s", options: []string{wide, "-N2", "-n2"}, state: "completed", turn: 1},
-		{what: "four tasks, one of them works", script: "srun sh -c 'if [ $SLURM_PROCID = 0 ]; then LOAD -burn 20s; else sleep 40; fi'", options: []string{wide, "-N2", "-n4"}, state: "completed", turn: 1},
+		{what: "four tasks, one of them works", script: "srun sh -c 'if [ $SLURM_PROCID = 0 ]; then LOAD -burn 20s; else sleep 40; fi'", options: []string{wide, "-N2", "-n4"}, state: "completed", turn: 1, says: []string{"tasks of step 0 (sh) on node", "the work is not spread evenly"}},
 		{what: "two GPUs it never opens", script: "LOAD -burn 500ms -hold 20s", options: []string{two, "--gres=gpu:2"}, state: "completed", measure: func(r *kindResult, _ *cluster, _ *up) { r.equal("GPUs", r.detail.AllocatedGPUs, 2, 0) }},
 		{what: "a whole node", script: "LOAD -burn 1s", options: []string{two, "--exclusive"}, state: "completed", measure: func(r *kindResult, _ *cluster, _ *up) { r.equal("cores", r.detail.AllocatedCores, 2, 0) }},
 		{what: "suspended for some seconds", script: "LOAD -burn 1s -hold 30s", options: []string{one}, act: func(id string) {
@@ -208,7 +208,7 @@ func (c *cluster) missing(u *up, results []*kindResult) {
 
 // accountedJob is what sacct says of all runs of a job.
 type accountedJob struct {
-	owner       string
+	id, owner   string
 	coreSeconds float64
 	changed     bool // it was suspended or resized: its core time is not its cores by its wall time
 	lines       []string
@@ -227,7 +227,7 @@ func (c *cluster) accounted() map[string]accountedJob {
 			c.t.Errorf("suspended for %q", f[7])
 		}
 		j := out[f[0]]
-		j.owner, j.lines = f[1], append(j.lines, line)
+		j.id, j.owner, j.lines = f[8], f[1], append(j.lines, line)
 		if j.changed = j.changed || suspended > 0 || f[2] == "RESIZING"; number(f[5]) > 0 {
 			j.coreSeconds += number(f[3]) * max(number(f[6])-from-suspended, 0)
 		}
@@ -334,17 +334,20 @@ func (r *kindResult) peak(c *cluster, _ *up) {
 }
 
 // array holds the tasks of an array as a whole.
-func (r *kindResult) array(_ *cluster, u *up) {
+func (r *kindResult) array(c *cluster, u *up) {
 	var m client.Members
 	u.get("/api/reckon/v1/members/slurm/"+r.raw, &m)
 	if got := fmt.Sprint(m.States); len(m.Members) != 3 || got != "[{completed 2} {failed 1}]" {
 		r.errorf("%d members: %s", len(m.Members), got)
 	}
-	raw, _ := strconv.Atoi(r.raw)
-	for _, number := range []int{raw, raw + 1, raw + 2} { // of the tasks
-		for _, w := range lives(u.workloads("kind=slurm&limit=1000"), "slurm/"+strconv.Itoa(number)) {
+	rows := u.workloads("kind=slurm&limit=1000")
+	for number, j := range c.accounted() {
+		if j.id == number || !strings.HasPrefix(j.id, r.raw+"_") {
+			continue
+		}
+		for _, w := range lives(rows, "slurm/"+number) {
 			if w.State != "started" { // what waited of the array
-				r.errorf("a task has a row under its number, too: %+v", w)
+				r.errorf("task %s has a row under its number, too: %+v", j.id, w)
 			}
 		}
 	}
