@@ -28,6 +28,10 @@ var intended = []intent{
 		Holds: func(d difference) bool { return ruleName(d.Was) == d.Is },
 	},
 	{
+		Where: "look/over-share/state", Why: "on nodes of a batch system the fair share is what was allocated (decision 0306)",
+		Holds: func(d difference) bool { return d.Was == "open" && d.Is == "gone" },
+	},
+	{
 		Where: "rebuilt-jobs/cores_p95", Why: "of several nodes at a time it is an upper bound, not a sum (decision 0516)",
 		Holds: func(d difference) bool {
 			was, err1 := strconv.ParseFloat(fmt.Sprint(d.Was), 64)

@@ -47,6 +47,7 @@ func texts() map[string]string {
 
 		"WorkloadDetail.events":        "What befell it and when, in order of time; the gravest 200.",
 		"WorkloadDetail.energy_method": "How sure energy_joules is: measured, modelled or both; absent without energy.",
+		"WorkloadDetail.gpu_engines":   "Share of the time in which its GPUs computed, by the part of them that was busy: sm, tensor, fp64, fp32, fp16 or dram; absent where no GPU reports it, or another workload computed on one of them.",
 		"WorkloadDetail.advice":        "What to ask for next time; null where nothing can be said.",
 		"WorkloadDetail.lives":         "All runs of the id, the latest first, where there is more than one: start names one.",
 		"WorkloadDetail.missing":       "What could not be asked when the answer was made, and why; absent when it is whole.",
