@@ -184,7 +184,7 @@ func Descs() []*metric.Desc {
 		containerRequestCores, containerRequestMemory, containerLimitCores, containerLimitMemory,
 		commandSeconds, shortWorkloads, zombies, figureExactness,
 		workloadEnergy, attributedEnergy,
-		ioWaitSeconds, queueDelays, mountBytes, mountOperations, mountSeconds, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
+		ioWaitSeconds, queueDelays, taskCount, busiestTask, mountBytes, mountOperations, mountSeconds, networkBytes, loopbackBytes, networkMessages, networkConnections, networkRetransmits, nodeNetworkBytes,
 		gpuSeconds, gpuMemory, gpuByteSeconds, nodeGPUSeconds,
 	}
 }

@@ -25,7 +25,7 @@ var (
 	}
 	nodeGPUSeconds = &metric.Desc{
 		Name: "reckon_node_gpu_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-		Help:   "Time of a device by state: busy is what workloads and other were charged, busy and idle together are the time that the device was there and told.",
+		Help:   "Time of a device by state: busy is what workloads and other were charged, busy and idle together are the time that the device was there and reported.",
 		Labels: []string{"vendor", "device", "state"},
 	}
 )

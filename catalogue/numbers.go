@@ -58,7 +58,7 @@ func (f *fold) named(k key, t int64) key {
 // Rows that were written of them are to be dropped.
 func (f *fold) adoptNumbered() {
 	for alias, k := range f.numbers {
-		for _, mine := range f.accounts[k] {
+		for _, mine := range slices.Clone(f.accounts[k]) {
 			if mine.Scheduler.Start == 0 {
 				continue
 			}
@@ -77,7 +77,8 @@ func (f *fold) adoptNumbered() {
 				a.Rows = nil
 				f.accounts[k] = append(f.accounts[k], a)
 			}
-			if f.adopt(k, mine); len(moved) > 0 {
+			if len(moved) > 0 {
+				f.adopt(k, mine)
 				f.sort(k)
 			}
 		}

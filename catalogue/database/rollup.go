@@ -245,7 +245,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 	for _, by := range q.By {
 		col, ok := groupColumns[by]
 		if !ok {
-			return nil, fmt.Errorf("usage by %q: groups are told apart by site, kind, owner, account, partition and command", by)
+			return nil, fmt.Errorf("usage by %q: usage can be grouped by site, kind, owner, account, partition and command", by)
 		}
 		columns = append(columns, col)
 	}
@@ -326,7 +326,7 @@ func begin(s store.Span, ms int64) time.Time {
 func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.NodeUse, error) {
 	for _, by := range q.By {
 		if by != "node" && by != "site" {
-			return nil, fmt.Errorf("usage of nodes by %q: nodes are told apart by site and node", by)
+			return nil, fmt.Errorf("usage of nodes by %q: it can be grouped by site and node", by)
 		}
 	}
 	type where struct {

@@ -61,7 +61,7 @@ that used most in it. "-" stands for what was not measured. Times are UTC.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.query.By, "by", []string{"owner"}, "told apart by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
+	f.StringSliceVar(&o.query.By, "by", []string{"owner"}, "grouped by: "+strings.Join(client.UsageDimensions(), ", ")+"; several with commas")
 	o.span = &choice{value: "whole", words: []string{"whole", "hour", "day", "week", "month"}}
 	f.Var(o.span, "per", "one row for each hour, day, week or month; whole: for all the time together")
 	f.StringVarP(&o.since, "since", "S", "30d", "from this time on: 7d, 365d, 2026-01-01, or RFC 3339")

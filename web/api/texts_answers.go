@@ -227,7 +227,7 @@ func answerTexts() map[string]string {
 		"UsageList.since":                "Begin, a whole hour.",
 		"UsageList.until":                "End, a whole hour.",
 		"UsageList.span":                 "Length of the stretches of time.",
-		"UsageList.by":                   "What rows are told apart by.",
+		"UsageList.by":                   "What rows are grouped by.",
 		"UsageList.rows":                 "One for each stretch of time and group, by time.",
 		"UsageList.total":                "All rows together, and the capacity over all the time.",
 		"UsageList.pending":              "What waits now; null when nothing does.",

@@ -20,12 +20,12 @@ func (s *server) usageRoutes() []route {
 	text, when := schema{"type": "string"}, schema{"type": "string", "examples": []string{"30d", "2026-01-01", "2026-11-21T10:00:00Z"}}
 	return []route{{
 		path: "/api/reckon/v1/usage", summary: "What was used, by whom and when",
-		doc: "History from hourly roll-ups, added up over spans of time and told apart by what `by` names. Times are UTC, whole hours, weeks from Monday. Users see themselves and the others together.",
+		doc: "History from hourly roll-ups, added up over spans of time and grouped by what `by` names. Times are UTC, whole hours, weeks from Monday. Users see themselves and the others together.",
 		params: []param{
 			{name: "since", doc: "Begin; without it 30 days before the end: " + client.TimeForms + ".", schema: when},
 			{name: "until", doc: "End, not included; without it now.", schema: when},
 			{name: "span", doc: "Length of the stretches of time that are added up; hour-of-week adds up the same hours of all weeks, dated in the week from 1970-01-05 on.", schema: enum(client.UsageSpans()...)},
-			{name: "by", doc: "What rows are told apart by; node stands alone or with site.", schema: enum(client.UsageDimensions()...), many: true},
+			{name: "by", doc: "What rows are grouped by; node alone or with site.", schema: enum(client.UsageDimensions()...), many: true},
 			{name: "site", doc: "Of these sites.", schema: text, many: true},
 			{name: "owner", doc: "Of these owners.", schema: text, many: true},
 			{name: "account", doc: "Charged to these accounts.", schema: text, many: true},
@@ -75,7 +75,7 @@ func usageOf(q *query) client.UsageQuery {
 		mixed := slices.ContainsFunc(u.By, func(by string) bool { return by != "node" && by != "site" }) || !slices.Contains(u.By, "node") ||
 			len(u.Owners)+len(u.Accounts)+len(u.Partitions)+len(u.Kinds) > 0 || u.Command != ""
 		if mixed {
-			q.bad("by", "node", "nodes are told apart alone or with site, and are not filtered by anything else; /api/reckon/v1/workloads takes node with any other filter")
+			q.bad("by", "node", "nodes can be grouped alone or with site, and are not filtered by anything else; /api/reckon/v1/workloads takes node with any other filter")
 		}
 	}
 	return u
