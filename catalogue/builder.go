@@ -358,6 +358,9 @@ func (b *Builder) reread(ctx context.Context, list []*account, oldest, to time.T
 		}
 		for _, own := range b.fold.accounts[k] {
 			own.touched = true
+			if err := b.dropNumbered(ctx, own); err != nil {
+				return err
+			}
 			for _, r := range rows {
 				if r.Site == a.Site && own.reported() {
 					if own.wrote(&r) {

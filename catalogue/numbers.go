@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -103,4 +104,22 @@ func (f *fold) rename(found map[key][]startSpan) {
 			delete(found, alias)
 		}
 	}
+}
+
+// dropNumbered notes the rows that were written of a run under its number, long before the scheduler reported it.
+func (b *Builder) dropNumbered(ctx context.Context, a *account) error {
+	if a.Number == "" || a.Scheduler.Start == 0 {
+		return nil
+	}
+	id := string(workload.MakeID(workload.Slurm, a.Number))
+	rows, _, err := b.cat.Workloads(ctx, store.Filter{IDs: []string{id}})
+	if err != nil || id == a.ID {
+		return err
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Site == a.Site && r.Submit.IsZero() && a.Scheduler.covers(r.Start.UnixMilli(), maxClockSkew) {
+			b.fold.gone = append(b.fold.gone, store.Run{Site: r.Site, ID: id, Start: r.Start})
+		}
+	}
+	return nil
 }

@@ -45,6 +45,18 @@ func TestNumbers(t *testing.T) {
 	c.at(4000, "slurm/3_1 completed 18-20-21 1", "slurm/3_2 failed 18-42-43 2", "slurm/3_3 completed 18-64-66 3", "slurm/3 started 18-65-65 ?")
 }
 
+// The scheduler reports the task when the builder has long forgotten what nodes observed.
+func TestNumberReportedLate(t *testing.T) {
+	c := newCluster(t)
+	c.measures(30, "n1", "slurm/4", 20, 21, 1)
+	c.at(31, "slurm/4  ?-20.25-21 1")
+	c.at(3000, "slurm/4  ?-20.25-21 1")
+	c.now = sec(3100)
+	c.numbered(3100, "slurm/3_1", "4")
+	c.says(3100, "slurm/3_1", "completed", 18, 20, 21)
+	c.at(3101, "slurm/3_1 completed 18-20-21 1")
+}
+
 // A number that was given again after a day is of another job.
 func TestNumberOfAnotherDay(t *testing.T) {
 	const day = 24 * 3600
