@@ -49,7 +49,6 @@ type Site struct {
 	views  *query.Views
 	bounds *answer.Bounds
 	jobs   *answer.Jobs
-	scale  *answer.Scale
 	live   *catalogue.Builder // of a site that advances
 }
 
@@ -171,7 +170,6 @@ func (s *Site) build() {
 	s.views = query.New(s.Series, query.Options{})
 	s.bounds = &answer.Bounds{Rollups: s.Catalogue, Views: s.views, Ledger: &s.Inconsistent, Clock: clock}
 	s.jobs = &answer.Jobs{Catalogue: s.Catalogue, Steps: s.Catalogue, Views: s.views, Bounds: s.bounds}
-	s.scale = &answer.Scale{Catalogue: s.Catalogue, Views: s.views, Bounds: s.bounds}
 }
 
 func must(tb testing.TB, err error) {
@@ -224,14 +222,6 @@ func (s *Site) Detail(w client.Workload) client.WorkloadDetail {
 	d, err := s.jobs.Workload(s.viewer(), w, client.Range{})
 	must(s.tb, err)
 	return d
-}
-
-// Scale is what is answered about how a job scales.
-func (s *Site) Scale(name string) client.Scale {
-	s.tb.Helper()
-	out, err := s.scale.Scale(s.tb.Context(), s.Job(name).Workload)
-	must(s.tb, err)
-	return out
 }
 
 // Usage is what is answered about history.
