@@ -85,6 +85,8 @@ func (m *machine) instinctTable() {
 		4: uint16(71), 6: uint16(63), 10: uint16(500), 12: uint16(90), 14: uint16(10),
 		24: uint64(1e12) + uint64(m.step)*500*65536, 40: math.MaxUint32 - 1500 + m.step*1000,
 		44: uint32(0), 48: m.step * 500, 52: m.step * 0, 56: m.step, 60: uint32(7),
+		112: uint64(m.step), 136: uint64(1e9), 144: uint64(5e9) + uint64(m.step)*1000, 152: ^uint64(0), 160: ^uint64(0),
+		200: uint64(m.step) * 2000, 208: uint64(m.step) * 500, 216: ^uint64(0), 224: ^uint64(0),
 		76: math.MaxUint32 - 90000 + m.step*60000, 80: m.step * 25000,
 		296: uint16(2100), 336: uint16(1300)}))
 }
@@ -182,6 +184,12 @@ func TestFigures(t *testing.T) {
 	want(t, got, "gpu_throttled_seconds_total|"+mi+"|thermal", 0)
 	want(t, got, "gpu_throttled_seconds_total|"+mi+"|regulator_thermal", 0.004)
 	want(t, got, "gpu_clock_hertz|"+mi+"|graphics", 2.1e9)
+	want(t, got, "gpu_link_bytes_total|"+mi+"|xgmi|received", 4*1000*1024)
+	want(t, got, "gpu_link_bytes_total|"+mi+"|xgmi|sent", 4*2500*1024)
+	want(t, got, "gpu_pcie_replays_total|"+mi, 4)
+	if _, ok := got["gpu_link_bytes_total|"+rx+"|xgmi|sent"]; ok {
+		t.Error("a GPU without XGMI has traffic over it")
+	}
 	want(t, got, "gpu_temperature_celsius|"+mi+"|hotspot", 71)
 	want(t, got, "gpu_power_limit_watts|"+mi, 750)
 	want(t, got, "gpu_ecc_errors_total|"+mi+"|corrected", 4)

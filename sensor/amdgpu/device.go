@@ -51,6 +51,9 @@ type device struct {
 	hasJoules, hasWatts, counter    bool
 	odometer                        sensor.Odometer
 	integral                        sensor.Integral
+	links                           [len(linkFigures)]sensor.Odometer
+	link                            [len(linkFigures)]float64
+	hasLink                         [len(linkFigures)]bool
 	throttled                       [len(residencies)]float64 // seconds
 	hasThrottled                    [len(residencies)]bool
 }
@@ -173,6 +176,7 @@ func (d *device) read(now time.Time, known []layout) error {
 	d.readBusy()
 	d.readEnergy(now)
 	d.readThrottle()
+	d.readLinks()
 	if b, err := d.errors.Text(); err == nil {
 		d.failed, d.corrected, d.hasErrors = parseErrors(b)
 	}
@@ -189,7 +193,7 @@ func (d *device) sleep(now time.Time) {
 	d.lost = false
 	d.gpu.Have = sensor.GPUBusy
 	d.integral.Add(now, 0)
-	d.hasTable = false
+	d.hasTable, d.hasLink = false, [len(linkFigures)]bool{}
 	for i := range d.shown {
 		d.shown[i].has = false
 	}
@@ -301,6 +305,25 @@ func (d *device) readThrottle() {
 	}
 }
 
+// linkFigures are the counters of buses in the table, and the unit they count in.
+var linkFigures = [...]struct {
+	what   figure
+	figure sensor.GPUFigure
+	scale  float64
+}{
+	{linkRead, sensor.GPUXGMIReceived, 1024}, // what it read came over the link
+	{linkWritten, sensor.GPUXGMISent, 1024},
+	{pcieReplays, sensor.GPUReplays, 1},
+}
+
+func (d *device) readLinks() {
+	for i, f := range linkFigures {
+		if d.hasLink[i] = d.hasTable && d.table.has[f.what]; d.hasLink[i] {
+			d.link[i] = d.links[i].Add(float64(d.table.value[f.what]) * f.scale)
+		}
+	}
+}
+
 // export appends the series of the device.
 func (d *device) export(b *metric.Batch) {
 	d.series.AddUsed(b, &d.gpu, d.busy)
@@ -315,6 +338,11 @@ func (d *device) export(b *metric.Batch) {
 	}
 	if d.hasWatts {
 		d.series.Add(b, sensor.GPUPowerWatts, d.watts)
+	}
+	for i, f := range linkFigures {
+		if d.hasLink[i] {
+			d.series.Add(b, f.figure, d.link[i])
+		}
 	}
 	for i := range residencies {
 		if d.hasThrottled[i] {

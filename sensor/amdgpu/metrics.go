@@ -27,8 +27,15 @@ const (
 	throttleBits  // see the throttle* masks
 	memoryClock   // megahertz
 	graphicsClock // megahertz
+	pcieReplays   // packets that were sent again, since the driver was loaded
+	linkRead      // kilobytes over all XGMI links
+	linkWritten
 	figures
 )
+
+// links is the width of a field that has a counter of 8 bytes for each XGMI link (NUM_XGMI_LINKS).
+// It is read as their sum.
+const links = 8 * 8
 
 // at is where a field stands: its offset, and its width in bytes.
 type at struct {
@@ -62,13 +69,13 @@ func layouts() []layout {
 		{1, 2, 104, dgpu()},
 		{1, 3, 120, dgpu(at{throttleBits, 112, 8})},
 		{1, 4, 288, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
-			{mediaActivity, 16, 2}, {energyUnits, 24, 8}, {graphicsClock, 240, 2}, {memoryClock, 280, 2}}},
+			{mediaActivity, 16, 2}, {energyUnits, 24, 8}, {graphicsClock, 240, 2}, {memoryClock, 280, 2}, {pcieReplays, 88, 8}, {linkRead, 104, links}, {linkWritten, 168, links}}},
 		{1, 5, 360, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
-			{mediaActivity, 16, 2}, {energyUnits, 88, 8}, {graphicsClock, 312, 2}, {memoryClock, 352, 2}}},
+			{mediaActivity, 16, 2}, {energyUnits, 88, 8}, {graphicsClock, 312, 2}, {memoryClock, 352, 2}, {pcieReplays, 152, 8}, {linkRead, 176, links}, {linkWritten, 240, links}}},
 		{1, 6, 308, []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
 			{energyUnits, 16, 8}, {accumulations, 32, 4}, {prochotResidency, 36, 4}, {powerResidency, 40, 4}, {thermalResidency, 44, 4},
 			{regulatorResidency, 48, 4}, {memoryThermalResidency, 52, 4}, {gfxAccumulated, 68, 4}, {memoryAccumulated, 72, 4},
-			{graphicsClock, 264, 2}, {memoryClock, 304, 2}}},
+			{graphicsClock, 264, 2}, {memoryClock, 304, 2}, {pcieReplays, 104, 8}, {linkRead, 128, links}, {linkWritten, 192, links}}},
 		{1, 7, 340, accelerator()},
 		{1, 8, 340, accelerator()},
 		{2, 0, 4, nil},
@@ -85,7 +92,7 @@ func accelerator() []at {
 	return []at{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14, 2},
 		{energyUnits, 24, 8}, {accumulations, 40, 4}, {prochotResidency, 44, 4}, {powerResidency, 48, 4}, {thermalResidency, 52, 4},
 		{regulatorResidency, 56, 4}, {memoryThermalResidency, 60, 4}, {gfxAccumulated, 76, 4}, {memoryAccumulated, 80, 4},
-		{graphicsClock, 296, 2}, {memoryClock, 336, 2}}
+		{graphicsClock, 296, 2}, {memoryClock, 336, 2}, {pcieReplays, 112, 8}, {linkRead, 136, links}, {linkWritten, 200, links}}
 }
 
 // Bits of the throttle status that does not depend on the chip (SMU_THROTTLER_* in
@@ -127,6 +134,10 @@ func (t *table) parse(b []byte, known []layout) error {
 }
 
 func (t *table) take(f at, b []byte) {
+	if f.by == links {
+		t.sum(f, b[f.offset:])
+		return
+	}
 	var v, blank uint64
 	switch b = b[f.offset:]; f.by {
 	case 2:
@@ -137,4 +148,13 @@ func (t *table) take(f at, b []byte) {
 		v, blank = binary.LittleEndian.Uint64(b), ^uint64(0)
 	}
 	t.value[f.what], t.has[f.what] = v, v != blank
+}
+
+// sum adds up the links that the chip has; the others are blank.
+func (t *table) sum(f at, b []byte) {
+	for i := range links / 8 {
+		if v := binary.LittleEndian.Uint64(b[8*i:]); v != ^uint64(0) {
+			t.value[f.what], t.has[f.what] = t.value[f.what]+v, true
+		}
+	}
 }
