@@ -196,11 +196,12 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 	return conf, shown, file, nil
 }
 
-// remake makes the tables again after somebody dropped them.
+// remake makes the tables again after somebody dropped some of them. Those that are no view of the series stay (forecasts, graph_*,
+// metric_*): their migrations make only what is not there.
 func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // what was prepared is of the old tables
 	defer c.db.SetMaxIdleConns(2)
-	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps, forecasts`); err != nil {
+	if _, err := c.db.ExecContext(ctx, `DROP TABLE IF EXISTS migrations, workloads, workload_nodes, workload_counts, workload_names, state, findings, use_groups, uses, node_uses, figure_columns, steps`); err != nil {
 		return err
 	}
 	return errors.Join(c.migrate(ctx), c.addColumns(ctx))

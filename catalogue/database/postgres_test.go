@@ -37,6 +37,7 @@ func TestPostgres(t *testing.T) {
 		})
 	})
 	t.Run("Wiped", func(t *testing.T) { wiped(t, openURL(t, fresh(t))) })
+	t.Run("PartlyWiped", func(t *testing.T) { partlyWiped(t, openURL(t, fresh(t))) })
 	t.Run("Copy", func(t *testing.T) { copied(t, openURL(t, fresh(t))) })
 	t.Run("Columns", func(t *testing.T) {
 		address := fresh(t)
@@ -100,6 +101,37 @@ func wiped(t *testing.T, c *Catalogue) {
 	}
 	if w, err := c.Watermark(t.Context()); !w.IsZero() || err != nil {
 		t.Errorf("watermark of a wiped database: %s %v", w, err)
+	}
+}
+
+// partlyWiped: somebody dropped one table of the catalogue. It is made again, and what can not be built again from the series stays.
+func partlyWiped(t *testing.T, c *Catalogue) {
+	exec := func(text string) {
+		t.Helper()
+		if _, err := c.db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(1)}); err != nil {
+		t.Fatal(err)
+	}
+	exec(`INSERT INTO graph_terms (hash, term) VALUES (1, '<urn:a>')`)
+	exec(`UPDATE graph_state SET changed = 7`)
+	exec(`INSERT INTO forecasts (subject, site, name, figure, made_ms, owner, step_ms, length, steps, models, flags) VALUES ('node', '', 'n1', 'cores', 1, '', 1, 0, '', '', '')`)
+	for _, table := range []string{"workloads CASCADE", "graph_quads"} {
+		exec("DROP TABLE " + table)
+		_, readErr := c.db.ExecContext(t.Context(), "SELECT 1 FROM "+strings.TrimSuffix(table, " CASCADE"))
+		if err := c.explain(t.Context(), readErr); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "made anew") {
+			t.Errorf("without %s: %v", table, err)
+		}
+		if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(2)}); err != nil {
+			t.Errorf("the next write: %v", err)
+		}
+	}
+	var terms, changed, forecasts, quads int
+	err := c.db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM graph_terms), (SELECT max(changed) FROM graph_state), (SELECT count(*) FROM forecasts), (SELECT count(*) FROM graph_quads)`).Scan(&terms, &changed, &forecasts, &quads)
+	if err != nil || terms != 1 || changed != 7 || forecasts != 1 || quads != 0 {
+		t.Errorf("%d terms, %d changes, %d forecasts, %d statements, %v; want 1, 7, 1, 0", terms, changed, forecasts, quads, err)
 	}
 }
 

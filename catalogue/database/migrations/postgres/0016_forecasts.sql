@@ -1,6 +1,6 @@
 -- What was expected. Not a view of the series: it says what was known then, and dropping the catalogue leaves it.
 -- Times are milliseconds since the Unix epoch. steps holds point, low and high of each step, 32-bit floats, little endian.
-CREATE TABLE forecasts (
+CREATE TABLE IF NOT EXISTS forecasts (
 	subject TEXT NOT NULL,
 	site TEXT NOT NULL,
 	name TEXT NOT NULL,
@@ -23,4 +23,4 @@ CREATE TABLE forecasts (
 	PRIMARY KEY (subject, site, name, figure, made_ms)
 );
 -- Those of one time, and what is to be judged or forgotten.
-CREATE INDEX forecasts_made ON forecasts (made_ms);
+CREATE INDEX IF NOT EXISTS forecasts_made ON forecasts (made_ms);
