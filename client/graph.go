@@ -83,9 +83,13 @@ func (c *Client) SPARQLText(ctx context.Context, query, media string) ([]byte, e
 	return c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
 }
 
-// Subgraph returns the document of a subgraph in a media type.
-func (c *Client) Subgraph(ctx context.Context, id, media string) ([]byte, error) {
-	return c.graph(ctx, http.MethodGet, "/subgraph/"+url.PathEscape(id), "", media, nil, "")
+// Subgraph returns the document of a subgraph in a media type; with values, the series in it have their latest values.
+func (c *Client) Subgraph(ctx context.Context, id, media string, values bool) ([]byte, error) {
+	path := "/subgraph/" + url.PathEscape(id)
+	if values {
+		path += "?values=latest"
+	}
+	return c.graph(ctx, http.MethodGet, path, "", media, nil, "")
 }
 
 // PutSubgraph replaces a subgraph by a document, or adds to it. ifVersion is the version that has to be there; empty for any.

@@ -63,6 +63,13 @@ type Batch interface {
 	PutAll(ctx context.Context, list []Change) (changed int, err error)
 }
 
+// Latest gives latest values of the series that subgraphs refer to. Values are made when they are asked for and never stored.
+type Latest interface {
+	// Latest returns statements about the series that the statements of a subgraph refer to, none about one without a value; with only
+	// set, about that one. Whose series may be read is decided by the viewer in ctx.
+	Latest(ctx context.Context, quads []Quad, only Term) ([]Quad, error)
+}
+
 // AnyVersion puts no condition on what is there.
 const AnyVersion = -1
 

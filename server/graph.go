@@ -16,6 +16,7 @@ import (
 	"reckon/query"
 	"reckon/store"
 	"reckon/web/graphapi"
+	"reckon/web/promapi"
 )
 
 // Graph says how the knowledge graph is kept and fed.
@@ -45,6 +46,8 @@ type knowledge struct {
 	due   chan struct{}
 	// snapshots are nil unless clients of GLACIATION ask.
 	snapshots *snapshots
+	latest    latestValues
+	stamps    *stamps // nil unless they ask a remote store
 }
 
 // changed says that the catalogue has news.
@@ -70,7 +73,7 @@ func (s *Server) openGraph(ctx context.Context) error {
 	k := &knowledge{due: make(chan struct{}, 1)}
 	o := embedded.Options{
 		DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: explainGraph(shared),
-		State: filepath.Join(s.config.Data, graphState),
+		State: filepath.Join(s.config.Data, graphState), Latest: &k.latest,
 	}
 	if c.Compatible {
 		k.snapshots = &snapshots{}
@@ -128,9 +131,13 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	if s.graph.snapshots != nil {
 		*s.graph.snapshots = snapshots{catalogue: s.catalogue, nodes: views, engine: s.engine, series: s.series, now: time.Now}
 	}
-	o := graphapi.Options{Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: site, Compatible: s.config.Graph.Compatible, Logger: s.log}
+	s.graph.latest = latestValues{engine: s.engine.Within(5_000_000, 10*time.Second), series: promapi.Restricted(s.series), url: s.graphURL, now: time.Now}
+	o := graphapi.Options{Latest: &s.graph.latest, Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: site, Compatible: s.config.Graph.Compatible, Logger: s.log}
 	if s.graph.away != nil {
 		o.Forwarder = s.graph.away
+		if s.graph.snapshots != nil {
+			s.graph.stamps = &stamps{to: s.graph.away, from: s.graph.snapshots}
+		}
 	} else {
 		o.Querier, o.Updater = s.graph.store, s.graph.store
 	}
@@ -143,9 +150,10 @@ func (s *Server) runGraph(ctx context.Context) error {
 	defer minutes.Stop()
 	hours := time.NewTicker(time.Hour)
 	defer hours.Stop()
-	var behind behind
+	var behind, unstamped behind
 	for {
-		_, err := s.graph.feed.Update(ctx)
+		changed, err := s.graph.feed.Update(ctx)
+		s.graph.stamps.note(changed)
 		if ctx.Err() == nil && behind.note(err, time.Now()) {
 			s.log.Error("the knowledge graph could not be brought up to date", "err", err)
 		}
@@ -155,7 +163,10 @@ func (s *Server) runGraph(ctx context.Context) error {
 		case <-s.graph.due:
 		case <-minutes.C:
 			if _, err := embedded.DropTimestamps(ctx, s.graph.subgraphs(), time.Now().Add(-timestampsKept)); err != nil && ctx.Err() == nil {
-				s.log.Warn("old graphs of clients could not be dropped", "err", err)
+				s.log.Warn("old timestamp: graphs could not be dropped", "err", err)
+			}
+			if err := s.graph.stamps.write(ctx, time.Now()); ctx.Err() == nil && unstamped.note(err, time.Now()) {
+				s.log.Error("the graph of this minute could not be written", "err", err)
 			}
 		case <-hours.C:
 			if err := s.graph.store.Compact(ctx); err != nil && ctx.Err() == nil {

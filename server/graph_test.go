@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -52,11 +53,27 @@ GRAPH ?graphURI { ?pod <glc:hasDescription> "Pod" . ?pod <glc:consumes> ?node . 
 	if !strings.Contains(text, "https://kubernetes.local/#alice.4711") || !strings.Contains(text, "https://kubernetes.local/#n1") {
 		t.Error(text)
 	}
+	latest := regexp.MustCompile(`"value":"3\.3[0-9]*E-1"`) // 100 s of CPU time in the last 5 min
+	text = ask("/sparql", `PREFIX rk: <urn:reckon:ns#> SELECT ?v { ?w rk:workload "slurm/4711" ; rk:telemetry/rk:hasMetrics/rk:series ?s GRAPH <urn:reckon:latest> { ?s rk:latestValue ?v } }`)
+	if len(latest.FindAllString(text, -1)) != 1 || strings.Count(text, `"value"`) != 1 {
+		t.Errorf("latest values of the one series that there is: %s", text)
+	}
+	if text := ask("/sparql", `ASK { ?s <urn:reckon:ns#latestValue> ?v }`); !strings.Contains(text, "false") {
+		t.Error("a value is stored")
+	}
+	id := regexp.MustCompile(`"(urn:reckon:workload/[^"]*4711[^"]*)"`).FindStringSubmatch(body(get(t, s, "/subgraphs_versions")))[1]
+	for query, n := range map[string]int{"": 0, "?values=latest": 1} {
+		if text := body(get(t, s, "/subgraph/"+url.PathEscape(id)+query)); strings.Count(text, "rk:latestValue") != n || strings.Count(text, "rk:latestTime") != n {
+			t.Errorf("%q: %s", query, text)
+		}
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
+
+func body(_ int, text string) string { return text }
 
 // pushJob sends what an agent would of a job that began two minutes ago.
 func pushJob(t *testing.T, address string) {

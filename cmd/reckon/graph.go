@@ -68,16 +68,20 @@ var mediaTypes = map[string]string{"turtle": "text/turtle", "jsonld": "applicati
 
 func newGraphGet(g *globals) *cobra.Command {
 	var format *choice
+	var values bool
 	cmd := &cobra.Command{
 		Use: "get ID", Short: "Print a subgraph", Args: cobra.ExactArgs(1),
+		Long: `get prints the statements of a subgraph. They refer to series and hold no measurement;
+with --values each series has its latest value beside it, and when that was.`,
 		Example: `  reckon graph get urn:reckon:site/default
-  reckon graph get urn:reckon:site/default --format jsonld`,
+  reckon graph get urn:reckon:site/default --format jsonld
+  reckon graph get urn:reckon:site/default --values`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := g.client()
 			if err != nil {
 				return err
 			}
-			doc, err := c.Subgraph(cmd.Context(), args[0], mediaTypes[format.value])
+			doc, err := c.Subgraph(cmd.Context(), args[0], mediaTypes[format.value], values)
 			if err != nil {
 				return err
 			}
@@ -86,6 +90,7 @@ func newGraphGet(g *globals) *cobra.Command {
 		},
 	}
 	format = addFormat(cmd, "turtle", "jsonld", "ntriples")
+	cmd.Flags().BoolVar(&values, "values", false, "add the latest value of each series")
 	return cmd
 }
 

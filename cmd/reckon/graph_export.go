@@ -54,7 +54,7 @@ func allSubgraphs(ctx context.Context, c *client.Client) (out []graph.Quad, err 
 		return nil, err
 	}
 	for _, s := range list {
-		doc, err := c.Subgraph(ctx, s.ID, mediaTypes["ntriples"])
+		doc, err := c.Subgraph(ctx, s.ID, mediaTypes["ntriples"], false)
 		var refused *client.APIError
 		if errors.As(err, &refused) && refused.Status == 404 {
 			continue // it was deleted since

@@ -44,8 +44,8 @@ func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, vi
 		}
 	}
 	var data sparql.Dataset = v
-	if s.o.Snapshots != nil {
-		if data, err = s.withSnapshots(ctx, v, visible); err != nil {
+	if s.o.Snapshots != nil || s.o.Latest != nil {
+		if data, err = s.withMade(ctx, v, visible); err != nil {
 			return nil, err
 		}
 	}

@@ -19,23 +19,27 @@ type Snapshots interface {
 // firstOwn begins the ids of terms that only snapshots have; below are those of the database, above those of the query.
 const firstOwn = sparql.ID(1) << 30
 
-// overlay is a view with snapshots, each made when a pattern is matched in it.
+// overlay is a view with graphs that are made when a pattern is matched in them: snapshots, and the latest values.
 type overlay struct {
 	*view
 	visible func(graph.Info) bool
+	latest  latestValues
 	times   map[sparql.ID]int64 // graph
 	made    map[sparql.ID]*sparql.Index
 	ids     map[graph.Term]sparql.ID
 	terms   []graph.Term
 }
 
-// withSnapshots adds the graphs of snapshots; one that is stored under the same name goes before.
-func (s *Store) withSnapshots(ctx context.Context, v *view, visible func(graph.Info) bool) (sparql.Dataset, error) {
-	times, err := s.o.Snapshots.Times(ctx)
-	if err != nil || len(times) == 0 {
-		return v, err
-	}
+// withMade adds the graphs that are made; one that is stored under the same name goes before.
+func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) bool) (sparql.Dataset, error) {
 	o := &overlay{view: v, visible: visible, times: map[sparql.ID]int64{}, made: map[sparql.ID]*sparql.Index{}, ids: map[graph.Term]sparql.ID{}}
+	if err := o.nameLatest(ctx); err != nil || s.o.Snapshots == nil {
+		return o, err
+	}
+	times, err := s.o.Snapshots.Times(ctx)
+	if err != nil {
+		return nil, err
+	}
 	names := make([]graph.Term, len(times))
 	for i, ms := range times {
 		names[i] = graph.Node(timestampPrefix + strconv.FormatInt(ms, 10))
@@ -108,6 +112,9 @@ func (o *overlay) Graphs(ctx context.Context) ([]sparql.ID, error) {
 
 // Match implements sparql.Dataset. Snapshots are matched by their names alone: the union of all graphs has none of them.
 func (o *overlay) Match(ctx context.Context, p sparql.Pattern, yield func(sparql.Quad) bool) error {
+	if p.G != 0 && p.G == o.latest.graph {
+		return o.matchLatest(ctx, p, yield)
+	}
 	ms, ok := o.times[p.G]
 	if !ok {
 		return o.view.Match(ctx, p, yield)
@@ -128,6 +135,19 @@ func (o *overlay) snapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.
 	if err != nil {
 		return nil, err
 	}
+	list, err := o.numbered(ctx, quads, g)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.made) >= 16 { // a query goes over graphs one after another
+		clear(o.made)
+	}
+	o.made[g] = sparql.NewIndex(list)
+	return o.made[g], nil
+}
+
+// numbered are the statements of a graph by the ids of their terms.
+func (o *overlay) numbered(ctx context.Context, quads []graph.Quad, g sparql.ID) ([]sparql.Quad, error) {
 	terms := make([]graph.Term, 0, 3*len(quads))
 	for _, q := range quads {
 		terms = append(terms, q.S, q.P, q.O)
@@ -140,11 +160,7 @@ func (o *overlay) snapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.
 	for i := range quads {
 		list[i] = sparql.Quad{S: ids[3*i], P: ids[3*i+1], O: ids[3*i+2], G: g}
 	}
-	if len(o.made) >= 16 { // a query goes over graphs one after another
-		clear(o.made)
-	}
-	o.made[g] = sparql.NewIndex(list)
-	return o.made[g], nil
+	return list, nil
 }
 
 // Estimate implements sparql.Dataset.
@@ -152,7 +168,7 @@ func (o *overlay) Estimate(p sparql.Pattern) int {
 	if x := o.made[p.G]; x != nil {
 		return x.Count(p)
 	}
-	if _, ok := o.times[p.G]; ok {
+	if _, ok := o.times[p.G]; ok || p.G != 0 && p.G == o.latest.graph {
 		return estimateUnmade(p)
 	}
 	return o.view.Estimate(p)

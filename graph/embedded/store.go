@@ -33,6 +33,8 @@ type Options struct {
 	Now      func() time.Time
 	// Snapshots are graphs that are made when a query asks for them; may be nil.
 	Snapshots Snapshots
+	// Latest gives the statements of the graph own.LatestGraph, which a query may name; nil: there is none.
+	Latest graph.Latest
 }
 
 // Store keeps the graph.

@@ -27,6 +27,11 @@ type Dataset interface {
 	Estimate(p Pattern) int
 }
 
+// Unlisted is a data set with graphs that only a query that names them finds.
+type Unlisted interface {
+	Unlisted(g ID) bool
+}
+
 // Pattern is a quad in which 0 stands for anything.
 type Pattern struct{ S, P, O, G ID }
 

@@ -461,7 +461,7 @@ func (n *graphNode) eval(e *eval, seeds *table) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(e.graphs, id) {
+	if u, ok := e.data.(Unlisted); !slices.Contains(e.graphs, id) && !(ok && u.Unlisted(id)) {
 		return newTable(e.width), nil
 	}
 	e.graph = id

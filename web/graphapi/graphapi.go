@@ -47,8 +47,9 @@ type Options struct {
 	Querier   Querier
 	Updater   Updater
 	Forwarder Forwarder
-	Watcher   Watcher // nil: there is no stream
-	Origin    string  // of what is written here without saying where it is from
+	Watcher   Watcher      // nil: there is no stream
+	Latest    graph.Latest // nil: there are no latest values
+	Origin    string       // of what is written here without saying where it is from
 	// Compatible adds /api/v0/graph of the metadata service of GLACIATION.
 	Compatible bool
 	// Limits bound queries; the zero value has the defaults of package sparql.
@@ -83,7 +84,7 @@ type route struct {
 
 func (s *server) routes() []route {
 	list := []route{
-		{"GET", "/subgraph/{id}", "One subgraph; the id is one percent-encoded segment. The ETag is its version.", access.Public, true, s.get},
+		{"GET", "/subgraph/{id}", "One subgraph; the id is one percent-encoded segment. The ETag is its version. With values=latest the series have their latest values.", access.Public, true, s.get},
 		{"PUT", "/subgraph/{id}", "Replace a subgraph. If-Match or If-None-Match: * hold it to a version.", access.Admin, true, s.put},
 		{"POST", "/subgraph/{id}", "Add statements to a subgraph.", access.Admin, true, s.put},
 		{"DELETE", "/subgraph/{id}", "Delete a subgraph.", access.Admin, true, s.remove},

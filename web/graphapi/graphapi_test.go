@@ -39,7 +39,7 @@ func newAPI(t *testing.T) *api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, _ := graphapi.New(graphapi.Options{Store: s, Querier: s, Updater: s, Watcher: s, Origin: "edge1", Compatible: true,
+	h, _ := graphapi.New(graphapi.Options{Store: s, Querier: s, Updater: s, Watcher: s, Latest: latest{}, Origin: "edge1", Compatible: true,
 		Now: func() time.Time { return time.UnixMilli(1_800_000_000_000) }})
 	return &api{t, h, s, access.Viewer{Role: access.Admin, Name: "root"}}
 }
@@ -108,6 +108,34 @@ func TestSubgraph(t *testing.T) {
 	a.want(a.do("GET", at+"/metrics", ""), 404)
 	a.want(a.do("DELETE", at, ""), 404)
 	a.want(a.do("GET", "/subgraph/a/b/c", ""), 404, "%2F")
+}
+
+// latest gives every series the value 7.
+type latest struct{}
+
+func (latest) Latest(_ context.Context, quads []graph.Quad, only graph.Term) (out []graph.Quad, err error) {
+	for _, s := range own.SeriesOf(quads, only) {
+		out = append(out, own.Latest(s, 7, time.Unix(0, 0))...)
+	}
+	return out, nil
+}
+
+func TestLatest(t *testing.T) {
+	a := newAPI(t)
+	a.want(a.do("PUT", "/subgraph/x:g", `<x:d> <urn:reckon:ns#series> <x:s> . <x:s> <urn:reckon:ns#query> "up" .`, "Content-Type: text/turtle"), 200)
+	text := a.want(a.do("GET", "/subgraph/x:g?values=latest", "", "Accept: text/turtle"), 200, "rk:latestValue 7", "rk:latestTime", `rk:query "up"`)
+	if plain := a.want(a.do("GET", "/subgraph/x:g", "", "Accept: text/turtle"), 200); strings.Contains(plain, "latest") || plain == text {
+		t.Error("a value that nobody asked for:", plain)
+	}
+	w := a.do("GET", "/subgraph/x:g?values=latest", "", `If-None-Match: *`)
+	if w.Code != 200 || w.Header().Get("ETag") != "" || w.Header().Get("Cache-Control") != "no-store" {
+		t.Error("the version says nothing of values:", w.Code, w.Header())
+	}
+	a.want(a.do("GET", "/subgraph/x:g?values=all", ""), 400, "latest")
+	a.want(a.do("GET", "/subgraph/x:none?values=latest", ""), 404)
+	h, _ := graphapi.New(graphapi.Options{Store: a.store})
+	a.h = h
+	a.want(a.do("GET", "/subgraph/x:g?values=latest", ""), 501, "no series")
 }
 
 func TestGraphStoreProtocol(t *testing.T) {

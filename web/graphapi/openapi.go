@@ -19,6 +19,9 @@ func describe(routes []route) []byte {
 		var params []map[string]any
 		if strings.Contains(r.path, "{id}") {
 			params = append(params, parameter("path", "id", true))
+			if r.method == "GET" && strings.HasSuffix(r.path, "{id}") {
+				params = append(params, parameter("query", "values", false))
+			}
 		}
 		switch {
 		case r.path == "/graphstore":

@@ -56,12 +56,21 @@ func (s *server) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	values, err := s.latest(r, quads)
+	if err != nil {
+		return err
+	}
 	h := w.Header()
-	h.Set("ETag", etag(info.Version))
-	h.Set("Last-Modified", info.Time.Format(http.TimeFormat))
 	h.Set("Reckon-Origin", info.Origin)
 	h.Set("Vary", "Accept")
-	if matches(r.Header.Get("If-None-Match"), info.Version) {
+	if r.URL.Query().Has("values") {
+		h.Set("Cache-Control", "no-store")
+		quads = append(quads, values...)
+	} else {
+		h.Set("ETag", etag(info.Version))
+		h.Set("Last-Modified", info.Time.Format(http.TimeFormat))
+	}
+	if !r.URL.Query().Has("values") && matches(r.Header.Get("If-None-Match"), info.Version) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -72,6 +81,19 @@ func (s *server) get(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Type", f.media)
 	_, err = w.Write(b.Bytes())
 	return ignore(err)
+}
+
+// latest are the latest values of the series of a subgraph, where the request asks for them.
+func (s *server) latest(r *http.Request, quads []graph.Quad) ([]graph.Quad, error) {
+	switch asked := r.URL.Query().Get("values"); {
+	case !r.URL.Query().Has("values"):
+		return nil, nil
+	case asked != "latest":
+		return nil, problem(http.StatusBadRequest, "", "the parameter values is latest, not %q", asked)
+	case s.Latest == nil:
+		return nil, problem(http.StatusNotImplemented, "ask the queries of the series", "this server has no series")
+	}
+	return s.Latest.Latest(r.Context(), quads, graph.Term{})
 }
 
 // matches reports whether a list of tags has a version; * has any.

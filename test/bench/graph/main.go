@@ -33,14 +33,15 @@ func main() {
 	export := flag.String("export", "", "also write the data of the workloads query here, as N-Quads")
 	rate := flag.Int("rate", 200, "changes a second of the workloads that are stored")
 	length := flag.Duration("for", 0, "for how long workloads change; 0 leaves this out")
+	bursts := flag.Int("burst", 0, "workloads that begin, and then change thrice, at once; 0 leaves this out")
 	flag.Parse()
-	if err := run(*statements, *nodes, *pods, *export, *rate, *length); err != nil {
+	if err := run(*statements, *nodes, *pods, *export, *rate, *length, *bursts); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(statements, nodes, pods int, export string, rate int, length time.Duration) error {
+func run(statements, nodes, pods int, export string, rate int, length time.Duration, bursts int) error {
 	dir, err := os.MkdirTemp("", "reckon-graph-")
 	if err != nil {
 		return err
@@ -67,6 +68,11 @@ func run(statements, nodes, pods int, export string, rate int, length time.Durat
 	}
 	if length > 0 {
 		if err := change(ctx, s, rate, length); err != nil {
+			return err
+		}
+	}
+	if bursts > 0 {
+		if err := burst(ctx, s, file, bursts); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,58 @@
+package own
+
+import (
+	"math"
+	"time"
+
+	"reckon/graph"
+)
+
+// LatestGraph names the graph in which a query finds the latest values of series. It is made for the query and never stored.
+const LatestGraph = "urn:reckon:latest"
+
+// Series is a time series that a subgraph refers to.
+type Series struct {
+	IRI         graph.Term
+	Name, Query string
+	Source      string    // URL of what answers the query; empty where the subgraph does not say
+	End         time.Time // of what it is about; zero while that lasts
+}
+
+// SeriesOf lists the series that the statements of a subgraph refer to, in the order of the statements; with only set, that one.
+func SeriesOf(quads []graph.Quad, only graph.Term) []Series {
+	objects := map[[2]graph.Term]graph.Term{}
+	var end time.Time
+	for _, q := range quads {
+		objects[[2]graph.Term{q.S, q.P}] = q.O
+		if q.P.Value == Namespace+"endTime" {
+			if t, err := time.Parse(time.RFC3339, q.O.Value); err == nil {
+				end = t
+			}
+		}
+	}
+	of := func(s graph.Term, property string) graph.Term {
+		return objects[[2]graph.Term{s, graph.Node(Namespace + property)}]
+	}
+	var out []Series
+	for _, q := range quads {
+		if q.P.Value != Namespace+"series" || !only.IsZero() && q.O != only {
+			continue
+		}
+		s := Series{IRI: q.O, Name: of(q.O, "metricName").Value, Query: of(q.O, "query").Value, Source: of(of(q.S, "source"), "url").Value, End: end}
+		if s.Query != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Latest are the statements of the value of a series at a time; none of one that is no number.
+func Latest(s Series, value float64, at time.Time) []graph.Quad {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return nil
+	}
+	w := &writer{}
+	w.say(s.IRI, "latestValue", graph.Number(value))
+	w.say(s.IRI, "latestTime", graph.DateTime(at))
+	return w.quads
+}

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"reckon/graph"
+)
+
+// stamps writes graphs named timestamp:MS into a remote store, which can not have them made when a query asks. There is one for each
+// minute in which the graph changed, and one before the last of them is dropped, so that clients always find one. It is not safe for
+// concurrent use.
+type stamps struct {
+	to      graph.Store
+	from    *snapshots
+	changed bool
+	last    time.Time
+}
+
+// stampOrigin is who wrote them. They hold the work of everybody, so only administrators read them.
+const stampOrigin = "reckon/timestamps"
+
+// write writes the graph of now, if something changed since the last one.
+func (s *stamps) write(ctx context.Context, now time.Time) error {
+	if s == nil || !s.changed && now.Sub(s.last) < timestampsKept-2*time.Minute {
+		return nil
+	}
+	ms := now.Truncate(time.Minute).UnixMilli()
+	quads, err := s.from.At(ctx, ms, nil)
+	if err != nil {
+		return fmt.Errorf("describe how things are: %w", err)
+	}
+	id := "timestamp:" + strconv.FormatInt(ms, 10)
+	if _, _, err := s.to.Put(ctx, id, graph.Put{Quads: quads, Origin: stampOrigin, Time: now, IfVersion: graph.AnyVersion}); err != nil {
+		return fmt.Errorf("write the graph %s: %w", id, err)
+	}
+	s.changed, s.last = false, now
+	return nil
+}
+
+// note says that so many subgraphs changed.
+func (s *stamps) note(changed int) {
+	if s != nil && changed > 0 {
+		s.changed = true
+	}
+}
