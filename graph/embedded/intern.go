@@ -1,12 +1,14 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,6 +80,15 @@ func hashOf(term string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
+// byHash orders terms as their index does.
+func byHash(terms []string) {
+	hash := make(map[string]int64, len(terms))
+	for _, t := range terms {
+		hash[t] = hashOf(t)
+	}
+	slices.SortFunc(terms, func(a, b string) int { return cmp.Compare(hash[a], hash[b]) })
+}
+
 // inChunks calls f with parts of a list that fit into one statement.
 func inChunks[T any](list []T, f func([]T) error) error {
 	const most = 200
@@ -130,6 +141,56 @@ func lookUp(ctx context.Context, db querier, terms []string, found map[string]in
 	})
 }
 
+// addTerms adds terms to the database and notes their ids.
+func addTerms(ctx context.Context, tx *sql.Tx, terms []string, ids map[string]int64) error {
+	return inChunks(terms, func(part []string) (err error) {
+		var b strings.Builder
+		b.WriteString(`INSERT INTO graph_terms (hash, term) VALUES `)
+		args := make([]any, 0, 2*len(part))
+		for i, s := range part {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString("(" + placeholders(2*i+1, 2) + ")")
+			args = append(args, hashOf(s), s)
+		}
+		rows, err := tx.QueryContext(ctx, b.String()+` RETURNING id, term`, args...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		var id int64
+		var term string
+		for rows.Next() {
+			if err := rows.Scan(&id, &term); err != nil {
+				return err
+			}
+			ids[term] = id
+		}
+		return rows.Err()
+	})
+}
+
+// ahead makes the terms of several changes, in the order of their index: each of its pages is then written once, where the terms of one
+// change after another would be spread over all of it anew.
+func (t *interner) ahead(ctx context.Context, tx *sql.Tx, list []graph.Change) error {
+	if !t.keep || len(list) < 2 {
+		return nil
+	}
+	var terms []graph.Term
+	for _, c := range list {
+		if hasBlanks(c.Quads) {
+			continue // their names are not final
+		}
+		terms = append(terms, graph.Node(graph.Name(c.ID)))
+		for _, q := range c.Quads {
+			terms = append(terms, q.S, q.P, q.O)
+		}
+	}
+	_, err := t.intern(ctx, tx, terms)
+	return err
+}
+
 // intern gives every term of a change its id, and makes those that are new.
 func (t *interner) intern(ctx context.Context, tx *sql.Tx, terms []graph.Term) (map[graph.Term]int64, error) {
 	out := make(map[graph.Term]int64, len(terms))
@@ -146,27 +207,16 @@ func (t *interner) intern(ctx context.Context, tx *sql.Tx, terms []graph.Term) (
 		}
 	}
 	t.mu.Unlock()
+	byHash(missing)
 	found := make(map[string]int64, len(missing))
 	if err := lookUp(ctx, tx, missing, found); err != nil {
 		return nil, err
 	}
-	var insert *sql.Stmt
-	for _, s := range missing {
-		id, ok := found[s]
-		if !ok {
-			var err error
-			if insert == nil {
-				if insert, err = tx.PrepareContext(ctx, `INSERT INTO graph_terms (hash, term) VALUES ($1, $2) RETURNING id`); err != nil {
-					return nil, err
-				}
-				defer insert.Close()
-			}
-			if err := insert.QueryRowContext(ctx, hashOf(s), s).Scan(&id); err != nil {
-				return nil, err
-			}
-			found[s] = id
-		}
-		out[text[s]] = id
+	if err := addTerms(ctx, tx, slices.DeleteFunc(missing, func(s string) bool { _, ok := found[s]; return ok }), found); err != nil {
+		return nil, err
+	}
+	for s, term := range text {
+		out[term] = found[s]
 	}
 	if t.keep {
 		t.mu.Lock()

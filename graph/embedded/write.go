@@ -1,10 +1,12 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +40,9 @@ func (s *Store) PutAll(ctx context.Context, list []graph.Change) (int, error) {
 	}
 	var changed []graph.Info
 	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		if err := s.terms.ahead(ctx, tx, list); err != nil {
+			return err
+		}
 		for _, c := range list {
 			info, did, err := s.put(ctx, tx, c.ID, c.Put)
 			if err != nil {
@@ -167,10 +172,10 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 			}
 		}
 	}
-	if err := each(ctx, tx, `DELETE FROM graph_quads WHERE g = $1 AND s = $2 AND p = $3 AND o = $4`, r.g, drop); err != nil {
+	if err := remove(ctx, tx, r.g, drop); err != nil {
 		return false, 0, err
 	}
-	err = each(ctx, tx, `INSERT INTO graph_quads (g, s, p, o) VALUES ($1, $2, $3, $4)`, r.g, add)
+	err = insert(ctx, tx, r.g, add)
 	return len(add)+len(drop) > 0, len(have) + len(add) - len(drop), err
 }
 
@@ -262,11 +267,27 @@ func numbersOf(ctx context.Context, db querier, g int64) (out map[spo]bool, err 
 	return out, rows.Err()
 }
 
-func each(ctx context.Context, tx *sql.Tx, text string, g int64, list []spo) error {
+// insert adds quads, many by one statement. The numbers stand in its text: SQLite looks at all parameters of a statement for each of them.
+func insert(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
+	slices.SortFunc(list, func(a, b spo) int { return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.p, b.p), cmp.Compare(a.o, b.o)) })
+	return inChunks(list, func(part []spo) error {
+		text := []byte(`INSERT INTO graph_quads (g, s, p, o) VALUES `)
+		for i, q := range part {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			text = fmt.Appendf(text, "(%d,%d,%d,%d)", g, q.s, q.p, q.o)
+		}
+		_, err := tx.ExecContext(ctx, string(text))
+		return err
+	})
+}
+
+func remove(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
 	if len(list) == 0 {
 		return nil
 	}
-	stmt, err := tx.PrepareContext(ctx, text)
+	stmt, err := tx.PrepareContext(ctx, `DELETE FROM graph_quads WHERE g = $1 AND s = $2 AND p = $3 AND o = $4`)
 	if err != nil {
 		return err
 	}

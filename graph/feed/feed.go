@@ -152,25 +152,30 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	if err != nil {
 		return 0, fmt.Errorf("read what runs: %w", err)
 	}
-	for part := range slices.Chunk(list, batch) {
-		n, err := f.described(ctx, part, now)
+	for len(list) > 0 && err == nil {
+		var n int
+		n, list, err = f.described(ctx, list, now)
 		changed += n
-		if err != nil {
-			return changed, err
-		}
 	}
-	f.looked = now
-	return changed, nil
+	if err == nil {
+		f.looked = now
+	}
+	return changed, err
 }
 
-// batch is how many rows are looked at before what changed of them is written. Others write into the database too, and wait meanwhile.
-const batch = 50
+// batch is how many subgraphs are written at once. Each transaction writes every page of the indexes that it touches, which are almost as
+// many for 50 as for 250; but others write into the database too, and wait meanwhile.
+const batch = 250
 
-// described writes the subgraphs of those rows whose facts are others than the last time.
-func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (int, error) {
+// described writes the subgraphs of those rows whose facts are others than the last time, at most a batch, and returns the rest of the rows.
+func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change
 	facts := map[string]written{}
 	for i := range list {
+		if rest = list[i+1:]; len(changes) == batch {
+			rest = list[i:]
+			break
+		}
 		w := &list[i]
 		if w.Kind == "other" || w.Kind == "short" || passing(w, now) { // sums of what nobody named, and noise
 			continue
@@ -184,11 +189,11 @@ func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Ti
 			facts[id] = is
 		}
 	}
-	n, err := f.putAll(ctx, changes)
+	changed, err = f.putAll(ctx, changes)
 	if err == nil {
 		maps.Copy(f.known, facts)
 	}
-	return n, err
+	return changed, rest, err
 }
 
 func (f *Feed) identify(w *store.Workload) (id string, is written) {

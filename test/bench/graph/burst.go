@@ -41,6 +41,7 @@ func burst(ctx context.Context, s *embedded.Store, file string, n int) error {
 	rows := &catalogue{}
 	to := &counting{Store: s}
 	now := time.Now()
+	first := now.Add(-time.Hour)
 	f := feed.New(feed.Options{Store: to, Workloads: rows, Nodes: rows, Links: feed.Links{URL: "http://reckon:9870"}, Clock: func() time.Time { return now }})
 	if _, err := f.Update(ctx); err != nil {
 		return err
@@ -48,7 +49,7 @@ func burst(ctx context.Context, s *embedded.Store, file string, n int) error {
 	cores := 0.5
 	begin := func(i int) store.Workload {
 		w := store.Workload{Kind: "deployment", ID: "deployment/ns" + strconv.Itoa(i%50) + "/burst" + strconv.Itoa(i), Site: "bench", Owner: "ns" + strconv.Itoa(i%50),
-			Nodes: []string{"n" + strconv.Itoa(i%100)}, Start: now.Add(-time.Hour + time.Duration(i)*time.Millisecond), State: "running"}
+			Nodes: []string{"n" + strconv.Itoa(i%100)}, Start: first.Add(time.Duration(i) * time.Millisecond), State: "running"}
 		w.RequestCores = &cores
 		return w
 	}
