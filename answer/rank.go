@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"reckon/analysis/rank"
@@ -22,11 +23,13 @@ type Ranks struct {
 	Views     NodeViews
 	Rollups   NodeUse // nil: no curve is fitted
 	Forecasts store.Forecasts
+	Data      DataPlaces // nil: nothing says where data is
 	Outage    *Outage
 	Gone      time.Duration // for how long a node may be silent and still count as measured
 	Clock     func() time.Time
 
-	mu sync.Mutex
+	dataWanted atomic.Bool // a question named data
+	mu         sync.Mutex
 	rankedLook
 	wanted chan struct{} // a look that Run shall take
 	curves map[nodeName]rank.Curve
@@ -41,6 +44,20 @@ type rankedLook struct {
 	nodes []client.Node
 	upper map[nodeFigure][]store.Forecast
 	read  time.Time
+	data  []DataPlace
+	// dataRead is when data was; zero while no question named any.
+	dataRead time.Time
+}
+
+// DataPlaces says which data is on which node.
+type DataPlaces interface {
+	Places(ctx context.Context) ([]DataPlace, error)
+}
+
+// DataPlace is data on a node: it is stored there, or work that runs there has it mounted.
+type DataPlace struct {
+	IRI, Name  string // Name is KIND/NAMESPACE/NAME, or KIND/NAME
+	Site, Node string
 }
 
 type nodeFigure struct{ site, node, figure string }
@@ -93,6 +110,9 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 		default: // it is under way
 		}
 	}
+	if len(q.Data) > 0 {
+		r.readData(ctx, now)
+	}
 	stay := defaultStay
 	if q.Hours > 0 {
 		stay = time.Duration(min(q.Hours, 1e4) * float64(time.Hour))
@@ -111,7 +131,7 @@ func (r *Ranks) Rank(ctx context.Context, q client.RankQuery) (client.Ranking, e
 			break
 		}
 		out.Nodes = append(out.Nodes, client.RankedNode{
-			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts), Headroom: finite(p.Headroom), Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
+			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts), Headroom: finite(p.Headroom), Data: p.Data, Why: reasonWords(p.Why), Curve: r.ready.how[p.Node],
 		})
 	}
 	return out, nil
@@ -181,6 +201,12 @@ func (r *Ranks) look(ctx context.Context, now time.Time) (rankedLook, error) {
 	list, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh), Newest: true})
 	if err != nil {
 		return out, err
+	}
+	if r.dataWanted.Load() {
+		if out.data, err = r.Data.Places(ctx); err != nil {
+			return out, err
+		}
+		out.dataRead = now
 	}
 	daily, err := r.Forecasts.Forecasts(ctx, store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecast.Old)})
 	if err != nil {
@@ -270,7 +296,7 @@ func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 		one := rank.Node{
 			Name: n.Node, Cores: orNaN(n.Cores), Memory: orNaN(n.MemoryBytes), GPUs: orNaN(n.GPUs), UsedCores: orNaN(n.CoresUsed), UsedMemory: orNaN(n.MemoryUsed),
 			HeldCores: math.NaN(), HeldMemory: math.NaN(), HeldGPUs: math.NaN(), Age: now.Sub(n.Seen).Seconds(), Closed: !n.Up,
-			Pressure: math.NaN(), UpperCores: r.highest(n, "cores", now, stay), UpperMemory: r.highest(n, "memory_bytes", now, stay),
+			Pressure: math.NaN(), Data: r.share(q.Data, n), UpperCores: r.highest(n, "cores", now, stay), UpperMemory: r.highest(n, "memory_bytes", now, stay),
 		}
 		if !n.Agent {
 			one.Age = math.NaN()
@@ -289,6 +315,44 @@ func (r *Ranks) prepare(q client.RankQuery, now time.Time, stay time.Duration) {
 		one.Curve, how = r.curve(n)
 		p.list, p.how, p.site = append(p.list, one), append(p.how, how), append(p.site, n.Site)
 	}
+}
+
+// dataWithin is for how long a question waits for where its data is; a scheduler waits for 20 ms in all.
+const dataWithin = 10 * time.Millisecond
+
+// readData finds out where data is, the first time that a question names some; after that each look does. What takes too long is read in
+// the background, and the question is answered without.
+func (r *Ranks) readData(ctx context.Context, now time.Time) {
+	if r.Data == nil || r.dataWanted.Swap(true) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, dataWithin)
+	defer cancel()
+	list, err := r.Data.Places(ctx)
+	if err != nil {
+		select {
+		case r.again() <- struct{}{}:
+		default:
+		}
+		return
+	}
+	r.data, r.dataRead = list, now
+}
+
+// share is how much of the data is on a node; NaN where none is named or nothing says where it is.
+func (r *Ranks) share(names []string, n *client.Node) float64 {
+	if len(names) == 0 || r.dataRead.IsZero() {
+		return math.NaN()
+	}
+	there := 0
+	for _, name := range names {
+		if slices.ContainsFunc(r.data, func(p DataPlace) bool {
+			return (p.IRI == name || p.Name == name) && p.Node == n.Node && (p.Site == n.Site || p.Site == "")
+		}) {
+			there++
+		}
+	}
+	return float64(there) / float64(len(names))
 }
 
 func (r *Ranks) addPlaced(work string, n *client.Node, one *rank.Node) {
@@ -344,7 +408,7 @@ func tierWord(t rank.Tier) string {
 // reasonWords says why in words.
 func reasonWords(w rank.Reason) []string {
 	out := []string{}
-	for i, word := range []string{"takes no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power not known"} {
+	for i, word := range []string{"takes no work", "too few cores", "too little memory", "too few GPUs", "load not measured", "stale", "cores tight by forecast", "memory tight by forecast", "tasks wait", "power not known", "data is elsewhere"} {
 		if w&(1<<i) != 0 {
 			out = append(out, word)
 		}

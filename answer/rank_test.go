@@ -82,6 +82,47 @@ func places(t *testing.T, r *Ranks, q client.RankQuery) string {
 	return s
 }
 
+// placesOf are where data is.
+type placesOf struct {
+	list []DataPlace
+	err  error
+}
+
+func (p *placesOf) Places(context.Context) ([]DataPlace, error) { return p.list, p.err }
+
+// A node that has the data comes before one that adds less power, once that is known.
+func TestRankData(t *testing.T) {
+	r, nodes, now := ranked(t)
+	q := client.RankQuery{Cores: 2, MemoryBytes: 10, Data: []string{"persistentVolumeClaim/shop/carts"}}
+	const cheap, near = "n2 room fitted;n1 room fitted;", "n1 room fitted;n2 room fitted;"
+	if got := places(t, r, q); got != cheap {
+		t.Error("nothing says where data is:", got)
+	}
+	data := &placesOf{err: errors.New("away")}
+	r.Data = data
+	if got := places(t, r, q); got != cheap {
+		t.Error("the graph does not answer:", got)
+	}
+	data.list, data.err = []DataPlace{{IRI: "urn:d", Name: "persistentVolumeClaim/shop/carts", Site: "lab", Node: "n1"}}, nil
+	*now = now.Add(rankOld + time.Second)
+	nodes.seen(*now)
+	if got := places(t, r, q); got != near {
+		t.Error("the next look:", got)
+	}
+	for name, want := range map[string]string{"urn:d": near, "urn:other": cheap, "persistentVolumeClaim/other/carts": cheap} {
+		q.Data = []string{name}
+		if got := places(t, r, q); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	data.list[0].Site, q.Data = "elsewhere", []string{"urn:d"}
+	*now = now.Add(rankOld + time.Second)
+	nodes.seen(*now)
+	if got := places(t, r, q); got != cheap {
+		t.Error("a node of the same name on another site:", got)
+	}
+}
+
 func TestRanks(t *testing.T) {
 	r, nodes, now := ranked(t)
 	q := client.RankQuery{Cores: 2, MemoryBytes: 10}

@@ -16,6 +16,7 @@ type RankQuery struct {
 	Hours              float64 // how long it stays; 0 is a day
 	Site               string
 	Nodes              []string // among these; empty is all
+	Data               []string // that it reads: IRIs of the knowledge graph, or KIND/NAMESPACE/NAME
 	Limit              int      // at most this many, the best first; 0 is all
 	// Work is an id of the work, such as the UID of a pod: where it was said to be placed it does not count beside itself.
 	Work string
@@ -37,6 +38,9 @@ func (r RankQuery) Query() url.Values {
 	if len(r.Nodes) > 0 {
 		q["node"] = r.Nodes
 	}
+	if len(r.Data) > 0 {
+		q["data"] = r.Data
+	}
 	if r.Limit > 0 {
 		q.Set("limit", strconv.Itoa(r.Limit))
 	}
@@ -52,8 +56,9 @@ type RankedNode struct {
 	Tier string `json:"tier"`
 	// Score is 100 for the best node with room, at most 90 for the others, 0 for those that it does not fit on: for schedulers.
 	Score    int      `json:"score"`
-	Watts    *float64 `json:"watts"`    // that the work adds; null where no node has a curve
-	Headroom *float64 `json:"headroom"` // share of the cores that stays free at the upper end of what is expected; null when not known
+	Watts    *float64 `json:"watts"`          // that the work adds; null where no node has a curve
+	Headroom *float64 `json:"headroom"`       // share of the cores that stays free at the upper end of what is expected; null when not known
+	Data     float64  `json:"data,omitempty"` // share of the named data that is on it
 	Why      []string `json:"why"`
 	Curve    string   `json:"curve"` // how the power of the node is known: fitted (to its own hours), line (idle and now) or none
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,8 +132,11 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	if s.graph.snapshots != nil {
 		*s.graph.snapshots = snapshots{catalogue: s.catalogue, nodes: views, engine: s.engine, series: s.series, now: time.Now}
 	}
+	if s.graph.away == nil {
+		s.ranks.Data = &dataPlaces{s.graph.store, cmp.Or(site, "default")}
+	}
 	s.graph.latest = latestValues{engine: s.engine.Within(5_000_000, 10*time.Second), series: promapi.Restricted(s.series), url: s.graphURL, now: time.Now}
-	o := graphapi.Options{Latest: &s.graph.latest, Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: site, Compatible: s.config.Graph.Compatible, Logger: s.log}
+	o := graphapi.Options{Latest: &s.graph.latest, Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: cmp.Or(site, "default"), Compatible: s.config.Graph.Compatible, Logger: s.log}
 	if s.graph.away != nil {
 		o.Forwarder = s.graph.away
 		if s.graph.snapshots != nil {

@@ -1,5 +1,6 @@
 // Package rank orders nodes for one piece of work: first those that have room for it and whose load is known, by the watts
-// that the work would add there.
+// that the work would add there. Where the work reads data that is on some of them, those with more of it come first among equally sure
+// places: data that has to be moved costs more than the difference in watts.
 //
 // The watts come from each node's own curve of power by share of its cores in use, at the load that is expected there: what is
 // measured, plus what was placed and is not measured yet. Nodes whose forecast band, pressure or memory leaves too little
@@ -39,6 +40,7 @@ type Node struct {
 	Pressure                float64 // share of the time in which some task waits, 0 to 1
 	Age                     float64 // since it was measured last, seconds; below zero where its clock is ahead
 	Closed                  bool    // takes no work
+	Data                    float64 // share of the data of the work that is on it, 0 to 1; NaN where that is not known
 	Curve                   Curve
 }
 
@@ -81,6 +83,7 @@ const (
 	MemoryTight
 	UnderPressure
 	NoCurve // the watts are the highest of the others
+	DataElsewhere
 )
 
 // Place is the verdict on one node.
@@ -90,6 +93,7 @@ type Place struct {
 	Why      Reason
 	Watts    float64 // that the work adds; NaN where no node has a curve
 	Headroom float64 // share of the cores that stays free at the upper end of what is expected; NaN where not known
+	Data     float64 // share of the data of the work that is there; 0 where that is not known
 }
 
 // Config holds the thresholds.
@@ -122,10 +126,11 @@ func (w *Work) use() float64 {
 // Rank orders the nodes for work, the best first, into out, which it returns.
 func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	out = out[:0]
-	most := math.NaN()
+	most, data := math.NaN(), 0.0
 	for i := range nodes {
 		p := judge(&c, &w, &nodes[i])
-		p.Node = i
+		p.Node, p.Data = i, known(nodes[i].Data)
+		data = max(data, p.Data)
 		if p.Watts > most || math.IsNaN(most) {
 			most = p.Watts
 		}
@@ -136,6 +141,9 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 			out[i].Watts = most
 			out[i].Why |= NoCurve
 		}
+		if out[i].Data < data {
+			out[i].Why |= DataElsewhere
+		}
 	}
 	slices.SortFunc(out, func(a, b Place) int { return better(&a, &b, nodes) })
 	return out
@@ -145,6 +153,9 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 func better(a, b *Place, nodes []Node) int {
 	if a.Tier != b.Tier {
 		return cmp.Compare(a.Tier, b.Tier)
+	}
+	if d := cmp.Compare(b.Data, a.Data); d != 0 {
+		return d
 	}
 	// A curve that is not known is not better than the worst that is.
 	if d := cmp.Compare(a.Watts, b.Watts); d != 0 {

@@ -76,6 +76,27 @@ func TestTiers(t *testing.T) {
 	}
 }
 
+// Among equally sure places data comes before watts, and what is not known of it is no data.
+func TestData(t *testing.T) {
+	cheap := func(n *Node) { n.Curve = straight(100, 110) }
+	data := func(share float64) func(*Node) { return func(n *Node) { n.Data = share } }
+	full := func(n *Node) { n.UpperCores = 9.5 }
+	nodes := []Node{node("a", cheap), node("b", data(1)), node("c", data(0.5), cheap), node("d", data(nan), cheap), node("e", data(1), full), node("f", data(1), cheap)}
+	got := Rank(Default(), small, nodes, nil)
+	if o := order(nodes, got); o != "fbcade" {
+		t.Error(o)
+	}
+	for i, p := range got {
+		if away := p.Why&DataElsewhere != 0; away != (i == 2 || i == 3 || i == 4) {
+			t.Error(nodes[p.Node].Name, away)
+		}
+	}
+	scores := Scores(got)
+	if !slices.IsSortedFunc(scores, func(a, b int) int { return b - a }) || scores[0] != 100 || scores[1] < 65 || scores[3] >= 65 || scores[4] < 40 || scores[5] != tightScore {
+		t.Error(scores)
+	}
+}
+
 func order(nodes []Node, places []Place) string {
 	s := ""
 	for _, p := range places {

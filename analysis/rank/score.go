@@ -15,8 +15,9 @@ const (
 // Scores are what a scheduler prefers places by, in their order, which is that of [Rank]. Where nothing fresh is known of any
 // node all that fit score alike.
 func Scores(places []Place) []int {
-	low, high := math.Inf(1), math.Inf(-1)
+	low, high, data := math.Inf(1), math.Inf(-1), 0.0
 	for _, p := range places {
+		data = max(data, p.Data)
 		if p.Tier == Room && !math.IsNaN(p.Watts) {
 			low, high = min(low, p.Watts), max(high, p.Watts)
 		}
@@ -25,12 +26,18 @@ func Scores(places []Place) []int {
 	for i, p := range places {
 		switch p.Tier {
 		case Room:
-			out[i] = roomMost
+			far := 0.0
 			if high > low {
-				out[i] = roomMost - int(math.Round((roomMost-roomLeast)*(p.Watts-low)/(high-low)))
+				far = (p.Watts - low) / (high - low)
 			}
+			if data > 0 { // data before watts
+				far = 0.4*far + 0.6*(1-p.Data/data)
+			}
+			out[i] = roomMost - int(math.Round((roomMost-roomLeast)*far))
 			if i == 0 {
 				out[i] = bestScore
+			} else {
+				out[i] = min(out[i], out[i-1])
 			}
 		case Tight:
 			out[i] = tightScore

@@ -47,6 +47,7 @@ with --explain, those that it does not fit on.`,
 	f.StringVar(&length, "time", "", "how long it stays, such as 8h; a day if not given")
 	f.StringVar(&q.Site, "site", "", siteWords)
 	f.StringSliceVar(&q.Nodes, "node", nil, "among these nodes")
+	f.StringSliceVar(&q.Data, "data", nil, "data that it reads, as the knowledge graph names it: an IRI, or KIND/NAMESPACE/NAME")
 	f.IntVar(&q.Limit, "limit", 0, "at most this many, 0 for all")
 	f.BoolVar(&explain, "explain", false, "say why, also of nodes that it does not fit on")
 	format = addFormat(cmd, "table", "json", "csv")

@@ -75,6 +75,7 @@ func words() []word {
 		{name: "partOf", parent: dcterms + "isPartOf", comment: "What it belongs to.", property: true},
 		{name: "hasNode", parent: sosa + "hosts", comment: "A node of a site.", property: true},
 		{name: "reads", comment: "Data that it depends on.", property: true},
+		{name: "storedOn", comment: "A node that has the data.", property: true},
 		{name: "telemetry", comment: "Where its figures and logs are.", property: true},
 		{name: "hasMetrics", comment: "Its time series.", property: true},
 		{name: "hasLogs", comment: "Its logs.", property: true},

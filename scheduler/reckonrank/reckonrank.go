@@ -105,6 +105,9 @@ func (r ranking) Clone() fwk.StateData { return r }
 // PreScore asks for the ranking; without an answer the plugin is skipped for the pod.
 func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	q := p.work(pod)
+	if data := reads(pod); len(data) > 0 {
+		q["data"] = data
+	}
 	if len(nodes) <= maxNamed {
 		for _, n := range nodes {
 			q.Add("node", n.Node().Name)
@@ -184,6 +187,21 @@ func (p *Plugin) work(pod *v1.Pod) url.Values {
 		q.Set("work", string(pod.UID))
 	}
 	return q
+}
+
+// reads is what the pod reads, as the knowledge graph names it: its persistent volumes, and the data sets that it is annotated with.
+func reads(pod *v1.Pod) (out []string) {
+	for _, v := range pod.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil {
+			out = append(out, "persistentVolumeClaim/"+pod.Namespace+"/"+c.ClaimName)
+		}
+	}
+	for name := range strings.SplitSeq(pod.Annotations["reckon.io/reads"], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, "dataset/"+name)
+		}
+	}
+	return out
 }
 
 func (p *Plugin) post(ctx context.Context, path string, q url.Values, into any) error {

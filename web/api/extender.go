@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"reckon/access"
 	"reckon/client"
@@ -17,11 +18,18 @@ const maxExtender = 128 << 20
 type extenderArgs struct {
 	Pod struct {
 		Metadata struct {
-			UID string `json:"uid"`
+			UID         string            `json:"uid"`
+			Namespace   string            `json:"namespace"`
+			Annotations map[string]string `json:"annotations"`
 		} `json:"metadata"`
 		Spec struct {
 			Containers, InitContainers []extenderContainer
 			Overhead                   map[string]string
+			Volumes                    []struct {
+				Claim *struct {
+					Name string `json:"claimName"`
+				} `json:"persistentVolumeClaim"`
+			} `json:"volumes"`
 		} `json:"spec"`
 	}
 	Nodes *struct {
@@ -66,6 +74,21 @@ func (a *extenderArgs) requests(resource string) float64 {
 	return max(sum+beside, initial) + amount(a.Pod.Spec.Overhead)
 }
 
+// data is what a pod reads, as the knowledge graph names it: its persistent volumes, and the data sets that it is annotated with.
+func (a *extenderArgs) data() (out []string) {
+	for _, v := range a.Pod.Spec.Volumes {
+		if v.Claim != nil {
+			out = append(out, "persistentVolumeClaim/"+a.Pod.Metadata.Namespace+"/"+v.Claim.Name)
+		}
+	}
+	for name := range strings.SplitSeq(a.Pod.Metadata.Annotations["reckon.io/reads"], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, "dataset/"+name)
+		}
+	}
+	return out
+}
+
 func (a *extenderArgs) names() []string {
 	if a.NodeNames != nil {
 		return *a.NodeNames
@@ -100,7 +123,7 @@ func (s *server) prioritize(w http.ResponseWriter, r *http.Request, q *query) er
 		writeJSON(w, http.StatusOK, out)
 		return nil
 	}
-	f := client.RankQuery{Cores: args.requests("cpu"), MemoryBytes: args.requests("memory"), GPUs: args.requests("nvidia.com/gpu"), Site: site, Nodes: names, Work: args.Pod.Metadata.UID}
+	f := client.RankQuery{Cores: args.requests("cpu"), MemoryBytes: args.requests("memory"), GPUs: args.requests("nvidia.com/gpu"), Site: site, Nodes: names, Work: args.Pod.Metadata.UID, Data: args.data()}
 	ranking, err := s.Ranks.Rank(r.Context(), f)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ func (s *server) rankRoutes() []route {
 			param{name: "gpu_watts", doc: "Watts of each GPU that it keeps busy.", schema: amount},
 			param{name: "hours", doc: "How long it stays; without it a day.", schema: amount},
 			param{name: "site", doc: "On this site.", schema: text}, param{name: "node", doc: "Among these nodes.", schema: text, many: true},
+			param{name: "data", doc: "Data that it reads: an IRI of the knowledge graph, or KIND/NAMESPACE/NAME, such as persistentVolumeClaim/shop/carts. Among equally sure places those with more of it come first.", schema: text, many: true},
 			param{name: "limit", doc: "At most this many.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit}}),
 		answer: client.Ranking{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.rank,
 	}, {
@@ -60,6 +61,7 @@ func (s *server) hasRanks() error {
 func (s *server) rank(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := rankQuery(q)
 	f.GPUWatts, f.Hours, f.Nodes, f.Limit = q.number("gpu_watts"), q.number("hours"), q.list("node"), q.integer("limit", 0, 1, maxLimit)
+	f.Data = q.list("data")
 	f.Site, _ = q.get("site")
 	if q.err != nil {
 		return q.err
