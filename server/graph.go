@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"reckon/answer/forecast"
 	"reckon/catalogue/database"
 	"reckon/graph"
 	"reckon/graph/embedded"
@@ -127,7 +128,7 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
 		Store: s.graph.subgraphs(), Workloads: s.catalogue, Nodes: views, Base: s.config.Graph.Base, Site: site,
-		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Clock: time.Now,
+		Links: feed.Links{URL: s.graphURL(), Loki: s.config.Graph.Loki}, Forecast: forecast.Service, Clock: time.Now,
 	})
 	if s.graph.snapshots != nil {
 		*s.graph.snapshots = snapshots{catalogue: s.catalogue, nodes: views, engine: s.engine, series: s.series, now: time.Now}

@@ -11,7 +11,7 @@ import (
 
 // CopyTo copies all subgraphs, deleted ones too, with their versions, to another store. What is there with a higher version stays.
 func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
-	list, err := s.rows(ctx, `SELECT `+infoColumns+` FROM graph_subgraphs ORDER BY id`)
+	list, err := infos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs ORDER BY id`)
 	if err != nil {
 		return 0, s.o.Explain(ctx, err)
 	}

@@ -113,62 +113,45 @@ func placeholders(first, n int) string {
 	return b.String()
 }
 
-// lookUp finds ids of terms in the database.
+// lookUp finds ids of terms in the database; it may note others whose hash is the same.
 func lookUp(ctx context.Context, db querier, terms []string, found map[string]int64) error {
-	return inChunks(terms, func(part []string) (err error) {
+	return inChunks(terms, func(part []string) error {
 		args := make([]any, len(part))
-		wanted := make(map[string]bool, len(part))
 		for i, t := range part {
 			args[i] = hashOf(t)
-			wanted[t] = true
 		}
-		rows, err := db.QueryContext(ctx, `SELECT id, term FROM graph_terms WHERE hash IN (`+placeholders(1, len(args))+`)`, args...)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, rows.Close()) }()
-		var id int64
-		var term string
-		for rows.Next() {
-			if err := rows.Scan(&id, &term); err != nil {
-				return err
-			}
-			if wanted[term] {
-				found[term] = id
-			}
-		}
-		return rows.Err()
+		return noteIDs(ctx, db, found, `SELECT id, term FROM graph_terms WHERE hash IN (`+placeholders(1, len(args))+`)`, args)
 	})
 }
 
 // addTerms adds terms to the database and notes their ids.
 func addTerms(ctx context.Context, tx *sql.Tx, terms []string, ids map[string]int64) error {
-	return inChunks(terms, func(part []string) (err error) {
-		var b strings.Builder
-		b.WriteString(`INSERT INTO graph_terms (hash, term) VALUES `)
-		args := make([]any, 0, 2*len(part))
+	return inChunks(terms, func(part []string) error {
+		rows, args := make([]string, len(part)), make([]any, 0, 2*len(part))
 		for i, s := range part {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString("(" + placeholders(2*i+1, 2) + ")")
+			rows[i] = "(" + placeholders(2*i+1, 2) + ")"
 			args = append(args, hashOf(s), s)
 		}
-		rows, err := tx.QueryContext(ctx, b.String()+` RETURNING id, term`, args...)
-		if err != nil {
+		return noteIDs(ctx, tx, ids, `INSERT INTO graph_terms (hash, term) VALUES `+strings.Join(rows, ",")+` RETURNING id, term`, args)
+	})
+}
+
+// noteIDs notes the ids and terms that a statement returns.
+func noteIDs(ctx context.Context, db querier, ids map[string]int64, text string, args []any) (err error) {
+	rows, err := db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var id int64
+	var term string
+	for rows.Next() {
+		if err := rows.Scan(&id, &term); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, rows.Close()) }()
-		var id int64
-		var term string
-		for rows.Next() {
-			if err := rows.Scan(&id, &term); err != nil {
-				return err
-			}
-			ids[term] = id
-		}
-		return rows.Err()
-	})
+		ids[term] = id
+	}
+	return rows.Err()
 }
 
 // ahead makes the terms of several changes, in the order of their index: each of its pages is then written once, where the terms of one

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -184,7 +185,7 @@ func readQuads(ctx context.Context, db querier, g int64) (quads []graph.Quad, er
 
 // List implements graph.Store.
 func (s *Store) List(ctx context.Context) ([]graph.Info, error) {
-	list, err := s.rows(ctx, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0 ORDER BY id`)
+	list, err := infos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0 ORDER BY id`)
 	if err != nil {
 		return nil, s.o.Explain(ctx, err)
 	}
@@ -192,34 +193,8 @@ func (s *Store) List(ctx context.Context) ([]graph.Info, error) {
 	for i, r := range list {
 		out[i] = r.Info
 	}
-	slices.SortFunc(out, func(a, b graph.Info) int { return compareIDs(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b graph.Info) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
-}
-
-func compareIDs(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func (s *Store) rows(ctx context.Context, text string, args ...any) (list []row, err error) {
-	rows, err := s.o.DB.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		r, err := scanInfo(rows.Scan)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, r)
-	}
-	return list, rows.Err()
 }
 
 // Check implements graph.Store.

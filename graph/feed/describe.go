@@ -80,11 +80,12 @@ func (l Links) Node(n *client.Node) object.Node {
 	if n.Boot != nil {
 		o.Since = *n.Boot
 	}
-	o.Telemetry = telemetry.Links(l).Of(telemetry.Selector("node", n.Node, "site", n.Site), "/node?name="+url.QueryEscape(n.Node))
+	selector := telemetry.Selector("node", n.Node, "site", n.Site)
+	o.Telemetry = telemetry.Forecast(telemetry.Links(l).Of(selector, "/node?name="+url.QueryEscape(n.Node)), "node", selector)
 	return o
 }
 
 // Site describes all nodes together.
 func (l Links) Site(name string, nodes []string) object.Site {
-	return object.Site{Name: name, URL: l.URL, Nodes: nodes, Telemetry: telemetry.Links(l).Of("", "/")}
+	return object.Site{Name: name, URL: l.URL, Nodes: nodes, Telemetry: telemetry.Forecast(telemetry.Links(l).Of("", "/"), "site", "")}
 }

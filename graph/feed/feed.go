@@ -17,6 +17,7 @@ import (
 	"reckon/client"
 	"reckon/graph"
 	"reckon/graph/own"
+	"reckon/graph/telemetry"
 	"reckon/store"
 	"reckon/workload"
 )
@@ -39,6 +40,8 @@ type Options struct {
 	Base      string // of ids; see own.Vocabulary
 	Site      string // name of the site of this server, for what has none of its own
 	Links     Links
+	// Forecast says which kinds of workloads are forecast; nil: none.
+	Forecast func(kind string) bool
 	// Keep is for how long what ended is kept in the graph; 0 is a week.
 	Keep  time.Duration
 	Clock func() time.Time
@@ -206,7 +209,11 @@ func (f *Feed) change(w *store.Workload, id string, now time.Time) graph.Change 
 	if !w.End.IsZero() {
 		at = w.End
 	}
-	return graph.Change{ID: id, Put: graph.Put{Quads: f.vocabulary(w.Site).Workload(f.o.Links.Workload(w)), Origin: Origin, Owner: w.Owner, Time: at, IfVersion: graph.AnyVersion}}
+	o := f.o.Links.Workload(w)
+	if f.o.Forecast != nil && f.o.Forecast(w.Kind) {
+		telemetry.Forecast(o.Telemetry, "workload", telemetry.Selector("workload", w.ID, "site", w.Site))
+	}
+	return graph.Change{ID: id, Put: graph.Put{Quads: f.vocabulary(w.Site).Workload(o), Origin: Origin, Owner: w.Owner, Time: at, IfVersion: graph.AnyVersion}}
 }
 
 // putAll writes several subgraphs, at once where the store can.

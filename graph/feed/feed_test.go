@@ -46,7 +46,7 @@ func newSite(t *testing.T) *site {
 
 func (s *site) restart() {
 	s.feed = feed.New(feed.Options{Store: s.Store, Workloads: s.Catalogue, Nodes: s, Site: "edge1", Clock: func() time.Time { return s.now },
-		Links: feed.Links{URL: "http://reckon:9321", Loki: "http://loki:3100"}})
+		Links: feed.Links{URL: "http://reckon:9321", Loki: "http://loki:3100"}, Forecast: func(kind string) bool { return kind == "deployment" }})
 }
 
 func (s *site) update(t *testing.T, want int) {
@@ -102,6 +102,10 @@ func TestUpdate(t *testing.T) {
 		t.Error(got)
 	}
 	if got := s.ask(t, `SELECT ?site { ?w rk:workload "slurm/4711" ; rk:runsOn/rk:partOf/rk:name ?site }`); got != "edge1" {
+		t.Error(got)
+	}
+	if got := s.ask(t, `SELECT ?q { { ?t rk:name "n1" } UNION { ?t a rk:Site } UNION { ?t rk:kind "deployment" } UNION { ?t rk:kind "slurm" } ?t rk:telemetry/rk:hasMetrics/rk:series ?s . ?s rk:metricName "reckon_workload_memory_bytes" ; rk:forecastQuery ?q } ORDER BY ?q`); got !=
+		`reckon_forecast{subject="node",figure="memory_bytes",quantile="0.5",horizon="24h",node="n1"} reckon_forecast{subject="site",figure="memory_bytes",quantile="0.5",horizon="24h"} reckon_forecast{subject="workload",figure="memory_bytes",quantile="0.5",horizon="24h",workload="deployment/shop/cart",site="edge1"}` {
 		t.Error(got)
 	}
 	job.State, job.End = "completed", s.now

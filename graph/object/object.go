@@ -172,6 +172,8 @@ type Series struct {
 	Unit  string // UCUM code
 	Type  string // counter or gauge
 	Query string // PromQL
+	// Forecast is the PromQL that gives what is expected of it; empty where nothing is.
+	Forecast string
 }
 
 // Logs are lines of text.

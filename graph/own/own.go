@@ -252,6 +252,7 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 			w.text(one, "metricType", s.Type)
 			w.text(one, qudt+"ucumCode", s.Unit)
 			w.text(one, "query", s.Query)
+			w.text(one, "forecastQuery", s.Forecast)
 		}
 	}
 	if l := t.Logs; l != nil {

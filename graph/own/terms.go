@@ -87,6 +87,7 @@ func words() []word {
 		{name: "metricName", comment: "Name of the metric.", property: true},
 		{name: "metricType", comment: "counter or gauge.", property: true},
 		{name: "query", comment: "The query that gives it: PromQL, or that of the log store.", property: true},
+		{name: "forecastQuery", comment: "The PromQL that gives what is expected of a series in a day; reckon_forecast has other horizons and the ends of its band, too.", property: true},
 		{name: "latestValue", parent: sosa + "hasSimpleResult", comment: "Latest value of a series, in its unit. Made when it is asked for, never stored.", property: true},
 		{name: "latestTime", parent: sosa + "resultTime", comment: "When a series had its latest value.", property: true},
 		{name: "dashboard", comment: "A page that shows it.", property: true},

@@ -44,6 +44,22 @@ func (l Links) Of(selector, page string) *object.Telemetry {
 	return &object.Telemetry{Metrics: m}
 }
 
+// Forecast adds to telemetry the queries of what is expected in a day, of a subject of reckon_forecast: node, site or workload.
+func Forecast(t *object.Telemetry, subject, selector string) *object.Telemetry {
+	figures := map[string]string{
+		"reckon_workload_cpu_seconds_total": "cores", "reckon_workload_memory_bytes": "memory_bytes", "reckon_workload_io_bytes_total": "disk_bytes_per_second",
+		"reckon_workload_network_bytes_total": "network_bytes_per_second", "reckon_workload_gpu_seconds_total": "gpus", "reckon_workload_energy_joules_total": "watts",
+	}
+	if selector != "" {
+		selector = "," + selector
+	}
+	for i := range t.Metrics.Series {
+		s := &t.Metrics.Series[i]
+		s.Forecast = fmt.Sprintf("reckon_forecast{subject=%q,figure=%q,quantile=\"0.5\",horizon=\"24h\"%s}", subject, figures[s.Name], selector)
+	}
+	return t
+}
+
 // Logs are those that a selector of Loki selects; nil where there is no Loki.
 func (l Links) Logs(selector string) *object.Logs {
 	if l.Loki == "" {

@@ -125,15 +125,19 @@ func condition(r *http.Request) (int64, error) {
 	return v, nil
 }
 
+// target is the subgraph that a request changes, and the version that has to be there.
+func (s *server) target(r *http.Request) (id string, version int64, err error) {
+	if id, err = subgraphID(r); err == nil {
+		err = s.mayWrite(r.Context(), id)
+	}
+	if err == nil {
+		version, err = condition(r)
+	}
+	return id, version, err
+}
+
 func (s *server) put(w http.ResponseWriter, r *http.Request) error {
-	id, err := subgraphID(r)
-	if err != nil {
-		return err
-	}
-	if err := s.mayWrite(r.Context(), id); err != nil {
-		return err
-	}
-	version, err := condition(r)
+	id, version, err := s.target(r)
 	if err != nil {
 		return err
 	}
@@ -180,14 +184,7 @@ func (s *server) fill(r *http.Request, id string, p *graph.Put) error {
 }
 
 func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
-	id, err := subgraphID(r)
-	if err != nil {
-		return err
-	}
-	if err := s.mayWrite(r.Context(), id); err != nil {
-		return err
-	}
-	version, err := condition(r)
+	id, version, err := s.target(r)
 	if err != nil {
 		return err
 	}
