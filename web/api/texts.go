@@ -110,6 +110,7 @@ func texts() map[string]string {
 		"HostPriority.Score":      "0 to 10.",
 		"RankedNode.watts":        "Watts that the work adds; of a node whose power is not known the most of the others. null where no node has a curve.",
 		"RankedNode.headroom":     "Share of the cores that stays free at the upper end of what is expected; null when not known.",
+		"RankedNode.data":         "Share of the data that was named which is on the node; left out where none is.",
 		"RankedNode.why":          "What speaks against it, or was assumed.",
 		"RankedNode.curve":        "How its power is known: fitted to its own hours, a line from idle to now, or none.",
 		"ForecastList":            "What will be needed.",
