@@ -219,15 +219,18 @@ func cleanRows(d Data) (rows []int, warn []string) {
 		}
 	}
 	add := func(n int, what string) {
-		if n > 0 {
-			warn = append(warn, fmt.Sprintf("%d rows %s and are left out", n, what))
+		switch {
+		case n == 1:
+			warn = append(warn, fmt.Sprintf("1 row has %s and is left out", what))
+		case n > 1:
+			warn = append(warn, fmt.Sprintf("%d rows have %s and are left out", n, what))
 		}
 	}
-	add(gaps, "have a gap")
-	add(zero, "have a power of zero or less, which no running machine draws,")
-	add(clock, "have no time")
+	add(gaps, "a gap")
+	add(zero, "a power of zero or less, which no running machine draws,")
+	add(clock, "no time")
 	rows, odd := dropOutliers(rows, d.Watts)
-	add(odd, "have a power five times beyond all others, as blanks of meters have,")
+	add(odd, "a power five times beyond all others, as blanks of meters have,")
 	if d.Time == nil {
 		return rows, warn
 	}

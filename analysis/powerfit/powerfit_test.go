@@ -203,7 +203,7 @@ func TestWarnings(t *testing.T) {
 	d.Time[50], d.Time[51] = d.Time[51], d.Time[50]
 	r := fit(t, d, Options{Families: []string{Linear}})
 	all := strings.Join(r.Warnings, "\n")
-	for _, want := range []string{"1 workload(s) only", "feature flat is constant", "1 rows have a gap", "power of zero", "steps back 1 times"} {
+	for _, want := range []string{"1 workload(s) only", "feature flat is constant", "1 row has a gap", "power of zero", "steps back 1 times"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning %q in\n%s", want, all)
 		}

@@ -94,13 +94,19 @@ func unitOf(word string) (float64, bool) {
 	return 0, false
 }
 
-// ParseBytes reads an amount: 512MiB, 20MB, 4096.
+// most is the largest amount that is read, in bytes.
+const most = 1e15
+
+// ParseBytes reads an amount of at most 1 PB: 512MiB, 20MB, 4096.
 func ParseBytes(text string) (float64, error) {
 	s := strings.TrimSpace(text)
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789."))
 	v, err := strconv.ParseFloat(s[:digits], 64)
 	unit, ok := unitOf(strings.TrimSpace(s[digits:]))
-	if err != nil || !ok || v*unit > 1e15 {
+	if err == nil && ok && v*unit > most {
+		return 0, fmt.Errorf("%q is more than 1 PB, which no machine holds", text)
+	}
+	if err != nil || !ok {
 		return 0, fmt.Errorf("%q is no amount of bytes: give a number with a unit: 512MiB, 20MB, 2GiB", text)
 	}
 	return v * unit, nil

@@ -2,6 +2,7 @@ package stress
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,12 @@ func TestParseBytes(t *testing.T) {
 		if got, err := ParseBytes(text); err == nil {
 			t.Errorf("%q: %g", text, got)
 		}
+	}
+	if _, err := ParseBytes("909TiB"); err != nil {
+		t.Error(err)
+	}
+	if _, err := ParseBytes("910TiB"); err == nil || !strings.Contains(err.Error(), "more than 1 PB") {
+		t.Errorf("910TiB: %v", err)
 	}
 	for text, want := range map[string]float64{"20MB/s": 20e6, "100Mbit/s": 12.5e6, "5MiB": 5 << 20} {
 		if got, err := ParseRate(text); err != nil || got != want {
