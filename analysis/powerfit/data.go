@@ -218,14 +218,7 @@ func cleanRows(d Data) (rows []int, warn []string) {
 			rows = append(rows, i)
 		}
 	}
-	add := func(n int, what string) {
-		switch {
-		case n == 1:
-			warn = append(warn, fmt.Sprintf("1 row has %s and is left out", what))
-		case n > 1:
-			warn = append(warn, fmt.Sprintf("%d rows have %s and are left out", n, what))
-		}
-	}
+	add := func(n int, what string) { warn = append(warn, leftOut(n, what)...) }
 	add(gaps, "a gap")
 	add(zero, "a power of zero or less, which no running machine draws,")
 	add(clock, "no time")
@@ -379,4 +372,15 @@ func permute[T any](order []int, v []T) {
 	for k, i := range order {
 		v[k] = old[i]
 	}
+}
+
+// leftOut is the warning that n rows are left out; none for 0.
+func leftOut(n int, what string) []string {
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("1 row has %s and is left out", what)}
+	}
+	return []string{fmt.Sprintf("%d rows have %s and are left out", n, what)}
 }
