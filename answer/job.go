@@ -40,7 +40,7 @@ type JobViews interface {
 	CommandProfile(ctx context.Context, s query.Selection, step time.Duration) ([]client.Profile, error)
 	Commands(ctx context.Context, s query.Selection) ([]client.Command, error)
 	Parts(ctx context.Context, s query.Selection) ([]client.Part, error)
-	CoresHistogram(ctx context.Context, s query.Selection) ([]client.Bucket, error)
+	CoresHistogram(ctx context.Context, s query.Selection) (buckets []client.Bucket, nodes int, err error)
 	Events(ctx context.Context, s query.Selection) ([]client.Event, error)
 	EnergyMethod(ctx context.Context, s query.Selection) (string, error)
 	Renames(ctx context.Context, s query.Selection, nodes []string) ([]query.Renamed, error)
@@ -113,7 +113,8 @@ func (b *Jobs) steps(ctx context.Context, d *client.WorkloadDetail) error {
 
 // overTime fills what is read from the series.
 func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
-	if err := b.profile(ctx, d, whole, r); err != nil {
+	lines, err := b.profile(ctx, d, whole, r)
+	if err != nil {
 		return err
 	}
 	if d.Commands, err = b.Views.Commands(ctx, whole); err != nil {
@@ -123,11 +124,18 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 		return err
 	}
 	b.Bounds.parts(ctx, d)
+	nodes := 0
+	if d.CoresHistogram, nodes, err = b.Views.CoresHistogram(ctx, whole); err != nil {
+		return err
+	}
+	if nodes > 1 { // counted on each node alone: the whole is known by its steps
+		d.CoresHistogram = nil
+	}
 	if r.From.IsZero() && r.To.IsZero() {
 		b.Rates.detail(d)
-	}
-	if d.CoresHistogram, err = b.Views.CoresHistogram(ctx, whole); err != nil {
-		return err
+		if nodes > 1 {
+			d.CoresHistogram, d.CoresHistogramStep = query.Distribution(lines, "cores", time.Duration(d.StepSeconds*float64(time.Second))), &d.StepSeconds
+		}
 	}
 	if d.Events, err = b.Views.Events(ctx, whole); err != nil {
 		return err
@@ -138,8 +146,8 @@ func (b *Jobs) overTime(ctx context.Context, d *client.WorkloadDetail, whole que
 	return err
 }
 
-// profile fills the figures over time.
-func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (err error) {
+// profile fills the figures over time, and returns them as they are of each part on each node.
+func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole query.Selection, r client.Range) (lines []client.Profile, err error) {
 	shown := whole
 	if !r.From.IsZero() {
 		shown.From = r.From
@@ -148,12 +156,12 @@ func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole quer
 		shown.To = r.To
 	}
 	if !shown.To.After(shown.From) && (!r.From.IsZero() || !r.To.IsZero()) {
-		return Invalid("give from and to within its life, or leave them out",
+		return nil, Invalid("give from and to within its life, or leave them out",
 			fmt.Errorf("the profile of %s would end at %s, before it begins at %s; it lived from %s to %s", d.ID,
 				shown.To.UTC().Format(time.RFC3339), shown.From.UTC().Format(time.RFC3339), whole.From.UTC().Format(time.RFC3339), whole.To.UTC().Format(time.RFC3339)))
 	}
 	if !shown.To.After(shown.From) { // the clock of its node is ahead of the server's
-		return nil
+		return nil, nil
 	}
 	step := r.Step
 	if step <= 0 {
@@ -161,14 +169,14 @@ func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole quer
 	}
 	d.StepSeconds = step.Seconds()
 	if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
-		return refusedSteps(err)
+		return nil, refusedSteps(err)
 	}
 	// What others read every few minutes has no point at each of our steps.
 	if gap := gapOf(d.Profile); r.Step <= 0 && gap > step && shown.To.Sub(shown.From)/gap >= 4 {
 		step = gap
 		d.StepSeconds = step.Seconds()
 		if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
-			return refusedSteps(err)
+			return nil, refusedSteps(err)
 		}
 	}
 	// A workload that is older than its agent has nothing to show before it.
@@ -179,19 +187,20 @@ func (b *Jobs) profile(ctx context.Context, d *client.WorkloadDetail, whole quer
 		}
 		d.StepSeconds = step.Seconds()
 		if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
-			return refusedSteps(err)
+			return nil, refusedSteps(err)
 		}
 	}
+	lines = d.Profile
 	if r.By != "command" {
-		d.Profile = query.Combine(d.Profile, r.By)
-		return nil
+		d.Profile = query.Combine(lines, r.By)
+		return lines, nil
 	}
 	commands, err := b.Views.CommandProfile(ctx, shown, step)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d.Profile = append(query.Combine(d.Profile, "total"), commands...)
-	return nil
+	d.Profile = append(query.Combine(lines, "total"), commands...)
+	return lines, nil
 }
 
 // refusedSteps says that a step is too fine, which is the asker's to change.

@@ -429,7 +429,7 @@ func (x *site) checkTicks(t *rapid.T) {
 		}
 	}
 	for id, tr := range latest {
-		buckets, err := query.New(x.s, query.Options{}).CoresHistogram(context.Background(), query.Selection{ID: id, From: tr.start, To: x.now})
+		buckets, _, err := query.New(x.s, query.Options{}).CoresHistogram(context.Background(), query.Selection{ID: id, From: tr.start, To: x.now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,9 +91,13 @@ type WorkloadDetail struct {
 	StepSeconds float64   `json:"step_seconds"`
 	Profile     []Profile `json:"profile"`
 	Commands    []Command `json:"commands"`
-	// CoresHistogram is the distribution of the cores in use, one observation a second.
+	// CoresHistogram is the distribution of the cores in use of the whole workload, one
+	// observation at each reading of the agent (a second where not set otherwise).
 	CoresHistogram []Bucket `json:"cores_histogram,omitempty"`
-	Parts          []Part   `json:"parts,omitempty"`
+	// CoresHistogramStep is the length of the means that CoresHistogram is taken of, seconds,
+	// where it ran on several nodes; null: of readings.
+	CoresHistogramStep *float64 `json:"cores_histogram_step_seconds,omitempty"`
+	Parts              []Part   `json:"parts,omitempty"`
 	// Steps of a batch job, by begin. Of a job of very many, those that failed or used most;
 	// StepCount is how many there were.
 	Steps []Step `json:"steps,omitempty"`

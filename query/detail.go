@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -112,29 +113,53 @@ func add(to **float64, v float64) {
 }
 
 // CoresHistogram returns for how long the workload used how many cores, one
-// observation a second, all nodes and parts together. The first bucket is idle time.
-func (v *Views) CoresHistogram(ctx context.Context, s Selection) ([]client.Bucket, error) {
+// observation a second, and on how many nodes that was counted. The first bucket is idle time.
+// Of several nodes it is the use of a node, not of the workload: see Distribution.
+func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []client.Bucket, nodes int, err error) {
 	var h metric.Histogram
-	err := series.Each(ctx, v.q, s.From, s.To, func(_ labels.Labels, it chunkenc.Iterator) error {
+	on := map[string]bool{}
+	err = series.Each(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		if one := series.Distribution(it); one != nil {
 			h.Merge(one)
+			on[l.Get("node")] = true
 		}
 		return nil
 	}, append(s.matchers(), series.Equal("__name__", figure.Cores))...)
-	if err != nil || h.Count == 0 {
-		return nil, err
+	if err != nil {
+		return nil, 0, err
 	}
-	var out []client.Bucket
+	return bucketsOf(&h, 1), len(on), nil
+}
+
+// Distribution returns for how long the sum of the lines of a metric was how great, each step
+// with its mean. Steps in which no line has a figure are left out.
+func Distribution(lines []client.Profile, metricKey string, step time.Duration) []client.Bucket {
+	var h metric.Histogram
+	for _, p := range Combine(lines, "total") {
+		if p.Metric != metricKey {
+			continue
+		}
+		for _, at := range p.Points {
+			if at.Value != nil {
+				h.Observe(*at.Value)
+			}
+		}
+	}
+	return bucketsOf(&h, step.Seconds())
+}
+
+// bucketsOf are the buckets of h that hold anything, each observation of so many seconds.
+func bucketsOf(h *metric.Histogram, seconds float64) (out []client.Bucket) {
 	if h.ZeroCount > 0 {
-		out = append(out, client.Bucket{High: h.ZeroThreshold(), Seconds: float64(h.ZeroCount)})
+		out = append(out, client.Bucket{High: h.ZeroThreshold(), Seconds: float64(h.ZeroCount) * seconds})
 	}
 	for i, n := range h.Buckets {
 		if n > 0 {
 			at := h.Offset + int32(i)
-			out = append(out, client.Bucket{Low: metric.Bound(at - 1), High: metric.Bound(at), Seconds: float64(n)})
+			out = append(out, client.Bucket{Low: metric.Bound(at - 1), High: metric.Bound(at), Seconds: float64(n) * seconds})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Commands returns what each program used within the workload, most first, up to the

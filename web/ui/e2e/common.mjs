@@ -74,3 +74,33 @@ export function visits(browser, shots, prefix, quiet = /^$/, only = "") {
   };
   return state;
 }
+
+/** The layout shift of a page while it loads: the greatest sum of a session window (at most 5 s, gaps below 1 s), as web.dev/cls defines it. */
+async function shift(browser, url, phone, delay) {
+  const context = await browser.newContext({ viewport: phone ? { width: 390, height: 844 } : { width: 1440, height: 900 } }), page = await context.newPage();
+  await context.addInitScript(() => {
+    localStorage.setItem("reckon.tour", "seen");
+    const name = (n) => { const e = n?.nodeType === 1 ? n : n?.parentElement; return e ? `${e.tagName.toLowerCase()}${e.id ? "#" + e.id : ""}${typeof e.className === "string" && e.className ? "." + e.className.split(" ").join(".") : ""} "${e.textContent.slice(0, 30)}"` : "gone"; };
+    globalThis.shifts = []; globalThis.longTasks = 0;
+    new PerformanceObserver((l) => { for (const e of l.getEntries()) if (!e.hadRecentInput) globalThis.shifts.push({ t: e.startTime, v: e.value, of: e.sources.map((s) => `${name(s.node)} ${Math.round(s.previousRect.top)}+${Math.round(s.previousRect.height)} -> ${Math.round(s.currentRect.top)}+${Math.round(s.currentRect.height)}`) }); }).observe({ type: "layout-shift", buffered: true });
+    new PerformanceObserver((l) => { for (const e of l.getEntries()) globalThis.longTasks += e.duration; }).observe({ type: "longtask", buffered: true });
+  });
+  // Another build of the pages than the server has: UI=web/ui/dist.
+  if (process.env.UI) await page.route(/\/static\/app\.(js|css)/, (r) => r.fulfill({ path: process.env.UI + new URL(r.request().url()).pathname.replace("/static", "") }));
+  if (delay > 0) await page.route(/\/(api|auth|alertmanager)\//, async (r) => { if (r.request().url().includes("/live")) return r.continue(); await new Promise((x) => setTimeout(x, delay * (0.5 + Math.random()))); await r.continue().catch(() => undefined); });
+  await page.goto(url);
+  await settled(page);
+  await page.waitForTimeout(delay * 4 + 300);
+  await settled(page);
+  const got = await page.evaluate(() => ({ shifts: globalThis.shifts, long: globalThis.longTasks }));
+  await context.close();
+  let most = 0, first = -1e9, last = -1e9, sum = 0;
+  for (const s of got.shifts) { if (s.t - last > 1000 || s.t - first > 5000) { first = s.t; sum = 0; } last = s.t; sum += s.v; most = Math.max(most, sum); }
+  return { shift: most, long: got.long, moved: got.shifts.sort((a, b) => b.v - a.v).slice(0, 4).map((s) => `${s.v.toFixed(3)} at ${s.t.toFixed(0)} ms: ${s.of.join("; ")}`) };
+}
+/** Every page, each with something on it. */
+async function everyPage(ask) {
+  const nodes = await ask("/api/reckon/v1/nodes"), works = await ask("/api/reckon/v1/workloads?sort=-cpu_seconds&limit=400"), n = nodes.nodes[0].node, w = works.workloads.find((x) => x.kind === "slurm" && !x.running && x.wall_seconds > 3600) ?? works.workloads[0], q = (o) => new URLSearchParams(o);
+  return [["first", "/"], ["nodes", "/nodes"], ["node", "/node?" + q({ name: n })], ["workloads", "/workloads"], ["workload", "/workload?" + q({ id: w.id })], ["owners", "/owners"], ["owner", "/owner?" + q({ name: w.owner })], ["usage", "/usage"], ["findings", "/findings"], ["alerts", "/alerts"], ["power", "/power"], ["data", "/data"], ["explore", "/explore?expr=up"], ["about", "/about"]];
+}
+export const measured = { shift, pages: everyPage };

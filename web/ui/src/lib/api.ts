@@ -1,5 +1,6 @@
 // Asking the server: one function, one hook, and the errors as people need them.
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Range } from "./span";
 import { beat, has } from "./state";
 import type { PromSeries } from "./types";
 
@@ -57,6 +58,11 @@ export function useAsk<T>(path: string | null, fresh = false, load: (p: string, 
   }, [path, b, turn]);
   const mine = state.path === path || (same !== undefined && state.same === same && path !== null);
   return { data: mine ? state.data : undefined, error: mine ? state.error : undefined, at: state.at, busy, again: () => setTurn(turn + 1) };
+}
+
+/** useAsk of a path with since= and until= of a range: the answer stays while the window moves on with the clock. */
+export function useAskOver<T>(path: string | null, r: Range, fresh = false): Asked<T> {
+  return useAsk<T>(path, fresh, undefined, path === null ? undefined : `${path.replace(/(since|until)=[^&]*/g, "")} ${r.length} ${r.fixed ? r.from : ""}`);
 }
 
 interface PromAnswer { status: string; error?: string; warnings?: string[]; data: { resultType: string; result: PromSeries[] } }

@@ -76,6 +76,8 @@ export function Show<T>({ a, children, missing }: { a: Asked<T>; children: (d: T
     {children(a.data)}
   </>;
 }
+/** Whether all was answered, well or not: what stands below waits for it, so that it does not move. */
+export const there = (...all: Asked<unknown>[]) => all.every((a) => a.data !== undefined || a.error !== undefined);
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
 /** Used against a whole, with the share in words. */

@@ -27,7 +27,7 @@ export interface Members {
 export interface Bucket { low: number; high: number; seconds: number }
 export interface WorkloadDetail extends Workload {
   step_seconds: number; profile: Profile[]; commands: { command: string; cpu_seconds: number; processes?: Num }[];
-  cores_histogram?: Bucket[]; parts?: { node: string; part: string; cpu_seconds: Num; memory_peak_bytes: Num; gpu_seconds?: Num }[];
+  cores_histogram?: Bucket[]; cores_histogram_step_seconds?: Num; parts?: { node: string; part: string; cpu_seconds: Num; memory_peak_bytes: Num; gpu_seconds?: Num }[];
   steps?: Step[]; verdicts?: Verdict[]; events?: Event[]; energy_method?: string; gpu_engines?: Record<string, number>; advice?: Advice | null;
   lives?: { start: string; end: string | null; owner: string; name: string }[];
 }

@@ -1,6 +1,6 @@
 // About: what measures here, what is missing and how to get it, and what reckon itself costs.
 import { useAsk } from "../lib/api";
-import { clean, Empty, NodeName, Q, Section, Show, Table, When } from "../lib/parts";
+import { clean, Empty, NodeName, Q, Section, Show, Table, there, When } from "../lib/parts";
 import { has, me, param, set, version } from "../lib/state";
 import type { Inconsistent, Node, NodeList } from "../lib/types";
 
@@ -12,10 +12,10 @@ export function About() {
       const n = d.nodes.find((x) => x.node === param("node")) ?? (d.nodes.length === 1 ? d.nodes[0] : undefined);
       return <>{d.nodes.length > 1 && <p><label>Node <select value={n?.node ?? ""} onChange={(e) => set({ node: e.currentTarget.value }, false)}><option value="">all nodes</option>{d.nodes.map((x) => <option value={x.node}>{clean(x.node).slice(0, 60)}</option>)}</select></label></p>}{n ? <One n={n} /> : <All nodes={d.nodes} />}</>;
     }}</Show>
-    <Section title="This server"><ul><li>Version {version || "unknown"}</li><li><a href="/api/reckon/openapi.json">OpenAPI document</a> of the whole API</li>
+    {there(a) && <><Section title="This server"><ul><li>Version {version || "unknown"}</li><li><a href="/api/reckon/openapi.json">OpenAPI document</a> of the whole API</li>
       {has("prometheus") && <li><code>{location.origin}</code> is a Prometheus data source for Grafana</li>}{has("metrics") && <li><a href="/metrics">Metrics</a> of this process and its sensors</li>}
       {m && <li>You look as {m.name ? <b><bdi>{clean(m.name)}</bdi></b> : "somebody without a name"}, role {m.role}{m.owners?.length > 0 && <>, and see in full the work of {m.owners.map(clean).join(", ")}</>}</li>}</ul></Section>
-    {has("held-back") && (m?.role === "support" || m?.role === "admin") && <HeldBack />}</>;
+    {has("held-back") && (m?.role === "support" || m?.role === "admin") && <HeldBack />}</>}</>;
 }
 
 /** Figures that passed what bounds them: shown nowhere but here, so that somebody mends them. */

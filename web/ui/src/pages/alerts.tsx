@@ -1,7 +1,7 @@
 // Alerts: what fires, what is about to, what is silenced, what fired before, and why.
 import { useMemo, useState } from "preact/hooks";
 import { Failure, promRange, useAsk } from "../lib/api";
-import { clean, Dialog, Empty, NodeName, Owner, Problem, Section, Show, Table, When } from "../lib/parts";
+import { clean, Dialog, Empty, NodeName, Owner, Problem, Section, Show, Table, there, When } from "../lib/parts";
 import { has, me, workloadLink } from "../lib/state";
 import type { Alert } from "../lib/todo";
 import { duration } from "../lib/units";
@@ -25,13 +25,13 @@ export function Alerts() {
   const rows = (state: string) => (a.data ?? []).filter((x) => x.state === state && !silencedBy(x.labels, active)).sort((x, y) => x.activeAt.localeCompare(y.activeAt));
   const silenced = (a.data ?? []).filter((x) => silencedBy(x.labels, active));
   return <><h1>Alerts</h1>
-    <div class="keep" style="min-height:8rem"><Show a={a}>{() => <>
+    <div class="keep" style="min-height:8rem"><Show a={there(rules) ? a : { ...a, data: undefined }}>{() => <>
       <Section title={`Firing (${rows("firing").length})`}>{rows("firing").length === 0 ? <Empty>None.</Empty> : rows("firing").map((x) => <One a={x} r={ruleOf(x)} silence={has("silences") && admin() ? () => setQuiet(x) : undefined} />)}</Section>
       {rows("pending").length > 0 && <Section title={`About to fire (${rows("pending").length})`}>{rows("pending").map((x) => <One a={x} r={ruleOf(x)} />)}</Section>}
       {silenced.length > 0 && <Section title={`Silenced (${silenced.length})`}>{silenced.map((x) => <One a={x} r={ruleOf(x)} />)}</Section>}</>}</Show></div>
-    {has("silences") ? <Silences of={active} again={silences.again} /> : <p class="quiet">No Alertmanager runs in this server, so silences are made where alerts go to.</p>}
+    {there(a, rules) && <>{has("silences") ? <Silences of={active} again={silences.again} /> : <p class="quiet">No Alertmanager runs in this server, so silences are made where alerts go to.</p>}
     <History />
-    <Section title={`Rules (${list.length})`}><details><summary>What is looked at</summary><Table caption="Rules" rows={list} keyOf={(r) => r.name + r.query} cols={[{ title: "Rule", cell: (r) => clean(r.name) }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }, { title: "Holds for", number: true, cell: (r) => duration(r.duration) }, { title: "What it means", cell: (r) => <span class="wrap">{clean(r.annotations.description ?? r.annotations.summary ?? "").slice(0, 300)}</span> }, { title: "", cell: (r) => <a href={"/explore?" + new URLSearchParams({ expr: r.query })}>chart</a> }]} /></details></Section>
+    <Section title={`Rules (${list.length})`}><details><summary>What is looked at</summary><Table caption="Rules" rows={list} keyOf={(r) => r.name + r.query} cols={[{ title: "Rule", cell: (r) => clean(r.name) }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }, { title: "Holds for", number: true, cell: (r) => duration(r.duration) }, { title: "What it means", cell: (r) => <span class="wrap">{clean(r.annotations.description ?? r.annotations.summary ?? "").slice(0, 300)}</span> }, { title: "", cell: (r) => <a href={"/explore?" + new URLSearchParams({ expr: r.query })}>chart</a> }]} /></details></Section></>}
     {quiet && <Make a={quiet} close={() => { setQuiet(null); silences.again(); }} />}</>;
 }
 

@@ -1,10 +1,10 @@
 // One person, service or namespace: what was used, allocated and lost, by which work, what was found, what to ask for next.
 import { useMemo } from "preact/hooks";
-import { ask, useAsk } from "../lib/api";
+import { ask, useAsk, useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { alike, describe, titleOf } from "../lib/names";
 import { LaterOutlook } from "../lib/outlook";
-import { clean, Empty, isOf, Name, Q, Section, Show, Table, When } from "../lib/parts";
+import { clean, Empty, isOf, Name, Q, Section, Show, Table, there, When } from "../lib/parts";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { stateOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, workloadLink } from "../lib/state";
@@ -24,18 +24,18 @@ export function OwnerPage() {
 
 function One({ name, r }: { name: string; r: Range }) {
   const q = (more: Record<string, string>) => new URLSearchParams({ owner: name, ...more }).toString(), span = r.length <= 14 * 86400 ? "hour" : "day", ready = introduced.value;
-  const usage = useAsk<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), by: "kind" }) : null), past = useAsk<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ since: iso(r.from - r.length), until: iso(r.from), by: "kind" }) : null);
-  const time = useAsk<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), span, by: "owner" }) : null);
-  const works = useAsk<WorkloadList>(ready ? "/api/reckon/v1/workloads?" + q({ ...asked(r), sort: "-cpu_seconds", limit: "1000" }) : null, true);
+  const usage = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), by: "kind" }) : null, r), past = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ since: iso(r.from - r.length), until: iso(r.from), by: "kind" }) : null, r);
+  const time = useAskOver<UsageList>(ready ? "/api/reckon/v1/usage?" + q({ ...asked(r), span, by: "owner" }) : null, r);
+  const works = useAskOver<WorkloadList>(ready ? "/api/reckon/v1/workloads?" + q({ ...asked(r), sort: "-cpu_seconds", limit: "1000" }) : null, r, true);
   const found = useAsk<FindingList>(ready && has("findings") ? "/api/reckon/v1/findings?" + q({ limit: "200" }) : null);
   return <><h1><bdi>{clean(name).slice(0, 80)}</bdi></h1>
     <p class="sub">{named(r)} · <a href={ownersWork(name)}>all work</a> · <a href={"/usage?" + new URLSearchParams({ owner: name })}>usage</a> · <a href={"/report?" + q({ ...asked(r) })}>report</a></p>
-    <div class="keep" style="min-height:5rem"><Show a={usage}>{(d) => <Sums d={d} past={past.data} />}</Show></div>
-    <Section title="Over time"><div class="keep" style="min-height:270px"><Show a={time}>{(d) => <Over d={d} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
+    <div class="keep" style="min-height:5rem"><Show a={there(past) ? usage : { ...usage, data: undefined }}>{(d) => <Sums d={d} past={past.data} />}</Show></div>
+    {there(usage, past) && <><Section title="Over time"><div class="keep" style="min-height:270px"><Show a={time}>{(d) => <Over d={d} step={span === "hour" ? hour : 86400} />}</Show></div></Section>
     <div class="first"><div><Section title="Work that lost most" aside={<span class="quiet">allocated and not used, core-hours of whole runs</span>}><div class="keep" style="min-height:20rem"><Show a={works}>{(d) => <Lost list={d.workloads} />}</Show></div></Section></div>
       <div><Section title="Found"><div class="keep" style="min-height:8rem">{has("findings") ? <Show a={found}>{(d) => <Found d={d} name={name} />}</Show> : <Empty>This server looks for nothing.</Empty>}</div></Section>
         <Section title="Next time, ask for">{works.data && <Next list={works.data.workloads} />}</Section></div></div>
-    <LaterOutlook of={{ owner: name }} what="forecast of the cores that this person will use, with its band and last error" /></>;
+    <LaterOutlook of={{ owner: name }} what="forecast of the cores that this person will use, with its band and last error" /></>}</>;
 }
 const iso = (t: number) => new Date(t * 1000).toISOString();
 const unused = (rows: Usage[]) => rows.reduce<number | null>((a, u) => (known(u.held_core_seconds) ? (a ?? 0) + Math.max(0, u.held_core_seconds - (known(u.cpu_seconds) ? u.cpu_seconds : 0)) : a), null);

@@ -1,5 +1,5 @@
 // People, services and namespaces: who used what in the range.
-import { useAsk } from "../lib/api";
+import { useAskOver } from "../lib/api";
 import { Bar, clean, Empty, isOf, Q, Section, Show, Table } from "../lib/parts";
 import { asked, range } from "../lib/range";
 import { introduced, ownerLink, param, set } from "../lib/state";
@@ -11,7 +11,7 @@ export const measures: [string, string, string][] = [["cpu_seconds", "CPU", "cor
 
 export function Owners() {
   const by = param("sort") || "-cpu_seconds", find = param("q");
-  const path = "/api/reckon/v1/usage?" + query({ ...asked(range.value), by: "owner" }), a = useAsk<UsageList>(introduced.value ? path : null);
+  const path = "/api/reckon/v1/usage?" + query({ ...asked(range.value), by: "owner" }), a = useAskOver<UsageList>(introduced.value ? path : null, range.value);
   const of = (r: Usage) => (by.endsWith("owner") ? (r.owner ?? "") : r[by.replace(/^-/, "")]) as string | number | null;
   return <><h1>People</h1>
     <div class="controls"><label class="search"><span class="hidden">Find owners by name</span><input type="search" data-search placeholder="Find by name" value={find} onInput={(e) => set({ q: e.currentTarget.value })} /></label><a href={path + "&format=csv"} download="owners.csv">CSV</a> <a href={path} download="owners.json">JSON</a></div>

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
-import { clean, Empty, NodeName, Q, Section, Show, Table } from "../lib/parts";
+import { clean, Empty, NodeName, Q, Section, Show, Table, there } from "../lib/parts";
 import { range } from "../lib/range";
 import { nodeLink, param, set } from "../lib/state";
 import { axis, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
@@ -19,7 +19,7 @@ export function Power() {
     const top = await promInstant(`topk(9, sum by (node) (rate(reckon_node_attributed_energy_joules_total[${Math.max(300, last)}s])))`, s, w.to), names = top.map((x) => x.metric.node).filter(Boolean);
     const [each, all, kind] = await Promise.all([names.length ? promRange(rate("node", `{node=~${promAny(names)}}`), w.from, w.to, w.step, s) : [], promRange(`sum(rate(reckon_node_attributed_energy_joules_total${w.r}))`, w.from, w.to, w.step, s), promRange(rate("domain, share, method"), w.from, w.to, w.step, s)]);
     return { each, all, kind };
-  });
+  }, `power of nodes ${last} ${now.fixed ? now.from : ""}`);
   const times = useMemo(() => axis(w.from, w.to, w.step), [w]);
   const stack = useMemo(() => {
     if (!byNode.data) return [];
@@ -38,16 +38,16 @@ export function Power() {
         <li><span class="what">Known by</span><b>{method("measured")} measured</b><small>{method("modelled")} modelled, {method("both")} both</small></li>
         {known(cost) && <li><span class="what">Cost of an hour</span><b>{cost.toFixed(2)} {up.find((n) => n.currency)?.currency}</b></li>}{known(co2) && <li><span class="what">CO₂ of an hour</span><b><Q v={co2} unit="grams" /></b></li>}</ul>;
     }}</Show>
-    <Section title="By node"><Show a={byNode}>{() => (stack.length === 0 ? <Empty>Nothing measures power, and no model stands in. <a href="/about">What is missing, and how to get it</a></Empty> : <TimeChart title="Power by node" times={times} lines={stack} unit="watts" stack height={260} />)}</Show></Section>
-    {kinds.length > 0 && <Section title="By part of the machine"><TimeChart title="Power by part, share and method" times={times} lines={kinds} unit="watts" stack height={220} /></Section>}
+    {there(nodes) && <Section title="By node"><Show a={byNode}>{() => (stack.length === 0 ? <Empty>Nothing measures power, and no model stands in. <a href="/about">What is missing, and how to get it</a></Empty> : <TimeChart title="Power by node" times={times} lines={stack} unit="watts" stack height={260} />)}</Show></Section>}
+    {there(nodes, byNode) && <>{kinds.length > 0 && <Section title="By part of the machine"><TimeChart title="Power by part, share and method" times={times} lines={kinds} unit="watts" stack height={220} /></Section>}
     {nodes.data && nodes.data.nodes.length > 0 && <><Follows nodes={nodes.data} w={w} /><Fit nodes={nodes.data} from={w.from} to={w.to} /></>}
-    <Models /></>;
+    <Models /></>}</>;
 }
 
 /** Power against cores in use of one node: how well the one follows the other is for the eye to judge. */
 function Follows({ nodes, w }: { nodes: NodeList; w: { from: number; to: number; step: number; r: string } }) {
   const node = param("node") || nodes.nodes.find((n) => known(n.power_watts))?.node || nodes.nodes[0].node, sel = `node=${promQuote(node)}`;
-  const a = useAsk(`scatter ${node} ${w.from} ${w.to}`, false, (_p, s) => Promise.all([`sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${w.r}))`, `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${w.r}))`].map((q) => promRange(q, w.from, w.to, w.step, s))));
+  const a = useAsk(`scatter ${node} ${w.from} ${w.to}`, false, (_p, s) => Promise.all([`sum(rate(node_cpu_seconds_total{${sel},mode!~"idle|iowait"}${w.r}))`, `sum(rate(reckon_node_attributed_energy_joules_total{${sel}}${w.r}))`].map((q) => promRange(q, w.from, w.to, w.step, s))), `scatter ${node} ${w.to - w.from}`);
   const times = axis(w.from, w.to, w.step);
   return <Section title="Power against work" aside={nodes.nodes.length > 1 ? <label>Node <select value={node} onChange={(e) => set({ node: e.currentTarget.value })}>{nodes.nodes.slice(0, 2000).map((n) => <option value={n.node}>{clean(n.node).slice(0, 60)}</option>)}</select></label> : undefined}><Show a={a}>{([x, y]) => {
     if (!x[0] || !y[0]) return <Empty><NodeName n={node} /> has no power in this time.</Empty>;

@@ -1,8 +1,8 @@
 // Usage: when a site is used, and by whom, over long times.
 import { useMemo } from "preact/hooks";
-import { useAsk } from "../lib/api";
+import { useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
-import { Bar, Choice, clean, Empty, isOf, Name, Q, Section, Show, Table } from "../lib/parts";
+import { Bar, Choice, clean, Empty, isOf, Name, Q, Section, Show, Table, there } from "../lib/parts";
 import { introduced, me, param, set } from "../lib/state";
 import { query } from "../lib/search";
 import { localHours } from "../lib/stack";
@@ -18,25 +18,25 @@ export function UsagePage() {
   const open = me.value?.role === "public", choices = open ? dims.filter(([d]) => nameless.includes(d)) : dims; // the public sees no names
   const r = range.value, time = asked(r), by = param("by") || choices[0][0], what = param("show") || "cpu_seconds", owner = param("owner");
   const who = by === "node" ? {} : { owner: owner || undefined };
-  const heat = useAsk<UsageList>("/api/reckon/v1/usage?" + query({ ...time, span: "hour-of-week", ...who }));
+  const heat = useAskOver<UsageList>("/api/reckon/v1/usage?" + query({ ...time, span: "hour-of-week", ...who }), r);
   const wide = r.length <= 14 * 86400 ? "hour" : r.length > 120 * 86400 ? "week" : "day", of = (span: string) => "/api/reckon/v1/usage?" + query({ ...time, span, by, ...who });
-  const coarse = useAsk<UsageList>(introduced.value ? of(wide) : null);
+  const coarse = useAskOver<UsageList>(introduced.value ? of(wide) : null, r);
   // A site that is new has little of a long time: what there is of it is shown in finer stretches.
   const few = wide !== "hour" && !!coarse.data && new Set(coarse.data.rows.map((r) => r.from)).size < 3, span = few ? (wide === "week" ? "day" : "hour") : wide;
-  const finer = useAsk<UsageList>(few ? of(span) : null), hist = few ? finer : coarse, path = of(span);
-  const whole = useAsk<UsageList>(introduced.value ? "/api/reckon/v1/usage?" + query({ ...time, by, ...who }) : null);
+  const finer = useAskOver<UsageList>(few ? of(span) : null, r), hist = few ? finer : coarse, path = of(span);
+  const whole = useAskOver<UsageList>(introduced.value ? "/api/reckon/v1/usage?" + query({ ...time, by, ...who }) : null, r);
   const measure = measures.find((m) => m[0] === what) ?? measures[0], unit = measure[2];
   const figureOf = (r: Usage): Num => (by === "node" && what === "cpu_seconds" ? ((r.core_used_seconds ?? r.cpu_seconds) as Num) : by === "node" && what === "energy_joules" ? ((r.node_energy_joules ?? r.energy_joules) as Num) : (r[what] as Num));
   return <><h1>Usage{owner && <> of <bdi>{clean(owner).slice(0, 60)}</bdi></>}</h1>
     <div class="controls"><Choice label="Of" value={what} of={measures.map(([k, t]) => [k, t])} pick={(v) => set({ show: v === "cpu_seconds" ? "" : v })} />
       <Choice label="By" value={by} of={choices} pick={(v) => set({ by: v === choices[0][0] ? "" : v })} />{owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
       <a href={path + "&format=csv"} download="usage.csv">CSV</a> <a href={path} download="usage.json">JSON</a></div>
-    <Section title={"Hours of the week"}><Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show></Section>
-    <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}><Show a={hist}>{(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}</Show></Section>
-    <Section title="Together"><Show a={whole}>{(d) => {
+    <Section title="Hours of the week"><Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show></Section>
+    {there(heat) && <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}><Show a={hist}>{(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}</Show></Section>}
+    {there(heat, hist) && <Section title="Together"><Show a={whole}>{(d) => {
       const rows = d.rows.filter((r) => known(figureOf(r))).sort((a, b) => Number(figureOf(b)) - Number(figureOf(a))).slice(0, 50), all = rows.reduce((a, r) => a + Number(figureOf(r)), 0);
       return rows.length === 0 ? <Empty>Not measured in this time.</Empty> : <Table caption={"Usage by " + by} rows={rows} keyOf={(r, i) => String((r as Record<string, unknown>)[by]) + i} cols={[{ title: by === "command" ? "Software" : by[0].toUpperCase() + by.slice(1), cell: (r) => <Name>{String((r as Record<string, unknown>)[by] ?? "") || "none"}</Name> }, { title: measure[1], number: true, cell: (r) => <Q v={figureOf(r)} unit={unit} is={by === "node" ? undefined : isOf(r, what)} /> }, { title: "Share", cell: (r) => <Bar v={figureOf(r)} of={all} unit={unit} label={"Share of " + clean(String((r as Record<string, unknown>)[by] ?? "none"))} /> }, { title: "Workloads", number: true, cell: (r) => <Q v={r.started} unit="count" /> }]} />;
-    }}</Show></Section></>;
+    }}</Show></Section>}</>;
 }
 
 const days = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];

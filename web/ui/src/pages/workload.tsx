@@ -75,7 +75,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
     <div class="cols">{waits ? <Asked d={d} /> : <Requests d={d} />}{d.advice && <Next d={d} />}</div>
     {!waits && <Profiles d={d} by={by} />}
     <div class="cols">
-      {d.cores_histogram && d.cores_histogram.length > 0 && <Section title="Cores in use, by time"><Histogram b={d.cores_histogram} /></Section>}
+      {d.cores_histogram && d.cores_histogram.length > 0 && <Section title="Cores in use, by time"><Histogram b={d.cores_histogram} step={d.cores_histogram_step_seconds} nodes={d.nodes.length} /></Section>}
       {d.events && d.events.length > 0 && <Section title="Events"><Table caption="Events" rows={d.events} keyOf={(_e, i) => String(i)} cols={[{ title: "When", cell: (e) => <When t={e.from} /> }, { title: "What", cell: (e) => eventText(e) }, { title: "Where", cell: (e) => <><NodeName n={e.node ?? ""} /> {e.part && <Name>{e.part}</Name>}</> }]} /></Section>}
       {d.commands.length > 0 && <Section title="Programs"><Table caption="CPU time by program" rows={d.commands} keyOf={(c) => c.command} cols={[{ title: "Program", cell: (c) => <Name>{c.command}</Name> }, { title: "CPU time", number: true, cell: (c) => <Q v={c.cpu_seconds} unit="seconds" /> }, { title: "Share", number: true, cell: (c) => (known(d.cpu_seconds) && d.cpu_seconds > 0 ? <Q v={c.cpu_seconds / d.cpu_seconds} unit="ratio" /> : "–") }, { title: "Processes", number: true, cell: (c) => <Q v={c.processes} unit="count" /> }]} /></Section>}
       {d.steps && d.steps.length > 0 && <Steps d={d} steps={d.steps} />}
@@ -147,14 +147,14 @@ function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
     <p class="quiet">▸ start{d.end && ", ■ end"}{(d.events ?? []).some((e) => e.kind !== "throttled") && ", ✕ a process was killed"}{(d.events ?? []).some((e) => e.kind === "throttled") && ", ≈ held back by its quota"}{(d.events?.length ?? 0) > 0 && "; listed below"}.</p></Section>;
 }
 
-function Histogram({ b }: { b: Bucket[] }) {
+function Histogram({ b, step, nodes }: { b: Bucket[]; step?: Num; nodes: number }) {
   const top = b[b.length - 1].high || 1, even = rebin(b, 24), most = Math.max(...even.map((x) => x.seconds)), all = b.reduce((a, x) => a + x.seconds, 0), p50 = quantile(b, 0.5), p95 = quantile(b, 0.95);
   const x = (v: number) => 30 + (560 * v) / top, near = known(p50) && known(p95) && x(p95) - x(p50) < 90;
   return <><svg class="hist" viewBox="0 0 600 150" role="img" aria-label={`Distribution of cores in use: half of the time up to ${human(p50, "cores")}, 95 percent of the time up to ${human(p95, "cores")}`}>
-    {even.map((k) => { const h = (88 * k.seconds) / (most || 1); return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores for ${human(k.seconds, "seconds")}, ${human(k.seconds / (all || 1), "ratio")} of the time`}</title></rect>; })}
+    {even.map((k) => { const h = (88 * k.seconds) / (most || 1); return <rect x={x(k.low)} y={125 - h} width={Math.max(1, x(k.high) - x(k.low) - 1)} height={h}><title>{`${human(k.low, "cores")} to ${human(k.high, "cores")} cores: ${human(k.seconds / (all || 1), "ratio")} of the time`}</title></rect>; })}
     {([["p50", p50, 10], ["p95", p95, 22]] as [string, number | null, number][]).map(([n, v, y]) => v !== null && <><line x1={x(v)} x2={x(v)} y1={y} y2="125" /><text x={n === "p50" && near || x(v) > 520 ? x(v) - 3 : x(v) + 3} y={y + 2} text-anchor={n === "p50" && near || x(v) > 520 ? "end" : "start"}>{n} {human(v, "cores")}</text></>)}
     {marksOf(top).map((v) => <text x={x(v)} y="142" text-anchor="middle">{human(v, "cores")}</text>)}
-  </svg><p class="quiet">Across: cores in use. Height: for how long. Half of the time it used up to {human(p50, "cores")}, 95 % of the time up to {human(p95, "cores")}.</p></>;
+  </svg><p class="quiet">Across: cores in use{known(step) && <> on its {nodes} nodes together, means of <Q v={step} unit="seconds" /></>}. Height: share of the time. Half of the time it used up to {human(p50, "cores")}, 95 % of the time up to {human(p95, "cores")}.</p></>;
 }
 
 function Runs({ d }: { d: WorkloadDetail }) {
