@@ -83,9 +83,9 @@ func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// RunURL is where a server shows a run.
+// RunURL is the page on which a server shows a run.
 func RunURL(base string, key types.NamespacedName) string {
-	return strings.TrimRight(base, "/") + "/api/reckon/v1/runs/" + url.PathEscape(key.Namespace) + "/" + url.PathEscape(key.Name)
+	return strings.TrimRight(base, "/") + "/run?" + url.Values{"namespace": {key.Namespace}, "name": {key.Name}}.Encode()
 }
 
 func (s *Server) keep(ctx context.Context, key types.NamespacedName, u reckon.MetricRunUpdate) (reckon.MetricRunKept, error) {

@@ -179,7 +179,7 @@ func TestServerKeepsRuns(t *testing.T) {
 			t.Errorf("pod %+v", last)
 		}
 	})
-	if want := "https://reckon.example/api/reckon/v1/runs/demo/" + ms.Status.Run; ms.Status.RunURL != want {
+	if want := "https://reckon.example/run?name=" + ms.Status.Run + "&namespace=demo"; ms.Status.RunURL != want {
 		t.Errorf("status leads to %s, want %s", ms.Status.RunURL, want)
 	}
 	var objects metricrun.MetricRunList

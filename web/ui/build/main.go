@@ -13,6 +13,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -39,12 +42,12 @@ func run(dir string, check bool) error {
 		return err
 	}
 	total := 0
-	for _, name := range []string{"index.html", "app.js", "app.css"} {
+	for _, name := range append([]string{"index.html", "app.css"}, scripts(files, "app.js")...) {
 		n, err := compressed(files[name])
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stdout, "%-10s %7d bytes, %6d compressed\n", name, len(files[name]), n)
+		fmt.Fprintf(os.Stdout, "%-20s %7d bytes, %6d compressed\n", name, len(files[name]), n)
 		total += n
 	}
 	if total > firstLoad {
@@ -57,6 +60,21 @@ func run(dir string, check bool) error {
 	paths := map[string][]byte{filepath.Join(dir, sumFile): sum}
 	for name, content := range files {
 		paths[filepath.Join(dir, "dist", name)] = content
+	}
+	have, err := filepath.Glob(filepath.Join(dir, "dist", "*"))
+	if err != nil {
+		return err
+	}
+	for _, at := range have { // chunks of before
+		if _, built := paths[at]; built {
+			continue
+		}
+		if check {
+			return fmt.Errorf("%s is not built any more; run make ui and commit it", at)
+		}
+		if err := os.Remove(at); err != nil {
+			return err
+		}
 	}
 	for at, content := range paths {
 		if !check {
@@ -80,24 +98,57 @@ func bundle(dir string) (map[string][]byte, error) {
 	}
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir: root, EntryPointsAdvanced: []api.EntryPoint{{InputPath: "src/main.tsx", OutputPath: "app"}},
-		Outdir: "dist", Bundle: true, Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
+		Outdir: "dist", Bundle: true, Splitting: true, ChunkNames: "[name]-[hash]", Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsEndOfFile,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact", Define: map[string]string{"process.env.NODE_ENV": `"production"`},
 		LogLevel: api.LogLevelWarning,
 	})
 	if len(result.Errors) > 0 {
-		return nil, fmt.Errorf("%d errors, told above", len(result.Errors))
+		return nil, fmt.Errorf("%d errors, printed above", len(result.Errors))
 	}
 	files := map[string][]byte{}
 	for _, f := range result.OutputFiles {
 		files[filepath.Base(f.Path)] = f.Contents
+	}
+	if err := alone(files); err != nil {
+		return nil, err
 	}
 	for name, from := range map[string]string{"index.html": filepath.Join(root, "src", "index.html"), "icon.svg": filepath.Join(root, "src", "icon.svg")} {
 		if files[name], err = os.ReadFile(from); err != nil {
 			return nil, err
 		}
 	}
+	// What the first script imports is fetched beside it, not after it.
+	for _, name := range scripts(files, "app.js")[1:] {
+		files["index.html"] = bytes.Replace(files["index.html"], []byte("</head>"), []byte(`  <link rel="modulepreload" href="/static/`+name+"\">\n</head>"), 1)
+	}
 	return files, nil
+}
+
+// imported finds what a script imports before it runs; import() is fetched when it is needed.
+var imported = regexp.MustCompile(`(?:from|import)"\./([^"]+\.js)"`)
+
+// scripts are a built script and all that it imports before it runs.
+func scripts(files map[string][]byte, name string) []string {
+	out := []string{name}
+	for i := 0; i < len(out); i++ {
+		for _, m := range imported.FindAllSubmatch(files[out[i]], -1) {
+			if !slices.Contains(out, string(m[1])) {
+				out = append(out, string(m[1]))
+			}
+		}
+	}
+	return out
+}
+
+// alone fails when a page that is fetched later brought styles of its own, which nothing would load.
+func alone(files map[string][]byte) error {
+	for name := range files {
+		if strings.HasSuffix(name, ".css") && name != "app.css" {
+			return fmt.Errorf("%s is loaded by nothing: import its styles where the first page does", name)
+		}
+	}
+	return nil
 }
 
 func compressed(b []byte) (int, error) {

@@ -104,3 +104,13 @@ async function everyPage(ask) {
   return [["first", "/"], ["nodes", "/nodes"], ["node", "/node?" + q({ name: n })], ["workloads", "/workloads"], ["workload", "/workload?" + q({ id: w.id })], ["owners", "/owners"], ["owner", "/owner?" + q({ name: w.owner })], ["usage", "/usage"], ["findings", "/findings"], ["alerts", "/alerts"], ["power", "/power"], ["data", "/data"], ["explore", "/explore?expr=up"], ["about", "/about"]];
 }
 export const measured = { shift, pages: everyPage };
+
+/** Keeps a run of a MetricSet as the operator does: a pod that uses `cores` for a minute, and a latency that it reported. */
+export async function keepRun(base, name, cores, node) {
+  const end = Math.floor(Date.now() / 1000) - 3600, at = (s) => new Date((end - 60 + s) * 1000).toISOString(), uid = "uid-" + name;
+  const samples = Array.from({ length: 60 }, (_, i) => ({ seq: i + 1, from: at(i), to: at(i + 1), total: { cpu_seconds: cores * (1 + 0.05 * Math.sin(i * 1.7)), user_seconds: 0.9 * cores, system_seconds: 0.1 * cores, read_bytes: 4e6 * (1 + (i % 5)), write_bytes: 1e6, resident_bytes: 2e9 + i * 1e7, wait_seconds: 0.05, threads: 8 }, ended: {} }));
+  const body = { run: { set: "fio", outcome: "Completed", started: at(0), finished: at(60), metrics: [{ name: "app-usage", job: "main", attach: "agent", options: { rate: "1" } }],
+    pods: [{ name: `${name}-main-0`, uid, job: "main", node, started: at(0), finished: at(60), exit_code: 0, reported: [{ name: "latency 8 bytes", unit: "seconds", values: Array.from({ length: 30 }, (_, i) => 2e-6 * cores * (1 + (i % 7) / 100)) }] }] }, pod: uid, samples };
+  const r = await fetch(`${base}/api/reckon/v1/runs/bench/${name}/keep`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  if (!r.ok) throw new Error(`${r.status} ${await r.text()}`);
+}

@@ -2,10 +2,10 @@
 // with their evidence, what another policy would find, acknowledging and muting, a table of workloads.
 // Usage: node e2e/live.mjs RECKON SHOTS [ONLY]: the binary, where screenshots go, and a regular expression that
 // the names of visits must match.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import assert from "node:assert/strict";
-import { accessible, clean, dir, fits, launch, makeUp, need, run, serve, settled, visits } from "./common.mjs";
+import { accessible, clean, dir, fits, keepRun, launch, makeUp, need, run, serve, settled, visits } from "./common.mjs";
 
 const [reckon, shots = "shots", only = ""] = process.argv.slice(2);
 need(shots);
@@ -53,6 +53,28 @@ await look("job-nodes", pick("job on several nodes", (w) => w.nodes.length > 1 &
 for (const by of ["part", "command"]) await look("job-by-" + by, pick("long job", (w) => w.kind === "slurm" && long(w)) + "&by=" + by, "Cores");
 const waiting = all.find((w) => w.state === "pending");
 if (waiting) await look("job-waits", `/workload?id=${waiting.id}`, "pending", "handed in", "Asked for");
+
+await keepRun(base, "fio-a1", 4, gpuNode);
+await keepRun(base, "fio-b2", 5, gpuNode);
+await look("runs", "/runs", "2 runs", "fio-a1", "app-usage", "completed");
+await look("run", "/run?namespace=bench&name=fio-a1", "Cores in use", "Memory, resident", "Written to storage", "latency 8 bytes", "mean and highest");
+await look("runs-compared", "/runs?" + new URLSearchParams({ a: "bench/fio-a1", b: "bench/fio-b2" }), "A against B", "+25 %", "differs", "95 % confidence");
+await visit("a run is found from the list, and its samples are a file", {}, async (page) => {
+  await page.goto(base + "/workloads");
+  await settled(page);
+  await page.getByRole("link", { name: "runs of MetricSets" }).click();
+  await page.getByLabel("bench/fio-a1 as A").check();
+  await page.getByLabel("bench/fio-b2 as B").check();
+  await page.waitForSelector("h2:has-text('A against B')");
+  await page.locator("table a", { hasText: "fio-b2" }).first().click();
+  await page.waitForSelector("h2:has-text('Over time')");
+  await settled(page);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.locator("section", { hasText: "Over time" }).getByRole("button", { name: "CSV" }).first().click()]);
+  const rows = readFileSync(await file.path(), "utf8").trim().split("\r\n");
+  assert.equal(rows.length, 61);
+  assert.match(rows[0], /^time,pod,job,interval_seconds,cpu_seconds,/);
+  assert.match(rows[1], /,fio-b2-main-0,main,1,5,4.5,0.5,/);
+});
 
 await visit("workloads: suggestions of this site, sparklines, a file of what is shown", {}, async (page) => {
   await page.goto(base + "/workloads");

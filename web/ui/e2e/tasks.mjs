@@ -2,7 +2,7 @@
 // pixels, light and dark. Over a simulated site in the real program.
 // Usage: node e2e/tasks.mjs RECKON SHOTS [ONLY]
 import assert from "node:assert/strict";
-import { accessible, clean, dir, fits, launch, makeUp, need, serve, settled, visits } from "./common.mjs";
+import { accessible, clean, dir, fits, launch, makeUp, measured, need, serve, settled, visits } from "./common.mjs";
 
 const [reckon, shots = "shots", only = ""] = process.argv.slice(2);
 need(shots);
@@ -75,6 +75,12 @@ await task("is-anything-wrong-with-a-node", 0, async (page) => {
   assert.equal(await page.locator(".cell").count(), nodes.nodes.length);
   assert.equal(await page.locator(".cell.isdown").count(), down.length);
   for (const n of down.slice(0, 3)) assert.ok((await page.locator(".todo").innerText()).includes(n.node), n.node);
+});
+
+// What is read does not move: cumulative layout shift of each page while its answers come late.
+for (const [name, path] of await measured.pages(ask)) for (const phone of [false, true]) await count.visit(`steady-${name}-${phone ? 390 : 1440}`, {}, async () => {
+  const { shift, moved } = await measured.shift(browser, base + path, phone, 100);
+  assert.ok(shift <= 0.05, `layout shift ${shift.toFixed(3)}:\n${moved.join("\n")}`);
 });
 
 await browser.close();

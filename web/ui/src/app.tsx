@@ -1,39 +1,42 @@
 // The frame of all pages: navigation, keys, theme, who is signed in, help and the tour.
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ask } from "./lib/api";
 import { Closed, Dialog } from "./lib/parts";
 import { go, has, introduced, keep, live, liveState, me, page, paused, recall, searching, theme, version } from "./lib/state";
 import type { Me } from "./lib/types";
 import { Picker } from "./lib/picker";
-import { Alerts } from "./pages/alerts";
-import { About } from "./pages/about";
-import { Data } from "./pages/data";
-import { Explore } from "./pages/explore";
-import { Findings } from "./pages/findings";
-import { NodePage } from "./pages/node";
 import { Nodes } from "./pages/nodes";
-import { OwnerPage } from "./pages/owner";
 import { Owners } from "./pages/owners";
-import { Power } from "./pages/power";
 import { Site } from "./pages/site";
-import { Tour } from "./pages/tour";
-import { UsagePage } from "./pages/usage";
-import { WorkloadPage } from "./pages/workload";
 import { Workloads } from "./pages/workloads";
 import list from "./places.json";
 
 interface Place { path: string; title: string; key?: string; under?: string; when?: string; range?: boolean }
+/** A page that is fetched when it is opened, so that the first one has less to load. */
+function later(load: () => Promise<ComponentType<any>>): ComponentType<any> {
+  let view: ComponentType<any> | undefined;
+  return (props: object) => {
+    const [state, set] = useState("");
+    useEffect(() => { if (!view) load().then((v) => { view = v; set("there"); }, () => set("failed")); }, []);
+    const View = view;
+    return View ? <View {...props} /> : state === "failed" ? <div class="note error" role="alert"><strong>This page could not be loaded.</strong> The server may have a new version. <button onClick={() => location.reload()}>Load again</button></div> : <p class="loading" role="status"><span class="bar" aria-hidden="true" />Loading the page…</p>;
+  };
+}
+const Tour = later(() => import("./pages/tour").then((m) => m.Tour));
+
 /** What stands at the addresses of places.json, which the server answers. */
 const views: Record<string, ComponentType> = {
-  "/": Site, "/nodes": Nodes, "/node": NodePage, "/workloads": Workloads, "/workload": WorkloadPage, "/owners": Owners, "/owner": OwnerPage, "/alerts": Alerts,
-  "/usage": UsagePage, "/findings": Findings, "/power": Power, "/data": Data, "/explore": Explore, "/about": About,
+  "/": Site, "/nodes": Nodes, "/node": later(() => import("./pages/node").then((m) => m.NodePage)), "/workloads": Workloads, "/workload": later(() => import("./pages/workload").then((m) => m.WorkloadPage)), "/owners": Owners, "/owner": later(() => import("./pages/owner").then((m) => m.OwnerPage)), "/alerts": later(() => import("./pages/alerts").then((m) => m.Alerts)),
+  "/usage": later(() => import("./pages/usage").then((m) => m.UsagePage)), "/findings": later(() => import("./pages/findings").then((m) => m.Findings)), "/power": later(() => import("./pages/power").then((m) => m.Power)),
+  "/runs": later(() => import("./pages/runs").then((m) => m.Runs)), "/run": later(() => import("./pages/runs").then((m) => m.RunPage)),
+  "/data": later(() => import("./pages/data").then((m) => m.Data)), "/explore": later(() => import("./pages/explore").then((m) => m.Explore)), "/about": later(() => import("./pages/about").then((m) => m.About)),
 };
 const places = (list as Place[]).map((p) => ({ ...p, view: views[p.path] }));
 const offered = places.filter((p) => !p.when || has(p.when));
 /** Pages of what has names are no use to those who are not signed in. */
-const named = ["/owners", "/owner", "/findings", "/alerts"];
+const named = ["/owners", "/owner", "/findings", "/alerts", "/runs", "/run"];
 const shownTo = () => offered.filter((p) => me.value?.role !== "public" || !named.includes(p.path));
 
 const help = signal(false), tour = signal(false);
@@ -73,7 +76,6 @@ export function App() {
   }, []);
   const here = offered.find((p) => p.path === page.value);
   useEffect(() => { document.title = (here?.title ?? "Not found") + " – reckon"; }, [here]);
-  useEffect(() => { document.querySelector("header nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }); }, [here]);
   const View = here?.view;
   const m = me.value;
   return <>

@@ -1,4 +1,5 @@
 import { render } from "preact";
+import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { App } from "./app";
 import { start } from "./lib/state";

@@ -1,10 +1,9 @@
 // Lines and stacks over time, drawn by uPlot; what a chart says is also there as text.
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { dark, go } from "./state";
 import { clean } from "./parts";
-import { csv } from "./csv";
+import { csv, save } from "./csv";
 import { alone, bandAt, stacked, stats, type Row } from "./stack";
 import { clock, duration, exact, human, utc, type Unit } from "./units";
 
@@ -44,7 +43,7 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
       width: Math.max(200, el.clientWidth), height, legend: { show: false }, pxAlign: 0, ...(named ? { padding: [8, 130, 0, 0] as uPlot.Padding } : {}),
       cursor: { drag: { x: !!zoom, y: false, setScale: false }, points: { show: !stack }, y: false },
       scales: { x: { time: !relative, ...(times.length === 1 ? { range: (): [number, number] => [times[0] - 43200, times[0] + 43200] } : {}) }, y: { range: (_u, lo, hi) => [Math.min(0, lo ?? 0), (hi ?? 0) > 0 ? Math.max(hi * 1.05, unit === "ratio" ? 0.01 : 0) : 1] } },
-      axes: [{ ...axisStyle, space: 70, ...(relative ? { incrs: spansOfTime } : {}), values: (_u, splits, _i, _s, incr) => splits.map((t) => (relative ? duration(t) : label(t, incr))) }, { ...axisStyle, size: unit === "bytes_per_second" ? 88 : 74, ...(/^bytes/.test(unit) ? { incrs: binary } : {}), values: (_u, splits) => splits.map((v) => human(v, unit)) }],
+      axes: [{ ...axisStyle, space: 70, ...(relative ? { incrs: spansOfTime } : {}), values: (_u, splits, _i, _s, incr) => splits.map((t) => (relative ? duration(t) : label(t, incr))) }, { ...axisStyle, size: unit === "bytes_per_second" ? 88 : 74, ...(/^bytes/.test(unit) ? { incrs: binary } : {}), values: (_u, splits) => splits.map((v, i) => human(v, unit) + (i === splits.length - 1 ? axisWord(unit) : "")) }],
       series: [{}, ...order.map((i) => ({ label: "", stroke: lines[i].quiet === 2 ? rule : shade(i), width: stack ? 1 : 1.75, dash: stack ? undefined : dashes[Math.floor(i / 2) % dashes.length], ...stepped, fill: stack ? shade(i) : lines.length === 1 ? shade(i) + "22" : undefined, points: { show: true, size: 5, filter: (p: uPlot, k: number) => alone(p.data[k]) }, spanGaps: false })),
         ...drawnOver.map((_, k) => ({ label: "", stroke: css.getPropertyValue("--text"), width: 1.4, dash: k === 0 && drawnOver.length > 1 ? [6, 4] : k > 1 ? [2, 4] : undefined, points: { show: false }, spanGaps: true })),
         ...(total && !alone_ ? [{ label: "", stroke: css.getPropertyValue("--text"), width: 1.5, dash: [6, 4], points: { show: false } }] : [])],
@@ -99,7 +98,7 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
   return <figure class="chart">
     <div class={"plot" + (target ? " link" : "")} role="img" aria-label={summary} ref={box} style={`height:${height}px`} onClick={() => { if (target) go(target); }} />
     {at !== null && <div class="tip" ref={put} aria-hidden="true"><b>{moment(times[at])}</b>{name ? <><br /><bdi>{clean(name.label).slice(0, 80)}</bdi><br />{human(name.row[at], unit)}</> : total ? <><br />{human(total.row[at], unit)}</> : null}{marks.filter((m) => times[at] >= m.from - near && times[at] <= m.to + near).slice(0, 4).map((m) => <><br /><b>{m.label}</b></>)}</div>}
-    {!labels && <details class="legend" open={every.length > 1 && every.length < 16}><summary>{lines.length === 1 && !total ? "Figures" : `${every.length} ${every.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={relative ? undefined : utc(times[at] * 1000)}> at {moment(times[at])}</span> : ""}</summary>
+    {!labels && <details class="legend" open={every.length > 1 && every.length < 16}><summary>{lines.length === 1 && !total ? "Mean and highest" : `${every.length} ${every.length === 1 ? "line" : "lines"}`}{at !== null ? <span title={relative ? undefined : utc(times[at] * 1000)}> at {moment(times[at])}</span> : ""}</summary>
       <table><caption class="hidden">{title}</caption><thead><tr><th scope="col">{stack ? "From the top" : "Line"}</th><th scope="col" class="number">{at === null ? "Last" : "Here"}</th><th scope="col" class="number">Mean</th><th scope="col" class="number">Highest</th></tr></thead><tbody>
         {total && <LegendRow l={total} unit={unit} at={at ?? (stack && end >= 0 ? end : null)} swatch={<path class="totalline" d="M0 6h14" />} />}
         {(stack ? [...every].reverse() : every).map((l, _k, all) => <LegendRow l={l} unit={unit} at={at ?? (stack && end >= 0 ? end : null)} on={l === name} quiet={alone_ && l.label !== only} pick={all.length > 1 ? () => setOnly(only === l.label ? "" : l.label) : undefined}
@@ -108,6 +107,9 @@ export function TimeChart({ title, times, lines: every, unit, stack, total, mark
     <Figures title={title} times={times} lines={[...(total ? [total] : []), ...above, ...every]} unit={unit} relative={relative} />
   </figure>;
 }
+
+/** The unit behind the highest mark of an axis, where the marks do not have it. */
+const axisWord = (unit: Unit) => (unit === "cores" ? " cores" : unit === "gpus" ? " GPUs" : "");
 
 /** Names of the lines at their right ends, apart from each other. */
 function ends(p: uPlot, lines: Line[], rows: Row[], shade: (i: number) => string, stack: boolean, above: Line[], ink: string): void {
@@ -132,11 +134,8 @@ function ends(p: uPlot, lines: Line[], rows: Row[], shade: (i: number) => string
 /** The figures behind a chart, as a table and as CSV. */
 function Figures({ title, times, lines, unit, relative }: { title: string; times: number[]; lines: Line[]; unit: Unit; relative?: boolean }) {
   const [open, setOpen] = useState(false), when = (t: number) => (relative ? String(t) : new Date(t * 1000).toISOString());
-  const save = () => {
-    const text = csv([["time", ...lines.map((l) => l.label)], ...times.map((t, i) => [when(t), ...lines.map((l) => (l.row[i] === null || l.row[i] === undefined ? "" : String(l.row[i])))])]);
-    const a = document.createElement("a"); a.href = URL.createObjectURL(new Blob([text], { type: "text/csv" })); a.download = title.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 60) + ".csv"; a.click(); URL.revokeObjectURL(a.href);
-  };
-  return <details class="legend figures" onToggle={(e) => setOpen(e.currentTarget.open)}><summary>Figures</summary>{open && <><button onClick={save}>CSV</button><div class="scroll" tabIndex={0} role="region" aria-label={"Figures of " + clean(title)}><table>
+  const keep = () => save(title.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 60) + ".csv", csv([["time", ...lines.map((l) => l.label)], ...times.map((t, i) => [when(t), ...lines.map((l) => (l.row[i] === null || l.row[i] === undefined ? "" : String(l.row[i])))])]));
+  return <details class="legend figures" onToggle={(e) => setOpen(e.currentTarget.open)}><summary>Figures over time</summary>{open && <><button onClick={keep}>CSV</button><div class="scroll" tabIndex={0} role="region" aria-label={"Figures of " + clean(title)}><table>
     <thead><tr><th scope="col">{relative ? "After" : "Time"}</th>{lines.slice(0, 16).map((l) => <th scope="col" class="number"><bdi>{clean(l.label).slice(0, 30)}</bdi></th>)}</tr></thead>
     <tbody>{times.map((_t, i) => i).slice(-200).map((i) => <tr><th scope="row" title={relative ? undefined : utc(times[i] * 1000)}>{relative ? duration(times[i]) : clock(times[i] * 1000)}</th>{lines.slice(0, 16).map((l) => <td class="number">{human(l.row[i], unit)}</td>)}</tr>)}</tbody></table></div>{times.length > 200 && <p class="quiet">The last 200 of {times.length}; the CSV holds all.</p>}</>}</details>;
 }

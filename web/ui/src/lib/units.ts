@@ -33,6 +33,8 @@ export function human(v: Num | unknown, unit: Unit): string {
     case "bytes_per_second": return scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "/s";
     case "seconds": return duration(v);
     case "core-seconds": return scaled(v / 3600, 1000, ["core-hours", "k core-hours", "M core-hours"]);
+    case "core-time": return Math.abs(v) < 360 ? `${duration(v)} of a core` : human(v, "core-seconds");
+    case "gpu-time": return Math.abs(v) < 360 ? `${duration(v)} of a GPU` : human(v, "gpu-seconds");
     case "gpu-seconds": return scaled(v / 3600, 1000, ["GPU-hours", "k GPU-hours", "M GPU-hours"]);
     case "byte-seconds": return scaled(v / 3600, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) + "-hours";
     case "cores": case "gpus": return v > 0 && v < 0.0005 ? "< 0.001" : trim(Math.abs(v) >= 100 ? v.toFixed(0) : Math.abs(v) >= 10 ? v.toFixed(1) : Math.abs(v) >= 0.01 || v === 0 ? v.toFixed(2) : v.toPrecision(1));
@@ -44,7 +46,7 @@ export function human(v: Num | unknown, unit: Unit): string {
   }
 }
 
-const names: Record<string, string> = { bytes: "bytes", bytes_per_second: "bytes per second", seconds: "seconds", cores: "cores", gpus: "GPUs", watts: "watts", joules: "joules", grams: "grams" };
+const names: Record<string, string> = { "core-time": "core-seconds", "gpu-time": "GPU-seconds", bytes: "bytes", bytes_per_second: "bytes per second", seconds: "seconds", cores: "cores", gpus: "GPUs", watts: "watts", joules: "joules", grams: "grams" };
 
 /** The figure in full with its unit, for hover. */
 export function exact(v: Num | unknown, unit: Unit): string {

@@ -64,8 +64,8 @@ function Lost({ list }: { list: Workload[] }) {
   if (groups.length === 0) return <Empty>Nothing ran in this time.</Empty>;
   return <Table caption="Work by what was allocated and not used" rows={groups} keyOf={(g) => g.title} cols={[
     { title: "Work", cell: (g) => <><Name href={workloadLink(g.worst.id, g.worst.start, g.worst.site)} max={40}>{g.title}</Name> <small class="quiet">{g.of.length > 1 ? `worst of ${g.of.length}: ${clean(g.worst.id).slice(0, 40)}` : clean(g.worst.id).slice(0, 40)}</small></> },
-    { title: "State", cell: (g) => stateOf(g.worst) }, { title: "Unused", number: true, cell: (g) => <Q v={g.lost} unit="core-seconds" /> }, { title: "Used", number: true, cell: (g) => <Q v={g.used} unit="core-seconds" /> },
-    { title: "Energy", number: true, cell: (g) => <Q v={g.of.reduce<number | null>((a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a), null)} unit="joules" /> }, { title: "Last", cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} /> }]} />;
+    { title: "State", wide: true, cell: (g) => stateOf(g.worst) }, { title: "Unused", number: true, cell: (g) => <Q v={g.lost} unit="core-seconds" /> }, { title: "Used", number: true, cell: (g) => <Q v={g.used} unit="core-seconds" /> },
+    { title: "Energy", number: true, wide: true, cell: (g) => <Q v={g.of.reduce<number | null>((a, w) => (known(w.energy_joules) ? (a ?? 0) + w.energy_joules : a), null)} unit="joules" /> }, { title: "Last", wide: true, cell: (g) => <When t={g.of.reduce((a, w) => (w.start > a ? w.start : a), "")} /> }]} />;
 }
 
 function Found({ d, name }: { d: FindingList; name: string }) {
@@ -80,5 +80,5 @@ function Next({ list }: { list: Workload[] }) {
   const a = useAsk<{ w: Workload; advice: Advice }[]>(ids.length ? "advice " + ids.map((w) => w.id).join(" ") : null, false, async (_p, s) => (await Promise.all(ids.map((w) => ask<WorkloadDetail>(`/api/reckon/v1/workloads/${w.id.split("/").map(encodeURIComponent).join("/")}?` + new URLSearchParams({ start: w.start, ...(w.site ? { site: w.site } : {}) }), s).then((d) => (d.advice ? [{ w, advice: d.advice }] : []), () => [])))).flat());
   if (ids.length === 0) return <Empty>No run had more than it used.</Empty>;
   return <Show a={a}>{(l) => (l.length === 0 ? <Empty>There is no advice yet: it takes runs that ended.</Empty> : <ul class="todo">{l.map(({ w, advice: x }) => <li><span class="w"><Name href={workloadLink(w.id, w.start, w.site)} max={36}>{describe(w)}</Name></span><div class="d">
-    {([["cores", x.cores, "cores"], ["memory", x.memory_bytes, "bytes"], ["time", x.seconds, "seconds"], ["GPUs", x.gpus, "gpus"]] as [string, Num, string][]).filter(([, v]) => known(v)).map(([word, v, u], i) => <>{i > 0 && ", "}{human(v, u)} {word}</>)} · from {x.runs} run{x.runs === 1 ? "" : "s"}</div></li>)}</ul>)}</Show>;
+    {([["cores", x.cores, "cores"], ["memory", x.memory_bytes, "bytes"], ["time", x.seconds, "seconds"], ["GPUs", x.gpus, "gpus"]] as [string, Num, string][]).filter(([, v]) => known(v) && v > 0).map(([word, v, u], i) => <>{i > 0 && ", "}{human(v, u)} {v === 1 ? word.replace(/s$/, "") : word}</>)} · from {x.runs} run{x.runs === 1 ? "" : "s"}</div></li>)}</ul>)}</Show>;
 }

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Bar, Choice, clean, Empty, isOf, Name, Q, Section, Show, Table, there } from "../lib/parts";
-import { introduced, me, param, set } from "../lib/state";
+import { introduced, me, nodeLink, ownerLink, param, set } from "../lib/state";
 import { query } from "../lib/search";
 import { localHours } from "../lib/stack";
 import type { Num, Usage, UsageList } from "../lib/types";
@@ -33,9 +33,9 @@ export function UsagePage() {
       <a href={path + "&format=csv"} download="usage.csv">CSV</a> <a href={path} download="usage.json">JSON</a></div>
     <Section title="Hours of the week"><Show a={heat}>{(d) => <Heat d={d} what={what} unit={unit} />}</Show></Section>
     {there(heat) && <Section title={`History by ${dims.find((x) => x[0] === by)?.[1] ?? by}`}><Show a={hist}>{(d) => <History d={d} by={by} of={figureOf} unit={unit} span={span} what={what} />}</Show></Section>}
-    {there(heat, hist) && <Section title="Together"><Show a={whole}>{(d) => {
+    {there(heat, hist) && <Section title="In all" aside={whole.data?.proof && <span class="quiet wrap">{clean(whole.data.proof)}</span>}><Show a={whole}>{(d) => {
       const rows = d.rows.filter((r) => known(figureOf(r))).sort((a, b) => Number(figureOf(b)) - Number(figureOf(a))).slice(0, 50), all = rows.reduce((a, r) => a + Number(figureOf(r)), 0);
-      return rows.length === 0 ? <Empty>Not measured in this time.</Empty> : <Table caption={"Usage by " + by} rows={rows} keyOf={(r, i) => String((r as Record<string, unknown>)[by]) + i} cols={[{ title: by === "command" ? "Software" : by[0].toUpperCase() + by.slice(1), cell: (r) => <Name>{String((r as Record<string, unknown>)[by] ?? "") || "none"}</Name> }, { title: measure[1], number: true, cell: (r) => <Q v={figureOf(r)} unit={unit} is={by === "node" ? undefined : isOf(r, what)} /> }, { title: "Share", cell: (r) => <Bar v={figureOf(r)} of={all} unit={unit} label={"Share of " + clean(String((r as Record<string, unknown>)[by] ?? "none"))} /> }, { title: "Workloads", number: true, cell: (r) => <Q v={r.started} unit="count" /> }]} />;
+      return rows.length === 0 ? <Empty>Not measured in this time.</Empty> : <Table caption={"Usage by " + by} rows={rows} keyOf={(r, i) => String((r as Record<string, unknown>)[by]) + i} cols={[{ title: by === "command" ? "Software" : by[0].toUpperCase() + by.slice(1), cell: (r) => { const v = String((r as Record<string, unknown>)[by] ?? ""); return <Name href={v === "" || v === "others" || open ? undefined : by === "owner" ? ownerLink(v) : by === "node" ? nodeLink(v) : undefined}>{v || "none"}</Name>; } }, { title: measure[1], number: true, cell: (r) => <Q v={figureOf(r)} unit={unit} is={by === "node" ? undefined : isOf(r, what)} /> }, { title: "Share", cell: (r) => <Bar v={figureOf(r)} of={all} unit={unit} label={"Share of " + clean(String((r as Record<string, unknown>)[by] ?? "none"))} /> }, { title: "Workloads", number: true, cell: (r) => <Q v={r.started} unit="count" /> }]} />;
     }}</Show></Section>}</>;
 }
 

@@ -22,6 +22,7 @@ export function Workloads() {
   return <><h1>Workloads</h1>
     <div class="controls"><SearchBox text={text} />
       <Columns of={columns} keys={keys} fixed="name" pick={(k) => set({ cols: k.join(",") === shown.join(",") ? "" : k.join(",") })} />
+      {has("runs") && me.value?.role !== "public" && <a href="/runs">runs of MetricSets</a>}
       {!parsed.problem && <><a href={file("csv")} download="workloads.csv" title={files}>CSV</a> <a href={file("json")} download="workloads.json" title={files}>JSON</a></>}</div>
     {parsed.problem ? <div class="note warning" role="status">{parsed.problem}</div> : <Rows base={base} cols={cols} sort={sort} filtered={text !== ""} />}
   </>;
@@ -138,8 +139,9 @@ function Rows({ base, cols, sort, filtered }: { base: string; cols: Column[]; so
   </>;
 }
 
+const times: Record<string, string> = { cpu_seconds: "core-time", gpu_seconds: "gpu-time" };
 const sparkKey = (id: string, site?: string) => (site ?? "") + " " + id;
-const cell = (c: Column) => (c.key === "spark" ? "plot_" : c.key === "start" || c.key === "end" ? "when" : c.wide ? "wide" : c.unit ? "number" : "");
+const cell = (c: Column) => (c.key === "spark" ? "plot_" : c.key === "start" || c.key === "end" ? "when" : times[c.key] ? "number when" : c.wide ? "wide" : c.unit ? "number" : "");
 
 function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
   switch (c.key) {
@@ -152,5 +154,5 @@ function Cell({ w, c, spark }: { w: Workload; c: Column; spark?: Row }) {
     case "end": return w.end ? <When t={w.end} /> : <span class="quiet">runs</span>;
     case "spark": return spark?.some((v) => v !== null) ? <Spark rows={spark} label={`cores of the last 6 hours of ${w.id.slice(0, 60)}`} /> : <span title="no samples in the last 6 hours">–</span>;
   }
-  return c.unit ? <Q v={w[c.key]} unit={c.unit} is={w.exactness?.[c.key]} /> : <Name max={40}>{String(w[c.key] ?? "")}</Name>;
+  return c.unit ? <Q v={w[c.key]} unit={times[c.key] ?? c.unit} is={w.exactness?.[c.key]} /> : <Name max={40}>{String(w[c.key] ?? "")}</Name>;
 }
