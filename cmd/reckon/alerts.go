@@ -44,7 +44,7 @@ func newAlerts(g *globals) *cobra.Command {
 		Use:   "alerts",
 		Short: "Show what fires, the rules, and test the way that alerts take",
 		Long: `Show the alerts that are pending or fire, the rules behind them, and send a test
-through the whole path. Rules are evaluated by the server (--rules); people are told by
+through the whole path. Rules are evaluated by the server (--rules); messages go out by
 an Alertmanager (--alertmanager) or by the one inside (--alertmanager-config).`,
 		Example: `  reckon alerts list
   reckon alerts rules

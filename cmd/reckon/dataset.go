@@ -34,7 +34,7 @@ func newDataset(g *globals) *cobra.Command {
 	var o datasetOptions
 	cmd := &cobra.Command{
 		Use:   "dataset --select SELECTOR",
-		Short: "Make a data set of measured series: joined by time, counters as rates",
+		Short: "Make a data set of measured series, counters as rates",
 		Long: `Make a data set of measured series: one row for each step of time and set of the
 labels in --by, one column for each series. Counters (names that end in _total, _sum,
 _count or _bucket) become rates each second, all others the mean of their samples in

@@ -34,7 +34,7 @@ func newExperiment(g *globals) *cobra.Command {
 	var o experimentOptions
 	cmd := &cobra.Command{
 		Use:   "experiment FILE.yaml",
-		Short: "Run a plan of loads and commands, and leave a data set of what was measured",
+		Short: "Run a plan of loads and commands, and keep what was measured",
 		Long: `Run a plan: programs of load (as of ` + "`reckon stress`" + `) and commands, repeated, with
 pauses between them, in an order that a seed decides. When each began and ended is
 marked, and what the server measured meanwhile becomes a data set: one row for each

@@ -36,7 +36,7 @@ func newFindings(g *globals) *cobra.Command {
 	var o findingsOptions
 	cmd := &cobra.Command{
 		Use:   "findings",
-		Short: "Who holds what they do not use, takes too much, or harms their own work",
+		Short: "Who holds what they do not use, takes too much, or harms own work",
 		Long: `Who holds what they do not use, takes too much, or harms their own work:
 
   over-share        more than a fair share of a node while others want it

@@ -20,7 +20,7 @@ func newFit(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "fit",
-		Short: "Tell where a job would fit, and what comparable jobs waited there",
+		Short: "Where a job would fit, and how long comparable jobs waited there",
 		Long: `Tell which machines or partitions fit a job, where there is room now, and what
 jobs that asked for about as much (half to twice) waited there in the last 30
 days. Amounts are of one node. It works with and without a batch system; waits are

@@ -20,7 +20,7 @@ func newForecast(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		GroupID: "site",
 		Use:     "forecast [WORKLOAD]",
-		Short:   "Tell what will be needed, and how wrong the forecasts were",
+		Short:   "What will be needed, and how wrong earlier forecasts were",
 		Long: `Tell what a site, node, owner or service will need in the next two days: cores,
 memory, power, GPUs, disk and network, and the free space of a node's file systems.
 Beside each forecast stands how wrong those of the last 14 days were: their mean

@@ -16,7 +16,7 @@ import (
 func newGraph(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph",
-		Short: "Ask and change the knowledge graph: what runs where, and where its figures and logs are",
+		Short: "Query and change the knowledge graph of the site",
 		Long: `The knowledge graph describes workloads, nodes and sites as linked data: what each
 runs on, is part of, reads, and with which query its figures and logs are found. The
 server writes it; others may add to it.`,

@@ -29,7 +29,7 @@ import (
 func newImport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Take what sonar, sacct, Waggle or the metrics-operator wrote as history",
+		Short: "Import the history that sonar, sacct or Waggle wrote",
 		Long: `import takes what other programs have written about the past, so that jobs, job, usage
 and everything else answer about it too. What is imported stays, whatever the retention.
 

@@ -30,7 +30,7 @@ func newJob(g *globals) *cobra.Command {
 	var o jobOptions
 	cmd := &cobra.Command{
 		Use:   "job [ID]",
-		Short: "Tell what happened with one workload",
+		Short: "What happened with one workload",
 		Long: `Tell what happened with one workload: what it used in total and at its peak,
 a verdict in words, what of its request it used, its profile over time, and which
 programs and nodes did the work.

@@ -19,7 +19,7 @@ func newMe(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "me",
-		Short: "Your own work: used, allocated and lost, what runs, waits and failed, what to ask for next",
+		Short: "Your own work: used, lost, what runs and failed, what to ask for",
 		Long: `Your own work of the last week at a glance: core-hours, GPU-hours and energy used and
 allocated beside the week before, what runs, what waits and why, what failed, which
 work was allocated more than it used and what its next run should ask for, and what was

@@ -25,7 +25,7 @@ func newNodes(g *globals) *cobra.Command {
 	var o nodesOptions
 	cmd := &cobra.Command{
 		Use:   "nodes [NODE]",
-		Short: "List machines: state, load now, last day and week, and room for what waits",
+		Short: "List nodes: state, load, last day and week, room for waiting jobs",
 		Long: `List the machines of the site: their state, cores and memory in use now, the share
 of their cores that was used in the last day and week while they were up (a machine
 that is down is not idle), what of them nobody used, and how many jobs waited in

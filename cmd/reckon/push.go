@@ -27,7 +27,7 @@ func newPush(g *globals) *cobra.Command {
 	var o pushOptions
 	cmd := &cobra.Command{
 		Use:   "push NAME[{label=\"value\",...}] VALUE ...",
-		Short: "Send a figure of your own from a script; it is filed under the workload it runs in",
+		Short: "Send a figure of your own from a script",
 		Long: `push gives a number to the agent of this machine, which stores it with the labels of
 the workload that the script runs in: the Slurm job, the service, the login session.
 Nobody can send in the name of others, and no password is needed.

@@ -17,7 +17,7 @@ func newRightsize(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		GroupID: "site",
 		Use:     "rightsize ID",
-		Short:   "Tell what a workload should ask for, and how often that would have been too little",
+		Short:   "What a workload should ask for, and how often that would not do",
 		Long: `Tell what a workload should ask for. Of a service that has lived for two days or
 more it is cores and memory of each container, from what it used day by day, with
 what the same rule would have done on the last days: for which share of the time

@@ -54,7 +54,7 @@ and energy, for every job, pod, service, login session and user.
 
 To begin, start it on the machine you sit at and ask it:
 
-  reckon up              measure this machine, keep the figures, answer questions
+  reckon up              measure this machine and answer questions
   reckon top             who uses what right now
   reckon me              your own work: used, allocated, what failed, what to do
   reckon jobs            who used how much

@@ -18,7 +18,7 @@ func newScale(g *globals) *cobra.Command {
 	var format *choice
 	cmd := &cobra.Command{
 		Use:   "scale ID",
-		Short: "Tell whether more cores would make one workload faster",
+		Short: "Whether more cores would make one workload faster",
 		Long: `Tell what one workload used of the cores, memory, GPUs, disk and network that it
 held, what holds it back, and, from runs of the same name and owner with other
 numbers of cores, which share of the work does not run in parallel and how fast it

@@ -148,6 +148,9 @@ func TestHelp(t *testing.T) {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: short text %q must be a phrase without a full stop", cmd.Name(), cmd.Short)
 		}
+		if n := 2 + max(11, len(cmd.Name())) + 1 + len(cmd.Short); n > 80 {
+			t.Errorf("%s: its line in `reckon --help` is %d columns wide", cmd.Name(), n)
+		}
 		for _, line := range strings.Split(cmd.Long+"\n"+cmd.Example, "\n") {
 			if len(line) > 88 {
 				t.Errorf("%s: help line is %d columns long: %q", cmd.Name(), len(line), line)

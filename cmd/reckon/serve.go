@@ -46,7 +46,7 @@ func newServe(g *globals) *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Keep what agents on other machines send, and answer questions about it",
+		Short: "Keep what agents on other machines send, and answer questions",
 		Long: `serve is the server of a site: it takes what agents push, keeps it, and answers the
 same questions as up does for one machine. It measures nothing itself; run reckon-agent
 beside it for that.

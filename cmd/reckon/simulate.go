@@ -44,7 +44,7 @@ func newSimulate(g *globals) *cobra.Command {
 	var o simulateOptions
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Simulate a site that sends to a server, for tests and demonstrations",
+		Short: "Simulate a site that sends to a server, for tests and demos",
 		Long: `simulate makes up a site: users with habits, jobs that come by day and by night, a
 queue, nodes with services and logins, and what goes wrong. Each node is read by a
 real agent, which pushes what it measures; Slurm's side of the jobs is told too. Every

@@ -37,7 +37,7 @@ func newStress(g *globals) *cobra.Command { return stressCommand(g, &stressOptio
 func stressCommand(g *globals, o *stressOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stress",
-		Short: "Load this machine by a program of known use, and tell how near it came",
+		Short: "Load this machine by a known amount, and compare what was measured",
 		Long: `Load this machine by a program of known use: a row of steps, each an amount of CPU,
 memory, storage and network for some time. For every step it says what was
 wished and what was achieved, by the kernel's own figures, and it warns when the

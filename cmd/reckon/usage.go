@@ -34,7 +34,7 @@ func newUsage(g *globals) *cobra.Command {
 	var o usageOptions
 	cmd := &cobra.Command{
 		Use:   "usage",
-		Short: "Tell who used how much over days, months and years",
+		Short: "Who used how much over days, months and years",
 		Long: `Tell who used how much over long times, by owner, account, partition, node,
 program or kind, and how full the machines were. A machine that is down is not
 idle: shares are of the capacity that was up; those of a partition are of its nodes

@@ -67,6 +67,8 @@ func node() Dashboard {
 			{Title: "Pressure", Unit: "percentunit", Queries: []Query{{Expr: `rate(node_pressure_cpu_waiting_seconds_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} CPU"}, {Expr: `rate(node_pressure_memory_waiting_seconds_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} memory"}, {Expr: `rate(node_pressure_io_waiting_seconds_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} storage"}}},
 			{Title: "Free on file systems", Unit: "percentunit", Queries: one(`node_filesystem_avail_bytes{`+onNode+`,fstype!~"tmpfs|ramfs|overlay"} / node_filesystem_size_bytes{`+onNode+`,fstype!~"tmpfs|ramfs|overlay"}`, "{{node}} {{mountpoint}}")},
 			{Title: "Disks", Unit: "Bps", Queries: []Query{{Expr: `rate(node_disk_read_bytes_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} {{device}} read"}, {Expr: `rate(node_disk_written_bytes_total{` + onNode + `}[$__rate_interval])`, Legend: "{{node}} {{device}} written"}}},
+			{Title: "Response time of disks", Help: "95 % of the requests were answered within this time, waiting in the queue of the kernel included. Needs the eBPF sensor disks on the node.", Unit: "s", Queries: one(`histogram_quantile(0.95, sum by (node, device, operation) (rate(reckon_node_disk_response_seconds{`+onNode+`}[$__rate_interval])))`, "{{node}} {{device}} {{operation}}")},
+			{Title: "Delay in the run queue", Help: "95 % of the waits of threads for a processor were shorter. Needs the eBPF sensor runqueue on the node.", Unit: "s", Queries: one(`histogram_quantile(0.95, sum by (node) (rate(reckon_workload_run_queue_seconds{`+onNode+`}[$__rate_interval])))`, "{{node}}")},
 			{Title: "Network", Unit: "Bps", Queries: []Query{{Expr: `rate(node_network_receive_bytes_total{` + onNode + `,device!="lo"}[$__rate_interval])`, Legend: "{{node}} {{device}} in"}, {Expr: `rate(node_network_transmit_bytes_total{` + onNode + `,device!="lo"}[$__rate_interval])`, Legend: "{{node}} {{device}} out"}}},
 			{Title: "Power", Unit: "watt", Queries: one(`sum by (node, domain) (rate(reckon_node_attributed_energy_joules_total{`+onNode+`}[$__rate_interval]))`, "{{node}} {{domain}}")},
 		}},
@@ -81,6 +83,10 @@ func workload() Dashboard {
 			{Title: "Memory", Unit: "bytes", Link: pageOfJob, Queries: []Query{{Expr: `sum by (workload) (reckon_workload_memory_bytes{` + onWork + `})`, Legend: "{{workload}} held"}, {Expr: `sum by (workload) (max by (workload, node) (reckon_workload_request_memory_bytes{` + onWork + `}))`, Legend: "{{workload}} asked for"}}},
 			{Title: "Cores, p95 over seconds", Help: "From the native histogram: one observation a second.", Unit: "short", Queries: one(`histogram_quantile(0.95, sum by (workload) (rate(reckon_workload_cores{`+onWork+`}[$__rate_interval])))`, "{{workload}}")},
 			{Title: "Waited for a processor", Unit: "short", Queries: one(`sum by (workload) (rate(reckon_workload_cpu_wait_seconds_total{`+onWork+`}[$__rate_interval]))`, "{{workload}}")},
+			{Title: "Delay in the run queue", Help: "How long a thread waited before it got a processor: half of the waits, 95 % and 99 % were shorter. Needs the eBPF sensor runqueue on the node.", Unit: "s", Queries: []Query{
+				{Expr: `histogram_quantile(0.5, sum by (workload) (rate(reckon_workload_run_queue_seconds{` + onWork + `}[$__rate_interval])))`, Legend: "{{workload}} half"},
+				{Expr: `histogram_quantile(0.95, sum by (workload) (rate(reckon_workload_run_queue_seconds{` + onWork + `}[$__rate_interval])))`, Legend: "{{workload}} 95 %"},
+				{Expr: `histogram_quantile(0.99, sum by (workload) (rate(reckon_workload_run_queue_seconds{` + onWork + `}[$__rate_interval])))`, Legend: "{{workload}} 99 %"}}},
 		}},
 		{Title: "Where and by what", Panels: []Panel{
 			{Title: "Cores by node", Unit: "short", Stack: true, Link: toNode, Queries: one(`sum by (node) (rate(reckon_workload_cpu_seconds_total{`+onWork+`}[$__rate_interval]))`, "{{node}}")},
@@ -88,6 +94,7 @@ func workload() Dashboard {
 			{Title: "Storage", Unit: "Bps", Queries: one(`sum by (workload, direction) (rate(reckon_workload_io_bytes_total{`+onWork+`}[$__rate_interval]))`, "{{workload}} {{direction}}")},
 			{Title: "Power", Unit: "watt", Queries: one(`sum by (workload, domain, method) (rate(reckon_workload_energy_joules_total{`+onWork+`}[$__rate_interval]))`, "{{workload}} {{domain}} ({{method}})")},
 			{Title: "GPUs", Unit: "short", Queries: one(`sum by (workload, device) (rate(reckon_workload_gpu_seconds_total{`+onWork+`}[$__rate_interval]))`, "{{workload}} {{device}}")},
+			{Title: "Kind of GPU use", Help: "Share of the time in which units of its GPUs were busy, mean of them while it computed there; of a shared GPU, others are in it. Needs NVIDIA's GPM (Hopper or later).", Unit: "percentunit", Queries: one(`avg by (engine) (rate(reckon_gpu_engine_busy_seconds_total{engine=~"sm|tensor|fp64|fp32|fp16|dram"}[$__rate_interval]) and on (node, device) (sum by (node, device) (rate(reckon_workload_gpu_seconds_total{`+onWork+`}[$__rate_interval])) > 0))`, "{{engine}}")},
 			{Title: "Processes and threads", Unit: "short", Queries: []Query{{Expr: `sum by (workload) (reckon_workload_processes{` + onWork + `})`, Legend: "{{workload}} processes"}, {Expr: `sum by (workload) (reckon_workload_threads{` + onWork + `})`, Legend: "{{workload}} threads"}}},
 		}},
 	}}

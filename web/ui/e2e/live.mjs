@@ -108,10 +108,23 @@ await visit("a node: the stack fills to the machine, what is not measured is not
 });
 for (const [name, path] of [["owners", "/owners?since=24h"], ["usage", "/usage?since=7d"], ["power", "/power?last=86400"], ["about", "/about"], ["data", "/data?s=" + encodeURIComponent("node_load1")], ["explore", "/explore?expr=" + encodeURIComponent("sum by (node) (rate(node_cpu_seconds_total{mode=\"user\"}[10m]))")]]) await look(name, path, "Made-up site");
 
+await visit("data: each start shows lines", {}, async (page) => {
+  await page.goto(base + "/data");
+  await settled(page);
+  for (let i = 0; i < 4; i++) {
+    await page.locator(".empty button").nth(i).click();
+    await page.waitForSelector("figure.chart .u-over");
+    await settled(page);
+    assert.equal(await page.locator(".note.error").count(), 0, await page.locator("main").innerText());
+    await page.goBack();
+    await page.waitForSelector(".empty button");
+  }
+});
+
 // The server looks for misuse a minute after its start.
 await until("findings", async () => { const l = await ask("/api/reckon/v1/findings"); return l.looked && l.findings.length > 3; });
 await look("findings", "/findings", /\d+ findings/, "Evidence", "Acknowledge");
-await look("findings-over-share", "/findings?rule=over-share", /(high|medium): over-share/, "login1");
+await look("findings-over-share", "/findings?rule=over-share", /(high|medium): took more than a fair share/, "login1");
 await visit("a finding: its evidence, acknowledged, muted until a day, and back", {}, async (page) => {
   await page.goto(base + "/findings?rule=over-share");
   await settled(page);

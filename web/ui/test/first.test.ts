@@ -3,7 +3,7 @@ import { cell, csv } from "../src/lib/csv";
 import { alike, describe as described, titleOf } from "../src/lib/names";
 import { groupsOf } from "../src/lib/findings";
 import { rangeOf, seconds, shifted } from "../src/lib/span";
-import { todos, type Alert } from "../src/lib/todo";
+import { readable, todos, type Alert } from "../src/lib/todo";
 import type { Finding, Node } from "../src/lib/types";
 
 const of = (p: Record<string, string>) => (k: string) => p[k] ?? "";
@@ -60,4 +60,8 @@ describe("findings together", () => {
     const l = groupsOf([f("3", "bob", "over-requested", "medium", 5), f("1", "bob", "over-requested", "medium", 7), f("2", "amy", "gpu-unused", "medium", 1, "gpu-seconds"), f("4", "bob", "over-requested", "high", 1)]);
     expect(l.map((g) => [g.of[0].owner, g.of.length, g.cores, g.gpus, g.first.slice(11, 13)])).toEqual([["bob", 1, 1, 0, "04"], ["amy", 1, 0, 1, "02"], ["bob", 2, 12, 0, "01"]]);
   });
+});
+
+describe("text of alerts", () => {
+  test.each([["uses 66.84% of login1", "uses 67 % of login1"], ["5.234% is left", "5.2 % is left"], ["9.96% and 10.02%", "10 % and 10 %"], ["50% of v1.2", "50% of v1.2"]])("%s", (text, want) => expect(readable(text)).toBe(want));
 });

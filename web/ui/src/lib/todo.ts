@@ -9,12 +9,15 @@ const lost = (f: Finding, unit: string) => f.evidence.filter((e) => e.wasted && 
 /** For the order alone: a GPU counts as 16 cores. */
 const cost = (f: Finding) => lost(f, "core-seconds") + 16 * lost(f, "gpu-seconds");
 
+/** Text of an annotation: percentages as people write them. */
+export const readable = (text: string) => text.replace(/(\d+\.\d{2,})%/g, (_m, v) => `${Number(v) < 10 ? Number(Number(v).toFixed(1)) : Math.round(Number(v))} %`);
+
 export function todos(alerts: Alert[], nodes: Node[], findings: Finding[]): Todo[] {
   const out: Todo[] = [], nodeAlerts = new Set<string>();
   for (const a of alerts.filter((x) => x.state === "firing")) {
     const node = a.labels.node;
     if (node && /Down|Silent/.test(a.labels.alertname)) { if (nodeAlerts.has(node)) continue; nodeAlerts.add(node); } // a node that is down is one thing
-    out.push({ grave: gravity[a.labels.severity] ?? 1, kind: "alert", who: node ?? a.labels.owner ?? a.labels.site ?? "", owner: a.labels.owner, node, site: a.labels.site, workloads: a.labels.workload ? [a.labels.workload] : [], text: a.annotations.summary ?? a.annotations.description ?? a.labels.alertname, since: a.activeAt, more: 0, rule: a.labels.alertname, cost: 0 });
+    out.push({ grave: gravity[a.labels.severity] ?? 1, kind: "alert", who: node ?? a.labels.owner ?? a.labels.site ?? "", owner: a.labels.owner, node, site: a.labels.site, workloads: a.labels.workload ? [a.labels.workload] : [], text: readable(a.annotations.summary ?? a.annotations.description ?? a.labels.alertname), since: a.activeAt, more: 0, rule: a.labels.alertname, cost: 0 });
   }
   for (const n of nodes) if (!n.up && n.agent !== false && !nodeAlerts.has(n.node)) out.push({ grave: 0, kind: "node", who: n.node, node: n.node, site: n.site, workloads: [], text: "stopped answering", since: n.seen, more: 0, rule: "down", cost: 0 });
   const groups = new Map<string, Finding[]>();

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Failure, promRange, useAsk } from "../lib/api";
 import { clean, Dialog, Empty, NodeName, Owner, Problem, Section, Show, Table, there, When } from "../lib/parts";
 import { has, me, workloadLink } from "../lib/state";
-import type { Alert } from "../lib/todo";
+import { readable, type Alert } from "../lib/todo";
 import { duration } from "../lib/units";
 import { useAlerts } from "./site";
 
@@ -31,15 +31,16 @@ export function Alerts() {
       {silenced.length > 0 && <Section title={`Silenced (${silenced.length})`}>{silenced.map((x) => <One a={x} r={ruleOf(x)} />)}</Section>}</>}</Show></div>
     {there(a, rules) && <>{has("silences") ? <Silences of={active} again={silences.again} /> : <p class="quiet">No Alertmanager runs in this server, so silences are made where alerts go to.</p>}
     <History />
-    <Section title={`Rules (${list.length})`}><details><summary>What is looked at</summary><Table caption="Rules" rows={list} keyOf={(r) => r.name + r.query} cols={[{ title: "Rule", cell: (r) => clean(r.name) }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }, { title: "Holds for", number: true, cell: (r) => duration(r.duration) }, { title: "What it means", cell: (r) => <span class="wrap">{clean(r.annotations.description ?? r.annotations.summary ?? "").slice(0, 300)}</span> }, { title: "", cell: (r) => <a href={"/explore?" + new URLSearchParams({ expr: r.query })}>chart</a> }]} /></details></Section></>}
+    <Section title={`Rules (${list.length})`}><details><summary>All rules, with what each means</summary><Table caption="Rules" rows={list} keyOf={(r) => r.name + r.query} cols={[{ title: "Rule", cell: (r) => clean(r.name) }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }, { title: "Holds for", number: true, cell: (r) => duration(r.duration) }, { title: "What it means", cell: (r) => <span class="wrap">{clean([r.annotations.description ?? r.annotations.summary?.replace(/\{\{[^}]*\}\}/g, "…") ?? "", r.annotations.runbook ?? ""].filter(Boolean).join(". ")).slice(0, 300)}</span> }, { title: "", cell: (r) => <a href={"/explore?" + new URLSearchParams({ expr: r.query })}>chart</a> }]} /></details></Section></>}
     {quiet && <Make a={quiet} close={() => { setQuiet(null); silences.again(); }} />}</>;
 }
 
 function One({ a, r, silence }: { a: Alert; r?: Rule; silence?: () => void }) {
   const at = Date.parse(a.activeAt) / 1000, l = a.labels;
   return <article class={"note " + (l.severity === "critical" ? "critical" : l.severity === "info" ? "info" : "warning")} aria-label={l.alertname}>
-    <div class="head"><h2>{clean(a.annotations.summary ?? l.alertname)} <small class="quiet">{clean(l.alertname)}</small></h2>{silence && <button onClick={silence}>Silence…</button>}</div>
-    {a.annotations.description && <p class="wrap">{clean(a.annotations.description)}</p>}
+    <div class="head"><h2>{clean(readable(a.annotations.summary ?? l.alertname))} <small class="quiet">{clean(l.alertname)}</small></h2>{silence && <button onClick={silence}>Silence…</button>}</div>
+    {a.annotations.description && <p class="wrap">{clean(readable(a.annotations.description))}</p>}
+    {a.annotations.runbook && <p class="wrap">What to do: {clean(a.annotations.runbook)}</p>}
     <p class="quiet">{l.node && <><NodeName n={l.node} site={l.site} /> · </>}{l.owner && <><Owner o={l.owner} /> · </>}{l.workload && <><a href={workloadLink(l.workload)}>{clean(l.workload)}</a> · </>}since <When t={a.activeAt} />
       {r && <> · <a href={"/explore?" + new URLSearchParams({ expr: r.query, from: String(Math.floor(at - 3600)), to: String(Math.ceil(Math.min(Date.now() / 1000, at + 3600))) })}>the chart at that time</a></>}{a.annotations.runbook_url && /^https?:/.test(a.annotations.runbook_url) && <> · <a href={a.annotations.runbook_url}>what to do</a></>}</p></article>;
 }
@@ -70,5 +71,5 @@ function History() {
     for (const [t] of s.values ?? []) { const last = out[out.length - 1]; if (last && t - last.to <= 1200) last.to = t; else out.push({ labels: s.metric, from: t, to: t }); }
     return out;
   }).sort((x, y) => y.from - x.from).slice(0, 200), [a.data]);
-  return <Section title="The last seven days"><div class="keep" style="min-height:6rem"><Show a={a}>{() => (rows.length === 0 ? <Empty>No alert fired.</Empty> : <Table caption="Alerts of the last seven days" rows={rows} keyOf={(r) => r.labels.alertname + r.from + (r.labels.node ?? "")} cols={[{ title: "Alert", cell: (r) => clean(r.labels.alertname) }, { title: "Of", cell: (r) => (r.labels.node ? <NodeName n={r.labels.node} /> : r.labels.owner ? <Owner o={r.labels.owner} /> : "") }, { title: "From", cell: (r) => <When t={new Date(r.from * 1000).toISOString()} /> }, { title: "For", number: true, cell: (r) => (r.to > r.from ? duration(r.to - r.from) : "less than 10 min") }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }]} />)}</Show></div></Section>;
+  return <Section title="The last seven days"><div class="keep" style="min-height:6rem"><Show a={a}>{() => (rows.length === 0 ? <Empty>No alert fired.</Empty> : <Table caption="Alerts of the last seven days" rows={rows} keyOf={(r) => r.labels.alertname + r.from + (r.labels.node ?? "")} cols={[{ title: "Alert", cell: (r) => clean(r.labels.alertname) }, { title: "Of", cell: (r) => <>{r.labels.owner && <Owner o={r.labels.owner} />}{r.labels.owner && r.labels.node && " on "}{r.labels.node && <NodeName n={r.labels.node} />}</> }, { title: "From", cell: (r) => <When t={new Date(r.from * 1000).toISOString()} /> }, { title: "For", number: true, cell: (r) => (r.to > r.from ? duration(r.to - r.from) : "less than 10 min") }, { title: "Severity", cell: (r) => r.labels.severity ?? "" }]} />)}</Show></div></Section>;
 }

@@ -1,22 +1,28 @@
 // Data: pick series by name and label, see them, see which go together, take them along.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { useAsk } from "../lib/api";
+import { promInstant, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Choice, clean, Empty, Q, Section, Show, Table } from "../lib/parts";
 import { complete } from "../lib/promql";
 import { query } from "../lib/search";
 import { selector, shortNames, unitOf } from "../lib/series";
-import { promQuote } from "../lib/stack";
+import { promAny, promQuote } from "../lib/stack";
 import { range } from "../lib/range";
 import { param, set } from "../lib/state";
 import type { Correlation, DataTable, Pair } from "../lib/types";
 import { duration, human, known, stamp } from "../lib/units";
 
 type Meta = Record<string, { type: string; help: string; unit: string }[]>;
-const some: [string, string][] = [
-  ["Cores of the ten biggest workloads", "topk(10, reckon_workload_cpu_seconds_total)"],
-  ["Memory of the ten biggest workloads", "topk(10, reckon_workload_memory_bytes)"], ["Load of each node", "node_load1"], ["Power of each node", "reckon_node_energy_joules_total"],
+/** Starts: words, a series, the label of what it is of, and the order of those by which the ten greatest are taken. */
+const some: [string, string, string, string][] = [
+  ["CPU time of the ten biggest workloads", "reckon_workload_cpu_seconds_total", "workload", "rate(SERIES[6h])"], ["Memory of the ten biggest workloads", "reckon_workload_memory_bytes", "workload", "SERIES"],
+  ["Load of the ten busiest nodes", "node_load1", "node", "SERIES"], ["Power of the ten nodes that draw most", "reckon_node_energy_joules_total", "node", "rate(SERIES[6h])"],
 ];
+/** A selector of the ten greatest: a series of every workload of a site is more than a chart holds. */
+async function greatest(series: string, by: string, of: string): Promise<string> {
+  const top = await promInstant(`topk(10, sum by (${by}) (${of.replace("SERIES", series)}))`).catch(() => []);
+  return top.length === 0 ? series : `${series}{${by}=~${promAny(top.map((x) => x.metric[by] ?? ""))}}`;
+}
 
 export function Data() {
   const picked = param("s").split("\n").filter(Boolean), r = range.value;
@@ -27,7 +33,7 @@ export function Data() {
     <p class="quiet">Pick series, see them, see which go together, and take them along as a table. Counters are shown as rates per second.</p>
     <Pick add={(s) => { if (!picked.includes(s)) put([...picked, s]); }} />
     {picked.length > 0 && <ul class="picked" aria-label="Picked series">{picked.map((s, i) => <li><input aria-label={`Selector ${i + 1}`} value={s} spellcheck={false} onChange={(e) => { const v = e.currentTarget.value.trim(); put(picked.map((x, k) => (k === i ? v : x)).filter(Boolean)); }} /><button aria-label={"Remove " + clean(s).slice(0, 80)} onClick={() => put(picked.filter((_, k) => k !== i))}>✕</button></li>)}</ul>}
-    {picked.length === 0 ? <Empty>No series is picked. Begin with {some.map(([words, s], i) => <>{i > 0 && ", "}<button onClick={() => put([s])}>{words}</button></>)}, or search above.</Empty>
+    {picked.length === 0 ? <Empty>No series is picked. Begin with {some.map(([words, series, by, of], i) => <>{i > 0 && ", "}<button onClick={() => void greatest(series, by, of).then((s) => put([s]))}>{words}</button></>)}, or search above.</Empty>
       : <><Plots q={q} /><Export q={q} /><Together key={q} q={q} /></>}</>;
 }
 

@@ -1,5 +1,6 @@
 // Findings: what was found of misuse, its evidence, and who takes care.
-import { useMemo, useState } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Failure, ask, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { Choice, clean, Dialog, Empty, Name, NodeName, Owner, Problem, Q, Show, Table, When } from "../lib/parts";
@@ -7,11 +8,14 @@ import { axis, niceStep, onto } from "../lib/stack";
 import { go, has, me, param, set, workloadLink } from "../lib/state";
 import { query } from "../lib/search";
 import { groupsOf, type FindingGroup } from "../lib/findings";
+import { titleOf } from "../lib/names";
 import { stepLines } from "../lib/steps";
 import { wordsOf } from "../lib/todo";
-import type { Finding, FindingDifference, FindingList, FindingOwner, FindingSteps } from "../lib/types";
+import type { Workload, WorkloadList, Finding, FindingDifference, FindingList, FindingOwner, FindingSteps } from "../lib/types";
 import { exact, human, known, type Unit } from "../lib/units";
 
+/** Workloads of the findings shown, by id. */
+const names = signal(new Map<string, Workload>());
 const severities: Record<string, string> = { high: "critical", medium: "warning", low: "info" };
 
 const may = () => !me.value || me.value.role === "admin" || me.value.role === "support";
@@ -20,9 +24,12 @@ export function Findings() {
   const state = param("state"), rule = param("rule"), muted = param("muted") === "true", owner = param("owner");
   const path = "/api/reckon/v1/findings?" + query({ state: state === "all" ? ["new", "open", "gone"] : state || undefined, rule: rule || undefined, owner: owner || undefined, muted: muted ? "true" : undefined, limit: 500 });
   const a = useAsk<FindingList>(path, true), [trying, setTrying] = useState(false);
+  const ids = useMemo(() => [...new Set((a.data?.findings ?? []).map((f) => f.workload ?? "").filter((id) => id.length > 0 && id.length < 200))].slice(0, 100), [a.data]);
+  const named = useAsk<WorkloadList>(ids.length ? "/api/reckon/v1/workloads?" + query({ id: ids, limit: 400 }) : null);
+  useEffect(() => { if (named.data) names.value = new Map(named.data.workloads.map((w) => [w.id, w])); }, [named.data]);
   return <><h1>Findings</h1>
     <div class="controls"><Choice label="Show" value={state} of={[["", "current"], ["new", "new"], ["gone", "gone"], ["all", "all"]]} pick={(v) => set({ state: v })} />
-      <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["over-share", "gpu-unused", "over-requested", "idle-allocation", "many-small-jobs", "memory-thrashing", "imbalance", "many-connections", "storage-pattern", "cannot-start", "anomaly"].map((r) => <option value={r}>{r}</option>)}</select></label>
+      <label>Rule <select value={rule} onChange={(e) => set({ rule: e.currentTarget.value })}><option value="">all</option>{["over-share", "gpu-unused", "over-requested", "idle-allocation", "many-small-jobs", "memory-thrashing", "imbalance", "many-connections", "storage-pattern", "cannot-start", "anomaly"].map((r) => <option value={r}>{wordsOf(r)}</option>)}</select></label>
       <label><input type="checkbox" checked={muted} onChange={(e) => set({ muted: e.currentTarget.checked ? "true" : "" })} /> with those muted</label>
       {owner && <button onClick={() => set({ owner: "" })}>Of everybody</button>}
       <a href={path + "&format=csv"} download="findings.csv">CSV</a> <a href="/api/reckon/v1/policy">Policy</a> {may() && <button onClick={() => setTrying(true)}>What if…</button>}</div>
@@ -47,7 +54,7 @@ function Group({ g, again, open, few: small }: { g: FindingGroup; again: () => v
     setMuting(false); setDone(failed ? `${n} of ${g.of.length} are muted: ${failed}` : ""); again();
   };
   return <details class={"group note " + (severities[f.severity] ?? "info")} open={shown} onToggle={(e) => setShown(e.currentTarget.open)}><summary><b>{f.owner ? clean(f.owner) : clean(f.node ?? "")}</b>: {wordsOf(f.rule)} × {g.of.length} <span class="quiet">{clean(f.rule)}, {f.severity}{g.cores > 0 && <>, {human(g.cores, "core-seconds")} lost</>}{g.gpus > 0 && <>, {human(g.gpus, "gpu-seconds")} lost</>}, since <When t={g.first} /></span></summary>
-    {shown && <>{may() && <p><button onClick={() => setMuting(true)}>Mute all {g.of.length}…</button> <span role="status">{done}</span></p>}{g.of.map((x) => <One key={x.id} f={x} again={again} open={small} />)}</>}
+    {shown && <>{may() && <p><button onClick={() => setMuting(true)}>Mute all {g.of.length}…</button> <span role="status">{done}</span></p>}{f.means && <Rule f={f} />}{g.of.map((x) => <One key={x.id} f={x} again={again} open={small} grouped />)}</>}
     {muting && <Mute f={f} close={() => setMuting(false)} send={(reason, until) => void all(reason, until)} />}</details>;
 }
 
@@ -55,9 +62,9 @@ function Group({ g, again, open, few: small }: { g: FindingGroup; again: () => v
 function Owners({ of }: { of: FindingOwner[] }) {
   if (of.length < 2) return null;
   return <details open={of.length <= 20}><summary>By owner ({of.length})</summary><Table caption="Findings by owner, and what was allocated and not used" rows={of} keyOf={(o) => (o.site ?? "") + "/" + o.owner} cols={[
-    { title: "Owner", cell: (o) => (o.owner ? <Owner o={o.owner} /> : "–") }, { title: "Findings", number: true, cell: (o) => <button class="quiet" onClick={() => set({ owner: o.owner })}>{o.findings}</button> }, { title: "Gravest", cell: (o) => o.severity },
+    { title: "Owner", cell: (o) => (o.owner ? <Owner o={o.owner} /> : "nodes and the site") }, { title: "Findings", number: true, cell: (o) => <button class="quiet" onClick={() => set({ owner: o.owner })}>{o.findings}</button> }, { title: "Gravest", cell: (o) => o.severity },
     { title: "Cores wasted", number: true, cell: (o) => <Q v={o.wasted_core_seconds} unit="core-seconds" /> }, { title: "GPUs wasted", number: true, cell: (o) => <Q v={o.wasted_gpu_seconds} unit="gpu-seconds" /> },
-    { title: "Memory wasted", number: true, cell: (o) => <Q v={o.wasted_memory_byte_seconds} unit="byte-seconds" /> }, { title: "Rules", cell: (o) => o.rules.join(", ") }]} /></details>;
+    { title: "Memory wasted", number: true, cell: (o) => <Q v={o.wasted_memory_byte_seconds} unit="byte-seconds" /> }, { title: "Rules", cell: (o) => o.rules.map(wordsOf).join(", ") }]} /></details>;
 }
 
 /** What is held against a limit as bars, the rest in words. */
@@ -74,16 +81,28 @@ function Reasons({ of }: { of: Finding["evidence"] }) {
 /** Up to how many findings show their evidence at once. */
 const few = 5;
 
-function One({ f, again, open }: { f: Finding; again: () => void; open: boolean }) {
+/** What a rule looks for; the long text of one opens. */
+function Rule({ f }: { f: Finding }) {
+  const text = clean(f.means ?? ""), end = text.indexOf(". ");
+  return <p class="quiet wrap">The rule: {end < 0 ? text : text.slice(0, end)}.{end >= 0 && <details class="more"><summary>How it is counted</summary>{text.slice(end + 2)}.</details>}</p>;
+}
+
+/** A workload by its name, the id beside it. */
+function Work({ id, site }: { id: string; site?: string }) {
+  const w = names.value.get(id), called = w ? titleOf(w) : id;
+  return <><Name href={workloadLink(id, undefined, site)} max={60}>{called}</Name>{called !== id && <> <small class="id"><bdi>{clean(id).slice(0, 80)}</bdi></small></>}</>;
+}
+
+function One({ f, again, open, grouped }: { f: Finding; again: () => void; open: boolean; grouped?: boolean }) {
   const [error, setError] = useState<Failure | null>(null), [muting, setMuting] = useState(false);
   const isMuted = !!f.muted_until && Date.parse(f.muted_until) > Date.now();
   const post = (verb: string, q: Record<string, string>) => ask(`/api/reckon/v1/findings/${encodeURIComponent(f.id)}/${verb}?` + new URLSearchParams(q), undefined, "POST").then(() => { setError(null); setMuting(false); again(); }, (e) => setError(e instanceof Failure ? e : new Failure(0, String(e))));
   return <article class={"note " + (severities[f.severity] ?? "info")} aria-label={`${f.rule}, ${f.severity}`}>
-    <div class="head"><h2><span class="word">{f.severity}</span>: {clean(f.rule)}{f.part && ` (${clean(f.part)})`} <small class="quiet">{f.state}</small></h2>
+    <div class="head"><h2><span class="word">{f.severity}</span>: {wordsOf(f.rule)} <small class="quiet">{clean(f.rule)}{f.part && ` (${clean(f.part)})`}, {f.state}</small></h2>
       {may() && <span>{!f.acknowledged && <button onClick={() => post("acknowledge", {})}>Acknowledge</button>} {isMuted ? <button onClick={() => post("mute", { reason: "no longer", until: new Date(Date.now() - 1000).toISOString() })}>Unmute</button> : <button onClick={() => setMuting(true)}>Mute…</button>}</span>}</div>
     <p class="wrap">{clean(f.text)}</p>
-    {f.means && <p class="quiet wrap">The rule: {clean(f.means)}.</p>}
-    <p class="quiet">{f.owner && <>of <Owner o={f.owner} /> · </>}{f.workload && <><Name href={workloadLink(f.workload)}>{f.workload}</Name> · </>}{f.node && <><NodeName n={f.node} /> · </>}<When t={f.first} /> to <When t={f.last} /> · found <When t={f.found} relative />
+    {f.means && !grouped && <Rule f={f} />}
+    <p class="quiet">{f.owner && <>of <Owner o={f.owner} /> · </>}{f.workload && <><Work id={f.workload} site={f.site} /> · </>}{f.node && <><NodeName n={f.node} /> · </>}<When t={f.first} /> to <When t={f.last} /> · found <When t={f.found} relative />
       {f.acknowledged && <> · acknowledged{f.acknowledged_by && <> by <bdi>{clean(f.acknowledged_by)}</bdi></>} <When t={f.acknowledged} relative /></>}{isMuted && <> · muted until <When t={f.muted_until} />: <bdi>{clean(f.mute_reason ?? "")}</bdi></>}</p>
     {f.evidence.length > 0 && <details open={open}><summary>Evidence</summary><Reasons of={f.evidence} /></details>}
     {f.node && f.workload && <p><button class="quiet" onClick={() => go("/node?" + new URLSearchParams({ name: f.node!, from: String(Math.floor(Date.parse(f.first) / 1000) - 600), to: String(Math.ceil(Date.parse(f.last) / 1000) + 600) }))}>Show the node at that time</button></p>}

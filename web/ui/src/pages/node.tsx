@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import { ask, promInstant, promRange, useAsk } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { ConnectionsPanel } from "../lib/connections";
+import { delays } from "../lib/inside";
 import { DevicesPanel } from "../lib/devices";
 import { Outlook } from "../lib/outlook";
 import { Bar, Choice, Empty, Q, Section, Show, When, clean } from "../lib/parts";
@@ -84,6 +85,12 @@ function Charts({ node, site, n }: { node: string; site: string; n?: Node }) {
         of={[["received", `rate(node_network_receive_bytes_total{${sel},device!="lo"}${r})`], ["sent", `rate(node_network_transmit_bytes_total{${sel},device!="lo"}${r})`]]} />
       <Lines title="Power by meter" unit="watts" w={w} zoom={zoom} empty={n && known(n.power_watts) ? "No meter counts energy; the power of the node is modelled." : "Nothing measures power here; see About for what is missing."} by={["domain", "zone", "method"]}
         of={[["", `rate(reckon_node_energy_joules_total{${sel}}${r})`]]} />
+    </div>
+    <div class="cols">
+      <Lines title="Response time of disks (95 % of requests within)" unit="seconds" w={w} zoom={zoom} by={["device", "operation"]}
+        of={[["", `histogram_quantile(0.95, sum by (device, operation) (rate(reckon_node_disk_response_seconds{${sel}}${r})))`]]} />
+      <Lines title="Wait of threads for a core, all workloads" unit="seconds" w={w} zoom={zoom}
+        of={delays(`{${sel}}`, r)} />
     </div></>;
 }
 
@@ -147,7 +154,8 @@ function Stack({ node, who, w, k, zoom }: { node: string; who: string; w: Window
   return <div class="keep" style="min-height:34rem"><Show a={a}>{() => (!drawn || drawn.lines.length === 0 ? <Empty>Nothing was measured in this time.</Empty> : <TimeChart title={k.title} times={drawn.times} lines={drawn.lines} unit={k.unit} stack total={drawn.total} height={320} zoom={zoom} />)}</Show></div>;
 }
 
-function Lines({ title, unit, w, of, by = [], empty, zoom }: { title: string; unit: Unit; w: Window; of: [string, string][]; by?: string[]; empty: string; zoom: (a: number, b: number) => void }) {
+/** Lines of queries; without words for the empty case the whole section is left out of it. */
+function Lines({ title, unit, w, of, by = [], empty, zoom }: { title: string; unit: Unit; w: Window; of: [string, string][]; by?: string[]; empty?: string; zoom: (a: number, b: number) => void }) {
   const a = useAsk(`${title} ${of[0][1]} ${w.from} ${w.to}`, false, (_p, s) => Promise.all(of.map(([, q]) => promRange(q, w.from, w.to, w.step, s))).then((list) => ({ w, list })), `${title} ${of[0][1]} ${w.to - w.from}`);
   const lines = useMemo(() => {
     if (!a.data) return undefined;
@@ -157,5 +165,6 @@ function Lines({ title, unit, w, of, by = [], empty, zoom }: { title: string; un
     const busy = all.filter((l) => l.row.some((v) => v !== null && v > 0));
     return { times, list: (busy.length > 0 ? busy : all).slice(0, 24) };
   }, [a.data]);
+  if (!empty && !lines?.list.length) return null;
   return <Section title={title}><div class="keep" style="min-height:17rem"><Show a={a}>{() => (!lines || lines.list.length === 0 ? <Empty>{empty}</Empty> : <TimeChart title={title} times={lines.times} lines={lines.list} unit={unit} zoom={zoom} />)}</Show></div></Section>;
 }

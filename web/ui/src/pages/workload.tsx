@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { ask, useAsk } from "../lib/api";
 import { TimeChart, type Mark } from "../lib/chart";
 import { ConnectionsPanel } from "../lib/connections";
+import { Inside } from "../lib/inside";
 import { Log } from "../lib/logs";
 import { Outlook } from "../lib/outlook";
 import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When } from "../lib/parts";
@@ -81,6 +82,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
       {d.steps && d.steps.length > 0 && <Steps d={d} steps={d.steps} />}
       {d.parts && d.parts.length > 1 && !(d.steps && d.steps.length > 0 && d.nodes.length < 2) && <Section title="Parts"><Table caption="What each part used" rows={d.parts.slice(0, 200)} keyOf={(p) => p.node + p.part} cols={[{ title: "Node", cell: (p) => <NodeName n={p.node} /> }, { title: "Part", cell: (p) => <Name>{p.part}</Name> }, { title: "CPU time", number: true, cell: (p) => <Q v={p.cpu_seconds} unit="core-time" /> }, { title: "Memory, peak", number: true, cell: (p) => <Q v={p.memory_peak_bytes} unit="bytes" /> }, { title: "GPU time", number: true, cell: (p) => <Q v={p.gpu_seconds} unit="gpu-time" /> }]} />{d.parts.length > 200 && <p class="quiet">The first 200 of {d.parts.length}.</p>}</Section>}
     </div>
+    {!waits && <Inside d={d} />}
     {!waits && <Log id={d.id} owner={d.owner} start={d.start} site={d.site} />}
     {has("scale") && <Runs d={d} />}
     <Outlook of={{ workload: d.id }} site={d.site} />
