@@ -14,3 +14,9 @@ describe("kind of GPU use", () => {
     [{ dram: 0.1 }, "Memory traffic was at 10 % of its highest."],
   ])("%j", (mean, want) => expect(gpuWords(mean as Record<string, number>)).toBe(want));
 });
+
+const { absent } = await import("../src/pages/about");
+it.each([
+  ["not a Cray", true], ["no battery or supply", true], ["the kernel shows no thermal zones", true], ["no targets with figures of their own are configured", true], ["pods have no names: no kubelet is configured", true],
+  ["some traffic is not counted", false], ["no permission to read /dev/cpu", false], ["not allowed: run as root", false], ["", false],
+])("%s: nothing to mend is %s", (reason, want) => expect(absent(reason)).toBe(want));

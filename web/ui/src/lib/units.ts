@@ -17,6 +17,7 @@ function trim(s: string): string { return s.includes(".") ? s.replace(/\.?0+$/, 
 export function duration(s: number): string {
   const sign = s < 0 ? "−" : "";
   s = Math.abs(s);
+  if (s > 0 && s < 0.0009995) return sign + String(Number((s * 1e6).toPrecision(s < 1e-4 ? 2 : 3))) + " µs";
   if (s < 0.9995) return s === 0 ? "0 s" : sign + String(Number((s * 1000).toPrecision(s < 0.1 ? 2 : 3))) + " ms";
   if (s < 59.95) return sign + trim(s.toFixed(s < 10 ? 1 : 0)) + " s";
   const r = Math.round(s), d = Math.floor(r / 86400), h = Math.floor(r / 3600) % 24, m = Math.floor(r / 60) % 60;

@@ -26,12 +26,15 @@ function HeldBack() {
     { title: "The latest example", cell: (x) => <span class="wrap">{clean(x.subject)}: {x.value.toPrecision(4)}, and {clean(x.of)}: {x.bound.toPrecision(4)} (<When t={x.time} relative />)</span> }]} />)}</Show></Section>;
 }
 
+/** Whether a sensor has nothing to read in this machine, which nobody has to mend. */
+export const absent = (reason?: string) => !!reason && /^(not an? |no |the kernel shows no |a virtual machine)|\b(is|are) configured\b/i.test(reason) && !/permission|root|capabilit|CAP_|denied|privilege/i.test(reason);
 function One({ n }: { n: Node }) {
-  const missing = n.sensors.filter((s) => !s.up), there = n.sensors.filter((s) => s.up);
+  const missing = n.sensors.filter((s) => !s.up && !absent(s.reason)), there = n.sensors.filter((s) => s.up), other = n.sensors.filter((s) => !s.up && absent(s.reason));
   return <>
     <p><NodeName n={n.node} /> · {n.up ? "up" : "down"}, heard of <When t={n.seen} relative /> · {n.distribution} {n.kernel && `kernel ${clean(n.kernel)}`} · reckon itself uses <Q v={n.agent_cpu_cores} unit="cores" /> cores and <Q v={n.agent_memory_bytes} unit="bytes" /> here</p>
     <Section title={`What measures (${there.length})`}>{there.length === 0 ? <Empty>Nothing.</Empty> : <p>{there.map((s) => <><code class="up">{s.sensor}</code>{" "}</>)}</p>}</Section>
-    <Section title={`What is missing (${missing.length})`}>{missing.length === 0 ? <Empty>Nothing: every sensor works.</Empty> : <Table caption="Sensors that do not work" rows={missing} keyOf={(s) => s.sensor} cols={[{ title: "Sensor", cell: (s) => <code class="down">{s.sensor}</code> }, { title: "Why, and what to do", cell: (s) => <span class="wrap">{s.reason ? clean(s.reason) : "the agent gave no reason"}</span> }]} />}</Section></>;
+    <Section title={`What is missing (${missing.length})`}>{missing.length === 0 ? <Empty>Nothing: every sensor works whose source is here and set up.</Empty> : <Table caption="Sensors that do not work" rows={missing} keyOf={(s) => s.sensor} cols={[{ title: "Sensor", cell: (s) => <code class="down">{s.sensor}</code> }, { title: "Why, and what to do", cell: (s) => <span class="wrap">{s.reason ? clean(s.reason) : "the agent gave no reason"}</span> }]} />}</Section>
+    {other.length > 0 && <Section title={`Not in this machine, or not set up (${other.length})`}><dl class="keys">{other.map((s) => <><dt><code>{s.sensor}</code></dt><dd class="quiet wrap">{clean(s.reason ?? "")}</dd></>)}</dl></Section>}</>;
 }
 
 function All({ nodes }: { nodes: Node[] }) {

@@ -51,7 +51,7 @@ function Compare({ a, b }: { a: string; b: string }) {
       { title: "Figure", cell: (f) => <>{clean(f.figure).replaceAll("_", " ")}{f.job && <small class="quiet"> {clean(f.job)}</small>}</> },
       { title: "A", number: true, cell: (f) => <Q v={f.a} unit={unitOf(f.unit)} note={`mean of ${f.na}`} /> }, { title: "B", number: true, cell: (f) => <Q v={f.b} unit={unitOf(f.unit)} note={`mean of ${f.nb}`} /> },
       { title: "B less A", number: true, cell: (f) => (known(f.ratio) ? `${f.ratio > 0 ? "+" : f.ratio < 0 ? "−" : ""}${human(Math.abs(f.ratio), "ratio")}` : "–") },
-      { title: `Between (${Math.round(100 * d.level)} %)`, number: true, cell: (f) => (known(f.low) && known(f.high) ? `${human(f.low, unitOf(f.unit))} to ${human(f.high, unitOf(f.unit))}` : "–") },
+      { title: `Difference, ${Math.round(100 * d.level)} % sure`, number: true, cell: (f) => (known(f.low) && known(f.high) ? `${human(f.low, unitOf(f.unit))} to ${human(f.high, unitOf(f.unit))}` : "–") },
       { title: "Verdict", cell: (f) => <span title={[f.test, known(f.p) ? `p ${f.p < 0.001 ? "< 0.001" : f.p.toFixed(3)}` : "", f.why].filter(Boolean).join(", ")}>{f.verdict === "differs" ? <b>differs</b> : clean(f.verdict)}{f.verdict === "untested" && f.why && <small class="quiet wrap"> {clean(f.why)}</small>}</span> }]} />}
     <p class="quiet wrap">All intervals and verdicts together hold with {Math.round(100 * d.level)} % confidence. {clean(d.scope)}</p></>}</Show></Section>;
 }
@@ -67,11 +67,11 @@ export function RunPage() {
     <Section title="Pods"><Table caption="Pods of the run" rows={d.pods ?? []} keyOf={(p) => p.uid} cols={[
       { title: "Pod", cell: (p) => <Name max={60}>{p.name}</Name> }, { title: "Node", cell: (p) => (p.node ? <NodeName n={p.node} site={d.site} /> : "–") }, { title: "Exit", number: true, cell: (p) => p.exit_code ?? "–" }, { title: "Took", number: true, cell: (p) => <Q v={took(p)} unit="seconds" /> },
       { title: "CPU time", number: true, cell: (p) => <Q v={p.total?.cpu_seconds} unit="core-time" /> }, { title: "Read", number: true, cell: (p) => <Q v={p.total?.read_bytes} unit="bytes" /> }, { title: "Written", number: true, cell: (p) => <Q v={p.total?.write_bytes} unit="bytes" /> }, { title: "Samples", number: true, cell: (p) => p.samples }]} /></Section>
-    <Section title="Over time" aside={<><a href={at(r) + "/samples"} download={r.name + ".json"}>JSON</a> {s.data && <button onClick={() => save(r.name + ".csv", table(s.data!.pods))}>CSV</button>}</>}><Show a={s}>{(x) => <Plots pods={x.pods} />}</Show></Section>
+    <Section title="Over time" aside={<span>{s.data && <button onClick={() => save(r.name + ".csv", table(s.data!.pods))}>CSV</button>} <a href={at(r) + "/samples"} download={r.name + ".json"}>JSON</a></span>}><Show a={s}>{(x) => <Plots pods={x.pods} />}</Show></Section>
     {(d.pods ?? []).map((p) => <Reported key={p.uid} p={p} />)}</>}</Show></>;
 }
 
-const plots: [string, Unit, boolean, (u: Use) => Num | undefined][] = [["Cores in use", "cores", true, (u) => u.cpu_seconds], ["Memory, resident", "bytes", false, (u) => u.resident_bytes], ["Read from storage", "bytes_per_second", true, (u) => u.read_bytes], ["Written to storage", "bytes_per_second", true, (u) => u.write_bytes], ["Cores' worth of threads that wait for a core", "cores", true, (u) => u.wait_seconds]];
+const plots: [string, Unit, boolean, (u: Use) => Num | undefined][] = [["Cores in use", "cores", true, (u) => u.cpu_seconds], ["Memory, resident", "bytes", false, (u) => u.resident_bytes], ["Read from storage", "bytes_per_second", true, (u) => u.read_bytes], ["Written to storage", "bytes_per_second", true, (u) => u.write_bytes], ["Threads that waited for a core", "count", true, (u) => u.wait_seconds]];
 function Plots({ pods }: { pods: Series[] }) {
   const drawn = useMemo(() => plots.map(([title, unit, rate, of]) => ({ title, unit, ...linesOf(pods, of, rate) })).filter((g) => g.lines.length > 0), [pods]);
   if (drawn.length === 0) return <Empty>No samples are kept of this run.</Empty>;
