@@ -165,7 +165,7 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 				return err
 			}
 			if len(users) == 0 {
-				fmt.Fprintln(g.stdout, "There are no users: whoever reaches the server on this machine is admin. `reckon user add NAME --role admin` changes that.")
+				fmt.Fprintln(g.stdout, "There are no users: on this machine root is admin and others see their own work; nobody signs in from elsewhere. `reckon user add NAME --role admin` makes the first.")
 				return nil
 			}
 			t := term.NewTable(term.Column{Title: "NAME", Shrink: 10}, term.Column{Title: "ROLE"}, term.Column{Title: "SEES THE WORK OF", Shrink: 12}, term.Column{Title: "SINCE"})

@@ -220,6 +220,31 @@ await check("suggestions by keyboard", async () => {
   await page.context().close();
 });
 
+await check("a search is one step back, however it was typed", async () => {
+  const page = await open(base, "/workloads"), q = () => new URL(page.url()).searchParams.get("q");
+  for (const words of ["owner:alice", "owner:bob"]) {
+    await page.fill("#find", "");
+    await page.locator("#find").pressSequentially(words, { delay: 60 });
+    await page.waitForFunction((w) => new URL(location.href).searchParams.get("q") === w, words);
+    await page.keyboard.press("Enter");
+  }
+  await page.goBack();
+  await page.waitForFunction(() => new URL(location.href).searchParams.get("q") === "owner:alice");
+  assert.equal(await page.inputValue("#find"), "owner:alice");
+  await page.goBack();
+  assert.equal(q(), null);
+  assert.match(page.url(), /\/workloads/);
+  await page.context().close();
+});
+
+await check("two questions in one chart", async () => {
+  const page = await open(base, "/explore?expr=" + encodeURIComponent("up\n\nup"));
+  await page.waitForSelector("figure.chart .u-over");
+  const rows = await page.locator(".legend tbody tr th").allInnerTexts();
+  assert.ok(rows.some((r) => r.includes("query=1")) && rows.some((r) => r.includes("query=2")), rows.join("; "));
+  await page.context().close();
+});
+
 await check("virtual rows, sorting, columns, a shared address", async () => {
   const many = await serve("-jobs", "99990");
   const page = await open(many, "/workloads");

@@ -11,8 +11,6 @@ import type { Num } from "./types";
 export function Q({ v, unit, note, is }: { v: Num | unknown; unit: Unit; note?: string; is?: string }) {
   return <span class="q" title={(is ? is + " " : "") + exact(v, unit) + (note ? ` · ${note}` : "")}>{known(v) ? mark(is) : ""}{human(v, unit)}</span>;
 }
-/** How exact a figure of a row of usage is. */
-export const degree = (r: object, key: string): string | undefined => (r as { exactness?: Record<string, string> }).exactness?.[key];
 /** How exact the rest is of what is exact, less a figure. */
 export const opposite = (is?: string) => (is === "at least" ? "at most" : is === "at most" ? "at least" : is);
 /** What stands before a figure that is not exact; its word is in the title. */
@@ -35,6 +33,8 @@ export function Name({ children, href, max = 80 }: { children: string; href?: st
 export function clean(s: string): string {
   return s.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
+/** Words of the server, in which commands stand in backticks. */
+export const Words = ({ children }: { children: string }) => <>{clean(children).split("`").map((t, i) => (i % 2 ? <code>{t}</code> : t))}</>;
 /** A workload; the public sees no more of one than its line. */
 export const W = ({ w }: { w: { id: string; name?: string; command?: string; owner?: string; kind?: string; site?: string } }) => {
   const called = titleOf(w), same = w.id.endsWith("/" + called);
@@ -58,7 +58,7 @@ export function Problem({ e, again }: { e: Failure; again?: () => void }) {
   const kind = e.status === 403 || e.status === 401 ? "forbidden" : "error";
   const head = e.status === 401 ? "Sign in to see this" : e.status === 403 ? "You may not see this" : e.status === 404 ? "Not found" : e.status === 503 ? "Not ready yet" : "That did not work";
   return <div class={"note " + kind} role="alert">
-    <strong>{head}.</strong> <span class="wrap">{e.message}</span>{e.hint && <p class="wrap">{e.hint}</p>}
+    <strong>{head}.</strong> <span class="wrap">{e.message}</span>{e.hint && <p class="wrap"><Words>{e.hint}</Words></p>}
     {again && e.status !== 403 && e.status !== 404 && <button onClick={again}>Ask again</button>}
   </div>;
 }

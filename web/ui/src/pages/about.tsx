@@ -1,6 +1,6 @@
 // About: what measures here, what is missing and how to get it, and what reckon itself costs.
 import { useAsk } from "../lib/api";
-import { clean, Empty, NodeName, Q, Section, Show, Table, there, When } from "../lib/parts";
+import { clean, Empty, NodeName, Q, Section, Show, Table, there, When, Words } from "../lib/parts";
 import { has, me, param, set, version } from "../lib/state";
 import type { Inconsistent, Node, NodeList } from "../lib/types";
 
@@ -33,7 +33,7 @@ function One({ n }: { n: Node }) {
   return <>
     <p><NodeName n={n.node} /> · {n.up ? "up" : "down"}, heard of <When t={n.seen} relative /> · {n.distribution} {n.kernel && `kernel ${clean(n.kernel)}`} · reckon itself uses <Q v={n.agent_cpu_cores} unit="cores" /> cores and <Q v={n.agent_memory_bytes} unit="bytes" /> here</p>
     <Section title={`What measures (${there.length})`}>{there.length === 0 ? <Empty>Nothing.</Empty> : <p>{there.map((s) => <><code class="up">{s.sensor}</code>{" "}</>)}</p>}</Section>
-    <Section title={`What is missing (${missing.length})`}>{missing.length === 0 ? <Empty>Nothing: every sensor works whose source is here and set up.</Empty> : <Table caption="Sensors that do not work" rows={missing} keyOf={(s) => s.sensor} cols={[{ title: "Sensor", cell: (s) => <code class="down">{s.sensor}</code> }, { title: "Why, and what to do", cell: (s) => <span class="wrap">{s.reason ? clean(s.reason) : "the agent gave no reason"}</span> }]} />}</Section>
+    <Section title={`What is missing (${missing.length})`}>{missing.length === 0 ? <Empty>Nothing: every sensor works whose source is here and set up.</Empty> : <Table caption="Sensors that do not work" rows={missing} keyOf={(s) => s.sensor} cols={[{ title: "Sensor", cell: (s) => <code class="down">{s.sensor}</code> }, { title: "Why, and what to do", cell: (s) => <span class="wrap">{s.reason ? <Words>{s.reason}</Words> : "the agent gave no reason"}</span> }]} />}</Section>
     {other.length > 0 && <Section title={`Not in this machine, or not set up (${other.length})`}><dl class="keys">{other.map((s) => <><dt><code>{s.sensor}</code></dt><dd class="quiet wrap">{clean(s.reason ?? "")}</dd></>)}</dl></Section>}</>;
 }
 

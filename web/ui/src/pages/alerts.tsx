@@ -13,7 +13,7 @@ interface Rule { name: string; query: string; duration: number; labels: Record<s
 
 const silencesAt = "/alertmanager/api/v2/silences";
 const admin = () => !has("auth") || me.value?.role === "admin";
-export const silencedBy = (labels: Record<string, string>, list: Silence[]) => list.find((s) => s.status.state === "active" && s.matchers.every((m) => { const v = labels[m.name] ?? "", hit = m.isRegex ? safe(m.value, v) : v === m.value; return (m.isEqual ?? true) ? hit : !hit; }));
+const silencedBy = (labels: Record<string, string>, list: Silence[]) => list.find((s) => s.status.state === "active" && s.matchers.every((m) => { const v = labels[m.name] ?? "", hit = m.isRegex ? safe(m.value, v) : v === m.value; return (m.isEqual ?? true) ? hit : !hit; }));
 const safe = (re: string, v: string) => { try { return new RegExp(`^(?:${re})$`).test(v); } catch { return false; } };
 
 export function Alerts() {

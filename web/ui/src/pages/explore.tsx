@@ -38,7 +38,7 @@ export function Explore() {
   const ran = () => { setList([]); set({ expr: draft.trim() }); setTurn(turn + 1); };
   const metricAt = list[at] && meta.data?.data[list[at]]?.[0];
   return <><h1>Explore</h1>
-    <p class="quiet">Any question in PromQL. Enter asks, Shift+Enter begins a line, Ctrl+Space suggests.</p>
+    <p class="quiet">Any question in PromQL. Enter asks, Shift+Enter begins a line, Ctrl+Space suggests. An empty line stands between two questions.</p>
     <div class="search"><label class="hidden" for="expr">PromQL expression</label>
       <textarea id="expr" data-search ref={box} spellcheck={false} rows={3} value={draft} aria-controls={list.length ? "expr-list" : undefined} aria-autocomplete="list"  aria-activedescendant={list.length ? "expr-" + at : undefined}
         onInput={(e) => { setDraft(e.currentTarget.value); void offer(); }} onBlur={() => setTimeout(() => setList([]), 150)}
@@ -62,10 +62,11 @@ export const nameOf = (m: Record<string, string>) => {
 
 function Answer({ expr, r, as }: { expr: string; r: Range; as: string }) {
   const w = useMemo(() => ({ from: r.from, to: r.to, step: r.step }), [r.length, r.fixed && r.from, expr]);
-  const a = useAsk(`${as} ${expr} ${w.from} ${w.to}`, false, (_p, s) => (as === "table" ? promInstant(expr, s) : promRange(expr, w.from, w.to, w.step, s)));
-  const q = as === "table" ? "/api/v1/query?" + new URLSearchParams({ query: expr }) : "/api/v1/query_range?" + new URLSearchParams({ query: expr, start: String(w.from), end: String(w.to), step: String(w.step) });
+  const queries = expr.split(/\n\s*\n/).filter((x) => x.trim());
+  const a = useAsk(`${as} ${expr} ${w.from} ${w.to}`, false, (_p, s) => Promise.all(queries.map((q) => (as === "table" ? promInstant(q, s) : promRange(q, w.from, w.to, w.step, s)))).then((l) => (l.length === 1 ? l[0] : l.flatMap((of, i) => (Array.isArray(of) ? of.map((x) => ({ ...x, metric: { query: String(i + 1), ...x.metric } })) : [])))));
+  const q = queries.length > 1 ? "" : as === "table" ? "/api/v1/query?" + new URLSearchParams({ query: expr }) : "/api/v1/query_range?" + new URLSearchParams({ query: expr, start: String(w.from), end: String(w.to), step: String(w.step) });
   const drawn = useMemo(() => { const times = axis(w.from, w.to, w.step); return { times, lines: (Array.isArray(a.data) ? a.data : []).slice(0, 50).map((s): Line => ({ label: nameOf(s.metric ?? {}), row: onto(times, s) })) }; }, [a.data]);
-  return <Section title="Answer" aside={<a href={q} download="answer.json">JSON</a>}><Show a={a}>{(d) => {
+  return <Section title="Answer" aside={q && <a href={q} download="answer.json">JSON</a>}><Show a={a}>{(d) => {
     if (!Array.isArray(d) || d.length === 0 || typeof d[0] === "number") return <Empty>{Array.isArray(d) && d.length ? `The answer is ${String((d as unknown as [number, string])[1])}` : "No series answers that in this time."}</Empty>;
     if (as === "table") return <Table caption="Answer" rows={d.slice(0, 1000)} keyOf={(s) => nameOf(s.metric)} cols={[{ title: "Series", cell: (s) => <bdi class="wrap mono">{clean(nameOf(s.metric)).slice(0, 400)}</bdi> }, { title: "Value", number: true, cell: (s) => s.value?.[1] ?? "histogram" }]} />;
     return <>{d.length > 50 && <div class="note warning" role="status">The first 50 of {d.length} series are drawn; topk() picks the largest.</div>}<TimeChart title={expr.slice(0, 120)} times={drawn.times} lines={drawn.lines} unit="count" height={320} /></>;

@@ -123,7 +123,7 @@ function Mute({ f, close, send }: { f: Finding; close: () => void; send: (reason
 }
 
 /** A day that is named ends with it, in the viewer's zone. */
-export function muteEnd(days: string, day: string, now = Date.now()): Date {
+function muteEnd(days: string, day: string, now = Date.now()): Date {
   if (days !== "") return new Date(now + Number(days) * 86400000);
   const [y, m, d] = day.split("-").map(Number);
   return new Date(y, m - 1, d + 1);

@@ -4,7 +4,7 @@ import { ask, useAsk, useAskOver } from "../lib/api";
 import { TimeChart, type Line } from "../lib/chart";
 import { alike, describe, titleOf } from "../lib/names";
 import { LaterOutlook } from "../lib/outlook";
-import { clean, Empty, isOf, Name, Q, Section, Show, Table, there, When } from "../lib/parts";
+import { clean, Empty, isOf, Name, opposite, Q, Section, Show, Table, there, When } from "../lib/parts";
 import { asked, named, range, zoomTo, type Range } from "../lib/range";
 import { stateOf } from "../lib/search";
 import { has, introduced, me, ownersWork, param, workloadLink } from "../lib/state";
@@ -14,7 +14,7 @@ import { human, known } from "../lib/units";
 
 const hour = 3600;
 /** Allocated and not used of one run, core seconds; null without a batch system. */
-export const lostOf = (w: Workload): number | null => { const held = w.allocated_cores ?? w.request_cores; return known(held) && known(w.cpu_seconds) && known(w.wall_seconds) ? Math.max(0, held * w.wall_seconds - w.cpu_seconds) : null; };
+const lostOf = (w: Workload): number | null => { const held = w.allocated_cores ?? w.request_cores; return known(held) && known(w.cpu_seconds) && known(w.wall_seconds) ? Math.max(0, held * w.wall_seconds - w.cpu_seconds) : null; };
 
 export function OwnerPage() {
   const name = param("name") || me.value?.name || "", r = range.value;
@@ -43,7 +43,7 @@ const unused = (rows: Usage[]) => rows.reduce<number | null>((a, u) => (known(u.
 function Sums({ d, past }: { d: UsageList; past?: UsageList }) {
   const lost = unused(d.rows), before = past ? unused(past.rows) : null;
   const sum = (what: string, key: string, unit: string): [string, Num, Num, string, string?] => [what, d.total[key] as Num, past?.total[key] as Num, unit, isOf(d.total, key)];
-  const used = isOf(d.total, "cpu_seconds"), is = used === "at least" ? "at most" : isOf(d.total, "held_core_seconds") ?? used;
+  const used = isOf(d.total, "cpu_seconds"), is = used === "at least" ? opposite(used) : isOf(d.total, "held_core_seconds") ?? used;
   const rows: [string, Num, Num, string, string?][] = [sum("Used", "cpu_seconds", "core-seconds"), sum("Allocated", "held_core_seconds", "core-seconds"), ["Allocated, not used", lost, before, "core-seconds", is], sum("GPUs used", "gpu_seconds", "gpu-seconds"), sum("GPUs allocated", "held_gpu_seconds", "gpu-seconds"), sum("Energy", "energy_joules", "joules"), sum("Started", "started", "count")];
   return <ul class="facts">{rows.filter(([what, v]) => known(v) && (v > 0 || what === "Used")).map(([what, v, p, unit, is]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} is={is} /></b><small>{known(p) && p > 0 && known(v) ? <>before: {human(p, unit)}</> : " "}</small></li>)}</ul>;
 }

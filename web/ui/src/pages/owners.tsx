@@ -1,6 +1,6 @@
 // People, services and namespaces: who used what in the range.
 import { useAskOver } from "../lib/api";
-import { Bar, clean, Empty, isOf, Q, Section, Show, Table } from "../lib/parts";
+import { Bar, clean, Empty, isOf, opposite, Q, Section, Show, Table } from "../lib/parts";
 import { asked, range } from "../lib/range";
 import { introduced, ownerLink, param, set } from "../lib/state";
 import { query } from "../lib/search";
@@ -25,7 +25,7 @@ export function Owners() {
         { title: "Used", sort: "cpu_seconds", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-seconds" is={isOf(r, "cpu_seconds")} /> },
         { title: "Share of all", cell: (r) => <Bar v={r.cpu_seconds as Num} of={all} unit="seconds" label={"Share of " + clean(r.owner ?? "nobody")} /> },
         { title: "Allocated", sort: "held_core_seconds", number: true, cell: (r) => <Q v={r.held_core_seconds} unit="core-seconds" is={isOf(r, "held_core_seconds")} /> },
-        { title: "Unused", number: true, cell: (r) => <Q v={known(r.held_core_seconds) ? Math.max(0, r.held_core_seconds - (known(r.cpu_seconds) ? r.cpu_seconds : 0)) : null} unit="core-seconds" is={isOf(r, "cpu_seconds") === "at least" ? "at most" : isOf(r, "held_core_seconds") ?? isOf(r, "cpu_seconds")} note="allocated and not used" /> },
+        { title: "Unused", number: true, cell: (r) => <Q v={known(r.held_core_seconds) ? Math.max(0, r.held_core_seconds - (known(r.cpu_seconds) ? r.cpu_seconds : 0)) : null} unit="core-seconds" is={isOf(r, "cpu_seconds") === "at least" ? opposite("at least") : isOf(r, "held_core_seconds") ?? isOf(r, "cpu_seconds")} note="allocated and not used" /> },
         { title: "GPUs", sort: "gpu_seconds", number: true, cell: (r) => <Q v={r.gpu_seconds} unit="gpu-seconds" is={isOf(r, "gpu_seconds")} /> },
         { title: "Energy", sort: "energy_joules", number: true, cell: (r) => <Q v={r.energy_joules} unit="joules" is={isOf(r, "energy_joules")} /> },
         { title: "Workloads", sort: "started", number: true, cell: (r) => <Q v={r.started} unit="count" /> },

@@ -6,7 +6,7 @@ import { ConnectionsPanel } from "../lib/connections";
 import { Inside } from "../lib/inside";
 import { Log } from "../lib/logs";
 import { Outlook } from "../lib/outlook";
-import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When } from "../lib/parts";
+import { Choice, clean, copy, Empty, Name, NodeName, Owner, Q, Section, Show, Table, W, When, Words } from "../lib/parts";
 import { has, param, set, workloadLink } from "../lib/state";
 import { titleOf } from "../lib/names";
 import { grouped, overlaid, titles, together } from "../lib/profile";
@@ -40,7 +40,7 @@ function Whole({ id, site }: { id: string; site: string }) {
   const m = a.data, word = m.kind === "array" ? "task" : "component", rows = all ? m.members : m.members.slice(0, 100);
   return <Section title={m.kind === "array" ? "Job array" : "Heterogeneous job"}>
     <p>{m.members.length.toLocaleString("en")} {word}s: {m.states.map((s) => `${s.count} ${clean(s.state).replaceAll("_", " ")}`).join(", ")}{m.waiting && ", the rest waits"}{m.start && <> · <When t={m.start} /> to {m.end ? <When t={m.end} /> : "now"}</>}</p>
-    {m.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)}
+    {m.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap"><Words>{v.text}</Words></span></div>)}
     <ul class="facts">{([["CPU time", m.sums.cpu_seconds, "core-time"], ["Core time allocated", m.sums.core_seconds, "core-time"], ["GPU time", m.sums.gpu_seconds, "gpu-time"], ["GPU time allocated", m.sums.gpu_held_seconds, "gpu-time"], ["Memory, highest peak of one", m.sums.memory_peak_bytes, "bytes"], ["Energy", m.sums.energy_joules, "joules"], ["Wall, longest", m.sums.longest_seconds, "seconds"]] as [string, Num, Unit][])
       .filter(([, v]) => known(v)).map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b>{what === "CPU time" && m.sums.measured < m.members.length && <small>of {m.sums.measured} of {m.members.length}</small>}</li>)}</ul>
     <Table caption={`The ${word}s`} rows={rows} keyOf={(w) => w.id} cols={[{ title: m.kind === "array" ? "Task" : "Component", cell: (w) => <W w={w} /> }, { title: "State", cell: (w) => stateOf(w) }, { title: "Start", cell: (w) => <When t={w.start} /> },
@@ -67,7 +67,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
     <p>of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}{d.qos && <> · QOS <Name>{d.qos}</Name></>}
       {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last heard of <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />) · <a href={"/?" + thisTime(d)}>the site at this time</a>{d.nodes.length === 1 && <> · <a href={"/node?" + new URLSearchParams({ name: d.nodes[0] }) + "&" + thisTime(d)}>its node</a></>}</>}</p>
     {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Run <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{stamp(l.start)} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
-    <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap">{clean(v.text)}</span></div>)
+    <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap"><Words>{v.text}</Words></span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
     {!waits && <ul class="facts">
       {([["CPU time", "cpu_seconds", "core-time"], ["Cores, mean", "cores_mean", "cores"], ["Cores, p95", "cores_p95", "cores"], ["Memory, peak", "memory_peak_bytes", "bytes"], ["GPU time", "gpu_seconds", "gpu-time"], ["Read", "io_read_bytes", "bytes"], ["Written", "io_write_bytes", "bytes"], ["Network", "network_bytes", "bytes"], ["Energy", "energy_joules", "joules"], ["CO₂", "co2_grams", "grams"], ["Waited for a core", "cpu_wait_seconds", "seconds"], ["Processes", "processes", "count"]] as [string, keyof WorkloadDetail, Unit][])
@@ -94,7 +94,7 @@ const eventText = (e: { kind: string; value: number; unit: string }) => (e.kind 
 
 const fewSteps = 50;
 /** Whether a step ended otherwise than it should, as the command line has it. */
-export const stepFailed = (s: Step) => ["failed", "out_of_memory", "node_fail", "boot_fail"].includes(s.state ?? "") || (s.state === "completed" && known(s.exit_code) && s.exit_code !== 0);
+const stepFailed = (s: Step) => ["failed", "out_of_memory", "node_fail", "boot_fail"].includes(s.state ?? "") || (s.state === "completed" && known(s.exit_code) && s.exit_code !== 0);
 
 /** The steps of a batch job; of very many those that failed and those that used most. */
 function Steps({ d, steps }: { d: WorkloadDetail; steps: Step[] }) {
@@ -136,7 +136,7 @@ function Next({ d }: { d: WorkloadDetail }) {
   const a = d.advice!, [said, setSaid] = useState("");
   return <Section title="Next time, ask for"><p>{([["cores", a.cores, "cores"], ["memory on each node", a.memory_bytes, "bytes"], ["wall time", a.seconds, "seconds"], ["GPUs", a.gpus, "gpus"]] as [string, Num, Unit][]).filter(([, v]) => known(v)).map(([w, v, u], i) => <>{i > 0 && ", "}<b><Q v={v} unit={u} /></b> {w}</>)} <span class="quiet">from {a.runs} run{a.runs === 1 ? "" : "s"}</span></p>
     {a.paste && <><pre class="paste" tabIndex={0}>{clean(a.paste.replaceAll("\n", "\u2028")).replaceAll("\u2028", "\n")}</pre><button onClick={() => copy(a.paste!, (ok) => setSaid(ok ? "Copied." : "Could not copy: select the lines and copy them."))}>Copy</button> <span role="status">{said}</span></>}
-    <ul>{a.why.map((w) => <li class="wrap">{clean(w)}</li>)}</ul></Section>;
+    <ul>{a.why.map((w) => <li class="wrap"><Words>{w}</Words></li>)}</ul></Section>;
 }
 
 function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
@@ -163,7 +163,7 @@ function Runs({ d }: { d: WorkloadDetail }) {
   const [all, setAll] = useState(false);
   const a = useAsk<Scale>(`/api/reckon/v1/scale/${path(d.id)}?` + new URLSearchParams({ start: d.start, ...(d.site ? { site: d.site } : {}) }));
   return <Section title="Runs of the same name"><Show a={a}>{(s) => (s.runs.length < 2 ? <Empty>No other run of the same name and owner has ended well{s.left_out > 0 ? `; ${s.left_out} did not end well or were too short` : ""}.</Empty> : <>
-    {(s.verdicts ?? []).map((v) => <p class="wrap">{clean(v.text)}</p>)}
+    {(s.verdicts ?? []).map((v) => <p class="wrap"><Words>{v.text}</Words></p>)}
     <Overlay d={d} runs={s.runs} />
     <Table caption="Runs" rows={all ? s.runs : latest(s.runs, d)} keyOf={(r) => r.id + r.start} cols={[{ title: "Run", cell: (r) => (r.id === d.id && r.start === d.start ? <><W w={r} /> (this)</> : <Name href={workloadLink(r.id, r.start, d.site)}>{r.id}</Name>) }, { title: "Start", cell: (r) => <When t={r.start} /> }, { title: "Cores", number: true, cell: (r) => <Q v={r.cores} unit="cores" note={r.cores_from} /> }, { title: "Wall", number: true, cell: (r) => <Q v={r.seconds} unit="seconds" /> }, { title: "CPU time", number: true, cell: (r) => <Q v={r.cpu_seconds} unit="core-time" /> }, { title: "Times as fast as one core", number: true, cell: (r) => <Q v={r.speedup} unit="count" /> }]} />{!all && s.runs.length > few && <p><button onClick={() => setAll(true)}>Show all {s.runs.length} runs</button></p>}</>)}</Show></Section>;
 }

@@ -31,7 +31,7 @@ export function Workloads() {
 function SearchBox({ text }: { text: string }) {
   const [draft, setDraft] = useState(text), [open, setOpen] = useState(false), [at, setAt] = useState(-1);
   const [values, setValues] = useState<Record<string, string[]>>({});
-  const later = useRef(0), asked = useRef(false);
+  const later = useRef(0), asked = useRef(false), another = useRef(true);
   useEffect(() => setDraft(text), [text]);
   useEffect(() => { if (searching.value) { searching.value = false; document.getElementById("find")?.focus(); } }, []);
   const learn = () => {
@@ -42,17 +42,18 @@ function SearchBox({ text }: { text: string }) {
       .then(([owner, account, partition, node]) => setValues({ owner, account, partition, node }));
   };
   const list = open ? suggest(draft, values) : [];
-  const apply = (t: string, kept = true) => { clearTimeout(later.current); set({ q: t.trim() }, kept); };
+  // A search is one step back in the history of the browser, however it was typed.
+  const apply = (t: string) => { clearTimeout(later.current); if (t.trim() !== text) { set({ q: t.trim() }, !another.current); another.current = false; } };
   const change = (t: string) => { setDraft(t); setAt(-1); setOpen(true); clearTimeout(later.current); later.current = setTimeout(() => { if (!parse(t).problem) apply(t); }, 350) as unknown as number; };
   return <div class="search" role="search">
     <label class="hidden" for="find">Search workloads: field:value or words of the name</label>
     <input id="find" data-search type="text" role="combobox" autocomplete="off" spellcheck={false} aria-expanded={list.length > 0} aria-controls="find-list" aria-autocomplete="list" aria-activedescendant={at >= 0 ? "find-" + at : undefined}
-      placeholder="owner:alice state:failed since:7d cpu>1h train*   ( / )" value={draft} onInput={(e) => change(e.currentTarget.value)} onFocus={() => { learn(); setOpen(true); }} onBlur={() => setTimeout(() => setOpen(false), 150)}
+      placeholder="owner:alice state:failed since:7d cpu>1h train*   ( / )" value={draft} onInput={(e) => change(e.currentTarget.value)} onFocus={() => { learn(); setOpen(true); another.current = true; }} onBlur={() => setTimeout(() => setOpen(false), 150)}
       onKeyDown={(e) => {
         if (e.key === "ArrowDown" && list.length) { e.preventDefault(); setAt((at + 1) % list.length); }
         else if (e.key === "ArrowUp" && list.length) { e.preventDefault(); setAt((at + list.length) % (list.length + 1) - 1); }
         else if (e.key === "Tab" && at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); }
-        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(e.currentTarget.value, false); setOpen(false); } }
+        else if (e.key === "Enter") { if (at >= 0 && list[at]) { e.preventDefault(); change(list[at].text); } else { apply(e.currentTarget.value); another.current = true; setOpen(false); } }
         else if (e.key === "Escape") { if (list.length) setOpen(false); else e.currentTarget.blur(); }
       }} />
     {list.length > 0 && <ul class="suggest" id="find-list" role="listbox" aria-label="Suggestions">{list.map((s, i) => <li id={"find-" + i} role="option" aria-selected={i === at} onMouseDown={(e) => { e.preventDefault(); change(s.text); }}><span><bdi>{s.text.slice(0, 90)}</bdi></span><small>{s.doc}</small></li>)}</ul>}
