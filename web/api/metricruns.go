@@ -91,6 +91,7 @@ func (s *server) metricRuns(w http.ResponseWriter, r *http.Request, q *query) er
 	if err != nil {
 		return err
 	}
+	linkNext(w, r, f.Offset, len(list.Runs), list.Total)
 	writeJSON(w, http.StatusOK, list)
 	return nil
 }

@@ -302,3 +302,13 @@ func rangeOf(q *query) client.Range {
 	}
 	return r
 }
+
+// linkNext names the address of what follows a part of a list (RFC 8288), where there is more.
+func linkNext(w http.ResponseWriter, r *http.Request, offset, got, total int) {
+	if got == 0 || offset+got >= total {
+		return
+	}
+	v := r.URL.Query()
+	v.Set("offset", strconv.Itoa(offset+got))
+	w.Header().Set("Link", "<"+r.URL.Path+"?"+v.Encode()+`>; rel="next"`)
+}

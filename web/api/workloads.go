@@ -28,6 +28,7 @@ func (s *server) workloads(w http.ResponseWriter, r *http.Request, q *query) err
 	for i := range list.Workloads {
 		complete(&list.Workloads[i])
 	}
+	linkNext(w, r, f.Offset, len(list.Workloads), list.Total)
 	if format == "csv" {
 		return writeCSV(w, "workloads", list.Workloads, list.Missing)
 	}

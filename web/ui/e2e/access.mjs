@@ -1,5 +1,5 @@
 // Signing in and out of the real program, and every page as somebody who may see little: a user of a machine,
-// a user and the public of a made-up site, and who is known by a web configuration.
+// a user and the public of a simulated site, and who is known by a web configuration.
 // Usage: node e2e/access.mjs RECKON SHOTS: the binary and where screenshots go.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ await visit("a user of a machine", {}, async (page) => {
     await settled(page);
     const text = await page.locator("main").innerText();
     assert.ok(!text.includes("unit/") && !text.includes("That did not work"), `${path}: shows ${text.slice(0, 300)}`);
-    assert.equal(await page.getByText("Made-up site").count(), 0, "this machine is real");
+    assert.equal(await page.getByText("Simulated site").count(), 0, "this machine is real");
     if (path === "/workloads") assert.match(text, /Nothing of yours has been measured. You see the work of alice/);
     for (const button of ["Acknowledge", "Mute…", "What if…"]) assert.equal(await page.getByRole("button", { name: button }).count(), 0, `${path}: ${button} is offered`);
     await shot(page, "user", path);
@@ -79,7 +79,7 @@ const before = await serve(reckon, "serve", "--data", made);
 const answer = async (path) => (await fetch(before.base + path, { headers: { Accept: "application/json" } })).json();
 let all = [];
 for (let i = 0; i < 240 && all.length < 50; i++) { all = (await answer("/api/reckon/v1/workloads?limit=100000&sort=-cpu_seconds").catch(() => ({}))).workloads ?? []; if (all.length < 50) await new Promise((r) => setTimeout(r, 500)); }
-assert.ok(all.length >= 50, `the made-up site has ${all.length} workloads`);
+assert.ok(all.length >= 50, `the simulated site has ${all.length} workloads`);
 await before.stop();
 const system = /^(root|slurm|grafana|mysql|munge|chrony|nobody|syslog|postgres|messagebus|systemd.*|_.*)$/; // words that mean other things too
 const people_ = [...new Set(all.map((w) => w.owner).filter((o) => o && !system.test(o)))], alice = all.find((w) => w.kind === "slurm" && people_.includes(w.owner)).owner;

@@ -28,7 +28,7 @@ export function run(reckon, ...args) {
   assert.equal(r.status, 0, `reckon ${args.join(" ")}: ${r.stderr}${r.error ?? ""}`);
   return r.stdout;
 }
-/** Writes a made-up site that has just reached the present. */
+/** Writes a simulated site that has just reached the present. */
 export const makeUp = (reckon, data, ...args) => run(reckon, "simulate", "--tick", "60s", "--export", "2m", "--data", data, ...args);
 
 /** Starts a server and gives its address. */

@@ -32,10 +32,10 @@ async function look(name, path, ...texts) {
 }
 
 const all = await until("workloads", async () => { const l = await ask("/api/reckon/v1/workloads?limit=100000&sort=-cpu_seconds"); return l.total > 300 && l.workloads; });
-const pick = (what, f) => { const w = all.find(f); assert.ok(w, `the made-up site has no ${what}`); return `/workload?${new URLSearchParams({ id: w.id })}`; };
+const pick = (what, f) => { const w = all.find(f); assert.ok(w, `the simulated site has no ${what}`); return `/workload?${new URLSearchParams({ id: w.id })}`; };
 const long = (w) => w.wall_seconds > 1800;
 
-await look("site", "/", "Made-up site", "nothing here was measured", "were in use on average", "Who used it", "Needs you", "energy today");
+await look("site", "/", "Simulated site", "nothing here was measured", "were in use on average", "Who used it", "Needs you", "energy today");
 await look("pressure", "/?show=pressure");
 await visit("what a node waits for shows on hover", {}, async (page) => {
   await page.goto(base + "/?show=pressure");
@@ -52,7 +52,7 @@ await look("job-oom", pick("job out of memory", (w) => w.state === "out_of_memor
 await look("job-nodes", pick("job on several nodes", (w) => w.nodes.length > 1 && long(w)) + "&by=node", "Verdict", "Parts");
 for (const by of ["part", "command"]) await look("job-by-" + by, pick("long job", (w) => w.kind === "slurm" && long(w)) + "&by=" + by, "Cores");
 const waiting = all.find((w) => w.state === "pending");
-if (waiting) await look("job-waits", `/workload?id=${waiting.id}`, "pending", "handed in", "Asked for");
+if (waiting) await look("job-waits", `/workload?id=${waiting.id}`, "pending", "submitted", "Asked for");
 
 await keepRun(base, "fio-a1", 4, gpuNode);
 await keepRun(base, "fio-b2", 5, gpuNode);
@@ -106,7 +106,7 @@ await visit("a node: the stack fills to the machine, what is not measured is not
   await page.waitForFunction(() => location.search.includes("from="));
   await page.getByRole("button", { name: "24 h", exact: true }).click();
 });
-for (const [name, path] of [["owners", "/owners?since=24h"], ["usage", "/usage?since=7d"], ["power", "/power?last=86400"], ["about", "/about"], ["data", "/data?s=" + encodeURIComponent("node_load1")], ["explore", "/explore?expr=" + encodeURIComponent("sum by (node) (rate(node_cpu_seconds_total{mode=\"user\"}[10m]))")]]) await look(name, path, "Made-up site");
+for (const [name, path] of [["owners", "/owners?since=24h"], ["usage", "/usage?since=7d"], ["power", "/power?last=86400"], ["about", "/about"], ["data", "/data?s=" + encodeURIComponent("node_load1")], ["explore", "/explore?expr=" + encodeURIComponent("sum by (node) (rate(node_cpu_seconds_total{mode=\"user\"}[10m]))")]]) await look(name, path, "Simulated site");
 
 await visit("data: each start shows lines", {}, async (page) => {
   await page.goto(base + "/data");
@@ -174,5 +174,5 @@ await visit("what another policy would find, here and on the command line", {}, 
 
 await browser.close();
 await clean();
-console.log(`ui: the made-up site in the real program, ${count.done} visits well, ${count.failed} failed`);
+console.log(`ui: the simulated site in the real program, ${count.done} visits well, ${count.failed} failed`);
 process.exit(count.failed ? 1 : 0);

@@ -1,4 +1,4 @@
-// Every page in Chromium against a made-up site: contents, keys, accessibility, both
+// Every page in Chromium against a simulated site: contents, keys, accessibility, both
 // themes, phone width, hostile names, the states of failure, and no error on the console.
 // Usage: node e2e/run.mjs SITE [SHOTS [ONLY]]: the program of test/ui/site, where screenshots go,
 // and a regular expression that the names of checks must match.

@@ -92,7 +92,7 @@ export function App() {
       </div>
     </header>
     {here?.range && <div class="timebar"><Picker /></div>}
-    {has("made-up") && <p class="madeup" role="note"><b>Made-up site:</b> a simulation plays it; nothing here was measured.</p>}
+    {has("made-up") && <p class="madeup" role="note"><b>Simulated site:</b> nothing here was measured.</p>}
     <main id="main" tabIndex={-1}>{View && m?.role === "public" && named.includes(here.path) ? <><h1>{here.title}</h1><Closed>{here.title} are shown to those who are signed in.</Closed></> : View ? <View /> : <><h1>Not found</h1><p>There is no page here. <a href="/">The first page</a> is a good place to start.</p></>}</main>
     {help.value && <Help />}
     {tour.value && <Tour close={() => { tour.value = false; keep("reckon.tour", "seen"); }} />}
@@ -107,7 +107,7 @@ function LiveMark() {
 
 function Help() {
   return <Dialog title="Help" close={() => { help.value = false; }}>
-    <p>Every figure tells its exact value on hover, every time its UTC; – means not measured. The address of a page holds all you chose: copy it to share it.</p>
+    <p>Hover over a figure for its exact value, over a time for its UTC; – means not measured. The address of a page holds everything you chose: copy it to share the page.</p>
     <h3>Keys</h3>
     <dl class="keys">{shownTo().filter((p) => p.key).map((p) => <><dt><kbd>g</kbd> <kbd>{p.key}</kbd></dt><dd>{p.title}</dd></>)}
       <dt><kbd>/</kbd></dt><dd>search workloads</dd><dt><kbd>t</kbd></dt><dd>light or dark</dd><dt><kbd>p</kbd></dt><dd>pause and resume live figures</dd>

@@ -22,7 +22,7 @@ function Between() {
     <form onSubmit={(e) => { e.preventDefault(); if (good) { zoomTo(a, b); close(); } }}>
       <label>From <input type="datetime-local" value={from || local(r.from)} onInput={(e) => setFrom(e.currentTarget.value)} /></label>
       <label>To <input type="datetime-local" value={to || local(r.to)} onInput={(e) => setTo(e.currentTarget.value)} /></label>
-      {!good && <p class="quiet" role="status">The end must be after the begin.</p>}
+      {!good && <p class="quiet" role="status">The end must be after the start.</p>}
       <button disabled={!good}>Show</button>{r.fixed && <button type="button" onClick={() => { set({ from: "", to: "" }, false); close(); }}>Back to now</button>}
       <p class="quiet">In your zone, {Intl.DateTimeFormat().resolvedOptions().timeZone}. Drag over a chart to zoom.</p>
     </form></details>;

@@ -38,7 +38,7 @@ export function Explore() {
   const ran = () => { setList([]); set({ expr: draft.trim() }); setTurn(turn + 1); };
   const metricAt = list[at] && meta.data?.data[list[at]]?.[0];
   return <><h1>Explore</h1>
-    <p class="quiet">Any question in PromQL. Enter asks, Shift+Enter begins a line, Ctrl+Space suggests. An empty line stands between two questions.</p>
+    <p class="quiet">Any question in PromQL. Enter asks, Shift+Enter begins a line, Ctrl+Space suggests. Separate several questions by an empty line.</p>
     <div class="search"><label class="hidden" for="expr">PromQL expression</label>
       <textarea id="expr" data-search ref={box} spellcheck={false} rows={3} value={draft} aria-controls={list.length ? "expr-list" : undefined} aria-autocomplete="list"  aria-activedescendant={list.length ? "expr-" + at : undefined}
         onInput={(e) => { setDraft(e.currentTarget.value); void offer(); }} onBlur={() => setTimeout(() => setList([]), 150)}

@@ -178,7 +178,7 @@ function WhatIf({ close }: { close: () => void }) {
   const list = (of: Finding[], sign: string) => of.slice(0, 50).map((f) => <p class={"wrap diff-" + sign}>{f.severity} {clean(f.rule)}: {clean(f.text)} {f.owner && <span class="quiet">of <bdi>{clean(f.owner)}</bdi></span>}</p>);
   return <Dialog title="What if the policy were another" close={close}>
     <Show a={now}>{() => <form onSubmit={(e) => { e.preventDefault(); void ran(); }}>
-      <p>Change thresholds and see what would have been found. Nothing is kept and nobody is told.</p>
+      <p>Change thresholds and see what would have been found. Nothing is kept and no message is sent.</p>
       <p><label>Policy<textarea class="policy" spellcheck={false} value={policy} onInput={(e) => setText(e.currentTarget.value)} /></label></p>
       <div class="controls"><Choice label="Over the last" value={since} of={[["6h", "6 h"], ["1d", "day"], ["7d", "week"]]} pick={setSince} /><button disabled={busy}>{busy ? "Evaluating…" : "Evaluate"}</button></div></form>}</Show>
     {error && <Problem e={error} />}

@@ -42,13 +42,13 @@ function Facts({ n }: { n: Node }) {
   const p = pressure(n);
   return <>
     {n.batch && !n.batch.open && <div class="note warning" role="status"><strong>Takes no jobs.</strong> The batch system says {clean(stateOfNode(n).word)}{n.batch.reason && <>: <span class="wrap">{clean(n.batch.reason)}</span></>}.</div>}
-    {n.agent === false && <div class="note info" role="status"><strong>No agent.</strong> Nothing measures this node; what is known of it the batch system says. Run <code>reckon-agent</code> there.</div>}
-    {!n.up && n.agent !== false && <div class="note error" role="status"><strong>Down.</strong> Its agent was last heard of <When t={n.seen} relative /> (<When t={n.seen} />). Figures below end there.</div>}
+    {n.agent === false && <div class="note info" role="status"><strong>No agent.</strong> Nothing measures this node; its figures come from the batch system. Run <code>reckon-agent</code> there.</div>}
+    {!n.up && n.agent !== false && <div class="note error" role="status"><strong>Down.</strong> The last report of its agent was <When t={n.seen} relative /> (<When t={n.seen} />). Figures below end there.</div>}
     <ul class="facts">
       <li><span class="what">Cores in use</span><b><Q v={n.cores_used} unit="cores" /> of <Q v={n.cores} unit="cores" /></b><Bar v={n.cores_used} of={n.cores} unit="cores" label="Cores in use" /></li>
       <li><span class="what">Memory in use</span><b><Q v={n.memory_used_bytes} unit="bytes" /></b><Bar v={n.memory_used_bytes} of={n.memory_bytes} unit="bytes" label="Memory in use" /></li>
       <li><span class="what">Power</span><b><Q v={n.power_watts} unit="watts" /></b><small>{known(n.power_watts) ? <>{n.power_method}, idle <Q v={n.power_idle_watts} unit="watts" /></> : <a href={"/about?" + new URLSearchParams({ node: n.node })}>not measured: why?</a>}</small></li>
-      <li><span class="what">Pressure</span><b><Q v={p?.share} unit="ratio" note={p?.all} /></b><small>{p ? `of the time some task waits for ${p.of}` : "this kernel tells none (PSI)"}</small></li>
+      <li><span class="what">Pressure</span><b><Q v={p?.share} unit="ratio" note={p?.all} /></b><small>{p ? `of the time some task waits for ${p.of}` : "not in this kernel (PSI)"}</small></li>
       {n.batch && <li><span class="what">Batch system</span><b>{clean(stateOfNode(n).word)}</b><small>{known(n.batch.cores_held) && <><Q v={n.batch.cores_held} unit="cores" /> of <Q v={n.batch.cores} unit="cores" /> cores allocated{known(n.batch.gpus) && n.batch.gpus > 0 && known(n.batch.gpus_held) && <>, {human(n.batch.gpus_held, "gpus")} of {human(n.batch.gpus, "gpus")} GPUs</>}</>}{(n.batch.partitions?.length ?? 0) > 0 && <> · {n.batch.partitions!.map(clean).join(", ")}</>}</small></li>}
       {n.day && <Span s={n.day} what="Last day" />}{n.week && <Span s={n.week} what="Last week" />}
       {n.waiting && n.waiting.jobs > 0 && <li><span class="what">Had room for</span><b>{n.waiting.jobs} waiting job{n.waiting.jobs === 1 ? "" : "s"}</b><small title="jobs that waited in the last day while it had free all that they asked for on one node">{n.waiting.jobs > 0 ? <>last day; {n.waiting.now} now; <Q v={n.waiting.core_seconds} unit="seconds" /> of core time</> : "in the last day"}</small></li>}

@@ -18,7 +18,7 @@ const lostOf = (w: Workload): number | null => { const held = w.allocated_cores 
 
 export function OwnerPage() {
   const name = param("name") || me.value?.name || "", r = range.value;
-  if (!name) return <><h1>Person</h1><Empty>Whose page? <a href="/owners">All people</a></Empty></>;
+  if (!name) return <><h1>Person</h1><Empty>Which person? <a href="/owners">All people</a></Empty></>;
   return <One key={name} name={name} r={r} />;
 }
 

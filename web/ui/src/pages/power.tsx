@@ -33,12 +33,12 @@ export function Power() {
     <Show a={nodes}>{(d) => {
       const up = d.nodes.filter((n) => n.up), watts = sum(up, (n) => n.power_watts), idle = sum(up, (n) => n.power_idle_watts), cost = sum(up, (n) => n.cost_per_hour), co2 = sum(up, (n) => n.co2_grams_per_hour);
       const method = (m: string) => up.filter((n) => known(n.power_watts) && n.power_method === m).length;
-      return <ul class="facts"><li><span class="what">Power now</span><b><Q v={watts} unit="watts" /></b><small>{up.filter((n) => known(n.power_watts)).length} of {up.length} nodes are known</small></li>
-        <li><span class="what">Of it without work</span><b><Q v={idle} unit="watts" /></b><small>{known(watts) && known(idle) && watts > 0 ? human(idle / watts, "ratio") : ""}</small></li>
-        <li><span class="what">Known by</span><b>{method("measured")} measured</b><small>{method("modelled")} modelled, {method("both")} both</small></li>
+      return <ul class="facts"><li><span class="what">Power now</span><b><Q v={watts} unit="watts" /></b><small>{up.filter((n) => known(n.power_watts)).length} of {up.length} nodes report power</small></li>
+        <li><span class="what">Of it when idle</span><b><Q v={idle} unit="watts" /></b><small>{known(watts) && known(idle) && watts > 0 ? human(idle / watts, "ratio") : ""}</small></li>
+        <li><span class="what">Source</span><b>{method("measured")} measured</b><small>{method("modelled")} modelled, {method("both")} both</small></li>
         {known(cost) && <li><span class="what">Cost of an hour</span><b>{cost.toFixed(2)} {up.find((n) => n.currency)?.currency}</b></li>}{known(co2) && <li><span class="what">CO₂ of an hour</span><b><Q v={co2} unit="grams" /></b></li>}</ul>;
     }}</Show>
-    {there(nodes) && <Section title="By node"><Show a={byNode}>{() => (stack.length === 0 ? <Empty>Nothing measures power, and no model stands in. <a href="/about">What is missing, and how to get it</a></Empty> : <TimeChart title="Power by node" times={times} lines={stack} unit="watts" stack height={260} />)}</Show></Section>}
+    {there(nodes) && <Section title="By node"><Show a={byNode}>{() => (stack.length === 0 ? <Empty>Power is neither measured nor modelled here. <a href="/about">What is missing, and how to get it</a></Empty> : <TimeChart title="Power by node" times={times} lines={stack} unit="watts" stack height={260} />)}</Show></Section>}
     {there(nodes, byNode) && <>{kinds.length > 0 && <Section title="By part of the machine"><TimeChart title="Power by part, share and method" times={times} lines={kinds} unit="watts" stack height={220} /></Section>}
     {nodes.data && nodes.data.nodes.length > 0 && <><Follows nodes={nodes.data} w={w} /><Fit nodes={nodes.data} from={w.from} to={w.to} /></>}
     <Models /></>}</>;
@@ -62,5 +62,5 @@ function Follows({ nodes, w }: { nodes: NodeList; w: { from: number; to: number;
 function Models() {
   const a = useAsk("models", false, (_p, s) => promInstant("reckon_power_model_info", s));
   if (!a.data || a.data.length === 0) return null;
-  return <Section title="Models that stand in"><Table caption="Power models" rows={a.data.slice(0, 200)} keyOf={(m) => JSON.stringify(m.metric)} cols={[{ title: "Node", cell: (m) => <NodeName n={m.metric.node ?? ""} /> }, { title: "Model", cell: (m) => <span class="wrap">{Object.entries(m.metric).filter(([k]) => !["__name__", "node", "site", "job", "instance"].includes(k)).map(([k, v]) => `${k} ${clean(v)}`).join(", ")}</span> }]} /></Section>;
+  return <Section title="Power models in use"><Table caption="Power models" rows={a.data.slice(0, 200)} keyOf={(m) => JSON.stringify(m.metric)} cols={[{ title: "Node", cell: (m) => <NodeName n={m.metric.node ?? ""} /> }, { title: "Model", cell: (m) => <span class="wrap">{Object.entries(m.metric).filter(([k]) => !["__name__", "node", "site", "job", "instance"].includes(k)).map(([k, v]) => `${k} ${clean(v)}`).join(", ")}</span> }]} /></Section>;
 }

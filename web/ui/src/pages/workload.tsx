@@ -65,7 +65,7 @@ function Detail({ d, by }: { d: WorkloadDetail; by: string }) {
   return <>
     {of && <p class="quiet">{of[2] === "_" ? "A task of the job array" : "A component of the heterogeneous job"} <Name href={workloadLink(of[1], undefined, d.site)}>{of[1]}</Name>.</p>}
     <p>of <Owner o={d.owner} /> · <b>{stateOf(d)}</b>{d.reason && <> (<Name>{d.reason}</Name>)</>}{d.account && <> · account <Name>{d.account}</Name></>}{d.partition && <> · <Name>{d.partition}</Name></>}{d.qos && <> · QOS <Name>{d.qos}</Name></>}
-      {waits ? <> · handed in <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last heard of <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />) · <a href={"/?" + thisTime(d)}>the site at this time</a>{d.nodes.length === 1 && <> · <a href={"/node?" + new URLSearchParams({ name: d.nodes[0] }) + "&" + thisTime(d)}>its node</a></>}</>}</p>
+      {waits ? <> · submitted <When t={d.submit ?? d.start} /></> : <>{d.nodes.length > 0 && <>{" "}· on {d.nodes.slice(0, 8).map((n, i) => <>{i > 0 && ", "}<NodeName n={n} site={d.site} /></>)}{d.nodes.length > 8 && ` and ${d.nodes.length - 8} more`}</>} · <When t={d.start} /> {d.lost ? <>; last report <When t={d.seen} /></> : <>to {d.end ? <When t={d.end} /> : "now"}</>} (<Q v={d.wall_seconds} unit="seconds" />) · <a href={"/?" + thisTime(d)}>the site at this time</a>{d.nodes.length === 1 && <> · <a href={"/node?" + new URLSearchParams({ name: d.nodes[0] }) + "&" + thisTime(d)}>its node</a></>}</>}</p>
     {d.lives && d.lives.length > 1 && <div class="note info">This id was given {d.lives.length} times. <label>Run <select value={d.start} onChange={(e) => set({ start: e.currentTarget.value }, false)}>{d.lives.map((l) => <option value={l.start}>{stamp(l.start)} {clean(l.owner).slice(0, 30)} {clean(l.name).slice(0, 40)}</option>)}</select></label></div>}
     <Section title="Verdict">{d.verdicts && d.verdicts.length > 0 ? d.verdicts.map((v) => <div class={"note " + v.severity}><span class="word">{v.severity}</span>: <span class="wrap"><Words>{v.text}</Words></span></div>)
       : <p class="quiet">Nothing stands out{d.running ? " so far" : ""}: no request was known to hold it against, or what was used fits it.</p>}</Section>
@@ -114,7 +114,7 @@ const stepText = (s: Step) => `${(s.state ?? "").replaceAll("_", " ")}${known(s.
 /** What a job that waits asks for. */
 function Asked({ d }: { d: WorkloadDetail }) {
   const have = ([["Cores", d.request_cores, "cores"], ["Memory", d.request_memory_bytes, "bytes"], ["GPUs", d.request_gpus, "gpus"], ["Nodes", d.request_nodes, "count"], ["Time", d.request_seconds, "seconds"]] as [string, Num, Unit][]).filter(([, v]) => known(v) && v > 0);
-  return <Section title="Asked for">{have.length === 0 ? <Empty>Nobody said what it asked for.</Empty> : <ul class="facts">{have.map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b></li>)}</ul>}</Section>;
+  return <Section title="Asked for">{have.length === 0 ? <Empty>Its request is not known.</Empty> : <ul class="facts">{have.map(([what, v, unit]) => <li><span class="what">{what}</span><b><Q v={v} unit={unit} /></b></li>)}</ul>}</Section>;
 }
 
 function Requests({ d }: { d: WorkloadDetail }) {
@@ -124,7 +124,7 @@ function Requests({ d }: { d: WorkloadDetail }) {
   ];
   const keys: Record<string, string> = { Cores: "cores_mean", Memory: "memory_peak_bytes", GPUs: "gpu_seconds" };
   const have = rows.filter(([, , asked]) => known(asked) && asked > 0);
-  return <Section title={known(d.allocated_cores) ? "Allocated and used" : "Asked for and used"}>{have.length === 0 ? <Empty>Nobody said what it asked for.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
+  return <Section title={known(d.allocated_cores) ? "Allocated and used" : "Asked for and used"}>{have.length === 0 ? <Empty>Its request is not known.</Empty> : <div class="hbars">{have.map(([name, used, asked, p95, unit]) => {
     const u = known(used) ? used : null, r = asked as number, top = Math.max(r, u ?? 0, known(p95) ? p95 : 0);
     return <><span>{name}</span><svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${name}: used ${human(u, unit)} of ${human(r, unit)}${known(p95) ? `, 95th percentile ${human(p95, unit)}` : ""}`}><title>{`used ${exact(u, unit)} of ${exact(r, unit)}`}</title>
       <rect class="track" width={(100 * r) / top} height="14" />{u !== null && <rect class={u > r ? "full" : "fill"} y="3" width={(100 * u) / top} height="8" />}{known(p95) && <line class="p95" x1={(100 * p95) / top} x2={(100 * p95) / top} y1="0" y2="14" />}</svg>
@@ -144,7 +144,7 @@ function Profiles({ d, by }: { d: WorkloadDetail; by: string }) {
     ...(d.events ?? []).map((e) => ({ from: Date.parse(e.from) / 1000, to: Date.parse(e.to) / 1000, label: eventText(e), kind: e.kind === "throttled" ? "held" : "bad" }))] as Mark[], [d.events, d.start, d.end]);
   const groups = useMemo(() => (by === "total" ? together(d.profile) : by === "command" ? [...grouped(d.profile.filter((p) => p.command), by), ...together(d.profile.filter((p) => !p.command))] : grouped(d.profile, by)), [d.profile, by]);
   return <Section title="Over time" aside={<Choice label="By" value={by} of={[["total", "whole"], ["node", "node"], ["part", "part"], ["command", "program"]]} pick={(v) => set({ by: v === "total" ? "" : v })} />}>
-    {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `Nothing was told apart by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
+    {groups.length === 0 ? <Empty>{by === "total" ? "Nothing was measured over time: it was too short, or is too old." : `There are no figures by ${by === "command" ? "program" : by}.`}</Empty> : <div class="cols">
       {groups.map((g) => <div><h3>{g.title}</h3><TimeChart title={g.title} times={g.times} lines={g.lines} unit={g.unit} marks={marks} stack={g.stack} total={g.total} height={180} /></div>)}</div>}
     <p class="quiet">▸ start{d.end && ", ■ end"}{(d.events ?? []).some((e) => e.kind !== "throttled") && ", ✕ a process was killed"}{(d.events ?? []).some((e) => e.kind === "throttled") && ", ≈ held back by its quota"}{(d.events?.length ?? 0) > 0 && "; listed below"}.</p></Section>;
 }
