@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -78,6 +79,9 @@ func (s *server) landing(mux *http.ServeMux) {
 	}
 }
 
+// hashed matches names that hold the sum of what they name: another content has another name.
+var hashed = regexp.MustCompile(`-[A-Z0-9]{8}\.js$`)
+
 // file serves one file below /static/.
 func (s *server) file(mux *http.ServeMux, files fs.FS, name, kind string) {
 	content, err := fs.ReadFile(files, name)
@@ -85,10 +89,14 @@ func (s *server) file(mux *http.ServeMux, files fs.FS, name, kind string) {
 		panic(err) // they are embedded
 	}
 	sum := sha256.Sum256(content)
+	keep := "no-cache" // kept, and asked for whether it is still the same
+	if hashed.MatchString(name) {
+		keep = "public, max-age=31536000, immutable"
+	}
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	mux.Handle("GET /static/"+path.Base(name), compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Cache-Control", "no-cache") // kept, and asked for whether it is still the same
+		w.Header().Set("Cache-Control", keep)
 		w.Header().Set("ETag", tag)
 		http.ServeFileFS(w, r, files, name)
 	})))
