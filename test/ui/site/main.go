@@ -1,4 +1,4 @@
-// Command site serves the pages of reckon over a made-up site for the tests of the
+// Command site serves the pages of reckon over a simulated site for the tests of the
 // pages: nodes, workloads with hostile names, history, live ticks and series, at
 // http://127.0.0.1:PORT with the port that the argument names (0: any; it is printed). With
 // -fail every question is answered with an error, with -empty there is nothing, with
@@ -98,6 +98,7 @@ func tick() client.Live {
 
 func site(nodes, jobs int) *apitest.Backend {
 	b := apitest.Site(time.Now())
+	b.Details[0].GPUEngines = map[string]float64{"sm": 0.82, "tensor": 0.34, "fp64": 0, "dram": 0.61}
 	first := b.Details[0]
 	for i, name := range hostile() {
 		d := first

@@ -1,12 +1,12 @@
 // What goes on inside a job: how long its threads waited for a core, and which units of its GPUs were busy.
 import { useMemo } from "preact/hooks";
-import { promInstant, promRange, useAsk } from "./api";
+import { promRange, useAsk } from "./api";
 import { TimeChart, type Line } from "./chart";
 import { Section } from "./parts";
 import { axis, niceStep, onto, promQuote } from "./stack";
 import { has } from "./state";
 import type { WorkloadDetail } from "./types";
-import { human } from "./units";
+import { exact, human } from "./units";
 
 const parts: [string, number][] = [["half within", 0.5], ["95 % within", 0.95], ["99 % within", 0.99]];
 /** Queries of the wait for a core, from the distributions that eBPF counts. */
@@ -17,28 +17,20 @@ export const units: [string, string][] = [["sm", "multiprocessors"], ["tensor", 
 /** How busy each unit of the GPUs was that a workload used, mean over them. */
 export const gpuQuery = (who: string, r: string) => `avg by (engine) (rate(reckon_gpu_engine_busy_seconds_total{engine=~"${units.map(([e]) => e).join("|")}"}${r}) and on (node, device) (sum by (node, device) (rate(reckon_workload_gpu_seconds_total{${who}}${r})) > 0))`;
 
-/** In a sentence what kind of use a job made of its GPUs; "" where nothing is known. Shares of the time. */
-export function gpuWords(mean: Record<string, number>): string {
-  const have = units.filter(([e]) => e !== "sm" && mean[e] !== undefined);
-  if (have.length === 0) return "";
-  const math = have.filter(([e]) => e !== "dram").sort(([a], [b]) => mean[b] - mean[a]), most = math[0], dram = mean.dram;
-  const busiest = most && mean[most[0]] >= 0.02 ? `Most arithmetic ran on ${most[0] === "tensor" ? "the tensor cores" : `the ${most[1]} units`} (${human(mean[most[0]], "ratio")} of the time)` : math.length ? "Its arithmetic units were hardly busy" : "";
-  const memory = dram === undefined ? "" : dram >= 0.5 && (!most || dram > mean[most[0]]) ? `memory traffic was at ${human(dram, "ratio")} of its highest: memory limits it more than arithmetic` : `memory traffic was at ${human(dram, "ratio")} of its highest`;
-  return [busiest, busiest ? memory : memory && memory[0].toUpperCase() + memory.slice(1)].filter(Boolean).join("; ") + ".";
-}
-
 export function Inside({ d }: { d: WorkloadDetail }) {
   const from = Date.parse(d.start) / 1000, to = Date.parse(d.end ?? d.seen) / 1000, who = `workload=${promQuote(d.id)}${d.site ? `,site=${promQuote(d.site)}` : ""}`;
   const step = Math.max(niceStep(to - from), 15), over = Math.max(60, 4 * (d.step_seconds || 15), step), r = `[${Math.ceil(over)}s]`, w = useMemo(() => ({ from: Math.floor(from / step) * step, to: Math.ceil(to / step) * step }), [from, to, step]);
   const may = has("prometheus") && to > from, gpu = may && (d.gpu_seconds ?? 0) > 0;
   const wait = useAsk(may ? `wait ${d.id} ${w.from} ${w.to}` : null, false, (_p, s) => Promise.all(delays(`{${who}}`, r).map(([, q]) => promRange(q, w.from, w.to, step, s))), `wait ${d.id} ${d.start}`);
-  const use = useAsk(gpu ? `gpu use ${d.id} ${w.from} ${w.to}` : null, false, (_p, s) => Promise.all([promRange(gpuQuery(who, r), w.from, w.to, step, s), promInstant(gpuQuery(who, `[${Math.ceil(Math.max(60, to - from))}s]`), s, to)]), `gpu use ${d.id} ${d.start}`);
+  const use = useAsk(gpu ? `gpu use ${d.id} ${w.from} ${w.to}` : null, false, (_p, s) => promRange(gpuQuery(who, r), w.from, w.to, step, s), `gpu use ${d.id} ${d.start}`);
   const times = useMemo(() => axis(w.from, w.to, step), [w, step]);
   const waits = useMemo(() => (wait.data ?? []).flatMap((s, i): Line[] => (s[0] ? [{ label: parts[i][0], row: onto(times, s[0]) }] : [])).filter((l) => l.row.some((v) => v !== null)), [wait.data, times]);
-  const busy = useMemo(() => units.flatMap(([e, word]): Line[] => { const s = use.data?.[0].find((x) => x.metric.engine === e); return s ? [{ label: word, row: onto(times, s) }] : []; }), [use.data, times]);
-  if (waits.length === 0 && busy.length === 0) return null;
-  const words = gpuWords(Object.fromEntries((use.data?.[1] ?? []).map((s) => [s.metric.engine, Number(s.value?.[1])])));
+  const busy = useMemo(() => units.flatMap(([e, word]): Line[] => { const s = use.data?.find((x) => x.metric.engine === e); return s ? [{ label: word, row: onto(times, s) }] : []; }), [use.data, times]);
+  const mean = units.flatMap(([e, word]): [string, number][] => (d.gpu_engines?.[e] === undefined ? [] : [[word, d.gpu_engines[e]]]));
+  if (waits.length === 0 && busy.length === 0 && mean.length === 0) return null;
   return <div class="cols">
-    {busy.length > 0 && <Section title="Kind of GPU use">{words && <p>{words}</p>}<TimeChart title="Share of the time each unit of its GPUs was busy" times={times} lines={busy} unit="ratio" height={180} /><p class="quiet">Mean of the GPUs while it computed on them; of a GPU that is shared, others are in it.</p></Section>}
+    {busy.length + mean.length > 0 && <Section title="Kind of GPU use">
+      {mean.length > 0 && <><p class="quiet">While its GPUs computed, share of the time in which each unit was busy:</p><div class="hbars">{mean.map(([word, v]) => <><span>{word}</span><svg viewBox="0 0 100 14" preserveAspectRatio="none" role="img" aria-label={`${word}: ${human(v, "ratio")}`}><rect class="track" width="100" height="14" /><rect class="fill" y="3" width={100 * Math.min(1, v)} height="8" /></svg><span title={exact(v, "ratio")}>{human(v, "ratio")}</span></>)}</div></>}
+      {busy.length > 0 && <><TimeChart title="Share of the time each unit of its GPUs was busy" times={times} lines={busy} unit="ratio" height={180} /><p class="quiet">Mean of the GPUs while it computed on them; of a shared GPU, the work of others is in it.</p></>}</Section>}
     {waits.length > 0 && <Section title="Wait of threads for a core"><TimeChart title="Wait of threads for a core" times={times} lines={waits} unit="seconds" height={180} /><p class="quiet">From ready to running, each time that a thread got a core.</p></Section>}</div>;
 }
