@@ -53,6 +53,7 @@ var intended = []intent{
 	{Where: "*usage-*/*/held_core_seconds", Why: hoursByFacts},
 	{Where: "*usage-*/held_core_seconds", Why: hoursByFacts},
 	{Where: "report/*/held_core_seconds", Why: hoursByFacts},
+	{Where: "job-*/cores_histogram*", Why: "of a job on several nodes it is of the whole job, taken of its steps (changelog 020-steady-pages)"},
 	{
 		Where: "*usage-*/*/capacity_share", Why: "use is divided by capacity over the hours of which it is known only",
 		Holds: func(d difference) bool { is, number := d.Is.(float64); return !number || is <= 1 },
