@@ -130,7 +130,7 @@ await check("the evidence of a finding over time, and what another policy would 
   await shot(page, "findings-whatif"); await accessible(page, "what if");
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Mute…" }).first().click();
-  await page.getByLabel("For").selectOption("");
+  await page.locator("dialog").getByLabel("For").selectOption("");
   await page.getByLabel("Last day").fill("2030-01-31");
   await page.getByLabel("Why").fill("until the end of January");
   const [sent] = await Promise.all([page.waitForRequest((r) => r.url().includes("/mute")), page.locator("dialog").getByRole("button", { name: "Mute", exact: true }).click()]);
