@@ -13,7 +13,7 @@ type trial struct {
 	steps    int           // forecast at each origin
 	forecast [][][]float64 // by method and origin; nil where the method had too little
 	mae      []float64     // by method, NaN where it had too little
-	honest   [][]float64   // by origin: what those chosen without it forecast
+	honest   [][]float64   // by origin: the forecast by weights that do not come from it
 }
 
 // backtest runs all methods at the last origins, each from what lies before it.
@@ -51,36 +51,35 @@ func backtest(h *history, horizon int) *trial {
 // all is the index of no origin: nothing is left out.
 const all = -1
 
-// rank orders the methods by the mean of the logarithms of their errors at each origin but one: one day unlike all others,
-// which every method misses, does not choose.
-func (t *trial) rank(h *history, without int) []int {
-	order := make([]int, 0, len(t.methods))
-	score := make([]float64, len(t.methods))
+// sharpness is how fast the weight of a method falls with its error: twice the error of the best method is an eighth of its weight.
+const sharpness = 3
+
+// weigh gives each method a weight by the mean of the logarithms of its errors at each origin but one, so that one day unlike all others,
+// which every method misses, does not choose. It returns nil where no method was tried.
+func (t *trial) weigh(h *history, without int) []float64 {
+	score, least, n := make([]float64, len(t.methods)), math.Inf(1), float64(len(t.origins))
+	if without != all && n > 1 {
+		n--
+	}
 	for m := range t.methods {
+		score[m] = math.Inf(1)
 		if !math.IsNaN(t.mae[m]) {
-			order = append(order, m)
-			score[m] = t.score(h, without, func(i int) []float64 { return t.forecast[m][i] })
+			score[m] = t.score(h, without, func(i int) []float64 { return t.forecast[m][i] }) / n
+			least = min(least, score[m])
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[a], score[b]) })
-	return order
-}
-
-// choose returns the best methods, or the seasonal naive one where together they are worse.
-func (t *trial) choose(h *history, without int) []int {
-	chosen := t.rank(h, without)
-	chosen = chosen[:min(best, len(chosen))]
-	naive := len(t.methods) - 1
-	together := t.score(h, without, func(i int) []float64 { return t.past(chosen, i) })
-	if together > t.score(h, without, func(i int) []float64 { return t.forecast[naive][i] }) {
-		return []int{naive}
+	if math.IsInf(least, 1) {
+		return nil
 	}
-	return chosen
+	for m, s := range score {
+		score[m] = math.Exp(sharpness * (least - s))
+	}
+	return score
 }
 
-// past is the median of the chosen methods at an origin.
-func (t *trial) past(chosen []int, i int) []float64 {
-	return middle(chosen, func(m int) []float64 { return t.forecast[m][i] })
+// past is what the methods together forecast at an origin.
+func (t *trial) past(weights []float64, i int) []float64 {
+	return together(weights, func(m int) []float64 { return t.forecast[m][i] })
 }
 
 // score is the sum of the logarithms of the mean absolute errors at the origins but one.
@@ -139,42 +138,76 @@ func (t *trial) error(h *history, of func(int) []float64) float64 {
 	return sum / n
 }
 
-// combine fills in the median of the best methods, or the seasonal naive forecast. The errors are those of what would have
-// been chosen without the origin: chosen by them, they would be too small.
+// combine fills in what the methods forecast together, by their weights. The errors are those of the weights without the origin: by
+// weights that come from them, too, they would be too small.
 func (t *trial) combine(h *history, horizon int, r *Result) {
 	r.Origins = len(t.origins)
 	naive := len(t.methods) - 1
-	if len(t.rank(h, all)) == 0 {
+	weights := t.weigh(h, all)
+	if weights == nil {
 		r.Origins = 0
 		r.Point, r.Models = t.methods[naive].run(h, horizon), []string{t.methods[naive].name}
 		return
 	}
 	for i := range t.origins {
-		t.honest = append(t.honest, t.past(t.choose(h, i), i))
+		t.honest = append(t.honest, t.past(t.weigh(h, i), i))
 	}
 	r.NaiveMAE = t.mae[naive]
 	r.BacktestMAE = t.error(h, func(i int) []float64 { return t.honest[i] })
-	chosen := t.choose(h, all)
-	r.Point = middle(chosen, func(m int) []float64 { return t.methods[m].run(h, horizon) })
-	for _, m := range chosen {
+	r.Point = together(weights, func(m int) []float64 { return t.methods[m].run(h, horizon) })
+	for _, m := range t.best(weights) {
 		r.Models = append(r.Models, t.methods[m].name)
 	}
 }
 
-// middle is the median of the chosen methods at each step.
-func middle(chosen []int, of func(int) []float64) []float64 {
-	var each [][]float64
-	for _, m := range chosen {
-		if f := of(m); f != nil {
-			each = append(each, f)
+// best are the methods with the most weight, at most three, the first first.
+func (t *trial) best(weights []float64) []int {
+	var out []int
+	for m, w := range weights {
+		if w > 0 {
+			out = append(out, m)
 		}
 	}
-	out, at := make([]float64, len(each[0])), make([]float64, len(each))
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
+	return out[:min(named, len(out))]
+}
+
+// light is below which weight a method is not run for the answer.
+const light = 0.01
+
+// trimmed is which share of the weight is left out at each side of the forecasts of a step. What is left is nearly their median, which a
+// method that goes astray does not move, and smoother than it.
+const trimmed = 0.4
+
+// together is the trimmed mean of the methods at each step, by their weights.
+func together(weights []float64, of func(int) []float64) []float64 {
+	type one struct{ v, w float64 }
+	var each [][]float64
+	var w []float64
+	total := 0.0
+	for m, weight := range weights {
+		if weight < light {
+			continue
+		}
+		if f := of(m); f != nil {
+			each, w, total = append(each, f), append(w, weight), total+weight
+		}
+	}
+	out, at := make([]float64, len(each[0])), make([]one, len(each))
 	for k := range out {
 		for i, f := range each {
-			at[i] = f[k]
+			at[i] = one{f[k], w[i]}
 		}
-		out[k] = median(at)
+		slices.SortFunc(at, func(a, b one) int { return cmp.Compare(a.v, b.v) })
+		sum, below := 0.0, 0.0
+		for _, x := range at {
+			from, to := max(below, trimmed*total), min(below+x.w, (1-trimmed)*total)
+			if to > from {
+				sum += (to - from) * x.v
+			}
+			below += x.w
+		}
+		out[k] = sum / ((1 - 2*trimmed) * total)
 	}
 	return out
 }

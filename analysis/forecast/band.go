@@ -75,7 +75,7 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 func (h *history) least() float64 { return slices.Min(h.y) / 2 }
 
 // drift widens the band, for what comes is a little less like the past than the days of the past are like each other.
-const drift = 1.15
+const drift = 1.22
 
 // proxyDays is over how many days before the last origins the proxy's errors are taken.
 const proxyDays = 21

@@ -1,9 +1,8 @@
 // Package forecast extrapolates one series: a value for each step of the horizon, a band that should
 // hold 95 % of what comes, and how large the error was on the series' own past.
 //
-// Every method forecasts the last three origins from what came before them. The answer is the median of
-// the three methods with the least mean absolute error there; where that is no better than the seasonal
-// naive forecast, it is the seasonal naive forecast. Seasons are found by autocorrelation
+// Every method forecasts the last three origins from what came before them. The answer is nearly the median of all, by
+// weights that fall with their error there. Seasons are found by autocorrelation
 // (day, week, and one other period), not assumed. The band is conformal: quantiles of the errors that were made
 // on the past, not of a distribution. Methods: seasonal naive of day and week; day level with a 7-day
 // profile; profiles of medians; STL with damped exponential smoothing (Cleveland et al. 1990; Hyndman et al.
@@ -35,7 +34,7 @@ type Input struct {
 // Result is the forecast of the steps that follow the input.
 type Result struct {
 	Point, Low, High []float64 // Low to High should hold 95 % of the values to come
-	Models           []string  // whose median it is, the best first
+	Models           []string  // those with the most weight in it, the first first
 	Seasons          []time.Duration
 	Flags            Flags
 	// BacktestMAE is the mean absolute error on the last origins, NaN without any; NaiveMAE that of the
@@ -78,7 +77,7 @@ func (f Flags) Names() []string {
 const (
 	origins    = 3
 	maxHistory = 42 // days: more costs time and is of another season of the year
-	best       = 3
+	named      = 3  // methods that an answer names
 )
 
 // Run forecasts one series.

@@ -235,6 +235,7 @@ func capacities(dir string) (map[string]map[string]float64, error) {
 }
 
 func cells(dir string) error {
+	var pooled, count float64
 	for _, name := range []string{"google2019-5min", "alibaba2018-5min"} {
 		rows, err := open(filepath.Join(dir, "cells", name+".csv.gz"))
 		if err != nil {
@@ -267,7 +268,9 @@ func cells(dir string) error {
 			t.n += n
 			line += fmt.Sprintf(" %s %.2f (relMAE %.2f)", names[i], mase/n, math.Exp((t.logRatio-before.logRatio)/(t.ratios-before.ratios)))
 		}
+		pooled, count = pooled+t.mase, count+t.n
 		fmt.Printf("%s hourly: MASE %.3f:%s; %s; %s\n", name, t.mase/t.n, line, t.band(), t.speed())
 	}
+	fmt.Printf("both cells: MASE %.3f\n", pooled/count)
 	return nil
 }
