@@ -120,6 +120,7 @@ on where it stopped.`,
 const settled = 10 * time.Second
 
 func runUp(ctx context.Context, g *globals, o upOptions) error {
+	resident.LimitMemory()
 	if g.getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // most of the heap is series that stay: less room for garbage
 	}
