@@ -61,6 +61,8 @@ func bombs() []bomb {
 	list := []bomb{
 		snappy("1.0: 2 M empty series", kind1, fields(1, nil, 2<<20)),
 		snappy("1.0: 30 M empty series", kind1, fields(1, nil, 30<<20)),
+		snappy("1.0: 15 M series of two bytes", kind1, fields(1, []byte{8 << 3, 1}, 15<<20)),
+		snappy("2.0: 15 M series of two bytes", kind2, fields(5, []byte{8 << 3, 1}, 15<<20)),
 		snappy("1.0: 8 M descriptions", kind1, fields(3, nil, 8<<20)),
 		snappy("2.0: 30 M symbols", kind2, fields(4, nil, 30<<20)),
 		snappy("2.0: 8 M series", kind2, fields(5, nil, 8<<20)),
@@ -73,10 +75,10 @@ func bombs() []bomb {
 		query("subquery of 7.8 M steps", "max_over_time(vector(1)[90d:1s])"),
 	}
 	within := []bomb{
-		snappy("1.0: series of one byte each", kind1, fields(1, []byte{8 << 3, 1}, 15<<20)),
+		snappy("1.0: 2 M series of two bytes", kind1, fields(1, []byte{8 << 3, 1}, 2_000_000)),
 		snappy("1.0: a million samples", kind1, fields(1, append(fields(1, []byte("\n\x08__name__\x12\x01a"), 1), fields(2, nil, 1_000_000)...), 1)),
 		snappy("1.0: histograms", kind1, fields(1, append(fields(1, []byte("\n\x08__name__\x12\x01a"), 1), fields(4, fields(10, make([]byte, 1<<19), 1), 100)...), 1)),
-		snappy("2.0: series of two bytes each", kind2, fields(5, []byte{8 << 3, 1}, 15<<20)),
+		snappy("2.0: 2 M series of two bytes", kind2, fields(5, []byte{8 << 3, 1}, 2_000_000)),
 		snappy("2.0: half a million symbols", kind2, append(fields(4, nil, 500_000), fields(5, fields(1, []byte{1, 2}, 1), 1)...)),
 		otlp("OTLP: 440,000 points", proto, wrapped(fields(1, nil, 440_000), 5, 2, 2, 1)),
 		otlp("OTLP as JSON: 690,000 objects", text, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"x","gauge":{"dataPoints":[`+strings.Repeat("{},", 690_000)+`{}]}}]}]}]}`)),

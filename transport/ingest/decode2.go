@@ -57,6 +57,7 @@ const (
 // parse reads the symbols and checks the outermost message.
 func (r *request2) parse(b []byte) error {
 	r.body, r.symbols, r.sums, r.longest = b, r.symbols[:0], r.sums[:0], 0
+	series := 0
 	err := eachField(b, func(num protowire.Number, f field) error {
 		switch num {
 		case req1Series, req1Metadata:
@@ -76,6 +77,9 @@ func (r *request2) parse(b []byte) error {
 			}
 			if len(f.bytes) == 0 {
 				return errEmptySeries
+			}
+			if series++; series > maxSeries {
+				return errSeries
 			}
 			r.longest = max(r.longest, len(f.bytes))
 		}

@@ -77,13 +77,13 @@ type Options struct {
 
 type handler struct {
 	Options
-	protocol string // in Stats
-	slots    chan struct{}
-	buffers  sync.Pool
-	meta     described
-	series   seriesCache
-	said     atomic.Int64 // when samples could not be stored, in seconds
-	warned   atomic.Int64 // when samples were refused, in seconds
+	protocol   string // in Stats
+	slots      chan struct{}
+	buffers    sync.Pool
+	meta       described
+	series     seriesCache
+	unstoredAt atomic.Int64 // last warning that samples could not be stored, Unix seconds
+	refusedAt  atomic.Int64 // last warning that samples were refused, Unix seconds
 }
 
 // Handler returns the receiver, to be mounted at /api/v1/write.
@@ -153,11 +153,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, s.text, s.code)
 }
 
-// unstored says that samples wait at their sender: of a thousand senders, and again and
+// unstored logs that samples wait at their sender: of a thousand senders, and again and
 // again while a store is away, once a minute.
 func (h *handler) unstored(r *http.Request, err error) {
-	level, now, last := slog.LevelDebug, time.Now().Unix(), h.said.Load()
-	if now-last >= 60 && h.said.CompareAndSwap(last, now) {
+	level, now, last := slog.LevelDebug, time.Now().Unix(), h.unstoredAt.Load()
+	if now-last >= 60 && h.unstoredAt.CompareAndSwap(last, now) {
 		level = slog.LevelError
 	}
 	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
@@ -166,8 +166,8 @@ func (h *handler) unstored(r *http.Request, err error) {
 // refused logs what a sender was answered, once a minute as a warning: samples that are
 // refused for good are lost, and few look at the log of each sender.
 func (h *handler) refused(r *http.Request, s *statusError) {
-	level, now, last := slog.LevelDebug, time.Now().Unix(), h.warned.Load()
-	if now-last >= 60 && h.warned.CompareAndSwap(last, now) {
+	level, now, last := slog.LevelDebug, time.Now().Unix(), h.refusedAt.Load()
+	if now-last >= 60 && h.refusedAt.CompareAndSwap(last, now) {
 		level = slog.LevelWarn
 	}
 	h.Logger.Log(r.Context(), level, "samples refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
@@ -238,7 +238,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	return got, v2, err
 }
 
-// sender is what is known of who sends a request.
+// sender is the origin of a request and its bounds.
 type sender struct {
 	name    string
 	allowed func(site, node string) bool // nil: for all

@@ -17,8 +17,9 @@ const (
 	// largeObjects is what they may take while others are decoded too, and largeSeries the bytes
 	// of a series, largeSymbols the number of symbols of remote write.
 	largeObjects, largeSeries, largeSymbols = 4 << 20, 256 << 10, 50_000
-	// maxSymbols bounds those of a request of remote write 2.0.
-	maxSymbols = 500_000
+	// maxSymbols bounds those of a request of remote write 2.0, and maxSeries the series of any: one
+	// that can be stored has 30 bytes at least.
+	maxSymbols, maxSeries = 500_000, 2_000_000
 	// maxLabels, maxSamples and maxHistograms bound one series of remote write 1.0.
 	maxLabels, maxSamples, maxHistograms = 1_000, 1_000_000, 100_000
 	// maxHistogramBytes bounds one histogram: its counts take up to eight times as much.
@@ -40,6 +41,8 @@ const (
 
 var errEmptySeries = errors.New("it has an empty series")
 
+var errSeries = fmt.Errorf("it has more than %d series", maxSeries)
+
 func tooManyObjects() error {
 	return fmt.Errorf("its objects take more than %d MB of memory; send fewer metrics at a time", maxObjectBytes>>20)
 }
@@ -47,7 +50,7 @@ func tooManyObjects() error {
 // checkRequest1 reports whether a prometheus.WriteRequest can be decoded series by series
 // in bounded memory, and whether one of them is large.
 func checkRequest1(b []byte) (large bool, err error) {
-	described := 0
+	described, series := 0, 0
 	err = eachField(b, func(num protowire.Number, f field) error {
 		switch num {
 		case reqSymbols, reqSeries:
@@ -55,6 +58,9 @@ func checkRequest1(b []byte) (large bool, err error) {
 		case req1Series:
 			if f.kind != protowire.BytesType {
 				return errKind
+			}
+			if series++; series > maxSeries {
+				return errSeries
 			}
 			large = large || len(f.bytes) > largeSeries
 			return checkSeries1(f.bytes)

@@ -49,6 +49,8 @@ func TestBombs(t *testing.T) {
 		{"empty series", kind1, repeat(req1Series, nil, many), "empty series"},
 		{"empty descriptions", kind1, repeat(req1Metadata, nil, many), "empty description"},
 		{"descriptions", kind1, repeat(req1Metadata, []byte{1 << 3, 0}, maxMetadata+1), "more than 100000 descriptions"},
+		{"series", kind1, repeat(req1Series, []byte{8 << 3, 1}, maxSeries+1), "more than 2000000 series"},
+		{"series of 2.0", kind2, repeat(reqSeries, []byte{8 << 3, 1}, maxSeries+1), "more than 2000000 series"},
 		{"labels", kind1, repeat(req1Series, label, 1), "more than 1000 labels"},
 		{"samples", kind1, repeat(req1Series, repeat(series1Samples, nil, many), 1), "more than 1000000 samples"},
 		{"exemplars", kind1, repeat(req1Series, repeat(series1Ex, nil, many), 1), "more than 10000 exemplars"},

@@ -50,7 +50,7 @@ type writer struct {
 	scratch   labels.ScratchBuilder
 	// generation is that of the store's references, 0 where they must not be kept.
 	generation uint64
-	fresh      []freshSeries // to be known when they are stored
+	fresh      []freshSeries // for the series cache, once they are stored
 
 	done    bool
 	result  result
@@ -317,15 +317,15 @@ type series struct {
 	begun int64 // the last beginning that was dealt with
 }
 
-// freshSeries is one that is new or not as it was known.
+// freshSeries is one that is not in the series cache as it is now.
 type freshSeries struct {
 	key sum
 	as  cachedSeries
 }
 
 // admit reports whether a series with so many samples, whose labels are valid, is taken.
-// The error refuses the whole request. known says that it came lately.
-func (w *writer) admit(ls labels.Labels, samples int, known bool) (bool, error) {
+// The error refuses the whole request. cached: the series is in the series cache.
+func (w *writer) admit(ls labels.Labels, samples int, cached bool) (bool, error) {
 	if err := w.within(ls); err != nil {
 		return false, err
 	}
@@ -333,7 +333,7 @@ func (w *writer) admit(ls labels.Labels, samples int, known bool) (bool, error) 
 		return true, nil
 	}
 	err := w.who.bounds.Series(ls, samples)
-	if err == nil && !known && w.begins(ls) {
+	if err == nil && !cached && w.begins(ls) {
 		err = w.who.bounds.New(ls)
 	}
 	if err == nil {

@@ -32,11 +32,11 @@ func NodeKey(ls labels.Labels) string {
 
 // fresh counts series that begin on nodes. It holds numbers only, about 100 bytes a node.
 type fresh struct {
-	mu    sync.Mutex
-	turn  time.Time
-	now   map[string]int
-	older map[string]int
-	said  time.Time
+	mu     sync.Mutex
+	turn   time.Time
+	now    map[string]int
+	older  map[string]int
+	logged time.Time
 }
 
 // New reports why a series that the store does not have may not begin, or nil.
@@ -107,9 +107,9 @@ func (f *fresh) age(now time.Time) {
 func (l *Limiter) sayFresh(who string, most int) {
 	now := l.clock()
 	l.fresh.mu.Lock()
-	quiet := !l.fresh.said.IsZero() && now.Sub(l.fresh.said) < sayEvery
+	quiet := !l.fresh.logged.IsZero() && now.Sub(l.fresh.logged) < logEvery
 	if !quiet {
-		l.fresh.said = now
+		l.fresh.logged = now
 	}
 	l.fresh.mu.Unlock()
 	if !quiet {

@@ -19,8 +19,8 @@ const (
 	Burst = 2 * time.Minute
 	// generation is how long a series without samples is counted at least.
 	generation = 30 * time.Minute
-	// sayEvery is how often the log says that somebody is held back.
-	sayEvery = 10 * time.Minute
+	// logEvery is how often the log says that somebody is held back.
+	logEvery = 10 * time.Minute
 )
 
 // Limiter holds senders and sites to their bounds.
@@ -189,7 +189,7 @@ type meter struct {
 	now, before map[uint64]struct{}
 	live        int
 	turn        time.Time
-	said        time.Time
+	logged      time.Time
 }
 
 // admit lets a request in while there is room: how much it brings is known only when it
@@ -258,9 +258,9 @@ func (m *meter) holds(hash uint64, now time.Time) bool {
 func (m *meter) say(l *Limiter, what, key string, bound any) {
 	now := l.clock()
 	m.mu.Lock()
-	fresh := !m.said.IsZero() && now.Sub(m.said) < sayEvery
+	fresh := !m.logged.IsZero() && now.Sub(m.logged) < logEvery
 	if !fresh {
-		m.said = now
+		m.logged = now
 	}
 	m.mu.Unlock()
 	if !fresh {
