@@ -26,9 +26,9 @@ const (
 	// minSteps may be asked of a subquery whatever the bound on samples is: it is the
 	// number of points that Prometheus's API allows a range query.
 	minSteps = 11_000
-	// stepSamples is how many samples take as much memory as a step of a subquery, of which the
-	// engine holds several copies: max_over_time(vector(1)[90d:1s]) took 130 bytes a step.
-	stepSamples = 10
+	// stepSamples is how many samples a step of a subquery counts as. The engine holds several copies
+	// of each: max_over_time(vector(1)[90d:1s]) took 130 bytes a step, and as much garbage.
+	stepSamples = 20
 )
 
 // boundedParser refuses text that would take long to parse.

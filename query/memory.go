@@ -85,10 +85,14 @@ func (m *meter) add(ctx context.Context, series int) error {
 func (m *meter) release() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.taken > 0 {
-		m.engine.budget.Release(m.taken)
-		m.taken = 0
+	if m.taken == 0 {
+		return
 	}
+	if collect := m.engine.options.Collect; collect != nil {
+		collect()
+	}
+	m.engine.budget.Release(m.taken)
+	m.taken = 0
 }
 
 // resultSteps is how many samples of a series the result itself holds: of a range that is asked

@@ -111,7 +111,7 @@ func (s *Server) catchUp() {
 
 // handler mounts everything that is served.
 func (s *Server) handler(ctx context.Context) (http.Handler, error) {
-	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log, Memory: limits.ProgramMemory() / 8})
+	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log, Memory: limits.ProgramMemory() / 8, Collect: limits.Collect})
 	ready := func() error {
 		if err := s.series.Ready(); err != nil {
 			return err

@@ -80,9 +80,9 @@ func bombs() []bomb {
 		snappy("1.0: histograms", kind1, fields(1, append(fields(1, []byte("\n\x08__name__\x12\x01a"), 1), fields(4, fields(10, make([]byte, 1<<19), 1), 100)...), 1)),
 		snappy("2.0: 2 M series of two bytes", kind2, fields(5, []byte{8 << 3, 1}, 2_000_000)),
 		snappy("2.0: half a million symbols", kind2, append(fields(4, nil, 500_000), fields(5, fields(1, []byte{1, 2}, 1), 1)...)),
-		otlp("OTLP: 440,000 points", proto, wrapped(fields(1, nil, 440_000), 5, 2, 2, 1)),
-		otlp("OTLP as JSON: 690,000 objects", text, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"x","gauge":{"dataPoints":[`+strings.Repeat("{},", 690_000)+`{}]}}]}]}]}`)),
-		query("subquery of 1.9 M steps", "max_over_time(vector(1)[22d:1s])"),
+		otlp("OTLP: 220,000 points", proto, wrapped(fields(1, nil, 220_000), 5, 2, 2, 1)),
+		otlp("OTLP as JSON: 345,000 objects", text, []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"x","gauge":{"dataPoints":[`+strings.Repeat("{},", 345_000)+`{}]}}]}]}]}`)),
+		query("subquery of 0.95 M steps", "max_over_time(vector(1)[11d:1s])"),
 	}
 	for i := range within {
 		within[i].taken = true

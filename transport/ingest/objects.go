@@ -13,7 +13,7 @@ import (
 const (
 	// maxObjectBytes bounds what the messages of an OTLP request take in memory beside their texts:
 	// a collector's batch of 8,192 points with ten attributes each takes 7 MB.
-	maxObjectBytes = 64 << 20
+	maxObjectBytes = 32 << 20
 	// largeObjects is what they may take while others are decoded too, and largeSeries the bytes
 	// of a series, largeSymbols the number of symbols of remote write.
 	largeObjects, largeSeries, largeSymbols = 4 << 20, 256 << 10, 50_000

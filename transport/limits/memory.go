@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,7 +84,22 @@ func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	if err := m.objects.Acquire(wait, 1); err != nil {
 		return nil, busy(ctx)
 	}
-	return sync.OnceFunc(func() { m.objects.Release(1) }), nil
+	return sync.OnceFunc(func() {
+		Collect()
+		m.objects.Release(1)
+	}), nil
+}
+
+// smallHeap is the size in bytes up to which the heap is collected at once after something large.
+const smallHeap = 1 << 30
+
+// Collect collects what a large request or query left, where the heap is small: else the garbage of
+// several of them is let grow to several times what is in use. In a large heap it makes no difference.
+func Collect() {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	if metrics.Read(s); s[0].Value.Kind() == metrics.KindUint64 && s[0].Value.Uint64() < smallHeap {
+		runtime.GC()
+	}
 }
 
 func busy(ctx context.Context) error {
