@@ -338,6 +338,9 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// capability numbers those of the agent's unit (linux/capability.h).
+var capability = map[string]int{"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19, "CAP_PERFMON": 38, "CAP_BPF": 39}
+
 // services configures both services and returns what runs them, as their units do, until the node is
 // at the server.
 func (m *machine) services(port, metrics int) (run func() (stop func())) {
@@ -350,7 +353,7 @@ func (m *machine) services(port, metrics int) (run func() (stop func())) {
 		exec, unit = m.unit("reckon-agent.service")
 		var caps []string
 		for _, c := range strings.Fields(unit["AmbientCapabilities"]) {
-			caps = append(caps, "+"+strings.ToLower(strings.TrimPrefix(c, "CAP_")))
+			caps = append(caps, fmt.Sprintf("+cap_%d", capability[c])) // setpriv of an older Debian knows not all names
 		}
 		set := strings.Join(caps, ",")
 		m.must("install", "-d", "-o", "65534", "-m", "0700", "/var/lib/reckon-agent")
