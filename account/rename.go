@@ -20,6 +20,16 @@ import (
 // supervisor is waited for when it ended, nanoseconds.
 const nameGrace = uint64(2 * time.Second)
 
+// startGrace is for how long a container without its names is held back at most while its runtime has not executed its program yet,
+// nanoseconds: on a busy node that takes seconds, and the supervisor does not report it before.
+const startGrace = uint64(30 * time.Second)
+
+// starting reports whether nothing but the stages of a container runtime was seen in the part, which goes on.
+func (p *Part) starting() bool {
+	program, ok := p.commands.top()
+	return ok && p.end == 0 && workload.RuntimeStage(program.String())
+}
+
 // nameGrace is for how long this export leaves a part without its final name for the next one, nanoseconds.
 func (l *Ledger) nameGrace() uint64 {
 	if l.config.NameGrace == nil {
@@ -44,7 +54,11 @@ func (p *Part) awaits(boot, grace uint64) bool {
 	if p.exported {
 		return false
 	}
-	return p.behind != nil && !p.behind.flushed || p.naming != workload.Named && grown(p.met, boot) < grace
+	if p.behind != nil && !p.behind.flushed {
+		return true
+	}
+	since := grown(p.met, boot)
+	return p.naming != workload.Named && (since < grace || since < startGrace && p.starting())
 }
 
 // settled reports whether the supervisor of an ended part has said how it ended, or will not.

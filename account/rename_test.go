@@ -426,3 +426,48 @@ func TestNameGrace(t *testing.T) {
 		})
 	}
 }
+
+// TestStartingContainer: a container whose runtime takes long to execute its program is held back until that runs and is named, so that
+// what the runtime used does not stand under another name; for half a minute at most, and not once it has ended.
+func TestStartingContainer(t *testing.T) {
+	for what, tt := range map[string]struct {
+		ticks     int
+		ends      bool
+		workloads []string
+	}{
+		"starting":          {30, false, nil},
+		"for too long":      {31, false, []string{"pod/u1 c1"}},
+		"ended before that": {5, true, []string{"pod/u1 c1"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := &box{uid: "u1", id: "c1", workload: "deployment/shop/cart", part: "cart-x/app"}
+			c := &cluster{away: true, containers: map[int32]*box{7: b}}
+			r := c.rig(t, Config{})
+			r.tick(0, nil)
+			start := r.boot + second/2
+			p := in(7, 7, start, 0)
+			p.Comm = sensor.CommOf([]byte("runc:[2:INIT]"))
+			for range tt.ticks {
+				p.UserNanos += second / 100
+				b.use(second / 100)
+				r.tick(second/100, []sensor.Process{p})
+			}
+			if tt.ends {
+				b.removed = true
+				for range 13 {
+					r.tick(0, nil)
+				}
+			}
+			r.export()
+			r.wantIDs(tt.workloads...)
+			if !tt.ends && tt.workloads == nil {
+				c.away, p.Comm, p.UserNanos = false, sensor.CommOf([]byte("sh")), p.UserNanos+second/2
+				b.use(second / 2)
+				r.tick(second/2, []sensor.Process{p})
+				r.export()
+				r.wantIDs("deployment/shop/cart cart-x/app")
+				r.want("all of it", r.cpu("deployment/shop/cart", "cart-x/app", "shop"), 0.8)
+			}
+		})
+	}
+}

@@ -13,12 +13,13 @@ import (
 // often it was begun, that it waits for the next time. The account of it is closed and forgotten long before; what is
 // reported of it goes on, and is taken up by an agent that was started after the end.
 
-// reportsOn reports whether the supervisor still lists a part that has ended, and no other part took its place.
+// reportsOn reports whether the supervisor still lists a part that has ended, and no other part of that name has a report: that of a
+// container which was begun a moment ago has none yet.
 func (l *Ledger) reportsOn(p *Part) bool {
 	if p.container.facts == nil || p.superseded || l.config.Container == nil {
 		return false
 	}
-	if now := l.parts[p.key]; now != nil && now != p {
+	if now := l.parts[p.key]; now != nil && now != p && now.exported && now.container.facts != nil && now.container.facts.Name == p.container.facts.Name {
 		return false
 	}
 	f := l.config.Container(p.place, true)
@@ -43,9 +44,7 @@ func (l *Ledger) exportReports(b *metric.Batch) {
 			p.exportReport(b)
 			return false
 		}
-		if l.parts[p.key] == nil { // else the part in its place has series of the same names
-			p.endReport(b)
-		}
+		p.endReport(l.parts[p.key], b)
 		return true
 	})
 }
@@ -65,12 +64,20 @@ func (l *Ledger) Reports(id *workload.Identity) bool {
 	return l.reported[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
-// endReport ends the series of a container that is not reported any more.
-func (p *Part) endReport(b *metric.Batch) {
-	c := &p.container
-	for _, s := range [...]*metric.Series{c.info, c.running, c.restarts, c.waiting, c.exit, c.exitBefore, c.pod.info, c.pod.phase, c.pod.created} {
-		if s != nil {
+// endReport ends the series of a container that is not reported any more, but those that the part in its place has too; next may be nil.
+func (p *Part) endReport(next *Part, b *metric.Batch) {
+	var others [9]*metric.Series
+	if next != nil {
+		others = next.container.reports()
+	}
+	for i, s := range p.container.reports() {
+		if o := others[i]; s != nil && (o == nil || !slices.Equal(s.Values, o.Values)) {
 			b.End(s)
 		}
 	}
+}
+
+// reports are the series of what is reported, nil where there is none.
+func (c *container) reports() [9]*metric.Series {
+	return [...]*metric.Series{c.info, c.running, c.restarts, c.waiting, c.exit, c.exitBefore, c.pod.info, c.pod.phase, c.pod.created}
 }

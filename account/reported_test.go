@@ -37,7 +37,14 @@ func TestEndedContainerIsReported(t *testing.T) {
 				delete(c.reports, "a/c")
 			} else {
 				c.containers[10] = &box{uid: "a", id: after, workload: "deployment/shop/cart", part: "cart-a/app"}
-				c.reports["a/d"] = &workload.ContainerFacts{Namespace: "shop", Pod: "cart-a", UID: "a", Name: "app", Type: "main", Restarts: 1, Running: true}
+				// It runs, and the supervisor has its end only: that stands until it reports the new one.
+				c.reports["a/d"] = &workload.ContainerFacts{Namespace: "shop", Pod: "cart-a", UID: "a", ID: "d"}
+				r.tick(0, append([]sensor.Process{in(10, 10, r.boot+1, second/2)}, sandbox...))
+				r.export()
+				if r.values["reckon_container_exit_code"+of+"|Error"] != 3 || r.values["reckon_container_waiting"+of+"|CrashLoopBackOff"] != 1 {
+					t.Errorf("begun and not reported yet: %v", only(r.values, of))
+				}
+				c.reports["a/d"] = &workload.ContainerFacts{Namespace: "shop", Pod: "cart-a", UID: "a", ID: "d", Name: "app", Type: "main", Restarts: 1, Running: true}
 				delete(c.reports, "a/c")
 			}
 			for range 3 {
@@ -49,6 +56,15 @@ func TestEndedContainerIsReported(t *testing.T) {
 				r.export()
 			}
 			got := only(r.values, of)
+			infos := 0
+			for k := range got {
+				if strings.HasPrefix(k, "reckon_container_info"+of) {
+					infos++
+				}
+			}
+			if infos != map[bool]int{true: 1}[after != ""] {
+				t.Errorf("%d reckon_container_info: %v", infos, got)
+			}
 			if _, ended := got["reckon_container_exit_code"+of+"|Error"]; ended || len(r.l.reported) != 0 {
 				t.Errorf("it is told still: %v", got)
 			}
