@@ -113,7 +113,7 @@ func (s kubeletSensor) Read(*metric.Batch) error {
 
 // noteNameless says once that there are pods and nobody to ask for their names, unless that was chosen.
 func (a *Agent) noteNameless(id *workload.Identity) {
-	if id.Place == "" || a.pods != nil || a.self.nameless || a.config.Kubelet.Address == "none" {
+	if id.Place == "" || a.kubernetes != nil || a.self.nameless || a.config.Kubelet.Address == "none" {
 		return
 	}
 	a.self.nameless = true

@@ -5,6 +5,8 @@ import (
 
 	"reckon/metric"
 	"reckon/sensor"
+	"reckon/workload/all"
+	"reckon/workload/kubernetes"
 )
 
 // Machine is everything that an agent reads, of a machine that is made up or played.
@@ -18,6 +20,9 @@ type Machine interface {
 	// Time is the moment that the next reading is of.
 	Time() time.Time
 }
+
+// podLister is a machine that lists its pods, as the kubelet of a real one does; nil where it has none.
+type podLister interface{ Pods() kubernetes.Pods }
 
 // OpenMachine returns an agent that reads m and the given sensors in the place of this
 // machine. Its time is that of m, and the caller moves both: [Agent.Step] takes a reading
@@ -33,6 +38,12 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 	a.now, a.btime, a.user = m.Time, m.Booted().Unix(), m.UserName
 	a.self.madeUp = true
 	a.ledger = a.newLedger()
+	if k, ok := m.(podLister); ok {
+		if pods := k.Pods(); pods != nil {
+			a.kubernetes = kubernetes.New(kubernetes.Options{Pods: pods, Account: c.Kubelet.Account})
+			a.chain = all.With(all.Options{Kubernetes: a.kubernetes})
+		}
+	}
 	a.add(m.Name(), nil, nil)
 	for _, s := range sensors {
 		a.add(s.Name(), s, nil)

@@ -61,6 +61,7 @@ several times, or to the server of --server.`,
 		Example: `  reckon serve --data site &
   reckon simulate --nodes 1000 --jobs 20000 --speed 60x --for 6h
   reckon simulate --nodes 50 --for 168h --data demo; reckon serve --data demo
+  reckon simulate --nodes 100 --pods 1000 --roll-outs 3 --for 1h
   reckon simulate --push http://127.0.0.1:9870 --push http://127.0.0.1:8428`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,6 +71,8 @@ several times, or to the server of --server.`,
 	f := cmd.Flags()
 	f.IntVar(&o.site.Nodes, "nodes", 20, "nodes of the site")
 	f.IntVar(&o.site.Jobs, "jobs", 0, "jobs that are handed in (default 20 a node and day)")
+	f.IntVar(&o.site.Pods, "pods", 0, "pods of Kubernetes that run beside the jobs, ten to a Deployment")
+	f.IntVar(&o.site.RollOuts, "roll-outs", 0, "how often each Deployment is rolled out")
 	f.StringVar(&o.speed, "speed", "60x", "simulated seconds in a second, or max")
 	f.Uint64Var(&o.site.Seed, "seed", 1, "another number makes another site")
 	f.DurationVar(&o.site.For, "for", 24*time.Hour, "simulated time")
@@ -131,6 +134,9 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, speedGiven 
 	site, err := simulate.New(o.site)
 	if err != nil {
 		return &usageError{err}
+	}
+	if site.Pods > 0 {
+		fmt.Fprintf(g.stdout, "%d pods run beside the jobs, each replaced %d times.\n", site.Pods, site.RollOuts)
 	}
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version})
 	fmt.Fprintf(g.stdout, "Site %q, simulated: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",

@@ -23,6 +23,7 @@ type group struct {
 	works   bool // it holds the work of the job, and not only its script
 	unit    unit
 	session *session
+	pod     *pod
 
 	procs   []*proc
 	limit   float64 // cores, 0 for no limit

@@ -56,6 +56,8 @@ func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 		return demand{cores: 0.003 + 0.001*wobble(n.site.Seed, at.Unix()/60)}
 	case g.place != nil:
 		return g.jobLoad(n, at, seconds)
+	case g.pod != nil:
+		return g.podLoad(at)
 	case g.session != nil:
 		return g.session.load(at, seconds)
 	}

@@ -22,6 +22,7 @@ type Node struct {
 	paths     map[string]*group
 	numbers   map[uint64]*group
 	procs     map[int32]*proc
+	pods      map[string]*pod // begun and not replaced, by UID
 	pid       int32
 	count     uint64 // of control groups so far
 
@@ -38,6 +39,7 @@ type stint struct {
 	start, end time.Time
 	place      *place
 	session    *session
+	pod        *pod
 }
 
 // Node returns the machine with a number, as it is before the site begins. Each call
@@ -51,6 +53,12 @@ func (s *Site) Node(i int) *Node {
 	if n.spec.role == login {
 		for _, v := range s.sessions() {
 			n.stints = append(n.stints, stint{start: v.start, end: v.end, session: v})
+		}
+	}
+	if place, of := s.takesPods(i); of > 0 {
+		n.pods = map[string]*pod{}
+		for _, p := range s.podsOf(place, of) {
+			n.stints = append(n.stints, stint{start: p.start, end: p.end, pod: p})
 		}
 	}
 	slices.SortStableFunc(n.stints, func(a, b stint) int { return a.start.Compare(b.start) })
@@ -120,8 +128,12 @@ func (n *Node) Advance(to time.Time) {
 				n.down++
 				n.start(o.to)
 				for n.next < len(n.stints) && n.stints[n.next].start.Before(o.to) {
+					if p := n.stints[n.next].pod; p != nil { // the kubelet gets it when it is back
+						n.pods[p.UID] = p
+					}
 					n.next++
 				}
+				n.restartPods()
 				continue
 			default:
 				n.now = to // off
@@ -153,9 +165,12 @@ func (n *Node) past(to time.Time) {
 func (n *Node) step(at time.Time) {
 	from, span := n.now, at.Sub(n.now).Seconds()
 	for n.next < len(n.stints) && !n.stints[n.next].start.After(at) {
-		if st := &n.stints[n.next]; st.place != nil {
+		switch st := &n.stints[n.next]; {
+		case st.place != nil:
 			n.begin(st.place)
-		} else {
+		case st.pod != nil:
+			n.beginPod(st.pod)
+		default:
 			n.logIn(st.session)
 		}
 		n.next++

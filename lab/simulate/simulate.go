@@ -33,8 +33,11 @@ type Config struct {
 	// Users is how many people there are: one for 60 jobs, between 6 and 400.
 	Users int
 	Seed  uint64
-	From  time.Time     // when it begins; it must be given
-	For   time.Duration // for how long jobs are handed in: 24 h
+	// Pods is how many pods run at a time beside the jobs, ten to a Deployment, spread over the nodes for jobs: 0. Each
+	// Deployment is rolled out anew RollOuts times.
+	Pods, RollOuts int
+	From           time.Time     // when it begins; it must be given
+	For            time.Duration // for how long jobs are handed in: 24 h
 	// Plan and Sessions are jobs and logins of which everything is given. With OnlyPlanned
 	// nothing else happens: no other job, no other login, and no node goes down.
 	Plan        []Planned
@@ -47,6 +50,7 @@ const (
 	maxNodes = 20_000
 	maxJobs  = 2_000_000
 	maxCores = 1024
+	maxPods  = 100_000
 	gpusEach = 4
 )
 
@@ -78,6 +82,10 @@ func (c *Config) defaults() error {
 		return fmt.Errorf("%d nodes with GPUs of %d: give no more than there are", c.GPUNodes, c.Nodes)
 	case c.Users < 1 || c.Users > 10_000:
 		return fmt.Errorf("%d users: give 1 to 10000", c.Users)
+	case c.Pods < 0 || c.Pods > maxPods:
+		return fmt.Errorf("%d pods: give 0 to %d", c.Pods, maxPods)
+	case c.RollOuts < 0 || c.RollOuts > 1000:
+		return fmt.Errorf("%d roll-outs: give 0 to 1000", c.RollOuts)
 	case c.For < time.Minute || c.For > 366*24*time.Hour:
 		return fmt.Errorf("a time of %v: give one minute to a year", c.For)
 	case c.From.IsZero():

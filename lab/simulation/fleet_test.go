@@ -97,3 +97,28 @@ func TestSameSeed(t *testing.T) {
 		}
 	}
 }
+
+// TestRollOuts: real agents name the pods of a simulated site by their Deployments, and ten roll-outs leave as many workloads.
+func TestRollOuts(t *testing.T) {
+	s := site(t, simulate.Config{Nodes: 6, Jobs: 1, Pods: 30, RollOuts: 10, For: time.Hour, Seed: 2})
+	workloads, pods := map[string]bool{}, map[string]bool{}
+	out := newSums()
+	out.look = func(node string, b *metric.Batch) {
+		for _, x := range b.Samples {
+			if x.Series.Desc.Name == "reckon_container_info" && !x.Ended() {
+				workloads[x.Series.Values[0]] = true
+				pods[x.Series.Values[2]] = true
+			}
+			if x.Series.Desc.Name == "reckon_workload_info" && x.Series.Values[1] == "pod" {
+				t.Errorf("%s: a pod without a name: %v", node, x.Series.Values)
+			}
+		}
+	}
+	f := simulation.New(simulation.Config{Site: s})
+	if _, err := f.Run(t.Context(), simulation.Stretch{Until: s.End(), Tick: 15 * time.Second, Export: 30 * time.Second}, out); err != nil {
+		t.Fatal(err)
+	}
+	if len(workloads) != 3 || !workloads["deployment/astro/nginx-0"] || !workloads["deployment/bio/java-1"] || len(pods) != 2*11*30 {
+		t.Errorf("%d workloads, %d pods and containers, want 3 and %d: %v", len(workloads), len(pods), 2*11*30, workloads)
+	}
+}
