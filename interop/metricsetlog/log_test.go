@@ -147,3 +147,15 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestLongLine: a line of 10 MB among what was printed is cut, which the notes say, and what stands behind it counts.
+func TestLongLine(t *testing.T) {
+	log, err := Read(strings.NewReader("METADATA START {\"metricName\":\"app-amg\"}\nMETADATA END\nMETRICS OPERATOR COLLECTION START\nMETRICS OPERATOR TIMEPOINT\n" +
+		strings.Repeat("x", 10<<20) + "\nFigure of Merit (FOM_1): 2.892458e+04\nMETRICS OPERATOR COLLECTION END\n"))
+	if err != nil || len(log.Text) > maxText || len(log.Notes) != 1 || !strings.Contains(log.Notes[0], "longer than what is kept") {
+		t.Fatalf("%d bytes, %q, %v", len(log.Text), log.Notes, err)
+	}
+	if len(log.Figures) == 0 {
+		t.Error("the figure behind the long line is not there")
+	}
+}

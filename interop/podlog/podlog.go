@@ -151,12 +151,21 @@ func refused(resp *http.Response) error {
 	return fmt.Errorf("answer of the API server: %s: %.200s", resp.Status, status.Message)
 }
 
-// parse reads lines "TIME TEXT" of the times of a place.
+// parse reads lines "TIME TEXT" of the times of a place. Of a line longer than maxLine the beginning is kept.
 func parse(r io.Reader, p *answer.LogPlace, of client.LogLine, first bool, limit int) (lines []client.LogLine, more bool, err error) {
-	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 0, 8<<10), maxLine)
-	for in.Scan() {
-		at, text, _ := strings.Cut(in.Text(), " ")
+	in := bufio.NewReaderSize(r, maxLine)
+	for {
+		line, cut, err := in.ReadLine()
+		at, text, _ := strings.Cut(string(line), " ")
+		for rest := err; cut && rest == nil; {
+			_, cut, rest = in.ReadLine()
+		}
+		if errors.Is(err, io.EOF) {
+			return lines, more, nil
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("read a log: %w", err)
+		}
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil || t.Before(p.From) || t.After(p.To) {
 			continue // half a line at a bound, or of another run of the name
@@ -164,14 +173,10 @@ func parse(r io.Reader, p *answer.LogPlace, of client.LogLine, first bool, limit
 		if of.Time, of.Text = t, text; len(lines) == limit {
 			more = true
 			if first {
-				break
+				return lines, more, nil
 			}
 			lines = append(lines[:0], lines[1:]...)
 		}
 		lines = append(lines, of)
 	}
-	if err := in.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
-		return nil, false, fmt.Errorf("read a log: %w", err)
-	}
-	return lines, more || in.Err() != nil, nil
 }

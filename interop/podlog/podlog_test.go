@@ -151,3 +151,16 @@ func TestManyContainers(t *testing.T) {
 		}
 	}
 }
+
+// TestLongLine: of a line of 10 MB the beginning is there, and all lines behind it.
+func TestLongLine(t *testing.T) {
+	at := start.Format(time.RFC3339Nano)
+	log := at + " before\n" + at + " " + strings.Repeat("x", 10<<20) + "\n" + at + " after\n" + at + " last"
+	lines, more, err := parse(strings.NewReader(log), &answer.LogPlace{From: start, To: start.Add(time.Hour)}, client.LogLine{Pod: "a"}, true, 10)
+	if err != nil || more || len(lines) != 4 {
+		t.Fatalf("%d lines, %v, %v", len(lines), more, err)
+	}
+	if lines[0].Text != "before" || len(lines[1].Text) != maxLine-len(at)-1 || strings.Trim(lines[1].Text, "x") != "" || lines[2].Text != "after" || lines[3].Text != "last" {
+		t.Errorf("%q, %d bytes, %q, %q", lines[0].Text, len(lines[1].Text), lines[2].Text, lines[3].Text)
+	}
+}
