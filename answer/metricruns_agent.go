@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"reckon/client"
@@ -40,6 +41,9 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podD
 	if err != nil {
 		return err
 	}
+	if n := completions(r, p.Job); n > 0 && len(samples) > n {
+		samples = samples[:n] // the agent does not end with them, as a probe does
+	}
 	if _, err := p.take(samples); err != nil {
 		return err
 	}
@@ -47,6 +51,17 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *client.MetricRun, p *podD
 		s.Samples = samples
 	}
 	return nil
+}
+
+// completions is how many samples the metric of a job asks for, 0 for as many as there are.
+func completions(r *client.MetricRun, job string) int {
+	for _, metric := range r.Metrics {
+		if metric.Job == job {
+			n, _ := strconv.Atoi(metric.Options["completions"])
+			return n
+		}
+	}
+	return 0
 }
 
 // Settle keeps the samples of pods that the agent measures with their runs, once these have ended and all has

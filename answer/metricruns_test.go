@@ -209,3 +209,22 @@ func TestAgentRun(t *testing.T) {
 	delete(agent, "a")
 	check("after the series are gone")
 }
+
+// TestAgentCompletions: of what the agent measured as many samples as were asked for belong to the run, and fewer where there are fewer.
+func TestAgentCompletions(t *testing.T) {
+	for asked, want := range map[string]int64{"": 5, "0": 5, "4": 4, "5": 5, "6": 5} {
+		agent := podSeries{"a": samplesAt(rand.New(rand.NewPCG(3, 3)), 1, 5, 0.3, 0)}
+		m, ctx := openRuns(t, agent), t.Context()
+		h, p, end := header("agent"), pod("a"), runStart.Add(5*time.Second)
+		h.Metrics[0].Options = map[string]string{"completions": asked}
+		p.Started, p.Finished = &runStart, &end
+		h.Pods, h.Outcome, h.Finished = []client.MetricRunPod{p}, "Finished", &end
+		if _, err := m.Keep(ctx, "bench", "demo-1", client.MetricRunUpdate{Run: h}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := m.Run(ctx, "bench", "demo-1")
+		if err != nil || r.Pods[0].Samples != want || math.Abs(*r.Pods[0].Total.CPUSeconds-0.3*float64(want)) > 1e-9 {
+			t.Errorf("completions %q: %+v, %v", asked, r, err)
+		}
+	}
+}
