@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,25 +66,27 @@ func (s *state) ephemeral(ctx context.Context) error {
 	return nil
 }
 
-// selected are the running pods that a metric selects, by name.
-func (s *state) selected(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
+// matching are the pods that the selector of a metric matches.
+func (s *state) matching(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
 	sel, err := labels.Parse(m.Values["selector"])
 	if err != nil {
 		return nil, err
 	}
 	var list core.PodList
-	if err := s.Live.List(ctx, &list, client.InNamespace(s.ms.Namespace), client.MatchingLabelsSelector{Selector: sel}); err != nil {
+	err = s.Live.List(ctx, &list, client.InNamespace(s.ms.Namespace), client.MatchingLabelsSelector{Selector: sel})
+	return list.Items, err
+}
+
+// selected are the running pods that a metric selects, by name.
+func (s *state) selected(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
+	pods, err := s.matching(ctx, m)
+	if err != nil {
 		return nil, err
 	}
-	out := slices.DeleteFunc(list.Items, func(p core.Pod) bool {
+	out := slices.DeleteFunc(pods, func(p core.Pod) bool {
 		return p.Status.Phase != core.PodRunning || !p.DeletionTimestamp.IsZero() || p.Labels[jobs.LabelManaged] == jobs.Manager
 	})
-	slices.SortFunc(out, func(a, b core.Pod) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b core.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -93,16 +96,12 @@ func (s *state) measured(ctx context.Context) ([]core.Pod, error) {
 	if m == nil {
 		return nil, nil
 	}
-	sel, err := labels.Parse(m.Values["selector"])
+	pods, err := s.matching(ctx, m)
 	if err != nil {
 		return nil, err
 	}
-	var list core.PodList
-	if err := s.Live.List(ctx, &list, client.InNamespace(s.ms.Namespace), client.MatchingLabelsSelector{Selector: sel}); err != nil {
-		return nil, err
-	}
 	name := s.ephemeralName()
-	out := slices.DeleteFunc(list.Items, func(p core.Pod) bool {
+	out := slices.DeleteFunc(pods, func(p core.Pod) bool {
 		return !slices.ContainsFunc(p.Spec.EphemeralContainers, func(c core.EphemeralContainer) bool { return c.Name == name })
 	})
 	for i := range out {

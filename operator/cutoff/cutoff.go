@@ -1,4 +1,6 @@
-package graphfeed
+// Package cutoff keeps a program from an API server for a while, for tests: it cuts the connections between them, and starts the server
+// again, after which watches from before are too old (410 Gone).
+package cutoff
 
 import (
 	"bytes"
@@ -12,12 +14,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// relay passes connections on, until it is cut.
-type relay struct {
+// Relay passes connections on, until it is cut. It is safe for concurrent use.
+type Relay struct {
 	listener net.Listener
 	to       string
 
@@ -26,16 +26,17 @@ type relay struct {
 	isCut bool
 }
 
-func newRelay(t *testing.T, to string) *relay {
+// New returns a relay to an address (HOST:PORT) until the end of the test.
+func New(t *testing.T, to string) *Relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{listener: l, to: to, open: map[net.Conn]bool{}}
+	r := &Relay{listener: l, to: to, open: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		l.Close()
-		r.cut()
+		r.Cut()
 	})
 	go func() {
 		for {
@@ -49,7 +50,7 @@ func newRelay(t *testing.T, to string) *relay {
 	return r
 }
 
-func (r *relay) pass(c net.Conn) {
+func (r *Relay) pass(c net.Conn) {
 	defer c.Close()
 	onward, err := net.Dial("tcp", r.to)
 	if err != nil {
@@ -75,7 +76,11 @@ func (r *relay) pass(c net.Conn) {
 	_, _ = io.Copy(c, onward)
 }
 
-func (r *relay) cut() {
+// Addr is where the relay listens.
+func (r *Relay) Addr() string { return r.listener.Addr().String() }
+
+// Cut closes all connections and refuses new ones.
+func (r *Relay) Cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isCut = true
@@ -84,41 +89,59 @@ func (r *relay) cut() {
 	}
 }
 
-func (r *relay) mend() {
+// Mend passes connections on again.
+func (r *Relay) Mend() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isCut = false
 }
 
-// restartAPIServer kills the API server and starts it again as it was. Its cache of changes begins anew.
-func (k *cluster) restartAPIServer() {
-	k.t.Helper()
-	pid, args := k.apiServer()
-	k.must(syscall.Kill(pid, syscall.SIGKILL))
-	k.until("the API server is gone", time.Minute, func() bool {
-		c, err := net.Dial("tcp", k.relay.to)
+// RestartAPIServer kills the API server that this test has started (envtest) and starts it again as it was. Its cache of changes begins
+// anew. ready reports whether it answers.
+func (r *Relay) RestartAPIServer(t *testing.T, ready func() bool) {
+	t.Helper()
+	pid, args := apiServer(t)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the API server is gone", func() bool {
+		c, err := net.Dial("tcp", r.to)
 		if err == nil {
 			c.Close()
 		}
 		return err != nil
 	})
 	again := exec.Command(args[0], args[1:]...)
-	k.must(again.Start())
-	k.t.Cleanup(func() {
+	if err := again.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		_ = again.Process.Kill()
 		_ = again.Wait()
 	})
-	k.until("the API server is back", 3*time.Minute, func() bool {
-		_, err := k.c.CoreV1().Pods("").List(k.t.Context(), metav1.ListOptions{Limit: 1})
-		return err == nil
-	})
+	until(t, "the API server is back", ready)
+}
+
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline, tick := time.After(3*time.Minute), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-deadline:
+			t.Fatalf("%s: not within three minutes", what)
+		case <-tick.C:
+		}
+	}
 }
 
 // apiServer finds the child of this test that is the API server.
-func (k *cluster) apiServer() (pid int, args []string) {
-	k.t.Helper()
+func apiServer(t *testing.T) (pid int, args []string) {
+	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")
-	k.must(err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, stat := range all {
 		raw, err := os.ReadFile(stat)
 		if err != nil || !bytes.Contains(raw, []byte("(kube-apiserver)")) {
@@ -129,14 +152,17 @@ func (k *cluster) apiServer() (pid int, args []string) {
 			continue
 		}
 		line, err := os.ReadFile(filepath.Join(filepath.Dir(stat), "cmdline"))
-		k.must(err)
+		if err != nil {
+			continue
+		}
 		for _, a := range bytes.Split(bytes.TrimSuffix(line, []byte{0}), []byte{0}) {
 			args = append(args, string(a))
 		}
-		pid, err = strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-		k.must(err)
+		if pid, err = strconv.Atoi(filepath.Base(filepath.Dir(stat))); err != nil {
+			t.Fatal(err)
+		}
 		return pid, args
 	}
-	k.t.Fatal("no API server runs as a child of this test")
+	t.Fatal("no API server runs as a child of this test")
 	return 0, nil
 }

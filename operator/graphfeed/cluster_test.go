@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"reckon/graph/telemetry"
+	"reckon/operator/cutoff"
 )
 
 // cluster is a real API server and etcd, a real reckon server, and the feed between them, which reaches the API server through a relay that
@@ -38,7 +39,7 @@ type cluster struct {
 	t      *testing.T
 	c      *kubernetes.Clientset
 	config *rest.Config
-	relay  *relay
+	relay  *cutoff.Relay
 	graph  string // address of the reckon server
 }
 
@@ -65,13 +66,16 @@ func TestClusterEqualsGraph(t *testing.T) {
 		t.Error("the graph of a cluster that rests was written")
 	}
 
-	k.relay.cut()
+	k.relay.Cut()
 	old := k.version()
 	k.each(deployments/4, func(ctx context.Context, i int) error { return k.remove(ctx, deployments/2+i, 4) })
 	k.each(deployments/4, func(ctx context.Context, i int) error { return k.deploy(ctx, deployments+i, 3, nodes) })
-	k.restartAPIServer()
+	k.relay.RestartAPIServer(t, func() bool {
+		_, err := k.c.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{Limit: 1})
+		return err == nil
+	})
 	k.gone(old)
-	k.relay.mend()
+	k.relay.Mend()
 	k.settle("after the watches were too old")
 
 	stop() // an operator that was away while objects came and went
@@ -121,7 +125,7 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	k := &cluster{t: t, c: c, config: config}
-	k.relay = newRelay(t, strings.Trim(strings.TrimPrefix(config.Host, "https:"), "/"))
+	k.relay = cutoff.New(t, strings.Trim(strings.TrimPrefix(config.Host, "https:"), "/"))
 	k.graph = k.server()
 	return k
 }
@@ -170,7 +174,7 @@ func freeAddress(t *testing.T) string {
 func (k *cluster) feed() (stop func()) {
 	k.t.Helper()
 	config := rest.CopyConfig(k.config)
-	config.Host = "https://" + k.relay.listener.Addr().String()
+	config.Host = "https://" + k.relay.Addr()
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		k.t.Fatal(err)

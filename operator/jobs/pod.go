@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -192,7 +193,7 @@ func volumesOf(m *metricset.Measure) (mounts []core.VolumeMount, volumes []core.
 			v.EmptyDir = &core.EmptyDirVolumeSource{}
 		case "volume-cm":
 			v.ConfigMap = &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: e.Values["configMapName"]}}
-			for _, key := range sortedKeys(e.Maps["items"]) {
+			for _, key := range slices.Sorted(maps.Keys(e.Maps["items"])) {
 				file := e.Maps["items"][key]
 				v.ConfigMap.Items = append(v.ConfigMap.Items, core.KeyToPath{Key: key, Path: file})
 				if path.Base(mount) == file { // the file is named, and its folder is meant
@@ -210,7 +211,7 @@ func volumesOf(m *metricset.Measure) (mounts []core.VolumeMount, volumes []core.
 // scriptVolume mounts the scripts of a part.
 func (b *builder) scriptVolume(items map[string]string) (core.Volume, core.VolumeMount) {
 	source := &core.ConfigMapVolumeSource{LocalObjectReference: core.LocalObjectReference{Name: b.set.Name}}
-	for _, key := range sortedKeys(items) {
+	for _, key := range slices.Sorted(maps.Keys(items)) {
 		source.Items = append(source.Items, core.KeyToPath{Key: key, Path: items[key], Mode: ptr.To(int32(0o777))})
 	}
 	const name = "metrics-operator"
@@ -288,15 +289,6 @@ func splitCommand(text string) (words []string, err error) {
 		words = append(words, word.String())
 	}
 	return words, nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func variables(pairs ...string) (out []core.EnvVar) {

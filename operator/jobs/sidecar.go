@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,7 +60,7 @@ func (b *builder) probeArgs(m *metricset.Measure) []string {
 	if c := m.Values["command"]; c != "" && len(commands) == 0 && (m.Values.On("pids") || m.Values.On("threads")) {
 		args = append(args, "--command", literal(c))
 	}
-	for _, index := range sortedKeys(commands) {
+	for _, index := range slices.Sorted(maps.Keys(commands)) {
 		v := commands[index]
 		args = append(args, "--command", literal(index+"="+v.String()))
 	}

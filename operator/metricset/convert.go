@@ -2,6 +2,7 @@ package metricset
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -110,7 +111,7 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 		}
 	}
 	addons := []v1alpha2.MetricAddon{addon}
-	for _, name := range sortedKeys(app.Volumes) {
+	for _, name := range slices.Sorted(maps.Keys(app.Volumes)) {
 		v, problem := moveVolume("spec.application.volumes."+name, name, app.Volumes[name])
 		if problem.Message != "" {
 			problems = append(problems, problem)

@@ -2,6 +2,7 @@ package metricset
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ func readOptions(field string, given map[string]intstr.IntOrString, known []Opti
 			values[o.Name] = o.Default
 		}
 	}
-	for _, name := range sortedKeys(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		path := field + "." + name
 		i := slices.IndexFunc(known, func(o Option) bool { return o.Name == name || o.Alias == name })
 		if i < 0 {
@@ -132,13 +133,4 @@ func clip(s string) string {
 		return string(r[:most]) + "..."
 	}
 	return s
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -2,6 +2,7 @@ package metricset
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -113,12 +114,12 @@ func checkSpec(spec *v1alpha2.MetricSetSpec) (problems []Problem) {
 		problems = append(problems, Problem{"spec.serviceName", why, "write a name such as ms"})
 	}
 	problems = append(problems, checkQuantities("spec.resources", spec.Resources)...)
-	for _, name := range sortedKeys(spec.Resources) {
+	for _, name := range slices.Sorted(maps.Keys(spec.Resources)) {
 		if name != "cpu" && name != "memory" && !strings.HasPrefix(name, "hugepages-") {
 			problems = append(problems, Problem{"spec.resources." + name, "is no resource of a pod as a whole: those are cpu, memory and hugepages", "write it under spec.metrics[].resources.limits"})
 		}
 	}
-	for _, name := range sortedKeys(spec.Pod.Labels) {
+	for _, name := range slices.Sorted(maps.Keys(spec.Pod.Labels)) {
 		for _, why := range append(validation.IsQualifiedName(name), validation.IsValidLabelValue(spec.Pod.Labels[name])...) {
 			problems = append(problems, Problem{"spec.pod.labels." + name, why, ""})
 		}
@@ -137,10 +138,10 @@ func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, ind
 	}
 	out = Measure{Kind: kind, Given: m, Job: fmt.Sprintf("%s-%d", kind.Name, index), Lists: map[string][]string{}}
 	out.Values, warnings, problems = readOptions(at+".options", m.Options, kind.Options)
-	for _, name := range sortedKeys(m.ListOptions) {
+	for _, name := range slices.Sorted(maps.Keys(m.ListOptions)) {
 		problems = append(problems, readList(&out, at+".listOptions."+name, name, m.ListOptions[name])...)
 	}
-	for _, name := range sortedKeys(m.MapOptions) {
+	for _, name := range slices.Sorted(maps.Keys(m.MapOptions)) {
 		if !slices.Contains(kind.Maps, name) {
 			problems = append(problems, Problem{at + ".mapOptions." + name, "there is no such option", "known are " + namesOr(kind.Maps)})
 		}
@@ -197,7 +198,7 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 		}
 		values, w, p := readOptions(field+".options", a.Options, kind.Options)
 		warnings, problems = append(warnings, w...), append(problems, p...)
-		for _, name := range sortedKeys(a.ListOptions) {
+		for _, name := range slices.Sorted(maps.Keys(a.ListOptions)) {
 			problems = append(problems, Problem{field + ".listOptions." + name, "there is no such option", kind.Name + " has no lists"})
 		}
 		e := Extra{AddonKind: kind, Values: values, Maps: map[string]map[string]string{}}
@@ -218,7 +219,7 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 }
 
 func readMaps(e *Extra, a v1alpha2.MetricAddon, field string) (problems []Problem) {
-	for _, name := range sortedKeys(a.MapOptions) {
+	for _, name := range slices.Sorted(maps.Keys(a.MapOptions)) {
 		at := field + ".mapOptions." + name
 		switch {
 		case !slices.Contains(e.AddonKind.Maps, name):
@@ -263,7 +264,7 @@ func checkVolume(e *Extra, field string, names, paths map[string]string) (proble
 }
 
 func checkQuantities(field string, list v1alpha2.ContainerResource) (problems []Problem) {
-	for _, name := range sortedKeys(list) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
 		v := list[name]
 		q, err := resource.ParseQuantity(v.String())
 		if err != nil {
