@@ -180,14 +180,20 @@ func (b *bed) images() {
 		b.must("chmod", "-R", "go+rX", root)
 		tar := filepath.Join(dir, program+".tar")
 		b.must(filepath.Join(scripts, "mkimage.sh"), root, "localhost/reckon/"+program+":"+version, tar, "/usr/bin/"+program)
-		before := b.env
-		if b.env = append(slices.Clone(b.env), "K8SBED_WAIT=900"); program == "reckon" { // an emulated machine takes minutes for it
-			b.env = append(b.env, "K8SBED_ONLY="+b.node)
-		}
-		if out, err := b.command(20*time.Minute, "", filepath.Join(scripts, "load.sh"), tar); err != nil {
-			b.t.Fatalf("%v\n%s", err, out)
-		}
-		b.env = before
+		b.load(program == "reckon", tar) // of which an emulated machine would take minutes
+	}
+}
+
+// load gives an image to the nodes, or to the first one only.
+func (b *bed) load(first bool, image ...string) {
+	b.t.Helper()
+	before := b.env
+	defer func() { b.env = before }()
+	if b.env = append(slices.Clone(b.env), "K8SBED_WAIT=900"); first {
+		b.env = append(b.env, "K8SBED_ONLY="+b.node)
+	}
+	if out, err := b.command(20*time.Minute, "", filepath.Join(scripts, "load.sh"), image...); err != nil {
+		b.t.Fatalf("%v\n%s", err, out)
 	}
 }
 

@@ -81,6 +81,8 @@ func TestCluster(t *testing.T) {
 	step("nodes", b.nodes)
 	step("tokens", b.tokens)
 	step("upgrade", func(t *testing.T) { b.upgrade(t, install) })
+	step("logs", func(t *testing.T) { b.logs(t, install) })
+	step("metricset", func(t *testing.T) { b.metricset(t, install) })
 }
 
 // plugin: the program is kubectl's under its name, and lets in whoever may make tokens of the server's account.

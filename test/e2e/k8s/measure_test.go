@@ -98,6 +98,15 @@ func (b *bed) shortPods(t *testing.T) {
 		part := (got - want) / want * 100
 		if math.Abs(part) > 0.5 {
 			t.Logf("%s: the control group has %.6f s, charged are %.6f (%+.2f %%)", name, want, got, part)
+			if math.Abs(part) > 2 {
+				x, _ := b.query(`last_over_time({__name__=~"reckon_(command|workload)_(start_time|end_time|processes_started|cpu|memory_by).*",workload="job/shop/brief",part=~"` + name + `.*"}[30m])`)
+				y, _ := b.query(`last_over_time({__name__=~"reckon_(command|workload)_(start_time|end_time|processes_started|cpu|memory_by).*",workload="pod/` + uid + `"}[30m])`)
+				for _, l := range append(x, y...) {
+					t.Log(l)
+				}
+				t.Log(b.must("kubectl", "-n", "shop", "get", "pod", name, "-o", "jsonpath={.status.startTime} {.status.containerStatuses[0].state}"))
+				t.Logf("%+v", groups.seen[uid])
+			}
 		}
 		off, sum, all = append(off, math.Abs(part)), sum+got, all+want
 	}
