@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,7 +61,9 @@ type reading struct {
 	count    int64
 	last     time.Time
 	trouble  string
-	over     bool // the pod has ended
+	over     bool               // the pod has ended
+	gone     bool               // it was deleted before that
+	leave    context.CancelFunc // ends what is being read of a pod that is gone
 	done     chan struct{}
 	stop     context.CancelFunc
 }
@@ -132,7 +135,8 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 		address = c.Address(p)
 	}
 	readCtx, stop := context.WithCancel(c.ctx)
-	r = &reading{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, pod: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, run: runKey(ms), done: make(chan struct{}), stop: stop}
+	pageCtx, leave := context.WithCancel(readCtx)
+	r = &reading{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, pod: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, run: runKey(ms), done: make(chan struct{}), stop: stop, leave: leave}
 	for _, m := range set.Metrics {
 		if m.Job == jobOf(p, set) {
 			r.wanted = m.Values.Int("completions")
@@ -146,8 +150,23 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	go func() {
 		defer close(r.done)
 		defer stop()
-		c.read(readCtx, r, record, address)
+		c.read(readCtx, pageCtx, r, record, address)
 	}()
+}
+
+// Gone ends the reading of a pod that was deleted before its end. Its address may be another pod's soon.
+func (c *Collector) Gone(uid types.UID) {
+	c.mu.Lock()
+	r := c.pods[uid]
+	c.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone = !r.over; r.gone {
+		r.leave()
+	}
 }
 
 // jobOf is the metric that a pod is measured by.
@@ -183,8 +202,11 @@ func probeStatus(p *core.Pod, port int32) *core.ContainerStatus {
 	return nil
 }
 
-// read reads a probe to its end.
-func (c *Collector) read(ctx context.Context, r *reading, record Pod, address string) {
+// wentAway is what a run says of a pod that was deleted before its end.
+const wentAway = "the pod was deleted before its end, as when its node is drained"
+
+// read reads a probe to its end, or until pageCtx ends.
+func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, address string) {
 	kept, err := c.Runs.Pod(ctx, r.run, record)
 	for ; err != nil; kept, err = c.Runs.Pod(ctx, r.run, record) {
 		r.problem("the run can not be kept: " + err.Error())
@@ -198,7 +220,14 @@ func (c *Collector) read(ctx context.Context, r *reading, record Pod, address st
 	b := batch{offset: kept.Offset, start: kept.Start, have: kept.Samples - kept.Offset, kept: kept.Samples - kept.Offset}
 	misses := 0
 	for ctx.Err() == nil {
-		page, err := get(ctx, web, address, b.have, b.kept, b.until(c.flush()))
+		page, err := get(pageCtx, web, address, b.have, b.kept, b.until(c.flush()))
+		if r.isGone() {
+			b.broken, b.news = cmp.Or(b.broken, wentAway), true
+			if c.keep(ctx, r, record, &b) || !pause(ctx, time.Second) {
+				return
+			}
+			continue
+		}
 		if err != nil {
 			misses++
 			if r.isOver() || misses > 120 {
@@ -258,6 +287,12 @@ func (r *reading) progress(count int64, last time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count, r.last = count, last
+}
+
+func (r *reading) isGone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
 }
 
 func (r *reading) isOver() bool {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
@@ -46,6 +47,7 @@ func (s *state) follow(ctx context.Context) error {
 	}
 	for _, o := range old { // pods that are gone
 		if !slices.ContainsFunc(s.ms.Status.Pods, func(p v1alpha2.PodStatus) bool { return p.UID == o.UID }) {
+			s.Collect.Gone(types.UID(o.UID))
 			s.ms.Status.Pods = append(s.ms.Status.Pods, o)
 		}
 	}
