@@ -61,7 +61,7 @@ func (p *Part) awaits(boot, grace uint64) bool {
 	return p.naming != workload.Named && (since < grace || since < startGrace && p.starting())
 }
 
-// settled reports whether the supervisor of an ended part has said how it ended, or will not.
+// settled reports whether the supervisor of an ended part has reported how it ended, or will not.
 func (p *Part) settled(boot uint64) bool {
 	return p.place == "" || p.container.facts == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
 		grown(p.end, boot) >= nameGrace

@@ -18,7 +18,7 @@ type Jobs struct {
 	Catalogue Catalogue
 	Steps     Steps // nil where nobody keeps any
 	Views     JobViews
-	Rates     *Rates  // nil where nobody said what energy emits and costs
+	Rates     *Rates  // nil where nobody configured what energy emits and costs
 	Outage    *Outage // nil where the series are in this process
 	Bounds    *Bounds // nil holds nothing back
 }

@@ -11,7 +11,7 @@ import (
 type Nodes struct {
 	Views  NodeViews
 	Past   *NodeHistory // nil where no history of nodes is kept
-	Rates  *Rates       // nil where nobody said what energy emits and costs
+	Rates  *Rates       // nil where nobody configured what energy emits and costs
 	Outage *Outage      // nil where the series are in this process
 	Bounds *Bounds      // nil holds nothing back
 	Clock  func() time.Time

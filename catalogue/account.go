@@ -294,7 +294,7 @@ func (a *account) ordered() []*track {
 // lanes puts parts of a node that ran one after another into one lane, and parts that
 // ran at the same time into different ones: the lanes of all nodes then add up, and
 // within a lane the parts follow each other. Spans come sorted by node and begin. A part
-// whose end is known ended then, and not when an export said so.
+// whose end is known ended then, and not when an export reported it.
 func lanes(spans []span, ends map[place]ending) map[place]int {
 	out := make(map[place]int, len(spans))
 	type lane struct {

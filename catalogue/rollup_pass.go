@@ -340,7 +340,7 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 		use = append(use, u)
 	}
 	for k, by := range p.held {
-		if p.byFacts[k] { // the batch system said it for all nodes together
+		if p.byFacts[k] { // the batch system reported it for all nodes together
 			continue
 		}
 		for i := range p.sum {

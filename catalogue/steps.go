@@ -14,7 +14,7 @@ import (
 // jobStep is what is known of a step of a run. Fields are exported to be encoded.
 type jobStep struct {
 	Name, State, Nodes                    string
-	T                                     int64 // of the sample that said these
+	T                                     int64 // of the sample that reported these
 	Start, End, Exit, CPU, Memory, NCores stepValue
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// packed are the figures of hours of which it is said how exact they are, in the order of their
+// packed are the figures of hours of which it is known how exact they are, in the order of their
 // two bits in [Degrees.Pack]. Databases keep that number: figures are appended, and none is
 // taken out.
 var packed = []string{

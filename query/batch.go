@@ -97,7 +97,7 @@ func (b *batchNode) runs() bool {
 	return true
 }
 
-// batchNodes is what batch systems last said of their nodes.
+// batchNodes is what batch systems last reported of their nodes.
 func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*batchNode, error) {
 	found := map[nodeKey]*batchNode{}
 	var n series.Labels
@@ -150,7 +150,7 @@ type NodeHeld struct {
 }
 
 // HeldByBatch returns what jobs held of each node of a batch system at most in each step
-// from a time on. A step of which nothing was said is not open.
+// from a time on. A step of which nothing was reported is not open.
 func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]NodeHeld, error) {
 	found := map[nodeKey]*NodeHeld{}
 	begin, length := from.UnixMilli(), step.Milliseconds()

@@ -203,7 +203,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 
 // Exactness returns how exact the figures of a kind of workload were on some nodes, the worst
 // of a time, by the name of the figure: 0 exact, 1 at least, 2 estimated, 3 modelled. A figure
-// of which nothing is said is absent.
+// of which nothing is reported is absent.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {
 	if len(nodes) == 0 {
 		return nil, nil

@@ -173,7 +173,7 @@ type machines struct {
 	cores, gpus    map[place]int
 	latest         map[place]int64
 	inexact        map[inexact]stretches
-	measured       map[place]map[string]int64 // GPUs whose use is measured, and when that was said last
+	measured       map[place]map[string]int64 // GPUs whose use is measured, and when that was reported last
 	perNode        map[id]map[string]float64
 	perGPU         map[id]map[string]float64
 	perNodeWritten map[id]map[string]float64

@@ -29,7 +29,7 @@ type inexact struct {
 // stretches are times in milliseconds in which a figure was not exact.
 type stretches [][2]int64
 
-// add takes in a sample that said so. Several series say it, one after the other.
+// add takes in a sample that says so. Several series say it, one after the other.
 func (s *stretches) add(t int64) {
 	if n := len(*s); n > 0 {
 		if last := &(*s)[n-1]; t >= last[0]-gap.Milliseconds() && t <= last[1]+gap.Milliseconds() {

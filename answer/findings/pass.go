@@ -57,7 +57,7 @@ type machine struct {
 	place
 	cpus, gpus  map[string]bool
 	latest      int64            // the last sample of its processors, milliseconds
-	measured    map[string]int64 // GPUs whose use is measured, and when that was said last
+	measured    map[string]int64 // GPUs whose use is measured, and when that was reported last
 	scheduled   bool             // a batch system gives it out
 	allocations map[allocation]line
 	inexact     map[inexact]stretches
@@ -91,7 +91,7 @@ type piece struct {
 	// devices are those of which it holds memory.
 	devices map[string]bool
 	// held is since when it holds memory of a GPU, used when it used one last, seen when it
-	// was last said, all in milliseconds; 0 never.
+	// was last reported, all in milliseconds; 0 never.
 	held, used, seen int64
 }
 

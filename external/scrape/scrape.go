@@ -2,7 +2,7 @@
 // or of a program with a Prometheus library, in the text format 0.0.4, over HTTP, HTTPS or a
 // unix socket (unix:/run/app.sock, or unix:/run/app.sock:/path).
 //
-// Each target is asked by a goroutine of its own. What it said last is handed out until it
+// Each target is asked by a goroutine of its own. What it answered last is handed out until it
 // is older than two intervals; a target that does not answer leaves no series. A page is bounded in
 // bytes and series and taken whole or not at all.
 //

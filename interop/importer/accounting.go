@@ -59,7 +59,7 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	return nil
 }
 
-// told is the time at which what is said of a job was so.
+// told is the time at which what is reported of a job was so.
 func told(j *sacct.Job) time.Time {
 	if !j.End.IsZero() && sacct.Over(j.State) {
 		if j.State == sacct.Requeued { // the next life is handed in at that second, and may begin a millisecond earlier

@@ -12,7 +12,7 @@ import (
 // the node has. Figures beyond that were garbled, and the record is refused.
 
 const (
-	// coresMost is what a node has at most of which it is not said.
+	// coresMost is what a node has at most of which it is not reported.
 	coresMost = 1 << 13
 	// slackShare and slackSeconds are for how inexactly times are written and taken.
 	slackShare   = 1.05

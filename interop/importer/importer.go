@@ -98,7 +98,7 @@ type Result struct {
 	BadCount  int
 	Bad       []Bad
 	// Ranges are the stretches of time of which series changed, and Gone workloads that were
-	// taken for such before older readings said more, for the catalogue.
+	// taken for such before older readings reported more, for the catalogue.
 	Ranges [][2]time.Time
 	Gone   []store.Run
 }

@@ -135,7 +135,7 @@ func (a *advance) grow(k procKey, now *procState, before procState, had, several
 		switch {
 		case v < 0:
 			if had {
-				now.Used[i] = b // until it is said again
+				now.Used[i] = b // until it is reported again
 			}
 		case !had || b < 0:
 			g[i] = v

@@ -8,13 +8,13 @@ import (
 	"reckon/interop/sonar"
 )
 
-// reading is what was said of a node at one time, of all input together.
+// reading is what was reported of a node at one time, of all input together.
 type reading struct {
 	procs   []sonar.Process
 	system  *sonar.System
-	memory  float64 // that the node has, in bytes; 0 not said
-	cores   int     // that the node has; 0 not said
-	cluster string  // what was said of nodes and partitions, as JSON; under no node
+	memory  float64 // that the node has, in bytes; 0: not reported
+	cores   int     // that the node has; 0: not reported
+	cluster string  // what was reported of nodes and partitions, as JSON; under no node
 	fresh   int     // processes that are new to the series
 }
 
@@ -80,7 +80,7 @@ func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
 	return nil
 }
 
-// cluster takes what was said of nodes and partitions, as a reading of no node.
+// cluster takes what was reported of nodes and partitions, as a reading of no node.
 func (im *Importer) cluster(c *sonar.Cluster) error {
 	if im.future("", c.Time, 0) {
 		return nil

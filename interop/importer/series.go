@@ -244,7 +244,7 @@ func tellCard(c *sonar.Card, put func(v float64, name string, pairs ...string)) 
 	}
 }
 
-// tellCluster writes what was said of the nodes and partitions of a cluster, under the names
+// tellCluster writes what was reported of the nodes and partitions of a cluster, under the names
 // of those that reckon asks Slurm for itself.
 func (im *Importer) tellCluster(site string, t int64, text string) {
 	var c sonar.Cluster

@@ -226,7 +226,7 @@ func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte
 	im := m.im
 	since := state.Last
 	times := sortedKeys(readings)
-	if state.Memory == 0 { // what is said first holds for the readings of the period before it
+	if state.Memory == 0 { // what is reported first holds for the readings of the period before it
 		for _, t := range times {
 			if state.Memory = readings[t].total(); state.Memory > 0 {
 				break
@@ -252,7 +252,7 @@ func (m *making) continued(state *nodeState, readings map[int64]*reading) []byte
 	return state.pack()
 }
 
-// undo drops what the series said before of jobs that now began at another time, or under
+// undo drops what the series had before of jobs that now began at another time, or under
 // another name.
 func (m *making) undo(was, now *nodeState) {
 	im := m.im

@@ -20,7 +20,7 @@ import (
 // siteState is what is known of the imports of a site. Fields are exported to be encoded.
 type siteState struct {
 	Version int
-	Jobs    map[uint64]bool   // of accounting, by what was said of them
+	Jobs    map[uint64]bool   // of accounting, by what was reported of them
 	Tasks   map[uint64][]task // jobs whose id is not their number, by that; in order
 
 	site    string

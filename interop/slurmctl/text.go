@@ -91,7 +91,7 @@ func readQueueText(r io.Reader, m mark) (jobs []Job, got Read, err error) {
 			return
 		}
 		j.Seconds = span(f[10])
-		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // it is said for each node
+		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // it is reported for each node
 		j.Allocated = Allocation{Cores: j.Cores, GPUs: j.GPUs, Nodes: j.Nodes}
 		j.EndedBy, _ = slurmtext.EndedBy(j.State, "")
 		j.times()

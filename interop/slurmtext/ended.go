@@ -16,7 +16,7 @@ const (
 
 // EndedBy says who or what ended a job, by its state and what stands behind the word
 // ("by 1001" of CANCELLED by 1001). user is the number of the user who cancelled it; empty
-// when that is not said.
+// when that is not reported.
 func EndedBy(state, rest string) (by, user string) {
 	switch state {
 	case "cancelled":

@@ -2,7 +2,7 @@ package slurmtext
 
 import "strings"
 
-// TRES is what a job or a step was given, or asked for, in all. What is not said is 0.
+// TRES is what a job or a step was given, or asked for, in all. What is not reported is 0.
 type TRES struct{ Cores, Memory, GPUs, Nodes float64 }
 
 // ReadTRES reads cpu=2,mem=100M,node=1,billing=2,gres/gpu:a100=1,gres/gpu=1. Memory

@@ -28,7 +28,7 @@ type Sample struct {
 	Cluster string // empty in CSV
 	Node    string
 	Cores   int     // of the node; 0 unknown
-	System  *System // nil when it is not said
+	System  *System // nil when it is not reported
 	Procs   []Process
 }
 
@@ -122,7 +122,7 @@ type Sysinfo struct {
 	GPUs          int
 }
 
-// Cluster is what was said of the nodes and partitions of a cluster. Lists of nodes are as
+// Cluster is what was reported of the nodes and partitions of a cluster. Lists of nodes are as
 // Slurm writes them.
 type Cluster struct {
 	Time       int64        `json:"-"`
