@@ -247,8 +247,12 @@ func checkHours(t *testing.T, s *pipeline.Site, runs []slurmRun) {
 	}
 	list := s.Usage(client.UsageQuery{Span: "whole", By: []string{"owner"}, Since: s.Now.Add(-24 * time.Hour), Until: s.Now})
 	for _, u := range list.Rows {
-		if held := owners[u.Owner]; u.HeldCoreSeconds == nil || math.Abs(*u.HeldCoreSeconds-held) > 0.5 {
-			t.Errorf("%s was allocated %v core seconds, sacct says %g", u.Owner, u.HeldCoreSeconds, held)
+		got := math.NaN()
+		if u.HeldCoreSeconds != nil {
+			got = *u.HeldCoreSeconds
+		}
+		if held := owners[u.Owner]; !(math.Abs(got-held) <= 0.5) {
+			t.Errorf("%s was allocated %g core seconds, sacct says %g", u.Owner, got, held)
 		}
 		delete(owners, u.Owner)
 	}
