@@ -43,7 +43,7 @@ await visit("what a node waits for shows on hover", {}, async (page) => {
   const words = await page.locator(".cell").evaluateAll((l) => l.map((c) => c.title));
   assert.ok(words.every((w) => /pressure: share of time in which some task waited for CPU .*, memory .*, storage /.test(w)), words.join("\n"));
 });
-await look("nodes", "/nodes", "Room for", "Allocated", "Used, week", /\d+ of 32/);
+await look("nodes", "/nodes", "Allocated", "Used, week", /\d+ of 32/);
 const gpuNode = (await ask("/api/reckon/v1/nodes")).nodes.find((n) => n.gpus > 0).node;
 await look("node", `/node?name=${gpuNode}&last=86400`, "Last day", "Last week", "Batch system", "idle", "the machine");
 await look("job-gpu", pick("job with GPUs", (w) => w.gpu_seconds > 0 && w.state === "completed" && long(w)), "Verdict", "GPUs", "GPU memory", /(asked for|allocated) and used/, "Cores in use, by time", "Storage", "Power");
