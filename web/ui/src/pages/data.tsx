@@ -15,8 +15,8 @@ import { duration, human, known, stamp } from "../lib/units";
 type Meta = Record<string, { type: string; help: string; unit: string }[]>;
 /** Starts: words, a series, the label of what it is of, and the order of those by which the ten greatest are taken. */
 const some: [string, string, string, string][] = [
-  ["CPU time of the ten biggest workloads", "reckon_workload_cpu_seconds_total", "workload", "rate(SERIES[6h])"], ["Memory of the ten biggest workloads", "reckon_workload_memory_bytes", "workload", "SERIES"],
-  ["Load of the ten busiest nodes", "node_load1", "node", "SERIES"], ["Power of the ten nodes that draw most", "reckon_node_energy_joules_total", "node", "rate(SERIES[6h])"],
+  ["CPU time of the ten biggest workloads", "reckon_workload_cpu_seconds_total", "workload", "rate(SERIES[6h])"], ["Memory of the ten biggest workloads", "reckon_workload_memory_bytes", "workload", "max_over_time(SERIES[6h])"],
+  ["Load of the ten busiest nodes", "node_load1", "node", "max_over_time(SERIES[6h])"], ["Power of the ten nodes that draw most", "reckon_node_energy_joules_total", "node", "rate(SERIES[6h])"],
 ];
 /** A selector of the ten greatest: a series of every workload of a site is more than a chart holds. */
 async function greatest(series: string, by: string, of: string): Promise<string> {
